@@ -1,0 +1,80 @@
+// The checkpoint's format, torch-free: a folder of named tensors' ranges, its manifest written last. Topology-free: any
+// plan reads what any plan wrote. docs/checkpoints.md. A folder is the truth about itself.
+//
+//   step-00000040/
+//     manifest.json        format version, job, epoch, step, model config, seed, data digest, files with size and digest
+//     rank-0.bin ...       raw little-endian arrays: for each owned range parameter, exp_avg, exp_avg_sq
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/dtype.h"
+#include "common/model.h"
+
+namespace motley {
+
+enum class StateTensor { kParameter = 0, kExpAvg = 1, kExpAvgSq = 2 };
+inline constexpr int kNumStateTensors = 3;
+
+// One contiguous piece of one unit's state in one file: elements [begin, end) of the unit's flat array.
+struct CheckpointPiece {
+  int unit = 0;
+  StateTensor tensor = StateTensor::kParameter;
+  int64_t begin = 0, end = 0;
+  int64_t file_offset = 0;  // bytes
+};
+struct CheckpointFile {
+  std::string name;
+  int64_t bytes = 0;
+  std::string digest;
+  std::vector<CheckpointPiece> pieces;
+};
+struct CheckpointManifest {
+  int format_version = 1;
+  std::string job;
+  int64_t epoch = 0;
+  int64_t step = 0;  // optimizer steps done: also the data position
+  ModelShape model;
+  DType dtype = DType::kFloat32;
+  int64_t seed = 0;
+  std::string data_digest;
+  std::vector<CheckpointFile> files;
+};
+
+// Writes one rank's file into `folder` (created if missing): header-free arrays in the order given, digest while
+// writing, fsync. A full disk is RESOURCE_EXHAUSTED and names folder and bytes.
+struct PieceData { int unit; StateTensor tensor; int64_t begin, end; const void* data; };
+absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, const std::string& file_name, DType dtype,
+                                                   const std::vector<PieceData>& pieces);
+std::string FileEntryToJson(const CheckpointFile& file);
+absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json);
+
+// Writes manifest.json into the temporary folder, fsyncs, renames it to its final name. Call after the epoch was proven newest.
+absl::Status PublishCheckpoint(const std::string& temporary_folder, const std::string& final_folder, const CheckpointManifest& manifest);
+std::string CheckpointFolderName(int64_t step);                                  // "step-00000040"
+std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch);          // ".tmp-step-00000040-epoch-3"
+
+absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder);
+// Sizes and digests of every file, and that the pieces cover every element once. DATA_LOSS names the file.
+absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifest& manifest);
+// Reads elements [begin, end) of a unit's state, from whatever pieces hold them, into `out`.
+absl::Status ReadState(const std::string& folder, const CheckpointManifest& manifest, int unit, StateTensor tensor,
+                       int64_t begin, int64_t end, void* out);
+
+struct FoundCheckpoint {
+  std::string folder;
+  CheckpointManifest manifest;
+  std::vector<std::string> skipped;  // newer ones that did not verify, each with the reason
+};
+// Newest checkpoint under `root` that verifies; NOT_FOUND when there is none.
+absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root);
+// Deletes published checkpoints beyond the newest keep, and temporary folders of epochs below `epoch`.
+absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t epoch);
+
+// Writes HuggingFace's layout: config.json and model.safetensors (tied head left out as transformers does).
+absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder);
+
+}  // namespace motley

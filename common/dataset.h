@@ -1,0 +1,43 @@
+// Text as bytes: any UTF-8 file, or the files of a folder in name order. Tokens are bytes (vocabulary 256).
+// Sample i is bytes [i*seq_len, i*seq_len + seq_len], inputs the first seq_len of them, targets the last seq_len.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace motley {
+
+struct DataSummary {
+  int64_t bytes = 0;
+  std::string digest;  // hex, of names' order and contents
+};
+
+// Size and digest without keeping the text. NOT_FOUND / PERMISSION_DENIED / INVALID_ARGUMENT (not UTF-8: file and byte offset).
+absl::StatusOr<DataSummary> SummarizeData(const std::string& path);
+
+// Thread-safe after construction.
+class Dataset {
+ public:
+  // FAILED_PRECONDITION when a split has no sample: says how many bytes are needed.
+  static absl::StatusOr<Dataset> Open(const std::string& path, int64_t seq_len, double validation_fraction);
+
+  int64_t num_train_samples() const { return train_bytes_ > 0 ? (train_bytes_ - 1) / seq_len_ : 0; }
+  int64_t num_validation_samples() const;
+  const DataSummary& summary() const { return summary_; }
+  // seq_len + 1 bytes.
+  std::span<const uint8_t> TrainSample(int64_t index) const;
+  std::span<const uint8_t> ValidationSample(int64_t index) const;
+
+ private:
+  Dataset() = default;
+  std::shared_ptr<const std::string> text_;
+  DataSummary summary_;
+  int64_t seq_len_ = 0;
+  int64_t train_bytes_ = 0;
+};
+
+}  // namespace motley

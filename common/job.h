@@ -1,0 +1,82 @@
+// A job's configuration as a plain value: the TOML job file's sections and keys (which are torchtitan's), and JobSpec's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/dtype.h"
+#include "common/model.h"
+
+namespace motley {
+
+struct ModelSection {
+  std::string name = "gpt2";
+  std::string flavor = "debug";
+  std::string config;       // path of a HuggingFace config.json, instead of name and flavor
+  std::string config_json;  // its text; wins over name and flavor
+};
+struct TrainingSection {
+  int64_t steps = 100;
+  int64_t seq_len = 128;
+  int64_t global_batch_size = 32;
+  double max_norm = 1.0;  // 0 = no clipping
+  int64_t seed = 0;
+  std::string dtype = "float32";
+};
+struct OptimizerSection {
+  std::string name = "AdamW";
+  double lr = 8e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+};
+struct LrSchedulerSection {
+  int64_t warmup_steps = 10;
+  std::string decay_type = "linear";  // linear, cosine, constant
+  double min_lr_factor = 0.0;
+};
+struct DataSection {
+  std::string path;
+  double validation_fraction = 0.05;
+  int64_t validation_samples = 32;
+  int64_t validation_interval = 0;
+};
+struct CheckpointSection {
+  std::string folder;
+  int64_t interval = 0;
+  int64_t keep_latest_k = 2;
+};
+struct MetricsSection {
+  int64_t log_freq = 1;
+};
+struct PlannerSection {
+  std::string strategy = "cephalo";
+  double memory_reserve = 0.1;  // share of each device's memory
+  std::string recompute = "auto";
+  std::string plan_json;
+};
+
+struct JobConfig {
+  std::string name;
+  ModelSection model;
+  TrainingSection training;
+  OptimizerSection optimizer;
+  LrSchedulerSection lr_scheduler;
+  DataSection data;
+  CheckpointSection checkpoint;
+  MetricsSection metrics;
+  PlannerSection planner;
+};
+
+// Ranges and combinations; INVALID_ARGUMENT names the field's path, its value and what is allowed. Reads no files.
+absl::Status Validate(const JobConfig& config);
+// The model that the config names: config_json, or name and flavor. (The path in `config` is read by the loader.)
+absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config);
+
+// Learning rate of optimizer step `step` (0-based): linear warm-up over warmup_steps, then decay to lr * min_lr_factor at
+// `steps`. Equal to torch's LambdaLR with the same factor; the Python oracle repeats the formula (docs/training-semantics.md).
+double LearningRate(const JobConfig& config, int64_t step);
+
+}  // namespace motley

@@ -1,0 +1,34 @@
+# Everything Motley takes from outside, found once and given one name each.
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)          # CMake's own module: Debian ships no config file for it
+find_package(gRPC CONFIG REQUIRED)
+find_package(absl CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(tomlplusplus CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
+
+if(MOTLEY_BUILD_ENGINE)
+  find_package(Gloo CONFIG REQUIRED)
+  if(NOT EXISTS "${MOTLEY_TORCH_DIR}/torch/lib/libtorch_cpu.so")
+    message(FATAL_ERROR "MOTLEY_TORCH_DIR='${MOTLEY_TORCH_DIR}' holds no torch wheel. `./run setup` fetches it; "
+                        "or configure with -DMOTLEY_BUILD_ENGINE=OFF to build everything but motley-rank.")
+  endif()
+  # Own imported target: find_package(Torch) wants a CUDA toolkit. Link libgloo before it: the wheel exports a Gloo of its own.
+  add_library(motley_torch INTERFACE)
+  target_include_directories(motley_torch SYSTEM INTERFACE
+    ${MOTLEY_TORCH_DIR}/torch/include ${MOTLEY_TORCH_DIR}/torch/include/torch/csrc/api/include)
+  target_link_options(motley_torch INTERFACE
+    "LINKER:-rpath,${MOTLEY_TORCH_DIR}/torch/lib"
+    "LINKER:-rpath-link,${MOTLEY_TORCH_DIR}/nvidia/cu13/lib")
+  target_link_libraries(motley_torch INTERFACE
+    -Wl,--no-as-needed ${MOTLEY_TORCH_DIR}/torch/lib/libtorch_cpu.so ${MOTLEY_TORCH_DIR}/torch/lib/libc10.so -Wl,--as-needed)
+endif()
+if(MOTLEY_BUILD_TESTS)
+  find_package(GTest CONFIG REQUIRED)
+  find_package(benchmark CONFIG)
+endif()

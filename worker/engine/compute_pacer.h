@@ -1,0 +1,33 @@
+// Makes compute take as long as the declared device would need (emulated devices); passes through otherwise.
+//
+// Keeps the lane's virtual clock: an instruction starts at max(end of the lane's previous one, ends of its dependencies), lasts
+// launch + flops / flops_per_second, and returns to the caller no earlier than that end. When the host was late
+// (real work took longer) the lateness is counted and the clock moves on from the real time.
+// Not thread-safe: one per lane.
+#pragma once
+
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "common/device.h"
+
+namespace motley::engine {
+
+class ComputePacer {
+ public:
+  ComputePacer(const DeviceDescription& device, const Clock& clock);
+  // Call when the instruction may start (dependencies done) and again when the real work is done.
+  void Begin();
+  void EndAfter(double flops);  // sleeps until the declared end
+  // Seconds that declared instructions took in all (busy), and how late the host made them.
+  double busy_seconds() const { return busy_seconds_; }
+  double lateness_seconds() const { return lateness_seconds_; }
+  void ResetCounters() { busy_seconds_ = lateness_seconds_ = 0; }
+
+ private:
+  const DeviceDescription device_;
+  const Clock& clock_;
+  absl::Duration start_, lane_end_;
+  double busy_seconds_ = 0, lateness_seconds_ = 0;
+};
+
+}  // namespace motley::engine
