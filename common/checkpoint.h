@@ -2,7 +2,8 @@
 // plan reads what any plan wrote. docs/checkpoints.md. A folder is the truth about itself.
 //
 //   step-00000040/
-//     manifest.json        format version, job, epoch, step, model config, seed, data digest, files with size and digest
+//     manifest.json        format version, job, epoch, step, model config, seed, data digest, files with size and digest,
+//                          and a digest of itself
 //     rank-0.bin ...       raw little-endian arrays: for each owned range parameter, exp_avg, exp_avg_sq
 #pragma once
 
@@ -53,10 +54,12 @@ std::string FileEntryToJson(const CheckpointFile& file);
 absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json);
 
 // Writes manifest.json into the temporary folder, fsyncs, renames it to its final name. Call after the epoch was proven newest.
+// An older checkpoint of that name (the same step, saved again) is replaced by the new one.
 absl::Status PublishCheckpoint(const std::string& temporary_folder, const std::string& final_folder, const CheckpointManifest& manifest);
 std::string CheckpointFolderName(int64_t step);                                  // "step-00000040"
 std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch);          // ".tmp-step-00000040-epoch-3"
 
+// NOT_FOUND: no manifest (never finished). DATA_LOSS: cut off or altered. Both name the file.
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder);
 // Sizes and digests of every file, and that the pieces cover every element once. DATA_LOSS names the file.
 absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifest& manifest);
@@ -69,12 +72,13 @@ struct FoundCheckpoint {
   CheckpointManifest manifest;
   std::vector<std::string> skipped;  // newer ones that did not verify, each with the reason
 };
-// Newest checkpoint under `root` that verifies; NOT_FOUND when there is none.
+// Newest checkpoint under `root` that verifies; NOT_FOUND when there is none, naming those that did not verify.
 absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root);
-// Deletes published checkpoints beyond the newest keep, and temporary folders of epochs below `epoch`.
+// Deletes published checkpoints beyond the newest `keep_latest` (0 = keeps all), and temporary folders of epochs below `epoch`.
 absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t epoch);
 
-// Writes HuggingFace's layout: config.json and model.safetensors (tied head left out as transformers does).
+// Writes HuggingFace's layout: config.json and model.safetensors (tied head left out as transformers does). The checkpoint is
+// verified first. ALREADY_EXISTS when out_folder holds a model already.
 absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder);
 
 }  // namespace motley

@@ -1,4 +1,5 @@
-// Text as bytes: any UTF-8 file, or the files of a folder in name order. Tokens are bytes (vocabulary 256).
+// Text as bytes: any UTF-8 file, or the files of a folder (and its subfolders; hidden ones left out) in order of their paths.
+// Tokens are bytes (vocabulary 256).
 // Sample i is bytes [i*seq_len, i*seq_len + seq_len], inputs the first seq_len of them, targets the last seq_len.
 #pragma once
 
@@ -13,11 +14,15 @@ namespace motley {
 
 struct DataSummary {
   int64_t bytes = 0;
-  std::string digest;  // hex, of names' order and contents
+  std::string digest;  // SHA-256 (hex) of the files' bytes in name order: of one file, what sha256sum prints
 };
 
 // Size and digest without keeping the text. NOT_FOUND / PERMISSION_DENIED / INVALID_ARGUMENT (not UTF-8: file and byte offset).
 absl::StatusOr<DataSummary> SummarizeData(const std::string& path);
+
+// Whether so many bytes hold a training sample and `validation_samples` validation samples (none with fraction 0).
+// FAILED_PRECONDITION says how many bytes are needed. The last floor(bytes * fraction) bytes are the validation part.
+absl::Status CheckDataSize(int64_t bytes, int64_t seq_len, double validation_fraction, int64_t validation_samples);
 
 // Thread-safe after construction.
 class Dataset {
@@ -28,7 +33,7 @@ class Dataset {
   int64_t num_train_samples() const { return train_bytes_ > 0 ? (train_bytes_ - 1) / seq_len_ : 0; }
   int64_t num_validation_samples() const;
   const DataSummary& summary() const { return summary_; }
-  // seq_len + 1 bytes.
+  // seq_len + 1 bytes; `index` below the number of samples.
   std::span<const uint8_t> TrainSample(int64_t index) const;
   std::span<const uint8_t> ValidationSample(int64_t index) const;
 

@@ -15,6 +15,7 @@ struct ModelSection {
   std::string flavor = "debug";
   std::string config;       // path of a HuggingFace config.json, instead of name and flavor
   std::string config_json;  // its text; wins over name and flavor
+  friend bool operator==(const ModelSection&, const ModelSection&) = default;
 };
 struct TrainingSection {
   int64_t steps = 100;
@@ -23,6 +24,7 @@ struct TrainingSection {
   double max_norm = 1.0;  // 0 = no clipping
   int64_t seed = 0;
   std::string dtype = "float32";
+  friend bool operator==(const TrainingSection&, const TrainingSection&) = default;
 };
 struct OptimizerSection {
   std::string name = "AdamW";
@@ -31,31 +33,37 @@ struct OptimizerSection {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;
+  friend bool operator==(const OptimizerSection&, const OptimizerSection&) = default;
 };
 struct LrSchedulerSection {
   int64_t warmup_steps = 10;
   std::string decay_type = "linear";  // linear, cosine, constant
   double min_lr_factor = 0.0;
+  friend bool operator==(const LrSchedulerSection&, const LrSchedulerSection&) = default;
 };
 struct DataSection {
   std::string path;
   double validation_fraction = 0.05;
   int64_t validation_samples = 32;
   int64_t validation_interval = 0;
+  friend bool operator==(const DataSection&, const DataSection&) = default;
 };
 struct CheckpointSection {
   std::string folder;
   int64_t interval = 0;
   int64_t keep_latest_k = 2;
+  friend bool operator==(const CheckpointSection&, const CheckpointSection&) = default;
 };
 struct MetricsSection {
   int64_t log_freq = 1;
+  friend bool operator==(const MetricsSection&, const MetricsSection&) = default;
 };
 struct PlannerSection {
   std::string strategy = "cephalo";
   double memory_reserve = 0.1;  // share of each device's memory
   std::string recompute = "auto";
   std::string plan_json;
+  friend bool operator==(const PlannerSection&, const PlannerSection&) = default;
 };
 
 struct JobConfig {
@@ -68,6 +76,7 @@ struct JobConfig {
   CheckpointSection checkpoint;
   MetricsSection metrics;
   PlannerSection planner;
+  friend bool operator==(const JobConfig&, const JobConfig&) = default;
 };
 
 // Ranges and combinations; INVALID_ARGUMENT names the field's path, its value and what is allowed. Reads no files.
@@ -75,8 +84,11 @@ absl::Status Validate(const JobConfig& config);
 // The model that the config names: config_json, or name and flavor. (The path in `config` is read by the loader.)
 absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config);
 
-// Learning rate of optimizer step `step` (0-based): linear warm-up over warmup_steps, then decay to lr * min_lr_factor at
-// `steps`. Equal to torch's LambdaLR with the same factor; the Python oracle repeats the formula (docs/training-semantics.md).
+// Learning rate of optimizer step `step` (0-based), torchtitan's convention. With w = min(warmup_steps, steps):
+//   step < w:  lr * (step + 1) / w
+//   else:      lr * (f + (1 - f) * d), f = min_lr_factor, p = (step - w) / (steps - w),
+//              d = 1 - p (linear), (1 + cos(pi p)) / 2 (cosine), 1 with f ignored (constant)
+// The Python oracle repeats the formula (docs/job-file.md).
 double LearningRate(const JobConfig& config, int64_t step);
 
 }  // namespace motley

@@ -63,7 +63,9 @@ struct Program {
   std::vector<Instruction> instructions;
 };
 
+// Gather, ReduceScatter and ReduceScalars: collective. All others, Release included: compute.
 Lane LaneOf(const Operation& op);
+// The word of the text form: "gather", "reduce_scatter", ...
 std::string_view OperationName(const Operation& op);
 
 // Text form, one instruction a line; round-trips exactly (docs/program.md has the grammar):

@@ -1,6 +1,7 @@
 # Everything Motley takes from outside, found once and given one name each.
 find_package(Threads REQUIRED)
 find_package(Protobuf REQUIRED)          # CMake's own module: Debian ships no config file for it
+find_package(OpenSSL REQUIRED)           # SHA-256; gRPC needs it anyway
 find_package(gRPC CONFIG REQUIRED)
 find_package(absl CONFIG REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)

@@ -2,7 +2,8 @@
 // memory by us. Not thread-safe; used from the compute lane. May throw c10::Error (out of memory included): the executor turns
 // it into a Status at one boundary.
 //
-// Flat arrays: `params` and `grads` are one-dimensional tensors of the unit's canonical layout (common/parameters.h).
+// Flat arrays: `params` and `grads` are one-dimensional tensors of the unit's canonical layout (common/parameters.h), or
+// longer ones that begin with it (a buffer for the largest unit).
 // Backward functions ADD to `grads`. Activations are [samples, seq_len, hidden].
 #pragma once
 
@@ -14,6 +15,7 @@
 #include "common/dtype.h"
 #include "common/model.h"
 #include "common/parameters.h"
+#include "worker/engine/operators/rotary.h"
 
 namespace motley::engine {
 
@@ -33,7 +35,7 @@ class UnitModel {
 
   // `saved` null: keep nothing. Same layer weights for every layer index; the caller passes that layer's params.
   at::Tensor LayerForward(const at::Tensor& params, const at::Tensor& input, Saved* saved);
-  // Frees `saved` as it goes. Returns the gradient of the input.
+  // Frees `saved` as it goes, and leaves it empty. Returns the gradient of the input.
   at::Tensor LayerBackward(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, at::Tensor& grads);
 
   // Sum (not mean) of the cross entropy over all tokens, in float64. `embedding_params` is used when tied (else undefined).
@@ -49,10 +51,11 @@ class UnitModel {
   int64_t seq_len_;
   DType dtype_;
   std::vector<UnitSpec> layout_;
-  at::Tensor rotary_cos_, rotary_sin_;  // [seq_len, head_dim], computed in float64 then cast; Llama only
+  RotaryTables rotary_;  // Llama only
 };
 
-// Initial values of elements [begin, end) of a unit: keyed by (seed, tensor name), never by rank.
+// Initial values of elements [begin, end) of a unit: keyed by (seed, tensor name, element), never by rank, so any range agrees
+// with the whole. Drawn in float64 and rounded to out's dtype.
 // out: one-dimensional, end - begin elements.
 void InitializeRange(const UnitSpec& unit, int64_t seed, int64_t begin, int64_t end, at::Tensor& out);
 

@@ -1,0 +1,140 @@
+#include "common/checkpoint_manifest.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "common/sha256.h"
+#include "common/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace motley {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kFormatVersion = 1;
+constexpr const char* kTensorNames[kNumStateTensors] = {"parameter", "exp_avg", "exp_avg_sq"};
+
+Json FileToJson(const CheckpointFile& file) {
+  Json pieces = Json::array();
+  for (const CheckpointPiece& piece : file.pieces) {
+    pieces.push_back({{"unit", piece.unit},
+                      {"tensor", kTensorNames[static_cast<int>(piece.tensor)]},
+                      {"begin", piece.begin},
+                      {"end", piece.end},
+                      {"offset", piece.file_offset}});
+  }
+  return {{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.digest}, {"pieces", std::move(pieces)}};
+}
+
+// Throws Json::exception on a missing key or a wrong type; the callers turn that into a Status.
+CheckpointFile FileFromJson(const Json& json) {
+  CheckpointFile file{json.at("name").get<std::string>(), json.at("bytes").get<int64_t>(), json.at("sha256").get<std::string>(), {}};
+  for (const Json& entry : json.at("pieces")) {
+    CheckpointPiece piece;
+    piece.unit = entry.at("unit").get<int>();
+    const auto tensor = entry.at("tensor").get<std::string>();
+    int index = 0;
+    while (index < kNumStateTensors && tensor != kTensorNames[index]) ++index;
+    if (index == kNumStateTensors) throw Json::other_error::create(501, "unknown tensor '" + tensor + "'", &entry);
+    piece.tensor = static_cast<StateTensor>(index);
+    piece.begin = entry.at("begin").get<int64_t>();
+    piece.end = entry.at("end").get<int64_t>();
+    piece.file_offset = entry.at("offset").get<int64_t>();
+    file.pieces.push_back(piece);
+  }
+  return file;
+}
+
+absl::Status CheckVersionAndDigest(Json& json, const std::string& path) {
+  const int version = json.at("format_version").get<int>();
+  if (version != kFormatVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " has format version ", version, "; this program reads version ", kFormatVersion));
+  }
+  const auto digest = json.at("manifest_sha256").get<std::string>();
+  json.erase("manifest_sha256");
+  if (Sha256Hex(json.dump()) != digest) return absl::DataLossError(absl::StrCat(path, " was altered: its digest does not match"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CheckpointManifest> FromJson(Json json, const std::string& path) {
+  MOTLEY_RETURN_IF_ERROR(CheckVersionAndDigest(json, path));
+  CheckpointManifest manifest;
+  manifest.format_version = kFormatVersion;
+  manifest.job = json.at("job").get<std::string>();
+  manifest.epoch = json.at("epoch").get<int64_t>();
+  manifest.step = json.at("step").get<int64_t>();
+  MOTLEY_ASSIGN_OR_RETURN(manifest.model, ParseHfConfig(json.at("model").dump(), path));
+  MOTLEY_ASSIGN_OR_RETURN(manifest.dtype, ParseDType(json.at("dtype").get<std::string>()));
+  manifest.seed = json.at("seed").get<int64_t>();
+  manifest.data_digest = json.at("data_digest").get<std::string>();
+  for (const Json& file : json.at("files")) manifest.files.push_back(FileFromJson(file));
+  return manifest;
+}
+
+}  // namespace
+
+std::string ManifestToJson(const CheckpointManifest& manifest) {
+  Json files = Json::array();
+  for (const CheckpointFile& file : manifest.files) files.push_back(FileToJson(file));
+  Json json = {{"format_version", kFormatVersion},
+               {"job", manifest.job},
+               {"epoch", manifest.epoch},
+               {"step", manifest.step},
+               {"model", Json::parse(ToHfConfig(manifest.model))},
+               {"dtype", std::string(DTypeName(manifest.dtype))},
+               {"seed", manifest.seed},
+               {"data_digest", manifest.data_digest},
+               {"files", std::move(files)}};
+  // Keys of a json object are sorted, so the compact dump is canonical; the digest is of the dump without itself.
+  json["manifest_sha256"] = Sha256Hex(json.dump());
+  return json.dump(1) + "\n";
+}
+
+absl::StatusOr<CheckpointManifest> ManifestFromJson(const std::string& text, const std::string& path) {
+  try {
+    return FromJson(Json::parse(text), path);
+  } catch (const Json::exception& error) {
+    return absl::DataLossError(absl::StrCat(path, " is cut off or altered: ", error.what()));
+  }
+}
+
+std::string FileEntryToJson(const CheckpointFile& file) { return FileToJson(file).dump(); }
+
+absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json) {
+  try {
+    return FileFromJson(Json::parse(json));
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("not a checkpoint file entry: ", error.what()));
+  }
+}
+
+std::string CheckpointFolderName(int64_t step) { return absl::StrFormat("step-%08d", step); }
+
+std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch) {
+  return absl::StrFormat(".tmp-step-%08d-epoch-%d", step, epoch);
+}
+
+int64_t StepOfFolder(const std::string& name) {
+  int64_t step = -1;
+  absl::string_view digits = name;
+  if (!absl::ConsumePrefix(&digits, "step-") || !absl::SimpleAtoi(digits, &step)) return -1;
+  return CheckpointFolderName(step) == name ? step : -1;
+}
+
+int64_t EpochOfTemporaryFolder(const std::string& name) {
+  if (!absl::StartsWith(name, ".tmp-step-")) return -1;
+  const size_t at = name.rfind("-epoch-");
+  if (at == std::string::npos) return -1;
+  const size_t begin = at + 7;
+  const size_t end = std::min(name.find_first_not_of("0123456789", begin), name.size());
+  int64_t epoch = -1;
+  return absl::SimpleAtoi(name.substr(begin, end - begin), &epoch) ? epoch : -1;
+}
+
+}  // namespace motley

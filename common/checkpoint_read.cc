@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/checkpoint.h"
+#include "common/checkpoint_manifest.h"
+#include "common/files.h"
+#include "common/parameters.h"
+#include "common/sha256.h"
+#include "common/status_macros.h"
+
+namespace motley {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kLargestManifestBytes = int64_t{64} << 20;
+
+std::string PathOf(const std::string& folder, const CheckpointFile& file) { return absl::StrCat(folder, "/", file.name); }
+
+// A file's name must not lead out of the folder, and its pieces must lie inside the file.
+absl::Status VerifyPieces(const std::string& folder, const CheckpointFile& file, int64_t element_bytes, int64_t num_units) {
+  if (file.name.empty() || file.name.find('/') != std::string::npos) {
+    return absl::DataLossError(absl::StrCat(folder, ": the manifest names a file '", file.name, "' outside the folder"));
+  }
+  for (const CheckpointPiece& piece : file.pieces) {
+    const bool inside = piece.unit >= 0 && piece.unit < num_units && piece.begin >= 0 && piece.begin <= piece.end &&
+                        piece.file_offset >= 0 && piece.file_offset <= file.bytes &&
+                        piece.end - piece.begin <= (file.bytes - piece.file_offset) / element_bytes;
+    if (!inside) return absl::DataLossError(absl::StrCat(PathOf(folder, file), ": a piece of unit ", piece.unit, " lies outside the file"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyContents(const std::string& folder, const CheckpointFile& file) {
+  const std::string path = PathOf(folder, file);
+  Sha256 sha;
+  int64_t bytes = 0;
+  const absl::Status read = ForEachBlock(path, [&](std::string_view block) {
+    sha.Update(block.data(), block.size());
+    bytes += static_cast<int64_t>(block.size());
+    return absl::OkStatus();
+  });
+  if (absl::IsNotFound(read)) return absl::DataLossError(absl::StrCat(path, " is missing"));
+  if (!read.ok()) return read;
+  if (bytes != file.bytes) {
+    return absl::DataLossError(absl::StrCat(path, bytes < file.bytes ? " is cut off" : " is too long", ": ", bytes, " bytes instead of ",
+                                            file.bytes));
+  }
+  if (sha.Hex() != file.digest) return absl::DataLossError(absl::StrCat(path, " was altered: its digest does not match"));
+  return absl::OkStatus();
+}
+
+// Every element of every unit's three arrays exactly once.
+absl::Status VerifyCoverage(const std::string& folder, const CheckpointManifest& manifest) {
+  using Range = std::pair<int64_t, int64_t>;
+  std::map<std::pair<int, int>, std::vector<Range>> ranges;
+  for (const CheckpointFile& file : manifest.files) {
+    for (const CheckpointPiece& piece : file.pieces) {
+      if (piece.begin < piece.end) ranges[{piece.unit, static_cast<int>(piece.tensor)}].push_back({piece.begin, piece.end});
+    }
+  }
+  const std::vector<UnitSpec> units = ParameterLayout(manifest.model);
+  for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
+    for (int tensor = 0; tensor < kNumStateTensors; ++tensor) {
+      std::vector<Range>& found = ranges[{unit, tensor}];
+      std::sort(found.begin(), found.end());
+      int64_t next = 0;
+      for (const auto& [begin, end] : found) {
+        if (begin != next) break;
+        next = end;
+      }
+      if (next != units[unit].num_elements || (!found.empty() && found.back().second != next)) {
+        return absl::DataLossError(absl::StrCat(folder, "/", kManifestName, ": unit ", unit, " is not covered once: element ", next,
+                                                " of ", units[unit].num_elements, " is missing or doubled"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Published folders under root, newest step first.
+absl::StatusOr<std::vector<std::string>> PublishedFolders(const std::string& root) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(root, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const int64_t step = StepOfFolder(entry->path().filename().string());
+    if (step >= 0) found.push_back({step, entry->path().string()});
+  }
+  if (error) return FileError(error.value(), "list the checkpoint folder", root);
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> folders;
+  for (auto& [step, folder] : found) folders.push_back(std::move(folder));
+  return folders;
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/", kManifestName);
+  MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kLargestManifestBytes));
+  return ManifestFromJson(text, path);
+}
+
+absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifest& manifest) {
+  for (const CheckpointFile& file : manifest.files) {
+    MOTLEY_RETURN_IF_ERROR(VerifyPieces(folder, file, SizeOfBytes(manifest.dtype), NumUnits(manifest.model)));
+  }
+  MOTLEY_RETURN_IF_ERROR(VerifyCoverage(folder, manifest));
+  for (const CheckpointFile& file : manifest.files) MOTLEY_RETURN_IF_ERROR(VerifyContents(folder, file));
+  return absl::OkStatus();
+}
+
+absl::Status ReadState(const std::string& folder, const CheckpointManifest& manifest, int unit, StateTensor tensor, int64_t begin,
+                       int64_t end, void* out) {
+  const int64_t size = SizeOfBytes(manifest.dtype);
+  int64_t read = 0;
+  for (const CheckpointFile& file : manifest.files) {
+    FileDescriptor open;
+    for (const CheckpointPiece& piece : file.pieces) {
+      if (piece.unit != unit || piece.tensor != tensor) continue;
+      const int64_t from = std::max(begin, piece.begin), to = std::min(end, piece.end);
+      if (from >= to) continue;
+      const std::string path = PathOf(folder, file);
+      if (open.get() < 0) {
+        MOTLEY_ASSIGN_OR_RETURN(open, OpenForRead(path));
+      }
+      MOTLEY_RETURN_IF_ERROR(ReadAt(open, path, piece.file_offset + (from - piece.begin) * size,
+                                    static_cast<char*>(out) + (from - begin) * size, (to - from) * size));
+      read += to - from;
+    }
+  }
+  if (read == end - begin) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(folder, ": elements ", begin, "..", end, " of unit ", unit, " are not all there"));
+}
+
+absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> folders, PublishedFolders(root));
+  FoundCheckpoint result;
+  for (const std::string& folder : folders) {
+    absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder);
+    const absl::Status status = manifest.ok() ? VerifyCheckpoint(folder, *manifest) : manifest.status();
+    if (status.ok()) {
+      result.folder = folder;
+      result.manifest = *std::move(manifest);
+      return result;
+    }
+    result.skipped.push_back(std::string(status.message()));
+  }
+  if (result.skipped.empty()) return absl::NotFoundError(absl::StrCat("no checkpoint in ", root));
+  return absl::NotFoundError(absl::StrCat("no checkpoint in ", root, " verifies: ", absl::StrJoin(result.skipped, "; ")));
+}
+
+}  // namespace motley

@@ -1,0 +1,128 @@
+#include "common/dataset.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/files.h"
+#include "common/sha256.h"
+#include "common/status_macros.h"
+#include "common/utf8.h"
+
+namespace motley {
+namespace {
+
+namespace fs = std::filesystem;
+
+// All files of a folder and its subfolders, hidden ones left out, in byte order of their paths.
+absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry->path().filename().string().front() == '.') {
+      entry.disable_recursion_pending();
+      continue;
+    }
+    std::error_code ignored;  // a dangling link is neither: reading it gives the error
+    if (!entry->is_directory(ignored)) files.push_back(entry->path().string());
+  }
+  if (error) return FileError(error.value(), "list", folder);
+  std::sort(files.begin(), files.end());
+  if (files.empty()) return absl::InvalidArgumentError(absl::StrCat("data folder ", folder, " holds no file"));
+  return files;
+}
+
+absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return FileError(error ? error.value() : ENOENT, "read the data", path);
+  if (fs::is_directory(status)) return FilesOfFolder(path);
+  if (fs::is_regular_file(status)) return std::vector<std::string>{path};
+  return absl::InvalidArgumentError(absl::StrCat("data ", path, " is neither a file nor a folder"));
+}
+
+absl::Status NotUtf8(const std::string& path, int64_t offset) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("data file ", path, " is not UTF-8 text: wrong byte sequence at byte ", offset, "; convert it (iconv) or leave it out"));
+}
+
+// Walks the text once: every block is checked, digested and given to `use`.
+absl::StatusOr<DataSummary> Walk(const std::string& path, const std::function<void(std::string_view)>& use) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(path));
+  DataSummary summary;
+  Sha256 sha;
+  for (const std::string& file : files) {
+    Utf8Checker utf8;
+    MOTLEY_RETURN_IF_ERROR(ForEachBlock(file, [&](std::string_view block) -> absl::Status {
+      if (const auto wrong = utf8.Feed(block)) return NotUtf8(file, *wrong);
+      sha.Update(block.data(), block.size());
+      summary.bytes += static_cast<int64_t>(block.size());
+      use(block);
+      return absl::OkStatus();
+    }));
+    if (const auto wrong = utf8.End()) return NotUtf8(file, *wrong);
+  }
+  summary.digest = sha.Hex();
+  return summary;
+}
+
+int64_t ValidationBytes(int64_t bytes, double fraction) { return static_cast<int64_t>(static_cast<double>(bytes) * fraction); }
+
+int64_t SamplesIn(int64_t bytes, int64_t seq_len) { return bytes > 0 ? (bytes - 1) / seq_len : 0; }
+
+// Smallest total for which both parts hold their samples.
+int64_t NeededBytes(int64_t seq_len, double fraction, int64_t validation_samples) {
+  int64_t needed = seq_len + 1;
+  if (fraction > 0) {
+    // From just below the real-valued bounds, so that rounding cannot skip the first that fits.
+    needed = std::max(static_cast<int64_t>(static_cast<double>(seq_len) / (1 - fraction)),
+                      static_cast<int64_t>(static_cast<double>(validation_samples * seq_len + 1) / fraction)) - 8;
+    while (ValidationBytes(needed, fraction) <= validation_samples * seq_len) ++needed;
+    while (needed - ValidationBytes(needed, fraction) <= seq_len) ++needed;
+  }
+  return needed;
+}
+
+}  // namespace
+
+absl::Status CheckDataSize(int64_t bytes, int64_t seq_len, double validation_fraction, int64_t validation_samples) {
+  const int64_t wanted = validation_fraction > 0 ? std::max<int64_t>(validation_samples, 1) : 0;
+  const int64_t validation_bytes = ValidationBytes(bytes, validation_fraction);
+  if (SamplesIn(bytes - validation_bytes, seq_len) >= 1 && SamplesIn(validation_bytes, seq_len) >= wanted) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the data has ", bytes, " bytes; at least ", NeededBytes(seq_len, validation_fraction, wanted),
+                   " are needed for training.seq_len ", seq_len, " with data.validation_fraction ", validation_fraction, " and ", wanted,
+                   " validation samples"));
+}
+
+absl::StatusOr<DataSummary> SummarizeData(const std::string& path) {
+  return Walk(path, [](std::string_view) {});
+}
+
+absl::StatusOr<Dataset> Dataset::Open(const std::string& path, int64_t seq_len, double validation_fraction) {
+  auto text = std::make_shared<std::string>();
+  Dataset data;
+  MOTLEY_ASSIGN_OR_RETURN(data.summary_, Walk(path, [&](std::string_view block) { text->append(block); }));
+  if (absl::Status size = CheckDataSize(data.summary_.bytes, seq_len, validation_fraction, 1); !size.ok()) {
+    return absl::Status(size.code(), absl::StrCat(path, ": ", size.message()));
+  }
+  data.text_ = std::move(text);
+  data.seq_len_ = seq_len;
+  data.train_bytes_ = data.summary_.bytes - ValidationBytes(data.summary_.bytes, validation_fraction);
+  return data;
+}
+
+int64_t Dataset::num_validation_samples() const { return SamplesIn(summary_.bytes - train_bytes_, seq_len_); }
+
+std::span<const uint8_t> Dataset::TrainSample(int64_t index) const {
+  return {reinterpret_cast<const uint8_t*>(text_->data()) + index * seq_len_, static_cast<size_t>(seq_len_ + 1)};
+}
+
+std::span<const uint8_t> Dataset::ValidationSample(int64_t index) const {
+  return {reinterpret_cast<const uint8_t*>(text_->data()) + train_bytes_ + index * seq_len_, static_cast<size_t>(seq_len_ + 1)};
+}
+
+}  // namespace motley

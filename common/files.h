@@ -1,0 +1,65 @@
+// File operations whose errors name the action, the path and the remedy, and whose writes survive a power cut.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace motley {
+
+// The Status of a failed system call: ENOENT is NOT_FOUND, EACCES PERMISSION_DENIED, ENOSPC, EDQUOT and EFBIG
+// RESOURCE_EXHAUSTED, EEXIST ALREADY_EXISTS, the rest UNAVAILABLE. "cannot read /x: no such file or directory".
+absl::Status FileError(int error, std::string_view action, const std::string& path);
+
+// A file descriptor that closes itself.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd = -1) : fd_(fd) {}
+  ~FileDescriptor();
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.Release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  int get() const { return fd_; }
+  int Release();
+
+ private:
+  int fd_;
+};
+
+absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path);
+// Exactly `bytes` bytes at `offset`; DATA_LOSS when the file ends before.
+absl::Status ReadAt(const FileDescriptor& file, const std::string& path, int64_t offset, void* out, int64_t bytes);
+// The whole file in pieces of at most a mebibyte; stops at the first error that `use` returns.
+absl::Status ForEachBlock(const std::string& path, const std::function<absl::Status(std::string_view)>& use);
+// INVALID_ARGUMENT when it is larger than `limit_bytes`.
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path, int64_t limit_bytes);
+
+// A new (or emptied) file. A writer that was not finished removes its file.
+class FileWriter {
+ public:
+  static absl::StatusOr<FileWriter> Create(const std::string& path);
+  FileWriter(FileWriter&&) noexcept = default;
+  FileWriter& operator=(FileWriter&&) = delete;
+  ~FileWriter();
+  absl::Status Write(const void* data, int64_t bytes);
+  // fsync and close.
+  absl::Status Finish();
+
+ private:
+  FileWriter(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
+  std::string path_;
+  FileDescriptor file_;  // released once finished
+};
+
+absl::Status WriteFileDurably(const std::string& path, std::string_view text);
+// fsync of the folder itself: its entries survive a power cut.
+absl::Status SyncFolder(const std::string& path);
+// Like mkdir -p.
+absl::Status MakeFolders(const std::string& path);
+// Like rm -r; fine when it is not there.
+absl::Status RemoveTree(const std::string& path);
+
+}  // namespace motley

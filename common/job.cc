@@ -1,0 +1,104 @@
+#include "common/job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "absl/strings/str_cat.h"
+#include "common/job_fields.h"
+#include "common/status_macros.h"
+
+namespace motley {
+namespace {
+
+constexpr size_t kLongestName = 128;
+constexpr int64_t kByteVocabulary = 256;
+
+// Workers have working directories of their own, so a relative path would name another file on each node.
+absl::Status ValidatePath(std::string_view field, const std::string& path, std::string_view what) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(std::string(field), " is required: ", std::string(what)));
+  }
+  if (path.front() != '/') {
+    return absl::InvalidArgumentError(absl::StrCat(std::string(field), " must be an absolute path (the same on every node), got '", path, "'"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateName(const std::string& name) {
+  if (name.size() > kLongestName) {
+    return absl::InvalidArgumentError(absl::StrCat("name must have at most ", kLongestName, " bytes, got ", name.size()));
+  }
+  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
+    return absl::InvalidArgumentError("name must not contain control characters");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateModel(const JobConfig& config) {
+  MOTLEY_ASSIGN_OR_RETURN(const ModelShape model, ResolveModel(config));
+  if (config.training.seq_len > model.max_positions) {
+    return absl::InvalidArgumentError(absl::StrCat("training.seq_len must be at most ", model.max_positions,
+                                                   " (the longest sequence of the model), got ", config.training.seq_len));
+  }
+  if (model.vocab_size < kByteVocabulary) {
+    return absl::InvalidArgumentError(absl::StrCat("model: vocab_size must be at least ", kByteVocabulary,
+                                                   " because tokens are bytes, got ", model.vocab_size));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateValidation(const DataSection& data) {
+  if (data.validation_interval == 0) return absl::OkStatus();
+  if (data.validation_fraction == 0 || data.validation_samples == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.validation_interval is ", data.validation_interval,
+                     " but there is nothing to validate on; set data.validation_fraction and data.validation_samples above 0"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Validate(const JobConfig& config) {
+  JobConfig copy = config;  // the table points into a mutable value
+  for (const JobField& field : JobFields(copy)) {
+    if (std::string complaint = field.Complaint(); !complaint.empty()) return absl::InvalidArgumentError(complaint);
+  }
+  MOTLEY_RETURN_IF_ERROR(ValidateName(config.name));
+  MOTLEY_RETURN_IF_ERROR(ValidateModel(config));
+  MOTLEY_RETURN_IF_ERROR(ValidatePath("data.path", config.data.path, "a UTF-8 text file or a folder of them"));
+  MOTLEY_RETURN_IF_ERROR(ValidateValidation(config.data));
+  return ValidatePath("checkpoint.folder", config.checkpoint.folder, "the folder in which checkpoints are kept");
+}
+
+absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config) {
+  const ModelSection& model = config.model;
+  if (!model.config_json.empty()) {
+    const std::string source = model.config.empty() ? "model.config_json" : absl::StrCat("model.config ", model.config);
+    return ParseHfConfig(model.config_json, source);
+  }
+  if (!model.config.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("model.config '", model.config,
+                                                   "' was not read; send the file's text in model.config_json (`motley submit` does)"));
+  }
+  absl::StatusOr<ModelShape> shape = ModelFlavor(model.name, model.flavor);
+  if (shape.ok()) return shape;
+  return absl::InvalidArgumentError(
+      absl::StrCat("model.name '", model.name, "', model.flavor '", model.flavor, "': ", shape.status().message()));
+}
+
+double LearningRate(const JobConfig& config, int64_t step) {
+  const int64_t steps = config.training.steps;
+  const int64_t warmup = std::min(config.lr_scheduler.warmup_steps, steps);
+  const double peak = config.optimizer.lr;
+  if (step < warmup) return peak * (static_cast<double>(step + 1) / static_cast<double>(warmup));
+  if (config.lr_scheduler.decay_type == "constant" || steps == warmup) return peak;
+  const double progress = std::min(1.0, static_cast<double>(step - warmup) / static_cast<double>(steps - warmup));
+  const double decayed =
+      config.lr_scheduler.decay_type == "cosine" ? 0.5 * (1.0 + std::cos(std::numbers::pi * progress)) : 1.0 - progress;
+  const double floor = config.lr_scheduler.min_lr_factor;
+  return peak * (floor + (1.0 - floor) * decayed);
+}
+
+}  // namespace motley

@@ -1,0 +1,106 @@
+#include "common/metrics/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/exposer.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <exception>
+#include <mutex>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace motley {
+
+struct MetricsRegistry::State {
+  std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
+  mutable std::mutex mutex;
+  absl::Status first_error;  // guarded by mutex
+};
+
+MetricsRegistry::MetricsRegistry() : state_(std::make_unique<State>()) {}
+MetricsRegistry::~MetricsRegistry() = default;
+
+void MetricsRegistry::Fail(const std::string& what) {
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  if (state_->first_error.ok()) state_->first_error = absl::InternalError(what);
+}
+
+absl::Status MetricsRegistry::status() const {
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->first_error;
+}
+
+std::string MetricsRegistry::ToText() const { return prometheus::TextSerializer().Serialize(state_->registry->Collect()); }
+
+GaugeFamily MetricsRegistry::Gauge(const std::string& name, const std::string& help) {
+  try {
+    return GaugeFamily(this, &prometheus::BuildGauge().Name(name).Help(help).Register(*state_->registry));
+  } catch (const std::exception& e) {
+    Fail(absl::StrCat("gauge '", name, "': ", e.what()));
+    return GaugeFamily(this, nullptr);
+  }
+}
+
+CounterFamily MetricsRegistry::Counter(const std::string& name, const std::string& help) {
+  try {
+    return CounterFamily(this, &prometheus::BuildCounter().Name(name).Help(help).Register(*state_->registry));
+  } catch (const std::exception& e) {
+    Fail(absl::StrCat("counter '", name, "': ", e.what()));
+    return CounterFamily(this, nullptr);
+  }
+}
+
+void GaugeFamily::Set(const MetricLabels& labels, double value) {
+  if (family_ == nullptr) return;
+  try {
+    family_->Add(labels).Set(value);
+  } catch (const std::exception& e) {
+    registry_->Fail(absl::StrCat("labels of gauge '", family_->GetName(), "': ", e.what()));
+  }
+}
+
+void GaugeFamily::Remove(const MetricLabels& labels) {
+  if (family_ != nullptr && family_->Has(labels)) family_->Remove(&family_->Add(labels));
+}
+
+void CounterFamily::Add(const MetricLabels& labels, double by) {
+  if (family_ == nullptr || by < 0) return;
+  try {
+    family_->Add(labels).Increment(by);
+  } catch (const std::exception& e) {
+    registry_->Fail(absl::StrCat("labels of counter '", family_->GetName(), "': ", e.what()));
+  }
+}
+
+void CounterFamily::Remove(const MetricLabels& labels) {
+  if (family_ != nullptr && family_->Has(labels)) family_->Remove(&family_->Add(labels));
+}
+
+absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& address, const MetricsRegistry& registry) {
+  const size_t colon = address.rfind(':');
+  int port = -1;
+  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535) {
+    return absl::InvalidArgumentError(absl::StrCat("metrics address '", address, "' is not host:port, e.g. 127.0.0.1:9400"));
+  }
+  auto server = std::unique_ptr<MetricsServer>(new MetricsServer());
+  server->host_ = address.substr(0, colon);
+  try {
+    server->exposer_ = std::make_unique<prometheus::Exposer>(address, /*num_threads=*/2);
+    server->exposer_->RegisterCollectable(registry.state_->registry);
+    const std::vector<int> ports = server->exposer_->GetListeningPorts();
+    server->port_ = ports.empty() ? port : ports.front();
+  } catch (const std::exception& e) {
+    return absl::UnavailableError(absl::StrCat("cannot listen for metrics on ", address, " (", e.what(),
+                                               "): is the port taken? Set another metrics address, or port 0 for a free one"));
+  }
+  return server;
+}
+
+MetricsServer::~MetricsServer() = default;
+
+}  // namespace motley

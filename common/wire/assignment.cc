@@ -1,0 +1,103 @@
+#include "common/wire/assignment.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "common/wire/device.h"
+#include "common/wire/job.h"
+
+namespace motley::wire {
+namespace {
+
+std::string ProgramText(const Program& program) { return program.instructions.empty() ? std::string() : ToText(program); }
+
+absl::StatusOr<Program> ParseField(std::string_view field, const std::string& text) {
+  if (text.empty()) return Program();
+  absl::StatusOr<Program> program = ParseProgram(text);
+  if (program.ok()) return program;
+  return absl::InvalidArgumentError(absl::StrCat(std::string(field), ": ", program.status().message()));
+}
+
+absl::Status CheckShape(const v1::RankAssignment& proto) {
+  const int world = proto.device_ids_size();
+  if (proto.rank() < 0 || proto.rank() >= world) {
+    return absl::InvalidArgumentError(absl::StrCat("rank must be in 0..", world - 1, " (device_ids has ", world, "), got ", proto.rank()));
+  }
+  if (proto.data_addresses_size() != world) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data_addresses must have one entry for each of ", world, " device_ids, got ", proto.data_addresses_size()));
+  }
+  for (int unit = 0; unit < proto.placement_size(); ++unit) {
+    const int size = proto.placement(unit).bounds_size();
+    if (size != world + 1) {
+      return absl::InvalidArgumentError(absl::StrCat("placement[", unit, "].bounds must have ", world + 1, " entries, got ", size));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+v1::RankAssignment ToProto(const RankAssignment& a) {
+  v1::RankAssignment proto;
+  proto.set_batch_size(a.batch_size);
+  proto.mutable_microbatches()->Add(a.microbatches.begin(), a.microbatches.end());
+  proto.set_shard_ratio(a.shard_ratio);
+  for (const LayerRange& range : a.ministages) {
+    v1::LayerRange* out = proto.add_ministages();
+    out->set_first(range.first);
+    out->set_last(range.last);
+  }
+  proto.set_job_id(a.job.value());
+  proto.set_epoch(a.epoch.value());
+  proto.set_rank(a.rank);
+  for (const DeviceId& device : a.devices) proto.add_device_ids(device.value());
+  for (const std::string& address : a.data_addresses) proto.add_data_addresses(address);
+  proto.set_batch_begin(a.batch_begin);
+  for (const UnitPlacement& unit : a.placement) {
+    proto.add_placement()->mutable_bounds()->Add(unit.bounds.begin(), unit.bounds.end());
+  }
+  proto.set_recompute(a.recompute);
+  proto.set_program(ProgramText(a.program));
+  proto.set_evaluation_program(ProgramText(a.evaluation));
+  proto.set_evaluation_begin(a.evaluation_begin);
+  proto.set_predicted_step_seconds(a.predicted_step_seconds);
+  proto.set_start_step(a.start_step);
+  proto.set_resume_from(a.resume_from);
+  proto.set_model_config_json(ToHfConfig(a.model));
+  *proto.mutable_spec() = ToProto(a.config);
+  proto.set_data_digest(a.data_digest);
+  *proto.mutable_device() = ToProto(a.device);
+  proto.set_first_progress_seconds(a.first_progress_seconds);
+  return proto;
+}
+
+absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
+  MOTLEY_RETURN_IF_ERROR(CheckShape(proto));
+  RankAssignment a;
+  a.batch_size = proto.batch_size();
+  a.microbatches.assign(proto.microbatches().begin(), proto.microbatches().end());
+  a.shard_ratio = proto.shard_ratio();
+  for (const v1::LayerRange& range : proto.ministages()) a.ministages.push_back({range.first(), range.last()});
+  a.job = JobId(proto.job_id());
+  a.epoch = Epoch(proto.epoch());
+  a.rank = proto.rank();
+  for (const std::string& device : proto.device_ids()) a.devices.emplace_back(device);
+  a.data_addresses.assign(proto.data_addresses().begin(), proto.data_addresses().end());
+  a.batch_begin = proto.batch_begin();
+  for (const v1::UnitBounds& unit : proto.placement()) a.placement.push_back({{unit.bounds().begin(), unit.bounds().end()}});
+  a.recompute = proto.recompute();
+  MOTLEY_ASSIGN_OR_RETURN(a.program, ParseField("program", proto.program()));
+  MOTLEY_ASSIGN_OR_RETURN(a.evaluation, ParseField("evaluation_program", proto.evaluation_program()));
+  a.evaluation_begin = proto.evaluation_begin();
+  a.predicted_step_seconds = proto.predicted_step_seconds();
+  a.start_step = proto.start_step();
+  a.resume_from = proto.resume_from();
+  MOTLEY_ASSIGN_OR_RETURN(a.model, ParseHfConfig(proto.model_config_json(), "model_config_json"));
+  a.config = FromProto(proto.spec());
+  a.data_digest = proto.data_digest();
+  MOTLEY_ASSIGN_OR_RETURN(a.device, FromProto(proto.device()));
+  a.first_progress_seconds = proto.first_progress_seconds();
+  return a;
+}
+
+}  // namespace motley::wire

@@ -1,0 +1,68 @@
+#include "common/wire/device.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace motley::wire {
+namespace {
+
+absl::Status CheckNumber(const v1::DeviceDescription& proto, std::string_view field, double value) {
+  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("device '", proto.id(), "': ", std::string(field), " must be a finite number of at least 0, got ", value));
+}
+
+}  // namespace
+
+std::string_view DeviceKindName(DeviceKind kind) { return kind == DeviceKind::kEmulated ? "emulated" : "cpu"; }
+
+v1::DeviceDescription ToProto(const DeviceDescription& device) {
+  v1::DeviceDescription proto;
+  proto.set_id(device.id.value());
+  proto.set_model(device.model);
+  proto.set_kind(std::string(DeviceKindName(device.kind)));
+  proto.set_memory_bytes(device.memory_bytes);
+  proto.set_flops_per_second(device.flops_per_second);
+  proto.set_launch_seconds(absl::ToDoubleSeconds(device.launch));
+  proto.set_link_bytes_per_second(device.link_bytes_per_second);
+  proto.set_node_link_bytes_per_second(device.node_link_bytes_per_second);
+  proto.set_link_latency_seconds(absl::ToDoubleSeconds(device.link_latency));
+  return proto;
+}
+
+absl::StatusOr<DeviceDescription> FromProto(const v1::DeviceDescription& proto) {
+  const size_t slash = proto.id().find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == proto.id().size()) {
+    return absl::InvalidArgumentError(absl::StrCat("device id '", proto.id(), "' must have the form node/device"));
+  }
+  DeviceDescription device;
+  if (proto.kind() == "emulated") {
+    device.kind = DeviceKind::kEmulated;
+  } else if (proto.kind() != "cpu") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device '", proto.id(), "': kind '", proto.kind(), "' is not known; use cpu or emulated"));
+  }
+  const std::pair<std::string_view, double> numbers[] = {
+      {"memory_bytes", static_cast<double>(proto.memory_bytes())},
+      {"flops_per_second", proto.flops_per_second()},
+      {"launch_seconds", proto.launch_seconds()},
+      {"link_bytes_per_second", proto.link_bytes_per_second()},
+      {"node_link_bytes_per_second", proto.node_link_bytes_per_second()},
+      {"link_latency_seconds", proto.link_latency_seconds()}};
+  for (const auto& [field, value] : numbers) {
+    if (absl::Status status = CheckNumber(proto, field, value); !status.ok()) return status;
+  }
+  device.id = DeviceId(proto.id());
+  device.model = proto.model();
+  device.memory_bytes = proto.memory_bytes();
+  device.flops_per_second = proto.flops_per_second();
+  device.launch = absl::Seconds(proto.launch_seconds());
+  device.link_bytes_per_second = proto.link_bytes_per_second();
+  device.node_link_bytes_per_second = proto.node_link_bytes_per_second();
+  device.link_latency = absl::Seconds(proto.link_latency_seconds());
+  return device;
+}
+
+}  // namespace motley::wire

@@ -1,0 +1,84 @@
+#include "common/wire/profile.h"
+
+namespace motley::wire {
+namespace {
+
+void Pack(const UnitProfile& unit, v1::UnitProfile* proto) {
+  for (const ComputePoint& point : unit.points) {
+    v1::ComputePoint* out = proto->add_points();
+    out->set_microbatch(point.microbatch);
+    out->set_forward_seconds(point.forward_seconds);
+    out->set_backward_seconds(point.backward_seconds);
+    out->set_saved_bytes(point.saved_bytes);
+    out->set_workspace_bytes(point.workspace_bytes);
+  }
+}
+
+UnitProfile Unpack(const v1::UnitProfile& proto) {
+  UnitProfile unit;
+  for (const v1::ComputePoint& point : proto.points()) {
+    unit.points.push_back({point.microbatch(), point.forward_seconds(), point.backward_seconds(), point.saved_bytes(),
+                           point.workspace_bytes()});
+  }
+  return unit;
+}
+
+}  // namespace
+
+v1::ComputeProfile ToProto(const ComputeProfile& profile) {
+  v1::ComputeProfile proto;
+  proto.set_device_id(profile.device.value());
+  proto.set_digest(profile.digest);
+  Pack(profile.embedding, proto.mutable_embedding());
+  Pack(profile.layer, proto.mutable_layer());
+  Pack(profile.head, proto.mutable_head());
+  proto.set_optimizer_seconds_per_element(profile.optimizer_seconds_per_element);
+  proto.set_step_overhead_seconds(profile.step_overhead_seconds);
+  proto.set_context_bytes(profile.context_bytes);
+  proto.set_profile_seconds(profile.profile_seconds);
+  return proto;
+}
+
+ComputeProfile FromProto(const v1::ComputeProfile& proto) {
+  ComputeProfile profile;
+  profile.device = DeviceId(proto.device_id());
+  profile.digest = proto.digest();
+  profile.embedding = Unpack(proto.embedding());
+  profile.layer = Unpack(proto.layer());
+  profile.head = Unpack(proto.head());
+  profile.optimizer_seconds_per_element = proto.optimizer_seconds_per_element();
+  profile.step_overhead_seconds = proto.step_overhead_seconds();
+  profile.context_bytes = proto.context_bytes();
+  profile.profile_seconds = proto.profile_seconds();
+  return profile;
+}
+
+v1::CollectiveProfile ToProto(const CollectiveProfile& profile) {
+  v1::CollectiveProfile proto;
+  for (const DeviceId& device : profile.devices) proto.add_device_ids(device.value());
+  proto.set_digest(profile.digest);
+  for (const CollectivePoint& point : profile.points) {
+    v1::CollectivePoint* out = proto.add_points();
+    out->set_bytes(point.bytes);
+    out->set_skew(point.skew);
+    out->set_all_gather_seconds(point.all_gather_seconds);
+    out->set_reduce_scatter_seconds(point.reduce_scatter_seconds);
+  }
+  proto.set_barrier_seconds(profile.barrier_seconds);
+  proto.set_profile_seconds(profile.profile_seconds);
+  return proto;
+}
+
+CollectiveProfile FromProto(const v1::CollectiveProfile& proto) {
+  CollectiveProfile profile;
+  for (const std::string& device : proto.device_ids()) profile.devices.emplace_back(device);
+  profile.digest = proto.digest();
+  for (const v1::CollectivePoint& point : proto.points()) {
+    profile.points.push_back({point.bytes(), point.skew(), point.all_gather_seconds(), point.reduce_scatter_seconds()});
+  }
+  profile.barrier_seconds = proto.barrier_seconds();
+  profile.profile_seconds = proto.profile_seconds();
+  return profile;
+}
+
+}  // namespace motley::wire

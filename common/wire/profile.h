@@ -1,0 +1,15 @@
+// Profiles <-> their wire form. Cannot fail: a profile is trusted as measured.
+#pragma once
+
+#include "common/profile.h"
+#include "proto/motley/v1/worker.pb.h"
+
+namespace motley::wire {
+
+v1::ComputeProfile ToProto(const ComputeProfile& profile);
+ComputeProfile FromProto(const v1::ComputeProfile& proto);
+
+v1::CollectiveProfile ToProto(const CollectiveProfile& profile);
+CollectiveProfile FromProto(const v1::CollectiveProfile& proto);
+
+}  // namespace motley::wire

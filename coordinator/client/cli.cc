@@ -1,0 +1,58 @@
+#include "coordinator/client/cli.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "common/version.h"
+#include "coordinator/client/command.h"
+#include "coordinator/client/format.h"
+
+namespace motley::client {
+namespace {
+
+constexpr char kDefaultCoordinator[] = "127.0.0.1:7070";
+
+// Several lines stay several lines, each with the program's name.
+void Complain(std::ostream& err, const std::string& message) {
+  size_t begin = 0;
+  while (begin < message.size()) {
+    const size_t end = std::min(message.find('\n', begin), message.size());
+    err << "motley: " << Printable(message.substr(begin, end - begin)) << std::endl;
+    begin = end + 1;
+  }
+}
+
+}  // namespace
+
+int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, const ConnectionOptions& connection) {
+  CLI::App app("Motley trains one transformer on mixed GPUs. The coordinator does the work; this command talks to it.", "motley");
+  Context context{kDefaultCoordinator, false, connection, out, err};
+  std::string output = "text";
+  app.add_option("--coordinator", context.coordinator, "HOST:PORT of the coordinator")
+      ->envname("MOTLEY_COORDINATOR")
+      ->capture_default_str();
+  app.add_option("-o,--output", output, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  app.set_version_flag("--version", std::string("motley ") + kVersion);
+  app.require_subcommand(1);
+  std::vector<std::pair<CLI::App*, Action>> actions;
+  for (const Command& command : Commands()) {
+    CLI::App* sub = app.add_subcommand(command.name, command.help);
+    sub->fallthrough();  // --coordinator and -o may stand behind the command too
+    actions.push_back({sub, command.add(*sub)});
+  }
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error, out, err) == 0 ? 0 : kUsage;
+  }
+  context.json = output == "json";
+  for (const auto& [sub, action] : actions) {
+    if (!sub->parsed()) continue;
+    const Exit exit = action(context);
+    Complain(err, exit.message);
+    return exit.code;
+  }
+  return kUsage;
+}
+
+}  // namespace motley::client

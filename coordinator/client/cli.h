@@ -1,0 +1,15 @@
+// The command line as a function: parses, runs one command, says on `err` what went wrong, returns the process's exit code.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "coordinator/client/connection.h"
+
+namespace motley::client {
+
+// `arguments` without the program's name. `connection`: how long to wait for what (tests shorten it).
+int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, const ConnectionOptions& connection = {});
+
+}  // namespace motley::client

@@ -1,0 +1,34 @@
+// The table of commands: a new one is a file pair and a line here.
+#include "coordinator/client/command.h"
+#include "coordinator/client/config_command.h"
+#include "coordinator/client/events_command.h"
+#include "coordinator/client/export_command.h"
+#include "coordinator/client/list_command.h"
+#include "coordinator/client/logs_command.h"
+#include "coordinator/client/metrics_command.h"
+#include "coordinator/client/nodes_command.h"
+#include "coordinator/client/plan_command.h"
+#include "coordinator/client/status_command.h"
+#include "coordinator/client/stop_command.h"
+#include "coordinator/client/submit_command.h"
+
+namespace motley::client {
+
+const std::vector<Command>& Commands() {
+  static const std::vector<Command> commands = {
+      {"nodes", "nodes and devices: memory, measured speed, state; drain and undrain", AddNodes},
+      {"submit", "submit a job file", AddSubmit},
+      {"list", "all jobs", AddList},
+      {"status", "one job: state, reason, newest step", AddStatus},
+      {"logs", "log lines of a job", AddLogs},
+      {"metrics", "step records of a job", AddMetrics},
+      {"events", "what happened to the cluster or to one job", AddEvents},
+      {"stop", "save a checkpoint and stop a job", AddStop},
+      {"export", "write a job's newest checkpoint in HuggingFace's layout", AddExport},
+      {"plan", "the plan of a job and why it was chosen", AddPlan},
+      {"config", "check a job file, or show every value and where it came from", AddConfig},
+  };
+  return commands;
+}
+
+}  // namespace motley::client

@@ -1,0 +1,80 @@
+#include "coordinator/client/config_command.h"
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "common/job_fields.h"
+#include "common/job_file.h"
+#include "common/parameters.h"
+#include "coordinator/client/json.h"
+
+namespace motley::client {
+namespace {
+
+constexpr size_t kLongestShown = 60;
+
+struct Flags {
+  std::string file;
+  std::vector<std::string> overrides;
+};
+
+Exit Check(Context& context, const Flags& flags) {
+  auto file = LoadJobFile(flags.file, flags.overrides);
+  if (!file.ok()) return FromJobFile(file.status());
+  auto model = ResolveModel(file->config);
+  if (!model.ok()) return FromJobFile(model.status());
+  const JobConfig& config = file->config;
+  if (context.json) {
+    PrintDocument(context.out, Json{{"valid", true}, {"file", flags.file}, {"parameters", NumParameters(*model)}});
+    return {};
+  }
+  context.out << flags.file << " is valid: " << NumParameters(*model) << " parameters in " << model->num_layers << " layers, "
+              << config.training.steps << " steps of " << config.training.global_batch_size << " x " << config.training.seq_len
+              << " tokens\n";
+  return {};
+}
+
+std::string Short(std::string text) {
+  if (text.size() > kLongestShown) text = absl::StrCat(text.substr(0, kLongestShown - 3), "...");
+  return text;
+}
+
+Exit Show(Context& context, const Flags& flags) {
+  auto file = LoadJobFile(flags.file, flags.overrides);
+  if (!file.ok()) return FromJobFile(file.status());
+  Json values = Json::array();
+  std::string section;
+  for (const JobField& field : JobFields(file->config)) {
+    const std::string& origin = file->origins[field.Path()];
+    if (context.json) {
+      values.push_back({{"key", field.Path()}, {"value", Json::parse(field.ValueText())}, {"origin", origin}});
+      continue;
+    }
+    if (section != field.section) {
+      section = std::string(field.section);
+      context.out << "\n[" << section << "]\n";
+    }
+    std::string line = absl::StrCat(std::string(field.key), " = ", Short(field.ValueText()));
+    line.resize(std::max<size_t>(line.size() + 2, 40), ' ');
+    context.out << line << "# " << origin << "\n";
+  }
+  if (context.json) PrintDocument(context.out, Json{{"values", values}});
+  return {};
+}
+
+}  // namespace
+
+Action AddConfig(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* check = app.add_subcommand("check", "say whether the file is valid, or everything that is wrong with it");
+  CLI::App* show = app.add_subcommand("show", "every value and where it came from");
+  for (CLI::App* sub : {check, show}) {
+    sub->add_option("FILE", flags->file, "the job file (TOML)")->required();
+    sub->add_option("--set", flags->overrides, "section.key=value instead of the file's; may be given again")->allow_extra_args(false);
+    sub->fallthrough();
+  }
+  app.require_subcommand(1);
+  return [flags, check](Context& context) { return check->parsed() ? Check(context, *flags) : Show(context, *flags); };
+}
+
+}  // namespace motley::client

@@ -1,0 +1,61 @@
+#include "coordinator/client/connection.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace motley::client {
+namespace {
+
+// A plan with its programs and trace is far larger than gRPC's default of 4 MiB.
+constexpr int kLargestMessageBytes = 512 << 20;
+constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
+constexpr absl::Duration kLongestPause = absl::Seconds(2);
+
+absl::Status Unreachable(const std::string& address, absl::Duration waited) {
+  return absl::UnavailableError(absl::StrCat("no coordinator answers at ", address, " (waited ", absl::FormatDuration(waited),
+                                             "); start motley-coordinator, or say where it listens with --coordinator HOST:PORT or "
+                                             "the environment variable MOTLEY_COORDINATOR"));
+}
+
+}  // namespace
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  std::string message = status.error_message();
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    message = absl::StrCat("the coordinator does not know this request; is it another version? ", message);
+  }
+  // The numbers of the two enumerations are the same.
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), message);
+}
+
+Connection::Connection(std::string address, ConnectionOptions options, std::shared_ptr<grpc::Channel> channel)
+    : address_(std::move(address)), options_(options), channel_(std::move(channel)), stub_(v1::Motley::NewStub(channel_)),
+      pause_(kFirstPause) {}
+
+absl::StatusOr<Connection> Connection::Open(const std::string& address, const ConnectionOptions& options) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kLargestMessageBytes);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (!channel->WaitForConnected(absl::ToChronoTime(absl::Now() + options.connect))) return Unreachable(address, options.connect);
+  return Connection(address, options, std::move(channel));
+}
+
+bool Connection::MayReturn(const grpc::Status& status) {
+  // CANCELLED comes from a coordinator that shuts down: nobody else cancels these streams.
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE || status.error_code() == grpc::StatusCode::CANCELLED;
+}
+
+absl::Status Connection::AwaitCoordinator(bool progressed) {
+  pause_ = progressed ? kFirstPause : std::min(pause_ * 2, kLongestPause);
+  absl::SleepFor(pause_);
+  if (channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + options_.patience))) return absl::OkStatus();
+  return Unreachable(address_, options_.patience);
+}
+
+}  // namespace motley::client

@@ -1,0 +1,86 @@
+#include "coordinator/client/nodes_command.h"
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_format.h"
+#include "coordinator/client/format.h"
+#include "coordinator/client/json.h"
+
+namespace motley::client {
+namespace {
+
+std::string Speed(const v1::Device& device) {
+  if (device.measured_tokens_per_second() <= 0) return "-";
+  return absl::StrFormat("%.0f tokens/s", device.measured_tokens_per_second());
+}
+
+std::string DeviceState(const v1::Device& device) {
+  return device.job_id().empty() ? device.state() : device.state() + " (" + device.job_id() + ")";
+}
+
+void PrintNodes(const v1::ListNodesResponse& response, std::ostream& out) {
+  if (response.nodes().empty()) {
+    out << "no nodes; start motley-worker on them\n";
+    return;
+  }
+  Table table({"NODE", "STATE", "DEVICE", "MODEL", "KIND", "MEMORY", "MEASURED", "DEVICE STATE", "REASON"});
+  for (const v1::Node& node : response.nodes()) {
+    bool first = true;
+    for (const v1::Device& device : node.devices()) {
+      table.Add({first ? node.name() : "", first ? node.state() : "", device.id(), device.model(), device.kind(),
+                 device.memory_bytes() > 0 ? FormatBytes(device.memory_bytes()) : "-", Speed(device), DeviceState(device),
+                 first ? node.reason() : ""});
+      first = false;
+    }
+    if (first) table.Add({node.name(), node.state(), "-", "", "", "", "", "", node.reason()});
+  }
+  table.Print(out);
+}
+
+Exit ListNodes(Context& context) {
+  auto connection = context.Connect();
+  if (!connection.ok()) return FromServer(connection.status());
+  auto response = connection->Call(&Connection::Stub::ListNodes, v1::ListNodesRequest());
+  if (!response.ok()) return FromServer(response.status());
+  if (context.json) {
+    PrintDocument(context.out, ToJson(*response));
+  } else {
+    PrintNodes(*response, context.out);
+  }
+  return {};
+}
+
+Exit Drain(Context& context, const std::string& name, bool drain) {
+  auto connection = context.Connect();
+  if (!connection.ok()) return FromServer(connection.status());
+  v1::DrainNodeRequest request;
+  request.set_node(name);
+  request.set_drain(drain);
+  auto response = connection->Call(&Connection::Stub::DrainNode, request);
+  if (!response.ok()) return FromServer(response.status());
+  if (context.json) {
+    PrintDocument(context.out, ToJson(response->node()));
+  } else {
+    context.out << "node " << Printable(name) << " is " << Printable(response->node().state()) << "\n";
+  }
+  return {};
+}
+
+}  // namespace
+
+Action AddNodes(CLI::App& app) {
+  auto name = std::make_shared<std::string>();
+  CLI::App* drain = app.add_subcommand("drain", "jobs save and leave the node; no plan uses it until it is undrained");
+  CLI::App* undrain = app.add_subcommand("undrain", "plans may use the node again");
+  for (CLI::App* sub : {drain, undrain}) {
+    sub->add_option("NAME", *name, "the node")->required();
+    sub->fallthrough();
+  }
+  app.require_subcommand(0, 1);
+  return [name, drain, undrain](Context& context) {
+    if (drain->parsed() || undrain->parsed()) return Drain(context, *name, drain->parsed());
+    return ListNodes(context);
+  };
+}
+
+}  // namespace motley::client

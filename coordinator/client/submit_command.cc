@@ -1,0 +1,92 @@
+#include "coordinator/client/submit_command.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <random>
+
+#include "absl/strings/ascii.h"
+#include "common/job_file.h"
+#include "common/wire/job.h"
+#include "coordinator/client/format.h"
+#include "coordinator/client/json.h"
+#include "coordinator/client/progress.h"
+#include "coordinator/client/watch.h"
+
+namespace motley::client {
+namespace {
+
+constexpr size_t kLongestPrefix = 48;
+constexpr size_t kRandomLetters = 6;
+
+struct Flags {
+  std::string file, id;
+  std::vector<std::string> overrides;
+  bool wait = false;
+};
+
+// "My job!" -> "my-job-k3x9qf": what a person recognises, and enough chance that two never meet.
+std::string GenerateId(const std::string& name) {
+  std::string id;
+  for (const char c : name.substr(0, kLongestPrefix)) {
+    const char lower = absl::ascii_tolower(static_cast<unsigned char>(c));
+    if (absl::ascii_isalnum(static_cast<unsigned char>(lower))) {
+      id += lower;
+    } else if (!id.empty() && id.back() != '-') {
+      id += '-';
+    }
+  }
+  if (id.empty()) id = "job";
+  if (id.back() != '-') id += '-';
+  static constexpr char kLetters[] = "abcdefghijkmnpqrstuvwxyz23456789";
+  std::random_device random;
+  for (size_t i = 0; i < kRandomLetters; ++i) id += kLetters[random() % (sizeof(kLetters) - 1)];
+  return id;
+}
+
+Exit Wait(Context& context, Connection& connection, const v1::Job& job, int64_t log_freq) {
+  Progress progress(context.out, job.spec().training().steps(), log_freq);
+  const auto use = [&](const v1::JobUpdate& update) {
+    if (!context.json) progress.Show(update);
+  };
+  const auto say = [&](const std::string& text) { context.err << "motley: " << text << std::endl; };
+  auto ended = WatchToEnd(connection, {job.id(), use, say});
+  if (!ended.ok()) return FromServer(ended.status());
+  if (!context.json) return EndOf(*ended, context.out);
+  PrintDocument(context.out, ToJson(*ended));
+  return {ended->state() == v1::JOB_STATE_SUCCEEDED ? 0 : kJobDidNotSucceed, ""};
+}
+
+Exit Submit(Context& context, const Flags& flags) {
+  auto file = LoadJobFile(flags.file, flags.overrides);
+  if (!file.ok()) return FromJobFile(file.status());
+  auto connection = context.Connect();
+  if (!connection.ok()) return FromServer(connection.status());
+  const std::string name = file->config.name.empty() ? std::filesystem::path(flags.file).stem().string() : file->config.name;
+  v1::SubmitJobRequest request;
+  request.set_job_id(flags.id.empty() ? GenerateId(name) : flags.id);
+  *request.mutable_spec() = wire::ToProto(file->config);
+  auto response = connection->Call(&Connection::Stub::SubmitJob, request);
+  if (!response.ok()) return FromServer(response.status());
+  const v1::Job& job = response->job();
+  if (!context.json) {
+    context.out << "submitted job " << job.id() << std::endl;
+    if (flags.wait) context.out << "it runs on when this command ends: motley status " << job.id() << std::endl;
+  } else if (!flags.wait) {
+    PrintDocument(context.out, ToJson(job));
+  }
+  return flags.wait ? Wait(context, *connection, job, file->config.metrics.log_freq) : Exit();
+}
+
+}  // namespace
+
+Action AddSubmit(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("FILE", flags->file, "the job file (TOML)")->required();
+  // One value for each --set, so that the file's name may follow it.
+  app.add_option("--set", flags->overrides, "section.key=value instead of the file's; may be given again")->allow_extra_args(false);
+  app.add_option("--job-id,--id", flags->id, "[a-z0-9-], at most 63; the same id and file again is the same job; generated if absent");
+  app.add_flag("--wait", flags->wait, "print progress until the job has ended; exit 1 if it did not succeed");
+  return [flags](Context& context) { return Submit(context, *flags); };
+}
+
+}  // namespace motley::client

@@ -1,0 +1,35 @@
+// The coordinator's configuration: a TOML file and a few flags, read once in main.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/logging.h"
+#include "coordinator/state/decide.h"
+
+namespace motley::coordinator {
+
+struct Config {
+  std::string listen = "127.0.0.1:7400";   // [server] listen: host:port of the API and of the workers' sessions; port 0 = any
+  std::string metrics = "127.0.0.1:7401";  // [server] metrics: host:port of /metrics; empty = none
+  bool insecure = false;                   // [server] insecure: allow plaintext on an address that is not loopback
+  std::string state_folder = "/var/lib/motley/coordinator";  // [state] folder
+  // [lease] seconds: a worker silent for longer is lost. Shorter notices a dead host sooner, longer survives a busy one.
+  absl::Duration lease = absl::Seconds(10);
+  LogLevel log_level = LogLevel::kInfo;    // [log] level: debug, info, warning, error
+  // Bounds of what is kept in memory per job.
+  size_t updates_kept = 10000;             // step records, events and states for WatchJob
+  size_t log_lines_kept = 10000;
+  size_t jobs_with_rings = 32;             // finished jobs beyond these lose both
+  DriverConfig driver;
+};
+
+// INVALID_ARGUMENT names the key, its value and what is allowed.
+absl::Status Validate(const Config& config);
+// NOT_FOUND / INVALID_ARGUMENT with file and line; an unknown key is an error that names the nearest one.
+absl::Status LoadConfigFile(const std::string& path, Config* config);
+// The host of "host:port" is 127.0.0.0/8, ::1 or localhost.
+bool IsLoopback(const std::string& address);
+
+}  // namespace motley::coordinator

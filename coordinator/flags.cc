@@ -1,0 +1,61 @@
+#include "coordinator/flags.h"
+
+#include <sysexits.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <string>
+
+#include "common/version.h"
+
+namespace motley::coordinator {
+
+FlagsResult ParseFlags(int argc, char** argv) {
+  std::string file, listen, metrics, state_dir;
+  bool insecure = false, no_metrics = false;
+  CLI::App app("motley-coordinator: registry, job queue, planner and API of a Motley cluster");
+  app.set_version_flag("--version", kVersion);
+  app.add_option("--config", file, "TOML file with [server] listen, metrics, insecure; [state] folder; [lease] seconds; [log] level");
+  app.add_option("--listen", listen, "host:port of the API and of the workers' sessions (port 0: any)");
+  auto* metrics_option = app.add_option("--metrics", metrics, "host:port of /metrics");
+  app.add_flag("--no-metrics", no_metrics, "no metrics listener")->excludes(metrics_option);
+  app.add_option("--state-dir", state_dir, "folder of the durable state");
+  app.add_flag("--insecure", insecure, "allow plaintext listeners on addresses that are not loopback");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return {std::nullopt, app.exit(e) == 0 ? 0 : EX_USAGE};
+  }
+  Config config;
+  if (!file.empty()) {
+    if (absl::Status status = LoadConfigFile(file, &config); !status.ok()) {
+      std::cerr << "motley-coordinator: " << status.message() << "\n";
+      return {std::nullopt, absl::IsNotFound(status) ? EX_NOINPUT : EX_CONFIG};
+    }
+  }
+  if (!listen.empty()) config.listen = listen;
+  if (!metrics.empty()) config.metrics = metrics;
+  if (no_metrics) config.metrics.clear();
+  if (!state_dir.empty()) config.state_folder = state_dir;
+  config.insecure = config.insecure || insecure;
+  if (absl::Status status = Validate(config); !status.ok()) {
+    std::cerr << "motley-coordinator: " << status.message() << "\n";
+    return {std::nullopt, EX_CONFIG};
+  }
+  return {config, 0};
+}
+
+int ExitCode(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk: return EX_OK;
+    case absl::StatusCode::kInvalidArgument: return EX_CONFIG;
+    case absl::StatusCode::kUnavailable: return EX_UNAVAILABLE;
+    case absl::StatusCode::kPermissionDenied: return EX_CANTCREAT;
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kFailedPrecondition: return EX_DATAERR;
+    case absl::StatusCode::kResourceExhausted: return EX_IOERR;
+    default: return EX_SOFTWARE;
+  }
+}
+
+}  // namespace motley::coordinator

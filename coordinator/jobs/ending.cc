@@ -1,0 +1,127 @@
+#include "coordinator/jobs/ending.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/status_macros.h"
+#include "coordinator/state/membership.h"
+
+namespace motley::coordinator {
+namespace {
+
+void SendStop(Core& core, bool save, const std::string& reason) {
+  const JobRun& run = *core.state.run;
+  const Epoch epoch = core.state.jobs.at(run.job).epoch;
+  std::set<NodeName> nodes;
+  for (const RankRun& rank : run.ranks) {
+    if (!IsGone(core.state, rank)) nodes.insert(NodeOf(rank.device));
+  }
+  for (const NodeName& node : nodes) core.Send(node, StopCommand{run.job, epoch, save, reason});
+}
+
+// The event of the failure itself (a lost node has its own already), and the device's record of deaths.
+void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>* events) {
+  JobRun& run = *core.state.run;
+  EventRecord event;
+  event.job = run.job;
+  event.node = failure.device.empty() ? failure.node : NodeOf(failure.device);
+  event.device = failure.device;
+  event.epoch = core.state.jobs.at(run.job).epoch;
+  if (failure.kind != FailureKind::kNodeLost) {
+    event.kind = failure.kind == FailureKind::kHung                                              ? kind::kRankHung
+                 : failure.kind == FailureKind::kDied || failure.kind == FailureKind::kPeerLost ? kind::kRankLost
+                                                                                                 : kind::kRankFailed;
+    event.message = Describe(failure);
+    events->push_back(event);
+  }
+  if (failure.kind != FailureKind::kDied && failure.kind != FailureKind::kHung) return;
+  if (++run.deaths[failure.device] < core.config.driver.max_deaths) return;
+  run.left_out[failure.device] = absl::StrFormat("its rank died %d times in a row", run.deaths[failure.device]);
+  event.kind = kind::kDeviceLeftOut;
+  event.message = absl::StrCat("the job goes on without ", failure.device.value(), ": ", run.left_out[failure.device],
+                               "; restart its worker to give it another chance");
+  events->push_back(event);
+}
+
+}  // namespace
+
+absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& reason) {
+  JobRun& run = *core.state.run;
+  JobRecord& job = core.state.jobs.at(run.job);
+  const JobPhase phase = action.ending == Ending::kReplan ? JobPhase::kReplanning : job.phase;
+  Batch batch;
+  batch.jobs.push_back(WithPhase(job, phase, reason));
+  if (phase != job.phase) batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  job = batch.jobs[0];
+
+  if (action.failure) {
+    Batch failure;
+    RecordFailure(core, *action.failure, &failure.events);
+    for (EventRecord& event : failure.events) core.Emit(std::move(event));
+  }
+  run.saving = action.save;
+  run.ending = action.ending;
+  run.ending_reason = reason;
+  // Several replans without a step between them are one pause, told by its first cause.
+  const bool trained = run.stage == Stage::kStarting || run.stage == Stage::kRunning;
+  if (action.ending == Ending::kReplan && trained && run.replan_cause.empty() && run.has_run) {
+    run.replan_cause = reason;
+    run.cause_label = action.cause_label;
+    run.step_before_replan = job.step;
+  }
+  run.stage = Stage::kStopping;
+  run.stage_since = core.clock.Now();
+  SendStop(core, action.save, reason);
+  return absl::OkStatus();
+}
+
+absl::Status KillRanks(Core& core, const KillEpoch& action, const std::string& reason) {
+  JobRun& run = *core.state.run;
+  run.saving = false;
+  run.stage_since = core.clock.Now();
+  run.ending_reason = reason;
+  if (action.failure) {
+    std::vector<EventRecord> events;
+    RecordFailure(core, *action.failure, &events);
+    for (EventRecord& event : events) core.Emit(std::move(event));
+    if (IsFatal(*action.failure)) run.ending = Ending::kFail;
+  }
+  core.SetReason(core.state.jobs.at(run.job), reason);
+  SendStop(core, false, reason);
+  return absl::OkStatus();
+}
+
+absl::Status FinishEnding(Core& core) {
+  JobRun& run = *core.state.run;
+  const JobRecord& job = core.state.jobs.at(run.job);
+  // All steps were done while it was told to save: there is nothing left to replan or to stop.
+  if (run.saving && job.step >= job.config.training.steps) {
+    return FinishJob(core, JobPhase::kSucceeded, absl::StrFormat("all %d steps are done", job.config.training.steps));
+  }
+  if (run.ending == Ending::kFail) return FinishJob(core, JobPhase::kFailed, run.ending_reason);
+  if (run.ending == Ending::kStop) return FinishJob(core, JobPhase::kStopped, "stopped by the user");
+  run.ranks.clear();
+  run.failures.clear();
+  run.profiling.clear();
+  run.kv.clear();
+  run.kv_waiters.clear();
+  run.stage = Stage::kIdle;
+  run.stage_since = core.clock.Now();
+  return absl::OkStatus();
+}
+
+absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason) {
+  JobRecord& job = core.state.jobs.at(core.state.run->job);
+  Batch batch;
+  batch.jobs.push_back(WithPhase(job, phase, reason));
+  batch.jobs[0].finished_unix_ms = core.journal.UnixMs();
+  batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  job = batch.jobs[0];
+  core.state.run.reset();
+  return absl::OkStatus();
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,113 @@
+#include "coordinator/jobs/planning.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint.h"
+#include "common/profile.h"
+#include "common/status_macros.h"
+#include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/jobs/setup.h"
+#include "coordinator/state/membership.h"
+#include "planner/planner.h"
+
+namespace motley::coordinator {
+namespace {
+
+absl::StatusOr<planner::PlannerInput> MakeInput(Core& core, const JobRun& run, const JobRecord& job) {
+  planner::PlannerInput input;
+  input.devices = run.considered;
+  input.config = job.config;
+  input.epoch = Epoch(job.epoch.value() + (run.started_processes ? 1 : 0));
+  MOTLEY_ASSIGN_OR_RETURN(input.model, ResolveModel(job.config));
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(job.config.training.dtype));
+  for (const DeviceDescription& device : run.considered) {
+    auto profile = core.store.FindComputeProfile(ComputeProfileDigest(device, input.model, job.config.training.seq_len, dtype));
+    if (!profile.ok()) {
+      return absl::InternalError(absl::StrCat("node ", NodeOf(device.id).value(), " profiled, but reported nothing for ", device.id.value()));
+    }
+    // One profile serves every device of the same description; the plan speaks of this one.
+    profile->device = device.id;
+    input.compute.push_back(*std::move(profile));
+  }
+  if (run.considered.size() > 1) {
+    auto profile = core.store.FindCollectiveProfile(CollectiveProfileDigest(run.considered, input.model, dtype));
+    if (!profile.ok()) return absl::InternalError("the ranks profiled, but none reported the collectives");
+    profile->devices = Ids(run.considered);
+    input.collectives = *std::move(profile);
+  }
+  return input;
+}
+
+// A checkpoint of another model, data or seed in the job's own folder was put there by hand: training on would be wrong.
+absl::Status CheckFits(const CheckpointManifest& manifest, const planner::PlannerInput& input, const std::string& digest,
+                       const std::string& folder) {
+  if (!(manifest.model == input.model)) return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " is of another model"));
+  if (manifest.data_digest != digest) return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was trained on other data"));
+  if (manifest.seed != input.config.training.seed) return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " has another seed"));
+  return absl::OkStatus();
+}
+
+// Runs beside the loop, on values of its own.
+Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoint_folder, const std::string& data_digest) {
+  Prepared prepared;
+  if (!checkpoint_folder.empty()) {
+    auto found = FindNewestCheckpoint(checkpoint_folder);
+    if (found.ok()) {
+      prepared.resume_from = found->folder;
+      prepared.start_step = found->manifest.step;
+      prepared.skipped = found->skipped;
+      prepared.status = CheckFits(found->manifest, input, data_digest, found->folder);
+    } else if (!absl::IsNotFound(found.status())) {
+      prepared.status = found.status();
+    }
+    if (!prepared.status.ok()) return prepared;
+  }
+  absl::StatusOr<planner::PlanResult> result;
+  if (input.config.planner.plan_json.empty()) {
+    result = planner::MakePlan(input);
+  } else {
+    absl::StatusOr<planner::Plan> plan = planner::PlanFromJson(input.config.planner.plan_json);
+    if (plan.ok()) {
+      plan->epoch = input.epoch;
+      result = planner::PricePlan(input, *std::move(plan));
+    } else {
+      result = plan.status();
+    }
+  }
+  prepared.status = result.status();
+  if (result.ok()) prepared.plan = *std::move(result);
+  return prepared;
+}
+
+}  // namespace
+
+absl::Status BeginPlanning(Core& core) {
+  JobRun& run = *core.state.run;
+  JobRecord& job = core.state.jobs.at(run.job);
+  MOTLEY_RETURN_IF_ERROR(core.SetPhase(job, JobPhase::kPlanning, "looking for the newest checkpoint and planning"));
+  run.stage = Stage::kPlanning;
+  run.stage_since = core.clock.Now();
+  run.prepared.reset();
+  run.planning_ticket = ++core.planning_tickets;
+  absl::StatusOr<planner::PlannerInput> input = MakeInput(core, run, job);
+  if (!input.ok()) {
+    run.prepared.emplace();
+    run.prepared->status = input.status();
+    return absl::OkStatus();
+  }
+  auto prepared = std::make_shared<Prepared>();
+  core.executor.Run(
+      [prepared, input = *std::move(input), folder = CheckpointFolder(job), digest = job.data_digest] {
+        *prepared = Prepare(input, folder, digest);
+      },
+      [&core, prepared, ticket = run.planning_ticket] {
+        // The set of devices may have changed meanwhile, or the job ended.
+        if (!core.state.run || core.state.run->planning_ticket != ticket || core.state.run->stage != Stage::kPlanning) return;
+        core.state.run->prepared = std::move(*prepared);
+        Drive(core);
+      });
+  return absl::OkStatus();
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,57 @@
+#include "coordinator/jobs/recovery.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "common/version.h"
+#include "coordinator/state/decide.h"
+
+namespace motley::coordinator {
+namespace {
+
+absl::Status ResumeRun(Core& core, const JobId& id) {
+  JobRecord& job = core.state.jobs.at(id);
+  JobRun& run = core.state.run.emplace();
+  run.job = id;
+  run.has_run = job.step > 0;
+  run.stage_since = core.clock.Now();
+  run.not_before = core.clock.Now() + core.config.lease;
+  run.last_step_at = core.clock.Now();
+  run.started_processes = true;
+  if (run.has_run) {
+    run.replan_cause = "the coordinator was restarted";
+    run.cause_label = "coordinator_restarted";
+    run.step_before_replan = job.step;
+  }
+  auto epoch = core.store.NewestEpoch(id);
+  if (!epoch.ok() && !absl::IsNotFound(epoch.status())) return epoch.status();
+  if (epoch.ok()) {
+    for (const EpochRow::Rank& rank : epoch->ranks) run.ranks.push_back({rank.device, rank.incarnation, 0});
+  }
+  return core.SetPhase(job, JobPhase::kReplanning, "the coordinator was restarted and gives its workers a lease's time to come back");
+}
+
+}  // namespace
+
+absl::Status Recover(Core& core) {
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<JobRecord> jobs, core.store.LoadJobs());
+  for (JobRecord& job : jobs) core.state.jobs[job.id] = std::move(job);
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<NodeName> drained, core.store.LoadDrained());
+  for (const NodeName& name : drained) {
+    NodeRecord& node = core.state.nodes[name];
+    node.description.name = name;
+    node.drained = true;
+    node.reason = "drained by the user; not seen since the coordinator was started";
+    node.last_seen = core.clock.Now();
+  }
+  MOTLEY_ASSIGN_OR_RETURN(core.state.speeds, core.store.LoadSpeeds());
+  core.state.membership_changed = core.clock.Now();
+  EventRecord event;
+  event.kind = kind::kCoordinatorStarted;
+  event.message = absl::StrCat("coordinator ", kVersion, " started with ", core.state.jobs.size(), " jobs");
+  core.Emit(std::move(event));
+  const QueueDecision queue = DecideQueue(core.state);
+  if (queue.activate && core.state.jobs.at(*queue.activate).phase != JobPhase::kQueued) return ResumeRun(core, *queue.activate);
+  return absl::OkStatus();
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,106 @@
+#include "coordinator/jobs/reports.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/logging.h"
+#include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/jobs/rendezvous.h"
+#include "coordinator/jobs/setup.h"
+#include "coordinator/jobs/steps.h"
+
+namespace motley::coordinator {
+namespace {
+
+struct Handler {
+  Core& core;
+  const NodeName& node;
+
+  template <typename Report>
+  bool IsCurrent(const Report& report) const {
+    return core.state.run && core.state.run->job == report.job && core.state.jobs.at(report.job).epoch == report.epoch;
+  }
+
+  void operator()(const HeartbeatReport&) {}
+  void operator()(const StorageReport& report) {
+    if (IsCurrent(report)) OnStorageReport(core, node, report);
+  }
+  void operator()(const ProfileReport& report) {
+    if (IsCurrent(report)) OnProfileReport(core, node, report);
+  }
+  void operator()(const StepReport& report) {
+    if (IsCurrent(report)) OnStep(core, report);
+  }
+  void operator()(const KvSetReport& report) {
+    if (IsCurrent(report)) OnKvSet(core, report);
+  }
+  void operator()(const KvGetReport& report) {
+    if (IsCurrent(report)) OnKvGet(core, node, report);
+  }
+  void operator()(const CheckpointReport& report) {
+    if (IsCurrent(report)) OnCheckpoint(core, node, report);
+  }
+  // The fence: only the newest epoch of a job that goes on may publish. The worker hears no for everything else.
+  void operator()(const PublishReport& report) {
+    PublishAnswerCommand answer{report.job, report.epoch, report.step, report.rank, IsCurrent(report), ""};
+    if (!answer.allowed) {
+      auto job = core.state.jobs.find(report.job);
+      answer.reason = job == core.state.jobs.end()
+                          ? absl::StrCat("job ", report.job.value(), " is not known")
+                          : absl::StrCat("epoch ", report.epoch.value(), " is not the one that runs (newest: ", job->second.epoch.value(), ")");
+    }
+    core.Send(node, answer);
+  }
+  void operator()(const LogReport& report) {
+    // Only of jobs that are known: the rings are bounded by the number of jobs.
+    if (core.state.jobs.contains(report.job)) core.journal.AddLog(report.job, report.source, report.text, report.unix_ms);
+  }
+  void operator()(const RankReport& report) {
+    if (IsCurrent(report)) OnRank(report);
+  }
+
+  void OnRank(const RankReport& report) {
+    JobRun& run = *core.state.run;
+    auto rank = std::find_if(run.ranks.begin(), run.ranks.end(), [&](const RankRun& r) { return r.device == report.device; });
+    if (rank == run.ranks.end() || NodeOf(report.device) != node) return;
+    auto fail = [&](FailureKind kind) { run.failures.push_back({core.clock.Now(), kind, node, report.device, report.message}); };
+    // A rank that was told to die is no failure.
+    const bool killed = run.stage == Stage::kStopping && !run.saving;
+    switch (report.kind) {
+      case RankEventKind::kReady: rank->ready = true; return;
+      case RankEventKind::kFinished: rank->ended = true; return;
+      case RankEventKind::kHung:  // it still lives; it is gone when its worker says so
+        if (!killed) fail(FailureKind::kHung);
+        return;
+      case RankEventKind::kDied:
+        // The exit that follows another word is no news.
+        if (!rank->ended && !killed) fail(FailureKind::kDied);
+        break;
+      case RankEventKind::kFailed:
+        if (!killed) fail(FailureKind::kFailed);
+        break;
+      case RankEventKind::kPeerLost:
+        if (!killed) fail(FailureKind::kPeerLost);
+        break;
+      case RankEventKind::kNonFinite:
+        if (!killed) fail(FailureKind::kNonFinite);
+        break;
+    }
+    rank->ended = true;
+  }
+};
+
+}  // namespace
+
+void HandleReport(Core& core, const NodeName& node, const WorkerReport& report) {
+  auto it = core.state.nodes.find(node);
+  if (it == core.state.nodes.end() || !it->second.connected) return;
+  it->second.last_seen = core.clock.Now();
+  it->second.last_seen_unix_ms = core.journal.UnixMs();
+  std::visit(Handler{core, node}, report);
+  const bool quiet = std::holds_alternative<HeartbeatReport>(report) || std::holds_alternative<LogReport>(report);
+  if (!quiet) Drive(core);
+}
+
+}  // namespace motley::coordinator

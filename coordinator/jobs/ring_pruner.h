@@ -1,0 +1,10 @@
+// Finished jobs beyond the newest few lose what is kept of them in memory (and their series in the metrics).
+#pragma once
+
+#include "coordinator/core.h"
+
+namespace motley::coordinator {
+
+void PruneRings(Core& core);
+
+}  // namespace motley::coordinator

@@ -1,0 +1,38 @@
+#include "coordinator/jobs/runner.h"
+
+#include <algorithm>
+
+#include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/jobs/lease_checker.h"
+#include "coordinator/jobs/metrics_updater.h"
+#include "coordinator/jobs/ring_pruner.h"
+#include "coordinator/jobs/watchdog.h"
+
+namespace motley::coordinator {
+
+std::vector<PeriodicJob> PeriodicJobs() {
+  return {
+      {"lease checker", absl::Milliseconds(250), CheckLeases},
+      {"epoch driver", absl::Milliseconds(50), Drive},
+      {"metrics updater", absl::Seconds(1), UpdateMetrics},
+      {"ring pruner", absl::Seconds(60), PruneRings},
+      {"watchdog", absl::Seconds(1), PetWatchdog},
+  };
+}
+
+Runner::Runner(Core& core, std::vector<PeriodicJob> jobs) : core_(core), jobs_(std::move(jobs)), due_(jobs_.size(), core.clock.Now()) {}
+
+absl::Duration Runner::RunDue() {
+  const absl::Duration now = core_.clock.Now();
+  absl::Duration next = absl::Seconds(1);
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    if (due_[i] <= now) {
+      jobs_[i].run(core_);
+      due_[i] = now + jobs_[i].interval;
+    }
+    next = std::min(next, due_[i] - now);
+  }
+  return next;
+}
+
+}  // namespace motley::coordinator

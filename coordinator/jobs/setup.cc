@@ -1,0 +1,235 @@
+#include "coordinator/jobs/setup.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/logging.h"
+#include "common/profile.h"
+#include "common/status_macros.h"
+#include "coordinator/jobs/planning.h"
+#include "coordinator/state/measured_speed.h"
+#include "coordinator/state/membership.h"
+
+namespace motley::coordinator {
+namespace {
+
+void AskStorage(Core& core, const NodeName& node) {
+  JobRun& run = *core.state.run;
+  const JobRecord& job = core.state.jobs.at(run.job);
+  run.storage[node].asked = true;
+  core.Send(node, StorageCheckCommand{job.id, job.epoch, job.config.data.path, CheckpointFolder(job), run.token,
+                                      !run.token.empty() && node == run.token_writer});
+}
+
+std::set<NodeName> NodesOf(const std::vector<DeviceDescription>& devices) {
+  std::set<NodeName> nodes;
+  for (const DeviceDescription& device : devices) nodes.insert(NodeOf(device.id));
+  return nodes;
+}
+
+// What has to be measured before the planner can work.
+struct Missing {
+  std::vector<DeviceId> compute;
+  bool collectives = false;
+};
+
+absl::StatusOr<Missing> FindMissing(Core& core, const JobRun& run, const JobConfig& config) {
+  Missing missing;
+  MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(config));
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(config.training.dtype));
+  for (const DeviceDescription& device : run.considered) {
+    const std::string digest = ComputeProfileDigest(device, shape, config.training.seq_len, dtype);
+    if (!core.store.FindComputeProfile(digest).ok()) missing.compute.push_back(device.id);
+  }
+  missing.collectives =
+      run.considered.size() > 1 && !core.store.FindCollectiveProfile(CollectiveProfileDigest(run.considered, shape, dtype)).ok();
+  return missing;
+}
+
+std::vector<RankAssignment> ProfileRanks(const Core& core, const JobRun& run, const JobRecord& job, const ModelShape& shape) {
+  std::vector<RankAssignment> ranks(run.considered.size());
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    RankAssignment& rank = ranks[r];
+    rank.job = job.id;
+    rank.epoch = job.epoch;
+    rank.rank = static_cast<int>(r);
+    rank.devices = Ids(run.considered);
+    for (const DeviceDescription& device : run.considered) {
+      rank.data_addresses.push_back(core.state.nodes.at(NodeOf(device.id)).description.data_address);
+    }
+    rank.model = shape;
+    rank.config = RankConfig(job);
+    rank.data_digest = job.data_digest;
+    rank.device = run.considered[r];
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::string CheckpointFolder(const JobRecord& job) {
+  const std::string& folder = job.config.checkpoint.folder;
+  return folder.empty() ? "" : absl::StrCat(folder, folder.back() == '/' ? "" : "/", job.id.value());
+}
+
+JobConfig RankConfig(const JobRecord& job) {
+  JobConfig config = job.config;
+  config.checkpoint.folder = CheckpointFolder(job);
+  return config;
+}
+
+absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>& devices, const std::string& reason) {
+  JobRun& run = *core.state.run;
+  JobRecord& job = core.state.jobs.at(run.job);
+  JobRecord next = WithPhase(job, JobPhase::kProfiling, reason);
+  next.epoch = Epoch(job.epoch.value() + 1);
+  EpochRow row{job.id, next.epoch, core.journal.UnixMs(), {}};
+  for (const DeviceDescription& device : devices) {
+    row.ranks.push_back({device.id, core.state.nodes.at(NodeOf(device.id)).description.incarnation});
+  }
+  Batch batch;
+  batch.jobs.push_back(next);
+  batch.epochs.push_back(row);
+  batch.events.push_back(PhaseEvent(job, next));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  job = next;
+
+  run.stage = Stage::kStorage;
+  run.stage_since = core.clock.Now();
+  run.considered = devices;
+  run.ranks.clear();
+  run.failures.clear();
+  run.started_processes = false;
+  run.infeasible.clear();
+  run.storage.clear();
+  const std::set<NodeName> nodes = NodesOf(devices);
+  for (const NodeName& node : nodes) {
+    auto ok = run.storage_ok.find(node);
+    if (ok == run.storage_ok.end() || ok->second != core.state.nodes.at(node).description.incarnation) run.storage[node];
+  }
+  if (run.storage.empty()) return absl::OkStatus();
+  run.token_writer = *nodes.begin();
+  run.token = job.config.checkpoint.folder.empty() ? "" : absl::StrCat(job.id.value(), "-", job.epoch.value(), "-", core.journal.UnixMs());
+  run.storage[run.token_writer];
+  if (!run.token.empty()) {
+    AskStorage(core, run.token_writer);
+  } else {
+    for (const auto& [node, unused] : run.storage) AskStorage(core, node);
+  }
+  return absl::OkStatus();
+}
+
+void OnStorageReport(Core& core, const NodeName& node, const StorageReport& report) {
+  JobRun& run = *core.state.run;
+  auto it = run.storage.find(node);
+  if (run.stage != Stage::kStorage || it == run.storage.end() || !it->second.asked) return;
+  it->second.answered = true;
+  it->second.report = report;
+  if (node != run.token_writer || run.token.empty() || !report.error.empty()) return;
+  for (const auto& [other, answer] : run.storage) {
+    if (!answer.asked) AskStorage(core, other);
+  }
+}
+
+absl::Status LeaveOut(Core& core, const NodeName& node, const std::string& why) {
+  JobRun& run = *core.state.run;
+  for (const DeviceDescription& device : run.considered) {
+    if (NodeOf(device.id) == node) run.left_out[device.id] = why;
+  }
+  EventRecord event;
+  event.job = run.job;
+  event.kind = kind::kDeviceLeftOut;
+  event.node = node;
+  event.epoch = core.state.jobs.at(run.job).epoch;
+  event.message = absl::StrCat("the job goes on without node ", node.value(), ": ", why);
+  core.Emit(std::move(event));
+  return absl::OkStatus();
+}
+
+absl::Status BeginProfiling(Core& core) {
+  JobRun& run = *core.state.run;
+  JobRecord& job = core.state.jobs.at(run.job);
+  for (const auto& [node, answer] : run.storage) {
+    run.storage_ok[node] = core.state.nodes.at(node).description.incarnation;
+    if (job.data_digest.empty()) job.data_digest = answer.report.data_digest;
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const Missing missing, FindMissing(core, run, job.config));
+  if (missing.compute.empty() && !missing.collectives) return BeginPlanning(core);
+
+  MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(job.config));
+  const std::set<DeviceId> compute(missing.compute.begin(), missing.compute.end());
+  std::map<NodeName, ProfileCommand> commands;
+  run.stage = Stage::kProfiling;
+  run.stage_since = core.clock.Now();
+  run.started_processes = true;
+  run.ranks.clear();
+  for (RankAssignment& rank : ProfileRanks(core, run, job, shape)) {
+    const bool measured_alone = compute.contains(rank.device.id);
+    if (!measured_alone && !missing.collectives) continue;
+    const NodeName node = NodeOf(rank.device.id);
+    run.ranks.push_back({rank.device.id, core.state.nodes.at(node).description.incarnation, rank.device.memory_bytes});
+    ProfileCommand& command = commands[node];
+    command.job = job.id;
+    command.epoch = job.epoch;
+    command.collectives = missing.collectives;
+    if (measured_alone) command.compute_devices.push_back(rank.device.id);
+    command.ranks.push_back(std::move(rank));
+  }
+  run.profiling.clear();
+  for (auto& [node, command] : commands) {
+    run.profiling.insert(node);
+    core.Send(node, std::move(command));
+  }
+  core.SetReason(job, absl::StrCat("measuring ", missing.compute.size(), " devices", missing.collectives ? " and their collectives" : ""));
+  return absl::OkStatus();
+}
+
+void OnProfileReport(Core& core, const NodeName& node, const ProfileReport& report) {
+  JobRun& run = *core.state.run;
+  if (run.stage != Stage::kProfiling || !run.profiling.contains(node)) return;
+  for (RankRun& rank : run.ranks) {
+    if (NodeOf(rank.device) == node) rank.ended = true;
+  }
+  if (!report.error.empty()) {
+    run.failures.push_back({core.clock.Now(), FailureKind::kProfile, node, DeviceId(), report.error});
+    return;
+  }
+  const JobRecord& job = core.state.jobs.at(run.job);
+  const auto shape = ResolveModel(job.config);
+  const auto dtype = ParseDType(job.config.training.dtype);
+  if (!shape.ok() || !dtype.ok()) return;
+  Batch batch;
+  std::vector<std::string> lines;
+  for (ComputeProfile profile : report.compute) {
+    for (const DeviceDescription& device : run.considered) {
+      if (device.id != profile.device) continue;
+      profile.digest = ComputeProfileDigest(device, *shape, job.config.training.seq_len, *dtype);
+      const MeasuredSpeed speed = SpeedOf(profile, *shape, job.config.training.seq_len);
+      core.state.speeds[device.id] = speed;
+      lines.push_back(absl::StrCat(device.id.value(), " ", static_cast<int64_t>(speed.tokens_per_second), " tokens/s"));
+      batch.compute_profiles.emplace_back(std::move(profile), speed);
+      break;
+    }
+  }
+  if (!report.collectives.points.empty()) {
+    CollectiveProfile profile = report.collectives;
+    profile.digest = CollectiveProfileDigest(run.considered, *shape, *dtype);
+    lines.push_back(absl::StrCat("collectives of ", run.considered.size(), " devices"));
+    batch.collective_profiles.push_back(std::move(profile));
+  }
+  EventRecord event;
+  event.job = run.job;
+  event.kind = kind::kProfile;
+  event.node = node;
+  event.epoch = job.epoch;
+  event.message = absl::StrCat("measured ", absl::StrJoin(lines, ", "));
+  if (!lines.empty()) batch.events.push_back(std::move(event));
+  if (absl::Status status = core.journal.Commit(batch); !status.ok()) {
+    run.failures.push_back({core.clock.Now(), FailureKind::kProfile, node, DeviceId(), std::string(status.message())});
+    return;
+  }
+  run.profiling.erase(node);
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,129 @@
+#include "coordinator/jobs/steps.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/logging.h"
+
+namespace motley::coordinator {
+namespace {
+
+constexpr size_t kRecentSteps = 20;
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Memory of the device that is fullest for its size, and the worst lateness, from every rank's newest report.
+void AddRanks(const JobRun& run, StepStats* stats) {
+  stats->peak_memory_share = 0;
+  for (const RankRun& rank : run.ranks) {
+    const double share = rank.capacity_bytes > 0 ? static_cast<double>(rank.peak_bytes) / static_cast<double>(rank.capacity_bytes) : 0;
+    const bool fuller = share > stats->peak_memory_share || (share == stats->peak_memory_share && rank.peak_bytes > stats->peak_memory_bytes);
+    if (fuller) stats->peak_memory_share = share, stats->peak_memory_bytes = rank.peak_bytes;
+    stats->lateness_seconds = std::max(stats->lateness_seconds, rank.lateness_seconds);
+  }
+}
+
+void SetMetrics(Core& core, const JobRecord& job, const StepStats& stats) {
+  const MetricLabels labels = {{"job", job.id.value()}};
+  core.metrics.step.Set(labels, static_cast<double>(stats.step));
+  core.metrics.loss.Set(labels, stats.loss);
+  if (stats.validation_loss) core.metrics.validation_loss.Set(labels, *stats.validation_loss);
+  core.metrics.grad_norm.Set(labels, stats.grad_norm);
+  core.metrics.learning_rate.Set(labels, stats.lr);
+  core.metrics.tokens_per_second.Set(labels, stats.tokens_per_second);
+  core.metrics.step_seconds.Set(labels, stats.step_seconds);
+  core.metrics.predicted_step_seconds.Set(labels, stats.predicted_step_seconds);
+  if (stats.predicted_step_seconds > 0) {
+    core.metrics.prediction_error_ratio.Set(labels, stats.step_seconds / stats.predicted_step_seconds - 1);
+  }
+}
+
+void TellReplan(Core& core, JobRun& run, const JobRecord& job) {
+  const double pause = absl::ToDoubleSeconds(core.clock.Now() - run.last_step_at);
+  const int64_t repeated = std::max<int64_t>(0, run.step_before_replan - run.first_step);
+  core.metrics.replans.Add({{"job", job.id.value()}, {"cause", run.cause_label}});
+  core.metrics.pause_seconds.Add({{"job", job.id.value()}}, pause);
+  core.metrics.steps_repeated.Add({{"job", job.id.value()}}, static_cast<double>(repeated));
+  EventRecord event;
+  event.job = job.id;
+  event.kind = kind::kReplan;
+  event.epoch = job.epoch;
+  const double tokens = static_cast<double>(job.config.training.global_batch_size * job.config.training.seq_len);
+  event.message = absl::StrFormat("%s; epoch %d on %d devices, pause %.1f s, %d steps repeated, predicted %.3f s a step (%.0f tokens/s)",
+                                  run.replan_cause, job.epoch.value(), run.ranks.size(), pause, repeated, job.predicted_step_seconds,
+                                  job.predicted_step_seconds > 0 ? tokens / job.predicted_step_seconds : 0);
+  run.replan_cause.clear();
+  core.Emit(std::move(event));
+}
+
+}  // namespace
+
+void OnStep(Core& core, const StepReport& report) {
+  JobRun& run = *core.state.run;
+  JobRecord& job = core.state.jobs.at(run.job);
+  if (report.rank < 0 || static_cast<size_t>(report.rank) >= run.ranks.size()) return;
+  RankRun& rank = run.ranks[static_cast<size_t>(report.rank)];
+  rank.ready = true;
+  rank.peak_bytes = report.peak_memory_bytes;
+  rank.lateness_seconds = report.lateness_seconds;
+  if (report.rank != 0) return;
+
+  StepStats stats = report.stats;
+  stats.epoch = job.epoch;
+  stats.predicted_step_seconds = job.predicted_step_seconds;
+  if (stats.step_seconds > 0) {
+    stats.tokens_per_second = static_cast<double>(job.config.training.global_batch_size * job.config.training.seq_len) / stats.step_seconds;
+  }
+  run.recent_step_seconds.push_back(stats.step_seconds);
+  if (run.recent_step_seconds.size() > kRecentSteps) run.recent_step_seconds.erase(run.recent_step_seconds.begin());
+  stats.elapsed_seconds = static_cast<double>(core.journal.UnixMs() - job.started_unix_ms) / 1e3;
+  stats.remaining_seconds = static_cast<double>(job.config.training.steps - stats.step) * Median(run.recent_step_seconds);
+  AddRanks(run, &stats);
+  job.step = stats.step;
+  job.last_step = stats;
+  ++run.epoch_steps;
+  run.has_run = true;
+  run.barren_epochs = 0;
+  if (!run.replan_cause.empty()) {
+    // The step that an epoch finishes before it saves and ends still belongs to what is being replanned.
+    if (run.stage == Stage::kStopping) {
+      run.step_before_replan = stats.step;
+    } else {
+      TellReplan(core, run, job);
+    }
+  }
+  run.last_step_at = core.clock.Now();
+  SetMetrics(core, job, stats);
+  core.journal.PublishStep(job.id, stats);
+}
+
+void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& report) {
+  JobRun& run = *core.state.run;
+  JobRecord& job = core.state.jobs.at(run.job);
+  run.deaths.clear();  // durable progress: deaths are in a row no more
+  job.newest_checkpoint = report.folder;
+  Batch batch;
+  batch.jobs.push_back(job);
+  EventRecord event;
+  event.job = job.id;
+  event.kind = kind::kCheckpoint;
+  event.node = node;
+  event.epoch = job.epoch;
+  event.message = absl::StrFormat("step %d saved in %s: %.1f MiB in %.2f s", report.step, report.folder,
+                                  static_cast<double>(report.bytes) / (1 << 20), report.seconds);
+  batch.events.push_back(std::move(event));
+  if (absl::Status status = core.journal.Commit(batch); !status.ok()) {
+    LogError(absl::StrCat("checkpoint of job ", job.id.value(), " not recorded: ", std::string(status.message())));
+  }
+  core.metrics.checkpoints.Add({{"job", job.id.value()}});
+  core.metrics.last_checkpoint_timestamp.Set({{"job", job.id.value()}}, static_cast<double>(core.journal.UnixMs()) / 1e3);
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,52 @@
+// motley-coordinator: parse, build, run until SIGTERM or SIGINT, stop.
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+
+#include <iostream>
+
+#include "common/logging.h"
+#include "coordinator/flags.h"
+#include "coordinator/server.h"
+
+namespace {
+
+// Every worker and every watching client holds a descriptor, and gRPC's listener stalls for good when there are none left.
+void RaiseDescriptorLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace motley;
+  const coordinator::FlagsResult flags = coordinator::ParseFlags(argc, argv);
+  if (!flags.config) return flags.exit_code;
+  InitLogging("coordinator", flags.config->log_level);
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what gRPC says is said again, better, by us
+  RaiseDescriptorLimit();
+
+  // Blocked before any thread starts, so that only sigwait takes them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  auto server = coordinator::Server::Start(*flags.config);
+  if (!server.ok()) {
+    std::cerr << "motley-coordinator: " << server.status().message() << "\n";
+    return coordinator::ExitCode(server.status());
+  }
+  sd_notify(0, "READY=1");
+  int signal_number = 0;
+  sigwait(&signals, &signal_number);
+  sd_notify(0, "STOPPING=1");
+  LogInfo("stopping; running jobs go on when the coordinator is back");
+  return 0;
+}

@@ -1,0 +1,32 @@
+#include "coordinator/metrics.h"
+
+#include "common/version.h"
+
+namespace motley::coordinator {
+
+Metrics::Metrics(MetricsRegistry& r)
+    : nodes(r.Gauge("motley_nodes", "Nodes by state")),
+      devices(r.Gauge("motley_devices", "Devices by state")),
+      jobs(r.Gauge("motley_jobs", "Jobs by state")),
+      step(r.Gauge("motley_job_step", "Optimizer steps done")),
+      steps_target(r.Gauge("motley_job_steps_target", "Optimizer steps asked for")),
+      loss(r.Gauge("motley_job_loss", "Training loss of the newest step")),
+      validation_loss(r.Gauge("motley_job_validation_loss", "Newest validation loss")),
+      grad_norm(r.Gauge("motley_job_grad_norm", "Gradient norm before clipping")),
+      learning_rate(r.Gauge("motley_job_learning_rate", "Learning rate of the newest step")),
+      tokens_per_second(r.Gauge("motley_job_tokens_per_second", "Tokens per second of the newest step")),
+      step_seconds(r.Gauge("motley_job_step_seconds", "Measured time of the newest step")),
+      predicted_step_seconds(r.Gauge("motley_job_predicted_step_seconds", "Simulated time of a step")),
+      prediction_error_ratio(r.Gauge("motley_job_prediction_error_ratio", "Measured over predicted step time, minus one")),
+      epoch(r.Gauge("motley_job_epoch", "Newest epoch of the job")),
+      replans(r.Counter("motley_job_replans_total", "Epochs after the first, by cause")),
+      pause_seconds(r.Counter("motley_job_pause_seconds_total", "Time between the last step of an epoch and the first of the next")),
+      steps_repeated(r.Counter("motley_job_steps_repeated_total", "Steps done twice because a checkpoint was older")),
+      checkpoints(r.Counter("motley_job_checkpoints_total", "Checkpoints published")),
+      last_checkpoint_timestamp(r.Gauge("motley_job_last_checkpoint_timestamp_seconds", "Unix time of the newest checkpoint")),
+      planner_seconds(r.Gauge("motley_planner_seconds", "Time that the newest plan took")),
+      events(r.Counter("motley_events_total", "Events by kind")) {
+  r.Gauge("motley_build_info", "Always 1; the version is a label").Set({{"version", kVersion}}, 1);
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,19 @@
+// The coordinator's Prometheus families; docs/metrics.md says what each means.
+#pragma once
+
+#include "common/metrics/metrics.h"
+
+namespace motley::coordinator {
+
+struct Metrics {
+  explicit Metrics(MetricsRegistry& registry);
+
+  GaugeFamily nodes, devices, jobs;
+  GaugeFamily step, steps_target, loss, validation_loss, grad_norm, learning_rate, tokens_per_second, step_seconds;
+  GaugeFamily predicted_step_seconds, prediction_error_ratio, epoch;
+  CounterFamily replans, pause_seconds, steps_repeated, checkpoints;
+  GaugeFamily last_checkpoint_timestamp, planner_seconds;
+  CounterFamily events;
+};
+
+}  // namespace motley::coordinator

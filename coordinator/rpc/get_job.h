@@ -1,0 +1,13 @@
+// GetJob.
+#pragma once
+
+#include "absl/status/status.h"
+#include "coordinator/core.h"
+#include "proto/motley/v1/motley.pb.h"
+
+namespace motley::coordinator {
+
+// NOT_FOUND: no such job.
+absl::Status GetJob(Core& core, const v1::GetJobRequest& request, v1::GetJobResponse* response);
+
+}  // namespace motley::coordinator

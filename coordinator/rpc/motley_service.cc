@@ -1,0 +1,56 @@
+#include "coordinator/rpc/motley_service.h"
+
+#include <memory>
+
+#include "coordinator/rpc/drain_node.h"
+#include "coordinator/rpc/get_job.h"
+#include "coordinator/rpc/get_plan.h"
+#include "coordinator/rpc/list_events.h"
+#include "coordinator/rpc/list_jobs.h"
+#include "coordinator/rpc/list_nodes.h"
+#include "coordinator/rpc/reactors.h"
+#include "coordinator/rpc/stop_job.h"
+#include "coordinator/rpc/submit_job.h"
+#include "coordinator/rpc/tail_logs.h"
+#include "coordinator/rpc/watch_job.h"
+
+namespace motley::coordinator {
+
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* MotleyService::Call(absl::Status (*handler)(Core&, const Request&, Response*), const Request* request,
+                                              Response* response) {
+  return new UnaryReactor(loop_, [this, handler, request, response] { return handler(core_, *request, response); });
+}
+
+grpc::ServerUnaryReactor* MotleyService::SubmitJob(Context*, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response) {
+  return Call(coordinator::SubmitJob, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::GetJob(Context*, const v1::GetJobRequest* request, v1::GetJobResponse* response) {
+  return Call(coordinator::GetJob, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::ListJobs(Context*, const v1::ListJobsRequest* request, v1::ListJobsResponse* response) {
+  return Call(coordinator::ListJobs, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::StopJob(Context*, const v1::StopJobRequest* request, v1::StopJobResponse* response) {
+  return Call(coordinator::StopJob, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::ListNodes(Context*, const v1::ListNodesRequest* request, v1::ListNodesResponse* response) {
+  return Call(coordinator::ListNodes, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::DrainNode(Context*, const v1::DrainNodeRequest* request, v1::DrainNodeResponse* response) {
+  return Call(coordinator::DrainNode, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::GetPlan(Context*, const v1::GetPlanRequest* request, v1::GetPlanResponse* response) {
+  return Call(coordinator::GetPlan, request, response);
+}
+grpc::ServerWriteReactor<v1::JobUpdate>* MotleyService::WatchJob(Context*, const v1::WatchJobRequest* request) {
+  return new StreamReactor<v1::JobUpdate>(loop_, core_, std::make_unique<WatchJobSource>(*request));
+}
+grpc::ServerWriteReactor<v1::Event>* MotleyService::ListEvents(Context*, const v1::ListEventsRequest* request) {
+  return new StreamReactor<v1::Event>(loop_, core_, std::make_unique<ListEventsSource>(*request));
+}
+grpc::ServerWriteReactor<v1::LogLine>* MotleyService::TailLogs(Context*, const v1::TailLogsRequest* request) {
+  return new StreamReactor<v1::LogLine>(loop_, core_, std::make_unique<TailLogsSource>(*request));
+}
+
+}  // namespace motley::coordinator

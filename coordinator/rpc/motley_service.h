@@ -1,0 +1,38 @@
+// The public API: one table of methods, each on the loop. The RPCs themselves are one file pair each.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "coordinator/core.h"
+#include "coordinator/loop.h"
+#include "proto/motley/v1/motley.grpc.pb.h"
+
+namespace motley::coordinator {
+
+class MotleyService : public v1::Motley::CallbackService {
+ public:
+  // Both must outlive the gRPC server.
+  MotleyService(TaskThread& loop, Core& core) : loop_(loop), core_(core) {}
+
+  using Context = grpc::CallbackServerContext;
+  grpc::ServerUnaryReactor* SubmitJob(Context*, const v1::SubmitJobRequest*, v1::SubmitJobResponse*) override;
+  grpc::ServerUnaryReactor* GetJob(Context*, const v1::GetJobRequest*, v1::GetJobResponse*) override;
+  grpc::ServerUnaryReactor* ListJobs(Context*, const v1::ListJobsRequest*, v1::ListJobsResponse*) override;
+  grpc::ServerUnaryReactor* StopJob(Context*, const v1::StopJobRequest*, v1::StopJobResponse*) override;
+  grpc::ServerUnaryReactor* ListNodes(Context*, const v1::ListNodesRequest*, v1::ListNodesResponse*) override;
+  grpc::ServerUnaryReactor* DrainNode(Context*, const v1::DrainNodeRequest*, v1::DrainNodeResponse*) override;
+  grpc::ServerUnaryReactor* GetPlan(Context*, const v1::GetPlanRequest*, v1::GetPlanResponse*) override;
+  grpc::ServerWriteReactor<v1::JobUpdate>* WatchJob(Context*, const v1::WatchJobRequest*) override;
+  grpc::ServerWriteReactor<v1::Event>* ListEvents(Context*, const v1::ListEventsRequest*) override;
+  grpc::ServerWriteReactor<v1::LogLine>* TailLogs(Context*, const v1::TailLogsRequest*) override;
+
+ private:
+  // The request and response live until the call is done.
+  template <typename Request, typename Response>
+  grpc::ServerUnaryReactor* Call(absl::Status (*handler)(Core&, const Request&, Response*), const Request* request, Response* response);
+
+  TaskThread& loop_;
+  Core& core_;
+};
+
+}  // namespace motley::coordinator

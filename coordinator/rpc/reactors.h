@@ -1,0 +1,83 @@
+// gRPC's callbacks, turned into work on the loop. Reactors live until gRPC's OnDone; their last act on the loop deletes them,
+// so that nothing posted before can find them gone.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "coordinator/core.h"
+#include "coordinator/loop.h"
+#include "coordinator/rpc/status.h"
+#include "coordinator/rpc/stream_source.h"
+
+namespace motley::coordinator {
+
+class UnaryReactor : public grpc::ServerUnaryReactor {
+ public:
+  UnaryReactor(TaskThread& loop, std::function<absl::Status()> call) : loop_(loop) {
+    loop_.Post([this, call = std::move(call)] { Finish(ToGrpc(call())); });
+  }
+  void OnDone() override {
+    loop_.Post([this] { delete this; });
+  }
+
+ private:
+  TaskThread& loop_;
+};
+
+template <typename Message>
+class StreamReactor : public grpc::ServerWriteReactor<Message> {
+ public:
+  StreamReactor(TaskThread& loop, Core& core, std::unique_ptr<StreamSource<Message>> source)
+      : loop_(loop), core_(core), source_(std::move(source)) {
+    loop_.Post([this] { PullNext(); });
+  }
+  void OnWriteDone(bool ok) override {
+    loop_.Post([this, ok] { ok ? PullNext() : FinishOnce(grpc::Status(grpc::StatusCode::CANCELLED, "the client is gone")); });
+  }
+  void OnCancel() override {
+    loop_.Post([this] {
+      // A write that is under way ends by itself and finishes the stream.
+      if (waiting_) FinishOnce(grpc::Status(grpc::StatusCode::CANCELLED, "cancelled"));
+      cancelled_ = true;
+    });
+  }
+  void OnDone() override {
+    loop_.Post([this] { *alive_ = false, delete this; });
+  }
+
+ private:
+  void PullNext() {
+    waiting_ = false;
+    if (finished_) return;
+    if (cancelled_) return FinishOnce(grpc::Status(grpc::StatusCode::CANCELLED, "cancelled"));
+    message_.Clear();
+    absl::StatusOr<Pull> pull = source_->Next(core_, &message_);
+    if (!pull.ok()) return FinishOnce(ToGrpc(pull.status()));
+    if (*pull == Pull::kEnd) return FinishOnce(grpc::Status::OK);
+    if (*pull == Pull::kMessage) return this->StartWrite(&message_);
+    waiting_ = true;
+    core_.journal.WaitForNews([this, alive = alive_] {
+      if (*alive && waiting_) PullNext();
+    });
+  }
+  void FinishOnce(grpc::Status status) {
+    if (finished_) return;
+    finished_ = true;
+    this->Finish(std::move(status));
+  }
+
+  TaskThread& loop_;
+  Core& core_;
+  std::unique_ptr<StreamSource<Message>> source_;
+  Message message_;
+  // The journal may hold a wake-up of a stream that is over.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  bool waiting_ = false, cancelled_ = false, finished_ = false;
+};
+
+}  // namespace motley::coordinator

@@ -1,0 +1,114 @@
+#include "coordinator/rpc/views.h"
+
+#include "common/wire/device.h"
+#include "common/wire/job.h"
+#include "coordinator/state/membership.h"
+
+namespace motley::coordinator {
+namespace {
+
+v1::JobState StateOf(JobPhase phase) {
+  switch (phase) {
+    case JobPhase::kQueued: return v1::JOB_STATE_QUEUED;
+    case JobPhase::kWaiting: return v1::JOB_STATE_WAITING;
+    case JobPhase::kProfiling: return v1::JOB_STATE_PROFILING;
+    case JobPhase::kPlanning: return v1::JOB_STATE_PLANNING;
+    case JobPhase::kStarting: return v1::JOB_STATE_STARTING;
+    case JobPhase::kRunning: return v1::JOB_STATE_RUNNING;
+    case JobPhase::kReplanning: return v1::JOB_STATE_REPLANNING;
+    case JobPhase::kSucceeded: return v1::JOB_STATE_SUCCEEDED;
+    case JobPhase::kFailed: return v1::JOB_STATE_FAILED;
+    case JobPhase::kStopped: return v1::JOB_STATE_STOPPED;
+  }
+  return v1::JOB_STATE_UNSPECIFIED;
+}
+
+}  // namespace
+
+v1::StepRecord View(const StepStats& step) {
+  v1::StepRecord out;
+  out.set_step(step.step);
+  out.set_epoch(step.epoch.value());
+  out.set_loss(step.loss);
+  out.set_grad_norm(step.grad_norm);
+  out.set_lr(step.lr);
+  out.set_tokens_per_second(step.tokens_per_second);
+  out.set_peak_memory_bytes(step.peak_memory_bytes);
+  out.set_peak_memory_share(step.peak_memory_share);
+  out.set_step_seconds(step.step_seconds);
+  out.set_predicted_step_seconds(step.predicted_step_seconds);
+  out.set_elapsed_seconds(step.elapsed_seconds);
+  out.set_remaining_seconds(step.remaining_seconds);
+  out.set_has_validation_loss(step.validation_loss.has_value());
+  out.set_validation_loss(step.validation_loss.value_or(0));
+  out.set_lateness_seconds(step.lateness_seconds);
+  return out;
+}
+
+v1::Job View(const JobRecord& job) {
+  v1::Job out;
+  out.set_id(job.id.value());
+  *out.mutable_spec() = wire::ToProto(job.config);
+  out.set_state(StateOf(job.phase));
+  out.set_reason(job.reason);
+  out.set_epoch(job.epoch.value());
+  out.set_step(job.step);
+  out.set_submitted_unix_ms(job.submitted_unix_ms);
+  out.set_started_unix_ms(job.started_unix_ms);
+  out.set_finished_unix_ms(job.finished_unix_ms);
+  if (job.last_step.step > 0) *out.mutable_last_step() = View(job.last_step);
+  out.set_newest_checkpoint(job.newest_checkpoint);
+  out.set_predicted_step_seconds(job.predicted_step_seconds);
+  return out;
+}
+
+v1::Event View(const EventRecord& event) {
+  v1::Event out;
+  out.set_sequence(event.sequence);
+  out.set_unix_ms(event.unix_ms);
+  out.set_job_id(event.job.value());
+  out.set_kind(event.kind);
+  out.set_node(event.node.value());
+  out.set_device(event.device.value());
+  out.set_epoch(event.epoch.value());
+  out.set_message(event.message);
+  return out;
+}
+
+v1::LogLine View(const LogRecord& line) {
+  v1::LogLine out;
+  out.set_unix_ms(line.unix_ms);
+  out.set_source(line.source);
+  out.set_text(line.text);
+  out.set_sequence(line.sequence);
+  return out;
+}
+
+v1::Node View(const ClusterState& state, const NodeRecord& node) {
+  v1::Node out;
+  out.set_name(node.description.name.value());
+  out.set_state(NodeStateName(state, node));
+  out.set_reason(node.reason);
+  out.set_version(node.description.version);
+  out.set_registered_unix_ms(node.registered_unix_ms);
+  out.set_last_seen_unix_ms(node.last_seen_unix_ms);
+  out.set_address(node.description.data_address);
+  for (const DeviceDescription& device : node.description.devices) {
+    v1::Device* view = out.add_devices();
+    view->set_id(device.id.value());
+    view->set_model(device.model);
+    view->set_kind(std::string(wire::DeviceKindName(device.kind)));
+    view->set_memory_bytes(device.memory_bytes);
+    view->set_declared_flops_per_second(device.flops_per_second);
+    if (auto speed = state.speeds.find(device.id); speed != state.speeds.end()) {
+      view->set_measured_tokens_per_second(speed->second.tokens_per_second);
+      view->set_measured_flops_per_second(speed->second.flops_per_second);
+    }
+    JobId job;
+    view->set_state(DeviceStateName(state, device.id, &job));
+    view->set_job_id(job.value());
+  }
+  return out;
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,16 @@
+// The state as the public API shows it.
+#pragma once
+
+#include "coordinator/state/cluster.h"
+#include "coordinator/state/event.h"
+#include "proto/motley/v1/motley.pb.h"
+
+namespace motley::coordinator {
+
+v1::StepRecord View(const StepStats& step);
+v1::Job View(const JobRecord& job);
+v1::Event View(const EventRecord& event);
+v1::LogLine View(const LogRecord& line);
+v1::Node View(const ClusterState& state, const NodeRecord& node);
+
+}  // namespace motley::coordinator

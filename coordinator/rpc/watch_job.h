@@ -1,0 +1,24 @@
+// WatchJob: the job, then what was and will be published of it, until it is over.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "coordinator/core.h"
+#include "coordinator/rpc/stream_source.h"
+#include "proto/motley/v1/motley.pb.h"
+
+namespace motley::coordinator {
+
+class WatchJobSource : public StreamSource<v1::JobUpdate> {
+ public:
+  explicit WatchJobSource(const v1::WatchJobRequest& request) : job_(request.job_id()), cursor_(request.cursor()) {}
+  // NOT_FOUND: no such job.
+  absl::StatusOr<Pull> Next(Core& core, v1::JobUpdate* out) override;
+
+ private:
+  const JobId job_;
+  int64_t cursor_;
+  bool greeted_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace motley::coordinator

@@ -1,0 +1,141 @@
+#include "coordinator/rpc/worker_service.h"
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/logging.h"
+#include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/jobs/registry.h"
+#include "coordinator/jobs/reports.h"
+#include "coordinator/rpc/session_messages.h"
+#include "coordinator/rpc/status.h"
+
+namespace motley::coordinator {
+namespace {
+
+// A worker that takes nothing while this many messages wait is as good as lost.
+constexpr size_t kMaxQueued = 20000;
+
+// Everything but the three callbacks' posts happens on the loop. The next message is read after the last one was handled, so
+// a worker cannot flood the loop.
+class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
+ public:
+  SessionReactor(TaskThread& loop, Core& core) : loop_(loop), core_(core), link_(std::make_shared<Link>(this)) { StartRead(&incoming_); }
+
+  void OnReadDone(bool ok) override {
+    loop_.Post([this, ok] { ok ? HandleMessage() : End(absl::UnavailableError("the worker closed its connection")); });
+  }
+  void OnWriteDone(bool ok) override {
+    loop_.Post([this, ok] {
+      writing_ = false;
+      if (!ok) return End(absl::UnavailableError("the connection broke"));
+      outgoing_.pop_front();
+      WriteNext();
+    });
+  }
+  void OnCancel() override {
+    loop_.Post([this] { End(absl::UnavailableError("the connection broke")); });
+  }
+  void OnDone() override {
+    loop_.Post([this] {
+      End(absl::UnavailableError("the connection broke"));
+      delete this;
+    });
+  }
+
+ private:
+  // What the core holds; it may outlive the stream by a turn of the loop.
+  struct Link : public WorkerLink {
+    explicit Link(SessionReactor* reactor) : session(reactor) {}
+    void Send(WorkerCommand command) override {
+      if (session != nullptr) session->Enqueue(ToProto(command));
+    }
+    void Close(absl::Status status) override {
+      if (session != nullptr) session->FinishWith(std::move(status));
+    }
+    SessionReactor* session;
+  };
+
+  void HandleMessage() {
+    if (finishing_) return;
+    if (!node_) {
+      Greet();
+    } else if (std::optional<WorkerReport> report = FromProto(incoming_)) {
+      HandleReport(core_, *node_, *report);
+    }
+    if (!finishing_) StartRead(&incoming_);
+  }
+
+  void Greet() {
+    if (!incoming_.has_hello()) return FinishWith(absl::InvalidArgumentError("the first message of a session must be hello"));
+    absl::StatusOr<NodeDescription> description = FromProto(incoming_.hello());
+    absl::Status status = description.status();
+    if (status.ok()) {
+      v1::CoordinatorMessage welcome;
+      welcome.mutable_welcome()->set_lease_ms(absl::ToInt64Milliseconds(core_.config.lease));
+      Enqueue(std::move(welcome));
+      status = Admit(core_, *description, link_);
+    }
+    if (!status.ok()) {
+      LogWarning(absl::StrCat("worker '", incoming_.hello().node().substr(0, 80), "' refused: ", std::string(status.message())));
+      return FinishWith(std::move(status));
+    }
+    node_ = description->name;
+    WriteNext();
+    Drive(core_);
+  }
+
+  void Enqueue(v1::CoordinatorMessage message) {
+    if (finishing_) return;
+    if (outgoing_.size() >= kMaxQueued) return End(absl::ResourceExhaustedError("the worker takes no messages"));
+    outgoing_.push_back(std::move(message));
+    WriteNext();
+  }
+
+  // Writes wait until the worker is admitted: one that is refused gets a status and nothing else.
+  void WriteNext() {
+    if (writing_ || finishing_ || outgoing_.empty() || !node_) return;
+    writing_ = true;
+    StartWrite(&outgoing_.front());
+  }
+
+  // The stream is over for the core as well.
+  void End(const absl::Status& status) {
+    if (node_ && !lost_) {
+      lost_ = true;
+      auto current = core_.links.find(*node_);
+      // Another session may have taken the name already.
+      if (current != core_.links.end() && current->second == link_) {
+        Disconnect(core_, *node_, std::string(status.message()));
+        Drive(core_);
+      }
+    }
+    FinishWith(status);
+  }
+  void FinishWith(absl::Status status) {
+    if (finishing_) return;
+    finishing_ = true;
+    link_->session = nullptr;
+    Finish(ToGrpc(status));
+  }
+
+  TaskThread& loop_;
+  Core& core_;
+  std::shared_ptr<Link> link_;
+  v1::WorkerMessage incoming_;
+  std::deque<v1::CoordinatorMessage> outgoing_;  // the front one is being written while writing_
+  std::optional<NodeName> node_;                 // set when admitted
+  bool writing_ = false, finishing_ = false, lost_ = false;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* WorkerSessions::Session(grpc::CallbackServerContext*) {
+  return new SessionReactor(loop_, core_);
+}
+
+}  // namespace motley::coordinator

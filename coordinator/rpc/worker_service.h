@@ -1,0 +1,23 @@
+// The worker's side of the API: one long stream per worker.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "coordinator/core.h"
+#include "coordinator/loop.h"
+#include "proto/motley/v1/worker.grpc.pb.h"
+
+namespace motley::coordinator {
+
+class WorkerSessions : public v1::WorkerService::CallbackService {
+ public:
+  // Both must outlive the gRPC server.
+  WorkerSessions(TaskThread& loop, Core& core) : loop_(loop), core_(core) {}
+  grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(grpc::CallbackServerContext* context) override;
+
+ private:
+  TaskThread& loop_;
+  Core& core_;
+};
+
+}  // namespace motley::coordinator

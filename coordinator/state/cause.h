@@ -1,0 +1,30 @@
+// Which of the failures that one event sets off is the first cause.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "coordinator/state/run.h"
+
+namespace motley::coordinator {
+
+struct CauseConfig {
+  // A stopped rank stalls its peers as well; the one that stalled first reports first. A death in this time outranks it.
+  absl::Duration hung_wait = absl::Milliseconds(300);
+  // Lost peers are a consequence: this long is waited for the death, loss or stall behind it.
+  absl::Duration peer_lost_wait = absl::Seconds(2);
+};
+
+// Null while nothing failed, or only consequences did and the cause may still come. Failures are in order of arrival.
+std::optional<Failure> FirstCause(absl::Duration now, const std::vector<Failure>& failures, const CauseConfig& config);
+
+// "node n2 was lost: its connection broke".
+std::string Describe(const Failure& failure);
+// A replan cannot mend it.
+bool IsFatal(const Failure& failure);
+// From a bounded set, for the metrics' label `cause`.
+std::string CauseLabel(const Failure& failure);
+
+}  // namespace motley::coordinator

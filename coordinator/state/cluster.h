@@ -1,0 +1,23 @@
+// All that the coordinator knows. Plain values; owned by the loop.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/node.h"
+#include "coordinator/state/run.h"
+
+namespace motley::coordinator {
+
+struct ClusterState {
+  std::map<NodeName, NodeRecord> nodes;
+  std::map<JobId, JobRecord> jobs;
+  std::optional<JobRun> run;         // the job that has the cluster
+  absl::Duration membership_changed; // steady time of the newest join, loss, drain or undrain
+  std::map<DeviceId, MeasuredSpeed> speeds;
+};
+
+}  // namespace motley::coordinator

@@ -1,0 +1,232 @@
+#include "coordinator/state/decide.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "coordinator/state/membership.h"
+
+namespace motley::coordinator {
+namespace {
+
+// What every stage's function needs.
+struct View {
+  absl::Duration now;
+  const ClusterState& state;
+  const DriverConfig& config;
+  const JobRun& run;
+  const JobRecord& job;
+  std::vector<DeviceDescription> usable;
+
+  bool changed() const { return usable != run.considered; }
+  bool settled() const { return now - state.membership_changed >= config.settle; }
+  absl::Duration in_stage() const { return now - run.stage_since; }
+};
+
+// "n4 joined", "n2 is not to be used any more": what is different from the devices that the epoch was planned for.
+std::string DescribeChange(const View& v) {
+  auto nodes = [](const std::vector<DeviceDescription>& in, const std::vector<DeviceDescription>& not_in) {
+    std::vector<std::string> names;
+    for (const DeviceDescription& device : in) {
+      const std::string name = NodeOf(device.id).value();
+      if (std::find(not_in.begin(), not_in.end(), device) == not_in.end() && (names.empty() || names.back() != name)) names.push_back(name);
+    }
+    return names;
+  };
+  std::vector<std::string> parts;
+  const auto added = nodes(v.usable, v.run.considered), removed = nodes(v.run.considered, v.usable);
+  if (!added.empty()) parts.push_back(absl::StrCat(absl::StrJoin(added, ", "), " can be used now"));
+  if (!removed.empty()) parts.push_back(absl::StrCat(absl::StrJoin(removed, ", "), " is drained, lost or left out"));
+  return absl::StrJoin(parts, " and ");
+}
+
+bool AnyAdded(const View& v) {
+  return std::any_of(v.usable.begin(), v.usable.end(), [&](const DeviceDescription& device) {
+    return std::find(v.run.considered.begin(), v.run.considered.end(), device) == v.run.considered.end();
+  });
+}
+
+Decision Stopped() { return {Finish{JobPhase::kStopped}, "stopped by the user"}; }
+
+Decision DecideIdle(const View& v) {
+  if (v.job.stop_requested) return Stopped();
+  if (v.now < v.run.not_before) {
+    return {KeepOn{}, "the coordinator was restarted and gives its workers a lease's time to come back"};
+  }
+  if (!AllGone(v.state, v.run) && v.now < v.run.not_before + v.config.kill_timeout) {
+    return {KeepOn{}, "waiting until the ranks of the last epoch have ended"};
+  }
+  if (v.run.barren_epochs >= v.config.max_barren_epochs) {
+    return {Finish{JobPhase::kFailed}, absl::StrFormat("%d epochs in a row ended before their first step; the last one because %s",
+                                                       v.run.barren_epochs, v.run.ending_reason)};
+  }
+  if (v.usable.empty()) return {Wait{}, WhyNoDevice(v.state, v.run)};
+  if (!v.run.infeasible.empty() && Ids(v.usable) == v.run.infeasible) return {Wait{}, v.run.infeasible_reason};
+  if (!v.settled()) return {KeepOn{}, "nodes are joining or leaving; begins when that has settled"};
+  return {BeginSetup{v.usable}, absl::StrFormat("checking data and checkpoint folder on the nodes of %d devices", v.usable.size())};
+}
+
+// Null while answers are missing or all are good.
+std::optional<Decision> StorageVerdict(const View& v) {
+  std::string digest = v.job.data_digest, digest_node;
+  int64_t bytes = -1;
+  for (const auto& [node, answer] : v.run.storage) {
+    if (!answer.answered) continue;
+    std::string complaint = answer.report.error;
+    if (complaint.empty() && !v.run.token.empty() && node != v.run.token_writer && !answer.report.token_seen) {
+      complaint = absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder, "' is not the same folder as on node ",
+                               v.run.token_writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
+    }
+    if (complaint.empty() && !digest.empty() && answer.report.data_digest != digest) {
+      complaint = absl::StrFormat("data.path '%s' holds other data (%d bytes, digest %s) than %s (%sdigest %s)", v.job.config.data.path,
+                                  answer.report.data_bytes, answer.report.data_digest,
+                                  digest_node.empty() ? "when the job began" : absl::StrCat("on node ", digest_node),
+                                  bytes < 0 ? "" : absl::StrFormat("%d bytes, ", bytes), digest);
+    }
+    if (complaint.empty()) {
+      if (digest.empty()) digest = answer.report.data_digest, digest_node = node.value(), bytes = answer.report.data_bytes;
+      continue;
+    }
+    const std::string sentence = absl::StrCat("node ", node.value(), ": ", complaint);
+    // A job that has trained is not given up for a newcomer's folder.
+    if (v.run.has_run && v.run.storage.size() > 1) return Decision{LeaveOutNode{node}, sentence};
+    return Decision{Finish{JobPhase::kFailed}, sentence};
+  }
+  return std::nullopt;
+}
+
+Decision DecideStorage(const View& v) {
+  if (v.job.stop_requested) return Stopped();
+  if (v.changed()) return {AbandonSetup{}, absl::StrCat("set-up begins again: ", DescribeChange(v))};
+  if (auto verdict = StorageVerdict(v)) return *verdict;
+  std::vector<std::string> missing;
+  for (const auto& [node, answer] : v.run.storage) {
+    if (!answer.answered) missing.push_back(node.value());
+  }
+  if (missing.empty()) return {RequestProfiles{}, ""};
+  if (v.in_stage() > v.config.storage_timeout) {
+    return {Finish{JobPhase::kFailed}, absl::StrFormat("the storage check was not answered within %.0f s by %s: see whether '%s' can be read there",
+                                                       absl::ToDoubleSeconds(v.config.storage_timeout), absl::StrJoin(missing, ", "),
+                                                       v.job.config.data.path)};
+  }
+  return {KeepOn{}, absl::StrCat("checking data and checkpoint folder on ", absl::StrJoin(missing, ", "))};
+}
+
+// The first failure of the epoch, as the end of it.
+std::optional<Decision> DecideFailure(const View& v) {
+  std::optional<Failure> cause = FirstCause(v.now, v.run.failures, v.config.cause);
+  if (!cause) return std::nullopt;
+  const Ending ending = IsFatal(*cause) ? Ending::kFail : Ending::kReplan;
+  return Decision{EndEpoch{false, ending, CauseLabel(*cause), *cause}, Describe(*cause)};
+}
+
+Decision DecideProfiling(const View& v) {
+  if (auto failure = DecideFailure(v)) return *failure;
+  if (v.job.stop_requested) return {EndEpoch{false, Ending::kStop, "", std::nullopt}, "stopping, as the user asked"};
+  if (v.changed()) return {EndEpoch{false, Ending::kReplan, "", std::nullopt}, absl::StrCat("profiling begins again: ", DescribeChange(v))};
+  if (v.run.profiling.empty()) return {PreparePlan{}, "planning"};
+  std::vector<std::string> missing;
+  for (const NodeName& node : v.run.profiling) missing.push_back(node.value());
+  if (v.in_stage() > v.config.profile_timeout) {
+    return {EndEpoch{false, Ending::kFail, "profile_failed", std::nullopt},
+            absl::StrFormat("profiling was not finished within %.0f s on %s", absl::ToDoubleSeconds(v.config.profile_timeout),
+                            absl::StrJoin(missing, ", "))};
+  }
+  return {KeepOn{}, absl::StrCat("measuring compute, memory and collectives on ", absl::StrJoin(missing, ", "))};
+}
+
+Decision DecidePlanning(const View& v) {
+  if (v.job.stop_requested) return Stopped();
+  if (v.changed()) return {AbandonSetup{}, absl::StrCat("planning begins again: ", DescribeChange(v))};
+  if (!v.run.prepared) return {KeepOn{}, "planning"};
+  const absl::Status& status = v.run.prepared->status;
+  if (status.ok()) return {StartRanks{}, "ranks start, meet and restore"};
+  const std::string text(status.message());
+  if (absl::IsResourceExhausted(status) && v.run.has_run) {
+    return {Wait{}, absl::StrCat("no plan fits the devices that are left (", text, "); goes on when a worker joins")};
+  }
+  return {Finish{JobPhase::kFailed}, text};
+}
+
+Decision DecideActive(const View& v) {
+  if (AllGone(v.state, v.run) && v.run.failures.empty()) {
+    if (v.job.step >= v.job.config.training.steps) {
+      return {Finish{JobPhase::kSucceeded}, absl::StrFormat("all %d steps are done", v.job.config.training.steps)};
+    }
+    return {EndEpoch{false, Ending::kFail, "rank_failed", std::nullopt},
+            absl::StrFormat("all ranks ended after step %d of %d without saying why", v.job.step, v.job.config.training.steps)};
+  }
+  if (auto failure = DecideFailure(v)) return *failure;
+  const bool running = v.run.stage == Stage::kRunning;
+  if (v.job.stop_requested) {
+    return {EndEpoch{running, Ending::kStop, "", std::nullopt}, running ? "saving a checkpoint, then stops, as the user asked" : "stopping, as the user asked"};
+  }
+  if (!running) {
+    const auto ready = std::count_if(v.run.ranks.begin(), v.run.ranks.end(), [](const RankRun& r) { return r.ready || r.ended; });
+    if (ready == static_cast<int64_t>(v.run.ranks.size()) || v.run.epoch_steps > 0) return {MarkRunning{}, "training"};
+    return {KeepOn{}, absl::StrFormat("ranks start, meet and restore (%d of %d are ready)", ready, v.run.ranks.size())};
+  }
+  if (v.changed() && (v.settled() || !AnyAdded(v))) {
+    return {EndEpoch{true, Ending::kReplan, AnyAdded(v) ? "joined" : "drained", std::nullopt}, DescribeChange(v)};
+  }
+  return {KeepOn{}, "training"};
+}
+
+Decision DecideStopping(const View& v) {
+  if (AllGone(v.state, v.run)) return {EpochEnded{}, v.run.ending_reason};
+  if (v.run.saving) {
+    if (auto cause = FirstCause(v.now, v.run.failures, v.config.cause)) return {KillEpoch{*cause}, absl::StrCat(v.run.ending_reason, "; while saving ", Describe(*cause))};
+    if (v.in_stage() > v.config.save_timeout) {
+      return {KillEpoch{std::nullopt}, absl::StrFormat("%s; saving took longer than %.0f s", v.run.ending_reason, absl::ToDoubleSeconds(v.config.save_timeout))};
+    }
+    return {KeepOn{}, absl::StrCat("saving a checkpoint: ", v.run.ending_reason)};
+  }
+  if (v.in_stage() > v.config.kill_timeout) return {EpochEnded{}, v.run.ending_reason};
+  return {KeepOn{}, v.run.ending_reason};
+}
+
+}  // namespace
+
+Decision Decide(absl::Duration now, const ClusterState& state, const DriverConfig& config) {
+  const JobRun& run = *state.run;
+  const View view{now, state, config, run, state.jobs.at(run.job), UsableDevices(state, run)};
+  switch (run.stage) {
+    case Stage::kIdle: return DecideIdle(view);
+    case Stage::kStorage: return DecideStorage(view);
+    case Stage::kProfiling: return DecideProfiling(view);
+    case Stage::kPlanning: return DecidePlanning(view);
+    case Stage::kStarting:
+    case Stage::kRunning: return DecideActive(view);
+    case Stage::kStopping: return DecideStopping(view);
+  }
+  return {KeepOn{}, ""};
+}
+
+QueueDecision DecideQueue(const ClusterState& state) {
+  QueueDecision decision;
+  const JobRecord* next = nullptr;
+  auto before = [](const JobRecord& a, const JobRecord& b) {
+    // A job that had the cluster before a restart keeps it.
+    const bool a_queued = a.phase == JobPhase::kQueued, b_queued = b.phase == JobPhase::kQueued;
+    if (a_queued != b_queued) return !a_queued;
+    return std::pair(a.submitted_unix_ms, a.id) < std::pair(b.submitted_unix_ms, b.id);
+  };
+  for (const auto& [id, job] : state.jobs) {
+    if (IsFinal(job.phase) || (state.run && state.run->job == id)) continue;
+    if (job.stop_requested && job.phase == JobPhase::kQueued) {
+      decision.stopped.push_back(id);
+      continue;
+    }
+    if (!state.run && (next == nullptr || before(job, *next))) next = &job;
+  }
+  if (next != nullptr) decision.activate = next->id;
+  const JobId holder = state.run ? state.run->job : next != nullptr ? next->id : JobId();
+  for (const auto& [id, job] : state.jobs) {
+    if (IsFinal(job.phase) || id == holder || job.stop_requested) continue;
+    decision.waiting.emplace_back(id, absl::StrCat("waits for job ", holder.value(), ", which has the cluster: one job trains at a time"));
+  }
+  return decision;
+}
+
+}  // namespace motley::coordinator

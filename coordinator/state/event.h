@@ -1,0 +1,47 @@
+// What happened (durable), and what was printed (a bounded ring).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/ids.h"
+
+namespace motley::coordinator {
+
+struct EventRecord {
+  int64_t sequence = 0;  // cluster-wide, increasing; given by the store
+  int64_t unix_ms = 0;
+  JobId job;             // empty: about the cluster
+  std::string kind;      // one of kind:: below
+  NodeName node;
+  DeviceId device;
+  Epoch epoch;
+  std::string message;
+};
+
+namespace kind {
+inline constexpr char kJobState[] = "job_state";
+inline constexpr char kNodeJoined[] = "node_joined";
+inline constexpr char kNodeLost[] = "node_lost";
+inline constexpr char kNodeDrained[] = "node_drained";
+inline constexpr char kNodeUndrained[] = "node_undrained";
+inline constexpr char kRankLost[] = "rank_lost";
+inline constexpr char kRankHung[] = "rank_hung";
+inline constexpr char kRankFailed[] = "rank_failed";
+inline constexpr char kDeviceLeftOut[] = "device_left_out";
+inline constexpr char kProfile[] = "profile";
+inline constexpr char kPlan[] = "plan";
+inline constexpr char kReplan[] = "replan";
+inline constexpr char kCheckpoint[] = "checkpoint";
+inline constexpr char kCheckpointSkipped[] = "checkpoint_skipped";
+inline constexpr char kCoordinatorStarted[] = "coordinator_started";
+}  // namespace kind
+
+struct LogRecord {
+  int64_t sequence = 0;  // of the job
+  int64_t unix_ms = 0;
+  std::string source;    // "coordinator", a node, or a device
+  std::string text;
+};
+
+}  // namespace motley::coordinator

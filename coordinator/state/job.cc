@@ -1,0 +1,25 @@
+#include "coordinator/state/job.h"
+
+#include <array>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace motley::coordinator {
+namespace {
+
+constexpr std::array<std::string_view, kNumJobPhases> kNames = {"queued",  "waiting",    "profiling", "planning", "starting",
+                                                                "running", "replanning", "succeeded", "failed",   "stopped"};
+
+}  // namespace
+
+std::string_view JobPhaseName(JobPhase phase) { return kNames[static_cast<size_t>(phase)]; }
+
+absl::StatusOr<JobPhase> ParseJobPhase(std::string_view name) {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return static_cast<JobPhase>(i);
+  }
+  return absl::DataLossError(absl::StrCat("job state '", std::string(name), "' is not known"));
+}
+
+}  // namespace motley::coordinator

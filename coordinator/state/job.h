@@ -1,0 +1,38 @@
+// A job as the coordinator knows it. The durable part is what the store keeps; proto/motley/v1/job.proto draws the states.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+#include "common/job.h"
+#include "coordinator/state/step.h"
+
+namespace motley::coordinator {
+
+enum class JobPhase { kQueued, kWaiting, kProfiling, kPlanning, kStarting, kRunning, kReplanning, kSucceeded, kFailed, kStopped };
+inline constexpr int kNumJobPhases = 10;
+
+std::string_view JobPhaseName(JobPhase phase);  // "queued"
+absl::StatusOr<JobPhase> ParseJobPhase(std::string_view name);
+// Never left again.
+inline bool IsFinal(JobPhase phase) { return phase >= JobPhase::kSucceeded; }
+
+struct JobRecord {
+  JobId id;
+  JobConfig config;
+  JobPhase phase = JobPhase::kQueued;
+  std::string reason;           // the sentence that the decision gave
+  Epoch epoch;                  // newest number handed out; durable before anything is sent under it
+  int64_t step = 0;             // optimizer steps done
+  int64_t submitted_unix_ms = 0, started_unix_ms = 0, finished_unix_ms = 0;
+  StepStats last_step;
+  std::string newest_checkpoint;
+  double predicted_step_seconds = 0;
+  bool stop_requested = false;
+  std::string data_digest;      // what the first storage check saw; a node that sees other data is left out
+};
+
+}  // namespace motley::coordinator

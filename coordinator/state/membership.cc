@@ -1,0 +1,138 @@
+#include "coordinator/state/membership.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/version.h"
+
+namespace motley::coordinator {
+namespace {
+
+// Names become parts of device ids, file names and labels.
+bool IsNodeName(const std::string& name) {
+  if (name.empty() || name.size() > 63) return false;
+  return std::all_of(name.begin(), name.end(), [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_'; });
+}
+
+absl::Status CheckDescription(const NodeDescription& node) {
+  if (!IsNodeName(node.name.value())) {
+    return absl::InvalidArgumentError(absl::StrCat("hello.node must be 1 to 63 letters, digits, '-', '.' or '_', got '",
+                                                   node.name.value().substr(0, 80), "'"));
+  }
+  if (node.devices.empty()) return absl::InvalidArgumentError(absl::StrCat("hello.devices is empty: node ", node.name.value(), " declares no device"));
+  std::set<DeviceId> seen;
+  for (const DeviceDescription& device : node.devices) {
+    if (NodeOf(device.id) != node.name || device.id.value().size() <= node.name.value().size() + 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("hello.devices.id must begin with '", node.name.value(), "/', got '", device.id.value(), "'"));
+    }
+    if (!seen.insert(device.id).second) {
+      return absl::InvalidArgumentError(absl::StrCat("hello.devices.id '", device.id.value(), "' is there twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool UsesNode(const JobRun& run, const NodeName& node) {
+  return std::any_of(run.ranks.begin(), run.ranks.end(), [&](const RankRun& r) { return NodeOf(r.device) == node && !r.ended; });
+}
+
+bool HasProcesses(Stage stage) {
+  return stage == Stage::kProfiling || stage == Stage::kStarting || stage == Stage::kRunning || stage == Stage::kStopping;
+}
+
+}  // namespace
+
+std::vector<std::pair<NodeName, std::string>> ExpiredLeases(absl::Duration now, const ClusterState& state, absl::Duration lease) {
+  std::vector<std::pair<NodeName, std::string>> expired;
+  for (const auto& [name, node] : state.nodes) {
+    if (!node.connected || now - node.last_seen <= lease) continue;
+    expired.emplace_back(name, absl::StrFormat("silent for %.1f s, its lease is %.1f s", absl::ToDoubleSeconds(now - node.last_seen),
+                                               absl::ToDoubleSeconds(lease)));
+  }
+  return expired;
+}
+
+absl::Status CheckAdmission(const ClusterState& state, const NodeDescription& description) {
+  if (absl::Status status = CheckDescription(description); !status.ok()) return status;
+  if (description.version != kVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("worker ", description.name.value(), " has version '", description.version,
+                                                      "', the coordinator has version '", kVersion, "'; install the same version on both"));
+  }
+  auto it = state.nodes.find(description.name);
+  if (it != state.nodes.end() && it->second.connected && it->second.description.incarnation != description.incarnation) {
+    return absl::AlreadyExistsError(absl::StrCat("a worker named '", description.name.value(), "' is connected already (data address ",
+                                                 it->second.description.data_address,
+                                                 "); give this one another name with --node, or stop the other"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run) {
+  std::vector<DeviceDescription> usable;
+  for (const auto& [name, node] : state.nodes) {
+    if (!node.connected || node.drained) continue;
+    for (const DeviceDescription& device : node.description.devices) {
+      if (!run.left_out.contains(device.id)) usable.push_back(device);
+    }
+  }
+  std::sort(usable.begin(), usable.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  return usable;
+}
+
+std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices) {
+  std::vector<DeviceId> ids;
+  for (const DeviceDescription& device : devices) ids.push_back(device.id);
+  return ids;
+}
+
+std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
+  std::vector<std::string> parts;
+  int lost = 0, drained = 0;
+  for (const auto& [name, node] : state.nodes) {
+    if (!node.connected) {
+      ++lost;
+    } else if (node.drained) {
+      ++drained;
+    }
+  }
+  if (state.nodes.empty()) parts.push_back("no worker has joined yet");
+  if (lost > 0) parts.push_back(absl::StrCat(lost, lost == 1 ? " node is lost" : " nodes are lost"));
+  if (drained > 0) parts.push_back(absl::StrCat(drained, drained == 1 ? " node is drained" : " nodes are drained"));
+  for (const auto& [device, why] : run.left_out) parts.push_back(absl::StrCat(device.value(), " is left out: ", why));
+  return absl::StrCat("no device can be used (", absl::StrJoin(parts, "; "), "); goes on when a worker joins");
+}
+
+bool IsGone(const ClusterState& state, const RankRun& rank) {
+  if (rank.ended) return true;
+  auto it = state.nodes.find(NodeOf(rank.device));
+  return it == state.nodes.end() || !it->second.connected || it->second.description.incarnation != rank.incarnation;
+}
+
+bool AllGone(const ClusterState& state, const JobRun& run) {
+  return std::all_of(run.ranks.begin(), run.ranks.end(), [&](const RankRun& rank) { return IsGone(state, rank); });
+}
+
+std::string NodeStateName(const ClusterState& state, const NodeRecord& node) {
+  if (!node.connected) return "lost";
+  if (!node.drained) return "ready";
+  return state.run && HasProcesses(state.run->stage) && UsesNode(*state.run, node.description.name) ? "draining" : "drained";
+}
+
+std::string DeviceStateName(const ClusterState& state, const DeviceId& device, JobId* job) {
+  *job = JobId();
+  if (!state.run || !HasProcesses(state.run->stage)) return "idle";
+  const JobRun& run = *state.run;
+  for (const RankRun& rank : run.ranks) {
+    if (rank.device != device || IsGone(state, rank)) continue;
+    *job = run.job;
+    return run.stage == Stage::kProfiling ? "profiling" : "training";
+  }
+  return run.stage == Stage::kRunning ? "unused" : "idle";
+}
+
+}  // namespace motley::coordinator

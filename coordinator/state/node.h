@@ -1,0 +1,38 @@
+// A node as the registry knows it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/device.h"
+#include "common/ids.h"
+
+namespace motley::coordinator {
+
+// What a worker says of itself when it dials in.
+struct NodeDescription {
+  NodeName name;
+  std::string version;
+  int64_t incarnation = 0;
+  std::string data_address;
+  std::vector<DeviceDescription> devices;
+};
+
+struct NodeRecord {
+  NodeDescription description;
+  bool connected = false;
+  bool drained = false;          // durable
+  std::string reason;            // why it is lost or drained
+  absl::Duration last_seen;      // steady
+  int64_t registered_unix_ms = 0, last_seen_unix_ms = 0;
+};
+
+// What the newest profile says of a device, for people.
+struct MeasuredSpeed {
+  double tokens_per_second = 0;
+  double flops_per_second = 0;
+};
+
+}  // namespace motley::coordinator

@@ -1,0 +1,118 @@
+// The one job that has the cluster: where it is between "chosen" and "finished", in memory only. A restarted coordinator
+// builds it again from the store (jobs/recovery).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/device.h"
+#include "common/ids.h"
+#include "common/profile.h"
+#include "coordinator/state/job.h"
+#include "coordinator/state/messages.h"
+#include "planner/planner.h"
+
+namespace motley::coordinator {
+
+enum class Stage {
+  kIdle,       // no process of this job runs; next is a set-up, or waiting
+  kStorage,    // the nodes look at the data and the checkpoint folder
+  kProfiling,  // ranks measure
+  kPlanning,   // off the loop: newest checkpoint, plan, programs
+  kStarting,   // ranks meet and restore
+  kRunning,
+  kStopping,   // waiting until every rank of the epoch is known to be gone
+};
+
+// How an epoch is ended, and what comes after it.
+enum class Ending { kReplan, kFail, kStop };
+
+struct RankRun {
+  DeviceId device;
+  int64_t incarnation = 0;  // of its worker: another one means that the rank is dead
+  int64_t capacity_bytes = 0;
+  bool ready = false;
+  bool ended = false;       // its process is gone, or is about to exit by itself
+  int64_t peak_bytes = 0;   // newest step's
+  double lateness_seconds = 0;
+};
+
+enum class FailureKind { kNodeLost, kDied, kHung, kFailed, kNonFinite, kProfile, kPeerLost };
+struct Failure {
+  absl::Duration at;
+  FailureKind kind = FailureKind::kDied;
+  NodeName node;
+  DeviceId device;  // empty: the node
+  std::string message;
+};
+
+struct StorageAnswer {
+  bool asked = false, answered = false;
+  StorageReport report;
+};
+
+// What the planning task hands back.
+struct Prepared {
+  absl::Status status;               // of the plan
+  planner::PlanResult plan;
+  std::string resume_from;           // folder, or empty
+  int64_t start_step = 0;
+  std::vector<std::string> skipped;  // newer checkpoints that did not verify, with reasons
+};
+
+struct JobRun {
+  JobId job;
+  Stage stage = Stage::kIdle;
+  absl::Duration stage_since;
+  absl::Duration not_before;              // a restarted coordinator gives its workers this long to come back
+  std::vector<DeviceDescription> considered;  // what the planner was or will be offered, by id
+  std::vector<RankRun> ranks;             // of the newest epoch that started processes
+  bool started_processes = false;         // under the job's newest epoch number: the next start takes a new one
+  int barren_epochs = 0;                  // started in a row without a step
+  std::vector<Failure> failures;          // of this epoch, in order of arrival
+  bool has_run = false;                   // a step was done in some epoch: the job is known to be possible
+
+  // kStorage
+  std::string token;
+  NodeName token_writer;
+  std::map<NodeName, StorageAnswer> storage;
+  std::map<NodeName, int64_t> storage_ok;  // incarnations that passed
+  // kProfiling
+  std::set<NodeName> profiling;            // workers that have not answered
+  // kPlanning
+  int64_t planning_ticket = 0;             // the task whose answer counts
+  std::optional<Prepared> prepared;
+  // No plan fits these devices; another set may.
+  std::vector<DeviceId> infeasible;
+  std::string infeasible_reason;
+  // kRunning
+  int64_t first_step = 0;                  // steps done when the epoch began
+  int64_t epoch_steps = 0;                 // done in this epoch
+  std::vector<double> recent_step_seconds;
+  // kStopping
+  bool saving = false;
+  Ending ending = Ending::kReplan;
+  std::string ending_reason;
+  std::string cause_label;                 // bounded set, for metrics: "node_lost", "joined", ...
+
+  // Devices that are not used by this job any more, and why; deaths in a row without a checkpoint between.
+  std::map<DeviceId, int> deaths;
+  std::map<DeviceId, std::string> left_out;
+  // For the line about the replan: what ended the last epoch, and when it last made a step.
+  std::string replan_cause;                // empty once the line is written
+  absl::Duration last_step_at;
+  int64_t step_before_replan = 0;
+
+  // Rendezvous of the newest epoch.
+  std::map<std::string, std::string> kv;
+  int64_t kv_bytes = 0;
+  struct KvWaiter { NodeName node; int rank; };
+  std::map<std::string, std::vector<KvWaiter>> kv_waiters;
+};
+
+}  // namespace motley::coordinator

@@ -1,0 +1,119 @@
+#include "coordinator/store/json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "common/job_fields.h"
+
+using nlohmann::json;
+
+// nlohmann finds these by the namespace of the type.
+namespace motley {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputePoint, microbatch, forward_seconds, backward_seconds, saved_bytes, workspace_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(UnitProfile, points)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectivePoint, bytes, skew, all_gather_seconds, reduce_scatter_seconds)
+
+template <typename Tag>
+void to_json(json& out, const StringId<Tag>& id) { out = id.value(); }
+template <typename Tag>
+void from_json(const json& in, StringId<Tag>& id) { id = StringId<Tag>(in.get<std::string>()); }
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputeProfile, device, digest, embedding, layer, head, optimizer_seconds_per_element,
+                                                step_overhead_seconds, context_bytes, profile_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectiveProfile, devices, digest, points, barrier_seconds, profile_seconds)
+}  // namespace motley
+
+namespace motley::coordinator {
+namespace {
+
+// nlohmann throws; this is the boundary.
+template <typename F>
+auto Read(const char* what, const std::string& text, F read) -> absl::StatusOr<decltype(read(json()))> {
+  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (parsed.is_discarded()) return absl::DataLossError(absl::StrCat("stored ", what, " is not JSON"));
+  try {
+    return read(parsed);
+  } catch (const json::exception& e) {
+    return absl::DataLossError(absl::StrCat("stored ", what, " cannot be read: ", e.what()));
+  }
+}
+
+}  // namespace
+
+std::string ConfigToJson(const JobConfig& config) {
+  JobConfig copy = config;
+  json out = json::object();
+  for (const JobField& field : JobFields(copy)) {
+    std::visit([&](auto* value) { out[field.Path()] = *value; }, field.value);
+  }
+  // NaN and the like never pass Validate; text that is not UTF-8 does, and must not throw here.
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+absl::StatusOr<JobConfig> ConfigFromJson(const std::string& text) {
+  return Read("job configuration", text, [](const json& in) {
+    JobConfig config;
+    for (const JobField& field : JobFields(config)) {
+      std::visit([&](auto* value) { if (in.contains(field.Path())) in.at(field.Path()).get_to(*value); }, field.value);
+    }
+    return config;
+  });
+}
+
+std::string StepToJson(const StepStats& s) {
+  json out = {{"step", s.step}, {"epoch", s.epoch.value()}, {"loss", s.loss}, {"grad_norm", s.grad_norm}, {"lr", s.lr},
+              {"tokens_per_second", s.tokens_per_second}, {"peak_memory_bytes", s.peak_memory_bytes},
+              {"peak_memory_share", s.peak_memory_share}, {"step_seconds", s.step_seconds},
+              {"predicted_step_seconds", s.predicted_step_seconds}, {"elapsed_seconds", s.elapsed_seconds},
+              {"remaining_seconds", s.remaining_seconds}, {"lateness_seconds", s.lateness_seconds}};
+  if (s.validation_loss) out["validation_loss"] = *s.validation_loss;
+  return out.dump();
+}
+
+absl::StatusOr<StepStats> StepFromJson(const std::string& text) {
+  return Read("step", text, [](const json& in) {
+    // A loss that was not finite is stored as null.
+    auto number = [&](const char* key) { return in.contains(key) && in[key].is_number() ? in[key].get<double>() : 0.0; };
+    StepStats s;
+    s.step = in.value("step", int64_t{0});
+    s.epoch = Epoch(in.value("epoch", int64_t{0}));
+    s.loss = number("loss"), s.grad_norm = number("grad_norm"), s.lr = number("lr");
+    s.tokens_per_second = number("tokens_per_second");
+    s.peak_memory_bytes = in.value("peak_memory_bytes", int64_t{0});
+    s.peak_memory_share = number("peak_memory_share");
+    s.step_seconds = number("step_seconds"), s.predicted_step_seconds = number("predicted_step_seconds");
+    s.elapsed_seconds = number("elapsed_seconds"), s.remaining_seconds = number("remaining_seconds");
+    s.lateness_seconds = number("lateness_seconds");
+    if (in.contains("validation_loss")) s.validation_loss = number("validation_loss");
+    return s;
+  });
+}
+
+std::string ToJson(const ComputeProfile& profile) { return json(profile).dump(); }
+std::string ToJson(const CollectiveProfile& profile) { return json(profile).dump(); }
+absl::StatusOr<ComputeProfile> ComputeProfileFromJson(const std::string& text) {
+  return Read("compute profile", text, [](const json& in) { return in.get<ComputeProfile>(); });
+}
+absl::StatusOr<CollectiveProfile> CollectiveProfileFromJson(const std::string& text) {
+  return Read("collective profile", text, [](const json& in) { return in.get<CollectiveProfile>(); });
+}
+
+std::string RanksToJson(const std::vector<EpochRow::Rank>& ranks) {
+  json out = json::array();
+  for (const EpochRow::Rank& rank : ranks) out.push_back({{"device", rank.device.value()}, {"incarnation", rank.incarnation}});
+  return out.dump();
+}
+absl::StatusOr<std::vector<EpochRow::Rank>> RanksFromJson(const std::string& text) {
+  return Read("epoch", text, [](const json& in) {
+    std::vector<EpochRow::Rank> ranks;
+    for (const json& rank : in) ranks.push_back({DeviceId(rank.at("device").get<std::string>()), rank.at("incarnation").get<int64_t>()});
+    return ranks;
+  });
+}
+
+std::string ProgramsToJson(const std::vector<std::string>& programs) { return json(programs).dump(); }
+absl::StatusOr<std::vector<std::string>> ProgramsFromJson(const std::string& text) {
+  return Read("programs", text, [](const json& in) { return in.get<std::vector<std::string>>(); });
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,85 @@
+#include "coordinator/store/sqlite.h"
+
+#include <sqlite3.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+
+namespace motley::coordinator {
+
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+
+Statement& Statement::Bind(int64_t value) {
+  if (!status_.ok()) return *this;
+  const int code = sqlite3_bind_int64(statement_.get(), next_bind_++, value);
+  if (code != SQLITE_OK) status_ = database_->Error(code, "bind");
+  return *this;
+}
+
+Statement& Statement::Bind(std::string_view value) {
+  if (!status_.ok()) return *this;
+  const int code = sqlite3_bind_text64(statement_.get(), next_bind_++, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  if (code != SQLITE_OK) status_ = database_->Error(code, "bind");
+  return *this;
+}
+
+absl::StatusOr<bool> Statement::Step() {
+  if (!status_.ok()) return status_;
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  status_ = database_->Error(code, sqlite3_sql(statement_.get()));
+  return status_;
+}
+
+absl::Status Statement::Run() { return Step().status(); }
+
+int64_t Statement::Integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+double Statement::Real(int column) const { return sqlite3_column_double(statement_.get(), column); }
+std::string Statement::Text(int column) const {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  return text == nullptr ? "" : std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column)));
+}
+
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path) {
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  std::unique_ptr<Database> database(new Database(path, handle));
+  if (code != SQLITE_OK) return database->Error(code, "open");
+  // Exclusive: a second coordinator on the same folder must fail, not share. WAL then needs no shared-memory file.
+  MOTLEY_RETURN_IF_ERROR(database->Execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+                                           "PRAGMA foreign_keys=ON; BEGIN EXCLUSIVE; COMMIT;"));
+  return database;
+}
+
+Database::~Database() { sqlite3_close_v2(handle_); }
+
+absl::Status Database::Execute(const std::string& sql) {
+  const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
+  return code == SQLITE_OK ? absl::OkStatus() : Error(code, sql);
+}
+
+Statement Database::Prepare(std::string_view sql) const {
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v2(handle_, sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+  return Statement(this, statement, code == SQLITE_OK ? absl::OkStatus() : Error(code, sql));
+}
+
+absl::Status Database::Error(int code, std::string_view what) const {
+  const std::string text = absl::StrCat(path_, ": ", handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_), " (",
+                                        std::string(what.substr(0, 60)), ")");
+  switch (code & 0xff) {
+    case SQLITE_FULL: return absl::ResourceExhaustedError(absl::StrCat(text, "; free space on its disk"));
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB: return absl::DataLossError(absl::StrCat(text, "; restore it from a copy, or move it away to begin without jobs"));
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return absl::UnavailableError(absl::StrCat(text, "; another coordinator uses this state folder"));
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+    case SQLITE_PERM: return absl::PermissionDeniedError(absl::StrCat(text, "; the folder must exist and be writable"));
+    case SQLITE_CONSTRAINT: return absl::AlreadyExistsError(text);
+    default: return absl::InternalError(text);
+  }
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,225 @@
+"""A Motley cluster on this machine, for the demo and the integration tests: one coordinator, any number of workers.
+
+Everything lives in one folder (configuration, logs, state, process ids); ports are free ones of loopback. Daemons die with the
+process that started them, unless `detached`.
+"""
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+class ClusterError(Exception):
+    """Message says what failed and where its log is."""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def toml_value(value):
+    return json.dumps(value) if isinstance(value, (str, bool)) else repr(value)
+
+
+def to_toml(values):
+    """Plain keys first, then tables, then arrays of tables: all that the daemons' configuration needs."""
+    plain = [f"{k} = {toml_value(v)}" for k, v in values.items() if not isinstance(v, (dict, list))]
+    for name, table in values.items():
+        if isinstance(table, dict):
+            plain += ["", f"[{name}]"] + [f"{k} = {toml_value(v)}" for k, v in table.items()]
+    for name, tables in values.items():
+        if isinstance(tables, list):
+            for table in tables:
+                plain += ["", f"[[{name}]]"] + [f"{k} = {toml_value(v)}" for k, v in table.items()]
+    return "\n".join(plain) + "\n"
+
+
+def tail(path, lines=15):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return "".join(f"    {line}" for line in file.readlines()[-lines:])
+    except OSError:
+        return ""
+
+
+class Daemon:
+    def __init__(self, name, command, log_path, detached):
+        self.name, self.command, self.log_path, self.detached = name, command, log_path, detached
+        self.process = None
+
+    def start(self):
+        def die_with_parent():
+            LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+        with open(self.log_path, "ab") as log:
+            # A group of its own: Ctrl-C reaches this script alone, which then ends the daemons in order.
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                                            start_new_session=True, preexec_fn=None if self.detached else die_with_parent)
+        return self
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self, signal_number=signal.SIGKILL):
+        if self.alive():
+            self.process.send_signal(signal_number)
+
+    def stop(self, patience_seconds=10):
+        """SIGTERM, then SIGKILL; returns the exit status."""
+        if self.process is None:
+            return None
+        self.kill(signal.SIGTERM)
+        try:
+            return self.process.wait(patience_seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self.process.wait()
+
+
+class Cluster:
+    def __init__(self, bin_folder, folder, detached=False):
+        self.bin, self.folder, self.detached = bin_folder, folder, detached
+        os.makedirs(folder, exist_ok=True)
+        self.port, self.metrics_port = free_port(), free_port()
+        self.coordinator = None
+        self.workers = {}
+        self.worker_metrics_ports = {}
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.port}"
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def program(self, name):
+        return os.path.join(self.bin, name)
+
+    def _daemon(self, name, program, config):
+        config_path = self.path(f"{name}.toml")
+        with open(config_path, "w", encoding="utf-8") as file:
+            file.write(to_toml(config))
+        return Daemon(name, [self.program(program), "--config", config_path], self.path(f"{name}.log"), self.detached).start()
+
+    def start_coordinator(self, **extra):
+        config = {"server": {"listen": self.address, "metrics": f"127.0.0.1:{self.metrics_port}"},
+                  "state": {"folder": self.path("coordinator-state")}, **extra}
+        self.coordinator = self._daemon("coordinator", "motley-coordinator", config)
+        self.wait_for(lambda: self.try_motley("nodes") is not None, 20, "the coordinator's first answer", self.coordinator)
+
+    def start_worker(self, name, devices, emulation=None, **extra):
+        port = self.worker_metrics_ports.setdefault(name, free_port())
+        config = {"name": name, "coordinator": self.address, "metrics_listen": f"127.0.0.1:{port}", "data_address": "127.0.0.1",
+                  **extra, "device": devices}
+        if emulation:
+            config["emulation"] = emulation
+        self.workers[name] = self._daemon(f"worker-{name}", "motley-worker", config)
+        return self.workers[name]
+
+    def wait_for_nodes(self, names, seconds=20):
+        names = set(names)
+        self.wait_for(lambda: names <= {n["name"] for n in self.nodes() if n["state"] == "ready"}, seconds,
+                      f"nodes {', '.join(sorted(names))} to be ready")
+
+    def wait_for(self, condition, seconds, what, daemon=None, poll_seconds=0.1):
+        """The condition's first true value; an error that names `what` after `seconds`, or when the daemon has ended."""
+        deadline = time.monotonic() + seconds
+        while True:
+            value = condition()
+            if value:
+                return value
+            if daemon is not None and not daemon.alive():
+                raise ClusterError(f"{daemon.name} ended with status {daemon.process.returncode}; the end of {daemon.log_path}:\n"
+                                   f"{tail(daemon.log_path)}")
+            if time.monotonic() > deadline:
+                logs = "".join(f"  end of {d.log_path}:\n{tail(d.log_path)}" for d in self.daemons())
+                raise ClusterError(f"waited {seconds} s for {what}\n{logs}")
+            time.sleep(poll_seconds)
+
+    # ---- the command line, as a user types it ----
+    def run_motley(self, *arguments, timeout=120):
+        command = [self.program("motley"), "--coordinator", self.address, *arguments]
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False)
+
+    def motley(self, *arguments, timeout=120):
+        """Parsed JSON of `motley -o json ...`; an error with what it printed otherwise."""
+        done = self.run_motley("-o", "json", *arguments, timeout=timeout)
+        if done.returncode != 0:
+            raise ClusterError(f"motley {' '.join(arguments)}: status {done.returncode}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
+
+    def try_motley(self, *arguments):
+        try:
+            return self.motley(*arguments, timeout=20)
+        except (ClusterError, json.JSONDecodeError, subprocess.TimeoutExpired):
+            return None
+
+    def nodes(self):
+        return self.motley("nodes").get("nodes", [])
+
+    def devices(self):
+        return [device for node in self.nodes() for device in node.get("devices", [])]
+
+    def job(self, job_id):
+        return self.motley("status", job_id)
+
+    def steps(self, job_id):
+        """Step records, oldest first, one for each step (the newest, where a replan repeated some)."""
+        newest = {}
+        for record in self.motley("metrics", job_id).get("steps", []):
+            newest[int(record["step"])] = record
+        return [newest[step] for step in sorted(newest)]
+
+    def events(self, job_id=None):
+        return self.motley("events", *([job_id] if job_id else [])).get("events", [])
+
+    def submit(self, job_file, job_id, **settings):
+        overrides = [part for key, value in settings.items() for part in ("--set", f"{key.replace('__', '.')}={value}")]
+        return self.motley("submit", job_file, "--id", job_id, *overrides)
+
+    # ---- the end ----
+    def daemons(self):
+        return [*self.workers.values(), *([self.coordinator] if self.coordinator else [])]
+
+    def rank_pids(self):
+        """Process ids of all ranks of this cluster's workers (found by their parent and program)."""
+        parents = {d.pid for d in self.workers.values() if d.process}
+        return [pid for pid, parent, program in processes() if program == "motley-rank" and parent in parents]
+
+    def stop(self):
+        for daemon in self.daemons():
+            daemon.kill(signal.SIGTERM)
+        for daemon in self.daemons():
+            daemon.stop()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.stop()
+
+
+def processes():
+    """(pid, parent, program name) of every process that this user may see."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                    text = file.read()
+            except OSError:
+                continue
+            name, rest = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
+            if rest[0] != "Z":
+                yield int(entry), int(rest[1]), name

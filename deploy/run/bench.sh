@@ -1,0 +1,21 @@
+# ./run bench NAME: builds and runs one benchmark of tests/bench.
+source deploy/run/build.sh
+
+bench_names() { (cd "$ROOT/tests/bench" 2>/dev/null && ls -- *_bench.cc 2>/dev/null | sed 's/_bench\.cc$//') || true; }
+
+bench() {
+  local name=${1:-}
+  if [[ -z $name ]]; then
+    echo "benchmarks: $(bench_names | tr '\n' ' ')"
+    return 0
+  fi
+  shift
+  if [[ ! -e $ROOT/tests/bench/${name}_bench.cc ]]; then
+    fail "no benchmark '$name'; there are: $(bench_names | tr '\n' ' ')"
+    exit $EX_USAGE
+  fi
+  setup_packages
+  setup_torch
+  compile "compile ${name}_bench" "${name}_bench"
+  "$BIN_DIR/${name}_bench" "$@"
+}

@@ -1,0 +1,54 @@
+# ./run doctor: what is missing, each with the command that mends it. Changes nothing. Exit 1 if Motley could not be built.
+source deploy/run/packages.sh
+
+BROKEN=0
+good() { printf '  ok       %s\n' "$*"; }
+missing() { printf '  MISSING  %s\n           mend: %s\n' "$1" "$2"; BROKEN=1; }
+optional() { printf '  without  %s\n           mend: %s\n' "$1" "$2"; }
+
+doctor_build() {
+  local packages
+  if ! is_debian; then
+    missing "Debian or Ubuntu (this machine has no apt)" "use Debian 12, or install the equivalents of: ${PACKAGES[*]}"
+  else
+    mapfile -t packages < <(missing_packages)
+    if [[ ${#packages[@]} -eq 0 ]]; then
+      good "all ${#PACKAGES[@]} Debian packages"
+    elif [[ $(id -u) -eq 0 ]]; then
+      missing "Debian packages: ${packages[*]}" "./run setup"
+    else
+      missing "Debian packages: ${packages[*]}" "sudo sh -c '$(apt_command "${packages[@]}")'"
+    fi
+  fi
+  if [[ -d $TORCH_DIR ]]; then good "libtorch $TORCH_VERSION in $TORCH_DIR"; else missing "libtorch $TORCH_VERSION" "./run setup"; fi
+  if [[ -x $BIN_DIR/motley-rank ]]; then good "binaries in $BIN_DIR"; else optional "binaries (not built yet)" "./run build"; fi
+}
+
+doctor_machine() {
+  local free_gib memory_gib folder=$MOTLEY_CACHE
+  while [[ ! -d $folder ]]; do folder=$(dirname "$folder"); done
+  free_gib=$(df --output=avail -k "$folder" | awk 'NR == 2 {print int($1 / 1048576)}')
+  memory_gib=$(awk '/MemTotal/ {print int($2 / 1048576 + 0.5)}' /proc/meminfo)
+  if [[ $free_gib -ge 4 || -d $TORCH_DIR ]]; then good "$free_gib GiB free for downloads"; else
+    missing "4 GiB free in $MOTLEY_CACHE (has $free_gib)" "free some, or set MOTLEY_CACHE to a folder on another disk"; fi
+  if [[ $memory_gib -ge 4 ]]; then good "$memory_gib GiB of memory, $(nproc) cores"; else
+    missing "4 GiB of memory for compiling (has $memory_gib)" "use a larger machine, or add swap"; fi
+}
+
+doctor_tests() {
+  if [[ -x $ORACLE_DIR/bin/python ]]; then good "the Python oracle"; else
+    optional "the Python oracle (PyTorch and transformers, 4.9 GB; ./run test compares with it)" "./run test"; fi
+  if command -v go >/dev/null || command -v grpcurl >/dev/null || [[ -x $TOOLS_DIR/grpcurl ]]; then good "grpcurl, or Go to build it"; else
+    optional "Go, so no grpcurl: the tests leave out its checks" "install Go 1.21 or newer (https://go.dev/dl), then ./run test"; fi
+  if command -v promtool >/dev/null || [[ -x $TOOLS_DIR/promtool ]]; then good "promtool and prometheus"; else
+    optional "promtool (./run test fetches it)" "./run test"; fi
+  if command -v systemd-analyze >/dev/null; then good "systemd-analyze"; else
+    optional "systemd-analyze: the tests leave out the check of the units" "apt-get install -y systemd"; fi
+}
+
+doctor() {
+  echo "to build and run:"; doctor_build
+  echo "this machine:"; doctor_machine
+  echo "for ./run test:"; doctor_tests
+  return $BROKEN
+}

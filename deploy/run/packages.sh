@@ -1,0 +1,28 @@
+# The Debian packages that Motley needs, with what for.
+
+PACKAGES=(
+  # compiler and build
+  g++ cmake ninja-build ccache mold pkg-config git ca-certificates
+  # fetching the PyTorch wheel; the demo and the tests are Python scripts
+  python3 python3-pip python3-venv
+  # RPC, plain values, state, metrics, configuration
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libssl-dev
+  prometheus-cpp-dev libsqlite3-dev libspdlog-dev libtomlplusplus-dev nlohmann-json3-dev libcli11-dev libsystemd-dev
+  # collectives
+  libgloo-dev
+  # unit tests and benchmarks
+  libgtest-dev libgmock-dev libbenchmark-dev
+  # English prose for the demo (the text, and the program that unpacks it)
+  bible-kjv bible-kjv-text
+)
+
+is_debian() { command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; }
+
+missing_packages() {
+  local package
+  for package in "${PACKAGES[@]}"; do
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || echo "$package"
+  done
+}
+
+apt_command() { echo "apt-get update && apt-get install -y --no-install-recommends $*"; }

@@ -1,0 +1,50 @@
+# ./run setup: Debian packages and the PyTorch wheel. Does only what is missing; safe to run twice at once.
+source deploy/run/packages.sh
+
+install_packages() {
+  export DEBIAN_FRONTEND=noninteractive
+  # Another apt (of a second ./run, say) is waited for.
+  apt-get -o DPkg::Lock::Timeout=900 -o Acquire::Retries=3 update
+  apt-get -o DPkg::Lock::Timeout=900 -o Acquire::Retries=3 install -y --no-install-recommends "$@"
+}
+
+setup_packages() {
+  local missing
+  if ! is_debian; then
+    fail "this is no Debian or Ubuntu: install the equivalents of these packages yourself: ${PACKAGES[*]}"
+    exit $EX_UNAVAILABLE
+  fi
+  mapfile -t missing < <(missing_packages)
+  [[ ${#missing[@]} -eq 0 ]] && return 0
+  if [[ $(id -u) -ne 0 ]]; then
+    fail "${#missing[@]} Debian packages are missing and only root may install them. Run this once, then ./run again:"
+    echo "    sudo sh -c '$(apt_command "${missing[@]}")'" >&2
+    exit $EX_NOPERM
+  fi
+  step "install ${#missing[@]} Debian packages (about 60 s)" install_packages "${missing[@]}"
+}
+
+# The wheel is taken for libtorch: its headers and libraries, not its Python. libtorch_cpu.so asks for the two CUDA runtime
+# libraries even where there is no GPU.
+fetch_torch() {
+  local partial=$TORCH_DIR.partial.$$
+  [[ -d $TORCH_DIR ]] && return 0   # a run that held the lock before us brought it
+  rm -rf "$TORCH_DIR".partial.*
+  mkdir -p "$partial"
+  PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 python3 -m pip install --no-input --no-cache-dir --disable-pip-version-check --no-deps \
+    --progress-bar off --target "$partial" "torch==$TORCH_VERSION" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
+  test -e "$partial/torch/lib/libtorch_cpu.so"
+  mv "$partial" "$TORCH_DIR"
+}
+
+setup_torch() {
+  [[ -d $TORCH_DIR ]] && return 0
+  mkdir -p "$MOTLEY_CACHE"
+  with_lock "$MOTLEY_CACHE/torch.lock" step "fetch PyTorch $TORCH_VERSION (545 MB, about 60 s)" fetch_torch
+}
+
+setup_all() {
+  setup_packages
+  setup_torch
+  say "set up: packages installed, libtorch $TORCH_VERSION in $TORCH_DIR"
+}

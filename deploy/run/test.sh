@@ -1,0 +1,81 @@
+# ./run test: builds everything and runs every check. The last line is "N passed, N failed, N skipped".
+source deploy/run/build.sh
+source deploy/run/tools.sh
+
+PASSED=0 FAILED=0 SKIPPED=0
+FAILURES=()
+
+count_lines() { grep -cE "$1" "$2" 2>/dev/null || true; }
+
+# suite WHAT COMMAND...: the command prints a line a check: "ok ...", "FAIL ...", "skip ...". A command that fails without a
+# FAIL line counts as one failure.
+suite() {
+  local what=$1 log rc=0 begin=$SECONDS passed failed skipped line
+  shift
+  mkdir -p "$LOG_DIR"
+  log=$LOG_DIR/test-$(tr -cs 'a-zA-Z0-9' '-' <<<"$what").log
+  progress_printer "$what" "$log" &
+  PRINTER_PID=$!
+  "$@" >"$log" 2>&1 </dev/null || rc=$?
+  stop_printer
+  [[ -t 1 ]] && printf '\r\033[K'
+  passed=$(count_lines '^ok ' "$log") failed=$(count_lines '^FAIL ' "$log") skipped=$(count_lines '^skip ' "$log")
+  if [[ $rc -ne 0 && $failed -eq 0 ]]; then
+    failed=1
+    FAILURES+=("$what: status $rc, see $log")
+    tail -n 30 "$log" | sed 's/^/    /'
+  fi
+  while IFS= read -r line; do
+    FAILURES+=("${line#FAIL }")
+    echo "    $line"
+  done < <(grep -E '^FAIL ' "$log")
+  grep -E '^skip ' "$log" | sed 's/^/    /' || true
+  PASSED=$((PASSED + passed)) FAILED=$((FAILED + failed)) SKIPPED=$((SKIPPED + skipped))
+  say "$what: $passed passed, $failed failed, $skipped skipped ($((SECONDS - begin)) s)"
+}
+
+# leave_out WHAT WHY
+leave_out() {
+  SKIPPED=$((SKIPPED + 1))
+  say "left out: $1 ($2)"
+}
+
+unit_tests() {
+  # Engine tests use the cores themselves.
+  ctest --test-dir "$BUILD_DIR" --output-on-failure --no-tests=error -j "$(nproc)" --timeout 300 |
+    sed -uE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*Passed .*/ok \1/
+            s/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*Skipped.*/skip \1: by itself/
+            s/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception|Not Run).*/FAIL \1: \2/'
+  return "${PIPESTATUS[0]}"
+}
+
+test_all() {
+  build_everything
+  setup_tools
+  export MOTLEY_BIN=$BIN_DIR
+  suite "include rules" tests/integration/check_includes.sh
+  suite "unit tests" unit_tests
+  if command -v promtool >/dev/null; then
+    suite "Prometheus rules" tests/integration/check_rules.sh
+  else
+    leave_out "Prometheus rules and dashboards" "no promtool, and it could not be fetched"
+  fi
+  suite "installed tree" tests/integration/check_install.sh
+  suite "command line" python3 tests/integration/check_cli.py
+  suite "faults" python3 tests/integration/check_faults.py
+  suite "observability" python3 tests/integration/check_observability.py
+  suite "API with grpcurl" python3 tests/integration/check_grpcurl.py
+  if [[ -x $MOTLEY_ORACLE_PYTHON ]]; then
+    suite "same numbers as PyTorch" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_plans.py
+  else
+    leave_out "same numbers as PyTorch" "the Python oracle could not be installed"
+  fi
+  suite "the entry ./run" tests/integration/check_run.sh
+  if [[ $FAILED -gt 0 ]]; then
+    say "failures:"
+    printf '    %s\n' "${FAILURES[@]}"
+  fi
+  say "logs: $LOG_DIR; whole time $((SECONDS - STARTED)) s"
+  echo "$PASSED passed, $FAILED failed, $SKIPPED skipped"
+  [[ $FAILED -eq 0 ]]
+}

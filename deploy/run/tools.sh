@@ -1,0 +1,44 @@
+# What only the tests need, all in the cache folder: the Python oracle, promtool and prometheus, grpcurl.
+# Each is optional where it cannot be had; the tests then say which checks they leave out.
+
+fetch_oracle() {
+  local partial=$ORACLE_DIR.partial.$$
+  [[ -d $ORACLE_DIR ]] && return 0
+  rm -rf "$ORACLE_DIR".partial.*
+  python3 -m venv "$partial"
+  "$partial/bin/python" -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off \
+    "torch==$TORCH_VERSION" transformers==5.23.0 safetensors numpy
+  mv "$partial" "$ORACLE_DIR"
+}
+
+# Debian's package would start a server on port 9090; only its two programs are wanted.
+fetch_prometheus() {
+  local folder
+  [[ -x $TOOLS_DIR/promtool ]] && return 0
+  folder=$(mktemp -d "$MOTLEY_CACHE/prometheus.XXXX")
+  (cd "$folder" && apt-get download prometheus && dpkg-deb -x prometheus_*.deb .)
+  mkdir -p "$TOOLS_DIR"
+  mv "$folder/usr/bin/prometheus" "$folder/usr/bin/promtool" "$TOOLS_DIR/"
+  rm -rf "$folder"
+}
+
+fetch_grpcurl() {
+  [[ -x $TOOLS_DIR/grpcurl ]] && return 0
+  GOBIN=$TOOLS_DIR GOFLAGS=-modcacherw go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.1
+}
+
+setup_tools() {
+  local lock=$MOTLEY_CACHE/tools.lock
+  mkdir -p "$MOTLEY_CACHE"
+  if [[ ! -d $ORACLE_DIR ]]; then
+    with_lock "$lock" step "install the Python oracle (4.9 GB, about 2 min)" fetch_oracle || true
+  fi
+  if ! command -v promtool >/dev/null || ! command -v prometheus >/dev/null; then
+    [[ -x $TOOLS_DIR/promtool ]] || with_lock "$lock" step "fetch promtool and prometheus" fetch_prometheus || true
+  fi
+  if ! command -v grpcurl >/dev/null && [[ ! -x $TOOLS_DIR/grpcurl ]] && command -v go >/dev/null; then
+    with_lock "$lock" step "build grpcurl (about 1 min)" fetch_grpcurl || true
+  fi
+  export PATH=$PATH:$TOOLS_DIR
+  export MOTLEY_ORACLE_PYTHON=$ORACLE_DIR/bin/python
+}

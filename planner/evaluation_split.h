@@ -1,0 +1,17 @@
+// Who evaluates which validation samples: by forward speed, within memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/plan.h"
+#include "planner/simulator/cost_model.h"
+
+namespace motley::planner {
+
+// Microbatches by rank, of the training's size; ranks without training samples take none. RESOURCE_EXHAUSTED: a
+// layered pass over so many samples does not fit in what the training step leaves.
+absl::StatusOr<std::vector<std::vector<int64_t>>> SplitEvaluation(const Plan& plan, const CostModel& cost, int64_t samples);
+
+}  // namespace motley::planner

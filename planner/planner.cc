@@ -1,0 +1,114 @@
+#include "planner/planner.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/parameters.h"
+#include "common/status_macros.h"
+#include "planner/evaluation_split.h"
+#include "planner/explain.h"
+#include "planner/lowering/layered.h"
+#include "planner/plan_builder.h"
+#include "planner/pricing.h"
+#include "planner/simulator/trace.h"
+#include "planner/strategies/strategy.h"
+
+namespace motley::planner {
+namespace {
+
+// What a plan written by hand may leave out: everything that the job already says, and the placement that its shares imply.
+void FillIn(const PlannerInput& input, Plan* plan) {
+  if (plan->strategy.empty()) plan->strategy = "manual";
+  if (plan->global_batch == 0) plan->global_batch = input.config.training.global_batch_size;
+  if (plan->seq_len == 0) plan->seq_len = input.config.training.seq_len;
+  if (const auto dtype = ParseDType(input.config.training.dtype); dtype.ok()) plan->dtype = *dtype;
+  plan->epoch = input.epoch;
+  if (plan->pipelines.size() != 1 || plan->pipelines[0].stages.size() != 1) return;  // Validate says so
+  StagePlan& stage = plan->pipelines[0].stages[0];
+  if (stage.ministages.empty()) stage.ministages = {{0, input.model.num_layers - 1}};
+  std::vector<double> shares;
+  for (UnitPlan& unit : stage.units) {
+    if (unit.ranks.size() != 1) return;
+    RankPlan& rank = unit.ranks[0];
+    shares.push_back(rank.shard_ratio);
+    for (const DeviceDescription& device : input.devices) {
+      if (device.id == rank.device) rank.device_model = device.model;
+    }
+  }
+  if (stage.placement.empty()) stage.placement = PlaceByShares(ParameterLayout(input.model), shares);
+}
+
+absl::Status CheckAgainstJob(const PlannerInput& input, const Plan& plan) {
+  const TrainingSection& training = input.config.training;
+  if (plan.global_batch != training.global_batch_size) {
+    return absl::InvalidArgumentError(absl::StrCat("plan: global_batch is ", plan.global_batch, ", the job's training.global_batch_size ",
+                                                   training.global_batch_size));
+  }
+  if (plan.seq_len != training.seq_len) {
+    return absl::InvalidArgumentError(absl::StrCat("plan: seq_len is ", plan.seq_len, ", the job's training.seq_len ", training.seq_len));
+  }
+  return absl::OkStatus();
+}
+
+// The validation pass: split, lowered, and simulated for deadlock and memory.
+absl::Status AddEvaluation(const PlannerInput& input, const Plan& plan, PlanResult* result) {
+  MOTLEY_ASSIGN_OR_RETURN(const PlannerInput own, InputOf(input, plan));
+  MOTLEY_ASSIGN_OR_RETURN(const CostModel cost, CostModel::Create(own));
+  MOTLEY_ASSIGN_OR_RETURN(const auto microbatches, SplitEvaluation(plan, cost, input.config.data.validation_samples));
+  MOTLEY_ASSIGN_OR_RETURN(result->evaluations, LowerEvaluation(input.model, microbatches));
+  int64_t begin = 0;
+  for (const Program& program : result->evaluations) {
+    result->evaluation_begin.push_back(begin);
+    for (const int64_t m : program.microbatches) begin += m;
+  }
+  return Simulate(cost, plan.pipelines[0].stages[0].placement, result->evaluations).status();
+}
+
+absl::StatusOr<PlanResult> Finish(const PlannerInput& input, Plan plan) {
+  MOTLEY_ASSIGN_OR_RETURN(PricedTraining priced, PriceTraining(input, std::move(plan)));
+  PlanResult result;
+  MOTLEY_RETURN_IF_ERROR(AddEvaluation(input, priced.plan, &result));
+  std::vector<DeviceId> devices;
+  for (const UnitPlan& unit : priced.plan.pipelines[0].stages[0].units) devices.push_back(unit.ranks[0].device);
+  result.trace_json = TraceJson(devices, priced.programs, priced.simulation);
+  result.plan = std::move(priced.plan);
+  result.programs = std::move(priced.programs);
+  result.explanation = ExplanationText(result.plan, {}, {});
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<PlanResult> MakePlan(const PlannerInput& input) {
+  const absl::Time start = absl::Now();
+  if (!input.config.planner.plan_json.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(Plan given, PlanFromJson(input.config.planner.plan_json));
+    return PricePlan(input, std::move(given));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const Strategy strategy, FindStrategy(input.config.planner.strategy));
+  MOTLEY_ASSIGN_OR_RETURN(const CostModel cost, CostModel::Create(input));
+  MOTLEY_ASSIGN_OR_RETURN(Plan plan, strategy.plan(input, cost));
+  MOTLEY_ASSIGN_OR_RETURN(PlanResult result, Finish(input, std::move(plan)));
+  result.alternatives = FindAlternatives(input, result.plan);
+  Sensitivity sensitivity;
+  if (result.plan.strategy == "cephalo") sensitivity = FindSensitivity(input);
+  if (!sensitivity.memory_bound_device.empty()) {
+    result.plan.predicted.binding_constraint = absl::StrCat("memory of ", sensitivity.memory_bound_device);
+  }
+  result.explanation = ExplanationText(result.plan, result.alternatives, sensitivity);
+  result.planning_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  return result;
+}
+
+absl::StatusOr<PlanResult> PricePlan(const PlannerInput& input, Plan plan) {
+  const absl::Time start = absl::Now();
+  FillIn(input, &plan);
+  MOTLEY_RETURN_IF_ERROR(CheckAgainstJob(input, plan));
+  MOTLEY_ASSIGN_OR_RETURN(PlanResult result, Finish(input, std::move(plan)));
+  result.planning_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  return result;
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,270 @@
+#include "planner/strategies/cephalo.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "planner/lowering/layered.h"
+#include "planner/plan_builder.h"
+#include "planner/quantity_text.h"
+#include "planner/simulator/memory_ledger.h"
+#include "planner/strategies/device_memory.h"
+
+namespace motley::planner {
+namespace {
+
+// Skew is worth this much of the step, not more.
+constexpr double kSkewTolerance = 1.002;
+
+struct Solution {
+  SplitProblem problem;
+  SplitAnswer answer;
+  std::vector<std::vector<int>> kinds;  // ranks by kind
+};
+
+SplitKind MakeKind(const PlannerInput& input, const CostModel& cost, int rank, int64_t batch) {
+  SplitKind kind;
+  kind.capacity_bytes = FreeBytes(cost, rank);
+  kind.allow_keep = input.config.planner.recompute != "full";
+  kind.allow_recompute = input.config.planner.recompute != "none";
+  kind.keep_terms = LayeredMemoryTerms(cost, rank, false, batch);
+  kind.recompute_terms = LayeredMemoryTerms(cost, rank, true, batch);
+  const double layers = static_cast<double>(input.model.num_layers);
+  for (int64_t m = 0; m <= batch; ++m) {
+    const double layer_forward = layers * cost.ForwardSeconds(rank, UnitKind::kLayer, m);
+    const double backward = cost.BackwardSeconds(rank, UnitKind::kEmbedding, m) + layers * cost.BackwardSeconds(rank, UnitKind::kLayer, m) +
+                            cost.BackwardSeconds(rank, UnitKind::kHead, m);
+    kind.forward_seconds.push_back(cost.ForwardSeconds(rank, UnitKind::kEmbedding, m) + layer_forward +
+                                   cost.ForwardSeconds(rank, UnitKind::kHead, m));
+    kind.backward_seconds.push_back(backward);
+    kind.recompute_seconds.push_back(backward + layer_forward);
+  }
+  return kind;
+}
+
+// What the layered schedule's collectives cost at a largest share.
+SkewLevel LevelAt(const CostModel& cost, const LayeredCollectives& collectives, double share) {
+  const auto bytes = [&](int32_t unit) { return cost.layout()[static_cast<size_t>(unit)].num_elements * cost.element_bytes(); };
+  SkewLevel level{share, 0, 0};
+  for (const int32_t unit : collectives.forward_gathers) level.forward_seconds += cost.AllGatherSeconds(bytes(unit), share);
+  for (const int32_t unit : collectives.backward_gathers) level.backward_seconds += cost.AllGatherSeconds(bytes(unit), share);
+  for (const int32_t unit : collectives.reduce_scatters) level.backward_seconds += cost.ReduceScatterSeconds(bytes(unit), share);
+  return level;
+}
+
+std::vector<SkewLevel> MakeLevels(const CostModel& cost, size_t devices) {
+  if (devices == 1) return {{1, 0, 0}};
+  const double even = 1.0 / static_cast<double>(devices);
+  std::vector<double> shares = {even};
+  for (const double skew : cost.measured_skews()) {
+    if (skew > even * (1 + 1e-6) && skew < 1) shares.push_back(skew);
+  }
+  shares.push_back(1);
+  const LayeredCollectives collectives = CollectivesOf(cost.model());
+  std::vector<SkewLevel> levels;
+  for (const double share : shares) {
+    SkewLevel level = LevelAt(cost, collectives, share);
+    if (!levels.empty()) {  // a bound that allows more cannot cost less
+      level.forward_seconds = std::max(level.forward_seconds, levels.back().forward_seconds);
+      level.backward_seconds = std::max(level.backward_seconds, levels.back().backward_seconds);
+    }
+    levels.push_back(level);
+  }
+  return levels;
+}
+
+Solution Solve(const PlannerInput& input, const CostModel& cost, const std::vector<int>& ranks) {
+  Solution solution;
+  solution.problem = MakeSplitProblem(input, cost, ranks, &solution.kinds);
+  solution.answer = SolveSplit(solution.problem);
+  return solution;
+}
+
+const SplitChoice* ChoiceOf(const Solution& solution, int rank) {
+  for (size_t k = 0; k < solution.kinds.size(); ++k) {
+    for (size_t i = 0; i < solution.kinds[k].size(); ++i) {
+      if (solution.kinds[k][i] == rank) return &solution.answer.choices[k][i];
+    }
+  }
+  return nullptr;
+}
+
+// The greatest bound on shares that costs next to nothing: headroom decides, as far as collectives stay hidden. The first
+// gather and the last reduction are never hidden.
+SkewLevel FreeSkew(const CostModel& cost, const Solution& solution) {
+  const int64_t exposed_bytes = cost.layout()[0].num_elements * cost.element_bytes();
+  double forward = 0, backward = 0;
+  for (const auto& kind : solution.answer.choices) {
+    for (const SplitChoice& choice : kind) {
+      forward = std::max(forward, choice.forward_seconds);
+      backward = std::max(backward, choice.backward_seconds);
+    }
+  }
+  const auto seconds = [&](const SkewLevel& level) {
+    return std::max(forward, level.forward_seconds) + std::max(backward, level.backward_seconds) +
+           cost.AllGatherSeconds(exposed_bytes, level.largest_share) + cost.ReduceScatterSeconds(exposed_bytes, level.largest_share);
+  };
+  const std::vector<SkewLevel>& levels = solution.problem.levels;
+  size_t chosen = solution.answer.level;
+  const double limit = seconds(levels[chosen]) * kSkewTolerance;
+  for (size_t l = chosen + 1; l < levels.size(); ++l) {
+    if (seconds(levels[l]) <= limit) chosen = l;
+  }
+  return levels[chosen];
+}
+
+// Shares that even out the utilisation of the devices' memory, each within its headroom and the skew: raise one water line
+// until all state is placed.
+std::vector<double> SharesByHeadroom(const CostModel& cost, const Solution& solution, const std::vector<int>& ranks) {
+  const SkewLevel level = FreeSkew(cost, solution);
+  const double total = static_cast<double>(solution.problem.state_bytes);
+  const auto fill = [&](double line, std::vector<double>* shares) {
+    double sum = 0;
+    shares->clear();
+    for (const int rank : ranks) {
+      const int64_t activations = ChoiceOf(solution, rank)->bytes, free = FreeBytes(cost, rank);
+      const double limit = static_cast<double>(std::max<int64_t>(0, StateLimit(solution.problem, level, free - activations)));
+      const double usable = static_cast<double>(cost.UsableBytes(rank));
+      const double taken = usable - static_cast<double>(free - activations);
+      shares->push_back(std::clamp(line * usable - taken, 0.0, limit));
+      sum += shares->back();
+    }
+    return sum;
+  };
+  std::vector<double> shares;
+  double low = 0, high = 1;
+  for (int i = 0; i < 60; ++i) {
+    const double line = (low + high) / 2;
+    (fill(line, &shares) >= total ? high : low) = line;
+  }
+  const double sum = fill(high, &shares);
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+// Drops devices that got no samples, as long as the rest is as fast without their memory.
+Solution DropIdle(const PlannerInput& input, const CostModel& cost, Solution solution, std::vector<int>* ranks,
+                  std::vector<UnusedDevice>* unused) {
+  for (const int rank : std::vector<int>(*ranks)) {
+    if (ranks->size() == 1 || ChoiceOf(solution, rank)->batch > 0) continue;
+    std::vector<int> rest = *ranks;
+    std::erase(rest, rank);
+    Solution without = Solve(input, cost, rest);
+    if (!without.answer.feasible || without.answer.seconds > solution.answer.seconds * (1 + 1e-9)) continue;
+    unused->push_back({cost.device(rank).id, "the step is no faster with it, and its memory is not needed"});
+    *ranks = std::move(rest);
+    solution = std::move(without);
+  }
+  return solution;
+}
+
+int64_t LeastActivationBytes(const SplitKind& kind, int64_t batch) {
+  int64_t least = INT64_MAX;
+  for (int64_t m = 1; m <= batch; ++m) {
+    if (kind.allow_keep) least = std::min(least, PeakOfTerms(kind.keep_terms, batch, m));
+    if (kind.allow_recompute) least = std::min(least, PeakOfTerms(kind.recompute_terms, batch, m));
+  }
+  return least;
+}
+
+absl::Status DoesNotFit(const CostModel& cost, const Solution& solution) {
+  const SplitProblem& problem = solution.problem;
+  size_t roomiest = 0;
+  for (size_t k = 1; k < problem.kinds.size(); ++k) {
+    if (problem.kinds[k].capacity_bytes > problem.kinds[roomiest].capacity_bytes) roomiest = k;
+  }
+  const int rank = solution.kinds[roomiest][0];
+  const std::string device = cost.device(rank).id.value();
+  const std::string room = absl::StrCat(" (", BytesText(cost.UsableBytes(rank)), " usable, ", BytesText(FixedBytes(cost, rank)),
+                                        " of it for context and buffers)");
+  const std::string remedy = "; add devices or memory, lower training.global_batch_size or training.seq_len, or allow planner.recompute";
+  if (solution.answer.missing_bytes > 0) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the model does not fit: beside the samples, the training state of ", BytesText(problem.state_bytes), " lacks ",
+        BytesText(solution.answer.missing_bytes), " (", solution.answer.missing_bytes, " bytes) on all devices together; ", device, room,
+        " has the most room and would need that much more", remedy));
+  }
+  int64_t samples = 0, missing = 0;
+  for (size_t k = 0; k < problem.kinds.size(); ++k) {
+    int64_t fits = 0;
+    while (fits < problem.batch && LeastActivationBytes(problem.kinds[k], fits + 1) <= problem.kinds[k].capacity_bytes) ++fits;
+    samples += fits * problem.kinds[k].count;
+    if (k == roomiest) missing = LeastActivationBytes(problem.kinds[k], fits + 1) - problem.kinds[k].capacity_bytes;
+  }
+  return absl::ResourceExhaustedError(absl::StrCat("the model does not fit: the devices hold the activations of ", samples, " of ",
+                                                   problem.batch, " samples; ", device, room, " lacks ", BytesText(missing), " (", missing,
+                                                   " bytes) for one more", remedy));
+}
+
+// Ranks whose memory holds context and buffers; the others go to `unused`.
+std::vector<int> RoomyRanks(const CostModel& cost, std::vector<UnusedDevice>* unused, int64_t* least_missing) {
+  std::vector<int> ranks;
+  *least_missing = INT64_MAX;
+  for (int r = 0; r < cost.world(); ++r) {
+    const int64_t free = FreeBytes(cost, r);
+    if (free >= 0) {
+      ranks.push_back(r);
+      continue;
+    }
+    *least_missing = std::min(*least_missing, -free);
+    unused->push_back({cost.device(r).id, absl::StrCat("context and buffers need ", BytesText(FixedBytes(cost, r)), ", ", BytesText(-free), " (",
+                                                       -free, " bytes) more than its usable memory")});
+  }
+  return ranks;
+}
+
+}  // namespace
+
+SplitProblem MakeSplitProblem(const PlannerInput& input, const CostModel& cost, const std::vector<int>& ranks,
+                              std::vector<std::vector<int>>* kinds) {
+  SplitProblem problem;
+  problem.batch = input.config.training.global_batch_size;
+  problem.state_bytes = TotalStateBytes(cost);
+  problem.levels = MakeLevels(cost, ranks.size());
+  kinds->clear();
+  for (const int rank : ranks) {
+    const auto same = std::find_if(kinds->begin(), kinds->end(), [&](const std::vector<int>& k) { return cost.SameKind(k[0], rank); });
+    if (same != kinds->end()) {
+      same->push_back(rank);
+      ++problem.kinds[static_cast<size_t>(same - kinds->begin())].count;
+      continue;
+    }
+    kinds->push_back({rank});
+    problem.kinds.push_back(MakeKind(input, cost, rank, problem.batch));
+  }
+  return problem;
+}
+
+absl::StatusOr<double> SplitSeconds(const PlannerInput& input) {
+  MOTLEY_ASSIGN_OR_RETURN(const CostModel cost, CostModel::Create(input));
+  std::vector<UnusedDevice> unused;
+  int64_t missing = 0;
+  const std::vector<int> ranks = RoomyRanks(cost, &unused, &missing);
+  if (ranks.empty()) return 0.0;
+  const Solution solution = Solve(input, cost, ranks);
+  return solution.answer.feasible ? solution.answer.seconds : 0.0;
+}
+
+absl::StatusOr<Plan> PlanCephalo(const PlannerInput& input, const CostModel& cost) {
+  std::vector<UnusedDevice> unused;
+  int64_t least_missing = 0;
+  std::vector<int> ranks = RoomyRanks(cost, &unused, &least_missing);
+  if (ranks.empty()) {
+    return absl::ResourceExhaustedError(absl::StrCat("the model does not fit: no device holds context and buffers; ",
+                                                     unused.front().device.value(), ": ", unused.front().because, "; the closest lacks ",
+                                                     BytesText(least_missing), "; use devices with more memory or a smaller model"));
+  }
+  Solution solution = Solve(input, cost, ranks);
+  if (!solution.answer.feasible) return DoesNotFit(cost, solution);
+  solution = DropIdle(input, cost, std::move(solution), &ranks, &unused);
+  const std::vector<double> shares = SharesByHeadroom(cost, solution, ranks);
+  std::vector<DeviceDuty> duties;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const SplitChoice& choice = *ChoiceOf(solution, ranks[i]);
+    duties.push_back({static_cast<size_t>(ranks[i]), choice.batch, choice.microbatch, choice.recompute, shares[i]});
+  }
+  return BuildPlan(input, cost, "cephalo", duties, std::move(unused));
+}
+
+}  // namespace motley::planner

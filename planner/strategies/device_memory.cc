@@ -1,0 +1,19 @@
+#include "planner/strategies/device_memory.h"
+
+#include "planner/lowering/layered.h"
+#include "planner/simulator/memory_ledger.h"
+
+namespace motley::planner {
+
+int64_t FixedBytes(const CostModel& cost, int rank) {
+  return cost.ContextBytes(rank) + BuffersOf(cost.model()).total() * cost.element_bytes();
+}
+
+int64_t FreeBytes(const CostModel& cost, int rank) {
+  const int64_t rounding = StateBytes(cost, static_cast<int64_t>(cost.layout().size()));
+  return cost.UsableBytes(rank) - FixedBytes(cost, rank) - rounding;
+}
+
+int64_t TotalStateBytes(const CostModel& cost) { return StateBytes(cost, cost.num_parameters()); }
+
+}  // namespace motley::planner

@@ -1,0 +1,114 @@
+#include "common/wire/assignment.h"
+
+#include <gtest/gtest.h>
+
+namespace motley::wire {
+namespace {
+
+Program SmallProgram(ProgramKind kind) {
+  Program program;
+  program.kind = kind;
+  program.rank = 1;
+  program.world = 2;
+  program.num_units = 3;
+  program.microbatches = {4, 3};
+  program.parameter_buffers = {1000, 1000};
+  program.gradient_buffers = {1000};
+  program.instructions = {{Gather{0, 0}, {}}, {Forward{0, 0, 0, -1, Keep::kAll}, {0}}, {ReduceScalars{}, {1}}};
+  return program;
+}
+
+RankAssignment Sample() {
+  RankAssignment a;
+  a.batch_size = 7;
+  a.microbatches = {4, 3};
+  a.shard_ratio = 0.25;
+  a.ministages = {{0, 1}};
+  a.job = JobId("job-1");
+  a.epoch = Epoch(5);
+  a.rank = 1;
+  a.devices = {DeviceId("n1/gpu0"), DeviceId("n2/gpu0")};
+  a.data_addresses = {"127.0.0.1", "127.0.0.2"};
+  a.batch_begin = 9;
+  a.placement = {{{0, 10, 20}}, {{0, 0, 30}}, {{0, 5, 5}}};
+  a.recompute = "full";
+  a.program = SmallProgram(ProgramKind::kTraining);
+  a.evaluation = SmallProgram(ProgramKind::kEvaluation);
+  a.evaluation_begin = 3;
+  a.predicted_step_seconds = 1.25;
+  a.start_step = 40;
+  a.resume_from = "/checkpoints/step-00000040";
+  a.model = {.family = ModelFamily::kLlama, .vocab_size = 256, .hidden_size = 64, .num_layers = 1, .num_heads = 4,
+             .num_kv_heads = 2, .head_dim = 16, .intermediate_size = 128, .max_positions = 128, .norm_eps = 1e-6,
+             .rope_theta = 500000, .tie_embeddings = false};
+  a.config.training.steps = 77;
+  a.data_digest = "0123";
+  a.device.id = DeviceId("n2/gpu0");
+  a.device.model = "L4";
+  a.device.kind = DeviceKind::kEmulated;
+  a.first_progress_seconds = 12;
+  return a;
+}
+
+TEST(WireAssignmentTest, RoundTrips) {
+  const RankAssignment a = Sample();
+  const auto back = FromProto(ToProto(a));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->batch_size, a.batch_size);
+  EXPECT_EQ(back->microbatches, a.microbatches);
+  EXPECT_EQ(back->shard_ratio, a.shard_ratio);
+  EXPECT_EQ(back->ministages, a.ministages);
+  EXPECT_EQ(back->job, a.job);
+  EXPECT_EQ(back->epoch, a.epoch);
+  EXPECT_EQ(back->rank, a.rank);
+  EXPECT_EQ(back->devices, a.devices);
+  EXPECT_EQ(back->data_addresses, a.data_addresses);
+  EXPECT_EQ(back->batch_begin, a.batch_begin);
+  EXPECT_EQ(back->placement, a.placement);
+  EXPECT_EQ(back->recompute, a.recompute);
+  EXPECT_EQ(ToText(back->program), ToText(a.program));
+  EXPECT_EQ(ToText(back->evaluation), ToText(a.evaluation));
+  EXPECT_EQ(back->evaluation_begin, a.evaluation_begin);
+  EXPECT_EQ(back->predicted_step_seconds, a.predicted_step_seconds);
+  EXPECT_EQ(back->start_step, a.start_step);
+  EXPECT_EQ(back->resume_from, a.resume_from);
+  EXPECT_EQ(back->model, a.model);
+  EXPECT_EQ(back->config, a.config);
+  EXPECT_EQ(back->data_digest, a.data_digest);
+  EXPECT_EQ(back->device, a.device);
+  EXPECT_EQ(back->first_progress_seconds, a.first_progress_seconds);
+  EXPECT_EQ(ToProto(*back).SerializeAsString(), ToProto(a).SerializeAsString());
+}
+
+TEST(WireAssignmentTest, AProfileAssignmentHasNoPrograms) {
+  RankAssignment a = Sample();
+  a.program = Program();
+  a.evaluation = Program();
+  const v1::RankAssignment proto = ToProto(a);
+  EXPECT_EQ(proto.program(), "");
+  const auto back = FromProto(proto);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(back->program.instructions.empty());
+}
+
+TEST(WireAssignmentTest, RefusesByFieldName) {
+  const auto message = [](const v1::RankAssignment& proto) { return std::string(FromProto(proto).status().message()); };
+  v1::RankAssignment proto = ToProto(Sample());
+  proto.set_rank(2);
+  EXPECT_EQ(message(proto), "rank must be in 0..1 (device_ids has 2), got 2");
+  proto = ToProto(Sample());
+  proto.add_data_addresses("x");
+  EXPECT_NE(message(proto).find("data_addresses"), std::string::npos);
+  proto = ToProto(Sample());
+  proto.mutable_placement(1)->add_bounds(3);
+  EXPECT_NE(message(proto).find("placement[1].bounds"), std::string::npos);
+  proto = ToProto(Sample());
+  proto.set_program("program nonsense");
+  EXPECT_EQ(message(proto).rfind("program: ", 0), 0u) << message(proto);
+  proto = ToProto(Sample());
+  proto.set_model_config_json("{");
+  EXPECT_NE(message(proto).find("model_config_json"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace motley::wire

@@ -1,0 +1,56 @@
+#include "common/wire/device.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace motley::wire {
+namespace {
+
+DeviceDescription Emulated() {
+  DeviceDescription device;
+  device.id = DeviceId("n1/gpu0");
+  device.model = "A6000";
+  device.kind = DeviceKind::kEmulated;
+  device.memory_bytes = 123456789012;
+  device.flops_per_second = 3.2e9;
+  device.launch = absl::Microseconds(37);
+  device.link_bytes_per_second = 1.5e8;
+  device.node_link_bytes_per_second = 6.25e6;
+  device.link_latency = absl::Nanoseconds(1250);
+  return device;
+}
+
+TEST(WireDeviceTest, RoundTrips) {
+  auto back = FromProto(ToProto(Emulated()));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, Emulated());
+
+  DeviceDescription cpu;
+  cpu.id = DeviceId("n/cpu0");
+  cpu.model = "cpu";
+  back = FromProto(ToProto(cpu));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, cpu);
+}
+
+TEST(WireDeviceTest, RefusesByFieldName) {
+  const auto message = [](const v1::DeviceDescription& proto) { return std::string(FromProto(proto).status().message()); };
+  v1::DeviceDescription proto = ToProto(Emulated());
+  proto.set_kind("tpu");
+  EXPECT_EQ(message(proto), "device 'n1/gpu0': kind 'tpu' is not known; use cpu or emulated");
+  proto = ToProto(Emulated());
+  for (const char* id : {"", "n1", "/gpu0", "n1/"}) {
+    proto.set_id(id);
+    EXPECT_NE(message(proto).find("node/device"), std::string::npos) << id;
+  }
+  proto = ToProto(Emulated());
+  proto.set_launch_seconds(-1);
+  EXPECT_NE(message(proto).find("launch_seconds"), std::string::npos);
+  proto = ToProto(Emulated());
+  proto.set_flops_per_second(std::numeric_limits<double>::infinity());
+  EXPECT_NE(message(proto).find("flops_per_second"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace motley::wire

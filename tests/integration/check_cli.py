@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""The command line and bad input: each error names the thing and the remedy, has its exit status, and leaves nothing behind."""
+import json
+import os
+import socket
+import subprocess
+import sys
+
+from harness import CPU_DEVICE, Results, TestCluster, expect, job_sections, state_of
+from cluster import free_port
+
+USAGE, DATA, NO_INPUT, UNAVAILABLE, CONFIG = 64, 65, 66, 69, 78
+
+
+def refused(done, words, statuses=None):
+    """The command failed, and its message holds all the words."""
+    expect(done.returncode != 0, f"status 0, printed {done.stdout[-300:]!r}")
+    expect(statuses is None or done.returncode in statuses, f"status {done.returncode}, expected {statuses}: {done.stderr[-300:]!r}")
+    for word in words:
+        expect(word in done.stderr, f"{word!r} is not in {done.stderr[-500:]!r}")
+
+
+def unreachable_coordinator(cluster):
+    command = [cluster.program("motley"), "--coordinator", f"127.0.0.1:{free_port()}", "nodes"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    refused(done, ["127.0.0.1"], {UNAVAILABLE})
+
+
+def unknown_key(cluster):
+    sections = job_sections(cluster)
+    sections["training"]["stepz"] = 3
+    path = cluster.job_file("typo", sections)
+    refused(cluster.run_motley("config", "check", path), ["typo.toml:", "stepz", "steps"], {DATA, CONFIG})
+    refused(cluster.run_motley("submit", path), ["stepz", "steps"], {DATA, CONFIG})
+
+
+def unknown_section(cluster):
+    sections = job_sections(cluster)
+    sections["trainning"] = {"steps": 3}
+    refused(cluster.run_motley("config", "check", cluster.job_file("section", sections)), ["trainning", "training"], {DATA, CONFIG})
+
+
+def out_of_range(cluster):
+    for key, value, words in [("training__steps", 0, ["training.steps"]), ("planner__memory_reserve", 0.9, ["planner.memory_reserve"]),
+                              ("optimizer__beta1", 1.5, ["optimizer.beta1"]), ("training__dtype", "float16", ["training.dtype", "float32"]),
+                              ("model__flavor", "debugg", ["debugg", "debug"]), ("planner__strategy", "cephalos", ["planner.strategy", "cephalo"])]:
+        path = cluster.job_file("range", job_sections(cluster, **{key: value}))
+        refused(cluster.run_motley("config", "check", path), words, {DATA, CONFIG})
+
+
+def bad_set(cluster):
+    path = cluster.job_file("set", job_sections(cluster))
+    refused(cluster.run_motley("submit", path, "--set", "training.stepz=5"), ["stepz", "steps"])
+    refused(cluster.run_motley("submit", path, "--set", "training.steps=many"), ["training.steps"])
+
+
+def missing_job_file(cluster):
+    refused(cluster.run_motley("submit", cluster.path("nowhere.toml")), ["nowhere.toml"], {NO_INPUT})
+
+
+def config_show(cluster):
+    path = cluster.job_file("show", job_sections(cluster))
+    done = cluster.run_motley("config", "show", path)
+    expect(done.returncode == 0, done.stderr)
+    expect("show.toml" in done.stdout and "default" in done.stdout, f"does not say where values come from: {done.stdout[:500]}")
+
+
+def examples_are_valid(cluster):
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "deploy", "examples")
+    for name in sorted(os.listdir(folder)):
+        done = cluster.run_motley("config", "check", os.path.join(folder, name))
+        expect(done.returncode == 0, f"{name}: {done.stderr}")
+
+
+def unknown_job(cluster):
+    for command in (["status"], ["stop"], ["metrics"], ["plan"]):
+        refused(cluster.run_motley(*command, "no-such-job"), ["no-such-job"])
+
+
+def reused_job_id(cluster):
+    sections = job_sections(cluster, training__steps=2)
+    cluster.submit_job("same", sections)
+    cluster.submit_job("same", sections)   # the same body again is the same job
+    sections["training"]["seed"] = 8
+    refused(cluster.run_motley("submit", cluster.job_file("same", sections), "--id", "same"), ["same"])
+    cluster.wait_for_state("same", "SUCCEEDED")
+
+
+def wait_and_listings(cluster):
+    path = cluster.job_file("waited", job_sections(cluster, training__steps=3))
+    done = cluster.run_motley("submit", path, "--id", "waited", "--wait")
+    expect(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
+    for word in ("loss", "tokens/s"):
+        expect(word in done.stdout, f"step lines lack {word!r}: {done.stdout[-400:]!r}")
+    for command in (["nodes"], ["list"], ["status", "waited"], ["metrics", "waited"], ["events"], ["plan", "waited"], ["logs", "waited"]):
+        plain = cluster.run_motley(*command)
+        expect(plain.returncode == 0 and plain.stdout.strip(), f"motley {' '.join(command)}: {plain.stderr or 'prints nothing'}")
+        json.loads(cluster.run_motley("-o", "json", *command).stdout)
+    explained = cluster.run_motley("plan", "waited", "--explain")
+    expect(explained.returncode == 0 and "bound by" in explained.stdout, f"plan --explain: {explained.stdout[-300:]} {explained.stderr}")
+    trace = cluster.path("trace.json")
+    expect(cluster.run_motley("plan", "waited", "--trace", trace).returncode == 0, "plan --trace failed")
+    with open(trace, encoding="utf-8") as file:
+        expect(json.load(file)["traceEvents"], "the trace is empty")
+
+
+def data_errors(cluster):
+    for job_id, path, content, words in [("no-data", cluster.path("missing.txt"), None, ["missing.txt"]),
+                                         ("short-data", cluster.path("short.txt"), b"too short", ["short.txt", "bytes"]),
+                                         ("binary-data", cluster.path("binary.txt"), b"abc\xff\xfe" * 1000, ["binary.txt", "UTF-8"])]:
+        if content is not None:
+            with open(path, "wb") as file:
+                file.write(content)
+        cluster.submit_job(job_id, job_sections(cluster, data__path=path))
+        job = cluster.wait_for_state(job_id, "FAILED")
+        for word in words:
+            expect(word in job.get("reason", ""), f"{job_id}: {word!r} is not in {job.get('reason')!r}")
+
+
+def model_fits_nowhere(cluster):
+    cluster.submit_job("too-large", job_sections(cluster, model__flavor="1.5B"))
+
+    def has_reason():
+        job = cluster.job("too-large")
+        return job if state_of(job) in {"FAILED", "WAITING"} else None
+
+    job = cluster.wait_for(has_reason, 60, "the refusal of the model that is too large")
+    reason = job.get("reason", "")
+    expect("B" in reason and ("n1" in reason or "n2" in reason), f"names no bytes or device: {reason!r}")
+    cluster.run_motley("stop", "too-large")
+
+
+def port_taken(cluster):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        address = f"127.0.0.1:{holder.getsockname()[1]}"
+        second = cluster._daemon("second-coordinator", "motley-coordinator",
+                                 {"server": {"listen": address, "metrics": ""}, "state": {"folder": cluster.path("second-state")}})
+        status = second.process.wait(20)
+    with open(second.log_path, encoding="utf-8") as file:
+        log = file.read()
+    expect(status != 0 and address.split(":")[1] in log, f"status {status}, log {log[-300:]!r}")
+
+
+def insecure_listener(cluster):
+    config = {"server": {"listen": f"0.0.0.0:{free_port()}", "metrics": ""}, "state": {"folder": cluster.path("open-state")}}
+    daemon = cluster._daemon("open-coordinator", "motley-coordinator", config)
+    status = daemon.process.wait(20)
+    with open(daemon.log_path, encoding="utf-8") as file:
+        log = file.read()
+    expect(status == CONFIG and "insecure" in log, f"status {status}, log {log[-300:]!r}")
+
+
+def bad_daemon_config(cluster):
+    for program, config, word in [("motley-coordinator", {"server": {"lisen": "127.0.0.1:0"}}, "listen"),
+                                  ("motley-worker", {"coordinater": "127.0.0.1:1"}, "coordinator")]:
+        daemon = cluster._daemon(f"bad-{program}", program, config)
+        status = daemon.process.wait(20)
+        with open(daemon.log_path, encoding="utf-8") as file:
+            log = file.read()
+        expect(status == CONFIG and word in log, f"{program}: status {status}, log {log[-300:]!r}")
+
+
+def duplicate_worker(cluster):
+    before = cluster.workers["n1"]
+    second = cluster.start_worker("n1", [CPU_DEVICE])
+    try:
+        def refused_in_log():
+            with open(second.log_path, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+            return "n1" in text and ("already" in text.lower() or "session" in text.lower()) and text
+        cluster.wait_for(refused_in_log, 20, "the second n1 to be refused")
+        expect(before.alive(), "the first n1 ended")
+    finally:
+        second.kill()
+        second.process.wait()
+        cluster.workers["n1"] = before
+
+
+def drain_and_undrain(cluster):
+    cluster.motley("nodes", "drain", "n2")
+    cluster.wait_for(lambda: {n["name"]: n["state"] for n in cluster.nodes()}["n2"] == "drained", 10, "n2 to be drained")
+    cluster.motley("nodes", "undrain", "n2")
+    cluster.wait_for_nodes(["n2"])
+    refused(cluster.run_motley("nodes", "drain", "n9"), ["n9"])
+
+
+def main():
+    results = Results("cli")
+    with TestCluster() as cluster:
+        results.run("unreachable coordinator", unreachable_coordinator, cluster)
+        cluster.start({"n1": [CPU_DEVICE], "n2": [CPU_DEVICE]})
+        for test in (unknown_key, unknown_section, out_of_range, bad_set, missing_job_file, config_show, examples_are_valid, unknown_job,
+                     reused_job_id, wait_and_listings, data_errors, model_fits_nowhere, port_taken, insecure_listener, bad_daemon_config,
+                     duplicate_worker, drain_and_undrain):
+            results.run(test.__name__.replace("_", " "), test, cluster)
+    results.exit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""Things die, stop, and lie: the first cause is reported, training goes on with the same numbers, and nothing is left behind."""
+import os
+import shutil
+import signal
+import sys
+import time
+
+from harness import Results, TestCluster, expect, job_sections, state_of
+from cluster import processes
+
+NOTICE_SECONDS = 5
+# Slow enough that a test can act in the middle of a job: a step takes about 0.2 s whatever the host.
+PACED = {"kind": "emulated", "model": "slow", "flops_per_second": 2e8, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
+NODES = {"n1": [PACED], "n2": [PACED], "n3": [PACED]}
+STEPS = 40
+
+
+def paced_job(cluster, job_id, **changes):
+    cluster.submit_job(job_id, job_sections(cluster, **{"training__steps": STEPS, "training__dtype": "float64",
+                                                               "checkpoint__interval": 5, **changes}))
+
+
+def rank_of(cluster, node):
+    worker = cluster.workers[node].pid
+    found = [pid for pid, parent, program in processes() if parent == worker and program == "motley-rank"]
+    expect(found, f"node {node} runs no rank")
+    return found[0]
+
+
+def losses(cluster, job_id):
+    return [r["loss"] for r in cluster.steps(job_id)]
+
+
+class Undisturbed:
+    """The loss curve of the same job when nothing happens."""
+    curve = None
+
+
+def undisturbed(cluster):
+    paced_job(cluster, "undisturbed")
+    cluster.wait_for_state("undisturbed", "SUCCEEDED")
+    Undisturbed.curve = losses(cluster, "undisturbed")
+    expect(len(Undisturbed.curve) == STEPS, f"{len(Undisturbed.curve)} steps")
+
+
+def expect_same_curve(cluster, job_id):
+    curve = losses(cluster, job_id)
+    expect(len(curve) == STEPS, f"{len(curve)} of {STEPS} steps are known")
+    worst = max(abs(a - b) / b for a, b in zip(curve, Undisturbed.curve))
+    expect(worst < 1e-10, f"the loss curve differs by {worst:.2e}")
+
+
+def expect_cause(cluster, job_id, kinds, words, within_seconds, since):
+    """An event of one of the kinds whose message holds all words comes within the time."""
+    def there():
+        return [e for e in cluster.events() if e["kind"] in kinds and int(e["unix_ms"]) >= since * 1000 - 50 and
+                all(w in e.get("message", "") + e.get("node", "") + e.get("device", "") for w in words)]
+
+    cluster.wait_for(there, within_seconds, f"an event {'/'.join(kinds)} that names {', '.join(words)}; events: "
+                     f"{[(e['kind'], e.get('message')) for e in cluster.events()][-6:]}")
+
+
+def killed_rank(cluster):
+    paced_job(cluster, "killed-rank")
+    cluster.wait_for_step("killed-rank", 8)
+    begin = time.time()
+    os.kill(rank_of(cluster, "n2"), signal.SIGKILL)
+    expect_cause(cluster, "killed-rank", {"rank_lost"}, ["n2/"], NOTICE_SECONDS, begin)
+    cluster.wait_for_state("killed-rank", "SUCCEEDED")
+    expect_same_curve(cluster, "killed-rank")
+
+
+def stopped_rank(cluster):
+    paced_job(cluster, "stopped-rank")
+    cluster.wait_for_step("stopped-rank", 8)
+    begin = time.time()
+    pid = rank_of(cluster, "n3")
+    os.kill(pid, signal.SIGSTOP)
+    expect_cause(cluster, "stopped-rank", {"rank_hung"}, ["n3"], NOTICE_SECONDS + 1, begin)
+    cluster.wait_for_state("stopped-rank", "SUCCEEDED")
+    expect(not os.path.exists(f"/proc/{pid}"), "the stopped rank still exists")
+    expect_same_curve(cluster, "stopped-rank")
+
+
+def killed_worker(cluster):
+    paced_job(cluster, "killed-worker")
+    cluster.wait_for_step("killed-worker", 8)
+    begin = time.time()
+    rank = rank_of(cluster, "n1")
+    cluster.workers["n1"].kill()
+    cluster.wait_for(lambda: not os.path.exists(f"/proc/{rank}"), 3, "the rank of the dead worker to be gone")
+    expect_cause(cluster, "killed-worker", {"node_lost"}, ["n1"], NOTICE_SECONDS, begin)
+    cluster.wait_for(lambda: int(cluster.job("killed-worker")["epoch"]) >= 2, 30, "the second epoch")
+    cluster.workers["n1"].process.wait()
+    cluster.start_worker("n1", NODES["n1"])
+    cluster.wait_for_state("killed-worker", "SUCCEEDED")
+    cluster.wait_for_nodes(["n1"])
+    expect_same_curve(cluster, "killed-worker")
+
+
+def last_worker_lost(cluster):
+    paced_job(cluster, "all-lost")
+    cluster.wait_for_step("all-lost", 8)
+    for name in NODES:
+        cluster.workers[name].kill()
+    cluster.wait_for_state("all-lost", "WAITING", 30)
+    expect(cluster.job("all-lost").get("reason"), "the waiting job has no reason")
+    for name in NODES:
+        cluster.workers[name].process.wait()
+        cluster.start_worker(name, NODES[name])
+    cluster.wait_for_nodes(NODES, 40)
+    cluster.wait_for_state("all-lost", "SUCCEEDED")
+    expect_same_curve(cluster, "all-lost")
+
+
+def killed_coordinator(cluster):
+    paced_job(cluster, "killed-coordinator")
+    paced_job(cluster, "queued-behind", training__steps=2)
+    cluster.wait_for_step("killed-coordinator", 8)
+    cluster.coordinator.kill()
+    cluster.coordinator.process.wait()
+    cluster.start_coordinator()
+    known = {j["id"] for j in cluster.motley("list")["jobs"]}
+    expect({"killed-coordinator", "queued-behind"} <= known, f"acknowledged jobs are gone: {known}")
+    cluster.wait_for_nodes(NODES, 40)
+    cluster.wait_for_state("killed-coordinator", "SUCCEEDED", 120)
+    cluster.wait_for_state("queued-behind", "SUCCEEDED", 120)
+    expect(abs(losses(cluster, "killed-coordinator")[-1] / Undisturbed.curve[-1] - 1) < 1e-10, "the last loss differs")
+
+
+def drained_node(cluster):
+    paced_job(cluster, "drained")
+    cluster.wait_for_step("drained", 8)
+    cluster.motley("nodes", "drain", "n2")
+    cluster.wait_for(lambda: int(cluster.job("drained")["epoch"]) >= 2, 30, "the second epoch")
+    cluster.wait_for(lambda: {n["name"]: n["state"] for n in cluster.nodes()}["n2"] == "drained", 30, "n2 to be drained")
+    cluster.motley("nodes", "undrain", "n2")
+    cluster.wait_for_state("drained", "SUCCEEDED")
+    expect_same_curve(cluster, "drained")
+
+
+def stop_saves(cluster):
+    """Stop saves a checkpoint; another job into whose folder it is copied goes on from there."""
+    paced_job(cluster, "stopped")
+    cluster.wait_for_step("stopped", 8)
+    cluster.run_motley("stop", "stopped")
+    job = cluster.wait_for_state("stopped", "STOPPED", 30)
+    expect(job.get("newest_checkpoint"), "no checkpoint was saved on stop")
+    saved = int(job["step"])
+    shutil.copytree(cluster.checkpoints("stopped"), cluster.checkpoints("resumed"))
+    paced_job(cluster, "resumed")
+    cluster.wait_for_state("resumed", "SUCCEEDED")
+    curve = losses(cluster, "resumed")
+    expect(len(curve) == STEPS - saved, f"{len(curve)} steps after {saved}")
+    worst = max(abs(a - b) / b for a, b in zip(curve, Undisturbed.curve[saved:]))
+    expect(worst < 1e-10, f"the loss curve differs by {worst:.2e}")
+
+
+def altered_checkpoint(cluster):
+    """The newest checkpoint is altered, then a rank dies: the one before is used, and an event says so."""
+    paced_job(cluster, "altered")
+    folder = os.path.join(cluster.checkpoints("altered"), "step-00000010")
+    cluster.wait_for(lambda: os.path.isdir(folder), 60, "the checkpoint of step 10", poll_seconds=0.02)
+    victim = max((os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".bin")), key=os.path.getsize)
+    with open(victim, "r+b") as file:
+        file.seek(100)
+        byte = file.read(1)
+        file.seek(100)
+        file.write(bytes([byte[0] ^ 1]))
+    os.kill(rank_of(cluster, "n2"), signal.SIGKILL)
+    cluster.wait_for_state("altered", "SUCCEEDED")
+    said = [e["message"] for e in cluster.events("altered") if e["kind"] == "checkpoint_skipped"]
+    expect(any("step-00000010" in message for message in said), f"no event says that step-00000010 was left out: {said}")
+    expect_same_curve(cluster, "altered")
+
+
+def full_disk(cluster):
+    """A checkpoint folder that cannot hold the checkpoint: the error names it. Needs a small file system, so only as root."""
+    folder = os.path.join(cluster.top, "small")
+    os.makedirs(folder)
+    if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=64k tmpfs '{folder}' 2>/dev/null") != 0:
+        return "not allowed to mount a small file system here"
+    try:
+        paced_job(cluster, "full-disk", checkpoint__folder=folder, checkpoint__interval=3)
+        job = cluster.wait_for_state("full-disk", {"FAILED", "WAITING"}, 40)
+        expect(folder in job.get("reason", ""), f"the reason does not name the folder: {job.get('reason')!r}")
+    finally:
+        cluster.run_motley("stop", "full-disk")
+        os.system(f"umount '{folder}'")
+    return None
+
+
+def nothing_left(cluster, before_shm):
+    cluster.stop()
+    left = [(pid, name) for pid, _, name in processes() if name.startswith("motley") and cluster_owns(pid, cluster)]
+    expect(not left, f"processes left: {left}")
+    temporary = [os.path.join(d, f) for d, folders, files in os.walk(os.path.join(cluster.top, "checkpoints")) for f in folders + files
+                 if f.startswith(".tmp")]
+    expect(not temporary, f"temporary checkpoints left: {temporary[:3]}")
+    shm = set(os.listdir("/dev/shm")) - before_shm
+    expect(not [name for name in shm if "motley" in name], f"shared memory left: {shm}")
+
+
+def cluster_owns(pid, cluster):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            command = file.read().decode(errors="replace")
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            environment = file.read().decode(errors="replace")
+    except OSError:
+        return False
+    return cluster.top in command or f"MOTLEY_TEST={cluster.top}" in environment
+
+
+def main():
+    results = Results("faults")
+    before_shm = set(os.listdir("/dev/shm"))
+    with TestCluster() as cluster:
+        os.environ["MOTLEY_TEST"] = cluster.top   # marks every process of this cluster, orphans included
+        cluster.start(NODES)
+        results.run("undisturbed", undisturbed, cluster)
+        if Undisturbed.curve:
+            for test in (killed_rank, stopped_rank, killed_worker, last_worker_lost, killed_coordinator, drained_node,
+                         stop_saves, altered_checkpoint):
+                results.run(test.__name__.replace("_", " "), test, cluster)
+                for job in cluster.motley("list")["jobs"]:   # a failed test must not hold up the next
+                    if state_of(job) not in {"SUCCEEDED", "FAILED", "STOPPED"}:
+                        cluster.run_motley("stop", job["id"])
+        results.run("full disk", full_disk, cluster)
+        results.run("nothing is left", nothing_left, cluster, before_shm)
+    results.exit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

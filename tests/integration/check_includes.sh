@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The dependency rules of docs/design.md, checked in the include lines:
+#   common <- planner <- coordinator;  common <- worker;  torch and Gloo only under worker/engine and worker/profiler;
+#   generated protocol code only in common/wire, coordinator, worker/daemon and worker/rank; torch and protocol never together.
+# Prints one line a rule: "ok NAME" or "FAIL NAME: where".
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+failed=0
+
+# rule NAME PATTERN FOLDER...: no include line under the folders matches the pattern. Excluded paths: EXCEPT (a regex).
+rule() {
+  local name=$1 pattern=$2 found
+  shift 2
+  found=$(grep -rnE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($pattern)" --include='*.h' --include='*.cc' "$@" 2>/dev/null |
+          grep -vE "${EXCEPT:-^$}" | head -3 | tr '\n' ' ')
+  if [[ -n $found ]]; then
+    echo "FAIL include-rule $name: $found"
+    failed=1
+  else
+    echo "ok include-rule $name"
+  fi
+}
+
+TORCH='torch/|ATen/|c10/|gloo/'
+WIRE='proto/|grpc|google/protobuf|common/wire/'
+rule "common includes nobody above it" 'planner/|coordinator/|worker/' common
+rule "planner includes neither coordinator nor worker" 'coordinator/|worker/' planner
+rule "coordinator never includes worker" 'worker/' coordinator
+rule "worker never includes coordinator or planner" 'coordinator/|planner/' worker
+rule "torch and Gloo only in the engine and the profiler" "$TORCH" common planner coordinator worker/daemon worker/rank
+EXCEPT='^common/wire/' rule "no protocol in common outside wire" "$WIRE" common
+rule "no protocol in planner and engine" "$WIRE" planner worker/engine worker/profiler
+rule "the engine's boundary shows no torch" "$TORCH" worker/engine/engine.h
+rule "never torch/torch.h" 'torch/torch\.h' common planner coordinator worker tests
+EXCEPT='^common/logging\.cc:' rule "spdlog only in common/logging.cc" 'spdlog/' common planner coordinator worker
+rule "includes start at the root" '\.\./' common planner coordinator worker tests
+exit $failed

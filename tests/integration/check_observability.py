@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""A real Prometheus scrapes a running cluster: every dashboard query and every selector of an alert returns data."""
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+
+from harness import ROOT, Results, TestCluster, expect, job_sections
+from cluster import Daemon, free_port
+
+DEPLOY = os.path.join(ROOT, "deploy")
+PACED = {"kind": "emulated", "model": "slow", "flops_per_second": 2e8, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
+JOB = "observed"
+SELECTOR = re.compile(r"\b((?:motley_\w+|up)(?:\{[^}]*\})?)")
+
+
+def fetch(url):
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return answer.read().decode()
+
+
+class Prometheus:
+    """The server with deploy/prometheus/prometheus.yml, its targets replaced by this cluster's."""
+
+    def __init__(self, cluster):
+        self.port = free_port()
+        with open(os.path.join(DEPLOY, "prometheus", "prometheus.yml"), encoding="utf-8") as file:
+            text = file.read()
+        workers = ", ".join(f'"127.0.0.1:{port}"' for port in cluster.worker_metrics_ports.values())
+        text = text.replace('"127.0.0.1:7401"', f'"127.0.0.1:{cluster.metrics_port}"').replace('"127.0.0.1:7402"', workers)
+        text = re.sub(r"scrape_interval: \w+", "scrape_interval: 1s", text)
+        text = text.replace("- alerts.yml", f"- {json.dumps(os.path.join(DEPLOY, 'prometheus', 'alerts.yml'))}")
+        config = cluster.path("prometheus.yml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(text)
+        command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={cluster.path('prometheus-data')}",
+                   f"--web.listen-address=127.0.0.1:{self.port}"]
+        self.daemon = Daemon("prometheus", command, cluster.path("prometheus.log"), detached=False).start()
+
+    def query(self, expression):
+        url = f"http://127.0.0.1:{self.port}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
+        return json.loads(fetch(url))["data"]["result"]
+
+
+def dashboard_queries():
+    for path in sorted(glob.glob(os.path.join(DEPLOY, "grafana", "dashboards", "*.json"))):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        expect('"${datasource}"' in text, f"{path} does not use ${{datasource}}")
+        for panel in json.loads(text)["panels"]:
+            for target in panel.get("targets", []):
+                yield f"{os.path.basename(path)} / {panel['title']}", target["expr"].replace("$job", JOB)
+
+
+def alert_selectors():
+    with open(os.path.join(DEPLOY, "prometheus", "alerts.yml"), encoding="utf-8") as file:
+        for line in file:
+            if line.strip().startswith("expr:"):
+                yield from SELECTOR.findall(line)
+
+
+def check_metrics_text(results, cluster):
+    for name, port in [("coordinator", cluster.metrics_port), *cluster.worker_metrics_ports.items()]:
+        text = fetch(f"http://127.0.0.1:{port}/metrics")
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+        results.check(f"promtool check metrics of {name}", done.returncode == 0, (done.stdout + done.stderr).replace("\n", " | ")[:500])
+
+
+def documented(results, cluster):
+    """What is served and what docs/metrics.md lists is the same."""
+    with open(os.path.join(ROOT, "docs", "metrics.md"), encoding="utf-8") as file:
+        listed = set(re.findall(r"`(motley_\w+)`", file.read()))
+    served = set()
+    for port in [cluster.metrics_port, *cluster.worker_metrics_ports.values()]:
+        served |= set(re.findall(r"^# TYPE (motley_\w+) ", fetch(f"http://127.0.0.1:{port}/metrics"), re.MULTILINE))
+    results.check("every served metric is in docs/metrics.md", served <= listed, f"missing there: {sorted(served - listed)}")
+    results.check("every metric of docs/metrics.md is served", listed <= served, f"not served: {sorted(listed - served)}")
+
+
+def observe(results):
+    with TestCluster() as cluster:
+        cluster.start({"n1": [PACED, PACED], "n2": [PACED]})
+        prometheus = Prometheus(cluster)
+        try:
+            cluster.submit_job(JOB, job_sections(cluster, training__steps=400, data__validation_interval=4, checkpoint__interval=4,
+                                                 planner__strategy="cephalo"))
+            cluster.wait_for_step(JOB, 8)
+            # A replan too, so that its counters exist.
+            cluster.motley("nodes", "drain", "n2")
+            cluster.wait_for(lambda: int(cluster.job(JOB)["epoch"]) >= 2, 30, "the second epoch")
+            cluster.wait_for_step(JOB, 20)
+            cluster.wait_for(lambda: len(prometheus.query("up == 1")) == 3, 30, "three healthy targets", prometheus.daemon)
+            cluster.wait_for(lambda: prometheus.query("rate(motley_device_steps_total[1m])"), 30, "two scrapes", prometheus.daemon)
+            check_metrics_text(results, cluster)
+            documented(results, cluster)
+            for where, expression in dashboard_queries():
+                results.check(f"query of {where}: {expression}", prometheus.query(expression), "returns no data")
+            for selector in sorted(set(alert_selectors())):
+                results.check(f"alert selector {selector}", prometheus.query(selector), "returns no data")
+            cluster.run_motley("stop", JOB)
+        finally:
+            prometheus.daemon.stop()
+
+
+def main():
+    results = Results("observability")
+    if not (shutil.which("prometheus") and shutil.which("promtool")):
+        results.skip("all checks", "no prometheus and promtool on this machine")
+        results.exit()
+    results.run("a running cluster", observe, results)
+    results.exit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Every plan trains like PyTorch: real coordinator, workers and ranks against transformers' models in plain PyTorch.
+
+Runs in the oracle's Python (torch, transformers, safetensors). For each model family and data type: export the initial weights,
+train them in PyTorch, then run the same job under many plans and compare every step's loss, gradient norm and learning rate.
+Limits on the relative difference: float64 1e-10 over 50 steps, float32 1e-5 over 10. Then the exported model's logits.
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import torch  # noqa: E402
+
+import reference  # noqa: E402
+from harness import CPU_DEVICE, Results, TestCluster, expect, job_sections  # noqa: E402
+from plans import HAND_PLANS, make_plan  # noqa: E402
+from sample_order import Text  # noqa: E402
+
+NODES = {"n1": [CPU_DEVICE, CPU_DEVICE], "n2": [CPU_DEVICE], "n3": [CPU_DEVICE]}
+CASES = {"float64": (50, 1e-10), "float32": (10, 1e-5)}  # steps, limit
+SMALLEST_LR = 1e-300  # a step that changes no weight: its checkpoint holds the initial weights
+LOGITS_LIMIT = 1e-4
+
+
+class Oracle:
+    """Initial weights as Motley exports them, and what PyTorch makes of them."""
+
+    def __init__(self, cluster, model, dtype):
+        self.cluster, self.model, self.dtype = cluster, model, dtype
+        self.steps, self.limit = CASES[dtype]
+        job_id = f"initial-{model}-{dtype}"
+        sections = self.sections(training__steps=1, optimizer__lr=SMALLEST_LR, lr_scheduler__warmup_steps=0)
+        cluster.submit_job(job_id, sections)
+        cluster.wait_for_state(job_id, "SUCCEEDED")
+        self.template = cluster.motley("plan", job_id)["plan"]
+        self.folder = export(cluster, job_id)
+        self.trained = reference.load_model(self.folder, dtype)
+        self.records = list(reference.train(self.trained, self.sections()))
+
+    def sections(self, **changes):
+        return job_sections(self.cluster, self.model, **{"training__steps": self.steps, "training__dtype": self.dtype,
+                                                                "data__validation_interval": 5, **changes})
+
+    def compare(self, job_id):
+        """Raises with the worst relative difference when it is above the limit."""
+        records = self.cluster.steps(job_id)
+        expect(len(records) == self.steps, f"{len(records)} step records, {self.steps} expected")
+        worst, where = 0.0, ""
+        for ours, theirs in zip(records, self.records):
+            for key in ("loss", "grad_norm", "validation_loss"):
+                if key in theirs:
+                    difference = abs(ours[key] - theirs[key]) / abs(theirs[key])
+                    # The norm sums squares of many small numbers: ten times looser than the loss.
+                    difference /= 10 if key == "grad_norm" else 1
+                    if not difference <= worst:
+                        worst, where = difference, f"{key} of step {ours['step']}: {ours[key]!r}, PyTorch {theirs[key]!r}"
+            expect(abs(ours["lr"] - theirs["lr"]) <= 1e-12 * theirs["lr"] + 1e-18, f"learning rate of step {ours['step']}: {ours['lr']}, PyTorch {theirs['lr']}")
+        expect(worst <= self.limit, f"relative difference {worst:.2e} above {self.limit:.0e} at {where}")
+
+
+def export(cluster, job_id):
+    folder = os.path.join(cluster.top, "export", job_id)
+    done = cluster.run_motley("export", job_id, "--out", folder)
+    expect(done.returncode == 0, f"motley export: {done.stderr}")
+    return folder
+
+
+def run_to_end(oracle, job_id, **changes):
+    oracle.cluster.submit_job(job_id, oracle.sections(**changes))
+    oracle.cluster.wait_for_state(job_id, "SUCCEEDED")
+    oracle.compare(job_id)
+
+
+def run_hand_plan(oracle, job_id, plan):
+    run_to_end(oracle, job_id, planner__plan_json=make_plan(oracle.template, *plan))
+
+
+def run_with_replan(oracle, job_id):
+    """A node is drained at step 20 and comes back later: two replans, one curve."""
+    cluster = oracle.cluster
+    cluster.submit_job(job_id, oracle.sections(planner__strategy="cephalo", checkpoint__interval=20))
+    cluster.wait_for_step(job_id, 20)
+    cluster.motley("nodes", "drain", "n2")
+    try:
+        cluster.wait_for(lambda: int(cluster.job(job_id)["epoch"]) >= 2, 30, "the second epoch")
+    finally:
+        cluster.motley("nodes", "undrain", "n2")
+    cluster.wait_for_state(job_id, "SUCCEEDED")
+    expect(int(cluster.job(job_id)["epoch"]) >= 2, "the job was not replanned")
+    oracle.compare(job_id)
+
+
+def check_export(oracle, job_id):
+    """The exported model in unpatched transformers against the model that PyTorch trained: same logits, and our validation loss."""
+    from transformers import AutoModelForCausalLM
+    exported = AutoModelForCausalLM.from_pretrained(export(oracle.cluster, job_id))
+    data = oracle.sections()["data"]
+    text = Text(data["path"], oracle.sections()["training"]["seq_len"], data["validation_fraction"])
+    tokens = reference.tokens_of([text.validation_sample(i) for i in range(data["validation_samples"])])
+    with torch.no_grad():
+        ours, theirs = exported(input_ids=tokens[:, :-1]).logits, oracle.trained(input_ids=tokens[:, :-1]).logits
+        worst = (ours - theirs).abs().max().item()
+        loss = reference.mean_loss(exported, tokens).item()
+    expect(worst <= LOGITS_LIMIT, f"logits differ by {worst:.2e}, limit {LOGITS_LIMIT:.0e}")
+    reported = oracle.cluster.steps(job_id)[-1]["validation_loss"]
+    expect(abs(loss - reported) <= LOGITS_LIMIT, f"validation loss of the exported model {loss}, reported {reported}")
+
+
+def check_family(results, cluster, model, dtype):
+    oracle = Oracle(cluster, model, dtype)
+    name = f"{model} {dtype}"
+    for number, (what, plan) in enumerate(HAND_PLANS.items()):
+        results.run(f"{name}: {what}", run_hand_plan, oracle, f"{model}-{dtype}-hand-{number}", plan)
+    for strategy in ("even", "cephalo"):
+        results.run(f"{name}: {strategy}", run_to_end, oracle, f"{model}-{dtype}-{strategy}")
+        if dtype == "float64":
+            continue
+        results.run(f"{name}: exported model of {strategy}", check_export, oracle, f"{model}-{dtype}-{strategy}")
+    if dtype == "float64":
+        results.run(f"{name}: replan at step 20", run_with_replan, oracle, f"{model}-{dtype}-replan")
+
+
+def main():
+    torch.set_num_threads(1)
+    results = Results("oracle")
+    for dtype in CASES:
+        for model in ("gpt2", "llama3"):
+            with TestCluster() as cluster:
+                cluster.start(NODES)
+                results.run(f"{model} {dtype}", check_family, results, cluster, model, dtype)
+    results.exit()
+
+
+if __name__ == "__main__":
+    main()

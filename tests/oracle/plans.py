@@ -1,0 +1,51 @@
+"""Plans given by hand: who computes how many samples in which microbatches, and who stores what share, on four devices."""
+import copy
+import json
+
+# name: (microbatches of each rank, shares of each rank, recompute of each rank); the batch is 12.
+HAND_PLANS = {
+    "even batches, even shards": ([[3], [3], [3], [3]], [.25, .25, .25, .25], "none"),
+    "uneven batches and shards": ([[5], [4], [2], [1]], [.45, .30, .15, .10], "none"),
+    "batches and shards the other way round": ([[1], [2], [4], [5]], [.60, .25, .10, .05], "none"),
+    "a device with batch 0": ([[6], [4], [2], []], [.25, .25, .25, .25], "none"),
+    "a device with share 0": ([[3], [3], [3], [3]], [.50, .30, .20, .0], "none"),
+    "a device that only stores": ([[6], [4], [2], []], [.1, .1, .1, .7], "none"),
+    "a device that only computes": ([[2], [2], [2], [6]], [.4, .3, .3, .0], "none"),
+    "one device holds everything": ([[3], [3], [3], [3]], [.0, 1.0, .0, .0], "none"),
+    "one device computes everything": ([[], [], [12], []], [.25, .25, .25, .25], "none"),
+    "one device does both": ([[12], [], [], []], [1.0, .0, .0, .0], "none"),
+    "smaller last microbatch": ([[2, 2, 1], [3, 1], [2], [1]], [.4, .3, .2, .1], "none"),
+    "microbatches of one": ([[1, 1, 1, 1, 1], [1, 1, 1], [1, 1], [1, 1]], [.25, .25, .25, .25], "none"),
+    "recompute everywhere": ([[3, 2], [4], [2], [1]], [.4, .3, .2, .1], "full"),
+    "recompute on some devices": ([[3, 2], [4], [2], [1]], [.1, .2, .3, .4], ["full", "none", "full", "none"]),
+}
+
+
+def make_plan(template, microbatches, shares, recompute):
+    """The template (a plan that the planner made for the same job, cluster and batch) with other numbers."""
+    plan = copy.deepcopy(template)
+    plan["strategy"] = "by hand"
+    plan.pop("predicted", None)
+    stage = plan["pipelines"][0]["stages"][0]
+    recompute = [recompute] * len(shares) if isinstance(recompute, str) else recompute
+    for unit, sizes, policy in zip(stage["units"], microbatches, recompute):
+        unit["microbatches"] = sizes
+        unit["ranks"][0]["recompute"] = policy
+        unit["ranks"][0].pop("predicted", None)
+    owned, total = [0] * len(shares), 0
+    placement = []
+    for bounds in stage["placement"]:
+        elements = bounds[-1]
+        cumulated = [round(elements * sum(shares[:rank])) for rank in range(len(shares))] + [elements]
+        # A rank after the last positive share owns nothing, whatever rounding says.
+        for rank, share in enumerate(shares):
+            if share == 0:
+                cumulated[rank] = cumulated[rank + 1] if all(s == 0 for s in shares[rank:]) else cumulated[rank]
+        placement.append(cumulated)
+        total += elements
+        for rank in range(len(shares)):
+            owned[rank] += cumulated[rank + 1] - cumulated[rank]
+    stage["placement"] = placement
+    for unit, elements in zip(stage["units"], owned):
+        unit["ranks"][0]["shard_ratio"] = elements / total
+    return json.dumps(plan)

@@ -1,0 +1,109 @@
+"""The oracle: transformers' own GPT-2 and Llama, trained by plain PyTorch on one device with one batch.
+
+Starts from an exported model, draws the same samples, and yields what a step line shows. What is patched in transformers, and why,
+stands at the patch: in float64 it would otherwise compute parts in float32.
+"""
+import json
+import math
+import os
+
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig
+from transformers.models.llama import modeling_llama
+
+from sample_order import SampleOrder, Text
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def exact_rms_norm(self, hidden):
+    # transformers casts to float32 here, whatever the model's type.
+    variance = hidden.pow(2).mean(-1, keepdim=True)
+    return self.weight * (hidden * torch.rsqrt(variance + self.variance_epsilon))
+
+
+class ExactRotary(torch.nn.Module):
+    """Tables computed in float64 and then cast; transformers keeps float32 tables."""
+
+    def __init__(self, head_dim, theta):
+        super().__init__()
+        exponents = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
+        self.frequencies = 1.0 / theta**exponents
+
+    def forward(self, hidden, position_ids):
+        angles = position_ids[..., None].double() * self.frequencies
+        angles = torch.cat((angles, angles), dim=-1)
+        return angles.cos().to(hidden.dtype), angles.sin().to(hidden.dtype)
+
+
+def load_model(folder, dtype):
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+        values = json.load(file)
+    config = (GPT2Config if values["model_type"] == "gpt2" else LlamaConfig)(**values)
+    config._attn_implementation = "sdpa"  # eager attention takes its softmax in float32
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa").to(DTYPES[dtype])
+    state = load_file(os.path.join(folder, "model.safetensors"))
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    tied = {"lm_head.weight"} if config.tie_word_embeddings else set()
+    if set(missing) - tied or unexpected:
+        raise SystemExit(f"the exported model does not fit transformers': missing {missing}, unexpected {unexpected}")
+    model.tie_weights()
+    if values["model_type"] == "llama":
+        modeling_llama.LlamaRMSNorm.forward = exact_rms_norm
+        theta = values.get("rope_theta") or values["rope_parameters"]["rope_theta"]
+        model.model.rotary_emb = ExactRotary(config.head_dim, theta)
+    return model
+
+
+def learning_rate(job, step):
+    training, optimizer, schedule = job["training"], job["optimizer"], job["lr_scheduler"]
+    steps, warmup = training["steps"], min(schedule["warmup_steps"], training["steps"])
+    if step < warmup:
+        return optimizer["lr"] * ((step + 1) / warmup)
+    if schedule["decay_type"] == "constant" or steps == warmup:
+        return optimizer["lr"]
+    progress = (step - warmup) / (steps - warmup)
+    decayed = 0.5 * (1 + math.cos(math.pi * progress)) if schedule["decay_type"] == "cosine" else 1 - progress
+    floor = schedule["min_lr_factor"]
+    return optimizer["lr"] * (floor + (1 - floor) * decayed)
+
+
+def tokens_of(samples):
+    return torch.tensor([list(sample) for sample in samples], dtype=torch.int64)
+
+
+def mean_loss(model, tokens):
+    # Not `labels=`: transformers would cast the logits to float32.
+    logits = model(input_ids=tokens[:, :-1], use_cache=False).logits
+    return torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), tokens[:, 1:].reshape(-1))
+
+
+def validation_loss(model, text, samples):
+    with torch.no_grad():
+        return mean_loss(model, tokens_of([text.validation_sample(i) for i in range(samples)])).item()
+
+
+def train(model, job, steps=None):
+    """Yields {step, loss, grad_norm, lr[, validation_loss]} for each step of the job (a dict of the job file's sections)."""
+    training, data = job["training"], job["data"]
+    text = Text(data["path"], training["seq_len"], data["validation_fraction"])
+    order = SampleOrder(training["seed"], text.digest, training["seq_len"], text.num_train_samples)
+    parameters = list(model.parameters())
+    settings = job["optimizer"]
+    optimizer = torch.optim.AdamW(parameters, lr=settings["lr"], betas=(settings["beta1"], settings["beta2"]), eps=settings["eps"],
+                                  weight_decay=settings["weight_decay"])
+    for step in range(steps or training["steps"]):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(job, step)
+        tokens = tokens_of([text.train_sample(i) for i in order.samples(step, training["global_batch_size"])])
+        optimizer.zero_grad()
+        loss = mean_loss(model, tokens)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(parameters, training["max_norm"] or math.inf)
+        optimizer.step()
+        record = {"step": step + 1, "loss": loss.item(), "grad_norm": norm.item(), "lr": learning_rate(job, step)}
+        interval = data["validation_interval"]
+        if data["validation_samples"] and (step + 1 == training["steps"] or (interval and (step + 1) % interval == 0)):
+            record["validation_loss"] = validation_loss(model, text, data["validation_samples"])
+        yield record

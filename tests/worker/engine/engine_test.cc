@@ -1,0 +1,308 @@
+// Whole training runs: several ranks as threads of one process, plans lowered by the planner's own lowering.
+#include "worker/engine/engine.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "common/checkpoint.h"
+#include "common/parameters.h"
+#include "planner/lowering/layered.h"
+#include "tests/worker/engine/fake_host.h"
+
+namespace motley::engine {
+namespace {
+
+struct Device {
+  std::vector<int64_t> microbatches;
+  double share = 0;
+  std::string recompute = "none";
+};
+
+class EngineTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) / ("engine_test-" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+    std::ofstream text(folder_ / "text.txt");
+    for (int i = 0; i < 400; ++i) text << "line " << i * 37 % 101 << " of a small text; the quick brown fox number " << i << ".\n";
+    config_.training = {.steps = 12, .seq_len = 16, .global_batch_size = 8, .max_norm = 0.5, .seed = 3, .dtype = "float64"};
+    config_.optimizer.lr = 5e-3;
+    config_.lr_scheduler.warmup_steps = 3;
+    config_.data.path = (folder_ / "text.txt").string();
+    config_.data.validation_samples = 4;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static ModelShape Gpt2() {
+    return {.family = ModelFamily::kGpt2, .vocab_size = 256, .hidden_size = 16, .num_layers = 3, .num_heads = 2, .num_kv_heads = 2,
+            .head_dim = 8, .intermediate_size = 64, .max_positions = 32, .tie_embeddings = true};
+  }
+  static ModelShape Llama() {
+    ModelShape shape = Gpt2();
+    shape.family = ModelFamily::kLlama;
+    shape.num_heads = 4;
+    shape.head_dim = 4;
+    shape.intermediate_size = 40;
+    shape.tie_embeddings = false;
+    return shape;
+  }
+
+  std::vector<RankAssignment> Assign(const ModelShape& model, const std::vector<Device>& devices) const {
+    planner::Plan plan;
+    plan.strategy = "hand";
+    plan.epoch = Epoch(1);
+    plan.global_batch = config_.training.global_batch_size;
+    plan.seq_len = config_.training.seq_len;
+    plan.dtype = *ParseDType(config_.training.dtype);
+    planner::StagePlan stage;
+    stage.ministages = {{0, model.num_layers - 1}};
+    for (size_t r = 0; r < devices.size(); ++r) {
+      planner::RankPlan rank;
+      rank.device = DeviceId("n" + std::to_string(r) + "/gpu0");
+      rank.shard_ratio = devices[r].share;
+      rank.recompute = devices[r].recompute;
+      stage.units.push_back({{rank}, devices[r].microbatches});
+    }
+    for (const UnitSpec& unit : ParameterLayout(model)) {
+      UnitPlacement placement{{0}};
+      double before = 0;
+      for (const Device& device : devices) {
+        before += device.share;
+        placement.bounds.push_back(std::min<int64_t>(std::llround(before * unit.num_elements), unit.num_elements));
+      }
+      placement.bounds.back() = unit.num_elements;
+      stage.placement.push_back(placement);
+    }
+    plan.pipelines = {{{stage}}};
+    const auto programs = planner::LowerTraining(plan, model);
+    EXPECT_TRUE(programs.ok()) << programs.status();
+    const int world = static_cast<int>(devices.size());
+    std::vector<std::vector<int64_t>> evaluation(world);
+    evaluation[world - 1] = {3};
+    evaluation[0].push_back(1);
+    const auto evaluations = planner::LowerEvaluation(model, evaluation);
+    EXPECT_TRUE(evaluations.ok()) << evaluations.status();
+
+    std::vector<RankAssignment> assignments(devices.size());
+    int64_t batch_begin = 0;
+    for (int r = 0; r < world; ++r) {
+      RankAssignment& a = assignments[r];
+      a.microbatches = devices[r].microbatches;
+      a.batch_size = std::accumulate(a.microbatches.begin(), a.microbatches.end(), int64_t{0});
+      a.batch_begin = batch_begin;
+      batch_begin += a.batch_size;
+      a.job = JobId("job");
+      a.epoch = Epoch(1);
+      a.rank = r;
+      for (int other = 0; other < world; ++other) {
+        a.devices.emplace_back("n" + std::to_string(other) + "/gpu0");
+        a.data_addresses.push_back("127.0.0.1");
+      }
+      a.placement = stage.placement;
+      a.program = (*programs)[r];
+      a.evaluation = (*evaluations)[r];
+      a.evaluation_begin = r == 0 ? 0 : 1;  // rank 0: sample 0; the last: 1 to 3 (alone: microbatches 3 and 1 from 0)
+      a.model = model;
+      a.config = config_;
+      a.device.id = a.devices[r];
+    }
+    return assignments;
+  }
+
+  struct Outcome {
+    std::vector<absl::StatusOr<RunEnd>> ends;
+    std::vector<std::vector<StepResult>> steps;  // by rank
+    std::map<int64_t, std::string> checkpoints;
+    int progress = 0;
+  };
+  // `before` may set up each rank's host and keep the engine.
+  Outcome Train(const std::vector<RankAssignment>& assignments, std::function<void(int, FakeHost&, Engine&)> before = {}) {
+    FakeKv kv;
+    Outcome outcome;
+    outcome.ends.assign(assignments.size(), absl::UnknownError("not run"));
+    outcome.steps.resize(assignments.size());
+    OnRanks(static_cast<int>(assignments.size()), [&](int rank) {
+      FakeHost host(kv);
+      const auto engine = CreateEngine(host, {});
+      if (before) before(rank, host, *engine);
+      outcome.ends[rank] = engine->Run(assignments[rank]);
+      outcome.steps[rank] = host.steps;
+      if (rank == 0) outcome.checkpoints = host.checkpoints;
+      if (rank == 0) outcome.progress = host.progress;
+    });
+    return outcome;
+  }
+  Outcome TrainOk(const std::vector<RankAssignment>& assignments) {
+    Outcome outcome = Train(assignments);
+    for (const auto& end : outcome.ends) EXPECT_TRUE(end.ok()) << end.status();
+    return outcome;
+  }
+
+  static void ExpectSameCurve(const std::vector<StepResult>& got, const std::vector<StepResult>& expected, double tolerance) {
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].step, expected[i].step);
+      EXPECT_NEAR(got[i].loss / expected[i].loss, 1, tolerance) << "step " << got[i].step;
+      EXPECT_NEAR(got[i].grad_norm / expected[i].grad_norm, 1, tolerance) << "step " << got[i].step;
+      EXPECT_EQ(got[i].has_validation_loss, expected[i].has_validation_loss);
+      if (expected[i].has_validation_loss) {
+        EXPECT_NEAR(got[i].validation_loss / expected[i].validation_loss, 1, tolerance);
+      }
+    }
+  }
+
+  std::filesystem::path folder_;
+  JobConfig config_;
+};
+
+TEST_F(EngineTest, UnevenPlansFollowTheCurveOfOneDevice) {
+  config_.data.validation_interval = 5;
+  const std::vector<std::vector<Device>> plans = {
+      {{{4}, 0.5}, {{4}, 0.5}},                                       // even
+      {{{3, 3}, 0.7}, {{2}, 0.3}},                                    // uneven batches and shares
+      {{{3, 2}, 0.2}, {{3}, 0.5}, {{}, 0.3}},                         // last microbatch smaller; a device that only stores
+      {{{2, 2}, 0.0, "full"}, {{2, 1}, 1.0}, {{1}, 0.0}},             // one owner of everything; recompute
+      {{{1}, 0.1, "full"}, {{2}, 0.4, "full"}, {{3}, 0.25}, {{2}, 0.25}},
+  };
+  for (const ModelShape& model : {Gpt2(), Llama()}) {
+    const Outcome alone = TrainOk(Assign(model, {{{8}, 1.0}}));
+    ASSERT_EQ(alone.steps[0].size(), 12u);
+    EXPECT_NEAR(alone.steps[0][0].loss, std::log(256), 0.5);
+    EXPECT_LT(alone.steps[0].back().loss, alone.steps[0][0].loss - 0.5);
+    EXPECT_TRUE(alone.steps[0][4].has_validation_loss);
+    EXPECT_TRUE(alone.steps[0].back().has_validation_loss);
+    for (const auto& plan : plans) {
+      const Outcome together = TrainOk(Assign(model, plan));
+      for (const auto& of_rank : together.steps) ExpectSameCurve(of_rank, alone.steps[0], 1e-10);
+      EXPECT_GT(together.progress, 0);
+    }
+  }
+}
+
+TEST_F(EngineTest, Float32StaysWithinItsPrecision) {
+  config_.training.dtype = "float32";
+  const Outcome alone = TrainOk(Assign(Llama(), {{{8}, 1.0}}));
+  const Outcome together = TrainOk(Assign(Llama(), {{{3, 1}, 0.9}, {{4}, 0.1}}));
+  ExpectSameCurve(together.steps[0], alone.steps[0], 1e-4);
+}
+
+TEST_F(EngineTest, ResumeOnAnotherPlanEqualsTheUninterruptedRun) {
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  config_.checkpoint.interval = 5;
+  config_.checkpoint.keep_latest_k = 10;
+  const Outcome whole = TrainOk(Assign(Gpt2(), {{{3, 1}, 0.8}, {{4}, 0.2}}));
+  EXPECT_EQ(whole.checkpoints.size(), 4u);  // 0, 5, 10, 12
+  const auto manifest = ReadManifest(whole.checkpoints.at(5));
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_TRUE(VerifyCheckpoint(whole.checkpoints.at(5), *manifest).ok());
+
+  std::vector<RankAssignment> rest = Assign(Gpt2(), {{{2}, 0.0}, {{3}, 0.1}, {{2, 1}, 0.9, "full"}});
+  for (RankAssignment& a : rest) {
+    a.start_step = 5;
+    a.epoch = Epoch(2);
+    a.resume_from = whole.checkpoints.at(5);
+  }
+  const Outcome resumed = TrainOk(rest);
+  ExpectSameCurve(resumed.steps[1], {whole.steps[0].begin() + 5, whole.steps[0].end()}, 1e-10);
+}
+
+TEST_F(EngineTest, ResumeFromAnotherStepIsRefused) {
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  config_.training.steps = 1;
+  const Outcome first = TrainOk(Assign(Gpt2(), {{{8}, 1.0}}));
+  std::vector<RankAssignment> rest = Assign(Gpt2(), {{{8}, 1.0}});
+  rest[0].start_step = 7;
+  rest[0].resume_from = first.checkpoints.at(1);
+  EXPECT_EQ(Train(rest).ends[0].status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(EngineTest, AllRanksStopAfterTheSameStepAndSave) {
+  config_.training.steps = 100000;
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  const Outcome outcome = Train(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}), [](int rank, FakeHost& host, Engine& engine) {
+    if (rank == 1) {
+      host.on_step = [&engine](const StepResult& step) {
+        if (step.step == 3) engine.RequestStop(true);
+      };
+    }
+  });
+  for (const auto& end : outcome.ends) ASSERT_TRUE(end.ok() && *end == RunEnd::kStopped) << end.status();
+  EXPECT_EQ(outcome.steps[0].size(), outcome.steps[1].size());
+  EXPECT_EQ(outcome.checkpoints.count(outcome.steps[0].back().step), 1u);
+}
+
+TEST_F(EngineTest, AStaleEpochPublishesNothing) {
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  const Outcome outcome = Train(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}), [](int, FakeHost& host, Engine&) { host.newest = false; });
+  for (const auto& end : outcome.ends) EXPECT_EQ(end.status().code(), absl::StatusCode::kFailedPrecondition) << end.status();
+  EXPECT_TRUE(std::filesystem::is_empty(config_.checkpoint.folder));
+}
+
+TEST_F(EngineTest, NonFiniteLossStopsAndNamesTheLayer) {
+  config_.optimizer.lr = 1e200;
+  config_.training.max_norm = 0;
+  config_.lr_scheduler.warmup_steps = 0;
+  const Outcome outcome = Train(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}));
+  for (const auto& end : outcome.ends) {
+    EXPECT_EQ(end.status().code(), absl::StatusCode::kAborted) << end.status();
+    EXPECT_NE(end.status().message().find("forward of"), std::string::npos) << end.status();
+    EXPECT_NE(end.status().message().find(" on n"), std::string::npos) << end.status();
+  }
+}
+
+TEST_F(EngineTest, WrongDataIsNamed) {
+  std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}});
+  assignments[0].data_digest = "something else";
+  EXPECT_EQ(Train(assignments).ends[0].status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(EngineTest, AnErrorOfOneRankEndsTheOthers) {
+  std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}});
+  assignments[1].data_digest = "something else";
+  const Outcome outcome = Train(assignments);
+  EXPECT_EQ(outcome.ends[1].status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(outcome.ends[0].status().code(), absl::StatusCode::kUnavailable) << outcome.ends[0].status();
+}
+
+TEST_F(EngineTest, EmulatedStepTakesTheDeclaredTime) {
+  config_.training.steps = 3;
+  std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}});
+  for (RankAssignment& a : assignments) {
+    a.device.kind = DeviceKind::kEmulated;
+    a.device.flops_per_second = 50e6;
+    a.device.link_bytes_per_second = 5e6;
+  }
+  const Outcome outcome = TrainOk(assignments);
+  const StepResult& step = outcome.steps[0].back();
+  EXPECT_GT(step.busy_seconds, 0.05);
+  EXPECT_GE(step.step_seconds, step.busy_seconds);
+  EXPECT_LT(step.step_seconds, 3 * step.busy_seconds);
+}
+
+TEST_F(EngineTest, ProfilesCollectivesOverSizeAndSkew) {
+  std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}, {{}, 0.0}});
+  for (RankAssignment& a : assignments) {
+    a.device.kind = DeviceKind::kEmulated;
+    a.device.link_bytes_per_second = 2e6;
+  }
+  FakeKv kv;
+  OnRanks(3, [&](int rank) {
+    FakeHost host(kv);
+    const auto profile = CreateEngine(host, {})->ProfileCollectives(assignments[rank]);
+    ASSERT_TRUE(profile.ok()) << profile.status();
+    EXPECT_EQ(profile->points.size(), 6u);
+    EXPECT_GT(profile->barrier_seconds, 0);
+    for (const CollectivePoint& point : profile->points) {
+      EXPECT_GT(point.all_gather_seconds, 0);
+      EXPECT_GT(point.reduce_scatter_seconds, 0);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace motley::engine

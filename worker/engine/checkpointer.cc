@@ -1,0 +1,93 @@
+#include "worker/engine/checkpointer.h"
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/checkpoint.h"
+#include "common/status_macros.h"
+#include "worker/engine/monotonic.h"
+
+namespace motley::engine {
+namespace {
+
+// A rank's contribution or failure as text: "ok <entry>" or "error <code> <message>".
+std::string ToMessage(const absl::StatusOr<CheckpointFile>& file) {
+  if (file.ok()) return absl::StrCat("ok ", FileEntryToJson(*file));
+  return absl::StrCat("error ", static_cast<int>(file.status().code()), " ", file.status().message());
+}
+std::string ToMessage(const absl::Status& status) {
+  return status.ok() ? "ok" : absl::StrCat("error ", static_cast<int>(status.code()), " ", status.message());
+}
+
+absl::Status ErrorOf(const std::string& message, const DeviceId& device) {
+  if (message.rfind("error ", 0) != 0) return absl::OkStatus();
+  const std::vector<std::string> parts = absl::StrSplit(message, absl::MaxSplits(' ', 2));
+  return absl::Status(static_cast<absl::StatusCode>(std::atoi(parts[1].c_str())), absl::StrCat("checkpoint on ", device.value(), ": ", parts[2]));
+}
+
+absl::Status FirstError(const std::vector<std::string>& messages, const std::vector<DeviceId>& devices) {
+  for (size_t r = 0; r < messages.size(); ++r) MOTLEY_RETURN_IF_ERROR(ErrorOf(messages[r], devices[r]));
+  return absl::OkStatus();
+}
+
+CheckpointManifest MakeManifest(const RankAssignment& assignment, int64_t step, DType dtype) {
+  CheckpointManifest manifest;
+  manifest.job = assignment.job.value();
+  manifest.epoch = assignment.epoch.value();
+  manifest.step = step;
+  manifest.model = assignment.model;
+  manifest.dtype = dtype;
+  manifest.seed = assignment.config.training.seed;
+  manifest.data_digest = assignment.data_digest;
+  return manifest;
+}
+
+// Rank 0's part.
+absl::Status Publish(const RankAssignment& assignment, int64_t step, DType dtype, const std::vector<std::string>& messages,
+                     const std::string& temporary, const std::string& final_folder, RankHost& host, int64_t* bytes) {
+  CheckpointManifest manifest = MakeManifest(assignment, step, dtype);
+  for (const std::string& message : messages) {
+    MOTLEY_ASSIGN_OR_RETURN(CheckpointFile file, FileEntryFromJson(message.substr(3)));
+    *bytes += file.bytes;
+    manifest.files.push_back(std::move(file));
+  }
+  MOTLEY_RETURN_IF_ERROR(host.ConfirmEpochIsNewest(step));
+  MOTLEY_RETURN_IF_ERROR(PublishCheckpoint(temporary, final_folder, manifest));
+  const CheckpointSection& config = assignment.config.checkpoint;
+  const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, assignment.epoch.value());
+  if (!pruned.ok()) host.OnLog(absl::StrCat("old checkpoints stay: ", pruned.message()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, Communicator& communicator,
+                            RankHost& host) {
+  const int64_t begin_ns = MonotonicNs();
+  const std::string& root = assignment.config.checkpoint.folder;
+  const std::string temporary = absl::StrCat(root, "/", TemporaryCheckpointFolderName(step, assignment.epoch.value()));
+  const std::string final_folder = absl::StrCat(root, "/", CheckpointFolderName(step));
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
+  const auto written = WriteCheckpointFile(temporary, absl::StrCat("rank-", assignment.rank, ".bin"), dtype, state.Pieces());
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> entries, communicator.GatherStrings(ToMessage(written)));
+  absl::Status verdict = FirstError(entries, assignment.devices);
+  if (verdict.ok()) {
+    int64_t bytes = 0;
+    absl::Status published;
+    if (assignment.rank == 0) published = Publish(assignment, step, dtype, entries, temporary, final_folder, host, &bytes);
+    if (assignment.rank == 0 && published.ok()) host.OnCheckpoint(step, final_folder, bytes, (MonotonicNs() - begin_ns) * 1e-9);
+    MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> verdicts, communicator.GatherStrings(ToMessage(published)));
+    verdict = FirstError(verdicts, assignment.devices);
+  }
+  if (!verdict.ok() && assignment.rank == 0) {
+    std::error_code ignored;  // the reason for the failure is the one to report
+    std::filesystem::remove_all(temporary, ignored);
+  }
+  return verdict;
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,20 @@
+// Saves the state of all ranks as one checkpoint (common/checkpoint.h has the format). Called by every rank after the same step.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "common/assignment.h"
+#include "worker/engine/communicator.h"
+#include "worker/engine/engine.h"
+#include "worker/engine/state.h"
+
+namespace motley::engine {
+
+// Every rank writes its file into the temporary folder; rank 0 collects the entries, proves that the epoch is the newest,
+// publishes and prunes. All ranks return the same verdict: the first failure's status, which names its device. On failure
+// the temporary folder is removed and published checkpoints are untouched. FAILED_PRECONDITION: a newer epoch exists.
+absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, Communicator& communicator,
+                            RankHost& host);
+
+}  // namespace motley::engine

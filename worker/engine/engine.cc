@@ -1,0 +1,118 @@
+#include "worker/engine/engine.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "worker/engine/gloo_communicator.h"
+#include "worker/engine/link_clock.h"
+#include "worker/engine/memory.h"
+#include "worker/engine/trainer.h"
+#include "worker/profiler/collective_profiler.h"
+#include "worker/profiler/compute_profiler.h"
+
+namespace motley::engine {
+namespace {
+
+// Turns what torch or Gloo throw outside of instructions into a Status.
+template <typename Call>
+auto Guarded(const char* what, const RankAssignment& assignment, Call call) -> decltype(call()) {
+  const std::string where = absl::StrCat(what, " on ", assignment.devices[assignment.rank].value(), ": ");
+  try {
+    return call();
+  } catch (const c10::OutOfMemoryError& error) {
+    return absl::ResourceExhaustedError(absl::StrCat(where, error.what_without_backtrace()));
+  } catch (const c10::Error& error) {
+    return absl::InternalError(absl::StrCat(where, error.what_without_backtrace()));
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat(where, error.what()));
+  }
+}
+
+absl::Status CheckAssignment(const RankAssignment& assignment) {
+  if (assignment.devices.empty() || assignment.rank < 0 || assignment.rank >= assignment.world() ||
+      assignment.data_addresses.size() != assignment.devices.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("assignment: rank ", assignment.rank, " of ", assignment.world(), " devices with ",
+                                                   assignment.data_addresses.size(), " data addresses"));
+  }
+  return absl::OkStatus();
+}
+
+class EngineImpl : public Engine {
+ public:
+  EngineImpl(RankHost& host, const EngineOptions& options) : host_(host), options_(options) {}
+
+  absl::StatusOr<RunEnd> Run(const RankAssignment& assignment) override {
+    MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
+    at::set_num_threads(options_.num_threads);
+    InstallMemoryLimit(assignment.device.memory_bytes, assignment.devices[assignment.rank].value());
+    return Guarded("training", assignment, [&]() -> absl::StatusOr<RunEnd> {
+      MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator, Connect(assignment, "train/"));
+      Trainer trainer(assignment, options_.num_threads, host_, *communicator, stop_);
+      absl::StatusOr<RunEnd> end = trainer.Run();
+      // Peers that still wait for this rank must not wait for their deadline.
+      if (!end.ok()) communicator->Abort(std::string(end.status().message()));
+      stop_.stop = stop_.save = false;
+      return end;
+    });
+  }
+
+  void RequestStop(bool save) override {
+    stop_.save = save;
+    stop_.stop = true;
+  }
+
+  absl::StatusOr<ComputeProfile> ProfileCompute(const RankAssignment& assignment) override {
+    MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
+    at::set_num_threads(options_.num_threads);
+    return Guarded("profiling compute", assignment, [&]() -> absl::StatusOr<ComputeProfile> {
+      SystemClock clock;
+      ComputePacer pacer(assignment.device, clock);
+      ProgressMeter progress(host_);
+      pacer.set_heartbeat([&] { progress.Beat("profiling compute"); });
+      return ProfileUnits(assignment, pacer);
+    });
+  }
+
+  absl::StatusOr<CollectiveProfile> ProfileCollectives(const RankAssignment& assignment) override {
+    MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
+    return Guarded("profiling collectives", assignment, [&]() -> absl::StatusOr<CollectiveProfile> {
+      MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator, Connect(assignment, "profile/"));
+      ProgressMeter progress(host_);
+      communicator->set_progress([&] { progress.Beat("profiling collectives"); });
+      absl::StatusOr<CollectiveProfile> profile = ProfileRing(assignment, *communicator);
+      if (!profile.ok()) communicator->Abort(std::string(profile.status().message()));
+      return profile;
+    });
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const RankAssignment& assignment, const std::string& purpose) {
+    if (links_ == nullptr) {
+      MOTLEY_ASSIGN_OR_RETURN(links_, LinkClock::Map(options_.link_clock_fd));
+    }
+    CommunicatorOptions options;
+    options.rank = assignment.rank;
+    options.devices = assignment.devices;
+    options.data_addresses = assignment.data_addresses;
+    options.device = assignment.device;
+    options.key_prefix = absl::StrCat(purpose, assignment.epoch.value(), "/");
+    options.deadline = std::max(options.deadline, absl::Seconds(20 * assignment.predicted_step_seconds));
+    return ConnectCommunicator(options, host_, *links_);
+  }
+
+  RankHost& host_;
+  const EngineOptions options_;
+  StopRequest stop_;
+  std::unique_ptr<LinkClock> links_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> CreateEngine(RankHost& host, const EngineOptions& options) { return std::make_unique<EngineImpl>(host, options); }
+
+}  // namespace motley::engine

@@ -1,0 +1,317 @@
+#include "worker/engine/executor.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <exception>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "common/operators.h"
+#include "common/status_macros.h"
+#include "worker/engine/lane_board.h"
+#include "worker/engine/monotonic.h"
+#include "worker/engine/optimizer.h"
+
+namespace motley::engine {
+
+// One walk over one program.
+class Executor::Pass {
+ public:
+  Pass(Executor& executor, const Program& program, const StepInput& input)
+      : e_(executor),
+        program_(program),
+        input_(input),
+        training_(program.kind == ProgramKind::kTraining),
+        begin_(absl::Nanoseconds(MonotonicNs())),
+        board_(program.instructions.size(), begin_),
+        collective_end_(begin_),
+        gradient_fresh_(program.gradient_buffers.size(), true),
+        activations_(program.microbatches.size()),
+        boundaries_(program.num_units, std::vector<at::Tensor>(program.microbatches.size())),
+        saved_(program.num_units) {
+    for (auto& of_unit : saved_) of_unit.resize(program.microbatches.size());
+  }
+
+  absl::StatusOr<StepOutcome> Run() {
+    std::thread collective([this] {
+      at::set_num_threads(e_.num_threads_);
+      RunLane(Lane::kCollective);
+    });
+    RunLane(Lane::kCompute);
+    collective.join();
+    MOTLEY_RETURN_IF_ERROR(board_.error());
+    return outcome_;
+  }
+
+ private:
+  void RunLane(Lane lane) {
+    for (size_t i = 0; i < program_.instructions.size(); ++i) {
+      const Instruction& instruction = program_.instructions[i];
+      if (LaneOf(instruction.op) != lane) continue;
+      absl::Duration ready;
+      if (!board_.Wait(instruction.after, &ready)) return;
+      if (e_.progress_) e_.progress_(static_cast<int64_t>(i), instruction.op);
+      absl::Duration end;
+      const absl::Status status = Guarded(i, ready, &end);
+      if (!status.ok()) {
+        if (board_.Fail(status)) e_.communicator_.Abort(std::string(status.message()));
+        return;
+      }
+      board_.Done(i, end);
+    }
+  }
+
+  // The one place where exceptions of the libraries become a Status.
+  absl::Status Guarded(size_t index, absl::Duration ready, absl::Duration* end) {
+    const Operation& op = program_.instructions[index].op;
+    const auto where = [&] {
+      return absl::StrCat(e_.assignment_.devices[e_.assignment_.rank].value(), ", step ", input_.step + 1, ", instruction ", index, " (",
+                          std::string(OperationName(op)), "): ");
+    };
+    try {
+      const absl::StatusOr<absl::Duration> result = std::visit([&](const auto& o) { return Do(o, ready); }, op);
+      if (result.ok()) {
+        *end = *result;
+        return absl::OkStatus();
+      }
+      // A verdict on the numbers stands by itself.
+      if (absl::IsAborted(result.status())) return result.status();
+      return absl::Status(result.status().code(), absl::StrCat(where(), result.status().message()));
+    } catch (const c10::OutOfMemoryError& error) {
+      return absl::ResourceExhaustedError(absl::StrCat(where(), error.what_without_backtrace()));
+    } catch (const c10::Error& error) {
+      return absl::InternalError(absl::StrCat(where(), error.what_without_backtrace()));
+    } catch (const std::exception& error) {
+      return absl::InternalError(absl::StrCat(where(), error.what()));
+    }
+  }
+
+  // ---- collective lane ----
+
+  // A collective starts when its lane is free, too.
+  absl::Duration CollectiveReady(absl::Duration ready) const { return std::max(ready, collective_end_); }
+  absl::Duration CollectiveDone(absl::Duration started, absl::Duration ended) {
+    outcome_.collective_seconds += absl::ToDoubleSeconds(ended - started);
+    return collective_end_ = ended;
+  }
+
+  absl::StatusOr<absl::Duration> Do(const Gather& op, absl::Duration ready) {
+    const absl::Duration start = CollectiveReady(ready);
+    const UnitState& own = e_.state_.units()[op.unit];
+    at::Tensor whole = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
+    if (own.size() > 0) whole.narrow(0, own.begin, own.size()).copy_(own.parameter);
+    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end, e_.communicator_.AllGatherV(whole.mutable_data_ptr(), e_.dtype_,
+                                                                                  e_.assignment_.placement[op.unit].bounds, start));
+    return CollectiveDone(start, end);
+  }
+
+  absl::StatusOr<absl::Duration> Do(const ReduceScatter& op, absl::Duration ready) {
+    const absl::Duration start = CollectiveReady(ready);
+    UnitState& own = e_.state_.units()[op.unit];
+    at::Tensor whole = UnitOf(e_.gradient_buffers_[op.grad], op.unit);
+    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end, e_.communicator_.ReduceScatterV(whole.mutable_data_ptr(), e_.dtype_,
+                                                                                      e_.assignment_.placement[op.unit].bounds, start));
+    if (own.size() > 0) own.gradient.add_(whole.narrow(0, own.begin, own.size()));
+    gradient_fresh_[op.grad] = true;
+    return CollectiveDone(start, end);
+  }
+
+  absl::StatusOr<absl::Duration> Do(const ReduceScalars&, absl::Duration ready) {
+    const absl::Duration start = CollectiveReady(ready);
+    StepScalars mine = scalars_;
+    mine.stop = input_.stop;
+    mine.save = input_.save;
+    const std::vector<UnitState>& units = e_.state_.units();
+    for (size_t u = 0; training_ && u < units.size(); ++u) {
+      const double squared = units[u].size() > 0 ? SquaredNorm(units[u].gradient) : 0;
+      if (!std::isfinite(squared)) mine.not_finite = std::min(mine.not_finite, GradientPosition(static_cast<int>(u), program_.num_units));
+      mine.squared_norm += squared;
+    }
+    MOTLEY_ASSIGN_OR_RETURN(const auto by_rank, e_.communicator_.GatherScalars(mine.ToVector()));
+    outcome_.scalars = SummedScalars(by_rank);
+    MOTLEY_RETURN_IF_ERROR(CheckFinite());
+    return CollectiveDone(start, absl::Nanoseconds(MonotonicNs()));
+  }
+
+  absl::Status CheckFinite() const {
+    const SummedScalars& scalars = outcome_.scalars;
+    if (!training_ || scalars.finite()) return absl::OkStatus();
+    const bool known = scalars.first_not_finite_rank >= 0;
+    return absl::AbortedError(absl::StrCat(
+        "step ", input_.step + 1, ": loss or gradient is NaN or infinite, first in ",
+        known ? DescribePosition(scalars.sum.not_finite, program_.num_units) : std::string("the sum over ranks"),
+        known ? absl::StrCat(" on ", e_.assignment_.devices[scalars.first_not_finite_rank].value()) : std::string(),
+        "; the step was not applied. Lower optimizer.lr, raise lr_scheduler.warmup_steps, or set training.max_norm"));
+  }
+
+  // ---- compute lane ----
+
+  // Emulated duration around real work.
+  template <typename Work>
+  absl::Duration Compute(absl::Duration ready, double flops, Work work) {
+    e_.pacer_.Begin(ready);
+    work();
+    e_.pacer_.EndAfter(flops);
+    return e_.pacer_.lane_end();
+  }
+
+  absl::StatusOr<absl::Duration> Do(const Forward& op, absl::Duration ready) {
+    return Compute(ready, UnitFlops(op.unit, op.microbatch, /*backward=*/false), [&] {
+      at::Tensor& activation = activations_[op.microbatch];
+      if (op.keep == Keep::kBoundary) boundaries_[op.unit][op.microbatch] = activation;
+      Saved* saved = op.keep == Keep::kAll ? &saved_[op.unit][op.microbatch] : nullptr;
+      if (op.unit == Head()) {
+        const double loss = RunHead(op, activation, saved);
+        scalars_.loss_sum += loss;
+        scalars_.tokens += static_cast<double>(input_.batch.targets[op.microbatch].numel());
+        if (!std::isfinite(loss)) NotFinite(ForwardPosition(op.unit));
+        activation = at::Tensor();
+      } else {
+        activation = RunUnit(op, activation, saved);
+        CheckFinite(activation, ForwardPosition(op.unit));
+      }
+    });
+  }
+
+  absl::StatusOr<absl::Duration> Do(const Recompute& op, absl::Duration ready) {
+    return Compute(ready, UnitFlops(op.unit, op.microbatch, /*backward=*/false), [&] {
+      at::Tensor input = std::move(boundaries_[op.unit][op.microbatch]);
+      boundaries_[op.unit][op.microbatch] = at::Tensor();
+      Saved* saved = &saved_[op.unit][op.microbatch];
+      if (op.unit == Head()) {
+        RunHead(op, input, saved);
+      } else {
+        RunUnit(op, input, saved);
+      }
+    });
+  }
+
+  absl::StatusOr<absl::Duration> Do(const Backward& op, absl::Duration ready) {
+    return Compute(ready, UnitFlops(op.unit, op.microbatch, /*backward=*/true), [&] {
+      at::Tensor& gradient = activations_[op.microbatch];  // of the unit's output; becomes that of its input
+      at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
+      at::Tensor gradients = GradientBuffer(op.grad, op.unit);
+      Saved& saved = saved_[op.unit][op.microbatch];
+      if (op.unit == Head()) {
+        at::Tensor tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : at::Tensor();
+        gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossScale(),
+                                          gradients, tied_gradients);
+      } else if (op.unit == 0) {
+        e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], gradient, gradients);
+        gradient = at::Tensor();
+      } else {
+        gradient = e_.model_.LayerBackward(parameters, saved, gradient, gradients);
+      }
+      saved.tensors.clear();
+      if (gradient.defined()) CheckFinite(gradient, BackwardPosition(op.unit, program_.num_units));
+    });
+  }
+
+  absl::StatusOr<absl::Duration> Do(const ZeroGrad& op, absl::Duration ready) {
+    GradientBuffer(op.grad, op.unit);
+    return std::max(ready, e_.pacer_.lane_end());
+  }
+
+  absl::StatusOr<absl::Duration> Do(const Release&, absl::Duration ready) { return std::max(ready, e_.pacer_.lane_end()); }
+
+  absl::StatusOr<absl::Duration> Do(const OptimizerStep&, absl::Duration ready) {
+    const JobConfig& config = e_.assignment_.config;
+    const double clip = ClipCoefficient(outcome_.scalars.norm(), config.training.max_norm);
+    const double flops = kOptimizerFlopsPerElement * static_cast<double>(e_.state_.owned_elements());
+    return Compute(ready, flops, [&] {
+      for (UnitState& unit : e_.state_.units()) {
+        if (unit.size() == 0) continue;
+        AdamWStep(config.optimizer, input_.lr, input_.step + 1, clip, unit.gradient, unit.parameter, unit.exp_avg, unit.exp_avg_sq);
+        unit.gradient.zero_();
+      }
+    });
+  }
+
+  template <typename Op>
+  at::Tensor RunUnit(const Op& op, const at::Tensor& input, Saved* saved) {
+    const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
+    if (op.unit == 0) return e_.model_.EmbeddingForward(parameters, input_.batch.tokens[op.microbatch]);
+    return e_.model_.LayerForward(parameters, input, saved);
+  }
+  template <typename Op>
+  double RunHead(const Op& op, const at::Tensor& input, Saved* saved) {
+    return e_.model_.HeadForward(UnitOf(e_.parameter_buffers_[op.buffer], op.unit), Tied(op.tied_buffer), input,
+                                 input_.batch.targets[op.microbatch], saved);
+  }
+
+  // ---- helpers ----
+
+  int Head() const { return program_.num_units - 1; }
+  at::Tensor UnitOf(const at::Tensor& buffer, int unit) const { return buffer.narrow(0, 0, e_.layout_[unit].num_elements); }
+  at::Tensor Tied(int buffer) const { return buffer >= 0 ? UnitOf(e_.parameter_buffers_[buffer], 0) : at::Tensor(); }
+  // Zeroed at the first write after a reduction. Its last reduction and this write are ordered by the program.
+  at::Tensor GradientBuffer(int buffer, int unit) {
+    at::Tensor gradients = UnitOf(e_.gradient_buffers_[buffer], unit);
+    if (gradient_fresh_[buffer]) gradients.zero_();
+    gradient_fresh_[buffer] = false;
+    return gradients;
+  }
+  double UnitFlops(int unit, int microbatch, bool backward) const {
+    const UnitKind kind = e_.layout_[unit].kind;
+    const int64_t samples = program_.microbatches[microbatch], seq_len = e_.assignment_.config.training.seq_len;
+    return backward ? BackwardFlops(e_.assignment_.model, kind, samples, seq_len) : ForwardFlops(e_.assignment_.model, kind, samples, seq_len);
+  }
+  // Every token of a text sample is valid: the step's global count is known beforehand.
+  double LossScale() const {
+    const TrainingSection& training = e_.assignment_.config.training;
+    return 1.0 / (static_cast<double>(training.global_batch_size) * static_cast<double>(training.seq_len));
+  }
+  void NotFinite(int64_t position) { scalars_.not_finite = std::min(scalars_.not_finite, position); }
+  // One read of the tensor: a sum is not finite when an element is not.
+  void CheckFinite(const at::Tensor& tensor, int64_t position) {
+    if (training_ && scalars_.not_finite == kFinite && !std::isfinite(tensor.sum().item<double>())) NotFinite(position);
+  }
+
+  Executor& e_;
+  const Program& program_;
+  const StepInput& input_;
+  const bool training_;
+  const absl::Duration begin_;
+  LaneBoard board_;
+  StepOutcome outcome_;                // written by the collective lane, read by the optimizer after it
+  absl::Duration collective_end_;      // collective lane
+  std::vector<char> gradient_fresh_;   // by gradient buffer; ordered by the program
+  // Compute lane:
+  StepScalars scalars_;                // read by ReduceScalars after the last loss
+  std::vector<at::Tensor> activations_;              // by microbatch: last output, then the gradient with respect to it
+  std::vector<std::vector<at::Tensor>> boundaries_;  // [unit][microbatch]
+  std::vector<std::vector<Saved>> saved_;            // [unit][microbatch]
+};
+
+Executor::Executor(const RankAssignment& assignment, DType dtype, int num_threads, ShardedState& state, Communicator& communicator,
+                   ComputePacer& pacer)
+    : assignment_(assignment),
+      dtype_(dtype),
+      num_threads_(num_threads),
+      state_(state),
+      communicator_(communicator),
+      pacer_(pacer),
+      model_(assignment.model, assignment.config.training.seq_len, dtype),
+      layout_(ParameterLayout(assignment.model)) {}
+
+absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInput& input) {
+  const auto options = at::TensorOptions().dtype(dtype_ == DType::kFloat64 ? at::kDouble : at::kFloat);
+  const auto grow = [&](std::vector<at::Tensor>& buffers, const std::vector<int64_t>& sizes) {
+    if (buffers.size() < sizes.size()) buffers.resize(sizes.size());
+    for (size_t b = 0; b < sizes.size(); ++b) {
+      if (!buffers[b].defined() || buffers[b].numel() < sizes[b]) buffers[b] = at::zeros({sizes[b]}, options);
+    }
+  };
+  try {
+    grow(parameter_buffers_, program.parameter_buffers);
+    grow(gradient_buffers_, program.gradient_buffers);
+  } catch (const c10::Error& error) {
+    communicator_.Abort("a rank had no memory for its buffers");
+    return absl::ResourceExhaustedError(absl::StrCat(assignment_.devices[assignment_.rank].value(), ": parameter and gradient buffers: ",
+                                                     error.what_without_backtrace()));
+  }
+  return Pass(*this, program, input).Run();
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,67 @@
+// Walks a program with real tensors. It knows no schedule: what runs when is the program's.
+//
+// The compute lane is the caller's thread, the collective lane one other. An instruction starts when the one before it on
+// its lane and all of its `after` are done. The first error of either lane ends both. Private to the engine; one Run at a time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/assignment.h"
+#include "common/program.h"
+#include "worker/engine/batch.h"
+#include "worker/engine/communicator.h"
+#include "worker/engine/compute_pacer.h"
+#include "worker/engine/state.h"
+#include "worker/engine/step_scalars.h"
+#include "worker/engine/unit_model.h"
+
+namespace motley::engine {
+
+struct StepInput {
+  Batch batch;
+  int64_t step = 0;   // optimizer steps done before this one
+  double lr = 0;
+  bool stop = false, save = false;  // this rank's wish, agreed upon with the scalars
+};
+
+struct StepOutcome {
+  SummedScalars scalars;
+  double collective_seconds = 0;
+};
+
+class Executor {
+ public:
+  // All references must outlive the executor. `num_threads` of ATen on each lane.
+  Executor(const RankAssignment& assignment, DType dtype, int num_threads, ShardedState& state, Communicator& communicator,
+           ComputePacer& pacer);
+
+  // ABORTED: loss or gradient not finite (training only): names the first unit and its device, state unchanged.
+  // RESOURCE_EXHAUSTED: device memory. UNAVAILABLE: a peer was lost. INTERNAL: an operator failed. After an error the
+  // communicator is dead.
+  absl::StatusOr<StepOutcome> Run(const Program& program, const StepInput& input);
+
+  // Called from both lanes when an instruction begins, often.
+  void set_progress(std::function<void(int64_t instruction, const Operation& op)> progress) { progress_ = std::move(progress); }
+
+ private:
+  class Pass;
+
+  const RankAssignment& assignment_;
+  const DType dtype_;
+  const int num_threads_;
+  ShardedState& state_;
+  Communicator& communicator_;
+  ComputePacer& pacer_;
+  UnitModel model_;
+  const std::vector<UnitSpec> layout_;
+  std::vector<at::Tensor> parameter_buffers_, gradient_buffers_;
+  std::function<void(int64_t, const Operation&)> progress_;
+};
+
+}  // namespace motley::engine

@@ -1,0 +1,37 @@
+#include "worker/engine/operators/activation.h"
+
+#include "worker/engine/torch_pch.h"
+
+namespace motley::engine {
+namespace {
+
+struct GateUp {
+  at::Tensor gate, up;
+};
+GateUp Split(const at::Tensor& fused) {
+  const int64_t width = fused.size(-1) / 2;
+  return {fused.narrow(-1, 0, width), fused.narrow(-1, width, width)};
+}
+
+}  // namespace
+
+at::Tensor GeluForward(const at::Tensor& input) { return at::gelu(input, "tanh"); }
+at::Tensor GeluBackward(const at::Tensor& grad_output, const at::Tensor& input) {
+  return at::gelu_backward(grad_output, input, "tanh");
+}
+
+at::Tensor SwiGluForward(const at::Tensor& input) {
+  const auto [gate, up] = Split(input);
+  return at::silu(gate).mul_(up);
+}
+
+at::Tensor SwiGluBackward(const at::Tensor& grad_output, const at::Tensor& input) {
+  const auto [gate, up] = Split(input);
+  at::Tensor grad_input = at::empty_like(input, at::MemoryFormat::Contiguous);
+  auto [grad_gate, grad_up] = Split(grad_input);
+  at::mul_out(grad_up, grad_output, at::silu(gate));
+  at::silu_backward_out(grad_gate, at::mul(grad_output, up), gate);
+  return grad_input;
+}
+
+}  // namespace motley::engine

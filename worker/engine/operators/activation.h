@@ -1,0 +1,15 @@
+// The two activations: GELU (tanh form) and SwiGLU.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace motley::engine {
+
+at::Tensor GeluForward(const at::Tensor& input);
+at::Tensor GeluBackward(const at::Tensor& grad_output, const at::Tensor& input);
+
+// input [rows, 2 * width]: gate, then up. Returns silu(gate) * up, [rows, width].
+at::Tensor SwiGluForward(const at::Tensor& input);
+at::Tensor SwiGluBackward(const at::Tensor& grad_output, const at::Tensor& input);
+
+}  // namespace motley::engine

@@ -1,0 +1,29 @@
+// Causal scaled dot-product attention, heads grouped over fewer key and value heads. The flash kernel keeps no square.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace motley::engine {
+
+// Where the heads lie in the fused projection [samples, seq_len, (heads + 2 kv_heads) * head_dim]: q, then k, then v.
+struct HeadLayout {
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  int64_t width() const { return (heads + 2 * kv_heads) * head_dim; }
+};
+
+struct AttentionOutput {
+  at::Tensor output;     // [samples, seq_len, heads * head_dim], contiguous
+  at::Tensor logsumexp;  // [samples, heads, seq_len]
+};
+
+// The heads [first, first + count) of the fused projection as [samples, seq_len, count, head_dim], a view.
+at::Tensor HeadsView(const at::Tensor& qkv, const HeadLayout& layout, int64_t first, int64_t count);
+
+AttentionOutput AttentionForward(const at::Tensor& qkv, const HeadLayout& layout);
+// Gradient of the fused projection, contiguous.
+at::Tensor AttentionBackward(const at::Tensor& grad_output, const at::Tensor& qkv, const AttentionOutput& saved,
+                             const HeadLayout& layout);
+
+}  // namespace motley::engine

@@ -1,0 +1,19 @@
+#include "worker/engine/operators/embedding.h"
+
+#include "worker/engine/torch_pch.h"
+
+namespace motley::engine {
+
+at::Tensor EmbedForward(const at::Tensor& tokens, const at::Tensor& token_table, const at::Tensor& position_table) {
+  at::Tensor output =
+      token_table.index_select(0, tokens.reshape({-1})).view({tokens.size(0), tokens.size(1), token_table.size(1)});
+  if (position_table.defined()) output.add_(position_table.narrow(0, 0, tokens.size(1)));
+  return output;
+}
+
+void EmbedBackward(const at::Tensor& tokens, const at::Tensor& grad_output, at::Tensor& grad_tokens, at::Tensor& grad_positions) {
+  grad_tokens.index_add_(0, tokens.reshape({-1}), grad_output.reshape({-1, grad_output.size(-1)}));
+  if (grad_positions.defined()) grad_positions.narrow(0, 0, tokens.size(1)).add_(grad_output.sum(0));
+}
+
+}  // namespace motley::engine

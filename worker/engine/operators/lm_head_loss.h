@@ -1,0 +1,16 @@
+// Output projection and cross entropy together, over chunks of rows: no more than one chunk's logits exist at a time, and
+// the backward computes them again.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace motley::engine {
+
+// normed [rows, hidden] (rows at most one chunk), weight [vocab, hidden], targets [rows] int64. Sum of the rows' cross entropy;
+// the rows' terms are in the tensors' dtype, their sum in float64.
+double LmHeadLossForward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets);
+// Gradient of scale * sum with respect to `normed`; adds to grad_weight.
+at::Tensor LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, double scale,
+                              at::Tensor& grad_weight);
+
+}  // namespace motley::engine

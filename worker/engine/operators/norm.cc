@@ -1,0 +1,50 @@
+#include "worker/engine/operators/norm.h"
+
+#include "worker/engine/torch_pch.h"
+
+namespace motley::engine {
+
+at::Tensor LayerNormForward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
+                            NormStats& stats) {
+  auto [output, mean, rstd] = at::native_layer_norm(input, {input.size(-1)}, weight, bias, eps);
+  stats = {mean, rstd};
+  return output;
+}
+
+at::Tensor LayerNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+                             const at::Tensor& bias, const NormStats& stats, at::Tensor& grad_weight, at::Tensor& grad_bias) {
+  auto [grad_input, weight_part, bias_part] = at::native_layer_norm_backward(grad_output, input, {input.size(-1)}, stats.mean,
+                                                                             stats.rstd, weight, bias, {true, true, true});
+  grad_weight.add_(weight_part);
+  grad_bias.add_(bias_part);
+  return grad_input;
+}
+
+// y = w * n with n = x * rstd, rstd = (mean(x^2) + eps)^(-1/2).
+at::Tensor RmsNormForward(const at::Tensor& input, const at::Tensor& weight, double eps, NormStats& stats) {
+  stats.mean = at::Tensor();
+  stats.rstd = at::square(input).mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();
+  return at::mul(input, stats.rstd).mul_(weight);
+}
+
+// With g = w * dy:  dx = rstd * (g - n * mean(g * n)),  dw = sum over rows of dy * n.
+at::Tensor RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+                           const NormStats& stats, at::Tensor& grad_weight) {
+  at::Tensor normed = at::mul(input, stats.rstd);
+  grad_weight.add_(at::mul(grad_output, normed).sum(0));
+  at::Tensor grad_input = at::mul(grad_output, weight);
+  const at::Tensor projection = at::mul(grad_input, normed).mean(-1, /*keepdim=*/true);
+  return grad_input.sub_(normed.mul_(projection)).mul_(stats.rstd);
+}
+
+at::Tensor NormForward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps, NormStats& stats) {
+  return bias.defined() ? LayerNormForward(input, weight, bias, eps, stats) : RmsNormForward(input, weight, eps, stats);
+}
+
+at::Tensor NormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+                        const NormStats& stats, at::Tensor& grad_weight, at::Tensor& grad_bias) {
+  return bias.defined() ? LayerNormBackward(grad_output, input, weight, bias, stats, grad_weight, grad_bias)
+                        : RmsNormBackward(grad_output, input, weight, stats, grad_weight);
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,19 @@
+// y = x W + b, where W is stored as GPT-2's Conv1D keeps it ([in, out]) or as Linear does ([out, in]).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace motley::engine {
+
+enum class WeightLayout { kInOut, kOutIn };
+
+// input [rows, in]; bias [out] or undefined. Returns [rows, out].
+at::Tensor ProjectionForward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, WeightLayout layout);
+
+// dx = dy W^T.
+at::Tensor ProjectionBackwardInput(const at::Tensor& grad_output, const at::Tensor& weight, WeightLayout layout);
+// Adds x^T dy to grad_weight and the column sums to grad_bias (if defined).
+void ProjectionBackwardWeight(const at::Tensor& grad_output, const at::Tensor& input, WeightLayout layout,
+                              at::Tensor& grad_weight, at::Tensor& grad_bias);
+
+}  // namespace motley::engine

@@ -1,0 +1,31 @@
+#include "worker/engine/operators/rotary.h"
+
+#include "worker/engine/torch_pch.h"
+
+namespace motley::engine {
+namespace {
+
+// (a, b) -> (a cos - b s, b cos + a s), s = sign * sin.
+void Rotate(const RotaryTables& tables, double sign, at::Tensor& heads) {
+  const int64_t half = heads.size(-1) / 2;
+  at::Tensor first = heads.narrow(-1, 0, half), second = heads.narrow(-1, half, half);
+  const at::Tensor cos = tables.cos.unsqueeze(1), sin = tables.sin.unsqueeze(1);  // [seq_len, 1, half]
+  const at::Tensor rotated = at::mul(second, cos).addcmul_(first, sin, sign);
+  first.mul_(cos).addcmul_(second, sin, -sign);
+  second.copy_(rotated);
+}
+
+}  // namespace
+
+RotaryTables MakeRotaryTables(int64_t seq_len, int64_t head_dim, double theta, at::ScalarType dtype) {
+  const auto f64 = at::TensorOptions().dtype(at::kDouble);
+  const at::Tensor exponents = at::arange(0, head_dim, 2, f64).div_(static_cast<double>(head_dim));
+  const at::Tensor frequencies = at::pow(theta, exponents).reciprocal_();
+  const at::Tensor angles = at::outer(at::arange(seq_len, f64), frequencies);
+  return {angles.cos().to(dtype), angles.sin().to(dtype)};
+}
+
+void RotaryForward(const RotaryTables& tables, at::Tensor& heads) { Rotate(tables, 1.0, heads); }
+void RotaryBackward(const RotaryTables& tables, at::Tensor& grad_heads) { Rotate(tables, -1.0, grad_heads); }
+
+}  // namespace motley::engine

@@ -1,0 +1,23 @@
+// Rotary positions in HuggingFace's rotate_half convention: dimension i of a head is paired with i + head_dim / 2.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace motley::engine {
+
+// One row per position; both halves of a head use the same angles, so only head_dim / 2 columns are kept.
+struct RotaryTables {
+  at::Tensor cos, sin;  // [seq_len, head_dim / 2]
+};
+
+// Angles position * theta^(-2i / head_dim), computed in float64 and cast at the end.
+RotaryTables MakeRotaryTables(int64_t seq_len, int64_t head_dim, double theta, at::ScalarType dtype);
+
+// In place on [samples, seq_len, heads, head_dim] (any strides).
+void RotaryForward(const RotaryTables& tables, at::Tensor& heads);
+// In place on the gradient: a rotation's transpose is the rotation back.
+void RotaryBackward(const RotaryTables& tables, at::Tensor& grad_heads);
+
+}  // namespace motley::engine

@@ -1,0 +1,143 @@
+#include "worker/engine/trainer.h"
+
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "worker/engine/batch.h"
+#include "worker/engine/checkpointer.h"
+#include "worker/engine/memory.h"
+#include "worker/engine/monotonic.h"
+
+namespace motley::engine {
+
+Trainer::Trainer(const RankAssignment& assignment, int num_threads, RankHost& host, Communicator& communicator, const StopRequest& stop)
+    : assignment_(assignment),
+      num_threads_(num_threads),
+      host_(host),
+      communicator_(communicator),
+      stop_(stop),
+      pacer_(assignment.device, clock_),
+      progress_(host) {}
+
+absl::Status Trainer::Prepare() {
+  const JobConfig& config = assignment_.config;
+  MOTLEY_RETURN_IF_ERROR(Validate(assignment_.program));
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(config.training.dtype));
+  progress_.BeginStep(assignment_.start_step);
+  progress_.Beat("opening the data");
+  MOTLEY_ASSIGN_OR_RETURN(Dataset data, Dataset::Open(config.data.path, config.training.seq_len, config.data.validation_fraction));
+  if (!assignment_.data_digest.empty() && data.summary().digest != assignment_.data_digest) {
+    return absl::FailedPreconditionError(absl::StrCat("data ", config.data.path, " has digest ", data.summary().digest, " on ",
+                                                      NodeOf(assignment_.devices[assignment_.rank]).value(), ", the job was planned for ",
+                                                      assignment_.data_digest, "; put the same files on every node"));
+  }
+  data_ = std::make_unique<Dataset>(std::move(data));
+  if (!assignment_.evaluation.instructions.empty()) {
+    MOTLEY_RETURN_IF_ERROR(Validate(assignment_.evaluation));
+    if (config.data.validation_samples > data_->num_validation_samples()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "data.validation_samples is ", config.data.validation_samples, ", the validation split of ", config.data.path, " has ",
+          data_->num_validation_samples(), " samples; lower it, or raise data.validation_fraction"));
+    }
+  }
+  order_ = std::make_unique<SampleOrder>(config.training.seed, data_->summary().digest, config.training.seq_len,
+                                         data_->num_train_samples());
+  MOTLEY_ASSIGN_OR_RETURN(ShardedState state, ShardedState::Create(assignment_, [this] { progress_.Beat("restoring"); }));
+  state_ = std::make_unique<ShardedState>(std::move(state));
+  executor_ = std::make_unique<Executor>(assignment_, dtype, num_threads_, *state_, communicator_, pacer_);
+  executor_->set_progress([this](int64_t instruction, const Operation& op) { progress_.Begin(instruction, op); });
+  communicator_.set_progress([this] { progress_.Beat(); });
+  pacer_.set_heartbeat([this] { progress_.Beat(); });
+  return absl::OkStatus();
+}
+
+bool Trainer::EvaluationDue(int64_t steps_done) const {
+  if (assignment_.evaluation.instructions.empty()) return false;
+  const int64_t interval = assignment_.config.data.validation_interval;
+  return steps_done == assignment_.config.training.steps || (interval > 0 && steps_done % interval == 0);
+}
+
+bool Trainer::CheckpointDue(int64_t steps_done) const {
+  const CheckpointSection& config = assignment_.config.checkpoint;
+  if (config.folder.empty() || steps_done == saved_step_) return false;
+  // Step 0 too: the initial weights can be exported, and a loss before the first interval repeats nothing but steps.
+  return steps_done == 0 || steps_done == assignment_.config.training.steps ||
+         (config.interval > 0 && steps_done % config.interval == 0);
+}
+
+absl::Status Trainer::Save(int64_t steps_done) {
+  progress_.Beat("saving a checkpoint");
+  MOTLEY_RETURN_IF_ERROR(SaveCheckpoint(assignment_, *state_, steps_done, communicator_, host_));
+  saved_step_ = steps_done;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
+  const JobConfig& config = assignment_.config;
+  const Program& program = assignment_.program;
+  const int64_t begin_ns = MonotonicNs();
+  progress_.BeginStep(step);
+  ResetPeak();
+  pacer_.ResetCounters();
+  const double lateness_before = communicator_.lateness_seconds();
+
+  StepInput input;
+  const int64_t count = std::accumulate(program.microbatches.begin(), program.microbatches.end(), int64_t{0});
+  const std::vector<int64_t> samples = order_->Samples(step, config.training.global_batch_size, assignment_.batch_begin, count);
+  input.batch = MakeBatch(*data_, Split::kTrain, samples, program.microbatches, config.training.seq_len);
+  input.step = step;
+  input.lr = LearningRate(config, step);
+  input.stop = stop_.stop;
+  input.save = stop_.save;
+  MOTLEY_ASSIGN_OR_RETURN(StepOutcome outcome, executor_->Run(program, input));
+
+  result.step = step + 1;
+  result.loss = outcome.scalars.loss();
+  result.grad_norm = outcome.scalars.norm();
+  result.lr = input.lr;
+  result.step_seconds = (MonotonicNs() - begin_ns) * 1e-9;
+  result.busy_seconds = pacer_.busy_seconds();
+  result.collective_seconds = outcome.collective_seconds;
+  result.peak_memory_bytes = PeakBytes();
+  result.lateness_seconds = pacer_.lateness_seconds() + communicator_.lateness_seconds() - lateness_before;
+  return outcome;
+}
+
+absl::Status Trainer::Evaluate(int64_t steps_done, StepResult& result) {
+  const Program& program = assignment_.evaluation;
+  std::vector<int64_t> samples(std::accumulate(program.microbatches.begin(), program.microbatches.end(), int64_t{0}));
+  std::iota(samples.begin(), samples.end(), assignment_.evaluation_begin);
+  StepInput input;
+  input.batch = MakeBatch(*data_, Split::kValidation, samples, program.microbatches, assignment_.config.training.seq_len);
+  input.step = steps_done - 1;
+  MOTLEY_ASSIGN_OR_RETURN(const StepOutcome outcome, executor_->Run(program, input));
+  result.has_validation_loss = true;
+  result.validation_loss = outcome.scalars.loss();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunEnd> Trainer::Run() {
+  MOTLEY_RETURN_IF_ERROR(Prepare());
+  host_.OnReady();
+  // What an epoch resumed from needs no saving again.
+  if (!assignment_.resume_from.empty()) saved_step_ = assignment_.start_step;
+  if (CheckpointDue(assignment_.start_step)) MOTLEY_RETURN_IF_ERROR(Save(assignment_.start_step));
+
+  const int64_t steps = assignment_.config.training.steps;
+  for (int64_t step = assignment_.start_step; step < steps; ++step) {
+    StepResult result;
+    MOTLEY_ASSIGN_OR_RETURN(const StepOutcome outcome, Step(step, result));
+    if (EvaluationDue(step + 1)) MOTLEY_RETURN_IF_ERROR(Evaluate(step + 1, result));
+    host_.OnStep(result);
+    const StepScalars& agreed = outcome.scalars.sum;
+    const bool stopping = agreed.stop && step + 1 < steps;
+    const bool save_now = CheckpointDue(step + 1) ||
+                          (stopping && agreed.save && !assignment_.config.checkpoint.folder.empty() && saved_step_ != step + 1);
+    if (save_now) MOTLEY_RETURN_IF_ERROR(Save(step + 1));
+    if (stopping) return RunEnd::kStopped;
+  }
+  return RunEnd::kAllSteps;
+}
+
+}  // namespace motley::engine

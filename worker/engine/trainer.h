@@ -1,0 +1,58 @@
+// One epoch on one rank: from the assignment to the last step. Private to the engine.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/assignment.h"
+#include "common/clock.h"
+#include "common/dataset.h"
+#include "common/sampling.h"
+#include "worker/engine/communicator.h"
+#include "worker/engine/compute_pacer.h"
+#include "worker/engine/engine.h"
+#include "worker/engine/executor.h"
+#include "worker/engine/progress_meter.h"
+#include "worker/engine/state.h"
+
+namespace motley::engine {
+
+// A wish from another thread, read at the start of every step.
+struct StopRequest {
+  std::atomic<bool> stop{false}, save{false};
+};
+
+class Trainer {
+ public:
+  // All references must outlive the trainer.
+  Trainer(const RankAssignment& assignment, int num_threads, RankHost& host, Communicator& communicator, const StopRequest& stop);
+
+  // Opens the data, restores the state, reports ready, trains. Errors: those of Dataset::Open, ShardedState::Create,
+  // Executor::Run and SaveCheckpoint; FAILED_PRECONDITION when the data is not the assignment's.
+  absl::StatusOr<RunEnd> Run();
+
+ private:
+  absl::Status Prepare();
+  absl::StatusOr<StepOutcome> Step(int64_t step, StepResult& result);
+  absl::Status Evaluate(int64_t steps_done, StepResult& result);
+  absl::Status Save(int64_t steps_done);
+  bool EvaluationDue(int64_t steps_done) const;
+  bool CheckpointDue(int64_t steps_done) const;
+
+  const RankAssignment& assignment_;
+  const int num_threads_;
+  RankHost& host_;
+  Communicator& communicator_;
+  const StopRequest& stop_;
+  SystemClock clock_;
+  ComputePacer pacer_;
+  ProgressMeter progress_;
+  std::unique_ptr<Dataset> data_;
+  std::unique_ptr<SampleOrder> order_;
+  std::unique_ptr<ShardedState> state_;
+  std::unique_ptr<Executor> executor_;
+  int64_t saved_step_ = -1;
+};
+
+}  // namespace motley::engine
