@@ -47,7 +47,12 @@ struct CheckpointManifest {
 
 // Writes one rank's file into `folder` (created if missing): header-free arrays in the order given, digest while
 // writing, fsync. A full disk is RESOURCE_EXHAUSTED and names folder and bytes.
-struct PieceData { int unit; StateTensor tensor; int64_t begin, end; const void* data; };
+struct PieceData {
+  int unit;
+  StateTensor tensor;
+  int64_t begin, end;
+  const void* data;
+};
 absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, const std::string& file_name, DType dtype,
                                                    const std::vector<PieceData>& pieces);
 std::string FileEntryToJson(const CheckpointFile& file);
@@ -55,17 +60,18 @@ absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json);
 
 // Writes manifest.json into the temporary folder, fsyncs, renames it to its final name. Call after the epoch was proven newest.
 // An older checkpoint of that name (the same step, saved again) is replaced by the new one.
-absl::Status PublishCheckpoint(const std::string& temporary_folder, const std::string& final_folder, const CheckpointManifest& manifest);
-std::string CheckpointFolderName(int64_t step);                                  // "step-00000040"
-std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch);          // ".tmp-step-00000040-epoch-3"
+absl::Status PublishCheckpoint(const std::string& temporary_folder, const std::string& final_folder,
+                               const CheckpointManifest& manifest);
+std::string CheckpointFolderName(int64_t step);                          // "step-00000040"
+std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch);  // ".tmp-step-00000040-epoch-3"
 
 // NOT_FOUND: no manifest (never finished). DATA_LOSS: cut off or altered. Both name the file.
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder);
 // Sizes and digests of every file, and that the pieces cover every element once. DATA_LOSS names the file.
 absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifest& manifest);
 // Reads elements [begin, end) of a unit's state, from whatever pieces hold them, into `out`.
-absl::Status ReadState(const std::string& folder, const CheckpointManifest& manifest, int unit, StateTensor tensor,
-                       int64_t begin, int64_t end, void* out);
+absl::Status ReadState(const std::string& folder, const CheckpointManifest& manifest, int unit, StateTensor tensor, int64_t begin,
+                       int64_t end, void* out);
 
 struct FoundCheckpoint {
   std::string folder;

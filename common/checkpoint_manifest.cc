@@ -33,7 +33,8 @@ Json FileToJson(const CheckpointFile& file) {
 
 // Throws Json::exception on a missing key or a wrong type; the callers turn that into a Status.
 CheckpointFile FileFromJson(const Json& json) {
-  CheckpointFile file{json.at("name").get<std::string>(), json.at("bytes").get<int64_t>(), json.at("sha256").get<std::string>(), {}};
+  CheckpointFile file{
+      json.at("name").get<std::string>(), json.at("bytes").get<int64_t>(), json.at("sha256").get<std::string>(), {}};
   for (const Json& entry : json.at("pieces")) {
     CheckpointPiece piece;
     piece.unit = entry.at("unit").get<int>();

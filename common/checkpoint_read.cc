@@ -30,7 +30,8 @@ absl::Status VerifyPieces(const std::string& folder, const CheckpointFile& file,
     const bool inside = piece.unit >= 0 && piece.unit < num_units && piece.begin >= 0 && piece.begin <= piece.end &&
                         piece.file_offset >= 0 && piece.file_offset <= file.bytes &&
                         piece.end - piece.begin <= (file.bytes - piece.file_offset) / element_bytes;
-    if (!inside) return absl::DataLossError(absl::StrCat(PathOf(folder, file), ": a piece of unit ", piece.unit, " lies outside the file"));
+    if (!inside)
+      return absl::DataLossError(absl::StrCat(PathOf(folder, file), ": a piece of unit ", piece.unit, " lies outside the file"));
   }
   return absl::OkStatus();
 }
@@ -47,8 +48,8 @@ absl::Status VerifyContents(const std::string& folder, const CheckpointFile& fil
   if (absl::IsNotFound(read)) return absl::DataLossError(absl::StrCat(path, " is missing"));
   if (!read.ok()) return read;
   if (bytes != file.bytes) {
-    return absl::DataLossError(absl::StrCat(path, bytes < file.bytes ? " is cut off" : " is too long", ": ", bytes, " bytes instead of ",
-                                            file.bytes));
+    return absl::DataLossError(
+        absl::StrCat(path, bytes < file.bytes ? " is cut off" : " is too long", ": ", bytes, " bytes instead of ", file.bytes));
   }
   if (sha.Hex() != file.digest) return absl::DataLossError(absl::StrCat(path, " was altered: its digest does not match"));
   return absl::OkStatus();
@@ -74,8 +75,8 @@ absl::Status VerifyCoverage(const std::string& folder, const CheckpointManifest&
         next = end;
       }
       if (next != units[unit].num_elements || (!found.empty() && found.back().second != next)) {
-        return absl::DataLossError(absl::StrCat(folder, "/", kManifestName, ": unit ", unit, " is not covered once: element ", next,
-                                                " of ", units[unit].num_elements, " is missing or doubled"));
+        return absl::DataLossError(absl::StrCat(folder, "/", kManifestName, ": unit ", unit, " is not covered once: element ",
+                                                next, " of ", units[unit].num_elements, " is missing or doubled"));
       }
     }
   }

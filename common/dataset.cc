@@ -45,8 +45,8 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
 }
 
 absl::Status NotUtf8(const std::string& path, int64_t offset) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("data file ", path, " is not UTF-8 text: wrong byte sequence at byte ", offset, "; convert it (iconv) or leave it out"));
+  return absl::InvalidArgumentError(absl::StrCat("data file ", path, " is not UTF-8 text: wrong byte sequence at byte ", offset,
+                                                 "; convert it (iconv) or leave it out"));
 }
 
 // Walks the text once: every block is checked, digested and given to `use`.
@@ -79,7 +79,8 @@ int64_t NeededBytes(int64_t seq_len, double fraction, int64_t validation_samples
   if (fraction > 0) {
     // From just below the real-valued bounds, so that rounding cannot skip the first that fits.
     needed = std::max(static_cast<int64_t>(static_cast<double>(seq_len) / (1 - fraction)),
-                      static_cast<int64_t>(static_cast<double>(validation_samples * seq_len + 1) / fraction)) - 8;
+                      static_cast<int64_t>(static_cast<double>(validation_samples * seq_len + 1) / fraction)) -
+             8;
     while (ValidationBytes(needed, fraction) <= validation_samples * seq_len) ++needed;
     while (needed - ValidationBytes(needed, fraction) <= seq_len) ++needed;
   }
@@ -91,11 +92,12 @@ int64_t NeededBytes(int64_t seq_len, double fraction, int64_t validation_samples
 absl::Status CheckDataSize(int64_t bytes, int64_t seq_len, double validation_fraction, int64_t validation_samples) {
   const int64_t wanted = validation_fraction > 0 ? std::max<int64_t>(validation_samples, 1) : 0;
   const int64_t validation_bytes = ValidationBytes(bytes, validation_fraction);
-  if (SamplesIn(bytes - validation_bytes, seq_len) >= 1 && SamplesIn(validation_bytes, seq_len) >= wanted) return absl::OkStatus();
+  if (SamplesIn(bytes - validation_bytes, seq_len) >= 1 && SamplesIn(validation_bytes, seq_len) >= wanted)
+    return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the data has ", bytes, " bytes; at least ", NeededBytes(seq_len, validation_fraction, wanted),
-                   " are needed for training.seq_len ", seq_len, " with data.validation_fraction ", validation_fraction, " and ", wanted,
-                   " validation samples"));
+                   " are needed for training.seq_len ", seq_len, " with data.validation_fraction ", validation_fraction, " and ",
+                   wanted, " validation samples"));
 }
 
 absl::StatusOr<DataSummary> SummarizeData(const std::string& path) {

@@ -23,7 +23,8 @@ std::string SafetensorsHeader(const std::vector<UnitSpec>& units, DType dtype) {
   for (const UnitSpec& unit : units) {
     for (const TensorSpec& tensor : unit.tensors) {
       const int64_t end = offset + tensor.num_elements * SizeOfBytes(dtype);
-      header[tensor.name] = {{"dtype", dtype == DType::kFloat64 ? "F64" : "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+      header[tensor.name] = {
+          {"dtype", dtype == DType::kFloat64 ? "F64" : "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
       offset = end;
     }
   }

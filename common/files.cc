@@ -42,7 +42,8 @@ absl::StatusCode CodeOf(int error) {
 }  // namespace
 
 absl::Status FileError(int error, std::string_view action, const std::string& path) {
-  return absl::Status(CodeOf(error), absl::StrCat("cannot ", std::string(action), " ", path, ": ", std::generic_category().message(error)));
+  return absl::Status(CodeOf(error),
+                      absl::StrCat("cannot ", std::string(action), " ", path, ": ", std::generic_category().message(error)));
 }
 
 FileDescriptor::~FileDescriptor() {

@@ -20,7 +20,8 @@ absl::Status ValidatePath(std::string_view field, const std::string& path, std::
     return absl::InvalidArgumentError(absl::StrCat(std::string(field), " is required: ", std::string(what)));
   }
   if (path.front() != '/') {
-    return absl::InvalidArgumentError(absl::StrCat(std::string(field), " must be an absolute path (the same on every node), got '", path, "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(std::string(field), " must be an absolute path (the same on every node), got '", path, "'"));
   }
   return absl::OkStatus();
 }
@@ -79,8 +80,8 @@ absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config) {
     return ParseHfConfig(model.config_json, source);
   }
   if (!model.config.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("model.config '", model.config,
-                                                   "' was not read; send the file's text in model.config_json (`motley submit` does)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model.config '", model.config, "' was not read; send the file's text in model.config_json (`motley submit` does)"));
   }
   absl::StatusOr<ModelShape> shape = ModelFlavor(model.name, model.flavor);
   if (shape.ok()) return shape;

@@ -17,15 +17,15 @@ using FieldValue = std::variant<std::string*, int64_t*, double*>;
 struct JobField {
   std::string_view section;  // empty: at the top of the file
   std::string_view key;
-  FieldValue value;          // points into the config the table was made for
+  FieldValue value;  // points into the config the table was made for
   // Numbers: the closed range [min, max], or (min, ...] and [..., max) where said to be exclusive.
   double min = 0, max = 0;
   bool min_exclusive = false, max_exclusive = false;
   std::vector<std::string_view> choices;  // texts: the values allowed; empty = any
 
-  std::string Path() const;        // "training.steps"
-  std::string TypeName() const;    // "an integer", "a number", "a string"
-  std::string ValueText() const;   // as TOML would write it
+  std::string Path() const;       // "training.steps"
+  std::string TypeName() const;   // "an integer", "a number", "a string"
+  std::string ValueText() const;  // as TOML would write it
   // "" or what is wrong: "training.steps must be at least 1, got 0".
   std::string Complaint() const;
 };

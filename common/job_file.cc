@@ -1,7 +1,8 @@
 #include "common/job_file.h"
 
-#include <filesystem>
 #include <toml++/toml.h>
+
+#include <filesystem>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -185,7 +186,8 @@ absl::Status Loader::ReadModelConfig() {
   if (model.config.empty() || !model.config_json.empty()) return absl::OkStatus();
   absl::StatusOr<std::string> text = ReadSmallFile(model.config, kLargestFileBytes);
   if (!text.ok()) {
-    return absl::Status(text.status().code(), absl::StrCat(file_.origins["model.config"], ": model.config: ", std::string(text.status().message())));
+    return absl::Status(text.status().code(),
+                        absl::StrCat(file_.origins["model.config"], ": model.config: ", std::string(text.status().message())));
   }
   model.config_json = *std::move(text);
   file_.origins["model.config_json"] = model.config;

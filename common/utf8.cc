@@ -23,8 +23,6 @@ std::optional<int64_t> Utf8Checker::Feed(std::string_view bytes) {
   return std::nullopt;
 }
 
-std::optional<int64_t> Utf8Checker::End() const {
-  return missing_ > 0 ? std::optional<int64_t>(sequence_begin_) : std::nullopt;
-}
+std::optional<int64_t> Utf8Checker::End() const { return missing_ > 0 ? std::optional<int64_t>(sequence_begin_) : std::nullopt; }
 
 }  // namespace motley

@@ -16,9 +16,9 @@ class Utf8Checker {
   std::optional<int64_t> End() const;
 
  private:
-  int64_t offset_ = 0;          // bytes fed
-  int64_t sequence_begin_ = 0;  // of the sequence under way
-  int missing_ = 0;             // continuation bytes still to come
+  int64_t offset_ = 0;                // bytes fed
+  int64_t sequence_begin_ = 0;        // of the sequence under way
+  int missing_ = 0;                   // continuation bytes still to come
   uint8_t low_ = 0x80, high_ = 0xBF;  // what the next one may be
 };
 

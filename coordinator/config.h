@@ -11,8 +11,8 @@
 namespace motley::coordinator {
 
 struct Config {
-  std::string listen = "127.0.0.1:7400";   // [server] listen: host:port of the API and of the workers' sessions; port 0 = any
-  std::string metrics = "127.0.0.1:7401";  // [server] metrics: host:port of /metrics; empty = none
+  std::string listen = "127.0.0.1:7070";   // [server] listen: host:port of the API and of the workers' sessions; port 0 = any
+  std::string metrics = "127.0.0.1:7071";  // [server] metrics: host:port of /metrics; empty = none
   bool insecure = false;                   // [server] insecure: allow plaintext on an address that is not loopback
   std::string state_folder = "/var/lib/motley/coordinator";  // [state] folder
   // [lease] seconds: a worker silent for longer is lost. Shorter notices a dead host sooner, longer survives a busy one.

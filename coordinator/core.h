@@ -32,6 +32,7 @@ struct Core {
   ClusterState state;
   std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
   int64_t planning_tickets = 0;
+  bool stopping = false;  // the process ends: sessions that break now say nothing about their nodes
 
   // Dropped when the node is not connected: its loss is an event of its own.
   void Send(const NodeName& node, WorkerCommand command);

@@ -95,6 +95,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Server::~Server() {
+  parts_->loop.Post([core = &parts_->core] { core->stopping = true; });
   // The loop turns while calls are being cancelled: their last callbacks run on it.
   if (parts_->grpc != nullptr) parts_->grpc->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   parts_->executor.Stop();

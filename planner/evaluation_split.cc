@@ -11,19 +11,20 @@ namespace motley::planner {
 namespace {
 
 struct Evaluator {
-  int64_t microbatch = 0;          // 0 = takes no part
+  int64_t microbatch = 0;  // 0 = takes no part
   double seconds_per_sample = 0;
-  int64_t room = 0;                // samples whose activations fit
-  int64_t samples = 0;             // assigned
+  int64_t room = 0;     // samples whose activations fit
+  int64_t samples = 0;  // assigned
 };
 
 Evaluator Describe(const CostModel& cost, int rank, const UnitPlan& unit) {
   Evaluator e;
   if (unit.microbatches.empty()) return e;
   e.microbatch = unit.microbatches.front();
-  const double seconds = cost.ForwardSeconds(rank, UnitKind::kEmbedding, e.microbatch) +
-                         static_cast<double>(cost.model().num_layers) * cost.ForwardSeconds(rank, UnitKind::kLayer, e.microbatch) +
-                         cost.ForwardSeconds(rank, UnitKind::kHead, e.microbatch);
+  const double seconds =
+      cost.ForwardSeconds(rank, UnitKind::kEmbedding, e.microbatch) +
+      static_cast<double>(cost.model().num_layers) * cost.ForwardSeconds(rank, UnitKind::kLayer, e.microbatch) +
+      cost.ForwardSeconds(rank, UnitKind::kHead, e.microbatch);
   e.seconds_per_sample = seconds / static_cast<double>(e.microbatch);
   // One activation per sample lives between units, beside what one microbatch needs while a unit runs.
   int64_t transient = 0;
@@ -49,8 +50,8 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> SplitEvaluation(const Plan& pl
     room += evaluators.back().room;
   }
   if (room < samples) {
-    return absl::ResourceExhaustedError(absl::StrCat("validation does not fit: the devices hold the activations of ", room, " of ", samples,
-                                                     " samples at once; lower data.validation_samples"));
+    return absl::ResourceExhaustedError(absl::StrCat("validation does not fit: the devices hold the activations of ", room,
+                                                     " of ", samples, " samples at once; lower data.validation_samples"));
   }
   for (int64_t i = 0; i < samples; ++i) {
     Evaluator* next = nullptr;

@@ -101,7 +101,8 @@ std::vector<Alternative> FindAlternatives(const PlannerInput& input, const Plan&
     for (size_t i = 0; i < input.devices.size(); ++i) {
       if (i != first) rest.push_back(i);
     }
-    alternatives.push_back(Price(Restrict(input, rest), absl::StrCat("without ", input.devices[first].id.value()), plan.strategy));
+    alternatives.push_back(
+        Price(Restrict(input, rest), absl::StrCat("without ", input.devices[first].id.value()), plan.strategy));
   }
   return alternatives;
 }
@@ -135,7 +136,8 @@ Sensitivity FindSensitivity(const PlannerInput& input) {
     other.devices.back().id = DeviceId(device.id.value() + "+1");
     other.compute.push_back(input.compute[i]);
     other.compute.back().device = other.devices.back().id;
-    sensitivity.more_devices.push_back({absl::StrCat("one more device like ", device.id.value(), " (", device.model, ")"), gain(other)});
+    sensitivity.more_devices.push_back(
+        {absl::StrCat("one more device like ", device.id.value(), " (", device.model, ")"), gain(other)});
   }
   return sensitivity;
 }
@@ -151,7 +153,8 @@ std::string ExplanationText(const Plan& plan, const std::vector<Alternative>& al
     absl::StrAppendFormat(&out, "  %s: %s a step (%+.1f %%)\n", a.what, SecondsText(a.step_seconds),
                           100 * (a.step_seconds / plan.predicted.step_seconds - 1));
   }
-  if (!sensitivity.more_memory.empty() || !sensitivity.more_devices.empty()) out += "more hardware (collectives taken as they are):\n";
+  if (!sensitivity.more_memory.empty() || !sensitivity.more_devices.empty())
+    out += "more hardware (collectives taken as they are):\n";
   AppendWhatIfs(sensitivity.more_memory, &out);
   AppendWhatIfs(sensitivity.more_devices, &out);
   return out;

@@ -31,8 +31,8 @@ std::vector<int64_t> Microbatches(int64_t batch, int64_t microbatch) {
   return sizes;
 }
 
-Plan BuildPlan(const PlannerInput& input, const CostModel& cost, const std::string& strategy, const std::vector<DeviceDuty>& duties,
-               std::vector<UnusedDevice> unused) {
+Plan BuildPlan(const PlannerInput& input, const CostModel& cost, const std::string& strategy,
+               const std::vector<DeviceDuty>& duties, std::vector<UnusedDevice> unused) {
   Plan plan;
   plan.strategy = strategy;
   plan.epoch = input.epoch;

@@ -14,7 +14,7 @@ struct DeviceDuty {
   size_t device = 0;  // index into the input's devices
   int64_t batch = 0, microbatch = 0;
   bool recompute = false;
-  double share = 0;   // of the training state; all duties' shares add up to 1
+  double share = 0;  // of the training state; all duties' shares add up to 1
 };
 
 // Every unit is cut at the same ratios, rounded to whole elements. Shares of 0 own nothing.
@@ -24,8 +24,8 @@ std::vector<UnitPlacement> PlaceByShares(const std::vector<UnitSpec>& layout, co
 std::vector<int64_t> Microbatches(int64_t batch, int64_t microbatch);
 
 // `duties` in the order of the input's devices. Predictions are left empty.
-Plan BuildPlan(const PlannerInput& input, const CostModel& cost, const std::string& strategy, const std::vector<DeviceDuty>& duties,
-               std::vector<UnusedDevice> unused);
+Plan BuildPlan(const PlannerInput& input, const CostModel& cost, const std::string& strategy,
+               const std::vector<DeviceDuty>& duties, std::vector<UnusedDevice> unused);
 
 // The input restricted to the devices at `indices`; their collectives are taken to cost what all devices' do.
 PlannerInput Restrict(const PlannerInput& input, const std::vector<size_t>& indices);

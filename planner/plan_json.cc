@@ -111,7 +111,8 @@ void ReadStage(const Reader& reader, StagePlan* stage) {
 }
 
 void ReadPlan(const Reader& reader, Plan* plan) {
-  reader.Keys({"schema_version", "strategy", "epoch", "global_batch", "seq_len", "dtype", "schedule", "pipelines", "unused", "predicted"});
+  reader.Keys({"schema_version", "strategy", "epoch", "global_batch", "seq_len", "dtype", "schedule", "pipelines", "unused",
+               "predicted"});
   int64_t version = 1, epoch = 0;
   std::string dtype(DTypeName(plan->dtype)), schedule = "layered";
   reader.Get("schema_version", &version);
@@ -162,7 +163,8 @@ std::string ToJson(const Plan& plan) {
     for (const StagePlan& stage : pipeline.stages) stages.push_back(StageToJson(stage));
     pipelines.push_back({{"stages", std::move(stages)}});
   }
-  for (const UnusedDevice& device : plan.unused) unused.push_back({{"device", device.device.value()}, {"because", device.because}});
+  for (const UnusedDevice& device : plan.unused)
+    unused.push_back({{"device", device.device.value()}, {"because", device.because}});
   const Json json = {{"schema_version", plan.schema_version},
                      {"strategy", plan.strategy},
                      {"epoch", plan.epoch.value()},

@@ -39,9 +39,9 @@ void AppendStage(const StagePlan& stage, size_t* next_rank, std::string* out) {
   }
   for (const UnitPlan& unit : stage.units) {
     for (const RankPlan& rank : unit.ranks) {
-      absl::StrAppendFormat(out, "  rank %d %-*s %-*s  batch %-*s  shard %.3f  recompute %-4s  busy %s  peak %s\n", (*next_rank)++,
-                            device_width, rank.device.value(), model_width, rank.device_model, batch_width, BatchText(unit),
-                            rank.shard_ratio, rank.recompute, SecondsText(rank.predicted.busy_seconds),
+      absl::StrAppendFormat(out, "  rank %d %-*s %-*s  batch %-*s  shard %.3f  recompute %-4s  busy %s  peak %s\n",
+                            (*next_rank)++, device_width, rank.device.value(), model_width, rank.device_model, batch_width,
+                            BatchText(unit), rank.shard_ratio, rank.recompute, SecondsText(rank.predicted.busy_seconds),
                             BytesText(rank.predicted.peak_bytes));
     }
   }
@@ -50,8 +50,8 @@ void AppendStage(const StagePlan& stage, size_t* next_rank, std::string* out) {
 }  // namespace
 
 std::string ToText(const Plan& plan) {
-  std::string out = absl::StrCat("plan epoch ", plan.epoch.value(), " ", plan.strategy, " batch ", plan.global_batch, " seq ", plan.seq_len,
-                                 " ", std::string(DTypeName(plan.dtype)), " layered\n");
+  std::string out = absl::StrCat("plan epoch ", plan.epoch.value(), " ", plan.strategy, " batch ", plan.global_batch, " seq ",
+                                 plan.seq_len, " ", std::string(DTypeName(plan.dtype)), " layered\n");
   size_t rank = 0;
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
@@ -60,8 +60,10 @@ std::string ToText(const Plan& plan) {
       AppendStage(stage, &rank, &out);
     }
   }
-  for (const UnusedDevice& unused : plan.unused) absl::StrAppend(&out, "  unused ", unused.device.value(), ": ", unused.because, "\n");
-  absl::StrAppendFormat(&out, "predicted %s a step, %.0f tokens/s", SecondsText(plan.predicted.step_seconds), plan.predicted.tokens_per_second);
+  for (const UnusedDevice& unused : plan.unused)
+    absl::StrAppend(&out, "  unused ", unused.device.value(), ": ", unused.because, "\n");
+  absl::StrAppendFormat(&out, "predicted %s a step, %.0f tokens/s", SecondsText(plan.predicted.step_seconds),
+                        plan.predicted.tokens_per_second);
   if (!plan.predicted.binding_constraint.empty()) absl::StrAppend(&out, "\nbound by: ", plan.predicted.binding_constraint);
   return out + "\n";
 }

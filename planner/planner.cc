@@ -43,11 +43,12 @@ void FillIn(const PlannerInput& input, Plan* plan) {
 absl::Status CheckAgainstJob(const PlannerInput& input, const Plan& plan) {
   const TrainingSection& training = input.config.training;
   if (plan.global_batch != training.global_batch_size) {
-    return absl::InvalidArgumentError(absl::StrCat("plan: global_batch is ", plan.global_batch, ", the job's training.global_batch_size ",
-                                                   training.global_batch_size));
+    return absl::InvalidArgumentError(absl::StrCat("plan: global_batch is ", plan.global_batch,
+                                                   ", the job's training.global_batch_size ", training.global_batch_size));
   }
   if (plan.seq_len != training.seq_len) {
-    return absl::InvalidArgumentError(absl::StrCat("plan: seq_len is ", plan.seq_len, ", the job's training.seq_len ", training.seq_len));
+    return absl::InvalidArgumentError(
+        absl::StrCat("plan: seq_len is ", plan.seq_len, ", the job's training.seq_len ", training.seq_len));
   }
   return absl::OkStatus();
 }

@@ -17,9 +17,10 @@ absl::Status CheckMemory(const CostModel& cost, const Simulation& simulation) {
     const int rank = static_cast<int>(r);
     const int64_t missing = simulation.ranks[r].peak_bytes - cost.UsableBytes(rank);
     if (missing <= 0) continue;
-    return absl::ResourceExhaustedError(absl::StrCat("the plan does not fit: ", cost.device(rank).id.value(), " needs ",
-                                                     BytesText(simulation.ranks[r].peak_bytes), " and lacks ", BytesText(missing), " (", missing,
-                                                     " bytes); give it fewer samples, a smaller microbatch, recomputation or a smaller shard"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the plan does not fit: ", cost.device(rank).id.value(), " needs ",
+                     BytesText(simulation.ranks[r].peak_bytes), " and lacks ", BytesText(missing), " (", missing,
+                     " bytes); give it fewer samples, a smaller microbatch, recomputation or a smaller shard"));
   }
   return absl::OkStatus();
 }
@@ -30,14 +31,17 @@ absl::StatusOr<PlannerInput> InputOf(const PlannerInput& input, const Plan& plan
   std::vector<size_t> indices;
   for (const UnitPlan& unit : plan.pipelines[0].stages[0].units) {
     const DeviceId& id = unit.ranks[0].device;
-    const auto found = std::find_if(input.devices.begin(), input.devices.end(), [&id](const DeviceDescription& d) { return d.id == id; });
+    const auto found =
+        std::find_if(input.devices.begin(), input.devices.end(), [&id](const DeviceDescription& d) { return d.id == id; });
     if (found == input.devices.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("plan: device ", id.value(), " is not among the ", input.devices.size(), " that may be used"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("plan: device ", id.value(), " is not among the ", input.devices.size(), " that may be used"));
     }
     indices.push_back(static_cast<size_t>(found - input.devices.begin()));
   }
   if (input.compute.size() != input.devices.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(input.devices.size(), " devices but ", input.compute.size(), " compute profiles"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(input.devices.size(), " devices but ", input.compute.size(), " compute profiles"));
   }
   return Restrict(input, indices);
 }

@@ -20,7 +20,8 @@ absl::StatusOr<Program> ParseField(std::string_view field, const std::string& te
 absl::Status CheckShape(const v1::RankAssignment& proto) {
   const int world = proto.device_ids_size();
   if (proto.rank() < 0 || proto.rank() >= world) {
-    return absl::InvalidArgumentError(absl::StrCat("rank must be in 0..", world - 1, " (device_ids has ", world, "), got ", proto.rank()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank must be in 0..", world - 1, " (device_ids has ", world, "), got ", proto.rank()));
   }
   if (proto.data_addresses_size() != world) {
     return absl::InvalidArgumentError(
@@ -29,7 +30,8 @@ absl::Status CheckShape(const v1::RankAssignment& proto) {
   for (int unit = 0; unit < proto.placement_size(); ++unit) {
     const int size = proto.placement(unit).bounds_size();
     if (size != world + 1) {
-      return absl::InvalidArgumentError(absl::StrCat("placement[", unit, "].bounds must have ", world + 1, " entries, got ", size));
+      return absl::InvalidArgumentError(
+          absl::StrCat("placement[", unit, "].bounds must have ", world + 1, " entries, got ", size));
     }
   }
   return absl::OkStatus();

@@ -44,13 +44,12 @@ absl::StatusOr<DeviceDescription> FromProto(const v1::DeviceDescription& proto) 
     return absl::InvalidArgumentError(
         absl::StrCat("device '", proto.id(), "': kind '", proto.kind(), "' is not known; use cpu or emulated"));
   }
-  const std::pair<std::string_view, double> numbers[] = {
-      {"memory_bytes", static_cast<double>(proto.memory_bytes())},
-      {"flops_per_second", proto.flops_per_second()},
-      {"launch_seconds", proto.launch_seconds()},
-      {"link_bytes_per_second", proto.link_bytes_per_second()},
-      {"node_link_bytes_per_second", proto.node_link_bytes_per_second()},
-      {"link_latency_seconds", proto.link_latency_seconds()}};
+  const std::pair<std::string_view, double> numbers[] = {{"memory_bytes", static_cast<double>(proto.memory_bytes())},
+                                                         {"flops_per_second", proto.flops_per_second()},
+                                                         {"launch_seconds", proto.launch_seconds()},
+                                                         {"link_bytes_per_second", proto.link_bytes_per_second()},
+                                                         {"node_link_bytes_per_second", proto.node_link_bytes_per_second()},
+                                                         {"link_latency_seconds", proto.link_latency_seconds()}};
   for (const auto& [field, value] : numbers) {
     if (absl::Status status = CheckNumber(proto, field, value); !status.ok()) return status;
   }

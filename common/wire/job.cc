@@ -60,8 +60,7 @@ v1::JobSpec ToProto(const JobConfig& config) {
 JobConfig FromProto(const v1::JobSpec& spec) {
   JobConfig config;
   for (const JobField& field : JobFields(config)) {
-    const Message& source =
-        field.section.empty() ? spec : spec.GetReflection()->GetMessage(spec, Find(spec, field.section));
+    const Message& source = field.section.empty() ? spec : spec.GetReflection()->GetMessage(spec, Find(spec, field.section));
     Read(field, source);
   }
   return config;

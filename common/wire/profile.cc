@@ -17,8 +17,8 @@ void Pack(const UnitProfile& unit, v1::UnitProfile* proto) {
 UnitProfile Unpack(const v1::UnitProfile& proto) {
   UnitProfile unit;
   for (const v1::ComputePoint& point : proto.points()) {
-    unit.points.push_back({point.microbatch(), point.forward_seconds(), point.backward_seconds(), point.saved_bytes(),
-                           point.workspace_bytes()});
+    unit.points.push_back(
+        {point.microbatch(), point.forward_seconds(), point.backward_seconds(), point.saved_bytes(), point.workspace_bytes()});
   }
   return unit;
 }

@@ -3,6 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/nearest.h"
 #include "common/version.h"
 #include "coordinator/client/command.h"
 #include "coordinator/client/format.h"
@@ -20,6 +23,15 @@ void Complain(std::ostream& err, const std::string& message) {
     err << "motley: " << Printable(message.substr(begin, end - begin)) << std::endl;
     begin = end + 1;
   }
+}
+
+std::string UnknownCommand(const std::string& word) {
+  std::vector<std::string> known;
+  for (const Command& command : Commands()) known.emplace_back(command.name);
+  const std::string nearest = NearestWord(word, known);
+  const std::string hint =
+      nearest.empty() ? absl::StrCat("known are ", absl::StrJoin(known, ", ")) : absl::StrCat("did you mean '", nearest, "'?");
+  return absl::StrCat("unknown command '", word, "'; ", hint);
 }
 
 }  // namespace
@@ -42,6 +54,14 @@ int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::os
   }
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::RequiredError& error) {
+    const std::vector<std::string> rest = app.remaining();
+    if (rest.empty() || !app.get_subcommands().empty()) {
+      app.exit(error, out, err);
+      return kUsage;
+    }
+    Complain(err, UnknownCommand(rest.front()));
+    return kUsage;
   } catch (const CLI::ParseError& error) {
     return app.exit(error, out, err) == 0 ? 0 : kUsage;
   }

@@ -10,6 +10,7 @@
 namespace motley::client {
 
 // `arguments` without the program's name. `connection`: how long to wait for what (tests shorten it).
-int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, const ConnectionOptions& connection = {});
+int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err,
+           const ConnectionOptions& connection = {});
 
 }  // namespace motley::client

@@ -70,7 +70,8 @@ Action AddConfig(CLI::App& app) {
   CLI::App* show = app.add_subcommand("show", "every value and where it came from");
   for (CLI::App* sub : {check, show}) {
     sub->add_option("FILE", flags->file, "the job file (TOML)")->required();
-    sub->add_option("--set", flags->overrides, "section.key=value instead of the file's; may be given again")->allow_extra_args(false);
+    sub->add_option("--set", flags->overrides, "section.key=value instead of the file's; may be given again")
+        ->allow_extra_args(false);
     sub->fallthrough();
   }
   app.require_subcommand(1);

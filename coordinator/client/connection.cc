@@ -14,9 +14,10 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
 
 absl::Status Unreachable(const std::string& address, absl::Duration waited) {
-  return absl::UnavailableError(absl::StrCat("no coordinator answers at ", address, " (waited ", absl::FormatDuration(waited),
-                                             "); start motley-coordinator, or say where it listens with --coordinator HOST:PORT or "
-                                             "the environment variable MOTLEY_COORDINATOR"));
+  return absl::UnavailableError(
+      absl::StrCat("no coordinator answers at ", address, " (waited ", absl::FormatDuration(waited),
+                   "); start motley-coordinator, or say where it listens with --coordinator HOST:PORT or "
+                   "the environment variable MOTLEY_COORDINATOR"));
 }
 
 }  // namespace
@@ -32,7 +33,10 @@ absl::Status FromGrpc(const grpc::Status& status) {
 }
 
 Connection::Connection(std::string address, ConnectionOptions options, std::shared_ptr<grpc::Channel> channel)
-    : address_(std::move(address)), options_(options), channel_(std::move(channel)), stub_(v1::Motley::NewStub(channel_)),
+    : address_(std::move(address)),
+      options_(options),
+      channel_(std::move(channel)),
+      stub_(v1::Motley::NewStub(channel_)),
       pause_(kFirstPause) {}
 
 absl::StatusOr<Connection> Connection::Open(const std::string& address, const ConnectionOptions& options) {

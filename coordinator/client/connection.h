@@ -32,7 +32,8 @@ class Connection {
 
   // Every call of the API may be repeated, so one that a restart of the coordinator broke is.
   template <typename Request, typename Response>
-  absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*), const Request& request) {
+  absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                                const Request& request) {
     const absl::Time deadline = absl::Now() + options_.call;
     for (;;) {
       grpc::ClientContext context;
@@ -45,9 +46,9 @@ class Connection {
     }
   }
 
-  // Reads a stream and gives each message to `use`, until the stream ends well, `use` returns false, or an error that a new attempt
-  // cannot mend. A broken stream is opened again, from the cursor of the last message, as soon as the coordinator answers; UNAVAILABLE
-  // when it does not within the patience. `ends` tells whether a stream that ended well is really over.
+  // Reads a stream and gives each message to `use`, until the stream ends well, `use` returns false, or an error that a new
+  // attempt cannot mend. A broken stream is opened again, from the cursor of the last message, as soon as the coordinator
+  // answers; UNAVAILABLE when it does not within the patience. `ends` tells whether a stream that ended well is really over.
   template <typename Message>
   struct Stream {
     std::function<std::unique_ptr<grpc::ClientReader<Message>>(Stub&, grpc::ClientContext*, int64_t cursor)> open;
@@ -55,7 +56,7 @@ class Connection {
     std::function<bool(const Message&)> use;
     std::function<bool()> ends = [] { return true; };
     std::function<void(const std::string&)> say = [](const std::string&) {};  // told when the connection is lost
-    absl::Duration limit = absl::InfiniteDuration();                            // of each attempt; its end counts as the stream's
+    absl::Duration limit = absl::InfiniteDuration();                          // of each attempt; its end counts as the stream's
     int64_t cursor = 0;
   };
   template <typename Message>
@@ -78,7 +79,8 @@ class Connection {
       }
       const grpc::Status status = reader->Finish();
       if (status.ok() && stream.ends()) return absl::OkStatus();
-      if (stream.limit != absl::InfiniteDuration() && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return absl::OkStatus();
+      if (stream.limit != absl::InfiniteDuration() && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)
+        return absl::OkStatus();
       if (!status.ok() && !MayReturn(status)) return FromGrpc(status);
       stream.say("the connection to the coordinator was lost; trying again");
       if (absl::Status back = AwaitCoordinator(progressed); !back.ok()) return back;

@@ -24,14 +24,15 @@ Exit Export(Context& context, const std::string& id, const std::string& out_fold
   const std::string root = std::filesystem::path(job->newest_checkpoint()).parent_path().string();
   auto found = FindNewestCheckpoint(root);
   if (absl::IsNotFound(found.status())) {
-    return FromFiles(absl::NotFoundError(
-        absl::StrCat(std::string(found.status().message()), "; run this where the job's checkpoint folder ", root, " is mounted")));
+    return FromFiles(absl::NotFoundError(absl::StrCat(std::string(found.status().message()),
+                                                      "; run this where the job's checkpoint folder ", root, " is mounted")));
   }
   if (!found.ok()) return FromFiles(found.status());
   for (const std::string& reason : found->skipped) context.err << "motley: left out: " << Printable(reason) << std::endl;
   if (absl::Status status = ExportHuggingFace(found->folder, out_folder); !status.ok()) return FromFiles(status);
   if (context.json) {
-    PrintDocument(context.out, Json{{"job_id", id}, {"step", found->manifest.step}, {"checkpoint", found->folder}, {"out", out_folder}});
+    PrintDocument(context.out,
+                  Json{{"job_id", id}, {"step", found->manifest.step}, {"checkpoint", found->folder}, {"out", out_folder}});
   } else {
     context.out << "step " << found->manifest.step << " of job " << id << " is in " << out_folder
                 << " (config.json, model.safetensors)\n";

@@ -22,17 +22,6 @@ std::string FormatBytes(int64_t bytes) {
   return unit == 0 ? absl::StrCat(bytes, " B") : absl::StrFormat("%.1f %s", value, kUnits[unit]);
 }
 
-std::string FormatRate(double per_second, std::string_view unit) {
-  if (per_second <= 0) return "-";
-  static constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P"};
-  size_t prefix = 0;
-  while (per_second >= 1000 && prefix + 1 < std::size(kPrefixes)) {
-    per_second /= 1000;
-    ++prefix;
-  }
-  return absl::StrFormat("%.3g %s%s", per_second, kPrefixes[prefix], std::string(unit));
-}
-
 std::string FormatSeconds(double seconds) {
   if (!(seconds >= 0)) return "-";
   if (seconds < 60) return absl::StrFormat(seconds < 10 ? "%.3f s" : "%.1f s", seconds);
@@ -56,8 +45,8 @@ bool HasEnded(v1::JobState state) {
 }
 
 std::string StepLine(const v1::StepRecord& s, int64_t steps) {
-  std::string line = absl::StrFormat("step %d/%d  loss %.4f  |g| %.3g  lr %.2e  %.0f tokens/s  memory %.0f %%  step %s", s.step(), steps,
-                                     s.loss(), s.grad_norm(), s.lr(), s.tokens_per_second(), s.peak_memory_share() * 100,
+  std::string line = absl::StrFormat("step %d/%d  loss %.4f  |g| %.3g  lr %.2e  %.0f tokens/s  memory %.0f %%  step %s", s.step(),
+                                     steps, s.loss(), s.grad_norm(), s.lr(), s.tokens_per_second(), s.peak_memory_share() * 100,
                                      FormatSeconds(s.step_seconds()));
   if (s.predicted_step_seconds() > 0) {
     absl::StrAppend(&line, absl::StrFormat(" (predicted %s, %+.1f %%)", FormatSeconds(s.predicted_step_seconds()),

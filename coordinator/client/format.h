@@ -12,11 +12,10 @@
 
 namespace motley::client {
 
-std::string FormatBytes(int64_t bytes);          // "39.1 GiB"
-std::string FormatRate(double per_second, std::string_view unit);  // "12.3 GFLOP/s"; "-" when 0
-std::string FormatSeconds(double seconds);       // "0.512 s", "3 min 20 s", "2 h 05 min"
-std::string FormatTime(int64_t unix_ms);         // "2026-03-01 12:34:56", local; "-" when 0
-std::string FormatState(v1::JobState state);     // "running"
+std::string FormatBytes(int64_t bytes);       // "39.1 GiB"
+std::string FormatSeconds(double seconds);    // "0.512 s", "3 min 20 s", "2 h 05 min"
+std::string FormatTime(int64_t unix_ms);      // "2026-03-01 12:34:56", local; "-" when 0
+std::string FormatState(v1::JobState state);  // "running"
 bool HasEnded(v1::JobState state);
 
 // "step 12/200  loss 3.1234  |g| 1.23  lr 2.00e-03  2048 tokens/s  memory 61 %  step 0.512 s (predicted 0.500 s, +2.4 %)  ..."

@@ -12,16 +12,26 @@ using google::protobuf::Reflection;
 Json Single(const Message& message, const FieldDescriptor* field) {
   const Reflection* r = message.GetReflection();
   switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32: return r->GetInt32(message, field);
-    case FieldDescriptor::CPPTYPE_INT64: return r->GetInt64(message, field);
-    case FieldDescriptor::CPPTYPE_UINT32: return r->GetUInt32(message, field);
-    case FieldDescriptor::CPPTYPE_UINT64: return r->GetUInt64(message, field);
-    case FieldDescriptor::CPPTYPE_DOUBLE: return r->GetDouble(message, field);
-    case FieldDescriptor::CPPTYPE_FLOAT: return r->GetFloat(message, field);
-    case FieldDescriptor::CPPTYPE_BOOL: return r->GetBool(message, field);
-    case FieldDescriptor::CPPTYPE_ENUM: return r->GetEnum(message, field)->name();
-    case FieldDescriptor::CPPTYPE_STRING: return r->GetString(message, field);
-    case FieldDescriptor::CPPTYPE_MESSAGE: return ToJson(r->GetMessage(message, field));
+    case FieldDescriptor::CPPTYPE_INT32:
+      return r->GetInt32(message, field);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return r->GetInt64(message, field);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return r->GetUInt32(message, field);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return r->GetUInt64(message, field);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return r->GetDouble(message, field);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return r->GetFloat(message, field);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return r->GetBool(message, field);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return r->GetEnum(message, field)->name();
+    case FieldDescriptor::CPPTYPE_STRING:
+      return r->GetString(message, field);
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return ToJson(r->GetMessage(message, field));
   }
   return nullptr;
 }
@@ -29,16 +39,26 @@ Json Single(const Message& message, const FieldDescriptor* field) {
 Json Element(const Message& message, const FieldDescriptor* field, int i) {
   const Reflection* r = message.GetReflection();
   switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32: return r->GetRepeatedInt32(message, field, i);
-    case FieldDescriptor::CPPTYPE_INT64: return r->GetRepeatedInt64(message, field, i);
-    case FieldDescriptor::CPPTYPE_UINT32: return r->GetRepeatedUInt32(message, field, i);
-    case FieldDescriptor::CPPTYPE_UINT64: return r->GetRepeatedUInt64(message, field, i);
-    case FieldDescriptor::CPPTYPE_DOUBLE: return r->GetRepeatedDouble(message, field, i);
-    case FieldDescriptor::CPPTYPE_FLOAT: return r->GetRepeatedFloat(message, field, i);
-    case FieldDescriptor::CPPTYPE_BOOL: return r->GetRepeatedBool(message, field, i);
-    case FieldDescriptor::CPPTYPE_ENUM: return r->GetRepeatedEnum(message, field, i)->name();
-    case FieldDescriptor::CPPTYPE_STRING: return r->GetRepeatedString(message, field, i);
-    case FieldDescriptor::CPPTYPE_MESSAGE: return ToJson(r->GetRepeatedMessage(message, field, i));
+    case FieldDescriptor::CPPTYPE_INT32:
+      return r->GetRepeatedInt32(message, field, i);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return r->GetRepeatedInt64(message, field, i);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return r->GetRepeatedUInt32(message, field, i);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return r->GetRepeatedUInt64(message, field, i);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return r->GetRepeatedDouble(message, field, i);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return r->GetRepeatedFloat(message, field, i);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return r->GetRepeatedBool(message, field, i);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return r->GetRepeatedEnum(message, field, i)->name();
+    case FieldDescriptor::CPPTYPE_STRING:
+      return r->GetRepeatedString(message, field, i);
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return ToJson(r->GetRepeatedMessage(message, field, i));
   }
   return nullptr;
 }

@@ -14,13 +14,6 @@ using Json = nlohmann::ordered_json;
 
 // Fields with presence (messages, optional fields, oneofs) only when set.
 Json ToJson(const google::protobuf::Message& message);
-// {"key": [messages]}
-template <typename Messages>
-Json ToJson(const std::string& key, const Messages& messages) {
-  Json list = Json::array();
-  for (const auto& message : messages) list.push_back(ToJson(message));
-  return Json{{key, std::move(list)}};
-}
 // Indented, for a whole answer; on one line, for one of a stream. Bytes that are not UTF-8 are replaced.
 void PrintDocument(std::ostream& out, const Json& json);
 void PrintLine(std::ostream& out, const Json& json);

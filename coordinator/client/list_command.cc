@@ -25,7 +25,8 @@ Exit List(Context& context) {
   }
   Table table({"JOB", "NAME", "STATE", "STEP", "LOSS", "EPOCH", "SUBMITTED", "REASON"});
   for (const v1::Job& job : response->jobs()) {
-    table.Add({job.id(), job.spec().name(), FormatState(job.state()), absl::StrCat(job.step(), "/", job.spec().training().steps()),
+    table.Add({job.id(), job.spec().name(), FormatState(job.state()),
+               absl::StrCat(job.step(), "/", job.spec().training().steps()),
                job.has_last_step() ? absl::StrFormat("%.4f", job.last_step().loss()) : "-", absl::StrCat(job.epoch()),
                FormatTime(job.submitted_unix_ms()), job.reason()});
   }

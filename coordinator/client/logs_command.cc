@@ -23,7 +23,8 @@ Exit Logs(Context& context, const std::string& id, bool follow) {
   stream.cursor_of = [](const v1::LogLine& line) { return line.sequence(); };
   stream.use = [&](const v1::LogLine& line) {
     if (!context.json) {
-      context.out << FormatTime(line.unix_ms()) << "  " << Printable(line.source()) << "  " << Printable(line.text()) << std::endl;
+      context.out << FormatTime(line.unix_ms()) << "  " << Printable(line.source()) << "  " << Printable(line.text())
+                  << std::endl;
     } else if (follow) {
       PrintLine(context.out, ToJson(line));
     } else {

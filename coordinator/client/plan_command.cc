@@ -23,8 +23,11 @@ void PrintText(std::ostream& out, const std::string& text) {
 void PrintJson(Context& context, const v1::GetPlanResponse& plan) {
   // The plan is JSON inside a string: taken apart, so that jq reaches it.
   Json parsed = Json::parse(plan.plan_json(), nullptr, /*allow_exceptions=*/false);
-  Json json{{"epoch", plan.epoch()}, {"plan", parsed.is_discarded() ? Json() : std::move(parsed)}, {"plan_text", plan.plan_text()},
-            {"explanation", plan.explanation()}, {"programs", Json::array()}};
+  Json json{{"epoch", plan.epoch()},
+            {"plan", parsed.is_discarded() ? Json() : std::move(parsed)},
+            {"plan_text", plan.plan_text()},
+            {"explanation", plan.explanation()},
+            {"programs", Json::array()}};
   for (const std::string& program : plan.programs()) json["programs"].push_back(program);
   PrintDocument(context.out, json);
 }

@@ -45,8 +45,8 @@ absl::Status WatchUntilNow(Connection& connection, const v1::Job& job, const Wat
   stream.limit = kSnapshotLimit;
   stream.use = [&](const v1::JobUpdate& update) {
     watch.use(update);
-    const bool newest = update.has_step() && update.step().step() == job.last_step().step() &&
-                        update.step().epoch() == job.last_step().epoch();
+    const bool newest =
+        update.has_step() && update.step().step() == job.last_step().step() && update.step().epoch() == job.last_step().epoch();
     return !newest;
   };
   return connection.Follow(std::move(stream));

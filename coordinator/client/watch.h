@@ -11,14 +11,15 @@ namespace motley::client {
 
 struct Watch {
   std::string job_id;
-  std::function<void(const v1::JobUpdate&)> use;     // every update, in order
-  std::function<void(const std::string&)> say;       // the connection was lost
+  std::function<void(const v1::JobUpdate&)> use;  // every update, in order
+  std::function<void(const std::string&)> say;    // the connection was lost
 };
 
 // Until the job has ended; returns its final state.
 absl::StatusOr<v1::Job> WatchToEnd(Connection& connection, const Watch& watch);
 
-// What the coordinator keeps up to now, then returns: ends with `job`'s newest step record, with the stream, or after a few seconds.
+// What the coordinator keeps up to now, then returns: ends with `job`'s newest step record, with the stream, or after a few
+// seconds.
 absl::Status WatchUntilNow(Connection& connection, const v1::Job& job, const Watch& watch);
 
 absl::StatusOr<v1::Job> GetJob(Connection& connection, const std::string& id);

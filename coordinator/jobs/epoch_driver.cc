@@ -79,6 +79,7 @@ void DriveQueue(Core& core) {
 }  // namespace
 
 void Drive(Core& core) {
+  if (core.stopping) return;
   DriveQueue(core);
   for (int i = 0; core.state.run && i < kMaxActionsPerTurn; ++i) {
     JobRun& run = *core.state.run;

@@ -63,7 +63,7 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
 
 void Disconnect(Core& core, const NodeName& name, const std::string& why) {
   auto it = core.state.nodes.find(name);
-  if (it == core.state.nodes.end() || !it->second.connected) return;
+  if (it == core.state.nodes.end() || !it->second.connected || core.stopping) return;
   it->second.connected = false;
   it->second.reason = why;
   core.state.membership_changed = core.clock.Now();
@@ -72,11 +72,15 @@ void Disconnect(Core& core, const NodeName& name, const std::string& why) {
   if (core.state.run) {
     JobRun& run = *core.state.run;
     run.storage_ok.erase(name);
-    const bool involved = std::any_of(run.ranks.begin(), run.ranks.end(), [&](const RankRun& r) { return NodeOf(r.device) == name && !r.ended; });
+    // A worker that is told to stop ends its ranks before it goes: before the last step that is a loss, too.
+    const JobRecord& job = core.state.jobs.at(run.job);
+    const bool unfinished = job.step < job.config.training.steps && (run.stage == Stage::kStarting || run.stage == Stage::kRunning);
+    const bool involved = std::any_of(run.ranks.begin(), run.ranks.end(),
+                                      [&](const RankRun& r) { return NodeOf(r.device) == name && (!r.ended || unfinished); });
     if (involved && run.stage != Stage::kIdle) {
       run.failures.push_back({core.clock.Now(), FailureKind::kNodeLost, name, DeviceId(), why});
       event.job = run.job;
-      event.epoch = core.state.jobs.at(run.job).epoch;
+      event.epoch = job.epoch;
     }
   }
   core.Emit(std::move(event));

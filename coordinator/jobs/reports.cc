@@ -60,6 +60,11 @@ struct Handler {
     if (IsCurrent(report)) OnRank(report);
   }
 
+  bool HasFailed(const DeviceId& device) const {
+    const std::vector<Failure>& failures = core.state.run->failures;
+    return std::any_of(failures.begin(), failures.end(), [&](const Failure& failure) { return failure.device == device; });
+  }
+
   void OnRank(const RankReport& report) {
     JobRun& run = *core.state.run;
     auto rank = std::find_if(run.ranks.begin(), run.ranks.end(), [&](const RankRun& r) { return r.device == report.device; });
@@ -74,8 +79,8 @@ struct Handler {
         if (!killed) fail(FailureKind::kHung);
         return;
       case RankEventKind::kDied:
-        // The exit that follows another word is no news.
-        if (!rank->ended && !killed) fail(FailureKind::kDied);
+        // The exit that follows another word (a stall, a failure) is no news.
+        if (!rank->ended && !killed && !HasFailed(report.device)) fail(FailureKind::kDied);
         break;
       case RankEventKind::kFailed:
         if (!killed) fail(FailureKind::kFailed);

@@ -1,7 +1,10 @@
 #include "coordinator/jobs/ring_pruner.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
+
+#include "coordinator/state/cause.h"
 
 namespace motley::coordinator {
 namespace {
@@ -12,6 +15,7 @@ void RemoveSeries(Metrics& m, const JobId& job) {
                               &m.step_seconds, &m.predicted_step_seconds, &m.prediction_error_ratio, &m.epoch, &m.last_checkpoint_timestamp}) {
     family->Remove(labels);
   }
+  for (const std::string& cause : CauseLabels()) m.replans.Remove({{"job", job.value()}, {"cause", cause}});
   for (CounterFamily* family : {&m.pause_seconds, &m.steps_repeated, &m.checkpoints}) family->Remove(labels);
 }
 

@@ -92,11 +92,12 @@ void OnStep(Core& core, const StepReport& report) {
   run.has_run = true;
   run.barren_epochs = 0;
   if (!run.replan_cause.empty()) {
-    // The step that an epoch finishes before it saves and ends still belongs to what is being replanned.
-    if (run.stage == Stage::kStopping) {
-      run.step_before_replan = stats.step;
-    } else {
+    // Steps that the old epoch still reports (it finishes one before it saves; a restarted coordinator hears what it missed)
+    // belong to what is being replanned.
+    if (run.stage == Stage::kStarting || run.stage == Stage::kRunning) {
       TellReplan(core, run, job);
+    } else {
+      run.step_before_replan = stats.step;
     }
   }
   run.last_step_at = core.clock.Now();

@@ -45,6 +45,12 @@ bool IsFatal(const Failure& failure) {
   return failure.kind == FailureKind::kFailed || failure.kind == FailureKind::kNonFinite || failure.kind == FailureKind::kProfile;
 }
 
+const std::vector<std::string>& CauseLabels() {
+  static const auto* const labels = new std::vector<std::string>{"node_lost", "rank_died", "rank_hung", "rank_failed",          "nonfinite", "profile_failed",
+                                                                 "peer_lost", "joined",    "drained",   "coordinator_restarted"};
+  return *labels;
+}
+
 std::string CauseLabel(const Failure& failure) {
   switch (failure.kind) {
     case FailureKind::kNodeLost: return "node_lost";

@@ -26,5 +26,7 @@ std::string Describe(const Failure& failure);
 bool IsFatal(const Failure& failure);
 // From a bounded set, for the metrics' label `cause`.
 std::string CauseLabel(const Failure& failure);
+// Every value that the label takes, planned changes and restarts included.
+const std::vector<std::string>& CauseLabels();
 
 }  // namespace motley::coordinator

@@ -49,9 +49,17 @@ bool AnyAdded(const View& v) {
 
 Decision Stopped() { return {Finish{JobPhase::kStopped}, "stopped by the user"}; }
 
+// After a restart: every worker that had ranks is there again, so that nobody has to be waited for.
+bool AllBack(const View& v) {
+  return !v.run.ranks.empty() && std::all_of(v.run.ranks.begin(), v.run.ranks.end(), [&](const RankRun& rank) {
+    auto node = v.state.nodes.find(NodeOf(rank.device));
+    return node != v.state.nodes.end() && node->second.connected;
+  });
+}
+
 Decision DecideIdle(const View& v) {
   if (v.job.stop_requested) return Stopped();
-  if (v.now < v.run.not_before) {
+  if (v.now < v.run.not_before && !AllBack(v)) {
     return {KeepOn{}, "the coordinator was restarted and gives its workers a lease's time to come back"};
   }
   if (!AllGone(v.state, v.run) && v.now < v.run.not_before + v.config.kill_timeout) {
@@ -125,7 +133,7 @@ Decision DecideProfiling(const View& v) {
   if (auto failure = DecideFailure(v)) return *failure;
   if (v.job.stop_requested) return {EndEpoch{false, Ending::kStop, "", std::nullopt}, "stopping, as the user asked"};
   if (v.changed()) return {EndEpoch{false, Ending::kReplan, "", std::nullopt}, absl::StrCat("profiling begins again: ", DescribeChange(v))};
-  if (v.run.profiling.empty()) return {PreparePlan{}, "planning"};
+  if (v.run.profiling.empty()) return {PreparePlan{}, ""};
   std::vector<std::string> missing;
   for (const NodeName& node : v.run.profiling) missing.push_back(node.value());
   if (v.in_stage() > v.config.profile_timeout) {
@@ -139,7 +147,7 @@ Decision DecideProfiling(const View& v) {
 Decision DecidePlanning(const View& v) {
   if (v.job.stop_requested) return Stopped();
   if (v.changed()) return {AbandonSetup{}, absl::StrCat("planning begins again: ", DescribeChange(v))};
-  if (!v.run.prepared) return {KeepOn{}, "planning"};
+  if (!v.run.prepared) return {KeepOn{}, "looking for the newest checkpoint and planning"};
   const absl::Status& status = v.run.prepared->status;
   if (status.ok()) return {StartRanks{}, "ranks start, meet and restore"};
   const std::string text(status.message());

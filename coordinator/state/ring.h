@@ -1,6 +1,7 @@
 // A bounded list with a cursor: the oldest entries fall out, a reader that remembers its cursor goes on where it was.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <utility>

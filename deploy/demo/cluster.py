@@ -121,8 +121,8 @@ class Cluster:
 
     def start_worker(self, name, devices, emulation=None, **extra):
         port = self.worker_metrics_ports.setdefault(name, free_port())
-        config = {"name": name, "coordinator": self.address, "metrics_listen": f"127.0.0.1:{port}", "data_address": "127.0.0.1",
-                  **extra, "device": devices}
+        config = {"worker": {"name": name, "coordinator": self.address, "metrics": f"127.0.0.1:{port}", "data_address": "127.0.0.1",
+                             **extra}, "device": devices}
         if emulation:
             config["emulation"] = emulation
         self.workers[name] = self._daemon(f"worker-{name}", "motley-worker", config)

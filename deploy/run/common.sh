@@ -49,6 +49,7 @@ progress_printer() {
 }
 
 # step WHAT COMMAND...: runs the command with its output in a log; one line on success, the log's tail on failure.
+# A function given as command must return on its own errors: `set -e` is off where a status is asked for.
 step() {
   local what=$1 begin=$SECONDS log rc=0
   shift

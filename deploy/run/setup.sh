@@ -4,7 +4,7 @@ source deploy/run/packages.sh
 install_packages() {
   export DEBIAN_FRONTEND=noninteractive
   # Another apt (of a second ./run, say) is waited for.
-  apt-get -o DPkg::Lock::Timeout=900 -o Acquire::Retries=3 update
+  apt-get -o DPkg::Lock::Timeout=900 -o Acquire::Retries=3 update || return
   apt-get -o DPkg::Lock::Timeout=900 -o Acquire::Retries=3 install -y --no-install-recommends "$@"
 }
 
@@ -32,8 +32,8 @@ fetch_torch() {
   rm -rf "$TORCH_DIR".partial.*
   mkdir -p "$partial"
   PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 python3 -m pip install --no-input --no-cache-dir --disable-pip-version-check --no-deps \
-    --progress-bar off --target "$partial" "torch==$TORCH_VERSION" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
-  test -e "$partial/torch/lib/libtorch_cpu.so"
+    --progress-bar off --target "$partial" "torch==$TORCH_VERSION" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85 || return
+  test -e "$partial/torch/lib/libtorch_cpu.so" || return
   mv "$partial" "$TORCH_DIR"
 }
 

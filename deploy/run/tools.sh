@@ -5,9 +5,9 @@ fetch_oracle() {
   local partial=$ORACLE_DIR.partial.$$
   [[ -d $ORACLE_DIR ]] && return 0
   rm -rf "$ORACLE_DIR".partial.*
-  python3 -m venv "$partial"
+  python3 -m venv "$partial" || return
   "$partial/bin/python" -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off \
-    "torch==$TORCH_VERSION" transformers==5.23.0 safetensors numpy
+    "torch==$TORCH_VERSION" transformers==5.23.0 safetensors numpy || return
   mv "$partial" "$ORACLE_DIR"
 }
 
@@ -15,8 +15,8 @@ fetch_oracle() {
 fetch_prometheus() {
   local folder
   [[ -x $TOOLS_DIR/promtool ]] && return 0
-  folder=$(mktemp -d "$MOTLEY_CACHE/prometheus.XXXX")
-  (cd "$folder" && apt-get download prometheus && dpkg-deb -x prometheus_*.deb .)
+  folder=$(mktemp -d "$MOTLEY_CACHE/prometheus.XXXX") || return
+  (cd "$folder" && apt-get download prometheus && dpkg-deb -x prometheus_*.deb .) || return
   mkdir -p "$TOOLS_DIR"
   mv "$folder/usr/bin/prometheus" "$folder/usr/bin/promtool" "$TOOLS_DIR/"
   rm -rf "$folder"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "common/parameters.h"
 #include "common/status_macros.h"
 
 namespace motley::planner {
@@ -18,9 +17,9 @@ int32_t BufferOf(const ModelShape& model, int32_t unit) {
 // Writes one rank's program. Emits instructions in an order in which every dependency stands before its user.
 class Emitter {
  public:
-  Emitter(const ModelShape& model, ProgramKind kind, int rank, int world, std::vector<int64_t> microbatches, bool recompute)
+  Emitter(const ModelShape& model, const LayeredBuffers& buffers, ProgramKind kind, int rank, int world,
+          std::vector<int64_t> microbatches, bool recompute)
       : model_(model), recompute_(recompute), last_(static_cast<int32_t>(NumUnits(model)) - 1) {
-    const LayeredBuffers buffers = BuffersOf(model);
     program_.kind = kind;
     program_.rank = rank;
     program_.world = world;
@@ -93,7 +92,8 @@ class Emitter {
       const bool is_layer = u > 0 && u < last_;
       const Keep keep = !training() ? Keep::kNothing : (recompute_ && is_layer ? Keep::kBoundary : Keep::kAll);
       for (int32_t mb = 0; mb < microbatches(); ++mb) {
-        last_compute_ = Add(Forward{u, mb, BufferOf(model_, u), TiedBuffer(u), keep}, mb == 0 ? Inputs(u) : std::vector<int32_t>{});
+        last_compute_ =
+            Add(Forward{u, mb, BufferOf(model_, u), TiedBuffer(u), keep}, mb == 0 ? Inputs(u) : std::vector<int32_t>{});
       }
       const bool stays = (training() && u >= last_ - 1) || (tied() && u == 0);
       if (!stays) AddRelease(u);
@@ -125,7 +125,7 @@ class Emitter {
 
   const ModelShape& model_;
   const bool recompute_;
-  const int32_t last_;             // the head
+  const int32_t last_;  // the head
   Program program_;
   std::vector<int32_t> released_;  // by parameter buffer: its newest release
   std::vector<int32_t> reduced_;   // by gradient buffer: its newest reduction
@@ -136,8 +136,7 @@ class Emitter {
 
 }  // namespace
 
-LayeredBuffers BuffersOf(const ModelShape& model) {
-  const std::vector<UnitSpec> layout = ParameterLayout(model);
+LayeredBuffers BuffersOf(const ModelShape& model, const std::vector<UnitSpec>& layout) {
   std::vector<int64_t> sizes(model.tie_embeddings ? 3 : 2, 1);
   for (size_t u = 0; u < layout.size(); ++u) {
     int64_t& size = sizes[static_cast<size_t>(BufferOf(model, static_cast<int32_t>(u)))];
@@ -148,11 +147,13 @@ LayeredBuffers BuffersOf(const ModelShape& model) {
 
 LayeredCollectives CollectivesOf(const ModelShape& model) {
   LayeredCollectives result;
-  const Program program = Emitter(model, ProgramKind::kTraining, 0, 1, {}, false).Training();
+  const Program program =
+      Emitter(model, BuffersOf(model, ParameterLayout(model)), ProgramKind::kTraining, 0, 1, {}, false).Training();
   bool backward = false;
   for (const Instruction& i : program.instructions) {
     if (std::holds_alternative<ZeroGrad>(i.op)) backward = true;
-    if (const auto* g = std::get_if<Gather>(&i.op)) (backward ? result.backward_gathers : result.forward_gathers).push_back(g->unit);
+    if (const auto* g = std::get_if<Gather>(&i.op))
+      (backward ? result.backward_gathers : result.forward_gathers).push_back(g->unit);
     if (const auto* r = std::get_if<ReduceScatter>(&i.op)) result.reduce_scatters.push_back(r->unit);
   }
   return result;
@@ -161,20 +162,24 @@ LayeredCollectives CollectivesOf(const ModelShape& model) {
 absl::StatusOr<std::vector<Program>> LowerTraining(const Plan& plan, const ModelShape& model) {
   MOTLEY_RETURN_IF_ERROR(Validate(plan, model));
   const std::vector<UnitPlan>& units = plan.pipelines[0].stages[0].units;
+  const LayeredBuffers buffers = BuffersOf(model, ParameterLayout(model));
   std::vector<Program> programs;
   for (size_t r = 0; r < units.size(); ++r) {
-    Emitter emitter(model, ProgramKind::kTraining, static_cast<int>(r), static_cast<int>(units.size()), units[r].microbatches,
-                    units[r].ranks[0].recompute == "full");
+    Emitter emitter(model, buffers, ProgramKind::kTraining, static_cast<int>(r), static_cast<int>(units.size()),
+                    units[r].microbatches, units[r].ranks[0].recompute == "full");
     programs.push_back(emitter.Training());
     MOTLEY_RETURN_IF_ERROR(Validate(programs.back()));
   }
   return programs;
 }
 
-absl::StatusOr<std::vector<Program>> LowerEvaluation(const ModelShape& model, const std::vector<std::vector<int64_t>>& microbatches) {
+absl::StatusOr<std::vector<Program>> LowerEvaluation(const ModelShape& model,
+                                                     const std::vector<std::vector<int64_t>>& microbatches) {
+  const LayeredBuffers buffers = BuffersOf(model, ParameterLayout(model));
   std::vector<Program> programs;
   for (size_t r = 0; r < microbatches.size(); ++r) {
-    Emitter emitter(model, ProgramKind::kEvaluation, static_cast<int>(r), static_cast<int>(microbatches.size()), microbatches[r], false);
+    Emitter emitter(model, buffers, ProgramKind::kEvaluation, static_cast<int>(r), static_cast<int>(microbatches.size()),
+                    microbatches[r], false);
     programs.push_back(emitter.Evaluation());
     MOTLEY_RETURN_IF_ERROR(Validate(programs.back()));
   }

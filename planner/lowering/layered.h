@@ -19,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/model.h"
+#include "common/parameters.h"
 #include "common/program.h"
 #include "planner/plan.h"
 
@@ -34,7 +35,8 @@ struct LayeredBuffers {
     return sum;
   }
 };
-LayeredBuffers BuffersOf(const ModelShape& model);
+// `layout` is the model's ParameterLayout.
+LayeredBuffers BuffersOf(const ModelShape& model, const std::vector<UnitSpec>& layout);
 
 // The units that a training step gathers and reduces, in the order of the collective lane.
 struct LayeredCollectives {
@@ -45,6 +47,7 @@ LayeredCollectives CollectivesOf(const ModelShape& model);
 // One program per rank, in the plan's order. Both give the plan's Validate errors; the programs pass motley::Validate.
 absl::StatusOr<std::vector<Program>> LowerTraining(const Plan& plan, const ModelShape& model);
 // The validation pass: forward only. `microbatches` by rank.
-absl::StatusOr<std::vector<Program>> LowerEvaluation(const ModelShape& model, const std::vector<std::vector<int64_t>>& microbatches);
+absl::StatusOr<std::vector<Program>> LowerEvaluation(const ModelShape& model,
+                                                     const std::vector<std::vector<int64_t>>& microbatches);
 
 }  // namespace motley::planner

@@ -12,23 +12,28 @@ namespace motley::planner {
 namespace {
 
 bool SamePoints(const UnitProfile& a, const UnitProfile& b) {
-  return std::equal(a.points.begin(), a.points.end(), b.points.begin(), b.points.end(), [](const ComputePoint& x, const ComputePoint& y) {
-    return x.microbatch == y.microbatch && x.forward_seconds == y.forward_seconds && x.backward_seconds == y.backward_seconds &&
-           x.saved_bytes == y.saved_bytes && x.workspace_bytes == y.workspace_bytes;
-  });
+  return std::equal(a.points.begin(), a.points.end(), b.points.begin(), b.points.end(),
+                    [](const ComputePoint& x, const ComputePoint& y) {
+                      return x.microbatch == y.microbatch && x.forward_seconds == y.forward_seconds &&
+                             x.backward_seconds == y.backward_seconds && x.saved_bytes == y.saved_bytes &&
+                             x.workspace_bytes == y.workspace_bytes;
+                    });
 }
 
 absl::Status CheckPoints(const UnitProfile& profile, const DeviceId& device, const char* unit) {
   const auto error = [&](const std::string& what) {
-    return absl::InvalidArgumentError(absl::StrCat("profile of ", device.value(), ", ", unit, ": ", what, "; profile the device again"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("profile of ", device.value(), ", ", unit, ": ", what, "; profile the device again"));
   };
   if (profile.points.empty()) return error("no points");
   int64_t previous = 0;
   for (const ComputePoint& p : profile.points) {
     if (p.microbatch <= previous) return error("microbatches must be positive and ascending");
     previous = p.microbatch;
-    const bool seconds_ok = std::isfinite(p.forward_seconds) && std::isfinite(p.backward_seconds) && p.forward_seconds >= 0 && p.backward_seconds >= 0;
-    if (!seconds_ok || p.saved_bytes < 0 || p.workspace_bytes < 0) return error(absl::StrCat("negative or infinite value at microbatch ", p.microbatch));
+    const bool seconds_ok = std::isfinite(p.forward_seconds) && std::isfinite(p.backward_seconds) && p.forward_seconds >= 0 &&
+                            p.backward_seconds >= 0;
+    if (!seconds_ok || p.saved_bytes < 0 || p.workspace_bytes < 0)
+      return error(absl::StrCat("negative or infinite value at microbatch ", p.microbatch));
   }
   return absl::OkStatus();
 }
@@ -55,8 +60,8 @@ absl::StatusOr<CostModel> CostModel::Create(const PlannerInput& input) {
 
 absl::Status CostModel::AddRank(const DeviceDescription& device, const ComputeProfile& profile) {
   if (profile.device != device.id) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the profile in the place of ", device.id.value(), " is of ", profile.device.value(), "; give them in one order"));
+    return absl::InvalidArgumentError(absl::StrCat("the profile in the place of ", device.id.value(), " is of ",
+                                                   profile.device.value(), "; give them in one order"));
   }
   Rank rank;
   rank.device = device;
@@ -82,7 +87,8 @@ absl::Status CostModel::AddRank(const DeviceDescription& device, const ComputePr
 }
 
 absl::Status CostModel::SetCollectives(const CollectiveProfile& profile) {
-  if (profile.points.empty()) return absl::InvalidArgumentError("the collective profile is empty; profile the collectives of these devices");
+  if (profile.points.empty())
+    return absl::InvalidArgumentError("the collective profile is empty; profile the collectives of these devices");
   std::map<int64_t, std::map<double, CollectivePoint>> by_size;
   for (const CollectivePoint& p : profile.points) {
     if (p.bytes <= 0 || !(p.skew > 0) || p.skew > 1 || !(p.all_gather_seconds >= 0) || !(p.reduce_scatter_seconds >= 0)) {

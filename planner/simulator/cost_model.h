@@ -41,8 +41,8 @@ class CostModel {
   int64_t WorkspaceBytes(int rank, UnitKind unit, int64_t microbatch) const;  // never falls as the microbatch grows
   int64_t BoundaryBytes(int64_t microbatch) const;                            // one activation between units
   int64_t ContextBytes(int rank) const { return At(rank).context_bytes; }
-  int64_t MemoryBytes(int rank) const;   // of the device
-  int64_t UsableBytes(int rank) const;   // less config.planner.memory_reserve, which no plan uses
+  int64_t MemoryBytes(int rank) const;  // of the device
+  int64_t UsableBytes(int rank) const;  // less config.planner.memory_reserve, which no plan uses
 
   // Of a whole array of `bytes`; `skew` is the largest share. 0 on one device.
   double AllGatherSeconds(int64_t bytes, double skew) const { return Collective(gather_, bytes, skew); }

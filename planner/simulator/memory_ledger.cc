@@ -73,9 +73,13 @@ int64_t FixedBytes(const CostModel& cost, int rank, const Program& program) {
   return cost.ContextBytes(rank) + elements * cost.element_bytes();
 }
 
-int64_t StateBytes(const CostModel& cost, int64_t owned_elements) { return kStateTensors * cost.element_bytes() * owned_elements; }
+int64_t StateBytes(const CostModel& cost, int64_t owned_elements) {
+  return kStateTensors * cost.element_bytes() * owned_elements;
+}
 
-int64_t ActivationPeakBytes(const CostModel& cost, int rank, const Program& program) { return Ledger(cost, rank, program).Peak(); }
+int64_t ActivationPeakBytes(const CostModel& cost, int rank, const Program& program) {
+  return Ledger(cost, rank, program).Peak();
+}
 
 std::vector<MemoryTerm> LayeredMemoryTerms(const CostModel& cost, int rank, bool recompute, int64_t largest_microbatch) {
   const int64_t layers = cost.model().num_layers;

@@ -88,7 +88,8 @@ class Machine {
   }
   double ReadySeconds(size_t rank, const LaneState& lane, int32_t index) const {
     double ready = lane.free_seconds;
-    for (const int32_t a : At(rank, index).after) ready = std::max(ready, ranks_[rank].result.spans[static_cast<size_t>(a)].end_seconds);
+    for (const int32_t a : At(rank, index).after)
+      ready = std::max(ready, ranks_[rank].result.spans[static_cast<size_t>(a)].end_seconds);
     return ready;
   }
   void Complete(size_t rank, LaneState& lane, double begin, double seconds) {
@@ -103,9 +104,12 @@ class Machine {
     const Program& program = programs_[rank];
     const int r = static_cast<int>(rank);
     const auto samples = [&](int32_t microbatch) { return program.microbatches[static_cast<size_t>(microbatch)]; };
-    if (const auto* f = std::get_if<Forward>(&op)) return cost_.ForwardSeconds(r, KindOf(program, f->unit), samples(f->microbatch));
-    if (const auto* f = std::get_if<Recompute>(&op)) return cost_.ForwardSeconds(r, KindOf(program, f->unit), samples(f->microbatch));
-    if (const auto* b = std::get_if<Backward>(&op)) return cost_.BackwardSeconds(r, KindOf(program, b->unit), samples(b->microbatch));
+    if (const auto* f = std::get_if<Forward>(&op))
+      return cost_.ForwardSeconds(r, KindOf(program, f->unit), samples(f->microbatch));
+    if (const auto* f = std::get_if<Recompute>(&op))
+      return cost_.ForwardSeconds(r, KindOf(program, f->unit), samples(f->microbatch));
+    if (const auto* b = std::get_if<Backward>(&op))
+      return cost_.BackwardSeconds(r, KindOf(program, b->unit), samples(b->microbatch));
     if (std::holds_alternative<OptimizerStep>(op)) return cost_.OptimizerSeconds(r, OwnedElements(placement_, rank));
     return 0;
   }
@@ -129,7 +133,8 @@ class Machine {
     if (unit < 0) return cost_.BarrierSeconds();
     const size_t u = static_cast<size_t>(unit);
     const int64_t bytes = placement_[u].bounds.back() * cost_.element_bytes();
-    return std::holds_alternative<Gather>(op) ? cost_.AllGatherSeconds(bytes, skews_[u]) : cost_.ReduceScatterSeconds(bytes, skews_[u]);
+    return std::holds_alternative<Gather>(op) ? cost_.AllGatherSeconds(bytes, skews_[u])
+                                              : cost_.ReduceScatterSeconds(bytes, skews_[u]);
   }
 
   // The next collective of all ranks, if every rank has reached it.
@@ -146,8 +151,9 @@ class Machine {
       const LaneState& lane = LaneAt(r, Lane::kCollective);
       const Operation& other = At(r, lane.order[lane.next]).op;
       if (other.index() == op.index() && CollectiveUnit(other) == CollectiveUnit(op)) continue;
-      return absl::FailedPreconditionError(absl::StrCat("collectives do not match: rank 0 is at ", Describe(0, first.order[first.next]),
-                                                        ", rank ", r, " at ", Describe(r, lane.order[lane.next])));
+      return absl::FailedPreconditionError(absl::StrCat("collectives do not match: rank 0 is at ",
+                                                        Describe(0, first.order[first.next]), ", rank ", r, " at ",
+                                                        Describe(r, lane.order[lane.next])));
     }
     const double seconds = CollectiveSeconds(op);
     for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -161,7 +167,8 @@ class Machine {
   std::string Describe(size_t rank, int32_t index) const {
     const Operation& op = At(rank, index).op;
     const int32_t unit = CollectiveUnit(op);
-    return absl::StrCat("instruction ", index, " (", std::string(OperationName(op)), unit >= 0 ? absl::StrCat(" unit ", unit) : "", ")");
+    return absl::StrCat("instruction ", index, " (", std::string(OperationName(op)),
+                        unit >= 0 ? absl::StrCat(" unit ", unit) : "", ")");
   }
 
   absl::Status Deadlock() const {
@@ -201,7 +208,8 @@ class Machine {
   double collective_seconds_ = 0;
 };
 
-absl::Status CheckShapes(const CostModel& cost, const std::vector<UnitPlacement>& placement, const std::vector<Program>& programs) {
+absl::Status CheckShapes(const CostModel& cost, const std::vector<UnitPlacement>& placement,
+                         const std::vector<Program>& programs) {
   if (programs.empty() || static_cast<int>(programs.size()) != cost.world()) {
     return absl::FailedPreconditionError(absl::StrCat(programs.size(), " programs for ", cost.world(), " ranks"));
   }

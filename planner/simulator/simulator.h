@@ -25,7 +25,7 @@ struct SimulatedRank {
   int64_t peak_bytes = 0;
 };
 struct Simulation {
-  double seconds = 0;                // of the whole step, overhead included
+  double seconds = 0;  // of the whole step, overhead included
   double collective_seconds = 0;
   std::vector<SimulatedRank> ranks;
 };

@@ -1,12 +1,11 @@
 #include "planner/simulator/trace.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 
 namespace motley::planner {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // "forward 3.1": operation, unit, microbatch.
 std::string SpanName(const Operation& op) {
@@ -24,33 +23,33 @@ std::string SpanName(const Operation& op) {
       op);
 }
 
-Json NameEvent(const char* what, size_t rank, int lane, const std::string& name) {
-  return {{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", lane}, {"args", {{"name", name}}}};
+void AppendName(const char* what, size_t rank, Lane lane, const std::string& name, std::string* out) {
+  absl::StrAppend(out, R"({"name":")", what, R"(","ph":"M","pid":)", rank, R"(,"tid":)", static_cast<int>(lane),
+                  R"(,"args":{"name":)", nlohmann::json(name).dump(), "}},\n");
 }
 
 }  // namespace
 
 std::string TraceJson(const std::vector<DeviceId>& devices, const std::vector<Program>& programs, const Simulation& simulation) {
-  Json events = Json::array();
+  // Written as text: a large cluster's step has a hundred thousand events.
+  std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   for (size_t r = 0; r < programs.size(); ++r) {
-    events.push_back(NameEvent("process_name", r, 0, absl::StrCat("rank ", r, " ", devices[r].value())));
-    events.push_back(NameEvent("thread_name", r, 0, "compute"));
-    events.push_back(NameEvent("thread_name", r, 1, "collective"));
+    AppendName("process_name", r, Lane::kCompute, absl::StrCat("rank ", r, " ", devices[r].value()), &out);
+    AppendName("thread_name", r, Lane::kCompute, "compute", &out);
+    AppendName("thread_name", r, Lane::kCollective, "collective", &out);
     for (size_t i = 0; i < programs[r].instructions.size(); ++i) {
       const Operation& op = programs[r].instructions[i].op;
       const SimulatedSpan& span = simulation.ranks[r].spans[i];
       if (span.end_seconds <= span.begin_seconds) continue;
-      events.push_back({{"name", SpanName(op)},
-                        {"cat", std::string(OperationName(op))},
-                        {"ph", "X"},
-                        {"pid", r},
-                        {"tid", static_cast<int>(LaneOf(op))},
-                        {"ts", span.begin_seconds * 1e6},
-                        {"dur", (span.end_seconds - span.begin_seconds) * 1e6},
-                        {"args", {{"instruction", i}}}});
+      absl::StrAppend(&out, R"({"name":")", SpanName(op), R"(","cat":")", std::string(OperationName(op)), R"(","ph":"X","pid":)",
+                      r, R"(,"tid":)", static_cast<int>(LaneOf(op)));
+      absl::StrAppendFormat(&out, R"(,"ts":%.3f,"dur":%.3f,"args":{"instruction":%d}},)", span.begin_seconds * 1e6,
+                            (span.end_seconds - span.begin_seconds) * 1e6, i);
+      out += '\n';
     }
   }
-  return Json{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}}.dump();
+  out.resize(out.size() - 2);  // the last comma
+  return out + "\n]}\n";
 }
 
 }  // namespace motley::planner

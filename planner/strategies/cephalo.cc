@@ -33,7 +33,8 @@ SplitKind MakeKind(const PlannerInput& input, const CostModel& cost, int rank, i
   const double layers = static_cast<double>(input.model.num_layers);
   for (int64_t m = 0; m <= batch; ++m) {
     const double layer_forward = layers * cost.ForwardSeconds(rank, UnitKind::kLayer, m);
-    const double backward = cost.BackwardSeconds(rank, UnitKind::kEmbedding, m) + layers * cost.BackwardSeconds(rank, UnitKind::kLayer, m) +
+    const double backward = cost.BackwardSeconds(rank, UnitKind::kEmbedding, m) +
+                            layers * cost.BackwardSeconds(rank, UnitKind::kLayer, m) +
                             cost.BackwardSeconds(rank, UnitKind::kHead, m);
     kind.forward_seconds.push_back(cost.ForwardSeconds(rank, UnitKind::kEmbedding, m) + layer_forward +
                                    cost.ForwardSeconds(rank, UnitKind::kHead, m));
@@ -103,7 +104,8 @@ SkewLevel FreeSkew(const CostModel& cost, const Solution& solution) {
   }
   const auto seconds = [&](const SkewLevel& level) {
     return std::max(forward, level.forward_seconds) + std::max(backward, level.backward_seconds) +
-           cost.AllGatherSeconds(exposed_bytes, level.largest_share) + cost.ReduceScatterSeconds(exposed_bytes, level.largest_share);
+           cost.AllGatherSeconds(exposed_bytes, level.largest_share) +
+           cost.ReduceScatterSeconds(exposed_bytes, level.largest_share);
   };
   const std::vector<SkewLevel>& levels = solution.problem.levels;
   size_t chosen = solution.answer.level;
@@ -178,12 +180,13 @@ absl::Status DoesNotFit(const CostModel& cost, const Solution& solution) {
   const std::string device = cost.device(rank).id.value();
   const std::string room = absl::StrCat(" (", BytesText(cost.UsableBytes(rank)), " usable, ", BytesText(FixedBytes(cost, rank)),
                                         " of it for context and buffers)");
-  const std::string remedy = "; add devices or memory, lower training.global_batch_size or training.seq_len, or allow planner.recompute";
+  const std::string remedy =
+      "; add devices or memory, lower training.global_batch_size or training.seq_len, or allow planner.recompute";
   if (solution.answer.missing_bytes > 0) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "the model does not fit: beside the samples, the training state of ", BytesText(problem.state_bytes), " lacks ",
-        BytesText(solution.answer.missing_bytes), " (", solution.answer.missing_bytes, " bytes) on all devices together; ", device, room,
-        " has the most room and would need that much more", remedy));
+        BytesText(solution.answer.missing_bytes), " (", solution.answer.missing_bytes, " bytes) on all devices together; ",
+        device, room, " has the most room and would need that much more", remedy));
   }
   int64_t samples = 0, missing = 0;
   for (size_t k = 0; k < problem.kinds.size(); ++k) {
@@ -192,9 +195,9 @@ absl::Status DoesNotFit(const CostModel& cost, const Solution& solution) {
     samples += fits * problem.kinds[k].count;
     if (k == roomiest) missing = LeastActivationBytes(problem.kinds[k], fits + 1) - problem.kinds[k].capacity_bytes;
   }
-  return absl::ResourceExhaustedError(absl::StrCat("the model does not fit: the devices hold the activations of ", samples, " of ",
-                                                   problem.batch, " samples; ", device, room, " lacks ", BytesText(missing), " (", missing,
-                                                   " bytes) for one more", remedy));
+  return absl::ResourceExhaustedError(absl::StrCat("the model does not fit: the devices hold the activations of ", samples,
+                                                   " of ", problem.batch, " samples; ", device, room, " lacks ",
+                                                   BytesText(missing), " (", missing, " bytes) for one more", remedy));
 }
 
 // Ranks whose memory holds context and buffers; the others go to `unused`.
@@ -208,8 +211,8 @@ std::vector<int> RoomyRanks(const CostModel& cost, std::vector<UnusedDevice>* un
       continue;
     }
     *least_missing = std::min(*least_missing, -free);
-    unused->push_back({cost.device(r).id, absl::StrCat("context and buffers need ", BytesText(FixedBytes(cost, r)), ", ", BytesText(-free), " (",
-                                                       -free, " bytes) more than its usable memory")});
+    unused->push_back({cost.device(r).id, absl::StrCat("context and buffers need ", BytesText(FixedBytes(cost, r)), ", ",
+                                                       BytesText(-free), " (", -free, " bytes) more than its usable memory")});
   }
   return ranks;
 }
@@ -224,7 +227,8 @@ SplitProblem MakeSplitProblem(const PlannerInput& input, const CostModel& cost, 
   problem.levels = MakeLevels(cost, ranks.size());
   kinds->clear();
   for (const int rank : ranks) {
-    const auto same = std::find_if(kinds->begin(), kinds->end(), [&](const std::vector<int>& k) { return cost.SameKind(k[0], rank); });
+    const auto same =
+        std::find_if(kinds->begin(), kinds->end(), [&](const std::vector<int>& k) { return cost.SameKind(k[0], rank); });
     if (same != kinds->end()) {
       same->push_back(rank);
       ++problem.kinds[static_cast<size_t>(same - kinds->begin())].count;
@@ -252,8 +256,9 @@ absl::StatusOr<Plan> PlanCephalo(const PlannerInput& input, const CostModel& cos
   std::vector<int> ranks = RoomyRanks(cost, &unused, &least_missing);
   if (ranks.empty()) {
     return absl::ResourceExhaustedError(absl::StrCat("the model does not fit: no device holds context and buffers; ",
-                                                     unused.front().device.value(), ": ", unused.front().because, "; the closest lacks ",
-                                                     BytesText(least_missing), "; use devices with more memory or a smaller model"));
+                                                     unused.front().device.value(), ": ", unused.front().because,
+                                                     "; the closest lacks ", BytesText(least_missing),
+                                                     "; use devices with more memory or a smaller model"));
   }
   Solution solution = Solve(input, cost, ranks);
   if (!solution.answer.feasible) return DoesNotFit(cost, solution);

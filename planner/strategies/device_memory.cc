@@ -6,7 +6,7 @@
 namespace motley::planner {
 
 int64_t FixedBytes(const CostModel& cost, int rank) {
-  return cost.ContextBytes(rank) + BuffersOf(cost.model()).total() * cost.element_bytes();
+  return cost.ContextBytes(rank) + BuffersOf(cost.model(), cost.layout()).total() * cost.element_bytes();
 }
 
 int64_t FreeBytes(const CostModel& cost, int rank) {

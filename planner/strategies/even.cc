@@ -46,10 +46,11 @@ absl::StatusOr<Plan> PlanEven(const PlannerInput& input, const CostModel& cost) 
       return BuildPlan(input, cost, "even", duties, {});
     }
   }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the even split does not fit: ", cost.device(lacking).id.value(), " lacks ", BytesText(missing), " (", missing, " bytes) of its ",
-      BytesText(cost.UsableBytes(lacking)), " usable for ", batches[static_cast<size_t>(lacking)], " samples one by one and 1/", world,
-      " of the training state; use strategy cephalo, a smaller global batch, or devices with more memory"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the even split does not fit: ", cost.device(lacking).id.value(), " lacks ", BytesText(missing), " (", missing,
+                   " bytes) of its ", BytesText(cost.UsableBytes(lacking)), " usable for ", batches[static_cast<size_t>(lacking)],
+                   " samples one by one and 1/", world,
+                   " of the training state; use strategy cephalo, a smaller global batch, or devices with more memory"));
 }
 
 }  // namespace motley::planner

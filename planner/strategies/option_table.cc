@@ -7,7 +7,9 @@
 namespace motley::planner {
 namespace {
 
-bool Dominates(const Option& a, const Option& b) { return a.forward <= b.forward && a.backward <= b.backward && a.bytes <= b.bytes; }
+bool Dominates(const Option& a, const Option& b) {
+  return a.forward <= b.forward && a.backward <= b.backward && a.bytes <= b.bytes;
+}
 
 // Keeps the set free of dominated options; of equal ones the first.
 void Insert(const Option& option, std::vector<Option>* front) {
@@ -21,7 +23,8 @@ void Insert(const Option& option, std::vector<Option>* front) {
 
 }  // namespace
 
-OptionTable::OptionTable(const SplitKind& kind, int64_t limit) : limit_(limit), count_(kind.count), capacity_(kind.capacity_bytes) {
+OptionTable::OptionTable(const SplitKind& kind, int64_t limit)
+    : limit_(limit), count_(kind.count), capacity_(kind.capacity_bytes) {
   std::vector<Option> front;
   starts_ = {0};
   options_.push_back({});
@@ -62,17 +65,21 @@ OptionTable::OptionTable(const SplitKind& kind, int64_t limit) : limit_(limit), 
 
 int64_t OptionTable::LargestBatch(double forward_bound, double backward_bound) const {
   const auto by_forward = std::upper_bound(forward_floor_.begin(), forward_floor_.end(), forward_bound) - forward_floor_.begin();
-  const auto by_backward = std::upper_bound(backward_floor_.begin(), backward_floor_.end(), backward_bound) - backward_floor_.begin();
+  const auto by_backward =
+      std::upper_bound(backward_floor_.begin(), backward_floor_.end(), backward_bound) - backward_floor_.begin();
   return std::min<int64_t>(by_forward, by_backward) - 1;
 }
 
-double LeastSecondsPerSample(const SplitKind& kind) {
-  double least = std::numeric_limits<double>::infinity();
-  const std::vector<double>& backward = kind.allow_keep ? kind.backward_seconds : kind.recompute_seconds;
+SampleRates LeastSecondsPerSample(const SplitKind& kind) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  SampleRates least{kInfinity, kInfinity, kInfinity};
   for (size_t m = 1; m < kind.forward_seconds.size(); ++m) {
-    double seconds = kind.forward_seconds[m] + backward[m];
-    if (kind.allow_keep && kind.allow_recompute) seconds = std::min(seconds, kind.forward_seconds[m] + kind.recompute_seconds[m]);
-    least = std::min(least, seconds / static_cast<double>(m));
+    const double forward = kind.forward_seconds[m], samples = static_cast<double>(m);
+    const double backward = std::min(kind.allow_keep ? kind.backward_seconds[m] : kInfinity,
+                                     kind.allow_recompute ? kind.recompute_seconds[m] : kInfinity);
+    least.forward = std::min(least.forward, forward / samples);
+    least.backward = std::min(least.backward, backward / samples);
+    least.both = std::min(least.both, (forward + backward) / samples);
   }
   return least;
 }

@@ -44,11 +44,14 @@ class OptionTable {
   int count_;
   int64_t capacity_;
   std::vector<Option> options_;
-  std::vector<size_t> starts_;                  // by batch
+  std::vector<size_t> starts_;                          // by batch
   std::vector<double> forward_floor_, backward_floor_;  // by batch: least seconds of this or any larger batch
 };
 
-// Least forward + backward seconds per sample at any microbatch: b samples cannot take less than b times this.
-double LeastSecondsPerSample(const SplitKind& kind);
+// Least seconds per sample at any microbatch: b samples cannot take less than b times this.
+struct SampleRates {
+  double forward = 0, backward = 0, both = 0;
+};
+SampleRates LeastSecondsPerSample(const SplitKind& kind);
 
 }  // namespace motley::planner

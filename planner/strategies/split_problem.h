@@ -21,7 +21,7 @@ namespace motley::planner {
 // Equal devices. All vectors by microbatch size 0..B, entry 0 = 0. Seconds of one microbatch through the whole pass.
 struct SplitKind {
   int count = 1;
-  int64_t capacity_bytes = 0;  // for activations and training state
+  int64_t capacity_bytes = 0;                                                // for activations and training state
   std::vector<double> forward_seconds, backward_seconds, recompute_seconds;  // the latter: backward with recomputation
   std::vector<MemoryTerm> keep_terms, recompute_terms;
   bool allow_keep = true, allow_recompute = true;
@@ -50,8 +50,8 @@ struct SplitChoice {
 
 struct SplitAnswer {
   bool feasible = false;
-  double seconds = 0;        // the objective
-  size_t level = 0;          // into the problem's levels
+  double seconds = 0;                             // the objective
+  size_t level = 0;                               // into the problem's levels
   std::vector<std::vector<SplitChoice>> choices;  // by kind, then device
   // When not feasible: bytes missing for the training state with the most frugal split; 0 when not even the batch fits.
   int64_t missing_bytes = 0;

@@ -3,8 +3,8 @@
 //             pair (F, G) is feasible is a knapsack (state_knapsack.h), monotone in both, so the least feasible G falls as F
 //             grows. Divide F's values: an interval whose best conceivable sum, its least F plus the G of its greatest F, does
 //             not beat what is known is dropped; otherwise its middle F gets its G by bisection.
-//             Tables grow only as far as needed: b samples take at least b times a device's best rate, so a batch that
-//             would exceed the objective found cannot be part of a better one.
+//             Tables grow only as far as needed: b samples take at least b times a device's best rates, so a batch that
+//             would exceed the objective found, the collectives' floors counted, cannot be part of a better one.
 // Complexity: pairs tested x (kinds x batches within bounds x ways); the pairs are a few hundred in practice.
 // Limits:     Skew levels are given, not searched between. Memory in whole bytes.
 #include <algorithm>
@@ -19,6 +19,7 @@ namespace motley::planner {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kLeastSeconds = 1e-30;  // keeps rates of zero divisible
 
 // The distinct times at least `floor`, and the floor itself when nothing smaller is allowed to matter.
 std::vector<double> BoundsFrom(const std::vector<double>& sorted, double floor) {
@@ -38,8 +39,12 @@ class LevelSearch {
  public:
   LevelSearch(const SplitProblem& problem, size_t level, const std::vector<double>& forward, const std::vector<double>& backward,
               StateKnapsack* knapsack, Best* best)
-      : level_index_(level), level_(problem.levels[level]), forward_(BoundsFrom(forward, level_.forward_seconds)),
-        backward_(BoundsFrom(backward, level_.backward_seconds)), knapsack_(*knapsack), best_(*best) {}
+      : level_index_(level),
+        level_(problem.levels[level]),
+        forward_(BoundsFrom(forward, level_.forward_seconds)),
+        backward_(BoundsFrom(backward, level_.backward_seconds)),
+        knapsack_(*knapsack),
+        best_(*best) {}
 
   void Run() {
     const int last_f = static_cast<int>(forward_.size()) - 1, last_g = static_cast<int>(backward_.size()) - 1;
@@ -68,7 +73,8 @@ class LevelSearch {
   }
   void Record(int f, int g) {
     const double seconds = forward_[static_cast<size_t>(f)] + backward_[static_cast<size_t>(g)];
-    if (seconds < best_.seconds) best_ = {seconds, forward_[static_cast<size_t>(f)], backward_[static_cast<size_t>(g)], level_index_};
+    if (seconds < best_.seconds)
+      best_ = {seconds, forward_[static_cast<size_t>(f)], backward_[static_cast<size_t>(g)], level_index_};
   }
 
   // Forward bounds strictly between lo and hi; their least g is at least low_g (that of hi) and at most high_g (that of lo,
@@ -78,13 +84,16 @@ class LevelSearch {
     const double least_backward = backward_[static_cast<size_t>(low_g)];
     // Bounds too large for any improvement drop out.
     hi = static_cast<int>(std::partition_point(forward_.begin() + lo + 1, forward_.begin() + hi,
-                                               [&](double f) { return Improves(f, least_backward); }) - forward_.begin());
+                                               [&](double f) { return Improves(f, least_backward); }) -
+                          forward_.begin());
     if (hi - lo < 2) return;
     const int middle = lo + (hi - lo) / 2;
     const double f = forward_[static_cast<size_t>(middle)];
     // The largest g that would still improve.
     const int ceiling = static_cast<int>(std::partition_point(backward_.begin() + low_g, backward_.end(),
-                                                              [&](double g) { return Improves(f, g); }) - backward_.begin()) - 1;
+                                                              [&](double g) { return Improves(f, g); }) -
+                                         backward_.begin()) -
+                        1;
     const int tried = std::min(ceiling, high_g);
     int middle_low = ceiling + 1, middle_high = high_g;  // what is known of the middle's least g
     if (tried < static_cast<int>(backward_.size()) && (tried == high_g || Fits(middle, tried))) {
@@ -103,15 +112,26 @@ class LevelSearch {
 };
 
 // How far each kind's table must go at first: one and a half times its part in a perfect division.
-std::vector<int64_t> FirstLimits(const SplitProblem& problem, const std::vector<double>& rates) {
+std::vector<int64_t> FirstLimits(const SplitProblem& problem, const std::vector<SampleRates>& rates) {
   double speed = 0;
-  for (size_t k = 0; k < rates.size(); ++k) speed += problem.kinds[k].count / std::max(rates[k], 1e-30);
+  for (size_t k = 0; k < rates.size(); ++k) speed += problem.kinds[k].count / std::max(rates[k].both, kLeastSeconds);
   std::vector<int64_t> limits;
-  for (const double rate : rates) {
-    const double part = static_cast<double>(problem.batch) / speed / std::max(rate, 1e-30);
+  for (const SampleRates& rate : rates) {
+    const double part = static_cast<double>(problem.batch) / speed / std::max(rate.both, kLeastSeconds);
     limits.push_back(std::min(problem.batch, static_cast<int64_t>(1.5 * part) + 2));
   }
   return limits;
+}
+
+// No larger batch of this kind can be part of a split that beats `seconds`.
+int64_t UsefulLimit(const SplitProblem& problem, const SampleRates& rate, double seconds) {
+  const SkewLevel& floor = problem.levels.front();
+  const double useful = std::min({seconds / std::max(rate.both, kLeastSeconds),
+                                  (seconds - floor.backward_seconds) / std::max(rate.forward, kLeastSeconds),
+                                  (seconds - floor.forward_seconds) / std::max(rate.backward, kLeastSeconds)});
+  // Rounded up by a hair: a table that is one too long costs nothing.
+  const double limit = useful * (1 + 1e-9);
+  return limit < static_cast<double>(problem.batch) ? static_cast<int64_t>(limit) : problem.batch;
 }
 
 Best Search(const SplitProblem& problem, const std::vector<OptionTable>& tables, StateKnapsack* knapsack) {
@@ -179,7 +199,7 @@ void Choose(const SplitProblem& problem, const std::vector<OptionTable>& tables,
 }  // namespace
 
 SplitAnswer SolveSplit(const SplitProblem& problem) {
-  std::vector<double> rates;
+  std::vector<SampleRates> rates;
   for (const SplitKind& kind : problem.kinds) rates.push_back(LeastSecondsPerSample(kind));
   std::vector<int64_t> limits = FirstLimits(problem, rates);
   SplitAnswer answer;
@@ -188,11 +208,12 @@ SplitAnswer SolveSplit(const SplitProblem& problem) {
     for (size_t k = 0; k < limits.size(); ++k) tables.emplace_back(problem.kinds[k], limits[k]);
     StateKnapsack knapsack(problem, tables);
     const Best best = Search(problem, tables, &knapsack);
+    // Nothing beats the floors of the cheapest collectives.
+    const SkewLevel& floor = problem.levels.front();
+    const bool at_floor = best.seconds <= floor.forward_seconds + floor.backward_seconds;
     bool complete = true;
-    for (size_t k = 0; k < limits.size(); ++k) {
-      // Rounded up by a hair: a table that is one too long costs nothing.
-      const double useful = best.seconds / std::max(rates[k], 1e-30) * (1 + 1e-9);
-      const int64_t needed = useful < static_cast<double>(problem.batch) ? static_cast<int64_t>(useful) : problem.batch;
+    for (size_t k = 0; k < limits.size() && !at_floor; ++k) {
+      const int64_t needed = UsefulLimit(problem, rates[k], best.seconds);
       if (limits[k] >= needed) continue;
       complete = false;
       limits[k] = best.seconds < kInfinity ? needed : std::min(needed, 2 * limits[k]);

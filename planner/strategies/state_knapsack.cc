@@ -136,7 +136,8 @@ int64_t StateKnapsack::MostState(double forward_bound, double backward_bound, co
   return BuildStaircases(forward_bound, backward_bound, level) ? Exact(nullptr) : -1;
 }
 
-std::vector<std::vector<int64_t>> StateKnapsack::BestBatches(double forward_bound, double backward_bound, const SkewLevel& level) {
+std::vector<std::vector<int64_t>> StateKnapsack::BestBatches(double forward_bound, double backward_bound,
+                                                             const SkewLevel& level) {
   std::vector<std::vector<int64_t>> batches;
   if (BuildStaircases(forward_bound, backward_bound, level)) Exact(&batches);
   return batches;

@@ -10,13 +10,33 @@
 namespace motley {
 
 inline ModelShape TinyModel(bool tied) {
-  return {.family = ModelFamily::kGpt2, .vocab_size = 256, .hidden_size = 8, .num_layers = 2, .num_heads = 2, .num_kv_heads = 2,
-          .head_dim = 4, .intermediate_size = 32, .max_positions = 16, .norm_eps = 1e-5, .rope_theta = 10000, .tie_embeddings = tied};
+  return {.family = ModelFamily::kGpt2,
+          .vocab_size = 256,
+          .hidden_size = 8,
+          .num_layers = 2,
+          .num_heads = 2,
+          .num_kv_heads = 2,
+          .head_dim = 4,
+          .intermediate_size = 32,
+          .max_positions = 16,
+          .norm_eps = 1e-5,
+          .rope_theta = 10000,
+          .tie_embeddings = tied};
 }
 
 inline ModelShape TinyLlama() {
-  return {.family = ModelFamily::kLlama, .vocab_size = 256, .hidden_size = 8, .num_layers = 2, .num_heads = 4, .num_kv_heads = 2,
-          .head_dim = 2, .intermediate_size = 16, .max_positions = 16, .norm_eps = 1e-5, .rope_theta = 500000, .tie_embeddings = false};
+  return {.family = ModelFamily::kLlama,
+          .vocab_size = 256,
+          .hidden_size = 8,
+          .num_layers = 2,
+          .num_heads = 4,
+          .num_kv_heads = 2,
+          .head_dim = 2,
+          .intermediate_size = 16,
+          .max_positions = 16,
+          .norm_eps = 1e-5,
+          .rope_theta = 500000,
+          .tie_embeddings = false};
 }
 
 inline float ExpectedValue(int unit, StateTensor tensor, int64_t element) {
@@ -24,7 +44,8 @@ inline float ExpectedValue(int unit, StateTensor tensor, int64_t element) {
 }
 
 // Writes rank-0.bin and rank-1.bin, every unit's arrays cut at `share` of it (0 and 1 give empty pieces), and publishes.
-inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string& root, int64_t step, const ModelShape& model, double share) {
+inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string& root, int64_t step, const ModelShape& model,
+                                                              double share) {
   CheckpointManifest manifest;
   manifest.job = "job-1";
   manifest.epoch = 3;

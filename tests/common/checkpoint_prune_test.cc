@@ -20,8 +20,10 @@ std::set<std::string> Names(const std::string& root) {
 
 TEST(CheckpointPruneTest, KeepsTheNewestAndWhatIsNotOurs) {
   TempFolder root;
-  for (const int64_t step : {20, 40, 60, 100000000}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
-  for (const char* name : {".tmp-step-00000080-epoch-2", ".tmp-step-00000080-epoch-2.replaced", ".tmp-step-00000080-epoch-3", "mine"}) {
+  for (const int64_t step : {20, 40, 60, 100000000})
+    ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  for (const char* name :
+       {".tmp-step-00000080-epoch-2", ".tmp-step-00000080-epoch-2.replaced", ".tmp-step-00000080-epoch-3", "mine"}) {
     root.Write(std::string(name) + "/x", "x");
   }
   ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 3).ok());

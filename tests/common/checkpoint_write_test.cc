@@ -81,7 +81,8 @@ TEST(CheckpointWriteTest, EntriesTravelAsJson) {
   EXPECT_EQ(FileEntryToJson(*back), FileEntryToJson(file));
   EXPECT_EQ(back->pieces[0].tensor, StateTensor::kExpAvgSq);
   EXPECT_EQ(back->pieces[0].file_offset, 12);
-  for (const char* bad : {"", "{", "{}", "[]", R"({"name":"a","bytes":1,"sha256":"","pieces":[{"unit":0,"tensor":"velocity"}]})"}) {
+  for (const char* bad :
+       {"", "{", "{}", "[]", R"({"name":"a","bytes":1,"sha256":"","pieces":[{"unit":0,"tensor":"velocity"}]})"}) {
     EXPECT_EQ(FileEntryFromJson(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
   }
 }

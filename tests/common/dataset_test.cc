@@ -19,7 +19,7 @@ TEST(DatasetTest, SamplesOverlapByOneByteAndSplitsDoNot) {
   const std::string path = folder.Write("t.txt", text);
   auto data = Dataset::Open(path, 7, 0.25);
   ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_EQ(data->num_train_samples(), 10);  // 75 bytes: (75 - 1) / 7
+  EXPECT_EQ(data->num_train_samples(), 10);      // 75 bytes: (75 - 1) / 7
   EXPECT_EQ(data->num_validation_samples(), 3);  // 25 bytes: (25 - 1) / 7
   const auto sample = data->TrainSample(9);
   EXPECT_EQ(std::string(sample.begin(), sample.end()), text.substr(63, 8));

@@ -20,8 +20,10 @@ std::string Error(const std::string& text, const std::vector<std::string>& overr
 }
 
 TEST(JobFileTest, ValuesAndWhereTheyCameFrom) {
-  const std::string text = std::string("name = \"first\"\n[training]\nsteps = 1_000\nmax_norm = 2\n[optimizer]\nlr = 1e-3\n") + kPaths;
-  auto file = ParseJobFile(text, "jobs/a.toml", {"training.steps=5", "training.steps=7", "optimizer.beta1=0.5", "model.flavor=debug"});
+  const std::string text =
+      std::string("name = \"first\"\n[training]\nsteps = 1_000\nmax_norm = 2\n[optimizer]\nlr = 1e-3\n") + kPaths;
+  auto file =
+      ParseJobFile(text, "jobs/a.toml", {"training.steps=5", "training.steps=7", "optimizer.beta1=0.5", "model.flavor=debug"});
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->config.name, "first");
   EXPECT_EQ(file->config.training.steps, 7);
@@ -90,7 +92,8 @@ TEST(JobFileTest, ModelConfigIsRead) {
   EXPECT_EQ(file->origins["model.config_json"], folder / "m/config.json");
   folder.Write("m/config.json", "{\"model_type\": \"bert\"}");
   EXPECT_NE(std::string(LoadJobFile(path, {}).status().message()).find("m/config.json"), std::string::npos);
-  const absl::Status missing = LoadJobFile(folder.Write("b.toml", std::string("[model]\nconfig = \"none.json\"\n") + kPaths), {}).status();
+  const absl::Status missing =
+      LoadJobFile(folder.Write("b.toml", std::string("[model]\nconfig = \"none.json\"\n") + kPaths), {}).status();
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_NE(std::string(missing.message()).find("b.toml:2: model.config"), std::string::npos) << missing;
 }

@@ -26,14 +26,14 @@ TEST(Utf8Test, AcceptsEveryLengthAndTheLimits) {
 }
 
 TEST(Utf8Test, RefusesAndSaysWhere) {
-  EXPECT_EQ(Wrong("ab\x80"), 2);              // continuation without a beginning
-  EXPECT_EQ(Wrong("\xc0\xaf"), 0);            // overlong
-  EXPECT_EQ(Wrong("a\xe0\x9f\x80"), 1);       // overlong
-  EXPECT_EQ(Wrong("\xf0\x8f\x80\x80"), 0);    // overlong
-  EXPECT_EQ(Wrong("\xed\xa0\x80"), 0);        // surrogate
-  EXPECT_EQ(Wrong("\xf4\x90\x80\x80"), 0);    // above the last code point
+  EXPECT_EQ(Wrong("ab\x80"), 2);            // continuation without a beginning
+  EXPECT_EQ(Wrong("\xc0\xaf"), 0);          // overlong
+  EXPECT_EQ(Wrong("a\xe0\x9f\x80"), 1);     // overlong
+  EXPECT_EQ(Wrong("\xf0\x8f\x80\x80"), 0);  // overlong
+  EXPECT_EQ(Wrong("\xed\xa0\x80"), 0);      // surrogate
+  EXPECT_EQ(Wrong("\xf4\x90\x80\x80"), 0);  // above the last code point
   EXPECT_EQ(Wrong("\xf5"), 0);
-  EXPECT_EQ(Wrong("abc\xe2\x82"), 3);         // cut off
+  EXPECT_EQ(Wrong("abc\xe2\x82"), 3);  // cut off
   EXPECT_EQ(Wrong("\xe2\x82 x"), 0);
 }
 

@@ -154,7 +154,7 @@ def insecure_listener(cluster):
 
 def bad_daemon_config(cluster):
     for program, config, word in [("motley-coordinator", {"server": {"lisen": "127.0.0.1:0"}}, "listen"),
-                                  ("motley-worker", {"coordinater": "127.0.0.1:1"}, "coordinator")]:
+                                  ("motley-worker", {"worker": {"coordinater": "127.0.0.1:1"}}, "coordinator")]:
         daemon = cluster._daemon(f"bad-{program}", program, config)
         status = daemon.process.wait(20)
         with open(daemon.log_path, encoding="utf-8") as file:
@@ -164,7 +164,7 @@ def bad_daemon_config(cluster):
 
 def duplicate_worker(cluster):
     before = cluster.workers["n1"]
-    second = cluster.start_worker("n1", [CPU_DEVICE])
+    second = cluster.start_worker("n1", [CPU_DEVICE], metrics="127.0.0.1:0")
     try:
         def refused_in_log():
             with open(second.log_path, encoding="utf-8", errors="replace") as file:

@@ -32,7 +32,7 @@ class Prometheus:
         with open(os.path.join(DEPLOY, "prometheus", "prometheus.yml"), encoding="utf-8") as file:
             text = file.read()
         workers = ", ".join(f'"127.0.0.1:{port}"' for port in cluster.worker_metrics_ports.values())
-        text = text.replace('"127.0.0.1:7401"', f'"127.0.0.1:{cluster.metrics_port}"').replace('"127.0.0.1:7402"', workers)
+        text = text.replace('"127.0.0.1:7071"', f'"127.0.0.1:{cluster.metrics_port}"').replace('"127.0.0.1:7072"', workers)
         text = re.sub(r"scrape_interval: \w+", "scrape_interval: 1s", text)
         text = text.replace("- alerts.yml", f"- {json.dumps(os.path.join(DEPLOY, 'prometheus', 'alerts.yml'))}")
         config = cluster.path("prometheus.yml")

@@ -51,8 +51,8 @@ inline PlannerInput MakeInput(const ModelShape& model, const std::vector<DeviceS
     input.devices.push_back(device);
     ComputeProfile profile;
     profile.device = device.id;
-    for (const auto& [kind, unit] : {std::pair{UnitKind::kEmbedding, &profile.embedding}, std::pair{UnitKind::kLayer, &profile.layer},
-                                     std::pair{UnitKind::kHead, &profile.head}}) {
+    for (const auto& [kind, unit] : {std::pair{UnitKind::kEmbedding, &profile.embedding},
+                                     std::pair{UnitKind::kLayer, &profile.layer}, std::pair{UnitKind::kHead, &profile.head}}) {
       for (const int64_t m : {1, 2, 4, 8}) {
         ComputePoint point;
         point.microbatch = m;
@@ -71,7 +71,8 @@ inline PlannerInput MakeInput(const ModelShape& model, const std::vector<DeviceS
   const double even = 1.0 / static_cast<double>(devices.size());
   for (const int64_t bytes : {int64_t{1} << 10, int64_t{1} << 20}) {
     for (const double skew : {even, (1 + even) / 2, 1.0}) {
-      const double seconds = (1e-4 + static_cast<double>(bytes) / link) * (1 + (skew - even) / (1 - even + 1e-9) * (skew_cost - 1));
+      const double seconds =
+          (1e-4 + static_cast<double>(bytes) / link) * (1 + (skew - even) / (1 - even + 1e-9) * (skew_cost - 1));
       input.collectives.points.push_back({bytes, skew, seconds, seconds});
     }
   }
@@ -80,8 +81,11 @@ inline PlannerInput MakeInput(const ModelShape& model, const std::vector<DeviceS
 }
 
 inline std::vector<DeviceSetup> MixedDevices() {
-  return {{"n1/gpu0", "A6000", 4e9, int64_t{64} << 20}, {"n1/gpu1", "L4", 3e9, int64_t{24} << 20}, {"n2/gpu0", "P40", 1.2e9, int64_t{24} << 20},
-          {"n2/gpu1", "P40", 1.2e9, int64_t{24} << 20}, {"n3/gpu0", "P100", 1e9, int64_t{12} << 20}};
+  return {{"n1/gpu0", "A6000", 4e9, int64_t{64} << 20},
+          {"n1/gpu1", "L4", 3e9, int64_t{24} << 20},
+          {"n2/gpu0", "P40", 1.2e9, int64_t{24} << 20},
+          {"n2/gpu1", "P40", 1.2e9, int64_t{24} << 20},
+          {"n3/gpu0", "P100", 1e9, int64_t{12} << 20}};
 }
 
 }  // namespace motley::planner

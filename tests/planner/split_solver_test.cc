@@ -1,12 +1,11 @@
 // The exact solver against brute force. Reference: Cephalo section 2.4, eq. 2-3 with constraints I-III.
-#include "planner/strategies/split_problem.h"
-
 #include <algorithm>
 #include <limits>
 #include <random>
 
 #include "gtest/gtest.h"
 #include "planner/strategies/option_table.h"
+#include "planner/strategies/split_problem.h"
 #include "planner/strategies/state_knapsack.h"
 
 namespace motley::planner {
@@ -15,7 +14,8 @@ namespace {
 // Piecewise-linear or arbitrary positive tables: the solver may assume no shape.
 SplitKind RandomKind(std::mt19937_64& random, int64_t batch, bool integers) {
   const auto real = [&](double low, double high) {
-    return integers ? static_cast<double>(std::uniform_int_distribution<int>(1, 6)(random)) : std::uniform_real_distribution<double>(low, high)(random);
+    return integers ? static_cast<double>(std::uniform_int_distribution<int>(1, 6)(random))
+                    : std::uniform_real_distribution<double>(low, high)(random);
   };
   const auto bytes = [&](int high) { return std::uniform_int_distribution<int64_t>(0, high)(random); };
   SplitKind kind;
@@ -105,7 +105,8 @@ class BruteForce {
           const size_t mi = static_cast<size_t>(m), rest = static_cast<size_t>(b % m);
           const double full = static_cast<double>(b / m);
           Place(device + 1, left - b, std::max(forward, full * kind.forward_seconds[mi] + kind.forward_seconds[rest]),
-                std::max(backward, full * seconds[mi] + seconds[rest]), state + StateLimit(problem_, level, kind.capacity_bytes - bytes));
+                std::max(backward, full * seconds[mi] + seconds[rest]),
+                state + StateLimit(problem_, level, kind.capacity_bytes - bytes));
         }
       }
     }

@@ -19,6 +19,7 @@ struct Batch {
 enum class Split { kTrain, kValidation };
 
 // `samples`: dataset indices, as many as the microbatches have in all.
-Batch MakeBatch(const Dataset& data, Split split, std::span<const int64_t> samples, const std::vector<int64_t>& microbatches, int64_t seq_len);
+Batch MakeBatch(const Dataset& data, Split split, std::span<const int64_t> samples, const std::vector<int64_t>& microbatches,
+                int64_t seq_len);
 
 }  // namespace motley::engine

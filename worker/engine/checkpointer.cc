@@ -26,7 +26,8 @@ std::string ToMessage(const absl::Status& status) {
 absl::Status ErrorOf(const std::string& message, const DeviceId& device) {
   if (message.rfind("error ", 0) != 0) return absl::OkStatus();
   const std::vector<std::string> parts = absl::StrSplit(message, absl::MaxSplits(' ', 2));
-  return absl::Status(static_cast<absl::StatusCode>(std::atoi(parts[1].c_str())), absl::StrCat("checkpoint on ", device.value(), ": ", parts[2]));
+  return absl::Status(static_cast<absl::StatusCode>(std::atoi(parts[1].c_str())),
+                      absl::StrCat("checkpoint on ", device.value(), ": ", parts[2]));
 }
 
 absl::Status FirstError(const std::vector<std::string>& messages, const std::vector<DeviceId>& devices) {

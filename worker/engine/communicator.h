@@ -26,7 +26,8 @@ class Communicator {
   virtual int world() const = 0;
 
   // `array` holds bounds.back() elements, rank r's own range [bounds[r], bounds[r+1]) filled in; all of it on return.
-  virtual absl::StatusOr<absl::Duration> AllGatherV(void* array, DType dtype, const std::vector<int64_t>& bounds, absl::Duration ready) = 0;
+  virtual absl::StatusOr<absl::Duration> AllGatherV(void* array, DType dtype, const std::vector<int64_t>& bounds,
+                                                    absl::Duration ready) = 0;
   // Sums `array` over ranks. On return the rank's own range holds the sum, the rest is scratch.
   virtual absl::StatusOr<absl::Duration> ReduceScatterV(void* array, DType dtype, const std::vector<int64_t>& bounds,
                                                         absl::Duration ready) = 0;

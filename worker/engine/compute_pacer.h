@@ -23,7 +23,7 @@ class ComputePacer {
   // The same with the time at which the dependencies ended by their own clocks: what the host added in waking up is not
   // passed on to what follows.
   void Begin(absl::Duration ready);
-  void EndAfter(double flops);  // sleeps until the declared end
+  void EndAfter(double flops);                           // sleeps until the declared end
   absl::Duration lane_end() const { return lane_end_; }  // end of the last instruction, by the lane's clock
   // Called at least every 100 ms while EndAfter sleeps.
   void set_heartbeat(std::function<void()> heartbeat) { heartbeat_ = std::move(heartbeat); }

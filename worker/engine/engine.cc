@@ -36,8 +36,8 @@ auto Guarded(const char* what, const RankAssignment& assignment, Call call) -> d
 absl::Status CheckAssignment(const RankAssignment& assignment) {
   if (assignment.devices.empty() || assignment.rank < 0 || assignment.rank >= assignment.world() ||
       assignment.data_addresses.size() != assignment.devices.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("assignment: rank ", assignment.rank, " of ", assignment.world(), " devices with ",
-                                                   assignment.data_addresses.size(), " data addresses"));
+    return absl::InvalidArgumentError(absl::StrCat("assignment: rank ", assignment.rank, " of ", assignment.world(),
+                                                   " devices with ", assignment.data_addresses.size(), " data addresses"));
   }
   return absl::OkStatus();
 }
@@ -113,6 +113,8 @@ class EngineImpl : public Engine {
 
 }  // namespace
 
-std::unique_ptr<Engine> CreateEngine(RankHost& host, const EngineOptions& options) { return std::make_unique<EngineImpl>(host, options); }
+std::unique_ptr<Engine> CreateEngine(RankHost& host, const EngineOptions& options) {
+  return std::make_unique<EngineImpl>(host, options);
+}
 
 }  // namespace motley::engine

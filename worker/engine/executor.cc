@@ -66,8 +66,8 @@ class Executor::Pass {
   absl::Status Guarded(size_t index, absl::Duration ready, absl::Duration* end) {
     const Operation& op = program_.instructions[index].op;
     const auto where = [&] {
-      return absl::StrCat(e_.assignment_.devices[e_.assignment_.rank].value(), ", step ", input_.step + 1, ", instruction ", index, " (",
-                          std::string(OperationName(op)), "): ");
+      return absl::StrCat(e_.assignment_.devices[e_.assignment_.rank].value(), ", step ", input_.step + 1, ", instruction ",
+                          index, " (", std::string(OperationName(op)), "): ");
     };
     try {
       const absl::StatusOr<absl::Duration> result = std::visit([&](const auto& o) { return Do(o, ready); }, op);
@@ -101,8 +101,9 @@ class Executor::Pass {
     const UnitState& own = e_.state_.units()[op.unit];
     at::Tensor whole = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
     if (own.size() > 0) whole.narrow(0, own.begin, own.size()).copy_(own.parameter);
-    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end, e_.communicator_.AllGatherV(whole.mutable_data_ptr(), e_.dtype_,
-                                                                                  e_.assignment_.placement[op.unit].bounds, start));
+    MOTLEY_ASSIGN_OR_RETURN(
+        const absl::Duration end,
+        e_.communicator_.AllGatherV(whole.mutable_data_ptr(), e_.dtype_, e_.assignment_.placement[op.unit].bounds, start));
     return CollectiveDone(start, end);
   }
 
@@ -110,8 +111,9 @@ class Executor::Pass {
     const absl::Duration start = CollectiveReady(ready);
     UnitState& own = e_.state_.units()[op.unit];
     at::Tensor whole = UnitOf(e_.gradient_buffers_[op.grad], op.unit);
-    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end, e_.communicator_.ReduceScatterV(whole.mutable_data_ptr(), e_.dtype_,
-                                                                                      e_.assignment_.placement[op.unit].bounds, start));
+    MOTLEY_ASSIGN_OR_RETURN(
+        const absl::Duration end,
+        e_.communicator_.ReduceScatterV(whole.mutable_data_ptr(), e_.dtype_, e_.assignment_.placement[op.unit].bounds, start));
     if (own.size() > 0) own.gradient.add_(whole.narrow(0, own.begin, own.size()));
     gradient_fresh_[op.grad] = true;
     return CollectiveDone(start, end);
@@ -125,7 +127,8 @@ class Executor::Pass {
     const std::vector<UnitState>& units = e_.state_.units();
     for (size_t u = 0; training_ && u < units.size(); ++u) {
       const double squared = units[u].size() > 0 ? SquaredNorm(units[u].gradient) : 0;
-      if (!std::isfinite(squared)) mine.not_finite = std::min(mine.not_finite, GradientPosition(static_cast<int>(u), program_.num_units));
+      if (!std::isfinite(squared))
+        mine.not_finite = std::min(mine.not_finite, GradientPosition(static_cast<int>(u), program_.num_units));
       mine.squared_norm += squared;
     }
     MOTLEY_ASSIGN_OR_RETURN(const auto by_rank, e_.communicator_.GatherScalars(mine.ToVector()));
@@ -195,8 +198,8 @@ class Executor::Pass {
       Saved& saved = saved_[op.unit][op.microbatch];
       if (op.unit == Head()) {
         at::Tensor tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : at::Tensor();
-        gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossScale(),
-                                          gradients, tied_gradients);
+        gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch],
+                                          LossScale(), gradients, tied_gradients);
       } else if (op.unit == 0) {
         e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], gradient, gradients);
         gradient = at::Tensor();
@@ -222,7 +225,8 @@ class Executor::Pass {
     return Compute(ready, flops, [&] {
       for (UnitState& unit : e_.state_.units()) {
         if (unit.size() == 0) continue;
-        AdamWStep(config.optimizer, input_.lr, input_.step + 1, clip, unit.gradient, unit.parameter, unit.exp_avg, unit.exp_avg_sq);
+        AdamWStep(config.optimizer, input_.lr, input_.step + 1, clip, unit.gradient, unit.parameter, unit.exp_avg,
+                  unit.exp_avg_sq);
         unit.gradient.zero_();
       }
     });
@@ -255,7 +259,8 @@ class Executor::Pass {
   double UnitFlops(int unit, int microbatch, bool backward) const {
     const UnitKind kind = e_.layout_[unit].kind;
     const int64_t samples = program_.microbatches[microbatch], seq_len = e_.assignment_.config.training.seq_len;
-    return backward ? BackwardFlops(e_.assignment_.model, kind, samples, seq_len) : ForwardFlops(e_.assignment_.model, kind, samples, seq_len);
+    return backward ? BackwardFlops(e_.assignment_.model, kind, samples, seq_len)
+                    : ForwardFlops(e_.assignment_.model, kind, samples, seq_len);
   }
   // Every token of a text sample is valid: the step's global count is known beforehand.
   double LossScale() const {
@@ -274,18 +279,18 @@ class Executor::Pass {
   const bool training_;
   const absl::Duration begin_;
   LaneBoard board_;
-  StepOutcome outcome_;                // written by the collective lane, read by the optimizer after it
-  absl::Duration collective_end_;      // collective lane
-  std::vector<char> gradient_fresh_;   // by gradient buffer; ordered by the program
+  StepOutcome outcome_;               // written by the collective lane, read by the optimizer after it
+  absl::Duration collective_end_;     // collective lane
+  std::vector<char> gradient_fresh_;  // by gradient buffer; ordered by the program
   // Compute lane:
-  StepScalars scalars_;                // read by ReduceScalars after the last loss
+  StepScalars scalars_;                              // read by ReduceScalars after the last loss
   std::vector<at::Tensor> activations_;              // by microbatch: last output, then the gradient with respect to it
   std::vector<std::vector<at::Tensor>> boundaries_;  // [unit][microbatch]
   std::vector<std::vector<Saved>> saved_;            // [unit][microbatch]
 };
 
-Executor::Executor(const RankAssignment& assignment, DType dtype, int num_threads, ShardedState& state, Communicator& communicator,
-                   ComputePacer& pacer)
+Executor::Executor(const RankAssignment& assignment, DType dtype, int num_threads, ShardedState& state,
+                   Communicator& communicator, ComputePacer& pacer)
     : assignment_(assignment),
       dtype_(dtype),
       num_threads_(num_threads),
@@ -308,8 +313,8 @@ absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInpu
     grow(gradient_buffers_, program.gradient_buffers);
   } catch (const c10::Error& error) {
     communicator_.Abort("a rank had no memory for its buffers");
-    return absl::ResourceExhaustedError(absl::StrCat(assignment_.devices[assignment_.rank].value(), ": parameter and gradient buffers: ",
-                                                     error.what_without_backtrace()));
+    return absl::ResourceExhaustedError(absl::StrCat(assignment_.devices[assignment_.rank].value(),
+                                                     ": parameter and gradient buffers: ", error.what_without_backtrace()));
   }
   return Pass(*this, program, input).Run();
 }

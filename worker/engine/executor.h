@@ -25,7 +25,7 @@ namespace motley::engine {
 
 struct StepInput {
   Batch batch;
-  int64_t step = 0;   // optimizer steps done before this one
+  int64_t step = 0;  // optimizer steps done before this one
   double lr = 0;
   bool stop = false, save = false;  // this rank's wish, agreed upon with the scalars
 };

@@ -59,7 +59,8 @@ class GlooCommunicator : public Communicator {
 
   absl::Status Connect(RankHost& host) {
     signal(SIGPIPE, SIG_IGN);  // Gloo writes with bare writev: a lost peer must be an error, not a death
-    MOTLEY_ASSIGN_OR_RETURN(const std::vector<PeerInfo> peers, ExchangePeerInfo(options_, pacer_.slowest_bytes_per_second(), host));
+    MOTLEY_ASSIGN_OR_RETURN(const std::vector<PeerInfo> peers,
+                            ExchangePeerInfo(options_, pacer_.slowest_bytes_per_second(), host));
     for (const PeerInfo& peer : peers) {
       const double rate = peer.slowest_bytes_per_second;
       if (rate > 0 && (slowest_ == 0 || rate < slowest_)) slowest_ = rate;
@@ -74,7 +75,8 @@ class GlooCommunicator : public Communicator {
       context_->setTimeout(absl::ToChronoMilliseconds(options_.deadline));
     } catch (const std::exception& error) {
       return absl::UnavailableError(absl::StrCat("connecting ", options_.devices[rank()].value(), " at ",
-                                                 options_.data_addresses[rank()], " with its ", world() - 1, " peers: ", error.what()));
+                                                 options_.data_addresses[rank()], " with its ", world() - 1,
+                                                 " peers: ", error.what()));
     }
     const bool shared_clock = peers[LeftOf(rank())].boot_id == peers[rank()].boot_id;
     ring_ = std::make_unique<RingEngine>(*context_, pacer_, LeftOf(rank()), (rank() + 1) % world(), shared_clock,
@@ -85,7 +87,8 @@ class GlooCommunicator : public Communicator {
   int rank() const override { return options_.rank; }
   int world() const override { return static_cast<int>(options_.devices.size()); }
 
-  absl::StatusOr<absl::Duration> AllGatherV(void* array, DType dtype, const std::vector<int64_t>& bounds, absl::Duration ready) override {
+  absl::StatusOr<absl::Duration> AllGatherV(void* array, DType dtype, const std::vector<int64_t>& bounds,
+                                            absl::Duration ready) override {
     return Pass("all-gather", array, SizeOfBytes(dtype), bounds, rank(), RingCombine::kCopy, ready);
   }
 
@@ -161,9 +164,9 @@ class GlooCommunicator : public Communicator {
   absl::Status Failed(const char* what, const std::string& error) {
     Abort(absl::StrCat("an earlier ", what, " failed"));
     absl::MutexLock lock(&mutex_);
-    return absl::UnavailableError(absl::StrCat(what, " between ", options_.devices[LeftOf(rank())].value(), ", ",
-                                               options_.devices[rank()].value(), " and ",
-                                               options_.devices[(rank() + 1) % world()].value(), ": a peer was lost (", error, ")"));
+    return absl::UnavailableError(
+        absl::StrCat(what, " between ", options_.devices[LeftOf(rank())].value(), ", ", options_.devices[rank()].value(), " and ",
+                     options_.devices[(rank() + 1) % world()].value(), ": a peer was lost (", error, ")"));
   }
 
   const CommunicatorOptions options_;
@@ -177,7 +180,8 @@ class GlooCommunicator : public Communicator {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Communicator>> ConnectCommunicator(const CommunicatorOptions& options, RankHost& host, LinkClock& links) {
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectCommunicator(const CommunicatorOptions& options, RankHost& host,
+                                                                  LinkClock& links) {
   auto communicator = std::make_unique<GlooCommunicator>(options, links);
   if (options.devices.size() > 1) MOTLEY_RETURN_IF_ERROR(communicator->Connect(host));
   return communicator;

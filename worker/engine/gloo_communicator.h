@@ -31,6 +31,7 @@ struct CommunicatorOptions {
 
 // Blocks until all ranks have met. UNAVAILABLE: the address cannot be bound, or a peer did not come. `host` and `links` must
 // outlive the result.
-absl::StatusOr<std::unique_ptr<Communicator>> ConnectCommunicator(const CommunicatorOptions& options, RankHost& host, LinkClock& links);
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectCommunicator(const CommunicatorOptions& options, RankHost& host,
+                                                                  LinkClock& links);
 
 }  // namespace motley::engine

@@ -14,7 +14,8 @@ namespace motley::engine {
 
 class GlooStore : public gloo::rendezvous::Store {
  public:
-  GlooStore(RankHost& host, std::string prefix, absl::Duration timeout) : host_(host), prefix_(std::move(prefix)), timeout_(timeout) {}
+  GlooStore(RankHost& host, std::string prefix, absl::Duration timeout)
+      : host_(host), prefix_(std::move(prefix)), timeout_(timeout) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
     const absl::Status status = host_.KvSet(prefix_ + key, std::string(data.begin(), data.end()));

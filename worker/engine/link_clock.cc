@@ -24,8 +24,8 @@ absl::StatusOr<std::unique_ptr<LinkClock>> LinkClock::Map(int fd) {
   if (fd >= 0) {
     struct stat status {};
     if (fstat(fd, &status) != 0 || (static_cast<size_t>(status.st_size) < bytes && ftruncate(fd, bytes) != 0)) {
-      return absl::InternalError(absl::StrCat("link clock: descriptor ", fd, " cannot be sized to ", bytes, " bytes: ",
-                                              std::strerror(errno)));
+      return absl::InternalError(
+          absl::StrCat("link clock: descriptor ", fd, " cannot be sized to ", bytes, " bytes: ", std::strerror(errno)));
     }
   }
   const int flags = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;

@@ -17,7 +17,7 @@ enum class Direction { kEgress = 0, kIngress = 1 };
 
 class LinkClock {
  public:
-  static constexpr int kNic = 0;         // the node's NIC; its devices follow at 1 + their ordinal on the node
+  static constexpr int kNic = 0;  // the node's NIC; its devices follow at 1 + their ordinal on the node
   static constexpr int kMaxLinks = 256;
 
   // Maps the inherited memory file; fd < 0: memory of this process alone. The file is extended when it is too short.

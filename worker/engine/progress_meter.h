@@ -39,7 +39,7 @@ class ProgressMeter {
     return now_ns - last_ns >= kIntervalNs && last_ns_.compare_exchange_strong(last_ns, now_ns);
   }
   static std::string OperationOf(int index) {
-    static const Operation kOperations[] = {Gather{},   Release{},  Forward{},       Recompute{},     Backward{},
+    static const Operation kOperations[] = {Gather{},   Release{},       Forward{},       Recompute{},    Backward{},
                                             ZeroGrad{}, ReduceScatter{}, ReduceScalars{}, OptimizerStep{}};
     static_assert(std::variant_size_v<Operation> == std::size(kOperations));
     return std::string(OperationName(kOperations[index]));

@@ -1,10 +1,10 @@
 #include "worker/engine/ring_engine.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
-
-#include <sys/prctl.h>
 
 #include "worker/engine/monotonic.h"
 
@@ -36,7 +36,8 @@ int64_t SlotOffset(int64_t index) { return index % kRingDepth * kStride; }
 void CheckHeader(const Header& header, uint64_t sequence, int64_t index, int64_t bytes) {
   if (header.sequence == static_cast<uint32_t>(sequence) && header.index == index && header.bytes == bytes) return;
   const auto text = [](uint32_t collective, int64_t segment, int64_t size) {
-    return "segment " + std::to_string(segment) + " of " + std::to_string(size) + " bytes of collective " + std::to_string(collective);
+    return "segment " + std::to_string(segment) + " of " + std::to_string(size) + " bytes of collective " +
+           std::to_string(collective);
   };
   throw std::runtime_error("the left neighbour sent " + text(header.sequence, header.index, header.bytes) + " instead of " +
                            text(static_cast<uint32_t>(sequence), index, bytes) + ": the ranks run different programs");
@@ -51,9 +52,15 @@ void Add(char* to, const char* from, int64_t bytes) {
 
 void Combine(RingCombine combine, char* to, const char* from, int64_t bytes) {
   switch (combine) {
-    case RingCombine::kCopy: std::memcpy(to, from, bytes); break;
-    case RingCombine::kAddFloat32: Add<float>(to, from, bytes); break;
-    case RingCombine::kAddFloat64: Add<double>(to, from, bytes); break;
+    case RingCombine::kCopy:
+      std::memcpy(to, from, bytes);
+      break;
+    case RingCombine::kAddFloat32:
+      Add<float>(to, from, bytes);
+      break;
+    case RingCombine::kAddFloat64:
+      Add<double>(to, from, bytes);
+      break;
   }
 }
 

@@ -38,7 +38,8 @@ class RingEngine {
   ~RingEngine();
 
   // Blocks until everything is received and sent. `progress` is called after each received segment.
-  RingResult Pass(const RingStream& stream, char* array, RingCombine combine, int64_t ready_ns, const std::function<void()>& progress);
+  RingResult Pass(const RingStream& stream, char* array, RingCombine combine, int64_t ready_ns,
+                  const std::function<void()>& progress);
   // Wakes a Pass under way. Thread-safe.
   void Abort();
 
@@ -56,7 +57,8 @@ class RingEngine {
 
   void SenderLoop();
   void SendAll(Job& job, uint64_t sequence);
-  void Receive(Job& job, char* array, RingCombine combine, uint64_t sequence, const std::function<void()>& progress, int64_t* end_ns);
+  void Receive(Job& job, char* array, RingCombine combine, uint64_t sequence, const std::function<void()>& progress,
+               int64_t* end_ns);
   void Fail(Job& job, const std::string& error);
 
   LinkPacer& pacer_;

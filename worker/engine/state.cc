@@ -13,22 +13,25 @@ namespace {
 absl::Status CheckFits(const CheckpointManifest& manifest, const RankAssignment& assignment, DType dtype) {
   const std::string& folder = assignment.resume_from;
   if (manifest.step != assignment.start_step) {
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " is of step ", manifest.step,
-                                                      ", the epoch starts at step ", assignment.start_step));
+    return absl::FailedPreconditionError(
+        absl::StrCat("checkpoint ", folder, " is of step ", manifest.step, ", the epoch starts at step ", assignment.start_step));
   }
   if (!(manifest.model == assignment.model)) {
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " holds another model than the job's; use another checkpoint.folder"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("checkpoint ", folder, " holds another model than the job's; use another checkpoint.folder"));
   }
   if (manifest.dtype != dtype) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " holds ", std::string(DTypeName(manifest.dtype)),
-                                                      ", the job trains in ", std::string(DTypeName(dtype)), "; use another checkpoint.folder"));
+                                                      ", the job trains in ", std::string(DTypeName(dtype)),
+                                                      "; use another checkpoint.folder"));
   }
   return absl::OkStatus();
 }
 
 absl::Status Restore(const std::string& folder, const CheckpointManifest& manifest, int unit, UnitState& state) {
-  for (const auto& [kind, tensor] : {std::pair{StateTensor::kParameter, &state.parameter}, std::pair{StateTensor::kExpAvg, &state.exp_avg},
-                                     std::pair{StateTensor::kExpAvgSq, &state.exp_avg_sq}}) {
+  for (const auto& [kind, tensor] :
+       {std::pair{StateTensor::kParameter, &state.parameter}, std::pair{StateTensor::kExpAvg, &state.exp_avg},
+        std::pair{StateTensor::kExpAvgSq, &state.exp_avg_sq}}) {
     MOTLEY_RETURN_IF_ERROR(ReadState(folder, manifest, unit, kind, state.begin, state.end, tensor->mutable_data_ptr()));
   }
   return absl::OkStatus();
@@ -39,9 +42,14 @@ absl::Status Restore(const std::string& folder, const CheckpointManifest& manife
 absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignment, const std::function<void()>& progress) {
   const std::vector<UnitSpec> layout = ParameterLayout(assignment.model);
   if (assignment.placement.size() != layout.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("placement: ", assignment.placement.size(), " units, the model has ", layout.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("placement: ", assignment.placement.size(), " units, the model has ", layout.size()));
   }
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
+  if (assignment.resume_from.empty() && assignment.start_step > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the epoch starts at step ", assignment.start_step, " but names no checkpoint"));
+  }
   CheckpointManifest manifest;
   if (!assignment.resume_from.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(manifest, ReadManifest(assignment.resume_from));
@@ -51,8 +59,10 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
   ShardedState result;
   for (size_t u = 0; u < layout.size(); ++u) {
     const std::vector<int64_t>& bounds = assignment.placement[u].bounds;
-    if (static_cast<int>(bounds.size()) != assignment.world() + 1 || bounds.front() != 0 || bounds.back() != layout[u].num_elements) {
-      return absl::InvalidArgumentError(absl::StrCat("placement of unit ", u, " does not cover its ", layout[u].num_elements, " elements"));
+    if (static_cast<int>(bounds.size()) != assignment.world() + 1 || bounds.front() != 0 ||
+        bounds.back() != layout[u].num_elements) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("placement of unit ", u, " does not cover its ", layout[u].num_elements, " elements"));
     }
     UnitState state;
     state.begin = bounds[assignment.rank];

@@ -22,8 +22,9 @@ struct UnitState {
 
 class ShardedState {
  public:
-  // Restores assignment.resume_from, or initialises by the seed when it is empty. `progress` is called between units. FAILED_PRECONDITION: the
-  // checkpoint is of another step, model or dtype; DATA_LOSS and others from reading it. May throw c10::Error (out of memory).
+  // Restores assignment.resume_from, or initialises by the seed when it is empty. `progress` is called between units.
+  // FAILED_PRECONDITION: the checkpoint is of another step, model or dtype; DATA_LOSS and others from reading it. May throw
+  // c10::Error (out of memory).
   static absl::StatusOr<ShardedState> Create(const RankAssignment& assignment, const std::function<void()>& progress);
 
   std::vector<UnitState>& units() { return units_; }

@@ -21,9 +21,9 @@ inline int64_t GradientPosition(int unit, int num_units) { return 2 * num_units 
 std::string DescribePosition(int64_t position, int num_units);
 
 struct StepScalars {
-  double loss_sum = 0;       // over this rank's valid tokens
-  double tokens = 0;         // valid ones
-  double squared_norm = 0;   // of the owned gradients
+  double loss_sum = 0;      // over this rank's valid tokens
+  double tokens = 0;        // valid ones
+  double squared_norm = 0;  // of the owned gradients
   int64_t not_finite = kFinite;
   bool stop = false, save = false;
 

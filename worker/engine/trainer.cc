@@ -11,7 +11,8 @@
 
 namespace motley::engine {
 
-Trainer::Trainer(const RankAssignment& assignment, int num_threads, RankHost& host, Communicator& communicator, const StopRequest& stop)
+Trainer::Trainer(const RankAssignment& assignment, int num_threads, RankHost& host, Communicator& communicator,
+                 const StopRequest& stop)
     : assignment_(assignment),
       num_threads_(num_threads),
       host_(host),
@@ -26,11 +27,13 @@ absl::Status Trainer::Prepare() {
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(config.training.dtype));
   progress_.BeginStep(assignment_.start_step);
   progress_.Beat("opening the data");
-  MOTLEY_ASSIGN_OR_RETURN(Dataset data, Dataset::Open(config.data.path, config.training.seq_len, config.data.validation_fraction));
+  MOTLEY_ASSIGN_OR_RETURN(Dataset data,
+                          Dataset::Open(config.data.path, config.training.seq_len, config.data.validation_fraction));
   if (!assignment_.data_digest.empty() && data.summary().digest != assignment_.data_digest) {
     return absl::FailedPreconditionError(absl::StrCat("data ", config.data.path, " has digest ", data.summary().digest, " on ",
-                                                      NodeOf(assignment_.devices[assignment_.rank]).value(), ", the job was planned for ",
-                                                      assignment_.data_digest, "; put the same files on every node"));
+                                                      NodeOf(assignment_.devices[assignment_.rank]).value(),
+                                                      ", the job was planned for ", assignment_.data_digest,
+                                                      "; put the same files on every node"));
   }
   data_ = std::make_unique<Dataset>(std::move(data));
   if (!assignment_.evaluation.instructions.empty()) {

@@ -82,7 +82,9 @@ absl::StatusOr<CollectiveProfile> ProfileRing(const RankAssignment& assignment, 
   for (const UnitSpec& unit : ParameterLayout(assignment.model)) sizes.push_back(unit.num_elements);
   const auto [smallest, largest] = std::minmax_element(sizes.begin(), sizes.end());
   RingProfiler profiler(communicator, dtype, *largest);
-  MOTLEY_ASSIGN_OR_RETURN(profile.barrier_seconds, profiler.Time([&](absl::Duration) { return communicator.GatherScalars({0, 0, 0, 0, 0, 0}).status(); }));
+  MOTLEY_ASSIGN_OR_RETURN(profile.barrier_seconds, profiler.Time([&](absl::Duration) {
+    return communicator.GatherScalars({0, 0, 0, 0, 0, 0}).status();
+  }));
   const double even = 1.0 / assignment.world();
   for (const int64_t elements : std::set<int64_t>{*smallest, *largest}) {
     for (const double skew : std::set<double>{even, std::max(0.5, even), 1.0}) {

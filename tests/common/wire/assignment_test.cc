@@ -38,9 +38,18 @@ RankAssignment Sample() {
   a.predicted_step_seconds = 1.25;
   a.start_step = 40;
   a.resume_from = "/checkpoints/step-00000040";
-  a.model = {.family = ModelFamily::kLlama, .vocab_size = 256, .hidden_size = 64, .num_layers = 1, .num_heads = 4,
-             .num_kv_heads = 2, .head_dim = 16, .intermediate_size = 128, .max_positions = 128, .norm_eps = 1e-6,
-             .rope_theta = 500000, .tie_embeddings = false};
+  a.model = {.family = ModelFamily::kLlama,
+             .vocab_size = 256,
+             .hidden_size = 64,
+             .num_layers = 1,
+             .num_heads = 4,
+             .num_kv_heads = 2,
+             .head_dim = 16,
+             .intermediate_size = 128,
+             .max_positions = 128,
+             .norm_eps = 1e-6,
+             .rope_theta = 500000,
+             .tie_embeddings = false};
   a.config.training.steps = 77;
   a.data_digest = "0123";
   a.device.id = DeviceId("n2/gpu0");

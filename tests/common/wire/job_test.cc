@@ -1,7 +1,6 @@
 #include "common/wire/job.h"
 
 #include <google/protobuf/descriptor.h>
-
 #include <gtest/gtest.h>
 
 #include <set>

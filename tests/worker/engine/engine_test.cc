@@ -13,6 +13,7 @@
 #include "common/parameters.h"
 #include "planner/lowering/layered.h"
 #include "tests/worker/engine/fake_host.h"
+#include "worker/engine/memory.h"
 
 namespace motley::engine {
 namespace {
@@ -29,7 +30,8 @@ class EngineTest : public testing::Test {
     folder_ = std::filesystem::path(testing::TempDir()) / ("engine_test-" + std::to_string(getpid()));
     std::filesystem::create_directories(folder_);
     std::ofstream text(folder_ / "text.txt");
-    for (int i = 0; i < 400; ++i) text << "line " << i * 37 % 101 << " of a small text; the quick brown fox number " << i << ".\n";
+    for (int i = 0; i < 400; ++i)
+      text << "line " << i * 37 % 101 << " of a small text; the quick brown fox number " << i << ".\n";
     config_.training = {.steps = 12, .seq_len = 16, .global_batch_size = 8, .max_norm = 0.5, .seed = 3, .dtype = "float64"};
     config_.optimizer.lr = 5e-3;
     config_.lr_scheduler.warmup_steps = 3;
@@ -39,8 +41,16 @@ class EngineTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   static ModelShape Gpt2() {
-    return {.family = ModelFamily::kGpt2, .vocab_size = 256, .hidden_size = 16, .num_layers = 3, .num_heads = 2, .num_kv_heads = 2,
-            .head_dim = 8, .intermediate_size = 64, .max_positions = 32, .tie_embeddings = true};
+    return {.family = ModelFamily::kGpt2,
+            .vocab_size = 256,
+            .hidden_size = 16,
+            .num_layers = 3,
+            .num_heads = 2,
+            .num_kv_heads = 2,
+            .head_dim = 8,
+            .intermediate_size = 64,
+            .max_positions = 32,
+            .tie_embeddings = true};
   }
   static ModelShape Llama() {
     ModelShape shape = Gpt2();
@@ -163,10 +173,10 @@ class EngineTest : public testing::Test {
 TEST_F(EngineTest, UnevenPlansFollowTheCurveOfOneDevice) {
   config_.data.validation_interval = 5;
   const std::vector<std::vector<Device>> plans = {
-      {{{4}, 0.5}, {{4}, 0.5}},                                       // even
-      {{{3, 3}, 0.7}, {{2}, 0.3}},                                    // uneven batches and shares
-      {{{3, 2}, 0.2}, {{3}, 0.5}, {{}, 0.3}},                         // last microbatch smaller; a device that only stores
-      {{{2, 2}, 0.0, "full"}, {{2, 1}, 1.0}, {{1}, 0.0}},             // one owner of everything; recompute
+      {{{4}, 0.5}, {{4}, 0.5}},                            // even
+      {{{3, 3}, 0.7}, {{2}, 0.3}},                         // uneven batches and shares
+      {{{3, 2}, 0.2}, {{3}, 0.5}, {{}, 0.3}},              // last microbatch smaller; a device that only stores
+      {{{2, 2}, 0.0, "full"}, {{2, 1}, 1.0}, {{1}, 0.0}},  // one owner of everything; recompute
       {{{1}, 0.1, "full"}, {{2}, 0.4, "full"}, {{3}, 0.25}, {{2}, 0.25}},
   };
   for (const ModelShape& model : {Gpt2(), Llama()}) {
@@ -221,6 +231,54 @@ TEST_F(EngineTest, ResumeFromAnotherStepIsRefused) {
   EXPECT_EQ(Train(rest).ends[0].status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
+TEST_F(EngineTest, StartingLateWithoutACheckpointIsRefused) {
+  std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}});
+  assignments[0].start_step = 3;
+  EXPECT_EQ(Train(assignments).ends[0].status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(EngineTest, MoreValidationSamplesThanThereAreIsNamed) {
+  config_.data.validation_samples = 1'000'000;
+  const auto end = Train(Assign(Gpt2(), {{{8}, 1.0}})).ends[0];
+  EXPECT_EQ(end.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(end.status().message().find("data.validation_samples"), std::string::npos) << end.status();
+}
+
+TEST_F(EngineTest, AFailedCheckpointIsNamedByEveryRank) {
+  // A file where the folder should be: nothing can be written below it.
+  std::ofstream(folder_ / "file") << "x";
+  config_.checkpoint.folder = (folder_ / "file").string();
+  const Outcome outcome = Train(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}));
+  for (const auto& end : outcome.ends) {
+    EXPECT_FALSE(end.ok());
+    EXPECT_NE(end.status().message().find("checkpoint on n0/gpu0"), std::string::npos) << end.status();
+  }
+}
+
+TEST_F(EngineTest, ASecondRunOfTheSameEngineIsLegal) {
+  FakeKv kv;
+  std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}});
+  OnRanks(2, [&](int rank) {
+    FakeHost host(kv);
+    const auto engine = CreateEngine(host, {});
+    ASSERT_TRUE(engine->Run(assignments[rank]).ok());
+    RankAssignment again = assignments[rank];
+    again.epoch = Epoch(2);
+    ASSERT_TRUE(engine->Run(again).ok());
+    EXPECT_EQ(host.steps.size(), 24u);
+    EXPECT_EQ(host.steps[0].loss, host.steps[12].loss);
+  });
+}
+
+TEST_F(EngineTest, AModelBeyondTheDevicesMemoryIsResourceExhausted) {
+  std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}});
+  assignments[0].device.memory_bytes = 100'000;
+  const auto end = Train(assignments).ends[0];
+  InstallMemoryLimit(0);
+  EXPECT_EQ(end.status().code(), absl::StatusCode::kResourceExhausted) << end.status();
+  EXPECT_NE(end.status().message().find("n0/gpu0"), std::string::npos) << end.status();
+}
+
 TEST_F(EngineTest, AllRanksStopAfterTheSameStepAndSave) {
   config_.training.steps = 100000;
   config_.checkpoint.folder = (folder_ / "checkpoints").string();
@@ -238,7 +296,8 @@ TEST_F(EngineTest, AllRanksStopAfterTheSameStepAndSave) {
 
 TEST_F(EngineTest, AStaleEpochPublishesNothing) {
   config_.checkpoint.folder = (folder_ / "checkpoints").string();
-  const Outcome outcome = Train(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}), [](int, FakeHost& host, Engine&) { host.newest = false; });
+  const Outcome outcome =
+      Train(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}), [](int, FakeHost& host, Engine&) { host.newest = false; });
   for (const auto& end : outcome.ends) EXPECT_EQ(end.status().code(), absl::StatusCode::kFailedPrecondition) << end.status();
   EXPECT_TRUE(std::filesystem::is_empty(config_.checkpoint.folder));
 }

@@ -40,20 +40,24 @@ class FakeHost : public RankHost {
     return absl::OkStatus();
   }
   absl::StatusOr<std::string> KvGet(const std::string& key, absl::Duration timeout) override { return kv_.Get(key, timeout); }
-  absl::Status ConfirmEpochIsNewest(int64_t step) override { return newest ? absl::OkStatus() : absl::FailedPreconditionError("stale"); }
+  absl::Status ConfirmEpochIsNewest(int64_t step) override {
+    return newest ? absl::OkStatus() : absl::FailedPreconditionError("stale");
+  }
   void OnReady() override { ++ready; }
   void OnStep(const StepResult& step) override {
     steps.push_back(step);
     if (on_step) on_step(step);
   }
   void OnProgress(int64_t step, int64_t instruction, const std::string& doing) override { ++progress; }
-  void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) override { checkpoints[step] = folder; }
+  void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) override {
+    checkpoints[step] = folder;
+  }
   void OnLog(const std::string& line) override {}
 
   bool newest = true;
   std::atomic<int> ready{0}, progress{0};
-  std::vector<StepResult> steps;                // read after Run has returned
-  std::map<int64_t, std::string> checkpoints;   // the same
+  std::vector<StepResult> steps;               // read after Run has returned
+  std::map<int64_t, std::string> checkpoints;  // the same
   std::function<void(const StepResult&)> on_step;
 
  private:

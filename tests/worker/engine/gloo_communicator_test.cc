@@ -121,10 +121,36 @@ TEST(GlooCommunicator, PacedTimeIsTheBoundAndIndependentOfSkew) {
       ASSERT_TRUE(end.ok());
       // By the emulated schedule, which the host's load does not move.
       EXPECT_LE(absl::ToDoubleSeconds(*end - begin), 1.05 * bound) << largest;
-      if (bounds[rank + 1] - bounds[rank] == least) EXPECT_GE(absl::ToDoubleSeconds(*end - begin), 0.999 * bound) << largest;
+      if (bounds[rank + 1] - bounds[rank] == least) {
+        EXPECT_GE(absl::ToDoubleSeconds(*end - begin), 0.999 * bound) << largest;
+      }
       EXPECT_GE(SystemClock().Now(), *end);
     });
   }
+}
+
+TEST(GlooCommunicator, AnAddressThatIsNotOursIsNamed) {
+  FakeKv kv;
+  FakeHost host(kv);
+  kv.Set("peer/1", "boot 0");
+  auto links = LinkClock::Map(-1);
+  CommunicatorOptions options;
+  options.devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};
+  options.data_addresses = {"203.0.113.1", "203.0.113.2"};
+  const absl::Status status = ConnectCommunicator(options, host, **links).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("203.0.113.1"), std::string::npos) << status;
+}
+
+TEST(GlooCommunicator, APeerThatNeverComesIsAnError) {
+  FakeKv kv;
+  FakeHost host(kv);
+  auto links = LinkClock::Map(-1);
+  CommunicatorOptions options;
+  options.devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};
+  options.data_addresses = {"127.0.0.1", "127.0.0.1"};
+  options.connect_timeout = absl::Milliseconds(50);
+  EXPECT_FALSE(ConnectCommunicator(options, host, **links).ok());
 }
 
 // libtorch_cpu exports a newer Gloo of its own; mixing the two would corrupt memory. The link order decides.

@@ -15,7 +15,7 @@ TEST(RingStream, SendsAllButTheLastOwnerAndReceivesAllButTheFirst) {
   const std::vector<int64_t> bounds = {0, 10, 10, 25, 40};  // rank 1 owns nothing
   const RingStream stream = MakeRingStream(bounds, 4, /*first_owner=*/2, /*segment_bytes=*/16);
   EXPECT_EQ(BytesOf(stream, 0, stream.size()), 160);
-  EXPECT_EQ(BytesOf(stream, 0, stream.send_end), 160 - 60);        // the last owner is rank 3
+  EXPECT_EQ(BytesOf(stream, 0, stream.send_end), 160 - 60);                // the last owner is rank 3
   EXPECT_EQ(BytesOf(stream, stream.recv_begin, stream.size()), 160 - 60);  // the first is rank 2
   EXPECT_EQ(stream.segments[0].offset_bytes, 40);
   for (const Segment& segment : stream.segments) EXPECT_LE(segment.bytes, 16);

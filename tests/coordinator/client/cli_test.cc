@@ -1,0 +1,128 @@
+#include "coordinator/client/cli.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "common/version.h"
+#include "coordinator/client/command.h"
+#include "nlohmann/json.hpp"
+#include "tests/coordinator/client/fake_motley.h"
+
+namespace motley::client {
+namespace {
+
+using nlohmann::json;
+
+Ran RunAlone(const std::vector<std::string>& arguments) {
+  std::ostringstream out, err;
+  const int code = RunCli(arguments, out, err, {.connect = absl::Milliseconds(300)});
+  return {code, out.str(), err.str()};
+}
+
+TEST(CliTest, UsageErrorsAre64) {
+  EXPECT_EQ(RunAlone({}).code, 64);
+  EXPECT_EQ(RunAlone({"nonsense"}).code, 64);
+  EXPECT_EQ(RunAlone({"status"}).code, 64);
+  EXPECT_EQ(RunAlone({"-o", "xml", "list"}).code, 64);
+  EXPECT_EQ(RunAlone({"list", "--nonsense"}).code, 64);
+  EXPECT_EQ(RunAlone({"nodes", "drain"}).code, 64);
+  EXPECT_FALSE(RunAlone({"status"}).err.empty());
+  EXPECT_EQ(RunAlone({"sumbit", "x"}).err, "motley: unknown command 'sumbit'; did you mean 'submit'?\n");
+}
+
+TEST(CliTest, HelpNamesEveryCommand) {
+  const Ran help = RunAlone({"--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const Command& command : Commands()) {
+    EXPECT_NE(help.out.find(command.name), std::string::npos) << command.name;
+    EXPECT_EQ(RunAlone({command.name, "--help"}).code, 0) << command.name;
+  }
+  EXPECT_EQ(RunAlone({"--version"}).out, std::string("motley ") + kVersion + "\n");
+}
+
+TEST(CliTest, UnreachableCoordinatorIs69AndSaysWhatToDo) {
+  for (const char* command : {"list", "nodes", "events"}) {
+    const Ran ran = RunAlone({"--coordinator", "127.0.0.1:1", command});
+    EXPECT_EQ(ran.code, 69) << command;
+    EXPECT_NE(ran.err.find("no coordinator answers at 127.0.0.1:1"), std::string::npos) << ran.err;
+    EXPECT_NE(ran.err.find("MOTLEY_COORDINATOR"), std::string::npos);
+  }
+}
+
+TEST(CliTest, UnknownJobsAndNodesAre66) {
+  FakeMotley fake;
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"status", "x"}, {"metrics", "x"}, {"stop", "x"}, {"plan", "x"}, {"export", "x", "--out", "/nowhere"}}) {
+    const Ran ran = Motley(fake, arguments);
+    EXPECT_EQ(ran.code, 66) << arguments[0];
+    EXPECT_EQ(ran.err, "motley: no job 'x'\n");
+  }
+  EXPECT_EQ(Motley(fake, {"nodes", "drain", "x"}).code, 66);
+}
+
+TEST(CliTest, NodesAsTableAndJson) {
+  FakeMotley fake;
+  v1::Node& node = fake.nodes["a"];
+  node.set_name("a");
+  node.set_state("ready");
+  v1::Device* device = node.add_devices();
+  device->set_id("a/gpu0");
+  device->set_model("L4");
+  device->set_memory_bytes(int64_t{24} << 30);
+  device->set_measured_tokens_per_second(1234);
+  const Ran table = Motley(fake, {"nodes"});
+  EXPECT_EQ(table.code, 0);
+  for (const char* part : {"a/gpu0", "L4", "24.0 GiB", "1234 tokens/s", "ready"})
+    EXPECT_NE(table.out.find(part), std::string::npos) << part;
+  const json parsed = json::parse(Motley(fake, {"-o", "json", "nodes"}).out);
+  EXPECT_EQ(parsed["nodes"][0]["devices"][0]["memory_bytes"], int64_t{24} << 30);
+  EXPECT_EQ(parsed["nodes"][0]["devices"][0]["declared_flops_per_second"], 0.0);  // defaults are there too
+  EXPECT_EQ(json::parse(Motley(fake, {"nodes", "-o", "json"}).out), parsed);
+  EXPECT_EQ(Motley(fake, {"nodes", "drain", "a"}).out, "node a is draining\n");
+  EXPECT_EQ(json::parse(Motley(fake, {"nodes", "undrain", "a", "-o", "json"}).out)["state"], "ready");
+}
+
+TEST(CliTest, ListAndStatus) {
+  FakeMotley fake;
+  EXPECT_NE(Motley(fake, {"list"}).out.find("no jobs"), std::string::npos);
+  fake.AddJob("j-1", v1::JOB_STATE_RUNNING).set_reason("with \x1b[31mcolour");
+  fake.AddRun("j-1", 2);
+  const Ran list = Motley(fake, {"list"});
+  EXPECT_NE(list.out.find("j-1"), std::string::npos);
+  EXPECT_NE(list.out.find("running"), std::string::npos);
+  EXPECT_NE(list.out.find("2/3"), std::string::npos);
+  EXPECT_EQ(list.out.find('\x1b'), std::string::npos) << "control characters must not reach the terminal";
+  const Ran status = Motley(fake, {"status", "j-1"});
+  EXPECT_NE(status.out.find("step 2/3  loss 3.0000"), std::string::npos) << status.out;
+  EXPECT_NE(status.out.find("predicted 0.400 s, +25.0 %"), std::string::npos) << status.out;
+  const json parsed = json::parse(Motley(fake, {"-o", "json", "status", "j-1"}).out);
+  EXPECT_EQ(parsed["state"], "JOB_STATE_RUNNING");
+  EXPECT_EQ(parsed["step"], 2);
+  EXPECT_EQ(json::parse(Motley(fake, {"-o", "json", "list"}).out)["jobs"][0], parsed);
+}
+
+TEST(CliTest, EventsAndLogs) {
+  FakeMotley fake;
+  fake.AddJob("j", v1::JOB_STATE_RUNNING);
+  for (int i = 1; i <= 2; ++i) {
+    v1::Event& event = fake.events.emplace_back();
+    event.set_sequence(i);
+    event.set_kind("node_joined");
+    event.set_node(absl::StrCat("n", i));
+    event.set_job_id(i == 1 ? "j" : "");
+    v1::LogLine& line = fake.lines.emplace_back();
+    line.set_sequence(i);
+    line.set_source("a/gpu0");
+    line.set_text(absl::StrCat("line ", i));
+  }
+  EXPECT_EQ(json::parse(Motley(fake, {"-o", "json", "events"}).out)["events"].size(), 2u);
+  EXPECT_EQ(json::parse(Motley(fake, {"-o", "json", "events", "j"}).out)["events"].size(), 1u);
+  EXPECT_NE(Motley(fake, {"events", "-f"}).out.find("node_joined  n2"), std::string::npos);
+  EXPECT_NE(Motley(fake, {"logs", "j"}).out.find("a/gpu0  line 2"), std::string::npos);
+  EXPECT_EQ(json::parse(Motley(fake, {"-o", "json", "logs", "j"}).out)["lines"][1]["text"], "line 2");
+}
+
+}  // namespace
+}  // namespace motley::client

@@ -1,0 +1,183 @@
+// An in-process coordinator for the command line's tests: plain tables, no logic; counts what it was asked.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "coordinator/client/cli.h"
+#include "proto/motley/v1/motley.grpc.pb.h"
+
+namespace motley::client {
+
+class FakeMotley : public v1::Motley::Service {
+ public:
+  FakeMotley() { Start(); }
+  ~FakeMotley() override { Stop(); }
+
+  // On the same port as before, once it has one.
+  void Start() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:" + std::to_string(port_), grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  void Stop() {
+    if (server_) server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  v1::Job& AddJob(const std::string& id, v1::JobState state) {
+    v1::Job& job = jobs[id];
+    job.set_id(id);
+    job.set_state(state);
+    job.mutable_spec()->mutable_training()->set_steps(3);
+    return job;
+  }
+  // Step records 1..n, then the job's last state.
+  void AddRun(const std::string& id, int steps) {
+    for (int step = 1; step <= steps; ++step) {
+      v1::JobUpdate& update = updates[id].emplace_back();
+      update.set_cursor(static_cast<int64_t>(updates[id].size()));
+      update.mutable_step()->set_step(step);
+      update.mutable_step()->set_epoch(1);
+      update.mutable_step()->set_loss(5.0 - step);
+      update.mutable_step()->set_step_seconds(0.5);
+      update.mutable_step()->set_predicted_step_seconds(0.4);
+      *jobs[id].mutable_last_step() = update.step();
+      jobs[id].set_step(step);
+    }
+    v1::JobUpdate& last = updates[id].emplace_back();
+    last.set_cursor(static_cast<int64_t>(updates[id].size()));
+    *last.mutable_job() = jobs[id];
+  }
+
+  grpc::Status SubmitJob(grpc::ServerContext*, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response) override {
+    std::lock_guard lock(mutex);
+    submitted.push_back(*request);
+    if (!refusal.ok()) return refusal;
+    v1::Job& job = jobs[request->job_id()];
+    job.set_id(request->job_id());
+    *job.mutable_spec() = request->spec();
+    if (job.state() == v1::JOB_STATE_UNSPECIFIED) job.set_state(v1::JOB_STATE_QUEUED);
+    *response->mutable_job() = job;
+    return grpc::Status::OK;
+  }
+  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request, v1::GetJobResponse* response) override {
+    return Find(request->job_id(), response->mutable_job());
+  }
+  grpc::Status StopJob(grpc::ServerContext*, const v1::StopJobRequest* request, v1::StopJobResponse* response) override {
+    return Find(request->job_id(), response->mutable_job());
+  }
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*, v1::ListJobsResponse* response) override {
+    std::lock_guard lock(mutex);
+    for (const auto& [id, job] : jobs) *response->add_jobs() = job;
+    return grpc::Status::OK;
+  }
+  grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse* response) override {
+    std::lock_guard lock(mutex);
+    for (const auto& [name, node] : nodes) *response->add_nodes() = node;
+    return grpc::Status::OK;
+  }
+  grpc::Status DrainNode(grpc::ServerContext*, const v1::DrainNodeRequest* request, v1::DrainNodeResponse* response) override {
+    std::lock_guard lock(mutex);
+    const auto node = nodes.find(request->node());
+    if (node == nodes.end()) return {grpc::StatusCode::NOT_FOUND, "no node '" + request->node() + "'"};
+    node->second.set_state(request->drain() ? "draining" : "ready");
+    *response->mutable_node() = node->second;
+    return grpc::Status::OK;
+  }
+  grpc::Status GetPlan(grpc::ServerContext*, const v1::GetPlanRequest* request, v1::GetPlanResponse* response) override {
+    v1::Job job;
+    if (grpc::Status status = Find(request->job_id(), &job); !status.ok()) return status;
+    *response = plan;
+    return grpc::Status::OK;
+  }
+  grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest* request,
+                        grpc::ServerWriter<v1::JobUpdate>* writer) override {
+    std::unique_lock lock(mutex);
+    if (!jobs.contains(request->job_id())) return {grpc::StatusCode::NOT_FOUND, "no job '" + request->job_id() + "'"};
+    watch_cursors.push_back(request->cursor());
+    const std::vector<v1::JobUpdate> all = updates[request->job_id()];
+    const int limit = breaks.empty() ? -1 : breaks.front().after;
+    const grpc::Status end = breaks.empty() ? grpc::Status::OK : breaks.front().status;
+    if (!breaks.empty()) breaks.erase(breaks.begin());
+    lock.unlock();
+    int written = 0;
+    for (const v1::JobUpdate& update : all) {
+      if (update.cursor() <= request->cursor()) continue;
+      if (limit >= 0 && written == limit) return end;
+      writer->Write(update);
+      ++written;
+    }
+    return end;
+  }
+  grpc::Status ListEvents(grpc::ServerContext*, const v1::ListEventsRequest* request,
+                          grpc::ServerWriter<v1::Event>* writer) override {
+    std::lock_guard lock(mutex);
+    for (const v1::Event& event : events) {
+      if (event.sequence() <= request->after_sequence()) continue;
+      if (request->job_id().empty() || event.job_id() == request->job_id()) writer->Write(event);
+    }
+    return grpc::Status::OK;
+  }
+  grpc::Status TailLogs(grpc::ServerContext*, const v1::TailLogsRequest* request,
+                        grpc::ServerWriter<v1::LogLine>* writer) override {
+    std::lock_guard lock(mutex);
+    for (const v1::LogLine& line : lines) {
+      if (line.sequence() > request->after_sequence()) writer->Write(line);
+    }
+    return grpc::Status::OK;
+  }
+
+  // How the next streams end early: after so many updates, with this status.
+  struct Break {
+    int after;
+    grpc::Status status;
+  };
+  std::mutex mutex;
+  std::map<std::string, v1::Job> jobs;
+  std::map<std::string, std::vector<v1::JobUpdate>> updates;
+  std::map<std::string, v1::Node> nodes;
+  std::vector<v1::Event> events;
+  std::vector<v1::LogLine> lines;
+  v1::GetPlanResponse plan;
+  grpc::Status refusal;
+  std::vector<Break> breaks;
+  std::vector<v1::SubmitJobRequest> submitted;
+  std::vector<int64_t> watch_cursors;
+
+ private:
+  grpc::Status Find(const std::string& id, v1::Job* job) {
+    std::lock_guard lock(mutex);
+    const auto found = jobs.find(id);
+    if (found == jobs.end()) return {grpc::StatusCode::NOT_FOUND, "no job '" + id + "'"};
+    *job = found->second;
+    return grpc::Status::OK;
+  }
+
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+struct Ran {
+  int code;
+  std::string out, err;
+};
+
+// Runs the command line against the fake, as a user types it.
+inline Ran Motley(const FakeMotley& fake, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"--coordinator", fake.address()});
+  std::ostringstream out, err;
+  const int code =
+      RunCli(arguments, out, err, {.connect = absl::Seconds(10), .call = absl::Seconds(10), .patience = absl::Seconds(10)});
+  return {code, out.str(), err.str()};
+}
+
+}  // namespace motley::client

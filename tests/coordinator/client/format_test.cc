@@ -1,0 +1,56 @@
+#include "coordinator/client/format.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace motley::client {
+namespace {
+
+TEST(FormatTest, Numbers) {
+  EXPECT_EQ(FormatBytes(512), "512 B");
+  EXPECT_EQ(FormatBytes(int64_t{48} << 30), "48.0 GiB");
+  EXPECT_EQ(FormatSeconds(0.5121), "0.512 s");
+  EXPECT_EQ(FormatSeconds(42.04), "42.0 s");
+  EXPECT_EQ(FormatSeconds(200), "3 min 20 s");
+  EXPECT_EQ(FormatSeconds(7500), "2 h 05 min");
+  EXPECT_EQ(FormatTime(0), "-");
+}
+
+TEST(FormatTest, States) {
+  EXPECT_EQ(FormatState(v1::JOB_STATE_REPLANNING), "replanning");
+  EXPECT_TRUE(HasEnded(v1::JOB_STATE_STOPPED));
+  EXPECT_FALSE(HasEnded(v1::JOB_STATE_WAITING));
+}
+
+TEST(FormatTest, StepLineShowsEverything) {
+  v1::StepRecord step;
+  step.set_step(12);
+  step.set_loss(3.12345);
+  step.set_grad_norm(1.5);
+  step.set_lr(2e-3);
+  step.set_tokens_per_second(2048.4);
+  step.set_peak_memory_share(0.61);
+  step.set_step_seconds(0.512);
+  step.set_predicted_step_seconds(0.5);
+  step.set_elapsed_seconds(61);
+  step.set_remaining_seconds(100);
+  EXPECT_EQ(StepLine(step, 200),
+            "step 12/200  loss 3.1235  |g| 1.5  lr 2.00e-03  2048 tokens/s  memory 61 %  step 0.512 s (predicted 0.500 s, +2.4 %)"
+            "  elapsed 1 min 01 s  left 1 min 40 s");
+  step.set_has_validation_loss(true);
+  step.set_validation_loss(3.2);
+  EXPECT_NE(StepLine(step, 200).find("validation loss 3.2000"), std::string::npos);
+}
+
+TEST(FormatTest, TablesAlignAndNothingSteersTheTerminal) {
+  Table table({"A", "LONGER"});
+  table.Add({"wide cell", "\x1b[2J"});
+  table.Add({"x", ""});
+  std::ostringstream out;
+  table.Print(out);
+  EXPECT_EQ(out.str(), "A          LONGER\nwide cell  ?[2J\nx\n");
+}
+
+}  // namespace
+}  // namespace motley::client

@@ -1,0 +1,88 @@
+// Commands that read or write files: config, plan, export.
+#include <gtest/gtest.h>
+
+#include "nlohmann/json.hpp"
+#include "tests/common/checkpoint_fixture.h"
+#include "tests/common/temp_folder.h"
+#include "tests/coordinator/client/fake_motley.h"
+
+namespace motley::client {
+namespace {
+
+using nlohmann::json;
+
+TEST(ConfigCommandTest, CheckAndShow) {
+  TempFolder folder;
+  FakeMotley fake;
+  const std::string file =
+      folder.Write("j.toml", "[training]\nsteps = 3\n[data]\npath = \"text\"\n[checkpoint]\nfolder = \"out\"\n");
+  const Ran check = Motley(fake, {"config", "check", file});
+  EXPECT_EQ(check.code, 0) << check.err;
+  EXPECT_NE(check.out.find("is valid"), std::string::npos);
+  const Ran show = Motley(fake, {"config", "show", file, "--set", "optimizer.lr=0.5"});
+  EXPECT_NE(show.out.find("steps = 3"), std::string::npos);
+  EXPECT_NE(show.out.find("# " + file + ":2"), std::string::npos) << show.out;
+  EXPECT_NE(show.out.find("# --set"), std::string::npos);
+  EXPECT_NE(show.out.find("# default"), std::string::npos);
+  bool found = false;
+  const json parsed = json::parse(Motley(fake, {"-o", "json", "config", "show", file}).out);
+  for (const json& value : parsed["values"]) {
+    if (value["key"] != "training.steps") continue;
+    found = true;
+    EXPECT_EQ(value["value"], 3);
+    EXPECT_EQ(value["origin"], file + ":2");
+  }
+  EXPECT_TRUE(found);
+  folder.Write("j.toml", "[training]\nsteps = 0\nfoo = 1\n");
+  const Ran bad = Motley(fake, {"config", "check", file});
+  EXPECT_EQ(bad.code, 78);
+  EXPECT_NE(bad.err.find("motley: " + file + ":3: unknown key 'foo'"), std::string::npos) << bad.err;
+  EXPECT_NE(bad.err.find("motley: " + file + ":2: training.steps must be"), std::string::npos) << bad.err;
+  EXPECT_EQ(Motley(fake, {"config", "check", folder / "absent"}).code, 66);
+}
+
+TEST(PlanCommandTest, TextExplanationProgramsTraceAndJson) {
+  TempFolder folder;
+  FakeMotley fake;
+  fake.AddJob("j", v1::JOB_STATE_RUNNING);
+  fake.plan.set_epoch(2);
+  fake.plan.set_plan_text("the plan\n");
+  fake.plan.set_explanation("because\n");
+  fake.plan.set_plan_json("{\"strategy\":\"cephalo\"}");
+  fake.plan.set_trace_json("{\"traceEvents\":[]}");
+  fake.plan.add_programs("program 1\n");
+  EXPECT_EQ(Motley(fake, {"plan", "j"}).out, "the plan\n");
+  EXPECT_EQ(Motley(fake, {"plan", "j", "--explain", "--program"}).out, "the plan\n\nbecause\n\nprogram 1\n");
+  const std::string trace = folder / "trace.json";
+  EXPECT_EQ(Motley(fake, {"plan", "j", "--trace", trace}).code, 0);
+  EXPECT_EQ(TempFolder::Read(trace), "{\"traceEvents\":[]}");
+  EXPECT_EQ(Motley(fake, {"plan", "j", "--trace", folder / "no/such/folder"}).code, 66);
+  const json parsed = json::parse(Motley(fake, {"-o", "json", "plan", "j"}).out);
+  EXPECT_EQ(parsed["plan"]["strategy"], "cephalo");
+  EXPECT_EQ(parsed["programs"][0], "program 1\n");
+}
+
+TEST(ExportCommandTest, WritesTheNewestThatVerifies) {
+  TempFolder root;
+  FakeMotley fake;
+  v1::Job& job = fake.AddJob("j", v1::JOB_STATE_RUNNING);
+  const Ran none = Motley(fake, {"export", "j", "--out", root / "out"});
+  EXPECT_EQ(none.code, 65);
+  EXPECT_NE(none.err.find("no checkpoint yet"), std::string::npos);
+  for (const int64_t step : {20, 40}) ASSERT_TRUE(WriteTestCheckpoint(root / "c", step, TinyModel(true), 0.5).ok());
+  root.Write("c/step-00000040/rank-0.bin", "short");
+  job.set_newest_checkpoint(root / "c/step-00000040");
+  const Ran ran = Motley(fake, {"export", "j", "--out", root / "out"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.err.find("rank-0.bin is cut off"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.out.find("step 20 of job j"), std::string::npos) << ran.out;
+  EXPECT_FALSE(TempFolder::Read(root / "out/model.safetensors").empty());
+  EXPECT_EQ(Motley(fake, {"export", "j", "--out", root / "out"}).code, 73);
+  job.set_newest_checkpoint("/not/mounted/step-00000040");
+  const Ran elsewhere = Motley(fake, {"export", "j", "--out", root / "other"});
+  EXPECT_EQ(elsewhere.code, 66);
+  EXPECT_NE(elsewhere.err.find("run this where"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace motley::client

@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+
+#include "common/job_file.h"
+#include "common/wire/job.h"
+#include "nlohmann/json.hpp"
+#include "tests/common/temp_folder.h"
+#include "tests/coordinator/client/fake_motley.h"
+
+namespace motley::client {
+namespace {
+
+using nlohmann::json;
+
+class SubmitTest : public testing::Test {
+ protected:
+  TempFolder folder_;
+  FakeMotley fake_;
+  std::string file_ =
+      folder_.Write("My Job.toml", "[training]\nsteps = 3\n[data]\npath = \"text\"\n[checkpoint]\nfolder = \"out\"\n");
+};
+
+TEST_F(SubmitTest, SendsWhatTheFileSays) {
+  const Ran ran = Motley(fake_, {"submit", "--set", "optimizer.lr=0.5", file_, "--job-id", "j-1", "--set", "training.seed=9"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "submitted job j-1\n");
+  ASSERT_EQ(fake_.submitted.size(), 1u);
+  EXPECT_EQ(fake_.submitted[0].job_id(), "j-1");
+  const auto expected = LoadJobFile(file_, {"optimizer.lr=0.5", "training.seed=9"});
+  EXPECT_EQ(wire::FromProto(fake_.submitted[0].spec()), expected->config);
+  EXPECT_EQ(fake_.submitted[0].spec().data().path(), folder_ / "text");
+  EXPECT_EQ(json::parse(Motley(fake_, {"-o", "json", "submit", file_, "--id", "j-2"}).out)["id"], "j-2");
+}
+
+TEST_F(SubmitTest, GeneratesDifferentValidIds) {
+  std::set<std::string> ids;
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(Motley(fake_, {"submit", file_}).code, 0);
+  for (const auto& request : fake_.submitted) ids.insert(request.job_id());
+  EXPECT_EQ(ids.size(), 20u);
+  for (const std::string& id : ids) EXPECT_TRUE(std::regex_match(id, std::regex("my-job-[a-z0-9]{6}"))) << id;
+}
+
+TEST_F(SubmitTest, BadFilesNeverReachTheCoordinator) {
+  const Ran wrong = Motley(fake_, {"submit", file_, "--set", "training.stesp=1"});
+  EXPECT_EQ(wrong.code, 78);
+  EXPECT_NE(wrong.err.find("did you mean 'training.steps'?"), std::string::npos) << wrong.err;
+  EXPECT_EQ(Motley(fake_, {"submit", folder_ / "absent.toml"}).code, 66);
+  EXPECT_TRUE(fake_.submitted.empty());
+}
+
+TEST_F(SubmitTest, RefusalsKeepTheCoordinatorsSentence) {
+  fake_.refusal = {grpc::StatusCode::ALREADY_EXISTS, "job id 'j' is used by another job"};
+  const Ran used = Motley(fake_, {"submit", file_, "--job-id", "j"});
+  EXPECT_EQ(used.code, 65);
+  EXPECT_EQ(used.err, "motley: job id 'j' is used by another job\n");
+  fake_.refusal = {grpc::StatusCode::INVALID_ARGUMENT, "training.steps must be at least 1, got 0"};
+  EXPECT_EQ(Motley(fake_, {"submit", file_}).code, 65);
+}
+
+TEST_F(SubmitTest, WaitShowsStepsAndTheEnd) {
+  fake_.AddJob("j", v1::JOB_STATE_SUCCEEDED);
+  fake_.AddRun("j", 3);
+  const Ran ran = Motley(fake_, {"submit", file_, "--job-id", "j", "--wait"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  for (const char* part :
+       {"step 1/3  loss 4.0000", "step 3/3  loss 2.0000", "succeeded\n", "job j succeeded at step 3 of 3, loss 2.0000"}) {
+    EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
+  }
+  EXPECT_EQ(json::parse(Motley(fake_, {"-o", "json", "submit", file_, "--job-id", "j", "--wait"}).out)["state"],
+            "JOB_STATE_SUCCEEDED");
+}
+
+TEST_F(SubmitTest, WaitForAFailedJobExitsWithOne) {
+  fake_.AddJob("j", v1::JOB_STATE_FAILED).set_reason("loss is NaN in layer 3");
+  fake_.AddRun("j", 1);
+  const Ran ran = Motley(fake_, {"submit", file_, "--job-id", "j", "--wait"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.err.find("loss is NaN in layer 3"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace motley::client

@@ -1,0 +1,54 @@
+#include "coordinator/config.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace motley::coordinator {
+namespace {
+
+absl::Status Load(const std::string& text, Config* config) {
+  std::string path = (std::filesystem::temp_directory_path() / "motley-config-XXXXXX").string();
+  close(mkstemp(path.data()));
+  std::ofstream(path) << text;
+  absl::Status status = LoadConfigFile(path, config);
+  std::filesystem::remove(path);
+  return status;
+}
+
+TEST(CoordinatorConfig, ReadsEveryKey) {
+  Config config;
+  ASSERT_TRUE(Load("[server]\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\n[state]\nfolder='/s'\n[lease]\nseconds=3\n[log]\nlevel='debug'\n",
+                   &config).ok());
+  EXPECT_EQ(config.listen, "127.0.0.1:1");
+  EXPECT_EQ(config.metrics, "");
+  EXPECT_TRUE(config.insecure);
+  EXPECT_EQ(config.state_folder, "/s");
+  EXPECT_EQ(config.lease, absl::Seconds(3));
+  EXPECT_EQ(config.log_level, LogLevel::kDebug);
+}
+
+TEST(CoordinatorConfig, AMistypedKeyIsNamedWithItsLineAndTheNearest) {
+  Config config;
+  const std::string message(Load("[server]\nlisten='127.0.0.1:1'\nmetrisc='x'\n", &config).message());
+  EXPECT_NE(message.find(":3: unknown key 'server.metrisc'; did you mean 'server.metrics'?"), std::string::npos) << message;
+  EXPECT_EQ(Load("[lease]\nseconds='long'\n", &config).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Load("[lease\n", &config).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CoordinatorConfig, APlaintextListenerBeyondLoopbackNeedsTheWord) {
+  Config config;
+  EXPECT_TRUE(Validate(config).ok());
+  config.listen = "0.0.0.0:7070";
+  EXPECT_EQ(Validate(config).code(), absl::StatusCode::kInvalidArgument);
+  config.insecure = true;
+  EXPECT_TRUE(Validate(config).ok());
+  config.listen = "nonsense";
+  EXPECT_EQ(Validate(config).code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace motley::coordinator

@@ -1,0 +1,152 @@
+// A coordinator in this process on free ports and a temporary folder, and a client of its API.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint.h"
+#include "common/job.h"
+#include "common/parameters.h"
+#include "common/wire/job.h"
+#include "coordinator/server.h"
+#include "proto/motley/v1/motley.grpc.pb.h"
+#include "tests/coordinator/rpc/fake_worker.h"
+
+namespace motley::coordinator {
+
+class ClusterTest : public testing::Test {
+ protected:
+  ClusterTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "motley-cluster-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    config_.listen = "127.0.0.1:0";
+    config_.metrics = "";
+    config_.state_folder = folder_ + "/state";
+    config_.lease = absl::Seconds(2);
+    config_.driver.settle = absl::Milliseconds(150);
+    config_.driver.kill_timeout = absl::Seconds(3);
+    Start();
+  }
+  ~ClusterTest() override {
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void Start() {
+    server_.reset();
+    auto server = Server::Start(config_);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    stub_ = v1::Motley::NewStub(grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+  }
+  std::unique_ptr<FakeWorker> Join(const std::string& node, FakeWorker::Options options = {}) {
+    auto worker = std::make_unique<FakeWorker>(server_->address(), node, std::move(options));
+    EXPECT_TRUE(worker->WaitForWelcome());
+    return worker;
+  }
+  JobConfig MakeConfig(int64_t steps) {
+    JobConfig config;
+    config.model.config_json =
+        R"({"model_type": "gpt2", "vocab_size": 256, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32, "activation_function":
+            "gelu_new", "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0})";
+    config.training.steps = steps;
+    config.training.seq_len = 16;
+    config.training.global_batch_size = 8;
+    config.data.path = "/data";
+    config.checkpoint.folder = folder_ + "/checkpoints";
+    return config;
+  }
+  grpc::Status Submit(const std::string& id, const JobConfig& config, v1::Job* job = nullptr) {
+    grpc::ClientContext context;
+    v1::SubmitJobRequest request;
+    request.set_job_id(id);
+    *request.mutable_spec() = wire::ToProto(config);
+    v1::SubmitJobResponse response;
+    const grpc::Status status = stub_->SubmitJob(&context, request, &response);
+    if (job != nullptr) *job = response.job();
+    return status;
+  }
+  // Reads the job's stream until `found` says so or the stream ends; everything seen is in updates_.
+  v1::Job Watch(const std::string& id, const std::function<bool(const v1::JobUpdate&)>& found) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    v1::WatchJobRequest request;
+    request.set_job_id(id);
+    auto reader = stub_->WatchJob(&context, request);
+    v1::JobUpdate update;
+    v1::Job job;
+    updates_.clear();
+    while (reader->Read(&update)) {
+      updates_.push_back(update);
+      if (update.has_job()) job = update.job();
+      if (found(update)) break;
+    }
+    context.TryCancel();
+    return job;
+  }
+  v1::Job WaitForState(const std::string& id, v1::JobState state) {
+    const v1::Job job = Watch(id, [state](const v1::JobUpdate& update) { return update.has_job() && update.job().state() == state; });
+    EXPECT_EQ(job.state(), state) << v1::JobState_Name(job.state()) << ": " << job.reason();
+    return job;
+  }
+  // The message of the first event of this kind, waiting for it.
+  std::string WaitForEvent(const std::string& id, const std::string& kind) {
+    std::string message;
+    Watch(id, [&](const v1::JobUpdate& update) {
+      if (!update.has_event() || update.event().kind() != kind) return false;
+      message = update.event().message();
+      return true;
+    });
+    return message;
+  }
+  grpc::Status Drain(const std::string& node, bool drain) {
+    grpc::ClientContext context;
+    v1::DrainNodeRequest request;
+    request.set_node(node);
+    request.set_drain(drain);
+    v1::DrainNodeResponse response;
+    return stub_->DrainNode(&context, request, &response);
+  }
+  // A whole checkpoint of zeros where the rank would write it.
+  static void Save(const v1::RankAssignment& rank, int64_t step) {
+    const auto shape = ParseHfConfig(rank.model_config_json(), "test");
+    ASSERT_TRUE(shape.ok()) << shape.status();
+    const std::string root = rank.spec().checkpoint().folder();
+    const std::string temporary = root + "/" + TemporaryCheckpointFolderName(step, rank.epoch());
+    std::vector<PieceData> pieces;
+    std::vector<float> zeros;
+    const std::vector<UnitSpec> units = ParameterLayout(*shape);
+    for (const UnitSpec& unit : units) zeros.resize(std::max(zeros.size(), static_cast<size_t>(unit.num_elements)));
+    for (size_t u = 0; u < units.size(); ++u) {
+      for (const StateTensor tensor : {StateTensor::kParameter, StateTensor::kExpAvg, StateTensor::kExpAvgSq}) {
+        pieces.push_back({static_cast<int>(u), tensor, 0, units[u].num_elements, zeros.data()});
+      }
+    }
+    std::filesystem::create_directories(root);
+    const auto file = WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat32, pieces);
+    ASSERT_TRUE(file.ok()) << file.status();
+    CheckpointManifest manifest;
+    manifest.job = rank.job_id();
+    manifest.epoch = rank.epoch();
+    manifest.step = step;
+    manifest.model = *shape;
+    manifest.seed = rank.spec().training().seed();
+    manifest.data_digest = rank.data_digest();
+    manifest.files = {*file};
+    const absl::Status published = PublishCheckpoint(temporary, root + "/" + CheckpointFolderName(step), manifest);
+    ASSERT_TRUE(published.ok()) << published;
+  }
+
+  std::string folder_;
+  Config config_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<v1::Motley::Stub> stub_;
+  std::vector<v1::JobUpdate> updates_;
+};
+
+}  // namespace motley::coordinator

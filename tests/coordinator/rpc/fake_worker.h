@@ -1,0 +1,79 @@
+// A worker that speaks the session protocol and trains nothing: what it says is the test's choice.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/motley/v1/worker.grpc.pb.h"
+
+namespace motley::coordinator {
+
+class FakeWorker {
+ public:
+  struct Options {
+    int devices = 1;
+    int64_t incarnation = 1;
+    std::string version;           // empty: ours
+    std::string data_digest = "digest";
+    bool answer_profiles = true;   // with invented, plausible numbers
+    bool heartbeats = true;
+    bool answer_kills = true;      // ranks that are killed are reported dead
+    // Called before the ranks of a saving stop end; here a test writes its checkpoint.
+    std::function<void(const v1::RankAssignment& rank, int64_t step)> on_save;
+  };
+
+  FakeWorker(const std::string& address, const std::string& node, Options options);
+  ~FakeWorker();
+
+  // The connection ends without a word, as when the process is killed.
+  void Drop();
+  // Waits for the end of a session that the coordinator refused or closed.
+  grpc::Status WaitForEnd();
+  bool WaitForWelcome();
+  // Waits until ranks of an epoch above `after` were started; their assignments, or none in 20 s.
+  std::vector<v1::RankAssignment> WaitForStart(int64_t after = 0);
+  bool WaitForStop(int64_t epoch);
+  bool WaitForAnswer(v1::PublishAnswer* answer);
+
+  // Of the newest epoch: every rank here reports this step, ready, finished, or an event of its own.
+  void Step(int64_t step);
+  void SendAll(v1::RankEvent::Kind kind, const std::string& message = "");
+  void SendEvent(const v1::RankAssignment& rank, v1::RankEvent::Kind kind, const std::string& message);
+  void Send(const v1::WorkerMessage& message);
+  std::vector<v1::RankAssignment> ranks();
+
+ private:
+  void Read();
+  void Beat();
+  void Handle(const v1::CoordinatorMessage& message);
+  void AnswerProfile(const v1::ProfileRequest& request);
+  void AnswerStop(const v1::StopEpoch& stop);
+  bool Wait(const std::function<bool()>& condition);
+
+  const std::string node_;
+  const Options options_;
+  std::unique_ptr<v1::WorkerService::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::CoordinatorMessage>> stream_;
+  absl::Mutex write_mutex_;
+  absl::Mutex mutex_;
+  std::vector<v1::RankAssignment> ranks_;
+  std::vector<v1::PublishAnswer> answers_;
+  int64_t stopped_epoch_ = 0;
+  int64_t last_step_ = 0;
+  bool welcome_ = false;
+  bool ended_ = false;
+  grpc::Status status_;
+  std::thread reader_, heart_;
+};
+
+}  // namespace motley::coordinator

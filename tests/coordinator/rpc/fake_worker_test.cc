@@ -1,0 +1,240 @@
+#include "tests/coordinator/rpc/fake_worker.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/operators.h"
+#include "common/parameters.h"
+#include "common/version.h"
+#include "common/wire/assignment.h"
+
+namespace motley::coordinator {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(20);
+
+// A device of 1 GFLOP/s with links of 1 GB/s.
+v1::UnitProfile InventUnit(const ModelShape& shape, UnitKind unit, int64_t seq_len) {
+  v1::UnitProfile profile;
+  for (const int64_t m : {1, 2, 4, 8}) {
+    v1::ComputePoint* point = profile.add_points();
+    point->set_microbatch(m);
+    point->set_forward_seconds(1e-5 + ForwardFlops(shape, unit, m, seq_len) / 1e9);
+    point->set_backward_seconds(1e-5 + BackwardFlops(shape, unit, m, seq_len) / 1e9);
+    point->set_saved_bytes(SavedBytes(shape, unit, m, seq_len, DType::kFloat32));
+    point->set_workspace_bytes(1024 * m);
+  }
+  return profile;
+}
+
+v1::CollectiveProfile InventCollectives(const v1::RankAssignment& rank, const ModelShape& shape) {
+  v1::CollectiveProfile profile;
+  for (const std::string& device : rank.device_ids()) profile.add_device_ids(device);
+  const double n = rank.device_ids_size();
+  for (const int64_t bytes : {int64_t{4096}, int64_t{65536}, 4 * NumParameters(shape)}) {
+    for (const double skew : {1 / n, (1 + 1 / n) / 2, 1.0}) {
+      v1::CollectivePoint* point = profile.add_points();
+      point->set_bytes(bytes);
+      point->set_skew(skew);
+      point->set_all_gather_seconds(1e-4 + static_cast<double>(bytes) / 1e9);
+      point->set_reduce_scatter_seconds(1e-4 + static_cast<double>(bytes) / 1e9);
+    }
+  }
+  profile.set_barrier_seconds(1e-4);
+  return profile;
+}
+
+}  // namespace
+
+FakeWorker::FakeWorker(const std::string& address, const std::string& node, Options options) : node_(node), options_(std::move(options)) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each worker its own connection, as in life
+  stub_ = v1::WorkerService::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  context_.set_wait_for_ready(true);
+  stream_ = stub_->Session(&context_);
+  v1::WorkerMessage message;
+  v1::Hello* hello = message.mutable_hello();
+  hello->set_node(node);
+  hello->set_version(options_.version.empty() ? kVersion : options_.version);
+  hello->set_incarnation(options_.incarnation);
+  hello->set_data_address("127.0.0.1");
+  for (int i = 0; i < options_.devices; ++i) {
+    v1::DeviceDescription* device = hello->add_devices();
+    device->set_id(absl::StrCat(node, "/gpu", i));
+    device->set_model("test");
+    device->set_kind("emulated");
+    device->set_memory_bytes(int64_t{1} << 30);
+    device->set_flops_per_second(1e9);
+  }
+  Send(message);
+  reader_ = std::thread([this] { Read(); });
+  if (options_.heartbeats) heart_ = std::thread([this] { Beat(); });
+}
+
+FakeWorker::~FakeWorker() {
+  Drop();
+  reader_.join();
+  if (heart_.joinable()) heart_.join();
+}
+
+void FakeWorker::Beat() {
+  v1::WorkerMessage message;
+  message.mutable_heartbeat();
+  const std::function<bool()> over = [this] { return ended_; };
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (mutex_.AwaitWithTimeout(absl::Condition(&over), absl::Milliseconds(200))) return;
+    }
+    Send(message);
+  }
+}
+
+void FakeWorker::Drop() { context_.TryCancel(); }
+
+void FakeWorker::Send(const v1::WorkerMessage& message) {
+  absl::MutexLock lock(&write_mutex_);
+  stream_->Write(message);
+}
+
+void FakeWorker::Read() {
+  v1::CoordinatorMessage message;
+  while (stream_->Read(&message)) Handle(message);
+  const grpc::Status status = stream_->Finish();
+  absl::MutexLock lock(&mutex_);
+  ended_ = true;
+  status_ = status;
+}
+
+void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
+  if (message.has_welcome()) {
+    absl::MutexLock lock(&mutex_);
+    welcome_ = true;
+  } else if (message.has_storage_check()) {
+    v1::WorkerMessage answer;
+    v1::StorageCheckResult* result = answer.mutable_storage_check_result();
+    result->set_job_id(message.storage_check().job_id());
+    result->set_epoch(message.storage_check().epoch());
+    result->set_data_bytes(100000);
+    result->set_data_digest(options_.data_digest);
+    result->set_token_seen(true);
+    Send(answer);
+  } else if (message.has_profile_request() && options_.answer_profiles) {
+    AnswerProfile(message.profile_request());
+  } else if (message.has_start_epoch()) {
+    absl::MutexLock lock(&mutex_);
+    ranks_.assign(message.start_epoch().ranks().begin(), message.start_epoch().ranks().end());
+  } else if (message.has_stop_epoch()) {
+    AnswerStop(message.stop_epoch());
+  } else if (message.has_publish_answer()) {
+    absl::MutexLock lock(&mutex_);
+    answers_.push_back(message.publish_answer());
+  }
+}
+
+void FakeWorker::AnswerProfile(const v1::ProfileRequest& request) {
+  v1::WorkerMessage answer;
+  v1::ProfileResult* result = answer.mutable_profile_result();
+  result->set_job_id(request.job_id());
+  result->set_epoch(request.epoch());
+  for (const v1::RankAssignment& rank : request.ranks()) {
+    const auto assignment = wire::FromProto(rank);
+    if (!assignment.ok()) {
+      result->set_error(std::string(assignment.status().message()));
+      break;
+    }
+    v1::ComputeProfile* profile = result->add_compute();
+    const int64_t seq_len = assignment->config.training.seq_len;
+    profile->set_device_id(rank.device().id());
+    *profile->mutable_embedding() = InventUnit(assignment->model, UnitKind::kEmbedding, seq_len);
+    *profile->mutable_layer() = InventUnit(assignment->model, UnitKind::kLayer, seq_len);
+    *profile->mutable_head() = InventUnit(assignment->model, UnitKind::kHead, seq_len);
+    profile->set_optimizer_seconds_per_element(1e-8);
+    if (request.collectives() && rank.rank() == 0) *result->mutable_collectives() = InventCollectives(rank, assignment->model);
+  }
+  Send(answer);
+}
+
+void FakeWorker::AnswerStop(const v1::StopEpoch& stop) {
+  std::vector<v1::RankAssignment> ranks;
+  int64_t step = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopped_epoch_ = std::max(stopped_epoch_, stop.epoch());
+    for (const v1::RankAssignment& rank : ranks_) {
+      if (rank.epoch() == stop.epoch()) ranks.push_back(rank);
+    }
+    step = last_step_;
+  }
+  if (!stop.save() && !options_.answer_kills) return;
+  for (const v1::RankAssignment& rank : ranks) {
+    if (stop.save() && options_.on_save && rank.rank() == 0) options_.on_save(rank, step);
+    SendEvent(rank, stop.save() ? v1::RankEvent::KIND_FINISHED : v1::RankEvent::KIND_DIED, "stopped as asked");
+  }
+}
+
+void FakeWorker::Step(int64_t step) {
+  for (const v1::RankAssignment& rank : ranks()) {
+    v1::WorkerMessage message;
+    v1::StepReport* report = message.mutable_step_report();
+    report->set_job_id(rank.job_id());
+    report->set_epoch(rank.epoch());
+    report->set_rank(rank.rank());
+    report->mutable_record()->set_step(step);
+    report->mutable_record()->set_loss(5.0 / static_cast<double>(step));
+    report->mutable_record()->set_step_seconds(0.5);
+    report->set_peak_memory_bytes((int64_t{1} << 29) + rank.rank());
+    Send(message);
+  }
+  absl::MutexLock lock(&mutex_);
+  last_step_ = step;
+}
+
+void FakeWorker::SendAll(v1::RankEvent::Kind kind, const std::string& message) {
+  for (const v1::RankAssignment& rank : ranks()) SendEvent(rank, kind, message);
+}
+
+void FakeWorker::SendEvent(const v1::RankAssignment& rank, v1::RankEvent::Kind kind, const std::string& text) {
+  v1::WorkerMessage message;
+  v1::RankEvent* event = message.mutable_rank_event();
+  event->set_job_id(rank.job_id());
+  event->set_epoch(rank.epoch());
+  event->set_rank(rank.rank());
+  event->set_device_id(rank.device().id());
+  event->set_kind(kind);
+  event->set_message(text);
+  Send(message);
+}
+
+std::vector<v1::RankAssignment> FakeWorker::ranks() {
+  absl::MutexLock lock(&mutex_);
+  return ranks_;
+}
+
+bool FakeWorker::Wait(const std::function<bool()>& condition) {
+  absl::MutexLock lock(&mutex_);
+  return mutex_.AwaitWithTimeout(absl::Condition(&condition), kPatience);
+}
+
+grpc::Status FakeWorker::WaitForEnd() {
+  Wait([this] { return ended_; });
+  absl::MutexLock lock(&mutex_);
+  return status_;
+}
+bool FakeWorker::WaitForWelcome() {
+  return Wait([this] { return welcome_; });
+}
+std::vector<v1::RankAssignment> FakeWorker::WaitForStart(int64_t after) {
+  const bool started = Wait([this, after] { return !ranks_.empty() && ranks_[0].epoch() > after; });
+  return started ? ranks() : std::vector<v1::RankAssignment>();
+}
+bool FakeWorker::WaitForStop(int64_t epoch) {
+  return Wait([this, epoch] { return stopped_epoch_ >= epoch; });
+}
+bool FakeWorker::WaitForAnswer(v1::PublishAnswer* answer) {
+  if (!Wait([this] { return !answers_.empty(); })) return false;
+  absl::MutexLock lock(&mutex_);
+  *answer = answers_.back();
+  answers_.pop_back();
+  return true;
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,176 @@
+// A job from submission to its end, over the real API and sessions; the ranks are invented.
+#include "tests/coordinator/rpc/cluster.h"
+
+namespace motley::coordinator {
+namespace {
+
+class JobLifecycle : public ClusterTest {};
+
+TEST_F(JobLifecycle, SubmittedJobIsCheckedProfiledPlannedStartedAndFinished) {
+  FakeWorker::Options two;
+  two.devices = 2;
+  auto n1 = Join("n1", two);
+  auto n2 = Join("n2");
+  v1::Job job;
+  ASSERT_TRUE(Submit("a", MakeConfig(3), &job).ok());
+  EXPECT_EQ(job.id(), "a");
+
+  const auto ranks1 = n1->WaitForStart(), ranks2 = n2->WaitForStart();
+  ASSERT_FALSE(ranks1.empty());
+  ASSERT_FALSE(ranks2.empty());
+  int64_t batch = 0, begin = 0;
+  for (const auto& ranks : {ranks1, ranks2}) {
+    for (const v1::RankAssignment& rank : ranks) {
+      EXPECT_EQ(rank.job_id(), "a");
+      EXPECT_EQ(rank.epoch(), 2) << "profiling took the first number";
+      EXPECT_EQ(rank.batch_begin(), begin);
+      EXPECT_EQ(rank.data_digest(), "digest");
+      EXPECT_EQ(rank.start_step(), 0);
+      EXPECT_EQ(rank.data_addresses_size(), rank.device_ids_size());
+      EXPECT_NE(rank.program(), "");
+      EXPECT_NE(rank.evaluation_program(), "");
+      EXPECT_GT(rank.predicted_step_seconds(), 0);
+      EXPECT_EQ(rank.spec().checkpoint().folder(), folder_ + "/checkpoints/a");
+      batch += rank.batch_size();
+      begin += rank.batch_size();
+    }
+  }
+  EXPECT_EQ(batch, 8);
+  n1->SendAll(v1::RankEvent::KIND_READY);
+  n2->SendAll(v1::RankEvent::KIND_READY);
+  WaitForState("a", v1::JOB_STATE_RUNNING);
+  for (int step = 1; step <= 3; ++step) {
+    n2->Step(step);
+    n1->Step(step);
+  }
+  n1->SendAll(v1::RankEvent::KIND_FINISHED);
+  n2->SendAll(v1::RankEvent::KIND_FINISHED);
+  job = WaitForState("a", v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(job.step(), 3);
+  EXPECT_EQ(job.reason(), "all 3 steps are done");
+  EXPECT_EQ(job.last_step().tokens_per_second(), 8 * 16 / 0.5);
+  EXPECT_NEAR(job.last_step().peak_memory_share(), 0.5, 1e-6);
+
+  int steps = 0;
+  int64_t cursor = 0;
+  for (const v1::JobUpdate& update : updates_) {
+    EXPECT_TRUE(&update == &updates_.front() || update.cursor() > cursor);
+    cursor = update.cursor();
+    steps += update.has_step();
+  }
+  EXPECT_TRUE(updates_.front().has_job()) << "first its state";
+  EXPECT_TRUE(steps == 3 || updates_.size() == 1) << steps;
+
+  grpc::ClientContext plan_context, nodes_context;
+  v1::GetPlanRequest plan_request;
+  plan_request.set_job_id("a");
+  v1::GetPlanResponse plan;
+  ASSERT_TRUE(stub_->GetPlan(&plan_context, plan_request, &plan).ok());
+  EXPECT_EQ(plan.epoch(), 2);
+  EXPECT_EQ(plan.programs_size(), 3);
+  v1::ListNodesResponse nodes;
+  ASSERT_TRUE(stub_->ListNodes(&nodes_context, {}, &nodes).ok());
+  ASSERT_EQ(nodes.nodes_size(), 2);
+  EXPECT_GT(nodes.nodes(0).devices(0).measured_tokens_per_second(), 0);
+  EXPECT_EQ(nodes.nodes(0).devices(0).state(), "idle");
+}
+
+TEST_F(JobLifecycle, StoredProfilesAreUsedAgain) {
+  auto n1 = Join("n1");
+  ASSERT_TRUE(Submit("a", MakeConfig(1)).ok());
+  ASSERT_EQ(n1->WaitForStart()[0].epoch(), 2);
+  n1->Step(1);
+  n1->SendAll(v1::RankEvent::KIND_FINISHED);
+  WaitForState("a", v1::JOB_STATE_SUCCEEDED);
+  ASSERT_TRUE(Submit("b", MakeConfig(1)).ok());
+  v1::Job job = WaitForState("b", v1::JOB_STATE_STARTING);
+  EXPECT_EQ(job.epoch(), 1) << "nothing was started before";
+}
+
+TEST_F(JobLifecycle, SubmitIsIdempotentAndRefusesAnotherBody) {
+  ASSERT_TRUE(Submit("a", MakeConfig(3)).ok());
+  v1::Job job;
+  EXPECT_TRUE(Submit("a", MakeConfig(3), &job).ok());
+  EXPECT_EQ(job.id(), "a");
+  const grpc::Status other = Submit("a", MakeConfig(4));
+  EXPECT_EQ(other.error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  EXPECT_NE(other.error_message().find("'a'"), std::string::npos);
+}
+
+TEST_F(JobLifecycle, BadRequestsNameTheField) {
+  JobConfig config = MakeConfig(0);
+  grpc::Status status = Submit("a", config);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("training.steps"), std::string::npos) << status.error_message();
+  status = Submit("Not An Id", MakeConfig(1));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("job_id"), std::string::npos);
+  config = MakeConfig(1);
+  config.planner.plan_json = "{";
+  status = Submit("a", config);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  config.planner.plan_json = std::string(17 << 20, 'x');
+  EXPECT_EQ(Submit("a", config).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << "oversized";
+  grpc::ClientContext context;
+  v1::GetJobRequest request;
+  request.set_job_id("nope");
+  v1::GetJobResponse response;
+  EXPECT_EQ(stub_->GetJob(&context, request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(JobLifecycle, TheSecondJobWaitsForTheFirst) {
+  auto n1 = Join("n1");
+  ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
+  ASSERT_FALSE(n1->WaitForStart().empty());
+  v1::Job job;
+  ASSERT_TRUE(Submit("b", MakeConfig(5), &job).ok());
+  EXPECT_EQ(job.state(), v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(job.reason(), "waits for job a, which has the cluster: one job trains at a time");
+  n1->SendAll(v1::RankEvent::KIND_READY);
+  n1->Step(1);
+  grpc::ClientContext context;
+  v1::StopJobRequest request;
+  request.set_job_id("a");
+  v1::StopJobResponse response;
+  ASSERT_TRUE(stub_->StopJob(&context, request, &response).ok());
+  EXPECT_EQ(WaitForState("a", v1::JOB_STATE_STOPPED).reason(), "stopped by the user");
+  WaitForState("b", v1::JOB_STATE_STARTING);
+}
+
+TEST_F(JobLifecycle, AFailedRankFailsTheJobWithItsWords) {
+  auto n1 = Join("n1");
+  ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
+  const auto ranks = n1->WaitForStart();
+  ASSERT_FALSE(ranks.empty());
+  n1->SendEvent(ranks[0], v1::RankEvent::KIND_FAILED, "out of memory: 3 MiB are missing");
+  const v1::Job job = WaitForState("a", v1::JOB_STATE_FAILED);
+  EXPECT_EQ(job.reason(), "the rank on n1/gpu0 failed: out of memory: 3 MiB are missing");
+}
+
+TEST_F(JobLifecycle, DifferentDataOnOneNodeFailsTheJob) {
+  auto n1 = Join("n1");
+  FakeWorker::Options other;
+  other.data_digest = "other";
+  auto n2 = Join("n2", other);
+  ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
+  EXPECT_NE(WaitForState("a", v1::JOB_STATE_FAILED).reason().find("node n2: data.path '/data' holds other data"), std::string::npos);
+}
+
+TEST_F(JobLifecycle, OnlyTheNewestEpochMayPublish) {
+  auto n1 = Join("n1");
+  ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
+  const auto ranks = n1->WaitForStart();
+  ASSERT_FALSE(ranks.empty());
+  for (const int64_t epoch : {ranks[0].epoch(), ranks[0].epoch() - 1}) {
+    v1::WorkerMessage message;
+    message.mutable_publish_request()->set_job_id("a");
+    message.mutable_publish_request()->set_epoch(epoch);
+    n1->Send(message);
+    v1::PublishAnswer answer;
+    ASSERT_TRUE(n1->WaitForAnswer(&answer));
+    EXPECT_EQ(answer.allowed(), epoch == ranks[0].epoch()) << answer.reason();
+  }
+}
+
+}  // namespace
+}  // namespace motley::coordinator

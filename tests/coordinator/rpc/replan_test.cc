@@ -1,0 +1,239 @@
+// Nodes and coordinators that come and go while a job trains.
+#include "tests/coordinator/rpc/cluster.h"
+
+namespace motley::coordinator {
+namespace {
+
+class Replan : public ClusterTest {
+ protected:
+  // Two nodes, running, `steps` done. Returns the epoch.
+  int64_t Train(FakeWorker& n1, FakeWorker& n2, int64_t steps) {
+    const auto ranks = n1.WaitForStart();
+    EXPECT_FALSE(ranks.empty() || n2.WaitForStart().empty());
+    if (ranks.empty()) return 0;
+    n1.SendAll(v1::RankEvent::KIND_READY);
+    n2.SendAll(v1::RankEvent::KIND_READY);
+    for (int64_t step = 1; step <= steps; ++step) n1.Step(step), n2.Step(step);
+    WaitForState("a", v1::JOB_STATE_RUNNING);
+    return ranks[0].epoch();
+  }
+  // Everything that is left of the job, on these workers.
+  void FinishOn(std::vector<FakeWorker*> workers, int64_t steps) {
+    for (FakeWorker* worker : workers) worker->SendAll(v1::RankEvent::KIND_READY);
+    for (FakeWorker* worker : workers) worker->Step(steps);
+    for (FakeWorker* worker : workers) worker->SendAll(v1::RankEvent::KIND_FINISHED);
+    WaitForState("a", v1::JOB_STATE_SUCCEEDED);
+  }
+  FakeWorker::Options Saving() {
+    FakeWorker::Options options;
+    options.on_save = Save;
+    return options;
+  }
+};
+
+TEST_F(Replan, ALostNodeEndsTheEpochAndTheOthersGoOn) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 4);
+  n2->Drop();
+  ASSERT_TRUE(n1->WaitForStop(epoch)) << "the survivors are killed before the next epoch";
+  const auto ranks = n1->WaitForStart(epoch);
+  ASSERT_EQ(ranks.size(), 1u);
+  EXPECT_EQ(ranks[0].device_ids_size(), 1);
+  EXPECT_EQ(ranks[0].start_step(), 0) << "there was no checkpoint";
+  FinishOn({n1.get()}, 10);
+  const std::string line = WaitForEvent("a", "replan");
+  EXPECT_NE(line.find("node n2 was lost"), std::string::npos) << line;
+  EXPECT_NE(line.find("4 steps repeated"), std::string::npos) << line;
+  EXPECT_NE(line.find("on 1 devices, pause"), std::string::npos) << line;
+}
+
+TEST_F(Replan, AWorkerThatIsStoppedIsALossAlthoughItEndsItsRanksFirst) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  n2->SendAll(v1::RankEvent::KIND_FINISHED, "killed: the worker stops");
+  n2->Drop();
+  n1->SendAll(v1::RankEvent::KIND_PEER_LOST, "connection reset");
+  const auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  FinishOn({n1.get()}, 10);
+  EXPECT_NE(WaitForEvent("a", "replan").find("node n2 was lost"), std::string::npos);
+}
+
+TEST_F(Replan, ADeadRankIsTheCauseAndItsNodeStays) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  n1->SendAll(v1::RankEvent::KIND_PEER_LOST, "connection reset");
+  n2->SendAll(v1::RankEvent::KIND_DIED, "signal 9");
+  const auto ranks = n2->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].device_ids_size(), 2);
+  EXPECT_EQ(WaitForEvent("a", "rank_lost"), "the rank on n2/gpu0 died: signal 9");
+}
+
+TEST_F(Replan, TheExitOfAStalledRankDoesNotHideTheStall) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  n2->SendAll(v1::RankEvent::KIND_HUNG, "silent for 3 s");
+  n2->SendAll(v1::RankEvent::KIND_DIED, "killed by signal 9");
+  ASSERT_FALSE(n2->WaitForStart(epoch).empty());
+  EXPECT_EQ(WaitForEvent("a", "rank_hung"), "the rank on n2/gpu0 made no progress: silent for 3 s");
+}
+
+TEST_F(Replan, ADeviceWhoseRankDiesThreeTimesIsLeftOut) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  int64_t epoch = 0;
+  for (int death = 0; death < 3; ++death) {
+    const auto ranks = n2->WaitForStart(epoch);
+    ASSERT_FALSE(ranks.empty());
+    ASSERT_FALSE(n1->WaitForStart(epoch).empty());
+    epoch = ranks[0].epoch();
+    n2->SendAll(v1::RankEvent::KIND_DIED, "signal 11");
+  }
+  const auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].device_ids_size(), 1);
+  EXPECT_NE(WaitForEvent("a", "device_left_out").find("n2/gpu0: its rank died 3 times in a row"), std::string::npos);
+}
+
+TEST_F(Replan, DrainSavesFirstAndUndrainBringsTheNodeBack) {
+  auto n1 = Join("n1", Saving()), n2 = Join("n2", Saving());
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 4);
+  ASSERT_TRUE(Drain("n2", true).ok());
+  auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].device_ids_size(), 1);
+  EXPECT_EQ(ranks[0].start_step(), 4);
+  EXPECT_NE(ranks[0].resume_from().find("step-00000004"), std::string::npos);
+  n1->SendAll(v1::RankEvent::KIND_READY);
+  n1->Step(5);
+  EXPECT_NE(WaitForEvent("a", "replan").find("0 steps repeated"), std::string::npos);
+  ASSERT_TRUE(Drain("n2", false).ok());
+  ranks = n1->WaitForStart(ranks[0].epoch());
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].device_ids_size(), 2);
+  EXPECT_EQ(ranks[0].start_step(), 5);
+  EXPECT_EQ(Drain("n9", true).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(Replan, AnAlteredCheckpointIsSkippedAndTheOneBeforeIsUsed) {
+  auto n1 = Join("n1", Saving()), n2 = Join("n2", Saving());
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  Save(n1->ranks()[0], 1);
+  Save(n1->ranks()[0], 2);
+  std::filesystem::resize_file(folder_ + "/checkpoints/a/step-00000002/rank-0.bin", 100);
+  n2->Drop();
+  const auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].start_step(), 1);
+  EXPECT_NE(WaitForEvent("a", "checkpoint_skipped").find("step-00000002"), std::string::npos);
+}
+
+TEST_F(Replan, ANodeThatJoinsIsUsed) {
+  auto n1 = Join("n1", Saving()), n2 = Join("n2", Saving());
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 3);
+  auto n3 = Join("n3");
+  const auto ranks = n3->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].device_ids_size(), 3);
+  EXPECT_EQ(ranks[0].start_step(), 3);
+  ASSERT_FALSE(n1->WaitForStart(epoch).empty());
+  ASSERT_FALSE(n2->WaitForStart(epoch).empty());
+  FinishOn({n1.get(), n2.get(), n3.get()}, 10);
+  EXPECT_NE(WaitForEvent("a", "replan").find("n3 can be used now"), std::string::npos);
+}
+
+TEST_F(Replan, TheLastWorkerLostMakesTheJobWaitUntilOneJoins) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 1);
+  n1->Drop();
+  n2->Drop();
+  EXPECT_NE(WaitForState("a", v1::JOB_STATE_WAITING).reason().find("2 nodes are lost"), std::string::npos);
+  FakeWorker::Options again;
+  again.incarnation = 2;
+  auto n3 = Join("n1", again);
+  const auto ranks = n3->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  FinishOn({n3.get()}, 10);
+}
+
+TEST_F(Replan, ARestartedCoordinatorKnowsItsJobsAndResumesTheRunningOne) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  ASSERT_TRUE(Submit("b", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  Start();
+  v1::Job job;
+  EXPECT_TRUE(Submit("b", MakeConfig(10), &job).ok()) << "acknowledged: known, and still idempotent";
+  EXPECT_EQ(job.state(), v1::JOB_STATE_QUEUED);
+  // The workers come back as they were, their old ranks still running.
+  auto m1 = Join("n1"), m2 = Join("n2");
+  EXPECT_TRUE(m1->WaitForStop(epoch)) << "what still runs of the old epoch is told to end";
+  const auto ranks = m1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_GT(ranks[0].epoch(), epoch);
+  EXPECT_EQ(ranks[0].device_ids_size(), 2);
+  ASSERT_FALSE(m2->WaitForStart(epoch).empty());
+  FinishOn({m1.get(), m2.get()}, 10);
+  EXPECT_NE(WaitForEvent("a", "replan").find("the coordinator was restarted"), std::string::npos);
+}
+
+class Sessions : public ClusterTest {};
+
+TEST_F(Sessions, ASecondWorkerOfOneNameIsRefused) {
+  auto n1 = Join("n1");
+  FakeWorker::Options other;
+  other.incarnation = 2;
+  FakeWorker second(server_->address(), "n1", other);
+  const grpc::Status status = second.WaitForEnd();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ALREADY_EXISTS) << status.error_message();
+  EXPECT_NE(status.error_message().find("'n1'"), std::string::npos);
+}
+
+TEST_F(Sessions, AnotherVersionIsRefused) {
+  FakeWorker::Options old;
+  old.version = "0.0.1";
+  FakeWorker worker(server_->address(), "n1", old);
+  EXPECT_EQ(worker.WaitForEnd().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(Sessions, ASilentWorkerIsLostWhenItsLeaseRunsOut) {
+  FakeWorker::Options silent;
+  silent.heartbeats = false;
+  auto n1 = Join("n1", silent);
+  const grpc::Status status = n1->WaitForEnd();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_NE(status.error_message().find("silent for"), std::string::npos) << status.error_message();
+}
+
+TEST_F(Sessions, ATakenPortIsSaid) {
+  Config second = config_;
+  second.listen = server_->address();
+  second.state_folder = folder_ + "/other";
+  const auto server = Server::Start(second);
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(std::string(server.status().message()).find("the port is taken"), std::string::npos);
+}
+
+TEST_F(Sessions, ATakenMetricsPortIsSaid) {
+  Config second = config_;
+  second.metrics = server_->address();
+  second.state_folder = folder_ + "/other";
+  EXPECT_EQ(Server::Start(second).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(Sessions, ASharedStateFolderIsRefused) {
+  const auto server = Server::Start(config_);
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kUnavailable) << server.status();
+}
+
+}  // namespace
+}  // namespace motley::coordinator

@@ -1,0 +1,307 @@
+// Scenarios of the driver's decision: a state is built by hand, time is a number.
+#include "coordinator/state/decide.h"
+
+#include <gtest/gtest.h>
+
+#include "coordinator/state/membership.h"
+
+namespace motley::coordinator {
+namespace {
+
+class DecideTest : public testing::Test {
+ protected:
+  DecideTest() {
+    JobRecord job;
+    job.id = JobId("j");
+    job.config.training.steps = 100;
+    state_.jobs[job.id] = job;
+    state_.run.emplace();
+    state_.run->job = job.id;
+    AddNode("n1");
+    AddNode("n2");
+    state_.membership_changed = now_ - absl::Minutes(1);
+  }
+  void AddNode(const std::string& name) {
+    NodeRecord& node = state_.nodes[NodeName(name)];
+    node.connected = true;
+    node.description.name = NodeName(name);
+    node.description.incarnation = 1;
+    node.description.devices.resize(1);
+    node.description.devices[0].id = DeviceId(name + "/gpu0");
+    state_.membership_changed = now_;
+  }
+  NodeRecord& node(const std::string& name) { return state_.nodes.at(NodeName(name)); }
+  JobRun& run() { return *state_.run; }
+  JobRecord& job() { return state_.jobs.at(JobId("j")); }
+  void Enter(Stage stage) {
+    run().stage = stage;
+    run().stage_since = now_;
+    run().considered = UsableDevices(state_, run());
+    run().ranks.clear();
+    for (const DeviceDescription& device : run().considered) run().ranks.push_back({device.id, 1, 0});
+  }
+  void Fail(FailureKind kind, const std::string& device, const std::string& message) {
+    run().failures.push_back({now_, kind, NodeOf(DeviceId(device)), DeviceId(device), message});
+  }
+  void End(const std::string& device) {
+    for (RankRun& rank : run().ranks) {
+      if (rank.device.value() == device) rank.ended = true;
+    }
+  }
+  Decision Now() { return Decide(now_, state_, config_); }
+
+  absl::Duration now_ = absl::Seconds(1000);
+  ClusterState state_;
+  DriverConfig config_;
+};
+
+TEST_F(DecideTest, BeginsWhenMembershipHasSettled) {
+  state_.membership_changed = now_ - absl::Milliseconds(200);
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
+  now_ += absl::Seconds(1);
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<BeginSetup>(decision.action));
+  EXPECT_EQ(std::get<BeginSetup>(decision.action).devices.size(), 2u);
+}
+
+TEST_F(DecideTest, WaitsWithoutDevicesAndSaysWhy) {
+  node("n1").connected = false;
+  node("n2").drained = true;
+  const Decision decision = Now();
+  EXPECT_TRUE(std::holds_alternative<Wait>(decision.action));
+  EXPECT_EQ(decision.reason, "no device can be used (1 node is lost; 1 node is drained); goes on when a worker joins");
+}
+
+TEST_F(DecideTest, RestartedCoordinatorGivesWorkersTime) {
+  run().not_before = now_ + absl::Seconds(10);
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
+  run().ranks.push_back({DeviceId("n3/gpu0"), 1, 0});
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action)) << "n3 is not back";
+  run().ranks = {{DeviceId("n1/gpu0"), 1, 0}};  // back, and still alive under the old epoch
+  now_ += absl::Seconds(11);
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
+  End("n1/gpu0");
+  EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action));
+}
+
+TEST_F(DecideTest, AfterARestartNobodyIsWaitedForWhenAllAreBack) {
+  run().not_before = now_ + absl::Seconds(10);
+  run().ranks = {{DeviceId("n1/gpu0"), 7, 0}};  // of another incarnation: dead
+  EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action));
+}
+
+TEST_F(DecideTest, OtherDataOnOneNodeFailsANewJobAndLeavesTheNodeOutOfAnOldOne) {
+  Enter(Stage::kStorage);
+  for (const char* name : {"n1", "n2"}) {
+    StorageAnswer& answer = run().storage[NodeName(name)];
+    answer.asked = answer.answered = true;
+    answer.report.data_digest = name;
+    answer.report.token_seen = true;
+  }
+  Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<Finish>(decision.action));
+  EXPECT_NE(decision.reason.find("node n2"), std::string::npos) << decision.reason;
+  EXPECT_NE(decision.reason.find("holds other data"), std::string::npos) << decision.reason;
+  run().has_run = true;
+  job().data_digest = "n1";
+  decision = Now();
+  ASSERT_TRUE(std::holds_alternative<LeaveOutNode>(decision.action));
+  EXPECT_EQ(std::get<LeaveOutNode>(decision.action).node, NodeName("n2"));
+}
+
+TEST_F(DecideTest, AFolderThatIsNotSharedIsNamed) {
+  Enter(Stage::kStorage);
+  run().token = "t";
+  run().token_writer = NodeName("n1");
+  for (const char* name : {"n1", "n2"}) {
+    StorageAnswer& answer = run().storage[NodeName(name)];
+    answer.asked = answer.answered = true;
+    answer.report.data_digest = "same";
+  }
+  const Decision decision = Now();
+  EXPECT_TRUE(std::holds_alternative<Finish>(decision.action));
+  EXPECT_NE(decision.reason.find("not the same folder as on node n1"), std::string::npos) << decision.reason;
+}
+
+TEST_F(DecideTest, StorageAnswersLeadToProfiling) {
+  Enter(Stage::kStorage);
+  run().storage[NodeName("n1")].asked = true;
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
+  run().storage[NodeName("n1")].answered = true;
+  EXPECT_TRUE(std::holds_alternative<RequestProfiles>(Now().action));
+}
+
+TEST_F(DecideTest, ADeathOutranksThePeersThatNoticeIt) {
+  Enter(Stage::kRunning);
+  Fail(FailureKind::kPeerLost, "n1/gpu0", "connection reset");
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));  // the cause may still come
+  now_ += absl::Milliseconds(500);
+  Fail(FailureKind::kDied, "n2/gpu0", "signal 9");
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<EndEpoch>(decision.action));
+  EXPECT_FALSE(std::get<EndEpoch>(decision.action).save);
+  EXPECT_EQ(std::get<EndEpoch>(decision.action).ending, Ending::kReplan);
+  EXPECT_EQ(decision.reason, "the rank on n2/gpu0 died: signal 9");
+}
+
+TEST_F(DecideTest, LostPeersAloneAreReportedAfterTwoSeconds) {
+  Enter(Stage::kRunning);
+  Fail(FailureKind::kPeerLost, "n1/gpu0", "connection reset");
+  now_ += absl::Milliseconds(1900);
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
+  now_ += absl::Milliseconds(200);
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<EndEpoch>(decision.action));
+  EXPECT_NE(decision.reason.find("nobody said why"), std::string::npos);
+}
+
+TEST_F(DecideTest, TheFirstStalledRankIsTheCauseUnlessOneDied) {
+  Enter(Stage::kRunning);
+  Fail(FailureKind::kHung, "n2/gpu0", "no progress for 3 s");
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
+  Fail(FailureKind::kHung, "n1/gpu0", "no progress for 3 s");
+  now_ += absl::Milliseconds(301);
+  EXPECT_EQ(Now().reason, "the rank on n2/gpu0 made no progress: no progress for 3 s");
+}
+
+TEST_F(DecideTest, NonFiniteLossFailsTheJob) {
+  Enter(Stage::kRunning);
+  Fail(FailureKind::kNonFinite, "n1/gpu0", "loss is NaN in layer 3");
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<EndEpoch>(decision.action));
+  EXPECT_EQ(std::get<EndEpoch>(decision.action).ending, Ending::kFail);
+}
+
+TEST_F(DecideTest, DrainSavesAndReplansWithoutWaiting) {
+  Enter(Stage::kRunning);
+  node("n2").drained = true;
+  state_.membership_changed = now_;
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<EndEpoch>(decision.action));
+  EXPECT_TRUE(std::get<EndEpoch>(decision.action).save);
+  EXPECT_EQ(std::get<EndEpoch>(decision.action).cause_label, "drained");
+}
+
+TEST_F(DecideTest, JoinsAreBatched) {
+  Enter(Stage::kRunning);
+  AddNode("n3");
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
+  now_ += absl::Milliseconds(900);
+  AddNode("n4");
+  now_ += absl::Milliseconds(900);
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
+  now_ += absl::Milliseconds(200);
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<EndEpoch>(decision.action));
+  EXPECT_EQ(decision.reason, "n3, n4 can be used now");
+  EXPECT_TRUE(std::get<EndEpoch>(decision.action).save);
+}
+
+TEST_F(DecideTest, StoppingWaitsForEveryRank) {
+  Enter(Stage::kStopping);
+  End("n1/gpu0");
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
+  node("n2").connected = false;  // its ranks die with it
+  EXPECT_TRUE(std::holds_alternative<EpochEnded>(Now().action));
+}
+
+TEST_F(DecideTest, AWorkerThatCameBackAsAnotherHasNoOldRanks) {
+  Enter(Stage::kStopping);
+  End("n1/gpu0");
+  node("n2").description.incarnation = 2;
+  EXPECT_TRUE(std::holds_alternative<EpochEnded>(Now().action));
+}
+
+TEST_F(DecideTest, AKillThatIsNotAnsweredEndsAfterItsTime) {
+  Enter(Stage::kStopping);
+  now_ += absl::Seconds(11);
+  EXPECT_TRUE(std::holds_alternative<EpochEnded>(Now().action));
+}
+
+TEST_F(DecideTest, AFailureWhileSavingKills) {
+  Enter(Stage::kStopping);
+  run().saving = true;
+  Fail(FailureKind::kDied, "n1/gpu0", "signal 9");
+  EXPECT_TRUE(std::holds_alternative<KillEpoch>(Now().action));
+}
+
+TEST_F(DecideTest, AllStepsDoneIsSuccess) {
+  Enter(Stage::kRunning);
+  End("n1/gpu0");
+  End("n2/gpu0");
+  job().step = 100;
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<Finish>(decision.action));
+  EXPECT_EQ(std::get<Finish>(decision.action).phase, JobPhase::kSucceeded);
+}
+
+TEST_F(DecideTest, StopSavesWhileRunningAndIsAtOnceBefore) {
+  Enter(Stage::kRunning);
+  job().stop_requested = true;
+  EXPECT_TRUE(std::get<EndEpoch>(Now().action).save);
+  Enter(Stage::kStarting);
+  EXPECT_FALSE(std::get<EndEpoch>(Now().action).save);
+  Enter(Stage::kPlanning);
+  EXPECT_EQ(std::get<Finish>(Now().action).phase, JobPhase::kStopped);
+}
+
+TEST_F(DecideTest, AModelThatFitsNoPlanFailsANewJobAndParksAnOldOne) {
+  Enter(Stage::kPlanning);
+  run().prepared.emplace();
+  run().prepared->status = absl::ResourceExhaustedError("12 MiB are missing on n1/gpu0");
+  Decision decision = Now();
+  EXPECT_EQ(std::get<Finish>(decision.action).phase, JobPhase::kFailed);
+  EXPECT_EQ(decision.reason, "12 MiB are missing on n1/gpu0");
+  run().has_run = true;
+  EXPECT_TRUE(std::holds_alternative<Wait>(Now().action));
+  run().stage = Stage::kIdle;
+  run().ranks.clear();
+  run().infeasible = Ids(run().considered);
+  EXPECT_TRUE(std::holds_alternative<Wait>(Now().action));
+  AddNode("n3");
+  now_ += absl::Seconds(2);
+  EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action));
+}
+
+TEST_F(DecideTest, MembershipChangeDuringPlanningBeginsAgain) {
+  Enter(Stage::kPlanning);
+  AddNode("n3");
+  EXPECT_TRUE(std::holds_alternative<AbandonSetup>(Now().action));
+}
+
+TEST_F(DecideTest, EpochsWithoutAStepEndInFailure) {
+  run().barren_epochs = config_.max_barren_epochs;
+  run().ending_reason = "the rank on n1/gpu0 lost its peers";
+  EXPECT_EQ(std::get<Finish>(Now().action).phase, JobPhase::kFailed);
+}
+
+TEST(DecideQueue, OneJobHasTheClusterAndTheOthersSayWhyTheyWait) {
+  ClusterState state;
+  for (const auto& [id, time] : {std::pair("a", 2), std::pair("b", 1), std::pair("c", 3)}) {
+    JobRecord job;
+    job.id = JobId(id);
+    job.submitted_unix_ms = time;
+    state.jobs[job.id] = job;
+  }
+  state.jobs.at(JobId("c")).stop_requested = true;
+  const QueueDecision decision = DecideQueue(state);
+  EXPECT_EQ(*decision.activate, JobId("b"));
+  EXPECT_EQ(decision.stopped, std::vector<JobId>{JobId("c")});
+  ASSERT_EQ(decision.waiting.size(), 1u);
+  EXPECT_EQ(decision.waiting[0].second, "waits for job b, which has the cluster: one job trains at a time");
+}
+
+TEST(DecideQueue, AJobThatHadTheClusterKeepsIt) {
+  ClusterState state;
+  JobRecord old_job, new_job;
+  old_job.id = JobId("z");
+  old_job.submitted_unix_ms = 5;
+  old_job.phase = JobPhase::kRunning;
+  new_job.id = JobId("a");
+  state.jobs[old_job.id] = old_job;
+  state.jobs[new_job.id] = new_job;
+  EXPECT_EQ(*DecideQueue(state).activate, JobId("z"));
+}
+
+}  // namespace
+}  // namespace motley::coordinator

@@ -1,0 +1,78 @@
+#include "coordinator/state/membership.h"
+
+#include <gtest/gtest.h>
+
+#include "common/clock.h"
+#include "common/version.h"
+
+namespace motley::coordinator {
+namespace {
+
+NodeDescription Worker(const std::string& name, int64_t incarnation) {
+  NodeDescription node{NodeName(name), kVersion, incarnation, "127.0.0.1", {}};
+  node.devices.resize(1);
+  node.devices[0].id = DeviceId(name + "/gpu0");
+  return node;
+}
+
+ClusterState With(const NodeDescription& description, absl::Duration last_seen) {
+  ClusterState state;
+  NodeRecord& node = state.nodes[description.name];
+  node.description = description;
+  node.connected = true;
+  node.last_seen = last_seen;
+  return state;
+}
+
+TEST(Membership, ALeaseRunsOut) {
+  FakeClock clock;
+  const ClusterState state = With(Worker("n1", 1), clock.Now());
+  clock.Advance(absl::Seconds(10));
+  EXPECT_TRUE(ExpiredLeases(clock.Now(), state, absl::Seconds(10)).empty());
+  clock.Advance(absl::Milliseconds(100));
+  const auto expired = ExpiredLeases(clock.Now(), state, absl::Seconds(10));
+  ASSERT_EQ(expired.size(), 1u);
+  EXPECT_EQ(expired[0].second, "silent for 10.1 s, its lease is 10.0 s");
+}
+
+TEST(Membership, ASecondWorkerOfOneNameIsRefusedWhileTheFirstLives) {
+  ClusterState state = With(Worker("n1", 1), absl::ZeroDuration());
+  EXPECT_EQ(CheckAdmission(state, Worker("n1", 2)).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(CheckAdmission(state, Worker("n1", 1)).ok());  // its own broken stream
+  state.nodes.at(NodeName("n1")).connected = false;
+  EXPECT_TRUE(CheckAdmission(state, Worker("n1", 2)).ok());
+}
+
+TEST(Membership, AnotherVersionIsRefusedAndBothAreNamed) {
+  NodeDescription node = Worker("n1", 1);
+  node.version = "0.0.7";
+  const absl::Status status = CheckAdmission({}, node);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(std::string(status.message()).find("0.0.7"), std::string::npos);
+  EXPECT_NE(std::string(status.message()).find(kVersion), std::string::npos);
+}
+
+TEST(Membership, ADescriptionIsChecked) {
+  NodeDescription node = Worker("n1", 1);
+  node.devices[0].id = DeviceId("n2/gpu0");
+  EXPECT_EQ(CheckAdmission({}, node).code(), absl::StatusCode::kInvalidArgument);
+  node.devices.clear();
+  EXPECT_EQ(CheckAdmission({}, node).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckAdmission({}, Worker("a/b", 1)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckAdmission({}, Worker("", 1)).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Membership, DrainedLostAndLeftOutDevicesAreNotUsed) {
+  ClusterState state = With(Worker("n1", 1), absl::ZeroDuration());
+  JobRun run;
+  EXPECT_EQ(UsableDevices(state, run).size(), 1u);
+  run.left_out[DeviceId("n1/gpu0")] = "its rank died 3 times in a row";
+  EXPECT_TRUE(UsableDevices(state, run).empty());
+  EXPECT_NE(WhyNoDevice(state, run).find("died 3 times"), std::string::npos);
+  run.left_out.clear();
+  state.nodes.at(NodeName("n1")).drained = true;
+  EXPECT_TRUE(UsableDevices(state, run).empty());
+}
+
+}  // namespace
+}  // namespace motley::coordinator

@@ -1,0 +1,150 @@
+#include "coordinator/store/sqlite_store.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace motley::coordinator {
+namespace {
+
+class SqliteStoreTest : public testing::Test {
+ protected:
+  SqliteStoreTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "motley-store-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~SqliteStoreTest() override { std::filesystem::remove_all(folder_); }
+  std::unique_ptr<SqliteStore> Open() {
+    auto store = SqliteStore::Open(folder_);
+    EXPECT_TRUE(store.ok()) << store.status();
+    return store.ok() ? *std::move(store) : nullptr;
+  }
+  static JobRecord MakeJob(const std::string& id) {
+    JobRecord job;
+    job.id = JobId(id);
+    job.config.name = "näme \"quoted\"";
+    job.config.training.steps = 77;
+    job.config.optimizer.lr = 1.0 / 3;
+    job.phase = JobPhase::kRunning;
+    job.reason = "training";
+    job.epoch = Epoch(2);
+    job.step = 12;
+    job.last_step.step = 12;
+    job.last_step.loss = 2.5;
+    job.last_step.validation_loss = 3.5;
+    job.newest_checkpoint = "/c/step-00000010";
+    job.predicted_step_seconds = 0.25;
+    job.stop_requested = true;
+    job.data_digest = "d";
+    return job;
+  }
+  std::string folder_;
+};
+
+TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
+  {
+    auto store = Open();
+    Batch batch;
+    batch.jobs.push_back(MakeJob("a"));
+    batch.epochs.push_back({JobId("a"), Epoch(2), 5, {{DeviceId("n1/gpu0"), 42}}});
+    batch.plans.push_back({JobId("a"), Epoch(2), "{}", "plan", "because", "[]", {"p0", "p1"}});
+    batch.drains.push_back({NodeName("n1"), true});
+    EventRecord event;
+    event.job = JobId("a");
+    event.kind = kind::kPlan;
+    event.message = "planned";
+    batch.events = {event, event};
+    ComputeProfile profile;
+    profile.device = DeviceId("n1/gpu0");
+    profile.digest = "abc";
+    profile.layer.points = {{1, 0.5, 1.0, 10, 20}};
+    batch.compute_profiles.emplace_back(profile, MeasuredSpeed{100, 200});
+    CollectiveProfile collectives;
+    collectives.devices = {DeviceId("n1/gpu0"), DeviceId("n2/gpu0")};
+    collectives.digest = "xyz";
+    collectives.points = {{1024, 0.5, 0.1, 0.2}};
+    batch.collective_profiles.push_back(collectives);
+    ASSERT_TRUE(store->Commit(batch).ok());
+    EXPECT_GT(batch.events[1].sequence, batch.events[0].sequence);
+  }
+  auto store = Open();
+  auto jobs = store->LoadJobs();
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  ASSERT_EQ(jobs->size(), 1u);
+  const JobRecord& job = (*jobs)[0];
+  EXPECT_EQ(job.config.name, "näme \"quoted\"");
+  EXPECT_EQ(job.config.training.steps, 77);
+  EXPECT_EQ(job.config.optimizer.lr, 1.0 / 3);
+  EXPECT_EQ(job.phase, JobPhase::kRunning);
+  EXPECT_EQ(job.epoch, Epoch(2));
+  EXPECT_EQ(job.last_step.validation_loss, 3.5);
+  EXPECT_TRUE(job.stop_requested);
+  EXPECT_EQ(store->NewestEpoch(JobId("a"))->ranks[0].incarnation, 42);
+  EXPECT_EQ(store->FindPlan(JobId("a"))->programs, (std::vector<std::string>{"p0", "p1"}));
+  EXPECT_EQ(store->LoadDrained()->size(), 1u);
+  EXPECT_EQ(store->FindComputeProfile("abc")->layer.points[0].saved_bytes, 10);
+  EXPECT_EQ(store->FindCollectiveProfile("xyz")->devices[1], DeviceId("n2/gpu0"));
+  EXPECT_EQ(store->LoadSpeeds()->at(DeviceId("n1/gpu0")).flops_per_second, 200);
+  EXPECT_EQ(store->EventsAfter(JobId("a"), 0, 10)->size(), 2u);
+  EXPECT_EQ(store->EventsAfter(JobId(), 0, 1)->size(), 1u);
+  EXPECT_EQ(store->FindComputeProfile("nope").status().code(), absl::StatusCode::kNotFound);
+}
+
+// A process that is killed right after Commit returned: what it acknowledged is there.
+TEST_F(SqliteStoreTest, ACommitOutlivesKill) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto store = SqliteStore::Open(folder_);
+    Batch batch;
+    batch.jobs.push_back(MakeJob("a"));
+    const char said = store.ok() && (*store)->Commit(batch).ok() ? 'y' : 'n';
+    (void)!write(ready[1], &said, 1);
+    while (true) pause();
+  }
+  char said = 0;
+  ASSERT_EQ(read(ready[0], &said, 1), 1);
+  EXPECT_EQ(said, 'y');
+  // While it lives, nobody else gets in.
+  EXPECT_EQ(SqliteStore::Open(folder_).status().code(), absl::StatusCode::kUnavailable);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+  EXPECT_EQ(Open()->LoadJobs()->size(), 1u);
+}
+
+TEST_F(SqliteStoreTest, AnEpochNumberIsTakenOnce) {
+  auto store = Open();
+  Batch batch;
+  batch.epochs.push_back({JobId("a"), Epoch(3), 0, {}});
+  ASSERT_TRUE(store->Commit(batch).ok());
+  Batch again;
+  again.jobs.push_back(MakeJob("b"));
+  again.epochs.push_back({JobId("a"), Epoch(3), 0, {}});
+  EXPECT_EQ(store->Commit(again).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(store->LoadJobs()->empty()) << "a batch is there completely or not at all";
+}
+
+TEST_F(SqliteStoreTest, ADamagedFileAndAnotherSchemaAreNamed) {
+  { Open(); }
+  {
+    auto database = Database::Open(folder_ + "/coordinator.db");
+    ASSERT_TRUE((*database)->Execute("PRAGMA user_version=99").ok());
+  }
+  const absl::Status version = SqliteStore::Open(folder_).status();
+  EXPECT_EQ(version.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(std::string(version.message()).find("schema version 99"), std::string::npos);
+  std::filesystem::remove_all(folder_);
+  std::filesystem::create_directories(folder_);
+  std::ofstream(folder_ + "/coordinator.db") << std::string(5000, 'x');
+  EXPECT_EQ(SqliteStore::Open(folder_).status().code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace motley::coordinator

@@ -1,0 +1,114 @@
+#include "worker/daemon/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace motley::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+WorkerConfig Parse(const std::string& text) {
+  auto config = ParseWorkerConfig(text, "worker.toml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  if (!config.ok()) return {};
+  if (config->name.empty()) config->name = "n1";
+  return *config;
+}
+
+TEST(WorkerConfig, EmulatedDevicesAreScaled) {
+  const WorkerConfig config = Parse(R"(
+[worker]
+name = "n1"
+coordinator = "127.0.0.1:7070"
+[emulation]
+time_dilation = 1000
+memory_scale = 0.5
+[network]
+node_link_bytes_per_second = 1e9
+[[device]]
+kind = "emulated"
+model = "a6000"
+[[device]]
+name = "odd"
+kind = "emulated"
+memory_bytes = 1000
+flops_per_second = 2e9
+link_bytes_per_second = 5e6
+)");
+  ASSERT_TRUE(Validate(config).ok()) << Validate(config);
+  const auto devices = DescribeDevices(config);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  ASSERT_EQ(devices->size(), 2u);
+  EXPECT_EQ((*devices)[0].id.value(), "n1/gpu0");
+  EXPECT_EQ((*devices)[0].model, "A6000");
+  EXPECT_EQ((*devices)[0].kind, DeviceKind::kEmulated);
+  EXPECT_EQ((*devices)[0].memory_bytes, int64_t{24} << 30);
+  EXPECT_DOUBLE_EQ((*devices)[0].flops_per_second, 38.7e9);
+  EXPECT_DOUBLE_EQ((*devices)[0].node_link_bytes_per_second, 1e6);
+  EXPECT_EQ((*devices)[1].id.value(), "n1/odd");
+  EXPECT_EQ((*devices)[1].memory_bytes, 500);
+  EXPECT_DOUBLE_EQ((*devices)[1].link_bytes_per_second, 5e3);
+}
+
+TEST(WorkerConfig, WithoutDevicesThereIsOneCpu) {
+  const auto devices = DescribeDevices(Parse("[worker]\nname = 'n1'\n"));
+  ASSERT_TRUE(devices.ok());
+  ASSERT_EQ(devices->size(), 1u);
+  EXPECT_EQ((*devices)[0].id.value(), "n1/cpu0");
+  EXPECT_EQ((*devices)[0].flops_per_second, 0);
+}
+
+TEST(WorkerConfig, UnknownKeysNameFileLineAndNearest) {
+  const auto key = ParseWorkerConfig("[worker]\nname = 'a'\ncordinator = 'x'\n", "w.toml");
+  EXPECT_EQ(key.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(key.status()), HasSubstr("w.toml:3: unknown key 'cordinator'"));
+  EXPECT_THAT(Message(key.status()), HasSubstr("did you mean 'coordinator'?"));
+  EXPECT_THAT(Message(ParseWorkerConfig("[emulatoin]\n", "w.toml").status()), HasSubstr("did you mean 'emulation'?"));
+  EXPECT_THAT(Message(ParseWorkerConfig("[[device]]\nkind = 3\n", "w.toml").status()), HasSubstr("w.toml:2: device.kind must be a text"));
+  EXPECT_THAT(Message(ParseWorkerConfig("[worker\n", "w.toml").status()), HasSubstr("w.toml:"));
+  EXPECT_EQ(LoadWorkerConfig("/nowhere/w.toml").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(WorkerConfig, UnknownCardSaysTheNearest) {
+  const absl::Status status = Validate(Parse("[[device]]\nkind = 'emulated'\nmodel = 'P4O'\n"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Message(status), HasSubstr("did you mean 'P40'?"));
+}
+
+TEST(WorkerConfig, PlaintextBeyondLoopbackNeedsInsecure) {
+  for (const char* line : {"coordinator = '10.0.0.1:7070'", "data_address = '10.0.0.1'", "metrics = '0.0.0.0:9000'"}) {
+    const std::string text = std::string("[worker]\n") + line + "\n";
+    const absl::Status status = Validate(Parse(text));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << line;
+    EXPECT_THAT(Message(status), HasSubstr("insecure"));
+    EXPECT_TRUE(Validate(Parse(text + "insecure = true\n")).ok()) << line;
+  }
+}
+
+TEST(WorkerConfig, RangesAndNames) {
+  for (const char* text : {"[worker]\nname = 'a/b'\n", "[worker]\ncoordinator = 'nohost'\n", "[worker]\ndata_address = 'localhost'\n",
+                           "[emulation]\ntime_dilation = 0\n", "[emulation]\nmemory_scale = 2.0\n", "[[device]]\nkind = 'tpu'\n",
+                           "[[device]]\nkind = 'emulated'\n", "[[device]]\nkind = 'cpu'\nmodel = 'L4'\n",
+                           "[[device]]\nname = 'x'\n[[device]]\nname = 'x'\n",
+                           "[emulation]\nprecision = 'bf16'\n[[device]]\nkind = 'emulated'\nmodel = 'P40'\n"}) {
+    EXPECT_FALSE(Validate(Parse(text)).ok()) << text;
+  }
+}
+
+TEST(WorkerConfig, ExamplesAreValid) {
+  for (const char* name : {"worker.toml", "worker-emulated.toml", "worker-custom.toml"}) {
+    auto config = LoadWorkerConfig(std::string(MOTLEY_SOURCE_DIR) + "/deploy/config/" + name);
+    ASSERT_TRUE(config.ok()) << config.status();
+    if (config->name.empty()) config->name = "host";
+    EXPECT_TRUE(Validate(*config).ok()) << name << ": " << Validate(*config);
+  }
+}
+
+}  // namespace
+}  // namespace motley::worker

@@ -1,0 +1,70 @@
+// An engine without tensors: what it does stands in the job's name. Used in process, and by the fake rank that the
+// supervisor's tests start (this test program itself; main_test.cc).
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "worker/engine/engine.h"
+
+namespace motley::worker {
+
+class FakeEngine : public engine::Engine {
+ public:
+  explicit FakeEngine(engine::RankHost& host) : host_(host) {}
+
+  absl::StatusOr<engine::RunEnd> Run(const RankAssignment& assignment) override {
+    const std::string& behaviour = assignment.config.name;
+    if (behaviour == "meet") return Meet(assignment);
+    host_.OnReady();
+    if (behaviour == "nonfinite") return absl::AbortedError("loss is NaN in layer 1");
+    if (behaviour == "peer") return absl::UnavailableError("gather of layer 1: connection closed");
+    if (behaviour == "fail") return absl::InternalError("matrix product of layer 1");
+    if (behaviour == "exit") {
+      fprintf(stderr, "first line\nlast words\n");
+      _exit(3);
+    }
+    if (behaviour == "silent") std::this_thread::sleep_for(std::chrono::hours(1));
+    for (int64_t step = 1; step <= assignment.config.training.steps; ++step) {
+      host_.OnProgress(step, 1, "forward");
+      host_.OnStep({.step = step, .loss = 2.5, .busy_seconds = 0.25});
+      while (behaviour == "until-stopped" && !stop_) host_.OnProgress(step, 1, "forward");
+      if (stop_) return engine::RunEnd::kStopped;
+    }
+    if (behaviour == "publish") {
+      if (absl::Status status = host_.ConfirmEpochIsNewest(assignment.config.training.steps); !status.ok()) return status;
+      host_.OnCheckpoint(assignment.config.training.steps, "/checkpoints/step", 10, 0.5);
+    }
+    return engine::RunEnd::kAllSteps;
+  }
+  void RequestStop(bool) override { stop_ = true; }
+
+  absl::StatusOr<ComputeProfile> ProfileCompute(const RankAssignment& assignment) override {
+    if (assignment.config.name == "fail") return absl::ResourceExhaustedError("no memory");
+    ComputeProfile profile;
+    profile.device = assignment.device.id;
+    profile.context_bytes = 7;
+    return profile;
+  }
+  absl::StatusOr<CollectiveProfile> ProfileCollectives(const RankAssignment& assignment) override {
+    CollectiveProfile profile;
+    profile.devices = assignment.devices;
+    profile.points.push_back({.bytes = 1, .skew = 1});
+    return profile;
+  }
+
+ private:
+  absl::StatusOr<engine::RunEnd> Meet(const RankAssignment& assignment) {
+    if (absl::Status status = host_.KvSet(absl::StrCat("rank-", assignment.rank), "here"); !status.ok()) return status;
+    auto value = host_.KvGet("rank-other", absl::Seconds(30));
+    if (!value.ok()) return value.status();
+    host_.OnLog("met " + *value);
+    return engine::RunEnd::kAllSteps;
+  }
+
+  engine::RankHost& host_;
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace motley::worker

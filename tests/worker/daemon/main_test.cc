@@ -1,0 +1,23 @@
+// The test program's main: with --fd it is a fake rank, otherwise it runs the tests.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "tests/worker/daemon/fake_engine.h"
+#include "worker/daemon/rank_session.h"
+
+int main(int argc, char** argv) {
+  using namespace motley;
+  std::signal(SIGPIPE, SIG_IGN);
+  if (argc > 2 && std::strcmp(argv[1], "--fd") == 0) {
+    worker::RankSession::Options options;
+    options.on_orphaned = [] { _exit(75); };
+    worker::RankSession session(
+        std::atoi(argv[2]), [](engine::RankHost& host) { return std::make_unique<worker::FakeEngine>(host); }, options);
+    return session.Serve().ok() ? 0 : 70;
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

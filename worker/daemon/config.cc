@@ -1,0 +1,214 @@
+#include "worker/daemon/config.h"
+
+#include <arpa/inet.h>
+
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <set>
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/nearest.h"
+#include "common/status_macros.h"
+
+namespace motley::worker {
+namespace {
+
+struct Key {
+  const char* expected;
+  std::function<bool(const toml::node&)> set;  // false: wrong type
+};
+using Keys = std::map<std::string, Key>;
+
+Key Text(std::string& out) {
+  return {"a text", [&out](const toml::node& node) {
+            auto value = node.value_exact<std::string>();
+            if (value) out = *value;
+            return value.has_value();
+          }};
+}
+Key Flag(bool& out) {
+  return {"true or false", [&out](const toml::node& node) {
+            auto value = node.value_exact<bool>();
+            if (value) out = *value;
+            return value.has_value();
+          }};
+}
+Key Number(double& out) {
+  return {"a number", [&out](const toml::node& node) {
+            if (!node.is_number()) return false;
+            out = *node.value<double>();
+            return true;
+          }};
+}
+Key Bytes(int64_t& out) {
+  return {"a whole number of bytes", [&out](const toml::node& node) {
+            if (!node.is_number()) return false;
+            const double value = *node.value<double>();
+            if (value != std::floor(value) || std::abs(value) > 9e15) return false;
+            out = static_cast<int64_t>(value);
+            return true;
+          }};
+}
+
+std::string Place(const std::string& source, const toml::node& node) { return absl::StrCat(source, ":", node.source().begin.line, ": "); }
+
+absl::Status ReadTable(const std::string& source, const std::string& section, const toml::node& node, const Keys& keys) {
+  const toml::table* table = node.as_table();
+  if (table == nullptr) return absl::InvalidArgumentError(absl::StrCat(Place(source, node), "'", section, "' must be a section [", section, "]"));
+  for (const auto& [name, value] : *table) {
+    const std::string key(name.str());
+    auto it = keys.find(key);
+    if (it == keys.end()) {
+      std::vector<std::string> known;
+      for (const auto& [each, unused] : keys) known.push_back(each);
+      const std::string nearest = NearestWord(key, known);
+      return absl::InvalidArgumentError(absl::StrCat(Place(source, value), "unknown key '", key, "' in [", section, "]",
+                                                     nearest.empty() ? "; known: " + absl::StrJoin(known, ", ")
+                                                                     : "; did you mean '" + nearest + "'?"));
+    }
+    if (!it->second.set(value)) {
+      return absl::InvalidArgumentError(absl::StrCat(Place(source, value), section, ".", key, " must be ", it->second.expected));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadDevices(const std::string& source, const toml::node& node, std::vector<DeviceConfig>& devices) {
+  const toml::array* array = node.as_array();
+  if (array == nullptr) return absl::InvalidArgumentError(absl::StrCat(Place(source, node), "devices are listed as [[device]]"));
+  for (const toml::node& element : *array) {
+    DeviceConfig device;
+    MOTLEY_RETURN_IF_ERROR(ReadTable(source, "device", element,
+                                     {{"name", Text(device.name)},
+                                      {"kind", Text(device.kind)},
+                                      {"model", Text(device.model)},
+                                      {"memory_bytes", Bytes(device.memory_bytes)},
+                                      {"flops_per_second", Number(device.flops_per_second)},
+                                      {"link_bytes_per_second", Number(device.link_bytes_per_second)}}));
+    if (device.name.empty()) device.name = absl::StrCat(device.kind == "cpu" ? "cpu" : "gpu", devices.size());
+    devices.push_back(std::move(device));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckHostPort(const std::string& key, const std::string& address, int lowest) {
+  const size_t colon = address.rfind(':');
+  int port = -1;
+  if (colon != std::string::npos && colon > 0 && absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= lowest && port <= 65535) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("worker.", key, " must be host:port, got '", address, "'"));
+}
+
+absl::Status CheckPositive(const std::string& key, double value, double lowest, double highest) {
+  if (std::isfinite(value) && value >= lowest && value <= highest) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(key, " must be from ", lowest, " to ", highest, ", got ", value));
+}
+
+absl::Status CheckName(const std::string& key, const std::string& name) {
+  const bool plain = !name.empty() && name.size() <= 63 && name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == std::string::npos;
+  if (plain) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(key, " must be 1 to 63 letters, digits, '-', '_' or '.', got '", name, "'"));
+}
+
+absl::Status CheckAddresses(const WorkerConfig& config) {
+  MOTLEY_RETURN_IF_ERROR(CheckHostPort("coordinator", config.coordinator, 1));
+  if (!config.metrics.empty()) MOTLEY_RETURN_IF_ERROR(CheckHostPort("metrics", config.metrics, 0));
+  unsigned char buffer[sizeof(in6_addr)];
+  if (inet_pton(AF_INET, config.data_address.c_str(), buffer) != 1 && inet_pton(AF_INET6, config.data_address.c_str(), buffer) != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("worker.data_address must be a numeric address of this node, got '", config.data_address, "'"));
+  }
+  if (config.insecure) return absl::OkStatus();
+  for (const auto& [key, address] : {std::pair("coordinator", config.coordinator), std::pair("data_address", config.data_address),
+                                     std::pair("metrics", config.metrics)}) {
+    if (address.empty() || IsLoopback(address)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("worker.", key, " = '", address, "' is not a loopback address, and traffic is neither encrypted nor "
+                                                   "authenticated; set worker.insecure = true if the network is trusted"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsLoopback(const std::string& address) {
+  return absl::StartsWith(address, "127.") || address == "::1" || absl::StartsWith(address, "[::1]") || address == "localhost" ||
+         absl::StartsWith(address, "localhost:");
+}
+
+absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std::string& source) {
+  const toml::parse_result parsed = toml::parse(text, source);
+  if (!parsed) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ":", parsed.error().source().begin.line, ": ", std::string(parsed.error().description())));
+  }
+  WorkerConfig config;
+  const Keys worker = {{"name", Text(config.name)},         {"coordinator", Text(config.coordinator)},
+                       {"data_address", Text(config.data_address)}, {"metrics", Text(config.metrics)},
+                       {"rank_binary", Text(config.rank_binary)},   {"insecure", Flag(config.insecure)}};
+  const Keys emulation = {{"time_dilation", Number(config.emulation.time_dilation)},
+                          {"memory_scale", Number(config.emulation.memory_scale)},
+                          {"precision", Text(config.emulation.precision)},
+                          {"launch_seconds", Number(config.emulation.launch_seconds)},
+                          {"link_latency_seconds", Number(config.emulation.link_latency_seconds)}};
+  const Keys network = {{"node_link_bytes_per_second", Number(config.network.node_link_bytes_per_second)}};
+  for (const auto& [name, node] : parsed.table()) {
+    const std::string section(name.str());
+    if (section == "worker") {
+      MOTLEY_RETURN_IF_ERROR(ReadTable(source, section, node, worker));
+    } else if (section == "emulation") {
+      MOTLEY_RETURN_IF_ERROR(ReadTable(source, section, node, emulation));
+    } else if (section == "network") {
+      MOTLEY_RETURN_IF_ERROR(ReadTable(source, section, node, network));
+    } else if (section == "device") {
+      MOTLEY_RETURN_IF_ERROR(ReadDevices(source, node, config.devices));
+    } else {
+      const std::string nearest = NearestWord(section, {"worker", "emulation", "network", "device"});
+      return absl::InvalidArgumentError(absl::StrCat(Place(source, node), "unknown section or key '", section, "'",
+                                                     nearest.empty() ? "; known sections: worker, emulation, network, device"
+                                                                     : "; did you mean '" + nearest + "'?"));
+    }
+  }
+  return config;
+}
+
+absl::StatusOr<WorkerConfig> LoadWorkerConfig(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::NotFoundError(absl::StrCat("configuration file '", path, "' cannot be read"));
+  return ParseWorkerConfig(std::string(std::istreambuf_iterator<char>(in), {}), path);
+}
+
+absl::Status Validate(const WorkerConfig& config) {
+  MOTLEY_RETURN_IF_ERROR(CheckName("worker.name", config.name));
+  MOTLEY_RETURN_IF_ERROR(CheckAddresses(config));
+  const EmulationConfig& e = config.emulation;
+  MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.time_dilation", e.time_dilation, 1e-3, 1e9));
+  MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.memory_scale", e.memory_scale, 1e-9, 1));
+  MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.launch_seconds", e.launch_seconds, 0, 10));
+  MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.link_latency_seconds", e.link_latency_seconds, 0, 10));
+  MOTLEY_RETURN_IF_ERROR(CheckPositive("network.node_link_bytes_per_second", config.network.node_link_bytes_per_second, 0, 1e15));
+  std::set<std::string> names;
+  for (const DeviceConfig& device : config.devices) {
+    MOTLEY_RETURN_IF_ERROR(CheckName("device.name", device.name));
+    if (!names.insert(device.name).second) return absl::InvalidArgumentError(absl::StrCat("two devices are named '", device.name, "'"));
+    if (device.kind != "cpu" && device.kind != "emulated") {
+      return absl::InvalidArgumentError(absl::StrCat("device ", device.name, ": kind '", device.kind, "' is not known; use cpu or emulated"));
+    }
+    if (device.kind == "cpu" && (!device.model.empty() || device.flops_per_second != 0 || device.link_bytes_per_second != 0)) {
+      return absl::InvalidArgumentError(absl::StrCat("device ", device.name, ": a cpu is as fast as it is; use kind = \"emulated\" to declare a speed"));
+    }
+    MOTLEY_RETURN_IF_ERROR(CheckPositive(absl::StrCat("memory_bytes of ", device.name), static_cast<double>(device.memory_bytes), 0, 9e15));
+    MOTLEY_RETURN_IF_ERROR(CheckPositive(absl::StrCat("flops_per_second of ", device.name), device.flops_per_second, 0, 1e18));
+    MOTLEY_RETURN_IF_ERROR(CheckPositive(absl::StrCat("link_bytes_per_second of ", device.name), device.link_bytes_per_second, 0, 1e15));
+  }
+  return DescribeDevices(config).status();
+}
+
+}  // namespace motley::worker

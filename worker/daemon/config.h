@@ -1,0 +1,61 @@
+// The worker's configuration: a strict TOML file (docs/worker.md) and what it says of the node's devices.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/device.h"
+
+namespace motley::worker {
+
+struct EmulationConfig {
+  double time_dilation = 1;            // compute and links are this many times slower than the card's
+  double memory_scale = 1;             // memory is this share of the card's, in (0, 1]
+  std::string precision = "fp32";      // column of the device table
+  // Of what the rank obeys, in real seconds, not dilated: a small model on a slow host would drown in dilated launches.
+  double launch_seconds = 0.001;       // every compute instruction
+  double link_latency_seconds = 0.0001;
+};
+
+struct NetworkConfig {
+  double node_link_bytes_per_second = 0;  // the node's NIC before dilation, each direction; 0 = not paced
+};
+
+// Numbers are the card's own, before dilation and memory scale; 0 = from the device table (emulated), or not limited (cpu).
+struct DeviceConfig {
+  std::string name;                    // "gpu0"; default: kind and ordinal
+  std::string kind = "cpu";            // "cpu" or "emulated"
+  std::string model;                   // emulated: from the device table, unless all three numbers are given
+  int64_t memory_bytes = 0;
+  double flops_per_second = 0;
+  double link_bytes_per_second = 0;
+};
+
+struct WorkerConfig {
+  std::string name;                            // default: the host's name
+  std::string coordinator = "127.0.0.1:7070";
+  std::string data_address = "127.0.0.1";      // numeric address of the interface of the data plane
+  std::string metrics = "127.0.0.1:0";         // empty: no listener
+  std::string rank_binary;                     // default: motley-rank beside this program
+  bool insecure = false;                       // allow plaintext beyond loopback
+  EmulationConfig emulation;
+  NetworkConfig network;
+  std::vector<DeviceConfig> devices;           // none in the file: one cpu
+};
+
+// INVALID_ARGUMENT names file, line, key and the nearest known key; NOT_FOUND when there is no such file.
+absl::StatusOr<WorkerConfig> LoadWorkerConfig(const std::string& path);
+absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std::string& source);
+
+// Ranges, addresses, names. INVALID_ARGUMENT names the key.
+absl::Status Validate(const WorkerConfig& config);
+
+// What the ranks obey, after dilation and scale. NOT_FOUND: a model that is not in the device table, naming the nearest.
+absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfig& config);
+
+// "127.x", "localhost" or "[::1]", with or without a port.
+bool IsLoopback(const std::string& address);
+
+}  // namespace motley::worker

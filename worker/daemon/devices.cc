@@ -1,0 +1,60 @@
+// From what the file says of a device to what its rank obeys.
+#include "absl/strings/str_cat.h"
+#include "common/device_table.h"
+#include "common/status_macros.h"
+#include "worker/daemon/config.h"
+
+namespace motley::worker {
+namespace {
+
+absl::StatusOr<DeviceDescription> DescribeEmulated(const WorkerConfig& config, DeviceConfig device) {
+  const bool complete = device.memory_bytes > 0 && device.flops_per_second > 0 && device.link_bytes_per_second > 0;
+  if (device.model.empty() && !complete) {
+    return absl::InvalidArgumentError(absl::StrCat("device ", device.name,
+                                                   ": an emulated device needs a model of the device table, or memory_bytes, flops_per_second and "
+                                                   "link_bytes_per_second"));
+  }
+  if (!complete) {
+    absl::StatusOr<GpuSpec> gpu = FindGpu(device.model);
+    if (!gpu.ok()) return absl::Status(gpu.status().code(), absl::StrCat("device ", device.name, ": ", gpu.status().message()));
+    device.model = std::string(gpu->name);
+    if (device.memory_bytes == 0) device.memory_bytes = gpu->memory_bytes;
+    if (device.link_bytes_per_second == 0) device.link_bytes_per_second = gpu->link_bytes_per_second;
+    if (device.flops_per_second == 0) {
+      MOTLEY_ASSIGN_OR_RETURN(device.flops_per_second, gpu->Flops(config.emulation.precision));
+    }
+  }
+  const EmulationConfig& e = config.emulation;
+  DeviceDescription out;
+  out.kind = DeviceKind::kEmulated;
+  out.model = device.model.empty() ? "custom" : device.model;
+  out.memory_bytes = static_cast<int64_t>(static_cast<double>(device.memory_bytes) * e.memory_scale);
+  out.flops_per_second = device.flops_per_second / e.time_dilation;
+  out.launch = absl::Seconds(e.launch_seconds);
+  out.link_bytes_per_second = device.link_bytes_per_second / e.time_dilation;
+  out.node_link_bytes_per_second = config.network.node_link_bytes_per_second / e.time_dilation;
+  out.link_latency = absl::Seconds(e.link_latency_seconds);
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfig& config) {
+  std::vector<DeviceConfig> devices = config.devices;
+  if (devices.empty()) devices.emplace_back().name = "cpu0";
+  std::vector<DeviceDescription> out;
+  for (const DeviceConfig& device : devices) {
+    DeviceDescription description;
+    if (device.kind == "emulated") {
+      MOTLEY_ASSIGN_OR_RETURN(description, DescribeEmulated(config, device));
+    } else {
+      description.model = "cpu";
+      description.memory_bytes = device.memory_bytes;
+    }
+    description.id = DeviceId(absl::StrCat(config.name, "/", device.name));
+    out.push_back(std::move(description));
+  }
+  return out;
+}
+
+}  // namespace motley::worker

@@ -1,0 +1,85 @@
+#include "worker/daemon/flags.h"
+
+#include <limits.h>
+#include <sysexits.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+
+#include "common/version.h"
+
+namespace motley::worker {
+namespace {
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = "";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+std::string RankBesideThisProgram() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (self.parent_path() / "motley-rank").string();
+}
+
+}  // namespace
+
+int ExitCode(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kNotFound: return EX_NOINPUT;
+    case absl::StatusCode::kUnavailable: return EX_UNAVAILABLE;
+    case absl::StatusCode::kAlreadyExists: return EX_TEMPFAIL;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition: return EX_CONFIG;
+    default: return EX_SOFTWARE;
+  }
+}
+
+FlagsResult ParseFlags(int argc, char** argv) {
+  CLI::App app("motley-worker: offers this node's devices to a coordinator and runs their ranks.");
+  app.set_version_flag("--version", kVersion);
+  std::string path, node, coordinator;
+  app.add_option("--config", path, "TOML file (docs/worker.md)")->required();
+  app.add_option("--node", node, "Name of this node, instead of worker.name");
+  app.add_option("--coordinator", coordinator, "host:port, instead of worker.coordinator");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return {std::nullopt, app.exit(error) == 0 ? 0 : EX_USAGE};
+  }
+  absl::StatusOr<WorkerConfig> config = LoadWorkerConfig(path);
+  absl::Status status = config.status();
+  if (status.ok()) {
+    if (!node.empty()) config->name = node;
+    if (!coordinator.empty()) config->coordinator = coordinator;
+    if (config->name.empty()) config->name = HostName();
+    if (config->rank_binary.empty()) config->rank_binary = RankBesideThisProgram();
+    status = Validate(*config);
+    if (!status.ok()) {
+      std::cerr << "motley-worker: " << path << ": " << status.message() << "\n";
+      return {std::nullopt, EX_CONFIG};
+    }
+    return {*std::move(config), 0};
+  }
+  std::cerr << "motley-worker: " << status.message() << "\n";
+  return {std::nullopt, ExitCode(status)};
+}
+
+int WaitForSignal(const sigset_t& signals, const std::function<bool()>& alive) {
+  uint64_t watchdog_us = 0;
+  const bool watched = sd_watchdog_enabled(0, &watchdog_us) > 0;
+  const timespec turn = {.tv_sec = static_cast<time_t>(watched ? watchdog_us / 3'000'000 : 3600),
+                         .tv_nsec = static_cast<long>(watched ? watchdog_us / 3 % 1'000'000 * 1000 : 0)};
+  while (true) {
+    const int number = sigtimedwait(&signals, nullptr, &turn);
+    if (number > 0) return number;
+    if (watched && alive()) sd_notify(0, "WATCHDOG=1");
+  }
+}
+
+}  // namespace motley::worker

@@ -1,0 +1,28 @@
+// The worker's command line, its exit codes (sysexits.h), and the wait of its main thread.
+#pragma once
+
+#include <signal.h>
+
+#include <functional>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "worker/daemon/config.h"
+
+namespace motley::worker {
+
+struct FlagsResult {
+  std::optional<WorkerConfig> config;  // validated; empty: exit with exit_code
+  int exit_code = 0;
+};
+
+// Reads --config, fills defaults (host name, motley-rank beside the program), validates. Prints what is wrong.
+FlagsResult ParseFlags(int argc, char** argv);
+
+// 78 configuration (another version included), 66 no such file, 69 unavailable, 75 the name is taken for now, 70 else.
+int ExitCode(const absl::Status& status);
+
+// Blocks until one of `signals`; meanwhile tells systemd's watchdog (if there is one) that the daemon lives while `alive` says so.
+int WaitForSignal(const sigset_t& signals, const std::function<bool()>& alive);
+
+}  // namespace motley::worker

@@ -1,0 +1,33 @@
+// Messages over a stream socket: a 4-byte little-endian length, then that many bytes.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace motley::worker {
+
+inline constexpr size_t kMaxFrameBytes = 64 << 20;
+
+std::string EncodeFrame(std::string_view body);
+
+// Takes bytes as they come, gives whole messages. Not thread-safe.
+class FrameDecoder {
+ public:
+  void Append(std::string_view bytes) { buffer_.append(bytes); }
+  // nullopt: more bytes are needed. DATA_LOSS: a length beyond kMaxFrameBytes, the stream is of no more use.
+  absl::StatusOr<std::optional<std::string>> Next();
+
+ private:
+  std::string buffer_;
+  size_t begin_ = 0;
+};
+
+// Blocking writes until all is sent. UNAVAILABLE when the other end is gone.
+absl::Status WriteAll(int fd, std::string_view bytes);
+
+}  // namespace motley::worker

@@ -1,0 +1,49 @@
+// motley-worker: parse, build, run until SIGTERM, SIGINT or a refusal, stop.
+#include <signal.h>
+#include <stdlib.h>
+#include <systemd/sd-daemon.h>
+
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "common/logging.h"
+#include "worker/daemon/flags.h"
+#include "worker/daemon/worker.h"
+
+int main(int argc, char** argv) {
+  using namespace motley;
+  const worker::FlagsResult flags = worker::ParseFlags(argc, argv);
+  if (!flags.config) return flags.exit_code;
+  const worker::WorkerConfig& config = *flags.config;
+  InitLogging("worker", LogLevel::kInfo);
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what gRPC says is said again, better, by us
+  if (config.insecure) LogWarning("insecure = true: plaintext traffic beyond loopback is allowed; use it on a trusted network only");
+
+  // Blocked before any thread starts, so that only sigtimedwait takes them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int number : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  SystemClock clock;
+  absl::Status refused;  // written before SIGUSR1 is raised, read after it
+  worker::Worker::Events events;
+  events.on_connected = [] { sd_notify(0, "READY=1"); };
+  events.on_refused = [&refused](absl::Status status) {
+    refused = std::move(status);
+    kill(getpid(), SIGUSR1);
+  };
+  auto worker = worker::Worker::Start(config, clock, std::move(events));
+  if (!worker.ok()) {
+    std::cerr << "motley-worker: " << worker.status().message() << "\n";
+    return worker::ExitCode(worker.status());
+  }
+  LogInfo(absl::StrCat("node ", config.name, "; metrics on ", (*worker)->metrics_address().empty() ? "no port" : (*worker)->metrics_address()));
+  const int signal_number = worker::WaitForSignal(signals, [&] { return (*worker)->alive(absl::Seconds(5)); });
+  sd_notify(0, "STOPPING=1");
+  worker->reset();
+  if (signal_number != SIGUSR1) return 0;
+  std::cerr << "motley-worker: the coordinator at " << config.coordinator << " refused this worker: " << refused.message() << "\n";
+  return worker::ExitCode(refused);
+}

@@ -1,0 +1,39 @@
+// The ranks of one node in one epoch of a job: plain state of the supervisor's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proto/motley/v1/worker.pb.h"
+#include "worker/daemon/profile_schedule.h"
+#include "worker/daemon/rank_process.h"
+#include "worker/daemon/spawn.h"
+#include "worker/daemon/watchdog.h"
+
+namespace motley::worker {
+
+struct Rank {
+  // kRunning -> kEnded (it said how it ended and is about to exit) | kHung, kKilled (SIGKILL was sent) -> gone.
+  enum class Phase { kRunning, kEnded, kHung, kKilled, kGone };
+
+  int number = 0;
+  std::string device;
+  std::unique_ptr<RankProcess> process;
+  WatchState watch;
+  Phase phase = Phase::kRunning;
+  absl::Duration kill_at = absl::InfiniteDuration();
+  std::string reason;                           // why it was killed
+  std::vector<v1::WorkerMessage> questions;     // KvSet, and unanswered KvGet and PublishRequest: asked again of a new session
+};
+
+struct RankRun {
+  std::string job;
+  int64_t epoch = 0;
+  std::vector<Rank> ranks;
+  std::unique_ptr<ProfileSchedule> profile;     // null: training
+  bool profile_sent = false;
+};
+
+}  // namespace motley::worker

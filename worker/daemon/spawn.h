@@ -1,0 +1,48 @@
+// Starts one motley-rank: a socket to it as its descriptor 3, the node's link clock as 4, its output in a pipe.
+//
+// The child dies with the thread that spawned it (PR_SET_PDEATHSIG follows the thread, so call from one that lives as long
+// as the daemon), and has a process group of its own: Ctrl-C ends the daemon, which ends its ranks.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace motley::worker {
+
+// Closes its descriptor.
+class UniqueFd {
+ public:
+  explicit UniqueFd(int fd = -1) : fd_(fd) {}
+  ~UniqueFd() { Reset(); }
+  UniqueFd(UniqueFd&& other) noexcept : fd_(other.Release()) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    if (this != &other) Reset(other.Release());
+    return *this;
+  }
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  int Release() { return std::exchange(fd_, -1); }
+  void Reset(int fd = -1);
+
+ private:
+  int fd_;
+};
+
+struct SpawnedRank {
+  pid_t pid = -1;
+  UniqueFd socket;  // non-blocking
+  UniqueFd output;  // read end of its stdout and stderr, non-blocking
+};
+
+// `arguments` follow the program's name. NOT_FOUND or PERMISSION_DENIED when the program cannot be run.
+absl::StatusOr<SpawnedRank> SpawnRank(const std::string& program, const std::vector<std::string>& arguments, int link_clock_fd);
+
+// Zeroed shared memory without a name, one for the ranks of one node and epoch.
+absl::StatusOr<UniqueFd> NewLinkClock();
+
+}  // namespace motley::worker

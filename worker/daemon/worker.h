@@ -1,0 +1,64 @@
+// The worker daemon as one object: metrics, supervisor, session, and the storage checks between them.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/metrics/metrics.h"
+#include "worker/daemon/config.h"
+#include "worker/daemon/outbox.h"
+#include "worker/daemon/session.h"
+#include "worker/daemon/supervisor.h"
+#include "worker/daemon/worker_metrics.h"
+
+namespace motley::worker {
+
+class Worker {
+ public:
+  struct Events {
+    std::function<void()> on_connected;              // each time the coordinator welcomes this worker
+    std::function<void(absl::Status)> on_refused;    // the coordinator will not have it; nothing more happens
+  };
+
+  // `config` has passed Validate; `clock` must outlive the worker. UNAVAILABLE: the metrics port is taken.
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(const WorkerConfig& config, const Clock& clock, Events events);
+  // Ends the session in order, kills the ranks, removes what storage checks left.
+  ~Worker();
+
+  std::string metrics_address() const { return metrics_server_ ? metrics_server_->address() : ""; }
+  // The supervisor's loop turns: false when it has stood still for `limit`.
+  bool alive(absl::Duration limit) const { return clock_.Now() - supervisor_->last_turn() < limit; }
+
+ private:
+  Worker(const WorkerConfig& config, const Clock& clock, Events events) : config_(config), clock_(clock), events_(std::move(events)) {}
+  void OnMessage(const v1::CoordinatorMessage& message);
+  void CheckLoop();
+  void RemoveToken(const std::string& job);
+
+  const WorkerConfig config_;
+  const Clock& clock_;
+  const Events events_;
+  MetricsRegistry registry_;
+  Outbox outbox_;
+  std::unique_ptr<WorkerMetrics> metrics_;
+  std::unique_ptr<MetricsServer> metrics_server_;
+  std::unique_ptr<Supervisor> supervisor_;
+  std::unique_ptr<Session> session_;
+
+  // Storage checks read whole data sets: on a thread of their own.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<v1::StorageCheck> checks_;
+  std::map<std::string, std::string> tokens_;  // by job: files that this node wrote
+  bool stopping_ = false;
+  std::thread checker_;
+};
+
+}  // namespace motley::worker

@@ -1,0 +1,35 @@
+// The worker's Prometheus metrics (docs/metrics.md). Thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/device.h"
+#include "common/metrics/metrics.h"
+#include "proto/motley/v1/worker.pb.h"
+
+namespace motley::worker {
+
+class WorkerMetrics {
+ public:
+  // Every series exists from the start, with 0.
+  WorkerMetrics(MetricsRegistry& registry, std::string node, const std::vector<DeviceDescription>& devices);
+
+  void SetConnected(bool connected);
+  void SetRanksRunning(int count);
+  // kind: finished, failed, died, hung, killed.
+  void RankExited(const std::string& kind);
+  // An assignment begins (or ends: no samples, no share).
+  void Assigned(const v1::RankAssignment& assignment);
+  void Released(const std::string& device_id);
+  void Step(const std::string& device_id, const v1::StepReport& report);
+
+ private:
+  MetricLabels Device(const std::string& device_id) const;
+
+  const std::string node_;
+  GaugeFamily build_info_, connected_, ranks_running_, memory_capacity_, memory_peak_, batch_size_, shard_ratio_, step_seconds_;
+  CounterFamily rank_exits_, busy_, collective_, lateness_, steps_;
+};
+
+}  // namespace motley::worker

@@ -1,0 +1,38 @@
+// motley-rank: one device of one epoch. Started by motley-worker with two inherited descriptors; ends with them.
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "common/version.h"
+#include "worker/daemon/rank_session.h"
+#include "worker/engine/engine.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("One rank of a training job; started by motley-worker, not by hand.");
+  app.set_version_flag("--version", motley::kVersion);
+  int fd = -1, threads = 1;
+  motley::engine::EngineOptions engine_options;
+  app.add_option("--fd", fd, "Socket to the worker (inherited)")->required();
+  app.add_option("--link-clock-fd", engine_options.link_clock_fd, "Memory in which the node's emulated links keep their time (inherited)");
+  app.add_option("--threads", threads, "Threads of tensor operators")->check(CLI::Range(1, 1024));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 64;
+  }
+  // The data plane writes with bare writev: a lost peer must be an error, not the end.
+  signal(SIGPIPE, SIG_IGN);
+  engine_options.num_threads = threads;
+
+  motley::worker::RankSession::Options options;
+  options.on_orphaned = [] { _exit(75); };
+  motley::worker::RankSession session(
+      fd, [&](motley::engine::RankHost& host) { return motley::engine::CreateEngine(host, engine_options); }, options);
+  if (absl::Status status = session.Serve(); !status.ok()) {
+    std::cerr << "motley-rank: " << status.message() << "\n";
+    return 70;
+  }
+  return 0;
+}
