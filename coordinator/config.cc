@@ -1,8 +1,8 @@
 #include "coordinator/config.h"
 
-#include <filesystem>
 #include <toml++/toml.h>
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <vector>
@@ -45,16 +45,21 @@ std::map<std::string, Key> Keys(Config* config) {
   return {
       {"server.listen", {"\"host:port\"", Text(&config->listen)}},
       {"server.metrics", {"\"host:port\" or \"\"", Text(&config->metrics)}},
-      {"server.insecure", {"true or false", [config](const toml::node& node) {
-         if (auto value = node.value_exact<bool>()) return config->insecure = *value, true;
-         return false;
-       }}},
+      {"server.insecure",
+       {"true or false",
+        [config](const toml::node& node) {
+          if (auto value = node.value_exact<bool>()) return config->insecure = *value, true;
+          return false;
+        }}},
       {"state.folder", {"a path", Text(&config->state_folder)}},
-      {"lease.seconds", {"a number", [config](const toml::node& node) {
-         if (auto value = node.value<double>()) return config->lease = absl::Seconds(*value), true;
-         return false;
-       }}},
-      {"log.level", {"debug, info, warning or error", [config](const toml::node& node) { return SetLevel(node, &config->log_level); }}},
+      {"lease.seconds",
+       {"a number",
+        [config](const toml::node& node) {
+          if (auto value = node.value<double>()) return config->lease = absl::Seconds(*value), true;
+          return false;
+        }}},
+      {"log.level",
+       {"debug, info, warning or error", [config](const toml::node& node) { return SetLevel(node, &config->log_level); }}},
   };
 }
 
@@ -64,15 +69,16 @@ absl::Status UnknownKey(const std::string& place, const std::string& name, const
   std::vector<std::string> known;
   for (const auto& [key, unused] : keys) known.push_back(key);
   const std::string nearest = NearestWord(name, known);
-  return absl::InvalidArgumentError(absl::StrCat(place, ": unknown key '", name, "'",
-                                                 nearest.empty() ? absl::StrCat("; known: ", absl::StrJoin(known, ", "))
-                                                                 : absl::StrCat("; did you mean '", nearest, "'?")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      place, ": unknown key '", name, "'",
+      nearest.empty() ? absl::StrCat("; known: ", absl::StrJoin(known, ", ")) : absl::StrCat("; did you mean '", nearest, "'?")));
 }
 
 absl::Status CheckAddress(const std::string& key, const std::string& address) {
   const size_t colon = address.rfind(':');
   int port = -1;
-  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535) {
+  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 ||
+      port > 65535) {
     return absl::InvalidArgumentError(absl::StrCat(key, " must be host:port, got '", address, "'"));
   }
   return absl::OkStatus();
@@ -95,9 +101,11 @@ absl::Status Validate(const Config& config) {
   }
   for (const auto& [key, address] : {std::pair("server.listen", config.listen), std::pair("server.metrics", config.metrics)}) {
     if (address.empty() || IsLoopback(address) || config.insecure) continue;
-    return absl::InvalidArgumentError(absl::StrCat(key, " = '", address, "' is not a loopback address, and the listener has neither TLS nor "
-                                                   "passwords: whoever reaches it commands the cluster. Use a loopback address, or set "
-                                                   "server.insecure = true (--insecure) if the network is trusted"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, " = '", address,
+                     "' is not a loopback address, and the listener has neither TLS nor "
+                     "passwords: whoever reaches it commands the cluster. Use a loopback address, or set "
+                     "server.insecure = true (--insecure) if the network is trusted"));
   }
   return absl::OkStatus();
 }

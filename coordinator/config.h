@@ -17,11 +17,11 @@ struct Config {
   std::string state_folder = "/var/lib/motley/coordinator";  // [state] folder
   // [lease] seconds: a worker silent for longer is lost. Shorter notices a dead host sooner, longer survives a busy one.
   absl::Duration lease = absl::Seconds(10);
-  LogLevel log_level = LogLevel::kInfo;    // [log] level: debug, info, warning, error
+  LogLevel log_level = LogLevel::kInfo;  // [log] level: debug, info, warning, error
   // Bounds of what is kept in memory per job.
-  size_t updates_kept = 10000;             // step records, events and states for WatchJob
+  size_t updates_kept = 10000;  // step records, events and states for WatchJob
   size_t log_lines_kept = 10000;
-  size_t jobs_with_rings = 32;             // finished jobs beyond these lose both
+  size_t jobs_with_rings = 32;  // finished jobs beyond these lose both
   DriverConfig driver;
 };
 

@@ -20,7 +20,11 @@ namespace motley::coordinator {
 struct Core {
   Core(const Config& config, Clock& clock, Store& store, Executor& executor, MetricsRegistry& registry,
        std::function<void(std::function<void()>)> post)
-      : config(config), clock(clock), store(store), executor(executor), metrics(registry),
+      : config(config),
+        clock(clock),
+        store(store),
+        executor(executor),
+        metrics(registry),
         journal(config, clock, store, metrics, std::move(post)) {}
 
   const Config& config;

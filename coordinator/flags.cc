@@ -15,7 +15,8 @@ FlagsResult ParseFlags(int argc, char** argv) {
   bool insecure = false, no_metrics = false;
   CLI::App app("motley-coordinator: registry, job queue, planner and API of a Motley cluster");
   app.set_version_flag("--version", kVersion);
-  app.add_option("--config", file, "TOML file with [server] listen, metrics, insecure; [state] folder; [lease] seconds; [log] level");
+  app.add_option("--config", file,
+                 "TOML file with [server] listen, metrics, insecure; [state] folder; [lease] seconds; [log] level");
   app.add_option("--listen", listen, "host:port of the API and of the workers' sessions (port 0: any)");
   auto* metrics_option = app.add_option("--metrics", metrics, "host:port of /metrics");
   app.add_flag("--no-metrics", no_metrics, "no metrics listener")->excludes(metrics_option);
@@ -47,14 +48,21 @@ FlagsResult ParseFlags(int argc, char** argv) {
 
 int ExitCode(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kOk: return EX_OK;
-    case absl::StatusCode::kInvalidArgument: return EX_CONFIG;
-    case absl::StatusCode::kUnavailable: return EX_UNAVAILABLE;
-    case absl::StatusCode::kPermissionDenied: return EX_CANTCREAT;
+    case absl::StatusCode::kOk:
+      return EX_OK;
+    case absl::StatusCode::kInvalidArgument:
+      return EX_CONFIG;
+    case absl::StatusCode::kUnavailable:
+      return EX_UNAVAILABLE;
+    case absl::StatusCode::kPermissionDenied:
+      return EX_CANTCREAT;
     case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kFailedPrecondition: return EX_DATAERR;
-    case absl::StatusCode::kResourceExhausted: return EX_IOERR;
-    default: return EX_SOFTWARE;
+    case absl::StatusCode::kFailedPrecondition:
+      return EX_DATAERR;
+    case absl::StatusCode::kResourceExhausted:
+      return EX_IOERR;
+    default:
+      return EX_SOFTWARE;
   }
 }
 

@@ -7,8 +7,13 @@
 
 namespace motley::coordinator {
 
-Journal::Journal(const Config& config, Clock& clock, Store& store, Metrics& metrics, std::function<void(std::function<void()>)> post)
-    : config_(config), clock_(clock), store_(store), metrics_(metrics), post_(std::move(post)),
+Journal::Journal(const Config& config, Clock& clock, Store& store, Metrics& metrics,
+                 std::function<void(std::function<void()>)> post)
+    : config_(config),
+      clock_(clock),
+      store_(store),
+      metrics_(metrics),
+      post_(std::move(post)),
       base_(absl::ToUnixMillis(clock.WallNow()) * 1000) {}
 
 int64_t Journal::UnixMs() const { return absl::ToUnixMillis(clock_.WallNow()); }
@@ -48,7 +53,8 @@ void Journal::Add(const JobId& job, Update update) {
 Journal::Rings& Journal::RingsOf(const JobId& job) {
   auto it = rings_.find(job);
   if (it == rings_.end()) {
-    it = rings_.emplace(job, Rings{Ring<Update>(config_.updates_kept, base_), Ring<LogRecord>(config_.log_lines_kept, base_)}).first;
+    it = rings_.emplace(job, Rings{Ring<Update>(config_.updates_kept, base_), Ring<LogRecord>(config_.log_lines_kept, base_)})
+             .first;
   }
   return it->second;
 }

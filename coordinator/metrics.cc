@@ -20,7 +20,8 @@ Metrics::Metrics(MetricsRegistry& r)
       prediction_error_ratio(r.Gauge("motley_job_prediction_error_ratio", "Measured over predicted step time, minus one")),
       epoch(r.Gauge("motley_job_epoch", "Newest epoch of the job")),
       replans(r.Counter("motley_job_replans_total", "Epochs after the first, by cause")),
-      pause_seconds(r.Counter("motley_job_pause_seconds_total", "Time between the last step of an epoch and the first of the next")),
+      pause_seconds(
+          r.Counter("motley_job_pause_seconds_total", "Time between the last step of an epoch and the first of the next")),
       steps_repeated(r.Counter("motley_job_steps_repeated_total", "Steps done twice because a checkpoint was older")),
       checkpoints(r.Counter("motley_job_checkpoints_total", "Checkpoints published")),
       last_checkpoint_timestamp(r.Gauge("motley_job_last_checkpoint_timestamp_seconds", "Unix time of the newest checkpoint")),

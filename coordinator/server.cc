@@ -30,9 +30,13 @@ constexpr int kMaxMessageBytes = 16 << 20;
 // Destroyed from the bottom up: nothing posts to the loop once it has stopped.
 struct Server::Parts {
   explicit Parts(const Config& c, std::unique_ptr<Store> s)
-      : config(c), store(std::move(s)), executor(loop),
+      : config(c),
+        store(std::move(s)),
+        executor(loop),
         core(config, clock, *store, executor, registry, [this](std::function<void()> task) { loop.Post(std::move(task)); }),
-        runner(core, PeriodicJobs()), motley(loop, core), workers(loop, core) {}
+        runner(core, PeriodicJobs()),
+        motley(loop, core),
+        workers(loop, core) {}
 
   const Config config;
   SystemClock clock;
@@ -67,9 +71,10 @@ absl::Status Server::Parts::Listen() {
   builder.RegisterService(&workers);
   grpc = builder.BuildAndStart();
   if (grpc != nullptr && port != 0) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("cannot listen on ", config.listen,
-                                             ": the port is taken or the address is not of this machine; choose another with --listen, or end "
-                                             "what uses it (ss -ltnp shows it)"));
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", config.listen,
+                   ": the port is taken or the address is not of this machine; choose another with --listen, or end "
+                   "what uses it (ss -ltnp shows it)"));
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
@@ -84,10 +89,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
   MOTLEY_RETURN_IF_ERROR(Recover(parts.core));
   MOTLEY_RETURN_IF_ERROR(parts.Listen());
   parts.loop.Start([&parts] { return parts.runner.RunDue(); });
-  LogInfo(absl::StrCat("listening on ", server->address(), ", metrics on ", server->metrics_address().empty() ? "none" : server->metrics_address(),
-                       ", state in ", config.state_folder));
+  LogInfo(absl::StrCat("listening on ", server->address(), ", metrics on ",
+                       server->metrics_address().empty() ? "none" : server->metrics_address(), ", state in ",
+                       config.state_folder));
   if (config.insecure && !(IsLoopback(config.listen) && (config.metrics.empty() || IsLoopback(config.metrics)))) {
-    LogWarning(absl::StrCat("plaintext listener on ", config.listen, ": whoever reaches it commands the cluster (server.insecure is set)"));
+    LogWarning(absl::StrCat("plaintext listener on ", config.listen,
+                            ": whoever reaches it commands the cluster (server.insecure is set)"));
   }
   return server;
 }

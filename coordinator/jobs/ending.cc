@@ -29,9 +29,9 @@ void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>*
   event.device = failure.device;
   event.epoch = core.state.jobs.at(run.job).epoch;
   if (failure.kind != FailureKind::kNodeLost) {
-    event.kind = failure.kind == FailureKind::kHung                                              ? kind::kRankHung
+    event.kind = failure.kind == FailureKind::kHung                                             ? kind::kRankHung
                  : failure.kind == FailureKind::kDied || failure.kind == FailureKind::kPeerLost ? kind::kRankLost
-                                                                                                 : kind::kRankFailed;
+                                                                                                : kind::kRankFailed;
     event.message = Describe(failure);
     events->push_back(event);
   }

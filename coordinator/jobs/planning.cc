@@ -24,7 +24,8 @@ absl::StatusOr<planner::PlannerInput> MakeInput(Core& core, const JobRun& run, c
   for (const DeviceDescription& device : run.considered) {
     auto profile = core.store.FindComputeProfile(ComputeProfileDigest(device, input.model, job.config.training.seq_len, dtype));
     if (!profile.ok()) {
-      return absl::InternalError(absl::StrCat("node ", NodeOf(device.id).value(), " profiled, but reported nothing for ", device.id.value()));
+      return absl::InternalError(
+          absl::StrCat("node ", NodeOf(device.id).value(), " profiled, but reported nothing for ", device.id.value()));
     }
     // One profile serves every device of the same description; the plan speaks of this one.
     profile->device = device.id;
@@ -42,9 +43,12 @@ absl::StatusOr<planner::PlannerInput> MakeInput(Core& core, const JobRun& run, c
 // A checkpoint of another model, data or seed in the job's own folder was put there by hand: training on would be wrong.
 absl::Status CheckFits(const CheckpointManifest& manifest, const planner::PlannerInput& input, const std::string& digest,
                        const std::string& folder) {
-  if (!(manifest.model == input.model)) return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " is of another model"));
-  if (manifest.data_digest != digest) return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was trained on other data"));
-  if (manifest.seed != input.config.training.seed) return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " has another seed"));
+  if (!(manifest.model == input.model))
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " is of another model"));
+  if (manifest.data_digest != digest)
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was trained on other data"));
+  if (manifest.seed != input.config.training.seed)
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " has another seed"));
   return absl::OkStatus();
 }
 

@@ -27,7 +27,8 @@ absl::Status ResumeRun(Core& core, const JobId& id) {
   if (epoch.ok()) {
     for (const EpochRow::Rank& rank : epoch->ranks) run.ranks.push_back({rank.device, rank.incarnation, 0});
   }
-  return core.SetPhase(job, JobPhase::kReplanning, "the coordinator was restarted and gives its workers a lease's time to come back");
+  return core.SetPhase(job, JobPhase::kReplanning,
+                       "the coordinator was restarted and gives its workers a lease's time to come back");
 }
 
 }  // namespace

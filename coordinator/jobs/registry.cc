@@ -25,7 +25,8 @@ void MeetRun(Core& core, const NodeDescription& node, bool new_incarnation) {
   if (!core.state.run) return;
   JobRun& run = *core.state.run;
   const JobRecord& job = core.state.jobs.at(run.job);
-  if (job.epoch.value() > 0) core.Send(node.name, StopCommand{run.job, job.epoch, false, "the session with the coordinator was broken"});
+  if (job.epoch.value() > 0)
+    core.Send(node.name, StopCommand{run.job, job.epoch, false, "the session with the coordinator was broken"});
   if (!new_incarnation) return;
   for (const DeviceDescription& device : node.devices) {
     run.left_out.erase(device.id);
@@ -74,7 +75,8 @@ void Disconnect(Core& core, const NodeName& name, const std::string& why) {
     run.storage_ok.erase(name);
     // A worker that is told to stop ends its ranks before it goes: before the last step that is a loss, too.
     const JobRecord& job = core.state.jobs.at(run.job);
-    const bool unfinished = job.step < job.config.training.steps && (run.stage == Stage::kStarting || run.stage == Stage::kRunning);
+    const bool unfinished =
+        job.step < job.config.training.steps && (run.stage == Stage::kStarting || run.stage == Stage::kRunning);
     const bool involved = std::any_of(run.ranks.begin(), run.ranks.end(),
                                       [&](const RankRun& r) { return NodeOf(r.device) == name && (!r.ended || unfinished); });
     if (involved && run.stage != Stage::kIdle) {
@@ -96,8 +98,9 @@ absl::Status SetDrained(Core& core, const NodeName& name, bool drained) {
   if (it->second.drained == drained) return absl::OkStatus();
   Batch batch;
   batch.drains.push_back({name, drained});
-  batch.events.push_back(NodeEvent(drained ? kind::kNodeDrained : kind::kNodeUndrained, name,
-                                   absl::StrCat("node ", name.value(), drained ? " is drained: no plan uses it" : " may be used again")));
+  batch.events.push_back(
+      NodeEvent(drained ? kind::kNodeDrained : kind::kNodeUndrained, name,
+                absl::StrCat("node ", name.value(), drained ? " is drained: no plan uses it" : " may be used again")));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   it->second.drained = drained;
   it->second.reason = drained ? "drained by the user" : "";

@@ -16,7 +16,8 @@ void OnKvSet(Core& core, const KvSetReport& report) {
   JobRun& run = *core.state.run;
   const auto bytes = static_cast<int64_t>(report.key.size() + report.value.size());
   if (run.kv_bytes + bytes > kMaxKvBytes) {
-    LogWarning(absl::StrCat("rendezvous of job ", report.job.value(), " holds more than ", kMaxKvBytes, " bytes; key dropped: ", report.key));
+    LogWarning(absl::StrCat("rendezvous of job ", report.job.value(), " holds more than ", kMaxKvBytes,
+                            " bytes; key dropped: ", report.key));
     return;
   }
   run.kv_bytes += bytes;

@@ -48,7 +48,8 @@ struct Handler {
       auto job = core.state.jobs.find(report.job);
       answer.reason = job == core.state.jobs.end()
                           ? absl::StrCat("job ", report.job.value(), " is not known")
-                          : absl::StrCat("epoch ", report.epoch.value(), " is not the one that runs (newest: ", job->second.epoch.value(), ")");
+                          : absl::StrCat("epoch ", report.epoch.value(),
+                                         " is not the one that runs (newest: ", job->second.epoch.value(), ")");
     }
     core.Send(node, answer);
   }
@@ -73,8 +74,12 @@ struct Handler {
     // A rank that was told to die is no failure.
     const bool killed = run.stage == Stage::kStopping && !run.saving;
     switch (report.kind) {
-      case RankEventKind::kReady: rank->ready = true; return;
-      case RankEventKind::kFinished: rank->ended = true; return;
+      case RankEventKind::kReady:
+        rank->ready = true;
+        return;
+      case RankEventKind::kFinished:
+        rank->ended = true;
+        return;
       case RankEventKind::kHung:  // it still lives; it is gone when its worker says so
         if (!killed) fail(FailureKind::kHung);
         return;

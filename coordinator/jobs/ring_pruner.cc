@@ -11,8 +11,9 @@ namespace {
 
 void RemoveSeries(Metrics& m, const JobId& job) {
   const MetricLabels labels = {{"job", job.value()}};
-  for (GaugeFamily* family : {&m.step, &m.steps_target, &m.loss, &m.validation_loss, &m.grad_norm, &m.learning_rate, &m.tokens_per_second,
-                              &m.step_seconds, &m.predicted_step_seconds, &m.prediction_error_ratio, &m.epoch, &m.last_checkpoint_timestamp}) {
+  for (GaugeFamily* family :
+       {&m.step, &m.steps_target, &m.loss, &m.validation_loss, &m.grad_norm, &m.learning_rate, &m.tokens_per_second,
+        &m.step_seconds, &m.predicted_step_seconds, &m.prediction_error_ratio, &m.epoch, &m.last_checkpoint_timestamp}) {
     family->Remove(labels);
   }
   for (const std::string& cause : CauseLabels()) m.replans.Remove({{"job", job.value()}, {"cause", cause}});
@@ -27,7 +28,8 @@ void PruneRings(Core& core) {
     if (IsFinal(job.phase)) finished.push_back(&job);
   }
   if (finished.size() <= core.config.jobs_with_rings) return;
-  std::sort(finished.begin(), finished.end(), [](const auto* a, const auto* b) { return a->finished_unix_ms > b->finished_unix_ms; });
+  std::sort(finished.begin(), finished.end(),
+            [](const auto* a, const auto* b) { return a->finished_unix_ms > b->finished_unix_ms; });
   for (size_t i = core.config.jobs_with_rings; i < finished.size(); ++i) {
     core.journal.Forget(finished[i]->id);
     RemoveSeries(core.metrics, finished[i]->id);

@@ -20,7 +20,8 @@ std::vector<PeriodicJob> PeriodicJobs() {
   };
 }
 
-Runner::Runner(Core& core, std::vector<PeriodicJob> jobs) : core_(core), jobs_(std::move(jobs)), due_(jobs_.size(), core.clock.Now()) {}
+Runner::Runner(Core& core, std::vector<PeriodicJob> jobs)
+    : core_(core), jobs_(std::move(jobs)), due_(jobs_.size(), core.clock.Now()) {}
 
 absl::Duration Runner::RunDue() {
   const absl::Duration now = core_.clock.Now();

@@ -110,7 +110,9 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
   }
   if (run.storage.empty()) return absl::OkStatus();
   run.token_writer = *nodes.begin();
-  run.token = job.config.checkpoint.folder.empty() ? "" : absl::StrCat(job.id.value(), "-", job.epoch.value(), "-", core.journal.UnixMs());
+  run.token = job.config.checkpoint.folder.empty()
+                  ? ""
+                  : absl::StrCat(job.id.value(), "-", job.epoch.value(), "-", core.journal.UnixMs());
   run.storage[run.token_writer];
   if (!run.token.empty()) {
     AskStorage(core, run.token_writer);
@@ -181,7 +183,8 @@ absl::Status BeginProfiling(Core& core) {
     run.profiling.insert(node);
     core.Send(node, std::move(command));
   }
-  core.SetReason(job, absl::StrCat("measuring ", missing.compute.size(), " devices", missing.collectives ? " and their collectives" : ""));
+  core.SetReason(
+      job, absl::StrCat("measuring ", missing.compute.size(), " devices", missing.collectives ? " and their collectives" : ""));
   return absl::OkStatus();
 }
 

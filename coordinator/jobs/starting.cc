@@ -30,10 +30,12 @@ std::string PlanSentence(const planner::PlanResult& result, int64_t start_step, 
   for (const auto& pipeline : plan.pipelines) {
     for (const auto& stage : pipeline.stages) ranks += static_cast<int64_t>(stage.units.size());
   }
-  std::string text = absl::StrFormat("%s on %d devices: %.3f s a step, %.0f tokens/s predicted, bound by %s; planned in %.0f ms; ", plan.strategy,
-                                     ranks, plan.predicted.step_seconds, plan.predicted.tokens_per_second, plan.predicted.binding_constraint,
-                                     result.planning_seconds * 1e3);
-  absl::StrAppend(&text, resume_from.empty() ? "from the initial weights" : absl::StrCat("from step ", start_step, " (", resume_from, ")"));
+  std::string text =
+      absl::StrFormat("%s on %d devices: %.3f s a step, %.0f tokens/s predicted, bound by %s; planned in %.0f ms; ",
+                      plan.strategy, ranks, plan.predicted.step_seconds, plan.predicted.tokens_per_second,
+                      plan.predicted.binding_constraint, result.planning_seconds * 1e3);
+  absl::StrAppend(
+      &text, resume_from.empty() ? "from the initial weights" : absl::StrCat("from step ", start_step, " (", resume_from, ")"));
   for (const planner::UnusedDevice& unused : plan.unused) {
     absl::StrAppend(&text, "; ", unused.device.value(), " is not used: ", unused.because);
   }
@@ -41,7 +43,8 @@ std::string PlanSentence(const planner::PlanResult& result, int64_t start_step, 
 }
 
 PlanRow RowOf(const JobRecord& job, const planner::PlanResult& result) {
-  PlanRow row{job.id, job.epoch, planner::ToJson(result.plan), planner::ToText(result.plan), result.explanation, result.trace_json, {}};
+  PlanRow row{
+      job.id, job.epoch, planner::ToJson(result.plan), planner::ToText(result.plan), result.explanation, result.trace_json, {}};
   for (const Program& program : result.programs) row.programs.push_back(ToText(program));
   return row;
 }
@@ -83,7 +86,8 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
       for (const planner::UnitPlan& unit : stage.units) {
         for (const planner::RankPlan& plan : unit.ranks) {
           auto device = offered.find(plan.device);
-          if (device == offered.end()) return absl::InternalError(absl::StrCat("the plan uses device ", plan.device.value(), ", which is not there"));
+          if (device == offered.end())
+            return absl::InternalError(absl::StrCat("the plan uses device ", plan.device.value(), ", which is not there"));
           RankAssignment rank;
           rank.batch_size = unit.batch();
           rank.microbatches = unit.microbatches;
@@ -97,7 +101,8 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
       }
     }
   }
-  if (result.programs.size() != ranks.size() || result.evaluations.size() != ranks.size() || result.evaluation_begin.size() != ranks.size()) {
+  if (result.programs.size() != ranks.size() || result.evaluations.size() != ranks.size() ||
+      result.evaluation_begin.size() != ranks.size()) {
     return absl::InternalError(absl::StrCat("the plan has ", ranks.size(), " ranks and ", result.programs.size(), " programs"));
   }
   const RankAssignment common = Common(state, run, job, shape, by_rank);
@@ -148,8 +153,8 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   }
   if (new_number) batch.epochs.push_back(std::move(row));
   for (const std::string& skipped : prepared.skipped) {
-    batch.events.push_back(JobEvent(next, kind::kCheckpointSkipped,
-                                    absl::StrCat(skipped, "; ", prepared.resume_from, " is used instead")));
+    batch.events.push_back(
+        JobEvent(next, kind::kCheckpointSkipped, absl::StrCat(skipped, "; ", prepared.resume_from, " is used instead")));
   }
   batch.events.push_back(JobEvent(next, kind::kPlan, PlanSentence(prepared.plan, prepared.start_step, prepared.resume_from)));
   batch.events.push_back(PhaseEvent(job, next));

@@ -23,8 +23,10 @@ double Median(std::vector<double> values) {
 void AddRanks(const JobRun& run, StepStats* stats) {
   stats->peak_memory_share = 0;
   for (const RankRun& rank : run.ranks) {
-    const double share = rank.capacity_bytes > 0 ? static_cast<double>(rank.peak_bytes) / static_cast<double>(rank.capacity_bytes) : 0;
-    const bool fuller = share > stats->peak_memory_share || (share == stats->peak_memory_share && rank.peak_bytes > stats->peak_memory_bytes);
+    const double share =
+        rank.capacity_bytes > 0 ? static_cast<double>(rank.peak_bytes) / static_cast<double>(rank.capacity_bytes) : 0;
+    const bool fuller =
+        share > stats->peak_memory_share || (share == stats->peak_memory_share && rank.peak_bytes > stats->peak_memory_bytes);
     if (fuller) stats->peak_memory_share = share, stats->peak_memory_bytes = rank.peak_bytes;
     stats->lateness_seconds = std::max(stats->lateness_seconds, rank.lateness_seconds);
   }
@@ -56,9 +58,10 @@ void TellReplan(Core& core, JobRun& run, const JobRecord& job) {
   event.kind = kind::kReplan;
   event.epoch = job.epoch;
   const double tokens = static_cast<double>(job.config.training.global_batch_size * job.config.training.seq_len);
-  event.message = absl::StrFormat("%s; epoch %d on %d devices, pause %.1f s, %d steps repeated, predicted %.3f s a step (%.0f tokens/s)",
-                                  run.replan_cause, job.epoch.value(), run.ranks.size(), pause, repeated, job.predicted_step_seconds,
-                                  job.predicted_step_seconds > 0 ? tokens / job.predicted_step_seconds : 0);
+  event.message =
+      absl::StrFormat("%s; epoch %d on %d devices, pause %.1f s, %d steps repeated, predicted %.3f s a step (%.0f tokens/s)",
+                      run.replan_cause, job.epoch.value(), run.ranks.size(), pause, repeated, job.predicted_step_seconds,
+                      job.predicted_step_seconds > 0 ? tokens / job.predicted_step_seconds : 0);
   run.replan_cause.clear();
   core.Emit(std::move(event));
 }
@@ -79,7 +82,8 @@ void OnStep(Core& core, const StepReport& report) {
   stats.epoch = job.epoch;
   stats.predicted_step_seconds = job.predicted_step_seconds;
   if (stats.step_seconds > 0) {
-    stats.tokens_per_second = static_cast<double>(job.config.training.global_batch_size * job.config.training.seq_len) / stats.step_seconds;
+    stats.tokens_per_second =
+        static_cast<double>(job.config.training.global_batch_size * job.config.training.seq_len) / stats.step_seconds;
   }
   run.recent_step_seconds.push_back(stats.step_seconds);
   if (run.recent_step_seconds.size() > kRecentSteps) run.recent_step_seconds.erase(run.recent_step_seconds.begin());

@@ -10,7 +10,8 @@ namespace motley::coordinator {
 absl::Status ListJobs(Core& core, const v1::ListJobsRequest& request, v1::ListJobsResponse* response) {
   std::vector<const JobRecord*> jobs;
   for (const auto& [id, job] : core.state.jobs) jobs.push_back(&job);
-  std::stable_sort(jobs.begin(), jobs.end(), [](const auto* a, const auto* b) { return a->submitted_unix_ms < b->submitted_unix_ms; });
+  std::stable_sort(jobs.begin(), jobs.end(),
+                   [](const auto* a, const auto* b) { return a->submitted_unix_ms < b->submitted_unix_ms; });
   for (const JobRecord* job : jobs) *response->add_jobs() = View(*job);
   return absl::OkStatus();
 }

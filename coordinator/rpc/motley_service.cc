@@ -22,7 +22,8 @@ grpc::ServerUnaryReactor* MotleyService::Call(absl::Status (*handler)(Core&, con
   return new UnaryReactor(loop_, [this, handler, request, response] { return handler(core_, *request, response); });
 }
 
-grpc::ServerUnaryReactor* MotleyService::SubmitJob(Context*, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response) {
+grpc::ServerUnaryReactor* MotleyService::SubmitJob(Context*, const v1::SubmitJobRequest* request,
+                                                   v1::SubmitJobResponse* response) {
   return Call(coordinator::SubmitJob, request, response);
 }
 grpc::ServerUnaryReactor* MotleyService::GetJob(Context*, const v1::GetJobRequest* request, v1::GetJobResponse* response) {
@@ -34,10 +35,12 @@ grpc::ServerUnaryReactor* MotleyService::ListJobs(Context*, const v1::ListJobsRe
 grpc::ServerUnaryReactor* MotleyService::StopJob(Context*, const v1::StopJobRequest* request, v1::StopJobResponse* response) {
   return Call(coordinator::StopJob, request, response);
 }
-grpc::ServerUnaryReactor* MotleyService::ListNodes(Context*, const v1::ListNodesRequest* request, v1::ListNodesResponse* response) {
+grpc::ServerUnaryReactor* MotleyService::ListNodes(Context*, const v1::ListNodesRequest* request,
+                                                   v1::ListNodesResponse* response) {
   return Call(coordinator::ListNodes, request, response);
 }
-grpc::ServerUnaryReactor* MotleyService::DrainNode(Context*, const v1::DrainNodeRequest* request, v1::DrainNodeResponse* response) {
+grpc::ServerUnaryReactor* MotleyService::DrainNode(Context*, const v1::DrainNodeRequest* request,
+                                                   v1::DrainNodeResponse* response) {
   return Call(coordinator::DrainNode, request, response);
 }
 grpc::ServerUnaryReactor* MotleyService::GetPlan(Context*, const v1::GetPlanRequest* request, v1::GetPlanResponse* response) {

@@ -29,7 +29,8 @@ class MotleyService : public v1::Motley::CallbackService {
  private:
   // The request and response live until the call is done.
   template <typename Request, typename Response>
-  grpc::ServerUnaryReactor* Call(absl::Status (*handler)(Core&, const Request&, Response*), const Request* request, Response* response);
+  grpc::ServerUnaryReactor* Call(absl::Status (*handler)(Core&, const Request&, Response*), const Request* request,
+                                 Response* response);
 
   TaskThread& loop_;
   Core& core_;

@@ -63,14 +63,22 @@ struct CommandToProto {
 
 std::optional<RankEventKind> KindOf(v1::RankEvent::Kind kind) {
   switch (kind) {
-    case v1::RankEvent::KIND_READY: return RankEventKind::kReady;
-    case v1::RankEvent::KIND_FINISHED: return RankEventKind::kFinished;
-    case v1::RankEvent::KIND_FAILED: return RankEventKind::kFailed;
-    case v1::RankEvent::KIND_DIED: return RankEventKind::kDied;
-    case v1::RankEvent::KIND_HUNG: return RankEventKind::kHung;
-    case v1::RankEvent::KIND_PEER_LOST: return RankEventKind::kPeerLost;
-    case v1::RankEvent::KIND_NONFINITE: return RankEventKind::kNonFinite;
-    default: return std::nullopt;
+    case v1::RankEvent::KIND_READY:
+      return RankEventKind::kReady;
+    case v1::RankEvent::KIND_FINISHED:
+      return RankEventKind::kFinished;
+    case v1::RankEvent::KIND_FAILED:
+      return RankEventKind::kFailed;
+    case v1::RankEvent::KIND_DIED:
+      return RankEventKind::kDied;
+    case v1::RankEvent::KIND_HUNG:
+      return RankEventKind::kHung;
+    case v1::RankEvent::KIND_PEER_LOST:
+      return RankEventKind::kPeerLost;
+    case v1::RankEvent::KIND_NONFINITE:
+      return RankEventKind::kNonFinite;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -113,19 +121,22 @@ absl::StatusOr<NodeDescription> FromProto(const v1::Hello& hello) {
 
 std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
   switch (message.message_case()) {
-    case v1::WorkerMessage::kHeartbeat: return HeartbeatReport{};
+    case v1::WorkerMessage::kHeartbeat:
+      return HeartbeatReport{};
     case v1::WorkerMessage::kStorageCheckResult: {
       const auto& in = message.storage_check_result();
       return StorageReport{JobId(in.job_id()), Epoch(in.epoch()), in.error(), in.data_bytes(), in.data_digest(), in.token_seen()};
     }
-    case v1::WorkerMessage::kProfileResult: return ProfileFromProto(message.profile_result());
+    case v1::WorkerMessage::kProfileResult:
+      return ProfileFromProto(message.profile_result());
     case v1::WorkerMessage::kRankEvent: {
       const auto& in = message.rank_event();
       const std::optional<RankEventKind> kind = KindOf(in.kind());
       if (!kind) return std::nullopt;
       return RankReport{JobId(in.job_id()), Epoch(in.epoch()), in.rank(), DeviceId(in.device_id()), *kind, in.message()};
     }
-    case v1::WorkerMessage::kStepReport: return StepFromProto(message.step_report());
+    case v1::WorkerMessage::kStepReport:
+      return StepFromProto(message.step_report());
     case v1::WorkerMessage::kKvSet: {
       const auto& in = message.kv_set();
       return KvSetReport{JobId(in.job_id()), Epoch(in.epoch()), in.key(), in.value()};
@@ -146,7 +157,8 @@ std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
       const auto& in = message.log();
       return LogReport{JobId(in.job_id()), in.source(), in.text(), in.unix_ms()};
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 

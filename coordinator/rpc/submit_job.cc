@@ -41,7 +41,8 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   MOTLEY_RETURN_IF_ERROR(CheckConfig(job.config));
   if (auto it = core.state.jobs.find(job.id); it != core.state.jobs.end()) {
     if (ConfigToJson(it->second.config) != ConfigToJson(job.config)) {
-      return absl::AlreadyExistsError(absl::StrCat("job_id '", job.id.value(), "' is used by a job with another body; choose another id"));
+      return absl::AlreadyExistsError(
+          absl::StrCat("job_id '", job.id.value(), "' is used by a job with another body; choose another id"));
     }
     *response->mutable_job() = View(it->second);
     return absl::OkStatus();

@@ -9,16 +9,26 @@ namespace {
 
 v1::JobState StateOf(JobPhase phase) {
   switch (phase) {
-    case JobPhase::kQueued: return v1::JOB_STATE_QUEUED;
-    case JobPhase::kWaiting: return v1::JOB_STATE_WAITING;
-    case JobPhase::kProfiling: return v1::JOB_STATE_PROFILING;
-    case JobPhase::kPlanning: return v1::JOB_STATE_PLANNING;
-    case JobPhase::kStarting: return v1::JOB_STATE_STARTING;
-    case JobPhase::kRunning: return v1::JOB_STATE_RUNNING;
-    case JobPhase::kReplanning: return v1::JOB_STATE_REPLANNING;
-    case JobPhase::kSucceeded: return v1::JOB_STATE_SUCCEEDED;
-    case JobPhase::kFailed: return v1::JOB_STATE_FAILED;
-    case JobPhase::kStopped: return v1::JOB_STATE_STOPPED;
+    case JobPhase::kQueued:
+      return v1::JOB_STATE_QUEUED;
+    case JobPhase::kWaiting:
+      return v1::JOB_STATE_WAITING;
+    case JobPhase::kProfiling:
+      return v1::JOB_STATE_PROFILING;
+    case JobPhase::kPlanning:
+      return v1::JOB_STATE_PLANNING;
+    case JobPhase::kStarting:
+      return v1::JOB_STATE_STARTING;
+    case JobPhase::kRunning:
+      return v1::JOB_STATE_RUNNING;
+    case JobPhase::kReplanning:
+      return v1::JOB_STATE_REPLANNING;
+    case JobPhase::kSucceeded:
+      return v1::JOB_STATE_SUCCEEDED;
+    case JobPhase::kFailed:
+      return v1::JOB_STATE_FAILED;
+    case JobPhase::kStopped:
+      return v1::JOB_STATE_STOPPED;
   }
   return v1::JOB_STATE_UNSPECIFIED;
 }

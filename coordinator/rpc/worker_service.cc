@@ -24,7 +24,9 @@ constexpr size_t kMaxQueued = 20000;
 // a worker cannot flood the loop.
 class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
-  SessionReactor(TaskThread& loop, Core& core) : loop_(loop), core_(core), link_(std::make_shared<Link>(this)) { StartRead(&incoming_); }
+  SessionReactor(TaskThread& loop, Core& core) : loop_(loop), core_(core), link_(std::make_shared<Link>(this)) {
+    StartRead(&incoming_);
+  }
 
   void OnReadDone(bool ok) override {
     loop_.Post([this, ok] { ok ? HandleMessage() : End(absl::UnavailableError("the worker closed its connection")); });

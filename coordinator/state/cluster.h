@@ -15,8 +15,8 @@ namespace motley::coordinator {
 struct ClusterState {
   std::map<NodeName, NodeRecord> nodes;
   std::map<JobId, JobRecord> jobs;
-  std::optional<JobRun> run;         // the job that has the cluster
-  absl::Duration membership_changed; // steady time of the newest join, loss, drain or undrain
+  std::optional<JobRun> run;          // the job that has the cluster
+  absl::Duration membership_changed;  // steady time of the newest join, loss, drain or undrain
   std::map<DeviceId, MeasuredSpeed> speeds;
 };
 

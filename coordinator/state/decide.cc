@@ -30,7 +30,8 @@ std::string DescribeChange(const View& v) {
     std::vector<std::string> names;
     for (const DeviceDescription& device : in) {
       const std::string name = NodeOf(device.id).value();
-      if (std::find(not_in.begin(), not_in.end(), device) == not_in.end() && (names.empty() || names.back() != name)) names.push_back(name);
+      if (std::find(not_in.begin(), not_in.end(), device) == not_in.end() && (names.empty() || names.back() != name))
+        names.push_back(name);
     }
     return names;
   };
@@ -66,13 +67,15 @@ Decision DecideIdle(const View& v) {
     return {KeepOn{}, "waiting until the ranks of the last epoch have ended"};
   }
   if (v.run.barren_epochs >= v.config.max_barren_epochs) {
-    return {Finish{JobPhase::kFailed}, absl::StrFormat("%d epochs in a row ended before their first step; the last one because %s",
-                                                       v.run.barren_epochs, v.run.ending_reason)};
+    return {Finish{JobPhase::kFailed},
+            absl::StrFormat("%d epochs in a row ended before their first step; the last one because %s", v.run.barren_epochs,
+                            v.run.ending_reason)};
   }
   if (v.usable.empty()) return {Wait{}, WhyNoDevice(v.state, v.run)};
   if (!v.run.infeasible.empty() && Ids(v.usable) == v.run.infeasible) return {Wait{}, v.run.infeasible_reason};
   if (!v.settled()) return {KeepOn{}, "nodes are joining or leaving; begins when that has settled"};
-  return {BeginSetup{v.usable}, absl::StrFormat("checking data and checkpoint folder on the nodes of %d devices", v.usable.size())};
+  return {BeginSetup{v.usable},
+          absl::StrFormat("checking data and checkpoint folder on the nodes of %d devices", v.usable.size())};
 }
 
 // Null while answers are missing or all are good.
@@ -83,12 +86,13 @@ std::optional<Decision> StorageVerdict(const View& v) {
     if (!answer.answered) continue;
     std::string complaint = answer.report.error;
     if (complaint.empty() && !v.run.token.empty() && node != v.run.token_writer && !answer.report.token_seen) {
-      complaint = absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder, "' is not the same folder as on node ",
-                               v.run.token_writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
+      complaint =
+          absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder, "' is not the same folder as on node ",
+                       v.run.token_writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
     }
     if (complaint.empty() && !digest.empty() && answer.report.data_digest != digest) {
-      complaint = absl::StrFormat("data.path '%s' holds other data (%d bytes, digest %s) than %s (%sdigest %s)", v.job.config.data.path,
-                                  answer.report.data_bytes, answer.report.data_digest,
+      complaint = absl::StrFormat("data.path '%s' holds other data (%d bytes, digest %s) than %s (%sdigest %s)",
+                                  v.job.config.data.path, answer.report.data_bytes, answer.report.data_digest,
                                   digest_node.empty() ? "when the job began" : absl::StrCat("on node ", digest_node),
                                   bytes < 0 ? "" : absl::StrFormat("%d bytes, ", bytes), digest);
     }
@@ -114,9 +118,10 @@ Decision DecideStorage(const View& v) {
   }
   if (missing.empty()) return {RequestProfiles{}, ""};
   if (v.in_stage() > v.config.storage_timeout) {
-    return {Finish{JobPhase::kFailed}, absl::StrFormat("the storage check was not answered within %.0f s by %s: see whether '%s' can be read there",
-                                                       absl::ToDoubleSeconds(v.config.storage_timeout), absl::StrJoin(missing, ", "),
-                                                       v.job.config.data.path)};
+    return {
+        Finish{JobPhase::kFailed},
+        absl::StrFormat("the storage check was not answered within %.0f s by %s: see whether '%s' can be read there",
+                        absl::ToDoubleSeconds(v.config.storage_timeout), absl::StrJoin(missing, ", "), v.job.config.data.path)};
   }
   return {KeepOn{}, absl::StrCat("checking data and checkpoint folder on ", absl::StrJoin(missing, ", "))};
 }
@@ -132,7 +137,8 @@ std::optional<Decision> DecideFailure(const View& v) {
 Decision DecideProfiling(const View& v) {
   if (auto failure = DecideFailure(v)) return *failure;
   if (v.job.stop_requested) return {EndEpoch{false, Ending::kStop, "", std::nullopt}, "stopping, as the user asked"};
-  if (v.changed()) return {EndEpoch{false, Ending::kReplan, "", std::nullopt}, absl::StrCat("profiling begins again: ", DescribeChange(v))};
+  if (v.changed())
+    return {EndEpoch{false, Ending::kReplan, "", std::nullopt}, absl::StrCat("profiling begins again: ", DescribeChange(v))};
   if (v.run.profiling.empty()) return {PreparePlan{}, ""};
   std::vector<std::string> missing;
   for (const NodeName& node : v.run.profiling) missing.push_back(node.value());
@@ -168,7 +174,8 @@ Decision DecideActive(const View& v) {
   if (auto failure = DecideFailure(v)) return *failure;
   const bool running = v.run.stage == Stage::kRunning;
   if (v.job.stop_requested) {
-    return {EndEpoch{running, Ending::kStop, "", std::nullopt}, running ? "saving a checkpoint, then stops, as the user asked" : "stopping, as the user asked"};
+    return {EndEpoch{running, Ending::kStop, "", std::nullopt},
+            running ? "saving a checkpoint, then stops, as the user asked" : "stopping, as the user asked"};
   }
   if (!running) {
     const auto ready = std::count_if(v.run.ranks.begin(), v.run.ranks.end(), [](const RankRun& r) { return r.ready || r.ended; });
@@ -184,9 +191,11 @@ Decision DecideActive(const View& v) {
 Decision DecideStopping(const View& v) {
   if (AllGone(v.state, v.run)) return {EpochEnded{}, v.run.ending_reason};
   if (v.run.saving) {
-    if (auto cause = FirstCause(v.now, v.run.failures, v.config.cause)) return {KillEpoch{*cause}, absl::StrCat(v.run.ending_reason, "; while saving ", Describe(*cause))};
+    if (auto cause = FirstCause(v.now, v.run.failures, v.config.cause))
+      return {KillEpoch{*cause}, absl::StrCat(v.run.ending_reason, "; while saving ", Describe(*cause))};
     if (v.in_stage() > v.config.save_timeout) {
-      return {KillEpoch{std::nullopt}, absl::StrFormat("%s; saving took longer than %.0f s", v.run.ending_reason, absl::ToDoubleSeconds(v.config.save_timeout))};
+      return {KillEpoch{std::nullopt}, absl::StrFormat("%s; saving took longer than %.0f s", v.run.ending_reason,
+                                                       absl::ToDoubleSeconds(v.config.save_timeout))};
     }
     return {KeepOn{}, absl::StrCat("saving a checkpoint: ", v.run.ending_reason)};
   }
@@ -200,13 +209,19 @@ Decision Decide(absl::Duration now, const ClusterState& state, const DriverConfi
   const JobRun& run = *state.run;
   const View view{now, state, config, run, state.jobs.at(run.job), UsableDevices(state, run)};
   switch (run.stage) {
-    case Stage::kIdle: return DecideIdle(view);
-    case Stage::kStorage: return DecideStorage(view);
-    case Stage::kProfiling: return DecideProfiling(view);
-    case Stage::kPlanning: return DecidePlanning(view);
+    case Stage::kIdle:
+      return DecideIdle(view);
+    case Stage::kStorage:
+      return DecideStorage(view);
+    case Stage::kProfiling:
+      return DecideProfiling(view);
+    case Stage::kPlanning:
+      return DecidePlanning(view);
     case Stage::kStarting:
-    case Stage::kRunning: return DecideActive(view);
-    case Stage::kStopping: return DecideStopping(view);
+    case Stage::kRunning:
+      return DecideActive(view);
+    case Stage::kStopping:
+      return DecideStopping(view);
   }
   return {KeepOn{}, ""};
 }
@@ -232,7 +247,8 @@ QueueDecision DecideQueue(const ClusterState& state) {
   const JobId holder = state.run ? state.run->job : next != nullptr ? next->id : JobId();
   for (const auto& [id, job] : state.jobs) {
     if (IsFinal(job.phase) || id == holder || job.stop_requested) continue;
-    decision.waiting.emplace_back(id, absl::StrCat("waits for job ", holder.value(), ", which has the cluster: one job trains at a time"));
+    decision.waiting.emplace_back(
+        id, absl::StrCat("waits for job ", holder.value(), ", which has the cluster: one job trains at a time"));
   }
   return decision;
 }

@@ -16,31 +16,44 @@ namespace motley::coordinator {
 
 struct DriverConfig {
   CauseConfig cause;
-  absl::Duration settle = absl::Seconds(1);               // joins within this time make one replan
-  absl::Duration storage_timeout = absl::Seconds(300);    // digesting the data on the slowest node
+  absl::Duration settle = absl::Seconds(1);             // joins within this time make one replan
+  absl::Duration storage_timeout = absl::Seconds(300);  // digesting the data on the slowest node
   absl::Duration profile_timeout = absl::Seconds(900);
-  absl::Duration save_timeout = absl::Seconds(120);       // finishing a step and writing a checkpoint
-  absl::Duration kill_timeout = absl::Seconds(10);        // after it the rank is taken for gone: the epoch number fences it
-  int max_deaths = 3;                                     // of a device's rank in a row, then it is left out
-  int max_barren_epochs = 6;                              // in a row without a step: replanning does not help
+  absl::Duration save_timeout = absl::Seconds(120);  // finishing a step and writing a checkpoint
+  absl::Duration kill_timeout = absl::Seconds(10);   // after it the rank is taken for gone: the epoch number fences it
+  int max_deaths = 3;                                // of a device's rank in a row, then it is left out
+  int max_barren_epochs = 6;                         // in a row without a step: replanning does not help
 };
 
 // Nothing to do now; the reason says what is waited for (empty: keep the last one).
 struct KeepOn {};
-struct Wait {};                                           // -> WAITING
-struct BeginSetup { std::vector<DeviceDescription> devices; };  // new epoch number, storage check
-struct AbandonSetup {};                                   // no processes run yet: back to idle
-struct LeaveOutNode { NodeName node; };                   // of this job: it sees other data or another folder
+struct Wait {};  // -> WAITING
+struct BeginSetup {
+  std::vector<DeviceDescription> devices;
+};                       // new epoch number, storage check
+struct AbandonSetup {};  // no processes run yet: back to idle
+struct LeaveOutNode {
+  NodeName node;
+};  // of this job: it sees other data or another folder
 struct RequestProfiles {};
 struct PreparePlan {};
 struct StartRanks {};
 struct MarkRunning {};
-struct EndEpoch { bool save; Ending ending; std::string cause_label; std::optional<Failure> failure; };
-struct KillEpoch { std::optional<Failure> failure; };     // saving did not work out
-struct EpochEnded {};                                     // every rank is gone
-struct Finish { JobPhase phase; };
-using Action = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RequestProfiles, PreparePlan, StartRanks, MarkRunning,
-                            EndEpoch, KillEpoch, EpochEnded, Finish>;
+struct EndEpoch {
+  bool save;
+  Ending ending;
+  std::string cause_label;
+  std::optional<Failure> failure;
+};
+struct KillEpoch {
+  std::optional<Failure> failure;
+};                     // saving did not work out
+struct EpochEnded {};  // every rank is gone
+struct Finish {
+  JobPhase phase;
+};
+using Action = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RequestProfiles, PreparePlan, StartRanks,
+                            MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
 
 struct Decision {
   Action action;
@@ -51,9 +64,9 @@ struct Decision {
 Decision Decide(absl::Duration now, const ClusterState& state, const DriverConfig& config);
 
 struct QueueDecision {
-  std::optional<JobId> activate;                            // gets the cluster now
-  std::vector<JobId> stopped;                               // ended by the user before they began
-  std::vector<std::pair<JobId, std::string>> waiting;       // the others, with the reason
+  std::optional<JobId> activate;                       // gets the cluster now
+  std::vector<JobId> stopped;                          // ended by the user before they began
+  std::vector<std::pair<JobId, std::string>> waiting;  // the others, with the reason
 };
 QueueDecision DecideQueue(const ClusterState& state);
 

@@ -11,8 +11,8 @@ namespace motley::coordinator {
 struct EventRecord {
   int64_t sequence = 0;  // cluster-wide, increasing; given by the store
   int64_t unix_ms = 0;
-  JobId job;             // empty: about the cluster
-  std::string kind;      // one of kind:: below
+  JobId job;         // empty: about the cluster
+  std::string kind;  // one of kind:: below
   NodeName node;
   DeviceId device;
   Epoch epoch;
@@ -40,7 +40,7 @@ inline constexpr char kCoordinatorStarted[] = "coordinator_started";
 struct LogRecord {
   int64_t sequence = 0;  // of the job
   int64_t unix_ms = 0;
-  std::string source;    // "coordinator", a node, or a device
+  std::string source;  // "coordinator", a node, or a device
   std::string text;
 };
 

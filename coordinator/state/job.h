@@ -24,15 +24,15 @@ struct JobRecord {
   JobId id;
   JobConfig config;
   JobPhase phase = JobPhase::kQueued;
-  std::string reason;           // the sentence that the decision gave
-  Epoch epoch;                  // newest number handed out; durable before anything is sent under it
-  int64_t step = 0;             // optimizer steps done
+  std::string reason;  // the sentence that the decision gave
+  Epoch epoch;         // newest number handed out; durable before anything is sent under it
+  int64_t step = 0;    // optimizer steps done
   int64_t submitted_unix_ms = 0, started_unix_ms = 0, finished_unix_ms = 0;
   StepStats last_step;
   std::string newest_checkpoint;
   double predicted_step_seconds = 0;
   bool stop_requested = false;
-  std::string data_digest;      // what the first storage check saw; a node that sees other data is left out
+  std::string data_digest;  // what the first storage check saw; a node that sees other data is left out
 };
 
 }  // namespace motley::coordinator

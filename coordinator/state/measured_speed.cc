@@ -21,7 +21,8 @@ double SecondsPerSample(const UnitProfile& unit) {
 
 MeasuredSpeed SpeedOf(const ComputeProfile& profile, const ModelShape& shape, int64_t seq_len) {
   const auto layers = static_cast<double>(shape.num_layers);
-  const double seconds = SecondsPerSample(profile.embedding) + layers * SecondsPerSample(profile.layer) + SecondsPerSample(profile.head);
+  const double seconds =
+      SecondsPerSample(profile.embedding) + layers * SecondsPerSample(profile.layer) + SecondsPerSample(profile.head);
   if (seconds <= 0) return {};
   auto flops = [&](UnitKind unit) { return ForwardFlops(shape, unit, 1, seq_len) + BackwardFlops(shape, unit, 1, seq_len); };
   return {static_cast<double>(seq_len) / seconds,

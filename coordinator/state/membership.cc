@@ -15,15 +15,17 @@ namespace {
 // Names become parts of device ids, file names and labels.
 bool IsNodeName(const std::string& name) {
   if (name.empty() || name.size() > 63) return false;
-  return std::all_of(name.begin(), name.end(), [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_'; });
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_'; });
 }
 
 absl::Status CheckDescription(const NodeDescription& node) {
   if (!IsNodeName(node.name.value())) {
-    return absl::InvalidArgumentError(absl::StrCat("hello.node must be 1 to 63 letters, digits, '-', '.' or '_', got '",
-                                                   node.name.value().substr(0, 80), "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("hello.node must be 1 to 63 letters, digits, '-', '.' or '_', got '", node.name.value().substr(0, 80), "'"));
   }
-  if (node.devices.empty()) return absl::InvalidArgumentError(absl::StrCat("hello.devices is empty: node ", node.name.value(), " declares no device"));
+  if (node.devices.empty())
+    return absl::InvalidArgumentError(absl::StrCat("hello.devices is empty: node ", node.name.value(), " declares no device"));
   std::set<DeviceId> seen;
   for (const DeviceDescription& device : node.devices) {
     if (NodeOf(device.id) != node.name || device.id.value().size() <= node.name.value().size() + 1) {
@@ -51,8 +53,8 @@ std::vector<std::pair<NodeName, std::string>> ExpiredLeases(absl::Duration now, 
   std::vector<std::pair<NodeName, std::string>> expired;
   for (const auto& [name, node] : state.nodes) {
     if (!node.connected || now - node.last_seen <= lease) continue;
-    expired.emplace_back(name, absl::StrFormat("silent for %.1f s, its lease is %.1f s", absl::ToDoubleSeconds(now - node.last_seen),
-                                               absl::ToDoubleSeconds(lease)));
+    expired.emplace_back(name, absl::StrFormat("silent for %.1f s, its lease is %.1f s",
+                                               absl::ToDoubleSeconds(now - node.last_seen), absl::ToDoubleSeconds(lease)));
   }
   return expired;
 }
@@ -61,12 +63,13 @@ absl::Status CheckAdmission(const ClusterState& state, const NodeDescription& de
   if (absl::Status status = CheckDescription(description); !status.ok()) return status;
   if (description.version != kVersion) {
     return absl::FailedPreconditionError(absl::StrCat("worker ", description.name.value(), " has version '", description.version,
-                                                      "', the coordinator has version '", kVersion, "'; install the same version on both"));
+                                                      "', the coordinator has version '", kVersion,
+                                                      "'; install the same version on both"));
   }
   auto it = state.nodes.find(description.name);
   if (it != state.nodes.end() && it->second.connected && it->second.description.incarnation != description.incarnation) {
-    return absl::AlreadyExistsError(absl::StrCat("a worker named '", description.name.value(), "' is connected already (data address ",
-                                                 it->second.description.data_address,
+    return absl::AlreadyExistsError(absl::StrCat("a worker named '", description.name.value(),
+                                                 "' is connected already (data address ", it->second.description.data_address,
                                                  "); give this one another name with --node, or stop the other"));
   }
   return absl::OkStatus();

@@ -30,7 +30,9 @@ struct ProfileCommand {
   std::vector<DeviceId> compute_devices;
   bool collectives = false;
 };
-struct StartCommand { std::vector<RankAssignment> ranks; };
+struct StartCommand {
+  std::vector<RankAssignment> ranks;
+};
 struct StopCommand {
   JobId job;
   Epoch epoch;

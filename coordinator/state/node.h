@@ -23,9 +23,9 @@ struct NodeDescription {
 struct NodeRecord {
   NodeDescription description;
   bool connected = false;
-  bool drained = false;          // durable
-  std::string reason;            // why it is lost or drained
-  absl::Duration last_seen;      // steady
+  bool drained = false;      // durable
+  std::string reason;        // why it is lost or drained
+  absl::Duration last_seen;  // steady
   int64_t registered_unix_ms = 0, last_seen_unix_ms = 0;
 };
 

@@ -26,7 +26,7 @@ enum class Stage {
   kPlanning,   // off the loop: newest checkpoint, plan, programs
   kStarting,   // ranks meet and restore
   kRunning,
-  kStopping,   // waiting until every rank of the epoch is known to be gone
+  kStopping,  // waiting until every rank of the epoch is known to be gone
 };
 
 // How an epoch is ended, and what comes after it.
@@ -37,8 +37,8 @@ struct RankRun {
   int64_t incarnation = 0;  // of its worker: another one means that the rank is dead
   int64_t capacity_bytes = 0;
   bool ready = false;
-  bool ended = false;       // its process is gone, or is about to exit by itself
-  int64_t peak_bytes = 0;   // newest step's
+  bool ended = false;      // its process is gone, or is about to exit by itself
+  int64_t peak_bytes = 0;  // newest step's
   double lateness_seconds = 0;
 };
 
@@ -58,9 +58,9 @@ struct StorageAnswer {
 
 // What the planning task hands back.
 struct Prepared {
-  absl::Status status;               // of the plan
+  absl::Status status;  // of the plan
   planner::PlanResult plan;
-  std::string resume_from;           // folder, or empty
+  std::string resume_from;  // folder, or empty
   int64_t start_step = 0;
   std::vector<std::string> skipped;  // newer checkpoints that did not verify, with reasons
 };
@@ -69,13 +69,13 @@ struct JobRun {
   JobId job;
   Stage stage = Stage::kIdle;
   absl::Duration stage_since;
-  absl::Duration not_before;              // a restarted coordinator gives its workers this long to come back
+  absl::Duration not_before;                  // a restarted coordinator gives its workers this long to come back
   std::vector<DeviceDescription> considered;  // what the planner was or will be offered, by id
-  std::vector<RankRun> ranks;             // of the newest epoch that started processes
-  bool started_processes = false;         // under the job's newest epoch number: the next start takes a new one
-  int barren_epochs = 0;                  // started in a row without a step
-  std::vector<Failure> failures;          // of this epoch, in order of arrival
-  bool has_run = false;                   // a step was done in some epoch: the job is known to be possible
+  std::vector<RankRun> ranks;                 // of the newest epoch that started processes
+  bool started_processes = false;             // under the job's newest epoch number: the next start takes a new one
+  int barren_epochs = 0;                      // started in a row without a step
+  std::vector<Failure> failures;              // of this epoch, in order of arrival
+  bool has_run = false;                       // a step was done in some epoch: the job is known to be possible
 
   // kStorage
   std::string token;
@@ -83,35 +83,38 @@ struct JobRun {
   std::map<NodeName, StorageAnswer> storage;
   std::map<NodeName, int64_t> storage_ok;  // incarnations that passed
   // kProfiling
-  std::set<NodeName> profiling;            // workers that have not answered
+  std::set<NodeName> profiling;  // workers that have not answered
   // kPlanning
-  int64_t planning_ticket = 0;             // the task whose answer counts
+  int64_t planning_ticket = 0;  // the task whose answer counts
   std::optional<Prepared> prepared;
   // No plan fits these devices; another set may.
   std::vector<DeviceId> infeasible;
   std::string infeasible_reason;
   // kRunning
-  int64_t first_step = 0;                  // steps done when the epoch began
-  int64_t epoch_steps = 0;                 // done in this epoch
+  int64_t first_step = 0;   // steps done when the epoch began
+  int64_t epoch_steps = 0;  // done in this epoch
   std::vector<double> recent_step_seconds;
   // kStopping
   bool saving = false;
   Ending ending = Ending::kReplan;
   std::string ending_reason;
-  std::string cause_label;                 // bounded set, for metrics: "node_lost", "joined", ...
+  std::string cause_label;  // bounded set, for metrics: "node_lost", "joined", ...
 
   // Devices that are not used by this job any more, and why; deaths in a row without a checkpoint between.
   std::map<DeviceId, int> deaths;
   std::map<DeviceId, std::string> left_out;
   // For the line about the replan: what ended the last epoch, and when it last made a step.
-  std::string replan_cause;                // empty once the line is written
+  std::string replan_cause;  // empty once the line is written
   absl::Duration last_step_at;
   int64_t step_before_replan = 0;
 
   // Rendezvous of the newest epoch.
   std::map<std::string, std::string> kv;
   int64_t kv_bytes = 0;
-  struct KvWaiter { NodeName node; int rank; };
+  struct KvWaiter {
+    NodeName node;
+    int rank;
+  };
   std::map<std::string, std::vector<KvWaiter>> kv_waiters;
 };
 

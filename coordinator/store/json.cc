@@ -9,17 +9,23 @@ using nlohmann::json;
 
 // nlohmann finds these by the namespace of the type.
 namespace motley {
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputePoint, microbatch, forward_seconds, backward_seconds, saved_bytes, workspace_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputePoint, microbatch, forward_seconds, backward_seconds, saved_bytes,
+                                                workspace_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(UnitProfile, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectivePoint, bytes, skew, all_gather_seconds, reduce_scatter_seconds)
 
 template <typename Tag>
-void to_json(json& out, const StringId<Tag>& id) { out = id.value(); }
+void to_json(json& out, const StringId<Tag>& id) {
+  out = id.value();
+}
 template <typename Tag>
-void from_json(const json& in, StringId<Tag>& id) { id = StringId<Tag>(in.get<std::string>()); }
+void from_json(const json& in, StringId<Tag>& id) {
+  id = StringId<Tag>(in.get<std::string>());
+}
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputeProfile, device, digest, embedding, layer, head, optimizer_seconds_per_element,
-                                                step_overhead_seconds, context_bytes, profile_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputeProfile, device, digest, embedding, layer, head,
+                                                optimizer_seconds_per_element, step_overhead_seconds, context_bytes,
+                                                profile_seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectiveProfile, devices, digest, points, barrier_seconds, profile_seconds)
 }  // namespace motley
 
@@ -54,18 +60,30 @@ absl::StatusOr<JobConfig> ConfigFromJson(const std::string& text) {
   return Read("job configuration", text, [](const json& in) {
     JobConfig config;
     for (const JobField& field : JobFields(config)) {
-      std::visit([&](auto* value) { if (in.contains(field.Path())) in.at(field.Path()).get_to(*value); }, field.value);
+      std::visit(
+          [&](auto* value) {
+            if (in.contains(field.Path())) in.at(field.Path()).get_to(*value);
+          },
+          field.value);
     }
     return config;
   });
 }
 
 std::string StepToJson(const StepStats& s) {
-  json out = {{"step", s.step}, {"epoch", s.epoch.value()}, {"loss", s.loss}, {"grad_norm", s.grad_norm}, {"lr", s.lr},
-              {"tokens_per_second", s.tokens_per_second}, {"peak_memory_bytes", s.peak_memory_bytes},
-              {"peak_memory_share", s.peak_memory_share}, {"step_seconds", s.step_seconds},
-              {"predicted_step_seconds", s.predicted_step_seconds}, {"elapsed_seconds", s.elapsed_seconds},
-              {"remaining_seconds", s.remaining_seconds}, {"lateness_seconds", s.lateness_seconds}};
+  json out = {{"step", s.step},
+              {"epoch", s.epoch.value()},
+              {"loss", s.loss},
+              {"grad_norm", s.grad_norm},
+              {"lr", s.lr},
+              {"tokens_per_second", s.tokens_per_second},
+              {"peak_memory_bytes", s.peak_memory_bytes},
+              {"peak_memory_share", s.peak_memory_share},
+              {"step_seconds", s.step_seconds},
+              {"predicted_step_seconds", s.predicted_step_seconds},
+              {"elapsed_seconds", s.elapsed_seconds},
+              {"remaining_seconds", s.remaining_seconds},
+              {"lateness_seconds", s.lateness_seconds}};
   if (s.validation_loss) out["validation_loss"] = *s.validation_loss;
   return out.dump();
 }
@@ -106,7 +124,8 @@ std::string RanksToJson(const std::vector<EpochRow::Rank>& ranks) {
 absl::StatusOr<std::vector<EpochRow::Rank>> RanksFromJson(const std::string& text) {
   return Read("epoch", text, [](const json& in) {
     std::vector<EpochRow::Rank> ranks;
-    for (const json& rank : in) ranks.push_back({DeviceId(rank.at("device").get<std::string>()), rank.at("incarnation").get<int64_t>()});
+    for (const json& rank : in)
+      ranks.push_back({DeviceId(rank.at("device").get<std::string>()), rank.at("incarnation").get<int64_t>()});
     return ranks;
   });
 }

@@ -1,4 +1,5 @@
-// Stored values as JSON text: what is read back whole and never searched. Unknown keys are ignored, missing ones have their defaults.
+// Stored values as JSON text: what is read back whole and never searched. Unknown keys are ignored, missing ones have their
+// defaults.
 #pragma once
 
 #include <string>

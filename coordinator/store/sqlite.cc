@@ -43,12 +43,14 @@ std::string Statement::Text(int column) const {
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path) {
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  const int code =
+      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   std::unique_ptr<Database> database(new Database(path, handle));
   if (code != SQLITE_OK) return database->Error(code, "open");
   // Exclusive: a second coordinator on the same folder must fail, not share. WAL then needs no shared-memory file.
-  MOTLEY_RETURN_IF_ERROR(database->Execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-                                           "PRAGMA foreign_keys=ON; BEGIN EXCLUSIVE; COMMIT;"));
+  MOTLEY_RETURN_IF_ERROR(
+      database->Execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+                        "PRAGMA foreign_keys=ON; BEGIN EXCLUSIVE; COMMIT;"));
   return database;
 }
 
@@ -69,16 +71,22 @@ absl::Status Database::Error(int code, std::string_view what) const {
   const std::string text = absl::StrCat(path_, ": ", handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_), " (",
                                         std::string(what.substr(0, 60)), ")");
   switch (code & 0xff) {
-    case SQLITE_FULL: return absl::ResourceExhaustedError(absl::StrCat(text, "; free space on its disk"));
+    case SQLITE_FULL:
+      return absl::ResourceExhaustedError(absl::StrCat(text, "; free space on its disk"));
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: return absl::DataLossError(absl::StrCat(text, "; restore it from a copy, or move it away to begin without jobs"));
+    case SQLITE_NOTADB:
+      return absl::DataLossError(absl::StrCat(text, "; restore it from a copy, or move it away to begin without jobs"));
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return absl::UnavailableError(absl::StrCat(text, "; another coordinator uses this state folder"));
+    case SQLITE_LOCKED:
+      return absl::UnavailableError(absl::StrCat(text, "; another coordinator uses this state folder"));
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
-    case SQLITE_PERM: return absl::PermissionDeniedError(absl::StrCat(text, "; the folder must exist and be writable"));
-    case SQLITE_CONSTRAINT: return absl::AlreadyExistsError(text);
-    default: return absl::InternalError(text);
+    case SQLITE_PERM:
+      return absl::PermissionDeniedError(absl::StrCat(text, "; the folder must exist and be writable"));
+    case SQLITE_CONSTRAINT:
+      return absl::AlreadyExistsError(text);
+    default:
+      return absl::InternalError(text);
   }
 }
 

@@ -35,7 +35,9 @@ class Statement {
 
  private:
   friend class Database;
-  struct Finalize { void operator()(sqlite3_stmt* statement) const; };
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
   Statement(const Database* database, sqlite3_stmt* statement, absl::Status status)
       : database_(database), statement_(statement), status_(std::move(status)) {}
   const Database* database_;

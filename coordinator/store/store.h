@@ -17,7 +17,8 @@
 
 namespace motley::coordinator {
 
-// An epoch that was begun: after a restart it says which processes may still be alive. Only numbers above the newest may be added.
+// An epoch that was begun: after a restart it says which processes may still be alive. Only numbers above the newest may be
+// added.
 struct EpochRow {
   JobId job;
   Epoch epoch;
@@ -42,7 +43,7 @@ struct DrainRow {
 };
 
 struct Batch {
-  std::vector<JobRecord> jobs;      // inserted or replaced
+  std::vector<JobRecord> jobs;  // inserted or replaced
   std::vector<EpochRow> epochs;
   std::vector<PlanRow> plans;       // replaces the job's older plan
   std::vector<EventRecord> events;  // Commit fills in their sequence numbers

@@ -21,8 +21,10 @@ absl::Status Load(const std::string& text, Config* config) {
 
 TEST(CoordinatorConfig, ReadsEveryKey) {
   Config config;
-  ASSERT_TRUE(Load("[server]\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\n[state]\nfolder='/s'\n[lease]\nseconds=3\n[log]\nlevel='debug'\n",
-                   &config).ok());
+  ASSERT_TRUE(Load("[server]\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\n[state]\nfolder='/"
+                   "s'\n[lease]\nseconds=3\n[log]\nlevel='debug'\n",
+                   &config)
+                  .ok());
   EXPECT_EQ(config.listen, "127.0.0.1:1");
   EXPECT_EQ(config.metrics, "");
   EXPECT_TRUE(config.insecure);

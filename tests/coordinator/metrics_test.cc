@@ -25,8 +25,8 @@ TEST(CoordinatorMetrics, EveryDocumentedNameIsServed) {
   MetricsRegistry registry;
   Metrics m(registry);
   for (GaugeFamily* family : {&m.nodes, &m.devices, &m.jobs, &m.step, &m.steps_target, &m.loss, &m.validation_loss, &m.grad_norm,
-                              &m.learning_rate, &m.tokens_per_second, &m.step_seconds, &m.predicted_step_seconds, &m.prediction_error_ratio,
-                              &m.epoch, &m.last_checkpoint_timestamp, &m.planner_seconds}) {
+                              &m.learning_rate, &m.tokens_per_second, &m.step_seconds, &m.predicted_step_seconds,
+                              &m.prediction_error_ratio, &m.epoch, &m.last_checkpoint_timestamp, &m.planner_seconds}) {
     family->Set(1);
   }
   for (CounterFamily* family : {&m.replans, &m.pause_seconds, &m.steps_repeated, &m.checkpoints, &m.events}) family->Add({}, 1);

@@ -40,7 +40,7 @@ class RankProcess {
   // Asks it to end, by closing its socket.
   void CloseSocket() { socket_.Reset(); }
   void Kill();
-  // "exited with status 1", "killed by signal 9 (Killed)"; nullopt while it lives. Never blocks.
+  // "exited with status 1", "was killed by signal 9 (Killed)"; nullopt while it lives. Never blocks.
   std::optional<std::string> TryReap();
 
  private:

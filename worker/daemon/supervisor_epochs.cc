@@ -60,7 +60,6 @@ bool Supervisor::BeginRun(const v1::RankAssignment& first, std::vector<v1::RankA
   }
   const std::vector<std::string>& known = config_.device_ids;
   for (const v1::RankAssignment& assignment : assignments) {
-    const auto& known = config_.device_ids;
     absl::StatusOr<std::unique_ptr<RankProcess>> process =
         absl::NotFoundError(absl::StrCat("device '", assignment.device().id(), "' is not of this node"));
     if (std::find(known.begin(), known.end(), assignment.device().id()) != known.end()) {

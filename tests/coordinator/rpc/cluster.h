@@ -52,8 +52,8 @@ class ClusterTest : public testing::Test {
   JobConfig MakeConfig(int64_t steps) {
     JobConfig config;
     config.model.config_json =
-        R"({"model_type": "gpt2", "vocab_size": 256, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32, "activation_function":
-            "gelu_new", "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0})";
+        R"({"model_type": "gpt2", "vocab_size": 256, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32,
+            "activation_function": "gelu_new", "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0})";
     config.training.steps = steps;
     config.training.seq_len = 16;
     config.training.global_batch_size = 8;
@@ -90,7 +90,8 @@ class ClusterTest : public testing::Test {
     return job;
   }
   v1::Job WaitForState(const std::string& id, v1::JobState state) {
-    const v1::Job job = Watch(id, [state](const v1::JobUpdate& update) { return update.has_job() && update.job().state() == state; });
+    const v1::Job job =
+        Watch(id, [state](const v1::JobUpdate& update) { return update.has_job() && update.job().state() == state; });
     EXPECT_EQ(job.state(), state) << v1::JobState_Name(job.state()) << ": " << job.reason();
     return job;
   }

@@ -22,11 +22,11 @@ class FakeWorker {
   struct Options {
     int devices = 1;
     int64_t incarnation = 1;
-    std::string version;           // empty: ours
+    std::string version;  // empty: ours
     std::string data_digest = "digest";
-    bool answer_profiles = true;   // with invented, plausible numbers
+    bool answer_profiles = true;  // with invented, plausible numbers
     bool heartbeats = true;
-    bool answer_kills = true;      // ranks that are killed are reported dead
+    bool answer_kills = true;  // ranks that are killed are reported dead
     // Called before the ranks of a saving stop end; here a test writes its checkpoint.
     std::function<void(const v1::RankAssignment& rank, int64_t step)> on_save;
   };

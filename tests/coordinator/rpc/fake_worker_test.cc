@@ -44,7 +44,8 @@ v1::CollectiveProfile InventCollectives(const v1::RankAssignment& rank, const Mo
 
 }  // namespace
 
-FakeWorker::FakeWorker(const std::string& address, const std::string& node, Options options) : node_(node), options_(std::move(options)) {
+FakeWorker::FakeWorker(const std::string& address, const std::string& node, Options options)
+    : node_(node), options_(std::move(options)) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each worker its own connection, as in life
   stub_ = v1::WorkerService::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));

@@ -153,7 +153,8 @@ TEST_F(JobLifecycle, DifferentDataOnOneNodeFailsTheJob) {
   other.data_digest = "other";
   auto n2 = Join("n2", other);
   ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
-  EXPECT_NE(WaitForState("a", v1::JOB_STATE_FAILED).reason().find("node n2: data.path '/data' holds other data"), std::string::npos);
+  EXPECT_NE(WaitForState("a", v1::JOB_STATE_FAILED).reason().find("node n2: data.path '/data' holds other data"),
+            std::string::npos);
 }
 
 TEST_F(JobLifecycle, OnlyTheNewestEpochMayPublish) {
