@@ -90,7 +90,7 @@ class Daemon:
 
 class Cluster:
     def __init__(self, bin_folder, folder, detached=False):
-        self.bin, self.folder, self.detached = bin_folder, folder, detached
+        self.bin, self.folder, self.detached = os.path.abspath(bin_folder), os.path.abspath(folder), detached
         os.makedirs(folder, exist_ok=True)
         self.port, self.metrics_port = free_port(), free_port()
         self.coordinator = None

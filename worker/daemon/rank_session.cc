@@ -178,6 +178,12 @@ void RankSession::RunProfile(const v1::ProfileRequest& request) {
 
 absl::Status RankSession::Send(const v1::FromRank& message) {
   const std::string frame = EncodeFrame(message.SerializeAsString());
+  const bool last_word = message.has_profile_result() || (message.has_event() && message.event().kind() != v1::RankEvent::KIND_READY);
+  if (last_word) {
+    // The worker may close the socket at once: that is no orphan's end.
+    std::lock_guard<std::mutex> lock(mutex_);
+    busy_ = false;
+  }
   std::lock_guard<std::mutex> lock(write_mutex_);
   return WriteAll(fd_, frame);
 }
