@@ -12,7 +12,8 @@ absl::Status ResumeRun(Core& core, const JobId& id) {
   JobRecord& job = core.state.jobs.at(id);
   JobRun& run = core.state.run.emplace();
   run.job = id;
-  run.has_run = job.step > 0;
+  // Steps reach the store with the next checkpoint or change: a job that was running may have done some.
+  run.has_run = job.step > 0 || job.phase == JobPhase::kRunning;
   run.stage_since = core.clock.Now();
   run.not_before = core.clock.Now() + core.config.lease;
   run.last_step_at = core.clock.Now();

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/dataset.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
@@ -97,6 +98,13 @@ std::optional<Decision> StorageVerdict(const View& v) {
                                   bytes < 0 ? "" : absl::StrFormat("%d bytes, ", bytes), digest);
     }
     if (complaint.empty()) {
+      const JobConfig& config = v.job.config;
+      const absl::Status size = CheckDataSize(answer.report.data_bytes, config.training.seq_len, config.data.validation_fraction,
+                                              config.data.validation_samples);
+      // Too short for one is too short for all: the digests agree.
+      if (!size.ok()) {
+        return Decision{Finish{JobPhase::kFailed}, absl::StrFormat("data.path '%s': %s", config.data.path, std::string(size.message()))};
+      }
       if (digest.empty()) digest = answer.report.data_digest, digest_node = node.value(), bytes = answer.report.data_bytes;
       continue;
     }

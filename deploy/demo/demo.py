@@ -17,8 +17,8 @@ from cluster import Cluster, ClusterError
 from text import extract_text
 
 EVEN_STEPS = 6
-PLANNED_STEPS = 48
-MEASURED_STEPS = 24        # of the planned run, before the node is killed
+PLANNED_STEPS = 40
+MEASURED_STEPS = 22        # of the planned run, before the node is killed
 STEPS_AFTER_CHANGE = 5
 WARM_UP_STEPS = 2          # not measured: caches and the allocator fill
 JOB_PATIENCE_SECONDS = 240

@@ -35,15 +35,17 @@ class Results:
         print(f"skip {self.suite}: {name}: {why}", flush=True)
 
     def run(self, name, test, *arguments):
-        """Runs a test function; what it raises is its failure. It may call check() itself, or just return."""
+        """Runs a test function; what it raises is its failure. A text that it returns says why it was left out."""
         before, begin = self.failed, time.monotonic()
         try:
-            test(*arguments)
+            left_out = test(*arguments)
         except Exception as error:  # any error of a test is that test's failure
             where = traceback.extract_tb(error.__traceback__)[-1]
             self.check(name, False, f"{type(error).__name__} at {os.path.basename(where.filename)}:{where.lineno}: {error}".replace("\n", " | "))
             return
-        if self.failed == before:
+        if left_out:
+            self.skip(name, left_out)
+        elif self.failed == before:
             print(f"ok {self.suite}: {name} ({time.monotonic() - begin:.1f} s)", flush=True)
 
     def exit(self):

@@ -15,6 +15,7 @@ class Replan : public ClusterTest {
     n2.SendAll(v1::RankEvent::KIND_READY);
     for (int64_t step = 1; step <= steps; ++step) n1.Step(step), n2.Step(step);
     WaitForState("a", v1::JOB_STATE_RUNNING);
+    Watch("a", [&](const v1::JobUpdate& update) { return update.has_step() && update.step().step() >= steps; });
     return ranks[0].epoch();
   }
   // Everything that is left of the job, on these workers.

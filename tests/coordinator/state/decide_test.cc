@@ -8,6 +8,8 @@
 namespace motley::coordinator {
 namespace {
 
+constexpr int64_t kEnoughBytes = 1'000'000;
+
 class DecideTest : public testing::Test {
  protected:
   DecideTest() {
@@ -96,6 +98,7 @@ TEST_F(DecideTest, OtherDataOnOneNodeFailsANewJobAndLeavesTheNodeOutOfAnOldOne) 
     StorageAnswer& answer = run().storage[NodeName(name)];
     answer.asked = answer.answered = true;
     answer.report.data_digest = name;
+    answer.report.data_bytes = kEnoughBytes;
     answer.report.token_seen = true;
   }
   Decision decision = Now();
@@ -117,6 +120,7 @@ TEST_F(DecideTest, AFolderThatIsNotSharedIsNamed) {
     StorageAnswer& answer = run().storage[NodeName(name)];
     answer.asked = answer.answered = true;
     answer.report.data_digest = "same";
+    answer.report.data_bytes = kEnoughBytes;
   }
   const Decision decision = Now();
   EXPECT_TRUE(std::holds_alternative<Finish>(decision.action));
@@ -128,7 +132,19 @@ TEST_F(DecideTest, StorageAnswersLeadToProfiling) {
   run().storage[NodeName("n1")].asked = true;
   EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
   run().storage[NodeName("n1")].answered = true;
+  run().storage[NodeName("n1")].report.data_bytes = kEnoughBytes;
   EXPECT_TRUE(std::holds_alternative<RequestProfiles>(Now().action));
+}
+
+TEST_F(DecideTest, DataThatIsTooShortFailsBeforeAnythingIsMeasured) {
+  Enter(Stage::kStorage);
+  StorageAnswer& answer = run().storage[NodeName("n1")];
+  answer.asked = answer.answered = true;
+  answer.report.data_bytes = 100;
+  job().config.data.path = "/data/short.txt";
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<Finish>(decision.action));
+  EXPECT_NE(decision.reason.find("/data/short.txt"), std::string::npos) << decision.reason;
 }
 
 TEST_F(DecideTest, ADeathOutranksThePeersThatNoticeIt) {
