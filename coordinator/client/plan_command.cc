@@ -47,8 +47,8 @@ Exit Plan(Context& context, const Flags& flags) {
     PrintJson(context, *plan);
     return {};
   }
-  PrintText(context.out, plan->plan_text());
-  if (flags.explain) PrintText(context.out, "\n" + plan->explanation());
+  // The explanation begins with the plan.
+  PrintText(context.out, flags.explain ? plan->explanation() : plan->plan_text());
   if (flags.program) {
     for (const std::string& program : plan->programs()) PrintText(context.out, "\n" + program);
   }

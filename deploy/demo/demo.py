@@ -133,7 +133,7 @@ def run_planned(cluster, arguments, text_path):
 def change_nodes(cluster, watcher):
     """Kills one node and lets another join while the job runs on. Returns the events that say what it cost, and the steps."""
     job = cluster.job(watcher.job_id)
-    epoch, marks = int(job["epoch"]), [[int(job["step"]), f"{setting.LOST_NODE} killed"]]
+    epoch, marks = int(job["epoch"]), [[int(job["step"]), f"node {setting.LOST_NODE} killed"]]
     say()
     say(f"kill -9 of the worker of node {setting.LOST_NODE}")
     cluster.workers[setting.LOST_NODE].kill(signal.SIGKILL)
@@ -141,7 +141,7 @@ def change_nodes(cluster, watcher):
 
     job = cluster.job(watcher.job_id)
     epoch = int(job["epoch"])
-    marks.append([int(job["step"]), f"{setting.SPARE_NODE} joins"])
+    marks.append([int(job["step"]), f"node {setting.SPARE_NODE} joins"])
     say()
     say(f"node {setting.SPARE_NODE} ({' + '.join(setting.SPARE_CARDS)}) joins")
     cluster.start_worker(setting.SPARE_NODE, setting.devices(setting.SPARE_CARDS), setting.EMULATION)

@@ -50,9 +50,9 @@ def losses(result, left, right):
     for step in range(0, last + 1, 10):
         if step:
             out.append(text(place(step, low)[0], BOTTOM + 16, step, 11, FAINT, "middle"))
-    for step, label in result.get("marks", []):
+    for number, (step, label) in enumerate(result.get("marks", [])):
         x = place(step, low)[0]
-        out += [line(x, TOP, x, BOTTOM, LOST, 'stroke-dasharray="3 3"'), text(x + 4, TOP + 10, label, 11, LOST)]
+        out += [line(x, TOP, x, BOTTOM, LOST, 'stroke-dasharray="3 3"'), text(x + 4, TOP + 10 + 16 * number, label, 11, LOST)]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*p) for p in points))
     out.append(f'<polyline points="{path}" fill="none" stroke="{PLANNED}" stroke-width="2.5" stroke-linejoin="round"/>')
     validation = result["planned"]["validation_loss"]

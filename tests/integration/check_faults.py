@@ -77,7 +77,7 @@ def stopped_rank(cluster):
     begin = time.time()
     pid = rank_of(cluster, "n3")
     os.kill(pid, signal.SIGSTOP)
-    expect_cause(cluster, "stopped-rank", {"rank_hung"}, ["n3"], NOTICE_SECONDS + 1, begin)
+    expect_cause(cluster, "stopped-rank", {"rank_hung"}, ["n3"], NOTICE_SECONDS, begin)
     cluster.wait_for_state("stopped-rank", "SUCCEEDED")
     expect(not os.path.exists(f"/proc/{pid}"), "the stopped rank still exists")
     expect_same_curve(cluster, "stopped-rank")

@@ -10,7 +10,7 @@
 #include "worker/engine/memory.h"
 #include "worker/engine/optimizer.h"
 #include "worker/engine/torch_pch.h"
-#include "worker/profiler/unit_bench.h"
+#include "worker/engine/unit_bench.h"
 
 namespace motley::engine {
 namespace {

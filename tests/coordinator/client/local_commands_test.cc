@@ -52,7 +52,7 @@ TEST(PlanCommandTest, TextExplanationProgramsTraceAndJson) {
   fake.plan.set_trace_json("{\"traceEvents\":[]}");
   fake.plan.add_programs("program 1\n");
   EXPECT_EQ(Motley(fake, {"plan", "j"}).out, "the plan\n");
-  EXPECT_EQ(Motley(fake, {"plan", "j", "--explain", "--program"}).out, "the plan\n\nbecause\n\nprogram 1\n");
+  EXPECT_EQ(Motley(fake, {"plan", "j", "--explain", "--program"}).out, "because\n\nprogram 1\n");
   const std::string trace = folder / "trace.json";
   EXPECT_EQ(Motley(fake, {"plan", "j", "--trace", trace}).code, 0);
   EXPECT_EQ(TempFolder::Read(trace), "{\"traceEvents\":[]}");

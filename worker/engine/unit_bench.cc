@@ -1,4 +1,4 @@
-#include "worker/profiler/unit_bench.h"
+#include "worker/engine/unit_bench.h"
 
 #include "worker/engine/torch_pch.h"
 
