@@ -2,8 +2,8 @@
 
 All cards compute and transfer TIME_DILATION times slower and hold MEMORY_SCALE times less than the real ones, so their
 proportions are those of the real cluster. The batch is a small part of what such a cluster trains with, and the time in which
-transfers can hide shrinks with it. The links are therefore raised by the same factor: 50 Gbit/s for 256 samples of 512 tokens
-(Cephalo's cluster A, section 4.1) become 240 GB/s for the demo's batch.
+transfers can hide shrinks with it. The links are therefore raised by the same factor: 100 Gbit/s for 256 samples of 512 tokens
+(the network of Cephalo's cluster B and the batch of its cluster A, section 4.1) become 481 GB/s for the demo's batch.
 """
 import json
 
@@ -11,7 +11,7 @@ TIME_DILATION = 8_000.0
 MEMORY_SCALE = 0.0125
 # 71 samples: whole samples cannot follow the cards' speeds exactly, and 71 comes close for these five.
 BATCH, SEQ_LEN = 71, 48
-REAL_LINK, REAL_TOKENS = 50e9 / 8, 256 * 512
+REAL_LINK, REAL_TOKENS = 100e9 / 8, 256 * 512
 LINK_BYTES_PER_SECOND = REAL_LINK * REAL_TOKENS / (BATCH * SEQ_LEN)   # before dilation
 
 CARDS = {"a": ["A6000", "L4"], "b": ["L4", "P40"], "c": ["P100"]}

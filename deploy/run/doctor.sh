@@ -1,5 +1,5 @@
 # ./run doctor: what is missing, each with the command that mends it. Changes nothing. Exit 1 if Motley could not be built.
-source deploy/run/packages.sh
+source deploy/run/setup.sh
 
 BROKEN=0
 good() { printf '  ok       %s\n' "$*"; }
@@ -20,7 +20,7 @@ doctor_build() {
       missing "Debian packages: ${packages[*]}" "sudo sh -c '$(apt_command "${packages[@]}")'"
     fi
   fi
-  if [[ -d $TORCH_DIR ]]; then good "libtorch $TORCH_VERSION in $TORCH_DIR"; else missing "libtorch $TORCH_VERSION" "./run setup"; fi
+  if have_torch; then good "libtorch $TORCH_VERSION in $TORCH_DIR"; else missing "libtorch $TORCH_VERSION" "./run setup"; fi
   if [[ -x $BIN_DIR/motley-rank ]]; then good "binaries in $BIN_DIR"; else optional "binaries (not built yet)" "./run build"; fi
 }
 
@@ -29,7 +29,7 @@ doctor_machine() {
   while [[ ! -d $folder ]]; do folder=$(dirname "$folder"); done
   free_gib=$(df --output=avail -k "$folder" | awk 'NR == 2 {print int($1 / 1048576)}')
   memory_gib=$(awk '/MemTotal/ {print int($2 / 1048576 + 0.5)}' /proc/meminfo)
-  if [[ $free_gib -ge 4 || -d $TORCH_DIR ]]; then good "$free_gib GiB free for downloads"; else
+  if [[ $free_gib -ge 4 ]] || have_torch; then good "$free_gib GiB free for downloads"; else
     missing "4 GiB free in $MOTLEY_CACHE (has $free_gib)" "free some, or set MOTLEY_CACHE to a folder on another disk"; fi
   if [[ $memory_gib -ge 4 ]]; then good "$memory_gib GiB of memory, $(nproc) cores"; else
     missing "4 GiB of memory for compiling (has $memory_gib)" "use a larger machine, or add swap"; fi

@@ -24,12 +24,14 @@ setup_packages() {
   step "install ${#missing[@]} Debian packages (about 60 s)" install_packages "${missing[@]}"
 }
 
+have_torch() { [[ -e $TORCH_DIR/torch/lib/libtorch_cpu.so && -d $TORCH_DIR/nvidia/cu13/lib ]]; }
+
 # The wheel is taken for libtorch: its headers and libraries, not its Python. libtorch_cpu.so asks for the two CUDA runtime
 # libraries even where there is no GPU.
 fetch_torch() {
   local partial=$TORCH_DIR.partial.$$
-  [[ -d $TORCH_DIR ]] && return 0   # a run that held the lock before us brought it
-  rm -rf "$TORCH_DIR".partial.*
+  have_torch && return 0   # a run that held the lock before us brought it
+  rm -rf "$TORCH_DIR" "$TORCH_DIR".partial.*
   mkdir -p "$partial"
   PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 python3 -m pip install --no-input --no-cache-dir --disable-pip-version-check --no-deps \
     --progress-bar off --target "$partial" "torch==$TORCH_VERSION" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85 || return
@@ -38,7 +40,7 @@ fetch_torch() {
 }
 
 setup_torch() {
-  [[ -d $TORCH_DIR ]] && return 0
+  have_torch && return 0
   mkdir -p "$MOTLEY_CACHE"
   with_lock "$MOTLEY_CACHE/torch.lock" step "fetch PyTorch $TORCH_VERSION (545 MB, about 60 s)" fetch_torch
 }
