@@ -78,10 +78,12 @@ struct FoundCheckpoint {
   CheckpointManifest manifest;
   std::vector<std::string> skipped;  // newer ones that did not verify, each with the reason
 };
-// Newest checkpoint under `root` that verifies; NOT_FOUND when there is none, naming those that did not verify.
+// Newest checkpoint under `root` that verifies. NOT_FOUND: there is none. DATA_LOSS: there are, and none verifies; names each.
 absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root);
-// Deletes published checkpoints beyond the newest `keep_latest` (0 = keeps all), and temporary folders of epochs below `epoch`.
-absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t epoch);
+// Deletes temporary folders of epochs below `epoch` and, unless `keep_latest` is 0, published checkpoints beyond the newest
+// `keep_latest` up to `newest_step`, the one just published. Those of a higher step did not verify when the run resumed below
+// them; they go too, or they would count as the newest and push out the good ones.
+absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t epoch, int64_t newest_step);
 
 // Writes HuggingFace's layout: config.json and model.safetensors (tied head left out as transformers does). The checkpoint is
 // verified first. ALREADY_EXISTS when out_folder holds a model already.

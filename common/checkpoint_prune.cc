@@ -11,7 +11,7 @@ namespace motley {
 
 namespace fs = std::filesystem;
 
-absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t epoch) {
+absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t epoch, int64_t newest_step) {
   std::vector<std::pair<int64_t, std::string>> published;
   std::vector<std::string> doomed;
   std::error_code error;
@@ -23,10 +23,12 @@ absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int6
   }
   if (error) return FileError(error.value(), "list the checkpoint folder", root);
   std::sort(published.rbegin(), published.rend());
-  for (size_t i = static_cast<size_t>(keep_latest); keep_latest > 0 && i < published.size(); ++i) {
+  int64_t kept = 0;
+  for (const auto& [step, folder] : published) {
+    if (keep_latest == 0 || (step <= newest_step && kept++ < keep_latest)) continue;
     // Without its manifest a half-deleted folder is no checkpoint: it goes first.
-    MOTLEY_RETURN_IF_ERROR(RemoveTree(published[i].second + "/" + kManifestName));
-    doomed.push_back(published[i].second);
+    MOTLEY_RETURN_IF_ERROR(RemoveTree(folder + "/" + kManifestName));
+    doomed.push_back(folder);
   }
   for (const std::string& folder : doomed) MOTLEY_RETURN_IF_ERROR(RemoveTree(folder));
   return doomed.empty() ? absl::OkStatus() : SyncFolder(root);

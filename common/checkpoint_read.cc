@@ -152,7 +152,8 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root) {
     result.skipped.push_back(std::string(status.message()));
   }
   if (result.skipped.empty()) return absl::NotFoundError(absl::StrCat("no checkpoint in ", root));
-  return absl::NotFoundError(absl::StrCat("no checkpoint in ", root, " verifies: ", absl::StrJoin(result.skipped, "; ")));
+  return absl::DataLossError(absl::StrCat("no checkpoint in ", root, " verifies: ", absl::StrJoin(result.skipped, "; "),
+                                          "; restore one, or remove the folder to begin again"));
 }
 
 }  // namespace motley

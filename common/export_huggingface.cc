@@ -1,6 +1,9 @@
+#include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -74,7 +77,14 @@ absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::
     return absl::AlreadyExistsError(absl::StrCat(weights, " exists; choose another folder or remove it"));
   }
   MOTLEY_RETURN_IF_ERROR(WriteFileDurably(absl::StrCat(out_folder, "/config.json"), ToHfConfig(manifest.model)));
-  MOTLEY_RETURN_IF_ERROR(WriteSafetensors(checkpoint_folder, manifest, weights));
+  // Under its name only once it is whole: what is cut off is never taken for a model.
+  const std::string partial = absl::StrCat(weights, ".partial");
+  MOTLEY_RETURN_IF_ERROR(WriteSafetensors(checkpoint_folder, manifest, partial));
+  if (::rename(partial.c_str(), weights.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(partial.c_str());
+    return FileError(error, "name the exported model", weights);
+  }
   return SyncFolder(out_folder);
 }
 

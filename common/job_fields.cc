@@ -10,18 +10,28 @@
 namespace motley {
 namespace {
 
+// Paths and names fit by far; the two documents are larger. A job is stored, sent to every rank and shown in one piece.
+constexpr size_t kMaxTextBytes = 4096;
+constexpr size_t kMaxDocumentBytes = 1 << 20;
+
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+// Of a step: the exact planner's time grows faster than the square of it. Eight devices, no two alike: 4 s with this many.
+constexpr double kMostSamples = 2048;
 
 JobField Text(std::string_view section, std::string_view key, std::string& value, std::vector<std::string_view> choices = {}) {
-  return {section, key, &value, 0, 0, false, false, std::move(choices)};
+  return {section, key, &value, 0, 0, false, false, std::move(choices), kMaxTextBytes};
+}
+
+JobField Document(std::string_view section, std::string_view key, std::string& value) {
+  return {section, key, &value, 0, 0, false, false, {}, kMaxDocumentBytes};
 }
 
 JobField Integer(std::string_view section, std::string_view key, int64_t& value, double min, double max = kUnlimited) {
-  return {section, key, &value, min, max, false, false, {}};
+  return {section, key, &value, min, max, false, false, {}, 0};
 }
 
 JobField Number(std::string_view section, std::string_view key, double& value, double min, double max = kUnlimited) {
-  return {section, key, &value, min, max, false, false, {}};
+  return {section, key, &value, min, max, false, false, {}, 0};
 }
 
 JobField MoreThan(JobField field) {
@@ -58,6 +68,9 @@ std::string JobField::ValueText() const {
 
 std::string JobField::Complaint() const {
   if (const auto* text = std::get_if<std::string*>(&value)) {
+    if ((*text)->size() > max_bytes) {
+      return absl::StrCat(Path(), " must be at most ", max_bytes, " bytes, got ", (*text)->size(), " bytes");
+    }
     if (choices.empty()) return "";
     for (std::string_view choice : choices) {
       if (**text == choice) return "";
@@ -84,10 +97,10 @@ std::vector<JobField> JobFields(JobConfig& c) {
       Text("model", "name", c.model.name),
       Text("model", "flavor", c.model.flavor),
       Text("model", "config", c.model.config),
-      Text("model", "config_json", c.model.config_json),
+      Document("model", "config_json", c.model.config_json),
       Integer("training", "steps", c.training.steps, 1, 1e9),
       Integer("training", "seq_len", c.training.seq_len, 1, 1 << 20),
-      Integer("training", "global_batch_size", c.training.global_batch_size, 1, 1 << 20),
+      Integer("training", "global_batch_size", c.training.global_batch_size, 1, kMostSamples),
       Number("training", "max_norm", c.training.max_norm, 0),
       Integer("training", "seed", c.training.seed, 0),
       Text("training", "dtype", c.training.dtype, {"float32", "float64"}),
@@ -111,7 +124,7 @@ std::vector<JobField> JobFields(JobConfig& c) {
       Text("planner", "strategy", c.planner.strategy, {"cephalo", "even"}),
       Number("planner", "memory_reserve", c.planner.memory_reserve, 0, 0.5),
       Text("planner", "recompute", c.planner.recompute, {"auto", "none", "full"}),
-      Text("planner", "plan_json", c.planner.plan_json),
+      Document("planner", "plan_json", c.planner.plan_json),
   };
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -36,6 +37,7 @@ struct Core {
   ClusterState state;
   std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
   int64_t planning_tickets = 0;
+  std::optional<absl::Duration> leases_checked;  // when; empty before the first time
   bool stopping = false;  // the process ends: sessions that break now say nothing about their nodes
 
   // Dropped when the node is not connected: its loss is an event of its own.

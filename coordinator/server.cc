@@ -22,8 +22,8 @@
 namespace motley::coordinator {
 namespace {
 
-// Assignments carry programs as text; a job's specification carries a model configuration. Neither comes near.
-constexpr int kMaxMessageBytes = 16 << 20;
+// Far above what any field may hold, so that the check of the fields answers, and names the one that is too long.
+constexpr int kMaxMessageBytes = 64 << 20;
 
 }  // namespace
 

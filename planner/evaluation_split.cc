@@ -26,7 +26,7 @@ Evaluator Describe(const CostModel& cost, int rank, const UnitPlan& unit) {
       static_cast<double>(cost.model().num_layers) * cost.ForwardSeconds(rank, UnitKind::kLayer, e.microbatch) +
       cost.ForwardSeconds(rank, UnitKind::kHead, e.microbatch);
   e.seconds_per_sample = seconds / static_cast<double>(e.microbatch);
-  // One activation per sample lives between units, beside what one microbatch needs while a unit runs.
+  // Tokens, targets and one activation per sample live between units, beside what one microbatch needs while a unit runs.
   int64_t transient = 0;
   for (const UnitKind kind : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead}) {
     transient = std::max(transient, cost.SavedBytes(rank, kind, e.microbatch) + cost.BoundaryBytes(e.microbatch) +
@@ -35,11 +35,16 @@ Evaluator Describe(const CostModel& cost, int rank, const UnitPlan& unit) {
   const double owned = unit.ranks[0].shard_ratio * static_cast<double>(TotalStateBytes(cost));
   const int64_t room = FreeBytes(cost, rank) - static_cast<int64_t>(owned) - transient;
   // What trains fits at least one microbatch more evaluated.
-  e.room = std::max(e.microbatch, room / std::max<int64_t>(1, cost.BoundaryBytes(1)));
+  e.room = std::max(e.microbatch, room / (cost.BoundaryBytes(1) + TokenBytes(cost)));
   return e;
 }
 
 }  // namespace
+
+int64_t TokenBytes(const CostModel& cost) {
+  constexpr int64_t kTokenAndTarget = 2 * sizeof(int64_t);
+  return cost.seq_len() * kTokenAndTarget;
+}
 
 absl::StatusOr<std::vector<std::vector<int64_t>>> SplitEvaluation(const Plan& plan, const CostModel& cost, int64_t samples) {
   const std::vector<UnitPlan>& units = plan.pipelines[0].stages[0].units;

@@ -12,6 +12,7 @@
 #include "planner/lowering/layered.h"
 #include "planner/plan_builder.h"
 #include "planner/pricing.h"
+#include "planner/quantity_text.h"
 #include "planner/simulator/trace.h"
 #include "planner/strategies/strategy.h"
 
@@ -53,18 +54,45 @@ absl::Status CheckAgainstJob(const PlannerInput& input, const Plan& plan) {
   return absl::OkStatus();
 }
 
-// The validation pass: split, lowered, and simulated for deadlock and memory.
+// The validation pass beside what stays from training: state and gradient buffers.
+absl::Status CheckEvaluationMemory(const CostModel& cost, const std::vector<Program>& evaluations, const Simulation& simulation) {
+  int64_t gradients = 0;
+  for (const int64_t elements : BuffersOf(cost.model(), cost.layout()).gradients) gradients += elements * cost.element_bytes();
+  for (size_t r = 0; r < evaluations.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    int64_t samples = 0;
+    for (const int64_t m : evaluations[r].microbatches) samples += m;
+    const int64_t needed = simulation.ranks[r].peak_bytes + gradients + samples * TokenBytes(cost);
+    const int64_t missing = needed - cost.UsableBytes(rank);
+    if (missing <= 0) continue;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("validation does not fit: ", cost.device(rank).id.value(), " needs ", BytesText(needed), " for ", samples,
+                     " samples and lacks ", BytesText(missing), " (", missing, " bytes); lower data.validation_samples"));
+  }
+  return absl::OkStatus();
+}
+
+// The validation pass: split, lowered, and simulated for deadlock and memory. Empty programs where the job wants none.
 absl::Status AddEvaluation(const PlannerInput& input, const Plan& plan, PlanResult* result) {
+  const DataSection& data = input.config.data;
+  if (data.validation_fraction == 0 || data.validation_samples == 0) {
+    const size_t world = plan.pipelines[0].stages[0].units.size();
+    result->evaluations.resize(world);
+    result->evaluation_begin.assign(world, 0);
+    return absl::OkStatus();
+  }
   MOTLEY_ASSIGN_OR_RETURN(const PlannerInput own, InputOf(input, plan));
   MOTLEY_ASSIGN_OR_RETURN(const CostModel cost, CostModel::Create(own));
-  MOTLEY_ASSIGN_OR_RETURN(const auto microbatches, SplitEvaluation(plan, cost, input.config.data.validation_samples));
+  MOTLEY_ASSIGN_OR_RETURN(const auto microbatches, SplitEvaluation(plan, cost, data.validation_samples));
   MOTLEY_ASSIGN_OR_RETURN(result->evaluations, LowerEvaluation(input.model, microbatches));
   int64_t begin = 0;
   for (const Program& program : result->evaluations) {
     result->evaluation_begin.push_back(begin);
     for (const int64_t m : program.microbatches) begin += m;
   }
-  return Simulate(cost, plan.pipelines[0].stages[0].placement, result->evaluations).status();
+  MOTLEY_ASSIGN_OR_RETURN(const Simulation simulation,
+                          Simulate(cost, plan.pipelines[0].stages[0].placement, result->evaluations));
+  return CheckEvaluationMemory(cost, result->evaluations, simulation);
 }
 
 absl::StatusOr<PlanResult> Finish(const PlannerInput& input, Plan plan) {

@@ -32,7 +32,7 @@ struct Alternative {
 struct PlanResult {
   Plan plan;
   std::vector<Program> programs;         // by rank, validated and simulated
-  std::vector<Program> evaluations;      // by rank: the validation pass
+  std::vector<Program> evaluations;      // by rank: the validation pass; empty programs when the job has none
   std::vector<int64_t> evaluation_begin; // by rank: first validation sample
   std::vector<Alternative> alternatives;
   std::string explanation;               // for people: `motley plan --explain`

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/nearest.h"
@@ -34,6 +35,14 @@ std::string UnknownCommand(const std::string& word) {
   return absl::StrCat("unknown command '", word, "'; ", hint);
 }
 
+// An address that cannot be one is wrong usage and no reason to wait for an answer. Empty = fine.
+std::string CheckAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  const bool good = colon != std::string::npos && colon > 0 && absl::SimpleAtoi(address.substr(colon + 1), &port) && port > 0 && port < 65536;
+  return good ? "" : absl::StrCat("'", address, "' is not HOST:PORT, such as ", kDefaultCoordinator);
+}
+
 }  // namespace
 
 int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, const ConnectionOptions& connection) {
@@ -42,6 +51,7 @@ int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::os
   std::string output = "text";
   app.add_option("--coordinator", context.coordinator, "HOST:PORT of the coordinator")
       ->envname("MOTLEY_COORDINATOR")
+      ->check(CheckAddress)
       ->capture_default_str();
   app.add_option("-o,--output", output, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
   app.set_version_flag("--version", std::string("motley ") + kVersion);

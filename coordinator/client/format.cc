@@ -44,6 +44,9 @@ bool HasEnded(v1::JobState state) {
   return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED || state == v1::JOB_STATE_STOPPED;
 }
 
+// Less is the noise of every host.
+constexpr double kShownLatenessSeconds = 0.05;
+
 std::string StepLine(const v1::StepRecord& s, int64_t steps) {
   std::string line = absl::StrFormat("step %d/%d  loss %.4f  |g| %.3g  lr %.2e  %.0f tokens/s  memory %.0f %%  step %s", s.step(),
                                      steps, s.loss(), s.grad_norm(), s.lr(), s.tokens_per_second(), s.peak_memory_share() * 100,
@@ -53,6 +56,7 @@ std::string StepLine(const v1::StepRecord& s, int64_t steps) {
                                            (s.step_seconds() / s.predicted_step_seconds() - 1) * 100));
   }
   absl::StrAppend(&line, "  elapsed ", FormatSeconds(s.elapsed_seconds()), "  left ", FormatSeconds(s.remaining_seconds()));
+  if (s.lateness_seconds() > kShownLatenessSeconds) absl::StrAppend(&line, "  host late ", FormatSeconds(s.lateness_seconds()));
   if (s.has_validation_loss()) absl::StrAppend(&line, absl::StrFormat("  validation loss %.4f", s.validation_loss()));
   return line;
 }

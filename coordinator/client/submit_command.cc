@@ -1,10 +1,14 @@
 #include "coordinator/client/submit_command.h"
 
+#include <sysexits.h>
+
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <random>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "common/job_file.h"
 #include "common/wire/job.h"
 #include "coordinator/client/format.h"
@@ -17,6 +21,8 @@ namespace {
 
 constexpr size_t kLongestPrefix = 48;
 constexpr size_t kRandomLetters = 6;
+// gRPC's words for a message that it did not take in; a coordinator whose disk is full is another case, which passes.
+constexpr char kTooLarge[] = "larger than max";
 
 struct Flags {
   std::string file, id;
@@ -66,6 +72,9 @@ Exit Submit(Context& context, const Flags& flags) {
   request.set_job_id(flags.id.empty() ? GenerateId(name) : flags.id);
   *request.mutable_spec() = wire::ToProto(file->config);
   auto response = connection->Call(&Connection::Stub::SubmitJob, request);
+  if (absl::IsResourceExhausted(response.status()) && absl::StrContains(response.status().message(), kTooLarge)) {
+    return {EX_DATAERR, absl::StrCat("the job is too large: ", std::string(response.status().message()))};
+  }
   if (!response.ok()) return FromServer(response.status());
   const v1::Job& job = response->job();
   if (!context.json) {

@@ -44,6 +44,13 @@ void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>*
   events->push_back(event);
 }
 
+// A stop that did not save as it should have must not look like one that did.
+std::string WhyStopped(const JobRun& run) {
+  if (run.save_failed) return run.ending_reason;
+  if (!run.saving || run.failures.empty()) return "stopped by the user";
+  return absl::StrCat("stopped by the user; while saving ", Describe(run.failures.front()));
+}
+
 }  // namespace
 
 absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& reason) {
@@ -62,6 +69,7 @@ absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& 
     for (EventRecord& event : failure.events) core.Emit(std::move(event));
   }
   run.saving = action.save;
+  run.save_failed = false;
   run.ending = action.ending;
   run.ending_reason = reason;
   // Several replans without a step between them are one pause, told by its first cause.
@@ -80,6 +88,7 @@ absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& 
 absl::Status KillRanks(Core& core, const KillEpoch& action, const std::string& reason) {
   JobRun& run = *core.state.run;
   run.saving = false;
+  run.save_failed = true;
   run.stage_since = core.clock.Now();
   run.ending_reason = reason;
   if (action.failure) {
@@ -101,11 +110,12 @@ absl::Status FinishEnding(Core& core) {
     return FinishJob(core, JobPhase::kSucceeded, absl::StrFormat("all %d steps are done", job.config.training.steps));
   }
   if (run.ending == Ending::kFail) return FinishJob(core, JobPhase::kFailed, run.ending_reason);
-  if (run.ending == Ending::kStop) return FinishJob(core, JobPhase::kStopped, "stopped by the user");
+  if (run.ending == Ending::kStop) return FinishJob(core, JobPhase::kStopped, WhyStopped(run));
   run.ranks.clear();
   run.failures.clear();
   run.profiling.clear();
   run.kv.clear();
+  run.kv_bytes = 0;
   run.kv_waiters.clear();
   run.stage = Stage::kIdle;
   run.stage_since = core.clock.Now();
@@ -120,7 +130,19 @@ absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason) {
   batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   job = batch.jobs[0];
+  // Set-up has no ranks, whose start or end would tell a worker to remove what it wrote to compare the folders.
+  const JobRun& run = *core.state.run;
+  if (run.stage == Stage::kIdle || run.stage == Stage::kStorage || run.stage == Stage::kPlanning) {
+    for (const auto& [node, answer] : run.storage) {
+      if (answer.asked) core.Send(node, StopCommand{run.job, job.epoch, false, reason});
+    }
+  }
   core.state.run.reset();
+  // What alerts watch must not stand still for ever; the rest stays for the dashboards.
+  Metrics& m = core.metrics;
+  for (GaugeFamily* family : {&m.steps_target, &m.prediction_error_ratio, &m.last_checkpoint_timestamp}) {
+    family->Remove({{"job", job.id.value()}});
+  }
   return absl::OkStatus();
 }
 

@@ -53,7 +53,9 @@ absl::Status CheckFits(const CheckpointManifest& manifest, const planner::Planne
 }
 
 // Runs beside the loop, on values of its own.
-Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoint_folder, const std::string& data_digest) {
+// `published`: the newest checkpoint that a rank reported, or empty.
+Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoint_folder, const std::string& published,
+                 const std::string& data_digest) {
   Prepared prepared;
   if (!checkpoint_folder.empty()) {
     auto found = FindNewestCheckpoint(checkpoint_folder);
@@ -62,6 +64,11 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
       prepared.start_step = found->manifest.step;
       prepared.skipped = found->skipped;
       prepared.status = CheckFits(found->manifest, input, data_digest, found->folder);
+    } else if (absl::IsNotFound(found.status()) && !published.empty()) {
+      // Beginning again at step 0 would throw away what the ranks saved.
+      prepared.status = absl::FailedPreconditionError(
+          absl::StrCat(std::string(found.status().message()), ", but ", published,
+                       " was published; the coordinator must see checkpoint.folder as the workers do"));
     } else if (!absl::IsNotFound(found.status())) {
       prepared.status = found.status();
     }
@@ -102,8 +109,9 @@ absl::Status BeginPlanning(Core& core) {
   }
   auto prepared = std::make_shared<Prepared>();
   core.executor.Run(
-      [prepared, input = *std::move(input), folder = CheckpointFolder(job), digest = job.data_digest] {
-        *prepared = Prepare(input, folder, digest);
+      [prepared, input = *std::move(input), folder = CheckpointFolder(job), published = job.newest_checkpoint,
+       digest = job.data_digest] {
+        *prepared = Prepare(input, folder, published, digest);
       },
       [&core, prepared, ticket = run.planning_ticket] {
         // The set of devices may have changed meanwhile, or the job ended.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/status_macros.h"
+#include "coordinator/jobs/epoch_driver.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
@@ -47,7 +48,11 @@ std::string Summary(const NodeDescription& node) {
 absl::Status Admit(Core& core, const NodeDescription& description, std::shared_ptr<WorkerLink> link) {
   MOTLEY_RETURN_IF_ERROR(CheckAdmission(core.state, description));
   // Same incarnation, still connected: the old stream is broken and the worker noticed first.
-  Disconnect(core, description.name, "its connection was replaced by a new one");
+  if (auto old = core.state.nodes.find(description.name); old != core.state.nodes.end() && old->second.connected) {
+    Disconnect(core, description.name, "its connection was replaced by a new one");
+    // The loss is acted upon before it is forgotten: what was asked on the old stream is never answered.
+    Drive(core);
+  }
   NodeRecord& node = core.state.nodes[description.name];
   const bool new_incarnation = node.description.incarnation != description.incarnation;
   node.description = description;

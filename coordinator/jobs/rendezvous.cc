@@ -1,5 +1,7 @@
 #include "coordinator/jobs/rendezvous.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/logging.h"
 
@@ -35,7 +37,11 @@ void OnKvGet(Core& core, const NodeName& node, const KvGetReport& report) {
   if (it != run.kv.end()) {
     core.Send(node, KvValueCommand{report.job, report.epoch, report.key, it->second, report.rank});
   } else if (run.kv_waiters.size() < kMaxWaiters) {
-    run.kv_waiters[report.key].push_back({node, report.rank});
+    // A worker asks again after its session was broken.
+    std::vector<JobRun::KvWaiter>& waiters = run.kv_waiters[report.key];
+    const bool known = std::any_of(waiters.begin(), waiters.end(),
+                                   [&](const JobRun::KvWaiter& w) { return w.node == node && w.rank == report.rank; });
+    if (!known) waiters.push_back({node, report.rank});
   }
 }
 

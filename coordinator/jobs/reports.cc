@@ -30,7 +30,12 @@ struct Handler {
     if (IsCurrent(report)) OnProfileReport(core, node, report);
   }
   void operator()(const StepReport& report) {
-    if (IsCurrent(report)) OnStep(core, report);
+    if (IsCurrent(report)) return OnStep(core, report);
+    // A rank that trains on although its epoch is over, say on a worker that was away when the job ended. Told with the number
+    // that it named itself: the worker ignores it when it has begun a newer epoch meanwhile.
+    auto job = core.state.jobs.find(report.job);
+    if (job == core.state.jobs.end() || (!IsFinal(job->second.phase) && report.epoch >= job->second.epoch)) return;
+    core.Send(node, StopCommand{report.job, report.epoch, false, "its epoch is over"});
   }
   void operator()(const KvSetReport& report) {
     if (IsCurrent(report)) OnKvSet(core, report);

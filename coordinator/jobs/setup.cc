@@ -109,7 +109,13 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
     if (ok == run.storage_ok.end() || ok->second != core.state.nodes.at(node).description.incarnation) run.storage[node];
   }
   if (run.storage.empty()) return absl::OkStatus();
+  // One that has passed already, if there is one, so that a newcomer is compared with the folder that the job trains in.
   run.token_writer = *nodes.begin();
+  for (const NodeName& node : nodes) {
+    if (run.storage.contains(node)) continue;
+    run.token_writer = node;
+    break;
+  }
   run.token = job.config.checkpoint.folder.empty()
                   ? ""
                   : absl::StrCat(job.id.value(), "-", job.epoch.value(), "-", core.journal.UnixMs());

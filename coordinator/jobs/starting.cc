@@ -153,8 +153,8 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   }
   if (new_number) batch.epochs.push_back(std::move(row));
   for (const std::string& skipped : prepared.skipped) {
-    batch.events.push_back(
-        JobEvent(next, kind::kCheckpointSkipped, absl::StrCat(skipped, "; ", prepared.resume_from, " is used instead")));
+    const std::string used = prepared.resume_from.empty() ? "the initial weights are" : absl::StrCat(prepared.resume_from, " is");
+    batch.events.push_back(JobEvent(next, kind::kCheckpointSkipped, absl::StrCat(skipped, "; ", used, " used instead")));
   }
   batch.events.push_back(JobEvent(next, kind::kPlan, PlanSentence(prepared.plan, prepared.start_step, prepared.resume_from)));
   batch.events.push_back(PhaseEvent(job, next));

@@ -22,7 +22,7 @@ absl::StatusOr<Pull> WatchJobSource::Next(Core& core, v1::JobUpdate* out) {
   }
   int64_t found = 0;
   const Update* update = updates.After(cursor_, &found);
-  if (update == nullptr) return IsFinal(job->phase) ? Pull::kEnd : Pull::kWait;
+  if (update == nullptr) return snapshot_ || IsFinal(job->phase) ? Pull::kEnd : Pull::kWait;
   cursor_ = found;
   out->set_cursor(found);
   if (const auto* state = std::get_if<std::shared_ptr<const JobRecord>>(update)) {

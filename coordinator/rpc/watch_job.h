@@ -10,13 +10,14 @@ namespace motley::coordinator {
 
 class WatchJobSource : public StreamSource<v1::JobUpdate> {
  public:
-  explicit WatchJobSource(const v1::WatchJobRequest& request) : job_(request.job_id()), cursor_(request.cursor()) {}
+  explicit WatchJobSource(const v1::WatchJobRequest& request) : job_(request.job_id()), cursor_(request.cursor()), snapshot_(request.snapshot()) {}
   // NOT_FOUND: no such job.
   absl::StatusOr<Pull> Next(Core& core, v1::JobUpdate* out) override;
 
  private:
   const JobId job_;
   int64_t cursor_;
+  const bool snapshot_;  // ends after what is kept, instead of with the job
   bool greeted_ = false;
   bool ended_ = false;
 };

@@ -92,8 +92,14 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
   }
 
   void Enqueue(v1::CoordinatorMessage message) {
-    if (finishing_) return;
-    if (outgoing_.size() >= kMaxQueued) return End(absl::ResourceExhaustedError("the worker takes no messages"));
+    if (finishing_ || overflowed_) return;
+    if (outgoing_.size() >= kMaxQueued) {
+      // Later: whoever sends is in the middle of changing the state that the end of a session changes, too. The stream is not
+      // deleted before that, because it has not been finished yet.
+      overflowed_ = true;
+      loop_.Post([this] { End(absl::ResourceExhaustedError("the worker takes no messages")); });
+      return;
+    }
     outgoing_.push_back(std::move(message));
     WriteNext();
   }
@@ -131,7 +137,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
   v1::WorkerMessage incoming_;
   std::deque<v1::CoordinatorMessage> outgoing_;  // the front one is being written while writing_
   std::optional<NodeName> node_;                 // set when admitted
-  bool writing_ = false, finishing_ = false, lost_ = false;
+  bool writing_ = false, finishing_ = false, lost_ = false, overflowed_ = false;
 };
 
 }  // namespace

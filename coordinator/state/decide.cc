@@ -60,13 +60,14 @@ bool AllBack(const View& v) {
 }
 
 Decision DecideIdle(const View& v) {
-  if (v.job.stop_requested) return Stopped();
   if (v.now < v.run.not_before && !AllBack(v)) {
     return {KeepOn{}, "the coordinator was restarted and gives its workers a lease's time to come back"};
   }
   if (!AllGone(v.state, v.run) && v.now < v.run.not_before + v.config.kill_timeout) {
     return {KeepOn{}, "waiting until the ranks of the last epoch have ended"};
   }
+  // Not before: nobody would tell ranks of a job that is over to end.
+  if (v.job.stop_requested) return Stopped();
   if (v.run.barren_epochs >= v.config.max_barren_epochs) {
     return {Finish{JobPhase::kFailed},
             absl::StrFormat("%d epochs in a row ended before their first step; the last one because %s", v.run.barren_epochs,

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -12,25 +13,33 @@
 namespace motley::coordinator {
 namespace {
 
+constexpr size_t kMaxDevices = 1024;  // of a node
+
 // Names become parts of device ids, file names and labels.
-bool IsNodeName(const std::string& name) {
+bool IsName(const std::string& name) {
   if (name.empty() || name.size() > 63) return false;
   return std::all_of(name.begin(), name.end(),
                      [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_'; });
 }
 
 absl::Status CheckDescription(const NodeDescription& node) {
-  if (!IsNodeName(node.name.value())) {
+  if (!IsName(node.name.value())) {
     return absl::InvalidArgumentError(
         absl::StrCat("hello.node must be 1 to 63 letters, digits, '-', '.' or '_', got '", node.name.value().substr(0, 80), "'"));
   }
   if (node.devices.empty())
     return absl::InvalidArgumentError(absl::StrCat("hello.devices is empty: node ", node.name.value(), " declares no device"));
+  if (node.devices.size() > kMaxDevices) {
+    return absl::InvalidArgumentError(absl::StrCat("hello.devices holds ", node.devices.size(), " devices of node ",
+                                                   node.name.value(), "; at most ", kMaxDevices, " are allowed"));
+  }
   std::set<DeviceId> seen;
   for (const DeviceDescription& device : node.devices) {
-    if (NodeOf(device.id) != node.name || device.id.value().size() <= node.name.value().size() + 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("hello.devices.id must begin with '", node.name.value(), "/', got '", device.id.value(), "'"));
+    const std::string begin = node.name.value() + "/";
+    if (!absl::StartsWith(device.id.value(), begin) || !IsName(device.id.value().substr(begin.size()))) {
+      return absl::InvalidArgumentError(absl::StrCat("hello.devices.id must be '", begin,
+                                                     "' and 1 to 63 letters, digits, '-', '.' or '_', got '",
+                                                     device.id.value().substr(0, 160), "'"));
     }
     if (!seen.insert(device.id).second) {
       return absl::InvalidArgumentError(absl::StrCat("hello.devices.id '", device.id.value(), "' is there twice"));

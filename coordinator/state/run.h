@@ -96,6 +96,7 @@ struct JobRun {
   std::vector<double> recent_step_seconds;
   // kStopping
   bool saving = false;
+  bool save_failed = false;  // it was told to save, and then killed
   Ending ending = Ending::kReplan;
   std::string ending_reason;
   std::string cause_label;  // bounded set, for metrics: "node_lost", "joined", ...

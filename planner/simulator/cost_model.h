@@ -27,6 +27,7 @@ class CostModel {
   const ModelShape& model() const { return model_; }
   const std::vector<UnitSpec>& layout() const { return layout_; }
   int64_t num_parameters() const { return num_parameters_; }
+  int64_t seq_len() const { return seq_len_; }
   DType dtype() const { return dtype_; }
   int64_t element_bytes() const { return SizeOfBytes(dtype_); }
   const DeviceDescription& device(int rank) const { return At(rank).device; }

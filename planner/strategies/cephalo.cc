@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "planner/lowering/layered.h"
 #include "planner/plan_builder.h"
+#include "planner/pricing.h"
 #include "planner/quantity_text.h"
 #include "planner/simulator/memory_ledger.h"
 #include "planner/strategies/device_memory.h"
+#include "planner/strategies/option_table.h"
 
 namespace motley::planner {
 namespace {
@@ -91,10 +94,14 @@ const SplitChoice* ChoiceOf(const Solution& solution, int rank) {
   return nullptr;
 }
 
-// The greatest bound on shares that costs next to nothing: headroom decides, as far as collectives stay hidden. The first
-// gather and the last reduction are never hidden.
+// What collectives cost in any case: the first gather and the last reduction are never hidden.
+double ExposedSeconds(const CostModel& cost, double largest_share) {
+  const int64_t bytes = cost.layout()[0].num_elements * cost.element_bytes();
+  return cost.AllGatherSeconds(bytes, largest_share) + cost.ReduceScatterSeconds(bytes, largest_share);
+}
+
+// The greatest bound on shares that costs next to nothing: headroom decides, as far as collectives stay hidden.
 SkewLevel FreeSkew(const CostModel& cost, const Solution& solution) {
-  const int64_t exposed_bytes = cost.layout()[0].num_elements * cost.element_bytes();
   double forward = 0, backward = 0;
   for (const auto& kind : solution.answer.choices) {
     for (const SplitChoice& choice : kind) {
@@ -104,8 +111,7 @@ SkewLevel FreeSkew(const CostModel& cost, const Solution& solution) {
   }
   const auto seconds = [&](const SkewLevel& level) {
     return std::max(forward, level.forward_seconds) + std::max(backward, level.backward_seconds) +
-           cost.AllGatherSeconds(exposed_bytes, level.largest_share) +
-           cost.ReduceScatterSeconds(exposed_bytes, level.largest_share);
+           ExposedSeconds(cost, level.largest_share);
   };
   const std::vector<SkewLevel>& levels = solution.problem.levels;
   size_t chosen = solution.answer.level;
@@ -159,6 +165,47 @@ Solution DropIdle(const PlannerInput& input, const CostModel& cost, Solution sol
     solution = std::move(without);
   }
   return solution;
+}
+
+// The fastest device that trains without the others; rank -1 when none could beat `seconds`. Exact: no collectives.
+struct Alone {
+  int rank = -1;
+  Solution solution;
+};
+Alone FastestAlone(const PlannerInput& input, const CostModel& cost, const Solution& together, double seconds) {
+  Alone best;
+  if (cost.world() == 1) return best;
+  for (size_t k = 0; k < together.kinds.size(); ++k) {
+    const double least = LeastSecondsPerSample(together.problem.kinds[k]).both * static_cast<double>(together.problem.batch);
+    if (least >= seconds) continue;  // nearly always: only slow collectives make the devices together slower than one
+    const int rank = together.kinds[k].front();
+    Solution alone = Solve(input, cost, {rank});
+    if (!alone.answer.feasible || alone.answer.seconds >= seconds) continue;
+    seconds = alone.answer.seconds;
+    best = {rank, std::move(alone)};
+  }
+  return best;
+}
+
+double SimulatedSeconds(const PlannerInput& input, Plan plan) {
+  const auto priced = PriceTraining(input, std::move(plan));
+  return priced.ok() ? priced->simulation.seconds : std::numeric_limits<double>::infinity();
+}
+
+// The plan of one device in place of `together` where that is faster.
+Plan OrAlone(const PlannerInput& input, const CostModel& cost, const Solution& solution, const std::vector<int>& ranks,
+             Plan together, std::vector<UnusedDevice> unused) {
+  if (ranks.size() == 1) return together;
+  const double largest_share = solution.problem.levels[solution.answer.level].largest_share;
+  const Alone alone = FastestAlone(input, cost, solution, solution.answer.seconds + ExposedSeconds(cost, largest_share));
+  if (alone.rank < 0) return together;
+  for (const int rank : ranks) {
+    if (rank != alone.rank) unused.push_back({cost.device(rank).id, "the collectives would cost more than it saves"});
+  }
+  const SplitChoice& choice = *ChoiceOf(alone.solution, alone.rank);
+  const DeviceDuty duty{static_cast<size_t>(alone.rank), choice.batch, choice.microbatch, choice.recompute, 1};
+  Plan plan = BuildPlan(input, cost, "cephalo", {duty}, std::move(unused));
+  return SimulatedSeconds(input, plan) < SimulatedSeconds(input, together) ? plan : together;
 }
 
 int64_t LeastActivationBytes(const SplitKind& kind, int64_t batch) {
@@ -247,7 +294,9 @@ absl::StatusOr<double> SplitSeconds(const PlannerInput& input) {
   const std::vector<int> ranks = RoomyRanks(cost, &unused, &missing);
   if (ranks.empty()) return 0.0;
   const Solution solution = Solve(input, cost, ranks);
-  return solution.answer.feasible ? solution.answer.seconds : 0.0;
+  if (!solution.answer.feasible) return 0.0;
+  const Alone alone = FastestAlone(input, cost, solution, solution.answer.seconds);
+  return alone.rank >= 0 ? alone.solution.answer.seconds : solution.answer.seconds;
 }
 
 absl::StatusOr<Plan> PlanCephalo(const PlannerInput& input, const CostModel& cost) {
@@ -269,7 +318,8 @@ absl::StatusOr<Plan> PlanCephalo(const PlannerInput& input, const CostModel& cos
     const SplitChoice& choice = *ChoiceOf(solution, ranks[i]);
     duties.push_back({static_cast<size_t>(ranks[i]), choice.batch, choice.microbatch, choice.recompute, shares[i]});
   }
-  return BuildPlan(input, cost, "cephalo", duties, std::move(unused));
+  Plan plan = BuildPlan(input, cost, "cephalo", duties, unused);
+  return OrAlone(input, cost, solution, ranks, std::move(plan), std::move(unused));
 }
 
 }  // namespace motley::planner

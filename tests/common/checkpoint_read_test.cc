@@ -124,15 +124,16 @@ TEST(CheckpointReadTest, TheOneBeforeIsUsedAndTheReasonKept) {
   EXPECT_NE(found->skipped[1].find("step-00000060/manifest.json"), std::string::npos);
 }
 
-TEST(CheckpointReadTest, NoneIsNotFound) {
+TEST(CheckpointReadTest, NoneIsNotFoundAndNoneThatVerifiesIsDataLoss) {
   TempFolder root;
   EXPECT_EQ(FindNewestCheckpoint(root / "absent").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(FindNewestCheckpoint(root.path()).status().code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, TinyModel(true), 0.5).ok());
   Alter(root / "step-00000020/rank-0.bin", 9);
   const absl::Status status = FindNewestCheckpoint(root.path()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << "there was one: beginning again must be somebody's decision";
   EXPECT_NE(Message(status).find("rank-0.bin was altered"), std::string::npos);
+  EXPECT_NE(Message(status).find("restore one"), std::string::npos);
 }
 
 }  // namespace

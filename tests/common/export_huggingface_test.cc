@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "common/checkpoint.h"
 #include "nlohmann/json.hpp"
@@ -63,7 +64,10 @@ TEST(ExportHuggingFaceTest, RefusesToOverwriteAndDamagedCheckpoints) {
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.3).ok());
   const std::string folder = root / "step-00000040";
   ASSERT_TRUE(ExportHuggingFace(folder, root / "out").ok());
+  EXPECT_FALSE(std::filesystem::exists(root / "out/model.safetensors.partial"));
   EXPECT_EQ(ExportHuggingFace(folder, root / "out").code(), absl::StatusCode::kAlreadyExists);
+  root.Write("cut/model.safetensors.partial", "an export that was killed");
+  EXPECT_TRUE(ExportHuggingFace(folder, root / "cut").ok());
   root.Write("step-00000040/rank-0.bin", "short");
   EXPECT_EQ(ExportHuggingFace(folder, root / "other").code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(ExportHuggingFace(root / "absent", root / "other").code(), absl::StatusCode::kNotFound);

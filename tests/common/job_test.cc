@@ -45,6 +45,12 @@ TEST(JobTest, RangesNameFieldLimitAndValue) {
   config = Good();
   config.lr_scheduler.decay_type = "wavy";
   EXPECT_EQ(Complaint(config), "lr_scheduler.decay_type must be one of linear, cosine, constant; got \"wavy\"");
+  config = Good();
+  config.data.path = "/" + std::string(4096, 'x');
+  EXPECT_EQ(Complaint(config), "data.path must be at most 4096 bytes, got 4097 bytes");
+  config = Good();
+  config.planner.plan_json = std::string((1 << 20) + 1, 'x');
+  EXPECT_EQ(Complaint(config), "planner.plan_json must be at most 1048576 bytes, got 1048577 bytes");
 }
 
 // Whatever the table says is a limit is refused just beyond it.

@@ -112,6 +112,58 @@ TEST(PlannerTest, UselessDeviceStaysUnusedWithTheReason) {
   EXPECT_THAT(result->explanation, HasSubstr("unused n5/gpu0"));
 }
 
+TEST(PlannerTest, OneDeviceAloneWhereTheNetworkCostsMoreThanTheOthersSave) {
+  const std::vector<DeviceSetup> devices = {{"a/gpu0", "x", 1e9}, {"b/gpu0", "y", 2e9}, {"c/gpu0", "x", 1e9}};
+  const auto alone = MakePlan(MakeInput(SmallModel(), devices, 8, 1e5));
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  ASSERT_EQ(UnitsOf(*alone).size(), 1u);
+  EXPECT_EQ(UnitsOf(*alone)[0].ranks[0].device, DeviceId("b/gpu0"));
+  EXPECT_EQ(UnitsOf(*alone)[0].batch(), 8);
+  ASSERT_EQ(alone->plan.unused.size(), 2u);
+  EXPECT_THAT(alone->plan.unused[0].because, HasSubstr("the collectives would cost more than it saves"));
+  // Exactly what planning for it alone says.
+  const auto only = MakePlan(MakeInput(SmallModel(), {devices[1]}, 8));
+  EXPECT_DOUBLE_EQ(alone->plan.predicted.step_seconds, only->plan.predicted.step_seconds);
+  EXPECT_EQ(UnitsOf(*MakePlan(MakeInput(SmallModel(), devices, 8, 1e10))).size(), 3u);
+  // Where it does not fit alone, the network is paid for.
+  PlannerInput tight = MakeInput(SmallModel(), devices, 8, 1e5);
+  for (DeviceDescription& d : tight.devices) d.memory_bytes = 5 << 20;
+  const auto together = MakePlan(tight);
+  ASSERT_TRUE(together.ok()) << together.status();
+  EXPECT_GT(UnitsOf(*together).size(), 1u);
+}
+
+TEST(PlannerTest, NoEvaluationWhereTheJobWantsNone) {
+  for (const bool no_fraction : {true, false}) {
+    PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 32);
+    if (no_fraction) input.config.data.validation_fraction = 0;
+    if (!no_fraction) input.config.data.validation_samples = 0;
+    const auto result = MakePlan(input);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->evaluations.size(), result->programs.size());
+    EXPECT_EQ(result->evaluation_begin, std::vector<int64_t>(result->programs.size(), 0));
+    for (const Program& program : result->evaluations) EXPECT_TRUE(program.instructions.empty());
+  }
+}
+
+TEST(PlannerTest, EvaluationFillsTheMemoryAndNoMore) {
+  PlannerInput input = MakeInput(SmallModel(), {{"a/gpu0", "x", 1e9, 16 << 20}}, 8);
+  int64_t fits = 0;
+  for (int64_t samples = 8; samples <= (1 << 20) && fits + 8 >= samples / 2; samples *= 2) {
+    input.config.data.validation_samples = samples;
+    const auto result = MakePlan(input);
+    if (result.ok()) {
+      fits = samples;
+      continue;
+    }
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(result.status().message()), HasSubstr("lower data.validation_samples"));
+  }
+  // Between a quarter and the whole of 16 MiB in samples of 32 tokens: 8 KiB of activation, 512 bytes of tokens and targets.
+  EXPECT_GE(fits * (8192 + 512), 4 << 20);
+  EXPECT_LE(fits * (8192 + 512), 16 << 20);
+}
+
 TEST(PlannerTest, RecomputesOnlyWhenMemoryAsksForIt) {
   const std::vector<DeviceSetup> roomy = {{"a/gpu0", "x", 1e9, int64_t{1} << 30}};
   EXPECT_EQ(UnitsOf(*MakePlan(MakeInput(SmallModel(), roomy, 8)))[0].ranks[0].recompute, "none");

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "common/clock.h"
 #include "common/status_macros.h"
+#include "common/utf8.h"
 #include "common/wire/assignment.h"
 #include "common/wire/profile.h"
 #include "worker/daemon/frame.h"
@@ -170,7 +171,7 @@ void RankSession::RunProfile(const v1::ProfileRequest& request) {
     SetAssignment(request.ranks(0));
     if (absl::Status status = Profile(request, result); !status.ok()) {
       engine_.reset();
-      result->set_error(std::string(status.message()));
+      result->set_error(ValidUtf8(std::string(status.message())));
     }
   }
   (void)Send(message);
@@ -196,7 +197,7 @@ void RankSession::SendEvent(v1::RankEvent::Kind kind, const std::string& text) {
   event->set_rank(rank_);
   event->set_device_id(device_);
   event->set_kind(kind);
-  event->set_message(text);
+  event->set_message(ValidUtf8(text));
   event->set_monotonic_ns(absl::ToInt64Nanoseconds(SystemClock().Now()));
   (void)Send(message);  // a closed socket ends Serve by itself
 }
@@ -330,7 +331,7 @@ void RankSession::OnLog(const std::string& line) {
   log->set_job_id(job_);
   log->set_epoch(epoch_);
   log->set_source(device_);
-  log->set_text(line);
+  log->set_text(ValidUtf8(line));
   log->set_unix_ms(absl::ToUnixMillis(absl::Now()));
   (void)Send(message);
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/dataset.h"
+#include "common/utf8.h"
 
 namespace motley::worker {
 namespace {
@@ -50,13 +51,13 @@ v1::StorageCheckResult CheckStorage(const v1::StorageCheck& check, absl::Duratio
     result.set_token_seen(true);
   } else if (check.write_token()) {
     if (absl::Status status = WriteToken(check.checkpoint_folder(), path, check.token()); !status.ok()) {
-      result.set_error(std::string(status.message()));
+      result.set_error(ValidUtf8(std::string(status.message())));
       return result;
     }
   }
   absl::StatusOr<DataSummary> summary = SummarizeData(check.data_path());
   if (!summary.ok()) {
-    result.set_error(std::string(summary.status().message()));
+    result.set_error(ValidUtf8(std::string(summary.status().message())));  // file names are any bytes
     return result;
   }
   result.set_data_bytes(summary->bytes);

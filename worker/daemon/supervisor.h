@@ -30,7 +30,7 @@ struct SupervisorConfig {
   std::vector<std::string> device_ids;              // of this node
   WatchConfig watch;
   absl::Duration exit_grace = absl::Seconds(5);     // from the last word, or the closed socket, to SIGKILL
-  absl::Duration stop_floor = absl::Seconds(60);    // a stop that saves: at least this, or 10 predicted steps
+  absl::Duration stop_floor = absl::Seconds(150);   // a stop that saves: at least this, or 10 predicted steps; the coordinator waits 120 s
   absl::Duration tick = absl::Milliseconds(100);
 };
 

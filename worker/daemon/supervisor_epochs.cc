@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/logging.h"
+#include "common/utf8.h"
 #include "worker/daemon/supervisor.h"
 
 namespace motley::worker {
@@ -93,7 +94,7 @@ void Supervisor::FailToStart(const v1::RankAssignment& assignment, const std::st
   event->set_rank(assignment.rank());
   event->set_device_id(assignment.device().id());
   event->set_kind(v1::RankEvent::KIND_FAILED);
-  event->set_message(why);
+  event->set_message(ValidUtf8(why));
   event->set_monotonic_ns(absl::ToInt64Nanoseconds(clock_.Now()));
   last_words_[assignment.job_id()].push_back(*event);
   outbox_.Push(std::move(message));

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/logging.h"
+#include "common/utf8.h"
 #include "worker/daemon/supervisor.h"
 
 namespace motley::worker {
@@ -70,7 +71,8 @@ void Supervisor::OnProgress(Rank& rank, const v1::Progress& progress) {
   if (progress.doing().empty()) return;  // says only that the process lives
   rank.watch.last_advance = clock_.Now();
   rank.watch.doing = absl::StrCat("step ", progress.step() + 1, ", ", progress.doing());
-  if (progress.step() > 0 || progress.instruction() > 0) rank.watch.has_advanced = true;
+  // Restoring at a later step (instruction -1) is still the start.
+  if (progress.instruction() > 0 || (progress.step() > 0 && progress.instruction() >= 0)) rank.watch.has_advanced = true;
 }
 
 void Supervisor::OnEvent(RankRun& run, Rank& rank, v1::RankEvent event) {
@@ -96,7 +98,7 @@ void Supervisor::Report(RankRun& run, Rank& rank, v1::RankEvent::Kind kind, cons
   event->set_rank(rank.number);
   event->set_device_id(rank.device);
   event->set_kind(kind);
-  event->set_message(text);
+  event->set_message(ValidUtf8(text));  // it may quote the rank's output
   event->set_monotonic_ns(absl::ToInt64Nanoseconds(clock_.Now()));
   if (kind != v1::RankEvent::KIND_HUNG && run.epoch == newest_epoch_[run.job]) last_words_[run.job].push_back(*event);
   outbox_.Push(std::move(message));
@@ -145,7 +147,7 @@ void Supervisor::SendLog(const RankRun& run, const Rank& rank, const std::string
   log->set_job_id(run.job);
   log->set_epoch(run.epoch);
   log->set_source(rank.device);
-  log->set_text(line);
+  log->set_text(ValidUtf8(line));
   log->set_unix_ms(absl::ToUnixMillis(clock_.WallNow()));
   outbox_.Push(std::move(message));
 }

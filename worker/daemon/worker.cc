@@ -91,6 +91,7 @@ void Worker::OnMessage(const v1::CoordinatorMessage& message) {
       if (!message.start_epoch().ranks().empty()) RemoveToken(message.start_epoch().ranks(0).job_id());
       return supervisor_->Start(message.start_epoch());
     case v1::CoordinatorMessage::kStopEpoch:
+      DropChecks(message.stop_epoch());
       RemoveToken(message.stop_epoch().job_id());
       return supervisor_->Stop(message.stop_epoch());
     case v1::CoordinatorMessage::kKvValue: return supervisor_->Deliver(message.kv_value());
@@ -113,7 +114,16 @@ void Worker::CheckLoop() {
     *message.mutable_storage_check_result() = CheckStorage(check, kTokenPatience);
     outbox_.Push(std::move(message));
     lock.lock();
+    // The job ended while the file was being written.
+    if (check.write_token() && !check.token().empty() && !tokens_.contains(check.job_id())) {
+      unlink(TokenPath(check.checkpoint_folder(), check.job_id()).c_str());
+    }
   }
+}
+
+void Worker::DropChecks(const v1::StopEpoch& stop) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::erase_if(checks_, [&](const v1::StorageCheck& c) { return c.job_id() == stop.job_id() && c.epoch() <= stop.epoch(); });
 }
 
 void Worker::RemoveToken(const std::string& job) {

@@ -40,6 +40,7 @@ class Worker {
   Worker(const WorkerConfig& config, const Clock& clock, Events events) : config_(config), clock_(clock), events_(std::move(events)) {}
   void OnMessage(const v1::CoordinatorMessage& message);
   void CheckLoop();
+  void DropChecks(const v1::StopEpoch& stop);  // that wait and are asked by an epoch that is over
   void RemoveToken(const std::string& job);
 
   const WorkerConfig config_;

@@ -59,36 +59,50 @@ absl::Status Publish(const RankAssignment& assignment, int64_t step, DType dtype
   MOTLEY_RETURN_IF_ERROR(host.ConfirmEpochIsNewest(step));
   MOTLEY_RETURN_IF_ERROR(PublishCheckpoint(temporary, final_folder, manifest));
   const CheckpointSection& config = assignment.config.checkpoint;
-  const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, assignment.epoch.value());
+  const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, assignment.epoch.value(), step);
   if (!pruned.ok()) host.OnLog(absl::StrCat("old checkpoints stay: ", pruned.message()));
   return absl::OkStatus();
+}
+
+// All ranks' part; leaves the temporary folder where it fails.
+absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedState& state, int64_t step,
+                             const std::string& temporary, Communicator& communicator, RankHost& host) {
+  const int64_t begin_ns = MonotonicNs();
+  const std::string& root = assignment.config.checkpoint.folder;
+  const std::string final_folder = absl::StrCat(root, "/", CheckpointFolderName(step));
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
+  const auto written = WriteCheckpointFile(temporary, absl::StrCat("rank-", assignment.rank, ".bin"), dtype, state.Pieces());
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> entries, communicator.GatherStrings(ToMessage(written)));
+  MOTLEY_RETURN_IF_ERROR(FirstError(entries, assignment.devices));
+  int64_t bytes = 0;
+  absl::Status published;
+  if (assignment.rank == 0) published = Publish(assignment, step, dtype, entries, temporary, final_folder, host, &bytes);
+  if (assignment.rank == 0 && published.ok()) host.OnCheckpoint(step, final_folder, bytes, (MonotonicNs() - begin_ns) * 1e-9);
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> verdicts, communicator.GatherStrings(ToMessage(published)));
+  return FirstError(verdicts, assignment.devices);
 }
 
 }  // namespace
 
 absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, Communicator& communicator,
                             RankHost& host) {
-  const int64_t begin_ns = MonotonicNs();
-  const std::string& root = assignment.config.checkpoint.folder;
-  const std::string temporary = absl::StrCat(root, "/", TemporaryCheckpointFolderName(step, assignment.epoch.value()));
-  const std::string final_folder = absl::StrCat(root, "/", CheckpointFolderName(step));
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
-  const auto written = WriteCheckpointFile(temporary, absl::StrCat("rank-", assignment.rank, ".bin"), dtype, state.Pieces());
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> entries, communicator.GatherStrings(ToMessage(written)));
-  absl::Status verdict = FirstError(entries, assignment.devices);
-  if (verdict.ok()) {
-    int64_t bytes = 0;
-    absl::Status published;
-    if (assignment.rank == 0) published = Publish(assignment, step, dtype, entries, temporary, final_folder, host, &bytes);
-    if (assignment.rank == 0 && published.ok()) host.OnCheckpoint(step, final_folder, bytes, (MonotonicNs() - begin_ns) * 1e-9);
-    MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> verdicts, communicator.GatherStrings(ToMessage(published)));
-    verdict = FirstError(verdicts, assignment.devices);
-  }
+  const std::string temporary = absl::StrCat(assignment.config.checkpoint.folder, "/",
+                                             TemporaryCheckpointFolderName(step, assignment.epoch.value()));
+  const absl::Status verdict = WriteAndPublish(assignment, state, step, temporary, communicator, host);
   if (!verdict.ok() && assignment.rank == 0) {
     std::error_code ignored;  // the reason for the failure is the one to report
     std::filesystem::remove_all(temporary, ignored);
   }
   return verdict;
+}
+
+void RemoveAbandonedCheckpoints(const RankAssignment& assignment, RankHost& host) {
+  const std::string& root = assignment.config.checkpoint.folder;
+  if (root.empty() || assignment.rank != 0) return;
+  constexpr int64_t kKeepAllPublished = 0;
+  const absl::Status pruned = PruneCheckpoints(root, kKeepAllPublished, assignment.epoch.value(), assignment.start_step);
+  if (pruned.ok() || absl::IsNotFound(pruned)) return;  // the first checkpoint makes the folder
+  host.OnLog(absl::StrCat("unfinished checkpoints stay: ", pruned.message()));
 }
 
 }  // namespace motley::engine

@@ -17,4 +17,7 @@ namespace motley::engine {
 absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, Communicator& communicator,
                             RankHost& host);
 
+// Rank 0, at the start of a run: removes the temporary folders that older epochs left. What cannot be removed is logged.
+void RemoveAbandonedCheckpoints(const RankAssignment& assignment, RankHost& host);
+
 }  // namespace motley::engine

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "worker/engine/gloo_communicator.h"
@@ -47,6 +48,8 @@ class EngineImpl : public Engine {
   EngineImpl(RankHost& host, const EngineOptions& options) : host_(host), options_(options) {}
 
   absl::StatusOr<RunEnd> Run(const RankAssignment& assignment) override {
+    // However this run ends, the next one starts without its stop.
+    const absl::Cleanup forget_stop = [this] { stop_.stop = stop_.save = false; };
     MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
     at::set_num_threads(options_.num_threads);
     InstallMemoryLimit(assignment.device.memory_bytes, assignment.devices[assignment.rank].value());
@@ -56,7 +59,6 @@ class EngineImpl : public Engine {
       absl::StatusOr<RunEnd> end = trainer.Run();
       // Peers that still wait for this rank must not wait for their deadline.
       if (!end.ok()) communicator->Abort(std::string(end.status().message()));
-      stop_.stop = stop_.save = false;
       return end;
     });
   }

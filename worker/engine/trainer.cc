@@ -6,10 +6,16 @@
 #include "common/status_macros.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/checkpointer.h"
+#include "worker/engine/heartbeat.h"
 #include "worker/engine/memory.h"
 #include "worker/engine/monotonic.h"
 
 namespace motley::engine {
+namespace {
+
+constexpr absl::Duration kSaveBeat = absl::Seconds(1);
+
+}  // namespace
 
 Trainer::Trainer(const RankAssignment& assignment, int num_threads, RankHost& host, Communicator& communicator,
                  const StopRequest& stop)
@@ -70,7 +76,8 @@ bool Trainer::CheckpointDue(int64_t steps_done) const {
 }
 
 absl::Status Trainer::Save(int64_t steps_done) {
-  progress_.Beat("saving a checkpoint");
+  // Gigabytes to a slow file system take longer than the patience with a rank that does not move.
+  const Heartbeat heartbeat(kSaveBeat, [this] { progress_.Beat("saving a checkpoint"); });
   MOTLEY_RETURN_IF_ERROR(SaveCheckpoint(assignment_, *state_, steps_done, communicator_, host_));
   saved_step_ = steps_done;
   return absl::OkStatus();
@@ -125,6 +132,7 @@ absl::StatusOr<RunEnd> Trainer::Run() {
   host_.OnReady();
   // What an epoch resumed from needs no saving again.
   if (!assignment_.resume_from.empty()) saved_step_ = assignment_.start_step;
+  RemoveAbandonedCheckpoints(assignment_, host_);
   if (CheckpointDue(assignment_.start_step)) MOTLEY_RETURN_IF_ERROR(Save(assignment_.start_step));
 
   const int64_t steps = assignment_.config.training.steps;

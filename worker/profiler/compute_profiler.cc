@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "common/clock.h"
@@ -31,10 +32,31 @@ double TimeOnce(ComputePacer& pacer, double flops, const std::function<void()>& 
   return pacer.busy_seconds() + pacer.lateness_seconds() - before;
 }
 
+// While it lives, the device refuses nothing: what one layer needs is known even where it does not fit, and the planner judges.
+class CapLift {
+ public:
+  explicit CapLift(const DeviceId& device) : device_(device.value()), cap_bytes_(MemoryCapBytes()) {
+    InstallMemoryLimit(0, device_);
+  }
+  ~CapLift() { InstallMemoryLimit(cap_bytes_, device_); }
+  CapLift(const CapLift&) = delete;
+  CapLift& operator=(const CapLift&) = delete;
+  int64_t cap_bytes() const { return cap_bytes_; }  // 0 = there was none
+
+ private:
+  const std::string device_;
+  const int64_t cap_bytes_;
+};
+
 class UnitProfiler {
  public:
-  UnitProfiler(const RankAssignment& assignment, DType dtype, UnitModel& model, ComputePacer& pacer)
-      : assignment_(assignment), dtype_(dtype), seq_len_(assignment.config.training.seq_len), model_(model), pacer_(pacer) {}
+  UnitProfiler(const RankAssignment& assignment, DType dtype, int64_t cap_bytes, UnitModel& model, ComputePacer& pacer)
+      : assignment_(assignment),
+        dtype_(dtype),
+        seq_len_(assignment.config.training.seq_len),
+        cap_bytes_(cap_bytes),
+        model_(model),
+        pacer_(pacer) {}
 
   UnitProfile Measure(UnitKind kind, double budget_seconds) {
     UnitBench bench(model_, assignment_.model, seq_len_, dtype_, kind);
@@ -47,6 +69,7 @@ class UnitProfiler {
     const absl::Duration start = clock_.Now();
     const int64_t largest = std::max<int64_t>(2, assignment_.config.training.global_batch_size);
     UnitProfile profile;
+    peak_bytes_ = 0;
     for (int64_t samples = 1; samples <= largest; samples *= 2) {
       const absl::Duration point_start = clock_.Now();
       try {
@@ -56,6 +79,8 @@ class UnitProfiler {
         bench.Clear();
         break;
       }
+      // Larger microbatches would only eat the host's memory: the device holds none of them.
+      if (cap_bytes_ > 0 && peak_bytes_ > cap_bytes_) break;
       const absl::Duration now = clock_.Now(), next = 2 * (now - point_start);
       if (profile.points.size() >= 2 && now - start + next > absl::Seconds(budget_seconds)) break;
     }
@@ -78,11 +103,13 @@ class UnitProfiler {
       const double forward = TimeOnce(pacer_, forward_flops, [&] { bench.Forward(); });
       const int64_t kept = CurrentBytes() - before;
       const int64_t forward_workspace = PeakBytes() - CurrentBytes();
+      peak_bytes_ = std::max(peak_bytes_, PeakBytes());
 
       const int64_t at_backward = CurrentBytes();
       ResetPeak();
       const double backward = TimeOnce(pacer_, backward_flops, [&] { bench.Backward(); });
       const int64_t backward_workspace = PeakBytes() - at_backward - bench.input_grad_bytes();
+      peak_bytes_ = std::max(peak_bytes_, PeakBytes());
 
       point.forward_seconds = std::min(point.forward_seconds, forward);
       point.backward_seconds = std::min(point.backward_seconds, backward);
@@ -108,8 +135,10 @@ class UnitProfiler {
   const RankAssignment& assignment_;
   const DType dtype_;
   const int64_t seq_len_;
+  const int64_t cap_bytes_;  // of the device; 0 = none
   UnitModel& model_;
   ComputePacer& pacer_;
+  int64_t peak_bytes_ = 0;  // of all points of the unit under way
   const SystemClock clock_;
 };
 
@@ -138,6 +167,7 @@ ComputeProfile ProfileUnits(const RankAssignment& assignment, ComputePacer& pace
   const auto dtype = ParseDType(assignment.config.training.dtype);
   TORCH_CHECK(dtype.ok(), std::string(dtype.status().message()));
   if (!MemoryLimitInstalled()) InstallMemoryLimit(assignment.device.memory_bytes, assignment.device.id.value());
+  const CapLift lift(assignment.device.id);
 
   ComputeProfile profile;
   profile.device = assignment.device.id;
@@ -145,7 +175,7 @@ ComputeProfile ProfileUnits(const RankAssignment& assignment, ComputePacer& pace
   const int64_t before = CurrentBytes();
   UnitModel model(assignment.model, assignment.config.training.seq_len, *dtype);
   profile.context_bytes = CurrentBytes() - before;
-  UnitProfiler units(assignment, *dtype, model, pacer);
+  UnitProfiler units(assignment, *dtype, lift.cap_bytes(), model, pacer);
   profile.embedding = units.Measure(UnitKind::kEmbedding, kEmbeddingBudgetSeconds);
   profile.layer = units.Measure(UnitKind::kLayer, kLayerBudgetSeconds);
   profile.head = units.Measure(UnitKind::kHead, kHeadBudgetSeconds);

@@ -51,6 +51,14 @@ TEST(CliTest, UnreachableCoordinatorIs69AndSaysWhatToDo) {
   }
 }
 
+TEST(CliTest, AnAddressThatCannotBeOneIsWrongUsage) {
+  for (const char* address : {"foo", ":7070", "host:port", "host:0", "host:70000"}) {
+    const Ran ran = RunAlone({"--coordinator", address, "list"});
+    EXPECT_EQ(ran.code, 64) << address;
+    EXPECT_NE(ran.err.find("is not HOST:PORT"), std::string::npos) << ran.err;
+  }
+}
+
 TEST(CliTest, UnknownJobsAndNodesAre66) {
   FakeMotley fake;
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{

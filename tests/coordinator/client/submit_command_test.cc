@@ -59,6 +59,13 @@ TEST_F(SubmitTest, RefusalsKeepTheCoordinatorsSentence) {
   EXPECT_EQ(Motley(fake_, {"submit", file_}).code, 65);
 }
 
+TEST_F(SubmitTest, AJobThatIsTooLargeIsBadInputAndAFullDiskPasses) {
+  fake_.refusal = {grpc::StatusCode::RESOURCE_EXHAUSTED, "Received message larger than max (90 vs. 64)"};
+  EXPECT_EQ(Motley(fake_, {"submit", file_}).code, 65);
+  fake_.refusal = {grpc::StatusCode::RESOURCE_EXHAUSTED, "the disk is full; free space on its disk"};
+  EXPECT_EQ(Motley(fake_, {"submit", file_}).code, 75);
+}
+
 TEST_F(SubmitTest, WaitShowsStepsAndTheEnd) {
   fake_.AddJob("j", v1::JOB_STATE_SUCCEEDED);
   fake_.AddRun("j", 3);

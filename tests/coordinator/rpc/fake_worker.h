@@ -24,7 +24,8 @@ class FakeWorker {
     int64_t incarnation = 1;
     std::string version;  // empty: ours
     std::string data_digest = "digest";
-    bool answer_profiles = true;  // with invented, plausible numbers
+    bool answer_storage = true;
+  bool answer_profiles = true;  // with invented, plausible numbers
     bool heartbeats = true;
     bool answer_kills = true;  // ranks that are killed are reported dead
     // Called before the ranks of a saving stop end; here a test writes its checkpoint.
@@ -42,6 +43,7 @@ class FakeWorker {
   // Waits until ranks of an epoch above `after` were started; their assignments, or none in 20 s.
   std::vector<v1::RankAssignment> WaitForStart(int64_t after = 0);
   bool WaitForStop(int64_t epoch);
+  bool HasStopped(int64_t epoch);
   bool WaitForAnswer(v1::PublishAnswer* answer);
 
   // Of the newest epoch: every rank here reports this step, ready, finished, or an event of its own.

@@ -109,7 +109,7 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
   if (message.has_welcome()) {
     absl::MutexLock lock(&mutex_);
     welcome_ = true;
-  } else if (message.has_storage_check()) {
+  } else if (message.has_storage_check() && options_.answer_storage) {
     v1::WorkerMessage answer;
     v1::StorageCheckResult* result = answer.mutable_storage_check_result();
     result->set_job_id(message.storage_check().job_id());
@@ -229,6 +229,10 @@ std::vector<v1::RankAssignment> FakeWorker::WaitForStart(int64_t after) {
 }
 bool FakeWorker::WaitForStop(int64_t epoch) {
   return Wait([this, epoch] { return stopped_epoch_ >= epoch; });
+}
+bool FakeWorker::HasStopped(int64_t epoch) {
+  absl::MutexLock lock(&mutex_);
+  return stopped_epoch_ >= epoch;
 }
 bool FakeWorker::WaitForAnswer(v1::PublishAnswer* answer) {
   if (!Wait([this] { return !answers_.empty(); })) return false;

@@ -110,7 +110,13 @@ TEST_F(JobLifecycle, BadRequestsNameTheField) {
   status = Submit("a", config);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
   config.planner.plan_json = std::string(17 << 20, 'x');
-  EXPECT_EQ(Submit("a", config).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << "oversized";
+  status = Submit("a", config);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  EXPECT_NE(status.error_message().find("planner.plan_json must be at most"), std::string::npos) << status.error_message();
+  config.planner.plan_json = std::string(65 << 20, 'x');
+  status = Submit("a", config);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_NE(status.error_message().find("larger than max"), std::string::npos) << "the client looks for these words: " << status.error_message();
   grpc::ClientContext context;
   v1::GetJobRequest request;
   request.set_job_id("nope");
@@ -155,6 +161,7 @@ TEST_F(JobLifecycle, DifferentDataOnOneNodeFailsTheJob) {
   ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
   EXPECT_NE(WaitForState("a", v1::JOB_STATE_FAILED).reason().find("node n2: data.path '/data' holds other data"),
             std::string::npos);
+  EXPECT_TRUE(n1->WaitForStop(1)) << "which removes what it wrote to compare the folders";
 }
 
 TEST_F(JobLifecycle, OnlyTheNewestEpochMayPublish) {

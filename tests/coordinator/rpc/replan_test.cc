@@ -136,6 +136,61 @@ TEST_F(Replan, AnAlteredCheckpointIsSkippedAndTheOneBeforeIsUsed) {
   EXPECT_NE(WaitForEvent("a", "checkpoint_skipped").find("step-00000002"), std::string::npos);
 }
 
+TEST_F(Replan, WithoutACheckpointThatVerifiesTheJobDoesNotBeginAgain) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  Train(*n1, *n2, 2);
+  Save(n1->ranks()[0], 2);
+  std::filesystem::resize_file(folder_ + "/checkpoints/a/step-00000002/rank-0.bin", 100);
+  n2->Drop();
+  const v1::Job job = WaitForState("a", v1::JOB_STATE_FAILED);
+  EXPECT_NE(job.reason().find("verifies"), std::string::npos) << job.reason();
+  EXPECT_NE(job.reason().find("restore one"), std::string::npos) << job.reason();
+}
+
+TEST_F(Replan, APublishedCheckpointThatTheCoordinatorDoesNotSeeFailsTheJob) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  v1::WorkerMessage message;
+  message.mutable_checkpoint_published()->set_job_id("a");
+  message.mutable_checkpoint_published()->set_epoch(epoch);
+  message.mutable_checkpoint_published()->set_step(2);
+  message.mutable_checkpoint_published()->set_folder("/elsewhere/a/step-00000002");
+  n1->Send(message);
+  WaitForEvent("a", "checkpoint");
+  n2->Drop();
+  const v1::Job job = WaitForState("a", v1::JOB_STATE_FAILED);
+  EXPECT_NE(job.reason().find("/elsewhere/a/step-00000002 was published"), std::string::npos) << job.reason();
+}
+
+TEST_F(Replan, ARankOfAJobThatIsOverIsToldToEnd) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(4)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  FinishOn({n1.get(), n2.get()}, 4);
+  EXPECT_FALSE(n1->HasStopped(epoch));
+  n1->Step(3);
+  EXPECT_TRUE(n1->WaitForStop(epoch));
+}
+
+TEST_F(Replan, ASnapshotEndsWithWhatIsKept) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  Train(*n1, *n2, 3);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  v1::WatchJobRequest request;
+  request.set_job_id("a");
+  request.set_snapshot(true);
+  auto reader = stub_->WatchJob(&context, request);
+  v1::JobUpdate update;
+  int64_t newest = 0;
+  while (reader->Read(&update)) newest = update.has_step() ? update.step().step() : newest;
+  EXPECT_TRUE(reader->Finish().ok()) << "the stream ended by itself";
+  EXPECT_EQ(newest, 3);
+}
+
 TEST_F(Replan, ANodeThatJoinsIsUsed) {
   auto n1 = Join("n1", Saving()), n2 = Join("n2", Saving());
   ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
@@ -197,6 +252,16 @@ TEST_F(Sessions, ASecondWorkerOfOneNameIsRefused) {
   const grpc::Status status = second.WaitForEnd();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::ALREADY_EXISTS) << status.error_message();
   EXPECT_NE(status.error_message().find("'n1'"), std::string::npos);
+}
+
+TEST_F(Sessions, ASetUpWhoseQuestionWasLostWithItsStreamBeginsAgain) {
+  FakeWorker::Options silent;
+  silent.answer_storage = false;
+  auto n1 = Join("n1", silent);
+  ASSERT_TRUE(Submit("a", MakeConfig(4)).ok());
+  Watch("a", [](const v1::JobUpdate& update) { return update.has_job() && update.job().state() == v1::JOB_STATE_PROFILING; });
+  auto again = Join("n1");  // the same worker: the old stream is replaced
+  EXPECT_FALSE(again->WaitForStart().empty());
 }
 
 TEST_F(Sessions, AnotherVersionIsRefused) {

@@ -221,6 +221,16 @@ TEST_F(DecideTest, StoppingWaitsForEveryRank) {
   EXPECT_TRUE(std::holds_alternative<EpochEnded>(Now().action));
 }
 
+TEST_F(DecideTest, AStoppedJobIsOverWhenItsRanksAre) {
+  Enter(Stage::kIdle);
+  job().stop_requested = true;
+  run().not_before = now_;
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action)) << Now().reason;
+  End("n1/gpu0");
+  End("n2/gpu0");
+  EXPECT_TRUE(std::holds_alternative<Finish>(Now().action)) << Now().reason;
+}
+
 TEST_F(DecideTest, AWorkerThatCameBackAsAnotherHasNoOldRanks) {
   Enter(Stage::kStopping);
   End("n1/gpu0");

@@ -56,6 +56,17 @@ TEST(Membership, ADescriptionIsChecked) {
   NodeDescription node = Worker("n1", 1);
   node.devices[0].id = DeviceId("n2/gpu0");
   EXPECT_EQ(CheckAdmission({}, node).code(), absl::StatusCode::kInvalidArgument);
+  node.devices[0].id = DeviceId("n1/" + std::string(63, 'g'));
+  EXPECT_TRUE(CheckAdmission({}, node).ok());
+  for (const char* part : {"", "a/b", "a b", "\xff"}) {
+    node.devices[0].id = DeviceId("n1/" + std::string(part));
+    EXPECT_EQ(CheckAdmission({}, node).code(), absl::StatusCode::kInvalidArgument) << part;
+  }
+  node.devices.resize(1025);
+  for (size_t i = 0; i < node.devices.size(); ++i) node.devices[i].id = DeviceId("n1/gpu" + std::to_string(i));
+  EXPECT_EQ(CheckAdmission({}, node).code(), absl::StatusCode::kInvalidArgument);
+  node.devices.resize(1024);
+  EXPECT_TRUE(CheckAdmission({}, node).ok());
   node.devices.clear();
   EXPECT_EQ(CheckAdmission({}, node).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(CheckAdmission({}, Worker("a/b", 1)).code(), absl::StatusCode::kInvalidArgument);

@@ -21,6 +21,11 @@ class FakeEngine : public engine::Engine {
     if (behaviour == "nonfinite") return absl::AbortedError("loss is NaN in layer 1");
     if (behaviour == "peer") return absl::UnavailableError("gather of layer 1: connection closed");
     if (behaviour == "fail") return absl::InternalError("matrix product of layer 1");
+    if (behaviour == "bytes") {
+      fprintf(stderr, "printed \xff\xfe\n");
+      host_.OnLog("logged \xff");
+      return absl::InternalError("file \xff");
+    }
     if (behaviour == "exit") {
       fprintf(stderr, "first line\nlast words\n");
       _exit(3);

@@ -35,12 +35,13 @@ class SupervisorTest : public ::testing::Test {
  protected:
   SupervisorTest() : metrics_(registry_, "n1", {}) { Restart({}); }
 
-  void Restart(WatchConfig watch) {
+  void Restart(WatchConfig watch, absl::Duration stop_floor = absl::Minutes(1)) {
     supervisor_.reset();
     SupervisorConfig config;
     config.rank_binary = "/proc/self/exe";
     config.device_ids = {"n1/gpu0", "n1/gpu1"};
     config.watch = watch;
+    config.stop_floor = stop_floor;
     config.tick = absl::Milliseconds(10);
     supervisor_ = std::make_unique<Supervisor>(config, clock_, outbox_, metrics_);
   }
@@ -150,6 +151,29 @@ TEST_F(SupervisorTest, StopThatSavesLetsTheRankFinish) {
   WaitForEvent(Kind::KIND_READY);
   Stop(4, true);
   EXPECT_EQ(WaitForEvent(Kind::KIND_FINISHED).message(), "stopped as asked");
+}
+
+TEST_F(SupervisorTest, ASaveThatTakesTooLongIsADeathAndNoOrderlyEnd) {
+  Restart({}, absl::Milliseconds(100));
+  v1::RankAssignment assignment = TestAssignment("silent", 4);
+  assignment.set_predicted_step_seconds(0);
+  Start({assignment});
+  WaitForEvent(Kind::KIND_READY);
+  Stop(4, true);
+  EXPECT_THAT(WaitForEvent(Kind::KIND_DIED).message(), HasSubstr("did not end in time after it was told to save"));
+}
+
+TEST_F(SupervisorTest, BytesThatAreNotUtf8ReachTheCoordinatorAsText) {
+  Start({TestAssignment("bytes")});
+  std::string text;
+  std::vector<std::string> logs;
+  WaitFor([&](const v1::WorkerMessage& m) {
+    if (m.has_log()) logs.push_back(m.log().text());
+    if (m.has_rank_event() && m.rank_event().kind() == Kind::KIND_FAILED) text = m.rank_event().message();
+    return !text.empty() && logs.size() == 2;
+  });
+  EXPECT_EQ(text, "file ?");
+  EXPECT_THAT(logs, testing::UnorderedElementsAre("printed ??", "logged ?"));
 }
 
 TEST_F(SupervisorTest, StopKillsAndRepeatsHowRanksEnded) {

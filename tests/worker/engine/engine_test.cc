@@ -294,8 +294,31 @@ TEST_F(EngineTest, AllRanksStopAfterTheSameStepAndSave) {
   EXPECT_EQ(outcome.checkpoints.count(outcome.steps[0].back().step), 1u);
 }
 
+TEST_F(EngineTest, AStopAskedOfAFailedRunIsForgotten) {
+  const std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}});
+  RankAssignment wrong = assignments[0];
+  wrong.rank = 5;
+  const Outcome outcome = Train(assignments, [&wrong](int, FakeHost&, Engine& engine) {
+    engine.RequestStop(false);
+    EXPECT_FALSE(engine.Run(wrong).ok());
+  });
+  ASSERT_TRUE(outcome.ends[0].ok()) << outcome.ends[0].status();
+  EXPECT_EQ(*outcome.ends[0], RunEnd::kAllSteps);
+}
+
+TEST_F(EngineTest, WithoutValidationNeedsNoValidationSamples) {
+  config_.data.validation_fraction = 0;
+  std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}});
+  for (RankAssignment& a : assignments) a.evaluation = Program();
+  const Outcome outcome = TrainOk(assignments);
+  ASSERT_EQ(outcome.steps[0].size(), 12u);
+  for (const StepResult& step : outcome.steps[0]) EXPECT_FALSE(step.has_validation_loss);
+}
+
 TEST_F(EngineTest, AStaleEpochPublishesNothing) {
   config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  // Left by an older epoch: goes at the start of the run.
+  std::filesystem::create_directories(folder_ / "checkpoints" / TemporaryCheckpointFolderName(4, 0));
   const Outcome outcome =
       Train(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}), [](int, FakeHost& host, Engine&) { host.newest = false; });
   for (const auto& end : outcome.ends) EXPECT_EQ(end.status().code(), absl::StatusCode::kFailedPrecondition) << end.status();
