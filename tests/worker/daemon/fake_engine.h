@@ -2,8 +2,9 @@
 // supervisor's tests start (this test program itself; main_test.cc).
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "worker/engine/engine.h"
@@ -30,7 +31,7 @@ class FakeEngine : public engine::Engine {
       fprintf(stderr, "first line\nlast words\n");
       _exit(3);
     }
-    if (behaviour == "silent") std::this_thread::sleep_for(std::chrono::hours(1));
+    while (behaviour == "silent") pause();  // until it is killed
     for (int64_t step = 1; step <= assignment.config.training.steps; ++step) {
       host_.OnProgress(step, 1, "forward");
       host_.OnStep({.step = step, .loss = 2.5, .busy_seconds = 0.25});

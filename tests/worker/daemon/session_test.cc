@@ -4,7 +4,10 @@
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <optional>
 
 #include "absl/time/clock.h"
@@ -23,6 +26,7 @@ class FakeCoordinator : public v1::WorkerService::Service {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       heard_.push_back(message);
+      changed_.notify_all();
       if (refusal_) return *refusal_;
     }
     v1::CoordinatorMessage welcome;
@@ -34,29 +38,31 @@ class FakeCoordinator : public v1::WorkerService::Service {
     while (stream->Read(&message)) {
       std::lock_guard<std::mutex> lock(mutex_);
       heard_.push_back(message);
+      changed_.notify_all();
       if (break_after_ > 0 && --break_after_ == 0) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "restarting");
     }
     std::lock_guard<std::mutex> lock(mutex_);
     ++goodbyes_;
+    changed_.notify_all();
     return grpc::Status::OK;
   }
 
   bool WaitUntil(const std::function<bool(FakeCoordinator&)>& condition) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    while (absl::Now() < deadline) {
-      {
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (condition(*this)) return true;
-      }
-      absl::SleepFor(absl::Milliseconds(5));
-    }
-    return false;
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return condition(*this); });
+  }
+  // What a condition looks at changes here alone.
+  void Change(const std::function<void()>& change) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    change();
+    changed_.notify_all();
   }
   int Count(v1::WorkerMessage::MessageCase kind) const {
     return static_cast<int>(std::count_if(heard_.begin(), heard_.end(), [&](const auto& m) { return m.message_case() == kind; }));
   }
 
   std::mutex mutex_;
+  std::condition_variable changed_;
   std::vector<v1::WorkerMessage> heard_;
   std::optional<grpc::Status> refusal_;
   int break_after_ = 0, goodbyes_ = 0;
@@ -84,15 +90,11 @@ class SessionTest : public ::testing::Test {
     config.longest_pause = absl::Milliseconds(100);
     Session::Handler handler;
     handler.on_message = [this](const v1::CoordinatorMessage& message) {
-      std::lock_guard<std::mutex> lock(coordinator_.mutex_);
-      received_.push_back(message);
+      coordinator_.Change([&] { received_.push_back(message); });
     };
-    handler.on_connected = [this] { ++connected_; };
-    handler.on_disconnected = [this](const std::string&) { ++disconnected_; };
-    handler.on_refused = [this](absl::Status status) {
-      std::lock_guard<std::mutex> lock(coordinator_.mutex_);
-      refused_ = status;
-    };
+    handler.on_connected = [this] { coordinator_.Change([&] { ++connected_; }); };
+    handler.on_disconnected = [this](const std::string&) { coordinator_.Change([&] { ++disconnected_; }); };
+    handler.on_refused = [this](absl::Status status) { coordinator_.Change([&] { refused_ = status; }); };
     return std::make_unique<Session>(config, handler, outbox_);
   }
 
