@@ -4,15 +4,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build=${MOTLEY_BIN:-build/release/bin}
 build=$(dirname "$build")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failed=0
-
-check() {
-  local name=$1 output
-  shift
-  if output=$("$@" 2>&1); then echo "ok install: $name"; else echo "FAIL install: $name: $(tr '\n' ' ' <<<"$output" | tail -c 600)"; failed=1; fi
-}
+suite=install
+source tests/integration/checks.sh
 
 install_tree() { cmake --install "$build" --prefix "$folder/usr" >/dev/null; }
 

@@ -1,14 +1,10 @@
 #!/usr/bin/env bash
 # The Prometheus files by promtool: rules parse, each alert fires, an alert without a test is an error.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../../deploy/prometheus"
-failed=0
-
-check() {
-  local name=$1 output
-  shift
-  if output=$("$@" 2>&1); then echo "ok $name"; else echo "FAIL $name: $(tr '\n' ' ' <<<"$output" | tail -c 600)"; failed=1; fi
-}
+cd "$(dirname "${BASH_SOURCE[0]}")"
+suite=promtool
+source ./checks.sh
+cd ../../deploy/prometheus
 
 every_alert_has_a_test() {
   local alert
@@ -18,8 +14,8 @@ every_alert_has_a_test() {
   done
 }
 
-check "promtool check rules" promtool check rules alerts.yml
-check "promtool check config" promtool check config prometheus.yml
-check "promtool test rules" promtool test rules alerts_test.yml
+check "check rules" promtool check rules alerts.yml
+check "check config" promtool check config prometheus.yml
+check "test rules" promtool test rules alerts_test.yml
 check "every alert has a test that fires it" every_alert_has_a_test
 exit $failed

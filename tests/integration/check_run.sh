@@ -2,15 +2,8 @@
 # The entry ./run itself: wrong arguments, no root, a deep folder with a space, up and down twice.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failed=0
-
-check() {
-  local name=$1 output
-  shift
-  if output=$("$@" 2>&1); then echo "ok run: $name"; else echo "FAIL run: $name: $(tr '\n' ' ' <<<"$output" | tail -c 600)"; failed=1; fi
-}
+suite=run
+source "$root/tests/integration/checks.sh"
 status_is() { local wanted=$1; shift; "$@" >"$folder/output" 2>&1; [[ $? -eq $wanted ]] || { cat "$folder/output"; return 1; }; }
 prints() { local wanted=$1; shift; "$@" 2>&1 | grep -q -- "$wanted"; }
 
