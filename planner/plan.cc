@@ -21,7 +21,7 @@ std::string RankName(size_t rank, const UnitPlan& unit) {
 
 // What the nesting can say and the engine cannot run yet.
 absl::Status CheckLimits(const Plan& plan) {
-  if (plan.schema_version != 1) return Invalid("schema_version ", plan.schema_version, " is not known, this build reads 1");
+  if (plan.schema_version < 1 || plan.schema_version > kPlanSchemaVersion) return Invalid("schema_version ", plan.schema_version, " is not known, this build reads 1 and 2");
   if (plan.pipelines.size() != 1) return Invalid("pipelines: ", plan.pipelines.size(), " given, the engine runs exactly 1");
   const PipelinePlan& pipeline = plan.pipelines[0];
   if (pipeline.stages.size() != 1)
@@ -127,5 +127,7 @@ absl::Status Validate(const Plan& plan, const ModelShape& model) {
   MOTLEY_RETURN_IF_ERROR(CheckRanks(plan, stage));
   return CheckPlacement(stage, model);
 }
+
+absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model) { return Validate(plan, model); }
 
 }  // namespace motley::planner

@@ -1,12 +1,13 @@
 // The plan language: who computes what, who stores what, and what was predicted. A plain value, no torch, no proto.
 // docs/plan-language.md has the grammar of its text and JSON forms.
 //
-// The nesting of pipelines, stages and units is the general one. The engine runs one pipeline of one stage of
-// single-device units today; Validate says so.
+// The nesting of pipelines, stages and units is the general one. Validate checks the language; ValidateForEngine says what the
+// engine does not run yet (it runs one pipeline of one stage of single-device units, layered).
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,23 +17,56 @@
 
 namespace motley::planner {
 
-enum class ScheduleFamily { kLayered };  // Cephalo section 2.2: all microbatches of a layer before the next layer
+enum class ScheduleFamily {
+  // All microbatches of a ministage before the next ministage, forward and backward (Cephalo section 2.2: ministage = layer;
+  // Zorse section 3.1.1). With ZeRO 3 every layer is gathered once forward and once backward, whatever the microbatches.
+  kLayered,
+  // All forwards of a stage, then all backwards. One stage: gradient accumulation with activations kept.
+  kGPipe,
+  // One forward, one backward, at most (stages - s) microbatches in flight on stage s. One stage: plain gradient accumulation,
+  // with ZeRO 3 gathering every layer for every microbatch (FSDP, Poplar).
+  k1F1B,
+  // 1F1B over ministages (Megatron's virtual stages).
+  kInterleaved,
+  // 1F1B with the backward of the weights deferred into the bubbles (ZB-H1).
+  kZeroBubble,
+};
+std::string_view ScheduleName(ScheduleFamily schedule);  // "layered", "gpipe", "1f1b", "interleaved", "zero_bubble"
+absl::StatusOr<ScheduleFamily> ParseSchedule(std::string_view name);
+
+// Peak bytes of one rank by what they are for. Peak is of the sum, so a purpose's number is its part at that moment.
+struct MemoryByPurpose {
+  int64_t parameters = 0, gradients = 0, optimizer = 0;  // owned (or replicated) state
+  int64_t gathered = 0;     // buffers of parameters and gradients that are assembled for computing
+  int64_t boundaries = 0;   // activations between units, kept or in flight
+  int64_t saved = 0;        // operators' saved tensors
+  int64_t workspace = 0;    // temporaries, logits included
+  int64_t context = 0;
+  int64_t host = 0;         // offloaded, in host memory; not part of total()
+  int64_t total() const { return parameters + gradients + optimizer + gathered + boundaries + saved + workspace + context; }
+  friend bool operator==(const MemoryByPurpose&, const MemoryByPurpose&) = default;
+};
 
 // Predicted or measured occupancy of one rank.
 struct RankPrediction {
   double busy_seconds = 0;  // compute lane
   int64_t peak_bytes = 0;
+  MemoryByPurpose memory;   // adds up to peak_bytes; empty where only the peak is known
 };
 
 struct RankPlan {
   DeviceId device;
   std::string device_model;         // for people
-  std::string recompute = "none";   // "none" or "full"; later a set of operators
-  double shard_ratio = 0;           // of the stage's training state
+  std::string recompute = "none";   // an OpSet: "none", "full", or operators ("norm1,activation"); the same in all of the rank's layers
+  double shard_ratio = 0;           // of the stage's training state; with ZeRO 1 and 2 of its optimizer state
+  double tp_share = 1;              // of the unit's tensor-parallel work; a unit's shares add up to 1
+  bool offload_activations = false; // boundaries wait in host memory
+  bool offload_parameters = false;  // ministages that do not compute wait in host memory
+  bool offload_optimizer = false;   // moments and master copy live in host memory
   RankPrediction predicted;
 };
 
-// A logical device: later a tensor-parallel group with unequal shares; today exactly one rank.
+// A logical device: one rank, or a tensor-parallel group with equal or unequal shares.
 struct UnitPlan {
   std::vector<RankPlan> ranks;
   std::vector<int64_t> microbatches;  // may be empty: a device that only stores state
@@ -44,11 +78,16 @@ struct UnitPlan {
 };
 
 struct StagePlan {
+  // Interleaved round robin over the pipeline's stages: ministage i of every stage comes before ministage i + 1 of any.
   std::vector<LayerRange> ministages;
-  std::vector<UnitPlan> units;              // data-parallel members
-  std::vector<UnitPlacement> placement;     // by unit (embedding, layers, head) over the stage's ranks in order
+  std::vector<UnitPlan> units;              // data-parallel members; each computes its part of the pipeline's batch
+  int zero_stage = 3;                       // of the group: 0 nothing is sharded, 1 optimizer, 2 + gradients, 3 + parameters
+  // By unit of the model (embedding, layers, head) over the stage's ranks in order. Empty: every unit of the stage is cut at
+  // the ranks' shard ratios.
+  std::vector<UnitPlacement> placement;
 };
 
+// A replica of the whole model. The first stage holds the embedding, the last the head.
 struct PipelinePlan {
   std::vector<StagePlan> stages;
 };
@@ -62,23 +101,40 @@ struct PlanPrediction {
   double step_seconds = 0;
   double tokens_per_second = 0;
   std::string binding_constraint;   // "compute of n1/gpu0", "all-gather", "memory of n2/gpu0"
+  double mfu = 0, hfu = 0;          // of the used and unused devices' peaks; docs/planner.md has the definitions
+  double idle_share = 0;            // of all ranks' compute lanes, weighted by their peaks
+  double tokens_per_dollar = 0;     // 0 = no price known
+  double lower_bound_seconds = 0;   // no plan of the language is faster; 0 = not computed
+  double gap() const { return step_seconds > 0 && lower_bound_seconds > 0 ? step_seconds / lower_bound_seconds - 1 : 0; }
+  bool estimated = false;           // rests on latencies that nobody measured
+  double low_seconds = 0, high_seconds = 0;  // confidence range of step_seconds; 0 = not known
+  std::vector<std::string> notes;   // "A10G at 1024 tokens: estimated from ...", "stopped at the deadline"
 };
 
+inline constexpr int kPlanSchemaVersion = 2;
+
 struct Plan {
-  int schema_version = 1;
+  int schema_version = kPlanSchemaVersion;
   std::string strategy;
   Epoch epoch;
   int64_t global_batch = 0;
   int64_t seq_len = 0;
   DType dtype = DType::kFloat32;
   ScheduleFamily schedule = ScheduleFamily::kLayered;
+  std::string cluster, model;               // names they were planned for; empty in a live job's plan
+  // Between pipelines: 0 = every pipeline keeps all state of its layers, 1 = the optimizer's state of a layer is sharded over the
+  // ranks that hold it in the several pipelines, 2 = gradients too.
+  int pipelines_zero_stage = 0;
   std::vector<PipelinePlan> pipelines;
   std::vector<UnusedDevice> unused;
   PlanPrediction predicted;
 };
 
-// Structure (today's limits included), sums (batches = global batch, every element owned once), names of the rank and rule.
+// Structure, sums (every stage of a pipeline computes the pipeline's batch; pipelines add up to the global batch; every layer in
+// exactly one ministage of every pipeline; shares add up to 1; every element owned once). Names the rank and the rule.
 absl::Status Validate(const Plan& plan, const ModelShape& model);
+// What the engine does not run yet, after Validate: names the part of the plan.
+absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model);
 
 std::string ToText(const Plan& plan);
 std::string ToJson(const Plan& plan);

@@ -116,7 +116,7 @@ void ReadPlan(const Reader& reader, Plan* plan) {
   int64_t version = 1, epoch = 0;
   std::string dtype(DTypeName(plan->dtype)), schedule = "layered";
   reader.Get("schema_version", &version);
-  if (version != 1) reader.Fail(absl::StrCat("schema_version ", version, " is not known, this build reads 1"));
+  if (version < 1 || version > kPlanSchemaVersion) reader.Fail(absl::StrCat("schema_version ", version, " is not known, this build reads 1 and 2"));
   reader.Get("strategy", &plan->strategy);
   reader.Get("epoch", &epoch);
   plan->epoch = Epoch(epoch);

@@ -11,6 +11,11 @@ find_package(nlohmann_json CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(PkgConfig REQUIRED)
+find_path(METIS_INCLUDE_DIR metis.h REQUIRED)   # no config file, no pkg-config file in Debian
+find_library(METIS_LIBRARY metis REQUIRED)
+add_library(motley_metis INTERFACE)
+target_include_directories(motley_metis SYSTEM INTERFACE ${METIS_INCLUDE_DIR})
+target_link_libraries(motley_metis INTERFACE ${METIS_LIBRARY})
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 
 if(MOTLEY_BUILD_ENGINE)

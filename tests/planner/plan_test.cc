@@ -80,7 +80,7 @@ TEST(PlanTest, JsonErrorsNameThePath) {
   EXPECT_THAT(message("[]"), HasSubstr("plan: must be an object"));
   EXPECT_THAT(message("{}"), HasSubstr("pipelines is missing"));
   EXPECT_THAT(message(R"({"pipeline":[]})"), HasSubstr("unknown key 'pipeline'"));
-  EXPECT_THAT(message(R"({"schema_version":2,"pipelines":[]})"), HasSubstr("schema_version 2"));
+  EXPECT_THAT(message(R"({"schema_version":9,"pipelines":[]})"), HasSubstr("schema_version 9"));
   EXPECT_THAT(message(R"({"pipelines":[{"stages":[{"units":[{"ranks":[{"device":1}]}]}]}]})"),
               HasSubstr("plan.pipelines[0].stages[0].units[0].ranks[0].device: must be a string"));
   EXPECT_THAT(message(R"({"dtype":"bf16","pipelines":[]})"), HasSubstr("plan.dtype"));

@@ -1,0 +1,76 @@
+// A cluster as the offline planner sees it: nodes, devices and the links between them. A plain value.
+// docs/clusters.md has the file's grammar.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/dtype.h"
+#include "common/ids.h"
+
+namespace motley::planner {
+
+// One model of card. Numbers are of the data sheet (common/device_table.h) unless the cluster's file gave its own.
+struct DeviceKind {
+  std::string name;                    // "A6000"
+  double fp32_flops = 0, tf32_flops = 0, fp16_flops = 0, bf16_flops = 0;  // dense peaks a second; 0 = no such unit
+  int64_t memory_bytes = 0;
+  double memory_bytes_per_second = 0;
+  friend bool operator==(const DeviceKind&, const DeviceKind&) = default;
+};
+
+struct ClusterDevice {
+  DeviceId id;    // "n1/gpu0"
+  int kind = 0;   // into Cluster::kinds
+  int node = 0;   // into Cluster::nodes
+};
+
+struct ClusterNode {
+  NodeName name;
+  int region = 0;                        // into Cluster::regions
+  std::vector<int> devices;              // into Cluster::devices, ascending
+  double device_link_bytes_per_second = 0;  // each device's own link, each direction: NVLink or PCIe
+  double device_link_latency_seconds = 0;
+  double nic_bytes_per_second = 0;       // each direction, shared by the node's devices; 0 = the node has no network
+  double nic_latency_seconds = 0;
+  int64_t host_memory_bytes = 0;         // for offload; 0 = not known, offload is not planned
+  double host_link_bytes_per_second = 0; // a device to host memory (PCIe), each direction
+  // Devices that share one PCIe root: they share host_link_bytes_per_second. Empty: every device has its own.
+  std::vector<std::vector<int>> pcie_roots;
+  double price_per_hour = 0;             // of the whole node; 0 = not known
+};
+
+struct Cluster {
+  std::string name;
+  std::vector<DeviceKind> kinds;         // distinct
+  std::vector<ClusterNode> nodes;
+  std::vector<ClusterDevice> devices;    // in the order of nodes
+  std::vector<std::string> regions;      // at least one
+  // Between two nodes, where known: bytes a second and seconds [a][b], symmetric. Empty: the smaller NIC decides.
+  std::vector<std::vector<double>> node_bytes_per_second;
+  std::vector<std::vector<double>> node_latency_seconds;
+  // Between regions: what all traffic from one to the other shares. Empty: regions do not matter.
+  std::vector<std::vector<double>> region_bytes_per_second;
+  std::vector<std::vector<double>> region_latency_seconds;
+  // Part of communication that hides behind independent computation when both are in flight: 1 = all of it.
+  double overlap_efficiency = 1;
+  // Part of a link's rate that a collective reaches.
+  double collective_efficiency = 1;
+  // Usable part of a card's memory (0.8 when reproducing Cephalo).
+  double usable_memory = 0.95;
+  std::vector<std::string> notes;        // what a source leaves open or contradicts
+
+  double FlopsPerSecond(int kind, DType dtype) const;  // peak; fp32's where the card has no such unit
+  double price_per_hour() const;
+};
+
+// Sizes, rates, symmetry, indices. INVALID_ARGUMENT names node or device, field and remedy.
+absl::Status Validate(const Cluster& cluster);
+
+// The cluster restricted to these devices (ascending indices); nodes without devices go, and with them their price.
+Cluster Restrict(const Cluster& cluster, const std::vector<int>& devices);
+
+}  // namespace motley::planner

@@ -1,0 +1,30 @@
+// Cluster files: TOML, by node. docs/clusters.md has the grammar.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/cluster/cluster.h"
+
+namespace motley::planner {
+
+// Devices beyond this are refused: a typing slip in a count should not take all memory.
+inline constexpr int kMostDevices = 16384;
+
+// INVALID_ARGUMENT says "SOURCE:LINE: KEY: what and the remedy": unknown keys and cards (the nearest named), sizes that are zero,
+// negative or not finite, units that make no sense, asymmetric matrices, nodes without a link between them.
+absl::StatusOr<Cluster> ParseCluster(std::string_view toml, std::string_view source);
+// A file's path or a preset's name. NOT_FOUND names the nearest preset.
+absl::StatusOr<Cluster> LoadCluster(const std::string& path_or_preset);
+
+// Clusters of the papers, as cluster files kept in the binary: a preset is exactly what a user could have written.
+struct ClusterPreset {
+  std::string_view name;    // "cephalo-a"
+  std::string_view what;    // one line, source
+  std::string_view toml;
+};
+const std::vector<ClusterPreset>& ClusterPresets();
+
+}  // namespace motley::planner

@@ -1,0 +1,88 @@
+// What computing and keeping cost on each kind of device of a cluster: seconds and bytes, for whole layers, parts of layers
+// (tensor parallelism) and single operators (recomputation). From measured curves where there are any, else estimated.
+// Immutable after Create, thread-safe. Seconds are doubles; the simulator rounds them to picoseconds.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/operators.h"
+#include "common/parameters.h"
+#include "planner/cluster/cluster.h"
+#include "planner/costs/latency_book.h"
+#include "planner/costs/workload.h"
+#include "planner/op_set.h"
+
+namespace motley::planner {
+
+// Where a kind's numbers come from.
+struct Provenance {
+  std::string source;         // "zorse/model_latencies.json: ...", "estimated from A10G by peak rate"
+  bool estimated = false;
+  double low = 1, high = 1;   // confidence range of seconds, as factors
+};
+
+class Costs {
+ public:
+  // `book` may be nullptr. INVALID_ARGUMENT: a workload or cluster that does not pass its Validate.
+  static absl::StatusOr<Costs> Create(const Cluster& cluster, const Workload& workload, const LatencyBook* book);
+
+  const Workload& workload() const { return workload_; }
+  const std::vector<UnitSpec>& layout() const { return layout_; }
+  int num_kinds() const { return static_cast<int>(kinds_.size()); }
+
+  // Of one unit for `samples` (>= 0; need not be whole) on a device of `kind`. `share`: the part of the unit's heads and
+  // columns that this rank of a tensor-parallel group computes; norms and residuals are not divided. 0 samples: 0.
+  double ForwardSeconds(int kind, UnitKind unit, double samples, double share = 1) const;
+  double BackwardSeconds(int kind, UnitKind unit, double samples, double share = 1) const;  // without recomputation
+  // Forward time of the operators in `ops` once more. OpSet::All() of a layer: its ForwardSeconds.
+  double RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double samples, double share = 1) const;
+  // Part of BackwardSeconds that the gradient of the input takes; the rest is the weights' (zero bubble).
+  double InputGradientPart() const { return 0.5; }
+  double OptimizerSeconds(int kind, double elements) const;
+  const Provenance& provenance(int kind) const { return kinds_[static_cast<size_t>(kind)].provenance; }
+
+  // Bytes. Parameters and gradients in compute dtype; optimizer: master copy (for half types) and two moments.
+  int64_t UnitElements(UnitKind unit) const;              // a tied head counts its norm alone
+  int64_t TotalElements() const { return total_elements_; }
+  int64_t element_bytes() const { return SizeOfBytes(workload_.dtype); }
+  int64_t optimizer_bytes_per_element() const;            // 8 for float32, 12 for the half types, 16 for float64
+  int64_t StateBytesPerElement() const { return 2 * element_bytes() + optimizer_bytes_per_element(); }
+  // Kept from forward to backward beside the unit's input, when `recomputed` operators keep nothing. All(): 0.
+  int64_t SavedBytes(UnitKind unit, OpSet recomputed, double samples, double share = 1) const;
+  int64_t BoundaryBytes(double samples) const;            // one activation between units
+  int64_t WorkspaceBytes(UnitKind unit, double samples, double share = 1) const;  // largest temporary of forward or backward
+  int64_t ContextBytes(int kind) const;                   // CUDA context and communicators
+  // FLOPs of a training step over `samples`: model (causal, no recomputation) and, with one forward more, hardware.
+  double ModelFlops(double samples) const;
+  double HardwareFlops(double samples) const;  // as the papers count: 4/3 of forward + backward, attention in full
+
+  // Operators of a layer with their part of the layer's forward seconds on `kind` and saved bytes a sample.
+  struct OperatorCost {
+    Op op;
+    double forward_part = 0;        // parts add up to 1
+    double saved_bytes_per_sample = 0;
+    bool divided = true;            // by tensor parallelism
+  };
+  const std::vector<OperatorCost>& Operators(int kind) const { return kinds_[static_cast<size_t>(kind)].operators; }
+
+ private:
+  struct Kind {
+    std::array<Curve, 3> forward, backward;  // by UnitKind, whole unit, over samples
+    std::array<double, 3> forward_launch{}, backward_launch{};  // part that does not shrink with a share
+    std::vector<OperatorCost> operators;
+    double optimizer_seconds_per_element = 0;
+    Provenance provenance;
+  };
+  Costs() = default;
+  Workload workload_;
+  std::vector<UnitSpec> layout_;
+  int64_t total_elements_ = 0;
+  std::vector<Kind> kinds_;
+};
+
+}  // namespace motley::planner

@@ -1,0 +1,45 @@
+// Measured latencies of one transformer layer: model -> card -> sequence -> dtype -> forward and backward seconds over the batch.
+// Reads the form published by Zorse and Cephalo (milliseconds; scalars, linear fits, or fits and series) and Motley's own
+// profiles (docs/profiles.md). Immutable after parsing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/dtype.h"
+#include "planner/simulator/curve.h"
+
+namespace motley::planner {
+
+struct LatencyEntry {
+  std::string model;        // as the file names it
+  std::string card;         // normalised to the device table's name ("v100x16" -> "V100-16GB"); as written where unknown
+  int64_t seq_len = 0;
+  DType dtype = DType::kFloat32;
+  Curve forward, backward;  // seconds over samples; isotonic, linear beyond the series
+  std::string source;       // "FILE: MODEL/CARD/SEQ/DTYPE"
+  bool fitted_only = false; // no series: a scalar or a linear fit
+};
+
+class LatencyBook {
+ public:
+  // INVALID_ARGUMENT: not JSON, negative or non-finite times, shapes that are none of the known; names the path in the file.
+  // Repairs (isotonic, outliers, negative intercepts, doubled keys) are made and listed.
+  static absl::StatusOr<LatencyBook> Parse(std::string_view json, std::string_view source);
+  // Entries of later books win.
+  void Merge(LatencyBook other);
+
+  const std::vector<LatencyEntry>& entries() const { return entries_; }
+  const std::vector<std::string>& repairs() const { return repairs_; }
+  // nullptr when there is none.
+  const LatencyEntry* Find(std::string_view model, std::string_view card, int64_t seq_len, DType dtype) const;
+
+ private:
+  std::vector<LatencyEntry> entries_;
+  std::vector<std::string> repairs_;
+};
+
+}  // namespace motley::planner

@@ -1,0 +1,41 @@
+// What is to be trained, for planning without a job: shape, batch, precision.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/dtype.h"
+#include "common/model.h"
+
+namespace motley::planner {
+
+struct Workload {
+  std::string model_name;     // "llama-7b", or the config.json's path
+  std::string profile_name;   // the name under which published latencies list it ("deepspeedllama_7b"); empty = none known
+  ModelShape model;           // encoders are priced as GPT-2 layers with full attention
+  bool causal = true;
+  int64_t global_batch = 0;   // samples a step
+  int64_t seq_len = 0;        // tokens (or patches) of a sample
+  DType dtype = DType::kFloat32;
+};
+
+struct ModelPreset {
+  std::string_view name;          // "llama-7b"
+  std::string_view what;          // source: paper and table
+  std::string_view profile_name;  // in the published latencies
+  ModelShape model;
+  bool causal = true;
+};
+const std::vector<ModelPreset>& ModelPresets();
+
+// A preset's name or the path of a HuggingFace config.json. Fills model_name, profile_name, model, causal. NOT_FOUND names the
+// nearest preset; config.json's errors name the key.
+absl::StatusOr<Workload> LoadModel(const std::string& preset_or_path);
+
+// Batch, sequence within the model's positions, dtype. INVALID_ARGUMENT names field and remedy.
+absl::Status Validate(const Workload& workload);
+
+}  // namespace motley::planner

@@ -1,0 +1,78 @@
+// One training step as tasks on lanes: what the simulator runs. Both lowerings end here: of the engine's programs and of plans
+// that the engine does not run yet. A plain value.
+//
+// A task starts when it is at the head of all its lanes, the lanes are free, and every task of `after` has ended. A lane runs its
+// tasks in the order of the vector. Compute tasks last `duration`; transfers last until the simulator has carried their loads,
+// sharing every link max-min fairly with the other transfers in flight. This is the one readiness rule.
+//
+// Ranks that behave alike (same kind, duty and peers) are one *actor* with a count, so that 512 ranks take milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/cluster/links.h"
+
+namespace motley::planner {
+
+using Picoseconds = int64_t;
+inline constexpr double kPicosecondsPerSecond = 1e12;
+Picoseconds ToPicoseconds(double seconds);  // rounded to nearest, saturating
+inline double ToSeconds(Picoseconds ps) { return static_cast<double>(ps) / kPicosecondsPerSecond; }
+
+enum class TaskKind {
+  kForward, kRecompute, kBackward, kBackwardInput, kBackwardWeight, kOptimizer, kOverhead,
+  kGather, kReduceScatter, kAllReduce, kScalars, kSend, kOffload, kPrefetch, kWait,
+};
+std::string_view TaskName(TaskKind kind);
+bool IsCompute(TaskKind kind);
+
+// kCompute computes; kCollective carries collectives of the group; kSendLane point-to-point; kCopy host transfers.
+enum class LaneKind { kCompute, kCollective, kSendLane, kCopy };
+inline constexpr int kLanesPerActor = 4;
+
+struct Actor {
+  std::string name;          // "n1/gpu0" or "n1/gpu0 and 7 like it"
+  int pipeline = 0, stage = 0;
+  int count = 1;             // ranks it stands for
+  int device = 0;            // of the first of them, into the cluster (or the rank)
+};
+
+struct Task {
+  TaskKind kind = TaskKind::kForward;
+  std::vector<int32_t> lanes;       // actor * kLanesPerActor + LaneKind; several: a collective that all must have reached
+  Picoseconds duration = 0;         // compute; for transfers what is spent beyond the loads (latency)
+  std::vector<LinkLoad> loads;      // of a transfer; empty = compute or a measured duration
+  std::vector<int32_t> after;       // tasks, each less than this one's index
+  int32_t unit = -1, microbatch = -1;  // for people: unit of the model (or first layer of the ministage), microbatch
+};
+
+struct StepGraph {
+  std::vector<Actor> actors;
+  std::vector<Task> tasks;
+  std::vector<double> link_bytes_per_second;   // by resource of the loads
+};
+
+struct TaskSpan {
+  Picoseconds begin = 0, end = 0;
+};
+struct Timeline {
+  std::vector<TaskSpan> spans;                  // by task
+  Picoseconds end = 0;
+  std::vector<Picoseconds> busy;                // by lane: sum of its tasks' spans
+};
+
+// A straggler: one actor's compute runs slower. Seeds give the same stragglers every time.
+struct Stragglers {
+  uint64_t seed = 0;
+  double part = 0;        // of the actors, 0 = none
+  double slowdown = 1;    // their compute lasts this many times longer
+};
+
+// Pure and deterministic; equal inputs give equal picoseconds. FAILED_PRECONDITION: a deadlock; lists every stuck lane, its task and
+// what it waits for.
+absl::StatusOr<Timeline> Run(const StepGraph& graph, const Stragglers& stragglers = {});
+
+}  // namespace motley::planner
