@@ -22,6 +22,7 @@ struct GpuSpec {
   int64_t memory_bytes = 0;
   double memory_bytes_per_second = 0;
   double link_bytes_per_second = 0;
+  double pcie_bytes_per_second = 0;   // to the host, x16, one direction
   std::string_view source;
 
   // "fp32", "tf32", "fp16" or "bf16"; FAILED_PRECONDITION when the card has no such unit, INVALID_ARGUMENT for other names.
@@ -30,8 +31,8 @@ struct GpuSpec {
 
 std::span<const GpuSpec> GpuTable();
 
-// By name, without regard to case, spaces, dashes or a leading "NVIDIA"; "A100", "H100" and "V100" alone mean the 40 GB, the
-// SXM and the 16 GB card. NOT_FOUND names the nearest card and lists the known ones.
+// By name, without regard to case, spaces, dashes or a leading "NVIDIA"; "A100", "H100" and "V100" alone mean the 40 GB SXM,
+// the SXM and the 16 GB SXM card. NOT_FOUND names the nearest card and lists the known ones.
 absl::StatusOr<GpuSpec> FindGpu(std::string_view name);
 
 }  // namespace motley

@@ -7,16 +7,18 @@
 #include "absl/status/statusor.h"
 #include "planner/evaluate.h"
 #include "planner/setting.h"
+#include "planner/strategies/catalog.h"
 
 namespace motley::planner {
 
 struct OfflineResult {
   Evaluation evaluation;   // of the chosen plan, lower bound filled in
+  LowerBound bound;
   double planning_seconds = 0;
 };
 // Runs the requested strategy, evaluates, fills in the bound. RESOURCE_EXHAUSTED: nothing fits: which bytes are missing and the
-// cheapest ways out.
-absl::StatusOr<OfflineResult> PlanOffline(const Setting& setting);
+// cheapest ways out, tried with `book`'s latencies (without: estimates, which changes no bytes). NOT_FOUND: unknown strategy.
+absl::StatusOr<OfflineResult> PlanOffline(const Setting& setting, const LatencyBook* book = nullptr);
 
 // One row of --compare.
 struct ComparisonRow {
@@ -27,6 +29,17 @@ struct ComparisonRow {
   double worst_memory = 0; // largest peak / usable
   double planning_seconds = 0;
 };
+// One for each strategy of the catalog, in its order, at the request's fidelity.
 std::vector<ComparisonRow> Compare(const Setting& setting);
+
+// One strategy's plan, named, complete (every device of the setting is in a rank or unused, with a reason) and evaluated. RESOURCE_EXHAUSTED
+// also where the strategy's own model said that the plan fits and the ledger says it does not.
+absl::StatusOr<Evaluation> PlanAndEvaluate(const Setting& setting, const CatalogEntry& strategy);
+
+// Lists devices of the setting that the plan neither uses nor explains, and the excluded ones.
+void CompleteUnused(const Setting& setting, Plan* plan);
+
+// Largest peak / usable of the plan's ranks. Devices that the setting does not have are passed over.
+double WorstMemory(const Setting& setting, const Plan& plan);
 
 }  // namespace motley::planner

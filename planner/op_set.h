@@ -20,6 +20,7 @@ class OpSet {
   constexpr bool empty() const { return bits_ == 0; }
   constexpr bool Has(Op op) const { return (bits_ >> static_cast<int>(op)) & 1; }
   constexpr OpSet With(Op op) const { return all() ? *this : OpSet(bits_ | (uint32_t{1} << static_cast<int>(op))); }
+  friend constexpr OpSet operator|(OpSet a, OpSet b) { return OpSet(a.bits_ | b.bits_); }
   friend constexpr auto operator<=>(const OpSet&, const OpSet&) = default;
 
  private:

@@ -136,8 +136,18 @@ absl::Status Validate(const Plan& plan, const ModelShape& model);
 // What the engine does not run yet, after Validate: names the part of the plan.
 absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model);
 
-std::string ToText(const Plan& plan);
-std::string ToJson(const Plan& plan);
+// kRounded is for reading; kExact writes every share in full, so that ParsePlanText gives back what defines the plan.
+enum class TextPrecision { kRounded, kExact };
+std::string ToText(const Plan& plan, TextPrecision precision = TextPrecision::kRounded);
+// INVALID_ARGUMENT names the line. Predictions do not return; rounded shares are scaled to add up to 1 in their stage.
+absl::StatusOr<Plan> ParsePlanText(std::string_view text);
+
+// On one line; `indent` >= 0: for people.
+std::string ToJson(const Plan& plan, int indent = -1);
+// Schema versions 1 and 2. INVALID_ARGUMENT names the path in the document. Reports that `motley plan -o json` adds
+// (docs/plan-language.md) are ignored.
 absl::StatusOr<Plan> PlanFromJson(const std::string& json);
+// Longer documents are refused before they are parsed.
+inline constexpr int64_t kLongestPlanBytes = int64_t{64} << 20;
 
 }  // namespace motley::planner

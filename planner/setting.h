@@ -43,6 +43,7 @@ struct Setting {
   std::vector<UnusedDevice> excluded;  // to be listed in the plan
   Links links;
   Costs costs;
+  std::vector<int> pinned_stage;       // by device: the stage that the request's pins put it in; -1 = free
 
   // Errors of Validate(cluster), Validate(workload); NOT_FOUND: an excluded or pinned device that is not there;
   // INVALID_ARGUMENT: pins that contradict each other. `book` is read during the call only; may be nullptr.

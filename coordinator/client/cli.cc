@@ -46,7 +46,7 @@ std::string CheckAddress(const std::string& address) {
 }  // namespace
 
 int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, const ConnectionOptions& connection) {
-  CLI::App app("Motley trains one transformer on mixed GPUs. The coordinator does the work; this command talks to it.", "motley");
+  CLI::App app("Motley trains one transformer on mixed GPUs. The coordinator does the work; this command talks to it, and plans without it.", "motley");
   Context context{kDefaultCoordinator, false, connection, out, err};
   std::string output = "text";
   app.add_option("--coordinator", context.coordinator, "HOST:PORT of the coordinator")

@@ -1,6 +1,7 @@
 // The table of commands: a new one is a file pair and a line here.
 #include "coordinator/client/command.h"
 #include "coordinator/client/config_command.h"
+#include "coordinator/client/estimate_command.h"
 #include "coordinator/client/events_command.h"
 #include "coordinator/client/export_command.h"
 #include "coordinator/client/list_command.h"
@@ -8,6 +9,8 @@
 #include "coordinator/client/metrics_command.h"
 #include "coordinator/client/nodes_command.h"
 #include "coordinator/client/plan_command.h"
+#include "coordinator/client/presets_command.h"
+#include "coordinator/client/simulate_command.h"
 #include "coordinator/client/status_command.h"
 #include "coordinator/client/stop_command.h"
 #include "coordinator/client/submit_command.h"
@@ -25,7 +28,11 @@ const std::vector<Command>& Commands() {
       {"events", "what happened to the cluster or to one job", AddEvents},
       {"stop", "save a checkpoint and stop a job", AddStop},
       {"export", "write a job's newest checkpoint in HuggingFace's layout", AddExport},
-      {"plan", "the plan of a job and why it was chosen", AddPlan},
+      {"plan", "the plan of a job and why it was chosen; or, without a cluster, the best plan for one described in a file", AddPlan},
+      {"estimate", "without a cluster: does a model fit, what takes the memory, the largest batch and sequence", AddEstimate},
+      {"simulate", "without a cluster: what a given plan costs, and which rule it breaks", AddSimulate},
+      {"clusters", "the clusters that are known by name", AddClusters},
+      {"models", "the models that are known by name", AddModels},
       {"config", "check a job file, or show every value and where it came from", AddConfig},
   };
   return commands;

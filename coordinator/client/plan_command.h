@@ -1,4 +1,4 @@
-// motley plan JOB [--explain] [--program] [--trace FILE].
+// motley plan JOB: the plan of a live cluster. motley plan --cluster C --model M: without one. motley plan diff A B.
 #pragma once
 
 #include "coordinator/client/command.h"

@@ -1,7 +1,7 @@
-# ./run bench NAME: builds and runs one benchmark of tests/bench.
+# ./run bench NAME: builds and runs one benchmark of tests/bench: a C++ program, or a script that drives the product.
 source deploy/run/build.sh
 
-bench_names() { (cd "$ROOT/tests/bench" 2>/dev/null && ls -- *_bench.cc 2>/dev/null | sed 's/_bench\.cc$//') || true; }
+bench_names() { (cd "$ROOT/tests/bench" 2>/dev/null && ls -- *_bench.cc *_bench.py 2>/dev/null | sed 's/_bench\..*$//' | sort) || true; }
 
 bench() {
   local name=${1:-}
@@ -10,6 +10,12 @@ bench() {
     return 0
   fi
   shift
+  if [[ -e $ROOT/tests/bench/${name}_bench.py ]]; then
+    build_product
+    mkdir -p "$ROOT/build/bench"
+    python3 "$ROOT/tests/bench/${name}_bench.py" --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$(mktemp -d "$ROOT/build/bench/XXXXXX")" "$@"
+    return
+  fi
   if [[ ! -e $ROOT/tests/bench/${name}_bench.cc ]]; then
     fail "no benchmark '$name'; there are: $(bench_names | tr '\n' ' ')"
     exit $EX_USAGE

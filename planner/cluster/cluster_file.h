@@ -1,6 +1,7 @@
 // Cluster files: TOML, by node. docs/clusters.md has the grammar.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,8 @@ namespace motley::planner {
 
 // Devices beyond this are refused: a typing slip in a count should not take all memory.
 inline constexpr int kMostDevices = 16384;
+// A longer file is refused before it is read.
+inline constexpr int64_t kLargestClusterFileBytes = int64_t{16} << 20;
 
 // INVALID_ARGUMENT says "SOURCE:LINE: KEY: what and the remedy": unknown keys and cards (the nearest named), sizes that are zero,
 // negative or not finite, units that make no sense, asymmetric matrices, nodes without a link between them.

@@ -54,16 +54,33 @@ class Links {
   double Rate(int from, int to) const;
 
  private:
-  struct Hop { int out = -1, in = -1; };
-  void AddPath(int from, int to, double bytes, Flow* flow) const;
-  double Latency(int from, int to) const;
+  struct Pair {  // resources, -1 = none
+    int out = -1, in = -1;
+  };
+  struct Node {
+    int region = 0;
+    double device_latency_seconds = 0, nic_latency_seconds = 0;
+  };
   int Add(std::string name, double capacity);
+  void AddNodes(const Cluster& cluster);
+  void AddHosts(const Cluster& cluster);
+  void AddMatrices(const Cluster& cluster);
+  double Latency(int from, int to) const;
+  // Calls `add(resource)` for everything that a transfer loads on its way; ForBorders: for what lies between two nodes.
+  template <typename Function>
+  void ForPath(int from, int to, Function add) const;
+  template <typename Function>
+  void ForBorders(int from, int to, Function add) const;
+  std::vector<int> RingOrder(std::span<const int> devices) const;
 
-  const Cluster cluster_;
   std::vector<double> capacity_;
   std::vector<std::string> names_;
-  std::vector<Hop> device_, nic_, host_;             // by device, node, device
-  std::vector<std::vector<int>> pair_, region_;      // [a][b], -1 = none
+  double collective_efficiency_ = 1;
+  std::vector<Node> nodes_;
+  std::vector<int> node_of_;                          // by device
+  std::vector<Pair> device_, nic_, host_;             // by device, node, device
+  std::vector<std::vector<int>> node_pair_, region_;  // [from][to], -1 = none; empty = no matrix
+  std::vector<std::vector<double>> node_latency_, region_latency_;
 };
 
 }  // namespace motley::planner

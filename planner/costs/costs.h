@@ -21,9 +21,9 @@ namespace motley::planner {
 
 // Where a kind's numbers come from.
 struct Provenance {
-  std::string source;         // "zorse/model_latencies.json: ...", "estimated from A10G by peak rate"
+  std::string source;  // "zorse/model_latencies.json: ...", "estimated from A10G by peak rate"
   bool estimated = false;
-  double low = 1, high = 1;   // confidence range of seconds, as factors
+  double low = 1, high = 1;  // confidence range of seconds, as factors
 };
 
 class Costs {
@@ -44,44 +44,57 @@ class Costs {
   // Part of BackwardSeconds that the gradient of the input takes; the rest is the weights' (zero bubble).
   double InputGradientPart() const { return 0.5; }
   double OptimizerSeconds(int kind, double elements) const;
+  // Every time of this kind becomes `factor` times as long: wrong profiles, for questions of the kind "what if".
+  void ScaleSeconds(int kind, double factor);
   const Provenance& provenance(int kind) const { return kinds_[static_cast<size_t>(kind)].provenance; }
 
   // Bytes. Parameters and gradients in compute dtype; optimizer: master copy (for half types) and two moments.
-  int64_t UnitElements(UnitKind unit) const;              // a tied head counts its norm alone
+  int64_t UnitElements(UnitKind unit) const;  // a tied head counts its norm alone
   int64_t TotalElements() const { return total_elements_; }
   int64_t element_bytes() const { return SizeOfBytes(workload_.dtype); }
-  int64_t optimizer_bytes_per_element() const;            // 8 for float32, 12 for the half types, 16 for float64
+  int64_t optimizer_bytes_per_element() const;  // 8 for float32, 12 for the half types, 16 for float64
   int64_t StateBytesPerElement() const { return 2 * element_bytes() + optimizer_bytes_per_element(); }
   // Kept from forward to backward beside the unit's input, when `recomputed` operators keep nothing. All(): 0.
   int64_t SavedBytes(UnitKind unit, OpSet recomputed, double samples, double share = 1) const;
-  int64_t BoundaryBytes(double samples) const;            // one activation between units
+  int64_t BoundaryBytes(double samples) const;                                    // one activation between units
   int64_t WorkspaceBytes(UnitKind unit, double samples, double share = 1) const;  // largest temporary of forward or backward
-  int64_t ContextBytes(int kind) const;                   // CUDA context and communicators
+  int64_t ContextBytes(int kind) const;                                           // CUDA context and communicators
   // FLOPs of a training step over `samples`: model (causal, no recomputation) and, with one forward more, hardware.
   double ModelFlops(double samples) const;
   double HardwareFlops(double samples) const;  // as the papers count: 4/3 of forward + backward, attention in full
 
-  // Operators of a layer with their part of the layer's forward seconds on `kind` and saved bytes a sample.
+  // Operators of a layer with their part of the layer's forward seconds on `kind` and saved bytes a sample: of the tensor that an
+  // operator makes, which recomputing it frees. (RecomputeSeconds adds an operator that must run again with it.)
   struct OperatorCost {
     Op op;
-    double forward_part = 0;        // parts add up to 1
+    double forward_part = 0;  // parts add up to 1
     double saved_bytes_per_sample = 0;
-    bool divided = true;            // by tensor parallelism
+    bool divided = true;        // its work, by tensor parallelism
+    bool saved_divided = true;  // its saved bytes, likewise
   };
   const std::vector<OperatorCost>& Operators(int kind) const { return kinds_[static_cast<size_t>(kind)].operators; }
 
  private:
   struct Kind {
-    std::array<Curve, 3> forward, backward;  // by UnitKind, whole unit, over samples
+    std::array<Curve, 3> forward, backward;                     // by UnitKind, whole unit, over samples
     std::array<double, 3> forward_launch{}, backward_launch{};  // part that does not shrink with a share
+    std::array<double, 3> undivided{};                          // part of the rest that tensor parallelism does not divide
     std::vector<OperatorCost> operators;
     double optimizer_seconds_per_element = 0;
     Provenance provenance;
   };
+  const Kind& At(int kind) const { return kinds_[static_cast<size_t>(kind)]; }
+  void CountBytesAndFlops();
+  void AddKind(const DeviceKind& card, const LatencyBook* book);
+  static double Shared(double seconds, double launch, double undivided, double share);
   Costs() = default;
   Workload workload_;
   std::vector<UnitSpec> layout_;
+  std::array<int64_t, 3> elements_{};  // by UnitKind
   int64_t total_elements_ = 0;
+  double model_flops_ = 0, hardware_flops_ = 0;                    // of a sample
+  std::array<std::vector<OperatorCost>, 3> saved_;                 // by UnitKind: bytes and what tensor parallelism divides
+  std::array<double, 3> workspace_divided_{}, workspace_whole_{};  // bytes of a sample
   std::vector<Kind> kinds_;
 };
 

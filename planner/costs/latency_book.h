@@ -14,21 +14,28 @@
 
 namespace motley::planner {
 
+// Profiles are a few hundred kilobytes; anything beyond this is another file.
+inline constexpr int64_t kMostProfileBytes = int64_t{64} << 20;
+
 struct LatencyEntry {
-  std::string model;        // as the file names it
-  std::string card;         // normalised to the device table's name ("v100x16" -> "V100-16GB"); as written where unknown
+  std::string model;  // as the file names it
+  std::string card;   // normalised to the device table's name ("v100x16" -> "V100-16GB"); as written where unknown
   int64_t seq_len = 0;
   DType dtype = DType::kFloat32;
-  Curve forward, backward;  // seconds over samples; isotonic, linear beyond the series
-  std::string source;       // "FILE: MODEL/CARD/SEQ/DTYPE"
-  bool fitted_only = false; // no series: a scalar or a linear fit
+  Curve forward, backward;   // seconds over samples; isotonic, linear beyond the series
+  std::string source;        // "FILE: MODEL/CARD/SEQ/DTYPE"
+  bool fitted_only = false;  // no series: a linear fit
 };
 
 class LatencyBook {
  public:
-  // INVALID_ARGUMENT: not JSON, negative or non-finite times, shapes that are none of the known; names the path in the file.
+  // INVALID_ARGUMENT: larger than kMostProfileBytes, not JSON, negative or non-finite times, shapes that are none of the known,
+  // another version of Motley's form; names the path in the file.
   // Repairs (isotonic, outliers, negative intercepts, doubled keys) are made and listed.
   static absl::StatusOr<LatencyBook> Parse(std::string_view json, std::string_view source);
+  // The same of a file, of which no more is read than may be. Errors of ReadSmallFile.
+  static absl::StatusOr<LatencyBook> Load(const std::string& path);
+  static LatencyBook Of(LatencyEntry entry);
   // Entries of later books win.
   void Merge(LatencyBook other);
 
@@ -38,7 +45,9 @@ class LatencyBook {
   const LatencyEntry* Find(std::string_view model, std::string_view card, int64_t seq_len, DType dtype) const;
 
  private:
-  std::vector<LatencyEntry> entries_;
+  void Add(LatencyEntry entry);
+
+  std::vector<LatencyEntry> entries_;  // in the order of model, card, sequence, dtype
   std::vector<std::string> repairs_;
 };
 

@@ -13,12 +13,12 @@
 namespace motley::planner {
 
 struct Workload {
-  std::string model_name;     // "llama-7b", or the config.json's path
-  std::string profile_name;   // the name under which published latencies list it ("deepspeedllama_7b"); empty = none known
-  ModelShape model;           // encoders are priced as GPT-2 layers with full attention
+  std::string model_name;    // "llama-7b", or the config.json's path
+  std::string profile_name;  // the name under which published latencies list it ("deepspeedllama_7b"); empty = none known
+  ModelShape model;          // encoders are priced as GPT-2 layers with full attention
   bool causal = true;
-  int64_t global_batch = 0;   // samples a step
-  int64_t seq_len = 0;        // tokens (or patches) of a sample
+  int64_t global_batch = 0;  // samples a step
+  int64_t seq_len = 0;       // tokens (or patches) of a sample
   DType dtype = DType::kFloat32;
 };
 

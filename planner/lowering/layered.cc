@@ -160,7 +160,7 @@ LayeredCollectives CollectivesOf(const ModelShape& model) {
 }
 
 absl::StatusOr<std::vector<Program>> LowerTraining(const Plan& plan, const ModelShape& model) {
-  MOTLEY_RETURN_IF_ERROR(Validate(plan, model));
+  MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, model));
   const std::vector<UnitPlan>& units = plan.pipelines[0].stages[0].units;
   const LayeredBuffers buffers = BuffersOf(model, ParameterLayout(model));
   std::vector<Program> programs;

@@ -1,8 +1,9 @@
-// Runs all ranks' programs in virtual time: every lane is a clock. The engine walks the same programs with real tensors.
+// Runs all ranks' programs in virtual time: they are made a step graph (program_graph.h), which step_graph.h's Run runs. The
+// engine walks the same programs with real tensors.
 //
 // An instruction starts when its lane is free and all of `after` have finished. A collective starts when every rank has
 // reached it and lasts what was measured for its bytes and skew; the k-th collective of one rank meets the k-th of all others.
-// Pure and deterministic.
+// Pure and deterministic; times are whole picoseconds.
 #pragma once
 
 #include <cstdint>

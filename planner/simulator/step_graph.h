@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -31,6 +32,7 @@ bool IsCompute(TaskKind kind);
 
 // kCompute computes; kCollective carries collectives of the group; kSendLane point-to-point; kCopy host transfers.
 enum class LaneKind { kCompute, kCollective, kSendLane, kCopy };
+std::string_view LaneName(LaneKind kind);
 inline constexpr int kLanesPerActor = 4;
 
 struct Actor {
@@ -49,6 +51,9 @@ struct Task {
   int32_t unit = -1, microbatch = -1;  // for people: unit of the model (or first layer of the ministage), microbatch
 };
 
+// For people: "forward 3.1" is of unit 3 and microbatch 1.
+std::string TaskLabel(const Task& task);
+
 struct StepGraph {
   std::vector<Actor> actors;
   std::vector<Task> tasks;
@@ -64,15 +69,16 @@ struct Timeline {
   std::vector<Picoseconds> busy;                // by lane: sum of its tasks' spans
 };
 
-// A straggler: one actor's compute runs slower. Seeds give the same stragglers every time.
+// Stragglers: some actors' compute runs slower. A seed gives the same stragglers every time.
 struct Stragglers {
   uint64_t seed = 0;
-  double part = 0;        // of the actors, 0 = none
-  double slowdown = 1;    // their compute lasts this many times longer
+  double part = 0;        // of the actors, rounded up, 0 = none; 0..1
+  double slowdown = 1;    // their compute lasts this many times longer; > 0
 };
 
-// Pure and deterministic; equal inputs give equal picoseconds. FAILED_PRECONDITION: a deadlock; lists every stuck lane, its task and
-// what it waits for.
+// Pure and deterministic; equal inputs give equal picoseconds. A transfer is latency first (its duration), then its loads.
+// FAILED_PRECONDITION: a deadlock; lists every stuck lane, its task and what it waits for. INVALID_ARGUMENT: lanes, tasks or
+// links that do not exist, negative or infinite numbers; names the task.
 absl::StatusOr<Timeline> Run(const StepGraph& graph, const Stragglers& stragglers = {});
 
 }  // namespace motley::planner

@@ -1,5 +1,4 @@
-// The simulated step as Chrome trace JSON (Perfetto, chrome://tracing): a process per rank, a thread per lane,
-// microseconds.
+// A simulated step as Chrome trace JSON (Perfetto, chrome://tracing), in microseconds. Tasks that take no time are left out.
 #pragma once
 
 #include <string>
@@ -8,10 +7,14 @@
 #include "common/ids.h"
 #include "common/program.h"
 #include "planner/simulator/simulator.h"
+#include "planner/simulator/step_graph.h"
 
 namespace motley::planner {
 
-// `devices` by rank. Instructions that take no time are left out.
+// Of any plan: a process per actor, a thread per lane; a task on several lanes is drawn on each. `timeline` is of `graph`.
+std::string TraceJson(const StepGraph& graph, const Timeline& timeline);
+
+// Of the engine's programs: a process per rank, a thread per lane. `devices` by rank.
 std::string TraceJson(const std::vector<DeviceId>& devices, const std::vector<Program>& programs, const Simulation& simulation);
 
 }  // namespace motley::planner

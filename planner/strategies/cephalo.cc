@@ -26,25 +26,53 @@ struct Solution {
   std::vector<std::vector<int>> kinds;  // ranks by kind
 };
 
-SplitKind MakeKind(const PlannerInput& input, const CostModel& cost, int rank, int64_t batch) {
+// Microbatches beyond this are not considered: every device has long reached its best rate.
+constexpr int64_t kLargestMicrobatch = 2048;
+
+SplitKind MakeKind(const PlannerInput& input, const CostModel& cost, int rank) {
   SplitKind kind;
   kind.capacity_bytes = FreeBytes(cost, rank);
   kind.allow_keep = input.config.planner.recompute != "full";
   kind.allow_recompute = input.config.planner.recompute != "none";
-  kind.keep_terms = LayeredMemoryTerms(cost, rank, false, batch);
-  kind.recompute_terms = LayeredMemoryTerms(cost, rank, true, batch);
-  const double layers = static_cast<double>(input.model.num_layers);
-  for (int64_t m = 0; m <= batch; ++m) {
-    const double layer_forward = layers * cost.ForwardSeconds(rank, UnitKind::kLayer, m);
-    const double backward = cost.BackwardSeconds(rank, UnitKind::kEmbedding, m) +
-                            layers * cost.BackwardSeconds(rank, UnitKind::kLayer, m) +
-                            cost.BackwardSeconds(rank, UnitKind::kHead, m);
-    kind.forward_seconds.push_back(cost.ForwardSeconds(rank, UnitKind::kEmbedding, m) + layer_forward +
-                                   cost.ForwardSeconds(rank, UnitKind::kHead, m));
-    kind.backward_seconds.push_back(backward);
-    kind.recompute_seconds.push_back(backward + layer_forward);
-  }
+  kind.forward_seconds = kind.backward_seconds = kind.recompute_seconds = {0};
   return kind;
+}
+
+double ForwardOf(const CostModel& cost, int rank, int64_t m) {
+  return cost.ForwardSeconds(rank, UnitKind::kEmbedding, m) +
+         static_cast<double>(cost.model().num_layers) * cost.ForwardSeconds(rank, UnitKind::kLayer, m) +
+         cost.ForwardSeconds(rank, UnitKind::kHead, m);
+}
+
+double BackwardOf(const CostModel& cost, int rank, int64_t m) {
+  return cost.BackwardSeconds(rank, UnitKind::kEmbedding, m) +
+         static_cast<double>(cost.model().num_layers) * cost.BackwardSeconds(rank, UnitKind::kLayer, m) +
+         cost.BackwardSeconds(rank, UnitKind::kHead, m);
+}
+
+// Measured series may fall where noise says so; the tables do not.
+template <typename T>
+void MakeIsotonic(std::vector<T>* table) {
+  for (size_t m = 1; m < table->size(); ++m) (*table)[m] = std::max((*table)[m], (*table)[m - 1]);
+}
+
+void ExtendKind(const CostModel& cost, int rank, int64_t size, SplitKind* kind) {
+  const double layers = static_cast<double>(cost.model().num_layers);
+  for (int64_t m = kind->largest_size() + 1; m <= size; ++m) {
+    const double backward = BackwardOf(cost, rank, m);
+    kind->forward_seconds.push_back(ForwardOf(cost, rank, m));
+    kind->backward_seconds.push_back(backward);
+    kind->recompute_seconds.push_back(backward + layers * cost.ForwardSeconds(rank, UnitKind::kLayer, m));
+  }
+  for (auto* table : {&kind->forward_seconds, &kind->backward_seconds, &kind->recompute_seconds}) MakeIsotonic(table);
+  kind->keep_terms = LayeredMemoryTerms(cost, rank, false, size);
+  kind->recompute_terms = LayeredMemoryTerms(cost, rank, true, size);
+  for (auto* terms : {&kind->keep_terms, &kind->recompute_terms}) {
+    for (MemoryTerm& term : *terms) {
+      MakeIsotonic(&term.each);
+      MakeIsotonic(&term.once);
+    }
+  }
 }
 
 // What the layered schedule's collectives cost at a largest share.
@@ -78,10 +106,34 @@ std::vector<SkewLevel> MakeLevels(const CostModel& cost, size_t devices) {
   return levels;
 }
 
+// The problem over these ranks of `cost`; `kinds` receives the ranks of each of its kinds. Tables are empty yet.
+SplitProblem MakeSplitProblem(const PlannerInput& input, const CostModel& cost, const std::vector<int>& ranks,
+                              std::vector<std::vector<int>>* kinds) {
+  SplitProblem problem;
+  problem.batch = input.config.training.global_batch_size;
+  problem.state_bytes = TotalStateBytes(cost);
+  problem.levels = MakeLevels(cost, ranks.size());
+  kinds->clear();
+  for (const int rank : ranks) {
+    const auto same =
+        std::find_if(kinds->begin(), kinds->end(), [&](const std::vector<int>& k) { return cost.SameKind(k[0], rank); });
+    if (same != kinds->end()) {
+      same->push_back(rank);
+      ++problem.kinds[static_cast<size_t>(same - kinds->begin())].count;
+      continue;
+    }
+    kinds->push_back({rank});
+    problem.kinds.push_back(MakeKind(input, cost, rank));
+  }
+  return problem;
+}
+
 Solution Solve(const PlannerInput& input, const CostModel& cost, const std::vector<int>& ranks) {
   Solution solution;
   solution.problem = MakeSplitProblem(input, cost, ranks, &solution.kinds);
-  solution.answer = SolveSplit(solution.problem);
+  solution.answer = SolveSplit(&solution.problem, kLargestMicrobatch, [&](size_t k, int64_t size) {
+    ExtendKind(cost, solution.kinds[k][0], size, &solution.problem.kinds[k]);
+  });
   return solution;
 }
 
@@ -167,6 +219,17 @@ Solution DropIdle(const PlannerInput& input, const CostModel& cost, Solution sol
   return solution;
 }
 
+// Seconds below which this device alone cannot process a sample: a microbatch is no faster than one of fewer samples, so doubling
+// steps with half their rate bound all sizes between.
+double LeastSecondsPerSample(const PlannerInput& input, const CostModel& cost, int rank) {
+  const int64_t batch = std::min(input.config.training.global_batch_size, kLargestMicrobatch);
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t m = 1; m <= batch; m *= 2) {
+    least = std::min(least, (ForwardOf(cost, rank, m) + BackwardOf(cost, rank, m)) / static_cast<double>(2 * m));
+  }
+  return least;
+}
+
 // The fastest device that trains without the others; rank -1 when none could beat `seconds`. Exact: no collectives.
 struct Alone {
   int rank = -1;
@@ -176,9 +239,9 @@ Alone FastestAlone(const PlannerInput& input, const CostModel& cost, const Solut
   Alone best;
   if (cost.world() == 1) return best;
   for (size_t k = 0; k < together.kinds.size(); ++k) {
-    const double least = LeastSecondsPerSample(together.problem.kinds[k]).both * static_cast<double>(together.problem.batch);
-    if (least >= seconds) continue;  // nearly always: only slow collectives make the devices together slower than one
     const int rank = together.kinds[k].front();
+    const double least = LeastSecondsPerSample(input, cost, rank) * static_cast<double>(together.problem.batch);
+    if (least >= seconds) continue;  // nearly always: only slow collectives make the devices together slower than one
     Solution alone = Solve(input, cost, {rank});
     if (!alone.answer.feasible || alone.answer.seconds >= seconds) continue;
     seconds = alone.answer.seconds;
@@ -210,9 +273,9 @@ Plan OrAlone(const PlannerInput& input, const CostModel& cost, const Solution& s
 
 int64_t LeastActivationBytes(const SplitKind& kind, int64_t batch) {
   int64_t least = INT64_MAX;
-  for (int64_t m = 1; m <= batch; ++m) {
-    if (kind.allow_keep) least = std::min(least, PeakOfTerms(kind.keep_terms, batch, m));
-    if (kind.allow_recompute) least = std::min(least, PeakOfTerms(kind.recompute_terms, batch, m));
+  for (int64_t m = 1; m <= std::min(batch, kind.largest_size()); ++m) {
+    if (kind.allow_keep) least = std::min(least, ActivationBytes(kind, false, batch, m));
+    if (kind.allow_recompute) least = std::min(least, ActivationBytes(kind, true, batch, m));
   }
   return least;
 }
@@ -237,8 +300,8 @@ absl::Status DoesNotFit(const CostModel& cost, const Solution& solution) {
   }
   int64_t samples = 0, missing = 0;
   for (size_t k = 0; k < problem.kinds.size(); ++k) {
-    int64_t fits = 0;
-    while (fits < problem.batch && LeastActivationBytes(problem.kinds[k], fits + 1) <= problem.kinds[k].capacity_bytes) ++fits;
+    constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+    const int64_t fits = OptionTable(problem.kinds[k], problem.batch).Bound(kUnbounded, kUnbounded);
     samples += fits * problem.kinds[k].count;
     if (k == roomiest) missing = LeastActivationBytes(problem.kinds[k], fits + 1) - problem.kinds[k].capacity_bytes;
   }
@@ -265,27 +328,6 @@ std::vector<int> RoomyRanks(const CostModel& cost, std::vector<UnusedDevice>* un
 }
 
 }  // namespace
-
-SplitProblem MakeSplitProblem(const PlannerInput& input, const CostModel& cost, const std::vector<int>& ranks,
-                              std::vector<std::vector<int>>* kinds) {
-  SplitProblem problem;
-  problem.batch = input.config.training.global_batch_size;
-  problem.state_bytes = TotalStateBytes(cost);
-  problem.levels = MakeLevels(cost, ranks.size());
-  kinds->clear();
-  for (const int rank : ranks) {
-    const auto same =
-        std::find_if(kinds->begin(), kinds->end(), [&](const std::vector<int>& k) { return cost.SameKind(k[0], rank); });
-    if (same != kinds->end()) {
-      same->push_back(rank);
-      ++problem.kinds[static_cast<size_t>(same - kinds->begin())].count;
-      continue;
-    }
-    kinds->push_back({rank});
-    problem.kinds.push_back(MakeKind(input, cost, rank, problem.batch));
-  }
-  return problem;
-}
 
 absl::StatusOr<double> SplitSeconds(const PlannerInput& input) {
   MOTLEY_ASSIGN_OR_RETURN(const CostModel cost, CostModel::Create(input));

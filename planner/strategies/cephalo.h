@@ -14,10 +14,6 @@ namespace motley::planner {
 // unused with the reason. RESOURCE_EXHAUSTED: nothing fits; says how many bytes are missing, in all and on a device.
 absl::StatusOr<Plan> PlanCephalo(const PlannerInput& input, const CostModel& cost);
 
-// The problem over the ranks at `ranks` of `cost`; `kinds` receives the ranks of each of the problem's kinds.
-SplitProblem MakeSplitProblem(const PlannerInput& input, const CostModel& cost, const std::vector<int>& ranks,
-                              std::vector<std::vector<int>>* kinds);
-
 // Seconds of the objective for this input, 0 when nothing fits: for questions of the kind "what if".
 absl::StatusOr<double> SplitSeconds(const PlannerInput& input);
 

@@ -45,6 +45,10 @@ struct GroupAnswer {
 // RESOURCE_EXHAUSTED: does not fit; says how many bytes are missing.
 absl::StatusOr<GroupAnswer> SplitGroup(const Setting& setting, const GroupQuestion& question);
 
+// The same question answered by what Cephalo's paper prints (cephalo_equation4.h): every device computes at least one sample. Shares
+// are even where every device's memory holds an even one, else they even out the use of memory (section 2.4).
+absl::StatusOr<GroupAnswer> SplitGroupByEquation4(const Setting& setting, const GroupQuestion& question);
+
 // The members as a stage of a plan, layers to be set by the caller.
 StagePlan ToStage(const Setting& setting, const GroupAnswer& answer, int zero_stage);
 

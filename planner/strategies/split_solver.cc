@@ -1,11 +1,11 @@
 // Problem:    split_problem.h.
 // Method:     The optimum lies on F x G, the finitely many forward and backward times (or the collectives' floors). Whether a
-//             pair (F, G) is feasible is a knapsack (state_knapsack.h), monotone in both, so the least feasible G falls as F
-//             grows. Divide F's values: an interval whose best conceivable sum, its least F plus the G of its greatest F, does
-//             not beat what is known is dropped; otherwise its middle F gets its G by bisection.
-//             Tables grow only as far as needed: b samples take at least b times a device's best rates, so a batch that
-//             would exceed the objective found, the collectives' floors counted, cannot be part of a better one.
-// Complexity: pairs tested x (kinds x batches within bounds x ways); the pairs are a few hundred in practice.
+//             pair (F, G) is feasible is a knapsack (state_knapsack.h), monotone in both. A few rays through the plane give a good
+//             sum at once. Then F's range is divided: no F of an interval [a, b] can beat the sum S that is known unless b is
+//             feasible with S - a, which is one question. What stays feasible is divided on; the few intervals that remain short
+//             are looked through time by time, each with G by bisection. Times are never listed: the next to a bound is asked for.
+//             Tables grow only as far as needed (table_growth.h).
+// Complexity: a few hundred questions, each kinds x log(batch), or x (batch + microbatch sizes) where memory has to decide.
 // Limits:     Skew levels are given, not searched between. Memory in whole bytes.
 #include <algorithm>
 #include <cmath>
@@ -14,19 +14,13 @@
 #include "planner/strategies/option_table.h"
 #include "planner/strategies/split_problem.h"
 #include "planner/strategies/state_knapsack.h"
+#include "planner/strategies/table_growth.h"
 
 namespace motley::planner {
 namespace {
 
+using Pass = OptionTable::Pass;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kLeastSeconds = 1e-30;  // keeps rates of zero divisible
-
-// The distinct times at least `floor`, and the floor itself when nothing smaller is allowed to matter.
-std::vector<double> BoundsFrom(const std::vector<double>& sorted, double floor) {
-  std::vector<double> bounds = {floor};
-  bounds.insert(bounds.end(), std::upper_bound(sorted.begin(), sorted.end(), floor), sorted.end());
-  return bounds;
-}
 
 struct Best {
   double seconds = kInfinity;
@@ -37,117 +31,131 @@ struct Best {
 // Searches one skew level. Improves `best` strictly or leaves it.
 class LevelSearch {
  public:
-  LevelSearch(const SplitProblem& problem, size_t level, const std::vector<double>& forward, const std::vector<double>& backward,
-              StateKnapsack* knapsack, Best* best)
-      : level_index_(level),
-        level_(problem.levels[level]),
-        forward_(BoundsFrom(forward, level_.forward_seconds)),
-        backward_(BoundsFrom(backward, level_.backward_seconds)),
-        knapsack_(*knapsack),
-        best_(*best) {}
+  LevelSearch(const SplitProblem& problem, size_t level, std::vector<OptionTable>* tables, StateKnapsack* knapsack, Best* best)
+      : level_index_(level), level_(problem.levels[level]), tables_(*tables), knapsack_(*knapsack), best_(*best) {}
 
   void Run() {
-    const int last_f = static_cast<int>(forward_.size()) - 1, last_g = static_cast<int>(backward_.size()) - 1;
-    if (!Improves(forward_[0], backward_[0]) || !Fits(last_f, last_g)) return;
-    const int least_g = Bisect(last_f, 0, last_g);
-    Record(last_f, least_g);
-    Divide(-1, last_f, least_g, last_g + 1);
+    least_f_ = level_.forward_seconds;
+    least_g_ = level_.backward_seconds;
+    if (least_f_ + least_g_ >= best_.seconds) return;
+    if (Fits(least_f_, least_g_)) return Record(least_f_, least_g_);
+    const double most_f = Largest(Pass::kForward, kInfinity, true), most_g = Largest(Pass::kBackward, kInfinity, true);
+    if (!Fits(most_f, most_g)) return;
+    Record(most_f, most_g);
+    for (const double slope : Slopes()) FollowRay(slope, most_f, most_g);
+    // No pass can be shorter than it is when the other may last for ever.
+    const double least_g = Least([&](double g) { return Fits(most_f, g); }, least_g_, most_g, kCoarse);
+    least_f_ = Least([&](double f) { return Fits(f, most_g); }, least_f_, most_f, kCoarse);
+    least_g_ = least_g;
+    Divide(least_f_, best_.seconds - least_g_);
   }
 
  private:
-  bool Improves(double f, double g) const { return f + g < best_.seconds; }
-  bool Fits(int f, int g) const {
-    return knapsack_.Fits(forward_[static_cast<size_t>(f)], backward_[static_cast<size_t>(g)], level_);
+  // Intervals of F are divided down to this part of the step.
+  static constexpr double kShort = 1e-9;
+  // The ends of F's range need not be sharper: dividing drops what lies beyond them at once.
+  static constexpr double kCoarse = 1e-4;
+
+  bool Fits(double f, double g) const { return knapsack_.Fits(f, g, level_); }
+  double Floor(Pass pass) const { return pass == Pass::kForward ? level_.forward_seconds : level_.backward_seconds; }
+  // The largest bound, a time or the floor, up to (below, if `strictly`) one that the floor does not exceed.
+  double Largest(Pass pass, double bound, bool strictly) const {
+    double largest = Floor(pass);
+    for (const OptionTable& table : tables_) largest = std::max(largest, table.LargestTime(pass, bound, strictly));
+    return largest;
   }
-  // Least feasible g in [low, high] for this f, given that high is feasible.
-  int Bisect(int f, int low, int high) const {
-    while (low < high) {
-      const int middle = low + (high - low) / 2;
-      if (Fits(f, middle)) {
-        high = middle;
-      } else {
-        low = middle + 1;
-      }
+  // The least bound above `bound`.
+  double Above(Pass pass, double bound) const {
+    if (bound < Floor(pass)) return Floor(pass);
+    double next = kInfinity;
+    for (const OptionTable& table : tables_) next = std::min(next, table.NextTime(pass, bound));
+    return next;
+  }
+  void Record(double f, double g) {
+    if (f + g < best_.seconds) best_ = {f + g, f, g, level_index_};
+  }
+  // Just short of beating nothing: the largest G with which F would improve.
+  double Ceiling(double f) const { return std::nextafter(best_.seconds - f, 0); }
+
+  // Backward per forward seconds of one microbatch: the extremes over kinds and policies, and between.
+  std::vector<double> Slopes() const {
+    double low = kInfinity, high = 0;
+    for (const OptionTable& table : tables_) {
+      const auto [least, most] = table.PassRatios();
+      low = std::min(low, least);
+      high = std::max(high, most);
     }
-    return high;
+    if (!(low > 0) || !(high < kInfinity)) return {1};
+    return {low, std::sqrt(low * high), high};
   }
-  void Record(int f, int g) {
-    const double seconds = forward_[static_cast<size_t>(f)] + backward_[static_cast<size_t>(g)];
-    if (seconds < best_.seconds)
-      best_ = {seconds, forward_[static_cast<size_t>(f)], backward_[static_cast<size_t>(g)], level_index_};
+  // The shortest pair with G = slope x F, floors counted, to a thousandth.
+  void FollowRay(double slope, double most_f, double most_g) {
+    double high = std::min(best_.seconds, most_f + most_g), low = 0;  // F + G
+    const auto f_at = [&](double sum) { return std::max(level_.forward_seconds, sum / (1 + slope)); };
+    const auto g_at = [&](double sum) { return std::max(level_.backward_seconds, sum - sum / (1 + slope)); };
+    if (!Fits(f_at(high), g_at(high))) return;
+    while (high - low > 1e-3 * high) {
+      const double middle = (low + high) / 2;
+      (Fits(f_at(middle), g_at(middle)) ? high : low) = middle;
+    }
+    Record(Largest(Pass::kForward, f_at(high), false), Largest(Pass::kBackward, g_at(high), false));
   }
 
-  // Forward bounds strictly between lo and hi; their least g is at least low_g (that of hi) and at most high_g (that of lo,
-  // where one past the end means that lo has none).
-  void Divide(int lo, int hi, int low_g, int high_g) {
-    if (low_g >= high_g || low_g >= static_cast<int>(backward_.size())) return;
-    const double least_backward = backward_[static_cast<size_t>(low_g)];
-    // Bounds too large for any improvement drop out.
-    hi = static_cast<int>(std::partition_point(forward_.begin() + lo + 1, forward_.begin() + hi,
-                                               [&](double f) { return Improves(f, least_backward); }) -
-                          forward_.begin());
-    if (hi - lo < 2) return;
-    const int middle = lo + (hi - lo) / 2;
-    const double f = forward_[static_cast<size_t>(middle)];
-    // The largest g that would still improve.
-    const int ceiling = static_cast<int>(std::partition_point(backward_.begin() + low_g, backward_.end(),
-                                                              [&](double g) { return Improves(f, g); }) -
-                                         backward_.begin()) -
-                        1;
-    const int tried = std::min(ceiling, high_g);
-    int middle_low = ceiling + 1, middle_high = high_g;  // what is known of the middle's least g
-    if (tried < static_cast<int>(backward_.size()) && (tried == high_g || Fits(middle, tried))) {
-      middle_low = middle_high = Bisect(middle, low_g, tried);
-      Record(middle, middle_low);
+  // About the least value in [low, high] with fits(value), from below: nothing below the answer fits. `high` fits.
+  template <typename Function>
+  double Least(Function fits, double low, double high, double precision) const {
+    if (fits(low)) return low;
+    while (high - low > precision * high) {
+      const double middle = (low + high) / 2;
+      (fits(middle) ? high : low) = middle;
     }
-    Divide(lo, middle, middle_low, high_g);
-    Divide(middle, hi, low_g, middle_high);
+    return low;
+  }
+  // The least backward bound that fits with f; `high` does.
+  double LeastBackward(double f, double high) const {
+    double low = Least([&](double g) { return Fits(f, g); }, least_g_, high, kShort);
+    // Few times are left between.
+    for (low = Above(Pass::kBackward, std::nextafter(low, -1)); !Fits(f, low); low = Above(Pass::kBackward, low)) continue;
+    return low;
+  }
+
+  // A good G for f, to a part of what it improves by; `high` fits.
+  void RecordAbout(double f, double high) {
+    double low = least_g_;
+    while (high - low > kShort * high && high - low > 0.1 * (best_.seconds - f - high)) {
+      const double middle = (low + high) / 2;
+      (Fits(f, middle) ? high : low) = middle;
+    }
+    Record(Largest(Pass::kForward, f, false), Largest(Pass::kBackward, high, false));
+  }
+
+  // Forward bounds in [a, b].
+  void Divide(double a, double b) {
+    b = std::min(b, best_.seconds - least_g_);
+    if (a > b || a + least_g_ >= best_.seconds || !Fits(b, Ceiling(a))) return;
+    if (b - a <= kShort * best_.seconds) return LookThrough(a, b);
+    const double middle = a + (b - a) / 2;
+    if (Fits(middle, Ceiling(middle))) RecordAbout(middle, Ceiling(middle));
+    Divide(a, middle);
+    Divide(middle, b);
+  }
+  void LookThrough(double a, double b) {
+    for (double f = Above(Pass::kForward, std::nextafter(a, -1)); f <= b && f + least_g_ < best_.seconds; f = Above(Pass::kForward, f)) {
+      if (Fits(f, Ceiling(f))) Record(f, LeastBackward(f, Ceiling(f)));
+    }
   }
 
   const size_t level_index_;
   const SkewLevel& level_;
-  const std::vector<double> forward_, backward_;
+  std::vector<OptionTable>& tables_;
   StateKnapsack& knapsack_;
   Best& best_;
+  double least_f_ = 0, least_g_ = 0;
 };
 
-// How far each kind's table must go at first: one and a half times its part in a perfect division.
-std::vector<int64_t> FirstLimits(const SplitProblem& problem, const std::vector<SampleRates>& rates) {
-  double speed = 0;
-  for (size_t k = 0; k < rates.size(); ++k) speed += problem.kinds[k].count / std::max(rates[k].both, kLeastSeconds);
-  std::vector<int64_t> limits;
-  for (const SampleRates& rate : rates) {
-    const double part = static_cast<double>(problem.batch) / speed / std::max(rate.both, kLeastSeconds);
-    limits.push_back(std::min(problem.batch, static_cast<int64_t>(1.5 * part) + 2));
-  }
-  return limits;
-}
-
-// No larger batch of this kind can be part of a split that beats `seconds`.
-int64_t UsefulLimit(const SplitProblem& problem, const SampleRates& rate, double seconds) {
-  const SkewLevel& floor = problem.levels.front();
-  const double useful = std::min({seconds / std::max(rate.both, kLeastSeconds),
-                                  (seconds - floor.backward_seconds) / std::max(rate.forward, kLeastSeconds),
-                                  (seconds - floor.forward_seconds) / std::max(rate.backward, kLeastSeconds)});
-  // Rounded up by a hair: a table that is one too long costs nothing.
-  const double limit = useful * (1 + 1e-9);
-  return limit < static_cast<double>(problem.batch) ? static_cast<int64_t>(limit) : problem.batch;
-}
-
-Best Search(const SplitProblem& problem, const std::vector<OptionTable>& tables, StateKnapsack* knapsack) {
-  std::vector<double> forward, backward;
-  for (const OptionTable& table : tables) {
-    for (const Option& o : table.all()) {
-      forward.push_back(o.forward);
-      backward.push_back(o.backward);
-    }
-  }
-  for (std::vector<double>* times : {&forward, &backward}) {
-    std::sort(times->begin(), times->end());
-    times->erase(std::unique(times->begin(), times->end()), times->end());
-  }
-  Best best;
-  for (size_t l = 0; l < problem.levels.size(); ++l) LevelSearch(problem, l, forward, backward, knapsack, &best).Run();
+// Beats `best` or returns it.
+Best Search(const SplitProblem& problem, std::vector<OptionTable>* tables, StateKnapsack* knapsack, Best best) {
+  for (size_t l = 0; l < problem.levels.size(); ++l) LevelSearch(problem, l, tables, knapsack, &best).Run();
   return best;
 }
 
@@ -162,74 +170,80 @@ double Tighten(const Best& best, const SkewLevel& level, StateKnapsack* knapsack
 }
 
 // Batches at the (tightened) optimum; then every device in turn takes the fastest way that leaves room for the state.
-void Choose(const SplitProblem& problem, const std::vector<OptionTable>& tables, const Best& best, StateKnapsack* knapsack,
+void Choose(const SplitProblem& problem, std::vector<OptionTable>* tables, const Best& best, StateKnapsack* knapsack,
             SplitAnswer* answer) {
   const SkewLevel& level = problem.levels[best.level];
+  // Bounds that were recorded are times of ways; rounding may tell such a time from the bound that it was found under.
+  double slack = 1;
+  std::vector<std::vector<int64_t>> batches;
   const double scale = Tighten(best, level, knapsack);
-  const auto batches = knapsack->BestBatches(best.forward * scale, best.backward * scale, level);
-  const auto within = [&](const Option& o) { return o.forward <= best.forward && o.backward <= best.backward; };
-  int64_t spare = -problem.state_bytes;
-  for (size_t k = 0; k < tables.size(); ++k) {
-    for (const int64_t b : batches[k]) {
-      for (const Option& o : tables[k].Ways(b)) {
-        if (!within(o)) continue;
-        spare += StateLimit(problem, level, tables[k].capacity() - o.bytes);
-        break;
-      }
-    }
+  for (double part = 1e-15; batches.empty() && part < 1e-6; part *= 10) {
+    batches = knapsack->Batches(best.forward * scale * slack, best.backward * scale * slack, level);
+    slack = 1 + part;
   }
-  for (size_t k = 0; k < tables.size(); ++k) {
+  const double forward = best.forward * std::max(slack, 1 + 1e-14), backward = best.backward * std::max(slack, 1 + 1e-14);
+  const auto within = [&](const Option& o) { return o.forward <= forward && o.backward <= backward; };
+  const auto state_beside = [&](const OptionTable& table, const Option& o) {
+    return StateLimit(problem, level, table.capacity() - o.bytes);
+  };
+  const auto frugal_way = [&](OptionTable& table, int64_t b) {
+    const std::vector<Option>& ways = table.Ways(b);
+    return std::find_if(ways.begin(), ways.end(), within);
+  };
+  int64_t spare = -problem.state_bytes;
+  for (size_t k = 0; k < tables->size(); ++k) {
+    for (const int64_t b : batches[k]) spare += state_beside((*tables)[k], *frugal_way((*tables)[k], b));
+  }
+  for (size_t k = 0; k < tables->size(); ++k) {
+    OptionTable& table = (*tables)[k];
     auto& choices = answer->choices.emplace_back();
     for (const int64_t b : batches[k]) {
-      const Option* chosen = nullptr;
-      int64_t frugal_state = 0;
-      for (const Option& o : tables[k].Ways(b)) {
-        if (!within(o)) continue;
-        const int64_t state = StateLimit(problem, level, tables[k].capacity() - o.bytes);
-        if (chosen == nullptr) frugal_state = state;
-        const bool faster = chosen != nullptr && o.forward + o.backward < chosen->forward + chosen->backward;
-        if (chosen == nullptr || (faster && frugal_state - state <= spare)) chosen = &o;
+      const auto frugal = frugal_way(table, b);
+      const Option* chosen = &*frugal;
+      for (const Option& o : table.Ways(b)) {
+        if (!within(o) || o.forward + o.backward >= chosen->forward + chosen->backward) continue;
+        if (state_beside(table, *frugal) - state_beside(table, o) <= spare) chosen = &o;
       }
-      spare -= frugal_state - StateLimit(problem, level, tables[k].capacity() - chosen->bytes);
-      choices.push_back({b, chosen->microbatch, chosen->recompute, chosen->forward, chosen->backward, chosen->bytes});
+      spare -= state_beside(table, *frugal) - state_beside(table, *chosen);
+      choices.push_back({b, std::min(b, chosen->microbatch), chosen->recompute, chosen->forward, chosen->backward, chosen->bytes});
     }
   }
 }
 
-}  // namespace
-
-SplitAnswer SolveSplit(const SplitProblem& problem) {
-  std::vector<SampleRates> rates;
-  for (const SplitKind& kind : problem.kinds) rates.push_back(LeastSecondsPerSample(kind));
-  std::vector<int64_t> limits = FirstLimits(problem, rates);
+SplitAnswer Solve(const SplitProblem& problem, const ExtendTables& extend, int64_t largest) {
   SplitAnswer answer;
+  if (problem.least_batch * CountDevices(problem) > problem.batch) return answer;
+  StartTables(problem, largest, extend);
+  Best best;
   while (true) {
     std::vector<OptionTable> tables;
-    for (size_t k = 0; k < limits.size(); ++k) tables.emplace_back(problem.kinds[k], limits[k]);
-    StateKnapsack knapsack(problem, tables);
-    const Best best = Search(problem, tables, &knapsack);
+    tables.reserve(problem.kinds.size());
+    for (const SplitKind& kind : problem.kinds) tables.emplace_back(kind, problem.batch);
+    StateKnapsack knapsack(problem, &tables);
+    best = Search(problem, &tables, &knapsack, best);
     // Nothing beats the floors of the cheapest collectives.
     const SkewLevel& floor = problem.levels.front();
     const bool at_floor = best.seconds <= floor.forward_seconds + floor.backward_seconds;
-    bool complete = true;
-    for (size_t k = 0; k < limits.size() && !at_floor; ++k) {
-      const int64_t needed = UsefulLimit(problem, rates[k], best.seconds);
-      if (limits[k] >= needed) continue;
-      complete = false;
-      limits[k] = best.seconds < kInfinity ? needed : std::min(needed, 2 * limits[k]);
-    }
-    if (!complete) continue;
+    if (!at_floor && GrowTables(problem, largest, best.seconds, extend)) continue;
     if (best.seconds < kInfinity) {
       answer.feasible = true;
       answer.seconds = best.seconds;
       answer.level = best.level;
-      Choose(problem, tables, best, &knapsack, &answer);
+      Choose(problem, &tables, best, &knapsack, &answer);
     } else {
       const int64_t most = knapsack.MostState(kInfinity, kInfinity, problem.levels.back());
       answer.missing_bytes = most < 0 ? 0 : problem.state_bytes - most;
     }
     return answer;
   }
+}
+
+}  // namespace
+
+SplitAnswer SolveSplit(const SplitProblem& problem) { return Solve(problem, nullptr, INT64_MAX); }
+
+SplitAnswer SolveSplit(SplitProblem* problem, int64_t largest_microbatch, const ExtendTables& extend) {
+  return Solve(*problem, extend, largest_microbatch);
 }
 
 }  // namespace motley::planner

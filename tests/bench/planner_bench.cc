@@ -1,20 +1,77 @@
-// Planner time at batch 512: the split itself (what the paper's dynamic program takes 327 s for at 64 devices) and the whole
-// answer with lowering, simulation and explanation. "distinct": no two devices measure alike, as in life.
+// Time and peak memory of planning, by size: the live planner's split and whole answer at batch 512, every offline strategy at 64
+// devices, the exact split and `auto` on large clusters, the simulator alone. Growth exponents are slopes of log time over log
+// devices. Latencies are estimated from the data sheets, so that the bench needs no files.
+//
+//   planner_bench [--json F] [--only PART]     parts: live, strategies, large, growth, simulator
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <functional>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
+#include "common/status_macros.h"
+#include "planner/cluster/cluster_file.h"
+#include "planner/offline.h"
+#include "planner/setting.h"
 #include "planner/simulator/cost_model.h"
+#include "planner/simulator/step_graph.h"
+#include "planner/strategies/catalog.h"
 #include "planner/strategies/cephalo.h"
+#include "tests/bench/bench_report.h"
+#include "tests/bench/measure_apart.h"
 #include "tests/planner/cluster_fixture.h"
 
 namespace motley::planner {
 namespace {
 
-ModelShape BenchModel() {
+using bench::Measured;
+using bench::MeasureApart;
+using bench::Report;
+
+constexpr double kNoGoal = 0;
+
+std::string TextOf(const absl::Status& status) { return status.ok() ? "" : std::string(status.message()); }
+
+// Rows of one measurement; where it did not work there is a row that says why instead.
+void AddRows(const std::string& name, const Measured& measured, double goal_ms, Report* report) {
+  if (!measured.error.empty()) {
+    const std::string why = measured.error.substr(0, std::min<size_t>(measured.error.find('\n'), 160));
+    if (goal_ms > 0) {
+      report->AddGoal(absl::StrCat(name, " (", why, ")"), 0, "plans", 1, bench::Limit::kAtLeast);
+    } else {
+      report->Add(absl::StrCat(name, " (", why, ")"), 0, "plans");
+    }
+    return;
+  }
+  if (goal_ms > 0) {
+    report->AddGoal(name, 1e3 * measured.seconds, "ms", goal_ms);
+  } else {
+    report->Add(name, 1e3 * measured.seconds, "ms");
+  }
+  report->Add(absl::StrCat(name, ", peak memory"), measured.peak_mib, "MiB");
+}
+
+// Slope of log y over log x by least squares.
+double Exponent(const std::vector<std::pair<double, double>>& points) {
+  double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+  for (const auto& [x, y] : points) {
+    const double u = std::log(x), v = std::log(y);
+    ++n;
+    sx += u;
+    sy += v;
+    sxx += u * u;
+    sxy += u * v;
+  }
+  return (n * sxy - sx * sy) / (n * sxx - sx * sx);
+}
+
+// ---- The live planner: measured profiles of its own devices. ----
+
+ModelShape LiveModel() {
   ModelShape model = SmallModel(true, 24);
   model.hidden_size = 1024;
   model.num_heads = model.num_kv_heads = 16;
@@ -23,8 +80,9 @@ ModelShape BenchModel() {
   return model;
 }
 
-// The fixture's samples are 32 tokens; `tokens` makes them as long in time.
-PlannerInput MakeCluster(int devices, bool distinct, double memory, double tokens) {
+// Six kinds in turn. "distinct": no two devices measure alike, as in life. The fixture's samples are 32 tokens; `tokens` makes
+// them as long in time.
+PlannerInput LiveCluster(int devices, bool distinct, double memory, double tokens) {
   std::mt19937_64 random(1);
   const std::vector<DeviceSetup> kinds = {{"", "A6000", 38e12, int64_t{48} << 30},  {"", "L4", 30e12, int64_t{24} << 30},
                                           {"", "P40", 11.8e12, int64_t{24} << 30},  {"", "P100", 9.3e12, int64_t{16} << 30},
@@ -38,42 +96,201 @@ PlannerInput MakeCluster(int devices, bool distinct, double memory, double token
     if (distinct) setup.flops_per_second *= std::uniform_real_distribution<double>(0.97, 1.03)(random);
     setups.push_back(setup);
   }
-  return MakeInput(BenchModel(), setups, 512, 1e10, 1.15);
+  return MakeInput(LiveModel(), setups, 512, 1e10, 1.15);
 }
 
-double Milliseconds(absl::Time start) { return absl::ToDoubleMilliseconds(absl::Now() - start); }
-
-void Measure(int devices, bool distinct, double memory, double tokens, const char* label) {
-  const PlannerInput input = MakeCluster(devices, distinct, memory, tokens);
-  constexpr int kRuns = 5;
-  double split = 1e30;
-  bool fits = false;
-  for (int i = 0; i < kRuns; ++i) {
-    const absl::Time start = absl::Now();
+Measured MeasureSplit(const PlannerInput& input) {
+  return MeasureApart([&input] {
     const auto cost = CostModel::Create(input);
-    fits = cost.ok() && PlanCephalo(input, *cost).ok();
-    split = std::min(split, Milliseconds(start));
+    return TextOf(cost.ok() ? PlanCephalo(input, *cost).status() : cost.status());
+  });
+}
+Measured MeasureWhole(const PlannerInput& input) {
+  return MeasureApart([&input] { return TextOf(MakePlan(input).status()); }, 5);
+}
+
+void MeasureLive(Report* report) {
+  struct Memory {
+    const char* name;
+    double part, per_device, tokens;
+  };
+  for (const bool distinct : {false, true}) {
+    for (const Memory& memory :
+         {Memory{"plenty", 1, 0, 1024}, Memory{"plenty, slow links", 1, 0, 32}, Memory{"tight", 0.055, 0.2, 1024}}) {
+      std::vector<std::pair<double, double>> points;
+      const std::string what = absl::StrCat(distinct ? "distinct" : "6 kinds", ", memory ", memory.name);
+      for (const int devices : {8, 16, 32, 64}) {
+        const PlannerInput input = LiveCluster(devices, distinct, memory.part + memory.per_device / devices, memory.tokens);
+        const Measured split = MeasureSplit(input);
+        AddRows(absl::StrCat("live split, ", devices, " devices, ", what), split, devices == 64 ? 10 : kNoGoal, report);
+        points.emplace_back(devices, split.seconds);
+      }
+      report->Add(absl::StrCat("live split, growth exponent, ", what), Exponent(points), "1");
+    }
   }
-  const absl::Time start = absl::Now();
-  const auto result = MakePlan(input);
-  const double whole = Milliseconds(start);
-  std::printf(
-      "%7d  %-9s %-18s %10.2f ms %12.1f ms   %s\n", devices, distinct ? "distinct" : "equal", label, split, whole,
-      fits ? (result.ok() ? result->plan.predicted.binding_constraint.c_str() : std::string(result.status().message()).c_str())
-           : "does not fit");
+  for (const bool distinct : {false, true}) {
+    const char* what = distinct ? "distinct" : "6 kinds";
+    AddRows(absl::StrCat("live plan with reasons, 64 devices, ", what), MeasureWhole(LiveCluster(64, distinct, 1, 1024)), kNoGoal,
+            report);
+    AddRows(absl::StrCat("live plan again after losing one of 128, ", what), MeasureWhole(LiveCluster(127, distinct, 1, 1024)),
+            100, report);
+  }
+}
+
+// ---- Offline: clusters and models by description. ----
+
+// Nodes of 8 cards, as many of each kind.
+std::string ClusterToml(const std::vector<std::string>& cards, int devices) {
+  std::string toml = "name = \"bench\"\n[defaults]\nnic_gbit_per_second = 100\nhost_memory_gib = 512\n";
+  for (size_t k = 0; k < cards.size(); ++k) {
+    absl::StrAppend(&toml, "[[node]]\nname = \"k", k, "\"\ncount = ", devices / 8 / static_cast<int>(cards.size()),
+                    "\ngpus = [{card = \"", cards[k], "\", count = 8}]\n");
+  }
+  return toml;
+}
+const std::vector<std::string> kTwoKinds = {"A100-40GB", "V100-16GB"};
+const std::vector<std::string> kThreeKinds = {"A100-40GB", "V100-16GB", "RTX-3090"};
+const std::vector<std::string> kEightKinds = {"A100-40GB", "V100-32GB", "A10G", "L4", "T4", "A6000", "RTX-3090", "RTX-4090"};
+
+struct Job {
+  std::string cluster;                  // preset, or a file's text
+  std::string model;
+  int64_t batch = 512, seq_len = 512;
+  std::string strategy;
+};
+
+absl::StatusOr<std::unique_ptr<Setting>> MakeSetting(const Job& job, const std::vector<std::string>& exclude = {}) {
+  const bool is_text = job.cluster.find('\n') != std::string::npos;
+  MOTLEY_ASSIGN_OR_RETURN(Cluster cluster, is_text ? ParseCluster(job.cluster, "bench") : LoadCluster(job.cluster));
+  MOTLEY_ASSIGN_OR_RETURN(Workload workload, LoadModel(job.model));
+  workload.global_batch = job.batch;
+  workload.seq_len = job.seq_len;
+  workload.dtype = DType::kFloat16;
+  PlanRequest request;
+  request.strategy = job.strategy;
+  request.exclude = exclude;
+  return Setting::Create(std::move(cluster), std::move(workload), std::move(request), nullptr);
+}
+
+// The strategy alone, on a setting that is there.
+Measured MeasureStrategy(const Job& job) {
+  const auto entry = FindInCatalog(job.strategy);
+  const auto setting = MakeSetting(job);
+  if (!entry.ok() || !setting.ok()) return {0, 0, TextOf(entry.ok() ? setting.status() : entry.status())};
+  return MeasureApart([&] { return TextOf(entry->plan(**setting).status()); });
+}
+// What `motley plan` does: files, links, costs, strategy, simulation, ledger, lower bound.
+Measured MeasureAnswer(const Job& job, const std::vector<std::string>& exclude = {}) {
+  return MeasureApart([&]() -> std::string {
+    const auto setting = MakeSetting(job, exclude);
+    return TextOf(setting.ok() ? PlanOffline(**setting).status() : setting.status());
+  });
+}
+bool IsThere(std::string_view strategy) { return FindInCatalog(strategy).ok(); }
+
+void MeasureStrategies(Report* report) {
+  for (const CatalogEntry& entry : Catalog()) {
+    const Job job = {"cephalo-b", "gpt-6.7b", 512, 512, std::string(entry.name)};
+    AddRows(absl::StrCat(job.strategy, ", 64 devices, B = 512: search"), MeasureStrategy(job),
+            entry.name == "cephalo" ? 10 : kNoGoal, report);
+    AddRows(absl::StrCat(job.strategy, ", 64 devices, B = 512: whole answer"), MeasureAnswer(job), 1000, report);
+  }
+}
+
+void MeasureLarge(Report* report) {
+  if (IsThere("cephalo")) {
+    AddRows("cephalo, 512 devices of 8 kinds, B = 4096: search",
+            MeasureStrategy({ClusterToml(kEightKinds, 512), "gpt-6.7b", 4096, 512, "cephalo"}), 200, report);
+  }
+  if (!IsThere("auto")) return;
+  AddRows("auto, 320 devices of 3 kinds: whole answer", MeasureAnswer({"hexiscale-320", "llama2-70b", 512, 4096, "auto"}), 1200,
+          report);
+  AddRows("auto, 512 devices of 2 kinds: whole answer",
+          MeasureAnswer({ClusterToml(kTwoKinds, 512), "gpt-2.7b", 2048, 2048, "auto"}), 2000, report);
+  AddRows("auto, 3 kinds x 256 devices: whole answer",
+          MeasureAnswer({ClusterToml(kThreeKinds, 768), "gpt-2.7b", 2048, 2048, "auto"}), 5000, report);
+  const Job job = {ClusterToml(kTwoKinds, 128), "gpt-6.7b", 512, 512, "auto"};
+  AddRows("auto, 127 of 128 devices: whole answer", MeasureAnswer(job, {"k1-1/gpu0"}), kNoGoal, report);
+}
+
+void MeasureGrowth(Report* report) {
+  for (const auto& [strategy, cards] : {std::pair{"cephalo", kEightKinds}, std::pair{"auto", kTwoKinds}}) {
+    if (!IsThere(strategy)) continue;
+    std::vector<std::pair<double, double>> seconds, memory;
+    for (const int devices : {64, 128, 256, 512}) {
+      const Job job = {ClusterToml(cards, devices), "gpt-6.7b", 8 * devices, 512, strategy};
+      const Measured m = MeasureStrategy(job);
+      const std::string size = absl::StrCat(devices, " devices of ", cards.size(), " kinds, B = ", job.batch);
+      AddRows(absl::StrCat(strategy, ", growth, ", size, ": search"), m, kNoGoal, report);
+      if (!m.error.empty()) continue;
+      seconds.emplace_back(devices, m.seconds);
+      memory.emplace_back(devices, m.peak_mib);
+    }
+    if (seconds.size() < 2) continue;
+    report->Add(absl::StrCat(strategy, ", growth exponent of time, batch growing along"), Exponent(seconds), "1");
+    report->Add(absl::StrCat(strategy, ", growth exponent of memory, batch growing along"), Exponent(memory), "1");
+  }
+}
+
+// ---- The simulator. ----
+
+// Every actor computes; `sends`: every fourth task of an actor goes to its neighbour instead, over two links.
+StepGraph RingGraph(int actors, int tasks, bool sends) {
+  StepGraph graph;
+  graph.actors.resize(static_cast<size_t>(actors));
+  graph.link_bytes_per_second.assign(2 * static_cast<size_t>(actors), 1e10);
+  std::vector<int32_t> last(static_cast<size_t>(actors), -1);
+  for (int32_t t = 0; t < tasks; ++t) {
+    const int actor = t % actors, next = (actor + 1) % actors;
+    Task task;
+    for (const int other : {actor, (actor + actors - 1) % actors}) {
+      if (last[static_cast<size_t>(other)] >= 0) task.after.push_back(last[static_cast<size_t>(other)]);
+    }
+    task.duration = 100'000'000 + t % 977 * 1000;
+    task.lanes = {actor * kLanesPerActor};
+    if (sends && t / actors % 4 == 3) {
+      task.kind = TaskKind::kSend;
+      task.lanes = {actor * kLanesPerActor + static_cast<int32_t>(LaneKind::kSendLane)};
+      task.duration = 1'000'000;
+      task.loads = {{actor, 1e6}, {actors + next, 1e6}};
+    }
+    last[static_cast<size_t>(actor)] = t;
+    graph.tasks.push_back(std::move(task));
+  }
+  return graph;
+}
+
+void MeasureSimulator(Report* report) {
+  for (const bool sends : {false, true}) {
+    for (const int actors : {8, 512}) {
+      const StepGraph graph = RingGraph(actors, 200'000, sends);
+      AddRows(absl::StrCat("simulator, 200,000 tasks on ", actors, " actors", sends ? ", a quarter of them transfers" : ""),
+              MeasureApart([&graph] { return TextOf(Run(graph).status()); }), 100, report);
+    }
+  }
 }
 
 }  // namespace
 }  // namespace motley::planner
 
-int main() {
-  std::printf("%7s  %-9s %-18s %13s %15s   %s\n", "devices", "of a kind", "memory", "split", "whole answer", "bound by");
-  for (const int devices : {8, 16, 32, 64}) {
-    for (const bool distinct : {false, true}) {
-      motley::planner::Measure(devices, distinct, 1, 1024, "plenty");
-      motley::planner::Measure(devices, distinct, 1, 32, "plenty, slow links");
-      motley::planner::Measure(devices, distinct, 0.055 + 0.2 / devices, 1024, "tight");
-    }
+int main(int argc, char** argv) {
+  motley::bench::Report report;
+  const std::string only = motley::bench::Report::Flag(argc, argv, "--only");
+  const std::pair<const char*, void (*)(motley::bench::Report*)> parts[] = {{"live", motley::planner::MeasureLive},
+                                                                           {"strategies", motley::planner::MeasureStrategies},
+                                                                           {"large", motley::planner::MeasureLarge},
+                                                                           {"growth", motley::planner::MeasureGrowth},
+                                                                           {"simulator", motley::planner::MeasureSimulator}};
+  bool any = false;
+  for (const auto& [name, measure] : parts) {
+    if (!only.empty() && only != name) continue;
+    std::fprintf(stderr, "measuring: %s\n", name);
+    measure(&report);
+    any = true;
   }
-  return 0;
+  if (!any) {
+    std::fprintf(stderr, "no part '%s'; there are live, strategies, large, growth, simulator\n", only.c_str());
+    return 64;
+  }
+  return report.Finish(argc, argv);
 }

@@ -15,6 +15,12 @@ TEST(DeviceTable, EveryCardHasNumbersAndASource) {
     EXPECT_GE(gpu.memory_bytes, int64_t{11} << 30) << gpu.name;
     EXPECT_GT(gpu.memory_bytes_per_second, 1e11) << gpu.name;
     EXPECT_GT(gpu.link_bytes_per_second, 1e10) << gpu.name;
+    EXPECT_GE(gpu.link_bytes_per_second, gpu.pcie_bytes_per_second) << gpu.name;
+    EXPECT_GT(gpu.pcie_bytes_per_second, 1e10) << gpu.name;
+    EXPECT_EQ(gpu.bf16_flops > 0, gpu.tf32_flops > 0) << gpu.name;  // both came with Ampere
+    if (gpu.bf16_flops > 0) {
+      EXPECT_EQ(gpu.bf16_flops, gpu.fp16_flops) << gpu.name;
+    }
     EXPECT_FALSE(gpu.source.empty()) << gpu.name;
     EXPECT_EQ(FindGpu(gpu.name)->name, gpu.name);
   }
@@ -22,9 +28,31 @@ TEST(DeviceTable, EveryCardHasNumbersAndASource) {
 
 // Reference: Cephalo table 3.
 TEST(DeviceTable, CephaloTable3) {
-  const std::pair<const char*, double> rows[] = {{"P40", 11.8}, {"P100", 9.3}, {"A6000", 38.7}, {"L4", 30.3},
-                                                 {"V100", 14.1}, {"T4", 8.1}, {"A10G", 31.2}};
+  const std::pair<const char*, double> rows[] = {{"P40", 11.8},  {"P100", 9.3}, {"A6000", 38.7}, {"L4", 30.3},
+                                                 {"V100", 14.1}, {"T4", 8.1},   {"A10G", 31.2}};
   for (const auto& [name, tflops] : rows) EXPECT_DOUBLE_EQ(FindGpu(name)->fp32_flops, tflops * 1e12) << name;
+}
+
+// Boards of one chip are cards of their own.
+TEST(DeviceTable, SxmAndPcieBoards) {
+  EXPECT_EQ(FindGpu("A100")->name, "A100-40GB");
+  EXPECT_EQ(FindGpu("H100")->name, "H100-SXM");
+  EXPECT_EQ(FindGpu("V100")->name, "V100-16GB");
+  EXPECT_EQ(FindGpu("A100 PCIe 80GB")->name, "A100-PCIe-80GB");
+  EXPECT_LT(FindGpu("A100-PCIe-80GB")->link_bytes_per_second, FindGpu("A100-80GB")->link_bytes_per_second);
+  EXPECT_LT(FindGpu("A100-PCIe-80GB")->memory_bytes_per_second, FindGpu("A100-80GB")->memory_bytes_per_second);
+  EXPECT_EQ(FindGpu("v100s")->name, "V100S-32GB");
+  EXPECT_DOUBLE_EQ(FindGpu("A800")->link_bytes_per_second, 200e9);  // HexiScale section 5.1
+}
+
+// Every card that the documentation promises.
+TEST(DeviceTable, PromisedCards) {
+  for (const char* name : {"H200",           "H100-SXM",  "H100-PCIe", "H100-NVL", "A100-40GB", "A100-80GB",   "A100-PCIe-40GB",
+                           "A100-PCIe-80GB", "A800",      "L40S",      "L4",       "A10G",      "A6000",       "A40",
+                           "V100-16GB",      "V100-32GB", "T4",        "P100",     "P40",       "RTX 2080 Ti", "RTX 3080 Ti",
+                           "RTX 3090",       "RTX 4090",  "RTX 5090",  "Titan RTX"}) {
+    EXPECT_TRUE(FindGpu(name).ok()) << name;
+  }
 }
 
 TEST(DeviceTable, NamesAreForgiving) {

@@ -45,7 +45,7 @@ inline PlannerInput MakeInput(const ModelShape& model, const std::vector<DeviceS
     DeviceDescription device;
     device.id = DeviceId(setup.id);
     device.model = setup.model;
-    device.kind = DeviceKind::kEmulated;
+    device.kind = motley::DeviceKind::kEmulated;
     device.memory_bytes = setup.memory_bytes;
     device.flops_per_second = setup.flops_per_second;
     input.devices.push_back(device);

@@ -16,7 +16,10 @@ absl::StatusOr<DeviceDescription> DescribeEmulated(const WorkerConfig& config, D
   }
   if (!complete) {
     absl::StatusOr<GpuSpec> gpu = FindGpu(device.model);
-    if (!gpu.ok()) return absl::Status(gpu.status().code(), absl::StrCat("device ", device.name, ": ", gpu.status().message()));
+    if (!gpu.ok()) {
+      return absl::Status(gpu.status().code(), absl::StrCat("device ", device.name, ": ", gpu.status().message(),
+                                                            ". Or give memory_bytes, flops_per_second and link_bytes_per_second."));
+    }
     device.model = std::string(gpu->name);
     if (device.memory_bytes == 0) device.memory_bytes = gpu->memory_bytes;
     if (device.link_bytes_per_second == 0) device.link_bytes_per_second = gpu->link_bytes_per_second;

@@ -1,0 +1,118 @@
+#include "coordinator/client/estimate_command.h"
+
+#include <sysexits.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coordinator/client/format.h"
+#include "coordinator/client/offline_flags.h"
+#include "coordinator/client/plan_report.h"
+#include "planner/costs/workload.h"
+#include "planner/fits.h"
+
+namespace motley::client {
+namespace {
+
+using planner::FitReport;
+using planner::KindFit;
+
+// A sequence that every preset takes, where none is asked for.
+constexpr int64_t kUsualSequence = 2048;
+constexpr size_t kMostMissing = 8;  // lines; JSON has all
+
+Json ReportJson(const planner::Setting& setting, const FitReport& report) {
+  Json kinds = Json::array();
+  for (const KindFit& kind : report.kinds) {
+    kinds.push_back({{"device_model", kind.kind},
+                     {"ranks", kind.ranks},
+                     {"fullest_device", kind.device.value()},
+                     {"peak_bytes", kind.memory.total()},
+                     {"usable_bytes", kind.usable_bytes},
+                     {"memory", ToJson(kind.memory)},
+                     {"largest_microbatch", kind.largest_microbatch_keep},
+                     {"largest_microbatch_recompute", kind.largest_microbatch_recompute}});
+  }
+  const auto largest = [](const planner::Largest& l) { return Json{{"value", l.value}, {"at_least", l.at_least}}; };
+  return {{"cluster", setting.cluster.name},
+          {"model", setting.workload.model_name},
+          {"global_batch", setting.workload.global_batch},
+          {"seq_len", setting.workload.seq_len},
+          {"dtype", std::string(DTypeName(setting.workload.dtype))},
+          {"fits", report.fits},
+          {"strategy", report.plan.strategy},
+          {"missing", report.missing},
+          {"state_bytes", report.state_bytes},
+          {"usable_bytes", report.usable_bytes},
+          {"kinds", std::move(kinds)},
+          {"largest_global_batch", largest(report.batch)},
+          {"longest_sequence", largest(report.sequence)}};
+}
+
+std::string LargestText(const planner::Largest& largest) {
+  if (largest.value == 0) return "none";
+  return absl::StrCat(largest.at_least ? "at least " : "", largest.value);
+}
+
+void PrintText(std::ostream& out, const planner::Setting& setting, const FitReport& report) {
+  const planner::Workload& w = setting.workload;
+  out << w.model_name << " on " << setting.cluster.name << ", batch " << w.global_batch << ", sequence " << w.seq_len << ", "
+      << DTypeName(w.dtype) << ": " << (report.fits ? "fits" : "does not fit") << "\n";
+  out << "training state " << FormatBytes(report.state_bytes) << " in all, the cards' usable memory "
+      << FormatBytes(report.usable_bytes) << "\n";
+  for (size_t i = 0; i < report.missing.size() && i < kMostMissing; ++i) out << "  " << Printable(report.missing[i]) << "\n";
+  if (report.missing.size() > kMostMissing) out << "  and " << report.missing.size() - kMostMissing << " devices more\n";
+  if (!report.kinds.empty()) {
+    out << "\nthe fullest device of each kind, " << report.plan.strategy << " plan:\n";
+    Table table({"DEVICE", "", "RANKS", "PARAMETERS", "GRADIENTS", "OPTIMIZER", "GATHERED", "BOUNDARIES", "SAVED", "WORKSPACE", "CONTEXT",
+                 "PEAK", "USABLE", "HOST", "MICROBATCH"});
+    for (const KindFit& kind : report.kinds) {
+      const planner::MemoryByPurpose& m = kind.memory;
+      table.Add({kind.device.value(), kind.kind, absl::StrCat(kind.ranks), FormatBytes(m.parameters), FormatBytes(m.gradients),
+                 FormatBytes(m.optimizer), FormatBytes(m.gathered), FormatBytes(m.boundaries), FormatBytes(m.saved),
+                 FormatBytes(m.workspace), FormatBytes(m.context), FormatBytes(m.total()), FormatBytes(kind.usable_bytes),
+                 FormatBytes(m.host), absl::StrCat(kind.largest_microbatch_keep, "/", kind.largest_microbatch_recompute)});
+    }
+    table.Print(out);
+    out << "MICROBATCH: the most samples at once, everything kept / everything recomputed\n";
+  }
+  out << "\nlargest global batch: " << LargestText(report.batch) << "\n";
+  out << "longest sequence: " << LargestText(report.sequence) << " (the model has " << w.model.max_positions << " positions)\n";
+}
+
+Exit Estimate(Context& context, const OfflineFlags& given) {
+  OfflineFlags flags = given;
+  // A question about memory needs no batch: one sample a step, of a usual length.
+  if (flags.global_batch == 0) flags.global_batch = 1;
+  if (flags.seq_len == 0 && !flags.model.empty()) {
+    absl::StatusOr<planner::Workload> workload = planner::LoadModel(flags.model);
+    if (!workload.ok()) return FromPlanner(workload.status());
+    flags.seq_len = std::min(workload->model.max_positions, kUsualSequence);
+  }
+  OfflineInput input;
+  if (Exit exit = LoadOffline(flags, &input); exit.code != 0) return exit;
+  absl::StatusOr<FitReport> report = planner::FindFit(*input.setting, input.book.get());
+  if (!report.ok()) return FromPlanner(report.status());
+  if (context.json) {
+    PrintDocument(context.out, ReportJson(*input.setting, *report));
+  } else {
+    PrintText(context.out, *input.setting, *report);
+  }
+  return {report->fits ? 0 : EX_DATAERR, ""};
+}
+
+}  // namespace
+
+Action AddEstimate(CLI::App& app) {
+  auto flags = std::make_shared<OfflineFlags>();
+  AddSettingFlags(app, flags.get());
+  AddRequestFlags(app, flags.get());
+  app.footer(
+      "Without --global-batch one sample a step, without --seq-len 2048 tokens or the model's positions. Exit 65 when it does not fit.\n"
+      "Example: motley estimate --cluster zorse-a --model llama-13b --dtype fp16");
+  return [flags](Context& context) { return Estimate(context, *flags); };
+}
+
+}  // namespace motley::client

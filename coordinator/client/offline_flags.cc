@@ -1,0 +1,165 @@
+#include "coordinator/client/offline_flags.h"
+
+#include <sysexits.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/files.h"
+#include "planner/cluster/cluster_file.h"
+#include "planner/strategies/catalog.h"
+
+namespace motley::client {
+namespace {
+
+// Published measurements are a few MiB; more is another file.
+constexpr int64_t kLongestProfile = int64_t{256} << 20;
+
+template <typename... Parts>
+Exit WrongUsage(const Parts&... parts) {
+  return {kUsage, absl::StrCat(parts...)};
+}
+
+// "10%" or "0.1".
+bool ParsePart(std::string text, double* part) {
+  double scale = 1;
+  if (!text.empty() && text.back() == '%') {
+    text.pop_back();
+    scale = 0.01;
+  }
+  if (!absl::SimpleAtod(text, part)) return false;
+  *part *= scale;
+  return std::isfinite(*part);
+}
+
+Exit ParseRequest(const OfflineFlags& flags, planner::PlanRequest* request) {
+  request->strategy = flags.strategy;
+  if (const absl::Status known = planner::FindInCatalog(flags.strategy).status(); !known.ok()) {
+    return WrongUsage("--strategy: ", std::string(known.message()));
+  }
+  request->fidelity = flags.fidelity == "published" ? planner::Fidelity::kPublished : planner::Fidelity::kTuned;
+  request->zero_stage = flags.zero_stage;
+  request->exclude = flags.exclude;
+  request->max_tp = flags.max_tp;
+  for (const std::string& pin : flags.pins) {
+    const size_t equals = pin.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == pin.size()) {
+      return WrongUsage("--pin '", pin, "' must be STAGE=NODE or STAGE=DEVICE, such as stage0=n1");
+    }
+    const auto [it, added] = request->pins.emplace(pin.substr(0, equals), pin.substr(equals + 1));
+    if (!added && it->second != pin.substr(equals + 1)) {
+      return WrongUsage("--pin ", it->first, " is given for ", it->second, " and for ", pin.substr(equals + 1), "; a stage has one pin");
+    }
+  }
+  if (!flags.memory_reserve.empty()) {
+    double part = 0;
+    if (!ParsePart(flags.memory_reserve, &part) || part < 0 || part >= 1) {
+      return WrongUsage("--memory-reserve '", flags.memory_reserve, "' must be a part of a card's memory, such as 10% or 0.1");
+    }
+    request->memory_reserve = part;
+  }
+  if (!flags.budget_nodes.empty()) {
+    double nodes = 0;
+    if (!absl::SimpleAtod(flags.budget_nodes, &nodes) || !(nodes >= 1 && nodes <= 1e15) || nodes != std::floor(nodes)) {
+      return WrongUsage("--budget-nodes '", flags.budget_nodes, "' must be a whole number from 1 on, such as 1e6");
+    }
+    request->budget_nodes = static_cast<int64_t>(nodes);
+  }
+  if (!flags.deadline.empty()) {
+    absl::Duration deadline;
+    if (!absl::ParseDuration(flags.deadline, &deadline) || deadline <= absl::ZeroDuration()) {
+      return WrongUsage("--deadline '", flags.deadline, "' must be a time such as 2s or 500ms");
+    }
+    request->deadline = deadline;
+  }
+  return {};
+}
+
+Exit LoadProfiles(const std::vector<std::string>& paths, std::unique_ptr<planner::LatencyBook>* book) {
+  for (const std::string& path : paths) {
+    std::string text;
+    if (Exit exit = ReadText(path, kLongestProfile, &text); exit.code != 0) return exit;
+    absl::StatusOr<planner::LatencyBook> parsed = planner::LatencyBook::Parse(text, path);
+    if (!parsed.ok()) return FromPlanner(parsed.status());
+    if (*book == nullptr) {
+      *book = std::make_unique<planner::LatencyBook>(*std::move(parsed));
+    } else {
+      (*book)->Merge(*std::move(parsed));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void AddSettingFlags(CLI::App& app, OfflineFlags* flags) {
+  app.add_option("--cluster", flags->cluster, "a cluster file (TOML, docs/clusters.md) or a preset; 'motley clusters' lists them");
+  app.add_option("--model", flags->model, "a HuggingFace config.json or a preset; 'motley models' lists them");
+  app.add_option("--global-batch", flags->global_batch, "samples a step")->check(CLI::PositiveNumber);
+  app.add_option("--seq-len", flags->seq_len, "tokens a sample")->check(CLI::PositiveNumber);
+  app.add_option("--dtype", flags->dtype, "fp32, fp16, bf16 or fp64")->capture_default_str();
+  app.add_option("--profiles", flags->profiles, "measured latencies (JSON, docs/profiles.md); of several the last one's entries win")
+      ->allow_extra_args(false);
+}
+
+void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
+  std::string known;
+  for (const planner::CatalogEntry& entry : planner::Catalog()) {
+    absl::StrAppend(&known, known.empty() ? "" : ", ", std::string(entry.name));
+  }
+  app.add_option("--strategy", flags->strategy, known)->capture_default_str();
+  app.add_option("--fidelity", flags->fidelity, "the strategy with its paper's limits, or without those that have no reason")
+      ->check(CLI::IsMember({"published", "tuned"}))
+      ->capture_default_str();
+  app.add_option("--zero-stage", flags->zero_stage, "0 to 3, where the strategy leaves it open")->check(CLI::Range(0, 3));
+  app.add_option("--pin", flags->pins, "stage0=n1: this node or device must be in that stage; may be given again")
+      ->allow_extra_args(false);
+  app.add_option("--exclude", flags->exclude, "a node or device that is not used; may be given again")->allow_extra_args(false);
+  app.add_option("--max-tp", flags->max_tp, "most devices of one tensor-parallel unit")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--memory-reserve", flags->memory_reserve, "part of each card that no plan uses, such as 10%; else the cluster's");
+  app.add_option("--budget-nodes", flags->budget_nodes, "search nodes, such as 1e6: the same files give the same plan");
+  app.add_option("--deadline", flags->deadline, "stop searching after this time (2s); the plan is marked as not reproducible");
+}
+
+Exit LoadOffline(const OfflineFlags& flags, OfflineInput* input) {
+  if (flags.cluster.empty()) return WrongUsage("--cluster is missing: a file or a preset ('motley clusters' lists them)");
+  if (flags.model.empty()) return WrongUsage("--model is missing: a config.json or a preset ('motley models' lists them)");
+  if (flags.global_batch == 0) return WrongUsage("--global-batch is missing: samples a step");
+  if (flags.seq_len == 0) return WrongUsage("--seq-len is missing: tokens a sample");
+  const absl::StatusOr<DType> dtype = ParseDType(flags.dtype);
+  if (!dtype.ok()) return WrongUsage("--dtype: ", std::string(dtype.status().message()));
+  planner::PlanRequest request;
+  if (Exit exit = ParseRequest(flags, &request); exit.code != 0) return exit;
+  absl::StatusOr<planner::Cluster> cluster = planner::LoadCluster(flags.cluster);
+  if (!cluster.ok()) return FromPlanner(cluster.status());
+  absl::StatusOr<planner::Workload> workload = planner::LoadModel(flags.model);
+  if (!workload.ok()) return FromPlanner(workload.status());
+  workload->global_batch = flags.global_batch;
+  workload->seq_len = flags.seq_len;
+  workload->dtype = *dtype;
+  if (Exit exit = LoadProfiles(flags.profiles, &input->book); exit.code != 0) return exit;
+  absl::StatusOr<std::unique_ptr<planner::Setting>> setting =
+      planner::Setting::Create(*std::move(cluster), *std::move(workload), std::move(request), input->book.get());
+  if (!setting.ok()) return FromPlanner(setting.status());
+  input->setting = *std::move(setting);
+  return {};
+}
+
+Exit FromPlanner(const absl::Status& status) {
+  if (absl::IsResourceExhausted(status)) return {EX_DATAERR, std::string(status.message())};
+  return FromServer(status);
+}
+
+Exit ReadText(const std::string& path, int64_t limit_bytes, std::string* text) {
+  absl::StatusOr<std::string> read = ReadSmallFile(path, limit_bytes);
+  if (!read.ok()) return FromFiles(read.status());
+  *text = *std::move(read);
+  return {};
+}
+
+}  // namespace motley::client

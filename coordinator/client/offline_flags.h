@@ -1,0 +1,46 @@
+// The flags of the commands that need no coordinator: which cluster, which model, which batch, with what measurements, and what the plan
+// may be.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/client/command.h"
+#include "coordinator/client/exit_code.h"
+#include "planner/setting.h"
+
+namespace motley::client {
+
+struct OfflineFlags {
+  std::string cluster, model, dtype = "float32";
+  int64_t global_batch = 0, seq_len = 0;  // 0 = not given
+  std::vector<std::string> profiles;
+  std::string strategy = "auto", fidelity = "tuned";
+  std::optional<int> zero_stage;
+  std::vector<std::string> pins, exclude;
+  int max_tp = planner::PlanRequest().max_tp;
+  std::string memory_reserve, budget_nodes, deadline;
+};
+
+// --cluster, --model, --global-batch, --seq-len, --dtype, --profiles.
+void AddSettingFlags(CLI::App& app, OfflineFlags* flags);
+// --strategy, --fidelity, --zero-stage, --pin, --exclude, --max-tp, --memory-reserve, --budget-nodes, --deadline.
+void AddRequestFlags(CLI::App& app, OfflineFlags* flags);
+
+// What the flags name, loaded. The book must outlive what reads it.
+struct OfflineInput {
+  std::unique_ptr<planner::Setting> setting;
+  std::unique_ptr<planner::LatencyBook> book;  // nullptr: no --profiles
+};
+// Exit 64: a flag is missing or wrong. 66: a file or preset is not there, or a pinned or excluded device. 65: what is in them is wrong.
+Exit LoadOffline(const OfflineFlags& flags, OfflineInput* input);
+
+// Like FromServer, but what does not fit is an answer (65) and no reason to try again later.
+Exit FromPlanner(const absl::Status& status);
+
+// Files that people or we wrote. 66: not there. 65: too large to be one.
+Exit ReadText(const std::string& path, int64_t limit_bytes, std::string* text);
+
+}  // namespace motley::client

@@ -1,0 +1,31 @@
+#include "coordinator/client/plan_file.h"
+
+#include <sysexits.h>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/client/json.h"
+#include "coordinator/client/offline_flags.h"
+
+namespace motley::client {
+
+Exit LoadPlanFile(const std::string& path, planner::Plan* plan) {
+  std::string text;
+  if (Exit exit = ReadText(path, planner::kLongestPlanBytes, &text); exit.code != 0) return exit;
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  absl::StatusOr<planner::Plan> parsed;
+  if (begin != std::string::npos && text[begin] == '{') {
+    // A live job's answer has the plan inside.
+    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && !json.contains("pipelines") && json.contains("plan") && json["plan"].is_object()) {
+      text = json["plan"].dump();
+    }
+    parsed = planner::PlanFromJson(text);
+  } else {
+    parsed = planner::ParsePlanText(text);
+  }
+  if (!parsed.ok()) return {EX_DATAERR, absl::StrCat(path, ": ", std::string(parsed.status().message()))};
+  *plan = *std::move(parsed);
+  return {};
+}
+
+}  // namespace motley::client

@@ -1,0 +1,114 @@
+#include "coordinator/client/plan_offline_command.h"
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/files.h"
+#include "coordinator/client/format.h"
+#include "coordinator/client/plan_report.h"
+#include "planner/explain_offline.h"
+#include "planner/offline.h"
+#include "planner/simulator/picture.h"
+#include "planner/simulator/trace.h"
+
+namespace motley::client {
+namespace {
+
+// Of the measured series that the plan's latencies come from; books of a whole laboratory have many others.
+std::vector<std::string> RepairsUsed(const OfflineInput& input) {
+  std::vector<std::string> used;
+  if (input.book == nullptr) return used;
+  const planner::Costs& costs = input.setting->costs;
+  for (const std::string& repair : input.book->repairs()) {
+    for (int kind = 0; kind < costs.num_kinds(); ++kind) {
+      if (!absl::StartsWith(repair, costs.provenance(kind).source)) continue;
+      used.push_back(repair);
+      break;
+    }
+  }
+  return used;
+}
+
+Exit PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result) {
+  const planner::Plan& plan = result.evaluation.plan;
+  if (flags.explain) {
+    context.out << Printable(planner::ExplainOffline(*input.setting, result.evaluation, result.bound));
+    for (const std::string& repair : RepairsUsed(input)) context.out << Printable(absl::StrCat("repaired: ", repair, "\n"));
+  } else {
+    const auto precision = flags.exact ? planner::TextPrecision::kExact : planner::TextPrecision::kRounded;
+    context.out << Printable(planner::ToText(plan, precision));
+  }
+  if (flags.timing) context.out << absl::StrFormat("planned in %.3f s\n", result.planning_seconds);
+  return {};
+}
+
+void PrintJson(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
+               const std::vector<planner::ComparisonRow>& rows) {
+  Json report = ReportOf(result.evaluation.plan);
+  report["lower_bound"] = ToJson(result.bound);
+  if (flags.compare) report["comparison"] = ToJson(rows);
+  if (flags.explain) {
+    report["explanation"] = planner::ExplainOffline(*input.setting, result.evaluation, result.bound);
+    report["repairs"] = RepairsUsed(input);
+  }
+  if (flags.timing) report["planning_seconds"] = result.planning_seconds;
+  PrintPlan(context.out, result.evaluation.plan, std::move(report));
+}
+
+}  // namespace
+
+bool IsOffline(const PlanOfflineFlags& flags) { return !flags.offline.cluster.empty() || !flags.offline.model.empty(); }
+
+void AddPlanOfflineFlags(CLI::App& app, PlanOfflineFlags* flags) {
+  AddSettingFlags(app, &flags->offline);
+  AddRequestFlags(app, &flags->offline);
+  app.add_flag("--compare", flags->compare, "one row for each strategy too");
+  app.add_flag("--exact", flags->exact, "shares in full, so that the text is read back as the same plan");
+  app.add_flag("--timing", flags->timing, "how long the planning took; the only output that differs between two runs");
+  app.add_option("--svg", flags->svg, "draw the simulated step into this file");
+}
+
+Exit PlanOffline(Context& context, const PlanOfflineFlags& flags) {
+  OfflineInput input;
+  if (Exit exit = LoadOffline(flags.offline, &input); exit.code != 0) return exit;
+  absl::StatusOr<planner::OfflineResult> result = planner::PlanOffline(*input.setting, input.book.get());
+  std::vector<planner::ComparisonRow> rows;
+  if (flags.compare) rows = planner::Compare(*input.setting);
+  if (!result.ok()) {
+    // The other strategies' rows may show the way.
+    if (flags.compare && !context.json) PrintComparison(context.out, rows);
+    return FromPlanner(result.status());
+  }
+  if (Exit exit = WritePictures(context, result->evaluation, flags.trace, flags.svg); exit.code != 0) return exit;
+  if (context.json) {
+    PrintJson(context, flags, input, *result, rows);
+    return {};
+  }
+  Exit exit = PrintText(context, flags, input, *result);
+  if (flags.compare) {
+    context.out << "\n";
+    PrintComparison(context.out, rows);
+  }
+  return exit;
+}
+
+Exit WritePictures(Context& context, const planner::Evaluation& evaluation, const std::string& trace, const std::string& svg) {
+  if (!trace.empty()) {
+    const absl::Status status = WriteFileDurably(trace, planner::TraceJson(evaluation.graph, evaluation.timeline));
+    if (!status.ok()) return FromFiles(status);
+    context.err << "the simulated step is in " << trace << "; open it in Perfetto (ui.perfetto.dev) or chrome://tracing\n";
+  }
+  if (!svg.empty()) {
+    const planner::Plan& plan = evaluation.plan;
+    planner::PictureOptions options;
+    options.title = absl::StrCat(plan.strategy, ", ", plan.model, " on ", plan.cluster);
+    const absl::Status status = WriteFileDurably(svg, planner::SvgTimeline(evaluation.graph, evaluation.timeline, options));
+    if (!status.ok()) return FromFiles(status);
+    context.err << "the picture is in " << svg << "\n";
+  }
+  return {};
+}
+
+}  // namespace motley::client

@@ -1,0 +1,119 @@
+#include "coordinator/client/plan_report.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "coordinator/client/format.h"
+#include "planner/quantity_text.h"
+
+namespace motley::client {
+namespace {
+
+using planner::ComparisonRow;
+using planner::Plan;
+using planner::PlanPrediction;
+
+std::string FirstLine(const absl::Status& status) {
+  const std::string message(status.message());
+  return message.substr(0, message.find('\n'));
+}
+
+std::string FidelityName(planner::Fidelity fidelity) {
+  return fidelity == planner::Fidelity::kPublished ? "published" : "tuned";
+}
+
+Json RankRow(const planner::RankPlan& rank, int number, size_t pipeline, size_t stage, const planner::StagePlan& s,
+             const planner::UnitPlan& unit) {
+  Json layers = Json::array(), offload = Json::array();
+  for (const LayerRange& range : s.ministages) layers.push_back({range.first, range.last});
+  if (rank.offload_activations) offload.push_back("activations");
+  if (rank.offload_parameters) offload.push_back("parameters");
+  if (rank.offload_optimizer) offload.push_back("optimizer");
+  return {{"rank", number},
+          {"device", rank.device.value()},
+          {"device_model", rank.device_model},
+          {"pipeline", pipeline},
+          {"stage", stage},
+          {"layers", std::move(layers)},
+          {"batch", unit.batch()},
+          {"microbatches", unit.microbatches},
+          {"shard_ratio", rank.shard_ratio},
+          {"tp_share", rank.tp_share},
+          {"zero_stage", s.zero_stage},
+          {"recompute", rank.recompute},
+          {"offload", std::move(offload)},
+          {"busy_seconds", rank.predicted.busy_seconds},
+          {"peak_bytes", rank.predicted.peak_bytes},
+          {"memory", ToJson(rank.predicted.memory)}};
+}
+
+}  // namespace
+
+Json ReportOf(const Plan& plan) {
+  Json ranks = Json::array();
+  int number = 0;
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
+      const planner::StagePlan& stage = plan.pipelines[p].stages[s];
+      for (const planner::UnitPlan& unit : stage.units) {
+        for (const planner::RankPlan& rank : unit.ranks) ranks.push_back(RankRow(rank, number++, p, s, stage, unit));
+      }
+    }
+  }
+  return {{"ranks", std::move(ranks)}};
+}
+
+Json ToJson(const planner::LowerBound& bound) { return {{"seconds", bound.seconds}, {"because", bound.because}}; }
+
+Json ToJson(const planner::MemoryByPurpose& m) {
+  return {{"parameters", m.parameters}, {"gradients", m.gradients}, {"optimizer", m.optimizer}, {"gathered", m.gathered},
+          {"boundaries", m.boundaries}, {"saved", m.saved},         {"workspace", m.workspace}, {"context", m.context},
+          {"host", m.host}};
+}
+
+Json ToJson(const std::vector<ComparisonRow>& rows) {
+  Json list = Json::array();
+  for (const ComparisonRow& row : rows) {
+    Json json = {{"strategy", row.strategy}, {"fidelity", FidelityName(row.fidelity)}};
+    if (row.status.ok()) {
+      const PlanPrediction& p = row.plan.predicted;
+      json.update({{"step_seconds", p.step_seconds},
+                   {"tokens_per_second", p.tokens_per_second},
+                   {"mfu", p.mfu},
+                   {"hfu", p.hfu},
+                   {"tokens_per_dollar", p.tokens_per_dollar},
+                   {"worst_memory", row.worst_memory},
+                   {"idle_share", p.idle_share},
+                   {"gap", p.gap()},
+                   {"binding_constraint", p.binding_constraint}});
+    } else {
+      json["why_not"] = std::string(row.status.message());
+    }
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+void PrintPlan(std::ostream& out, const Plan& plan, Json report) {
+  Json document = Json::parse(planner::ToJson(plan));
+  document["report"] = std::move(report);
+  PrintDocument(out, document);
+}
+
+void PrintComparison(std::ostream& out, const std::vector<ComparisonRow>& rows) {
+  Table table({"STRATEGY", "STEP", "TOKENS/S", "MFU", "HFU", "TOKENS/$", "MEMORY", "IDLE", "GAP", "BOUND BY"});
+  for (const ComparisonRow& row : rows) {
+    const std::string name = absl::StrCat(row.strategy, row.fidelity == planner::Fidelity::kPublished ? " (published)" : "");
+    if (!row.status.ok()) {
+      table.Add({name, "-", "-", "-", "-", "-", "-", "-", "-", FirstLine(row.status)});
+      continue;
+    }
+    const PlanPrediction& p = row.plan.predicted;
+    const auto percent = [](double part) { return absl::StrFormat("%.1f %%", 100 * part); };
+    table.Add({name, planner::SecondsText(p.step_seconds), absl::StrFormat("%.0f", p.tokens_per_second), percent(p.mfu), percent(p.hfu),
+               p.tokens_per_dollar > 0 ? absl::StrFormat("%.3g", p.tokens_per_dollar) : "-", percent(row.worst_memory),
+               percent(p.idle_share), p.lower_bound_seconds > 0 ? percent(p.gap()) : "-", p.binding_constraint});
+  }
+  table.Print(out);
+}
+
+}  // namespace motley::client

@@ -1,0 +1,24 @@
+// Plans as `-o json` prints them: the plan's document (docs/plan-language.md) with what follows from it under "report", which readers of plans
+// pass over.
+#pragma once
+
+#include <vector>
+
+#include "coordinator/client/json.h"
+#include "planner/offline.h"
+#include "planner/plan.h"
+
+namespace motley::client {
+
+// {"ranks": [...]} to begin with: one flat row for each rank, where the plan itself is nested.
+Json ReportOf(const planner::Plan& plan);
+Json ToJson(const planner::LowerBound& bound);
+Json ToJson(const planner::MemoryByPurpose& memory);
+// One object for each row; rows without a plan say why.
+Json ToJson(const std::vector<planner::ComparisonRow>& rows);
+
+void PrintPlan(std::ostream& out, const planner::Plan& plan, Json report);
+// A line for each row.
+void PrintComparison(std::ostream& out, const std::vector<planner::ComparisonRow>& rows);
+
+}  // namespace motley::client

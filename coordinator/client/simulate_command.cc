@@ -1,0 +1,96 @@
+#include "coordinator/client/simulate_command.h"
+
+#include <sysexits.h>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coordinator/client/format.h"
+#include "coordinator/client/plan_file.h"
+#include "coordinator/client/plan_offline_command.h"
+#include "coordinator/client/plan_report.h"
+#include "planner/explain_offline.h"
+#include "planner/given_plan.h"
+
+namespace motley::client {
+namespace {
+
+struct Flags {
+  OfflineFlags offline;
+  std::string plan, trace, svg;
+  bool explain = false;
+};
+
+template <typename T>
+Exit TakeFromPlan(const char* flag, const T& in_plan, const T& none, T* value) {
+  if (*value == none) *value = in_plan;
+  if (*value == in_plan || in_plan == none) return {};
+  return {EX_DATAERR, absl::StrCat("the plan's is ", in_plan, ", ", flag, " says ", *value, "; a plan is priced for what it was made for")};
+}
+
+// What the command line leaves out, the plan says: names of presets, batch, sequence, precision.
+Exit Complete(const planner::Plan& plan, OfflineFlags* flags) {
+  if (flags->cluster.empty()) flags->cluster = plan.cluster;
+  if (flags->model.empty()) flags->model = plan.model;
+  if (Exit exit = TakeFromPlan<int64_t>("--global-batch", plan.global_batch, 0, &flags->global_batch); exit.code != 0) return exit;
+  if (Exit exit = TakeFromPlan<int64_t>("--seq-len", plan.seq_len, 0, &flags->seq_len); exit.code != 0) return exit;
+  const std::string dtype(DTypeName(plan.dtype));
+  if (!flags->dtype.empty()) {
+    const absl::StatusOr<DType> parsed = ParseDType(flags->dtype);
+    if (!parsed.ok()) return {kUsage, absl::StrCat("--dtype: ", std::string(parsed.status().message()))};
+    flags->dtype = std::string(DTypeName(*parsed));
+  }
+  return TakeFromPlan<std::string>("--dtype", dtype, "", &flags->dtype);
+}
+
+Exit Simulate(Context& context, const Flags& given) {
+  Flags flags = given;
+  planner::Plan plan;
+  if (Exit exit = LoadPlanFile(flags.plan, &plan); exit.code != 0) return exit;
+  if (Exit exit = Complete(plan, &flags.offline); exit.code != 0) return exit;
+  OfflineInput input;
+  if (Exit exit = LoadOffline(flags.offline, &input); exit.code != 0) return exit;
+  absl::StatusOr<planner::GivenPlan> priced = planner::PriceGivenPlan(*input.setting, std::move(plan));
+  if (!priced.ok()) return FromPlanner(priced.status());
+  const planner::Evaluation& evaluation = priced->evaluation;
+  if (Exit exit = WritePictures(context, evaluation, flags.trace, flags.svg); exit.code != 0) return exit;
+  if (context.json) {
+    Json report = ReportOf(evaluation.plan);
+    report["lower_bound"] = ToJson(priced->bound);
+    report["broken_rules"] = priced->broken;
+    report["does_not_fit"] = evaluation.does_not_fit;
+    if (flags.explain) report["explanation"] = planner::ExplainOffline(*input.setting, evaluation, priced->bound);
+    PrintPlan(context.out, evaluation.plan, std::move(report));
+  } else if (flags.explain) {
+    context.out << Printable(planner::ExplainOffline(*input.setting, evaluation, priced->bound));
+  } else {
+    context.out << Printable(planner::ToText(evaluation.plan));
+  }
+  std::vector<std::string> wrong;
+  for (const std::string& rule : priced->broken) wrong.push_back(absl::StrCat("breaks a rule: ", rule));
+  for (const std::string& lack : evaluation.does_not_fit) wrong.push_back(absl::StrCat("does not fit: ", lack));
+  if (wrong.empty()) return {};
+  return {EX_DATAERR, absl::StrJoin(wrong, "\n")};
+}
+
+}  // namespace
+
+Action AddSimulate(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  flags->offline.dtype.clear();  // the plan's
+  app.add_option("PLAN", flags->plan, "a plan file: JSON or text")->required();
+  AddSettingFlags(app, &flags->offline);
+  app.add_option("--memory-reserve", flags->offline.memory_reserve, "part of each card that no plan uses, such as 10%");
+  app.add_flag("--explain", flags->explain, "who does what, the lower bound, what the latencies rest on");
+  app.add_option("--trace", flags->trace, "write the step's timeline to this file (Chrome trace format)");
+  app.add_option("--svg", flags->svg, "draw the step into this file");
+  app.footer(
+      "Cluster, model, batch, sequence and dtype are the plan's where they are not given. Exit 65 when the plan breaks a rule or does not fit;\n"
+      "it is priced all the same where a price has a meaning.\n"
+      "Example: motley plan --cluster cephalo-a --model llama-7b --global-batch 128 --seq-len 512 -o json > plan.json\n"
+      "         motley simulate plan.json --svg step.svg");
+  return [flags](Context& context) { return Simulate(context, *flags); };
+}
+
+}  // namespace motley::client

@@ -1,0 +1,58 @@
+// Reads one cluster file: collects every problem before it gives up, so that a user mends it in one go.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "planner/cluster/cluster_table.h"
+
+namespace motley::planner {
+
+// A card with the links that the table gives it.
+struct ClusterCard {
+  DeviceKind kind;
+  double link = 0, pcie = 0;  // bytes a second
+};
+
+// What [defaults] may say for all nodes and a node for itself.
+struct NodeNumbers {
+  std::optional<double> nic, nic_latency, device_link, device_latency, host_link, host_memory, price;
+};
+
+class ClusterReader {
+ public:
+  explicit ClusterReader(std::string source) : problems_{std::move(source), {}} {}
+  absl::StatusOr<Cluster> Read(std::string_view text);
+
+ private:
+  void ReadRoot(const toml::table& root);
+  void ReadCard(const toml::table& toml);
+  void ReadNode(const toml::table& toml);
+  bool ReadGpus(ClusterTable& table, const std::string& node, std::vector<std::pair<int, int64_t>>* cards);
+  void AddNode(const std::string& name, const ClusterNode& pattern, const std::vector<std::pair<int, int64_t>>& cards,
+               const std::vector<std::vector<int64_t>>& roots, int line);
+  void ReadLink(const toml::table& toml);
+  void ReadRegionLink(const toml::table& toml);
+  void ReadMatrix(const toml::table& toml);
+  void FillMatrix(ClusterTable& table, const Unit& unit, double most, const std::vector<int>& nodes,
+                  std::vector<std::vector<double>>* into);
+  void SetLink(ClusterTable& table, size_t size, int a, int b, std::vector<std::vector<double>>* rates,
+               std::vector<std::vector<double>>* latencies);
+  void CheckReachable();
+  std::optional<int> CardNamed(const ClusterTable& table, const char* key, const std::string& name);
+  std::optional<std::pair<int, int>> TwoOf(ClusterTable& table, const char* key, const std::vector<std::string>& names);
+  std::vector<std::string> NodeNames() const;
+  int Region(const std::string& name);
+
+  ClusterProblems problems_;
+  Cluster cluster_;
+  NodeNumbers defaults_;
+  std::vector<ClusterCard> cards_;      // beside cluster_.kinds, same order
+  std::vector<ClusterCard> own_cards_;  // [[card]] by name
+  std::vector<int> node_lines_;
+};
+
+}  // namespace motley::planner

@@ -1,0 +1,114 @@
+// What a cluster file says of links between nodes and regions.
+#include "absl/strings/str_cat.h"
+#include "planner/cluster/cluster_reader.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr size_t kMostNodesInMatrix = 2048;  // the matrix is dense
+constexpr double kMicro = 1e-6;
+constexpr std::initializer_list<Unit> kLinkUnits = {{"gbit_per_second", 1e9 / 8}, {"gb_per_second", 1e9}};
+
+}  // namespace
+
+std::vector<std::string> ClusterReader::NodeNames() const {
+  std::vector<std::string> names;
+  for (const ClusterNode& node : cluster_.nodes) names.push_back(node.name.value());
+  return names;
+}
+
+std::optional<std::pair<int, int>> ClusterReader::TwoOf(ClusterTable& table, const char* key,
+                                                        const std::vector<std::string>& names) {
+  const std::optional<std::vector<int>> two = table.Chosen(key, names);
+  if (two && two->size() == 2 && (*two)[0] != (*two)[1]) return std::pair((*two)[0], (*two)[1]);
+  if (two) table.Problem(key, absl::StrCat("must name two different ones, as in ", key, " = [\"a\", \"b\"]"));
+  return std::nullopt;
+}
+
+void ClusterReader::SetLink(ClusterTable& table, size_t size, int a, int b, std::vector<std::vector<double>>* rates,
+                            std::vector<std::vector<double>>* latencies) {
+  const std::optional<double> rate = table.Quantity(kLinkUnits, kLeastRate, kMostNicRate);
+  const std::optional<double> latency = table.Quantity({{"latency_us", kMicro}}, 0, kMostLatencySeconds);
+  table.Finish();
+  if (!rate && !latency)
+    return table.Problem("gbit_per_second", "is missing; give gbit_per_second or gb_per_second, latency_us, or both");
+  if (size > kMostNodesInMatrix)
+    return table.Problem("gbit_per_second", absl::StrCat("links of their own are for at most ", kMostNodesInMatrix, " nodes"));
+  const auto set = [&](const std::optional<double>& value, std::vector<std::vector<double>>* matrix) {
+    if (!value) return;
+    if (matrix->empty()) matrix->assign(size, std::vector<double>(size, 0));
+    double &there = (*matrix)[static_cast<size_t>(a)][static_cast<size_t>(b)],
+           &back = (*matrix)[static_cast<size_t>(b)][static_cast<size_t>(a)];
+    if (there != 0 && there != *value) table.Problem("gbit_per_second", "this link was given before with another number");
+    there = back = *value;
+  };
+  set(rate, rates);
+  set(latency, latencies);
+}
+
+void ClusterReader::ReadLink(const toml::table& toml) {
+  ClusterTable table(toml, "link", &problems_);
+  const auto two = TwoOf(table, "nodes", NodeNames());
+  if (two)
+    SetLink(table, cluster_.nodes.size(), two->first, two->second, &cluster_.node_bytes_per_second,
+            &cluster_.node_latency_seconds);
+}
+
+void ClusterReader::ReadRegionLink(const toml::table& toml) {
+  ClusterTable table(toml, "region_link", &problems_);
+  const auto two = TwoOf(table, "regions", cluster_.regions);
+  if (two)
+    SetLink(table, cluster_.regions.size(), two->first, two->second, &cluster_.region_bytes_per_second,
+            &cluster_.region_latency_seconds);
+}
+
+void ClusterReader::FillMatrix(ClusterTable& table, const Unit& unit, double most, const std::vector<int>& nodes,
+                               std::vector<std::vector<double>>* into) {
+  const std::vector<std::string> names = NodeNames();
+  const std::vector<std::vector<double>> matrix = table.SquareMatrix(unit, nodes.size(), most);
+  if (matrix.empty()) return;
+  if (into->empty()) into->assign(names.size(), std::vector<double>(names.size(), 0));
+  for (size_t a = 0; a < nodes.size(); ++a) {
+    for (size_t b = 0; b < nodes.size(); ++b) {
+      const std::string &from = names[static_cast<size_t>(nodes[a])], &to = names[static_cast<size_t>(nodes[b])];
+      if (matrix[a][b] != matrix[b][a]) {
+        return table.Problem(
+            unit.key, absl::StrCat("is not symmetric: ", from, " to ", to, " is ", matrix[a][b] / unit.factor, ", back it is ",
+                                   matrix[b][a] / unit.factor, "; give the slower of the two both ways"));
+      }
+      if (a != b) (*into)[static_cast<size_t>(nodes[a])][static_cast<size_t>(nodes[b])] = matrix[a][b];
+    }
+  }
+}
+
+void ClusterReader::ReadMatrix(const toml::table& toml) {
+  ClusterTable table(toml, "matrix", &problems_);
+  if (cluster_.nodes.size() > kMostNodesInMatrix) {
+    return table.Problem("nodes", absl::StrCat("a matrix is for at most ", kMostNodesInMatrix, " nodes"));
+  }
+  std::vector<int> nodes(cluster_.nodes.size());
+  for (size_t n = 0; n < nodes.size(); ++n) nodes[n] = static_cast<int>(n);
+  if (table.Has("nodes")) nodes = table.Chosen("nodes", NodeNames()).value_or(std::vector<int>());
+  if (nodes.empty()) return;
+  for (const Unit& unit : kLinkUnits) FillMatrix(table, unit, kMostNicRate, nodes, &cluster_.node_bytes_per_second);
+  FillMatrix(table, {"latency_us", kMicro}, kMostLatencySeconds, nodes, &cluster_.node_latency_seconds);
+  table.Finish();
+}
+
+// Two nodes need a NIC each, or a rate of their own.
+void ClusterReader::CheckReachable() {
+  const auto& pairs = cluster_.node_bytes_per_second;
+  for (size_t a = 0; a < cluster_.nodes.size(); ++a) {
+    if (cluster_.nodes[a].nic_bytes_per_second > 0) continue;
+    for (size_t b = 0; b < cluster_.nodes.size(); ++b) {
+      if (a == b || (!pairs.empty() && pairs[a][b] > 0)) continue;
+      problems_.Add(
+          node_lines_[a], "node.nic_gbit_per_second",
+          absl::StrCat("no link between nodes '", cluster_.nodes[a].name.value(), "' and '", cluster_.nodes[b].name.value(),
+                       "'; give nic_gbit_per_second here or in [defaults], or a [[link]] between the two"));
+      break;
+    }
+  }
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,208 @@
+#include "planner/costs/costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "planner/costs/latency_match.h"
+#include "planner/costs/layer_operators.h"
+#include "planner/costs/roofline.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr std::array kUnitKinds = {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead};
+constexpr size_t Index(UnitKind unit) { return static_cast<size_t>(unit); }
+
+// AdamW reads parameter, gradient and two moments and writes three of them in float32; with half types the master copy takes
+// the parameter's place and the half parameter is written beside it. Memory-bound on every card.
+constexpr double kOptimizerTraffic32 = 28, kOptimizerTraffic16 = 28, kOptimizerTraffic64 = 56;
+
+// What CUDA, cuBLAS and NCCL take on a card before the first tensor. An order of magnitude from running systems, not measured
+// here.
+constexpr int64_t kContextBytes = int64_t{768} << 20;
+
+double OptimizerTraffic(DType dtype) {
+  if (dtype == DType::kFloat64) return kOptimizerTraffic64;
+  return dtype == DType::kFloat32 ? kOptimizerTraffic32 : kOptimizerTraffic16;
+}
+
+int64_t ToBytes(double bytes) { return static_cast<int64_t>(std::llround(bytes)); }
+
+// The unit's roofline at the efficiency that the measured layer shows on this card.
+Curve AtEfficiencyOf(const Curve& layer, const Curve& layer_roofline, const Curve& unit_roofline) {
+  if (layer.empty()) return unit_roofline;
+  std::vector<double> xs, ys;
+  for (const double x : unit_roofline.xs()) {
+    xs.push_back(x);
+    ys.push_back(unit_roofline.At(x) * layer.At(x) / layer_roofline.At(x));
+  }
+  return Curve::Isotonic(std::move(xs), std::move(ys));
+}
+
+// The part of a curve that is there before the first sample: the line through the series' ends, at zero.
+double LaunchPart(const Curve& curve, double least) {
+  if (curve.xs().empty()) return least;
+  const double x0 = curve.xs().front(), x1 = curve.xs().back(), y0 = curve.ys().front(), y1 = curve.ys().back();
+  const double slope = x1 > x0 ? (y1 - y0) / (x1 - x0) : y0 / x0;
+  return std::clamp(y0 - slope * x0, std::min(least, y0 / 2), 0.9 * y0);
+}
+
+}  // namespace
+
+absl::StatusOr<Costs> Costs::Create(const Cluster& cluster, const Workload& workload, const LatencyBook* book) {
+  MOTLEY_RETURN_IF_ERROR(Validate(cluster));
+  MOTLEY_RETURN_IF_ERROR(Validate(workload));
+  Costs costs;
+  costs.workload_ = workload;
+  costs.layout_ = ParameterLayout(workload.model);
+  for (const UnitSpec& unit : costs.layout_) {
+    costs.elements_[Index(unit.kind)] = unit.num_elements;
+    costs.total_elements_ += unit.num_elements;
+  }
+  costs.CountBytesAndFlops();
+  for (const DeviceKind& card : cluster.kinds) costs.AddKind(card, book);
+  return costs;
+}
+
+void Costs::CountBytesAndFlops() {
+  const ModelShape& model = workload_.model;
+  for (const UnitKind unit : kUnitKinds) {
+    double matrix_flops = 0, full_flops = 0;
+    double largest_divided = 0, largest_whole = static_cast<double>(BoundaryBytes(1));
+    for (const OperatorWork& work : OperatorsOf(workload_, unit)) {
+      saved_[Index(unit)].push_back({work.op, 0, work.output_bytes, work.divided, work.output_divided});
+      matrix_flops += work.matrix_flops;
+      full_flops += work.matrix_flops * (work.op == Op::kAttention && workload_.causal ? 2 : 1);
+      if (work.op == Op::kLmHeadLoss) continue;  // in chunks, below
+      // Backward holds the gradients of an operator's input and output.
+      (work.divided ? largest_divided : largest_whole) =
+          std::max(work.divided ? largest_divided : largest_whole, work.activation_bytes);
+    }
+    workspace_divided_[Index(unit)] = largest_divided;
+    workspace_whole_[Index(unit)] = largest_whole;
+    const double units = unit == UnitKind::kLayer ? static_cast<double>(model.num_layers) : 1;
+    model_flops_ += units * 3 * matrix_flops;
+    hardware_flops_ += units * (unit == UnitKind::kLayer ? 4 : 3) * full_flops;
+  }
+}
+
+void Costs::AddKind(const DeviceKind& card, const LatencyBook* book) {
+  Kind kind;
+  LayerCurves layer = MatchLayer(card, workload_, book);
+  const Roofline layer_roofline(card, workload_, UnitKind::kLayer);
+  const Curve forward = layer_roofline.Forward(), backward = layer_roofline.Backward();
+  for (const UnitKind unit : kUnitKinds) {
+    const size_t i = Index(unit);
+    const Roofline roofline(card, workload_, unit);
+    kind.forward[i] = unit == UnitKind::kLayer ? layer.forward : AtEfficiencyOf(layer.forward, forward, roofline.Forward());
+    kind.backward[i] = unit == UnitKind::kLayer ? layer.backward : AtEfficiencyOf(layer.backward, backward, roofline.Backward());
+    kind.forward_launch[i] = LaunchPart(kind.forward[i], roofline.forward_launch());
+    kind.backward_launch[i] = LaunchPart(kind.backward[i], roofline.backward_launch());
+    const std::vector<double> parts = roofline.ForwardParts();
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const OperatorWork& work = roofline.operators()[k];
+      if (!work.divided) kind.undivided[i] += parts[k];
+      if (unit == UnitKind::kLayer)
+        kind.operators.push_back({work.op, parts[k], work.output_bytes, work.divided, work.output_divided});
+    }
+  }
+  kind.optimizer_seconds_per_element = OptimizerTraffic(workload_.dtype) / (kMemoryEfficiency * card.memory_bytes_per_second);
+  kind.provenance = std::move(layer.provenance);
+  kinds_.push_back(std::move(kind));
+}
+
+double Costs::Shared(double seconds, double launch, double undivided, double share) {
+  if (share >= 1 || seconds <= launch) return seconds;
+  return launch + (seconds - launch) * (undivided + (1 - undivided) * share);
+}
+
+double Costs::ForwardSeconds(int kind, UnitKind unit, double samples, double share) const {
+  const Kind& at = At(kind);
+  const size_t i = Index(unit);
+  return Shared(at.forward[i].At(samples), at.forward_launch[i], at.undivided[i], share);
+}
+
+double Costs::BackwardSeconds(int kind, UnitKind unit, double samples, double share) const {
+  const Kind& at = At(kind);
+  const size_t i = Index(unit);
+  return Shared(at.backward[i].At(samples), at.backward_launch[i], at.undivided[i], share);
+}
+
+double Costs::RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double samples, double share) const {
+  if (ops.empty() || samples <= 0) return 0;
+  if (ops.all() || unit != UnitKind::kLayer) return ForwardSeconds(kind, unit, samples, share);
+  const Kind& at = At(kind);
+  const double seconds = at.forward[Index(unit)].At(samples);
+  const double launch = std::min(seconds, at.forward_launch[Index(unit)]);
+  const OpSet again = RecomputedWith(ops);
+  double part = 0, launches = 0;
+  for (const OperatorCost& cost : at.operators) {
+    if (!again.Has(cost.op)) continue;
+    part += cost.forward_part * (cost.divided ? share : 1);
+    launches += 1;
+  }
+  return launch * launches / static_cast<double>(at.operators.size()) + (seconds - launch) * part;
+}
+
+void Costs::ScaleSeconds(int kind, double factor) {
+  Kind& at = kinds_[static_cast<size_t>(kind)];
+  for (auto* curves : {&at.forward, &at.backward}) {
+    for (Curve& curve : *curves) curve = curve.Scaled(1, factor);
+  }
+  for (auto* launches : {&at.forward_launch, &at.backward_launch}) {
+    for (double& launch : *launches) launch *= factor;
+  }
+  at.optimizer_seconds_per_element *= factor;
+}
+
+double Costs::OptimizerSeconds(int kind, double elements) const { return At(kind).optimizer_seconds_per_element * elements; }
+
+int64_t Costs::UnitElements(UnitKind unit) const { return elements_[Index(unit)]; }
+
+int64_t Costs::optimizer_bytes_per_element() const {
+  switch (workload_.dtype) {
+    case DType::kFloat64:
+      return 16;
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return 12;
+    case DType::kFloat32:
+      break;
+  }
+  return 8;
+}
+
+int64_t Costs::SavedBytes(UnitKind unit, OpSet recomputed, double samples, double share) const {
+  if (recomputed.all() || samples <= 0) return 0;
+  double bytes = 0;
+  for (const OperatorCost& cost : saved_[Index(unit)]) {
+    if (!recomputed.Has(cost.op)) bytes += cost.saved_bytes_per_sample * (cost.saved_divided ? share : 1);
+  }
+  return ToBytes(bytes * samples);
+}
+
+int64_t Costs::BoundaryBytes(double samples) const {
+  return ToBytes(samples * static_cast<double>(motley::BoundaryBytes(workload_.model, 1, workload_.seq_len, workload_.dtype)));
+}
+
+int64_t Costs::WorkspaceBytes(UnitKind unit, double samples, double share) const {
+  if (samples <= 0) return 0;
+  const size_t i = Index(unit);
+  double bytes = samples * std::max(workspace_divided_[i] * share, workspace_whole_[i]);
+  if (unit == UnitKind::kHead) {
+    // A chunk's logits in compute dtype and in float32 for the loss.
+    const double rows = std::min(samples * static_cast<double>(workload_.seq_len), static_cast<double>(kHeadChunkTokens));
+    bytes += share * rows * static_cast<double>(workload_.model.vocab_size) * static_cast<double>(element_bytes() + 4);
+  }
+  return ToBytes(bytes);
+}
+
+int64_t Costs::ContextBytes(int) const { return kContextBytes; }
+
+double Costs::ModelFlops(double samples) const { return model_flops_ * samples; }
+
+double Costs::HardwareFlops(double samples) const { return hardware_flops_ * samples; }
+
+}  // namespace motley::planner

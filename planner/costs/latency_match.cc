@@ -1,0 +1,193 @@
+#include "planner/costs/latency_match.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/device_table.h"
+#include "planner/costs/roofline.h"
+
+namespace motley::planner {
+namespace {
+
+// Root mean squares of the logarithm of (transferred / measured), by what differs, over all pairs of published series that differ
+// in nothing else: docs/profiles.md. They add up in squares. What is no better than the data sheet alone is not used.
+constexpr double kOtherLlama = 0.15, kOtherGpt = 0.27, kOtherFamily = 0.33;
+constexpr double kLikeCard = 0.17, kOtherCard = 0.43;  // rates within an octave together, or not
+constexpr double kLeastCard = 0.9 * kLikeCard;         // of any other card
+constexpr double kOtherSequence = 0.09;                // an octave
+constexpr double kOtherDType = 0.40;
+constexpr double kRooflineAlone = 0.35;
+// Not measured: the same layer in another implementation, float16 for bfloat16 on a card that runs both alike, a fit for a
+// series.
+constexpr double kOtherCode = 0.15, kTwinDType = 0.05, kFittedOnly = 0.05;
+constexpr double kEightyPercent = 1.28;  // standard deviations that hold 80 % of a normal distribution
+
+bool IsDeepSpeedName(std::string_view name, std::string_view model) {
+  constexpr std::string_view kPrefix = "deepspeed";
+  return name.size() == kPrefix.size() + model.size() && name.starts_with(kPrefix) && name.ends_with(model);
+}
+
+// By preset's name or by one of the two names under which the published files list a model ("gpt_2.7b" and "deepspeedgpt_2.7b").
+const ModelPreset* PresetOf(const std::string& model) {
+  if (model.empty()) return nullptr;
+  for (const ModelPreset& preset : ModelPresets()) {
+    if (preset.name == model || preset.profile_name == model || IsDeepSpeedName(preset.profile_name, model)) {
+      return &preset;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<DeviceKind> CardOf(const std::string& name, const DeviceKind& wanted) {
+  if (name == wanted.name) return wanted;
+  const absl::StatusOr<GpuSpec> gpu = FindGpu(name);
+  if (!gpu.ok()) return std::nullopt;
+  return DeviceKind{
+      name, gpu->fp32_flops, gpu->tf32_flops, gpu->fp16_flops, gpu->bf16_flops, gpu->memory_bytes, gpu->memory_bytes_per_second};
+}
+
+bool SameModel(const LatencyEntry& entry, const Workload& workload) {
+  return (!entry.model.empty() && entry.model == workload.profile_name) || entry.model == workload.model_name;
+}
+
+bool Halves(DType a, DType b) {
+  const auto half = [](DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; };
+  return half(a) && half(b);
+}
+
+// What an entry differs in from what is asked: the variance of the transfer, and words for people.
+struct Difference {
+  double variance = 0;
+  std::vector<std::string> words;
+  void Add(double deviation, std::string word) {
+    variance += deviation * deviation;
+    words.push_back(std::move(word));
+  }
+};
+
+double ModelDeviation(const LatencyEntry& entry, const Workload& workload) {
+  const ModelPreset* preset = PresetOf(entry.model);
+  if (preset == nullptr || preset->model.family != workload.model.family) return kOtherFamily;
+  if (!workload.profile_name.empty() && preset->profile_name == workload.profile_name) return kOtherCode;
+  // The further the sizes, the less one says about the other; at equal deviations the nearest wins.
+  const double ratio = static_cast<double>(preset->model.hidden_size) / static_cast<double>(workload.model.hidden_size);
+  const double deviation = preset->model.family == ModelFamily::kLlama ? kOtherLlama : kOtherGpt;
+  return deviation * (0.9 + 0.1 * std::abs(std::log2(ratio)));
+}
+
+double CardDeviation(const LatencyEntry& entry, const DeviceKind& card, DType dtype) {
+  const std::optional<DeviceKind> other = CardOf(entry.card, card);
+  if (!other) return kOtherCard;
+  const double octaves = std::abs(std::log2(PeakOf(*other, dtype).flops / PeakOf(card, dtype).flops)) +
+                         std::abs(std::log2(other->memory_bytes_per_second / card.memory_bytes_per_second));
+  return octaves < 1 ? kLeastCard + (kLikeCard - kLeastCard) * octaves : kOtherCard;
+}
+
+// Cheap questions first; stops once the variance reaches `limit`.
+Difference Compare(const LatencyEntry& entry, const DeviceKind& card, const Workload& workload, double limit) {
+  Difference difference;
+  if (entry.fitted_only) difference.variance += kFittedOnly * kFittedOnly;
+  if (entry.dtype != workload.dtype) {
+    const bool twins = Halves(entry.dtype, workload.dtype) && card.fp16_flops > 0 && card.fp16_flops == card.bf16_flops;
+    difference.Add(twins ? kTwinDType : kOtherDType, std::string(DTypeName(entry.dtype)));
+  }
+  if (entry.seq_len != workload.seq_len) {
+    const double octaves = std::abs(std::log2(static_cast<double>(entry.seq_len) / static_cast<double>(workload.seq_len)));
+    difference.Add(kOtherSequence * std::sqrt(octaves), absl::StrCat(entry.seq_len, " tokens"));
+  }
+  if (difference.variance >= limit) return difference;
+  if (!SameModel(entry, workload)) difference.Add(ModelDeviation(entry, workload), absl::StrCat("model ", entry.model));
+  if (entry.card == card.name) return difference;
+  if (difference.variance + kLeastCard * kLeastCard >= limit) {  // whichever card it is
+    difference.variance = limit;
+    return difference;
+  }
+  difference.Add(CardDeviation(entry, card, workload.dtype), absl::StrCat("card ", entry.card));
+  return difference;
+}
+
+// A point at x samples of the entry's sequence is one at the same tokens of the wanted sequence.
+Curve Brought(const Curve& measured, double x_factor, const Curve& from, const Curve& to) {
+  std::vector<double> xs, ys;
+  for (size_t i = 0; i < measured.xs().size(); ++i) {
+    const double x = measured.xs()[i];
+    xs.push_back(x * x_factor);
+    ys.push_back(measured.ys()[i] * to.At(x * x_factor) / from.At(x));
+  }
+  return Curve::Isotonic(std::move(xs), std::move(ys));
+}
+
+Provenance Described(const LatencyEntry& entry, const Difference& difference) {
+  Provenance provenance;
+  provenance.source = entry.source;
+  if (difference.words.empty()) return provenance;
+  const double spread = std::exp(kEightyPercent * std::sqrt(difference.variance));
+  provenance.source =
+      absl::StrCat("estimated from ", absl::StrJoin(difference.words, ", "), " (", entry.source, ") by the ratio of rooflines");
+  provenance.estimated = true;
+  provenance.low = 1 / spread;
+  provenance.high = spread;
+  return provenance;
+}
+
+LayerCurves RooflineAlone(const DeviceKind& card, const Workload& workload) {
+  const Roofline roofline(card, workload, UnitKind::kLayer);
+  const double spread = std::exp(kEightyPercent * kRooflineAlone);
+  const CardPeak peak = PeakOf(card, workload.dtype);
+  return {roofline.Forward(),
+          roofline.Backward(),
+          {absl::StrCat("estimated from the data sheet of ", card.name,
+                        peak.falls_back ? absl::StrCat(", which has no ", std::string(DTypeName(workload.dtype)),
+                                                       " units, at its float32 rate")
+                                        : ""),
+           true, 1 / spread, spread}};
+}
+
+}  // namespace
+
+absl::StatusOr<LayerCurves> Transfer(const LatencyEntry& entry, const DeviceKind& card, const Workload& workload) {
+  const Difference difference = Compare(entry, card, workload, std::numeric_limits<double>::infinity());
+  if (difference.words.empty()) return LayerCurves{entry.forward, entry.backward, Described(entry, difference)};
+  Workload from = workload;
+  if (!SameModel(entry, workload)) {
+    const ModelPreset* preset = PresetOf(entry.model);
+    if (preset == nullptr)
+      return absl::FailedPreconditionError(absl::StrCat("the shape of model ", entry.model, " is not known"));
+    from.model = preset->model;
+    from.causal = preset->causal;
+  }
+  const std::optional<DeviceKind> from_card = CardOf(entry.card, card);
+  if (!from_card) return absl::FailedPreconditionError(absl::StrCat("card ", entry.card, " is not in the device table"));
+  from.seq_len = entry.seq_len;
+  from.dtype = entry.dtype;
+  const Roofline source(*from_card, from, UnitKind::kLayer), target(card, workload, UnitKind::kLayer);
+  const double x_factor = static_cast<double>(entry.seq_len) / static_cast<double>(workload.seq_len);
+  return LayerCurves{Brought(entry.forward, x_factor, source.Forward(), target.Forward()),
+                     Brought(entry.backward, x_factor, source.Backward(), target.Backward()), Described(entry, difference)};
+}
+
+LayerCurves MatchLayer(const DeviceKind& card, const Workload& workload, const LatencyBook* book) {
+  std::optional<LayerCurves> best;
+  double least = kRooflineAlone * kRooflineAlone;
+  if (book == nullptr) return RooflineAlone(card, workload);
+  for (const LatencyEntry& entry : book->entries()) {
+    const double variance = Compare(entry, card, workload, least).variance;
+    if (variance >= least) continue;
+    absl::StatusOr<LayerCurves> curves = Transfer(entry, card, workload);
+    if (!curves.ok()) continue;
+    least = variance;
+    best = *std::move(curves);
+  }
+  if (!best) return RooflineAlone(card, workload);
+  if (best->provenance.estimated && PeakOf(card, workload.dtype).falls_back) {
+    absl::StrAppend(&best->provenance.source, "; ", card.name, " has no ", std::string(DTypeName(workload.dtype)), " units");
+  }
+  return *std::move(best);
+}
+
+}  // namespace motley::planner

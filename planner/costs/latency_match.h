@@ -1,0 +1,25 @@
+// The measured curve nearest to what is asked, brought to the wanted model, card, sequence and dtype by the ratio of rooflines.
+// docs/profiles.md has the measured distance of each such step.
+#pragma once
+
+#include "planner/cluster/cluster.h"
+#include "planner/costs/costs.h"
+#include "planner/costs/latency_book.h"
+#include "planner/costs/workload.h"
+#include "planner/simulator/curve.h"
+
+namespace motley::planner {
+
+struct LayerCurves {
+  Curve forward, backward;
+  Provenance provenance;
+};
+
+// Of one layer of `workload` on `card`. Without a book, or with nothing in it that can be compared: the roofline itself.
+LayerCurves MatchLayer(const DeviceKind& card, const Workload& workload, const LatencyBook* book);
+
+// `entry` brought to `workload` on `card`; as it is when it is of that. FAILED_PRECONDITION: its model or card is not known, so
+// there is nothing to compare.
+absl::StatusOr<LayerCurves> Transfer(const LatencyEntry& entry, const DeviceKind& card, const Workload& workload);
+
+}  // namespace motley::planner

@@ -1,0 +1,52 @@
+// Estimated seconds of a unit from a card's data sheet: every operator takes the longer of arithmetic and memory traffic, after a
+// launch (Williams et al., Roofline, CACM 2009). docs/profiles.md says how far it is from measured layers.
+#pragma once
+
+#include <vector>
+
+#include "planner/cluster/cluster.h"
+#include "planner/costs/layer_operators.h"
+#include "planner/costs/workload.h"
+#include "planner/simulator/curve.h"
+
+namespace motley::planner {
+
+// What an eager framework spends on an operator before the card works on it.
+inline constexpr double kLaunchSeconds = 10e-6;
+// Parts of the data sheet that large kernels reach.
+inline constexpr double kMatrixEfficiency = 0.52, kVectorEfficiency = 0.3, kMemoryEfficiency = 0.8;
+
+// Peak of a card for a dtype; `falls_back`: the card has no such unit and computes in float32 (float64 at half of it).
+struct CardPeak {
+  double flops = 0;
+  bool falls_back = false;
+};
+CardPeak PeakOf(const DeviceKind& card, DType dtype);
+
+class Roofline {
+ public:
+  Roofline(const DeviceKind& card, const Workload& workload, UnitKind unit);
+
+  double ForwardSeconds(double samples) const;
+  double BackwardSeconds(double samples) const;
+  // Launches of one forward or backward pass.
+  double forward_launch() const { return kLaunchSeconds * static_cast<double>(operators_.size()); }
+  double backward_launch() const { return 2 * forward_launch(); }
+  // Of one sample's forward, without launch, by operator.
+  std::vector<double> ForwardParts() const;
+  const std::vector<OperatorWork>& operators() const { return operators_; }
+
+  // Sampled at 1, 2, 4, ... samples.
+  Curve Forward() const;
+  Curve Backward() const;
+
+ private:
+  double Seconds(double matrix_flops, double vector_flops, double bytes) const;
+  double ForwardSeconds(const OperatorWork& work, double samples) const;
+  double BackwardSeconds(const OperatorWork& work, double samples) const;
+
+  double matrix_rate_ = 0, vector_rate_ = 0, memory_rate_ = 0;
+  std::vector<OperatorWork> operators_;
+};
+
+}  // namespace motley::planner

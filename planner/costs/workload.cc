@@ -1,0 +1,70 @@
+#include "planner/costs/workload.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/files.h"
+#include "common/nearest.h"
+#include "common/status_macros.h"
+
+namespace motley::planner {
+namespace {
+
+// A config.json has a few kilobytes; something else was meant when a file is larger.
+constexpr int64_t kMostConfigBytes = 1 << 20;
+// Far above any training; keeps every product of sizes within int64.
+constexpr int64_t kMostSamples = int64_t{1} << 24;
+
+absl::Status NoSuchModel(const std::string& name) {
+  std::vector<std::string> known;
+  for (const ModelPreset& preset : ModelPresets()) known.emplace_back(preset.name);
+  const std::string nearest = NearestWord(name, known);
+  return absl::NotFoundError(absl::StrCat(
+      "model '", name, "' is neither a preset nor a file", nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?"),
+      " Known: ", absl::StrJoin(known, ", "), ". Or give the path of a HuggingFace config.json."));
+}
+
+}  // namespace
+
+absl::StatusOr<Workload> LoadModel(const std::string& preset_or_path) {
+  Workload workload;
+  workload.model_name = preset_or_path;
+  for (const ModelPreset& preset : ModelPresets()) {
+    if (preset.name != preset_or_path) continue;
+    workload.profile_name = preset.profile_name;
+    workload.model = preset.model;
+    workload.causal = preset.causal;
+    return workload;
+  }
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(preset_or_path, error)) return NoSuchModel(preset_or_path);
+  MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(preset_or_path, kMostConfigBytes));
+  MOTLEY_ASSIGN_OR_RETURN(workload.model, ParseHfConfig(text, preset_or_path));
+  return workload;
+}
+
+absl::Status Validate(const Workload& workload) {
+  const ModelShape& model = workload.model;
+  const std::string name = workload.model_name.empty() ? "the model" : workload.model_name;
+  for (const auto& [what, size] : {std::pair{"num_layers", model.num_layers}, std::pair{"hidden_size", model.hidden_size},
+                                   std::pair{"num_heads", model.num_heads}, std::pair{"num_kv_heads", model.num_kv_heads},
+                                   std::pair{"head_dim", model.head_dim}, std::pair{"intermediate_size", model.intermediate_size},
+                                   std::pair{"vocab_size", model.vocab_size}, std::pair{"max_positions", model.max_positions}}) {
+    if (size < 1) return absl::InvalidArgumentError(absl::StrCat(name, ": ", what, " must be at least 1, got ", size));
+  }
+  if (workload.global_batch < 1 || workload.global_batch > kMostSamples) {
+    return absl::InvalidArgumentError(absl::StrCat("global batch must be 1 to ", kMostSamples, " samples, got ",
+                                                   workload.global_batch, "; give --global-batch"));
+  }
+  if (workload.seq_len < 1 || workload.seq_len > model.max_positions) {
+    return absl::InvalidArgumentError(absl::StrCat("sequence length must be 1 to ", model.max_positions, ", the positions of ",
+                                                   name, ", got ", workload.seq_len, "; give --seq-len"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,380 @@
+#include "planner/lowering/step_lowering_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace motley::planner {
+
+StepEngine::StepEngine(const LoweringContext& context, std::vector<StageGroup>* groups, StepEnd* end)
+    : context_(context), groups_(*groups), end_(*end), actors_(context.view.actors.size()), most_in_flight_(context.view.actors.size(), 0) {
+  for (const PipelineView& pipeline : context_.view.pipelines) routes_.emplace_back(context_.view, pipeline);
+  for (size_t a = 0; a < actors_.size(); ++a) {
+    const int actor = static_cast<int>(a);
+    ActorState& state = actors_[a];
+    state.order = OrderOf(context_.view, actor, WorkOfActor(actor));
+    state.forward_done.assign(state.order.forward.size(), false);
+    state.backward_done.assign(state.order.backward.size(), false);
+    const size_t cells = WorkOfActor(actor).chunks.size() * static_cast<size_t>(context_.view.actors[a].count());
+    state.forward_task.assign(cells, -1);
+    state.offload_task.assign(cells, -1);
+  }
+  ExpectArrivals();
+}
+
+const StageWork& StepEngine::WorkOfActor(int actor) const {
+  return groups_[static_cast<size_t>(context_.view.actors[static_cast<size_t>(actor)].stage)].work();
+}
+const Chunk& StepEngine::ChunkOf(int actor, const StepOp& op) const {
+  return WorkOfActor(actor).chunks[static_cast<size_t>(op.chunk)];
+}
+size_t StepEngine::Cell(int actor, int chunk, int64_t k) const {
+  return static_cast<size_t>(chunk * context_.view.actors[static_cast<size_t>(actor)].count() + k);
+}
+std::vector<StepEngine::Arrival>& StepEngine::Arrivals(bool backward, int pipeline, int element) {
+  return arrivals_[backward ? 1 : 0][static_cast<size_t>(pipeline)][static_cast<size_t>(element)];
+}
+
+// In a pipeline of one stage the lanes' order is all there is.
+void StepEngine::ExpectArrivals() {
+  for (auto& pass : arrivals_) pass.resize(context_.view.pipelines.size());
+  for (size_t p = 0; p < context_.view.pipelines.size(); ++p) {
+    const PipelineView& pipeline = context_.view.pipelines[p];
+    const Routes& routes = routes_[p];
+    for (auto& pass : arrivals_) pass[p].resize(pipeline.elements.size());
+    if (pipeline.num_stages == 1) continue;
+    for (size_t e = 0; e < pipeline.elements.size(); ++e) {
+      const std::vector<Slot>& slots = routes.SlotsOf(pipeline.elements[e].stage);
+      for (auto& pass : arrivals_) pass[p][e].resize(slots.size());
+      for (size_t i = 0; i < slots.size(); ++i) {
+        const auto count = [&](size_t other) {
+          const Routes::Range range = routes.Overlap(slots[i], pipeline.elements[other].stage);
+          return range.last - range.first;
+        };
+        if (e > 0) arrivals_[0][p][e][i].missing = count(e - 1);
+        if (e + 1 < pipeline.elements.size()) arrivals_[1][p][e][i].missing = count(e + 1);
+      }
+    }
+  }
+}
+
+bool StepEngine::Possible(int actor, bool backward, const StepOp& op, double* start) const {
+  const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
+  const ActorState& state = actors_[static_cast<size_t>(actor)];
+  if (!groups_[static_cast<size_t>(a.stage)].Ready(backward, op.chunk)) return false;
+  const Chunk& chunk = ChunkOf(actor, op);
+  const StageView& stage = context_.stage(a.stage);
+  *start = context_.writer.LaneFree(GraphWriter::Lane(actor, LaneKind::kCompute));
+  if (backward) {
+    for (int64_t k = op.first; k < op.last; ++k) {
+      if (state.forward_task[Cell(actor, op.chunk, k)] < 0) return false;
+    }
+  }
+  const bool waits = backward ? chunk.last : chunk.first;
+  if (!waits || stage.num_stages == 1) return true;
+  const auto& arrivals = arrivals_[backward ? 1 : 0][static_cast<size_t>(stage.pipeline)][static_cast<size_t>(chunk.element)];
+  for (int64_t k = op.first; k < op.last; ++k) {
+    const Arrival& arrival = arrivals[static_cast<size_t>(routes_[static_cast<size_t>(stage.pipeline)].SlotOf(actor, k))];
+    if (arrival.missing > 0) return false;
+    for (const int32_t task : arrival.tasks) *start = std::max(*start, context_.writer.EndOf(task));
+  }
+  return true;
+}
+
+StepEngine::Candidate StepEngine::At(int actor, bool backward, size_t position) const {
+  const ActorState& state = actors_[static_cast<size_t>(actor)];
+  const StepOp& op = (backward ? state.order.backward : state.order.forward)[position];
+  Candidate candidate{false, backward, position, 0};
+  candidate.possible = Possible(actor, backward, op, &candidate.start);
+  return candidate;
+}
+
+// What the schedule wants next: forwards up to the limit, then a backward.
+StepEngine::Candidate StepEngine::Next(int actor) const {
+  const ActorState& state = actors_[static_cast<size_t>(actor)];
+  const bool forward_left = state.next_forward < state.order.forward.size();
+  if (forward_left && state.in_flight < state.order.limit) return At(actor, false, state.next_forward);
+  if (state.next_backward < state.order.backward.size()) return At(actor, true, state.next_backward);
+  return {};
+}
+
+void StepEngine::Push(int actor) {
+  const Candidate candidate = Next(actor);
+  if (candidate.possible) queue_.push({candidate.start, actor});
+}
+
+void StepEngine::Run() {
+  for (size_t a = 0; a < actors_.size(); ++a) Push(static_cast<int>(a));
+  for (;;) {
+    if (queue_.empty() && !EmitAny()) break;
+    if (queue_.empty()) continue;
+    const auto [start, actor] = queue_.top();
+    queue_.pop();
+    const Candidate candidate = Next(actor);
+    if (!candidate.possible) continue;
+    if (candidate.start > start) {
+      queue_.push({candidate.start, actor});
+      continue;
+    }
+    Emit(actor, candidate);
+  }
+  for (size_t a = 0; a < actors_.size(); ++a) {
+    ActorState& state = actors_[a];
+    while (state.next_weight < state.emitted_backward.size() && context_.view.schedule == ScheduleFamily::kZeroBubble) {
+      Weights(static_cast<int>(a), state.emitted_backward[state.next_weight++]);
+    }
+  }
+  for (StageGroup& group : groups_) group.Flush();
+}
+
+// The schedules' orders assume stages of equal microbatches. Where others wait for each other, the first forward that the data allow
+// goes beyond the limit (the ledger counts it), else the first backward. False: nothing is left.
+bool StepEngine::EmitAny() {
+  for (const bool backward : {false, true}) {
+    Candidate best;
+    int best_actor = -1;
+    for (size_t a = 0; a < actors_.size(); ++a) {
+      const ActorState& state = actors_[a];
+      const std::vector<bool>& done = backward ? state.backward_done : state.forward_done;
+      for (size_t i = backward ? state.next_backward : state.next_forward; i < done.size(); ++i) {
+        if (done[i]) continue;
+        const Candidate candidate = At(static_cast<int>(a), backward, i);
+        if (!candidate.possible) continue;
+        if (best_actor < 0 || candidate.start < best.start) {
+          best = candidate;
+          best_actor = static_cast<int>(a);
+        }
+        break;
+      }
+    }
+    if (best_actor < 0) continue;
+    Emit(best_actor, best);
+    return true;
+  }
+  return false;
+}
+
+void StepEngine::Emit(int actor, const Candidate& candidate) {
+  ActorState& state = actors_[static_cast<size_t>(actor)];
+  std::vector<bool>& done = candidate.backward ? state.backward_done : state.forward_done;
+  size_t& next = candidate.backward ? state.next_backward : state.next_forward;
+  const StepOp op = (candidate.backward ? state.order.backward : state.order.forward)[candidate.position];
+  done[candidate.position] = true;
+  while (next < done.size() && done[next]) ++next;
+  if (candidate.backward) {
+    Backward(actor, op);
+    --state.in_flight;
+  } else {
+    Forward(actor, op);
+    ++state.in_flight;
+    most_in_flight_[static_cast<size_t>(actor)] = std::max(most_in_flight_[static_cast<size_t>(actor)], state.in_flight);
+    state.order.limit = std::max(state.order.limit, state.in_flight);
+  }
+  // Gathers that are now written may let the whole stage go on.
+  const int stage = context_.view.actors[static_cast<size_t>(actor)].stage;
+  if (WorkOfActor(actor).residency == Residency::kInTurn) {
+    for (const int a : context_.stage(stage).actors) Push(a);
+  } else {
+    Push(actor);
+  }
+}
+
+std::vector<int32_t> StepEngine::Inputs(bool backward, int actor, const StepOp& op) {
+  std::vector<int32_t> tasks;
+  const StageView& stage = context_.stage(context_.view.actors[static_cast<size_t>(actor)].stage);
+  const Chunk& chunk = ChunkOf(actor, op);
+  if (stage.num_stages == 1 || !(backward ? chunk.last : chunk.first)) return tasks;
+  std::vector<Arrival>& arrivals = Arrivals(backward, stage.pipeline, chunk.element);
+  for (int64_t k = op.first; k < op.last; ++k) {
+    const Arrival& arrival = arrivals[static_cast<size_t>(routes_[static_cast<size_t>(stage.pipeline)].SlotOf(actor, k))];
+    tasks.insert(tasks.end(), arrival.tasks.begin(), arrival.tasks.end());
+  }
+  return tasks;
+}
+
+// Compute of `part` for the op's microbatches, and its tensor-parallel all-reduces, which nothing hides. The last task.
+int32_t StepEngine::Compute(TaskKind kind, int actor, const StepOp& op, const Part& part, double share, std::vector<int32_t> after) {
+  const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
+  const TaskTag tag{context_.TagOf(part), op.last == op.first + 1 ? static_cast<int32_t>(op.first) : -1};
+  double seconds = 0;
+  for (int64_t k = op.first; k < op.last; ++k) {
+    const PassSeconds pass = context_.seconds.Of(actor, a.size(k));
+    seconds += kind == TaskKind::kForward ? pass.Forward(part) : kind == TaskKind::kRecompute ? pass.Recompute(part) : pass.Backward(part);
+  }
+  int32_t task = context_.writer.AddCompute(kind, actor, share * seconds, std::move(after), tag);
+  if (a.ranks_per_unit == 1 || kind == TaskKind::kBackwardWeight) return task;
+  const PassReductions reductions = context_.seconds.ReductionsOf(actor);
+  const double times = kind == TaskKind::kForward     ? reductions.Forward(part)
+                       : kind == TaskKind::kRecompute ? reductions.Recompute(part)
+                                                      : reductions.Backward(part);
+  for (int64_t k = op.first; k < op.last && times > 0;) {
+    int64_t next = k + 1;
+    while (next < op.last && a.size(next) == a.size(k)) ++next;
+    task = context_.writer.AddTransfer(TaskKind::kAllReduce, {GraphWriter::Lane(actor, LaneKind::kCompute)},
+                                       context_.flows.TensorParallel(actor, a.size(k)), times * static_cast<double>(next - k), 1, {task}, tag);
+    k = next;
+  }
+  return task;
+}
+
+void StepEngine::PayOwed(int actor, double exposed_seconds, const std::vector<int32_t>& after) {
+  const double owed = std::exchange(context_.owed_seconds[static_cast<size_t>(actor)], 0) + exposed_seconds;
+  if (owed > 0) context_.writer.AddCompute(TaskKind::kWait, actor, owed, after);
+}
+
+void StepEngine::Forward(int actor, const StepOp& op) {
+  ActorState& state = actors_[static_cast<size_t>(actor)];
+  StageGroup& group = groups_[static_cast<size_t>(context_.view.actors[static_cast<size_t>(actor)].stage)];
+  const Chunk& chunk = ChunkOf(actor, op);
+  std::vector<int32_t> inputs = Inputs(false, actor, op);
+  const ChunkInputs parameters = group.Use(false, op);
+  PayOwed(actor, parameters.exposed_seconds, parameters.first);
+  inputs.insert(inputs.end(), parameters.first.begin(), parameters.first.end());
+  int32_t task = -1;
+  if (group.work().residency == Residency::kPerMicrobatch && chunk.part.units() > 1) {
+    const auto [most, last] = SplitLast(chunk.part, false);
+    task = Compute(TaskKind::kForward, actor, op, most, 1, std::move(inputs));
+    group.Released(actor, task);
+    task = Compute(TaskKind::kForward, actor, op, last, 1, parameters.rest);
+  } else {
+    task = Compute(TaskKind::kForward, actor, op, chunk.part, 1, std::move(inputs));
+    group.Released(actor, task);
+  }
+  const int32_t copy = Offload(actor, op, task);
+  for (int64_t k = op.first; k < op.last; ++k) {
+    state.forward_task[Cell(actor, op.chunk, k)] = task;
+    state.offload_task[Cell(actor, op.chunk, k)] = copy;
+  }
+  Deliver(false, actor, op, task);
+  group.Forwarded(op.chunk, op.last == context_.view.actors[static_cast<size_t>(actor)].count(), task);
+}
+
+void StepEngine::Backward(int actor, const StepOp& op) {
+  ActorState& state = actors_[static_cast<size_t>(actor)];
+  const int stage = context_.view.actors[static_cast<size_t>(actor)].stage;
+  StageGroup& group = groups_[static_cast<size_t>(stage)];
+  const Chunk& chunk = ChunkOf(actor, op);
+  const bool zero_bubble = context_.view.schedule == ScheduleFamily::kZeroBubble;
+  std::vector<int32_t> gradients = Inputs(true, actor, op);
+  const ChunkInputs parameters = group.Use(true, op);
+  PayOwed(actor, parameters.exposed_seconds, parameters.first);
+  std::vector<int32_t> again = parameters.first;
+  again.push_back(Prefetch(actor, op));
+  gradients.push_back(parameters.gradients);
+
+  const bool final = group.IsFinal(actor, op);
+  const bool per_use = group.work().residency == Residency::kPerMicrobatch && chunk.part.units() > 1;
+  const std::vector<Part>& pieces = final && !zero_bubble ? group.pieces(op.chunk) : group.round_pieces(op.chunk);
+  const double backward_part = zero_bubble ? context_.setting.costs.InputGradientPart() : 1;
+  std::vector<int32_t> tasks;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    std::vector<int32_t> inputs = i == 0 ? again : std::vector<int32_t>{};
+    if (per_use && i + 1 == pieces.size()) inputs = parameters.rest;
+    if (context_.seconds.Of(actor, context_.view.actors[static_cast<size_t>(actor)].size(op.first)).Recompute(pieces[i]) > 0) {
+      Compute(TaskKind::kRecompute, actor, op, pieces[i], 1, std::exchange(inputs, {}));
+    }
+    if (i == 0) inputs.insert(inputs.end(), gradients.begin(), gradients.end());
+    tasks.push_back(Compute(zero_bubble ? TaskKind::kBackwardInput : TaskKind::kBackward, actor, op, pieces[i], backward_part, std::move(inputs)));
+    if (pieces.size() == 1 || i + 2 == pieces.size()) group.Released(actor, tasks.back());
+  }
+  state.backward_ends.push_back(tasks.back());
+  Deliver(true, actor, op, tasks.back());
+  if (zero_bubble) {
+    state.emitted_backward.push_back(op);
+    const int64_t due = static_cast<int64_t>(state.emitted_backward.size()) - 1 - state.order.weight_delay;
+    if (due >= 0) Weights(actor, state.emitted_backward[state.next_weight++]);
+  } else {
+    group.Backwarded(op, final, tasks);
+    if (final) end_.StepDeferred(actor, op.chunk);
+  }
+}
+
+// Zero bubble: the gradient of the weights, after that of the input.
+void StepEngine::Weights(int actor, const StepOp& op) {
+  StageGroup& group = groups_[static_cast<size_t>(context_.view.actors[static_cast<size_t>(actor)].stage)];
+  const bool final = group.IsFinal(actor, op);
+  const double part = 1 - context_.setting.costs.InputGradientPart();
+  std::vector<int32_t> tasks;
+  for (const Part& piece : final ? group.pieces(op.chunk) : group.round_pieces(op.chunk)) {
+    tasks.push_back(Compute(TaskKind::kBackwardWeight, actor, op, piece, part, {}));
+  }
+  group.Backwarded(op, final, tasks);
+}
+
+// Sends what the chunk made to those who stand for the same samples in the neighbouring ministage. One rank sends to one after
+// another; the ranks of a larger actor send at the same time.
+void StepEngine::Deliver(bool backward, int actor, const StepOp& op, int32_t task) {
+  const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
+  const PipelineView& pipeline = context_.view.pipelines[static_cast<size_t>(context_.stage(a.stage).pipeline)];
+  const Chunk& chunk = ChunkOf(actor, op);
+  const int target = chunk.element + (backward ? -1 : 1);
+  if (pipeline.num_stages == 1 || !(backward ? chunk.first : chunk.last)) return;
+  if (target < 0 || target >= static_cast<int>(pipeline.elements.size())) return;
+  const int target_stage = pipeline.elements[static_cast<size_t>(target)].stage;
+  const Routes& routes = routes_[static_cast<size_t>(context_.stage(a.stage).pipeline)];
+  for (int64_t k = op.first; k < op.last; ++k) {
+    const Slot& slot = routes.SlotsOf(a.stage)[static_cast<size_t>(routes.SlotOf(actor, k))];
+    const Routes::Range range = routes.Overlap(slot, target_stage);
+    const int together = a.units() > 1 ? range.last - range.first : 1;
+    for (int first = range.first; first < range.last; first += together) {
+      Send(backward, actor, k, target, {first, first + together}, task);
+    }
+  }
+}
+
+// To the slots of `range` of the element's stage. The same stage's next ministage needs no transfer.
+void StepEngine::Send(bool backward, int actor, int64_t k, int element, Routes::Range range, int32_t task) {
+  const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
+  const StageView& stage = context_.stage(a.stage);
+  const PipelineView& pipeline = context_.view.pipelines[static_cast<size_t>(stage.pipeline)];
+  const int target_stage = pipeline.elements[static_cast<size_t>(element)].stage;
+  const std::vector<Slot>& slots = routes_[static_cast<size_t>(stage.pipeline)].SlotsOf(target_stage);
+  if (target_stage != a.stage) {
+    std::vector<PlanFlows::Samples> to;
+    for (int i = range.first; i < range.last; ++i) {
+      const Slot& slot = slots[static_cast<size_t>(i)];
+      to.push_back({slot.actor, slot.begin, context_.view.actors[static_cast<size_t>(slot.actor)].size(slot.k)});
+    }
+    const int flow = context_.flows.Send({actor, a.begin[static_cast<size_t>(k)], a.size(k)}, to);
+    const auto first_layer = static_cast<int32_t>(pipeline.elements[static_cast<size_t>(element)].first_layer);
+    task = context_.writer.AddTransfer(TaskKind::kSend, {GraphWriter::Lane(actor, LaneKind::kSendLane)}, flow, 1, 1, {task},
+                                       {first_layer + 1, static_cast<int32_t>(k)});
+  }
+  std::vector<Arrival>& arrivals = Arrivals(backward, stage.pipeline, element);
+  for (int i = range.first; i < range.last; ++i) {
+    Arrival& arrival = arrivals[static_cast<size_t>(i)];
+    arrival.tasks.push_back(task);
+    if (--arrival.missing == 0) Push(slots[static_cast<size_t>(i)].actor);
+  }
+}
+
+double StepEngine::BoundaryBytes(int actor, const StepOp& op, const Part& part) const {
+  const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
+  int64_t samples = 0;
+  for (int64_t k = op.first; k < op.last; ++k) samples += a.size(k);
+  return static_cast<double>(context_.setting.costs.BoundaryBytes(static_cast<double>(samples * part.layers)));
+}
+
+// Boundaries of the op to host memory, and back one op ahead of their use.
+int32_t StepEngine::Offload(int actor, const StepOp& op, int32_t task) {
+  const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
+  const Part& part = ChunkOf(actor, op).part;
+  if (!context_.view.ranks[static_cast<size_t>(a.first_rank)].plan->offload_activations || part.layers == 0) return -1;
+  const int flow = context_.flows.ToHost(actor, BoundaryBytes(actor, op, part));
+  return context_.writer.AddTransfer(TaskKind::kOffload, {GraphWriter::Lane(actor, LaneKind::kCopy)}, flow, 1, 1, {task},
+                                     {context_.TagOf(part), static_cast<int32_t>(op.first)});
+}
+
+int32_t StepEngine::Prefetch(int actor, const StepOp& op) {
+  const ActorState& state = actors_[static_cast<size_t>(actor)];
+  const Part& part = ChunkOf(actor, op).part;
+  std::vector<int32_t> after;
+  for (int64_t k = op.first; k < op.last; ++k) after.push_back(state.offload_task[Cell(actor, op.chunk, k)]);
+  if (after.empty() || after.back() < 0) return -1;
+  const size_t ends = state.backward_ends.size();
+  if (ends >= 2) after.push_back(state.backward_ends[ends - 2]);
+  const int flow = context_.flows.FromHost(actor, BoundaryBytes(actor, op, part));
+  return context_.writer.AddTransfer(TaskKind::kPrefetch, {GraphWriter::Lane(actor, LaneKind::kCopy)}, flow, 1, 1, std::move(after),
+                                     {context_.TagOf(part), static_cast<int32_t>(op.first)});
+}
+
+}  // namespace motley::planner

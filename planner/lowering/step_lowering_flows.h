@@ -1,0 +1,65 @@
+// The transfers of a plan as flows of the graph, each made once: collectives of groups, tensor-parallel all-reduces, activations
+// between stages, host copies, sums between pipelines.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "planner/lowering/step_lowering_graph.h"
+#include "planner/lowering/step_lowering_view.h"
+#include "planner/setting.h"
+
+namespace motley::planner {
+
+// A collective of a stage's units over `bytes` of the unsharded array. Ranks of tensor-parallel units hold slices: rank i of all
+// units make a ring that carries its slice, the rings run together. Units of different widths meet in one ring of their first
+// ranks that carries the widest slice. `shares` of the state for gather and reduce-scatter; an all-reduce is even.
+Flow GroupFlow(const Links& links, const PlanView& view, const StageView& stage, Collective collective, double bytes);
+
+// A collective over several sets of ranks (one set per pipeline) that each hold `bytes` spread over them: as many rings as the
+// smallest set has ranks, each through one rank of every set, each with its part of the bytes.
+Flow AcrossFlow(const Links& links, const std::vector<std::vector<int>>& sets, Collective collective, double bytes);
+
+// Seconds of latency of an all-reduce of a few numbers over a tree of these devices.
+double ScalarsSeconds(const Links& links, std::span<const int> devices);
+
+std::vector<int> DevicesOf(const PlanView& view, const StageView& stage);
+
+class PlanFlows {
+ public:
+  PlanFlows(const Setting& setting, const PlanView& view, GraphWriter* writer)
+      : setting_(setting), view_(view), writer_(writer) {}
+
+  int Group(int stage, Collective collective, int64_t elements);
+  // One all-reduce of `microbatch` samples' activations in every unit of the actor.
+  int TensorParallel(int actor, int64_t microbatch);
+  // A microbatch of an actor: its first sample, and the samples of each of the actor's units.
+  struct Samples {
+    int actor = 0;
+    int64_t begin = 0, size = 0;
+  };
+  // What the microbatch and each of `to` have in common, all at once.
+  int Send(const Samples& from, std::span<const Samples> to);
+  // Bytes of each rank of the actor.
+  int ToHost(int actor, double bytes) { return Host(actor, bytes, true); }
+  int FromHost(int actor, double bytes) { return Host(actor, bytes, false); }
+
+ private:
+  void AddSends(const Samples& from, const Samples& to, std::vector<Flow>* flows) const;
+  int Host(int actor, double bytes, bool to_host);
+  template <typename Key, typename Make>
+  int Cached(std::map<Key, int>* cache, const Key& key, Make make);
+
+  const Setting& setting_;
+  const PlanView& view_;
+  GraphWriter* writer_;
+  std::map<std::tuple<int, int, int64_t>, int> group_;
+  std::map<std::tuple<int, int64_t>, int> tensor_parallel_;
+  std::map<std::vector<int64_t>, int> send_;
+  std::map<std::tuple<int, double, bool>, int> host_;
+};
+
+}  // namespace motley::planner

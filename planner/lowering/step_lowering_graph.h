@@ -1,0 +1,63 @@
+// Writes a step graph: tasks with their dependencies, transfers by shared flow. Keeps a clock without contention on the way, so that
+// the lowering can emit tasks in the order in which they are likely to run: lanes run tasks in the order of the vector.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/cluster/links.h"
+#include "planner/simulator/step_graph.h"
+
+namespace motley::planner {
+
+// For people: unit of the model (or first layer of a ministage) and microbatch; -1 = none.
+struct TaskTag {
+  int32_t unit = -1, microbatch = -1;
+};
+
+class GraphWriter {
+ public:
+  explicit GraphWriter(const Links& links) : links_(links) {}
+
+  int AddActor(Actor actor);
+
+  // Transfers refer to flows by number: most tasks of a step load the links in one of few ways.
+  int AddFlow(Flow flow);
+  double SecondsAlone(int flow) const { return flows_[static_cast<size_t>(flow)].alone_seconds; }
+
+  // Tasks in `after` may be -1 (nothing) or repeated. The task's index.
+  int32_t AddCompute(TaskKind kind, int actor, double seconds, std::vector<int32_t> after, TaskTag tag = {});
+  // `times` flows one after another (loads and latency), of which `part` is carried.
+  int32_t AddTransfer(TaskKind kind, std::vector<int32_t> lanes, int flow, double times, double part, std::vector<int32_t> after,
+                      TaskTag tag = {});
+
+  static int32_t Lane(int actor, LaneKind lane) { return actor * kLanesPerActor + static_cast<int32_t>(lane); }
+  // When the task ends if no transfer shares a link.
+  double EndOf(int32_t task) const { return task < 0 ? 0 : end_[static_cast<size_t>(task)]; }
+  double LaneFree(int32_t lane) const { return lane_free_[static_cast<size_t>(lane)]; }
+
+  // Fills in the loads. Links that cannot be the ones that bind are left out: those on which no flow takes longer than on
+  // one kept link. Max-min shares stay what they were, since such a link's limit follows from the kept one's.
+  StepGraph Finish();
+
+ private:
+  struct SharedFlow {
+    Flow flow;
+    double alone_seconds = 0;
+  };
+  struct FlowUse {
+    int flow = -1;
+    double scale = 1;
+  };
+  int32_t Add(Task task, double seconds, FlowUse use);
+
+  const Links& links_;
+  StepGraph graph_;
+  std::vector<SharedFlow> flows_;
+  std::vector<FlowUse> uses_;      // by task
+  std::vector<double> end_;        // by task
+  std::vector<double> lane_free_;  // by lane
+};
+
+}  // namespace motley::planner

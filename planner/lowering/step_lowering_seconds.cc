@@ -1,0 +1,75 @@
+#include "planner/lowering/step_lowering_seconds.h"
+
+#include <algorithm>
+
+namespace motley::planner {
+namespace {
+
+void Worst(const PassSeconds& other, PassSeconds* worst) {
+  for (double PassSeconds::*field :
+       {&PassSeconds::embedding_forward, &PassSeconds::embedding_backward, &PassSeconds::layer_forward,
+        &PassSeconds::layer_recompute, &PassSeconds::layer_backward, &PassSeconds::head_forward, &PassSeconds::head_backward}) {
+    worst->*field = std::max(worst->*field, other.*field);
+  }
+}
+
+}  // namespace
+
+PassSeconds SecondsOf(const Costs& costs, const RankView& rank, int64_t microbatch) {
+  const auto m = static_cast<double>(microbatch);
+  const double share = rank.plan->tp_share;
+  PassSeconds seconds;
+  seconds.embedding_forward = costs.ForwardSeconds(rank.kind, UnitKind::kEmbedding, m, share);
+  seconds.embedding_backward = costs.BackwardSeconds(rank.kind, UnitKind::kEmbedding, m, share);
+  seconds.layer_forward = costs.ForwardSeconds(rank.kind, UnitKind::kLayer, m, share);
+  seconds.layer_backward = costs.BackwardSeconds(rank.kind, UnitKind::kLayer, m, share);
+  if (!rank.recompute.empty()) {
+    seconds.layer_recompute = costs.RecomputeSeconds(rank.kind, UnitKind::kLayer, rank.recompute, m, share);
+  }
+  seconds.head_forward = costs.ForwardSeconds(rank.kind, UnitKind::kHead, m, share);
+  seconds.head_backward = costs.BackwardSeconds(rank.kind, UnitKind::kHead, m, share);
+  return seconds;
+}
+
+PassSeconds SecondsTable::Of(int actor, int64_t microbatch) {
+  std::vector<Entry>& entries = actors_[static_cast<size_t>(actor)];
+  for (const Entry& entry : entries) {
+    if (entry.microbatch == microbatch) return entry.seconds;
+  }
+  const ActorView& a = view_.actors[static_cast<size_t>(actor)];
+  Entry entry{microbatch, {}};
+  for (int r = 0; r < a.ranks_per_unit; ++r) {
+    Worst(SecondsOf(setting_.costs, view_.ranks[static_cast<size_t>(a.first_rank + r)], microbatch), &entry.seconds);
+  }
+  entries.push_back(entry);
+  return entries.back().seconds;
+}
+
+PassReductions SecondsTable::ReductionsOf(int actor) const {
+  const ActorView& a = view_.actors[static_cast<size_t>(actor)];
+  PassReductions reductions;
+  for (int r = 0; r < a.ranks_per_unit; ++r) {
+    const OpSet ops = view_.ranks[static_cast<size_t>(a.first_rank + r)].recompute;
+    reductions.recompute =
+        std::max(reductions.recompute, (ops.Has(Op::kAttnOut) ? 1.0 : 0.0) + (ops.Has(Op::kDown) ? 1.0 : 0.0));
+  }
+  return reductions;
+}
+
+double OwnedPart(const PlanView& view, const RankView& rank) {
+  const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
+  const double part = stage.plan->zero_stage == 0 ? rank.plan->tp_share : rank.share;
+  return view.pipelines_zero_stage > 0 ? part / static_cast<double>(view.pipelines.size()) : part;
+}
+
+double SecondsTable::OptimizerSeconds(int actor, double elements) const {
+  const ActorView& a = view_.actors[static_cast<size_t>(actor)];
+  double slowest = 0;
+  for (int r = 0; r < a.ranks_per_unit; ++r) {
+    const RankView& rank = view_.ranks[static_cast<size_t>(a.first_rank + r)];
+    slowest = std::max(slowest, setting_.costs.OptimizerSeconds(rank.kind, OwnedPart(view_, rank) * elements));
+  }
+  return slowest;
+}
+
+}  // namespace motley::planner

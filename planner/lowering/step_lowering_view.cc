@@ -1,0 +1,335 @@
+#include "planner/lowering/step_lowering_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <tuple>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+
+namespace motley::planner {
+namespace {
+
+// Devices by name. Plans list devices nearly in the cluster's order, so the next one is tried before the table, which is made only
+// when it is needed.
+class DeviceFinder {
+ public:
+  explicit DeviceFinder(const Cluster& cluster) : cluster_(cluster), used_(cluster.devices.size(), false) {}
+
+  absl::StatusOr<int> Find(const DeviceId& id) {
+    if (next_ >= cluster_.devices.size() || cluster_.devices[next_].id != id) {
+      if (index_.empty()) {
+        for (size_t d = 0; d < cluster_.devices.size(); ++d) index_.emplace(cluster_.devices[d].id.value(), d);
+      }
+      const auto found = index_.find(std::string_view(id.value()));
+      if (found == index_.end()) {
+        return absl::InvalidArgumentError(absl::StrCat("plan: device ", id.value(), " is not in the cluster ", cluster_.name,
+                                                       " (or is excluded); it has ", cluster_.devices.size(), " devices"));
+      }
+      next_ = found->second;
+    }
+    if (used_[next_]) return absl::InvalidArgumentError(absl::StrCat("plan: device ", id.value(), " is there twice"));
+    used_[next_] = true;
+    return static_cast<int>(next_++);
+  }
+
+ private:
+  const Cluster& cluster_;
+  std::vector<bool> used_;
+  size_t next_ = 0;
+  absl::flat_hash_map<std::string_view, size_t> index_;
+};
+
+// What makes links differ between two devices of a kind.
+auto LinksOf(const Cluster& cluster, int device) {
+  const ClusterNode& node = cluster.nodes[static_cast<size_t>(cluster.devices[static_cast<size_t>(device)].node)];
+  return std::make_tuple(node.region, node.devices.size(), node.device_link_bytes_per_second, node.nic_bytes_per_second,
+                         node.host_link_bytes_per_second, node.pcie_roots.size());
+}
+
+// Shares that differ by the rounding of a placement are equal.
+constexpr double kShareTolerance = 1e-6;
+// Actors that one class of units is cut into where its neighbours in the pipeline are narrower.
+constexpr int64_t kMostPieces = 8;
+
+bool RanksAlike(const Cluster& cluster, const RankView& a, const RankView& b) {
+  return a.kind == b.kind && a.recompute == b.recompute && a.plan->tp_share == b.plan->tp_share &&
+         std::abs(a.share - b.share) <= kShareTolerance && a.plan->offload_activations == b.plan->offload_activations &&
+         a.plan->offload_parameters == b.plan->offload_parameters && a.plan->offload_optimizer == b.plan->offload_optimizer &&
+         LinksOf(cluster, a.device) == LinksOf(cluster, b.device);
+}
+
+class Viewer {
+ public:
+  Viewer(const Setting& setting, const Plan& plan, ViewOptions options)
+      : setting_(setting), plan_(plan), options_(options), finder_(setting.cluster) {}
+
+  absl::StatusOr<PlanView> View() {
+    view_.schedule = plan_.schedule;
+    view_.pipelines_zero_stage = plan_.pipelines_zero_stage;
+    for (size_t p = 0; p < plan_.pipelines.size(); ++p) MOTLEY_RETURN_IF_ERROR(AddPipeline(static_cast<int>(p)));
+    return std::move(view_);
+  }
+
+ private:
+  absl::Status AddPipeline(int p) {
+    const PipelinePlan& pipeline = plan_.pipelines[static_cast<size_t>(p)];
+    PipelineView result;
+    result.first_stage = static_cast<int>(view_.stages.size());
+    result.num_stages = static_cast<int>(pipeline.stages.size());
+    for (int s = 0; s < result.num_stages; ++s) MOTLEY_RETURN_IF_ERROR(AddStage(p, s));
+    for (const UnitPlan& unit : pipeline.stages[0].units) result.batch += unit.batch();
+    if (options_.merge && options_.assign_samples && result.num_stages > 1) Refine(result.first_stage, result.num_stages);
+    for (int s = result.first_stage; s < result.first_stage + result.num_stages; ++s) {
+      NumberActors(&view_.stages[static_cast<size_t>(s)]);
+      if (options_.assign_samples) AssignSamples(view_.stages[static_cast<size_t>(s)]);
+    }
+    size_t rounds = 0;
+    for (const StagePlan& stage : pipeline.stages) rounds = std::max(rounds, stage.ministages.size());
+    for (size_t i = 0; i < rounds; ++i) {
+      for (int s = 0; s < result.num_stages; ++s) {
+        const auto& ministages = pipeline.stages[static_cast<size_t>(s)].ministages;
+        if (i >= ministages.size()) continue;
+        Element element;
+        element.stage = result.first_stage + s;
+        element.ministage = static_cast<int>(i);
+        element.first_layer = ministages[i].first;
+        element.layers = ministages[i].last - ministages[i].first + 1;
+        result.elements.push_back(element);
+      }
+    }
+    result.elements.front().embedding = true;
+    result.elements.back().head = true;
+    view_.pipelines.push_back(std::move(result));
+    return absl::OkStatus();
+  }
+
+  absl::Status AddStage(int p, int s) {
+    const PipelinePlan& pipeline = plan_.pipelines[static_cast<size_t>(p)];
+    StageView stage;
+    stage.pipeline = p;
+    stage.index = s;
+    stage.num_stages = static_cast<int>(pipeline.stages.size());
+    stage.plan = &pipeline.stages[static_cast<size_t>(s)];
+    stage.embedding = s == 0;
+    stage.head = s + 1 == stage.num_stages;
+    stage.tied_copy = stage.head && !stage.embedding && setting_.workload.model.tie_embeddings;
+    for (const LayerRange& range : stage.plan->ministages) {
+      stage.layers += range.last - range.first + 1;
+      stage.largest_ministage = std::max(stage.largest_ministage, range.last - range.first + 1);
+    }
+    stage.first_rank = static_cast<int>(view_.ranks.size());
+    stage.num_units = static_cast<int>(stage.plan->units.size());
+    const int index = static_cast<int>(view_.stages.size());
+    for (size_t u = 0; u < stage.plan->units.size(); ++u) MOTLEY_RETURN_IF_ERROR(AddUnit(index, static_cast<int>(u), &stage));
+    stage.num_ranks = static_cast<int>(view_.ranks.size()) - stage.first_rank;
+    SetShares(stage);
+    classes_.push_back(ClassesOf(index, stage));
+    view_.stages.push_back(std::move(stage));
+    return absl::OkStatus();
+  }
+
+  absl::Status AddUnit(int index, int u, StageView* stage) {
+    for (const RankPlan& rank : stage->plan->units[static_cast<size_t>(u)].ranks) {
+      RankView view;
+      MOTLEY_ASSIGN_OR_RETURN(view.device, finder_.Find(rank.device));
+      view.kind = setting_.KindOf(view.device);
+      view.pipeline = stage->pipeline;
+      view.stage = index;
+      view.unit = u;
+      view.share = rank.shard_ratio;
+      view.plan = &rank;
+      MOTLEY_ASSIGN_OR_RETURN(view.recompute, ParseOpSet(rank.recompute));
+      stage->offload_parameters |= rank.offload_parameters;
+      stage->offload_optimizer |= rank.offload_optimizer;
+      stage->offload_activations |= rank.offload_activations;
+      view_.ranks.push_back(view);
+    }
+    return absl::OkStatus();
+  }
+
+  // A placement says exactly what the shard ratios say roughly.
+  void SetShares(const StageView& stage) {
+    if (stage.plan->placement.empty()) return;
+    int64_t total = 0;
+    std::vector<int64_t> owned(static_cast<size_t>(stage.num_ranks), 0);
+    for (const UnitPlacement& unit : stage.plan->placement) {
+      for (size_t r = 0; r < owned.size(); ++r) owned[r] += unit.bounds[r + 1] - unit.bounds[r];
+      total += unit.bounds.back();
+    }
+    for (size_t r = 0; r < owned.size(); ++r) {
+      RankOf(stage, r).share = total > 0 ? static_cast<double>(owned[r]) / static_cast<double>(total) : 0;
+    }
+  }
+
+  RankView& RankOf(const StageView& stage, size_t r) { return view_.ranks[static_cast<size_t>(stage.first_rank) + r]; }
+
+  bool UnitsAlike(const ActorView& actor, const UnitPlan& unit, int first_rank) const {
+    if (static_cast<size_t>(actor.ranks_per_unit) != unit.ranks.size() || *actor.microbatches != unit.microbatches) return false;
+    for (int r = 0; r < actor.ranks_per_unit; ++r) {
+      if (!RanksAlike(setting_.cluster, view_.ranks[static_cast<size_t>(actor.first_rank + r)],
+                      view_.ranks[static_cast<size_t>(first_rank + r)])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  std::vector<ActorView> ClassesOf(int index, const StageView& stage) const {
+    std::vector<ActorView> classes;
+    int first_rank = stage.first_rank;
+    for (const UnitPlan& unit : stage.plan->units) {
+      auto like = std::find_if(classes.begin(), classes.end(), [&](const ActorView& actor) { return UnitsAlike(actor, unit, first_rank); });
+      if (!options_.merge || like == classes.end()) {
+        ActorView added;
+        added.stage = index;
+        added.first_rank = first_rank;
+        added.ranks_per_unit = static_cast<int>(unit.ranks.size());
+        added.microbatches = &unit.microbatches;
+        like = classes.insert(classes.end(), std::move(added));
+      }
+      like->unit_ranks.push_back(first_rank);
+      first_rank += static_cast<int>(unit.ranks.size());
+    }
+    return classes;
+  }
+
+  // The most samples that a microbatch of one of the stage's actors stands for.
+  int64_t LargestSlot(int stage) const {
+    int64_t largest = 1;
+    for (const ActorView& actor : classes_[static_cast<size_t>(stage)]) {
+      if (actor.count() > 0) largest = std::max(largest, actor.samples(0));
+    }
+    return largest;
+  }
+
+  // An actor whose microbatch stands for more samples than its neighbours' would wait for several of theirs, where its first
+  // units need not: it is cut into as many actors as keep its slots no larger than theirs, a few at most.
+  void Refine(int first_stage, int num_stages) {
+    std::vector<int64_t> slots;
+    for (int s = 0; s < num_stages; ++s) slots.push_back(LargestSlot(first_stage + s));
+    for (int s = 0; s < num_stages; ++s) {
+      int64_t limit = s > 0 ? slots[static_cast<size_t>(s) - 1] : slots[1];
+      if (s + 1 < num_stages) limit = std::min(limit, slots[static_cast<size_t>(s) + 1]);
+      std::vector<ActorView> refined;
+      for (ActorView& actor : classes_[static_cast<size_t>(first_stage + s)]) {
+        const int64_t size = actor.count() > 0 ? actor.size(0) : limit;
+        const int64_t pieces = std::min(kMostPieces, (actor.units() * size + limit - 1) / limit), units = actor.units();
+        const int64_t cuts = std::min(pieces, units);
+        for (int64_t i = 0; i < cuts; ++i) {
+          ActorView piece = actor;
+          piece.unit_ranks.assign(actor.unit_ranks.begin() + i * units / cuts, actor.unit_ranks.begin() + (i + 1) * units / cuts);
+          piece.first_rank = piece.unit_ranks.front();
+          refined.push_back(std::move(piece));
+        }
+      }
+      classes_[static_cast<size_t>(first_stage + s)] = std::move(refined);
+    }
+  }
+
+  void NumberActors(StageView* stage) {
+    view_.actor_of_rank.resize(view_.ranks.size(), -1);
+    const size_t index = static_cast<size_t>(stage - view_.stages.data());
+    for (ActorView& actor : classes_[index]) {
+      const int number = static_cast<int>(view_.actors.size());
+      stage->actors.push_back(number);
+      for (const int first : actor.unit_ranks) {
+        for (int r = 0; r < actor.ranks_per_unit; ++r) view_.actor_of_rank[static_cast<size_t>(first + r)] = number;
+      }
+      view_.actors.push_back(std::move(actor));
+    }
+  }
+
+  double LayerSeconds(const ActorView& actor, int64_t k) const {
+    double slowest = 0;
+    for (int r = 0; r < actor.ranks_per_unit; ++r) {
+      const RankView& rank = view_.ranks[static_cast<size_t>(actor.first_rank + r)];
+      slowest = std::max(slowest, setting_.costs.ForwardSeconds(rank.kind, UnitKind::kLayer, static_cast<double>(actor.size(k)),
+                                                                rank.plan->tp_share));
+    }
+    return slowest;
+  }
+
+  // Zorse section 3.2, cross-stage communication: the i-th microbatch that a stage completes goes to whoever of the next stage
+  // is due. Here both stages' microbatches are put in order of the time at which their unit has computed them, and the batch's
+  // samples are dealt out in this order on either side; a microbatch then meets those that cover its samples. Where forward and
+  // backward take turns, units go at the pace at which the pipeline feeds them: time counts as a part of the unit's own total.
+  void AssignSamples(const StageView& stage) {
+    struct Due {
+      double seconds = 0;
+      int actor = 0;
+      int64_t k = 0;
+    };
+    std::vector<Due> order;
+    const bool paced = plan_.schedule != ScheduleFamily::kLayered && plan_.schedule != ScheduleFamily::kGPipe;
+    for (const int a : stage.actors) {
+      ActorView& actor = view_.actors[static_cast<size_t>(a)];
+      actor.begin.resize(static_cast<size_t>(actor.count()));
+      double seconds = 0;
+      const size_t first = order.size();
+      for (int64_t k = 0; k < actor.count(); ++k) {
+        seconds += LayerSeconds(actor, k);
+        order.push_back({seconds, a, k});
+      }
+      for (size_t i = first; paced && i < order.size(); ++i) order[i].seconds /= seconds;
+    }
+    std::sort(order.begin(), order.end(),
+              [](const Due& a, const Due& b) { return std::tie(a.seconds, a.actor, a.k) < std::tie(b.seconds, b.actor, b.k); });
+    int64_t next = 0;
+    for (const Due& due : order) {
+      ActorView& actor = view_.actors[static_cast<size_t>(due.actor)];
+      actor.begin[static_cast<size_t>(due.k)] = next;
+      next += actor.samples(due.k);
+    }
+  }
+
+  const Setting& setting_;
+  const Plan& plan_;
+  const ViewOptions options_;
+  DeviceFinder finder_;
+  std::vector<std::vector<ActorView>> classes_;  // by stage, until they are numbered
+  PlanView view_;
+};
+
+}  // namespace
+
+absl::StatusOr<PlanView> ViewOf(const Setting& setting, const Plan& plan, ViewOptions options) {
+  return Viewer(setting, plan, options).View();
+}
+
+RankDuty DutyOf(const PlanView& view, const RankView& rank) {
+  const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
+  RankDuty duty;
+  duty.kind = rank.kind;
+  duty.layers = stage.layers;
+  duty.largest_ministage = stage.largest_ministage;
+  duty.ministages = static_cast<int64_t>(stage.plan->ministages.size());
+  duty.embedding = stage.embedding;
+  duty.head = stage.head;
+  duty.schedule = view.schedule;
+  duty.stage = stage.index;
+  duty.num_stages = stage.num_stages;
+  duty.zero_stage = stage.plan->zero_stage;
+  duty.share = rank.share;
+  duty.tp_share = rank.plan->tp_share;
+  if (view.pipelines_zero_stage > 0) duty.replica_share = 1.0 / static_cast<double>(view.pipelines.size());
+  duty.replica_gradients = view.pipelines_zero_stage >= 2;
+  duty.recompute = rank.recompute;
+  duty.offload_activations = rank.plan->offload_activations;
+  duty.offload_parameters = rank.plan->offload_parameters;
+  duty.offload_optimizer = rank.plan->offload_optimizer;
+  duty.group_size = stage.num_units;
+  return duty;
+}
+
+int64_t ElementsOf(const Costs& costs, const PlanView& view, const Element& element) {
+  int64_t elements = element.layers * costs.UnitElements(UnitKind::kLayer);
+  const bool copy = element.head && view.stages[static_cast<size_t>(element.stage)].tied_copy;
+  if (element.embedding || copy) elements += costs.UnitElements(UnitKind::kEmbedding);
+  if (element.head) elements += costs.UnitElements(UnitKind::kHead);
+  return elements;
+}
+
+}  // namespace motley::planner

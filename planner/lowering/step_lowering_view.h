@@ -1,0 +1,89 @@
+// A plan as the lowering and the estimator see it: devices and recomputation sets resolved once, equal ranks merged into actors,
+// the order of the ministages, and which samples every microbatch stands for. A plain value; refers to the plan it was made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/memory_model.h"
+#include "planner/op_set.h"
+#include "planner/plan.h"
+#include "planner/setting.h"
+
+namespace motley::planner {
+
+struct RankView {
+  int device = 0, kind = 0;
+  int pipeline = 0, stage = 0, unit = 0;  // stage: into PlanView::stages
+  double share = 0;                       // of the stage's sharded state; from the placement where the plan has one
+  OpSet recompute;
+  const RankPlan* plan = nullptr;
+};
+
+// Units whose ranks have equal kinds, duties and links. They do the same at the same time.
+struct ActorView {
+  int stage = 0;                 // into PlanView::stages
+  int first_rank = 0;            // into PlanView::ranks: of the first unit, which stands for all
+  int ranks_per_unit = 1;
+  std::vector<int> unit_ranks;   // first rank of each unit
+  const std::vector<int64_t>* microbatches = nullptr;  // of each unit
+  std::vector<int64_t> begin;    // by microbatch: the first sample of the pipeline's batch that it stands for
+  int64_t units() const { return static_cast<int64_t>(unit_ranks.size()); }
+  int64_t count() const { return static_cast<int64_t>(microbatches->size()); }
+  int64_t size(int64_t k) const { return (*microbatches)[static_cast<size_t>(k)]; }   // of one unit
+  int64_t samples(int64_t k) const { return units() * size(k); }                        // of all of them
+};
+
+struct StageView {
+  int pipeline = 0, index = 0, num_stages = 1;
+  const StagePlan* plan = nullptr;
+  bool embedding = false, head = false;
+  bool tied_copy = false;         // the head computes with a copy of an embedding that lives in another stage
+  int64_t layers = 0, largest_ministage = 0;
+  int first_rank = 0, num_ranks = 0, num_units = 0;
+  std::vector<int> actors;        // into PlanView::actors
+  bool offload_parameters = false, offload_optimizer = false, offload_activations = false;  // of any rank
+  // Units that share state: nothing is gathered or reduced for one.
+  bool shared() const { return num_units > 1; }
+};
+
+// One ministage in the order in which a microbatch passes them.
+struct Element {
+  int stage = 0;                  // into PlanView::stages
+  int ministage = 0;
+  int64_t first_layer = 0, layers = 0;
+  bool embedding = false, head = false;
+};
+
+struct PipelineView {
+  int first_stage = 0, num_stages = 0;
+  int64_t batch = 0;
+  std::vector<Element> elements;
+};
+
+struct PlanView {
+  ScheduleFamily schedule = ScheduleFamily::kLayered;
+  int pipelines_zero_stage = 0;
+  std::vector<RankView> ranks;    // in plan order
+  std::vector<StageView> stages;
+  std::vector<ActorView> actors;
+  std::vector<PipelineView> pipelines;
+  std::vector<int> actor_of_rank;
+};
+
+struct ViewOptions {
+  bool merge = true;            // equal units become one actor; otherwise each is its own
+  bool assign_samples = true;   // ActorView::begin
+};
+// INVALID_ARGUMENT: a device that the setting does not have, or one named twice; a recomputation set that is not known.
+absl::StatusOr<PlanView> ViewOf(const Setting& setting, const Plan& plan, ViewOptions options = {});
+
+// What the ledger needs to know of a rank.
+RankDuty DutyOf(const PlanView& view, const RankView& rank);
+
+// Elements of the model's arrays that a ministage holds; a tied head's copy of the embedding counts.
+int64_t ElementsOf(const Costs& costs, const PlanView& view, const Element& element);
+
+}  // namespace motley::planner

@@ -1,0 +1,158 @@
+#include "planner/offline.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "common/status_macros.h"
+#include "planner/quantity_text.h"
+#include "planner/ways_out.h"
+
+namespace motley::planner {
+namespace {
+
+template <typename F>
+void ForEachRank(const Plan& plan, F&& use) {
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (const StagePlan& stage : pipeline.stages) {
+      for (const UnitPlan& unit : stage.units) {
+        for (const RankPlan& rank : unit.ranks) use(rank);
+      }
+    }
+  }
+}
+
+// What the user asked for beyond a fast plan. Not every strategy can follow.
+absl::Status CheckRequest(const Setting& setting, const Plan& plan) {
+  std::map<DeviceId, int> stage_of;
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      for (const UnitPlan& unit : pipeline.stages[s].units) {
+        for (const RankPlan& rank : unit.ranks) stage_of[rank.device] = static_cast<int>(s);
+        if (static_cast<int>(unit.ranks.size()) > setting.request.max_tp) {
+          return absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " put ", unit.ranks.size(),
+                                                            " devices into one tensor-parallel unit, --max-tp allows ",
+                                                            setting.request.max_tp));
+        }
+      }
+    }
+  }
+  for (size_t d = 0; d < setting.pinned_stage.size(); ++d) {
+    const int pinned = setting.pinned_stage[d];
+    const DeviceId& device = setting.cluster.devices[d].id;
+    const auto found = stage_of.find(device);
+    if (pinned < 0 || (found != stage_of.end() && found->second == pinned)) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "strategy ", plan.strategy, " cannot follow the pin of ", device.value(), " to stage", pinned, ": it ",
+        found == stage_of.end() ? "leaves it unused" : absl::StrCat("puts it into stage", found->second), "; try --strategy auto or zorse"));
+  }
+  return absl::OkStatus();
+}
+
+// A strategy that compares evaluated plans brings their notes along.
+void KeepOneOfEach(std::vector<std::string>* notes) {
+  std::set<std::string> seen;
+  std::erase_if(*notes, [&seen](const std::string& note) { return !seen.insert(note).second; });
+}
+
+absl::Status WithWaysOut(const Setting& setting, const LatencyBook* book, const absl::Status& why) {
+  const Workload& w = setting.workload;
+  const int64_t state = setting.costs.TotalElements() * setting.costs.StateBytesPerElement();
+  int64_t usable = 0;
+  for (int d = 0; d < setting.num_devices(); ++d) usable += setting.UsableBytes(d);
+  std::string message = absl::StrCat(w.model_name, " does not fit on ", setting.cluster.name, " with batch ", w.global_batch, ", sequence ",
+                                     w.seq_len, ", ", std::string(DTypeName(w.dtype)), ": the training state is ", BytesText(state),
+                                     ", the cards' usable memory ", BytesText(usable));
+  if (state > usable) absl::StrAppend(&message, "; ", BytesText(state - usable), " are missing (", state - usable, " bytes)");
+  absl::StrAppend(&message, "\n", std::string(why.message()));
+  const std::vector<WayOut> ways = FindWaysOut(setting, book);
+  if (ways.empty()) {
+    absl::StrAppend(&message, "\nno single change helps: a smaller model or more devices");
+    return absl::ResourceExhaustedError(message);
+  }
+  absl::StrAppend(&message, "\nwhat would fit, the cheapest first:");
+  for (const WayOut& way : ways) absl::StrAppend(&message, "\n  ", way.what, ": ", SecondsText(way.step_seconds), " a step");
+  return absl::ResourceExhaustedError(message);
+}
+
+}  // namespace
+
+void CompleteUnused(const Setting& setting, Plan* plan) {
+  std::set<DeviceId> named;
+  ForEachRank(*plan, [&named](const RankPlan& rank) { named.insert(rank.device); });
+  for (const UnusedDevice& unused : plan->unused) named.insert(unused.device);
+  for (const ClusterDevice& device : setting.cluster.devices) {
+    if (named.insert(device.id).second) plan->unused.push_back({device.id, "the plan is complete without it"});
+  }
+  for (const UnusedDevice& excluded : setting.excluded) {
+    if (named.insert(excluded.device).second) plan->unused.push_back(excluded);
+  }
+}
+
+absl::StatusOr<Evaluation> PlanAndEvaluate(const Setting& setting, const CatalogEntry& strategy) {
+  MOTLEY_ASSIGN_OR_RETURN(Plan plan, strategy.plan(setting));
+  if (plan.strategy.empty()) plan.strategy = std::string(strategy.name);
+  MOTLEY_RETURN_IF_ERROR(CheckRequest(setting, plan));
+  plan.cluster = setting.cluster.name;
+  plan.model = setting.workload.model_name;
+  MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Evaluate(setting, std::move(plan)));
+  if (!evaluation.does_not_fit.empty()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("strategy ", std::string(strategy.name), ": no plan fits: ", absl::StrJoin(evaluation.does_not_fit, "; ")));
+  }
+  CompleteUnused(setting, &evaluation.plan);
+  KeepOneOfEach(&evaluation.plan.predicted.notes);
+  return evaluation;
+}
+
+absl::StatusOr<OfflineResult> PlanOffline(const Setting& setting, const LatencyBook* book) {
+  const absl::Time start = absl::Now();
+  MOTLEY_ASSIGN_OR_RETURN(const CatalogEntry strategy, FindInCatalog(setting.request.strategy));
+  absl::StatusOr<Evaluation> evaluation = PlanAndEvaluate(setting, strategy);
+  if (absl::IsResourceExhausted(evaluation.status())) return WithWaysOut(setting, book, evaluation.status());
+  MOTLEY_RETURN_IF_ERROR(evaluation.status());
+  OfflineResult result;
+  result.evaluation = *std::move(evaluation);
+  result.bound = FindLowerBound(setting);
+  result.evaluation.plan.predicted.lower_bound_seconds = result.bound.seconds;
+  result.planning_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  return result;
+}
+
+std::vector<ComparisonRow> Compare(const Setting& setting) {
+  const LowerBound bound = FindLowerBound(setting);
+  std::vector<ComparisonRow> rows;
+  for (const CatalogEntry& strategy : Catalog()) {
+    const absl::Time start = absl::Now();
+    ComparisonRow& row = rows.emplace_back();
+    row.strategy = std::string(strategy.name);
+    row.fidelity = setting.request.fidelity;
+    absl::StatusOr<Evaluation> evaluation = PlanAndEvaluate(setting, strategy);
+    row.status = evaluation.status();
+    if (evaluation.ok()) {
+      row.plan = std::move(evaluation->plan);
+      row.plan.predicted.lower_bound_seconds = bound.seconds;
+      row.worst_memory = WorstMemory(setting, row.plan);
+    }
+    row.planning_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  }
+  return rows;
+}
+
+double WorstMemory(const Setting& setting, const Plan& plan) {
+  std::map<DeviceId, int> index;
+  for (int d = 0; d < setting.num_devices(); ++d) index[setting.cluster.devices[static_cast<size_t>(d)].id] = d;
+  double worst = 0;
+  ForEachRank(plan, [&](const RankPlan& rank) {
+    const auto found = index.find(rank.device);
+    if (found == index.end()) return;
+    const auto usable = static_cast<double>(setting.UsableBytes(found->second));
+    worst = std::max(worst, static_cast<double>(rank.predicted.peak_bytes) / usable);
+  });
+  return worst;
+}
+
+}  // namespace motley::planner

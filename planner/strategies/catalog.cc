@@ -1,0 +1,37 @@
+#include "planner/strategies/catalog.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/nearest.h"
+
+namespace motley::planner {
+
+const std::vector<CatalogEntry>& Catalog() {
+  // Order: even, fsdp, megatron, cephalo, zorse, poplar, hexiscale, baton, auto.
+  static const std::vector<CatalogEntry> entries = {
+      {"even", "equal batches and shards, layered: what uneven ones are measured against", &PlanEvenOffline},
+      {"fsdp", "fully sharded data parallelism as PyTorch has it, tuned (arXiv 2304.11277)", &PlanFsdp},
+      {"megatron", "uniform tensor x pipeline x data parallelism (Megatron-LM, SC 2021)", &PlanMegatron},
+      {"cephalo", "batches by speed, shards by memory, exact (arXiv 2411.01075)", &PlanCephaloOffline},
+      {"zorse", "pipelines of groups, ministages, offload (arXiv 2507.10392)", &PlanZorse},
+      {"poplar", "batches by speed curves and memory, ZeRO 0 to 3 (Poplar, AAAI 2025)", &PlanPoplar},
+      {"hexiscale", "pipelines of different shape, graph partition (arXiv 2409.01143)", &PlanHexiscale},
+      {"baton", "layers, unequal tensor-parallel shares, recomputation by operator (Baton)", &PlanBaton},
+      {"auto", "the best plan of the whole language that a bounded search finds", &PlanAuto},
+  };
+  return entries;
+}
+
+absl::StatusOr<CatalogEntry> FindInCatalog(std::string_view name) {
+  std::vector<std::string> known;
+  std::string list;
+  for (const CatalogEntry& entry : Catalog()) {
+    if (entry.name == name) return entry;
+    known.emplace_back(entry.name);
+    absl::StrAppend(&list, list.empty() ? "" : ", ", known.back());
+  }
+  const std::string nearest = NearestWord(name, known);
+  return absl::NotFoundError(absl::StrCat("strategy '", std::string(name), "' is not known; ",
+                                          nearest.empty() ? "" : absl::StrCat("did you mean '", nearest, "'? "), "known are ", list));
+}
+
+}  // namespace motley::planner

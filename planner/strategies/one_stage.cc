@@ -1,0 +1,47 @@
+#include "planner/strategies/one_stage.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace motley::planner {
+
+absl::Status CheckOneStage(const Setting& setting, const std::string& strategy) {
+  for (const auto& [stage, device] : setting.request.pins) {
+    if (stage == "stage0") continue;
+    return absl::InvalidArgumentError(absl::StrCat("pin ", stage, "=", device, ": strategy ", strategy,
+                                                   " makes plans of one stage, stage0; pin to that or use another strategy"));
+  }
+  return absl::OkStatus();
+}
+
+Plan OneStagePlan(const Setting& setting, const std::string& strategy, ScheduleFamily schedule, int64_t layers_per_ministage,
+                  StagePlan stage, const std::string& because) {
+  const Workload& workload = setting.workload;
+  Plan plan;
+  plan.strategy = strategy;
+  plan.global_batch = workload.global_batch;
+  plan.seq_len = workload.seq_len;
+  plan.dtype = workload.dtype;
+  plan.schedule = schedule;
+  plan.cluster = setting.cluster.name;
+  plan.model = workload.model_name;
+  stage.ministages.clear();
+  const int64_t layers = workload.model.num_layers;
+  for (int64_t first = 0; first < layers; first += layers_per_ministage) {
+    stage.ministages.push_back({first, std::min(layers, first + layers_per_ministage) - 1});
+  }
+  std::set<std::string> used;
+  for (const UnitPlan& unit : stage.units) {
+    for (const RankPlan& rank : unit.ranks) used.insert(rank.device.value());
+  }
+  plan.unused = setting.excluded;
+  for (const ClusterDevice& device : setting.cluster.devices) {
+    if (!used.contains(device.id.value())) plan.unused.push_back({device.id, because});
+  }
+  plan.pipelines.push_back({{std::move(stage)}});
+  return plan;
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,353 @@
+// Commands that plan without a coordinator: plan --cluster, plan diff, estimate, simulate, clusters, models.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "common/model.h"
+#include "nlohmann/json.hpp"
+#include "planner/plan.h"
+#include "planner/strategies/catalog.h"
+#include "tests/common/temp_folder.h"
+#include "tests/coordinator/client/fake_motley.h"
+
+namespace motley::client {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr char kCluster[] = R"(name = "mixed"
+[defaults]
+nic_gbit_per_second = 50
+[[node]]
+name = "n1"
+gpus = ["A6000", "L4"]
+[[node]]
+name = "n2"
+gpus = [{card = "P40", count = 2}]
+)";
+
+class OfflineTest : public testing::Test {
+ protected:
+  OfflineTest() {
+    cluster_ = folder_.Write("mixed.toml", kCluster);
+    ModelShape model = *ModelFlavor("gpt2", "debug");
+    model.num_layers = 4;
+    model.hidden_size = 512;
+    model.head_dim = 512 / model.num_heads;
+    model.intermediate_size = 2048;
+    model.max_positions = 256;
+    model_ = folder_.Write("config.json", ToHfConfig(model));
+  }
+
+  // No coordinator is there, and none is asked.
+  static Ran Run(const std::vector<std::string>& arguments) {
+    std::ostringstream out, err;
+    std::vector<std::string> all = {"--coordinator", "127.0.0.1:1"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const int code = RunCli(all, out, err, {.connect = absl::Milliseconds(100)});
+    return {code, out.str(), err.str()};
+  }
+  std::vector<std::string> With(const std::string& command, const std::vector<std::string>& more) const {
+    std::vector<std::string> all = {command, "--cluster", cluster_, "--model", model_, "--global-batch", "24", "--seq-len", "128"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Ran Plan(const std::vector<std::string>& more) const { return Run(With("plan", more)); }
+  // A plan file of `strategy`.
+  std::string PlanFile(const std::string& name, const std::string& strategy) {
+    const Ran ran = Plan({"--strategy", strategy, "-o", "json"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return folder_.Write(name, ran.out);
+  }
+
+  TempFolder folder_;
+  std::string cluster_, model_;
+};
+
+TEST_F(OfflineTest, PlansWithoutACoordinator) {
+  const Ran ran = Plan({"--strategy", "cephalo"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("plan cephalo batch 24 seq 128 float32 layered cluster mixed"));
+  EXPECT_THAT(ran.out, HasSubstr("n1/gpu0 A6000"));
+  EXPECT_THAT(ran.out, HasSubstr("bound by: "));
+  EXPECT_THAT(ran.out, HasSubstr("lower bound "));
+  EXPECT_THAT(Plan({"--strategy", "cephalo", "--explain"}).out, HasSubstr("latencies:\n  A6000: "));
+}
+
+TEST_F(OfflineTest, EveryStrategyAnswersOrSaysWhyNot) {
+  for (const planner::CatalogEntry& entry : planner::Catalog()) {
+    const Ran ran = Plan({"--strategy", std::string(entry.name), "-o", "json"});
+    EXPECT_THAT(ran.code, testing::AnyOf(0, 65)) << entry.name << ran.err;
+    if (ran.code != 0) continue;
+    EXPECT_EQ(json::parse(ran.out)["global_batch"], 24) << entry.name;
+  }
+}
+
+TEST_F(OfflineTest, TheDocumentIsThePlanAndTheSameEveryTime) {
+  const Ran ran = Plan({"--strategy", "cephalo", "--compare", "--explain", "-o", "json"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(Plan({"--strategy", "cephalo", "--compare", "--explain", "-o", "json"}).out, ran.out);
+  const auto plan = planner::PlanFromJson(ran.out);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->cluster, "mixed");
+  const json document = json::parse(ran.out);
+  EXPECT_EQ(document["schema_version"], 2);
+  const json& report = document["report"];
+  EXPECT_EQ(report["comparison"].size(), planner::Catalog().size());
+  EXPECT_FALSE(report.contains("planning_seconds"));
+  EXPECT_GT(report["lower_bound"]["seconds"], 0.0);
+  int64_t batch = 0;
+  for (const json& rank : report["ranks"]) {
+    batch += rank["batch"].get<int64_t>();
+    for (const char* key : {"device", "pipeline", "stage", "layers", "microbatches", "shard_ratio", "tp_share", "zero_stage", "recompute",
+                            "offload", "busy_seconds", "peak_bytes", "memory"}) {
+      EXPECT_TRUE(rank.contains(key)) << key;
+    }
+  }
+  EXPECT_EQ(batch, 24);
+  EXPECT_TRUE(json::parse(Plan({"--strategy", "cephalo", "--timing", "-o", "json"}).out)["report"].contains("planning_seconds"));
+}
+
+TEST_F(OfflineTest, CompareHasARowForEachStrategy) {
+  const Ran ran = Plan({"--strategy", "even", "--compare"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  for (const planner::CatalogEntry& entry : planner::Catalog()) EXPECT_THAT(ran.out, HasSubstr("\n" + std::string(entry.name) + " "));
+}
+
+TEST_F(OfflineTest, WritesTimelineAndPicture) {
+  const std::string trace = folder_ / "step.json", svg = folder_ / "step.svg";
+  const Ran ran = Plan({"--strategy", "even", "--trace", trace, "--svg", svg});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(json::parse(TempFolder::Read(trace)).contains("traceEvents"));
+  EXPECT_THAT(TempFolder::Read(svg), HasSubstr("<svg"));
+  EXPECT_EQ(Plan({"--strategy", "even", "--svg", folder_ / "no/such/folder"}).code, 66);
+}
+
+TEST_F(OfflineTest, FollowsTheRequest) {
+  const json document = json::parse(Plan({"--strategy", "cephalo", "--exclude", "n2", "-o", "json"}).out);
+  EXPECT_EQ(document["unused"].size(), 2u);
+  EXPECT_EQ(document["unused"][0]["device"], "n2/gpu0");
+  EXPECT_THAT(document["unused"][0]["because"].get<std::string>(), HasSubstr("excluded"));
+  const Ran pinned = Plan({"--strategy", "even", "--pin", "stage1=n2"});
+  EXPECT_EQ(pinned.code, 65);
+  EXPECT_THAT(pinned.err, HasSubstr("stage1"));
+  EXPECT_EQ(Plan({"--strategy", "cephalo", "--memory-reserve", "10%", "--budget-nodes", "1e5", "--max-tp", "2"}).code, 0);
+}
+
+TEST_F(OfflineTest, WrongFlagsAre64) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"plan"}, "give JOB"},
+      {{"plan", "j", "--cluster", cluster_}, "a job has its own cluster"},
+      {{"plan", "--cluster", cluster_}, "--model is missing"},
+      {{"plan", "--model", model_}, "--cluster is missing"},
+      {{"plan", "--cluster", cluster_, "--model", model_}, "--global-batch is missing"},
+      {{"plan", "--cluster", cluster_, "--model", model_, "--global-batch", "8"}, "--seq-len is missing"},
+      {With("plan", {"--strategy", "cephalos"}), "did you mean 'cephalo'?"},
+      {With("plan", {"--fidelity", "exact"}), "fidelity"},
+      {With("plan", {"--dtype", "fp8"}), "--dtype"},
+      {With("plan", {"--zero-stage", "4"}), "zero-stage"},
+      {With("plan", {"--max-tp", "0"}), "max-tp"},
+      {With("plan", {"--pin", "n1"}), "must be STAGE=NODE"},
+      {With("plan", {"--pin", "stage0=n1", "--pin", "stage0=n2"}), "a stage has one pin"},
+      {With("plan", {"--memory-reserve", "120%"}), "--memory-reserve"},
+      {With("plan", {"--memory-reserve", "some"}), "--memory-reserve"},
+      {With("plan", {"--budget-nodes", "0"}), "--budget-nodes"},
+      {With("plan", {"--budget-nodes", "nan"}), "--budget-nodes"},
+      {With("plan", {"--deadline", "soon"}), "--deadline"},
+      {With("plan", {"--deadline", "-1s"}), "--deadline"},
+      {{"plan", "--cluster", cluster_, "--model", model_, "--global-batch", "0", "--seq-len", "8"}, "global-batch"},
+      {{"plan", "--cluster", cluster_, "--model", model_, "--global-batch", "8", "--seq-len", "-8"}, "seq-len"},
+      {{"plan", "diff", "one"}, "B"},
+      {{"simulate"}, "PLAN"},
+  };
+  for (const auto& [arguments, what] : cases) {
+    const Ran ran = Run(arguments);
+    EXPECT_EQ(ran.code, 64) << testing::PrintToString(arguments) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(what)) << testing::PrintToString(arguments);
+  }
+}
+
+TEST_F(OfflineTest, WhatIsNotThereIs66) {
+  EXPECT_EQ(Run({"plan", "--cluster", folder_ / "no.toml", "--model", model_, "--global-batch", "8", "--seq-len", "8"}).code, 66);
+  const Ran preset = Run({"plan", "--cluster", "cephalo-c", "--model", model_, "--global-batch", "8", "--seq-len", "8"});
+  EXPECT_EQ(preset.code, 66);
+  EXPECT_THAT(preset.err, HasSubstr("cephalo-"));
+  const Ran model = Run({"plan", "--cluster", cluster_, "--model", "llama-7", "--global-batch", "8", "--seq-len", "8"});
+  EXPECT_EQ(model.code, 66);
+  EXPECT_THAT(model.err, HasSubstr("llama-7b"));
+  EXPECT_EQ(Plan({"--profiles", folder_ / "no.json"}).code, 66);
+  EXPECT_EQ(Plan({"--exclude", "n7"}).code, 66);
+  EXPECT_EQ(Plan({"--pin", "stage0=n7"}).code, 66);
+  EXPECT_EQ(Run({"simulate", folder_ / "no.json"}).code, 66);
+  EXPECT_EQ(Run({"plan", "diff", folder_ / "no.json", folder_ / "no.json"}).code, 66);
+}
+
+TEST_F(OfflineTest, WrongContentsAre65) {
+  folder_.Write("mixed.toml", "name = \"x\"\n[[node]]\nname = \"n1\"\ngpus = [\"A600\"]\n");
+  const Ran card = Plan({});
+  EXPECT_EQ(card.code, 65);
+  EXPECT_THAT(card.err, HasSubstr("A600"));
+  folder_.Write("mixed.toml", kCluster);
+  EXPECT_EQ(Plan({"--profiles", folder_.Write("p.json", "{")}).code, 65);
+  EXPECT_EQ(Plan({"--exclude", "n1", "--exclude", "n2"}).code, 65);
+  EXPECT_EQ(Plan({"--pin", "stage0=n1", "--pin", "stage1=n1"}).code, 65);
+  const Ran longer = Run({"plan", "--cluster", cluster_, "--model", model_, "--global-batch", "8", "--seq-len", "512"});
+  EXPECT_EQ(longer.code, 65);
+  EXPECT_THAT(longer.err, HasSubstr("256"));
+  const std::string moe = folder_.Write("moe.json", R"({"model_type": "mixtral", "num_local_experts": 8})");
+  EXPECT_EQ(Run({"plan", "--cluster", cluster_, "--model", moe, "--global-batch", "8", "--seq-len", "8"}).code, 65);
+}
+
+TEST_F(OfflineTest, WhatDoesNotFitSaysWhatWould) {
+  const Ran ran = Run({"plan", "--cluster", cluster_, "--model", "llama-65b", "--global-batch", "8", "--seq-len", "512", "--strategy", "cephalo"});
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_THAT(ran.err, HasSubstr("bytes"));
+  EXPECT_THAT(ran.err, HasSubstr("what would fit, the cheapest first:")) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("more "));
+}
+
+TEST_F(OfflineTest, SimulatePricesAPlanThatWasWritten) {
+  for (const char* strategy : {"cephalo", "even"}) {
+    const std::string file = PlanFile("plan.json", strategy);
+    const json written = json::parse(TempFolder::Read(file));
+    const Ran ran = Run({"simulate", file, "--cluster", cluster_, "--model", model_, "-o", "json"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const json priced = json::parse(ran.out);
+    EXPECT_EQ(priced["predicted"], written["predicted"]) << "the same simulator";
+    EXPECT_EQ(priced["pipelines"], written["pipelines"]);
+    EXPECT_TRUE(priced["report"]["broken_rules"].empty());
+  }
+}
+
+TEST_F(OfflineTest, SimulateReadsTheExactTextToo) {
+  const std::string text = folder_.Write("plan.txt", Plan({"--strategy", "cephalo", "--exact"}).out);
+  const json from_text = json::parse(Run({"simulate", text, "--cluster", cluster_, "--model", model_, "-o", "json"}).out);
+  const json from_json = json::parse(
+      Run({"simulate", PlanFile("plan.json", "cephalo"), "--cluster", cluster_, "--model", model_, "-o", "json"}).out);
+  EXPECT_EQ(from_text["predicted"], from_json["predicted"]);
+}
+
+TEST_F(OfflineTest, SimulateNamesTheRuleThatAPlanBreaks) {
+  json plan = json::parse(TempFolder::Read(PlanFile("plan.json", "cephalo")));
+  const auto simulate = [&](const json& changed, std::vector<std::string> more = {}) {
+    std::vector<std::string> all = {"simulate", folder_.Write("changed.json", changed.dump()), "--cluster", cluster_, "--model", model_};
+    all.insert(all.end(), more.begin(), more.end());
+    return Run(all);
+  };
+  json changed = plan;
+  changed["pipelines"][0]["stages"][0]["units"][0]["ranks"][0]["shard_ratio"] = 0.999;
+  Ran ran = simulate(changed);
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_THAT(ran.err, HasSubstr("breaks a rule: pipeline 0 stage 0: the shard ratios add up to"));
+  EXPECT_THAT(ran.out, HasSubstr("predicted ")) << "priced all the same";
+  changed = plan;
+  changed["global_batch"] = 30;
+  ran = simulate(changed);
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_THAT(ran.err, HasSubstr("the ranks' microbatches add up to 24, the global batch is 30; priced with 24"));
+  EXPECT_THAT(ran.out, HasSubstr("predicted "));
+  changed = plan;
+  changed["pipelines"][0]["stages"][0]["ministages"] = {{0, 2}};
+  ran = simulate(changed);
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_THAT(ran.err, HasSubstr("ministages end before layer 3"));
+  changed = plan;
+  changed["pipelines"][0]["stages"][0]["units"][0]["ranks"][0]["device"] = "n7/gpu0";
+  ran = simulate(changed);
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_THAT(ran.err, HasSubstr("rank 0 (n7/gpu0): cluster mixed has no such device"));
+  changed = plan;
+  changed["schema_version"] = 3;
+  ran = simulate(changed);
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_THAT(ran.err, HasSubstr("schema_version 3 is not known"));
+  ran = simulate(plan, {"--seq-len", "64"});
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_THAT(ran.err, HasSubstr("the plan's is 128, --seq-len says 64"));
+  EXPECT_EQ(simulate(plan, {"--dtype", "bf16"}).code, 65);
+  EXPECT_EQ(simulate(plan, {"--dtype", "fp32"}).code, 0) << "another name of the same";
+}
+
+TEST_F(OfflineTest, APlanThatDoesNotFitIsPricedAllTheSame) {
+  const std::string file = PlanFile("plan.json", "cephalo");
+  const Ran ran = Run({"simulate", file, "--cluster", cluster_, "--model", model_, "--memory-reserve", "99.5%"});
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_THAT(ran.err, HasSubstr("does not fit: n1/gpu0"));
+  EXPECT_THAT(ran.out, HasSubstr("predicted "));
+}
+
+TEST_F(OfflineTest, PlanFilesThatAreNone) {
+  const auto simulate = [&](const std::string& text) {
+    return Run({"simulate", folder_.Write("p", text), "--cluster", cluster_, "--model", model_});
+  };
+  for (const char* text : {"", "{", "[1]", "{}", "nonsense", "plan x batch"}) EXPECT_EQ(simulate(text).code, 65) << text;
+  const std::string huge = folder_ / "huge.json";
+  std::ofstream(huge).close();
+  std::filesystem::resize_file(huge, uintmax_t{1} << 30);  // sparse
+  const Ran ran = Run({"simulate", huge, "--cluster", cluster_, "--model", model_});
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_THAT(ran.err, HasSubstr("huge.json"));
+  const Ran profile = Plan({"--profiles", huge});
+  EXPECT_EQ(profile.code, 65);
+  EXPECT_THAT(profile.err, HasSubstr("huge.json"));
+}
+
+TEST_F(OfflineTest, DiffSaysWhatChangesAndWhatMoves) {
+  const std::string a = PlanFile("a.json", "even"), b = PlanFile("b.json", "cephalo");
+  const Ran same = Run({"plan", "diff", a, a});
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("nothing changes\n"));
+  EXPECT_THAT(same.out, HasSubstr("bytes to move: 0 B"));
+  const Ran text = Run({"plan", "diff", a, b});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("strategy even -> cephalo\n"));
+  const json parsed = json::parse(Run({"plan", "diff", a, b, "-o", "json"}).out);
+  EXPECT_EQ(parsed["plan"][0]["what"], "strategy");
+  EXPECT_GT(parsed["moved_bytes"], 0);
+  int64_t total = 0;
+  for (const json& move : parsed["moves"]) total += move["bytes"].get<int64_t>();
+  EXPECT_EQ(parsed["moved_bytes"], total);
+  // Without names and placements the sizes are not known; that is said, and the rest is shown.
+  json nameless = json::parse(TempFolder::Read(a));
+  nameless["model"] = "";
+  for (json& stage : nameless["pipelines"][0]["stages"]) stage["placement"] = json::array();
+  const std::string c = folder_.Write("c.json", nameless.dump());
+  EXPECT_THAT(Run({"plan", "diff", c, c}).out, HasSubstr("give the model"));
+  EXPECT_EQ(Run({"plan", "diff", c, c, "--model", "llama-7b"}).code, 65) << "of other layers";
+}
+
+TEST_F(OfflineTest, EstimateSaysWhereTheBytesGo) {
+  const Ran ran = Run(With("estimate", {}));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  for (const char* part : {": fits\n", "OPTIMIZER", "A6000", "largest global batch: ", "longest sequence: 256"}) {
+    EXPECT_THAT(ran.out, HasSubstr(part)) << ran.out;
+  }
+  const Ran big = Run({"estimate", "--cluster", cluster_, "--model", "llama-65b", "-o", "json"});
+  EXPECT_EQ(big.code, 65);
+  const json parsed = json::parse(big.out);
+  EXPECT_EQ(parsed["fits"], false);
+  EXPECT_EQ(parsed["seq_len"], 2048);
+  EXPECT_EQ(parsed["largest_global_batch"]["value"], 0);
+  EXPECT_FALSE(parsed["missing"].empty());
+  EXPECT_GT(parsed["kinds"][0]["memory"]["optimizer"], 0);
+  EXPECT_EQ(json::parse(Run(With("estimate", {"--strategy", "even", "-o", "json"})).out)["fits"], true);
+}
+
+TEST_F(OfflineTest, PresetsAreListedAndPrinted) {
+  const Ran clusters = Run({"clusters"});
+  EXPECT_EQ(clusters.code, 0) << clusters.err;
+  EXPECT_THAT(clusters.out, HasSubstr("cephalo-a"));
+  EXPECT_GE(json::parse(Run({"clusters", "-o", "json"}).out)["clusters"].size(), 8u);
+  const std::string own = folder_.Write("own.toml", Run({"clusters", "cephalo-a"}).out);
+  EXPECT_EQ(Run({"plan", "--cluster", own, "--model", model_, "--global-batch", "24", "--seq-len", "128", "--strategy", "even"}).code, 0);
+  EXPECT_EQ(Run({"clusters", "cefalo-a"}).code, 66);
+  EXPECT_THAT(Run({"models"}).out, HasSubstr("llama-7b"));
+  EXPECT_GT(json::parse(Run({"models", "-o", "json"}).out)["models"][0]["parameters"], 0);
+  EXPECT_TRUE(ParseHfConfig(Run({"models", "llama-7b"}).out, "llama-7b").ok());
+  EXPECT_EQ(Run({"models", "lama-7b"}).code, 66);
+}
+
+}  // namespace
+}  // namespace motley::client

@@ -1,0 +1,150 @@
+#include "planner/costs/costs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/planner/costs/costs_fixture.h"
+
+namespace motley::planner {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::array kUnits = {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead};
+
+Costs MakeCosts(const std::string& model, DType dtype, int64_t seq_len = 512, const LatencyBook* book = nullptr) {
+  return Costs::Create(ClusterOf({"L4", "A6000", "P40"}), WorkloadOf(model, dtype, seq_len), book).value();
+}
+
+TEST(Costs, NothingCostsNothing) {
+  const Costs costs = MakeCosts("gpt-2.7b", DType::kFloat32);
+  for (const UnitKind unit : kUnits) {
+    EXPECT_EQ(costs.ForwardSeconds(0, unit, 0), 0);
+    EXPECT_EQ(costs.BackwardSeconds(0, unit, 0), 0);
+    EXPECT_EQ(costs.SavedBytes(unit, OpSet::None(), 0), 0);
+    EXPECT_EQ(costs.WorkspaceBytes(unit, 0), 0);
+  }
+}
+
+TEST(Costs, SecondsRiseWithSamplesAndShare) {
+  const Costs costs = MakeCosts("llama-7b", DType::kFloat16);
+  for (int kind = 0; kind < costs.num_kinds(); ++kind) {
+    for (const UnitKind unit : kUnits) {
+      for (double samples = 1; samples < 300; samples += 7) {
+        EXPECT_LE(costs.ForwardSeconds(kind, unit, samples), costs.ForwardSeconds(kind, unit, samples + 7));
+        EXPECT_LE(costs.ForwardSeconds(kind, unit, samples, 0.25), costs.ForwardSeconds(kind, unit, samples, 0.5));
+        EXPECT_LE(costs.BackwardSeconds(kind, unit, samples, 0.5), costs.BackwardSeconds(kind, unit, samples, 1));
+      }
+    }
+  }
+}
+
+TEST(Costs, ShareDividesProductsAndNotNorms) {
+  const Costs costs = MakeCosts("llama-7b", DType::kFloat16);
+  const double whole = costs.ForwardSeconds(0, UnitKind::kLayer, 8), half = costs.ForwardSeconds(0, UnitKind::kLayer, 8, 0.5);
+  EXPECT_GT(half, whole / 2);
+  EXPECT_LT(half, 0.65 * whole);
+  EXPECT_EQ(costs.ForwardSeconds(0, UnitKind::kEmbedding, 8, 0.5), costs.ForwardSeconds(0, UnitKind::kEmbedding, 8));
+}
+
+TEST(Costs, OperatorsAddUpToTheLayer) {
+  const Costs costs = MakeCosts("gpt-2.7b", DType::kFloat32);
+  for (int kind = 0; kind < costs.num_kinds(); ++kind) {
+    double parts = 0, seconds = 0, bytes = 0;
+    for (const Costs::OperatorCost& cost : costs.Operators(kind)) {
+      parts += cost.forward_part;
+      bytes += cost.saved_bytes_per_sample;
+      // Pairs that must run together are counted with their first.
+      if (cost.op != Op::kRotary && cost.op != Op::kResidual1)
+        seconds += costs.RecomputeSeconds(kind, UnitKind::kLayer, OpSet::None().With(cost.op), 4);
+    }
+    EXPECT_NEAR(parts, 1, 1e-12);
+    EXPECT_NEAR(seconds, costs.ForwardSeconds(kind, UnitKind::kLayer, 4), 1e-9);
+    EXPECT_EQ(costs.RecomputeSeconds(kind, UnitKind::kLayer, OpSet::All(), 4), costs.ForwardSeconds(kind, UnitKind::kLayer, 4));
+    EXPECT_NEAR(bytes, static_cast<double>(costs.SavedBytes(UnitKind::kLayer, OpSet::None(), 1)), 1);
+  }
+  EXPECT_EQ(costs.RecomputeSeconds(0, UnitKind::kLayer, OpSet::None(), 4), 0);
+}
+
+// The operator table is what the engine allocates by; here bytes belong to another operator, the sum is the same.
+TEST(Costs, SavedBytesAreTheOperatorTables) {
+  for (const std::string model : {"gpt-2.7b", "llama-7b", "llama3-8b"}) {
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      const Costs costs = MakeCosts(model, dtype);
+      const ModelShape& shape = costs.workload().model;
+      EXPECT_EQ(costs.SavedBytes(UnitKind::kLayer, OpSet::None(), 3) + costs.BoundaryBytes(3),
+                SavedBytes(shape, UnitKind::kLayer, 3, 512, dtype))
+          << model;
+      EXPECT_EQ(costs.SavedBytes(UnitKind::kLayer, OpSet::All(), 3), 0);
+    }
+  }
+}
+
+TEST(Costs, RecomputingAnOperatorFreesItsOutput) {
+  const Costs costs = MakeCosts("llama-7b", DType::kBFloat16);
+  const int64_t all = costs.SavedBytes(UnitKind::kLayer, OpSet::None(), 2);
+  const int64_t tokens = 2 * 512;
+  EXPECT_EQ(all - costs.SavedBytes(UnitKind::kLayer, OpSet::None().With(Op::kActivation), 2), tokens * 11008 * 2);
+  EXPECT_EQ(all - costs.SavedBytes(UnitKind::kLayer, OpSet::None().With(Op::kUp), 2), tokens * 2 * 11008 * 2);
+  EXPECT_EQ(all - costs.SavedBytes(UnitKind::kLayer, OpSet::None().With(Op::kQkv), 2), tokens * 3 * 4096 * 2);
+  // A share divides what the share computes; the norms' outputs and the residual's are whole on every rank.
+  const int64_t half = costs.SavedBytes(UnitKind::kLayer, OpSet::None(), 2, 0.5);
+  EXPECT_GT(half, all / 2);
+  EXPECT_NEAR(static_cast<double>(2 * half - all), static_cast<double>(tokens * (3 * 4096 + 2) * 2), 64);
+}
+
+TEST(Costs, StateBytesByDType) {
+  EXPECT_EQ(MakeCosts("llama-7b", DType::kFloat32).StateBytesPerElement(), 16);
+  EXPECT_EQ(MakeCosts("llama-7b", DType::kFloat16).StateBytesPerElement(), 16);
+  EXPECT_EQ(MakeCosts("llama-7b", DType::kFloat64).StateBytesPerElement(), 32);
+}
+
+TEST(Costs, ElementsAreTheLayouts) {
+  const Costs costs = MakeCosts("gpt2-1.5b", DType::kFloat32);
+  EXPECT_EQ(costs.TotalElements(), NumParameters(costs.workload().model));
+  EXPECT_EQ(costs.UnitElements(UnitKind::kHead), 2 * 1600);  // tied: the norm alone
+}
+
+// 6 FLOPs a parameter and token, the square of causal attention, and a head that is a product too.
+TEST(Costs, FlopsAreThoseOfTheLiterature) {
+  const Costs costs = MakeCosts("llama-7b", DType::kFloat16, 2048);
+  const double tokens = 2048, h = 4096, layers = 32, parameters = 6607077376.0;  // without the embedding's table
+  const double model = tokens * (6 * parameters + 6 * layers * tokens * h);
+  EXPECT_NEAR(costs.ModelFlops(1) / model, 1, 0.001);
+  const double head = 6 * tokens * 32000 * h;
+  const double hardware = tokens * 8 * (parameters - 32000 * h) + tokens * 16 * layers * tokens * h + head;
+  EXPECT_NEAR(costs.HardwareFlops(1) / hardware, 1, 0.001);
+}
+
+TEST(Costs, EncodersAttendInFull) {
+  const Costs causal = MakeCosts("gpt-2.7b", DType::kFloat32);
+  Workload workload = causal.workload();
+  workload.causal = false;
+  const Costs full = Costs::Create(ClusterOf({"L4"}), workload, nullptr).value();
+  EXPECT_GT(full.ModelFlops(1), causal.ModelFlops(1));
+  EXPECT_EQ(full.HardwareFlops(1), causal.HardwareFlops(1));
+}
+
+TEST(Costs, HeadIsPricedAtTheLayersEfficiency) {
+  const auto measured = [](const char* series) {
+    return LatencyBook::Parse(
+               std::string("{\"deepspeedllama_7b\": {\"l4\": {\"512\": {\"float32\": [[1, 0], [2, 0], ") + series + "]}}}}", "f")
+        .value();
+  };
+  const LatencyBook slow = measured("[40, 80, 120], [80, 160, 240]"), fast = measured("[20, 40, 60], [40, 80, 120]");
+  const Costs one = MakeCosts("llama-7b", DType::kFloat32, 512, &slow), two = MakeCosts("llama-7b", DType::kFloat32, 512, &fast);
+  EXPECT_NEAR(one.ForwardSeconds(0, UnitKind::kHead, 2) / two.ForwardSeconds(0, UnitKind::kHead, 2), 2, 0.01);
+  EXPECT_FALSE(one.provenance(0).estimated);
+  EXPECT_TRUE(one.provenance(1).estimated);
+}
+
+TEST(Costs, InvalidWorkloadIsRefused) {
+  Workload workload = WorkloadOf("llama-7b", DType::kFloat32);
+  workload.seq_len = 1 << 20;
+  EXPECT_THAT(Costs::Create(ClusterOf({"L4"}), workload, nullptr).status().message(), HasSubstr("--seq-len"));
+  EXPECT_EQ(Costs::Create(Cluster(), WorkloadOf("llama-7b", DType::kFloat32), nullptr).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace motley::planner

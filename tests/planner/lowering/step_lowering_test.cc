@@ -1,0 +1,382 @@
+// Schedules against their formulas, data flow, collectives by ZeRO stage, and properties on random plans.
+#include "planner/lowering/step_lowering.h"
+
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "planner/evaluate.h"
+#include "planner/lowering/step_lowering_engine.h"
+#include "planner/lowering/step_lowering_flows.h"
+#include "planner/lowering/step_lowering_seconds.h"
+#include "tests/planner/lowering/lowering_fixture.h"
+
+namespace motley::planner {
+namespace {
+
+using ::testing::HasSubstr;
+
+// (gtest's fixtures have a Run of their own.)
+absl::StatusOr<Timeline> RunGraph(const StepGraph& graph) { return Run(graph); }
+
+struct Lowered {
+  StepGraph graph;
+  Timeline timeline;
+  std::vector<int> actor_of_rank;
+  double seconds() const { return ToSeconds(timeline.end); }
+  int Count(TaskKind kind) const {
+    return static_cast<int>(std::count_if(graph.tasks.begin(), graph.tasks.end(), [kind](const Task& t) { return t.kind == kind; }));
+  }
+  // Seconds of all tasks of a kind, one after another.
+  double Seconds(TaskKind kind) const {
+    Picoseconds sum = 0;
+    for (size_t t = 0; t < graph.tasks.size(); ++t) {
+      if (graph.tasks[t].kind == kind) sum += timeline.spans[t].end - timeline.spans[t].begin;
+    }
+    return ToSeconds(sum);
+  }
+};
+
+Lowered LowerAndRun(const Setting& setting, const Plan& plan) {
+  EXPECT_TRUE(Validate(plan, setting.workload.model).ok()) << Validate(plan, setting.workload.model);
+  Lowered lowered;
+  auto graph = LowerPlan(setting, plan, &lowered.actor_of_rank);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  lowered.graph = *std::move(graph);
+  auto timeline = Run(lowered.graph);
+  EXPECT_TRUE(timeline.ok()) << timeline.status();
+  if (timeline.ok()) lowered.timeline = *std::move(timeline);
+  return lowered;
+}
+
+// Two to four equal stages of one T4 each, whose transfers take no time.
+struct Uniform {
+  std::unique_ptr<Setting> setting;
+  Plan plan;
+  double forward = 0, backward = 0;  // of one microbatch of one stage's layers
+  double ends = 0;                   // embedding, head, optimizer
+};
+Uniform UniformPipeline(ScheduleFamily schedule, int64_t stages, int64_t rounds, int64_t microbatches) {
+  Uniform u;
+  const int64_t layers = 12;
+  std::vector<std::vector<std::string>> nodes(static_cast<size_t>(stages), {"T4"});
+  ModelShape model = MediumModel(layers, false);
+  model.vocab_size = 2;  // the ends cost next to nothing
+  u.setting = MakeSetting(Nodes(nodes, kFastLink, kFastNic), WorkOf(model, microbatches));
+  const auto dealt = DealLayers(layers, stages, rounds);
+  PipelinePlan pipeline;
+  for (int64_t s = 0; s < stages; ++s) {
+    pipeline.stages.push_back(StageOf(*u.setting, static_cast<int>(s), {std::vector<int64_t>(static_cast<size_t>(microbatches), 1)},
+                                      dealt[static_cast<size_t>(s)], 0));
+  }
+  u.plan = PlanOf(*u.setting, schedule, {pipeline});
+  const Costs& costs = u.setting->costs;
+  u.forward = static_cast<double>(layers / stages) * costs.ForwardSeconds(0, UnitKind::kLayer, 1);
+  u.backward = static_cast<double>(layers / stages) * costs.BackwardSeconds(0, UnitKind::kLayer, 1);
+  for (const UnitKind end : {UnitKind::kEmbedding, UnitKind::kHead}) {
+    u.ends += static_cast<double>(microbatches + stages) * (costs.ForwardSeconds(0, end, 1) + costs.BackwardSeconds(0, end, 1));
+  }
+  u.ends += costs.OptimizerSeconds(0, static_cast<double>(costs.TotalElements()));
+  return u;
+}
+
+TEST(StepLoweringTest, OneDeviceTakesTheSumOfItsWork) {
+  for (const auto schedule : {ScheduleFamily::kLayered, ScheduleFamily::kGPipe, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
+    const auto setting = MakeSetting(Nodes({{"T4"}}), WorkOf(MediumModel(4, true), 7));
+    const Plan plan = PlanOf(*setting, schedule, {{{StageOf(*setting, 0, {{3, 3, 1}}, {{0, 3}}, 3, "full")}}});
+    const auto evaluation = Evaluate(*setting, plan);
+    ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+    const double busy = evaluation->plan.pipelines[0].stages[0].units[0].ranks[0].predicted.busy_seconds;
+    EXPECT_NEAR(evaluation->plan.predicted.step_seconds, busy, 1e-9) << ScheduleName(schedule);
+  }
+}
+
+// GPipe and 1F1B: (n + S - 1)(f + b). Narayanan et al., "Megatron-LM" (SC'21) section 2.2.
+TEST(StepLoweringTest, GPipeAnd1F1BHaveThePublishedBubble) {
+  for (const auto schedule : {ScheduleFamily::kGPipe, ScheduleFamily::k1F1B, ScheduleFamily::kLayered}) {
+    for (const int64_t stages : {2, 3, 4}) {
+      const Uniform u = UniformPipeline(schedule, stages, 1, 8);
+      const double ideal = static_cast<double>(8 + stages - 1) * (u.forward + u.backward);
+      const double step = LowerAndRun(*u.setting, u.plan).seconds();
+      EXPECT_GE(step, ideal - 1e-9) << ScheduleName(schedule);
+      EXPECT_LE(step, ideal + u.ends) << ScheduleName(schedule);
+    }
+  }
+}
+
+// Interleaved: the bubble shrinks by the number of ministages. The same, section 2.2.2.
+TEST(StepLoweringTest, InterleavingDividesTheBubble) {
+  for (const int64_t rounds : {2, 3}) {
+    const Uniform u = UniformPipeline(ScheduleFamily::kInterleaved, 2, rounds, 8);
+    const double ideal = (8 + 1.0 / static_cast<double>(rounds)) * (u.forward + u.backward);
+    const double step = LowerAndRun(*u.setting, u.plan).seconds();
+    EXPECT_GE(step, ideal - 1e-9);
+    EXPECT_LE(step, ideal + u.ends);
+  }
+}
+
+// ZB-H1: a bubble of (S - 1)(f + b_input - b_weight). Qi et al., "Zero Bubble Pipeline Parallelism" (ICLR'24) table 1.
+TEST(StepLoweringTest, ZeroBubbleFillsWithTheWeights) {
+  for (const int64_t stages : {2, 4}) {
+    const Uniform u = UniformPipeline(ScheduleFamily::kZeroBubble, stages, 1, 8);
+    const double input = u.setting->costs.InputGradientPart() * u.backward, weight = u.backward - input;
+    const double ideal = 8 * (u.forward + u.backward) + static_cast<double>(stages - 1) * (u.forward + input - weight);
+    const double step = LowerAndRun(*u.setting, u.plan).seconds();
+    EXPECT_GE(step, ideal - 1e-9);
+    EXPECT_LE(step, ideal + u.ends + u.forward);
+  }
+}
+
+// Zorse section 3.1.1: interleaved layered passes start the next stage after a ministage, not after a stage.
+TEST(StepLoweringTest, LayeredMinistagesShortenTheFill) {
+  const Uniform one = UniformPipeline(ScheduleFamily::kLayered, 3, 1, 4), four = UniformPipeline(ScheduleFamily::kLayered, 3, 4, 4);
+  EXPECT_LT(LowerAndRun(*four.setting, four.plan).seconds(), LowerAndRun(*one.setting, one.plan).seconds());
+}
+
+TEST(StepLoweringTest, ActivationsReachWhoeverStandsForTheSamples) {
+  // 3 units send to 2: every sample crosses once each way, whatever the microbatches.
+  const auto setting = MakeSetting(Nodes({{"T4", "T4", "A10G"}, {"V100-16GB", "T4"}}), WorkOf(MediumModel(4, false), 24));
+  Plan plan = PlanOf(*setting, ScheduleFamily::kGPipe,
+                     {{{StageOf(*setting, 0, {{3, 2}, {3, 2}, {7, 7}}, {{0, 1}}, 0), StageOf(*setting, 3, {{4, 4, 4, 4, 1}, {5, 2}}, {{2, 3}}, 0)}}});
+  const Lowered lowered = LowerAndRun(*setting, plan);
+  std::map<std::string, double> bytes;
+  for (const Task& task : lowered.graph.tasks) {
+    if (task.kind != TaskKind::kSend) continue;
+    for (const LinkLoad& load : task.loads) bytes[setting->links.Name(load.resource)] += load.bytes;
+  }
+  const auto crossing = static_cast<double>(setting->costs.BoundaryBytes(24));
+  double out = 0;
+  for (const auto& [name, sum] : bytes) {
+    if (name.find("NIC of n0 out") != std::string::npos || name.find("NIC of n1 in") != std::string::npos) out = std::max(out, sum);
+  }
+  EXPECT_NEAR(out, crossing, 1);
+}
+
+TEST(StepLoweringTest, SamplesAreDealtInOrderOfCompletion) {
+  const auto setting = MakeSetting(Nodes({{"A100-40GB", "T4"}}), WorkOf(MediumModel(4, false), 12));
+  const Plan plan = PlanOf(*setting, ScheduleFamily::kGPipe, {{{StageOf(*setting, 0, {{2, 2, 2, 2}, {2, 2}}, {{0, 3}}, 0)}}});
+  const auto view = ViewOf(*setting, plan);
+  ASSERT_TRUE(view.ok());
+  ASSERT_EQ(view->actors.size(), 2u);
+  // The fast card's first microbatches come before the slow one's first; each sample once.
+  EXPECT_EQ(view->actors[0].begin[0], 0);
+  EXPECT_LT(view->actors[0].begin[1], view->actors[1].begin[0]);
+  std::vector<int64_t> begins = view->actors[0].begin;
+  begins.insert(begins.end(), view->actors[1].begin.begin(), view->actors[1].begin.end());
+  EXPECT_THAT(begins, testing::UnorderedElementsAre(0, 2, 4, 6, 8, 10));
+}
+
+TEST(StepLoweringTest, CollectivesByZeroStage) {
+  const auto setting = MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, false), 8));
+  const auto lower = [&](ScheduleFamily schedule, int zero) {
+    return LowerAndRun(*setting, PlanOf(*setting, schedule, {{{StageOf(*setting, 0, {{2, 2}, {2, 2}}, {{0, 3}}, zero)}}}));
+  };
+  const double ring = setting->links.SecondsAlone(
+      setting->links.Ring(Collective::kAllGather, std::vector<int>{0, 1}, static_cast<double>(setting->costs.TotalElements() * 4)));
+  // 0: sums whole gradients once. 1: reduces, gathers the stepped parameters. 2: reduces every microbatch. 3: gathers twice a microbatch.
+  for (int zero = 0; zero <= 3; ++zero) {
+    const Lowered once = lower(ScheduleFamily::k1F1B, zero);
+    EXPECT_EQ(once.Count(TaskKind::kAllReduce) > 0, zero == 0);
+    const double sums = once.Seconds(zero == 0 ? TaskKind::kAllReduce : TaskKind::kReduceScatter);
+    EXPECT_NEAR(sums, (zero <= 1 ? 1 : 2) * (zero == 0 ? 2 : 1) * ring, 0.05 * ring + 1e-3) << zero;
+    EXPECT_NEAR(once.Seconds(TaskKind::kGather), zero == 3 ? 4 * ring : zero > 0 ? ring : 0, 0.05 * ring + 1e-3) << zero;
+  }
+  const Lowered layered = lower(ScheduleFamily::kLayered, 3);
+  EXPECT_EQ(layered.Count(TaskKind::kGather), 6 + 4);         // the last two units stay at the turn
+  EXPECT_EQ(layered.Count(TaskKind::kReduceScatter), 6);
+}
+
+TEST(StepLoweringTest, OffloadedMinistagesAreFetchedTwiceAndSteppedInTurn) {
+  const auto setting = MakeSetting(Nodes({{"T4", "T4"}, {"T4", "T4"}}), WorkOf(MediumModel(8, false), 8));
+  std::vector<StagePlan> stages;
+  const auto dealt = DealLayers(8, 2, 4);
+  for (int s = 0; s < 2; ++s) {
+    StagePlan stage = StageOf(*setting, 2 * s, {{2, 2}, {2, 2}}, dealt[static_cast<size_t>(s)], 2, "full");
+    for (UnitPlan& unit : stage.units) unit.ranks[0].offload_parameters = unit.ranks[0].offload_activations = true;
+    stages.push_back(stage);
+  }
+  const Lowered lowered = LowerAndRun(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{stages}}));
+  // Zorse table 1: every ministage twice, but the last two of each stage stay at the turn.
+  EXPECT_EQ(lowered.Count(TaskKind::kGather), 2 * (4 + 2));
+  EXPECT_EQ(lowered.Count(TaskKind::kOptimizer), 2 * 4);   // one actor a stage, a step a ministage
+  EXPECT_EQ(lowered.Count(TaskKind::kScalars), 0);
+  // The first optimizer step does not wait for the whole backward.
+  Picoseconds first_step = lowered.timeline.end, last_backward = 0;
+  for (size_t t = 0; t < lowered.graph.tasks.size(); ++t) {
+    if (lowered.graph.tasks[t].kind == TaskKind::kOptimizer) first_step = std::min(first_step, lowered.timeline.spans[t].begin);
+    if (lowered.graph.tasks[t].kind == TaskKind::kBackward) last_backward = std::max(last_backward, lowered.timeline.spans[t].end);
+  }
+  EXPECT_LT(first_step, last_backward);
+}
+
+TEST(StepLoweringTest, TiedEmbeddingOfTwoStagesIsSummedOnce) {
+  for (const bool tied : {false, true}) {
+    const auto setting = MakeSetting(Nodes({{"T4"}, {"T4"}}), WorkOf(MediumModel(4, tied), 4));
+    const Lowered lowered = LowerAndRun(
+        *setting, PlanOf(*setting, ScheduleFamily::k1F1B, {{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}}), StageOf(*setting, 1, {{2, 2}}, {{2, 3}})}}}));
+    EXPECT_EQ(lowered.Count(TaskKind::kAllReduce), tied ? 1 : 0);
+  }
+}
+
+TEST(StepLoweringTest, PipelinesSumWhatTheyShare) {
+  const auto setting = MakeSetting(Nodes({{"T4"}, {"T4"}, {"A10G"}}), WorkOf(MediumModel(4, false), 8));
+  const PipelinePlan two{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}}, 0), StageOf(*setting, 1, {{2, 2}}, {{2, 3}}, 0)}};
+  const PipelinePlan one{{StageOf(*setting, 2, {{2, 2}}, {{0, 3}}, 0)}};
+  Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B, {two, one});
+  double loads = 0;
+  const Lowered summed = LowerAndRun(*setting, plan);
+  for (const Task& task : summed.graph.tasks) {
+    if (task.kind != TaskKind::kAllReduce) continue;
+    double most = 0;
+    for (const LinkLoad& load : task.loads) most = std::max(most, load.bytes);
+    loads += most;
+  }
+  EXPECT_NEAR(loads, static_cast<double>(setting->costs.TotalElements() * 4), 1);  // a ring of two carries the array once
+  plan.pipelines_zero_stage = 1;
+  const Lowered sharded = LowerAndRun(*setting, plan);
+  EXPECT_EQ(sharded.Count(TaskKind::kAllReduce), 0);
+  EXPECT_GT(sharded.Count(TaskKind::kReduceScatter), 0);
+  EXPECT_GT(sharded.Count(TaskKind::kGather), 0);
+  // Half the optimizer each.
+  EXPECT_NEAR(sharded.Seconds(TaskKind::kOptimizer), summed.Seconds(TaskKind::kOptimizer) / 2, 1e-6);
+}
+
+TEST(StepLoweringTest, UnequalTensorParallelWaitsForTheSlowestAndItsSums) {
+  const auto setting = MakeSetting(Nodes({{"A10G", "T4"}}), WorkOf(MediumModel(4, false), 4));
+  StagePlan stage = StageOf(*setting, 0, {{}, {}}, {{0, 3}}, 0);
+  stage.units = {{{stage.units[0].ranks[0], stage.units[1].ranks[0]}, {2, 2}}};
+  stage.units[0].ranks[0].tp_share = 0.75;
+  stage.units[0].ranks[1].tp_share = 0.25;
+  const Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B, {{{stage}}});
+  const auto evaluation = Evaluate(*setting, plan);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  const std::vector<RankPlan>& ranks = evaluation->plan.pipelines[0].stages[0].units[0].ranks;
+  const double slowest = std::max(ranks[0].predicted.busy_seconds, ranks[1].predicted.busy_seconds);
+  const double sum = setting->links.SecondsAlone(
+      setting->links.Ring(Collective::kAllReduce, std::vector<int>{0, 1}, static_cast<double>(setting->costs.BoundaryBytes(2))));
+  // Two microbatches; 2 a layer each way, one for the embedding, one for the head.
+  EXPECT_GE(evaluation->plan.predicted.step_seconds, slowest + 2 * (4 * 4 + 2) * sum - 1e-9);
+  EXPECT_LE(evaluation->plan.predicted.step_seconds, ranks[0].predicted.busy_seconds + ranks[1].predicted.busy_seconds + 2 * 19 * sum);
+  EXPECT_EQ(LowerAndRun(*setting, plan).graph.actors.size(), 1u);
+}
+
+TEST(StepLoweringTest, WhatOverlapDoesNotHideIsAdded) {
+  Cluster cluster = Nodes({{"T4", "T4"}}, 12e9, 3e9);
+  const Workload workload = WorkOf(MediumModel(8, false), 16);
+  const auto step = [&](double efficiency) {
+    cluster.overlap_efficiency = efficiency;
+    const auto setting = MakeSetting(cluster, workload);
+    const Lowered lowered = LowerAndRun(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{8}, {8}}, {{0, 7}})}}}));
+    return std::pair(lowered.seconds(), lowered.Seconds(TaskKind::kGather) + lowered.Seconds(TaskKind::kReduceScatter));
+  };
+  const auto [full, transfers] = step(1);
+  const auto [half, half_transfers] = step(0.5);
+  const auto [none, none_transfers] = step(0);
+  EXPECT_NEAR(half_transfers, transfers / 2, 0.01 * transfers);
+  EXPECT_GT(half, full);
+  EXPECT_GT(none, half);
+  EXPECT_LE(none, full + transfers * 1.01);
+  EXPECT_NEAR(none_transfers, 0, 1e-9);
+}
+
+TEST(StepLoweringTest, UnequalMicrobatchesNeverDeadlock) {
+  // Stage 1 needs eight samples at once; 1F1B's limit would let stage 0 send four.
+  const auto setting = MakeSetting(Nodes({{"T4", "T4"}, {"A10G"}}), WorkOf(MediumModel(4, false), 16));
+  const Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B,
+                           {{{StageOf(*setting, 0, {std::vector<int64_t>(8, 1), std::vector<int64_t>(8, 1)}, {{0, 1}}, 0), StageOf(*setting, 2, {{8, 8}}, {{2, 3}}, 0)}}});
+  const auto view = ViewOf(*setting, plan);
+  ASSERT_TRUE(view.ok());
+  const LoweredPlan lowered = Lower(*setting, *view);
+  EXPECT_TRUE(RunGraph(lowered.graph).ok());
+  EXPECT_GE(lowered.in_flight[0], 4);  // and the ledger knows
+  const auto evaluation = Evaluate(*setting, plan);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  const MemoryByPurpose by_formula = MemoryOf(setting->costs, DutyOf(*view, view->ranks[0]), std::vector<int64_t>(8, 1));
+  EXPECT_GT(evaluation->plan.pipelines[0].stages[0].units[0].ranks[0].predicted.peak_bytes, by_formula.total());
+}
+
+TEST(StepLoweringTest, FiveHundredRanksAreFewActors) {
+  std::vector<std::vector<std::string>> nodes(64, std::vector<std::string>(8, "A100-40GB"));
+  for (size_t n = 32; n < 64; ++n) nodes[n].assign(8, "V100-16GB");
+  const auto setting = MakeSetting(Nodes(nodes), WorkOf(MediumModel(32, false), 2048));
+  std::vector<StagePlan> stages;
+  const auto dealt = DealLayers(32, 4, 2);
+  for (int s = 0; s < 4; ++s) {
+    stages.push_back(StageOf(*setting, 128 * s, std::vector<std::vector<int64_t>>(128, {2, 2, 2, 2, 2, 2, 2, 2}), dealt[static_cast<size_t>(s)], 2, "full"));
+  }
+  const Lowered lowered = LowerAndRun(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{stages}}));
+  EXPECT_EQ(lowered.graph.actors.size(), 4u);
+  EXPECT_EQ(lowered.graph.actors[0].count, 128);
+  EXPECT_THAT(lowered.graph.actors[0].name, HasSubstr("and 127 like it"));
+  EXPECT_LT(lowered.graph.tasks.size(), 1000u);
+  // Of a thousand links a few can bind.
+  for (const Task& task : lowered.graph.tasks) EXPECT_LE(task.loads.size(), 16u);
+}
+
+TEST(StepLoweringTest, LinksThatCannotBindMakeNoDifference) {
+  const auto setting = MakeSetting(Nodes({{"T4", "T4", "T4"}, {"A10G", "A10G"}}), WorkOf(MediumModel(4, false), 8));
+  GraphWriter writer(setting->links);
+  writer.AddActor({});
+  writer.AddActor({});
+  const Flow ring = setting->links.Ring(Collective::kAllGather, std::vector<int>{0, 1, 2, 3, 4}, 1e8);
+  const Flow send = setting->links.PointToPoint(0, 3, 1e7);
+  writer.AddTransfer(TaskKind::kGather, {GraphWriter::Lane(0, LaneKind::kCollective)}, writer.AddFlow(ring), 2, 1, {});
+  writer.AddTransfer(TaskKind::kSend, {GraphWriter::Lane(1, LaneKind::kSendLane)}, writer.AddFlow(send), 1, 1, {-1});
+  StepGraph graph = writer.Finish();
+  const auto kept = RunGraph(graph);
+  EXPECT_LT(graph.tasks[0].loads.size(), ring.loads.size());
+  for (const auto& [task, flow, times] : {std::tuple(size_t{0}, &ring, 2.0), std::tuple(size_t{1}, &send, 1.0)}) {
+    graph.tasks[task].loads = flow->loads;
+    for (LinkLoad& load : graph.tasks[task].loads) load.bytes *= times;
+  }
+  const auto all = RunGraph(graph);
+  ASSERT_TRUE(kept.ok() && all.ok());
+  for (size_t t = 0; t < 2; ++t) EXPECT_NEAR(static_cast<double>(kept->spans[t].end), static_cast<double>(all->spans[t].end), 10);
+}
+
+// Merging is exact where neighbours' microbatches line up, and else off by the fill of one microbatch.
+TEST(StepLoweringTest, RandomPlansRunAboveTheirWorkAndMergingChangesLittle) {
+  RandomPlans random(11);
+  double distance = 0;
+  int plans = 0;
+  for (int i = 0; i < 150; ++i) {
+    const auto setting = random.NextSetting();
+    const Plan plan = random.Next(*setting);
+    if (!Validate(plan, setting->workload.model).ok()) continue;
+    SCOPED_TRACE(ToJson(plan));
+    const auto merged = ViewOf(*setting, plan), apart = ViewOf(*setting, plan, {.merge = false});
+    ASSERT_TRUE(merged.ok() && apart.ok());
+    const auto together = RunGraph(Lower(*setting, *merged).graph), alone = RunGraph(Lower(*setting, *apart).graph), again = RunGraph(Lower(*setting, *merged).graph);
+    ASSERT_TRUE(together.ok()) << together.status();
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    EXPECT_EQ(together->end, again->end);
+    EXPECT_NEAR(ToSeconds(alone->end), ToSeconds(together->end), 0.2 * ToSeconds(together->end));
+    distance += std::abs(ToSeconds(alone->end) / ToSeconds(together->end) - 1);
+    ++plans;
+    const auto evaluation = Evaluate(*setting, plan);
+    ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+    for (const PipelinePlan& pipeline : evaluation->plan.pipelines) {
+      for (const StagePlan& stage : pipeline.stages) {
+        for (const UnitPlan& unit : stage.units) {
+          for (const RankPlan& rank : unit.ranks) EXPECT_LE(rank.predicted.busy_seconds, evaluation->plan.predicted.step_seconds * (1 + 1e-9));
+        }
+      }
+    }
+  }
+  ASSERT_GT(plans, 100);
+  EXPECT_LT(distance / plans, 0.015);
+}
+
+TEST(StepLoweringTest, UnknownAndRepeatedDevicesAreNamed) {
+  const auto setting = MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, false), 4));
+  Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B, {{{StageOf(*setting, 0, {{2}, {2}}, {{0, 3}})}}});
+  plan.pipelines[0].stages[0].units[1].ranks[0].device = DeviceId("n9/gpu3");
+  EXPECT_THAT(LowerPlan(*setting, plan, nullptr).status().message(), HasSubstr("n9/gpu3 is not in the cluster boxes"));
+  plan.pipelines[0].stages[0].units[1].ranks[0].device = DeviceId("n0/gpu0");
+  EXPECT_THAT(LowerPlan(*setting, plan, nullptr).status().message(), HasSubstr("n0/gpu0 is there twice"));
+}
+
+}  // namespace
+}  // namespace motley::planner

@@ -1,0 +1,323 @@
+#include "planner/strategies/poplar_problem.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <random>
+
+#include "planner/strategies/poplar_cover.h"
+#include "planner/strategies/poplar_probe.h"
+
+namespace motley::planner {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// launch + m / speed.
+std::vector<double> Line(double launch, double seconds_a_sample, int64_t largest) {
+  std::vector<double> table = {0};
+  for (int64_t m = 1; m <= largest; ++m) table.push_back(launch + seconds_a_sample * static_cast<double>(m));
+  return table;
+}
+
+double SecondsOf(const std::vector<double>& table, const std::vector<int64_t>& microbatches) {
+  double sum = 0;
+  for (const int64_t m : microbatches) sum += table[static_cast<size_t>(m)];
+  return sum;
+}
+
+int64_t SamplesOf(const PoplarAnswer& answer) {
+  int64_t sum = 0;
+  for (const auto& kind : answer.shares) {
+    for (const PoplarShare& share : kind) sum = std::accumulate(share.microbatches.begin(), share.microbatches.end(), sum);
+  }
+  return sum;
+}
+
+// The objective as poplar_problem.h states it, from the answer's microbatches alone. Infinite for a microbatch that does not fit.
+double PriceOf(const PoplarProblem& problem, const PoplarAnswer& answer) {
+  double slowest = 0;
+  std::vector<double> rounds;
+  for (size_t k = 0; k < answer.shares.size(); ++k) {
+    for (const PoplarShare& share : answer.shares[k]) {
+      const std::vector<double>& table = problem.kinds[k].ways[share.way];
+      rounds.resize(std::max(rounds.size(), share.microbatches.size()), 0);
+      for (size_t r = 0; r < share.microbatches.size(); ++r) {
+        if (share.microbatches[r] >= static_cast<int64_t>(table.size())) return std::numeric_limits<double>::infinity();
+        rounds[r] = std::max(rounds[r], table[static_cast<size_t>(share.microbatches[r])]);
+      }
+      slowest = std::max(slowest, SecondsOf(table, share.microbatches));
+    }
+  }
+  if (!problem.synchronise_rounds) return slowest;
+  double sum = 0;
+  for (const double t : rounds) {
+    const double c = problem.round_seconds;
+    sum += problem.overlap * std::max(t, c) + (1 - problem.overlap) * (t + c);
+  }
+  return sum;
+}
+
+// Least seconds of `samples` on one device, by trying every first microbatch.
+double BruteDevice(const std::vector<std::vector<double>>& ways, int64_t samples) {
+  double best = samples == 0 ? 0 : std::numeric_limits<double>::infinity();
+  for (const std::vector<double>& table : ways) {
+    const std::function<double(int64_t)> least = [&](int64_t rest) -> double {
+      if (rest == 0) return 0;
+      double found = std::numeric_limits<double>::infinity();
+      for (int64_t m = 1; m <= rest && m < static_cast<int64_t>(table.size()); ++m) {
+        found = std::min(found, table[static_cast<size_t>(m)] + least(rest - m));
+      }
+      return found;
+    };
+    best = std::min(best, least(samples));
+  }
+  return best;
+}
+
+struct Device {
+  size_t kind;
+};
+std::vector<Device> DevicesOf(const PoplarProblem& problem) {
+  std::vector<Device> devices;
+  for (size_t k = 0; k < problem.kinds.size(); ++k)
+    devices.insert(devices.end(), static_cast<size_t>(problem.kinds[k].count), {k});
+  return devices;
+}
+
+// Every split of the batch over the devices.
+double BruteOnce(const PoplarProblem& problem) {
+  const std::vector<Device> devices = DevicesOf(problem);
+  std::function<double(size_t, int64_t)> least = [&](size_t d, int64_t rest) -> double {
+    if (d == devices.size()) return rest == 0 ? 0 : std::numeric_limits<double>::infinity();
+    double found = std::numeric_limits<double>::infinity();
+    for (int64_t b = 0; b <= rest; ++b) {
+      const double own = BruteDevice(problem.kinds[devices[d].kind].ways, b);
+      if (own < found) found = std::min(found, std::max(own, least(d + 1, rest - b)));
+    }
+    return found;
+  };
+  return least(0, problem.batch);
+}
+
+// Every sequence of rounds, every split of each round, every choice of ways by kind.
+double BruteRounds(const PoplarProblem& problem) {
+  const std::vector<Device> devices = DevicesOf(problem);
+  double best = std::numeric_limits<double>::infinity();
+  std::vector<size_t> ways(problem.kinds.size(), 0);
+  for (;;) {
+    std::map<int64_t, double> shortest;  // of a round of so many samples
+    std::function<void(size_t, int64_t, double)> split = [&](size_t d, int64_t samples, double t) {
+      if (samples > problem.batch) return;
+      if (d == devices.size()) {
+        const auto [at, is_new] = shortest.emplace(samples, t);
+        if (!is_new) at->second = std::min(at->second, t);
+        return;
+      }
+      const std::vector<double>& table = problem.kinds[devices[d].kind].ways[ways[devices[d].kind]];
+      split(d + 1, samples, t);
+      for (size_t b = 1; b < table.size(); ++b) split(d + 1, samples + static_cast<int64_t>(b), std::max(t, table[b]));
+    };
+    split(0, 0, 0);
+    std::vector<double> least(static_cast<size_t>(problem.batch) + 1, std::numeric_limits<double>::infinity());
+    least[0] = 0;
+    for (int64_t g = 1; g <= problem.batch; ++g) {
+      for (const auto& [samples, t] : shortest) {
+        if (samples == 0 || samples > g) continue;
+        const double c = problem.round_seconds;
+        const double round = problem.overlap * std::max(t, c) + (1 - problem.overlap) * (t + c);
+        least[static_cast<size_t>(g)] = std::min(least[static_cast<size_t>(g)], least[static_cast<size_t>(g - samples)] + round);
+      }
+    }
+    best = std::min(best, least.back());
+    size_t k = 0;
+    while (k < ways.size() && ++ways[k] == problem.kinds[k].ways.size()) ways[k++] = 0;
+    if (k == ways.size()) return best;
+  }
+}
+
+PoplarProblem RandomProblem(std::mt19937* random, bool rounds) {
+  const auto pick = [&](int low, int high) {
+    return static_cast<int>((*random)() % static_cast<unsigned>(high - low + 1)) + low;
+  };
+  PoplarProblem problem;
+  problem.batch = pick(1, 9);
+  problem.synchronise_rounds = rounds;
+  problem.round_seconds = rounds ? pick(0, 40) * 0.1 : 0;
+  problem.overlap = pick(0, 2) * 0.5;
+  const int kinds = pick(1, 3);
+  for (int k = 0; k < kinds; ++k) {
+    PoplarKind kind;
+    kind.count = pick(1, 2);
+    const int ways = pick(1, 2);
+    for (int w = 0; w < ways; ++w) {
+      const int largest = pick(0, 4);
+      std::vector<double> table;
+      if (largest > 0) table.push_back(0);
+      for (int m = 1; m <= largest; ++m) table.push_back(table.back() + pick(0, 10) * 0.1 + 0.05);
+      kind.ways.push_back(table);
+    }
+    problem.kinds.push_back(kind);
+  }
+  return problem;
+}
+
+TEST(PoplarProblemTest, AgreesWithBruteForceWithoutRounds) {
+  std::mt19937 random(1);
+  int feasible = 0;
+  for (int i = 0; i < 600; ++i) {
+    const PoplarProblem problem = RandomProblem(&random, false);
+    const PoplarAnswer answer = SolvePoplarExact(problem);
+    const double brute = BruteOnce(problem);
+    ASSERT_EQ(answer.feasible, brute < std::numeric_limits<double>::infinity()) << "instance " << i;
+    if (!answer.feasible) continue;
+    ++feasible;
+    EXPECT_EQ(SamplesOf(answer), problem.batch);
+    EXPECT_NEAR(PriceOf(problem, answer), answer.seconds, 1e-9);
+    EXPECT_NEAR(answer.seconds, brute, 1e-9) << "instance " << i;
+  }
+  EXPECT_GT(feasible, 400);
+}
+
+TEST(PoplarProblemTest, AgreesWithBruteForceInRounds) {
+  std::mt19937 random(2);
+  int feasible = 0;
+  for (int i = 0; i < 600; ++i) {
+    const PoplarProblem problem = RandomProblem(&random, true);
+    const PoplarAnswer answer = SolvePoplarExact(problem);
+    const double brute = BruteRounds(problem);
+    ASSERT_EQ(answer.feasible, brute < std::numeric_limits<double>::infinity()) << "instance " << i;
+    if (!answer.feasible) continue;
+    ++feasible;
+    EXPECT_EQ(SamplesOf(answer), problem.batch);
+    EXPECT_LE(PriceOf(problem, answer), answer.seconds + 1e-9);
+    EXPECT_NEAR(answer.seconds, brute, 1e-9) << "instance " << i;
+  }
+  EXPECT_GT(feasible, 400);
+}
+
+TEST(PoplarProblemTest, ThePublishedSearchIsNeverBetterAndAlwaysComplete) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 2000; ++i) {
+    PoplarProblem problem = RandomProblem(&random, i % 2 == 0);
+    for (PoplarKind& kind : problem.kinds) kind.ways.resize(1);
+    const PoplarAnswer published = SolvePoplarPublished(problem), exact = SolvePoplarExact(problem);
+    ASSERT_EQ(published.feasible, exact.feasible);
+    if (!exact.feasible) continue;
+    EXPECT_EQ(SamplesOf(published), problem.batch);
+    EXPECT_GE(published.seconds, exact.seconds - 1e-9);
+    EXPECT_LE(PriceOf(problem, published), published.seconds + 1e-9);
+  }
+}
+
+// Two cards, one twice as fast: 9 samples go 6 to 3, in microbatches at the peak of each curve.
+TEST(PoplarProblemTest, PublishedSplitsInProportionToPeakSpeed) {
+  PoplarProblem problem;
+  problem.batch = 9;
+  problem.kinds = {{1, {Line(0, 1, 4)}}, {1, {Line(0, 2, 2)}}};
+  const PoplarAnswer answer = SolvePoplarPublished(problem);
+  ASSERT_TRUE(answer.feasible);
+  EXPECT_THAT(answer.shares[0][0].microbatches, ElementsAre(4, 2));  // the last is smaller: lbs
+  EXPECT_THAT(answer.shares[1][0].microbatches, ElementsAre(2, 1));
+  EXPECT_DOUBLE_EQ(answer.seconds, 6);
+}
+
+// As printed u is constant and the remaining sample would go anywhere: it must go where it ends earliest.
+TEST(PoplarProblemTest, PublishedGivesRemainingSamplesToWhoEndsFirst) {
+  PoplarProblem problem;
+  problem.batch = 4;
+  problem.kinds = {{1, {Line(0, 10, 4)}}, {1, {Line(0, 3, 4)}}};
+  const PoplarAnswer answer = SolvePoplarPublished(problem);
+  // 4 samples at 1/10 + 1/3 a second take 9.2 s: 0 and 3 samples; the fourth ends at 10 s on the first, at 12 s on the second.
+  EXPECT_THAT(answer.shares[0][0].microbatches, ElementsAre(1));
+  EXPECT_THAT(answer.shares[1][0].microbatches, ElementsAre(3));
+}
+
+// Dear rounds make few large ones, cheap rounds many balanced ones.
+TEST(PoplarProblemTest, RoundsTradeImbalanceForCommunication) {
+  PoplarProblem problem;
+  problem.batch = 8;
+  problem.synchronise_rounds = true;
+  problem.kinds = {{1, {Line(0, 1, 6)}}, {1, {Line(0, 3, 2)}}};
+  problem.round_seconds = 100;
+  EXPECT_THAT(SolvePoplarPublished(problem).shares[0][0].microbatches, ElementsAre(6));
+  EXPECT_DOUBLE_EQ(SolvePoplarPublished(problem).seconds, 106);
+  problem.round_seconds = 0;
+  const PoplarAnswer cheap = SolvePoplarExact(problem);
+  EXPECT_DOUBLE_EQ(cheap.seconds, 6);
+}
+
+TEST(PoplarProblemTest, ADeviceMayGetNothing) {
+  PoplarProblem problem;
+  problem.batch = 3;
+  problem.kinds = {{1, {Line(0, 1, 8)}}, {2, {Line(0, 100, 8)}}};
+  const PoplarAnswer answer = SolvePoplarExact(problem);
+  EXPECT_THAT(answer.shares[1][0].microbatches, IsEmpty());
+  EXPECT_DOUBLE_EQ(answer.seconds, 3);
+}
+
+TEST(PoplarProblemTest, ChoosesTheWayThatAllowsLargerMicrobatches) {
+  PoplarProblem problem;
+  problem.batch = 8;
+  problem.synchronise_rounds = true;
+  problem.round_seconds = 10;
+  problem.kinds = {{1, {Line(0, 1, 2), Line(0, 1.3, 8)}}};
+  const PoplarAnswer answer = SolvePoplarExact(problem);
+  EXPECT_EQ(answer.shares[0][0].way, 1u);
+  EXPECT_THAT(answer.shares[0][0].microbatches, ElementsAre(8));
+}
+
+TEST(PoplarProblemTest, NothingFitsIsNotFeasible) {
+  PoplarProblem problem;
+  problem.batch = 8;
+  problem.kinds = {{1, {{}, {}}}};
+  for (const bool rounds : {false, true}) {
+    problem.synchronise_rounds = rounds;
+    EXPECT_FALSE(SolvePoplarExact(problem).feasible);
+    EXPECT_FALSE(SolvePoplarPublished(problem).feasible);
+  }
+}
+
+TEST(PoplarProbeTest, FindsEveryLimitAndTriesFewBatches) {
+  for (int64_t limit = 0; limit <= 300; ++limit) {
+    int tried = 0;
+    const auto fits = [&](int64_t batch) {
+      ++tried;
+      return batch <= limit;
+    };
+    const PoplarProbe probe = ProbeLargestBatch(fits, 256);
+    EXPECT_EQ(probe.largest, std::min<int64_t>(limit, 256));
+    EXPECT_LE(tried, 18);
+    EXPECT_TRUE(std::is_sorted(probe.batches.begin(), probe.batches.end()));
+    EXPECT_EQ(probe.batches.empty() ? 0 : probe.batches.back(), probe.largest);
+  }
+}
+
+TEST(PoplarProbeTest, TheSplineMeetsItsPointsAndNeverFalls) {
+  const auto seconds = [](int64_t b) { return 1.0 + 0.1 * static_cast<double>(b * b); };
+  const PoplarProbe probe = ProbeLargestBatch([](int64_t b) { return b <= 23; }, 64);
+  const std::vector<double> table = SecondsBySpline(probe, seconds);
+  ASSERT_EQ(table.size(), 24u);
+  for (const int64_t b : probe.batches) EXPECT_NEAR(table[static_cast<size_t>(b)], seconds(b), 1e-9);
+  EXPECT_TRUE(std::is_sorted(table.begin(), table.end()));
+  EXPECT_TRUE(SecondsBySpline(PoplarProbe(), seconds).empty());
+}
+
+TEST(CheapestCoverTest, CoversWithOverlap) {
+  const CheapestCover cover({{1, 1.0}, {3, 2.0}}, 7);
+  EXPECT_DOUBLE_EQ(cover.Seconds(2), 2.0);
+  EXPECT_DOUBLE_EQ(cover.Seconds(4), 3.0);
+  EXPECT_DOUBLE_EQ(cover.Seconds(6), 4.0);
+  EXPECT_DOUBLE_EQ(cover.Seconds(7), 5.0);
+  EXPECT_THAT(cover.Pieces(7), ElementsAre(1, 1, 0));
+  EXPECT_THAT(cover.Pieces(0), IsEmpty());
+}
+
+}  // namespace
+}  // namespace motley::planner
