@@ -27,14 +27,15 @@ class StageClock {
   }
 
   struct Arrival {
-    double first = 0, last = 0;   // of the microbatches
+    double first = 0, last = 0;  // of the microbatches
   };
   size_t chunks() const { return stage_.work.chunks.size(); }
   double end() const { return std::max(compute_, lane_); }
 
   Arrival Forward(size_t c, const Arrival& arrival) {
     const double exposed = in_turn() ? (1 - overlap_) * stage_.gather_seconds[c] : 0;
-    const Arrival out = Pass(stage_.forward[c], std::max({compute_, in_turn() ? gathered_[c] : 0, arrival.first}) + exposed, arrival);
+    const Arrival out =
+        Pass(stage_.forward[c], std::max({compute_, in_turn() ? gathered_[c] : 0, arrival.first}) + exposed, arrival);
     compute_ = out.last;
     if (in_turn() && !StaysAtTurn(c)) {
       freed_[Buffer(c)] = out.last;
@@ -88,7 +89,7 @@ class StageClock {
   const double overlap_;
   double compute_ = 0, lane_ = 0, copy_ = 0;
   double freed_[3] = {0, 0, 0}, reduced_[3] = {0, 0, 0};
-  std::vector<double> gathered_;   // by chunk
+  std::vector<double> gathered_;  // by chunk
 };
 
 class Estimator {
@@ -149,8 +150,9 @@ class Estimator {
 
 double Estimator::TwoPasses(const PipelineView& pipeline) const {
   std::vector<StageClock> clocks;
-  std::vector<size_t> next(static_cast<size_t>(pipeline.num_stages), 0);   // chunk of each stage
-  for (int s = 0; s < pipeline.num_stages; ++s) clocks.emplace_back(At(pipeline.first_stage + s), setting_.cluster.overlap_efficiency);
+  std::vector<size_t> next(static_cast<size_t>(pipeline.num_stages), 0);  // chunk of each stage
+  for (int s = 0; s < pipeline.num_stages; ++s)
+    clocks.emplace_back(At(pipeline.first_stage + s), setting_.cluster.overlap_efficiency);
   const std::vector<Element>& elements = pipeline.elements;
   StageClock::Arrival arrival;
   for (size_t e = 0; e < elements.size(); ++e) {
@@ -158,14 +160,16 @@ double Estimator::TwoPasses(const PipelineView& pipeline) const {
     const double send = e > 0 ? SendSeconds(elements[e - 1].stage, elements[e].stage) : 0;
     arrival = {arrival.first + send, arrival.last + send};
     const std::vector<Chunk>& chunks = At(elements[e].stage).work.chunks;
-    for (size_t& c = next[i]; c < chunks.size() && chunks[c].element == static_cast<int>(e); ++c) arrival = clocks[i].Forward(c, arrival);
+    for (size_t& c = next[i]; c < chunks.size() && chunks[c].element == static_cast<int>(e); ++c)
+      arrival = clocks[i].Forward(c, arrival);
   }
   for (size_t e = elements.size(); e-- > 0;) {
     const size_t i = static_cast<size_t>(elements[e].stage - pipeline.first_stage);
     const double send = e + 1 < elements.size() ? SendSeconds(elements[e + 1].stage, elements[e].stage) : 0;
     arrival = {arrival.first + send, arrival.last + send};
     const std::vector<Chunk>& chunks = At(elements[e].stage).work.chunks;
-    for (size_t& c = next[i]; c > 0 && chunks[c - 1].element == static_cast<int>(e); --c) arrival = clocks[i].Backward(c - 1, arrival);
+    for (size_t& c = next[i]; c > 0 && chunks[c - 1].element == static_cast<int>(e); --c)
+      arrival = clocks[i].Backward(c - 1, arrival);
   }
   double end = 0;
   for (const StageClock& clock : clocks) end = std::max(end, clock.end());
@@ -214,7 +218,8 @@ double Estimator::LongestStage(const PipelineView& pipeline) const {
     const double steady = bounded ? std::max(own.all, own.rounds * trip / depth) : own.all;
     const StageEstimate& stage = At(pipeline.first_stage + static_cast<int>(j));
     const bool gathers = stage.work.residency == Residency::kPerMicrobatch;
-    const double start = gathers ? (stage.gather_seconds[0] + stage.fetch_seconds[0]) / static_cast<double>(stage.work.chunks[0].part.units()) : 0;
+    const double start =
+        gathers ? (stage.gather_seconds[0] + stage.fetch_seconds[0]) / static_cast<double>(stage.work.chunks[0].part.units()) : 0;
     longest = std::max(longest, before + steady + wait + start + ReductionTail(stage.reduce_all, own.last));
   }
   return longest;
@@ -229,7 +234,8 @@ double Estimator::AcrossSeconds() const {
     const StageView& stage = view_.stages[static_cast<size_t>(first.first_stage + s)];
     std::vector<std::vector<int>> sets;
     for (const PipelineView& pipeline : view_.pipelines) {
-      sets.push_back(DevicesOf(view_, view_.stages[static_cast<size_t>(pipeline.first_stage + s * pipeline.num_stages / first.num_stages)]));
+      sets.push_back(
+          DevicesOf(view_, view_.stages[static_cast<size_t>(pipeline.first_stage + s * pipeline.num_stages / first.num_stages)]));
     }
     const double bytes = PartBytes(setting_, stage, {stage.embedding, 0, stage.layers, stage.head});
     across = std::max(across, links_.SecondsAlone(AcrossFlow(links_, sets, Collective::kAllReduce, bytes)));
@@ -244,7 +250,8 @@ double Estimator::AfterSeconds() const {
   for (size_t i = 0; i < stages_.size(); ++i) {
     const StageView& stage = view_.stages[i];
     const int zero = stage.plan->zero_stage;
-    const bool interleaved = view_.schedule == ScheduleFamily::kLayered && stage.offload_parameters && view_.pipelines.size() == 1;
+    const bool interleaved =
+        view_.schedule == ScheduleFamily::kLayered && stage.offload_parameters && view_.pipelines.size() == 1;
     const double pieces = interleaved ? static_cast<double>(stages_[i].work.chunks.size()) : 1;
     const bool gathers = (zero == 1 || zero == 2) && !stage.offload_parameters;
     after = std::max(after, stages_[i].optimizer / pieces + (gathers ? stages_[i].gather_all : 0));

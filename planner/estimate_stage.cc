@@ -20,9 +20,7 @@ void Widen(const ChunkSeconds& other, ChunkSeconds* worst) {
   worst->last = std::max(worst->last, other.last);
 }
 
-bool SameChunk(const Part& a, const Part& b) {
-  return a.layers == b.layers && a.embedding == b.embedding && a.head == b.head;
-}
+bool SameChunk(const Part& a, const Part& b) { return a.layers == b.layers && a.embedding == b.embedding && a.head == b.head; }
 
 class StageEstimator {
  public:
@@ -53,7 +51,8 @@ class StageEstimator {
     TransferLine gather, reduce;
     if (stage_.shared()) {
       const Collective sum = zero() == 0 ? Collective::kAllReduce : Collective::kReduceScatter;
-      if (zero() > 0) gather = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes));
+      if (zero() > 0)
+        gather = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes));
       reduce = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, sum, kProbeBytes));
     }
     for (const Chunk& chunk : estimate_.work.chunks) {
@@ -80,7 +79,8 @@ class StageEstimator {
     double step = table_.OptimizerSeconds(a, elements);
     if (rank.plan->offload_optimizer || stage_.offload_parameters) {
       const TransferLine host = LineOf(setting_.links, setting_.links.ToHost(rank.device, kProbeBytes));
-      const double moments = OwnedPart(view_, rank) * elements * static_cast<double>(setting_.costs.optimizer_bytes_per_element());
+      const double moments =
+          OwnedPart(view_, rank) * elements * static_cast<double>(setting_.costs.optimizer_bytes_per_element());
       if (rank.plan->offload_optimizer) step = std::max(step, 2 * host.At(moments));
       const double share = zero() == 0 ? rank.plan->tp_share : rank.share;
       fetch_.latency = std::max(fetch_.latency, host.latency);
@@ -96,7 +96,8 @@ class StageEstimator {
     const double forward_transfers = gathers ? std::max(estimate_.gather_seconds[c], estimate_.fetch_seconds[c]) : 0;
     const double backward_transfers =
         gathers ? std::max(estimate_.gather_seconds[c] + (reduces ? estimate_.reduce_seconds[c] : 0), estimate_.fetch_seconds[c])
-                : reduces ? estimate_.reduce_seconds[c] : 0;
+        : reduces ? estimate_.reduce_seconds[c]
+                  : 0;
     ChunkSeconds forward, backward;
     for (const int a : stage_.actors) {
       if (view_.actors[static_cast<size_t>(a)].count() == 0) continue;
@@ -129,7 +130,8 @@ class StageEstimator {
     const PassReductions sums = table_.ReductionsOf(a);
     const double times = backward ? sums.Recompute(part) + sums.Backward(part) : sums.Forward(part);
     std::vector<int> devices;
-    for (int r = 0; r < actor.ranks_per_unit; ++r) devices.push_back(view_.ranks[static_cast<size_t>(actor.first_rank + r)].device);
+    for (int r = 0; r < actor.ranks_per_unit; ++r)
+      devices.push_back(view_.ranks[static_cast<size_t>(actor.first_rank + r)].device);
     const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(m)));
     return compute + times * setting_.links.SecondsAlone(setting_.links.Ring(Collective::kAllReduce, devices, bytes));
   }

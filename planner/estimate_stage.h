@@ -24,12 +24,12 @@ struct ChunkSeconds {
 
 struct StageEstimate {
   StageWork work;
-  std::vector<ChunkSeconds> forward, backward;                         // by chunk; backward with recomputation
+  std::vector<ChunkSeconds> forward, backward;                        // by chunk; backward with recomputation
   std::vector<double> gather_seconds, reduce_seconds, fetch_seconds;  // by chunk
-  double gather_all = 0, reduce_all = 0;                               // of the whole stage at once
-  double optimizer = 0;                                                // of the slowest actor, its host copies included
-  int64_t rounds = 0;                                                  // the most microbatches of a unit
-  double first_samples = 0;                                            // of the smallest microbatch
+  double gather_all = 0, reduce_all = 0;                              // of the whole stage at once
+  double optimizer = 0;                                               // of the slowest actor, its host copies included
+  int64_t rounds = 0;                                                 // the most microbatches of a unit
+  double first_samples = 0;                                           // of the smallest microbatch
 };
 
 // `overlap`: Cluster::overlap_efficiency hides that part of a transfer behind compute.

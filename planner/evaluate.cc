@@ -19,12 +19,13 @@ constexpr double kSecondsPerHour = 3600;
 absl::Status CheckWorkload(const Setting& setting, const Plan& plan) {
   const Workload& workload = setting.workload;
   const auto other = [](const char* what, const auto& given, const auto& wanted) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("plan: ", what, " is ", given, ", the workload's ", wanted, "; plan again, or price it for its own workload"));
+    return absl::InvalidArgumentError(absl::StrCat("plan: ", what, " is ", given, ", the workload's ", wanted,
+                                                   "; plan again, or price it for its own workload"));
   };
   if (plan.global_batch != workload.global_batch) return other("global_batch", plan.global_batch, workload.global_batch);
   if (plan.seq_len != workload.seq_len) return other("seq_len", plan.seq_len, workload.seq_len);
-  if (plan.dtype != workload.dtype) return other("dtype", std::string(DTypeName(plan.dtype)), std::string(DTypeName(workload.dtype)));
+  if (plan.dtype != workload.dtype)
+    return other("dtype", std::string(DTypeName(plan.dtype)), std::string(DTypeName(workload.dtype)));
   return absl::OkStatus();
 }
 
@@ -53,7 +54,9 @@ double BusySeconds(const Setting& setting, const PlanView& view, const RankView&
 RankPlan& RankIn(Plan* plan, const PlanView& view, size_t r) {
   const RankView& rank = view.ranks[r];
   const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
-  UnitPlan& unit = plan->pipelines[static_cast<size_t>(rank.pipeline)].stages[static_cast<size_t>(stage.index)].units[static_cast<size_t>(rank.unit)];
+  UnitPlan& unit = plan->pipelines[static_cast<size_t>(rank.pipeline)]
+                       .stages[static_cast<size_t>(stage.index)]
+                       .units[static_cast<size_t>(rank.unit)];
   return unit.ranks[static_cast<size_t>(rank.plan - unit.ranks.data())];
 }
 
@@ -77,13 +80,15 @@ void AddRanks(const Setting& setting, const PlanView& view, const LoweredPlan& l
     host[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(rank.device)].node)] += plan.predicted.memory.host;
     const int64_t missing = plan.predicted.peak_bytes - setting.UsableBytes(rank.device);
     if (missing <= 0) continue;
-    result->does_not_fit.push_back(absl::StrCat(plan.device.value(), " (", plan.device_model, ") needs ", BytesText(plan.predicted.peak_bytes),
-                                                " of ", BytesText(setting.UsableBytes(rank.device)), " usable, lacks ", BytesText(missing)));
+    result->does_not_fit.push_back(
+        absl::StrCat(plan.device.value(), " (", plan.device_model, ") needs ", BytesText(plan.predicted.peak_bytes), " of ",
+                     BytesText(setting.UsableBytes(rank.device)), " usable, lacks ", BytesText(missing)));
   }
   for (size_t n = 0; n < host.size(); ++n) {
     const ClusterNode& node = setting.cluster.nodes[n];
     if (host[n] <= node.host_memory_bytes) continue;
-    const std::string has = node.host_memory_bytes > 0 ? absl::StrCat("has ", BytesText(node.host_memory_bytes)) : "gives none (host_memory)";
+    const std::string has =
+        node.host_memory_bytes > 0 ? absl::StrCat("has ", BytesText(node.host_memory_bytes)) : "gives none (host_memory)";
     result->does_not_fit.push_back(
         absl::StrCat("the host memory of ", node.name.value(), ": offloading needs ", BytesText(host[n]), ", the node ", has));
   }

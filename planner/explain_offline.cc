@@ -29,8 +29,8 @@ class Explainer {
     for (const std::string& lack : evaluation.does_not_fit) absl::StrAppend(&out_, "does not fit: ", lack, "\n");
     Stages();
     if (bound.seconds > 0) {
-      absl::StrAppendFormat(&out_, "\nno plan can be faster than %s: %s. This one is %.1f %% above it.\n", SecondsText(bound.seconds),
-                            bound.because, 100 * plan_.predicted.gap());
+      absl::StrAppendFormat(&out_, "\nno plan can be faster than %s: %s. This one is %.1f %% above it.\n",
+                            SecondsText(bound.seconds), bound.because, 100 * plan_.predicted.gap());
     }
     Provenances();
     return std::move(out_);
@@ -61,10 +61,10 @@ class Explainer {
     }
     for (const auto& [kind, row] : rows) {
       const double step = plan_.predicted.step_seconds;
-      absl::StrAppendFormat(&out_, "  pipeline %d stage %d, %d x %s: %d samples, busy %s of %s (%.0f %%), memory %s (%.0f %% of usable)\n",
-                            p, s, row.ranks, setting_.cluster.kinds[static_cast<size_t>(kind)].name, row.batch,
-                            SecondsText(row.busiest_seconds), SecondsText(step), step > 0 ? 100 * row.busiest_seconds / step : 0,
-                            BytesText(row.peak_bytes), 100 * row.fullest);
+      absl::StrAppendFormat(
+          &out_, "  pipeline %d stage %d, %d x %s: %d samples, busy %s of %s (%.0f %%), memory %s (%.0f %% of usable)\n", p, s,
+          row.ranks, setting_.cluster.kinds[static_cast<size_t>(kind)].name, row.batch, SecondsText(row.busiest_seconds),
+          SecondsText(step), step > 0 ? 100 * row.busiest_seconds / step : 0, BytesText(row.peak_bytes), 100 * row.fullest);
     }
   }
 

@@ -8,8 +8,8 @@
 
 namespace motley::planner {
 
-// `evaluation` is of `setting`. Begins with the plan's text, which lists the devices left out; then who does what by stage and kind of device,
-// the lower bound with what decides it, and where each kind's latencies come from.
+// `evaluation` is of `setting`. Begins with the plan's text, which lists the devices left out; then who does what by stage and
+// kind of device, the lower bound with what decides it, and where each kind's latencies come from.
 std::string ExplainOffline(const Setting& setting, const Evaluation& evaluation, const LowerBound& bound);
 
 }  // namespace motley::planner

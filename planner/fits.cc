@@ -56,7 +56,8 @@ absl::StatusOr<Attempt> TryFrugal(const Setting& setting, bool offload) {
 }
 
 bool KnowsHosts(const Cluster& cluster) {
-  return std::all_of(cluster.nodes.begin(), cluster.nodes.end(), [](const ClusterNode& node) { return node.host_memory_bytes > 0; });
+  return std::all_of(cluster.nodes.begin(), cluster.nodes.end(),
+                     [](const ClusterNode& node) { return node.host_memory_bytes > 0; });
 }
 
 absl::StatusOr<Attempt> TryAll(const Setting& setting) {

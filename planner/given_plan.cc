@@ -48,12 +48,11 @@ absl::Status CheckDevices(const Setting& setting, Plan& plan) {
     if (const std::string nearest = NearestWord(r.device.value(), names); remedy.empty() && !nearest.empty()) {
       remedy = absl::StrCat("; did you mean ", nearest, "?");
     }
-    status = absl::InvalidArgumentError(
-        absl::StrCat("plan: rank ", number, " (", r.device.value(), "): cluster ", setting.cluster.name, " has no such device",
-                     plan.cluster.empty() || plan.cluster == setting.cluster.name
-                         ? ""
-                         : absl::StrCat(", the plan was made for ", plan.cluster),
-                     remedy));
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "plan: rank ", number, " (", r.device.value(), "): cluster ", setting.cluster.name, " has no such device",
+        plan.cluster.empty() || plan.cluster == setting.cluster.name ? ""
+                                                                     : absl::StrCat(", the plan was made for ", plan.cluster),
+        remedy));
   });
   return status;
 }
@@ -74,7 +73,8 @@ class Mender {
   void Mend(Plan* plan) {
     MendBatch(plan);
     for (size_t p = 0; p < plan->pipelines.size(); ++p) {
-      for (size_t s = 0; s < plan->pipelines[p].stages.size(); ++s) MendShares(absl::StrCat("pipeline ", p, " stage ", s), p, s, plan);
+      for (size_t s = 0; s < plan->pipelines[p].stages.size(); ++s)
+        MendShares(absl::StrCat("pipeline ", p, " stage ", s), p, s, plan);
     }
   }
 
@@ -107,7 +107,8 @@ class Mender {
         tp += rank.tp_share;
       }
       if (!Off(tp)) continue;
-      Say(where, ": the tensor-parallel shares of ", unit.ranks[0].device.value(), "'s unit add up to ", tp, ", priced as parts of 1");
+      Say(where, ": the tensor-parallel shares of ", unit.ranks[0].device.value(), "'s unit add up to ", tp,
+          ", priced as parts of 1");
       for (RankPlan& rank : unit.ranks) rank.tp_share /= tp;
     }
     if (stage.zero_stage == 0 || !Off(shards)) return;

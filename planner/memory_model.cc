@@ -53,8 +53,7 @@ int64_t TwoMinistages(const Costs& costs, const RankDuty& duty, int64_t all) {
 }
 
 void AddState(const Costs& costs, const RankDuty& duty, MemoryByPurpose* memory) {
-  const int64_t elements =
-      duty.layers * costs.UnitElements(kLayer) + EmbeddingElements(costs, duty) + HeadElements(costs, duty);
+  const int64_t elements = duty.layers * costs.UnitElements(kLayer) + EmbeddingElements(costs, duty) + HeadElements(costs, duty);
   const int64_t size = costs.element_bytes(), moments = costs.optimizer_bytes_per_element();
   const int64_t whole = Scaled(duty.tp_share, elements);
   const int64_t owned = duty.zero_stage == 0 ? whole : Scaled(duty.share, elements);
@@ -85,8 +84,7 @@ void AddState(const Costs& costs, const RankDuty& duty, MemoryByPurpose* memory)
   if (duty.offload_optimizer) {
     memory->host += memory->optimizer;
     // Streams through two buffers of the largest unit's part.
-    const int64_t largest =
-        std::max({costs.UnitElements(kLayer), EmbeddingElements(costs, duty), HeadElements(costs, duty)});
+    const int64_t largest = std::max({costs.UnitElements(kLayer), EmbeddingElements(costs, duty), HeadElements(costs, duty)});
     const double part = elements > 0 ? 2 * static_cast<double>(largest) / static_cast<double>(elements) : 1;
     memory->optimizer = Scaled(std::min(1.0, part), memory->optimizer);
   }
@@ -110,7 +108,8 @@ class Activations {
     layer_boundaries_ = costs.BoundaryBytes(layer_samples);
     layer_saved_ = costs.SavedBytes(kLayer, duty.recompute, layer_samples, duty.tp_share);
     embedding_saved_ = duty.embedding ? costs.SavedBytes(kEmbedding, OpSet::None(), samples, duty.tp_share) : 0;
-    again_ = costs.SavedBytes(kLayer, OpSet::None(), m, duty.tp_share) - costs.SavedBytes(kLayer, duty.recompute, m, duty.tp_share);
+    again_ =
+        costs.SavedBytes(kLayer, OpSet::None(), m, duty.tp_share) - costs.SavedBytes(kLayer, duty.recompute, m, duty.tp_share);
     if (!duty.offload_activations) return;
     // The current microbatch's and the next one's stay.
     host_ = layer_boundaries_;

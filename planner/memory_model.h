@@ -1,6 +1,6 @@
-// The one memory ledger for plans: peak bytes by purpose of a rank that holds these layers, computes these microbatches under this
-// schedule. Strategies ask it while they search, Evaluate reports it, `motley estimate` prints it. Pure, thread-safe, no allocation.
-// docs/simulator.md, "Memory", has the formulas.
+// The one memory ledger for plans: peak bytes by purpose of a rank that holds these layers and computes these microbatches under
+// this schedule. Strategies ask it while they search, Evaluate reports it, `motley estimate` prints it. Pure, thread-safe, no
+// allocation. docs/simulator.md, "Memory", has the formulas.
 #pragma once
 
 #include <cstdint>

@@ -45,9 +45,10 @@ absl::Status CheckRequest(const Setting& setting, const Plan& plan) {
     const DeviceId& device = setting.cluster.devices[d].id;
     const auto found = stage_of.find(device);
     if (pinned < 0 || (found != stage_of.end() && found->second == pinned)) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "strategy ", plan.strategy, " cannot follow the pin of ", device.value(), " to stage", pinned, ": it ",
-        found == stage_of.end() ? "leaves it unused" : absl::StrCat("puts it into stage", found->second), "; try --strategy auto or zorse"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("strategy ", plan.strategy, " cannot follow the pin of ", device.value(), " to stage", pinned, ": it ",
+                     found == stage_of.end() ? "leaves it unused" : absl::StrCat("puts it into stage", found->second),
+                     "; try --strategy auto or zorse"));
   }
   return absl::OkStatus();
 }
@@ -63,9 +64,9 @@ absl::Status WithWaysOut(const Setting& setting, const LatencyBook* book, const 
   const int64_t state = setting.costs.TotalElements() * setting.costs.StateBytesPerElement();
   int64_t usable = 0;
   for (int d = 0; d < setting.num_devices(); ++d) usable += setting.UsableBytes(d);
-  std::string message = absl::StrCat(w.model_name, " does not fit on ", setting.cluster.name, " with batch ", w.global_batch, ", sequence ",
-                                     w.seq_len, ", ", std::string(DTypeName(w.dtype)), ": the training state is ", BytesText(state),
-                                     ", the cards' usable memory ", BytesText(usable));
+  std::string message = absl::StrCat(w.model_name, " does not fit on ", setting.cluster.name, " with batch ", w.global_batch,
+                                     ", sequence ", w.seq_len, ", ", std::string(DTypeName(w.dtype)), ": the training state is ",
+                                     BytesText(state), ", the cards' usable memory ", BytesText(usable));
   if (state > usable) absl::StrAppend(&message, "; ", BytesText(state - usable), " are missing (", state - usable, " bytes)");
   absl::StrAppend(&message, "\n", std::string(why.message()));
   const std::vector<WayOut> ways = FindWaysOut(setting, book);

@@ -35,9 +35,9 @@ absl::StatusOr<ScheduleFamily> ParseSchedule(std::string_view name) {
     absl::StrAppend(&list, list.empty() ? "" : ", ", known.back());
   }
   const std::string nearest = NearestWord(name, known);
-  return absl::InvalidArgumentError(absl::StrCat("schedule '", std::string(name), "' is not known; ",
-                                                 nearest.empty() ? absl::StrCat("use one of ", list)
-                                                                 : absl::StrCat("did you mean '", nearest, "'?")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("schedule '", std::string(name), "' is not known; ",
+                   nearest.empty() ? absl::StrCat("use one of ", list) : absl::StrCat("did you mean '", nearest, "'?")));
 }
 
 }  // namespace motley::planner

@@ -21,7 +21,7 @@ struct DeviceChanges {
 };
 
 struct PlanDiff {
-  std::vector<Change> plan;     // strategy, batch, schedule, step seconds ...
+  std::vector<Change> plan;  // strategy, batch, schedule, step seconds ...
   std::vector<DeviceChanges> devices;
   bool empty() const { return plan.empty() && devices.empty(); }
 };

@@ -1,5 +1,5 @@
-// Writes the plan's JSON form (docs/plan-language.md). Keys are in a fixed order and numbers in their shortest exact form, so equal
-// plans give equal bytes.
+// Writes the plan's JSON form (docs/plan-language.md). Keys are in a fixed order and numbers in their shortest exact form, so
+// equal plans give equal bytes.
 #include "nlohmann/json.hpp"
 #include "planner/plan.h"
 
@@ -9,9 +9,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json MemoryToJson(const MemoryByPurpose& m) {
-  return {{"parameters", m.parameters}, {"gradients", m.gradients}, {"optimizer", m.optimizer}, {"gathered", m.gathered},
-          {"boundaries", m.boundaries}, {"saved", m.saved},         {"workspace", m.workspace}, {"context", m.context},
-          {"host", m.host}};
+  return {{"parameters", m.parameters}, {"gradients", m.gradients},   {"optimizer", m.optimizer},
+          {"gathered", m.gathered},     {"boundaries", m.boundaries}, {"saved", m.saved},
+          {"workspace", m.workspace},   {"context", m.context},       {"host", m.host}};
 }
 
 Json OffloadToJson(const RankPlan& rank) {
@@ -25,8 +25,8 @@ Json OffloadToJson(const RankPlan& rank) {
 Json RankToJson(const RankPlan& rank) {
   Json predicted = {{"busy_seconds", rank.predicted.busy_seconds}, {"peak_bytes", rank.predicted.peak_bytes}};
   if (rank.predicted.memory != MemoryByPurpose{}) predicted["memory"] = MemoryToJson(rank.predicted.memory);
-  return {{"device", rank.device.value()},     {"device_model", rank.device_model}, {"recompute", rank.recompute},
-          {"shard_ratio", rank.shard_ratio},   {"tp_share", rank.tp_share},         {"offload", OffloadToJson(rank)},
+  return {{"device", rank.device.value()},    {"device_model", rank.device_model}, {"recompute", rank.recompute},
+          {"shard_ratio", rank.shard_ratio},  {"tp_share", rank.tp_share},         {"offload", OffloadToJson(rank)},
           {"predicted", std::move(predicted)}};
 }
 

@@ -176,7 +176,8 @@ void AppendUnused(const Plan& plan, std::string* out) {
   for (size_t i = 0; i < plan.unused.size();) {
     std::vector<DeviceId> devices;
     size_t end = i;
-    while (end < plan.unused.size() && plan.unused[end].because == plan.unused[i].because) devices.push_back(plan.unused[end++].device);
+    while (end < plan.unused.size() && plan.unused[end].because == plan.unused[i].because)
+      devices.push_back(plan.unused[end++].device);
     absl::StrAppend(out, "  unused ", DevicesText(devices), ": ", Sentence(plan.unused[i].because), "\n");
     i = end;
   }
@@ -184,7 +185,8 @@ void AppendUnused(const Plan& plan, std::string* out) {
 
 void AppendPrediction(const PlanPrediction& p, std::string* out) {
   absl::StrAppendFormat(out, "predicted %s a step, %.0f tokens/s", SecondsText(p.step_seconds), p.tokens_per_second);
-  if (p.mfu > 0) absl::StrAppendFormat(out, ", MFU %.1f %%, HFU %.1f %%, idle %.1f %%", 100 * p.mfu, 100 * p.hfu, 100 * p.idle_share);
+  if (p.mfu > 0)
+    absl::StrAppendFormat(out, ", MFU %.1f %%, HFU %.1f %%, idle %.1f %%", 100 * p.mfu, 100 * p.hfu, 100 * p.idle_share);
   if (p.tokens_per_dollar > 0) absl::StrAppendFormat(out, ", %.3g tokens/$", p.tokens_per_dollar);
   absl::StrAppend(out, "\n");
   if (p.low_seconds > 0 && p.high_seconds > p.low_seconds) {
@@ -215,7 +217,8 @@ std::string ToText(const Plan& plan, TextPrecision precision) {
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
       const StagePlan& stage = plan.pipelines[p].stages[s];
-      absl::StrAppend(&out, "pipeline ", p, " / stage ", s, " layers ", LayersText(stage.ministages), " zero ", stage.zero_stage, "\n");
+      absl::StrAppend(&out, "pipeline ", p, " / stage ", s, " layers ", LayersText(stage.ministages), " zero ", stage.zero_stage,
+                      "\n");
       StageWriter(precision, &rank, &out).Write(stage);
       if (precision == TextPrecision::kExact) AppendPlacement(stage, &out);
     }

@@ -29,7 +29,8 @@ class Words {
   }
   absl::Status Expect(std::string_view word) {
     if (Accept(word)) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("expected '", std::string(word), "', got '", std::string(peek().substr(0, 60)), "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected '", std::string(word), "', got '", std::string(peek().substr(0, 60)), "'"));
   }
   // A key and its value.
   template <typename T, typename F>
@@ -94,7 +95,8 @@ class Reader {
         return absl::InvalidArgumentError(absl::StrCat("plan text line ", number, ": ", std::string(status.message())));
       }
     }
-    if (!headed_) return absl::InvalidArgumentError("plan text: the first line must be 'plan STRATEGY batch N seq N DTYPE SCHEDULE'");
+    if (!headed_)
+      return absl::InvalidArgumentError("plan text: the first line must be 'plan STRATEGY batch N seq N DTYPE SCHEDULE'");
     MOTLEY_RETURN_IF_ERROR(CheckGroups());
     if (!exact_) Scale();
     return std::move(plan_);

@@ -218,7 +218,8 @@ std::vector<const UnitSpec*> UnitsOf(const StagePlan& stage, bool first, bool la
 
 absl::Status CheckPlacement(const StagePlan& stage, const std::vector<const UnitSpec*>& units, const Place& place) {
   if (stage.placement.empty()) return absl::OkStatus();  // cut at the shard ratios
-  if (stage.zero_stage == 0) return Invalid(place.Stage(), ": placement given, but with zero_stage 0 every rank holds everything");
+  if (stage.zero_stage == 0)
+    return Invalid(place.Stage(), ": placement given, but with zero_stage 0 every rank holds everything");
   std::vector<const RankPlan*> ranks;
   for (const UnitPlan& unit : stage.units) {
     if (unit.ranks.size() > 1) {

@@ -164,8 +164,9 @@ absl::StatusOr<std::vector<DeviceId>> ReadDevices(std::string_view word) {
     }
     std::string prefix;
     int64_t first = 0, last = 0;
-    if (!SplitNumber(std::string(part.substr(0, dots)), &prefix, &first) || !absl::SimpleAtoi(Absl(part.substr(dots + 2)), &last) ||
-        last < first || last - first + static_cast<int64_t>(devices.size()) >= kLongestRun) {
+    if (!SplitNumber(std::string(part.substr(0, dots)), &prefix, &first) ||
+        !absl::SimpleAtoi(Absl(part.substr(dots + 2)), &last) || last < first ||
+        last - first + static_cast<int64_t>(devices.size()) >= kLongestRun) {
       return Expected(part, "a range of devices such as n1/gpu0..7");
     }
     for (int64_t number = first; number <= last; ++number) devices.emplace_back(absl::StrCat(prefix, number));

@@ -45,9 +45,44 @@ struct Names {
 
 int64_t StateBytesPerElement(DType dtype) { return dtype == DType::kFloat64 ? 24 : 12; }
 
+constexpr int64_t kMostLayers = 100'000;
+
+// What the ranges below rely on, where no model is at hand for Validate.
+absl::Status CheckShape(const Plan& plan) {
+  const auto broken = [](const char* what) { return absl::InvalidArgumentError(absl::StrCat("plan: ", what)); };
+  if (plan.pipelines.empty()) return broken("pipelines: empty");
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    if (pipeline.stages.empty()) return broken("stages: empty");
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const StagePlan& stage = pipeline.stages[s];
+      size_t ranks = 0, units = (s == 0) + (s + 1 == pipeline.stages.size());
+      if (stage.ministages.empty() || stage.units.empty()) return broken("a stage without ministages or units");
+      for (const LayerRange& range : stage.ministages) {
+        if (range.first < 0 || range.last < range.first || range.last >= kMostLayers)
+          return broken("ministages that are no ranges of layers");
+        units += static_cast<size_t>(range.last - range.first + 1);
+      }
+      for (const UnitPlan& unit : stage.units) ranks += unit.ranks.size();
+      if (stage.placement.empty()) continue;
+      if (stage.placement.size() != units || stage.zero_stage == 0) return broken("a placement that is not of its stage's units");
+      for (const UnitPlacement& unit : stage.placement) {
+        if (unit.bounds.size() != ranks + 1 || unit.bounds.front() != 0 ||
+            !std::is_sorted(unit.bounds.begin(), unit.bounds.end())) {
+          return broken("a placement whose bounds do not go from 0 upwards, one for each rank and one more");
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 int64_t LastLayer(const Plan& plan) {
   int64_t last = 0;
-  for (const StagePlan& stage : plan.pipelines[0].stages) last = std::max(last, stage.ministages.back().last);
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (const StagePlan& stage : pipeline.stages) {
+      for (const LayerRange& range : stage.ministages) last = std::max(last, range.last);
+    }
+  }
   return last;
 }
 
@@ -179,9 +214,11 @@ class MoveFinder {
 }  // namespace
 
 absl::StatusOr<std::vector<StateMove>> FindStateMoves(const Plan& before, const Plan& after, const ModelShape* model) {
+  MOTLEY_RETURN_IF_ERROR(CheckShape(before));
+  MOTLEY_RETURN_IF_ERROR(CheckShape(after));
   if (LastLayer(before) != LastLayer(after)) {
-    return absl::InvalidArgumentError(absl::StrCat("the plans are of different models: ", LastLayer(before) + 1, " and ",
-                                                   LastLayer(after) + 1, " layers"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the plans are of different models: ", LastLayer(before) + 1, " and ", LastLayer(after) + 1, " layers"));
   }
   std::vector<int64_t> sizes(static_cast<size_t>(LastLayer(before) + 3), 0);
   if (model != nullptr) {

@@ -28,7 +28,8 @@ class Finder {
   std::vector<WayOut> Find(size_t most) {
     using Way = std::optional<WayOut> (Finder::*)() const;
     std::vector<WayOut> ways;
-    for (const Way way : {&Finder::Strategy, &Finder::Request, &Finder::Precision, &Finder::Batch, &Finder::Sequence, &Finder::Host}) {
+    for (const Way way :
+         {&Finder::Strategy, &Finder::Request, &Finder::Precision, &Finder::Batch, &Finder::Sequence, &Finder::Host}) {
       if (ways.size() >= most) return ways;
       if (std::optional<WayOut> found = (this->*way)()) ways.push_back(*std::move(found));
     }
@@ -43,7 +44,8 @@ class Finder {
     int64_t usable = 0;
     for (int d = 0; d < setting.num_devices(); ++d) {
       usable += setting.UsableBytes(d) - setting.costs.ContextBytes(setting.KindOf(d));
-      if (setting.cluster.nodes[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(d)].node)].host_memory_bytes > 0) return false;
+      if (setting.cluster.nodes[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(d)].node)].host_memory_bytes > 0)
+        return false;
     }
     return setting.costs.TotalElements() * setting.costs.StateBytesPerElement() > usable;
   }
@@ -111,9 +113,10 @@ class Finder {
     return WayOut{absl::StrCat("--dtype ", std::string(DTypeName(workload.dtype))), *seconds};
   }
 
-  // The largest value below `now` that fits, to an eighth: the next digit is not worth the planning. What fits at a value fits below, so
-  // the search bisects, between powers of two first.
-  std::optional<WayOut> Smaller(const std::string& flag, int64_t now, const std::function<std::optional<double>(int64_t)>& attempt) const {
+  // The largest value below `now` that fits, to an eighth: the next digit is not worth the planning. What fits at a value fits
+  // below, so the search bisects, between powers of two first.
+  std::optional<WayOut> Smaller(const std::string& flag, int64_t now,
+                                const std::function<std::optional<double>(int64_t)>& attempt) const {
     if (now <= 1) return std::nullopt;
     std::optional<double> seconds = attempt(1);
     if (!seconds) return std::nullopt;

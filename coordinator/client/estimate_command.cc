@@ -66,8 +66,8 @@ void PrintText(std::ostream& out, const planner::Setting& setting, const FitRepo
   if (report.missing.size() > kMostMissing) out << "  and " << report.missing.size() - kMostMissing << " devices more\n";
   if (!report.kinds.empty()) {
     out << "\nthe fullest device of each kind, " << report.plan.strategy << " plan:\n";
-    Table table({"DEVICE", "", "RANKS", "PARAMETERS", "GRADIENTS", "OPTIMIZER", "GATHERED", "BOUNDARIES", "SAVED", "WORKSPACE", "CONTEXT",
-                 "PEAK", "USABLE", "HOST", "MICROBATCH"});
+    Table table({"DEVICE", "", "RANKS", "PARAMETERS", "GRADIENTS", "OPTIMIZER", "GATHERED", "BOUNDARIES", "SAVED", "WORKSPACE",
+                 "CONTEXT", "PEAK", "USABLE", "HOST", "MICROBATCH"});
     for (const KindFit& kind : report.kinds) {
       const planner::MemoryByPurpose& m = kind.memory;
       table.Add({kind.device.value(), kind.kind, absl::StrCat(kind.ranks), FormatBytes(m.parameters), FormatBytes(m.gradients),
@@ -110,7 +110,8 @@ Action AddEstimate(CLI::App& app) {
   AddSettingFlags(app, flags.get());
   AddRequestFlags(app, flags.get());
   app.footer(
-      "Without --global-batch one sample a step, without --seq-len 2048 tokens or the model's positions. Exit 65 when it does not fit.\n"
+      "Without --global-batch one sample a step, without --seq-len 2048 tokens or the model's positions. Exit 65 when it does "
+      "not fit.\n"
       "Example: motley estimate --cluster zorse-a --model llama-13b --dtype fp16");
   return [flags](Context& context) { return Estimate(context, *flags); };
 }

@@ -8,8 +8,9 @@
 namespace motley::client {
 
 // 0 success; 1 the job that was waited for failed or was stopped; 64 wrong command line; 65 the coordinator refused the
-// request; 66 a file, job or node is not there; 69 no coordinator; 70 an error of ours; 73 the output exists or cannot be made;
-// 74 reading or writing failed; 75 try again later; 77 not allowed; 78 the job file is wrong.
+// request, or what was to be planned is wrong or does not fit; 66 a file, job or node is not there; 69 no coordinator; 70 an
+// error of ours; 73 the output exists or cannot be made; 74 reading or writing failed; 75 try again later; 77 not allowed;
+// 78 the job file is wrong.
 struct Exit {
   int code = 0;
   std::string message;  // for standard error; empty = nothing to say

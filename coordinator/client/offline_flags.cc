@@ -51,7 +51,8 @@ Exit ParseRequest(const OfflineFlags& flags, planner::PlanRequest* request) {
     }
     const auto [it, added] = request->pins.emplace(pin.substr(0, equals), pin.substr(equals + 1));
     if (!added && it->second != pin.substr(equals + 1)) {
-      return WrongUsage("--pin ", it->first, " is given for ", it->second, " and for ", pin.substr(equals + 1), "; a stage has one pin");
+      return WrongUsage("--pin ", it->first, " is given for ", it->second, " and for ", pin.substr(equals + 1),
+                        "; a stage has one pin");
     }
   }
   if (!flags.memory_reserve.empty()) {
@@ -96,12 +97,14 @@ Exit LoadProfiles(const std::vector<std::string>& paths, std::unique_ptr<planner
 }  // namespace
 
 void AddSettingFlags(CLI::App& app, OfflineFlags* flags) {
-  app.add_option("--cluster", flags->cluster, "a cluster file (TOML, docs/clusters.md) or a preset; 'motley clusters' lists them");
+  app.add_option("--cluster", flags->cluster,
+                 "a cluster file (TOML, docs/clusters.md) or a preset; 'motley clusters' lists them");
   app.add_option("--model", flags->model, "a HuggingFace config.json or a preset; 'motley models' lists them");
   app.add_option("--global-batch", flags->global_batch, "samples a step")->check(CLI::PositiveNumber);
   app.add_option("--seq-len", flags->seq_len, "tokens a sample")->check(CLI::PositiveNumber);
   app.add_option("--dtype", flags->dtype, "fp32, fp16, bf16 or fp64")->capture_default_str();
-  app.add_option("--profiles", flags->profiles, "measured latencies (JSON, docs/profiles.md); of several the last one's entries win")
+  app.add_option("--profiles", flags->profiles,
+                 "measured latencies (JSON, docs/profiles.md); of several the last one's entries win")
       ->allow_extra_args(false);
 }
 
@@ -121,7 +124,8 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
   app.add_option("--max-tp", flags->max_tp, "most devices of one tensor-parallel unit")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--memory-reserve", flags->memory_reserve, "part of each card that no plan uses, such as 10%; else the cluster's");
+  app.add_option("--memory-reserve", flags->memory_reserve,
+                 "part of each card that no plan uses, such as 10%; else the cluster's");
   app.add_option("--budget-nodes", flags->budget_nodes, "search nodes, such as 1e6: the same files give the same plan");
   app.add_option("--deadline", flags->deadline, "stop searching after this time (2s); the plan is marked as not reproducible");
 }

@@ -1,5 +1,5 @@
-// The flags of the commands that need no coordinator: which cluster, which model, which batch, with what measurements, and what the plan
-// may be.
+// The flags of the commands that need no coordinator: which cluster, which model, which batch, with what measurements, and what
+// the plan may be.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,8 @@ struct OfflineInput {
   std::unique_ptr<planner::Setting> setting;
   std::unique_ptr<planner::LatencyBook> book;  // nullptr: no --profiles
 };
-// Exit 64: a flag is missing or wrong. 66: a file or preset is not there, or a pinned or excluded device. 65: what is in them is wrong.
+// Exit 64: a flag is missing or wrong. 66: a file or preset is not there, or a pinned or excluded device. 65: what is in them is
+// wrong.
 Exit LoadOffline(const OfflineFlags& flags, OfflineInput* input);
 
 // Like FromServer, but what does not fit is an answer (65) and no reason to try again later.

@@ -44,7 +44,8 @@ Exit PlanLive(Context& context, const Flags& flags) {
   if (!plan.ok()) return FromServer(plan.status());
   if (!flags.offline.trace.empty()) {
     if (absl::Status status = WriteFileDurably(flags.offline.trace, plan->trace_json()); !status.ok()) return FromFiles(status);
-    context.err << "the simulated step is in " << flags.offline.trace << "; open it in Perfetto (ui.perfetto.dev) or chrome://tracing\n";
+    context.err << "the simulated step is in " << flags.offline.trace
+                << "; open it in Perfetto (ui.perfetto.dev) or chrome://tracing\n";
   }
   if (context.json) {
     PrintJson(context, *plan);
@@ -81,7 +82,8 @@ Action AddPlan(CLI::App& app) {
       "Examples:\n"
       "  motley plan my-job --explain\n"
       "  motley plan --cluster cephalo-a --model llama-7b --global-batch 128 --seq-len 512 --dtype fp16 --compare\n"
-      "  motley plan --cluster mine.toml --model config.json --global-batch 512 --seq-len 2048 --profiles p.json -o json > plan.json\n"
+      "  motley plan --cluster mine.toml --model config.json --global-batch 512 --seq-len 2048 --profiles p.json -o json > "
+      "plan.json\n"
       "  motley plan --cluster mine.toml --model llama-7b --global-batch 64 --seq-len 512 --pin stage0=n1 --exclude n3/gpu2\n"
       "  motley plan diff before.json after.json");
   app.require_subcommand(0, 1);

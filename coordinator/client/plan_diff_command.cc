@@ -19,7 +19,8 @@ struct Flags {
   std::string before, after, model;
 };
 
-// The model that the plans are for: as given, else as the plans name it. Plans of a live job name none; their placements tell the sizes.
+// The model that the plans are for: as given, else as the plans name it. Plans of a live job name none; their placements tell the
+// sizes.
 Exit FindModel(const Flags& flags, const planner::Plan& after, std::optional<ModelShape>* model) {
   const std::string& name = flags.model.empty() ? after.model : flags.model;
   if (name.empty()) return {};

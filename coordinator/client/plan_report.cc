@@ -17,9 +17,7 @@ std::string FirstLine(const absl::Status& status) {
   return message.substr(0, message.find('\n'));
 }
 
-std::string FidelityName(planner::Fidelity fidelity) {
-  return fidelity == planner::Fidelity::kPublished ? "published" : "tuned";
-}
+std::string FidelityName(planner::Fidelity fidelity) { return fidelity == planner::Fidelity::kPublished ? "published" : "tuned"; }
 
 Json RankRow(const planner::RankPlan& rank, int number, size_t pipeline, size_t stage, const planner::StagePlan& s,
              const planner::UnitPlan& unit) {
@@ -65,9 +63,9 @@ Json ReportOf(const Plan& plan) {
 Json ToJson(const planner::LowerBound& bound) { return {{"seconds", bound.seconds}, {"because", bound.because}}; }
 
 Json ToJson(const planner::MemoryByPurpose& m) {
-  return {{"parameters", m.parameters}, {"gradients", m.gradients}, {"optimizer", m.optimizer}, {"gathered", m.gathered},
-          {"boundaries", m.boundaries}, {"saved", m.saved},         {"workspace", m.workspace}, {"context", m.context},
-          {"host", m.host}};
+  return {{"parameters", m.parameters}, {"gradients", m.gradients},   {"optimizer", m.optimizer},
+          {"gathered", m.gathered},     {"boundaries", m.boundaries}, {"saved", m.saved},
+          {"workspace", m.workspace},   {"context", m.context},       {"host", m.host}};
 }
 
 Json ToJson(const std::vector<ComparisonRow>& rows) {
@@ -109,9 +107,10 @@ void PrintComparison(std::ostream& out, const std::vector<ComparisonRow>& rows) 
     }
     const PlanPrediction& p = row.plan.predicted;
     const auto percent = [](double part) { return absl::StrFormat("%.1f %%", 100 * part); };
-    table.Add({name, planner::SecondsText(p.step_seconds), absl::StrFormat("%.0f", p.tokens_per_second), percent(p.mfu), percent(p.hfu),
-               p.tokens_per_dollar > 0 ? absl::StrFormat("%.3g", p.tokens_per_dollar) : "-", percent(row.worst_memory),
-               percent(p.idle_share), p.lower_bound_seconds > 0 ? percent(p.gap()) : "-", p.binding_constraint});
+    table.Add({name, planner::SecondsText(p.step_seconds), absl::StrFormat("%.0f", p.tokens_per_second), percent(p.mfu),
+               percent(p.hfu), p.tokens_per_dollar > 0 ? absl::StrFormat("%.3g", p.tokens_per_dollar) : "-",
+               percent(row.worst_memory), percent(p.idle_share), p.lower_bound_seconds > 0 ? percent(p.gap()) : "-",
+               p.binding_constraint});
   }
   table.Print(out);
 }

@@ -1,5 +1,5 @@
-// Plans as `-o json` prints them: the plan's document (docs/plan-language.md) with what follows from it under "report", which readers of plans
-// pass over.
+// Plans as `-o json` prints them: the plan's document (docs/plan-language.md) with what follows from it under "report", which
+// readers of plans pass over.
 #pragma once
 
 #include <vector>

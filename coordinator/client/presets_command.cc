@@ -71,7 +71,8 @@ Exit ListModels(Context& context) {
     const ModelShape& m = preset.model;
     const std::string name(preset.name), what(preset.what);
     table.Add({name, absl::StrFormat("%.3g B", static_cast<double>(NumParameters(m)) / 1e9), absl::StrCat(m.num_layers),
-               absl::StrCat(m.hidden_size), absl::StrCat(m.num_heads), absl::StrCat(m.max_positions), absl::StrCat(m.vocab_size), what});
+               absl::StrCat(m.hidden_size), absl::StrCat(m.num_heads), absl::StrCat(m.max_positions), absl::StrCat(m.vocab_size),
+               what});
     list.push_back({{"name", name},
                     {"what", what},
                     {"parameters", NumParameters(m)},

@@ -26,14 +26,16 @@ template <typename T>
 Exit TakeFromPlan(const char* flag, const T& in_plan, const T& none, T* value) {
   if (*value == none) *value = in_plan;
   if (*value == in_plan || in_plan == none) return {};
-  return {EX_DATAERR, absl::StrCat("the plan's is ", in_plan, ", ", flag, " says ", *value, "; a plan is priced for what it was made for")};
+  return {EX_DATAERR,
+          absl::StrCat("the plan's is ", in_plan, ", ", flag, " says ", *value, "; a plan is priced for what it was made for")};
 }
 
 // What the command line leaves out, the plan says: names of presets, batch, sequence, precision.
 Exit Complete(const planner::Plan& plan, OfflineFlags* flags) {
   if (flags->cluster.empty()) flags->cluster = plan.cluster;
   if (flags->model.empty()) flags->model = plan.model;
-  if (Exit exit = TakeFromPlan<int64_t>("--global-batch", plan.global_batch, 0, &flags->global_batch); exit.code != 0) return exit;
+  if (Exit exit = TakeFromPlan<int64_t>("--global-batch", plan.global_batch, 0, &flags->global_batch); exit.code != 0)
+    return exit;
   if (Exit exit = TakeFromPlan<int64_t>("--seq-len", plan.seq_len, 0, &flags->seq_len); exit.code != 0) return exit;
   const std::string dtype(DTypeName(plan.dtype));
   if (!flags->dtype.empty()) {
@@ -86,7 +88,8 @@ Action AddSimulate(CLI::App& app) {
   app.add_option("--trace", flags->trace, "write the step's timeline to this file (Chrome trace format)");
   app.add_option("--svg", flags->svg, "draw the step into this file");
   app.footer(
-      "Cluster, model, batch, sequence and dtype are the plan's where they are not given. Exit 65 when the plan breaks a rule or does not fit;\n"
+      "Cluster, model, batch, sequence and dtype are the plan's where they are not given. Exit 65 when the plan breaks a rule or "
+      "does not fit;\n"
       "it is priced all the same where a price has a meaning.\n"
       "Example: motley plan --cluster cephalo-a --model llama-7b --global-batch 128 --seq-len 512 -o json > plan.json\n"
       "         motley simulate plan.json --svg step.svg");

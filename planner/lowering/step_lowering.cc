@@ -21,8 +21,7 @@ LoweredPlan Lower(const Setting& setting, const PlanView& view) {
   GraphWriter writer(setting.links);
   for (const ActorView& actor : view.actors) {
     const StageView& stage = view.stages[static_cast<size_t>(actor.stage)];
-    writer.AddActor({NameOf(view, actor), stage.pipeline, stage.index,
-                     static_cast<int>(actor.units()) * actor.ranks_per_unit,
+    writer.AddActor({NameOf(view, actor), stage.pipeline, stage.index, static_cast<int>(actor.units()) * actor.ranks_per_unit,
                      view.ranks[static_cast<size_t>(actor.first_rank)].device});
   }
   PlanFlows flows(setting, view, &writer);

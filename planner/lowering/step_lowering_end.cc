@@ -60,9 +60,10 @@ void StepEnd::Reduced(int stage, const Part& part, std::vector<int32_t> tasks) {
   const PipelineView& pipeline = context_.view.pipelines[p];
   std::vector<int32_t> after = head_tasks_[p];
   after.insert(after.end(), embedding_tasks_[p].begin(), embedding_tasks_[p].end());
-  UnitReady(s.pipeline, 0, 0,
-            {AddAcross(TaskKind::kAllReduce, Collective::kAllReduce,
-                       {pipeline.first_stage, pipeline.first_stage + pipeline.num_stages - 1}, UnitElements(0), std::move(after), 0)});
+  UnitReady(
+      s.pipeline, 0, 0,
+      {AddAcross(TaskKind::kAllReduce, Collective::kAllReduce,
+                 {pipeline.first_stage, pipeline.first_stage + pipeline.num_stages - 1}, UnitElements(0), std::move(after), 0)});
 }
 
 void StepEnd::UnitReady(int pipeline, int64_t first, int64_t last, const std::vector<int32_t>& tasks) {
@@ -138,7 +139,8 @@ void StepEnd::Across(int64_t first, int64_t last) {
   }
   const bool sharded = context_.view.pipelines_zero_stage > 0;
   final_.push_back(AddAcross(sharded ? TaskKind::kReduceScatter : TaskKind::kAllReduce,
-                             sharded ? Collective::kReduceScatter : Collective::kAllReduce, HoldersOf(first), elements, std::move(after), first));
+                             sharded ? Collective::kReduceScatter : Collective::kAllReduce, HoldersOf(first), elements,
+                             std::move(after), first));
 }
 
 bool StepEnd::Interleaved(int stage) const {
@@ -192,7 +194,8 @@ int32_t StepEnd::Step(int actor, double elements, std::vector<int32_t> after) {
     if (rank.plan->offload_optimizer) {
       inputs.push_back(context_.writer.AddTransfer(TaskKind::kPrefetch, copy, context_.flows.FromHost(actor, moments), 1, 1, {}));
     }
-    step = context_.writer.AddCompute(TaskKind::kOptimizer, actor, context_.seconds.OptimizerSeconds(actor, part * elements), std::move(inputs));
+    step = context_.writer.AddCompute(TaskKind::kOptimizer, actor, context_.seconds.OptimizerSeconds(actor, part * elements),
+                                      std::move(inputs));
     double back = rank.plan->offload_optimizer ? moments : 0;
     if (rank.plan->offload_parameters) back += part * owned * static_cast<double>(costs.element_bytes());
     if (back > 0) context_.writer.AddTransfer(TaskKind::kOffload, copy, context_.flows.ToHost(actor, back), 1, 1, {step});

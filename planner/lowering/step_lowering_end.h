@@ -1,5 +1,5 @@
-// What follows a step's backward: sums between pipelines and of a tied embedding, the norm, the optimizer, parameters that every rank
-// needs again. Part of LowerPlan.
+// What follows a step's backward: sums between pipelines and of a tied embedding, the norm, the optimizer, parameters that every
+// rank needs again. Part of LowerPlan.
 #pragma once
 
 #include <cstdint>
@@ -62,21 +62,21 @@ class StepEnd {
   int64_t UnitElements(int64_t unit) const;
   int64_t StageElements(int stage) const;
   // A collective over these stages' ranks, one stage of each pipeline (or the two ends of one).
-  int32_t AddAcross(TaskKind kind, Collective collective, const std::vector<int>& stages, int64_t elements, std::vector<int32_t> after,
-                    int64_t unit);
+  int32_t AddAcross(TaskKind kind, Collective collective, const std::vector<int>& stages, int64_t elements,
+                    std::vector<int32_t> after, int64_t unit);
   int32_t Scalars();
   int32_t Step(int actor, double elements, std::vector<int32_t> after);
   void GatherParameters(int stage, const std::vector<int32_t>& after);
   void GatherAcross(const std::vector<int32_t>& after);
 
   const LoweringContext& context_;
-  const int64_t last_unit_;                                    // the head
-  std::vector<std::vector<std::vector<int32_t>>> ready_;       // by pipeline, unit of the model: empty = not yet
-  std::vector<bool> across_done_;                              // by unit
-  std::vector<std::vector<int32_t>> head_tasks_;               // by pipeline: reduced tied copy, waits for the embedding
-  std::vector<std::vector<int32_t>> embedding_tasks_;          // by pipeline: reduced embedding, waits for the copy
-  std::vector<int32_t> final_;                                 // all gradients are complete
-  std::vector<std::vector<Deferred>> deferred_;                // by actor
+  const int64_t last_unit_;                               // the head
+  std::vector<std::vector<std::vector<int32_t>>> ready_;  // by pipeline, unit of the model: empty = not yet
+  std::vector<bool> across_done_;                         // by unit
+  std::vector<std::vector<int32_t>> head_tasks_;          // by pipeline: reduced tied copy, waits for the embedding
+  std::vector<std::vector<int32_t>> embedding_tasks_;     // by pipeline: reduced embedding, waits for the copy
+  std::vector<int32_t> final_;                            // all gradients are complete
+  std::vector<std::vector<Deferred>> deferred_;           // by actor
 };
 
 }  // namespace motley::planner

@@ -6,7 +6,11 @@
 namespace motley::planner {
 
 StepEngine::StepEngine(const LoweringContext& context, std::vector<StageGroup>* groups, StepEnd* end)
-    : context_(context), groups_(*groups), end_(*end), actors_(context.view.actors.size()), most_in_flight_(context.view.actors.size(), 0) {
+    : context_(context),
+      groups_(*groups),
+      end_(*end),
+      actors_(context.view.actors.size()),
+      most_in_flight_(context.view.actors.size(), 0) {
   for (const PipelineView& pipeline : context_.view.pipelines) routes_.emplace_back(context_.view, pipeline);
   for (size_t a = 0; a < actors_.size(); ++a) {
     const int actor = static_cast<int>(a);
@@ -126,8 +130,8 @@ void StepEngine::Run() {
   for (StageGroup& group : groups_) group.Flush();
 }
 
-// The schedules' orders assume stages of equal microbatches. Where others wait for each other, the first forward that the data allow
-// goes beyond the limit (the ledger counts it), else the first backward. False: nothing is left.
+// The schedules' orders assume stages of equal microbatches. Where others wait for each other, the first forward that the data
+// allow goes beyond the limit (the ledger counts it), else the first backward. False: nothing is left.
 bool StepEngine::EmitAny() {
   for (const bool backward : {false, true}) {
     Candidate best;
@@ -192,13 +196,16 @@ std::vector<int32_t> StepEngine::Inputs(bool backward, int actor, const StepOp& 
 }
 
 // Compute of `part` for the op's microbatches, and its tensor-parallel all-reduces, which nothing hides. The last task.
-int32_t StepEngine::Compute(TaskKind kind, int actor, const StepOp& op, const Part& part, double share, std::vector<int32_t> after) {
+int32_t StepEngine::Compute(TaskKind kind, int actor, const StepOp& op, const Part& part, double share,
+                            std::vector<int32_t> after) {
   const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
   const TaskTag tag{context_.TagOf(part), op.last == op.first + 1 ? static_cast<int32_t>(op.first) : -1};
   double seconds = 0;
   for (int64_t k = op.first; k < op.last; ++k) {
     const PassSeconds pass = context_.seconds.Of(actor, a.size(k));
-    seconds += kind == TaskKind::kForward ? pass.Forward(part) : kind == TaskKind::kRecompute ? pass.Recompute(part) : pass.Backward(part);
+    seconds += kind == TaskKind::kForward     ? pass.Forward(part)
+               : kind == TaskKind::kRecompute ? pass.Recompute(part)
+                                              : pass.Backward(part);
   }
   int32_t task = context_.writer.AddCompute(kind, actor, share * seconds, std::move(after), tag);
   if (a.ranks_per_unit == 1 || kind == TaskKind::kBackwardWeight) return task;
@@ -210,7 +217,8 @@ int32_t StepEngine::Compute(TaskKind kind, int actor, const StepOp& op, const Pa
     int64_t next = k + 1;
     while (next < op.last && a.size(next) == a.size(k)) ++next;
     task = context_.writer.AddTransfer(TaskKind::kAllReduce, {GraphWriter::Lane(actor, LaneKind::kCompute)},
-                                       context_.flows.TensorParallel(actor, a.size(k)), times * static_cast<double>(next - k), 1, {task}, tag);
+                                       context_.flows.TensorParallel(actor, a.size(k)), times * static_cast<double>(next - k), 1,
+                                       {task}, tag);
     k = next;
   }
   return task;
@@ -273,7 +281,8 @@ void StepEngine::Backward(int actor, const StepOp& op) {
       Compute(TaskKind::kRecompute, actor, op, pieces[i], 1, std::exchange(inputs, {}));
     }
     if (i == 0) inputs.insert(inputs.end(), gradients.begin(), gradients.end());
-    tasks.push_back(Compute(zero_bubble ? TaskKind::kBackwardInput : TaskKind::kBackward, actor, op, pieces[i], backward_part, std::move(inputs)));
+    tasks.push_back(Compute(zero_bubble ? TaskKind::kBackwardInput : TaskKind::kBackward, actor, op, pieces[i], backward_part,
+                            std::move(inputs)));
     if (pieces.size() == 1 || i + 2 == pieces.size()) group.Released(actor, tasks.back());
   }
   state.backward_ends.push_back(tasks.back());
@@ -373,8 +382,8 @@ int32_t StepEngine::Prefetch(int actor, const StepOp& op) {
   const size_t ends = state.backward_ends.size();
   if (ends >= 2) after.push_back(state.backward_ends[ends - 2]);
   const int flow = context_.flows.FromHost(actor, BoundaryBytes(actor, op, part));
-  return context_.writer.AddTransfer(TaskKind::kPrefetch, {GraphWriter::Lane(actor, LaneKind::kCopy)}, flow, 1, 1, std::move(after),
-                                     {context_.TagOf(part), static_cast<int32_t>(op.first)});
+  return context_.writer.AddTransfer(TaskKind::kPrefetch, {GraphWriter::Lane(actor, LaneKind::kCopy)}, flow, 1, 1,
+                                     std::move(after), {context_.TagOf(part), static_cast<int32_t>(op.first)});
 }
 
 }  // namespace motley::planner

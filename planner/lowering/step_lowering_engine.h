@@ -35,13 +35,13 @@ class StepEngine {
   };
   struct ActorState {
     ActorOrder order;
-    std::vector<bool> forward_done, backward_done;   // by position in the order
+    std::vector<bool> forward_done, backward_done;  // by position in the order
     size_t next_forward = 0, next_backward = 0;
     int64_t in_flight = 0;
     // Chunk x microbatch: the forward's last task (-1 = not yet), and the copy of its boundaries to the host.
     std::vector<int32_t> forward_task, offload_task;
-    std::vector<int32_t> backward_ends;              // last tasks, in the order of emission
-    size_t next_weight = 0;                          // zero bubble: of the emitted backwards
+    std::vector<int32_t> backward_ends;  // last tasks, in the order of emission
+    size_t next_weight = 0;              // zero bubble: of the emitted backwards
     std::vector<StepOp> emitted_backward;
   };
   // A candidate: the actor's next op and when it could start.
@@ -79,11 +79,11 @@ class StepEngine {
   const LoweringContext& context_;
   std::vector<StageGroup>& groups_;
   StepEnd& end_;
-  std::vector<Routes> routes_;                               // by pipeline
+  std::vector<Routes> routes_;                                  // by pipeline
   std::vector<std::vector<std::vector<Arrival>>> arrivals_[2];  // forward, backward; pipeline, element, slot
   std::vector<ActorState> actors_;
   std::vector<int64_t> most_in_flight_;
-  using Entry = std::tuple<double, int>;                     // start, actor
+  using Entry = std::tuple<double, int>;  // start, actor
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue_;
 };
 

@@ -1,5 +1,5 @@
-// Writes a step graph: tasks with their dependencies, transfers by shared flow. Keeps a clock without contention on the way, so that
-// the lowering can emit tasks in the order in which they are likely to run: lanes run tasks in the order of the vector.
+// Writes a step graph: tasks with their dependencies, transfers by shared flow. Keeps a clock without contention on the way, so
+// that the lowering can emit tasks in the order in which they are likely to run: lanes run tasks in the order of the vector.
 #pragma once
 
 #include <cstdint>

@@ -62,9 +62,7 @@ StageGroup::StageGroup(const LoweringContext& context, int stage, StageWork work
 }
 
 // DeepSpeed reduces the gradients of every microbatch where they are sharded (ZeRO 2 and 3), else once.
-bool StageGroup::per_round() const {
-  return context_.view.schedule != ScheduleFamily::kLayered && stage_.plan->zero_stage >= 2;
-}
+bool StageGroup::per_round() const { return context_.view.schedule != ScheduleFamily::kLayered && stage_.plan->zero_stage >= 2; }
 
 std::vector<Part> StageGroup::Cut(const Part& part, int64_t most) {
   std::vector<Part> pieces;
@@ -167,7 +165,8 @@ std::vector<int32_t> StageGroup::Fetch(const Part& part, const std::vector<int32
     }
     if (!fetches || share <= 0) continue;
     tasks.push_back(context_.writer.AddTransfer(TaskKind::kPrefetch, {GraphWriter::Lane(a, LaneKind::kCopy)},
-                                                context_.flows.FromHost(a, share * bytes), 1, 1, after, {context_.TagOf(part), -1}));
+                                                context_.flows.FromHost(a, share * bytes), 1, 1, after,
+                                                {context_.TagOf(part), -1}));
   }
   return tasks.empty() ? after : tasks;
 }
@@ -224,11 +223,13 @@ void StageGroup::Flush() {
 // Sums the part's gradients over the units; -1 where there is nothing to sum.
 int32_t StageGroup::Reduce(const Part& part, std::vector<int32_t> after) {
   const bool sharded = stage_.plan->zero_stage > 0;
-  const int flow = context_.flows.Group(stage_index_, sharded ? Collective::kReduceScatter : Collective::kAllReduce, Elements(part));
+  const int flow =
+      context_.flows.Group(stage_index_, sharded ? Collective::kReduceScatter : Collective::kAllReduce, Elements(part));
   const double exposed = (1 - context_.overlap()) * context_.writer.SecondsAlone(flow);
   for (const int a : stage_.actors) context_.owed_seconds[static_cast<size_t>(a)] += exposed;
-  return context_.writer.AddTransfer(sharded ? TaskKind::kReduceScatter : TaskKind::kAllReduce, context_.CollectiveLanes(stage_index_),
-                                     flow, 1, context_.overlap(), std::move(after), {context_.TagOf(part), -1});
+  return context_.writer.AddTransfer(sharded ? TaskKind::kReduceScatter : TaskKind::kAllReduce,
+                                     context_.CollectiveLanes(stage_index_), flow, 1, context_.overlap(), std::move(after),
+                                     {context_.TagOf(part), -1});
 }
 
 // All actors have the chunk's gradients: the next gather, then the reductions.

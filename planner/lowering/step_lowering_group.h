@@ -1,10 +1,10 @@
 // The collectives of one stage: parameters gathered ahead of their use, gradients reduced behind it. Part of LowerPlan.
 //
-// In turn (layered, docs/planner.md): chunk c lives in parameter buffer c % 2 and gradient buffer c % 2; the gather of c + 2 (forward) or
-// c - 2 (backward) follows the last use of c and precedes c's reduction; the last two chunks stay gathered at the turn; a tied
-// embedding has buffers of its own. One stage of single layers has exactly the order of lowering/layered.h.
-// Per microbatch: each use of a chunk gathers its first unit while the use before computes its last one, and the rest
-// meanwhile; reductions follow pieces of the backward, the last one's stands behind the next use's gathers.
+// In turn (layered, docs/planner.md): chunk c lives in parameter buffer c % 2 and gradient buffer c % 2; the gather of c + 2
+// (forward) or c - 2 (backward) follows the last use of c and precedes c's reduction; the last two chunks stay gathered at the
+// turn; a tied embedding has buffers of its own. One stage of single layers has exactly the order of lowering/layered.h. Per
+// microbatch: each use of a chunk gathers its first unit while the use before computes its last one, and the rest meanwhile;
+// reductions follow pieces of the backward, the last one's stands behind the next use's gathers.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ std::pair<Part, Part> SplitLast(const Part& part, bool backward);
 
 // What a use of a chunk waits for.
 struct ChunkInputs {
-  std::vector<int32_t> first;    // before its first unit
-  std::vector<int32_t> rest;     // before its last unit
-  int32_t gradients = -1;        // before its backward: the buffer is free
-  double exposed_seconds = 0;    // of the gather, that nothing hides
+  std::vector<int32_t> first;  // before its first unit
+  std::vector<int32_t> rest;   // before its last unit
+  int32_t gradients = -1;      // before its backward: the buffer is free
+  double exposed_seconds = 0;  // of the gather, that nothing hides
 };
 
 class StageGroup {
@@ -56,8 +56,8 @@ class StageGroup {
 
  private:
   struct Waiting {
-    int actors = 0;                                // that have not computed it
-    std::vector<std::vector<int32_t>> tasks;       // by piece
+    int actors = 0;                           // that have not computed it
+    std::vector<std::vector<int32_t>> tasks;  // by piece
   };
   struct Gathered {
     std::vector<int32_t> first, rest;
@@ -69,7 +69,9 @@ class StageGroup {
   };
 
   size_t Place(int actor) const { return static_cast<size_t>(actor - first_actor_); }
-  int BufferOf(int chunk) const { return work_.keeps_embedding && work_.chunks[static_cast<size_t>(chunk)].part.embedding ? 2 : chunk % 2; }
+  int BufferOf(int chunk) const {
+    return work_.keeps_embedding && work_.chunks[static_cast<size_t>(chunk)].part.embedding ? 2 : chunk % 2;
+  }
   bool gathers() const { return stage_.shared() && stage_.plan->zero_stage > 0; }
   bool per_round() const;
   int64_t Elements(const Part& part) const { return context_.Elements(part, stage_.tied_copy); }
@@ -88,18 +90,18 @@ class StageGroup {
   const StageView& stage_;
   const StageWork work_;
   StepEnd* const end_;
-  int first_actor_ = 0, active_ = 0;              // active: actors that compute
-  int64_t rounds_ = 0;                            // the most microbatches of a unit
-  std::vector<std::vector<Part>> pieces_, round_pieces_;   // by chunk
+  int first_actor_ = 0, active_ = 0;                      // active: actors that compute
+  int64_t rounds_ = 0;                                    // the most microbatches of a unit
+  std::vector<std::vector<Part>> pieces_, round_pieces_;  // by chunk
 
-  std::vector<Waiting> forward_, final_;          // by chunk
-  std::vector<Gathered> in_turn_[2];              // by chunk; forward, backward
+  std::vector<Waiting> forward_, final_;  // by chunk
+  std::vector<Gathered> in_turn_[2];      // by chunk; forward, backward
   std::vector<bool> written_[2];
-  std::vector<int32_t> freed_[3];                 // by parameter buffer: its last uses
-  std::vector<int32_t> reduced_;                  // by gradient buffer: its newest reduction
-  std::map<std::tuple<bool, int, int64_t>, Gathered> per_use_;   // backward, chunk, microbatch
-  std::map<std::tuple<int, int64_t>, Waiting> rounds_waiting_;   // chunk, microbatch
-  std::vector<int32_t> released_;                 // by actor's place
+  std::vector<int32_t> freed_[3];                               // by parameter buffer: its last uses
+  std::vector<int32_t> reduced_;                                // by gradient buffer: its newest reduction
+  std::map<std::tuple<bool, int, int64_t>, Gathered> per_use_;  // backward, chunk, microbatch
+  std::map<std::tuple<int, int64_t>, Waiting> rounds_waiting_;  // chunk, microbatch
+  std::vector<int32_t> released_;                               // by actor's place
   std::vector<HeldBack> held_back_;
 };
 

@@ -50,8 +50,7 @@ PassReductions SecondsTable::ReductionsOf(int actor) const {
   PassReductions reductions;
   for (int r = 0; r < a.ranks_per_unit; ++r) {
     const OpSet ops = view_.ranks[static_cast<size_t>(a.first_rank + r)].recompute;
-    reductions.recompute =
-        std::max(reductions.recompute, (ops.Has(Op::kAttnOut) ? 1.0 : 0.0) + (ops.Has(Op::kDown) ? 1.0 : 0.0));
+    reductions.recompute = std::max(reductions.recompute, (ops.Has(Op::kAttnOut) ? 1.0 : 0.0) + (ops.Has(Op::kDown) ? 1.0 : 0.0));
   }
   return reductions;
 }

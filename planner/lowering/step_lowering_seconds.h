@@ -24,7 +24,8 @@ struct PassSeconds {
   double head_forward = 0, head_backward = 0;
 
   double Forward(const Part& part) const {
-    return (part.embedding ? embedding_forward : 0) + static_cast<double>(part.layers) * layer_forward + (part.head ? head_forward : 0);
+    return (part.embedding ? embedding_forward : 0) + static_cast<double>(part.layers) * layer_forward +
+           (part.head ? head_forward : 0);
   }
   double Recompute(const Part& part) const { return static_cast<double>(part.layers) * layer_recompute; }
   double Backward(const Part& part) const {
@@ -33,8 +34,8 @@ struct PassSeconds {
   }
 };
 
-// All-reduces of a tensor-parallel unit: two a layer forward and two backward (Megatron-LM section 3), one for a vocabulary-parallel
-// embedding and one for the head's input gradient; recomputing an operator that ends in one repeats it.
+// All-reduces of a tensor-parallel unit: two a layer forward and two backward (Megatron-LM section 3), one for a
+// vocabulary-parallel embedding and one for the head's input gradient; recomputing an operator that ends in one repeats it.
 struct PassReductions {
   double recompute = 0;  // of a layer
   double Forward(const Part& part) const { return 2 * static_cast<double>(part.layers) + (part.embedding ? 1 : 0); }

@@ -12,8 +12,8 @@
 namespace motley::planner {
 namespace {
 
-// Devices by name. Plans list devices nearly in the cluster's order, so the next one is tried before the table, which is made only
-// when it is needed.
+// Devices by name. Plans list devices nearly in the cluster's order, so the next one is tried before the table, which is made
+// only when it is needed.
 class DeviceFinder {
  public:
   explicit DeviceFinder(const Cluster& cluster) : cluster_(cluster), used_(cluster.devices.size(), false) {}
@@ -181,7 +181,8 @@ class Viewer {
     std::vector<ActorView> classes;
     int first_rank = stage.first_rank;
     for (const UnitPlan& unit : stage.plan->units) {
-      auto like = std::find_if(classes.begin(), classes.end(), [&](const ActorView& actor) { return UnitsAlike(actor, unit, first_rank); });
+      auto like = std::find_if(classes.begin(), classes.end(),
+                               [&](const ActorView& actor) { return UnitsAlike(actor, unit, first_rank); });
       if (!options_.merge || like == classes.end()) {
         ActorView added;
         added.stage = index;

@@ -24,26 +24,26 @@ struct RankView {
 
 // Units whose ranks have equal kinds, duties and links. They do the same at the same time.
 struct ActorView {
-  int stage = 0;                 // into PlanView::stages
-  int first_rank = 0;            // into PlanView::ranks: of the first unit, which stands for all
+  int stage = 0;       // into PlanView::stages
+  int first_rank = 0;  // into PlanView::ranks: of the first unit, which stands for all
   int ranks_per_unit = 1;
-  std::vector<int> unit_ranks;   // first rank of each unit
+  std::vector<int> unit_ranks;                         // first rank of each unit
   const std::vector<int64_t>* microbatches = nullptr;  // of each unit
-  std::vector<int64_t> begin;    // by microbatch: the first sample of the pipeline's batch that it stands for
+  std::vector<int64_t> begin;  // by microbatch: the first sample of the pipeline's batch that it stands for
   int64_t units() const { return static_cast<int64_t>(unit_ranks.size()); }
   int64_t count() const { return static_cast<int64_t>(microbatches->size()); }
-  int64_t size(int64_t k) const { return (*microbatches)[static_cast<size_t>(k)]; }   // of one unit
-  int64_t samples(int64_t k) const { return units() * size(k); }                        // of all of them
+  int64_t size(int64_t k) const { return (*microbatches)[static_cast<size_t>(k)]; }  // of one unit
+  int64_t samples(int64_t k) const { return units() * size(k); }                     // of all of them
 };
 
 struct StageView {
   int pipeline = 0, index = 0, num_stages = 1;
   const StagePlan* plan = nullptr;
   bool embedding = false, head = false;
-  bool tied_copy = false;         // the head computes with a copy of an embedding that lives in another stage
+  bool tied_copy = false;  // the head computes with a copy of an embedding that lives in another stage
   int64_t layers = 0, largest_ministage = 0;
   int first_rank = 0, num_ranks = 0, num_units = 0;
-  std::vector<int> actors;        // into PlanView::actors
+  std::vector<int> actors;                                                                  // into PlanView::actors
   bool offload_parameters = false, offload_optimizer = false, offload_activations = false;  // of any rank
   // Units that share state: nothing is gathered or reduced for one.
   bool shared() const { return num_units > 1; }
@@ -51,7 +51,7 @@ struct StageView {
 
 // One ministage in the order in which a microbatch passes them.
 struct Element {
-  int stage = 0;                  // into PlanView::stages
+  int stage = 0;  // into PlanView::stages
   int ministage = 0;
   int64_t first_layer = 0, layers = 0;
   bool embedding = false, head = false;
@@ -66,7 +66,7 @@ struct PipelineView {
 struct PlanView {
   ScheduleFamily schedule = ScheduleFamily::kLayered;
   int pipelines_zero_stage = 0;
-  std::vector<RankView> ranks;    // in plan order
+  std::vector<RankView> ranks;  // in plan order
   std::vector<StageView> stages;
   std::vector<ActorView> actors;
   std::vector<PipelineView> pipelines;
@@ -74,8 +74,8 @@ struct PlanView {
 };
 
 struct ViewOptions {
-  bool merge = true;            // equal units become one actor; otherwise each is its own
-  bool assign_samples = true;   // ActorView::begin
+  bool merge = true;           // equal units become one actor; otherwise each is its own
+  bool assign_samples = true;  // ActorView::begin
 };
 // INVALID_ARGUMENT: a device that the setting does not have, or one named twice; a recomputation set that is not known.
 absl::StatusOr<PlanView> ViewOf(const Setting& setting, const Plan& plan, ViewOptions options = {});

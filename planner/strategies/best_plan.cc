@@ -12,8 +12,9 @@
 namespace motley::planner {
 namespace {
 
-constexpr double kGuessError = 1.1;     // a guess may be so much too long
-constexpr size_t kMostTasks = 300'000;  // of all step graphs together; about half a second
+constexpr double kGuessError = 1.1;  // a guess may be so much too long
+// Of all step graphs together; about half a second. A stage makes about six for each microbatch and ministage.
+constexpr size_t kMostTasks = 200'000, kTasksAMicrobatch = 6;
 
 struct Guess {
   bool too_big = false;
@@ -21,6 +22,18 @@ struct Guess {
   size_t index = 0;
   friend auto operator<=>(const Guess&, const Guess&) = default;
 };
+
+size_t ExpectedTasks(const Plan& plan) {
+  size_t tasks = 0;
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (const StagePlan& stage : pipeline.stages) {
+      size_t most = 0;
+      for (const UnitPlan& unit : stage.units) most = std::max(most, unit.microbatches.size());
+      tasks += kTasksAMicrobatch * most * stage.ministages.size();
+    }
+  }
+  return tasks;
+}
 
 }  // namespace
 
@@ -38,7 +51,8 @@ absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> can
   std::string lacking = "there is no plan to try";
   for (const Guess& guess : order) {
     if (found && (guess.too_big || guess.seconds >= kGuessError * best.predicted.step_seconds)) break;
-    if (found && (simulated >= simulations || tasks >= kMostTasks)) break;
+    if (found && simulated >= simulations) break;
+    if (found && tasks + ExpectedTasks(candidates[guess.index].plan) > kMostTasks) continue;  // a smaller one may follow
     MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Evaluate(setting, std::move(candidates[guess.index].plan)));
     ++simulated;
     tasks += evaluation.graph.tasks.size();

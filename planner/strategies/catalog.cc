@@ -31,7 +31,8 @@ absl::StatusOr<CatalogEntry> FindInCatalog(std::string_view name) {
   }
   const std::string nearest = NearestWord(name, known);
   return absl::NotFoundError(absl::StrCat("strategy '", std::string(name), "' is not known; ",
-                                          nearest.empty() ? "" : absl::StrCat("did you mean '", nearest, "'? "), "known are ", list));
+                                          nearest.empty() ? "" : absl::StrCat("did you mean '", nearest, "'? "), "known are ",
+                                          list));
 }
 
 }  // namespace motley::planner

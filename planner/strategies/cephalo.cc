@@ -34,7 +34,7 @@ SplitKind MakeKind(const PlannerInput& input, const CostModel& cost, int rank) {
   kind.capacity_bytes = FreeBytes(cost, rank);
   kind.allow_keep = input.config.planner.recompute != "full";
   kind.allow_recompute = input.config.planner.recompute != "none";
-  kind.forward_seconds = kind.backward_seconds = kind.recompute_seconds = {0};
+  for (auto* table : {&kind.forward_seconds, &kind.backward_seconds, &kind.recompute_seconds}) table->assign(1, 0.0);
   return kind;
 }
 

@@ -70,8 +70,8 @@ class Equation4 {
       const size_t size = static_cast<size_t>(m);
       for (int64_t b = m; b <= problem_.batch; b += m) {
         const double count = static_cast<double>(b / m);
-        const SplitChoice choice{b, m, recompute, count * kind.forward_seconds[size], count * backward[size],
-                                 ActivationBytes(kind, recompute, b, m)};
+        const SplitChoice choice{
+            b, m, recompute, count * kind.forward_seconds[size], count * backward[size], ActivationBytes(kind, recompute, b, m)};
         if (choice.bytes > kind.capacity_bytes) break;
         by_batch[static_cast<size_t>(b)].push_back({choice, Seconds(kind, choice)});
       }
@@ -83,7 +83,8 @@ class Equation4 {
     }
     for (std::vector<Way>& ways : by_batch) {
       std::sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) {
-        return std::tie(a.seconds, a.choice.bytes, a.choice.microbatch) < std::tie(b.seconds, b.choice.bytes, b.choice.microbatch);
+        return std::tie(a.seconds, a.choice.bytes, a.choice.microbatch) <
+               std::tie(b.seconds, b.choice.bytes, b.choice.microbatch);
       });
       size_t kept = 0;
       for (const Way& way : ways) {
@@ -119,8 +120,8 @@ class Equation4 {
     return reach;
   }
 
-  // Whether all samples and all state fit within t. Mostly the largest batches are too few, or they are enough and memory does not
-  // matter: some devices take their largest, the others whatever is left. The knapsack decides the rest.
+  // Whether all samples and all state fit within t. Mostly the largest batches are too few, or they are enough and memory does
+  // not matter: some devices take their largest, the others whatever is left. The knapsack decides the rest.
   bool Fits(double t) {
     int64_t most = 0, bytes = 0, missing = problem_.batch, slack = 0;
     std::vector<Reach> reaches;

@@ -1,9 +1,9 @@
 // cephalo (arXiv 2411.01075) away from a live cluster.
 //
-// As published: every GPU computes at least one sample, layers are recomputed in full, boundaries wait in host memory (section 2.2)
-// where the cluster's file knows it, the split is that of eq. 4 (cephalo_equation4.h), uneven shards only where needed.
-// Tuned: the exact split of eq. 2 and 3; batch 0, share 0 and recomputation or not are free for every device; with and without
-// offload; a node by itself where the network costs more than the others bring.
+// As published: every GPU computes at least one sample, layers are recomputed in full, boundaries wait in host memory
+// (section 2.2) where the cluster's file knows it, the split is that of eq. 4 (cephalo_equation4.h), uneven shards only where
+// needed. Tuned: the exact split of eq. 2 and 3; batch 0, share 0 and recomputation or not are free for every device; with and
+// without offload; a node by itself where the network costs more than the others bring.
 #include <limits>
 #include <optional>
 #include <set>
@@ -47,7 +47,8 @@ Plan ToPlan(const Setting& setting, const GroupQuestion& question, const GroupAn
   for (UnitPlan& unit : stage.units) {
     for (RankPlan& rank : unit.ranks) rank.offload_activations = question.offload_activations && unit.batch() > 0;
   }
-  return OneStagePlan(setting, "cephalo", ScheduleFamily::kLayered, question.layers / question.ministages, std::move(stage), because);
+  return OneStagePlan(setting, "cephalo", ScheduleFamily::kLayered, question.layers / question.ministages, std::move(stage),
+                      because);
 }
 
 // Leaves out devices that got no samples, as long as the rest is as fast without their memory.

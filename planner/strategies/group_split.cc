@@ -35,15 +35,18 @@ absl::Status CheckQuestion(const Setting& setting, const GroupQuestion& question
   }
   if (!question.offload_activations && !question.offload_parameters) return absl::OkStatus();
   for (const int device : question.devices) {
-    const ClusterNode& node = setting.cluster.nodes[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(device)].node)];
+    const ClusterNode& node =
+        setting.cluster.nodes[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(device)].node)];
     if (node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0) continue;
-    return absl::FailedPreconditionError(absl::StrCat("nothing can be offloaded from ", NameOf(setting, device), ": host memory or host link of node ",
-                                                      node.name.value(), " is not known; add both to the cluster file"));
+    return absl::FailedPreconditionError(absl::StrCat("nothing can be offloaded from ", NameOf(setting, device),
+                                                      ": host memory or host link of node ", node.name.value(),
+                                                      " is not known; add both to the cluster file"));
   }
   return absl::OkStatus();
 }
 
-absl::Status DoesNotFit(const Setting& setting, const GroupQuestion& question, const SplitProblem& problem, const SplitAnswer& answer) {
+absl::Status DoesNotFit(const Setting& setting, const GroupQuestion& question, const SplitProblem& problem,
+                        const SplitAnswer& answer) {
   int roomiest = question.devices[0];
   for (const int device : question.devices) {
     if (setting.UsableBytes(device) > setting.UsableBytes(roomiest)) roomiest = device;
@@ -52,9 +55,9 @@ absl::Status DoesNotFit(const Setting& setting, const GroupQuestion& question, c
                                         question.batch, " samples does not fit: ");
   const std::string remedy = "; use more devices, a smaller batch or sequence, recomputation or a higher ZeRO stage";
   if (answer.missing_bytes > 0) {
-    return absl::ResourceExhaustedError(absl::StrCat(what, "beside the samples, ", BytesText(problem.state_bytes), " of state lack ",
-                                                     BytesText(answer.missing_bytes), " (", answer.missing_bytes,
-                                                     " bytes) on all of them together; ", NameOf(setting, roomiest), " is the largest", remedy));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        what, "beside the samples, ", BytesText(problem.state_bytes), " of state lack ", BytesText(answer.missing_bytes), " (",
+        answer.missing_bytes, " bytes) on all of them together; ", NameOf(setting, roomiest), " is the largest", remedy));
   }
   constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   int64_t held = 0, missing = INT64_MAX;  // samples; for one more on the device that comes closest
@@ -68,8 +71,8 @@ absl::Status DoesNotFit(const Setting& setting, const GroupQuestion& question, c
       }
     }
   }
-  return absl::ResourceExhaustedError(absl::StrCat(what, "the devices hold the activations of ", std::min(held, problem.batch), " of ",
-                                                   problem.batch, " samples, at best; the one that comes closest lacks ",
+  return absl::ResourceExhaustedError(absl::StrCat(what, "the devices hold the activations of ", std::min(held, problem.batch),
+                                                   " of ", problem.batch, " samples, at best; the one that comes closest lacks ",
                                                    BytesText(missing), " (", missing, " bytes) for one more", remedy));
 }
 
@@ -77,7 +80,8 @@ absl::Status DoesNotFit(const Setting& setting, const GroupQuestion& question, c
 int64_t BytesBesideState(const Setting& setting, const GroupQuestion& question, const GroupMember& member) {
   const RankDuty duty = DutyOf(setting, question, member.device, 0, member.recompute.all());
   if (member.batch == 0) return MemoryOf(setting.costs, duty, 0, 0, 0).total();
-  return MemoryOf(setting.costs, duty, member.batch / member.microbatch, member.microbatch, member.batch % member.microbatch).total();
+  return MemoryOf(setting.costs, duty, member.batch / member.microbatch, member.microbatch, member.batch % member.microbatch)
+      .total();
 }
 
 void EvenShares(int zero_stage, std::vector<GroupMember>* members) {
@@ -89,7 +93,8 @@ void EvenShares(int zero_stage, std::vector<GroupMember>* members) {
 
 // One water line of memory utilisation is raised over all devices until the state is placed (Cephalo section 2.4: "minimize the
 // maximum memory utilization", there by a greedy algorithm).
-void SharesByHeadroom(const Setting& setting, const std::vector<int64_t>& taken, double state, std::vector<GroupMember>* members) {
+void SharesByHeadroom(const Setting& setting, const std::vector<int64_t>& taken, double state,
+                      std::vector<GroupMember>* members) {
   const auto fill = [&](double line) {
     double sum = 0;
     for (size_t i = 0; i < members->size(); ++i) {
@@ -116,7 +121,8 @@ GroupAnswer ToAnswer(const Setting& setting, const GroupQuestion& question, Grou
     for (size_t i = 0; i < tables->members()[k].size(); ++i) {
       const SplitChoice& choice = split.choices[k][i];
       const size_t at = tables->members()[k][i];
-      answer.members[at] = {question.devices[at], choice.batch, choice.microbatch, choice.recompute ? OpSet::All() : OpSet::None(), 0};
+      answer.members[at] = {question.devices[at], choice.batch, choice.microbatch,
+                            choice.recompute ? OpSet::All() : OpSet::None(), 0};
       answer.forward_seconds = std::max(answer.forward_seconds, choice.forward_seconds);
       answer.backward_seconds = std::max(answer.backward_seconds, choice.backward_seconds);
     }

@@ -17,7 +17,8 @@ constexpr int64_t kRoundingBytes = 256;
 constexpr int64_t kLargestMicrobatch = 1024;
 
 double HostRate(const Setting& setting, int device) {
-  return setting.cluster.nodes[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(device)].node)].host_link_bytes_per_second;
+  return setting.cluster.nodes[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(device)].node)]
+      .host_link_bytes_per_second;
 }
 
 bool KeepsAllInFlight(ScheduleFamily schedule) {
@@ -181,7 +182,7 @@ void GroupTables::AddKinds() {
     kind.allow_keep = question_.allow_keep;
     kind.allow_recompute = question_.allow_recompute;
     kind.in_flight = InFlight(duty);
-    kind.forward_seconds = kind.backward_seconds = kind.recompute_seconds = {0};
+    for (auto* table : {&kind.forward_seconds, &kind.backward_seconds, &kind.recompute_seconds}) table->assign(1, 0.0);
     source.keep = FindSlopes(duty);
     source.recompute = FindSlopes(DutyOf(setting_, question_, device, 0, true));
     kind.keep_terms = kind.recompute_terms = {{{0}, {0}}, {{0}, {0}}};
@@ -226,7 +227,8 @@ void GroupTables::Extend(size_t k, int64_t size) {
     const double samples = static_cast<double>(m);
     double forward = layers * costs.ForwardSeconds(device_kind, UnitKind::kLayer, samples);
     double backward = layers * costs.BackwardSeconds(device_kind, UnitKind::kLayer, samples);
-    for (const auto& [held, unit] : {std::pair{question_.embedding, UnitKind::kEmbedding}, std::pair{question_.head, UnitKind::kHead}}) {
+    for (const auto& [held, unit] :
+         {std::pair{question_.embedding, UnitKind::kEmbedding}, std::pair{question_.head, UnitKind::kHead}}) {
       if (!held) continue;
       forward += costs.ForwardSeconds(device_kind, unit, samples);
       backward += costs.BackwardSeconds(device_kind, unit, samples);

@@ -1,9 +1,9 @@
 // A group's question as the tables that the split solver reads: like devices as kinds, seconds and bytes by microbatch size,
 // collectives by largest share. Tables grow as far as the solver asks.
 //
-// Bytes come from the one ledger (memory_model.h) by asking it at a few counts of microbatches: what a rank needs beside its state
-// is described by one or two lines in the count, with slopes proportional to the microbatch's samples, up to the count that is
-// alive at a time. The description is not below the ledger but for a turn between its two lines; group_split.cc checks.
+// Bytes come from the one ledger (memory_model.h) by asking it at a few counts of microbatches: what a rank needs beside its
+// state is described by one or two lines in the count, with slopes proportional to the microbatch's samples, up to the count that
+// is alive at a time. The description is not below the ledger but for a turn between its two lines; group_split.cc checks.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ class GroupTables {
   };
   struct KindSource {
     int device = 0;
-    int64_t stored_bytes = 0;           // beside samples and sharded state
-    double host_seconds_per_sample = 0; // boundaries to or from host memory, a pass
+    int64_t stored_bytes = 0;            // beside samples and sharded state
+    double host_seconds_per_sample = 0;  // boundaries to or from host memory, a pass
     Slopes keep, recompute;
   };
 

@@ -26,7 +26,8 @@ class Collector {
     std::sort(parts.begin(), parts.end());
     if (seen_.insert(parts).second) result_.push_back(std::move(parts));
   }
-  std::vector<Parts> Take() { return std::move(result_); }
+  // Those added since the last call.
+  std::vector<Parts> Take() { return std::exchange(result_, {}); }
 
  private:
   std::set<Parts> seen_;
@@ -122,20 +123,42 @@ void AddFromTree(const std::vector<std::vector<int>>& leaves, const std::vector<
 
 }  // namespace
 
-std::vector<Parts> PipelinePartitions(const Setting& setting, const EdgeWeights& rates, const std::vector<double>& speeds, bool from_tree) {
+EdgeWeights RatesOf(const Setting& setting) {
+  const size_t n = static_cast<size_t>(setting.num_devices());
+  EdgeWeights rates(n, std::vector<double>(n, 0));
+  for (size_t a = 0; a < n; ++a) {
+    for (size_t b = a + 1; b < n; ++b) rates[a][b] = rates[b][a] = setting.links.Rate(static_cast<int>(a), static_cast<int>(b));
+  }
+  return rates;
+}
+
+std::vector<double> SpeedsOf(const Setting& setting) {
+  std::vector<double> speeds;
+  for (int i = 0; i < setting.num_devices(); ++i) {
+    const double seconds = setting.costs.ForwardSeconds(setting.KindOf(i), UnitKind::kLayer, 1) +
+                           setting.costs.BackwardSeconds(setting.KindOf(i), UnitKind::kLayer, 1);
+    speeds.push_back(1 / std::max(1e-12, seconds));
+  }
+  return speeds;
+}
+
+PipelinePartitions PartitionIntoPipelines(const Setting& setting) {
   Collector collector;
+  PipelinePartitions result;
   const int n = setting.num_devices();
   if (n <= kAllPartitions) {
     Parts parts;
     AddAll(0, n, &parts, &collector);
-    return collector.Take();
+    result.by_metis = collector.Take();
+    return result;
   }
+  const EdgeWeights rates = RatesOf(setting);
   PartitionQuestion question;
   question.vertices.resize(static_cast<size_t>(n));
   std::iota(question.vertices.begin(), question.vertices.end(), 0);
-  question.vertex_weights = speeds;
-  const std::vector<std::vector<int>> leaves = Leaves(setting);
-  for (int pipelines : PipelineCounts(n, setting.workload.global_batch)) {
+  question.vertex_weights = SpeedsOf(setting);
+  const std::vector<int> counts = PipelineCounts(n, setting.workload.global_batch);
+  for (int pipelines : counts) {
     question.parts = pipelines;
     for (double balance : kBalances) {
       if (balance != kBalances[0] && n > kMostForTwoBalances) continue;
@@ -146,12 +169,13 @@ std::vector<Parts> PipelinePartitions(const Setting& setting, const EdgeWeights&
         if (parts.ok()) collector.Add(*std::move(parts));
       }
     }
-    if (from_tree) AddFromTree(leaves, speeds, pipelines, &collector);
   }
-  if (from_tree) {
-    for (Grouping& grouping : CandidateGroupings(setting)) collector.Add(std::move(grouping.groups));
-  }
-  return collector.Take();
+  result.by_metis = collector.Take();
+  const std::vector<std::vector<int>> leaves = Leaves(setting);
+  for (int pipelines : counts) AddFromTree(leaves, question.vertex_weights, pipelines, &collector);
+  for (Grouping& grouping : CandidateGroupings(setting)) collector.Add(std::move(grouping.groups));
+  result.from_tree = collector.Take();
+  return result;
 }
 
 }  // namespace motley::planner

@@ -13,8 +13,17 @@
 
 namespace motley::planner {
 
-// `speeds`: of all devices, positive. `from_tree`: with the tree's partitions. All devices are in every partition. At most six devices: all
-// partitions, as there are only 203.
-std::vector<Parts> PipelinePartitions(const Setting& setting, const EdgeWeights& rates, const std::vector<double>& speeds, bool from_tree);
+struct PipelinePartitions {
+  std::vector<Parts> by_metis;   // as published
+  std::vector<Parts> from_tree;  // the others
+};
+
+// All devices are in every partition. At most six devices: all partitions (there are 203), none from the tree.
+PipelinePartitions PartitionIntoPipelines(const Setting& setting);
+
+// Bytes a second between any two devices.
+EdgeWeights RatesOf(const Setting& setting);
+// Layers a second of every device: its vertex weight.
+std::vector<double> SpeedsOf(const Setting& setting);
 
 }  // namespace motley::planner

@@ -18,6 +18,7 @@ constexpr size_t kTau = 3;          // neighbours that the order search follows
 constexpr int kMostPaths = 24;      // orders priced in one search
 constexpr int kMostMetisGroups = 4; // k of the second phase, beside the natural pieces
 constexpr int64_t kMostMicrobatch = 64;
+constexpr size_t kPiecesOneByOne = 6;
 constexpr size_t kFewPieces = 4;    // up to here every uniform degree has its own order
 
 size_t At(int i) { return static_cast<size_t>(i); }
@@ -263,6 +264,42 @@ void PipelineDesigner::SearchOrder(const Case& c, Choice* choice, double* second
   }
 }
 
+// Degrees by kind, of few pieces also one by one, then the microbatch size: what helps is kept.
+bool PipelineDesigner::TuneDegrees(const Case& c, int64_t most, Choice* best, double* seconds) {
+  const auto kind_of = [&](size_t p) { return problem_->setting().KindOf(c.pieces[p].devices[0]); };
+  bool changed = false;
+  const auto attempt = [&](const Choice& trial) {
+    const double t = Price(c, trial).seconds;
+    if (t < *seconds) *seconds = t, *best = trial, changed = true;
+  };
+  const bool by_piece = c.pieces.size() <= kPiecesOneByOne;
+  for (size_t p = 0; p < c.pieces.size(); ++p) {
+    const bool first = std::none_of(c.pieces.begin(), c.pieces.begin() + static_cast<std::ptrdiff_t>(p), [&](const Piece& other) {
+      return problem_->setting().KindOf(other.devices[0]) == kind_of(p);
+    });
+    for (int degree : c.pieces[p].degrees) {
+      Choice trial = *best;
+      if (first) {
+        for (size_t q = 0; q < c.pieces.size(); ++q) {
+          const std::vector<int>& allowed = c.pieces[q].degrees;
+          if (kind_of(q) == kind_of(p) && std::find(allowed.begin(), allowed.end(), degree) != allowed.end()) trial.degree[q] = degree;
+        }
+        attempt(trial);
+      }
+      if (!by_piece) continue;
+      trial = *best;
+      trial.degree[p] = degree;
+      attempt(trial);
+    }
+  }
+  for (int64_t m = 1; m <= most; m *= 2) {
+    Choice trial = *best;
+    trial.microbatch = m;
+    attempt(trial);
+  }
+  return changed;
+}
+
 void PipelineDesigner::SearchCase(const Case& c, HexiscalePipeline* best, double* best_seconds) {
   Choice choice;
   choice.order.resize(c.groups.size());
@@ -300,37 +337,7 @@ void PipelineDesigner::SearchCase(const Case& c, HexiscalePipeline* best, double
     if (its_seconds < seconds) seconds = its_seconds, choice = with_degree;
   }
   if (!few) SearchOrder(c, &choice, &seconds);
-  const auto kind_of = [&](size_t p) { return problem_->setting().KindOf(c.pieces[p].devices[0]); };
-  bool changed = false;
-  const auto attempt = [&](const Choice& trial) {
-    const double t = Price(c, trial).seconds;
-    if (t < seconds) seconds = t, choice = trial, changed = true;
-  };
-  const bool by_piece = c.pieces.size() <= 6;
-  for (size_t p = 0; p < c.pieces.size(); ++p) {
-    const bool first = std::none_of(c.pieces.begin(), c.pieces.begin() + static_cast<std::ptrdiff_t>(p), [&](const Piece& other) {
-      return problem_->setting().KindOf(other.devices[0]) == kind_of(p);
-    });
-    for (int degree : c.pieces[p].degrees) {
-      Choice trial = choice;
-      if (first) {
-        for (size_t q = 0; q < c.pieces.size(); ++q) {
-          const std::vector<int>& allowed = c.pieces[q].degrees;
-          if (kind_of(q) == kind_of(p) && std::find(allowed.begin(), allowed.end(), degree) != allowed.end()) trial.degree[q] = degree;
-        }
-        attempt(trial);
-      }
-      if (!by_piece) continue;
-      trial = choice;
-      trial.degree[p] = degree;
-      attempt(trial);
-    }
-  }
-  for (int64_t m = 1; m <= most; m *= 2) {
-    Choice trial = choice;
-    trial.microbatch = m;
-    attempt(trial);
-  }
+  const bool changed = TuneDegrees(c, most, &choice, &seconds);
   if (changed && c.groups.size() > 1) SearchOrder(c, &choice, &seconds);
   if (seconds >= *best_seconds) return;
   *best_seconds = seconds;

@@ -69,6 +69,7 @@ class PipelineDesigner {
   std::vector<Piece> PiecesOf(const std::vector<int>& devices) const;
   std::vector<Case> Cases(const PipelineQuestion& question, const std::vector<Piece>& pieces) const;
   void SearchCase(const Case& c, HexiscalePipeline* best, double* best_seconds);
+  bool TuneDegrees(const Case& c, int64_t most, Choice* best, double* seconds);  // true: something changed
   void SearchOrder(const Case& c, Choice* choice, double* seconds);
   void Extend(const Case& c, std::vector<size_t>* path, Choice* choice, double* seconds, int* paths);
   std::vector<std::vector<int>> StagesOf(const Case& c, const Choice& choice) const;

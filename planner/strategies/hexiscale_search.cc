@@ -11,7 +11,6 @@
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
 #include "planner/strategies/groupings.h"
-#include "planner/strategies/hexiscale_partition.h"
 
 namespace motley::planner {
 namespace {
@@ -23,15 +22,6 @@ constexpr int kFewDevices = 64;
 
 size_t At(int i) { return static_cast<size_t>(i); }
 
-EdgeWeights Rates(const Setting& setting) {
-  const size_t n = At(setting.num_devices());
-  EdgeWeights rates(n, std::vector<double>(n, 0));
-  for (size_t a = 0; a < n; ++a) {
-    for (size_t b = a + 1; b < n; ++b) rates[a][b] = rates[b][a] = setting.links.Rate(static_cast<int>(a), static_cast<int>(b));
-  }
-  return rates;
-}
-
 std::vector<int> DevicesOf(const HexiscalePipeline& pipeline) {
   std::vector<int> devices;
   for (const HexiscaleStage& stage : pipeline.stages) devices.insert(devices.end(), stage.devices.begin(), stage.devices.end());
@@ -41,20 +31,17 @@ std::vector<int> DevicesOf(const HexiscalePipeline& pipeline) {
 
 }  // namespace
 
-absl::StatusOr<HexiscaleSearch> HexiscaleSearch::Create(const Setting& setting, HexiscaleProblem* problem) {
+absl::StatusOr<HexiscaleSearch> HexiscaleSearch::Create(const Setting& setting, HexiscaleProblem* problem, bool published) {
   MOTLEY_ASSIGN_OR_RETURN(std::vector<int> pinned, PinnedStages(setting));
-  return HexiscaleSearch(setting, problem, std::move(pinned));
+  return HexiscaleSearch(setting, problem, std::move(pinned), published);
 }
 
-HexiscaleSearch::HexiscaleSearch(const Setting& setting, HexiscaleProblem* problem, std::vector<int> pinned)
+HexiscaleSearch::HexiscaleSearch(const Setting& setting, HexiscaleProblem* problem, std::vector<int> pinned, bool published)
     : setting_(setting),
       problem_(problem),
-      published_(setting.request.fidelity == Fidelity::kPublished),
-      rates_(Rates(setting)),
-      designer_(problem, rates_, std::move(pinned), published_) {
-  for (int i = 0; i < setting.num_devices(); ++i) {
-    speeds_.push_back(1 / std::max(1e-12, problem->LayerSeconds(problem->ShapeOf({i}), 1, false)));
-  }
+      published_(published),
+      speeds_(SpeedsOf(setting)),
+      designer_(problem, RatesOf(setting), std::move(pinned), published) {
   if (setting.request.deadline.has_value()) deadline_ = absl::Now() + *setting.request.deadline;
 }
 
@@ -64,20 +51,24 @@ bool HexiscaleSearch::Stop() {
   return stopped_by_clock_;
 }
 
-absl::StatusOr<std::vector<PricedLayout>> HexiscaleSearch::Run(size_t most) {
+absl::StatusOr<std::vector<PricedLayout>> HexiscaleSearch::Run(const PipelinePartitions& partitions, size_t most) {
   most_ = most;
   // The paper's memory model is plain data parallelism, its evaluation in Zorse's says ZeRO-2: the latter where the former does not fit.
   // Tuned it is ZeRO-2, which moves the same bytes and needs less memory.
   std::vector<int> zero_stages = published_ ? std::vector<int>{0, 2} : std::vector<int>{2};
   const bool asked = setting_.request.zero_stage.has_value() && *setting_.request.zero_stage <= 2;
   if (asked) zero_stages = {*setting_.request.zero_stage};
-  const std::vector<Parts> partitions = PipelinePartitions(setting_, rates_, speeds_, !published_);
+  std::vector<const Parts*> all;
+  for (const Parts& parts : partitions.by_metis) all.push_back(&parts);
+  for (const Parts& parts : partitions.from_tree) {
+    if (!published_) all.push_back(&parts);
+  }
   for (int zero_stage : zero_stages) {
     if (published_ && !best_.empty()) break;
-    for (const Parts& parts : partitions) {
-      if (parts.size() == 1 && zero_stage != zero_stages[0]) continue;  // nothing to shard between
+    for (const Parts* parts : all) {
+      if (parts->size() == 1 && zero_stage != zero_stages[0]) continue;  // nothing to shard between
       if (Stop()) break;
-      TryPartition(parts, zero_stage);
+      TryPartition(*parts, zero_stage);
     }
   }
   if (best_.empty()) return DoesNotFit();

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "planner/strategies/hexiscale_partition.h"
 #include "planner/strategies/hexiscale_pipeline.h"
 #include "planner/strategies/hexiscale_problem.h"
 #include "planner/strategies/split_cut.h"
@@ -23,15 +24,15 @@ struct PricedLayout {
 class HexiscaleSearch {
  public:
   // INVALID_ARGUMENT: pins that are not "stageN".
-  static absl::StatusOr<HexiscaleSearch> Create(const Setting& setting, HexiscaleProblem* problem);
+  static absl::StatusOr<HexiscaleSearch> Create(const Setting& setting, HexiscaleProblem* problem, bool published);
 
   // The best layouts by the stated objective, fastest first, at most `most`. RESOURCE_EXHAUSTED: none fits; names a device and the bytes it
   // lacks. INVALID_ARGUMENT: none obeys the pins.
-  absl::StatusOr<std::vector<PricedLayout>> Run(size_t most);
+  absl::StatusOr<std::vector<PricedLayout>> Run(const PipelinePartitions& partitions, size_t most);
   bool stopped_by_clock() const { return stopped_by_clock_; }
 
  private:
-  HexiscaleSearch(const Setting& setting, HexiscaleProblem* problem, std::vector<int> pinned);
+  HexiscaleSearch(const Setting& setting, HexiscaleProblem* problem, std::vector<int> pinned, bool published);
 
   void TryPartition(const Parts& parts, int zero_stage);
   // Infinite seconds: a pipeline of it does not fit.
@@ -46,7 +47,6 @@ class HexiscaleSearch {
   const Setting& setting_;
   HexiscaleProblem* problem_;
   bool published_;
-  EdgeWeights rates_;
   std::vector<double> speeds_;           // by device: layers a second
   PipelineDesigner designer_;
   std::vector<PricedLayout> best_;       // ascending

@@ -12,7 +12,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr size_t kEstimated = 32, kSimulated = 4, kUnsharded = 8;
+constexpr size_t kEstimated = 32, kSimulated = 5, kUnsharded = 8;
 
 UnitPlan ToUnit(const Setting& setting, const HexiscaleStage& stage, const HexiscalePipeline& pipeline) {
   UnitPlan unit;
@@ -59,24 +59,34 @@ Plan ToPlan(const Setting& setting, const HexiscaleLayout& layout) {
   return plan;
 }
 
-}  // namespace
-
-absl::StatusOr<Plan> PlanHexiscale(const Setting& setting) {
-  HexiscaleProblem problem(setting, setting.request.fidelity == Fidelity::kTuned);
-  MOTLEY_ASSIGN_OR_RETURN(HexiscaleSearch search, HexiscaleSearch::Create(setting, &problem));
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<PricedLayout> layouts, search.Run(kEstimated));
+absl::StatusOr<Plan> Best(const Setting& setting, const PipelinePartitions& partitions, bool published) {
+  HexiscaleProblem problem(setting, /*shared_links=*/!published);
+  MOTLEY_ASSIGN_OR_RETURN(HexiscaleSearch search, HexiscaleSearch::Create(setting, &problem, published));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<PricedLayout> layouts, search.Run(partitions, kEstimated));
   std::vector<Plan> plans;
   for (size_t i = 0; i < layouts.size(); ++i) {
     HexiscaleLayout layout = layouts[i].layout;
     plans.push_back(ToPlan(setting, layout));
     // Where memory is plentiful, not sharding between pipelines may be the faster.
-    if (i >= kUnsharded || layout.zero_stage == 0 || setting.request.zero_stage.has_value()) continue;
+    if (published || i >= kUnsharded || setting.request.zero_stage.has_value()) continue;
     layout.zero_stage = 0;
     plans.push_back(ToPlan(setting, layout));
   }
   MOTLEY_ASSIGN_OR_RETURN(Plan plan, BestPlan(setting, std::move(plans), kSimulated));
   if (search.stopped_by_clock()) plan.predicted.notes.push_back("stopped at the deadline: another run may find another plan");
   return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> PlanHexiscale(const Setting& setting) {
+  const PipelinePartitions partitions = PartitionIntoPipelines(setting);
+  absl::StatusOr<Plan> published = Best(setting, partitions, true);
+  if (setting.request.fidelity == Fidelity::kPublished) return published;
+  absl::StatusOr<Plan> tuned = Best(setting, partitions, false);
+  if (!tuned.ok()) return published.ok() ? published : tuned;
+  const bool keep = published.ok() && published->predicted.step_seconds < tuned->predicted.step_seconds;
+  return keep ? published : tuned;
 }
 
 }  // namespace motley::planner

@@ -83,7 +83,8 @@ double OptionTable::TimeOf(const std::vector<double>& times, size_t size, int64_
   return static_cast<double>(batch / m) * times[static_cast<size_t>(m)] + times[static_cast<size_t>(batch % m)];
 }
 
-int64_t OptionTable::LargestWithin(const std::vector<double>& times, size_t size, double bound, bool strictly, int64_t limit) const {
+int64_t OptionTable::LargestWithin(const std::vector<double>& times, size_t size, double bound, bool strictly,
+                                   int64_t limit) const {
   const auto within = [&](double seconds) { return strictly ? seconds < bound : seconds <= bound; };
   const int64_t m = sizes_[size], most = limit / m;
   const double whole = times[static_cast<size_t>(m)];
@@ -121,7 +122,8 @@ const OptionTable::Column& OptionTable::ColumnOf(int64_t batch) {
     for (size_t i = SizesFor(batch); i-- > 0;) {
       if (policy.room[i] < batch) continue;
       const double forward = TimeOf(kind_->forward_seconds, i, batch), backward = TimeOf(*policy.backward, i, batch);
-      if (std::any_of(front.begin(), front.end(), [&](const auto& t) { return t.first <= forward && t.second <= backward; })) continue;
+      if (std::any_of(front.begin(), front.end(), [&](const auto& t) { return t.first <= forward && t.second <= backward; }))
+        continue;
       std::erase_if(front, [&](const auto& t) { return forward <= t.first && backward <= t.second; });
       front.push_back({forward, backward});
     }
@@ -277,7 +279,8 @@ const std::vector<Option>& OptionTable::Ways(int64_t batch) {
     for (size_t i = 0; i < SizesFor(batch); ++i) {
       if (policy.room[i] < batch) continue;
       const int64_t bytes = ActivationBytes(*kind_, policy.recompute, batch, sizes_[i]);
-      all.push_back({TimeOf(kind_->forward_seconds, i, batch), TimeOf(*policy.backward, i, batch), bytes, sizes_[i], policy.recompute});
+      all.push_back(
+          {TimeOf(kind_->forward_seconds, i, batch), TimeOf(*policy.backward, i, batch), bytes, sizes_[i], policy.recompute});
     }
   }
   std::sort(all.begin(), all.end(), [](const Option& x, const Option& y) {
@@ -286,7 +289,8 @@ const std::vector<Option>& OptionTable::Ways(int64_t batch) {
   });
   for (const Option& option : all) {
     // The newest survivors are the likeliest to dominate.
-    if (std::none_of(front.rbegin(), front.rend(), [&](const Option& o) { return Dominates(o, option); })) front.push_back(option);
+    if (std::none_of(front.rbegin(), front.rend(), [&](const Option& o) { return Dominates(o, option); }))
+      front.push_back(option);
   }
   return front;
 }

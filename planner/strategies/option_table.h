@@ -1,10 +1,9 @@
 // The ways (microbatch size, recomputation) in which one kind of device can process samples: how many it reaches within bounds on
 // the two passes and within its memory, and how little memory that takes.
 //
-// Times and bytes never fall as the batch grows, so a way reaches every batch up to its largest. Columns of ways are made for those
-// batches alone that a bound comes near, and kept; for a microbatch size the largest batch within a bound is a division and a
-// search among the smaller last microbatches.
-// Not thread-safe: answers are cached.
+// Times and bytes never fall as the batch grows, so a way reaches every batch up to its largest. Columns of ways are made for
+// those batches alone that a bound comes near, and kept; for a microbatch size the largest batch within a bound is a division and
+// a search among the smaller last microbatches. Not thread-safe: answers are cached.
 #pragma once
 
 #include <cstdint>
@@ -77,10 +76,10 @@ class OptionTable {
   void ForTimes(Pass pass, Function function) const;
 
   const SplitKind* kind_;
-  int64_t limit_ = 0;               // largest batch that the memory holds
-  std::vector<int64_t> sizes_;      // ascending
-  bool every_size_ = false;         // sizes_ are 1..M
-  bool small_is_frugal_ = false;    // for equal batches a smaller microbatch never needs more memory
+  int64_t limit_ = 0;             // largest batch that the memory holds
+  std::vector<int64_t> sizes_;    // ascending
+  bool every_size_ = false;       // sizes_ are 1..M
+  bool small_is_frugal_ = false;  // for equal batches a smaller microbatch never needs more memory
   std::vector<Policy> policies_;
   double forward_bound_ = 0, backward_bound_ = 0;
   int64_t reach_ = 0;

@@ -6,8 +6,8 @@
 //
 // Deviations from the paper: its dynamic program adds up per-device latencies with one max over devices (eq. 4); here the two
 // passes have a barrier each, as eq. 2-3 say (cephalo_equation4.h solves the paper's). Batches of 0 are allowed; the last
-// microbatch may be smaller; memory is bytes by (b, m, recompute) with the boundaries of all microbatches, instead of a line in m. Collectives cost what was measured at a
-// bound on the largest share (a "skew level"), instead of 15 % more when uneven.
+// microbatch may be smaller; memory is bytes by (b, m, recompute) with the boundaries of all microbatches, instead of a line in
+// m. Collectives cost what was measured at a bound on the largest share (a "skew level"), instead of 15 % more when uneven.
 // Symbols: Tf, Tb = forward, backward seconds of a whole pass; F, G = bounds on them; B = batch.
 #pragma once
 
@@ -67,7 +67,7 @@ struct SplitAnswer {
   int64_t missing_bytes = 0;
 };
 
-// Exact. Deterministic: of equal objectives the first level, then the smallest forward bound.
+// Exact. Deterministic; of equal objectives the first level's.
 SplitAnswer SolveSplit(const SplitProblem& problem);
 
 // The same over microbatches up to `largest_microbatch`, with tables that are only made as far as a microbatch can be part of a

@@ -1,10 +1,10 @@
 // Problem:    split_problem.h.
 // Method:     The optimum lies on F x G, the finitely many forward and backward times (or the collectives' floors). Whether a
-//             pair (F, G) is feasible is a knapsack (state_knapsack.h), monotone in both. A few rays through the plane give a good
-//             sum at once. Then F's range is divided: no F of an interval [a, b] can beat the sum S that is known unless b is
-//             feasible with S - a, which is one question. What stays feasible is divided on; the few intervals that remain short
-//             are looked through time by time, each with G by bisection. Times are never listed: the next to a bound is asked for.
-//             Tables grow only as far as needed (table_growth.h).
+//             pair (F, G) is feasible is a knapsack (state_knapsack.h), monotone in both. A few rays through the plane give a
+//             good sum at once. Then F's range is divided: no F of an interval [a, b] can beat the sum S that is known unless b
+//             is feasible with S - a, which is one question. What stays feasible is divided on; the few intervals that remain
+//             short are looked through time by time, each with G by bisection. Times are never listed: the next to a bound is
+//             asked for. Tables grow only as far as needed (table_growth.h).
 // Complexity: a few hundred questions, each kinds x log(batch), or x (batch + microbatch sizes) where memory has to decide.
 // Limits:     Skew levels are given, not searched between. Memory in whole bytes.
 #include <algorithm>
@@ -140,7 +140,8 @@ class LevelSearch {
     Divide(middle, b);
   }
   void LookThrough(double a, double b) {
-    for (double f = Above(Pass::kForward, std::nextafter(a, -1)); f <= b && f + least_g_ < best_.seconds; f = Above(Pass::kForward, f)) {
+    for (double f = Above(Pass::kForward, std::nextafter(a, -1)); f <= b && f + least_g_ < best_.seconds;
+         f = Above(Pass::kForward, f)) {
       if (Fits(f, Ceiling(f))) Record(f, LeastBackward(f, Ceiling(f)));
     }
   }
@@ -205,7 +206,8 @@ void Choose(const SplitProblem& problem, std::vector<OptionTable>* tables, const
         if (state_beside(table, *frugal) - state_beside(table, o) <= spare) chosen = &o;
       }
       spare -= state_beside(table, *frugal) - state_beside(table, *chosen);
-      choices.push_back({b, std::min(b, chosen->microbatch), chosen->recompute, chosen->forward, chosen->backward, chosen->bytes});
+      choices.push_back(
+          {b, std::min(b, chosen->microbatch), chosen->recompute, chosen->forward, chosen->backward, chosen->bytes});
     }
   }
 }

@@ -181,7 +181,8 @@ bool StateKnapsack::Fits(double forward_bound, double backward_bound, const Skew
 }
 
 int64_t StateKnapsack::MostState(double forward_bound, double backward_bound, const SkewLevel& level) {
-  if (problem_.least_batch * static_cast<int64_t>(tables_.size()) > problem_.batch || !Bound(forward_bound, backward_bound)) return -1;
+  if (problem_.least_batch * static_cast<int64_t>(tables_.size()) > problem_.batch || !Bound(forward_bound, backward_bound))
+    return -1;
   BuildStaircases(level);
   const Bracket bracket = FillHulls();
   return Exact(bracket, bracket.lower, nullptr);

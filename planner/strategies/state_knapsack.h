@@ -3,8 +3,8 @@
 // Each kind has a staircase s(b): state bytes that a device holds beside b samples, the most over all ways within the bounds. It
 // never rises with b. Maximise the sum of s over the devices with the sum of b equal to B: a knapsack. Answers, cheapest first:
 //   capacity   sum of largest batches < B: no
-//   ends       enough state beside the largest batches, or beside batches in their proportion: yes; too little beside the least: no
-//   hulls      the concave hulls filled by steepest slope bound the optimum from above; whole steps plus one remainder
+//   ends       enough state beside the largest batches, or beside batches in their proportion: yes; too little beside the least:
+//   no hulls      the concave hulls filled by steepest slope bound the optimum from above; whole steps plus one remainder
 //              bound it from below
 //   knapsack   exact, over the batches whose loss against the hulls' slope does not alone exceed what may be lost
 #pragma once

@@ -14,7 +14,8 @@ bool LongEnough(const SplitProblem& problem, const SplitKind& kind, double secon
   const bool recompute = kind.allow_recompute && ActivationBytes(kind, true, size, size) <= kind.capacity_bytes;
   if (!keep && !recompute) return true;
   const size_t m = static_cast<size_t>(size);
-  const double backward = std::min(keep ? kind.backward_seconds[m] : kInfinity, recompute ? kind.recompute_seconds[m] : kInfinity);
+  const double backward =
+      std::min(keep ? kind.backward_seconds[m] : kInfinity, recompute ? kind.recompute_seconds[m] : kInfinity);
   const SkewLevel& floor = problem.levels.front();
   return std::max(kind.forward_seconds[m], floor.forward_seconds) + std::max(backward, floor.backward_seconds) >= seconds;
 }

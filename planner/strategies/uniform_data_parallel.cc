@@ -48,11 +48,11 @@ class Search {
       }
     }
     if (best_seconds < std::numeric_limits<double>::infinity()) return best;
-    return absl::ResourceExhaustedError(absl::StrCat(
-        search_.strategy, ": equal batches and shards do not fit: ", NameOf(least.device), " lacks ", BytesText(least.bytes), " (",
-        least.bytes, " bytes) of its ", BytesText(setting_.UsableBytes(least.device)), " usable for ", BatchOf(least.device),
-        " samples one by one and 1/", setting_.num_devices(),
-        " of the sharded state; use strategy cephalo or auto, a smaller global batch, or devices with more memory"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(search_.strategy, ": equal batches and shards do not fit: ", NameOf(least.device), " lacks ",
+                     BytesText(least.bytes), " (", least.bytes, " bytes) of its ", BytesText(setting_.UsableBytes(least.device)),
+                     " usable for ", BatchOf(least.device), " samples one by one and 1/", setting_.num_devices(),
+                     " of the sharded state; use strategy cephalo or auto, a smaller global batch, or devices with more memory"));
   }
 
  private:
@@ -63,8 +63,8 @@ class Search {
     return batch / world + (device < batch % world ? 1 : 0);
   }
 
-  // Layered with sharded parameters goes by units in any case; with whole ones a ministage is a layer, so that all microbatches pass
-  // it before its gradients are reduced.
+  // Layered with sharded parameters goes by units in any case; with whole ones a ministage is a layer, so that all microbatches
+  // pass it before its gradients are reduced.
   int64_t LayersPerMinistage(int zero_stage) const {
     return search_.schedule == ScheduleFamily::kLayered && zero_stage < 3 ? 1 : setting_.workload.model.num_layers;
   }
@@ -103,8 +103,8 @@ class Search {
     GroupAnswer answer;
     for (const int d : devices_) {
       const int64_t batch = batches_[static_cast<size_t>(d)];
-      answer.members.push_back({d, batch, std::max<int64_t>(1, std::min(batch, microbatch)), recompute ? OpSet::All() : OpSet::None(),
-                                1.0 / static_cast<double>(devices_.size())});
+      answer.members.push_back({d, batch, std::max<int64_t>(1, std::min(batch, microbatch)),
+                                recompute ? OpSet::All() : OpSet::None(), 1.0 / static_cast<double>(devices_.size())});
     }
     return OneStagePlan(setting_, search_.strategy, search_.schedule, LayersPerMinistage(zero_stage),
                         ToStage(setting_, answer, zero_stage), "");

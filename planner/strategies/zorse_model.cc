@@ -170,7 +170,7 @@ double ZorseModel::Hidden(double compute_seconds, double transfer_seconds) const
          (1 - setting_.cluster.overlap_efficiency) * std::min(compute_seconds, transfer_seconds);
 }
 
-// Of one ministage and pass on the slowest member's copy lane.
+// Of one ministage and pass on the slowest member's copy lane: its part of the parameters, its boundaries.
 double ZorseModel::CopySeconds(const ZorseChoice& choice, size_t stage) const {
   const ZorseGroup& group = *choice.groups[stage];
   if (!group.host_known) return 0;
@@ -178,7 +178,7 @@ double ZorseModel::CopySeconds(const ZorseChoice& choice, size_t stage) const {
   double worst = 0;
   for (size_t member : choice.loads[stage]->largest) {
     double bytes = 0;
-    if (choice.offload.parameters) bytes += layers * static_cast<double>(layer_bytes_);
+    if (choice.offload.parameters) bytes += layers * static_cast<double>(layer_bytes_) / static_cast<double>(group.devices.size());
     if (choice.offload.activations) {
       bytes += layers * static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(choice.loads[stage]->members[member].batch())));
     }

@@ -53,7 +53,8 @@ void MeasureEquation4(int instances, bench::Report* report) {
   const auto at = [&](double part) { return excess[static_cast<size_t>(part * static_cast<double>(excess.size() - 1))]; };
   const auto more = std::count_if(excess.begin(), excess.end(), [](double e) { return e > 1; });
   report->Add("cephalo as printed (eq. 4): instances with a split", static_cast<double>(excess.size()), "1");
-  report->Add("cephalo as printed (eq. 4): more than 1 % over the optimum", 100.0 * static_cast<double>(more) / static_cast<double>(excess.size()), "%");
+  report->Add("cephalo as printed (eq. 4): more than 1 % over the optimum",
+              100.0 * static_cast<double>(more) / static_cast<double>(excess.size()), "%");
   report->Add("cephalo as printed (eq. 4): over the optimum, median", at(0.5), "%");
   report->Add("cephalo as printed (eq. 4): over the optimum, 90 of 100 below", at(0.9), "%");
 }

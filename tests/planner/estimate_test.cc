@@ -18,7 +18,8 @@ double WorstMemory(const Setting& setting, const Plan& plan) {
     for (const StagePlan& stage : pipeline.stages) {
       for (const UnitPlan& unit : stage.units) {
         for (const RankPlan& rank : unit.ranks) {
-          worst = std::max(worst, static_cast<double>(rank.predicted.peak_bytes) / static_cast<double>(setting.UsableBytes(index[rank.device])));
+          worst = std::max(worst, static_cast<double>(rank.predicted.peak_bytes) /
+                                      static_cast<double>(setting.UsableBytes(index[rank.device])));
         }
       }
     }
@@ -49,14 +50,16 @@ std::map<std::string, Distance> Distances(bool calm) {
     EXPECT_TRUE(evaluation.ok() && price.ok()) << evaluation.status() << price.status();
     if (!evaluation.ok() || !price.ok()) continue;
     const double step = evaluation->plan.predicted.step_seconds;
-    const std::string kind = plan.pipelines.size() > 1 ? "several pipelines"
-                             : plan.pipelines[0].stages.size() == 1 ? "one stage" : std::string(ScheduleName(plan.schedule));
+    const std::string kind = plan.pipelines.size() > 1              ? "several pipelines"
+                             : plan.pipelines[0].stages.size() == 1 ? "one stage"
+                                                                    : std::string(ScheduleName(plan.schedule));
     by_schedule[kind].Add(price->step_seconds / step - 1);
     // The graph may keep more in flight than the formula says, never less.
     EXPECT_LE(price->worst_memory, WorstMemory(*setting, evaluation->plan) + 1e-9);
   }
   for (const auto& [kind, distance] : by_schedule) {
-    std::printf("%-18s %4d plans: mean %4.1f %%, worst %4.1f %%\n", kind.c_str(), distance.plans, 100 * distance.mean(), 100 * distance.worst);
+    std::printf("%-18s %4d plans: mean %4.1f %%, worst %4.1f %%\n", kind.c_str(), distance.plans, 100 * distance.mean(),
+                100 * distance.worst);
   }
   return by_schedule;
 }

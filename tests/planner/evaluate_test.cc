@@ -19,8 +19,9 @@ class EvaluateTest : public testing::Test {
     if (stages == 1) {
       return PlanOf(*setting_, ScheduleFamily::kLayered, {{{StageOf(*setting_, 0, {{2, 2}, {2, 2}, {4, 4}}, {{0, 7}})}}});
     }
-    return PlanOf(*setting_, ScheduleFamily::k1F1B,
-                  {{{StageOf(*setting_, 0, {{2, 2, 2, 2}, {2, 2, 2, 2}}, {{0, 3}}), StageOf(*setting_, 2, {{4, 4, 4, 4}}, {{4, 7}})}}});
+    return PlanOf(
+        *setting_, ScheduleFamily::k1F1B,
+        {{{StageOf(*setting_, 0, {{2, 2, 2, 2}, {2, 2, 2, 2}}, {{0, 3}}), StageOf(*setting_, 2, {{4, 4, 4, 4}}, {{4, 7}})}}});
   }
   std::unique_ptr<Setting> setting_;
 };
@@ -43,8 +44,8 @@ TEST_F(EvaluateTest, FillsInEveryPrediction) {
     EXPECT_GT(predicted.idle_share, 0);
     EXPECT_LT(predicted.idle_share, 1);
     EXPECT_THAT(predicted.binding_constraint, testing::Not(IsEmpty()));
-    EXPECT_TRUE(predicted.estimated);          // nobody measured this model
-    EXPECT_THAT(predicted.notes, SizeIs(2));   // a T4, an A10G
+    EXPECT_TRUE(predicted.estimated);         // nobody measured this model
+    EXPECT_THAT(predicted.notes, SizeIs(2));  // a T4, an A10G
     EXPECT_LT(predicted.low_seconds, predicted.step_seconds);
     EXPECT_GT(predicted.high_seconds, predicted.step_seconds);
     for (const StagePlan& stage : evaluation->plan.pipelines[0].stages) {

@@ -31,7 +31,8 @@ class MemoryModelTest : public testing::Test {
 TEST_F(MemoryModelTest, TrainingStateByZeroStage) {
   const int64_t all = 4 * Layer(), quarter = all / 4;
   // Half precision: 2 + 2 + 12 bytes an element.
-  const int64_t parameters[] = {2 * all, 2 * all, 2 * all, 2 * quarter}, gradients[] = {2 * all, 2 * all, 2 * quarter, 2 * quarter},
+  const int64_t parameters[] = {2 * all, 2 * all, 2 * all, 2 * quarter},
+                gradients[] = {2 * all, 2 * all, 2 * quarter, 2 * quarter},
                 optimizer[] = {12 * all, 12 * quarter, 12 * quarter, 12 * quarter}, gathered[] = {0, 0, 4 * Layer(), 8 * Layer()};
   for (int zero = 0; zero <= 3; ++zero) {
     const MemoryByPurpose memory = MemoryOf(costs(), Middle(ScheduleFamily::k1F1B, zero), {2, 2});
@@ -59,7 +60,7 @@ TEST_F(MemoryModelTest, MicrobatchesInFlightBySchedule) {
   const std::vector<int64_t> microbatches(8, 2);
   const auto saved = [&](ScheduleFamily schedule) { return MemoryOf(costs(), Middle(schedule), microbatches).saved; };
   const int64_t of_one = costs().SavedBytes(UnitKind::kLayer, OpSet::None(), 4 * 2);
-  EXPECT_EQ(saved(k1F1B), 2 * of_one);       // stage 1 of 3
+  EXPECT_EQ(saved(k1F1B), 2 * of_one);  // stage 1 of 3
   EXPECT_EQ(saved(kZeroBubble), 3 * of_one);
   EXPECT_EQ(saved(kGPipe), 8 * of_one);
   EXPECT_EQ(saved(kLayered), 8 * of_one);
@@ -69,7 +70,8 @@ TEST_F(MemoryModelTest, RecomputedOperatorsKeepNothingBetweenThePasses) {
   RankDuty duty = Middle(ScheduleFamily::kLayered);
   const std::vector<int64_t> microbatches(8, 2);
   int64_t before = MemoryOf(costs(), duty, microbatches).saved;
-  for (const OpSet ops : {OpSet::None().With(Op::kActivation), OpSet::None().With(Op::kActivation).With(Op::kNorm1), OpSet::All()}) {
+  for (const OpSet ops :
+       {OpSet::None().With(Op::kActivation), OpSet::None().With(Op::kActivation).With(Op::kNorm1), OpSet::All()}) {
     duty.recompute = ops;
     const MemoryByPurpose memory = MemoryOf(costs(), duty, microbatches);
     EXPECT_LT(memory.saved, before);
@@ -99,7 +101,7 @@ TEST_F(MemoryModelTest, OffloadMovesBytesToTheHost) {
   duty.offload_optimizer = true;
   const MemoryByPurpose optimizer = MemoryOf(costs(), duty, microbatches);
   EXPECT_EQ(optimizer.host - activations.host, stays.optimizer);
-  EXPECT_EQ(optimizer.optimizer, stays.optimizer / 2);     // two layers of four stream through
+  EXPECT_EQ(optimizer.optimizer, stays.optimizer / 2);  // two layers of four stream through
 }
 
 TEST_F(MemoryModelTest, PipelinesShardAmongThemselves) {
@@ -121,7 +123,7 @@ TEST_F(MemoryModelTest, TensorParallelDividesStateAndProducts) {
   const MemoryByPurpose quarter = MemoryOf(costs(), duty, {2});
   EXPECT_EQ(quarter.parameters, whole.parameters / 4);
   EXPECT_LT(quarter.saved, whole.saved);
-  EXPECT_GT(quarter.saved, whole.saved / 4);       // norms' inputs stay whole
+  EXPECT_GT(quarter.saved, whole.saved / 4);  // norms' inputs stay whole
   EXPECT_EQ(quarter.boundaries, whole.boundaries);
 }
 

@@ -37,7 +37,8 @@ TEST(OfflineTest, EveryStrategysPlanIsCompleteAndEvaluated) {
     const Plan& plan = result->evaluation.plan;
     EXPECT_EQ(Validate(plan, setting->workload.model), absl::OkStatus()) << entry.name;
     EXPECT_EQ(plan.cluster, "mixed");
-    EXPECT_EQ(std::set<std::string>(plan.predicted.notes.begin(), plan.predicted.notes.end()).size(), plan.predicted.notes.size());
+    EXPECT_EQ(std::set<std::string>(plan.predicted.notes.begin(), plan.predicted.notes.end()).size(),
+              plan.predicted.notes.size());
     EXPECT_EQ(plan.model, "small");
     EXPECT_GT(plan.predicted.step_seconds, 0) << entry.name;
     EXPECT_GE(plan.predicted.gap(), 0) << entry.name << " is under the lower bound";
@@ -96,7 +97,8 @@ TEST(OfflineTest, AStrategyThatDidNotFollowTheRequestIsRefused) {
   request.pins = {{"stage1", "n2"}};
   const absl::Status pinned = PlanAndEvaluate(*MakeSetting(SmallWorkload(), request), pairs).status();
   EXPECT_EQ(pinned.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(pinned.message()), HasSubstr("strategy pairs cannot follow the pin of n2/gpu0 to stage1: it puts it into stage0"));
+  EXPECT_THAT(std::string(pinned.message()),
+              HasSubstr("strategy pairs cannot follow the pin of n2/gpu0 to stage1: it puts it into stage0"));
   request.pins.clear();
   request.max_tp = 1;
   EXPECT_THAT(std::string(PlanAndEvaluate(*MakeSetting(SmallWorkload(), request), pairs).status().message()),
@@ -184,7 +186,8 @@ TEST(GivenPlanTest, WhatCannotBePricedIsRefused) {
                 p.pipelines[0].stages[0].units[0].ranks[0].device = DeviceId("x");
               }),
               HasSubstr("the plan was made for elsewhere"));
-  EXPECT_THAT(refused([](Plan& p) { p.pipelines[0].stages[0].units[0].microbatches = {-4}; }), HasSubstr("microbatches must be at least 1"));
+  EXPECT_THAT(refused([](Plan& p) { p.pipelines[0].stages[0].units[0].microbatches = {-4}; }),
+              HasSubstr("microbatches must be at least 1"));
   EXPECT_THAT(refused([](Plan& p) { p.seq_len = 64; }), HasSubstr("seq_len"));
   EXPECT_THAT(refused([](Plan& p) { p.dtype = DType::kFloat16; }), HasSubstr("dtype"));
   EXPECT_THAT(refused([](Plan& p) { p.pipelines.clear(); }), HasSubstr("pipelines: empty"));

@@ -48,7 +48,8 @@ TEST(PlanDiffTest, SaysWhatChangesDeviceByDevice) {
             "n1/gpu0: batch 6 = 4+2 -> 5 = 1x5\n"
             "n1/gpu1: batch 3 = 1x3 -> 4 = 1x4, recompute none -> full\n"
             "n2/gpu0: role stores -> unused (too slow)\n"
-            "n4/gpu0: role not in the plan -> stores, place pipeline 0 stage 0, layers 0-3, batch 0, tensor-parallel share 1.000, shard "
+            "n4/gpu0: role not in the plan -> stores, place pipeline 0 stage 0, layers 0-3, batch 0, tensor-parallel share "
+            "1.000, shard "
             "0.300, zero stage 3, recompute none, offload nothing\n");
 }
 
@@ -82,8 +83,10 @@ TEST(StateMovesTest, ReplicasAreBroughtWholeFromTheNearest) {
   ASSERT_EQ(moves.size(), 1u);
   EXPECT_EQ(moves[0].from, DeviceId("b/gpu0")) << "of the same node";
   EXPECT_EQ(moves[0].bytes, bytes);
-  EXPECT_TRUE(FindStateMoves(before, Sharded({{"a/gpu0", 0.4}, {"b/gpu0", 0.6}}), &model)->empty()) << "sharding drops, it moves nothing";
-  EXPECT_EQ(Total(*FindStateMoves(Sharded({{"a/gpu0", 0.5}, {"b/gpu0", 0.5}}), before, &model)), bytes) << "each gets the other's half";
+  EXPECT_TRUE(FindStateMoves(before, Sharded({{"a/gpu0", 0.4}, {"b/gpu0", 0.6}}), &model)->empty())
+      << "sharding drops, it moves nothing";
+  EXPECT_EQ(Total(*FindStateMoves(Sharded({{"a/gpu0", 0.5}, {"b/gpu0", 0.5}}), before, &model)), bytes)
+      << "each gets the other's half";
 }
 
 TEST(StateMovesTest, StagesAndPipelines) {
@@ -96,7 +99,8 @@ TEST(StateMovesTest, StagesAndPipelines) {
   two.pipelines = {{{first, second}}};
   ASSERT_EQ(Validate(two, model), absl::OkStatus());
   // Each gives away half of what it held.
-  EXPECT_NEAR(static_cast<double>(Total(*FindStateMoves(two, merged, &model))), 6.0 * static_cast<double>(NumParameters(model)), 100);
+  EXPECT_NEAR(static_cast<double>(Total(*FindStateMoves(two, merged, &model))), 6.0 * static_cast<double>(NumParameters(model)),
+              100);
   // Two whole replicas with the optimizer sharded between them: each owns a half already.
   Plan replicas = Sharded({{"a/gpu0", 1}});
   replicas.global_batch = 4;
@@ -114,10 +118,31 @@ TEST(StateMovesTest, SizesComeFromTheModelOrAPlacement) {
   EXPECT_EQ(Total(*FindStateMoves(placed, implied, nullptr)), Total(*FindStateMoves(placed, implied, &model)));
   EXPECT_THAT(std::string(FindStateMoves(implied, implied, nullptr).status().message()), HasSubstr("give the model"));
   const ModelShape deeper = SmallModel(true, 5);
-  EXPECT_THAT(std::string(FindStateMoves(implied, implied, &deeper).status().message()), HasSubstr("the model has 5 layers, the plans 4"));
+  EXPECT_THAT(std::string(FindStateMoves(implied, implied, &deeper).status().message()),
+              HasSubstr("the model has 5 layers, the plans 4"));
   Plan shallow = implied;
   shallow.pipelines[0].stages[0].ministages = {{0, 2}};
-  EXPECT_THAT(std::string(FindStateMoves(implied, shallow, &model).status().message()), HasSubstr("plans are of different models"));
+  EXPECT_THAT(std::string(FindStateMoves(implied, shallow, &model).status().message()),
+              HasSubstr("plans are of different models"));
+}
+
+TEST(StateMovesTest, PlansOfNoShapeAreRefused) {
+  const Plan good = OneStagePlan(SmallModel());
+  const auto refused = [&](auto&& change) {
+    Plan bad = good;
+    change(bad, bad.pipelines[0].stages[0]);
+    EXPECT_EQ(FindStateMoves(good, bad, nullptr).status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(FindStateMoves(bad, good, nullptr).status().message());
+  };
+  EXPECT_THAT(refused([](Plan& p, StagePlan&) { p.pipelines.clear(); }), HasSubstr("pipelines: empty"));
+  EXPECT_THAT(refused([](Plan& p, StagePlan&) { p.pipelines[0].stages.clear(); }), HasSubstr("stages: empty"));
+  EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.ministages.clear(); }), HasSubstr("without ministages"));
+  EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.ministages = {{0, int64_t{1} << 60}}; }), HasSubstr("no ranges of layers"));
+  EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.ministages = {{-1, 3}}; }), HasSubstr("no ranges of layers"));
+  EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.placement.pop_back(); }), HasSubstr("not of its stage's units"));
+  EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.placement[1].bounds.clear(); }), HasSubstr("bounds"));
+  EXPECT_THAT(refused([](Plan&, StagePlan& s) { std::swap(s.placement[1].bounds[1], s.placement[1].bounds[2]); }),
+              HasSubstr("bounds"));
 }
 
 }  // namespace

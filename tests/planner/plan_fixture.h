@@ -1,4 +1,5 @@
-// Plans for the language's tests: one of one stage with a placement, as the live planner makes it, and one that uses all of the language.
+// Plans for the language's tests: one of one stage with a placement, as the live planner makes it, and one that uses all of the
+// language.
 #pragma once
 
 #include "common/parameters.h"
@@ -28,8 +29,9 @@ inline Plan OneStagePlan(const ModelShape& model) {
                    {{DeviceId("n3/gpu0"), "slow"}});
 }
 
-// Two pipelines for SmallModel's four layers: one of two stages with two ministages each, the first with an unequal tensor-parallel unit,
-// the second with two data-parallel members; and one of a single stage, of which one device only stores. Batch 12 = 8 + 4.
+// Two pipelines for SmallModel's four layers: one of two stages with two ministages each, the first with an unequal
+// tensor-parallel unit, the second with two data-parallel members; and one of a single stage, of which one device only stores.
+// Batch 12 = 8 + 4.
 inline Plan FullPlan() {
   Plan plan;
   plan.strategy = "auto";
@@ -43,7 +45,8 @@ inline Plan FullPlan() {
   StagePlan first, second, whole;
   first.ministages = {{0, 0}, {2, 2}};
   first.zero_stage = 2;
-  first.units = {{{MakeRank("a/gpu0", "A100-40GB", 0.62, 0.62), MakeRank("a/gpu1", "T4", 0.38, 0.38, "norm1,activation")}, {4, 4}}};
+  first.units = {
+      {{MakeRank("a/gpu0", "A100-40GB", 0.62, 0.62), MakeRank("a/gpu1", "T4", 0.38, 0.38, "norm1,activation")}, {4, 4}}};
   first.units[0].ranks[1].offload_activations = true;
   second.ministages = {{1, 1}, {3, 3}};
   second.units = {{{MakeRank("b/gpu0", "RTX 2080 Ti", 1.0 / 3)}, {2, 3}}, {{MakeRank("b/gpu1", "RTX 2080 Ti", 2.0 / 3)}, {3}}};

@@ -64,14 +64,16 @@ TEST(PlanJsonTest, ErrorsNameThePath) {
 
 TEST(PlanJsonTest, NumbersThatAreNone) {
   EXPECT_THAT(Complaint(R"({"global_batch":1.5,"pipelines":[]})"), HasSubstr("plan.global_batch: must be an integer"));
-  EXPECT_THAT(Complaint(R"({"global_batch":18446744073709551615,"pipelines":[]})"), HasSubstr("plan.global_batch: must be an integer"));
+  EXPECT_THAT(Complaint(R"({"global_batch":18446744073709551615,"pipelines":[]})"),
+              HasSubstr("plan.global_batch: must be an integer"));
   EXPECT_THAT(Complaint(R"({"pipelines_zero_stage":4294967296,"pipelines":[]})"), HasSubstr("must be a small integer"));
   EXPECT_THAT(Complaint(R"({"predicted":{"mfu":null},"pipelines":[]})"), HasSubstr("plan.predicted.mfu: must be a number"));
   EXPECT_THAT(Complaint(R"({"predicted":{"estimated":1},"pipelines":[]})"), HasSubstr("must be true or false"));
 }
 
 TEST(PlanJsonTest, AnotherVersionIsSaidBeforeItsKeys) {
-  EXPECT_THAT(Complaint(R"({"schema_version":9,"stages":[]})"), HasSubstr("schema_version 9 is not known, this build reads 1 to 2"));
+  EXPECT_THAT(Complaint(R"({"schema_version":9,"stages":[]})"),
+              HasSubstr("schema_version 9 is not known, this build reads 1 to 2"));
   EXPECT_THAT(Complaint(R"({"schema_version":"2"})"), HasSubstr("schema_version: must be"));
 }
 

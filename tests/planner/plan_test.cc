@@ -35,7 +35,8 @@ TEST(PlanTest, HeaderRules) {
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = 0; }), HasSubstr("global_batch must be in 1.."));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = int64_t{1} << 62; }), HasSubstr("global_batch must be in 1.."));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.seq_len = 4096; }), HasSubstr("seq_len must be in 1..128"));
-  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.pipelines_zero_stage = 3; }), HasSubstr("pipelines_zero_stage must be 0, 1 or 2"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.pipelines_zero_stage = 3; }),
+              HasSubstr("pipelines_zero_stage must be 0, 1 or 2"));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.pipelines.clear(); }), HasSubstr("pipelines: empty"));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.pipelines[1].stages.clear(); }), HasSubstr("pipeline 1: stages: empty"));
 }
@@ -45,9 +46,12 @@ TEST(PlanTest, MinistagesCoverEveryLayerOnceRoundRobin) {
     return Broken(FullPlan(), [&](Plan& p) { change(p.pipelines[0].stages[0].ministages, p.pipelines[0].stages[1].ministages); });
   };
   using Ranges = std::vector<LayerRange>;
-  EXPECT_THAT(broken([](Ranges& a, Ranges&) { a[1] = {3, 3}; }),
+  EXPECT_THAT(broken([](Ranges& a, Ranges&) {
+                a[1] = {3, 3};
+              }),
               HasSubstr("pipeline 0 stage 0: ministages[1] is layers 3-3 where layer 2 of 0-3 comes next"));
-  EXPECT_THAT(broken([](Ranges& a, Ranges& b) { std::swap(a, b); }), HasSubstr("stage 0: ministages[0] is layers 1-1 where layer 0"));
+  EXPECT_THAT(broken([](Ranges& a, Ranges& b) { std::swap(a, b); }),
+              HasSubstr("stage 0: ministages[0] is layers 1-1 where layer 0"));
   EXPECT_THAT(broken([](Ranges&, Ranges& b) { b[1] = {3, 4}; }), HasSubstr("where layer 3 of 0-3 comes next"));
   EXPECT_THAT(broken([](Ranges&, Ranges& b) { b[1] = {3, 2}; }), HasSubstr("layers 3-2"));
   EXPECT_THAT(broken([](Ranges&, Ranges& b) { b.pop_back(); }), HasSubstr("pipeline 0 stage 1: 1 ministages, stage 0 has 2"));
@@ -60,15 +64,20 @@ TEST(PlanTest, RanksUnitsAndStages) {
     return Broken(FullPlan(), [&](Plan& p) { change(p.pipelines[0].stages[0], p.pipelines[0].stages[1]); });
   };
   using S = StagePlan;
-  EXPECT_THAT(broken([](S& a, S&) { a.units[0].ranks[1].device = DeviceId(); }), HasSubstr("rank 1 in pipeline 0 stage 0: device"));
+  EXPECT_THAT(broken([](S& a, S&) { a.units[0].ranks[1].device = DeviceId(); }),
+              HasSubstr("rank 1 in pipeline 0 stage 0: device"));
   EXPECT_THAT(broken([](S& a, S&) { a.units[0].ranks[1].recompute = "norm3"; }), HasSubstr("rank 1 (a/gpu1): recompute"));
-  EXPECT_THAT(broken([](S&, S& b) { b.units[1].ranks[0].shard_ratio = -0.1; }), HasSubstr("rank 3 (b/gpu1): shard_ratio must be in 0..1"));
-  EXPECT_THAT(broken([](S&, S& b) { b.units[1].ranks[0].shard_ratio = std::nan(""); }), HasSubstr("rank 3 (b/gpu1): shard_ratio"));
-  EXPECT_THAT(broken([](S&, S& b) { b.units[1].ranks[0].shard_ratio = 0.5; }), HasSubstr("pipeline 0 stage 1: shard_ratio adds up to"));
+  EXPECT_THAT(broken([](S&, S& b) { b.units[1].ranks[0].shard_ratio = -0.1; }),
+              HasSubstr("rank 3 (b/gpu1): shard_ratio must be in 0..1"));
+  EXPECT_THAT(broken([](S&, S& b) { b.units[1].ranks[0].shard_ratio = std::nan(""); }),
+              HasSubstr("rank 3 (b/gpu1): shard_ratio"));
+  EXPECT_THAT(broken([](S&, S& b) { b.units[1].ranks[0].shard_ratio = 0.5; }),
+              HasSubstr("pipeline 0 stage 1: shard_ratio adds up to"));
   EXPECT_THAT(broken([](S& a, S&) { a.units[0].ranks[1].tp_share = 0.3; }),
               HasSubstr("the unit of rank 0 (a/gpu0): tp_share adds up to 0.92 over its 2 ranks, it must be 1"));
   EXPECT_THAT(broken([](S& a, S&) { a.units[0].ranks[1].tp_share = 0; }), HasSubstr("rank 1 (a/gpu1): tp_share must be above 0"));
-  EXPECT_THAT(broken([](S&, S& b) { b.units[0].ranks[0].tp_share = 0.5; }), HasSubstr("rank 2 (b/gpu0): tp_share is 0.5 but the unit"));
+  EXPECT_THAT(broken([](S&, S& b) { b.units[0].ranks[0].tp_share = 0.5; }),
+              HasSubstr("rank 2 (b/gpu0): tp_share is 0.5 but the unit"));
   EXPECT_THAT(broken([](S&, S& b) { b.units[0].ranks.clear(); }), HasSubstr("pipeline 0 stage 1: units[0] has no ranks"));
   EXPECT_THAT(broken([](S&, S& b) { b.units.clear(); }), HasSubstr("pipeline 0 stage 1: units: empty"));
   EXPECT_THAT(broken([](S&, S& b) { b.zero_stage = 4; }), HasSubstr("pipeline 0 stage 1: zero_stage must be 0, 1, 2 or 3"));
@@ -83,11 +92,19 @@ TEST(PlanTest, ZeroStageZeroNeedsNoShares) {
 }
 
 TEST(PlanTest, BatchesAddUp) {
-  const auto batches = [](Plan& p, size_t stage) -> std::vector<int64_t>& { return p.pipelines[0].stages[stage].units[0].microbatches; };
-  EXPECT_THAT(Broken(FullPlan(), [&](Plan& p) { batches(p, 1) = {2, 2}; }),
-              HasSubstr("pipeline 0 stage 1 computes 7 samples, stage 0 8; every stage of a pipeline computes the pipeline's batch"));
-  EXPECT_THAT(Broken(FullPlan(), [&](Plan& p) { batches(p, 1) = {0}; }), HasSubstr("rank 2 (b/gpu0): microbatches must be at least 1"));
-  EXPECT_THAT(Broken(FullPlan(), [&](Plan& p) { batches(p, 1) = {int64_t{1} << 62}; }), HasSubstr("is more than the global batch of 12"));
+  const auto batches = [](Plan& p, size_t stage) -> std::vector<int64_t>& {
+    return p.pipelines[0].stages[stage].units[0].microbatches;
+  };
+  EXPECT_THAT(
+      Broken(FullPlan(),
+             [&](Plan& p) {
+               batches(p, 1) = {2, 2};
+             }),
+      HasSubstr("pipeline 0 stage 1 computes 7 samples, stage 0 8; every stage of a pipeline computes the pipeline's batch"));
+  EXPECT_THAT(Broken(FullPlan(), [&](Plan& p) { batches(p, 1) = {0}; }),
+              HasSubstr("rank 2 (b/gpu0): microbatches must be at least 1"));
+  EXPECT_THAT(Broken(FullPlan(), [&](Plan& p) { batches(p, 1) = {int64_t{1} << 62}; }),
+              HasSubstr("is more than the global batch of 12"));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = 13; }), HasSubstr("add up to 12, the global batch is 13"));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = 8; }), HasSubstr("add up to at least 12, the global batch is 8"));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.pipelines[1].stages[0].units[0].microbatches.clear(); }),
@@ -97,7 +114,8 @@ TEST(PlanTest, BatchesAddUp) {
 TEST(PlanTest, OneRankForEachDevice) {
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.pipelines[1].stages[0].units[0].ranks[0].device = DeviceId("a/gpu1"); }),
               HasSubstr("rank 4 (a/gpu1): the device is there twice"));
-  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.unused[0].device = DeviceId("a/gpu1"); }), HasSubstr("unused: a/gpu1 is there twice"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.unused[0].device = DeviceId("a/gpu1"); }),
+              HasSubstr("unused: a/gpu1 is there twice"));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.unused[0].device = DeviceId(); }), HasSubstr("unused: device is missing"));
 }
 
@@ -139,7 +157,8 @@ TEST(PlanTest, APlacementListsTheUnitsOfItsStage) {
   plan.pipelines[0].stages[1].placement = PlaceByShares({layout[2], layout[4], layout[5]}, {1.0 / 3, 2.0 / 3});
   EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
   plan.pipelines[0].stages[0].placement = PlaceByShares({layout[0], layout[1], layout[3]}, {0.62, 0.38});
-  EXPECT_THAT(std::string(Validate(plan, SmallModel()).message()), HasSubstr("units of several ranks are cut at their tensor-parallel"));
+  EXPECT_THAT(std::string(Validate(plan, SmallModel()).message()),
+              HasSubstr("units of several ranks are cut at their tensor-parallel"));
 }
 
 TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
@@ -165,11 +184,14 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
                 s.units[1].ranks.push_back(MakeRank("n9/gpu0", "x", 0, 0.5));
               }),
               HasSubstr("units[1].ranks: 2 given"));
-  EXPECT_THAT(refused([](P& p, S&) { p.schedule = ScheduleFamily::k1F1B; }), HasSubstr("schedule 1f1b given, the engine runs layered"));
+  EXPECT_THAT(refused([](P& p, S&) { p.schedule = ScheduleFamily::k1F1B; }),
+              HasSubstr("schedule 1f1b given, the engine runs layered"));
   EXPECT_THAT(refused([](P& p, S&) { p.dtype = DType::kBFloat16; }), HasSubstr("dtype bfloat16 given"));
   EXPECT_THAT(refused([](P&, S& s) { s.zero_stage = 2; }), HasSubstr("zero_stage 2 given"));
-  EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].recompute = "norm1"; }), HasSubstr("rank 1 (n1/gpu1): recompute 'norm1' given"));
-  EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].offload_optimizer = true; }), HasSubstr("rank 1 (n1/gpu1): offload given"));
+  EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].recompute = "norm1"; }),
+              HasSubstr("rank 1 (n1/gpu1): recompute 'norm1' given"));
+  EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].offload_optimizer = true; }),
+              HasSubstr("rank 1 (n1/gpu1): offload given"));
   EXPECT_THAT(refused([](P&, S& s) { s.placement.clear(); }), HasSubstr("placement is empty"));
 }
 

@@ -65,7 +65,8 @@ TEST(PlanTextTest, RoundedTextReadsBackAsAValidPlan) {
   EXPECT_EQ(Validate(*parsed, SmallModel()), absl::OkStatus());
   EXPECT_NEAR(parsed->pipelines[1].stages[0].units[3].ranks[0].shard_ratio, 1.0 / 7, 1e-9);
   // A sum that no rounding explains stays for Validate to refuse.
-  const auto wrong = ParsePlanText("plan x batch 1 seq 8 fp32 layered\npipeline 0 / stage 0 layers 0-3\nrank 0 a batch 1 = 1x1 shard 0.5\n");
+  const auto wrong =
+      ParsePlanText("plan x batch 1 seq 8 fp32 layered\npipeline 0 / stage 0 layers 0-3\nrank 0 a batch 1 = 1x1 shard 0.5\n");
   ASSERT_TRUE(wrong.ok()) << wrong.status();
   EXPECT_EQ(wrong->pipelines[0].stages[0].units[0].ranks[0].shard_ratio, 0.5);
 }
@@ -80,7 +81,8 @@ TEST(PlanTextTest, LikeRanksAreOneLine) {
   for (int node = 0; node < 64; ++node) {
     UnitPlan& unit = stage.units.emplace_back();
     unit.microbatches = {4, 4};
-    for (int gpu = 0; gpu < 8; ++gpu) unit.ranks.push_back(MakeRank(absl::StrCat("n", node, "/gpu", gpu), "H100-SXM", 1.0 / 512, 0.125));
+    for (int gpu = 0; gpu < 8; ++gpu)
+      unit.ranks.push_back(MakeRank(absl::StrCat("n", node, "/gpu", gpu), "H100-SXM", 1.0 / 512, 0.125));
   }
   plan.pipelines = {{{stage}}};
   const std::string text = ToText(plan, TextPrecision::kExact);
@@ -129,8 +131,10 @@ TEST(PlanTextTest, ErrorsNameTheLine) {
   EXPECT_THAT(Complaint(head + stage + "rank 0 a shard 1\n"), HasSubstr("expected 'batch'"));
   EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 1x4 shard nan\n"), HasSubstr("expected a number, got 'nan'"));
   EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 1x4 shard 1 offload ram\n"), HasSubstr("expected 'recompute'"));
-  EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 1x4 shard 1 recompute none offload ram\n"), HasSubstr("offload 'ram'"));
-  EXPECT_THAT(Complaint(head + stage + "unit of 2 batch 4 = 1x4\nrank 0 a shard 1\n"), HasSubstr("units of 2 ranks: 1 are not complete"));
+  EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 1x4 shard 1 recompute none offload ram\n"),
+              HasSubstr("offload 'ram'"));
+  EXPECT_THAT(Complaint(head + stage + "unit of 2 batch 4 = 1x4\nrank 0 a shard 1\n"),
+              HasSubstr("units of 2 ranks: 1 are not complete"));
   EXPECT_THAT(Complaint(head + stage + "nonsense\n"), HasSubstr("line 3: expected a whole number, got 'nonsense'"));
   EXPECT_THAT(Complaint(head + "unused n1/gpu0\n"), HasSubstr("expected 'unused DEVICE: REASON'"));
   EXPECT_THAT(Complaint(head + stage + "ranks 0-9 n/gpu9..0 batch 0 shard 1\n"), HasSubstr("expected a range of devices"));
@@ -141,8 +145,10 @@ TEST(PlanTextTest, AShortTextCannotFillTheMemory) {
   const std::string head = "plan x batch 4 seq 8 fp32 layered\npipeline 0 / stage 0 layers 0-3 zero 3\n";
   EXPECT_THAT(Complaint(head + "ranks 0- n/gpu0..999999999 batch 0 shard 1\n"), HasSubstr("expected a range of devices"));
   EXPECT_THAT(Complaint(head + "rank 0 a batch 1000000000000 = 1000000000000x1 shard 1\n"), HasSubstr("expected microbatches"));
-  EXPECT_THAT(Complaint(head + "ranks 0- n/gpu0..1000000 batch 1000000 = 1000000x1 shard 0\n"), HasSubstr("unfolds to more than"));
-  EXPECT_THAT(Complaint(head + "placement 1000000x 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17\n"), HasSubstr("unfolds to more than"));
+  EXPECT_THAT(Complaint(head + "ranks 0- n/gpu0..1000000 batch 1000000 = 1000000x1 shard 0\n"),
+              HasSubstr("unfolds to more than"));
+  EXPECT_THAT(Complaint(head + "placement 1000000x 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17\n"),
+              HasSubstr("unfolds to more than"));
 }
 
 }  // namespace

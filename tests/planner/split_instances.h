@@ -144,7 +144,8 @@ class BruteForce {
       return;
     }
     const SplitKind& kind = *devices_[device];
-    if (problem_.least_batch == 0) Place(device + 1, left, forward, backward, state + StateLimit(problem_, level, kind.capacity_bytes));
+    if (problem_.least_batch == 0)
+      Place(device + 1, left, forward, backward, state + StateLimit(problem_, level, kind.capacity_bytes));
     for (int64_t b = 1; b <= left; ++b) {
       for (const SplitChoice& way : ways_[&kind][static_cast<size_t>(b)]) {
         Place(device + 1, left - b, std::max(forward, way.forward_seconds), std::max(backward, way.backward_seconds),

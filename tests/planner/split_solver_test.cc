@@ -66,10 +66,12 @@ TEST(SplitSolverTest, GrowingTablesGiveTheSameAnswer) {
       cut(&growing.kinds[k].forward_seconds, size);
       cut(&growing.kinds[k].backward_seconds, size);
       cut(&growing.kinds[k].recompute_seconds, size);
-      while (!growing.kinds[k].sizes.empty() && growing.kinds[k].sizes.back() >= static_cast<int64_t>(size)) growing.kinds[k].sizes.pop_back();
+      while (!growing.kinds[k].sizes.empty() && growing.kinds[k].sizes.back() >= static_cast<int64_t>(size))
+        growing.kinds[k].sizes.pop_back();
     };
     for (size_t k = 0; k < whole.kinds.size(); ++k) copy(k, 1);
-    const SplitAnswer answer = SolveSplit(&growing, whole.batch, [&](size_t k, int64_t size) { copy(k, static_cast<size_t>(size) + 1); });
+    const SplitAnswer answer =
+        SolveSplit(&growing, whole.batch, [&](size_t k, int64_t size) { copy(k, static_cast<size_t>(size) + 1); });
     const SplitAnswer expected = SolveSplit(whole);
     ASSERT_EQ(answer.feasible, expected.feasible) << i;
     ASSERT_EQ(answer.seconds, expected.seconds) << i;

@@ -50,7 +50,8 @@ class OfflineTest : public testing::Test {
     return {code, out.str(), err.str()};
   }
   std::vector<std::string> With(const std::string& command, const std::vector<std::string>& more) const {
-    std::vector<std::string> all = {command, "--cluster", cluster_, "--model", model_, "--global-batch", "24", "--seq-len", "128"};
+    std::vector<std::string> all = {command,          "--cluster", cluster_,    "--model", model_,
+                                    "--global-batch", "24",        "--seq-len", "128"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -101,8 +102,8 @@ TEST_F(OfflineTest, TheDocumentIsThePlanAndTheSameEveryTime) {
   int64_t batch = 0;
   for (const json& rank : report["ranks"]) {
     batch += rank["batch"].get<int64_t>();
-    for (const char* key : {"device", "pipeline", "stage", "layers", "microbatches", "shard_ratio", "tp_share", "zero_stage", "recompute",
-                            "offload", "busy_seconds", "peak_bytes", "memory"}) {
+    for (const char* key : {"device", "pipeline", "stage", "layers", "microbatches", "shard_ratio", "tp_share", "zero_stage",
+                            "recompute", "offload", "busy_seconds", "peak_bytes", "memory"}) {
       EXPECT_TRUE(rank.contains(key)) << key;
     }
   }
@@ -113,7 +114,8 @@ TEST_F(OfflineTest, TheDocumentIsThePlanAndTheSameEveryTime) {
 TEST_F(OfflineTest, CompareHasARowForEachStrategy) {
   const Ran ran = Plan({"--strategy", "even", "--compare"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  for (const planner::CatalogEntry& entry : planner::Catalog()) EXPECT_THAT(ran.out, HasSubstr("\n" + std::string(entry.name) + " "));
+  for (const planner::CatalogEntry& entry : planner::Catalog())
+    EXPECT_THAT(ran.out, HasSubstr("\n" + std::string(entry.name) + " "));
 }
 
 TEST_F(OfflineTest, WritesTimelineAndPicture) {
@@ -201,7 +203,8 @@ TEST_F(OfflineTest, WrongContentsAre65) {
 }
 
 TEST_F(OfflineTest, WhatDoesNotFitSaysWhatWould) {
-  const Ran ran = Run({"plan", "--cluster", cluster_, "--model", "llama-65b", "--global-batch", "8", "--seq-len", "512", "--strategy", "cephalo"});
+  const Ran ran = Run({"plan", "--cluster", cluster_, "--model", "llama-65b", "--global-batch", "8", "--seq-len", "512",
+                       "--strategy", "cephalo"});
   EXPECT_EQ(ran.code, 65);
   EXPECT_THAT(ran.err, HasSubstr("bytes"));
   EXPECT_THAT(ran.err, HasSubstr("what would fit, the cheapest first:")) << ran.err;
@@ -232,7 +235,8 @@ TEST_F(OfflineTest, SimulateReadsTheExactTextToo) {
 TEST_F(OfflineTest, SimulateNamesTheRuleThatAPlanBreaks) {
   json plan = json::parse(TempFolder::Read(PlanFile("plan.json", "cephalo")));
   const auto simulate = [&](const json& changed, std::vector<std::string> more = {}) {
-    std::vector<std::string> all = {"simulate", folder_.Write("changed.json", changed.dump()), "--cluster", cluster_, "--model", model_};
+    std::vector<std::string> all = {"simulate", folder_.Write("changed.json", changed.dump()), "--cluster", cluster_, "--model",
+                                    model_};
     all.insert(all.end(), more.begin(), more.end());
     return Run(all);
   };
@@ -341,7 +345,9 @@ TEST_F(OfflineTest, PresetsAreListedAndPrinted) {
   EXPECT_THAT(clusters.out, HasSubstr("cephalo-a"));
   EXPECT_GE(json::parse(Run({"clusters", "-o", "json"}).out)["clusters"].size(), 8u);
   const std::string own = folder_.Write("own.toml", Run({"clusters", "cephalo-a"}).out);
-  EXPECT_EQ(Run({"plan", "--cluster", own, "--model", model_, "--global-batch", "24", "--seq-len", "128", "--strategy", "even"}).code, 0);
+  EXPECT_EQ(
+      Run({"plan", "--cluster", own, "--model", model_, "--global-batch", "24", "--seq-len", "128", "--strategy", "even"}).code,
+      0);
   EXPECT_EQ(Run({"clusters", "cefalo-a"}).code, 66);
   EXPECT_THAT(Run({"models"}).out, HasSubstr("llama-7b"));
   EXPECT_GT(json::parse(Run({"models", "-o", "json"}).out)["models"][0]["parameters"], 0);

@@ -31,13 +31,14 @@ PlannerInput LiveInput(const Setting& setting, const std::vector<double>& shares
     profile.device = device.id;
     profile.context_bytes = costs.ContextBytes(kind);
     profile.optimizer_seconds_per_element = costs.OptimizerSeconds(kind, 1e9) / 1e9;
-    for (const auto& [unit, into] : {std::pair{UnitKind::kEmbedding, &profile.embedding}, std::pair{UnitKind::kLayer, &profile.layer},
-                                     std::pair{UnitKind::kHead, &profile.head}}) {
+    for (const auto& [unit, into] : {std::pair{UnitKind::kEmbedding, &profile.embedding},
+                                     std::pair{UnitKind::kLayer, &profile.layer}, std::pair{UnitKind::kHead, &profile.head}}) {
       for (int64_t m = 1; m <= 8; ++m) {
         const auto samples = static_cast<double>(m);
         const int64_t input_bytes = unit == UnitKind::kEmbedding ? 0 : costs.BoundaryBytes(samples);
         into->points.push_back({m, costs.ForwardSeconds(kind, unit, samples), costs.BackwardSeconds(kind, unit, samples),
-                                costs.SavedBytes(unit, OpSet::None(), samples) + input_bytes, costs.WorkspaceBytes(unit, samples)});
+                                costs.SavedBytes(unit, OpSet::None(), samples) + input_bytes,
+                                costs.WorkspaceBytes(unit, samples)});
       }
     }
     input.compute.push_back(profile);
@@ -46,7 +47,9 @@ PlannerInput LiveInput(const Setting& setting, const std::vector<double>& shares
   const double skew = *std::max_element(shares.begin(), shares.end());
   for (const UnitKind unit : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead}) {
     const int64_t bytes = costs.UnitElements(unit) * costs.element_bytes();
-    const auto seconds = [&](Collective c) { return setting.links.SecondsAlone(setting.links.Ring(c, devices, static_cast<double>(bytes), shares)); };
+    const auto seconds = [&](Collective c) {
+      return setting.links.SecondsAlone(setting.links.Ring(c, devices, static_cast<double>(bytes), shares));
+    };
     input.collectives.points.push_back({bytes, skew, seconds(Collective::kAllGather), seconds(Collective::kReduceScatter)});
   }
   input.collectives.barrier_seconds = ScalarsSeconds(setting.links, devices);
@@ -121,7 +124,9 @@ TEST(LiveAgreementTest, RandomDuties) {
     }
     for (Duty& duty : duties) duty.share /= sum;
     const double nic = 1e9 * static_cast<double>(1 + random.Below(30));
-    ExpectAgreement(*MakeSetting(Nodes({{"A10G", "T4"}, {"A100-40GB"}}, 12e9, nic), WorkOf(MediumModel(layers, random.Below(2) == 0), batch)), duties);
+    ExpectAgreement(
+        *MakeSetting(Nodes({{"A10G", "T4"}, {"A100-40GB"}}, 12e9, nic), WorkOf(MediumModel(layers, random.Below(2) == 0), batch)),
+        duties);
   }
 }
 

@@ -23,7 +23,8 @@ inline constexpr double kFastNic = 2e12;
 
 inline DeviceKind CardNamed(const std::string& name) {
   const GpuSpec gpu = FindGpu(name).value();
-  return {std::string(gpu.name), gpu.fp32_flops, gpu.tf32_flops, gpu.fp16_flops, gpu.bf16_flops, gpu.memory_bytes, gpu.memory_bytes_per_second};
+  return {std::string(gpu.name),      gpu.fp32_flops, gpu.tf32_flops, gpu.fp16_flops, gpu.bf16_flops, gpu.memory_bytes,
+          gpu.memory_bytes_per_second};
 }
 
 // Nodes of cards by name: {{"T4", "T4"}, {"A10G"}}. `nic` and `link` in bytes a second.
@@ -42,11 +43,13 @@ inline Cluster Nodes(const std::vector<std::vector<std::string>>& nodes, double 
     node.host_link_bytes_per_second = std::min(link, 12e9);
     node.price_per_hour = 2;
     for (const std::string& card : nodes[n]) {
-      const auto found = std::find_if(cluster.kinds.begin(), cluster.kinds.end(), [&](const DeviceKind& k) { return k.name == CardNamed(card).name; });
+      const auto found = std::find_if(cluster.kinds.begin(), cluster.kinds.end(),
+                                      [&](const DeviceKind& k) { return k.name == CardNamed(card).name; });
       const int kind = static_cast<int>(found - cluster.kinds.begin());
       if (found == cluster.kinds.end()) cluster.kinds.push_back(CardNamed(card));
       node.devices.push_back(static_cast<int>(cluster.devices.size()));
-      cluster.devices.push_back({DeviceId(node.name.value() + "/gpu" + std::to_string(node.devices.size() - 1)), kind, static_cast<int>(n)});
+      cluster.devices.push_back(
+          {DeviceId(node.name.value() + "/gpu" + std::to_string(node.devices.size() - 1)), kind, static_cast<int>(n)});
     }
     cluster.nodes.push_back(std::move(node));
   }
@@ -123,7 +126,8 @@ class RandomPlans {
   explicit RandomPlans(uint64_t seed) : random_(seed) {}
   int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
 
-  // `calm`: links so fast that transfers hide, and (Next) plans in which the stages' microbatches line up, as strategies make them.
+  // `calm`: links so fast that transfers hide, and (Next) plans in which the stages' microbatches line up, as strategies make
+  // them.
   std::unique_ptr<Setting> NextSetting(bool calm = false) {
     calm_ = calm;
     static const char* const kCards[] = {"T4", "A10G", "V100-16GB", "A100-40GB"};
@@ -135,7 +139,8 @@ class RandomPlans {
     } else if (Below(4) == 0) {
       cluster.overlap_efficiency = 0.7;
     }
-    return MakeSetting(std::move(cluster), WorkOf(MediumModel(8 + Below(3) * 4, Below(2) == 0), (calm ? 24 : 8) * (1 + Below(6)), Below(2) == 0 ? DType::kFloat32 : DType::kFloat16));
+    return MakeSetting(std::move(cluster), WorkOf(MediumModel(8 + Below(3) * 4, Below(2) == 0), (calm ? 24 : 8) * (1 + Below(6)),
+                                                  Below(2) == 0 ? DType::kFloat32 : DType::kFloat16));
   }
 
   Plan Next(const Setting& setting) {

@@ -27,7 +27,8 @@ struct Lowered {
   std::vector<int> actor_of_rank;
   double seconds() const { return ToSeconds(timeline.end); }
   int Count(TaskKind kind) const {
-    return static_cast<int>(std::count_if(graph.tasks.begin(), graph.tasks.end(), [kind](const Task& t) { return t.kind == kind; }));
+    return static_cast<int>(
+        std::count_if(graph.tasks.begin(), graph.tasks.end(), [kind](const Task& t) { return t.kind == kind; }));
   }
   // Seconds of all tasks of a kind, one after another.
   double Seconds(TaskKind kind) const {
@@ -68,8 +69,9 @@ Uniform UniformPipeline(ScheduleFamily schedule, int64_t stages, int64_t rounds,
   const auto dealt = DealLayers(layers, stages, rounds);
   PipelinePlan pipeline;
   for (int64_t s = 0; s < stages; ++s) {
-    pipeline.stages.push_back(StageOf(*u.setting, static_cast<int>(s), {std::vector<int64_t>(static_cast<size_t>(microbatches), 1)},
-                                      dealt[static_cast<size_t>(s)], 0));
+    pipeline.stages.push_back(StageOf(*u.setting, static_cast<int>(s),
+                                      {std::vector<int64_t>(static_cast<size_t>(microbatches), 1)}, dealt[static_cast<size_t>(s)],
+                                      0));
   }
   u.plan = PlanOf(*u.setting, schedule, {pipeline});
   const Costs& costs = u.setting->costs;
@@ -83,7 +85,8 @@ Uniform UniformPipeline(ScheduleFamily schedule, int64_t stages, int64_t rounds,
 }
 
 TEST(StepLoweringTest, OneDeviceTakesTheSumOfItsWork) {
-  for (const auto schedule : {ScheduleFamily::kLayered, ScheduleFamily::kGPipe, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
+  for (const auto schedule :
+       {ScheduleFamily::kLayered, ScheduleFamily::kGPipe, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
     const auto setting = MakeSetting(Nodes({{"T4"}}), WorkOf(MediumModel(4, true), 7));
     const Plan plan = PlanOf(*setting, schedule, {{{StageOf(*setting, 0, {{3, 3, 1}}, {{0, 3}}, 3, "full")}}});
     const auto evaluation = Evaluate(*setting, plan);
@@ -131,7 +134,8 @@ TEST(StepLoweringTest, ZeroBubbleFillsWithTheWeights) {
 
 // Zorse section 3.1.1: interleaved layered passes start the next stage after a ministage, not after a stage.
 TEST(StepLoweringTest, LayeredMinistagesShortenTheFill) {
-  const Uniform one = UniformPipeline(ScheduleFamily::kLayered, 3, 1, 4), four = UniformPipeline(ScheduleFamily::kLayered, 3, 4, 4);
+  const Uniform one = UniformPipeline(ScheduleFamily::kLayered, 3, 1, 4),
+                four = UniformPipeline(ScheduleFamily::kLayered, 3, 4, 4);
   EXPECT_LT(LowerAndRun(*four.setting, four.plan).seconds(), LowerAndRun(*one.setting, one.plan).seconds());
 }
 
@@ -139,7 +143,8 @@ TEST(StepLoweringTest, ActivationsReachWhoeverStandsForTheSamples) {
   // 3 units send to 2: every sample crosses once each way, whatever the microbatches.
   const auto setting = MakeSetting(Nodes({{"T4", "T4", "A10G"}, {"V100-16GB", "T4"}}), WorkOf(MediumModel(4, false), 24));
   Plan plan = PlanOf(*setting, ScheduleFamily::kGPipe,
-                     {{{StageOf(*setting, 0, {{3, 2}, {3, 2}, {7, 7}}, {{0, 1}}, 0), StageOf(*setting, 3, {{4, 4, 4, 4, 1}, {5, 2}}, {{2, 3}}, 0)}}});
+                     {{{StageOf(*setting, 0, {{3, 2}, {3, 2}, {7, 7}}, {{0, 1}}, 0),
+                        StageOf(*setting, 3, {{4, 4, 4, 4, 1}, {5, 2}}, {{2, 3}}, 0)}}});
   const Lowered lowered = LowerAndRun(*setting, plan);
   std::map<std::string, double> bytes;
   for (const Task& task : lowered.graph.tasks) {
@@ -149,7 +154,8 @@ TEST(StepLoweringTest, ActivationsReachWhoeverStandsForTheSamples) {
   const auto crossing = static_cast<double>(setting->costs.BoundaryBytes(24));
   double out = 0;
   for (const auto& [name, sum] : bytes) {
-    if (name.find("NIC of n0 out") != std::string::npos || name.find("NIC of n1 in") != std::string::npos) out = std::max(out, sum);
+    if (name.find("NIC of n0 out") != std::string::npos || name.find("NIC of n1 in") != std::string::npos)
+      out = std::max(out, sum);
   }
   EXPECT_NEAR(out, crossing, 1);
 }
@@ -173,9 +179,10 @@ TEST(StepLoweringTest, CollectivesByZeroStage) {
   const auto lower = [&](ScheduleFamily schedule, int zero) {
     return LowerAndRun(*setting, PlanOf(*setting, schedule, {{{StageOf(*setting, 0, {{2, 2}, {2, 2}}, {{0, 3}}, zero)}}}));
   };
-  const double ring = setting->links.SecondsAlone(
-      setting->links.Ring(Collective::kAllGather, std::vector<int>{0, 1}, static_cast<double>(setting->costs.TotalElements() * 4)));
-  // 0: sums whole gradients once. 1: reduces, gathers the stepped parameters. 2: reduces every microbatch. 3: gathers twice a microbatch.
+  const double ring = setting->links.SecondsAlone(setting->links.Ring(Collective::kAllGather, std::vector<int>{0, 1},
+                                                                      static_cast<double>(setting->costs.TotalElements() * 4)));
+  // 0: sums whole gradients once. 1: reduces, gathers the stepped parameters. 2: reduces every microbatch. 3: gathers twice a
+  // microbatch.
   for (int zero = 0; zero <= 3; ++zero) {
     const Lowered once = lower(ScheduleFamily::k1F1B, zero);
     EXPECT_EQ(once.Count(TaskKind::kAllReduce) > 0, zero == 0);
@@ -184,7 +191,7 @@ TEST(StepLoweringTest, CollectivesByZeroStage) {
     EXPECT_NEAR(once.Seconds(TaskKind::kGather), zero == 3 ? 4 * ring : zero > 0 ? ring : 0, 0.05 * ring + 1e-3) << zero;
   }
   const Lowered layered = lower(ScheduleFamily::kLayered, 3);
-  EXPECT_EQ(layered.Count(TaskKind::kGather), 6 + 4);         // the last two units stay at the turn
+  EXPECT_EQ(layered.Count(TaskKind::kGather), 6 + 4);  // the last two units stay at the turn
   EXPECT_EQ(layered.Count(TaskKind::kReduceScatter), 6);
 }
 
@@ -200,13 +207,14 @@ TEST(StepLoweringTest, OffloadedMinistagesAreFetchedTwiceAndSteppedInTurn) {
   const Lowered lowered = LowerAndRun(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{stages}}));
   // Zorse table 1: every ministage twice, but the last two of each stage stay at the turn.
   EXPECT_EQ(lowered.Count(TaskKind::kGather), 2 * (4 + 2));
-  EXPECT_EQ(lowered.Count(TaskKind::kOptimizer), 2 * 4);   // one actor a stage, a step a ministage
+  EXPECT_EQ(lowered.Count(TaskKind::kOptimizer), 2 * 4);  // one actor a stage, a step a ministage
   EXPECT_EQ(lowered.Count(TaskKind::kScalars), 0);
   // The first optimizer step does not wait for the whole backward.
   Picoseconds first_step = lowered.timeline.end, last_backward = 0;
   for (size_t t = 0; t < lowered.graph.tasks.size(); ++t) {
     if (lowered.graph.tasks[t].kind == TaskKind::kOptimizer) first_step = std::min(first_step, lowered.timeline.spans[t].begin);
-    if (lowered.graph.tasks[t].kind == TaskKind::kBackward) last_backward = std::max(last_backward, lowered.timeline.spans[t].end);
+    if (lowered.graph.tasks[t].kind == TaskKind::kBackward)
+      last_backward = std::max(last_backward, lowered.timeline.spans[t].end);
   }
   EXPECT_LT(first_step, last_backward);
 }
@@ -214,8 +222,9 @@ TEST(StepLoweringTest, OffloadedMinistagesAreFetchedTwiceAndSteppedInTurn) {
 TEST(StepLoweringTest, TiedEmbeddingOfTwoStagesIsSummedOnce) {
   for (const bool tied : {false, true}) {
     const auto setting = MakeSetting(Nodes({{"T4"}, {"T4"}}), WorkOf(MediumModel(4, tied), 4));
-    const Lowered lowered = LowerAndRun(
-        *setting, PlanOf(*setting, ScheduleFamily::k1F1B, {{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}}), StageOf(*setting, 1, {{2, 2}}, {{2, 3}})}}}));
+    const Lowered lowered =
+        LowerAndRun(*setting, PlanOf(*setting, ScheduleFamily::k1F1B,
+                                     {{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}}), StageOf(*setting, 1, {{2, 2}}, {{2, 3}})}}}));
     EXPECT_EQ(lowered.Count(TaskKind::kAllReduce), tied ? 1 : 0);
   }
 }
@@ -258,7 +267,8 @@ TEST(StepLoweringTest, UnequalTensorParallelWaitsForTheSlowestAndItsSums) {
       setting->links.Ring(Collective::kAllReduce, std::vector<int>{0, 1}, static_cast<double>(setting->costs.BoundaryBytes(2))));
   // Two microbatches; 2 a layer each way, one for the embedding, one for the head.
   EXPECT_GE(evaluation->plan.predicted.step_seconds, slowest + 2 * (4 * 4 + 2) * sum - 1e-9);
-  EXPECT_LE(evaluation->plan.predicted.step_seconds, ranks[0].predicted.busy_seconds + ranks[1].predicted.busy_seconds + 2 * 19 * sum);
+  EXPECT_LE(evaluation->plan.predicted.step_seconds,
+            ranks[0].predicted.busy_seconds + ranks[1].predicted.busy_seconds + 2 * 19 * sum);
   EXPECT_EQ(LowerAndRun(*setting, plan).graph.actors.size(), 1u);
 }
 
@@ -268,7 +278,8 @@ TEST(StepLoweringTest, WhatOverlapDoesNotHideIsAdded) {
   const auto step = [&](double efficiency) {
     cluster.overlap_efficiency = efficiency;
     const auto setting = MakeSetting(cluster, workload);
-    const Lowered lowered = LowerAndRun(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{8}, {8}}, {{0, 7}})}}}));
+    const Lowered lowered =
+        LowerAndRun(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{8}, {8}}, {{0, 7}})}}}));
     return std::pair(lowered.seconds(), lowered.Seconds(TaskKind::kGather) + lowered.Seconds(TaskKind::kReduceScatter));
   };
   const auto [full, transfers] = step(1);
@@ -285,7 +296,8 @@ TEST(StepLoweringTest, UnequalMicrobatchesNeverDeadlock) {
   // Stage 1 needs eight samples at once; 1F1B's limit would let stage 0 send four.
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}, {"A10G"}}), WorkOf(MediumModel(4, false), 16));
   const Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B,
-                           {{{StageOf(*setting, 0, {std::vector<int64_t>(8, 1), std::vector<int64_t>(8, 1)}, {{0, 1}}, 0), StageOf(*setting, 2, {{8, 8}}, {{2, 3}}, 0)}}});
+                           {{{StageOf(*setting, 0, {std::vector<int64_t>(8, 1), std::vector<int64_t>(8, 1)}, {{0, 1}}, 0),
+                              StageOf(*setting, 2, {{8, 8}}, {{2, 3}}, 0)}}});
   const auto view = ViewOf(*setting, plan);
   ASSERT_TRUE(view.ok());
   const LoweredPlan lowered = Lower(*setting, *view);
@@ -304,7 +316,8 @@ TEST(StepLoweringTest, FiveHundredRanksAreFewActors) {
   std::vector<StagePlan> stages;
   const auto dealt = DealLayers(32, 4, 2);
   for (int s = 0; s < 4; ++s) {
-    stages.push_back(StageOf(*setting, 128 * s, std::vector<std::vector<int64_t>>(128, {2, 2, 2, 2, 2, 2, 2, 2}), dealt[static_cast<size_t>(s)], 2, "full"));
+    stages.push_back(StageOf(*setting, 128 * s, std::vector<std::vector<int64_t>>(128, {2, 2, 2, 2, 2, 2, 2, 2}),
+                             dealt[static_cast<size_t>(s)], 2, "full"));
   }
   const Lowered lowered = LowerAndRun(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{stages}}));
   EXPECT_EQ(lowered.graph.actors.size(), 4u);
@@ -348,7 +361,8 @@ TEST(StepLoweringTest, RandomPlansRunAboveTheirWorkAndMergingChangesLittle) {
     SCOPED_TRACE(ToJson(plan));
     const auto merged = ViewOf(*setting, plan), apart = ViewOf(*setting, plan, {.merge = false});
     ASSERT_TRUE(merged.ok() && apart.ok());
-    const auto together = RunGraph(Lower(*setting, *merged).graph), alone = RunGraph(Lower(*setting, *apart).graph), again = RunGraph(Lower(*setting, *merged).graph);
+    const auto together = RunGraph(Lower(*setting, *merged).graph), alone = RunGraph(Lower(*setting, *apart).graph),
+               again = RunGraph(Lower(*setting, *merged).graph);
     ASSERT_TRUE(together.ok()) << together.status();
     ASSERT_TRUE(alone.ok()) << alone.status();
     EXPECT_EQ(together->end, again->end);
@@ -360,7 +374,8 @@ TEST(StepLoweringTest, RandomPlansRunAboveTheirWorkAndMergingChangesLittle) {
     for (const PipelinePlan& pipeline : evaluation->plan.pipelines) {
       for (const StagePlan& stage : pipeline.stages) {
         for (const UnitPlan& unit : stage.units) {
-          for (const RankPlan& rank : unit.ranks) EXPECT_LE(rank.predicted.busy_seconds, evaluation->plan.predicted.step_seconds * (1 + 1e-9));
+          for (const RankPlan& rank : unit.ranks)
+            EXPECT_LE(rank.predicted.busy_seconds, evaluation->plan.predicted.step_seconds * (1 + 1e-9));
         }
       }
     }

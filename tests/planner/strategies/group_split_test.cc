@@ -26,7 +26,8 @@ GroupQuestion WholeModel(const Setting& setting) {
 int64_t PeakOf(const Setting& setting, const GroupQuestion& question, const GroupMember& member) {
   const RankDuty duty = DutyOf(setting, question, member.device, member.share, member.recompute.all());
   if (member.batch == 0) return MemoryOf(setting.costs, duty, 0, 0, 0).total();
-  return MemoryOf(setting.costs, duty, member.batch / member.microbatch, member.microbatch, member.batch % member.microbatch).total();
+  return MemoryOf(setting.costs, duty, member.batch / member.microbatch, member.microbatch, member.batch % member.microbatch)
+      .total();
 }
 
 // What every answer must keep.

@@ -226,9 +226,9 @@ TEST(Hexiscale, WithinOnePercentOfTheExhaustiveOptimum) {
     for (double nic : {1.0, 100.0}) {
       const auto setting = SettingOf(ClusterText(nodes, nic), "gpt2-124m", 5, 512);
       HexiscaleProblem problem(*setting, /*shared_links=*/false);
-      auto search = HexiscaleSearch::Create(*setting, &problem);
+      auto search = HexiscaleSearch::Create(*setting, &problem, /*published=*/false);
       ASSERT_TRUE(search.ok());
-      const double found = search->Run(1).value()[0].seconds;
+      const double found = search->Run(PartitionIntoPipelines(*setting), 1).value()[0].seconds;
       const double optimum = Exhaustive(*setting, &problem).Best();
       EXPECT_GE(found, optimum * (1 - 1e-9)) << nodes[0].cards << " " << nic;
       EXPECT_LE(found, optimum * 1.01) << nodes[0].cards << " " << nic;
@@ -239,8 +239,8 @@ TEST(Hexiscale, WithinOnePercentOfTheExhaustiveOptimum) {
 TEST(HexiscaleProblem, SharedLinksNeverSynchroniseFaster) {
   const auto setting = PresetSetting("hexiscale-1", "llama2-7b", 128, 1024);
   HexiscaleProblem alone(*setting, false), shared(*setting, true);
-  auto search = HexiscaleSearch::Create(*setting, &alone);
-  const std::vector<PricedLayout> layouts = search->Run(8).value();
+  auto search = HexiscaleSearch::Create(*setting, &alone, /*published=*/false);
+  const std::vector<PricedLayout> layouts = search->Run(PartitionIntoPipelines(*setting), 8).value();
   for (const PricedLayout& priced : layouts) {
     EXPECT_GE(shared.SyncSeconds(priced.layout), alone.SyncSeconds(priced.layout) * (1 - 1e-12));
     EXPECT_NEAR(alone.StepSeconds(priced.layout), priced.seconds, 1e-9 * priced.seconds);
