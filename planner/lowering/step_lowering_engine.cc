@@ -1,9 +1,13 @@
 #include "planner/lowering/step_lowering_engine.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace motley::planner {
+
+// Operations beyond an actor's next that are looked at first when a schedule stands still.
+static constexpr size_t kWindow = 8;
 
 StepEngine::StepEngine(const LoweringContext& context, std::vector<StageGroup>* groups, StepEnd* end)
     : context_(context),
@@ -133,28 +137,35 @@ void StepEngine::Run() {
 // The schedules' orders assume stages of equal microbatches. Where others wait for each other, the first forward that the data
 // allow goes beyond the limit (the ledger counts it), else the first backward. False: nothing is left.
 bool StepEngine::EmitAny() {
-  for (const bool backward : {false, true}) {
-    Candidate best;
-    int best_actor = -1;
-    for (size_t a = 0; a < actors_.size(); ++a) {
-      const ActorState& state = actors_[a];
-      const std::vector<bool>& done = backward ? state.backward_done : state.forward_done;
-      for (size_t i = backward ? state.next_backward : state.next_forward; i < done.size(); ++i) {
-        if (done[i]) continue;
-        const Candidate candidate = At(static_cast<int>(a), backward, i);
-        if (!candidate.possible) continue;
-        if (best_actor < 0 || candidate.start < best.start) {
-          best = candidate;
-          best_actor = static_cast<int>(a);
-        }
-        break;
+  // What the data allow is nearly always among the next few; looking through all of them each time would be quadratic.
+  for (const size_t window : {kWindow, std::numeric_limits<size_t>::max()}) {
+    for (const bool backward : {false, true}) {
+      Candidate best;
+      int best_actor = -1;
+      for (size_t a = 0; a < actors_.size(); ++a) {
+        const Candidate candidate = FirstPossible(static_cast<int>(a), backward, window);
+        if (!candidate.possible || (best_actor >= 0 && candidate.start >= best.start)) continue;
+        best = candidate;
+        best_actor = static_cast<int>(a);
       }
+      if (best_actor < 0) continue;
+      Emit(best_actor, best);
+      return true;
     }
-    if (best_actor < 0) continue;
-    Emit(best_actor, best);
-    return true;
   }
   return false;
+}
+
+StepEngine::Candidate StepEngine::FirstPossible(int actor, bool backward, size_t window) const {
+  const ActorState& state = actors_[static_cast<size_t>(actor)];
+  const std::vector<bool>& done = backward ? state.backward_done : state.forward_done;
+  const size_t first = backward ? state.next_backward : state.next_forward;
+  for (size_t i = first; i < done.size() && i - first < window; ++i) {
+    if (done[i]) continue;
+    const Candidate candidate = At(actor, backward, i);
+    if (candidate.possible) return candidate;
+  }
+  return {};
 }
 
 void StepEngine::Emit(int actor, const Candidate& candidate) {

@@ -61,6 +61,7 @@ class StepEngine {
   Candidate At(int actor, bool backward, size_t position) const;
   bool Possible(int actor, bool backward, const StepOp& op, double* start) const;
   bool EmitAny();
+  Candidate FirstPossible(int actor, bool backward, size_t window) const;  // among the next `window` operations
   void Push(int actor);
   void Emit(int actor, const Candidate& candidate);
 

@@ -18,7 +18,8 @@ constexpr idx_t kSeed = 1;
 absl::Status Check(const EdgeWeights& weights, const PartitionQuestion& question) {
   const int n = static_cast<int>(question.vertices.size());
   if (question.parts < 1 || question.parts > n) {
-    return absl::InvalidArgumentError(absl::StrCat("graph partition: ", question.parts, " parts of ", n, " vertices; ask for 1 to ", n));
+    return absl::InvalidArgumentError(
+        absl::StrCat("graph partition: ", question.parts, " parts of ", n, " vertices; ask for 1 to ", n));
   }
   if (!(question.balance >= 1) || !std::isfinite(question.balance)) {
     return absl::InvalidArgumentError(absl::StrCat("graph partition: balance must be at least 1, got ", question.balance));
@@ -29,7 +30,8 @@ absl::Status Check(const EdgeWeights& weights, const PartitionQuestion& question
     }
     const double weight = question.vertex_weights[static_cast<size_t>(v)];
     if (!(weight > 0) || !std::isfinite(weight)) {
-      return absl::InvalidArgumentError(absl::StrCat("graph partition: the weight of vertex ", v, " must be positive, got ", weight));
+      return absl::InvalidArgumentError(
+          absl::StrCat("graph partition: the weight of vertex ", v, " must be positive, got ", weight));
     }
   }
   return absl::OkStatus();
@@ -87,7 +89,8 @@ class Bisection {
         if (i == j) continue;
         const double scaled = largest_ > 0 ? std::min(1.0, Edge(vertices[i], vertices[j]) / largest_) * kScale : 0;
         rows.neighbour.push_back(static_cast<idx_t>(j));
-        rows.edge.push_back(std::max<idx_t>(1, static_cast<idx_t>(std::lround(question_.maximize_cut ? kScale - scaled : scaled))));
+        rows.edge.push_back(
+            std::max<idx_t>(1, static_cast<idx_t>(std::lround(question_.maximize_cut ? kScale - scaled : scaled))));
       }
       rows.begin.push_back(static_cast<idx_t>(rows.neighbour.size()));
     }
@@ -105,8 +108,8 @@ class Bisection {
     options[METIS_OPTION_NUMBERING] = 0;
     real_t targets[] = {left_part, 1 - left_part};
     real_t balance = balance_;
-    const int result = METIS_PartGraphRecursive(&n, &constraints, rows.begin.data(), rows.neighbour.data(), rows.vertex.data(), nullptr,
-                                                rows.edge.data(), &parts, targets, &balance, options, &cut, side.data());
+    const int result = METIS_PartGraphRecursive(&n, &constraints, rows.begin.data(), rows.neighbour.data(), rows.vertex.data(),
+                                                nullptr, rows.edge.data(), &parts, targets, &balance, options, &cut, side.data());
     if (result != METIS_OK) return absl::InternalError(absl::StrCat("graph partition: METIS failed with code ", result));
     return side;
   }

@@ -30,8 +30,8 @@ struct Leaf {
 
 struct LeafClass {
   std::vector<const Leaf*> leaves;
-  double speed = 0;                // layer samples a second of all its devices
-  std::vector<int> part_counts;    // ascending
+  double speed = 0;              // layer samples a second of all its devices
+  std::vector<int> part_counts;  // ascending
 };
 
 std::vector<Leaf> Leaves(const Setting& setting) {
@@ -63,9 +63,8 @@ std::vector<int> PartCounts(const std::vector<const Leaf*>& leaves) {
     if (parts <= 4 || n % parts == 0) counts.insert(parts);
   }
   for (int pieces : {2, 4, 8}) {
-    const bool divides = std::all_of(leaves.begin(), leaves.end(), [&](const Leaf* leaf) {
-      return leaf->devices.size() % static_cast<size_t>(pieces) == 0;
-    });
+    const bool divides = std::all_of(leaves.begin(), leaves.end(),
+                                     [&](const Leaf* leaf) { return leaf->devices.size() % static_cast<size_t>(pieces) == 0; });
     if (divides) counts.insert(n * pieces);
   }
   return {counts.begin(), counts.end()};
@@ -127,7 +126,8 @@ std::vector<Grouping> AllCombinations(const std::vector<LeafClass>& classes, con
     while (c < classes.size() && ++pick[c] == classes[c].part_counts.size()) pick[c++] = 0;
     if (c == classes.size()) break;
   }
-  std::stable_sort(result.begin(), result.end(), [](const Grouping& a, const Grouping& b) { return a.groups.size() < b.groups.size(); });
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Grouping& a, const Grouping& b) { return a.groups.size() < b.groups.size(); });
   return result;
 }
 
@@ -196,8 +196,9 @@ std::vector<Grouping> Merged(const Setting& setting, const std::vector<Leaf>& le
 
 void Canonicalize(Grouping* grouping) {
   for (std::vector<int>& group : grouping->groups) std::sort(group.begin(), group.end());
-  grouping->groups.erase(std::remove_if(grouping->groups.begin(), grouping->groups.end(), [](const auto& group) { return group.empty(); }),
-                         grouping->groups.end());
+  grouping->groups.erase(
+      std::remove_if(grouping->groups.begin(), grouping->groups.end(), [](const auto& group) { return group.empty(); }),
+      grouping->groups.end());
   std::sort(grouping->groups.begin(), grouping->groups.end());
 }
 
@@ -238,7 +239,8 @@ std::vector<Grouping> CandidateGroupings(const Setting& setting) {
       result.push_back(std::move(grouping));
     }
   }
-  std::stable_sort(result.begin(), result.end(), [](const Grouping& a, const Grouping& b) { return a.groups.size() < b.groups.size(); });
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Grouping& a, const Grouping& b) { return a.groups.size() < b.groups.size(); });
   return result;
 }
 
@@ -248,11 +250,13 @@ absl::StatusOr<std::vector<int>> PinnedStages(const Setting& setting) {
     absl::string_view number = key;
     int stage = 0;
     if (!absl::ConsumePrefix(&number, "stage") || !absl::SimpleAtoi(number, &stage) || stage < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("pin '", key, "=", place, "': the left side must be stageN, for example stage0"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("pin '", key, "=", place, "': the left side must be stageN, for example stage0"));
     }
     for (size_t i = 0; i < pinned.size(); ++i) {
       const ClusterDevice& device = setting.cluster.devices[i];
-      if (device.id.value() == place || setting.cluster.nodes[static_cast<size_t>(device.node)].name.value() == place) pinned[i] = stage;
+      if (device.id.value() == place || setting.cluster.nodes[static_cast<size_t>(device.node)].name.value() == place)
+        pinned[i] = stage;
     }
   }
   return pinned;

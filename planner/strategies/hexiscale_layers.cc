@@ -48,7 +48,8 @@ class Bounds {
  public:
   Bounds(const std::vector<StageCost>& stages, double start) : stages_(stages) {
     for (const StageCost& stage : stages) {
-      const double l = stage.layer_seconds > 0 ? std::ceil((start - stage.fixed_seconds) / stage.layer_seconds * (1 - kSlack)) : 1;
+      const double l =
+          stage.layer_seconds > 0 ? std::ceil((start - stage.fixed_seconds) / stage.layer_seconds * (1 - kSlack)) : 1;
       next_.push_back(std::max<int64_t>(1, static_cast<int64_t>(std::clamp(l, 1.0, 1e15))));
     }
   }
@@ -80,7 +81,10 @@ double LowestBound(const std::vector<StageCost>& stages, int64_t layers) {
   if (Feasible(stages, layers, low)) return low;
   for (int step = 0; step < 40; ++step) {
     const double middle = (low + high) / 2;
-    if (Feasible(stages, layers, middle)) high = middle; else low = middle;
+    if (Feasible(stages, layers, middle))
+      high = middle;
+    else
+      low = middle;
   }
   return low;
 }
@@ -102,7 +106,8 @@ LayerSplit SplitLayersExactly(const std::vector<StageCost>& stages, int64_t laye
 
   std::vector<size_t> by_speed(stages.size());
   std::iota(by_speed.begin(), by_speed.end(), size_t{0});
-  std::stable_sort(by_speed.begin(), by_speed.end(), [&](size_t a, size_t b) { return stages[a].layer_seconds < stages[b].layer_seconds; });
+  std::stable_sort(by_speed.begin(), by_speed.end(),
+                   [&](size_t a, size_t b) { return stages[a].layer_seconds < stages[b].layer_seconds; });
   const double least_sum = fixed + static_cast<double>(layers) * fastest;
   std::vector<int64_t> split(stages.size());
   Bounds bounds(stages, LowestBound(stages, layers));

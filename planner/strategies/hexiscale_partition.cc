@@ -14,7 +14,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr int kAllPartitions = 6;      // devices
+constexpr int kAllPartitions = 6;  // devices
 constexpr int kMostForTwoBalances = 96;
 constexpr double kBalances[] = {1.05, 1.4};
 
@@ -86,11 +86,13 @@ std::vector<std::vector<int>> Pieces(std::vector<std::vector<int>> leaves, int p
   return leaves;
 }
 
-void AddFromTree(const std::vector<std::vector<int>>& leaves, const std::vector<double>& speeds, int pipelines, Collector* collector) {
+void AddFromTree(const std::vector<std::vector<int>>& leaves, const std::vector<double>& speeds, int pipelines,
+                 Collector* collector) {
   const size_t d = static_cast<size_t>(pipelines);
   const std::vector<std::vector<int>> pieces = Pieces(leaves, pipelines);
   const auto speed_of = [&](const std::vector<int>& devices) {
-    return std::accumulate(devices.begin(), devices.end(), 0.0, [&](double sum, int i) { return sum + speeds[static_cast<size_t>(i)]; });
+    return std::accumulate(devices.begin(), devices.end(), 0.0,
+                           [&](double sum, int i) { return sum + speeds[static_cast<size_t>(i)]; });
   };
   // The fastest piece to the slowest pipeline so far.
   std::vector<size_t> order(pieces.size());

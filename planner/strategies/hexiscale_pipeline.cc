@@ -14,12 +14,12 @@ namespace motley::planner {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr size_t kTau = 3;          // neighbours that the order search follows
-constexpr int kMostPaths = 24;      // orders priced in one search
-constexpr int kMostMetisGroups = 4; // k of the second phase, beside the natural pieces
+constexpr size_t kTau = 3;           // neighbours that the order search follows
+constexpr int kMostPaths = 24;       // orders priced in one search
+constexpr int kMostMetisGroups = 4;  // k of the second phase, beside the natural pieces
 constexpr int64_t kMostMicrobatch = 64;
 constexpr size_t kPiecesOneByOne = 6;
-constexpr size_t kFewPieces = 4;    // up to here every uniform degree has its own order
+constexpr size_t kFewPieces = 4;  // up to here every uniform degree has its own order
 
 size_t At(int i) { return static_cast<size_t>(i); }
 
@@ -76,13 +76,15 @@ std::vector<int> PipelineDesigner::Signature(const PipelineQuestion& question, c
   std::map<int, int> nodes;  // which pieces share a node
   for (const Piece& piece : pieces) {
     const int node = problem_->setting().cluster.devices[At(piece.devices[0])].node;
-    signature.insert(signature.end(), {ClassOf(piece), problem_->setting().KindOf(piece.devices[0]), static_cast<int>(piece.devices.size()),
-                                       pinned_[At(piece.devices[0])], nodes.try_emplace(node, static_cast<int>(nodes.size())).first->second});
+    signature.insert(signature.end(),
+                     {ClassOf(piece), problem_->setting().KindOf(piece.devices[0]), static_cast<int>(piece.devices.size()),
+                      pinned_[At(piece.devices[0])], nodes.try_emplace(node, static_cast<int>(nodes.size())).first->second});
   }
   return signature;
 }
 
-std::vector<PipelineDesigner::Case> PipelineDesigner::Cases(const PipelineQuestion& question, const std::vector<Piece>& pieces) const {
+std::vector<PipelineDesigner::Case> PipelineDesigner::Cases(const PipelineQuestion& question,
+                                                            const std::vector<Piece>& pieces) const {
   std::vector<Case> cases;
   Case natural{question, pieces, {}};
   for (size_t p = 0; p < pieces.size(); ++p) natural.groups.push_back({p});
@@ -103,7 +105,8 @@ std::vector<PipelineDesigner::Case> PipelineDesigner::Cases(const PipelineQuesti
       Group group;
       for (size_t p = 0; p < pieces.size(); ++p) {
         const std::vector<int>& all = pieces[p].devices;
-        const auto count = std::count_if(devices.begin(), devices.end(), [&](int device) { return std::binary_search(all.begin(), all.end(), device); });
+        const auto count = std::count_if(devices.begin(), devices.end(),
+                                         [&](int device) { return std::binary_search(all.begin(), all.end(), device); });
         if (count == 0) continue;
         const auto first = all.begin() + static_cast<std::ptrdiff_t>(taken[p]);
         taken[p] += static_cast<size_t>(count);
@@ -147,28 +150,34 @@ bool PipelineDesigner::ObeysPins(const std::vector<std::vector<int>>& stages) co
   return true;
 }
 
-PipelineDesigner::Outcome PipelineDesigner::Split(const std::vector<std::vector<int>>& stages, int64_t microbatch, int64_t count, int replicas,
-                                                  int zero_stage) {
+PipelineDesigner::Outcome PipelineDesigner::Split(const std::vector<std::vector<int>>& stages, int64_t microbatch, int64_t count,
+                                                  int replicas, int zero_stage) {
   Outcome outcome;
   outcome.seconds = kInfinity;
   const int64_t num_layers = problem_->setting().workload.model.num_layers;
   if (static_cast<int64_t>(stages.size()) > num_layers) return outcome;
   std::vector<StageShape> shapes;
   for (const std::vector<int>& devices : stages) shapes.push_back(problem_->ShapeOf(devices));
-  const auto costs = [&](const std::vector<bool>& keep) { return problem_->StageCosts(shapes, microbatch, count, keep, replicas, zero_stage); };
+  const auto costs = [&](const std::vector<bool>& keep) {
+    return problem_->StageCosts(shapes, microbatch, count, keep, replicas, zero_stage);
+  };
   const std::vector<StageCost> full = costs({});
   int64_t most = 0;
   for (size_t j = 0; j < full.size(); ++j) {
     most += full[j].most_layers;
     if (full[j].most_layers >= 1) continue;
-    const int64_t missing = problem_->MissingBytes(shapes[j], static_cast<int>(j), static_cast<int>(shapes.size()), microbatch, count, replicas, zero_stage);
-    if (least_missing_bytes_ == 0 || missing < least_missing_bytes_) least_missing_bytes_ = missing, lacking_device_ = stages[j][0];
+    const int64_t missing = problem_->MissingBytes(shapes[j], static_cast<int>(j), static_cast<int>(shapes.size()), microbatch,
+                                                   count, replicas, zero_stage);
+    if (least_missing_bytes_ == 0 || missing < least_missing_bytes_)
+      least_missing_bytes_ = missing, lacking_device_ = stages[j][0];
     return outcome;
   }
   if (most < num_layers) {
     // All stages together lack layers; said of the first, in bytes of the parameters it would have to take.
-    const int64_t missing = (num_layers - most) * problem_->setting().costs.UnitElements(UnitKind::kLayer) * problem_->setting().costs.StateBytesPerElement();
-    if (least_missing_bytes_ == 0 || missing < least_missing_bytes_) least_missing_bytes_ = missing, lacking_device_ = stages[0][0];
+    const int64_t missing = (num_layers - most) * problem_->setting().costs.UnitElements(UnitKind::kLayer) *
+                            problem_->setting().costs.StateBytesPerElement();
+    if (least_missing_bytes_ == 0 || missing < least_missing_bytes_)
+      least_missing_bytes_ = missing, lacking_device_ = stages[0][0];
     return outcome;
   }
   if (published_) {
@@ -176,7 +185,8 @@ PipelineDesigner::Outcome PipelineDesigner::Split(const std::vector<std::vector<
     std::vector<double> speed, memory;
     for (size_t j = 0; j < stages.size(); ++j) {
       speed.push_back(1 / full[j].layer_seconds);
-      memory.push_back(static_cast<double>(stages[j].size()) * static_cast<double>(cluster.kinds[At(shapes[j].kind)].memory_bytes));
+      memory.push_back(static_cast<double>(stages[j].size()) *
+                       static_cast<double>(cluster.kinds[At(shapes[j].kind)].memory_bytes));
     }
     for (const std::vector<double>& weights : {speed, memory}) {
       const std::vector<int64_t> layers = ProportionalLayers(num_layers, weights);
@@ -282,7 +292,8 @@ bool PipelineDesigner::TuneDegrees(const Case& c, int64_t most, Choice* best, do
       if (first) {
         for (size_t q = 0; q < c.pieces.size(); ++q) {
           const std::vector<int>& allowed = c.pieces[q].degrees;
-          if (kind_of(q) == kind_of(p) && std::find(allowed.begin(), allowed.end(), degree) != allowed.end()) trial.degree[q] = degree;
+          if (kind_of(q) == kind_of(p) && std::find(allowed.begin(), allowed.end(), degree) != allowed.end())
+            trial.degree[q] = degree;
         }
         attempt(trial);
       }

@@ -61,7 +61,8 @@ const HexiscaleProblem::Line& HexiscaleProblem::Hop(int from_node, int to_node) 
 
 double HexiscaleProblem::UnitSeconds(const StageShape& shape, UnitKind unit, int64_t m) const {
   const double samples = static_cast<double>(m), share = 1.0 / shape.degree;
-  return setting_.costs.ForwardSeconds(shape.kind, unit, samples, share) + setting_.costs.BackwardSeconds(shape.kind, unit, samples, share);
+  return setting_.costs.ForwardSeconds(shape.kind, unit, samples, share) +
+         setting_.costs.BackwardSeconds(shape.kind, unit, samples, share);
 }
 
 double HexiscaleProblem::LayerSeconds(const StageShape& shape, int64_t m, bool keep) {
@@ -117,7 +118,10 @@ int64_t HexiscaleProblem::MostLayers(const StageShape& shape, const Place& place
     int64_t low = 0, high = setting_.workload.model.num_layers;
     while (low < high) {
       const int64_t middle = (low + high + 1) / 2;
-      if (PeakBytes(shape, place, middle) <= usable) low = middle; else high = middle - 1;
+      if (PeakBytes(shape, place, middle) <= usable)
+        low = middle;
+      else
+        high = middle - 1;
     }
     slot->second = low;
   }
@@ -200,8 +204,8 @@ double HexiscaleProblem::SyncSeconds(const HexiscaleLayout& layout) {
     return static_cast<double>(count) * (ring.line.latency_seconds + bytes * ring.line.seconds_per_byte);
   };
 
-  std::vector<size_t> at(pipelines, 0);           // stage that holds the current layer
-  std::vector<int64_t> left(pipelines);           // its layers still to come
+  std::vector<size_t> at(pipelines, 0);  // stage that holds the current layer
+  std::vector<int64_t> left(pipelines);  // its layers still to come
   std::vector<std::vector<double>> seconds(pipelines);
   for (size_t i = 0; i < pipelines; ++i) {
     left[i] = layout.pipelines[i].stages[0].layers;
@@ -240,7 +244,8 @@ const std::vector<LinkLoad>& HexiscaleProblem::HopLoads(int from_node, int to_no
   const std::vector<LinkLoad> first = setting_.links.PointToPoint(from.front(), to.front(), bytes).loads;
   const std::vector<LinkLoad> last = setting_.links.PointToPoint(from.back(), to.back(), bytes).loads;
   for (const LinkLoad& load : first) {
-    const bool common = std::any_of(last.begin(), last.end(), [&](const LinkLoad& other) { return other.resource == load.resource; });
+    const bool common =
+        std::any_of(last.begin(), last.end(), [&](const LinkLoad& other) { return other.resource == load.resource; });
     if (common) slot->second.push_back({load.resource, load.bytes / bytes});
   }
   return slot->second;

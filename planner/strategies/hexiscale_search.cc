@@ -16,8 +16,8 @@ namespace motley::planner {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr size_t kImproved = 3;           // layouts that local moves start from
-constexpr int kMovesLimit = 60;           // layouts priced from one start, up to kFewDevices devices; fewer beyond, for they cost more
+constexpr size_t kImproved = 3;  // layouts that local moves start from
+constexpr int kMovesLimit = 60;  // layouts priced from one start, up to kFewDevices devices; fewer beyond, for they cost more
 constexpr int kFewDevices = 64;
 
 size_t At(int i) { return static_cast<size_t>(i); }
@@ -53,8 +53,8 @@ bool HexiscaleSearch::Stop() {
 
 absl::StatusOr<std::vector<PricedLayout>> HexiscaleSearch::Run(const PipelinePartitions& partitions, size_t most) {
   most_ = most;
-  // The paper's memory model is plain data parallelism, its evaluation in Zorse's says ZeRO-2: the latter where the former does not fit.
-  // Tuned it is ZeRO-2, which moves the same bytes and needs less memory.
+  // The paper's memory model is plain data parallelism, its evaluation in Zorse's says ZeRO-2: the latter where the former does
+  // not fit. Tuned it is ZeRO-2, which moves the same bytes and needs less memory.
   std::vector<int> zero_stages = published_ ? std::vector<int>{0, 2} : std::vector<int>{2};
   const bool asked = setting_.request.zero_stage.has_value() && *setting_.request.zero_stage <= 2;
   if (asked) zero_stages = {*setting_.request.zero_stage};
@@ -73,7 +73,8 @@ absl::StatusOr<std::vector<PricedLayout>> HexiscaleSearch::Run(const PipelinePar
   }
   if (best_.empty()) return DoesNotFit();
   if (!published_) {
-    std::vector<PricedLayout> starts(best_.begin(), best_.begin() + static_cast<std::ptrdiff_t>(std::min(kImproved, best_.size())));
+    std::vector<PricedLayout> starts(best_.begin(),
+                                     best_.begin() + static_cast<std::ptrdiff_t>(std::min(kImproved, best_.size())));
     for (PricedLayout& start : starts) Improve(std::move(start));
   }
   return best_;
@@ -86,7 +87,8 @@ void HexiscaleSearch::TryPartition(const Parts& parts, int zero_stage) {
 
 void HexiscaleSearch::Remember(PricedLayout layout) {
   if (best_.size() == most_ && layout.seconds >= best_.back().seconds) return;
-  const auto at = std::upper_bound(best_.begin(), best_.end(), layout.seconds, [](double seconds, const PricedLayout& other) { return seconds < other.seconds; });
+  const auto at = std::upper_bound(best_.begin(), best_.end(), layout.seconds,
+                                   [](double seconds, const PricedLayout& other) { return seconds < other.seconds; });
   // Layouts of equal price are nearly always the same with equal devices exchanged.
   if (at != best_.begin() && (at - 1)->seconds == layout.seconds) return;
   best_.insert(at, std::move(layout));
@@ -120,7 +122,8 @@ PricedLayout HexiscaleSearch::Build(const Parts& parts, int zero_stage) {
     bool again = false;
     for (size_t i = 0; i < parts.size(); ++i) {
       const double batch = static_cast<double>(layout.pipelines[i].batch);
-      again = again || std::abs(batch / static_cast<double>(setting_.workload.global_batch) - weight[i] / sum) > 0.05 * weight[i] / sum;
+      again = again ||
+              std::abs(batch / static_cast<double>(setting_.workload.global_batch) - weight[i] / sum) > 0.05 * weight[i] / sum;
     }
     if (seconds < result.seconds) result = {seconds, layout};
     if (!again || parts.size() == 1) break;
@@ -148,7 +151,8 @@ bool HexiscaleSearch::DistributeBatches(HexiscaleLayout* layout) {
   }
   const auto batch_within = [&](size_t i, double bound) {
     const int64_t m = layout->pipelines[i].microbatch;
-    const double count = slowest[i] > 0 ? std::floor((bound - fill[i]) / slowest[i] * (1 + 1e-12)) + 1 : static_cast<double>(total);
+    const double count =
+        slowest[i] > 0 ? std::floor((bound - fill[i]) / slowest[i] * (1 + 1e-12)) + 1 : static_cast<double>(total);
     return m * std::clamp<int64_t>(static_cast<int64_t>(std::min(count, 1e15)), 1, (total + m - 1) / m);
   };
   const auto sum_within = [&](double bound) {
@@ -159,7 +163,10 @@ bool HexiscaleSearch::DistributeBatches(HexiscaleLayout* layout) {
   if (sum_within(low) < total) {
     for (int step = 0; step < 60; ++step) {
       const double middle = (low + high) / 2;
-      if (sum_within(middle) >= total) high = middle; else low = middle;
+      if (sum_within(middle) >= total)
+        high = middle;
+      else
+        low = middle;
     }
   } else {
     high = low;
@@ -185,7 +192,8 @@ bool HexiscaleSearch::DistributeBatches(HexiscaleLayout* layout) {
   return true;
 }
 
-// Partitions one move away: runs of stages from any pipeline to the slowest, stages exchanged with it, it divided or joined with another.
+// Partitions one move away: runs of stages from any pipeline to the slowest, stages exchanged with it, it divided or joined with
+// another.
 std::vector<Parts> HexiscaleSearch::Neighbours(const HexiscaleLayout& layout) {
   size_t slowest = 0;
   std::vector<double> seconds;
@@ -260,13 +268,14 @@ absl::Status HexiscaleSearch::DoesNotFit() const {
   const int device = designer_.lacking_device();
   if (device < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("hexiscale: no layout found (", nodes_, " tried) that puts the pinned devices into their stages, with at most as many pipelines as ",
+        absl::StrCat("hexiscale: no layout found (", nodes_,
+                     " tried) that puts the pinned devices into their stages, with at most as many pipelines as ",
                      "samples and as many stages as layers; pin fewer devices or raise the budget"));
   }
   const ClusterDevice& of = setting_.cluster.devices[At(device)];
-  return absl::ResourceExhaustedError(absl::StrCat("hexiscale: ", of.id.value(), " (", setting_.cluster.kinds[At(of.kind)].name, ") lacks ",
-                                                   designer_.least_missing_bytes(), " bytes in the layout that comes nearest; a higher --max-tp, ",
-                                                   "a shorter sequence or more devices would help"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "hexiscale: ", of.id.value(), " (", setting_.cluster.kinds[At(of.kind)].name, ") lacks ", designer_.least_missing_bytes(),
+      " bytes in the layout that comes nearest; a higher --max-tp, ", "a shorter sequence or more devices would help"));
 }
 
 }  // namespace motley::planner

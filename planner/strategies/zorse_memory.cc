@@ -28,7 +28,10 @@ std::vector<int64_t> ZorseModel::SplitLayersByMemory(const ZorseChoice& choice, 
     while (low < high) {
       const int64_t middle = (low + high + 1) / 2;
       trial.layers[s] = middle;
-      if (FindRoom(trial, s, even_shards).fits) low = middle; else high = middle - 1;
+      if (FindRoom(trial, s, even_shards).fits)
+        low = middle;
+      else
+        high = middle - 1;
     }
     if (low < least) return {};
     most[s] = low;
@@ -122,7 +125,10 @@ std::vector<double> ZorseModel::Shares(const ZorseChoice& choice, size_t stage, 
     const double line = (low + high) / 2;
     double sum = 0;
     for (int device : group.devices) sum += std::min(line, cap_of_kind[setting_.KindOf(device)]);
-    if (sum < 1) low = line; else high = line;
+    if (sum < 1)
+      low = line;
+    else
+      high = line;
   }
   double sum = 0;
   for (size_t i = 0; i < shares.size(); ++i) sum += shares[i] = std::min(high, cap_of_kind[setting_.KindOf(group.devices[i])]);
@@ -139,7 +145,8 @@ int ZorseModel::HostLack(const ZorseChoice& choice, int64_t* missing_bytes) cons
     if (!group.host_known) continue;
     std::map<int, int64_t> of_kind;
     for (size_t member : choice.loads[s]->largest) {
-      of_kind[setting_.KindOf(group.devices[member])] = Memory(choice, s, member, 1.0 / static_cast<double>(group.devices.size())).host;
+      of_kind[setting_.KindOf(group.devices[member])] =
+          Memory(choice, s, member, 1.0 / static_cast<double>(group.devices.size())).host;
     }
     for (int device : group.devices) host[At(setting_.cluster.devices[At(device)].node)] += of_kind[setting_.KindOf(device)];
   }

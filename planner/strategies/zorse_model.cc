@@ -76,7 +76,8 @@ ZorseLoad::Member ZorseModel::Parts(int64_t batch, int64_t microbatch) const {
 
 double ZorseModel::MemberSeconds(int kind, const ZorseLoad::Member& member, bool backward) const {
   const std::vector<double>& seconds = backward ? backward_[At(kind)] : forward_[At(kind)];
-  return static_cast<double>(member.count) * seconds[static_cast<size_t>(member.size)] + seconds[static_cast<size_t>(member.last)];
+  return static_cast<double>(member.count) * seconds[static_cast<size_t>(member.size)] +
+         seconds[static_cast<size_t>(member.last)];
 }
 
 ZorseLoad ZorseModel::Split(const ZorseGroup& group, int64_t microbatch, bool whole_microbatches) const {
@@ -94,7 +95,10 @@ ZorseLoad ZorseModel::Split(const ZorseGroup& group, int64_t microbatch, bool wh
     int64_t low = 0, high = steps;
     while (low < high) {
       const int64_t middle = (low + high + 1) / 2;
-      if (seconds(kind, middle) <= bound) low = middle; else high = middle - 1;
+      if (seconds(kind, middle) <= bound)
+        low = middle;
+      else
+        high = middle - 1;
     }
     return low;
   };
@@ -104,7 +108,10 @@ ZorseLoad ZorseModel::Split(const ZorseGroup& group, int64_t microbatch, bool wh
     const double middle = (low + high) / 2;
     int64_t sum = 0;
     for (const auto& [kind, count] : devices_of_kind) sum += count * take_within(kind, middle);
-    if (sum >= steps) high = middle; else low = middle;
+    if (sum >= steps)
+      high = middle;
+    else
+      low = middle;
   }
   std::map<int, int64_t> base;
   int64_t left = steps;
@@ -152,7 +159,8 @@ double ZorseModel::ExtraSeconds(const ZorseLoad& load, const ZorseGroup& group, 
     const auto pass = [&](double samples) {
       return setting_.costs.ForwardSeconds(kind, unit, samples) + setting_.costs.BackwardSeconds(kind, unit, samples);
     };
-    worst = std::max(worst, static_cast<double>(member.count) * pass(static_cast<double>(member.size)) + pass(static_cast<double>(member.last)));
+    worst = std::max(worst, static_cast<double>(member.count) * pass(static_cast<double>(member.size)) +
+                                pass(static_cast<double>(member.last)));
   }
   return worst;
 }
@@ -178,9 +186,11 @@ double ZorseModel::CopySeconds(const ZorseChoice& choice, size_t stage) const {
   double worst = 0;
   for (size_t member : choice.loads[stage]->largest) {
     double bytes = 0;
-    if (choice.offload.parameters) bytes += layers * static_cast<double>(layer_bytes_) / static_cast<double>(group.devices.size());
+    if (choice.offload.parameters)
+      bytes += layers * static_cast<double>(layer_bytes_) / static_cast<double>(group.devices.size());
     if (choice.offload.activations) {
-      bytes += layers * static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(choice.loads[stage]->members[member].batch())));
+      bytes += layers * static_cast<double>(
+                            setting_.costs.BoundaryBytes(static_cast<double>(choice.loads[stage]->members[member].batch())));
     }
     const ClusterNode& node = setting_.cluster.nodes[At(setting_.cluster.devices[At(group.devices[member])].node)];
     if (node.host_link_bytes_per_second > 0) worst = std::max(worst, bytes / node.host_link_bytes_per_second);
@@ -216,7 +226,8 @@ ZorseModel::StageSeconds ZorseModel::PriceStage(const ZorseChoice& choice, size_
   const double copy = CopySeconds(choice, stage);
   // A backward pass takes two thirds of what embedding and head take.
   seconds.forward = Hidden(layers * load.forward_seconds + extra / 3, std::max({seconds.gather, copy, traffic}));
-  seconds.backward = Hidden(layers * load.backward_seconds + extra * 2 / 3, std::max({seconds.gather + seconds.reduce, copy, traffic}));
+  seconds.backward =
+      Hidden(layers * load.backward_seconds + extra * 2 / 3, std::max({seconds.gather + seconds.reduce, copy, traffic}));
   seconds.first_forward = layers * load.first_forward_seconds + hop;
   seconds.first_backward = layers * load.first_backward_seconds + hop;
   const double elements = static_cast<double>(choice.layers[stage] * setting_.costs.UnitElements(UnitKind::kLayer)) /

@@ -1,11 +1,12 @@
-// zorse (arXiv 2507.10392): pipelines of groups of different size and kind, layered schedule over ministages, parameters gathered once a
-// ministage and pass, gradients and optimizer sharded in the group, parameters and boundaries in host memory.
+// zorse (arXiv 2507.10392): pipelines of groups of different size and kind, layered schedule over ministages, parameters gathered
+// once a ministage and pass, gradients and optimizer sharded in the group, parameters and boundaries in host memory.
 //
 // Phase 1 divides the cluster: SPLIT for every k as published, and the candidates of groupings.h, since the paper's own results
-// (groups by kind) do not come out of SPLIT on real rates. Phase 2 enumerates ministages, microbatch sizes and offload in closed form
-// (zorse_model.h); the best few are simulated. docs/strategies.md says what is published and what is tuned.
+// (groups by kind) do not come out of SPLIT on real rates. Phase 2 enumerates ministages, microbatch sizes and offload in closed
+// form (zorse_model.h); the best few are simulated. docs/strategies.md says what is published and what is tuned.
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -41,8 +42,7 @@ struct Found {
 
 class ZorseSearch {
  public:
-  explicit ZorseSearch(const Setting& setting)
-      : setting_(setting), model_(setting), published_(setting.request.fidelity == Fidelity::kPublished) {
+  ZorseSearch(const Setting& setting, bool published) : setting_(setting), model_(setting), published_(published) {
     if (setting.request.deadline.has_value()) deadline_ = absl::Now() + *setting.request.deadline;
   }
 
@@ -76,7 +76,7 @@ class ZorseSearch {
   std::map<std::pair<const ZorseGroup*, int64_t>, std::unique_ptr<ZorseLoad>> loads_;
   std::vector<Found> found_;
   double best_seconds_ = std::numeric_limits<double>::infinity();
-  ZorseFit nearest_;        // of what did not fit, the one that lacks least
+  ZorseFit nearest_;  // of what did not fit, the one that lacks least
 };
 
 absl::StatusOr<Plan> ZorseSearch::Run() {
@@ -109,7 +109,8 @@ std::vector<Grouping> ZorseSearch::Groupings() const {
   for (Grouping& grouping : CandidateGroupings(setting_)) add(std::move(grouping));
   const int n = setting_.num_devices();
   const double steps = static_cast<double>(n) * n * n;
-  const int parts = static_cast<int>(std::min<double>(static_cast<double>(setting_.workload.model.num_layers), kSplitWork / steps));
+  const int parts =
+      static_cast<int>(std::min<double>(static_cast<double>(setting_.workload.model.num_layers), kSplitWork / steps));
   EdgeWeights rates(static_cast<size_t>(n), std::vector<double>(static_cast<size_t>(n), 0));
   for (int a = 0; a < n; ++a) {
     for (int b = 0; b < n; ++b) {
@@ -222,8 +223,8 @@ void ZorseSearch::Try(ZorseChoice choice, std::vector<Found>* found) {
   found->push_back({seconds, std::move(choice)});
 }
 
-// The paper orders by bandwidth inside groups alone. Others: back to front (the head, or the largest batch of boundaries, elsewhere), and
-// each group beside the one it is best connected to.
+// The paper orders by bandwidth inside groups alone. Others: back to front (the head, or the largest batch of boundaries,
+// elsewhere), and each group beside the one it is best connected to.
 void ZorseSearch::AddOtherOrders() {
   const size_t published = std::min(found_.size(), kSimulated);
   for (size_t i = 0; i < published; ++i) {
@@ -338,20 +339,31 @@ absl::StatusOr<Plan> ZorseSearch::WithSplitGroups(const ZorseChoice& choice) con
 
 absl::Status ZorseSearch::DoesNotFit() const {
   if (nearest_.missing_bytes == 0) {
-    return absl::InvalidArgumentError("zorse: no division into groups puts the pinned devices into their stages; pin fewer devices or lower stages");
+    return absl::InvalidArgumentError(
+        "zorse: no division into groups puts the pinned devices into their stages; pin fewer devices or lower stages");
   }
   const std::string lacks = absl::StrCat(" lacks ", nearest_.missing_bytes, " bytes in the division that comes nearest");
   if (nearest_.device < 0) {
-    return absl::ResourceExhaustedError(absl::StrCat("zorse: host memory of ", setting_.cluster.nodes[static_cast<size_t>(nearest_.node)].name.value(),
+    return absl::ResourceExhaustedError(absl::StrCat("zorse: host memory of ",
+                                                     setting_.cluster.nodes[static_cast<size_t>(nearest_.node)].name.value(),
                                                      lacks, "; a smaller batch or more devices would help"));
   }
   const ClusterDevice& device = setting_.cluster.devices[static_cast<size_t>(nearest_.device)];
-  return absl::ResourceExhaustedError(absl::StrCat("zorse: ", device.id.value(), " (", setting_.cluster.kinds[static_cast<size_t>(device.kind)].name, ")",
-                                                   lacks, "; a shorter sequence, more devices or known host memory for offload would help"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("zorse: ", device.id.value(), " (", setting_.cluster.kinds[static_cast<size_t>(device.kind)].name, ")", lacks,
+                   "; a shorter sequence, more devices or known host memory for offload would help"));
 }
 
 }  // namespace
 
-absl::StatusOr<Plan> PlanZorse(const Setting& setting) { return ZorseSearch(setting).Run(); }
+absl::StatusOr<Plan> PlanZorse(const Setting& setting) {
+  absl::StatusOr<Plan> published = ZorseSearch(setting, true).Run();
+  if (setting.request.fidelity == Fidelity::kPublished) return published;
+  // More candidates are no guarantee: the few that are simulated may all be others.
+  absl::StatusOr<Plan> tuned = ZorseSearch(setting, false).Run();
+  if (!tuned.ok()) return published.ok() ? published : tuned;
+  const bool keep = published.ok() && published->predicted.step_seconds < tuned->predicted.step_seconds;
+  return keep ? published : tuned;
+}
 
 }  // namespace motley::planner
