@@ -12,7 +12,7 @@
 namespace motley::planner {
 
 struct OfflineResult {
-  Evaluation evaluation;   // of the chosen plan, lower bound filled in
+  Evaluation evaluation;  // of the chosen plan, lower bound filled in
   LowerBound bound;
   double planning_seconds = 0;
 };
@@ -24,16 +24,16 @@ absl::StatusOr<OfflineResult> PlanOffline(const Setting& setting, const LatencyB
 struct ComparisonRow {
   std::string strategy;
   Fidelity fidelity = Fidelity::kTuned;
-  absl::Status status;     // why there is no plan
+  absl::Status status;  // why there is no plan
   Plan plan;
-  double worst_memory = 0; // largest peak / usable
+  double worst_memory = 0;  // largest peak / usable
   double planning_seconds = 0;
 };
 // One for each strategy of the catalog, in its order, at the request's fidelity.
 std::vector<ComparisonRow> Compare(const Setting& setting);
 
-// One strategy's plan, named, complete (every device of the setting is in a rank or unused, with a reason) and evaluated. RESOURCE_EXHAUSTED
-// also where the strategy's own model said that the plan fits and the ledger says it does not.
+// One strategy's plan, named, complete (every device of the setting is in a rank or unused, with a reason) and evaluated.
+// RESOURCE_EXHAUSTED also where the strategy's own model said that the plan fits and the ledger says it does not.
 absl::StatusOr<Evaluation> PlanAndEvaluate(const Setting& setting, const CatalogEntry& strategy);
 
 // Lists devices of the setting that the plan neither uses nor explains, and the excluded ones.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "planner/evaluate.h"
 #include "planner/strategies/catalog.h"
 
@@ -15,7 +16,7 @@ namespace {
 constexpr double kMoreMemory = 1.25, kMoreRate = 1.5;
 constexpr double kWorthNaming = 0.02;
 constexpr double kProfileError = 0.10;
-constexpr int kTrials = 8;
+constexpr int kTrials = 6;
 constexpr int64_t kNodesPerQuestion = 20'000;  // of search, so that twenty questions stay a matter of seconds
 
 // The step that the setting's strategy reaches on this cluster; 0 when nothing fits there.
@@ -79,11 +80,13 @@ std::vector<Question> Questions(const Cluster& cluster) {
   return questions;
 }
 
-void FindRegret(const Setting& setting, double best_seconds, OfflineSensitivity* out) {
+void FindRegret(const Setting& setting, double best_seconds, const std::function<void(const std::string&)>& asked,
+                OfflineSensitivity* out) {
   const auto strategy = FindInCatalog(setting.request.strategy);
   if (!strategy.ok() || best_seconds <= 0) return;
   double sum = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
+    asked("wrong profiles");
     std::mt19937_64 random(static_cast<uint64_t>(trial) + 1);
     Setting wrong = setting;
     wrong.request.budget_nodes = std::min(wrong.request.budget_nodes, kNodesPerQuestion);
@@ -106,10 +109,19 @@ void FindRegret(const Setting& setting, double best_seconds, OfflineSensitivity*
 
 }  // namespace
 
-OfflineSensitivity FindOfflineSensitivity(const Setting& setting, const Plan& best, const LatencyBook* book) {
+OfflineSensitivity FindOfflineSensitivity(const Setting& setting, const Plan& best, const LatencyBook* book,
+                                          const SensitivityProgress& progress) {
   OfflineSensitivity out;
   const double base = best.predicted.step_seconds;
-  for (Question& question : Questions(setting.cluster)) {
+  std::vector<Question> questions = Questions(setting.cluster);
+  const int total = static_cast<int>(questions.size()) + kTrials;
+  int done = 0;
+  const auto asked = [&](const std::string& what) {
+    if (progress) progress(what, done, total);
+    ++done;
+  };
+  for (Question& question : questions) {
+    asked(question.what);
     const double seconds = BestSeconds(setting, std::move(question.cluster), book);
     if (seconds <= 0) continue;
     out.relaxations.push_back({std::move(question.what), std::move(question.resource), std::max(0.0, base / seconds - 1)});
@@ -118,8 +130,21 @@ OfflineSensitivity FindOfflineSensitivity(const Setting& setting, const Plan& be
                    [](const Relaxation& a, const Relaxation& b) { return a.gain > b.gain; });
   const bool binds = !out.relaxations.empty() && out.relaxations[0].gain >= kWorthNaming;
   out.binding = binds ? out.relaxations[0].resource : "nothing alone";
-  FindRegret(setting, base, &out);
+  FindRegret(setting, base, asked, &out);
   return out;
+}
+
+std::string ToText(const OfflineSensitivity& sensitivity) {
+  std::string text = absl::StrCat("what binds, found by planning again: ", sensitivity.binding, "\n");
+  for (const Relaxation& relaxation : sensitivity.relaxations) {
+    absl::StrAppendFormat(&text, "  %s: %.1f %% faster\n", relaxation.what, 100 * relaxation.gain);
+  }
+  if (sensitivity.regret_trials > 0) {
+    absl::StrAppendFormat(&text,
+                          "planned with latencies wrong by up to 10 %%: steps are %.1f %% longer on average, %.1f %% at worst (%d tries)\n",
+                          100 * sensitivity.regret_mean, 100 * sensitivity.regret_worst, sensitivity.regret_trials);
+  }
+  return text;
 }
 
 }  // namespace motley::planner

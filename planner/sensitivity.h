@@ -1,6 +1,7 @@
 // What binds an offline plan, found by planning again with one resource relaxed; and what wrong profiles would cost.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,13 @@ struct OfflineSensitivity {
   int regret_trials = 0;
 };
 
-// Plans again some twenty times with the strategy of `setting`; `best` is its answer there. Deterministic (fixed seeds).
-OfflineSensitivity FindOfflineSensitivity(const Setting& setting, const Plan& best, const LatencyBook* book);
+// Plans again some twenty times with the strategy of `setting`; `best` is its answer there. Deterministic (fixed seeds). `progress`, where
+// given, is called before every planning with what is asked and how many are done of how many.
+using SensitivityProgress = std::function<void(const std::string& question, int done, int total)>;
+OfflineSensitivity FindOfflineSensitivity(const Setting& setting, const Plan& best, const LatencyBook* book,
+                                          const SensitivityProgress& progress = nullptr);
+
+// For people, several lines.
+std::string ToText(const OfflineSensitivity& sensitivity);
 
 }  // namespace motley::planner

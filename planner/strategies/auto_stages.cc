@@ -15,7 +15,6 @@
 namespace motley::planner {
 namespace {
 
-constexpr int64_t kSplitNodes = 20;  // of the budget, for one exact split of a group
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class StageBalancer {
@@ -102,7 +101,7 @@ class StageBalancer {
 
   const std::optional<GroupAnswer>& Answer(size_t stage, int64_t layers) {
     const auto [at, is_new] = answers_[stage].try_emplace(layers);
-    if (is_new && budget_->Spend(kSplitNodes)) {
+    if (is_new && budget_->Spend(kGroupNodes)) {
       if (auto answer = SplitGroup(setting_, Question(stage, layers)); answer.ok()) {
         at->second = *std::move(answer);
       } else {

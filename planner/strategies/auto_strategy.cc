@@ -5,6 +5,7 @@
 //   3 the few best of 1 and 2 climb (polish): layers, microbatches, recomputation by operator, schedules, sharding, offload
 // Deterministic: the budget counts search nodes; a deadline is opt-in and marks the plan.
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "planner/evaluate.h"
+#include "planner/request_check.h"
 #include "planner/strategies/auto_stages.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/groupings.h"
@@ -24,7 +26,6 @@ namespace {
 constexpr size_t kClimbers = 3;          // plans that are polished
 constexpr size_t kGroupingsSplit = 8;    // by the rough bound; their stages are split exactly
 constexpr size_t kGroupingsVaried = 3;   // whose ministages, sharding and order are varied
-constexpr int64_t kEstimateNodes = 1;
 
 // Rough seconds of a step on these groups: each computes its proportional part of the layers at its devices' best rates, or gathers
 // twice and reduces once for each layer, whichever is longer.
@@ -78,6 +79,10 @@ class AutoSearch {
 
   // Simulated; kept when it fits.
   void Offer(std::string origin, Plan plan) {
+    if (const absl::Status follows = FollowsRequest(setting_, plan, true); !follows.ok()) {
+      if (why_not_.ok()) why_not_ = follows;
+      return;
+    }
     auto priced = Evaluate(setting_, std::move(plan));
     if (!priced.ok()) return;
     if (!priced->does_not_fit.empty()) {
@@ -117,9 +122,16 @@ class AutoSearch {
 
   std::vector<Grouping> RoughlyBest() const {
     std::vector<std::pair<double, Grouping>> rough;
-    for (Grouping& grouping : CandidateGroupings(setting_)) {
-      const double seconds = RoughSeconds(setting_, grouping);
-      rough.emplace_back(seconds, std::move(grouping));
+    for (const Grouping& candidate : CandidateGroupings(setting_)) {
+      Grouping grouping = WithPins(candidate, setting_.pinned_stage);
+      std::vector<int> order(grouping.groups.size());
+      std::iota(order.begin(), order.end(), 0);
+      order = OrderWithPins(grouping, setting_.pinned_stage, order);
+      if (order.empty()) continue;  // fewer groups than the pins name stages
+      Grouping ordered{{}, grouping.from};
+      for (const int group : order) ordered.groups.push_back(std::move(grouping.groups[static_cast<size_t>(group)]));
+      const double seconds = RoughSeconds(setting_, ordered);
+      rough.emplace_back(seconds, std::move(ordered));
     }
     std::stable_sort(rough.begin(), rough.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Grouping> best;

@@ -14,7 +14,6 @@
 namespace motley::planner {
 namespace {
 
-constexpr int64_t kSimulationNodes = 10;   // of the budget, against 1 for an estimate
 constexpr size_t kConfirmed = 3;           // best estimates of a round that are simulated
 constexpr double kWorthIt = 0.999;         // a gain below a thousandth is noise of the model
 constexpr double kEstimatorError = 1.03;   // estimates up to this factor above the best may still be better
@@ -65,7 +64,7 @@ Score ScoreOf(const Setting& setting, Evaluation* evaluation) {
 // Ranks that lack memory recompute one operator more, until all fit or none can.
 absl::StatusOr<Evaluation> Repair(const Setting& setting, Plan plan, SearchBudget* budget) {
   MOTLEY_ASSIGN_OR_RETURN(Evaluation priced, Evaluate(setting, std::move(plan)));
-  for (int step = 0; step < kRepairSteps && !priced.does_not_fit.empty() && budget->Spend(kSimulationNodes); ++step) {
+  for (int step = 0; step < kRepairSteps && !priced.does_not_fit.empty() && budget->Charge(priced); ++step) {
     bool changed = false;
     ForEachRank(setting, &priced.plan, [&](RankPlan& rank, int device) {
       if (rank.predicted.peak_bytes <= setting.UsableBytes(device)) return;
@@ -111,7 +110,10 @@ Shortlist Estimate(const Setting& setting, const std::vector<Move>& moves, const
 }  // namespace
 
 bool SearchBudget::Spend(int64_t count) {
-  if (nodes < count) return false;
+  if (nodes < count) {
+    nodes = 0;
+    return false;
+  }
   if (deadline != absl::InfiniteFuture() && absl::Now() >= deadline) {
     stopped_by_clock = true;
     return false;
@@ -130,14 +132,15 @@ SearchBudget BudgetOf(const PlanRequest& request) {
 absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudget* budget) {
   MOTLEY_ASSIGN_OR_RETURN(Evaluation best, Evaluate(setting, std::move(plan)));
   Score score = ScoreOf(setting, &best);
-  bool improved = true;
-  while (improved) {
+  bool improved = true, in_budget = true;
+  while (improved && in_budget) {
     improved = false;
     std::vector<Move> moves = Neighbours(setting, best.plan);
-    if (!budget->Spend(static_cast<int64_t>(moves.size()))) break;
+    if (!budget->Spend(kEstimateNodes * static_cast<int64_t>(moves.size()))) break;
     const Shortlist list = Estimate(setting, moves, score);
     const auto accept = [&](absl::StatusOr<Evaluation> priced) {
       if (!priced.ok()) return false;
+      in_budget = budget->Charge(*priced);
       const Score other = ScoreOf(setting, &*priced);
       if (!other.Better(score)) return false;
       best = *std::move(priced);
@@ -145,11 +148,11 @@ absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudge
       return true;
     };
     for (const Candidate& candidate : list.fitting) {
-      if (improved || !budget->Spend(kSimulationNodes)) break;
+      if (improved || !in_budget) break;
       improved = accept(Evaluate(setting, std::move(moves[candidate.index].plan)));
     }
     for (const Candidate& candidate : list.lacking) {
-      if (improved || !budget->Spend(kSimulationNodes)) break;
+      if (improved || !in_budget) break;
       improved = accept(Repair(setting, std::move(moves[candidate.index].plan), budget));
     }
   }

@@ -1,20 +1,28 @@
 // Hill climbing from a plan: the best neighbour by the estimator that the simulator confirms, until none is better or the budget is
-// spent. Deterministic. Complexity: neighbours x (estimate), a handful of simulations a round.
+// spent. Deterministic. Complexity: neighbours x estimate, a handful of simulations a round.
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "planner/evaluate.h"
 #include "planner/plan.h"
 #include "planner/setting.h"
 
 namespace motley::planner {
 
+// A node is about a microsecond of search on one core: counted, not timed, so that the same files give the same plan.
+inline constexpr int64_t kEstimateNodes = 50;    // a neighbour made and estimated
+inline constexpr int64_t kGroupNodes = 1000;     // an exact split of a group
 struct SearchBudget {
-  int64_t nodes = 0;              // estimates and simulations still allowed; the latter count ten
+  int64_t nodes = 0;              // still allowed
   absl::Time deadline = absl::InfiniteFuture();
   bool stopped_by_clock = false;
   // Takes `count` nodes; false when the search must end.
   bool Spend(int64_t count);
+  // A simulation that was made: a node for each of its tasks. False when it was the last one.
+  bool Charge(const Evaluation& evaluation) { return Spend(static_cast<int64_t>(evaluation.graph.tasks.size()) + kEstimateNodes); }
 };
 SearchBudget BudgetOf(const PlanRequest& request);
 

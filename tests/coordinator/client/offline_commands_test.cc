@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "common/model.h"
 #include "nlohmann/json.hpp"
 #include "planner/plan.h"
@@ -115,7 +116,7 @@ TEST_F(OfflineTest, CompareHasARowForEachStrategy) {
   const Ran ran = Plan({"--strategy", "even", "--compare"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   for (const planner::CatalogEntry& entry : planner::Catalog())
-    EXPECT_THAT(ran.out, HasSubstr("\n" + std::string(entry.name) + " "));
+    EXPECT_THAT(ran.out, HasSubstr(absl::StrCat("\n", std::string(entry.name), " ")));
 }
 
 TEST_F(OfflineTest, WritesTimelineAndPicture) {
