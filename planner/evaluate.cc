@@ -142,7 +142,7 @@ void AddRates(const Setting& setting, const PlanView& view, PlanPrediction* pred
     ranks += peak;
     nodes.insert(cluster.devices[static_cast<size_t>(rank.device)].node);
   }
-  if (ranks > 0) predicted->idle_share = 1 - busy / (ranks * step);
+  if (ranks > 0) predicted->idle_share = std::max(0.0, 1 - busy / (ranks * step));
   bool priced = true;
   for (const int n : nodes) {
     const double price = cluster.nodes[static_cast<size_t>(n)].price_per_hour;

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
 #include "planner/quantity_text.h"
+#include "planner/request_check.h"
 #include "planner/ways_out.h"
 
 namespace motley::planner {
@@ -23,34 +24,6 @@ void ForEachRank(const Plan& plan, F&& use) {
       }
     }
   }
-}
-
-// What the user asked for beyond a fast plan. Not every strategy can follow.
-absl::Status CheckRequest(const Setting& setting, const Plan& plan) {
-  std::map<DeviceId, int> stage_of;
-  for (const PipelinePlan& pipeline : plan.pipelines) {
-    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-      for (const UnitPlan& unit : pipeline.stages[s].units) {
-        for (const RankPlan& rank : unit.ranks) stage_of[rank.device] = static_cast<int>(s);
-        if (static_cast<int>(unit.ranks.size()) > setting.request.max_tp) {
-          return absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " put ", unit.ranks.size(),
-                                                            " devices into one tensor-parallel unit, --max-tp allows ",
-                                                            setting.request.max_tp));
-        }
-      }
-    }
-  }
-  for (size_t d = 0; d < setting.pinned_stage.size(); ++d) {
-    const int pinned = setting.pinned_stage[d];
-    const DeviceId& device = setting.cluster.devices[d].id;
-    const auto found = stage_of.find(device);
-    if (pinned < 0 || (found != stage_of.end() && found->second == pinned)) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("strategy ", plan.strategy, " cannot follow the pin of ", device.value(), " to stage", pinned, ": it ",
-                     found == stage_of.end() ? "leaves it unused" : absl::StrCat("puts it into stage", found->second),
-                     "; try --strategy auto or zorse"));
-  }
-  return absl::OkStatus();
 }
 
 // A strategy that compares evaluated plans brings their notes along.
@@ -96,7 +69,7 @@ void CompleteUnused(const Setting& setting, Plan* plan) {
 absl::StatusOr<Evaluation> PlanAndEvaluate(const Setting& setting, const CatalogEntry& strategy) {
   MOTLEY_ASSIGN_OR_RETURN(Plan plan, strategy.plan(setting));
   if (plan.strategy.empty()) plan.strategy = std::string(strategy.name);
-  MOTLEY_RETURN_IF_ERROR(CheckRequest(setting, plan));
+  MOTLEY_RETURN_IF_ERROR(FollowsRequest(setting, plan, false));
   plan.cluster = setting.cluster.name;
   plan.model = setting.workload.model_name;
   MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Evaluate(setting, std::move(plan)));

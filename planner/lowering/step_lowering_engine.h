@@ -38,6 +38,7 @@ class StepEngine {
     std::vector<bool> forward_done, backward_done;  // by position in the order
     size_t next_forward = 0, next_backward = 0;
     int64_t in_flight = 0;
+    double queued_start = -1;  // of its live entry in the queue; -1 = none
     // Chunk x microbatch: the forward's last task (-1 = not yet), and the copy of its boundaries to the host.
     std::vector<int32_t> forward_task, offload_task;
     std::vector<int32_t> backward_ends;  // last tasks, in the order of emission

@@ -67,7 +67,10 @@ class AutoSearch {
 
   absl::StatusOr<Plan> Run() {
     AskStrategies();
+    const int64_t all = budget_.nodes, for_climbing = all - all * 2 / 5;
+    budget_.nodes -= for_climbing;
     TryGroupings();
+    budget_.nodes += for_climbing;
     if (candidates_.empty()) {
       return why_not_.ok() ? absl::ResourceExhaustedError("no strategy found a plan that fits") : why_not_;
     }
