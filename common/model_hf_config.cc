@@ -76,11 +76,33 @@ class Config {
   const std::string source_;
 };
 
+absl::Status Refuse(const Config& config, const std::string& key, const std::string& why) {
+  if (!config.Has(key)) return absl::OkStatus();
+  return config.Error(key, absl::StrCat(config.json().at(key).dump(), ": ", why));
+}
+
 absl::Status RefuseUnsupported(const Config& config) {
-  for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts", "quantization_config", "sliding_window"}) {
-    MOTLEY_RETURN_IF_ERROR(config.Only(key, {}));
+  // Without these keys it would be another model: the way out is another model, never to remove them.
+  for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_experts_per_tok"}) {
+    MOTLEY_RETURN_IF_ERROR(Refuse(config, key, "mixture of experts is not supported; use a dense model"));
   }
-  return absl::OkStatus();
+  for (const char* key : {"context_parallel_size", "context_parallel_degree", "cp_size"}) {
+    MOTLEY_RETURN_IF_ERROR(Refuse(config, key, "context parallelism is not supported; samples are not split along the sequence"));
+  }
+  MOTLEY_RETURN_IF_ERROR(Refuse(config, "sliding_window",
+                                "attention over a window of the newest tokens alone is not supported; use a model with full "
+                                "attention (null here)"));
+  return config.Only("quantization_config", {});
+}
+
+bool IsMixtureOfExperts(const Json& type) {
+  if (!type.is_string()) return false;
+  const std::string name = type.get<std::string>();
+  if (name.find("moe") != std::string::npos) return true;
+  for (const char* known : {"mixtral", "deepseek_v2", "deepseek_v3", "dbrx", "jamba", "arctic", "switch_transformers", "llama4"}) {
+    if (name == known) return true;
+  }
+  return false;
 }
 
 // The attention's kernels and layouts work for what these say.
@@ -174,6 +196,9 @@ absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string
   const Json type = json.value("model_type", Json());
   if (type == "gpt2") return ParseGpt2(config);
   if (type == "llama") return ParseLlama(config);
+  if (IsMixtureOfExperts(type)) {
+    return config.Error("model_type", absl::StrCat(type.dump(), ": mixture of experts is not supported; use a dense model"));
+  }
   return config.Error("model_type", absl::StrCat("must be \"gpt2\" or \"llama\", got ", type.dump()));
 }
 

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "planner/quantity_text.h"
 
 namespace motley::planner {
@@ -25,7 +28,9 @@ class Explainer {
   }
 
   std::string Text(const Evaluation& evaluation, const LowerBound& bound) {
-    out_ = ToText(plan_);
+    Plan told = plan_;
+    for (std::string& note : told.predicted.notes) note = Explained(std::move(note));
+    out_ = ToText(told);
     for (const std::string& lack : evaluation.does_not_fit) absl::StrAppend(&out_, "does not fit: ", lack, "\n");
     Stages();
     if (bound.seconds > 0) {
@@ -37,6 +42,19 @@ class Explainer {
   }
 
  private:
+  // "found from cephalo", as auto notes its start, for people who do not know how it searches.
+  static std::string Explained(std::string note) {
+    absl::string_view origin = note;
+    if (!absl::ConsumePrefix(&origin, "found from ")) return note;
+    const size_t end = origin.find(" (before climbing ");
+    absl::string_view led = end == origin.npos ? absl::string_view() : origin.substr(end);
+    std::string text = absl::StrCat("the search began from ", origin.substr(0, end), "'s plan and changed it step by step");
+    if (absl::ConsumePrefix(&led, " (before climbing ") && absl::ConsumeSuffix(&led, " led)")) {
+      absl::StrAppend(&text, "; before that ", led, "'s plan was the fastest");
+    }
+    return text;
+  }
+
   void Stages() {
     absl::StrAppend(&out_, "\nwhat each kind of device does:\n");
     for (size_t p = 0; p < plan_.pipelines.size(); ++p) {
@@ -47,12 +65,14 @@ class Explainer {
   void Stage(size_t p, size_t s, const StagePlan& stage) {
     std::map<int, Row> rows;  // by kind
     for (const UnitPlan& unit : stage.units) {
+      std::set<int> kinds;  // a unit's ranks share its samples: they count once
       for (const RankPlan& rank : unit.ranks) {
         const auto found = index_.find(rank.device);
         if (found == index_.end()) continue;
-        Row& row = rows[setting_.KindOf(found->second)];
+        const int kind = setting_.KindOf(found->second);
+        Row& row = rows[kind];
         ++row.ranks;
-        row.batch += unit.batch();
+        if (kinds.insert(kind).second) row.batch += unit.batch();
         row.busiest_seconds = std::max(row.busiest_seconds, rank.predicted.busy_seconds);
         row.peak_bytes = std::max(row.peak_bytes, rank.predicted.peak_bytes);
         row.fullest = std::max(row.fullest, static_cast<double>(rank.predicted.peak_bytes) /

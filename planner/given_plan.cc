@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/device_table.h"
 #include "common/nearest.h"
 #include "common/status_macros.h"
 #include "planner/offline.h"
@@ -22,6 +23,42 @@ void ForEachRank(Plan& plan, F&& use) {
       }
     }
   }
+}
+
+constexpr size_t kMostWarnings = 8;  // a plan for another cluster may differ in every device
+
+// "A100" and "A100-40GB" are one card.
+std::string CardName(const std::string& label) {
+  const absl::StatusOr<GpuSpec> gpu = FindGpu(label);
+  return gpu.ok() ? std::string(gpu->name) : label;
+}
+
+// Devices that the cluster has under the plan's names, but which are other cards than the plan says.
+std::vector<std::string> FindOtherCards(const Setting& setting, Plan& plan) {
+  std::map<DeviceId, int> kind_of;
+  for (const ClusterDevice& device : setting.cluster.devices) kind_of[device.id] = device.kind;
+  const std::string& made_for = plan.cluster;
+  const bool elsewhere = !made_for.empty() && made_for != setting.cluster.name;
+  std::vector<std::string> warnings;
+  size_t more = 0;
+  ForEachRank(plan, [&](const RankPlan& rank) {
+    const auto found = kind_of.find(rank.device);
+    if (found == kind_of.end() || rank.device_model.empty()) return;
+    const std::string& here = setting.cluster.kinds[static_cast<size_t>(found->second)].name;
+    if (CardName(rank.device_model) == CardName(here)) return;
+    if (warnings.size() == kMostWarnings) {
+      ++more;
+      return;
+    }
+    warnings.push_back(absl::StrCat("plan says ", rank.device_model, " for ", rank.device.value(),
+                                    elsewhere ? absl::StrCat(" and was made for ", made_for) : "", "; here it is ", here,
+                                    " of ", setting.cluster.name));
+  });
+  if (more > 0) warnings.push_back(absl::StrCat("and ", more, " other cards more"));
+  if (warnings.empty() && elsewhere) {
+    warnings.push_back(absl::StrCat("the plan was made for ", made_for, "; it is priced on ", setting.cluster.name));
+  }
+  return warnings;
 }
 
 absl::Status CheckDevices(const Setting& setting, Plan& plan) {
@@ -79,6 +116,8 @@ class Mender {
   }
 
  private:
+  // A share below zero is no slip of sums: it stays as written, for Validate to name.
+  static bool IsShare(double share) { return share >= 0 && std::isfinite(share); }
   static bool Off(double sum) { return sum > 0 && std::isfinite(sum) && std::abs(sum - 1) > 1e-3; }
 
   void MendBatch(Plan* plan) {
@@ -100,18 +139,22 @@ class Mender {
   void MendShares(const std::string& where, size_t p, size_t s, Plan* plan) {
     StagePlan& stage = plan->pipelines[p].stages[s];
     double shards = 0;
+    bool shares = true;
     for (UnitPlan& unit : stage.units) {
       double tp = 0;
+      bool tp_shares = true;
       for (const RankPlan& rank : unit.ranks) {
         shards += rank.shard_ratio;
         tp += rank.tp_share;
+        shares &= IsShare(rank.shard_ratio);
+        tp_shares &= IsShare(rank.tp_share);
       }
-      if (!Off(tp)) continue;
+      if (!tp_shares || !Off(tp)) continue;
       Say(where, ": the tensor-parallel shares of ", unit.ranks[0].device.value(), "'s unit add up to ", tp,
           ", priced as parts of 1");
       for (RankPlan& rank : unit.ranks) rank.tp_share /= tp;
     }
-    if (stage.zero_stage == 0 || !Off(shards)) return;
+    if (stage.zero_stage == 0 || !shares || !Off(shards)) return;
     Say(where, ": the shard ratios add up to ", shards, ", priced as parts of 1");
     for (UnitPlan& unit : stage.units) {
       for (RankPlan& rank : unit.ranks) rank.shard_ratio /= shards;
@@ -141,9 +184,10 @@ void FillIn(const Setting& setting, Plan* plan) {
 absl::StatusOr<GivenPlan> PriceGivenPlan(const Setting& setting, Plan plan) {
   FillIn(setting, &plan);
   plan.predicted = {};
+  GivenPlan given;
+  given.warnings = FindOtherCards(setting, plan);
   MOTLEY_RETURN_IF_ERROR(CheckDevices(setting, plan));
   DropUnknownUnused(setting, &plan);
-  GivenPlan given;
   if (const absl::Status valid = Validate(plan, setting.workload.model); !valid.ok()) {
     Mender(&given.broken).Mend(&plan);
     MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));

@@ -14,6 +14,8 @@ namespace motley::planner {
 struct GivenPlan {
   Evaluation evaluation;  // lower bound filled in where the plan computes the setting's batch
   LowerBound bound;
+  // The plan was made for another cluster, or for other cards under the same names: priced all the same.
+  std::vector<std::string> warnings;
   std::vector<std::string> broken;  // rules that the plan breaks, and what was priced instead; empty: a valid plan
 };
 

@@ -7,6 +7,16 @@
 namespace motley::planner {
 namespace {
 
+// Other systems' plans have these; "unknown key" would not say that the idea, not the spelling, is the matter.
+void RefuseParallelism(const JsonReader& reader) {
+  for (const char* key : {"context_parallel", "context_parallel_size", "cp"}) {
+    if (reader.Has(key)) reader.Fail(absl::StrCat(key, ": context parallelism is not supported"));
+  }
+  for (const char* key : {"expert_parallel", "expert_parallel_size", "ep"}) {
+    if (reader.Has(key)) reader.Fail(absl::StrCat(key, ": mixture of experts is not supported"));
+  }
+}
+
 void ReadMemory(const JsonReader& reader, MemoryByPurpose* memory) {
   reader.Keys({"parameters", "gradients", "optimizer", "gathered", "boundaries", "saved", "workspace", "context", "host"});
   reader.Get("parameters", &memory->parameters);
@@ -55,6 +65,7 @@ void ReadRank(const JsonReader& reader, RankPlan* rank) {
 }
 
 void ReadStage(const JsonReader& reader, StagePlan* stage) {
+  RefuseParallelism(reader);
   reader.Keys({"ministages", "zero_stage", "units", "placement"});
   if (reader.Has("ministages")) {
     reader["ministages"].ForEach([stage](const JsonReader& item) {
@@ -68,6 +79,7 @@ void ReadStage(const JsonReader& reader, StagePlan* stage) {
   if (!reader.Has("units")) return reader.Fail("units is missing");
   reader["units"].ForEach([stage](const JsonReader& item) {
     UnitPlan& unit = stage->units.emplace_back();
+    RefuseParallelism(item);
     item.Keys({"ranks", "microbatches"});
     item.Get("microbatches", &unit.microbatches);
     if (!item.Has("ranks")) return item.Fail("ranks is missing");
@@ -116,6 +128,7 @@ void ReadPlan(const JsonReader& reader, Plan* plan) {
     reader.Fail(absl::StrCat("schema_version ", version, " is not known, this build reads 1 to ", kPlanSchemaVersion,
                              "; plan again, or use the motley that wrote it"));
   }
+  RefuseParallelism(reader);
   reader.Keys({"schema_version", "strategy", "epoch", "cluster", "model", "global_batch", "seq_len", "dtype", "schedule",
                "pipelines_zero_stage", "pipelines", "unused", "predicted", "report"});
   int64_t epoch = 0;
@@ -157,6 +170,7 @@ absl::StatusOr<Plan> PlanFromJson(const std::string& text) {
   }
   const JsonReader::Json json = JsonReader::Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return absl::InvalidArgumentError("plan: not JSON");
+  if (!json.is_object()) return absl::InvalidArgumentError(absl::StrCat("plan: expected a JSON object, got ", json.type_name()));
   Plan plan;
   absl::Status status;
   ReadPlan(JsonReader(json, "plan", &status), &plan);

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/status_macros.h"
 #include "planner/offline.h"
+#include "planner/quantity_text.h"
 #include "planner/strategies/catalog.h"
 
 namespace motley::planner {
@@ -19,11 +21,15 @@ constexpr int64_t kTryBudget = 20'000;
 // Stand for auto: they take milliseconds, and between them shard, offload, cut into stages and into tensor-parallel parts.
 constexpr const char* kQuickStrategies[] = {"cephalo", "poplar", "zorse", "hexiscale"};
 constexpr int kMostExtraCards = 64;
+constexpr int kMostTries = 48;  // changed problems; enough for every kind of way on a usual cluster
 constexpr int64_t kUsualHostBytes = int64_t{512} << 30;
 
 class Finder {
  public:
-  Finder(const Setting& setting, const LatencyBook* book) : setting_(setting), book_(book) {}
+  Finder(const Setting& setting, const LatencyBook* book, std::optional<absl::Duration> left) : setting_(setting), book_(book) {
+    if (!left) left = setting.request.deadline;
+    if (left) end_ = absl::Now() + *left;
+  }
 
   std::vector<WayOut> Find(size_t most) {
     using Way = std::optional<WayOut> (Finder::*)() const;
@@ -52,14 +58,18 @@ class Finder {
 
   // Step seconds of the changed problem; nothing when it does not fit, or cannot be posed.
   std::optional<double> Try(const Cluster& cluster, const Workload& workload, PlanRequest request) const {
+    if (tries_left_ == 0) return std::nullopt;
+    --tries_left_;
     request.budget_nodes = std::min(request.budget_nodes, kTryBudget);
     request.exclude.clear();  // they are gone from the setting's cluster
     std::vector<std::string> strategies(std::begin(kQuickStrategies), std::end(kQuickStrategies));
     if (request.strategy != "auto") strategies = {request.strategy};
+    if (OutOfTime(&request)) return std::nullopt;
     const auto changed = Setting::Create(cluster, workload, std::move(request), book_);
     if (!changed.ok() || CannotFit(**changed)) return std::nullopt;
     std::optional<double> best;
     for (const std::string& name : strategies) {
+      if (OutOfTime(&(*changed)->request)) break;
       const absl::StatusOr<CatalogEntry> strategy = FindInCatalog(name);
       if (!strategy.ok()) continue;
       const absl::StatusOr<Evaluation> evaluation = PlanAndEvaluate(**changed, *strategy);
@@ -70,13 +80,22 @@ class Finder {
     return best;
   }
 
+  // Gives the request what is left of the time.
+  bool OutOfTime(PlanRequest* request) const {
+    if (!end_) return false;
+    const absl::Duration left = *end_ - absl::Now();
+    if (left <= absl::ZeroDuration()) return true;
+    request->deadline = left;
+    return false;
+  }
+
   std::optional<WayOut> Strategy() const {
     std::optional<WayOut> best;
     if (setting_.request.strategy == "auto") return best;  // it tried the others
-    for (const CatalogEntry& entry : Catalog()) {
-      if (entry.name == setting_.request.strategy) continue;
+    for (const char* name : kQuickStrategies) {
+      if (name == setting_.request.strategy) continue;
       PlanRequest request = setting_.request;
-      request.strategy = std::string(entry.name);
+      request.strategy = name;
       const std::optional<double> seconds = Try(setting_.cluster, setting_.workload, request);
       if (!seconds || (best && best->step_seconds <= *seconds)) continue;
       best = WayOut{absl::StrCat("--strategy ", request.strategy), *seconds};
@@ -236,12 +255,43 @@ class Finder {
 
   const Setting& setting_;
   const LatencyBook* const book_;
+  std::optional<absl::Time> end_;
+  mutable int tries_left_ = kMostTries;
 };
 
 }  // namespace
 
-std::vector<WayOut> FindWaysOut(const Setting& setting, const LatencyBook* book, size_t most) {
-  return Finder(setting, book).Find(most);
+std::vector<WayOut> FindWaysOut(const Setting& setting, const LatencyBook* book, size_t most,
+                                std::optional<absl::Duration> left) {
+  return Finder(setting, book, left).Find(most);
+}
+
+absl::Status NothingFits(const Setting& setting, const LatencyBook* book, const absl::Status& why,
+                         std::optional<absl::Duration> left) {
+  const Workload& w = setting.workload;
+  const int64_t state = setting.costs.TotalElements() * setting.costs.StateBytesPerElement();
+  int64_t usable = 0;
+  for (int d = 0; d < setting.num_devices(); ++d) usable += setting.UsableBytes(d);
+  const std::string what = absl::StrCat(w.model_name, " on ", setting.cluster.name, " with batch ", w.global_batch, ", sequence ",
+                                        w.seq_len, ", ", std::string(DTypeName(w.dtype)));
+  const std::string bytes =
+      absl::StrCat("the training state is ", BytesText(state), ", the cards' usable memory ", BytesText(usable));
+  const std::string reason(why.message());
+  std::string message;
+  if (state > usable) {
+    message = absl::StrCat(what, " does not fit: ", bytes, "; ", BytesText(state - usable), " are missing (", state - usable,
+                           " bytes)\n", reason);
+  } else {
+    message = absl::StrCat(what, ": no plan: ", reason, "\n", bytes);
+  }
+  const std::vector<WayOut> ways = FindWaysOut(setting, book, 3, left);
+  if (ways.empty()) {
+    absl::StrAppend(&message, "\nno single change that was tried helps: a smaller model or more devices");
+    return absl::ResourceExhaustedError(message);
+  }
+  absl::StrAppend(&message, state > usable ? "\nwhat would fit, the cheapest first:" : "\nwhat would work, the cheapest first:");
+  for (const WayOut& way : ways) absl::StrAppend(&message, "\n  ", way.what, ": ", SecondsText(way.step_seconds), " a step");
+  return absl::ResourceExhaustedError(message);
 }
 
 }  // namespace motley::planner

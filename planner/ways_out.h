@@ -1,9 +1,12 @@
 // Nothing fits: what would. Each way is tried by really planning again with one thing changed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "planner/setting.h"
 
 namespace motley::planner {
@@ -15,8 +18,16 @@ struct WayOut {
 
 // The cheapest `most` ways that work, cheapest first: what costs nothing (another strategy, lifting a restriction of the
 // request), what changes the numbers of the training (half precision), its batch, its data (sequence), what needs the hosts'
-// memory, what costs money (cards). `book` as the setting was made with. Each try has a small search budget and auto's are those
-// of quick strategies, so the ways take about as long as a few plans.
-std::vector<WayOut> FindWaysOut(const Setting& setting, const LatencyBook* book, size_t most = 3);
+// memory, what costs money (cards). `book` as the setting was made with. The tries are few, with a small search budget, and
+// those of auto and of other strategies are of quick ones, so the ways take about as long as a few plans.
+// `left`: what remains of the request's deadline; without it, the whole deadline; without one, only the tries are counted. Ways
+// that there was no time for are left out.
+std::vector<WayOut> FindWaysOut(const Setting& setting, const LatencyBook* book, size_t most = 3,
+                                std::optional<absl::Duration> left = std::nullopt);
+
+// RESOURCE_EXHAUSTED: `why` there is no plan, with the ways out. Where the cards together lack memory for the training state,
+// that leads; else the strategy's reason does (a batch smaller than the devices, one node that is full).
+absl::Status NothingFits(const Setting& setting, const LatencyBook* book, const absl::Status& why,
+                         std::optional<absl::Duration> left = std::nullopt);
 
 }  // namespace motley::planner

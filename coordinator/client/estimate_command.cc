@@ -93,6 +93,7 @@ Exit Estimate(Context& context, const OfflineFlags& given) {
   }
   OfflineInput input;
   if (Exit exit = LoadOffline(flags, &input); exit.code != 0) return exit;
+  Warn(context.err, input.warnings);
   absl::StatusOr<FitReport> report = planner::FindFit(*input.setting, input.book.get());
   if (!report.ok()) return FromPlanner(report.status());
   if (context.json) {

@@ -4,11 +4,16 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/files.h"
+#include "coordinator/client/format.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/strategies/catalog.h"
 
@@ -49,6 +54,11 @@ Exit ParseRequest(const OfflineFlags& flags, planner::PlanRequest* request) {
     if (equals == std::string::npos || equals == 0 || equals + 1 == pin.size()) {
       return WrongUsage("--pin '", pin, "' must be STAGE=NODE or STAGE=DEVICE, such as stage0=n1");
     }
+    int stage = 0;
+    const std::string where = pin.substr(0, equals);
+    if (!absl::StartsWith(where, "stage") || !absl::SimpleAtoi(where.substr(5), &stage) || stage < 0) {
+      return WrongUsage("--pin '", pin, "': the left side must be a stage, as in stage0=n1");
+    }
     const auto [it, added] = request->pins.emplace(pin.substr(0, equals), pin.substr(equals + 1));
     if (!added && it->second != pin.substr(equals + 1)) {
       return WrongUsage("--pin ", it->first, " is given for ", it->second, " and for ", pin.substr(equals + 1),
@@ -79,6 +89,33 @@ Exit ParseRequest(const OfflineFlags& flags, planner::PlanRequest* request) {
   return {};
 }
 
+// Plain words: the parser's own check prints the largest double.
+std::string AtLeastOne(const std::string& text) {
+  int64_t value = 0;
+  if (absl::SimpleAtoi(text, &value) && value >= 1) return "";
+  return absl::StrCat("must be a whole number and at least 1, got ", text);
+}
+
+// Files whose measurements decide nothing, which their owner should know.
+std::vector<std::string> UnusedProfiles(const std::vector<std::string>& paths, const planner::Setting& setting) {
+  std::vector<std::string> warnings;
+  for (const std::string& path : paths) {
+    bool used = false;
+    for (int kind = 0; kind < setting.costs.num_kinds(); ++kind) {
+      used |= absl::StrContains(setting.costs.provenance(kind).source, absl::StrCat(path, ": "));
+    }
+    if (used) continue;
+    std::vector<std::string> cards;
+    for (const planner::DeviceKind& kind : setting.cluster.kinds) cards.push_back(kind.name);
+    const planner::Workload& w = setting.workload;
+    warnings.push_back(absl::StrCat("no entry of ", path, " was used: it has none that fits model ", w.model_name,
+                                    w.profile_name.empty() ? "" : absl::StrCat(" (", w.profile_name, ")"), ", ",
+                                    std::string(DTypeName(w.dtype)), ", on ", absl::StrJoin(cards, ", "),
+                                    " better than the data sheet or another file"));
+  }
+  return warnings;
+}
+
 Exit LoadProfiles(const std::vector<std::string>& paths, std::unique_ptr<planner::LatencyBook>* book) {
   for (const std::string& path : paths) {
     std::string text;
@@ -100,11 +137,11 @@ void AddSettingFlags(CLI::App& app, OfflineFlags* flags) {
   app.add_option("--cluster", flags->cluster,
                  "a cluster file (TOML, docs/clusters.md) or a preset; 'motley clusters' lists them");
   app.add_option("--model", flags->model, "a HuggingFace config.json or a preset; 'motley models' lists them");
-  app.add_option("--global-batch", flags->global_batch, "samples a step")->check(CLI::PositiveNumber);
-  app.add_option("--seq-len", flags->seq_len, "tokens a sample")->check(CLI::PositiveNumber);
+  app.add_option("--global-batch", flags->global_batch, "samples a step")->check(AtLeastOne);
+  app.add_option("--seq-len", flags->seq_len, "tokens a sample")->check(AtLeastOne);
   app.add_option("--dtype", flags->dtype, "fp32, fp16, bf16 or fp64")->capture_default_str();
   app.add_option("--profiles", flags->profiles,
-                 "measured latencies (JSON, docs/profiles.md); of several the last one's entries win")
+                 "measured latencies (JSON, docs/profiles.md); give the flag again for another file, the last one's entries win")
       ->allow_extra_args(false);
 }
 
@@ -122,7 +159,7 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
       ->allow_extra_args(false);
   app.add_option("--exclude", flags->exclude, "a node or device that is not used; may be given again")->allow_extra_args(false);
   app.add_option("--max-tp", flags->max_tp, "most devices of one tensor-parallel unit")
-      ->check(CLI::PositiveNumber)
+      ->check(AtLeastOne)
       ->capture_default_str();
   app.add_option("--memory-reserve", flags->memory_reserve,
                  "part of each card that no plan uses, such as 10%; else the cluster's");
@@ -130,36 +167,78 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
   app.add_option("--deadline", flags->deadline, "stop searching after this time (2s); the plan is marked as not reproducible");
 }
 
+namespace {
+
+// Whatever is named, first: a misspelt preset is the commonest slip, and other flags do not mend it.
+Exit FindNamed(const OfflineFlags& flags, absl::StatusOr<planner::Cluster>* cluster, absl::StatusOr<planner::Workload>* workload) {
+  std::vector<std::string> wrong;
+  int code = 0;
+  const auto note = [&](const absl::Status& status) {
+    if (status.ok()) return;
+    const Exit exit = FromPlanner(status);
+    if (code == 0) code = exit.code;
+    wrong.push_back(exit.message);
+  };
+  if (!flags.cluster.empty()) note((*cluster = planner::LoadCluster(flags.cluster)).status());
+  if (!flags.model.empty()) note((*workload = planner::LoadModel(flags.model)).status());
+  return {code, absl::StrJoin(wrong, "\n")};
+}
+
+// All that is missing and wrong at once.
+Exit CheckFlags(const OfflineFlags& flags, DType* dtype, planner::PlanRequest* request) {
+  std::vector<std::string> wrong;
+  if (flags.cluster.empty()) wrong.push_back("--cluster is missing: a file or a preset ('motley clusters' lists them)");
+  if (flags.model.empty()) wrong.push_back("--model is missing: a config.json or a preset ('motley models' lists them)");
+  if (flags.global_batch == 0) wrong.push_back("--global-batch is missing: samples a step");
+  if (flags.seq_len == 0) wrong.push_back("--seq-len is missing: tokens a sample");
+  if (const absl::StatusOr<DType> parsed = ParseDType(flags.dtype); parsed.ok()) {
+    *dtype = *parsed;
+  } else {
+    wrong.push_back(absl::StrCat("--dtype: ", std::string(parsed.status().message())));
+  }
+  if (const Exit exit = ParseRequest(flags, request); exit.code != 0) wrong.push_back(exit.message);
+  return wrong.empty() ? Exit() : Exit{kUsage, absl::StrJoin(wrong, "\n")};
+}
+
+}  // namespace
+
 Exit LoadOffline(const OfflineFlags& flags, OfflineInput* input) {
-  if (flags.cluster.empty()) return WrongUsage("--cluster is missing: a file or a preset ('motley clusters' lists them)");
-  if (flags.model.empty()) return WrongUsage("--model is missing: a config.json or a preset ('motley models' lists them)");
-  if (flags.global_batch == 0) return WrongUsage("--global-batch is missing: samples a step");
-  if (flags.seq_len == 0) return WrongUsage("--seq-len is missing: tokens a sample");
-  const absl::StatusOr<DType> dtype = ParseDType(flags.dtype);
-  if (!dtype.ok()) return WrongUsage("--dtype: ", std::string(dtype.status().message()));
   planner::PlanRequest request;
-  if (Exit exit = ParseRequest(flags, &request); exit.code != 0) return exit;
-  absl::StatusOr<planner::Cluster> cluster = planner::LoadCluster(flags.cluster);
-  if (!cluster.ok()) return FromPlanner(cluster.status());
-  absl::StatusOr<planner::Workload> workload = planner::LoadModel(flags.model);
-  if (!workload.ok()) return FromPlanner(workload.status());
+  DType dtype = DType::kFloat32;
+  absl::StatusOr<planner::Cluster> cluster;
+  absl::StatusOr<planner::Workload> workload;
+  if (Exit exit = FindNamed(flags, &cluster, &workload); exit.code != 0) return exit;
+  if (Exit exit = CheckFlags(flags, &dtype, &request); exit.code != 0) return exit;
   workload->global_batch = flags.global_batch;
   workload->seq_len = flags.seq_len;
-  workload->dtype = *dtype;
+  workload->dtype = dtype;
   if (Exit exit = LoadProfiles(flags.profiles, &input->book); exit.code != 0) return exit;
   absl::StatusOr<std::unique_ptr<planner::Setting>> setting =
       planner::Setting::Create(*std::move(cluster), *std::move(workload), std::move(request), input->book.get());
   if (!setting.ok()) return FromPlanner(setting.status());
   input->setting = *std::move(setting);
+  input->warnings = UnusedProfiles(flags.profiles, *input->setting);
   return {};
 }
 
 Exit FromPlanner(const absl::Status& status) {
   if (absl::IsResourceExhausted(status)) return {EX_DATAERR, std::string(status.message())};
+  if (absl::IsUnavailable(status)) return {EX_IOERR, std::string(status.message())};  // a file; nobody else is asked
   return FromServer(status);
 }
 
+void Warn(std::ostream& err, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) err << "motley: warning: " << Printable(warning) << "\n";
+}
+
+Exit FromOutput(const absl::Status& status) {
+  if (status.ok() || absl::IsResourceExhausted(status)) return FromFiles(status);
+  return {EX_CANTCREAT, std::string(status.message())};
+}
+
 Exit ReadText(const std::string& path, int64_t limit_bytes, std::string* text) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return {EX_NOINPUT, absl::StrCat(path, " is a directory; give a file")};
   absl::StatusOr<std::string> read = ReadSmallFile(path, limit_bytes);
   if (!read.ok()) return FromFiles(read.status());
   *text = *std::move(read);

@@ -33,6 +33,7 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags);
 struct OfflineInput {
   std::unique_ptr<planner::Setting> setting;
   std::unique_ptr<planner::LatencyBook> book;  // nullptr: no --profiles
+  std::vector<std::string> warnings;           // profiles of which nothing is used
 };
 // Exit 64: a flag is missing or wrong. 66: a file or preset is not there, or a pinned or excluded device. 65: what is in them is
 // wrong.
@@ -41,7 +42,13 @@ Exit LoadOffline(const OfflineFlags& flags, OfflineInput* input);
 // Like FromServer, but what does not fit is an answer (65) and no reason to try again later.
 Exit FromPlanner(const absl::Status& status);
 
-// Files that people or we wrote. 66: not there. 65: too large to be one.
+// A line for each on `err`.
+void Warn(std::ostream& err, const std::vector<std::string>& warnings);
+
+// The way out of a command whose output file cannot be made: 73; a full disk stays 74.
+Exit FromOutput(const absl::Status& status);
+
+// Files that people or we wrote. 66: not there, or a directory. 65: too large to be one.
 Exit ReadText(const std::string& path, int64_t limit_bytes, std::string* text);
 
 }  // namespace motley::client

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
@@ -43,7 +44,7 @@ Exit PlanLive(Context& context, const Flags& flags) {
   auto plan = connection->Call(&Connection::Stub::GetPlan, request);
   if (!plan.ok()) return FromServer(plan.status());
   if (!flags.offline.trace.empty()) {
-    if (absl::Status status = WriteFileDurably(flags.offline.trace, plan->trace_json()); !status.ok()) return FromFiles(status);
+    if (absl::Status status = WriteFileDurably(flags.offline.trace, plan->trace_json()); !status.ok()) return FromOutput(status);
     context.err << "the simulated step is in " << flags.offline.trace
                 << "; open it in Perfetto (ui.perfetto.dev) or chrome://tracing\n";
   }
@@ -62,7 +63,10 @@ Exit PlanLive(Context& context, const Flags& flags) {
 Exit Plan(Context& context, const Flags& flags) {
   const bool offline = IsOffline(flags.offline);
   if (offline && !flags.id.empty()) {
-    return {kUsage, "a job has its own cluster and model: give JOB, or --cluster and --model"};
+    return {kUsage, absl::StrCat("a job has its own cluster and model: give JOB, or --cluster and --model",
+                                 flags.offline.offline.profiles.empty()
+                                     ? ""
+                                     : absl::StrCat("; if ", flags.id, " is a profile, give --profiles again before it"))};
   }
   if (offline) return PlanOffline(context, flags.offline);
   if (flags.id.empty()) return {kUsage, "give JOB for a live cluster, or --cluster and --model to plan without one"};

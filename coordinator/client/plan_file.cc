@@ -13,6 +13,9 @@ Exit LoadPlanFile(const std::string& path, planner::Plan* plan) {
   if (Exit exit = ReadText(path, planner::kLongestPlanBytes, &text); exit.code != 0) return exit;
   const size_t begin = text.find_first_not_of(" \t\r\n");
   absl::StatusOr<planner::Plan> parsed;
+  if (begin != std::string::npos && text[begin] == '[') {
+    return {EX_DATAERR, absl::StrCat(path, ": a plan is one; expected a JSON object, got a list")};
+  }
   if (begin != std::string::npos && text[begin] == '{') {
     // A live job's answer has the plan inside.
     const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);

@@ -1,15 +1,19 @@
 #include "coordinator/client/plan_offline_command.h"
 
 #include <CLI/CLI.hpp>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/files.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/plan_report.h"
 #include "planner/explain_offline.h"
 #include "planner/offline.h"
+#include "planner/sensitivity.h"
 #include "planner/simulator/picture.h"
 #include "planner/simulator/trace.h"
 
@@ -31,10 +35,25 @@ std::vector<std::string> RepairsUsed(const OfflineInput& input) {
   return used;
 }
 
-Exit PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result) {
+// Planning again some twenty times; what takes longer than people like to wait says how far it is.
+planner::OfflineSensitivity FindSensitivity(Context& context, const OfflineInput& input, const planner::OfflineResult& result) {
+  const absl::Time start = absl::Now();
+  const auto progress = [&](const std::string& question, int done, int total) {
+    const absl::Duration spent = absl::Now() - start;
+    if (spent < absl::Seconds(2) || done == 0) return;
+    context.err << absl::StrFormat("planning again: %s (%d of %d, about %.0f s left)\n", question, done + 1, total,
+                                   absl::ToDoubleSeconds(spent) * (total - done) / done);
+  };
+  return planner::FindOfflineSensitivity(*input.setting, result.evaluation.plan, input.book.get(), progress);
+}
+
+// `sensitivity` where an explanation was asked for, else nullptr.
+Exit PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
+               const planner::OfflineSensitivity* sensitivity) {
   const planner::Plan& plan = result.evaluation.plan;
   if (flags.explain) {
     context.out << Printable(planner::ExplainOffline(*input.setting, result.evaluation, result.bound));
+    context.out << Printable(absl::StrCat("\n", planner::ToText(*sensitivity)));
     for (const std::string& repair : RepairsUsed(input)) context.out << Printable(absl::StrCat("repaired: ", repair, "\n"));
   } else {
     const auto precision = flags.exact ? planner::TextPrecision::kExact : planner::TextPrecision::kRounded;
@@ -45,13 +64,15 @@ Exit PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInp
 }
 
 void PrintJson(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
-               const std::vector<planner::ComparisonRow>& rows) {
+               const std::vector<planner::ComparisonRow>& rows, const planner::OfflineSensitivity* sensitivity) {
   Json report = ReportOf(result.evaluation.plan);
   report["lower_bound"] = ToJson(result.bound);
+  if (!input.warnings.empty()) report["warnings"] = input.warnings;
   if (flags.compare) report["comparison"] = ToJson(rows);
   if (flags.explain) {
     report["explanation"] = planner::ExplainOffline(*input.setting, result.evaluation, result.bound);
     report["repairs"] = RepairsUsed(input);
+    report["sensitivity"] = ToJson(*sensitivity);
   }
   if (flags.timing) report["planning_seconds"] = result.planning_seconds;
   PrintPlan(context.out, result.evaluation.plan, std::move(report));
@@ -73,6 +94,7 @@ void AddPlanOfflineFlags(CLI::App& app, PlanOfflineFlags* flags) {
 Exit PlanOffline(Context& context, const PlanOfflineFlags& flags) {
   OfflineInput input;
   if (Exit exit = LoadOffline(flags.offline, &input); exit.code != 0) return exit;
+  Warn(context.err, input.warnings);
   absl::StatusOr<planner::OfflineResult> result = planner::PlanOffline(*input.setting, input.book.get());
   std::vector<planner::ComparisonRow> rows;
   if (flags.compare) rows = planner::Compare(*input.setting);
@@ -82,11 +104,14 @@ Exit PlanOffline(Context& context, const PlanOfflineFlags& flags) {
     return FromPlanner(result.status());
   }
   if (Exit exit = WritePictures(context, result->evaluation, flags.trace, flags.svg); exit.code != 0) return exit;
+  std::optional<planner::OfflineSensitivity> sensitivity;
+  if (flags.explain) sensitivity = FindSensitivity(context, input, *result);
+  const planner::OfflineSensitivity* found = sensitivity ? &*sensitivity : nullptr;
   if (context.json) {
-    PrintJson(context, flags, input, *result, rows);
+    PrintJson(context, flags, input, *result, rows, found);
     return {};
   }
-  Exit exit = PrintText(context, flags, input, *result);
+  Exit exit = PrintText(context, flags, input, *result, found);
   if (flags.compare) {
     context.out << "\n";
     PrintComparison(context.out, rows);
@@ -97,7 +122,7 @@ Exit PlanOffline(Context& context, const PlanOfflineFlags& flags) {
 Exit WritePictures(Context& context, const planner::Evaluation& evaluation, const std::string& trace, const std::string& svg) {
   if (!trace.empty()) {
     const absl::Status status = WriteFileDurably(trace, planner::TraceJson(evaluation.graph, evaluation.timeline));
-    if (!status.ok()) return FromFiles(status);
+    if (!status.ok()) return FromOutput(status);
     context.err << "the simulated step is in " << trace << "; open it in Perfetto (ui.perfetto.dev) or chrome://tracing\n";
   }
   if (!svg.empty()) {
@@ -105,7 +130,7 @@ Exit WritePictures(Context& context, const planner::Evaluation& evaluation, cons
     planner::PictureOptions options;
     options.title = absl::StrCat(plan.strategy, ", ", plan.model, " on ", plan.cluster);
     const absl::Status status = WriteFileDurably(svg, planner::SvgTimeline(evaluation.graph, evaluation.timeline, options));
-    if (!status.ok()) return FromFiles(status);
+    if (!status.ok()) return FromOutput(status);
     context.err << "the picture is in " << svg << "\n";
   }
   return {};

@@ -62,6 +62,16 @@ Json ReportOf(const Plan& plan) {
 
 Json ToJson(const planner::LowerBound& bound) { return {{"seconds", bound.seconds}, {"because", bound.because}}; }
 
+Json ToJson(const planner::OfflineSensitivity& sensitivity) {
+  Json relaxations = Json::array();
+  for (const planner::Relaxation& r : sensitivity.relaxations) {
+    relaxations.push_back({{"what", r.what}, {"resource", r.resource}, {"gain", r.gain}});
+  }
+  return {{"binding", sensitivity.binding},
+          {"relaxations", std::move(relaxations)},
+          {"regret", {{"mean", sensitivity.regret_mean}, {"worst", sensitivity.regret_worst}, {"trials", sensitivity.regret_trials}}}};
+}
+
 Json ToJson(const planner::MemoryByPurpose& m) {
   return {{"parameters", m.parameters}, {"gradients", m.gradients},   {"optimizer", m.optimizer},
           {"gathered", m.gathered},     {"boundaries", m.boundaries}, {"saved", m.saved},

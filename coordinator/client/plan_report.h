@@ -7,12 +7,14 @@
 #include "coordinator/client/json.h"
 #include "planner/offline.h"
 #include "planner/plan.h"
+#include "planner/sensitivity.h"
 
 namespace motley::client {
 
 // {"ranks": [...]} to begin with: one flat row for each rank, where the plan itself is nested.
 Json ReportOf(const planner::Plan& plan);
 Json ToJson(const planner::LowerBound& bound);
+Json ToJson(const planner::OfflineSensitivity& sensitivity);
 Json ToJson(const planner::MemoryByPurpose& memory);
 // One object for each row; rows without a plan say why.
 Json ToJson(const std::vector<planner::ComparisonRow>& rows);

@@ -55,11 +55,15 @@ Exit Simulate(Context& context, const Flags& given) {
   if (Exit exit = LoadOffline(flags.offline, &input); exit.code != 0) return exit;
   absl::StatusOr<planner::GivenPlan> priced = planner::PriceGivenPlan(*input.setting, std::move(plan));
   if (!priced.ok()) return FromPlanner(priced.status());
+  std::vector<std::string> warnings = input.warnings;
+  warnings.insert(warnings.end(), priced->warnings.begin(), priced->warnings.end());
+  Warn(context.err, warnings);
   const planner::Evaluation& evaluation = priced->evaluation;
   if (Exit exit = WritePictures(context, evaluation, flags.trace, flags.svg); exit.code != 0) return exit;
   if (context.json) {
     Json report = ReportOf(evaluation.plan);
     report["lower_bound"] = ToJson(priced->bound);
+    report["warnings"] = warnings;
     report["broken_rules"] = priced->broken;
     report["does_not_fit"] = evaluation.does_not_fit;
     if (flags.explain) report["explanation"] = planner::ExplainOffline(*input.setting, evaluation, priced->bound);

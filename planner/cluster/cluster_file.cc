@@ -90,9 +90,11 @@ void ClusterReader::ReadCard(const toml::table& toml) {
   read("memory_gib", kGiB, kLeastDeviceBytes, kMostDeviceBytes, bytes);
   card.kind.memory_bytes = static_cast<int64_t>(bytes);
   read("memory_gb_per_second", kGiga, kLeastRate, kMostMemoryRate, card.kind.memory_bytes_per_second);
+  // Either link stands for the other: a card without NVLink has PCIe alone.
+  const std::optional<double> pcie = table.Quantity({{"pcie_gb_per_second", kGiga}}, kLeastRate, kMostDeviceLinkRate);
+  if (card.link == 0) card.link = pcie.value_or(0);
   read("link_gb_per_second", kGiga, kLeastRate, kMostDeviceLinkRate, card.link);
-  card.pcie = table.Quantity({{"pcie_gb_per_second", kGiga}}, kLeastRate, kMostDeviceLinkRate)
-                  .value_or(card.pcie > 0 ? card.pcie : card.link);
+  card.pcie = pcie.value_or(card.pcie > 0 ? card.pcie : card.link);
   table.Finish();
   for (const ClusterCard& other : own_cards_) {
     if (other.kind.name == card.kind.name) table.Problem("name", absl::StrCat("card '", card.kind.name, "' is there twice"));
@@ -178,6 +180,9 @@ void ClusterReader::ReadNode(const toml::table& toml) {
 void ClusterReader::AddNode(const std::string& name, const ClusterNode& pattern,
                             const std::vector<std::pair<int, int64_t>>& cards, const std::vector<std::vector<int64_t>>& roots,
                             int line) {
+  if (!node_names_.insert(name).second) {
+    return problems_.Add(line, "node.name", absl::StrCat("node '", name, "': two nodes have this name; give each its own"));
+  }
   ClusterNode& node = cluster_.nodes.emplace_back(pattern);
   node.name = NodeName(name);
   node_lines_.push_back(line);

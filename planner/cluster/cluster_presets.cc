@@ -31,8 +31,11 @@ absl::StatusOr<Cluster> LoadCluster(const std::string& path_or_preset) {
   if (!std::filesystem::exists(path_or_preset, error)) {
     const std::string nearest = NearestWord(path_or_preset, names);
     return absl::NotFoundError(absl::StrCat("cluster '", path_or_preset, "' is neither a file nor a preset",
-                                            nearest.empty() ? "" : "; did you mean '" + nearest + "'?",
-                                            " Presets: ", absl::StrJoin(names, ", ")));
+                                            nearest.empty() ? "." : "; did you mean '" + nearest + "'?",
+                                            " Presets: ", absl::StrJoin(names, ", "), "."));
+  }
+  if (std::filesystem::is_directory(path_or_preset, error)) {
+    return absl::NotFoundError(absl::StrCat("cluster ", path_or_preset, " is a directory; give a cluster file or a preset"));
   }
   MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path_or_preset, kLargestClusterFileBytes));
   return ParseCluster(text, path_or_preset);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,6 +54,7 @@ class ClusterReader {
   std::vector<ClusterCard> cards_;      // beside cluster_.kinds, same order
   std::vector<ClusterCard> own_cards_;  // [[card]] by name
   std::vector<int> node_lines_;
+  std::set<std::string> node_names_;
 };
 
 }  // namespace motley::planner

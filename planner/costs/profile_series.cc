@@ -1,15 +1,24 @@
 #include "planner/costs/profile_series.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/status_macros.h"
 
 namespace motley::planner {
 namespace {
 
 constexpr double kFitEnd = 16;  // largest batch of the published fits
+
+absl::Status CheckSampleSeconds(double seconds, double samples, const std::string& path) {
+  const double each = seconds / samples;
+  if (each >= kLeastSampleSeconds && each <= kMostSampleSeconds) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(path, ": batch ", samples, " takes ", each, " s a sample; it must lie between ",
+                                                 kLeastSampleSeconds, " and ", kMostSampleSeconds, " s (is it in the right unit?)"));
+}
 
 // Sizes whose time is far from the line through the points beside it.
 std::vector<double> Outliers(const std::vector<double>& xs, const std::vector<double>& ys) {
@@ -38,6 +47,7 @@ absl::StatusOr<Curve> CurveOfSeries(std::vector<double> samples, std::vector<dou
     if (!(seconds[i] > 0) || !std::isfinite(seconds[i])) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": the time of batch ", samples[i], " must be above 0 and finite"));
     }
+    MOTLEY_RETURN_IF_ERROR(CheckSampleSeconds(seconds[i], samples[i], path));
     falls = falls || (i > 0 && seconds[i] < seconds[i - 1]);
   }
   const std::vector<double> outliers = Outliers(samples, seconds);
@@ -55,6 +65,8 @@ absl::StatusOr<Curve> CurveOfFit(double slope_seconds, double intercept_seconds,
   }
   const double end = slope_seconds * kFitEnd + intercept_seconds;
   if (!(end > 0)) return absl::InvalidArgumentError(absl::StrCat(path, ": the fit is negative at batch ", kFitEnd));
+  MOTLEY_RETURN_IF_ERROR(CheckSampleSeconds(end, kFitEnd, path));
+  MOTLEY_RETURN_IF_ERROR(CheckSampleSeconds(std::max(slope_seconds + intercept_seconds, kLeastSampleSeconds), 1, path));
   if (intercept_seconds >= 0) return Curve({1, kFitEnd}, {slope_seconds + intercept_seconds, end});
   repairs->push_back(absl::StrCat(path, ": negative intercept; proportional up to batch ", kFitEnd));
   return Curve({1, kFitEnd, 2 * kFitEnd}, {end / kFitEnd, end, end + slope_seconds * kFitEnd});

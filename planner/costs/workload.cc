@@ -24,7 +24,7 @@ absl::Status NoSuchModel(const std::string& name) {
   for (const ModelPreset& preset : ModelPresets()) known.emplace_back(preset.name);
   const std::string nearest = NearestWord(name, known);
   return absl::NotFoundError(absl::StrCat(
-      "model '", name, "' is neither a preset nor a file", nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?"),
+      "model '", name, "' is neither a preset nor a file", nearest.empty() ? "." : absl::StrCat("; did you mean '", nearest, "'?"),
       " Known: ", absl::StrJoin(known, ", "), ". Or give the path of a HuggingFace config.json."));
 }
 
@@ -41,6 +41,9 @@ absl::StatusOr<Workload> LoadModel(const std::string& preset_or_path) {
     return workload;
   }
   std::error_code error;
+  if (std::filesystem::is_directory(preset_or_path, error)) {
+    return absl::NotFoundError(absl::StrCat("model ", preset_or_path, " is a directory; give its config.json or a preset"));
+  }
   if (!std::filesystem::is_regular_file(preset_or_path, error)) return NoSuchModel(preset_or_path);
   MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(preset_or_path, kMostConfigBytes));
   MOTLEY_ASSIGN_OR_RETURN(workload.model, ParseHfConfig(text, preset_or_path));
