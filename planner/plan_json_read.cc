@@ -170,7 +170,6 @@ absl::StatusOr<Plan> PlanFromJson(const std::string& text) {
   }
   const JsonReader::Json json = JsonReader::Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return absl::InvalidArgumentError("plan: not JSON");
-  if (!json.is_object()) return absl::InvalidArgumentError(absl::StrCat("plan: expected a JSON object, got ", json.type_name()));
   Plan plan;
   absl::Status status;
   ReadPlan(JsonReader(json, "plan", &status), &plan);

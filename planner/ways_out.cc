@@ -58,15 +58,14 @@ class Finder {
 
   // Step seconds of the changed problem; nothing when it does not fit, or cannot be posed.
   std::optional<double> Try(const Cluster& cluster, const Workload& workload, PlanRequest request) const {
-    if (tries_left_ == 0) return std::nullopt;
-    --tries_left_;
     request.budget_nodes = std::min(request.budget_nodes, kTryBudget);
     request.exclude.clear();  // they are gone from the setting's cluster
     std::vector<std::string> strategies(std::begin(kQuickStrategies), std::end(kQuickStrategies));
     if (request.strategy != "auto") strategies = {request.strategy};
     if (OutOfTime(&request)) return std::nullopt;
     const auto changed = Setting::Create(cluster, workload, std::move(request), book_);
-    if (!changed.ok() || CannotFit(**changed)) return std::nullopt;
+    if (!changed.ok() || CannotFit(**changed) || tries_left_ == 0) return std::nullopt;
+    --tries_left_;
     std::optional<double> best;
     for (const std::string& name : strategies) {
       if (OutOfTime(&(*changed)->request)) break;

@@ -19,6 +19,7 @@ struct Flags {
 };
 
 Exit Check(Context& context, const Flags& flags) {
+  if (Exit exit = RefuseDirectory(flags.file); exit.code != 0) return exit;
   auto file = LoadJobFile(flags.file, flags.overrides);
   if (!file.ok()) return FromJobFile(file.status());
   auto model = ResolveModel(file->config);
@@ -40,6 +41,7 @@ std::string Short(std::string text) {
 }
 
 Exit Show(Context& context, const Flags& flags) {
+  if (Exit exit = RefuseDirectory(flags.file); exit.code != 0) return exit;
   auto file = LoadJobFile(flags.file, flags.overrides);
   if (!file.ok()) return FromJobFile(file.status());
   Json values = Json::array();

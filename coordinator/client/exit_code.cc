@@ -2,6 +2,11 @@
 
 #include <sysexits.h>
 
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
 namespace motley::client {
 namespace {
 
@@ -32,6 +37,12 @@ Exit FromServer(const absl::Status& status) {
     default:
       return With(EX_SOFTWARE, status);
   }
+}
+
+Exit RefuseDirectory(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return {};
+  return {EX_NOINPUT, absl::StrCat(path, " is a directory; give a file")};
 }
 
 Exit FromFiles(const absl::Status& status) {

@@ -22,6 +22,8 @@ inline constexpr int kConfig = 78;
 
 // What the coordinator, or the way to it, answered.
 Exit FromServer(const absl::Status& status);
+// 66 where a directory is given for a file that is read; else nothing.
+Exit RefuseDirectory(const std::string& path);
 // What files of this machine gave.
 Exit FromFiles(const absl::Status& status);
 // A job file that does not load.

@@ -4,8 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <filesystem>
-#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -131,6 +129,37 @@ Exit LoadProfiles(const std::vector<std::string>& paths, std::unique_ptr<planner
   return {};
 }
 
+// Whatever is named, first: a misspelt preset is the commonest slip, and other flags do not mend it.
+Exit FindNamed(const OfflineFlags& flags, absl::StatusOr<planner::Cluster>* cluster, absl::StatusOr<planner::Workload>* workload) {
+  std::vector<std::string> wrong;
+  int code = 0;
+  const auto note = [&](const absl::Status& status) {
+    if (status.ok()) return;
+    const Exit exit = FromPlanner(status);
+    if (code == 0) code = exit.code;
+    wrong.push_back(exit.message);
+  };
+  if (!flags.cluster.empty()) note((*cluster = planner::LoadCluster(flags.cluster)).status());
+  if (!flags.model.empty()) note((*workload = planner::LoadModel(flags.model)).status());
+  return {code, absl::StrJoin(wrong, "\n")};
+}
+
+// All that is missing and wrong at once.
+Exit CheckFlags(const OfflineFlags& flags, DType* dtype, planner::PlanRequest* request) {
+  std::vector<std::string> wrong;
+  if (flags.cluster.empty()) wrong.push_back("--cluster is missing: a file or a preset ('motley clusters' lists them)");
+  if (flags.model.empty()) wrong.push_back("--model is missing: a config.json or a preset ('motley models' lists them)");
+  if (flags.global_batch == 0) wrong.push_back("--global-batch is missing: samples a step");
+  if (flags.seq_len == 0) wrong.push_back("--seq-len is missing: tokens a sample");
+  if (const absl::StatusOr<DType> parsed = ParseDType(flags.dtype); parsed.ok()) {
+    *dtype = *parsed;
+  } else {
+    wrong.push_back(absl::StrCat("--dtype: ", std::string(parsed.status().message())));
+  }
+  if (const Exit exit = ParseRequest(flags, request); exit.code != 0) wrong.push_back(exit.message);
+  return wrong.empty() ? Exit() : Exit{kUsage, absl::StrJoin(wrong, "\n")};
+}
+
 }  // namespace
 
 void AddSettingFlags(CLI::App& app, OfflineFlags* flags) {
@@ -167,41 +196,6 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
   app.add_option("--deadline", flags->deadline, "stop searching after this time (2s); the plan is marked as not reproducible");
 }
 
-namespace {
-
-// Whatever is named, first: a misspelt preset is the commonest slip, and other flags do not mend it.
-Exit FindNamed(const OfflineFlags& flags, absl::StatusOr<planner::Cluster>* cluster, absl::StatusOr<planner::Workload>* workload) {
-  std::vector<std::string> wrong;
-  int code = 0;
-  const auto note = [&](const absl::Status& status) {
-    if (status.ok()) return;
-    const Exit exit = FromPlanner(status);
-    if (code == 0) code = exit.code;
-    wrong.push_back(exit.message);
-  };
-  if (!flags.cluster.empty()) note((*cluster = planner::LoadCluster(flags.cluster)).status());
-  if (!flags.model.empty()) note((*workload = planner::LoadModel(flags.model)).status());
-  return {code, absl::StrJoin(wrong, "\n")};
-}
-
-// All that is missing and wrong at once.
-Exit CheckFlags(const OfflineFlags& flags, DType* dtype, planner::PlanRequest* request) {
-  std::vector<std::string> wrong;
-  if (flags.cluster.empty()) wrong.push_back("--cluster is missing: a file or a preset ('motley clusters' lists them)");
-  if (flags.model.empty()) wrong.push_back("--model is missing: a config.json or a preset ('motley models' lists them)");
-  if (flags.global_batch == 0) wrong.push_back("--global-batch is missing: samples a step");
-  if (flags.seq_len == 0) wrong.push_back("--seq-len is missing: tokens a sample");
-  if (const absl::StatusOr<DType> parsed = ParseDType(flags.dtype); parsed.ok()) {
-    *dtype = *parsed;
-  } else {
-    wrong.push_back(absl::StrCat("--dtype: ", std::string(parsed.status().message())));
-  }
-  if (const Exit exit = ParseRequest(flags, request); exit.code != 0) wrong.push_back(exit.message);
-  return wrong.empty() ? Exit() : Exit{kUsage, absl::StrJoin(wrong, "\n")};
-}
-
-}  // namespace
-
 Exit LoadOffline(const OfflineFlags& flags, OfflineInput* input) {
   planner::PlanRequest request;
   DType dtype = DType::kFloat32;
@@ -237,8 +231,7 @@ Exit FromOutput(const absl::Status& status) {
 }
 
 Exit ReadText(const std::string& path, int64_t limit_bytes, std::string* text) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return {EX_NOINPUT, absl::StrCat(path, " is a directory; give a file")};
+  if (Exit exit = RefuseDirectory(path); exit.code != 0) return exit;
   absl::StatusOr<std::string> read = ReadSmallFile(path, limit_bytes);
   if (!read.ok()) return FromFiles(read.status());
   *text = *std::move(read);

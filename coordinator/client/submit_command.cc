@@ -63,6 +63,7 @@ Exit Wait(Context& context, Connection& connection, const v1::Job& job, int64_t 
 }
 
 Exit Submit(Context& context, const Flags& flags) {
+  if (Exit exit = RefuseDirectory(flags.file); exit.code != 0) return exit;
   auto file = LoadJobFile(flags.file, flags.overrides);
   if (!file.ok()) return FromJobFile(file.status());
   auto connection = context.Connect();

@@ -24,6 +24,7 @@ namespace motley::planner {
 namespace {
 
 constexpr size_t kClimbers = 3;          // plans that are polished
+constexpr size_t kStagesOffered = 8;    // pipelines over groups that are simulated
 constexpr size_t kGroupingsSplit = 8;    // by the rough bound; their stages are split exactly
 constexpr size_t kGroupingsVaried = 3;   // whose ministages, sharding and order are varied
 
@@ -184,7 +185,7 @@ class AutoSearch {
       Consider(absl::StrCat(candidate.origin, ", reversed"), reversed, &all);
     }
     std::stable_sort(all.begin(), all.end(), by_seconds);
-    for (size_t i = 0; i < std::min(all.size(), 2 * kClimbers); ++i) Offer(all[i].first.origin, std::move(all[i].first.plan));
+    for (size_t i = 0; i < std::min(all.size(), kStagesOffered); ++i) Offer(all[i].first.origin, std::move(all[i].first.plan));
   }
 
   absl::StatusOr<Plan> Climb() {

@@ -151,6 +151,69 @@ TEST(WaysOutTest, ASmallerBatchIsFoundToAnEighth) {
   EXPECT_TRUE(found);
 }
 
+TEST(WaysOutTest, TheDeadlineBoundsThemToo) {
+  const auto setting = MakeSetting(LargeWorkload(12), Asking("even"));
+  EXPECT_TRUE(FindWaysOut(*setting, nullptr, 3, absl::ZeroDuration()).empty()) << "no time left";
+  EXPECT_FALSE(FindWaysOut(*setting, nullptr, 3, absl::Hours(1)).empty());
+}
+
+TEST(WaysOutTest, TheRealReasonLeads) {
+  // Three samples for four devices: memory is not the matter.
+  PlanRequest request = Asking("cephalo");
+  request.fidelity = Fidelity::kPublished;
+  const auto setting = MakeSetting(SmallWorkload(3), request);
+  const absl::Status why = PlanAndEvaluate(*setting, *FindInCatalog("cephalo")).status();
+  ASSERT_EQ(why.code(), absl::StatusCode::kResourceExhausted) << why;
+  const std::string few(NothingFits(*setting, nullptr, why).message());
+  EXPECT_THAT(few, testing::StartsWith("small on mixed with batch 3, sequence 128, float32: no plan: a batch of 3 does not give"));
+  EXPECT_THAT(few, testing::Not(HasSubstr("does not fit")));
+  const std::string large(NothingFits(*MakeSetting(LargeWorkload(12), request), nullptr, absl::ResourceExhaustedError("x")).message());
+  EXPECT_THAT(large, HasSubstr("does not fit: the training state is "));
+  EXPECT_THAT(large, HasSubstr(" bytes)\nx\n"));
+}
+
+TEST(ExplainOfflineTest, SamplesOfAUnitCountOnce) {
+  const auto setting = MakeSetting(SmallWorkload());
+  Evaluation evaluation;
+  Plan& plan = evaluation.plan;
+  StagePlan stage;
+  for (const auto& [ranks, batch] : {std::pair<std::vector<const char*>, int64_t>{{"n2/gpu0", "n2/gpu1"}, 5}, {{"n1/gpu0"}, 19}}) {
+    UnitPlan& unit = stage.units.emplace_back();
+    unit.microbatches = {batch};
+    for (const char* name : ranks) {
+      unit.ranks.emplace_back().device = DeviceId(name);
+      unit.ranks.back().tp_share = 1.0 / static_cast<double>(ranks.size());
+    }
+  }
+  plan.pipelines.push_back({{stage}});
+  plan.predicted.notes = {"found from cephalo (before climbing even led)"};
+  const std::string text = ExplainOffline(*setting, evaluation, {});
+  EXPECT_THAT(text, HasSubstr("2 x P40: 5 samples")) << text;
+  EXPECT_THAT(text, HasSubstr("1 x A6000: 19 samples")) << text;
+  EXPECT_THAT(text, HasSubstr("the search began from cephalo's plan and changed it step by step; before that even's plan was"));
+}
+
+TEST(GivenPlanTest, OtherCardsUnderTheSameNamesAreSaid) {
+  const auto setting = MakeSetting(SmallWorkload());
+  Plan plan = PlanOffline(*MakeSetting(SmallWorkload(), Asking("cephalo")))->evaluation.plan;
+  EXPECT_TRUE(PriceGivenPlan(*setting, plan)->warnings.empty());
+  plan.cluster = "lab";
+  EXPECT_THAT(PriceGivenPlan(*setting, plan)->warnings, testing::ElementsAre("the plan was made for lab; it is priced on mixed"));
+  RankPlan& rank = plan.pipelines[0].stages[0].units[0].ranks[0];
+  rank.device_model = "H100-SXM";
+  const std::vector<std::string> warnings = PriceGivenPlan(*setting, plan)->warnings;
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("plan says H100-SXM for n1/gpu0 and was made for lab; here it is A6000 of mixed"));
+}
+
+TEST(GivenPlanTest, ANegativeShareIsNamedAsItIsWritten) {
+  const auto setting = MakeSetting(SmallWorkload());
+  Plan plan = PlanOffline(*MakeSetting(SmallWorkload(), Asking("cephalo")))->evaluation.plan;
+  plan.pipelines[0].stages[0].placement.clear();
+  plan.pipelines[0].stages[0].units[0].ranks[0].shard_ratio = -0.1;
+  EXPECT_THAT(std::string(PriceGivenPlan(*setting, plan).status().message()), HasSubstr("-0.1")) << "not scaled";
+}
+
 TEST(GivenPlanTest, SumsAreMendedAndListed) {
   const auto setting = MakeSetting(SmallWorkload());
   Plan plan = PlanOffline(*MakeSetting(SmallWorkload(), Asking("cephalo")))->evaluation.plan;

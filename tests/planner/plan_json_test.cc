@@ -62,6 +62,13 @@ TEST(PlanJsonTest, ErrorsNameThePath) {
               HasSubstr("offload[0]: 'weights' is not known"));
 }
 
+TEST(PlanJsonTest, WhatOtherSystemsDivideIsRefusedByName) {
+  EXPECT_THAT(std::string(PlanFromJson(R"({"context_parallel_size": 2})").status().message()),
+              testing::HasSubstr("context parallelism is not supported"));
+  EXPECT_THAT(std::string(PlanFromJson(R"({"expert_parallel": 2})").status().message()),
+              testing::HasSubstr("mixture of experts is not supported"));
+}
+
 TEST(PlanJsonTest, NumbersThatAreNone) {
   EXPECT_THAT(Complaint(R"({"global_batch":1.5,"pipelines":[]})"), HasSubstr("plan.global_batch: must be an integer"));
   EXPECT_THAT(Complaint(R"({"global_batch":18446744073709551615,"pipelines":[]})"),

@@ -39,6 +39,7 @@ TEST(ConfigCommandTest, CheckAndShow) {
   EXPECT_NE(bad.err.find("motley: " + file + ":3: unknown key 'foo'"), std::string::npos) << bad.err;
   EXPECT_NE(bad.err.find("motley: " + file + ":2: training.steps must be"), std::string::npos) << bad.err;
   EXPECT_EQ(Motley(fake, {"config", "check", folder / "absent"}).code, 66);
+  EXPECT_EQ(Motley(fake, {"config", "check", folder / ""}).code, 66) << "a directory";
 }
 
 TEST(PlanCommandTest, TextExplanationProgramsTraceAndJson) {
@@ -56,7 +57,7 @@ TEST(PlanCommandTest, TextExplanationProgramsTraceAndJson) {
   const std::string trace = folder / "trace.json";
   EXPECT_EQ(Motley(fake, {"plan", "j", "--trace", trace}).code, 0);
   EXPECT_EQ(TempFolder::Read(trace), "{\"traceEvents\":[]}");
-  EXPECT_EQ(Motley(fake, {"plan", "j", "--trace", folder / "no/such/folder"}).code, 66);
+  EXPECT_EQ(Motley(fake, {"plan", "j", "--trace", folder / "no/such/folder"}).code, 73);
   const json parsed = json::parse(Motley(fake, {"-o", "json", "plan", "j"}).out);
   EXPECT_EQ(parsed["plan"]["strategy"], "cephalo");
   EXPECT_EQ(parsed["programs"][0], "program 1\n");

@@ -125,7 +125,8 @@ TEST_F(OfflineTest, WritesTimelineAndPicture) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_TRUE(json::parse(TempFolder::Read(trace)).contains("traceEvents"));
   EXPECT_THAT(TempFolder::Read(svg), HasSubstr("<svg"));
-  EXPECT_EQ(Plan({"--strategy", "even", "--svg", folder_ / "no/such/folder"}).code, 66);
+  EXPECT_EQ(Plan({"--strategy", "even", "--svg", folder_ / "no/such/folder"}).code, 73);
+  EXPECT_EQ(Plan({"--strategy", "even", "--trace", folder_ / "no/such/folder"}).code, 73);
 }
 
 TEST_F(OfflineTest, FollowsTheRequest) {
@@ -162,6 +163,11 @@ TEST_F(OfflineTest, WrongFlagsAre64) {
       {With("plan", {"--deadline", "-1s"}), "--deadline"},
       {{"plan", "--cluster", cluster_, "--model", model_, "--global-batch", "0", "--seq-len", "8"}, "global-batch"},
       {{"plan", "--cluster", cluster_, "--model", model_, "--global-batch", "8", "--seq-len", "-8"}, "seq-len"},
+      {With("plan", {"--pin", "first=n1"}), "must be a stage, as in stage0=n1"},
+      {With("plan", {"--max-tp", "-3"}), "must be a whole number and at least 1, got -3"},
+      {{"plan", "--cluster", cluster_}, "--seq-len is missing"},
+      {{"plan", "--cluster", cluster_, "--dtype", "fp8"}, "--dtype"},
+      {With("plan", {"--profiles", "a.json", "b.json"}), "if b.json is a profile, give --profiles again"},
       {{"plan", "diff", "one"}, "B"},
       {{"simulate"}, "PLAN"},
   };
@@ -181,6 +187,13 @@ TEST_F(OfflineTest, WhatIsNotThereIs66) {
   EXPECT_EQ(model.code, 66);
   EXPECT_THAT(model.err, HasSubstr("llama-7b"));
   EXPECT_EQ(Plan({"--profiles", folder_ / "no.json"}).code, 66);
+  EXPECT_EQ(Run({"plan", "--cluster", "cephalo-c"}).code, 66) << "before what is missing";
+  // Directories are no files.
+  const std::string folder = folder_ / "";
+  EXPECT_EQ(Plan({"--profiles", folder}).code, 66);
+  EXPECT_EQ(Run({"simulate", folder}).code, 66);
+  EXPECT_EQ(Run({"plan", "--cluster", folder, "--model", model_, "--global-batch", "8", "--seq-len", "8"}).code, 66);
+  EXPECT_EQ(Run({"plan", "--cluster", cluster_, "--model", folder, "--global-batch", "8", "--seq-len", "8"}).code, 66);
   EXPECT_EQ(Plan({"--exclude", "n7"}).code, 66);
   EXPECT_EQ(Plan({"--pin", "stage0=n7"}).code, 66);
   EXPECT_EQ(Run({"simulate", folder_ / "no.json"}).code, 66);
@@ -196,6 +209,7 @@ TEST_F(OfflineTest, WrongContentsAre65) {
   EXPECT_EQ(Plan({"--profiles", folder_.Write("p.json", "{")}).code, 65);
   EXPECT_EQ(Plan({"--exclude", "n1", "--exclude", "n2"}).code, 65);
   EXPECT_EQ(Plan({"--pin", "stage0=n1", "--pin", "stage1=n1"}).code, 65);
+  EXPECT_EQ(Plan({"--pin", "stage99=n1"}).code, 65);
   const Ran longer = Run({"plan", "--cluster", cluster_, "--model", model_, "--global-batch", "8", "--seq-len", "512"});
   EXPECT_EQ(longer.code, 65);
   EXPECT_THAT(longer.err, HasSubstr("256"));
@@ -283,7 +297,28 @@ TEST_F(OfflineTest, APlanThatDoesNotFitIsPricedAllTheSame) {
   EXPECT_THAT(ran.out, HasSubstr("predicted "));
 }
 
+TEST_F(OfflineTest, SimulateWarnsOfOtherCards) {
+  const std::string plan = PlanFile("plan.json", "even");
+  std::string other = kCluster;
+  other.replace(other.find("mixed"), 5, "other");
+  other.replace(other.find("A6000"), 5, "A100");
+  const Ran ran = Run({"simulate", plan, "--cluster", folder_.Write("other.toml", other), "--model", model_, "-o", "json"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("warning: plan says A6000 for n1/gpu0 and was made for mixed; here it is A100-40GB of other"));
+  EXPECT_EQ(json::parse(ran.out)["report"]["warnings"].size(), 1u);
+}
+
+TEST_F(OfflineTest, AProfileOfWhichNothingIsUsedIsNamed) {
+  const std::string profile = folder_.Write("far.json", R"({"motley_profile": 1, "layers": []})");
+  const Ran ran = Plan({"--strategy", "even", "--profiles", profile});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr(absl::StrCat("no entry of ", profile, " was used")));
+  EXPECT_EQ(Plan({"--strategy", "even"}).err, "");
+}
+
 TEST_F(OfflineTest, PlanFilesThatAreNone) {
+  EXPECT_THAT(Run({"simulate", folder_.Write("list", "[1]"), "--cluster", cluster_, "--model", model_}).err,
+              HasSubstr("expected a JSON object"));
   const auto simulate = [&](const std::string& text) {
     return Run({"simulate", folder_.Write("p", text), "--cluster", cluster_, "--model", model_});
   };

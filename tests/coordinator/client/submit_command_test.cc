@@ -47,6 +47,7 @@ TEST_F(SubmitTest, BadFilesNeverReachTheCoordinator) {
   EXPECT_EQ(wrong.code, 78);
   EXPECT_NE(wrong.err.find("did you mean 'training.steps'?"), std::string::npos) << wrong.err;
   EXPECT_EQ(Motley(fake_, {"submit", folder_ / "absent.toml"}).code, 66);
+  EXPECT_EQ(Motley(fake_, {"submit", folder_ / ""}).code, 66) << "a directory";
   EXPECT_TRUE(fake_.submitted.empty());
 }
 

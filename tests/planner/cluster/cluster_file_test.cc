@@ -194,6 +194,11 @@ TEST(ClusterFile, CardsOfOnesOwn) {
   const std::string use = "[[node]]\ngpus = [\"mine\"]\n";
   EXPECT_THAT(ErrorOf("[[card]]\nname = \"mine\"\nfp32_tflops = 10\n" + use),
               AllOf(HasSubstr("card.memory_gib: is missing"), HasSubstr("card.link_gb_per_second: is missing")));
+  const std::string whole = "[[card]]\nname = \"mine\"\nfp32_tflops = 10\nmemory_gib = 8\nmemory_gb_per_second = 300\n";
+  const Cluster pcie = Parsed(whole + "pcie_gb_per_second = 12\n" + use);
+  EXPECT_EQ(pcie.nodes[0].device_link_bytes_per_second, 12e9) << "PCIe stands for the link";
+  EXPECT_EQ(pcie.nodes[0].host_link_bytes_per_second, 12e9);
+  EXPECT_EQ(Parsed(whole + "link_gb_per_second = 20\npcie_gb_per_second = 12\n" + use).nodes[0].device_link_bytes_per_second, 20e9);
   EXPECT_THAT(ErrorOf("[[card]]\nname = \"mine\"\nlike = \"A7000\"\n" + use), HasSubstr("card.like: GPU model 'A7000'"));
   EXPECT_THAT(ErrorOf("[[card]]\nname = \"mine\"\nlike = \"T4\"\nmemory_gib = 0\n" + use), HasSubstr("card.memory_gib"));
   EXPECT_THAT(ErrorOf("[[card]]\nname = \"mine\"\nlike = \"T4\"\nfp32_tflops = 1e9\n" + use), HasSubstr("card.fp32_tflops"));
@@ -236,6 +241,10 @@ TEST(ClusterFile, NamesThatClash) {
   EXPECT_THAT(ErrorOf("[defaults]\nnic_gb_per_second = 1\n[[node]]\nname = \"n1\"\ngpus = [\"T4\"]\n[[node]]\nname = "
                       "\"n1\"\ngpus = [\"T4\"]\n"),
               HasSubstr("two nodes have this name"));
+  // Without NICs too: the link that n1 lacks to n1 is not the matter.
+  const std::string twins = ErrorOf("[[node]]\nname = \"n1\"\ngpus = [\"T4\"]\n[[node]]\nname = \"n1\"\ngpus = [\"T4\"]\n");
+  EXPECT_THAT(twins, HasSubstr("c.toml:4: node.name: node 'n1': two nodes have this name; give each its own"));
+  EXPECT_THAT(twins, Not(HasSubstr("no link")));
   for (const char* name : {"a/b", "a b", "a,b"}) {
     EXPECT_THAT(ErrorOf(std::string("[[node]]\nname = \"") + name + "\"\ngpus = [\"T4\"]\n"),
                 HasSubstr("may have letters, digits"));

@@ -95,6 +95,15 @@ TEST(LatencyBook, FindIsExact) {
   EXPECT_EQ(book->Find("n", "L4", 512, DType::kFloat32), nullptr);
 }
 
+TEST(LatencyBook, TimesInAnotherUnitAreRefused) {
+  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": 1e-9}}}})"), HasSubstr("m/l4/512/fp16: batch 16 takes"));
+  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": 1e12}}}})"), HasSubstr("is it in the right unit?"));
+  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": [[1, 0], [2, 0], [1e-8, 2], [2, 4]]}}}})"),
+              HasSubstr("m/l4/512/fp16/forward: batch 1 takes"));
+  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": [[1, 0], [2, 0], [1, 2], [2, 4e8]]}}}})"),
+              HasSubstr("m/l4/512/fp16/backward: batch 2 takes"));
+}
+
 TEST(LatencyBook, BrokenInputIsRefusedByPath) {
   EXPECT_THAT(ErrorOf("{"), HasSubstr("f.json: is not JSON"));
   EXPECT_THAT(ErrorOf("[1]"), HasSubstr("must be a JSON object"));

@@ -66,6 +66,11 @@ TEST(LoadModel, UnknownNameNamesTheNearest) {
   const auto model = LoadModel("llama-7");
   EXPECT_EQ(model.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(model.status().message(), HasSubstr("did you mean 'llama-7b'?"));
+  EXPECT_THAT(LoadModel("zzzzzzzzzzzz").status().message(), HasSubstr("neither a preset nor a file. Known: "));
+  const TempFolder folder;
+  const absl::Status directory = LoadModel(folder / "").status();
+  EXPECT_EQ(directory.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(directory.message(), HasSubstr("is a directory; give its config.json"));
 }
 
 TEST(LoadModel, ReadsConfigJson) {
