@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
-#include "planner/quantity_text.h"
 #include "planner/request_check.h"
 #include "planner/ways_out.h"
 
@@ -30,26 +30,6 @@ void ForEachRank(const Plan& plan, F&& use) {
 void KeepOneOfEach(std::vector<std::string>* notes) {
   std::set<std::string> seen;
   std::erase_if(*notes, [&seen](const std::string& note) { return !seen.insert(note).second; });
-}
-
-absl::Status WithWaysOut(const Setting& setting, const LatencyBook* book, const absl::Status& why) {
-  const Workload& w = setting.workload;
-  const int64_t state = setting.costs.TotalElements() * setting.costs.StateBytesPerElement();
-  int64_t usable = 0;
-  for (int d = 0; d < setting.num_devices(); ++d) usable += setting.UsableBytes(d);
-  std::string message = absl::StrCat(w.model_name, " does not fit on ", setting.cluster.name, " with batch ", w.global_batch,
-                                     ", sequence ", w.seq_len, ", ", std::string(DTypeName(w.dtype)), ": the training state is ",
-                                     BytesText(state), ", the cards' usable memory ", BytesText(usable));
-  if (state > usable) absl::StrAppend(&message, "; ", BytesText(state - usable), " are missing (", state - usable, " bytes)");
-  absl::StrAppend(&message, "\n", std::string(why.message()));
-  const std::vector<WayOut> ways = FindWaysOut(setting, book);
-  if (ways.empty()) {
-    absl::StrAppend(&message, "\nno single change helps: a smaller model or more devices");
-    return absl::ResourceExhaustedError(message);
-  }
-  absl::StrAppend(&message, "\nwhat would fit, the cheapest first:");
-  for (const WayOut& way : ways) absl::StrAppend(&message, "\n  ", way.what, ": ", SecondsText(way.step_seconds), " a step");
-  return absl::ResourceExhaustedError(message);
 }
 
 }  // namespace
@@ -86,7 +66,11 @@ absl::StatusOr<OfflineResult> PlanOffline(const Setting& setting, const LatencyB
   const absl::Time start = absl::Now();
   MOTLEY_ASSIGN_OR_RETURN(const CatalogEntry strategy, FindInCatalog(setting.request.strategy));
   absl::StatusOr<Evaluation> evaluation = PlanAndEvaluate(setting, strategy);
-  if (absl::IsResourceExhausted(evaluation.status())) return WithWaysOut(setting, book, evaluation.status());
+  if (absl::IsResourceExhausted(evaluation.status())) {
+    std::optional<absl::Duration> left;
+    if (setting.request.deadline) left = *setting.request.deadline - (absl::Now() - start);
+    return NothingFits(setting, book, evaluation.status(), left);
+  }
   MOTLEY_RETURN_IF_ERROR(evaluation.status());
   OfflineResult result;
   result.evaluation = *std::move(evaluation);

@@ -56,10 +56,16 @@ std::string LargestText(const planner::Largest& largest) {
   return absl::StrCat(largest.at_least ? "at least " : "", largest.value);
 }
 
+// Where the state has room and a strategy has no plan, its reason, on the lines below, may be another than memory.
+std::string Verdict(const FitReport& report) {
+  if (report.fits) return "fits";
+  return report.state_bytes > report.usable_bytes || !report.kinds.empty() ? "does not fit" : "no plan";
+}
+
 void PrintText(std::ostream& out, const planner::Setting& setting, const FitReport& report) {
   const planner::Workload& w = setting.workload;
   out << w.model_name << " on " << setting.cluster.name << ", batch " << w.global_batch << ", sequence " << w.seq_len << ", "
-      << DTypeName(w.dtype) << ": " << (report.fits ? "fits" : "does not fit") << "\n";
+      << DTypeName(w.dtype) << ": " << Verdict(report) << "\n";
   out << "training state " << FormatBytes(report.state_bytes) << " in all, the cards' usable memory "
       << FormatBytes(report.usable_bytes) << "\n";
   for (size_t i = 0; i < report.missing.size() && i < kMostMissing; ++i) out << "  " << Printable(report.missing[i]) << "\n";
