@@ -15,6 +15,7 @@
 namespace motley::planner {
 namespace {
 
+constexpr double kSplitTolerance = 1e-3;  // finer than the estimator that compares the plans
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class StageBalancer {
@@ -86,6 +87,7 @@ class StageBalancer {
     question.layers = layers;
     question.ministages = choice_.groups.size() == 1 && layered() ? layers : ministages_;
     question.schedule = choice_.schedule;
+    question.tolerance = kSplitTolerance;
     if (choice_.microbatches_per_stage > 0) {
       const auto devices = static_cast<int64_t>(choice_.groups[stage].size()), stages = static_cast<int64_t>(choice_.groups.size());
       question.largest_microbatch = std::max<int64_t>(1, question.batch / (devices * stages * choice_.microbatches_per_stage));

@@ -111,6 +111,7 @@ SplitProblem MakeSplitProblem(const PlannerInput& input, const CostModel& cost, 
                               std::vector<std::vector<int>>* kinds) {
   SplitProblem problem;
   problem.batch = input.config.training.global_batch_size;
+  problem.tolerance = 1e-6;  // far below what any profile can tell apart
   problem.state_bytes = TotalStateBytes(cost);
   problem.levels = MakeLevels(cost, ranks.size());
   kinds->clear();

@@ -81,6 +81,7 @@ RankDuty DutyOf(const Setting& setting, const GroupQuestion& question, int devic
 GroupTables::GroupTables(const Setting& setting, const GroupQuestion& question) : setting_(setting), question_(question) {
   problem_.batch = question.batch;
   problem_.least_batch = question.least_batch;
+  problem_.tolerance = question.tolerance;
   largest_microbatch_ = std::min(question.batch, kLargestMicrobatch);
   if (question.largest_microbatch > 0) largest_microbatch_ = std::min(largest_microbatch_, question.largest_microbatch);
   AddLevels();

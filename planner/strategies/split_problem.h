@@ -45,6 +45,9 @@ struct SkewLevel {
 
 struct SplitProblem {
   int64_t batch = 0;        // B
+  // An answer may be this part of its seconds above the optimum. 0 = exact; then devices whose passes trade off finely can take
+  // very long, as all splits along a line of equal sums have to be told apart.
+  double tolerance = 0;
   int64_t state_bytes = 0;  // of the whole model
   std::vector<SplitKind> kinds;
   std::vector<SkewLevel> levels;  // ascending largest_share, seconds never falling

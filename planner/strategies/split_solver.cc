@@ -32,7 +32,12 @@ struct Best {
 class LevelSearch {
  public:
   LevelSearch(const SplitProblem& problem, size_t level, std::vector<OptionTable>* tables, StateKnapsack* knapsack, Best* best)
-      : level_index_(level), level_(problem.levels[level]), tables_(*tables), knapsack_(*knapsack), best_(*best) {}
+      : tolerance_(problem.tolerance),
+        level_index_(level),
+        level_(problem.levels[level]),
+        tables_(*tables),
+        knapsack_(*knapsack),
+        best_(*best) {}
 
   void Run() {
     least_f_ = level_.forward_seconds;
@@ -74,8 +79,8 @@ class LevelSearch {
   void Record(double f, double g) {
     if (f + g < best_.seconds) best_ = {f + g, f, g, level_index_};
   }
-  // Just short of beating nothing: the largest G with which F would improve.
-  double Ceiling(double f) const { return std::nextafter(best_.seconds - f, 0); }
+  // Just short of beating nothing: the largest G with which F would improve by more than the tolerance.
+  double Ceiling(double f) const { return std::nextafter(best_.seconds * (1 - tolerance_) - f, 0); }
 
   // Backward per forward seconds of one microbatch: the extremes over kinds and policies, and between.
   std::vector<double> Slopes() const {
@@ -146,6 +151,7 @@ class LevelSearch {
     }
   }
 
+  const double tolerance_;
   const size_t level_index_;
   const SkewLevel& level_;
   std::vector<OptionTable>& tables_;
