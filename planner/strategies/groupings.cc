@@ -11,11 +11,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
-
 namespace motley::planner {
 namespace {
 
@@ -242,24 +237,6 @@ std::vector<Grouping> CandidateGroupings(const Setting& setting) {
   std::stable_sort(result.begin(), result.end(),
                    [](const Grouping& a, const Grouping& b) { return a.groups.size() < b.groups.size(); });
   return result;
-}
-
-absl::StatusOr<std::vector<int>> PinnedStages(const Setting& setting) {
-  std::vector<int> pinned(setting.cluster.devices.size(), -1);
-  for (const auto& [key, place] : setting.request.pins) {
-    absl::string_view number = key;
-    int stage = 0;
-    if (!absl::ConsumePrefix(&number, "stage") || !absl::SimpleAtoi(number, &stage) || stage < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("pin '", key, "=", place, "': the left side must be stageN, for example stage0"));
-    }
-    for (size_t i = 0; i < pinned.size(); ++i) {
-      const ClusterDevice& device = setting.cluster.devices[i];
-      if (device.id.value() == place || setting.cluster.nodes[static_cast<size_t>(device.node)].name.value() == place)
-        pinned[i] = stage;
-    }
-  }
-  return pinned;
 }
 
 Grouping WithPins(Grouping grouping, const std::vector<int>& pinned) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "planner/setting.h"
 
 namespace motley::planner {
@@ -23,11 +22,7 @@ inline constexpr int kMostGroupings = 96;
 // Never more groups than the model has layers, as far as a candidate allows; the whole cluster as one group is always the first.
 std::vector<Grouping> CandidateGroupings(const Setting& setting);
 
-// By device: the stage that the request pins it to, or -1. Pins of a node hold for all its devices.
-// INVALID_ARGUMENT: a pin's key is not "stageN".
-absl::StatusOr<std::vector<int>> PinnedStages(const Setting& setting);
-
-// The grouping changed so that the devices pinned to one stage form or lie in one group. `pinned`: of PinnedStages.
+// The grouping changed so that the devices pinned to one stage form or lie in one group. `pinned`: Setting::pinned_stage.
 Grouping WithPins(Grouping grouping, const std::vector<int>& pinned);
 
 // `order` (of groups, by preference) rearranged so that pinned groups stand at their stage. Empty: there are too few groups.

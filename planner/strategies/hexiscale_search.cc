@@ -32,8 +32,7 @@ std::vector<int> DevicesOf(const HexiscalePipeline& pipeline) {
 }  // namespace
 
 absl::StatusOr<HexiscaleSearch> HexiscaleSearch::Create(const Setting& setting, HexiscaleProblem* problem, bool published) {
-  MOTLEY_ASSIGN_OR_RETURN(std::vector<int> pinned, PinnedStages(setting));
-  return HexiscaleSearch(setting, problem, std::move(pinned), published);
+  return HexiscaleSearch(setting, problem, setting.pinned_stage, published);
 }
 
 HexiscaleSearch::HexiscaleSearch(const Setting& setting, HexiscaleProblem* problem, std::vector<int> pinned, bool published)

@@ -9,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
+#include "planner/offline.h"
 #include "planner/strategies/plan_moves.h"
 
 namespace motley::planner {
@@ -39,14 +40,6 @@ void ForEachRank(const Setting& setting, Plan* plan, Function function) {
   }
 }
 
-double WorstMemory(const Setting& setting, Evaluation* evaluation) {
-  double worst = 0;
-  ForEachRank(setting, &evaluation->plan, [&](const RankPlan& rank, int device) {
-    worst = std::max(worst, static_cast<double>(rank.predicted.peak_bytes) / static_cast<double>(setting.UsableBytes(device)));
-  });
-  return worst;
-}
-
 // Fitting comes first, then speed.
 struct Score {
   double overflow = 0, seconds = 0;
@@ -56,9 +49,9 @@ struct Score {
   }
 };
 
-Score ScoreOf(const Setting& setting, Evaluation* evaluation) {
-  const double worst = evaluation->does_not_fit.empty() ? 0 : WorstMemory(setting, evaluation);
-  return {worst > 1 ? worst - 1 : 0, evaluation->plan.predicted.step_seconds};
+Score ScoreOf(const Setting& setting, const Evaluation& evaluation) {
+  const double worst = evaluation.does_not_fit.empty() ? 0 : WorstMemory(setting, evaluation.plan);
+  return {worst > 1 ? worst - 1 : 0, evaluation.plan.predicted.step_seconds};
 }
 
 // Ranks that lack memory recompute one operator more, until all fit or none can.
@@ -131,7 +124,7 @@ SearchBudget BudgetOf(const PlanRequest& request) {
 
 absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudget* budget) {
   MOTLEY_ASSIGN_OR_RETURN(Evaluation best, Evaluate(setting, std::move(plan)));
-  Score score = ScoreOf(setting, &best);
+  Score score = ScoreOf(setting, best);
   bool improved = true, in_budget = true;
   while (improved && in_budget) {
     improved = false;
@@ -141,7 +134,7 @@ absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudge
     const auto accept = [&](absl::StatusOr<Evaluation> priced) {
       if (!priced.ok()) return false;
       in_budget = budget->Charge(*priced);
-      const Score other = ScoreOf(setting, &*priced);
+      const Score other = ScoreOf(setting, *priced);
       if (!other.Better(score)) return false;
       best = *std::move(priced);
       score = other;

@@ -80,7 +80,7 @@ class ZorseSearch {
 };
 
 absl::StatusOr<Plan> ZorseSearch::Run() {
-  MOTLEY_ASSIGN_OR_RETURN(pinned_, PinnedStages(setting_));
+  pinned_ = setting_.pinned_stage;
   for (const Grouping& grouping : Groupings()) Search(grouping);
   const auto faster = [](const Found& a, const Found& b) { return a.seconds < b.seconds; };
   std::stable_sort(found_.begin(), found_.end(), faster);

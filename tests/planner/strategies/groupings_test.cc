@@ -79,7 +79,7 @@ TEST(Groupings, PinsMakeGroupsAndPlaces) {
   PlanRequest request;
   request.pins = {{"stage1", "n1"}};
   const auto setting = SettingOf(ClusterText({{"n1", Cards("T4", 2)}, {"n2", Cards("T4", 2)}}), "gpt2-124m", 16, 512, request);
-  const std::vector<int> pinned = PinnedStages(*setting).value();
+  const std::vector<int> pinned = setting->pinned_stage;
   EXPECT_EQ(pinned, std::vector<int>({1, 1, -1, -1}));
   const Grouping split = WithPins({{{0, 2}, {1, 3}}, "test"}, pinned);
   EXPECT_EQ(split.groups, (std::vector<std::vector<int>>{{0, 1}, {2}, {3}}));
@@ -87,14 +87,6 @@ TEST(Groupings, PinsMakeGroupsAndPlaces) {
   EXPECT_EQ(kept.groups, (std::vector<std::vector<int>>{{0, 1, 2}, {3}}));
   EXPECT_EQ(OrderWithPins(kept, pinned, {0, 1}), std::vector<int>({1, 0}));
   EXPECT_TRUE(OrderWithPins({{{0, 1, 2, 3}}, "test"}, pinned, {0}).empty());
-}
-
-TEST(Groupings, PinsThatAreNoStage) {
-  auto setting = SettingOf(ClusterText({{"n1", Cards("T4", 2)}}), "gpt2-124m", 16, 512);
-  setting->request.pins = {{"first", "n1"}};
-  const absl::Status status = PinnedStages(*setting).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(std::string(status.message()).find("stageN"), std::string::npos);
 }
 
 }  // namespace
