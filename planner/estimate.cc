@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "common/status_macros.h"
+#include "planner/estimate_borders.h"
 #include "planner/estimate_stage.h"
+#include "planner/estimate_turns.h"
 #include "planner/evaluate.h"
 #include "planner/lowering/step_lowering_flows.h"
 #include "planner/memory_model.h"
@@ -98,11 +100,14 @@ class Estimator {
 
   QuickPrice Price() {
     for (size_t s = 0; s < view_.stages.size(); ++s) stages_.push_back(EstimateStage(setting_, view_, static_cast<int>(s)));
+    borders_ = BordersOf(setting_, view_);
     QuickPrice price;
     const bool passes = view_.schedule == ScheduleFamily::kLayered || view_.schedule == ScheduleFamily::kGPipe;
     for (const PipelineView& pipeline : view_.pipelines) {
-      price.step_seconds = std::max(price.step_seconds, passes ? TwoPasses(pipeline) : LongestStage(pipeline));
+      price.step_seconds = std::max(price.step_seconds, passes ? TwoPasses(pipeline) : InTurn(pipeline));
     }
+    // No step is shorter than its fullest link, which idles until the first microbatch has come through.
+    if (borders_.fullest_seconds > 0) price.step_seconds = std::max(price.step_seconds, borders_.fullest_seconds + FillSeconds());
     price.step_seconds += AcrossSeconds() + AfterSeconds();
     for (const ActorView& actor : view_.actors) price.worst_memory = std::max(price.worst_memory, Memory(actor));
     return price;
@@ -138,7 +143,10 @@ class Estimator {
   }
 
   double TwoPasses(const PipelineView& pipeline) const;
+  double FillSeconds() const;
+  double InTurn(const PipelineView& pipeline) const;
   double LongestStage(const PipelineView& pipeline) const;
+  double StartSeconds(const StageEstimate& stage) const;
   double AcrossSeconds() const;
   double AfterSeconds() const;
 
@@ -146,6 +154,7 @@ class Estimator {
   const PlanView& view_;
   const Links& links_;
   std::vector<StageEstimate> stages_;
+  Borders borders_;
 };
 
 double Estimator::TwoPasses(const PipelineView& pipeline) const {
@@ -176,7 +185,60 @@ double Estimator::TwoPasses(const PipelineView& pipeline) const {
   return end;
 }
 
-// The stage whose work, with what it waits for before, in the turn and after, takes longest.
+// The first microbatch's way forward through the quickest pipeline.
+double Estimator::FillSeconds() const {
+  double least = INFINITY;
+  for (const PipelineView& pipeline : view_.pipelines) {
+    double seconds = 0;
+    for (int s = 0; s < pipeline.num_stages; ++s) {
+      const StageEstimate& stage = At(pipeline.first_stage + s);
+      for (const ChunkSeconds& chunk : stage.forward) seconds += chunk.first;
+      if (s + 1 < pipeline.num_stages) seconds += SendSeconds(pipeline.first_stage + s, pipeline.first_stage + s + 1);
+    }
+    least = std::min(least, seconds);
+  }
+  return least;
+}
+
+// Parameters that are gathered for every microbatch: the first unit's.
+double Estimator::StartSeconds(const StageEstimate& stage) const {
+  if (stage.work.residency != Residency::kPerMicrobatch) return 0;
+  return (stage.gather_seconds[0] + stage.fetch_seconds[0]) / static_cast<double>(stage.work.chunks[0].part.units());
+}
+
+// The stage that ends last, with what follows its last backward.
+double Estimator::InTurn(const PipelineView& pipeline) const {
+  if (pipeline.elements.size() > static_cast<size_t>(pipeline.num_stages)) return LongestStage(pipeline);
+  const bool zero_bubble = view_.schedule == ScheduleFamily::kZeroBubble;
+  const double input_part = zero_bubble ? setting_.costs.InputGradientPart() : 1;
+  std::vector<TurnStage> turns;
+  for (int s = 0; s < pipeline.num_stages; ++s) {
+    const size_t index = static_cast<size_t>(pipeline.first_stage + s);
+    const StageEstimate& stage = stages_[index];
+    TurnStage turn;
+    turn.rounds = std::max<int64_t>(1, stage.rounds);
+    turn.in_flight = MostInFlight(view_, view_.stages[index], turn.rounds);
+    double forward = 0, backward = 0;
+    for (const ChunkSeconds& chunk : stage.forward) forward += chunk.all / static_cast<double>(turn.rounds);
+    for (const ChunkSeconds& chunk : stage.backward) backward += chunk.all / static_cast<double>(turn.rounds);
+    turn.forward_seconds = forward;
+    turn.backward_seconds = input_part * backward;
+    turn.weight_seconds = (1 - input_part) * backward;
+    turn.weight_delay = zero_bubble ? s : 0;
+    turn.border_seconds = borders_.seconds[index];
+    turn.border_latency_seconds = borders_.latency_seconds[index];
+    turns.push_back(turn);
+  }
+  const std::vector<double> ends = EndsOfTurns(turns);
+  double longest = 0;
+  for (size_t s = 0; s < ends.size(); ++s) {
+    const StageEstimate& stage = stages_[static_cast<size_t>(pipeline.first_stage) + s];
+    longest = std::max(longest, ends[s] + StartSeconds(stage) + ReductionTail(stage.reduce_all, stage.backward.back().last));
+  }
+  return longest;
+}
+
+// Interleaved: the stage whose work, with what it waits for before, at the turn and after, takes longest.
 double Estimator::LongestStage(const PipelineView& pipeline) const {
   struct Sums {
     double forward = 0, backward = 0, all = 0, last = 0, rounds = 0, chunks = 1;
@@ -196,31 +258,20 @@ double Estimator::LongestStage(const PipelineView& pipeline) const {
     sums[i].chunks = static_cast<double>(At(stage).forward.size());
     if (i + 1 < n) hop[i] = SendSeconds(stage, stage + 1);
   }
-  const bool zero_bubble = view_.schedule == ScheduleFamily::kZeroBubble;
-  const double input_part = zero_bubble ? setting_.costs.InputGradientPart() : 1;
-  // Neighbours wait for the backward of the input alone, and fill the rest with weights.
-  const double waited = zero_bubble ? std::max(0.0, 2 * input_part - 1) : 1;
   double longest = 0;
   for (size_t j = 0; j < n; ++j) {
     const Sums& own = sums[j];
-    double before = 0, after = 0, trip = own.forward + own.backward;
+    double before = 0, after = 0;
     for (size_t i = 0; i < n; ++i) {
       if (i == j) continue;
-      if (i > j) trip += sums[i].forward + input_part * sums[i].backward + 2 * hop[i - 1];
-      (i < j ? before : after) += (sums[i].forward + waited * sums[i].backward) / sums[i].chunks + 2 * hop[i < j ? i : i - 1];
+      (i < j ? before : after) += (sums[i].forward + sums[i].backward) / sums[i].chunks + 2 * hop[i < j ? i : i - 1];
     }
     const double depth = static_cast<double>(n - j), warm = std::min(own.rounds, depth) - 1;
-    double wait = zero_bubble ? after : std::max(0.0, after - warm * own.forward / own.chunks);  // at the turn
+    double wait = std::max(0.0, after - warm * own.forward / own.chunks);  // at the turn
     // After the last forward, where there is one after the turn.
-    if (!zero_bubble && own.rounds > depth) wait += std::max(0.0, after - warm * own.backward / own.chunks);
-    // With the microbatches in flight that 1F1B allows, a stage cannot go faster than they come back.
-    const bool bounded = own.chunks == 1 && own.rounds > depth;
-    const double steady = bounded ? std::max(own.all, own.rounds * trip / depth) : own.all;
+    if (own.rounds > depth) wait += std::max(0.0, after - warm * own.backward / own.chunks);
     const StageEstimate& stage = At(pipeline.first_stage + static_cast<int>(j));
-    const bool gathers = stage.work.residency == Residency::kPerMicrobatch;
-    const double start =
-        gathers ? (stage.gather_seconds[0] + stage.fetch_seconds[0]) / static_cast<double>(stage.work.chunks[0].part.units()) : 0;
-    longest = std::max(longest, before + steady + wait + start + ReductionTail(stage.reduce_all, own.last));
+    longest = std::max(longest, before + own.all + wait + StartSeconds(stage) + ReductionTail(stage.reduce_all, own.last));
   }
   return longest;
 }

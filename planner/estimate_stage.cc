@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "planner/lowering/step_lowering_flows.h"
 
@@ -71,8 +72,16 @@ class StageEstimator {
   void AddActor(int a) {
     const ActorView& actor = view_.actors[static_cast<size_t>(a)];
     estimate_.rounds = std::max(estimate_.rounds, actor.count());
-    for (const int64_t m : *actor.microbatches) {
-      estimate_.first_samples = std::min(estimate_.first_samples, static_cast<double>(m * actor.units()));
+    std::map<int64_t, int64_t>& sizes = sizes_[a];
+    for (const int64_t m : *actor.microbatches) ++sizes[m];
+    if (!sizes.empty()) {
+      estimate_.first_samples = std::min(estimate_.first_samples, static_cast<double>(sizes.begin()->first * actor.units()));
+    }
+    if (actor.ranks_per_unit > 1) {
+      std::vector<int> devices;
+      for (int r = 0; r < actor.ranks_per_unit; ++r)
+        devices.push_back(view_.ranks[static_cast<size_t>(actor.first_rank + r)].device);
+      meets_[a] = LineOf(setting_.links, setting_.links.Ring(Collective::kAllReduce, devices, kProbeBytes));
     }
     const RankView& rank = view_.ranks[static_cast<size_t>(actor.first_rank)];
     const double elements = PartBytes(setting_, stage_, Whole()) / static_cast<double>(setting_.costs.element_bytes());
@@ -109,15 +118,13 @@ class StageEstimator {
   }
 
   ChunkSeconds Pass(int a, const Part& part, bool backward, double transfers) {
+    const ActorView& actor = view_.actors[static_cast<size_t>(a)];
     ChunkSeconds seconds;
-    int64_t size = -1;
-    double of_size = 0;
-    for (const int64_t m : *view_.actors[static_cast<size_t>(a)].microbatches) {
-      if (m != size) of_size = Hidden(Microbatch(a, part, backward, m), transfers, setting_.cluster.overlap_efficiency);
-      size = m;
-      seconds.all += of_size;
-      if (seconds.first == 0) seconds.first = of_size;
-      seconds.last = of_size;
+    for (const auto& [size, count] : sizes_[a]) {
+      const double of_size = Hidden(Microbatch(a, part, backward, size), transfers, setting_.cluster.overlap_efficiency);
+      seconds.all += static_cast<double>(count) * of_size;
+      if (size == actor.microbatches->front()) seconds.first = of_size;
+      if (size == actor.microbatches->back()) seconds.last = of_size;
     }
     return seconds;
   }
@@ -129,11 +136,8 @@ class StageEstimator {
     if (actor.ranks_per_unit == 1) return compute;
     const PassReductions sums = table_.ReductionsOf(a);
     const double times = backward ? sums.Recompute(part) + sums.Backward(part) : sums.Forward(part);
-    std::vector<int> devices;
-    for (int r = 0; r < actor.ranks_per_unit; ++r)
-      devices.push_back(view_.ranks[static_cast<size_t>(actor.first_rank + r)].device);
     const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(m)));
-    return compute + times * setting_.links.SecondsAlone(setting_.links.Ring(Collective::kAllReduce, devices, bytes));
+    return compute + times * meets_[a].At(bytes);
   }
 
   const Setting& setting_;
@@ -141,7 +145,9 @@ class StageEstimator {
   const int index_;
   const StageView& stage_;
   SecondsTable table_;
-  TransferLine fetch_;  // of an actor's own part from host memory, over the bytes of the whole
+  std::map<int, std::map<int64_t, int64_t>> sizes_;  // by actor: microbatch sizes, how many of each
+  std::map<int, TransferLine> meets_;                // by actor: an all-reduce inside its tensor-parallel unit
+  TransferLine fetch_;                               // of an actor's own part from host memory, over the bytes of the whole
   StageEstimate estimate_;
 };
 

@@ -69,8 +69,9 @@ void AddRanks(const Setting& setting, const PlanView& view, const LoweredPlan& l
     const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
     const std::vector<int64_t>& microbatches = stage.plan->units[static_cast<size_t>(rank.unit)].microbatches;
     // Stages of unequal microbatches may need more in flight than the schedule's formula says.
+    const auto count = static_cast<int64_t>(microbatches.size());
     const int64_t formula =
-        InFlight(view.schedule, stage.index, stage.num_stages, duty.ministages, static_cast<int64_t>(microbatches.size()));
+        duty.in_flight > 0 ? duty.in_flight : InFlight(view.schedule, stage.index, stage.num_stages, duty.ministages, count);
     const int64_t delayed = view.schedule == ScheduleFamily::kZeroBubble ? stage.index : 0;
     duty.in_flight = std::max(formula, lowered.in_flight[static_cast<size_t>(view.actor_of_rank[r])] + delayed);
     plan.device_model = setting.cluster.kinds[static_cast<size_t>(rank.kind)].name;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/in_parallel.h"
 #include "planner/plan_builder.h"
 #include "planner/pricing.h"
 #include "planner/quantity_text.h"
@@ -52,6 +53,21 @@ Alternative Price(const PlannerInput& input, const std::string& what, const std:
     alternative.why_not = std::string(seconds.status().message());
   }
   return alternative;
+}
+
+// Seconds of the split with more memory on the first device of a kind, with twice its memory, with one more such device.
+struct OneKindMore {
+  double with_step = 0, with_twice = 0, with_device = 0;
+};
+
+double SecondsWithOneMore(const PlannerInput& input, size_t i) {
+  if (input.devices.size() == 1) return 0;
+  PlannerInput other = input;
+  other.devices.push_back(input.devices[i]);
+  other.devices.back().id = DeviceId(input.devices[i].id.value() + "+1");
+  other.compute.push_back(input.compute[i]);
+  other.compute.back().device = other.devices.back().id;
+  return SplitSeconds(other).value_or(0);
 }
 
 std::string GainText(const WhatIf& what_if) { return absl::StrFormat("%s would give %.1f %%", what_if.what, 100 * what_if.gain); }
@@ -109,35 +125,51 @@ std::vector<Alternative> FindAlternatives(const PlannerInput& input, const Plan&
 
 Sensitivity FindSensitivity(const PlannerInput& input) {
   Sensitivity sensitivity;
-  const double now = SplitSeconds(input).value_or(0);
-  if (now <= 0) return sensitivity;
-  const auto gain = [now](const PlannerInput& other) {
-    const double seconds = SplitSeconds(other).value_or(0);
-    return seconds > 0 ? now / seconds - 1 : 0;
-  };
-  double most = kMemoryBindsAbove;
-  for (const size_t i : FirstOfEachKind(input)) {
-    const DeviceDescription& device = input.devices[i];
+  const std::vector<size_t> firsts = FirstOfEachKind(input);
+  const auto with_memory = [&input](size_t i, int64_t bytes) {
     PlannerInput other = input;
+    other.devices[i].memory_bytes = bytes;
+    return SplitSeconds(other).value_or(0);
+  };
+  // On devices scaled down, a step that means something there.
+  const auto step = [&input](size_t i) { return std::min(kMemoryStep, input.devices[i].memory_bytes / 4); };
+  double now = 0;
+  std::vector<OneKindMore> answers(firsts.size());  // 0: not asked, or no split
+  InParallel(1 + 3 * firsts.size(), [&](size_t question) {
+    if (question == 0) {
+      now = SplitSeconds(input).value_or(0);
+      return;
+    }
+    const size_t kind = (question - 1) / 3, i = firsts[kind];
+    const int64_t bytes = input.devices[i].memory_bytes;
+    switch (question % 3) {
+      case 1:
+        if (bytes > 0) answers[kind].with_step = with_memory(i, bytes + step(i));
+        break;
+      case 2:
+        if (bytes > 0) answers[kind].with_twice = with_memory(i, 2 * bytes);
+        break;
+      default:
+        answers[kind].with_device = SecondsWithOneMore(input, i);
+    }
+  });
+  if (now <= 0) return sensitivity;
+  const auto gain = [now](double seconds) { return seconds > 0 ? now / seconds - 1 : 0; };
+  double most = kMemoryBindsAbove;
+  for (size_t kind = 0; kind < firsts.size(); ++kind) {
+    const size_t i = firsts[kind];
+    const DeviceDescription& device = input.devices[i];
     if (device.memory_bytes > 0) {
-      // On devices scaled down, a step that means something there.
-      const int64_t step = std::min(kMemoryStep, device.memory_bytes / 4);
-      other.devices[i].memory_bytes = device.memory_bytes + step;
-      sensitivity.more_memory.push_back({absl::StrCat(BytesText(step), " more on ", device.id.value()), gain(other)});
-      other.devices[i].memory_bytes = 2 * device.memory_bytes;
-      if (const double doubled = gain(other); doubled > most) {
+      sensitivity.more_memory.push_back(
+          {absl::StrCat(BytesText(step(i)), " more on ", device.id.value()), gain(answers[kind].with_step)});
+      if (const double doubled = gain(answers[kind].with_twice); doubled > most) {
         most = doubled;
         sensitivity.memory_bound_device = device.id.value();
       }
     }
     if (input.devices.size() == 1) continue;  // what a second device's collectives would cost is not known
-    other = input;
-    other.devices.push_back(device);
-    other.devices.back().id = DeviceId(device.id.value() + "+1");
-    other.compute.push_back(input.compute[i]);
-    other.compute.back().device = other.devices.back().id;
     sensitivity.more_devices.push_back(
-        {absl::StrCat("one more device like ", device.id.value(), " (", device.model, ")"), gain(other)});
+        {absl::StrCat("one more device like ", device.id.value(), " (", device.model, ")"), gain(answers[kind].with_device)});
   }
   return sensitivity;
 }

@@ -48,9 +48,9 @@ class Explainer {
     if (!absl::ConsumePrefix(&origin, "found from ")) return note;
     const size_t end = origin.find(" (before climbing ");
     absl::string_view led = end == origin.npos ? absl::string_view() : origin.substr(end);
-    std::string text = absl::StrCat("the search began from ", origin.substr(0, end), "'s plan");
+    std::string text = absl::StrCat("the search climbed from '", origin.substr(0, end), "'");
     if (absl::ConsumePrefix(&led, " (before climbing ") && absl::ConsumeSuffix(&led, " led)")) {
-      absl::StrAppend(&text, "; before that ", led, "'s plan was the fastest");
+      absl::StrAppend(&text, "; before that '", led, "' was the fastest");
     }
     return text;
   }

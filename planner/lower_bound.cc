@@ -166,21 +166,63 @@ struct Side {
   double part_per_second = 0, bytes_per_second = 0;
 };
 
-// Least T for which the sides can do all layers' work. A side that exchanges N bytes each way, less than A = a boundary of the
-// whole batch and less than the parameters P of all layers, does at most N (N + P / layers) / (A P) of the work, or lacks at most
-// that (docs/lower-bound.md).
-double NetworkBound(const std::vector<Side>& sides, double boundary_bytes, double parameter_bytes, double layers, double low) {
+// What a side can do in T seconds, by how many samples' ends it holds: `e`, in batches, of those that it shares with the other
+// side (docs/lower-bound.md, "Cuts of the network"). Concave envelope: `free` without, `more` with `ends` of them.
+struct SideWork {
+  double free = 0, more = 0, ends = 0;
+};
+
+struct Cut {
+  double boundary_bytes = 0;   // A: activations of the whole batch between two layers
+  double parameter_bytes = 0;  // P: of all layers
+  double layers = 0;
+
+  // Most part of the layers' work for M = N + e A bytes, N what it exchanges each way: (M + p)^2 / (8 A P) with p = P / layers.
+  double Little(double bytes) const {
+    const double layer = parameter_bytes / layers;
+    if (bytes < layer) return bytes / (2 * boundary_bytes * layers);
+    return (bytes + layer) * (bytes + layer) / (8 * boundary_bytes * parameter_bytes);
+  }
+  // The M that Little() needs for a part.
+  double BytesFor(double part) const {
+    const double layer = parameter_bytes / layers, least = 2 * boundary_bytes * layers * part;
+    return least < layer ? least : std::max(layer, std::sqrt(8 * boundary_bytes * parameter_bytes * part) - layer);
+  }
+  bool Unbound(double bytes, double ends) const { return bytes >= parameter_bytes || boundary_bytes * (2 - ends) <= bytes; }
+
+  // Every shared sample crosses at least once each way, end or not.
+  double MostEnds(double bytes) const { return std::min(1.0, bytes / boundary_bytes); }
+
+  SideWork WorkOf(double all, double bytes) const {
+    const double free = std::min(all, Little(bytes));
+    if (Unbound(bytes, 0) || free >= all) return {all, 0, 0};
+    const double ends = std::min(2 - bytes / boundary_bytes, (BytesFor(all) - bytes) / boundary_bytes);
+    const double most = MostEnds(bytes);
+    if (ends <= most) return {free, all - free, ends};
+    return {free, std::min(all, Little(bytes + most * boundary_bytes)) - free, most};
+  }
+};
+
+// Least T for which the sides can do all layers' work, or one side alone nearly all of it. The samples' two ends are dealt to the
+// sides that gain most by them.
+double NetworkBound(const std::vector<Side>& sides, const Cut& cut, double low) {
   const auto possible = [&](double seconds) {
+    std::vector<SideWork> works;
     double sum = 0;
     for (const Side& side : sides) {
-      const double bytes = side.bytes_per_second * seconds;
-      double most = side.part_per_second * seconds;
-      if (bytes < std::min(boundary_bytes, parameter_bytes)) {
-        const double little = bytes * (bytes + parameter_bytes / layers) / (boundary_bytes * parameter_bytes);
-        if (most >= 1 - little) return true;
-        most = std::min(most, little);
-      }
-      sum += most;
+      const double bytes = side.bytes_per_second * seconds, all = side.part_per_second * seconds;
+      const double ends = cut.MostEnds(bytes);
+      if (all >= (cut.Unbound(bytes, ends) ? 1 : 1 - cut.Little(bytes + ends * cut.boundary_bytes))) return true;
+      works.push_back(cut.WorkOf(all, bytes));
+      sum += works.back().free;
+    }
+    std::stable_sort(works.begin(), works.end(),
+                     [](const SideWork& a, const SideWork& b) { return a.more * b.ends > b.more * a.ends; });
+    double left = 2;
+    for (const SideWork& work : works) {
+      if (work.more <= 0 || left <= 0) continue;
+      sum += work.more * (work.ends > 0 ? std::min(1.0, left / work.ends) : 1);
+      left -= work.ends;
     }
     return sum >= 1;
   };
@@ -234,8 +276,9 @@ double CutBound(const Setting& setting, const std::vector<Work>& all, double low
   const double count = static_cast<double>(setting.workload.model.num_layers);
   const double parameters =
       static_cast<double>(setting.costs.UnitElements(UnitKind::kLayer) * setting.costs.element_bytes()) * count;
-  if (nodes.size() > 1) low = NetworkBound(nodes, boundary, parameters, count, low);
-  if (regions.size() > 1) low = NetworkBound(regions, boundary, parameters, count, low);
+  const Cut cut{boundary, parameters, count};
+  if (nodes.size() > 1) low = NetworkBound(nodes, cut, low);
+  if (regions.size() > 1) low = NetworkBound(regions, cut, low);
   return low;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
+#include "planner/in_parallel.h"
 #include "planner/request_check.h"
 #include "planner/ways_out.h"
 
@@ -82,13 +83,14 @@ absl::StatusOr<OfflineResult> PlanOffline(const Setting& setting, const LatencyB
 
 std::vector<ComparisonRow> Compare(const Setting& setting) {
   const LowerBound bound = FindLowerBound(setting);
-  std::vector<ComparisonRow> rows;
-  for (const CatalogEntry& strategy : Catalog()) {
+  const std::vector<CatalogEntry>& strategies = Catalog();
+  std::vector<ComparisonRow> rows(strategies.size());
+  InParallel(rows.size(), [&](size_t i) {
     const absl::Time start = absl::Now();
-    ComparisonRow& row = rows.emplace_back();
-    row.strategy = std::string(strategy.name);
+    ComparisonRow& row = rows[i];
+    row.strategy = std::string(strategies[i].name);
     row.fidelity = setting.request.fidelity;
-    absl::StatusOr<Evaluation> evaluation = PlanAndEvaluate(setting, strategy);
+    absl::StatusOr<Evaluation> evaluation = PlanAndEvaluate(setting, strategies[i]);
     row.status = evaluation.status();
     if (evaluation.ok()) {
       row.plan = std::move(evaluation->plan);
@@ -96,7 +98,7 @@ std::vector<ComparisonRow> Compare(const Setting& setting) {
       row.worst_memory = WorstMemory(setting, row.plan);
     }
     row.planning_seconds = absl::ToDoubleSeconds(absl::Now() - start);
-  }
+  });
   return rows;
 }
 

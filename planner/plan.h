@@ -82,6 +82,9 @@ struct StagePlan {
   std::vector<LayerRange> ministages;
   std::vector<UnitPlan> units;              // data-parallel members; each computes its part of the pipeline's batch
   int zero_stage = 3;                       // of the group: 0 nothing is sharded, 1 optimizer, 2 + gradients, 3 + parameters
+  // 1F1B and zero bubble: forwards without their backward that the stage keeps; 0 = as many as stages are left. More hides slow
+  // links (eager 1F1B: Zhuang et al., MLSys 2023), less saves memory.
+  int64_t in_flight = 0;
   // By unit of the model (embedding, layers, head) over the stage's ranks in order. Empty: every unit of the stage is cut at
   // the ranks' shard ratios.
   std::vector<UnitPlacement> placement;

@@ -39,10 +39,12 @@ Json StageToJson(const StagePlan& stage) {
     units.push_back({{"ranks", std::move(ranks)}, {"microbatches", unit.microbatches}});
   }
   for (const UnitPlacement& unit : stage.placement) placement.push_back(unit.bounds);
-  return {{"ministages", std::move(ministages)},
-          {"zero_stage", stage.zero_stage},
-          {"units", std::move(units)},
-          {"placement", std::move(placement)}};
+  Json json = {{"ministages", std::move(ministages)},
+               {"zero_stage", stage.zero_stage},
+               {"units", std::move(units)},
+               {"placement", std::move(placement)}};
+  if (stage.in_flight > 0) json["in_flight"] = stage.in_flight;
+  return json;
 }
 
 Json PredictionToJson(const PlanPrediction& p) {

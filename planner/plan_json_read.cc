@@ -66,7 +66,7 @@ void ReadRank(const JsonReader& reader, RankPlan* rank) {
 
 void ReadStage(const JsonReader& reader, StagePlan* stage) {
   RefuseParallelism(reader);
-  reader.Keys({"ministages", "zero_stage", "units", "placement"});
+  reader.Keys({"ministages", "zero_stage", "in_flight", "units", "placement"});
   if (reader.Has("ministages")) {
     reader["ministages"].ForEach([stage](const JsonReader& item) {
       std::vector<int64_t> range;
@@ -76,6 +76,7 @@ void ReadStage(const JsonReader& reader, StagePlan* stage) {
     });
   }
   reader.Get("zero_stage", &stage->zero_stage);
+  reader.Get("in_flight", &stage->in_flight);
   if (!reader.Has("units")) return reader.Fail("units is missing");
   reader["units"].ForEach([stage](const JsonReader& item) {
     UnitPlan& unit = stage->units.emplace_back();

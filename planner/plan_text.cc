@@ -218,7 +218,7 @@ std::string ToText(const Plan& plan, TextPrecision precision) {
     for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
       const StagePlan& stage = plan.pipelines[p].stages[s];
       absl::StrAppend(&out, "pipeline ", p, " / stage ", s, " layers ", LayersText(stage.ministages), " zero ", stage.zero_stage,
-                      "\n");
+                      stage.in_flight != 0 ? absl::StrCat(" in-flight ", stage.in_flight) : "", "\n");
       StageWriter(precision, &rank, &out).Write(stage);
       if (precision == TextPrecision::kExact) AppendPlacement(stage, &out);
     }

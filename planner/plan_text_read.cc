@@ -148,7 +148,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // pipeline 0 / stage 1 layers 0-5 zero 3
+  // pipeline 0 / stage 1 layers 0-5 [zero 3] [in-flight 4]
   absl::Status ReadStage(Words* words) {
     MOTLEY_RETURN_IF_ERROR(CheckGroups());
     MOTLEY_ASSIGN_OR_RETURN(const int64_t p, ReadInteger(words->Take()));
@@ -166,7 +166,8 @@ class Reader {
     }
     stage_ = &stages.emplace_back();
     MOTLEY_RETURN_IF_ERROR(words->Read("layers", ReadLayers, &stage_->ministages));
-    if (!words->empty()) MOTLEY_RETURN_IF_ERROR(words->Read("zero", ReadSmall, &stage_->zero_stage));
+    if (words->peek() == "zero") MOTLEY_RETURN_IF_ERROR(words->Read("zero", ReadSmall, &stage_->zero_stage));
+    if (words->peek() == "in-flight") MOTLEY_RETURN_IF_ERROR(words->Read("in-flight", ReadInteger, &stage_->in_flight));
     return words->empty() ? absl::OkStatus() : words->Expect("the end of the line");
   }
 

@@ -126,10 +126,29 @@ int64_t BatchOf(const StagePlan& stage, int64_t limit) {
   return batch;
 }
 
+// With nobody to share with, a tensor-parallel rank stores the state of what it computes.
+absl::Status CheckLoneUnit(const StagePlan& stage, const Place& place) {
+  if (stage.units.size() != 1 || stage.zero_stage == 0 || stage.units[0].ranks.size() < 2) return absl::OkStatus();
+  for (const RankPlan& rank : stage.units[0].ranks) {
+    if (std::abs(rank.shard_ratio - rank.tp_share) > kTolerance) {
+      return Invalid(place.Stage(), ": ", rank.device.value(), " has shard_ratio ", rank.shard_ratio, " and tp_share ",
+                     rank.tp_share, "; in a stage of one unit they are the same, as nothing is gathered there");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckStage(const Plan& plan, const StagePlan& stage, Place* place) {
   if (stage.units.empty()) return Invalid(place->Stage(), ": units: empty, at least one device must take part");
   if (stage.zero_stage < 0 || stage.zero_stage > 3) {
     return Invalid(place->Stage(), ": zero_stage must be 0, 1, 2 or 3, got ", stage.zero_stage);
+  }
+  const bool in_turn = plan.schedule == ScheduleFamily::k1F1B || plan.schedule == ScheduleFamily::kZeroBubble;
+  if (stage.in_flight < 0)
+    return Invalid(place->Stage(), ": in_flight must be at least 1, or 0 for the schedule's own, got ", stage.in_flight);
+  if (stage.in_flight > 0 && !in_turn) {
+    return Invalid(place->Stage(), ": in_flight given, but the schedule is ", std::string(ScheduleName(plan.schedule)),
+                   "; only 1f1b and zero_bubble choose how many microbatches a stage keeps");
   }
   double shares = 0;
   for (size_t u = 0; u < stage.units.size(); ++u) {
@@ -139,7 +158,7 @@ absl::Status CheckStage(const Plan& plan, const StagePlan& stage, Place* place) 
   if (stage.zero_stage > 0 && std::abs(shares - 1) > kTolerance) {
     return Invalid(place->Stage(), ": shard_ratio adds up to ", shares, " over its ranks, it must be 1");
   }
-  return absl::OkStatus();
+  return CheckLoneUnit(stage, *place);
 }
 
 // What a schedule family demands of a pipeline of several stages.

@@ -144,19 +144,26 @@ Exit FindNamed(const OfflineFlags& flags, absl::StatusOr<planner::Cluster>* clus
   return {code, absl::StrJoin(wrong, "\n")};
 }
 
+// What the flags name and what is wrong of them, by line.
+std::vector<std::string> WrongRequest(const OfflineFlags& flags) {
+  std::vector<std::string> wrong;
+  if (!flags.dtype.empty()) {
+    const absl::Status dtype = ParseDType(flags.dtype).status();
+    if (!dtype.ok()) wrong.push_back(absl::StrCat("--dtype: ", std::string(dtype.message())));
+  }
+  planner::PlanRequest request;
+  if (const Exit exit = ParseRequest(flags, &request); exit.code != 0) wrong.push_back(exit.message);
+  return wrong;
+}
+
 // All that is missing and wrong at once.
-Exit CheckFlags(const OfflineFlags& flags, DType* dtype, planner::PlanRequest* request) {
+Exit CheckFlags(const OfflineFlags& flags) {
   std::vector<std::string> wrong;
   if (flags.cluster.empty()) wrong.push_back("--cluster is missing: a file or a preset ('motley clusters' lists them)");
   if (flags.model.empty()) wrong.push_back("--model is missing: a config.json or a preset ('motley models' lists them)");
   if (flags.global_batch == 0) wrong.push_back("--global-batch is missing: samples a step");
   if (flags.seq_len == 0) wrong.push_back("--seq-len is missing: tokens a sample");
-  if (const absl::StatusOr<DType> parsed = ParseDType(flags.dtype); parsed.ok()) {
-    *dtype = *parsed;
-  } else {
-    wrong.push_back(absl::StrCat("--dtype: ", std::string(parsed.status().message())));
-  }
-  if (const Exit exit = ParseRequest(flags, request); exit.code != 0) wrong.push_back(exit.message);
+  for (std::string& line : WrongRequest(flags)) wrong.push_back(std::move(line));
   return wrong.empty() ? Exit() : Exit{kUsage, absl::StrJoin(wrong, "\n")};
 }
 
@@ -197,21 +204,36 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
 }
 
 Exit LoadOffline(const OfflineFlags& flags, OfflineInput* input) {
-  planner::PlanRequest request;
-  DType dtype = DType::kFloat32;
   absl::StatusOr<planner::Cluster> cluster;
   absl::StatusOr<planner::Workload> workload;
   if (Exit exit = FindNamed(flags, &cluster, &workload); exit.code != 0) return exit;
-  if (Exit exit = CheckFlags(flags, &dtype, &request); exit.code != 0) return exit;
-  workload->global_batch = flags.global_batch;
-  workload->seq_len = flags.seq_len;
-  workload->dtype = dtype;
+  if (Exit exit = CheckFlags(flags); exit.code != 0) return exit;
+  return FinishOffline(flags, {*std::move(cluster), *std::move(workload), nullptr}, input);
+}
+
+Exit CheckRequest(const OfflineFlags& flags) {
+  const std::vector<std::string> wrong = WrongRequest(flags);
+  return wrong.empty() ? Exit() : Exit{kUsage, absl::StrJoin(wrong, "\n")};
+}
+
+Exit FinishOffline(const OfflineFlags& flags, OfflineBasis basis, OfflineInput* input) {
+  planner::PlanRequest request;
+  if (Exit exit = ParseRequest(flags, &request); exit.code != 0) return exit;
+  if (flags.global_batch > 0) basis.workload.global_batch = flags.global_batch;
+  if (flags.seq_len > 0) basis.workload.seq_len = flags.seq_len;
+  if (!flags.dtype.empty()) {
+    const absl::StatusOr<DType> dtype = ParseDType(flags.dtype);
+    if (!dtype.ok()) return WrongUsage("--dtype: ", std::string(dtype.status().message()));
+    basis.workload.dtype = *dtype;
+  }
+  input->book = std::move(basis.book);
   if (Exit exit = LoadProfiles(flags.profiles, &input->book); exit.code != 0) return exit;
-  absl::StatusOr<std::unique_ptr<planner::Setting>> setting =
-      planner::Setting::Create(*std::move(cluster), *std::move(workload), std::move(request), input->book.get());
+  absl::StatusOr<std::unique_ptr<planner::Setting>> setting = planner::Setting::Create(
+      std::move(basis.cluster), std::move(basis.workload), std::move(request), input->book.get());
   if (!setting.ok()) return FromPlanner(setting.status());
   input->setting = *std::move(setting);
-  input->warnings = UnusedProfiles(flags.profiles, *input->setting);
+  const std::vector<std::string> unused = UnusedProfiles(flags.profiles, *input->setting);
+  input->warnings.insert(input->warnings.end(), unused.begin(), unused.end());
   return {};
 }
 

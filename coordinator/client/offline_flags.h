@@ -14,7 +14,8 @@
 namespace motley::client {
 
 struct OfflineFlags {
-  std::string cluster, model, dtype = "float32";
+  std::string cluster, model;
+  std::string dtype = "float32";          // empty: the basis's
   int64_t global_batch = 0, seq_len = 0;  // 0 = not given
   std::vector<std::string> profiles;
   std::string strategy = "auto", fidelity = "tuned";
@@ -35,9 +36,20 @@ struct OfflineInput {
   std::unique_ptr<planner::LatencyBook> book;  // nullptr: no --profiles
   std::vector<std::string> warnings;           // profiles of which nothing is used
 };
+// What planning starts from, from files or from a live cluster.
+struct OfflineBasis {
+  planner::Cluster cluster;
+  planner::Workload workload;
+  std::unique_ptr<planner::LatencyBook> book;  // may be nullptr
+};
 // Exit 64: a flag is missing or wrong. 66: a file or preset is not there, or a pinned or excluded device. 65: what is in them is
 // wrong.
 Exit LoadOffline(const OfflineFlags& flags, OfflineInput* input);
+// The request's flags by themselves, with --dtype where it is given. Exit 64 says all that is wrong.
+Exit CheckRequest(const OfflineFlags& flags);
+// The request's flags and --profiles on top of `basis`; --global-batch, --seq-len and --dtype replace its own where they are
+// given.
+Exit FinishOffline(const OfflineFlags& flags, OfflineBasis basis, OfflineInput* input);
 
 // Like FromServer, but what does not fit is an answer (65) and no reason to try again later.
 Exit FromPlanner(const absl::Status& status);

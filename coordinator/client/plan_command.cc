@@ -1,11 +1,13 @@
 #include "coordinator/client/plan_command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/live_inputs.h"
 #include "coordinator/client/plan_diff_command.h"
 #include "coordinator/client/plan_offline_command.h"
 
@@ -16,7 +18,13 @@ struct Flags {
   PlanOfflineFlags offline;  // trace and explain of both kinds of planning
   std::string id;
   bool program = false;
+  std::string save_inputs;                   // folder
+  std::vector<const CLI::Option*> planning;  // flags that ask for a plan to be made, where JOB alone shows the one in force
 };
+
+bool AsksForPlanning(const Flags& flags) {
+  return std::any_of(flags.planning.begin(), flags.planning.end(), [](const CLI::Option* option) { return option->count() > 0; });
+}
 
 // Every line ends, whether the text did or not.
 void PrintText(std::ostream& out, const std::string& text) {
@@ -60,7 +68,17 @@ Exit PlanLive(Context& context, const Flags& flags) {
   return {};
 }
 
-Exit Plan(Context& context, const Flags& flags) {
+// The live cluster's own numbers, the offline planner's answer.
+Exit PlanOnLive(Context& context, const Flags& flags) {
+  if (flags.program) {
+    return {kUsage, "--program shows the programs of the plan in force; leave it out, or the flags that make another plan"};
+  }
+  OfflineInput input;
+  if (Exit exit = LoadLive(context, flags.id, flags.offline.offline, flags.save_inputs, &input); exit.code != 0) return exit;
+  return PlanWith(context, flags.offline, input);
+}
+
+Exit Plan(Context& context, Flags flags) {
   const bool offline = IsOffline(flags.offline);
   if (offline && !flags.id.empty()) {
     return {kUsage, absl::StrCat("a job has its own cluster and model: give JOB, or --cluster and --model",
@@ -68,23 +86,41 @@ Exit Plan(Context& context, const Flags& flags) {
                                      ? ""
                                      : absl::StrCat("; if ", flags.id, " is a profile, give --profiles again before it"))};
   }
-  if (offline) return PlanOffline(context, flags.offline);
+  if (flags.id.empty() && !flags.save_inputs.empty())
+    return {kUsage, "--save-inputs saves what is known of a JOB's cluster; give JOB"};
+  if (offline) {
+    if (flags.offline.offline.dtype.empty()) flags.offline.offline.dtype = OfflineFlags().dtype;
+    return PlanOffline(context, flags.offline);
+  }
   if (flags.id.empty()) return {kUsage, "give JOB for a live cluster, or --cluster and --model to plan without one"};
-  return PlanLive(context, flags);
+  return AsksForPlanning(flags) ? PlanOnLive(context, flags) : PlanLive(context, flags);
 }
 
 }  // namespace
 
 Action AddPlan(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  app.add_option("JOB", flags->id, "the job's id, for the plan that a live cluster runs");
+  app.add_option("JOB", flags->id, "the job's id, for the plan that a live cluster runs, or others that it could run");
   app.add_flag("--explain", flags->offline.explain, "what binds it, what else was possible, what the numbers rest on");
   app.add_flag("--program", flags->program, "of a job: the ranks' programs too");
   app.add_option("--trace", flags->offline.trace, "write the simulated step's timeline to this file (Chrome trace format)");
+  const size_t shared = app.get_options().size();
+  flags->offline.offline.dtype.clear();  // the job's, or float32
   AddPlanOfflineFlags(app, &flags->offline);
+  app.add_option("--save-inputs", flags->save_inputs,
+                 "of a job: write its cluster, model and measured latencies into this folder, to plan without it later");
+  for (size_t i = shared; i < app.get_options().size(); ++i) flags->planning.push_back(app.get_options()[i]);
   app.footer(
+      "JOB alone (with --explain, --program, --trace) shows the plan in force; any other flag makes a plan of what the job's "
+      "cluster\n"
+      "measured, and changes nothing. Batch, sequence and dtype are then the job's where they are not given; without a job, "
+      "dtype is "
+      "float32.\n"
       "Examples:\n"
       "  motley plan my-job --explain\n"
+      "  motley plan my-job --compare\n"
+      "  motley plan my-job --strategy hexiscale --explain --exclude n3\n"
+      "  motley plan my-job --save-inputs folder\n"
       "  motley plan --cluster cephalo-a --model llama-7b --global-batch 128 --seq-len 512 --dtype fp16 --compare\n"
       "  motley plan --cluster mine.toml --model config.json --global-batch 512 --seq-len 2048 --profiles p.json -o json > "
       "plan.json\n"

@@ -47,12 +47,13 @@ planner::OfflineSensitivity FindSensitivity(Context& context, const OfflineInput
   return planner::FindOfflineSensitivity(*input.setting, result.evaluation.plan, input.book.get(), progress);
 }
 
-// `sensitivity` where an explanation was asked for, else nullptr.
+// `sensitivity` and `rows` where an explanation was asked for, else nullptr and perhaps none.
 Exit PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
-               const planner::OfflineSensitivity* sensitivity) {
+               const std::vector<planner::ComparisonRow>& rows, const planner::OfflineSensitivity* sensitivity) {
   const planner::Plan& plan = result.evaluation.plan;
   if (flags.explain) {
     context.out << Printable(planner::ExplainOffline(*input.setting, result.evaluation, result.bound));
+    PrintOthers(context.out, rows, plan);
     context.out << Printable(absl::StrCat("\n", planner::ToText(*sensitivity)));
     for (const std::string& repair : RepairsUsed(input)) context.out << Printable(absl::StrCat("repaired: ", repair, "\n"));
   } else {
@@ -68,7 +69,7 @@ void PrintJson(Context& context, const PlanOfflineFlags& flags, const OfflineInp
   Json report = ReportOf(result.evaluation.plan);
   report["lower_bound"] = ToJson(result.bound);
   if (!input.warnings.empty()) report["warnings"] = input.warnings;
-  if (flags.compare) report["comparison"] = ToJson(rows);
+  if (flags.compare || flags.explain) report["comparison"] = ToJson(rows);
   if (flags.explain) {
     report["explanation"] = planner::ExplainOffline(*input.setting, result.evaluation, result.bound);
     report["repairs"] = RepairsUsed(input);
@@ -94,10 +95,14 @@ void AddPlanOfflineFlags(CLI::App& app, PlanOfflineFlags* flags) {
 Exit PlanOffline(Context& context, const PlanOfflineFlags& flags) {
   OfflineInput input;
   if (Exit exit = LoadOffline(flags.offline, &input); exit.code != 0) return exit;
+  return PlanWith(context, flags, input);
+}
+
+Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input) {
   Warn(context.err, input.warnings);
   absl::StatusOr<planner::OfflineResult> result = planner::PlanOffline(*input.setting, input.book.get());
   std::vector<planner::ComparisonRow> rows;
-  if (flags.compare) rows = planner::Compare(*input.setting);
+  if (flags.compare || (flags.explain && result.ok())) rows = planner::Compare(*input.setting);
   if (!result.ok()) {
     // The other strategies' rows may show the way.
     if (flags.compare && !context.json) PrintComparison(context.out, rows);
@@ -111,7 +116,7 @@ Exit PlanOffline(Context& context, const PlanOfflineFlags& flags) {
     PrintJson(context, flags, input, *result, rows, found);
     return {};
   }
-  Exit exit = PrintText(context, flags, input, *result, found);
+  Exit exit = PrintText(context, flags, input, *result, rows, found);
   if (flags.compare) {
     context.out << "\n";
     PrintComparison(context.out, rows);

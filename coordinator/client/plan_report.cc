@@ -1,5 +1,8 @@
 #include "coordinator/client/plan_report.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/client/format.h"
@@ -37,6 +40,7 @@ Json RankRow(const planner::RankPlan& rank, int number, size_t pipeline, size_t 
           {"shard_ratio", rank.shard_ratio},
           {"tp_share", rank.tp_share},
           {"zero_stage", s.zero_stage},
+          {"in_flight", s.in_flight},
           {"recompute", rank.recompute},
           {"offload", std::move(offload)},
           {"busy_seconds", rank.predicted.busy_seconds},
@@ -123,6 +127,28 @@ void PrintComparison(std::ostream& out, const std::vector<ComparisonRow>& rows) 
                p.binding_constraint});
   }
   table.Print(out);
+}
+
+void PrintOthers(std::ostream& out, const std::vector<ComparisonRow>& rows, const Plan& plan) {
+  std::vector<const ComparisonRow*> others;
+  for (const ComparisonRow& row : rows) {
+    if (row.strategy != plan.strategy) others.push_back(&row);
+  }
+  std::stable_sort(others.begin(), others.end(), [](const ComparisonRow* a, const ComparisonRow* b) {
+    if (!a->status.ok() || !b->status.ok()) return a->status.ok() && !b->status.ok();
+    return a->plan.predicted.step_seconds < b->plan.predicted.step_seconds;
+  });
+  out << "\nother strategies' plans:\n";
+  for (const ComparisonRow* row : others) {
+    if (!row->status.ok()) {
+      out << Printable(absl::StrCat("  ", row->strategy, ": none; ", FirstLine(row->status), "\n"));
+      continue;
+    }
+    const PlanPrediction& p = row->plan.predicted;
+    const double more = p.step_seconds / plan.predicted.step_seconds - 1;
+    out << Printable(absl::StrFormat("  %s: %s a step, %.1f %% %s; bound by %s\n", row->strategy, planner::SecondsText(p.step_seconds),
+                                     100 * std::abs(more), more < 0 ? "less" : "more", p.binding_constraint));
+  }
 }
 
 }  // namespace motley::client

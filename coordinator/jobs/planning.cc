@@ -4,38 +4,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint.h"
-#include "common/profile.h"
 #include "common/status_macros.h"
 #include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/jobs/planner_input.h"
 #include "coordinator/jobs/setup.h"
-#include "coordinator/state/membership.h"
 #include "planner/planner.h"
 
 namespace motley::coordinator {
 namespace {
 
 absl::StatusOr<planner::PlannerInput> MakeInput(Core& core, const JobRun& run, const JobRecord& job) {
-  planner::PlannerInput input;
-  input.devices = run.considered;
-  input.config = job.config;
+  MOTLEY_ASSIGN_OR_RETURN(planner::PlannerInput input, MakePlannerInput(core, job, run.considered));
   input.epoch = Epoch(job.epoch.value() + (run.started_processes ? 1 : 0));
-  MOTLEY_ASSIGN_OR_RETURN(input.model, ResolveModel(job.config));
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(job.config.training.dtype));
-  for (const DeviceDescription& device : run.considered) {
-    auto profile = core.store.FindComputeProfile(ComputeProfileDigest(device, input.model, job.config.training.seq_len, dtype));
-    if (!profile.ok()) {
-      return absl::InternalError(
-          absl::StrCat("node ", NodeOf(device.id).value(), " profiled, but reported nothing for ", device.id.value()));
-    }
-    // One profile serves every device of the same description; the plan speaks of this one.
-    profile->device = device.id;
-    input.compute.push_back(*std::move(profile));
+  for (size_t d = 0; d < run.considered.size(); ++d) {
+    if (d < input.devices.size() && input.devices[d].id == run.considered[d].id) continue;
+    const DeviceId& device = run.considered[d].id;
+    return absl::InternalError(
+        absl::StrCat("node ", NodeOf(device).value(), " profiled, but reported nothing for ", device.value()));
   }
-  if (run.considered.size() > 1) {
-    auto profile = core.store.FindCollectiveProfile(CollectiveProfileDigest(run.considered, input.model, dtype));
-    if (!profile.ok()) return absl::InternalError("the ranks profiled, but none reported the collectives");
-    profile->devices = Ids(run.considered);
-    input.collectives = *std::move(profile);
+  if (run.considered.size() > 1 && input.collectives.points.empty()) {
+    return absl::InternalError("the ranks profiled, but none reported the collectives");
   }
   return input;
 }

@@ -5,6 +5,7 @@
 #include "coordinator/rpc/drain_node.h"
 #include "coordinator/rpc/get_job.h"
 #include "coordinator/rpc/get_plan.h"
+#include "coordinator/rpc/get_planning_inputs.h"
 #include "coordinator/rpc/list_events.h"
 #include "coordinator/rpc/list_jobs.h"
 #include "coordinator/rpc/list_nodes.h"
@@ -45,6 +46,10 @@ grpc::ServerUnaryReactor* MotleyService::DrainNode(Context*, const v1::DrainNode
 }
 grpc::ServerUnaryReactor* MotleyService::GetPlan(Context*, const v1::GetPlanRequest* request, v1::GetPlanResponse* response) {
   return Call(coordinator::GetPlan, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::GetPlanningInputs(Context*, const v1::GetPlanningInputsRequest* request,
+                                                           v1::GetPlanningInputsResponse* response) {
+  return Call(coordinator::GetPlanningInputs, request, response);
 }
 grpc::ServerWriteReactor<v1::JobUpdate>* MotleyService::WatchJob(Context*, const v1::WatchJobRequest* request) {
   return new StreamReactor<v1::JobUpdate>(loop_, core_, std::make_unique<WatchJobSource>(*request));

@@ -22,6 +22,8 @@ class MotleyService : public v1::Motley::CallbackService {
   grpc::ServerUnaryReactor* ListNodes(Context*, const v1::ListNodesRequest*, v1::ListNodesResponse*) override;
   grpc::ServerUnaryReactor* DrainNode(Context*, const v1::DrainNodeRequest*, v1::DrainNodeResponse*) override;
   grpc::ServerUnaryReactor* GetPlan(Context*, const v1::GetPlanRequest*, v1::GetPlanResponse*) override;
+  grpc::ServerUnaryReactor* GetPlanningInputs(Context*, const v1::GetPlanningInputsRequest*,
+                                              v1::GetPlanningInputsResponse*) override;
   grpc::ServerWriteReactor<v1::JobUpdate>* WatchJob(Context*, const v1::WatchJobRequest*) override;
   grpc::ServerWriteReactor<v1::Event>* ListEvents(Context*, const v1::ListEventsRequest*) override;
   grpc::ServerWriteReactor<v1::LogLine>* TailLogs(Context*, const v1::TailLogsRequest*) override;

@@ -102,20 +102,27 @@ void ClusterReader::ReadCard(const toml::table& toml) {
   own_cards_.push_back(card);
 }
 
-// `gpus = ["L4", {card = "A6000", count = 2}]` as kind and count.
-bool ClusterReader::ReadGpus(ClusterTable& table, const std::string& node, std::vector<std::pair<int, int64_t>>* cards) {
+// `gpus = ["L4", {card = "A6000", count = 2}, {card = "A6000", name = "cpu0"}]`.
+bool ClusterReader::ReadGpus(ClusterTable& table, const std::string& node, std::vector<NodeCards>* cards) {
   const toml::array* gpus = table.Array("gpus");
   if (gpus == nullptr || gpus->empty()) {
     table.Problem("gpus", absl::StrCat("node '", node, "' has no cards; give them as gpus = [{card = \"A6000\", count = 2}]"));
     return false;
   }
   for (const toml::node& entry : *gpus) {
-    int64_t count = 1;
+    NodeCards cards_of_entry;
     std::optional<std::string> name = entry.value_exact<std::string>();
     if (const toml::table* toml = entry.as_table()) {
       ClusterTable gpu(*toml, "gpus", &problems_);
       name = gpu.Text("card");
-      count = gpu.Integer("count", 1, kMostDevices).value_or(1);
+      cards_of_entry.count = gpu.Integer("count", 1, kMostDevices).value_or(1);
+      cards_of_entry.name = gpu.Text("name").value_or("");
+      if (!IsPlainName(cards_of_entry.name)) {
+        gpu.Problem("name", absl::StrCat("'", cards_of_entry.name, "' may have letters, digits, '.', '_' and '-' alone"));
+      }
+      if (cards_of_entry.count > 1 && !cards_of_entry.name.empty()) {
+        gpu.Problem("name", "is of one card; leave count out and give each card an entry of its own");
+      }
       gpu.Finish();
     }
     if (!name) {
@@ -124,7 +131,8 @@ bool ClusterReader::ReadGpus(ClusterTable& table, const std::string& node, std::
     }
     const std::optional<int> kind = CardNamed(table, "gpus", *name);
     if (!kind) return false;
-    cards->push_back({*kind, count});
+    cards_of_entry.kind = *kind;
+    cards->push_back(std::move(cards_of_entry));
   }
   return true;
 }
@@ -141,7 +149,7 @@ void ClusterReader::ReadNode(const toml::table& toml) {
   const std::optional<int64_t> count = table.Integer("count", 1, kMostDevices);
   ClusterNode node;
   node.region = Region(table.Text("region").value_or("default"));
-  std::vector<std::pair<int, int64_t>> cards;
+  std::vector<NodeCards> cards;
   const bool good = ReadGpus(table, name, &cards);
   const NodeNumbers own = ReadNumbers(table);
   const std::vector<std::vector<int64_t>> roots = table.IntegerLists("pcie_roots");
@@ -151,10 +159,10 @@ void ClusterReader::ReadNode(const toml::table& toml) {
   if (!good) return;
   double link = kMostDeviceLinkRate, pcie = kMostDeviceLinkRate;
   int64_t devices = 0;
-  for (const auto& [kind, number] : cards) {
-    link = std::min(link, cards_[static_cast<size_t>(kind)].link);
-    pcie = std::min(pcie, cards_[static_cast<size_t>(kind)].pcie);
-    devices += number;
+  for (const NodeCards& entry : cards) {
+    link = std::min(link, cards_[static_cast<size_t>(entry.kind)].link);
+    pcie = std::min(pcie, cards_[static_cast<size_t>(entry.kind)].pcie);
+    devices += entry.count;
   }
   const auto either = [&](std::optional<double> NodeNumbers::*field, double otherwise) {
     return (own.*field).value_or((defaults_.*field).value_or(otherwise));
@@ -177,9 +185,8 @@ void ClusterReader::ReadNode(const toml::table& toml) {
   }
 }
 
-void ClusterReader::AddNode(const std::string& name, const ClusterNode& pattern,
-                            const std::vector<std::pair<int, int64_t>>& cards, const std::vector<std::vector<int64_t>>& roots,
-                            int line) {
+void ClusterReader::AddNode(const std::string& name, const ClusterNode& pattern, const std::vector<NodeCards>& cards,
+                            const std::vector<std::vector<int64_t>>& roots, int line) {
   if (!node_names_.insert(name).second) {
     return problems_.Add(line, "node.name", absl::StrCat("node '", name, "': two nodes have this name; give each its own"));
   }
@@ -187,12 +194,13 @@ void ClusterReader::AddNode(const std::string& name, const ClusterNode& pattern,
   node.name = NodeName(name);
   node_lines_.push_back(line);
   const int first = static_cast<int>(cluster_.devices.size());
-  for (const auto& [kind, count] : cards) {
-    for (int64_t i = 0; i < count; ++i) {
+  for (const NodeCards& entry : cards) {
+    for (int64_t i = 0; i < entry.count; ++i) {
       const int device = static_cast<int>(cluster_.devices.size());
+      const std::string own = entry.name.empty() ? absl::StrCat("gpu", device - first) : entry.name;
       node.devices.push_back(device);
       cluster_.devices.push_back(
-          {DeviceId(absl::StrCat(name, "/gpu", device - first)), kind, static_cast<int>(cluster_.nodes.size()) - 1});
+          {DeviceId(absl::StrCat(name, "/", own)), entry.kind, static_cast<int>(cluster_.nodes.size()) - 1});
     }
   }
   for (const std::vector<int64_t>& root : roots) {

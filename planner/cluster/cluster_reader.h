@@ -18,6 +18,13 @@ struct ClusterCard {
   double link = 0, pcie = 0;  // bytes a second
 };
 
+// An entry of a node's `gpus`: so many cards of a kind, or one with a name of its own.
+struct NodeCards {
+  int kind = 0;
+  int64_t count = 1;
+  std::string name;  // empty: gpu0, gpu1, ... by place
+};
+
 // What [defaults] may say for all nodes and a node for itself.
 struct NodeNumbers {
   std::optional<double> nic, nic_latency, device_link, device_latency, host_link, host_memory, price;
@@ -32,8 +39,8 @@ class ClusterReader {
   void ReadRoot(const toml::table& root);
   void ReadCard(const toml::table& toml);
   void ReadNode(const toml::table& toml);
-  bool ReadGpus(ClusterTable& table, const std::string& node, std::vector<std::pair<int, int64_t>>* cards);
-  void AddNode(const std::string& name, const ClusterNode& pattern, const std::vector<std::pair<int, int64_t>>& cards,
+  bool ReadGpus(ClusterTable& table, const std::string& node, std::vector<NodeCards>* cards);
+  void AddNode(const std::string& name, const ClusterNode& pattern, const std::vector<NodeCards>& cards,
                const std::vector<std::vector<int64_t>>& roots, int line);
   void ReadLink(const toml::table& toml);
   void ReadRegionLink(const toml::table& toml);

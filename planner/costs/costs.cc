@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
@@ -21,7 +22,7 @@ constexpr double kOptimizerTraffic32 = 28, kOptimizerTraffic16 = 28, kOptimizerT
 
 // What CUDA, cuBLAS and NCCL take on a card before the first tensor. An order of magnitude from running systems, not measured
 // here.
-constexpr int64_t kContextBytes = int64_t{768} << 20;
+constexpr int64_t kContextBytes = int64_t{768} << 20;  // where no profile says it
 
 double OptimizerTraffic(DType dtype) {
   if (dtype == DType::kFloat64) return kOptimizerTraffic64;
@@ -96,8 +97,17 @@ void Costs::AddKind(const DeviceKind& card, const LatencyBook* book) {
   for (const UnitKind unit : kUnitKinds) {
     const size_t i = Index(unit);
     const Roofline roofline(card, workload_, unit);
-    kind.forward[i] = unit == UnitKind::kLayer ? layer.forward : AtEfficiencyOf(layer.forward, forward, roofline.Forward());
-    kind.backward[i] = unit == UnitKind::kLayer ? layer.backward : AtEfficiencyOf(layer.backward, backward, roofline.Backward());
+    const std::optional<UnitCurves>& measured = unit == UnitKind::kEmbedding ? layer.extras.embedding : layer.extras.head;
+    if (unit == UnitKind::kLayer) {
+      kind.forward[i] = layer.forward;
+      kind.backward[i] = layer.backward;
+    } else if (measured) {
+      kind.forward[i] = measured->forward;
+      kind.backward[i] = measured->backward;
+    } else {
+      kind.forward[i] = AtEfficiencyOf(layer.forward, forward, roofline.Forward());
+      kind.backward[i] = AtEfficiencyOf(layer.backward, backward, roofline.Backward());
+    }
     kind.forward_launch[i] = LaunchPart(kind.forward[i], roofline.forward_launch());
     kind.backward_launch[i] = LaunchPart(kind.backward[i], roofline.backward_launch());
     const std::vector<double> parts = roofline.ForwardParts();
@@ -108,7 +118,9 @@ void Costs::AddKind(const DeviceKind& card, const LatencyBook* book) {
         kind.operators.push_back({work.op, parts[k], work.output_bytes, work.divided, work.output_divided});
     }
   }
-  kind.optimizer_seconds_per_element = OptimizerTraffic(workload_.dtype) / (kMemoryEfficiency * card.memory_bytes_per_second);
+  kind.optimizer = layer.extras.optimizer.value_or(
+      MeasuredOptimizer{OptimizerTraffic(workload_.dtype) / (kMemoryEfficiency * card.memory_bytes_per_second), 0});
+  kind.context_bytes = layer.extras.context_bytes.value_or(kContextBytes);
   kind.provenance = std::move(layer.provenance);
   kinds_.push_back(std::move(kind));
 }
@@ -154,10 +166,14 @@ void Costs::ScaleSeconds(int kind, double factor) {
   for (auto* launches : {&at.forward_launch, &at.backward_launch}) {
     for (double& launch : *launches) launch *= factor;
   }
-  at.optimizer_seconds_per_element *= factor;
+  at.optimizer.seconds_per_element *= factor;
+  at.optimizer.launch_seconds *= factor;
 }
 
-double Costs::OptimizerSeconds(int kind, double elements) const { return At(kind).optimizer_seconds_per_element * elements; }
+double Costs::OptimizerSeconds(int kind, double elements) const {
+  const MeasuredOptimizer& optimizer = At(kind).optimizer;
+  return elements > 0 ? optimizer.launch_seconds + optimizer.seconds_per_element * elements : 0;
+}
 
 int64_t Costs::UnitElements(UnitKind unit) const { return elements_[Index(unit)]; }
 
@@ -199,7 +215,7 @@ int64_t Costs::WorkspaceBytes(UnitKind unit, double samples, double share) const
   return ToBytes(bytes);
 }
 
-int64_t Costs::ContextBytes(int) const { return kContextBytes; }
+int64_t Costs::ContextBytes(int kind) const { return At(kind).context_bytes; }
 
 double Costs::ModelFlops(double samples) const { return model_flops_ * samples; }
 

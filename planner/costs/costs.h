@@ -43,6 +43,7 @@ class Costs {
   double RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double samples, double share = 1) const;
   // Part of BackwardSeconds that the gradient of the input takes; the rest is the weights' (zero bubble).
   double InputGradientPart() const { return 0.5; }
+  // Of one call that steps so many elements; its launch counts however few they are. 0 elements: 0.
   double OptimizerSeconds(int kind, double elements) const;
   // Every time of this kind becomes `factor` times as long: wrong profiles, for questions of the kind "what if".
   void ScaleSeconds(int kind, double factor);
@@ -80,7 +81,8 @@ class Costs {
     std::array<double, 3> forward_launch{}, backward_launch{};  // part that does not shrink with a share
     std::array<double, 3> undivided{};                          // part of the rest that tensor parallelism does not divide
     std::vector<OperatorCost> operators;
-    double optimizer_seconds_per_element = 0;
+    MeasuredOptimizer optimizer;
+    int64_t context_bytes = 0;
     Provenance provenance;
   };
   const Kind& At(int kind) const { return kinds_[static_cast<size_t>(kind)]; }

@@ -27,17 +27,7 @@ using Json = nlohmann::json;
 constexpr double kSecondsPerMillisecond = 1e-3;
 // Forward's part of forward and backward: the median of the published series (10th and 90th percentile: 0.26 and 0.37).
 constexpr double kForwardPart = 0.32;
-constexpr int kProfileVersion = 1;
 constexpr int64_t kMostTokens = int64_t{1} << 24;
-
-// The device table's name where it has one; "a100x80" is the A100 with 80 GB.
-std::string CardName(const std::string& label) {
-  if (const absl::StatusOr<GpuSpec> gpu = FindGpu(label); gpu.ok()) return std::string(gpu->name);
-  const size_t x = label.rfind('x');
-  if (x == std::string::npos) return label;
-  const absl::StatusOr<GpuSpec> gpu = FindGpu(absl::StrCat(label.substr(0, x), "-", label.substr(x + 1), "GB"));
-  return gpu.ok() ? std::string(gpu->name) : label;
-}
 
 absl::StatusOr<std::vector<double>> Numbers(const Json& json, const std::string& path) {
   std::vector<double> numbers;
@@ -140,7 +130,7 @@ absl::Status WalkPublished(const Json& root, const std::string& source, std::vec
         for (const auto& [name, json] : dtypes.items()) {
           LatencyEntry entry;
           entry.model = model;
-          entry.card = CardName(card);
+          entry.card = ProfileCardName(card);
           entry.seq_len = seq_len;
           entry.source = absl::StrCat(sequence_path, "/", name);
           MOTLEY_ASSIGN_OR_RETURN(entry.dtype, DTypeOf(name, entry.source));
@@ -153,48 +143,46 @@ absl::Status WalkPublished(const Json& root, const std::string& source, std::vec
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Word(const Json& layer, const char* key, const std::string& path) {
-  const auto found = layer.find(key);
-  if (found == layer.end() || !found->is_string())
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", key, " must be a word"));
-  return found->get<std::string>();
+// A series of Motley's own form as curves; messages and repairs name the list.
+absl::StatusOr<UnitCurves> CurvesOf(const MeasuredSeries& series, const std::string& path, std::vector<std::string>* repairs) {
+  UnitCurves curves;
+  MOTLEY_ASSIGN_OR_RETURN(curves.forward,
+                          CurveOfSeries(series.samples, series.forward_seconds, path + ".forward_seconds", repairs));
+  MOTLEY_ASSIGN_OR_RETURN(curves.backward,
+                          CurveOfSeries(series.samples, series.backward_seconds, path + ".backward_seconds", repairs));
+  return curves;
 }
 
-absl::StatusOr<LatencyEntry> OwnEntry(const Json& layer, const std::string& path, std::vector<std::string>* repairs) {
-  if (!layer.is_object()) return absl::InvalidArgumentError(absl::StrCat(path, ": must be an object"));
+absl::StatusOr<LatencyEntry> OwnEntry(const MotleyProfile& profile, const MeasuredCard& card, const std::string& path,
+                                      std::vector<std::string>* repairs) {
   LatencyEntry entry;
-  MOTLEY_ASSIGN_OR_RETURN(entry.model, Word(layer, "model", path));
-  MOTLEY_ASSIGN_OR_RETURN(const std::string card, Word(layer, "card", path));
-  MOTLEY_ASSIGN_OR_RETURN(const std::string dtype, Word(layer, "dtype", path));
-  entry.card = CardName(card);
-  MOTLEY_ASSIGN_OR_RETURN(entry.dtype, DTypeOf(dtype, path));
-  const Json seq_len = layer.value("seq_len", Json());
-  if (!seq_len.is_number_integer() || seq_len.get<int64_t>() < 1 || seq_len.get<int64_t>() > kMostTokens) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": seq_len must be a number of tokens"));
-  }
-  entry.seq_len = seq_len.get<int64_t>();
+  entry.model = card.model;
+  entry.card = ProfileCardName(card.card);
+  entry.seq_len = card.seq_len;
+  entry.dtype = card.dtype;
   entry.source =
       absl::StrCat(path, " (", entry.model, "/", entry.card, "/", entry.seq_len, "/", std::string(DTypeName(entry.dtype)), ")");
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<double> samples, Numbers(layer.value("samples", Json()), path + ".samples"));
-  MOTLEY_ASSIGN_OR_RETURN(std::vector<double> forward,
-                          Numbers(layer.value("forward_seconds", Json()), path + ".forward_seconds"));
-  MOTLEY_ASSIGN_OR_RETURN(std::vector<double> backward,
-                          Numbers(layer.value("backward_seconds", Json()), path + ".backward_seconds"));
-  MOTLEY_ASSIGN_OR_RETURN(entry.forward, CurveOfSeries(samples, std::move(forward), path + ".forward_seconds", repairs));
-  MOTLEY_ASSIGN_OR_RETURN(entry.backward, CurveOfSeries(samples, std::move(backward), path + ".backward_seconds", repairs));
+  MOTLEY_ASSIGN_OR_RETURN(UnitCurves layer, CurvesOf(card.layer, path, repairs));
+  entry.forward = std::move(layer.forward);
+  entry.backward = std::move(layer.backward);
+  if (const auto shape = profile.models.find(card.model); shape != profile.models.end()) entry.shape = shape->second;
+  if (card.embedding) {
+    MOTLEY_ASSIGN_OR_RETURN(entry.extras.embedding, CurvesOf(*card.embedding, path + ".embedding", repairs));
+  }
+  if (card.head) {
+    MOTLEY_ASSIGN_OR_RETURN(entry.extras.head, CurvesOf(*card.head, path + ".head", repairs));
+  }
+  entry.extras.optimizer = card.optimizer;
+  entry.extras.context_bytes = card.context_bytes;
   return entry;
 }
 
 template <typename Add>
 absl::Status WalkOwn(const Json& root, const std::string& source, std::vector<std::string>* repairs, Add add) {
-  if (root.at("motley_profile") != kProfileVersion) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ": motley_profile must be ", kProfileVersion, ", the version this program reads"));
-  }
-  const Json layers = root.value("layers", Json());
-  if (!layers.is_array()) return absl::InvalidArgumentError(absl::StrCat(source, ": layers must be a list"));
-  for (size_t i = 0; i < layers.size(); ++i) {
-    MOTLEY_ASSIGN_OR_RETURN(LatencyEntry entry, OwnEntry(layers[i], absl::StrCat(source, ": layers[", i, "]"), repairs));
+  MOTLEY_ASSIGN_OR_RETURN(const MotleyProfile profile, ReadMotleyProfile(root, source));
+  for (size_t i = 0; i < profile.cards.size(); ++i) {
+    const std::string path = absl::StrCat(source, ": layers[", i, "]");
+    MOTLEY_ASSIGN_OR_RETURN(LatencyEntry entry, OwnEntry(profile, profile.cards[i], path, repairs));
     add(std::move(entry));
   }
   return absl::OkStatus();
@@ -203,6 +191,15 @@ absl::Status WalkOwn(const Json& root, const std::string& source, std::vector<st
 auto Key(const LatencyEntry& entry) { return std::tie(entry.model, entry.card, entry.seq_len, entry.dtype); }
 
 }  // namespace
+
+std::string ProfileCardName(const std::string& label) {
+  if (const absl::StatusOr<GpuSpec> gpu = FindGpu(label); gpu.ok()) return std::string(gpu->name);
+  // "a100x80" is the A100 with 80 GB.
+  const size_t x = label.rfind('x');
+  if (x == std::string::npos) return label;
+  const absl::StatusOr<GpuSpec> gpu = FindGpu(absl::StrCat(label.substr(0, x), "-", label.substr(x + 1), "GB"));
+  return gpu.ok() ? std::string(gpu->name) : label;
+}
 
 void LatencyBook::Add(LatencyEntry entry) {
   const auto less = [](const LatencyEntry& a, const LatencyEntry& b) { return Key(a) < Key(b); };
@@ -229,8 +226,8 @@ absl::StatusOr<LatencyBook> LatencyBook::Parse(std::string_view json, std::strin
   if (!root.is_object()) return absl::InvalidArgumentError(absl::StrCat(name, ": must be a JSON object by model"));
   LatencyBook book;
   const auto add = [&book](LatencyEntry entry) { book.Add(std::move(entry)); };
-  MOTLEY_RETURN_IF_ERROR(root.contains("motley_profile") ? WalkOwn(root, name, &book.repairs_, add)
-                                                         : WalkPublished(root, name, &book.repairs_, add));
+  MOTLEY_RETURN_IF_ERROR(IsMotleyProfile(root) ? WalkOwn(root, name, &book.repairs_, add)
+                                               : WalkPublished(root, name, &book.repairs_, add));
   return book;
 }
 

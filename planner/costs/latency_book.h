@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/dtype.h"
+#include "common/model.h"
+#include "planner/costs/motley_profile.h"
 #include "planner/simulator/curve.h"
 
 namespace motley::planner {
@@ -17,15 +20,31 @@ namespace motley::planner {
 // Profiles are a few hundred kilobytes; anything beyond this is another file.
 inline constexpr int64_t kMostProfileBytes = int64_t{64} << 20;
 
+struct UnitCurves {
+  Curve forward, backward;  // seconds over samples
+};
+
+// What Motley's own profiles say of a card beside the layer; absent where nobody measured it.
+struct LatencyExtras {
+  std::optional<UnitCurves> embedding, head;
+  std::optional<MeasuredOptimizer> optimizer;
+  std::optional<int64_t> context_bytes;
+};
+
 struct LatencyEntry {
   std::string model;  // as the file names it
   std::string card;   // normalised to the device table's name ("v100x16" -> "V100-16GB"); as written where unknown
   int64_t seq_len = 0;
   DType dtype = DType::kFloat32;
-  Curve forward, backward;   // seconds over samples; isotonic, linear beyond the series
-  std::string source;        // "FILE: MODEL/CARD/SEQ/DTYPE"
-  bool fitted_only = false;  // no series: a linear fit
+  Curve forward, backward;          // seconds over samples; isotonic, linear beyond the series
+  std::string source;               // "FILE: MODEL/CARD/SEQ/DTYPE"
+  bool fitted_only = false;         // no series: a linear fit
+  std::optional<ModelShape> shape;  // of the model, where the file says it; then it and not the name tells models apart
+  LatencyExtras extras;
 };
+
+// The device table's name of a card that a profile names in its own way ("v100x16": "V100-16GB"); as it is where unknown.
+std::string ProfileCardName(const std::string& label);
 
 class LatencyBook {
  public:

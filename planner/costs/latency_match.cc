@@ -43,6 +43,27 @@ const ModelPreset* PresetOf(const std::string& model) {
   return nullptr;
 }
 
+// What is known of the model that an entry was measured with.
+struct EntryModel {
+  ModelShape shape;
+  bool causal = true;
+  std::string_view profile_name;  // of the preset; empty for other models
+};
+std::optional<EntryModel> ModelOf(const LatencyEntry& entry) {
+  if (entry.shape) return EntryModel{*entry.shape, true, ""};
+  const ModelPreset* preset = PresetOf(entry.model);
+  if (preset == nullptr) return std::nullopt;
+  return EntryModel{preset->model, preset->causal, preset->profile_name};
+}
+
+// Whether a layer of both is the same work: numbers that change no product are not looked at.
+bool SameWork(const ModelShape& a, ModelShape b) {
+  b.max_positions = a.max_positions;
+  b.norm_eps = a.norm_eps;
+  b.rope_theta = a.rope_theta;
+  return a == b;
+}
+
 std::optional<DeviceKind> CardOf(const std::string& name, const DeviceKind& wanted) {
   if (name == wanted.name) return wanted;
   const absl::StatusOr<GpuSpec> gpu = FindGpu(name);
@@ -52,6 +73,7 @@ std::optional<DeviceKind> CardOf(const std::string& name, const DeviceKind& want
 }
 
 bool SameModel(const LatencyEntry& entry, const Workload& workload) {
+  if (entry.shape) return workload.causal && SameWork(*entry.shape, workload.model);
   return (!entry.model.empty() && entry.model == workload.profile_name) || entry.model == workload.model_name;
 }
 
@@ -71,12 +93,12 @@ struct Difference {
 };
 
 double ModelDeviation(const LatencyEntry& entry, const Workload& workload) {
-  const ModelPreset* preset = PresetOf(entry.model);
-  if (preset == nullptr || preset->model.family != workload.model.family) return kOtherFamily;
-  if (!workload.profile_name.empty() && preset->profile_name == workload.profile_name) return kOtherCode;
+  const std::optional<EntryModel> model = ModelOf(entry);
+  if (!model || model->shape.family != workload.model.family) return kOtherFamily;
+  if (!workload.profile_name.empty() && model->profile_name == workload.profile_name) return kOtherCode;
   // The further the sizes, the less one says about the other; at equal deviations the nearest wins.
-  const double ratio = static_cast<double>(preset->model.hidden_size) / static_cast<double>(workload.model.hidden_size);
-  const double deviation = preset->model.family == ModelFamily::kLlama ? kOtherLlama : kOtherGpt;
+  const double ratio = static_cast<double>(model->shape.hidden_size) / static_cast<double>(workload.model.hidden_size);
+  const double deviation = model->shape.family == ModelFamily::kLlama ? kOtherLlama : kOtherGpt;
   return deviation * (0.9 + 0.1 * std::abs(std::log2(ratio)));
 }
 
@@ -145,21 +167,30 @@ LayerCurves RooflineAlone(const DeviceKind& card, const Workload& workload) {
                         peak.falls_back ? absl::StrCat(", which has no ", std::string(DTypeName(workload.dtype)),
                                                        " units, at its float32 rate")
                                         : ""),
-           true, 1 / spread, spread}};
+           true, 1 / spread, spread},
+          {}};
+}
+
+// What holds for a card whatever the model: the optimizer steps elements of any model alike, and the context is the card's.
+void AddOfCard(const LatencyBook& book, const DeviceKind& card, DType dtype, LatencyExtras* extras) {
+  for (const LatencyEntry& entry : book.entries()) {
+    if (entry.card != card.name) continue;
+    if (!extras->context_bytes) extras->context_bytes = entry.extras.context_bytes;
+    if (!extras->optimizer && entry.dtype == dtype) extras->optimizer = entry.extras.optimizer;
+  }
 }
 
 }  // namespace
 
 absl::StatusOr<LayerCurves> Transfer(const LatencyEntry& entry, const DeviceKind& card, const Workload& workload) {
   const Difference difference = Compare(entry, card, workload, std::numeric_limits<double>::infinity());
-  if (difference.words.empty()) return LayerCurves{entry.forward, entry.backward, Described(entry, difference)};
+  if (difference.words.empty()) return LayerCurves{entry.forward, entry.backward, Described(entry, difference), entry.extras};
   Workload from = workload;
   if (!SameModel(entry, workload)) {
-    const ModelPreset* preset = PresetOf(entry.model);
-    if (preset == nullptr)
-      return absl::FailedPreconditionError(absl::StrCat("the shape of model ", entry.model, " is not known"));
-    from.model = preset->model;
-    from.causal = preset->causal;
+    const std::optional<EntryModel> model = ModelOf(entry);
+    if (!model) return absl::FailedPreconditionError(absl::StrCat("the shape of model ", entry.model, " is not known"));
+    from.model = model->shape;
+    from.causal = model->causal;
   }
   const std::optional<DeviceKind> from_card = CardOf(entry.card, card);
   if (!from_card) return absl::FailedPreconditionError(absl::StrCat("card ", entry.card, " is not in the device table"));
@@ -168,7 +199,9 @@ absl::StatusOr<LayerCurves> Transfer(const LatencyEntry& entry, const DeviceKind
   const Roofline source(*from_card, from, UnitKind::kLayer), target(card, workload, UnitKind::kLayer);
   const double x_factor = static_cast<double>(entry.seq_len) / static_cast<double>(workload.seq_len);
   return LayerCurves{Brought(entry.forward, x_factor, source.Forward(), target.Forward()),
-                     Brought(entry.backward, x_factor, source.Backward(), target.Backward()), Described(entry, difference)};
+                     Brought(entry.backward, x_factor, source.Backward(), target.Backward()),
+                     Described(entry, difference),
+                     {}};
 }
 
 LayerCurves MatchLayer(const DeviceKind& card, const Workload& workload, const LatencyBook* book) {
@@ -183,10 +216,12 @@ LayerCurves MatchLayer(const DeviceKind& card, const Workload& workload, const L
     least = variance;
     best = *std::move(curves);
   }
-  if (!best) return RooflineAlone(card, workload);
-  if (best->provenance.estimated && PeakOf(card, workload.dtype).falls_back) {
+  if (!best) {
+    best = RooflineAlone(card, workload);
+  } else if (best->provenance.estimated && PeakOf(card, workload.dtype).falls_back) {
     absl::StrAppend(&best->provenance.source, "; ", card.name, " has no ", std::string(DTypeName(workload.dtype)), " units");
   }
+  AddOfCard(*book, card, workload.dtype, &best->extras);
   return *std::move(best);
 }
 

@@ -25,7 +25,7 @@ int32_t StepEngine::Offload(int actor, const StepOp& op, int32_t task) {
 int32_t StepEngine::Prefetch(int actor, const StepOp& op) {
   const ActorState& state = actors_[static_cast<size_t>(actor)];
   const Part& part = ChunkOf(actor, op).part;
-  std::vector<int32_t> after;
+  IndexList after;
   for (int64_t k = op.first; k < op.last; ++k) after.push_back(state.offload_task[Cell(actor, op.chunk, k)]);
   if (after.empty() || after.back() < 0) return -1;
   const size_t ends = state.backward_ends.size();

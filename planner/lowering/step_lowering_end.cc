@@ -11,8 +11,8 @@ constexpr int kStreamPieces = 8;
 
 }  // namespace
 
-std::vector<int32_t> LoweringContext::CollectiveLanes(int stage) const {
-  std::vector<int32_t> lanes;
+IndexList LoweringContext::CollectiveLanes(int stage) const {
+  IndexList lanes;
   for (const int a : view.stages[static_cast<size_t>(stage)].actors) lanes.push_back(GraphWriter::Lane(a, LaneKind::kCollective));
   return lanes;
 }
@@ -37,10 +37,10 @@ StepEnd::StepEnd(const LoweringContext& context)
       head_tasks_(context.view.pipelines.size()),
       embedding_tasks_(context.view.pipelines.size()),
       deferred_(context.view.actors.size()) {
-  ready_.assign(context.view.pipelines.size(), std::vector<std::vector<int32_t>>(static_cast<size_t>(last_unit_) + 1));
+  ready_.assign(context.view.pipelines.size(), std::vector<IndexList>(static_cast<size_t>(last_unit_) + 1));
 }
 
-void StepEnd::Reduced(int stage, const Part& part, std::vector<int32_t> tasks) {
+void StepEnd::Reduced(int stage, const Part& part, IndexList tasks) {
   const StageView& s = context_.stage(stage);
   const size_t p = static_cast<size_t>(s.pipeline);
   const bool split_tie = context_.tied() && s.num_stages > 1;
@@ -58,7 +58,7 @@ void StepEnd::Reduced(int stage, const Part& part, std::vector<int32_t> tasks) {
   if (head_tasks_[p].empty() || embedding_tasks_[p].empty()) return;
   // The embedding's gradient has two parts, of the first stage and of the last one's copy.
   const PipelineView& pipeline = context_.view.pipelines[p];
-  std::vector<int32_t> after = head_tasks_[p];
+  IndexList after = head_tasks_[p];
   after.insert(after.end(), embedding_tasks_[p].begin(), embedding_tasks_[p].end());
   UnitReady(
       s.pipeline, 0, 0,
@@ -66,7 +66,7 @@ void StepEnd::Reduced(int stage, const Part& part, std::vector<int32_t> tasks) {
                  {pipeline.first_stage, pipeline.first_stage + pipeline.num_stages - 1}, UnitElements(0), std::move(after), 0)});
 }
 
-void StepEnd::UnitReady(int pipeline, int64_t first, int64_t last, const std::vector<int32_t>& tasks) {
+void StepEnd::UnitReady(int pipeline, int64_t first, int64_t last, const IndexList& tasks) {
   if (context_.view.pipelines.size() == 1) {
     final_.insert(final_.end(), tasks.begin(), tasks.end());
     return;
@@ -114,9 +114,9 @@ std::vector<int> StepEnd::HoldersOf(int64_t unit) const {
 }
 
 int32_t StepEnd::AddAcross(TaskKind kind, Collective collective, const std::vector<int>& stages, int64_t elements,
-                           std::vector<int32_t> after, int64_t unit) {
+                           IndexList after, int64_t unit) {
   std::vector<std::vector<int>> sets;
-  std::vector<int32_t> lanes;
+  IndexList lanes;
   for (const int stage : stages) {
     sets.push_back(DevicesOf(context_.view, context_.stage(stage)));
     for (const int32_t lane : context_.CollectiveLanes(stage)) lanes.push_back(lane);
@@ -132,9 +132,9 @@ void StepEnd::Across(int64_t first, int64_t last) {
     elements += UnitElements(u);
     across_done_[static_cast<size_t>(u)] = true;
   }
-  std::vector<int32_t> after;
+  IndexList after;
   for (const auto& units : ready_) {
-    const std::vector<int32_t>& tasks = units[static_cast<size_t>(first)];
+    const IndexList& tasks = units[static_cast<size_t>(first)];
     after.insert(after.end(), tasks.begin(), tasks.end());
   }
   const bool sharded = context_.view.pipelines_zero_stage > 0;
@@ -148,7 +148,7 @@ bool StepEnd::Interleaved(int stage) const {
          context_.view.pipelines.size() == 1;
 }
 
-void StepEnd::Defer(int stage, int chunk, int64_t elements, const std::vector<int32_t>& tasks) {
+void StepEnd::Defer(int stage, int chunk, int64_t elements, const IndexList& tasks) {
   for (const int a : context_.stage(stage).actors) deferred_[static_cast<size_t>(a)].push_back({chunk, elements, tasks});
 }
 
@@ -167,7 +167,7 @@ void StepEnd::StepDeferred(int actor, int chunk) {
 
 int32_t StepEnd::Scalars() {
   std::vector<int> devices;
-  std::vector<int32_t> lanes;
+  IndexList lanes;
   for (const RankView& rank : context_.view.ranks) devices.push_back(rank.device);
   for (size_t a = 0; a < context_.view.actors.size(); ++a) {
     lanes.push_back(GraphWriter::Lane(static_cast<int>(a), LaneKind::kCollective));
@@ -177,19 +177,19 @@ int32_t StepEnd::Scalars() {
 }
 
 // The actor's part of `elements` of its stage.
-int32_t StepEnd::Step(int actor, double elements, std::vector<int32_t> after) {
+int32_t StepEnd::Step(int actor, double elements, IndexList after) {
   const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
   const RankView& rank = context_.view.ranks[static_cast<size_t>(a.first_rank)];
   const double owned = OwnedPart(context_.view, rank) * elements;
   double& owed = context_.owed_seconds[static_cast<size_t>(actor)];
   if (owed > 0) context_.writer.AddCompute(TaskKind::kWait, actor, std::exchange(owed, 0), after);
-  const std::vector<int32_t> copy = {GraphWriter::Lane(actor, LaneKind::kCopy)};
+  const IndexList copy = {GraphWriter::Lane(actor, LaneKind::kCopy)};
   const int pieces = rank.plan->offload_optimizer ? kStreamPieces : 1;
   const Costs& costs = context_.setting.costs;
   int32_t step = -1;
   for (int i = 0; i < pieces; ++i) {
     const double part = 1.0 / pieces;
-    std::vector<int32_t> inputs = after;
+    IndexList inputs = after;
     const double moments = part * owned * static_cast<double>(costs.optimizer_bytes_per_element());
     if (rank.plan->offload_optimizer) {
       inputs.push_back(context_.writer.AddTransfer(TaskKind::kPrefetch, copy, context_.flows.FromHost(actor, moments), 1, 1, {}));
@@ -205,7 +205,7 @@ int32_t StepEnd::Step(int actor, double elements, std::vector<int32_t> after) {
 
 // ZeRO 1 and 2: every rank needs the parameters that the others have stepped. Ministages that are fetched in turn are gathered
 // when their turn comes.
-void StepEnd::GatherParameters(int stage, const std::vector<int32_t>& after) {
+void StepEnd::GatherParameters(int stage, const IndexList& after) {
   const StageView& s = context_.stage(stage);
   if (!s.shared() || s.offload_parameters || (s.plan->zero_stage != 1 && s.plan->zero_stage != 2)) return;
   context_.writer.AddTransfer(TaskKind::kGather, context_.CollectiveLanes(stage),
@@ -213,7 +213,7 @@ void StepEnd::GatherParameters(int stage, const std::vector<int32_t>& after) {
 }
 
 // The pipelines' parts of the stepped parameters, neighbouring layers of the same stages at once.
-void StepEnd::GatherAcross(const std::vector<int32_t>& after) {
+void StepEnd::GatherAcross(const IndexList& after) {
   for (int64_t first = 0; first <= last_unit_;) {
     const std::vector<int> stages = HoldersOf(first);
     int64_t elements = 0, end = first;
@@ -229,9 +229,9 @@ void StepEnd::Finish() {
   bool norm = false;
   for (int s = 0; s < stages; ++s) norm |= !Interleaved(s);
   const int32_t scalars = norm ? Scalars() : -1;
-  std::vector<int32_t> all;
+  IndexList all;
   for (int s = 0; s < stages; ++s) {
-    std::vector<int32_t> steps;
+    IndexList steps;
     for (const int a : context_.stage(s).actors) {
       if (Interleaved(s)) {
         StepDeferred(a, -1);

@@ -8,6 +8,8 @@ namespace motley::planner {
 
 // Operations beyond an actor's next that are looked at first when a schedule stands still.
 static constexpr size_t kWindow = 8;
+// Of a pass of a microbatch, about: compute, its transfer, the other tasks beside it.
+static constexpr size_t kTasksAnOperation = 3;
 
 StepEngine::StepEngine(const LoweringContext& context, std::vector<StageGroup>* groups, StepEnd* end)
     : context_(context),
@@ -16,6 +18,7 @@ StepEngine::StepEngine(const LoweringContext& context, std::vector<StageGroup>* 
       actors_(context.view.actors.size()),
       most_in_flight_(context.view.actors.size(), 0) {
   for (const PipelineView& pipeline : context_.view.pipelines) routes_.emplace_back(context_.view, pipeline);
+  size_t operations = 0;
   for (size_t a = 0; a < actors_.size(); ++a) {
     const int actor = static_cast<int>(a);
     ActorState& state = actors_[a];
@@ -25,7 +28,9 @@ StepEngine::StepEngine(const LoweringContext& context, std::vector<StageGroup>* 
     const size_t cells = WorkOfActor(actor).chunks.size() * static_cast<size_t>(context_.view.actors[a].count());
     state.forward_task.assign(cells, -1);
     state.offload_task.assign(cells, -1);
+    operations += state.order.forward.size() + state.order.backward.size();
   }
+  context_.writer.Expect(kTasksAnOperation * operations);
   ExpectArrivals();
 }
 
@@ -200,8 +205,8 @@ void StepEngine::Emit(int actor, const Candidate& candidate) {
   }
 }
 
-std::vector<int32_t> StepEngine::Inputs(bool backward, int actor, const StepOp& op) {
-  std::vector<int32_t> tasks;
+IndexList StepEngine::Inputs(bool backward, int actor, const StepOp& op) {
+  IndexList tasks;
   const StageView& stage = context_.stage(context_.view.actors[static_cast<size_t>(actor)].stage);
   const Chunk& chunk = ChunkOf(actor, op);
   if (stage.num_stages == 1 || !(backward ? chunk.last : chunk.first)) return tasks;
@@ -215,7 +220,7 @@ std::vector<int32_t> StepEngine::Inputs(bool backward, int actor, const StepOp& 
 
 // Compute of `part` for the op's microbatches, and its tensor-parallel all-reduces, which nothing hides. The last task.
 int32_t StepEngine::Compute(TaskKind kind, int actor, const StepOp& op, const Part& part, double share,
-                            std::vector<int32_t> after) {
+                            IndexList after) {
   const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
   const TaskTag tag{context_.TagOf(part), op.last == op.first + 1 ? static_cast<int32_t>(op.first) : -1};
   double seconds = 0;
@@ -242,7 +247,7 @@ int32_t StepEngine::Compute(TaskKind kind, int actor, const StepOp& op, const Pa
   return task;
 }
 
-void StepEngine::PayOwed(int actor, double exposed_seconds, const std::vector<int32_t>& after) {
+void StepEngine::PayOwed(int actor, double exposed_seconds, const IndexList& after) {
   const double owed = std::exchange(context_.owed_seconds[static_cast<size_t>(actor)], 0) + exposed_seconds;
   if (owed > 0) context_.writer.AddCompute(TaskKind::kWait, actor, owed, after);
 }
@@ -251,7 +256,7 @@ void StepEngine::Forward(int actor, const StepOp& op) {
   ActorState& state = actors_[static_cast<size_t>(actor)];
   StageGroup& group = groups_[static_cast<size_t>(context_.view.actors[static_cast<size_t>(actor)].stage)];
   const Chunk& chunk = ChunkOf(actor, op);
-  std::vector<int32_t> inputs = Inputs(false, actor, op);
+  IndexList inputs = Inputs(false, actor, op);
   const ChunkInputs parameters = group.Use(false, op);
   PayOwed(actor, parameters.exposed_seconds, parameters.first);
   inputs.insert(inputs.end(), parameters.first.begin(), parameters.first.end());
@@ -280,10 +285,10 @@ void StepEngine::Backward(int actor, const StepOp& op) {
   StageGroup& group = groups_[static_cast<size_t>(stage)];
   const Chunk& chunk = ChunkOf(actor, op);
   const bool zero_bubble = context_.view.schedule == ScheduleFamily::kZeroBubble;
-  std::vector<int32_t> gradients = Inputs(true, actor, op);
+  IndexList gradients = Inputs(true, actor, op);
   const ChunkInputs parameters = group.Use(true, op);
   PayOwed(actor, parameters.exposed_seconds, parameters.first);
-  std::vector<int32_t> again = parameters.first;
+  IndexList again = parameters.first;
   again.push_back(Prefetch(actor, op));
   gradients.push_back(parameters.gradients);
 
@@ -291,12 +296,13 @@ void StepEngine::Backward(int actor, const StepOp& op) {
   const bool per_use = group.work().residency == Residency::kPerMicrobatch && chunk.part.units() > 1;
   const std::vector<Part>& pieces = final && !zero_bubble ? group.pieces(op.chunk) : group.round_pieces(op.chunk);
   const double backward_part = zero_bubble ? context_.setting.costs.InputGradientPart() : 1;
-  std::vector<int32_t> tasks;
+  IndexList tasks;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    std::vector<int32_t> inputs = i == 0 ? again : std::vector<int32_t>{};
+    IndexList inputs = i == 0 ? again : IndexList{};
     if (per_use && i + 1 == pieces.size()) inputs = parameters.rest;
     if (context_.seconds.Of(actor, context_.view.actors[static_cast<size_t>(actor)].size(op.first)).Recompute(pieces[i]) > 0) {
-      Compute(TaskKind::kRecompute, actor, op, pieces[i], 1, std::exchange(inputs, {}));
+      Compute(TaskKind::kRecompute, actor, op, pieces[i], 1, inputs);
+      inputs.clear();
     }
     if (i == 0) inputs.insert(inputs.end(), gradients.begin(), gradients.end());
     tasks.push_back(Compute(zero_bubble ? TaskKind::kBackwardInput : TaskKind::kBackward, actor, op, pieces[i], backward_part,
@@ -320,9 +326,10 @@ void StepEngine::Weights(int actor, const StepOp& op) {
   StageGroup& group = groups_[static_cast<size_t>(context_.view.actors[static_cast<size_t>(actor)].stage)];
   const bool final = group.IsFinal(actor, op);
   const double part = 1 - context_.setting.costs.InputGradientPart();
-  std::vector<int32_t> tasks;
+  const IndexList nothing;
+  IndexList tasks;
   for (const Part& piece : final ? group.pieces(op.chunk) : group.round_pieces(op.chunk)) {
-    tasks.push_back(Compute(TaskKind::kBackwardWeight, actor, op, piece, part, {}));
+    tasks.push_back(Compute(TaskKind::kBackwardWeight, actor, op, piece, part, nothing));
   }
   group.Backwarded(op, final, tasks);
 }
@@ -356,7 +363,7 @@ void StepEngine::Send(bool backward, int actor, int64_t k, int element, Routes::
   const int target_stage = pipeline.elements[static_cast<size_t>(element)].stage;
   const std::vector<Slot>& slots = routes_[static_cast<size_t>(stage.pipeline)].SlotsOf(target_stage);
   if (target_stage != a.stage) {
-    std::vector<PlanFlows::Samples> to;
+    absl::InlinedVector<PlanFlows::Samples, 4> to;
     for (int i = range.first; i < range.last; ++i) {
       const Slot& slot = slots[static_cast<size_t>(i)];
       to.push_back({slot.actor, slot.begin, context_.view.actors[static_cast<size_t>(slot.actor)].size(slot.k)});

@@ -31,7 +31,7 @@ class StepEngine {
   // What an element's microbatch (by slot) waits for from another stage.
   struct Arrival {
     int missing = 0;
-    std::vector<int32_t> tasks;
+    IndexList tasks;
   };
   struct ActorState {
     ActorOrder order;
@@ -69,9 +69,9 @@ class StepEngine {
   void Forward(int actor, const StepOp& op);
   void Backward(int actor, const StepOp& op);
   void Weights(int actor, const StepOp& op);
-  std::vector<int32_t> Inputs(bool backward, int actor, const StepOp& op);
-  int32_t Compute(TaskKind kind, int actor, const StepOp& op, const Part& part, double share, std::vector<int32_t> after);
-  void PayOwed(int actor, double exposed_seconds, const std::vector<int32_t>& after);
+  IndexList Inputs(bool backward, int actor, const StepOp& op);
+  int32_t Compute(TaskKind kind, int actor, const StepOp& op, const Part& part, double share, IndexList after);
+  void PayOwed(int actor, double exposed_seconds, const IndexList& after);
   void Deliver(bool backward, int actor, const StepOp& op, int32_t task);
   void Send(bool backward, int actor, int64_t k, int element, Routes::Range range, int32_t task);
   int32_t Offload(int actor, const StepOp& op, int32_t task);

@@ -84,8 +84,8 @@ double ScalarsSeconds(const Links& links, std::span<const int> devices) {
   return devices.size() < 2 ? 0 : 2 * std::ceil(std::log2(static_cast<double>(devices.size()))) * hop;
 }
 
-template <typename Key, typename Make>
-int PlanFlows::Cached(std::map<Key, int>* cache, const Key& key, Make make) {
+template <typename Cache, typename Make>
+int PlanFlows::Cached(Cache* cache, const typename Cache::key_type& key, Make make) {
   const auto [at, added] = cache->try_emplace(key, -1);
   if (added) at->second = writer_->AddFlow(make());
   return at->second;
@@ -128,8 +128,10 @@ void PlanFlows::AddSends(const Samples& from, const Samples& to, std::vector<Flo
 }
 
 int PlanFlows::Send(const Samples& from, std::span<const Samples> to) {
-  std::vector<int64_t> key = {from.actor, from.size};
-  for (const Samples& target : to) key.insert(key.end(), {target.actor, target.size, target.begin - from.begin});
+  SendKey key = {from.actor, from.size};
+  for (const Samples& target : to) {
+    for (const int64_t part : {int64_t{target.actor}, target.size, target.begin - from.begin}) key.push_back(part);
+  }
   return Cached(&send_, key, [&] {
     std::vector<Flow> flows;
     for (const Samples& target : to) AddSends(from, target, &flows);

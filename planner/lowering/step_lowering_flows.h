@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "planner/lowering/step_lowering_graph.h"
 #include "planner/lowering/step_lowering_view.h"
 #include "planner/setting.h"
@@ -48,17 +50,18 @@ class PlanFlows {
   int FromHost(int actor, double bytes) { return Host(actor, bytes, false); }
 
  private:
+  using SendKey = absl::InlinedVector<int64_t, 8>;  // two numbers and three for each receiver
   void AddSends(const Samples& from, const Samples& to, std::vector<Flow>* flows) const;
   int Host(int actor, double bytes, bool to_host);
-  template <typename Key, typename Make>
-  int Cached(std::map<Key, int>* cache, const Key& key, Make make);
+  template <typename Cache, typename Make>
+  int Cached(Cache* cache, const typename Cache::key_type& key, Make make);
 
   const Setting& setting_;
   const PlanView& view_;
   GraphWriter* writer_;
   std::map<std::tuple<int, int, int64_t>, int> group_;
   std::map<std::tuple<int, int64_t>, int> tensor_parallel_;
-  std::map<std::vector<int64_t>, int> send_;
+  absl::flat_hash_map<SendKey, int> send_;
   std::map<std::tuple<int, double, bool>, int> host_;
 };
 

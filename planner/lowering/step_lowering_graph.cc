@@ -65,6 +65,12 @@ int GraphWriter::AddActor(Actor actor) {
   return static_cast<int>(graph_.actors.size()) - 1;
 }
 
+void GraphWriter::Expect(size_t tasks) {
+  graph_.tasks.reserve(tasks);
+  uses_.reserve(tasks);
+  end_.reserve(tasks);
+}
+
 int GraphWriter::AddFlow(Flow flow) {
   const double alone = links_.SecondsAlone(flow);
   flows_.push_back({std::move(flow), alone});
@@ -86,7 +92,7 @@ int32_t GraphWriter::Add(Task task, double seconds, FlowUse use) {
   return static_cast<int32_t>(graph_.tasks.size()) - 1;
 }
 
-int32_t GraphWriter::AddCompute(TaskKind kind, int actor, double seconds, std::vector<int32_t> after, TaskTag tag) {
+int32_t GraphWriter::AddCompute(TaskKind kind, int actor, double seconds, IndexList after, TaskTag tag) {
   Task task;
   task.kind = kind;
   task.lanes = {Lane(actor, LaneKind::kCompute)};
@@ -97,8 +103,8 @@ int32_t GraphWriter::AddCompute(TaskKind kind, int actor, double seconds, std::v
   return Add(std::move(task), seconds, {});
 }
 
-int32_t GraphWriter::AddTransfer(TaskKind kind, std::vector<int32_t> lanes, int flow, double times, double part,
-                                 std::vector<int32_t> after, TaskTag tag) {
+int32_t GraphWriter::AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, double part,
+                                 IndexList after, TaskTag tag) {
   const SharedFlow& shared = flows_[static_cast<size_t>(flow)];
   const double scale = times * part;
   Task task;

@@ -21,15 +21,17 @@ class GraphWriter {
   explicit GraphWriter(const Links& links) : links_(links) {}
 
   int AddActor(Actor actor);
+  // Makes room: about so many tasks will come.
+  void Expect(size_t tasks);
 
   // Transfers refer to flows by number: most tasks of a step load the links in one of few ways.
   int AddFlow(Flow flow);
   double SecondsAlone(int flow) const { return flows_[static_cast<size_t>(flow)].alone_seconds; }
 
   // Tasks in `after` may be -1 (nothing) or repeated. The task's index.
-  int32_t AddCompute(TaskKind kind, int actor, double seconds, std::vector<int32_t> after, TaskTag tag = {});
+  int32_t AddCompute(TaskKind kind, int actor, double seconds, IndexList after, TaskTag tag = {});
   // `times` flows one after another (loads and latency), of which `part` is carried.
-  int32_t AddTransfer(TaskKind kind, std::vector<int32_t> lanes, int flow, double times, double part, std::vector<int32_t> after,
+  int32_t AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, double part, IndexList after,
                       TaskTag tag = {});
 
   static int32_t Lane(int actor, LaneKind lane) { return actor * kLanesPerActor + static_cast<int32_t>(lane); }

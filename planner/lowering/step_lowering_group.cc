@@ -45,7 +45,7 @@ StageGroup::StageGroup(const LoweringContext& context, int stage, StageWork work
   final_.resize(chunks);
   for (size_t c = 0; c < chunks; ++c) {
     forward_[c] = {active_, {{}}};
-    final_[c] = {0, std::vector<std::vector<int32_t>>(pieces_[c].size())};
+    final_[c] = {0, std::vector<IndexList>(pieces_[c].size())};
     for (const int a : stage_.actors) {
       const int64_t count = context_.view.actors[static_cast<size_t>(a)].count();
       if (count > 0 && (!per_round() || count == rounds_)) ++final_[c].actors;
@@ -140,8 +140,8 @@ StageGroup::Gathered StageGroup::GatherForUse(bool backward, const Part& part) {
   return gathered;
 }
 
-std::vector<int32_t> StageGroup::Gather(const Part& part, const std::vector<int32_t>& after, double* exposed_seconds) {
-  std::vector<int32_t> inputs = Fetch(part, after);
+IndexList StageGroup::Gather(const Part& part, const IndexList& after, double* exposed_seconds) {
+  IndexList inputs = Fetch(part, after);
   if (!gathers()) return inputs;
   const int flow = context_.flows.Group(stage_index_, Collective::kAllGather, Elements(part));
   *exposed_seconds += (1 - context_.overlap()) * context_.writer.SecondsAlone(flow);
@@ -150,9 +150,9 @@ std::vector<int32_t> StageGroup::Gather(const Part& part, const std::vector<int3
 }
 
 // Each actor its own part from host memory; without offload nothing but `after`.
-std::vector<int32_t> StageGroup::Fetch(const Part& part, const std::vector<int32_t>& after) {
+IndexList StageGroup::Fetch(const Part& part, const IndexList& after) {
   if (!stage_.offload_parameters) return after;
-  std::vector<int32_t> tasks;
+  IndexList tasks;
   const auto bytes = static_cast<double>(Elements(part) * context_.setting.costs.element_bytes());
   for (const int a : stage_.actors) {
     const ActorView& actor = context_.view.actors[static_cast<size_t>(a)];
@@ -190,7 +190,7 @@ void StageGroup::Forwarded(int chunk, bool all, int32_t task) {
   if (!written_[0][static_cast<size_t>(chunk) + 2]) WriteGather(false, chunk + 2);
 }
 
-void StageGroup::Backwarded(const StepOp& op, bool final, const std::vector<int32_t>& tasks) {
+void StageGroup::Backwarded(const StepOp& op, bool final, const IndexList& tasks) {
   const size_t c = static_cast<size_t>(op.chunk);
   if (final) {
     Waiting& waiting = final_[c];
@@ -221,7 +221,7 @@ void StageGroup::Flush() {
 }
 
 // Sums the part's gradients over the units; -1 where there is nothing to sum.
-int32_t StageGroup::Reduce(const Part& part, std::vector<int32_t> after) {
+int32_t StageGroup::Reduce(const Part& part, IndexList after) {
   const bool sharded = stage_.plan->zero_stage > 0;
   const int flow =
       context_.flows.Group(stage_index_, sharded ? Collective::kReduceScatter : Collective::kAllReduce, Elements(part));
@@ -241,9 +241,9 @@ void StageGroup::Complete(int chunk, const Waiting& waiting) {
     if (chunk >= 2 && !(work_.keeps_embedding && chunk == 2)) WriteGather(true, chunk - 2);
   }
   Flush();
-  std::vector<int32_t> all;
+  IndexList all;
   for (size_t i = 0; i < pieces_[c].size(); ++i) {
-    std::vector<int32_t> tasks = waiting.tasks[i];
+    IndexList tasks = waiting.tasks[i];
     if (stage_.shared()) tasks = {Reduce(pieces_[c][i], std::move(tasks))};
     if (stage_.shared()) reduced_[static_cast<size_t>(buffer)] = tasks.front();
     all.insert(all.end(), tasks.begin(), tasks.end());

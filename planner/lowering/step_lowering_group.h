@@ -23,8 +23,8 @@ std::pair<Part, Part> SplitLast(const Part& part, bool backward);
 
 // What a use of a chunk waits for.
 struct ChunkInputs {
-  std::vector<int32_t> first;  // before its first unit
-  std::vector<int32_t> rest;   // before its last unit
+  IndexList first;  // before its first unit
+  IndexList rest;   // before its last unit
   int32_t gradients = -1;      // before its backward: the buffer is free
   double exposed_seconds = 0;  // of the gather, that nothing hides
 };
@@ -50,22 +50,22 @@ class StageGroup {
   // The actor has computed the microbatches; those were all of its microbatches when `all`.
   void Forwarded(int chunk, bool all, int32_t task);
   // `tasks` by piece, or by round piece.
-  void Backwarded(const StepOp& op, bool final, const std::vector<int32_t>& tasks);
+  void Backwarded(const StepOp& op, bool final, const IndexList& tasks);
   // Reductions that were held back for gathers.
   void Flush();
 
  private:
   struct Waiting {
     int actors = 0;                           // that have not computed it
-    std::vector<std::vector<int32_t>> tasks;  // by piece
+    std::vector<IndexList> tasks;  // by piece
   };
   struct Gathered {
-    std::vector<int32_t> first, rest;
+    IndexList first, rest;
     double exposed_seconds = 0;
   };
   struct HeldBack {
     Part part;
-    std::vector<int32_t> after;
+    IndexList after;
   };
 
   size_t Place(int actor) const { return static_cast<size_t>(actor - first_actor_); }
@@ -79,10 +79,10 @@ class StageGroup {
   static std::vector<Part> Cut(const Part& part, int64_t most);
   void WriteGather(bool backward, int chunk);
   // The tasks after which the part's parameters are there; adds to `exposed_seconds` what nothing hides.
-  std::vector<int32_t> Gather(const Part& part, const std::vector<int32_t>& after, double* exposed_seconds);
+  IndexList Gather(const Part& part, const IndexList& after, double* exposed_seconds);
   Gathered GatherForUse(bool backward, const Part& part);
-  std::vector<int32_t> Fetch(const Part& part, const std::vector<int32_t>& after);
-  int32_t Reduce(const Part& part, std::vector<int32_t> after);
+  IndexList Fetch(const Part& part, const IndexList& after);
+  int32_t Reduce(const Part& part, IndexList after);
   void Complete(int chunk, const Waiting& waiting);
 
   const LoweringContext& context_;
@@ -97,11 +97,11 @@ class StageGroup {
   std::vector<Waiting> forward_, final_;  // by chunk
   std::vector<Gathered> in_turn_[2];      // by chunk; forward, backward
   std::vector<bool> written_[2];
-  std::vector<int32_t> freed_[3];                               // by parameter buffer: its last uses
-  std::vector<int32_t> reduced_;                                // by gradient buffer: its newest reduction
+  IndexList freed_[3];                               // by parameter buffer: its last uses
+  IndexList reduced_;                                // by gradient buffer: its newest reduction
   std::map<std::tuple<bool, int, int64_t>, Gathered> per_use_;  // backward, chunk, microbatch
   std::map<std::tuple<int, int64_t>, Waiting> rounds_waiting_;  // chunk, microbatch
-  std::vector<int32_t> released_;                               // by actor's place
+  IndexList released_;                               // by actor's place
   std::vector<HeldBack> held_back_;
 };
 

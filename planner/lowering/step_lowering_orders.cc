@@ -94,12 +94,12 @@ ActorOrder OrderOf(const PlanView& view, int actor, const StageWork& work) {
       }
     }
   }
-  order.limit = InFlight(view.schedule, stage.index, stage.num_stages, chunks, count);
-  if (view.schedule == ScheduleFamily::kZeroBubble) {
-    // ZB-H1: as much memory as 1F1B's first stage has, so stage s may put off s microbatches' weights.
-    order.weight_delay = std::min<int64_t>(stage.index, count);
-    order.limit = InFlight(ScheduleFamily::k1F1B, stage.index, stage.num_stages, chunks, count);
-  }
+  const bool zero_bubble = view.schedule == ScheduleFamily::kZeroBubble;
+  order.limit = zero_bubble || view.schedule == ScheduleFamily::k1F1B
+                    ? MostInFlight(view, stage, count)
+                    : InFlight(view.schedule, stage.index, stage.num_stages, chunks, count);
+  // ZB-H1: as much memory as 1F1B's first stage has, so stage s may put off s microbatches' weights.
+  if (zero_bubble) order.weight_delay = std::min<int64_t>(stage.index, count);
   return order;
 }
 

@@ -322,7 +322,27 @@ RankDuty DutyOf(const PlanView& view, const RankView& rank) {
   duty.offload_parameters = rank.plan->offload_parameters;
   duty.offload_optimizer = rank.plan->offload_optimizer;
   duty.group_size = stage.num_units;
+  // What a stage puts off of the weights' gradients it keeps beside what is in flight.
+  const bool puts_off = view.schedule == ScheduleFamily::kZeroBubble;
+  if (stage.plan->in_flight > 0) duty.in_flight = stage.plan->in_flight + (puts_off ? stage.index : 0);
   return duty;
+}
+
+int64_t MostInFlight(const PlanView& view, const StageView& stage, int64_t count) {
+  // Both schedules let forwards in as 1F1B does; zero bubble puts off weights beside that.
+  const auto limit = [](const StageView& s, int64_t rounds) {
+    return s.plan->in_flight > 0 ? s.plan->in_flight : InFlight(ScheduleFamily::k1F1B, s.index, s.num_stages, 1, rounds);
+  };
+  int64_t most = limit(stage, count);
+  const int first = view.pipelines[static_cast<size_t>(stage.pipeline)].first_stage;
+  for (int i = first; i < first + stage.index; ++i) {
+    const StageView& before = view.stages[static_cast<size_t>(i)];
+    if (before.plan->in_flight == 0 && stage.plan->in_flight == 0) continue;
+    int64_t rounds = 1;
+    for (const int a : before.actors) rounds = std::max(rounds, view.actors[static_cast<size_t>(a)].count());
+    most = std::min(most, std::max<int64_t>(1, (limit(before, rounds) * count + rounds - 1) / rounds));
+  }
+  return most;
 }
 
 int64_t ElementsOf(const Costs& costs, const PlanView& view, const Element& element) {

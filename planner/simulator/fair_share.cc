@@ -17,31 +17,32 @@ int FairShare::Start(int32_t name, std::span<const LinkLoad> loads, Picoseconds 
     slot = free_slots_.back();
     free_slots_.pop_back();
   }
-  Flow flow;
+  double heaviest = 0;
+  for (const LinkLoad& load : loads) heaviest = std::max(heaviest, load.bytes);
+  Flow& flow = At(slot);
   flow.name = name;
-  flow.loads = loads;
-  flow.since = now;
-  for (const LinkLoad& load : loads) flow.heaviest = std::max(flow.heaviest, load.bytes);
-  flow.left = flow.heaviest;
+  flow.uses.clear();
   flow.cap = std::numeric_limits<double>::infinity();
+  flow.left = heaviest;
+  flow.since = now;
+  flow.speed = flow.next_speed = 0;
   for (const LinkLoad& load : loads) {
     if (load.bytes <= 0) continue;
-    flow.cap = std::min(flow.cap, capacity_[static_cast<size_t>(load.resource)] * (flow.heaviest / load.bytes));
+    flow.uses.push_back({load.resource, load.bytes / heaviest});
+    flow.cap = std::min(flow.cap, capacity_[static_cast<size_t>(load.resource)] * (heaviest / load.bytes));
     LinkAt(load.resource).flows.push_back(slot);
   }
-  At(slot) = flow;
   started_.push_back(slot);
   return slot;
 }
 
 void FairShare::Finish(int slot) {
-  for (const LinkLoad& load : At(slot).loads) {
-    if (load.bytes <= 0) continue;
-    std::vector<int>& flows = LinkAt(load.resource).flows;
+  for (const Use& use : At(slot).uses) {
+    std::vector<int>& flows = LinkAt(use.link).flows;
     const auto it = std::find(flows.begin(), flows.end(), slot);
     *it = flows.back();
     flows.pop_back();
-    if (!flows.empty()) touched_links_.push_back(load.resource);
+    if (!flows.empty()) touched_links_.push_back(use.link);
   }
   std::erase(started_, slot);
   free_slots_.push_back(slot);
@@ -65,12 +66,12 @@ void FairShare::CollectGroup() {
   started_.clear();
   touched_links_.clear();
   for (size_t i = 0; i < group_.size(); ++i) {
-    for (const LinkLoad& load : At(group_[i]).loads) {
-      Link& link = LinkAt(load.resource);
-      if (load.bytes <= 0 || !link.shared() || link.in_group) continue;
+    for (const Use& use : At(group_[i]).uses) {
+      Link& link = LinkAt(use.link);
+      if (!link.shared() || link.in_group) continue;
       link.in_group = true;
-      group_links_.push_back(load.resource);
-      AddFlowsOf(load.resource);
+      group_links_.push_back(use.link);
+      AddFlowsOf(use.link);
     }
   }
 }
@@ -79,12 +80,11 @@ void FairShare::Stop(int slot, double speed) {
   Flow& flow = At(slot);
   flow.rising = false;
   flow.next_speed = speed;
-  for (const LinkLoad& load : flow.loads) {
-    Link& link = LinkAt(load.resource);
-    if (load.bytes <= 0 || !link.shared()) continue;
-    const double weight = load.bytes / flow.heaviest;
-    link.rest = std::max(0.0, link.rest - speed * weight);
-    link.weight -= weight;
+  for (const Use& use : flow.uses) {
+    Link& link = LinkAt(use.link);
+    if (!link.shared()) continue;
+    link.rest = std::max(0.0, link.rest - speed * use.weight);
+    link.weight -= use.weight;
     --link.rising;
   }
 }
@@ -97,10 +97,10 @@ void FairShare::Fill() {
   }
   for (const int slot : group_) {
     At(slot).rising = true;
-    for (const LinkLoad& load : At(slot).loads) {
-      Link& link = LinkAt(load.resource);
-      if (load.bytes <= 0 || !link.shared()) continue;
-      link.weight += load.bytes / At(slot).heaviest;
+    for (const Use& use : At(slot).uses) {
+      Link& link = LinkAt(use.link);
+      if (!link.shared()) continue;
+      link.weight += use.weight;
       ++link.rising;
     }
   }

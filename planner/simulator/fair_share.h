@@ -29,7 +29,7 @@ class FairShare {
   // `capacity` in bytes a second by link, all positive; must outlive this object.
   explicit FairShare(std::span<const double> capacity);
 
-  // Puts a flow in flight. `name` is the caller's; `loads` outlive the flow, at least one has bytes. The slot is for Finish.
+  // Puts a flow in flight. `name` is the caller's; at least one of `loads` has bytes. The slot is for Finish.
   int Start(int32_t name, std::span<const LinkLoad> loads, Picoseconds now);
   void Finish(int slot);
 
@@ -43,10 +43,13 @@ class FairShare {
   double Speed(int slot) const { return flows_[static_cast<size_t>(slot)].speed; }  // bytes a second of the heaviest load
 
  private:
+  struct Use {                       // w(f, r)
+    int link = 0;
+    double weight = 0;
+  };
   struct Flow {
     int32_t name = 0;
-    std::span<const LinkLoad> loads;
-    double heaviest = 0;             // bytes
+    std::vector<Use> uses;           // of links that it has bytes on
     double cap = 0;                  // speed when alone
     double left = 0;                 // bytes of the heaviest load, at `since`
     Picoseconds since = 0;

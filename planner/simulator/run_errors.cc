@@ -28,7 +28,7 @@ std::string Fault(const StepGraph& graph, const Task& task) {
     }
   }
   if (task.lanes.size() > 1) {
-    std::vector<int32_t> sorted = task.lanes;
+    IndexList sorted = task.lanes;
     std::sort(sorted.begin(), sorted.end());
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
     if (twice != sorted.end()) return absl::StrCat("it names lane ", LaneText(graph, *twice), " twice");

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "planner/cluster/links.h"
 
@@ -42,12 +43,15 @@ struct Actor {
   int device = 0;            // of the first of them, into the cluster (or the rank)
 };
 
+// Lanes or tasks by number: nearly always one to four, which take no memory of their own.
+using IndexList = absl::InlinedVector<int32_t, 4>;
+
 struct Task {
   TaskKind kind = TaskKind::kForward;
-  std::vector<int32_t> lanes;       // actor * kLanesPerActor + LaneKind; several: a collective that all must have reached
+  IndexList lanes;                  // actor * kLanesPerActor + LaneKind; several: a collective that all must have reached
   Picoseconds duration = 0;         // compute; for transfers what is spent beyond the loads (latency)
   std::vector<LinkLoad> loads;      // of a transfer; empty = compute or a measured duration
-  std::vector<int32_t> after;       // tasks, each less than this one's index
+  IndexList after;                  // tasks, each less than this one's index
   int32_t unit = -1, microbatch = -1;  // for people: unit of the model (or first layer of the ministage), microbatch
 };
 

@@ -26,7 +26,7 @@ class StageBalancer {
   absl::StatusOr<Plan> Build() {
     const int64_t layers = setting_.workload.model.num_layers;
     const auto stages = static_cast<int64_t>(choice_.groups.size());
-    const int64_t ministages = stages == 1 ? (layered() ? layers : 1) : choice_.ministages;
+    const int64_t ministages = stages == 1 ? layers : choice_.ministages;
     if (stages * ministages > layers) {
       return absl::ResourceExhaustedError(
           absl::StrCat(stages, " stages of ", ministages, " ministages need more than the model's ", layers, " layers"));
@@ -38,8 +38,6 @@ class StageBalancer {
   }
 
  private:
-  bool layered() const { return choice_.schedule == ScheduleFamily::kLayered; }
-
   // Samples a second of a layer, summed over the group's devices at a size that is neither launch nor memory bound.
   double Speed(const std::vector<int>& group) const {
     const double samples = std::clamp<double>(static_cast<double>(setting_.workload.global_batch) /
@@ -85,13 +83,9 @@ class StageBalancer {
     question.devices = choice_.groups[stage];
     question.batch = setting_.workload.global_batch;
     question.layers = layers;
-    question.ministages = choice_.groups.size() == 1 && layered() ? layers : ministages_;
-    question.schedule = choice_.schedule;
+    question.ministages = choice_.groups.size() == 1 ? layers : ministages_;
+    question.schedule = ScheduleFamily::kLayered;
     question.tolerance = kSplitTolerance;
-    if (choice_.microbatches_per_stage > 0) {
-      const auto devices = static_cast<int64_t>(choice_.groups[stage].size()), stages = static_cast<int64_t>(choice_.groups.size());
-      question.largest_microbatch = std::max<int64_t>(1, question.batch / (devices * stages * choice_.microbatches_per_stage));
-    }
     question.embedding = stage == 0;
     question.head = stage + 1 == choice_.groups.size();
     question.stage = static_cast<int>(stage);
@@ -152,7 +146,7 @@ class StageBalancer {
     plan.global_batch = setting_.workload.global_batch;
     plan.seq_len = setting_.workload.seq_len;
     plan.dtype = setting_.workload.dtype;
-    plan.schedule = choice_.schedule;
+    plan.schedule = ScheduleFamily::kLayered;
     plan.cluster = setting_.cluster.name;
     plan.model = setting_.workload.model_name;
     plan.pipelines.resize(1);

@@ -1,6 +1,6 @@
-// Pipelines over given groups with everything uneven: batches, recomputation and shards inside every group by the exact solver,
-// layers between groups by what the groups then need. No published system expresses these plans: Zorse's groups share evenly,
-// Cephalo has one group.
+// Layered pipelines over given groups with everything uneven: batches, recomputation and shards inside every group by the exact
+// solver, layers between groups by what the groups then need. No published system expresses these plans: Zorse's groups share
+// evenly, Cephalo has one group.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,15 @@
 namespace motley::planner {
 
 struct StagesChoice {
-  std::vector<std::vector<int>> groups;   // devices of each stage, in pipeline order
-  int64_t ministages = 1;                 // of every stage; one group: a layer each
+  std::vector<std::vector<int>> groups;  // devices of each stage, in pipeline order
+  int64_t ministages = 1;                // of every stage; one group: a layer each
   int zero_stage = 3;
-  bool offload = false;                   // parameters and activations that wait
-  ScheduleFamily schedule = ScheduleFamily::kLayered;
-  // 1F1B: a device gets at least this many microbatches for each stage, or the pipeline's start and end would weigh too much.
-  int64_t microbatches_per_stage = 0;     // 0 = as large as time and memory like them
+  bool offload = false;  // parameters and activations that wait
 };
 
-// Layers start proportional to the groups' speeds; then, while it helps, one layer moves from the stage that takes longest (or lacks
-// memory) to the one that takes it best. Stage costs are remembered. RESOURCE_EXHAUSTED: no split of the layers fits, or the budget
-// is spent.
+// Layers start proportional to the groups' speeds; then, while it helps, one layer moves from the stage that takes longest (or
+// lacks memory) to the one that takes it best. Stage costs are remembered. RESOURCE_EXHAUSTED: no split of the layers fits, or
+// the budget is spent.
 absl::StatusOr<Plan> PlanStages(const Setting& setting, const StagesChoice& choice, SearchBudget* budget);
 
 }  // namespace motley::planner

@@ -14,11 +14,14 @@
 #include <map>
 #include <optional>
 #include <queue>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "planner/in_parallel.h"
 #include "planner/quantity_text.h"
 #include "planner/strategies/baton_lineup.h"
 #include "planner/strategies/baton_unit.h"
@@ -66,7 +69,7 @@ class BatonSearch {
 
  private:
   std::vector<int> KindsBySpeed() const;
-  std::vector<int> KindsOf(const std::vector<int>& unit) const;
+  int ClassOf(const std::vector<int>& unit);
   std::vector<Shape> MakeShapes();
   void AddShapes(size_t line_up, std::vector<Shape>* shapes);
   double LeastSeconds(const Shape& shape);
@@ -86,7 +89,9 @@ class BatonSearch {
   const bool tuned_;
   BatonUnitSolver units_;
   std::vector<BatonLineUp> line_ups_;
-  std::map<std::pair<std::vector<int>, int64_t>, double> layer_bounds_;  // by kinds and microbatch
+  std::vector<std::vector<int>> classes_;  // by line-up: of its units
+  std::map<std::tuple<size_t, int64_t, int64_t>, GroupCut> cuts_;           // by line-up, stages, replicas
+  absl::flat_hash_map<std::pair<int, int64_t>, double> layer_bounds_;       // by class of unit and microbatch
   std::vector<Candidate> best_;                                          // ascending seconds, at most kEstimates
   std::optional<Lack> least_lack_;
   int64_t questions_ = 0;  // of stages, bounded by the request's budget
@@ -104,26 +109,25 @@ std::vector<int> BatonSearch::KindsBySpeed() const {
   return kinds;
 }
 
-// Ascending, as the unit's devices are.
-std::vector<int> BatonSearch::KindsOf(const std::vector<int>& unit) const {
-  std::vector<int> kinds;
+int BatonSearch::ClassOf(const std::vector<int>& unit) {
+  std::vector<int> kinds;  // ascending, as the unit's devices are
   for (const int d : unit) kinds.push_back(setting_.KindOf(d));
-  return kinds;
+  return units_.UnitClass(std::move(kinds));
 }
 
 // The pipeline moves at the pace of its slowest stage, which with all layers cut anywhere is the harmonic mean of the stages'
 // layer times.
 double BatonSearch::LeastSeconds(const Shape& shape) {
-  const BatonLineUp& line_up = line_ups_[shape.line_up];
+  const std::vector<int>& classes = classes_[shape.line_up];
   BatonRole role;
   role.microbatch = shape.microbatch;
   double speed = 0, fastest_layer = kInfinity;
   for (int64_t s = 0; s < shape.stages; ++s) {
     double layer = 0;
     for (int64_t r = 0; r < shape.replicas; ++r) {
-      const std::vector<int> kinds = KindsOf(line_up.units[static_cast<size_t>(s * shape.replicas + r)]);
-      const auto [at, is_new] = layer_bounds_.try_emplace({kinds, shape.microbatch}, 0);
-      if (is_new) at->second = units_.LeastSeconds(kinds, role);
+      const int unit_class = classes[static_cast<size_t>(s * shape.replicas + r)];
+      const auto [at, is_new] = layer_bounds_.try_emplace({unit_class, shape.microbatch}, 0);
+      if (is_new) at->second = units_.LeastSeconds(unit_class, role);
       layer = std::max(layer, at->second);
     }
     speed += 1 / layer;
@@ -156,7 +160,11 @@ void BatonSearch::AddShapes(size_t line_up, std::vector<Shape>* shapes) {
 std::vector<Shape> BatonSearch::MakeShapes() {
   line_ups_ = MakeLineUps(setting_, KindsBySpeed(), std::min<int64_t>(setting_.request.max_tp, units_.parts()), tuned_);
   std::vector<Shape> shapes;
-  for (size_t i = 0; i < line_ups_.size(); ++i) AddShapes(i, &shapes);
+  for (size_t i = 0; i < line_ups_.size(); ++i) {
+    std::vector<int>& classes = classes_.emplace_back();
+    for (const std::vector<int>& unit : line_ups_[i].units) classes.push_back(ClassOf(unit));
+    AddShapes(i, &shapes);
+  }
   std::sort(shapes.begin(), shapes.end());
   return shapes;
 }
@@ -182,9 +190,13 @@ StageChoice BatonSearch::PriceStage(const Shape& shape, const GroupCut& cut, int
     choice.seconds = 0;
     choice.role = role;
     bool several_ranks = false;
+    int before = -1;
     for (int64_t r = 0; r < shape.replicas && choice.seconds < kInfinity; ++r) {
-      const std::vector<int>& devices = line_ups_[shape.line_up].units[static_cast<size_t>(stage * shape.replicas + r)];
-      const BatonUnit& unit = units_.Solve(KindsOf(devices), role);
+      const size_t u = static_cast<size_t>(stage * shape.replicas + r);
+      const int unit_class = classes_[shape.line_up][u];
+      if (std::exchange(before, unit_class) == unit_class) continue;  // the same again
+      const std::vector<int>& devices = line_ups_[shape.line_up].units[u];
+      const BatonUnit& unit = units_.Solve(unit_class, role);
       several_ranks = several_ranks || devices.size() > 1;
       if (!unit.fits) {
         choice.seconds = kInfinity;
@@ -245,7 +257,9 @@ void BatonSearch::NoteLack(const Shape& shape, const GroupCut& cut, const std::v
 
 void BatonSearch::TryShape(const Shape& shape) {
   const std::vector<std::vector<int>>& groups = line_ups_[shape.line_up].units;
-  const GroupCut cut = CutGroups(setting_, groups, shape.stages, shape.replicas);
+  const auto [slot, is_new] = cuts_.try_emplace({shape.line_up, shape.stages, shape.replicas});
+  if (is_new) slot->second = CutGroups(setting_, groups, shape.stages, shape.replicas);
+  const GroupCut& cut = slot->second;
   const std::vector<StageChoice> chosen = SplitLayers(shape, cut);
   if (chosen.empty()) return;
   Candidate candidate;
@@ -274,7 +288,7 @@ void BatonSearch::Keep(Candidate candidate) {
 }
 
 UnitPlan BatonSearch::MakeUnit(const Candidate& candidate, const std::vector<int>& devices, const BatonRole& role) {
-  const BatonUnit& solved = units_.Solve(KindsOf(devices), role);
+  const BatonUnit& solved = units_.Solve(ClassOf(devices), role);
   UnitPlan unit;
   for (size_t i = 0; i < devices.size(); ++i) {
     const ClusterDevice& device = setting_.cluster.devices[static_cast<size_t>(devices[i])];
@@ -356,9 +370,10 @@ absl::StatusOr<Plan> PlanBaton(const Setting& setting) {
     return absl::InvalidArgumentError(
         absl::StrCat("baton keeps parameters and gradients whole: its ZeRO stage is 0 or 1, not ", *setting.request.zero_stage));
   }
-  absl::StatusOr<Plan> published = BatonSearch(setting, false).Run();
-  if (setting.request.fidelity == Fidelity::kPublished) return published;
-  return FasterPlan(BatonSearch(setting, true).Run(), std::move(published));
+  if (setting.request.fidelity == Fidelity::kPublished) return BatonSearch(setting, false).Run();
+  absl::StatusOr<Plan> tuned, published;
+  InParallel(2, [&](size_t i) { (i == 0 ? tuned : published) = BatonSearch(setting, i == 0).Run(); });
+  return FasterPlan(std::move(tuned), std::move(published));
 }
 
 }  // namespace motley::planner

@@ -189,17 +189,23 @@ BatonUnit BatonUnitSolver::SolveNew(const std::vector<int>& kinds, const BatonRo
   return unit;
 }
 
-const BatonUnit& BatonUnitSolver::Solve(const std::vector<int>& kinds, const BatonRole& role) {
-  const auto [at, is_new] = units_.try_emplace({kinds, role});
-  if (is_new) at->second = SolveNew(kinds, role);
+int BatonUnitSolver::UnitClass(std::vector<int> kinds) {
+  const auto [at, is_new] = classes_.try_emplace(std::move(kinds), static_cast<int>(classes_.size()));
+  if (is_new) kinds_.push_back(at->first);
   return at->second;
 }
 
-double BatonUnitSolver::LeastSeconds(const std::vector<int>& kinds, const BatonRole& role) {
+const BatonUnit& BatonUnitSolver::Solve(int unit_class, const BatonRole& role) {
+  const auto [at, is_new] = units_.try_emplace({unit_class, role});
+  if (is_new) at->second = SolveNew(kinds_[static_cast<size_t>(unit_class)], role);
+  return at->second;
+}
+
+double BatonUnitSolver::LeastSeconds(int unit_class, const BatonRole& role) const {
   // Cut anywhere: a rank that computes all alone takes t, so the unit takes at least the harmonic sum of those.
   double speed = 0;
   const double samples = static_cast<double>(role.microbatch), layers = static_cast<double>(role.layers);
-  for (const int kind : kinds) {
+  for (const int kind : kinds_[static_cast<size_t>(unit_class)]) {
     const auto seconds = [&](UnitKind unit) {
       return costs_.ForwardSeconds(kind, unit, samples) + costs_.BackwardSeconds(kind, unit, samples);
     };

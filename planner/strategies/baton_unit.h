@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "planner/memory_model.h"
 #include "planner/setting.h"
 #include "planner/strategies/recompute_knapsack.h"
@@ -25,7 +27,12 @@ struct BatonRole {
   // Of a unit of several ranks: all of them run the projection behind attention again, with its all-reduce, or none does. Of a
   // single rank: both are looked at.
   bool reduce_again = false;
-  friend auto operator<=>(const BatonRole&, const BatonRole&) = default;
+  friend bool operator==(const BatonRole&, const BatonRole&) = default;
+  template <typename H>
+  friend H AbslHashValue(H state, const BatonRole& r) {
+    return H::combine(std::move(state), r.layers, r.embedding, r.head, r.microbatch, r.in_flight, r.replicas, r.zero_stage,
+                      r.reduce_again);
+  }
 };
 
 struct BatonRank {
@@ -48,10 +55,12 @@ class BatonUnitSolver {
 
   // Attention heads that share keys and values, with the feed-forward columns that go with them: what cannot be cut.
   int64_t parts() const { return parts_; }
-  // `kinds`: of the unit's ranks, ascending. O(parts x ranks) questions of one rank, few for one kind.
-  const BatonUnit& Solve(const std::vector<int>& kinds, const BatonRole& role);
+  // A number for units of these kinds of rank, ascending: what the questions below are asked with.
+  int UnitClass(std::vector<int> kinds);
+  // O(parts x ranks) questions of one rank, few for one kind. The reference lives until the next call.
+  const BatonUnit& Solve(int unit_class, const BatonRole& role);
   // The same without regard to memory: never more seconds than Solve's.
-  double LeastSeconds(const std::vector<int>& kinds, const BatonRole& role);
+  double LeastSeconds(int unit_class, const BatonRole& role) const;
 
  private:
   // A rank of `kind` with so many parts of each layer: the cheapest recomputation that fits.
@@ -76,9 +85,11 @@ class BatonUnitSolver {
   const Costs& costs_;
   int64_t parts_ = 1;
   std::vector<int64_t> usable_;                                          // by kind
-  std::map<std::tuple<int, int64_t, bool, BatonRole>, RankCost> ranks_;  // kind, parts, alone, role
+  absl::flat_hash_map<std::tuple<int, int64_t, bool, BatonRole>, RankCost> ranks_;  // kind, parts, alone, role
   std::map<std::tuple<int, int64_t, int64_t, bool>, std::vector<RecomputeOption>> frontiers_;
-  std::map<std::pair<std::vector<int>, BatonRole>, BatonUnit> units_;
+  std::map<std::vector<int>, int> classes_;
+  std::vector<std::vector<int>> kinds_;  // by unit_class
+  absl::flat_hash_map<std::pair<int, BatonRole>, BatonUnit> units_;
 };
 
 }  // namespace motley::planner

@@ -6,14 +6,19 @@
 #include <cmath>
 #include <cstddef>
 
+#include "absl/base/attributes.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 
 namespace motley::planner {
 namespace {
 
 constexpr double kScale = 1000;
 constexpr idx_t kSeed = 1;
+
+// METIS begins with its seed, but draws from the process's one rand().
+ABSL_CONST_INIT absl::Mutex metis_mutex(absl::kConstInit);
 
 absl::Status Check(const EdgeWeights& weights, const PartitionQuestion& question) {
   const int n = static_cast<int>(question.vertices.size());
@@ -48,7 +53,7 @@ class Bisection {
     for (int a : question.vertices) {
       heaviest_ = std::max(heaviest_, VertexWeight(a));
       for (int b : question.vertices) {
-        if (a != b && std::isfinite(Edge(a, b))) largest_ = std::max(largest_, Edge(a, b));
+        if (Edge(a, b) > largest_ && a != b && std::isfinite(Edge(a, b))) largest_ = Edge(a, b);
       }
     }
     const double levels = std::ceil(std::log2(std::max(2, question.parts)));
@@ -81,20 +86,32 @@ class Bisection {
   double VertexWeight(int v) const { return question_.vertex_weights[static_cast<size_t>(v)]; }
 
   Rows MakeRows(const std::vector<int>& vertices) const {
+    const size_t n = vertices.size();
     Rows rows;
     rows.begin.push_back(0);
-    for (size_t i = 0; i < vertices.size(); ++i) {
+    rows.neighbour.resize(n * (n - 1));
+    rows.edge.resize(n * (n - 1));
+    size_t next = 0;
+    double last = -1;  // edges of one weight lie side by side
+    idx_t scaled = 0;
+    for (size_t i = 0; i < n; ++i) {
       rows.vertex.push_back(std::max<idx_t>(1, static_cast<idx_t>(std::lround(VertexWeight(vertices[i]) / heaviest_ * kScale))));
-      for (size_t j = 0; j < vertices.size(); ++j) {
+      const std::vector<double>& edges = weights_[static_cast<size_t>(vertices[i])];
+      for (size_t j = 0; j < n; ++j) {
         if (i == j) continue;
-        const double scaled = largest_ > 0 ? std::min(1.0, Edge(vertices[i], vertices[j]) / largest_) * kScale : 0;
-        rows.neighbour.push_back(static_cast<idx_t>(j));
-        rows.edge.push_back(
-            std::max<idx_t>(1, static_cast<idx_t>(std::lround(question_.maximize_cut ? kScale - scaled : scaled))));
+        const double edge = edges[static_cast<size_t>(vertices[j])];
+        if (edge != last) last = edge, scaled = Scaled(edge);
+        rows.neighbour[next] = static_cast<idx_t>(j);
+        rows.edge[next++] = scaled;
       }
-      rows.begin.push_back(static_cast<idx_t>(rows.neighbour.size()));
+      rows.begin.push_back(static_cast<idx_t>(next));
     }
     return rows;
+  }
+
+  idx_t Scaled(double edge) const {
+    const double scaled = largest_ > 0 ? std::min(1.0, edge / largest_) * kScale : 0;
+    return std::max<idx_t>(1, static_cast<idx_t>(std::lround(question_.maximize_cut ? kScale - scaled : scaled)));
   }
 
   // 0 or 1 by vertex. METIS is asked for two parts only: asked for more it writes to standard output where a part runs empty.
@@ -108,6 +125,7 @@ class Bisection {
     options[METIS_OPTION_NUMBERING] = 0;
     real_t targets[] = {left_part, 1 - left_part};
     real_t balance = balance_;
+    absl::MutexLock lock(&metis_mutex);
     const int result = METIS_PartGraphRecursive(&n, &constraints, rows.begin.data(), rows.neighbour.data(), rows.vertex.data(),
                                                 nullptr, rows.edge.data(), &parts, targets, &balance, options, &cut, side.data());
     if (result != METIS_OK) return absl::InternalError(absl::StrCat("graph partition: METIS failed with code ", result));

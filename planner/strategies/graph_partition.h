@@ -3,7 +3,7 @@
 // parts. The one file that includes metis.h.
 //
 // METIS counts in integers: weights are scaled to 1..1000. The seed is fixed, equal questions have equal answers. METIS keeps its random
-// numbers in one place of the process: calls from several threads at once are safe but may differ from run to run.
+// numbers in one place of the process: threads wait for each other.
 #pragma once
 
 #include <vector>

@@ -213,7 +213,7 @@ std::vector<Grouping> CandidateGroupings(const Setting& setting) {
   const auto by_kind = [](const Leaf& leaf) { return std::pair<int, int>{leaf.kind, 0}; };
   const auto by_region_and_kind = [](const Leaf& leaf) { return std::pair<int, int>{leaf.region, leaf.kind}; };
   std::vector<std::vector<Grouping>> families;
-  families.push_back(Family(setting, leaves, all, "all together"));
+  families.push_back(Family(setting, leaves, all, "in runs of nodes"));
   families.push_back(Family(setting, leaves, by_kind, "by kind"));
   families.push_back(Family(setting, leaves, by_region_and_kind, "by region and kind"));
   families.push_back(Family(setting, leaves, by_region, "by region"));

@@ -71,15 +71,27 @@ class Bounds {
   std::vector<int64_t> next_;
 };
 
-// A bound at most the least feasible one and close below it.
-double LowestBound(const std::vector<StageCost>& stages, int64_t layers) {
+// What no split comes below if layers could be cut anywhere and memory were plentiful. Less a little, for rounding.
+double RelaxedBound(const std::vector<StageCost>& stages, int64_t layers) {
+  double speed = 0, sum = static_cast<double>(layers);
+  for (const StageCost& stage : stages) {
+    if (stage.layer_seconds <= 0) return 0;
+    speed += 1 / stage.layer_seconds;
+    sum += stage.fixed_seconds / stage.layer_seconds;
+  }
+  return sum / speed * (1 - 1e-9);
+}
+
+// A bound at most the least feasible one and less than a layer of the fastest stage below it: few others lie between.
+double LowestBound(const std::vector<StageCost>& stages, int64_t layers, double fastest) {
   double low = 0, high = 0;
   for (const StageCost& stage : stages) {
     low = std::max(low, stage.layer_seconds + stage.fixed_seconds);
     high = std::max(high, static_cast<double>(std::min(layers, stage.most_layers)) * stage.layer_seconds + stage.fixed_seconds);
   }
   if (Feasible(stages, layers, low)) return low;
-  for (int step = 0; step < 40; ++step) {
+  low = std::max(low, RelaxedBound(stages, layers));
+  for (int step = 0; step < 40 && high - low > fastest; ++step) {
     const double middle = (low + high) / 2;
     if (Feasible(stages, layers, middle))
       high = middle;
@@ -90,6 +102,21 @@ double LowestBound(const std::vector<StageCost>& stages, int64_t layers) {
 }
 
 }  // namespace
+
+double LeastPipelineSeconds(const std::vector<StageCost>& stages, const std::vector<StageCost>& others, int64_t layers,
+                            int64_t microbatches) {
+  std::vector<StageCost> faster = stages;
+  double fixed = 0, fastest = std::numeric_limits<double>::infinity(), one_layer = 0;
+  for (size_t j = 0; j < faster.size(); ++j) {
+    StageCost& stage = faster[j];
+    stage.layer_seconds = std::min(stage.layer_seconds, others[j].layer_seconds);
+    fixed += stage.fixed_seconds;
+    fastest = std::min(fastest, stage.layer_seconds);
+    one_layer = std::max(one_layer, stage.layer_seconds + stage.fixed_seconds);
+  }
+  const double slowest = std::max(one_layer, RelaxedBound(faster, layers));
+  return fixed + static_cast<double>(layers) * fastest + static_cast<double>(microbatches - 1) * slowest;
+}
 
 LayerSplit SplitLayersExactly(const std::vector<StageCost>& stages, int64_t layers, int64_t microbatches) {
   LayerSplit best;
@@ -110,7 +137,7 @@ LayerSplit SplitLayersExactly(const std::vector<StageCost>& stages, int64_t laye
                    [&](size_t a, size_t b) { return stages[a].layer_seconds < stages[b].layer_seconds; });
   const double least_sum = fixed + static_cast<double>(layers) * fastest;
   std::vector<int64_t> split(stages.size());
-  Bounds bounds(stages, LowestBound(stages, layers));
+  Bounds bounds(stages, LowestBound(stages, layers, fastest));
   double last = -1;
   for (double bound = bounds.Next(); std::isfinite(bound); bound = bounds.Next()) {
     if (least_sum + static_cast<double>(microbatches - 1) * bound >= best.seconds) break;

@@ -30,6 +30,10 @@ struct LayerSplit {
 // and the fastest stage's sum are worse than the best, after one or two of them where n is large.
 LayerSplit SplitLayersExactly(const std::vector<StageCost>& stages, int64_t layers, int64_t microbatches);
 
+// What no split comes below when a stage takes for a layer what the faster of the two costs says. O(S).
+double LeastPipelineSeconds(const std::vector<StageCost>& stages, const std::vector<StageCost>& others, int64_t layers,
+                            int64_t microbatches);
+
 // The objective of a given split.
 double PipelineSeconds(const std::vector<StageCost>& stages, const std::vector<int64_t>& layers, int64_t microbatches);
 

@@ -31,7 +31,7 @@ void PipelineDesigner::Extend(const Case& c, std::vector<size_t>* path, Choice* 
     --*paths;
     Choice trial = *choice;
     trial.order = *path;
-    const double t = Price(c, trial).seconds;
+    const double t = Price(c, trial, *seconds).seconds;
     if (t < *seconds) *seconds = t, choice->order = *path;
     return;
   }

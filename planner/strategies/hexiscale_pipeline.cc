@@ -17,6 +17,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMostMetisGroups = 4;  // k of the second phase, beside the natural pieces
 constexpr int64_t kMostMicrobatch = 64;
 constexpr size_t kPiecesOneByOne = 6;
+constexpr double kRounding = 1e-9;  // relative, between a bound and the time that it bounds
 constexpr size_t kFewPieces = 4;  // up to here every uniform degree has its own order
 
 size_t At(int i) { return static_cast<size_t>(i); }
@@ -118,19 +119,20 @@ std::vector<PipelineDesigner::Case> PipelineDesigner::Cases(const PipelineQuesti
   return cases;
 }
 
-std::vector<std::vector<int>> PipelineDesigner::StagesOf(const Case& c, const Choice& choice) const {
-  std::vector<std::vector<int>> stages;
+PipelineDesigner::Stages PipelineDesigner::StagesOf(const Case& c, const Choice& choice) const {
+  Stages stages;
   for (size_t g : choice.order) {
     for (size_t p : c.groups[g]) {
       const Piece& piece = c.pieces[p];
+      const std::span<const int> devices = piece.devices;
       size_t next = 0;
       int degree = choice.degree[p];
-      while (next < piece.devices.size()) {
+      while (next < devices.size()) {
         // What the degree does not divide goes on with the largest degree that it allows.
-        const size_t left = piece.devices.size() - next;
+        const size_t left = devices.size() - next;
         for (size_t i = piece.degrees.size(); At(degree) > left && i-- > 0;) degree = piece.degrees[i];
-        const auto first = piece.devices.begin() + static_cast<std::ptrdiff_t>(next);
-        stages.emplace_back(first, first + degree);
+        stages.devices.push_back(devices.subspan(next, At(degree)));
+        stages.shapes.push_back(problem_->ShapeOf(stages.devices.back()));
         next += At(degree);
       }
     }
@@ -138,9 +140,9 @@ std::vector<std::vector<int>> PipelineDesigner::StagesOf(const Case& c, const Ch
   return stages;
 }
 
-bool PipelineDesigner::ObeysPins(const std::vector<std::vector<int>>& stages) const {
+bool PipelineDesigner::ObeysPins(const Stages& stages) const {
   for (size_t s = 0; s < stages.size(); ++s) {
-    for (int device : stages[s]) {
+    for (int device : stages.devices[s]) {
       const int pin = pinned_[At(device)];
       if (pin >= 0 && pin != static_cast<int>(s)) return false;
     }
@@ -148,14 +150,13 @@ bool PipelineDesigner::ObeysPins(const std::vector<std::vector<int>>& stages) co
   return true;
 }
 
-PipelineDesigner::Outcome PipelineDesigner::Split(const std::vector<std::vector<int>>& stages, int64_t microbatch, int64_t count,
-                                                  int replicas, int zero_stage) {
+PipelineDesigner::Outcome PipelineDesigner::Split(const Stages& stages, int64_t microbatch, int64_t count, int replicas,
+                                                  int zero_stage, double limit) {
   Outcome outcome;
   outcome.seconds = kInfinity;
   const int64_t num_layers = problem_->setting().workload.model.num_layers;
   if (static_cast<int64_t>(stages.size()) > num_layers) return outcome;
-  std::vector<StageShape> shapes;
-  for (const std::vector<int>& devices : stages) shapes.push_back(problem_->ShapeOf(devices));
+  const std::vector<StageShape>& shapes = stages.shapes;
   const auto costs = [&](const std::vector<bool>& keep) {
     return problem_->StageCosts(shapes, microbatch, count, keep, replicas, zero_stage);
   };
@@ -167,7 +168,7 @@ PipelineDesigner::Outcome PipelineDesigner::Split(const std::vector<std::vector<
     const int64_t missing = problem_->MissingBytes(shapes[j], static_cast<int>(j), static_cast<int>(shapes.size()), microbatch,
                                                    count, replicas, zero_stage);
     if (least_missing_bytes_ == 0 || missing < least_missing_bytes_)
-      least_missing_bytes_ = missing, lacking_device_ = stages[j][0];
+      least_missing_bytes_ = missing, lacking_device_ = stages.devices[j][0];
     return outcome;
   }
   if (most < num_layers) {
@@ -175,7 +176,7 @@ PipelineDesigner::Outcome PipelineDesigner::Split(const std::vector<std::vector<
     const int64_t missing = (num_layers - most) * problem_->setting().costs.UnitElements(UnitKind::kLayer) *
                             problem_->setting().costs.StateBytesPerElement();
     if (least_missing_bytes_ == 0 || missing < least_missing_bytes_)
-      least_missing_bytes_ = missing, lacking_device_ = stages[0][0];
+      least_missing_bytes_ = missing, lacking_device_ = stages.devices[0][0];
     return outcome;
   }
   if (published_) {
@@ -183,7 +184,7 @@ PipelineDesigner::Outcome PipelineDesigner::Split(const std::vector<std::vector<
     std::vector<double> speed, memory;
     for (size_t j = 0; j < stages.size(); ++j) {
       speed.push_back(1 / full[j].layer_seconds);
-      memory.push_back(static_cast<double>(stages[j].size()) *
+      memory.push_back(static_cast<double>(stages.devices[j].size()) *
                        static_cast<double>(cluster.kinds[At(shapes[j].kind)].memory_bytes));
     }
     for (const std::vector<double>& weights : {speed, memory}) {
@@ -195,28 +196,31 @@ PipelineDesigner::Outcome PipelineDesigner::Split(const std::vector<std::vector<
     }
     return outcome;
   }
+  const std::vector<StageCost> kept = costs(std::vector<bool>(stages.size(), true));
+  if (LeastPipelineSeconds(full, kept, num_layers, count) * (1 - kRounding) >= limit) return outcome;
   const LayerSplit split = SplitLayersExactly(full, num_layers, count);
   outcome = {split.seconds, split.layers, {}};
   // Activations are kept where they fit beside the layers; the freed time moves layers, so once more.
-  const std::vector<StageCost> kept = costs(std::vector<bool>(stages.size(), true));
-  std::vector<bool> keep(stages.size(), false);
+  std::vector<bool> keep(stages.size(), false), before;
   for (int round = 0; round < 3; ++round) {
     std::vector<StageCost> mixed = full;
+    before = keep;
     for (size_t j = 0; j < mixed.size(); ++j) {
       keep[j] = kept[j].most_layers >= (round == 0 ? 1 : outcome.layers[j]);
       if (keep[j]) mixed[j] = kept[j];
     }
+    if (keep == before) break;  // the same question again
     const LayerSplit other = SplitLayersExactly(mixed, num_layers, count);
     if (!other.layers.empty() && other.seconds < outcome.seconds) outcome = {other.seconds, other.layers, keep};
   }
   return outcome;
 }
 
-PipelineDesigner::Outcome PipelineDesigner::Price(const Case& c, const Choice& choice) {
-  const std::vector<std::vector<int>> stages = StagesOf(c, choice);
+PipelineDesigner::Outcome PipelineDesigner::Price(const Case& c, const Choice& choice, double limit) {
+  const Stages stages = StagesOf(c, choice);
   if (!ObeysPins(stages)) return {kInfinity, {}, {}};
   const int64_t count = (c.question.batch + choice.microbatch - 1) / choice.microbatch;
-  return Split(stages, choice.microbatch, count, c.question.replicas, c.question.zero_stage);
+  return Split(stages, choice.microbatch, count, c.question.replicas, c.question.zero_stage, limit);
 }
 
 // Degrees by kind, of few pieces also one by one, then the microbatch size: what helps is kept.
@@ -224,7 +228,8 @@ bool PipelineDesigner::TuneDegrees(const Case& c, int64_t most, Choice* best, do
   const auto kind_of = [&](size_t p) { return problem_->setting().KindOf(c.pieces[p].devices[0]); };
   bool changed = false;
   const auto attempt = [&](const Choice& trial) {
-    const double t = Price(c, trial).seconds;
+    if (trial.degree == best->degree && trial.microbatch == best->microbatch) return;
+    const double t = Price(c, trial, *seconds).seconds;
     if (t < *seconds) *seconds = t, *best = trial, changed = true;
   };
   const bool by_piece = c.pieces.size() <= kPiecesOneByOne;
@@ -286,7 +291,7 @@ void PipelineDesigner::SearchCase(const Case& c, HexiscalePipeline* best, double
     for (int64_t m = 1; m <= most; m *= 2) {
       Choice trial = with_degree;
       trial.microbatch = m;
-      const double t = Price(c, trial).seconds;
+      const double t = Price(c, trial, its_seconds).seconds;
       if (t < its_seconds) its_seconds = t, with_degree = trial;
     }
     if (few && c.groups.size() > 1) SearchOrder(c, &with_degree, &its_seconds);
@@ -297,13 +302,14 @@ void PipelineDesigner::SearchCase(const Case& c, HexiscalePipeline* best, double
   if (changed && c.groups.size() > 1) SearchOrder(c, &choice, &seconds);
   if (seconds >= *best_seconds) return;
   *best_seconds = seconds;
-  const Outcome outcome = Price(c, choice);
+  const Outcome outcome = Price(c, choice, kInfinity);
   *best = HexiscalePipeline{};
   best->microbatch = choice.microbatch;
   best->batch = c.question.batch;
-  const std::vector<std::vector<int>> stages = StagesOf(c, choice);
+  const Stages stages = StagesOf(c, choice);
   for (size_t j = 0; j < stages.size(); ++j) {
-    best->stages.push_back({stages[j], outcome.layers[j], !outcome.keep.empty() && outcome.keep[j]});
+    const std::span<const int> devices = stages.devices[j];
+    best->stages.push_back({{devices.begin(), devices.end()}, outcome.layers[j], !outcome.keep.empty() && outcome.keep[j]});
   }
 }
 
@@ -340,9 +346,12 @@ HexiscalePipeline PipelineDesigner::Design(const PipelineQuestion& question) {
 }
 
 void PipelineDesigner::Refit(HexiscalePipeline* pipeline, int replicas, int zero_stage) {
-  std::vector<std::vector<int>> stages;
-  for (const HexiscaleStage& stage : pipeline->stages) stages.push_back(stage.devices);
-  const Outcome outcome = Split(stages, pipeline->microbatch, pipeline->microbatches(), replicas, zero_stage);
+  Stages stages;
+  for (const HexiscaleStage& stage : pipeline->stages) {
+    stages.devices.push_back(stage.devices);
+    stages.shapes.push_back(problem_->ShapeOf(stage.devices));
+  }
+  const Outcome outcome = Split(stages, pipeline->microbatch, pipeline->microbatches(), replicas, zero_stage, kInfinity);
   if (outcome.layers.empty()) return;
   for (size_t j = 0; j < stages.size(); ++j) {
     pipeline->stages[j].layers = outcome.layers[j];

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,12 @@ class PipelineDesigner {
     std::vector<int64_t> layers;
     std::vector<bool> keep;
   };
+  // Stages in the pipeline's order; the devices are a piece's (or a pipeline's).
+  struct Stages {
+    std::vector<StageShape> shapes;
+    std::vector<std::span<const int>> devices;
+    size_t size() const { return shapes.size(); }
+  };
   // One grouping of a question's devices while it is being searched.
   struct Case {
     const PipelineQuestion& question;
@@ -72,10 +79,11 @@ class PipelineDesigner {
   bool TuneDegrees(const Case& c, int64_t most, Choice* best, double* seconds);  // true: something changed
   void SearchOrder(const Case& c, Choice* choice, double* seconds);
   void Extend(const Case& c, std::vector<size_t>* path, Choice* choice, double* seconds, int* paths);
-  std::vector<std::vector<int>> StagesOf(const Case& c, const Choice& choice) const;
-  Outcome Price(const Case& c, const Choice& choice);
-  Outcome Split(const std::vector<std::vector<int>>& stages, int64_t microbatch, int64_t count, int replicas, int zero_stage);
-  bool ObeysPins(const std::vector<std::vector<int>>& stages) const;
+  Stages StagesOf(const Case& c, const Choice& choice) const;
+  // `limit`: a longer time is of no use, the outcome is infinite where that is certain.
+  Outcome Price(const Case& c, const Choice& choice, double limit);
+  Outcome Split(const Stages& stages, int64_t microbatch, int64_t count, int replicas, int zero_stage, double limit);
+  bool ObeysPins(const Stages& stages) const;
   double Between(const Case& c, size_t a, size_t b) const;  // best rate between two groups
 
   HexiscaleProblem* problem_;

@@ -21,7 +21,7 @@ HexiscaleProblem::HexiscaleProblem(const Setting& setting, bool shared_links)
   for (int i = 0; i < setting.num_devices(); ++i) usable_bytes_[At(setting.KindOf(i))] = setting.UsableBytes(i);
 }
 
-StageShape HexiscaleProblem::ShapeOf(const std::vector<int>& devices) const {
+StageShape HexiscaleProblem::ShapeOf(std::span<const int> devices) const {
   const ClusterDevice& device = setting_.cluster.devices[At(devices[0])];
   return {device.node, device.kind, static_cast<int>(devices.size())};
 }
@@ -45,7 +45,7 @@ const HexiscaleProblem::Line& HexiscaleProblem::AllReduce(int node, int degree) 
   return slot->second;
 }
 
-const HexiscaleProblem::Line& HexiscaleProblem::Hop(int from_node, int to_node) {
+HexiscaleProblem::Line HexiscaleProblem::Hop(int from_node, int to_node) {
   const auto [slot, is_new] = hop_.try_emplace({from_node, to_node});
   if (is_new) {
     const int from = NodeDevices(from_node).front(), to = NodeDevices(to_node).back();
@@ -66,27 +66,22 @@ double HexiscaleProblem::UnitSeconds(const StageShape& shape, UnitKind unit, int
 }
 
 double HexiscaleProblem::LayerSeconds(const StageShape& shape, int64_t m, bool keep) {
-  const auto [slot, is_new] = layer_seconds_.try_emplace({shape, m, keep}, 0.0);
-  if (is_new) {
-    const double samples = static_cast<double>(m), share = 1.0 / shape.degree;
-    double seconds = UnitSeconds(shape, UnitKind::kLayer, m);
-    if (!keep) seconds += setting_.costs.RecomputeSeconds(shape.kind, UnitKind::kLayer, OpSet::All(), samples, share);
-    if (shape.degree > 1) {
-      const Line& ring = AllReduce(shape.node, shape.degree);
-      const double bytes = static_cast<double>(setting_.costs.BoundaryBytes(samples));
-      seconds += (keep ? kAllReducesKept : kAllReduces) * (ring.latency_seconds + bytes * ring.seconds_per_byte);
-    }
-    slot->second = seconds;
+  const double samples = static_cast<double>(m), share = 1.0 / shape.degree;
+  double seconds = UnitSeconds(shape, UnitKind::kLayer, m);
+  if (!keep) seconds += setting_.costs.RecomputeSeconds(shape.kind, UnitKind::kLayer, OpSet::All(), samples, share);
+  if (shape.degree > 1) {
+    const Line& ring = AllReduce(shape.node, shape.degree);
+    const double bytes = static_cast<double>(setting_.costs.BoundaryBytes(samples));
+    seconds += (keep ? kAllReducesKept : kAllReduces) * (ring.latency_seconds + bytes * ring.seconds_per_byte);
   }
-  return slot->second;
+  return seconds;
 }
 
-double HexiscaleProblem::HopSeconds(const StageShape& from, const StageShape& to, int64_t m) {
-  const double bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(m)));
-  const Line& hop = Hop(from.node, to.node);
+double HexiscaleProblem::HopSeconds(const StageShape& from, const StageShape& to, double bytes) {
+  const Line hop = Hop(from.node, to.node);
   double seconds = hop.latency_seconds + bytes * hop.seconds_per_byte;
   if (to.degree > 1) {
-    const Line& inside = Hop(to.node, to.node);
+    const Line inside = Hop(to.node, to.node);
     seconds += (to.degree - 1) * (inside.latency_seconds + bytes / to.degree * inside.seconds_per_byte);
   }
   return 2 * seconds;
@@ -98,7 +93,7 @@ int64_t HexiscaleProblem::PeakBytes(const StageShape& shape, const Place& place,
   duty.layers = layers;
   duty.largest_ministage = layers;
   duty.embedding = place.first;
-  duty.head = place.last;
+  duty.head = place.last();
   duty.schedule = ScheduleFamily::k1F1B;
   duty.stage = 0;
   duty.num_stages = place.after + 1;
@@ -111,19 +106,40 @@ int64_t HexiscaleProblem::PeakBytes(const StageShape& shape, const Place& place,
   return MemoryOf(setting_.costs, duty, place.in_flight, place.m, 0).total();
 }
 
-int64_t HexiscaleProblem::MostLayers(const StageShape& shape, const Place& place) {
-  const auto [slot, is_new] = most_layers_.try_emplace({shape.kind, shape.degree, place}, 0);
+int64_t HexiscaleProblem::MostLayers(const StageShape& shape, const Place& place) const {
+  const int64_t usable = usable_bytes_[At(shape.kind)];
+  int64_t low = 0, high = setting_.workload.model.num_layers;
+  while (low < high) {
+    const int64_t middle = (low + high + 1) / 2;
+    if (PeakBytes(shape, place, middle) <= usable)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+int HexiscaleProblem::ClassOf(const StageShape& shape) {
+  const auto [slot, is_new] = class_of_.try_emplace(shape, 0);
   if (is_new) {
-    const int64_t usable = usable_bytes_[At(shape.kind)];
-    int64_t low = 0, high = setting_.workload.model.num_layers;
-    while (low < high) {
-      const int64_t middle = (low + high + 1) / 2;
-      if (PeakBytes(shape, place, middle) <= usable)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    slot->second = low;
+    const Line ring = shape.degree > 1 ? AllReduce(shape.node, shape.degree) : Line();
+    const auto key = std::make_tuple(shape.kind, shape.degree, ring.latency_seconds, ring.seconds_per_byte);
+    slot->second = classes_.try_emplace(key, static_cast<int>(classes_.size())).first->second;
+  }
+  return slot->second;
+}
+
+const StageCost& HexiscaleProblem::CostAlone(const StageShape& shape, const Place& place, CostsAlone* known) {
+  // Invariant: fields do not overlap, for a pipeline has no more stages than the model layers and a class needs a device.
+  const uint64_t key = static_cast<uint64_t>(ClassOf(shape)) << 42 | static_cast<uint64_t>(place.after) << 22 |
+                       static_cast<uint64_t>(place.in_flight) << 2 | (place.first ? 2u : 0u) | (place.keep ? 1u : 0u);
+  const auto [slot, is_new] = known->try_emplace(key);
+  if (is_new) {
+    StageCost& cost = slot->second;
+    cost.layer_seconds = LayerSeconds(shape, place.m, place.keep);
+    if (place.replicas > 0) cost.most_layers = MostLayers(shape, place);
+    if (place.first) cost.fixed_seconds += UnitSeconds(shape, UnitKind::kEmbedding, place.m);
+    if (place.last()) cost.fixed_seconds += UnitSeconds(shape, UnitKind::kHead, place.m);
   }
   return slot->second;
 }
@@ -131,25 +147,23 @@ int64_t HexiscaleProblem::MostLayers(const StageShape& shape, const Place& place
 std::vector<StageCost> HexiscaleProblem::StageCosts(const std::vector<StageShape>& shapes, int64_t m, int64_t count,
                                                     const std::vector<bool>& keep, int replicas, int zero_stage) {
   const int stages = static_cast<int>(shapes.size());
-  std::vector<StageCost> costs(shapes.size());
+  const double boundary = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(m)));
+  CostsAlone& known = costs_[{m, replicas, zero_stage}];
+  std::vector<StageCost> costs;
+  costs.reserve(shapes.size());
   for (int j = 0; j < stages; ++j) {
-    const StageShape& shape = shapes[At(j)];
     const bool keeps = !keep.empty() && keep[At(j)];
-    Place place{stages - 1 - j, j == 0, j + 1 == stages, m, 0, keeps, replicas, zero_stage};
+    Place place{stages - 1 - j, j == 0, m, 0, keeps, replicas, zero_stage};
     place.in_flight = std::max<int64_t>(1, InFlight(ScheduleFamily::k1F1B, j, stages, 1, count));
-    StageCost& cost = costs[At(j)];
-    cost.layer_seconds = LayerSeconds(shape, m, keeps);
-    cost.most_layers = MostLayers(shape, place);
-    if (j == 0) cost.fixed_seconds += UnitSeconds(shape, UnitKind::kEmbedding, m);
-    if (j + 1 == stages) cost.fixed_seconds += UnitSeconds(shape, UnitKind::kHead, m);
-    if (j + 1 < stages) cost.fixed_seconds += HopSeconds(shape, shapes[At(j + 1)], m);
+    costs.push_back(CostAlone(shapes[At(j)], place, &known));
+    if (j + 1 < stages) costs.back().fixed_seconds += HopSeconds(shapes[At(j)], shapes[At(j + 1)], boundary);
   }
   return costs;
 }
 
 int64_t HexiscaleProblem::MissingBytes(const StageShape& shape, int stage, int num_stages, int64_t m, int64_t count, int replicas,
                                        int zero_stage) {
-  Place place{num_stages - 1 - stage, stage == 0, stage + 1 == num_stages, m, 0, false, replicas, zero_stage};
+  Place place{num_stages - 1 - stage, stage == 0, m, 0, false, replicas, zero_stage};
   place.in_flight = std::max<int64_t>(1, InFlight(ScheduleFamily::k1F1B, stage, num_stages, 1, count));
   return std::max<int64_t>(0, PeakBytes(shape, place, 1) - usable_bytes_[At(shape.kind)]);
 }
@@ -164,7 +178,7 @@ double HexiscaleProblem::PipelineTime(const HexiscalePipeline& pipeline) {
     keep.push_back(stage.keep);
   }
   const int64_t count = pipeline.microbatches();
-  return PipelineSeconds(StageCosts(shapes, pipeline.microbatch, count, keep, 1, 0), layers, count);
+  return PipelineSeconds(StageCosts(shapes, pipeline.microbatch, count, keep, 0, 0), layers, count);
 }
 
 const HexiscaleProblem::Ring& HexiscaleProblem::SyncRing(const HexiscaleLayout& layout, const std::vector<size_t>& stage_of) {

@@ -14,10 +14,12 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "planner/setting.h"
 #include "planner/strategies/hexiscale_layers.h"
 
@@ -42,6 +44,10 @@ struct HexiscaleLayout {
 struct StageShape {
   int node = 0, kind = 0, degree = 1;
   friend auto operator<=>(const StageShape&, const StageShape&) = default;
+  template <typename H>
+  friend H AbslHashValue(H state, const StageShape& s) {
+    return H::combine(std::move(state), s.node, s.kind, s.degree);
+  }
 };
 
 class HexiscaleProblem {
@@ -49,12 +55,9 @@ class HexiscaleProblem {
   HexiscaleProblem(const Setting& setting, bool shared_links);
   const Setting& setting() const { return setting_; }
 
-  StageShape ShapeOf(const std::vector<int>& devices) const;
-  // Seconds of one layer for one microbatch of m samples, both passes, all-reduces of the tensor-parallel group included.
-  double LayerSeconds(const StageShape& shape, int64_t m, bool keep);
-  // One boundary forward and its gradient backward, the broadcast in the receiving group included (equation 5).
-  double HopSeconds(const StageShape& from, const StageShape& to, int64_t m);
-  // Costs of a pipeline's stages in this order. `keep` by stage; empty = none. `replicas` = pipelines.
+  StageShape ShapeOf(std::span<const int> devices) const;
+  // Costs of a pipeline's stages in this order. `keep` by stage; empty = none. `replicas` = pipelines; 0: memory is not
+  // asked for, most_layers are 0.
   std::vector<StageCost> StageCosts(const std::vector<StageShape>& shapes, int64_t m, int64_t count, const std::vector<bool>& keep,
                                     int replicas, int zero_stage);
   // Bytes that a stage with one layer lacks, 0 when it fits.
@@ -74,17 +77,25 @@ class HexiscaleProblem {
   };
   struct Place {               // of a stage in its pipeline, and what else decides its memory
     int after = 0;             // stages behind it
-    bool first = false, last = false;
+    bool first = false;
     int64_t m = 1, in_flight = 1;
     bool keep = false;
     int replicas = 1, zero_stage = 0;
-    friend auto operator<=>(const Place&, const Place&) = default;
+    bool last() const { return after == 0; }
   };
   int64_t PeakBytes(const StageShape& shape, const Place& place, int64_t layers) const;
-  int64_t MostLayers(const StageShape& shape, const Place& place);
+  int64_t MostLayers(const StageShape& shape, const Place& place) const;
   double UnitSeconds(const StageShape& shape, UnitKind unit, int64_t m) const;
+  // Seconds of one layer for one microbatch of m samples, both passes, all-reduces of the tensor-parallel group included.
+  double LayerSeconds(const StageShape& shape, int64_t m, bool keep);
+  // One boundary of so many bytes forward and its gradient backward, the broadcast in the receiving group included (equation 5).
+  double HopSeconds(const StageShape& from, const StageShape& to, double bytes);
+  // Costs of stages without the hop to the next, of one microbatch size, number of replicas and ZeRO stage.
+  using CostsAlone = absl::flat_hash_map<uint64_t, StageCost>;
+  const StageCost& CostAlone(const StageShape& shape, const Place& place, CostsAlone* known);
+  int ClassOf(const StageShape& shape);
   const Line& AllReduce(int node, int degree);
-  const Line& Hop(int from_node, int to_node);
+  Line Hop(int from_node, int to_node);
   const std::vector<LinkLoad>& HopLoads(int from_node, int to_node);
   double HopsSeconds(const HexiscaleLayout& layout);
   Line RingOf(const std::vector<int>& devices) const;
@@ -94,11 +105,13 @@ class HexiscaleProblem {
   const Setting& setting_;
   const bool shared_links_;
   std::vector<int64_t> usable_bytes_;  // by kind
-  std::map<std::tuple<StageShape, int64_t, bool>, double> layer_seconds_;
-  std::map<std::pair<int, int>, Line> all_reduce_, hop_;
+  absl::flat_hash_map<StageShape, int> class_of_;  // equal for shapes of equal costs: nodes differ by their links alone
+  std::map<std::tuple<int, int, double, double>, int> classes_;
+  std::map<std::tuple<int64_t, int, int>, CostsAlone> costs_;
+  absl::flat_hash_map<std::pair<int, int>, Line> hop_;  // by nodes
+  std::map<std::pair<int, int>, Line> all_reduce_;      // by node and degree
   std::map<std::vector<int>, Ring> sync_;
   std::map<std::pair<int, int>, std::vector<LinkLoad>> hop_loads_;  // by nodes, of one byte
-  std::map<std::tuple<int, int, Place>, int64_t> most_layers_;  // by kind and degree
 };
 
 }  // namespace motley::planner

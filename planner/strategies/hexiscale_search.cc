@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,8 @@
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
 #include "planner/strategies/groupings.h"
+#include "planner/strategies/hexiscale_descent.h"
+#include "planner/strategies/proportional_layers.h"
 
 namespace motley::planner {
 namespace {
@@ -19,6 +22,13 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kImproved = 3;  // layouts that local moves start from
 constexpr int kMovesLimit = 60;  // layouts priced from one start, up to kFewDevices devices; fewer beyond, for they cost more
 constexpr int kFewDevices = 64;
+// Descents look at all neighbours of a layout, which grow with the square of its stages: beyond some devices a round would take
+// longer than the search before it.
+constexpr int kDescentDevices = 16;
+constexpr int kDescentLimit = 1000;       // layouts that each of them prices
+constexpr size_t kStarts = 24;            // partitions that they start from, up to kAllPartitionsDevices devices
+constexpr size_t kFewStarts = 6;          // beyond
+constexpr int kAllPartitionsDevices = 6;  // up to which PartitionIntoPipelines gives all partitions
 
 size_t At(int i) { return static_cast<size_t>(i); }
 
@@ -70,17 +80,20 @@ absl::StatusOr<std::vector<PricedLayout>> HexiscaleSearch::Run(const PipelinePar
       TryPartition(*parts, zero_stage);
     }
   }
-  if (best_.empty()) return DoesNotFit();
   if (!published_) {
     std::vector<PricedLayout> starts(best_.begin(),
                                      best_.begin() + static_cast<std::ptrdiff_t>(std::min(kImproved, best_.size())));
     for (PricedLayout& start : starts) Improve(std::move(start));
+    Descend();
   }
+  if (best_.empty()) return DoesNotFit();
   return best_;
 }
 
 void HexiscaleSearch::TryPartition(const Parts& parts, int zero_stage) {
   PricedLayout layout = Build(parts, zero_stage);
+  const bool descends = !published_ && setting_.num_devices() <= kDescentDevices;
+  if (descends) starts_.push_back({layout.seconds, parts, layout.layout});
   if (std::isfinite(layout.seconds)) Remember(std::move(layout));
 }
 
@@ -261,6 +274,59 @@ void HexiscaleSearch::Improve(PricedLayout start) {
       break;
     }
   }
+}
+
+// From the layouts of the best partitions, and from their least and largest stages: between them lie degrees that differ in a
+// node.
+void HexiscaleSearch::Descend() {
+  std::stable_sort(starts_.begin(), starts_.end(), [](const Start& a, const Start& b) { return a.seconds < b.seconds; });
+  const size_t most = setting_.num_devices() <= kAllPartitionsDevices ? kStarts : kFewStarts;
+  for (size_t i = 0; i < std::min(most, starts_.size()); ++i) {
+    const int zero_stage = setting_.request.zero_stage.value_or(2);
+    std::vector<HexiscaleLayout> layouts = {starts_[i].layout};
+    for (const bool whole : {false, true}) layouts.push_back(ByPart(starts_[i].parts, std::min(zero_stage, 2), whole));
+    for (HexiscaleLayout& layout : layouts) {
+      if (layout.pipelines.empty()) continue;  // did not fit; more stages than layers
+      int left = kDescentLimit;
+      HexiscaleDescent descent(problem_, &designer_, setting_.pinned_stage, [&] { return left-- > 0 && !Stop(); });
+      const double seconds = descent.Run(&layout);
+      if (std::isfinite(seconds)) Remember({seconds, std::move(layout)});
+    }
+  }
+}
+
+// Stages of one device, or (`whole`) of all of a node's devices of a kind; layers and batches by speed. Without pipelines where
+// there are too few layers or samples.
+HexiscaleLayout HexiscaleSearch::ByPart(const Parts& parts, int zero_stage, bool whole) const {
+  HexiscaleLayout layout;
+  layout.zero_stage = zero_stage;
+  std::vector<double> sums;
+  for (const std::vector<int>& devices : parts) {
+    std::vector<double> speeds;
+    HexiscalePipeline& pipeline = layout.pipelines.emplace_back();
+    for (const int device : devices) {
+      const StageShape own = problem_->ShapeOf({&device, 1});
+      const auto like = std::find_if(pipeline.stages.begin(), pipeline.stages.end(), [&](const HexiscaleStage& stage) {
+        const StageShape its = problem_->ShapeOf(stage.devices);
+        return whole && its.node == own.node && its.kind == own.kind;
+      });
+      const auto at = static_cast<size_t>(like - pipeline.stages.begin());
+      if (like == pipeline.stages.end()) {
+        pipeline.stages.emplace_back();
+        speeds.push_back(0);
+      }
+      pipeline.stages[at].devices.push_back(device);
+      speeds[at] += speeds_[At(device)];
+    }
+    const std::vector<int64_t> layers = ProportionalLayers(setting_.workload.model.num_layers, speeds);
+    if (layers.empty()) return {};
+    for (size_t j = 0; j < layers.size(); ++j) pipeline.stages[j].layers = layers[j];
+    sums.push_back(std::accumulate(speeds.begin(), speeds.end(), 0.0));
+  }
+  const std::vector<int64_t> batches = ProportionalLayers(setting_.workload.global_batch, sums);
+  if (batches.empty()) return {};
+  for (size_t i = 0; i < batches.size(); ++i) layout.pipelines[i].batch = batches[i];
+  return layout;
 }
 
 absl::Status HexiscaleSearch::DoesNotFit() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/status_macros.h"
+#include "planner/in_parallel.h"
 #include "planner/strategies/best_plan.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/hexiscale_search.h"
@@ -82,9 +83,9 @@ absl::StatusOr<Plan> Best(const Setting& setting, const PipelinePartitions& part
 
 absl::StatusOr<Plan> PlanHexiscale(const Setting& setting) {
   const PipelinePartitions partitions = PartitionIntoPipelines(setting);
-  absl::StatusOr<Plan> published = Best(setting, partitions, true);
-  if (setting.request.fidelity == Fidelity::kPublished) return published;
-  absl::StatusOr<Plan> tuned = Best(setting, partitions, false);
+  if (setting.request.fidelity == Fidelity::kPublished) return Best(setting, partitions, true);
+  absl::StatusOr<Plan> published, tuned;
+  InParallel(2, [&](size_t i) { (i == 0 ? tuned : published) = Best(setting, partitions, i == 1); });
   if (!tuned.ok()) return published.ok() ? published : tuned;
   const bool keep = published.ok() && published->predicted.step_seconds < tuned->predicted.step_seconds;
   return keep ? published : tuned;

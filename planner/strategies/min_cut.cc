@@ -22,21 +22,20 @@ MinCut FindMinCut(const EdgeWeights& weights, const std::vector<int>& vertices) 
   MinCut best;
   best.weight = std::numeric_limits<double>::infinity();
   std::vector<double> tied(n);  // weight to the vertices already taken in this phase
-  std::vector<char> taken(n);
+  std::vector<size_t> open;     // not taken yet
   while (left.size() > 1) {
     std::fill(tied.begin(), tied.end(), 0.0);
-    std::fill(taken.begin(), taken.end(), 0);
-    size_t previous = left[0], last = left[0];
-    for (size_t step = 0; step < left.size(); ++step) {
-      size_t next = n;
-      for (size_t v : left) {
-        if (!taken[v] && (next == n || tied[v] > tied[next])) next = v;
-      }
-      taken[next] = 1;
+    open = left;
+    size_t previous = left[0], last = left[0], next = 0;  // next: into `open`
+    while (!open.empty()) {
       previous = last;
-      last = next;
-      for (size_t v : left) {
-        if (!taken[v]) tied[v] += w[next * n + v];
+      last = open[next];
+      open.erase(open.begin() + static_cast<std::ptrdiff_t>(next));
+      const double* row = &w[last * n];
+      double most = -1;
+      for (size_t i = 0; i < open.size(); ++i) {
+        const double weight = tied[open[i]] += row[open[i]];
+        if (weight > most) most = weight, next = i;
       }
     }
     // Invariant: the phase's cut, `last` against all others, is the lightest that separates `previous` from `last`.

@@ -124,7 +124,8 @@ const OptionTable::Column& OptionTable::ColumnOf(int64_t batch) {
       const double forward = TimeOf(kind_->forward_seconds, i, batch), backward = TimeOf(*policy.backward, i, batch);
       if (std::any_of(front.begin(), front.end(), [&](const auto& t) { return t.first <= forward && t.second <= backward; }))
         continue;
-      std::erase_if(front, [&](const auto& t) { return forward <= t.first && backward <= t.second; });
+      const auto beaten = [&](const auto& t) { return forward <= t.first && backward <= t.second; };
+      front.erase(std::remove_if(front.begin(), front.end(), beaten), front.end());
       front.push_back({forward, backward});
     }
   }

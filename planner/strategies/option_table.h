@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "planner/strategies/split_problem.h"
 
 namespace motley::planner {
@@ -61,7 +62,7 @@ class OptionTable {
   // Forward and backward times of a batch that no other way within the memory beats in both.
   struct Column {
     bool made = false;
-    std::vector<std::pair<double, double>> front;
+    absl::InlinedVector<std::pair<double, double>, 2> front;  // mostly one
   };
 
   int64_t RoomFor(bool recompute, int64_t m, int64_t most) const;

@@ -1,92 +1,31 @@
 #include "planner/strategies/plan_moves.h"
 
 #include <algorithm>
-#include <functional>
+#include <cmath>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "planner/strategies/in_flight.h"
+#include "planner/strategies/plan_classes.h"
+#include "planner/strategies/unit_moves.h"
 
 namespace motley::planner {
 namespace {
 
-// What makes units of a stage alike.
-struct UnitKey {
-  std::vector<std::string> cards;
-  std::vector<double> tp_shares;
-  std::vector<std::string> recompute;
-  std::vector<int64_t> microbatches;
-  friend auto operator<=>(const UnitKey&, const UnitKey&) = default;
-};
-
-UnitKey KeyOf(const UnitPlan& unit) {
-  UnitKey key;
-  for (const RankPlan& rank : unit.ranks) {
-    key.cards.push_back(rank.device_model);
-    key.tp_shares.push_back(rank.tp_share);
-    key.recompute.push_back(rank.recompute);
-  }
-  key.microbatches = unit.microbatches;
-  return key;
-}
-
-// One class of like units, by place.
-struct UnitClass {
-  size_t pipeline = 0, stage = 0;
-  UnitKey key;
-  std::vector<size_t> units;
-};
-
-std::vector<UnitClass> ClassesOf(const Plan& plan) {
-  std::vector<UnitClass> classes;
-  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
-    for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
-      const size_t first = classes.size();
-      const std::vector<UnitPlan>& units = plan.pipelines[p].stages[s].units;
-      for (size_t u = 0; u < units.size(); ++u) {
-        UnitKey key = KeyOf(units[u]);
-        const auto same = std::find_if(classes.begin() + static_cast<std::ptrdiff_t>(first), classes.end(),
-                                       [&key](const UnitClass& c) { return c.key == key; });
-        if (same != classes.end()) {
-          same->units.push_back(u);
-        } else {
-          classes.push_back({p, s, std::move(key), {u}});
-        }
-      }
-    }
-  }
-  return classes;
-}
-
-StagePlan& StageAt(Plan* plan, const UnitClass& c) { return plan->pipelines[c.pipeline].stages[c.stage]; }
-
-std::vector<int64_t> Split(int64_t batch, int64_t size) {
-  std::vector<int64_t> out(static_cast<size_t>(batch / size), size);
-  if (batch % size > 0) out.push_back(batch % size);
-  return out;
-}
-
-std::string Place(const UnitClass& c) {
-  std::string where = absl::StrCat(c.units.size(), " x ", c.key.cards.empty() ? "?" : c.key.cards[0]);
-  if (c.pipeline > 0) absl::StrAppend(&where, " of pipeline ", c.pipeline);
-  return absl::StrCat(where, " in stage ", c.stage);
-}
-
-int KindNamed(const Setting& setting, const std::string& card) {
-  for (size_t k = 0; k < setting.cluster.kinds.size(); ++k) {
-    if (setting.cluster.kinds[k].name == card) return static_cast<int>(k);
-  }
-  return 0;
-}
+constexpr size_t kMostOrdered = 8;     // stages, whose neighbours are exchanged
+constexpr double kLeastShare = 0.005;  // a change of a share that is worth a look
 
 class Generator {
  public:
-  Generator(const Setting& setting, const Plan& plan) : setting_(setting), plan_(plan), classes_(ClassesOf(plan)) {}
+  Generator(const Setting& setting, const Plan& plan) : setting_(setting), plan_(plan) {}
 
   std::vector<Move> All() {
     Layers();
-    Microbatches();
-    Recomputation();
+    AddUnitMoves(setting_, plan_, &moves_);
     Schedules();
+    InFlight();
+    Orders();
+    Shares();
     Sharding();
     Offload();
     PipelineBatches();
@@ -107,9 +46,10 @@ class Generator {
     return busy;
   }
 
+  // From the busiest stage of a class of like pipelines, in all of them.
   void Layers() {
-    for (size_t p = 0; p < plan_.pipelines.size(); ++p) {
-      const PipelinePlan& pipeline = plan_.pipelines[p];
+    for (const PipelineClass& shape : PipelineClassesOf(plan_)) {
+      const PipelinePlan& pipeline = plan_.pipelines[shape.pipelines[0]];
       if (pipeline.stages.size() < 2) continue;
       size_t from = 0;
       for (size_t s = 1; s < pipeline.stages.size(); ++s) {
@@ -122,69 +62,97 @@ class Generator {
       for (size_t to = 0; to < counts.size(); ++to) {
         if (to == from) continue;
         ++counts[to];
-        AssignLayers(counts, ministages, &Add(absl::StrCat("one layer from stage ", from, " to stage ", to)).pipelines[p]);
+        Plan& plan = Add(absl::StrCat("one layer from stage ", from, " to stage ", to));
+        for (const size_t p : shape.pipelines) AssignLayers(counts, ministages, &plan.pipelines[p]);
         --counts[to];
       }
     }
   }
 
-  static int64_t Largest(const UnitPlan& unit) {
-    return unit.microbatches.empty() ? 0 : *std::max_element(unit.microbatches.begin(), unit.microbatches.end());
-  }
-
-  void Microbatches() {
-    const auto resized = [](int64_t size, int how) {
-      return how == 0 ? size + 1 : how == 1 ? size - 1 : how == 2 ? size * 2 : size / 2;
-    };
-    static constexpr const char* kHow[] = {"one larger", "one smaller", "twice as large", "half as large"};
-    for (int how = 0; how < 4; ++how) {
-      for (const UnitClass& c : classes_) {
-        const UnitPlan& unit = plan_.pipelines[c.pipeline].stages[c.stage].units[c.units[0]];
-        const int64_t size = Largest(unit), wanted = resized(size, how);
-        if (size == 0 || wanted < 1 || wanted > unit.batch() || wanted == size) continue;
-        Plan& plan = Add(absl::StrCat("microbatches of ", Place(c), " ", kHow[how]));
-        for (const size_t u : c.units) StageAt(&plan, c).units[u].microbatches = Split(unit.batch(), wanted);
-      }
-      if (classes_.size() < 2) continue;
-      Plan& plan = Add(absl::StrCat("all microbatches ", kHow[how]));
-      for (const UnitClass& c : classes_) {
-        for (const size_t u : c.units) {
-          UnitPlan& unit = StageAt(&plan, c).units[u];
-          const int64_t size = Largest(unit);
-          if (size > 0) unit.microbatches = Split(unit.batch(), std::clamp<int64_t>(resized(size, how), 1, unit.batch()));
+  // Neighbouring stages of all pipelines of a shape change places, each with its layers.
+  void Orders() {
+    if (!setting_.request.pins.empty()) return;
+    for (const PipelineClass& shape : PipelineClassesOf(plan_)) {
+      const PipelinePlan& pipeline = plan_.pipelines[shape.pipelines[0]];
+      if (pipeline.stages.size() < 2 || pipeline.stages.size() > kMostOrdered) continue;
+      const int64_t ministages = static_cast<int64_t>(pipeline.stages[0].ministages.size());
+      for (size_t s = 0; s + 1 < pipeline.stages.size(); ++s) {
+        std::vector<int64_t> counts = LayerCounts(pipeline);
+        std::swap(counts[s], counts[s + 1]);
+        Plan& plan = Add(absl::StrCat("stages ", s, " and ", s + 1, " exchanged"));
+        for (const size_t p : shape.pipelines) {
+          std::vector<StagePlan>& stages = plan.pipelines[p].stages;
+          std::swap(stages[s], stages[s + 1]);
+          std::swap(stages[s].in_flight, stages[s + 1].in_flight);
+          AssignLayers(counts, ministages, &plan.pipelines[p]);
         }
       }
     }
   }
 
-  void Recompute(const std::vector<UnitClass>& classes, const std::string& what,
-                 const std::function<std::string(const RankPlan&)>& set) {
+  // Sharded state goes to where memory is free, so that others may recompute less.
+  void Shares() {
     Plan plan = plan_;
     bool changed = false;
-    for (const UnitClass& c : classes) {
-      for (const size_t u : c.units) {
-        for (RankPlan& rank : StageAt(&plan, c).units[u].ranks) {
-          std::string wanted = set(rank);
-          changed |= wanted != rank.recompute;
-          rank.recompute = std::move(wanted);
-        }
-      }
+    for (PipelinePlan& pipeline : plan.pipelines) {
+      for (StagePlan& stage : pipeline.stages) changed |= ShareByFreeMemory(&stage);
     }
-    if (changed) moves_.push_back({what, std::move(plan)});
+    if (changed) moves_.push_back({"shares by free memory", std::move(plan)});
   }
 
-  void Recomputation() {
-    std::vector<std::pair<std::string, std::vector<UnitClass>>> targets = {{"all", classes_}};
-    for (const UnitClass& c : classes_) targets.push_back({Place(c), {c}});
-    if (classes_.size() == 1) targets.pop_back();
-    for (const auto& [where, classes] : targets) {
-      Recompute(classes, absl::StrCat("no recomputation on ", where), [](const RankPlan&) { return std::string("none"); });
-      Recompute(classes, absl::StrCat("full recomputation on ", where), [](const RankPlan&) { return std::string("full"); });
-      Recompute(classes, absl::StrCat("one operator less recomputed on ", where),
-                [this](const RankPlan& rank) { return SteppedRecompute(setting_, rank, -1); });
-      Recompute(classes, absl::StrCat("one operator more recomputed on ", where),
-                [this](const RankPlan& rank) { return SteppedRecompute(setting_, rank, 1); });
+  // Half the way to equally many bytes free on every rank, as far as shares go down to nothing. False: nothing to move, or no room
+  // anywhere.
+  bool ShareByFreeMemory(StagePlan* stage) const {
+    if (stage->zero_stage == 0) return false;
+    std::vector<RankPlan*> ranks;
+    for (UnitPlan& unit : stage->units) {
+      if (unit.ranks.size() > 1) return false;  // shares follow the tensor-parallel ones
+      ranks.push_back(&unit.ranks[0]);
     }
+    double state = 0, free = 0;
+    for (const RankPlan* rank : ranks) {
+      state += static_cast<double>(rank->predicted.memory.optimizer);
+      free += std::max(0.0, FreeBytes(*rank));
+    }
+    if (ranks.size() < 2 || state <= 0) return false;
+    double total = 0;
+    std::vector<double> shares;
+    for (const RankPlan* rank : ranks) {
+      const double even = free / static_cast<double>(ranks.size());
+      shares.push_back(std::max(0.0, rank->shard_ratio + (FreeBytes(*rank) - even) / state / 2));
+      total += shares.back();
+    }
+    if (total <= 0) return false;
+    bool changed = false;
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      changed |= std::abs(shares[i] / total - ranks[i]->shard_ratio) > kLeastShare;
+      ranks[i]->shard_ratio = shares[i] / total;
+    }
+    stage->placement.clear();
+    return changed;
+  }
+  double FreeBytes(const RankPlan& rank) const {
+    const int kind = KindNamed(setting_, rank.device_model);
+    int device = 0;
+    while (device + 1 < setting_.num_devices() && setting_.KindOf(device) != kind) ++device;
+    return static_cast<double>(setting_.UsableBytes(device) - rank.predicted.peak_bytes);
+  }
+
+  void InFlight() {
+    for (const double factor : {1.0, 1.5, 2.0, 3.0, 4.0, 8.0}) {
+      Plan plan = WithInFlight(setting_, plan_, factor);
+      if (!SameInFlight(plan, plan_))
+        moves_.push_back({absl::StrCat(factor, " times the schedule's microbatches in flight"), std::move(plan)});
+    }
+  }
+
+  static bool SameInFlight(const Plan& a, const Plan& b) {
+    for (size_t p = 0; p < a.pipelines.size(); ++p) {
+      for (size_t s = 0; s < a.pipelines[p].stages.size(); ++s) {
+        if (a.pipelines[p].stages[s].in_flight != b.pipelines[p].stages[s].in_flight) return false;
+      }
+    }
+    return true;
   }
 
   int64_t Ministages() const { return static_cast<int64_t>(plan_.pipelines[0].stages[0].ministages.size()); }
@@ -198,6 +166,10 @@ class Generator {
     if (ministages < 1) return;
     Plan& plan = Add(absl::StrCat(std::string(ScheduleName(schedule)), " with ", ministages, " ministages"));
     plan.schedule = schedule;
+    const bool in_turn = schedule == ScheduleFamily::k1F1B || schedule == ScheduleFamily::kZeroBubble;
+    for (PipelinePlan& pipeline : plan.pipelines) {
+      for (StagePlan& stage : pipeline.stages) stage.in_flight = in_turn ? stage.in_flight : 0;
+    }
     for (PipelinePlan& pipeline : plan.pipelines) AssignLayers(LayerCounts(pipeline), ministages, &pipeline);
   }
 
@@ -207,14 +179,16 @@ class Generator {
     for (const PipelinePlan& pipeline : plan_.pipelines) staged |= pipeline.stages.size() > 1;
     if (!staged) {
       // With one stage ministages are layers when layered; else there is nothing to interleave.
-      if (plan_.schedule != ScheduleFamily::kLayered) DealMinistages(LayerCounts(plan_.pipelines[0])[0], ScheduleFamily::kLayered);
+      if (plan_.schedule != ScheduleFamily::kLayered)
+        DealMinistages(LayerCounts(plan_.pipelines[0])[0], ScheduleFamily::kLayered);
       if (plan_.schedule != ScheduleFamily::k1F1B) DealMinistages(1, ScheduleFamily::k1F1B);
       return;
     }
     for (const int64_t ministages : {now - 1, now + 1, now * 2}) {
       if (ministages == now) continue;
       if (plan_.schedule == ScheduleFamily::kLayered) DealMinistages(ministages, ScheduleFamily::kLayered);
-      if (plan_.schedule == ScheduleFamily::kInterleaved && ministages > 1) DealMinistages(ministages, ScheduleFamily::kInterleaved);
+      if (plan_.schedule == ScheduleFamily::kInterleaved && ministages > 1)
+        DealMinistages(ministages, ScheduleFamily::kInterleaved);
     }
     for (const ScheduleFamily other : {ScheduleFamily::kLayered, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
       if (other != plan_.schedule) DealMinistages(other == ScheduleFamily::kLayered ? now : 1, other);
@@ -241,11 +215,10 @@ class Generator {
   }
 
   void Offload() {
-    bool known = true;
-    for (const ClusterNode& node : setting_.cluster.nodes) known &= node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0;
-    if (!known) return;
-    for (const auto& [flag, what] : {std::pair{&RankPlan::offload_activations, "activations"},
-                                     std::pair{&RankPlan::offload_parameters, "parameters"}}) {
+    if (!HostsKnown(setting_)) return;
+    for (const auto& [flag, what] :
+         {std::pair{&RankPlan::offload_activations, "activations"}, std::pair{&RankPlan::offload_parameters, "parameters"},
+          std::pair{&RankPlan::offload_optimizer, "optimizer"}}) {
       for (const bool on : {false, true}) {
         Plan plan = plan_;
         bool changed = false;
@@ -264,7 +237,8 @@ class Generator {
     }
   }
 
-  // Scales every unit of a pipeline to a new batch, keeping microbatch sizes; false where that would leave a stage without samples.
+  // Scales every unit of a pipeline to a new batch, keeping the number of microbatches; false where that would leave a stage
+  // without samples.
   static bool SetPipelineBatch(int64_t batch, PipelinePlan* pipeline) {
     for (StagePlan& stage : pipeline->stages) {
       int64_t before = 0;
@@ -273,8 +247,8 @@ class Generator {
       int64_t given = 0, seen = 0;
       for (UnitPlan& unit : stage.units) {
         seen += unit.batch();
-        const int64_t upto = batch * seen / before, size = Largest(unit);
-        if (size > 0) unit.microbatches = Split(upto - given, size);
+        const int64_t upto = batch * seen / before;
+        unit.microbatches = EvenParts(upto - given, static_cast<int64_t>(unit.microbatches.size()));
         given = upto;
       }
     }
@@ -307,11 +281,22 @@ class Generator {
 
   const Setting& setting_;
   const Plan& plan_;
-  const std::vector<UnitClass> classes_;
   std::vector<Move> moves_;
 };
 
 }  // namespace
+
+bool HostsKnown(const Setting& setting) {
+  return std::all_of(setting.cluster.nodes.begin(), setting.cluster.nodes.end(),
+                     [](const ClusterNode& node) { return node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0; });
+}
+
+int KindNamed(const Setting& setting, std::string_view card) {
+  for (size_t k = 0; k < setting.cluster.kinds.size(); ++k) {
+    if (setting.cluster.kinds[k].name == card) return static_cast<int>(k);
+  }
+  return 0;
+}
 
 std::vector<Move> Neighbours(const Setting& setting, const Plan& plan) { return Generator(setting, plan).All(); }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/plan.h"
@@ -16,14 +17,14 @@ struct Move {
   Plan plan;
 };
 
-// Units of a stage that are alike (same cards, microbatches, shares of work and recomputation) change together.
+// What is alike changes together (plan_classes.h): pipelines of one shape, units of one make.
 //   layers        one layer from the busiest stage of a pipeline to another
-//   microbatches  of one class of units, or of all: one more or fewer, twice or half
-//   recomputation of one class, or of all: one operator more or fewer, in the order of seconds for a byte; none; full
-//   schedule      another family; more or fewer ministages
-//   sharding      another ZeRO stage of a stage; offload on or off, where host memory is known
+//   units         microbatches, batches, recomputation, devices (unit_moves.h)
+//   schedule      another family; more or fewer ministages; more or fewer microbatches in flight (in_flight.h)
+//   order         neighbouring stages exchanged
+//   sharding      another ZeRO stage of a stage; shares by free memory; offload on or off, where host memory is known
 //   pipelines     samples from the slowest pipeline to the fastest
-// Bounded (a few dozen), in a fixed order. `plan` has been evaluated: busy seconds guide the choice.
+// Bounded (some dozens), in a fixed order. `plan` has been evaluated: busy seconds guide the choice.
 std::vector<Move> Neighbours(const Setting& setting, const Plan& plan);
 
 // Layers of each stage of a pipeline, dealt to `ministages` ministages round robin. counts[s] >= ministages.
@@ -32,6 +33,12 @@ std::vector<int64_t> LayerCounts(const PipelinePlan& pipeline);
 
 // Recomputation sets from none to all, adding the operator with the fewest seconds for a byte first.
 std::vector<OpSet> RecomputeLadder(const Setting& setting, int kind);
+
+// Every node says how much host memory it has and how fast the way there is: only then is offloading planned.
+bool HostsKnown(const Setting& setting);
+
+// The setting's kind of this name; the first where none has it.
+int KindNamed(const Setting& setting, std::string_view card);
 
 // The rank's recomputation one operator further on its ladder (+1) or back (-1); the end of the ladder stays.
 std::string SteppedRecompute(const Setting& setting, const RankPlan& rank, int step);

@@ -1,9 +1,9 @@
 #include "planner/strategies/polish.h"
 
 #include <algorithm>
-#include <tuple>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,24 +15,29 @@
 namespace motley::planner {
 namespace {
 
-constexpr size_t kConfirmed = 3;           // best estimates of a round that are simulated
-constexpr double kWorthIt = 0.999;         // a gain below a thousandth is noise of the model
-constexpr double kEstimatorError = 1.03;   // estimates up to this factor above the best may still be better
+constexpr size_t kConfirmed = 3;          // best estimates of a round that are simulated, at least
+constexpr size_t kMostConfirmed = 16;     // of small steps, whose simulation costs little
+constexpr size_t kConfirmedTasks = 8000;  // of all simulations of a round together
+constexpr size_t kLeaps = 5;              // first moves of two that are followed
+constexpr double kWorthIt = 0.999;        // a gain below a thousandth is noise of the model
+constexpr double kEstimatorError = 1.03;  // estimates up to this factor above the best may still be better
 
-constexpr size_t kRepaired = 2;            // of those that lack memory but are fast
-constexpr int kRepairSteps = 12;           // as many as a ladder is long
+constexpr size_t kRepaired = 2;   // of those that lack memory but are fast
+constexpr int kRepairSteps = 12;  // as many as a ladder is long
 
 // Every rank of the plan with its device; ranks whose device the setting lacks are passed over.
 template <typename Function>
 void ForEachRank(const Setting& setting, Plan* plan, Function function) {
   std::vector<std::pair<std::string_view, int>> devices;
-  for (int d = 0; d < setting.num_devices(); ++d) devices.emplace_back(setting.cluster.devices[static_cast<size_t>(d)].id.value(), d);
+  for (int d = 0; d < setting.num_devices(); ++d)
+    devices.emplace_back(setting.cluster.devices[static_cast<size_t>(d)].id.value(), d);
   std::sort(devices.begin(), devices.end());
   for (PipelinePlan& pipeline : plan->pipelines) {
     for (StagePlan& stage : pipeline.stages) {
       for (UnitPlan& unit : stage.units) {
         for (RankPlan& rank : unit.ranks) {
-          const auto at = std::lower_bound(devices.begin(), devices.end(), std::pair<std::string_view, int>(rank.device.value(), 0));
+          const auto at =
+              std::lower_bound(devices.begin(), devices.end(), std::pair<std::string_view, int>(rank.device.value(), 0));
           if (at != devices.end() && at->first == rank.device.value()) function(rank, at->second);
         }
       }
@@ -74,7 +79,9 @@ absl::StatusOr<Evaluation> Repair(const Setting& setting, Plan plan, SearchBudge
 struct Candidate {
   double overflow, seconds;
   size_t index;
-  bool operator<(const Candidate& o) const { return std::tie(overflow, seconds, index) < std::tie(o.overflow, o.seconds, o.index); }
+  bool operator<(const Candidate& o) const {
+    return std::tie(overflow, seconds, index) < std::tie(o.overflow, o.seconds, o.index);
+  }
 };
 
 // Moves worth a simulation: those that fit at least as well, best first; and those that are faster but lack memory.
@@ -95,10 +102,96 @@ Shortlist Estimate(const Setting& setting, const std::vector<Move>& moves, const
   }
   std::sort(list.fitting.begin(), list.fitting.end());
   std::sort(list.lacking.begin(), list.lacking.end());
-  if (list.fitting.size() > kConfirmed) list.fitting.resize(kConfirmed);
   if (list.lacking.size() > kRepaired) list.lacking.resize(kRepaired);
   return list;
 }
+
+class Climber {
+ public:
+  Climber(const Setting& setting, Evaluation start, SearchBudget* budget)
+      : setting_(setting), budget_(*budget), best_(std::move(start)), score_(ScoreOf(setting, best_)) {}
+
+  Evaluation Climb() {
+    while (in_budget_ && (Step() || Leap())) {
+    }
+    return std::move(best_);
+  }
+
+ private:
+  // Neighbours and what the estimator makes of them; none when the budget is spent.
+  struct Around {
+    std::vector<Move> moves;
+    Shortlist list;
+  };
+  Around LookAround(const Plan& plan) {
+    Around around{Neighbours(setting_, plan), {}};
+    in_budget_ = budget_.Spend(EstimateNodes(setting_) * static_cast<int64_t>(around.moves.size()));
+    if (in_budget_) around.list = Estimate(setting_, around.moves, score_);
+    return around;
+  }
+
+  bool Accept(absl::StatusOr<Evaluation> priced) {
+    if (!priced.ok()) return false;
+    in_budget_ = budget_.Charge(*priced);
+    const Score other = ScoreOf(setting_, *priced);
+    if (!other.Better(score_)) return false;
+    best_ = *std::move(priced);
+    score_ = other;
+    return true;
+  }
+
+  size_t Confirmed() const {
+    return std::clamp(kConfirmedTasks / std::max<size_t>(1, best_.graph.tasks.size()), kConfirmed, kMostConfirmed);
+  }
+
+  // To the best neighbour that the simulator confirms.
+  bool Step() {
+    around_ = LookAround(best_.plan);
+    const std::vector<Candidate>& fitting = around_.list.fitting;
+    for (size_t i = 0; i < fitting.size() && i < Confirmed() && in_budget_; ++i) {
+      if (Accept(Evaluate(setting_, around_.moves[fitting[i].index].plan))) return true;
+    }
+    for (const Candidate& candidate : around_.list.lacking) {
+      if (!in_budget_) break;
+      if (Accept(Repair(setting_, std::move(around_.moves[candidate.index].plan), &budget_))) return true;
+    }
+    return false;
+  }
+
+  // No single move helps: two at once, the first among those that cost least.
+  bool Leap() {
+    struct Second {
+      Candidate candidate;
+      Plan plan;
+    };
+    const auto here = EstimatePlan(setting_, best_.plan);
+    if (!here.ok()) return false;
+    std::vector<Second> ends;
+    const std::vector<Candidate> first = around_.list.fitting;
+    for (size_t i = 0; i < first.size() && i < kLeaps && in_budget_; ++i) {
+      auto priced = Evaluate(setting_, std::move(around_.moves[first[i].index].plan));
+      if (!priced.ok() || !(in_budget_ = budget_.Charge(*priced))) continue;
+      Around next = LookAround(priced->plan);
+      const std::vector<Candidate>& fitting = next.list.fitting;
+      for (size_t j = 0; j < fitting.size() && j < kConfirmed; ++j) {
+        if (score_.overflow == 0 && fitting[j].seconds >= here->step_seconds * kWorthIt) break;  // such as the way back
+        ends.push_back({{fitting[j].overflow, fitting[j].seconds, ends.size()}, std::move(next.moves[fitting[j].index].plan)});
+      }
+    }
+    std::sort(ends.begin(), ends.end(), [](const Second& a, const Second& b) { return a.candidate < b.candidate; });
+    for (size_t i = 0; i < ends.size() && i < Confirmed() && in_budget_; ++i) {
+      if (Accept(Evaluate(setting_, std::move(ends[i].plan)))) return true;
+    }
+    return false;
+  }
+
+  const Setting& setting_;
+  SearchBudget& budget_;
+  Evaluation best_;
+  Score score_;
+  Around around_;  // best_, where Step found nothing
+  bool in_budget_ = true;
+};
 
 }  // namespace
 
@@ -123,33 +216,8 @@ SearchBudget BudgetOf(const PlanRequest& request) {
 }
 
 absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudget* budget) {
-  MOTLEY_ASSIGN_OR_RETURN(Evaluation best, Evaluate(setting, std::move(plan)));
-  Score score = ScoreOf(setting, best);
-  bool improved = true, in_budget = true;
-  while (improved && in_budget) {
-    improved = false;
-    std::vector<Move> moves = Neighbours(setting, best.plan);
-    if (!budget->Spend(kEstimateNodes * static_cast<int64_t>(moves.size()))) break;
-    const Shortlist list = Estimate(setting, moves, score);
-    const auto accept = [&](absl::StatusOr<Evaluation> priced) {
-      if (!priced.ok()) return false;
-      in_budget = budget->Charge(*priced);
-      const Score other = ScoreOf(setting, *priced);
-      if (!other.Better(score)) return false;
-      best = *std::move(priced);
-      score = other;
-      return true;
-    };
-    for (const Candidate& candidate : list.fitting) {
-      if (improved || !in_budget) break;
-      improved = accept(Evaluate(setting, std::move(moves[candidate.index].plan)));
-    }
-    for (const Candidate& candidate : list.lacking) {
-      if (improved || !in_budget) break;
-      improved = accept(Repair(setting, std::move(moves[candidate.index].plan), budget));
-    }
-  }
-  return best;
+  MOTLEY_ASSIGN_OR_RETURN(Evaluation start, Evaluate(setting, std::move(plan)));
+  return Climber(setting, std::move(start), budget).Climb();
 }
 
 }  // namespace motley::planner

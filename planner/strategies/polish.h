@@ -1,5 +1,6 @@
-// Hill climbing from a plan: the best neighbour by the estimator that the simulator confirms, until none is better or the budget is
-// spent. Deterministic. Complexity: neighbours x estimate, a handful of simulations a round.
+// Hill climbing from a plan: the best neighbour by the estimator that the simulator confirms; where none is better, two moves at
+// once; until that does not help either or the budget is spent. Deterministic. Complexity: neighbours x estimate, a handful of
+// simulations a round.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,16 @@
 namespace motley::planner {
 
 // A node is about a microsecond of search on one core: counted, not timed, so that the same files give the same plan.
-inline constexpr int64_t kEstimateNodes = 50;    // a neighbour made and estimated
-inline constexpr int64_t kGroupNodes = 1000;     // an exact split of a group
+inline int64_t EstimateNodes(const Setting& setting) { return 10 + setting.num_devices(); }  // a neighbour made and estimated
+inline constexpr int64_t kGroupNodes = 1000;                                                 // an exact split of a group
 struct SearchBudget {
-  int64_t nodes = 0;              // still allowed
+  int64_t nodes = 0;  // still allowed
   absl::Time deadline = absl::InfiniteFuture();
   bool stopped_by_clock = false;
   // Takes `count` nodes; false when the search must end.
   bool Spend(int64_t count);
   // A simulation that was made: a node for each of its tasks. False when it was the last one.
-  bool Charge(const Evaluation& evaluation) { return Spend(static_cast<int64_t>(evaluation.graph.tasks.size()) + kEstimateNodes); }
+  bool Charge(const Evaluation& evaluation) { return Spend(static_cast<int64_t>(evaluation.graph.tasks.size()) + 50); }
 };
 SearchBudget BudgetOf(const PlanRequest& request);
 

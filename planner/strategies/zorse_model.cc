@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <map>
+#include <queue>
+#include <utility>
 
 #include "planner/strategies/proportional_layers.h"
 
@@ -41,6 +44,7 @@ ZorseGroup ZorseModel::Group(const std::vector<int>& devices) const {
   // Rates are equal within a pair of nodes, so one device of each node and a second one, if there is one, stand for all.
   std::map<int, std::vector<int>> by_node;
   for (int device : devices) {
+    group.kinds.push_back(setting_.KindOf(device));
     const int node = setting_.cluster.devices[At(device)].node;
     std::vector<int>& some = by_node[node];
     if (some.size() < 2) some.push_back(device);
@@ -121,15 +125,15 @@ ZorseLoad ZorseModel::Split(const ZorseGroup& group, int64_t microbatch, bool wh
   }
   std::vector<int64_t> take;
   for (int device : group.devices) take.push_back(base[setting_.KindOf(device)]);
-  while (left > 0) {  // fewer than two a device: what the next time step would give
-    size_t next = 0;
-    double least = kInfinity;
-    for (size_t i = 0; i < take.size(); ++i) {
-      const double t = seconds(setting_.KindOf(group.devices[i]), take[i] + 1);
-      if (t < least) least = t, next = i;
-    }
-    ++take[next];
-    --left;
+  // Fewer than two a device are left: each goes to the one that would then take least, the first of several.
+  using Next = std::pair<double, size_t>;
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
+  for (size_t i = 0; i < take.size() && left > 0; ++i) queue.emplace(seconds(group.kinds[i], take[i] + 1), i);
+  for (; left > 0; --left) {
+    const size_t i = queue.top().second;
+    queue.pop();
+    ++take[i];
+    queue.emplace(seconds(group.kinds[i], take[i] + 1), i);
   }
   ZorseLoad load;
   int64_t remaining = total;

@@ -15,7 +15,7 @@ namespace motley::planner {
 
 // Devices that share layers, and what their links cost.
 struct ZorseGroup {
-  std::vector<int> devices;                    // ascending
+  std::vector<int> devices, kinds;             // ascending; the kind of each
   double slowest_rate = 0;                     // bytes a second between its worst connected devices; infinite for one device
   double gather_latency_seconds = 0, gather_seconds_per_byte = 0;  // all-gather of so many assembled bytes, even shares
   double reduce_latency_seconds = 0, reduce_seconds_per_byte = 0;  // reduce-scatter

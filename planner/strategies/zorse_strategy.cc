@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
+#include "planner/in_parallel.h"
 #include "planner/strategies/best_plan.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/group_split.h"
@@ -40,16 +41,38 @@ struct Found {
   ZorseChoice choice;
 };
 
+// Phase 1: both searches begin with it.
+std::vector<Grouping> Groupings(const Setting& setting) {
+  std::vector<Grouping> result;
+  std::set<std::vector<std::vector<int>>> seen;
+  const auto add = [&](Grouping grouping) {
+    grouping = WithPins(std::move(grouping), setting.pinned_stage);
+    if (seen.insert(grouping.groups).second) result.push_back(std::move(grouping));
+  };
+  for (Grouping& grouping : CandidateGroupings(setting)) add(std::move(grouping));
+  const int n = setting.num_devices();
+  const double steps = static_cast<double>(n) * n * n;
+  const int parts =
+      static_cast<int>(std::min<double>(static_cast<double>(setting.workload.model.num_layers), kSplitWork / steps));
+  EdgeWeights rates(static_cast<size_t>(n), std::vector<double>(static_cast<size_t>(n), 0));
+  for (int a = 0; a < n; ++a) {
+    for (int b = 0; b < n; ++b) {
+      if (a != b) rates[static_cast<size_t>(a)][static_cast<size_t>(b)] = setting.links.Rate(std::min(a, b), std::max(a, b));
+    }
+  }
+  for (Parts& partition : SplitCuts(rates, parts)) add(Grouping{std::move(partition), "SPLIT"});
+  return result;
+}
+
 class ZorseSearch {
  public:
   ZorseSearch(const Setting& setting, bool published) : setting_(setting), model_(setting), published_(published) {
     if (setting.request.deadline.has_value()) deadline_ = absl::Now() + *setting.request.deadline;
   }
 
-  absl::StatusOr<Plan> Run();
+  absl::StatusOr<Plan> Run(const std::vector<Grouping>& groupings);
 
  private:
-  std::vector<Grouping> Groupings() const;
   void Search(const Grouping& grouping);
   void Try(ZorseChoice choice, std::vector<Found>* found);
   bool Stop();
@@ -71,17 +94,15 @@ class ZorseSearch {
   absl::Time deadline_ = absl::InfiniteFuture();
   bool stopped_by_clock_ = false;
   int64_t nodes_ = 0;
-  std::vector<int> pinned_;
   std::map<std::vector<int>, std::unique_ptr<ZorseGroup>> groups_;
-  std::map<std::pair<const ZorseGroup*, int64_t>, std::unique_ptr<ZorseLoad>> loads_;
+  std::map<std::pair<std::vector<int>, int64_t>, std::unique_ptr<ZorseLoad>> loads_;  // by kinds of the devices and microbatch
   std::vector<Found> found_;
   double best_seconds_ = std::numeric_limits<double>::infinity();
   ZorseFit nearest_;  // of what did not fit, the one that lacks least
 };
 
-absl::StatusOr<Plan> ZorseSearch::Run() {
-  pinned_ = setting_.pinned_stage;
-  for (const Grouping& grouping : Groupings()) Search(grouping);
+absl::StatusOr<Plan> ZorseSearch::Run(const std::vector<Grouping>& groupings) {
+  for (const Grouping& grouping : groupings) Search(grouping);
   const auto faster = [](const Found& a, const Found& b) { return a.seconds < b.seconds; };
   std::stable_sort(found_.begin(), found_.end(), faster);
   if (found_.empty()) return DoesNotFit();
@@ -97,28 +118,6 @@ absl::StatusOr<Plan> ZorseSearch::Run() {
   MOTLEY_ASSIGN_OR_RETURN(Plan plan, BestPlan(setting_, std::move(plans), kSimulated));
   if (stopped_by_clock_) plan.predicted.notes.push_back("stopped at the deadline: another run may find another plan");
   return plan;
-}
-
-std::vector<Grouping> ZorseSearch::Groupings() const {
-  std::vector<Grouping> result;
-  std::set<std::vector<std::vector<int>>> seen;
-  const auto add = [&](Grouping grouping) {
-    grouping = WithPins(std::move(grouping), pinned_);
-    if (seen.insert(grouping.groups).second) result.push_back(std::move(grouping));
-  };
-  for (Grouping& grouping : CandidateGroupings(setting_)) add(std::move(grouping));
-  const int n = setting_.num_devices();
-  const double steps = static_cast<double>(n) * n * n;
-  const int parts =
-      static_cast<int>(std::min<double>(static_cast<double>(setting_.workload.model.num_layers), kSplitWork / steps));
-  EdgeWeights rates(static_cast<size_t>(n), std::vector<double>(static_cast<size_t>(n), 0));
-  for (int a = 0; a < n; ++a) {
-    for (int b = 0; b < n; ++b) {
-      if (a != b) rates[static_cast<size_t>(a)][static_cast<size_t>(b)] = setting_.links.Rate(std::min(a, b), std::max(a, b));
-    }
-  }
-  for (Parts& partition : SplitCuts(rates, parts)) add(Grouping{std::move(partition), "SPLIT"});
-  return result;
 }
 
 bool ZorseSearch::Stop() {
@@ -160,7 +159,7 @@ const ZorseGroup* ZorseSearch::GroupOf(const std::vector<int>& devices) {
 }
 
 const ZorseLoad* ZorseSearch::LoadOf(const ZorseGroup* group, int64_t microbatch) {
-  std::unique_ptr<ZorseLoad>& load = loads_[{group, microbatch}];
+  std::unique_ptr<ZorseLoad>& load = loads_[{group->kinds, microbatch}];
   if (load == nullptr) load = std::make_unique<ZorseLoad>(model_.Split(*group, microbatch, published_));
   return load.get();
 }
@@ -178,7 +177,7 @@ std::vector<int> ZorseSearch::PublishedOrder(const std::vector<const ZorseGroup*
 void ZorseSearch::Search(const Grouping& grouping) {
   std::vector<const ZorseGroup*> groups;
   for (const std::vector<int>& devices : grouping.groups) groups.push_back(GroupOf(devices));
-  const std::vector<int> order = OrderWithPins(grouping, pinned_, PublishedOrder(groups));
+  const std::vector<int> order = OrderWithPins(grouping, setting_.pinned_stage, PublishedOrder(groups));
   if (order.empty()) return;
   std::vector<Found> found;
   for (int64_t microbatch : Microbatches()) {
@@ -357,10 +356,11 @@ absl::Status ZorseSearch::DoesNotFit() const {
 }  // namespace
 
 absl::StatusOr<Plan> PlanZorse(const Setting& setting) {
-  absl::StatusOr<Plan> published = ZorseSearch(setting, true).Run();
-  if (setting.request.fidelity == Fidelity::kPublished) return published;
+  const std::vector<Grouping> groupings = Groupings(setting);
+  if (setting.request.fidelity == Fidelity::kPublished) return ZorseSearch(setting, true).Run(groupings);
   // More candidates are no guarantee: the few that are simulated may all be others.
-  absl::StatusOr<Plan> tuned = ZorseSearch(setting, false).Run();
+  absl::StatusOr<Plan> tuned, published;
+  InParallel(2, [&](size_t i) { (i == 0 ? tuned : published) = ZorseSearch(setting, i == 1).Run(groupings); });
   if (!tuned.ok()) return published.ok() ? published : tuned;
   const bool keep = published.ok() && published->predicted.step_seconds < tuned->predicted.step_seconds;
   return keep ? published : tuned;

@@ -104,6 +104,35 @@ def wait_and_listings(cluster):
         expect(json.load(file)["traceEvents"], "the trace is empty")
 
 
+def plan_on_the_live_cluster(cluster):
+    """The flags of offline planning with a job: its own cluster, as measured."""
+    in_force = cluster.motley("plan", "waited")["plan"]
+    devices = {unit["ranks"][0]["device"] for unit in in_force["pipelines"][0]["stages"][0]["units"]}
+    compared = cluster.motley("plan", "waited", "--compare")
+    rows = {row["strategy"]: row for row in compared["report"]["comparison"]}
+    expect({"even", "cephalo", "hexiscale", "auto"} <= set(rows), f"rows: {sorted(rows)}")
+    expect(devices <= {rank["device"] for rank in compared["report"]["ranks"]} | {d["device"] for d in compared["unused"]},
+           f"{devices} are not all in {compared['report']['ranks']}")
+    hexiscale = cluster.motley("plan", "waited", "--strategy", "hexiscale")
+    expect(hexiscale["strategy"] == "hexiscale" and not hexiscale["predicted"].get("estimated"), f"{hexiscale['predicted']}")
+    # The same profile, the same strategy: the offline planner agrees with what the coordinator predicted.
+    folder = cluster.path("saved inputs")
+    even = cluster.motley("plan", "waited", "--strategy", "even", "--save-inputs", folder)
+    ratio = even["predicted"]["step_seconds"] / in_force["predicted"]["step_seconds"]
+    expect(0.8 < ratio < 1.25, f"offline predicts {ratio:.3f} of what the coordinator predicts")
+    training = cluster.job("waited")["spec"]["training"]
+    files = {"--cluster": "cluster.toml", "--model": "config.json", "--profiles": "profiles.json"}
+    alone = [cluster.program("motley"), "plan", "--strategy", "even", "-o", "json", "--global-batch", str(training["global_batch_size"]),
+             "--seq-len", str(training["seq_len"])]
+    for flag, name in files.items():
+        alone += [flag, os.path.join(folder, name)]
+    done = subprocess.run(alone, capture_output=True, text=True, timeout=60, check=False)
+    expect(done.returncode == 0, done.stderr)
+    expect(json.loads(done.stdout)["predicted"] == even["predicted"], "saved inputs give another plan")
+    refused(cluster.run_motley("plan", "waited", "--cluster", "cephalo-a", "--compare"), ["give JOB, or --cluster"], {USAGE})
+    refused(cluster.run_motley("plan", "no-such-job", "--compare"), ["no-such-job"], {NO_INPUT})
+
+
 def data_errors(cluster):
     for job_id, path, content, words in [("no-data", cluster.path("missing.txt"), None, ["missing.txt"]),
                                          ("short-data", cluster.path("short.txt"), b"too short", ["short.txt", "bytes"]),
@@ -192,8 +221,8 @@ def main():
         results.run("unreachable coordinator", unreachable_coordinator, cluster)
         cluster.start({"n1": [CPU_DEVICE], "n2": [CPU_DEVICE]})
         for test in (unknown_key, unknown_section, out_of_range, bad_set, missing_job_file, config_show, examples_are_valid, unknown_job,
-                     reused_job_id, wait_and_listings, data_errors, model_fits_nowhere, port_taken, insecure_listener, bad_daemon_config,
-                     duplicate_worker, drain_and_undrain):
+                     reused_job_id, wait_and_listings, plan_on_the_live_cluster, data_errors, model_fits_nowhere, port_taken,
+                     insecure_listener, bad_daemon_config, duplicate_worker, drain_and_undrain):
             results.run(test.__name__.replace("_", " "), test, cluster)
     results.exit()
 

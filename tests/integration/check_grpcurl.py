@@ -36,7 +36,7 @@ def submit_and_watch(cluster):
     expect(done.returncode == 0, done.stderr)
     watched = grpcurl(cluster, f"{SERVICE}/WatchJob", body={"job_id": "by-grpcurl"})
     expect(watched.returncode == 0 and "JOB_STATE_SUCCEEDED" in watched.stdout, f"{watched.stdout[-400:]} {watched.stderr}")
-    for method in ("GetJob", "GetPlan", "TailLogs", "ListEvents"):
+    for method in ("GetJob", "GetPlan", "GetPlanningInputs", "TailLogs", "ListEvents"):
         done = grpcurl(cluster, f"{SERVICE}/{method}", body={"job_id": "by-grpcurl"})
         expect(done.returncode == 0, f"{method}: {done.stderr}")
     for method in ("ListJobs", "ListNodes"):

@@ -89,6 +89,36 @@ TEST_F(EvaluateTest, UnpricedNodesGiveNoTokensPerDollar) {
   EXPECT_EQ(Evaluate(*MakeSetting(cluster, setting_->workload), Small())->plan.predicted.tokens_per_dollar, 0);
 }
 
+// Two stages whose border takes as long as a forward pass. With k microbatches in flight the first stage turns k of them around
+// in 2 (f + b) and two borders' time, or works without a pause.
+TEST(EvaluateInFlightTest, MoreHidesASlowLinkAndCostsMemoryLessSavesIt) {
+  const Workload work = WorkOf(MediumModel(8, false), 24);
+  const auto fast = MakeSetting(Nodes({{"T4"}, {"T4"}}), work);
+  const double forward = 4 * fast->costs.ForwardSeconds(0, UnitKind::kLayer, 1);
+  const auto setting =
+      MakeSetting(Nodes({{"T4"}, {"T4"}}, 12e9, static_cast<double>(fast->costs.BoundaryBytes(1)) / forward), work);
+  const auto evaluate = [&](int64_t in_flight) {
+    const std::vector<std::vector<int64_t>> singles = {std::vector<int64_t>(24, 1)};
+    Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B,
+                       {{{StageOf(*setting, 0, singles, {{0, 3}}, 0), StageOf(*setting, 1, singles, {{4, 7}}, 0)}}});
+    plan.pipelines[0].stages[0].in_flight = in_flight;
+    return Evaluate(*setting, plan).value().plan;
+  };
+  const auto peak = [](const Plan& plan, size_t stage) {
+    return plan.pipelines[0].stages[stage].units[0].ranks[0].predicted.peak_bytes;
+  };
+  const Plan one = evaluate(1), own = evaluate(0), two = evaluate(2), four = evaluate(4);
+  EXPECT_EQ(two.predicted.step_seconds, own.predicted.step_seconds) << "two is what 1F1B keeps on the first of two stages";
+  EXPECT_EQ(peak(two, 0), peak(own, 0));
+  EXPECT_LT(four.predicted.step_seconds, 0.9 * own.predicted.step_seconds);
+  EXPECT_GT(one.predicted.step_seconds, 1.3 * own.predicted.step_seconds);
+  // A microbatch keeps as much whether it is the second, the third or the fourth.
+  const int64_t each = peak(own, 0) - peak(one, 0);
+  EXPECT_GT(each, 0);
+  EXPECT_EQ(peak(four, 0) - peak(own, 0), 2 * each);
+  EXPECT_EQ(peak(four, 1), peak(one, 1)) << "the other stage does not change";
+}
+
 TEST_F(EvaluateTest, RefusesWhatIsNotAPlanOfThisSetting) {
   const auto message = [&](const Plan& plan) {
     const auto status = Evaluate(*setting_, plan).status();

@@ -50,13 +50,23 @@ TEST(PlanDiffTest, SaysWhatChangesDeviceByDevice) {
             "n2/gpu0: role stores -> unused (too slow)\n"
             "n4/gpu0: role not in the plan -> stores, place pipeline 0 stage 0, layers 0-3, batch 0, tensor-parallel share "
             "1.000, shard "
-            "0.300, zero stage 3, recompute none, offload nothing\n");
+            "0.300, zero stage 3, in flight as the schedule says, recompute none, offload nothing\n");
 }
 
 TEST(PlanDiffTest, DevicesThatChangeAlikeAreOneLine) {
   Plan before = Sharded({{"a/gpu0", 0.25}, {"a/gpu1", 0.25}, {"a/gpu2", 0.25}, {"b/gpu0", 0.25}}), after = before;
   for (UnitPlan& unit : after.pipelines[0].stages[0].units) unit.ranks[0].offload_optimizer = true;
   EXPECT_EQ(ToText(Diff(before, after)), "a/gpu0..2,b/gpu0: offload nothing -> optimizer\n");
+}
+
+TEST(PlanDiffTest, MicrobatchesInFlight) {
+  const Plan before = InTurnPlan();
+  Plan after = before;
+  after.pipelines[0].stages[0].in_flight = 0;
+  after.pipelines[0].stages[1].in_flight = 2;
+  EXPECT_EQ(ToText(Diff(before, after)),
+            "a/gpu0..1: in flight 3 -> as the schedule says\n"
+            "b/gpu0..1: in flight as the schedule says -> 2\n");
 }
 
 TEST(StateMovesTest, OnlyWhatChangesItsOwner) {

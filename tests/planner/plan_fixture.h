@@ -77,6 +77,16 @@ inline Plan FullPlan() {
   return plan;
 }
 
+// FullPlan under 1F1B: one ministage a stage; the first stage keeps three microbatches, one more than the schedule would.
+inline Plan InTurnPlan() {
+  Plan plan = FullPlan();
+  plan.schedule = ScheduleFamily::k1F1B;
+  plan.pipelines[0].stages[0].ministages = {{0, 1}};
+  plan.pipelines[0].stages[1].ministages = {{2, 3}};
+  plan.pipelines[0].stages[0].in_flight = 3;
+  return plan;
+}
+
 // Everything that defines a plan, as text to compare: JSON without predictions.
 inline std::string Definition(Plan plan) {
   plan.predicted = {};

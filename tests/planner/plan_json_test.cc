@@ -31,6 +31,17 @@ TEST(PlanJsonTest, RoundTripsExactly) {
   EXPECT_EQ(PlanFromJson(ToJson(OneStagePlan(SmallModel())))->epoch, Epoch(3));
 }
 
+TEST(PlanJsonTest, MicrobatchesInFlight) {
+  const Plan plan = InTurnPlan();
+  const auto parsed = PlanFromJson(ToJson(plan));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->pipelines[0].stages[0].in_flight, 3);
+  EXPECT_EQ(parsed->pipelines[0].stages[1].in_flight, 0) << "not given: the schedule's own";
+  EXPECT_EQ(ToJson(*parsed), ToJson(plan));
+  EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"in_flight":2.5,"units":[]}]}]})"),
+              HasSubstr("plan.pipelines[0].stages[0].in_flight: must be an integer"));
+}
+
 TEST(PlanJsonTest, ReadsVersionOne) {
   const auto plan = PlanFromJson(R"({"schema_version": 1, "strategy": "cephalo", "epoch": 3, "global_batch": 6, "seq_len": 32,
     "dtype": "float32", "schedule": "layered", "pipelines": [{"stages": [{"ministages": [[0, 3]], "units": [

@@ -136,6 +136,20 @@ TEST(PlanTest, SchedulesHaveRulesOfTheirOwn) {
   EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
 }
 
+TEST(PlanTest, OnlySchedulesInTurnChooseWhatIsInFlight) {
+  EXPECT_EQ(Validate(InTurnPlan(), SmallModel()), absl::OkStatus());
+  EXPECT_THAT(Broken(InTurnPlan(), [](Plan& p) { p.pipelines[0].stages[1].in_flight = -1; }),
+              HasSubstr("pipeline 0 stage 1: in_flight must be at least 1, or 0 for the schedule's own, got -1"));
+  Plan plan = InTurnPlan();
+  plan.schedule = ScheduleFamily::kZeroBubble;
+  EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
+  for (const ScheduleFamily family : {ScheduleFamily::kLayered, ScheduleFamily::kGPipe}) {
+    EXPECT_THAT(Broken(InTurnPlan(), [=](Plan& p) { p.schedule = family; }),
+                HasSubstr("pipeline 0 stage 0: in_flight given, but the schedule is " + std::string(ScheduleName(family)) +
+                          "; only 1f1b and zero_bubble choose"));
+  }
+}
+
 TEST(PlanTest, PlacementsAreWhole) {
   const auto broken = [](auto&& change) {
     return Broken(OneStagePlan(SmallModel()), [&](Plan& p) { change(p.pipelines[0].stages[0]); });

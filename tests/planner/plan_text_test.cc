@@ -53,6 +53,19 @@ TEST(PlanTextTest, ExactTextRoundTrips) {
   }
 }
 
+TEST(PlanTextTest, MicrobatchesInFlight) {
+  const Plan plan = InTurnPlan();
+  const std::string text = ToText(plan, TextPrecision::kExact);
+  EXPECT_THAT(text, HasSubstr("pipeline 0 / stage 0 layers 0-1 zero 2 in-flight 3\n"));
+  EXPECT_THAT(text, HasSubstr("pipeline 0 / stage 1 layers 2-3 zero 3\n"));
+  const auto parsed = ParsePlanText(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->pipelines[0].stages[0].in_flight, 3);
+  EXPECT_EQ(Definition(*parsed), Definition(plan));
+  EXPECT_THAT(Complaint("plan x batch 4 seq 8 fp32 1f1b\npipeline 0 / stage 0 layers 0-3 zero 3 in-flight many\n"),
+              HasSubstr("line 2: expected a whole number, got 'many'"));
+}
+
 TEST(PlanTextTest, RoundedTextReadsBackAsAValidPlan) {
   Plan plan = FullPlan();
   // Thirds rounded to 0.333 would lack more than the rules forgive.

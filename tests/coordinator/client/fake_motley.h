@@ -99,6 +99,14 @@ class FakeMotley : public v1::Motley::Service {
     *response = plan;
     return grpc::Status::OK;
   }
+  grpc::Status GetPlanningInputs(grpc::ServerContext*, const v1::GetPlanningInputsRequest* request,
+                                 v1::GetPlanningInputsResponse* response) override {
+    v1::Job job;
+    if (grpc::Status status = Find(request->job_id(), &job); !status.ok()) return status;
+    if (!refusal.ok()) return refusal;
+    *response = inputs;
+    return grpc::Status::OK;
+  }
   grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::JobUpdate>* writer) override {
     std::unique_lock lock(mutex);
@@ -148,6 +156,7 @@ class FakeMotley : public v1::Motley::Service {
   std::vector<v1::Event> events;
   std::vector<v1::LogLine> lines;
   v1::GetPlanResponse plan;
+  v1::GetPlanningInputsResponse inputs;
   grpc::Status refusal;
   std::vector<Break> breaks;
   std::vector<v1::SubmitJobRequest> submitted;

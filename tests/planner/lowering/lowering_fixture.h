@@ -191,8 +191,8 @@ class RandomPlans {
       for (int r = 0; r < width; ++r) {
         RankPlan rank;
         rank.device = setting.cluster.devices[static_cast<size_t>(first + u * width + r)].id;
-        rank.shard_ratio = 1.0 / static_cast<double>(units * width);
         rank.tp_share = width == 1 ? 1 : r == 0 ? 0.6 : 0.4;
+        rank.shard_ratio = units == 1 ? rank.tp_share : 1.0 / static_cast<double>(units * width);  // alone: what it computes
         rank.recompute = recompute;
         rank.offload_activations = rank.offload_parameters = offload;
         unit.ranks.push_back(rank);

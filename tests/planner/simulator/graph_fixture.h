@@ -28,7 +28,7 @@ inline StepGraph MakeGraph(int actors, std::vector<double> links = {}) {
   return graph;
 }
 
-inline int32_t Add(StepGraph* graph, TaskKind kind, std::vector<int32_t> lanes, double seconds, std::vector<int32_t> after = {},
+inline int32_t Add(StepGraph* graph, TaskKind kind, IndexList lanes, double seconds, IndexList after = {},
                    std::vector<LinkLoad> loads = {}) {
   Task task;
   task.kind = kind;
@@ -39,10 +39,10 @@ inline int32_t Add(StepGraph* graph, TaskKind kind, std::vector<int32_t> lanes, 
   graph->tasks.push_back(std::move(task));
   return static_cast<int32_t>(graph->tasks.size()) - 1;
 }
-inline int32_t Compute(StepGraph* graph, int actor, double seconds, std::vector<int32_t> after = {}) {
+inline int32_t Compute(StepGraph* graph, int actor, double seconds, IndexList after = {}) {
   return Add(graph, TaskKind::kForward, {LaneIndex(actor, LaneKind::kCompute)}, seconds, std::move(after));
 }
-inline int32_t Send(StepGraph* graph, int actor, std::vector<LinkLoad> loads, std::vector<int32_t> after = {},
+inline int32_t Send(StepGraph* graph, int actor, std::vector<LinkLoad> loads, IndexList after = {},
                     double latency = 0) {
   return Add(graph, TaskKind::kSend, {LaneIndex(actor, LaneKind::kSendLane)}, latency, std::move(after), std::move(loads));
 }
@@ -59,14 +59,14 @@ inline StepGraph RandomGraph(std::mt19937_64* random, int tasks, bool transfers)
   StepGraph graph = MakeGraph(actors);
   for (int l = 0; l < links; ++l) graph.link_bytes_per_second.push_back(1e6 * (1 + draw(50)));
   for (int t = 0; t < tasks; ++t) {
-    std::vector<int32_t> after;
+    IndexList after;
     for (int k = draw(3); k > 0 && t > 0; --k) after.push_back(draw(t));
     const int what = draw(transfers ? 5 : 3);
     const double seconds = draw(4) == 0 ? 0 : 1e-3 * draw(1000);
     if (what < 2) {
       Compute(&graph, draw(actors), seconds, after);
     } else if (what == 2) {
-      std::vector<int32_t> lanes;
+      IndexList lanes;
       for (int a = 0; a < actors; ++a) {
         if (lanes.empty() || draw(2) == 0) lanes.push_back(LaneIndex(a, LaneKind::kCollective));
       }

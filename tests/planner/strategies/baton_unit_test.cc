@@ -104,7 +104,7 @@ TEST(BatonUnitTest, WithinOnePercentOfEverySplitAndEverySet) {
           role.in_flight = 2;
           role.reduce_again = reduce_again;
           const double brute = BruteUnit(*setting, kinds, solver.parts(), role);
-          const BatonUnit& unit = solver.Solve(kinds, role);
+          const BatonUnit& unit = solver.Solve(solver.UnitClass(kinds), role);
           if (!unit.fits) {
             EXPECT_EQ(brute, std::numeric_limits<double>::infinity()) << layers << " layers of " << microbatch;
             EXPECT_GT(unit.missing_bytes, 0);
@@ -113,7 +113,7 @@ TEST(BatonUnitTest, WithinOnePercentOfEverySplitAndEverySet) {
           ++solved;
           EXPECT_LE(unit.seconds, brute * 1.01) << layers << " layers of " << microbatch;
           EXPECT_GE(unit.seconds, brute * (1 - 1e-9));
-          EXPECT_GE(unit.seconds, solver.LeastSeconds(kinds, role));
+          EXPECT_GE(unit.seconds, solver.LeastSeconds(solver.UnitClass(kinds), role));
         }
       }
     }
@@ -128,7 +128,7 @@ TEST(BatonUnitTest, FasterRanksTakeMoreParts) {
   std::sort(kinds.begin(), kinds.end());
   BatonRole role;
   role.microbatch = 4;
-  const BatonUnit& unit = solver.Solve(kinds, role);
+  const BatonUnit& unit = solver.Solve(solver.UnitClass(kinds), role);
   ASSERT_TRUE(unit.fits);
   const size_t fast = kinds[0] == KindNamed(*setting, "A100") ? 0 : 1;
   EXPECT_GT(unit.ranks[fast].parts, unit.ranks[1 - fast].parts);
@@ -138,7 +138,7 @@ TEST(BatonUnitTest, FasterRanksTakeMoreParts) {
 TEST(BatonUnitTest, MoreRanksThanPartsDoNotFit) {
   const auto setting = SettingOf(Mixed(), "gpt3-1b", 64, 1024);
   BatonUnitSolver solver(*setting);
-  EXPECT_FALSE(solver.Solve(std::vector<int>(static_cast<size_t>(solver.parts()) + 1, 0), BatonRole()).fits);
+  EXPECT_FALSE(solver.Solve(solver.UnitClass(std::vector<int>(static_cast<size_t>(solver.parts()) + 1, 0)), BatonRole()).fits);
 }
 
 TEST(BatonLineUpTest, UnitsOfLikeCardsAndOfUnlikeOnes) {

@@ -1,0 +1,158 @@
+#include "planner/costs/motley_profile.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+
+namespace motley::planner {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kVersionKey[] = "motley_profile";
+constexpr int64_t kMostTokens = int64_t{1} << 24;
+constexpr int64_t kMostContextBytes = int64_t{1} << 42;
+
+template <typename... Parts>
+absl::Status Bad(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+absl::StatusOr<std::string> Word(const Json& json, const char* key, const std::string& path) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_string()) return Bad(path, ": ", key, " must be a word");
+  return found->get<std::string>();
+}
+
+absl::StatusOr<std::vector<double>> Numbers(const Json& json, const char* key, const std::string& path) {
+  const Json list = json.value(key, Json());
+  if (!list.is_array()) return Bad(path, ".", key, ": must be a list of numbers");
+  std::vector<double> numbers;
+  for (const Json& value : list) {
+    if (!value.is_number()) return Bad(path, ".", key, ": must be a list of numbers, has a ", value.type_name());
+    numbers.push_back(value.get<double>());
+  }
+  return numbers;
+}
+
+absl::StatusOr<MeasuredSeries> Series(const Json& json, const std::string& path) {
+  if (!json.is_object()) return Bad(path, ": must be an object with samples, forward_seconds and backward_seconds");
+  MeasuredSeries series;
+  MOTLEY_ASSIGN_OR_RETURN(series.samples, Numbers(json, "samples", path));
+  MOTLEY_ASSIGN_OR_RETURN(series.forward_seconds, Numbers(json, "forward_seconds", path));
+  MOTLEY_ASSIGN_OR_RETURN(series.backward_seconds, Numbers(json, "backward_seconds", path));
+  return series;
+}
+
+absl::StatusOr<double> Seconds(const Json& json, const char* key, const std::string& path) {
+  const Json value = json.value(key, Json());
+  if (!value.is_number() || !(value.get<double>() >= 0) || !std::isfinite(value.get<double>())) {
+    return Bad(path, ".", key, ": must be a number of seconds, not below 0");
+  }
+  return value.get<double>();
+}
+
+// What version 1 did not have.
+absl::Status ReadExtras(const Json& json, const std::string& path, MeasuredCard* card) {
+  if (json.contains("embedding")) {
+    MOTLEY_ASSIGN_OR_RETURN(card->embedding, Series(json["embedding"], path + ".embedding"));
+  }
+  if (json.contains("head")) {
+    MOTLEY_ASSIGN_OR_RETURN(card->head, Series(json["head"], path + ".head"));
+  }
+  if (json.contains("optimizer")) {
+    const Json& optimizer = json["optimizer"];
+    const std::string at = path + ".optimizer";
+    if (!optimizer.is_object()) return Bad(at, ": must be an object with seconds_per_element and launch_seconds");
+    card->optimizer.emplace();
+    MOTLEY_ASSIGN_OR_RETURN(card->optimizer->seconds_per_element, Seconds(optimizer, "seconds_per_element", at));
+    MOTLEY_ASSIGN_OR_RETURN(card->optimizer->launch_seconds, Seconds(optimizer, "launch_seconds", at));
+  }
+  if (json.contains("context_bytes")) {
+    const Json& bytes = json["context_bytes"];
+    if (!bytes.is_number_integer() || bytes.get<int64_t>() < 0 || bytes.get<int64_t>() > kMostContextBytes) {
+      return Bad(path, ".context_bytes: must be a whole number from 0 to ", kMostContextBytes);
+    }
+    card->context_bytes = bytes.get<int64_t>();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MeasuredCard> ReadCard(const Json& json, bool with_extras, const std::string& path) {
+  if (!json.is_object()) return Bad(path, ": must be an object");
+  MeasuredCard card;
+  MOTLEY_ASSIGN_OR_RETURN(card.model, Word(json, "model", path));
+  MOTLEY_ASSIGN_OR_RETURN(card.card, Word(json, "card", path));
+  MOTLEY_ASSIGN_OR_RETURN(const std::string dtype, Word(json, "dtype", path));
+  const absl::StatusOr<DType> known = ParseDType(dtype.substr(0, 40));
+  if (!known.ok()) return Bad(path, ": ", known.status().message());
+  card.dtype = *known;
+  const Json seq_len = json.value("seq_len", Json());
+  if (!seq_len.is_number_integer() || seq_len.get<int64_t>() < 1 || seq_len.get<int64_t>() > kMostTokens) {
+    return Bad(path, ": seq_len must be a number of tokens");
+  }
+  card.seq_len = seq_len.get<int64_t>();
+  MOTLEY_ASSIGN_OR_RETURN(card.layer, Series(json, path));
+  if (with_extras) MOTLEY_RETURN_IF_ERROR(ReadExtras(json, path, &card));
+  return card;
+}
+
+Json ToJson(const MeasuredSeries& series) {
+  return {
+      {"samples", series.samples}, {"forward_seconds", series.forward_seconds}, {"backward_seconds", series.backward_seconds}};
+}
+
+Json ToJson(const MeasuredCard& card) {
+  Json json = ToJson(card.layer);
+  json["model"] = card.model;
+  json["card"] = card.card;
+  json["seq_len"] = card.seq_len;
+  json["dtype"] = std::string(DTypeName(card.dtype));
+  if (card.embedding) json["embedding"] = ToJson(*card.embedding);
+  if (card.head) json["head"] = ToJson(*card.head);
+  if (card.optimizer) {
+    json["optimizer"] = {{"seconds_per_element", card.optimizer->seconds_per_element},
+                         {"launch_seconds", card.optimizer->launch_seconds}};
+  }
+  if (card.context_bytes) json["context_bytes"] = *card.context_bytes;
+  return json;
+}
+
+}  // namespace
+
+bool IsMotleyProfile(const Json& root) { return root.contains(kVersionKey); }
+
+absl::StatusOr<MotleyProfile> ReadMotleyProfile(const Json& root, const std::string& source) {
+  const Json version = root.value(kVersionKey, Json());
+  if (!version.is_number_integer() || version.get<int64_t>() < 1 || version.get<int64_t>() > kMotleyProfileVersion) {
+    return Bad(source, ": ", kVersionKey, " must be 1 to ", kMotleyProfileVersion,
+               ", the versions this program reads; measure or save the profile again with this version");
+  }
+  MotleyProfile profile;
+  if (const Json words = root.value("source", Json()); words.is_string()) profile.source = words.get<std::string>();
+  const Json models = root.value("models", Json::object());
+  if (!models.is_object()) return Bad(source, ": models must be an object of config.json by name");
+  for (const auto& [name, config] : models.items()) {
+    MOTLEY_ASSIGN_OR_RETURN(profile.models[name], ParseHfConfig(config.dump(), absl::StrCat(source, ": models.", name)));
+  }
+  const Json layers = root.value("layers", Json());
+  if (!layers.is_array()) return Bad(source, ": layers must be a list");
+  for (size_t i = 0; i < layers.size(); ++i) {
+    MOTLEY_ASSIGN_OR_RETURN(MeasuredCard card, ReadCard(layers[i], version > 1, absl::StrCat(source, ": layers[", i, "]")));
+    profile.cards.push_back(std::move(card));
+  }
+  return profile;
+}
+
+std::string ToJson(const MotleyProfile& profile) {
+  Json json{{kVersionKey, kMotleyProfileVersion}, {"source", profile.source}, {"layers", Json::array()}};
+  for (const auto& [name, shape] : profile.models) {
+    json["models"][name] = Json::parse(ToHfConfig(shape), nullptr, /*allow_exceptions=*/false);
+  }
+  for (const MeasuredCard& card : profile.cards) json["layers"].push_back(ToJson(card));
+  return absl::StrCat(json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace), "\n");
+}
+
+}  // namespace motley::planner

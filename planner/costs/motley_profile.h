@@ -1,0 +1,58 @@
+// Motley's own form of measured latencies (docs/profiles.md): as numbers, read strictly and written. LatencyBook makes curves of
+// them. What the published form cannot say (embedding, head, optimizer, context, the model's shape) is optional here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/dtype.h"
+#include "common/model.h"
+
+namespace motley::planner {
+
+inline constexpr int kMotleyProfileVersion = 2;  // 1 had layers alone; it is read too
+
+// Seconds of one unit of the model over samples.
+struct MeasuredSeries {
+  std::vector<double> samples, forward_seconds, backward_seconds;  // of the same length
+  friend bool operator==(const MeasuredSeries&, const MeasuredSeries&) = default;
+};
+
+struct MeasuredOptimizer {
+  double seconds_per_element = 0;
+  double launch_seconds = 0;  // of every step, whatever it steps
+  friend bool operator==(const MeasuredOptimizer&, const MeasuredOptimizer&) = default;
+};
+
+// One card with one model, sequence and dtype.
+struct MeasuredCard {
+  std::string model;  // a key of MotleyProfile::models, a preset, or a published name
+  std::string card;
+  int64_t seq_len = 0;
+  DType dtype = DType::kFloat32;
+  MeasuredSeries layer;
+  std::optional<MeasuredSeries> embedding, head;
+  std::optional<MeasuredOptimizer> optimizer;
+  std::optional<int64_t> context_bytes;  // what the card holds before the first tensor of a plan
+};
+
+struct MotleyProfile {
+  std::string source;                        // who measured, on what
+  std::map<std::string, ModelShape> models;  // shapes of those that are no presets
+  std::vector<MeasuredCard> cards;
+};
+
+// Whether a JSON object is of this form.
+bool IsMotleyProfile(const nlohmann::json& root);
+// INVALID_ARGUMENT: another version, a key that is missing or of another type; begins with `source` and names the path. Times
+// themselves are checked by who makes curves of them.
+absl::StatusOr<MotleyProfile> ReadMotleyProfile(const nlohmann::json& root, const std::string& source);
+// Read back as the same profile. The same profile gives the same bytes.
+std::string ToJson(const MotleyProfile& profile);
+
+}  // namespace motley::planner

@@ -1,0 +1,26 @@
+// auto's pipelines that run forward and backward in turn: which groups, units, microbatches and microbatches in flight.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/plan.h"
+#include "planner/setting.h"
+#include "planner/strategies/groupings.h"
+#include "planner/strategies/polish.h"
+
+namespace motley::planner {
+
+struct TurnPlan {
+  std::string origin;  // "1F1B over nodes merged by rate, 16 microbatches"
+  Plan plan;
+  double seconds = 0;  // by the estimator; the plan fits by it
+};
+
+// Two rounds of PlanTurns and the estimator: every grouping with every tensor-parallel degree at one middling number of
+// microbatches; then the best of them with all numbers of microbatches (powers of two), in flight, orders and schedules. The best
+// of each grouping and degree, best first, at most `count`.
+std::vector<TurnPlan> FindTurnPlans(const Setting& setting, const std::vector<Grouping>& groupings, size_t count,
+                                    SearchBudget* budget);
+
+}  // namespace motley::planner

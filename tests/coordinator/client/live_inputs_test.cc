@@ -1,0 +1,166 @@
+// motley plan JOB with the flags of offline planning: through a fake coordinator that hands out what the planner describes.
+#include "coordinator/client/live_inputs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "nlohmann/json.hpp"
+#include "planner/cluster/cluster_text.h"
+#include "planner/live_inputs.h"
+#include "planner/strategies/catalog.h"
+#include "tests/common/temp_folder.h"
+#include "tests/coordinator/client/fake_motley.h"
+#include "tests/planner/cluster_fixture.h"
+
+namespace motley::client {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+class LivePlanTest : public testing::Test {
+ protected:
+  LivePlanTest() {
+    planner::PlannerInput input = planner::MakeInput(planner::SmallModel(), planner::MixedDevices(), 32);
+    for (DeviceDescription& device : input.devices) device.link_bytes_per_second = 1e9;
+    input.config.planner.strategy = "cephalo";
+    const planner::LiveInputs live = *planner::DescribeLive(input, "cluster-of-j");
+    fake_.AddJob("j", v1::JOB_STATE_RUNNING);
+    fake_.inputs.set_cluster_toml(planner::ToToml(live.cluster));
+    fake_.inputs.set_profile_json(planner::ToJson(live.profile));
+    fake_.inputs.set_model_name(live.model_name);
+    fake_.inputs.set_model_config_json(ToHfConfig(input.model));
+    fake_.inputs.set_global_batch(32);
+    fake_.inputs.set_seq_len(32);
+    fake_.inputs.set_dtype("float32");
+    fake_.plan.set_plan_text("the plan in force\n");
+    fake_.plan.set_explanation("why it is in force\n");
+    live_seconds_ = planner::MakePlan(input)->plan.predicted.step_seconds;
+  }
+  Ran Plan(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"plan", "j"});
+    return Motley(fake_, arguments);
+  }
+
+  FakeMotley fake_;
+  TempFolder folder_;
+  double live_seconds_ = 0;
+};
+
+TEST_F(LivePlanTest, AloneItShowsThePlanInForce) {
+  EXPECT_EQ(Plan({}).out, "the plan in force\n");
+  EXPECT_EQ(Plan({"--explain"}).out, "why it is in force\n");
+}
+
+TEST_F(LivePlanTest, StrategiesPlanWithTheClustersOwnNumbers) {
+  const Ran ran = Plan({"--strategy", "cephalo", "--explain", "-o", "json"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const json document = json::parse(ran.out);
+  EXPECT_EQ(document["cluster"], "cluster-of-j");
+  EXPECT_EQ(document["global_batch"], 32);
+  EXPECT_NEAR(document["predicted"]["step_seconds"].get<double>() / live_seconds_, 1, 0.03);
+  EXPECT_FALSE(document["predicted"].value("estimated", false));
+  EXPECT_THAT(document["report"]["explanation"].get<std::string>(), HasSubstr("job j: layers[0]"));
+}
+
+TEST_F(LivePlanTest, AutoIsPlannedWhereNoStrategyIsNamed) {
+  const std::string svg = folder_ / "step.svg";
+  const Ran ran = Plan({"--svg", svg});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("plan auto batch 32 seq 32 float32"));
+  EXPECT_THAT(TempFolder::Read(svg), HasSubstr("<svg"));
+}
+
+TEST_F(LivePlanTest, CompareHasARowForEachStrategy) {
+  const Ran ran = Plan({"--strategy", "even", "--compare", "-o", "json"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(json::parse(ran.out)["report"]["comparison"].size(), planner::Catalog().size());
+}
+
+TEST_F(LivePlanTest, FlagsOfTheRequestAndTheWorkloadHold) {
+  const Ran ran =
+      Plan({"--strategy", "cephalo", "--exclude", "n3", "--global-batch", "16", "--memory-reserve", "30%", "-o", "json"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const json document = json::parse(ran.out);
+  EXPECT_EQ(document["global_batch"], 16);
+  EXPECT_THAT(ran.out, HasSubstr("excluded by request (n3)"));
+  EXPECT_EQ(Plan({"--exclude", "n9"}).code, 66);
+}
+
+TEST_F(LivePlanTest, SavedInputsGiveTheSamePlanWithoutTheCluster) {
+  const std::string saved = folder_ / "deep/saved";
+  const Ran live = Plan({"--save-inputs", saved, "--strategy", "cephalo", "-o", "json"});
+  ASSERT_EQ(live.code, 0) << live.err;
+  EXPECT_THAT(live.err,
+              HasSubstr("motley plan --cluster " + saved + "/cluster.toml --model " + saved + "/config.json --profiles " + saved +
+                        "/profiles.json --global-batch 32 --seq-len 32 --dtype float32"));
+  std::ostringstream out, err;
+  ASSERT_EQ(RunCli({"--coordinator", "127.0.0.1:1", "plan", "--cluster", saved + "/cluster.toml", "--model",
+                    saved + "/config.json", "--profiles", saved + "/profiles.json", "--global-batch", "32", "--seq-len", "32",
+                    "--strategy", "cephalo", "-o", "json"},
+                   out, err, {}),
+            0)
+      << err.str();
+  json a = json::parse(live.out), b = json::parse(out.str());
+  EXPECT_EQ(a["predicted"], b["predicted"]);
+  EXPECT_EQ(a["pipelines"], b["pipelines"]);
+}
+
+TEST_F(LivePlanTest, TheCommandOfSavedInputsCanBePasted) {
+  const std::string saved = folder_ / "it's mine";
+  EXPECT_THAT(Plan({"--save-inputs", saved, "--strategy", "even"}).err, HasSubstr("it'\\''s mine/cluster.toml' --model '"));
+}
+
+TEST_F(LivePlanTest, AFolderThatCannotBeMadeIs73) {
+  const std::string file = folder_.Write("file", "text");
+  const Ran ran = Plan({"--save-inputs", file + "/below"});
+  EXPECT_EQ(ran.code, 73);
+  EXPECT_THAT(ran.err, HasSubstr("cannot make folder"));
+}
+
+TEST_F(LivePlanTest, WarningsOfTheCoordinatorAreSaid) {
+  fake_.inputs.add_warnings("n4/gpu0: not measured");
+  const Ran ran = Plan({"--strategy", "even", "-o", "json"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("motley: warning: n4/gpu0: not measured"));
+  EXPECT_EQ(json::parse(ran.out)["report"]["warnings"][0], "n4/gpu0: not measured");
+}
+
+TEST_F(LivePlanTest, ContradictionsAreWrongUsage) {
+  const Ran cluster = Plan({"--cluster", "cephalo-a", "--compare"});
+  EXPECT_EQ(cluster.code, 64);
+  EXPECT_THAT(cluster.err, HasSubstr("give JOB, or --cluster and --model"));
+  EXPECT_EQ(Plan({"--model", "llama-7b"}).code, 64);
+  EXPECT_EQ(Plan({"--program", "--compare"}).code, 64);
+  EXPECT_EQ(Plan({"--strategy", "cephalos"}).code, 64);
+  EXPECT_EQ(Plan({"--dtype", "int4"}).code, 64);
+  EXPECT_EQ(Motley(fake_, {"plan", "--save-inputs", "x"}).code, 64);
+  EXPECT_EQ(Motley(fake_, {"plan", "--compare"}).code, 64);
+}
+
+TEST_F(LivePlanTest, WhatTheCoordinatorAnswersIsSaid) {
+  const Ran unknown = Motley(fake_, {"plan", "x", "--compare"});
+  EXPECT_EQ(unknown.code, 66);
+  EXPECT_EQ(unknown.err, "motley: no job 'x'\n");
+  fake_.refusal = {grpc::StatusCode::FAILED_PRECONDITION, "none of the 2 devices was measured; wait"};
+  const Ran early = Plan({"--compare"});
+  EXPECT_EQ(early.code, 65);
+  EXPECT_EQ(early.err, "motley: none of the 2 devices was measured; wait\n");
+  fake_.Stop();
+  std::ostringstream out, err;
+  EXPECT_EQ(RunCli({"--coordinator", fake_.address(), "plan", "j", "--compare"}, out, err, {.connect = absl::Milliseconds(100)}),
+            69);
+  EXPECT_THAT(err.str(), HasSubstr("no coordinator answers"));
+}
+
+TEST_F(LivePlanTest, TextsOfAnotherVersionAreRefused) {
+  fake_.inputs.set_profile_json(R"({"motley_profile": 99, "layers": []})");
+  const Ran ran = Plan({"--compare"});
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_THAT(ran.err, HasSubstr("job j: motley_profile must be"));
+}
+
+}  // namespace
+}  // namespace motley::client

@@ -1,0 +1,69 @@
+// How many microbatches the stages of a pipeline keep (StagePlan::in_flight).
+#include "planner/lowering/step_lowering_orders.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "planner/lowering/step_lowering_engine.h"
+#include "tests/planner/lowering/lowered.h"
+
+namespace motley::planner {
+namespace {
+
+// Most forwards that have begun while their backward has not ended, as the simulator ran them.
+int64_t MostInFlight(const Lowered& lowered, int actor) {
+  std::vector<std::pair<Picoseconds, int>> changes;  // ends come before begins at one time
+  std::map<int32_t, std::pair<Picoseconds, Picoseconds>> kept;
+  for (size_t t = 0; t < lowered.graph.tasks.size(); ++t) {
+    const Task& task = lowered.graph.tasks[t];
+    if (task.microbatch < 0 || task.lanes[0] != actor * kLanesPerActor) continue;
+    auto& [begin, end] = kept.try_emplace(task.microbatch, lowered.timeline.spans[t].begin, 0).first->second;
+    begin = std::min(begin, lowered.timeline.spans[t].begin);
+    if (task.kind == TaskKind::kBackward || task.kind == TaskKind::kBackwardInput)
+      end = std::max(end, lowered.timeline.spans[t].end);
+  }
+  for (const auto& [microbatch, span] : kept) {
+    changes.emplace_back(span.first, 1);
+    changes.emplace_back(span.second, -1);
+  }
+  std::sort(changes.begin(), changes.end());
+  int64_t now = 0, most = 0;
+  for (const auto& [time, change] : changes) most = std::max(most, now += change);
+  return most;
+}
+
+TEST(StepLoweringOrdersTest, StagesKeepAsManyMicrobatchesAsThePlanSays) {
+  for (const auto schedule : {ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
+    for (const int64_t in_flight : {1, 2, 3, 5, 12}) {
+      Uniform u = UniformPipeline(schedule, 3, 1, 8);
+      u.plan.pipelines[0].stages[0].in_flight = in_flight;
+      const auto view = ViewOf(*u.setting, u.plan);
+      ASSERT_TRUE(view.ok()) << view.status();
+      const int64_t kept = std::min<int64_t>(in_flight, 8);  // there are no more
+      EXPECT_EQ(Lower(*u.setting, *view).in_flight[0], kept) << ScheduleName(schedule);
+      const Lowered lowered = LowerAndRun(*u.setting, u.plan);
+      EXPECT_EQ(MostInFlight(lowered, 0), kept) << ScheduleName(schedule);
+      EXPECT_LE(MostInFlight(lowered, 1), 2) << ScheduleName(schedule);
+      EXPECT_EQ(MostInFlight(lowered, 2), 1) << ScheduleName(schedule);
+    }
+  }
+}
+
+// The second stage would like to wait for nine, but the first has memory for four.
+TEST(StepLoweringOrdersTest, NobodyWaitsForMoreThanComesThrough) {
+  Uniform u = UniformPipeline(ScheduleFamily::k1F1B, 3, 1, 12);
+  for (const int64_t first : {0, 4}) {
+    u.plan.pipelines[0].stages[0].in_flight = first;
+    u.plan.pipelines[0].stages[1].in_flight = 9;
+    const std::vector<int64_t> kept = Lower(*u.setting, *ViewOf(*u.setting, u.plan)).in_flight;
+    const int64_t most = first > 0 ? first : 3;  // 1F1B's own
+    EXPECT_EQ(kept[0], most);
+    EXPECT_LE(kept[1], most);
+  }
+}
+
+}  // namespace
+}  // namespace motley::planner
