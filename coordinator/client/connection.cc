@@ -10,6 +10,9 @@ namespace {
 
 // A plan with its programs and trace is far larger than gRPC's default of 4 MiB.
 constexpr int kLargestMessageBytes = 512 << 20;
+// A coordinator whose machine vanished says nothing; a stream without traffic finds out by these.
+constexpr absl::Duration kKeepalive = absl::Seconds(20);
+constexpr absl::Duration kKeepaliveAnswer = absl::Seconds(10);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
 
@@ -45,6 +48,8 @@ absl::StatusOr<Connection> Connection::Open(const std::string& address, const Co
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(absl::ToInt64Milliseconds(kKeepalive)));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(absl::ToInt64Milliseconds(kKeepaliveAnswer)));
   auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   if (!channel->WaitForConnected(absl::ToChronoTime(absl::Now() + options.connect))) return Unreachable(address, options.connect);
   return Connection(address, options, std::move(channel));

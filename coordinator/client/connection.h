@@ -62,8 +62,8 @@ class Connection {
   template <typename Message>
   absl::Status Follow(Stream<Message> stream) {
     for (;;) {
+      // Fails at once where the coordinator is gone again: a call that waits for it would do so past the patience.
       grpc::ClientContext context;
-      context.set_wait_for_ready(true);
       if (stream.limit != absl::InfiniteDuration()) context.set_deadline(absl::ToChronoTime(absl::Now() + stream.limit));
       auto reader = stream.open(*stub_, &context, stream.cursor);
       Message message;

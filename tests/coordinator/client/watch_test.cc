@@ -67,6 +67,37 @@ TEST(WatchTest, GivesUpAfterItsPatience) {
   EXPECT_NE(std::string(job.status().message()).find(fake.address()), std::string::npos);
 }
 
+// The coordinator answers the question whether it is back and goes before the stream is open.
+TEST(WatchTest, PatienceEndsAlsoForACoordinatorThatGoesWhileTheStreamIsOpened) {
+  FakeMotley fake;
+  fake.AddJob("j", v1::JOB_STATE_RUNNING);
+  fake.breaks = {{0, {grpc::StatusCode::UNAVAILABLE, "going down"}}};
+  auto connection = Connection::Open(fake.address(), {.connect = absl::Seconds(10), .patience = absl::Milliseconds(300)});
+  ASSERT_TRUE(connection.ok());
+  int attempts = 0;
+  Connection::Stream<v1::JobUpdate> stream;
+  stream.open = [&](Connection::Stub& stub, grpc::ClientContext* call, int64_t cursor) {
+    v1::WatchJobRequest request;
+    request.set_job_id("j");
+    request.set_cursor(cursor);
+    if (++attempts == 2) {
+      fake.Stop();
+      // Until the channel itself knows.
+      for (grpc::Status status; status.error_code() != grpc::StatusCode::UNAVAILABLE;) {
+        grpc::ClientContext probe;
+        v1::ListJobsResponse jobs;
+        status = stub.ListJobs(&probe, {}, &jobs);
+      }
+    }
+    return stub.WatchJob(call, request);
+  };
+  stream.cursor_of = [](const v1::JobUpdate& update) { return update.cursor(); };
+  stream.use = [](const v1::JobUpdate&) { return true; };
+  const absl::Status status = connection->Follow(std::move(stream));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_GE(attempts, 2);
+}
+
 TEST(WatchTest, ErrorsThatDoNotPassAreNotTriedAgain) {
   FakeMotley fake;
   fake.AddJob("j", v1::JOB_STATE_RUNNING);
