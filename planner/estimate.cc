@@ -309,7 +309,7 @@ double Estimator::AfterSeconds() const {
   }
   std::vector<int> devices;
   for (const RankView& rank : view_.ranks) devices.push_back(rank.device);
-  return after + ScalarsSeconds(links_, devices);
+  return after + links_.TreeSeconds(devices);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "planner/cluster/links.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -204,6 +206,33 @@ Flow Links::Ring(Collective collective, std::span<const int> devices, double byt
   // The first segment of a block passes n - 1 of the n hops.
   flow.latency_seconds = (around - shortest_hop) * (collective == Collective::kAllReduce ? 2 : 1);
   return flow;
+}
+
+double Links::TreeSeconds(std::span<const int> devices) const {
+  struct Level {
+    int members = 0, first = -1;  // `first`: a device
+    double hop = 0;               // the longest from the first
+    void Add(const Links& links, int device) {
+      if (first >= 0 && first != device) hop = std::max(hop, links.Latency(first, device));
+      if (first < 0) first = device;
+      ++members;
+    }
+    double Seconds() const { return members < 2 ? 0 : 2 * std::ceil(std::log2(members)) * hop; }
+  };
+  std::vector<Level> nodes(nodes_.size());
+  for (const int device : devices) nodes[static_cast<size_t>(At(node_of_, device))].Add(*this, device);
+  std::map<int, Level> regions;
+  double in_nodes = 0, in_regions = 0;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    in_nodes = std::max(in_nodes, nodes[n].Seconds());
+    if (nodes[n].members > 0) regions[nodes_[n].region].Add(*this, nodes[n].first);
+  }
+  Level between;
+  for (const auto& [region, level] : regions) {
+    in_regions = std::max(in_regions, level.Seconds());
+    between.Add(*this, level.first);
+  }
+  return in_nodes + in_regions + between.Seconds();
 }
 
 Flow Links::ToHost(int device, double bytes) const {

@@ -43,6 +43,9 @@ class Links {
   // of `devices`, adding up to 1; empty = even. A ring through the devices in node order: the hop into device i carries all but
   // i's share. Between nodes a ring of n nodes crosses each NIC once each way. One device: no load.
   Flow Ring(Collective collective, std::span<const int> devices, double bytes, std::span<const double> shares = {}) const;
+  // Latency of an all-reduce of a few numbers: up a tree and down again, first inside every node, then between the nodes of every
+  // region, then between regions, so that the longest ways are gone least often.
+  double TreeSeconds(std::span<const int> devices) const;
   Flow ToHost(int device, double bytes) const;
   Flow FromHost(int device, double bytes) const;
 

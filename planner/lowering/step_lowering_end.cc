@@ -172,7 +172,7 @@ int32_t StepEnd::Scalars() {
   for (size_t a = 0; a < context_.view.actors.size(); ++a) {
     lanes.push_back(GraphWriter::Lane(static_cast<int>(a), LaneKind::kCollective));
   }
-  const int flow = context_.writer.AddFlow({ScalarsSeconds(context_.setting.links, devices), {}});
+  const int flow = context_.writer.AddFlow({context_.setting.links.TreeSeconds(devices), {}});
   return context_.writer.AddTransfer(TaskKind::kScalars, std::move(lanes), flow, 1, 1, final_);
 }
 

@@ -76,14 +76,6 @@ Flow AcrossFlow(const Links& links, const std::vector<std::vector<int>>& sets, C
   return Links::Together(flows);
 }
 
-double ScalarsSeconds(const Links& links, std::span<const int> devices) {
-  double hop = 0;
-  for (size_t i = 1; i < devices.size(); ++i) {
-    hop = std::max(hop, links.PointToPoint(devices[i - 1], devices[i], 1).latency_seconds);
-  }
-  return devices.size() < 2 ? 0 : 2 * std::ceil(std::log2(static_cast<double>(devices.size()))) * hop;
-}
-
 template <typename Cache, typename Make>
 int PlanFlows::Cached(Cache* cache, const typename Cache::key_type& key, Make make) {
   const auto [at, added] = cache->try_emplace(key, -1);

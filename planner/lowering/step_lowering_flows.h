@@ -25,9 +25,6 @@ Flow GroupFlow(const Links& links, const PlanView& view, const StageView& stage,
 // smallest set has ranks, each through one rank of every set, each with its part of the bytes.
 Flow AcrossFlow(const Links& links, const std::vector<std::vector<int>>& sets, Collective collective, double bytes);
 
-// Seconds of latency of an all-reduce of a few numbers over a tree of these devices.
-double ScalarsSeconds(const Links& links, std::span<const int> devices);
-
 std::vector<int> DevicesOf(const PlanView& view, const StageView& stage);
 
 class PlanFlows {

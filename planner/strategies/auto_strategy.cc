@@ -34,7 +34,7 @@ namespace {
 constexpr size_t kClimbers = 6;           // plans that are polished
 constexpr size_t kStagesOffered = 8;      // pipelines over groups that are simulated
 constexpr int64_t kThreads = 2;           // that climb at once on a small machine: the budget is of one
-constexpr size_t kTurnsOffered = 8;       // of those that run forward and backward in turn
+constexpr size_t kTurnsOffered = 12;      // of those that run forward and backward in turn
 constexpr size_t kGroupingsTurned = 128;  // by the rough bound; tried as such pipelines
 constexpr size_t kGroupingsSplit = 8;     // by the rough bound; their stages are split exactly
 constexpr size_t kGroupingsVaried = 3;    // whose ministages, sharding and order are varied
@@ -51,7 +51,7 @@ class AutoSearch {
 
   absl::StatusOr<Plan> Run() {
     AskStrategies();
-    const int64_t all = budget_.nodes, for_climbing = all - all * 2 / 5, for_splits = all * 3 / 20;
+    const int64_t all = budget_.nodes, for_climbing = all * 2 / 5, for_splits = all / 10;
     budget_.nodes -= for_climbing + for_splits;
     const std::vector<Grouping> groupings = RoughlyBest(kGroupingsTurned);
     TryTurns(groupings);

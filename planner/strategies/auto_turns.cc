@@ -12,12 +12,16 @@
 #include "planner/in_parallel.h"
 #include "planner/strategies/megatron_layout.h"
 #include "planner/strategies/plan_moves.h"
+#include "planner/strategies/regroup.h"
 #include "planner/strategies/turn_stages.h"
 
 namespace motley::planner {
 namespace {
 
 constexpr size_t kVaried = 24;  // groupings with a degree whose microbatches, order and schedule are varied
+constexpr size_t kClimbed = 6;  // of the varied ones, whose groups are changed too
+constexpr int64_t kThreads = 2;  // that climb at once on a small machine: the budget is of one
+constexpr double kWorthIt = 0.999;
 constexpr int64_t kMostRounds = 256;
 constexpr int64_t kVariations = 64;   // of one candidate, about
 constexpr size_t kAllOrders = 3;      // groups
@@ -38,12 +42,18 @@ class TurnSearch {
       : setting_(setting), budget_(*budget), host_known_(HostsKnown(setting)) {}
 
   std::vector<TurnPlan> Run(const std::vector<Grouping>& groupings, size_t count) {
+    const int64_t for_climbing = budget_.nodes / 2;
+    budget_.nodes -= for_climbing;
     const int64_t for_variations = std::min(budget_.nodes / 2, static_cast<int64_t>(kVaried) * kVariations * TurnNodes(setting_));
     budget_.nodes -= for_variations;
     std::vector<Candidate> first = FirstRound(groupings);
     budget_.nodes += for_variations;
     const size_t varied = Affordable(std::min(first.size(), kVaried), kVariations * TurnNodes(setting_), &budget_);
     InParallel(varied, [&](size_t i) { first[i] = Vary(std::move(first[i])); });
+    std::stable_sort(first.begin(), first.end());
+    budget_.nodes += for_climbing;
+    // Beside those that they came from: the estimator, by which they climb, is not the last word.
+    for (Candidate& climbed : ClimbAll(first)) first.push_back(std::move(climbed));
     std::stable_sort(first.begin(), first.end());
     std::vector<TurnPlan> plans;
     for (size_t i = 0; i < std::min(count, first.size()); ++i) plans.push_back(std::move(first[i].found));
@@ -190,6 +200,47 @@ class TurnSearch {
     choice.offload_optimizer = !choice.offload_optimizer;
     if (host_known_) consider(choice);
     return best;
+  }
+
+  // The best ones with groups of their own change their groups too, for as long as that helps: what came of those that it helped.
+  std::vector<Candidate> ClimbAll(const std::vector<Candidate>& found) {
+    std::vector<Candidate> climbed;
+    for (const Candidate& candidate : found) {
+      const auto same = [&](const Candidate& other) { return other.choice.groups == candidate.choice.groups; };
+      if (climbed.size() < kClimbed && std::none_of(climbed.begin(), climbed.end(), same)) climbed.push_back(candidate);
+    }
+    if (climbed.empty()) return climbed;
+    const std::vector<Candidate> starts = climbed;
+    std::vector<SearchBudget> budgets(climbed.size(), budget_);
+    InParallel(climbed.size(), [&](size_t i) {
+      budgets[i].nodes = kThreads * budget_.nodes / static_cast<int64_t>(climbed.size());
+      Climb(&budgets[i], &climbed[i]);
+    });
+    for (const SearchBudget& budget : budgets) budget_.stopped_by_clock |= budget.stopped_by_clock;
+    budget_.nodes = 0;
+    std::vector<Candidate> helped;
+    for (size_t i = 0; i < climbed.size(); ++i) {
+      const auto same = [&](const Candidate& other) { return other.found.seconds == climbed[i].found.seconds; };
+      if (climbed[i] < starts[i] && std::none_of(helped.begin(), helped.end(), same)) helped.push_back(std::move(climbed[i]));
+    }
+    return helped;
+  }
+
+  void Climb(SearchBudget* budget, Candidate* best) const {
+    for (bool better = true; better;) {
+      better = false;
+      const std::vector<TurnChoice> choices = Regrouped(setting_, best->choice);
+      if (!budget->Spend(TurnNodes(setting_) * static_cast<int64_t>(choices.size()))) return;
+      Candidate next = *best;
+      for (const TurnChoice& choice : choices) {
+        auto found = Try(choice, best->from);
+        if (found && *found < next) next = *std::move(found);
+      }
+      if (next.found.seconds < kWorthIt * best->found.seconds) {
+        *best = std::move(next);
+        better = true;
+      }
+    }
   }
 
   static TurnChoice Reordered(const TurnChoice& choice, const std::vector<size_t>& order) {

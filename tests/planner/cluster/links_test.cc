@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 
@@ -173,6 +174,28 @@ TEST(Links, APairSlowerThanTheCardsIsItsOwnLink) {
   const Links fast(TwoNodes("[[link]]\nnodes = [\"a\", \"b\"]\ngb_per_second = 2\n"));
   EXPECT_DOUBLE_EQ(fast.Rate(0, 2), 1e9);
   EXPECT_EQ(Loads(fast, fast.PointToPoint(0, 2, 9)).count("a to b"), 0u);
+}
+
+// Two regions of two nodes of four devices: 10 us in a node, 1 ms in a region, 30 ms between them.
+TEST(Links, ATreeGoesTheLongestWaysLeastOften) {
+  std::string text = "[defaults]\nnic_gb_per_second = 1\nnic_latency_us = 1000\ndevice_link_latency_us = 10\n";
+  for (const char* name : {"w1", "e1", "w2", "e2"}) {
+    text += std::string("[[node]]\nname = \"") + name + "\"\nregion = \"" + name[0] +
+            "\"\ngpus = [{card = \"T4\", count = 4}]\ndevice_link_gb_per_second = 10\n";
+  }
+  const auto cluster =
+      ParseCluster(text + "[[region_link]]\nregions = [\"w\", \"e\"]\ngb_per_second = 0.1\nlatency_us = 30000\n", "test");
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  const Links links(*cluster);
+  std::vector<int> all(16);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_DOUBLE_EQ(links.TreeSeconds(all), 2 * (2 * 10e-6 + 1e-3 + 30e-3));
+  std::reverse(all.begin(), all.end());
+  EXPECT_DOUBLE_EQ(links.TreeSeconds(all), 2 * (2 * 10e-6 + 1e-3 + 30e-3)) << "whatever their order";
+  EXPECT_DOUBLE_EQ(links.TreeSeconds(std::vector<int>{0, 1, 2}), 2 * 2 * 10e-6) << "in one node, three devices";
+  EXPECT_DOUBLE_EQ(links.TreeSeconds(std::vector<int>{0, 8}), 2 * 1e-3) << "one device of two nodes of a region";
+  EXPECT_EQ(links.TreeSeconds(std::vector<int>{5}), 0);
+  EXPECT_EQ(links.TreeSeconds({}), 0);
 }
 
 // Nodes of two regions in turn: the ring still crosses the border once each way.

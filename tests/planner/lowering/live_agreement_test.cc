@@ -52,7 +52,7 @@ PlannerInput LiveInput(const Setting& setting, const std::vector<double>& shares
     };
     input.collectives.points.push_back({bytes, skew, seconds(Collective::kAllGather), seconds(Collective::kReduceScatter)});
   }
-  input.collectives.barrier_seconds = ScalarsSeconds(setting.links, devices);
+  input.collectives.barrier_seconds = setting.links.TreeSeconds(devices);
   return input;
 }
 
