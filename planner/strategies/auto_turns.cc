@@ -212,12 +212,17 @@ class TurnSearch {
     if (climbed.empty()) return climbed;
     const std::vector<Candidate> starts = climbed;
     std::vector<SearchBudget> budgets(climbed.size(), budget_);
+    const int64_t each = kThreads * budget_.nodes / static_cast<int64_t>(climbed.size());
     InParallel(climbed.size(), [&](size_t i) {
-      budgets[i].nodes = kThreads * budget_.nodes / static_cast<int64_t>(climbed.size());
+      budgets[i].nodes = each;
       Climb(&budgets[i], &climbed[i]);
     });
-    for (const SearchBudget& budget : budgets) budget_.stopped_by_clock |= budget.stopped_by_clock;
-    budget_.nodes = 0;
+    int64_t spent = 0;
+    for (const SearchBudget& budget : budgets) {
+      spent += each - budget.nodes;
+      budget_.stopped_by_clock |= budget.stopped_by_clock;
+    }
+    budget_.nodes -= spent / kThreads;
     std::vector<Candidate> helped;
     for (size_t i = 0; i < climbed.size(); ++i) {
       const auto same = [&](const Candidate& other) { return other.found.seconds == climbed[i].found.seconds; };

@@ -118,6 +118,28 @@ TEST(AutoTurnsTest, KeepsToWhatTheRequestSays) {
   }
 }
 
+// From a poor division alone the search finds its way to another one.
+TEST(AutoTurnsTest, ClimbsOverTheGroupsThemselves) {
+  const auto setting = Boxes({}, 1);
+  const Grouping poor{{{2, 3}, {0, 4, 6}, {1, 5, 7}}, "by chance"};
+  SearchBudget budget = BudgetOf(setting->request);
+  const std::vector<TurnPlan> plans = FindTurnPlans(*setting, {poor}, 50, &budget);
+  std::set<std::set<std::set<std::string>>> divisions;
+  for (const TurnPlan& found : plans) {
+    std::set<std::set<std::string>> stages;
+    for (const StagePlan& stage : found.plan.pipelines[0].stages) {
+      std::set<std::string> devices;
+      for (const UnitPlan& unit : stage.units) {
+        for (const RankPlan& rank : unit.ranks) devices.insert(rank.device.value());
+      }
+      stages.insert(devices);
+    }
+    divisions.insert(stages);
+  }
+  ASSERT_GE(divisions.size(), 2u);
+  EXPECT_LT(plans.front().seconds, 0.9 * plans.back().seconds);
+}
+
 TEST(AutoTurnsTest, WhatFitsNowhereIsNotAnError) {
   const auto setting = SettingOf(ClusterText({{"n1", Cards("T4", 1)}, {"n2", Cards("T4", 1)}}), "llama2-70b", 16, 512);
   SearchBudget budget = BudgetOf(setting->request);
