@@ -1,35 +1,69 @@
 #include "planner/lowering/step_lowering_flows.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace motley::planner {
 namespace {
 
-// The ranks at this position of the stage's units, where a unit is as wide.
-std::vector<int> RanksAt(const StageView& stage, size_t position) {
-  std::vector<int> ranks;
-  int first = stage.first_rank;
-  for (const UnitPlan& unit : stage.plan->units) {
-    if (position < unit.ranks.size()) ranks.push_back(first + static_cast<int>(position));
-    first += static_cast<int>(unit.ranks.size());
+// Slices of the array that are whole on one rank of every unit: units of different widths, or with other shares, cut it differently.
+struct Slice {
+  double part = 0;            // of the array
+  std::vector<int> ranks;     // one of each unit
+  std::vector<double> parts;  // of each rank's own slice
+};
+
+constexpr double kSameCut = 1e-6;  // shares are rounded
+
+std::vector<Slice> SlicesOf(const StageView& stage) {
+  const std::vector<UnitPlan>& units = stage.plan->units;
+  struct Held {
+    double end, part;  // of a rank's slice, both of the array
+  };
+  std::vector<Held> held;  // by rank of the stage
+  std::vector<double> cuts = {1};
+  for (const UnitPlan& unit : units) {
+    double sum = 0, end = 0;
+    for (const RankPlan& rank : unit.ranks) sum += rank.tp_share;
+    for (const RankPlan& rank : unit.ranks) {
+      end += rank.tp_share / sum;
+      held.push_back({end, rank.tp_share / sum});
+      if (unit.ranks.size() > 1) cuts.push_back(end);
+    }
   }
-  return ranks;
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<Slice> slices;
+  double begin = 0;
+  for (const double cut : cuts) {
+    if (cut - begin < kSameCut) continue;
+    Slice& slice = slices.emplace_back();
+    slice.part = cut - begin;
+    size_t first = 0;
+    for (const UnitPlan& unit : units) {
+      const size_t last = first + unit.ranks.size() - 1;
+      size_t r = first;
+      while (r < last && held[r].end < (begin + cut) / 2) ++r;
+      slice.ranks.push_back(stage.first_rank + static_cast<int>(r));
+      slice.parts.push_back(std::min(1.0, slice.part / held[r].part));
+      first = last + 1;
+    }
+    begin = cut;
+  }
+  return slices;
 }
 
-Flow RingOf(const Links& links, const PlanView& view, const std::vector<int>& ranks, Collective collective, double bytes) {
+Flow RingOf(const Links& links, const PlanView& view, const Slice& slice, Collective collective, double bytes) {
   std::vector<int> devices;
   std::vector<double> shares;
   double sum = 0;
-  for (const int r : ranks) {
-    const RankView& rank = view.ranks[static_cast<size_t>(r)];
+  for (size_t i = 0; i < slice.ranks.size(); ++i) {
+    const RankView& rank = view.ranks[static_cast<size_t>(slice.ranks[i])];
     devices.push_back(rank.device);
-    shares.push_back(rank.share);
-    sum += rank.share;
+    shares.push_back(rank.share * slice.parts[i]);
+    sum += shares.back();
   }
-  if (collective == Collective::kAllReduce || sum <= 0) return links.Ring(collective, devices, bytes);
+  if (collective == Collective::kAllReduce || sum <= 0) return links.Ring(collective, devices, slice.part * bytes);
   for (double& share : shares) share /= sum;
-  return links.Ring(collective, devices, bytes, shares);
+  return links.Ring(collective, devices, slice.part * bytes, shares);
 }
 
 }  // namespace
@@ -41,26 +75,10 @@ std::vector<int> DevicesOf(const PlanView& view, const StageView& stage) {
 }
 
 Flow GroupFlow(const Links& links, const PlanView& view, const StageView& stage, Collective collective, double bytes) {
-  size_t narrowest = stage.plan->units[0].ranks.size(), widest = narrowest;
-  for (const UnitPlan& unit : stage.plan->units) {
-    narrowest = std::min(narrowest, unit.ranks.size());
-    widest = std::max(widest, unit.ranks.size());
-  }
-  if (narrowest != widest) {
-    double share = 0;
-    for (const UnitPlan& unit : stage.plan->units) {
-      for (const RankPlan& rank : unit.ranks) share = std::max(share, rank.tp_share);
-    }
-    return RingOf(links, view, RanksAt(stage, 0), collective, bytes * share);
-  }
-  if (widest == 1) return RingOf(links, view, RanksAt(stage, 0), collective, bytes);
+  const std::vector<Slice> slices = SlicesOf(stage);
+  if (slices.size() == 1) return RingOf(links, view, slices[0], collective, bytes);
   std::vector<Flow> flows;
-  for (size_t position = 0; position < widest; ++position) {
-    const std::vector<int> ranks = RanksAt(stage, position);
-    double slice = 0;
-    for (const int r : ranks) slice = std::max(slice, view.ranks[static_cast<size_t>(r)].plan->tp_share);
-    flows.push_back(RingOf(links, view, ranks, collective, bytes * slice));
-  }
+  for (const Slice& slice : slices) flows.push_back(RingOf(links, view, slice, collective, bytes));
   return Links::Together(flows);
 }
 

@@ -8,6 +8,7 @@
 #include "planner/strategies/in_flight.h"
 #include "planner/strategies/plan_classes.h"
 #include "planner/strategies/unit_moves.h"
+#include "planner/strategies/width_moves.h"
 
 namespace motley::planner {
 namespace {
@@ -22,6 +23,7 @@ class Generator {
   std::vector<Move> All() {
     Layers();
     AddUnitMoves(setting_, plan_, &moves_);
+    AddWidthMoves(setting_, plan_, &moves_);
     Schedules();
     InFlight();
     Orders();

@@ -51,17 +51,6 @@ std::vector<int64_t> Shared(int64_t batch, const std::vector<double>& weights) {
   return out;
 }
 
-// Shares of sharded state start anew when a stage's ranks change: even; a unit that is left alone stores what it computes.
-void ShareEvenly(StagePlan* stage) {
-  size_t ranks = 0;
-  for (const UnitPlan& unit : stage->units) ranks += unit.ranks.size();
-  for (UnitPlan& unit : stage->units) {
-    for (RankPlan& rank : unit.ranks)
-      rank.shard_ratio = stage->units.size() == 1 ? rank.tp_share : 1.0 / static_cast<double>(ranks);
-  }
-  stage->placement.clear();
-}
-
 class Generator {
  public:
   Generator(const Setting& setting, const Plan& plan, std::vector<Move>* moves)
@@ -278,6 +267,16 @@ class Generator {
 }  // namespace
 
 void AddUnitMoves(const Setting& setting, const Plan& plan, std::vector<Move>* moves) { Generator(setting, plan, moves).Run(); }
+
+void ShareEvenly(StagePlan* stage) {
+  size_t ranks = 0;
+  for (const UnitPlan& unit : stage->units) ranks += unit.ranks.size();
+  for (UnitPlan& unit : stage->units) {
+    for (RankPlan& rank : unit.ranks)
+      rank.shard_ratio = stage->units.size() == 1 ? rank.tp_share : 1.0 / static_cast<double>(ranks);
+  }
+  stage->placement.clear();
+}
 
 std::vector<int64_t> EvenParts(int64_t batch, int64_t count) {
   count = std::min(count, batch);

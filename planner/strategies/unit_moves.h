@@ -18,6 +18,9 @@ namespace motley::planner {
 //   pipeline
 void AddUnitMoves(const Setting& setting, const Plan& plan, std::vector<Move>* moves);
 
+// Shares of sharded state start anew when a stage's ranks change: even; a unit that is left alone stores what it computes.
+void ShareEvenly(StagePlan* stage);
+
 // `batch` in `count` microbatches (fewer where the batch is smaller), sizes at most one apart and mixed evenly, so that after any
 // number of microbatches units of one stage and the next have come equally far.
 std::vector<int64_t> EvenParts(int64_t batch, int64_t count);
