@@ -8,7 +8,8 @@ namespace {
 
 constexpr UnitKind kEmbedding = UnitKind::kEmbedding, kLayer = UnitKind::kLayer, kHead = UnitKind::kHead;
 
-int64_t Scaled(double part, int64_t amount) { return std::llround(part * static_cast<double>(amount)); }
+// Never negative, so a cast rounds as llround does, several times as fast.
+int64_t Scaled(double part, int64_t amount) { return static_cast<int64_t>(part * static_cast<double>(amount) + 0.5); }
 
 // Samples that a rank keeps at the peak.
 struct Kept {

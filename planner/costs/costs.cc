@@ -29,7 +29,8 @@ double OptimizerTraffic(DType dtype) {
   return dtype == DType::kFloat32 ? kOptimizerTraffic32 : kOptimizerTraffic16;
 }
 
-int64_t ToBytes(double bytes) { return static_cast<int64_t>(std::llround(bytes)); }
+// Never negative, so a cast rounds as llround does, several times as fast.
+int64_t ToBytes(double bytes) { return static_cast<int64_t>(bytes + 0.5); }
 
 // The unit's roofline at the efficiency that the measured layer shows on this card.
 Curve AtEfficiencyOf(const Curve& layer, const Curve& layer_roofline, const Curve& unit_roofline) {

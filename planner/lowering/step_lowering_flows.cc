@@ -5,7 +5,8 @@
 namespace motley::planner {
 namespace {
 
-// Slices of the array that are whole on one rank of every unit: units of different widths, or with other shares, cut it differently.
+// Slices of the array that are whole on one rank of every unit: units of different widths, or with other shares, cut it
+// differently.
 struct Slice {
   double part = 0;            // of the array
   std::vector<int> ranks;     // one of each unit

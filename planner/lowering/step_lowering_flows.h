@@ -16,9 +16,10 @@
 
 namespace motley::planner {
 
-// A collective of a stage's units over `bytes` of the unsharded array. Ranks of tensor-parallel units hold slices: the array is cut
-// where any unit cuts it, the ranks that hold a piece make a ring that carries it, the rings run together. So a single rank beside
-// a pair is in two rings, each with half the bytes. By shares of the state for gather and reduce-scatter; an all-reduce is even.
+// A collective of a stage's units over `bytes` of the unsharded array. Ranks of tensor-parallel units hold slices: the array is
+// cut where any unit cuts it, the ranks that hold a piece make a ring that carries it, the rings run together. So a single rank
+// beside a pair is in two rings, each with half the bytes. By shares of the state for gather and reduce-scatter; an all-reduce is
+// even.
 Flow GroupFlow(const Links& links, const PlanView& view, const StageView& stage, Collective collective, double bytes);
 
 // A collective over several sets of ranks (one set per pipeline) that each hold `bytes` spread over them: as many rings as the

@@ -1,7 +1,8 @@
 // auto: the best plan of the whole language that a bounded search finds. docs/strategies.md, "auto".
 //
 //   1 every strategy's own plan (tuned), simulated: auto is never worse than the best of them
-//   2 layered pipelines over candidate groupings with everything uneven inside (auto_stages): plans that no strategy has
+//   2 pipelines in turn (auto_turns) and layered ones (auto_stages) over candidate groupings, everything uneven inside: plans that no
+//     strategy has
 //   3 the few best of 1 and 2 climb (polish): layers, microbatches, recomputation by operator, schedules, sharding, offload
 // Deterministic: the budget counts search nodes; a deadline is opt-in and marks the plan.
 #include <algorithm>

@@ -18,8 +18,8 @@
 namespace motley::planner {
 namespace {
 
-constexpr size_t kVaried = 24;  // groupings with a degree whose microbatches, order and schedule are varied
-constexpr size_t kClimbed = 6;  // of the varied ones, whose groups are changed too
+constexpr size_t kVaried = 24;   // groupings with a degree whose microbatches, order and schedule are varied
+constexpr size_t kClimbed = 6;   // of the varied ones, whose groups are changed too
 constexpr int64_t kThreads = 2;  // that climb at once on a small machine: the budget is of one
 constexpr double kWorthIt = 0.999;
 constexpr int64_t kMostRounds = 256;

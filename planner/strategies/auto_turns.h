@@ -17,9 +17,9 @@ struct TurnPlan {
   double seconds = 0;  // by the estimator; the plan fits by it
 };
 
-// Two rounds of PlanTurns and the estimator: every grouping with every tensor-parallel degree at one middling number of
-// microbatches; then the best of them with all numbers of microbatches (powers of two), in flight, orders and schedules. The best
-// of each grouping and degree, best first, at most `count`.
+// Three rounds of PlanTurns and the estimator: every grouping with every tensor-parallel degree at one middling number of
+// microbatches; the best of them with all numbers of microbatches (powers of two), in flight, orders and schedules; the best of
+// those with other groups (regroup.h). The best of each grouping and degree and what came of regrouping, best first, at most `count`.
 std::vector<TurnPlan> FindTurnPlans(const Setting& setting, const std::vector<Grouping>& groupings, size_t count,
                                     SearchBudget* budget);
 

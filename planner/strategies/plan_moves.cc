@@ -102,8 +102,8 @@ class Generator {
     if (changed) moves_.push_back({"shares by free memory", std::move(plan)});
   }
 
-  // Half the way to equally many bytes free on every rank, as far as shares go down to nothing. False: nothing to move, or no room
-  // anywhere.
+  // Half the way to equally many bytes free on every rank, as far as shares go down to nothing. False: nothing to move, or no
+  // room anywhere.
   bool ShareByFreeMemory(StagePlan* stage) const {
     if (stage->zero_stage == 0) return false;
     std::vector<RankPlan*> ranks;

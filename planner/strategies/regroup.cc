@@ -21,7 +21,8 @@ using Group = std::vector<int>;
 
 class Generator {
  public:
-  Generator(const Setting& setting, const TurnChoice& choice) : setting_(setting), choice_(choice), count_(choice.groups.size()) {}
+  Generator(const Setting& setting, const TurnChoice& choice)
+      : setting_(setting), choice_(choice), count_(choice.groups.size()) {}
 
   std::vector<TurnChoice> All() {
     if (setting_.request.pins.empty()) {
@@ -199,8 +200,7 @@ class Generator {
       if (factor == choice_.in_flight_factor) continue;
       Add().in_flight_factor = factor;
     }
-    Add().schedule =
-        choice_.schedule == ScheduleFamily::k1F1B ? ScheduleFamily::kZeroBubble : ScheduleFamily::k1F1B;
+    Add().schedule = choice_.schedule == ScheduleFamily::k1F1B ? ScheduleFamily::kZeroBubble : ScheduleFamily::k1F1B;
     for (int zero = 0; zero <= 2 && !setting_.request.zero_stage; ++zero) {
       if (zero != choice_.zero_stage) Add().zero_stage = zero;
     }

@@ -281,7 +281,16 @@ void ShareEvenly(StagePlan* stage) {
 std::vector<int64_t> EvenParts(int64_t batch, int64_t count) {
   count = std::min(count, batch);
   std::vector<int64_t> out;
-  for (int64_t i = 1; i <= count; ++i) out.push_back((i * batch + count - 1) / count - ((i - 1) * batch + count - 1) / count);
+  if (count < 1) return out;
+  out.reserve(static_cast<size_t>(count));
+  // ceil(i batch / count) less the one before, without dividing each time.
+  const int64_t whole = batch / count, rest = batch % count;
+  for (int64_t i = 0, over = 0; i < count; ++i) {
+    over += rest;
+    const bool more = over > 0;
+    out.push_back(whole + (more ? 1 : 0));
+    if (more) over -= count;
+  }
   return out;
 }
 

@@ -21,7 +21,10 @@ constexpr double kEven = 1e-9;  // shares are computed
 class Generator {
  public:
   Generator(const Setting& setting, const Plan& plan, std::vector<Move>* moves)
-      : setting_(setting), plan_(plan), moves_(*moves), degrees_(TensorParallelDegrees(setting.workload.model, setting.request.max_tp)) {
+      : setting_(setting),
+        plan_(plan),
+        moves_(*moves),
+        degrees_(TensorParallelDegrees(setting.workload.model, setting.request.max_tp)) {
     for (const ClusterDevice& device : setting.cluster.devices) node_of_[device.id.value()] = device.node;
   }
 
@@ -62,7 +65,8 @@ class Generator {
 
   double Speed(const RankPlan& rank) const {
     const int kind = KindNamed(setting_, rank.device_model);
-    return 1 / (setting_.costs.ForwardSeconds(kind, UnitKind::kLayer, 1) + setting_.costs.BackwardSeconds(kind, UnitKind::kLayer, 1));
+    return 1 /
+           (setting_.costs.ForwardSeconds(kind, UnitKind::kLayer, 1) + setting_.costs.BackwardSeconds(kind, UnitKind::kLayer, 1));
   }
 
   // The first one's share of a unit of both; none: they do not go together.
@@ -111,7 +115,8 @@ class Generator {
       into.microbatches = EvenParts(batch, static_cast<int64_t>(count));
       gone.insert(v);
     }
-    for (auto v = gone.rbegin(); v != gone.rend(); ++v) stage->units.erase(stage->units.begin() + static_cast<std::ptrdiff_t>(*v));
+    for (auto v = gone.rbegin(); v != gone.rend(); ++v)
+      stage->units.erase(stage->units.begin() + static_cast<std::ptrdiff_t>(*v));
   }
 
   void Cut(const PipelineClass& shape, size_t s) {

@@ -15,11 +15,9 @@ using Groups = std::vector<std::vector<int>>;
 
 // Devices 0-3 A100, 4-7 and 8-11 T4, 12 and 13 V100.
 std::unique_ptr<Setting> Boxes(PlanRequest request = {}) {
-  return SettingOf(ClusterText({{"n1", Cards("A100-40GB", 4)},
-                                {"n2", Cards("T4", 4)},
-                                {"n3", Cards("T4", 4)},
-                                {"n4", Cards("V100-16GB", 2)}}),
-                   "gpt2-1.5b", 64, 512, std::move(request));
+  return SettingOf(
+      ClusterText({{"n1", Cards("A100-40GB", 4)}, {"n2", Cards("T4", 4)}, {"n3", Cards("T4", 4)}, {"n4", Cards("V100-16GB", 2)}}),
+      "gpt2-1.5b", 64, 512, std::move(request));
 }
 
 TurnChoice Choice(Groups groups, std::vector<int> tp) {
