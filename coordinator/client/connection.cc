@@ -60,10 +60,15 @@ bool Connection::MayReturn(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE || status.error_code() == grpc::StatusCode::CANCELLED;
 }
 
-absl::Status Connection::AwaitCoordinator(bool progressed) {
-  pause_ = progressed ? kFirstPause : std::min(pause_ * 2, kLongestPause);
+// An attempt that fails does so at once; one that went on for longer was answered.
+bool Connection::HasLasted(absl::Time opened) { return absl::Now() - opened > kLongestPause; }
+
+absl::Status Connection::AwaitCoordinator(bool answered) {
+  if (answered || lost_ == absl::InfinitePast()) lost_ = absl::Now();
+  pause_ = answered ? kFirstPause : std::min(pause_ * 2, kLongestPause);
   absl::SleepFor(pause_);
-  if (channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + options_.patience))) return absl::OkStatus();
+  const absl::Time until = lost_ + options_.patience;
+  if (absl::Now() < until && channel_->WaitForConnected(absl::ToChronoTime(until))) return absl::OkStatus();
   return Unreachable(address_, options_.patience);
 }
 

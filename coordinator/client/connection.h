@@ -64,6 +64,7 @@ class Connection {
     for (;;) {
       // Fails at once where the coordinator is gone again: a call that waits for it would do so past the patience.
       grpc::ClientContext context;
+      const absl::Time opened = absl::Now();
       if (stream.limit != absl::InfiniteDuration()) context.set_deadline(absl::ToChronoTime(absl::Now() + stream.limit));
       auto reader = stream.open(*stub_, &context, stream.cursor);
       Message message;
@@ -83,21 +84,24 @@ class Connection {
         return absl::OkStatus();
       if (!status.ok() && !MayReturn(status)) return FromGrpc(status);
       stream.say("the connection to the coordinator was lost; trying again");
-      if (absl::Status back = AwaitCoordinator(progressed); !back.ok()) return back;
+      if (absl::Status back = AwaitCoordinator(progressed || HasLasted(opened)); !back.ok()) return back;
     }
   }
 
  private:
   Connection(std::string address, ConnectionOptions options, std::shared_ptr<grpc::Channel> channel);
   static bool MayReturn(const grpc::Status& status);
-  // Waits until the channel is connected, with a growing pause between attempts that bring nothing.
-  absl::Status AwaitCoordinator(bool progressed);
+  static bool HasLasted(absl::Time opened);
+  // Waits until the channel is connected, with a growing pause between attempts that bring nothing; the patience counts from the
+  // last attempt that did (`answered`).
+  absl::Status AwaitCoordinator(bool answered);
 
   std::string address_;
   ConnectionOptions options_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Stub> stub_;
   absl::Duration pause_;
+  absl::Time lost_ = absl::InfinitePast();
 };
 
 }  // namespace motley::client

@@ -98,6 +98,19 @@ TEST(WatchTest, PatienceEndsAlsoForACoordinatorThatGoesWhileTheStreamIsOpened) {
   EXPECT_GE(attempts, 2);
 }
 
+// Something answers there, such as a proxy, and never with the job.
+TEST(WatchTest, PatienceEndsAlsoWhereEveryAttemptIsTurnedAway) {
+  FakeMotley fake;
+  fake.AddJob("j", v1::JOB_STATE_RUNNING);
+  fake.breaks.assign(1000, {0, {grpc::StatusCode::UNAVAILABLE, "going down"}});
+  auto connection = Connection::Open(fake.address(), {.connect = absl::Seconds(10), .patience = absl::Seconds(1)});
+  ASSERT_TRUE(connection.ok());
+  const auto job = WatchToEnd(*connection, {"j", [](const v1::JobUpdate&) {}, [](const std::string&) {}});
+  EXPECT_EQ(job.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_GE(fake.watch_cursors.size(), 2u);
+  EXPECT_LT(fake.watch_cursors.size(), 10u) << "with pauses that grow";
+}
+
 TEST(WatchTest, ErrorsThatDoNotPassAreNotTriedAgain) {
   FakeMotley fake;
   fake.AddJob("j", v1::JOB_STATE_RUNNING);
