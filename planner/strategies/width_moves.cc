@@ -46,12 +46,14 @@ class Generator {
   }
   // -1: in several nodes.
   int NodeOf(const UnitPlan& unit) const {
-    std::set<int> nodes;
+    int node = -1;
     for (const RankPlan& rank : unit.ranks) {
       const auto at = node_of_.find(rank.device.value());
-      nodes.insert(at == node_of_.end() ? -1 : at->second);
+      const int own = at == node_of_.end() ? -1 : at->second;
+      if (own < 0 || (node >= 0 && node != own)) return -1;
+      node = own;
     }
-    return nodes.size() == 1 ? *nodes.begin() : -1;
+    return node;
   }
   static std::string Look(const UnitPlan& unit) { return absl::StrCat(unit.ranks.size(), " x ", unit.ranks[0].device_model); }
   static bool Even(const UnitPlan& unit) {
@@ -69,9 +71,9 @@ class Generator {
            (setting_.costs.ForwardSeconds(kind, UnitKind::kLayer, 1) + setting_.costs.BackwardSeconds(kind, UnitKind::kLayer, 1));
   }
 
-  // The first one's share of a unit of both; none: they do not go together.
+  // The first one's share of a unit of both, which are in one node; none: they do not go together.
   std::optional<double> FirstShare(const UnitPlan& a, const UnitPlan& b) const {
-    if (a.ranks.size() != b.ranks.size() || NodeOf(a) < 0 || NodeOf(a) != NodeOf(b)) return std::nullopt;
+    if (a.ranks.size() != b.ranks.size()) return std::nullopt;
     if (Look(a) == Look(b) && Even(a) && Even(b)) {
       return Possible(2 * a.ranks.size()) ? std::optional<double>(0.5) : std::nullopt;
     }
@@ -85,13 +87,20 @@ class Generator {
   // Pairs that do not overlap, by what they look like.
   void Join(const PipelineClass& shape, size_t s) {
     const std::vector<UnitPlan>& units = Units(shape, s);
+    std::map<int, std::vector<size_t>> of_node;
+    for (size_t u = 0; u < units.size(); ++u) {
+      if (const int node = NodeOf(units[u]); node >= 0) of_node[node].push_back(u);
+    }
     std::map<std::string, std::vector<Pair>> alike;
     std::set<size_t> taken;
-    for (size_t u = 0; u < units.size(); ++u) {
-      for (size_t v = u + 1; v < units.size() && !taken.contains(u); ++v) {
-        if (taken.contains(v) || !FirstShare(units[u], units[v])) continue;
-        alike[absl::StrCat(Look(units[u]), " and ", Look(units[v]))].push_back({u, v});
-        taken.insert({u, v});
+    for (const auto& [node, here] : of_node) {
+      for (size_t i = 0; i < here.size(); ++i) {
+        for (size_t j = i + 1; j < here.size() && !taken.contains(here[i]); ++j) {
+          const size_t u = here[i], v = here[j];
+          if (taken.contains(v) || !FirstShare(units[u], units[v])) continue;
+          alike[absl::StrCat(Look(units[u]), " and ", Look(units[v]))].push_back({u, v});
+          taken.insert({u, v});
+        }
       }
     }
     for (const auto& [look, pairs] : alike) {
