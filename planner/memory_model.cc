@@ -1,7 +1,6 @@
 #include "planner/memory_model.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace motley::planner {
 namespace {

@@ -1,7 +1,6 @@
 #include "planner/costs/costs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "absl/strings/str_cat.h"

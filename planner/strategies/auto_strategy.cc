@@ -34,7 +34,6 @@ namespace {
 
 constexpr size_t kClimbers = 6;           // plans that are polished
 constexpr size_t kStagesOffered = 8;      // pipelines over groups that are simulated
-constexpr int64_t kThreads = 2;           // that climb at once on a small machine: the budget is of one
 constexpr size_t kTurnsOffered = 12;      // of those that run forward and backward in turn
 constexpr size_t kGroupingsTurned = 128;  // by the rough bound; tried as such pipelines
 constexpr size_t kGroupingsSplit = 8;     // by the rough bound; their stages are split exactly
@@ -216,7 +215,7 @@ class AutoSearch {
     std::vector<Climbed> climbed(starts.size());
     InParallel(starts.size(), [&](size_t i) {
       climbed[i].budget = budget_;
-      climbed[i].budget.nodes = kThreads * budget_.nodes / static_cast<int64_t>(starts.size());
+      climbed[i].budget.nodes = kClimbersAtOnce * budget_.nodes / static_cast<int64_t>(starts.size());
       climbed[i].end = Polish(setting_, candidates_[starts[i]].plan, &climbed[i].budget);
     });
     Candidate best = candidates_[0];

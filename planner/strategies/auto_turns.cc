@@ -20,7 +20,6 @@ namespace {
 
 constexpr size_t kVaried = 24;   // groupings with a degree whose microbatches, order and schedule are varied
 constexpr size_t kClimbed = 6;   // of the varied ones, whose groups are changed too
-constexpr int64_t kThreads = 2;  // that climb at once on a small machine: the budget is of one
 constexpr double kWorthIt = 0.999;
 constexpr int64_t kMostRounds = 256;
 constexpr int64_t kVariations = 64;   // of one candidate, about
@@ -212,7 +211,7 @@ class TurnSearch {
     if (climbed.empty()) return climbed;
     const std::vector<Candidate> starts = climbed;
     std::vector<SearchBudget> budgets(climbed.size(), budget_);
-    const int64_t each = kThreads * budget_.nodes / static_cast<int64_t>(climbed.size());
+    const int64_t each = kClimbersAtOnce * budget_.nodes / static_cast<int64_t>(climbed.size());
     InParallel(climbed.size(), [&](size_t i) {
       budgets[i].nodes = each;
       Climb(&budgets[i], &climbed[i]);
@@ -222,7 +221,7 @@ class TurnSearch {
       spent += each - budget.nodes;
       budget_.stopped_by_clock |= budget.stopped_by_clock;
     }
-    budget_.nodes -= spent / kThreads;
+    budget_.nodes -= spent / kClimbersAtOnce;
     std::vector<Candidate> helped;
     for (size_t i = 0; i < climbed.size(); ++i) {
       const auto same = [&](const Candidate& other) { return other.found.seconds == climbed[i].found.seconds; };

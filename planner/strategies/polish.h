@@ -13,6 +13,9 @@
 
 namespace motley::planner {
 
+// On a small machine: a budget is of one of them.
+inline constexpr int64_t kClimbersAtOnce = 2;
+
 // A node is about a microsecond of search on one core: counted, not timed, so that the same files give the same plan.
 inline int64_t EstimateNodes(const Setting& setting) { return 10 + setting.num_devices(); }  // a neighbour made and estimated
 inline constexpr int64_t kGroupNodes = 1000;                                                 // an exact split of a group
