@@ -52,6 +52,7 @@ struct CheckpointSection {
   std::string folder;
   int64_t interval = 0;
   int64_t keep_latest_k = 2;
+  double interval_minutes = 10;  // of training; 0 = by steps alone
   friend bool operator==(const CheckpointSection&, const CheckpointSection&) = default;
 };
 struct MetricsSection {

@@ -120,6 +120,7 @@ std::vector<JobField> JobFields(JobConfig& c) {
       Text("checkpoint", "folder", c.checkpoint.folder),
       Integer("checkpoint", "interval", c.checkpoint.interval, 0),
       Integer("checkpoint", "keep_latest_k", c.checkpoint.keep_latest_k, 0),
+      Number("checkpoint", "interval_minutes", c.checkpoint.interval_minutes, 0, 1e6),
       Integer("metrics", "log_freq", c.metrics.log_freq, 1),
       Text("planner", "strategy", c.planner.strategy, {"cephalo", "even"}),
       Number("planner", "memory_reserve", c.planner.memory_reserve, 0, 0.5),

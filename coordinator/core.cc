@@ -25,7 +25,7 @@ EventRecord PhaseEvent(const JobRecord& before, const JobRecord& after) {
   return event;
 }
 
-void Core::Send(const NodeName& node, WorkerCommand command) {
+void Core::Send(const NodeName& node, CoordinatorCommand command) {
   auto it = links.find(node);
   if (it != links.end()) it->second->Send(std::move(command));
 }

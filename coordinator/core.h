@@ -8,12 +8,13 @@
 
 #include "absl/status/status.h"
 #include "common/clock.h"
+#include "common/session.h"
 #include "coordinator/config.h"
 #include "coordinator/executor.h"
 #include "coordinator/journal.h"
 #include "coordinator/metrics.h"
 #include "coordinator/state/cluster.h"
-#include "coordinator/state/messages.h"
+#include "coordinator/state/worker_link.h"
 #include "coordinator/store/store.h"
 
 namespace motley::coordinator {
@@ -41,7 +42,7 @@ struct Core {
   bool stopping = false;  // the process ends: sessions that break now say nothing about their nodes
 
   // Dropped when the node is not connected: its loss is an event of its own.
-  void Send(const NodeName& node, WorkerCommand command);
+  void Send(const NodeName& node, CoordinatorCommand command);
   // The job's new phase and reason, with its event, on disk before it is in memory.
   absl::Status SetPhase(JobRecord& job, JobPhase phase, const std::string& reason);
   // A reason without a new phase: seen by watchers, logged when it changes, not stored.

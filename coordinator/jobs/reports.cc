@@ -23,6 +23,9 @@ struct Handler {
   }
 
   void operator()(const HeartbeatReport&) {}
+  void operator()(const ReachReport&) {}
+  void operator()(const LeavingReport&) {}
+  void operator()(const CheckpointFailedReport&) {}
   void operator()(const StorageReport& report) {
     if (IsCurrent(report)) OnStorageReport(core, node, report);
   }
@@ -48,7 +51,7 @@ struct Handler {
   }
   // The fence: only the newest epoch of a job that goes on may publish. The worker hears no for everything else.
   void operator()(const PublishReport& report) {
-    PublishAnswerCommand answer{report.job, report.epoch, report.step, report.rank, IsCurrent(report), ""};
+    PublishAnswerCommand answer{report.job, report.epoch, report.step, report.rank, IsCurrent(report), "", report.question};
     if (!answer.allowed) {
       auto job = core.state.jobs.find(report.job);
       answer.reason = job == core.state.jobs.end()

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "coordinator/core.h"
-#include "coordinator/state/messages.h"
+#include "common/session.h"
 
 namespace motley::coordinator {
 

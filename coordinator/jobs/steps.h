@@ -2,7 +2,7 @@
 #pragma once
 
 #include "coordinator/core.h"
-#include "coordinator/state/messages.h"
+#include "common/session.h"
 
 namespace motley::coordinator {
 

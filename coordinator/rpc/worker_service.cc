@@ -11,7 +11,7 @@
 #include "coordinator/jobs/epoch_driver.h"
 #include "coordinator/jobs/registry.h"
 #include "coordinator/jobs/reports.h"
-#include "coordinator/rpc/session_messages.h"
+#include "common/wire/session.h"
 #include "coordinator/rpc/status.h"
 
 namespace motley::coordinator {
@@ -53,8 +53,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
   // What the core holds; it may outlive the stream by a turn of the loop.
   struct Link : public WorkerLink {
     explicit Link(SessionReactor* reactor) : session(reactor) {}
-    void Send(WorkerCommand command) override {
-      if (session != nullptr) session->Enqueue(ToProto(command));
+    void Send(CoordinatorCommand command) override {
+      if (session != nullptr) session->Enqueue(wire::ToProto(command));
     }
     void Close(absl::Status status) override {
       if (session != nullptr) session->FinishWith(std::move(status));
@@ -66,7 +66,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
     if (finishing_) return;
     if (!node_) {
       Greet();
-    } else if (std::optional<WorkerReport> report = FromProto(incoming_)) {
+    } else if (std::optional<WorkerReport> report = wire::FromProto(incoming_)) {
       HandleReport(core_, *node_, *report);
     }
     if (!finishing_) StartRead(&incoming_);
@@ -74,7 +74,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
 
   void Greet() {
     if (!incoming_.has_hello()) return FinishWith(absl::InvalidArgumentError("the first message of a session must be hello"));
-    absl::StatusOr<NodeDescription> description = FromProto(incoming_.hello());
+    absl::StatusOr<NodeDescription> description = wire::FromProto(incoming_.hello());
     absl::Status status = description.status();
     if (status.ok()) {
       v1::CoordinatorMessage welcome;

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/ids.h"
 #include "common/job.h"
-#include "coordinator/state/step.h"
+#include "common/step.h"
 
 namespace motley::coordinator {
 

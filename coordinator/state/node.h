@@ -3,22 +3,12 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/time/time.h"
-#include "common/device.h"
 #include "common/ids.h"
+#include "common/session.h"
 
 namespace motley::coordinator {
-
-// What a worker says of itself when it dials in.
-struct NodeDescription {
-  NodeName name;
-  std::string version;
-  int64_t incarnation = 0;
-  std::string data_address;
-  std::vector<DeviceDescription> devices;
-};
 
 struct NodeRecord {
   NodeDescription description;

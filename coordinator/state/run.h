@@ -14,7 +14,7 @@
 #include "common/ids.h"
 #include "common/profile.h"
 #include "coordinator/state/job.h"
-#include "coordinator/state/messages.h"
+#include "common/session.h"
 #include "planner/planner.h"
 
 namespace motley::coordinator {

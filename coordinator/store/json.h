@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "common/job.h"
 #include "common/profile.h"
-#include "coordinator/state/step.h"
+#include "common/step.h"
 #include "coordinator/store/store.h"
 
 namespace motley::coordinator {

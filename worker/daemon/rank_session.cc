@@ -104,7 +104,7 @@ void RankSession::Handle(const v1::ToRank& message) {
       if (running_ != nullptr) running_->RequestStop(stop_save_);
       break;
     case v1::ToRank::kKvValue: values_[message.kv_value().key()] = message.kv_value().value(); break;
-    case v1::ToRank::kPublishAnswer: answers_[message.publish_answer().step()] = message.publish_answer(); break;
+    case v1::ToRank::kPublishAnswer: answers_[message.publish_answer().question()] = message.publish_answer(); break;
     default: break;
   }
   changed_.notify_all();
@@ -235,26 +235,33 @@ absl::StatusOr<std::string> RankSession::KvGet(const std::string& key, absl::Dur
       absl::StrCat("no rank set '", key, "' within ", absl::FormatDuration(timeout), ": a peer did not come to the meeting"));
 }
 
-absl::Status RankSession::ConfirmEpochIsNewest(int64_t step) {
+absl::Status RankSession::ConfirmEpochIsNewest(int64_t step, const std::string& purpose) {
   v1::FromRank message;
   v1::PublishRequest* request = message.mutable_publish_request();
   request->set_job_id(job_);
   request->set_epoch(epoch_);
   request->set_step(step);
   request->set_rank(rank_);
+  request->set_purpose(purpose);
+  int64_t question = 0;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    question = ++questions_;
+  }
+  request->set_question(question);
   MOTLEY_RETURN_IF_ERROR(Send(message));
   std::unique_lock<std::mutex> lock(mutex_);
   ++waiting_;
-  changed_.wait_for(lock, ToChrono(options_.publish_timeout), [&] { return closed_ || answers_.contains(step); });
+  changed_.wait_for(lock, ToChrono(options_.publish_timeout), [&] { return closed_ || answers_.contains(question); });
   --waiting_;
-  auto it = answers_.find(step);
+  auto it = answers_.find(question);
   if (it == answers_.end()) {
-    return absl::UnavailableError(absl::StrCat("the coordinator did not say whether the checkpoint of step ", step, " may be published"));
+    return absl::UnavailableError(absl::StrCat("the coordinator did not say whether this epoch may still ", purpose));
   }
   const v1::PublishAnswer answer = it->second;
   answers_.erase(it);
   if (answer.allowed()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the checkpoint of step ", step, " may not be published: ", answer.reason()));
+  return absl::FailedPreconditionError(absl::StrCat("this epoch may not ", purpose, ": ", answer.reason()));
 }
 
 void RankSession::OnReady() { SendEvent(v1::RankEvent::KIND_READY, ""); }
@@ -322,6 +329,16 @@ void RankSession::OnCheckpoint(int64_t step, const std::string& folder, int64_t 
   published->set_folder(folder);
   published->set_bytes(bytes);
   published->set_seconds(seconds);
+  (void)Send(message);
+}
+
+void RankSession::OnCheckpointFailed(int64_t step, const std::string& text) {
+  v1::FromRank message;
+  v1::CheckpointFailed* failed = message.mutable_checkpoint_failed();
+  failed->set_job_id(job_);
+  failed->set_epoch(epoch_);
+  failed->set_step(step);
+  failed->set_message(ValidUtf8(text));
   (void)Send(message);
 }
 

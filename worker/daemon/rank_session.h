@@ -42,11 +42,12 @@ class RankSession : public engine::RankHost {
   absl::Status KvSet(const std::string& key, const std::string& value) override;
   // UNAVAILABLE after the timeout: the peer that should have set it is not there. CANCELLED when told to stop.
   absl::StatusOr<std::string> KvGet(const std::string& key, absl::Duration timeout) override;
-  absl::Status ConfirmEpochIsNewest(int64_t step) override;
+  absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) override;
   void OnReady() override;
   void OnStep(const engine::StepResult& step) override;
   void OnProgress(int64_t step, int64_t instruction, const std::string& doing) override;
   void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) override;
+  void OnCheckpointFailed(int64_t step, const std::string& message) override;
   void OnLog(const std::string& line) override;
 
  private:
@@ -71,7 +72,8 @@ class RankSession : public engine::RankHost {
   // Guarded by mutex_:
   std::deque<v1::ToRank> work_;
   std::map<std::string, std::string> values_;        // answered keys
-  std::map<int64_t, v1::PublishAnswer> answers_;     // by step
+  std::map<int64_t, v1::PublishAnswer> answers_;     // by question
+  int64_t questions_ = 0;
   absl::Status end_;                                 // why the socket is of no more use
   bool closed_ = false, busy_ = false;
   bool stop_ = false, stop_save_ = false;

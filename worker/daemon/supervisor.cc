@@ -20,7 +20,7 @@ void Forget(std::vector<v1::WorkerMessage>& questions, const v1::KvValue& answer
   std::erase_if(questions, [&](const v1::WorkerMessage& m) { return m.has_kv_get() && m.kv_get().key() == answer.key(); });
 }
 void Forget(std::vector<v1::WorkerMessage>& questions, const v1::PublishAnswer& answer) {
-  std::erase_if(questions, [&](const v1::WorkerMessage& m) { return m.has_publish_request() && m.publish_request().step() == answer.step(); });
+  std::erase_if(questions, [&](const v1::WorkerMessage& m) { return m.has_publish_request() && m.publish_request().question() == answer.question(); });
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ void Supervisor::OnMessage(RankRun& run, Rank& rank, v1::FromRank& from) {
     case v1::FromRank::kKvGet: *message.mutable_kv_get() = std::move(*from.mutable_kv_get()); break;
     case v1::FromRank::kPublishRequest: *message.mutable_publish_request() = std::move(*from.mutable_publish_request()); break;
     case v1::FromRank::kCheckpointPublished: *message.mutable_checkpoint_published() = std::move(*from.mutable_checkpoint_published()); break;
+    case v1::FromRank::kCheckpointFailed: *message.mutable_checkpoint_failed() = std::move(*from.mutable_checkpoint_failed()); break;
     case v1::FromRank::kLog: *message.mutable_log() = std::move(*from.mutable_log()); break;
     case v1::FromRank::MESSAGE_NOT_SET: return;
   }

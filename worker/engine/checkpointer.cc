@@ -56,7 +56,7 @@ absl::Status Publish(const RankAssignment& assignment, int64_t step, DType dtype
     *bytes += file.bytes;
     manifest.files.push_back(std::move(file));
   }
-  MOTLEY_RETURN_IF_ERROR(host.ConfirmEpochIsNewest(step));
+  MOTLEY_RETURN_IF_ERROR(host.ConfirmEpochIsNewest(step, absl::StrCat("publish ", CheckpointFolderName(step))));
   MOTLEY_RETURN_IF_ERROR(PublishCheckpoint(temporary, final_folder, manifest));
   const CheckpointSection& config = assignment.config.checkpoint;
   const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, assignment.epoch.value(), step);

@@ -38,12 +38,15 @@ class RankHost {
   // Rendezvous keys, scoped by job and epoch by the host.
   virtual absl::Status KvSet(const std::string& key, const std::string& value) = 0;
   virtual absl::StatusOr<std::string> KvGet(const std::string& key, absl::Duration timeout) = 0;  // waits for the key
-  // Asked by the publishing rank just before a checkpoint becomes visible. FAILED_PRECONDITION: a newer epoch exists.
-  virtual absl::Status ConfirmEpochIsNewest(int64_t step) = 0;
+  // Asked just before every write that outlives the rank; `purpose` is for people: "publish step-00000040".
+  // FAILED_PRECONDITION: a newer epoch exists.
+  virtual absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) = 0;
   virtual void OnReady() = 0;
   virtual void OnStep(const StepResult& step) = 0;
   virtual void OnProgress(int64_t step, int64_t instruction, const std::string& doing) = 0;
   virtual void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) = 0;
+  // A checkpoint could not be written; training goes on and it is tried again.
+  virtual void OnCheckpointFailed(int64_t step, const std::string& message) = 0;
   virtual void OnLog(const std::string& line) = 0;
 };
 

@@ -20,9 +20,9 @@ namespace motley::coordinator {
 class CoreTest : public testing::Test {
  protected:
   struct Link : public WorkerLink {
-    void Send(WorkerCommand command) override { sent.push_back(std::move(command)); }
+    void Send(CoordinatorCommand command) override { sent.push_back(std::move(command)); }
     void Close(absl::Status) override {}
-    std::vector<WorkerCommand> sent;
+    std::vector<CoordinatorCommand> sent;
   };
   struct NoExecutor : public Executor {
     void Run(std::function<void()>, std::function<void()>) override {}

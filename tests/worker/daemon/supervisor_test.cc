@@ -219,6 +219,7 @@ TEST_F(SupervisorTest, PublishesOnlyWhenAllowed) {
     answer.set_job_id("job");
     answer.set_epoch(request.epoch());
     answer.set_step(request.step());
+    answer.set_question(request.question());
     answer.set_allowed(allowed);
     answer.set_reason("epoch 9 is newer");
     supervisor_->Deliver(answer);

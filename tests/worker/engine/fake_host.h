@@ -40,7 +40,7 @@ class FakeHost : public RankHost {
     return absl::OkStatus();
   }
   absl::StatusOr<std::string> KvGet(const std::string& key, absl::Duration timeout) override { return kv_.Get(key, timeout); }
-  absl::Status ConfirmEpochIsNewest(int64_t step) override {
+  absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) override {
     return newest ? absl::OkStatus() : absl::FailedPreconditionError("stale");
   }
   void OnReady() override { ++ready; }
@@ -52,12 +52,14 @@ class FakeHost : public RankHost {
   void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) override {
     checkpoints[step] = folder;
   }
+  void OnCheckpointFailed(int64_t step, const std::string& message) override { failed_checkpoints[step] = message; }
   void OnLog(const std::string& line) override {}
 
   bool newest = true;
   std::atomic<int> ready{0}, progress{0};
   std::vector<StepResult> steps;               // read after Run has returned
   std::map<int64_t, std::string> checkpoints;  // the same
+  std::map<int64_t, std::string> failed_checkpoints;
   std::function<void(const StepResult&)> on_step;
 
  private:

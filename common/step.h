@@ -6,7 +6,7 @@
 
 #include "common/ids.h"
 
-namespace motley::coordinator {
+namespace motley {
 
 struct StepStats {
   int64_t step = 0;  // 1-based: optimizer steps done
@@ -22,4 +22,4 @@ struct StepStats {
   double lateness_seconds = 0;  // how late the host made emulated devices, the worst rank
 };
 
-}  // namespace motley::coordinator
+}  // namespace motley

@@ -1,0 +1,27 @@
+// Whose fault an error is, and so what helps: the one table of errors (docs/errors.md). A status carries it as a payload, so
+// that it survives the way from the place that knows (a read, a collective) to whoever decides.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace motley {
+
+enum class Fault {
+  kOurs,     // a bug, a wrong configuration, a full card: it repeats by itself, so the job ends
+  kPeer,     // a connection between ranks broke: a consequence, or the network; tried again when the peers reach each other
+  kStorage,  // a file cannot be read or written now (EIO, EACCES, a full disk): tried again with growing pauses
+  kDamage,   // a file is not what was written: what is damaged is left out, the one before is used
+};
+
+// The same status with its fault; OK stays OK.
+absl::Status WithFault(absl::Status status, Fault fault);
+// What WithFault said; else kDamage for DATA_LOSS, and kOurs for everything that nobody claimed.
+Fault FaultOf(const absl::Status& status);
+
+std::string_view FaultName(Fault fault);                       // "ours", "peer", "storage", "damage"
+std::optional<Fault> ParseFault(std::string_view name);        // null: no such name
+
+}  // namespace motley

@@ -1,0 +1,187 @@
+// What coordinator and worker say to each other, as plain values. wire/session turns them into proto and back; the protocol is
+// described in proto/motley/v1/worker.proto. Job and epoch stand in every message about a job.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/assignment.h"
+#include "common/device.h"
+#include "common/fault.h"
+#include "common/ids.h"
+#include "common/profile.h"
+#include "common/step.h"
+
+namespace motley {
+
+// How far the coordinator's store has got; a coordinator that meets a higher one than its own runs on an older state.
+struct StoreMark {
+  std::string store_id;  // empty: none was told
+  int64_t commits = 0;
+  friend bool operator==(const StoreMark&, const StoreMark&) = default;
+};
+
+// What a worker says of itself when it dials in.
+struct NodeDescription {
+  NodeName name;
+  std::string version;
+  int64_t incarnation = 0;
+  std::string data_address;
+  std::vector<DeviceDescription> devices;
+  std::vector<std::pair<JobId, Epoch>> newest_epochs;  // that this worker has seen
+  StoreMark store_mark;                                // the highest that it was told
+  int reach_port = 0;                                  // on data_address; 0: none
+};
+
+// ---- to a worker ----
+struct StorageCheckCommand {
+  JobId job;
+  Epoch epoch;
+  std::string data_path, checkpoint_folder, token;
+  bool write_token = false;
+  std::string check_id;  // not empty: a probe beside a running job
+};
+struct ReachTarget {
+  NodeName node;
+  std::string address;
+  int port = 0;
+};
+struct ReachCheckCommand {
+  std::string check_id;
+  std::vector<ReachTarget> targets;
+};
+struct ProfileCommand {
+  JobId job;
+  Epoch epoch;
+  std::vector<RankAssignment> ranks;  // this worker's
+  std::vector<DeviceId> compute_devices;
+  bool collectives = false;
+  std::string check_id;
+};
+struct StartCommand {
+  std::vector<RankAssignment> ranks;
+};
+struct StopCommand {
+  JobId job;
+  Epoch epoch;
+  bool save = false;
+  std::string reason;
+};
+struct KvValueCommand {
+  JobId job;
+  Epoch epoch;
+  std::string key, value;
+  int rank = 0;
+};
+struct PublishAnswerCommand {
+  JobId job;
+  Epoch epoch;
+  int64_t step = 0;
+  int rank = 0;
+  bool allowed = false;
+  std::string reason;
+  int64_t question = 0;
+};
+struct HeartbeatAnswer {
+  StoreMark store_mark;
+};
+using CoordinatorCommand = std::variant<StorageCheckCommand, ReachCheckCommand, ProfileCommand, StartCommand, StopCommand,
+                                        KvValueCommand, PublishAnswerCommand, HeartbeatAnswer>;
+
+// ---- from a worker ----
+struct HeartbeatReport {};
+struct StorageReport {
+  JobId job;
+  Epoch epoch;
+  std::string error;  // empty = fine
+  int64_t data_bytes = 0;
+  std::string data_digest;
+  bool token_seen = false;
+  std::string check_id;
+};
+struct ReachAnswer {
+  NodeName node;
+  std::string error;  // empty = reached
+};
+struct ReachReport {
+  std::string check_id;
+  std::vector<ReachAnswer> answers;
+};
+struct ProfileReport {
+  JobId job;
+  Epoch epoch;
+  std::string error;
+  std::vector<ComputeProfile> compute;
+  CollectiveProfile collectives;
+  std::string check_id;
+};
+enum class RankEventKind { kReady, kFinished, kFailed, kDied, kHung, kPeerLost, kNonFinite };
+struct RankReport {
+  JobId job;
+  Epoch epoch;
+  int rank = 0;
+  DeviceId device;
+  RankEventKind kind = RankEventKind::kReady;
+  std::string message;
+  Fault fault = Fault::kOurs;      // of kFailed
+  std::string damaged_checkpoint;  // with Fault::kDamage: the folder
+};
+struct StepReport {
+  JobId job;
+  Epoch epoch;
+  int rank = 0;
+  StepStats stats;
+  int64_t peak_memory_bytes = 0;
+  double lateness_seconds = 0;
+  double busy_seconds = 0;        // compute lane
+  double collective_seconds = 0;  // collective lane
+};
+struct KvSetReport {
+  JobId job;
+  Epoch epoch;
+  std::string key, value;
+};
+struct KvGetReport {
+  JobId job;
+  Epoch epoch;
+  std::string key;
+  int rank = 0;
+};
+struct PublishReport {
+  JobId job;
+  Epoch epoch;
+  int64_t step = 0;
+  int rank = 0;
+  int64_t question = 0;
+  std::string purpose;  // "publish step-00000040"
+};
+struct CheckpointReport {
+  JobId job;
+  Epoch epoch;
+  int64_t step = 0;
+  std::string folder;
+  int64_t bytes = 0;
+  double seconds = 0;
+};
+struct CheckpointFailedReport {
+  JobId job;
+  Epoch epoch;
+  int64_t step = 0;
+  std::string message;
+};
+struct LogReport {
+  JobId job;
+  Epoch epoch;
+  std::string source, text;
+  int64_t unix_ms = 0;
+};
+// The worker was told to end.
+struct LeavingReport {
+  double stop_seconds = 0;  // that it has
+};
+using WorkerReport = std::variant<HeartbeatReport, StorageReport, ReachReport, ProfileReport, RankReport, StepReport, KvSetReport,
+                                  KvGetReport, PublishReport, CheckpointReport, CheckpointFailedReport, LogReport, LeavingReport>;
+
+}  // namespace motley

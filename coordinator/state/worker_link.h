@@ -1,0 +1,17 @@
+// The way to one worker, for as long as its session lives. Called on the loop only.
+#pragma once
+
+#include "absl/status/status.h"
+#include "common/session.h"
+
+namespace motley::coordinator {
+
+class WorkerLink {
+ public:
+  virtual ~WorkerLink() = default;
+  virtual void Send(CoordinatorCommand command) = 0;
+  // Ends the session; the worker sees `status`.
+  virtual void Close(absl::Status status) = 0;
+};
+
+}  // namespace motley::coordinator

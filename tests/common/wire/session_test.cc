@@ -1,0 +1,95 @@
+#include "common/wire/session.h"
+
+#include <gtest/gtest.h>
+
+namespace motley {
+namespace {
+
+template <typename T>
+T Back(const CoordinatorCommand& command) {
+  const auto back = wire::FromProto(wire::ToProto(command));
+  EXPECT_TRUE(back.ok() && back->has_value()) << back.status();
+  return std::get<T>(**back);
+}
+template <typename T>
+T Back(const WorkerReport& report) {
+  const auto back = wire::FromProto(wire::ToProto(report));
+  EXPECT_TRUE(back.has_value());
+  return std::get<T>(*back);
+}
+
+TEST(SessionTest, CommandsComeBackAsTheyWere) {
+  const auto check = Back<StorageCheckCommand>(CoordinatorCommand(StorageCheckCommand{JobId("j"), Epoch(3), "/d", "/c", "t", true, "p1"}));
+  EXPECT_EQ(check.job, JobId("j"));
+  EXPECT_EQ(check.epoch, Epoch(3));
+  EXPECT_EQ(check.data_path + check.checkpoint_folder + check.token + check.check_id, "/d/ctp1");
+  EXPECT_TRUE(check.write_token);
+  const auto reach = Back<ReachCheckCommand>(CoordinatorCommand(ReachCheckCommand{"p2", {{NodeName("n"), "10.0.0.1", 7}}}));
+  ASSERT_EQ(reach.targets.size(), 1u);
+  EXPECT_EQ(reach.check_id + reach.targets[0].node.value() + reach.targets[0].address, "p2n10.0.0.1");
+  EXPECT_EQ(reach.targets[0].port, 7);
+  const auto stop = Back<StopCommand>(CoordinatorCommand(StopCommand{JobId("j"), Epoch(4), true, "why"}));
+  EXPECT_TRUE(stop.save);
+  EXPECT_EQ(stop.reason, "why");
+  const auto value = Back<KvValueCommand>(CoordinatorCommand(KvValueCommand{JobId("j"), Epoch(4), "k", std::string("\0v", 2), 5}));
+  EXPECT_EQ(value.value, std::string("\0v", 2));
+  EXPECT_EQ(value.rank, 5);
+  const auto answer = Back<PublishAnswerCommand>(CoordinatorCommand(PublishAnswerCommand{JobId("j"), Epoch(4), 9, 1, true, "r", 11}));
+  EXPECT_TRUE(answer.allowed);
+  EXPECT_EQ(answer.question, 11);
+  EXPECT_EQ(Back<HeartbeatAnswer>(CoordinatorCommand(HeartbeatAnswer{{"id", 6}})).store_mark, (StoreMark{"id", 6}));
+  EXPECT_TRUE(Back<StartCommand>(CoordinatorCommand(StartCommand{})).ranks.empty());
+}
+
+TEST(SessionTest, AssignmentsThatDoNotParseAreNamed) {
+  v1::CoordinatorMessage message;
+  message.mutable_start_epoch()->add_ranks()->set_rank(7);
+  EXPECT_FALSE(wire::FromProto(message).ok());
+  message.mutable_welcome();
+  const auto welcome = wire::FromProto(message);
+  ASSERT_TRUE(welcome.ok());
+  EXPECT_FALSE(welcome->has_value());
+}
+
+TEST(SessionTest, ReportsComeBackAsTheyWere) {
+  for (const RankEventKind kind : {RankEventKind::kReady, RankEventKind::kFinished, RankEventKind::kFailed, RankEventKind::kDied,
+                                   RankEventKind::kHung, RankEventKind::kPeerLost, RankEventKind::kNonFinite}) {
+    const auto rank =
+        Back<RankReport>(WorkerReport(RankReport{JobId("j"), Epoch(2), 3, DeviceId("n/gpu0"), kind, "m", Fault::kDamage, "/c/step-1"}));
+    EXPECT_EQ(rank.kind, kind);
+    EXPECT_EQ(rank.fault, Fault::kDamage);
+    EXPECT_EQ(rank.damaged_checkpoint, "/c/step-1");
+    EXPECT_EQ(rank.device, DeviceId("n/gpu0"));
+  }
+  StepReport step{JobId("j"), Epoch(2), 1, {}, 5, 0.5, 0.25, 0.125};
+  step.stats.step = 8;
+  step.stats.loss = 2.5;
+  step.stats.validation_loss = 3.5;
+  const auto step_back = Back<StepReport>(WorkerReport(step));
+  EXPECT_EQ(step_back.stats.step, 8);
+  EXPECT_EQ(step_back.stats.validation_loss, 3.5);
+  EXPECT_EQ(step_back.collective_seconds, 0.125);
+  const auto storage = Back<StorageReport>(WorkerReport(StorageReport{JobId("j"), Epoch(2), "e", 4, "d", true, "p"}));
+  EXPECT_EQ(storage.error + storage.data_digest + storage.check_id, "edp");
+  EXPECT_TRUE(storage.token_seen);
+  const auto reach = Back<ReachReport>(WorkerReport(ReachReport{"p", {{NodeName("n"), "refused"}}}));
+  ASSERT_EQ(reach.answers.size(), 1u);
+  EXPECT_EQ(reach.answers[0].error, "refused");
+  EXPECT_EQ(Back<CheckpointFailedReport>(WorkerReport(CheckpointFailedReport{JobId("j"), Epoch(2), 6, "EIO"})).message, "EIO");
+  EXPECT_EQ(Back<LogReport>(WorkerReport(LogReport{JobId("j"), Epoch(2), "s", "t", 9})).epoch, Epoch(2));
+  EXPECT_EQ(Back<LeavingReport>(WorkerReport(LeavingReport{90})).stop_seconds, 90);
+  EXPECT_EQ(Back<PublishReport>(WorkerReport(PublishReport{JobId("j"), Epoch(2), 6, 0, 4, "delete"})).purpose, "delete");
+}
+
+TEST(SessionTest, HelloComesBackAsItWas) {
+  NodeDescription node{NodeName("n1"), "0.1", 42, "127.0.0.1", {}, {{JobId("j"), Epoch(9)}}, {"store", 77}, 4567};
+  const auto back = wire::FromProto(wire::ToProto(node));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->newest_epochs, node.newest_epochs);
+  EXPECT_EQ(back->store_mark, node.store_mark);
+  EXPECT_EQ(back->reach_port, 4567);
+  EXPECT_EQ(back->incarnation, 42);
+}
+
+}  // namespace
+}  // namespace motley
