@@ -50,6 +50,7 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
     if (found.ok()) {
       prepared.resume_from = found->folder;
       prepared.start_step = found->manifest.step;
+      for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
       prepared.skipped = found->skipped;
       prepared.status = CheckFits(found->manifest, input, data_digest, found->folder);
     } else if (absl::IsNotFound(found.status()) && !published.empty()) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/status_macros.h"
 #include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/jobs/older_store.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
@@ -53,6 +54,7 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
     // The loss is acted upon before it is forgotten: what was asked on the old stream is never answered.
     Drive(core);
   }
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<StopCommand> stops, LearnEpochs(core, description));
   NodeRecord& node = core.state.nodes[description.name];
   const bool new_incarnation = node.description.incarnation != description.incarnation;
   node.description = description;
@@ -64,6 +66,7 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   core.state.membership_changed = core.clock.Now();
   core.Emit(NodeEvent(kind::kNodeJoined, description.name, Summary(description)));
   MeetRun(core, description, new_incarnation);
+  for (const StopCommand& stop : stops) core.Send(description.name, stop);
   return absl::OkStatus();
 }
 

@@ -172,6 +172,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.kv_bytes = 0;
   run.kv_waiters.clear();
   run.first_step = prepared.start_step;
+  run.resume_bytes = prepared.resume_bytes;
   run.epoch_steps = 0;
   run.recent_step_seconds.clear();
   run.prepared.reset();

@@ -48,6 +48,8 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
     return absl::OkStatus();
   }
   job.submitted_unix_ms = core.journal.UnixMs();
+  // A job of this id that the store lost may have left ranks behind.
+  if (auto seen = core.state.foreign_epochs.find(job.id); seen != core.state.foreign_epochs.end()) job.epoch = seen->second;
   job.reason = "submitted";
   Batch batch;
   EventRecord event;

@@ -54,7 +54,8 @@ bool IsFatal(const Failure& failure) {
 const std::vector<std::string>& CauseLabels() {
   static const auto* const labels =
       new std::vector<std::string>{"node_lost",      "rank_died", "rank_hung", "rank_failed", "nonfinite",
-                                   "profile_failed", "peer_lost", "joined",    "drained",     "coordinator_restarted"};
+                                   "profile_failed", "peer_lost", "joined",    "drained",     "coordinator_restarted",
+                                   "older_store",    "start_timeout"};
   return *labels;
 }
 

@@ -18,6 +18,8 @@ struct ClusterState {
   std::optional<JobRun> run;          // the job that has the cluster
   absl::Duration membership_changed;  // steady time of the newest join, loss, drain or undrain
   std::map<DeviceId, MeasuredSpeed> speeds;
+  // Epochs that workers have seen of jobs that the store does not know. A job that takes such an id begins above them.
+  std::map<JobId, Epoch> foreign_epochs;
 };
 
 }  // namespace motley::coordinator

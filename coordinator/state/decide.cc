@@ -159,10 +159,37 @@ Decision DecideProfiling(const View& v) {
   return {KeepOn{}, absl::StrCat("measuring compute, memory and collectives on ", absl::StrJoin(missing, ", "))};
 }
 
+// A folder that does not answer, or a search without end. The answer that still comes is dropped with its ticket.
+Decision DecideLatePlan(const View& v) {
+  if (v.in_stage() <= v.config.planning_timeout) return {KeepOn{}, "looking for the newest checkpoint and planning"};
+  const std::string reason = absl::StrFormat("looking for the newest checkpoint in '%s' and planning took longer than %.0f s",
+                                             v.job.config.checkpoint.folder, absl::ToDoubleSeconds(v.config.planning_timeout));
+  if (v.run.has_run) return {AbandonSetup{}, absl::StrCat(reason, "; it is tried again")};
+  return {Finish{JobPhase::kFailed}, absl::StrCat(reason, "; see whether the folder can be read, or choose another strategy")};
+}
+
+// A worker may drop what it is sent, and say nothing.
+Decision DecideStarting(const View& v) {
+  std::vector<std::string> missing;
+  for (const RankRun& rank : v.run.ranks) {
+    if (!rank.ready && !rank.ended) missing.push_back(rank.device.value());
+  }
+  if (missing.empty() || v.run.epoch_steps > 0) return {MarkRunning{}, "training"};
+  const absl::Duration patience =
+      v.config.starting_timeout + absl::Seconds(v.run.resume_bytes / v.config.slowest_restore_bytes_per_second);
+  if (v.in_stage() > patience) {
+    return {EndEpoch{false, Ending::kReplan, "start_timeout", std::nullopt},
+            absl::StrFormat("not every rank was ready within %.0f s; nothing is heard of %s", absl::ToDoubleSeconds(patience),
+                            absl::StrJoin(missing, ", "))};
+  }
+  return {KeepOn{}, absl::StrFormat("ranks start, meet and restore (%d of %d are ready)", v.run.ranks.size() - missing.size(),
+                                    v.run.ranks.size())};
+}
+
 Decision DecidePlanning(const View& v) {
   if (v.job.stop_requested) return Stopped();
   if (v.changed()) return {AbandonSetup{}, absl::StrCat("planning begins again: ", DescribeChange(v))};
-  if (!v.run.prepared) return {KeepOn{}, "looking for the newest checkpoint and planning"};
+  if (!v.run.prepared) return DecideLatePlan(v);
   const absl::Status& status = v.run.prepared->status;
   if (status.ok()) return {StartRanks{}, "ranks start, meet and restore"};
   const std::string text(status.message());
@@ -186,11 +213,7 @@ Decision DecideActive(const View& v) {
     return {EndEpoch{running, Ending::kStop, "", std::nullopt},
             running ? "saving a checkpoint, then stops, as the user asked" : "stopping, as the user asked"};
   }
-  if (!running) {
-    const auto ready = std::count_if(v.run.ranks.begin(), v.run.ranks.end(), [](const RankRun& r) { return r.ready || r.ended; });
-    if (ready == static_cast<int64_t>(v.run.ranks.size()) || v.run.epoch_steps > 0) return {MarkRunning{}, "training"};
-    return {KeepOn{}, absl::StrFormat("ranks start, meet and restore (%d of %d are ready)", ready, v.run.ranks.size())};
-  }
+  if (!running) return DecideStarting(v);
   if (v.changed() && (v.settled() || !AnyAdded(v))) {
     return {EndEpoch{true, Ending::kReplan, AnyAdded(v) ? "joined" : "drained", std::nullopt}, DescribeChange(v)};
   }

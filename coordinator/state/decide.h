@@ -19,6 +19,11 @@ struct DriverConfig {
   absl::Duration settle = absl::Seconds(1);             // joins within this time make one replan
   absl::Duration storage_timeout = absl::Seconds(300);  // digesting the data on the slowest node
   absl::Duration profile_timeout = absl::Seconds(900);
+  absl::Duration planning_timeout = absl::Minutes(10);
+  // Until every rank is ready. Beside it the run grants time to read its checkpoint: a worker sees a rank that hangs; this is for
+  // a start that nobody answers.
+  absl::Duration starting_timeout = absl::Seconds(120);
+  int64_t slowest_restore_bytes_per_second = 10'000'000;
   absl::Duration save_timeout = absl::Seconds(120);  // finishing a step and writing a checkpoint
   absl::Duration kill_timeout = absl::Seconds(10);   // after it the rank is taken for gone: the epoch number fences it
   int max_deaths = 3;                                // of a device's rank in a row, then it is left out

@@ -62,6 +62,7 @@ struct Prepared {
   planner::PlanResult plan;
   std::string resume_from;  // folder, or empty
   int64_t start_step = 0;
+  int64_t resume_bytes = 0;  // of that folder
   std::vector<std::string> skipped;  // newer checkpoints that did not verify, with reasons
 };
 
@@ -90,6 +91,8 @@ struct JobRun {
   // No plan fits these devices; another set may.
   std::vector<DeviceId> infeasible;
   std::string infeasible_reason;
+  // kStarting
+  int64_t resume_bytes = 0;  // that the ranks read before they are ready
   // kRunning
   int64_t first_step = 0;   // steps done when the epoch began
   int64_t epoch_steps = 0;  // done in this epoch

@@ -65,6 +65,11 @@ FakeWorker::FakeWorker(const std::string& address, const std::string& node, Opti
     device->set_memory_bytes(int64_t{1} << 30);
     device->set_flops_per_second(1e9);
   }
+  for (const auto& [job, epoch] : options_.newest_epochs) {
+    v1::JobEpoch* newest = hello->add_newest_epochs();
+    newest->set_job_id(job);
+    newest->set_epoch(epoch);
+  }
   Send(message);
   reader_ = std::thread([this] { Read(); });
   if (options_.heartbeats) heart_ = std::thread([this] { Beat(); });
@@ -121,6 +126,9 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
   } else if (message.has_profile_request() && options_.answer_profiles) {
     AnswerProfile(message.profile_request());
   } else if (message.has_start_epoch()) {
+    const v1::RankAssignment& first = message.start_epoch().ranks(0);
+    const auto seen = options_.newest_epochs.find(first.job_id());
+    if (seen != options_.newest_epochs.end() && first.epoch() <= seen->second) return;
     absl::MutexLock lock(&mutex_);
     ranks_.assign(message.start_epoch().ranks().begin(), message.start_epoch().ranks().end());
   } else if (message.has_stop_epoch()) {

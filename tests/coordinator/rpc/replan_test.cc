@@ -242,6 +242,34 @@ TEST_F(Replan, ARestartedCoordinatorKnowsItsJobsAndResumesTheRunningOne) {
   EXPECT_NE(WaitForEvent("a", "replan").find("the coordinator was restarted"), std::string::npos);
 }
 
+// The state folder was put back from an older copy: what the workers remember is above what it says.
+TEST_F(Replan, AWorkerThatHasSeenALaterEpochRaisesTheJobsNumber) {
+  FakeWorker::Options later;
+  later.newest_epochs = {{"a", 40}, {"lost", 3}};
+  auto n1 = Join("n1", later);
+  EXPECT_TRUE(n1->WaitForStop(3)) << "of a job that the store does not know";
+  ASSERT_TRUE(Submit("a", MakeConfig(4)).ok());
+  const auto ranks = n1->WaitForStart();
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_GT(ranks[0].epoch(), 40);
+  FinishOn({n1.get()}, 4);
+}
+
+TEST_F(Replan, ARunningEpochEndsForAWorkerThatHasSeenALaterOne) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  FakeWorker::Options later;
+  later.newest_epochs = {{"a", epoch + 5}};
+  auto n3 = Join("n3", later);
+  EXPECT_TRUE(n1->WaitForStop(epoch + 5)) << "ends everything up to the number that was seen";
+  EXPECT_TRUE(n3->WaitForStop(epoch + 5));
+  const auto ranks = n3->WaitForStart(epoch + 5);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].device_ids_size(), 3);
+  EXPECT_NE(WaitForEvent("a", "epoch_raised").find("node n3 has seen epoch"), std::string::npos);
+}
+
 class Sessions : public ClusterTest {};
 
 TEST_F(Sessions, ASecondWorkerOfOneNameIsRefused) {

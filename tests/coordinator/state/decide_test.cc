@@ -329,5 +329,29 @@ TEST(DecideQueue, AJobThatHadTheClusterKeepsIt) {
   EXPECT_EQ(*DecideQueue(state).activate, JobId("z"));
 }
 
+TEST_F(DecideTest, PlanningHasALimit) {
+  Enter(Stage::kPlanning);
+  now_ += config_.planning_timeout;
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
+  now_ += absl::Seconds(1);
+  ASSERT_TRUE(std::holds_alternative<Finish>(Now().action));
+  EXPECT_NE(Now().reason.find("took longer than 600 s"), std::string::npos) << Now().reason;
+  run().has_run = true;
+  EXPECT_TRUE(std::holds_alternative<AbandonSetup>(Now().action)) << "a job that has run is tried again";
+}
+
+TEST_F(DecideTest, AStartThatNobodyAnswersEnds) {
+  Enter(Stage::kStarting);
+  run().ranks[0].ready = true;
+  run().resume_bytes = 60 * config_.slowest_restore_bytes_per_second;
+  now_ += config_.starting_timeout + absl::Seconds(60);
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action)) << "a large checkpoint is read meanwhile";
+  now_ += absl::Seconds(1);
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<EndEpoch>(decision.action));
+  EXPECT_EQ(std::get<EndEpoch>(decision.action).ending, Ending::kReplan);
+  EXPECT_EQ(decision.reason, "not every rank was ready within 180 s; nothing is heard of n2/gpu0");
+}
+
 }  // namespace
 }  // namespace motley::coordinator

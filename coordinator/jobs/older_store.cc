@@ -1,0 +1,98 @@
+#include "coordinator/jobs/older_store.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/logging.h"
+#include "common/status_macros.h"
+#include "coordinator/jobs/ending.h"
+
+namespace motley::coordinator {
+namespace {
+
+// An epoch a second for thirty thousand years: more is no number of ours.
+constexpr int64_t kMaxEpoch = 1'000'000'000'000;
+// Of jobs that the store does not know. Beyond it they are only told to end.
+constexpr size_t kMaxForeign = 100000;
+
+// What runs under a number that is not the newest any more ends at once: it could not publish what it saved.
+absl::Status LeaveEpoch(Core& core, const std::string& reason) {
+  JobRun& run = *core.state.run;
+  switch (run.stage) {
+    case Stage::kIdle:
+      return absl::OkStatus();
+    case Stage::kStorage:
+    case Stage::kPlanning:
+      run.stage = Stage::kIdle;
+      run.prepared.reset();
+      return absl::OkStatus();
+    case Stage::kProfiling:
+    case Stage::kStarting:
+    case Stage::kRunning:
+      return BeginEnding(core, EndEpoch{false, Ending::kReplan, "older_store", std::nullopt}, reason);
+    case Stage::kStopping:
+      return run.saving ? KillRanks(core, KillEpoch{std::nullopt}, reason) : absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<StopCommand>> LearnEpochs(Core& core, const NodeDescription& node) {
+  std::map<JobId, Epoch> newest;
+  for (const auto& [id, epoch] : node.newest_epochs) {
+    if (epoch.value() < 0 || epoch.value() > kMaxEpoch) {
+      return absl::InvalidArgumentError(absl::StrCat("hello.newest_epochs holds epoch ", epoch.value(), " of job '",
+                                                     id.value().substr(0, 80), "'; epochs are 0 to ", kMaxEpoch));
+    }
+    newest[id] = std::max(newest[id], epoch);
+  }
+  std::vector<StopCommand> stops;
+  Batch batch;
+  for (const auto& [id, epoch] : newest) {
+    auto job = core.state.jobs.find(id);
+    if (job == core.state.jobs.end()) {
+      if (core.state.foreign_epochs.contains(id) || core.state.foreign_epochs.size() < kMaxForeign) {
+        const bool known = core.state.foreign_epochs.contains(id);
+        if (!known) {
+          LogWarning(absl::StrCat("node ", node.name.value(), " has seen epoch ", epoch.value(), " of job ", id.value(),
+                                  ", which the coordinator does not know; it is told to end it"));
+        }
+        Epoch& seen = core.state.foreign_epochs[id];
+        seen = std::max(seen, epoch);
+      }
+      stops.push_back({id, epoch, false, "the coordinator does not know this job"});
+      continue;
+    }
+    if (epoch <= job->second.epoch) continue;
+    stops.push_back({id, epoch, false, "the coordinator goes on from an older state"});
+    EventRecord event;
+    event.job = id;
+    event.kind = kind::kEpochRaised;
+    event.node = node.name;
+    event.epoch = epoch;
+    event.message = absl::StrFormat(
+        "node %s has seen epoch %d of this job, the coordinator's state knows %d: it is older than what was begun; the job goes on "
+        "above %d",
+        node.name.value(), epoch.value(), job->second.epoch.value(), epoch.value());
+    JobRecord next = job->second;
+    next.epoch = epoch;
+    batch.epochs.push_back({id, epoch, core.journal.UnixMs(), {}});
+    batch.jobs.push_back(std::move(next));
+    batch.events.push_back(std::move(event));
+  }
+  if (batch.jobs.empty()) return stops;
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  for (size_t i = 0; i < batch.jobs.size(); ++i) {
+    const JobId id = batch.jobs[i].id;
+    core.state.jobs[id] = std::move(batch.jobs[i]);
+    if (!core.state.run || core.state.run->job != id) continue;
+    MOTLEY_RETURN_IF_ERROR(LeaveEpoch(core, batch.events[i].message));
+  }
+  return stops;
+}
+
+}  // namespace motley::coordinator

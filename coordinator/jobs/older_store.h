@@ -1,0 +1,18 @@
+// A store that was restored, or lost its newest commits, hands out epoch numbers that were used before: ranks of those epochs
+// may still live, and workers drop what is older than what they have seen. What a worker remembers puts that right.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/session.h"
+#include "coordinator/core.h"
+
+namespace motley::coordinator {
+
+// Before a worker is let in: epochs that it has seen and the store has not raise the numbers of their jobs (durable when it
+// returns), and the epoch that runs under a lower number ends. Returns what this worker is to be told once it is in: the end of
+// those epochs, and of epochs of jobs that the store does not know. INVALID_ARGUMENT: numbers that no coordinator gives.
+absl::StatusOr<std::vector<StopCommand>> LearnEpochs(Core& core, const NodeDescription& node);
+
+}  // namespace motley::coordinator
