@@ -7,9 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "common/clean_text.h"
+#include "common/parse_json.h"
 #include "common/sha256.h"
 #include "common/status_macros.h"
-#include "nlohmann/json.hpp"
 
 namespace motley {
 namespace {
@@ -41,7 +42,7 @@ CheckpointFile FileFromJson(const Json& json) {
     const auto tensor = entry.at("tensor").get<std::string>();
     int index = 0;
     while (index < kNumStateTensors && tensor != kTensorNames[index]) ++index;
-    if (index == kNumStateTensors) throw Json::other_error::create(501, "unknown tensor '" + tensor + "'", &entry);
+    if (index == kNumStateTensors) throw Json::other_error::create(501, "unknown tensor " + Quoted(tensor), &entry);
     piece.tensor = static_cast<StateTensor>(index);
     piece.begin = entry.at("begin").get<int64_t>();
     piece.end = entry.at("end").get<int64_t>();
@@ -71,7 +72,7 @@ absl::StatusOr<CheckpointManifest> FromJson(Json json, const std::string& path) 
   manifest.epoch = json.at("epoch").get<int64_t>();
   manifest.step = json.at("step").get<int64_t>();
   MOTLEY_ASSIGN_OR_RETURN(manifest.model, ParseHfConfig(json.at("model").dump(), path));
-  MOTLEY_ASSIGN_OR_RETURN(manifest.dtype, ParseDType(json.at("dtype").get<std::string>()));
+  MOTLEY_ASSIGN_OR_RETURN(manifest.dtype, ParseDType(Echo(json.at("dtype").get<std::string>())));
   manifest.seed = json.at("seed").get<int64_t>();
   manifest.data_digest = json.at("data_digest").get<std::string>();
   for (const Json& file : json.at("files")) manifest.files.push_back(FileFromJson(file));
@@ -98,18 +99,21 @@ std::string ManifestToJson(const CheckpointManifest& manifest) {
 }
 
 absl::StatusOr<CheckpointManifest> ManifestFromJson(const std::string& text, const std::string& path) {
+  absl::StatusOr<Json> json = ParseJson(text, path);
+  if (!json.ok()) return absl::DataLossError(json.status().message());
   try {
-    return FromJson(Json::parse(text), path);
+    return FromJson(*std::move(json), path);
   } catch (const Json::exception& error) {
-    return absl::DataLossError(absl::StrCat(path, " is cut off or altered: ", error.what()));
+    return absl::DataLossError(absl::StrCat(path, " is cut off or altered: ", Echo(error.what())));
   }
 }
 
 std::string FileEntryToJson(const CheckpointFile& file) { return FileToJson(file).dump(); }
 
 absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json) {
+  MOTLEY_ASSIGN_OR_RETURN(const Json parsed, ParseJson(json, "checkpoint file entry"));
   try {
-    return FileFromJson(Json::parse(json));
+    return FileFromJson(parsed);
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat("not a checkpoint file entry: ", error.what()));
   }

@@ -1,3 +1,4 @@
+#include "common/clean_text.h"
 #include "common/job.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ absl::Status ValidatePath(std::string_view field, const std::string& path, std::
   }
   if (path.front() != '/') {
     return absl::InvalidArgumentError(
-        absl::StrCat(std::string(field), " must be an absolute path (the same on every node), got '", path, "'"));
+        absl::StrCat(std::string(field), " must be an absolute path (the same on every node), got ", Quoted(path)));
   }
   return absl::OkStatus();
 }
@@ -81,12 +82,12 @@ absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config) {
   }
   if (!model.config.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "model.config '", model.config, "' was not read; send the file's text in model.config_json (`motley submit` does)"));
+        "model.config ", Quoted(model.config), " was not read; send the file's text in model.config_json (`motley submit` does)"));
   }
   absl::StatusOr<ModelShape> shape = ModelFlavor(model.name, model.flavor);
   if (shape.ok()) return shape;
   return absl::InvalidArgumentError(
-      absl::StrCat("model.name '", model.name, "', model.flavor '", model.flavor, "': ", shape.status().message()));
+      absl::StrCat("model.name ", Quoted(model.name), ", model.flavor ", Quoted(model.flavor), ": ", shape.status().message()));
 }
 
 double LearningRate(const JobConfig& config, int64_t step) {

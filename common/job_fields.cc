@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/clean_text.h"
 #include "nlohmann/json.hpp"
 
 namespace motley {
@@ -77,7 +78,7 @@ std::string JobField::Complaint() const {
     }
     return absl::StrCat(Path(), " must be one of ",
                         absl::StrJoin(choices, ", ", [](std::string* out, std::string_view c) { out->append(c); }), "; got ",
-                        ValueText());
+                        Echo(ValueText()));
   }
   const auto* integer = std::get_if<int64_t*>(&value);
   const double number = integer != nullptr ? static_cast<double>(**integer) : *std::get<double*>(value);

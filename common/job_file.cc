@@ -1,3 +1,4 @@
+#include "common/clean_text.h"
 #include "common/job_file.h"
 
 #include <toml++/toml.h>
@@ -84,10 +85,10 @@ std::vector<std::string> Loader::KeysOf(std::string_view section) const {
 std::string Loader::UnknownKey(const std::string& section, const std::string& key) const {
   for (const JobField& field : fields_) {
     if (field.key == key && !field.section.empty()) {
-      return absl::StrCat("unknown key '", key, "' in [", section, "]; it belongs to [", std::string(field.section), "]");
+      return absl::StrCat("unknown key ", Quoted(key), " in [", section, "]; it belongs to [", std::string(field.section), "]");
     }
   }
-  return absl::StrCat("unknown key '", key, "' in [", section, "]", DidYouMean(key, KeysOf(section)));
+  return absl::StrCat("unknown key ", Quoted(key), " in [", section, "]", DidYouMean(key, KeysOf(section)));
 }
 
 bool Loader::Assign(const JobField& field, const toml::node& node) {
@@ -113,7 +114,7 @@ void Loader::ReadValue(const std::string& section, const std::string& key, const
 
 void Loader::ReadSection(const std::string& section, const toml::table& table) {
   if (KeysOf(section).empty()) {
-    return Problem(Line(table), absl::StrCat("unknown section [", section, "]", DidYouMean(section, Sections())));
+    return Problem(Line(table), absl::StrCat("unknown section [", Echo(section), "]", DidYouMean(section, Sections())));
   }
   for (const auto& [key, node] : table) ReadValue(section, std::string(key.str()), node);
 }
@@ -132,7 +133,7 @@ void Loader::ReadText(std::string_view text) {
       } else {
         std::vector<std::string> known = Sections();
         known.insert(known.begin(), "name");
-        Problem(Line(node), absl::StrCat("unknown key '", name, "' outside a section", DidYouMean(name, known)));
+        Problem(Line(node), absl::StrCat("unknown key ", Quoted(name), " outside a section", DidYouMean(name, known)));
       }
     }
   } catch (const toml::parse_error& error) {
@@ -149,7 +150,7 @@ void Loader::Override(const std::string& assignment) {
   if (field == nullptr) {
     std::vector<std::string> known;
     for (const JobField& f : fields_) known.push_back(f.Path());
-    return Problem(where, absl::StrCat("unknown key '", path, "'", DidYouMean(path, known)));
+    return Problem(where, absl::StrCat("unknown key ", Quoted(path), DidYouMean(path, known)));
   }
   const std::string digits = absl::StrReplaceAll(value, {{"_", ""}});
   int64_t whole = 0;  // the parsers write into their target even when they fail

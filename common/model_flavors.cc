@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/clean_text.h"
 #include "common/model.h"
 #include "common/nearest.h"
 
@@ -78,7 +79,7 @@ std::vector<std::string> KnownNames() {
 
 absl::Status NotKnown(const std::string& what, const std::string& word, const std::vector<std::string>& known) {
   const std::string nearest = NearestWord(word, known);
-  return absl::NotFoundError(absl::StrCat(what, " '", word, "' is not known",
+  return absl::NotFoundError(absl::StrCat(what, " ", Quoted(word), " is not known",
                                           nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?"),
                                           nearest.empty() ? "; " : " ", "Known: ", absl::StrJoin(known, ", ")));
 }

@@ -1,10 +1,11 @@
 // HuggingFace's config.json: the keys that shape the arithmetic are read or refused, all others are ignored.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
 #include "common/model.h"
+#include "common/parse_json.h"
 #include "common/status_macros.h"
 
 namespace motley {
@@ -36,26 +37,26 @@ class Config {
       return Error(key, "is missing");
     }
     const Json& value = json_.at(key);
-    if (!value.is_number_integer()) return Error(key, absl::StrCat("must be an integer, got ", value.dump()));
+    if (!value.is_number_integer()) return Error(key, absl::StrCat("must be an integer, got ", EchoJson(value)));
     // Unsigned values above the limit would wrap in a signed read.
     if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(limit)) {
-      return Error(key, absl::StrCat("must be at most ", limit, ", got ", value.dump()));
+      return Error(key, absl::StrCat("must be at most ", limit, ", got ", EchoJson(value)));
     }
-    if (value.get<int64_t>() < 1) return Error(key, absl::StrCat("must be at least 1, got ", value.dump()));
+    if (value.get<int64_t>() < 1) return Error(key, absl::StrCat("must be at least 1, got ", EchoJson(value)));
     return value.get<int64_t>();
   }
   absl::StatusOr<double> Positive(const std::string& key, double fallback) const {
     if (!Has(key)) return fallback;
     const Json& value = json_.at(key);
     if (!value.is_number() || !(value.get<double>() > 0)) {
-      return Error(key, absl::StrCat("must be a number above 0, got ", value.dump()));
+      return Error(key, absl::StrCat("must be a number above 0, got ", EchoJson(value)));
     }
     return value.get<double>();
   }
   absl::StatusOr<bool> Flag(const std::string& key, bool fallback) const {
     if (!Has(key)) return fallback;
     const Json& value = json_.at(key);
-    if (!value.is_boolean()) return Error(key, absl::StrCat("must be true or false, got ", value.dump()));
+    if (!value.is_boolean()) return Error(key, absl::StrCat("must be true or false, got ", EchoJson(value)));
     return value.get<bool>();
   }
   // Present values other than these are something this engine does not compute.
@@ -64,8 +65,8 @@ class Config {
     for (const Json& value : allowed) {
       if (json_.at(key) == value) return absl::OkStatus();
     }
-    const std::string use = allowed.empty() ? "remove it" : absl::StrCat("use ", allowed.front().dump());
-    return Error(key, absl::StrCat(json_.at(key).dump(), " is not supported; ", use));
+    const std::string use = allowed.empty() ? "remove it" : absl::StrCat("use ", EchoJson(allowed.front()));
+    return Error(key, absl::StrCat(EchoJson(json_.at(key)), " is not supported; ", use));
   }
 
   const Json& json() const { return json_; }
@@ -78,7 +79,7 @@ class Config {
 
 absl::Status Refuse(const Config& config, const std::string& key, const std::string& why) {
   if (!config.Has(key)) return absl::OkStatus();
-  return config.Error(key, absl::StrCat(config.json().at(key).dump(), ": ", why));
+  return config.Error(key, absl::StrCat(EchoJson(config.json().at(key)), ": ", why));
 }
 
 absl::Status RefuseUnsupported(const Config& config) {
@@ -151,7 +152,7 @@ absl::StatusOr<double> ParseRope(const Config& config) {
     const Config inner(rope, config.Name(key));
     for (const char* type : {"rope_type", "type"}) {
       if (inner.Has(type) && rope.at(type) != "default") {
-        return config.Error(key, absl::StrCat("with ", type, " ", rope.at(type).dump(), " is not supported; use \"default\""));
+        return config.Error(key, absl::StrCat("with ", type, " ", EchoJson(rope.at(type)), " is not supported; use \"default\""));
       }
     }
     MOTLEY_ASSIGN_OR_RETURN(theta, inner.Positive("rope_theta", theta));
@@ -187,9 +188,8 @@ absl::StatusOr<ModelShape> ParseLlama(const Config& config) {
 }  // namespace
 
 absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string_view source) {
-  const std::string name(source);
-  const Json json = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return absl::InvalidArgumentError(absl::StrCat(name, ": is not JSON"));
+  const std::string name = Echo(source);
+  MOTLEY_ASSIGN_OR_RETURN(const Json json, ParseJson(json_text, source));
   if (!json.is_object()) return absl::InvalidArgumentError(absl::StrCat(name, ": must be a JSON object"));
   const Config config(json, name);
   MOTLEY_RETURN_IF_ERROR(RefuseUnsupported(config));
@@ -197,9 +197,9 @@ absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string
   if (type == "gpt2") return ParseGpt2(config);
   if (type == "llama") return ParseLlama(config);
   if (IsMixtureOfExperts(type)) {
-    return config.Error("model_type", absl::StrCat(type.dump(), ": mixture of experts is not supported; use a dense model"));
+    return config.Error("model_type", absl::StrCat(EchoJson(type), ": mixture of experts is not supported; use a dense model"));
   }
-  return config.Error("model_type", absl::StrCat("must be \"gpt2\" or \"llama\", got ", type.dump()));
+  return config.Error("model_type", absl::StrCat("must be \"gpt2\" or \"llama\", got ", EchoJson(type)));
 }
 
 std::string ToHfConfig(const ModelShape& shape) {

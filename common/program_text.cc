@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/clean_text.h"
 #include "common/program.h"
 #include "common/program_fields.h"
 #include "common/status_macros.h"
@@ -61,7 +62,7 @@ class Line {
   absl::Status Expect(const std::string& word) {
     const std::string got = Word();
     if (got == word) return absl::OkStatus();
-    return Error(absl::StrCat("expected '", word, "', got '", got, "'"));
+    return Error(absl::StrCat("expected '", word, "', got ", Quoted(got)));
   }
   template <typename T>
   absl::Status Number(const char* what, T& out) {
@@ -76,7 +77,7 @@ class Line {
   template <typename T>
   absl::Status ParseNumber(const std::string& what, const std::string& word, T& out) const {
     if (absl::SimpleAtoi(word, &out)) return absl::OkStatus();
-    return Error(absl::StrCat(what, " must be an integer, got '", word, "'"));
+    return Error(absl::StrCat(what, " must be an integer, got ", Quoted(word)));
   }
   template <typename T>
   absl::Status ParseList(const std::string& what, const std::string& word, std::vector<T>& out) const {
@@ -88,7 +89,7 @@ class Line {
   }
   absl::Status End() const {
     if (AtEnd()) return absl::OkStatus();
-    return Error(absl::StrCat("unexpected '", words_[next_], "'"));
+    return Error(absl::StrCat("unexpected ", Quoted(words_[next_])));
   }
 
  private:
@@ -105,7 +106,7 @@ class FieldParser {
   void Field(const char* key, int32_t& value) {
     if (!status_.ok()) return;
     if (key_ != key) {
-      status_ = line_.Error(absl::StrCat("expected '", key, "=...', got '", word_, "'"));
+      status_ = line_.Error(absl::StrCat("expected '", key, "=...', got ", Quoted(word_)));
       return;
     }
     status_ = line_.ParseNumber(key, value_, value);
@@ -123,7 +124,7 @@ class FieldParser {
         return Advance();
       }
     }
-    status_ = line_.Error(absl::StrCat("expected keep=all, keep=boundary or keep=nothing, got '", word_, "'"));
+    status_ = line_.Error(absl::StrCat("expected keep=all, keep=boundary or keep=nothing, got ", Quoted(word_)));
   }
   absl::Status Finish(std::vector<int32_t>& after) {
     MOTLEY_RETURN_IF_ERROR(status_);
@@ -131,7 +132,7 @@ class FieldParser {
       MOTLEY_RETURN_IF_ERROR(line_.ParseList("after", value_, after));
       Advance();
     }
-    if (!word_.empty()) return line_.Error(absl::StrCat("unexpected '", word_, "'"));
+    if (!word_.empty()) return line_.Error(absl::StrCat("unexpected ", Quoted(word_)));
     return absl::OkStatus();
   }
 
@@ -166,7 +167,7 @@ absl::Status ParseInstruction(Line& line, Program& program) {
   if (index != expected) return line.Error(absl::StrCat("expected instruction ", expected, ", got ", index));
   const std::string name = line.Word();
   const std::optional<Operation> op = OperationNamed(name);
-  if (!op.has_value()) return line.Error(absl::StrCat("'", name, "' is no operation"));
+  if (!op.has_value()) return line.Error(absl::StrCat(Quoted(name), " is no operation"));
   Instruction instruction{*op, {}};
   FieldParser fields(line);
   std::visit([&fields](auto& o) { program_fields::ForEachField(o, fields); }, instruction.op);
@@ -187,7 +188,7 @@ absl::Status ParseHeader(Line& line, Program& program) {
       known = true;
     }
   }
-  if (!known) return line.Error(absl::StrCat("expected 'training' or 'evaluation', got '", kind, "'"));
+  if (!known) return line.Error(absl::StrCat("expected 'training' or 'evaluation', got ", Quoted(kind)));
   MOTLEY_RETURN_IF_ERROR(line.Expect("rank"));
   MOTLEY_RETURN_IF_ERROR(line.Number("rank", program.rank));
   MOTLEY_RETURN_IF_ERROR(line.Expect("of"));

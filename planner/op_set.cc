@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/clean_text.h"
 #include "common/nearest.h"
 
 namespace motley::planner {
@@ -42,7 +43,7 @@ absl::StatusOr<OpSet> ParseOpSet(std::string_view text) {
     for (const Op op : kLayerOps) known.emplace_back(OpName(op));
     const std::string nearest = NearestWord(word, known);
     return absl::InvalidArgumentError(absl::StrCat(
-        "recompute: operator '", word, "' is not known", nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?"),
+        "recompute: operator ", Quoted(word), " is not known", nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?"),
         " Use none, full, or operators separated by commas: ", absl::StrJoin(known.begin() + 2, known.end(), ", ")));
   }
   return set;

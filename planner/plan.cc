@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
 #include "common/nearest.h"
 
 namespace motley::planner {
@@ -36,7 +37,7 @@ absl::StatusOr<ScheduleFamily> ParseSchedule(std::string_view name) {
   }
   const std::string nearest = NearestWord(name, known);
   return absl::InvalidArgumentError(
-      absl::StrCat("schedule '", std::string(name), "' is not known; ",
+      absl::StrCat("schedule ", Quoted(name), " is not known; ",
                    nearest.empty() ? absl::StrCat("use one of ", list) : absl::StrCat("did you mean '", nearest, "'?")));
 }
 

@@ -1,5 +1,7 @@
 // Reads the plan's JSON form (docs/plan-language.md): strict about keys and types, lenient about what can be derived.
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
+#include "common/parse_json.h"
 #include "common/status_macros.h"
 #include "planner/json_reader.h"
 #include "planner/plan.h"
@@ -41,7 +43,7 @@ void ReadOffload(const JsonReader& reader, RankPlan* rank) {
     } else if (what == "optimizer") {
       rank->offload_optimizer = true;
     } else {
-      item.Fail(absl::StrCat("'", what, "' is not known; use activations, parameters or optimizer"));
+      item.Fail(absl::StrCat(Quoted(what), " is not known; use activations, parameters or optimizer"));
     }
   });
 }
@@ -117,7 +119,7 @@ void ReadName(const JsonReader& reader, const char* key, T* out, F&& parse) {
   if (auto parsed = parse(name); parsed.ok()) {
     *out = *parsed;
   } else {
-    reader[key].Fail(std::string(parsed.status().message()));
+    reader[key].Fail(Echo(std::string(parsed.status().message())));
   }
 }
 
@@ -169,8 +171,7 @@ absl::StatusOr<Plan> PlanFromJson(const std::string& text) {
     return absl::InvalidArgumentError(
         absl::StrCat("plan: ", text.size(), " bytes; a plan has at most ", kLongestPlanBytes, ", this is something else"));
   }
-  const JsonReader::Json json = JsonReader::Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return absl::InvalidArgumentError("plan: not JSON");
+  MOTLEY_ASSIGN_OR_RETURN(const JsonReader::Json json, ParseOrderedJson(text, "plan"));
   Plan plan;
   absl::Status status;
   ReadPlan(JsonReader(json, "plan", &status), &plan);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/clean_text.h"
 #include "common/status_macros.h"
 #include "planner/plan.h"
 #include "planner/plan_words.h"
@@ -30,7 +31,7 @@ class Words {
   absl::Status Expect(std::string_view word) {
     if (Accept(word)) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat("expected '", std::string(word), "', got '", std::string(peek().substr(0, 60)), "'"));
+        absl::StrCat("expected '", std::string(word), "', got ", Quoted(peek())));
   }
   // A key and its value.
   template <typename T, typename F>
@@ -77,7 +78,7 @@ absl::Status ReadOffload(std::string_view word, RankPlan* rank) {
       rank->offload_optimizer = true;
     } else {
       return absl::InvalidArgumentError(
-          absl::StrCat("offload '", std::string(what), "' is not known; use activations, parameters or optimizer"));
+          absl::StrCat("offload ", Quoted(std::string(what)), " is not known; use activations, parameters or optimizer"));
     }
   }
   return absl::OkStatus();

@@ -9,8 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "common/clean_text.h"
+#include "common/parse_json.h"
 #include "common/status_macros.h"
-#include "nlohmann/json.hpp"
 
 namespace motley::planner {
 namespace {
@@ -23,7 +24,7 @@ absl::string_view Absl(std::string_view text) { return {text.data(), text.size()
 
 template <typename... Parts>
 absl::Status Expected(std::string_view word, const Parts&... what) {
-  return absl::InvalidArgumentError(absl::StrCat("expected ", what..., ", got '", std::string(word.substr(0, 60)), "'"));
+  return absl::InvalidArgumentError(absl::StrCat("expected ", what..., ", got ", Quoted(word)));
 }
 
 bool IsPlain(const std::string& name) {
@@ -135,9 +136,9 @@ std::vector<std::string_view> SplitWords(std::string_view line) {
 
 absl::StatusOr<std::string> ReadWord(std::string_view word) {
   if (word.empty() || word[0] != '"') return std::string(word);
-  const nlohmann::json parsed = nlohmann::json::parse(word, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_string()) return Expected(word, "a word or a quoted string");
-  return parsed.get<std::string>();
+  const absl::StatusOr<nlohmann::json> parsed = ParseJson(word, "word");
+  if (!parsed.ok() || !parsed->is_string()) return Expected(word, "a word or a quoted string");
+  return parsed->get<std::string>();
 }
 
 absl::StatusOr<double> ReadNumber(std::string_view word) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
+#include "common/parse_json.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/live_inputs.h"
@@ -34,9 +35,9 @@ void PrintText(std::ostream& out, const std::string& text) {
 
 void PrintJson(Context& context, const v1::GetPlanResponse& plan) {
   // The plan is JSON inside a string: taken apart, so that jq reaches it.
-  Json parsed = Json::parse(plan.plan_json(), nullptr, /*allow_exceptions=*/false);
+  absl::StatusOr<Json> parsed = ParseOrderedJson(plan.plan_json(), "plan");
   Json json{{"epoch", plan.epoch()},
-            {"plan", parsed.is_discarded() ? Json() : std::move(parsed)},
+            {"plan", parsed.ok() ? *std::move(parsed) : Json()},
             {"plan_text", plan.plan_text()},
             {"explanation", plan.explanation()},
             {"programs", Json::array()}};

@@ -3,6 +3,7 @@
 #include <sysexits.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/parse_json.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/offline_flags.h"
 
@@ -18,9 +19,10 @@ Exit LoadPlanFile(const std::string& path, planner::Plan* plan) {
   }
   if (begin != std::string::npos && text[begin] == '{') {
     // A live job's answer has the plan inside.
-    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && !json.contains("pipelines") && json.contains("plan") && json["plan"].is_object()) {
-      text = json["plan"].dump();
+    const absl::StatusOr<Json> json = ParseOrderedJson(text, "plan");
+    if (!json.ok()) return {EX_DATAERR, absl::StrCat(path, ": ", std::string(json.status().message()))};
+    if (json->is_object() && !json->contains("pipelines") && json->contains("plan") && json->at("plan").is_object()) {
+      text = json->at("plan").dump();
     }
     parsed = planner::PlanFromJson(text);
   } else {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
 #include "common/status_macros.h"
 #include "common/wire/job.h"
 #include "coordinator/jobs/epoch_driver.h"
@@ -19,7 +20,7 @@ absl::Status CheckId(const std::string& id) {
     return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
   });
   if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("job_id must be 1 to 63 of a-z, 0-9 and '-', got '", id.substr(0, 80), "'"));
+  return absl::InvalidArgumentError(absl::StrCat("job_id must be 1 to 63 of a-z, 0-9 and '-', got ", Quoted(id)));
 }
 
 absl::Status CheckConfig(const JobConfig& config) {

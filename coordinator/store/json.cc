@@ -1,9 +1,9 @@
 #include "coordinator/store/json.h"
 
-#include <nlohmann/json.hpp>
-
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
 #include "common/job_fields.h"
+#include "common/parse_json.h"
 
 using nlohmann::json;
 
@@ -35,12 +35,12 @@ namespace {
 // nlohmann throws; this is the boundary.
 template <typename F>
 auto Read(const char* what, const std::string& text, F read) -> absl::StatusOr<decltype(read(json()))> {
-  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (parsed.is_discarded()) return absl::DataLossError(absl::StrCat("stored ", what, " is not JSON"));
+  const absl::StatusOr<json> parsed = ParseJson(text, absl::StrCat("stored ", what));
+  if (!parsed.ok()) return absl::DataLossError(parsed.status().message());
   try {
-    return read(parsed);
+    return read(*parsed);
   } catch (const json::exception& e) {
-    return absl::DataLossError(absl::StrCat("stored ", what, " cannot be read: ", e.what()));
+    return absl::DataLossError(absl::StrCat("stored ", what, " cannot be read: ", Echo(e.what())));
   }
 }
 

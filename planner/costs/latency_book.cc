@@ -8,7 +8,6 @@
 #include "planner/costs/latency_book.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/device_table.h"
 #include "common/files.h"
+#include "common/parse_json.h"
 #include "common/status_macros.h"
 #include "planner/costs/profile_series.h"
 
@@ -221,8 +221,7 @@ absl::StatusOr<LatencyBook> LatencyBook::Parse(std::string_view json, std::strin
     return absl::InvalidArgumentError(absl::StrCat(name, " has ", json.size(), " bytes; profiles have at most ",
                                                    kMostProfileBytes, "; give a file of latencies"));
   }
-  const Json root = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (root.is_discarded()) return absl::InvalidArgumentError(absl::StrCat(name, ": is not JSON"));
+  MOTLEY_ASSIGN_OR_RETURN(const Json root, ParseJson(json, source));
   if (!root.is_object()) return absl::InvalidArgumentError(absl::StrCat(name, ": must be a JSON object by model"));
   LatencyBook book;
   const auto add = [&book](LatencyEntry entry) { book.Add(std::move(entry)); };

@@ -1,0 +1,24 @@
+// The one door for JSON text, whoever wrote it: jobs, plans, manifests, profiles, the store. Everything behind it may recurse.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+
+namespace motley {
+
+// Lists and objects within each other; what we read is at most 11 deep.
+inline constexpr size_t kDeepestJson = 32;
+
+// INVALID_ARGUMENT, beginning with `source` and naming the byte: not JSON, deeper than kDeepestJson, or an object that has a key
+// twice (readers differ in which of the two they take). Takes time and memory in proportion to the text.
+absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view source);
+// The same; objects keep the order of their keys.
+absl::StatusOr<nlohmann::ordered_json> ParseOrderedJson(std::string_view text, std::string_view source);
+
+// A value as a message may repeat it: its text, cut (clean_text.h).
+std::string EchoJson(const nlohmann::json& value);
+
+}  // namespace motley
