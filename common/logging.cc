@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "common/clean_text.h"
+
 namespace motley {
 namespace {
 
@@ -56,8 +58,8 @@ void InitLogging(std::string_view component, LogLevel level) {
 }
 
 void Log(LogLevel level, std::string_view message) {
-  // As an argument, not as the format: messages may hold braces.
-  spdlog::log(ToSpdlog(level), "{}", message);
+  // As an argument, not as the format: messages may hold braces. They may also hold line ends, which must not make lines.
+  spdlog::log(ToSpdlog(level), "{}", CleanLine(message));
 }
 
 }  // namespace motley

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
 #include "common/logging.h"
 #include "common/status_macros.h"
 
@@ -44,9 +45,10 @@ absl::Status Core::SetPhase(JobRecord& job, JobPhase phase, const std::string& r
 }
 
 void Core::SetReason(JobRecord& job, const std::string& reason) {
-  if (job.reason == reason) return;
-  job.reason = reason;
-  LogInfo(absl::StrCat("job ", job.id.value(), " ", std::string(JobPhaseName(job.phase)), ": ", reason));
+  const std::string clean = CleanLine(reason);
+  if (job.reason == clean) return;
+  job.reason = clean;
+  LogInfo(absl::StrCat("job ", job.id.value(), " ", std::string(JobPhaseName(job.phase)), ": ", clean));
   journal.Publish(job);
 }
 

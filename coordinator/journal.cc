@@ -3,9 +3,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
 #include "common/logging.h"
 
 namespace motley::coordinator {
+namespace {
+
+void Clean(JobRecord& job) {
+  job.reason = CleanLine(job.reason);
+  job.newest_checkpoint = CleanLine(job.newest_checkpoint);
+}
+
+}  // namespace
 
 Journal::Journal(const Config& config, Clock& clock, Store& store, Metrics& metrics,
                  std::function<void(std::function<void()>)> post)
@@ -19,7 +28,11 @@ Journal::Journal(const Config& config, Clock& clock, Store& store, Metrics& metr
 int64_t Journal::UnixMs() const { return absl::ToUnixMillis(clock_.WallNow()); }
 
 absl::Status Journal::Commit(Batch& batch) {
-  for (EventRecord& event : batch.events) event.unix_ms = UnixMs();
+  for (EventRecord& event : batch.events) {
+    event.unix_ms = UnixMs();
+    event.message = CleanLine(event.message);
+  }
+  for (JobRecord& job : batch.jobs) Clean(job);
   if (absl::Status status = store_.Commit(batch); !status.ok()) return status;
   for (const EventRecord& event : batch.events) {
     metrics_.events.Add({{"kind", event.kind}});
@@ -36,12 +49,16 @@ absl::Status Journal::Commit(Batch& batch) {
   return absl::OkStatus();
 }
 
-void Journal::Publish(const JobRecord& job) { Add(job.id, std::make_shared<const JobRecord>(job)); }
+void Journal::Publish(const JobRecord& job) {
+  JobRecord clean = job;
+  Clean(clean);
+  Add(job.id, std::make_shared<const JobRecord>(std::move(clean)));
+}
 void Journal::PublishStep(const JobId& job, const StepStats& step) { Add(job, step); }
 
 void Journal::AddLog(const JobId& job, std::string source, std::string text, int64_t unix_ms) {
   Ring<LogRecord>& logs = RingsOf(job).logs;
-  logs.Add({logs.newest() + 1, unix_ms, std::move(source), std::move(text)});
+  logs.Add({logs.newest() + 1, unix_ms, CleanLine(source), CleanLine(text)});
   Wake();
 }
 

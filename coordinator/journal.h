@@ -1,5 +1,6 @@
 // What happens, kept and handed on: durable events and job states go through the store first, then into the rings that
-// WatchJob and TailLogs read. Used on the loop only.
+// WatchJob and TailLogs read. Texts come from workers, files and users: what is kept of them is one line of valid UTF-8 without
+// control characters. Used on the loop only.
 #pragma once
 
 #include <functional>

@@ -6,10 +6,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/clean_text.h"
 #include "common/nearest.h"
 #include "common/version.h"
 #include "coordinator/client/command.h"
-#include "coordinator/client/format.h"
 
 namespace motley::client {
 namespace {
@@ -21,7 +21,7 @@ void Complain(std::ostream& err, const std::string& message) {
   size_t begin = 0;
   while (begin < message.size()) {
     const size_t end = std::min(message.find('\n', begin), message.size());
-    err << "motley: " << Printable(message.substr(begin, end - begin)) << std::endl;
+    err << "motley: " << CleanLine(message.substr(begin, end - begin)) << std::endl;
     begin = end + 1;
   }
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/clean_text.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/offline_flags.h"
 #include "coordinator/client/plan_report.h"
@@ -68,7 +69,7 @@ void PrintText(std::ostream& out, const planner::Setting& setting, const FitRepo
       << DTypeName(w.dtype) << ": " << Verdict(report) << "\n";
   out << "training state " << FormatBytes(report.state_bytes) << " in all, the cards' usable memory "
       << FormatBytes(report.usable_bytes) << "\n";
-  for (size_t i = 0; i < report.missing.size() && i < kMostMissing; ++i) out << "  " << Printable(report.missing[i]) << "\n";
+  for (size_t i = 0; i < report.missing.size() && i < kMostMissing; ++i) out << "  " << CleanText(report.missing[i]) << "\n";
   if (report.missing.size() > kMostMissing) out << "  and " << report.missing.size() - kMostMissing << " devices more\n";
   if (!report.kinds.empty()) {
     out << "\nthe fullest device of each kind, " << report.plan.strategy << " plan:\n";

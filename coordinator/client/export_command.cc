@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint.h"
-#include "coordinator/client/format.h"
+#include "common/clean_text.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/watch.h"
 
@@ -28,7 +28,7 @@ Exit Export(Context& context, const std::string& id, const std::string& out_fold
                                                       "; run this where the job's checkpoint folder ", root, " is mounted")));
   }
   if (!found.ok()) return FromFiles(found.status());
-  for (const std::string& reason : found->skipped) context.err << "motley: left out: " << Printable(reason) << std::endl;
+  for (const std::string& reason : found->skipped) context.err << "motley: left out: " << CleanLine(reason) << std::endl;
   if (absl::Status status = ExportHuggingFace(found->folder, out_folder); !status.ok()) return FromFiles(status);
   if (context.json) {
     PrintDocument(context.out,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "common/clean_text.h"
 
 namespace motley::client {
 
@@ -65,16 +66,12 @@ std::string EventLine(const v1::Event& event) {
   std::string line = absl::StrCat(FormatTime(event.unix_ms()), "  ", event.kind());
   const std::string& where = event.device().empty() ? event.node() : event.device();
   if (!where.empty()) absl::StrAppend(&line, "  ", where);
-  return Printable(absl::StrCat(line, "  ", event.message()));
+  return CleanLine(absl::StrCat(line, "  ", event.message()));
 }
 
-std::string Printable(std::string_view text) {
-  std::string printable(text);
-  for (char& c : printable) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) c = '?';
-  }
-  return printable;
+void Table::Add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = CleanLine(cell);
+  rows_.push_back(std::move(row));
 }
 
 void Table::Print(std::ostream& out) const {
@@ -86,7 +83,7 @@ void Table::Print(std::ostream& out) const {
   for (const auto& row : rows_) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      line += Printable(row[i]);
+      line += row[i];
       if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
     }
     out << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <ostream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "proto/motley/v1/job.pb.h"
@@ -22,14 +21,12 @@ bool HasEnded(v1::JobState state);
 std::string StepLine(const v1::StepRecord& step, int64_t steps);
 // "2026-03-01 12:34:56  node_lost  n2  lease ran out"
 std::string EventLine(const v1::Event& event);
-// What came from elsewhere must not steer the terminal: control characters become '?', line ends and tabs stay.
-std::string Printable(std::string_view text);
 
-// Left-aligned columns as wide as their widest cell.
+// Left-aligned columns as wide as their widest cell. What came from elsewhere neither makes rows nor steers the terminal.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
-  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void Add(std::vector<std::string> row);
   void Print(std::ostream& out) const;
 
  private:

@@ -7,8 +7,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "common/clean_text.h"
 #include "common/files.h"
-#include "coordinator/client/format.h"
 #include "planner/cluster/cluster_file.h"
 
 namespace motley::client {
@@ -56,7 +56,7 @@ Exit Save(Context& context, const Inputs& inputs, const std::string& folder) {
                                    std::pair(profiles, inputs.profile_json())}) {
     if (absl::Status status = WriteFileDurably(path, text); !status.ok()) return FromOutput(status);
   }
-  context.err << Printable(absl::StrCat("saved; the same without the cluster: motley plan --cluster ", ShellWord(cluster),
+  context.err << CleanText(absl::StrCat("saved; the same without the cluster: motley plan --cluster ", ShellWord(cluster),
                                         " --model ", ShellWord(model), " --profiles ", ShellWord(profiles), " --global-batch ",
                                         inputs.global_batch(), " --seq-len ", inputs.seq_len(), " --dtype ", inputs.dtype()))
               << "\n";

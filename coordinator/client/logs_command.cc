@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/clean_text.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 
@@ -23,7 +24,7 @@ Exit Logs(Context& context, const std::string& id, bool follow) {
   stream.cursor_of = [](const v1::LogLine& line) { return line.sequence(); };
   stream.use = [&](const v1::LogLine& line) {
     if (!context.json) {
-      context.out << FormatTime(line.unix_ms()) << "  " << Printable(line.source()) << "  " << Printable(line.text())
+      context.out << FormatTime(line.unix_ms()) << "  " << CleanLine(line.source()) << "  " << CleanLine(line.text())
                   << std::endl;
     } else if (follow) {
       PrintLine(context.out, ToJson(line));

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "absl/strings/str_format.h"
+#include "common/clean_text.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 
@@ -61,7 +62,7 @@ Exit Drain(Context& context, const std::string& name, bool drain) {
   if (context.json) {
     PrintDocument(context.out, ToJson(response->node()));
   } else {
-    context.out << "node " << Printable(name) << " is " << Printable(response->node().state()) << "\n";
+    context.out << "node " << CleanLine(name) << " is " << CleanLine(response->node().state()) << "\n";
   }
   return {};
 }

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "common/clean_text.h"
 #include "common/files.h"
-#include "coordinator/client/format.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/strategies/catalog.h"
 
@@ -244,7 +244,7 @@ Exit FromPlanner(const absl::Status& status) {
 }
 
 void Warn(std::ostream& err, const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) err << "motley: warning: " << Printable(warning) << "\n";
+  for (const std::string& warning : warnings) err << "motley: warning: " << CleanText(warning) << "\n";
 }
 
 Exit FromOutput(const absl::Status& status) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/offline_flags.h"
@@ -64,9 +65,9 @@ void PrintJson(std::ostream& out, const planner::PlanDiff& diff, const absl::Sta
 }
 
 void PrintText(std::ostream& out, const planner::PlanDiff& diff, const absl::StatusOr<std::vector<planner::StateMove>>& moves) {
-  out << (diff.empty() ? "nothing changes\n" : Printable(planner::ToText(diff)));
+  out << (diff.empty() ? "nothing changes\n" : CleanText(planner::ToText(diff)));
   if (!moves.ok()) {
-    out << "bytes to move: not known: " << Printable(std::string(moves.status().message())) << "\n";
+    out << "bytes to move: not known: " << CleanText(std::string(moves.status().message())) << "\n";
     return;
   }
   int64_t total = 0, between_nodes = 0;

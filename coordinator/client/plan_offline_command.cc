@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/clean_text.h"
 #include "common/files.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/plan_report.h"
@@ -52,13 +53,13 @@ Exit PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInp
                const std::vector<planner::ComparisonRow>& rows, const planner::OfflineSensitivity* sensitivity) {
   const planner::Plan& plan = result.evaluation.plan;
   if (flags.explain) {
-    context.out << Printable(planner::ExplainOffline(*input.setting, result.evaluation, result.bound));
+    context.out << CleanText(planner::ExplainOffline(*input.setting, result.evaluation, result.bound));
     PrintOthers(context.out, rows, plan);
-    context.out << Printable(absl::StrCat("\n", planner::ToText(*sensitivity)));
-    for (const std::string& repair : RepairsUsed(input)) context.out << Printable(absl::StrCat("repaired: ", repair, "\n"));
+    context.out << CleanText(absl::StrCat("\n", planner::ToText(*sensitivity)));
+    for (const std::string& repair : RepairsUsed(input)) context.out << CleanText(absl::StrCat("repaired: ", repair, "\n"));
   } else {
     const auto precision = flags.exact ? planner::TextPrecision::kExact : planner::TextPrecision::kRounded;
-    context.out << Printable(planner::ToText(plan, precision));
+    context.out << CleanText(planner::ToText(plan, precision));
   }
   if (flags.timing) context.out << absl::StrFormat("planned in %.3f s\n", result.planning_seconds);
   return {};

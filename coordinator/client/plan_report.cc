@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/clean_text.h"
 #include "coordinator/client/format.h"
 #include "planner/quantity_text.h"
 
@@ -141,12 +142,12 @@ void PrintOthers(std::ostream& out, const std::vector<ComparisonRow>& rows, cons
   out << "\nother strategies' plans:\n";
   for (const ComparisonRow* row : others) {
     if (!row->status.ok()) {
-      out << Printable(absl::StrCat("  ", row->strategy, ": none; ", FirstLine(row->status), "\n"));
+      out << CleanText(absl::StrCat("  ", row->strategy, ": none; ", FirstLine(row->status), "\n"));
       continue;
     }
     const PlanPrediction& p = row->plan.predicted;
     const double more = p.step_seconds / plan.predicted.step_seconds - 1;
-    out << Printable(absl::StrFormat("  %s: %s a step, %.1f %% %s; bound by %s\n", row->strategy, planner::SecondsText(p.step_seconds),
+    out << CleanText(absl::StrFormat("  %s: %s a step, %.1f %% %s; bound by %s\n", row->strategy, planner::SecondsText(p.step_seconds),
                                      100 * std::abs(more), more < 0 ? "less" : "more", p.binding_constraint));
   }
 }

@@ -2,13 +2,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/clean_text.h"
 #include "coordinator/client/format.h"
 
 namespace motley::client {
 
 void Progress::ShowState(const v1::Job& job) {
   std::string state = FormatState(job.state());
-  if (!job.reason().empty()) absl::StrAppend(&state, ": ", Printable(job.reason()));
+  if (!job.reason().empty()) absl::StrAppend(&state, ": ", CleanLine(job.reason()));
   if (state == shown_state_) return;
   shown_state_ = state;
   out_ << state << std::endl;
@@ -31,12 +32,12 @@ Exit EndOf(const v1::Job& job, std::ostream& out) {
   std::string sentence = absl::StrCat("job ", job.id(), " ", FormatState(job.state()), " at step ", job.step(), " of ",
                                       job.spec().training().steps());
   if (job.has_last_step()) absl::StrAppend(&sentence, absl::StrFormat(", loss %.4f", job.last_step().loss()));
-  if (!job.newest_checkpoint().empty()) absl::StrAppend(&sentence, ", checkpoint ", Printable(job.newest_checkpoint()));
+  if (!job.newest_checkpoint().empty()) absl::StrAppend(&sentence, ", checkpoint ", CleanLine(job.newest_checkpoint()));
   if (job.state() == v1::JOB_STATE_SUCCEEDED) {
     out << sentence << std::endl;
     return {};
   }
-  if (!job.reason().empty()) absl::StrAppend(&sentence, ": ", Printable(job.reason()));
+  if (!job.reason().empty()) absl::StrAppend(&sentence, ": ", CleanLine(job.reason()));
   return {kJobDidNotSucceed, sentence};
 }
 

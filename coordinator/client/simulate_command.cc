@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "coordinator/client/format.h"
+#include "common/clean_text.h"
 #include "coordinator/client/plan_file.h"
 #include "coordinator/client/plan_offline_command.h"
 #include "coordinator/client/plan_report.h"
@@ -69,9 +69,9 @@ Exit Simulate(Context& context, const Flags& given) {
     if (flags.explain) report["explanation"] = planner::ExplainOffline(*input.setting, evaluation, priced->bound);
     PrintPlan(context.out, evaluation.plan, std::move(report));
   } else if (flags.explain) {
-    context.out << Printable(planner::ExplainOffline(*input.setting, evaluation, priced->bound));
+    context.out << CleanText(planner::ExplainOffline(*input.setting, evaluation, priced->bound));
   } else {
-    context.out << Printable(planner::ToText(evaluation.plan));
+    context.out << CleanText(planner::ToText(evaluation.plan));
   }
   std::vector<std::string> wrong;
   for (const std::string& rule : priced->broken) wrong.push_back(absl::StrCat("breaks a rule: ", rule));

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/clean_text.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 
@@ -9,14 +10,14 @@ namespace motley::client {
 namespace {
 
 void Print(const v1::Job& job, std::ostream& out) {
-  out << "job         " << job.id() << (job.spec().name().empty() ? "" : " (" + Printable(job.spec().name()) + ")") << "\n";
-  out << "state       " << FormatState(job.state()) << (job.reason().empty() ? "" : ": " + Printable(job.reason())) << "\n";
+  out << "job         " << job.id() << (job.spec().name().empty() ? "" : " (" + CleanLine(job.spec().name()) + ")") << "\n";
+  out << "state       " << FormatState(job.state()) << (job.reason().empty() ? "" : ": " + CleanLine(job.reason())) << "\n";
   out << "step        " << job.step() << " of " << job.spec().training().steps() << ", epoch " << job.epoch() << "\n";
   if (job.has_last_step()) out << "newest      " << StepLine(job.last_step(), job.spec().training().steps()) << "\n";
   out << "submitted   " << FormatTime(job.submitted_unix_ms()) << "\n";
   out << "started     " << FormatTime(job.started_unix_ms()) << "\n";
   out << "finished    " << FormatTime(job.finished_unix_ms()) << "\n";
-  out << "checkpoint  " << (job.newest_checkpoint().empty() ? "none yet" : Printable(job.newest_checkpoint())) << "\n";
+  out << "checkpoint  " << (job.newest_checkpoint().empty() ? "none yet" : CleanLine(job.newest_checkpoint())) << "\n";
 }
 
 Exit Status(Context& context, const std::string& id) {

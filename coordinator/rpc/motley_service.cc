@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "coordinator/rpc/clean_message.h"
 #include "coordinator/rpc/drain_node.h"
 #include "coordinator/rpc/get_job.h"
 #include "coordinator/rpc/get_plan.h"
@@ -20,7 +21,11 @@ namespace motley::coordinator {
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* MotleyService::Call(absl::Status (*handler)(Core&, const Request&, Response*), const Request* request,
                                               Response* response) {
-  return new UnaryReactor(loop_, [this, handler, request, response] { return handler(core_, *request, response); });
+  return new UnaryReactor(loop_, [this, handler, request, response] {
+    const absl::Status status = handler(core_, *request, response);
+    CleanTexts(*response);
+    return status;
+  });
 }
 
 grpc::ServerUnaryReactor* MotleyService::SubmitJob(Context*, const v1::SubmitJobRequest* request,

@@ -11,6 +11,7 @@
 
 #include "coordinator/core.h"
 #include "coordinator/loop.h"
+#include "coordinator/rpc/clean_message.h"
 #include "coordinator/rpc/status.h"
 #include "coordinator/rpc/stream_source.h"
 
@@ -59,7 +60,10 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
     absl::StatusOr<Pull> pull = source_->Next(core_, &message_);
     if (!pull.ok()) return FinishOnce(ToGrpc(pull.status()));
     if (*pull == Pull::kEnd) return FinishOnce(grpc::Status::OK);
-    if (*pull == Pull::kMessage) return this->StartWrite(&message_);
+    if (*pull == Pull::kMessage) {
+      CleanTexts(message_);
+      return this->StartWrite(&message_);
+    }
     waiting_ = true;
     core_.journal.WaitForNews([this, alive = alive_] {
       if (*alive && waiting_) PullNext();

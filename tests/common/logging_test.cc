@@ -36,5 +36,15 @@ TEST(LoggingTest, TheJournalGetsPrioritiesAndNoTime) {
             "<3>motley-test: e\n<4>motley-test: w\n<6>motley-test: i\n<7>motley-test: d\n");
 }
 
+TEST(LoggingTest, AMessageIsOneLineWhateverItHolds) {
+  setenv("JOURNAL_STREAM", "8:1", 1);
+  testing::internal::CaptureStderr();
+  InitLogging("motley-test", LogLevel::kInfo);
+  LogInfo("data.path is '/data\n<6>motley-test: job a succeeded\x1b[2J\xff'");
+  unsetenv("JOURNAL_STREAM");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "<6>motley-test: data.path is '/data\\n<6>motley-test: job a succeeded\\u001b[2J\\xff'\n");
+}
+
 }  // namespace
 }  // namespace motley

@@ -47,9 +47,10 @@ TEST(FormatTest, TablesAlignAndNothingSteersTheTerminal) {
   Table table({"A", "LONGER"});
   table.Add({"wide cell", "\x1b[2J"});
   table.Add({"x", ""});
+  table.Add({"y\nA", "\xff"});
   std::ostringstream out;
   table.Print(out);
-  EXPECT_EQ(out.str(), "A          LONGER\nwide cell  ?[2J\nx\n");
+  EXPECT_EQ(out.str(), "A          LONGER\nwide cell  \\u001b[2J\nx\ny\\nA       \\xff\n");
 }
 
 }  // namespace
