@@ -26,12 +26,11 @@ endif()
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 
 if(MOTLEY_BUILD_ENGINE)
-  find_package(Gloo CONFIG REQUIRED)
   if(NOT EXISTS "${MOTLEY_TORCH_DIR}/torch/lib/libtorch_cpu.so")
     message(FATAL_ERROR "MOTLEY_TORCH_DIR='${MOTLEY_TORCH_DIR}' holds no torch wheel. `./run setup` fetches it; "
                         "or configure with -DMOTLEY_BUILD_ENGINE=OFF to build everything but motley-rank.")
   endif()
-  # Own imported target: find_package(Torch) wants a CUDA toolkit. Link libgloo before it: the wheel exports a Gloo of its own.
+  # Own imported target: find_package(Torch) wants a CUDA toolkit.
   add_library(motley_torch INTERFACE)
   target_include_directories(motley_torch SYSTEM INTERFACE
     ${MOTLEY_TORCH_DIR}/torch/include ${MOTLEY_TORCH_DIR}/torch/include/torch/csrc/api/include)

@@ -10,6 +10,7 @@
 #include <gloo/barrier.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
+#include <gloo/rendezvous/hash_store.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
@@ -18,9 +19,8 @@
 #include <cstring>
 
 #include "tests/worker/engine/fake_host.h"
-#include "worker/engine/gloo_communicator.h"
-#include "worker/engine/gloo_store.h"
 #include "worker/engine/monotonic.h"
+#include "worker/engine/ring_communicator.h"
 
 namespace motley::engine {
 namespace {
@@ -107,6 +107,7 @@ int GlooRank(char** argv) {
 
 Times Measure(const Setup& setup, const std::vector<int64_t>& bounds) {
   FakeKv kv;
+  gloo::rendezvous::HashStore gloo_store;
   Times best;
   OnRanks(setup.ranks, [&](int rank) {
     FakeHost host(kv);
@@ -131,8 +132,7 @@ Times Measure(const Setup& setup, const std::vector<int64_t>& bounds) {
       const double slowest = Largest(**communicator, MonotonicNs() * 1e-9 - begin);
       if (rank == 0) time = std::min(time, slowest);
     };
-    GlooStore store(host, "own/", absl::Seconds(30));
-    const auto context = ConnectGloo(rank, setup.ranks, "127.0.0.1", store);
+    const auto context = ConnectGloo(rank, setup.ranks, "127.0.0.1", gloo_store);
     for (int i = 0; i < setup.repetitions; ++i) {
       timed([&](absl::Duration now) { (void)(*communicator)->AllGatherV(array.data(), DType::kFloat32, bounds, now); },
             best.all_gather);

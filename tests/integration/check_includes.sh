@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The dependency rules of docs/design.md, checked in the include lines:
-#   common <- planner <- coordinator;  common <- worker;  torch and Gloo only under worker/engine;
+#   common <- planner <- coordinator;  common <- worker;  torch only under worker/engine;
 #   generated protocol code only in common/wire, coordinator, worker/daemon and worker/rank; torch and protocol never together.
 # Prints one line a rule: "ok NAME" or "FAIL NAME: where".
 set -uo pipefail
@@ -21,13 +21,13 @@ rule() {
   fi
 }
 
-TORCH='torch/|ATen/|c10/|gloo/'
+TORCH='torch/|ATen/|c10/'
 WIRE='proto/|grpc|google/protobuf|common/wire/'
 rule "common includes nobody above it" 'planner/|coordinator/|worker/' common
 rule "planner includes neither coordinator nor worker" 'coordinator/|worker/' planner
 rule "coordinator never includes worker" 'worker/' coordinator
 rule "worker never includes coordinator or planner" 'coordinator/|planner/' worker
-rule "torch and Gloo only in the engine" "$TORCH" common planner coordinator worker/daemon worker/rank worker/profiler
+rule "torch only in the engine" "$TORCH" common planner coordinator worker/daemon worker/rank worker/profiler
 EXCEPT='^common/wire/' rule "no protocol in common outside wire" "$WIRE" common
 rule "no protocol in planner and engine" "$WIRE" planner worker/engine worker/profiler
 rule "the engine's boundary shows no torch" "$TORCH" worker/engine/engine.h

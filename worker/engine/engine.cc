@@ -9,9 +9,9 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "worker/engine/gloo_communicator.h"
 #include "worker/engine/link_clock.h"
 #include "worker/engine/memory.h"
+#include "worker/engine/ring_communicator.h"
 #include "worker/engine/trainer.h"
 #include "worker/profiler/collective_profiler.h"
 #include "worker/profiler/compute_profiler.h"
@@ -19,7 +19,7 @@
 namespace motley::engine {
 namespace {
 
-// Turns what torch or Gloo throw outside of instructions into a Status.
+// Turns what torch throws outside of instructions into a Status.
 template <typename Call>
 auto Guarded(const char* what, const RankAssignment& assignment, Call call) -> decltype(call()) {
   const std::string where = absl::StrCat(what, " on ", assignment.devices[assignment.rank].value(), ": ");
@@ -103,6 +103,7 @@ class EngineImpl : public Engine {
     options.data_addresses = assignment.data_addresses;
     options.device = assignment.device;
     options.key_prefix = absl::StrCat(purpose, assignment.epoch.value(), "/");
+    options.stopped = [this] { return stop_.stop.load(); };
     options.deadline = std::max(options.deadline, absl::Seconds(20 * assignment.predicted_step_seconds));
     return ConnectCommunicator(options, host_, *links_);
   }

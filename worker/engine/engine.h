@@ -1,4 +1,4 @@
-// The engine's boundary: plain types in, plain types out. torch and Gloo stay behind it.
+// The engine's boundary: plain types in, plain types out. torch stays behind it.
 //
 // One engine drives one device in one process. Run() and the Profile calls block their caller (one thread); RequestStop
 // may come from another thread. Any call may end with a Status whose message names the operation; after a failed

@@ -1,18 +1,20 @@
 #include "worker/engine/ring_engine.h"
 
 #include <sys/prctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/fault.h"
+#include "common/status_macros.h"
 #include "worker/engine/monotonic.h"
+#include "worker/engine/segment_socket.h"
 
 namespace motley::engine {
 namespace {
-
-// Segments in flight in each direction: enough that a late thread does not starve its neighbour.
-constexpr int64_t kRingDepth = 16;
 
 struct Header {
   LinkClock::Slot sent;  // by the emulated schedule
@@ -22,25 +24,29 @@ struct Header {
   uint32_t bytes;     // of the segment
   uint32_t reserved;
 };
-constexpr int64_t kHeaderBytes = sizeof(Header);
-static_assert(kHeaderBytes % 8 == 0, "segments stay aligned for float64");
-constexpr int64_t kStride = kHeaderBytes + kMaxSegmentBytes;
 
 LinkClock::Slot Now() {
   const int64_t now_ns = MonotonicNs();
   return {now_ns, now_ns};
 }
 
-int64_t SlotOffset(int64_t index) { return index % kRingDepth * kStride; }
+iovec Part(void* data, int64_t bytes) { return {data, static_cast<size_t>(bytes)}; }
 
-void CheckHeader(const Header& header, uint64_t sequence, int64_t index, int64_t bytes) {
-  if (header.sequence == static_cast<uint32_t>(sequence) && header.index == index && header.bytes == bytes) return;
+absl::Status Aborted() { return absl::UnavailableError("aborted"); }
+
+absl::Status Lost(const RingNeighbour& neighbour, const absl::Status& error) {
+  return WithFault(absl::UnavailableError(absl::StrCat("lost ", neighbour.name, ": ", error.message())), Fault::kPeer);
+}
+
+absl::Status CheckHeader(const Header& header, uint64_t sequence, int64_t index, int64_t bytes, const RingNeighbour& sender) {
+  if (header.sequence == static_cast<uint32_t>(sequence) && header.index == index && header.bytes == bytes) return absl::OkStatus();
   const auto text = [](uint32_t collective, int64_t segment, int64_t size) {
-    return "segment " + std::to_string(segment) + " of " + std::to_string(size) + " bytes of collective " +
-           std::to_string(collective);
+    return absl::StrCat("segment ", segment, " of ", size, " bytes of collective ", collective);
   };
-  throw std::runtime_error("the left neighbour sent " + text(header.sequence, header.index, header.bytes) + " instead of " +
-                           text(static_cast<uint32_t>(sequence), index, bytes) + ": the ranks run different programs");
+  return WithFault(absl::UnavailableError(absl::StrCat(
+                       sender.name, " sent ", text(header.sequence, header.index, header.bytes), " instead of ",
+                       text(static_cast<uint32_t>(sequence), index, bytes), ": the ranks run different programs")),
+                   Fault::kOurs);
 }
 
 template <typename T>
@@ -50,33 +56,21 @@ void Add(char* to, const char* from, int64_t bytes) {
   for (int64_t i = 0, n = bytes / static_cast<int64_t>(sizeof(T)); i < n; ++i) sum[i] += term[i];
 }
 
-void Combine(RingCombine combine, char* to, const char* from, int64_t bytes) {
-  switch (combine) {
-    case RingCombine::kCopy:
-      std::memcpy(to, from, bytes);
-      break;
-    case RingCombine::kAddFloat32:
-      Add<float>(to, from, bytes);
-      break;
-    case RingCombine::kAddFloat64:
-      Add<double>(to, from, bytes);
-      break;
-  }
+// Nothing for kCopy: what is copied was received in place.
+void Add(RingCombine combine, char* to, const char* from, int64_t bytes) {
+  if (combine == RingCombine::kAddFloat32) Add<float>(to, from, bytes);
+  if (combine == RingCombine::kAddFloat64) Add<double>(to, from, bytes);
 }
 
 }  // namespace
 
-RingEngine::RingEngine(gloo::Context& context, LinkPacer& pacer, int left, int right, bool shared_clock,
-                       std::chrono::milliseconds timeout)
-    : pacer_(pacer),
-      left_(left),
-      right_(right),
+RingEngine::RingEngine(RingNeighbour left, RingNeighbour right, LinkPacer& pacer, bool shared_clock, absl::Duration patience)
+    : left_(std::move(left)),
+      right_(std::move(right)),
+      pacer_(pacer),
       shared_clock_(shared_clock),
-      timeout_(timeout),
-      send_memory_(kRingDepth * kStride),
-      recv_memory_(kRingDepth * kStride),
-      send_buffer_(context.createUnboundBuffer(send_memory_.data(), send_memory_.size())),
-      recv_buffer_(context.createUnboundBuffer(recv_memory_.data(), recv_memory_.size())),
+      patience_(patience),
+      terms_(kMaxSegmentBytes),
       sender_([this] { SenderLoop(); }) {}
 
 RingEngine::~RingEngine() {
@@ -90,16 +84,16 @@ RingEngine::~RingEngine() {
 
 void RingEngine::Abort() {
   aborted_ = true;
-  send_buffer_->abortWaitSend();
-  recv_buffer_->abortWaitRecv();
+  shutdown(left_.socket, SHUT_RDWR);
+  shutdown(right_.socket, SHUT_RDWR);
   absl::MutexLock lock(&mutex_);
   changed_.SignalAll();
 }
 
-void RingEngine::Fail(Job& job, const std::string& error) {
+void RingEngine::Fail(Job& job, const absl::Status& error) {
   {
     absl::MutexLock lock(&mutex_);
-    if (job.error.empty()) job.error = error;
+    if (job.error.ok()) job.error = error;
   }
   Abort();
 }
@@ -116,20 +110,15 @@ void RingEngine::SenderLoop() {
       job = job_;
       sequence = sequence_;
     }
-    try {
-      SendAll(*job, sequence);
-    } catch (const std::exception& error) {
-      Fail(*job, error.what());
-    }
+    if (const absl::Status sent = SendAll(*job, sequence); !sent.ok()) Fail(*job, sent);
     absl::MutexLock lock(&mutex_);
     job->sender_done = true;
     changed_.SignalAll();
   }
 }
 
-void RingEngine::SendAll(Job& job, uint64_t sequence) {
+absl::Status RingEngine::SendAll(Job& job, uint64_t sequence) {
   const RingStream& stream = *job.stream;
-  int64_t completed = 0;
   for (int64_t i = 0; i < stream.send_end; ++i) {
     int64_t ready_ns;
     {
@@ -137,44 +126,36 @@ void RingEngine::SendAll(Job& job, uint64_t sequence) {
       while (job.available <= i && !aborted_) changed_.Wait(&mutex_);
       ready_ns = job.ready_ns[i];
     }
-    if (aborted_) throw std::runtime_error("aborted");
+    if (aborted_) return Aborted();
     const Segment& segment = stream.segments[i];
     const LinkClock::Slot sent = pacer_.paced_out() ? pacer_.ReserveOut(segment.bytes, ready_ns) : Now();
-    for (; completed <= i - kRingDepth; ++completed) {
-      if (!send_buffer_->waitSend(nullptr, timeout_)) throw std::runtime_error("aborted");
-    }
-    char* slot = send_memory_.data() + SlotOffset(i);
-    const Header header{sent, static_cast<uint32_t>(sequence), static_cast<uint32_t>(i), static_cast<uint32_t>(segment.bytes), 0};
-    std::memcpy(slot, &header, sizeof(header));
-    std::memcpy(slot + kHeaderBytes, job.array + segment.offset_bytes, segment.bytes);
     SleepUntilNs(sent.end_ns);
-    send_buffer_->send(right_, sequence, SlotOffset(i), kHeaderBytes + segment.bytes);
+    Header header{sent, static_cast<uint32_t>(sequence), static_cast<uint32_t>(i), static_cast<uint32_t>(segment.bytes), 0};
+    const absl::Status status = SendParts(
+        right_.socket, {Part(&header, sizeof(header)), Part(job.array + segment.offset_bytes, segment.bytes)}, patience_);
+    if (!status.ok()) return Lost(right_, status);
     job.sent_end_ns = std::max(job.sent_end_ns, sent.end_ns);
   }
-  for (; completed < stream.send_end; ++completed) {
-    if (!send_buffer_->waitSend(nullptr, timeout_)) throw std::runtime_error("aborted");
-  }
+  return absl::OkStatus();
 }
 
-void RingEngine::Receive(Job& job, char* array, RingCombine combine, uint64_t sequence, const std::function<void()>& progress,
-                         int64_t* end_ns) {
+absl::Status RingEngine::Receive(Job& job, RingCombine combine, uint64_t sequence, const std::function<void()>& progress,
+                                 int64_t* end_ns) {
   const RingStream& stream = *job.stream;
-  auto post = [&](int64_t i) {
-    if (i < stream.size()) recv_buffer_->recv(left_, sequence, SlotOffset(i), kHeaderBytes + stream.segments[i].bytes);
-  };
-  for (int64_t i = stream.recv_begin; i < stream.recv_begin + kRingDepth; ++i) post(i);
   for (int64_t i = stream.recv_begin; i < stream.size(); ++i) {
-    if (!recv_buffer_->waitRecv(nullptr, timeout_) || aborted_) throw std::runtime_error("aborted");
-    const char* slot = recv_memory_.data() + SlotOffset(i);
-    Header header;
-    std::memcpy(&header, slot, sizeof(header));
     const Segment& segment = stream.segments[i];
-    CheckHeader(header, sequence, i - stream.recv_begin, segment.bytes);
-    Combine(combine, array + segment.offset_bytes, slot + kHeaderBytes, segment.bytes);
+    char* const place = job.array + segment.offset_bytes;
+    Header header;
+    const absl::Status status = ReceiveParts(left_.socket, {Part(&header, sizeof(header))}, patience_);
+    if (!status.ok()) return Lost(left_, status);
+    MOTLEY_RETURN_IF_ERROR(CheckHeader(header, sequence, i - stream.recv_begin, segment.bytes, left_));
+    char* const to = combine == RingCombine::kCopy ? place : terms_.data();
+    const absl::Status filled = ReceiveParts(left_.socket, {Part(to, segment.bytes)}, patience_);
+    if (!filled.ok()) return Lost(left_, filled);
+    Add(combine, place, terms_.data(), segment.bytes);
     const LinkClock::Slot sent = shared_clock_ ? header.sent : Now();
     const int64_t in_ns = pacer_.ReserveIn(segment.bytes, sent).end_ns;
     *end_ns = std::max(*end_ns, in_ns);
-    post(i + kRingDepth);
     {
       absl::MutexLock lock(&mutex_);
       job.ready_ns[i] = in_ns;
@@ -183,10 +164,11 @@ void RingEngine::Receive(Job& job, char* array, RingCombine combine, uint64_t se
     }
     if (progress) progress();
   }
+  return absl::OkStatus();
 }
 
-RingResult RingEngine::Pass(const RingStream& stream, char* array, RingCombine combine, int64_t ready_ns,
-                            const std::function<void()>& progress) {
+absl::StatusOr<RingTimes> RingEngine::Pass(const RingStream& stream, char* array, RingCombine combine, int64_t ready_ns,
+                                           const std::function<void()>& progress) {
   Job job;
   job.stream = &stream;
   job.array = array;
@@ -199,30 +181,25 @@ RingResult RingEngine::Pass(const RingStream& stream, char* array, RingCombine c
     sequence = ++sequence_;
     changed_.SignalAll();
   }
-  RingResult result;
-  result.end_ns = ready_ns;
-  try {
-    Receive(job, array, combine, sequence, progress, &result.end_ns);
-  } catch (const std::exception& error) {
-    Fail(job, error.what());
-  }
+  RingTimes times;
+  times.end_ns = ready_ns;
+  if (const absl::Status received = Receive(job, combine, sequence, progress, &times.end_ns); !received.ok()) Fail(job, received);
   {
     absl::MutexLock lock(&mutex_);
     while (!job.sender_done) changed_.Wait(&mutex_);
     job_ = nullptr;
-    result.error = job.error;
+    MOTLEY_RETURN_IF_ERROR(job.error);
   }
-  if (!result.error.empty()) return result;
-  result.end_ns = std::max(result.end_ns, job.sent_end_ns);
+  times.end_ns = std::max(times.end_ns, job.sent_end_ns);
   const int64_t now_ns = MonotonicNs();
   if (!pacer_.paced_out() && !pacer_.paced_in()) {
-    result.end_ns = now_ns;
-  } else if (now_ns > result.end_ns) {
-    result.lateness_ns = now_ns - result.end_ns;
+    times.end_ns = now_ns;
+  } else if (now_ns > times.end_ns) {
+    times.lateness_ns = now_ns - times.end_ns;
   } else {
-    SleepUntilNs(result.end_ns);
+    SleepUntilNs(times.end_ns);
   }
-  return result;
+  return times;
 }
 
 }  // namespace motley::engine

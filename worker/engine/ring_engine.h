@@ -5,19 +5,16 @@
 // so that no rank adds its own wake-up delays to the schedule of the others.
 #pragma once
 
-#include <gloo/context.h>
-#include <gloo/transport/unbound_buffer.h>
-
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "worker/engine/link_pacer.h"
 #include "worker/engine/ring_stream.h"
 
@@ -25,48 +22,53 @@ namespace motley::engine {
 
 enum class RingCombine { kCopy, kAddFloat32, kAddFloat64 };
 
-struct RingResult {
-  std::string error;        // empty = fine
+struct RingTimes {
   int64_t end_ns = 0;       // by the emulated schedule
   int64_t lateness_ns = 0;  // real end beyond it
 };
 
+// A neighbour and the connected, non-blocking socket to it. The same socket on both sides when there are two ranks.
+struct RingNeighbour {
+  std::string name;  // for messages
+  int socket = -1;
+};
+
 class RingEngine {
  public:
-  // shared_clock: the left neighbour's CLOCK_MONOTONIC is ours (same machine).
-  RingEngine(gloo::Context& context, LinkPacer& pacer, int left, int right, bool shared_clock, std::chrono::milliseconds timeout);
+  // shared_clock: the left neighbour's CLOCK_MONOTONIC is ours (same machine). `patience` bounds each wait for a neighbour. The
+  // pacer and the sockets must outlive the engine.
+  RingEngine(RingNeighbour left, RingNeighbour right, LinkPacer& pacer, bool shared_clock, absl::Duration patience);
   ~RingEngine();
 
-  // Blocks until everything is received and sent. `progress` is called after each received segment.
-  RingResult Pass(const RingStream& stream, char* array, RingCombine combine, int64_t ready_ns,
-                  const std::function<void()>& progress);
-  // Wakes a Pass under way. Thread-safe.
+  // Blocks until everything is received and sent. `progress` is called after each received segment. UNAVAILABLE with its fault: a
+  // neighbour was lost (kPeer), or the ranks run different programs (kOurs). The engine is dead then.
+  absl::StatusOr<RingTimes> Pass(const RingStream& stream, char* array, RingCombine combine, int64_t ready_ns,
+                                 const std::function<void()>& progress);
+  // Ends the connections: wakes a Pass under way, and the neighbours'. Thread-safe.
   void Abort();
 
  private:
   // One Pass, shared by the two threads.
   struct Job {
     const RingStream* stream = nullptr;
-    const char* array = nullptr;
+    char* array = nullptr;
     std::vector<int64_t> ready_ns;  // by segment: when it may be sent on
     int64_t available = 0;          // segments [0, available) may be sent
     int64_t sent_end_ns = 0;
     bool sender_done = false;
-    std::string error;
+    absl::Status error;  // the first one
   };
 
   void SenderLoop();
-  void SendAll(Job& job, uint64_t sequence);
-  void Receive(Job& job, char* array, RingCombine combine, uint64_t sequence, const std::function<void()>& progress,
-               int64_t* end_ns);
-  void Fail(Job& job, const std::string& error);
+  absl::Status SendAll(Job& job, uint64_t sequence);
+  absl::Status Receive(Job& job, RingCombine combine, uint64_t sequence, const std::function<void()>& progress, int64_t* end_ns);
+  void Fail(Job& job, const absl::Status& error);
 
+  const RingNeighbour left_, right_;
   LinkPacer& pacer_;
-  const int left_, right_;
   const bool shared_clock_;
-  const std::chrono::milliseconds timeout_;
-  std::vector<char> send_memory_, recv_memory_;
-  std::unique_ptr<gloo::transport::UnboundBuffer> send_buffer_, recv_buffer_;
+  const absl::Duration patience_;
+  std::vector<char> terms_;  // one segment that is added, not copied
   std::atomic<bool> aborted_{false};
 
   absl::Mutex mutex_;

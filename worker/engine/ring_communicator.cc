@@ -1,22 +1,18 @@
-#include "worker/engine/gloo_communicator.h"
+#include "worker/engine/ring_communicator.h"
 
-#include <gloo/common/error.h>
-#include <gloo/rendezvous/context.h>
-#include <gloo/transport/tcp/device.h>
-#include <signal.h>
-
-#include <atomic>
-#include <exception>
 #include <fstream>
-#include <numeric>
+#include <map>
+#include <set>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
+#include "common/fault.h"
 #include "common/status_macros.h"
-#include "worker/engine/gloo_store.h"
 #include "worker/engine/link_pacer.h"
+#include "worker/engine/meeting.h"
 #include "worker/engine/monotonic.h"
 #include "worker/engine/ring_engine.h"
 
@@ -24,9 +20,10 @@ namespace motley::engine {
 namespace {
 
 // What the ranks tell each other before the first collective.
-struct PeerInfo {
+struct Introduction {
   std::string boot_id;  // equal: the same machine, so CLOCK_MONOTONIC may be compared
   double slowest_bytes_per_second = 0;
+  MeetingPoint point;
 };
 
 std::string BootId() {
@@ -36,51 +33,71 @@ std::string BootId() {
   return id.empty() ? "unknown" : id;
 }
 
-absl::StatusOr<std::vector<PeerInfo>> ExchangePeerInfo(const CommunicatorOptions& options, double slowest, RankHost& host) {
-  const int world = static_cast<int>(options.devices.size());
-  const std::string base = absl::StrCat(options.key_prefix, "peer/");
-  MOTLEY_RETURN_IF_ERROR(host.KvSet(absl::StrCat(base, options.rank), absl::StrCat(BootId(), " ", slowest)));
-  std::vector<PeerInfo> peers(world);
-  for (int r = 0; r < world; ++r) {
-    MOTLEY_ASSIGN_OR_RETURN(const std::string text, host.KvGet(absl::StrCat(base, r), options.connect_timeout));
-    const std::vector<std::string> parts = absl::StrSplit(text, ' ');
-    if (parts.size() != 2 || !absl::SimpleAtod(parts[1], &peers[r].slowest_bytes_per_second)) {
-      return absl::InternalError(absl::StrCat("rendezvous: ", options.devices[r].value(), " introduced itself as '", text, "'"));
-    }
-    peers[r].boot_id = parts[0];
+bool ParseIntroduction(const std::string& text, Introduction& introduction) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ' ');
+  if (parts.size() != 4 || !absl::SimpleAtod(parts[1], &introduction.slowest_bytes_per_second) ||
+      !absl::SimpleAtoi(parts[2], &introduction.point.port)) {
+    return false;
   }
-  return peers;
+  introduction.boot_id = parts[0];
+  introduction.point.secret = absl::HexStringToBytes(parts[3]);
+  return introduction.point.secret.size() == kSecretBytes;
 }
 
-class GlooCommunicator : public Communicator {
+// By rank. Nobody is called before everybody is here, so that the calls' patience is not spent on ranks that still start.
+absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& options, double slowest, const MeetingPoint& point,
+                                                    RankHost& host) {
+  const int world = static_cast<int>(options.devices.size());
+  const std::string base = absl::StrCat(options.key_prefix, "peer/");
+  MOTLEY_RETURN_IF_ERROR(host.KvSet(absl::StrCat(base, options.rank), absl::StrCat(BootId(), " ", slowest, " ", point.port, " ",
+                                                                                   absl::BytesToHexString(point.secret))));
+  const absl::Duration deadline = absl::Nanoseconds(MonotonicNs()) + options.connect_timeout;
+  std::vector<Introduction> all(world);
+  for (int r = 0; r < world; ++r) {
+    const absl::Duration left = std::max(absl::ZeroDuration(), deadline - absl::Nanoseconds(MonotonicNs()));
+    const absl::StatusOr<std::string> text = host.KvGet(absl::StrCat(base, r), left);
+    if (absl::IsCancelled(text.status())) return text.status();
+    if (!text.ok()) {
+      return WithFault(absl::UnavailableError(absl::StrCat(options.devices[r].value(), " did not come to the meeting of the ranks: ",
+                                                           text.status().message())),
+                       Fault::kPeer);
+    }
+    if (!ParseIntroduction(*text, all[r])) {
+      return absl::InternalError(absl::StrCat("rendezvous: ", options.devices[r].value(), " introduced itself as '", *text, "'"));
+    }
+    all[r].point.address = options.data_addresses[r];
+  }
+  return all;
+}
+
+class RingCommunicator : public Communicator {
  public:
-  GlooCommunicator(const CommunicatorOptions& options, LinkClock& links)
+  RingCommunicator(const CommunicatorOptions& options, LinkClock& links)
       : options_(options), pacer_(options.device, options.devices, options.rank, links) {}
 
   absl::Status Connect(RankHost& host) {
-    signal(SIGPIPE, SIG_IGN);  // Gloo writes with bare writev: a lost peer must be an error, not a death
-    MOTLEY_ASSIGN_OR_RETURN(const std::vector<PeerInfo> peers,
-                            ExchangePeerInfo(options_, pacer_.slowest_bytes_per_second(), host));
-    for (const PeerInfo& peer : peers) {
-      const double rate = peer.slowest_bytes_per_second;
+    MOTLEY_ASSIGN_OR_RETURN(Meeting meeting,
+                            Meeting::Open(rank(), options_.devices[rank()], options_.data_addresses[rank()]));
+    MOTLEY_ASSIGN_OR_RETURN(const std::vector<Introduction> all,
+                            Introduce(options_, pacer_.slowest_bytes_per_second(), meeting.point(), host));
+    for (const Introduction& one : all) {
+      const double rate = one.slowest_bytes_per_second;
       if (rate > 0 && (slowest_ == 0 || rate < slowest_)) slowest_ = rate;
     }
-    try {
-      gloo::transport::tcp::attr attributes(options_.data_addresses[rank()].c_str());
-      std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(attributes);
-      context_ = std::make_shared<gloo::rendezvous::Context>(rank(), world());
-      context_->setTimeout(absl::ToChronoMilliseconds(options_.connect_timeout));
-      GlooStore store(host, absl::StrCat(options_.key_prefix, "gloo/"), options_.connect_timeout);
-      context_->connectFullMesh(store, device);
-      context_->setTimeout(absl::ToChronoMilliseconds(options_.deadline));
-    } catch (const std::exception& error) {
-      return absl::UnavailableError(absl::StrCat("connecting ", options_.devices[rank()].value(), " at ",
-                                                 options_.data_addresses[rank()], " with its ", world() - 1,
-                                                 " peers: ", error.what()));
+    std::vector<MeetingPeer> neighbours;  // the ring needs no others
+    for (const int r : std::set<int>{LeftOf(rank()), RightOf(rank())}) {
+      neighbours.push_back({r, options_.devices[r], all[r].point});
     }
-    const bool shared_clock = peers[LeftOf(rank())].boot_id == peers[rank()].boot_id;
-    ring_ = std::make_unique<RingEngine>(*context_, pacer_, LeftOf(rank()), (rank() + 1) % world(), shared_clock,
-                                         absl::ToChronoMilliseconds(options_.deadline));
+    MOTLEY_ASSIGN_OR_RETURN(Met met, meeting.Meet(neighbours, options_.connect_timeout, options_.stopped));
+    if (met.turned_away > 0) {
+      host.OnLog(absl::StrCat("turned away ", met.turned_away, " connections to ", meeting.point().address, ":", meeting.point().port,
+                              " that are no ranks of this epoch"));
+    }
+    const bool shared_clock = all[LeftOf(rank())].boot_id == all[rank()].boot_id;
+    sockets_ = std::move(met.sockets);
+    const auto neighbour = [this](int r) { return RingNeighbour{options_.devices[r].value(), sockets_.at(r).get()}; };
+    ring_ = std::make_unique<RingEngine>(neighbour(LeftOf(rank())), neighbour(RightOf(rank())), pacer_, shared_clock,
+                                         options_.deadline);
     return absl::OkStatus();
   }
 
@@ -130,16 +147,11 @@ class GlooCommunicator : public Communicator {
       abort_reason_ = reason;
     }
     if (ring_ != nullptr) ring_->Abort();
-    if (context_ == nullptr) return;
-    try {
-      context_->closeConnections();
-    } catch (const std::exception&) {
-      // Closing what is closed already; the peers have noticed.
-    }
   }
 
  private:
   int LeftOf(int r) const { return (r + world() - 1) % world(); }
+  int RightOf(int r) const { return (r + 1) % world(); }
   static absl::Duration Now() { return absl::Nanoseconds(MonotonicNs()); }
 
   absl::StatusOr<absl::Duration> Pass(const char* what, void* array, int64_t element_bytes, const std::vector<int64_t>& bounds,
@@ -147,33 +159,34 @@ class GlooCommunicator : public Communicator {
     if (static_cast<int>(bounds.size()) != world() + 1) {
       return absl::InternalError(absl::StrCat(what, ": ", bounds.size(), " bounds for ", world(), " ranks"));
     }
-    {
-      absl::MutexLock lock(&mutex_);
-      if (!abort_reason_.empty()) return absl::UnavailableError(absl::StrCat(what, ": ", abort_reason_));
-    }
+    MOTLEY_RETURN_IF_ERROR(NotAborted(what));
     if (world() == 1) return ready;
     const int64_t segment = SegmentBytes(bounds.back() * element_bytes, element_bytes, slowest_);
     const RingStream stream = MakeRingStream(bounds, element_bytes, first_owner, segment);
-    const RingResult result = ring_->Pass(stream, static_cast<char*>(array), combine, absl::ToInt64Nanoseconds(ready), progress_);
-    if (!result.error.empty()) return Failed(what, result.error);
-    lateness_seconds_ += result.lateness_ns * 1e-9;
-    return absl::Nanoseconds(result.end_ns);
+    const absl::StatusOr<RingTimes> times =
+        ring_->Pass(stream, static_cast<char*>(array), combine, absl::ToInt64Nanoseconds(ready), progress_);
+    if (!times.ok()) return Failed(what, times.status());
+    lateness_seconds_ += times->lateness_ns * 1e-9;
+    return absl::Nanoseconds(times->end_ns);
   }
 
-  // Gloo's errors name ports; ours name devices.
-  absl::Status Failed(const char* what, const std::string& error) {
+  absl::Status Failed(const char* what, const absl::Status& error) {
+    MOTLEY_RETURN_IF_ERROR(NotAborted(what));  // by another thread: then no neighbour was lost
     Abort(absl::StrCat("an earlier ", what, " failed"));
+    return WithFault(absl::UnavailableError(absl::StrCat(what, ": ", error.message())), FaultOf(error));
+  }
+
+  absl::Status NotAborted(const char* what) {
     absl::MutexLock lock(&mutex_);
-    return absl::UnavailableError(
-        absl::StrCat(what, " between ", options_.devices[LeftOf(rank())].value(), ", ", options_.devices[rank()].value(), " and ",
-                     options_.devices[(rank() + 1) % world()].value(), ": a peer was lost (", error, ")"));
+    if (abort_reason_.empty()) return absl::OkStatus();
+    return WithFault(absl::UnavailableError(absl::StrCat(what, ": ", abort_reason_)), Fault::kPeer);
   }
 
   const CommunicatorOptions options_;
   LinkPacer pacer_;
   double slowest_ = 0;
-  std::shared_ptr<gloo::rendezvous::Context> context_;
-  std::unique_ptr<RingEngine> ring_;  // before context_ in destruction: its buffers belong to the context
+  std::map<int, FileDescriptor> sockets_;  // by rank
+  std::unique_ptr<RingEngine> ring_;       // after its sockets: it goes first
   absl::Mutex mutex_;
   std::string abort_reason_ ABSL_GUARDED_BY(mutex_);
 };
@@ -182,7 +195,7 @@ class GlooCommunicator : public Communicator {
 
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectCommunicator(const CommunicatorOptions& options, RankHost& host,
                                                                   LinkClock& links) {
-  auto communicator = std::make_unique<GlooCommunicator>(options, links);
+  auto communicator = std::make_unique<RingCommunicator>(options, links);
   if (options.devices.size() > 1) MOTLEY_RETURN_IF_ERROR(communicator->Connect(host));
   return communicator;
 }
