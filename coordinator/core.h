@@ -4,7 +4,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "common/clock.h"
@@ -39,6 +41,7 @@ struct Core {
   std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
   int64_t planning_tickets = 0;
   std::optional<absl::Duration> leases_checked;  // when; empty before the first time
+  std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged
   bool stopping = false;  // the process ends: sessions that break now say nothing about their nodes
 
   // Dropped when the node is not connected: its loss is an event of its own.

@@ -26,7 +26,9 @@ Metrics::Metrics(MetricsRegistry& r)
       checkpoints(r.Counter("motley_job_checkpoints_total", "Checkpoints published")),
       last_checkpoint_timestamp(r.Gauge("motley_job_last_checkpoint_timestamp_seconds", "Unix time of the newest checkpoint")),
       planner_seconds(r.Gauge("motley_planner_seconds", "Time that the newest plan took")),
-      events(r.Counter("motley_events_total", "Events by kind")) {
+      events(r.Counter("motley_events_total", "Events by kind")),
+      foreign_reports(r.Counter("motley_foreign_reports_total",
+                                "Reports dropped because their worker may not make them, by kind")) {
   r.Gauge("motley_build_info", "Always 1; the version is a label").Set({{"version", kVersion}}, 1);
 }
 

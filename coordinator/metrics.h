@@ -13,7 +13,7 @@ struct Metrics {
   GaugeFamily predicted_step_seconds, prediction_error_ratio, epoch;
   CounterFamily replans, pause_seconds, steps_repeated, checkpoints;
   GaugeFamily last_checkpoint_timestamp, planner_seconds;
-  CounterFamily events;
+  CounterFamily events, foreign_reports;
 };
 
 }  // namespace motley::coordinator

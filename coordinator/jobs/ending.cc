@@ -51,6 +51,11 @@ std::string WhyStopped(const JobRun& run) {
   return absl::StrCat("stopped by the user; while saving ", Describe(run.failures.front()));
 }
 
+// What their ranks still print may come into the job's log.
+void RememberNodes(ClusterState& state) {
+  for (const RankRun& rank : state.run->ranks) state.ran_on[state.run->job].insert(NodeOf(rank.device));
+}
+
 }  // namespace
 
 absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& reason) {
@@ -111,7 +116,9 @@ absl::Status FinishEnding(Core& core) {
   }
   if (run.ending == Ending::kFail) return FinishJob(core, JobPhase::kFailed, run.ending_reason);
   if (run.ending == Ending::kStop) return FinishJob(core, JobPhase::kStopped, WhyStopped(run));
+  RememberNodes(core.state);
   run.ranks.clear();
+  run.ranks_in_order = false;
   run.failures.clear();
   run.profiling.clear();
   run.kv.clear();
@@ -137,6 +144,7 @@ absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason) {
       if (answer.asked) core.Send(node, StopCommand{run.job, job.epoch, false, reason});
     }
   }
+  RememberNodes(core.state);
   core.state.run.reset();
   // What alerts watch must not stand still for ever; the rest stays for the dashboards.
   Metrics& m = core.metrics;

@@ -6,9 +6,11 @@
 #include "absl/strings/str_format.h"
 #include "common/logging.h"
 #include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/jobs/registry.h"
 #include "coordinator/jobs/rendezvous.h"
 #include "coordinator/jobs/setup.h"
 #include "coordinator/jobs/steps.h"
+#include "coordinator/state/sender.h"
 
 namespace motley::coordinator {
 namespace {
@@ -19,7 +21,7 @@ struct Handler {
 
   template <typename Report>
   bool IsCurrent(const Report& report) const {
-    return core.state.run && core.state.run->job == report.job && core.state.jobs.at(report.job).epoch == report.epoch;
+    return coordinator::IsCurrent(core.state, report);
   }
 
   void operator()(const HeartbeatReport&) {}
@@ -41,13 +43,13 @@ struct Handler {
     core.Send(node, StopCommand{report.job, report.epoch, false, "its epoch is over"});
   }
   void operator()(const KvSetReport& report) {
-    if (IsCurrent(report)) OnKvSet(core, report);
+    if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnKvSet(core, report);
   }
   void operator()(const KvGetReport& report) {
-    if (IsCurrent(report)) OnKvGet(core, node, report);
+    if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnKvGet(core, node, report);
   }
   void operator()(const CheckpointReport& report) {
-    if (IsCurrent(report)) OnCheckpoint(core, node, report);
+    if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnCheckpoint(core, node, report);
   }
   // The fence: only the newest epoch of a job that goes on may publish. The worker hears no for everything else.
   void operator()(const PublishReport& report) {
@@ -77,7 +79,7 @@ struct Handler {
   void OnRank(const RankReport& report) {
     JobRun& run = *core.state.run;
     auto rank = std::find_if(run.ranks.begin(), run.ranks.end(), [&](const RankRun& r) { return r.device == report.device; });
-    if (rank == run.ranks.end() || NodeOf(report.device) != node) return;
+    if (rank == run.ranks.end()) return;
     auto fail = [&](FailureKind kind) { run.failures.push_back({core.clock.Now(), kind, node, report.device, report.message}); };
     // A rank that was told to die is no failure.
     const bool killed = run.stage == Stage::kStopping && !run.saving;
@@ -109,6 +111,20 @@ struct Handler {
   }
 };
 
+// Dropped and counted. Said once for each node and kind: whoever sends such reports would otherwise fill the log.
+void DropForeign(Core& core, const NodeName& node, const WorkerReport& report, const std::string& why) {
+  const std::string kind = ReportKind(report);
+  core.metrics.foreign_reports.Add({{"kind", kind}});
+  if (core.foreign_said.emplace(node, kind).second) {
+    LogWarning(absl::StrCat("worker ", node.value(), " reports ", why, "; dropped, as every further such report (counted in "
+                            "motley_foreign_reports_total)"));
+  }
+  if (const auto* question = std::get_if<PublishReport>(&report)) {
+    core.Send(node, PublishAnswerCommand{question->job, question->epoch, question->step, question->rank, false, why,
+                                         question->question});
+  }
+}
+
 }  // namespace
 
 void HandleReport(Core& core, const NodeName& node, const WorkerReport& report) {
@@ -116,7 +132,17 @@ void HandleReport(Core& core, const NodeName& node, const WorkerReport& report) 
   if (it == core.state.nodes.end() || !it->second.connected) return;
   it->second.last_seen = core.clock.Now();
   it->second.last_seen_unix_ms = core.journal.UnixMs();
-  std::visit(Handler{core, node}, report);
+  const Standing standing = StandingOf(core.state, node, report);
+  switch (standing.kind) {
+    case Standing::kOwn:
+      std::visit(Handler{core, node}, report);
+      break;
+    case Standing::kForeign:
+      return DropForeign(core, node, report, standing.why);
+    case Standing::kGap:
+      Disconnect(core, node, absl::StrCat(standing.why, ": reports between them were lost"));
+      break;
+  }
   const bool quiet = std::holds_alternative<HeartbeatReport>(report) || std::holds_alternative<LogReport>(report);
   if (!quiet) Drive(core);
 }

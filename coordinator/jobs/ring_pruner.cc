@@ -32,6 +32,7 @@ void PruneRings(Core& core) {
             [](const auto* a, const auto* b) { return a->finished_unix_ms > b->finished_unix_ms; });
   for (size_t i = core.config.jobs_with_rings; i < finished.size(); ++i) {
     core.journal.Forget(finished[i]->id);
+    core.state.ran_on.erase(finished[i]->id);
     RemoveSeries(core.metrics, finished[i]->id);
   }
 }

@@ -68,11 +68,6 @@ std::vector<RankAssignment> ProfileRanks(const Core& core, const JobRun& run, co
 
 }  // namespace
 
-std::string CheckpointFolder(const JobRecord& job) {
-  const std::string& folder = job.config.checkpoint.folder;
-  return folder.empty() ? "" : absl::StrCat(folder, folder.back() == '/' ? "" : "/", job.id.value());
-}
-
 JobConfig RankConfig(const JobRecord& job) {
   JobConfig config = job.config;
   config.checkpoint.folder = CheckpointFolder(job);

@@ -19,8 +19,6 @@ absl::Status LeaveOut(Core& core, const NodeName& node, const std::string& why);
 absl::Status BeginProfiling(Core& core);
 void OnProfileReport(Core& core, const NodeName& node, const ProfileReport& report);
 
-// The checkpoint folder of this job: a folder of its own below the one that the user names, so that two jobs never mix.
-std::string CheckpointFolder(const JobRecord& job);
 // The job's configuration as ranks get it.
 JobConfig RankConfig(const JobRecord& job);
 

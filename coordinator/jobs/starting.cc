@@ -167,6 +167,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.started_processes = true;
   ++run.barren_epochs;
   run.ranks = std::move(runs);
+  run.ranks_in_order = true;
   run.failures.clear();
   run.kv.clear();
   run.kv_bytes = 0;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/time/time.h"
@@ -20,6 +21,7 @@ struct ClusterState {
   std::map<DeviceId, MeasuredSpeed> speeds;
   // Epochs that workers have seen of jobs that the store does not know. A job that takes such an id begins above them.
   std::map<JobId, Epoch> foreign_epochs;
+  std::map<JobId, std::set<NodeName>> ran_on;  // nodes whose ranks have ended; forgotten with the job's log
 };
 
 }  // namespace motley::coordinator

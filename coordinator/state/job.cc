@@ -22,4 +22,9 @@ absl::StatusOr<JobPhase> ParseJobPhase(std::string_view name) {
   return absl::DataLossError(absl::StrCat("job state '", std::string(name), "' is not known"));
 }
 
+std::string CheckpointFolder(const JobRecord& job) {
+  const std::string& folder = job.config.checkpoint.folder;
+  return folder.empty() ? "" : absl::StrCat(folder, folder.back() == '/' ? "" : "/", job.id.value());
+}
+
 }  // namespace motley::coordinator

@@ -35,4 +35,7 @@ struct JobRecord {
   std::string data_digest;  // what the first storage check saw; a node that sees other data is left out
 };
 
+// Where the job's checkpoints are: a folder of its own below the one that the user names, so that two jobs never mix.
+std::string CheckpointFolder(const JobRecord& job);
+
 }  // namespace motley::coordinator

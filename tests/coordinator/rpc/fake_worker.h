@@ -49,6 +49,8 @@ class FakeWorker {
 
   // Of the newest epoch: every rank here reports this step, ready, finished, or an event of its own.
   void Step(int64_t step);
+  // Every step from the epoch's first or the newest reported one to this one.
+  void StepTo(int64_t step);
   void SendAll(v1::RankEvent::Kind kind, const std::string& message = "");
   void SendEvent(const v1::RankAssignment& rank, v1::RankEvent::Kind kind, const std::string& message);
   void Send(const v1::WorkerMessage& message);

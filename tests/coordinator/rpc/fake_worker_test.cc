@@ -131,6 +131,7 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     if (seen != options_.newest_epochs.end() && first.epoch() <= seen->second) return;
     absl::MutexLock lock(&mutex_);
     ranks_.assign(message.start_epoch().ranks().begin(), message.start_epoch().ranks().end());
+    if (!ranks_.empty()) last_step_ = ranks_[0].start_step();
   } else if (message.has_stop_epoch()) {
     AnswerStop(message.stop_epoch());
   } else if (message.has_publish_answer()) {
@@ -195,6 +196,15 @@ void FakeWorker::Step(int64_t step) {
   }
   absl::MutexLock lock(&mutex_);
   last_step_ = step;
+}
+
+void FakeWorker::StepTo(int64_t step) {
+  int64_t next = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    next = last_step_ + 1;
+  }
+  for (; next <= step; ++next) Step(next);
 }
 
 void FakeWorker::SendAll(v1::RankEvent::Kind kind, const std::string& message) {

@@ -21,7 +21,7 @@ class Replan : public ClusterTest {
   // Everything that is left of the job, on these workers.
   void FinishOn(std::vector<FakeWorker*> workers, int64_t steps) {
     for (FakeWorker* worker : workers) worker->SendAll(v1::RankEvent::KIND_READY);
-    for (FakeWorker* worker : workers) worker->Step(steps);
+    for (FakeWorker* worker : workers) worker->StepTo(steps);
     for (FakeWorker* worker : workers) worker->SendAll(v1::RankEvent::KIND_FINISHED);
     WaitForState("a", v1::JOB_STATE_SUCCEEDED);
   }
@@ -156,12 +156,12 @@ TEST_F(Replan, APublishedCheckpointThatTheCoordinatorDoesNotSeeFailsTheJob) {
   message.mutable_checkpoint_published()->set_job_id("a");
   message.mutable_checkpoint_published()->set_epoch(epoch);
   message.mutable_checkpoint_published()->set_step(2);
-  message.mutable_checkpoint_published()->set_folder("/elsewhere/a/step-00000002");
+  message.mutable_checkpoint_published()->set_folder(folder_ + "/checkpoints/a/step-00000002");
   n1->Send(message);
   WaitForEvent("a", "checkpoint");
   n2->Drop();
   const v1::Job job = WaitForState("a", v1::JOB_STATE_FAILED);
-  EXPECT_NE(job.reason().find("/elsewhere/a/step-00000002 was published"), std::string::npos) << job.reason();
+  EXPECT_NE(job.reason().find("/checkpoints/a/step-00000002 was published"), std::string::npos) << job.reason();
 }
 
 TEST_F(Replan, ARankOfAJobThatIsOverIsToldToEnd) {

@@ -1,0 +1,134 @@
+#include "coordinator/state/sender.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint.h"
+
+namespace motley::coordinator {
+namespace {
+
+Standing Foreign(std::string why) { return {Standing::kForeign, std::move(why)}; }
+
+bool AllFinite(const StepReport& report) {
+  const StepStats& stats = report.stats;
+  return std::isfinite(stats.loss) && std::isfinite(stats.grad_norm) && std::isfinite(stats.lr) &&
+         std::isfinite(stats.validation_loss.value_or(0)) && std::isfinite(stats.step_seconds) &&
+         std::isfinite(report.lateness_seconds);
+}
+
+struct Judge {
+  const ClusterState& state;
+  const NodeName& node;
+
+  // Reports of an old epoch, and of one whose ranks are all gone, are dropped by their handlers.
+  template <typename Report>
+  bool Matters(const Report& report) const {
+    return IsCurrent(state, report) && !state.run->ranks.empty();
+  }
+  bool TrainsNow() const { return state.run->stage == Stage::kStarting || state.run->stage == Stage::kRunning; }
+  Standing OfRank(int rank, const char* what) const {
+    if (HostsRank(*state.run, node, rank)) return {};
+    return Foreign(absl::StrCat(what, " of rank ", rank, ", which is not on this node"));
+  }
+
+  // About the sender itself.
+  Standing operator()(const HeartbeatReport&) const { return {}; }
+  Standing operator()(const ReachReport&) const { return {}; }
+  Standing operator()(const LeavingReport&) const { return {}; }
+  // Only answers to what this node was asked are looked at.
+  Standing operator()(const StorageReport&) const { return {}; }
+
+  Standing operator()(const ProfileReport& report) const {
+    for (const ComputeProfile& profile : report.compute) {
+      if (NodeOf(profile.device) != node) return Foreign(absl::StrCat("a profile of device ", profile.device.value()));
+    }
+    if (!report.check_id.empty() || !Matters(report) || report.collectives.points.empty()) return {};
+    return OfRank(0, "the collectives");
+  }
+  Standing operator()(const RankReport& report) const {
+    if (NodeOf(report.device) != node) return Foreign(absl::StrCat("the state of device ", report.device.value()));
+    if (!Matters(report)) return {};
+    const JobRun& run = *state.run;
+    const bool named = run.ranks_in_order
+                           ? HostsRank(run, node, report.rank) && run.ranks[static_cast<size_t>(report.rank)].device == report.device
+                           : std::any_of(run.ranks.begin(), run.ranks.end(),
+                                         [&](const RankRun& rank) { return rank.device == report.device; });
+    if (named) return {};
+    return Foreign(absl::StrCat("rank ", report.rank, " on device ", report.device.value(), ", which has another rank or none"));
+  }
+  Standing operator()(const StepReport& report) const {
+    if (!Matters(report)) return {};
+    if (Standing standing = OfRank(report.rank, "a step"); standing.kind != Standing::kOwn) return standing;
+    const JobRecord& job = state.jobs.at(report.job);
+    const int64_t step = report.stats.step, last = job.config.training.steps;
+    if (step < 1 || step > last) return Foreign(absl::StrCat("step ", step, " of a job of ", last, " steps"));
+    if (!AllFinite(report)) return Foreign(absl::StrCat("step ", step, " with a number that is not finite"));
+    if (report.rank != 0) return {};
+    if (step <= job.step) return Foreign(absl::StrCat("step ", step, " after step ", job.step));
+    // What was said while the session was broken is not known: afterwards a step only has to be later.
+    if (!TrainsNow() || step == job.step + 1) return {};
+    return {Standing::kGap, absl::StrCat("it reported step ", step, " after step ", job.step)};
+  }
+  Standing operator()(const KvSetReport& report) const {
+    if (!Matters(report) || HostsRank(*state.run, node)) return {};
+    return Foreign("a key of ranks, of which none is on this node");
+  }
+  Standing operator()(const KvGetReport& report) const {
+    return Matters(report) ? OfRank(report.rank, "a question") : Standing();
+  }
+  Standing operator()(const PublishReport& report) const {
+    return Matters(report) ? OfRank(report.rank, "a question") : Standing();
+  }
+  Standing operator()(const CheckpointReport& report) const {
+    if (!Matters(report)) return {};
+    if (Standing standing = OfRank(0, "a checkpoint"); standing.kind != Standing::kOwn) return standing;
+    const JobRecord& job = state.jobs.at(report.job);
+    const std::string folder = absl::StrCat(CheckpointFolder(job), "/", CheckpointFolderName(report.step));
+    if (report.folder != folder) {
+      return Foreign(absl::StrCat("a checkpoint in '", report.folder.substr(0, 200), "', which is not '", folder, "'"));
+    }
+    const bool possible = TrainsNow() || state.run->ranks_in_order
+                              ? report.step >= state.run->first_step && report.step <= job.step
+                              : report.step >= 0 && report.step <= job.config.training.steps;
+    if (possible) return {};
+    return Foreign(absl::StrCat("a checkpoint of step ", report.step, ", when step ", job.step, " is the newest"));
+  }
+  Standing operator()(const CheckpointFailedReport& report) const {
+    return Matters(report) ? OfRank(0, "a checkpoint") : Standing();
+  }
+  Standing operator()(const LogReport& report) const {
+    if (state.run && state.run->job == report.job && HostsRank(*state.run, node)) return {};
+    // The last lines of ranks come after their end.
+    auto nodes = state.ran_on.find(report.job);
+    if (nodes != state.ran_on.end() && nodes->second.contains(node)) return {};
+    return Foreign(absl::StrCat("a line for the log of job ", report.job.value().substr(0, 80), ", which has not run on this node"));
+  }
+};
+
+}  // namespace
+
+bool HostsRank(const JobRun& run, const NodeName& node) {
+  return std::any_of(run.ranks.begin(), run.ranks.end(), [&](const RankRun& rank) { return NodeOf(rank.device) == node; });
+}
+
+bool HostsRank(const JobRun& run, const NodeName& node, int rank) {
+  if (rank < 0 || static_cast<size_t>(rank) >= run.ranks.size()) return false;
+  return run.ranks_in_order ? NodeOf(run.ranks[static_cast<size_t>(rank)].device) == node : HostsRank(run, node);
+}
+
+Standing StandingOf(const ClusterState& state, const NodeName& node, const WorkerReport& report) {
+  return std::visit(Judge{state, node}, report);
+}
+
+std::string ReportKind(const WorkerReport& report) {
+  // In the order of the variant's alternatives.
+  static constexpr std::array<const char*, std::variant_size_v<WorkerReport>> kKinds = {
+      "heartbeat",   "storage",    "reach",             "profile", "rank",   "step", "kv_set", "kv_get", "publish",
+      "checkpoint", "checkpoint_failed", "log", "leaving"};
+  return kKinds[report.index()];
+}
+
+}  // namespace motley::coordinator

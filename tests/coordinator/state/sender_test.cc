@@ -1,0 +1,137 @@
+#include "coordinator/state/sender.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace motley::coordinator {
+namespace {
+
+// Ranks 0 and 1 on n1 and n2, in epoch 3 of job "j", after step 4; n3 takes no part.
+class SenderTest : public testing::Test {
+ protected:
+  SenderTest() {
+    JobRecord job;
+    job.id = JobId("j");
+    job.config.training.steps = 100;
+    job.config.checkpoint.folder = "/c";
+    job.epoch = Epoch(3);
+    job.step = 4;
+    state_.jobs[job.id] = job;
+    JobRun& run = state_.run.emplace();
+    run.job = job.id;
+    run.stage = Stage::kRunning;
+    run.first_step = 2;
+    run.epoch_steps = 2;
+    run.ranks = {{DeviceId("n1/gpu0"), 1, 0}, {DeviceId("n2/gpu0"), 1, 0}};
+    run.ranks_in_order = true;
+  }
+  template <typename Report>
+  static Report Make() {
+    Report report;
+    report.job = JobId("j");
+    report.epoch = Epoch(3);
+    return report;
+  }
+  Standing::Kind Of(const char* node, const WorkerReport& report) { return StandingOf(state_, NodeName(node), report).kind; }
+  static StepReport Step(int rank, int64_t step) {
+    StepReport report = Make<StepReport>();
+    report.rank = rank;
+    report.stats.step = step;
+    return report;
+  }
+  static CheckpointReport Checkpoint(int64_t step, const std::string& folder) {
+    CheckpointReport report = Make<CheckpointReport>();
+    report.step = step;
+    report.folder = folder;
+    return report;
+  }
+
+  ClusterState state_;
+};
+
+TEST_F(SenderTest, AStepFollowsTheOneBeforeAndComesFromItsRanksNode) {
+  EXPECT_EQ(Of("n1", Step(0, 5)), Standing::kOwn);
+  EXPECT_EQ(Of("n2", Step(1, 5)), Standing::kOwn);
+  EXPECT_EQ(Of("n2", Step(0, 5)), Standing::kForeign) << "rank 0 is on n1";
+  EXPECT_EQ(Of("n3", Step(1, 5)), Standing::kForeign);
+  EXPECT_EQ(Of("n1", Step(2, 5)), Standing::kForeign) << "there is no rank 2";
+  EXPECT_EQ(Of("n1", Step(0, 999999999)), Standing::kForeign);
+  EXPECT_EQ(Of("n1", Step(0, 4)), Standing::kForeign) << "twice";
+  EXPECT_EQ(Of("n1", Step(0, 0)), Standing::kForeign);
+  EXPECT_EQ(Of("n1", Step(0, 6)), Standing::kGap);
+  StepReport report = Step(0, 5);
+  report.stats.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Of("n1", report), Standing::kForeign);
+}
+
+TEST_F(SenderTest, AfterABrokenSessionAStepOnlyHasToBeLater) {
+  state_.run->stage = Stage::kStopping;
+  EXPECT_EQ(Of("n1", Step(0, 9)), Standing::kOwn);
+  EXPECT_EQ(Of("n1", Step(0, 4)), Standing::kForeign);
+  state_.run->stage = Stage::kIdle;  // a restarted coordinator does not know which rank was where
+  state_.run->ranks_in_order = false;
+  EXPECT_EQ(Of("n2", Step(0, 9)), Standing::kOwn);
+  EXPECT_EQ(Of("n3", Step(0, 9)), Standing::kForeign);
+}
+
+TEST_F(SenderTest, WhatIsOldIsNobodysFault) {
+  StepReport report = Step(0, 999999999);
+  report.epoch = Epoch(2);
+  EXPECT_EQ(Of("n3", report), Standing::kOwn);
+  state_.run->ranks.clear();
+  EXPECT_EQ(Of("n3", Step(0, 999999999)), Standing::kOwn);
+}
+
+TEST_F(SenderTest, ACheckpointIsOfAStepThatWasDoneAndInTheJobsFolder) {
+  EXPECT_EQ(Of("n1", Checkpoint(4, "/c/j/step-00000004")), Standing::kOwn);
+  EXPECT_EQ(Of("n2", Checkpoint(4, "/c/j/step-00000004")), Standing::kForeign) << "rank 0 is on n1";
+  EXPECT_EQ(Of("n1", Checkpoint(4, "/c/k/step-00000004")), Standing::kForeign);
+  EXPECT_EQ(Of("n1", Checkpoint(4, "/c/j/step-00000003")), Standing::kForeign);
+  EXPECT_EQ(Of("n1", Checkpoint(5, "/c/j/step-00000005")), Standing::kForeign) << "not done yet";
+  EXPECT_EQ(Of("n1", Checkpoint(1, "/c/j/step-00000001")), Standing::kForeign) << "of an older epoch";
+}
+
+TEST_F(SenderTest, DevicesRanksAndKeysAreTheirNodes) {
+  RankReport rank = Make<RankReport>();
+  rank.rank = 1;
+  rank.device = DeviceId("n2/gpu0");
+  EXPECT_EQ(Of("n2", rank), Standing::kOwn);
+  EXPECT_EQ(Of("n1", rank), Standing::kForeign);
+  rank.rank = 0;
+  EXPECT_EQ(Of("n2", rank), Standing::kForeign) << "it has rank 1";
+  EXPECT_EQ(Of("n2", Make<KvSetReport>()), Standing::kOwn);
+  EXPECT_EQ(Of("n3", Make<KvSetReport>()), Standing::kForeign);
+  KvGetReport get = Make<KvGetReport>();
+  EXPECT_EQ(Of("n1", get), Standing::kOwn);
+  EXPECT_EQ(Of("n2", get), Standing::kForeign);
+  PublishReport publish = Make<PublishReport>();
+  EXPECT_EQ(Of("n1", publish), Standing::kOwn);
+  publish.rank = -1;
+  EXPECT_EQ(Of("n1", publish), Standing::kForeign);
+  ProfileReport profile = Make<ProfileReport>();
+  profile.compute.resize(1);
+  profile.compute[0].device = DeviceId("n1/gpu0");
+  EXPECT_EQ(Of("n1", profile), Standing::kOwn);
+  EXPECT_EQ(Of("n2", profile), Standing::kForeign);
+}
+
+TEST_F(SenderTest, LogLinesAreOfJobsThatRunOrRanThere) {
+  LogReport line = Make<LogReport>();
+  EXPECT_EQ(Of("n1", line), Standing::kOwn);
+  EXPECT_EQ(Of("n3", line), Standing::kForeign);
+  line.job = JobId("k");
+  EXPECT_EQ(Of("n1", line), Standing::kForeign);
+  state_.ran_on[JobId("k")].insert(NodeName("n1"));
+  EXPECT_EQ(Of("n1", line), Standing::kOwn);
+}
+
+TEST(ReportKind, NamesEveryAlternative) {
+  EXPECT_EQ(ReportKind(HeartbeatReport()), "heartbeat");
+  EXPECT_EQ(ReportKind(StepReport()), "step");
+  EXPECT_EQ(ReportKind(CheckpointReport()), "checkpoint");
+  EXPECT_EQ(ReportKind(LeavingReport()), "leaving");
+}
+
+}  // namespace
+}  // namespace motley::coordinator
