@@ -24,6 +24,7 @@ Metrics::Metrics(MetricsRegistry& r)
           r.Counter("motley_job_pause_seconds_total", "Time between the last step of an epoch and the first of the next")),
       steps_repeated(r.Counter("motley_job_steps_repeated_total", "Steps done twice because a checkpoint was older")),
       checkpoints(r.Counter("motley_job_checkpoints_total", "Checkpoints published")),
+      checkpoint_failures(r.Counter("motley_job_checkpoint_failures_total", "Checkpoints that could not be written")),
       last_checkpoint_timestamp(r.Gauge("motley_job_last_checkpoint_timestamp_seconds", "Unix time of the newest checkpoint")),
       planner_seconds(r.Gauge("motley_planner_seconds", "Time that the newest plan took")),
       events(r.Counter("motley_events_total", "Events by kind")),

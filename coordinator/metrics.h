@@ -11,7 +11,7 @@ struct Metrics {
   GaugeFamily nodes, devices, jobs;
   GaugeFamily step, steps_target, loss, validation_loss, grad_norm, learning_rate, tokens_per_second, step_seconds;
   GaugeFamily predicted_step_seconds, prediction_error_ratio, epoch;
-  CounterFamily replans, pause_seconds, steps_repeated, checkpoints;
+  CounterFamily replans, pause_seconds, steps_repeated, checkpoints, checkpoint_failures;
   GaugeFamily last_checkpoint_timestamp, planner_seconds;
   CounterFamily events, foreign_reports;
 };

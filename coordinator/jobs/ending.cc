@@ -35,13 +35,31 @@ void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>*
     event.message = Describe(failure);
     events->push_back(event);
   }
-  if (failure.kind != FailureKind::kDied && failure.kind != FailureKind::kHung) return;
+  const Remedy remedy = RemedyFor(failure);
+  if (remedy == Remedy::kOlderCheckpoint) {
+    run.damaged.insert(failure.damaged_checkpoint);
+    event.kind = kind::kCheckpointSkipped;
+    event.message = absl::StrCat(failure.damaged_checkpoint, ": ", failure.message, "; the checkpoint before it is used instead");
+    events->push_back(event);
+  }
+  if (remedy != Remedy::kRestart) return;
   if (++run.deaths[failure.device] < core.config.driver.max_deaths) return;
   run.left_out[failure.device] = absl::StrFormat("its rank died %d times in a row", run.deaths[failure.device]);
   event.kind = kind::kDeviceLeftOut;
   event.message = absl::StrCat("the job goes on without ", failure.device.value(), ": ", run.left_out[failure.device],
                                "; restart its worker to give it another chance");
   events->push_back(event);
+}
+
+// The epoch ended otherwise than as it was planned. Failures count in a row while no step is made between them.
+void NoteTrouble(JobRun& run, Remedy remedy, const std::string& reason) {
+  const bool barren = run.epoch_steps == 0;
+  if (!barren) run.trouble = {};
+  run.trouble.remedy = remedy;
+  run.trouble.reason = reason;
+  // Files are waited for although the epoch made steps: its last checkpoint could not be written.
+  if (barren || remedy == Remedy::kWaitForStorage) ++run.trouble.times;
+  if (barren && remedy == Remedy::kRestart) ++run.trouble.deaths;
 }
 
 // A stop that did not save as it should have must not look like one that did.
@@ -73,6 +91,10 @@ absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& 
     RecordFailure(core, *action.failure, &failure.events);
     for (EventRecord& event : failure.events) core.Emit(std::move(event));
   }
+  const bool planned = action.save || action.cause_label.empty();
+  if (action.ending == Ending::kReplan && !planned) {
+    NoteTrouble(run, action.failure ? RemedyFor(*action.failure) : Remedy::kReplan, reason);
+  }
   run.saving = action.save;
   run.save_failed = false;
   run.ending = action.ending;
@@ -100,7 +122,9 @@ absl::Status KillRanks(Core& core, const KillEpoch& action, const std::string& r
     std::vector<EventRecord> events;
     RecordFailure(core, *action.failure, &events);
     for (EventRecord& event : events) core.Emit(std::move(event));
-    if (IsFatal(*action.failure)) run.ending = Ending::kFail;
+    const Remedy remedy = RemedyFor(*action.failure);
+    NoteTrouble(run, remedy, reason);
+    if (remedy == Remedy::kEnd) run.ending = Ending::kFail;
   }
   core.SetReason(core.state.jobs.at(run.job), reason);
   SendStop(core, false, reason);
@@ -119,6 +143,8 @@ absl::Status FinishEnding(Core& core) {
   RememberNodes(core.state);
   run.ranks.clear();
   run.ranks_in_order = false;
+  run.epoch_steps = 0;
+  run.checkpoint_trouble.clear();
   run.failures.clear();
   run.profiling.clear();
   run.kv.clear();
@@ -127,6 +153,15 @@ absl::Status FinishEnding(Core& core) {
   run.stage = Stage::kIdle;
   run.stage_since = core.clock.Now();
   return absl::OkStatus();
+}
+
+void Postpone(Core& core, const std::string& reason) {
+  JobRun& run = *core.state.run;
+  run.stage = Stage::kIdle;
+  run.stage_since = core.clock.Now();
+  run.prepared.reset();
+  NoteTrouble(run, Remedy::kWaitForStorage, reason);
+  core.SetReason(core.state.jobs.at(run.job), reason);
 }
 
 absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason) {

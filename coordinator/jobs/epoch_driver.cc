@@ -45,6 +45,10 @@ struct Apply {
   absl::Status operator()(const LeaveOutNode& action) { return LeaveOut(core, action.node, reason); }
   absl::Status operator()(const RequestProfiles&) { return BeginProfiling(core); }
   absl::Status operator()(const PreparePlan&) { return BeginPlanning(core); }
+  absl::Status operator()(const RetryLater&) {
+    Postpone(core, reason);
+    return absl::OkStatus();
+  }
   absl::Status operator()(const StartRanks&) { return StartEpoch(core, reason); }
   absl::Status operator()(const MarkRunning&) {
     run.stage = Stage::kRunning;

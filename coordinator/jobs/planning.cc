@@ -1,9 +1,12 @@
 #include "coordinator/jobs/planning.h"
 
 #include <memory>
+#include <set>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint.h"
+#include "common/fault.h"
 #include "common/status_macros.h"
 #include "coordinator/jobs/epoch_driver.h"
 #include "coordinator/jobs/planner_input.h"
@@ -43,7 +46,7 @@ absl::Status CheckFits(const CheckpointManifest& manifest, const planner::Planne
 // Runs beside the loop, on values of its own.
 // `published`: the newest checkpoint that a rank reported, or empty.
 Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoint_folder, const std::string& published,
-                 const std::string& data_digest) {
+                 const std::string& data_digest, const std::set<std::string>& damaged) {
   Prepared prepared;
   if (!checkpoint_folder.empty()) {
     auto found = FindNewestCheckpoint(checkpoint_folder);
@@ -52,12 +55,17 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
       prepared.start_step = found->manifest.step;
       for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
       prepared.skipped = found->skipped;
-      prepared.status = CheckFits(found->manifest, input, data_digest, found->folder);
+      prepared.status = damaged.contains(found->folder)
+                            ? absl::DataLossError(absl::StrCat(found->folder, " is damaged, and none before it can be used"))
+                            : CheckFits(found->manifest, input, data_digest, found->folder);
     } else if (absl::IsNotFound(found.status()) && !published.empty()) {
       // Beginning again at step 0 would throw away what the ranks saved.
-      prepared.status = absl::FailedPreconditionError(
-          absl::StrCat(std::string(found.status().message()), ", but ", published,
-                       " was published; the coordinator must see checkpoint.folder as the workers do"));
+      // A folder that is not mounted looks empty, too.
+      prepared.status = WithFault(
+          absl::FailedPreconditionError(
+              absl::StrCat(std::string(found.status().message()), ", but ", published,
+                           " was published; the coordinator must see checkpoint.folder as the workers do")),
+          Fault::kStorage);
     } else if (!absl::IsNotFound(found.status())) {
       prepared.status = found.status();
     }
@@ -99,8 +107,8 @@ absl::Status BeginPlanning(Core& core) {
   auto prepared = std::make_shared<Prepared>();
   core.executor.Run(
       [prepared, input = *std::move(input), folder = CheckpointFolder(job), published = job.newest_checkpoint,
-       digest = job.data_digest] {
-        *prepared = Prepare(input, folder, published, digest);
+       digest = job.data_digest, damaged = run.damaged] {
+        *prepared = Prepare(input, folder, published, digest, damaged);
       },
       [&core, prepared, ticket = run.planning_ticket] {
         // The set of devices may have changed meanwhile, or the job ended.

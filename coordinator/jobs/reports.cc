@@ -27,7 +27,9 @@ struct Handler {
   void operator()(const HeartbeatReport&) {}
   void operator()(const ReachReport&) {}
   void operator()(const LeavingReport&) {}
-  void operator()(const CheckpointFailedReport&) {}
+  void operator()(const CheckpointFailedReport& report) {
+    if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnCheckpointFailed(core, node, report);
+  }
   void operator()(const StorageReport& report) {
     if (IsCurrent(report)) OnStorageReport(core, node, report);
   }
@@ -80,7 +82,14 @@ struct Handler {
     JobRun& run = *core.state.run;
     auto rank = std::find_if(run.ranks.begin(), run.ranks.end(), [&](const RankRun& r) { return r.device == report.device; });
     if (rank == run.ranks.end()) return;
-    auto fail = [&](FailureKind kind) { run.failures.push_back({core.clock.Now(), kind, node, report.device, report.message}); };
+    auto fail = [&](FailureKind kind) {
+      Failure failure{core.clock.Now(), kind, node, report.device, report.message, report.fault, ""};
+      // Ranks read no checkpoint but the one that they resume from.
+      if (report.fault == Fault::kDamage && report.damaged_checkpoint == run.resumed_from) {
+        failure.damaged_checkpoint = report.damaged_checkpoint;
+      }
+      run.failures.push_back(std::move(failure));
+    };
     // A rank that was told to die is no failure.
     const bool killed = run.stage == Stage::kStopping && !run.saving;
     switch (report.kind) {
@@ -98,7 +107,7 @@ struct Handler {
         if (!rank->ended && !killed && !HasFailed(report.device)) fail(FailureKind::kDied);
         break;
       case RankEventKind::kFailed:
-        if (!killed) fail(FailureKind::kFailed);
+        if (!killed) fail(report.fault == Fault::kPeer ? FailureKind::kPeerLost : FailureKind::kFailed);
         break;
       case RankEventKind::kPeerLost:
         if (!killed) fail(FailureKind::kPeerLost);

@@ -17,7 +17,7 @@ void RemoveSeries(Metrics& m, const JobId& job) {
     family->Remove(labels);
   }
   for (const std::string& cause : CauseLabels()) m.replans.Remove({{"job", job.value()}, {"cause", cause}});
-  for (CounterFamily* family : {&m.pause_seconds, &m.steps_repeated, &m.checkpoints}) family->Remove(labels);
+  for (CounterFamily* family : {&m.pause_seconds, &m.steps_repeated, &m.checkpoints, &m.checkpoint_failures}) family->Remove(labels);
 }
 
 }  // namespace

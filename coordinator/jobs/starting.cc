@@ -162,10 +162,10 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   job = next;
 
   core.metrics.planner_seconds.Set(prepared.plan.planning_seconds);
+  core.metrics.checkpoint_failures.Add({{"job", job.id.value()}}, 0);  // an alert watches it grow
   run.stage = Stage::kStarting;
   run.stage_since = core.clock.Now();
   run.started_processes = true;
-  ++run.barren_epochs;
   run.ranks = std::move(runs);
   run.ranks_in_order = true;
   run.failures.clear();
@@ -173,6 +173,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.kv_bytes = 0;
   run.kv_waiters.clear();
   run.first_step = prepared.start_step;
+  run.resumed_from = prepared.resume_from;
   run.resume_bytes = prepared.resume_bytes;
   run.epoch_steps = 0;
   run.recent_step_seconds.clear();

@@ -94,7 +94,7 @@ void OnStep(Core& core, const StepReport& report) {
   job.last_step = stats;
   ++run.epoch_steps;
   run.has_run = true;
-  run.barren_epochs = 0;
+  run.trouble = {};
   if (!run.replan_cause.empty()) {
     // Steps that the old epoch still reports (it finishes one before it saves; a restarted coordinator hears what it missed)
     // belong to what is being replanned.
@@ -109,10 +109,25 @@ void OnStep(Core& core, const StepReport& report) {
   core.journal.PublishStep(job.id, stats);
 }
 
+void OnCheckpointFailed(Core& core, const NodeName& node, const CheckpointFailedReport& report) {
+  JobRun& run = *core.state.run;
+  EventRecord event;
+  event.job = run.job;
+  event.kind = kind::kCheckpointFailed;
+  event.node = node;
+  event.epoch = report.epoch;
+  event.message = absl::StrFormat("the checkpoint of step %d could not be written: %s; training goes on and it is tried again",
+                                  report.step, report.message);
+  run.checkpoint_trouble = event.message;
+  core.metrics.checkpoint_failures.Add({{"job", run.job.value()}});
+  core.Emit(std::move(event));
+}
+
 void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& report) {
   JobRun& run = *core.state.run;
   JobRecord& job = core.state.jobs.at(run.job);
   run.deaths.clear();  // durable progress: deaths are in a row no more
+  run.checkpoint_trouble.clear();
   job.newest_checkpoint = report.folder;
   Batch batch;
   batch.jobs.push_back(job);

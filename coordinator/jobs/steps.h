@@ -10,5 +10,6 @@ namespace motley::coordinator {
 // says cause, pause, steps repeated and predicted speed.
 void OnStep(Core& core, const StepReport& report);
 void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& report);
+void OnCheckpointFailed(Core& core, const NodeName& node, const CheckpointFailedReport& report);
 
 }  // namespace motley::coordinator

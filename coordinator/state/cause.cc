@@ -1,5 +1,8 @@
 #include "coordinator/state/cause.h"
 
+#include <algorithm>
+#include <array>
+
 #include "absl/strings/str_cat.h"
 
 namespace motley::coordinator {
@@ -36,26 +39,66 @@ std::string Describe(const Failure& failure) {
     case FailureKind::kHung:
       return absl::StrCat("the rank on ", failure.device.value(), " made no progress", tail);
     case FailureKind::kFailed:
+      if (RemedyFor(failure) == Remedy::kWaitForStorage) {
+        return absl::StrCat("the rank on ", failure.device.value(), " cannot use its files now", tail);
+      }
+      if (RemedyFor(failure) == Remedy::kOlderCheckpoint) {
+        return absl::StrCat("the rank on ", failure.device.value(), " found checkpoint ", failure.damaged_checkpoint, " damaged", tail);
+      }
       return absl::StrCat("the rank on ", failure.device.value(), " failed", tail);
     case FailureKind::kNonFinite:
       return absl::StrCat("training diverged on ", failure.device.value(), tail);
     case FailureKind::kProfile:
       return absl::StrCat("profiling on node ", failure.node.value(), " failed", tail);
     case FailureKind::kPeerLost:
-      return absl::StrCat("the rank on ", failure.device.value(), " lost its peers and nobody said why", tail);
+      return absl::StrCat("the ranks lost each other and nobody said why; first said by the rank on ", failure.device.value(), tail);
   }
   return failure.message;
 }
 
-bool IsFatal(const Failure& failure) {
-  return failure.kind == FailureKind::kFailed || failure.kind == FailureKind::kNonFinite || failure.kind == FailureKind::kProfile;
+Remedy RemedyFor(const Failure& failure) {
+  switch (failure.kind) {
+    case FailureKind::kNodeLost:
+    case FailureKind::kPeerLost:
+      return Remedy::kReplan;
+    case FailureKind::kDied:
+    case FailureKind::kHung:
+      return Remedy::kRestart;
+    case FailureKind::kNonFinite:
+    case FailureKind::kProfile:
+      return Remedy::kEnd;
+    case FailureKind::kFailed:
+      break;
+  }
+  switch (failure.fault) {
+    case Fault::kPeer:
+      return Remedy::kReplan;
+    case Fault::kStorage:
+      return Remedy::kWaitForStorage;
+    case Fault::kDamage:
+      return failure.damaged_checkpoint.empty() ? Remedy::kEnd : Remedy::kOlderCheckpoint;
+    case Fault::kOurs:
+      break;
+  }
+  return Remedy::kEnd;
+}
+
+absl::Duration PauseAfter(Remedy remedy, int times) {
+  // Short at first: most causes are gone at once. The last one is what a network costs at the most after it has healed.
+  static constexpr std::array<double, 5> kSeconds = {0.5, 1, 2, 4, 5};
+  // A disk or a mount that somebody has to mend.
+  static constexpr std::array<double, 6> kStorageSeconds = {1, 2, 4, 8, 15, 30};
+  if (times <= 0 || remedy == Remedy::kOlderCheckpoint) return absl::ZeroDuration();
+  const auto turn = static_cast<size_t>(times - 1);
+  return absl::Seconds(remedy == Remedy::kWaitForStorage ? kStorageSeconds[std::min(turn, kStorageSeconds.size() - 1)]
+                                                         : kSeconds[std::min(turn, kSeconds.size() - 1)]);
 }
 
 const std::vector<std::string>& CauseLabels() {
   static const auto* const labels =
       new std::vector<std::string>{"node_lost",      "rank_died", "rank_hung", "rank_failed", "nonfinite",
                                    "profile_failed", "peer_lost", "joined",    "drained",     "coordinator_restarted",
-                                   "older_store",    "start_timeout"};
+                                   "older_store",    "start_timeout", "storage", "checkpoint_damaged"};
   return *labels;
 }
 
@@ -68,7 +111,8 @@ std::string CauseLabel(const Failure& failure) {
     case FailureKind::kHung:
       return "rank_hung";
     case FailureKind::kFailed:
-      return "rank_failed";
+      if (RemedyFor(failure) == Remedy::kWaitForStorage) return "storage";
+      return RemedyFor(failure) == Remedy::kOlderCheckpoint ? "checkpoint_damaged" : "rank_failed";
     case FailureKind::kNonFinite:
       return "nonfinite";
     case FailureKind::kProfile:

@@ -1,4 +1,4 @@
-// Which of the failures that one event sets off is the first cause.
+// Which of the failures that one event sets off is the first cause, and what helps against it.
 #pragma once
 
 #include <optional>
@@ -22,8 +22,10 @@ std::optional<Failure> FirstCause(absl::Duration now, const std::vector<Failure>
 
 // "node n2 was lost: its connection broke".
 std::string Describe(const Failure& failure);
-// A replan cannot mend it.
-bool IsFatal(const Failure& failure);
+// The table of errors (docs/errors.md).
+Remedy RemedyFor(const Failure& failure);
+// How long the next epoch waits after `times` failures in a row without a step between them.
+absl::Duration PauseAfter(Remedy remedy, int times);
 // From a bounded set, for the metrics' label `cause`.
 std::string CauseLabel(const Failure& failure);
 // Every value that the label takes, planned changes and restarts included.

@@ -68,13 +68,16 @@ Decision DecideIdle(const View& v) {
   }
   // Not before: nobody would tell ranks of a job that is over to end.
   if (v.job.stop_requested) return Stopped();
-  if (v.run.barren_epochs >= v.config.max_barren_epochs) {
+  if (!v.run.has_run && v.run.trouble.deaths >= v.config.max_first_deaths) {
     return {Finish{JobPhase::kFailed},
-            absl::StrFormat("%d epochs in a row ended before their first step; the last one because %s", v.run.barren_epochs,
-                            v.run.ending_reason)};
+            absl::StrFormat("ranks died or stalled %d times in a row before the first step; the last time: %s",
+                            v.run.trouble.deaths, v.run.trouble.reason)};
   }
   if (v.usable.empty()) return {Wait{}, WhyNoDevice(v.state, v.run)};
   if (!v.run.infeasible.empty() && Ids(v.usable) == v.run.infeasible) return {Wait{}, v.run.infeasible_reason};
+  if (const absl::Duration pause = PauseAfter(v.run.trouble.remedy, v.run.trouble.times); v.in_stage() < pause) {
+    return {Wait{}, absl::StrFormat("%s; tried again after %.3g s", v.run.trouble.reason, absl::ToDoubleSeconds(pause))};
+  }
   if (!v.settled()) return {KeepOn{}, "nodes are joining or leaving; begins when that has settled"};
   return {BeginSetup{v.usable},
           absl::StrFormat("checking data and checkpoint folder on the nodes of %d devices", v.usable.size())};
@@ -139,7 +142,7 @@ Decision DecideStorage(const View& v) {
 std::optional<Decision> DecideFailure(const View& v) {
   std::optional<Failure> cause = FirstCause(v.now, v.run.failures, v.config.cause);
   if (!cause) return std::nullopt;
-  const Ending ending = IsFatal(*cause) ? Ending::kFail : Ending::kReplan;
+  const Ending ending = RemedyFor(*cause) == Remedy::kEnd ? Ending::kFail : Ending::kReplan;
   return Decision{EndEpoch{false, ending, CauseLabel(*cause), *cause}, Describe(*cause)};
 }
 
@@ -164,7 +167,7 @@ Decision DecideLatePlan(const View& v) {
   if (v.in_stage() <= v.config.planning_timeout) return {KeepOn{}, "looking for the newest checkpoint and planning"};
   const std::string reason = absl::StrFormat("looking for the newest checkpoint in '%s' and planning took longer than %.0f s",
                                              v.job.config.checkpoint.folder, absl::ToDoubleSeconds(v.config.planning_timeout));
-  if (v.run.has_run) return {AbandonSetup{}, absl::StrCat(reason, "; it is tried again")};
+  if (v.run.has_run) return {RetryLater{}, reason};
   return {Finish{JobPhase::kFailed}, absl::StrCat(reason, "; see whether the folder can be read, or choose another strategy")};
 }
 
@@ -193,6 +196,10 @@ Decision DecidePlanning(const View& v) {
   const absl::Status& status = v.run.prepared->status;
   if (status.ok()) return {StartRanks{}, "ranks start, meet and restore"};
   const std::string text(status.message());
+  // The folder may be there again, or readable, later; the planner's own errors have other codes.
+  if (FaultOf(status) == Fault::kStorage || absl::IsUnavailable(status) || absl::IsPermissionDenied(status)) {
+    return {RetryLater{}, absl::StrCat("the coordinator cannot look for checkpoints now: ", text)};
+  }
   if (absl::IsResourceExhausted(status) && v.run.has_run) {
     return {Wait{}, absl::StrCat("no plan fits the devices that are left (", text, "); goes on when a worker joins")};
   }
@@ -217,6 +224,7 @@ Decision DecideActive(const View& v) {
   if (v.changed() && (v.settled() || !AnyAdded(v))) {
     return {EndEpoch{true, Ending::kReplan, AnyAdded(v) ? "joined" : "drained", std::nullopt}, DescribeChange(v)};
   }
+  if (!v.run.checkpoint_trouble.empty()) return {KeepOn{}, absl::StrCat("training; ", v.run.checkpoint_trouble)};
   return {KeepOn{}, "training"};
 }
 

@@ -27,7 +27,7 @@ struct DriverConfig {
   absl::Duration save_timeout = absl::Seconds(120);  // finishing a step and writing a checkpoint
   absl::Duration kill_timeout = absl::Seconds(10);   // after it the rank is taken for gone: the epoch number fences it
   int max_deaths = 3;                                // of a device's rank in a row, then it is left out
-  int max_barren_epochs = 6;                         // in a row without a step: replanning does not help
+  int max_first_deaths = 6;                          // of ranks in a row, in a job that has never made a step: it cannot run
 };
 
 // Nothing to do now; the reason says what is waited for (empty: keep the last one).
@@ -42,6 +42,7 @@ struct LeaveOutNode {
 };  // of this job: it sees other data or another folder
 struct RequestProfiles {};
 struct PreparePlan {};
+struct RetryLater {};  // planning failed for now: back to idle, and a pause
 struct StartRanks {};
 struct MarkRunning {};
 struct EndEpoch {
@@ -57,8 +58,8 @@ struct EpochEnded {};  // every rank is gone
 struct Finish {
   JobPhase phase;
 };
-using Action = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RequestProfiles, PreparePlan, StartRanks,
-                            MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
+using Action = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RequestProfiles, PreparePlan, RetryLater,
+                            StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
 
 struct Decision {
   Action action;

@@ -33,6 +33,7 @@ inline constexpr char kProfile[] = "profile";
 inline constexpr char kPlan[] = "plan";
 inline constexpr char kReplan[] = "replan";
 inline constexpr char kCheckpoint[] = "checkpoint";
+inline constexpr char kCheckpointFailed[] = "checkpoint_failed";
 inline constexpr char kCheckpointSkipped[] = "checkpoint_skipped";
 inline constexpr char kEpochRaised[] = "epoch_raised";
 inline constexpr char kCoordinatorStarted[] = "coordinator_started";

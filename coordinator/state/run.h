@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/device.h"
+#include "common/fault.h"
 #include "common/ids.h"
 #include "common/profile.h"
 #include "coordinator/state/job.h"
@@ -49,6 +50,25 @@ struct Failure {
   NodeName node;
   DeviceId device;  // empty: the node
   std::string message;
+  Fault fault = Fault::kOurs;      // of kFailed
+  std::string damaged_checkpoint;  // with Fault::kDamage: what the epoch resumed from
+};
+
+// What helps against a failure (cause.h says which).
+enum class Remedy {
+  kReplan,           // the next epoch begins with what is there
+  kRestart,          // the same, and a device whose rank ended so three times in a row is left out
+  kWaitForStorage,   // the next epoch begins when the file may be there again
+  kOlderCheckpoint,  // the damaged one is left out
+  kEnd,              // it repeats by itself: the job is FAILED
+};
+
+// Why the next epoch does not begin at once.
+struct Trouble {
+  Remedy remedy = Remedy::kReplan;
+  int times = 0;   // epochs in a row that ended without a step; searches for a checkpoint that failed count, too
+  int deaths = 0;  // of them, by the death or stall of a rank
+  std::string reason;
 };
 
 struct StorageAnswer {
@@ -75,7 +95,8 @@ struct JobRun {
   std::vector<RankRun> ranks;                 // of the newest epoch that started processes
   bool ranks_in_order = false;                // ranks[r] is rank r: an epoch of training that this coordinator began
   bool started_processes = false;             // under the job's newest epoch number: the next start takes a new one
-  int barren_epochs = 0;                      // started in a row without a step
+  Trouble trouble;                            // since the newest step
+  std::set<std::string> damaged;              // checkpoints that ranks found damaged
   std::vector<Failure> failures;              // of this epoch, in order of arrival
   bool has_run = false;                       // a step was done in some epoch: the job is known to be possible
 
@@ -96,8 +117,10 @@ struct JobRun {
   int64_t resume_bytes = 0;  // that the ranks read before they are ready
   // kRunning
   int64_t first_step = 0;   // steps done when the epoch began
+  std::string resumed_from;  // checkpoint folder, or empty
   int64_t epoch_steps = 0;  // done in this epoch
   std::vector<double> recent_step_seconds;
+  std::string checkpoint_trouble;  // why the newest checkpoint could not be written; empty once one could
   // kStopping
   bool saving = false;
   bool save_failed = false;  // it was told to save, and then killed

@@ -29,13 +29,13 @@ TEST(CoordinatorMetrics, EveryDocumentedNameIsServed) {
                               &m.prediction_error_ratio, &m.epoch, &m.last_checkpoint_timestamp, &m.planner_seconds}) {
     family->Set(1);
   }
-  for (CounterFamily* family : {&m.replans, &m.pause_seconds, &m.steps_repeated, &m.checkpoints, &m.events,
+  for (CounterFamily* family : {&m.replans, &m.pause_seconds, &m.steps_repeated, &m.checkpoints, &m.checkpoint_failures, &m.events,
                                 &m.foreign_reports}) {
     family->Add({}, 1);
   }
   const std::string text = registry.ToText();
   const std::set<std::string> names = Documented();
-  EXPECT_EQ(names.size(), 23u);
+  EXPECT_EQ(names.size(), 24u);
   for (const std::string& name : names) EXPECT_NE(text.find("# TYPE " + name + " "), std::string::npos) << name;
   EXPECT_TRUE(registry.status().ok()) << registry.status();
 }

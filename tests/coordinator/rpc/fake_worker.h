@@ -53,6 +53,8 @@ class FakeWorker {
   void StepTo(int64_t step);
   void SendAll(v1::RankEvent::Kind kind, const std::string& message = "");
   void SendEvent(const v1::RankAssignment& rank, v1::RankEvent::Kind kind, const std::string& message);
+  // The first rank here failed, and says whose fault that is.
+  void Fail(v1::Fault fault, const std::string& message, const std::string& damaged_checkpoint = "");
   void Send(const v1::WorkerMessage& message);
   std::vector<v1::RankAssignment> ranks();
 

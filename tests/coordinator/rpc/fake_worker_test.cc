@@ -211,7 +211,9 @@ void FakeWorker::SendAll(v1::RankEvent::Kind kind, const std::string& message) {
   for (const v1::RankAssignment& rank : ranks()) SendEvent(rank, kind, message);
 }
 
-void FakeWorker::SendEvent(const v1::RankAssignment& rank, v1::RankEvent::Kind kind, const std::string& text) {
+namespace {
+
+v1::WorkerMessage EventOf(const v1::RankAssignment& rank, v1::RankEvent::Kind kind, const std::string& text) {
   v1::WorkerMessage message;
   v1::RankEvent* event = message.mutable_rank_event();
   event->set_job_id(rank.job_id());
@@ -220,6 +222,19 @@ void FakeWorker::SendEvent(const v1::RankAssignment& rank, v1::RankEvent::Kind k
   event->set_device_id(rank.device().id());
   event->set_kind(kind);
   event->set_message(text);
+  return message;
+}
+
+}  // namespace
+
+void FakeWorker::SendEvent(const v1::RankAssignment& rank, v1::RankEvent::Kind kind, const std::string& text) {
+  Send(EventOf(rank, kind, text));
+}
+
+void FakeWorker::Fail(v1::Fault fault, const std::string& text, const std::string& damaged_checkpoint) {
+  v1::WorkerMessage message = EventOf(ranks()[0], v1::RankEvent::KIND_FAILED, text);
+  message.mutable_rank_event()->set_fault(fault);
+  message.mutable_rank_event()->set_damaged_checkpoint(damaged_checkpoint);
   Send(message);
 }
 

@@ -148,7 +148,7 @@ TEST_F(Replan, WithoutACheckpointThatVerifiesTheJobDoesNotBeginAgain) {
   EXPECT_NE(job.reason().find("restore one"), std::string::npos) << job.reason();
 }
 
-TEST_F(Replan, APublishedCheckpointThatTheCoordinatorDoesNotSeeFailsTheJob) {
+TEST_F(Replan, APublishedCheckpointThatTheCoordinatorDoesNotSeeIsWaitedFor) {
   auto n1 = Join("n1"), n2 = Join("n2");
   ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
   const int64_t epoch = Train(*n1, *n2, 2);
@@ -160,8 +160,78 @@ TEST_F(Replan, APublishedCheckpointThatTheCoordinatorDoesNotSeeFailsTheJob) {
   n1->Send(message);
   WaitForEvent("a", "checkpoint");
   n2->Drop();
-  const v1::Job job = WaitForState("a", v1::JOB_STATE_FAILED);
+  const v1::Job job = WaitForState("a", v1::JOB_STATE_WAITING);
   EXPECT_NE(job.reason().find("/checkpoints/a/step-00000002 was published"), std::string::npos) << job.reason();
+  Save(n1->ranks()[0], 2);  // the folder is mounted again
+  const auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].start_step(), 2);
+}
+
+TEST_F(Replan, RanksThatDoNotReachEachOtherWaitAndGoOn) {
+  config_.driver.cause.peer_lost_wait = absl::Milliseconds(50);
+  Start();
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  int64_t epoch = 0;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const auto ranks = n1->WaitForStart(epoch);
+    ASSERT_FALSE(ranks.empty());
+    ASSERT_FALSE(n2->WaitForStart(epoch).empty());
+    epoch = ranks[0].epoch();
+    n1->Fail(v1::FAULT_PEER, "no connection to 10.0.0.2");
+    const std::string reason = WaitForState("a", v1::JOB_STATE_WAITING).reason();
+    EXPECT_NE(reason.find("no connection to 10.0.0.2"), std::string::npos) << reason;
+    EXPECT_NE(reason.find("tried again after"), std::string::npos) << reason;
+  }
+  ASSERT_FALSE(n1->WaitForStart(epoch).empty() || n2->WaitForStart(epoch).empty());
+  FinishOn({n1.get(), n2.get()}, 10);
+}
+
+TEST_F(Replan, ACheckpointThatCannotBeReadNowIsWaitedForAndNobodyElseIsNamed) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  n1->SendAll(v1::RankEvent::KIND_PEER_LOST, "connection reset by n2");
+  n2->Fail(v1::FAULT_STORAGE, "/checkpoints/a/rank-1.bin: Input/output error");
+  const std::string reason = WaitForState("a", v1::JOB_STATE_WAITING).reason();
+  EXPECT_NE(reason.find("n2/gpu0 cannot use its files now: /checkpoints/a/rank-1.bin: Input/output error"), std::string::npos)
+      << reason;
+  EXPECT_EQ(reason.find("n1"), std::string::npos) << reason;
+  ASSERT_FALSE(n1->WaitForStart(epoch).empty() || n2->WaitForStart(epoch).empty());
+  FinishOn({n1.get(), n2.get()}, 10);
+}
+
+TEST_F(Replan, ACheckpointThatARankFindsDamagedIsLeftOut) {
+  auto n1 = Join("n1", Saving()), n2 = Join("n2", Saving());
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  int64_t epoch = Train(*n1, *n2, 2);
+  Save(n1->ranks()[0], 2);
+  n2->SendAll(v1::RankEvent::KIND_DIED, "signal 9");
+  const auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  n1->Fail(v1::FAULT_DAMAGE, "block 0 of rank-0.bin is not what was written", ranks[0].resume_from());
+  const std::string said = WaitForEvent("a", "checkpoint_skipped");
+  EXPECT_NE(said.find("step-00000002: block 0 of rank-0.bin"), std::string::npos) << said;
+  EXPECT_NE(WaitForState("a", v1::JOB_STATE_FAILED).reason().find("step-00000002"), std::string::npos) << "none was before it";
+}
+
+TEST_F(Replan, ACheckpointThatCannotBeWrittenIsSaid) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  v1::WorkerMessage message;
+  message.mutable_checkpoint_failed()->set_job_id("a");
+  message.mutable_checkpoint_failed()->set_epoch(epoch);
+  message.mutable_checkpoint_failed()->set_step(2);
+  message.mutable_checkpoint_failed()->set_message("node n1: /checkpoints/a: no space left on device");
+  n1->Send(message);
+  EXPECT_NE(WaitForEvent("a", "checkpoint_failed").find("step 2 could not be written: node n1: /checkpoints/a: no space"),
+            std::string::npos);
+  const v1::Job job = Watch("a", [](const v1::JobUpdate& update) {
+    return update.has_job() && update.job().reason().find("no space left") != std::string::npos;
+  });
+  EXPECT_EQ(job.state(), v1::JOB_STATE_RUNNING);
 }
 
 TEST_F(Replan, ARankOfAJobThatIsOverIsToldToEnd) {

@@ -295,10 +295,36 @@ TEST_F(DecideTest, MembershipChangeDuringPlanningBeginsAgain) {
   EXPECT_TRUE(std::holds_alternative<AbandonSetup>(Now().action));
 }
 
-TEST_F(DecideTest, EpochsWithoutAStepEndInFailure) {
-  run().barren_epochs = config_.max_barren_epochs;
-  run().ending_reason = "the rank on n1/gpu0 lost its peers";
+TEST_F(DecideTest, RanksThatAlwaysDieBeforeTheFirstStepEndAJobThatNeverRan) {
+  run().trouble = {Remedy::kRestart, config_.max_first_deaths, config_.max_first_deaths, "the rank on n1/gpu0 died"};
   EXPECT_EQ(std::get<Finish>(Now().action).phase, JobPhase::kFailed);
+  run().has_run = true;
+  run().stage_since = now_;
+  EXPECT_TRUE(std::holds_alternative<Wait>(Now().action));
+}
+
+TEST_F(DecideTest, APauseIsWaitedForAndSaid) {
+  run().trouble = {Remedy::kReplan, 3, 0, "the ranks lost each other"};
+  run().stage_since = now_;
+  EXPECT_TRUE(std::holds_alternative<Wait>(Now().action));
+  EXPECT_EQ(Now().reason, "the ranks lost each other; tried again after 2 s");
+  now_ += absl::Seconds(2);
+  EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action));
+}
+
+TEST_F(DecideTest, ACheckpointFolderThatCannotBeLookedAtIsWaitedFor) {
+  Enter(Stage::kPlanning);
+  run().prepared.emplace();
+  for (const absl::Status& status :
+       {WithFault(absl::InternalError("/c/j: Input/output error"), Fault::kStorage),
+        WithFault(absl::ResourceExhaustedError("/c/j: no space left"), Fault::kStorage),
+        absl::PermissionDeniedError("/c/j: permission denied"), absl::UnavailableError("/c/j: timed out")}) {
+    run().prepared->status = status;
+    EXPECT_TRUE(std::holds_alternative<RetryLater>(Now().action)) << status;
+    EXPECT_NE(Now().reason.find("/c/j"), std::string::npos) << Now().reason;
+  }
+  run().prepared->status = absl::DataLossError("none verifies");
+  EXPECT_TRUE(std::holds_alternative<Finish>(Now().action));
 }
 
 TEST(DecideQueue, OneJobHasTheClusterAndTheOthersSayWhyTheyWait) {
@@ -337,7 +363,7 @@ TEST_F(DecideTest, PlanningHasALimit) {
   ASSERT_TRUE(std::holds_alternative<Finish>(Now().action));
   EXPECT_NE(Now().reason.find("took longer than 600 s"), std::string::npos) << Now().reason;
   run().has_run = true;
-  EXPECT_TRUE(std::holds_alternative<AbandonSetup>(Now().action)) << "a job that has run is tried again";
+  EXPECT_TRUE(std::holds_alternative<RetryLater>(Now().action)) << "a job that has run is tried again";
 }
 
 TEST_F(DecideTest, AStartThatNobodyAnswersEnds) {
