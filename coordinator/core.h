@@ -42,6 +42,7 @@ struct Core {
   int64_t planning_tickets = 0;
   std::optional<absl::Duration> leases_checked;  // when; empty before the first time
   std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged
+  std::string lease_brake;  // said already
   bool stopping = false;  // the process ends: sessions that break now say nothing about their nodes
 
   // Dropped when the node is not connected: its loss is an event of its own.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/status_macros.h"
+#include "coordinator/jobs/prober.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
@@ -78,6 +79,7 @@ void RememberNodes(ClusterState& state) {
 
 absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& reason) {
   JobRun& run = *core.state.run;
+  MarkProven(core);
   JobRecord& job = core.state.jobs.at(run.job);
   const JobPhase phase = action.ending == Ending::kReplan ? JobPhase::kReplanning : job.phase;
   Batch batch;
@@ -91,8 +93,9 @@ absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& 
     RecordFailure(core, *action.failure, &failure.events);
     for (EventRecord& event : failure.events) core.Emit(std::move(event));
   }
+  const bool refused = action.failure && BlamesNewcomers(core.state, run, *action.failure) && RefuseUnproven(core, reason);
   const bool planned = action.save || action.cause_label.empty();
-  if (action.ending == Ending::kReplan && !planned) {
+  if (action.ending == Ending::kReplan && !planned && !refused) {
     NoteTrouble(run, action.failure ? RemedyFor(*action.failure) : Remedy::kReplan, reason);
   }
   run.saving = action.save;
@@ -180,6 +183,7 @@ absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason) {
     }
   }
   RememberNodes(core.state);
+  for (const auto& [node, probe] : run.probes) core.Send(node, StopCommand{run.job, job.epoch, false, reason});
   core.state.run.reset();
   // What alerts watch must not stand still for ever; the rest stays for the dashboards.
   Metrics& m = core.metrics;

@@ -4,6 +4,7 @@
 #include "common/logging.h"
 #include "coordinator/jobs/ending.h"
 #include "coordinator/jobs/planning.h"
+#include "coordinator/jobs/prober.h"
 #include "coordinator/jobs/setup.h"
 #include "coordinator/jobs/starting.h"
 #include "coordinator/state/decide.h"
@@ -43,6 +44,12 @@ struct Apply {
     return absl::OkStatus();
   }
   absl::Status operator()(const LeaveOutNode& action) { return LeaveOut(core, action.node, reason); }
+  absl::Status operator()(const RefuseNewcomers&) {
+    RefuseUnproven(core, reason);
+    run.stage = Stage::kIdle;
+    run.prepared.reset();
+    return absl::OkStatus();
+  }
   absl::Status operator()(const RequestProfiles&) { return BeginProfiling(core); }
   absl::Status operator()(const PreparePlan&) { return BeginPlanning(core); }
   absl::Status operator()(const RetryLater&) {

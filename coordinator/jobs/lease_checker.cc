@@ -29,9 +29,11 @@ void CheckLeases(Core& core) {
       if (node.connected) node.last_seen = now;
     }
   }
-  const auto expired = ExpiredLeases(now, core.state, core.config.lease);
-  for (const auto& [name, why] : expired) Disconnect(core, name, why);
-  if (!expired.empty()) Drive(core);  // before one of them is back and its loss would go unseen
+  const LeaseDecision leases = DecideLeases(now, core.state, core.config.lease);
+  if (leases.brake != core.lease_brake && !leases.brake.empty()) LogWarning(leases.brake);
+  core.lease_brake = leases.brake;
+  for (const auto& [name, why] : leases.expired) Disconnect(core, name, why);
+  if (!leases.expired.empty()) Drive(core);  // before one of them is back and its loss would go unseen
   std::erase_if(core.state.nodes, [&](const auto& entry) {
     return !entry.second.connected && !entry.second.drained && now - entry.second.last_seen > kForgetAfter;
   });

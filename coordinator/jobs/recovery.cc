@@ -26,7 +26,12 @@ absl::Status ResumeRun(Core& core, const JobId& id) {
   auto epoch = core.store.NewestEpoch(id);
   if (!epoch.ok() && !absl::IsNotFound(epoch.status())) return epoch.status();
   if (epoch.ok()) {
-    for (const EpochRow::Rank& rank : epoch->ranks) run.ranks.push_back({rank.device, rank.incarnation, 0});
+    for (const EpochRow::Rank& rank : epoch->ranks) {
+      run.ranks.push_back({rank.device, rank.incarnation, 0});
+      // They saw the right data and folder when the epoch began, and their workers live still if they come with this incarnation.
+      if (!run.has_run) continue;
+      run.storage_ok[NodeOf(rank.device)] = run.proven[NodeOf(rank.device)] = rank.incarnation;
+    }
   }
   return core.SetPhase(job, JobPhase::kReplanning,
                        "the coordinator was restarted and gives its workers a lease's time to come back");

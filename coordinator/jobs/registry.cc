@@ -8,6 +8,7 @@
 #include "common/status_macros.h"
 #include "coordinator/jobs/epoch_driver.h"
 #include "coordinator/jobs/older_store.h"
+#include "coordinator/jobs/prober.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
@@ -60,13 +61,14 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   node.description = description;
   node.connected = true;
   node.reason = node.drained ? "drained by the user" : "";
-  node.last_seen = core.clock.Now();
+  node.last_seen = node.up_since = core.clock.Now();
   node.registered_unix_ms = node.last_seen_unix_ms = core.journal.UnixMs();
   core.links[description.name] = std::move(link);
   core.state.membership_changed = core.clock.Now();
   core.Emit(NodeEvent(kind::kNodeJoined, description.name, Summary(description)));
   MeetRun(core, description, new_incarnation);
   for (const StopCommand& stop : stops) core.Send(description.name, stop);
+  UpdateHolds(core);
   return absl::OkStatus();
 }
 
@@ -74,7 +76,9 @@ void Disconnect(Core& core, const NodeName& name, const std::string& why) {
   auto it = core.state.nodes.find(name);
   if (it == core.state.nodes.end() || !it->second.connected || core.stopping) return;
   it->second.connected = false;
+  it->second.held = false;
   it->second.reason = why;
+  it->second.falls.push_back(core.clock.Now());
   core.state.membership_changed = core.clock.Now();
   if (auto link = core.links.extract(name); !link.empty()) link.mapped()->Close(absl::UnavailableError(why));
   EventRecord event = NodeEvent(kind::kNodeLost, name, absl::StrCat("node ", name.value(), " was lost: ", why));

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "common/logging.h"
 #include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/jobs/prober.h"
 #include "coordinator/jobs/registry.h"
 #include "coordinator/jobs/rendezvous.h"
 #include "coordinator/jobs/setup.h"
@@ -25,15 +26,17 @@ struct Handler {
   }
 
   void operator()(const HeartbeatReport&) {}
-  void operator()(const ReachReport&) {}
+  void operator()(const ReachReport& report) { OnProbeReach(core, node, report); }
   void operator()(const LeavingReport&) {}
   void operator()(const CheckpointFailedReport& report) {
     if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnCheckpointFailed(core, node, report);
   }
   void operator()(const StorageReport& report) {
+    if (!report.check_id.empty()) return OnProbeStorage(core, node, report);
     if (IsCurrent(report)) OnStorageReport(core, node, report);
   }
   void operator()(const ProfileReport& report) {
+    if (!report.check_id.empty()) return OnProbeProfile(core, node, report);
     if (IsCurrent(report)) OnProfileReport(core, node, report);
   }
   void operator()(const StepReport& report) {

@@ -5,6 +5,7 @@
 #include "coordinator/jobs/epoch_driver.h"
 #include "coordinator/jobs/lease_checker.h"
 #include "coordinator/jobs/metrics_updater.h"
+#include "coordinator/jobs/prober.h"
 #include "coordinator/jobs/ring_pruner.h"
 #include "coordinator/jobs/watchdog.h"
 
@@ -14,6 +15,7 @@ std::vector<PeriodicJob> PeriodicJobs() {
   return {
       {"lease checker", absl::Milliseconds(250), CheckLeases},
       {"epoch driver", absl::Milliseconds(50), Drive},
+      {"prober", absl::Milliseconds(250), ProbeNewcomers},
       {"metrics updater", absl::Seconds(1), UpdateMetrics},
       {"ring pruner", absl::Seconds(60), PruneRings},
       {"watchdog", absl::Seconds(1), PetWatchdog},

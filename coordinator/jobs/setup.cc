@@ -8,13 +8,14 @@
 #include "common/profile.h"
 #include "common/status_macros.h"
 #include "coordinator/jobs/planning.h"
+#include "coordinator/jobs/prober.h"
 #include "coordinator/state/measured_speed.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
 namespace {
 
-void AskStorage(Core& core, const NodeName& node) {
+void SendStorageCheck(Core& core, const NodeName& node) {
   JobRun& run = *core.state.run;
   const JobRecord& job = core.state.jobs.at(run.job);
   run.storage[node].asked = true;
@@ -26,6 +27,18 @@ std::set<NodeName> NodesOf(const std::vector<DeviceDescription>& devices) {
   std::set<NodeName> nodes;
   for (const DeviceDescription& device : devices) nodes.insert(NodeOf(device.id));
   return nodes;
+}
+
+// One that has passed already, so that the others are compared with the folder that the job trains in; else one that trained before
+// its worker was started again; else any.
+NodeName ChooseTokenWriter(const JobRun& run, const std::set<NodeName>& nodes) {
+  for (const NodeName& node : nodes) {
+    if (!run.storage.contains(node)) return node;
+  }
+  for (const NodeName& node : nodes) {
+    if (run.proven.contains(node)) return node;
+  }
+  return *nodes.begin();
 }
 
 // What has to be measured before the planner can work.
@@ -47,21 +60,22 @@ absl::StatusOr<Missing> FindMissing(Core& core, const JobRun& run, const JobConf
   return missing;
 }
 
-std::vector<RankAssignment> ProfileRanks(const Core& core, const JobRun& run, const JobRecord& job, const ModelShape& shape) {
-  std::vector<RankAssignment> ranks(run.considered.size());
+std::vector<RankAssignment> ProfileRanks(const Core& core, const std::vector<DeviceDescription>& devices, const JobRecord& job,
+                                         const ModelShape& shape) {
+  std::vector<RankAssignment> ranks(devices.size());
   for (size_t r = 0; r < ranks.size(); ++r) {
     RankAssignment& rank = ranks[r];
     rank.job = job.id;
     rank.epoch = job.epoch;
     rank.rank = static_cast<int>(r);
-    rank.devices = Ids(run.considered);
-    for (const DeviceDescription& device : run.considered) {
+    rank.devices = Ids(devices);
+    for (const DeviceDescription& device : devices) {
       rank.data_addresses.push_back(core.state.nodes.at(NodeOf(device.id)).description.data_address);
     }
     rank.model = shape;
     rank.config = RankConfig(job);
     rank.data_digest = job.data_digest;
-    rank.device = run.considered[r];
+    rank.device = devices[r];
   }
   return ranks;
 }
@@ -90,6 +104,7 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   job = next;
 
+  ResetTokens(core);
   run.stage = Stage::kStorage;
   run.stage_since = core.clock.Now();
   run.considered = devices;
@@ -104,21 +119,15 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
     if (ok == run.storage_ok.end() || ok->second != core.state.nodes.at(node).description.incarnation) run.storage[node];
   }
   if (run.storage.empty()) return absl::OkStatus();
-  // One that has passed already, if there is one, so that a newcomer is compared with the folder that the job trains in.
-  run.token_writer = *nodes.begin();
-  for (const NodeName& node : nodes) {
-    if (run.storage.contains(node)) continue;
-    run.token_writer = node;
-    break;
-  }
+  run.token_writer = ChooseTokenWriter(run, nodes);
   run.token = job.config.checkpoint.folder.empty()
                   ? ""
                   : absl::StrCat(job.id.value(), "-", job.epoch.value(), "-", core.journal.UnixMs());
   run.storage[run.token_writer];
   if (!run.token.empty()) {
-    AskStorage(core, run.token_writer);
+    SendStorageCheck(core, run.token_writer);
   } else {
-    for (const auto& [node, unused] : run.storage) AskStorage(core, node);
+    for (const auto& [node, unused] : run.storage) SendStorageCheck(core, node);
   }
   return absl::OkStatus();
 }
@@ -131,7 +140,7 @@ void OnStorageReport(Core& core, const NodeName& node, const StorageReport& repo
   it->second.report = report;
   if (node != run.token_writer || run.token.empty() || !report.error.empty()) return;
   for (const auto& [other, answer] : run.storage) {
-    if (!answer.asked) AskStorage(core, other);
+    if (!answer.asked) SendStorageCheck(core, other);
   }
 }
 
@@ -167,7 +176,7 @@ absl::Status BeginProfiling(Core& core) {
   run.stage_since = core.clock.Now();
   run.started_processes = true;
   run.ranks.clear();
-  for (RankAssignment& rank : ProfileRanks(core, run, job, shape)) {
+  for (RankAssignment& rank : ProfileRanks(core, run.considered, job, shape)) {
     const bool measured_alone = compute.contains(rank.device.id);
     if (!measured_alone && !missing.collectives) continue;
     const NodeName node = NodeOf(rank.device.id);
@@ -189,6 +198,59 @@ absl::Status BeginProfiling(Core& core) {
   return absl::OkStatus();
 }
 
+absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<DeviceDescription>& devices,
+                           const ProfileReport& report) {
+  const JobRecord& job = core.state.jobs.at(core.state.run->job);
+  MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(job.config));
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(job.config.training.dtype));
+  Batch batch;
+  std::vector<std::string> lines;
+  for (ComputeProfile profile : report.compute) {
+    for (const DeviceDescription& device : devices) {
+      if (device.id != profile.device || NodeOf(device.id) != node) continue;
+      profile.digest = ComputeProfileDigest(device, shape, job.config.training.seq_len, dtype);
+      const MeasuredSpeed speed = SpeedOf(profile, shape, job.config.training.seq_len);
+      core.state.speeds[device.id] = speed;
+      lines.push_back(absl::StrCat(device.id.value(), " ", static_cast<int64_t>(speed.tokens_per_second), " tokens/s"));
+      batch.compute_profiles.emplace_back(std::move(profile), speed);
+      break;
+    }
+  }
+  if (!report.collectives.points.empty()) {
+    CollectiveProfile profile = report.collectives;
+    profile.digest = CollectiveProfileDigest(devices, shape, dtype);
+    lines.push_back(absl::StrCat("collectives of ", devices.size(), " devices"));
+    batch.collective_profiles.push_back(std::move(profile));
+  }
+  EventRecord event;
+  event.job = job.id;
+  event.kind = kind::kProfile;
+  event.node = node;
+  event.epoch = job.epoch;
+  event.message = absl::StrCat("measured ", absl::StrJoin(lines, ", "));
+  if (!lines.empty()) batch.events.push_back(std::move(event));
+  return core.journal.Commit(batch);
+}
+
+absl::StatusOr<ProfileCommand> ProbeProfile(const Core& core, const NodeName& node, const std::string& check_id) {
+  const JobRecord& job = core.state.jobs.at(core.state.run->job);
+  MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(job.config));
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(job.config.training.dtype));
+  ProfileCommand command;
+  command.job = job.id;
+  command.epoch = job.epoch;
+  command.check_id = check_id;
+  std::vector<DeviceDescription> missing;
+  for (const DeviceDescription& device : core.state.nodes.at(node).description.devices) {
+    const std::string digest = ComputeProfileDigest(device, shape, job.config.training.seq_len, dtype);
+    if (core.store.FindComputeProfile(digest).ok()) continue;
+    missing.push_back(device);
+    command.compute_devices.push_back(device.id);
+  }
+  command.ranks = ProfileRanks(core, missing, job, shape);
+  return command;
+}
+
 void OnProfileReport(Core& core, const NodeName& node, const ProfileReport& report) {
   JobRun& run = *core.state.run;
   if (run.stage != Stage::kProfiling || !run.profiling.contains(node)) return;
@@ -199,37 +261,7 @@ void OnProfileReport(Core& core, const NodeName& node, const ProfileReport& repo
     run.failures.push_back({core.clock.Now(), FailureKind::kProfile, node, DeviceId(), report.error});
     return;
   }
-  const JobRecord& job = core.state.jobs.at(run.job);
-  const auto shape = ResolveModel(job.config);
-  const auto dtype = ParseDType(job.config.training.dtype);
-  if (!shape.ok() || !dtype.ok()) return;
-  Batch batch;
-  std::vector<std::string> lines;
-  for (ComputeProfile profile : report.compute) {
-    for (const DeviceDescription& device : run.considered) {
-      if (device.id != profile.device) continue;
-      profile.digest = ComputeProfileDigest(device, *shape, job.config.training.seq_len, *dtype);
-      const MeasuredSpeed speed = SpeedOf(profile, *shape, job.config.training.seq_len);
-      core.state.speeds[device.id] = speed;
-      lines.push_back(absl::StrCat(device.id.value(), " ", static_cast<int64_t>(speed.tokens_per_second), " tokens/s"));
-      batch.compute_profiles.emplace_back(std::move(profile), speed);
-      break;
-    }
-  }
-  if (!report.collectives.points.empty()) {
-    CollectiveProfile profile = report.collectives;
-    profile.digest = CollectiveProfileDigest(run.considered, *shape, *dtype);
-    lines.push_back(absl::StrCat("collectives of ", run.considered.size(), " devices"));
-    batch.collective_profiles.push_back(std::move(profile));
-  }
-  EventRecord event;
-  event.job = run.job;
-  event.kind = kind::kProfile;
-  event.node = node;
-  event.epoch = job.epoch;
-  event.message = absl::StrCat("measured ", absl::StrJoin(lines, ", "));
-  if (!lines.empty()) batch.events.push_back(std::move(event));
-  if (absl::Status status = core.journal.Commit(batch); !status.ok()) {
+  if (absl::Status status = StoreProfiles(core, node, run.considered, report); !status.ok()) {
     run.failures.push_back({core.clock.Now(), FailureKind::kProfile, node, DeviceId(), std::string(status.message())});
     return;
   }

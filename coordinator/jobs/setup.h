@@ -19,6 +19,12 @@ absl::Status LeaveOut(Core& core, const NodeName& node, const std::string& why);
 absl::Status BeginProfiling(Core& core);
 void OnProfileReport(Core& core, const NodeName& node, const ProfileReport& report);
 
+// What a node measured of these devices goes to the store under its digest, with an event.
+absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<DeviceDescription>& devices,
+                           const ProfileReport& report);
+// What a newcomer measures alone, beside the job that runs: its devices without a stored profile.
+absl::StatusOr<ProfileCommand> ProbeProfile(const Core& core, const NodeName& node, const std::string& check_id);
+
 // The job's configuration as ranks get it.
 JobConfig RankConfig(const JobRecord& job);
 

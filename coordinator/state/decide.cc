@@ -21,7 +21,7 @@ struct View {
   std::vector<DeviceDescription> usable;
 
   bool changed() const { return usable != run.considered; }
-  bool settled() const { return now - state.membership_changed >= config.settle; }
+  bool settled() const { return now - state.membership_changed >= config.settle && !JoinIsNear(now, run); }
   absl::Duration in_stage() const { return now - run.stage_since; }
 };
 
@@ -83,14 +83,32 @@ Decision DecideIdle(const View& v) {
           absl::StrFormat("checking data and checkpoint folder on the nodes of %d devices", v.usable.size())};
 }
 
+// The node that wrote the token may be the one with another folder: it is when most of the others do not see what it wrote.
+bool WriterIsOdd(const View& v) {
+  int asked = 0, blind = 0;
+  for (const auto& [node, answer] : v.run.storage) {
+    if (node == v.run.token_writer || !answer.answered || !answer.report.error.empty()) continue;
+    ++asked;
+    blind += !answer.report.token_seen;
+  }
+  return !v.run.token.empty() && blind >= 2 && 2 * blind > asked;
+}
+
 // Null while answers are missing or all are good.
 std::optional<Decision> StorageVerdict(const View& v) {
+  const bool all_answered = std::all_of(v.run.storage.begin(), v.run.storage.end(), [](const auto& a) { return a.second.answered; });
+  if (v.run.has_run && all_answered && WriterIsOdd(v)) {
+    return Decision{LeaveOutNode{v.run.token_writer},
+                    absl::StrCat("node ", v.run.token_writer.value(), ": checkpoint.folder '", v.job.config.checkpoint.folder,
+                                 "' is not the folder of the other nodes; use a folder that all nodes share")};
+  }
   std::string digest = v.job.data_digest, digest_node;
   int64_t bytes = -1;
   for (const auto& [node, answer] : v.run.storage) {
     if (!answer.answered) continue;
     std::string complaint = answer.report.error;
     if (complaint.empty() && !v.run.token.empty() && node != v.run.token_writer && !answer.report.token_seen) {
+      if (v.run.has_run && !all_answered) continue;  // perhaps it is the writer's folder that differs
       complaint =
           absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder, "' is not the same folder as on node ",
                        v.run.token_writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
@@ -142,7 +160,8 @@ Decision DecideStorage(const View& v) {
 std::optional<Decision> DecideFailure(const View& v) {
   std::optional<Failure> cause = FirstCause(v.now, v.run.failures, v.config.cause);
   if (!cause) return std::nullopt;
-  const Ending ending = RemedyFor(*cause) == Remedy::kEnd ? Ending::kFail : Ending::kReplan;
+  const bool ends = RemedyFor(*cause) == Remedy::kEnd && !BlamesNewcomers(v.state, v.run, *cause);
+  const Ending ending = ends ? Ending::kFail : Ending::kReplan;
   return Decision{EndEpoch{false, ending, CauseLabel(*cause), *cause}, Describe(*cause)};
 }
 
@@ -154,10 +173,13 @@ Decision DecideProfiling(const View& v) {
   if (v.run.profiling.empty()) return {PreparePlan{}, ""};
   std::vector<std::string> missing;
   for (const NodeName& node : v.run.profiling) missing.push_back(node.value());
-  if (v.in_stage() > v.config.profile_timeout) {
-    return {EndEpoch{false, Ending::kFail, "profile_failed", std::nullopt},
-            absl::StrFormat("profiling was not finished within %.0f s on %s", absl::ToDoubleSeconds(v.config.profile_timeout),
-                            absl::StrJoin(missing, ", "))};
+  const bool swap = !UnprovenNodes(v.state, v.run).empty();
+  const absl::Duration limit = swap ? v.config.swap_timeout : v.config.profile_timeout;
+  if (v.in_stage() > limit) {
+    const std::string why = absl::StrFormat("profiling was not finished within %.0f s on %s", absl::ToDoubleSeconds(limit),
+                                            absl::StrJoin(missing, ", "));
+    const Failure failure{v.now, FailureKind::kProfile, NodeName(missing.front()), DeviceId(), why};
+    return {EndEpoch{false, swap ? Ending::kReplan : Ending::kFail, CauseLabel(failure), failure}, why};
   }
   return {KeepOn{}, absl::StrCat("measuring compute, memory and collectives on ", absl::StrJoin(missing, ", "))};
 }
@@ -192,6 +214,10 @@ Decision DecideStarting(const View& v) {
 Decision DecidePlanning(const View& v) {
   if (v.job.stop_requested) return Stopped();
   if (v.changed()) return {AbandonSetup{}, absl::StrCat("planning begins again: ", DescribeChange(v))};
+  const bool swap = !UnprovenNodes(v.state, v.run).empty();
+  if (swap && v.in_stage() > v.config.swap_timeout) {
+    return {RefuseNewcomers{}, absl::StrFormat("planning with it took longer than %.0f s", absl::ToDoubleSeconds(v.config.swap_timeout))};
+  }
   if (!v.run.prepared) return DecideLatePlan(v);
   const absl::Status& status = v.run.prepared->status;
   if (status.ok()) return {StartRanks{}, "ranks start, meet and restore"};
@@ -200,6 +226,7 @@ Decision DecidePlanning(const View& v) {
   if (FaultOf(status) == Fault::kStorage || absl::IsUnavailable(status) || absl::IsPermissionDenied(status)) {
     return {RetryLater{}, absl::StrCat("the coordinator cannot look for checkpoints now: ", text)};
   }
+  if (swap) return {RefuseNewcomers{}, text};
   if (absl::IsResourceExhausted(status) && v.run.has_run) {
     return {Wait{}, absl::StrCat("no plan fits the devices that are left (", text, "); goes on when a worker joins")};
   }

@@ -11,11 +11,14 @@
 #include "absl/time/time.h"
 #include "coordinator/state/cause.h"
 #include "coordinator/state/cluster.h"
+#include "coordinator/state/flapping.h"
 
 namespace motley::coordinator {
 
 struct DriverConfig {
   CauseConfig cause;
+  ProbeConfig probe;
+  FlappingConfig flapping;
   absl::Duration settle = absl::Seconds(1);             // joins within this time make one replan
   absl::Duration storage_timeout = absl::Seconds(300);  // digesting the data on the slowest node
   absl::Duration profile_timeout = absl::Seconds(900);
@@ -24,6 +27,8 @@ struct DriverConfig {
   // a start that nobody answers.
   absl::Duration starting_timeout = absl::Seconds(120);
   int64_t slowest_restore_bytes_per_second = 10'000'000;
+  // The same when newcomers are measured together with a job that stands still for it.
+  absl::Duration swap_timeout = absl::Seconds(60);
   absl::Duration save_timeout = absl::Seconds(120);  // finishing a step and writing a checkpoint
   absl::Duration kill_timeout = absl::Seconds(10);   // after it the rank is taken for gone: the epoch number fences it
   int max_deaths = 3;                                // of a device's rank in a row, then it is left out
@@ -40,6 +45,7 @@ struct AbandonSetup {};  // no processes run yet: back to idle
 struct LeaveOutNode {
   NodeName node;
 };  // of this job: it sees other data or another folder
+struct RefuseNewcomers {};  // the job goes on with the nodes that it trained with before; back to idle
 struct RequestProfiles {};
 struct PreparePlan {};
 struct RetryLater {};  // planning failed for now: back to idle, and a pause
@@ -58,8 +64,8 @@ struct EpochEnded {};  // every rank is gone
 struct Finish {
   JobPhase phase;
 };
-using Action = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RequestProfiles, PreparePlan, RetryLater,
-                            StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
+using Action = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RefuseNewcomers, RequestProfiles, PreparePlan,
+                            RetryLater, StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
 
 struct Decision {
   Action action;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -58,14 +59,25 @@ bool HasProcesses(Stage stage) {
 
 }  // namespace
 
-std::vector<std::pair<NodeName, std::string>> ExpiredLeases(absl::Duration now, const ClusterState& state, absl::Duration lease) {
-  std::vector<std::pair<NodeName, std::string>> expired;
+LeaseDecision DecideLeases(absl::Duration now, const ClusterState& state, absl::Duration lease) {
+  size_t connected = 0, silent = 0;
   for (const auto& [name, node] : state.nodes) {
-    if (!node.connected || now - node.last_seen <= lease) continue;
-    expired.emplace_back(name, absl::StrFormat("silent for %.1f s, its lease is %.1f s",
-                                               absl::ToDoubleSeconds(now - node.last_seen), absl::ToDoubleSeconds(lease)));
+    connected += node.connected;
+    silent += node.connected && now - node.last_seen > lease;
   }
-  return expired;
+  const bool many = silent >= 2 && 2 * silent > connected;
+  LeaseDecision decision;
+  for (const auto& [name, node] : state.nodes) {
+    const absl::Duration silence = now - node.last_seen;
+    if (!node.connected || silence <= (many ? 2 * lease : lease)) continue;
+    decision.expired.emplace_back(name, absl::StrFormat("silent for %.1f s, its lease is %.1f s", absl::ToDoubleSeconds(silence),
+                                                        absl::ToDoubleSeconds(lease)));
+  }
+  if (many && decision.expired.size() < silent) {
+    decision.brake = absl::StrFormat("%d of %d nodes fell silent at once: rather the network than the nodes; given another %.1f s",
+                                     silent, connected, absl::ToDoubleSeconds(lease));
+  }
+  return decision;
 }
 
 absl::Status CheckAdmission(const ClusterState& state, const NodeDescription& description) {
@@ -86,8 +98,10 @@ absl::Status CheckAdmission(const ClusterState& state, const NodeDescription& de
 
 std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run) {
   std::vector<DeviceDescription> usable;
+  const bool probing = ProbesNewcomers(state, run);
   for (const auto& [name, node] : state.nodes) {
-    if (!node.connected || node.drained) continue;
+    if (!node.connected || node.drained || node.held) continue;
+    if (probing && !IsTrusted(state, run, name)) continue;
     for (const DeviceDescription& device : node.description.devices) {
       if (!run.left_out.contains(device.id)) usable.push_back(device);
     }
@@ -131,7 +145,13 @@ bool AllGone(const ClusterState& state, const JobRun& run) {
 
 std::string NodeStateName(const ClusterState& state, const NodeRecord& node) {
   if (!node.connected) return "lost";
-  if (!node.drained) return "ready";
+  if (!node.drained) {
+    if (node.held) return "held";
+    if (!state.run) return "ready";
+    auto probe = state.run->probes.find(node.description.name);
+    if (probe == state.run->probes.end()) return "ready";
+    return probe->second.stage == ProbeStage::kRefused ? "refused" : "probing";
+  }
   return state.run && HasProcesses(state.run->stage) && UsesNode(*state.run, node.description.name) ? "draining" : "drained";
 }
 

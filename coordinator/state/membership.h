@@ -11,14 +11,20 @@
 
 namespace motley::coordinator {
 
-// Sessions that have been silent for longer than `lease`, each with the sentence that says so.
-std::vector<std::pair<NodeName, std::string>> ExpiredLeases(absl::Duration now, const ClusterState& state, absl::Duration lease);
+struct LeaseDecision {
+  std::vector<std::pair<NodeName, std::string>> expired;  // each with the sentence that says so
+  std::string brake;                                      // why others that are silent are not given up yet; empty: none
+};
+// Sessions that have been silent for longer than `lease`. When more than half of the nodes (and at least two) fall silent at once
+// it is rather the network, or this host: they are given a second lease before they are lost.
+LeaseDecision DecideLeases(absl::Duration now, const ClusterState& state, absl::Duration lease);
 
 // Whether a worker may enter. INVALID_ARGUMENT: a field of its description; FAILED_PRECONDITION: another version;
 // ALREADY_EXISTS: a living session has this name. A session of the same incarnation is a broken one and may be replaced.
 absl::Status CheckAdmission(const ClusterState& state, const NodeDescription& description);
 
-// Devices that the job may be planned on, by id: of nodes that are connected and not drained, and not left out.
+// Devices that the job may be planned on, by id: of nodes that are connected, not drained and not held, and not left out. While
+// newcomers are probed (state/probe), only of nodes that have passed.
 std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run);
 std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices);
 // Why there is no usable device: counts nodes that are lost or drained and devices left out.
@@ -28,7 +34,7 @@ std::string WhyNoDevice(const ClusterState& state, const JobRun& run);
 bool IsGone(const ClusterState& state, const RankRun& rank);
 bool AllGone(const ClusterState& state, const JobRun& run);
 
-// "ready", "draining", "drained", "lost".
+// "ready", "probing" (looked at beside the job), "refused" (by the job), "held" (it comes and goes), "draining", "drained", "lost".
 std::string NodeStateName(const ClusterState& state, const NodeRecord& node);
 // "idle", "profiling", "training", "unused"; `job` becomes the job that has it, or empty.
 std::string DeviceStateName(const ClusterState& state, const DeviceId& device, JobId* job);

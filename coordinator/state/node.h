@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/ids.h"
@@ -14,7 +15,10 @@ struct NodeRecord {
   NodeDescription description;
   bool connected = false;
   bool drained = false;      // durable
-  std::string reason;        // why it is lost or drained
+  bool held = false;         // it comes and goes: not used until it has been up for a while (state/flapping)
+  std::string reason;        // why it is lost, drained, held or refused by the job
+  std::vector<absl::Duration> falls;  // steady; the newest last
+  absl::Duration up_since;            // steady
   absl::Duration last_seen;  // steady
   int64_t registered_unix_ms = 0, last_seen_unix_ms = 0;
 };

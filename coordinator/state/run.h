@@ -15,6 +15,7 @@
 #include "common/ids.h"
 #include "common/profile.h"
 #include "coordinator/state/job.h"
+#include "coordinator/state/probe.h"
 #include "common/session.h"
 #include "planner/planner.h"
 
@@ -105,6 +106,12 @@ struct JobRun {
   NodeName token_writer;
   std::map<NodeName, StorageAnswer> storage;
   std::map<NodeName, int64_t> storage_ok;  // incarnations that passed
+  std::map<NodeName, int64_t> proven;      // incarnations that were in an epoch that made a step
+  // Newcomers, looked at beside the job (state/probe).
+  std::map<NodeName, Probe> probes;
+  ProbeToken probe_token;
+  int64_t probes_begun = 0;
+  std::map<NodeName, int> refusals;  // in a row: each makes the next pause longer
   // kProfiling
   std::set<NodeName> profiling;  // workers that have not answered
   // kPlanning

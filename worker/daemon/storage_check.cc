@@ -46,6 +46,7 @@ v1::StorageCheckResult CheckStorage(const v1::StorageCheck& check, absl::Duratio
   v1::StorageCheckResult result;
   result.set_job_id(check.job_id());
   result.set_epoch(check.epoch());
+  result.set_check_id(check.check_id());
   const std::string path = TokenPath(check.checkpoint_folder(), check.job_id());
   if (check.token().empty()) {
     result.set_token_seen(true);
@@ -54,6 +55,10 @@ v1::StorageCheckResult CheckStorage(const v1::StorageCheck& check, absl::Duratio
       result.set_error(ValidUtf8(std::string(status.message())));
       return result;
     }
+  }
+  if (check.data_path().empty()) {  // the writer of a probe's token: it trains, and has seen its data
+    result.set_token_seen(true);
+    return result;
   }
   absl::StatusOr<DataSummary> summary = SummarizeData(check.data_path());
   if (!summary.ok()) {

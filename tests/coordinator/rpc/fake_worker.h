@@ -25,7 +25,15 @@ class FakeWorker {
     std::string version;  // empty: ours
     std::string data_digest = "digest";
     bool answer_storage = true;
-  bool answer_profiles = true;  // with invented, plausible numbers
+    bool sees_token = true;
+    std::string storage_error;
+    int reach_port = 9;            // nobody connects: who reaches whom is said below
+    bool answer_reach = true;
+    std::string unreachable;       // node that this one does not reach; "*": none at all
+    std::string profile_error;
+    bool empty_profile = false;
+    bool answer_collectives = true;
+    bool answer_profiles = true;  // with invented, plausible numbers
     bool heartbeats = true;
     std::map<std::string, int64_t> newest_epochs;  // said in hello; starts that are not above them are dropped, as in life
     bool answer_kills = true;  // ranks that are killed are reported dead

@@ -57,6 +57,7 @@ FakeWorker::FakeWorker(const std::string& address, const std::string& node, Opti
   hello->set_version(options_.version.empty() ? kVersion : options_.version);
   hello->set_incarnation(options_.incarnation);
   hello->set_data_address("127.0.0.1");
+  hello->set_reach_port(options_.reach_port);
   for (int i = 0; i < options_.devices; ++i) {
     v1::DeviceDescription* device = hello->add_devices();
     device->set_id(absl::StrCat(node, "/gpu", i));
@@ -121,7 +122,19 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     result->set_epoch(message.storage_check().epoch());
     result->set_data_bytes(100000);
     result->set_data_digest(options_.data_digest);
-    result->set_token_seen(true);
+    result->set_token_seen(options_.sees_token);
+    result->set_error(options_.storage_error);
+    result->set_check_id(message.storage_check().check_id());
+    Send(answer);
+  } else if (message.has_reach_check() && options_.answer_reach) {
+    v1::WorkerMessage answer;
+    v1::ReachResult* result = answer.mutable_reach_result();
+    result->set_check_id(message.reach_check().check_id());
+    for (const v1::ReachTarget& target : message.reach_check().targets()) {
+      v1::ReachAnswer* to = result->add_answers();
+      to->set_node(target.node());
+      if (target.node() == options_.unreachable || options_.unreachable == "*") to->set_error("connection timed out");
+    }
     Send(answer);
   } else if (message.has_profile_request() && options_.answer_profiles) {
     AnswerProfile(message.profile_request());
@@ -141,10 +154,14 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
 }
 
 void FakeWorker::AnswerProfile(const v1::ProfileRequest& request) {
+  if (request.collectives() && !options_.answer_collectives) return;
   v1::WorkerMessage answer;
   v1::ProfileResult* result = answer.mutable_profile_result();
   result->set_job_id(request.job_id());
   result->set_epoch(request.epoch());
+  result->set_check_id(request.check_id());
+  result->set_error(options_.profile_error);
+  if (!options_.profile_error.empty() || options_.empty_profile) return Send(answer);
   for (const v1::RankAssignment& rank : request.ranks()) {
     const auto assignment = wire::FromProto(rank);
     if (!assignment.ok()) {

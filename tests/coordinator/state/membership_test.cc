@@ -28,11 +28,34 @@ TEST(Membership, ALeaseRunsOut) {
   FakeClock clock;
   const ClusterState state = With(Worker("n1", 1), clock.Now());
   clock.Advance(absl::Seconds(10));
-  EXPECT_TRUE(ExpiredLeases(clock.Now(), state, absl::Seconds(10)).empty());
+  EXPECT_TRUE(DecideLeases(clock.Now(), state, absl::Seconds(10)).expired.empty());
   clock.Advance(absl::Milliseconds(100));
-  const auto expired = ExpiredLeases(clock.Now(), state, absl::Seconds(10));
+  const auto expired = DecideLeases(clock.Now(), state, absl::Seconds(10)).expired;
   ASSERT_EQ(expired.size(), 1u);
   EXPECT_EQ(expired[0].second, "silent for 10.1 s, its lease is 10.0 s");
+}
+
+TEST(Membership, WhenMostNodesFallSilentAtOnceTheyGetASecondLease) {
+  FakeClock clock;
+  ClusterState state;
+  for (const char* name : {"n1", "n2", "n3"}) {
+    NodeRecord& node = state.nodes[NodeName(name)];
+    node.connected = true;
+    node.last_seen = clock.Now();
+  }
+  clock.Advance(absl::Seconds(11));
+  state.nodes.at(NodeName("n3")).last_seen = clock.Now();
+  LeaseDecision leases = DecideLeases(clock.Now(), state, absl::Seconds(10));
+  EXPECT_TRUE(leases.expired.empty());
+  EXPECT_EQ(leases.brake, "2 of 3 nodes fell silent at once: rather the network than the nodes; given another 10.0 s");
+  // One alone is lost as ever.
+  state.nodes.at(NodeName("n2")).last_seen = clock.Now();
+  EXPECT_EQ(DecideLeases(clock.Now(), state, absl::Seconds(10)).expired.size(), 1u);
+  // And no brake lasts.
+  clock.Advance(absl::Seconds(21));
+  leases = DecideLeases(clock.Now(), state, absl::Seconds(10));
+  EXPECT_EQ(leases.expired.size(), 3u);
+  EXPECT_EQ(leases.brake, "");
 }
 
 TEST(Membership, ASecondWorkerOfOneNameIsRefusedWhileTheFirstLives) {

@@ -1,0 +1,234 @@
+#include "coordinator/state/probe.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "coordinator/state/cluster.h"
+
+namespace motley::coordinator {
+namespace {
+
+// A swap waits at most this long for other newcomers.
+constexpr absl::Duration kNear = absl::Seconds(10);
+
+bool MayBeUsed(const NodeRecord& node) { return node.connected && !node.drained && !node.held; }
+
+bool AllLeftOut(const JobRun& run, const NodeRecord& node) {
+  return std::all_of(node.description.devices.begin(), node.description.devices.end(),
+                     [&](const DeviceDescription& device) { return run.left_out.contains(device.id); });
+}
+
+size_t TrustedDevices(const ClusterState& state, const JobRun& run) {
+  size_t devices = 0;
+  for (const auto& [name, node] : state.nodes) {
+    if (MayBeUsed(node) && IsTrusted(state, run, name)) devices += node.description.devices.size();
+  }
+  return devices;
+}
+
+// What is wrong with the newcomer's data or folder; empty: nothing.
+std::string StorageComplaint(const JobRecord& job, const ProbeToken& token, const StorageReport& report) {
+  if (!report.error.empty()) return report.error;
+  if (!token.token.empty() && !report.token_seen) {
+    return absl::StrCat("checkpoint.folder '", job.config.checkpoint.folder, "' is not the same folder as on node ",
+                        token.writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
+  }
+  if (!job.data_digest.empty() && report.data_digest != job.data_digest) {
+    return absl::StrFormat("data.path '%s' holds other data (%d bytes, digest %s) than when the job began (digest %s)",
+                           job.config.data.path, report.data_bytes, report.data_digest, job.data_digest);
+  }
+  return "";
+}
+
+bool Measures(const UnitProfile& unit) {
+  return !unit.points.empty() && std::all_of(unit.points.begin(), unit.points.end(), [](const ComputePoint& point) {
+    return point.microbatch > 0 && point.forward_seconds > 0 && point.backward_seconds > 0 && point.forward_seconds < 1e6 &&
+           point.backward_seconds < 1e6;
+  });
+}
+
+std::string ProfileComplaint(const NodeRecord& node, const ProfileReport& report) {
+  if (!report.error.empty()) return absl::StrCat("profiling failed: ", report.error);
+  for (const ComputeProfile& profile : report.compute) {
+    if (!Measures(profile.embedding) || !Measures(profile.layer) || !Measures(profile.head)) {
+      return absl::StrCat("its profile of ", profile.device.value(), " has times that cannot be");
+    }
+  }
+  for (const DeviceDescription& device : node.description.devices) {
+    const bool there = std::any_of(report.compute.begin(), report.compute.end(),
+                                   [&](const ComputeProfile& profile) { return profile.device == device.id; });
+    if (!there) return absl::StrCat("it profiled, but reported nothing for ", device.id.value());
+  }
+  return "";
+}
+
+struct View {
+  absl::Duration now;
+  const ClusterState& state;
+  const ProbeConfig& config;
+  const JobRun& run;
+  const JobRecord& job;
+};
+
+std::string Late(const View& v, absl::Duration limit, const std::string& what) {
+  return absl::StrFormat("%s within %.0f s", what, absl::ToDoubleSeconds(limit));
+}
+
+bool TokenWriterLives(const View& v) {
+  const ProbeToken& token = v.run.probe_token;
+  auto writer = v.state.nodes.find(token.writer);
+  return !token.token.empty() && writer != v.state.nodes.end() && MayBeUsed(writer->second) &&
+         writer->second.description.incarnation == token.incarnation;
+}
+
+// Asks for the token, then for the newcomer's check of it; then judges.
+std::optional<ProbeAction> DecideStorage(const View& v, const NodeName& name, const Probe& probe) {
+  const bool compares = !v.job.config.checkpoint.folder.empty();
+  if (v.now - probe.since > v.config.storage_timeout) {
+    return RefuseProbe{name, Late(v, v.config.storage_timeout,
+                                  absl::StrCat("its storage check was not answered (can it read '", v.job.config.data.path, "'?)"))};
+  }
+  if (probe.storage) {
+    const std::string complaint = StorageComplaint(v.job, compares ? v.run.probe_token : ProbeToken(), *probe.storage);
+    if (!complaint.empty()) return RefuseProbe{name, complaint};
+    return AskReach{name};
+  }
+  if (probe.storage_asked) return std::nullopt;
+  if (!compares) return AskStorage{name};
+  const ProbeToken& token = v.run.probe_token;
+  if (TokenWriterLives(v) && token.error.empty()) {
+    if (token.written) return AskStorage{name};
+    return std::nullopt;  // it is being written
+  }
+  if (!token.error.empty() && TokenWriterLives(v)) {
+    return RefuseProbe{name, absl::StrCat("its checkpoint folder cannot be compared: node ", token.writer.value(), ": ", token.error)};
+  }
+  for (const auto& [writer, node] : v.state.nodes) {
+    if (MayBeUsed(node) && IsTrusted(v.state, v.run, writer)) return AskToken{writer};
+  }
+  return std::nullopt;
+}
+
+std::optional<ProbeAction> DecideReach(const View& v, const NodeName& name, const Probe& probe) {
+  if (!probe.unreachable.empty()) return RefuseProbe{name, probe.unreachable};
+  if (probe.unanswered.empty()) return AskProfile{name};
+  if (v.now - probe.since <= v.config.reach_timeout) return std::nullopt;
+  return RefuseProbe{
+      name, Late(v, v.config.reach_timeout,
+                 absl::StrCat("whether it and the nodes of the job reach each other was not said by ",
+                              absl::StrJoin(probe.unanswered, ", ", [](std::string* out, const NodeName& n) { out->append(n.value()); })))};
+}
+
+std::optional<ProbeAction> DecideProfile(const View& v, const NodeName& name, const Probe& probe, const NodeRecord& node) {
+  if (probe.profile) {
+    const std::string complaint = ProfileComplaint(node, *probe.profile);
+    if (!complaint.empty()) return RefuseProbe{name, complaint};
+    return PassProbe{name};
+  }
+  if (v.now - probe.since <= v.config.profile_timeout) return std::nullopt;
+  return RefuseProbe{name, Late(v, v.config.profile_timeout, "its profile was not finished")};
+}
+
+std::optional<ProbeAction> DecideNode(const View& v, const NodeName& name, const NodeRecord& node) {
+  auto found = v.run.probes.find(name);
+  const bool wanted = MayBeUsed(node) && !IsTrusted(v.state, v.run, name) && !AllLeftOut(v.run, node);
+  if (found == v.run.probes.end()) {
+    if (!wanted) return std::nullopt;
+    return BeginProbe{name};
+  }
+  const Probe& probe = found->second;
+  if (!wanted) return ForgetProbe{name};
+  if (probe.incarnation != node.description.incarnation) return BeginProbe{name};
+  switch (probe.stage) {
+    case ProbeStage::kStorage: {
+      const size_t devices = TrustedDevices(v.state, v.run) + node.description.devices.size();
+      if (devices > static_cast<size_t>(v.config.max_devices)) {
+        return RefuseProbe{name, absl::StrCat("with it the job would have ", devices, " devices; at most ", v.config.max_devices,
+                                              " are planned with")};
+      }
+      return DecideStorage(v, name, probe);
+    }
+    case ProbeStage::kReach:
+      return DecideReach(v, name, probe);
+    case ProbeStage::kProfile:
+      return DecideProfile(v, name, probe, node);
+    case ProbeStage::kRefused:
+      if (v.now >= probe.again_at) return BeginProbe{name};
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool IsTrusted(const ClusterState& state, const JobRun& run, const NodeName& name) {
+  auto node = state.nodes.find(name);
+  auto passed = run.storage_ok.find(name);
+  return node != state.nodes.end() && passed != run.storage_ok.end() && passed->second == node->second.description.incarnation;
+}
+
+std::set<NodeName> UnprovenNodes(const ClusterState& state, const JobRun& run) {
+  std::set<NodeName> unproven;
+  bool any_proven = false;
+  for (const DeviceDescription& device : run.considered) {
+    const NodeName name = NodeOf(device.id);
+    auto node = state.nodes.find(name);
+    if (node == state.nodes.end() || !MayBeUsed(node->second)) continue;
+    auto proven = run.proven.find(name);
+    if (proven != run.proven.end() && proven->second == node->second.description.incarnation) {
+      any_proven = true;
+    } else {
+      unproven.insert(name);
+    }
+  }
+  return any_proven ? unproven : std::set<NodeName>();
+}
+
+bool BlamesNewcomers(const ClusterState& state, const JobRun& run, const Failure& failure) {
+  const bool before_first_step = run.stage == Stage::kProfiling || run.epoch_steps == 0;
+  const std::set<NodeName> unproven = UnprovenNodes(state, run);
+  if (!before_first_step || unproven.empty()) return false;
+  const NodeName at = failure.device.empty() ? failure.node : NodeOf(failure.device);
+  // Whoever lost its peers, or could not measure with them, speaks of the others.
+  const bool speaks_of_others = failure.kind == FailureKind::kPeerLost || failure.kind == FailureKind::kProfile ||
+                                failure.kind == FailureKind::kNonFinite;
+  return speaks_of_others || unproven.contains(at);
+}
+
+bool ProbesNewcomers(const ClusterState& state, const JobRun& run) {
+  return run.has_run && std::any_of(state.nodes.begin(), state.nodes.end(), [&](const auto& entry) {
+    return MayBeUsed(entry.second) && IsTrusted(state, run, entry.first) && !AllLeftOut(run, entry.second);
+  });
+}
+
+bool JoinIsNear(absl::Duration now, const JobRun& run) {
+  return std::any_of(run.probes.begin(), run.probes.end(), [&](const auto& entry) {
+    return entry.second.stage != ProbeStage::kRefused && now - entry.second.begun < kNear;
+  });
+}
+
+std::vector<ProbeAction> DecideProbes(absl::Duration now, const ClusterState& state, const ProbeConfig& config) {
+  const JobRun& run = *state.run;
+  const View view{now, state, config, run, state.jobs.at(run.job)};
+  std::vector<ProbeAction> actions;
+  const bool probing = ProbesNewcomers(state, run);
+  bool token_asked = false;
+  for (const auto& [name, node] : state.nodes) {
+    std::optional<ProbeAction> action;
+    if (probing) {
+      action = DecideNode(view, name, node);
+    } else if (run.probes.contains(name)) {
+      action = ForgetProbe{name};  // set-up looks at everybody itself
+    }
+    if (!action) continue;
+    // One token serves all newcomers.
+    if (std::holds_alternative<AskToken>(*action) && std::exchange(token_asked, true)) continue;
+    actions.push_back(*std::move(action));
+  }
+  return actions;
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,183 @@
+// Nodes that join a running job: a bad one never stops it, a good one is taken in.
+#include "tests/coordinator/rpc/cluster.h"
+
+namespace motley::coordinator {
+namespace {
+
+class Newcomers : public ClusterTest {
+ protected:
+  Newcomers() {
+    config_.driver.probe.storage_timeout = absl::Milliseconds(600);
+    config_.driver.probe.reach_timeout = absl::Milliseconds(600);
+    config_.driver.probe.profile_timeout = absl::Milliseconds(600);
+    config_.driver.swap_timeout = absl::Milliseconds(800);
+    Start();
+  }
+  FakeWorker::Options Saving() {
+    FakeWorker::Options options;
+    options.on_save = Save;
+    return options;
+  }
+  // Two nodes that train; returns the epoch.
+  int64_t Train() {
+    n1_ = Join("n1", Saving()), n2_ = Join("n2", Saving());
+    EXPECT_TRUE(Submit("a", MakeConfig(100)).ok());
+    const auto ranks = n1_->WaitForStart();
+    EXPECT_FALSE(ranks.empty() || n2_->WaitForStart().empty());
+    if (ranks.empty()) return 0;
+    n1_->SendAll(v1::RankEvent::KIND_READY), n2_->SendAll(v1::RankEvent::KIND_READY);
+    StepBoth(1), StepBoth(2);
+    Watch("a", [](const v1::JobUpdate& update) { return update.has_step() && update.step().step() >= 2; });
+    return ranks[0].epoch();
+  }
+  void StepBoth(int64_t step) { n1_->Step(step), n2_->Step(step); }
+  v1::Node NodeOf(const std::string& name) {
+    grpc::ClientContext context;
+    v1::ListNodesResponse response;
+    EXPECT_TRUE(stub_->ListNodes(&context, {}, &response).ok());
+    for (const v1::Node& node : response.nodes()) {
+      if (node.name() == name) return node;
+    }
+    return {};
+  }
+  v1::Job GetJob() {
+    grpc::ClientContext context;
+    v1::GetJobRequest request;
+    request.set_job_id("a");
+    v1::GetJobResponse response;
+    EXPECT_TRUE(stub_->GetJob(&context, request, &response).ok());
+    return response.job();
+  }
+  // The newcomer is refused with these words; the job's epoch goes on and its ranks were never told to stop.
+  void ExpectRefused(FakeWorker::Options options, const std::string& words) {
+    const int64_t epoch = Train();
+    auto n3 = Join("n3", std::move(options));
+    const std::string said = WaitForEvent("a", "device_left_out");
+    EXPECT_NE(said.find("goes on without node n3"), std::string::npos) << said;
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+    StepBoth(3);
+    Watch("a", [](const v1::JobUpdate& update) { return update.has_step() && update.step().step() >= 3; });
+    EXPECT_EQ(GetJob().epoch(), epoch);
+    EXPECT_EQ(GetJob().state(), v1::JOB_STATE_RUNNING);
+    EXPECT_FALSE(n1_->HasStopped(epoch) || n2_->HasStopped(epoch));
+    EXPECT_EQ(NodeOf("n3").state(), "refused");
+    EXPECT_NE(NodeOf("n3").reason().find(words), std::string::npos) << NodeOf("n3").reason();
+  }
+  std::unique_ptr<FakeWorker> n1_, n2_;
+};
+
+TEST_F(Newcomers, AFailingProfile) {
+  FakeWorker::Options options;
+  options.profile_error = "the card fell off the bus";
+  ExpectRefused(options, "the card fell off the bus");
+}
+
+TEST_F(Newcomers, AnEmptyProfile) {
+  FakeWorker::Options options;
+  options.empty_profile = true;
+  ExpectRefused(options, "reported nothing for n3/gpu0");
+}
+
+TEST_F(Newcomers, AProfileThatNeverComes) {
+  FakeWorker::Options options;
+  options.answer_profiles = false;
+  ExpectRefused(options, "its profile was not finished");
+}
+
+TEST_F(Newcomers, ASilentStorageCheck) {
+  FakeWorker::Options options;
+  options.answer_storage = false;
+  ExpectRefused(options, "its storage check was not answered");
+}
+
+TEST_F(Newcomers, AnotherCheckpointFolder) {
+  FakeWorker::Options options;
+  options.sees_token = false;
+  ExpectRefused(options, "is not the same folder as on node n1");
+}
+
+TEST_F(Newcomers, OtherData) {
+  FakeWorker::Options options;
+  options.data_digest = "another";
+  ExpectRefused(options, "holds other data");
+}
+
+TEST_F(Newcomers, AFirewallBetween) {
+  FakeWorker::Options options;
+  options.unreachable = "n2";
+  ExpectRefused(options, "node n3 does not reach node n2");
+}
+
+TEST_F(Newcomers, ASilentReachCheck) {
+  FakeWorker::Options options;
+  options.answer_reach = false;
+  ExpectRefused(options, "was not said by n3");
+}
+
+TEST_F(Newcomers, MoreDevicesThanAJobTakes) {
+  FakeWorker::Options options;
+  options.devices = 1000;
+  ExpectRefused(options, "the job would have 1002 devices; at most 512");
+}
+
+TEST_F(Newcomers, AGoodOneIsTakenInAfterItsChecks) {
+  const int64_t epoch = Train();
+  auto n3 = Join("n3", Saving());
+  EXPECT_NE(WaitForEvent("a", "probe_passed").find("node n3"), std::string::npos);
+  const auto ranks = n3->WaitForStart();
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].device_ids_size(), 3);
+  EXPECT_GT(ranks[0].epoch(), epoch);
+  EXPECT_EQ(ranks[0].start_step(), 2) << "the others saved first";
+  EXPECT_EQ(NodeOf("n3").state(), "ready");
+}
+
+TEST_F(Newcomers, OneThatFailsOnlyInTheSwapIsLeftOutOfTheNextEpoch) {
+  Train();
+  FakeWorker::Options options = Saving();
+  options.answer_collectives = false;  // it passes alone, and is silent when the collectives are measured
+  auto n3 = Join("n3", options);
+  WaitForEvent("a", "probe_passed");
+  const std::string said = WaitForEvent("a", "device_left_out");
+  EXPECT_NE(said.find("goes on without node n3: the epoch that it joined ended before its first step"), std::string::npos) << said;
+  const auto ranks = n1_->WaitForStart(GetJob().epoch() - 1);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].device_ids_size(), 2);
+  EXPECT_EQ(ranks[0].start_step(), 2);
+}
+
+TEST_F(Newcomers, ARankThatFailsBeforeItsFirstStepEndsItsOwnPartAlone) {
+  Train();
+  auto n3 = Join("n3", Saving());
+  const auto joined = n3->WaitForStart();
+  ASSERT_FALSE(joined.empty());
+  n1_->SendAll(v1::RankEvent::KIND_READY), n2_->SendAll(v1::RankEvent::KIND_READY);
+  n3->SendAll(v1::RankEvent::KIND_FAILED, "out of memory");
+  const auto ranks = n1_->WaitForStart(joined[0].epoch());
+  ASSERT_FALSE(ranks.empty()) << GetJob().reason();
+  EXPECT_EQ(ranks[0].device_ids_size(), 2);
+  EXPECT_NE(WaitForEvent("a", "device_left_out").find("out of memory"), std::string::npos);
+}
+
+TEST_F(Newcomers, AfterARestartOfTheCoordinatorTheGoodNodesKeepTheirFolder) {
+  Train();
+  StepBoth(3);
+  n1_->Drop(), n2_->Drop();
+  n1_.reset(), n2_.reset();
+  const int64_t epoch = GetJob().epoch();
+  const std::string address = server_->address();
+  config_.listen = address;
+  Start();
+  FakeWorker::Options wrong;  // first in order of names; its folder is another one
+  wrong.sees_token = false;
+  auto n0 = Join("n0", wrong);
+  n1_ = Join("n1", Saving()), n2_ = Join("n2", Saving());
+  const auto ranks = n1_->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty()) << GetJob().reason();
+  EXPECT_EQ(ranks[0].device_ids_size(), 2);
+  EXPECT_EQ(ranks[0].device_ids(0), "n1/gpu0");
+  EXPECT_NE(WaitForEvent("a", "device_left_out").find("without node n0"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace motley::coordinator
