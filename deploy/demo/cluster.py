@@ -92,6 +92,7 @@ class Cluster:
     def __init__(self, bin_folder, folder, detached=False):
         self.bin, self.folder, self.detached = os.path.abspath(bin_folder), os.path.abspath(folder), detached
         os.makedirs(folder, exist_ok=True)
+        self.host = "127.0.0.1"   # the coordinator's
         self.port, self.metrics_port = free_port(), free_port()
         self.coordinator = None
         self.workers = {}
@@ -99,7 +100,15 @@ class Cluster:
 
     @property
     def address(self):
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
+
+    # ---- what a cluster on a network of its own does otherwise ----
+    def data_address(self, _node):
+        return "127.0.0.1"
+
+    def placed(self, _name, command):
+        """The command that runs `command` where the daemon of this name, or the command line ("motley"), has its place."""
+        return command
 
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
@@ -111,7 +120,8 @@ class Cluster:
         config_path = self.path(f"{name}.toml")
         with open(config_path, "w", encoding="utf-8") as file:
             file.write(to_toml(config))
-        return Daemon(name, [self.program(program), "--config", config_path], self.path(f"{name}.log"), self.detached).start()
+        command = self.placed(name, [self.program(program), "--config", config_path])
+        return Daemon(name, command, self.path(f"{name}.log"), self.detached).start()
 
     def start_coordinator(self, **extra):
         config = {"server": {"listen": self.address, "metrics": f"127.0.0.1:{self.metrics_port}"},
@@ -121,7 +131,7 @@ class Cluster:
 
     def start_worker(self, name, devices, emulation=None, **extra):
         port = self.worker_metrics_ports.setdefault(name, free_port())
-        config = {"worker": {"name": name, "coordinator": self.address, "metrics": f"127.0.0.1:{port}", "data_address": "127.0.0.1",
+        config = {"worker": {"name": name, "coordinator": self.address, "metrics": f"127.0.0.1:{port}", "data_address": self.data_address(name),
                              **extra}, "device": devices}
         if emulation:
             config["emulation"] = emulation
@@ -150,7 +160,7 @@ class Cluster:
 
     # ---- the command line, as a user types it ----
     def run_motley(self, *arguments, timeout=120):
-        command = [self.program("motley"), "--coordinator", self.address, *arguments]
+        command = self.placed("motley", [self.program("motley"), "--coordinator", self.address, *arguments])
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False)
 
     def motley(self, *arguments, timeout=120):

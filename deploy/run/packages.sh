@@ -10,10 +10,8 @@ PACKAGES=(
   prometheus-cpp-dev libsqlite3-dev libspdlog-dev libtomlplusplus-dev nlohmann-json3-dev libcli11-dev libsystemd-dev
   # graph partitions of the planner, memory of its searches
   libmetis-dev libmimalloc-dev
-  # collectives
-  libgloo-dev
-  # unit tests and benchmarks
-  libgtest-dev libgmock-dev libbenchmark-dev
+  # unit tests and benchmarks; Gloo's collectives to compare with; networks to cut
+  libgtest-dev libgmock-dev libbenchmark-dev libgloo-dev iproute2 nftables
   # English prose for the demo (the text, and the program that unpacks it)
   bible-kjv bible-kjv-text
 )

@@ -6,19 +6,16 @@ import signal
 import sys
 import time
 
-from harness import Results, TestCluster, expect, job_sections, state_of
+from harness import Results, TestCluster, expect, state_of
 from cluster import processes
+import netns
+from faults_common import PACED, paced_job
+from faults_kills import kills
+from faults_partitions import BOTH, FROM, partitions
 
 NOTICE_SECONDS = 5
-# Slow enough that a test can act in the middle of a job: a step takes about 0.2 s whatever the host.
-PACED = {"kind": "emulated", "model": "slow", "flops_per_second": 2e8, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
 NODES = {"n1": [PACED], "n2": [PACED], "n3": [PACED]}
 STEPS = 40
-
-
-def paced_job(cluster, job_id, **changes):
-    cluster.submit_job(job_id, job_sections(cluster, **{"training__steps": STEPS, "training__dtype": "float64",
-                                                               "checkpoint__interval": 5, **changes}))
 
 
 def rank_of(cluster, node):
@@ -191,6 +188,23 @@ def full_disk(cluster):
     return None
 
 
+def expect_met(rows, problems):
+    expect(all(row["met"] for row in rows) and not problems, f"{problems}; {[row for row in rows if not row['met']]}")
+
+
+def killed_again_and_again(seed):
+    """The start of ./run bench faults: the coordinator killed under submits and training."""
+    expect_met(*kills(4, seed, interval_seconds=2.0, clusters=1))
+
+
+def partitioned():
+    """The same: a node's data plane, then its control plane one way, gone for longer than TCP's patience and a lease."""
+    if netns.why_not():
+        return netns.why_not()
+    expect_met(*partitions(12, [((netns.DATA,), BOTH), ((netns.CONTROL,), FROM)]))
+    return None
+
+
 def nothing_left(cluster, before_shm):
     cluster.stop()
     left = [(pid, name) for pid, _, name in processes() if name.startswith("motley") and cluster_owns(pid, cluster)]
@@ -229,6 +243,8 @@ def main():
                         cluster.run_motley("stop", job["id"])
         results.run("full disk", full_disk, cluster)
         results.run("nothing is left", nothing_left, cluster, before_shm)
+    results.run("kills of the coordinator", killed_again_and_again, 1)
+    results.run("partitions", partitioned)
     results.exit()
 
 

@@ -1,0 +1,54 @@
+"""What the fault cases share: a slow device, a job on it, and how to see that it goes on."""
+import os
+import time
+
+from harness import expect, job_sections, state_of
+from cluster import ClusterError
+
+# Slow enough that a test can act in the middle of a job: whatever the host, a step takes 0.18 s on three of them, 0.27 s on two.
+PACED = {"kind": "emulated", "model": "slow", "flops_per_second": 6e8, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
+
+
+def paced_job(cluster, job_id, **changes):
+    cluster.submit_job(job_id, job_sections(cluster, **{"training__steps": 40, "training__dtype": "float64",
+                                                               "checkpoint__interval": 5, **changes}))
+
+
+def newest_checkpoint(cluster, job_id):
+    """The step of the newest published checkpoint on disk; 0 without one."""
+    try:
+        names = os.listdir(cluster.checkpoints(job_id))
+    except FileNotFoundError:
+        return 0
+    return max((int(name[len("step-"):]) for name in names if name.startswith("step-")), default=0)
+
+
+def last_step(job):
+    """(epoch, step) of the newest step that was reported."""
+    record = job.get("last_step") or {}
+    return int(record.get("epoch", 0)), int(record.get("step", 0))
+
+
+def seconds_to_next_step(cluster, job_id, after, limit_seconds):
+    """Until a step other than `after` (last_step) is reported. None: it did not come in time. A job that ended is an error."""
+    begin = time.monotonic()
+    while time.monotonic() - begin < limit_seconds:
+        answer = cluster.try_motley("status", job_id)
+        if answer is not None:
+            expect(state_of(answer) not in {"FAILED", "STOPPED"}, f"job {job_id} is {state_of(answer)}: {answer.get('reason', '')}")
+            if last_step(answer) != after:
+                return time.monotonic() - begin
+        time.sleep(0.05)
+    return None
+
+
+def row(name, value, unit, goal, met=None, limit=None):
+    return {"name": name, "value": value, "unit": unit, "goal": goal, "met": value <= goal if met is None else met, "limit": limit}
+
+
+def stop_job(cluster, job_id):
+    try:
+        cluster.run_motley("stop", job_id)
+        cluster.wait_for_state(job_id, {"STOPPED", "SUCCEEDED", "FAILED"}, 30)
+    except ClusterError:
+        pass  # what the case found has been said already

@@ -1,0 +1,62 @@
+"""Partitions of one node from the others, by plane and direction: the job trains again within seconds of healing and never fails."""
+import time
+
+from faults_common import PACED, last_step, paced_job, row, seconds_to_next_step, stop_job
+from netns import CONTROL, DATA, NetworkCluster
+
+NODES = {"n1": [PACED], "n2": [PACED], "n3": [PACED]}
+AWAY = "n3"
+HEALED_SECONDS = 10
+TO, FROM, BOTH = "to it", "from it", "both ways"
+CASES = [(planes, way) for planes in ((CONTROL,), (DATA,), (CONTROL, DATA)) for way in (BOTH, TO, FROM)]
+
+
+def cut(network, planes, way):
+    for plane in planes:
+        others = [host for host in network.numbers if host != AWAY and (plane == CONTROL) == (host == "coordinator")]
+        for other in others:
+            if way in (BOTH, TO):
+                network.cut(other, AWAY, plane)
+            if way in (BOTH, FROM):
+                network.cut(AWAY, other, plane)
+
+
+def seconds_after_healing(cluster, planes, way, seconds):
+    """Seconds from healing to the next step; None when it did not come within a minute."""
+    cluster.wait_for_nodes(NODES, 60)
+    before = last_step(cluster.job("cut"))
+    if seconds_to_next_step(cluster, "cut", before, 60) is None:
+        raise AssertionError(f"the job does not train before the cut: {cluster.job('cut')}")
+    cut(cluster.network, planes, way)
+    time.sleep(seconds)
+    before = last_step(cluster.job("cut"))
+    cluster.network.heal()
+    return seconds_to_next_step(cluster, "cut", before, 60)
+
+
+def partitions(seconds, cases=None):
+    """Rows, and what went wrong in words."""
+    rows, problems = [], []
+    with NetworkCluster(NODES) as cluster:
+        cluster.start(NODES)
+        for number, (planes, way) in enumerate(cases or CASES):
+            name = f"{' and '.join(planes)} plane cut {way} for {seconds:g} s: next step after healing"
+            try:
+                if number == 0 or cluster.job("cut")["state"].upper().endswith(("FAILED", "STOPPED")):
+                    if number > 0:
+                        raise AssertionError("the job of the case before has ended")
+                    paced_job(cluster, "cut", training__steps=1_000_000, checkpoint__interval=10)
+                    cluster.wait_for_step("cut", 12)
+                healed = seconds_after_healing(cluster, planes, way, seconds)
+            except Exception as error:  # of one case of several: said with the others
+                problems.append(f"{name}: {error}")
+                rows.append(row(name, None, "s", HEALED_SECONDS, met=False))
+                cluster.network.heal()
+                continue
+            if healed is None or healed > HEALED_SECONDS:
+                job = cluster.job("cut")
+                problems.append(f"{name}: {'more than 60' if healed is None else round(healed, 1)} s; {job['state']}: {job.get('reason')}; "
+                                f"{[e.get('message') for e in cluster.events('cut')][-4:]}")
+            rows.append(row(name, healed, "s", HEALED_SECONDS, met=healed is not None and healed <= HEALED_SECONDS))
+        stop_job(cluster, "cut")
+    return rows, problems
