@@ -66,7 +66,7 @@ absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, co
     file.pieces.push_back({piece.unit, piece.tensor, piece.begin, piece.end, file.bytes});
     file.bytes += BytesOf(piece, dtype);
   }
-  MOTLEY_RETURN_IF_ERROR(MakeFolders(folder));
+  MOTLEY_RETURN_IF_ERROR(MakeOwnFolder(folder));
   absl::StatusOr<std::string> digest = WritePieces(absl::StrCat(folder, "/", file_name), dtype, pieces);
   if (!digest.ok()) {
     const absl::Status explained = Explain(digest.status(), folder, file.bytes);

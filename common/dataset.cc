@@ -1,11 +1,15 @@
 #include "common/dataset.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/beneath.h"
 #include "common/files.h"
 #include "common/sha256.h"
 #include "common/status_macros.h"
@@ -16,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All files of a folder and its subfolders, hidden ones left out, in byte order of their paths.
+// All files of a folder and its subfolders, hidden ones left out, relative to it in byte order of their paths.
 absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;
@@ -27,7 +31,7 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& folder
       continue;
     }
     std::error_code ignored;  // a dangling link is neither: reading it gives the error
-    if (!entry->is_directory(ignored)) files.push_back(entry->path().string());
+    if (!entry->is_directory(ignored)) files.push_back(entry->path().lexically_relative(folder).string());
   }
   if (error) return FileError(error.value(), "list", folder);
   std::sort(files.begin(), files.end());
@@ -35,13 +39,30 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& folder
   return files;
 }
 
-absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
+using UseBlock = std::function<absl::Status(const std::string& file, std::string_view block)>;
+
+// A folder's files are opened beneath it: whoever may write there must not make us read a file that only we may read.
+absl::Status ForEachFile(const std::string& path, const UseBlock& use, const std::function<absl::Status(const std::string&)>& end) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return FileError(error ? error.value() : ENOENT, "read the data", path);
-  if (fs::is_directory(status)) return FilesOfFolder(path);
-  if (fs::is_regular_file(status)) return std::vector<std::string>{path};
-  return absl::InvalidArgumentError(absl::StrCat("data ", path, " is neither a file nor a folder"));
+  if (!fs::is_directory(status)) {
+    MOTLEY_RETURN_IF_ERROR(ForEachBlock(path, [&](std::string_view block) { return use(path, block); }));
+    return end(path);
+  }
+  const FileDescriptor folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0) return FileError(errno, "read the data", path);
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOfFolder(path));
+  for (const std::string& file : files) {
+    const std::string name = absl::StrCat(path, "/", file);
+    const absl::StatusOr<FileDescriptor> open = OpenFileBeneath(folder, file);
+    if (!open.ok()) {
+      return absl::Status(open.status().code(), absl::StrCat("data folder ", path, ": ", std::string(open.status().message())));
+    }
+    MOTLEY_RETURN_IF_ERROR(ForEachBlock(*open, name, [&](std::string_view block) { return use(name, block); }));
+    MOTLEY_RETURN_IF_ERROR(end(name));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NotUtf8(const std::string& path, int64_t offset) {
@@ -51,20 +72,23 @@ absl::Status NotUtf8(const std::string& path, int64_t offset) {
 
 // Walks the text once: every block is checked, digested and given to `use`.
 absl::StatusOr<DataSummary> Walk(const std::string& path, const std::function<void(std::string_view)>& use) {
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(path));
   DataSummary summary;
   Sha256 sha;
-  for (const std::string& file : files) {
-    Utf8Checker utf8;
-    MOTLEY_RETURN_IF_ERROR(ForEachBlock(file, [&](std::string_view block) -> absl::Status {
-      if (const auto wrong = utf8.Feed(block)) return NotUtf8(file, *wrong);
-      sha.Update(block.data(), block.size());
-      summary.bytes += static_cast<int64_t>(block.size());
-      use(block);
-      return absl::OkStatus();
-    }));
-    if (const auto wrong = utf8.End()) return NotUtf8(file, *wrong);
-  }
+  Utf8Checker utf8;
+  MOTLEY_RETURN_IF_ERROR(ForEachFile(
+      path,
+      [&](const std::string& file, std::string_view block) -> absl::Status {
+        if (const auto wrong = utf8.Feed(block)) return NotUtf8(file, *wrong);
+        sha.Update(block.data(), block.size());
+        summary.bytes += static_cast<int64_t>(block.size());
+        use(block);
+        return absl::OkStatus();
+      },
+      [&](const std::string& file) -> absl::Status {
+        const auto wrong = utf8.End();
+        utf8 = Utf8Checker();
+        return wrong ? NotUtf8(file, *wrong) : absl::OkStatus();
+      }));
   summary.digest = sha.Hex();
   return summary;
 }

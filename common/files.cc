@@ -60,9 +60,25 @@ FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
 
 int FileDescriptor::Release() { return std::exchange(fd_, -1); }
 
-absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path) {
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return FileError(errno, "read", path);
+absl::Status NotRegular(unsigned mode, const std::string& path) {
+  if (S_ISREG(mode)) return absl::OkStatus();
+  const char* kind = S_ISDIR(mode)    ? "folder"
+                     : S_ISLNK(mode)  ? "symbolic link"
+                     : S_ISFIFO(mode) ? "named pipe"
+                     : S_ISSOCK(mode) ? "socket"
+                                      : "device";
+  return absl::InvalidArgumentError(absl::StrCat(path, " is a ", kind, "; give a regular file"));
+}
+
+absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, Links links) {
+  // Asked before, because opening a device can act; and after, because the name may have changed hands between.
+  struct stat found;
+  const int looked = links == Links::kFollow ? ::stat(path.c_str(), &found) : ::lstat(path.c_str(), &found);
+  if (looked != 0) return FileError(errno, "read", path);
+  MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links == Links::kRefuse ? O_NOFOLLOW : 0)));
+  if (file.get() < 0 || ::fstat(file.get(), &found) != 0) return FileError(errno, "read", path);
+  MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
   return file;
 }
 
@@ -82,6 +98,11 @@ absl::Status ReadAt(const FileDescriptor& file, const std::string& path, int64_t
 
 absl::Status ForEachBlock(const std::string& path, const std::function<absl::Status(std::string_view)>& use) {
   MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor file, OpenForRead(path));
+  return ForEachBlock(file, path, use);
+}
+
+absl::Status ForEachBlock(const FileDescriptor& file, const std::string& path,
+                          const std::function<absl::Status(std::string_view)>& use) {
   std::vector<char> block(kBlockBytes);
   for (;;) {
     const ssize_t got = ::read(file.get(), block.data(), block.size());
@@ -103,9 +124,15 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, int64_t limit
 }
 
 absl::StatusOr<FileWriter> FileWriter::Create(const std::string& path) {
-  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.get() < 0) return FileError(errno, "write", path);
-  return FileWriter(path, std::move(file));
+  for (int attempt = 0;; ++attempt) {
+    FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (file.get() >= 0) return FileWriter(path, std::move(file));
+    if (errno != EEXIST || attempt > 0) return FileError(errno, "write", path);
+    struct stat found;
+    if (::lstat(path.c_str(), &found) != 0) continue;
+    MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return FileError(errno, "replace", path);
+  }
 }
 
 FileWriter::~FileWriter() {
@@ -151,6 +178,14 @@ absl::Status MakeFolders(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   return error ? FileError(error.value(), "make the folder", path) : absl::OkStatus();
+}
+
+absl::Status MakeOwnFolder(const std::string& path) {
+  MOTLEY_RETURN_IF_ERROR(MakeFolders(path));
+  struct stat found;
+  if (::lstat(path.c_str(), &found) != 0) return FileError(errno, "make the folder", path);
+  if (S_ISDIR(found.st_mode)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(path, " is a symbolic link where a folder was to be made; remove it"));
 }
 
 absl::Status RemoveTree(const std::string& path) {

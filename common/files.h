@@ -29,17 +29,26 @@ class FileDescriptor {
   int fd_;
 };
 
-absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path);
+// INVALID_ARGUMENT "/x is a named pipe; give a regular file": a pipe, a socket or a device would wait, answer for ever or act.
+absl::Status NotRegular(unsigned mode, const std::string& path);  // `mode` of stat; OK for a regular file
+
+enum class Links { kFollow, kRefuse };  // what to do when the path's last part is a symbolic link
+// A regular file; never waits for another process. INVALID_ARGUMENT says what else it is.
+absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, Links links = Links::kFollow);
 // Exactly `bytes` bytes at `offset`; DATA_LOSS when the file ends before.
 absl::Status ReadAt(const FileDescriptor& file, const std::string& path, int64_t offset, void* out, int64_t bytes);
 // The whole file in pieces of at most a mebibyte; stops at the first error that `use` returns.
 absl::Status ForEachBlock(const std::string& path, const std::function<absl::Status(std::string_view)>& use);
+absl::Status ForEachBlock(const FileDescriptor& file, const std::string& path,
+                          const std::function<absl::Status(std::string_view)>& use);
 // INVALID_ARGUMENT when it is larger than `limit_bytes`.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, int64_t limit_bytes);
 
-// A new (or emptied) file. A writer that was not finished removes its file.
+// A new file. What had the name is replaced, not emptied: it may be somebody else's by a hard link. A writer that was not
+// finished removes its file.
 class FileWriter {
  public:
+  // INVALID_ARGUMENT when the name is taken by anything but a regular file: a link there would lead the writing elsewhere.
   static absl::StatusOr<FileWriter> Create(const std::string& path);
   FileWriter(FileWriter&&) noexcept = default;
   FileWriter& operator=(FileWriter&&) = delete;
@@ -59,6 +68,8 @@ absl::Status WriteFileDurably(const std::string& path, std::string_view text);
 absl::Status SyncFolder(const std::string& path);
 // Like mkdir -p.
 absl::Status MakeFolders(const std::string& path);
+// The same, but the path's last part is a folder and no link to one: whoever prepared a link would lead the writing elsewhere.
+absl::Status MakeOwnFolder(const std::string& path);
 // Like rm -r; fine when it is not there.
 absl::Status RemoveTree(const std::string& path);
 

@@ -1,3 +1,4 @@
+#include "common/beneath.h"
 #include "common/clean_text.h"
 #include "common/job.h"
 
@@ -24,7 +25,7 @@ absl::Status ValidatePath(std::string_view field, const std::string& path, std::
     return absl::InvalidArgumentError(
         absl::StrCat(std::string(field), " must be an absolute path (the same on every node), got ", Quoted(path)));
   }
-  return absl::OkStatus();
+  return CheckPath(field, path);
 }
 
 absl::Status ValidateName(const std::string& name) {

@@ -2,7 +2,6 @@
 
 #include <toml++/toml.h>
 
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <vector>
@@ -11,11 +10,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/files.h"
 #include "common/nearest.h"
 #include "common/status_macros.h"
 
 namespace motley::coordinator {
 namespace {
+
+constexpr int64_t kLargestConfigBytes = 1 << 20;
 
 using Setter = std::function<bool(const toml::node&)>;  // false: wrong type or value
 
@@ -111,10 +113,14 @@ absl::Status Validate(const Config& config) {
 }
 
 absl::Status LoadConfigFile(const std::string& path, Config* config) {
-  if (!std::filesystem::exists(path)) return absl::NotFoundError(absl::StrCat("configuration file '", path, "' does not exist"));
+  MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kLargestConfigBytes));
+  return ParseConfig(text, path, config);
+}
+
+absl::Status ParseConfig(std::string_view text, const std::string& path, Config* config) {
   toml::table root;
   try {
-    root = toml::parse_file(path);
+    root = toml::parse(text, path);
   } catch (const toml::parse_error& e) {
     return absl::InvalidArgumentError(absl::StrCat(path, ":", e.source().begin.line, ": ", std::string(e.description())));
   }

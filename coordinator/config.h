@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -29,6 +30,8 @@ struct Config {
 absl::Status Validate(const Config& config);
 // NOT_FOUND / INVALID_ARGUMENT with file and line; an unknown key is an error that names the nearest one.
 absl::Status LoadConfigFile(const std::string& path, Config* config);
+// The same of its text; `source` names it in errors.
+absl::Status ParseConfig(std::string_view text, const std::string& source, Config* config);
 // The host of "host:port" is 127.0.0.0/8, ::1 or localhost.
 bool IsLoopback(const std::string& address);
 

@@ -15,15 +15,36 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// While it lives, no file grows beyond so many bytes: what a full disk is to a writer.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : old_handler_(::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &old_), 0);
+    struct rlimit small = old_;
+    small.rlim_cur = bytes;
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &old_);
+    ::signal(SIGXFSZ, old_handler_);
+  }
+
+ private:
+  struct rlimit old_ = {};
+  const sighandler_t old_handler_;
+};
+
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
 TEST(CheckpointWriteTest, FullDiskIsResourceExhaustedAndLeavesNoFile) {
   TempFolder root;
   const std::string temporary = root / ".tmp-step-00000001-epoch-1";
-  fs::create_directories(temporary);
-  fs::create_symlink("/dev/full", temporary + "/rank-0.bin");  // every write: ENOSPC
   const std::vector<double> values(10);
-  auto file = WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat64, {{0, StateTensor::kParameter, 0, 10, values.data()}});
+  const auto write = [&] {
+    const FileSizeLimit limit(0);
+    return WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat64, {{0, StateTensor::kParameter, 0, 10, values.data()}});
+  };
+  const auto file = write();
   EXPECT_EQ(file.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(Message(file.status()).find("checkpoint folder " + temporary + " is full: 80 bytes to write"), std::string::npos)
       << file.status();
@@ -32,15 +53,11 @@ TEST(CheckpointWriteTest, FullDiskIsResourceExhaustedAndLeavesNoFile) {
 
 TEST(CheckpointWriteTest, FileSizeLimitInTheMiddleOfAFile) {
   TempFolder root;
-  struct rlimit old;
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
-  const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
-  struct rlimit small = old;
-  small.rlim_cur = 4096;
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  auto manifest = WriteTestCheckpoint(root.path(), 7, TinyModel(true), 0.5);
-  ::setrlimit(RLIMIT_FSIZE, &old);
-  ::signal(SIGXFSZ, old_handler);
+  const auto write = [&] {
+    const FileSizeLimit limit(4096);
+    return WriteTestCheckpoint(root.path(), 7, TinyModel(true), 0.5);
+  };
+  const auto manifest = write();
   EXPECT_EQ(manifest.status().code(), absl::StatusCode::kResourceExhausted) << manifest.status();
   EXPECT_TRUE(fs::is_empty(root.path()));
 }
@@ -49,11 +66,38 @@ TEST(CheckpointWriteTest, AManifestThatDoesNotFitPublishesNothing) {
   TempFolder root;
   const std::string temporary = root / ".tmp-step-00000001-epoch-1";
   fs::create_directories(temporary);
-  fs::create_symlink("/dev/full", temporary + "/manifest.json");
   CheckpointManifest manifest;
   manifest.model = TinyModel(true);
-  EXPECT_EQ(PublishCheckpoint(temporary, root / "step-00000001", manifest).code(), absl::StatusCode::kResourceExhausted);
+  const auto publish = [&] {
+    const FileSizeLimit limit(0);
+    return PublishCheckpoint(temporary, root / "step-00000001", manifest);
+  };
+  EXPECT_EQ(publish().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_FALSE(fs::exists(root / "step-00000001"));
+}
+
+// Links prepared under the names of a checkpoint's files led the writing into two files that were not ours.
+TEST(CheckpointWriteTest, PreparedLinksAreNotFollowed) {
+  TempFolder root;
+  const std::string temporary = root / ".tmp-step-00000001-epoch-1";
+  const std::string foreign = root.Write("foreign/file", "theirs");
+  fs::create_directories(temporary);
+  fs::create_symlink(foreign, temporary + "/rank-0.bin");
+  const std::vector<double> values(10);
+  const std::vector<PieceData> pieces = {{0, StateTensor::kParameter, 0, 10, values.data()}};
+  EXPECT_FALSE(WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat64, pieces).ok());
+  fs::remove_all(temporary);
+  fs::create_directory_symlink(root / "foreign", temporary);
+  const absl::Status folder = WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat64, pieces).status();
+  EXPECT_NE(Message(folder).find(temporary + " is a symbolic link"), std::string::npos) << folder;
+  fs::remove(temporary);
+  ASSERT_TRUE(WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat64, pieces).ok());
+  fs::create_symlink(foreign, temporary + "/manifest.json");
+  CheckpointManifest manifest;
+  manifest.model = TinyModel(true);
+  EXPECT_FALSE(PublishCheckpoint(temporary, root / "step-00000001", manifest).ok());
+  EXPECT_EQ(TempFolder::Read(foreign), "theirs");
+  EXPECT_FALSE(fs::exists(root / "foreign/rank-0.bin"));
 }
 
 TEST(CheckpointWriteTest, UnwritableFolderIsNamed) {

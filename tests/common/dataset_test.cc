@@ -70,6 +70,31 @@ TEST(DatasetTest, MissingUnreadableEmptyOrOdd) {
   }
 }
 
+TEST(DatasetTest, APipeInTheFolderIsNamedAndNotWaitedFor) {
+  TempFolder folder;
+  folder.Write("a.txt", "text");
+  const std::string pipe = folder / "b.txt";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(SummarizeData(folder.path()).status(),
+            absl::InvalidArgumentError("data folder " + folder.path() + ": b.txt is a named pipe; give a regular file"));
+  EXPECT_EQ(SummarizeData(pipe).status(), absl::InvalidArgumentError(pipe + " is a named pipe; give a regular file"));
+}
+
+TEST(DatasetTest, LinksInAFolderStayInIt) {
+  TempFolder folder;
+  folder.Write("data/a.txt", "first");
+  const std::string secret = folder.Write("secret", "secret"), link = folder / "data/b.txt";
+  ASSERT_EQ(::symlink("a.txt", link.c_str()), 0);
+  EXPECT_EQ(SummarizeData(folder / "data")->bytes, 10);
+  for (const std::string& target : {secret, std::string("../secret")}) {
+    ::unlink(link.c_str());
+    ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
+    const absl::Status status = SummarizeData(folder / "data").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
+    EXPECT_NE(Message(status).find("data: 'b.txt' leads out of its folder"), std::string::npos) << status;
+  }
+}
+
 TEST(DatasetTest, TooShortSaysHowManyBytesAreNeeded) {
   TempFolder folder;
   const std::string path = folder.Write("short.txt", "0123456789");

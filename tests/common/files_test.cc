@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
@@ -51,6 +57,44 @@ TEST(FilesTest, Folders) {
   EXPECT_TRUE(RemoveTree(folder / "a").ok());
   EXPECT_EQ(SyncFolder(folder / "a").code(), absl::StatusCode::kNotFound);
   EXPECT_FALSE(MakeFolders(folder.Write("file", "x") + "/below").ok());
+}
+
+// Opening a pipe waits for a writer, a socket's reader for ever; a worker and the coordinator stood still with them.
+TEST(FilesTest, OnlyRegularFilesAreRead) {
+  TempFolder folder;
+  const std::string pipe = folder / "pipe", socket = folder / "socket";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const FileDescriptor server(::socket(AF_UNIX, SOCK_STREAM, 0));
+  sockaddr_un address{.sun_family = AF_UNIX};
+  ASSERT_LT(socket.size(), sizeof(address.sun_path));
+  std::copy(socket.begin(), socket.end(), address.sun_path);
+  ASSERT_EQ(::bind(server.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const auto refused = [](const std::string& path) { return ReadSmallFile(path, 10).status(); };
+  EXPECT_EQ(refused(pipe), absl::InvalidArgumentError(pipe + " is a named pipe; give a regular file"));
+  EXPECT_EQ(refused(socket), absl::InvalidArgumentError(socket + " is a socket; give a regular file"));
+  EXPECT_EQ(refused("/dev/zero"), absl::InvalidArgumentError("/dev/zero is a device; give a regular file"));
+  EXPECT_EQ(refused(folder.path()), absl::InvalidArgumentError(folder.path() + " is a folder; give a regular file"));
+  EXPECT_FALSE(FileWriter::Create(pipe).ok());
+}
+
+TEST(FilesTest, ALinkIsFollowedOnlyWhereThatIsAsked) {
+  TempFolder folder;
+  const std::string file = folder.Write("file", "text"), link = folder / "link";
+  ASSERT_EQ(::symlink(file.c_str(), link.c_str()), 0);
+  EXPECT_EQ(*ReadSmallFile(link, 10), "text");
+  EXPECT_EQ(OpenForRead(link, Links::kRefuse).status(), absl::InvalidArgumentError(link + " is a symbolic link; give a regular file"));
+  EXPECT_TRUE(OpenForRead(file, Links::kRefuse).ok());
+}
+
+TEST(FilesTest, AWriterTouchesNothingThatWasThereBefore) {
+  TempFolder folder;
+  const std::string foreign = folder.Write("foreign", "theirs"), name = folder / "name", link = folder / "link";
+  ASSERT_EQ(::link(foreign.c_str(), name.c_str()), 0);
+  ASSERT_TRUE(WriteFileDurably(name, "ours").ok());
+  EXPECT_EQ(TempFolder::Read(name), "ours");
+  ASSERT_EQ(::symlink(foreign.c_str(), link.c_str()), 0);
+  EXPECT_EQ(WriteFileDurably(link, "ours").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(TempFolder::Read(foreign), "theirs");
 }
 
 }  // namespace

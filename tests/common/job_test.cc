@@ -80,6 +80,10 @@ TEST(JobTest, PathsAreRequiredAndAbsolute) {
   EXPECT_NE(Complaint(config).find("data.path is required"), std::string::npos);
   config.data.path = "text";
   EXPECT_NE(Complaint(config).find("data.path must be an absolute path"), std::string::npos);
+  config.data.path = "/data/../etc";
+  EXPECT_NE(Complaint(config).find("data.path must not hold '..'"), std::string::npos);
+  config.data.path = "/data\n2026 I motley: forged";
+  EXPECT_NE(Complaint(config).find("data.path must not hold control characters, got '/data\\n2026"), std::string::npos);
   config = Good();
   config.checkpoint.folder = "";
   EXPECT_NE(Complaint(config).find("checkpoint.folder is required"), std::string::npos);
