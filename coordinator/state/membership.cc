@@ -4,11 +4,11 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/names.h"
+#include "common/status_macros.h"
 #include "common/version.h"
 
 namespace motley::coordinator {
@@ -16,18 +16,9 @@ namespace {
 
 constexpr size_t kMaxDevices = 1024;  // of a node
 
-// Names become parts of device ids, file names and labels.
-bool IsName(const std::string& name) {
-  if (name.empty() || name.size() > 63) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_'; });
-}
-
 absl::Status CheckDescription(const NodeDescription& node) {
-  if (!IsName(node.name.value())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("hello.node must be 1 to 63 letters, digits, '-', '.' or '_', got '", node.name.value().substr(0, 80), "'"));
-  }
+  MOTLEY_RETURN_IF_ERROR(CheckName("hello.node", node.name.value()));
+  MOTLEY_RETURN_IF_ERROR(CheckNumericAddress("hello.data_address", node.data_address));
   if (node.devices.empty())
     return absl::InvalidArgumentError(absl::StrCat("hello.devices is empty: node ", node.name.value(), " declares no device"));
   if (node.devices.size() > kMaxDevices) {
@@ -36,12 +27,7 @@ absl::Status CheckDescription(const NodeDescription& node) {
   }
   std::set<DeviceId> seen;
   for (const DeviceDescription& device : node.devices) {
-    const std::string begin = node.name.value() + "/";
-    if (!absl::StartsWith(device.id.value(), begin) || !IsName(device.id.value().substr(begin.size()))) {
-      return absl::InvalidArgumentError(absl::StrCat("hello.devices.id must be '", begin,
-                                                     "' and 1 to 63 letters, digits, '-', '.' or '_', got '",
-                                                     device.id.value().substr(0, 160), "'"));
-    }
+    MOTLEY_RETURN_IF_ERROR(CheckDeviceId("hello.devices.id", node.name, device.id));
     if (!seen.insert(device.id).second) {
       return absl::InvalidArgumentError(absl::StrCat("hello.devices.id '", device.id.value(), "' is there twice"));
     }

@@ -26,7 +26,7 @@ def free_port():
 
 
 def toml_value(value):
-    return json.dumps(value) if isinstance(value, (str, bool)) else repr(value)
+    return json.dumps(value) if isinstance(value, (str, bool, list)) else repr(value)
 
 
 def to_toml(values):
@@ -89,11 +89,13 @@ class Daemon:
 
 
 class Cluster:
-    def __init__(self, bin_folder, folder, detached=False):
+    def __init__(self, bin_folder, folder, detached=False, file_roots=()):
+        """Jobs may use files in `folder` and beneath `file_roots`."""
         self.bin, self.folder, self.detached = os.path.abspath(bin_folder), os.path.abspath(folder), detached
         os.makedirs(folder, exist_ok=True)
         self.host = "127.0.0.1"   # the coordinator's
         self.port, self.metrics_port = free_port(), free_port()
+        self.file_roots = [self.folder, *map(os.path.abspath, file_roots)]
         self.coordinator = None
         self.workers = {}
         self.worker_metrics_ports = {}
@@ -133,6 +135,7 @@ class Cluster:
         port = self.worker_metrics_ports.setdefault(name, free_port())
         config = {"worker": {"name": name, "coordinator": self.address, "metrics": f"127.0.0.1:{port}", "data_address": self.data_address(name),
                              **extra}, "device": devices}
+        config["files"] = {"roots": self.file_roots}
         if emulation:
             config["emulation"] = emulation
         self.workers[name] = self._daemon(f"worker-{name}", "motley-worker", config)

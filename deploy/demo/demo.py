@@ -217,7 +217,7 @@ def main():
     parser.add_argument("--setup-seconds", type=float, default=0, help="what came before: packages, wheel, build")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with Cluster(arguments.bin, arguments.work) as cluster:
+    with Cluster(arguments.bin, arguments.work, file_roots=[arguments.cache]) as cluster:
         try:
             result = demo(cluster, arguments)
         except ClusterError as error:

@@ -53,7 +53,7 @@ def up(arguments):
     if state:
         down(arguments)
     text_path = extract_text(arguments.cache)
-    cluster = Cluster(arguments.bin, arguments.work, detached=True)
+    cluster = Cluster(arguments.bin, arguments.work, detached=True, file_roots=[arguments.cache])
     try:
         cluster.start_coordinator()
         for node, cards in setting.CARDS.items():

@@ -98,7 +98,7 @@ def main():
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--json", help="file for the rows")
     arguments = parser.parse_args()
-    with Cluster(arguments.bin, arguments.work) as cluster:
+    with Cluster(arguments.bin, arguments.work, file_roots=[arguments.cache]) as cluster:
         try:
             rows = measure(cluster, arguments)
         except ClusterError as error:

@@ -81,7 +81,7 @@ class TestCluster(Cluster):
 
     def __init__(self):
         self.top = tempfile.mkdtemp(prefix="motley test ")
-        super().__init__(BIN, os.path.join(self.top, "cluster"))
+        super().__init__(BIN, os.path.join(self.top, "cluster"), file_roots=[self.top])
         self.text = make_text(os.path.join(self.top, "text.txt"))
 
     def __exit__(self, kind, *unused):

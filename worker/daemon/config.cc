@@ -1,25 +1,25 @@
 #include "worker/daemon/config.h"
 
-#include <arpa/inet.h>
-
 #include <cmath>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <set>
-#define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/beneath.h"
+#include "common/files.h"
+#include "common/names.h"
 #include "common/nearest.h"
 #include "common/status_macros.h"
 
 namespace motley::worker {
 namespace {
+
+constexpr int64_t kLargestConfigBytes = 1 << 20;
 
 struct Key {
   const char* expected;
@@ -54,6 +54,20 @@ Key Bytes(int64_t& out) {
             const double value = *node.value<double>();
             if (value != std::floor(value) || std::abs(value) > 9e15) return false;
             out = static_cast<int64_t>(value);
+            return true;
+          }};
+}
+
+Key Texts(std::vector<std::string>& out) {
+  return {"a list of texts", [&out](const toml::node& node) {
+            const toml::array* array = node.as_array();
+            if (array == nullptr) return false;
+            out.clear();
+            for (const toml::node& element : *array) {
+              auto value = element.value_exact<std::string>();
+              if (!value) return false;
+              out.push_back(*value);
+            }
             return true;
           }};
 }
@@ -113,19 +127,10 @@ absl::Status CheckPositive(const std::string& key, double value, double lowest, 
   return absl::InvalidArgumentError(absl::StrCat(key, " must be from ", lowest, " to ", highest, ", got ", value));
 }
 
-absl::Status CheckName(const std::string& key, const std::string& name) {
-  const bool plain = !name.empty() && name.size() <= 63 && name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == std::string::npos;
-  if (plain) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(key, " must be 1 to 63 letters, digits, '-', '_' or '.', got '", name, "'"));
-}
-
 absl::Status CheckAddresses(const WorkerConfig& config) {
   MOTLEY_RETURN_IF_ERROR(CheckHostPort("coordinator", config.coordinator, 1));
   if (!config.metrics.empty()) MOTLEY_RETURN_IF_ERROR(CheckHostPort("metrics", config.metrics, 0));
-  unsigned char buffer[sizeof(in6_addr)];
-  if (inet_pton(AF_INET, config.data_address.c_str(), buffer) != 1 && inet_pton(AF_INET6, config.data_address.c_str(), buffer) != 1) {
-    return absl::InvalidArgumentError(absl::StrCat("worker.data_address must be a numeric address of this node, got '", config.data_address, "'"));
-  }
+  MOTLEY_RETURN_IF_ERROR(CheckNumericAddress("worker.data_address", config.data_address));
   if (config.insecure) return absl::OkStatus();
   for (const auto& [key, address] : {std::pair("coordinator", config.coordinator), std::pair("data_address", config.data_address),
                                      std::pair("metrics", config.metrics)}) {
@@ -144,10 +149,12 @@ bool IsLoopback(const std::string& address) {
 }
 
 absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std::string& source) {
-  const toml::parse_result parsed = toml::parse(text, source);
-  if (!parsed) {
+  toml::table parsed;
+  try {
+    parsed = toml::parse(text, source);
+  } catch (const toml::parse_error& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat(source, ":", parsed.error().source().begin.line, ": ", std::string(parsed.error().description())));
+        absl::StrCat(source, ":", error.source().begin.line, ": ", std::string(error.description())));
   }
   WorkerConfig config;
   const Keys worker = {{"name", Text(config.name)},         {"coordinator", Text(config.coordinator)},
@@ -158,21 +165,24 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
                           {"precision", Text(config.emulation.precision)},
                           {"launch_seconds", Number(config.emulation.launch_seconds)},
                           {"link_latency_seconds", Number(config.emulation.link_latency_seconds)}};
+  const Keys files = {{"roots", Texts(config.file_roots)}};
   const Keys network = {{"node_link_bytes_per_second", Number(config.network.node_link_bytes_per_second)}};
-  for (const auto& [name, node] : parsed.table()) {
+  for (const auto& [name, node] : parsed) {
     const std::string section(name.str());
     if (section == "worker") {
       MOTLEY_RETURN_IF_ERROR(ReadTable(source, section, node, worker));
     } else if (section == "emulation") {
       MOTLEY_RETURN_IF_ERROR(ReadTable(source, section, node, emulation));
+    } else if (section == "files") {
+      MOTLEY_RETURN_IF_ERROR(ReadTable(source, section, node, files));
     } else if (section == "network") {
       MOTLEY_RETURN_IF_ERROR(ReadTable(source, section, node, network));
     } else if (section == "device") {
       MOTLEY_RETURN_IF_ERROR(ReadDevices(source, node, config.devices));
     } else {
-      const std::string nearest = NearestWord(section, {"worker", "emulation", "network", "device"});
+      const std::string nearest = NearestWord(section, {"worker", "files", "emulation", "network", "device"});
       return absl::InvalidArgumentError(absl::StrCat(Place(source, node), "unknown section or key '", section, "'",
-                                                     nearest.empty() ? "; known sections: worker, emulation, network, device"
+                                                     nearest.empty() ? "; known sections: worker, files, emulation, network, device"
                                                                      : "; did you mean '" + nearest + "'?"));
     }
   }
@@ -180,14 +190,14 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
 }
 
 absl::StatusOr<WorkerConfig> LoadWorkerConfig(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return absl::NotFoundError(absl::StrCat("configuration file '", path, "' cannot be read"));
-  return ParseWorkerConfig(std::string(std::istreambuf_iterator<char>(in), {}), path);
+  MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kLargestConfigBytes));
+  return ParseWorkerConfig(text, path);
 }
 
 absl::Status Validate(const WorkerConfig& config) {
   MOTLEY_RETURN_IF_ERROR(CheckName("worker.name", config.name));
   MOTLEY_RETURN_IF_ERROR(CheckAddresses(config));
+  MOTLEY_RETURN_IF_ERROR(FileRoots::Validate(config.file_roots));
   const EmulationConfig& e = config.emulation;
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.time_dilation", e.time_dilation, 1e-3, 1e9));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.memory_scale", e.memory_scale, 1e-9, 1));

@@ -40,6 +40,7 @@ struct WorkerConfig {
   std::string metrics = "127.0.0.1:0";         // empty: no listener
   std::string rank_binary;                     // default: motley-rank beside this program
   bool insecure = false;                       // allow plaintext beyond loopback
+  std::vector<std::string> file_roots;         // [files] roots: beneath these lies what jobs may read and write; none: nothing
   EmulationConfig emulation;
   NetworkConfig network;
   std::vector<DeviceConfig> devices;           // none in the file: one cpu

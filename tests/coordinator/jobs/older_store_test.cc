@@ -14,6 +14,7 @@ class OlderStore : public CoreTest {
     node.name = NodeName("n9");
     node.version = kVersion;
     node.incarnation = 7;
+    node.data_address = "127.0.0.1";
     node.devices.resize(1);
     node.devices[0].id = DeviceId("n9/gpu0");
     node.newest_epochs = std::move(epochs);

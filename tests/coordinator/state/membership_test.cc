@@ -90,6 +90,11 @@ TEST(Membership, ADescriptionIsChecked) {
   EXPECT_EQ(CheckAdmission({}, node).code(), absl::StatusCode::kInvalidArgument);
   node.devices.resize(1024);
   EXPECT_TRUE(CheckAdmission({}, node).ok());
+  for (const char* address : {"", "localhost", "10.0.0.1\nn2", "10.0.0.1:9"}) {
+    NodeDescription elsewhere = Worker("n1", 1);
+    elsewhere.data_address = address;
+    EXPECT_EQ(CheckAdmission({}, elsewhere).code(), absl::StatusCode::kInvalidArgument) << address;
+  }
   node.devices.clear();
   EXPECT_EQ(CheckAdmission({}, node).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(CheckAdmission({}, Worker("a/b", 1)).code(), absl::StatusCode::kInvalidArgument);

@@ -21,6 +21,20 @@ WorkerConfig Parse(const std::string& text) {
   return *config;
 }
 
+TEST(WorkerConfig, RootsAreAListOfFolders) {
+  EXPECT_TRUE(Parse("[worker]\nname = \"n1\"").file_roots.empty());
+  const WorkerConfig config = Parse("[files]\nroots = [\"/data\", \"/checkpoints\"]");
+  EXPECT_EQ(config.file_roots, (std::vector<std::string>{"/data", "/checkpoints"}));
+  EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  EXPECT_THAT(Message(ParseWorkerConfig("[files]\nroots = \"/data\"", "worker.toml").status()),
+              HasSubstr("worker.toml:2: files.roots must be a list of texts"));
+  for (const char* bad : {"data", "/", "/a/../b", "/a\n"}) {
+    WorkerConfig wrong = config;
+    wrong.file_roots.push_back(bad);
+    EXPECT_THAT(Message(Validate(wrong)), HasSubstr("files.roots must")) << bad;
+  }
+}
+
 TEST(WorkerConfig, EmulatedDevicesAreScaled) {
   const WorkerConfig config = Parse(R"(
 [worker]
