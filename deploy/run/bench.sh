@@ -1,7 +1,8 @@
-# ./run bench NAME: builds and runs one benchmark of tests/bench: a C++ program, or a script that drives the product.
+# ./run bench NAME: builds and runs one benchmark of tests/bench: a C++ program, or a script that drives the product. `fuzz` is
+# deploy/run/fuzz.sh.
 source deploy/run/build.sh
 
-bench_names() { (cd "$ROOT/tests/bench" 2>/dev/null && ls -- *_bench.cc *_bench.py 2>/dev/null | sed 's/_bench\..*$//' | sort) || true; }
+bench_names() { (cd "$ROOT/tests/bench" 2>/dev/null && ls -- *_bench.cc *_bench.py 2>/dev/null | sed 's/_bench\..*$//' | cat - <(echo fuzz) | sort) || true; }
 
 bench() {
   local name=${1:-}
@@ -10,6 +11,11 @@ bench() {
     return 0
   fi
   shift
+  if [[ $name == fuzz ]]; then
+    source deploy/run/fuzz.sh
+    fuzz "$@"
+    return
+  fi
   if [[ -e $ROOT/tests/bench/${name}_bench.py ]]; then
     build_product
     mkdir -p "$ROOT/build/bench"

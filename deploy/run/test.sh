@@ -1,4 +1,5 @@
-# ./run test: builds everything and runs every check. The last line is "N passed, N failed, N skipped".
+# ./run test: builds everything and runs every check. The last line is "N passed, N failed, N skipped". With --asan: the unit tests
+# without torch, under the address and undefined-behaviour sanitizers.
 source deploy/run/build.sh
 source deploy/run/tools.sh
 
@@ -40,18 +41,51 @@ leave_out() {
   say "left out: $1 ($2)"
 }
 
+# unit_tests [BUILD_FOLDER [TIMEOUT_SECONDS]]
 unit_tests() {
+  local build=${1:-$BUILD_DIR}
   # Engine tests use the cores themselves.
-  ctest --test-dir "$BUILD_DIR" --output-on-failure --no-tests=error -j "$(nproc)" --timeout 300 |
+  ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" --timeout "${2:-300}" |
     sed -uE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*Passed .*/ok \1/
             s/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception|Not Run).*/FAIL \1: \2/'
   local rc=${PIPESTATUS[0]}
   # A skipped test's reason stands in ctest's log alone.
-  awk '/ Testing: /{name = $3} /: Skipped$/{getline reason; print "skip " name ": " reason}' "$BUILD_DIR/Testing/Temporary/LastTest.log"
+  awk '/ Testing: /{name = $3} /: Skipped$/{getline reason; print "skip " name ": " reason}' "$build/Testing/Temporary/LastTest.log"
   return "$rc"
 }
 
+ASAN_DIR=$ROOT/build/asan
+ASAN_TARGETS=(common_tests wire_tests metrics_tests planner_tests coordinator_tests client_tests daemon_tests fuzz_targets)
+
+configure_and_compile_asan() {
+  export CCACHE_BASEDIR=$ROOT
+  [[ -e $ASAN_DIR/build.ninja ]] || cmake --preset asan || return
+  ninja -C "$ASAN_DIR" -j "$(parallel_jobs)" "${ASAN_TARGETS[@]}"
+}
+
+test_asan() {
+  setup_packages
+  with_lock "$ROOT/build/.lock" step "compile the unit tests with sanitizers (the first time about 20 min on two cores)" configure_and_compile_asan
+  suite "unit tests with sanitizers" unit_tests "$ASAN_DIR" 1500
+  finish
+}
+
+finish() {
+  if [[ $FAILED -gt 0 ]]; then
+    say "failures:"
+    printf '    %s\n' "${FAILURES[@]}"
+  fi
+  say "logs: $LOG_DIR; whole time $((SECONDS - STARTED)) s"
+  echo "$PASSED passed, $FAILED failed, $SKIPPED skipped"
+  [[ $FAILED -eq 0 ]]
+}
+
 test_all() {
+  case ${1:-} in
+    "") ;;
+    --asan) test_asan; return ;;
+    *) fail "test takes --asan or nothing, got '$1'"; exit $EX_USAGE ;;
+  esac
   build_everything
   setup_tools
   export MOTLEY_BIN=$BIN_DIR
@@ -73,11 +107,5 @@ test_all() {
     leave_out "same numbers as PyTorch" "the Python oracle could not be installed"
   fi
   suite "the entry ./run" tests/integration/check_run.sh
-  if [[ $FAILED -gt 0 ]]; then
-    say "failures:"
-    printf '    %s\n' "${FAILURES[@]}"
-  fi
-  say "logs: $LOG_DIR; whole time $((SECONDS - STARTED)) s"
-  echo "$PASSED passed, $FAILED failed, $SKIPPED skipped"
-  [[ $FAILED -eq 0 ]]
+  finish
 }
