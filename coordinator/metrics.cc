@@ -27,6 +27,7 @@ Metrics::Metrics(MetricsRegistry& r)
       checkpoint_failures(r.Counter("motley_job_checkpoint_failures_total", "Checkpoints that could not be written")),
       last_checkpoint_timestamp(r.Gauge("motley_job_last_checkpoint_timestamp_seconds", "Unix time of the newest checkpoint")),
       planner_seconds(r.Gauge("motley_planner_seconds", "Time that the newest plan took")),
+      store_findings(r.Gauge("motley_store_findings", "What was damaged or older in the database when the coordinator started")),
       events(r.Counter("motley_events_total", "Events by kind")),
       foreign_reports(r.Counter("motley_foreign_reports_total",
                                 "Reports dropped because their worker may not make them, by kind")) {

@@ -13,6 +13,7 @@ struct Metrics {
   GaugeFamily predicted_step_seconds, prediction_error_ratio, epoch;
   CounterFamily replans, pause_seconds, steps_repeated, checkpoints, checkpoint_failures;
   GaugeFamily last_checkpoint_timestamp, planner_seconds;
+  GaugeFamily store_findings;
   CounterFamily events, foreign_reports;
 };
 

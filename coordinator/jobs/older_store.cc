@@ -15,8 +15,10 @@ namespace {
 
 // An epoch a second for thirty thousand years: more is no number of ours.
 constexpr int64_t kMaxEpoch = 1'000'000'000'000;
+constexpr int64_t kMaxCommits = 1'000'000'000'000'000;
 // Of jobs that the store does not know. Beyond it they are only told to end.
 constexpr size_t kMaxForeign = 100000;
+constexpr size_t kMaxForeignStores = 100;
 
 // What runs under a number that is not the newest any more ends at once: it could not publish what it saved.
 absl::Status LeaveEpoch(Core& core, const std::string& reason) {
@@ -39,7 +41,42 @@ absl::Status LeaveEpoch(Core& core, const std::string& reason) {
   return absl::OkStatus();
 }
 
-}  // namespace
+absl::Status LearnMark(Core& core, const NodeDescription& node) {
+  const StoreMark& told = node.store_mark;
+  const StoreMark ours = core.store.mark();
+  if (told.commits < 0 || told.commits > kMaxCommits) {
+    return absl::InvalidArgumentError(absl::StrCat("hello.store_mark.commits must be 0 to ", kMaxCommits, ", got ", told.commits));
+  }
+  EventRecord event;
+  event.kind = kind::kStoreOlder;
+  event.node = node.name;
+  if (told.store_id.empty() || (told.store_id == ours.store_id && told.commits <= ours.commits)) return absl::OkStatus();
+  if (told.store_id != ours.store_id) {
+    if (core.state.foreign_stores.size() >= kMaxForeignStores || !core.state.foreign_stores.insert(told.store_id).second)
+      return absl::OkStatus();
+    event.message = absl::StrCat("node ", node.name.value(), " has worked for a coordinator with another store (", told.commits,
+                                 " commits): its jobs are not known here; if it was this one, restore its database");
+    core.Emit(std::move(event));
+    return absl::OkStatus();
+  }
+  const int64_t lost = told.commits - ours.commits;
+  event.message = absl::StrCat("the database is older than it was: node ", node.name.value(), " was told of ", told.commits,
+                               " commits, ", ours.commits, " are there; what the others changed is lost");
+  LogError(event.message);
+  Batch batch;
+  batch.count_from = told.commits;
+  for (const auto& [id, job] : core.state.jobs) {
+    if (IsFinal(job.phase)) continue;
+    batch.jobs.push_back(job);
+    batch.jobs.back().epoch = Epoch(job.epoch.value() + EpochRaise(lost));
+    batch.epochs.push_back({id, batch.jobs.back().epoch, core.journal.UnixMs(), {}});
+  }
+  const std::string reason = event.message;
+  batch.events.push_back(std::move(event));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  for (const JobRecord& job : batch.jobs) core.state.jobs[job.id] = job;
+  return core.state.run ? LeaveEpoch(core, reason) : absl::OkStatus();
+}
 
 absl::StatusOr<std::vector<StopCommand>> LearnEpochs(Core& core, const NodeDescription& node) {
   std::map<JobId, Epoch> newest;
@@ -93,6 +130,13 @@ absl::StatusOr<std::vector<StopCommand>> LearnEpochs(Core& core, const NodeDescr
     MOTLEY_RETURN_IF_ERROR(LeaveEpoch(core, batch.events[i].message));
   }
   return stops;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<StopCommand>> LearnFrom(Core& core, const NodeDescription& node) {
+  MOTLEY_RETURN_IF_ERROR(LearnMark(core, node));
+  return LearnEpochs(core, node);
 }
 
 }  // namespace motley::coordinator

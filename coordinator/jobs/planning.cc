@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint.h"
 #include "common/fault.h"
+#include "common/logging.h"
 #include "common/status_macros.h"
 #include "coordinator/jobs/epoch_driver.h"
 #include "coordinator/jobs/planner_input.h"
@@ -88,12 +89,34 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
   return prepared;
 }
 
+// On disk before the planner begins: should it take the coordinator with it, the next one knows (jobs/recovery).
+absl::Status CountPlanning(Core& core, JobRecord& job) {
+  Batch batch;
+  batch.jobs.push_back(WithPhase(job, JobPhase::kPlanning, "looking for the newest checkpoint and planning"));
+  ++batch.jobs[0].plannings_begun;
+  if (job.phase != JobPhase::kPlanning) batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  job = batch.jobs[0];
+  return absl::OkStatus();
+}
+
+// The planner came back. The next commit of the job says so; a coordinator that ends has none.
+void ForgetPlanning(Core& core, const JobId& id) {
+  auto job = core.state.jobs.find(id);
+  if (job == core.state.jobs.end() || job->second.plannings_begun == 0) return;
+  job->second.plannings_begun = 0;
+  if (!core.stopping) return;
+  Batch batch;
+  batch.jobs.push_back(job->second);
+  if (absl::Status status = core.journal.Commit(batch); !status.ok()) LogError(std::string(status.message()));
+}
+
 }  // namespace
 
 absl::Status BeginPlanning(Core& core) {
   JobRun& run = *core.state.run;
   JobRecord& job = core.state.jobs.at(run.job);
-  MOTLEY_RETURN_IF_ERROR(core.SetPhase(job, JobPhase::kPlanning, "looking for the newest checkpoint and planning"));
+  MOTLEY_RETURN_IF_ERROR(CountPlanning(core, job));
   run.stage = Stage::kPlanning;
   run.stage_since = core.clock.Now();
   run.prepared.reset();
@@ -102,6 +125,7 @@ absl::Status BeginPlanning(Core& core) {
   if (!input.ok()) {
     run.prepared.emplace();
     run.prepared->status = input.status();
+    job.plannings_begun = 0;
     return absl::OkStatus();
   }
   auto prepared = std::make_shared<Prepared>();
@@ -110,7 +134,8 @@ absl::Status BeginPlanning(Core& core) {
        digest = job.data_digest, damaged = run.damaged] {
         *prepared = Prepare(input, folder, published, digest, damaged);
       },
-      [&core, prepared, ticket = run.planning_ticket] {
+      [&core, prepared, ticket = run.planning_ticket, id = job.id] {
+        ForgetPlanning(core, id);
         // The set of devices may have changed meanwhile, or the job ended.
         if (!core.state.run || core.state.run->planning_ticket != ticket || core.state.run->stage != Stage::kPlanning) return;
         core.state.run->prepared = std::move(*prepared);

@@ -8,6 +8,8 @@
 namespace motley::coordinator {
 namespace {
 
+constexpr int kMaxPlannings = 2;
+
 absl::Status ResumeRun(Core& core, const JobId& id) {
   JobRecord& job = core.state.jobs.at(id);
   JobRun& run = core.state.run.emplace();
@@ -37,9 +39,24 @@ absl::Status ResumeRun(Core& core, const JobId& id) {
                        "the coordinator was restarted and gives its workers a lease's time to come back");
 }
 
-}  // namespace
+// A model or a cluster on which the planner crashes, or takes all memory, would take the service down at every start.
+absl::Status GiveUpOnPlannersDeath(Core& core) {
+  for (auto& [id, job] : core.state.jobs) {
+    if (IsFinal(job.phase) || job.plannings_begun < kMaxPlannings) continue;
+    Batch batch;
+    batch.jobs.push_back(WithPhase(
+        job, JobPhase::kFailed,
+        absl::StrCat("the coordinator ended ", job.plannings_begun, " times in a row while it planned this job; submit it with another "
+                     "strategy, and report it with the job file")));
+    batch.jobs[0].finished_unix_ms = core.journal.UnixMs();
+    batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
+    MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+    job = batch.jobs[0];
+  }
+  return absl::OkStatus();
+}
 
-absl::Status Recover(Core& core) {
+absl::Status Restore(Core& core) {
   MOTLEY_ASSIGN_OR_RETURN(std::vector<JobRecord> jobs, core.store.LoadJobs());
   for (JobRecord& job : jobs) core.state.jobs[job.id] = std::move(job);
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<NodeName> drained, core.store.LoadDrained());
@@ -56,6 +73,15 @@ absl::Status Recover(Core& core) {
   event.kind = kind::kCoordinatorStarted;
   event.message = absl::StrCat("coordinator ", kVersion, " started with ", core.state.jobs.size(), " jobs");
   core.Emit(std::move(event));
+  core.metrics.store_findings.Set(static_cast<double>(core.store.findings()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Recover(Core& core) {
+  MOTLEY_RETURN_IF_ERROR(Restore(core));
+  MOTLEY_RETURN_IF_ERROR(GiveUpOnPlannersDeath(core));
   const QueueDecision queue = DecideQueue(core.state);
   if (queue.activate && core.state.jobs.at(*queue.activate).phase != JobPhase::kQueued) return ResumeRun(core, *queue.activate);
   return absl::OkStatus();

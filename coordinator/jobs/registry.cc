@@ -55,7 +55,7 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
     // The loss is acted upon before it is forgotten: what was asked on the old stream is never answered.
     Drive(core);
   }
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<StopCommand> stops, LearnEpochs(core, description));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<StopCommand> stops, LearnFrom(core, description));
   NodeRecord& node = core.state.nodes[description.name];
   const bool new_incarnation = node.description.incarnation != description.incarnation;
   node.description = description;

@@ -25,7 +25,7 @@ struct Handler {
     return coordinator::IsCurrent(core.state, report);
   }
 
-  void operator()(const HeartbeatReport&) {}
+  void operator()(const HeartbeatReport&) { core.Send(node, HeartbeatAnswer{core.store.mark()}); }
   void operator()(const ReachReport& report) { OnProbeReach(core, node, report); }
   void operator()(const LeavingReport&) {}
   void operator()(const CheckpointFailedReport& report) {

@@ -22,6 +22,7 @@ struct ClusterState {
   // Epochs that workers have seen of jobs that the store does not know. A job that takes such an id begins above them.
   std::map<JobId, Epoch> foreign_epochs;
   std::map<JobId, std::set<NodeName>> ran_on;  // nodes whose ranks have ended; forgotten with the job's log
+  std::set<std::string> foreign_stores;  // ids of stores that workers know and this one is not: each is said once
 };
 
 }  // namespace motley::coordinator

@@ -36,6 +36,9 @@ inline constexpr char kReplan[] = "replan";
 inline constexpr char kCheckpoint[] = "checkpoint";
 inline constexpr char kCheckpointFailed[] = "checkpoint_failed";
 inline constexpr char kCheckpointSkipped[] = "checkpoint_skipped";
+inline constexpr char kStoreOlder[] = "store_older";
+inline constexpr char kStoreDamaged[] = "store_damaged";
+inline constexpr char kStoreRestored[] = "store_restored";
 inline constexpr char kEpochRaised[] = "epoch_raised";
 inline constexpr char kCoordinatorStarted[] = "coordinator_started";
 }  // namespace kind

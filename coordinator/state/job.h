@@ -32,6 +32,7 @@ struct JobRecord {
   std::string newest_checkpoint;
   double predicted_step_seconds = 0;
   bool stop_requested = false;
+  int plannings_begun = 0;  // in a row that were not finished: the coordinator ended meanwhile
   std::string data_digest;  // what the first storage check saw; a node that sees other data is left out
 };
 

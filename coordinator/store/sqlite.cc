@@ -35,24 +35,36 @@ absl::StatusOr<bool> Statement::Step() {
 absl::Status Statement::Run() { return Step().status(); }
 
 int64_t Statement::Integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
-double Statement::Real(int column) const { return sqlite3_column_double(statement_.get(), column); }
+int Statement::columns() const { return sqlite3_column_count(statement_.get()); }
+bool Statement::IsInteger(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_INTEGER; }
+bool Statement::IsText(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_TEXT; }
 std::string Statement::Text(int column) const {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
   return text == nullptr ? "" : std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column)));
 }
 
-absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path, Mode mode) {
   sqlite3* handle = nullptr;
-  const int code =
-      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX | (mode == Mode::kServe ? SQLITE_OPEN_CREATE : 0);
+  const int code = sqlite3_open_v2(path.empty() ? ":memory:" : path.c_str(), &handle, flags, nullptr);
   std::unique_ptr<Database> database(new Database(path, handle));
   if (code != SQLITE_OK) return database->Error(code, "open");
+  // A damaged definition of a table must not run code, and a page that cannot be right is found when it is read.
+  MOTLEY_RETURN_IF_ERROR(database->Execute("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;"));
   // Exclusive: a second coordinator on the same folder must fail, not share. WAL then needs no shared-memory file.
-  MOTLEY_RETURN_IF_ERROR(
-      database->Execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-                        "PRAGMA foreign_keys=ON; BEGIN EXCLUSIVE; COMMIT;"));
+  MOTLEY_RETURN_IF_ERROR(database->Execute("PRAGMA locking_mode=EXCLUSIVE"));
+  if (mode == Mode::kInspect) {
+    database->LeaveLog();
+    MOTLEY_RETURN_IF_ERROR(database->Execute("PRAGMA query_only=ON"));
+    return database;
+  }
+  if (path.empty()) return database;
+  MOTLEY_RETURN_IF_ERROR(database->Execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; BEGIN EXCLUSIVE; COMMIT;"));
+  if (sqlite3_db_readonly(handle, "main") == 1) return database->Error(SQLITE_READONLY, "open");
   return database;
 }
+
+void Database::LeaveLog() { sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr); }
 
 Database::~Database() { sqlite3_close_v2(handle_); }
 
@@ -75,7 +87,7 @@ absl::Status Database::Error(int code, std::string_view what) const {
       return absl::ResourceExhaustedError(absl::StrCat(text, "; free space on its disk"));
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return absl::DataLossError(absl::StrCat(text, "; restore it from a copy, or move it away to begin without jobs"));
+      return absl::DataLossError(absl::StrCat(text, "; put a backup in its place (motley-coordinator restore), or move it away to begin without jobs"));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return absl::UnavailableError(absl::StrCat(text, "; another coordinator uses this state folder"));

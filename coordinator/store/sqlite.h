@@ -30,8 +30,10 @@ class Statement {
   absl::Status Run();
 
   int64_t Integer(int column) const;  // from 0
-  double Real(int column) const;
   std::string Text(int column) const;
+  int columns() const;  // of a row
+  bool IsInteger(int column) const;
+  bool IsText(int column) const;
 
  private:
   friend class Database;
@@ -49,13 +51,20 @@ class Statement {
 // Not thread-safe.
 class Database {
  public:
-  // Creates the file if it is missing. It is this process's alone until closed: UNAVAILABLE when another one has it.
-  static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path);
+  enum class Mode {
+    kServe,    // created if it is missing
+    kInspect,  // never written: what its log holds is seen, and stays in the log
+  };
+  // It is this process's alone until closed: UNAVAILABLE when another one has it. An empty path is a database in memory.
+  static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path, Mode mode = Mode::kServe);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
   absl::Status Execute(const std::string& sql);
+  // Closing leaves file and log as they are: they are to be moved away, not mended.
+  void LeaveLog();
+  const std::string& path() const { return path_; }
   Statement Prepare(std::string_view sql) const;
   // SQLite's newest error as a status that names the file and `what`.
   absl::Status Error(int code, std::string_view what) const;

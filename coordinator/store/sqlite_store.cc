@@ -1,144 +1,109 @@
 #include "coordinator/store/sqlite_store.h"
 
-#include <cstdlib>
-#include <filesystem>
-#include <system_error>
+#include <algorithm>
+#include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/logging.h"
 #include "common/status_macros.h"
 #include "coordinator/store/json.h"
+#include "coordinator/store/rebuild.h"
 
 namespace motley::coordinator {
 namespace {
 
-// Raised by whoever changes a table; Migrate then gets the step from the version before.
-constexpr int64_t kSchemaVersion = 1;
-constexpr int64_t kEventsKept = 200000;
-
-constexpr char kSchema[] = R"sql(
-CREATE TABLE jobs ( id TEXT PRIMARY KEY, config TEXT NOT NULL, phase TEXT NOT NULL, reason TEXT NOT NULL, epoch INTEGER NOT
-  NULL, step INTEGER NOT NULL, submitted_unix_ms INTEGER NOT NULL, started_unix_ms INTEGER NOT NULL, finished_unix_ms INTEGER
-  NOT NULL, last_step TEXT NOT NULL, newest_checkpoint TEXT NOT NULL, predicted_step_seconds TEXT NOT NULL, stop_requested
-  INTEGER NOT NULL, data_digest TEXT NOT NULL);
-CREATE TABLE epochs (job TEXT NOT NULL, epoch INTEGER NOT NULL, unix_ms INTEGER NOT NULL, ranks TEXT NOT NULL, PRIMARY KEY
-  (job, epoch));
-CREATE TABLE plans (job TEXT PRIMARY KEY, epoch INTEGER NOT NULL, plan_json TEXT NOT NULL, plan_text TEXT NOT NULL,
-  explanation TEXT NOT NULL, trace_json TEXT NOT NULL, programs TEXT NOT NULL);
-CREATE TABLE events (sequence INTEGER PRIMARY KEY AUTOINCREMENT, unix_ms INTEGER NOT NULL, job TEXT NOT NULL, kind TEXT NOT
-  NULL, node TEXT NOT NULL, device TEXT NOT NULL, epoch INTEGER NOT NULL, message TEXT NOT NULL);
-CREATE INDEX events_by_job ON events (job, sequence);
-CREATE TABLE drained (node TEXT PRIMARY KEY);
-CREATE TABLE profiles (kind TEXT NOT NULL, digest TEXT NOT NULL, device TEXT NOT NULL, body TEXT NOT NULL, tokens_per_second
-  TEXT NOT NULL, flops_per_second TEXT NOT NULL, sequence INTEGER PRIMARY KEY AUTOINCREMENT, UNIQUE (kind, digest));
-)sql";
-
-std::string Number(double value) { return absl::StrCat(value); }
-double Real(const std::string& text) {
-  double value = 0;
-  return absl::SimpleAtod(text, &value) ? value : 0;
+absl::StatusOr<int64_t> Newest(const Database& database, TableId table) {
+  Statement newest = database.Prepare(absl::StrCat("SELECT COALESCE(MAX(sequence), 0) FROM ", Spec(table).name));
+  MOTLEY_RETURN_IF_ERROR(newest.Step().status());
+  return newest.Integer(0);
 }
 
 }  // namespace
 
+SqliteStore::SqliteStore(StateFolder folder, OpenedDatabase opened)
+    : folder_(std::move(folder)), database_(std::move(opened.database)), ledger_(*database_) {
+  ledger_.Reset(opened.state);
+}
+
 absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return absl::PermissionDeniedError(absl::StrCat("state folder '", folder, "' cannot be made: ", error.message()));
-  const std::string path = (std::filesystem::path(folder) / "coordinator.db").string();
-  MOTLEY_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path));
-  std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(database)));
-  MOTLEY_RETURN_IF_ERROR(store->Migrate(path));
+  MOTLEY_ASSIGN_OR_RETURN(StateFolder state, StateFolder::Lock(folder));
+  MOTLEY_ASSIGN_OR_RETURN(OpenedDatabase opened, OpenDatabase(state));
+  OpenedDatabase facts;
+  facts.said = opened.said, facts.unsaid = opened.unsaid;
+  facts.lost_commits = opened.lost_commits, facts.count_from = opened.count_from;
+  std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(state), std::move(opened)));
+  MOTLEY_RETURN_IF_ERROR(store->Begin(facts));
   return store;
 }
 
-absl::Status SqliteStore::Migrate(const std::string& path) {
-  Statement version = database_->Prepare("PRAGMA user_version");
-  MOTLEY_RETURN_IF_ERROR(version.Step().status());
-  const int64_t found = version.Integer(0);
-  version = database_->Prepare("SELECT 1");  // ends the read, so that the schema may change
-  if (found == 0) return database_->Execute(absl::StrCat("BEGIN;", kSchema, "PRAGMA user_version=", kSchemaVersion, ";COMMIT;"));
-  if (found != kSchemaVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " has schema version ", found, ", this coordinator reads version ",
-                                                      kSchemaVersion,
-                                                      "; use the coordinator that wrote it, or another state folder"));
+absl::Status SqliteStore::Begin(OpenedDatabase& opened) {
+  MOTLEY_ASSIGN_OR_RETURN(newest_event_, Newest(*database_, TableId::kEvents));
+  MOTLEY_ASSIGN_OR_RETURN(newest_profile_, Newest(*database_, TableId::kProfiles));
+  for (const Finding& finding : opened.said) LogError(finding.text);
+  for (const Finding& finding : opened.unsaid) LogError(finding.text);
+  findings_ = static_cast<int64_t>(opened.said.size() + opened.unsaid.size());
+  if (!opened.unsaid.empty()) {
+    Batch batch;
+    batch.count_from = opened.count_from;
+    if (opened.lost_commits > 0) {
+      MOTLEY_ASSIGN_OR_RETURN(batch.jobs, LoadJobs());
+      std::erase_if(batch.jobs, [](const JobRecord& job) { return IsFinal(job.phase); });
+      for (JobRecord& job : batch.jobs) job.epoch = Epoch(job.epoch.value() + EpochRaise(opened.lost_commits));
+    }
+    for (const Finding& finding : opened.unsaid) batch.events.push_back(EventFor(finding, 0));
+    // The mark file is not opened yet: until this commit is there it says what it said.
+    MOTLEY_RETURN_IF_ERROR(Transact([&] { return Write(batch); }));
   }
-  return database_->Execute(
-      absl::StrCat("DELETE FROM events WHERE sequence <= (SELECT COALESCE(MAX(sequence), 0) FROM events) - ", kEventsKept));
+  MOTLEY_ASSIGN_OR_RETURN(mark_file_, MarkFile::Open(folder_.Mark()));
+  return mark_file_->Write(mark());
 }
 
-absl::Status SqliteStore::Commit(Batch& batch) {
+template <typename F>
+absl::Status SqliteStore::Transact(F write) {
   MOTLEY_RETURN_IF_ERROR(database_->Execute("BEGIN IMMEDIATE"));
-  absl::Status status = Write(batch);
+  const LedgerState before = ledger_.state();
+  const int64_t newest_event = newest_event_, newest_profile = newest_profile_;
+  absl::Status status = write();
+  if (status.ok()) status = ledger_.Seal();
   if (status.ok()) status = database_->Execute("COMMIT");
-  // After a failed COMMIT (full disk) the transaction may still be open.
-  if (!status.ok()) database_->Execute("ROLLBACK").IgnoreError();
-  return status;
-}
-
-absl::Status SqliteStore::Write(Batch& batch) {
-  for (const JobRecord& job : batch.jobs) MOTLEY_RETURN_IF_ERROR(WriteJob(job));
-  for (const EpochRow& row : batch.epochs) MOTLEY_RETURN_IF_ERROR(WriteEpoch(row));
-  for (const PlanRow& plan : batch.plans) {
-    MOTLEY_RETURN_IF_ERROR(database_->Prepare("INSERT OR REPLACE INTO plans VALUES (?,?,?,?,?,?,?)")
-                               .Bind(plan.job.value())
-                               .Bind(plan.epoch.value())
-                               .Bind(plan.plan_json)
-                               .Bind(plan.plan_text)
-                               .Bind(plan.explanation)
-                               .Bind(plan.trace_json)
-                               .Bind(ProgramsToJson(plan.programs))
-                               .Run());
+  if (!status.ok()) {
+    // After a failed COMMIT (full disk) the transaction may still be open.
+    database_->Execute("ROLLBACK").IgnoreError();
+    ledger_.Reset(before);
+    newest_event_ = newest_event, newest_profile_ = newest_profile;
+    return status;
   }
-  for (EventRecord& event : batch.events) MOTLEY_RETURN_IF_ERROR(WriteEvent(event));
-  for (const DrainRow& drain : batch.drains) {
-    MOTLEY_RETURN_IF_ERROR(
-        database_->Prepare(drain.drained ? "INSERT OR REPLACE INTO drained VALUES (?)" : "DELETE FROM drained WHERE node = ?")
-            .Bind(drain.node.value())
-            .Run());
-  }
-  constexpr char kProfile[] =
-      "INSERT OR REPLACE INTO profiles (kind, digest, device, body, tokens_per_second, flops_per_second) VALUES (?,?,?,?,?,?)";
-  for (const auto& [profile, speed] : batch.compute_profiles) {
-    MOTLEY_RETURN_IF_ERROR(database_->Prepare(kProfile)
-                               .Bind("compute")
-                               .Bind(profile.digest)
-                               .Bind(profile.device.value())
-                               .Bind(ToJson(profile))
-                               .Bind(Number(speed.tokens_per_second))
-                               .Bind(Number(speed.flops_per_second))
-                               .Run());
-  }
-  for (const CollectiveProfile& profile : batch.collective_profiles) {
-    MOTLEY_RETURN_IF_ERROR(database_->Prepare(kProfile)
-                               .Bind("collective")
-                               .Bind(profile.digest)
-                               .Bind("")
-                               .Bind(ToJson(profile))
-                               .Bind("0")
-                               .Bind("0")
-                               .Run());
-  }
+  if (mark_file_ == nullptr) return absl::OkStatus();
+  // What was committed is committed: the mark is a witness, and the next one may be written again.
+  const absl::Status marked = mark_file_->Write(mark());
+  if (!marked.ok() && !mark_failed_) LogError(std::string(marked.message()));
+  mark_failed_ = !marked.ok();
   return absl::OkStatus();
 }
 
-absl::Status SqliteStore::WriteJob(const JobRecord& job) {
-  return database_->Prepare("INSERT OR REPLACE INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
-      .Bind(job.id.value())
-      .Bind(ConfigToJson(job.config))
-      .Bind(JobPhaseName(job.phase))
-      .Bind(job.reason)
-      .Bind(job.epoch.value())
-      .Bind(job.step)
-      .Bind(job.submitted_unix_ms)
-      .Bind(job.started_unix_ms)
-      .Bind(job.finished_unix_ms)
-      .Bind(StepToJson(job.last_step))
-      .Bind(job.newest_checkpoint)
-      .Bind(Number(job.predicted_step_seconds))
-      .Bind(int64_t{job.stop_requested})
-      .Bind(job.data_digest)
-      .Run();
+absl::Status SqliteStore::Commit(Batch& batch) {
+  return Transact([&] { return Write(batch); });
+}
+
+absl::Status SqliteStore::Write(Batch& batch) {
+  ledger_.SkipTo(batch.count_from);
+  for (const JobRecord& job : batch.jobs) MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kJobs, ToRow(job)));
+  for (const EpochRow& row : batch.epochs) MOTLEY_RETURN_IF_ERROR(WriteEpoch(row));
+  for (const PlanRow& plan : batch.plans) MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kPlans, ToRow(plan)));
+  for (EventRecord& event : batch.events) {
+    event.sequence = ++newest_event_;
+    MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kEvents, ToRow(event)));
+  }
+  for (const DrainRow& drain : batch.drains) {
+    const Row row = {drain.node.value()};
+    MOTLEY_RETURN_IF_ERROR(drain.drained ? ledger_.Put(TableId::kDrained, row) : ledger_.Remove(TableId::kDrained, row));
+  }
+  for (const auto& [profile, speed] : batch.compute_profiles)
+    MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kProfiles, ToRow(profile, speed, ++newest_profile_)));
+  for (const CollectiveProfile& profile : batch.collective_profiles)
+    MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kProfiles, ToRow(profile, ++newest_profile_)));
+  for (const JobId& job : batch.forgotten) MOTLEY_RETURN_IF_ERROR(Forget(job));
+  return absl::OkStatus();
 }
 
 absl::Status SqliteStore::WriteEpoch(const EpochRow& row) {
@@ -148,128 +113,167 @@ absl::Status SqliteStore::WriteEpoch(const EpochRow& row) {
     return absl::AlreadyExistsError(
         absl::StrCat("epoch ", row.epoch.value(), " of job ", row.job.value(), " is not above ", newest.Integer(0)));
   }
-  return database_->Prepare("INSERT INTO epochs VALUES (?,?,?,?)")
-      .Bind(row.job.value())
-      .Bind(row.epoch.value())
-      .Bind(row.unix_ms)
-      .Bind(RanksToJson(row.ranks))
-      .Run();
+  return ledger_.Put(TableId::kEpochs, ToRow(row));
 }
 
-absl::Status SqliteStore::WriteEvent(EventRecord& event) {
-  Statement insert = database_->Prepare(
-      "INSERT INTO events (unix_ms, job, kind, node, device, epoch, message) VALUES (?,?,?,?,?,?,?) RETURNING sequence");
-  MOTLEY_RETURN_IF_ERROR(insert.Bind(event.unix_ms)
-                             .Bind(event.job.value())
-                             .Bind(event.kind)
-                             .Bind(event.node.value())
-                             .Bind(event.device.value())
-                             .Bind(event.epoch.value())
-                             .Bind(event.message)
-                             .Step()
-                             .status());
-  event.sequence = insert.Integer(0);
-  return insert.Run();
+absl::Status SqliteStore::Forget(const JobId& job) {
+  MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kJobs, {job.value()}));
+  MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kPlans, {job.value()}));
+  Statement rows = database_->Prepare("SELECT epoch FROM epochs WHERE job = ?");
+  rows.Bind(job.value());
+  std::vector<int64_t> epochs;
+  while (true) {
+    MOTLEY_ASSIGN_OR_RETURN(const bool row, rows.Step());
+    if (!row) break;
+    epochs.push_back(rows.Integer(0));
+  }
+  for (const int64_t epoch : epochs) MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kEpochs, {job.value(), epoch}));
+  return absl::OkStatus();
+}
+
+template <typename F>
+absl::Status SqliteStore::ReadRows(TableId table, Statement& rows, F use) {
+  const TableSpec& spec = Spec(table);
+  Row row;
+  while (true) {
+    MOTLEY_ASSIGN_OR_RETURN(const bool found, rows.Step());
+    if (!found) return absl::OkStatus();
+    std::string hash;
+    if (!ReadRow(rows, spec, 0, /*hashed=*/true, &row, &hash) || HashOf(spec.name, row) != hash) {
+      return absl::DataLossError(absl::StrCat(database_->path(), ": the row ", KeyText(spec, row), " of table ", spec.name,
+                                              " is not what was written; start the coordinator again to have it mended"));
+    }
+    MOTLEY_RETURN_IF_ERROR(use(row));
+  }
+}
+
+absl::StatusOr<Row> SqliteStore::FindRow(TableId table, Statement& statement) {
+  absl::StatusOr<Row> found = absl::NotFoundError("no such row");
+  MOTLEY_RETURN_IF_ERROR(ReadRows(table, statement, [&](const Row& row) {
+    found = row;
+    return absl::OkStatus();
+  }));
+  return found;
 }
 
 absl::StatusOr<std::vector<JobRecord>> SqliteStore::LoadJobs() {
   std::vector<JobRecord> jobs;
-  Statement rows = database_->Prepare(
-      "SELECT id, config, phase, reason, epoch, step, submitted_unix_ms, started_unix_ms, finished_unix_ms, last_step, "
-      "newest_checkpoint, "
-      "predicted_step_seconds, stop_requested, data_digest FROM jobs ORDER BY submitted_unix_ms, id");
-  while (true) {
-    MOTLEY_ASSIGN_OR_RETURN(const bool row, rows.Step());
-    if (!row) return jobs;
-    JobRecord job;
-    job.id = JobId(rows.Text(0));
-    MOTLEY_ASSIGN_OR_RETURN(job.config, ConfigFromJson(rows.Text(1)));
-    MOTLEY_ASSIGN_OR_RETURN(job.phase, ParseJobPhase(rows.Text(2)));
-    job.reason = rows.Text(3);
-    job.epoch = Epoch(rows.Integer(4));
-    job.step = rows.Integer(5);
-    job.submitted_unix_ms = rows.Integer(6), job.started_unix_ms = rows.Integer(7), job.finished_unix_ms = rows.Integer(8);
-    MOTLEY_ASSIGN_OR_RETURN(job.last_step, StepFromJson(rows.Text(9)));
-    job.newest_checkpoint = rows.Text(10);
-    job.predicted_step_seconds = Real(rows.Text(11));
-    job.stop_requested = rows.Integer(12) != 0;
-    job.data_digest = rows.Text(13);
+  Statement rows = database_->Prepare("SELECT * FROM jobs ORDER BY submitted_unix_ms, id");
+  MOTLEY_RETURN_IF_ERROR(ReadRows(TableId::kJobs, rows, [&](const Row& row) -> absl::Status {
+    MOTLEY_ASSIGN_OR_RETURN(JobRecord job, JobOf(row));
     jobs.push_back(std::move(job));
-  }
+    return absl::OkStatus();
+  }));
+  return jobs;
 }
 
 absl::StatusOr<EpochRow> SqliteStore::NewestEpoch(const JobId& job) {
-  Statement row =
-      database_->Prepare("SELECT epoch, unix_ms, ranks FROM epochs WHERE job = ? AND ranks != '[]' ORDER BY epoch DESC LIMIT 1");
-  MOTLEY_ASSIGN_OR_RETURN(const bool found, row.Bind(job.value()).Step());
-  if (!found) return absl::NotFoundError(absl::StrCat("job ", job.value(), " has begun no epoch"));
-  EpochRow epoch{job, Epoch(row.Integer(0)), row.Integer(1), {}};
-  MOTLEY_ASSIGN_OR_RETURN(epoch.ranks, RanksFromJson(row.Text(2)));
-  return epoch;
+  Statement row = database_->Prepare("SELECT * FROM epochs WHERE job = ? AND ranks != '[]' ORDER BY epoch DESC LIMIT 1");
+  const absl::StatusOr<Row> found = FindRow(TableId::kEpochs, row.Bind(job.value()));
+  if (absl::IsNotFound(found.status())) return absl::NotFoundError(absl::StrCat("job ", job.value(), " has begun no epoch"));
+  MOTLEY_RETURN_IF_ERROR(found.status());
+  return EpochOf(*found);
 }
 
 absl::StatusOr<PlanRow> SqliteStore::FindPlan(const JobId& job) {
-  Statement row =
-      database_->Prepare("SELECT epoch, plan_json, plan_text, explanation, trace_json, programs FROM plans WHERE job = ?");
-  MOTLEY_ASSIGN_OR_RETURN(const bool found, row.Bind(job.value()).Step());
-  if (!found) return absl::NotFoundError(absl::StrCat("job '", job.value(), "' has no plan yet"));
-  PlanRow plan{job, Epoch(row.Integer(0)), row.Text(1), row.Text(2), row.Text(3), row.Text(4), {}};
-  MOTLEY_ASSIGN_OR_RETURN(plan.programs, ProgramsFromJson(row.Text(5)));
-  return plan;
+  Statement row = database_->Prepare("SELECT * FROM plans WHERE job = ?");
+  const absl::StatusOr<Row> found = FindRow(TableId::kPlans, row.Bind(job.value()));
+  if (absl::IsNotFound(found.status())) return absl::NotFoundError(absl::StrCat("job '", job.value(), "' has no plan yet"));
+  MOTLEY_RETURN_IF_ERROR(found.status());
+  return PlanOf(*found);
 }
 
 absl::StatusOr<std::vector<EventRecord>> SqliteStore::EventsAfter(const JobId& job, int64_t sequence, int limit) {
-  Statement rows = database_->Prepare(
-      absl::StrCat("SELECT sequence, unix_ms, job, kind, node, device, epoch, message FROM events WHERE sequence > ?",
-                   job.empty() ? "" : " AND job = ?", " ORDER BY sequence LIMIT ?"));
+  Statement rows = database_->Prepare(absl::StrCat("SELECT * FROM events WHERE sequence > ?", job.empty() ? "" : " AND job = ?",
+                                                   " ORDER BY sequence LIMIT ?"));
   rows.Bind(sequence);
   if (!job.empty()) rows.Bind(job.value());
   rows.Bind(int64_t{limit});
   std::vector<EventRecord> events;
-  while (true) {
-    MOTLEY_ASSIGN_OR_RETURN(const bool row, rows.Step());
-    if (!row) return events;
-    events.push_back({rows.Integer(0), rows.Integer(1), JobId(rows.Text(2)), rows.Text(3), NodeName(rows.Text(4)),
-                      DeviceId(rows.Text(5)), Epoch(rows.Integer(6)), rows.Text(7)});
-  }
+  MOTLEY_RETURN_IF_ERROR(ReadRows(TableId::kEvents, rows, [&](const Row& row) {
+    events.push_back(EventOf(row));
+    return absl::OkStatus();
+  }));
+  return events;
 }
 
 absl::StatusOr<std::vector<NodeName>> SqliteStore::LoadDrained() {
-  Statement rows = database_->Prepare("SELECT node FROM drained");
+  Statement rows = database_->Prepare("SELECT * FROM drained");
   std::vector<NodeName> nodes;
-  while (true) {
-    MOTLEY_ASSIGN_OR_RETURN(const bool row, rows.Step());
-    if (!row) return nodes;
-    nodes.push_back(NodeName(rows.Text(0)));
-  }
+  MOTLEY_RETURN_IF_ERROR(ReadRows(TableId::kDrained, rows, [&](const Row& row) {
+    nodes.push_back(NodeName(TextAt(row, 0)));
+    return absl::OkStatus();
+  }));
+  return nodes;
 }
 
-absl::StatusOr<std::string> SqliteStore::FindProfile(const char* kind, const std::string& digest) {
-  Statement row = database_->Prepare("SELECT body FROM profiles WHERE kind = ? AND digest = ?");
-  MOTLEY_ASSIGN_OR_RETURN(const bool found, row.Bind(kind).Bind(digest).Step());
-  if (!found) return absl::NotFoundError(absl::StrCat("no ", kind, " profile is stored under ", digest));
-  return row.Text(0);
+absl::StatusOr<Row> SqliteStore::FindProfile(const char* kind, const std::string& digest) {
+  Statement row = database_->Prepare("SELECT * FROM profiles WHERE kind = ? AND digest = ?");
+  absl::StatusOr<Row> found = FindRow(TableId::kProfiles, row.Bind(kind).Bind(digest));
+  if (absl::IsNotFound(found.status())) return absl::NotFoundError(absl::StrCat("no ", kind, " profile is stored under ", digest));
+  return found;
 }
 
 absl::StatusOr<ComputeProfile> SqliteStore::FindComputeProfile(const std::string& digest) {
-  MOTLEY_ASSIGN_OR_RETURN(const std::string text, FindProfile("compute", digest));
-  return ComputeProfileFromJson(text);
+  MOTLEY_ASSIGN_OR_RETURN(const Row row, FindProfile("compute", digest));
+  return ComputeProfileFromJson(TextAt(row, 3));
 }
 
 absl::StatusOr<CollectiveProfile> SqliteStore::FindCollectiveProfile(const std::string& digest) {
-  MOTLEY_ASSIGN_OR_RETURN(const std::string text, FindProfile("collective", digest));
-  return CollectiveProfileFromJson(text);
+  MOTLEY_ASSIGN_OR_RETURN(const Row row, FindProfile("collective", digest));
+  return CollectiveProfileFromJson(TextAt(row, 3));
 }
 
 absl::StatusOr<std::map<DeviceId, MeasuredSpeed>> SqliteStore::LoadSpeeds() {
-  Statement rows = database_->Prepare(
-      "SELECT device, tokens_per_second, flops_per_second FROM profiles WHERE kind = 'compute' ORDER BY sequence");
+  Statement rows = database_->Prepare("SELECT * FROM profiles WHERE kind = 'compute' ORDER BY sequence");
   std::map<DeviceId, MeasuredSpeed> speeds;
+  MOTLEY_RETURN_IF_ERROR(ReadRows(TableId::kProfiles, rows, [&](const Row& row) {
+    speeds[DeviceId(TextAt(row, 2))] = SpeedOf(row);
+    return absl::OkStatus();
+  }));
+  return speeds;
+}
+
+absl::StatusOr<std::vector<Row>> SqliteStore::FindKeys(TableId table, const std::string& query, int64_t limit) {
+  const TableSpec& spec = Spec(table);
+  std::vector<Row> keys;
+  Statement rows = database_->Prepare(query);
+  rows.Bind(limit);
   while (true) {
-    MOTLEY_ASSIGN_OR_RETURN(const bool row, rows.Step());
-    if (!row) return speeds;
-    speeds[DeviceId(rows.Text(0))] = {Real(rows.Text(1)), Real(rows.Text(2))};
+    MOTLEY_ASSIGN_OR_RETURN(const bool found, rows.Step());
+    if (!found) return keys;
+    Row key;
+    for (size_t k = 0; k < spec.keys; ++k) {
+      const int column = static_cast<int>(k);
+      key.push_back(spec.columns[k].integer ? Value(rows.Integer(column)) : Value(rows.Text(column)));
+    }
+    keys.push_back(std::move(key));
   }
+}
+
+absl::StatusOr<int64_t> SqliteStore::Prune(const Retention& kept, int64_t limit) {
+  // The numbers of events have no gaps but at their old end.
+  const std::string events =
+      absl::StrCat("SELECT sequence FROM events WHERE sequence <= ", newest_event_ - kept.events, " ORDER BY sequence LIMIT ?");
+  const std::string epochs = absl::StrCat(
+      "SELECT job, epoch FROM (SELECT job, epoch, ranks, ROW_NUMBER() OVER (PARTITION BY job ORDER BY epoch DESC) AS nth, MAX(CASE "
+      "WHEN ranks != '[]' THEN epoch END) OVER (PARTITION BY job) AS started FROM epochs) WHERE nth > ",
+      std::max<int64_t>(1, kept.epochs), " AND epoch IS NOT started LIMIT ?");
+  const std::string profiles = absl::StrCat(
+      "SELECT kind, digest FROM (SELECT kind, digest, ROW_NUMBER() OVER (ORDER BY sequence DESC) AS nth FROM profiles) WHERE nth > ",
+      kept.profiles, " LIMIT ?");
+  std::vector<std::pair<TableId, Row>> keys;
+  for (const auto& [table, query] :
+       {std::pair(TableId::kEvents, events), std::pair(TableId::kEpochs, epochs), std::pair(TableId::kProfiles, profiles)}) {
+    MOTLEY_ASSIGN_OR_RETURN(std::vector<Row> found, FindKeys(table, query, limit - static_cast<int64_t>(keys.size())));
+    for (Row& key : found) keys.emplace_back(table, std::move(key));
+  }
+  if (keys.empty()) return 0;
+  MOTLEY_RETURN_IF_ERROR(Transact([&]() -> absl::Status {
+    for (const auto& [table, key] : keys) MOTLEY_RETURN_IF_ERROR(ledger_.Remove(table, key));
+    return absl::OkStatus();
+  }));
+  return static_cast<int64_t>(keys.size());
 }
 
 }  // namespace motley::coordinator

@@ -1,19 +1,22 @@
-// The store in one SQLite file (WAL, synchronous=FULL). Tables in sqlite_store.cc; values that are read back whole are JSON.
+// The store in one SQLite file (WAL, synchronous=FULL), with a hash for every row and a count of commits (ledger.h) and a second
+// file that remembers the count (mark_file.h). docs/store.md says what is noticed and what is done about it.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "coordinator/store/sqlite.h"
+#include "coordinator/store/open.h"
+#include "coordinator/store/records.h"
 #include "coordinator/store/store.h"
 
 namespace motley::coordinator {
 
 class SqliteStore : public Store {
  public:
-  // `folder` is created if missing. UNAVAILABLE: another coordinator has it; FAILED_PRECONDITION: written by another schema
-  // version (names both); DATA_LOSS, PERMISSION_DENIED.
+  // `folder` is created if missing. What is damaged is mended, what is older is noticed: both are events and counted in findings().
+  // UNAVAILABLE: another coordinator has it; FAILED_PRECONDITION: written by another schema version (names both); DATA_LOSS: nothing
+  // in it can be read; PERMISSION_DENIED.
   static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(const std::string& folder);
 
   absl::Status Commit(Batch& batch) override;
@@ -25,17 +28,34 @@ class SqliteStore : public Store {
   absl::StatusOr<ComputeProfile> FindComputeProfile(const std::string& digest) override;
   absl::StatusOr<CollectiveProfile> FindCollectiveProfile(const std::string& digest) override;
   absl::StatusOr<std::map<DeviceId, MeasuredSpeed>> LoadSpeeds() override;
+  absl::StatusOr<int64_t> Prune(const Retention& kept, int64_t limit) override;
+  StoreMark mark() const override { return ledger_.state().mark; }
+  int64_t findings() const override { return findings_; }
 
  private:
-  explicit SqliteStore(std::unique_ptr<Database> database) : database_(std::move(database)) {}
-  absl::Status Migrate(const std::string& path);
+  SqliteStore(StateFolder folder, OpenedDatabase opened);
+  absl::Status Begin(OpenedDatabase& opened);
+  // Runs `write` inside a transaction; after an error nothing of it is there.
+  template <typename F>
+  absl::Status Transact(F write);
   absl::Status Write(Batch& batch);
-  absl::Status WriteJob(const JobRecord& job);
   absl::Status WriteEpoch(const EpochRow& row);
-  absl::Status WriteEvent(EventRecord& event);
-  absl::StatusOr<std::string> FindProfile(const char* kind, const std::string& digest);
+  absl::Status Forget(const JobId& job);
+  // The rows of a SELECT of all columns of `table`, each checked against its hash. DATA_LOSS: one was altered since the start.
+  template <typename F>
+  absl::Status ReadRows(TableId table, Statement& rows, F use);
+  absl::StatusOr<Row> FindRow(TableId table, Statement& row);  // NOT_FOUND: none
+  absl::StatusOr<Row> FindProfile(const char* kind, const std::string& digest);
+  // The keys that a query of rows of `table` gives; its one parameter is the limit.
+  absl::StatusOr<std::vector<Row>> FindKeys(TableId table, const std::string& query, int64_t limit);
 
+  StateFolder folder_;
   std::unique_ptr<Database> database_;
+  std::unique_ptr<MarkFile> mark_file_;
+  Ledger ledger_;
+  int64_t findings_ = 0;
+  int64_t newest_event_ = 0, newest_profile_ = 0;  // sequence numbers given
+  bool mark_failed_ = false;
 };
 
 }  // namespace motley::coordinator

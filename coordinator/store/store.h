@@ -2,6 +2,7 @@
 // returns, so that a reply that follows it is a promise.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/ids.h"
 #include "common/profile.h"
+#include "common/session.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/node.h"
@@ -50,6 +52,18 @@ struct Batch {
   std::vector<DrainRow> drains;
   std::vector<std::pair<ComputeProfile, MeasuredSpeed>> compute_profiles;
   std::vector<CollectiveProfile> collective_profiles;
+  std::vector<JobId> forgotten;  // jobs that go, with their epochs and plan
+  int64_t count_from = 0;        // this commit is counted above it: a higher mark was met
+};
+
+// By how much a job's epoch goes up when so many commits are lost: each may have begun one. More than a million nobody has begun, and a
+// wrong number must not eat up the epochs.
+inline int64_t EpochRaise(int64_t lost_commits) { return std::min<int64_t>(lost_commits, 1'000'000); }
+
+// How much of what only grows is kept.
+struct Retention {
+  int64_t events = 0, profiles = 0;  // the newest so many
+  int64_t epochs = 0;                // of each job
 };
 
 // Used on the loop only. Errors: RESOURCE_EXHAUSTED (disk full), DATA_LOSS (the file is damaged), INTERNAL; each names the file.
@@ -69,6 +83,12 @@ class Store {
   virtual absl::StatusOr<CollectiveProfile> FindCollectiveProfile(const std::string& digest) = 0;
   // Of the newest profile of each device.
   virtual absl::StatusOr<std::map<DeviceId, MeasuredSpeed>> LoadSpeeds() = 0;
+  // Removes at most `limit` rows beyond what is kept, oldest first, and returns how many it removed. Never a job's newest epoch.
+  virtual absl::StatusOr<int64_t> Prune(const Retention& kept, int64_t limit) = 0;
+  // How far the store has got.
+  virtual StoreMark mark() const = 0;
+  // What was not as it had been written when the store was opened; each is an event, too.
+  virtual int64_t findings() const = 0;
 };
 
 }  // namespace motley::coordinator

@@ -1,6 +1,9 @@
 #include "coordinator/jobs/older_store.h"
 
+#include <algorithm>
+
 #include "coordinator/jobs/registry.h"
+#include "coordinator/jobs/reports.h"
 #include "common/version.h"
 #include "tests/coordinator/jobs/core_fixture.h"
 
@@ -9,7 +12,7 @@ namespace {
 
 class OlderStore : public CoreTest {
  protected:
-  absl::Status Hello(std::vector<std::pair<JobId, Epoch>> epochs) {
+  absl::Status Hello(std::vector<std::pair<JobId, Epoch>> epochs, StoreMark mark = {}) {
     NodeDescription node;
     node.name = NodeName("n9");
     node.version = kVersion;
@@ -18,6 +21,7 @@ class OlderStore : public CoreTest {
     node.devices.resize(1);
     node.devices[0].id = DeviceId("n9/gpu0");
     node.newest_epochs = std::move(epochs);
+    node.store_mark = std::move(mark);
     link_ = std::make_shared<Link>();
     return Admit(*core_, node, link_);
   }
@@ -78,6 +82,40 @@ TEST_F(OlderStore, ANumberThatNoCoordinatorGivesIsRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_EQ(Hello({{JobId("a"), Epoch(-1)}}).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(core_->state.nodes.empty());
+}
+
+TEST_F(OlderStore, AMarkAboveOursRaisesEveryUnfinishedJobByWhatIsLost) {
+  for (const char* id : {"a", "done"}) {
+    JobRecord& job = core_->state.jobs[JobId(id)];
+    job.id = JobId(id);
+    job.epoch = Epoch(3);
+  }
+  core_->state.jobs.at(JobId("done")).phase = JobPhase::kSucceeded;
+  const StoreMark ours = store_->mark();
+  ASSERT_TRUE(Hello({}, {ours.store_id, ours.commits + 5}).ok());
+  EXPECT_EQ(core_->state.jobs.at(JobId("a")).epoch, Epoch(8));
+  EXPECT_EQ(core_->state.jobs.at(JobId("done")).epoch, Epoch(3));
+  EXPECT_GT(store_->mark().commits, ours.commits + 5) << "what comes now is above what was told";
+  EXPECT_EQ(store_->EventsAfter(JobId(), 0, 10)->at(0).kind, kind::kStoreOlder);
+  ASSERT_TRUE(Hello({}, {ours.store_id, ours.commits + 5}).ok());
+  EXPECT_EQ(core_->state.jobs.at(JobId("a")).epoch, Epoch(8)) << "once";
+}
+
+TEST_F(OlderStore, AnotherStoreIsSaidOnceAndRaisesNothing) {
+  JobRecord& job = core_->state.jobs[JobId("a")];
+  job.id = JobId("a");
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(Hello({}, {"another", 1000}).ok());
+  EXPECT_EQ(core_->state.jobs.at(JobId("a")).epoch, Epoch(0));
+  const auto events = store_->EventsAfter(JobId(), 0, 100);
+  EXPECT_EQ(std::count_if(events->begin(), events->end(), [](const EventRecord& e) { return e.kind == kind::kStoreOlder; }), 1);
+  EXPECT_EQ(Hello({}, {store_->mark().store_id, int64_t{1} << 60}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(OlderStore, HeartbeatsTellTheMark) {
+  Link& link = AddNode("n1");
+  HandleReport(*core_, NodeName("n1"), HeartbeatReport{});
+  ASSERT_EQ(link.sent.size(), 1u);
+  EXPECT_EQ(std::get<HeartbeatAnswer>(link.sent[0]).store_mark, store_->mark());
 }
 
 }  // namespace

@@ -1,0 +1,45 @@
+// Whether a database holds what was written to it: definitions, structure, every row's hash, and the mark.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+#include "coordinator/store/ledger.h"
+#include "coordinator/store/row.h"
+#include "coordinator/store/sqlite.h"
+
+namespace motley::coordinator {
+
+// What is not as it was written, as a sentence for people.
+struct Finding {
+  std::string kind;  // of the event that says it: kind::kStoreDamaged or kind::kStoreOlder
+  std::string text;
+  JobId job;  // empty: not about one job
+};
+
+struct Inspection {
+  LedgerState state;             // the sums as counted from the rows; the mark is empty when it cannot be read
+  std::vector<Finding> findings;
+  std::array<int64_t, kNumTables> missing = {};  // rows that the mark counts and are not there
+  bool sound() const { return findings.empty(); }
+};
+
+// 0: nothing was ever written to this file. DATA_LOSS: tables without a version.
+absl::StatusOr<int64_t> ReadVersion(const Database& database);
+
+// The columns of a result from `begin` on as a row of `spec`, and the hash that is stored behind them. Without a hash, columns that
+// an older version did not have are 0 or empty. False: other types, or another number of columns.
+bool ReadRow(const Statement& statement, const TableSpec& spec, int begin, bool hashed, Row* row, std::string* hash);
+
+// All rows that can be read, oldest first; past damage it goes on from the other end. The hash is empty for a row that is not what
+// was written. An error is what stopped the reading, after everything else was seen.
+using RowSink = std::function<void(const Row& row, const std::string& hash)>;
+absl::Status Scan(const Database& database, TableId table, int64_t version, const RowSink& sink);
+
+// Reads everything. DATA_LOSS: not even that can be said.
+absl::StatusOr<Inspection> Inspect(const Database& database);
+
+}  // namespace motley::coordinator

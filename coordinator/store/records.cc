@@ -1,0 +1,95 @@
+#include "coordinator/store/records.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "coordinator/store/json.h"
+
+namespace motley::coordinator {
+namespace {
+
+std::string Number(double value) { return absl::StrCat(value); }
+double Real(const std::string& text) {
+  double value = 0;
+  return absl::SimpleAtod(text, &value) ? value : 0;
+}
+
+}  // namespace
+
+Row ToRow(const JobRecord& job) {
+  return {job.id.value(),
+          ConfigToJson(job.config),
+          std::string(JobPhaseName(job.phase)),
+          job.reason,
+          job.epoch.value(),
+          job.step,
+          job.submitted_unix_ms,
+          job.started_unix_ms,
+          job.finished_unix_ms,
+          StepToJson(job.last_step),
+          job.newest_checkpoint,
+          Number(job.predicted_step_seconds),
+          int64_t{job.stop_requested},
+          job.data_digest,
+          int64_t{job.plannings_begun}};
+}
+
+Row ToRow(const EpochRow& epoch) { return {epoch.job.value(), epoch.epoch.value(), epoch.unix_ms, RanksToJson(epoch.ranks)}; }
+
+Row ToRow(const PlanRow& plan) {
+  return {plan.job.value(),  plan.epoch.value(), plan.plan_json,           plan.plan_text,
+          plan.explanation, plan.trace_json,    ProgramsToJson(plan.programs)};
+}
+
+Row ToRow(const EventRecord& event) {
+  return {event.sequence,     event.unix_ms,        event.job.value(),   event.kind,
+          event.node.value(), event.device.value(), event.epoch.value(), event.message};
+}
+
+Row ToRow(const ComputeProfile& profile, const MeasuredSpeed& speed, int64_t sequence) {
+  return {"compute",       profile.digest, profile.device.value(), ToJson(profile), Number(speed.tokens_per_second),
+          Number(speed.flops_per_second), sequence};
+}
+
+Row ToRow(const CollectiveProfile& profile, int64_t sequence) {
+  return {"collective", profile.digest, "", ToJson(profile), "0", "0", sequence};
+}
+
+absl::StatusOr<JobRecord> JobOf(const Row& row) {
+  JobRecord job;
+  job.id = JobId(TextAt(row, 0));
+  MOTLEY_ASSIGN_OR_RETURN(job.config, ConfigFromJson(TextAt(row, 1)));
+  MOTLEY_ASSIGN_OR_RETURN(job.phase, ParseJobPhase(TextAt(row, 2)));
+  job.reason = TextAt(row, 3);
+  job.epoch = Epoch(IntegerAt(row, 4));
+  job.step = IntegerAt(row, 5);
+  job.submitted_unix_ms = IntegerAt(row, 6), job.started_unix_ms = IntegerAt(row, 7), job.finished_unix_ms = IntegerAt(row, 8);
+  MOTLEY_ASSIGN_OR_RETURN(job.last_step, StepFromJson(TextAt(row, 9)));
+  job.newest_checkpoint = TextAt(row, 10);
+  job.predicted_step_seconds = Real(TextAt(row, 11));
+  job.stop_requested = IntegerAt(row, 12) != 0;
+  job.data_digest = TextAt(row, 13);
+  job.plannings_begun = static_cast<int>(IntegerAt(row, 14));
+  return job;
+}
+
+absl::StatusOr<EpochRow> EpochOf(const Row& row) {
+  EpochRow epoch{JobId(TextAt(row, 0)), Epoch(IntegerAt(row, 1)), IntegerAt(row, 2), {}};
+  MOTLEY_ASSIGN_OR_RETURN(epoch.ranks, RanksFromJson(TextAt(row, 3)));
+  return epoch;
+}
+
+absl::StatusOr<PlanRow> PlanOf(const Row& row) {
+  PlanRow plan{JobId(TextAt(row, 0)), Epoch(IntegerAt(row, 1)), TextAt(row, 2), TextAt(row, 3), TextAt(row, 4), TextAt(row, 5), {}};
+  MOTLEY_ASSIGN_OR_RETURN(plan.programs, ProgramsFromJson(TextAt(row, 6)));
+  return plan;
+}
+
+EventRecord EventOf(const Row& row) {
+  return {IntegerAt(row, 0),        IntegerAt(row, 1),         JobId(TextAt(row, 2)),    TextAt(row, 3),
+          NodeName(TextAt(row, 4)), DeviceId(TextAt(row, 5)), Epoch(IntegerAt(row, 6)), TextAt(row, 7)};
+}
+
+MeasuredSpeed SpeedOf(const Row& profile) { return {Real(TextAt(profile, 4)), Real(TextAt(profile, 5))}; }
+
+}  // namespace motley::coordinator
