@@ -34,6 +34,14 @@ Setter Text(std::string* out) {
   };
 }
 
+Setter Count(int64_t* out) {
+  return [out](const toml::node& node) {
+    auto value = node.value_exact<int64_t>();
+    if (value) *out = *value;
+    return value.has_value() && *value >= 1;
+  };
+}
+
 bool SetLevel(const toml::node& node, LogLevel* level) {
   static const std::map<std::string, LogLevel> kLevels = {
       {"debug", LogLevel::kDebug}, {"info", LogLevel::kInfo}, {"warning", LogLevel::kWarning}, {"error", LogLevel::kError}};
@@ -60,6 +68,11 @@ std::map<std::string, Key> Keys(Config* config) {
           if (auto value = node.value<double>()) return config->lease = absl::Seconds(*value), true;
           return false;
         }}},
+      {"retention.events", {"a whole number from 1 on", Count(&config->retention.events)}},
+      {"retention.jobs", {"a whole number from 1 on", Count(&config->retention.jobs)}},
+      {"retention.days", {"a whole number from 1 on", Count(&config->retention.days)}},
+      {"retention.epochs", {"a whole number from 1 on", Count(&config->retention.epochs)}},
+      {"retention.profiles", {"a whole number from 1 on", Count(&config->retention.profiles)}},
       {"log.level",
        {"debug, info, warning or error", [config](const toml::node& node) { return SetLevel(node, &config->log_level); }}},
   };

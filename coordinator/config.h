@@ -11,6 +11,15 @@
 
 namespace motley::coordinator {
 
+// How much of what only grows is kept: a lab's months.
+struct RetentionConfig {
+  int64_t events = 200000;   // [retention] events: the newest so many
+  int64_t jobs = 1000;       // [retention] jobs: finished ones, the newest so many,
+  int64_t days = 180;        // [retention] days: and none that finished longer ago
+  int64_t epochs = 100;      // [retention] epochs: of each job
+  int64_t profiles = 10000;  // [retention] profiles: measured last; others are measured again when they are needed
+};
+
 struct Config {
   std::string listen = "127.0.0.1:7070";   // [server] listen: host:port of the API and of the workers' sessions; port 0 = any
   std::string metrics = "127.0.0.1:7071";  // [server] metrics: host:port of /metrics; empty = none
@@ -23,6 +32,7 @@ struct Config {
   size_t updates_kept = 10000;  // step records, events and states for WatchJob
   size_t log_lines_kept = 10000;
   size_t jobs_with_rings = 32;  // finished jobs beyond these lose both
+  RetentionConfig retention;
   DriverConfig driver;
 };
 

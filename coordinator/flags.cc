@@ -15,8 +15,9 @@ FlagsResult ParseFlags(int argc, char** argv) {
   bool insecure = false, no_metrics = false;
   CLI::App app("motley-coordinator: registry, job queue, planner and API of a Motley cluster");
   app.set_version_flag("--version", kVersion);
+  app.footer("Commands on the stored state, without a service: motley-coordinator check | backup | restore (--help of each)");
   app.add_option("--config", file,
-                 "TOML file with [server] listen, metrics, insecure; [state] folder; [lease] seconds; [log] level");
+                 "TOML file with [server] listen, metrics, insecure; [state] folder; [lease] seconds; [retention]; [log] level");
   app.add_option("--listen", listen, "host:port of the API and of the workers' sessions (port 0: any)");
   auto* metrics_option = app.add_option("--metrics", metrics, "host:port of /metrics");
   app.add_flag("--no-metrics", no_metrics, "no metrics listener")->excludes(metrics_option);

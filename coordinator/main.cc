@@ -9,6 +9,7 @@
 #include "common/logging.h"
 #include "coordinator/flags.h"
 #include "coordinator/server.h"
+#include "coordinator/store_commands.h"
 
 namespace {
 
@@ -24,6 +25,7 @@ void RaiseDescriptorLimit() {
 
 int main(int argc, char** argv) {
   using namespace motley;
+  if (const auto code = coordinator::RunStoreCommand(argc, argv, std::cout, std::cerr)) return *code;
   const coordinator::FlagsResult flags = coordinator::ParseFlags(argc, argv);
   if (!flags.config) return flags.exit_code;
   InitLogging("coordinator", flags.config->log_level);

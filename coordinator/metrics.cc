@@ -31,6 +31,7 @@ Metrics::Metrics(MetricsRegistry& r)
       events(r.Counter("motley_events_total", "Events by kind")),
       foreign_reports(r.Counter("motley_foreign_reports_total",
                                 "Reports dropped because their worker may not make them, by kind")) {
+  store_findings.Set(0);
   r.Gauge("motley_build_info", "Always 1; the version is a label").Set({{"version", kVersion}}, 1);
 }
 

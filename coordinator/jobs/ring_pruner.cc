@@ -22,6 +22,12 @@ void RemoveSeries(Metrics& m, const JobId& job) {
 
 }  // namespace
 
+void ForgetInMemory(Core& core, const JobId& job) {
+  core.journal.Forget(job);
+  core.state.ran_on.erase(job);
+  RemoveSeries(core.metrics, job);
+}
+
 void PruneRings(Core& core) {
   std::vector<const JobRecord*> finished;
   for (const auto& [id, job] : core.state.jobs) {
@@ -31,9 +37,7 @@ void PruneRings(Core& core) {
   std::sort(finished.begin(), finished.end(),
             [](const auto* a, const auto* b) { return a->finished_unix_ms > b->finished_unix_ms; });
   for (size_t i = core.config.jobs_with_rings; i < finished.size(); ++i) {
-    core.journal.Forget(finished[i]->id);
-    core.state.ran_on.erase(finished[i]->id);
-    RemoveSeries(core.metrics, finished[i]->id);
+    ForgetInMemory(core, finished[i]->id);
   }
 }
 

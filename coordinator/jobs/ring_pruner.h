@@ -6,5 +6,7 @@
 namespace motley::coordinator {
 
 void PruneRings(Core& core);
+// What is kept in memory of one job.
+void ForgetInMemory(Core& core, const JobId& job);
 
 }  // namespace motley::coordinator

@@ -6,6 +6,7 @@
 #include "coordinator/jobs/lease_checker.h"
 #include "coordinator/jobs/metrics_updater.h"
 #include "coordinator/jobs/prober.h"
+#include "coordinator/jobs/retention.h"
 #include "coordinator/jobs/ring_pruner.h"
 #include "coordinator/jobs/watchdog.h"
 
@@ -18,6 +19,7 @@ std::vector<PeriodicJob> PeriodicJobs() {
       {"prober", absl::Milliseconds(250), ProbeNewcomers},
       {"metrics updater", absl::Seconds(1), UpdateMetrics},
       {"ring pruner", absl::Seconds(60), PruneRings},
+      {"retention", absl::Seconds(60), Retain},
       {"watchdog", absl::Seconds(1), PetWatchdog},
   };
 }

@@ -39,6 +39,7 @@ inline constexpr char kCheckpointSkipped[] = "checkpoint_skipped";
 inline constexpr char kStoreOlder[] = "store_older";
 inline constexpr char kStoreDamaged[] = "store_damaged";
 inline constexpr char kStoreRestored[] = "store_restored";
+inline constexpr char kJobsForgotten[] = "jobs_forgotten";
 inline constexpr char kEpochRaised[] = "epoch_raised";
 inline constexpr char kCoordinatorStarted[] = "coordinator_started";
 }  // namespace kind

@@ -255,13 +255,16 @@ absl::StatusOr<int64_t> SqliteStore::Prune(const Retention& kept, int64_t limit)
   // The numbers of events have no gaps but at their old end.
   const std::string events =
       absl::StrCat("SELECT sequence FROM events WHERE sequence <= ", newest_event_ - kept.events, " ORDER BY sequence LIMIT ?");
+  // Only of jobs that have more: the others are passed over in the index. The newest epoch that started ranks says after a restart
+  // which may still live.
+  const int64_t kept_epochs = std::max<int64_t>(1, kept.epochs);
   const std::string epochs = absl::StrCat(
-      "SELECT job, epoch FROM (SELECT job, epoch, ranks, ROW_NUMBER() OVER (PARTITION BY job ORDER BY epoch DESC) AS nth, MAX(CASE "
-      "WHEN ranks != '[]' THEN epoch END) OVER (PARTITION BY job) AS started FROM epochs) WHERE nth > ",
-      std::max<int64_t>(1, kept.epochs), " AND epoch IS NOT started LIMIT ?");
-  const std::string profiles = absl::StrCat(
-      "SELECT kind, digest FROM (SELECT kind, digest, ROW_NUMBER() OVER (ORDER BY sequence DESC) AS nth FROM profiles) WHERE nth > ",
-      kept.profiles, " LIMIT ?");
+      "SELECT job, epoch FROM (SELECT job, epoch, ROW_NUMBER() OVER (PARTITION BY job ORDER BY epoch DESC) AS nth, MAX(CASE WHEN ranks "
+      "!= '[]' THEN epoch END) OVER (PARTITION BY job) AS started FROM epochs WHERE job IN (SELECT job FROM epochs GROUP BY job HAVING "
+      "COUNT(*) > ",
+      kept_epochs, ")) WHERE nth > ", kept_epochs, " AND epoch IS NOT started LIMIT ?");
+  const std::string profiles =
+      absl::StrCat("SELECT kind, digest FROM profiles ORDER BY sequence DESC LIMIT ? OFFSET ", kept.profiles);
   std::vector<std::pair<TableId, Row>> keys;
   for (const auto& [table, query] :
        {std::pair(TableId::kEvents, events), std::pair(TableId::kEpochs, epochs), std::pair(TableId::kProfiles, profiles)}) {

@@ -52,5 +52,16 @@ TEST(CoordinatorConfig, APlaintextListenerBeyondLoopbackNeedsTheWord) {
   EXPECT_EQ(Validate(config).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(CoordinatorConfig, WhatIsKeptIsCountedFromOne) {
+  Config config;
+  ASSERT_TRUE(Load("[retention]\nevents=10\njobs=2\ndays=3\nepochs=4\nprofiles=5\n", &config).ok());
+  EXPECT_EQ(config.retention.events, 10);
+  EXPECT_EQ(config.retention.jobs, 2);
+  EXPECT_EQ(config.retention.days, 3);
+  EXPECT_EQ(config.retention.epochs, 4);
+  EXPECT_EQ(config.retention.profiles, 5);
+  EXPECT_EQ(Load("[retention]\njobs=0\n", &config).code(), absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace motley::coordinator

@@ -1,0 +1,62 @@
+#include "coordinator/jobs/retention.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/logging.h"
+#include "coordinator/jobs/ring_pruner.h"
+
+namespace motley::coordinator {
+namespace {
+
+// Of one turn, so that nobody waits for it: twenty events a second may come in for ever.
+constexpr size_t kJobsAtOnce = 20;
+constexpr int64_t kRowsAtOnce = 1200;
+constexpr int64_t kDayMs = 24 * 60 * 60 * 1000;
+
+void ForgetJobs(Core& core, std::vector<JobId> jobs) {
+  if (jobs.empty()) return;
+  Batch batch;
+  EventRecord event;
+  event.kind = kind::kJobsForgotten;
+  event.message = absl::StrCat("finished jobs are kept no longer: ",
+                               absl::StrJoin(jobs, ", ", [](std::string* out, const JobId& id) { absl::StrAppend(out, id.value()); }));
+  batch.events.push_back(std::move(event));
+  batch.forgotten = std::move(jobs);
+  if (absl::Status status = core.journal.Commit(batch); !status.ok()) {
+    LogError(absl::StrCat("finished jobs could not be forgotten: ", std::string(status.message())));
+    return;
+  }
+  for (const JobId& id : batch.forgotten) {
+    core.state.jobs.erase(id);
+    ForgetInMemory(core, id);
+  }
+}
+
+}  // namespace
+
+std::vector<JobId> JobsToForget(int64_t now_unix_ms, const ClusterState& state, const RetentionConfig& config, size_t limit) {
+  std::vector<std::pair<int64_t, JobId>> finished;
+  for (const auto& [id, job] : state.jobs) {
+    if (IsFinal(job.phase)) finished.emplace_back(job.finished_unix_ms, id);
+  }
+  std::sort(finished.begin(), finished.end());
+  const auto surplus = static_cast<int64_t>(finished.size()) - config.jobs;
+  std::vector<JobId> jobs;
+  for (size_t i = 0; i < finished.size() && jobs.size() < limit; ++i) {
+    const bool old = finished[i].first < now_unix_ms - config.days * kDayMs;
+    if (static_cast<int64_t>(i) < surplus || old) jobs.push_back(finished[i].second);
+  }
+  return jobs;
+}
+
+void Retain(Core& core) {
+  const RetentionConfig& config = core.config.retention;
+  ForgetJobs(core, JobsToForget(core.journal.UnixMs(), core.state, config, kJobsAtOnce));
+  const absl::StatusOr<int64_t> removed = core.store.Prune({config.events, config.profiles, config.epochs}, kRowsAtOnce);
+  if (!removed.ok()) LogError(absl::StrCat("old rows could not be removed: ", std::string(removed.status().message())));
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,175 @@
+#include "coordinator/store/maintenance.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/files.h"
+#include "common/status_macros.h"
+#include "coordinator/state/event.h"
+#include "coordinator/store/open.h"
+#include "coordinator/store/rebuild.h"
+#include "coordinator/store/records.h"
+#include "coordinator/store/store.h"
+
+namespace motley::coordinator {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kCopies = 10;
+constexpr absl::Duration kBetweenCopies = absl::Milliseconds(200);
+// Where nothing says how much is lost. Workers know what they have seen; this is for those that are away.
+constexpr int64_t kUnknownRaise = 1000;
+
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+absl::Status Copy(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  return error ? FileError(error.value(), "copy", absl::StrCat(from, "' to '", to)) : absl::OkStatus();
+}
+
+absl::Status Remove(const std::string& database) {
+  MOTLEY_RETURN_IF_ERROR(RemoveTree(database + "-wal"));
+  return RemoveTree(database);
+}
+
+absl::Status CheckVersion(const Database& database, StoreSummary* summary) {
+  MOTLEY_ASSIGN_OR_RETURN(summary->version, ReadVersion(database));
+  if (summary->version == kSchemaVersion) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(database.path(), " has schema version ", summary->version, ", this program reads ",
+                                                    kSchemaVersion,
+                                                    summary->version < kSchemaVersion && summary->version > 0
+                                                        ? "; a coordinator that is started on it brings it to that version"
+                                                        : "; use the version that wrote it"));
+}
+
+absl::StatusOr<StoreSummary> Summarize(const Database& database) {
+  StoreSummary summary;
+  MOTLEY_RETURN_IF_ERROR(CheckVersion(database, &summary));
+  MOTLEY_ASSIGN_OR_RETURN(Inspection inspection, Inspect(database));
+  summary.mark = inspection.state.mark;
+  for (size_t t = 0; t < kNumTables; ++t) summary.rows[t] = inspection.state.sums[t].rows;
+  summary.findings = std::move(inspection.findings);
+  return summary;
+}
+
+// Of a copy with the log beside it; the log is taken in.
+absl::StatusOr<StoreSummary> TakeIn(const std::string& database_path) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, Database::Open(database_path));
+  return Summarize(*database);
+}
+
+absl::Status NoStore(const std::string& folder) {
+  return absl::NotFoundError(absl::StrCat("there is no store in '", folder, "': coordinator.db is missing"));
+}
+
+// In one transaction: epochs of unfinished jobs, the event, the count.
+absl::Status Raise(Database& database, const LedgerState& state, const MarkFile::Content& file, const std::string& from,
+                   RestoredStore* restored) {
+  std::vector<Row> jobs;
+  MOTLEY_RETURN_IF_ERROR(Scan(database, TableId::kJobs, kSchemaVersion, [&](const Row& row, const std::string&) { jobs.push_back(row); }));
+  Statement newest = database.Prepare("SELECT COALESCE(MAX(sequence), 0) FROM events");
+  MOTLEY_RETURN_IF_ERROR(newest.Step().status());
+  const int64_t sequence = newest.Integer(0) + 1;
+  newest = database.Prepare("SELECT 1");  // ends the read
+
+  MOTLEY_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
+  Ledger ledger(database);
+  ledger.Reset(state);
+  for (const Row& row : jobs) {
+    MOTLEY_ASSIGN_OR_RETURN(JobRecord job, JobOf(row));
+    if (IsFinal(job.phase)) continue;
+    job.epoch = Epoch(job.epoch.value() + restored->raised_by);
+    MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kJobs, ToRow(job)));
+    ++restored->raised_jobs;
+  }
+  Finding finding;
+  finding.kind = kind::kStoreRestored;
+  finding.text = absl::StrCat("the database was restored from ", from, " (", state.mark.commits, " commits, ", jobs.size(), " jobs)",
+                              restored->lost_commits > 0 ? absl::StrCat("; ", restored->lost_commits, " later commits are lost") : "",
+                              "; the epochs of ", restored->raised_jobs, " unfinished jobs went up by ", restored->raised_by);
+  MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kEvents, ToRow(EventFor(finding, sequence))));
+  if (file.mark && file.mark->store_id == state.mark.store_id) ledger.SkipTo(file.mark->commits);
+  MOTLEY_RETURN_IF_ERROR(ledger.Seal());
+  restored->summary.mark = ledger.state().mark;
+  return database.Execute("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+}  // namespace
+
+absl::StatusOr<StoreSummary> CheckStore(const std::string& folder) {
+  if (!Exists(folder + "/coordinator.db")) return NoStore(folder);
+  MOTLEY_ASSIGN_OR_RETURN(const StateFolder lock, StateFolder::Lock(folder));
+  MOTLEY_ASSIGN_OR_RETURN(const MarkFile::Content file, MarkFile::Read(lock.Mark()));
+  MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, Database::Open(lock.Database(), Database::Mode::kInspect));
+  MOTLEY_ASSIGN_OR_RETURN(StoreSummary summary, Summarize(*database));
+  for (Finding& finding : CompareWithMark(summary.mark, file).findings) summary.findings.push_back(std::move(finding));
+  return summary;
+}
+
+absl::StatusOr<StoreSummary> BackUpStore(const std::string& folder, const std::string& to) {
+  const std::string database = folder + "/coordinator.db", partial = to + ".partial";
+  if (!Exists(database)) return NoStore(folder);
+  if (Exists(to)) return absl::AlreadyExistsError(absl::StrCat("'", to, "' is there already; give the backup another name"));
+  MOTLEY_ASSIGN_OR_RETURN(const MarkFile::Content before, MarkFile::Read(folder + "/coordinator.mark"));
+  absl::StatusOr<StoreSummary> summary = absl::DataLossError("no copy was taken");
+  for (int copy = 0; copy < kCopies; ++copy) {
+    if (copy > 0) absl::SleepFor(kBetweenCopies);
+    MOTLEY_RETURN_IF_ERROR(Remove(partial));
+    MOTLEY_RETURN_IF_ERROR(Copy(database, partial));
+    if (Exists(database + "-wal")) MOTLEY_RETURN_IF_ERROR(Copy(database + "-wal", partial + "-wal"));
+    summary = TakeIn(partial);
+    if (!summary.ok() || !summary->findings.empty()) continue;
+    const bool older = before.mark && before.mark->store_id == summary->mark.store_id && summary->mark.commits < before.mark->commits;
+    if (older) {
+      summary->findings.push_back({kind::kStoreOlder, "the copy is older than the store"});
+      continue;
+    }
+    if (rename(partial.c_str(), to.c_str()) != 0) return FileError(errno, "rename", partial);
+    MOTLEY_RETURN_IF_ERROR(SyncFolder(fs::absolute(to).parent_path().string()));
+    return summary;
+  }
+  Remove(partial).IgnoreError();
+  MOTLEY_RETURN_IF_ERROR(summary.status());
+  return absl::DataLossError(absl::StrCat("no sound copy of ", database, " could be taken: ", summary->findings[0].text,
+                                          "; see motley-coordinator check"));
+}
+
+absl::StatusOr<RestoredStore> RestoreStore(const std::string& folder, const std::string& from) {
+  if (!Exists(from)) return absl::NotFoundError(absl::StrCat("'", from, "' does not exist"));
+  MOTLEY_ASSIGN_OR_RETURN(StateFolder lock, StateFolder::Lock(folder));
+  MOTLEY_RETURN_IF_ERROR(Remove(lock.Draft()));
+  MOTLEY_RETURN_IF_ERROR(Copy(from, lock.Draft()));
+  RestoredStore restored;
+  {
+    MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, Database::Open(lock.Draft()));
+    MOTLEY_ASSIGN_OR_RETURN(restored.summary, Summarize(*database));
+    if (!restored.summary.findings.empty()) {
+      return absl::DataLossError(absl::StrCat("'", from, "' is damaged and was not put in place: ", restored.summary.findings[0].text));
+    }
+    MOTLEY_ASSIGN_OR_RETURN(const LedgerState state, ReadMark(*database));
+    MOTLEY_ASSIGN_OR_RETURN(const MarkFile::Content file, MarkFile::Read(lock.Mark()));
+    if (file.mark && file.mark->store_id == state.mark.store_id) {
+      restored.lost_commits = std::max<int64_t>(0, file.mark->commits - state.mark.commits);
+    }
+    restored.raised_by = restored.lost_commits < 0 ? kUnknownRaise : EpochRaise(restored.lost_commits);
+    MOTLEY_RETURN_IF_ERROR(Raise(*database, state, file, from, &restored));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(restored.aside, lock.Replace("replaced"));
+  MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<MarkFile> mark, MarkFile::Open(lock.Mark()));
+  MOTLEY_RETURN_IF_ERROR(mark->Write(restored.summary.mark));
+  return restored;
+}
+
+}  // namespace motley::coordinator
