@@ -1,6 +1,9 @@
 // The one clock interface. Steady: jumps of the wall clock do not move it. Tests advance a FakeClock and never sleep.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -24,12 +27,15 @@ class SystemClock : public Clock {
 
 class FakeClock : public Clock {
  public:
-  absl::Duration Now() const override { return now_; }
-  absl::Time WallNow() const override { return absl::UnixEpoch() + now_; }
-  void Advance(absl::Duration d) { now_ += d; }
+  absl::Duration Now() const override { return absl::Nanoseconds(now_ns_.load()); }
+  absl::Time WallNow() const override { return absl::UnixEpoch() + Now() + absl::Nanoseconds(wall_shift_ns_.load()); }
+  void Advance(absl::Duration d) { now_ns_ += absl::ToInt64Nanoseconds(d); }
+  // Somebody sets the wall clock; steady time does not notice.
+  void MoveWall(absl::Duration d) { wall_shift_ns_ += absl::ToInt64Nanoseconds(d); }
 
  private:
-  absl::Duration now_ = absl::Seconds(1000);
+  std::atomic<int64_t> now_ns_{1'000'000'000'000};
+  std::atomic<int64_t> wall_shift_ns_{0};
 };
 
 }  // namespace motley

@@ -184,4 +184,16 @@ struct LeavingReport {
 using WorkerReport = std::variant<HeartbeatReport, StorageReport, ReachReport, ProfileReport, RankReport, StepReport, KvSetReport,
                                   KvGetReport, PublishReport, CheckpointReport, CheckpointFailedReport, LogReport, LeavingReport>;
 
+// ---- between a worker and its rank ----
+// A rank hears what its worker was told, of itself alone: StartCommand and ProfileCommand hold one assignment.
+using RankCommand = std::variant<StartCommand, ProfileCommand, StopCommand, KvValueCommand, PublishAnswerCommand>;
+// Every 0.25 s: the hang detector's food. An empty `doing` says only that the process lives.
+struct ProgressReport {
+  Epoch epoch;
+  int64_t step = 0;
+  int64_t instruction = 0;
+  std::string doing;
+};
+using RankMessage = std::variant<ProgressReport, WorkerReport>;
+
 }  // namespace motley

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "common/wire/assignment.h"
 #include "common/wire/device.h"
@@ -341,6 +342,20 @@ absl::StatusOr<std::optional<CoordinatorCommand>> FromProto(const v1::Coordinato
     default:
       return std::optional<CoordinatorCommand>();
   }
+}
+
+std::vector<WorkerReport> Refusals(const v1::CoordinatorMessage& message, const absl::Status& why) {
+  const std::string text = absl::StrCat("the assignment cannot be read: ", why.message());
+  std::vector<WorkerReport> reports;
+  if (message.has_profile_request()) {
+    const v1::ProfileRequest& in = message.profile_request();
+    reports.push_back(ProfileReport{JobId(in.job_id()), Epoch(in.epoch()), text, {}, {}, in.check_id()});
+  }
+  for (const v1::RankAssignment& rank : message.start_epoch().ranks()) {
+    reports.push_back(RankReport{JobId(rank.job_id()), Epoch(rank.epoch()), rank.rank(), DeviceId(rank.device().id()),
+                                 RankEventKind::kFailed, text, Fault::kOurs, ""});
+  }
+  return reports;
 }
 
 v1::WorkerMessage ToProto(const WorkerReport& report) {

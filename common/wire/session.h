@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/session.h"
@@ -19,6 +20,8 @@ StoreMark FromProto(const v1::StoreMark& mark);
 v1::CoordinatorMessage ToProto(const CoordinatorCommand& command);
 // INVALID_ARGUMENT names the field of an assignment. Null: a welcome, or a kind of message that this version does not know.
 absl::StatusOr<std::optional<CoordinatorCommand>> FromProto(const v1::CoordinatorMessage& message);
+// What a worker answers to a message that FromProto refused: nobody waits for ranks that cannot be started.
+std::vector<WorkerReport> Refusals(const v1::CoordinatorMessage& message, const absl::Status& why);
 
 v1::WorkerMessage ToProto(const WorkerReport& report);
 // Null: a hello, or a kind of message that this version does not know.

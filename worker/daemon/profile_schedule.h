@@ -7,36 +7,36 @@
 #include <utility>
 #include <vector>
 
-#include "proto/motley/v1/worker.pb.h"
+#include "common/session.h"
 
 namespace motley::worker {
 
 class ProfileSchedule {
  public:
-  explicit ProfileSchedule(const v1::ProfileRequest& request);
+  explicit ProfileSchedule(const ProfileCommand& command);
 
-  // What to send now: (index into request.ranks, that rank's request). Empty when everything waits or is done.
-  std::vector<std::pair<size_t, v1::ProfileRequest>> Next();
-  // The answer to a request of Next().
-  void Done(size_t index, const v1::ProfileResult& result);
+  // What to send now: (index into command.ranks, that rank's command). Empty when everything waits or is done.
+  std::vector<std::pair<size_t, ProfileCommand>> Next();
+  // The answer to a command of Next().
+  void Done(size_t index, const ProfileReport& report);
   // The rank is gone, or said what is wrong; the first failure counts.
   void Fail(size_t index, const std::string& error);
 
   bool busy(size_t index) const { return ranks_[index].busy; }
   bool finished() const;
   // Of the whole node: all compute profiles, and the collectives' when rank 0 is here.
-  const v1::ProfileResult& result() const { return result_; }
+  const ProfileReport& report() const { return report_; }
 
  private:
   struct Rank {
-    v1::RankAssignment assignment;
+    RankAssignment assignment;
     bool compute_left = false, collectives_left = false, busy = false;
     bool on_host = false;  // runs at the host's own speed
   };
-  v1::ProfileRequest RequestFor(const Rank& rank, bool compute) const;
+  ProfileCommand CommandFor(const Rank& rank, bool compute) const;
 
   std::vector<Rank> ranks_;
-  v1::ProfileResult result_;
+  ProfileReport report_;
 };
 
 }  // namespace motley::worker

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "common/wire/rank.h"
 
 namespace motley::worker {
 namespace {
@@ -35,9 +36,9 @@ RankProcess::~RankProcess() {
   }
 }
 
-absl::Status RankProcess::Send(const v1::ToRank& message) {
+absl::Status RankProcess::Send(const RankCommand& command) {
   if (!socket_.valid()) return absl::UnavailableError("the rank's socket is closed");
-  pending_ += EncodeFrame(message.SerializeAsString());
+  pending_ += EncodeFrame(wire::ToProto(command).SerializeAsString());
   if (pending_.size() > kMaxPendingBytes) return absl::ResourceExhaustedError("the rank takes no messages");
   return Flush();
 }
@@ -56,8 +57,8 @@ absl::Status RankProcess::Flush() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<v1::FromRank>> RankProcess::Receive() {
-  std::vector<v1::FromRank> messages;
+absl::StatusOr<std::vector<RankMessage>> RankProcess::Receive() {
+  std::vector<RankMessage> messages;
   char buffer[1 << 16];
   while (socket_.valid()) {
     const ssize_t n = recv(socket_.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
@@ -72,9 +73,9 @@ absl::StatusOr<std::vector<v1::FromRank>> RankProcess::Receive() {
   while (true) {
     MOTLEY_ASSIGN_OR_RETURN(std::optional<std::string> frame, decoder_.Next());
     if (!frame) return messages;
-    v1::FromRank message;
-    if (!message.ParseFromString(*frame)) return absl::DataLossError("the rank sent bytes that are not a message");
-    messages.push_back(std::move(message));
+    v1::FromRank proto;
+    if (!proto.ParseFromString(*frame)) return absl::DataLossError("the rank sent bytes that are not a message");
+    if (std::optional<RankMessage> message = wire::FromProto(proto)) messages.push_back(*std::move(message));
   }
 }
 

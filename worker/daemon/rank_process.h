@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/motley/v1/worker.pb.h"
+#include "common/session.h"
 #include "worker/daemon/frame.h"
 #include "worker/daemon/spawn.h"
 
@@ -28,10 +28,10 @@ class RankProcess {
   bool wants_write() const { return !pending_.empty(); }
 
   // Queues and sends what the socket takes. RESOURCE_EXHAUSTED when the rank has taken nothing for 64 MiB of messages.
-  absl::Status Send(const v1::ToRank& message);
+  absl::Status Send(const RankCommand& command);
   absl::Status Flush();
   // All messages that have arrived; the socket is closed at its end. DATA_LOSS: not a message.
-  absl::StatusOr<std::vector<v1::FromRank>> Receive();
+  absl::StatusOr<std::vector<RankMessage>> Receive();
   // Whole lines of its output; at the end also an unfinished one.
   std::vector<std::string> ReadLines();
   // The newest lines that it printed: its last words when it dies.

@@ -1,12 +1,11 @@
 // The ranks of one node in one epoch of a job: plain state of the supervisor's thread.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "proto/motley/v1/worker.pb.h"
+#include "common/session.h"
 #include "worker/daemon/profile_schedule.h"
 #include "worker/daemon/rank_process.h"
 #include "worker/daemon/spawn.h"
@@ -19,21 +18,24 @@ struct Rank {
   enum class Phase { kRunning, kEnded, kHung, kKilled, kGone };
 
   int number = 0;
-  std::string device;
+  DeviceId device;
   std::unique_ptr<RankProcess> process;
   WatchState watch;
   Phase phase = Phase::kRunning;
   absl::Duration kill_at = absl::InfiniteDuration();
   std::string reason;                           // why it was killed
-  std::vector<v1::WorkerMessage> questions;     // KvSet, and unanswered KvGet and PublishRequest: asked again of a new session
+  std::vector<WorkerReport> questions;          // KvSet, and unanswered KvGet and Publish: asked again of a new session
 };
 
 struct RankRun {
-  std::string job;
-  int64_t epoch = 0;
+  JobId job;
+  Epoch epoch;
   std::vector<Rank> ranks;
   std::unique_ptr<ProfileSchedule> profile;     // null: training
   bool profile_sent = false;
+
+  // Measures a node that no job uses yet: it speaks through its ProfileReport alone.
+  bool is_probe() const { return profile != nullptr && !profile->report().check_id.empty(); }
 };
 
 }  // namespace motley::worker

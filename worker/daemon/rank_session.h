@@ -5,18 +5,19 @@
 // progress_interval that the process lives, whatever the engine does. All writes go through one mutex.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "proto/motley/v1/worker.pb.h"
+#include "common/clock.h"
+#include "common/session.h"
+#include "common/steady_condition.h"
 #include "worker/engine/engine.h"
 
 namespace motley::worker {
@@ -32,11 +33,12 @@ class RankSession : public engine::RankHost {
     std::function<void()> on_orphaned;
   };
 
-  // Takes over `fd` (closed by the destructor).
-  RankSession(int fd, EngineFactory factory, Options options);
+  // Takes over `fd` (closed by the destructor). `clock` must outlive the session.
+  RankSession(int fd, EngineFactory factory, const Clock& clock, Options options);
   ~RankSession() override;
 
-  // Until the socket closes. OK then; DATA_LOSS when the worker sent what is not a message.
+  // Until the socket closes. OK then; DATA_LOSS when the worker sent what is not a message, INVALID_ARGUMENT when an assignment
+  // does not parse.
   absl::Status Serve();
 
   absl::Status KvSet(const std::string& key, const std::string& value) override;
@@ -53,36 +55,38 @@ class RankSession : public engine::RankHost {
  private:
   void ReadLoop();
   void BeatLoop();
-  void Handle(const v1::ToRank& message);
-  void RunTraining(const v1::RankAssignment& proto);
-  void RunProfile(const v1::ProfileRequest& request);
-  absl::Status Profile(const v1::ProfileRequest& request, v1::ProfileResult* result);
-  void SendEvent(v1::RankEvent::Kind kind, const std::string& message);
-  absl::Status Send(const v1::FromRank& message);
-  void SetAssignment(const v1::RankAssignment& assignment);
+  absl::Status Handle(const std::string& frame);
+  void RunTraining(const RankAssignment& assignment);
+  void RunProfile(const ProfileCommand& command);
+  absl::Status Profile(const ProfileCommand& command, ProfileReport* report);
+  void SendEvent(RankEventKind kind, const std::string& message, Fault fault = Fault::kOurs);
+  absl::Status Send(const RankMessage& message);
+  void SetAssignment(const RankAssignment& assignment);
 
   const int fd_;
   const EngineFactory factory_;
+  const Clock& clock_;
   const Options options_;
 
-  std::mutex write_mutex_;
+  absl::Mutex write_mutex_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by mutex_:
-  std::deque<v1::ToRank> work_;
-  std::map<std::string, std::string> values_;        // answered keys
-  std::map<int64_t, v1::PublishAnswer> answers_;     // by question
-  int64_t questions_ = 0;
-  absl::Status end_;                                 // why the socket is of no more use
-  bool closed_ = false, busy_ = false;
-  bool stop_ = false, stop_save_ = false;
-  int waiting_ = 0;                                  // calls that wait for the coordinator
-  engine::Engine* running_ = nullptr;                // takes RequestStop
-  absl::Time last_progress_;
+  SteadyCondition changed_;
+  absl::Mutex mutex_;
+  std::deque<RankCommand> work_ ABSL_GUARDED_BY(mutex_);  // StartCommand and ProfileCommand
+  std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);          // answered keys
+  std::map<int64_t, PublishAnswerCommand> answers_ ABSL_GUARDED_BY(mutex_);    // by question
+  int64_t questions_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);                                   // why the socket is of no more use
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false, busy_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;                                    // calls that wait for the coordinator
+  engine::Engine* running_ ABSL_GUARDED_BY(mutex_) = nullptr;                  // takes RequestStop
+  bool stop_save_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration last_progress_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
 
-  std::string job_, device_;                         // of the newest assignment; changed before the engine runs
-  int64_t epoch_ = 0;
+  JobId job_;                                        // of the newest assignment; changed before the engine runs
+  DeviceId device_;
+  Epoch epoch_;
   int rank_ = 0;
   std::unique_ptr<engine::Engine> engine_;           // main thread only
 };

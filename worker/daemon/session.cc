@@ -7,49 +7,33 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/logging.h"
+#include "common/wire/session.h"
 
 namespace motley::worker {
 namespace {
 
 constexpr int kMaxMessageBytes = 64 << 20;
 constexpr absl::Duration kGoodbye = absl::Seconds(1);
+constexpr absl::Duration kShortestLease = absl::Milliseconds(300);
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   // A connection of its own, so that every attempt is a new one and not gRPC's memory of a failed one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Pings below five minutes earn a server's GOAWAY unless it was set up for them.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 360'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  // No keepalive: the coordinator answers heartbeats, and who does not is given up within a lease.
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
-
-absl::Status FromGrpc(const grpc::Status& status) {
-  if (status.ok()) return absl::UnavailableError("the coordinator closed the session");
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
 }  // namespace
 
-Session::Session(SessionConfig config, Handler handler, Outbox& outbox)
-    : config_(std::move(config)), handler_(std::move(handler)), outbox_(outbox), thread_([this] { Run(); }) {}
+Session::Session(SessionConfig config, Handler handler, const Clock& clock, Outbox& outbox)
+    : config_(std::move(config)), handler_(std::move(handler)), clock_(clock), outbox_(outbox), thread_([this] { Run(); }) {}
 
 Session::~Session() {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    stopping_ = true;
-    changed_.notify_all();
-  }
+  stopping_.Notify();
   outbox_.Wake();
-  {
-    // The writer closes the stream and the coordinator ends it; if it does not, the call is cancelled.
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(kGoodbye), [this] { return context_ == nullptr; });
-    if (context_ != nullptr) context_->TryCancel();
-  }
   thread_.join();
 }
 
@@ -61,8 +45,9 @@ bool Session::IsRefusal(const absl::Status& status) const {
 }
 
 bool Session::WaitBeforeNext(absl::Duration pause) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  return !changed_.wait_for(lock, absl::ToChronoNanoseconds(pause), [this] { return stopping_; });
+  const absl::Duration end = clock_.Now() + pause;
+  while (!stopping_.HasBeenNotified() && clock_.Now() < end) outbox_.Wait(end - clock_.Now(), /*for_reports=*/false);
+  return !stopping_.HasBeenNotified();
 }
 
 void Session::Run() {
@@ -70,11 +55,9 @@ void Session::Run() {
   std::string last_reason;
   while (true) {
     bool welcomed = false;
-    const absl::Status status = RunStream(&welcomed);
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (stopping_) return;
-    }
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = Dial();
+    const absl::Status status = channel.ok() ? RunStream(*channel, &welcomed) : channel.status();
+    if (stopping_.HasBeenNotified()) return;
     if (IsRefusal(status)) return handler_.on_refused(status);
     const std::string reason(status.message());
     if (welcomed) {
@@ -90,74 +73,84 @@ void Session::Run() {
   }
 }
 
-absl::Status Session::RunStream(bool* welcomed) {
-  const std::shared_ptr<grpc::Channel> channel = NewChannel(config_.coordinator);
-  const auto deadline = std::chrono::system_clock::now() + absl::ToChronoMilliseconds(config_.connect_timeout);
-  // In short waits, so that a stop is not late.
-  while (!channel->WaitForConnected(std::min(deadline, std::chrono::system_clock::now() + std::chrono::milliseconds(200)))) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (stopping_) return absl::CancelledError("stopping");
-    if (std::chrono::system_clock::now() >= deadline) return absl::UnavailableError("it cannot be reached");
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Session::Dial() {
+  std::shared_ptr<grpc::Channel> channel = NewChannel(config_.coordinator);
+  const absl::Duration end = clock_.Now() + config_.connect_timeout;
+  // In short waits, so that a stop is not late and nobody's wall clock matters.
+  while (!channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::milliseconds(200))) {
+    if (stopping_.HasBeenNotified()) return absl::CancelledError("stopping");
+    if (clock_.Now() >= end) return absl::UnavailableError("it cannot be reached");
   }
-  grpc::ClientContext context;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (stopping_) return absl::CancelledError("stopping");
-    context_ = &context;
-    stream_over_ = false;
-  }
-  const std::unique_ptr<v1::WorkerService::Stub> stub = v1::WorkerService::NewStub(channel);
-  const std::unique_ptr<Stream> stream = stub->Session(&context);
-  v1::WorkerMessage hello;
-  *hello.mutable_hello() = config_.hello;
-  stream->Write(hello);
-  v1::CoordinatorMessage message;
-  std::thread writer;
-  if (stream->Read(&message) && message.has_welcome()) {
-    *welcomed = ever_welcomed_ = true;
-    const absl::Duration heartbeat = absl::Milliseconds(std::max<int64_t>(message.welcome().lease_ms(), 300)) / 3;
-    handler_.on_connected();
-    writer = std::thread([this, &stream, heartbeat, &context] { WriteLoop(*stream, heartbeat, context); });
-    while (stream->Read(&message)) handler_.on_message(message);
-  }
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    stream_over_ = true;
-  }
-  outbox_.Wake();
-  if (writer.joinable()) writer.join();
-  const grpc::Status status = stream->Finish();
-  std::lock_guard<std::mutex> lock(mutex_);
-  context_ = nullptr;
-  changed_.notify_all();
-  return FromGrpc(status);
+  return channel;
 }
 
-void Session::WriteLoop(Stream& stream, absl::Duration heartbeat, grpc::ClientContext& context) {
-  absl::Time next_heartbeat = absl::Now();
+absl::Status Session::RunStream(const std::shared_ptr<grpc::Channel>& channel, bool* welcomed) {
+  const auto stream = CoordinatorStream::Open(channel, handler_.hello(), [this] { outbox_.Wake(); });
+  StreamState state;
+  state.last_heard = clock_.Now();
+  state.patience = config_.welcome_timeout;
+  std::string given_up;
   while (true) {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (stream_over_) return;
-      if (stopping_ && outbox_.size() == 0) {
-        stream.WritesDone();
-        return;
-      }
+    while (std::optional<v1::CoordinatorMessage> message = stream->TakeMessage()) Handle(*message, state);
+    *welcomed = state.welcomed;
+    if (std::optional<absl::Status> end = stream->TakeEnd()) {
+      std::optional<WorkerReport> unsent = stream->TakeUnsent();
+      if (unsent && !std::holds_alternative<HeartbeatReport>(*unsent)) outbox_.PutBack(*std::move(unsent));
+      return given_up.empty() ? *end : absl::UnavailableError(given_up);
     }
-    const absl::Time now = absl::Now();
-    if (now >= next_heartbeat) {
-      v1::WorkerMessage beat;
-      beat.mutable_heartbeat()->set_unix_ms(absl::ToUnixMillis(now));
-      next_heartbeat = now + heartbeat;
-      if (!stream.Write(beat)) break;
-    }
-    std::optional<v1::WorkerMessage> message = outbox_.Pop(std::clamp(next_heartbeat - now, absl::ZeroDuration(), heartbeat));
-    if (message && !stream.Write(*message)) {
-      outbox_.PutBack(*std::move(message));
-      break;
+    const absl::Duration now = clock_.Now();
+    state.writing = stream->writing();
+    if (state.welcomed && outbox_.size() == 0) SayWhatWasDropped();
+    state.has_reports = outbox_.size() > 0;
+    if (stopping_.HasBeenNotified()) state.stop_at = std::min(state.stop_at, now + kGoodbye);
+    // What was given up is only waited for.
+    const StreamTurn turn = given_up.empty() ? Decide(now, state) : StreamTurn();
+    switch (turn.action) {
+      case StreamAction::kWait: outbox_.Wait(turn.wait, /*for_reports=*/state.welcomed && !state.writing && given_up.empty()); break;
+      case StreamAction::kSendHeartbeat:
+        state.next_heartbeat = now + heartbeat_;
+        stream->Write(HeartbeatReport{});
+        break;
+      case StreamAction::kSendReport:
+        if (std::optional<WorkerReport> report = outbox_.TryPop()) stream->Write(*std::move(report));
+        break;
+      case StreamAction::kSayGoodbye:
+        state.said_goodbye = true;
+        stream->SayGoodbye();
+        break;
+      case StreamAction::kGiveUp:
+        given_up = turn.reason;
+        stream->Cancel();
+        break;
     }
   }
-  context.TryCancel();  // wakes the reader
+}
+
+void Session::SayWhatWasDropped() {
+  for (LogReport& line : outbox_.TakeDropped()) {
+    LogWarning(absl::StrCat("job ", line.job.value(), ": ", line.text));
+    line.source = "worker";
+    line.unix_ms = absl::ToUnixMillis(clock_.WallNow());
+    outbox_.Push(std::move(line));
+  }
+}
+
+void Session::Handle(const v1::CoordinatorMessage& message, StreamState& state) {
+  state.last_heard = clock_.Now();
+  if (message.has_welcome()) {
+    state.welcomed = ever_welcomed_ = true;
+    state.patience = std::max(absl::Milliseconds(message.welcome().lease_ms()), kShortestLease);
+    heartbeat_ = state.patience / 3;
+    state.next_heartbeat = state.last_heard;
+    return handler_.on_connected(wire::FromProto(message.welcome().store_mark()));
+  }
+  absl::StatusOr<std::optional<CoordinatorCommand>> command = wire::FromProto(message);
+  if (command.ok()) {
+    if (*command) handler_.on_command(**std::move(command));
+    return;
+  }
+  LogError(absl::StrCat("a message of the coordinator cannot be read: ", command.status().message()));
+  for (WorkerReport& refusal : wire::Refusals(message, command.status())) outbox_.Push(std::move(refusal));
 }
 
 }  // namespace motley::worker

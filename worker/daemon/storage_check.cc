@@ -38,42 +38,37 @@ bool ReadsBack(const std::string& path, const std::string& token) {
 
 }  // namespace
 
-std::string TokenPath(const std::string& checkpoint_folder, const std::string& job_id) {
-  return absl::StrCat(checkpoint_folder, "/.token-", job_id);
+std::string TokenPath(const StorageCheckCommand& check) {
+  return absl::StrCat(check.checkpoint_folder, "/.token-", check.job.value());
 }
 
-v1::StorageCheckResult CheckStorage(const v1::StorageCheck& check, absl::Duration patience) {
-  v1::StorageCheckResult result;
-  result.set_job_id(check.job_id());
-  result.set_epoch(check.epoch());
-  result.set_check_id(check.check_id());
-  const std::string path = TokenPath(check.checkpoint_folder(), check.job_id());
-  if (check.token().empty()) {
-    result.set_token_seen(true);
-  } else if (check.write_token()) {
-    if (absl::Status status = WriteToken(check.checkpoint_folder(), path, check.token()); !status.ok()) {
-      result.set_error(ValidUtf8(std::string(status.message())));
-      return result;
+StorageReport CheckStorage(const StorageCheckCommand& check, const Clock& clock, absl::Duration patience) {
+  StorageReport report{check.job, check.epoch, "", 0, "", check.token.empty(), check.check_id};
+  const std::string path = TokenPath(check);
+  if (check.write_token && !check.token.empty()) {
+    if (absl::Status status = WriteToken(check.checkpoint_folder, path, check.token); !status.ok()) {
+      report.error = ValidUtf8(std::string(status.message()));
+      return report;
     }
   }
-  if (check.data_path().empty()) {  // the writer of a probe's token: it trains, and has seen its data
-    result.set_token_seen(true);
-    return result;
+  if (check.data_path.empty()) {  // the writer of a probe's token: it trains, and has seen its data
+    report.token_seen = true;
+    return report;
   }
-  absl::StatusOr<DataSummary> summary = SummarizeData(check.data_path());
+  absl::StatusOr<DataSummary> summary = SummarizeData(check.data_path);
   if (!summary.ok()) {
-    result.set_error(ValidUtf8(std::string(summary.status().message())));  // file names are any bytes
-    return result;
+    report.error = ValidUtf8(std::string(summary.status().message()));  // file names are any bytes
+    return report;
   }
-  result.set_data_bytes(summary->bytes);
-  result.set_data_digest(summary->digest);
-  const absl::Time deadline = absl::Now() + patience;
-  while (!result.token_seen()) {
-    result.set_token_seen(ReadsBack(path, check.token()));
-    if (result.token_seen() || absl::Now() >= deadline) break;
+  report.data_bytes = summary->bytes;
+  report.data_digest = summary->digest;
+  const absl::Duration end = clock.Now() + patience;
+  while (!report.token_seen) {
+    report.token_seen = ReadsBack(path, check.token);
+    if (report.token_seen || clock.Now() >= end) break;
     absl::SleepFor(absl::Milliseconds(50));
   }
-  return result;
+  return report;
 }
 
 }  // namespace motley::worker

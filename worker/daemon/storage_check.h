@@ -5,14 +5,15 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "proto/motley/v1/worker.pb.h"
+#include "common/clock.h"
+#include "common/session.h"
 
 namespace motley::worker {
 
-// Blocks while it reads the data. A reader waits up to `patience` for the token (shared file systems are late). The result
+// Blocks while it reads the data. A reader waits up to `patience` for the token (shared file systems are late). The report
 // carries the error in words, and never fails otherwise. The token's file is TokenPath; whoever wrote it removes it.
-v1::StorageCheckResult CheckStorage(const v1::StorageCheck& check, absl::Duration patience);
+StorageReport CheckStorage(const StorageCheckCommand& check, const Clock& clock, absl::Duration patience);
 
-std::string TokenPath(const std::string& checkpoint_folder, const std::string& job_id);
+std::string TokenPath(const StorageCheckCommand& check);
 
 }  // namespace motley::worker

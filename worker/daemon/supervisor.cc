@@ -7,33 +7,40 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "common/logging.h"
-
 namespace motley::worker {
 namespace {
 
 constexpr absl::Duration kLoopGap = absl::Seconds(1);
 
-void Forget(std::vector<v1::WorkerMessage>& questions, const v1::KvValue& answer) {
-  std::erase_if(questions, [&](const v1::WorkerMessage& m) { return m.has_kv_get() && m.kv_get().key() == answer.key(); });
+// The same question is asked again of a new session until it is answered.
+void Forget(std::vector<WorkerReport>& questions, const KvValueCommand& answer) {
+  std::erase_if(questions, [&](const WorkerReport& report) {
+    const auto* get = std::get_if<KvGetReport>(&report);
+    return get != nullptr && get->key == answer.key;
+  });
 }
-void Forget(std::vector<v1::WorkerMessage>& questions, const v1::PublishAnswer& answer) {
-  std::erase_if(questions, [&](const v1::WorkerMessage& m) { return m.has_publish_request() && m.publish_request().question() == answer.question(); });
+void Forget(std::vector<WorkerReport>& questions, const PublishAnswerCommand& answer) {
+  std::erase_if(questions, [&](const WorkerReport& report) {
+    const auto* publish = std::get_if<PublishReport>(&report);
+    return publish != nullptr && publish->question == answer.question;
+  });
 }
 
 }  // namespace
 
 Supervisor::Supervisor(SupervisorConfig config, const Clock& clock, Outbox& outbox, WorkerMetrics& metrics)
-    : config_(std::move(config)), clock_(clock), outbox_(outbox), metrics_(metrics), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  last_turn_ = clock_.Now();
+    : config_(std::move(config)),
+      clock_(clock),
+      outbox_(outbox),
+      metrics_(metrics),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      last_turn_(clock.Now()) {
   thread_ = std::thread([this] { Loop(); });
 }
 
 Supervisor::~Supervisor() {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
   Post([] {});
@@ -42,42 +49,38 @@ Supervisor::~Supervisor() {
 
 void Supervisor::Post(Command command) {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     commands_.push_back(std::move(command));
   }
   const uint64_t one = 1;
   (void)!write(wake_.get(), &one, sizeof(one));
 }
 
-void Supervisor::Start(v1::StartEpoch start) {
-  Post([this, start = std::move(start)] { StartOnLoop(start); });
+void Supervisor::Start(StartCommand command) {
+  Post([this, command = std::move(command)] { StartOnLoop(command); });
 }
-void Supervisor::Profile(v1::ProfileRequest request) {
-  Post([this, request = std::move(request)] { ProfileOnLoop(request); });
+void Supervisor::Profile(ProfileCommand command) {
+  Post([this, command = std::move(command)] { ProfileOnLoop(command); });
 }
-void Supervisor::Stop(v1::StopEpoch stop) {
-  Post([this, stop = std::move(stop)] { StopOnLoop(stop); });
+void Supervisor::Stop(StopCommand command) {
+  Post([this, command = std::move(command)] { StopOnLoop(command); });
 }
 
-void Supervisor::Deliver(v1::KvValue value) {
+void Supervisor::Deliver(KvValueCommand value) {
   Post([this, value = std::move(value)] {
-    Rank* rank = FindRank(value.job_id(), value.epoch(), value.rank());
+    Rank* rank = FindRank(value.job, value.epoch, value.rank);
     if (rank == nullptr) return;
     Forget(rank->questions, value);
-    v1::ToRank message;
-    *message.mutable_kv_value() = value;
-    (void)rank->process->Send(message);
+    (void)rank->process->Send(value);
   });
 }
 
-void Supervisor::Deliver(v1::PublishAnswer answer) {
+void Supervisor::Deliver(PublishAnswerCommand answer) {
   Post([this, answer = std::move(answer)] {
-    Rank* rank = FindRank(answer.job_id(), answer.epoch(), answer.rank());
+    Rank* rank = FindRank(answer.job, answer.epoch, answer.rank);
     if (rank == nullptr) return;
     Forget(rank->questions, answer);
-    v1::ToRank message;
-    *message.mutable_publish_answer() = answer;
-    (void)rank->process->Send(message);
+    (void)rank->process->Send(answer);
   });
 }
 
@@ -86,15 +89,31 @@ void Supervisor::OnConnected() {
     for (const auto& run : runs_) {
       for (const Rank& rank : run->ranks) {
         if (rank.phase != Rank::Phase::kRunning) continue;
-        for (const v1::WorkerMessage& question : rank.questions) outbox_.Push(question);
+        for (const WorkerReport& question : rank.questions) outbox_.Push(question);
       }
     }
   });
 }
 
 absl::Duration Supervisor::last_turn() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return last_turn_;
+}
+
+std::vector<std::pair<JobId, Epoch>> Supervisor::newest_epochs() const {
+  absl::MutexLock lock(&mutex_);
+  return {newest_epochs_.begin(), newest_epochs_.end()};
+}
+
+bool Supervisor::training() const {
+  absl::MutexLock lock(&mutex_);
+  return training_ || !commands_.empty();
+}
+
+Epoch Supervisor::Newest(const JobId& job) const {
+  absl::MutexLock lock(&mutex_);
+  const auto it = newest_epochs_.find(job);
+  return it == newest_epochs_.end() ? Epoch() : it->second;
 }
 
 void Supervisor::Loop() {
@@ -103,7 +122,7 @@ void Supervisor::Loop() {
     const absl::Duration now = clock_.Now();
     bool slept = false;
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       if (stopping_) break;
       slept = now - last_turn_ > kLoopGap;
       last_turn_ = now;
@@ -146,13 +165,14 @@ void Supervisor::Poll() {
 void Supervisor::RunCommands() {
   std::deque<Command> commands;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
+    training_ |= !commands_.empty();  // until the end of this turn nobody sees a start that is under way as nothing
     commands.swap(commands_);
   }
   for (const Command& command : commands) command();
 }
 
-Rank* Supervisor::FindRank(const std::string& job, int64_t epoch, int number) {
+Rank* Supervisor::FindRank(const JobId& job, Epoch epoch, int number) {
   for (const auto& run : runs_) {
     if (run->job != job || run->epoch != epoch) continue;
     for (Rank& rank : run->ranks) {
@@ -164,12 +184,16 @@ Rank* Supervisor::FindRank(const std::string& job, int64_t epoch, int number) {
 
 void Supervisor::RemoveEndedRuns() {
   int running = 0;
+  bool training = false;
   std::erase_if(runs_, [&](const std::unique_ptr<RankRun>& run) {
     const auto alive = std::count_if(run->ranks.begin(), run->ranks.end(), [](const Rank& r) { return r.phase != Rank::Phase::kGone; });
     running += static_cast<int>(alive);
+    training |= alive > 0 && run->profile == nullptr;
     return alive == 0;
   });
   metrics_.SetRanksRunning(running);
+  absl::MutexLock lock(&mutex_);
+  training_ = training;
 }
 
 }  // namespace motley::worker

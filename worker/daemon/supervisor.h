@@ -10,13 +10,15 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "common/clock.h"
-#include "proto/motley/v1/worker.pb.h"
+#include "common/session.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/rank_run.h"
 #include "worker/daemon/spawn.h"
@@ -27,7 +29,7 @@ namespace motley::worker {
 
 struct SupervisorConfig {
   std::string rank_binary;
-  std::vector<std::string> device_ids;              // of this node
+  std::vector<DeviceId> devices;                    // of this node
   WatchConfig watch;
   absl::Duration exit_grace = absl::Seconds(5);     // from the last word, or the closed socket, to SIGKILL
   absl::Duration stop_floor = absl::Seconds(150);   // a stop that saves: at least this, or 10 predicted steps; the coordinator waits 120 s
@@ -40,15 +42,21 @@ class Supervisor {
   // Kills and reaps every rank.
   ~Supervisor();
 
-  void Start(v1::StartEpoch start);
-  void Profile(v1::ProfileRequest request);
-  void Stop(v1::StopEpoch stop);
-  void Deliver(v1::KvValue value);
-  void Deliver(v1::PublishAnswer answer);
+  void Start(StartCommand command);
+  // With a check_id: a probe of devices that no job uses; it is refused while ranks train here, and moves no epoch.
+  void Profile(ProfileCommand command);
+  void Stop(StopCommand command);
+  void Deliver(KvValueCommand value);
+  void Deliver(PublishAnswerCommand answer);
   // The session is (again) there: repeats what was asked and not answered.
   void OnConnected();
+
   // Of the loop's newest turn; a daemon whose loop stands still must not pet systemd's watchdog.
   absl::Duration last_turn() const;
+  // The newest epoch of every job that this worker has seen.
+  std::vector<std::pair<JobId, Epoch>> newest_epochs() const;
+  // Ranks that train; what is asked in commands under way counts.
+  bool training() const;
 
  private:
   using Command = std::function<void()>;
@@ -58,39 +66,46 @@ class Supervisor {
   void Poll();
 
   // All below: supervisor thread only.
-  void StartOnLoop(const v1::StartEpoch& start);
-  void ProfileOnLoop(const v1::ProfileRequest& request);
-  void StopOnLoop(const v1::StopEpoch& stop);
-  bool BeginRun(const v1::RankAssignment& first, std::vector<v1::RankAssignment> assignments, std::unique_ptr<ProfileSchedule> profile);
-  void FailToStart(const v1::RankAssignment& assignment, const std::string& why);
+  void StartOnLoop(const StartCommand& command);
+  void ProfileOnLoop(const ProfileCommand& command);
+  void StopOnLoop(const StopCommand& command);
+  bool IsStale(const JobId& job, Epoch epoch) const;
+  void BeginEpoch(const JobId& job, Epoch epoch);
+  absl::Status BeginRun(const JobId& job, Epoch epoch, const std::vector<RankAssignment>& assignments,
+                        std::unique_ptr<ProfileSchedule> profile);
+  absl::StatusOr<Rank> StartRank(const RankAssignment& assignment, int link_clock_fd);
   void ServeRank(RankRun& run, Rank& rank);
-  void OnMessage(RankRun& run, Rank& rank, v1::FromRank& message);
-  void OnEvent(RankRun& run, Rank& rank, v1::RankEvent event);
-  void OnProgress(Rank& rank, const v1::Progress& progress);
+  void OnMessage(RankRun& run, Rank& rank, RankMessage message);
+  void OnEvent(RankRun& run, Rank& rank, RankReport event);
+  void OnProgress(Rank& rank, const ProgressReport& progress);
   void OnExit(RankRun& run, Rank& rank, const std::string& how);
   void CheckHung(RankRun& run, Rank& rank);
-  void Report(RankRun& run, Rank& rank, v1::RankEvent::Kind kind, const std::string& message);
+  void Report(RankRun& run, Rank& rank, RankEventKind kind, const std::string& message);
+  void Remember(const RankReport& last_word);
   void SendLog(const RankRun& run, const Rank& rank, const std::string& line);
   void DriveProfile(RankRun& run);
+  void FailProfile(RankRun& run, const Rank& rank, const std::string& why);
   void KillRank(Rank& rank, Rank::Phase phase, const std::string& reason);
   void KillRun(RankRun& run, const std::string& reason);
-  Rank* FindRank(const std::string& job, int64_t epoch, int rank);
+  Rank* FindRank(const JobId& job, Epoch epoch, int rank);
+  Epoch Newest(const JobId& job) const;
   void RemoveEndedRuns();
 
   const SupervisorConfig config_;
   const Clock& clock_;
   Outbox& outbox_;
   WorkerMetrics& metrics_;
-  UniqueFd wake_;  // eventfd
+  const UniqueFd wake_;  // eventfd
 
-  mutable std::mutex mutex_;
-  std::deque<Command> commands_;
-  bool stopping_ = false;
-  absl::Duration last_turn_;
+  mutable absl::Mutex mutex_;
+  std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration last_turn_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobId, Epoch> newest_epochs_ ABSL_GUARDED_BY(mutex_);  // older messages are dropped; changed by the loop alone
+  bool training_ ABSL_GUARDED_BY(mutex_) = false;                 // as of the newest turn
 
   std::vector<std::unique_ptr<RankRun>> runs_;
-  std::map<std::string, int64_t> newest_epoch_;                  // by job: older messages are dropped
-  std::map<std::string, std::vector<v1::RankEvent>> last_words_;  // by job: how the newest epoch's ranks ended
+  std::map<JobId, std::vector<RankReport>> last_words_;  // how the newest epoch's ranks ended
   std::thread thread_;
 };
 

@@ -4,130 +4,134 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/logging.h"
+#include "common/status_macros.h"
 #include "common/utf8.h"
 #include "worker/daemon/supervisor.h"
 
 namespace motley::worker {
+namespace {
 
-void Supervisor::StartOnLoop(const v1::StartEpoch& start) {
-  if (start.ranks().empty()) return;
-  if (!BeginRun(start.ranks(0), {start.ranks().begin(), start.ranks().end()}, nullptr)) return;
+std::string Name(const JobId& job, Epoch epoch) { return absl::StrCat("epoch ", epoch.value(), " of job ", job.value()); }
+
+}  // namespace
+
+void Supervisor::StartOnLoop(const StartCommand& command) {
+  if (command.ranks.empty()) return;
+  const RankAssignment& first = command.ranks[0];
+  if (IsStale(first.job, first.epoch)) return;
+  BeginEpoch(first.job, first.epoch);
+  if (absl::Status status = BeginRun(first.job, first.epoch, command.ranks, nullptr); !status.ok()) return;
   RankRun& run = *runs_.back();
-  for (Rank& rank : run.ranks) {
-    v1::ToRank message;
-    for (const v1::RankAssignment& assignment : start.ranks()) {
-      if (assignment.rank() != rank.number) continue;
-      *message.mutable_load() = assignment;
-      metrics_.Assigned(assignment);
-    }
-    (void)rank.process->Send(message);  // a rank that is gone already is reported by its exit
+  for (size_t i = 0; i < run.ranks.size(); ++i) {
+    metrics_.Assigned(command.ranks[i]);
+    (void)run.ranks[i].process->Send(StartCommand{{command.ranks[i]}});  // a rank that is gone already is reported by its exit
   }
 }
 
-void Supervisor::ProfileOnLoop(const v1::ProfileRequest& request) {
-  if (request.ranks().empty()) return;
-  if (!BeginRun(request.ranks(0), {request.ranks().begin(), request.ranks().end()}, std::make_unique<ProfileSchedule>(request))) {
-    v1::WorkerMessage message;
-    v1::ProfileResult* result = message.mutable_profile_result();
-    result->set_job_id(request.job_id());
-    result->set_epoch(request.epoch());
-    result->set_error("the ranks could not be started; the node's log says why");
-    outbox_.Push(std::move(message));
-    return;
+void Supervisor::ProfileOnLoop(const ProfileCommand& command) {
+  if (command.ranks.empty()) return;
+  const bool probe = !command.check_id.empty();
+  absl::Status status;
+  if (!probe) {
+    if (IsStale(command.job, command.epoch)) return;
+    BeginEpoch(command.job, command.epoch);
+  } else {
+    // What trains here is worth more than a probe; an older probe is not.
+    for (const auto& run : runs_) {
+      const bool runs = std::any_of(run->ranks.begin(), run->ranks.end(), [](const Rank& r) { return r.phase == Rank::Phase::kRunning; });
+      if (runs && !run->is_probe()) status = absl::FailedPreconditionError(Name(run->job, run->epoch) + " runs here");
+      if (run->is_probe()) KillRun(*run, "another probe begins");
+    }
   }
-  DriveProfile(*runs_.back());
+  if (status.ok()) status = BeginRun(command.job, command.epoch, command.ranks, std::make_unique<ProfileSchedule>(command));
+  if (status.ok()) return DriveProfile(*runs_.back());
+  outbox_.Push(ProfileReport{command.job, command.epoch, absl::StrCat("the ranks could not be started: ", ValidUtf8(std::string(status.message()))),
+                             {}, {}, command.check_id});
 }
 
-bool Supervisor::BeginRun(const v1::RankAssignment& first, std::vector<v1::RankAssignment> assignments,
-                          std::unique_ptr<ProfileSchedule> profile) {
-  int64_t& newest = newest_epoch_[first.job_id()];
-  if (first.epoch() < newest) {
-    LogWarning(absl::StrCat("job ", first.job_id(), ": epoch ", first.epoch(), " is older than ", newest, "; ignored"));
-    return false;
-  }
-  newest = first.epoch();
-  last_words_[first.job_id()].clear();
-  // A device has one rank: what still runs here is of an epoch that is over.
-  for (const auto& run : runs_) KillRun(*run, absl::StrCat("epoch ", first.epoch(), " of job ", first.job_id(), " begins"));
-
-  auto run = std::make_unique<RankRun>();
-  run->job = first.job_id();
-  run->epoch = first.epoch();
-  run->profile = std::move(profile);
-  absl::StatusOr<UniqueFd> link_clock = NewLinkClock();
-  if (!link_clock.ok()) {
-    FailToStart(first, std::string(link_clock.status().message()));
-    return false;
-  }
-  const std::vector<std::string>& known = config_.device_ids;
-  for (const v1::RankAssignment& assignment : assignments) {
-    absl::StatusOr<std::unique_ptr<RankProcess>> process =
-        absl::NotFoundError(absl::StrCat("device '", assignment.device().id(), "' is not of this node"));
-    if (std::find(known.begin(), known.end(), assignment.device().id()) != known.end()) {
-      process = RankProcess::Start(config_.rank_binary, link_clock->get());
-    }
-    if (!process.ok()) {
-      FailToStart(assignment, std::string(process.status().message()));
-      return false;  // the ranks started so far die with `run`
-    }
-    Rank rank;
-    rank.number = assignment.rank();
-    rank.device = assignment.device().id();
-    rank.process = *std::move(process);
-    rank.watch.started = rank.watch.last_word = rank.watch.last_advance = clock_.Now();
-    rank.watch.predicted_step = absl::Seconds(assignment.predicted_step_seconds());
-    rank.watch.first_progress = absl::Seconds(assignment.first_progress_seconds() > 0 ? assignment.first_progress_seconds() : 60);
-    run->ranks.push_back(std::move(rank));
-  }
-  LogInfo(absl::StrCat("job ", run->job, " epoch ", run->epoch, ": ", run->profile ? "measuring with " : "training with ", run->ranks.size(),
-                       " ranks"));
-  runs_.push_back(std::move(run));
+bool Supervisor::IsStale(const JobId& job, Epoch epoch) const {
+  const Epoch newest = Newest(job);
+  if (epoch >= newest) return false;
+  LogWarning(absl::StrCat(Name(job, epoch), " is older than ", newest.value(), "; ignored"));
   return true;
 }
 
-void Supervisor::FailToStart(const v1::RankAssignment& assignment, const std::string& why) {
-  LogError(absl::StrCat(assignment.device().id(), ": ", why));
-  v1::WorkerMessage message;
-  v1::RankEvent* event = message.mutable_rank_event();
-  event->set_job_id(assignment.job_id());
-  event->set_epoch(assignment.epoch());
-  event->set_rank(assignment.rank());
-  event->set_device_id(assignment.device().id());
-  event->set_kind(v1::RankEvent::KIND_FAILED);
-  event->set_message(ValidUtf8(why));
-  event->set_monotonic_ns(absl::ToInt64Nanoseconds(clock_.Now()));
-  last_words_[assignment.job_id()].push_back(*event);
-  outbox_.Push(std::move(message));
-  metrics_.RankExited("failed");
+// A device has one rank: what still runs here is of an epoch that is over.
+void Supervisor::BeginEpoch(const JobId& job, Epoch epoch) {
+  {
+    absl::MutexLock lock(&mutex_);
+    newest_epochs_[job] = epoch;
+  }
+  last_words_[job].clear();
+  for (const auto& run : runs_) KillRun(*run, Name(job, epoch) + " begins");
 }
 
-void Supervisor::StopOnLoop(const v1::StopEpoch& stop) {
-  int64_t& newest = newest_epoch_[stop.job_id()];
-  if (stop.epoch() < newest) return;
+// What cannot be started is reported as the rank's failure, but for a probe, whose answer says it.
+absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vector<RankAssignment>& assignments,
+                                  std::unique_ptr<ProfileSchedule> profile) {
+  auto run = std::make_unique<RankRun>();
+  run->job = job;
+  run->epoch = epoch;
+  run->profile = std::move(profile);
+  absl::StatusOr<UniqueFd> link_clock = NewLinkClock();
+  for (const RankAssignment& assignment : assignments) {
+    absl::StatusOr<Rank> rank = link_clock.ok() ? StartRank(assignment, link_clock->get()) : link_clock.status();
+    if (!rank.ok()) {
+      LogError(absl::StrCat(assignment.device.id.value(), ": ", rank.status().message()));
+      metrics_.RankExited("failed");
+      if (!run->is_probe()) {
+        RankReport report{job, epoch, assignment.rank, assignment.device.id, RankEventKind::kFailed,
+                          ValidUtf8(std::string(rank.status().message()))};
+        Remember(report);
+        outbox_.Push(std::move(report));
+      }
+      return rank.status();  // the ranks started so far die with `run`
+    }
+    run->ranks.push_back(*std::move(rank));
+  }
+  LogInfo(absl::StrCat("job ", job.value(), " epoch ", epoch.value(), ": ", run->profile ? "measuring with " : "training with ",
+                       run->ranks.size(), " ranks"));
+  runs_.push_back(std::move(run));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int link_clock_fd) {
+  const DeviceId& device = assignment.device.id;
+  if (std::find(config_.devices.begin(), config_.devices.end(), device) == config_.devices.end()) {
+    return absl::NotFoundError(absl::StrCat("device '", device.value(), "' is not of this node"));
+  }
+  Rank rank;
+  rank.number = assignment.rank;
+  rank.device = device;
+  MOTLEY_ASSIGN_OR_RETURN(rank.process, RankProcess::Start(config_.rank_binary, link_clock_fd));
+  rank.watch.started = rank.watch.last_word = rank.watch.last_advance = clock_.Now();
+  rank.watch.predicted_step = absl::Seconds(assignment.predicted_step_seconds);
+  rank.watch.first_progress = absl::Seconds(assignment.first_progress_seconds > 0 ? assignment.first_progress_seconds : 60);
+  return rank;
+}
+
+void Supervisor::StopOnLoop(const StopCommand& command) {
+  const Epoch newest = Newest(command.job);
+  if (command.epoch < newest) return;
   for (const auto& run : runs_) {
-    if (run->job != stop.job_id()) continue;
-    if (!stop.save() || run->profile != nullptr) {
-      KillRun(*run, stop.reason());
+    if (run->job != command.job) continue;
+    if (!command.save || run->profile != nullptr) {
+      KillRun(*run, command.reason);
       continue;
     }
     for (Rank& rank : run->ranks) {
       if (rank.phase != Rank::Phase::kRunning) continue;
-      v1::ToRank message;
-      *message.mutable_stop() = stop;
-      (void)rank.process->Send(message);
-      rank.reason = stop.reason();
+      (void)rank.process->Send(command);
+      rank.reason = command.reason;
       rank.kill_at = clock_.Now() + std::max(config_.stop_floor, 10 * rank.watch.predicted_step);
     }
   }
   // A coordinator that was restarted does not know who has ended already.
-  if (!stop.save() && newest == stop.epoch()) {
-    for (const v1::RankEvent& event : last_words_[stop.job_id()]) {
-      v1::WorkerMessage message;
-      *message.mutable_rank_event() = event;
-      outbox_.Push(std::move(message));
-    }
+  if (!command.save && newest == command.epoch) {
+    for (const RankReport& event : last_words_[command.job]) outbox_.Push(event);
   }
-  newest = stop.epoch();
+  absl::MutexLock lock(&mutex_);
+  newest_epochs_[command.job] = command.epoch;
 }
 
 void Supervisor::KillRank(Rank& rank, Rank::Phase phase, const std::string& reason) {
@@ -144,11 +148,9 @@ void Supervisor::KillRun(RankRun& run, const std::string& reason) {
 }
 
 void Supervisor::DriveProfile(RankRun& run) {
-  for (auto& [index, request] : run.profile->Next()) {
-    v1::ToRank message;
-    *message.mutable_profile() = std::move(request);
+  for (auto& [index, command] : run.profile->Next()) {
     run.ranks[index].watch.last_advance = clock_.Now();
-    (void)run.ranks[index].process->Send(message);
+    (void)run.ranks[index].process->Send(command);
   }
   for (size_t i = 0; i < run.ranks.size(); ++i) {
     // Waits for its turn.
@@ -156,12 +158,10 @@ void Supervisor::DriveProfile(RankRun& run) {
   }
   if (run.profile_sent || !run.profile->finished()) return;
   run.profile_sent = true;
-  v1::WorkerMessage message;
-  *message.mutable_profile_result() = run.profile->result();
-  outbox_.Push(std::move(message));
+  outbox_.Push(run.profile->report());
   for (Rank& rank : run.ranks) {
     if (rank.phase != Rank::Phase::kRunning) continue;
-    if (!run.profile->result().error().empty()) {
+    if (!run.profile->report().error.empty()) {
       KillRank(rank, Rank::Phase::kKilled, "the measurement failed");
     } else {
       rank.phase = Rank::Phase::kEnded;
@@ -169,6 +169,13 @@ void Supervisor::DriveProfile(RankRun& run) {
       rank.kill_at = clock_.Now() + config_.exit_grace;
       metrics_.RankExited("finished");
     }
+  }
+}
+
+void Supervisor::FailProfile(RankRun& run, const Rank& rank, const std::string& why) {
+  if (run.profile == nullptr) return;
+  for (size_t i = 0; i < run.ranks.size(); ++i) {
+    if (&run.ranks[i] == &rank) run.profile->Fail(i, why);
   }
 }
 

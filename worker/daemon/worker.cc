@@ -2,14 +2,13 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <random>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/logging.h"
 #include "common/status_macros.h"
 #include "common/version.h"
-#include "common/wire/device.h"
 #include "worker/daemon/storage_check.h"
 
 namespace motley::worker {
@@ -17,21 +16,20 @@ namespace {
 
 constexpr absl::Duration kTokenPatience = absl::Seconds(5);
 
-v1::Hello MakeHello(const WorkerConfig& config, const std::vector<DeviceDescription>& devices) {
-  v1::Hello hello;
-  hello.set_node(config.name);
-  hello.set_version(kVersion);
+int64_t NewIncarnation() {
   std::random_device random;
-  hello.set_incarnation(static_cast<int64_t>((static_cast<uint64_t>(random()) << 31) ^ random()));
-  hello.set_data_address(config.data_address);
-  for (const DeviceDescription& device : devices) *hello.add_devices() = wire::ToProto(device);
-  return hello;
+  return static_cast<int64_t>((static_cast<uint64_t>(random()) << 31) ^ random());
 }
 
 }  // namespace
 
+StoreMark Remembered(const StoreMark& known, const StoreMark& told) {
+  if (told.store_id.empty()) return known;
+  return told.store_id == known.store_id && told.commits < known.commits ? known : told;
+}
+
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config, const Clock& clock, Events events) {
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<DeviceDescription> devices, DescribeDevices(config));
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<DeviceDescription> devices, DescribeDevices(config));
   auto worker = std::unique_ptr<Worker>(new Worker(config, clock, std::move(events)));
   Worker* self = worker.get();
   self->metrics_ = std::make_unique<WorkerMetrics>(self->registry_, config.name, devices);
@@ -40,94 +38,111 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   }
   SupervisorConfig supervisor;
   supervisor.rank_binary = config.rank_binary;
-  for (const DeviceDescription& device : devices) supervisor.device_ids.push_back(device.id.value());
+  for (const DeviceDescription& device : devices) supervisor.devices.push_back(device.id);
   self->supervisor_ = std::make_unique<Supervisor>(std::move(supervisor), clock, self->outbox_, *self->metrics_);
+  self->description_ = {NodeName(config.name), kVersion, NewIncarnation(), config.data_address, std::move(devices), {}, {}, 0};
   self->checker_ = std::thread([self] { self->CheckLoop(); });
-
-  SessionConfig session;
-  session.coordinator = config.coordinator;
-  session.hello = MakeHello(config, devices);
-  Session::Handler handler;
-  handler.on_message = [self](const v1::CoordinatorMessage& message) { self->OnMessage(message); };
-  handler.on_connected = [self] {
-    LogInfo(absl::StrCat("in session with the coordinator at ", self->config_.coordinator));
-    self->metrics_->SetConnected(true);
-    self->supervisor_->OnConnected();
-    if (self->events_.on_connected) self->events_.on_connected();
-  };
-  handler.on_disconnected = [self](const std::string&) { self->metrics_->SetConnected(false); };
-  handler.on_refused = [self](absl::Status status) {
-    self->metrics_->SetConnected(false);
-    if (self->events_.on_refused) self->events_.on_refused(std::move(status));
-  };
-  self->session_ = std::make_unique<Session>(std::move(session), std::move(handler), self->outbox_);
+  self->StartSession();
   return worker;
+}
+
+void Worker::StartSession() {
+  SessionConfig session;
+  session.coordinator = config_.coordinator;
+  Session::Handler handler;
+  handler.hello = [this] { return Describe(); };
+  handler.on_command = [this](CoordinatorCommand command) { OnCommand(std::move(command)); };
+  handler.on_connected = [this](const StoreMark& mark) {
+    LogInfo(absl::StrCat("in session with the coordinator at ", config_.coordinator));
+    OnMark(mark);
+    metrics_->SetConnected(true);
+    supervisor_->OnConnected();
+    if (events_.on_connected) events_.on_connected();
+  };
+  handler.on_disconnected = [this](const std::string&) { metrics_->SetConnected(false); };
+  handler.on_refused = [this](absl::Status status) {
+    metrics_->SetConnected(false);
+    if (events_.on_refused) events_.on_refused(std::move(status));
+  };
+  session_ = std::make_unique<Session>(std::move(session), std::move(handler), clock_, outbox_);
 }
 
 Worker::~Worker() {
   session_.reset();
   supervisor_.reset();
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     stopping_ = true;
-    changed_.notify_all();
   }
   if (checker_.joinable()) checker_.join();
+  absl::MutexLock lock(&mutex_);
   for (const auto& [job, path] : tokens_) unlink(path.c_str());
 }
 
-void Worker::OnMessage(const v1::CoordinatorMessage& message) {
-  switch (message.message_case()) {
-    case v1::CoordinatorMessage::kStorageCheck: {
-      std::lock_guard<std::mutex> lock(mutex_);
-      checks_.push_back(message.storage_check());
-      changed_.notify_all();
-      return;
+NodeDescription Worker::Describe() const {
+  NodeDescription node = description_;
+  node.newest_epochs = supervisor_->newest_epochs();
+  node.store_mark = mark_;
+  return node;
+}
+
+void Worker::OnMark(const StoreMark& mark) { mark_ = Remembered(mark_, mark); }
+
+void Worker::OnCommand(CoordinatorCommand command) {
+  struct Visitor {
+    Worker& worker;
+    void operator()(StorageCheckCommand& check) const {
+      absl::MutexLock lock(&worker.mutex_);
+      worker.checks_.push_back(std::move(check));
     }
-    case v1::CoordinatorMessage::kProfileRequest:
-      if (!message.profile_request().ranks().empty()) RemoveToken(message.profile_request().job_id());
-      return supervisor_->Profile(message.profile_request());
-    case v1::CoordinatorMessage::kStartEpoch:
-      if (!message.start_epoch().ranks().empty()) RemoveToken(message.start_epoch().ranks(0).job_id());
-      return supervisor_->Start(message.start_epoch());
-    case v1::CoordinatorMessage::kStopEpoch:
-      DropChecks(message.stop_epoch());
-      RemoveToken(message.stop_epoch().job_id());
-      return supervisor_->Stop(message.stop_epoch());
-    case v1::CoordinatorMessage::kKvValue: return supervisor_->Deliver(message.kv_value());
-    case v1::CoordinatorMessage::kPublishAnswer: return supervisor_->Deliver(message.publish_answer());
-    case v1::CoordinatorMessage::kWelcome:
-    case v1::CoordinatorMessage::MESSAGE_NOT_SET: return;
-  }
+    void operator()(ReachCheckCommand&) const {}
+    void operator()(ProfileCommand& profile) const {
+      if (!profile.ranks.empty()) worker.RemoveToken(profile.job);
+      worker.supervisor_->Profile(std::move(profile));
+    }
+    void operator()(StartCommand& start) const {
+      if (!start.ranks.empty()) worker.RemoveToken(start.ranks[0].job);
+      worker.supervisor_->Start(std::move(start));
+    }
+    void operator()(StopCommand& stop) const {
+      worker.DropChecks(stop);
+      worker.RemoveToken(stop.job);
+      worker.supervisor_->Stop(std::move(stop));
+    }
+    void operator()(KvValueCommand& value) const { worker.supervisor_->Deliver(std::move(value)); }
+    void operator()(PublishAnswerCommand& answer) const { worker.supervisor_->Deliver(std::move(answer)); }
+    void operator()(HeartbeatAnswer& answer) const { worker.OnMark(answer.store_mark); }
+  };
+  std::visit(Visitor{*this}, command);
 }
 
 void Worker::CheckLoop() {
-  std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !checks_.empty(); });
-    if (stopping_) return;
-    const v1::StorageCheck check = std::move(checks_.front());
-    checks_.pop_front();
-    if (check.write_token() && !check.token().empty()) tokens_[check.job_id()] = TokenPath(check.checkpoint_folder(), check.job_id());
-    lock.unlock();
-    v1::WorkerMessage message;
-    *message.mutable_storage_check_result() = CheckStorage(check, kTokenPatience);
-    outbox_.Push(std::move(message));
-    lock.lock();
-    // The job ended while the file was being written.
-    if (check.write_token() && !check.token().empty() && !tokens_.contains(check.job_id())) {
-      unlink(TokenPath(check.checkpoint_folder(), check.job_id()).c_str());
+    StorageCheckCommand check;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(+[](Worker* worker) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        return worker->stopping_ || !worker->checks_.empty();
+      }, this));
+      if (stopping_) return;
+      check = std::move(checks_.front());
+      checks_.pop_front();
+      if (check.write_token && !check.token.empty()) tokens_[check.job] = TokenPath(check);
     }
+    outbox_.Push(CheckStorage(check, clock_, kTokenPatience));
+    absl::MutexLock lock(&mutex_);
+    // The job ended while the file was being written.
+    if (check.write_token && !check.token.empty() && !tokens_.contains(check.job)) unlink(TokenPath(check).c_str());
   }
 }
 
-void Worker::DropChecks(const v1::StopEpoch& stop) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  std::erase_if(checks_, [&](const v1::StorageCheck& c) { return c.job_id() == stop.job_id() && c.epoch() <= stop.epoch(); });
+void Worker::DropChecks(const StopCommand& stop) {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(checks_, [&](const StorageCheckCommand& check) { return check.job == stop.job && check.epoch <= stop.epoch; });
 }
 
-void Worker::RemoveToken(const std::string& job) {
-  std::lock_guard<std::mutex> lock(mutex_);
+void Worker::RemoveToken(const JobId& job) {
+  absl::MutexLock lock(&mutex_);
   auto token = tokens_.extract(job);
   if (!token.empty()) unlink(token.mapped().c_str());
 }

@@ -1,17 +1,19 @@
 // The worker daemon as one object: metrics, supervisor, session, and the storage checks between them.
 #pragma once
 
-#include <condition_variable>
+#include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "common/clock.h"
 #include "common/metrics/metrics.h"
+#include "common/session.h"
 #include "worker/daemon/config.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/session.h"
@@ -38,28 +40,36 @@ class Worker {
 
  private:
   Worker(const WorkerConfig& config, const Clock& clock, Events events) : config_(config), clock_(clock), events_(std::move(events)) {}
-  void OnMessage(const v1::CoordinatorMessage& message);
+  void StartSession();
+  NodeDescription Describe() const;
+  // On the session's thread.
+  void OnCommand(CoordinatorCommand command);
+  void OnMark(const StoreMark& mark);
   void CheckLoop();
-  void DropChecks(const v1::StopEpoch& stop);  // that wait and are asked by an epoch that is over
-  void RemoveToken(const std::string& job);
+  void DropChecks(const StopCommand& stop);  // that wait and are asked by an epoch that is over
+  void RemoveToken(const JobId& job);
 
   const WorkerConfig config_;
   const Clock& clock_;
   const Events events_;
+  NodeDescription description_;  // constant after Start: all that does not change from one dial to the next
   MetricsRegistry registry_;
   Outbox outbox_;
   std::unique_ptr<WorkerMetrics> metrics_;
   std::unique_ptr<MetricsServer> metrics_server_;
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<Session> session_;
+  StoreMark mark_;  // session's thread only
 
   // Storage checks read whole data sets: on a thread of their own.
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<v1::StorageCheck> checks_;
-  std::map<std::string, std::string> tokens_;  // by job: files that this node wrote
-  bool stopping_ = false;
+  absl::Mutex mutex_;
+  std::deque<StorageCheckCommand> checks_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobId, std::string> tokens_ ABSL_GUARDED_BY(mutex_);  // files that this node wrote
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread checker_;
 };
+
+// What a worker remembers of the coordinator's store: the highest mark, or the newest one of another store.
+StoreMark Remembered(const StoreMark& known, const StoreMark& told);
 
 }  // namespace motley::worker

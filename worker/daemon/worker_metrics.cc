@@ -26,39 +26,39 @@ WorkerMetrics::WorkerMetrics(MetricsRegistry& r, std::string node, const std::ve
   SetRanksRunning(0);
   for (const char* kind : {"finished", "failed", "died", "hung", "killed"}) rank_exits_.Add({{"node", node_}, {"kind", kind}}, 0);
   for (const DeviceDescription& device : devices) {
-    const MetricLabels labels = Device(device.id.value());
+    const MetricLabels labels = Device(device.id);
     memory_capacity_.Set(labels, static_cast<double>(device.memory_bytes));
     for (GaugeFamily* gauge : {&memory_peak_, &batch_size_, &shard_ratio_, &step_seconds_}) gauge->Set(labels, 0);
     for (CounterFamily* counter : {&busy_, &collective_, &lateness_, &steps_}) counter->Add(labels, 0);
   }
 }
 
-MetricLabels WorkerMetrics::Device(const std::string& device_id) const {
-  return {{"node", node_}, {"device", device_id.substr(device_id.find('/') + 1)}};
+MetricLabels WorkerMetrics::Device(const DeviceId& device) const {
+  return {{"node", node_}, {"device", device.value().substr(device.value().find('/') + 1)}};
 }
 
 void WorkerMetrics::SetConnected(bool connected) { connected_.Set({{"node", node_}}, connected ? 1 : 0); }
 void WorkerMetrics::SetRanksRunning(int count) { ranks_running_.Set({{"node", node_}}, count); }
 void WorkerMetrics::RankExited(const std::string& kind) { rank_exits_.Add({{"node", node_}, {"kind", kind}}); }
 
-void WorkerMetrics::Assigned(const v1::RankAssignment& assignment) {
-  const MetricLabels labels = Device(assignment.device().id());
-  batch_size_.Set(labels, static_cast<double>(assignment.batch_size()));
-  shard_ratio_.Set(labels, assignment.shard_ratio());
+void WorkerMetrics::Assigned(const RankAssignment& assignment) {
+  const MetricLabels labels = Device(assignment.device.id);
+  batch_size_.Set(labels, static_cast<double>(assignment.batch_size));
+  shard_ratio_.Set(labels, assignment.shard_ratio);
 }
 
-void WorkerMetrics::Released(const std::string& device_id) {
-  const MetricLabels labels = Device(device_id);
+void WorkerMetrics::Released(const DeviceId& device) {
+  const MetricLabels labels = Device(device);
   for (GaugeFamily* gauge : {&memory_peak_, &batch_size_, &shard_ratio_, &step_seconds_}) gauge->Set(labels, 0);
 }
 
-void WorkerMetrics::Step(const std::string& device_id, const v1::StepReport& report) {
-  const MetricLabels labels = Device(device_id);
-  memory_peak_.Set(labels, static_cast<double>(report.peak_memory_bytes()));
-  step_seconds_.Set(labels, report.record().step_seconds());
-  busy_.Add(labels, report.busy_seconds());
-  collective_.Add(labels, report.collective_seconds());
-  lateness_.Add(labels, report.lateness_seconds());
+void WorkerMetrics::Step(const DeviceId& device, const StepReport& report) {
+  const MetricLabels labels = Device(device);
+  memory_peak_.Set(labels, static_cast<double>(report.peak_memory_bytes));
+  step_seconds_.Set(labels, report.stats.step_seconds);
+  busy_.Add(labels, report.busy_seconds);
+  collective_.Add(labels, report.collective_seconds);
+  lateness_.Add(labels, report.lateness_seconds);
   steps_.Add(labels);
 }
 

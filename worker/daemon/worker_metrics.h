@@ -6,7 +6,7 @@
 
 #include "common/device.h"
 #include "common/metrics/metrics.h"
-#include "proto/motley/v1/worker.pb.h"
+#include "common/session.h"
 
 namespace motley::worker {
 
@@ -20,12 +20,12 @@ class WorkerMetrics {
   // kind: finished, failed, died, hung, killed.
   void RankExited(const std::string& kind);
   // An assignment begins (or ends: no samples, no share).
-  void Assigned(const v1::RankAssignment& assignment);
-  void Released(const std::string& device_id);
-  void Step(const std::string& device_id, const v1::StepReport& report);
+  void Assigned(const RankAssignment& assignment);
+  void Released(const DeviceId& device);
+  void Step(const DeviceId& device, const StepReport& report);
 
  private:
-  MetricLabels Device(const std::string& device_id) const;
+  MetricLabels Device(const DeviceId& device) const;
 
   const std::string node_;
   GaugeFamily build_info_, connected_, ranks_running_, memory_capacity_, memory_peak_, batch_size_, shard_ratio_, step_seconds_;

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "common/clock.h"
 #include "common/version.h"
 #include "worker/daemon/rank_session.h"
 #include "worker/engine/engine.h"
@@ -26,10 +27,11 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   engine_options.num_threads = threads;
 
+  const motley::SystemClock clock;
   motley::worker::RankSession::Options options;
   options.on_orphaned = [] { _exit(75); };
   motley::worker::RankSession session(
-      fd, [&](motley::engine::RankHost& host) { return motley::engine::CreateEngine(host, engine_options); }, options);
+      fd, [&](motley::engine::RankHost& host) { return motley::engine::CreateEngine(host, engine_options); }, clock, options);
   if (absl::Status status = session.Serve(); !status.ok()) {
     std::cerr << "motley-rank: " << status.message() << "\n";
     return 70;

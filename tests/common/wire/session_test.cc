@@ -44,7 +44,18 @@ TEST(SessionTest, CommandsComeBackAsTheyWere) {
 TEST(SessionTest, AssignmentsThatDoNotParseAreNamed) {
   v1::CoordinatorMessage message;
   message.mutable_start_epoch()->add_ranks()->set_rank(7);
-  EXPECT_FALSE(wire::FromProto(message).ok());
+  message.mutable_start_epoch()->mutable_ranks(0)->mutable_device()->set_id("n/gpu0");
+  const absl::Status refused = wire::FromProto(message).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  auto answers = wire::Refusals(message, refused);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(std::get<RankReport>(answers[0]).device, DeviceId("n/gpu0"));
+  EXPECT_NE(std::get<RankReport>(answers[0]).message.find("rank must be in"), std::string::npos);
+  *message.mutable_profile_request()->add_ranks() = v1::RankAssignment();
+  message.mutable_profile_request()->set_check_id("probe");
+  answers = wire::Refusals(message, wire::FromProto(message).status());
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(std::get<ProfileReport>(answers[0]).check_id, "probe");
   message.mutable_welcome();
   const auto welcome = wire::FromProto(message);
   ASSERT_TRUE(welcome.ok());

@@ -48,6 +48,8 @@ class FakeEngine : public engine::Engine {
 
   absl::StatusOr<ComputeProfile> ProfileCompute(const RankAssignment& assignment) override {
     if (assignment.config.name == "fail") return absl::ResourceExhaustedError("no memory");
+    if (assignment.config.name == "exit-measuring") _exit(4);
+    while (assignment.config.name == "silent") pause();
     ComputeProfile profile;
     profile.device = assignment.device.id;
     profile.context_bytes = 7;

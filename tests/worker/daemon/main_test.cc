@@ -14,8 +14,9 @@ int main(int argc, char** argv) {
   if (argc > 2 && std::strcmp(argv[1], "--fd") == 0) {
     worker::RankSession::Options options;
     options.on_orphaned = [] { _exit(75); };
+    const SystemClock clock;
     worker::RankSession session(
-        std::atoi(argv[2]), [](engine::RankHost& host) { return std::make_unique<worker::FakeEngine>(host); }, options);
+        std::atoi(argv[2]), [](engine::RankHost& host) { return std::make_unique<worker::FakeEngine>(host); }, clock, options);
     return session.Serve().ok() ? 0 : 70;
   }
   testing::InitGoogleTest(&argc, argv);

@@ -5,52 +5,51 @@
 namespace motley::worker {
 namespace {
 
-v1::ProfileRequest Request(const std::vector<std::pair<std::string, std::string>>& devices, bool collectives) {
-  v1::ProfileRequest request;
-  request.set_job_id("job");
-  request.set_epoch(3);
-  request.set_collectives(collectives);
+ProfileCommand Request(const std::vector<std::pair<std::string, DeviceKind>>& devices, bool collectives) {
+  ProfileCommand command{JobId("job"), Epoch(3), {}, {}, collectives, "check"};
   for (const auto& [id, kind] : devices) {
-    v1::RankAssignment* rank = request.add_ranks();
-    rank->mutable_device()->set_id(id);
-    rank->mutable_device()->set_kind(kind);
-    request.add_compute_device_ids(id);
+    RankAssignment& rank = command.ranks.emplace_back();
+    rank.device.id = DeviceId(id);
+    rank.device.kind = kind;
+    command.compute_devices.push_back(rank.device.id);
   }
-  return request;
+  return command;
 }
 
-v1::ProfileResult Compute(const std::string& id) {
-  v1::ProfileResult result;
-  result.add_compute()->set_device_id(id);
-  return result;
+ProfileReport Compute(const std::string& id) {
+  ProfileReport report;
+  report.compute.emplace_back().device = DeviceId(id);
+  return report;
 }
 
 TEST(ProfileSchedule, EmulatedDevicesTogetherThenCollectives) {
-  ProfileSchedule schedule(Request({{"n/a", "emulated"}, {"n/b", "emulated"}}, true));
+  ProfileSchedule schedule(Request({{"n/a", DeviceKind::kEmulated}, {"n/b", DeviceKind::kEmulated}}, true));
   auto requests = schedule.Next();
   ASSERT_EQ(requests.size(), 2u);
-  EXPECT_TRUE(requests[0].second.compute());
-  EXPECT_FALSE(requests[0].second.collectives());
-  EXPECT_EQ(requests[1].second.ranks(0).device().id(), "n/b");
+  EXPECT_TRUE(requests[0].second.compute_devices.size() == 1);
+  EXPECT_FALSE(requests[0].second.collectives);
+  EXPECT_EQ(requests[1].second.ranks[0].device.id, DeviceId("n/b"));
   schedule.Done(0, Compute("n/a"));
   EXPECT_TRUE(schedule.Next().empty()) << "collectives would disturb the other";
   schedule.Done(1, Compute("n/b"));
   requests = schedule.Next();
   ASSERT_EQ(requests.size(), 2u);
-  EXPECT_TRUE(requests[0].second.collectives());
-  v1::ProfileResult collectives;
-  collectives.mutable_collectives()->set_barrier_seconds(1);
+  EXPECT_TRUE(requests[0].second.collectives);
+  ProfileReport collectives;
+  collectives.collectives.barrier_seconds = 1;
+  collectives.collectives.points.push_back({.bytes = 1});
   schedule.Done(0, collectives);
   EXPECT_FALSE(schedule.finished());
   schedule.Done(1, {});
   EXPECT_TRUE(schedule.finished());
-  EXPECT_EQ(schedule.result().compute_size(), 2);
-  EXPECT_EQ(schedule.result().collectives().barrier_seconds(), 1);
-  EXPECT_EQ(schedule.result().epoch(), 3);
+  EXPECT_EQ(schedule.report().compute.size(), 2u);
+  EXPECT_EQ(schedule.report().collectives.barrier_seconds, 1);
+  EXPECT_EQ(schedule.report().epoch, Epoch(3));
+  EXPECT_EQ(schedule.report().check_id, "check");
 }
 
 TEST(ProfileSchedule, HostDevicesOneAfterTheOther) {
-  ProfileSchedule schedule(Request({{"n/a", "cpu"}, {"n/b", "cpu"}}, false));
+  ProfileSchedule schedule(Request({{"n/a", DeviceKind::kCpu}, {"n/b", DeviceKind::kCpu}}, false));
   EXPECT_EQ(schedule.Next().size(), 1u);
   EXPECT_TRUE(schedule.Next().empty());
   schedule.Done(0, Compute("n/a"));
@@ -61,14 +60,14 @@ TEST(ProfileSchedule, HostDevicesOneAfterTheOther) {
 }
 
 TEST(ProfileSchedule, TheFirstFailureCounts) {
-  ProfileSchedule schedule(Request({{"n/a", "emulated"}, {"n/b", "emulated"}}, true));
+  ProfileSchedule schedule(Request({{"n/a", DeviceKind::kEmulated}, {"n/b", DeviceKind::kEmulated}}, true));
   schedule.Next();
-  v1::ProfileResult failed;
-  failed.set_error("out of memory");
+  ProfileReport failed;
+  failed.error = "out of memory";
   schedule.Done(1, failed);
   schedule.Fail(0, "died");
   EXPECT_TRUE(schedule.finished());
-  EXPECT_EQ(schedule.result().error(), "n/b: out of memory");
+  EXPECT_EQ(schedule.report().error, "n/b: out of memory");
 }
 
 }  // namespace

@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
+#include <type_traits>
 
 #include "tests/worker/daemon/fake_engine.h"
 #include "tests/worker/daemon/test_assignment.h"
+#include "common/wire/rank.h"
 #include "worker/daemon/frame.h"
 
 namespace motley::worker {
@@ -31,7 +34,7 @@ class RankSessionTest : public ::testing::Test {
     options.publish_timeout = absl::Milliseconds(300);
     options.on_orphaned = [this] { orphaned_ = true; };
     session_ = std::make_unique<RankSession>(
-        fds[1], [](engine::RankHost& host) { return std::make_unique<FakeEngine>(host); }, options);
+        fds[1], [](engine::RankHost& host) { return std::make_unique<FakeEngine>(host); }, clock_, options);
     thread_ = std::thread([this] { end_ = session_->Serve(); });
   }
   ~RankSessionTest() override { End(); }
@@ -42,24 +45,24 @@ class RankSessionTest : public ::testing::Test {
     if (fd_ >= 0) close(fd_);
     fd_ = -1;
   }
-  void Send(const v1::ToRank& message) { ASSERT_TRUE(WriteAll(fd_, EncodeFrame(message.SerializeAsString())).ok()); }
-  void Load(const v1::RankAssignment& assignment) {
-    v1::ToRank message;
-    *message.mutable_load() = assignment;
-    Send(message);
-  }
-  void Stop() {
-    v1::ToRank message;
-    message.mutable_stop()->set_save(true);
-    Send(message);
-  }
-  v1::FromRank Next(v1::FromRank::MessageCase wanted) {
+  void Send(const RankCommand& command) { ASSERT_TRUE(WriteAll(fd_, EncodeFrame(wire::ToProto(command).SerializeAsString())).ok()); }
+  void Load(const RankAssignment& assignment) { Send(StartCommand{{assignment}}); }
+  void Stop() { Send(StopCommand{JobId("job"), Epoch(1), true, ""}); }
+  // The next message of this kind.
+  template <typename Kind>
+  Kind Next() {
     while (true) {
       auto frame = decoder_.Next();
       if (frame.ok() && frame->has_value()) {
-        v1::FromRank message;
-        EXPECT_TRUE(message.ParseFromString(**frame));
-        if (message.message_case() == wanted) return message;
+        v1::FromRank proto;
+        EXPECT_TRUE(proto.ParseFromString(**frame));
+        const std::optional<RankMessage> message = wire::FromProto(proto);
+        EXPECT_TRUE(message.has_value());
+        if constexpr (std::is_same_v<Kind, ProgressReport>) {
+          if (const auto* progress = std::get_if<ProgressReport>(&*message)) return *progress;
+        } else if (const auto* report = std::get_if<WorkerReport>(&*message)) {
+          if (const auto* wanted = std::get_if<Kind>(report)) return *wanted;
+        }
         continue;
       }
       char buffer[4096];
@@ -71,8 +74,9 @@ class RankSessionTest : public ::testing::Test {
       decoder_.Append(std::string_view(buffer, static_cast<size_t>(n)));
     }
   }
-  v1::RankEvent NextEvent() { return Next(v1::FromRank::kEvent).event(); }
+  RankReport NextEvent() { return Next<RankReport>(); }
 
+  const SystemClock clock_;
   int fd_ = -1;
   FrameDecoder decoder_;
   std::atomic<bool> orphaned_{false};
@@ -84,57 +88,56 @@ class RankSessionTest : public ::testing::Test {
 TEST_F(RankSessionTest, TakesASecondAssignment) {
   for (const int64_t epoch : {1, 2}) {
     Load(TestAssignment("train", epoch));
-    const v1::RankEvent ready = NextEvent();
-    EXPECT_EQ(ready.kind(), v1::RankEvent::KIND_READY);
-    EXPECT_EQ(ready.epoch(), epoch);
-    EXPECT_EQ(ready.device_id(), "n1/gpu0");
-    EXPECT_EQ(Next(v1::FromRank::kStep).step().record().loss(), 2.5);
-    EXPECT_EQ(NextEvent().kind(), v1::RankEvent::KIND_FINISHED);
+    const RankReport ready = NextEvent();
+    EXPECT_EQ(ready.kind, RankEventKind::kReady);
+    EXPECT_EQ(ready.epoch, Epoch(epoch));
+    EXPECT_EQ(ready.device, DeviceId("n1/gpu0"));
+    EXPECT_EQ(Next<StepReport>().stats.loss, 2.5);
+    EXPECT_EQ(NextEvent().kind, RankEventKind::kFinished);
   }
   End();
   EXPECT_TRUE(end_.ok()) << end_;
   EXPECT_FALSE(orphaned_);
 }
 
-TEST_F(RankSessionTest, RefusesAnAssignmentThatDoesNotParse) {
-  v1::RankAssignment assignment = TestAssignment("train");
-  assignment.set_program("nonsense");
-  Load(assignment);
-  const v1::RankEvent event = NextEvent();
-  EXPECT_EQ(event.kind(), v1::RankEvent::KIND_FAILED);
-  EXPECT_THAT(event.message(), HasSubstr("program"));
+TEST_F(RankSessionTest, AnAssignmentThatDoesNotParseEndsIt) {
+  v1::ToRank message = wire::ToProto(RankCommand(StartCommand{{TestAssignment("train")}}));
+  message.mutable_load()->set_program("nonsense");
+  ASSERT_TRUE(WriteAll(fd_, EncodeFrame(message.SerializeAsString())).ok());
+  thread_.join();
+  EXPECT_THAT(std::string(end_.message()), HasSubstr("program"));
 }
 
 TEST_F(RankSessionTest, StopReachesTheEngine) {
   Load(TestAssignment("until-stopped"));
-  Next(v1::FromRank::kStep);
+  Next<StepReport>();
   Stop();
-  EXPECT_EQ(NextEvent().message(), "stopped as asked");
+  EXPECT_EQ(NextEvent().message, "stopped as asked");
 }
 
 TEST_F(RankSessionTest, StopEndsTheMeeting) {
   Load(TestAssignment("meet"));
-  Next(v1::FromRank::kKvGet);
-  EXPECT_EQ(Next(v1::FromRank::kProgress).progress().epoch(), 1);
+  Next<KvGetReport>();
+  EXPECT_EQ(Next<ProgressReport>().epoch, Epoch(1));
   Stop();
-  EXPECT_EQ(NextEvent().kind(), v1::RankEvent::KIND_FINISHED);
+  EXPECT_EQ(NextEvent().kind, RankEventKind::kFinished);
 }
 
 TEST_F(RankSessionTest, ACoordinatorThatDoesNotAnswerIsNoFailureOfTheRank) {
   Load(TestAssignment("publish"));
-  Next(v1::FromRank::kPublishRequest);
-  EXPECT_EQ(NextEvent().kind(), v1::RankEvent::KIND_PEER_LOST);
+  Next<PublishReport>();
+  EXPECT_EQ(NextEvent().kind, RankEventKind::kPeerLost);
 }
 
 TEST_F(RankSessionTest, SaysThatItLives) {
   Load(TestAssignment("meet"));
-  Next(v1::FromRank::kKvGet);
-  for (int i = 0; i < 3; ++i) Next(v1::FromRank::kProgress);
+  Next<KvGetReport>();
+  for (int i = 0; i < 3; ++i) Next<ProgressReport>();
 }
 
 TEST_F(RankSessionTest, AnOrphanWithABusyEngineIsTold) {
   Load(TestAssignment("meet"));
-  Next(v1::FromRank::kKvGet);
+  Next<KvGetReport>();
   End();
   EXPECT_TRUE(orphaned_);
 }
@@ -146,18 +149,13 @@ TEST_F(RankSessionTest, BytesThatAreNoMessageEndIt) {
 }
 
 TEST_F(RankSessionTest, MeasuresWhatIsAsked) {
-  v1::ToRank message;
-  v1::ProfileRequest* request = message.mutable_profile();
-  request->set_job_id("job");
-  request->set_epoch(5);
-  *request->add_ranks() = TestAssignment("measure", 5);
-  request->set_compute(true);
-  Send(message);
-  const v1::ProfileResult result = Next(v1::FromRank::kProfileResult).profile_result();
-  EXPECT_EQ(result.epoch(), 5);
-  ASSERT_EQ(result.compute_size(), 1);
-  EXPECT_EQ(result.compute(0).context_bytes(), 7);
-  EXPECT_FALSE(result.has_collectives());
+  Send(ProfileCommand{JobId("job"), Epoch(5), {TestAssignment("measure", 5)}, {DeviceId("n1/gpu0")}, false, "probe"});
+  const ProfileReport report = Next<ProfileReport>();
+  EXPECT_EQ(report.epoch, Epoch(5));
+  EXPECT_EQ(report.check_id, "probe");
+  ASSERT_EQ(report.compute.size(), 1u);
+  EXPECT_EQ(report.compute[0].context_bytes, 7);
+  EXPECT_TRUE(report.collectives.points.empty());
 }
 
 }  // namespace

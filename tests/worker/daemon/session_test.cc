@@ -10,7 +10,7 @@
 #include <mutex>
 #include <optional>
 
-#include "absl/time/clock.h"
+#include "common/wire/session.h"
 
 namespace motley::worker {
 namespace {
@@ -31,11 +31,11 @@ class FakeCoordinator : public v1::WorkerService::Service {
     }
     v1::CoordinatorMessage welcome;
     welcome.mutable_welcome()->set_lease_ms(300);
+    welcome.mutable_welcome()->mutable_store_mark()->set_commits(17);
     stream->Write(welcome);
-    v1::CoordinatorMessage stop;
-    stop.mutable_stop_epoch()->set_reason("to the worker");
-    stream->Write(stop);
+    stream->Write(first_message_);
     while (stream->Read(&message)) {
+      if (answers_ && message.has_heartbeat()) stream->Write(wire::ToProto(CoordinatorCommand(HeartbeatAnswer{})));
       std::lock_guard<std::mutex> lock(mutex_);
       heard_.push_back(message);
       changed_.notify_all();
@@ -47,9 +47,10 @@ class FakeCoordinator : public v1::WorkerService::Service {
     return grpc::Status::OK;
   }
 
-  bool WaitUntil(const std::function<bool(FakeCoordinator&)>& condition) {
+  bool WaitUntil(const std::function<bool(FakeCoordinator&)>& condition,
+                 std::chrono::milliseconds patience = std::chrono::seconds(20)) {
     std::unique_lock<std::mutex> lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return condition(*this); });
+    return changed_.wait_for(lock, patience, [&] { return condition(*this); });
   }
   // What a condition looks at changes here alone.
   void Change(const std::function<void()>& change) {
@@ -66,6 +67,8 @@ class FakeCoordinator : public v1::WorkerService::Service {
   std::vector<v1::WorkerMessage> heard_;
   std::optional<grpc::Status> refusal_;
   int break_after_ = 0, goodbyes_ = 0;
+  v1::CoordinatorMessage first_message_ = wire::ToProto(CoordinatorCommand(StopCommand{JobId("job"), Epoch(1), false, "to the worker"}));
+  std::atomic<bool> answers_{true};  // heartbeats
 };
 
 class SessionTest : public ::testing::Test {
@@ -81,37 +84,47 @@ class SessionTest : public ::testing::Test {
   }
   std::string Address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  std::unique_ptr<Session> Dial() {
+  std::unique_ptr<Session> Dial() { return Dial(system_clock_); }
+  std::unique_ptr<Session> Dial(const Clock& clock) {
     SessionConfig config;
     config.coordinator = Address();
-    config.hello.set_node("n1");
-    config.hello.set_incarnation(42);
     config.first_pause = absl::Milliseconds(10);
     config.longest_pause = absl::Milliseconds(100);
     Session::Handler handler;
-    handler.on_message = [this](const v1::CoordinatorMessage& message) {
-      coordinator_.Change([&] { received_.push_back(message); });
+    handler.hello = [this] {
+      NodeDescription node;
+      node.name = NodeName("n1");
+      node.incarnation = 42;
+      node.newest_epochs = {{JobId("job"), Epoch(++dials_)}};
+      return node;
     };
-    handler.on_connected = [this] { coordinator_.Change([&] { ++connected_; }); };
+    handler.on_command = [this](const CoordinatorCommand& command) {
+      coordinator_.Change([&] { received_.push_back(command); });
+    };
+    handler.on_connected = [this](const StoreMark& mark) {
+      coordinator_.Change([&] {
+        ++connected_;
+        mark_ = mark;
+      });
+    };
     handler.on_disconnected = [this](const std::string&) { coordinator_.Change([&] { ++disconnected_; }); };
     handler.on_refused = [this](absl::Status status) { coordinator_.Change([&] { refused_ = status; }); };
-    return std::make_unique<Session>(config, handler, outbox_);
+    return std::make_unique<Session>(config, handler, clock, outbox_);
   }
 
   FakeCoordinator coordinator_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
   Outbox outbox_;
-  std::vector<v1::CoordinatorMessage> received_;
+  const SystemClock system_clock_;
+  int dials_ = 0;  // session's thread
+  std::vector<CoordinatorCommand> received_;
+  StoreMark mark_;
   std::atomic<int> connected_{0}, disconnected_{0};
   absl::Status refused_;
 };
 
-v1::WorkerMessage Event(int rank) {
-  v1::WorkerMessage message;
-  message.mutable_rank_event()->set_rank(rank);
-  return message;
-}
+WorkerReport Event(int rank) { return RankReport{JobId("job"), Epoch(1), rank}; }
 
 TEST_F(SessionTest, SaysHelloBeatsRelaysAndSaysGoodbye) {
   auto session = Dial();
@@ -119,9 +132,11 @@ TEST_F(SessionTest, SaysHelloBeatsRelaysAndSaysGoodbye) {
   EXPECT_TRUE(coordinator_.WaitUntil([](FakeCoordinator& c) {
     return c.Count(v1::WorkerMessage::kHeartbeat) >= 3 && c.Count(v1::WorkerMessage::kRankEvent) == 1;
   }));
-  EXPECT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator& c) { return received_.size() == 1; }));
+  EXPECT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator& c) { return received_.size() >= 3; }));
   EXPECT_EQ(coordinator_.heard_[0].hello().incarnation(), 42);
-  EXPECT_EQ(received_[0].stop_epoch().reason(), "to the worker");
+  EXPECT_EQ(std::get<StopCommand>(received_[0]).reason, "to the worker");
+  EXPECT_TRUE(std::holds_alternative<HeartbeatAnswer>(received_[1]));
+  EXPECT_EQ(mark_.commits, 17);
   session.reset();
   EXPECT_TRUE(coordinator_.WaitUntil([](FakeCoordinator& c) { return c.goodbyes_ == 1; }));
 }
@@ -133,7 +148,11 @@ TEST_F(SessionTest, ComesBackAfterABrokenStreamWithWhatWaited) {
   outbox_.Push(Event(1));
   EXPECT_TRUE(coordinator_.WaitUntil([](FakeCoordinator& c) { return c.Count(v1::WorkerMessage::kRankEvent) == 1; }));
   EXPECT_EQ(connected_, 2);
-  EXPECT_EQ(coordinator_.Count(v1::WorkerMessage::kHello), 2);
+  std::vector<int64_t> epochs;
+  for (const v1::WorkerMessage& message : coordinator_.heard_) {
+    if (message.has_hello()) epochs.push_back(message.hello().newest_epochs(0).epoch());
+  }
+  EXPECT_THAT(epochs, testing::ElementsAre(1, 2)) << "each hello is new";
 }
 
 TEST_F(SessionTest, WaitsForACoordinatorThatIsNotThereYet) {
@@ -157,11 +176,50 @@ TEST_F(SessionTest, RefusalsEndIt) {
   EXPECT_EQ(connected_, 0);
 }
 
+TEST_F(SessionTest, ACoordinatorThatSaysNothingForALeaseIsGivenUpAndDialedAnew) {
+  FakeClock clock;
+  coordinator_.answers_ = false;
+  auto session = Dial(clock);
+  ASSERT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator& c) { return c.Count(v1::WorkerMessage::kHeartbeat) == 1 && received_.size() == 1; }));
+  clock.MoveWall(-absl::Hours(1));
+  EXPECT_EQ(disconnected_, 0);
+  clock.Advance(absl::Milliseconds(299));
+  EXPECT_TRUE(coordinator_.WaitUntil([](FakeCoordinator& c) { return c.Count(v1::WorkerMessage::kHeartbeat) == 2; }))
+      << "whatever the wall clock says";
+  EXPECT_EQ(disconnected_, 0);
+  clock.Advance(absl::Milliseconds(2));
+  EXPECT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator&) { return disconnected_ == 1; }));
+  coordinator_.answers_ = true;
+  const auto connected_again = [&](FakeCoordinator&) { return connected_ == 2; };
+  for (int i = 0; i < 1000 && !coordinator_.WaitUntil(connected_again, std::chrono::milliseconds(20)); ++i) {
+    clock.Advance(absl::Milliseconds(20));  // the pause before the next attempt begins when it begins
+  }
+  EXPECT_EQ(connected_, 2);
+}
+
+TEST_F(SessionTest, AnAssignmentThatDoesNotParseIsAnswered) {
+  RankReport failed;
+  v1::RankAssignment* rank = coordinator_.first_message_.mutable_start_epoch()->add_ranks();
+  rank->set_job_id("job");
+  rank->set_epoch(4);
+  rank->set_rank(7);
+  rank->mutable_device()->set_id("n1/gpu0");
+  auto session = Dial();
+  ASSERT_TRUE(coordinator_.WaitUntil([](FakeCoordinator& c) { return c.Count(v1::WorkerMessage::kRankEvent) == 1; }));
+  for (const v1::WorkerMessage& message : coordinator_.heard_) {
+    if (message.has_rank_event()) failed = std::get<RankReport>(*wire::FromProto(message));
+  }
+  EXPECT_EQ(failed.kind, RankEventKind::kFailed);
+  EXPECT_EQ(failed.epoch, Epoch(4));
+  EXPECT_EQ(failed.device, DeviceId("n1/gpu0"));
+  EXPECT_THAT(failed.message, HasSubstr("rank must be in"));
+}
+
 TEST_F(SessionTest, EndsWhileNobodyAnswers) {
   server_->Shutdown(std::chrono::system_clock::now());
-  const absl::Time begin = absl::Now();
+  const absl::Duration begin = system_clock_.Now();
   Dial().reset();
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
+  EXPECT_LT(system_clock_.Now() - begin, absl::Seconds(5));
 }
 
 }  // namespace

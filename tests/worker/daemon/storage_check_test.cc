@@ -17,47 +17,47 @@ class StorageCheckTest : public ::testing::Test {
   StorageCheckTest() : folder_(::testing::TempDir() + "/storage-check-" + std::to_string(getpid())) {
     std::filesystem::create_directories(folder_);
     std::ofstream(folder_ + "/text") << std::string(1000, 'a');
-    check_.set_job_id("job");
-    check_.set_epoch(2);
-    check_.set_data_path(folder_ + "/text");
-    check_.set_checkpoint_folder(folder_ + "/checkpoints/job");
-    check_.set_token("secret");
+    check_ = {JobId("job"), Epoch(2), folder_ + "/text", folder_ + "/checkpoints/job", "secret", false, "probe"};
   }
   ~StorageCheckTest() override { std::filesystem::remove_all(folder_); }
 
   const std::string folder_;
-  v1::StorageCheck check_;
+  StorageReport Check(const StorageCheckCommand& check) const { return CheckStorage(check, clock_, absl::ZeroDuration()); }
+
+  const SystemClock clock_;
+  StorageCheckCommand check_;
 };
 
 TEST_F(StorageCheckTest, OneWritesTheOtherReads) {
-  EXPECT_FALSE(CheckStorage(check_, absl::ZeroDuration()).token_seen());
-  v1::StorageCheck write = check_;
-  write.set_write_token(true);
-  const v1::StorageCheckResult wrote = CheckStorage(write, absl::ZeroDuration());
-  EXPECT_EQ(wrote.error(), "");
-  EXPECT_TRUE(wrote.token_seen());
-  const v1::StorageCheckResult read = CheckStorage(check_, absl::ZeroDuration());
-  EXPECT_TRUE(read.token_seen());
-  EXPECT_EQ(read.data_bytes(), 1000);
-  EXPECT_EQ(read.data_digest(), wrote.data_digest());
-  EXPECT_EQ(read.epoch(), 2);
-  check_.set_token("of another job");
-  EXPECT_FALSE(CheckStorage(check_, absl::ZeroDuration()).token_seen());
+  EXPECT_FALSE(Check(check_).token_seen);
+  StorageCheckCommand write = check_;
+  write.write_token = true;
+  const StorageReport wrote = Check(write);
+  EXPECT_EQ(wrote.error, "");
+  EXPECT_TRUE(wrote.token_seen);
+  const StorageReport read = Check(check_);
+  EXPECT_TRUE(read.token_seen);
+  EXPECT_EQ(read.data_bytes, 1000);
+  EXPECT_EQ(read.data_digest, wrote.data_digest);
+  EXPECT_EQ(read.epoch, Epoch(2));
+  EXPECT_EQ(read.check_id, "probe");
+  check_.token = "of another job";
+  EXPECT_FALSE(Check(check_).token_seen);
 }
 
 TEST_F(StorageCheckTest, NamesWhatIsMissing) {
-  check_.set_data_path(folder_ + "/nothing");
-  EXPECT_THAT(CheckStorage(check_, absl::ZeroDuration()).error(), HasSubstr("/nothing"));
-  check_.set_data_path(folder_ + "/text");
-  check_.set_checkpoint_folder(folder_ + "/text/inside-a-file");
-  check_.set_write_token(true);
-  EXPECT_THAT(CheckStorage(check_, absl::ZeroDuration()).error(), HasSubstr("/text/inside-a-file"));
+  check_.data_path = folder_ + "/nothing";
+  EXPECT_THAT(Check(check_).error, HasSubstr("/nothing"));
+  check_.data_path = folder_ + "/text";
+  check_.checkpoint_folder = folder_ + "/text/inside-a-file";
+  check_.write_token = true;
+  EXPECT_THAT(Check(check_).error, HasSubstr("/text/inside-a-file"));
 }
 
 TEST_F(StorageCheckTest, NoCheckpointFolderNoToken) {
-  check_.clear_token();
-  check_.clear_checkpoint_folder();
-  EXPECT_TRUE(CheckStorage(check_, absl::ZeroDuration()).token_seen());
+  check_.token.clear();
+  check_.checkpoint_folder.clear();
+  EXPECT_TRUE(Check(check_).token_seen);
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "common/wire/assignment.h"
+#include "common/session.h"
 
 namespace motley::worker {
 
-inline v1::RankAssignment TestAssignment(const std::string& behaviour, int64_t epoch = 1, int rank = 0, int64_t steps = 3) {
+inline RankAssignment TestAssignment(const std::string& behaviour, int64_t epoch = 1, int rank = 0, int64_t steps = 3) {
   RankAssignment assignment;
   assignment.job = JobId("job");
   assignment.epoch = Epoch(epoch);
@@ -21,7 +21,7 @@ inline v1::RankAssignment TestAssignment(const std::string& behaviour, int64_t e
   assignment.device.kind = DeviceKind::kEmulated;
   assignment.predicted_step_seconds = 0.01;
   assignment.first_progress_seconds = 30;
-  return wire::ToProto(assignment);
+  return assignment;
 }
 
 }  // namespace motley::worker
