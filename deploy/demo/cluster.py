@@ -134,6 +134,7 @@ class Cluster:
     def start_worker(self, name, devices, emulation=None, **extra):
         port = self.worker_metrics_ports.setdefault(name, free_port())
         config = {"worker": {"name": name, "coordinator": self.address, "metrics": f"127.0.0.1:{port}", "data_address": self.data_address(name),
+                             "stop_seconds": 0,  # the whole cluster ends together: nobody is there to save for
                              **extra}, "device": devices}
         config["files"] = {"roots": self.file_roots}
         if emulation:

@@ -159,7 +159,8 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
   WorkerConfig config;
   const Keys worker = {{"name", Text(config.name)},         {"coordinator", Text(config.coordinator)},
                        {"data_address", Text(config.data_address)}, {"metrics", Text(config.metrics)},
-                       {"rank_binary", Text(config.rank_binary)},   {"insecure", Flag(config.insecure)}};
+                       {"rank_binary", Text(config.rank_binary)},   {"insecure", Flag(config.insecure)},
+                       {"stop_seconds", Number(config.stop_seconds)}};
   const Keys emulation = {{"time_dilation", Number(config.emulation.time_dilation)},
                           {"memory_scale", Number(config.emulation.memory_scale)},
                           {"precision", Text(config.emulation.precision)},
@@ -198,6 +199,7 @@ absl::Status Validate(const WorkerConfig& config) {
   MOTLEY_RETURN_IF_ERROR(CheckName("worker.name", config.name));
   MOTLEY_RETURN_IF_ERROR(CheckAddresses(config));
   MOTLEY_RETURN_IF_ERROR(FileRoots::Validate(config.file_roots));
+  MOTLEY_RETURN_IF_ERROR(CheckPositive("worker.stop_seconds", config.stop_seconds, 0, 86'400));
   const EmulationConfig& e = config.emulation;
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.time_dilation", e.time_dilation, 1e-3, 1e9));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.memory_scale", e.memory_scale, 1e-9, 1));

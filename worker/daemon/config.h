@@ -41,6 +41,7 @@ struct WorkerConfig {
   std::string rank_binary;                     // default: motley-rank beside this program
   bool insecure = false;                       // allow plaintext beyond loopback
   std::vector<std::string> file_roots;         // [files] roots: beneath these lies what jobs may read and write; none: nothing
+  double stop_seconds = 90;                    // told to end, it waits so long for its ranks to save; 0 = not at all
   EmulationConfig emulation;
   NetworkConfig network;
   std::vector<DeviceConfig> devices;           // none in the file: one cpu

@@ -18,11 +18,13 @@ std::string EncodeFrame(std::string_view body);
 // Takes bytes as they come, gives whole messages. Not thread-safe.
 class FrameDecoder {
  public:
+  explicit FrameDecoder(size_t longest_bytes = kMaxFrameBytes) : longest_bytes_(longest_bytes) {}
   void Append(std::string_view bytes) { buffer_.append(bytes); }
-  // nullopt: more bytes are needed. DATA_LOSS: a length beyond kMaxFrameBytes, the stream is of no more use.
+  // nullopt: more bytes are needed. DATA_LOSS: a length beyond the longest, the stream is of no more use.
   absl::StatusOr<std::optional<std::string>> Next();
 
  private:
+  size_t longest_bytes_;
   std::string buffer_;
   size_t begin_ = 0;
 };

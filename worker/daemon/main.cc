@@ -4,14 +4,18 @@
 #include <systemd/sd-daemon.h>
 
 #include <iostream>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "common/logging.h"
 #include "worker/daemon/flags.h"
+#include "worker/daemon/stop.h"
+#include "worker/daemon/storage_checker.h"
 #include "worker/daemon/worker.h"
 
 int main(int argc, char** argv) {
   using namespace motley;
+  if (argc > 1 && std::string_view(argv[1]) == worker::kStorageChildWord) return worker::StorageChildMain(argc, argv);
   const worker::FlagsResult flags = worker::ParseFlags(argc, argv);
   if (!flags.config) return flags.exit_code;
   const worker::WorkerConfig& config = *flags.config;
@@ -42,6 +46,7 @@ int main(int argc, char** argv) {
   LogInfo(absl::StrCat("node ", config.name, "; metrics on ", (*worker)->metrics_address().empty() ? "no port" : (*worker)->metrics_address()));
   const int signal_number = worker::WaitForSignal(signals, [&] { return (*worker)->alive(absl::Seconds(5)); });
   sd_notify(0, "STOPPING=1");
+  if (signal_number != SIGUSR1) worker::LetRanksSave(**worker, absl::Seconds(config.stop_seconds), signals, clock);
   worker->reset();
   if (signal_number != SIGUSR1) return 0;
   std::cerr << "motley-worker: the coordinator at " << config.coordinator << " refused this worker: " << refused.message() << "\n";

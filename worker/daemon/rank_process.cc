@@ -17,15 +17,46 @@ namespace motley::worker {
 namespace {
 
 constexpr size_t kMaxPendingBytes = 64 << 20;
-constexpr size_t kMaxLineBytes = 4096;
+constexpr size_t kMaxTurnBytes = 1 << 20;  // of a rank that floods: the others get their turns
+constexpr size_t kMaxLineBytes = 8 << 10;
+constexpr size_t kMaxMessageBytes = 16 << 20;
+
+struct KindLimit {
+  v1::FromRank::MessageCase kind;
+  const char* name;
+  size_t bytes;
+};
+// Of messages as they come; what people read (logs, reasons) is cut to 8 KiB afterwards.
+constexpr KindLimit kLimits[] = {{v1::FromRank::kEvent, "event", 256 << 10},
+                                 {v1::FromRank::kStep, "step report", 4 << 10},
+                                 {v1::FromRank::kKvSet, "rendezvous value", 64 << 10},
+                                 {v1::FromRank::kKvGet, "rendezvous question", 4 << 10},
+                                 {v1::FromRank::kPublishRequest, "question of a checkpoint", 8 << 10},
+                                 {v1::FromRank::kCheckpointPublished, "checkpoint", 16 << 10},
+                                 {v1::FromRank::kCheckpointFailed, "failed checkpoint", 256 << 10},
+                                 {v1::FromRank::kProfileResult, "profile", kMaxMessageBytes},
+                                 {v1::FromRank::kLog, "log line", 1 << 20},
+                                 {v1::FromRank::kProgress, "progress", 4 << 10}};
+
+absl::Status CheckSize(const v1::FromRank& message, size_t bytes) {
+  for (const KindLimit& limit : kLimits) {
+    if (limit.kind != message.message_case() || bytes <= limit.bytes) continue;
+    return absl::DataLossError(absl::StrCat("the rank sent a ", limit.name, " of ", bytes, " bytes; at most ", limit.bytes, " are taken"));
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
-RankProcess::RankProcess(SpawnedRank spawned)
-    : pid_(spawned.pid), socket_(std::move(spawned.socket)), output_(std::move(spawned.output)) {}
+RankProcess::RankProcess(SpawnedProcess spawned)
+    : pid_(spawned.pid),
+      socket_(std::move(spawned.socket)),
+      output_(std::move(spawned.output)),
+      decoder_(kMaxMessageBytes),
+      lines_(kMaxLineBytes) {}
 
 absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const std::string& program, int link_clock_fd) {
-  MOTLEY_ASSIGN_OR_RETURN(SpawnedRank spawned, SpawnRank(program, {"--fd", "3", "--link-clock-fd", "4"}, link_clock_fd));
+  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess spawned, Spawn(program, {"--fd", "3", "--link-clock-fd", "4"}, link_clock_fd));
   return std::unique_ptr<RankProcess>(new RankProcess(std::move(spawned)));
 }
 
@@ -60,7 +91,7 @@ absl::Status RankProcess::Flush() {
 absl::StatusOr<std::vector<RankMessage>> RankProcess::Receive() {
   std::vector<RankMessage> messages;
   char buffer[1 << 16];
-  while (socket_.valid()) {
+  for (size_t received = 0; socket_.valid() && received < kMaxTurnBytes;) {
     const ssize_t n = recv(socket_.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
@@ -68,6 +99,7 @@ absl::StatusOr<std::vector<RankMessage>> RankProcess::Receive() {
       socket_.Reset();
       break;
     }
+    received += static_cast<size_t>(n);
     decoder_.Append(std::string_view(buffer, static_cast<size_t>(n)));
   }
   while (true) {
@@ -75,6 +107,7 @@ absl::StatusOr<std::vector<RankMessage>> RankProcess::Receive() {
     if (!frame) return messages;
     v1::FromRank proto;
     if (!proto.ParseFromString(*frame)) return absl::DataLossError("the rank sent bytes that are not a message");
+    MOTLEY_RETURN_IF_ERROR(CheckSize(proto, frame->size()));
     if (std::optional<RankMessage> message = wire::FromProto(proto)) messages.push_back(*std::move(message));
   }
 }
@@ -82,19 +115,17 @@ absl::StatusOr<std::vector<RankMessage>> RankProcess::Receive() {
 std::vector<std::string> RankProcess::ReadLines() {
   std::vector<std::string> lines;
   char buffer[1 << 14];
-  while (output_.valid()) {
+  for (size_t taken = 0; output_.valid() && taken < kMaxTurnBytes;) {
     const ssize_t n = read(output_.get(), buffer, sizeof(buffer));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (n <= 0) {
       output_.Reset();
-      if (!partial_.empty()) lines.push_back(std::exchange(partial_, ""));
+      lines_.End(lines);
       break;
     }
-    for (const char c : std::string_view(buffer, static_cast<size_t>(n))) {
-      if (c != '\n') partial_ += c;
-      if (c == '\n' || partial_.size() >= kMaxLineBytes) lines.push_back(std::exchange(partial_, ""));
-    }
+    taken += static_cast<size_t>(n);
+    lines_.Append(std::string_view(buffer, static_cast<size_t>(n)), lines);
   }
   if (!lines.empty()) last_line_ = lines.back();
   return lines;

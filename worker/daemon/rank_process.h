@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/session.h"
 #include "worker/daemon/frame.h"
+#include "worker/daemon/line_cutter.h"
 #include "worker/daemon/spawn.h"
 
 namespace motley::worker {
@@ -30,9 +31,10 @@ class RankProcess {
   // Queues and sends what the socket takes. RESOURCE_EXHAUSTED when the rank has taken nothing for 64 MiB of messages.
   absl::Status Send(const RankCommand& command);
   absl::Status Flush();
-  // All messages that have arrived; the socket is closed at its end. DATA_LOSS: not a message.
+  // What has arrived, a mebibyte at most beyond one message; the socket is closed at its end. DATA_LOSS: not a message, or one larger
+  // than its kind may be.
   absl::StatusOr<std::vector<RankMessage>> Receive();
-  // Whole lines of its output; at the end also an unfinished one.
+  // Whole lines of its output, a mebibyte at most; at the end also an unfinished one.
   std::vector<std::string> ReadLines();
   // The newest lines that it printed: its last words when it dies.
   const std::string& last_line() const { return last_line_; }
@@ -44,13 +46,13 @@ class RankProcess {
   std::optional<std::string> TryReap();
 
  private:
-  explicit RankProcess(SpawnedRank spawned);
+  explicit RankProcess(SpawnedProcess spawned);
 
   pid_t pid_;
   UniqueFd socket_, output_;
   FrameDecoder decoder_;
   std::string pending_;      // not yet taken by the socket
-  std::string partial_;      // unfinished line
+  LineCutter lines_;
   std::string last_line_;
   bool reaped_ = false;
 };

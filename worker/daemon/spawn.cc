@@ -6,10 +6,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "worker/daemon/child_environment.h"
 
 namespace motley::worker {
 namespace {
@@ -21,7 +23,7 @@ constexpr off_t kLinkClockBytes = 1 << 16;
 absl::Status Errno(const std::string& what) { return absl::ErrnoToStatus(errno, what); }
 
 // Only async-signal-safe calls: other threads of the daemon may hold any lock at the fork.
-[[noreturn]] void ExecChild(const char* program, char* const* argv, int socket, int output, int link_clock, int null, pid_t parent) {
+[[noreturn]] void ExecChild(const char* program, char* const* argv, char* const* environment, int socket, int output, int link_clock, int null, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -35,7 +37,9 @@ absl::Status Errno(const std::string& what) { return absl::ErrnoToStatus(errno, 
   dup2(socket, kChildSocket);
   if (link_clock >= 0) dup2(link_clock, kChildLinkClock);
   close_range(kChildLinkClock + 1, ~0U, 0);
-  execv(program, argv);
+  const rlimit no_core_files = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core_files);
+  execve(program, argv, environment);
   _exit(126);
 }
 
@@ -64,7 +68,7 @@ absl::StatusOr<UniqueFd> NewLinkClock() {
   return fd;
 }
 
-absl::StatusOr<SpawnedRank> SpawnRank(const std::string& program, const std::vector<std::string>& arguments, int link_clock_fd) {
+absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vector<std::string>& arguments, int link_clock_fd) {
   if (absl::Status status = CheckProgram(program); !status.ok()) return status;
   int sockets[2], pipes[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return Errno("cannot make the rank's socket");
@@ -80,17 +84,20 @@ absl::StatusOr<SpawnedRank> SpawnRank(const std::string& program, const std::vec
   if (link_clock_fd >= 0) clock = HighCopy(link_clock_fd);
   if (!clock.ok()) return clock.status();
 
-  std::vector<char*> argv = {const_cast<char*>(program.c_str())};
+  const std::vector<std::string> given = ChildEnvironment(environ);
+  std::vector<char*> argv = {const_cast<char*>(program.c_str())}, environment;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& variable : given) environment.push_back(const_cast<char*>(variable.c_str()));
   argv.push_back(nullptr);
+  environment.push_back(nullptr);
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return Errno("cannot start another process for a rank");
-  if (pid == 0) ExecChild(program.c_str(), argv.data(), socket->get(), output->get(), clock->get(), in->get(), parent);
+  if (pid == 0) ExecChild(program.c_str(), argv.data(), environment.data(), socket->get(), output->get(), clock->get(), in->get(), parent);
 
   fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
-  return SpawnedRank{pid, std::move(ours), std::move(read_end)};
+  return SpawnedProcess{pid, std::move(ours), std::move(read_end)};
 }
 
 }  // namespace motley::worker

@@ -1,4 +1,5 @@
-// Starts one motley-rank: a socket to it as its descriptor 3, the node's link clock as 4, its output in a pipe.
+// Starts a child of the worker (a rank, a storage check): a socket to it as its descriptor 3, the node's link clock as 4, its
+// output in a pipe, the listed part of the environment (child_environment), no core files.
 //
 // The child dies with the thread that spawned it (PR_SET_PDEATHSIG follows the thread, so call from one that lives as long
 // as the daemon), and has a process group of its own: Ctrl-C ends the daemon, which ends its ranks.
@@ -33,14 +34,14 @@ class UniqueFd {
   int fd_;
 };
 
-struct SpawnedRank {
+struct SpawnedProcess {
   pid_t pid = -1;
   UniqueFd socket;  // non-blocking
   UniqueFd output;  // read end of its stdout and stderr, non-blocking
 };
 
-// `arguments` follow the program's name. NOT_FOUND or PERMISSION_DENIED when the program cannot be run.
-absl::StatusOr<SpawnedRank> SpawnRank(const std::string& program, const std::vector<std::string>& arguments, int link_clock_fd);
+// `arguments` follow the program's name; `link_clock_fd` -1: none. NOT_FOUND or PERMISSION_DENIED when the program cannot be run.
+absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vector<std::string>& arguments, int link_clock_fd);
 
 // Zeroed shared memory without a name, one for the ranks of one node and epoch.
 absl::StatusOr<UniqueFd> NewLinkClock();

@@ -15,6 +15,14 @@ bool IsTerminal(RankEventKind kind) {
          kind == RankEventKind::kNonFinite;
 }
 
+constexpr size_t kMaxTextBytes = 8 << 10;  // of what people read
+
+void CutText(std::string& text) {
+  if (text.size() <= kMaxTextBytes) return;
+  const size_t bytes = text.size();
+  text = ValidUtf8(text.substr(0, kMaxTextBytes)) + absl::StrCat(" [... ", bytes - kMaxTextBytes, " bytes cut]");
+}
+
 bool IsQuestion(const WorkerReport& report) {
   return std::holds_alternative<KvSetReport>(report) || std::holds_alternative<KvGetReport>(report) ||
          std::holds_alternative<PublishReport>(report);
@@ -55,6 +63,8 @@ void Supervisor::OnMessage(RankRun& run, Rank& rank, RankMessage message) {
     rank.watch.has_advanced = true;
     metrics_.Step(rank.device, *step);
   }
+  if (auto* log = std::get_if<LogReport>(&report)) CutText(log->text);
+  if (auto* failed = std::get_if<CheckpointFailedReport>(&report)) CutText(failed->message);
   if (IsQuestion(report)) rank.questions.push_back(report);
   outbox_.Push(std::move(report));
 }
@@ -69,6 +79,7 @@ void Supervisor::OnProgress(Rank& rank, const ProgressReport& progress) {
 
 void Supervisor::OnEvent(RankRun& run, Rank& rank, RankReport event) {
   rank.watch.last_advance = clock_.Now();
+  CutText(event.message);
   if (IsTerminal(event.kind)) {
     rank.phase = Rank::Phase::kEnded;
     rank.process->CloseSocket();  // it exits

@@ -1,7 +1,5 @@
 #include "worker/daemon/worker.h"
 
-#include <unistd.h>
-
 #include <random>
 #include <utility>
 
@@ -9,12 +7,9 @@
 #include "common/logging.h"
 #include "common/status_macros.h"
 #include "common/version.h"
-#include "worker/daemon/storage_check.h"
 
 namespace motley::worker {
 namespace {
-
-constexpr absl::Duration kTokenPatience = absl::Seconds(5);
 
 int64_t NewIncarnation() {
   std::random_device random;
@@ -40,8 +35,11 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   supervisor.rank_binary = config.rank_binary;
   for (const DeviceDescription& device : devices) supervisor.devices.push_back(device.id);
   self->supervisor_ = std::make_unique<Supervisor>(std::move(supervisor), clock, self->outbox_, *self->metrics_);
-  self->description_ = {NodeName(config.name), kVersion, NewIncarnation(), config.data_address, std::move(devices), {}, {}, 0};
-  self->checker_ = std::thread([self] { self->CheckLoop(); });
+  self->storage_checker_ = std::make_unique<StorageChecker>(StorageCheckerConfig(), clock, self->outbox_);
+  self->reach_checker_ = std::make_unique<ReachChecker>(clock, self->outbox_);
+  MOTLEY_ASSIGN_OR_RETURN(self->reach_listener_, ReachListener::Start(config.data_address, NodeName(config.name)));
+  self->description_ = {NodeName(config.name), kVersion, NewIncarnation(), config.data_address,
+                        std::move(devices),    {},       {},               self->reach_listener_->port()};
   self->StartSession();
   return worker;
 }
@@ -55,13 +53,13 @@ void Worker::StartSession() {
   handler.on_connected = [this](const StoreMark& mark) {
     LogInfo(absl::StrCat("in session with the coordinator at ", config_.coordinator));
     OnMark(mark);
-    metrics_->SetConnected(true);
+    SetConnected(true);
     supervisor_->OnConnected();
     if (events_.on_connected) events_.on_connected();
   };
-  handler.on_disconnected = [this](const std::string&) { metrics_->SetConnected(false); };
+  handler.on_disconnected = [this](const std::string&) { SetConnected(false); };
   handler.on_refused = [this](absl::Status status) {
-    metrics_->SetConnected(false);
+    SetConnected(false);
     if (events_.on_refused) events_.on_refused(std::move(status));
   };
   session_ = std::make_unique<Session>(std::move(session), std::move(handler), clock_, outbox_);
@@ -70,13 +68,11 @@ void Worker::StartSession() {
 Worker::~Worker() {
   session_.reset();
   supervisor_.reset();
-  {
-    absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
-  if (checker_.joinable()) checker_.join();
-  absl::MutexLock lock(&mutex_);
-  for (const auto& [job, path] : tokens_) unlink(path.c_str());
+}
+
+void Worker::SetConnected(bool connected) {
+  connected_ = connected;
+  metrics_->SetConnected(connected);
 }
 
 NodeDescription Worker::Describe() const {
@@ -91,22 +87,19 @@ void Worker::OnMark(const StoreMark& mark) { mark_ = Remembered(mark_, mark); }
 void Worker::OnCommand(CoordinatorCommand command) {
   struct Visitor {
     Worker& worker;
-    void operator()(StorageCheckCommand& check) const {
-      absl::MutexLock lock(&worker.mutex_);
-      worker.checks_.push_back(std::move(check));
-    }
-    void operator()(ReachCheckCommand&) const {}
+    void operator()(StorageCheckCommand& check) const { worker.storage_checker_->Check(std::move(check)); }
+    void operator()(ReachCheckCommand& check) const { worker.reach_checker_->Check(std::move(check)); }
     void operator()(ProfileCommand& profile) const {
-      if (!profile.ranks.empty()) worker.RemoveToken(profile.job);
+      worker.storage_checker_->RemoveToken(profile.job);
       worker.supervisor_->Profile(std::move(profile));
     }
     void operator()(StartCommand& start) const {
-      if (!start.ranks.empty()) worker.RemoveToken(start.ranks[0].job);
+      if (!start.ranks.empty()) worker.storage_checker_->RemoveToken(start.ranks[0].job);
       worker.supervisor_->Start(std::move(start));
     }
     void operator()(StopCommand& stop) const {
-      worker.DropChecks(stop);
-      worker.RemoveToken(stop.job);
+      worker.storage_checker_->Drop(stop);
+      worker.storage_checker_->RemoveToken(stop.job);
       worker.supervisor_->Stop(std::move(stop));
     }
     void operator()(KvValueCommand& value) const { worker.supervisor_->Deliver(std::move(value)); }
@@ -114,37 +107,6 @@ void Worker::OnCommand(CoordinatorCommand command) {
     void operator()(HeartbeatAnswer& answer) const { worker.OnMark(answer.store_mark); }
   };
   std::visit(Visitor{*this}, command);
-}
-
-void Worker::CheckLoop() {
-  while (true) {
-    StorageCheckCommand check;
-    {
-      absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(+[](Worker* worker) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        return worker->stopping_ || !worker->checks_.empty();
-      }, this));
-      if (stopping_) return;
-      check = std::move(checks_.front());
-      checks_.pop_front();
-      if (check.write_token && !check.token.empty()) tokens_[check.job] = TokenPath(check);
-    }
-    outbox_.Push(CheckStorage(check, clock_, kTokenPatience));
-    absl::MutexLock lock(&mutex_);
-    // The job ended while the file was being written.
-    if (check.write_token && !check.token.empty() && !tokens_.contains(check.job)) unlink(TokenPath(check).c_str());
-  }
-}
-
-void Worker::DropChecks(const StopCommand& stop) {
-  absl::MutexLock lock(&mutex_);
-  std::erase_if(checks_, [&](const StorageCheckCommand& check) { return check.job == stop.job && check.epoch <= stop.epoch; });
-}
-
-void Worker::RemoveToken(const JobId& job) {
-  absl::MutexLock lock(&mutex_);
-  auto token = tokens_.extract(job);
-  if (!token.empty()) unlink(token.mapped().c_str());
 }
 
 }  // namespace motley::worker

@@ -1,22 +1,20 @@
-// The worker daemon as one object: metrics, supervisor, session, and the storage checks between them.
+// The worker daemon as one object: metrics, supervisor, session, and the checks of storage and network between them.
 #pragma once
 
-#include <deque>
-#include <map>
+#include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "common/clock.h"
 #include "common/metrics/metrics.h"
 #include "common/session.h"
 #include "worker/daemon/config.h"
 #include "worker/daemon/outbox.h"
+#include "worker/daemon/reach.h"
 #include "worker/daemon/session.h"
+#include "worker/daemon/storage_checker.h"
 #include "worker/daemon/supervisor.h"
 #include "worker/daemon/worker_metrics.h"
 
@@ -29,7 +27,8 @@ class Worker {
     std::function<void(absl::Status)> on_refused;    // the coordinator will not have it; nothing more happens
   };
 
-  // `config` has passed Validate; `clock` must outlive the worker. UNAVAILABLE: the metrics port is taken.
+  // `config` has passed Validate; `clock` must outlive the worker. UNAVAILABLE: the metrics port is taken, or worker.data_address is
+  // not of this machine.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(const WorkerConfig& config, const Clock& clock, Events events);
   // Ends the session in order, kills the ranks, removes what storage checks left.
   ~Worker();
@@ -37,6 +36,11 @@ class Worker {
   std::string metrics_address() const { return metrics_server_ ? metrics_server_->address() : ""; }
   // The supervisor's loop turns: false when it has stood still for `limit`.
   bool alive(absl::Duration limit) const { return clock_.Now() - supervisor_->last_turn() < limit; }
+  // Ranks of a job run here, or were asked for.
+  bool training() const { return supervisor_->training(); }
+  bool connected() const { return connected_; }
+  // Tells the coordinator that this worker will end and how long it can wait for its ranks to save.
+  void Leave(absl::Duration limit) { outbox_.Push(LeavingReport{absl::ToDoubleSeconds(limit)}); }
 
  private:
   Worker(const WorkerConfig& config, const Clock& clock, Events events) : config_(config), clock_(clock), events_(std::move(events)) {}
@@ -45,10 +49,7 @@ class Worker {
   // On the session's thread.
   void OnCommand(CoordinatorCommand command);
   void OnMark(const StoreMark& mark);
-  void CheckLoop();
-  void DropChecks(const StopCommand& stop);  // that wait and are asked by an epoch that is over
-  void RemoveToken(const JobId& job);
-
+  void SetConnected(bool connected);
   const WorkerConfig config_;
   const Clock& clock_;
   const Events events_;
@@ -57,16 +58,13 @@ class Worker {
   Outbox outbox_;
   std::unique_ptr<WorkerMetrics> metrics_;
   std::unique_ptr<MetricsServer> metrics_server_;
+  std::unique_ptr<ReachListener> reach_listener_;
+  std::unique_ptr<ReachChecker> reach_checker_;
+  std::unique_ptr<StorageChecker> storage_checker_;
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<Session> session_;
+  std::atomic<bool> connected_ = false;
   StoreMark mark_;  // session's thread only
-
-  // Storage checks read whole data sets: on a thread of their own.
-  absl::Mutex mutex_;
-  std::deque<StorageCheckCommand> checks_ ABSL_GUARDED_BY(mutex_);
-  std::map<JobId, std::string> tokens_ ABSL_GUARDED_BY(mutex_);  // files that this node wrote
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread checker_;
 };
 
 // What a worker remembers of the coordinator's store: the highest mark, or the newest one of another store.

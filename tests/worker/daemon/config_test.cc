@@ -107,7 +107,7 @@ TEST(WorkerConfig, PlaintextBeyondLoopbackNeedsInsecure) {
 
 TEST(WorkerConfig, RangesAndNames) {
   for (const char* text : {"[worker]\nname = 'a/b'\n", "[worker]\ncoordinator = 'nohost'\n", "[worker]\ndata_address = 'localhost'\n",
-                           "[emulation]\ntime_dilation = 0\n", "[emulation]\nmemory_scale = 2.0\n", "[[device]]\nkind = 'tpu'\n",
+                           "[worker]\nstop_seconds = -1\n", "[emulation]\ntime_dilation = 0\n", "[emulation]\nmemory_scale = 2.0\n", "[[device]]\nkind = 'tpu'\n",
                            "[[device]]\nkind = 'emulated'\n", "[[device]]\nkind = 'cpu'\nmodel = 'L4'\n",
                            "[[device]]\nname = 'x'\n[[device]]\nname = 'x'\n",
                            "[emulation]\nprecision = 'bf16'\n[[device]]\nkind = 'emulated'\nmodel = 'P40'\n"}) {

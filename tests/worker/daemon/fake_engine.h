@@ -2,9 +2,11 @@
 // supervisor's tests start (this test program itself; main_test.cc).
 #pragma once
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "worker/engine/engine.h"
@@ -26,6 +28,21 @@ class FakeEngine : public engine::Engine {
       fprintf(stderr, "printed \xff\xfe\n");
       host_.OnLog("logged \xff");
       return absl::InternalError("file \xff");
+    }
+    if (behaviour == "environment") {
+      rlimit core{};
+      getrlimit(RLIMIT_CORE, &core);
+      host_.OnLog(absl::StrCat("secret: ", getenv("SECRET_OF_THE_DAEMON") != nullptr, ", core files: ", core.rlim_max));
+      return engine::RunEnd::kAllSteps;
+    }
+    if (behaviour == "flood") {
+      const std::string line = std::string(1 << 16, 'x') + "\n";
+      while (true) (void)!write(STDERR_FILENO, line.data(), line.size());
+    }
+    if (behaviour == "long") {
+      host_.OnLog(std::string(100'000, 'y'));
+      (void)host_.KvSet("key", std::string(1 << 20, 'z'));
+      while (true) pause();
     }
     if (behaviour == "exit") {
       fprintf(stderr, "first line\nlast words\n");

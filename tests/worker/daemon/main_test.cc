@@ -1,4 +1,4 @@
-// The test program's main: with --fd it is a fake rank, otherwise it runs the tests.
+// The test program's main: with --fd it is a fake rank, with the worker's word a storage check, otherwise it runs the tests.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -7,10 +7,12 @@
 
 #include "tests/worker/daemon/fake_engine.h"
 #include "worker/daemon/rank_session.h"
+#include "worker/daemon/storage_checker.h"
 
 int main(int argc, char** argv) {
   using namespace motley;
   std::signal(SIGPIPE, SIG_IGN);
+  if (argc > 1 && std::strcmp(argv[1], worker::kStorageChildWord) == 0) return worker::StorageChildMain(argc, argv);
   if (argc > 2 && std::strcmp(argv[1], "--fd") == 0) {
     worker::RankSession::Options options;
     options.on_orphaned = [] { _exit(75); };

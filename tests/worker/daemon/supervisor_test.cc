@@ -179,6 +179,33 @@ TEST_F(SupervisorTest, BytesThatAreNotUtf8ReachTheCoordinatorAsText) {
   EXPECT_THAT(logs, testing::UnorderedElementsAre("printed ??", "logged ?"));
 }
 
+TEST_F(SupervisorTest, ARankGetsAListedEnvironmentAndNoCoreFiles) {
+  setenv("SECRET_OF_THE_DAEMON", "x", 1);
+  Start({TestAssignment("environment")});
+  EXPECT_EQ(WaitForReport<LogReport>().text, "secret: 0, core files: 0");
+}
+
+TEST_F(SupervisorTest, ARankThatFloodsItsOutputDelaysNobody) {
+  Start({TestAssignment("flood", 4, 0), TestAssignment("train", 4, 1)});
+  std::string line;
+  bool finished = false;
+  WaitFor([&](const WorkerReport& r) {
+    const auto* event = std::get_if<RankReport>(&r);
+    if (const auto* log = std::get_if<LogReport>(&r)) line = log->text;
+    finished |= event != nullptr && event->rank == 1 && event->kind == Kind::kFinished;
+    return finished && !line.empty();
+  });
+  EXPECT_EQ(line, std::string(8 << 10, 'x') + " [... 57344 bytes cut]");
+  Stop(4, false);
+  EXPECT_THAT(WaitForEvent(Kind::kFinished, 0).message, HasSubstr("killed: a test says so"));
+}
+
+TEST_F(SupervisorTest, WhatARankSaysIsBoundedByKind) {
+  Start({TestAssignment("long")});
+  EXPECT_THAT(WaitForReport<LogReport>().text, testing::EndsWith("y [... 91808 bytes cut]"));
+  EXPECT_THAT(WaitForEvent(Kind::kFailed).message, HasSubstr("a rendezvous value of 10485"));
+}
+
 TEST_F(SupervisorTest, StopKillsAndRepeatsHowRanksEnded) {
   Start({TestAssignment("silent", 4, 0), TestAssignment("train", 4, 1)});
   WaitForEvent(Kind::kFinished, 1);

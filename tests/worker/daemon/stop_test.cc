@@ -1,0 +1,37 @@
+#include "worker/daemon/stop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace motley::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kAsked = absl::Seconds(500);
+
+TEST(Stop, WaitsForRanksThatMaySave) {
+  const StopState state{kAsked, absl::Seconds(90), /*training=*/true, /*connected=*/true};
+  EXPECT_TRUE(Decide(kAsked, state).wait);
+  EXPECT_TRUE(Decide(kAsked + absl::Seconds(89), state).wait);
+  EXPECT_FALSE(Decide(kAsked + absl::Seconds(90), state).wait);
+  EXPECT_THAT(Decide(kAsked + absl::Seconds(90), state).reason, HasSubstr("worker.stop_seconds = 90"));
+}
+
+TEST(Stop, DoesNotWaitForNothing) {
+  StopState state{kAsked, absl::Seconds(90), /*training=*/false, /*connected=*/true};
+  EXPECT_FALSE(Decide(kAsked, state).wait);
+  state.training = true;
+  state.connected = false;
+  EXPECT_THAT(Decide(kAsked, state).reason, HasSubstr("no session"));
+  EXPECT_FALSE(Decide(kAsked, state).wait);
+  state.connected = true;
+  state.asked_again = true;
+  EXPECT_FALSE(Decide(kAsked, state).wait);
+  state.asked_again = false;
+  state.limit = absl::ZeroDuration();
+  EXPECT_FALSE(Decide(kAsked, state).wait);
+}
+
+}  // namespace
+}  // namespace motley::worker

@@ -1,0 +1,44 @@
+#include "worker/daemon/stop.h"
+
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/logging.h"
+
+namespace motley::worker {
+namespace {
+
+constexpr timespec kTurn = {.tv_sec = 0, .tv_nsec = 100'000'000};
+
+}  // namespace
+
+StopDecision Decide(absl::Duration now, const StopState& state) {
+  if (!state.training) return {false, "no rank trains here"};
+  const std::string lost = "; steps since the newest checkpoint will be repeated";
+  if (state.asked_again) return {false, "told again" + lost};
+  if (!state.connected) return {false, "no session with the coordinator, so nobody lets the ranks save" + lost};
+  if (now - state.asked_at >= state.limit) {
+    return {false, absl::StrCat("the ranks have not ended within worker.stop_seconds = ", absl::ToDoubleSeconds(state.limit), lost)};
+  }
+  return {true, absl::StrCat("ranks train here: they may save first, within worker.stop_seconds = ", absl::ToDoubleSeconds(state.limit),
+                             "; a second signal ends at once")};
+}
+
+void LetRanksSave(Worker& worker, absl::Duration limit, const sigset_t& signals, const Clock& clock) {
+  StopState state{clock.Now(), limit};
+  std::string last_reason;
+  while (true) {
+    state.training = worker.training();
+    state.connected = worker.connected();
+    const StopDecision decision = Decide(clock.Now(), state);
+    if (decision.reason != last_reason) LogInfo(absl::StrCat("told to end: ", decision.reason));
+    if (!decision.wait) return;
+    if (last_reason.empty()) worker.Leave(limit);
+    last_reason = decision.reason;
+    if (sigtimedwait(&signals, nullptr, &kTurn) > 0) state.asked_again = true;
+    sd_notify(0, "WATCHDOG=1");
+  }
+}
+
+}  // namespace motley::worker

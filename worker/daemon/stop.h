@@ -1,0 +1,33 @@
+// How a worker ends that was told to (SIGTERM, SIGINT): the coordinator hears of it and lets the job save and go on without this
+// node; the worker waits for its ranks' end as long as worker.stop_seconds allows. Told again, it ends at once.
+#pragma once
+
+#include <signal.h>
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "worker/daemon/worker.h"
+
+namespace motley::worker {
+
+struct StopState {
+  absl::Duration asked_at;
+  absl::Duration limit;      // worker.stop_seconds
+  bool training = false;     // ranks of a job run here
+  bool connected = false;    // with the coordinator, which alone makes them save
+  bool asked_again = false;
+};
+
+struct StopDecision {
+  bool wait = false;
+  std::string reason;
+};
+
+StopDecision Decide(absl::Duration now, const StopState& state);
+
+// Blocks until the decision is to wait no more. `signals` are blocked in every thread.
+void LetRanksSave(Worker& worker, absl::Duration limit, const sigset_t& signals, const Clock& clock);
+
+}  // namespace motley::worker

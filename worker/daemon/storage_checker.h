@@ -1,0 +1,85 @@
+// Runs storage checks in child processes: a check reads whole data sets from file systems that may never answer, and a process can
+// be killed where a thread cannot. The children run this program itself (StorageChildMain).
+//
+// One thread starts and serves them (they die with it); the public methods may be called from anywhere and never touch a file.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/clock.h"
+#include "common/session.h"
+#include "worker/daemon/frame.h"
+#include "worker/daemon/outbox.h"
+#include "worker/daemon/spawn.h"
+
+namespace motley::worker {
+
+struct StorageCheckerConfig {
+  std::string program = "/proc/self/exe";
+  absl::Duration check_patience = absl::Seconds(240);   // below what the coordinator waits
+  absl::Duration remove_patience = absl::Seconds(30);
+  size_t at_a_time = 4;                                 // checks; the others wait
+};
+
+class StorageChecker {
+ public:
+  StorageChecker(StorageCheckerConfig config, const Clock& clock, Outbox& outbox);
+  // Kills what runs; gives the removal of the tokens that are left a second.
+  ~StorageChecker();
+
+  // The answer goes to the outbox: in the end always, unless the job was stopped.
+  void Check(StorageCheckCommand check);
+  // Epochs that are over: their checks get no answer.
+  void Drop(const StopCommand& stop);
+  // The token that this node wrote for the job, if it did.
+  void RemoveToken(const JobId& job);
+
+ private:
+  enum class Kind { kCheck, kRemove };
+  struct Task {
+    Kind kind;
+    StorageCheckCommand command;
+  };
+  struct Child {
+    Task task;
+    SpawnedProcess process;
+    FrameDecoder decoder;
+    absl::Duration kill_at;
+    bool answered = false;  // or nobody wants the answer
+    bool killed = false;
+  };
+
+  void Loop();
+  void StartWaiting(bool stopping);
+  absl::Status Start(Task task);
+  // False: it is gone.
+  bool Serve(Child& child);
+  void Answer(Child& child, StorageReport report);
+  void Wake();
+
+  const StorageCheckerConfig config_;
+  const Clock& clock_;
+  Outbox& outbox_;
+  const UniqueFd wake_;  // eventfd
+
+  absl::Mutex mutex_;
+  std::deque<Task> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::vector<StopCommand> stops_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobId, StorageCheckCommand> tokens_ ABSL_GUARDED_BY(mutex_);  // that this node wrote
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::vector<Child> children_;  // the thread's
+  std::thread thread_;
+};
+
+// The word by which this program knows that it is such a child, and what it then does; its exit status.
+inline constexpr char kStorageChildWord[] = "storage-child";
+int StorageChildMain(int argc, char** argv);
+
+}  // namespace motley::worker
