@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/checkpoint_fence.h"
+#include "common/checkpoint_folders.h"
 #include "common/dtype.h"
 #include "common/model.h"
 
@@ -58,12 +60,13 @@ absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, co
 std::string FileEntryToJson(const CheckpointFile& file);
 absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json);
 
-// Writes manifest.json into the temporary folder, fsyncs, renames it to its final name. Call after the epoch was proven newest.
-// An older checkpoint of that name (the same step, saved again) is replaced by the new one.
+// Writes manifest.json into the temporary folder, syncs, and gives it its final name, which an older checkpoint of the same step
+// may have. Asks before and after: an epoch that is not the newest any more takes back what it published.
+// FAILED_PRECONDITION: a newer epoch exists; its checkpoints have their names (common/checkpoint_fence.h).
 absl::Status PublishCheckpoint(const std::string& temporary_folder, const std::string& final_folder,
-                               const CheckpointManifest& manifest);
-std::string CheckpointFolderName(int64_t step);                          // "step-00000040"
-std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch);  // ".tmp-step-00000040-epoch-3"
+                               const CheckpointManifest& manifest, const CheckpointFence& fence);
+// After a failure: what this epoch wrote and did not publish.
+absl::Status RemoveTemporaryCheckpoint(const std::string& folder, const CheckpointFence& fence);
 
 // NOT_FOUND: no manifest (never finished). DATA_LOSS: cut off or altered. Both name the file.
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder);
@@ -80,10 +83,11 @@ struct FoundCheckpoint {
 };
 // Newest checkpoint under `root` that verifies. NOT_FOUND: there is none. DATA_LOSS: there are, and none verifies; names each.
 absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root);
-// Deletes temporary folders of epochs below `epoch` and, unless `keep_latest` is 0, published checkpoints beyond the newest
+// Settles what older epochs left unfinished and, unless `keep_latest` is 0, deletes published checkpoints beyond the newest
 // `keep_latest` up to `newest_step`, the one just published. Those of a higher step did not verify when the run resumed below
-// them; they go too, or they would count as the newest and push out the good ones.
-absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t epoch, int64_t newest_step);
+// them; they go too, or they would count as the newest and push out the good ones. Asks before each deletion, and deletes only
+// what an epoch up to the fence's wrote. What cannot be read now stays. FAILED_PRECONDITION: a newer epoch exists.
+absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence);
 
 // Writes HuggingFace's layout: config.json and model.safetensors (tied head left out as transformers does). The checkpoint is
 // verified first. ALREADY_EXISTS when out_folder holds a model already.

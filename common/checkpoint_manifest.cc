@@ -1,12 +1,6 @@
 #include "common/checkpoint_manifest.h"
 
-#include <algorithm>
-
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "common/clean_text.h"
 #include "common/parse_json.h"
 #include "common/sha256.h"
@@ -117,29 +111,6 @@ absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json) {
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat("not a checkpoint file entry: ", error.what()));
   }
-}
-
-std::string CheckpointFolderName(int64_t step) { return absl::StrFormat("step-%08d", step); }
-
-std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch) {
-  return absl::StrFormat(".tmp-step-%08d-epoch-%d", step, epoch);
-}
-
-int64_t StepOfFolder(const std::string& name) {
-  int64_t step = -1;
-  absl::string_view digits = name;
-  if (!absl::ConsumePrefix(&digits, "step-") || !absl::SimpleAtoi(digits, &step)) return -1;
-  return CheckpointFolderName(step) == name ? step : -1;
-}
-
-int64_t EpochOfTemporaryFolder(const std::string& name) {
-  if (!absl::StartsWith(name, ".tmp-step-")) return -1;
-  const size_t at = name.rfind("-epoch-");
-  if (at == std::string::npos) return -1;
-  const size_t begin = at + 7;
-  const size_t end = std::min(name.find_first_not_of("0123456789", begin), name.size());
-  int64_t epoch = -1;
-  return absl::SimpleAtoi(name.substr(begin, end - begin), &epoch) ? epoch : -1;
 }
 
 }  // namespace motley

@@ -15,9 +15,4 @@ std::string ManifestToJson(const CheckpointManifest& manifest);
 // DATA_LOSS says what is wrong; `path` names the text.
 absl::StatusOr<CheckpointManifest> ManifestFromJson(const std::string& json, const std::string& path);
 
-// "step-00000040" -> 40; -1 for other names.
-int64_t StepOfFolder(const std::string& name);
-// ".tmp-step-00000040-epoch-3", whatever follows the number -> 3; -1 for other names.
-int64_t EpochOfTemporaryFolder(const std::string& name);
-
 }  // namespace motley

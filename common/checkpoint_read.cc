@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -14,8 +13,6 @@
 
 namespace motley {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int64_t kLargestManifestBytes = int64_t{64} << 20;
 
@@ -83,19 +80,25 @@ absl::Status VerifyCoverage(const std::string& folder, const CheckpointManifest&
   return absl::OkStatus();
 }
 
-// Published folders under root, newest step first.
-absl::StatusOr<std::vector<std::string>> PublishedFolders(const std::string& root) {
-  std::vector<std::pair<int64_t, std::string>> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(root, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const int64_t step = StepOfFolder(entry->path().filename().string());
-    if (step >= 0) found.push_back({step, entry->path().string()});
+struct Candidate {
+  std::string folder;
+  absl::StatusOr<CheckpointManifest> manifest;
+};
+
+// What may be the checkpoint of the step at `folders[*next]`, the newest epoch first; moves `next` on. What a writer that was
+// killed left beside its name counts; what was never published does not.
+std::vector<Candidate> CandidatesOfStep(const std::vector<CheckpointFolder>& folders, size_t* next) {
+  std::vector<Candidate> found;
+  for (const int64_t step = folders[*next].step; *next < folders.size() && folders[*next].step == step; ++*next) {
+    const CheckpointFolder& folder = folders[*next];
+    if (!folder.published && !folder.aside() && !folder.suffix.empty()) continue;
+    Candidate candidate{folder.path, ReadManifest(folder.path)};
+    const bool unfinished = !candidate.manifest.ok() || (folder.suffix.empty() && candidate.manifest->epoch == folder.epoch);
+    if (folder.published || !unfinished) found.push_back(std::move(candidate));
   }
-  if (error) return FileError(error.value(), "list the checkpoint folder", root);
-  std::sort(found.rbegin(), found.rend());
-  std::vector<std::string> folders;
-  for (auto& [step, folder] : found) folders.push_back(std::move(folder));
-  return folders;
+  const auto epoch = [](const Candidate& c) { return c.manifest.ok() ? c.manifest->epoch : 0; };
+  std::stable_sort(found.begin(), found.end(), [&](const Candidate& a, const Candidate& b) { return epoch(a) > epoch(b); });
+  return found;
 }
 
 }  // namespace
@@ -139,17 +142,19 @@ absl::Status ReadState(const std::string& folder, const CheckpointManifest& mani
 }
 
 absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root) {
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> folders, PublishedFolders(root));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> folders, ListCheckpointFolders(root));
   FoundCheckpoint result;
-  for (const std::string& folder : folders) {
-    absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder);
-    const absl::Status status = manifest.ok() ? VerifyCheckpoint(folder, *manifest) : manifest.status();
-    if (status.ok()) {
-      result.folder = folder;
-      result.manifest = *std::move(manifest);
-      return result;
+  for (size_t next = 0; next < folders.size();) {
+    for (Candidate& candidate : CandidatesOfStep(folders, &next)) {
+      const absl::Status status =
+          candidate.manifest.ok() ? VerifyCheckpoint(candidate.folder, *candidate.manifest) : candidate.manifest.status();
+      if (status.ok()) {
+        result.folder = candidate.folder;
+        result.manifest = *std::move(candidate.manifest);
+        return result;
+      }
+      result.skipped.push_back(std::string(status.message()));
     }
-    result.skipped.push_back(std::string(status.message()));
   }
   if (result.skipped.empty()) return absl::NotFoundError(absl::StrCat("no checkpoint in ", root));
   return absl::DataLossError(absl::StrCat("no checkpoint in ", root, " verifies: ", absl::StrJoin(result.skipped, "; "),

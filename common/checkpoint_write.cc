@@ -1,13 +1,12 @@
-#include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint.h"
+#include "common/checkpoint_fence.h"
+#include "common/checkpoint_folders.h"
 #include "common/checkpoint_manifest.h"
 #include "common/files.h"
 #include "common/sha256.h"
@@ -44,16 +43,26 @@ absl::Status Explain(const absl::Status& status, const std::string& folder, int6
                                                    "); free space there or choose another checkpoint.folder"));
 }
 
-// Moves `from` to the name `to`, which may exist: at every instant one of the two complete folders has the name.
-absl::Status ReplaceFolder(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  if (errno != EEXIST && errno != ENOTEMPTY) return FileError(errno, "publish the checkpoint", to);
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return RemoveTree(from);
-  // The file system cannot exchange (NFS): for an instant the name is missing, and the checkpoint before is the newest.
-  const std::string aside = absl::StrCat(from, ".replaced");
-  if (::rename(to.c_str(), aside.c_str()) != 0) return FileError(errno, "replace the checkpoint", to);
-  if (::rename(from.c_str(), to.c_str()) != 0) return FileError(errno, "publish the checkpoint", to);
-  return RemoveTree(aside);
+// What a publication displaced was looked at too early if it is newer: it gets its name again. FAILED_PRECONDITION then.
+absl::Status PutBackIfNewer(const std::string& displaced, const std::string& published, const CheckpointFence& fence) {
+  if (displaced.empty()) return absl::OkStatus();
+  const absl::StatusOr<int64_t> epoch = EpochThatWrote(displaced);
+  if (epoch.ok() && *epoch <= fence.epoch) return absl::OkStatus();
+  MOTLEY_RETURN_IF_ERROR(PutBackCheckpoint(displaced, published, fence));
+  return epoch.ok() ? NewerEpochWrote(published, fence.epoch) : epoch.status();
+}
+
+// The epoch is not the newest any more: what it published gives up the name, to the checkpoint that had it if there was one.
+absl::Status TakeBack(const std::string& published, const std::string& displaced, int64_t step, const CheckpointFence& fence) {
+  const absl::StatusOr<int64_t> epoch = EpochThatWrote(published);
+  if (!epoch.ok() || *epoch != fence.epoch) return epoch.status();  // not ours
+  if (displaced.empty()) return DiscardCheckpoint(published, step, kAsideSuffix, fence);
+  const absl::StatusOr<std::string> ours = PlaceCheckpoint(displaced, published, fence);
+  if (absl::IsNotFound(ours.status())) return DiscardCheckpoint(published, step, kAsideSuffix, fence);
+  if (!ours.ok()) return ours.status();
+  // A newer one may have taken the name just before: it gets it again.
+  MOTLEY_RETURN_IF_ERROR(PutBackIfNewer(*ours, published, fence));
+  return ours->empty() ? absl::OkStatus() : DiscardCheckpoint(*ours, step, kTrashSuffix, fence);
 }
 
 }  // namespace
@@ -79,13 +88,34 @@ absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, co
 }
 
 absl::Status PublishCheckpoint(const std::string& temporary_folder, const std::string& final_folder,
-                               const CheckpointManifest& manifest) {
+                               const CheckpointManifest& manifest, const CheckpointFence& fence) {
+  const std::string name = fs::path(final_folder).filename().string();
+  MOTLEY_RETURN_IF_ERROR(fence.confirm(absl::StrCat("publish ", name)));
+  MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("write the manifest of ", name)));
   const std::string text = ManifestToJson(manifest);
   const absl::Status written = WriteFileDurably(absl::StrCat(temporary_folder, "/", kManifestName), text);
   if (!written.ok()) return Explain(written, temporary_folder, static_cast<int64_t>(text.size()));
   MOTLEY_RETURN_IF_ERROR(SyncFolder(temporary_folder));
-  MOTLEY_RETURN_IF_ERROR(ReplaceFolder(temporary_folder, final_folder));
-  return SyncFolder(fs::path(final_folder).parent_path().string());
+
+  MOTLEY_ASSIGN_OR_RETURN(const int64_t there, EpochThatWrote(final_folder));
+  if (there > fence.epoch) return NewerEpochWrote(final_folder, fence.epoch);
+  MOTLEY_ASSIGN_OR_RETURN(const std::string displaced, PlaceCheckpoint(temporary_folder, final_folder, fence));
+  MOTLEY_RETURN_IF_ERROR(PutBackIfNewer(displaced, final_folder, fence));
+  MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("sync the name of ", name)));
+  MOTLEY_RETURN_IF_ERROR(SyncFolder(fs::path(final_folder).parent_path().string()));
+
+  const absl::Status newest = fence.confirm(absl::StrCat("keep ", name));
+  if (absl::IsFailedPrecondition(newest)) (void)TakeBack(final_folder, displaced, manifest.step, fence);
+  MOTLEY_RETURN_IF_ERROR(newest);
+  return displaced.empty() ? absl::OkStatus() : DiscardCheckpoint(displaced, manifest.step, kTrashSuffix, fence);
+}
+
+absl::Status RemoveTemporaryCheckpoint(const std::string& folder, const CheckpointFence& fence) {
+  MOTLEY_ASSIGN_OR_RETURN(const int64_t epoch, EpochThatWrote(folder));
+  // With another's manifest it is a checkpoint that a publication displaced: the next epoch settles it.
+  if (epoch != 0 && epoch != fence.epoch) return absl::OkStatus();
+  MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("delete ", folder)));
+  return RemoveTree(folder);
 }
 
 }  // namespace motley

@@ -43,12 +43,17 @@ inline float ExpectedValue(int unit, StateTensor tensor, int64_t element) {
   return static_cast<float>(unit * 3 + static_cast<int>(tensor)) + static_cast<float>(element) / 65536.0f;
 }
 
+// Of an epoch that nobody contests.
+inline CheckpointFence NewestEpoch(int64_t epoch = 3) {
+  return {.epoch = epoch, .confirm = [](const std::string&) { return absl::OkStatus(); }};
+}
+
 // Writes rank-0.bin and rank-1.bin, every unit's arrays cut at `share` of it (0 and 1 give empty pieces), and publishes.
 inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string& root, int64_t step, const ModelShape& model,
-                                                              double share) {
+                                                              double share, const CheckpointFence& fence = NewestEpoch()) {
   CheckpointManifest manifest;
   manifest.job = "job-1";
-  manifest.epoch = 3;
+  manifest.epoch = fence.epoch;
   manifest.step = step;
   manifest.model = model;
   manifest.seed = 42;
@@ -72,7 +77,7 @@ inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string&
     if (!file.ok()) return file.status();
     manifest.files.push_back(*file);
   }
-  const absl::Status published = PublishCheckpoint(temporary, root + "/" + CheckpointFolderName(step), manifest);
+  const absl::Status published = PublishCheckpoint(temporary, root + "/" + CheckpointFolderName(step), manifest, fence);
   if (!published.ok()) return published;
   return manifest;
 }

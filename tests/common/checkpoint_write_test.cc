@@ -70,7 +70,7 @@ TEST(CheckpointWriteTest, AManifestThatDoesNotFitPublishesNothing) {
   manifest.model = TinyModel(true);
   const auto publish = [&] {
     const FileSizeLimit limit(0);
-    return PublishCheckpoint(temporary, root / "step-00000001", manifest);
+    return PublishCheckpoint(temporary, root / "step-00000001", manifest, NewestEpoch());
   };
   EXPECT_EQ(publish().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_FALSE(fs::exists(root / "step-00000001"));
@@ -95,7 +95,7 @@ TEST(CheckpointWriteTest, PreparedLinksAreNotFollowed) {
   fs::create_symlink(foreign, temporary + "/manifest.json");
   CheckpointManifest manifest;
   manifest.model = TinyModel(true);
-  EXPECT_FALSE(PublishCheckpoint(temporary, root / "step-00000001", manifest).ok());
+  EXPECT_FALSE(PublishCheckpoint(temporary, root / "step-00000001", manifest, NewestEpoch()).ok());
   EXPECT_EQ(TempFolder::Read(foreign), "theirs");
   EXPECT_FALSE(fs::exists(root / "foreign/rank-0.bin"));
 }
@@ -139,10 +139,18 @@ TEST(CheckpointWriteTest, FolderNames) {
   for (const char* other : {"step-40", "step-0000004x", "step-", ".tmp-step-00000040-epoch-3", "steps", "step-00000040.old"}) {
     EXPECT_EQ(StepOfFolder(other), -1) << other;
   }
-  EXPECT_EQ(EpochOfTemporaryFolder(".tmp-step-00000040-epoch-3"), 3);
-  EXPECT_EQ(EpochOfTemporaryFolder(".tmp-step-00000040-epoch-12.replaced"), 12);
-  EXPECT_EQ(EpochOfTemporaryFolder(".tmp-step-00000040-epoch-"), -1);
-  EXPECT_EQ(EpochOfTemporaryFolder("step-00000040"), -1);
+  TempFolder root;
+  for (const char* name : {"step-00000040", ".tmp-step-00000040-epoch-3", ".tmp-step-00000050-epoch-12.aside-0", "notes",
+                           ".tmp-step-00000040-epoch-", ".tmp-step--epoch-3", "step-40"}) {
+    fs::create_directories(root / name);
+  }
+  auto folders = ListCheckpointFolders(root.path());
+  ASSERT_TRUE(folders.ok()) << folders.status();
+  ASSERT_EQ(folders->size(), 3u);
+  EXPECT_EQ((*folders)[0].name, ".tmp-step-00000050-epoch-12.aside-0");
+  EXPECT_TRUE((*folders)[0].aside() && (*folders)[0].epoch == 12 && (*folders)[0].step == 50);
+  EXPECT_TRUE(!(*folders)[1].published && (*folders)[1].epoch == 3 && (*folders)[1].suffix.empty());
+  EXPECT_TRUE((*folders)[2].published && (*folders)[2].path == root / "step-00000040");
 }
 
 }  // namespace

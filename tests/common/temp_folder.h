@@ -12,8 +12,9 @@ namespace motley {
 
 class TempFolder {
  public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "motley-test-XXXXXX").string();
+  TempFolder() : TempFolder(std::filesystem::temp_directory_path()) {}
+  explicit TempFolder(const std::filesystem::path& parent) {
+    std::string name = (parent / "motley-test-XXXXXX").string();
     path_ = ::mkdtemp(name.data()) != nullptr ? name : "";
   }
   ~TempFolder() {

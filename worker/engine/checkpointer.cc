@@ -1,8 +1,6 @@
 #include "worker/engine/checkpointer.h"
 
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +33,11 @@ absl::Status FirstError(const std::vector<std::string>& messages, const std::vec
   return absl::OkStatus();
 }
 
+CheckpointFence MakeFence(const RankAssignment& assignment, int64_t step, RankHost& host) {
+  return {.epoch = assignment.epoch.value(),
+          .confirm = [&host, step](const std::string& purpose) { return host.ConfirmEpochIsNewest(step, purpose); }};
+}
+
 CheckpointManifest MakeManifest(const RankAssignment& assignment, int64_t step, DType dtype) {
   CheckpointManifest manifest;
   manifest.job = assignment.job.value();
@@ -56,10 +59,10 @@ absl::Status Publish(const RankAssignment& assignment, int64_t step, DType dtype
     *bytes += file.bytes;
     manifest.files.push_back(std::move(file));
   }
-  MOTLEY_RETURN_IF_ERROR(host.ConfirmEpochIsNewest(step, absl::StrCat("publish ", CheckpointFolderName(step))));
-  MOTLEY_RETURN_IF_ERROR(PublishCheckpoint(temporary, final_folder, manifest));
+  const CheckpointFence fence = MakeFence(assignment, step, host);
+  MOTLEY_RETURN_IF_ERROR(PublishCheckpoint(temporary, final_folder, manifest, fence));
   const CheckpointSection& config = assignment.config.checkpoint;
-  const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, assignment.epoch.value(), step);
+  const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, step, fence);
   if (!pruned.ok()) host.OnLog(absl::StrCat("old checkpoints stay: ", pruned.message()));
   return absl::OkStatus();
 }
@@ -90,8 +93,8 @@ absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState
                                              TemporaryCheckpointFolderName(step, assignment.epoch.value()));
   const absl::Status verdict = WriteAndPublish(assignment, state, step, temporary, communicator, host);
   if (!verdict.ok() && assignment.rank == 0) {
-    std::error_code ignored;  // the reason for the failure is the one to report
-    std::filesystem::remove_all(temporary, ignored);
+    // The reason for the failure is the one to report.
+    (void)RemoveTemporaryCheckpoint(temporary, MakeFence(assignment, step, host));
   }
   return verdict;
 }
@@ -100,7 +103,8 @@ void RemoveAbandonedCheckpoints(const RankAssignment& assignment, RankHost& host
   const std::string& root = assignment.config.checkpoint.folder;
   if (root.empty() || assignment.rank != 0) return;
   constexpr int64_t kKeepAllPublished = 0;
-  const absl::Status pruned = PruneCheckpoints(root, kKeepAllPublished, assignment.epoch.value(), assignment.start_step);
+  const int64_t step = assignment.start_step;
+  const absl::Status pruned = PruneCheckpoints(root, kKeepAllPublished, step, MakeFence(assignment, step, host));
   if (pruned.ok() || absl::IsNotFound(pruned)) return;  // the first checkpoint makes the folder
   host.OnLog(absl::StrCat("unfinished checkpoints stay: ", pruned.message()));
 }

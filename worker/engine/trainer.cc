@@ -132,13 +132,16 @@ absl::StatusOr<RunEnd> Trainer::Run() {
   host_.OnReady();
   // What an epoch resumed from needs no saving again.
   if (!assignment_.resume_from.empty()) saved_step_ = assignment_.start_step;
-  RemoveAbandonedCheckpoints(assignment_, host_);
+  // Before the first save it may free the space for it. What others still restore from may be among what older epochs left,
+  // so in a resumed run it waits for the first step, which no rank takes alone.
+  if (assignment_.resume_from.empty()) RemoveAbandonedCheckpoints(assignment_, host_);
   if (CheckpointDue(assignment_.start_step)) MOTLEY_RETURN_IF_ERROR(Save(assignment_.start_step));
 
   const int64_t steps = assignment_.config.training.steps;
   for (int64_t step = assignment_.start_step; step < steps; ++step) {
     StepResult result;
     MOTLEY_ASSIGN_OR_RETURN(const StepOutcome outcome, Step(step, result));
+    if (step == assignment_.start_step && !assignment_.resume_from.empty()) RemoveAbandonedCheckpoints(assignment_, host_);
     if (EvaluationDue(step + 1)) MOTLEY_RETURN_IF_ERROR(Evaluate(step + 1, result));
     host_.OnStep(result);
     const StepScalars& agreed = outcome.scalars.sum;

@@ -139,7 +139,8 @@ class ClusterTest : public testing::Test {
     manifest.seed = rank.spec().training().seed();
     manifest.data_digest = rank.data_digest();
     manifest.files = {*file};
-    const absl::Status published = PublishCheckpoint(temporary, root + "/" + CheckpointFolderName(step), manifest);
+    const CheckpointFence fence{.epoch = rank.epoch(), .confirm = [](const std::string&) { return absl::OkStatus(); }};
+    const absl::Status published = PublishCheckpoint(temporary, root + "/" + CheckpointFolderName(step), manifest, fence);
     ASSERT_TRUE(published.ok()) << published;
   }
 
