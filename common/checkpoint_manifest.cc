@@ -1,6 +1,7 @@
 #include "common/checkpoint_manifest.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/clean_text.h"
 #include "common/parse_json.h"
 #include "common/sha256.h"
@@ -11,7 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFormatVersion = 1;
+constexpr int kNewestFormat = 2;
+constexpr size_t kDigestDigits = 64;  // of SHA-256
 constexpr const char* kTensorNames[kNumStateTensors] = {"parameter", "exp_avg", "exp_avg_sq"};
 
 Json FileToJson(const CheckpointFile& file) {
@@ -23,13 +25,28 @@ Json FileToJson(const CheckpointFile& file) {
                       {"end", piece.end},
                       {"offset", piece.file_offset}});
   }
-  return {{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.digest}, {"pieces", std::move(pieces)}};
+  Json json = {{"name", file.name}, {"bytes", file.bytes}, {"pieces", std::move(pieces)}};
+  if (file.digest.empty()) {
+    json["blocks_sha256"] = absl::StrJoin(file.blocks, "");
+  } else {
+    json["sha256"] = file.digest;
+  }
+  return json;
 }
 
 // Throws Json::exception on a missing key or a wrong type; the callers turn that into a Status.
 CheckpointFile FileFromJson(const Json& json) {
-  CheckpointFile file{
-      json.at("name").get<std::string>(), json.at("bytes").get<int64_t>(), json.at("sha256").get<std::string>(), {}};
+  CheckpointFile file{.name = json.at("name").get<std::string>(), .bytes = json.at("bytes").get<int64_t>()};
+  if (json.contains("sha256")) {
+    file.digest = json.at("sha256").get<std::string>();
+  } else {
+    const std::string& digests = json.at("blocks_sha256").get_ref<const std::string&>();
+    for (size_t at = 0; at < digests.size(); at += kDigestDigits) file.blocks.push_back(digests.substr(at, kDigestDigits));
+    const int64_t blocks = file.bytes / kCheckpointBlockBytes + (file.bytes % kCheckpointBlockBytes != 0 ? 1 : 0);
+    if (file.bytes < 0 || static_cast<int64_t>(file.blocks.size()) != blocks) {
+      throw Json::other_error::create(501, "not one digest for each block", &json);
+    }
+  }
   for (const Json& entry : json.at("pieces")) {
     CheckpointPiece piece;
     piece.unit = entry.at("unit").get<int>();
@@ -46,22 +63,21 @@ CheckpointFile FileFromJson(const Json& json) {
   return file;
 }
 
-absl::Status CheckVersionAndDigest(Json& json, const std::string& path) {
-  const int version = json.at("format_version").get<int>();
-  if (version != kFormatVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, " has format version ", version, "; this program reads version ", kFormatVersion));
-  }
+// The digest first, which every format has in this form: an altered version is damage and not a newer format.
+absl::Status CheckDigestAndVersion(Json& json, const std::string& path) {
   const auto digest = json.at("manifest_sha256").get<std::string>();
   json.erase("manifest_sha256");
   if (Sha256Hex(json.dump()) != digest) return absl::DataLossError(absl::StrCat(path, " was altered: its digest does not match"));
-  return absl::OkStatus();
+  const int version = json.at("format_version").get<int>();
+  if (version >= 1 && version <= kNewestFormat) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " has format version ", version, "; this program reads versions up to ", kNewestFormat));
 }
 
 absl::StatusOr<CheckpointManifest> FromJson(Json json, const std::string& path) {
-  MOTLEY_RETURN_IF_ERROR(CheckVersionAndDigest(json, path));
+  MOTLEY_RETURN_IF_ERROR(CheckDigestAndVersion(json, path));
   CheckpointManifest manifest;
-  manifest.format_version = kFormatVersion;
+  manifest.format_version = json.at("format_version").get<int>();
   manifest.job = json.at("job").get<std::string>();
   manifest.epoch = json.at("epoch").get<int64_t>();
   manifest.step = json.at("step").get<int64_t>();
@@ -70,6 +86,11 @@ absl::StatusOr<CheckpointManifest> FromJson(Json json, const std::string& path) 
   manifest.seed = json.at("seed").get<int64_t>();
   manifest.data_digest = json.at("data_digest").get<std::string>();
   for (const Json& file : json.at("files")) manifest.files.push_back(FileFromJson(file));
+  for (const CheckpointFile& file : manifest.files) {
+    if (file.digest.empty() == (manifest.format_version == 1)) {
+      return absl::DataLossError(absl::StrCat(path, ": ", file.name, " has no digest of its format"));
+    }
+  }
   return manifest;
 }
 
@@ -78,7 +99,7 @@ absl::StatusOr<CheckpointManifest> FromJson(Json json, const std::string& path) 
 std::string ManifestToJson(const CheckpointManifest& manifest) {
   Json files = Json::array();
   for (const CheckpointFile& file : manifest.files) files.push_back(FileToJson(file));
-  Json json = {{"format_version", kFormatVersion},
+  Json json = {{"format_version", manifest.format_version},
                {"job", manifest.job},
                {"epoch", manifest.epoch},
                {"step", manifest.step},

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/checkpoint.h"
+#include "common/checkpoint_blocks.h"
 #include "common/checkpoint_manifest.h"
 #include "common/files.h"
 #include "common/parameters.h"
@@ -14,7 +15,7 @@
 namespace motley {
 namespace {
 
-constexpr int64_t kLargestManifestBytes = int64_t{64} << 20;
+constexpr int64_t kLargestManifestBytes = int64_t{256} << 20;  // a checkpoint of 10 TB
 
 std::string PathOf(const std::string& folder, const CheckpointFile& file) { return absl::StrCat(folder, "/", file.name); }
 
@@ -33,23 +34,27 @@ absl::Status VerifyPieces(const std::string& folder, const CheckpointFile& file,
   return absl::OkStatus();
 }
 
+// Only bytes: what they are is for their readers.
+absl::Status VerifySize(const std::string& folder, const CheckpointFile& file) {
+  const std::string path = PathOf(folder, file);
+  const absl::StatusOr<int64_t> bytes = FileBytes(path);
+  if (absl::IsNotFound(bytes.status())) return absl::NotFoundError(absl::StrCat(path, " is missing"));
+  if (!bytes.ok() || *bytes == file.bytes) return bytes.status();
+  return absl::DataLossError(
+      absl::StrCat(path, *bytes < file.bytes ? " is cut off" : " is too long", ": ", *bytes, " bytes instead of ", file.bytes));
+}
+
 absl::Status VerifyContents(const std::string& folder, const CheckpointFile& file) {
   const std::string path = PathOf(folder, file);
   Sha256 sha;
-  int64_t bytes = 0;
-  const absl::Status read = ForEachBlock(path, [&](std::string_view block) {
-    sha.Update(block.data(), block.size());
-    bytes += static_cast<int64_t>(block.size());
+  BlockDigests digests;
+  MOTLEY_RETURN_IF_ERROR(ForEachBlock(path, [&](std::string_view block) {
+    file.digest.empty() ? digests.Update(block.data(), static_cast<int64_t>(block.size()))
+                        : sha.Update(block.data(), block.size());
     return absl::OkStatus();
-  });
-  if (absl::IsNotFound(read)) return absl::DataLossError(absl::StrCat(path, " is missing"));
-  if (!read.ok()) return read;
-  if (bytes != file.bytes) {
-    return absl::DataLossError(
-        absl::StrCat(path, bytes < file.bytes ? " is cut off" : " is too long", ": ", bytes, " bytes instead of ", file.bytes));
-  }
-  if (sha.Hex() != file.digest) return absl::DataLossError(absl::StrCat(path, " was altered: its digest does not match"));
-  return absl::OkStatus();
+  }));
+  const bool same = file.digest.empty() ? digests.Finish() == file.blocks : sha.Hex() == file.digest;
+  return same ? absl::OkStatus() : absl::DataLossError(absl::StrCat(path, " was altered: its digest does not match"));
 }
 
 // Every element of every unit's three arrays exactly once.
@@ -85,14 +90,21 @@ struct Candidate {
   absl::StatusOr<CheckpointManifest> manifest;
 };
 
+// A missing or cut file is damage; one that cannot be read now says nothing about what is in it.
+bool ProvesDamage(const absl::Status& status) { return absl::IsNotFound(status) || absl::IsDataLoss(status); }
+
 // What may be the checkpoint of the step at `folders[*next]`, the newest epoch first; moves `next` on. What a writer that was
 // killed left beside its name counts; what was never published does not.
-std::vector<Candidate> CandidatesOfStep(const std::vector<CheckpointFolder>& folders, size_t* next) {
+absl::StatusOr<std::vector<Candidate>> CandidatesOfStep(const std::vector<CheckpointFolder>& folders, size_t* next) {
   std::vector<Candidate> found;
   for (const int64_t step = folders[*next].step; *next < folders.size() && folders[*next].step == step; ++*next) {
     const CheckpointFolder& folder = folders[*next];
     if (!folder.published && !folder.aside() && !folder.suffix.empty()) continue;
     Candidate candidate{folder.path, ReadManifest(folder.path)};
+    // Nobody but its writer knows what an unreadable folder without a suffix is; what it may hide has a name beside it.
+    if ((folder.published || folder.aside()) && !candidate.manifest.ok() && !ProvesDamage(candidate.manifest.status())) {
+      return candidate.manifest.status();
+    }
     const bool unfinished = !candidate.manifest.ok() || (folder.suffix.empty() && candidate.manifest->epoch == folder.epoch);
     if (folder.published || !unfinished) found.push_back(std::move(candidate));
   }
@@ -109,50 +121,41 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder) {
   return ManifestFromJson(text, path);
 }
 
-absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifest& manifest) {
+absl::Status VerifyStructure(const std::string& folder, const CheckpointManifest& manifest) {
   for (const CheckpointFile& file : manifest.files) {
     MOTLEY_RETURN_IF_ERROR(VerifyPieces(folder, file, SizeOfBytes(manifest.dtype), NumUnits(manifest.model)));
   }
   MOTLEY_RETURN_IF_ERROR(VerifyCoverage(folder, manifest));
+  for (const CheckpointFile& file : manifest.files) MOTLEY_RETURN_IF_ERROR(VerifySize(folder, file));
+  return absl::OkStatus();
+}
+
+absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifest& manifest) {
+  const absl::Status structure = VerifyStructure(folder, manifest);
+  if (absl::IsNotFound(structure)) return absl::DataLossError(structure.message());
+  MOTLEY_RETURN_IF_ERROR(structure);
   for (const CheckpointFile& file : manifest.files) MOTLEY_RETURN_IF_ERROR(VerifyContents(folder, file));
   return absl::OkStatus();
 }
 
-absl::Status ReadState(const std::string& folder, const CheckpointManifest& manifest, int unit, StateTensor tensor, int64_t begin,
-                       int64_t end, void* out) {
-  const int64_t size = SizeOfBytes(manifest.dtype);
-  int64_t read = 0;
-  for (const CheckpointFile& file : manifest.files) {
-    FileDescriptor open;
-    for (const CheckpointPiece& piece : file.pieces) {
-      if (piece.unit != unit || piece.tensor != tensor) continue;
-      const int64_t from = std::max(begin, piece.begin), to = std::min(end, piece.end);
-      if (from >= to) continue;
-      const std::string path = PathOf(folder, file);
-      if (open.get() < 0) {
-        MOTLEY_ASSIGN_OR_RETURN(open, OpenForRead(path));
-      }
-      MOTLEY_RETURN_IF_ERROR(ReadAt(open, path, piece.file_offset + (from - piece.begin) * size,
-                                    static_cast<char*>(out) + (from - begin) * size, (to - from) * size));
-      read += to - from;
-    }
-  }
-  if (read == end - begin) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(folder, ": elements ", begin, "..", end, " of unit ", unit, " are not all there"));
-}
-
-absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root) {
+absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out) {
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> folders, ListCheckpointFolders(root));
   FoundCheckpoint result;
   for (size_t next = 0; next < folders.size();) {
-    for (Candidate& candidate : CandidatesOfStep(folders, &next)) {
-      const absl::Status status =
-          candidate.manifest.ok() ? VerifyCheckpoint(candidate.folder, *candidate.manifest) : candidate.manifest.status();
+    const std::string published = absl::StrCat(root, "/", CheckpointFolderName(folders[next].step));
+    MOTLEY_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, CandidatesOfStep(folders, &next));
+    for (Candidate& candidate : candidates) {
+      absl::Status status = candidate.manifest.status();
+      if (status.ok()) status = VerifyStructure(candidate.folder, *candidate.manifest);
+      if (status.ok() && (left_out.contains(candidate.folder) || left_out.contains(published))) {
+        status = absl::DataLossError(absl::StrCat(candidate.folder, " is damaged: a rank that read it found out"));
+      }
       if (status.ok()) {
         result.folder = candidate.folder;
         result.manifest = *std::move(candidate.manifest);
         return result;
       }
+      if (!ProvesDamage(status)) return status;
       result.skipped.push_back(std::string(status.message()));
     }
   }

@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint.h"
+#include "common/checkpoint_blocks.h"
 #include "common/checkpoint_fence.h"
 #include "common/checkpoint_folders.h"
 #include "common/checkpoint_manifest.h"
 #include "common/files.h"
-#include "common/sha256.h"
 #include "common/status_macros.h"
 
 namespace motley {
@@ -19,17 +19,17 @@ namespace fs = std::filesystem;
 
 int64_t BytesOf(const PieceData& piece, DType dtype) { return (piece.end - piece.begin) * SizeOfBytes(dtype); }
 
-// Returns the digest. A file that cannot be finished is removed.
-absl::StatusOr<std::string> WritePieces(const std::string& path, DType dtype, const std::vector<PieceData>& pieces) {
+// Returns the digests of its blocks. A file that cannot be finished is removed.
+absl::StatusOr<std::vector<std::string>> WritePieces(const std::string& path, DType dtype, const std::vector<PieceData>& pieces) {
   MOTLEY_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(path));
-  Sha256 sha;
+  BlockDigests digests;
   for (const PieceData& piece : pieces) {
     const int64_t bytes = BytesOf(piece, dtype);
-    sha.Update(piece.data, static_cast<size_t>(bytes));
+    digests.Update(piece.data, bytes);
     MOTLEY_RETURN_IF_ERROR(writer.Write(piece.data, bytes));
   }
   MOTLEY_RETURN_IF_ERROR(writer.Finish());
-  return sha.Hex();
+  return digests.Finish();
 }
 
 // The same error with what the reader needs: folder, bytes wanted, bytes free.
@@ -76,13 +76,13 @@ absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, co
     file.bytes += BytesOf(piece, dtype);
   }
   MOTLEY_RETURN_IF_ERROR(MakeOwnFolder(folder));
-  absl::StatusOr<std::string> digest = WritePieces(absl::StrCat(folder, "/", file_name), dtype, pieces);
-  if (!digest.ok()) {
-    const absl::Status explained = Explain(digest.status(), folder, file.bytes);
+  absl::StatusOr<std::vector<std::string>> blocks = WritePieces(absl::StrCat(folder, "/", file_name), dtype, pieces);
+  if (!blocks.ok()) {
+    const absl::Status explained = Explain(blocks.status(), folder, file.bytes);
     ::rmdir(folder.c_str());  // goes with the last file that could not be written
     return explained;
   }
-  file.digest = *std::move(digest);
+  file.blocks = *std::move(blocks);
   MOTLEY_RETURN_IF_ERROR(SyncFolder(folder));
   return file;
 }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint.h"
+#include "common/checkpoint_reader.h"
 #include "common/files.h"
 #include "common/parameters.h"
 #include "common/status_macros.h"
@@ -38,28 +39,27 @@ std::string SafetensorsHeader(const std::vector<UnitSpec>& units, DType dtype) {
   return length + text;
 }
 
-absl::Status CopyTensor(const std::string& folder, const CheckpointManifest& manifest, int unit, const TensorSpec& tensor,
-                        FileWriter& writer) {
-  const int64_t size = SizeOfBytes(manifest.dtype);
+absl::Status CopyTensor(CheckpointReader& reader, int unit, const TensorSpec& tensor, FileWriter& writer) {
+  const int64_t size = SizeOfBytes(reader.manifest().dtype);
   std::vector<char> block(static_cast<size_t>(std::min(tensor.num_elements, kCopyElements) * size));
   for (int64_t done = 0; done < tensor.num_elements;) {
     const int64_t count = std::min(tensor.num_elements - done, kCopyElements);
     const int64_t begin = tensor.offset_elements + done;
-    MOTLEY_RETURN_IF_ERROR(ReadState(folder, manifest, unit, StateTensor::kParameter, begin, begin + count, block.data()));
+    MOTLEY_RETURN_IF_ERROR(reader.Read(unit, StateTensor::kParameter, begin, begin + count, block.data()));
     MOTLEY_RETURN_IF_ERROR(writer.Write(block.data(), count * size));
     done += count;
   }
   return absl::OkStatus();
 }
 
-absl::Status WriteSafetensors(const std::string& folder, const CheckpointManifest& manifest, const std::string& path) {
-  const std::vector<UnitSpec> units = ParameterLayout(manifest.model);
+absl::Status WriteSafetensors(CheckpointReader& reader, const std::string& path) {
+  const std::vector<UnitSpec> units = ParameterLayout(reader.manifest().model);
   MOTLEY_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(path));
-  const std::string header = SafetensorsHeader(units, manifest.dtype);
+  const std::string header = SafetensorsHeader(units, reader.manifest().dtype);
   MOTLEY_RETURN_IF_ERROR(writer.Write(header.data(), static_cast<int64_t>(header.size())));
   for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
     for (const TensorSpec& tensor : units[unit].tensors) {
-      MOTLEY_RETURN_IF_ERROR(CopyTensor(folder, manifest, unit, tensor, writer));
+      MOTLEY_RETURN_IF_ERROR(CopyTensor(reader, unit, tensor, writer));
     }
   }
   return writer.Finish();
@@ -70,6 +70,7 @@ absl::Status WriteSafetensors(const std::string& folder, const CheckpointManifes
 absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder) {
   MOTLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(checkpoint_folder));
   MOTLEY_RETURN_IF_ERROR(VerifyCheckpoint(checkpoint_folder, manifest));
+  MOTLEY_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(checkpoint_folder));
   MOTLEY_RETURN_IF_ERROR(MakeFolders(out_folder));
   const std::string weights = absl::StrCat(out_folder, "/model.safetensors");
   struct stat existing;
@@ -79,7 +80,7 @@ absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::
   MOTLEY_RETURN_IF_ERROR(WriteFileDurably(absl::StrCat(out_folder, "/config.json"), ToHfConfig(manifest.model)));
   // Under its name only once it is whole: what is cut off is never taken for a model.
   const std::string partial = absl::StrCat(weights, ".partial");
-  MOTLEY_RETURN_IF_ERROR(WriteSafetensors(checkpoint_folder, manifest, partial));
+  MOTLEY_RETURN_IF_ERROR(WriteSafetensors(reader, partial));
   if (::rename(partial.c_str(), weights.c_str()) != 0) {
     const int error = errno;
     ::unlink(partial.c_str());

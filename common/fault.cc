@@ -9,6 +9,7 @@ namespace motley {
 namespace {
 
 constexpr char kPayload[] = "motley/fault";
+constexpr char kFolderPayload[] = "motley/damaged_checkpoint";
 constexpr std::array<std::string_view, 4> kNames = {"ours", "peer", "storage", "damage"};
 
 }  // namespace
@@ -34,6 +35,16 @@ Fault FaultOf(const absl::Status& status) {
     if (const auto fault = ParseFault(std::string(*payload))) return *fault;
   }
   return absl::IsDataLoss(status) ? Fault::kDamage : Fault::kOurs;
+}
+
+absl::Status WithDamagedCheckpoint(absl::Status status, const std::string& folder) {
+  if (!status.ok() && FaultOf(status) == Fault::kDamage) status.SetPayload(kFolderPayload, absl::Cord(folder));
+  return status;
+}
+
+std::string DamagedCheckpointOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kFolderPayload);
+  return payload ? std::string(*payload) : std::string();
 }
 
 }  // namespace motley

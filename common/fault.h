@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -20,6 +21,10 @@ enum class Fault {
 absl::Status WithFault(absl::Status status, Fault fault);
 // What WithFault said; else kDamage for DATA_LOSS, and kOurs for everything that nobody claimed.
 Fault FaultOf(const absl::Status& status);
+
+// Fault::kDamage of a checkpoint: carries its folder along. Other errors stay as they are.
+absl::Status WithDamagedCheckpoint(absl::Status status, const std::string& folder);
+std::string DamagedCheckpointOf(const absl::Status& status);  // empty: none
 
 std::string_view FaultName(Fault fault);                       // "ours", "peer", "storage", "damage"
 std::optional<Fault> ParseFault(std::string_view name);        // null: no such name

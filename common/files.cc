@@ -82,6 +82,12 @@ absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, Links links)
   return file;
 }
 
+absl::StatusOr<int64_t> FileBytes(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) return FileError(errno, "read", path);
+  return static_cast<int64_t>(status.st_size);
+}
+
 absl::Status ReadAt(const FileDescriptor& file, const std::string& path, int64_t offset, void* out, int64_t bytes) {
   char* to = static_cast<char*>(out);
   while (bytes > 0) {

@@ -22,7 +22,7 @@ Exit Export(Context& context, const std::string& id, const std::string& out_fold
         absl::StrCat("job ", id, " has no checkpoint yet; set checkpoint.interval, or stop the job, which saves one")));
   }
   const std::string root = std::filesystem::path(job->newest_checkpoint()).parent_path().string();
-  auto found = FindNewestCheckpoint(root);
+  auto found = FindNewestCheckpoint(root, {});
   if (absl::IsNotFound(found.status())) {
     return FromFiles(absl::NotFoundError(absl::StrCat(std::string(found.status().message()),
                                                       "; run this where the job's checkpoint folder ", root, " is mounted")));

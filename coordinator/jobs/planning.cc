@@ -50,15 +50,13 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
                  const std::string& data_digest, const std::set<std::string>& damaged) {
   Prepared prepared;
   if (!checkpoint_folder.empty()) {
-    auto found = FindNewestCheckpoint(checkpoint_folder);
+    auto found = FindNewestCheckpoint(checkpoint_folder, damaged);
     if (found.ok()) {
       prepared.resume_from = found->folder;
       prepared.start_step = found->manifest.step;
       for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
       prepared.skipped = found->skipped;
-      prepared.status = damaged.contains(found->folder)
-                            ? absl::DataLossError(absl::StrCat(found->folder, " is damaged, and none before it can be used"))
-                            : CheckFits(found->manifest, input, data_digest, found->folder);
+      prepared.status = CheckFits(found->manifest, input, data_digest, found->folder);
     } else if (absl::IsNotFound(found.status()) && !published.empty()) {
       // Beginning again at step 0 would throw away what the ranks saved.
       // A folder that is not mounted looks empty, too.

@@ -98,7 +98,7 @@ bool ZombieChangesNothing(const Case& test, bool can_exchange, int stop, int aga
   (void)Save(root.path(), test.saves, zombie);  // whatever it says: it counts what is there
   if (!stopped) return false;
   if (saved < all) go_on(5, all);
-  const auto found = FindNewestCheckpoint(root.path());
+  const auto found = FindNewestCheckpoint(root.path(), {});
   EXPECT_TRUE(found.ok()) << found.status();
   EXPECT_TRUE(found.ok() && found->folder == root / CheckpointFolderName(test.then.back()));
   for (size_t i = all > kKeep ? all - kKeep : 0; i < all; ++i) ExpectWholeAndOf(root.path(), test.then[i], epochs[test.then[i]]);
@@ -149,7 +149,7 @@ TEST(CheckpointFenceTest, WhatWasPublishedTooLateIsTakenBack) {
         ++taken_back;
         ExpectWholeAndOf(root.path(), 20, 2);
         ExpectWholeAndOf(root.path(), 40, 2);
-        const auto found = FindNewestCheckpoint(root.path());
+        const auto found = FindNewestCheckpoint(root.path(), {});
         ASSERT_TRUE(found.ok()) << found.status();
         EXPECT_EQ(found->folder, root / "step-00000040");
       }
@@ -176,13 +176,13 @@ TEST(CheckpointFenceTest, AKilledWriterLosesNothing) {
           EXPECT_GT(kill, 5);
           break;
         }
-        auto found = FindNewestCheckpoint(root.path());
+        auto found = FindNewestCheckpoint(root.path(), {});
         ASSERT_TRUE(found.ok()) << found.status();
         EXPECT_GE(found->manifest.step, 40);
         // The next epoch settles what was left, and loses nothing by it.
         const int64_t step = found->manifest.step;
         ASSERT_TRUE(PruneCheckpoints(root.path(), kKeep, step, NewestEpoch(4)).ok());
-        found = FindNewestCheckpoint(root.path());
+        found = FindNewestCheckpoint(root.path(), {});
         ASSERT_TRUE(found.ok()) << found.status();
         EXPECT_EQ(found->folder, root / CheckpointFolderName(step));
         EXPECT_EQ(std::distance(fs::directory_iterator(root.path()), fs::directory_iterator()), kKeep) << "nothing else stays";

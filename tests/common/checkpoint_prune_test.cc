@@ -76,10 +76,10 @@ TEST(CheckpointPruneTest, WhatAKilledWriterSetAsideGetsItsNameBack) {
   TempFolder root;
   for (const int64_t step : {20, 40, 60}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
   fs::rename(root / "step-00000040", root / ".tmp-step-00000040-epoch-2.aside-0");  // by epoch 2, which was killed then
-  auto found = FindNewestCheckpoint(root.path());
+  auto found = FindNewestCheckpoint(root.path(), {});
   ASSERT_TRUE(found.ok() && found->manifest.step == 60) << found.status();
   fs::rename(root / "step-00000060", root / ".tmp-step-00000060-epoch-2");  // exchanged out by epoch 2, and then nothing came
-  found = FindNewestCheckpoint(root.path());
+  found = FindNewestCheckpoint(root.path(), {});
   ASSERT_TRUE(found.ok() && found->manifest.step == 60) << found.status();
   EXPECT_EQ(found->folder, root / ".tmp-step-00000060-epoch-2");
   ASSERT_TRUE(PruneCheckpoints(root.path(), 0, 60, NewestEpoch(4)).ok());
@@ -91,7 +91,7 @@ TEST(CheckpointPruneTest, WhatWasNeverPublishedIsNoCheckpoint) {
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, TinyModel(true), 0.5).ok());
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.5).ok());
   fs::rename(root / "step-00000040", root / ".tmp-step-00000040-epoch-3");  // complete, by epoch 3 itself
-  auto found = FindNewestCheckpoint(root.path());
+  auto found = FindNewestCheckpoint(root.path(), {});
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->manifest.step, 20);
   EXPECT_TRUE(found->skipped.empty());

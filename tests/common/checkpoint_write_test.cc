@@ -7,6 +7,7 @@
 
 #include "common/checkpoint.h"
 #include "common/checkpoint_manifest.h"
+#include "common/sha256.h"
 #include "tests/common/checkpoint_fixture.h"
 #include "tests/common/temp_folder.h"
 
@@ -119,10 +120,11 @@ TEST(CheckpointWriteTest, SavingAStepAgainReplacesIt) {
 }
 
 TEST(CheckpointWriteTest, EntriesTravelAsJson) {
-  const CheckpointFile file{"rank-3.bin", 24, "abc", {{2, StateTensor::kExpAvgSq, 5, 8, 12}}};
+  const CheckpointFile file{"rank-3.bin", 24, "", {Sha256Hex("abc")}, {{2, StateTensor::kExpAvgSq, 5, 8, 12}}};
   auto back = FileEntryFromJson(FileEntryToJson(file));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(FileEntryToJson(*back), FileEntryToJson(file));
+  EXPECT_EQ(back->blocks, file.blocks);
   EXPECT_EQ(back->pieces[0].tensor, StateTensor::kExpAvgSq);
   EXPECT_EQ(back->pieces[0].file_offset, 12);
   for (const char* bad :

@@ -21,5 +21,13 @@ TEST(FaultTest, WhatNobodyClaimedIsOursExceptDamage) {
   EXPECT_TRUE(WithFault(absl::OkStatus(), Fault::kPeer).ok());
 }
 
+TEST(FaultTest, DamageCarriesTheCheckpoint) {
+  const absl::Status damaged = WithDamagedCheckpoint(absl::DataLossError("altered"), "/c/step-00000040");
+  EXPECT_EQ(DamagedCheckpointOf(damaged), "/c/step-00000040");
+  EXPECT_EQ(FaultOf(damaged), Fault::kDamage);
+  EXPECT_EQ(DamagedCheckpointOf(WithDamagedCheckpoint(WithFault(absl::UnavailableError("x"), Fault::kStorage), "/c")), "");
+  EXPECT_TRUE(WithDamagedCheckpoint(absl::OkStatus(), "/c").ok());
+}
+
 }  // namespace
 }  // namespace motley

@@ -2,7 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint_reader.h"
 #include "common/parameters.h"
 #include "common/status_macros.h"
 #include "worker/engine/unit_model.h"
@@ -28,11 +31,11 @@ absl::Status CheckFits(const CheckpointManifest& manifest, const RankAssignment&
   return absl::OkStatus();
 }
 
-absl::Status Restore(const std::string& folder, const CheckpointManifest& manifest, int unit, UnitState& state) {
+absl::Status Restore(CheckpointReader& reader, int unit, UnitState& state) {
   for (const auto& [kind, tensor] :
        {std::pair{StateTensor::kParameter, &state.parameter}, std::pair{StateTensor::kExpAvg, &state.exp_avg},
         std::pair{StateTensor::kExpAvgSq, &state.exp_avg_sq}}) {
-    MOTLEY_RETURN_IF_ERROR(ReadState(folder, manifest, unit, kind, state.begin, state.end, tensor->mutable_data_ptr()));
+    MOTLEY_RETURN_IF_ERROR(reader.Read(unit, kind, state.begin, state.end, tensor->mutable_data_ptr()));
   }
   return absl::OkStatus();
 }
@@ -50,10 +53,10 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
     return absl::FailedPreconditionError(
         absl::StrCat("the epoch starts at step ", assignment.start_step, " but names no checkpoint"));
   }
-  CheckpointManifest manifest;
+  std::optional<CheckpointReader> reader;
   if (!assignment.resume_from.empty()) {
-    MOTLEY_ASSIGN_OR_RETURN(manifest, ReadManifest(assignment.resume_from));
-    MOTLEY_RETURN_IF_ERROR(CheckFits(manifest, assignment, dtype));
+    MOTLEY_ASSIGN_OR_RETURN(reader, CheckpointReader::Open(assignment.resume_from));
+    MOTLEY_RETURN_IF_ERROR(CheckFits(reader->manifest(), assignment, dtype));
   }
   const auto options = at::TensorOptions().dtype(dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
   ShardedState result;
@@ -71,10 +74,10 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
       *tensor = at::zeros({state.size()}, options);
     }
     if (state.size() > 0) {
-      if (assignment.resume_from.empty()) {
+      if (!reader) {
         InitializeRange(layout[u], assignment.config.training.seed, state.begin, state.end, state.parameter);
       } else {
-        MOTLEY_RETURN_IF_ERROR(Restore(assignment.resume_from, manifest, static_cast<int>(u), state));
+        MOTLEY_RETURN_IF_ERROR(Restore(*reader, static_cast<int>(u), state));
       }
     }
     result.units_.push_back(std::move(state));

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "common/checkpoint.h"
+#include "common/fault.h"
 #include "common/parameters.h"
 #include "planner/lowering/layered.h"
 #include "tests/worker/engine/fake_host.h"
@@ -219,6 +220,36 @@ TEST_F(EngineTest, ResumeOnAnotherPlanEqualsTheUninterruptedRun) {
   }
   const Outcome resumed = TrainOk(rest);
   ExpectSameCurve(resumed.steps[1], {whole.steps[0].begin() + 5, whole.steps[0].end()}, 1e-10);
+}
+
+// The coordinator looked before; only who reads the bytes can know what they are.
+TEST_F(EngineTest, NothingTrainsOnBytesThatWereAlteredAfterTheCheck) {
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  config_.training.steps = 2;
+  const Outcome first = TrainOk(Assign(Gpt2(), {{{8}, 1.0}}));
+  const std::string folder = first.checkpoints.at(2);
+  config_.training.steps = 4;
+  std::vector<RankAssignment> rest = Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}});
+  for (RankAssignment& a : rest) {
+    a.start_step = 2;
+    a.epoch = Epoch(2);
+    a.resume_from = folder;
+  }
+  const std::string path = folder + "/rank-0.bin";
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(100);
+  const char byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(100);
+  file.put(byte);
+  file.close();
+  const Outcome outcome = Train(rest);
+  for (const auto& steps : outcome.steps) EXPECT_TRUE(steps.empty());
+  int damage = 0;
+  for (const auto& end : outcome.ends) {
+    if (DamagedCheckpointOf(end.status()) == folder) ++damage;
+    EXPECT_TRUE(FaultOf(end.status()) == Fault::kDamage || FaultOf(end.status()) == Fault::kPeer) << end.status();
+  }
+  EXPECT_GE(damage, 1);
 }
 
 TEST_F(EngineTest, ResumeFromAnotherStepIsRefused) {
