@@ -105,7 +105,7 @@ absl::StatusOr<std::string> PlaceCheckpoint(const std::string& from, const std::
     (void)Rename(*aside, to, fence);  // the first error is the one to report
     return status;
   }
-  return absl::AbortedError(absl::StrCat("cannot publish ", to, ": another writer takes the name again and again"));
+  return absl::FailedPreconditionError(absl::StrCat("cannot publish ", to, ": another writer takes the name again and again"));
 }
 
 absl::Status PutBackCheckpoint(const std::string& aside, const std::string& to, const CheckpointFence& fence) {
@@ -119,7 +119,7 @@ absl::Status PutBackCheckpoint(const std::string& aside, const std::string& to, 
     if (displaced->empty()) return absl::OkStatus();
     beside = *displaced;  // what came out is older than what went in, unless it changed meanwhile
   }
-  return absl::AbortedError(absl::StrCat("cannot put back ", to, ": another writer takes the name again and again"));
+  return absl::FailedPreconditionError(absl::StrCat("cannot put back ", to, ": another writer takes the name again and again"));
 }
 
 absl::Status DiscardCheckpoint(const std::string& folder, int64_t step, const char* suffix, const CheckpointFence& fence) {

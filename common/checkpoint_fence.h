@@ -30,8 +30,8 @@ struct CheckpointFence {
 absl::StatusOr<int64_t> EpochThatWrote(const std::string& folder);
 
 // Gives the folder `from` the name `to` and returns where the folder is that had the name: "" = none had it. Where two names
-// cannot be exchanged the name is missing for an instant; the folder that had it is beside it. ABORTED: another writer
-// took the name meanwhile.
+// cannot be exchanged the name is missing for an instant; the folder that had it is beside it. FAILED_PRECONDITION:
+// another writer took the name meanwhile.
 absl::StatusOr<std::string> PlaceCheckpoint(const std::string& from, const std::string& to, const CheckpointFence& fence);
 
 // The name `to` gets whichever of the two folders is of the newer epoch; the other is left at `aside` or beside it.

@@ -9,6 +9,7 @@
 #include "common/checkpoint_fence.h"
 #include "common/checkpoint_folders.h"
 #include "common/checkpoint_manifest.h"
+#include "common/fault.h"
 #include "common/files.h"
 #include "common/status_macros.h"
 
@@ -38,9 +39,11 @@ absl::Status Explain(const absl::Status& status, const std::string& folder, int6
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);
   const std::string free = error ? "" : absl::StrCat(", ", space.available, " bytes are free");
-  return absl::ResourceExhaustedError(absl::StrCat("checkpoint folder ", folder, " is full: ", bytes, " bytes to write", free,
-                                                   " (", std::string(status.message()),
-                                                   "); free space there or choose another checkpoint.folder"));
+  return WithFault(
+      absl::ResourceExhaustedError(absl::StrCat("checkpoint folder ", folder, " is full: ", bytes, " bytes to write", free, " (",
+                                                std::string(status.message()),
+                                                "); free space there or choose another checkpoint.folder")),
+      FaultOf(status));
 }
 
 // What a publication displaced was looked at too early if it is newer: it gets its name again. FAILED_PRECONDITION then.
@@ -107,7 +110,9 @@ absl::Status PublishCheckpoint(const std::string& temporary_folder, const std::s
   const absl::Status newest = fence.confirm(absl::StrCat("keep ", name));
   if (absl::IsFailedPrecondition(newest)) (void)TakeBack(final_folder, displaced, manifest.step, fence);
   MOTLEY_RETURN_IF_ERROR(newest);
-  return displaced.empty() ? absl::OkStatus() : DiscardCheckpoint(displaced, manifest.step, kTrashSuffix, fence);
+  // What stays of it is settled by the next epoch; the new checkpoint is whole.
+  if (!displaced.empty()) (void)DiscardCheckpoint(displaced, manifest.step, kTrashSuffix, fence);
+  return absl::OkStatus();
 }
 
 absl::Status RemoveTemporaryCheckpoint(const std::string& folder, const CheckpointFence& fence) {

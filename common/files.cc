@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/fault.h"
 #include "common/status_macros.h"
 
 namespace motley {
@@ -39,11 +40,31 @@ absl::StatusCode CodeOf(int error) {
   }
 }
 
+// The path names nothing, or something else than was meant: it does so again whenever it is tried.
+bool IsWrongPath(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EEXIST:
+    case ENOTEMPTY:
+    case ENAMETOOLONG:
+    case ELOOP:
+    case EINVAL:
+    case ENOSYS:
+    case EXDEV:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 absl::Status FileError(int error, std::string_view action, const std::string& path) {
-  return absl::Status(CodeOf(error),
-                      absl::StrCat("cannot ", std::string(action), " ", path, ": ", std::generic_category().message(error)));
+  const absl::Status status(
+      CodeOf(error), absl::StrCat("cannot ", std::string(action), " ", path, ": ", std::generic_category().message(error)));
+  return IsWrongPath(error) ? status : WithFault(status, Fault::kStorage);
 }
 
 FileDescriptor::~FileDescriptor() {

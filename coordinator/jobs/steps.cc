@@ -128,6 +128,7 @@ void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& repo
   JobRecord& job = core.state.jobs.at(run.job);
   run.deaths.clear();  // durable progress: deaths are in a row no more
   run.checkpoint_trouble.clear();
+  run.damaged.erase(report.folder);  // whatever had the name
   job.newest_checkpoint = report.folder;
   Batch batch;
   batch.jobs.push_back(job);

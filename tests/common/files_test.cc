@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "common/fault.h"
 #include "tests/common/temp_folder.h"
 
 namespace motley {
@@ -22,6 +23,12 @@ TEST(FilesTest, ErrorsNameActionPathAndCause) {
   for (const int error : {ENOSPC, EDQUOT, EFBIG})
     EXPECT_EQ(FileError(error, "write", "/x").code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(FileError(EIO, "read", "/x").code(), absl::StatusCode::kUnavailable);
+  for (const int error : {EIO, ESTALE, ETIMEDOUT, ENOSPC, EDQUOT, EROFS, EACCES, EPERM, EMFILE, ENFILE, ENOMEM, EFBIG, ENODEV}) {
+    EXPECT_EQ(FaultOf(FileError(error, "write", "/x")), Fault::kStorage) << error;
+  }
+  for (const int error : {ENOENT, ENOTDIR, EISDIR, EEXIST, ELOOP}) {
+    EXPECT_EQ(FaultOf(FileError(error, "write", "/x")), Fault::kOurs) << error;
+  }
 }
 
 TEST(FilesTest, RoundTripAndPositions) {

@@ -6,26 +6,29 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/checkpoint.h"
+#include "common/fault.h"
 #include "common/status_macros.h"
 #include "worker/engine/monotonic.h"
 
 namespace motley::engine {
 namespace {
 
-// A rank's contribution or failure as text: "ok <entry>" or "error <code> <message>".
+// A rank's contribution or failure as text: "ok <entry>" or "error <code> <fault> <message>".
+std::string ErrorMessage(const absl::Status& status) {
+  return absl::StrCat("error ", static_cast<int>(status.code()), " ", std::string(FaultName(FaultOf(status))), " ", status.message());
+}
 std::string ToMessage(const absl::StatusOr<CheckpointFile>& file) {
-  if (file.ok()) return absl::StrCat("ok ", FileEntryToJson(*file));
-  return absl::StrCat("error ", static_cast<int>(file.status().code()), " ", file.status().message());
+  return file.ok() ? absl::StrCat("ok ", FileEntryToJson(*file)) : ErrorMessage(file.status());
 }
-std::string ToMessage(const absl::Status& status) {
-  return status.ok() ? "ok" : absl::StrCat("error ", static_cast<int>(status.code()), " ", status.message());
-}
+std::string ToMessage(const absl::Status& status) { return status.ok() ? "ok" : ErrorMessage(status); }
 
 absl::Status ErrorOf(const std::string& message, const DeviceId& device) {
   if (message.rfind("error ", 0) != 0) return absl::OkStatus();
-  const std::vector<std::string> parts = absl::StrSplit(message, absl::MaxSplits(' ', 2));
-  return absl::Status(static_cast<absl::StatusCode>(std::atoi(parts[1].c_str())),
-                      absl::StrCat("checkpoint on ", device.value(), ": ", parts[2]));
+  const std::vector<std::string> parts = absl::StrSplit(message, absl::MaxSplits(' ', 3));
+  if (parts.size() != 4) return absl::InternalError(absl::StrCat("checkpoint on ", device.value(), ": ", message));
+  return WithFault(absl::Status(static_cast<absl::StatusCode>(std::atoi(parts[1].c_str())),
+                                absl::StrCat("checkpoint on ", device.value(), ": ", parts[3])),
+                   ParseFault(parts[2]).value_or(Fault::kOurs));
 }
 
 absl::Status FirstError(const std::vector<std::string>& messages, const std::vector<DeviceId>& devices) {
@@ -67,7 +70,13 @@ absl::Status Publish(const RankAssignment& assignment, int64_t step, DType dtype
   return absl::OkStatus();
 }
 
-// All ranks' part; leaves the temporary folder where it fails.
+// After a failure, by rank 0: what was written and will not be published.
+void Forget(const RankAssignment& assignment, int64_t step, const std::string& temporary, RankHost& host) {
+  const absl::Status removed = RemoveTemporaryCheckpoint(temporary, MakeFence(assignment, step, host));
+  if (!removed.ok()) host.OnLog(absl::StrCat("an unfinished checkpoint stays: ", removed.message()));
+}
+
+// All ranks' part. Nobody goes on before rank 0 has published or removed what was written.
 absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedState& state, int64_t step,
                              const std::string& temporary, Communicator& communicator, RankHost& host) {
   const int64_t begin_ns = MonotonicNs();
@@ -76,12 +85,16 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
   const auto written = WriteCheckpointFile(temporary, absl::StrCat("rank-", assignment.rank, ".bin"), dtype, state.Pieces());
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> entries, communicator.GatherStrings(ToMessage(written)));
-  MOTLEY_RETURN_IF_ERROR(FirstError(entries, assignment.devices));
-  int64_t bytes = 0;
+  const absl::Status all_written = FirstError(entries, assignment.devices);
   absl::Status published;
-  if (assignment.rank == 0) published = Publish(assignment, step, dtype, entries, temporary, final_folder, host, &bytes);
-  if (assignment.rank == 0 && published.ok()) host.OnCheckpoint(step, final_folder, bytes, (MonotonicNs() - begin_ns) * 1e-9);
+  if (assignment.rank == 0) {
+    int64_t bytes = 0;
+    if (all_written.ok()) published = Publish(assignment, step, dtype, entries, temporary, final_folder, host, &bytes);
+    if (!all_written.ok() || !published.ok()) Forget(assignment, step, temporary, host);
+    if (all_written.ok() && published.ok()) host.OnCheckpoint(step, final_folder, bytes, (MonotonicNs() - begin_ns) * 1e-9);
+  }
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> verdicts, communicator.GatherStrings(ToMessage(published)));
+  MOTLEY_RETURN_IF_ERROR(all_written);
   return FirstError(verdicts, assignment.devices);
 }
 
@@ -92,10 +105,8 @@ absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState
   const std::string temporary = absl::StrCat(assignment.config.checkpoint.folder, "/",
                                              TemporaryCheckpointFolderName(step, assignment.epoch.value()));
   const absl::Status verdict = WriteAndPublish(assignment, state, step, temporary, communicator, host);
-  if (!verdict.ok() && assignment.rank == 0) {
-    // The reason for the failure is the one to report.
-    (void)RemoveTemporaryCheckpoint(temporary, MakeFence(assignment, step, host));
-  }
+  // The ranks did not come to a verdict.
+  if (FaultOf(verdict) == Fault::kPeer && assignment.rank == 0) Forget(assignment, step, temporary, host);
   return verdict;
 }
 

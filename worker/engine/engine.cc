@@ -55,7 +55,7 @@ class EngineImpl : public Engine {
     InstallMemoryLimit(assignment.device.memory_bytes, assignment.devices[assignment.rank].value());
     return Guarded("training", assignment, [&]() -> absl::StatusOr<RunEnd> {
       MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator, Connect(assignment, "train/"));
-      Trainer trainer(assignment, options_.num_threads, host_, *communicator, stop_);
+      Trainer trainer(assignment, options_, host_, *communicator, stop_);
       absl::StatusOr<RunEnd> end = trainer.Run();
       // Peers that still wait for this rank must not wait for their deadline.
       if (!end.ok()) communicator->Abort(std::string(end.status().message()));

@@ -7,12 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/assignment.h"
+#include "common/clock.h"
 #include "common/profile.h"
 
 namespace motley::engine {
@@ -56,7 +58,7 @@ class Engine {
  public:
   virtual ~Engine() = default;
   // Connects, restores or initialises, trains until config.training.steps or a stop. Non-finite loss or gradient:
-  // ABORTED, naming the first unit, the step not applied. A lost peer: UNAVAILABLE.
+  // ABORTED, naming the first unit, the step not applied. A lost peer: UNAVAILABLE. FaultOf tells what else helps.
   virtual absl::StatusOr<RunEnd> Run(const RankAssignment& assignment) = 0;
   // Finish the step under way, together with all ranks; save if asked; Run returns kStopped.
   virtual void RequestStop(bool save) = 0;
@@ -70,6 +72,10 @@ struct EngineOptions {
   // Shared memory of the node's ranks in which emulated links keep their next free time (link_clock.h); -1 = own.
   int link_clock_fd = -1;
   int num_threads = 1;  // of ATen
+  // For checkpoints by minutes; null: the system's. Must outlive the engine.
+  const Clock* clock = nullptr;
+  // Waits between attempts at a last checkpoint; empty: really.
+  std::function<void(absl::Duration)> pause = {};
 };
 
 // `host` must outlive the engine.

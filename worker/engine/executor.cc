@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/operators.h"
+#include "common/fault.h"
 #include "common/status_macros.h"
 #include "worker/engine/lane_board.h"
 #include "worker/engine/monotonic.h"
@@ -77,7 +78,8 @@ class Executor::Pass {
       }
       // A verdict on the numbers stands by itself.
       if (absl::IsAborted(result.status())) return result.status();
-      return absl::Status(result.status().code(), absl::StrCat(where(), result.status().message()));
+      return WithFault(absl::Status(result.status().code(), absl::StrCat(where(), result.status().message())),
+                       FaultOf(result.status()));
     } catch (const c10::OutOfMemoryError& error) {
       return absl::ResourceExhaustedError(absl::StrCat(where(), error.what_without_backtrace()));
     } catch (const c10::Error& error) {
@@ -124,6 +126,7 @@ class Executor::Pass {
     StepScalars mine = scalars_;
     mine.stop = input_.stop;
     mine.save = input_.save;
+    mine.checkpoint = input_.checkpoint;
     const std::vector<UnitState>& units = e_.state_.units();
     for (size_t u = 0; training_ && u < units.size(); ++u) {
       const double squared = units[u].size() > 0 ? SquaredNorm(units[u].gradient) : 0;

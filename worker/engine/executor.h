@@ -28,6 +28,7 @@ struct StepInput {
   int64_t step = 0;  // optimizer steps done before this one
   double lr = 0;
   bool stop = false, save = false;  // this rank's wish, agreed upon with the scalars
+  bool checkpoint = false;          // rank 0's: all save after this step and go on
 };
 
 struct StepOutcome {

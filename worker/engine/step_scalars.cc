@@ -33,6 +33,7 @@ SummedScalars::SummedScalars(const std::vector<std::vector<double>>& by_rank) {
     }
     sum.stop = sum.stop || v[4] != 0;
     sum.save = sum.save || v[5] != 0;
+    sum.checkpoint = sum.checkpoint || v[6] != 0;
   }
 }
 

@@ -26,9 +26,11 @@ struct StepScalars {
   double squared_norm = 0;  // of the owned gradients
   int64_t not_finite = kFinite;
   bool stop = false, save = false;
+  bool checkpoint = false;
 
   std::vector<double> ToVector() const {
-    return {loss_sum, tokens, squared_norm, static_cast<double>(not_finite), stop ? 1.0 : 0.0, save ? 1.0 : 0.0};
+    return {loss_sum, tokens, squared_norm, static_cast<double>(not_finite), stop ? 1.0 : 0.0, save ? 1.0 : 0.0,
+            checkpoint ? 1.0 : 0.0};
   }
 };
 

@@ -1,8 +1,11 @@
 #include "worker/engine/trainer.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/fault.h"
 #include "common/status_macros.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/checkpointer.h"
@@ -14,18 +17,21 @@ namespace motley::engine {
 namespace {
 
 constexpr absl::Duration kSaveBeat = absl::Seconds(1);
+// Of a last checkpoint: a moment's trouble of a file system passes; what lasts longer is reported.
+constexpr absl::Duration kFirstPause = absl::Seconds(1), kLongestPause = absl::Seconds(10), kMostPauses = absl::Seconds(100);
 
 }  // namespace
 
-Trainer::Trainer(const RankAssignment& assignment, int num_threads, RankHost& host, Communicator& communicator,
+Trainer::Trainer(const RankAssignment& assignment, const EngineOptions& options, RankHost& host, Communicator& communicator,
                  const StopRequest& stop)
     : assignment_(assignment),
-      num_threads_(num_threads),
+      options_(options),
       host_(host),
       communicator_(communicator),
       stop_(stop),
       pacer_(assignment.device, clock_),
-      progress_(host) {}
+      progress_(host),
+      schedule_(assignment.config.checkpoint, options.clock != nullptr ? *options.clock : clock_) {}
 
 absl::Status Trainer::Prepare() {
   const JobConfig& config = assignment_.config;
@@ -54,7 +60,7 @@ absl::Status Trainer::Prepare() {
                                          data_->num_train_samples());
   MOTLEY_ASSIGN_OR_RETURN(ShardedState state, ShardedState::Create(assignment_, [this] { progress_.Beat("restoring"); }));
   state_ = std::make_unique<ShardedState>(std::move(state));
-  executor_ = std::make_unique<Executor>(assignment_, dtype, num_threads_, *state_, communicator_, pacer_);
+  executor_ = std::make_unique<Executor>(assignment_, dtype, options_.num_threads, *state_, communicator_, pacer_);
   executor_->set_progress([this](int64_t instruction, const Operation& op) { progress_.Begin(instruction, op); });
   communicator_.set_progress([this] { progress_.Beat(); });
   pacer_.set_heartbeat([this] { progress_.Beat(); });
@@ -67,20 +73,43 @@ bool Trainer::EvaluationDue(int64_t steps_done) const {
   return steps_done == assignment_.config.training.steps || (interval > 0 && steps_done % interval == 0);
 }
 
-bool Trainer::CheckpointDue(int64_t steps_done) const {
-  const CheckpointSection& config = assignment_.config.checkpoint;
-  if (config.folder.empty() || steps_done == saved_step_) return false;
-  // Step 0 too: the initial weights can be exported, and a loss before the first interval repeats nothing but steps.
-  return steps_done == 0 || steps_done == assignment_.config.training.steps ||
-         (config.interval > 0 && steps_done % config.interval == 0);
-}
-
 absl::Status Trainer::Save(int64_t steps_done) {
   // Gigabytes to a slow file system take longer than the patience with a rank that does not move.
   const Heartbeat heartbeat(kSaveBeat, [this] { progress_.Beat("saving a checkpoint"); });
-  MOTLEY_RETURN_IF_ERROR(SaveCheckpoint(assignment_, *state_, steps_done, communicator_, host_));
-  saved_step_ = steps_done;
+  const absl::Status status = SaveCheckpoint(assignment_, *state_, steps_done, communicator_, host_);
+  if (status.ok()) {
+    saved_step_ = steps_done;
+    schedule_.Saved();
+  } else if (FaultOf(status) == Fault::kStorage && assignment_.rank == 0) {
+    host_.OnCheckpointFailed(steps_done, std::string(status.message()));
+  }
+  return status;
+}
+
+absl::Status Trainer::SaveAndGoOn(int64_t steps_done) {
+  const absl::Status status = Save(steps_done);
+  if (FaultOf(status) != Fault::kStorage) return status;
+  schedule_.Failed();
   return absl::OkStatus();
+}
+
+// All ranks get the same verdict and so take the same turns.
+absl::Status Trainer::SaveAtLast(int64_t steps_done) {
+  absl::Duration waited, pause = kFirstPause;
+  for (;;) {
+    const absl::Status status = Save(steps_done);
+    if (FaultOf(status) != Fault::kStorage || waited >= kMostPauses) return status;
+    const Heartbeat heartbeat(kSaveBeat, [this] { progress_.Beat("waiting to save a checkpoint"); });
+    options_.pause ? options_.pause(pause) : absl::SleepFor(pause);
+    waited += pause;
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+absl::Status Trainer::SaveWhatIsDue(int64_t steps_done, bool last, const StepScalars& agreed) {
+  if (assignment_.config.checkpoint.folder.empty() || saved_step_ == steps_done) return absl::OkStatus();
+  if (last || (agreed.stop && agreed.save)) return SaveAtLast(steps_done);
+  return agreed.checkpoint ? SaveAndGoOn(steps_done) : absl::OkStatus();
 }
 
 absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
@@ -100,6 +129,7 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   input.lr = LearningRate(config, step);
   input.stop = stop_.stop;
   input.save = stop_.save;
+  input.checkpoint = assignment_.rank == 0 && schedule_.Due(step + 1);
   MOTLEY_ASSIGN_OR_RETURN(StepOutcome outcome, executor_->Run(program, input));
 
   result.step = step + 1;
@@ -135,7 +165,11 @@ absl::StatusOr<RunEnd> Trainer::Run() {
   // Before the first save it may free the space for it. What others still restore from may be among what older epochs left,
   // so in a resumed run it waits for the first step, which no rank takes alone.
   if (assignment_.resume_from.empty()) RemoveAbandonedCheckpoints(assignment_, host_);
-  if (CheckpointDue(assignment_.start_step)) MOTLEY_RETURN_IF_ERROR(Save(assignment_.start_step));
+  // Step 0 too: the initial weights can be exported, and a loss before the first interval repeats nothing but steps.
+  if (assignment_.start_step == 0 && saved_step_ != 0 && !assignment_.config.checkpoint.folder.empty()) {
+    MOTLEY_RETURN_IF_ERROR(SaveAndGoOn(0));
+  }
+  schedule_.Begin();
 
   const int64_t steps = assignment_.config.training.steps;
   for (int64_t step = assignment_.start_step; step < steps; ++step) {
@@ -145,11 +179,9 @@ absl::StatusOr<RunEnd> Trainer::Run() {
     if (EvaluationDue(step + 1)) MOTLEY_RETURN_IF_ERROR(Evaluate(step + 1, result));
     host_.OnStep(result);
     const StepScalars& agreed = outcome.scalars.sum;
-    const bool stopping = agreed.stop && step + 1 < steps;
-    const bool save_now = CheckpointDue(step + 1) ||
-                          (stopping && agreed.save && !assignment_.config.checkpoint.folder.empty() && saved_step_ != step + 1);
-    if (save_now) MOTLEY_RETURN_IF_ERROR(Save(step + 1));
-    if (stopping) return RunEnd::kStopped;
+    const bool last = step + 1 == steps;
+    MOTLEY_RETURN_IF_ERROR(SaveWhatIsDue(step + 1, last, agreed));
+    if (agreed.stop && !last) return RunEnd::kStopped;
   }
   return RunEnd::kAllSteps;
 }

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/dataset.h"
 #include "common/sampling.h"
+#include "worker/engine/checkpoint_schedule.h"
 #include "worker/engine/communicator.h"
 #include "worker/engine/compute_pacer.h"
 #include "worker/engine/engine.h"
@@ -26,7 +27,8 @@ struct StopRequest {
 class Trainer {
  public:
   // All references must outlive the trainer.
-  Trainer(const RankAssignment& assignment, int num_threads, RankHost& host, Communicator& communicator, const StopRequest& stop);
+  Trainer(const RankAssignment& assignment, const EngineOptions& options, RankHost& host, Communicator& communicator,
+          const StopRequest& stop);
 
   // Opens the data, restores the state, reports ready, trains. Errors: those of Dataset::Open, ShardedState::Create,
   // Executor::Run and SaveCheckpoint; FAILED_PRECONDITION when the data is not the assignment's.
@@ -37,11 +39,15 @@ class Trainer {
   absl::StatusOr<StepOutcome> Step(int64_t step, StepResult& result);
   absl::Status Evaluate(int64_t steps_done, StepResult& result);
   absl::Status Save(int64_t steps_done);
+  // One that cannot be written now ends nothing: it is said, and tried again later.
+  absl::Status SaveAndGoOn(int64_t steps_done);
+  // What would be lost otherwise: tried again with pauses.
+  absl::Status SaveAtLast(int64_t steps_done);
+  absl::Status SaveWhatIsDue(int64_t steps_done, bool last, const StepScalars& agreed);
   bool EvaluationDue(int64_t steps_done) const;
-  bool CheckpointDue(int64_t steps_done) const;
 
   const RankAssignment& assignment_;
-  const int num_threads_;
+  const EngineOptions& options_;
   RankHost& host_;
   Communicator& communicator_;
   const StopRequest& stop_;
@@ -52,6 +58,7 @@ class Trainer {
   std::unique_ptr<SampleOrder> order_;
   std::unique_ptr<ShardedState> state_;
   std::unique_ptr<Executor> executor_;
+  CheckpointSchedule schedule_;  // rank 0 asks it
   int64_t saved_step_ = -1;
 };
 

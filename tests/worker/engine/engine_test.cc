@@ -2,6 +2,8 @@
 #include "worker/engine/engine.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -23,6 +25,26 @@ struct Device {
   std::vector<int64_t> microbatches;
   double share = 0;
   std::string recompute = "none";
+};
+
+// As long as it lives no file can grow beyond a few bytes: every checkpoint fails as on a full disk.
+class FullDisk {
+ public:
+  FullDisk() : old_handler_(::signal(SIGXFSZ, SIG_IGN)) { ::getrlimit(RLIMIT_FSIZE, &old_); }
+  ~FullDisk() {
+    Free();
+    ::signal(SIGXFSZ, old_handler_);
+  }
+  void Fill() {
+    struct rlimit small = old_;
+    small.rlim_cur = 64;
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  }
+  void Free() { ::setrlimit(RLIMIT_FSIZE, &old_); }
+
+ private:
+  struct rlimit old_;
+  void (*const old_handler_)(int);
 };
 
 class EngineTest : public testing::Test {
@@ -128,22 +150,24 @@ class EngineTest : public testing::Test {
   struct Outcome {
     std::vector<absl::StatusOr<RunEnd>> ends;
     std::vector<std::vector<StepResult>> steps;  // by rank
-    std::map<int64_t, std::string> checkpoints;
+    std::map<int64_t, std::string> checkpoints, failed_checkpoints;
     int progress = 0;
   };
   // `before` may set up each rank's host and keep the engine.
-  Outcome Train(const std::vector<RankAssignment>& assignments, std::function<void(int, FakeHost&, Engine&)> before = {}) {
+  Outcome Train(const std::vector<RankAssignment>& assignments, std::function<void(int, FakeHost&, Engine&)> before = {},
+                std::function<EngineOptions(int)> options = {}) {
     FakeKv kv;
     Outcome outcome;
     outcome.ends.assign(assignments.size(), absl::UnknownError("not run"));
     outcome.steps.resize(assignments.size());
     OnRanks(static_cast<int>(assignments.size()), [&](int rank) {
       FakeHost host(kv);
-      const auto engine = CreateEngine(host, {});
+      const auto engine = CreateEngine(host, options ? options(rank) : EngineOptions());
       if (before) before(rank, host, *engine);
       outcome.ends[rank] = engine->Run(assignments[rank]);
       outcome.steps[rank] = host.steps;
       if (rank == 0) outcome.checkpoints = host.checkpoints;
+      if (rank == 0) outcome.failed_checkpoints = host.failed_checkpoints;
       if (rank == 0) outcome.progress = host.progress;
     });
     return outcome;
@@ -286,6 +310,85 @@ TEST_F(EngineTest, AFailedCheckpointIsNamedByEveryRank) {
   }
 }
 
+TEST_F(EngineTest, ACheckpointThatCannotBeWrittenNowEndsNothing) {
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  config_.checkpoint.interval = 5;
+  FullDisk disk;
+  FakeClock clock;
+  const auto before = [&](int rank, FakeHost& host, Engine&) {
+    if (rank != 0) return;
+    host.on_step = [&](const StepResult& step) {
+      if (step.step == 4) disk.Fill();
+      if (step.step == 7) clock.Advance(absl::Seconds(30));
+    };
+    host.on_checkpoint_failed = [&] { disk.Free(); };
+  };
+  const Outcome outcome = Train(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}), before,
+                                [&](int rank) { return EngineOptions{.clock = rank == 0 ? &clock : nullptr}; });
+  for (const auto& end : outcome.ends) ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(outcome.steps[0].size(), 12u);
+  std::vector<int64_t> saved;
+  for (const auto& [step, folder] : outcome.checkpoints) saved.push_back(step);
+  EXPECT_EQ(saved, (std::vector<int64_t>{0, 8, 10, 12})) << "not at 6 and 7: 30 s of training lie between the attempts";
+  ASSERT_EQ(outcome.failed_checkpoints.size(), 1u);
+  const std::string& message = outcome.failed_checkpoints.at(5);
+  EXPECT_NE(message.find("checkpoint on n"), std::string::npos) << message;
+  EXPECT_NE(message.find(config_.checkpoint.folder), std::string::npos) << message;
+  for (const auto& entry : std::filesystem::directory_iterator(config_.checkpoint.folder)) {
+    EXPECT_EQ(entry.path().filename().string().rfind("step-", 0), 0u) << entry.path();
+  }
+}
+
+TEST_F(EngineTest, TheLastCheckpointIsTriedAgainWithPauses) {
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  for (const bool heals : {true, false}) {
+    FullDisk disk;
+    std::vector<absl::Duration> pauses;
+    const auto before = [&](int rank, FakeHost& host, Engine&) {
+      if (rank == 0) {
+        host.on_step = [&](const StepResult& step) {
+          if (step.step == 11) disk.Fill();
+        };
+      }
+    };
+    const auto options = [&](int rank) {
+      return EngineOptions{.pause = [&, rank](absl::Duration pause) {
+        if (rank != 0) return;
+        pauses.push_back(pause);
+        if (heals && pauses.size() == 3) disk.Free();
+      }};
+    };
+    std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}});
+    const Outcome outcome = Train(assignments, before, options);
+    EXPECT_EQ(outcome.checkpoints.count(12), heals ? 1u : 0u);
+    EXPECT_EQ(outcome.failed_checkpoints.count(12), 1u);
+    for (const auto& end : outcome.ends) EXPECT_TRUE(heals ? end.ok() : FaultOf(end.status()) == Fault::kStorage) << end.status();
+    absl::Duration sum;
+    for (const absl::Duration pause : pauses) sum += pause;
+    EXPECT_EQ(sum, absl::Seconds(heals ? 1 + 2 + 4 : 1 + 2 + 4 + 8 + 9 * 10));
+    disk.Free();
+    std::filesystem::remove_all(config_.checkpoint.folder);
+  }
+}
+
+TEST_F(EngineTest, AllRanksSaveByTheMinutesOfRank0) {
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  config_.checkpoint.interval_minutes = 10;
+  FakeClock clocks[2];
+  const auto before = [&](int rank, FakeHost& host, Engine&) {
+    host.on_step = [&, rank](const StepResult& step) {
+      if (rank == 0 && (step.step == 3 || step.step == 7)) clocks[0].Advance(absl::Minutes(10));
+      if (rank == 1) clocks[1].Advance(absl::Minutes(100));
+    };
+  };
+  const Outcome outcome =
+      Train(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}), before, [&](int rank) { return EngineOptions{.clock = &clocks[rank]}; });
+  for (const auto& end : outcome.ends) ASSERT_TRUE(end.ok()) << end.status();
+  std::vector<int64_t> saved;
+  for (const auto& [step, folder] : outcome.checkpoints) saved.push_back(step);
+  EXPECT_EQ(saved, (std::vector<int64_t>{0, 4, 8, 12}));
+}
+
 TEST_F(EngineTest, ASecondRunOfTheSameEngineIsLegal) {
   FakeKv kv;
   std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}});
@@ -348,12 +451,17 @@ TEST_F(EngineTest, WithoutValidationNeedsNoValidationSamples) {
 
 TEST_F(EngineTest, AStaleEpochPublishesNothing) {
   config_.checkpoint.folder = (folder_ / "checkpoints").string();
-  // Left by an older epoch: goes at the start of the run.
-  std::filesystem::create_directories(folder_ / "checkpoints" / TemporaryCheckpointFolderName(4, 0));
+  const std::string left = TemporaryCheckpointFolderName(4, 0);  // by an older epoch
+  std::filesystem::create_directories(folder_ / "checkpoints" / left);
   const Outcome outcome =
       Train(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}), [](int, FakeHost& host, Engine&) { host.newest = false; });
   for (const auto& end : outcome.ends) EXPECT_EQ(end.status().code(), absl::StatusCode::kFailedPrecondition) << end.status();
-  EXPECT_TRUE(std::filesystem::is_empty(config_.checkpoint.folder));
+  // Nor does it delete anything.
+  std::vector<std::string> there;
+  for (const auto& entry : std::filesystem::directory_iterator(config_.checkpoint.folder)) there.push_back(entry.path().filename());
+  EXPECT_EQ(there, std::vector<std::string>{left});
+  TrainOk(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "checkpoints" / left));
 }
 
 TEST_F(EngineTest, NonFiniteLossStopsAndNamesTheLayer) {

@@ -52,7 +52,10 @@ class FakeHost : public RankHost {
   void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) override {
     checkpoints[step] = folder;
   }
-  void OnCheckpointFailed(int64_t step, const std::string& message) override { failed_checkpoints[step] = message; }
+  void OnCheckpointFailed(int64_t step, const std::string& message) override {
+    failed_checkpoints[step] = message;
+    if (on_checkpoint_failed) on_checkpoint_failed();
+  }
   void OnLog(const std::string& line) override {}
 
   bool newest = true;
@@ -61,6 +64,7 @@ class FakeHost : public RankHost {
   std::map<int64_t, std::string> checkpoints;  // the same
   std::map<int64_t, std::string> failed_checkpoints;
   std::function<void(const StepResult&)> on_step;
+  std::function<void()> on_checkpoint_failed;
 
  private:
   FakeKv& kv_;
