@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 
 #include "absl/strings/numbers.h"
@@ -24,20 +23,6 @@ bool ConsumeNumber(absl::string_view* text, int64_t* number) {
   return parsed;
 }
 
-std::optional<CheckpointFolder> ParseName(const std::string& root, const std::string& name) {
-  CheckpointFolder folder{.path = absl::StrCat(root, "/", name), .name = name};
-  folder.step = StepOfFolder(name);
-  folder.published = folder.step >= 0;
-  if (folder.published) return folder;
-  absl::string_view rest = name;
-  if (!absl::ConsumePrefix(&rest, ".tmp-step-") || !ConsumeNumber(&rest, &folder.step) || !absl::ConsumePrefix(&rest, "-epoch-") ||
-      !ConsumeNumber(&rest, &folder.epoch)) {
-    return std::nullopt;
-  }
-  folder.suffix = std::string(rest);
-  return folder;
-}
-
 }  // namespace
 
 std::string CheckpointFolderName(int64_t step) { return absl::StrFormat("step-%08d", step); }
@@ -53,11 +38,25 @@ int64_t StepOfFolder(const std::string& name) {
   return CheckpointFolderName(step) == name ? step : -1;
 }
 
+std::optional<CheckpointFolder> ParseCheckpointFolder(const std::string& root, const std::string& name) {
+  CheckpointFolder folder{.path = absl::StrCat(root, "/", name), .name = name};
+  folder.step = StepOfFolder(name);
+  folder.published = folder.step >= 0;
+  if (folder.published) return folder;
+  absl::string_view rest = name;
+  if (!absl::ConsumePrefix(&rest, ".tmp-step-") || !ConsumeNumber(&rest, &folder.step) || !absl::ConsumePrefix(&rest, "-epoch-") ||
+      !ConsumeNumber(&rest, &folder.epoch)) {
+    return std::nullopt;
+  }
+  folder.suffix = std::string(rest);
+  return folder;
+}
+
 absl::StatusOr<std::vector<CheckpointFolder>> ListCheckpointFolders(const std::string& root) {
   std::vector<CheckpointFolder> folders;
   std::error_code error;
   for (fs::directory_iterator entry(root, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (auto folder = ParseName(root, entry->path().filename().string())) folders.push_back(*std::move(folder));
+    if (auto folder = ParseCheckpointFolder(root, entry->path().filename().string())) folders.push_back(*std::move(folder));
   }
   if (error) return FileError(error.value(), "list the checkpoint folder", root);
   std::sort(folders.begin(), folders.end(),

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct CheckpointFolder {
   std::string suffix;  // what follows it: "", ".aside-0"
   bool aside() const { return suffix.rfind(kAsideSuffix, 0) == 0; }
 };
+// Null for other names.
+std::optional<CheckpointFolder> ParseCheckpointFolder(const std::string& root, const std::string& name);
 // Published and temporary folders under `root`, highest step first. NOT_FOUND: there is no such root.
 absl::StatusOr<std::vector<CheckpointFolder>> ListCheckpointFolders(const std::string& root);
 

@@ -39,11 +39,12 @@ CheckpointFile FileFromJson(const Json& json) {
   CheckpointFile file{.name = json.at("name").get<std::string>(), .bytes = json.at("bytes").get<int64_t>()};
   if (json.contains("sha256")) {
     file.digest = json.at("sha256").get<std::string>();
+    if (file.digest.empty()) throw Json::other_error::create(501, "an empty digest", &json);
   } else {
     const std::string& digests = json.at("blocks_sha256").get_ref<const std::string&>();
     for (size_t at = 0; at < digests.size(); at += kDigestDigits) file.blocks.push_back(digests.substr(at, kDigestDigits));
     const int64_t blocks = file.bytes / kCheckpointBlockBytes + (file.bytes % kCheckpointBlockBytes != 0 ? 1 : 0);
-    if (file.bytes < 0 || static_cast<int64_t>(file.blocks.size()) != blocks) {
+    if (file.bytes < 0 || digests.size() % kDigestDigits != 0 || static_cast<int64_t>(file.blocks.size()) != blocks) {
       throw Json::other_error::create(501, "not one digest for each block", &json);
     }
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/fault.h"
 #include "common/status_macros.h"
 #include "common/utf8.h"
 #include "common/wire/rank.h"
@@ -18,7 +19,7 @@ namespace {
 
 RankEventKind KindOf(const absl::Status& status) {
   if (absl::IsAborted(status)) return RankEventKind::kNonFinite;
-  if (absl::IsUnavailable(status)) return RankEventKind::kPeerLost;
+  if (FaultOf(status) == Fault::kPeer) return RankEventKind::kPeerLost;
   return RankEventKind::kFailed;
 }
 
@@ -134,7 +135,7 @@ void RankSession::RunTraining(const RankAssignment& assignment) {
     const bool all = end.ok() && *end == engine::RunEnd::kAllSteps;
     SendEvent(RankEventKind::kFinished, all ? "all steps done" : "stopped as asked");
   } else {
-    SendEvent(KindOf(end.status()), std::string(end.status().message()), FaultOf(end.status()));
+    SendEvent(KindOf(end.status()), std::string(end.status().message()), FaultOf(end.status()), DamagedCheckpointOf(end.status()));
   }
 }
 
@@ -175,9 +176,9 @@ absl::Status RankSession::Send(const RankMessage& message) {
   return WriteAll(fd_, frame);
 }
 
-void RankSession::SendEvent(RankEventKind kind, const std::string& text, Fault fault) {
+void RankSession::SendEvent(RankEventKind kind, const std::string& text, Fault fault, const std::string& damaged_checkpoint) {
   // A closed socket ends Serve by itself.
-  (void)Send(WorkerReport(RankReport{job_, epoch_, rank_, device_, kind, ValidUtf8(text), fault, ""}));
+  (void)Send(WorkerReport(RankReport{job_, epoch_, rank_, device_, kind, ValidUtf8(text), fault, damaged_checkpoint}));
 }
 
 absl::Status RankSession::KvSet(const std::string& key, const std::string& value) {
@@ -197,9 +198,10 @@ absl::StatusOr<std::string> RankSession::KvGet(const std::string& key, absl::Dur
   --waiting_;
   if (auto it = values_.find(key); it != values_.end()) return it->second;
   if (stop_) return absl::CancelledError(absl::StrCat("told to stop while waiting for '", key, "'"));
-  if (closed_) return absl::UnavailableError("the worker closed the rank's socket");
-  return absl::UnavailableError(
-      absl::StrCat("no rank set '", key, "' within ", absl::FormatDuration(timeout), ": a peer did not come to the meeting"));
+  const std::string why = closed_ ? "the worker closed the rank's socket"
+                                  : absl::StrCat("no rank set '", key, "' within ", absl::FormatDuration(timeout),
+                                                 ": a peer did not come to the meeting");
+  return WithFault(absl::UnavailableError(why), Fault::kPeer);
 }
 
 absl::Status RankSession::ConfirmEpochIsNewest(int64_t step, const std::string& purpose) {
@@ -216,7 +218,8 @@ absl::Status RankSession::ConfirmEpochIsNewest(int64_t step, const std::string& 
   --waiting_;
   auto answer = answers_.extract(question);
   if (answer.empty()) {
-    return absl::UnavailableError(absl::StrCat("the coordinator did not say whether this epoch may still ", purpose));
+    return WithFault(absl::UnavailableError(absl::StrCat("the coordinator did not say whether this epoch may still ", purpose)),
+                     Fault::kPeer);
   }
   if (answer.mapped().allowed) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("this epoch may not ", purpose, ": ", answer.mapped().reason));

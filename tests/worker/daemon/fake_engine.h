@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "common/fault.h"
 #include "worker/engine/engine.h"
 
 namespace motley::worker {
@@ -22,7 +23,9 @@ class FakeEngine : public engine::Engine {
     if (behaviour == "meet") return Meet(assignment);
     host_.OnReady();
     if (behaviour == "nonfinite") return absl::AbortedError("loss is NaN in layer 1");
-    if (behaviour == "peer") return absl::UnavailableError("gather of layer 1: connection closed");
+    if (behaviour == "peer") return WithFault(absl::UnavailableError("gather of layer 1: connection closed"), Fault::kPeer);
+    if (behaviour == "disk") return WithFault(absl::UnavailableError("cannot write /c: input/output error"), Fault::kStorage);
+    if (behaviour == "damage") return WithDamagedCheckpoint(absl::DataLossError("rank-0.bin was altered"), "/c/step-00000040");
     if (behaviour == "fail") return absl::InternalError("matrix product of layer 1");
     if (behaviour == "bytes") {
       fprintf(stderr, "printed \xff\xfe\n");

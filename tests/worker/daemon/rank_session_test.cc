@@ -129,6 +129,20 @@ TEST_F(RankSessionTest, ACoordinatorThatDoesNotAnswerIsNoFailureOfTheRank) {
   EXPECT_EQ(NextEvent().kind, RankEventKind::kPeerLost);
 }
 
+TEST_F(RankSessionTest, TheFaultDecidesWhatIsReportedAndNotTheCode) {
+  for (const auto& [behaviour, kind, fault] : {std::tuple{"peer", RankEventKind::kPeerLost, Fault::kPeer},
+                                               {"disk", RankEventKind::kFailed, Fault::kStorage},
+                                               {"damage", RankEventKind::kFailed, Fault::kDamage},
+                                               {"fail", RankEventKind::kFailed, Fault::kOurs}}) {
+    Load(TestAssignment(behaviour));
+    EXPECT_EQ(NextEvent().kind, RankEventKind::kReady);
+    const RankReport report = NextEvent();
+    EXPECT_EQ(report.kind, kind) << behaviour;
+    EXPECT_EQ(report.fault, fault) << behaviour;
+    EXPECT_EQ(report.damaged_checkpoint, fault == Fault::kDamage ? "/c/step-00000040" : "");
+  }
+}
+
 TEST_F(RankSessionTest, SaysThatItLives) {
   Load(TestAssignment("meet"));
   Next<KvGetReport>();
