@@ -61,6 +61,12 @@ std::map<std::string, Key> Keys(Config* config) {
           if (auto value = node.value_exact<bool>()) return config->insecure = *value, true;
           return false;
         }}},
+      {"server.stop_seconds",
+       {"a number",
+        [config](const toml::node& node) {
+          if (auto value = node.value<double>()) return config->stop = absl::Seconds(*value), true;
+          return false;
+        }}},
       {"state.folder", {"a path", Text(&config->state_folder)}},
       {"lease.seconds",
        {"a number",
@@ -113,6 +119,10 @@ absl::Status Validate(const Config& config) {
   if (config.lease < absl::Milliseconds(500) || config.lease > absl::Hours(1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("lease.seconds must be from 0.5 to 3600, got ", absl::ToDoubleSeconds(config.lease)));
+  }
+  if (!(config.stop >= absl::ZeroDuration() && config.stop <= absl::Hours(1))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("server.stop_seconds must be from 0 to 3600, got ", absl::ToDoubleSeconds(config.stop)));
   }
   for (const auto& [key, address] : {std::pair("server.listen", config.listen), std::pair("server.metrics", config.metrics)}) {
     if (address.empty() || IsLoopback(address) || config.insecure) continue;

@@ -27,12 +27,15 @@ struct Config {
   std::string state_folder = "/var/lib/motley/coordinator";  // [state] folder
   // [lease] seconds: a worker silent for longer is lost. Shorter notices a dead host sooner, longer survives a busy one.
   absl::Duration lease = absl::Seconds(10);
+  // [server] stop_seconds: how long a stop may wait until the running job has saved. 0: not at all.
+  absl::Duration stop = absl::Seconds(60);
   LogLevel log_level = LogLevel::kInfo;  // [log] level: debug, info, warning, error
   // Bounds of what is kept in memory per job.
   size_t updates_kept = 10000;  // step records, events and states for WatchJob
   size_t log_lines_kept = 10000;
   size_t jobs_with_rings = 32;  // finished jobs beyond these lose both
   RetentionConfig retention;
+  absl::Duration step_stored_every = absl::Seconds(2);  // a kill forgets at most these steps
   DriverConfig driver;
 };
 

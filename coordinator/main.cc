@@ -49,6 +49,13 @@ int main(int argc, char** argv) {
   int signal_number = 0;
   sigwait(&signals, &signal_number);
   sd_notify(0, "STOPPING=1");
-  LogInfo("stopping; running jobs go on when the coordinator is back");
+  LogInfo("stopping; a running job saves if the time allows, and goes on when the coordinator is back");
+  (*server)->BeginStop();
+  constexpr timespec kPoll = {0, 50'000'000};
+  while (!(*server)->MayStop()) {
+    if (sigtimedwait(&signals, nullptr, &kPoll) <= 0) continue;
+    LogWarning("told again to stop: nothing more is waited for");
+    break;
+  }
   return 0;
 }

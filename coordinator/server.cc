@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "common/logging.h"
 #include "common/status_macros.h"
 #include "coordinator/core.h"
+#include "coordinator/jobs/leaving.h"
 #include "coordinator/jobs/recovery.h"
 #include "coordinator/jobs/runner.h"
 #include "coordinator/loop.h"
@@ -51,6 +53,7 @@ struct Server::Parts {
   WorkerSessions workers;
   std::unique_ptr<grpc::Server> grpc;
   int port = 0;
+  std::atomic<bool> may_stop = false;
 
   absl::Status Listen();
 };
@@ -88,7 +91,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
   // Before the first worker or client is let in.
   MOTLEY_RETURN_IF_ERROR(Recover(parts.core));
   MOTLEY_RETURN_IF_ERROR(parts.Listen());
-  parts.loop.Start([&parts] { return parts.runner.RunDue(); });
+  parts.loop.Start([&parts] {
+    const absl::Duration next = parts.runner.RunDue();
+    if (coordinator::MayStop(parts.core)) parts.may_stop = true;
+    return next;
+  });
   LogInfo(absl::StrCat("listening on ", server->address(), ", metrics on ",
                        server->metrics_address().empty() ? "none" : server->metrics_address(), ", state in ",
                        config.state_folder));
@@ -108,6 +115,11 @@ Server::~Server() {
   parts_->executor.Stop();
   parts_->loop.Stop();
 }
+
+void Server::BeginStop() {
+  parts_->loop.Post([core = &parts_->core] { coordinator::BeginStop(*core); });
+}
+bool Server::MayStop() const { return parts_->may_stop; }
 
 std::string Server::address() const {
   return absl::StrCat(parts_->config.listen.substr(0, parts_->config.listen.rfind(':')), ":", parts_->port);

@@ -17,6 +17,11 @@ class Server {
   // Ends sessions and streams; jobs go on when the next coordinator is there.
   ~Server();
 
+  // Lets the running job save, if that fits server.stop_seconds. Returns at once.
+  void BeginStop();
+  // After BeginStop: nothing is waited for any more.
+  bool MayStop() const;
+
   std::string address() const;          // host:port really taken
   std::string metrics_address() const;  // empty: none
 

@@ -10,7 +10,8 @@ namespace motley::coordinator {
 void UpdateMetrics(Core& core) {
   // States that nobody is in are zero, not absent: an alert may ask for them.
   std::map<std::string, int> nodes = {{"ready", 0},    {"probing", 0}, {"refused", 0}, {"held", 0},
-                                      {"draining", 0}, {"drained", 0}, {"lost", 0}};
+                                      {"draining", 0}, {"drained", 0}, {"leaving", 0},
+                                      {"lost", 0}};
   std::map<std::string, int> devices = {{"idle", 0}, {"profiling", 0}, {"training", 0}, {"unused", 0}};
   std::map<std::string, int> jobs;
   for (int phase = 0; phase < kNumJobPhases; ++phase) jobs[std::string(JobPhaseName(static_cast<JobPhase>(phase)))] = 0;

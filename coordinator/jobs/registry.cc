@@ -58,6 +58,7 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<StopCommand> stops, LearnFrom(core, description));
   NodeRecord& node = core.state.nodes[description.name];
   const bool new_incarnation = node.description.incarnation != description.incarnation;
+  if (new_incarnation) node.leaves_at.reset();  // a worker that was told to end stays told, through broken sessions
   node.description = description;
   node.connected = true;
   node.reason = node.drained ? "drained by the user" : "";

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "common/logging.h"
 #include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/jobs/leaving.h"
 #include "coordinator/jobs/prober.h"
 #include "coordinator/jobs/registry.h"
 #include "coordinator/jobs/rendezvous.h"
@@ -27,7 +28,7 @@ struct Handler {
 
   void operator()(const HeartbeatReport&) { core.Send(node, HeartbeatAnswer{core.store.mark()}); }
   void operator()(const ReachReport& report) { OnProbeReach(core, node, report); }
-  void operator()(const LeavingReport&) {}
+  void operator()(const LeavingReport& report) { OnLeaving(core, node, report); }
   void operator()(const CheckpointFailedReport& report) {
     if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnCheckpointFailed(core, node, report);
   }

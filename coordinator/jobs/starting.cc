@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/parameters.h"
 #include "common/program.h"
 #include "common/status_macros.h"
 #include "coordinator/jobs/setup.h"
@@ -68,6 +69,12 @@ RankAssignment Common(const ClusterState& state, const JobRun& run, const JobRec
   common.data_digest = job.data_digest;
   common.first_progress_seconds = kFirstProgressSeconds;
   return common;
+}
+
+// Of a checkpoint: every parameter and its two moments.
+int64_t StateBytes(const RankAssignment& rank) {
+  constexpr int64_t kTensors = 3, kLargestElementBytes = 8;
+  return NumParameters(rank.model) * kTensors * kLargestElementBytes;
 }
 
 }  // namespace
@@ -177,6 +184,9 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.resume_bytes = prepared.resume_bytes;
   run.epoch_steps = 0;
   run.recent_step_seconds.clear();
+  run.typical_step_seconds = 0;
+  run.saved_step = prepared.start_step;
+  run.state_bytes = StateBytes(ranks.front());
   run.prepared.reset();
   std::map<NodeName, StartCommand> commands;
   for (RankAssignment& rank : ranks) {

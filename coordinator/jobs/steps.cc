@@ -66,6 +66,18 @@ void TellReplan(Core& core, JobRun& run, const JobRecord& job) {
   core.Emit(std::move(event));
 }
 
+// A coordinator that was killed tells from it how many steps are repeated. Watchers have the step already, so they hear nothing.
+void StoreStep(Core& core, JobRun& run, const JobRecord& job) {
+  const absl::Duration now = core.clock.Now();
+  if (now - run.step_stored_at < core.config.step_stored_every) return;
+  run.step_stored_at = now;
+  Batch batch;
+  batch.jobs.push_back(job);
+  if (absl::Status status = core.store.Commit(batch); !status.ok()) {
+    LogWarning(absl::StrCat("step ", job.step, " of job ", job.id.value(), " not stored: ", std::string(status.message())));
+  }
+}
+
 }  // namespace
 
 void OnStep(Core& core, const StepReport& report) {
@@ -87,8 +99,9 @@ void OnStep(Core& core, const StepReport& report) {
   }
   run.recent_step_seconds.push_back(stats.step_seconds);
   if (run.recent_step_seconds.size() > kRecentSteps) run.recent_step_seconds.erase(run.recent_step_seconds.begin());
+  run.typical_step_seconds = Median(run.recent_step_seconds);
   stats.elapsed_seconds = static_cast<double>(core.journal.UnixMs() - job.started_unix_ms) / 1e3;
-  stats.remaining_seconds = static_cast<double>(job.config.training.steps - stats.step) * Median(run.recent_step_seconds);
+  stats.remaining_seconds = static_cast<double>(job.config.training.steps - stats.step) * run.typical_step_seconds;
   AddRanks(run, &stats);
   job.step = stats.step;
   job.last_step = stats;
@@ -107,6 +120,7 @@ void OnStep(Core& core, const StepReport& report) {
   run.last_step_at = core.clock.Now();
   SetMetrics(core, job, stats);
   core.journal.PublishStep(job.id, stats);
+  StoreStep(core, run, job);
 }
 
 void OnCheckpointFailed(Core& core, const NodeName& node, const CheckpointFailedReport& report) {
@@ -129,6 +143,8 @@ void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& repo
   run.deaths.clear();  // durable progress: deaths are in a row no more
   run.checkpoint_trouble.clear();
   run.damaged.erase(report.folder);  // whatever had the name
+  run.saved_step = report.step;
+  run.save_seconds = report.seconds;
   job.newest_checkpoint = report.folder;
   Batch batch;
   batch.jobs.push_back(job);

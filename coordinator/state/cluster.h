@@ -17,6 +17,7 @@ struct ClusterState {
   std::map<NodeName, NodeRecord> nodes;
   std::map<JobId, JobRecord> jobs;
   std::optional<JobRun> run;          // the job that has the cluster
+  std::optional<absl::Duration> stops_at;  // steady: the coordinator was told to end and does so by then
   absl::Duration membership_changed;  // steady time of the newest join, loss, drain or undrain
   std::map<DeviceId, MeasuredSpeed> speeds;
   // Epochs that workers have seen of jobs that the store does not know. A job that takes such an id begins above them.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/dataset.h"
 #include "coordinator/state/membership.h"
+#include "coordinator/state/saving.h"
 
 namespace motley::coordinator {
 namespace {
@@ -233,6 +234,33 @@ Decision DecidePlanning(const View& v) {
   return {Finish{JobPhase::kFailed}, text};
 }
 
+// Somebody was told to end. What was trained is saved if that fits the time; else the epoch ends at once, and says what that costs.
+std::optional<Decision> DecideLeaving(const View& v) {
+  const std::optional<Leaving> leaving = WhoLeaves(v.now, v.state);
+  if (!leaving) return std::nullopt;
+  const char* label = leaving->node ? "node_leaving" : "coordinator_stopped";
+  const bool running = v.run.stage == Stage::kRunning;
+  // Ranks that are only starting have nothing to save, and a coordinator that goes away does not hinder them.
+  if (!running && !leaving->node) return std::nullopt;
+  const int64_t at_risk = StepsAtRisk(v.run, v.job);
+  const absl::Duration needed = TimeToSave(v.now, v.run, v.job);
+  const std::string begin = absl::StrCat(leaving->who, " was told to end");
+  if (!running || at_risk == 0) {
+    return Decision{EndEpoch{false, Ending::kReplan, label, std::nullopt}, absl::StrCat(begin, "; every step is saved")};
+  }
+  if (needed <= leaving->left) {
+    return Decision{EndEpoch{true, Ending::kReplan, label, std::nullopt},
+                    absl::StrFormat("%s within %.0f s: a checkpoint is saved first, which takes about %.1f s", begin,
+                                    absl::ToDoubleSeconds(leaving->left), absl::ToDoubleSeconds(needed))};
+  }
+  const std::string why = needed == absl::InfiniteDuration()
+                              ? "the job keeps no checkpoints"
+                              : absl::StrFormat("saving takes about %.1f s", absl::ToDoubleSeconds(needed));
+  return Decision{EndEpoch{false, Ending::kReplan, label, std::nullopt},
+                  absl::StrFormat("%s within %.0f s and %s: %d steps will be repeated", begin, absl::ToDoubleSeconds(leaving->left),
+                                  why, at_risk)};
+}
+
 Decision DecideActive(const View& v) {
   if (AllGone(v.state, v.run) && v.run.failures.empty()) {
     if (v.job.step >= v.job.config.training.steps) {
@@ -247,6 +275,7 @@ Decision DecideActive(const View& v) {
     return {EndEpoch{running, Ending::kStop, "", std::nullopt},
             running ? "saving a checkpoint, then stops, as the user asked" : "stopping, as the user asked"};
   }
+  if (auto leaving = DecideLeaving(v)) return *leaving;
   if (!running) return DecideStarting(v);
   if (v.changed() && (v.settled() || !AnyAdded(v))) {
     return {EndEpoch{true, Ending::kReplan, AnyAdded(v) ? "joined" : "drained", std::nullopt}, DescribeChange(v)};
@@ -275,6 +304,9 @@ Decision DecideStopping(const View& v) {
 Decision Decide(absl::Duration now, const ClusterState& state, const DriverConfig& config) {
   const JobRun& run = *state.run;
   const View view{now, state, config, run, state.jobs.at(run.job), UsableDevices(state, run)};
+  if (state.stops_at && (run.stage == Stage::kIdle || run.stage == Stage::kStorage || run.stage == Stage::kPlanning)) {
+    return {KeepOn{}, "the coordinator was told to end; the job goes on when it is back"};
+  }
   switch (run.stage) {
     case Stage::kIdle:
       return DecideIdle(view);

@@ -86,7 +86,7 @@ std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const Jo
   std::vector<DeviceDescription> usable;
   const bool probing = ProbesNewcomers(state, run);
   for (const auto& [name, node] : state.nodes) {
-    if (!node.connected || node.drained || node.held) continue;
+    if (!node.connected || node.drained || node.held || node.leaves_at) continue;
     if (probing && !IsTrusted(state, run, name)) continue;
     for (const DeviceDescription& device : node.description.devices) {
       if (!run.left_out.contains(device.id)) usable.push_back(device);
@@ -104,17 +104,20 @@ std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices) {
 
 std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
   std::vector<std::string> parts;
-  int lost = 0, drained = 0;
+  int lost = 0, drained = 0, leaving = 0;
   for (const auto& [name, node] : state.nodes) {
     if (!node.connected) {
       ++lost;
     } else if (node.drained) {
       ++drained;
+    } else if (node.leaves_at) {
+      ++leaving;
     }
   }
   if (state.nodes.empty()) parts.push_back("no worker has joined yet");
   if (lost > 0) parts.push_back(absl::StrCat(lost, lost == 1 ? " node is lost" : " nodes are lost"));
   if (drained > 0) parts.push_back(absl::StrCat(drained, drained == 1 ? " node is drained" : " nodes are drained"));
+  if (leaving > 0) parts.push_back(absl::StrCat(leaving, leaving == 1 ? " node was told to end" : " nodes were told to end"));
   for (const auto& [device, why] : run.left_out) parts.push_back(absl::StrCat(device.value(), " is left out: ", why));
   return absl::StrCat("no device can be used (", absl::StrJoin(parts, "; "), "); goes on when a worker joins");
 }
@@ -131,6 +134,7 @@ bool AllGone(const ClusterState& state, const JobRun& run) {
 
 std::string NodeStateName(const ClusterState& state, const NodeRecord& node) {
   if (!node.connected) return "lost";
+  if (node.leaves_at) return "leaving";
   if (!node.drained) {
     if (node.held) return "held";
     if (!state.run) return "ready";

@@ -34,7 +34,8 @@ std::string WhyNoDevice(const ClusterState& state, const JobRun& run);
 bool IsGone(const ClusterState& state, const RankRun& rank);
 bool AllGone(const ClusterState& state, const JobRun& run);
 
-// "ready", "probing" (looked at beside the job), "refused" (by the job), "held" (it comes and goes), "draining", "drained", "lost".
+// "ready", "probing" (looked at beside the job), "refused" (by the job), "held" (it comes and goes), "leaving" (its worker was told to
+// end), "draining", "drained", "lost".
 std::string NodeStateName(const ClusterState& state, const NodeRecord& node);
 // "idle", "profiling", "training", "unused"; `job` becomes the job that has it, or empty.
 std::string DeviceStateName(const ClusterState& state, const DeviceId& device, JobId* job);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct NodeRecord {
   std::vector<absl::Duration> falls;  // steady; the newest last
   absl::Duration up_since;            // steady
   absl::Duration last_seen;  // steady
+  std::optional<absl::Duration> leaves_at;  // steady: its worker was told to end and does so by then
   int64_t registered_unix_ms = 0, last_seen_unix_ms = 0;
 };
 

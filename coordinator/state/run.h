@@ -127,6 +127,11 @@ struct JobRun {
   std::string resumed_from;  // checkpoint folder, or empty
   int64_t epoch_steps = 0;  // done in this epoch
   std::vector<double> recent_step_seconds;
+  double typical_step_seconds = 0;  // their median
+  absl::Duration step_stored_at;    // when the job's step was last made durable
+  int64_t saved_step = 0;           // of the newest checkpoint
+  int64_t state_bytes = 0;          // of a checkpoint, as the model says
+  double save_seconds = 0;          // of the newest one; 0: none was written yet
   std::string checkpoint_trouble;  // why the newest checkpoint could not be written; empty once one could
   // kStopping
   bool saving = false;

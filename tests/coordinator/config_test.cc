@@ -21,13 +21,14 @@ absl::Status Load(const std::string& text, Config* config) {
 
 TEST(CoordinatorConfig, ReadsEveryKey) {
   Config config;
-  ASSERT_TRUE(Load("[server]\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\n[state]\nfolder='/"
+  ASSERT_TRUE(Load("[server]\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\nstop_seconds=7\n[state]\nfolder='/"
                    "s'\n[lease]\nseconds=3\n[log]\nlevel='debug'\n",
                    &config)
                   .ok());
   EXPECT_EQ(config.listen, "127.0.0.1:1");
   EXPECT_EQ(config.metrics, "");
   EXPECT_TRUE(config.insecure);
+  EXPECT_EQ(config.stop, absl::Seconds(7));
   EXPECT_EQ(config.state_folder, "/s");
   EXPECT_EQ(config.lease, absl::Seconds(3));
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
@@ -39,6 +40,17 @@ TEST(CoordinatorConfig, AMistypedKeyIsNamedWithItsLineAndTheNearest) {
   EXPECT_NE(message.find(":3: unknown key 'server.metrisc'; did you mean 'server.metrics'?"), std::string::npos) << message;
   EXPECT_EQ(Load("[lease]\nseconds='long'\n", &config).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Load("[lease\n", &config).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CoordinatorConfig, AStopHasItsLimits) {
+  Config config;
+  config.stop = absl::ZeroDuration();
+  EXPECT_TRUE(Validate(config).ok());
+  for (const absl::Duration stop : {-absl::Seconds(1), absl::Hours(2)}) {
+    config.stop = stop;
+    const std::string message(Validate(config).message());
+    EXPECT_NE(message.find("server.stop_seconds"), std::string::npos) << message;
+  }
 }
 
 TEST(CoordinatorConfig, APlaintextListenerBeyondLoopbackNeedsTheWord) {
