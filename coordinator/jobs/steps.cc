@@ -88,7 +88,7 @@ void OnStep(Core& core, const StepReport& report) {
   rank.ready = true;
   rank.peak_bytes = report.peak_memory_bytes;
   rank.lateness_seconds = report.lateness_seconds;
-  if (report.rank != 0) return;
+  if (report.rank != 0 || report.stats.step <= job.step) return;
 
   StepStats stats = report.stats;
   stats.epoch = job.epoch;

@@ -14,7 +14,7 @@ namespace {
 // A swap waits at most this long for other newcomers.
 constexpr absl::Duration kNear = absl::Seconds(10);
 
-bool MayBeUsed(const NodeRecord& node) { return node.connected && !node.drained && !node.held; }
+bool MayBeUsed(const NodeRecord& node) { return node.connected && !node.drained && !node.held && !node.leaves_at; }
 
 bool AllLeftOut(const JobRun& run, const NodeRecord& node) {
   return std::all_of(node.description.devices.begin(), node.description.devices.end(),

@@ -67,6 +67,8 @@ struct Judge {
     if (step < 1 || step > last) return Foreign(absl::StrCat("step ", step, " of a job of ", last, " steps"));
     if (!AllFinite(report)) return Foreign(absl::StrCat("step ", step, " with a number that is not finite"));
     if (report.rank != 0) return {};
+    // A worker that dials again repeats the newest step, which may be all that a restarted coordinator hears of it.
+    if (step == job.step && !TrainsNow()) return {};
     if (step <= job.step) return Foreign(absl::StrCat("step ", step, " after step ", job.step));
     // What was said while the session was broken is not known: afterwards a step only has to be later.
     if (!TrainsNow() || step == job.step + 1) return {};
@@ -100,7 +102,7 @@ struct Judge {
     return Matters(report) ? OfRank(0, "a checkpoint") : Standing();
   }
   Standing operator()(const LogReport& report) const {
-    if (state.run && state.run->job == report.job && HostsRank(*state.run, node)) return {};
+    if (state.run && state.run->job == report.job && (HostsRank(*state.run, node) || state.run->probes.contains(node))) return {};
     // The last lines of ranks come after their end.
     auto nodes = state.ran_on.find(report.job);
     if (nodes != state.ran_on.end() && nodes->second.contains(node)) return {};

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Things die, stop, and lie: the first cause is reported, training goes on with the same numbers, and nothing is left behind."""
 import os
+import re
 import shutil
 import signal
 import sys
@@ -115,6 +116,7 @@ def killed_coordinator(cluster):
     paced_job(cluster, "killed-coordinator")
     paced_job(cluster, "queued-behind", training__steps=2)
     cluster.wait_for_step("killed-coordinator", 8)
+    done = int(cluster.job("killed-coordinator")["step"])
     cluster.coordinator.kill()
     cluster.coordinator.process.wait()
     cluster.start_coordinator()
@@ -123,7 +125,46 @@ def killed_coordinator(cluster):
     cluster.wait_for_nodes(NODES, 40)
     cluster.wait_for_state("killed-coordinator", "SUCCEEDED", 120)
     cluster.wait_for_state("queued-behind", "SUCCEEDED", 120)
+    said = cluster.event_messages("replan", "killed-coordinator")[-1]
+    repeated = int(re.search(r"(\d+) steps repeated", said).group(1))
+    expect(repeated >= done % 5, f"step {done} was done and a checkpoint comes every 5 steps; yet: {said}")
     expect(abs(losses(cluster, "killed-coordinator")[-1] / Undisturbed.curve[-1] - 1) < 1e-10, "the last loss differs")
+
+
+def expect_nothing_repeated(cluster, job_id):
+    said = cluster.event_messages("replan", job_id)
+    expect(said and all(" 0 steps repeated" in line for line in said), f"replans: {said}")
+    steps = [int(r["step"]) for r in cluster.steps(job_id)]
+    expect(len(steps) == len(set(steps)), f"steps were done twice: {steps}")
+
+
+def stopped_coordinator_saves(cluster):
+    """SIGTERM: the job saves although no checkpoint is due, and goes on from there when the coordinator is back."""
+    paced_job(cluster, "stopped-coordinator", checkpoint__interval=1000)
+    cluster.wait_for_step("stopped-coordinator", 8)
+    expect(cluster.coordinator.stop(30) == 0, "the coordinator did not end by itself")
+    saved = os.listdir(cluster.checkpoints("stopped-coordinator"))
+    expect(any(name.startswith("step-") for name in saved), f"nothing was saved: {saved}")
+    cluster.start_coordinator()
+    cluster.wait_for_nodes(NODES, 40)
+    cluster.wait_for_state("stopped-coordinator", "SUCCEEDED", 120)
+    said = cluster.event_messages("replan", "stopped-coordinator")
+    expect(said and all(" 0 steps repeated" in line for line in said), f"replans: {said}")
+    expect(abs(losses(cluster, "stopped-coordinator")[-1] / Undisturbed.curve[-1] - 1) < 1e-10, "the last loss differs")
+
+
+def stopped_worker_saves(cluster):
+    """SIGTERM of a worker: the job saves first and goes on without it."""
+    paced_job(cluster, "stopped-worker", checkpoint__interval=1000)
+    cluster.wait_for_step("stopped-worker", 8)
+    expect(cluster.workers["n2"].stop(30) == 0, "the worker did not end by itself")
+    expect(cluster.event_messages("node_leaving"), "no event says that the node leaves")
+    cluster.wait_for(lambda: int(cluster.job("stopped-worker")["epoch"]) >= 2, 30, "the second epoch")
+    cluster.start_worker("n2", NODES["n2"])
+    cluster.wait_for_state("stopped-worker", "SUCCEEDED", 120)
+    cluster.wait_for_nodes(["n2"])
+    expect_nothing_repeated(cluster, "stopped-worker")
+    expect_same_curve(cluster, "stopped-worker")
 
 
 def drained_node(cluster):
@@ -241,8 +282,8 @@ def main():
         cluster.start(NODES)
         results.run("undisturbed", undisturbed, cluster)
         if Undisturbed.curve:
-            for test in (killed_rank, stopped_rank, killed_worker, last_worker_lost, killed_coordinator, drained_node,
-                         stop_saves, altered_checkpoint):
+            for test in (killed_rank, stopped_rank, killed_worker, last_worker_lost, killed_coordinator,
+                         stopped_coordinator_saves, stopped_worker_saves, drained_node, stop_saves, altered_checkpoint):
                 results.run(test.__name__.replace("_", " "), test, cluster)
                 for job in cluster.motley("list")["jobs"]:   # a failed test must not hold up the next
                     if state_of(job) not in {"SUCCEEDED", "FAILED", "STOPPED"}:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Rank {
   absl::Duration kill_at = absl::InfiniteDuration();
   std::string reason;                           // why it was killed
   std::vector<WorkerReport> questions;          // KvSet, and unanswered KvGet and Publish: asked again of a new session
+  std::optional<StepReport> newest_step;        // of rank 0: said again to a new session, whose coordinator may not know it
 };
 
 struct RankRun {

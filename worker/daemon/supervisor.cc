@@ -90,6 +90,7 @@ void Supervisor::OnConnected() {
       for (const Rank& rank : run->ranks) {
         if (rank.phase != Rank::Phase::kRunning) continue;
         for (const WorkerReport& question : rank.questions) outbox_.Push(question);
+        if (rank.newest_step) outbox_.Push(*rank.newest_step);
       }
     }
   });

@@ -62,6 +62,7 @@ void Supervisor::OnMessage(RankRun& run, Rank& rank, RankMessage message) {
     rank.watch.last_advance = rank.watch.last_word;
     rank.watch.has_advanced = true;
     metrics_.Step(rank.device, *step);
+    if (rank.number == 0) rank.newest_step = *step;
   }
   if (auto* log = std::get_if<LogReport>(&report)) CutText(log->text);
   if (auto* failed = std::get_if<CheckpointFailedReport>(&report)) CutText(failed->message);

@@ -240,6 +240,13 @@ TEST_F(SupervisorTest, MeetsThroughTheCoordinatorAndAsksAgain) {
   WaitForEvent(Kind::kFinished);
 }
 
+TEST_F(SupervisorTest, SaysTheNewestStepAgainToANewSession) {
+  Start({TestAssignment("until-stopped")});
+  EXPECT_EQ(WaitForReport<StepReport>().stats.step, 1);
+  supervisor_->OnConnected();
+  EXPECT_EQ(WaitForReport<StepReport>().stats.step, 1);
+}
+
 TEST_F(SupervisorTest, PublishesOnlyWhenAllowed) {
   for (const bool allowed : {true, false}) {
     Start({TestAssignment("publish", allowed ? 1 : 2)});
