@@ -34,12 +34,16 @@ Setter Text(std::string* out) {
   };
 }
 
-Setter Count(int64_t* out) {
-  return [out](const toml::node& node) {
-    auto value = node.value_exact<int64_t>();
-    if (value) *out = *value;
-    return value.has_value() && *value >= 1;
-  };
+// Counts and sizes: 0 would keep nothing, and what is beyond the upper end is a mistake.
+template <typename Integer>
+Key Count(Integer* out) {
+  constexpr int64_t kLargest = int64_t{1} << 40;
+  return {absl::StrCat("a whole number from 1 to ", kLargest), [out](const toml::node& node) {
+            const auto value = node.value_exact<int64_t>();
+            if (!value || *value < 1 || *value > kLargest) return false;
+            *out = static_cast<Integer>(*value);
+            return true;
+          }};
 }
 
 bool SetLevel(const toml::node& node, LogLevel* level) {
@@ -74,11 +78,17 @@ std::map<std::string, Key> Keys(Config* config) {
           if (auto value = node.value<double>()) return config->lease = absl::Seconds(*value), true;
           return false;
         }}},
-      {"retention.events", {"a whole number from 1 on", Count(&config->retention.events)}},
-      {"retention.jobs", {"a whole number from 1 on", Count(&config->retention.jobs)}},
-      {"retention.days", {"a whole number from 1 on", Count(&config->retention.days)}},
-      {"retention.epochs", {"a whole number from 1 on", Count(&config->retention.epochs)}},
-      {"retention.profiles", {"a whole number from 1 on", Count(&config->retention.profiles)}},
+      {"retention.events", Count(&config->retention.events)},
+      {"retention.jobs", Count(&config->retention.jobs)},
+      {"retention.days", Count(&config->retention.days)},
+      {"retention.epochs", Count(&config->retention.epochs)},
+      {"retention.profiles", Count(&config->retention.profiles)},
+      {"limits.updates", Count(&config->updates_kept)},
+      {"limits.update_bytes", Count(&config->update_bytes_kept)},
+      {"limits.log_lines", Count(&config->log_lines_kept)},
+      {"limits.log_bytes", Count(&config->log_bytes_kept)},
+      {"limits.jobs_with_logs", Count(&config->jobs_with_rings)},
+      {"limits.job_bytes", Count(&config->waiting_job_bytes)},
       {"log.level",
        {"debug, info, warning or error", [config](const toml::node& node) { return SetLevel(node, &config->log_level); }}},
   };

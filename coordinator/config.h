@@ -30,10 +30,13 @@ struct Config {
   // [server] stop_seconds: how long a stop may wait until the running job has saved. 0: not at all.
   absl::Duration stop = absl::Seconds(60);
   LogLevel log_level = LogLevel::kInfo;  // [log] level: debug, info, warning, error
-  // Bounds of what is kept in memory per job.
-  size_t updates_kept = 10000;  // step records, events and states for WatchJob
-  size_t log_lines_kept = 10000;
-  size_t jobs_with_rings = 32;  // finished jobs beyond these lose both
+  // [limits]: bounds of what is kept in memory.
+  size_t updates_kept = 10000;           // updates: step records, events and states of a job for WatchJob
+  size_t update_bytes_kept = 4 << 20;    // update_bytes: of a job
+  size_t log_lines_kept = 10000;         // log_lines: of a job
+  size_t log_bytes_kept = 4 << 20;       // log_bytes: of a job
+  size_t jobs_with_rings = 32;           // jobs_with_logs: finished jobs beyond these lose both
+  size_t waiting_job_bytes = 256 << 20;  // job_bytes: descriptions of all jobs that have not ended; more are refused
   RetentionConfig retention;
   absl::Duration step_stored_every = absl::Seconds(2);  // a kill forgets at most these steps
   DriverConfig driver;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
 #include "common/logging.h"
 #include "common/status_macros.h"
 
@@ -12,7 +11,7 @@ namespace motley::coordinator {
 JobRecord WithPhase(const JobRecord& job, JobPhase phase, const std::string& reason) {
   JobRecord next = job;
   next.phase = phase;
-  next.reason = reason;
+  next.reason = KeptText(reason, kMaxTextBytes);
   return next;
 }
 
@@ -45,10 +44,10 @@ absl::Status Core::SetPhase(JobRecord& job, JobPhase phase, const std::string& r
 }
 
 void Core::SetReason(JobRecord& job, const std::string& reason) {
-  const std::string clean = CleanLine(reason);
-  if (job.reason == clean) return;
-  job.reason = clean;
-  LogInfo(absl::StrCat("job ", job.id.value(), " ", std::string(JobPhaseName(job.phase)), ": ", clean));
+  const std::string kept = KeptText(reason, kMaxTextBytes);
+  if (job.reason == kept) return;
+  job.reason = kept;
+  LogInfo(absl::StrCat("job ", job.id.value(), " ", std::string(JobPhaseName(job.phase)), ": ", kept));
   journal.Publish(job);
 }
 

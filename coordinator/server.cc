@@ -18,14 +18,14 @@
 #include "coordinator/jobs/runner.h"
 #include "coordinator/loop.h"
 #include "coordinator/rpc/motley_service.h"
+#include "coordinator/rpc/report_limits.h"
 #include "coordinator/rpc/worker_service.h"
 #include "coordinator/store/sqlite_store.h"
 
 namespace motley::coordinator {
 namespace {
 
-// Far above what any field may hold, so that the check of the fields answers, and names the one that is too long.
-constexpr int kMaxMessageBytes = 64 << 20;
+constexpr int kMaxMessageBytes = kMaxReportBytes;
 
 }  // namespace
 

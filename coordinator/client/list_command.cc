@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/pages.h"
 
 namespace motley::client {
 namespace {
@@ -13,10 +14,12 @@ namespace {
 Exit List(Context& context) {
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
-  auto response = connection->Call(&Connection::Stub::ListJobs, v1::ListJobsRequest());
+  auto response = CallForAll(*connection, &Connection::Stub::ListJobs, v1::ListJobsRequest());
   if (!response.ok()) return FromServer(response.status());
   if (context.json) {
-    PrintDocument(context.out, ToJson(*response));
+    Json list = ToJson(*response);
+    list.erase("next_page_token");
+    PrintDocument(context.out, list);
     return {};
   }
   if (response->jobs().empty()) {

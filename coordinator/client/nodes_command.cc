@@ -6,6 +6,7 @@
 #include "common/clean_text.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/pages.h"
 
 namespace motley::client {
 namespace {
@@ -41,10 +42,12 @@ void PrintNodes(const v1::ListNodesResponse& response, std::ostream& out) {
 Exit ListNodes(Context& context) {
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
-  auto response = connection->Call(&Connection::Stub::ListNodes, v1::ListNodesRequest());
+  auto response = CallForAll(*connection, &Connection::Stub::ListNodes, v1::ListNodesRequest());
   if (!response.ok()) return FromServer(response.status());
   if (context.json) {
-    PrintDocument(context.out, ToJson(*response));
+    Json list = ToJson(*response);
+    list.erase("next_page_token");
+    PrintDocument(context.out, list);
   } else {
     PrintNodes(*response, context.out);
   }

@@ -9,7 +9,7 @@
 namespace motley::coordinator {
 namespace {
 
-constexpr int kPage = 200;
+constexpr int kPage = 50;  // of at most 8 KiB each
 
 }  // namespace
 

@@ -16,6 +16,7 @@ class ListEventsSource : public StreamSource<v1::Event> {
       : job_(request.job_id()), follow_(request.follow()), after_(request.after_sequence()) {}
   // NOT_FOUND: no such job.
   absl::StatusOr<Pull> Next(Core& core, v1::Event* out) override;
+  Topic topic() const override { return {NewsKind::kEvents, job_}; }
 
  private:
   const JobId job_;

@@ -1,4 +1,4 @@
-// ListJobs: all jobs, oldest first.
+// ListJobs: all jobs, oldest first, in pages.
 #pragma once
 
 #include "absl/status/status.h"

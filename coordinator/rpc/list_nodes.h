@@ -1,4 +1,4 @@
-// ListNodes.
+// ListNodes: all nodes by name, in pages.
 #pragma once
 
 #include "absl/status/status.h"

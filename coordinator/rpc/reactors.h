@@ -56,7 +56,7 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
     waiting_ = false;
     if (finished_) return;
     if (cancelled_) return FinishOnce(grpc::Status(grpc::StatusCode::CANCELLED, "cancelled"));
-    message_.Clear();
+    message_ = Message();  // not Clear: it would keep the memory of a large one for as long as the stream waits
     absl::StatusOr<Pull> pull = source_->Next(core_, &message_);
     if (!pull.ok()) return FinishOnce(ToGrpc(pull.status()));
     if (*pull == Pull::kEnd) return FinishOnce(grpc::Status::OK);
@@ -65,13 +65,14 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
       return this->StartWrite(&message_);
     }
     waiting_ = true;
-    core_.journal.WaitForNews([this, alive = alive_] {
+    ticket_ = core_.journal.WaitForNews(source_->topic(), [this, alive = alive_] {
       if (*alive && waiting_) PullNext();
     });
   }
   void FinishOnce(grpc::Status status) {
     if (finished_) return;
     finished_ = true;
+    core_.journal.StopWaiting(source_->topic(), ticket_);
     this->Finish(std::move(status));
   }
 
@@ -81,6 +82,7 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
   Message message_;
   // The journal may hold a wake-up of a stream that is over.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  int64_t ticket_ = 0;  // of the newest wait
   bool waiting_ = false, cancelled_ = false, finished_ = false;
 };
 

@@ -3,14 +3,12 @@
 
 #include <grpcpp/support/status.h>
 
-#include <string>
-
 #include "absl/status/status.h"
 
 namespace motley::coordinator {
 
-inline grpc::Status ToGrpc(const absl::Status& status) {
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
+// A long text is cut: clients take at most 8 KiB of trailing metadata, in which every byte that is not printable ASCII takes
+// three, and see an error of their own instead of a longer one.
+grpc::Status ToGrpc(const absl::Status& status);
 
 }  // namespace motley::coordinator

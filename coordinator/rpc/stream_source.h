@@ -15,6 +15,8 @@ class StreamSource {
   virtual ~StreamSource() = default;
   // kMessage: `out` is set. kWait: ask again after news. kEnd, or an error: the stream ends.
   virtual absl::StatusOr<Pull> Next(Core& core, Message* out) = 0;
+  // The news to wait for. Constant.
+  virtual Topic topic() const = 0;
 };
 
 }  // namespace motley::coordinator

@@ -8,6 +8,7 @@
 #include "common/status_macros.h"
 #include "common/wire/job.h"
 #include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/rpc/job_size.h"
 #include "coordinator/rpc/views.h"
 #include "coordinator/store/json.h"
 #include "planner/plan.h"
@@ -39,6 +40,7 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   JobRecord job;
   job.id = JobId(request.job_id());
   job.config = wire::FromProto(request.spec());
+  MOTLEY_RETURN_IF_ERROR(CheckJobSize(job.config));
   MOTLEY_RETURN_IF_ERROR(CheckConfig(job.config));
   if (auto it = core.state.jobs.find(job.id); it != core.state.jobs.end()) {
     if (ConfigToJson(it->second.config) != ConfigToJson(job.config)) {
@@ -48,6 +50,7 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
     *response->mutable_job() = View(it->second);
     return absl::OkStatus();
   }
+  MOTLEY_RETURN_IF_ERROR(CheckRoomForJob(core.state, job.config, core.config.waiting_job_bytes));
   job.submitted_unix_ms = core.journal.UnixMs();
   // A job of this id that the store lost may have left ranks behind.
   if (auto seen = core.state.foreign_epochs.find(job.id); seen != core.state.foreign_epochs.end()) job.epoch = seen->second;

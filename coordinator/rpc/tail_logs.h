@@ -14,6 +14,7 @@ class TailLogsSource : public StreamSource<v1::LogLine> {
       : job_(request.job_id()), follow_(request.follow()), after_(request.after_sequence()) {}
   // NOT_FOUND: no such job.
   absl::StatusOr<Pull> Next(Core& core, v1::LogLine* out) override;
+  Topic topic() const override { return {NewsKind::kLogs, job_}; }
 
  private:
   const JobId job_;

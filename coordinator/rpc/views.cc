@@ -55,10 +55,22 @@ v1::StepRecord View(const StepStats& step) {
   return out;
 }
 
+v1::JobSpec BriefSpec(const JobConfig& config) {
+  v1::JobSpec spec = wire::ToProto(config);
+  spec.mutable_model()->clear_config_json();
+  spec.mutable_planner()->clear_plan_json();
+  return spec;
+}
+
 v1::Job View(const JobRecord& job) {
+  v1::Job out = View(static_cast<const JobStatus&>(job));
+  *out.mutable_spec() = wire::ToProto(job.config);
+  return out;
+}
+
+v1::Job View(const JobStatus& job) {
   v1::Job out;
   out.set_id(job.id.value());
-  *out.mutable_spec() = wire::ToProto(job.config);
   out.set_state(StateOf(job.phase));
   out.set_reason(job.reason);
   out.set_epoch(job.epoch.value());

@@ -8,7 +8,10 @@
 namespace motley::coordinator {
 
 v1::StepRecord View(const StepStats& step);
+v1::Job View(const JobStatus& job);  // without spec
 v1::Job View(const JobRecord& job);
+// Without the documents that may be long, model.config_json and planner.plan_json.
+v1::JobSpec BriefSpec(const JobConfig& config);
 v1::Event View(const EventRecord& event);
 v1::LogLine View(const LogRecord& line);
 v1::Node View(const ClusterState& state, const NodeRecord& node);

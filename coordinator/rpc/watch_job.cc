@@ -18,6 +18,7 @@ absl::StatusOr<Pull> WatchJobSource::Next(Core& core, v1::JobUpdate* out) {
     if (cursor_ > updates.newest()) cursor_ = updates.newest();
     out->set_cursor(cursor_);
     *out->mutable_job() = View(*job);
+    brief_spec_ = BriefSpec(job->config);
     return Pull::kMessage;
   }
   int64_t found = 0;
@@ -25,8 +26,9 @@ absl::StatusOr<Pull> WatchJobSource::Next(Core& core, v1::JobUpdate* out) {
   if (update == nullptr) return snapshot_ || IsFinal(job->phase) ? Pull::kEnd : Pull::kWait;
   cursor_ = found;
   out->set_cursor(found);
-  if (const auto* state = std::get_if<std::shared_ptr<const JobRecord>>(update)) {
+  if (const auto* state = std::get_if<std::shared_ptr<const JobStatus>>(update)) {
     *out->mutable_job() = View(**state);
+    *out->mutable_job()->mutable_spec() = brief_spec_;
     ended_ = IsFinal((*state)->phase);
   } else if (const auto* step = std::get_if<StepStats>(update)) {
     *out->mutable_step() = View(*step);

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/cut_text.h"
 #include "common/logging.h"
+#include "common/wire/session.h"
 #include "coordinator/jobs/epoch_driver.h"
 #include "coordinator/jobs/registry.h"
 #include "coordinator/jobs/reports.h"
-#include "common/wire/session.h"
+#include "coordinator/rpc/report_limits.h"
 #include "coordinator/rpc/status.h"
 
 namespace motley::coordinator {
@@ -19,6 +21,8 @@ namespace {
 
 // A worker that takes nothing while this many messages wait is as good as lost.
 constexpr size_t kMaxQueued = 20000;
+// A message keeps the memory of the largest that it held; one above this is freed.
+constexpr size_t kKeptMessageBytes = 64 << 10;
 
 // Everything but the three callbacks' posts happens on the loop. The next message is read after the last one was handled, so
 // a worker cannot flood the loop.
@@ -64,11 +68,18 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
 
   void HandleMessage() {
     if (finishing_) return;
+    if (absl::Status status = LimitReport(&incoming_); !status.ok()) {
+      LogWarning(absl::StrCat("session of ", node_ ? node_->value() : "a worker that said no hello", " ended: ",
+                              std::string(status.message())));
+      FinishWith(status);  // before the loss of the node, which would close the stream with a text of its own
+      return End(status);
+    }
     if (!node_) {
       Greet();
     } else if (std::optional<WorkerReport> report = wire::FromProto(incoming_)) {
       HandleReport(core_, *node_, *report);
     }
+    if (incoming_.SpaceUsedLong() > kKeptMessageBytes) incoming_ = v1::WorkerMessage();
     if (!finishing_) StartRead(&incoming_);
   }
 

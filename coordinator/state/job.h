@@ -20,9 +20,9 @@ absl::StatusOr<JobPhase> ParseJobPhase(std::string_view name);
 // Never left again.
 inline bool IsFinal(JobPhase phase) { return phase >= JobPhase::kSucceeded; }
 
-struct JobRecord {
+// What changes while a job lives. Small: watchers are sent many of these, and none holds the job's configuration.
+struct JobStatus {
   JobId id;
-  JobConfig config;
   JobPhase phase = JobPhase::kQueued;
   std::string reason;  // the sentence that the decision gave
   Epoch epoch;         // newest number handed out; durable before anything is sent under it
@@ -34,6 +34,10 @@ struct JobRecord {
   bool stop_requested = false;
   int plannings_begun = 0;  // in a row that were not finished: the coordinator ended meanwhile
   std::string data_digest;  // what the first storage check saw; a node that sees other data is left out
+};
+
+struct JobRecord : JobStatus {
+  JobConfig config;  // never changes; up to 1.25 MiB, so one record of a job is kept and no copies
 };
 
 // Where the job's checkpoints are: a folder of its own below the one that the user names, so that two jobs never mix.

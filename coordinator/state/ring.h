@@ -1,4 +1,4 @@
-// A bounded list with a cursor: the oldest entries fall out, a reader that remembers its cursor goes on where it was.
+// A list with a cursor, bounded by entries and by bytes: the oldest entries fall out, a reader that remembers its cursor goes on where it was.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,15 @@ namespace motley::coordinator {
 template <typename T>
 class Ring {
  public:
-  Ring(size_t capacity, int64_t base) : capacity_(capacity), first_(base + 1) {}
+  Ring(size_t capacity, size_t capacity_bytes, int64_t base)
+      : capacity_(capacity), capacity_bytes_(capacity_bytes), first_(base + 1) {}
 
-  // The cursor of the new entry.
-  int64_t Add(T value) {
-    entries_.push_back(std::move(value));
-    if (entries_.size() > capacity_) {
+  // The cursor of the new entry, which takes `bytes` with all that it holds. The newest one stays however large it is.
+  int64_t Add(T value, size_t bytes) {
+    entries_.push_back({std::move(value), bytes});
+    bytes_ += bytes;
+    while (entries_.size() > capacity_ || (bytes_ > capacity_bytes_ && entries_.size() > 1)) {
+      bytes_ -= entries_.front().bytes;
       entries_.pop_front();
       ++first_;
     }
@@ -25,17 +28,23 @@ class Ring {
   }
   int64_t newest() const { return first_ + static_cast<int64_t>(entries_.size()) - 1; }
   size_t size() const { return entries_.size(); }
+  size_t bytes() const { return bytes_; }
   // The oldest kept entry after `cursor`, or null. `found` becomes its cursor.
   const T* After(int64_t cursor, int64_t* found) const {
     if (entries_.empty() || cursor >= newest()) return nullptr;
     *found = cursor < first_ ? first_ : cursor + 1;
-    return &entries_[static_cast<size_t>(*found - first_)];
+    return &entries_[static_cast<size_t>(*found - first_)].value;
   }
 
  private:
-  size_t capacity_;
-  int64_t first_;  // cursor of entries_.front()
-  std::deque<T> entries_;
+  struct Entry {
+    T value;
+    size_t bytes;
+  };
+  size_t capacity_, capacity_bytes_;
+  size_t bytes_ = 0;  // of all entries
+  int64_t first_;     // cursor of entries_.front()
+  std::deque<Entry> entries_;
 };
 
 }  // namespace motley::coordinator

@@ -22,7 +22,7 @@ absl::Status Load(const std::string& text, Config* config) {
 TEST(CoordinatorConfig, ReadsEveryKey) {
   Config config;
   ASSERT_TRUE(Load("[server]\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\nstop_seconds=7\n[state]\nfolder='/"
-                   "s'\n[lease]\nseconds=3\n[log]\nlevel='debug'\n",
+                   "s'\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_bytes=6\n[log]\nlevel='debug'\n",
                    &config)
                   .ok());
   EXPECT_EQ(config.listen, "127.0.0.1:1");
@@ -31,6 +31,12 @@ TEST(CoordinatorConfig, ReadsEveryKey) {
   EXPECT_EQ(config.stop, absl::Seconds(7));
   EXPECT_EQ(config.state_folder, "/s");
   EXPECT_EQ(config.lease, absl::Seconds(3));
+  EXPECT_EQ(config.updates_kept, 1u);
+  EXPECT_EQ(config.update_bytes_kept, 2u);
+  EXPECT_EQ(config.log_lines_kept, 3u);
+  EXPECT_EQ(config.log_bytes_kept, 4u);
+  EXPECT_EQ(config.jobs_with_rings, 5u);
+  EXPECT_EQ(config.waiting_job_bytes, 6u);
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
 }
 
@@ -39,6 +45,7 @@ TEST(CoordinatorConfig, AMistypedKeyIsNamedWithItsLineAndTheNearest) {
   const std::string message(Load("[server]\nlisten='127.0.0.1:1'\nmetrisc='x'\n", &config).message());
   EXPECT_NE(message.find(":3: unknown key 'server.metrisc'; did you mean 'server.metrics'?"), std::string::npos) << message;
   EXPECT_EQ(Load("[lease]\nseconds='long'\n", &config).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Load("[limits]\nlog_lines=0\n", &config).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Load("[lease\n", &config).code(), absl::StatusCode::kInvalidArgument);
 }
 

@@ -111,6 +111,15 @@ TEST(CliTest, ListAndStatus) {
   EXPECT_EQ(json::parse(Motley(fake, {"-o", "json", "list"}).out)["jobs"][0], parsed);
 }
 
+TEST(CliTest, ListFollowsAllPages) {
+  FakeMotley fake;  // has two jobs on a page
+  for (const char* id : {"a", "b", "c", "d", "e"}) fake.AddJob(id, v1::JOB_STATE_QUEUED);
+  const json list = json::parse(Motley(fake, {"-o", "json", "list"}).out);
+  ASSERT_EQ(list["jobs"].size(), 5u);
+  EXPECT_EQ(list["jobs"][4]["id"], "e");
+  EXPECT_FALSE(list.contains("next_page_token"));
+}
+
 TEST(CliTest, EventsAndLogs) {
   FakeMotley fake;
   fake.AddJob("j", v1::JOB_STATE_RUNNING);

@@ -75,9 +75,16 @@ class FakeMotley : public v1::Motley::Service {
   grpc::Status StopJob(grpc::ServerContext*, const v1::StopJobRequest* request, v1::StopJobResponse* response) override {
     return Find(request->job_id(), response->mutable_job());
   }
-  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*, v1::ListJobsResponse* response) override {
+  // Pages of two.
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request, v1::ListJobsResponse* response) override {
     std::lock_guard lock(mutex);
-    for (const auto& [id, job] : jobs) *response->add_jobs() = job;
+    for (auto it = jobs.upper_bound(request->page_token()); it != jobs.end(); ++it) {
+      if (response->jobs_size() == 2) {
+        response->set_next_page_token(response->jobs(1).id());
+        break;
+      }
+      *response->add_jobs() = it->second;
+    }
     return grpc::Status::OK;
   }
   grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse* response) override {

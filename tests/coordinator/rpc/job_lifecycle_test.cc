@@ -109,7 +109,7 @@ TEST_F(JobLifecycle, BadRequestsNameTheField) {
   config.planner.plan_json = "{";
   status = Submit("a", config);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
-  config.planner.plan_json = std::string(17 << 20, 'x');
+  config.planner.plan_json = std::string((1 << 20) + 1, 'x');
   status = Submit("a", config);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
   EXPECT_NE(status.error_message().find("planner.plan_json must be at most"), std::string::npos) << status.error_message();

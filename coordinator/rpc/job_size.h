@@ -1,0 +1,20 @@
+// How much memory a job's description may take, alone and with the others.
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "common/job.h"
+#include "coordinator/state/cluster.h"
+
+namespace motley::coordinator {
+
+// Of a job's description besides planner.plan_json, which has a limit of its own: the coordinator keeps it as long as the job.
+inline constexpr size_t kMaxJobBytes = 256 << 10;
+
+// INVALID_ARGUMENT names the field that takes most.
+absl::Status CheckJobSize(const JobConfig& config);
+// RESOURCE_EXHAUSTED: the descriptions of the jobs that have not ended, with this one, would take more than `limit_bytes`.
+absl::Status CheckRoomForJob(const ClusterState& state, const JobConfig& config, size_t limit_bytes);
+
+}  // namespace motley::coordinator
