@@ -1,15 +1,15 @@
 #include "coordinator/config.h"
 
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <functional>
 #include <map>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/address.h"
 #include "common/files.h"
 #include "common/nearest.h"
 #include "common/status_macros.h"
@@ -32,6 +32,14 @@ Setter Text(std::string* out) {
     if (value) *out = *value;
     return value.has_value();
   };
+}
+
+Key Flag(bool* out) {
+  return {"true or false", [out](const toml::node& node) {
+            auto value = node.value_exact<bool>();
+            if (value) *out = *value;
+            return value.has_value();
+          }};
 }
 
 // Counts and sizes: 0 would keep nothing, and what is beyond the upper end is a mistake.
@@ -57,14 +65,17 @@ bool SetLevel(const toml::node& node, LogLevel* level) {
 
 std::map<std::string, Key> Keys(Config* config) {
   return {
-      {"server.listen", {"\"host:port\"", Text(&config->listen)}},
-      {"server.metrics", {"\"host:port\" or \"\"", Text(&config->metrics)}},
-      {"server.insecure",
-       {"true or false",
+      {"server.socket",
+       {"a path or \"\"",
         [config](const toml::node& node) {
-          if (auto value = node.value_exact<bool>()) return config->insecure = *value, true;
+          if (auto value = node.value_exact<std::string>()) return config->socket = *value, true;
           return false;
         }}},
+      {"server.listen", {"\"host:port\" or \"\"", Text(&config->listen)}},
+      {"server.metrics", {"\"host:port\" or \"\"", Text(&config->metrics)}},
+      {"server.insecure", Flag(&config->insecure)},
+      {"workers.listen", {"\"host:port\"", Text(&config->workers_listen)}},
+      {"workers.insecure", Flag(&config->workers_insecure)},
       {"server.stop_seconds",
        {"a number",
         [config](const toml::node& node) {
@@ -89,6 +100,8 @@ std::map<std::string, Key> Keys(Config* config) {
       {"limits.log_bytes", Count(&config->log_bytes_kept)},
       {"limits.jobs_with_logs", Count(&config->jobs_with_rings)},
       {"limits.job_bytes", Count(&config->waiting_job_bytes)},
+      {"limits.people_connections", Count(&config->people_connections)},
+      {"limits.workers_connections", Count(&config->worker_connections)},
       {"log.level",
        {"debug, info, warning or error", [config](const toml::node& node) { return SetLevel(node, &config->log_level); }}},
   };
@@ -105,26 +118,43 @@ absl::Status UnknownKey(const std::string& place, const std::string& name, const
       nearest.empty() ? absl::StrCat("; known: ", absl::StrJoin(known, ", ")) : absl::StrCat("; did you mean '", nearest, "'?")));
 }
 
-absl::Status CheckAddress(const std::string& key, const std::string& address) {
-  const size_t colon = address.rfind(':');
-  int port = -1;
-  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 ||
-      port > 65535) {
-    return absl::InvalidArgumentError(absl::StrCat(key, " must be host:port, got '", address, "'"));
+constexpr char kRunFolder[] = "/run/motley";
+
+// Plaintext without passwords may leave the machine only where somebody said so.
+absl::Status CheckReach(const std::string& key, const std::string& address, bool insecure, const std::string& danger,
+                        const std::string& remedy) {
+  MOTLEY_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(key, address, 0));
+  if (insecure || IsLoopback(parsed.host)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(key, " = '", address, "' is not a loopback address, and the listener has neither TLS "
+                                                 "nor passwords: ", danger, ". ", remedy));
+}
+
+absl::Status CheckListeners(const Config& config) {
+  if (config.listen.empty() && SocketPath(config).empty()) {
+    return absl::InvalidArgumentError("server.socket and server.listen are both empty: nobody could reach the coordinator; set one");
   }
-  return absl::OkStatus();
+  if (!config.listen.empty()) {
+    MOTLEY_RETURN_IF_ERROR(CheckReach("server.listen", config.listen, false, "whoever reaches it commands the cluster",
+                                      "Use the socket or a loopback address; from elsewhere forward one of them (ssh -L)"));
+  }
+  if (!config.metrics.empty()) {
+    MOTLEY_RETURN_IF_ERROR(CheckReach("server.metrics", config.metrics, config.insecure, "whoever reaches it reads jobs and losses",
+                                      "Use a loopback address, or set server.insecure = true (--insecure) if the network is trusted"));
+  }
+  return CheckReach("workers.listen", config.workers_listen, config.workers_insecure,
+                    "whoever reaches it can say to be a worker",
+                    "Use a loopback address, or set workers.insecure = true (--insecure) if the network is trusted");
 }
 
 }  // namespace
 
-bool IsLoopback(const std::string& address) {
-  const std::string host = address.substr(0, address.rfind(':'));
-  return host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
+std::string SocketPath(const Config& config) {
+  if (config.socket) return *config.socket;
+  return absl::StrCat(access(kRunFolder, W_OK) == 0 ? std::string(kRunFolder) : config.state_folder, "/coordinator.sock");
 }
 
 absl::Status Validate(const Config& config) {
-  MOTLEY_RETURN_IF_ERROR(CheckAddress("server.listen", config.listen));
-  if (!config.metrics.empty()) MOTLEY_RETURN_IF_ERROR(CheckAddress("server.metrics", config.metrics));
+  MOTLEY_RETURN_IF_ERROR(CheckListeners(config));
   if (config.state_folder.empty()) return absl::InvalidArgumentError("state.folder must be a path, got ''");
   if (config.lease < absl::Milliseconds(500) || config.lease > absl::Hours(1)) {
     return absl::InvalidArgumentError(
@@ -133,14 +163,6 @@ absl::Status Validate(const Config& config) {
   if (!(config.stop >= absl::ZeroDuration() && config.stop <= absl::Hours(1))) {
     return absl::InvalidArgumentError(
         absl::StrCat("server.stop_seconds must be from 0 to 3600, got ", absl::ToDoubleSeconds(config.stop)));
-  }
-  for (const auto& [key, address] : {std::pair("server.listen", config.listen), std::pair("server.metrics", config.metrics)}) {
-    if (address.empty() || IsLoopback(address) || config.insecure) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(key, " = '", address,
-                     "' is not a loopback address, and the listener has neither TLS nor "
-                     "passwords: whoever reaches it commands the cluster. Use a loopback address, or set "
-                     "server.insecure = true (--insecure) if the network is trusted"));
   }
   return absl::OkStatus();
 }

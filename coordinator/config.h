@@ -1,6 +1,7 @@
 // The coordinator's configuration: a TOML file and a few flags, read once in main.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,9 +22,14 @@ struct RetentionConfig {
 };
 
 struct Config {
-  std::string listen = "127.0.0.1:7070";   // [server] listen: host:port of the API and of the workers' sessions; port 0 = any
-  std::string metrics = "127.0.0.1:7071";  // [server] metrics: host:port of /metrics; empty = none
-  bool insecure = false;                   // [server] insecure: allow plaintext on an address that is not loopback
+  // [server]: for people. Whoever may open the socket, or reach the address, commands the cluster (docs/security.md).
+  std::optional<std::string> socket;       // socket: path of a Unix socket, mode 0660; not set: DefaultSocket(); empty = none
+  std::string listen;                      // listen: host:port on loopback; empty = none, port 0 = any
+  std::string metrics = "127.0.0.1:7071";  // metrics: host:port of /metrics; empty = none
+  bool insecure = false;                   // insecure: allow plaintext /metrics beyond loopback
+  // [workers]
+  std::string workers_listen = "127.0.0.1:7073";  // listen: host:port of the workers' sessions; port 0 = any
+  bool workers_insecure = false;                  // insecure: allow it beyond loopback: whoever reaches it can say to be a worker
   std::string state_folder = "/var/lib/motley/coordinator";  // [state] folder
   // [lease] seconds: a worker silent for longer is lost. Shorter notices a dead host sooner, longer survives a busy one.
   absl::Duration lease = absl::Seconds(10);
@@ -37,6 +43,8 @@ struct Config {
   size_t log_bytes_kept = 4 << 20;       // log_bytes: of a job
   size_t jobs_with_rings = 32;           // jobs_with_logs: finished jobs beyond these lose both
   size_t waiting_job_bytes = 256 << 20;  // job_bytes: descriptions of all jobs that have not ended; more are refused
+  size_t people_connections = 4096;      // people_connections, workers_connections: at once; fewer where descriptors are few
+  size_t worker_connections = 16384;
   RetentionConfig retention;
   absl::Duration step_stored_every = absl::Seconds(2);  // a kill forgets at most these steps
   DriverConfig driver;
@@ -48,7 +56,8 @@ absl::Status Validate(const Config& config);
 absl::Status LoadConfigFile(const std::string& path, Config* config);
 // The same of its text; `source` names it in errors.
 absl::Status ParseConfig(std::string_view text, const std::string& source, Config* config);
-// The host of "host:port" is 127.0.0.0/8, ::1 or localhost.
-bool IsLoopback(const std::string& address);
+// Where people find the coordinator: config.socket, or /run/motley/coordinator.sock where that folder is there and writable (the
+// service's), else coordinator.sock in the state folder. Empty: no socket.
+std::string SocketPath(const Config& config);
 
 }  // namespace motley::coordinator

@@ -11,18 +11,21 @@
 namespace motley::coordinator {
 
 FlagsResult ParseFlags(int argc, char** argv) {
-  std::string file, listen, metrics, state_dir;
+  std::string file, socket, listen, workers, metrics, state_dir;
   bool insecure = false, no_metrics = false;
   CLI::App app("motley-coordinator: registry, job queue, planner and API of a Motley cluster");
   app.set_version_flag("--version", kVersion);
   app.footer("Commands on the stored state, without a service: motley-coordinator check | backup | restore (--help of each)");
   app.add_option("--config", file,
-                 "TOML file with [server] listen, metrics, insecure; [state] folder; [lease] seconds; [retention]; [log] level");
-  app.add_option("--listen", listen, "host:port of the API and of the workers' sessions (port 0: any)");
+                 "TOML file with [server] socket, listen, metrics, insecure; [workers] listen, insecure; [limits]; [state] folder; "
+                 "[lease] seconds; [retention]; [log] level");
+  auto* socket_option = app.add_option("--socket", socket, "path of the Unix socket for people; '' for none");
+  app.add_option("--listen", listen, "host:port on loopback for people, besides the socket (port 0: any)");
+  app.add_option("--workers", workers, "host:port of the workers' sessions (port 0: any)");
   auto* metrics_option = app.add_option("--metrics", metrics, "host:port of /metrics");
   app.add_flag("--no-metrics", no_metrics, "no metrics listener")->excludes(metrics_option);
   app.add_option("--state-dir", state_dir, "folder of the durable state");
-  app.add_flag("--insecure", insecure, "allow plaintext listeners on addresses that are not loopback");
+  app.add_flag("--insecure", insecure, "allow plaintext for workers and /metrics on addresses that are not loopback");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -35,11 +38,14 @@ FlagsResult ParseFlags(int argc, char** argv) {
       return {std::nullopt, absl::IsNotFound(status) ? EX_NOINPUT : EX_CONFIG};
     }
   }
+  if (socket_option->count() > 0) config.socket = socket;
   if (!listen.empty()) config.listen = listen;
+  if (!workers.empty()) config.workers_listen = workers;
   if (!metrics.empty()) config.metrics = metrics;
   if (no_metrics) config.metrics.clear();
   if (!state_dir.empty()) config.state_folder = state_dir;
   config.insecure = config.insecure || insecure;
+  config.workers_insecure = config.workers_insecure || insecure;
   if (absl::Status status = Validate(config); !status.ok()) {
     std::cerr << "motley-coordinator: " << status.message() << "\n";
     return {std::nullopt, EX_CONFIG};

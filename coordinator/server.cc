@@ -1,15 +1,18 @@
 #include "coordinator/server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
 
 #include <atomic>
 #include <chrono>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/address.h"
 #include "common/logging.h"
 #include "common/status_macros.h"
 #include "coordinator/core.h"
@@ -17,15 +20,26 @@
 #include "coordinator/jobs/recovery.h"
 #include "coordinator/jobs/runner.h"
 #include "coordinator/loop.h"
+#include "coordinator/rpc/acceptor.h"
+#include "coordinator/rpc/endpoint.h"
+#include "coordinator/rpc/health_service.h"
+#include "coordinator/rpc/listening_socket.h"
 #include "coordinator/rpc/motley_service.h"
 #include "coordinator/rpc/report_limits.h"
 #include "coordinator/rpc/worker_service.h"
 #include "coordinator/store/sqlite_store.h"
+#include "coordinator/watchdog.h"
 
 namespace motley::coordinator {
 namespace {
 
-constexpr int kMaxMessageBytes = kMaxReportBytes;
+// Of a request from people: a plan of 1 MiB, 256 KiB for the rest of its job, and room for the words around them.
+constexpr int kMaxRequestBytes = (1 << 20) + (256 << 10) + (16 << 10);
+
+size_t DescriptorLimit() {
+  rlimit limit;
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<size_t>(limit.rlim_cur) : 1024;
+}
 
 }  // namespace
 
@@ -38,7 +52,9 @@ struct Server::Parts {
         core(config, clock, *store, executor, registry, [this](std::function<void()> task) { loop.Post(std::move(task)); }),
         runner(core, PeriodicJobs()),
         motley(loop, core),
-        workers(loop, core) {}
+        workers(loop, core),
+        people_health(loop, core, Role::kPerson, v1::Motley::service_full_name()),
+        workers_health(loop, core, Role::kWorker, v1::WorkerService::service_full_name()) {}
 
   const Config config;
   SystemClock clock;
@@ -51,58 +67,96 @@ struct Server::Parts {
   Runner runner;
   MotleyService motley;
   WorkerSessions workers;
-  std::unique_ptr<grpc::Server> grpc;
-  int port = 0;
+  HealthService people_health, workers_health;
+  RefusingService people_refusing{Role::kPerson}, workers_refusing{Role::kWorker};
+  Endpoint people_endpoint, workers_endpoint;
+  std::vector<ListeningSocket> people_sockets, workers_sockets;  // until the acceptor has them
+  std::string socket_address, people_address, workers_address;
+  std::unique_ptr<Acceptor> acceptor;
+  std::unique_ptr<Watchdog> watchdog;
   std::atomic<bool> may_stop = false;
 
-  absl::Status Listen();
+  // Takes the addresses, so that a taken one is known before anything else happens.
+  absl::Status Bind();
+  absl::Status Serve();
 };
 
-absl::Status Server::Parts::Listen() {
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::ServerBuilder builder;
-  // Without this, a second coordinator would take the same port and half of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&motley);
-  builder.RegisterService(&workers);
-  grpc = builder.BuildAndStart();
-  if (grpc != nullptr && port != 0) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("cannot listen on ", config.listen,
-                   ": the port is taken or the address is not of this machine; choose another with --listen, or end "
-                   "what uses it (ss -ltnp shows it)"));
+absl::Status Server::Parts::Bind() {
+  if (const std::string path = SocketPath(config); !path.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Unix(path));
+    socket_address = people_address = socket.address();
+    people_sockets.push_back(std::move(socket));
+  }
+  if (!config.listen.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Tcp("server.listen", config.listen));
+    people_address = socket.address();
+    people_sockets.push_back(std::move(socket));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Tcp("workers.listen", config.workers_listen));
+  workers_address = socket.address();
+  workers_sockets.push_back(std::move(socket));
+  return absl::OkStatus();
 }
+
+absl::Status Server::Parts::Serve() {
+  MOTLEY_ASSIGN_OR_RETURN(people_endpoint, StartEndpoint({Role::kPerson, {&motley, &people_health}, &people_refusing, kMaxRequestBytes, true}));
+  MOTLEY_ASSIGN_OR_RETURN(workers_endpoint, StartEndpoint({Role::kWorker, {&workers, &workers_health}, &workers_refusing,
+                                                           static_cast<int>(kMaxReportBytes), false}));
+  size_t people_most = config.people_connections, workers_most = config.worker_connections;
+  FitConnections(DescriptorLimit(), &people_most, &workers_most);
+  std::vector<Acceptor::Server> servers;
+  servers.push_back({"people", std::move(people_sockets), std::move(people_endpoint.acceptor), people_most});
+  servers.push_back({"workers", std::move(workers_sockets), std::move(workers_endpoint.acceptor), workers_most});
+  acceptor = std::make_unique<Acceptor>(std::move(servers));
+  return absl::OkStatus();
+}
+
+namespace {
+
+bool IsOpen(const std::string& address) {
+  const absl::StatusOr<HostPort> parsed = ParseHostPort("", address, 0);
+  return parsed.ok() && !IsLoopback(parsed->host);
+}
+
+void WarnOfPlaintext(const Config& config) {
+  if (IsOpen(config.workers_listen)) {
+    LogWarning(absl::StrCat("plaintext listener for workers on ", config.workers_listen,
+                            ": whoever reaches it can say to be a worker (workers.insecure is set)"));
+  }
+  if (IsOpen(config.metrics)) {
+    LogWarning(absl::StrCat("plaintext metrics on ", config.metrics, ": whoever reaches it reads them (server.insecure is set)"));
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
   MOTLEY_RETURN_IF_ERROR(Validate(config));
   MOTLEY_ASSIGN_OR_RETURN(std::unique_ptr<SqliteStore> store, SqliteStore::Open(config.state_folder));
   std::unique_ptr<Server> server(new Server(std::make_unique<Parts>(config, std::move(store))));
   Parts& parts = *server->parts_;
+  MOTLEY_RETURN_IF_ERROR(parts.Bind());
   if (!config.metrics.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(parts.metrics, MetricsServer::Start(config.metrics, parts.registry));
   }
   // Before the first worker or client is let in.
   MOTLEY_RETURN_IF_ERROR(Recover(parts.core));
-  MOTLEY_RETURN_IF_ERROR(parts.Listen());
+  MOTLEY_RETURN_IF_ERROR(parts.Serve());
   parts.loop.Start([&parts] {
     const absl::Duration next = parts.runner.RunDue();
     if (coordinator::MayStop(parts.core)) parts.may_stop = true;
     return next;
   });
-  LogInfo(absl::StrCat("listening on ", server->address(), ", metrics on ",
-                       server->metrics_address().empty() ? "none" : server->metrics_address(), ", state in ",
-                       config.state_folder));
-  if (config.insecure && !(IsLoopback(config.listen) && (config.metrics.empty() || IsLoopback(config.metrics)))) {
-    LogWarning(absl::StrCat("plaintext listener on ", config.listen,
-                            ": whoever reaches it commands the cluster (server.insecure is set)"));
+  if (const absl::Duration interval = Watchdog::IntervalOfSystemd(); interval > absl::ZeroDuration()) {
+    const std::string& address = parts.socket_address.empty() ? parts.people_address : parts.socket_address;
+    parts.watchdog = std::make_unique<Watchdog>(address, interval, [] { sd_notify(0, "WATCHDOG=1"); });
   }
+  std::vector<std::string> people = {parts.people_address};
+  if (!parts.socket_address.empty() && parts.socket_address != parts.people_address) people.push_back(parts.socket_address);
+  LogInfo(absl::StrCat("listening on ", absl::StrJoin(people, " and "), " for people, on ", parts.workers_address,
+                       " for workers, metrics on ", server->metrics_address().empty() ? "none" : server->metrics_address(),
+                       ", state in ", config.state_folder));
+  WarnOfPlaintext(config);
   return server;
 }
 
@@ -110,8 +164,13 @@ Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Server::~Server() {
   parts_->loop.Post([core = &parts_->core] { core->stopping = true; });
+  parts_->watchdog.reset();
+  parts_->acceptor.reset();
   // The loop turns while calls are being cancelled: their last callbacks run on it.
-  if (parts_->grpc != nullptr) parts_->grpc->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
+  for (Endpoint* endpoint : {&parts_->people_endpoint, &parts_->workers_endpoint}) {
+    if (endpoint->server != nullptr) endpoint->server->Shutdown(deadline);
+  }
   parts_->executor.Stop();
   parts_->loop.Stop();
 }
@@ -121,9 +180,9 @@ void Server::BeginStop() {
 }
 bool Server::MayStop() const { return parts_->may_stop; }
 
-std::string Server::address() const {
-  return absl::StrCat(parts_->config.listen.substr(0, parts_->config.listen.rfind(':')), ":", parts_->port);
-}
+std::string Server::address() const { return parts_->people_address; }
+std::string Server::socket_address() const { return parts_->socket_address; }
+std::string Server::workers_address() const { return parts_->workers_address; }
 std::string Server::metrics_address() const { return parts_->metrics == nullptr ? "" : parts_->metrics->address(); }
 
 }  // namespace motley::coordinator

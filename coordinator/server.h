@@ -1,4 +1,4 @@
-// The coordinator as one object: store, loop, gRPC and metrics listeners, in order of dependency.
+// The coordinator as one object: store, loop, the servers for people and for workers, metrics, in order of dependency.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,10 @@ class Server {
   // After BeginStop: nothing is waited for any more.
   bool MayStop() const;
 
-  std::string address() const;          // host:port really taken
+  // As a gRPC client dials them, with the ports really taken.
+  std::string address() const;          // of people: host:port when they have one, else unix:PATH
+  std::string socket_address() const;   // of people: unix:PATH; empty: none
+  std::string workers_address() const;
   std::string metrics_address() const;  // empty: none
 
  private:

@@ -9,12 +9,20 @@
 
 #include <exception>
 #include <mutex>
+#include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/address.h"
 
 namespace motley {
+namespace {
+
+// A thread serves one connection at a time: slow ones hold it until their time is over, the others go on.
+constexpr int kThreads = 8;
+constexpr int kRequestMs = 3000;
+
+}  // namespace
 
 struct MetricsRegistry::State {
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
@@ -82,18 +90,16 @@ void CounterFamily::Remove(const MetricLabels& labels) {
 }
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& address, const MetricsRegistry& registry) {
-  const size_t colon = address.rfind(':');
-  int port = -1;
-  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535) {
-    return absl::InvalidArgumentError(absl::StrCat("metrics address '", address, "' is not host:port, e.g. 127.0.0.1:9400"));
-  }
+  absl::StatusOr<HostPort> parsed = ParseHostPort("the metrics address", address, 0);
+  if (!parsed.ok()) return parsed.status();
   auto server = std::unique_ptr<MetricsServer>(new MetricsServer());
-  server->host_ = address.substr(0, colon);
+  server->host_ = address.substr(0, address.rfind(':'));
   try {
-    server->exposer_ = std::make_unique<prometheus::Exposer>(address, /*num_threads=*/2);
+    server->exposer_ = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
+        "listening_ports", address, "num_threads", std::to_string(kThreads), "request_timeout_ms", std::to_string(kRequestMs)});
     server->exposer_->RegisterCollectable(registry.state_->registry);
     const std::vector<int> ports = server->exposer_->GetListeningPorts();
-    server->port_ = ports.empty() ? port : ports.front();
+    server->port_ = ports.empty() ? parsed->port : ports.front();
   } catch (const std::exception& e) {
     return absl::UnavailableError(absl::StrCat("cannot listen for metrics on ", address, " (", e.what(),
                                                "): is the port taken? Set another metrics address, or port 0 for a free one"));

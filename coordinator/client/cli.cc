@@ -3,18 +3,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/clean_text.h"
 #include "common/nearest.h"
 #include "common/version.h"
 #include "coordinator/client/command.h"
+#include "coordinator/client/coordinator_address.h"
 
 namespace motley::client {
 namespace {
-
-constexpr char kDefaultCoordinator[] = "127.0.0.1:7070";
 
 // Several lines stay several lines, each with the program's name.
 void Complain(std::ostream& err, const std::string& message) {
@@ -35,23 +33,15 @@ std::string UnknownCommand(const std::string& word) {
   return absl::StrCat("unknown command '", word, "'; ", hint);
 }
 
-// An address that cannot be one is wrong usage and no reason to wait for an answer. Empty = fine.
-std::string CheckAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  const bool good = colon != std::string::npos && colon > 0 && absl::SimpleAtoi(address.substr(colon + 1), &port) && port > 0 && port < 65536;
-  return good ? "" : absl::StrCat("'", address, "' is not HOST:PORT, such as ", kDefaultCoordinator);
-}
-
 }  // namespace
 
 int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, const ConnectionOptions& connection) {
   CLI::App app("Motley trains one transformer on mixed GPUs. The coordinator does the work; this command talks to it, and plans without it.", "motley");
-  Context context{kDefaultCoordinator, false, connection, out, err};
+  Context context{FindCoordinator(), false, connection, out, err};
   std::string output = "text";
-  app.add_option("--coordinator", context.coordinator, "HOST:PORT of the coordinator")
+  app.add_option("--coordinator", context.coordinator, "HOST:PORT or unix:PATH of the coordinator")
       ->envname("MOTLEY_COORDINATOR")
-      ->check(CheckAddress)
+      ->check(CheckCoordinatorAddress)  // wrong usage, and no reason to wait for an answer
       ->capture_default_str();
   app.add_option("-o,--output", output, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
   app.set_version_flag("--version", std::string("motley ") + kVersion);

@@ -18,7 +18,7 @@ class App;
 namespace motley::client {
 
 struct Context {
-  std::string coordinator;  // HOST:PORT
+  std::string coordinator;  // HOST:PORT or unix:PATH
   bool json = false;
   ConnectionOptions connection;
   std::ostream& out;

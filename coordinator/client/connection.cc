@@ -1,7 +1,11 @@
 #include "coordinator/client/connection.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
@@ -19,8 +23,17 @@ constexpr absl::Duration kLongestPause = absl::Seconds(2);
 absl::Status Unreachable(const std::string& address, absl::Duration waited) {
   return absl::UnavailableError(
       absl::StrCat("no coordinator answers at ", address, " (waited ", absl::FormatDuration(waited),
-                   "); start motley-coordinator, or say where it listens with --coordinator HOST:PORT or "
+                   "); start motley-coordinator, or say where it listens with --coordinator HOST:PORT (or unix:PATH) or "
                    "the environment variable MOTLEY_COORDINATOR"));
+}
+
+// gRPC would try again for as long as it is let, and say nothing of the reason.
+absl::Status CheckSocket(const std::string& address) {
+  if (!absl::StartsWith(address, "unix:")) return absl::OkStatus();
+  const std::string path = address.substr(absl::StartsWith(address, "unix://") ? 7 : 5);
+  if (access(path.c_str(), W_OK) == 0 || errno != EACCES) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("this user may not open the coordinator's socket ", path,
+                                                  "; it is for its user and group (the service's is motley: usermod -aG motley USER)"));
 }
 
 }  // namespace
@@ -43,6 +56,7 @@ Connection::Connection(std::string address, ConnectionOptions options, std::shar
       pause_(kFirstPause) {}
 
 absl::StatusOr<Connection> Connection::Open(const std::string& address, const ConnectionOptions& options) {
+  if (absl::Status status = CheckSocket(address); !status.ok()) return status;
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kLargestMessageBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);

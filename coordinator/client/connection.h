@@ -27,7 +27,7 @@ class Connection {
  public:
   using Stub = v1::Motley::Stub;
 
-  // UNAVAILABLE when nothing answers: names the address and what to do.
+  // UNAVAILABLE when nothing answers, PERMISSION_DENIED for a socket that this user may not open: names the address and what to do.
   static absl::StatusOr<Connection> Open(const std::string& address, const ConnectionOptions& options);
 
   // Every call of the API may be repeated, so one that a restart of the coordinator broke is.

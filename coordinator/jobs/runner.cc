@@ -8,7 +8,6 @@
 #include "coordinator/jobs/prober.h"
 #include "coordinator/jobs/retention.h"
 #include "coordinator/jobs/ring_pruner.h"
-#include "coordinator/jobs/watchdog.h"
 
 namespace motley::coordinator {
 
@@ -20,7 +19,6 @@ std::vector<PeriodicJob> PeriodicJobs() {
       {"metrics updater", absl::Seconds(1), UpdateMetrics},
       {"ring pruner", absl::Seconds(60), PruneRings},
       {"retention", absl::Seconds(60), Retain},
-      {"watchdog", absl::Seconds(1), PetWatchdog},
   };
 }
 

@@ -5,6 +5,7 @@
 
 #include "coordinator/core.h"
 #include "coordinator/loop.h"
+#include "coordinator/rpc/roles.h"
 #include "proto/motley/v1/motley.grpc.pb.h"
 
 namespace motley::coordinator {
@@ -12,7 +13,9 @@ namespace motley::coordinator {
 class MotleyService : public v1::Motley::CallbackService {
  public:
   // Both must outlive the gRPC server.
-  MotleyService(TaskThread& loop, Core& core) : loop_(loop), core_(core) {}
+  MotleyService(TaskThread& loop, Core& core) : loop_(loop), core_(core) {
+    for (const int method : NotGranted(Role::kPerson, v1::Motley::service_full_name())) MarkMethodGeneric(method);
+  }
 
   using Context = grpc::CallbackServerContext;
   grpc::ServerUnaryReactor* SubmitJob(Context*, const v1::SubmitJobRequest*, v1::SubmitJobResponse*) override;

@@ -5,6 +5,7 @@
 
 #include "coordinator/core.h"
 #include "coordinator/loop.h"
+#include "coordinator/rpc/roles.h"
 #include "proto/motley/v1/worker.grpc.pb.h"
 
 namespace motley::coordinator {
@@ -12,7 +13,9 @@ namespace motley::coordinator {
 class WorkerSessions : public v1::WorkerService::CallbackService {
  public:
   // Both must outlive the gRPC server.
-  WorkerSessions(TaskThread& loop, Core& core) : loop_(loop), core_(core) {}
+  WorkerSessions(TaskThread& loop, Core& core) : loop_(loop), core_(core) {
+    for (const int method : NotGranted(Role::kWorker, v1::WorkerService::service_full_name())) MarkMethodGeneric(method);
+  }
   grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(grpc::CallbackServerContext* context) override;
 
  private:

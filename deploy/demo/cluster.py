@@ -93,8 +93,8 @@ class Cluster:
         """Jobs may use files in `folder` and beneath `file_roots`."""
         self.bin, self.folder, self.detached = os.path.abspath(bin_folder), os.path.abspath(folder), detached
         os.makedirs(folder, exist_ok=True)
-        self.host = "127.0.0.1"   # the coordinator's
-        self.port, self.metrics_port = free_port(), free_port()
+        self.host = "127.0.0.1"   # the coordinator's, for its workers
+        self.port, self.workers_port, self.metrics_port = free_port(), free_port(), free_port()
         self.file_roots = [self.folder, *map(os.path.abspath, file_roots)]
         self.coordinator = None
         self.workers = {}
@@ -102,7 +102,8 @@ class Cluster:
 
     @property
     def address(self):
-        return f"{self.host}:{self.port}"
+        """For people: on the coordinator's own machine."""
+        return f"127.0.0.1:{self.port}"
 
     # ---- what a cluster on a network of its own does otherwise ----
     def data_address(self, _node):
@@ -111,6 +112,15 @@ class Cluster:
     def placed(self, _name, command):
         """The command that runs `command` where the daemon of this name, or the command line ("motley"), has its place."""
         return command
+
+    @property
+    def workers_address(self):
+        return f"{self.host}:{self.workers_port}"
+
+    @property
+    def socket(self):
+        path = self.path("coordinator.sock")
+        return path if len(path.encode()) < 108 else ""  # the longest that a Unix socket may have
 
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
@@ -126,14 +136,15 @@ class Cluster:
         return Daemon(name, command, self.path(f"{name}.log"), self.detached).start()
 
     def start_coordinator(self, **extra):
-        config = {"server": {"listen": self.address, "metrics": f"127.0.0.1:{self.metrics_port}"},
+        config = {"server": {"socket": self.socket, "listen": self.address, "metrics": f"127.0.0.1:{self.metrics_port}"},
+                  "workers": {"listen": self.workers_address},
                   "state": {"folder": self.path("coordinator-state")}, **extra}
         self.coordinator = self._daemon("coordinator", "motley-coordinator", config)
         self.wait_for(lambda: self.try_motley("nodes") is not None, 20, "the coordinator's first answer", self.coordinator)
 
     def start_worker(self, name, devices, emulation=None, **extra):
         port = self.worker_metrics_ports.setdefault(name, free_port())
-        config = {"worker": {"name": name, "coordinator": self.address, "metrics": f"127.0.0.1:{port}", "data_address": self.data_address(name),
+        config = {"worker": {"name": name, "coordinator": self.workers_address, "metrics": f"127.0.0.1:{port}", "data_address": self.data_address(name),
                              "stop_seconds": 0,  # the whole cluster ends together: nobody is there to save for
                              **extra}, "device": devices}
         config["files"] = {"roots": self.file_roots}

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
+
 namespace motley::coordinator {
 namespace {
 
@@ -21,14 +23,20 @@ absl::Status Load(const std::string& text, Config* config) {
 
 TEST(CoordinatorConfig, ReadsEveryKey) {
   Config config;
-  ASSERT_TRUE(Load("[server]\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\nstop_seconds=7\n[state]\nfolder='/"
-                   "s'\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_bytes=6\n[log]\nlevel='debug'\n",
+  ASSERT_TRUE(Load("[server]\nsocket='/x'\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\nstop_seconds=7\n"
+                   "[workers]\nlisten='127.0.0.1:2'\ninsecure=true\n[state]\nfolder='/"
+                   "s'\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_bytes=6\npeople_connections=7\nworkers_connections=8\n[log]\nlevel='debug'\n",
                    &config)
                   .ok());
   EXPECT_EQ(config.listen, "127.0.0.1:1");
   EXPECT_EQ(config.metrics, "");
   EXPECT_TRUE(config.insecure);
   EXPECT_EQ(config.stop, absl::Seconds(7));
+  EXPECT_EQ(config.socket, "/x");
+  EXPECT_EQ(config.workers_listen, "127.0.0.1:2");
+  EXPECT_TRUE(config.workers_insecure);
+  EXPECT_EQ(config.people_connections, 7u);
+  EXPECT_EQ(config.worker_connections, 8u);
   EXPECT_EQ(config.state_folder, "/s");
   EXPECT_EQ(config.lease, absl::Seconds(3));
   EXPECT_EQ(config.updates_kept, 1u);
@@ -61,14 +69,42 @@ TEST(CoordinatorConfig, AStopHasItsLimits) {
 }
 
 TEST(CoordinatorConfig, APlaintextListenerBeyondLoopbackNeedsTheWord) {
+  for (const char* host : {"0.0.0.0", "10.0.0.1", "127.evil.example", "[::]"}) {
+    Config config;
+    EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+    config.workers_listen = absl::StrCat(host, ":7073");
+    EXPECT_NE(Validate(config).message().find("workers.insecure"), std::string::npos) << host;
+    config.workers_insecure = true;
+    EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+    config.metrics = absl::StrCat(host, ":7071");
+    EXPECT_NE(Validate(config).message().find("server.insecure"), std::string::npos) << host;
+    config.insecure = true;
+    EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  }
   Config config;
-  EXPECT_TRUE(Validate(config).ok());
+  config.workers_listen = "nonsense";
+  EXPECT_EQ(Validate(config).message().find("workers.listen must be host:port"), 0u);
+}
+
+TEST(CoordinatorConfig, PeopleStayOnThisMachine) {
+  Config config;
   config.listen = "0.0.0.0:7070";
-  EXPECT_EQ(Validate(config).code(), absl::StatusCode::kInvalidArgument);
-  config.insecure = true;
-  EXPECT_TRUE(Validate(config).ok());
-  config.listen = "nonsense";
-  EXPECT_EQ(Validate(config).code(), absl::StatusCode::kInvalidArgument);
+  config.insecure = config.workers_insecure = true;
+  EXPECT_NE(Validate(config).message().find("commands the cluster"), std::string::npos);
+  config.listen = "[::1]:7070";
+  EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  config.listen = "";
+  config.socket = "";
+  EXPECT_NE(Validate(config).message().find("nobody could reach"), std::string::npos);
+}
+
+TEST(CoordinatorConfig, TheSocketIsInTheStateFolderWhereTheServicesFolderIsNot) {
+  Config config;
+  config.state_folder = "/s";
+  const std::string path = SocketPath(config);
+  EXPECT_TRUE(path == "/s/coordinator.sock" || (path == "/run/motley/coordinator.sock" && access("/run/motley", W_OK) == 0)) << path;
+  config.socket = "/elsewhere";
+  EXPECT_EQ(SocketPath(config), "/elsewhere");
 }
 
 TEST(CoordinatorConfig, WhatIsKeptIsCountedFromOne) {

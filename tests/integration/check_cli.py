@@ -165,7 +165,8 @@ def port_taken(cluster):
         holder.listen()
         address = f"127.0.0.1:{holder.getsockname()[1]}"
         second = cluster._daemon("second-coordinator", "motley-coordinator",
-                                 {"server": {"listen": address, "metrics": ""}, "state": {"folder": cluster.path("second-state")}})
+                                 {"server": {"socket": "", "listen": address, "metrics": ""}, "workers": {"listen": "127.0.0.1:0"},
+                                  "state": {"folder": cluster.path("second-state")}})
         status = second.process.wait(20)
     with open(second.log_path, encoding="utf-8") as file:
         log = file.read()
@@ -173,12 +174,26 @@ def port_taken(cluster):
 
 
 def insecure_listener(cluster):
-    config = {"server": {"listen": f"0.0.0.0:{free_port()}", "metrics": ""}, "state": {"folder": cluster.path("open-state")}}
-    daemon = cluster._daemon("open-coordinator", "motley-coordinator", config)
-    status = daemon.process.wait(20)
-    with open(daemon.log_path, encoding="utf-8") as file:
-        log = file.read()
-    expect(status == CONFIG and "insecure" in log, f"status {status}, log {log[-300:]!r}")
+    everywhere = f"0.0.0.0:{free_port()}"
+    # The one for workers needs a word; the one for people stays on this machine whatever is said.
+    for name, server, workers, words in [("workers", {}, {"listen": everywhere}, "workers.insecure"),
+                                         ("people", {"listen": everywhere, "insecure": True}, {}, "commands the cluster")]:
+        config = {"server": {"socket": "", "listen": f"127.0.0.1:{free_port()}", "metrics": "", **server},
+                  "workers": {"listen": "127.0.0.1:0", **workers}, "state": {"folder": cluster.path("open-state")}}
+        daemon = cluster._daemon(f"open-{name}", "motley-coordinator", config)
+        status = daemon.process.wait(20)
+        with open(daemon.log_path, encoding="utf-8") as file:
+            log = file.read()
+        expect(status == CONFIG and words in log, f"{name}: status {status}, log {log[-300:]!r}")
+
+
+def socket_for_people(cluster):
+    done = subprocess.run([cluster.program("motley"), "--coordinator", f"unix:{cluster.socket}", "nodes"], capture_output=True, text=True,
+                          timeout=60, check=False)
+    expect(done.returncode == 0 and "n1" in done.stdout, f"status {done.returncode}: {done.stdout} {done.stderr}")
+    done = subprocess.run([cluster.program("motley"), "--coordinator", cluster.workers_address, "nodes"], capture_output=True, text=True,
+                          timeout=60, check=False)
+    expect(done.returncode == 77 and "is not for workers" in done.stderr, f"status {done.returncode}: {done.stderr}")
 
 
 def bad_daemon_config(cluster):
@@ -221,7 +236,7 @@ def main():
         results.run("unreachable coordinator", unreachable_coordinator, cluster)
         cluster.start({"n1": [CPU_DEVICE], "n2": [CPU_DEVICE]})
         for test in (unknown_key, unknown_section, out_of_range, bad_set, missing_job_file, config_show, examples_are_valid, unknown_job,
-                     reused_job_id, wait_and_listings, plan_on_the_live_cluster, data_errors, model_fits_nowhere, port_taken,
+                     reused_job_id, wait_and_listings, plan_on_the_live_cluster, data_errors, model_fits_nowhere, socket_for_people, port_taken,
                      insecure_listener, bad_daemon_config, duplicate_worker, drain_and_undrain):
             results.run(test.__name__.replace("_", " "), test, cluster)
     results.exit()

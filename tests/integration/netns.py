@@ -109,8 +109,7 @@ class NetworkCluster(TestCluster):
         return self.network.address(node, DATA)
 
     def start_coordinator(self, **extra):
-        server = {"listen": self.address, "metrics": f"127.0.0.1:{self.metrics_port}", "insecure": True}
-        super().start_coordinator(server=server, **extra)
+        super().start_coordinator(workers={"listen": self.workers_address, "insecure": True}, **extra)
 
     def start_worker(self, name, devices, emulation=None, **extra):
         return super().start_worker(name, devices, emulation, insecure=True, **extra)

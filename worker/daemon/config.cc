@@ -6,11 +6,11 @@
 #include <set>
 #include <toml++/toml.h>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/address.h"
 #include "common/beneath.h"
+#include "common/clean_text.h"
 #include "common/files.h"
 #include "common/names.h"
 #include "common/nearest.h"
@@ -113,40 +113,30 @@ absl::Status ReadDevices(const std::string& source, const toml::node& node, std:
   return absl::OkStatus();
 }
 
-absl::Status CheckHostPort(const std::string& key, const std::string& address, int lowest) {
-  const size_t colon = address.rfind(':');
-  int port = -1;
-  if (colon != std::string::npos && colon > 0 && absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= lowest && port <= 65535) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat("worker.", key, " must be host:port, got '", address, "'"));
-}
-
 absl::Status CheckPositive(const std::string& key, double value, double lowest, double highest) {
   if (std::isfinite(value) && value >= lowest && value <= highest) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(key, " must be from ", lowest, " to ", highest, ", got ", value));
 }
 
+// Traffic is neither encrypted nor authenticated: it may leave the machine only where somebody said so.
+absl::Status CheckReach(const WorkerConfig& config, const std::string& key, const std::string& host) {
+  if (config.insecure || IsLoopback(host)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(key, " = ", Quoted(host), " is not a loopback address, and traffic is neither "
+                                                 "encrypted nor authenticated; set worker.insecure = true if the network is trusted"));
+}
+
 absl::Status CheckAddresses(const WorkerConfig& config) {
-  MOTLEY_RETURN_IF_ERROR(CheckHostPort("coordinator", config.coordinator, 1));
-  if (!config.metrics.empty()) MOTLEY_RETURN_IF_ERROR(CheckHostPort("metrics", config.metrics, 0));
-  MOTLEY_RETURN_IF_ERROR(CheckNumericAddress("worker.data_address", config.data_address));
-  if (config.insecure) return absl::OkStatus();
-  for (const auto& [key, address] : {std::pair("coordinator", config.coordinator), std::pair("data_address", config.data_address),
-                                     std::pair("metrics", config.metrics)}) {
-    if (address.empty() || IsLoopback(address)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("worker.", key, " = '", address, "' is not a loopback address, and traffic is neither encrypted nor "
-                                                   "authenticated; set worker.insecure = true if the network is trusted"));
+  MOTLEY_ASSIGN_OR_RETURN(const HostPort coordinator, ParseHostPort("worker.coordinator", config.coordinator, 1));
+  MOTLEY_RETURN_IF_ERROR(CheckReach(config, "worker.coordinator", coordinator.host));
+  if (!config.metrics.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(const HostPort metrics, ParseHostPort("worker.metrics", config.metrics, 0));
+    MOTLEY_RETURN_IF_ERROR(CheckReach(config, "worker.metrics", metrics.host));
   }
-  return absl::OkStatus();
+  MOTLEY_RETURN_IF_ERROR(CheckNumericAddress("worker.data_address", config.data_address));
+  return CheckReach(config, "worker.data_address", config.data_address);
 }
 
 }  // namespace
-
-bool IsLoopback(const std::string& address) {
-  return absl::StartsWith(address, "127.") || address == "::1" || absl::StartsWith(address, "[::1]") || address == "localhost" ||
-         absl::StartsWith(address, "localhost:");
-}
 
 absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std::string& source) {
   toml::table parsed;

@@ -35,7 +35,7 @@ struct DeviceConfig {
 
 struct WorkerConfig {
   std::string name;                            // default: the host's name
-  std::string coordinator = "127.0.0.1:7070";
+  std::string coordinator = "127.0.0.1:7073";   // its address for workers
   std::string data_address = "127.0.0.1";      // numeric address of the interface of the data plane
   std::string metrics = "127.0.0.1:0";         // empty: no listener
   std::string rank_binary;                     // default: motley-rank beside this program
@@ -56,8 +56,5 @@ absl::Status Validate(const WorkerConfig& config);
 
 // What the ranks obey, after dilation and scale. NOT_FOUND: a model that is not in the device table, naming the nearest.
 absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfig& config);
-
-// "127.x", "localhost" or "[::1]", with or without a port.
-bool IsLoopback(const std::string& address);
 
 }  // namespace motley::worker

@@ -7,6 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <vector>
+
 namespace motley {
 namespace {
 
@@ -65,6 +68,29 @@ TEST(Metrics, ServesOverHttpAndReportsATakenPort) {
   const auto second = MetricsServer::Start((*server)->address(), registry);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr((*server)->address()));
+}
+
+// Two threads served all: four of these kept everybody else waiting for 48 s.
+TEST(Metrics, SlowRequestsDoNotKeepTheOthersWaiting) {
+  MetricsRegistry registry;
+  registry.Gauge("motley_build_info", "always 1").Set({{"version", "1"}}, 1);
+  auto server = MetricsServer::Start("127.0.0.1:0", registry);
+  ASSERT_TRUE(server.ok()) << server.status();
+  std::vector<int> slow;
+  for (int i = 0; i < 20; ++i) {
+    const int fd = slow.emplace_back(socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>((*server)->port()));
+    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+    ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    (void)!write(fd, "GET /met", 8);
+  }
+  // Three turns of eight, 3 s each; before, one turn of two took 24 s.
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(Scrape((*server)->port()), HasSubstr("motley_build_info"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(40));
+  for (const int fd : slow) close(fd);
 }
 
 TEST(Metrics, RefusesAnAddressThatIsNotHostPort) {

@@ -51,8 +51,14 @@ TEST(CliTest, UnreachableCoordinatorIs69AndSaysWhatToDo) {
   }
 }
 
+TEST(CliTest, ASocketThatIsNotThereIs69) {
+  const Ran ran = RunAlone({"--coordinator", "unix:/nowhere/coordinator.sock", "list"});
+  EXPECT_EQ(ran.code, 69);
+  EXPECT_NE(ran.err.find("no coordinator answers at unix:/nowhere/coordinator.sock"), std::string::npos) << ran.err;
+}
+
 TEST(CliTest, AnAddressThatCannotBeOneIsWrongUsage) {
-  for (const char* address : {"foo", ":7070", "host:port", "host:0", "host:70000"}) {
+  for (const char* address : {"foo", ":7070", "host:port", "host:0", "host:70000", "unix:"}) {
     const Ran ran = RunAlone({"--coordinator", address, "list"});
     EXPECT_EQ(ran.code, 64) << address;
     EXPECT_NE(ran.err.find("is not HOST:PORT"), std::string::npos) << ran.err;

@@ -25,7 +25,9 @@ class ClusterTest : public testing::Test {
   ClusterTest() {
     std::string pattern = (std::filesystem::temp_directory_path() / "motley-cluster-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
+    config_.socket = folder_ + "/coordinator.sock";
     config_.listen = "127.0.0.1:0";
+    config_.workers_listen = "127.0.0.1:0";
     config_.metrics = "";
     config_.state_folder = folder_ + "/state";
     config_.lease = absl::Seconds(2);
@@ -45,7 +47,7 @@ class ClusterTest : public testing::Test {
     stub_ = v1::Motley::NewStub(grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
   }
   std::unique_ptr<FakeWorker> Join(const std::string& node, FakeWorker::Options options = {}) {
-    auto worker = std::make_unique<FakeWorker>(server_->address(), node, std::move(options));
+    auto worker = std::make_unique<FakeWorker>(server_->workers_address(), node, std::move(options));
     EXPECT_TRUE(worker->WaitForWelcome());
     return worker;
   }

@@ -346,7 +346,7 @@ TEST_F(Sessions, ASecondWorkerOfOneNameIsRefused) {
   auto n1 = Join("n1");
   FakeWorker::Options other;
   other.incarnation = 2;
-  FakeWorker second(server_->address(), "n1", other);
+  FakeWorker second(server_->workers_address(), "n1", other);
   const grpc::Status status = second.WaitForEnd();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::ALREADY_EXISTS) << status.error_message();
   EXPECT_NE(status.error_message().find("'n1'"), std::string::npos);
@@ -365,7 +365,7 @@ TEST_F(Sessions, ASetUpWhoseQuestionWasLostWithItsStreamBeginsAgain) {
 TEST_F(Sessions, AnotherVersionIsRefused) {
   FakeWorker::Options old;
   old.version = "0.0.1";
-  FakeWorker worker(server_->address(), "n1", old);
+  FakeWorker worker(server_->workers_address(), "n1", old);
   EXPECT_EQ(worker.WaitForEnd().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
@@ -380,15 +380,17 @@ TEST_F(Sessions, ASilentWorkerIsLostWhenItsLeaseRunsOut) {
 
 TEST_F(Sessions, ATakenPortIsSaid) {
   Config second = config_;
+  second.socket = "";
   second.listen = server_->address();
   second.state_folder = folder_ + "/other";
   const auto server = Server::Start(second);
   EXPECT_EQ(server.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_NE(std::string(server.status().message()).find("the port is taken"), std::string::npos);
+  EXPECT_NE(std::string(server.status().message()).find("Address already in use"), std::string::npos);
 }
 
 TEST_F(Sessions, ATakenMetricsPortIsSaid) {
   Config second = config_;
+  second.socket = "";
   second.metrics = server_->address();
   second.state_folder = folder_ + "/other";
   EXPECT_EQ(Server::Start(second).status().code(), absl::StatusCode::kUnavailable);

@@ -1,0 +1,119 @@
+#include "coordinator/rpc/acceptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/logging.h"
+
+namespace motley::coordinator {
+namespace {
+
+constexpr int kRetryMs = 100;
+// Of the store, the log, gRPC's own, the metrics listener and its scrapers.
+constexpr size_t kReservedDescriptors = 64;
+// Taken in a row from one socket, so that a flood there does not starve the others.
+constexpr int kMostInARow = 64;
+
+bool IsExhaustion(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
+
+uint64_t InodeOf(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
+
+// The peer is this process: known of Unix sockets alone.
+bool IsOurselves(int fd) {
+  ucred peer = {};
+  socklen_t length = sizeof(peer);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.pid == getpid();
+}
+
+}  // namespace
+
+bool ConnectionBound::HasRoom() {
+  if (open_.size() < most_) return true;
+  for (auto it = open_.begin(); it != open_.end();) it = InodeOf(it->first) == it->second ? std::next(it) : open_.erase(it);
+  return open_.size() < most_;
+}
+
+void ConnectionBound::Add(int fd) { open_[fd] = InodeOf(fd); }
+
+void FitConnections(size_t descriptors, size_t* people, size_t* workers) {
+  const size_t room = std::max<size_t>(descriptors, kReservedDescriptors + 8) - kReservedDescriptors;
+  if (*people + *workers <= room) return;
+  *people = std::max<size_t>(1, std::min(*people, room / 2));
+  *workers = std::max<size_t>(1, std::min(*workers, room - *people));
+}
+
+Acceptor::Acceptor(std::vector<Server> servers) : servers_(std::move(servers)) {
+  if (pipe2(wake_, O_CLOEXEC) != 0) LogError(absl::StrCat("no pipe for the acceptor: ", strerror(errno)));
+  for (Server& server : servers_) {
+    bounds_.push_back(std::make_unique<ConnectionBound>(server.most_connections));
+    for (const ListeningSocket& socket : server.sockets) listeners_.push_back({&server, bounds_.back().get(), socket.fd()});
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+Acceptor::~Acceptor() {
+  close(wake_[1]);
+  thread_.join();
+  close(wake_[0]);
+}
+
+void Acceptor::Say(bool* said, const std::string& text) {
+  if (*said) return;
+  *said = true;
+  LogWarning(text);
+}
+
+void Acceptor::Run() {
+  std::vector<pollfd> polled(listeners_.size() + 1);
+  bool exhausted = false;
+  while (true) {
+    polled[0] = {wake_[0], POLLIN, 0};
+    // Without descriptors the listeners would be ready all the time.
+    for (size_t i = 0; i < listeners_.size(); ++i) polled[i + 1] = {exhausted ? -1 : listeners_[i].fd, POLLIN, 0};
+    poll(polled.data(), polled.size(), exhausted ? kRetryMs : -1);
+    if (polled[0].revents != 0) return;
+    const bool was_exhausted = std::exchange(exhausted, false);
+    for (size_t i = 0; i < listeners_.size(); ++i) {
+      if ((was_exhausted || polled[i + 1].revents != 0) && !Take(listeners_[i])) exhausted = true;
+    }
+    if (was_exhausted && !exhausted && std::exchange(said_exhausted_, false)) LogInfo("descriptors are free again; connections are taken");
+  }
+}
+
+bool Acceptor::Take(const Listener& listener) {
+  for (int i = 0; i < kMostInARow; ++i) {
+    const int fd = accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+      if (!IsExhaustion(errno)) return true;  // nobody waits, or whoever did has gone
+      Say(&said_exhausted_, absl::StrCat("no connection can be taken: ", strerror(errno), "; those that wait are taken when descriptors are free"));
+      return false;
+    }
+    if (listener.bound->HasRoom()) {
+      said_full_ = false;
+    } else if (!IsOurselves(fd)) {
+      Say(&said_full_, absl::StrCat("the server for ", listener.server->name, " holds ", listener.bound->most(),
+                                    " connections; more are closed (limits.", listener.server->name, "_connections)"));
+      close(fd);
+      continue;
+    }
+    listener.bound->Add(fd);
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = fd;
+    listener.server->grpc->HandleNewConnection(&connection);
+  }
+  return true;
+}
+
+}  // namespace motley::coordinator

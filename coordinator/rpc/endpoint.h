@@ -1,0 +1,30 @@
+// One gRPC server of the coordinator: for people or for workers, with its services and limits. Connections come from an Acceptor.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/rpc/roles.h"
+
+namespace motley::coordinator {
+
+struct EndpointOptions {
+  Role role = Role::kPerson;
+  std::vector<grpc::Service*> services;
+  RefusingService* refusing = nullptr;  // answers what the services do not
+  int most_message_bytes = 0;           // of what comes in
+  bool reflection = false;
+};
+
+struct Endpoint {
+  std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+};
+
+// Services must outlive the server. INTERNAL: gRPC does not start.
+absl::StatusOr<Endpoint> StartEndpoint(const EndpointOptions& options);
+
+}  // namespace motley::coordinator

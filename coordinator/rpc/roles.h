@@ -1,0 +1,33 @@
+// Who may call what: one table. A role comes from the server by which a call came.
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace motley::coordinator {
+
+enum class Role { kPerson, kWorker };
+
+std::string_view RoleName(Role role);  // "people", "workers"
+
+// `method` as gRPC names it: "/motley.v1.Motley/SubmitJob". What the table does not hold is granted to nobody.
+bool IsGranted(Role role, std::string_view method);
+// Indices, within a service of the generated code, of the methods that the role was not granted. A server hands those to its
+// RefusingService (grpc::Service::MarkMethodGeneric).
+std::vector<int> NotGranted(Role role, const std::string& service);
+
+// Answers every call that a server has no granted method for: PERMISSION_DENIED for a method of somebody else, which is named;
+// UNIMPLEMENTED for one that does not exist.
+class RefusingService : public grpc::CallbackGenericService {
+ public:
+  explicit RefusingService(Role role) : role_(role) {}
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
+
+ private:
+  const Role role_;
+};
+
+}  // namespace motley::coordinator
