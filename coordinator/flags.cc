@@ -62,6 +62,8 @@ int ExitCode(const absl::Status& status) {
     case absl::StatusCode::kUnavailable:
       return EX_UNAVAILABLE;
     case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kNotFound:
       return EX_CANTCREAT;
     case absl::StatusCode::kDataLoss:
     case absl::StatusCode::kFailedPrecondition:

@@ -107,6 +107,20 @@ TEST(CoordinatorConfig, TheSocketIsInTheStateFolderWhereTheServicesFolderIsNot) 
   EXPECT_EQ(SocketPath(config), "/elsewhere");
 }
 
+TEST(CoordinatorConfig, TheExampleHoldsTheDefaults) {
+  Config config;
+  const absl::Status status = LoadConfigFile(std::string(MOTLEY_SOURCE_DIR) + "/deploy/config/coordinator.toml", &config);
+  ASSERT_TRUE(status.ok()) << status;
+  const Config defaults;
+  EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  EXPECT_EQ(config.listen, defaults.listen);
+  EXPECT_EQ(config.workers_listen, defaults.workers_listen);
+  EXPECT_EQ(config.stop, defaults.stop);
+  EXPECT_EQ(config.people_connections, defaults.people_connections);
+  EXPECT_EQ(config.log_bytes_kept, defaults.log_bytes_kept);
+  EXPECT_EQ(config.retention.events, defaults.retention.events);
+}
+
 TEST(CoordinatorConfig, WhatIsKeptIsCountedFromOne) {
   Config config;
   ASSERT_TRUE(Load("[retention]\nevents=10\njobs=2\ndays=3\nepochs=4\nprofiles=5\n", &config).ok());
