@@ -14,12 +14,14 @@ TaskThread::~TaskThread() { Stop(); }
 void TaskThread::Post(std::function<void()> task) {
   absl::MutexLock lock(&mutex_);
   if (!stopping_) tasks_.push_back(std::move(task));
+  changed_.NotifyAll();
 }
 
 void TaskThread::Stop() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
+    changed_.NotifyAll();
   }
   if (thread_.joinable()) thread_.join();
 }
@@ -30,7 +32,7 @@ void TaskThread::Run() {
     std::deque<std::function<void()>> tasks;
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(this, &TaskThread::HasWork), sleep);
+      changed_.WaitFor(mutex_, sleep, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return HasWork(); });
       if (stopping_ && tasks_.empty()) return;
       tasks.swap(tasks_);
     }

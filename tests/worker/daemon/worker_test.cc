@@ -1,0 +1,91 @@
+#include "worker/daemon/worker.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+
+#include "common/wire/session.h"
+
+namespace motley::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Worker, RemembersTheHighestMarkOfAStore) {
+  const StoreMark known{"a", 10};
+  EXPECT_EQ(Remembered(known, {"a", 11}), (StoreMark{"a", 11}));
+  EXPECT_EQ(Remembered(known, {"a", 9}), known);
+  EXPECT_EQ(Remembered(known, {"", 99}), known) << "none was told";
+  EXPECT_EQ(Remembered(known, {"b", 1}), (StoreMark{"b", 1})) << "another store";
+}
+
+// Greets a worker, tells it of an epoch and a mark and breaks the stream, until a hello says that it knows.
+class Greeter : public v1::WorkerService::Service {
+ public:
+  grpc::Status Session(grpc::ServerContext*, grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::WorkerMessage>* stream) override {
+    v1::WorkerMessage message;
+    if (!stream->Read(&message)) return grpc::Status::OK;
+    const NodeDescription said = *wire::FromProto(message.hello());
+    v1::CoordinatorMessage welcome;
+    welcome.mutable_welcome()->set_lease_ms(30'000);
+    *welcome.mutable_welcome()->mutable_store_mark() = wire::ToProto(StoreMark{"store", 5});
+    stream->Write(welcome);
+    if (!said.newest_epochs.empty()) {
+      hello.set_value(said);
+      while (stream->Read(&message)) {
+      }
+      return grpc::Status::OK;
+    }
+    stream->Write(wire::ToProto(CoordinatorCommand(StopCommand{JobId("job"), Epoch(7), false, "over"})));
+    stream->Write(wire::ToProto(CoordinatorCommand(HeartbeatAnswer{{"store", 6}})));
+    while (stream->Read(&message) && !message.has_heartbeat()) {
+    }
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "restarting");
+  }
+
+  std::promise<NodeDescription> hello;
+};
+
+TEST(Worker, EachHelloTellsWhatWasSeenAndWherePeersMayTry) {
+  Greeter greeter;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&greeter);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  WorkerConfig config;
+  config.name = "n1";
+  config.coordinator = "127.0.0.1:" + std::to_string(port);
+  config.metrics.clear();
+  const SystemClock clock;
+  auto worker = Worker::Start(config, clock, {});
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  std::future<NodeDescription> second = greeter.hello.get_future();
+  ASSERT_EQ(second.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  const NodeDescription hello = second.get();
+  EXPECT_EQ(hello.name, NodeName("n1"));
+  EXPECT_EQ(hello.store_mark, (StoreMark{"store", 6}));
+  EXPECT_EQ(hello.newest_epochs, (std::vector<std::pair<JobId, Epoch>>{{JobId("job"), Epoch(7)}}));
+  absl::Notification never;
+  const ReachReport reach = CheckReach({"probe", {{hello.name, "127.0.0.1", hello.reach_port}}}, clock, absl::Seconds(3), never);
+  EXPECT_EQ(reach.answers[0].error, "");
+  worker->reset();
+  server->Shutdown();
+}
+
+TEST(Worker, ADataAddressOfAnotherMachineIsRefused) {
+  WorkerConfig config;
+  config.name = "n1";
+  config.data_address = "192.0.2.1";
+  config.metrics.clear();
+  const SystemClock clock;
+  const absl::Status status = Worker::Start(config, clock, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("192.0.2.1"));
+}
+
+}  // namespace
+}  // namespace motley::worker
