@@ -278,7 +278,9 @@ class MeetingRun {
 
 absl::StatusOr<Meeting> Meeting::Open(int rank, const DeviceId& device, const std::string& address) {
   const auto failed = [&](const char* what) {
-    return absl::UnavailableError(absl::StrCat(what, " for ", device.value(), " at ", address, ": ", ErrorText(errno)));
+    // An interface that is down is the network: waited for.
+    return WithFault(absl::UnavailableError(absl::StrCat(what, " for ", device.value(), " at ", address, ": ", ErrorText(errno))),
+                     Fault::kPeer);
   };
   MOTLEY_ASSIGN_OR_RETURN(auto to_bind, SocketAddress(address, 0));
   FileDescriptor listener(socket(to_bind.first.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

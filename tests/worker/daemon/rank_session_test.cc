@@ -8,6 +8,7 @@
 #include <atomic>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <type_traits>
 
 #include "tests/worker/daemon/fake_engine.h"
