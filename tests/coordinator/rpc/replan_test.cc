@@ -340,6 +340,38 @@ TEST_F(Replan, ARunningEpochEndsForAWorkerThatHasSeenALaterOne) {
   EXPECT_NE(WaitForEvent("a", "epoch_raised").find("node n3 has seen epoch"), std::string::npos);
 }
 
+// The whole state folder is put back from an older copy: the workers, who drop starts that are not above what they have seen, are all
+// that knows. Without their word the job would stand in STARTING for ever.
+TEST_F(Replan, AnOlderStateFolderGoesOnAboveTheWorkersEpochs) {
+  int64_t epoch = 0;
+  {
+    auto n1 = Join("n1"), n2 = Join("n2");
+    ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+    epoch = Train(*n1, *n2, 2);
+    server_.reset();
+  }
+  const std::string older = folder_ + "/older";
+  std::filesystem::copy(config_.state_folder, older);
+  Start();
+  {
+    auto n1 = Join("n1"), n2 = Join("n2");
+    const auto ranks = n1->WaitForStart(epoch);
+    ASSERT_FALSE(ranks.empty());
+    epoch = ranks[0].epoch();
+    server_.reset();
+  }
+  std::filesystem::remove_all(config_.state_folder);
+  std::filesystem::rename(older, config_.state_folder);
+  Start();
+  FakeWorker::Options later;
+  later.newest_epochs = {{"a", epoch}};
+  auto n1 = Join("n1", later), n2 = Join("n2", later);
+  const auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  ASSERT_FALSE(n2->WaitForStart(epoch).empty());
+  FinishOn({n1.get(), n2.get()}, 10);
+}
+
 class Sessions : public ClusterTest {};
 
 TEST_F(Sessions, ASecondWorkerOfOneNameIsRefused) {
