@@ -136,7 +136,7 @@ absl::Status FileRoots::Validate(const std::vector<std::string>& roots) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<FileDescriptor> FileRoots::BeneathOne(std::string_view name, const std::string& path, Action action) const {
+absl::StatusOr<std::string> FileRoots::RootOf(std::string_view name, const std::string& path) const {
   if (roots_.empty()) {
     return absl::FailedPreconditionError(
         Cat(name, absl::StrCat("this node gives no folder to jobs; set roots in [files] of the worker's configuration so that ",
@@ -146,16 +146,23 @@ absl::StatusOr<FileDescriptor> FileRoots::BeneathOne(std::string_view name, cons
   const std::vector<std::string> parts = PartsOf(path);
   for (const std::string& root : roots_) {
     const std::vector<std::string> top = PartsOf(root);
-    if (top.size() > parts.size() || !std::equal(top.begin(), top.end(), parts.begin())) continue;
-    const FileDescriptor folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (folder.get() < 0) return FileError(errno, "open the root of files.roots", root);
-    const std::vector<std::string> rest(parts.begin() + static_cast<int64_t>(top.size()), parts.end());
-    absl::StatusOr<FileDescriptor> opened = action(folder, rest.empty() ? "." : absl::StrJoin(rest, "/"), Resolver::kKernel);
-    if (opened.ok()) return opened;
-    return absl::Status(opened.status().code(), Cat(name, absl::StrCat(std::string(opened.status().message()), " (beneath ", root, ")")));
+    if (top.size() <= parts.size() && std::equal(top.begin(), top.end(), parts.begin())) return root;
   }
   return absl::PermissionDeniedError(Cat(name, absl::StrCat(Quoted(path), " lies beneath none of this node's folders for jobs: ",
                                                             absl::StrJoin(roots_, ", "), " (roots in [files] of the worker)")));
+}
+
+absl::Status FileRoots::Covers(std::string_view name, const std::string& path) const { return RootOf(name, path).status(); }
+
+absl::StatusOr<FileDescriptor> FileRoots::BeneathOne(std::string_view name, const std::string& path, Action action) const {
+  MOTLEY_ASSIGN_OR_RETURN(const std::string root, RootOf(name, path));
+  const FileDescriptor folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0) return FileError(errno, "open the root of files.roots", root);
+  const std::vector<std::string> parts = PartsOf(path);
+  const std::vector<std::string> rest(parts.begin() + static_cast<int64_t>(PartsOf(root).size()), parts.end());
+  absl::StatusOr<FileDescriptor> opened = action(folder, rest.empty() ? "." : absl::StrJoin(rest, "/"), Resolver::kKernel);
+  if (opened.ok()) return opened;
+  return absl::Status(opened.status().code(), Cat(name, absl::StrCat(Quoted(path), ": ", std::string(opened.status().message()))));
 }
 
 absl::StatusOr<FileDescriptor> FileRoots::Open(std::string_view name, const std::string& path) const {

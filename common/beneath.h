@@ -36,10 +36,11 @@ class FileRoots {
  public:
   explicit FileRoots(std::vector<std::string> roots) : roots_(std::move(roots)) {}
 
-  const std::vector<std::string>& roots() const { return roots_; }
   // Each absolute and without ".."; existence is asked at use, because a file system may be mounted later.
   static absl::Status Validate(const std::vector<std::string>& roots);
 
+  // The path's letters lie beneath a root; looks at no file. The errors of Open but NOT_FOUND.
+  absl::Status Covers(std::string_view name, const std::string& path) const;
   // `path` lies beneath a root, links included. FAILED_PRECONDITION without roots: names the key to set. PERMISSION_DENIED
   // beneath none: names the roots. NOT_FOUND where there is nothing. Errors begin with `name`, the job's key.
   absl::StatusOr<FileDescriptor> Open(std::string_view name, const std::string& path) const;
@@ -50,7 +51,10 @@ class FileRoots {
   using Action = absl::StatusOr<FileDescriptor> (*)(const FileDescriptor&, const std::string&, Resolver);
   absl::StatusOr<FileDescriptor> BeneathOne(std::string_view name, const std::string& path, Action action) const;
 
-  const std::vector<std::string> roots_;
+  // The root above the path.
+  absl::StatusOr<std::string> RootOf(std::string_view name, const std::string& path) const;
+
+  std::vector<std::string> roots_;
 };
 
 }  // namespace motley

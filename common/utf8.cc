@@ -25,17 +25,4 @@ std::optional<int64_t> Utf8Checker::Feed(std::string_view bytes) {
 
 std::optional<int64_t> Utf8Checker::End() const { return missing_ > 0 ? std::optional<int64_t>(sequence_begin_) : std::nullopt; }
 
-std::string ValidUtf8(std::string_view bytes) {
-  std::string text(bytes);
-  for (size_t begin = 0; begin < text.size();) {
-    Utf8Checker checker;
-    std::optional<int64_t> wrong = checker.Feed(std::string_view(text).substr(begin));
-    if (!wrong) wrong = checker.End();
-    if (!wrong) break;
-    begin += static_cast<size_t>(*wrong);
-    text[begin++] = '?';
-  }
-  return text;
-}
-
 }  // namespace motley

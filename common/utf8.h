@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace motley {
@@ -22,9 +21,5 @@ class Utf8Checker {
   int missing_ = 0;                   // continuation bytes still to come
   uint8_t low_ = 0x80, high_ = 0xBF;  // what the next one may be
 };
-
-// `bytes` with every wrong byte replaced by '?': what a program printed or a library said may be anything, and a message whose
-// text is not UTF-8 cannot be read by whoever gets it.
-std::string ValidUtf8(std::string_view bytes);
 
 }  // namespace motley

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/utf8.h"
+#include "common/clean_text.h"
 
 namespace motley {
 namespace {
@@ -22,7 +22,7 @@ TEST(CutText, NeverCutsACharacter) {
     for (size_t limit = 60; limit < 70; ++limit) {
       const std::string cut = CutText(text, limit);
       EXPECT_LE(cut.size(), limit);
-      EXPECT_EQ(ValidUtf8(cut), cut);
+      EXPECT_EQ(CleanText(cut), cut);
     }
   }
 }

@@ -37,13 +37,5 @@ TEST(Utf8Test, RefusesAndSaysWhere) {
   EXPECT_EQ(Wrong("\xe2\x82 x"), 0);
 }
 
-TEST(Utf8Test, WrongBytesAreReplacedAndTheRestStays) {
-  EXPECT_EQ(ValidUtf8(""), "");
-  EXPECT_EQ(ValidUtf8("a\xc3\xa4\xf0\x9f\x98\x80z"), "a\xc3\xa4\xf0\x9f\x98\x80z");
-  EXPECT_EQ(ValidUtf8("\xff" "a\x80\xc3\xa4"), "?a?\xc3\xa4");
-  EXPECT_EQ(ValidUtf8("abc\xe2\x82"), "abc??") << "cut off";
-  EXPECT_EQ(ValidUtf8("\xe2\x82\xc3\xa4"), "??\xc3\xa4") << "a good sequence after a broken one stays";
-}
-
 }  // namespace
 }  // namespace motley

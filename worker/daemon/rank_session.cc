@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
 #include "common/fault.h"
 #include "common/status_macros.h"
-#include "common/utf8.h"
 #include "common/wire/rank.h"
 #include "worker/daemon/frame.h"
 
@@ -158,7 +158,7 @@ void RankSession::RunProfile(const ProfileCommand& command) {
   ProfileReport report{command.job, command.epoch, "", {}, {}, command.check_id};
   if (absl::Status status = Profile(command, &report); !status.ok()) {
     engine_.reset();
-    report.error = ValidUtf8(std::string(status.message()));
+    report.error = CleanLine(std::string(status.message()));
   }
   (void)Send(WorkerReport(std::move(report)));
 }
@@ -178,7 +178,7 @@ absl::Status RankSession::Send(const RankMessage& message) {
 
 void RankSession::SendEvent(RankEventKind kind, const std::string& text, Fault fault, const std::string& damaged_checkpoint) {
   // A closed socket ends Serve by itself.
-  (void)Send(WorkerReport(RankReport{job_, epoch_, rank_, device_, kind, ValidUtf8(text), fault, damaged_checkpoint}));
+  (void)Send(WorkerReport(RankReport{job_, epoch_, rank_, device_, kind, CleanLine(text), fault, damaged_checkpoint}));
 }
 
 absl::Status RankSession::KvSet(const std::string& key, const std::string& value) {
@@ -272,11 +272,11 @@ void RankSession::OnCheckpoint(int64_t step, const std::string& folder, int64_t 
 }
 
 void RankSession::OnCheckpointFailed(int64_t step, const std::string& message) {
-  (void)Send(WorkerReport(CheckpointFailedReport{job_, epoch_, step, ValidUtf8(message)}));
+  (void)Send(WorkerReport(CheckpointFailedReport{job_, epoch_, step, CleanLine(message)}));
 }
 
 void RankSession::OnLog(const std::string& line) {
-  (void)Send(WorkerReport(LogReport{job_, epoch_, device_.value(), ValidUtf8(line), absl::ToUnixMillis(clock_.WallNow())}));
+  (void)Send(WorkerReport(LogReport{job_, epoch_, device_.value(), CleanLine(line), absl::ToUnixMillis(clock_.WallNow())}));
 }
 
 }  // namespace motley::worker

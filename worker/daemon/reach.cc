@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "common/utf8.h"
+#include "common/clean_text.h"
 
 namespace motley::worker {
 namespace {
@@ -42,7 +42,7 @@ absl::Status Resolve(const std::string& address, int port, AddrInfo& out) {
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
   hints.ai_socktype = SOCK_STREAM;
   if (getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &out.list) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("'", ValidUtf8(address), "' is not a numeric address"));
+  return absl::InvalidArgumentError(absl::StrCat("'", CleanLine(address), "' is not a numeric address"));
 }
 
 // One connection under way.
@@ -88,11 +88,11 @@ class Attempt {
   void OnLine(std::string_view line) {
     done_ = true;
     const std::string wanted = kGreeting + target_.node.value();
-    if (line != wanted) Fail(absl::StrCat("another answered: '", ValidUtf8(line), "'"));
+    if (line != wanted) Fail(absl::StrCat("another answered: '", CleanLine(line), "'"));
   }
   void Fail(const std::string& why) {
     done_ = true;
-    error_ = absl::StrCat("node ", target_.node.value(), " is not reached at ", ValidUtf8(target_.address), " port ", target_.port, ": ", why);
+    error_ = absl::StrCat("node ", target_.node.value(), " is not reached at ", CleanLine(target_.address), " port ", target_.port, ": ", why);
   }
 
   const ReachTarget& target_;

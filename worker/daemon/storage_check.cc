@@ -2,69 +2,86 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/clean_text.h"
 #include "common/dataset.h"
-#include "common/utf8.h"
+#include "common/files.h"
+#include "common/names.h"
+#include "common/status_macros.h"
 
 namespace motley::worker {
 namespace {
 
-absl::Status WriteToken(const std::string& folder, const std::string& path, const std::string& token) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return absl::PermissionDeniedError(absl::StrCat("checkpoint folder '", folder, "' cannot be made: ", error.message()));
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  const bool written = fd >= 0 && write(fd, token.data(), token.size()) == static_cast<ssize_t>(token.size()) && fsync(fd) == 0;
-  const int failure = errno;
-  if (fd >= 0) close(fd);
+constexpr char kFolderKey[] = "checkpoint.folder";
+
+std::string TokenName(const StorageCheckCommand& check) { return absl::StrCat(".token-", check.job.value()); }
+
+// The token is a new file: what was prepared under its name, a link above all, is removed and neither followed nor emptied.
+absl::Status WriteToken(const StorageCheckCommand& check, const FileRoots& roots) {
+  MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor folder, roots.MakeFolder(kFolderKey, check.checkpoint_folder));
+  const std::string name = TokenName(check);
+  (void)::unlinkat(folder.get(), name.c_str(), 0);
+  const FileDescriptor file(::openat(folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  const bool written = file.get() >= 0 &&
+                       ::write(file.get(), check.token.data(), check.token.size()) == static_cast<ssize_t>(check.token.size()) &&
+                       ::fsync(file.get()) == 0;
   if (written) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat("checkpoint folder '", folder, "' cannot be written: ", strerror(failure),
+  const absl::Status failed = FileError(errno, "write to the checkpoint folder", check.checkpoint_folder);
+  return absl::Status(failed.code(), absl::StrCat(std::string(failed.message()),
                                                   "; give checkpoint.folder as a folder that every worker may write"));
 }
 
-bool ReadsBack(const std::string& path, const std::string& token) {
-  std::ifstream in(path, std::ios::binary);
-  return in && std::string(std::istreambuf_iterator<char>(in), {}) == token;
+// The folder is made by another node, so a missing one is no error yet.
+bool ReadsBack(const StorageCheckCommand& check, const FileRoots& roots) {
+  const absl::StatusOr<FileDescriptor> folder = roots.Open(kFolderKey, check.checkpoint_folder);
+  if (!folder.ok()) return false;
+  const absl::StatusOr<FileDescriptor> file = OpenFileBeneath(*folder, TokenName(check));
+  if (!file.ok()) return false;
+  std::string text(check.token.size() + 1, '\0');
+  const ssize_t got = ::read(file->get(), text.data(), text.size());
+  return got >= 0 && text.substr(0, static_cast<size_t>(got)) == check.token;
+}
+
+absl::Status CheckNamed(const StorageCheckCommand& check, const FileRoots& roots) {
+  MOTLEY_RETURN_IF_ERROR(CheckName("job_id", check.job.value()));  // it becomes part of a file's name
+  if (!check.data_path.empty()) MOTLEY_RETURN_IF_ERROR(roots.Open("data.path", check.data_path).status());
+  if (check.checkpoint_folder.empty()) return absl::OkStatus();
+  const absl::Status folder = roots.Open(kFolderKey, check.checkpoint_folder).status();
+  return absl::IsNotFound(folder) ? absl::OkStatus() : folder;
+}
+
+// What was read of the data.
+absl::StatusOr<DataSummary> Check(const StorageCheckCommand& check, const FileRoots& roots) {
+  MOTLEY_RETURN_IF_ERROR(CheckNamed(check, roots));
+  if (check.write_token && !check.token.empty()) MOTLEY_RETURN_IF_ERROR(WriteToken(check, roots));
+  if (check.data_path.empty()) return DataSummary();  // the writer of a probe's token: it trains, and has seen its data
+  return SummarizeData(check.data_path);
 }
 
 }  // namespace
 
-std::string TokenPath(const StorageCheckCommand& check) {
-  return absl::StrCat(check.checkpoint_folder, "/.token-", check.job.value());
+std::string TokenPath(const StorageCheckCommand& check) { return absl::StrCat(check.checkpoint_folder, "/", TokenName(check)); }
+
+void RemoveToken(const StorageCheckCommand& check, const FileRoots& roots) {
+  const absl::StatusOr<FileDescriptor> folder = roots.Open(kFolderKey, check.checkpoint_folder);
+  if (folder.ok()) (void)::unlinkat(folder->get(), TokenName(check).c_str(), 0);
 }
 
-StorageReport CheckStorage(const StorageCheckCommand& check, const Clock& clock, absl::Duration patience) {
+StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& roots, const Clock& clock, absl::Duration patience) {
   StorageReport report{check.job, check.epoch, "", 0, "", check.token.empty(), check.check_id};
-  const std::string path = TokenPath(check);
-  if (check.write_token && !check.token.empty()) {
-    if (absl::Status status = WriteToken(check.checkpoint_folder, path, check.token); !status.ok()) {
-      report.error = ValidUtf8(std::string(status.message()));
-      return report;
-    }
-  }
-  if (check.data_path.empty()) {  // the writer of a probe's token: it trains, and has seen its data
-    report.token_seen = true;
-    return report;
-  }
-  absl::StatusOr<DataSummary> summary = SummarizeData(check.data_path);
+  const absl::StatusOr<DataSummary> summary = Check(check, roots);
   if (!summary.ok()) {
-    report.error = ValidUtf8(std::string(summary.status().message()));  // file names are any bytes
+    report.error = CleanLine(std::string(summary.status().message()));  // file names are any bytes
     return report;
   }
   report.data_bytes = summary->bytes;
   report.data_digest = summary->digest;
   const absl::Duration end = clock.Now() + patience;
   while (!report.token_seen) {
-    report.token_seen = ReadsBack(path, check.token);
+    report.token_seen = ReadsBack(check, roots);
     if (report.token_seen || clock.Now() >= end) break;
     absl::SleepFor(absl::Milliseconds(50));
   }

@@ -1,10 +1,11 @@
 // Does this node see the same data and checkpoint folder as the others? Summarises the data, and writes or reads back a
-// token in the checkpoint folder.
+// token in the checkpoint folder. Both lie beneath the folders that this node gives to jobs, or the answer is no.
 #pragma once
 
 #include <string>
 
 #include "absl/time/time.h"
+#include "common/beneath.h"
 #include "common/clock.h"
 #include "common/session.h"
 
@@ -12,7 +13,8 @@ namespace motley::worker {
 
 // Blocks while it reads the data. A reader waits up to `patience` for the token (shared file systems are late). The report
 // carries the error in words, and never fails otherwise. The token's file is TokenPath; whoever wrote it removes it.
-StorageReport CheckStorage(const StorageCheckCommand& check, const Clock& clock, absl::Duration patience);
+StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& roots, const Clock& clock, absl::Duration patience);
+void RemoveToken(const StorageCheckCommand& check, const FileRoots& roots);
 
 std::string TokenPath(const StorageCheckCommand& check);
 

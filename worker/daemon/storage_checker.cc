@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
 #include "common/logging.h"
 #include "common/status_macros.h"
-#include "common/utf8.h"
 #include "common/wire/session.h"
 #include "worker/daemon/storage_check.h"
 
@@ -139,7 +139,7 @@ void StorageChecker::StartWaiting(bool stopping) {
     const bool wanted = task.kind == Kind::kCheck;
     if (absl::Status status = Start(std::move(task)); !status.ok()) {
       LogError(absl::StrCat("storage check: ", status.message()));
-      report.error = ValidUtf8(std::string(status.message()));
+      report.error = CleanLine(std::string(status.message()));
       if (wanted) outbox_.Push(std::move(report));
     }
   }
@@ -152,7 +152,9 @@ absl::Status StorageChecker::Start(Task task) {
   if (children_.size() >= kMaxChildren) {
     return absl::ResourceExhaustedError(absl::StrCat(children_.size(), " storage checks were killed and hang still: a file system does not answer"));
   }
-  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess process, Spawn(config_.program, {kStorageChildWord, check ? kCheck : kRemove}, -1));
+  std::vector<std::string> arguments = {kStorageChildWord, check ? kCheck : kRemove};
+  arguments.insert(arguments.end(), config_.file_roots.begin(), config_.file_roots.end());
+  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess process, Spawn(config_.program, arguments, -1));
   // A socket takes this much at once, so nothing here waits for the child; one that is gone already answers by its exit.
   (void)WriteAll(process.socket.get(), frame);
   const absl::Duration patience = check ? config_.check_patience : config_.remove_patience;
@@ -215,11 +217,12 @@ int StorageChildMain(int argc, char** argv) {
   const auto command = wire::FromProto(message);
   if (!command.ok() || !*command || !std::holds_alternative<StorageCheckCommand>(**command)) return 65;
   const auto& check = std::get<StorageCheckCommand>(**command);
+  const FileRoots roots(std::vector<std::string>(argv + std::min(argc, 3), argv + argc));
   if (argc > 2 && strcmp(argv[2], kRemove) == 0) {
-    unlink(TokenPath(check).c_str());
+    RemoveToken(check, roots);
     return 0;
   }
-  const StorageReport report = CheckStorage(check, SystemClock(), kTokenPatience);
+  const StorageReport report = CheckStorage(check, roots, SystemClock(), kTokenPatience);
   return WriteAll(kChildSocket, EncodeFrame(wire::ToProto(WorkerReport(report)).SerializeAsString())).ok() ? 0 : 74;
 }
 

@@ -22,6 +22,7 @@ namespace motley::worker {
 
 struct StorageCheckerConfig {
   std::string program = "/proc/self/exe";
+  std::vector<std::string> file_roots;                  // beneath these lies what jobs may use
   absl::Duration check_patience = absl::Seconds(240);   // below what the coordinator waits
   absl::Duration remove_patience = absl::Seconds(30);
   size_t at_a_time = 4;                                 // checks; the others wait

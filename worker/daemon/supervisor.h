@@ -17,6 +17,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/beneath.h"
 #include "common/clock.h"
 #include "common/session.h"
 #include "worker/daemon/outbox.h"
@@ -30,6 +31,7 @@ namespace motley::worker {
 struct SupervisorConfig {
   std::string rank_binary;
   std::vector<DeviceId> devices;                    // of this node
+  FileRoots roots = FileRoots(std::vector<std::string>());  // beneath these lies what jobs may use
   WatchConfig watch;
   absl::Duration exit_grace = absl::Seconds(5);     // from the last word, or the closed socket, to SIGKILL
   absl::Duration stop_floor = absl::Seconds(150);   // a stop that saves: at least this, or 10 predicted steps; the coordinator waits 120 s

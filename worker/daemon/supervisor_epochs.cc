@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
 #include "common/logging.h"
 #include "common/status_macros.h"
-#include "common/utf8.h"
 #include "worker/daemon/supervisor.h"
 
 namespace motley::worker {
@@ -45,7 +45,7 @@ void Supervisor::ProfileOnLoop(const ProfileCommand& command) {
   }
   if (status.ok()) status = BeginRun(command.job, command.epoch, command.ranks, std::make_unique<ProfileSchedule>(command));
   if (status.ok()) return DriveProfile(*runs_.back());
-  outbox_.Push(ProfileReport{command.job, command.epoch, absl::StrCat("the ranks could not be started: ", ValidUtf8(std::string(status.message()))),
+  outbox_.Push(ProfileReport{command.job, command.epoch, absl::StrCat("the ranks could not be started: ", CleanLine(std::string(status.message()))),
                              {}, {}, command.check_id});
 }
 
@@ -81,7 +81,7 @@ absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vect
       metrics_.RankExited("failed");
       if (!run->is_probe()) {
         RankReport report{job, epoch, assignment.rank, assignment.device.id, RankEventKind::kFailed,
-                          ValidUtf8(std::string(rank.status().message()))};
+                          CleanLine(std::string(rank.status().message()))};
         Remember(report);
         outbox_.Push(std::move(report));
       }
@@ -100,6 +100,10 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int
   if (std::find(config_.devices.begin(), config_.devices.end(), device) == config_.devices.end()) {
     return absl::NotFoundError(absl::StrCat("device '", device.value(), "' is not of this node"));
   }
+  // The storage check has looked at the files, where they may hang; whoever starts ranks without one gets no further than this.
+  const JobConfig& config = assignment.config;
+  if (!config.data.path.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("data.path", config.data.path));
+  if (!config.checkpoint.folder.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.folder", config.checkpoint.folder));
   Rank rank;
   rank.number = assignment.rank;
   rank.device = device;

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
 #include "common/logging.h"
-#include "common/utf8.h"
 #include "worker/daemon/supervisor.h"
 
 namespace motley::worker {
@@ -20,7 +20,7 @@ constexpr size_t kMaxTextBytes = 8 << 10;  // of what people read
 void CutText(std::string& text) {
   if (text.size() <= kMaxTextBytes) return;
   const size_t bytes = text.size();
-  text = ValidUtf8(text.substr(0, kMaxTextBytes)) + absl::StrCat(" [... ", bytes - kMaxTextBytes, " bytes cut]");
+  text = CleanLine(text.substr(0, kMaxTextBytes)) + absl::StrCat(" [... ", bytes - kMaxTextBytes, " bytes cut]");
 }
 
 bool IsQuestion(const WorkerReport& report) {
@@ -94,7 +94,7 @@ void Supervisor::OnEvent(RankRun& run, Rank& rank, RankReport event) {
 
 void Supervisor::Report(RankRun& run, Rank& rank, RankEventKind kind, const std::string& text) {
   if (run.is_probe()) return;                                                                // its answer says it
-  RankReport event{run.job, run.epoch, rank.number, rank.device, kind, ValidUtf8(text)};  // it may quote the rank's output
+  RankReport event{run.job, run.epoch, rank.number, rank.device, kind, CleanLine(text)};  // it may quote the rank's output
   if (kind != RankEventKind::kHung) Remember(event);
   outbox_.Push(std::move(event));
 }
@@ -137,7 +137,7 @@ void Supervisor::CheckHung(RankRun& run, Rank& rank) {
 }
 
 void Supervisor::SendLog(const RankRun& run, const Rank& rank, const std::string& line) {
-  outbox_.Push(LogReport{run.job, run.epoch, rank.device.value(), ValidUtf8(line), absl::ToUnixMillis(clock_.WallNow())});
+  outbox_.Push(LogReport{run.job, run.epoch, rank.device.value(), CleanLine(line), absl::ToUnixMillis(clock_.WallNow())});
 }
 
 }  // namespace motley::worker

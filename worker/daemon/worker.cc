@@ -33,9 +33,10 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   }
   SupervisorConfig supervisor;
   supervisor.rank_binary = config.rank_binary;
+  supervisor.roots = FileRoots(config.file_roots);
   for (const DeviceDescription& device : devices) supervisor.devices.push_back(device.id);
   self->supervisor_ = std::make_unique<Supervisor>(std::move(supervisor), clock, self->outbox_, *self->metrics_);
-  self->storage_checker_ = std::make_unique<StorageChecker>(StorageCheckerConfig(), clock, self->outbox_);
+  self->storage_checker_ = std::make_unique<StorageChecker>(StorageCheckerConfig{.file_roots = config.file_roots}, clock, self->outbox_);
   self->reach_checker_ = std::make_unique<ReachChecker>(clock, self->outbox_);
   MOTLEY_ASSIGN_OR_RETURN(self->reach_listener_, ReachListener::Start(config.data_address, NodeName(config.name)));
   self->description_ = {NodeName(config.name), kVersion, NewIncarnation(), config.data_address,

@@ -22,7 +22,7 @@ class StorageCheckTest : public ::testing::Test {
   ~StorageCheckTest() override { std::filesystem::remove_all(folder_); }
 
   const std::string folder_;
-  StorageReport Check(const StorageCheckCommand& check) const { return CheckStorage(check, clock_, absl::ZeroDuration()); }
+  StorageReport Check(const StorageCheckCommand& check) const { return CheckStorage(check, FileRoots({folder_}), clock_, absl::ZeroDuration()); }
 
   const SystemClock clock_;
   StorageCheckCommand check_;
@@ -58,6 +58,53 @@ TEST_F(StorageCheckTest, NoCheckpointFolderNoToken) {
   check_.token.clear();
   check_.checkpoint_folder.clear();
   EXPECT_TRUE(Check(check_).token_seen);
+}
+
+TEST_F(StorageCheckTest, PathsOutsideTheRootsAreRefused) {
+  const auto error = [&](const std::vector<std::string>& roots) {
+    return CheckStorage(check_, FileRoots(roots), clock_, absl::ZeroDuration()).error;
+  };
+  check_.write_token = true;
+  EXPECT_THAT(error({}), HasSubstr("data.path: this node gives no folder to jobs; set roots in [files]"));
+  EXPECT_THAT(error({folder_ + "/checkpoints"}), HasSubstr("data.path: '" + check_.data_path + "' lies beneath none of"));
+  check_.checkpoint_folder = folder_ + "/../elsewhere";
+  EXPECT_THAT(error({folder_}), HasSubstr("checkpoint.folder must not hold '..'"));
+  check_.checkpoint_folder = folder_ + "/checkpoints/job";
+  check_.job = JobId("../job");
+  EXPECT_THAT(error({folder_}), HasSubstr("job_id must be"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/checkpoints"));
+}
+
+// A link prepared under the token's name, and one under the folder's, led the writing into files that were not ours.
+TEST_F(StorageCheckTest, PreparedLinksAreNotFollowed) {
+  const std::string foreign = folder_ + "/foreign", outside = folder_ + "/root/out";
+  std::ofstream(foreign) << "theirs";
+  check_.write_token = true;
+  std::filesystem::create_directories(check_.checkpoint_folder);
+  std::filesystem::create_symlink(foreign, TokenPath(check_));
+  const StorageReport report = Check(check_);
+  EXPECT_EQ(report.error, "");
+  EXPECT_TRUE(report.token_seen);
+  EXPECT_FALSE(std::filesystem::is_symlink(TokenPath(check_)));
+  std::string text;
+  std::ifstream(foreign) >> text;
+  EXPECT_EQ(text, "theirs");
+  std::filesystem::create_directories(folder_ + "/root");
+  std::filesystem::create_directory_symlink(folder_ + "/checkpoints", outside);
+  check_.data_path = folder_ + "/root/text";
+  std::ofstream(check_.data_path) << std::string(1000, 'a');
+  check_.checkpoint_folder = outside + "/job";
+  EXPECT_THAT(CheckStorage(check_, FileRoots({folder_ + "/root"}), clock_, absl::ZeroDuration()).error,
+              HasSubstr("/root/out/job': 'out/job' leads out of its folder"));
+}
+
+TEST_F(StorageCheckTest, TheTokenIsRemovedWhereItWasWritten) {
+  check_.write_token = true;
+  ASSERT_EQ(Check(check_).error, "");
+  RemoveToken(check_, FileRoots({folder_ + "/elsewhere"}));
+  EXPECT_TRUE(std::filesystem::exists(TokenPath(check_)));
+  RemoveToken(check_, FileRoots({folder_}));
+  EXPECT_FALSE(std::filesystem::exists(TokenPath(check_)));
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ class StorageCheckerTest : public ::testing::Test {
   }
   void Restart(StorageCheckerConfig config) {
     checker_.reset();
+    config.file_roots = {folder_};
     checker_ = std::make_unique<StorageChecker>(std::move(config), clock_, outbox_);
   }
   StorageReport Answer() {

@@ -42,6 +42,7 @@ class SupervisorTest : public ::testing::Test {
     SupervisorConfig config;
     config.rank_binary = "/proc/self/exe";
     config.devices = {DeviceId("n1/gpu0"), DeviceId("n1/gpu1")};
+    config.roots = FileRoots({"/data"});
     config.watch = watch;
     config.stop_floor = stop_floor;
     config.tick = absl::Milliseconds(10);
@@ -110,6 +111,18 @@ TEST_F(SupervisorTest, WhatTheRankSaysOfItsEndIsTheKind) {
   WaitForNoChildren();
 }
 
+TEST_F(SupervisorTest, ARankWithFilesOutsideTheRootsIsNotStarted) {
+  RankAssignment assignment = TestAssignment("train", 1);
+  assignment.config.data.path = "/etc/passwd";
+  Start({assignment});
+  EXPECT_THAT(WaitForEvent(Kind::kFailed).message, HasSubstr("data.path: '/etc/passwd' lies beneath none"));
+  assignment.epoch = Epoch(2);
+  assignment.config.data.path = "/data/text";
+  assignment.config.checkpoint.folder = "/data/../etc";
+  Start({assignment});
+  EXPECT_THAT(WaitForEvent(Kind::kFailed).message, HasSubstr("checkpoint.folder must not hold '..'"));
+}
+
 TEST_F(SupervisorTest, DeathWithoutAWordIsReportedWithItsLastOutput) {
   Start({TestAssignment("exit")});
   const auto log = WaitForReport<LogReport>();
@@ -175,8 +188,8 @@ TEST_F(SupervisorTest, BytesThatAreNotUtf8ReachTheCoordinatorAsText) {
     if (const auto* event = std::get_if<RankReport>(&r); event != nullptr && event->kind == Kind::kFailed) text = event->message;
     return !text.empty() && logs.size() == 2;
   });
-  EXPECT_EQ(text, "file ?");
-  EXPECT_THAT(logs, testing::UnorderedElementsAre("printed ??", "logged ?"));
+  EXPECT_EQ(text, "file \\xff");
+  EXPECT_THAT(logs, testing::UnorderedElementsAre("printed \\xff\\xfe", "logged \\xff"));
 }
 
 TEST_F(SupervisorTest, ARankGetsAListedEnvironmentAndNoCoreFiles) {
