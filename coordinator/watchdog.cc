@@ -39,15 +39,14 @@ Watchdog::~Watchdog() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
+    changed_.NotifyAll();
   }
   thread_.join();
 }
 
 void Watchdog::Run() {
   bool complained = false;
-  absl::MutexLock lock(&mutex_);
-  while (!stopping_) {
-    mutex_.Unlock();
+  while (true) {
     const absl::Status status = AskHealth(address_, interval_);
     if (status.ok()) {
       alive_();
@@ -55,8 +54,8 @@ void Watchdog::Run() {
       LogWarning(absl::StrCat("no answer from ", address_, " (", std::string(status.message()), "); the service manager is told nothing until there is one"));
     }
     complained = !status.ok();
-    mutex_.Lock();
-    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), interval_);
+    absl::MutexLock lock(&mutex_);
+    if (changed_.WaitFor(mutex_, interval_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; })) return;
   }
 }
 

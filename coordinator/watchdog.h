@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/steady_condition.h"
 
 namespace motley::coordinator {
 
@@ -33,6 +34,7 @@ class Watchdog {
   const std::string address_;
   const absl::Duration interval_;
   const std::function<void()> alive_;
+  SteadyCondition changed_;
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

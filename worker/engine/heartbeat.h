@@ -6,8 +6,10 @@
 #include <thread>
 #include <utility>
 
-#include "absl/synchronization/notification.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/steady_condition.h"
 
 namespace motley::engine {
 
@@ -17,17 +19,28 @@ class Heartbeat {
       : thread_([this, interval, beat = std::move(beat)] {
           do {
             beat();
-          } while (!over_.WaitForNotificationWithTimeout(interval));
+          } while (!IsOverWithin(interval));
         }) {}
   ~Heartbeat() {
-    over_.Notify();
+    {
+      absl::MutexLock lock(&mutex_);
+      over_ = true;
+      changed_.NotifyAll();
+    }
     thread_.join();
   }
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
  private:
-  absl::Notification over_;
+  bool IsOverWithin(absl::Duration interval) {
+    absl::MutexLock lock(&mutex_);
+    return changed_.WaitFor(mutex_, interval, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return over_; });
+  }
+
+  SteadyCondition changed_;
+  absl::Mutex mutex_;
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses the others
 };
 
