@@ -35,7 +35,28 @@ def partitions_part(share, _seed):
     return partitions(max(12, 60 * share), CASES)
 
 
-PARTS = {"kills": kills_part, "partitions": partitions_part}
+def newcomers_part(share, _seed):
+    import netns
+    from faults_newcomers import newcomers
+    reason = netns.why_not()
+    if reason:
+        print(f"left out: newcomers: {reason}", flush=True)
+        return [], []
+    return newcomers(max(2, round(50 * share)))
+
+
+def corruptions_part(share, seed):
+    from faults_corruptions import corruptions
+    return corruptions(10_000 * share, seed)
+
+
+def figures_part(_share, _seed):
+    from faults_figures import figures
+    return figures()
+
+
+PARTS = {"kills": kills_part, "partitions": partitions_part, "newcomers": newcomers_part, "corruptions": corruptions_part,
+         "figures": figures_part}
 
 
 def main():

@@ -1,0 +1,33 @@
+"""Flipped bits in the coordinator's store, in process: the unit test that looks for other content without a word, with other seeds."""
+import os
+import re
+import subprocess
+
+from harness import BIN
+from faults_common import row
+
+# (what, program, test, flips that one run makes)
+TESTS = [("a store", "coordinator_tests", "DamageTest.NoFlippedBitGivesOtherContentWithoutAWord", 2400)]
+
+
+def corruptions(count, seed):
+    """Rows, and what went wrong in words."""
+    rows, problems = [], []
+    for what, program, test, flips in TESTS:
+        path = os.path.join(BIN, program)
+        if not os.path.exists(path):
+            print(f"left out: corruptions of {what}: no {path}", flush=True)
+            continue
+        runs, wrong, said = max(1, round(count / len(TESTS) / flips)), 0, 0
+        for i in range(runs):
+            done = subprocess.run([path, f"--gtest_filter={test}"], capture_output=True, text=True, check=False,
+                                  env={**os.environ, "MOTLEY_SEED": str(seed % (1 << 30) + i)})
+            found = re.search(r"(\d+) said", done.stdout)
+            if done.returncode != 0 or not found:
+                wrong += 1
+                problems.append(f"corruptions of {what}, seed {seed + i}: {done.stdout[-600:]}")
+            said += int(found.group(1)) if found else 0
+        rows += [row(f"corruptions of {what}", runs * flips, "corruptions", 0, met=True),
+                 row(f"corruptions of {what} that were said", said, "corruptions", 1, met=said > 0),
+                 row("runs of them with other content, or less, without a word", wrong, "runs", 0)]
+    return rows, problems
