@@ -15,7 +15,7 @@ struct FlagsResult {
 };
 FlagsResult ParseFlags(int argc, char** argv);
 
-// sysexits code of a failed start.
+// sysexits code of a failed start or command.
 int ExitCode(const absl::Status& status);
 
 }  // namespace motley::coordinator

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/config.h"
+#include "coordinator/flags.h"
 #include "coordinator/store/maintenance.h"
 
 namespace motley::coordinator {
@@ -15,29 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-int ExitCodeOf(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return EX_OK;
-    case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kFailedPrecondition:
-      return EX_DATAERR;
-    case absl::StatusCode::kNotFound:
-      return EX_NOINPUT;
-    case absl::StatusCode::kUnavailable:
-      return EX_UNAVAILABLE;
-    case absl::StatusCode::kAlreadyExists:
-      return EX_CANTCREAT;
-    case absl::StatusCode::kPermissionDenied:
-      return EX_NOPERM;
-    case absl::StatusCode::kResourceExhausted:
-      return EX_IOERR;
-    case absl::StatusCode::kInvalidArgument:
-      return EX_CONFIG;
-    default:
-      return EX_SOFTWARE;
-  }
-}
+// What is not there was to be read.
+int CodeOf(const absl::Status& status) { return absl::IsNotFound(status) ? EX_NOINPUT : ExitCode(status); }
 
 json ToJson(const StoreSummary& summary) {
   json rows, findings = json::array();
@@ -63,7 +43,7 @@ int Check(const Options& options, std::ostream& out, std::ostream& error) {
   const absl::StatusOr<StoreSummary> summary = CheckStore(options.folder);
   if (!summary.ok()) {
     error << "motley-coordinator check: " << summary.status().message() << "\n";
-    return ExitCodeOf(summary.status());
+    return CodeOf(summary.status());
   }
   if (options.as_json) {
     out << ToJson(*summary).dump(2, ' ', false, json::error_handler_t::replace) << "\n";
@@ -80,7 +60,7 @@ int BackUp(const Options& options, std::ostream& out, std::ostream& error) {
   const absl::StatusOr<StoreSummary> summary = BackUpStore(options.folder, options.file);
   if (!summary.ok()) {
     error << "motley-coordinator backup: " << summary.status().message() << "\n";
-    return ExitCodeOf(summary.status());
+    return CodeOf(summary.status());
   }
   if (options.as_json) {
     out << ToJson(*summary).dump(2) << "\n";
@@ -94,7 +74,7 @@ int Restore(const Options& options, std::ostream& out, std::ostream& error) {
   const absl::StatusOr<RestoredStore> restored = RestoreStore(options.folder, options.file);
   if (!restored.ok()) {
     error << "motley-coordinator restore: " << restored.status().message() << "\n";
-    return ExitCodeOf(restored.status());
+    return CodeOf(restored.status());
   }
   if (options.as_json) {
     json body = ToJson(restored->summary);
@@ -144,7 +124,7 @@ std::optional<int> RunStoreCommand(int argc, const char* const* argv, std::ostre
     if (!options.config_file.empty()) {
       if (absl::Status status = LoadConfigFile(options.config_file, &config); !status.ok()) {
         error << "motley-coordinator " << name << ": " << status.message() << "\n";
-        return ExitCodeOf(status);
+        return CodeOf(status);
       }
     }
     options.folder = config.state_folder;

@@ -47,9 +47,10 @@ absl::Status Remove(const std::string& database) {
 absl::Status CheckVersion(const Database& database, StoreSummary* summary) {
   MOTLEY_ASSIGN_OR_RETURN(summary->version, ReadVersion(database));
   if (summary->version == kSchemaVersion) return absl::OkStatus();
+  if (summary->version == 0) return absl::DataLossError(absl::StrCat(database.path(), " holds nothing: its log may have been removed"));
   return absl::FailedPreconditionError(absl::StrCat(database.path(), " has schema version ", summary->version, ", this program reads ",
                                                     kSchemaVersion,
-                                                    summary->version < kSchemaVersion && summary->version > 0
+                                                    summary->version < kSchemaVersion
                                                         ? "; a coordinator that is started on it brings it to that version"
                                                         : "; use the version that wrote it"));
 }

@@ -87,6 +87,9 @@ TEST_F(StoreCommandsTest, CheckSaysSoundDamagedInUseAndNone) {
   EXPECT_EQ(Check(), 65) << "it changes nothing";
   EXPECT_EQ(Run({"check", "--state-dir", folder_.c_str()}), 65);
   EXPECT_TRUE(absl::StrContains(out_.str(), "not what was written")) << out_.str();
+  fs::resize_file(folder_ + "/coordinator.db", 0);
+  EXPECT_EQ(Check(), 65) << error_.str();
+  EXPECT_TRUE(absl::StrContains(error_.str(), "holds nothing")) << error_.str();
   std::ofstream(folder_ + "/coordinator.db") << std::string(5000, 'x');
   EXPECT_EQ(Check(), 65) << error_.str();
 }
