@@ -12,6 +12,7 @@ from cluster import processes
 import netns
 from faults_common import PACED, paced_job
 from faults_kills import kills
+from faults_newcomers import newcomers
 from faults_partitions import BOTH, FROM, partitions
 
 NOTICE_SECONDS = 5
@@ -252,6 +253,11 @@ def partitioned():
     return None
 
 
+def bad_newcomers():
+    """The same: one newcomer of each bad kind beside a running job."""
+    return netns.why_not() or expect_met(*newcomers(1))
+
+
 def nothing_left(cluster, before_shm):
     cluster.stop()
     left = [(pid, name) for pid, _, name in processes() if name.startswith("motley") and cluster_owns(pid, cluster)]
@@ -292,6 +298,7 @@ def main():
         results.run("nothing is left", nothing_left, cluster, before_shm)
     results.run("kills of the coordinator", killed_again_and_again, 1)
     results.run("partitions", partitioned)
+    results.run("bad newcomers", bad_newcomers)
     results.exit()
 
 
