@@ -96,6 +96,7 @@ class Cluster:
         self.host = "127.0.0.1"   # the coordinator's, for its workers
         self.port, self.workers_port, self.metrics_port = free_port(), free_port(), free_port()
         self.file_roots = [self.folder, *map(os.path.abspath, file_roots)]
+        self.stop_seconds = 0   # of workers: the whole cluster ends together, nobody is there to save for
         self.coordinator = None
         self.workers = {}
         self.worker_metrics_ports = {}
@@ -145,7 +146,7 @@ class Cluster:
     def start_worker(self, name, devices, emulation=None, **extra):
         port = self.worker_metrics_ports.setdefault(name, free_port())
         config = {"worker": {"name": name, "coordinator": self.workers_address, "metrics": f"127.0.0.1:{port}", "data_address": self.data_address(name),
-                             "stop_seconds": 0,  # the whole cluster ends together: nobody is there to save for
+                             "stop_seconds": self.stop_seconds,
                              **extra}, "device": devices}
         config["files"] = {"roots": self.file_roots}
         if emulation:

@@ -285,6 +285,7 @@ def main():
     before_shm = set(os.listdir("/dev/shm"))
     with TestCluster() as cluster:
         os.environ["MOTLEY_TEST"] = cluster.top   # marks every process of this cluster, orphans included
+        cluster.stop_seconds = 20   # a worker that is told to end lets the job save
         cluster.start(NODES)
         results.run("undisturbed", undisturbed, cluster)
         if Undisturbed.curve:
