@@ -4,9 +4,12 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint.h"
+#include "common/clean_text.h"
 #include "common/fault.h"
+#include "common/files.h"
 #include "common/logging.h"
 #include "common/status_macros.h"
 #include "coordinator/jobs/epoch_driver.h"
@@ -44,10 +47,24 @@ absl::Status CheckFits(const CheckpointManifest& manifest, const planner::Planne
   return absl::OkStatus();
 }
 
+// A checkpoint folder belongs to the job that made it. Whoever copies it for another job says so: a file `adopt` in that job's folder
+// holds the name of the job that made the checkpoints.
+absl::Status CheckOwner(const CheckpointManifest& manifest, const JobId& job, const std::string& root, const std::string& folder) {
+  constexpr int64_t kMostBytes = 4096;
+  if (manifest.job == job.value()) return absl::OkStatus();
+  const std::string path = absl::StrCat(root, "/adopt");
+  absl::StatusOr<std::string> adopted = ReadSmallFile(path, kMostBytes);
+  if (adopted.ok() && absl::StripAsciiWhitespace(*adopted) == manifest.job) return absl::OkStatus();
+  if (!adopted.ok() && !absl::IsNotFound(adopted.status())) return adopted.status();
+  return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was made by job ", Quoted(manifest.job),
+                                                    "; to begin with it, write that name into ", path,
+                                                    ", or give checkpoint.folder as another folder"));
+}
+
 // Runs beside the loop, on values of its own.
 // `published`: the newest checkpoint that a rank reported, or empty.
 Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoint_folder, const std::string& published,
-                 const std::string& data_digest, const std::set<std::string>& damaged) {
+                 const std::string& data_digest, const std::set<std::string>& damaged, const JobId& job) {
   Prepared prepared;
   if (!checkpoint_folder.empty()) {
     auto found = FindNewestCheckpoint(checkpoint_folder, damaged);
@@ -56,7 +73,8 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
       prepared.start_step = found->manifest.step;
       for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
       prepared.skipped = found->skipped;
-      prepared.status = CheckFits(found->manifest, input, data_digest, found->folder);
+      prepared.status = CheckOwner(found->manifest, job, checkpoint_folder, found->folder);
+      if (prepared.status.ok()) prepared.status = CheckFits(found->manifest, input, data_digest, found->folder);
     } else if (absl::IsNotFound(found.status()) && !published.empty()) {
       // Beginning again at step 0 would throw away what the ranks saved.
       // A folder that is not mounted looks empty, too.
@@ -129,8 +147,8 @@ absl::Status BeginPlanning(Core& core) {
   auto prepared = std::make_shared<Prepared>();
   core.executor.Run(
       [prepared, input = *std::move(input), folder = CheckpointFolder(job), published = job.newest_checkpoint,
-       digest = job.data_digest, damaged = run.damaged] {
-        *prepared = Prepare(input, folder, published, digest, damaged);
+       digest = job.data_digest, damaged = run.damaged, id = job.id] {
+        *prepared = Prepare(input, folder, published, digest, damaged, id);
       },
       [&core, prepared, ticket = run.planning_ticket, id = job.id] {
         ForgetPlanning(core, id);

@@ -79,7 +79,7 @@ void Disconnect(Core& core, const NodeName& name, const std::string& why) {
   it->second.connected = false;
   it->second.held = false;
   it->second.reason = why;
-  it->second.falls.push_back(core.clock.Now());
+  if (!it->second.leaves_at) it->second.falls.push_back(core.clock.Now());  // one that was told to end did not fall
   core.state.membership_changed = core.clock.Now();
   if (auto link = core.links.extract(name); !link.empty()) link.mapped()->Close(absl::UnavailableError(why));
   EventRecord event = NodeEvent(kind::kNodeLost, name, absl::StrCat("node ", name.value(), " was lost: ", why));

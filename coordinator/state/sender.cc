@@ -125,12 +125,13 @@ Standing StandingOf(const ClusterState& state, const NodeName& node, const Worke
   return std::visit(Judge{state, node}, report);
 }
 
-std::string ReportKind(const WorkerReport& report) {
-  // In the order of the variant's alternatives.
+const std::array<const char*, std::variant_size_v<WorkerReport>>& ReportKinds() {
   static constexpr std::array<const char*, std::variant_size_v<WorkerReport>> kKinds = {
       "heartbeat",   "storage",    "reach",             "profile", "rank",   "step", "kv_set", "kv_get", "publish",
       "checkpoint", "checkpoint_failed", "log", "leaving"};
-  return kKinds[report.index()];
+  return kKinds;
 }
+
+std::string ReportKind(const WorkerReport& report) { return ReportKinds()[report.index()]; }
 
 }  // namespace motley::coordinator

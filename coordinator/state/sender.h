@@ -2,6 +2,8 @@
 // Pure functions of the state.
 #pragma once
 
+#include <array>
+#include <variant>
 #include <string>
 
 #include "coordinator/state/cluster.h"
@@ -29,6 +31,8 @@ struct Standing {
 };
 Standing StandingOf(const ClusterState& state, const NodeName& node, const WorkerReport& report);
 
+// Every value of the metrics' label `kind`, in the order of the variant's alternatives.
+const std::array<const char*, std::variant_size_v<WorkerReport>>& ReportKinds();
 // "step", "kv_set": the metrics' label `kind`.
 std::string ReportKind(const WorkerReport& report);
 

@@ -187,7 +187,13 @@ def stop_saves(cluster):
     job = cluster.wait_for_state("stopped", "STOPPED", 30)
     expect(job.get("newest_checkpoint"), "no checkpoint was saved on stop")
     saved = int(job["step"])
-    shutil.copytree(cluster.checkpoints("stopped"), cluster.checkpoints("resumed"))
+    for copy in ("foreign", "resumed"):
+        shutil.copytree(cluster.checkpoints("stopped"), cluster.checkpoints(copy))
+    paced_job(cluster, "foreign")
+    job = cluster.wait_for_state("foreign", "FAILED", 60)
+    expect("was made by job 'stopped'" in job["reason"] and "adopt" in job["reason"], f"another job's folder was taken: {job['reason']!r}")
+    with open(os.path.join(cluster.checkpoints("resumed"), "adopt"), "w", encoding="utf-8") as file:
+        file.write("stopped\n")
     paced_job(cluster, "resumed")
     cluster.wait_for_state("resumed", "SUCCEEDED")
     curve = losses(cluster, "resumed")

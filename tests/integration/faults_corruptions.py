@@ -1,4 +1,4 @@
-"""Flipped bits in the coordinator's store, in process: the unit test that looks for other content without a word, with other seeds."""
+"""Damage to the coordinator's store and to checkpoints, in process: the unit tests that look for other content without a word, with other seeds."""
 import os
 import re
 import subprocess
@@ -6,8 +6,9 @@ import subprocess
 from harness import BIN
 from faults_common import row
 
-# (what, program, test, flips that one run makes)
-TESTS = [("a store", "coordinator_tests", "DamageTest.NoFlippedBitGivesOtherContentWithoutAWord", 2400)]
+# (what, program, test, damages that one run makes)
+TESTS = [("a store", "coordinator_tests", "DamageTest.NoFlippedBitGivesOtherContentWithoutAWord", 2400),
+         ("a checkpoint", "common_tests", "CheckpointDamageTest.NothingThatIsDoneToItIsReadAsSomethingElse", 2600)]
 
 
 def corruptions(count, seed):
