@@ -3,8 +3,8 @@
 #pragma once
 
 #include <array>
-#include <variant>
 #include <string>
+#include <variant>
 
 #include "coordinator/state/cluster.h"
 
