@@ -17,15 +17,15 @@ absl::Status FromGrpc(const grpc::Status& status) {
 std::shared_ptr<CoordinatorStream> CoordinatorStream::Open(const std::shared_ptr<grpc::Channel>& channel,
                                                            const NodeDescription& hello, std::function<void()> wake) {
   std::shared_ptr<CoordinatorStream> stream(new CoordinatorStream(std::move(wake)));
-  stream->channel_ = channel;
-  stream->stub_ = v1::WorkerService::NewStub(channel);
+  stream->connection_->channel = channel;
+  stream->connection_->stub = v1::WorkerService::NewStub(channel);
   {
     absl::MutexLock lock(&stream->mutex_);
     stream->self_ = stream;
     stream->writing_ = true;
   }
   *stream->outgoing_.mutable_hello() = wire::ToProto(hello);
-  stream->stub_->async()->Session(&stream->context_, stream.get());
+  stream->connection_->stub->async()->Session(&stream->connection_->context, stream.get());
   stream->AddHold();  // operations are started from the owner's thread: until it has seen the end
   stream->StartRead(&stream->incoming_);
   stream->StartWrite(&stream->outgoing_);
@@ -48,9 +48,13 @@ std::optional<v1::CoordinatorMessage> CoordinatorStream::TakeMessage() {
 
 std::optional<absl::Status> CoordinatorStream::TakeEnd() {
   bool release = false;
+  std::unique_ptr<Connection> ended;  // destroyed here, in the owner's thread, and not under the lock
   {
     absl::MutexLock lock(&mutex_);
-    if (end_) return end_;
+    if (end_) {
+      ended = std::move(connection_);
+      return end_;
+    }
     release = over_ && !released_;
     released_ = over_;
   }
@@ -87,7 +91,7 @@ void CoordinatorStream::SayGoodbye() {
   StartWritesDone();
 }
 
-void CoordinatorStream::Cancel() { context_.TryCancel(); }
+void CoordinatorStream::Cancel() { connection_->context.TryCancel(); }
 
 void CoordinatorStream::OnReadDone(bool ok) {
   absl::MutexLock lock(&mutex_);

@@ -27,7 +27,7 @@ class CoordinatorStream : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::
   // The oldest message that was not taken yet; the next one is read after it.
   std::optional<v1::CoordinatorMessage> TakeMessage();
   // How the stream ended, once it has: the coordinator's status. UNAVAILABLE: it closed the stream, or the connection broke. The
-  // owner asks until it has the answer.
+  // owner asks until it has the answer; nothing but TakeUnsent may follow.
   std::optional<absl::Status> TakeEnd();
 
   // One at a time: `writing` says whether the last one is still on its way.
@@ -45,10 +45,16 @@ class CoordinatorStream : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::
   void OnWriteDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
 
+  // What holds the channel. Its last holder must not be one of gRPC's callback threads: the channel's end joins them, and one that
+  // joins itself goes on over freed memory. So the owner takes it over with the end.
+  struct Connection {
+    std::shared_ptr<grpc::Channel> channel;
+    std::unique_ptr<v1::WorkerService::Stub> stub;
+    grpc::ClientContext context;
+  };
+
   const std::function<void()> wake_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::WorkerService::Stub> stub_;
-  grpc::ClientContext context_;
+  std::unique_ptr<Connection> connection_ = std::make_unique<Connection>();  // owner's thread; null after the end
   v1::CoordinatorMessage incoming_;  // gRPC's while a read is under way
   v1::WorkerMessage outgoing_;       // gRPC's while a write is under way
 
