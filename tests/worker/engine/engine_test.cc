@@ -343,7 +343,8 @@ TEST_F(EngineTest, TheLastCheckpointIsTriedAgainWithPauses) {
   config_.checkpoint.folder = (folder_ / "checkpoints").string();
   for (const bool heals : {true, false}) {
     FullDisk disk;
-    std::vector<absl::Duration> pauses;
+    std::vector<absl::Duration> pauses;  // of rank 0
+    absl::Mutex mutex;
     const auto before = [&](int rank, FakeHost& host, Engine&) {
       if (rank == 0) {
         host.on_step = [&](const StepResult& step) {
@@ -351,9 +352,16 @@ TEST_F(EngineTest, TheLastCheckpointIsTriedAgainWithPauses) {
         };
       }
     };
+    // All ranks pause together, as they do in life: one that went ahead would meet the disk as it was before.
     const auto options = [&](int rank) {
-      return EngineOptions{.pause = [&, rank](absl::Duration pause) {
-        if (rank != 0) return;
+      return EngineOptions{.pause = [&, rank, times = size_t{0}](absl::Duration pause) mutable {
+        ++times;
+        absl::MutexLock lock(&mutex);
+        if (rank != 0) {
+          const std::function<bool()> rank_0_paused = [&] { return pauses.size() >= times; };
+          mutex.Await(absl::Condition(&rank_0_paused));
+          return;
+        }
         pauses.push_back(pause);
         if (heals && pauses.size() == 3) disk.Free();
       }};
