@@ -68,6 +68,9 @@ absl::Status TakeBack(const std::string& published, const std::string& displaced
   return ours->empty() ? absl::OkStatus() : DiscardCheckpoint(*ours, step, kTrashSuffix, fence);
 }
 
+// Rank 0 may still be removing what the attempt before left in the folder, while this rank makes it for the next.
+constexpr int kMostTries = 5;
+
 }  // namespace
 
 absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, const std::string& file_name, DType dtype,
@@ -78,13 +81,14 @@ absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, co
     file.pieces.push_back({piece.unit, piece.tensor, piece.begin, piece.end, file.bytes});
     file.bytes += BytesOf(piece, dtype);
   }
-  MOTLEY_RETURN_IF_ERROR(MakeOwnFolder(folder));
-  absl::StatusOr<std::vector<std::string>> blocks = WritePieces(absl::StrCat(folder, "/", file_name), dtype, pieces);
-  if (!blocks.ok()) {
-    const absl::Status explained = Explain(blocks.status(), folder, file.bytes);
-    ::rmdir(folder.c_str());  // goes with the last file that could not be written
-    return explained;
+  absl::StatusOr<std::vector<std::string>> blocks = absl::NotFoundError(folder);
+  for (int tries = 0; tries < kMostTries && absl::IsNotFound(blocks.status()); ++tries) {
+    const absl::Status made = MakeOwnFolder(folder);
+    if (absl::IsNotFound(made)) continue;
+    MOTLEY_RETURN_IF_ERROR(made);
+    blocks = WritePieces(absl::StrCat(folder, "/", file_name), dtype, pieces);
   }
+  if (!blocks.ok()) return Explain(blocks.status(), folder, file.bytes);
   file.blocks = *std::move(blocks);
   MOTLEY_RETURN_IF_ERROR(SyncFolder(folder));
   return file;

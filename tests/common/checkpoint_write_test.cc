@@ -3,7 +3,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "common/checkpoint.h"
 #include "common/checkpoint_manifest.h"
@@ -49,7 +51,7 @@ TEST(CheckpointWriteTest, FullDiskIsResourceExhaustedAndLeavesNoFile) {
   EXPECT_EQ(file.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(Message(file.status()).find("checkpoint folder " + temporary + " is full: 80 bytes to write"), std::string::npos)
       << file.status();
-  EXPECT_FALSE(fs::exists(temporary)) << "the folder goes with its last file";
+  EXPECT_TRUE(fs::is_empty(temporary)) << "the folder stays for the other ranks; rank 0 removes it when all have failed";
 }
 
 TEST(CheckpointWriteTest, FileSizeLimitInTheMiddleOfAFile) {
@@ -60,7 +62,8 @@ TEST(CheckpointWriteTest, FileSizeLimitInTheMiddleOfAFile) {
   };
   const auto manifest = write();
   EXPECT_EQ(manifest.status().code(), absl::StatusCode::kResourceExhausted) << manifest.status();
-  EXPECT_TRUE(fs::is_empty(root.path()));
+  // The folder stays: other ranks may be writing into it, and rank 0 removes it when all have failed.
+  for (const auto& entry : fs::recursive_directory_iterator(root.path())) EXPECT_TRUE(entry.is_directory()) << entry.path();
 }
 
 TEST(CheckpointWriteTest, AManifestThatDoesNotFitPublishesNothing) {
@@ -153,6 +156,28 @@ TEST(CheckpointWriteTest, FolderNames) {
   EXPECT_TRUE((*folders)[0].aside() && (*folders)[0].epoch == 12 && (*folders)[0].step == 50);
   EXPECT_TRUE(!(*folders)[1].published && (*folders)[1].epoch == 3 && (*folders)[1].suffix.empty());
   EXPECT_TRUE((*folders)[2].published && (*folders)[2].path == root / "step-00000040");
+}
+
+// All ranks write into one folder at once; one that cannot must not take it from under the others.
+TEST(CheckpointWriteTest, RanksThatFailAndRanksThatWriteShareTheirFolder) {
+  const TempFolder root;
+  const std::string folder = root.path() + "/" + TemporaryCheckpointFolderName(1, 1);
+  const std::vector<float> values(16, 1.0f);
+  std::atomic<bool> done = false;
+  std::vector<std::thread> failing;
+  for (int rank = 0; rank < 3; ++rank) {
+    failing.emplace_back([&] {
+      const std::string name(300, 'x');  // longer than a name may be
+      while (!done) EXPECT_FALSE(WriteCheckpointFile(folder, name, DType::kFloat32, {{0, StateTensor::kParameter, 0, 16, values.data()}}).ok());
+    });
+  }
+  for (int i = 0; i < 300; ++i) {
+    const auto file = WriteCheckpointFile(folder, "rank-0.bin", DType::kFloat32, {{0, StateTensor::kParameter, 0, 16, values.data()}});
+    EXPECT_TRUE(file.ok()) << file.status();
+    fs::remove(folder + "/rank-0.bin");
+  }
+  done = true;
+  for (std::thread& rank : failing) rank.join();
 }
 
 }  // namespace
