@@ -47,12 +47,13 @@ absl::Status Remove(const std::string& database) {
 absl::Status CheckVersion(const Database& database, StoreSummary* summary) {
   MOTLEY_ASSIGN_OR_RETURN(summary->version, ReadVersion(database));
   if (summary->version == kSchemaVersion) return absl::OkStatus();
-  if (summary->version == 0) return absl::DataLossError(absl::StrCat(database.path(), " holds nothing: its log may have been removed"));
-  return absl::FailedPreconditionError(absl::StrCat(database.path(), " has schema version ", summary->version, ", this program reads ",
-                                                    kSchemaVersion,
-                                                    summary->version < kSchemaVersion
-                                                        ? "; a coordinator that is started on it brings it to that version"
-                                                        : "; use the version that wrote it"));
+  if (summary->version == 0) {
+    return absl::DataLossError(absl::StrCat(database.path(), " holds nothing: its log may have been removed"));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(database.path(), " has schema version ", summary->version, ", this program reads ", kSchemaVersion,
+                   summary->version < kSchemaVersion ? "; a coordinator that is started on it brings it to that version"
+                                                     : "; use the version that wrote it"));
 }
 
 absl::StatusOr<StoreSummary> Summarize(const Database& database) {
@@ -79,7 +80,8 @@ absl::Status NoStore(const std::string& folder) {
 absl::Status Raise(Database& database, const LedgerState& state, const MarkFile::Content& file, const std::string& from,
                    RestoredStore* restored) {
   std::vector<Row> jobs;
-  MOTLEY_RETURN_IF_ERROR(Scan(database, TableId::kJobs, kSchemaVersion, [&](const Row& row, const std::string&) { jobs.push_back(row); }));
+  MOTLEY_RETURN_IF_ERROR(
+      Scan(database, TableId::kJobs, kSchemaVersion, [&](const Row& row, const std::string&) { jobs.push_back(row); }));
   Statement newest = database.Prepare("SELECT COALESCE(MAX(sequence), 0) FROM events");
   MOTLEY_RETURN_IF_ERROR(newest.Step().status());
   const int64_t sequence = newest.Integer(0) + 1;
@@ -97,9 +99,10 @@ absl::Status Raise(Database& database, const LedgerState& state, const MarkFile:
   }
   Finding finding;
   finding.kind = kind::kStoreRestored;
-  finding.text = absl::StrCat("the database was restored from ", from, " (", state.mark.commits, " commits, ", jobs.size(), " jobs)",
-                              restored->lost_commits > 0 ? absl::StrCat("; ", restored->lost_commits, " later commits are lost") : "",
-                              "; the epochs of ", restored->raised_jobs, " unfinished jobs went up by ", restored->raised_by);
+  finding.text =
+      absl::StrCat("the database was restored from ", from, " (", state.mark.commits, " commits, ", jobs.size(), " jobs)",
+                   restored->lost_commits > 0 ? absl::StrCat("; ", restored->lost_commits, " later commits are lost") : "",
+                   "; the epochs of ", restored->raised_jobs, " unfinished jobs went up by ", restored->raised_by);
   MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kEvents, ToRow(EventFor(finding, sequence))));
   if (file.mark && file.mark->store_id == state.mark.store_id) ledger.SkipTo(file.mark->commits);
   MOTLEY_RETURN_IF_ERROR(ledger.Seal());
@@ -132,7 +135,8 @@ absl::StatusOr<StoreSummary> BackUpStore(const std::string& folder, const std::s
     if (Exists(database + "-wal")) MOTLEY_RETURN_IF_ERROR(Copy(database + "-wal", partial + "-wal"));
     summary = TakeIn(partial);
     if (!summary.ok() || !summary->findings.empty()) continue;
-    const bool older = before.mark && before.mark->store_id == summary->mark.store_id && summary->mark.commits < before.mark->commits;
+    const bool older =
+        before.mark && before.mark->store_id == summary->mark.store_id && summary->mark.commits < before.mark->commits;
     if (older) {
       summary->findings.push_back({kind::kStoreOlder, "the copy is older than the store"});
       continue;
@@ -157,7 +161,8 @@ absl::StatusOr<RestoredStore> RestoreStore(const std::string& folder, const std:
     MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, Database::Open(lock.Draft()));
     MOTLEY_ASSIGN_OR_RETURN(restored.summary, Summarize(*database));
     if (!restored.summary.findings.empty()) {
-      return absl::DataLossError(absl::StrCat("'", from, "' is damaged and was not put in place: ", restored.summary.findings[0].text));
+      return absl::DataLossError(
+          absl::StrCat("'", from, "' is damaged and was not put in place: ", restored.summary.findings[0].text));
     }
     MOTLEY_ASSIGN_OR_RETURN(const LedgerState state, ReadMark(*database));
     MOTLEY_ASSIGN_OR_RETURN(const MarkFile::Content file, MarkFile::Read(lock.Mark()));

@@ -72,11 +72,15 @@ Key Texts(std::vector<std::string>& out) {
           }};
 }
 
-std::string Place(const std::string& source, const toml::node& node) { return absl::StrCat(source, ":", node.source().begin.line, ": "); }
+std::string Place(const std::string& source, const toml::node& node) {
+  return absl::StrCat(source, ":", node.source().begin.line, ": ");
+}
 
 absl::Status ReadTable(const std::string& source, const std::string& section, const toml::node& node, const Keys& keys) {
   const toml::table* table = node.as_table();
-  if (table == nullptr) return absl::InvalidArgumentError(absl::StrCat(Place(source, node), "'", section, "' must be a section [", section, "]"));
+  if (table == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(Place(source, node), "'", section, "' must be a section [", section, "]"));
+  }
   for (const auto& [name, value] : *table) {
     const std::string key(name.str());
     auto it = keys.find(key);
@@ -121,8 +125,10 @@ absl::Status CheckPositive(const std::string& key, double value, double lowest, 
 // Traffic is neither encrypted nor authenticated: it may leave the machine only where somebody said so.
 absl::Status CheckReach(const WorkerConfig& config, const std::string& key, const std::string& host) {
   if (config.insecure || IsLoopback(host)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(key, " = ", Quoted(host), " is not a loopback address, and traffic is neither "
-                                                 "encrypted nor authenticated; set worker.insecure = true if the network is trusted"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(key, " = ", Quoted(host),
+                   " is not a loopback address, and traffic is neither "
+                   "encrypted nor authenticated; set worker.insecure = true if the network is trusted"));
 }
 
 absl::Status CheckAddresses(const WorkerConfig& config) {
@@ -172,9 +178,9 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
       MOTLEY_RETURN_IF_ERROR(ReadDevices(source, node, config.devices));
     } else {
       const std::string nearest = NearestWord(section, {"worker", "files", "emulation", "network", "device"});
-      return absl::InvalidArgumentError(absl::StrCat(Place(source, node), "unknown section or key '", section, "'",
-                                                     nearest.empty() ? "; known sections: worker, files, emulation, network, device"
-                                                                     : "; did you mean '" + nearest + "'?"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          Place(source, node), "unknown section or key '", section, "'",
+          nearest.empty() ? "; known sections: worker, files, emulation, network, device" : "; did you mean '" + nearest + "'?"));
     }
   }
   return config;
@@ -199,16 +205,22 @@ absl::Status Validate(const WorkerConfig& config) {
   std::set<std::string> names;
   for (const DeviceConfig& device : config.devices) {
     MOTLEY_RETURN_IF_ERROR(CheckName("device.name", device.name));
-    if (!names.insert(device.name).second) return absl::InvalidArgumentError(absl::StrCat("two devices are named '", device.name, "'"));
+    if (!names.insert(device.name).second) {
+      return absl::InvalidArgumentError(absl::StrCat("two devices are named '", device.name, "'"));
+    }
     if (device.kind != "cpu" && device.kind != "emulated") {
-      return absl::InvalidArgumentError(absl::StrCat("device ", device.name, ": kind '", device.kind, "' is not known; use cpu or emulated"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("device ", device.name, ": kind '", device.kind, "' is not known; use cpu or emulated"));
     }
     if (device.kind == "cpu" && (!device.model.empty() || device.flops_per_second != 0 || device.link_bytes_per_second != 0)) {
-      return absl::InvalidArgumentError(absl::StrCat("device ", device.name, ": a cpu is as fast as it is; use kind = \"emulated\" to declare a speed"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("device ", device.name, ": a cpu is as fast as it is; use kind = \"emulated\" to declare a speed"));
     }
-    MOTLEY_RETURN_IF_ERROR(CheckPositive(absl::StrCat("memory_bytes of ", device.name), static_cast<double>(device.memory_bytes), 0, 9e15));
+    MOTLEY_RETURN_IF_ERROR(
+        CheckPositive(absl::StrCat("memory_bytes of ", device.name), static_cast<double>(device.memory_bytes), 0, 9e15));
     MOTLEY_RETURN_IF_ERROR(CheckPositive(absl::StrCat("flops_per_second of ", device.name), device.flops_per_second, 0, 1e18));
-    MOTLEY_RETURN_IF_ERROR(CheckPositive(absl::StrCat("link_bytes_per_second of ", device.name), device.link_bytes_per_second, 0, 1e15));
+    MOTLEY_RETURN_IF_ERROR(
+        CheckPositive(absl::StrCat("link_bytes_per_second of ", device.name), device.link_bytes_per_second, 0, 1e15));
   }
   return DescribeDevices(config).status();
 }

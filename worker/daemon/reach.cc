@@ -51,10 +51,14 @@ class Attempt {
   explicit Attempt(const ReachTarget& target) : target_(target) { Begin(); }
   void Begin() {
     AddrInfo info;
-    if (absl::Status status = Resolve(target_.address, target_.port, info); !status.ok()) return Fail(std::string(status.message()));
+    if (absl::Status status = Resolve(target_.address, target_.port, info); !status.ok()) {
+      return Fail(std::string(status.message()));
+    }
     socket_.Reset(socket(info.list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!socket_.valid()) return Fail(strerror(errno));
-    if (connect(socket_.get(), info.list->ai_addr, info.list->ai_addrlen) != 0 && errno != EINPROGRESS) return Fail(strerror(errno));
+    if (connect(socket_.get(), info.list->ai_addr, info.list->ai_addrlen) != 0 && errno != EINPROGRESS) {
+      return Fail(strerror(errno));
+    }
   }
 
   bool done() const { return done_; }
@@ -80,8 +84,9 @@ class Attempt {
   }
 
   void OnTimeout(absl::Duration patience) {
-    Fail(absl::StrFormat(connected_ ? "connected, but nobody said a word for %.0f s" : "no answer for %.0f s; is a firewall in between?",
-                         absl::ToDoubleSeconds(patience)));
+    Fail(absl::StrFormat(
+        connected_ ? "connected, but nobody said a word for %.0f s" : "no answer for %.0f s; is a firewall in between?",
+        absl::ToDoubleSeconds(patience)));
   }
 
  private:
@@ -92,7 +97,8 @@ class Attempt {
   }
   void Fail(const std::string& why) {
     done_ = true;
-    error_ = absl::StrCat("node ", target_.node.value(), " is not reached at ", CleanLine(target_.address), " port ", target_.port, ": ", why);
+    error_ = absl::StrCat("node ", target_.node.value(), " is not reached at ", CleanLine(target_.address), " port ",
+                          target_.port, ": ", why);
   }
 
   const ReachTarget& target_;
@@ -138,7 +144,8 @@ absl::StatusOr<std::unique_ptr<ReachListener>> ReachListener::Start(const std::s
   };
   UniqueFd fd(socket(info.list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!fd.valid() || !wake.valid() || bind(fd.get(), info.list->ai_addr, info.list->ai_addrlen) != 0 || listen(fd.get(), SOMAXCONN) != 0) {
+  if (!fd.valid() || !wake.valid() || bind(fd.get(), info.list->ai_addr, info.list->ai_addrlen) != 0 ||
+      listen(fd.get(), SOMAXCONN) != 0) {
     return failed();
   }
   sockaddr_storage bound{};
@@ -169,7 +176,8 @@ void ReachListener::Loop() {
   }
 }
 
-ReachReport CheckReach(const ReachCheckCommand& check, const Clock& clock, absl::Duration patience, const absl::Notification& cancelled) {
+ReachReport CheckReach(const ReachCheckCommand& check, const Clock& clock, absl::Duration patience,
+                       const absl::Notification& cancelled) {
   ReachReport report{check.check_id, {}};
   for (size_t begin = 0; begin < check.targets.size() && !cancelled.HasBeenNotified(); begin += kAtATime) {
     std::vector<Attempt> attempts;

@@ -142,7 +142,9 @@ class DamageTest : public testing::Test {
   // The files as a killed coordinator leaves them, in a folder of their own.
   void CopyRunning(const std::string& to) {
     fs::create_directories(to);
-    for (const char* name : {"/coordinator.db", "/coordinator.db-wal", "/coordinator.mark"}) fs::copy_file(folder_ + name, to + name);
+    for (const char* name : {"/coordinator.db", "/coordinator.db-wal", "/coordinator.mark"}) {
+      fs::copy_file(folder_ + name, to + name);
+    }
   }
   std::string folder_;
 };
@@ -219,7 +221,9 @@ TEST_F(DamageTest, AnAlteredRecordCostsItsJobAndNoOther) {
   store.reset();
   EXPECT_EQ(Open()->findings(), 0) << "mended once";
   bool kept = false;
-  for (const auto& entry : fs::directory_iterator(folder_)) kept |= absl::StrContains(entry.path().string(), "coordinator.db.damaged-");
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    kept |= absl::StrContains(entry.path().string(), "coordinator.db.damaged-");
+  }
   EXPECT_TRUE(kept) << "the damaged file is evidence";
 }
 
@@ -368,7 +372,9 @@ PRAGMA user_version=1;)sql");
   EXPECT_EQ(store->LoadDrained()->at(0).value(), "n3");
   EXPECT_EQ(store->LoadSpeeds()->at(DeviceId("n1/gpu0")).tokens_per_second, 7);
   bool kept = false;
-  for (const auto& entry : fs::directory_iterator(folder_)) kept |= absl::StrContains(entry.path().string(), "coordinator.db.version-1-");
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    kept |= absl::StrContains(entry.path().string(), "coordinator.db.version-1-");
+  }
   EXPECT_TRUE(kept);
 }
 
