@@ -39,6 +39,8 @@ absl::Status VerifySize(const std::string& folder, const CheckpointFile& file) {
   const std::string path = PathOf(folder, file);
   const absl::StatusOr<int64_t> bytes = FileBytes(path);
   if (absl::IsNotFound(bytes.status())) return absl::NotFoundError(absl::StrCat(path, " is missing"));
+  // A link may lead out of the folders that jobs may use.
+  if (absl::IsInvalidArgument(bytes.status())) return absl::DataLossError(bytes.status().message());
   if (!bytes.ok() || *bytes == file.bytes) return bytes.status();
   return absl::DataLossError(
       absl::StrCat(path, *bytes < file.bytes ? " is cut off" : " is too long", ": ", *bytes, " bytes instead of ", file.bytes));

@@ -105,7 +105,8 @@ absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, Links links)
 
 absl::StatusOr<int64_t> FileBytes(const std::string& path) {
   struct stat status;
-  if (::stat(path.c_str(), &status) != 0) return FileError(errno, "read", path);
+  if (::lstat(path.c_str(), &status) != 0) return FileError(errno, "read", path);
+  MOTLEY_RETURN_IF_ERROR(NotRegular(status.st_mode, path));
   return static_cast<int64_t>(status.st_size);
 }
 

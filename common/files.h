@@ -36,6 +36,7 @@ absl::Status NotRegular(unsigned mode, const std::string& path);  // `mode` of s
 enum class Links { kFollow, kRefuse };  // what to do when the path's last part is a symbolic link
 // A regular file; never waits for another process. INVALID_ARGUMENT says what else it is.
 absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, Links links = Links::kFollow);
+// Of a regular file, and no link to one: INVALID_ARGUMENT says what else it is.
 absl::StatusOr<int64_t> FileBytes(const std::string& path);
 // Exactly `bytes` bytes at `offset`; DATA_LOSS when the file ends before.
 absl::Status ReadAt(const FileDescriptor& file, const std::string& path, int64_t offset, void* out, int64_t bytes);

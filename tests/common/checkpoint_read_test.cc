@@ -149,6 +149,10 @@ TEST(CheckpointReadTest, DamageIsDataLossAndNamesTheFile) {
   fs::remove(file);
   EXPECT_EQ(Message(verify()), file + " is missing");
   EXPECT_EQ(verify().code(), absl::StatusCode::kDataLoss);
+  root.Write("elsewhere.bin", whole);
+  fs::create_symlink(root / "elsewhere.bin", file);
+  EXPECT_EQ(Message(verify()), file + " is a symbolic link; give a regular file") << "although its bytes are right";
+  EXPECT_EQ(verify().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(CheckpointReadTest, DamagedManifests) {

@@ -3,15 +3,20 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 
+#include "absl/time/clock.h"
+#include "common/logging.h"
+#include "coordinator/rpc/listening_socket.h"
 #include "coordinator/watchdog.h"
 #include "tests/coordinator/rpc/cluster.h"
 
@@ -32,9 +37,44 @@ class AcceptorTest : public ClusterTest {
   absl::Status Ask(absl::Duration patience = absl::Seconds(20)) { return AskHealth(server_->socket_address(), patience); }
 };
 
+// What this process logs, as long as it lives. Takes its descriptors at once.
+class LogReader {
+ public:
+  LogReader() {
+    EXPECT_EQ(pipe2(pipe_, O_CLOEXEC), 0);
+    before_ = dup(STDERR_FILENO);
+    dup2(pipe_[1], STDERR_FILENO);
+    InitLogging("test", LogLevel::kInfo);
+  }
+  ~LogReader() {
+    dup2(before_, STDERR_FILENO);
+    for (const int fd : {pipe_[0], pipe_[1], before_}) close(fd);
+  }
+  // Until these words were logged, or patience ends.
+  testing::AssertionResult WaitFor(const std::string& words, absl::Duration patience) {
+    const absl::Time end = absl::Now() + patience;
+    while (seen_.find(words) == std::string::npos) {
+      pollfd polled = {pipe_[0], POLLIN, 0};
+      const int64_t left = absl::ToInt64Milliseconds(end - absl::Now());
+      if (left <= 0) return testing::AssertionFailure() << "logged: " << seen_;
+      if (poll(&polled, 1, static_cast<int>(left)) <= 0) continue;
+      char text[4096];
+      const ssize_t bytes = read(pipe_[0], text, sizeof(text));
+      if (bytes > 0) seen_.append(text, static_cast<size_t>(bytes));
+    }
+    return testing::AssertionSuccess();
+  }
+
+ private:
+  int pipe_[2] = {-1, -1};
+  int before_ = -1;
+  std::string seen_;
+};
+
 // gRPC's own listener stayed dead for good after this.
 TEST_F(AcceptorTest, ServesAgainWhenDescriptorsAreFreeAgain) {
   ASSERT_TRUE(Ask().ok());
+  LogReader log;
   const int highest = open("/dev/null", O_RDONLY | O_CLOEXEC);
   close(highest);
   rlimit before;
@@ -42,18 +82,24 @@ TEST_F(AcceptorTest, ServesAgainWhenDescriptorsAreFreeAgain) {
   rlimit lowered = before;
   lowered.rlim_cur = static_cast<rlim_t>(highest) + 30;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &lowered), 0);
-  // All that is left, so that accept finds none; the connection that asks needs one on each side.
-  std::vector<int> taken;
-  for (int fd; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) taken.push_back(fd);
-  EXPECT_EQ(errno, EMFILE);
-  close(taken.back());
-  taken.pop_back();
-  const int waits = Connect();  // takes the last one: it cannot be accepted
-  absl::SleepFor(absl::Milliseconds(500));
+  // All that is left, so that accept finds none; the connection that asks needs one on each side. Again where gRPC has just
+  // given one back.
+  std::vector<int> taken, waiting;
+  testing::AssertionResult said = testing::AssertionFailure();
+  for (int attempt = 0; attempt < 40 && !said; ++attempt) {
+    for (int fd; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) taken.push_back(fd);
+    EXPECT_EQ(errno, EMFILE);
+    close(taken.back());
+    taken.pop_back();
+    waiting.push_back(Connect());  // takes the last one: it cannot be accepted
+    said = log.WaitFor("no connection can be taken: Too many open files", absl::Milliseconds(500));
+  }
+  EXPECT_TRUE(said);
   for (const int fd : taken) close(fd);
   setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(log.WaitFor("descriptors are free again", absl::Seconds(20)));
   EXPECT_TRUE(Ask().ok());
-  close(waits);
+  for (const int fd : waiting) close(fd);
 }
 
 TEST_F(AcceptorTest, ConnectionsBeyondTheBoundAreClosedAndThoseOfTheWatchdogAreTaken) {
@@ -142,10 +188,16 @@ TEST_F(AcceptorTest, TheWatchdogIsQuietWhenNobodyAnswers) {
     absl::MutexLock lock(&mutex);
     EXPECT_TRUE(mutex.AwaitWithTimeout(absl::Condition(+[](int* n) { return *n >= 2; }, &alive), absl::Seconds(30)));
   }
-  server_.reset();
   alive = 0;
-  Watchdog watchdog("unix:" + folder_ + "/nobody", absl::Milliseconds(50), count);
-  absl::SleepFor(absl::Milliseconds(500));
+  // Takes connections and closes them without a word.
+  const auto mute = ListeningSocket::Unix(folder_ + "/mute");
+  ASSERT_TRUE(mute.ok()) << mute.status();
+  Watchdog watchdog(mute->address(), absl::Milliseconds(50), count);
+  for (int beats = 0; beats < 5; ++beats) {
+    pollfd polled = {mute->fd(), POLLIN, 0};
+    ASSERT_EQ(poll(&polled, 1, 30'000), 1);
+    close(accept(mute->fd(), nullptr, nullptr));
+  }
   absl::MutexLock lock(&mutex);
   EXPECT_EQ(alive, 0);
 }

@@ -17,6 +17,7 @@
 #include "coordinator/server.h"
 #include "proto/motley/v1/motley.grpc.pb.h"
 #include "tests/coordinator/rpc/fake_worker.h"
+#include "tests/coordinator/rpc/tiny_job.h"
 
 namespace motley::coordinator {
 
@@ -51,18 +52,7 @@ class ClusterTest : public testing::Test {
     EXPECT_TRUE(worker->WaitForWelcome());
     return worker;
   }
-  JobConfig MakeConfig(int64_t steps) {
-    JobConfig config;
-    config.model.config_json =
-        R"({"model_type": "gpt2", "vocab_size": 256, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32,
-            "activation_function": "gelu_new", "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0})";
-    config.training.steps = steps;
-    config.training.seq_len = 16;
-    config.training.global_batch_size = 8;
-    config.data.path = "/data";
-    config.checkpoint.folder = folder_ + "/checkpoints";
-    return config;
-  }
+  JobConfig MakeConfig(int64_t steps) { return TinyJob(steps, folder_ + "/checkpoints"); }
   grpc::Status Submit(const std::string& id, const JobConfig& config, v1::Job* job = nullptr) {
     grpc::ClientContext context;
     v1::SubmitJobRequest request;
@@ -72,6 +62,15 @@ class ClusterTest : public testing::Test {
     const grpc::Status status = stub_->SubmitJob(&context, request, &response);
     if (job != nullptr) *job = response.job();
     return status;
+  }
+  v1::Job GetJob(const std::string& id) {
+    grpc::ClientContext context;
+    v1::GetJobRequest request;
+    request.set_job_id(id);
+    v1::GetJobResponse response;
+    const grpc::Status status = stub_->GetJob(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response.job();
   }
   // Reads the job's stream until `found` says so or the stream ends; everything seen is in updates_.
   v1::Job Watch(const std::string& id, const std::function<bool(const v1::JobUpdate&)>& found) {

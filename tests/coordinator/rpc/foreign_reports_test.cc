@@ -34,14 +34,6 @@ class ForeignReports : public ClusterTest {
     ASSERT_TRUE(worker.WaitForAnswer(&answer));
     EXPECT_TRUE(answer.allowed()) << answer.reason();
   }
-  v1::Job Job() {
-    grpc::ClientContext context;
-    v1::GetJobRequest request;
-    request.set_job_id("a");
-    v1::GetJobResponse response;
-    EXPECT_TRUE(stub_->GetJob(&context, request, &response).ok());
-    return response.job();
-  }
 
   std::unique_ptr<FakeWorker> n1_, n2_;
 };
@@ -59,11 +51,11 @@ TEST_F(ForeignReports, AForgedStepAndAForgedCheckpointChangeNothing) {
     worker->Send(checkpoint);
     Flush(*worker);
   }
-  EXPECT_EQ(Job().step(), 2);
-  EXPECT_EQ(Job().newest_checkpoint(), "");
+  EXPECT_EQ(GetJob("a").step(), 2);
+  EXPECT_EQ(GetJob("a").newest_checkpoint(), "");
   n1_->StepTo(3);
   Watch("a", [](const v1::JobUpdate& update) { return update.has_step() && update.step().step() == 3; });
-  EXPECT_EQ(Job().step(), 3) << "and the job goes on";
+  EXPECT_EQ(GetJob("a").step(), 3) << "and the job goes on";
 }
 
 TEST_F(ForeignReports, NobodyEndsAnothersRank) {
@@ -77,7 +69,7 @@ TEST_F(ForeignReports, NobodyEndsAnothersRank) {
   ASSERT_TRUE(n2_->WaitForAnswer(&answer));
   EXPECT_FALSE(answer.allowed());
   EXPECT_NE(answer.reason().find("not on this node"), std::string::npos) << answer.reason();
-  EXPECT_EQ(Job().state(), v1::JOB_STATE_RUNNING) << Job().reason();
+  EXPECT_EQ(GetJob("a").state(), v1::JOB_STATE_RUNNING) << GetJob("a").reason();
 }
 
 TEST_F(ForeignReports, StepsThatWereLostOnTheWayEndTheSession) {

@@ -40,14 +40,6 @@ class Newcomers : public ClusterTest {
     }
     return {};
   }
-  v1::Job GetJob() {
-    grpc::ClientContext context;
-    v1::GetJobRequest request;
-    request.set_job_id("a");
-    v1::GetJobResponse response;
-    EXPECT_TRUE(stub_->GetJob(&context, request, &response).ok());
-    return response.job();
-  }
   // The newcomer is refused with these words; the job's epoch goes on and its ranks were never told to stop.
   void ExpectRefused(FakeWorker::Options options, const std::string& words) {
     const int64_t epoch = Train();
@@ -57,8 +49,8 @@ class Newcomers : public ClusterTest {
     EXPECT_NE(said.find(words), std::string::npos) << said;
     StepBoth(3);
     Watch("a", [](const v1::JobUpdate& update) { return update.has_step() && update.step().step() >= 3; });
-    EXPECT_EQ(GetJob().epoch(), epoch);
-    EXPECT_EQ(GetJob().state(), v1::JOB_STATE_RUNNING);
+    EXPECT_EQ(GetJob("a").epoch(), epoch);
+    EXPECT_EQ(GetJob("a").state(), v1::JOB_STATE_RUNNING);
     EXPECT_FALSE(n1_->HasStopped(epoch) || n2_->HasStopped(epoch));
     EXPECT_EQ(NodeOf("n3").state(), "refused");
     EXPECT_NE(NodeOf("n3").reason().find(words), std::string::npos) << NodeOf("n3").reason();
@@ -140,7 +132,7 @@ TEST_F(Newcomers, OneThatFailsOnlyInTheSwapIsLeftOutOfTheNextEpoch) {
   WaitForEvent("a", "probe_passed");
   const std::string said = WaitForEvent("a", "device_left_out");
   EXPECT_NE(said.find("goes on without node n3: the epoch that it joined ended before its first step"), std::string::npos) << said;
-  const auto ranks = n1_->WaitForStart(GetJob().epoch() - 1);
+  const auto ranks = n1_->WaitForStart(GetJob("a").epoch() - 1);
   ASSERT_FALSE(ranks.empty());
   EXPECT_EQ(ranks[0].device_ids_size(), 2);
   EXPECT_EQ(ranks[0].start_step(), 2);
@@ -154,7 +146,7 @@ TEST_F(Newcomers, ARankThatFailsBeforeItsFirstStepEndsItsOwnPartAlone) {
   n1_->SendAll(v1::RankEvent::KIND_READY), n2_->SendAll(v1::RankEvent::KIND_READY);
   n3->SendAll(v1::RankEvent::KIND_FAILED, "out of memory");
   const auto ranks = n1_->WaitForStart(joined[0].epoch());
-  ASSERT_FALSE(ranks.empty()) << GetJob().reason();
+  ASSERT_FALSE(ranks.empty()) << GetJob("a").reason();
   EXPECT_EQ(ranks[0].device_ids_size(), 2);
   EXPECT_NE(WaitForEvent("a", "device_left_out").find("out of memory"), std::string::npos);
 }
@@ -164,7 +156,7 @@ TEST_F(Newcomers, AfterARestartOfTheCoordinatorTheGoodNodesKeepTheirFolder) {
   StepBoth(3);
   n1_->Drop(), n2_->Drop();
   n1_.reset(), n2_.reset();
-  const int64_t epoch = GetJob().epoch();
+  const int64_t epoch = GetJob("a").epoch();
   const std::string address = server_->address();
   config_.listen = address;
   Start();
@@ -173,7 +165,7 @@ TEST_F(Newcomers, AfterARestartOfTheCoordinatorTheGoodNodesKeepTheirFolder) {
   auto n0 = Join("n0", wrong);
   n1_ = Join("n1", Saving()), n2_ = Join("n2", Saving());
   const auto ranks = n1_->WaitForStart(epoch);
-  ASSERT_FALSE(ranks.empty()) << GetJob().reason();
+  ASSERT_FALSE(ranks.empty()) << GetJob("a").reason();
   EXPECT_EQ(ranks[0].device_ids_size(), 2);
   EXPECT_EQ(ranks[0].device_ids(0), "n1/gpu0");
   EXPECT_NE(WaitForEvent("a", "device_left_out").find("without node n0"), std::string::npos);
