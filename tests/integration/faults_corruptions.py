@@ -4,7 +4,7 @@ import re
 import subprocess
 
 from harness import BIN
-from faults_common import row
+from faults_common import Progress, row
 
 # (what, program, test, damages that one run makes)
 TESTS = [("a store", "coordinator_tests", "DamageTest.NoFlippedBitGivesOtherContentWithoutAWord", 2400),
@@ -20,6 +20,7 @@ def corruptions(count, seed):
             print(f"left out: corruptions of {what}: no {path}", flush=True)
             continue
         runs, wrong, said = max(1, round(count / len(TESTS) / flips)), 0, 0
+        progress = Progress(f"corruptions of {what}", runs)
         for i in range(runs):
             done = subprocess.run([path, f"--gtest_filter={test}"], capture_output=True, text=True, check=False,
                                   env={**os.environ, "MOTLEY_SEED": str(seed % (1 << 30) + i)})
@@ -27,6 +28,7 @@ def corruptions(count, seed):
             if done.returncode != 0 or not found:
                 wrong += 1
                 problems.append(f"corruptions of {what}, seed {seed + i}: {done.stdout[-600:]}")
+            progress.add()
             said += int(found.group(1)) if found else 0
         rows += [row(f"corruptions of {what}", runs * flips, "corruptions", 0, met=True),
                  row(f"corruptions of {what} that were said", said, "corruptions", 1, met=said > 0),

@@ -1,11 +1,14 @@
-"""How long the common disturbances hold a job up, and what many jobs cost the coordinator in memory."""
+"""How long the common disturbances hold a job up, and what many jobs, watchers and workers cost the coordinator."""
+import json
+import os
+import subprocess
+import tempfile
 import time
 
-from harness import TestCluster, job_sections
+from harness import BIN, TestCluster
 from faults_common import PACED, last_step, paced_job, row, seconds_to_next_step, stop_job
 
 NODES = {"n1": [PACED], "n2": [PACED], "n3": [PACED]}
-JOBS = 1000
 
 
 def lost_worker(cluster):
@@ -37,9 +40,17 @@ def join_pause(cluster):
     return None
 
 
-def resident_mebibytes(pid):
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:")) / 1024
+def crowd():
+    """Rows of tests/bench/crowd_bench.cc, and what went wrong in words."""
+    program = os.path.join(BIN, "crowd_bench")
+    if not os.path.exists(program):
+        print(f"left out: crowds: no {program}", flush=True)
+        return [], []
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        done = subprocess.run([program, "--json", out.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode != 0:
+            return [], [f"crowds: {done.stdout[-600:]}"]
+        return json.load(out)["rows"], []
 
 
 def measured(name, value, goal):
@@ -56,9 +67,6 @@ def figures():
                 measured("pause of a planned join, beyond a step", join_pause(cluster), 1.5)]
         if seconds_to_next_step(cluster, "train", last_step(cluster.job("train")), 60) is None:
             return rows, ["no step after the join"]
-        queued = cluster.job_file("queued", job_sections(cluster))
-        for number in range(JOBS):
-            cluster.run_motley("submit", queued, "--id", f"queued-{number}")
-        rows.append(row(f"coordinator's memory with {JOBS} jobs", resident_mebibytes(cluster.coordinator.pid), "MiB", 256))
         stop_job(cluster, "train")
-    return rows, []
+    more, wrong = crowd()
+    return rows + more, wrong

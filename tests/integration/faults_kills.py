@@ -5,11 +5,18 @@ import threading
 import time
 
 from harness import TestCluster, job_sections, state_of
-from faults_common import PACED, last_step, newest_checkpoint, paced_job, row
+from faults_common import PACED, Progress, last_step, newest_checkpoint, paced_job, row
 
 STEP_SECONDS = 0.27   # of two such devices
 GO_ON_SECONDS = 60
 NODES = {"n1": [PACED], "n2": [PACED]}
+
+
+class KeepingCluster(TestCluster):
+    """Forgets no job that has ended: what is missing was lost."""
+
+    def start_coordinator(self, **extra):
+        super().start_coordinator(retention={"jobs": 100_000}, **extra)
 
 
 class Submitter(threading.Thread):
@@ -46,14 +53,15 @@ class Submitter(threading.Thread):
 class Kills:
     """One cluster whose coordinator is killed again and again. Results are read after run()."""
 
-    def __init__(self, count, seed, interval_seconds):
+    def __init__(self, count, seed, interval_seconds, progress):
+        self.progress = progress
         self.count, self.random, self.interval_seconds, self.seed = count, random.Random(seed), interval_seconds, seed
         self.done, self.mutations, self.lost, self.stuck, self.behind, self.errors = 0, 0, [], [], [], []
         self.answer_seconds, self.step_seconds = [], []
 
     def run(self):
         try:
-            with TestCluster() as cluster:
+            with KeepingCluster() as cluster:
                 cluster.start(NODES)
                 paced_job(cluster, "train", training__steps=1_000_000,
                           checkpoint__interval=max(1, round(self.interval_seconds / STEP_SECONDS)))
@@ -64,6 +72,7 @@ class Kills:
                     # On average two checkpoints apart, at any moment of a checkpoint's life.
                     time.sleep(min(self.random.expovariate(1 / (2 * self.interval_seconds)), 6 * self.interval_seconds))
                     self.kill(cluster, number)
+                    self.progress.add()
                 submitter.over.set()
                 submitter.join()
                 self.lost = submitter.lost()
@@ -99,7 +108,8 @@ class Kills:
 def kills(count, seed, interval_seconds=10.0, clusters=3):
     """Rows, and what went wrong in words."""
     shares = [count // clusters + (1 if i < count % clusters else 0) for i in range(clusters)]
-    runs = [Kills(share, seed + i, interval_seconds) for i, share in enumerate(shares) if share > 0]
+    progress = Progress("kills", count)
+    runs = [Kills(share, seed + i, interval_seconds, progress) for i, share in enumerate(shares) if share > 0]
     threads = [threading.Thread(target=one.run) for one in runs]
     for thread in threads:
         thread.start()

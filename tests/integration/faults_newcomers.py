@@ -5,7 +5,7 @@ import statistics
 import time
 
 from harness import expect, make_text
-from faults_common import PACED, last_step, paced_job, row, stop_job
+from faults_common import PACED, Progress, last_step, paced_job, row, stop_job
 from netns import NetworkCluster
 
 STABLE = {"n1": [PACED], "n2": [PACED]}
@@ -152,6 +152,7 @@ def one_kind(cluster, kind, count):
 def newcomers(count, kinds=None):
     """Rows, and what went wrong in words."""
     rows, problems = [], []
+    progress = Progress("kinds of newcomers", len(kinds or KINDS))
     with Newcomers() as cluster:
         cluster.start(STABLE)
         paced_job(cluster, "steady", training__steps=1_000_000, checkpoint__interval=100)
@@ -164,5 +165,6 @@ def newcomers(count, kinds=None):
                 problems.append(f"newcomers with {kind}: {type(error).__name__}: {error}")
                 rows.append(row(f"{count} newcomers with {kind}: left out", None, "nodes", count, met=False))
                 expect(not cluster.job("steady")["state"].endswith("FAILED"), f"{kind} ended the job: {cluster.job('steady')}")
+            progress.add()
         stop_job(cluster, "steady")
     return rows, problems

@@ -1,7 +1,7 @@
 """Partitions of one node from the others, by plane and direction: the job trains again within seconds of healing and never fails."""
 import time
 
-from faults_common import PACED, last_step, paced_job, row, seconds_to_next_step, stop_job
+from faults_common import PACED, Progress, last_step, paced_job, row, seconds_to_next_step, stop_job
 from netns import CONTROL, DATA, NetworkCluster
 
 NODES = {"n1": [PACED], "n2": [PACED], "n3": [PACED]}
@@ -37,9 +37,11 @@ def seconds_after_healing(cluster, planes, way, seconds):
 def partitions(seconds, cases=None):
     """Rows, and what went wrong in words."""
     rows, problems = [], []
+    cases = cases or CASES
+    progress = Progress("partitions", len(cases))
     with NetworkCluster(NODES) as cluster:
         cluster.start(NODES)
-        for number, (planes, way) in enumerate(cases or CASES):
+        for number, (planes, way) in enumerate(cases):
             name = f"{' and '.join(planes)} plane cut {way} for {seconds:g} s: next step after healing"
             try:
                 if number == 0 or cluster.job("cut")["state"].upper().endswith(("FAILED", "STOPPED")):
@@ -53,6 +55,8 @@ def partitions(seconds, cases=None):
                 rows.append(row(name, None, "s", HEALED_SECONDS, met=False))
                 cluster.network.heal()
                 continue
+            finally:
+                progress.add()
             if healed is None or healed > HEALED_SECONDS:
                 job = cluster.job("cut")
                 problems.append(f"{name}: {'more than 60' if healed is None else round(healed, 1)} s; {job['state']}: {job.get('reason')}; "
