@@ -6,10 +6,12 @@
 #include <cerrno>
 #include <filesystem>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/beneath.h"
+#include "common/data_format.h"
 #include "common/files.h"
 #include "common/sha256.h"
 #include "common/status_macros.h"
@@ -70,24 +72,40 @@ absl::Status NotUtf8(const std::string& path, int64_t offset) {
                                                  "; convert it (iconv) or leave it out"));
 }
 
+// Of one file: what its first block shows it to be, and whether its bytes are text.
+class TextChecker {
+ public:
+  absl::Status Feed(const std::string& file, std::string_view block) {
+    if (std::exchange(first_, false)) MOTLEY_RETURN_IF_ERROR(CheckIsText(file, block));
+    const auto wrong = utf8_.Feed(block);
+    return wrong ? NotUtf8(file, *wrong) : absl::OkStatus();
+  }
+  absl::Status End(const std::string& file) const {
+    const auto wrong = utf8_.End();
+    return wrong ? NotUtf8(file, *wrong) : absl::OkStatus();
+  }
+
+ private:
+  bool first_ = true;
+  Utf8Checker utf8_;
+};
+
 // Walks the text once: every block is checked, digested and given to `use`.
 absl::StatusOr<DataSummary> Walk(const std::string& path, const std::function<void(std::string_view)>& use) {
   DataSummary summary;
   Sha256 sha;
-  Utf8Checker utf8;
+  TextChecker checker;
   MOTLEY_RETURN_IF_ERROR(ForEachFile(
       path,
       [&](const std::string& file, std::string_view block) -> absl::Status {
-        if (const auto wrong = utf8.Feed(block)) return NotUtf8(file, *wrong);
+        MOTLEY_RETURN_IF_ERROR(checker.Feed(file, block));
         sha.Update(block.data(), block.size());
         summary.bytes += static_cast<int64_t>(block.size());
         use(block);
         return absl::OkStatus();
       },
       [&](const std::string& file) -> absl::Status {
-        const auto wrong = utf8.End();
-        utf8 = Utf8Checker();
-        return wrong ? NotUtf8(file, *wrong) : absl::OkStatus();
+        return std::exchange(checker, TextChecker()).End(file);
       }));
   summary.digest = sha.Hex();
   return summary;

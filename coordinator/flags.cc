@@ -6,7 +6,7 @@
 #include <iostream>
 #include <string>
 
-#include "common/version.h"
+#include "common/build_info.h"
 
 namespace motley::coordinator {
 
@@ -14,7 +14,7 @@ FlagsResult ParseFlags(int argc, char** argv) {
   std::string file, socket, listen, workers, metrics, state_dir;
   bool insecure = false, no_metrics = false;
   CLI::App app("motley-coordinator: registry, job queue, planner and API of a Motley cluster");
-  app.set_version_flag("--version", kVersion);
+  app.set_version_flag("--version", BuildInfo("motley-coordinator"));
   app.footer("Commands on the stored state, without a service: motley-coordinator check | backup | restore (--help of each)");
   app.add_option("--config", file,
                  "TOML file with [server] socket, listen, metrics, insecure; [workers] listen, insecure; [limits]; [state] folder; "

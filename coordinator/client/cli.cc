@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/clean_text.h"
 #include "common/nearest.h"
-#include "common/version.h"
+#include "common/build_info.h"
 #include "coordinator/client/command.h"
 #include "coordinator/client/coordinator_address.h"
 
@@ -44,7 +44,7 @@ int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::os
       ->check(CheckCoordinatorAddress)  // wrong usage, and no reason to wait for an answer
       ->capture_default_str();
   app.add_option("-o,--output", output, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
-  app.set_version_flag("--version", std::string("motley ") + kVersion);
+  app.set_version_flag("--version", BuildInfo("motley"));
   app.require_subcommand(1);
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Command& command : Commands()) {

@@ -35,7 +35,7 @@ Exit Export(Context& context, const std::string& id, const std::string& out_fold
                   Json{{"job_id", id}, {"step", found->manifest.step}, {"checkpoint", found->folder}, {"out", out_folder}});
   } else {
     context.out << "step " << found->manifest.step << " of job " << id << " is in " << out_folder
-                << " (config.json, model.safetensors)\n";
+                << " (config.json, model.safetensors; no tokenizer: a token is a byte)\n";
   }
   return {};
 }

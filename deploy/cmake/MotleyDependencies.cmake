@@ -25,11 +25,14 @@ if(NOT MOTLEY_SANITIZE)
 endif()
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 
+set(MOTLEY_TORCH_VERSION "none")
 if(MOTLEY_BUILD_ENGINE)
   if(NOT EXISTS "${MOTLEY_TORCH_DIR}/torch/lib/libtorch_cpu.so")
     message(FATAL_ERROR "MOTLEY_TORCH_DIR='${MOTLEY_TORCH_DIR}' holds no torch wheel. `./run setup` fetches it; "
                         "or configure with -DMOTLEY_BUILD_ENGINE=OFF to build everything but motley-rank.")
   endif()
+  file(STRINGS "${MOTLEY_TORCH_DIR}/torch/version.py" MOTLEY_TORCH_VERSION REGEX "^__version__ = ")
+  string(REGEX REPLACE "^__version__ = '([^'+]*).*" "\\1" MOTLEY_TORCH_VERSION "${MOTLEY_TORCH_VERSION}")
   # Own imported target: find_package(Torch) wants a CUDA toolkit.
   add_library(motley_torch INTERFACE)
   target_include_directories(motley_torch SYSTEM INTERFACE

@@ -9,7 +9,7 @@ source tests/integration/checks.sh
 
 install_tree() { cmake --install "$build" --prefix "$folder/usr" >/dev/null; }
 
-version_of() { [[ $("$folder/usr/bin/$1" --version) =~ [0-9]+\.[0-9]+\.[0-9]+ ]]; }
+version_of() { [[ $("$folder/usr/bin/$1" --version) =~ ^"$1 "[0-9]+\.[0-9]+\.[0-9]+", commit "[^\ ]+", protocol motley.v1, libtorch "[0-9] ]]; }
 
 verify_units() {
   local output
@@ -55,7 +55,8 @@ for program in motley motley-coordinator motley-worker motley-rank; do
   check "$program --version" version_of "$program"
 done
 for file in usr/etc/motley/coordinator.toml usr/etc/motley/worker.toml usr/share/motley/prometheus/alerts.yml \
-            usr/share/motley/grafana/dashboards/job.json usr/share/motley/examples/gpt-text.toml; do
+            usr/share/motley/grafana/dashboards/job.json usr/share/motley/examples/gpt-text.toml \
+            usr/share/doc/motley/LICENSE usr/share/doc/motley/NOTICE usr/share/doc/motley/design.md; do
   check "$file" test -s "$folder/$file"
 done
 check "the worker's service outlives a rank that is killed for memory" unit_says motley-worker OOMPolicy=continue

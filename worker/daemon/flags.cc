@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "common/version.h"
+#include "common/build_info.h"
 
 namespace motley::worker {
 namespace {
@@ -42,7 +42,7 @@ int ExitCode(const absl::Status& status) {
 
 FlagsResult ParseFlags(int argc, char** argv) {
   CLI::App app("motley-worker: offers this node's devices to a coordinator and runs their ranks.");
-  app.set_version_flag("--version", kVersion);
+  app.set_version_flag("--version", BuildInfo("motley-worker"));
   std::string path, node, coordinator;
   app.add_option("--config", path, "TOML file (docs/worker.md)")->required();
   app.add_option("--node", node, "Name of this node, instead of worker.name");

@@ -6,13 +6,13 @@
 #include <iostream>
 
 #include "common/clock.h"
-#include "common/version.h"
+#include "common/build_info.h"
 #include "worker/daemon/rank_session.h"
 #include "worker/engine/engine.h"
 
 int main(int argc, char** argv) {
   CLI::App app("One rank of a training job; started by motley-worker, not by hand.");
-  app.set_version_flag("--version", motley::kVersion);
+  app.set_version_flag("--version", motley::BuildInfo("motley-rank"));
   int fd = -1, threads = 1;
   motley::engine::EngineOptions engine_options;
   app.add_option("--fd", fd, "Socket to the worker (inherited)")->required();

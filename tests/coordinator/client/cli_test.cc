@@ -5,7 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "common/version.h"
+#include "common/build_info.h"
 #include "coordinator/client/command.h"
 #include "nlohmann/json.hpp"
 #include "tests/coordinator/client/fake_motley.h"
@@ -39,7 +39,7 @@ TEST(CliTest, HelpNamesEveryCommand) {
     EXPECT_NE(help.out.find(command.name), std::string::npos) << command.name;
     EXPECT_EQ(RunAlone({command.name, "--help"}).code, 0) << command.name;
   }
-  EXPECT_EQ(RunAlone({"--version"}).out, std::string("motley ") + kVersion + "\n");
+  EXPECT_EQ(RunAlone({"--version"}).out, BuildInfo("motley") + "\n");
 }
 
 TEST(CliTest, UnreachableCoordinatorIs69AndSaysWhatToDo) {

@@ -1,0 +1,14 @@
+// Training data is plain text. What is known to be something else is refused by name, before it is taken for text or for damage.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace motley {
+
+// `head`: the file's first bytes, up to a mebibyte. INVALID_ARGUMENT says what the file is and how to get text out of it.
+absl::Status CheckIsText(const std::string& file, std::string_view head);
+
+}  // namespace motley
