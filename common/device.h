@@ -24,6 +24,7 @@ struct DeviceDescription {
   double link_bytes_per_second = 0;        // the device's own link, each direction; 0 = not paced
   double node_link_bytes_per_second = 0;   // the node's NIC, each direction, shared by its devices; 0 = not paced
   absl::Duration link_latency;
+  int threads = 1;                          // of tensor operators: what an emulated device computes with is no part of its speed
 
   friend bool operator==(const DeviceDescription&, const DeviceDescription&) = default;
 };

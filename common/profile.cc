@@ -18,9 +18,9 @@ constexpr int kProfileMethod = 1;
 
 // Every field, in full precision: a digest must change with any of them and with nothing else.
 std::string Describe(const DeviceDescription& d) {
-  return absl::StrFormat("device{%s|%s|%d|%d|%.17g|%d|%.17g|%.17g|%d}", d.id.value(), d.model, static_cast<int>(d.kind),
+  return absl::StrFormat("device{%s|%s|%d|%d|%.17g|%d|%.17g|%.17g|%d|%d}", d.id.value(), d.model, static_cast<int>(d.kind),
                          d.memory_bytes, d.flops_per_second, absl::ToInt64Nanoseconds(d.launch), d.link_bytes_per_second,
-                         d.node_link_bytes_per_second, absl::ToInt64Nanoseconds(d.link_latency));
+                         d.node_link_bytes_per_second, absl::ToInt64Nanoseconds(d.link_latency), d.threads);
 }
 
 std::string Describe(const ModelShape& s) {

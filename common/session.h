@@ -164,6 +164,7 @@ struct CheckpointReport {
   std::string folder;
   int64_t bytes = 0;
   double seconds = 0;
+  int64_t free_bytes = 0;  // left in the folder's file system; 0 = not known
 };
 struct CheckpointFailedReport {
   JobId job;

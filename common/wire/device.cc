@@ -1,5 +1,6 @@
 #include "common/wire/device.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -7,6 +8,8 @@
 
 namespace motley::wire {
 namespace {
+
+constexpr int kMostThreads = 1024;
 
 absl::Status CheckNumber(const v1::DeviceDescription& proto, std::string_view field, double value) {
   if (std::isfinite(value) && value >= 0) return absl::OkStatus();
@@ -29,6 +32,7 @@ v1::DeviceDescription ToProto(const DeviceDescription& device) {
   proto.set_link_bytes_per_second(device.link_bytes_per_second);
   proto.set_node_link_bytes_per_second(device.node_link_bytes_per_second);
   proto.set_link_latency_seconds(absl::ToDoubleSeconds(device.link_latency));
+  proto.set_threads(device.threads);
   return proto;
 }
 
@@ -49,7 +53,8 @@ absl::StatusOr<DeviceDescription> FromProto(const v1::DeviceDescription& proto) 
                                                          {"launch_seconds", proto.launch_seconds()},
                                                          {"link_bytes_per_second", proto.link_bytes_per_second()},
                                                          {"node_link_bytes_per_second", proto.node_link_bytes_per_second()},
-                                                         {"link_latency_seconds", proto.link_latency_seconds()}};
+                                                         {"link_latency_seconds", proto.link_latency_seconds()},
+                                                         {"threads", proto.threads()}};
   for (const auto& [field, value] : numbers) {
     if (absl::Status status = CheckNumber(proto, field, value); !status.ok()) return status;
   }
@@ -61,6 +66,7 @@ absl::StatusOr<DeviceDescription> FromProto(const v1::DeviceDescription& proto) 
   device.link_bytes_per_second = proto.link_bytes_per_second();
   device.node_link_bytes_per_second = proto.node_link_bytes_per_second();
   device.link_latency = absl::Seconds(proto.link_latency_seconds());
+  device.threads = std::clamp(proto.threads(), 1, kMostThreads);
   return device;
 }
 

@@ -1,6 +1,7 @@
 // What a worker says to the coordinator.
 #include "common/wire/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/wire/profile.h"
@@ -113,6 +114,7 @@ struct ReportToProto {
     published->set_folder(report.folder);
     published->set_bytes(report.bytes);
     published->set_seconds(report.seconds);
+    published->set_free_bytes(report.free_bytes);
   }
   void operator()(const CheckpointFailedReport& report) {
     v1::CheckpointFailed* failed = Stamp(report, out.mutable_checkpoint_failed());
@@ -207,7 +209,8 @@ std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
     }
     case v1::WorkerMessage::kCheckpointPublished: {
       const auto& in = message.checkpoint_published();
-      return CheckpointReport{JobId(in.job_id()), Epoch(in.epoch()), in.step(), in.folder(), in.bytes(), in.seconds()};
+      return CheckpointReport{JobId(in.job_id()), Epoch(in.epoch()), in.step(),    in.folder(),
+                              in.bytes(),          in.seconds(),        std::max<int64_t>(in.free_bytes(), 0)};
     }
     case v1::WorkerMessage::kCheckpointFailed: {
       const auto& in = message.checkpoint_failed();

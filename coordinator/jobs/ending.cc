@@ -188,7 +188,7 @@ absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason) {
   // What alerts watch must not stand still for ever; the rest stays for the dashboards.
   Metrics& m = core.metrics;
   for (GaugeFamily* family : {&m.steps_target, &m.prediction_error_ratio, &m.last_checkpoint_timestamp}) {
-    family->Remove({{"job", job.id.value()}});
+    family->Remove({{"job_id", job.id.value()}});
   }
   return absl::OkStatus();
 }

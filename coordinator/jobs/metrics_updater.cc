@@ -27,9 +27,9 @@ void UpdateMetrics(Core& core) {
   for (const auto& [state, count] : jobs) core.metrics.jobs.Set({{"state", state}}, count);
   if (!core.state.run) return;
   const JobRecord& job = core.state.jobs.at(core.state.run->job);
-  core.metrics.step.Set({{"job", job.id.value()}}, static_cast<double>(job.step));
-  core.metrics.steps_target.Set({{"job", job.id.value()}}, static_cast<double>(job.config.training.steps));
-  core.metrics.epoch.Set({{"job", job.id.value()}}, static_cast<double>(job.epoch.value()));
+  core.metrics.step.Set({{"job_id", job.id.value()}}, static_cast<double>(job.step));
+  core.metrics.steps_target.Set({{"job_id", job.id.value()}}, static_cast<double>(job.config.training.steps));
+  core.metrics.epoch.Set({{"job_id", job.id.value()}}, static_cast<double>(job.epoch.value()));
 }
 
 }  // namespace motley::coordinator

@@ -8,6 +8,7 @@
 #include "common/program.h"
 #include "common/status_macros.h"
 #include "coordinator/jobs/setup.h"
+#include "coordinator/state/measured_speed.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
@@ -169,12 +170,13 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   job = next;
 
   core.metrics.planner_seconds.Set(prepared.plan.planning_seconds);
-  core.metrics.checkpoint_failures.Add({{"job", job.id.value()}}, 0);  // an alert watches it grow
+  core.metrics.checkpoint_failures.Add({{"job_id", job.id.value()}}, 0);  // an alert watches it grow
   run.stage = Stage::kStarting;
   run.stage_since = core.clock.Now();
   run.started_processes = true;
   run.ranks = std::move(runs);
   run.ranks_in_order = true;
+  run.ideal_step_seconds = IdealStepSeconds(ranks);
   run.failures.clear();
   run.kv.clear();
   run.kv_bytes = 0;

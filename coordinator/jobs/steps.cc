@@ -33,12 +33,16 @@ void AddRanks(const JobRun& run, StepStats* stats) {
 }
 
 void SetMetrics(Core& core, const JobRecord& job, const StepStats& stats) {
-  const MetricLabels labels = {{"job", job.id.value()}};
+  const MetricLabels labels = {{"job_id", job.id.value()}};
   core.metrics.step.Set(labels, static_cast<double>(stats.step));
   core.metrics.loss.Set(labels, stats.loss);
   if (stats.validation_loss) core.metrics.validation_loss.Set(labels, *stats.validation_loss);
   core.metrics.grad_norm.Set(labels, stats.grad_norm);
   core.metrics.learning_rate.Set(labels, stats.lr);
+  const TrainingSection& training = job.config.training;
+  core.metrics.tokens.Set(labels, static_cast<double>(stats.step * training.global_batch_size * training.seq_len));
+  const double ideal = core.state.run->ideal_step_seconds;
+  if (ideal > 0 && stats.step_seconds > 0) core.metrics.mfu.Set(labels, ideal / stats.step_seconds);
   core.metrics.tokens_per_second.Set(labels, stats.tokens_per_second);
   core.metrics.step_seconds.Set(labels, stats.step_seconds);
   core.metrics.predicted_step_seconds.Set(labels, stats.predicted_step_seconds);
@@ -50,9 +54,9 @@ void SetMetrics(Core& core, const JobRecord& job, const StepStats& stats) {
 void TellReplan(Core& core, JobRun& run, const JobRecord& job) {
   const double pause = absl::ToDoubleSeconds(core.clock.Now() - run.last_step_at);
   const int64_t repeated = std::max<int64_t>(0, run.step_before_replan - run.first_step);
-  core.metrics.replans.Add({{"job", job.id.value()}, {"cause", run.cause_label}});
-  core.metrics.pause_seconds.Add({{"job", job.id.value()}}, pause);
-  core.metrics.steps_repeated.Add({{"job", job.id.value()}}, static_cast<double>(repeated));
+  core.metrics.replans.Add({{"job_id", job.id.value()}, {"cause", run.cause_label}});
+  core.metrics.pause_seconds.Add({{"job_id", job.id.value()}}, pause);
+  core.metrics.steps_repeated.Add({{"job_id", job.id.value()}}, static_cast<double>(repeated));
   EventRecord event;
   event.job = job.id;
   event.kind = kind::kReplan;
@@ -133,7 +137,7 @@ void OnCheckpointFailed(Core& core, const NodeName& node, const CheckpointFailed
   event.message = absl::StrFormat("the checkpoint of step %d could not be written: %s; training goes on and it is tried again",
                                   report.step, report.message);
   run.checkpoint_trouble = event.message;
-  core.metrics.checkpoint_failures.Add({{"job", run.job.value()}});
+  core.metrics.checkpoint_failures.Add({{"job_id", run.job.value()}});
   core.Emit(std::move(event));
 }
 
@@ -159,8 +163,12 @@ void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& repo
   if (absl::Status status = core.journal.Commit(batch); !status.ok()) {
     LogError(absl::StrCat("checkpoint of job ", job.id.value(), " not recorded: ", std::string(status.message())));
   }
-  core.metrics.checkpoints.Add({{"job", job.id.value()}});
-  core.metrics.last_checkpoint_timestamp.Set({{"job", job.id.value()}}, static_cast<double>(core.journal.UnixMs()) / 1e3);
+  core.metrics.checkpoints.Add({{"job_id", job.id.value()}});
+  core.metrics.checkpoint_bytes.Set({{"job_id", job.id.value()}}, static_cast<double>(report.bytes));
+  if (report.free_bytes > 0) {
+    core.metrics.checkpoint_free_bytes.Set({{"job_id", job.id.value()}}, static_cast<double>(report.free_bytes));
+  }
+  core.metrics.last_checkpoint_timestamp.Set({{"job_id", job.id.value()}}, static_cast<double>(core.journal.UnixMs()) / 1e3);
 }
 
 }  // namespace motley::coordinator

@@ -17,6 +17,14 @@ double SecondsPerSample(const UnitProfile& unit) {
   return best;
 }
 
+// Forward and backward of the whole model.
+double FlopsOf(const ModelShape& shape, int64_t samples, int64_t seq_len) {
+  const auto of = [&](UnitKind unit) {
+    return ForwardFlops(shape, unit, samples, seq_len) + BackwardFlops(shape, unit, samples, seq_len);
+  };
+  return of(UnitKind::kEmbedding) + static_cast<double>(shape.num_layers) * of(UnitKind::kLayer) + of(UnitKind::kHead);
+}
+
 }  // namespace
 
 MeasuredSpeed SpeedOf(const ComputeProfile& profile, const ModelShape& shape, int64_t seq_len) {
@@ -24,9 +32,17 @@ MeasuredSpeed SpeedOf(const ComputeProfile& profile, const ModelShape& shape, in
   const double seconds =
       SecondsPerSample(profile.embedding) + layers * SecondsPerSample(profile.layer) + SecondsPerSample(profile.head);
   if (seconds <= 0) return {};
-  auto flops = [&](UnitKind unit) { return ForwardFlops(shape, unit, 1, seq_len) + BackwardFlops(shape, unit, 1, seq_len); };
-  return {static_cast<double>(seq_len) / seconds,
-          (flops(UnitKind::kEmbedding) + layers * flops(UnitKind::kLayer) + flops(UnitKind::kHead)) / seconds};
+  return {static_cast<double>(seq_len) / seconds, FlopsOf(shape, 1, seq_len) / seconds};
+}
+
+double IdealStepSeconds(const std::vector<RankAssignment>& ranks) {
+  double flops = 0, flops_per_second = 0;
+  for (const RankAssignment& rank : ranks) {
+    if (rank.device.flops_per_second <= 0) return 0;
+    flops += FlopsOf(rank.model, rank.batch_size, rank.config.training.seq_len);
+    flops_per_second += rank.device.flops_per_second;
+  }
+  return flops_per_second > 0 ? flops / flops_per_second : 0;
 }
 
 }  // namespace motley::coordinator

@@ -98,6 +98,7 @@ test_all() {
   fi
   suite "installed tree" tests/integration/check_install.sh
   suite "command line" python3 tests/integration/check_cli.py
+  suite "two machines" python3 tests/integration/check_two_machines.py
   suite "faults" python3 tests/integration/check_faults.py
   suite "observability" python3 tests/integration/check_observability.py
   suite "API with grpcurl" python3 tests/integration/check_grpcurl.py

@@ -38,6 +38,7 @@ TEST(ProfileDigestTest, ChangesWithEveryFieldOfTheDevice) {
       [](DeviceDescription& d) { d.link_bytes_per_second += 1; },
       [](DeviceDescription& d) { d.node_link_bytes_per_second += 1; },
       [](DeviceDescription& d) { d.link_latency += absl::Nanoseconds(1); },
+      [](DeviceDescription& d) { ++d.threads; },
   };
   std::set<std::string> compute, collective;
   const ModelShape shape = *ModelFlavor("gpt2", "debug");

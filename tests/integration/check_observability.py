@@ -52,9 +52,21 @@ def dashboard_queries():
         with open(path, encoding="utf-8") as file:
             text = file.read()
         expect('"${datasource}"' in text, f"{path} does not use ${{datasource}}")
-        for panel in json.loads(text)["panels"]:
+        name, dashboard = os.path.basename(path), json.loads(text)
+        for panel in dashboard["panels"]:
             for target in panel.get("targets", []):
-                yield f"{os.path.basename(path)} / {panel['title']}", target["expr"].replace("$job", JOB)
+                yield f"{name} / {panel['title']}", target["expr"].replace("$job_id", JOB)
+        for note in dashboard["annotations"]["list"]:
+            # The series must be there; whether something happened in the last minute is another matter.
+            yield f"{name} / annotation {note['name']}", note["expr"].replace("$job_id", JOB).removesuffix(" > 0")
+
+
+def legends(results):
+    """Devices of all nodes have the same names: a legend says the node, too."""
+    for path in sorted(glob.glob(os.path.join(DEPLOY, "grafana", "dashboards", "*.json"))):
+        with open(path, encoding="utf-8") as file:
+            found = re.findall(r'"legendFormat": "([^"]*{{device}}[^"]*)"', file.read())
+        results.check(f"legends of {os.path.basename(path)} name the node", set(found) == {"{{node}}/{{device}}"}, str(found))
 
 
 def alert_selectors():
@@ -90,7 +102,11 @@ def observe(results):
             cluster.submit_job(JOB, job_sections(cluster, training__steps=400, data__validation_interval=4, checkpoint__interval=4,
                                                  planner__strategy="cephalo"))
             cluster.wait_for_step(JOB, 8)
-            # A replan too, so that its counters exist.
+            # A node that is lost and a replan, so that their counters exist.
+            cluster.start_worker("n3", [PACED])
+            cluster.wait_for_nodes(["n3"])
+            cluster.workers["n3"].kill()
+            cluster.wait_for(lambda: cluster.event_messages("node_lost"), 30, "the loss of n3")
             cluster.motley("nodes", "drain", "n2")
             cluster.wait_for(lambda: int(cluster.job(JOB)["epoch"]) >= 2, 30, "the second epoch")
             cluster.wait_for_step(JOB, 20)
@@ -112,6 +128,7 @@ def main():
     if not (shutil.which("prometheus") and shutil.which("promtool")):
         results.skip("all checks", "no prometheus and promtool on this machine")
         results.exit()
+    legends(results)
     results.run("a running cluster", observe, results)
     results.exit()
 

@@ -30,7 +30,7 @@ def corruptions(count, seed):
                 problems.append(f"corruptions of {what}, seed {seed + i}: {done.stdout[-600:]}")
             progress.add()
             said += int(found.group(1)) if found else 0
-        rows += [row(f"corruptions of {what}", runs * flips, "corruptions", 0, met=True),
-                 row(f"corruptions of {what} that were said", said, "corruptions", 1, met=said > 0),
-                 row("runs of them with other content, or less, without a word", wrong, "runs", 0)]
+        rows += [row(f"corruptions of {what}", runs * flips, "corruptions", None, met=True),
+                 row(f"corruptions of {what} that were said, others read as written", said, "corruptions", None, met=said > 0),
+                 row(f"corruptions of {what}: runs with other content, or less, without a word", wrong, "runs", 0)]
     return rows, problems

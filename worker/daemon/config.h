@@ -55,6 +55,8 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
 absl::Status Validate(const WorkerConfig& config);
 
 // What the ranks obey, after dilation and scale. NOT_FOUND: a model that is not in the device table, naming the nearest.
-absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfig& config);
+// The node's CPU devices share its cores.
+int UsableCores();  // that this process may run on
+absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfig& config, int cores = UsableCores());
 
 }  // namespace motley::worker

@@ -1,4 +1,8 @@
 // From what the file says of a device to what its rank obeys.
+#include <sched.h>
+
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/device_table.h"
 #include "common/status_macros.h"
@@ -40,11 +44,23 @@ absl::StatusOr<DeviceDescription> DescribeEmulated(const WorkerConfig& config, D
   return out;
 }
 
+// Of all CPU devices together all cores: the first ones have one more where the cores do not divide.
+int ThreadsOfCpu(int number, int cpus, int cores) { return std::max(1, cores / cpus + (number < cores % cpus ? 1 : 0)); }
+
 }  // namespace
 
-absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfig& config) {
+int UsableCores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfig& config, int cores) {
   std::vector<DeviceConfig> devices = config.devices;
   if (devices.empty()) devices.emplace_back().name = "cpu0";
+  const auto is_cpu = [](const DeviceConfig& device) { return device.kind != "emulated"; };
+  const int cpus = static_cast<int>(std::count_if(devices.begin(), devices.end(), is_cpu));
+  int cpu = 0;
   std::vector<DeviceDescription> out;
   for (const DeviceConfig& device : devices) {
     DeviceDescription description;
@@ -53,6 +69,7 @@ absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfi
     } else {
       description.model = "cpu";
       description.memory_bytes = device.memory_bytes;
+      description.threads = ThreadsOfCpu(cpu++, cpus, cores);
     }
     description.id = DeviceId(absl::StrCat(config.name, "/", device.name));
     out.push_back(std::move(description));

@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -268,7 +270,10 @@ void RankSession::BeatLoop() {
 }
 
 void RankSession::OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) {
-  (void)Send(WorkerReport(CheckpointReport{job_, epoch_, step, folder, bytes, seconds}));
+  std::error_code ignored;
+  const auto space = std::filesystem::space(folder, ignored);
+  const int64_t free_bytes = ignored ? 0 : static_cast<int64_t>(space.available);
+  (void)Send(WorkerReport(CheckpointReport{job_, epoch_, step, folder, bytes, seconds, free_bytes}));
 }
 
 void RankSession::OnCheckpointFailed(int64_t step, const std::string& message) {

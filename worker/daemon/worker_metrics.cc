@@ -5,6 +5,14 @@
 #include "common/version.h"
 
 namespace motley::worker {
+namespace {
+
+MetricLabels DeviceOfJob(MetricLabels device, const JobId& job) {
+  device.insert({"job_id", job.value()});
+  return device;
+}
+
+}  // namespace
 
 WorkerMetrics::WorkerMetrics(MetricsRegistry& r, std::string node, const std::vector<DeviceDescription>& devices)
     : node_(std::move(node)),
@@ -15,6 +23,7 @@ WorkerMetrics::WorkerMetrics(MetricsRegistry& r, std::string node, const std::ve
       memory_peak_(r.Gauge("motley_device_memory_peak_bytes", "Peak of the newest step")),
       batch_size_(r.Gauge("motley_device_batch_size", "Samples per step assigned")),
       shard_ratio_(r.Gauge("motley_device_shard_ratio", "Share of the training state")),
+      job_(r.Gauge("motley_device_job", "1 while the device trains this job; joins the device's series to a job")),
       step_seconds_(r.Gauge("motley_device_step_seconds", "Newest step")),
       rank_exits_(r.Counter("motley_rank_exits_total", "Ranks that ended, by kind")),
       busy_(r.Counter("motley_device_busy_seconds_total", "Compute lane")),
@@ -43,11 +52,22 @@ void WorkerMetrics::RankExited(const std::string& kind) { rank_exits_.Add({{"nod
 
 void WorkerMetrics::Assigned(const RankAssignment& assignment) {
   const MetricLabels labels = Device(assignment.device.id);
+  ForgetJob(assignment.device.id);
+  jobs_[assignment.device.id] = assignment.job;
+  job_.Set(DeviceOfJob(labels, assignment.job), 1);
   batch_size_.Set(labels, static_cast<double>(assignment.batch_size));
   shard_ratio_.Set(labels, assignment.shard_ratio);
 }
 
+void WorkerMetrics::ForgetJob(const DeviceId& device) {
+  const auto job = jobs_.find(device);
+  if (job == jobs_.end()) return;
+  job_.Remove(DeviceOfJob(Device(device), job->second));
+  jobs_.erase(job);
+}
+
 void WorkerMetrics::Released(const DeviceId& device) {
+  ForgetJob(device);
   const MetricLabels labels = Device(device);
   for (GaugeFamily* gauge : {&memory_peak_, &batch_size_, &shard_ratio_, &step_seconds_}) gauge->Set(labels, 0);
 }

@@ -1,6 +1,7 @@
 // The worker's Prometheus metrics (docs/metrics.md). Thread-safe.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,12 @@ class WorkerMetrics {
 
  private:
   MetricLabels Device(const DeviceId& device) const;
+  void ForgetJob(const DeviceId& device);
 
   const std::string node_;
-  GaugeFamily build_info_, connected_, ranks_running_, memory_capacity_, memory_peak_, batch_size_, shard_ratio_, step_seconds_;
+  std::map<DeviceId, JobId> jobs_;  // that the devices train
+  GaugeFamily build_info_, connected_, ranks_running_, memory_capacity_, memory_peak_, batch_size_, shard_ratio_;
+  GaugeFamily job_, step_seconds_;
   CounterFamily rank_exits_, busy_, collective_, lateness_, steps_;
 };
 

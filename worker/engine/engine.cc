@@ -51,7 +51,7 @@ class EngineImpl : public Engine {
     // However this run ends, the next one starts without its stop.
     const absl::Cleanup forget_stop = [this] { stop_.stop = stop_.save = false; };
     MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
-    at::set_num_threads(options_.num_threads);
+    at::set_num_threads(assignment.device.threads);
     InstallMemoryLimit(assignment.device.memory_bytes, assignment.devices[assignment.rank].value());
     return Guarded("training", assignment, [&]() -> absl::StatusOr<RunEnd> {
       MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator, Connect(assignment, "train/"));
@@ -70,7 +70,7 @@ class EngineImpl : public Engine {
 
   absl::StatusOr<ComputeProfile> ProfileCompute(const RankAssignment& assignment) override {
     MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
-    at::set_num_threads(options_.num_threads);
+    at::set_num_threads(assignment.device.threads);
     return Guarded("profiling compute", assignment, [&]() -> absl::StatusOr<ComputeProfile> {
       SystemClock clock;
       ComputePacer pacer(assignment.device, clock);

@@ -71,7 +71,6 @@ class Engine {
 struct EngineOptions {
   // Shared memory of the node's ranks in which emulated links keep their next free time (link_clock.h); -1 = own.
   int link_clock_fd = -1;
-  int num_threads = 1;  // of ATen
   // For checkpoints by minutes; null: the system's. Must outlive the engine.
   const Clock* clock = nullptr;
   // Waits between attempts at a last checkpoint; empty: really.

@@ -36,7 +36,7 @@ class Executor::Pass {
 
   absl::StatusOr<StepOutcome> Run() {
     std::thread collective([this] {
-      at::set_num_threads(e_.num_threads_);
+      at::set_num_threads(1);  // it copies; a team of its own would take the compute lane's cores
       RunLane(Lane::kCollective);
     });
     RunLane(Lane::kCompute);
@@ -292,11 +292,10 @@ class Executor::Pass {
   std::vector<std::vector<Saved>> saved_;            // [unit][microbatch]
 };
 
-Executor::Executor(const RankAssignment& assignment, DType dtype, int num_threads, ShardedState& state,
-                   Communicator& communicator, ComputePacer& pacer)
+Executor::Executor(const RankAssignment& assignment, DType dtype, ShardedState& state, Communicator& communicator,
+                   ComputePacer& pacer)
     : assignment_(assignment),
       dtype_(dtype),
-      num_threads_(num_threads),
       state_(state),
       communicator_(communicator),
       pacer_(pacer),

@@ -38,9 +38,8 @@ struct StepOutcome {
 
 class Executor {
  public:
-  // All references must outlive the executor. `num_threads` of ATen on each lane.
-  Executor(const RankAssignment& assignment, DType dtype, int num_threads, ShardedState& state, Communicator& communicator,
-           ComputePacer& pacer);
+  // All references must outlive the executor.
+  Executor(const RankAssignment& assignment, DType dtype, ShardedState& state, Communicator& communicator, ComputePacer& pacer);
 
   // ABORTED: loss or gradient not finite (training only): names the first unit and its device, state unchanged.
   // RESOURCE_EXHAUSTED: device memory. UNAVAILABLE: a peer was lost. INTERNAL: an operator failed. After an error the
@@ -55,7 +54,6 @@ class Executor {
 
   const RankAssignment& assignment_;
   const DType dtype_;
-  const int num_threads_;
   ShardedState& state_;
   Communicator& communicator_;
   ComputePacer& pacer_;

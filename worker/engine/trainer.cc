@@ -60,7 +60,7 @@ absl::Status Trainer::Prepare() {
                                          data_->num_train_samples());
   MOTLEY_ASSIGN_OR_RETURN(ShardedState state, ShardedState::Create(assignment_, [this] { progress_.Beat("restoring"); }));
   state_ = std::make_unique<ShardedState>(std::move(state));
-  executor_ = std::make_unique<Executor>(assignment_, dtype, options_.num_threads, *state_, communicator_, pacer_);
+  executor_ = std::make_unique<Executor>(assignment_, dtype, *state_, communicator_, pacer_);
   executor_->set_progress([this](int64_t instruction, const Operation& op) { progress_.Begin(instruction, op); });
   communicator_.set_progress([this] { progress_.Beat(); });
   pacer_.set_heartbeat([this] { progress_.Beat(); });

@@ -13,11 +13,10 @@
 int main(int argc, char** argv) {
   CLI::App app("One rank of a training job; started by motley-worker, not by hand.");
   app.set_version_flag("--version", motley::BuildInfo("motley-rank"));
-  int fd = -1, threads = 1;
+  int fd = -1;
   motley::engine::EngineOptions engine_options;
   app.add_option("--fd", fd, "Socket to the worker (inherited)")->required();
   app.add_option("--link-clock-fd", engine_options.link_clock_fd, "Memory in which the node's emulated links keep their time (inherited)");
-  app.add_option("--threads", threads, "Threads of tensor operators")->check(CLI::Range(1, 1024));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -25,7 +24,6 @@ int main(int argc, char** argv) {
   }
   // The data plane writes with bare writev: a lost peer must be an error, not the end.
   signal(SIGPIPE, SIG_IGN);
-  engine_options.num_threads = threads;
 
   const motley::SystemClock clock;
   motley::worker::RankSession::Options options;

@@ -18,6 +18,7 @@ DeviceDescription Emulated() {
   device.link_bytes_per_second = 1.5e8;
   device.node_link_bytes_per_second = 6.25e6;
   device.link_latency = absl::Nanoseconds(1250);
+  device.threads = 3;
   return device;
 }
 

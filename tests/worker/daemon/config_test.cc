@@ -70,6 +70,28 @@ link_bytes_per_second = 5e6
   EXPECT_DOUBLE_EQ((*devices)[1].link_bytes_per_second, 5e3);
 }
 
+TEST(WorkerConfig, CpuDevicesDivideTheCores) {
+  const auto threads = [](const std::string& kinds, int cores) {
+    WorkerConfig config = Parse("[worker]\nname = 'n1'\n");
+    for (const char kind : kinds) {
+      DeviceConfig& device = config.devices.emplace_back();
+      device.name = absl::StrCat("d", config.devices.size());
+      if (kind == 'e') device.kind = "emulated", device.model = "L4";
+    }
+    const auto devices = DescribeDevices(config, cores);
+    EXPECT_TRUE(devices.ok()) << devices.status();
+    std::vector<int> out;
+    for (const DeviceDescription& device : *devices) out.push_back(device.threads);
+    return out;
+  };
+  EXPECT_EQ(threads("", 16), std::vector<int>({16}));
+  EXPECT_EQ(threads("cc", 16), std::vector<int>({8, 8}));
+  EXPECT_EQ(threads("ccc", 8), std::vector<int>({3, 3, 2}));
+  EXPECT_EQ(threads("ecec", 5), std::vector<int>({1, 3, 1, 2})) << "an emulated device's speed is declared";
+  EXPECT_EQ(threads("ccc", 2), std::vector<int>({1, 1, 1}));
+  EXPECT_GE(UsableCores(), 1);
+}
+
 TEST(WorkerConfig, WithoutDevicesThereIsOneCpu) {
   const auto devices = DescribeDevices(Parse("[worker]\nname = 'n1'\n"));
   ASSERT_TRUE(devices.ok());

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""docs/two-machines.md, as it stands: its configuration files on two hosts of a network of namespaces, and a job on both."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from harness import BIN, ROOT, Results, expect, make_text
+from cluster import Daemon
+import netns
+
+PAGE = os.path.join(ROOT, "docs", "two-machines.md")
+HOSTS = ["a", "b"]
+
+
+def files_of_page():
+    """The indented TOML after the line that names each file."""
+    with open(PAGE, encoding="utf-8") as file:
+        text = file.read()
+    found = dict(re.findall(r"^`/etc/motley/(\w+)\.toml`[^\n]*:\n\n((?:    [^\n]*\n|\n)+)", text, re.MULTILINE))
+    expect(set(found) == {"coordinator", "worker"}, f"{PAGE} names {sorted(found)}")
+    return {name: re.sub(r"^    ", "", body, flags=re.MULTILINE) for name, body in found.items()}
+
+
+class TwoMachines:
+    def __init__(self, top):
+        self.top, self.network, self.daemons, self.pages = top, netns.Network(HOSTS), [], files_of_page()
+        self.socket = os.path.join(top, "c.sock")
+        os.makedirs(os.path.join(top, "motley", "checkpoints"))
+        make_text(os.path.join(top, "motley", "text"))
+
+    def config(self, page, name, changes=()):
+        """The page's file with this network's addresses and this test's folder in place of the page's."""
+        text = self.pages[page]
+        for theirs, ours in (*changes, ("10.0.0.1", self.network.address("a", netns.CONTROL)),
+                             ("10.0.0.2", self.network.address("b", netns.CONTROL)), ("/srv/motley", os.path.join(self.top, "motley"))):
+            text = text.replace(theirs, ours)
+        path = os.path.join(self.top, f"{name}.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def start(self, host, program, config, *flags):
+        command = [*self.network.inside(host), os.path.join(BIN, program), "--config", config, *flags]
+        self.daemons.append(Daemon(f"{program} on {host}", command, os.path.join(self.top, f"{program}-{host}.log"), detached=False).start())
+
+    def motley(self, *arguments):
+        return subprocess.run([*self.network.inside("a"), os.path.join(BIN, "motley"), "--coordinator", f"unix:{self.socket}", *arguments],
+                              capture_output=True, text=True, check=False, timeout=120)
+
+    def end(self):
+        for daemon in reversed(self.daemons):
+            daemon.kill()
+            daemon.process.wait()
+        self.network.end()
+
+    def logs(self):
+        for daemon in self.daemons:
+            with open(daemon.log_path, encoding="utf-8", errors="replace") as file:
+                yield daemon.name, file.read()
+
+
+def as_the_page_says(top):
+    machines = TwoMachines(top)
+    try:
+        machines.start("a", "motley-coordinator", machines.config("coordinator", "coordinator"), "--socket", machines.socket,
+                       "--state-dir", os.path.join(top, "state"))
+        machines.start("b", "motley-worker", machines.config("worker", "worker-b"))
+        on_a = [('name = "b"', 'name = "a"'), ("10.0.0.2", "10.0.0.1")]
+        machines.start("a", "motley-worker", machines.config("worker", "worker-a", on_a))
+        deadline = time.monotonic() + 30
+        while machines.motley("nodes").stdout.count("ready") < 2:
+            expect(time.monotonic() < deadline, f"{machines.motley('nodes')}; {dict(machines.logs())}")
+            time.sleep(0.2)
+        shared = os.path.join(top, "motley")
+        done = machines.motley("submit", os.path.join(ROOT, "deploy", "examples", "gpt-text.toml"), "--wait", "--id", "two",
+                               "--set", f"data.path={shared}/text", "--set", f"checkpoint.folder={shared}/checkpoints",
+                               "--set", "training.steps=5", "--set", "model.flavor=debug", "--set", "training.seq_len=32")
+        expect(done.returncode == 0, f"{done.stdout[-1000:]} {done.stderr[-1000:]}; {dict(machines.logs())}")
+        plan = machines.motley("plan", "two").stdout
+        expect("a/" in plan and "b/" in plan, f"both machines train: {plan}")
+    finally:
+        machines.end()
+
+
+def main():
+    results = Results("two machines")
+    reason = netns.why_not()
+    if reason:
+        results.skip("the page's files on two hosts", reason)
+        results.exit()
+    top = tempfile.mkdtemp(prefix="motley-two-machines-")
+    try:
+        results.run("the page's files on two hosts", as_the_page_says, top)
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+    results.exit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
