@@ -27,6 +27,7 @@ struct Config {
   std::string listen;                      // listen: host:port on loopback; empty = none, port 0 = any
   std::string metrics = "127.0.0.1:7071";  // metrics: host:port of /metrics; empty = none
   bool insecure = false;                   // insecure: allow plaintext /metrics beyond loopback
+  std::string addresses_file;              // --addresses: where to say which addresses were taken; empty = nowhere
   // [workers]
   std::string workers_listen = "127.0.0.1:7073";  // listen: host:port of the workers' sessions; port 0 = any
   bool workers_insecure = false;                  // insecure: allow it beyond loopback: whoever reaches it can say to be a worker

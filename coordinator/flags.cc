@@ -11,7 +11,7 @@
 namespace motley::coordinator {
 
 FlagsResult ParseFlags(int argc, char** argv) {
-  std::string file, socket, listen, workers, metrics, state_dir;
+  std::string file, socket, listen, workers, metrics, state_dir, addresses;
   bool insecure = false, no_metrics = false;
   CLI::App app("motley-coordinator: registry, job queue, planner and API of a Motley cluster");
   app.set_version_flag("--version", BuildInfo("motley-coordinator"));
@@ -25,6 +25,7 @@ FlagsResult ParseFlags(int argc, char** argv) {
   auto* metrics_option = app.add_option("--metrics", metrics, "host:port of /metrics");
   app.add_flag("--no-metrics", no_metrics, "no metrics listener")->excludes(metrics_option);
   app.add_option("--state-dir", state_dir, "folder of the durable state");
+  app.add_option("--addresses", addresses, "file in which to say, as JSON, which addresses were taken (with port 0, say)");
   app.add_flag("--insecure", insecure, "allow plaintext for workers and /metrics on addresses that are not loopback");
   try {
     app.parse(argc, argv);
@@ -44,6 +45,7 @@ FlagsResult ParseFlags(int argc, char** argv) {
   if (!metrics.empty()) config.metrics = metrics;
   if (no_metrics) config.metrics.clear();
   if (!state_dir.empty()) config.state_folder = state_dir;
+  config.addresses_file = addresses;
   config.insecure = config.insecure || insecure;
   config.workers_insecure = config.workers_insecure || insecure;
   if (absl::Status status = Validate(config); !status.ok()) {

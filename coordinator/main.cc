@@ -6,12 +6,24 @@
 
 #include <iostream>
 
+#include "common/addresses_file.h"
 #include "common/logging.h"
 #include "coordinator/flags.h"
 #include "coordinator/server.h"
 #include "coordinator/store_commands.h"
 
 namespace {
+
+using motley::coordinator::Config;
+using motley::coordinator::Server;
+
+absl::Status SayAddresses(const Config& config, const Server& server) {
+  if (config.addresses_file.empty()) return absl::OkStatus();
+  return motley::WriteAddressesFile(config.addresses_file, {{"people", server.address()},
+                                                            {"socket", server.socket_address()},
+                                                            {"workers", server.workers_address()},
+                                                            {"metrics", server.metrics_address()}});
+}
 
 // Every worker and every watching client holds a descriptor, and gRPC's listener stalls for good when there are none left.
 void RaiseDescriptorLimit() {
@@ -40,10 +52,11 @@ int main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  auto server = coordinator::Server::Start(*flags.config);
-  if (!server.ok()) {
-    std::cerr << "motley-coordinator: " << server.status().message() << "\n";
-    return coordinator::ExitCode(server.status());
+  auto server = Server::Start(*flags.config);
+  const absl::Status started = server.ok() ? SayAddresses(*flags.config, **server) : server.status();
+  if (!started.ok()) {
+    std::cerr << "motley-coordinator: " << started.message() << "\n";
+    return coordinator::ExitCode(started);
   }
   sd_notify(0, "READY=1");
   int signal_number = 0;

@@ -1,28 +1,23 @@
 """A Motley cluster on this machine, for the demo and the integration tests: one coordinator, any number of workers.
 
-Everything lives in one folder (configuration, logs, state, process ids); ports are free ones of loopback. Daemons die with the
-process that started them, unless `detached`.
+Everything lives in one folder (configuration, logs, state, process ids). Daemons take any free port of loopback and say in a
+file which: a port chosen before it is bound may be another's by then. They die with the process that started them, unless
+`detached`.
 """
 import ctypes
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 
+PATIENCE_SECONDS = 60   # of a start: a busy machine is slow, and a daemon that ended is noticed at once
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 
 
 class ClusterError(Exception):
     """Message says what failed and where its log is."""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def toml_value(value):
@@ -51,8 +46,9 @@ def tail(path, lines=15):
 
 
 class Daemon:
-    def __init__(self, name, command, log_path, detached):
+    def __init__(self, name, command, log_path, detached, addresses_path=None):
         self.name, self.command, self.log_path, self.detached = name, command, log_path, detached
+        self.addresses_path = addresses_path
         self.process = None
 
     def start(self):
@@ -71,6 +67,15 @@ class Daemon:
 
     def alive(self):
         return self.process is not None and self.process.poll() is None
+
+    def addresses(self):
+        """The addresses that it took, by name; None until it has said them. A file of an earlier process is not its own."""
+        try:
+            with open(self.addresses_path, encoding="utf-8") as file:
+                said = json.load(file)
+        except FileNotFoundError:
+            return None
+        return said if said["pid"] == self.pid else None
 
     def kill(self, signal_number=signal.SIGKILL):
         if self.alive():
@@ -94,17 +99,25 @@ class Cluster:
         self.bin, self.folder, self.detached = os.path.abspath(bin_folder), os.path.abspath(folder), detached
         os.makedirs(folder, exist_ok=True)
         self.host = "127.0.0.1"   # the coordinator's, for its workers
-        self.port, self.workers_port, self.metrics_port = free_port(), free_port(), free_port()
+        self.port = self.workers_port = self.metrics_port = 0   # any; a coordinator that is started again takes its own again
         self.file_roots = [self.folder, *map(os.path.abspath, file_roots)]
         self.stop_seconds = 0   # of workers: the whole cluster ends together, nobody is there to save for
         self.coordinator = None
         self.workers = {}
-        self.worker_metrics_ports = {}
 
     @property
     def address(self):
         """For people: on the coordinator's own machine."""
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def metrics_address(self):
+        return f"127.0.0.1:{self.metrics_port}"
+
+    def worker_metrics(self, name):
+        """Where this node's worker serves its metrics."""
+        worker = self.workers[name]
+        return self.wait_for(worker.addresses, PATIENCE_SECONDS, f"the addresses of {worker.name}", worker)["metrics"]
 
     # ---- what a cluster on a network of its own does otherwise ----
     def data_address(self, _node):
@@ -133,28 +146,36 @@ class Cluster:
         config_path = self.path(f"{name}.toml")
         with open(config_path, "w", encoding="utf-8") as file:
             file.write(to_toml(config))
-        command = self.placed(name, [self.program(program), "--config", config_path])
-        return Daemon(name, command, self.path(f"{name}.log"), self.detached).start()
+        addresses_path = self.path(f"{name}.addresses.json")
+        command = self.placed(name, [self.program(program), "--config", config_path, "--addresses", addresses_path])
+        return Daemon(name, command, self.path(f"{name}.log"), self.detached, addresses_path).start()
 
     def start_coordinator(self, **extra):
-        config = {"server": {"socket": self.socket, "listen": self.address, "metrics": f"127.0.0.1:{self.metrics_port}"},
+        config = {"server": {"socket": self.socket, "listen": self.address, "metrics": self.metrics_address},
                   "workers": {"listen": self.workers_address},
                   "state": {"folder": self.path("coordinator-state")}, **extra}
         self.coordinator = self._daemon("coordinator", "motley-coordinator", config)
-        self.wait_for(lambda: self.try_motley("nodes") is not None, 20, "the coordinator's first answer", self.coordinator)
+        self.wait_for(self._coordinator_answers, PATIENCE_SECONDS, "the coordinator's first answer", self.coordinator)
+
+    def _coordinator_answers(self):
+        said = self.coordinator.addresses()
+        if said is None:
+            return False
+        people, workers, metrics = (int(said[name].rpartition(":")[2]) for name in ("people", "workers", "metrics"))
+        self.port, self.workers_port, self.metrics_port = people, workers, metrics
+        return self.try_motley("nodes") is not None
 
     def start_worker(self, name, devices, emulation=None, **extra):
-        port = self.worker_metrics_ports.setdefault(name, free_port())
-        config = {"worker": {"name": name, "coordinator": self.workers_address, "metrics": f"127.0.0.1:{port}", "data_address": self.data_address(name),
-                             "stop_seconds": self.stop_seconds,
-                             **extra}, "device": devices}
+        config = {"worker": {"name": name, "coordinator": self.workers_address, "metrics": "127.0.0.1:0",
+                             "data_address": self.data_address(name), "stop_seconds": self.stop_seconds, **extra},
+                  "device": devices}
         config["files"] = {"roots": self.file_roots}
         if emulation:
             config["emulation"] = emulation
         self.workers[name] = self._daemon(f"worker-{name}", "motley-worker", config)
         return self.workers[name]
 
-    def wait_for_nodes(self, names, seconds=20):
+    def wait_for_nodes(self, names, seconds=PATIENCE_SECONDS):
         names = set(names)
         self.wait_for(lambda: names <= {n["name"] for n in self.nodes() if n["state"] == "ready"}, seconds,
                       f"nodes {', '.join(sorted(names))} to be ready")

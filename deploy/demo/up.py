@@ -59,6 +59,7 @@ def up(arguments):
         for node, cards in setting.CARDS.items():
             cluster.start_worker(node, setting.devices(cards), setting.EMULATION)
         cluster.wait_for_nodes(setting.CARDS)
+        worker_metrics = {node: cluster.worker_metrics(node) for node in cluster.workers}
     except (ClusterError, KeyboardInterrupt) as error:
         cluster.stop()
         print(f"up: {error}", file=sys.stderr)
@@ -66,8 +67,8 @@ def up(arguments):
     job_path = cluster.path("demo.toml")
     with open(job_path, "w", encoding="utf-8") as file:
         file.write(setting.job_file(text_path, cluster.path("checkpoints"), "cephalo", 200, 20))
-    state = {"address": cluster.address, "metrics": f"127.0.0.1:{cluster.metrics_port}",
-             "worker_metrics": {n: f"127.0.0.1:{p}" for n, p in cluster.worker_metrics_ports.items()},
+    state = {"address": cluster.address, "metrics": cluster.metrics_address,
+             "worker_metrics": worker_metrics,
              "text": text_path, "job_file": job_path, "motley": cluster.program("motley"),
              "processes": {d.name: {"pid": d.pid, "program": os.path.realpath(d.command[0])} for d in cluster.daemons()}}
     with open(cluster.path("cluster.json"), "w", encoding="utf-8") as file:

@@ -97,6 +97,7 @@ test_all() {
     leave_out "Prometheus rules and dashboards" "no promtool, and it could not be fetched"
   fi
   suite "installed tree" tests/integration/check_install.sh
+  suite "fresh starts" python3 tests/integration/check_starts.py
   suite "command line" python3 tests/integration/check_cli.py
   suite "two machines" python3 tests/integration/check_two_machines.py
   suite "faults" python3 tests/integration/check_faults.py

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 from harness import CPU_DEVICE, Results, TestCluster, expect, job_sections, state_of
-from cluster import free_port
 
 USAGE, DATA, NO_INPUT, UNAVAILABLE, CONFIG = 64, 65, 66, 69, 78
 
@@ -21,9 +20,12 @@ def refused(done, words, statuses=None):
 
 
 def unreachable_coordinator(cluster):
-    command = [cluster.program("motley"), "--coordinator", f"127.0.0.1:{free_port()}", "nodes"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    refused(done, ["127.0.0.1"], {UNAVAILABLE})
+    with socket.socket() as silent:   # its port is nobody else's, and refuses: it does not listen
+        silent.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        command = [cluster.program("motley"), "--coordinator", address, "nodes"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    refused(done, [address], {UNAVAILABLE})
 
 
 def unknown_key(cluster):
@@ -174,11 +176,11 @@ def port_taken(cluster):
 
 
 def insecure_listener(cluster):
-    everywhere = f"0.0.0.0:{free_port()}"
+    everywhere = "0.0.0.0:0"
     # The one for workers needs a word; the one for people stays on this machine whatever is said.
     for name, server, workers, words in [("workers", {}, {"listen": everywhere}, "workers.insecure"),
                                          ("people", {"listen": everywhere, "insecure": True}, {}, "commands the cluster")]:
-        config = {"server": {"socket": "", "listen": f"127.0.0.1:{free_port()}", "metrics": "", **server},
+        config = {"server": {"socket": "", "listen": "127.0.0.1:0", "metrics": "", **server},
                   "workers": {"listen": "127.0.0.1:0", **workers}, "state": {"folder": cluster.path("open-state")}}
         daemon = cluster._daemon(f"open-{name}", "motley-coordinator", config)
         status = daemon.process.wait(20)

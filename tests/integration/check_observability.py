@@ -11,11 +11,12 @@ import urllib.parse
 import urllib.request
 
 from harness import ROOT, Results, TestCluster, expect, job_sections
-from cluster import Daemon, free_port
+from cluster import Daemon
 
 DEPLOY = os.path.join(ROOT, "deploy")
 PACED = {"kind": "emulated", "model": "slow", "flops_per_second": 2e8, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
 JOB = "observed"
+LISTENING = re.compile(r'msg="Listening on" address=(\S+)')
 SELECTOR = re.compile(r"\b((?:motley_\w+|up)(?:\{[^}]*\})?)")
 
 
@@ -28,22 +29,27 @@ class Prometheus:
     """The server with deploy/prometheus/prometheus.yml, its targets replaced by this cluster's."""
 
     def __init__(self, cluster):
-        self.port = free_port()
         with open(os.path.join(DEPLOY, "prometheus", "prometheus.yml"), encoding="utf-8") as file:
             text = file.read()
-        workers = ", ".join(f'"127.0.0.1:{port}"' for port in cluster.worker_metrics_ports.values())
-        text = text.replace('"127.0.0.1:7071"', f'"127.0.0.1:{cluster.metrics_port}"').replace('"127.0.0.1:7072"', workers)
+        workers = ", ".join(f'"{cluster.worker_metrics(node)}"' for node in cluster.workers)
+        text = text.replace('"127.0.0.1:7071"', f'"{cluster.metrics_address}"').replace('"127.0.0.1:7072"', workers)
         text = re.sub(r"scrape_interval: \w+", "scrape_interval: 1s", text)
         text = text.replace("- alerts.yml", f"- {json.dumps(os.path.join(DEPLOY, 'prometheus', 'alerts.yml'))}")
         config = cluster.path("prometheus.yml")
         with open(config, "w", encoding="utf-8") as file:
             file.write(text)
         command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={cluster.path('prometheus-data')}",
-                   f"--web.listen-address=127.0.0.1:{self.port}"]
+                   "--web.listen-address=127.0.0.1:0"]
         self.daemon = Daemon("prometheus", command, cluster.path("prometheus.log"), detached=False).start()
+        self.address = cluster.wait_for(self._said_address, 30, "Prometheus to say where it listens", self.daemon)
+
+    def _said_address(self):
+        with open(self.daemon.log_path, encoding="utf-8") as file:
+            found = LISTENING.search(file.read())
+        return found and found.group(1)
 
     def query(self, expression):
-        url = f"http://127.0.0.1:{self.port}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
+        url = f"http://{self.address}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
         return json.loads(fetch(url))["data"]["result"]
 
 
@@ -76,9 +82,13 @@ def alert_selectors():
                 yield from SELECTOR.findall(line)
 
 
+def metrics_addresses(cluster):
+    return {"coordinator": cluster.metrics_address, **{node: cluster.worker_metrics(node) for node in cluster.workers}}
+
+
 def check_metrics_text(results, cluster):
-    for name, port in [("coordinator", cluster.metrics_port), *cluster.worker_metrics_ports.items()]:
-        text = fetch(f"http://127.0.0.1:{port}/metrics")
+    for name, address in metrics_addresses(cluster).items():
+        text = fetch(f"http://{address}/metrics")
         done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
         results.check(f"promtool check metrics of {name}", done.returncode == 0, (done.stdout + done.stderr).replace("\n", " | ")[:500])
 
@@ -88,8 +98,8 @@ def documented(results, cluster):
     with open(os.path.join(ROOT, "docs", "metrics.md"), encoding="utf-8") as file:
         listed = set(re.findall(r"`(motley_\w+)`", file.read()))
     served = set()
-    for port in [cluster.metrics_port, *cluster.worker_metrics_ports.values()]:
-        served |= set(re.findall(r"^# TYPE (motley_\w+) ", fetch(f"http://127.0.0.1:{port}/metrics"), re.MULTILINE))
+    for address in metrics_addresses(cluster).values():
+        served |= set(re.findall(r"^# TYPE (motley_\w+) ", fetch(f"http://{address}/metrics"), re.MULTILINE))
     results.check("every served metric is in docs/metrics.md", served <= listed, f"missing there: {sorted(served - listed)}")
     results.check("every metric of docs/metrics.md is served", listed <= served, f"not served: {sorted(listed - served)}")
 

@@ -38,6 +38,7 @@ struct WorkerConfig {
   std::string coordinator = "127.0.0.1:7073";   // its address for workers
   std::string data_address = "127.0.0.1";      // numeric address of the interface of the data plane
   std::string metrics = "127.0.0.1:0";         // empty: no listener
+  std::string addresses_file;                  // --addresses: where to say which addresses were taken; empty = nowhere
   std::string rank_binary;                     // default: motley-rank beside this program
   bool insecure = false;                       // allow plaintext beyond loopback
   std::vector<std::string> file_roots;         // [files] roots: beneath these lies what jobs may read and write; none: nothing

@@ -43,10 +43,11 @@ int ExitCode(const absl::Status& status) {
 FlagsResult ParseFlags(int argc, char** argv) {
   CLI::App app("motley-worker: offers this node's devices to a coordinator and runs their ranks.");
   app.set_version_flag("--version", BuildInfo("motley-worker"));
-  std::string path, node, coordinator;
+  std::string path, node, coordinator, addresses;
   app.add_option("--config", path, "TOML file (docs/worker.md)")->required();
   app.add_option("--node", node, "Name of this node, instead of worker.name");
   app.add_option("--coordinator", coordinator, "host:port, instead of worker.coordinator");
+  app.add_option("--addresses", addresses, "File in which to say, as JSON, which addresses were taken (with port 0, say)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -57,6 +58,7 @@ FlagsResult ParseFlags(int argc, char** argv) {
   if (status.ok()) {
     if (!node.empty()) config->name = node;
     if (!coordinator.empty()) config->coordinator = coordinator;
+    config->addresses_file = addresses;
     if (config->name.empty()) config->name = HostName();
     if (config->rank_binary.empty()) config->rank_binary = RankBesideThisProgram();
     status = Validate(*config);

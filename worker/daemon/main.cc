@@ -1,17 +1,28 @@
 // motley-worker: parse, build, run until SIGTERM, SIGINT or a refusal, stop.
 #include <signal.h>
 #include <stdlib.h>
+#include <sysexits.h>
 #include <systemd/sd-daemon.h>
 
 #include <iostream>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "common/addresses_file.h"
 #include "common/logging.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/stop.h"
 #include "worker/daemon/storage_checker.h"
 #include "worker/daemon/worker.h"
+
+namespace {
+
+absl::Status SayAddresses(const motley::worker::WorkerConfig& config, const motley::worker::Worker& worker) {
+  if (config.addresses_file.empty()) return absl::OkStatus();
+  return motley::WriteAddressesFile(config.addresses_file, {{"metrics", worker.metrics_address()}});
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace motley;
@@ -39,9 +50,10 @@ int main(int argc, char** argv) {
     kill(getpid(), SIGUSR1);
   };
   auto worker = worker::Worker::Start(config, clock, std::move(events));
-  if (!worker.ok()) {
-    std::cerr << "motley-worker: " << worker.status().message() << "\n";
-    return worker::ExitCode(worker.status());
+  const absl::Status said = worker.ok() ? SayAddresses(config, **worker) : absl::OkStatus();
+  if (!worker.ok() || !said.ok()) {
+    std::cerr << "motley-worker: " << (worker.ok() ? said : worker.status()).message() << "\n";
+    return worker.ok() ? EX_CANTCREAT : worker::ExitCode(worker.status());
   }
   LogInfo(absl::StrCat("node ", config.name, "; metrics on ", (*worker)->metrics_address().empty() ? "no port" : (*worker)->metrics_address()));
   const int signal_number = worker::WaitForSignal(signals, [&] { return (*worker)->alive(absl::Seconds(5)); });
