@@ -19,7 +19,9 @@ bench() {
   if [[ -e $ROOT/tests/bench/${name}_bench.py ]]; then
     build_product
     # Unit tests that the benchmark runs with seeds of its own, and a benchmark that it includes.
-    if [[ $name == faults ]]; then compile "compile the tests of corruption and crowds" coordinator_tests common_tests crowd_bench; fi
+    if [[ $name == faults ]]; then
+      compile faults 600 "compile the tests of corruption and crowds" coordinator_tests common_tests crowd_bench
+    fi
     mkdir -p "$ROOT/build/bench"
     python3 "$ROOT/tests/bench/${name}_bench.py" --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$(mktemp -d "$ROOT/build/bench/XXXXXX")" "$@"
     return
@@ -30,6 +32,6 @@ bench() {
   fi
   setup_packages
   setup_torch
-  compile "compile ${name}_bench" "${name}_bench"
+  compile "bench-$name" 300 "compile ${name}_bench" "${name}_bench"
   "$BIN_DIR/${name}_bench" "$@"
 }

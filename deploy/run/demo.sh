@@ -4,17 +4,11 @@ source deploy/run/build.sh
 CLUSTER_DIR=$ROOT/build/cluster
 
 demo() {
-  local json=() work
-  case ${1:-} in
-    "") ;;
-    --json) [[ -n ${2:-} ]] || { fail "demo --json needs a file name"; exit $EX_USAGE; }
-            json=(--json "$2") ;;
-    *) fail "demo: unknown argument '$1' (there is --json FILE)"; exit $EX_USAGE ;;
-  esac
+  local work
   build_product
   mkdir -p "$ROOT/build/demo"
   work=$(mktemp -d "$ROOT/build/demo/XXXXXX")   # its own folder and ports: two demos at once are fine
-  python3 deploy/demo/demo.py --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$work" --setup-seconds $((SECONDS - STARTED)) "${json[@]}"
+  python3 deploy/demo/demo.py --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$work" --setup-seconds $((SECONDS - STARTED)) "$@"
 }
 
 cluster_up() {

@@ -23,6 +23,7 @@ fuzz() {
   local seconds=60 names=() name each failed=0 executed log
   while [[ $# -gt 0 ]]; do
     case $1 in
+      -h|--help) sed -n '1s/^# //p' "$ROOT/deploy/run/fuzz.sh"; return 0 ;;
       --seconds) seconds=${2:-}; shift; [[ $# -gt 0 ]] && shift ;;
       *) names+=("$1"); shift ;;
     esac
@@ -39,7 +40,7 @@ fuzz() {
   done
   PACKAGES+=(clang-16 libclang-rt-16-dev)
   setup_packages
-  with_lock "$ROOT/build/.lock" step "compile the fuzz targets (the first time about 4 min on two cores)" configure_and_compile_fuzz
+  with_lock "$ROOT/build/.lock" compile_step fuzz 480 "$FUZZ_DIR" "compile the fuzz targets" configure_and_compile_fuzz
   each=$((seconds / ${#names[@]} > 0 ? seconds / ${#names[@]} : 1))
   for name in "${names[@]}"; do
     mkdir -p "$LOG_DIR"

@@ -1,5 +1,6 @@
 # ./run setup: Debian packages and the PyTorch wheel. Does only what is missing; safe to run twice at once.
 source deploy/run/packages.sh
+source deploy/run/durations.sh
 
 install_packages() {
   export DEBIAN_FRONTEND=noninteractive
@@ -21,7 +22,7 @@ setup_packages() {
     echo "    sudo sh -c '$(apt_command "${missing[@]}")'" >&2
     exit $EX_NOPERM
   fi
-  step "install ${#missing[@]} Debian packages (about 60 s)" install_packages "${missing[@]}"
+  long_step packages 60 "install ${#missing[@]} Debian packages" install_packages "${missing[@]}"
 }
 
 have_torch() { [[ -e $TORCH_DIR/torch/lib/libtorch_cpu.so && -d $TORCH_DIR/nvidia/cu13/lib ]]; }
@@ -42,7 +43,7 @@ fetch_torch() {
 setup_torch() {
   have_torch && return 0
   mkdir -p "$MOTLEY_CACHE"
-  with_lock "$MOTLEY_CACHE/torch.lock" step "fetch PyTorch $TORCH_VERSION (545 MB, about 60 s)" fetch_torch
+  with_lock "$MOTLEY_CACHE/torch.lock" long_step torch 60 "fetch PyTorch $TORCH_VERSION, 545 MB" fetch_torch
 }
 
 setup_all() {

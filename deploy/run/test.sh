@@ -65,7 +65,8 @@ configure_and_compile_asan() {
 
 test_asan() {
   setup_packages
-  with_lock "$ROOT/build/.lock" step "compile the unit tests with sanitizers (the first time about 20 min on two cores)" configure_and_compile_asan
+  with_lock "$ROOT/build/.lock" \
+    compile_step asan 2400 "$ASAN_DIR" "compile the unit tests with sanitizers" configure_and_compile_asan
   suite "unit tests with sanitizers" unit_tests "$ASAN_DIR" 1500
   finish
 }
@@ -81,11 +82,10 @@ finish() {
 }
 
 test_all() {
-  case ${1:-} in
-    "") ;;
-    --asan) test_asan; return ;;
-    *) fail "test takes --asan or nothing, got '$1'"; exit $EX_USAGE ;;
-  esac
+  if [[ ${1:-} == --asan ]]; then
+    test_asan
+    return
+  fi
   build_everything
   setup_tools
   export MOTLEY_BIN=$BIN_DIR

@@ -31,13 +31,13 @@ setup_tools() {
   local lock=$MOTLEY_CACHE/tools.lock
   mkdir -p "$MOTLEY_CACHE"
   if [[ ! -d $ORACLE_DIR ]]; then
-    with_lock "$lock" step "install the Python oracle (4.9 GB, about 2 min)" fetch_oracle || true
+    with_lock "$lock" long_step oracle 120 "install the Python oracle, 4.9 GB" fetch_oracle || true
   fi
   if ! command -v promtool >/dev/null || ! command -v prometheus >/dev/null; then
     [[ -x $TOOLS_DIR/promtool ]] || with_lock "$lock" step "fetch promtool and prometheus" fetch_prometheus || true
   fi
   if ! command -v grpcurl >/dev/null && [[ ! -x $TOOLS_DIR/grpcurl ]] && command -v go >/dev/null; then
-    with_lock "$lock" step "build grpcurl (about 1 min)" fetch_grpcurl || true
+    with_lock "$lock" long_step grpcurl 60 "build grpcurl" fetch_grpcurl || true
   fi
   export PATH=$PATH:$TOOLS_DIR
   export MOTLEY_ORACLE_PYTHON=$ORACLE_DIR/bin/python

@@ -1,0 +1,127 @@
+# What each command of ./run takes, said once: for --help, and to refuse what it does not take.
+
+COMMANDS=(setup build demo up down test bench doctor clean help)
+
+# The flags of a command; "FLAG=" takes a value.
+flags_of() {
+  case $1 in
+    demo) echo "--json=" ;;
+    test) echo "--asan" ;;
+    clean) echo "--cache" ;;
+  esac
+}
+
+help_of() {
+  case $1 in
+    setup) cat <<'TEXT'
+usage: ./run setup
+
+Installs what is missing: Debian packages (as root; otherwise it prints the one command to run and stops) and the PyTorch wheel,
+into the cache folder.
+TEXT
+      ;;
+    build) cat <<'TEXT'
+usage: ./run build
+
+Sets up, then compiles the product into build/release/bin.
+TEXT
+      ;;
+    demo) cat <<'TEXT'
+usage: ./run demo [--json FILE]
+
+Builds, then trains one transformer on five unequal emulated devices: split evenly, then as planned, while a node is killed and
+another joins.
+
+  --json FILE    write the numbers there
+TEXT
+      ;;
+    up) cat <<'TEXT'
+usage: ./run up
+
+Builds, starts the demo's cluster and leaves it running; prints its addresses and a job file. ./run down ends it.
+TEXT
+      ;;
+    down) cat <<'TEXT'
+usage: ./run down
+
+Ends the cluster that ./run up started.
+TEXT
+      ;;
+    test) cat <<'TEXT'
+usage: ./run test [--asan]
+
+Builds everything and runs every check that CI runs: unit tests, PyTorch as oracle, integration, rules.
+
+  --asan    instead the unit tests of coordinator, worker, planner and common code under the address sanitizer
+TEXT
+      ;;
+    bench) cat <<'TEXT'
+usage: ./run bench [NAME [ARGUMENT...]]
+
+Builds and runs one benchmark, which gets the arguments; without a name, lists them.
+TEXT
+      ;;
+    doctor) cat <<'TEXT'
+usage: ./run doctor
+
+Says what is missing on this machine, with the command that mends it, and what it has. Changes nothing. Status 1: cannot be built.
+TEXT
+      ;;
+    clean) cat <<'TEXT'
+usage: ./run clean [--cache]
+
+Removes build/, and ends the cluster of ./run up before.
+
+  --cache    remove the downloads, too
+TEXT
+      ;;
+    help) usage ;;
+  esac
+}
+
+# nearest WORD CANDIDATE...: the candidate that a typing mistake may have meant, or nothing.
+nearest() {
+  local word=$1
+  shift
+  printf '%s\n' "$@" | awk -v word="$word" '
+    function least(a, b, c) { return a < b ? (a < c ? a : c) : (b < c ? b : c) }
+    function distance(a, b,    i, j, d) {
+      for (i = 0; i <= length(a); i++) d[i, 0] = i
+      for (j = 0; j <= length(b); j++) d[0, j] = j
+      for (i = 1; i <= length(a); i++)
+        for (j = 1; j <= length(b); j++)
+          d[i, j] = least(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + (substr(a, i, 1) != substr(b, j, 1)))
+      return d[length(a), length(b)]
+    }
+    { far = distance(word, $0); if (NR == 1 || far < best) { best = far; found = $0 } }
+    END { if (NR > 0 && best <= (length(word) > 5 ? length(word) / 2 : 2)) print found }'
+}
+
+did_you_mean() {
+  local found
+  found=$(nearest "$@")
+  if [[ -n $found ]]; then echo "; did you mean '$found'?"; fi
+}
+
+# check_arguments COMMAND ARGUMENT...: returns when the command takes them; else prints its help, or what is wrong, and exits.
+check_arguments() {
+  local command=$1 flags argument
+  shift
+  read -ra flags <<<"$(flags_of "$command")"
+  if [[ $command == help ]]; then flags=("${COMMANDS[@]}"); fi
+  while [[ $# -gt 0 ]]; do
+    argument=$1
+    shift
+    if [[ $argument == -h || $argument == --help ]]; then help_of "$command"; exit 0; fi
+    if [[ $command == help && " ${flags[*]} " == *" $argument "* ]]; then help_of "$argument"; exit 0; fi
+    # What follows a benchmark's name is the benchmark's.
+    if [[ $command == bench && $argument != -* ]]; then return 0; fi
+    if [[ " ${flags[*]} " == *" $argument= "* ]]; then
+      [[ -n ${1:-} ]] || { fail "$command: $argument needs a value (./run $command --help)"; exit $EX_USAGE; }
+      shift
+    elif [[ " ${flags[*]} " != *" $argument "* || $argument == *= ]]; then
+      fail "$command: unknown argument '$argument'$(did_you_mean "$argument" "${flags[@]%=}" --help) (./run $command --help)"
+      exit $EX_USAGE
+    fi
+  done
+}
