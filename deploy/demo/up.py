@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""Leaves the demo's cluster running (up), ends it (down). The cluster's folder holds cluster.json: addresses and process ids."""
+"""Leaves the demo's cluster running (up), ends it (down). The cluster's folder holds cluster.json: addresses and process ids.
+
+Ending it removes what `up` and the daemons made, by name. What else lies in the folder is the user's, checkpoints above all.
+"""
 import argparse
+import glob
 import json
 import os
 import shutil
@@ -28,11 +32,18 @@ def ours(entry):
 
 
 def read_state(work):
+    """What cluster.json says; None without one, or when it came with a copy of another clone: its daemons are not ours to end."""
+    path = os.path.join(work, "cluster.json")
     try:
-        with open(os.path.join(work, "cluster.json"), encoding="utf-8") as file:
-            return json.load(file)
+        with open(path, encoding="utf-8") as file:
+            state = json.load(file)
     except FileNotFoundError:
         return None
+    if os.path.exists(state["folder"]) and os.path.samefile(state["folder"], work):
+        return state
+    print(f"  {path} is of a cluster in {state['folder']}, which is left alone")
+    os.remove(path)
+    return None
 
 
 def print_addresses(state):
@@ -51,7 +62,7 @@ def up(arguments):
         print_addresses(state)
         return 0
     if state:
-        down(arguments)
+        end(state, arguments.work)
     text_path = extract_text(arguments.cache)
     cluster = Cluster(arguments.bin, arguments.work, detached=True, file_roots=[arguments.cache])
     try:
@@ -67,7 +78,7 @@ def up(arguments):
     job_path = cluster.path("demo.toml")
     with open(job_path, "w", encoding="utf-8") as file:
         file.write(setting.job_file(text_path, cluster.path("checkpoints"), "cephalo", 200, 20))
-    state = {"address": cluster.address, "metrics": cluster.metrics_address,
+    state = {"folder": os.path.realpath(arguments.work), "address": cluster.address, "metrics": cluster.metrics_address,
              "worker_metrics": worker_metrics,
              "text": text_path, "job_file": job_path, "motley": cluster.program("motley"),
              "processes": {d.name: {"pid": d.pid, "program": os.path.realpath(d.command[0])} for d in cluster.daemons()}}
@@ -78,11 +89,8 @@ def up(arguments):
     return 0
 
 
-def down(arguments):
-    state = read_state(arguments.work)
-    if state is None:
-        print("  no demo cluster is running here")
-        return 0
+def end(state, work):
+    """Ends the daemons and removes what they and `up` made. Returns how many lived."""
     living = [entry["pid"] for entry in state["processes"].values() if ours(entry)]
     for pid in living:
         os.kill(pid, signal.SIGTERM)
@@ -92,8 +100,43 @@ def down(arguments):
     for entry in state["processes"].values():
         if ours(entry):
             os.kill(entry["pid"], signal.SIGKILL)
-    shutil.rmtree(arguments.work, ignore_errors=True)
-    print(f"  ended {len(living)} daemons")
+    shutil.rmtree(os.path.join(work, "coordinator-state"), ignore_errors=True)
+    made = [f"{name}{ending}" for name in state["processes"] for ending in (".toml", ".log", ".addresses.json", ".sock")]
+    for name in [*made, os.path.basename(state["job_file"]), "cluster.json"]:
+        if os.path.lexists(os.path.join(work, name)):
+            os.remove(os.path.join(work, name))
+    return len(living)
+
+
+def size(folder):
+    sizes = [os.path.getsize(os.path.join(top, name)) for top, _, names in os.walk(folder) for name in names]
+    return f"{sum(sizes) / 1e6:.1f} MB"
+
+
+def say_what_stays(work):
+    """Removes the folder when nothing of the user's is in it."""
+    checkpoints = glob.glob(os.path.join(glob.escape(work), "**", "step-*", "manifest.json"), recursive=True)
+    jobs = sorted({os.path.dirname(os.path.dirname(path)) for path in checkpoints})
+    if jobs:
+        print(f"  checkpoints stay ({size(work)}; ./run down --delete-checkpoints deletes them):")
+        for job in jobs:
+            print(f"    {job}")
+    elif os.path.isdir(work):
+        for folder, _, _ in os.walk(work, topdown=False):
+            if not os.listdir(folder):
+                os.rmdir(folder)
+        if os.path.isdir(work):
+            print(f"  what you put into {work} stays: {', '.join(sorted(os.listdir(work)))}")
+
+
+def down(arguments):
+    state = read_state(arguments.work)
+    print("  no demo cluster is running here" if state is None else f"  ended {end(state, arguments.work)} daemons")
+    if arguments.delete_checkpoints and os.path.isdir(arguments.work):
+        freed = size(arguments.work)
+        shutil.rmtree(arguments.work)
+        print(f"  deleted {arguments.work} with its checkpoints, {freed}")
+    say_what_stays(arguments.work)
     return 0
 
 
@@ -102,6 +145,7 @@ def main():
     parser.add_argument("action", choices=["up", "down"])
     for name in ("bin", "cache", "work"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--delete-checkpoints", action="store_true", help="down: remove the cluster's folder whole")
     arguments = parser.parse_args()
     return {"up": up, "down": down}[arguments.action](arguments)
 

@@ -6,8 +6,9 @@ COMMANDS=(setup build demo up down test bench doctor clean help)
 flags_of() {
   case $1 in
     demo) echo "--json=" ;;
+    down) echo "--delete-checkpoints" ;;
     test) echo "--asan" ;;
-    clean) echo "--cache" ;;
+    clean) echo "--cache --delete-checkpoints" ;;
   esac
 }
 
@@ -42,9 +43,11 @@ Builds, starts the demo's cluster and leaves it running; prints its addresses an
 TEXT
       ;;
     down) cat <<'TEXT'
-usage: ./run down
+usage: ./run down [--delete-checkpoints]
 
-Ends the cluster that ./run up started.
+Ends the cluster that ./run up started. Checkpoints stay where they are, and it says where.
+
+  --delete-checkpoints    delete those in the cluster's folder (build/cluster)
 TEXT
       ;;
     test) cat <<'TEXT'
@@ -68,11 +71,12 @@ Says what is missing on this machine, with the command that mends it, and what i
 TEXT
       ;;
     clean) cat <<'TEXT'
-usage: ./run clean [--cache]
+usage: ./run clean [--cache] [--delete-checkpoints]
 
-Removes build/, and ends the cluster of ./run up before.
+Removes build/, and ends the cluster of ./run up before. Checkpoints of that cluster stay where they are, and it says where.
 
-  --cache    remove the downloads, too
+  --cache                 remove the downloads, too
+  --delete-checkpoints    delete those checkpoints, too
 TEXT
       ;;
     help) usage ;;

@@ -16,10 +16,12 @@ cluster_up() {
   with_lock "$ROOT/build/.cluster.lock" python3 deploy/demo/up.py up --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$CLUSTER_DIR"
 }
 
+# cluster_down [--delete-checkpoints]
 cluster_down() {
-  if [[ ! -e $CLUSTER_DIR/cluster.json ]]; then
-    [[ ${1:-} == quiet ]] || say "no demo cluster is running here"
+  if [[ ! -e $CLUSTER_DIR ]]; then
+    say "no demo cluster is running here"
     return 0
   fi
-  with_lock "$ROOT/build/.cluster.lock" python3 deploy/demo/up.py down --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$CLUSTER_DIR"
+  with_lock "$ROOT/build/.cluster.lock" \
+    python3 deploy/demo/up.py down --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$CLUSTER_DIR" "$@"
 }

@@ -97,6 +97,30 @@ deep_folder() {
   status_is 0 "$deep/run" setup && status_is 0 "$deep/run" down && status_is 0 "$deep/run" clean
 }
 
+# make_checkpoint FOLDER: what a job leaves there.
+make_checkpoint() { mkdir -p "$1/step-00000010" && echo '{}' >"$1/step-00000010/manifest.json"; }
+
+down_keeps_checkpoints() {
+  local kept=$root/build/cluster/checkpoints/some-job copy=$folder/copied-cluster
+  status_is 0 "$root/run" up && make_checkpoint "$kept" && clone_to "$copy" && mkdir -p "$copy/build/cluster" &&
+    cp "$root/build/cluster/cluster.json" "$copy/build/cluster/" && status_is 0 "$copy/run" down && says "is left alone" &&
+    status_is 0 "$root/run" up && says "already up" &&
+    status_is 0 "$root/run" down && says "ended 4 daemons" && says "$kept" &&
+    [[ -e $kept/step-00000010/manifest.json && $(ls "$root/build/cluster") == checkpoints ]] &&
+    status_is 0 "$root/run" up && status_is 0 "$root/run" down --delete-checkpoints && [[ ! -e $root/build/cluster ]]
+}
+
+clean_keeps_checkpoints() {
+  local clone=$folder/cleaned kept=$folder/cleaned/build/cluster/checkpoints/some-job
+  clone_to "$clone"
+  make_checkpoint "$kept" && mkdir -p "$clone/build/release" && make_checkpoint "$folder/downloads/some-job" &&
+    MOTLEY_CACHE=$folder/downloads status_is 0 "$clone/run" clean --cache && says "$kept" &&
+    says "$folder/downloads stays" && [[ -e $kept/step-00000010/manifest.json && ! -e $clone/build/release ]] &&
+    [[ -e $folder/downloads/some-job/step-00000010/manifest.json ]] &&
+    MOTLEY_CACHE=$folder/downloads status_is 0 "$clone/run" clean --cache --delete-checkpoints &&
+    [[ ! -e $clone/build && ! -e $folder/downloads ]]
+}
+
 up_and_down() {
   status_is 0 "$root/run" up && status_is 0 "$root/run" up && says "already up" && status_is 0 "$root/run" down &&
     status_is 0 "$root/run" down && says "no demo cluster"
@@ -111,10 +135,12 @@ check "what a long step took is said the next time" durations_of_this_machine
 check "a copied clone compiles its own sources" copied_clone
 check "doctor" doctor_is_satisfied
 check "without root it prints the one command and stops" without_root
+check "clean keeps checkpoints" clean_keeps_checkpoints
 check "a deep folder with a space in its name" deep_folder
-if [[ -e $root/build/cluster/cluster.json ]]; then
-  echo "skip run: up and down: the demo cluster of this clone is in use"
+if [[ -e $root/build/cluster ]]; then
+  echo "skip run: up and down: the demo cluster of this clone is in use, or its checkpoints are there"
 else
   check "up and down, twice each" up_and_down
+  check "down keeps checkpoints, and a copy's leaves the cluster alone" down_keeps_checkpoints
 fi
 exit $failed
