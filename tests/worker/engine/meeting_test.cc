@@ -102,6 +102,41 @@ TEST(Meeting, APeerThatGaveUpAndCallsAgainIsMet) {
   ExpectTheyTalk(MeetBoth(caller, callee));
 }
 
+// A port that is bound but does not listen refuses; once it listens, the next call comes through.
+TEST(Meeting, ACallThatIsRefusedIsMadeAgain) {
+  Meeting caller = Open(0);
+  const FileDescriptor late(socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  ASSERT_EQ(bind(late.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(getsockname(late.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+  std::thread answers;
+  int turns = 0;
+  const auto listens_after_some_turns = [&] {
+    if (++turns != 4) return false;
+    EXPECT_EQ(listen(late.get(), 16), 0);
+    answers = std::thread([&] {
+      const FileDescriptor call(accept(late.get(), nullptr, nullptr));
+      const std::string welcome = "MOTLEY-W" + caller.point().secret;
+      (void)!send(call.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
+      // Until the caller hangs up: closed before it confirmed, the call would be lost again.
+      char said[64];
+      while (recv(call.get(), said, sizeof(said), 0) > 0) {
+      }
+    });
+    return false;
+  };
+  {
+    const auto met = caller.Meet({PeerAt(1, {"127.0.0.1", ntohs(address.sin_port), "secret"})}, kLong, listens_after_some_turns);
+    EXPECT_TRUE(met.ok()) << met.status();
+  }
+  shutdown(late.get(), SHUT_RDWR);  // nobody waits for a call that did not come
+  ASSERT_TRUE(answers.joinable());
+  answers.join();
+}
+
 TEST(Meeting, AnImpostorOnThePeersPortIsNotBelieved) {
   Meeting caller = Open(0);
   const FileDescriptor impostor(socket(AF_INET, SOCK_STREAM, 0));
@@ -135,6 +170,7 @@ TEST(Meeting, WhoWasNotMetIsNamedAndNobodyElse) {
   const std::string message(met.status().message());
   EXPECT_EQ(met.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(FaultOf(met.status()), Fault::kPeer);
+  EXPECT_EQ(message.find("n1/gpu0 at 127.0.0.1:" + std::to_string(middle.point().port) + " did not meet"), 0u) << message;
   EXPECT_NE(message.find("n2/gpu0 at 127.0.0.1:" + std::to_string(free_port)), std::string::npos) << message;
   EXPECT_NE(message.find("Connection refused"), std::string::npos) << message;
   EXPECT_EQ(message.find("n0/gpu0"), std::string::npos) << message;
