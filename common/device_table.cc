@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -74,18 +75,37 @@ constexpr std::array<GpuSpec, 29> kTable = {{
     {"Titan-RTX", 16.3 * kTera, 0, 130.5 * kTera, 0, 24 * kGiB, 672 * kGB, kPcie3, kPcie3, "NVIDIA Turing white paper"},
 }};
 
+// Other names, normalised: as people say them, and as NVIDIA's driver names the boards.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kOtherNames = {{
+    {"a100", "a10040gb"},
+    {"a100sxm440gb", "a10040gb"},
+    {"a100sxm480gb", "a10080gb"},
+    {"a10080gbpcie", "a100pcie80gb"},
+    {"a80080gb", "a800"},
+    {"a800sxm480gb", "a800"},
+    {"a80080gbpcie", "a800pcie"},
+    {"h100", "h100sxm"},
+    {"h10080gbhbm3", "h100sxm"},
+    {"p100pcie12gb", "p100"},
+    {"rtxa6000", "a6000"},
+    {"v100", "v10016gb"},
+    {"v100s", "v100s32gb"},
+    {"v100spcie32gb", "v100s32gb"},
+    {"v100sxm216gb", "v10016gb"},
+    {"v100sxm232gb", "v10032gb"},
+}};
+
 std::string Normalise(std::string_view name) {
   std::string out;
   for (const char c : name) {
     if (std::isalnum(static_cast<unsigned char>(c))) out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
-  if (out.starts_with("nvidia")) out.erase(0, 6);
-  if (out == "a100") return "a10040gb";
-  if (out == "h100") return "h100sxm";
-  if (out == "v100") return "v10016gb";
-  if (out == "a80080gb") return "a800";
-  if (out == "v100s") return "v100s32gb";
-  if (out == "rtxa6000") return "a6000";
+  for (const std::string_view maker : {"nvidia", "tesla", "geforce"}) {
+    if (out.starts_with(maker)) out.erase(0, maker.size());
+  }
+  for (const auto& [other, ours] : kOtherNames) {
+    if (out == other) return std::string(ours);
+  }
   return out;
 }
 

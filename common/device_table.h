@@ -31,8 +31,8 @@ struct GpuSpec {
 
 std::span<const GpuSpec> GpuTable();
 
-// By name, without regard to case, spaces, dashes or a leading "NVIDIA"; "A100", "H100" and "V100" alone mean the 40 GB SXM,
-// the SXM and the 16 GB SXM card. NOT_FOUND names the nearest card and lists the known ones.
+// By name, without regard to case, spaces, dashes or a leading "NVIDIA", or as NVIDIA's driver has it; "A100", "H100" and "V100"
+// alone mean the 40 GB SXM, the SXM and the 16 GB SXM card. NOT_FOUND names the nearest card and lists the known ones.
 absl::StatusOr<GpuSpec> FindGpu(std::string_view name);
 
 }  // namespace motley

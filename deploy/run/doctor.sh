@@ -4,6 +4,7 @@ source deploy/run/setup.sh
 BROKEN=0
 good() { printf '  ok       %s\n' "$*"; }
 missing() { printf '  MISSING  %s\n           mend: %s\n' "$1" "$2"; BROKEN=1; }
+note() { printf '  note     %s\n' "$*"; }
 optional() { printf '  without  %s\n           mend: %s\n' "$1" "$2"; }
 
 doctor_build() {
@@ -35,6 +36,16 @@ doctor_machine() {
     missing "4 GiB of memory for compiling (has $memory_gib)" "use a larger machine, or add swap"; fi
 }
 
+# The kernel driver's files name the cards; nvidia-smi is not needed.
+doctor_cards() {
+  local folder=${MOTLEY_NVIDIA_PROC:-/proc/driver/nvidia} cards driver
+  cards=$(sed -n 's/^Model:[[:space:]]*//p' "$folder"/gpus/*/information 2>/dev/null | uniq -c |
+    awk '{count = $1; $1 = ""; printf "%s", (NR > 1 ? "," : "") (count > 1 ? " " count " x" : "") $0}') || true
+  [[ -n $cards ]] || return 0
+  driver=$(grep -m 1 '^NVRM version:' "$folder/version" 2>/dev/null | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1) || true
+  note "NVIDIA cards:$cards; driver ${driver:-not known}. This version cannot use them yet: it trains on CPUs and emulated cards"
+}
+
 doctor_tests() {
   if [[ -x $ORACLE_DIR/bin/python ]]; then good "the Python oracle"; else
     optional "the Python oracle (PyTorch and transformers, 4.9 GB; ./run test compares with it)" "./run test"; fi
@@ -48,7 +59,7 @@ doctor_tests() {
 
 doctor() {
   echo "to build and run:"; doctor_build
-  echo "this machine:"; doctor_machine
+  echo "this machine:"; doctor_machine; doctor_cards
   echo "for ./run test:"; doctor_tests
   return $BROKEN
 }

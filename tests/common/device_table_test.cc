@@ -62,6 +62,38 @@ TEST(DeviceTable, NamesAreForgiving) {
   EXPECT_EQ(FindGpu("NVIDIA RTX A6000")->name, "A6000");
 }
 
+TEST(DeviceTable, BoardsAreFoundAsTheDriverNamesThem) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"NVIDIA H200", "H200"},
+      {"NVIDIA H100 80GB HBM3", "H100-SXM"},
+      {"NVIDIA H100 PCIe", "H100-PCIe"},
+      {"NVIDIA H100 NVL", "H100-NVL"},
+      {"NVIDIA A100-SXM4-40GB", "A100-40GB"},
+      {"A100-SXM4-80GB", "A100-80GB"},
+      {"NVIDIA A100-PCIE-40GB", "A100-PCIe-40GB"},
+      {"NVIDIA A100 80GB PCIe", "A100-PCIe-80GB"},
+      {"NVIDIA A800-SXM4-80GB", "A800"},
+      {"NVIDIA A800 80GB PCIe", "A800-PCIe"},
+      {"NVIDIA A10G", "A10G"},
+      {"NVIDIA L40S", "L40S"},
+      {"Tesla V100-SXM2-16GB", "V100-16GB"},
+      {"Tesla V100-SXM2-32GB", "V100-32GB"},
+      {"Tesla V100-PCIE-32GB", "V100-PCIe-32GB"},
+      {"Tesla V100S-PCIE-32GB", "V100S-32GB"},
+      {"Tesla T4", "T4"},
+      {"Tesla P100-PCIE-12GB", "P100"},
+      {"Tesla P40", "P40"},
+      {"NVIDIA GeForce RTX 2080 Ti", "RTX-2080-Ti"},
+      {"NVIDIA GeForce RTX 4090", "RTX-4090"},
+      {"NVIDIA TITAN RTX", "Titan-RTX"},
+  };
+  for (const auto& [driver, ours] : rows) {
+    ASSERT_TRUE(FindGpu(driver).ok()) << driver;
+    EXPECT_EQ(FindGpu(driver)->name, ours) << driver;
+  }
+  EXPECT_FALSE(FindGpu("Tesla P100-PCIE-16GB").ok());  // the table's has 12
+}
+
 TEST(DeviceTable, UnknownNameSaysTheNearest) {
   const auto found = FindGpu("A600");
   EXPECT_EQ(found.status().code(), absl::StatusCode::kNotFound);

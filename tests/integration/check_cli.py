@@ -6,7 +6,8 @@ import socket
 import subprocess
 import sys
 
-from harness import CPU_DEVICE, Results, TestCluster, expect, job_sections, state_of
+from harness import BIN, CPU_DEVICE, ROOT, Results, TestCluster, expect, job_sections, state_of
+from cluster import Daemon
 
 USAGE, DATA, NO_INPUT, UNAVAILABLE, CONFIG = 64, 65, 66, 69, 78
 
@@ -224,6 +225,47 @@ def duplicate_worker(cluster):
         cluster.workers["n1"] = before
 
 
+RECORDED_CARDS = os.path.join(ROOT, "tests", "worker", "daemon", "nvidia")   # of a driver: 2 A100, 1 Quadro
+
+
+def probe(folder, *arguments):
+    command = [os.path.join(BIN, "motley-worker"), "--probe", *arguments]
+    return subprocess.run(command, env={**os.environ, "MOTLEY_NVIDIA_PROC": folder}, capture_output=True, text=True, timeout=60,
+                          check=False)
+
+
+def probe_of_a_node(cluster):
+    """--probe prints what `motley plan --cluster` reads; a card that the table does not have is to be filled in."""
+    printed = probe(RECORDED_CARDS, "--node", "lab-1").stdout
+    path = cluster.path("probed.toml")
+    command = ["plan", "--cluster", path, "--model", "gpt2-124m", "--global-batch", "12", "--seq-len", "32"]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(printed)
+    refused(cluster.run_motley(*command), ["probed.toml:8", "fp32_tflops"], {DATA, CONFIG})
+    for key, value in (("fp32_tflops", 16.3), ("fp16_tflops", 130.5), ("memory_gib", 48), ("memory_gb_per_second", 672),
+                       ("pcie_gb_per_second", 15.75)):
+        expect(f"# {key} =" in printed, f"{key} is not to be filled in: {printed!r}")
+        printed = printed.replace(f"# {key} =", f"{key} = {value}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(printed)
+    done = cluster.run_motley(*command)
+    expect(done.returncode == 0 and "lab-1" in done.stdout, f"status {done.returncode}: {done.stdout[-300:]} {done.stderr[-300:]}")
+    refused(probe(cluster.path("nowhere")), ["no NVIDIA card was found", 'kind = "cpu"'], {UNAVAILABLE})
+
+
+def cards_that_cannot_be_used_are_named(cluster):
+    command = ["env", f"MOTLEY_NVIDIA_PROC={RECORDED_CARDS}", cluster.program("motley-worker"),
+               "--config", cluster.path("worker-n1.toml"), "--node", "with-cards"]
+    worker = Daemon("with-cards", command, cluster.path("with-cards.log"), detached=False).start()
+    try:
+        def named():
+            with open(worker.log_path, encoding="utf-8", errors="replace") as file:
+                return "2 x NVIDIA A100-SXM4-40GB, Quadro RTX 8000, driver 535.129.03; this version cannot use" in file.read()
+        cluster.wait_for(named, 20, "the cards to be named", worker)
+    finally:
+        worker.stop()
+
+
 def drain_and_undrain(cluster):
     cluster.motley("nodes", "drain", "n2")
     cluster.wait_for(lambda: {n["name"]: n["state"] for n in cluster.nodes()}["n2"] == "drained", 10, "n2 to be drained")
@@ -239,7 +281,8 @@ def main():
         cluster.start({"n1": [CPU_DEVICE], "n2": [CPU_DEVICE]})
         for test in (unknown_key, unknown_section, out_of_range, bad_set, missing_job_file, config_show, examples_are_valid, unknown_job,
                      reused_job_id, wait_and_listings, plan_on_the_live_cluster, data_errors, model_fits_nowhere, socket_for_people, port_taken,
-                     insecure_listener, bad_daemon_config, duplicate_worker, drain_and_undrain):
+                     insecure_listener, bad_daemon_config, duplicate_worker, probe_of_a_node, cards_that_cannot_be_used_are_named,
+                     drain_and_undrain):
             results.run(test.__name__.replace("_", " "), test, cluster)
     results.exit()
 

@@ -80,6 +80,13 @@ copied_clone() {
 
 doctor_is_satisfied() { status_is 0 "$root/run" doctor; }
 
+# A driver's files as recorded on a machine with cards, and none.
+doctor_names_nvidia_cards() {
+  MOTLEY_NVIDIA_PROC=$root/tests/worker/daemon/nvidia status_is 0 "$root/run" doctor &&
+    says "NVIDIA cards: 2 x NVIDIA A100-SXM4-40GB, Quadro RTX 8000; driver 535.129.03. This version cannot use them yet" &&
+    MOTLEY_NVIDIA_PROC=$folder/nowhere status_is 0 "$root/run" doctor && ! says NVIDIA
+}
+
 # A dpkg-query that knows no package, a user that is not root: one command is printed, nothing is changed.
 without_root() {
   mkdir -p "$folder/bin"
@@ -134,6 +141,7 @@ check "an unknown flag is a usage error that names the nearest" unknown_flag
 check "what a long step took is said the next time" durations_of_this_machine
 check "a copied clone compiles its own sources" copied_clone
 check "doctor" doctor_is_satisfied
+check "doctor names NVIDIA cards and their driver" doctor_names_nvidia_cards
 check "without root it prints the one command and stops" without_root
 check "clean keeps checkpoints" clean_keeps_checkpoints
 check "a deep folder with a space in its name" deep_folder

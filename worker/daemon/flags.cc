@@ -11,6 +11,8 @@
 #include <iostream>
 
 #include "common/build_info.h"
+#include "worker/daemon/nvidia_cards.h"
+#include "worker/daemon/probe.h"
 
 namespace motley::worker {
 namespace {
@@ -19,6 +21,16 @@ std::string HostName() {
   char name[HOST_NAME_MAX + 1] = "";
   gethostname(name, sizeof(name) - 1);
   return name;
+}
+
+int Probe(const std::string& node) {
+  const absl::StatusOr<std::string> text = ProbeText(ReadHostFacts(node), FindNvidiaCards(NvidiaFolder()));
+  if (!text.ok()) {
+    std::cerr << "motley-worker: " << text.status().message() << "\n";
+    return EX_UNAVAILABLE;
+  }
+  std::cout << *text << std::flush;
+  return 0;
 }
 
 std::string RankBesideThisProgram() {
@@ -44,15 +56,19 @@ FlagsResult ParseFlags(int argc, char** argv) {
   CLI::App app("motley-worker: offers this node's devices to a coordinator and runs their ranks.");
   app.set_version_flag("--version", BuildInfo("motley-worker"));
   std::string path, node, coordinator, addresses;
-  app.add_option("--config", path, "TOML file (docs/worker.md)")->required();
+  bool probe = false;
+  app.add_option("--config", path, "TOML file (docs/worker.md); required, except with --probe");
   app.add_option("--node", node, "Name of this node, instead of worker.name");
   app.add_option("--coordinator", coordinator, "host:port, instead of worker.coordinator");
   app.add_option("--addresses", addresses, "File in which to say, as JSON, which addresses were taken (with port 0, say)");
+  app.add_flag("--probe", probe, "Print this node's cards as the [[node]] of a cluster file (docs/clusters.md), and end");
   try {
     app.parse(argc, argv);
+    if (!probe && path.empty()) throw CLI::RequiredError("--config");
   } catch (const CLI::ParseError& error) {
     return {std::nullopt, app.exit(error) == 0 ? 0 : EX_USAGE};
   }
+  if (probe) return {std::nullopt, Probe(node.empty() ? HostName() : node)};
   absl::StatusOr<WorkerConfig> config = LoadWorkerConfig(path);
   absl::Status status = config.status();
   if (status.ok()) {

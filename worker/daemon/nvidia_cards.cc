@@ -1,0 +1,73 @@
+#include "worker/daemon/nvidia_cards.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/clean_text.h"
+#include "common/files.h"
+
+namespace motley::worker {
+namespace {
+
+constexpr int64_t kLargestBytes = 64 << 10;
+constexpr char kUnnamed[] = "a card without a name";
+
+// The value behind "Model:", say; empty where there is none.
+std::string ValueOf(const std::string& text, const std::string& key) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::StartsWith(line, key)) return Echo(std::string(absl::StripAsciiWhitespace(line.substr(key.size()))));
+  }
+  return "";
+}
+
+// The first word that is a version: what stands before it differs between the two kinds of kernel module.
+std::string DriverVersion(const std::string& line) {
+  for (const absl::string_view word : absl::StrSplit(line, ' ', absl::SkipEmpty())) {
+    const std::vector<absl::string_view> parts = absl::StrSplit(word, '.');
+    int number = 0;
+    const auto is_number = [&number](absl::string_view part) { return absl::SimpleAtoi(part, &number); };
+    if (parts.size() >= 2 && std::all_of(parts.begin(), parts.end(), is_number)) return std::string(word);
+  }
+  return "";
+}
+
+std::string TextOf(const std::string& path) { return ReadSmallFile(path, kLargestBytes).value_or(""); }
+
+}  // namespace
+
+std::string NvidiaFolder() {
+  const char* folder = std::getenv("MOTLEY_NVIDIA_PROC");
+  return folder != nullptr && *folder != '\0' ? folder : "/proc/driver/nvidia";
+}
+
+NvidiaCards FindNvidiaCards(const std::string& folder) {
+  NvidiaCards found;
+  found.driver = DriverVersion(ValueOf(TextOf(folder + "/version"), "NVRM version:"));
+  std::error_code error;
+  for (std::filesystem::directory_iterator card(folder + "/gpus", error), end; !error && card != end; card.increment(error)) {
+    const std::string model = ValueOf(TextOf(card->path() / "information"), "Model:");
+    found.cards.push_back({card->path().filename(), model.empty() ? kUnnamed : model});
+  }
+  std::sort(found.cards.begin(), found.cards.end(), [](const auto& a, const auto& b) { return a.bus < b.bus; });
+  return found;
+}
+
+std::string Describe(const NvidiaCards& found) {
+  std::vector<std::string> parts;
+  for (size_t i = 0, count = 1; i < found.cards.size(); i += count, count = 1) {
+    while (i + count < found.cards.size() && found.cards[i + count].model == found.cards[i].model) ++count;
+    parts.push_back(count == 1 ? found.cards[i].model : absl::StrCat(count, " x ", found.cards[i].model));
+  }
+  parts.push_back(found.driver.empty() ? "driver not known" : absl::StrCat("driver ", found.driver));
+  return absl::StrJoin(parts, ", ");
+}
+
+}  // namespace motley::worker
