@@ -117,6 +117,7 @@ def observe(results):
             cluster.wait_for_nodes(["n3"])
             cluster.workers["n3"].kill()
             cluster.wait_for(lambda: cluster.event_messages("node_lost"), 30, "the loss of n3")
+            cluster.workers.pop("n3").process.wait()
             cluster.motley("nodes", "drain", "n2")
             cluster.wait_for(lambda: int(cluster.job(JOB)["epoch"]) >= 2, 30, "the second epoch")
             cluster.wait_for_step(JOB, 20)
