@@ -28,7 +28,7 @@ def sections(cluster):
     job = job_sections(cluster, training__steps=STEPS, training__seq_len=256, training__global_batch_size=8,
                        data__validation_fraction=0.0, data__validation_samples=0)
     job["model"] = {"config": config}
-    job["checkpoint"] = {"folder": "", "interval": 0, "interval_minutes": 0}
+    job["checkpoint"].update(interval=0, interval_minutes=0)
     return job
 
 
