@@ -131,10 +131,14 @@ int64_t NeededBytes(int64_t seq_len, double fraction, int64_t validation_samples
 
 }  // namespace
 
+int64_t TrainingSamples(int64_t bytes, int64_t seq_len, double validation_fraction) {
+  return SamplesIn(bytes - ValidationBytes(bytes, validation_fraction), seq_len);
+}
+
 absl::Status CheckDataSize(int64_t bytes, int64_t seq_len, double validation_fraction, int64_t validation_samples) {
   const int64_t wanted = validation_fraction > 0 ? std::max<int64_t>(validation_samples, 1) : 0;
   const int64_t validation_bytes = ValidationBytes(bytes, validation_fraction);
-  if (SamplesIn(bytes - validation_bytes, seq_len) >= 1 && SamplesIn(validation_bytes, seq_len) >= wanted)
+  if (TrainingSamples(bytes, seq_len, validation_fraction) >= 1 && SamplesIn(validation_bytes, seq_len) >= wanted)
     return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the data has ", bytes, " bytes; at least ", NeededBytes(seq_len, validation_fraction, wanted),

@@ -24,6 +24,9 @@ absl::StatusOr<DataSummary> SummarizeData(const std::string& path);
 // FAILED_PRECONDITION says how many bytes are needed. The last floor(bytes * fraction) bytes are the validation part.
 absl::Status CheckDataSize(int64_t bytes, int64_t seq_len, double validation_fraction, int64_t validation_samples);
 
+// Samples of the training part of so many bytes; one pass over the data takes each once.
+int64_t TrainingSamples(int64_t bytes, int64_t seq_len, double validation_fraction);
+
 // Thread-safe after construction.
 class Dataset {
  public:

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/job_fields.h"
 #include "common/status_macros.h"
 
@@ -38,8 +39,7 @@ absl::Status ValidateName(const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateModel(const JobConfig& config) {
-  MOTLEY_ASSIGN_OR_RETURN(const ModelShape model, ResolveModel(config));
+absl::Status ValidateModel(const JobConfig& config, const ModelShape& model) {
   if (config.training.seq_len > model.max_positions) {
     return absl::InvalidArgumentError(absl::StrCat("training.seq_len must be at most ", model.max_positions,
                                                    " (the longest sequence of the model), got ", config.training.seq_len));
@@ -64,15 +64,32 @@ absl::Status ValidateValidation(const DataSection& data) {
 }  // namespace
 
 absl::Status Validate(const JobConfig& config) {
+  std::vector<std::string> problems;
+  const auto add = [&](const absl::Status& status) {
+    if (!status.ok()) problems.push_back(std::string(status.message()));
+  };
   JobConfig copy = config;  // the table points into a mutable value
   for (const JobField& field : JobFields(copy)) {
-    if (std::string complaint = field.Complaint(); !complaint.empty()) return absl::InvalidArgumentError(complaint);
+    if (std::string complaint = field.Complaint(); !complaint.empty()) problems.push_back(std::move(complaint));
   }
-  MOTLEY_RETURN_IF_ERROR(ValidateName(config.name));
-  MOTLEY_RETURN_IF_ERROR(ValidateModel(config));
-  MOTLEY_RETURN_IF_ERROR(ValidatePath("data.path", config.data.path, "a UTF-8 text file or a folder of them"));
-  MOTLEY_RETURN_IF_ERROR(ValidateValidation(config.data));
-  return ValidatePath("checkpoint.folder", config.checkpoint.folder, "the folder in which checkpoints are kept");
+  const bool in_range = problems.empty();
+  add(ValidateName(config.name));
+  const absl::StatusOr<ModelShape> model = ResolveModel(config);
+  add(model.status());
+  // Combinations of values that are out of range by themselves would say the same twice.
+  if (in_range && model.ok()) add(ValidateModel(config, *model));
+  add(ValidatePath("data.path", config.data.path, "a UTF-8 text file or a folder of them"));
+  if (in_range) add(ValidateValidation(config.data));
+  add(ValidatePath("checkpoint.folder", config.checkpoint.folder, "the folder in which checkpoints are kept"));
+  const CheckpointSection& checkpoint = config.checkpoint;
+  if (!checkpoint.initial.empty() && !InitialIsJob(checkpoint)) {
+    add(ValidatePath("checkpoint.initial", checkpoint.initial, "a folder of checkpoints, or a job"));
+  }
+  return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
+bool InitialIsJob(const CheckpointSection& checkpoint) {
+  return !checkpoint.initial.empty() && checkpoint.initial.find('/') == std::string::npos;
 }
 
 absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config) {

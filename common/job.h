@@ -53,6 +53,8 @@ struct CheckpointSection {
   int64_t interval = 0;
   int64_t keep_latest_k = 2;
   double interval_minutes = 10;  // of training; 0 = by steps alone
+  bool enable_step_zero_checkpoint = false;
+  std::string initial;  // folder of a checkpoint or of a job's checkpoints, or a job's id; empty: weights from the seed
   friend bool operator==(const CheckpointSection&, const CheckpointSection&) = default;
 };
 struct MetricsSection {
@@ -80,10 +82,13 @@ struct JobConfig {
   friend bool operator==(const JobConfig&, const JobConfig&) = default;
 };
 
-// Ranges and combinations; INVALID_ARGUMENT names the field's path, its value and what is allowed. Reads no files.
+// Ranges and combinations; INVALID_ARGUMENT has a line for each field at fault: its path, its value and what is allowed. Reads no
+// files.
 absl::Status Validate(const JobConfig& config);
 // The model that the config names: config_json, or name and flavor. (The path in `config` is read by the loader.)
 absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config);
+// checkpoint.initial names a job rather than a folder.
+bool InitialIsJob(const CheckpointSection& checkpoint);
 
 // Learning rate of optimizer step `step` (0-based), torchtitan's convention. With w = min(warmup_steps, steps):
 //   step < w:  lr * (step + 1) / w

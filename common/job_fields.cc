@@ -35,6 +35,8 @@ JobField Number(std::string_view section, std::string_view key, double& value, d
   return {section, key, &value, min, max, false, false, {}, 0};
 }
 
+JobField Flag(std::string_view section, std::string_view key, bool& value) { return {section, key, &value, 0, 1}; }
+
 JobField MoreThan(JobField field) {
   field.min_exclusive = true;
   return field;
@@ -56,6 +58,7 @@ std::string JobField::Path() const {
 
 std::string JobField::TypeName() const {
   if (std::holds_alternative<std::string*>(value)) return "a string";
+  if (std::holds_alternative<bool*>(value)) return "true or false";
   return std::holds_alternative<int64_t*>(value) ? "an integer" : "a number";
 }
 
@@ -64,6 +67,7 @@ std::string JobField::ValueText() const {
     return nlohmann::json(**text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
   if (const auto* integer = std::get_if<int64_t*>(&value)) return absl::StrCat(**integer);
+  if (const auto* flag = std::get_if<bool*>(&value)) return **flag ? "true" : "false";
   return NumberText(*std::get<double*>(value));
 }
 
@@ -80,6 +84,7 @@ std::string JobField::Complaint() const {
                         absl::StrJoin(choices, ", ", [](std::string* out, std::string_view c) { out->append(c); }), "; got ",
                         Echo(ValueText()));
   }
+  if (std::holds_alternative<bool*>(value)) return "";
   const auto* integer = std::get_if<int64_t*>(&value);
   const double number = integer != nullptr ? static_cast<double>(**integer) : *std::get<double*>(value);
   if (!std::isfinite(number)) return absl::StrCat(Path(), " must be a finite number, got ", number);
@@ -122,6 +127,8 @@ std::vector<JobField> JobFields(JobConfig& c) {
       Integer("checkpoint", "interval", c.checkpoint.interval, 0),
       Integer("checkpoint", "keep_latest_k", c.checkpoint.keep_latest_k, 0),
       Number("checkpoint", "interval_minutes", c.checkpoint.interval_minutes, 0, 1e6),
+      Flag("checkpoint", "enable_step_zero_checkpoint", c.checkpoint.enable_step_zero_checkpoint),
+      Text("checkpoint", "initial", c.checkpoint.initial),
       Integer("metrics", "log_freq", c.metrics.log_freq, 1),
       Text("planner", "strategy", c.planner.strategy, {"cephalo", "even"}),
       Number("planner", "memory_reserve", c.planner.memory_reserve, 0, 0.5),

@@ -12,7 +12,7 @@
 
 namespace motley {
 
-using FieldValue = std::variant<std::string*, int64_t*, double*>;
+using FieldValue = std::variant<std::string*, int64_t*, double*, bool*>;
 
 struct JobField {
   std::string_view section;  // empty: at the top of the file

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "common/files.h"
 #include "common/job_fields.h"
 #include "common/nearest.h"
@@ -35,6 +36,7 @@ class Loader {
   }
   Loader(const Loader&) = delete;  // fields_ points into file_
 
+  void Begin(const JobConfig& config) { file_.config = config; }
   void ReadText(std::string_view text);
   void Override(const std::string& assignment);
   absl::Status MakePathsAbsolute();
@@ -98,6 +100,9 @@ bool Loader::Assign(const JobField& field, const toml::node& node) {
   } else if (auto* const* integer = std::get_if<int64_t*>(&field.value)) {
     if (!node.is_integer()) return false;
     **integer = node.as_integer()->get();
+  } else if (auto* const* flag = std::get_if<bool*>(&field.value)) {
+    if (!node.is_boolean()) return false;
+    **flag = node.as_boolean()->get();
   } else {
     if (!node.is_number()) return false;
     *std::get<double*>(field.value) = *node.value<double>();
@@ -160,6 +165,8 @@ void Loader::Override(const std::string& assignment) {
     **text = value;
   } else if (auto* const* integer = std::get_if<int64_t*>(&field->value)) {
     if ((good = absl::SimpleAtoi(digits, &whole))) **integer = whole;
+  } else if (auto* const* flag = std::get_if<bool*>(&field->value)) {
+    if ((good = value == "true" || value == "false")) **flag = value == "true";
   } else {
     if ((good = absl::SimpleAtod(digits, &number))) *std::get<double*>(field->value) = number;
   }
@@ -172,9 +179,10 @@ absl::Status Loader::MakePathsAbsolute() {
   std::error_code error;
   const fs::path here = fs::current_path(error);
   if (error) return FileError(error.value(), "find", "the current folder");
-  for (const char* path : {"data.path", "checkpoint.folder", "model.config"}) {
+  for (const char* path : {"data.path", "checkpoint.folder", "checkpoint.initial", "model.config"}) {
     std::string& value = *std::get<std::string*>(Find(path)->value);
-    if (value.empty()) continue;
+    const bool job = &value == &file_.config.checkpoint.initial && InitialIsJob(file_.config.checkpoint);
+    if (value.empty() || job) continue;
     const fs::path base = file_.origins[path] == kOverride ? here : (here / path_).parent_path();
     value = (base / value).lexically_normal().string();
     if (value.size() > 1 && value.back() == '/') value.pop_back();
@@ -205,7 +213,10 @@ void Loader::CheckRanges() {
 
 absl::StatusOr<JobFile> Loader::Finish() {
   if (problems_.empty()) {
-    if (const absl::Status status = Validate(file_.config); !status.ok()) Problem(path_, std::string(status.message()));
+    const absl::Status status = Validate(file_.config);
+    if (!status.ok()) {
+      for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) Problem(path_, std::string(line));
+    }
   }
   if (!problems_.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems_, "\n"));
   return file_;
@@ -221,6 +232,15 @@ absl::StatusOr<JobFile> ParseJobFile(std::string_view text, const std::string& p
   MOTLEY_RETURN_IF_ERROR(loader.MakePathsAbsolute());
   MOTLEY_RETURN_IF_ERROR(loader.ReadModelConfig());
   return loader.Finish();
+}
+
+absl::StatusOr<JobConfig> WithOverrides(const JobConfig& config, const std::vector<std::string>& overrides) {
+  Loader loader("the job");
+  loader.Begin(config);
+  for (const std::string& assignment : overrides) loader.Override(assignment);
+  loader.CheckRanges();
+  MOTLEY_ASSIGN_OR_RETURN(JobFile file, loader.Finish());
+  return std::move(file.config);
 }
 
 absl::StatusOr<JobFile> LoadJobFile(const std::string& path, const std::vector<std::string>& overrides) {

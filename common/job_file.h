@@ -26,4 +26,7 @@ absl::StatusOr<JobFile> LoadJobFile(const std::string& path, const std::vector<s
 // The same for text already read; `path` names it in errors and is the base of relative paths.
 absl::StatusOr<JobFile> ParseJobFile(std::string_view text, const std::string& path, const std::vector<std::string>& overrides);
 
+// `config` with these overrides. Paths in them must be absolute.
+absl::StatusOr<JobConfig> WithOverrides(const JobConfig& config, const std::vector<std::string>& overrides);
+
 }  // namespace motley

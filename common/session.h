@@ -42,6 +42,7 @@ struct StorageCheckCommand {
   std::string data_path, checkpoint_folder, token;
   bool write_token = false;
   std::string check_id;  // not empty: a probe beside a running job
+  std::string initial;   // folder of the weights that the job begins with, or empty
 };
 struct ReachTarget {
   NodeName node;
@@ -100,6 +101,7 @@ struct StorageReport {
   std::string data_digest;
   bool token_seen = false;
   std::string check_id;
+  absl::StatusCode error_code = absl::StatusCode::kOk;
 };
 struct ReachAnswer {
   NodeName node;

@@ -26,6 +26,8 @@ void Write(const JobField& field, Message* message) {
     reflection->SetString(message, descriptor, **text);
   } else if (const auto* integer = std::get_if<int64_t*>(&field.value)) {
     reflection->SetInt64(message, descriptor, **integer);
+  } else if (const auto* flag = std::get_if<bool*>(&field.value)) {
+    reflection->SetBool(message, descriptor, **flag);
   } else {
     reflection->SetDouble(message, descriptor, *std::get<double*>(field.value));
   }
@@ -34,11 +36,14 @@ void Write(const JobField& field, Message* message) {
 void Read(const JobField& field, const Message& message) {
   const Reflection* reflection = message.GetReflection();
   const FieldDescriptor* descriptor = Find(message, field.key);
-  if (descriptor->has_presence() && !reflection->HasField(message, descriptor)) return;
+  // Without presence an empty text is an absent one.
+  if (!reflection->HasField(message, descriptor)) return;
   if (const auto* text = std::get_if<std::string*>(&field.value)) {
     **text = reflection->GetString(message, descriptor);
   } else if (const auto* integer = std::get_if<int64_t*>(&field.value)) {
     **integer = reflection->GetInt64(message, descriptor);
+  } else if (const auto* flag = std::get_if<bool*>(&field.value)) {
+    **flag = reflection->GetBool(message, descriptor);
   } else {
     *std::get<double*>(field.value) = reflection->GetDouble(message, descriptor);
   }
@@ -57,8 +62,7 @@ v1::JobSpec ToProto(const JobConfig& config) {
   return spec;
 }
 
-JobConfig FromProto(const v1::JobSpec& spec) {
-  JobConfig config;
+JobConfig FromProto(const v1::JobSpec& spec, JobConfig config) {
   for (const JobField& field : JobFields(config)) {
     const Message& source = field.section.empty() ? spec : spec.GetReflection()->GetMessage(spec, Find(spec, field.section));
     Read(field, source);

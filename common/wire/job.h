@@ -9,7 +9,7 @@ namespace motley::wire {
 // Every field is set explicitly, so that serialising the result gives one canonical body per configuration.
 v1::JobSpec ToProto(const JobConfig& config);
 // A field that is absent has its documented default, as in the job file; one that is present, zero included, counts. Cannot fail:
-// ranges are Validate's business.
-JobConfig FromProto(const v1::JobSpec& spec);
+// ranges are Validate's business. With `config`, what is absent stays as it is there.
+JobConfig FromProto(const v1::JobSpec& spec, JobConfig config = {});
 
 }  // namespace motley::wire

@@ -20,6 +20,7 @@ struct CommandToProto {
     check->set_token(command.token);
     check->set_write_token(command.write_token);
     check->set_check_id(command.check_id);
+    check->set_initial(command.initial);
   }
   void operator()(const ReachCheckCommand& command) {
     v1::ReachCheck* check = out.mutable_reach_check();
@@ -104,7 +105,7 @@ absl::StatusOr<std::optional<CoordinatorCommand>> FromProto(const v1::Coordinato
     case v1::CoordinatorMessage::kStorageCheck: {
       const auto& in = message.storage_check();
       return StorageCheckCommand{JobId(in.job_id()),     Epoch(in.epoch()), in.data_path(),   in.checkpoint_folder(),
-                                 in.token(), in.write_token(),  in.check_id()};
+                                 in.token(), in.write_token(),  in.check_id(), in.initial()};
     }
     case v1::CoordinatorMessage::kReachCheck:
       return ReachFromProto(message.reach_check());

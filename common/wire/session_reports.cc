@@ -42,6 +42,7 @@ struct ReportToProto {
     result->set_data_digest(report.data_digest);
     result->set_token_seen(report.token_seen);
     result->set_check_id(report.check_id);
+    result->set_error_code(static_cast<int>(report.error_code));
   }
   void operator()(const ReachReport& report) {
     v1::ReachResult* result = out.mutable_reach_result();
@@ -185,7 +186,7 @@ std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
     case v1::WorkerMessage::kStorageCheckResult: {
       const auto& in = message.storage_check_result();
       return StorageReport{JobId(in.job_id()), Epoch(in.epoch()), in.error(),    in.data_bytes(),
-                           in.data_digest(),   in.token_seen(),   in.check_id()};
+                           in.data_digest(),   in.token_seen(),   in.check_id(), absl::StatusCode(in.error_code())};
     }
     case v1::WorkerMessage::kReachResult:
       return ReachFromProto(message.reach_result());

@@ -1,6 +1,7 @@
 // The table of commands: a new one is a file pair and a line here.
 #include "coordinator/client/command.h"
 #include "coordinator/client/config_command.h"
+#include "coordinator/client/delete_command.h"
 #include "coordinator/client/estimate_command.h"
 #include "coordinator/client/events_command.h"
 #include "coordinator/client/export_command.h"
@@ -10,10 +11,12 @@
 #include "coordinator/client/nodes_command.h"
 #include "coordinator/client/plan_command.h"
 #include "coordinator/client/presets_command.h"
+#include "coordinator/client/resume_command.h"
 #include "coordinator/client/simulate_command.h"
 #include "coordinator/client/status_command.h"
 #include "coordinator/client/stop_command.h"
 #include "coordinator/client/submit_command.h"
+#include "coordinator/client/wait_command.h"
 
 namespace motley::client {
 
@@ -27,6 +30,9 @@ const std::vector<Command>& Commands() {
       {"metrics", "step records of a job", AddMetrics},
       {"events", "what happened to the cluster or to one job", AddEvents},
       {"stop", "save a checkpoint and stop a job", AddStop},
+      {"resume", "let an ended job go on from its newest checkpoint, also with other settings", AddResume},
+      {"wait", "wait until a job has ended; exit 1 if it did not succeed", AddWait},
+      {"delete", "forget an ended job; its checkpoints stay", AddDelete},
       {"export", "write a job's newest checkpoint in HuggingFace's layout", AddExport},
       {"plan", "the plan of a job and why it was chosen; or, without a cluster, the best plan for one described in a file",
        AddPlan},

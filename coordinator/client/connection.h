@@ -35,7 +35,7 @@ class Connection {
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                                 const Request& request) {
     const absl::Time deadline = absl::Now() + options_.call;
-    for (;;) {
+    for (attempts_ = 1;; ++attempts_) {
       grpc::ClientContext context;
       context.set_wait_for_ready(true);
       context.set_deadline(absl::ToChronoTime(deadline));
@@ -45,6 +45,9 @@ class Connection {
       if (status.error_code() != grpc::StatusCode::UNAVAILABLE || absl::Now() >= deadline) return FromGrpc(status);
     }
   }
+
+  // Of the newest call. With more than one, the coordinator may have done before what it was asked again.
+  int attempts() const { return attempts_; }
 
   // Reads a stream and gives each message to `use`, until the stream ends well, `use` returns false, or an error that a new
   // attempt cannot mend. A broken stream is opened again, from the cursor of the last message, as soon as the coordinator
@@ -56,7 +59,7 @@ class Connection {
     std::function<bool(const Message&)> use;
     std::function<bool()> ends = [] { return true; };
     std::function<void(const std::string&)> say = [](const std::string&) {};  // told when the connection is lost
-    absl::Duration limit = absl::InfiniteDuration();                          // of each attempt; its end counts as the stream's
+    absl::Time deadline = absl::InfiniteFuture();                             // it counts as the stream's end
     int64_t cursor = 0;
   };
   template <typename Message>
@@ -65,7 +68,7 @@ class Connection {
       // Fails at once where the coordinator is gone again: a call that waits for it would do so past the patience.
       grpc::ClientContext context;
       const absl::Time opened = absl::Now();
-      if (stream.limit != absl::InfiniteDuration()) context.set_deadline(absl::ToChronoTime(absl::Now() + stream.limit));
+      if (stream.deadline != absl::InfiniteFuture()) context.set_deadline(absl::ToChronoTime(stream.deadline));
       auto reader = stream.open(*stub_, &context, stream.cursor);
       Message message;
       bool progressed = false;
@@ -80,8 +83,9 @@ class Connection {
       }
       const grpc::Status status = reader->Finish();
       if (status.ok() && stream.ends()) return absl::OkStatus();
-      if (stream.limit != absl::InfiniteDuration() && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)
-        return absl::OkStatus();
+      const bool bounded = stream.deadline != absl::InfiniteFuture();
+      if (bounded && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return absl::OkStatus();
+      if (absl::Now() >= stream.deadline) return absl::OkStatus();
       if (!status.ok() && !MayReturn(status)) return FromGrpc(status);
       stream.say("the connection to the coordinator was lost; trying again");
       if (absl::Status back = AwaitCoordinator(progressed || HasLasted(opened)); !back.ok()) return back;
@@ -102,6 +106,7 @@ class Connection {
   std::unique_ptr<Stub> stub_;
   absl::Duration pause_;
   absl::Time lost_ = absl::InfinitePast();
+  int attempts_ = 0;
 };
 
 }  // namespace motley::client

@@ -1,7 +1,9 @@
 #include "coordinator/client/list_command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/client/format.h"
@@ -11,11 +13,31 @@
 namespace motley::client {
 namespace {
 
-Exit List(Context& context) {
+std::vector<std::string> StateNames() {
+  std::vector<std::string> names;
+  for (int state = v1::JOB_STATE_QUEUED; state <= v1::JobState_MAX; ++state) names.push_back(FormatState(v1::JobState(state)));
+  return names;
+}
+
+struct Flags {
+  std::vector<std::string> states;
+  int limit = 0;
+};
+
+// The newest so many that are asked for, oldest first as always.
+Exit List(Context& context, const Flags& flags) {
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
-  auto response = CallForAll(*connection, &Connection::Stub::ListJobs, v1::ListJobsRequest());
+  v1::ListJobsRequest request;
+  for (const std::string& state : flags.states) {
+    v1::JobState value;
+    v1::JobState_Parse(absl::StrCat("JOB_STATE_", absl::AsciiStrToUpper(state)), &value);  // the parser has checked it
+    request.add_states(value);
+  }
+  request.set_newest_first(flags.limit > 0);
+  auto response = CallForAll(*connection, &Connection::Stub::ListJobs, request, flags.limit);
   if (!response.ok()) return FromServer(response.status());
+  if (flags.limit > 0) std::reverse(response->mutable_jobs()->begin(), response->mutable_jobs()->end());
   if (context.json) {
     Json list = ToJson(*response);
     list.erase("next_page_token");
@@ -39,6 +61,13 @@ Exit List(Context& context) {
 
 }  // namespace
 
-Action AddList(CLI::App&) { return List; }
+Action AddList(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("--state", flags->states, "only jobs in this state; may be given again")
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(StateNames()));
+  app.add_option("--limit", flags->limit, "only the newest so many")->check(CLI::PositiveNumber);
+  return [flags](Context& context) { return List(context, *flags); };
+}
 
 }  // namespace motley::client

@@ -13,8 +13,7 @@
 #include "common/wire/job.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
-#include "coordinator/client/progress.h"
-#include "coordinator/client/watch.h"
+#include "coordinator/client/running_job.h"
 
 namespace motley::client {
 namespace {
@@ -49,17 +48,16 @@ std::string GenerateId(const std::string& name) {
   return id;
 }
 
-Exit Wait(Context& context, Connection& connection, const v1::Job& job, int64_t log_freq) {
-  Progress progress(context.out, job.spec().training().steps(), log_freq);
-  const auto use = [&](const v1::JobUpdate& update) {
-    if (!context.json) progress.Show(update);
-  };
-  const auto say = [&](const std::string& text) { context.err << "motley: " << text << std::endl; };
-  auto ended = WatchToEnd(connection, {job.id(), use, say});
-  if (!ended.ok()) return FromServer(ended.status());
-  if (!context.json) return EndOf(*ended, context.out);
-  PrintDocument(context.out, ToJson(*ended));
-  return {ended->state() == v1::JOB_STATE_SUCCEEDED ? 0 : kJobDidNotSucceed, ""};
+// A second submit is told apart from this command's own retry: a person meant to start something.
+Exit SayExists(Context& context, const v1::Job& job) {
+  const std::string at = absl::StrCat(FormatState(job.state()), " at step ", job.step(), " of ", job.spec().training().steps());
+  if (!HasEnded(job.state())) {
+    if (!context.json) context.out << "job " << job.id() << " exists already: " << at << std::endl;
+    return {};
+  }
+  const char* more = job.state() == v1::JOB_STATE_SUCCEEDED ? " --set training.steps=N" : "";
+  return {kJobDidNotSucceed, absl::StrCat("job ", job.id(), " exists: ", at, "\nto go on with it: motley resume ", job.id(), more,
+                                          "; to begin anew: another --job-id")};
 }
 
 Exit Submit(Context& context, const Flags& flags) {
@@ -78,13 +76,14 @@ Exit Submit(Context& context, const Flags& flags) {
   }
   if (!response.ok()) return FromServer(response.status());
   const v1::Job& job = response->job();
-  if (!context.json) {
-    context.out << "submitted job " << job.id() << std::endl;
-    if (flags.wait) context.out << "it runs on when this command ends: motley status " << job.id() << std::endl;
-  } else if (!flags.wait) {
-    PrintDocument(context.out, ToJson(job));
+  if (!response->created() && connection->attempts() == 1) {
+    const Exit exists = SayExists(context, job);
+    if (flags.wait) return Follow(context, *connection, job);
+    if (context.json) PrintDocument(context.out, ToJson(job));
+    return exists;
   }
-  return flags.wait ? Wait(context, *connection, job, file->config.metrics.log_freq) : Exit();
+  if (!context.json) context.out << "submitted job " << job.id() << std::endl;
+  return flags.wait ? Follow(context, *connection, job) : Begin(context, *connection, job);
 }
 
 }  // namespace

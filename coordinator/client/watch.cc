@@ -20,7 +20,13 @@ Connection::Stream<v1::JobUpdate> Open(const Watch& watch, bool snapshot) {
   };
   stream.cursor_of = [](const v1::JobUpdate& update) { return update.cursor(); };
   stream.say = watch.say;
+  stream.cursor = watch.cursor;
+  stream.deadline = watch.deadline;
   return stream;
+}
+
+bool IsVerdict(v1::JobState state) {
+  return HasEnded(state) || state == v1::JOB_STATE_WAITING || state == v1::JOB_STATE_STARTING || state == v1::JOB_STATE_RUNNING;
 }
 
 }  // namespace
@@ -30,7 +36,8 @@ absl::StatusOr<v1::Job> WatchToEnd(Connection& connection, const Watch& watch) {
   Connection::Stream<v1::JobUpdate> stream = Open(watch, false);
   stream.use = [&](const v1::JobUpdate& update) {
     watch.use(update);
-    if (update.has_job() && HasEnded(update.job().state())) ended = true;
+    // What is kept of a job that was resumed begins with an earlier end.
+    if (update.has_job()) ended = HasEnded(update.job().state());
     return true;  // what comes after the last state still belongs to the job
   };
   // A coordinator that shuts down ends its streams too; then the job has not ended.
@@ -39,10 +46,23 @@ absl::StatusOr<v1::Job> WatchToEnd(Connection& connection, const Watch& watch) {
   return GetJob(connection, watch.job_id);
 }
 
+absl::StatusOr<v1::Job> WatchToFirstVerdict(Connection& connection, const v1::Job& job, const Watch& watch) {
+  v1::Job newest = job;
+  Connection::Stream<v1::JobUpdate> stream = Open(watch, false);
+  stream.use = [&](const v1::JobUpdate& update) {
+    watch.use(update);
+    if (update.has_job()) newest = update.job();
+    return !IsVerdict(newest.state());
+  };
+  if (IsVerdict(newest.state())) return newest;
+  if (absl::Status status = connection.Follow(std::move(stream)); !status.ok()) return status;
+  return newest;
+}
+
 absl::Status WatchUntilNow(Connection& connection, const v1::Job& job, const Watch& watch) {
   if (!job.has_last_step()) return absl::OkStatus();
   Connection::Stream<v1::JobUpdate> stream = Open(watch, true);
-  stream.limit = kSnapshotLimit;
+  stream.deadline = absl::Now() + kSnapshotLimit;
   stream.use = [&](const v1::JobUpdate& update) {
     watch.use(update);
     const bool newest =

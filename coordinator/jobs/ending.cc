@@ -167,11 +167,12 @@ void Postpone(Core& core, const std::string& reason) {
   core.SetReason(core.state.jobs.at(run.job), reason);
 }
 
-absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason) {
+absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason, absl::StatusCode error_code) {
   JobRecord& job = core.state.jobs.at(core.state.run->job);
   Batch batch;
   batch.jobs.push_back(WithPhase(job, phase, reason));
   batch.jobs[0].finished_unix_ms = core.journal.UnixMs();
+  batch.jobs[0].error_code = error_code;
   batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   job = batch.jobs[0];

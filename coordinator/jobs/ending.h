@@ -18,6 +18,7 @@ absl::Status FinishEnding(Core& core);
 // A checkpoint could not be looked for now: back to idle, where a pause is waited for.
 void Postpone(Core& core, const std::string& reason);
 // The job is over and gives the cluster back.
-absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason);
+absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason,
+                       absl::StatusCode error_code = absl::StatusCode::kOk);
 
 }  // namespace motley::coordinator

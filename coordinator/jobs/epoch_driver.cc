@@ -65,7 +65,7 @@ struct Apply {
   absl::Status operator()(const EndEpoch& action) { return BeginEnding(core, action, reason); }
   absl::Status operator()(const KillEpoch& action) { return KillRanks(core, action, reason); }
   absl::Status operator()(const EpochEnded&) { return FinishEnding(core); }
-  absl::Status operator()(const Finish& action) { return FinishJob(core, action.phase, reason); }
+  absl::Status operator()(const Finish& action) { return FinishJob(core, action.phase, reason, action.error_code); }
 };
 
 void DriveQueue(Core& core) {

@@ -11,6 +11,7 @@
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/logging.h"
+#include "common/parameters.h"
 #include "common/status_macros.h"
 #include "coordinator/jobs/epoch_driver.h"
 #include "coordinator/jobs/planner_input.h"
@@ -61,6 +62,44 @@ absl::Status CheckOwner(const CheckpointManifest& manifest, const JobId& job, co
                                                     ", or give checkpoint.folder as another folder"));
 }
 
+// A checkpoint, or the newest of a folder of checkpoints.
+absl::StatusOr<FoundCheckpoint> FindInitial(const std::string& folder, const std::set<std::string>& damaged) {
+  absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder);
+  if (absl::IsNotFound(manifest.status())) return FindNewestCheckpoint(folder, damaged);
+  MOTLEY_RETURN_IF_ERROR(manifest.status());
+  MOTLEY_RETURN_IF_ERROR(VerifyStructure(folder, *manifest));
+  if (damaged.contains(folder)) return absl::DataLossError(absl::StrCat(folder, " is damaged"));
+  return FoundCheckpoint{folder, *std::move(manifest), {}};
+}
+
+// The job begins: with the weights of another one, where that is asked for.
+absl::Status PrepareInitial(const planner::PlannerInput& input, const std::set<std::string>& damaged, Prepared* prepared) {
+  const std::string& folder = input.config.checkpoint.initial;
+  if (folder.empty()) return absl::OkStatus();
+  absl::StatusOr<FoundCheckpoint> found = FindInitial(folder, damaged);
+  if (!found.ok() && FaultOf(found.status()) == Fault::kStorage) return found.status();  // another time, perhaps
+  if (!found.ok()) {
+    return absl::Status(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
+  }
+  const CheckpointManifest& manifest = found->manifest;
+  if (!(manifest.model == input.model)) {
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " is of another model, with ",
+                                                      NumParameters(manifest.model), " parameters; the job's has ",
+                                                      NumParameters(input.model)));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(input.config.training.dtype));
+  if (manifest.dtype != dtype) {
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " holds ",
+                                                      std::string(DTypeName(manifest.dtype)), ", training.dtype is ",
+                                                      input.config.training.dtype));
+  }
+  prepared->initial = true;
+  prepared->resume_from = found->folder;
+  for (const CheckpointFile& file : manifest.files) prepared->resume_bytes += file.bytes;
+  prepared->skipped = std::move(found->skipped);
+  return absl::OkStatus();
+}
+
 // Runs beside the loop, on values of its own.
 // `published`: the newest checkpoint that a rank reported, or empty.
 Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoint_folder, const std::string& published,
@@ -83,7 +122,9 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
               absl::StrCat(std::string(found.status().message()), ", but ", published,
                            " was published; the coordinator must see checkpoint.folder as the workers do")),
           Fault::kStorage);
-    } else if (!absl::IsNotFound(found.status())) {
+    } else if (absl::IsNotFound(found.status())) {
+      prepared.status = PrepareInitial(input, damaged, &prepared);
+    } else {
       prepared.status = found.status();
     }
     if (!prepared.status.ok()) return prepared;

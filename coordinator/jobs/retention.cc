@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/logging.h"
+#include "common/status_macros.h"
 #include "coordinator/jobs/ring_pruner.h"
 
 namespace motley::coordinator {
@@ -18,24 +19,31 @@ constexpr int64_t kDayMs = 24 * 60 * 60 * 1000;
 
 void ForgetJobs(Core& core, std::vector<JobId> jobs) {
   if (jobs.empty()) return;
-  Batch batch;
-  EventRecord event;
-  event.kind = kind::kJobsForgotten;
-  event.message = absl::StrCat("finished jobs are kept no longer: ",
-                               absl::StrJoin(jobs, ", ", [](std::string* out, const JobId& id) { absl::StrAppend(out, id.value()); }));
-  batch.events.push_back(std::move(event));
-  batch.forgotten = std::move(jobs);
-  if (absl::Status status = core.journal.Commit(batch); !status.ok()) {
-    LogError(absl::StrCat("finished jobs could not be forgotten: ", std::string(status.message())));
-    return;
-  }
-  for (const JobId& id : batch.forgotten) {
-    core.state.jobs.erase(id);
-    ForgetInMemory(core, id);
-  }
+  const auto add = [](std::string* out, const JobId& id) { absl::StrAppend(out, id.value()); };
+  const std::string names = absl::StrJoin(jobs, ", ", add);
+  const absl::Status status = Forget(core, std::move(jobs), absl::StrCat("finished jobs are kept no longer: ", names));
+  if (!status.ok()) LogError(absl::StrCat("finished jobs could not be forgotten: ", std::string(status.message())));
 }
 
 }  // namespace
+
+absl::Status Forget(Core& core, std::vector<JobId> jobs, const std::string& message) {
+  Batch batch;
+  EventRecord event;
+  event.kind = kind::kJobsForgotten;
+  event.message = message;
+  batch.events.push_back(std::move(event));
+  batch.forgotten = std::move(jobs);
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  for (const JobId& id : batch.forgotten) {
+    // Workers have seen its numbers: a new job of this id begins above them.
+    auto job = core.state.jobs.find(id);
+    if (job->second.epoch > Epoch()) core.state.foreign_epochs[id] = job->second.epoch;
+    core.state.jobs.erase(job);
+    ForgetInMemory(core, id);
+  }
+  return absl::OkStatus();
+}
 
 std::vector<JobId> JobsToForget(int64_t now_unix_ms, const ClusterState& state, const RetentionConfig& config, size_t limit) {
   std::vector<std::pair<int64_t, JobId>> finished;

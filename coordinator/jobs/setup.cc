@@ -15,12 +15,15 @@
 namespace motley::coordinator {
 namespace {
 
+// Read before the job has a checkpoint of its own; afterwards it may be gone.
+std::string InitialFolder(const JobRecord& job) { return job.newest_checkpoint.empty() ? job.config.checkpoint.initial : ""; }
+
 void SendStorageCheck(Core& core, const NodeName& node) {
   JobRun& run = *core.state.run;
   const JobRecord& job = core.state.jobs.at(run.job);
   run.storage[node].asked = true;
   core.Send(node, StorageCheckCommand{job.id, job.epoch, job.config.data.path, CheckpointFolder(job), run.token,
-                                      !run.token.empty() && node == run.token_writer});
+                                      !run.token.empty() && node == run.token_writer, "", InitialFolder(job)});
 }
 
 std::set<NodeName> NodesOf(const std::vector<DeviceDescription>& devices) {
@@ -164,7 +167,7 @@ absl::Status BeginProfiling(Core& core) {
   JobRecord& job = core.state.jobs.at(run.job);
   for (const auto& [node, answer] : run.storage) {
     run.storage_ok[node] = core.state.nodes.at(node).description.incarnation;
-    if (job.data_digest.empty()) job.data_digest = answer.report.data_digest;
+    if (job.data_digest.empty()) job.data_digest = answer.report.data_digest, job.data_bytes = answer.report.data_bytes;
   }
   MOTLEY_ASSIGN_OR_RETURN(const Missing missing, FindMissing(core, run, job.config));
   if (missing.compute.empty() && !missing.collectives) return BeginPlanning(core);

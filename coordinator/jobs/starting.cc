@@ -26,7 +26,8 @@ EventRecord JobEvent(const JobRecord& job, const char* kind, std::string message
   return event;
 }
 
-std::string PlanSentence(const planner::PlanResult& result, int64_t start_step, const std::string& resume_from) {
+std::string PlanSentence(const Prepared& prepared) {
+  const planner::PlanResult& result = prepared.plan;
   const planner::Plan& plan = result.plan;
   int64_t ranks = 0;
   for (const auto& pipeline : plan.pipelines) {
@@ -36,8 +37,13 @@ std::string PlanSentence(const planner::PlanResult& result, int64_t start_step, 
       absl::StrFormat("%s on %d devices: %.3f s a step, %.0f tokens/s predicted, bound by %s; planned in %.0f ms; ",
                       plan.strategy, ranks, plan.predicted.step_seconds, plan.predicted.tokens_per_second,
                       plan.predicted.binding_constraint, result.planning_seconds * 1e3);
-  absl::StrAppend(
-      &text, resume_from.empty() ? "from the initial weights" : absl::StrCat("from step ", start_step, " (", resume_from, ")"));
+  if (prepared.resume_from.empty()) {
+    absl::StrAppend(&text, "from the initial weights");
+  } else if (prepared.initial) {
+    absl::StrAppend(&text, "from the weights of ", prepared.resume_from);
+  } else {
+    absl::StrAppend(&text, "from step ", prepared.start_step, " (", prepared.resume_from, ")");
+  }
   for (const planner::UnusedDevice& unused : plan.unused) {
     absl::StrAppend(&text, "; ", unused.device.value(), " is not used: ", unused.because);
   }
@@ -145,7 +151,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   if (new_number) next.epoch = Epoch(job.epoch.value() + 1);
   if (next.started_unix_ms == 0) next.started_unix_ms = core.journal.UnixMs();
   next.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;
-  next.newest_checkpoint = prepared.resume_from.empty() ? next.newest_checkpoint : prepared.resume_from;
+  if (!prepared.resume_from.empty() && !prepared.initial) next.newest_checkpoint = prepared.resume_from;
   next.step = prepared.start_step;
   MOTLEY_ASSIGN_OR_RETURN(std::vector<RankAssignment> ranks, MakeAssignments(core.state, run, next));
 
@@ -164,7 +170,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
     const std::string used = prepared.resume_from.empty() ? "the initial weights are" : absl::StrCat(prepared.resume_from, " is");
     batch.events.push_back(JobEvent(next, kind::kCheckpointSkipped, absl::StrCat(skipped, "; ", used, " used instead")));
   }
-  batch.events.push_back(JobEvent(next, kind::kPlan, PlanSentence(prepared.plan, prepared.start_step, prepared.resume_from)));
+  batch.events.push_back(JobEvent(next, kind::kPlan, PlanSentence(prepared)));
   batch.events.push_back(PhaseEvent(job, next));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   job = next;

@@ -8,7 +8,7 @@ namespace motley::coordinator {
 
 absl::Status GetJob(Core& core, const v1::GetJobRequest& request, v1::GetJobResponse* response) {
   MOTLEY_ASSIGN_OR_RETURN(const JobRecord* job, FindJob(core, request.job_id()));
-  *response->mutable_job() = View(*job);
+  *response->mutable_job() = View(core, *job);
   return absl::OkStatus();
 }
 

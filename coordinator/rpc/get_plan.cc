@@ -1,11 +1,31 @@
 #include "coordinator/rpc/get_plan.h"
 
+#include <google/protobuf/util/field_mask_util.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
 #include "common/status_macros.h"
 #include "coordinator/rpc/find_job.h"
 
 namespace motley::coordinator {
+namespace {
+
+absl::Status CheckFields(const google::protobuf::FieldMask& fields) {
+  for (const std::string& path : fields.paths()) {
+    if (google::protobuf::util::FieldMaskUtil::IsValidPath<v1::GetPlanResponse>(path)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("fields: a plan has no ", Quoted(path),
+                     "; it has epoch, plan_json, plan_text, explanation, trace_json and programs"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status GetPlan(Core& core, const v1::GetPlanRequest& request, v1::GetPlanResponse* response) {
+  MOTLEY_RETURN_IF_ERROR(CheckFields(request.fields()));
   MOTLEY_ASSIGN_OR_RETURN(const JobRecord* job, FindJob(core, request.job_id()));
   MOTLEY_ASSIGN_OR_RETURN(PlanRow plan, core.store.FindPlan(job->id));
   response->set_epoch(plan.epoch.value());
@@ -14,6 +34,7 @@ absl::Status GetPlan(Core& core, const v1::GetPlanRequest& request, v1::GetPlanR
   response->set_explanation(std::move(plan.explanation));
   response->set_trace_json(std::move(plan.trace_json));
   for (std::string& program : plan.programs) response->add_programs(std::move(program));
+  if (!request.fields().paths().empty()) google::protobuf::util::FieldMaskUtil::TrimMessage(request.fields(), response);
   return absl::OkStatus();
 }
 

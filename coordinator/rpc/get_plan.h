@@ -7,7 +7,7 @@
 
 namespace motley::coordinator {
 
-// NOT_FOUND: no such job, or it was not planned yet.
+// NOT_FOUND: no such job, or it was not planned yet. INVALID_ARGUMENT: a field is asked for that a plan does not have.
 absl::Status GetPlan(Core& core, const v1::GetPlanRequest& request, v1::GetPlanResponse* response);
 
 }  // namespace motley::coordinator

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "coordinator/rpc/clean_message.h"
+#include "coordinator/rpc/delete_job.h"
 #include "coordinator/rpc/drain_node.h"
 #include "coordinator/rpc/get_job.h"
 #include "coordinator/rpc/get_plan.h"
@@ -11,6 +12,7 @@
 #include "coordinator/rpc/list_jobs.h"
 #include "coordinator/rpc/list_nodes.h"
 #include "coordinator/rpc/reactors.h"
+#include "coordinator/rpc/resume_job.h"
 #include "coordinator/rpc/stop_job.h"
 #include "coordinator/rpc/submit_job.h"
 #include "coordinator/rpc/tail_logs.h"
@@ -40,6 +42,14 @@ grpc::ServerUnaryReactor* MotleyService::ListJobs(Context*, const v1::ListJobsRe
 }
 grpc::ServerUnaryReactor* MotleyService::StopJob(Context*, const v1::StopJobRequest* request, v1::StopJobResponse* response) {
   return Call(coordinator::StopJob, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::ResumeJob(Context*, const v1::ResumeJobRequest* request,
+                                                   v1::ResumeJobResponse* response) {
+  return Call(coordinator::ResumeJob, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::DeleteJob(Context*, const v1::DeleteJobRequest* request,
+                                                   v1::DeleteJobResponse* response) {
+  return Call(coordinator::DeleteJob, request, response);
 }
 grpc::ServerUnaryReactor* MotleyService::ListNodes(Context*, const v1::ListNodesRequest* request,
                                                    v1::ListNodesResponse* response) {

@@ -22,6 +22,8 @@ class MotleyService : public v1::Motley::CallbackService {
   grpc::ServerUnaryReactor* GetJob(Context*, const v1::GetJobRequest*, v1::GetJobResponse*) override;
   grpc::ServerUnaryReactor* ListJobs(Context*, const v1::ListJobsRequest*, v1::ListJobsResponse*) override;
   grpc::ServerUnaryReactor* StopJob(Context*, const v1::StopJobRequest*, v1::StopJobResponse*) override;
+  grpc::ServerUnaryReactor* ResumeJob(Context*, const v1::ResumeJobRequest*, v1::ResumeJobResponse*) override;
+  grpc::ServerUnaryReactor* DeleteJob(Context*, const v1::DeleteJobRequest*, v1::DeleteJobResponse*) override;
   grpc::ServerUnaryReactor* ListNodes(Context*, const v1::ListNodesRequest*, v1::ListNodesResponse*) override;
   grpc::ServerUnaryReactor* DrainNode(Context*, const v1::DrainNodeRequest*, v1::DrainNodeResponse*) override;
   grpc::ServerUnaryReactor* GetPlan(Context*, const v1::GetPlanRequest*, v1::GetPlanResponse*) override;

@@ -22,6 +22,8 @@ constexpr Grant kGrants[] = {
     {"/motley.v1.Motley/ListJobs", true, false},
     {"/motley.v1.Motley/WatchJob", true, false},
     {"/motley.v1.Motley/StopJob", true, false},
+    {"/motley.v1.Motley/ResumeJob", true, false},
+    {"/motley.v1.Motley/DeleteJob", true, false},
     {"/motley.v1.Motley/ListNodes", true, false},
     {"/motley.v1.Motley/DrainNode", true, false},
     {"/motley.v1.Motley/GetPlan", true, false},

@@ -17,7 +17,7 @@ absl::Status StopJob(Core& core, const v1::StopJobRequest& request, v1::StopJobR
     *job = batch.jobs[0];
     Drive(core);
   }
-  *response->mutable_job() = View(*job);
+  *response->mutable_job() = View(core, *job);
   return absl::OkStatus();
 }
 

@@ -5,13 +5,14 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/clean_text.h"
+#include "common/parameters.h"
 #include "common/status_macros.h"
 #include "common/wire/job.h"
 #include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/rpc/check_spec.h"
 #include "coordinator/rpc/job_size.h"
 #include "coordinator/rpc/views.h"
 #include "coordinator/store/json.h"
-#include "planner/plan.h"
 
 namespace motley::coordinator {
 namespace {
@@ -24,30 +25,46 @@ absl::Status CheckId(const std::string& id) {
   return absl::InvalidArgumentError(absl::StrCat("job_id must be 1 to 63 of a-z, 0-9 and '-', got ", Quoted(id)));
 }
 
-absl::Status CheckConfig(const JobConfig& config) {
-  MOTLEY_RETURN_IF_ERROR(Validate(config));
-  MOTLEY_RETURN_IF_ERROR(ResolveModel(config).status());
-  if (config.planner.plan_json.empty()) return absl::OkStatus();
-  absl::StatusOr<planner::Plan> plan = planner::PlanFromJson(config.planner.plan_json);
-  if (plan.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("planner.plan_json: ", std::string(plan.status().message())));
+// All that is wrong, one thing a line.
+absl::Status CheckRequest(const std::string& id, const JobConfig& config) {
+  const absl::Status job_id = CheckId(id), spec = CheckSpec(config);
+  if (job_id.ok() || spec.ok()) return job_id.ok() ? spec : job_id;
+  return absl::InvalidArgumentError(absl::StrCat(std::string(job_id.message()), "\n", std::string(spec.message())));
+}
+
+// A job's id becomes its checkpoint folder, so that it means the same when that job is deleted.
+absl::Status ResolveInitial(const ClusterState& state, JobConfig* config) {
+  if (!InitialIsJob(config->checkpoint)) return absl::OkStatus();
+  const auto other = state.jobs.find(JobId(config->checkpoint.initial));
+  if (other == state.jobs.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint.initial: job ", Quoted(config->checkpoint.initial),
+                                                   " is not known; give a job of `motley list`, or a folder"));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const ModelShape ours, ResolveModel(*config));
+  const absl::StatusOr<ModelShape> theirs = ResolveModel(other->second.config);
+  if (theirs.ok() && !(*theirs == ours)) {
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint.initial: job ", config->checkpoint.initial,
+                                                   " trains another model, with ", NumParameters(*theirs),
+                                                   " parameters; this one has ", NumParameters(ours)));
+  }
+  config->checkpoint.initial = CheckpointFolder(other->second);
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::SubmitJobResponse* response) {
-  MOTLEY_RETURN_IF_ERROR(CheckId(request.job_id()));
   JobRecord job;
   job.id = JobId(request.job_id());
   job.config = wire::FromProto(request.spec());
-  MOTLEY_RETURN_IF_ERROR(CheckJobSize(job.config));
-  MOTLEY_RETURN_IF_ERROR(CheckConfig(job.config));
+  MOTLEY_RETURN_IF_ERROR(CheckRequest(request.job_id(), job.config));
+  MOTLEY_RETURN_IF_ERROR(ResolveInitial(core.state, &job.config));
   if (auto it = core.state.jobs.find(job.id); it != core.state.jobs.end()) {
     if (ConfigToJson(it->second.config) != ConfigToJson(job.config)) {
       return absl::AlreadyExistsError(
           absl::StrCat("job_id '", job.id.value(), "' is used by a job with another body; choose another id"));
     }
-    *response->mutable_job() = View(it->second);
+    *response->mutable_job() = View(core, it->second);
     return absl::OkStatus();
   }
   MOTLEY_RETURN_IF_ERROR(CheckRoomForJob(core.state, job.config, core.config.waiting_job_bytes));
@@ -65,7 +82,8 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   JobRecord& stored = core.state.jobs[job.id] = std::move(job);
   Drive(core);
-  *response->mutable_job() = View(stored);
+  *response->mutable_job() = View(core, stored);
+  response->set_created(true);
   return absl::OkStatus();
 }
 

@@ -1,11 +1,12 @@
 #include "coordinator/rpc/views.h"
 
+#include "common/dataset.h"
 #include "common/wire/device.h"
 #include "common/wire/job.h"
 #include "coordinator/state/membership.h"
+#include "coordinator/state/queue.h"
 
 namespace motley::coordinator {
-namespace {
 
 v1::JobState StateOf(JobPhase phase) {
   switch (phase) {
@@ -32,8 +33,6 @@ v1::JobState StateOf(JobPhase phase) {
   }
   return v1::JOB_STATE_UNSPECIFIED;
 }
-
-}  // namespace
 
 v1::StepRecord View(const StepStats& step) {
   v1::StepRecord out;
@@ -65,7 +64,19 @@ v1::JobSpec BriefSpec(const JobConfig& config) {
 v1::Job View(const JobRecord& job) {
   v1::Job out = View(static_cast<const JobStatus&>(job));
   *out.mutable_spec() = wire::ToProto(job.config);
+  out.set_training_tokens(TrainingTokens(job, job.config));
   return out;
+}
+
+v1::Job View(const Core& core, const JobRecord& job) {
+  v1::Job out = View(job);
+  const std::string queue = QueueSentence(core.journal.UnixMs(), core.state, job);
+  if (!queue.empty()) out.set_reason(queue);
+  return out;
+}
+
+int64_t TrainingTokens(const JobStatus& job, const JobConfig& config) {
+  return TrainingSamples(job.data_bytes, config.training.seq_len, config.data.validation_fraction) * config.training.seq_len;
 }
 
 v1::Job View(const JobStatus& job) {
@@ -81,6 +92,7 @@ v1::Job View(const JobStatus& job) {
   if (job.last_step.step > 0) *out.mutable_last_step() = View(job.last_step);
   out.set_newest_checkpoint(job.newest_checkpoint);
   out.set_predicted_step_seconds(job.predicted_step_seconds);
+  out.set_error_code(static_cast<int>(job.error_code));
   return out;
 }
 

@@ -1,15 +1,21 @@
 // The state as the public API shows it.
 #pragma once
 
+#include "coordinator/core.h"
 #include "coordinator/state/cluster.h"
 #include "coordinator/state/event.h"
 #include "proto/motley/v1/motley.pb.h"
 
 namespace motley::coordinator {
 
+v1::JobState StateOf(JobPhase phase);
 v1::StepRecord View(const StepStats& step);
-v1::Job View(const JobStatus& job);  // without spec
+v1::Job View(const JobStatus& job);  // without spec, and what follows from it
 v1::Job View(const JobRecord& job);
+// As asked for now: a queued job says how long it waits and may wait.
+v1::Job View(const Core& core, const JobRecord& job);
+// Of the data without its validation part; 0 while no node has looked.
+int64_t TrainingTokens(const JobStatus& job, const JobConfig& config);
 // Without the documents that may be long, model.config_json and planner.plan_json.
 v1::JobSpec BriefSpec(const JobConfig& config);
 v1::Event View(const EventRecord& event);

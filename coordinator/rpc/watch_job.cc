@@ -10,14 +10,13 @@ namespace motley::coordinator {
 
 absl::StatusOr<Pull> WatchJobSource::Next(Core& core, v1::JobUpdate* out) {
   MOTLEY_ASSIGN_OR_RETURN(const JobRecord* job, FindJob(core, job_.value()));
-  if (ended_) return Pull::kEnd;
   const Ring<Update>& updates = core.journal.Updates(job_);
   if (!greeted_) {
     greeted_ = true;
     // A cursor from the future is a mistake of the client; it must not wait for it.
     if (cursor_ > updates.newest()) cursor_ = updates.newest();
     out->set_cursor(cursor_);
-    *out->mutable_job() = View(*job);
+    *out->mutable_job() = View(core, *job);
     brief_spec_ = BriefSpec(job->config);
     return Pull::kMessage;
   }
@@ -29,7 +28,7 @@ absl::StatusOr<Pull> WatchJobSource::Next(Core& core, v1::JobUpdate* out) {
   if (const auto* state = std::get_if<std::shared_ptr<const JobStatus>>(update)) {
     *out->mutable_job() = View(**state);
     *out->mutable_job()->mutable_spec() = brief_spec_;
-    ended_ = IsFinal((*state)->phase);
+    out->mutable_job()->set_training_tokens(TrainingTokens(**state, job->config));
   } else if (const auto* step = std::get_if<StepStats>(update)) {
     *out->mutable_step() = View(*step);
   } else {

@@ -22,7 +22,6 @@ class WatchJobSource : public StreamSource<v1::JobUpdate> {
   const bool snapshot_;  // ends after what is kept, instead of with the job
   bool greeted_ = false;
   v1::JobSpec brief_spec_;  // of every job state after the first
-  bool ended_ = false;
 };
 
 }  // namespace motley::coordinator

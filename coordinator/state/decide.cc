@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/dataset.h"
 #include "coordinator/state/membership.h"
+#include "coordinator/state/queue.h"
 #include "coordinator/state/saving.h"
 
 namespace motley::coordinator {
@@ -108,6 +109,8 @@ std::optional<Decision> StorageVerdict(const View& v) {
   for (const auto& [node, answer] : v.run.storage) {
     if (!answer.answered) continue;
     std::string complaint = answer.report.error;
+    const absl::StatusCode code =
+        complaint.empty() ? absl::StatusCode::kFailedPrecondition : answer.report.error_code;
     if (complaint.empty() && !v.run.token.empty() && node != v.run.token_writer && !answer.report.token_seen) {
       if (v.run.has_run && !all_answered) continue;  // perhaps it is the writer's folder that differs
       complaint =
@@ -126,7 +129,8 @@ std::optional<Decision> StorageVerdict(const View& v) {
                                               config.data.validation_samples);
       // Too short for one is too short for all: the digests agree.
       if (!size.ok()) {
-        return Decision{Finish{JobPhase::kFailed}, absl::StrFormat("data.path '%s': %s", config.data.path, std::string(size.message()))};
+        return Decision{Finish{JobPhase::kFailed, size.code()},
+                        absl::StrFormat("data.path '%s': %s", config.data.path, std::string(size.message()))};
       }
       if (digest.empty()) digest = answer.report.data_digest, digest_node = node.value(), bytes = answer.report.data_bytes;
       continue;
@@ -134,7 +138,7 @@ std::optional<Decision> StorageVerdict(const View& v) {
     const std::string sentence = absl::StrCat("node ", node.value(), ": ", complaint);
     // A job that has trained is not given up for a newcomer's folder.
     if (v.run.has_run && v.run.storage.size() > 1) return Decision{LeaveOutNode{node}, sentence};
-    return Decision{Finish{JobPhase::kFailed}, sentence};
+    return Decision{Finish{JobPhase::kFailed, code}, sentence};
   }
   return std::nullopt;
 }
@@ -231,7 +235,7 @@ Decision DecidePlanning(const View& v) {
   if (absl::IsResourceExhausted(status) && v.run.has_run) {
     return {Wait{}, absl::StrCat("no plan fits the devices that are left (", text, "); goes on when a worker joins")};
   }
-  return {Finish{JobPhase::kFailed}, text};
+  return {Finish{JobPhase::kFailed, status.code()}, text};
 }
 
 // Somebody was told to end. What was trained is saved if that fits the time; else the epoch ends at once, and says what that costs.
@@ -328,19 +332,13 @@ Decision Decide(absl::Duration now, const ClusterState& state, const DriverConfi
 QueueDecision DecideQueue(const ClusterState& state) {
   QueueDecision decision;
   const JobRecord* next = nullptr;
-  auto before = [](const JobRecord& a, const JobRecord& b) {
-    // A job that had the cluster before a restart keeps it.
-    const bool a_queued = a.phase == JobPhase::kQueued, b_queued = b.phase == JobPhase::kQueued;
-    if (a_queued != b_queued) return !a_queued;
-    return std::pair(a.submitted_unix_ms, a.id) < std::pair(b.submitted_unix_ms, b.id);
-  };
   for (const auto& [id, job] : state.jobs) {
     if (IsFinal(job.phase) || (state.run && state.run->job == id)) continue;
     if (job.stop_requested && job.phase == JobPhase::kQueued) {
       decision.stopped.push_back(id);
       continue;
     }
-    if (!state.run && (next == nullptr || before(job, *next))) next = &job;
+    if (!state.run && (next == nullptr || ComesBefore(job, *next))) next = &job;
   }
   if (next != nullptr) decision.activate = next->id;
   const JobId holder = state.run ? state.run->job : next != nullptr ? next->id : JobId();

@@ -63,6 +63,7 @@ struct KillEpoch {
 struct EpochEnded {};  // every rank is gone
 struct Finish {
   JobPhase phase;
+  absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failure whose kind is known
 };
 using Action = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RefuseNewcomers, RequestProfiles, PreparePlan,
                             RetryLater, StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;

@@ -17,7 +17,7 @@ inline constexpr int kNumJobPhases = 10;
 
 std::string_view JobPhaseName(JobPhase phase);  // "queued"
 absl::StatusOr<JobPhase> ParseJobPhase(std::string_view name);
-// Never left again.
+// Left only when a person resumes the job.
 inline bool IsFinal(JobPhase phase) { return phase >= JobPhase::kSucceeded; }
 
 // What changes while a job lives. Small: watchers are sent many of these, and none holds the job's configuration.
@@ -34,10 +34,12 @@ struct JobStatus {
   bool stop_requested = false;
   int plannings_begun = 0;  // in a row that were not finished: the coordinator ended meanwhile
   std::string data_digest;  // what the first storage check saw; a node that sees other data is left out
+  int64_t data_bytes = 0;   // the same
+  absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failed job, where it is known
 };
 
 struct JobRecord : JobStatus {
-  JobConfig config;  // never changes; up to 1.25 MiB, so one record of a job is kept and no copies
+  JobConfig config;  // changes only when an ended job is resumed; up to 1.25 MiB, so one record of a job is kept and no copies
 };
 
 // Where the job's checkpoints are: a folder of its own below the one that the user names, so that two jobs never mix.

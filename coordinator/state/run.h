@@ -84,6 +84,7 @@ struct Prepared {
   std::string resume_from;  // folder, or empty
   int64_t start_step = 0;
   int64_t resume_bytes = 0;  // of that folder
+  bool initial = false;      // it is not this job's: only its weights are taken
   std::vector<std::string> skipped;  // newer checkpoints that did not verify, with reasons
 };
 

@@ -43,8 +43,8 @@ void Judge(TableId id, const Tally& tally, const absl::Status& scan, const Ledge
   if (tally.damaged == 0) find(" does not hold the rows that were written last");
 }
 
-absl::Status CheckStructure(const Database& database, Inspection* inspection) {
-  MOTLEY_ASSIGN_OR_RETURN(const std::string expected, ExpectedDefinitions());
+absl::Status CheckStructure(const Database& database, int64_t version, Inspection* inspection) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::string expected, ExpectedDefinitions(version));
   MOTLEY_ASSIGN_OR_RETURN(const std::string found, ReadDefinitions(database));
   if (found != expected) inspection->findings.push_back({kind::kStoreDamaged, "the definitions of the tables were altered"});
   Statement check = database.Prepare("PRAGMA integrity_check(3)");
@@ -73,30 +73,30 @@ absl::StatusOr<int64_t> ReadVersion(const Database& database) {
   return absl::DataLossError(absl::StrCat(database.path(), " has tables and no version; restore it from a copy"));
 }
 
-bool ReadRow(const Statement& statement, const TableSpec& spec, int begin, bool hashed, Row* row, std::string* hash) {
+std::string ReadRow(const Statement& statement, const TableSpec& spec, int begin, int64_t version, Row* row) {
   row->clear();
+  Row written;
   bool typed = true;
   int column = begin;
   for (const TableSpec::Column& c : spec.columns) {
-    if (column >= statement.columns() - (hashed ? 1 : 0)) {  // a column that the older version did not have
-      typed = typed && !hashed;
+    if (c.since > version) {
       row->push_back(c.integer ? Value(int64_t{0}) : Value(std::string()));
       continue;
     }
     typed = typed && (c.integer ? statement.IsInteger(column) : statement.IsText(column));
     row->push_back(c.integer ? Value(statement.Integer(column)) : Value(statement.Text(column)));
+    written.push_back(row->back());
     ++column;
   }
-  if (!hashed) return typed;
-  *hash = statement.Text(column);
-  return typed && statement.columns() == column + 1;
+  const bool hashed = version >= kHashedVersion;
+  if (!typed || statement.columns() != column + (hashed ? 1 : 0)) return "";
+  const std::string hash = HashOf(spec.name, written);
+  return hashed && hash != statement.Text(column) ? "" : hash;
 }
 
 absl::Status Scan(const Database& database, TableId table, int64_t version, const RowSink& sink) {
   const TableSpec& spec = Spec(table);
-  const bool hashed = version >= kSchemaVersion;
   Row row;
-  std::string stored;
   int64_t last = std::numeric_limits<int64_t>::min();
   auto pass = [&](const std::string& sql, bool forward) -> absl::Status {
     Statement rows = database.Prepare(sql);
@@ -105,10 +105,8 @@ absl::Status Scan(const Database& database, TableId table, int64_t version, cons
       MOTLEY_ASSIGN_OR_RETURN(const bool found, rows.Step());
       if (!found) return absl::OkStatus();
       if (forward) last = rows.Integer(0);
-      const bool typed = ReadRow(rows, spec, 1, hashed, &row, &stored);
-      std::string hash = HashOf(spec.name, row);
-      if (!typed || (hashed && hash != stored) || !IsReadable(table, row)) hash.clear();
-      sink(row, hash);
+      const std::string hash = ReadRow(rows, spec, 1, version, &row);
+      sink(row, IsReadable(table, row) ? hash : "");
     }
   };
   const absl::Status status = pass(absl::StrCat("SELECT rowid, * FROM ", spec.name, " ORDER BY rowid"), true);
@@ -117,9 +115,9 @@ absl::Status Scan(const Database& database, TableId table, int64_t version, cons
   return status;
 }
 
-absl::StatusOr<Inspection> Inspect(const Database& database) {
+absl::StatusOr<Inspection> Inspect(const Database& database, int64_t version) {
   Inspection inspection;
-  MOTLEY_RETURN_IF_ERROR(CheckStructure(database, &inspection));
+  MOTLEY_RETURN_IF_ERROR(CheckStructure(database, version, &inspection));
   const absl::StatusOr<LedgerState> mark = ReadMark(database);
   if (mark.ok()) {
     inspection.state.mark = mark->mark;
@@ -131,7 +129,7 @@ absl::StatusOr<Inspection> Inspect(const Database& database) {
     const auto id = static_cast<TableId>(t);
     const TableSpec& spec = Spec(id);
     Tally tally;
-    const absl::Status scan = Scan(database, id, kSchemaVersion, [&](const Row& row, const std::string& hash) {
+    const absl::Status scan = Scan(database, id, version, [&](const Row& row, const std::string& hash) {
       if (!hash.empty()) return tally.sum.Add(hash);
       ++tally.damaged;
       if (tally.keys.size() < kNamed) tally.keys.push_back(KeyText(spec, row));

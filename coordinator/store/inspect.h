@@ -30,16 +30,16 @@ struct Inspection {
 // 0: nothing was ever written to this file. DATA_LOSS: tables without a version.
 absl::StatusOr<int64_t> ReadVersion(const Database& database);
 
-// The columns of a result from `begin` on as a row of `spec`, and the hash that is stored behind them. Without a hash, columns that
-// an older version did not have are 0 or empty. False: other types, or another number of columns.
-bool ReadRow(const Statement& statement, const TableSpec& spec, int begin, bool hashed, Row* row, std::string* hash);
+// The columns of a result from `begin` on as a row of `spec`. Columns that the version of the file did not have are 0 or empty.
+// Returns the hash of what the file holds; empty when that is not what was written, by types, number of columns or stored hash.
+std::string ReadRow(const Statement& statement, const TableSpec& spec, int begin, int64_t version, Row* row);
 
 // All rows that can be read, oldest first; past damage it goes on from the other end. The hash is empty for a row that is not what
 // was written. An error is what stopped the reading, after everything else was seen.
 using RowSink = std::function<void(const Row& row, const std::string& hash)>;
 absl::Status Scan(const Database& database, TableId table, int64_t version, const RowSink& sink);
 
-// Reads everything. DATA_LOSS: not even that can be said.
-absl::StatusOr<Inspection> Inspect(const Database& database);
+// Reads everything, of a version that has hashes. DATA_LOSS: not even that can be said.
+absl::StatusOr<Inspection> Inspect(const Database& database, int64_t version = kSchemaVersion);
 
 }  // namespace motley::coordinator

@@ -23,11 +23,12 @@ Row MarkRow(const LedgerState& state) { return {state.mark.store_id, state.mark.
 
 }  // namespace
 
-std::string CreateSql() {
+std::string CreateSql(int64_t version) {
   std::string sql;
   for (const TableSpec& spec : Tables()) {
     absl::StrAppend(&sql, "CREATE TABLE ", spec.name, " (");
     for (const TableSpec::Column& column : spec.columns) {
+      if (column.since > version) continue;
       absl::StrAppend(&sql, column.name, column.integer ? " INTEGER NOT NULL, " : " TEXT NOT NULL, ");
     }
     absl::StrAppend(&sql, "hash TEXT NOT NULL, PRIMARY KEY (");
@@ -39,7 +40,7 @@ std::string CreateSql() {
                       "CREATE TABLE mark (id INTEGER NOT NULL PRIMARY KEY, store_id TEXT NOT NULL, commits INTEGER NOT NULL, "
                       "sums TEXT NOT NULL, hash TEXT NOT NULL);\n"
                       "PRAGMA user_version=",
-                      kSchemaVersion, ";\n");
+                      version, ";\n");
 }
 
 absl::StatusOr<std::string> ReadDefinitions(const Database& database) {
@@ -52,9 +53,9 @@ absl::StatusOr<std::string> ReadDefinitions(const Database& database) {
   }
 }
 
-absl::StatusOr<std::string> ExpectedDefinitions() {
+absl::StatusOr<std::string> ExpectedDefinitions(int64_t version) {
   MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Database> memory, Database::Open(""));
-  MOTLEY_RETURN_IF_ERROR(memory->Execute(CreateSql()));
+  MOTLEY_RETURN_IF_ERROR(memory->Execute(CreateSql(version)));
   return ReadDefinitions(*memory);
 }
 

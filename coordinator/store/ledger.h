@@ -13,12 +13,14 @@
 
 namespace motley::coordinator {
 
-inline constexpr int64_t kSchemaVersion = 2;
-// Tables, mark and version of an empty database, without a transaction around them.
-std::string CreateSql();
+inline constexpr int64_t kSchemaVersion = 3;
+// Since this one rows carry their hash, and there is a mark.
+inline constexpr int64_t kHashedVersion = 2;
+// Tables, mark and version of an empty database, without a transaction around them; also as older versions had them.
+std::string CreateSql(int64_t version = kSchemaVersion);
 // The definitions as the database has them, for comparison with those of a new one.
 absl::StatusOr<std::string> ReadDefinitions(const Database& database);
-absl::StatusOr<std::string> ExpectedDefinitions();
+absl::StatusOr<std::string> ExpectedDefinitions(int64_t version);
 
 struct LedgerState {
   StoreMark mark;

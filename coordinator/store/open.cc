@@ -94,22 +94,23 @@ absl::StatusOr<OpenedDatabase> OpenDatabase(StateFolder& folder) {
     MOTLEY_RETURN_IF_ERROR(Create(folder, file, &opened));
     return opened;
   }
-  if (version < kSchemaVersion) {
+  if (version < kHashedVersion) {
     const StoreMark fresh{file.mark ? file.mark->store_id : NewStoreId(), file.mark ? file.mark->commits : 0};
     MOTLEY_RETURN_IF_ERROR(Remake(folder, version, Inspection(), fresh, absl::StrCat("version-", version).c_str(), &opened));
     return opened;
   }
-  MOTLEY_ASSIGN_OR_RETURN(const Inspection inspection, Inspect(*opened.database));
+  MOTLEY_ASSIGN_OR_RETURN(const Inspection inspection, Inspect(*opened.database, version));
   opened.state = inspection.state;
   const Comparison comparison = CompareWithMark(inspection.state.mark, file);
   opened.unsaid = comparison.findings;
   opened.lost_commits = comparison.lost_commits;
   opened.count_from = inspection.state.mark.commits + comparison.lost_commits;
-  if (inspection.sound()) return opened;
+  if (inspection.sound() && version == kSchemaVersion) return opened;
   StoreMark mark = inspection.state.mark;
   if (mark.store_id.empty()) mark = file.mark.value_or(StoreMark{NewStoreId(), 0});
   opened.count_from = std::max(opened.count_from, mark.commits);
-  MOTLEY_RETURN_IF_ERROR(Remake(folder, version, inspection, mark, "damaged", &opened));
+  const std::string because = inspection.sound() ? absl::StrCat("version-", version) : "damaged";
+  MOTLEY_RETURN_IF_ERROR(Remake(folder, version, inspection, mark, because.c_str(), &opened));
   return opened;
 }
 

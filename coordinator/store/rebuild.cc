@@ -139,8 +139,8 @@ absl::StatusOr<std::vector<Finding>> Rebuild(const Database& from, int64_t versi
       if (table == TableId::kEvents) sequence = std::max(sequence, IntegerAt(row, 0));
       if (written.ok()) written = ledger.Put(table, row);
     });
-    // Of the present version it is among the findings already.
-    if (!scan.ok() && version < kSchemaVersion) seen.findings.push_back({kind::kStoreDamaged, std::string(scan.message())});
+    // Of a version with hashes it is among the findings already.
+    if (!scan.ok() && version < kHashedVersion) seen.findings.push_back({kind::kStoreDamaged, std::string(scan.message())});
   }
   MOTLEY_RETURN_IF_ERROR(written);
   const LostJobs lost = FindLost(mentions, inspection.missing[static_cast<size_t>(TableId::kJobs)]);

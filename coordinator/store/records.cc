@@ -31,7 +31,9 @@ Row ToRow(const JobRecord& job) {
           Number(job.predicted_step_seconds),
           int64_t{job.stop_requested},
           job.data_digest,
-          int64_t{job.plannings_begun}};
+          int64_t{job.plannings_begun},
+          job.data_bytes,
+          static_cast<int64_t>(job.error_code)};
 }
 
 Row ToRow(const EpochRow& epoch) { return {epoch.job.value(), epoch.epoch.value(), epoch.unix_ms, RanksToJson(epoch.ranks)}; }
@@ -70,6 +72,8 @@ absl::StatusOr<JobRecord> JobOf(const Row& row) {
   job.stop_requested = IntegerAt(row, 12) != 0;
   job.data_digest = TextAt(row, 13);
   job.plannings_begun = static_cast<int>(IntegerAt(row, 14));
+  job.data_bytes = IntegerAt(row, 15);
+  job.error_code = static_cast<absl::StatusCode>(IntegerAt(row, 16));
   return job;
 }
 

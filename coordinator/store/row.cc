@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kHashDigits = 32;
 
 TableSpec::Column Text(const char* name) { return {name, false}; }
-TableSpec::Column Integer(const char* name) { return {name, true}; }
+TableSpec::Column Integer(const char* name, int64_t since = 1) { return {name, true, since}; }
 
 void AppendSized(std::string* out, char type, std::string_view bytes) {
   const uint64_t size = bytes.size();
@@ -37,7 +37,8 @@ const std::array<TableSpec, kNumTables>& Tables() {
       {"jobs",
        {Text("id"), Text("config"), Text("phase"), Text("reason"), Integer("epoch"), Integer("step"), Integer("submitted_unix_ms"),
         Integer("started_unix_ms"), Integer("finished_unix_ms"), Text("last_step"), Text("newest_checkpoint"),
-        Text("predicted_step_seconds"), Integer("stop_requested"), Text("data_digest"), Integer("plannings_begun")},
+        Text("predicted_step_seconds"), Integer("stop_requested"), Text("data_digest"), Integer("plannings_begun", 2),
+        Integer("data_bytes", 3), Integer("error_code", 3)},
        1},
       {"epochs", {Text("job"), Integer("epoch"), Integer("unix_ms"), Text("ranks")}, 2},
       {"plans",

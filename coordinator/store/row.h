@@ -21,6 +21,7 @@ struct TableSpec {
   struct Column {
     std::string name;
     bool integer = false;  // else text
+    int64_t since = 1;     // version of the schema
   };
   std::string name;
   std::vector<Column> columns;  // without the hash, which stands behind them

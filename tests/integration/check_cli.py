@@ -82,11 +82,32 @@ def unknown_job(cluster):
 
 def reused_job_id(cluster):
     sections = job_sections(cluster, training__steps=2)
-    cluster.submit_job("same", sections)
-    cluster.submit_job("same", sections)   # the same body again is the same job
+    path = cluster.job_file("same", sections)
+    expect(cluster.run_motley("submit", path, "--id", "same", "--wait").returncode == 0, "the first submit")
+    # The same body again is the same job, and starts nothing.
+    again = cluster.run_motley("submit", path, "--id", "same")
+    refused(again, ["job same exists: succeeded at step 2 of 2", "motley resume same"], {1})
     sections["training"]["seed"] = 8
-    refused(cluster.run_motley("submit", cluster.job_file("same", sections), "--id", "same"), ["same"])
-    cluster.wait_for_state("same", "SUCCEEDED")
+    refused(cluster.run_motley("submit", cluster.job_file("same", sections), "--id", "same"), ["same"], {DATA})
+
+
+def resume_wait_list_delete(cluster):
+    refused(cluster.run_motley("resume", "same"), ["has done 2 steps", "training.steps"], {DATA})
+    seeded = cluster.run_motley("resume", "same", "--set", "training.seed=9", "--set", "training.steps=4")
+    refused(seeded, ["training.seed"], {DATA})
+    done = cluster.run_motley("resume", "same", "--set", "training.steps=4", "--wait")
+    expect(done.returncode == 0 and "step 4/4" in done.stdout, f"{done.stdout[-400:]} {done.stderr}")
+    expect("step 2/" not in done.stdout, f"what was there before is shown again: {done.stdout}")
+    expect([record["step"] for record in cluster.steps("same")] == [1, 2, 3, 4], f"steps: {cluster.steps('same')}")
+    expect(cluster.job("same")["training_tokens"] > 0, "the size of the data is not known")
+    expect(cluster.run_motley("wait", "same", "--timeout", "60").returncode == 0, "wait")
+    listed = cluster.motley("list", "--state", "succeeded", "--limit", "1")["jobs"]
+    expect([job["id"] for job in listed] == ["same"], f"{[job['id'] for job in listed]}")
+    done = cluster.run_motley("delete", "same")
+    expect(done.returncode == 0 and cluster.checkpoints("same") in done.stdout, f"{done.stdout} {done.stderr}")
+    saved = sorted(os.listdir(cluster.checkpoints("same")))
+    expect(saved == ["step-00000002", "step-00000004"], f"checkpoints, none of step 0: {saved}")
+    refused(cluster.run_motley("status", "same"), ["same"], {NO_INPUT})
 
 
 def wait_and_listings(cluster):
@@ -137,14 +158,18 @@ def plan_on_the_live_cluster(cluster):
 
 
 def data_errors(cluster):
-    for job_id, path, content, words in [("no-data", cluster.path("missing.txt"), None, ["missing.txt"]),
-                                         ("short-data", cluster.path("short.txt"), b"too short", ["short.txt", "bytes"]),
-                                         ("binary-data", cluster.path("binary.txt"), b"abc\xff\xfe" * 1000, ["binary.txt", "UTF-8"])]:
+    for job_id, path, content, words, code, status in [
+            ("no-data", cluster.path("missing.txt"), None, ["missing.txt"], 5, NO_INPUT),
+            ("short-data", cluster.path("short.txt"), b"too short", ["short.txt", "bytes"], 9, DATA),
+            ("binary-data", cluster.path("binary.txt"), b"abc\xff\xfe" * 1000, ["binary.txt", "UTF-8"], 3, DATA)]:
         if content is not None:
             with open(path, "wb") as file:
                 file.write(content)
-        cluster.submit_job(job_id, job_sections(cluster, data__path=path))
+        done = cluster.run_motley("submit", cluster.job_file(job_id, job_sections(cluster, data__path=path)), "--id", job_id)
+        if done.returncode != 0:   # the verdict came within the first second
+            refused(done, words, {status})
         job = cluster.wait_for_state(job_id, "FAILED")
+        expect(job["error_code"] == code, f"{job_id}: error_code {job['error_code']}, expected {code}")
         for word in words:
             expect(word in job.get("reason", ""), f"{job_id}: {word!r} is not in {job.get('reason')!r}")
 
@@ -280,9 +305,9 @@ def main():
         results.run("unreachable coordinator", unreachable_coordinator, cluster)
         cluster.start({"n1": [CPU_DEVICE], "n2": [CPU_DEVICE]})
         for test in (unknown_key, unknown_section, out_of_range, bad_set, missing_job_file, config_show, examples_are_valid, unknown_job,
-                     reused_job_id, wait_and_listings, plan_on_the_live_cluster, data_errors, model_fits_nowhere, socket_for_people, port_taken,
-                     insecure_listener, bad_daemon_config, duplicate_worker, probe_of_a_node, cards_that_cannot_be_used_are_named,
-                     drain_and_undrain):
+                     reused_job_id, resume_wait_list_delete, wait_and_listings, plan_on_the_live_cluster, data_errors, model_fits_nowhere,
+                     socket_for_people, port_taken, insecure_listener, bad_daemon_config, duplicate_worker, probe_of_a_node,
+                     cards_that_cannot_be_used_are_named, drain_and_undrain):
             results.run(test.__name__.replace("_", " "), test, cluster)
     results.exit()
 

@@ -180,7 +180,7 @@ def drained_node(cluster):
 
 
 def stop_saves(cluster):
-    """Stop saves a checkpoint; another job into whose folder it is copied goes on from there."""
+    """Stop saves a checkpoint; another job into whose folder it is copied goes on from there, and so does the job itself."""
     paced_job(cluster, "stopped")
     cluster.wait_for_step("stopped", 8)
     cluster.run_motley("stop", "stopped")
@@ -200,6 +200,10 @@ def stop_saves(cluster):
     expect(len(curve) == STEPS - saved, f"{len(curve)} steps after {saved}")
     worst = max(abs(a - b) / b for a, b in zip(curve, Undisturbed.curve[saved:]))
     expect(worst < 1e-10, f"the loss curve differs by {worst:.2e}")
+    # The job itself goes on, too.
+    cluster.motley("resume", "stopped")
+    cluster.wait_for_state("stopped", "SUCCEEDED")
+    expect_same_curve(cluster, "stopped")
 
 
 def altered_checkpoint(cluster):

@@ -23,6 +23,10 @@ def reflection(cluster):
     done = grpcurl(cluster, "list")
     for service in (SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"):
         expect(service in done.stdout, f"{service} is not listed: {done.stdout} {done.stderr}")
+    described = grpcurl(cluster, "describe", "grpc.health.v1.Health")
+    expect("rpc Check" in described.stdout, f"health cannot be described: {described.stdout} {described.stderr}")
+    methods = grpcurl(cluster, "list", SERVICE)
+    expect(f"{SERVICE}.ResumeJob" in methods.stdout, methods.stdout + methods.stderr)
     health = grpcurl(cluster, "grpc.health.v1.Health/Check")
     expect("SERVING" in health.stdout, health.stdout + health.stderr)
 
@@ -40,6 +44,25 @@ def submit_and_watch(cluster):
         expect(grpcurl(cluster, f"{SERVICE}/{method}", body={}).returncode == 0, method)
 
 
+def plan_by_fields(cluster):
+    body = {"job_id": "by-grpcurl", "fields": "explanation,planText"}
+    done = grpcurl(cluster, f"{SERVICE}/GetPlan", body=body)
+    expect(done.returncode == 0, done.stderr)
+    expect(set(json.loads(done.stdout)) == {"explanation", "planText"}, f"fields: {sorted(json.loads(done.stdout))}")
+    done = grpcurl(cluster, f"{SERVICE}/GetPlan", body={**body, "fields": "plan"})
+    expect("InvalidArgument" in done.stderr and "plan_json" in done.stderr, done.stderr)
+
+
+def resume_and_delete(cluster):
+    done = grpcurl(cluster, f"{SERVICE}/ResumeJob", body={"job_id": "by-grpcurl", "changes": {"training": {"steps": 4}}})
+    expect(done.returncode == 0 and json.loads(done.stdout).get("resumed"), f"{done.stdout} {done.stderr}")
+    watched = grpcurl(cluster, f"{SERVICE}/WatchJob", body={"job_id": "by-grpcurl", "cursor": json.loads(done.stdout)["cursor"]})
+    expect(watched.returncode == 0 and "JOB_STATE_SUCCEEDED" in watched.stdout, f"{watched.stdout[-400:]} {watched.stderr}")
+    done = grpcurl(cluster, f"{SERVICE}/DeleteJob", body={"job_id": "by-grpcurl"})
+    expect(done.returncode == 0 and "by-grpcurl" in json.loads(done.stdout)["checkpointFolder"], f"{done.stdout} {done.stderr}")
+    expect("NotFound" in grpcurl(cluster, f"{SERVICE}/GetJob", body={"job_id": "by-grpcurl"}).stderr, "it is still there")
+
+
 def malformed(cluster):
     spec = job_sections(cluster)
     for body, word in [({"job_id": "Bad_Id!", "spec": spec}, "job_id"),
@@ -48,6 +71,10 @@ def malformed(cluster):
                        ({"job_id": "bad", "spec": {**spec, "planner": {"plan_json": "{"}}}, "plan")]:
         done = grpcurl(cluster, f"{SERVICE}/SubmitJob", body=body)
         expect("InvalidArgument" in done.stderr and word in done.stderr, f"{word}: {done.stderr or done.stdout}")
+    body = {"job_id": "Bad_Id!", "spec": {**spec, "data": {}, "training": {**spec["training"], "steps": 0}}}
+    done = grpcurl(cluster, f"{SERVICE}/SubmitJob", body=body)
+    for word in ("job_id", "training.steps", "data.path"):
+        expect(word in done.stderr, f"{word} is not among all problems: {done.stderr}")
 
 
 def oversized(cluster):
@@ -64,7 +91,7 @@ def main():
         results.exit()
     with TestCluster() as cluster:
         cluster.start({"n1": [CPU_DEVICE]})
-        for test in (reflection, submit_and_watch, malformed, oversized):
+        for test in (reflection, submit_and_watch, plan_by_fields, resume_and_delete, malformed, oversized):
             results.run(test.__name__.replace("_", " "), test, cluster)
     results.exit()
 

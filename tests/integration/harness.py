@@ -109,7 +109,9 @@ class TestCluster(Cluster):
         return path
 
     def submit_job(self, job_id, sections):
-        self.submit(self.job_file(job_id, sections), job_id)
+        """One that fails at once is submitted, too: whoever waits for its state hears why."""
+        done = self.run_motley("submit", self.job_file(job_id, sections), "--id", job_id)
+        expect(done.returncode == 0 or f"job {job_id} failed: " in done.stderr, f"status {done.returncode}: {done.stderr}")
 
     def wait_for_state(self, job_id, states, seconds=90):
         """The job once it is in one of the states; a job that ended otherwise is an error with its reason."""

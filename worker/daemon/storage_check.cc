@@ -48,6 +48,7 @@ bool ReadsBack(const StorageCheckCommand& check, const FileRoots& roots) {
 absl::Status CheckNamed(const StorageCheckCommand& check, const FileRoots& roots) {
   MOTLEY_RETURN_IF_ERROR(CheckName("job_id", check.job.value()));  // it becomes part of a file's name
   if (!check.data_path.empty()) MOTLEY_RETURN_IF_ERROR(roots.Open("data.path", check.data_path).status());
+  if (!check.initial.empty()) MOTLEY_RETURN_IF_ERROR(roots.Open("checkpoint.initial", check.initial).status());
   if (check.checkpoint_folder.empty()) return absl::OkStatus();
   const absl::Status folder = roots.Open(kFolderKey, check.checkpoint_folder).status();
   return absl::IsNotFound(folder) ? absl::OkStatus() : folder;
@@ -75,6 +76,7 @@ StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& ro
   const absl::StatusOr<DataSummary> summary = Check(check, roots);
   if (!summary.ok()) {
     report.error = CleanLine(std::string(summary.status().message()));  // file names are any bytes
+    report.error_code = summary.status().code();
     return report;
   }
   report.data_bytes = summary->bytes;

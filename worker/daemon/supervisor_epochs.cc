@@ -103,7 +103,9 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int
   // The storage check has looked at the files, where they may hang; whoever starts ranks without one gets no further than this.
   const JobConfig& config = assignment.config;
   if (!config.data.path.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("data.path", config.data.path));
-  if (!config.checkpoint.folder.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.folder", config.checkpoint.folder));
+  const CheckpointSection& checkpoint = config.checkpoint;
+  if (!checkpoint.folder.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.folder", checkpoint.folder));
+  if (!checkpoint.initial.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.initial", checkpoint.initial));
   Rank rank;
   rank.number = assignment.rank;
   rank.device = device;

@@ -13,28 +13,36 @@
 namespace motley::engine {
 namespace {
 
+// Before the first step there are no moments: of another job's checkpoint only the weights are taken.
+bool IsInitial(const RankAssignment& assignment) {
+  return assignment.start_step == 0 && !assignment.config.checkpoint.initial.empty();
+}
+
 absl::Status CheckFits(const CheckpointManifest& manifest, const RankAssignment& assignment, DType dtype) {
   const std::string& folder = assignment.resume_from;
-  if (manifest.step != assignment.start_step) {
+  const bool initial = IsInitial(assignment);
+  const std::string key = initial ? "checkpoint.initial" : "checkpoint.folder";
+  if (manifest.step != assignment.start_step && !initial) {
     return absl::FailedPreconditionError(
         absl::StrCat("checkpoint ", folder, " is of step ", manifest.step, ", the epoch starts at step ", assignment.start_step));
   }
   if (!(manifest.model == assignment.model)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("checkpoint ", folder, " holds another model than the job's; use another checkpoint.folder"));
+        absl::StrCat("checkpoint ", folder, " holds another model than the job's; use another ", key));
   }
   if (manifest.dtype != dtype) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " holds ", std::string(DTypeName(manifest.dtype)),
                                                       ", the job trains in ", std::string(DTypeName(dtype)),
-                                                      "; use another checkpoint.folder"));
+                                                      "; use another ", key));
   }
   return absl::OkStatus();
 }
 
-absl::Status Restore(CheckpointReader& reader, int unit, UnitState& state) {
+absl::Status Restore(CheckpointReader& reader, int unit, bool only_weights, UnitState& state) {
   for (const auto& [kind, tensor] :
        {std::pair{StateTensor::kParameter, &state.parameter}, std::pair{StateTensor::kExpAvg, &state.exp_avg},
         std::pair{StateTensor::kExpAvgSq, &state.exp_avg_sq}}) {
+    if (only_weights && kind != StateTensor::kParameter) continue;
     MOTLEY_RETURN_IF_ERROR(reader.Read(unit, kind, state.begin, state.end, tensor->mutable_data_ptr()));
   }
   return absl::OkStatus();
@@ -77,7 +85,7 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
       if (!reader) {
         InitializeRange(layout[u], assignment.config.training.seed, state.begin, state.end, state.parameter);
       } else {
-        MOTLEY_RETURN_IF_ERROR(Restore(*reader, static_cast<int>(u), state));
+        MOTLEY_RETURN_IF_ERROR(Restore(*reader, static_cast<int>(u), IsInitial(assignment), state));
       }
     }
     result.units_.push_back(std::move(state));

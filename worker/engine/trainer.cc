@@ -165,8 +165,9 @@ absl::StatusOr<RunEnd> Trainer::Run() {
   // Before the first save it may free the space for it. What others still restore from may be among what older epochs left,
   // so in a resumed run it waits for the first step, which no rank takes alone.
   if (assignment_.resume_from.empty()) RemoveAbandonedCheckpoints(assignment_, host_);
-  // Step 0 too: the initial weights can be exported, and a loss before the first interval repeats nothing but steps.
-  if (assignment_.start_step == 0 && saved_step_ != 0 && !assignment_.config.checkpoint.folder.empty()) {
+  // Only where asked for: it is as large as every other, and the seed makes the same weights again.
+  const CheckpointSection& checkpoint = assignment_.config.checkpoint;
+  if (checkpoint.enable_step_zero_checkpoint && assignment_.start_step == 0 && saved_step_ != 0 && !checkpoint.folder.empty()) {
     MOTLEY_RETURN_IF_ERROR(SaveAndGoOn(0));
   }
   schedule_.Begin();

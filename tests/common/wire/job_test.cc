@@ -19,6 +19,7 @@ JobConfig Unusual() {
     if (auto* const* text = std::get_if<std::string*>(&field.value)) **text = field.Path();
     if (auto* const* integer = std::get_if<int64_t*>(&field.value)) **integer = n;
     if (auto* const* number = std::get_if<double*>(&field.value)) **number = 1.0 / static_cast<double>(n);
+    if (auto* const* flag = std::get_if<bool*>(&field.value)) **flag = !**flag;
   }
   return config;
 }

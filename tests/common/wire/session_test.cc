@@ -19,10 +19,11 @@ T Back(const WorkerReport& report) {
 }
 
 TEST(SessionTest, CommandsComeBackAsTheyWere) {
-  const auto check = Back<StorageCheckCommand>(CoordinatorCommand(StorageCheckCommand{JobId("j"), Epoch(3), "/d", "/c", "t", true, "p1"}));
+  const auto check =
+      Back<StorageCheckCommand>(CoordinatorCommand(StorageCheckCommand{JobId("j"), Epoch(3), "/d", "/c", "t", true, "p1", "/i"}));
   EXPECT_EQ(check.job, JobId("j"));
   EXPECT_EQ(check.epoch, Epoch(3));
-  EXPECT_EQ(check.data_path + check.checkpoint_folder + check.token + check.check_id, "/d/ctp1");
+  EXPECT_EQ(check.data_path + check.checkpoint_folder + check.token + check.check_id + check.initial, "/d/ctp1/i");
   EXPECT_TRUE(check.write_token);
   const auto reach = Back<ReachCheckCommand>(CoordinatorCommand(ReachCheckCommand{"p2", {{NodeName("n"), "10.0.0.1", 7}}}));
   ASSERT_EQ(reach.targets.size(), 1u);

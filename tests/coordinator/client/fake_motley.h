@@ -65,7 +65,9 @@ class FakeMotley : public v1::Motley::Service {
     v1::Job& job = jobs[request->job_id()];
     job.set_id(request->job_id());
     *job.mutable_spec() = request->spec();
-    if (job.state() == v1::JOB_STATE_UNSPECIFIED) job.set_state(v1::JOB_STATE_QUEUED);
+    response->set_created(job.state() == v1::JOB_STATE_UNSPECIFIED);
+    if (response->created()) job.set_state(v1::JOB_STATE_QUEUED);
+    if (lose_answers > 0 && lose_answers-- > 0) return {grpc::StatusCode::UNAVAILABLE, "lost on its way"};
     *response->mutable_job() = job;
     return grpc::Status::OK;
   }
@@ -75,12 +77,34 @@ class FakeMotley : public v1::Motley::Service {
   grpc::Status StopJob(grpc::ServerContext*, const v1::StopJobRequest* request, v1::StopJobResponse* response) override {
     return Find(request->job_id(), response->mutable_job());
   }
+  grpc::Status ResumeJob(grpc::ServerContext*, const v1::ResumeJobRequest* request, v1::ResumeJobResponse* response) override {
+    {
+      std::lock_guard lock(mutex);
+      resumed.push_back(*request);
+      if (!refusal.ok()) return refusal;
+      const auto job = jobs.find(request->job_id());
+      const bool ended = job != jobs.end() && job->second.state() >= v1::JOB_STATE_SUCCEEDED;
+      if (ended) job->second.set_state(v1::JOB_STATE_QUEUED), job->second.mutable_spec()->MergeFrom(request->changes());
+      response->set_resumed(ended);
+    }
+    return Find(request->job_id(), response->mutable_job());
+  }
+  grpc::Status DeleteJob(grpc::ServerContext*, const v1::DeleteJobRequest* request, v1::DeleteJobResponse* response) override {
+    std::lock_guard lock(mutex);
+    if (!refusal.ok()) return refusal;
+    if (jobs.erase(request->job_id()) == 0) return {grpc::StatusCode::NOT_FOUND, "no job '" + request->job_id() + "'"};
+    response->set_checkpoint_folder("/checkpoints/" + request->job_id());
+    if (lose_answers > 0 && lose_answers-- > 0) return {grpc::StatusCode::UNAVAILABLE, "lost on its way"};
+    return grpc::Status::OK;
+  }
   // Pages of two.
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request, v1::ListJobsResponse* response) override {
     std::lock_guard lock(mutex);
+    listed.push_back(*request);
     for (auto it = jobs.upper_bound(request->page_token()); it != jobs.end(); ++it) {
-      if (response->jobs_size() == 2) {
-        response->set_next_page_token(response->jobs(1).id());
+      const int most = request->page_size() == 1 ? 1 : 2;
+      if (response->jobs_size() == most) {
+        response->set_next_page_token(response->jobs(most - 1).id());
         break;
       }
       *response->add_jobs() = it->second;
@@ -167,6 +191,9 @@ class FakeMotley : public v1::Motley::Service {
   grpc::Status refusal;
   std::vector<Break> breaks;
   std::vector<v1::SubmitJobRequest> submitted;
+  std::vector<v1::ResumeJobRequest> resumed;
+  std::vector<v1::ListJobsRequest> listed;
+  int lose_answers = 0;  // to so many calls that were done
   std::vector<int64_t> watch_cursors;
 
  private:

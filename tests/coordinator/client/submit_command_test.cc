@@ -3,6 +3,8 @@
 #include <regex>
 #include <set>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/job_file.h"
 #include "common/wire/job.h"
 #include "nlohmann/json.hpp"
@@ -65,6 +67,62 @@ TEST_F(SubmitTest, AJobThatIsTooLargeIsBadInputAndAFullDiskPasses) {
   EXPECT_EQ(Motley(fake_, {"submit", file_}).code, 65);
   fake_.refusal = {grpc::StatusCode::RESOURCE_EXHAUSTED, "the disk is full; free space on its disk"};
   EXPECT_EQ(Motley(fake_, {"submit", file_}).code, 75);
+}
+
+TEST_F(SubmitTest, ASecondSubmitOfAnEndedJobSaysSoAndHowToGoOn) {
+  v1::Job& job = fake_.AddJob("j", v1::JOB_STATE_STOPPED);
+  job.set_step(2);
+  const Ran stopped = Motley(fake_, {"submit", file_, "--job-id", "j"});
+  EXPECT_EQ(stopped.code, 1);
+  EXPECT_EQ(stopped.out, "");
+  EXPECT_EQ(stopped.err,
+            "motley: job j exists: stopped at step 2 of 3\n"
+            "motley: to go on with it: motley resume j; to begin anew: another --job-id\n");
+  job.set_state(v1::JOB_STATE_SUCCEEDED);
+  const Ran done = Motley(fake_, {"submit", file_, "--job-id", "j"});
+  EXPECT_NE(done.err.find("motley resume j --set training.steps=N"), std::string::npos) << done.err;
+  job.set_state(v1::JOB_STATE_RUNNING);
+  const Ran running = Motley(fake_, {"submit", file_, "--job-id", "j"});
+  EXPECT_EQ(running.code, 0);
+  EXPECT_EQ(running.out, "job j exists already: running at step 2 of 3\n");
+}
+
+TEST_F(SubmitTest, ItsOwnRetryIsNoSecondSubmit) {
+  fake_.lose_answers = 1;
+  const Ran ran = Motley(fake_, {"submit", file_, "--job-id", "j"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "submitted job j\n");
+  EXPECT_EQ(fake_.submitted.size(), 2u);
+}
+
+TEST_F(SubmitTest, TheFirstVerdictIsTheCommandsOwnError) {
+  const std::vector<std::pair<absl::StatusCode, int>> cases = {{absl::StatusCode::kNotFound, 66},
+                                                               {absl::StatusCode::kPermissionDenied, 77},
+                                                               {absl::StatusCode::kResourceExhausted, 65},
+                                                               {absl::StatusCode::kInvalidArgument, 65},
+                                                               {absl::StatusCode::kOk, 1}};
+  for (const auto& [code, exit] : cases) {
+    const std::string id = absl::StrCat("j-", exit, "-", static_cast<int>(code));
+    v1::JobUpdate& update = fake_.updates[id].emplace_back();
+    update.set_cursor(1);
+    update.mutable_job()->set_id(id);
+    update.mutable_job()->set_state(v1::JOB_STATE_FAILED);
+    update.mutable_job()->set_reason("node n1: no such file");
+    update.mutable_job()->set_error_code(static_cast<int>(code));
+    const Ran ran = Motley(fake_, {"submit", file_, "--job-id", id});
+    EXPECT_EQ(ran.code, exit);
+    EXPECT_EQ(ran.err, "motley: job " + id + " failed: node n1: no such file\n") << "once";
+  }
+}
+
+TEST_F(SubmitTest, AJobThatWaitsSaysForWhat) {
+  v1::JobUpdate& update = fake_.updates["j"].emplace_back();
+  update.set_cursor(1);
+  update.mutable_job()->set_state(v1::JOB_STATE_WAITING);
+  update.mutable_job()->set_reason("no worker is connected");
+  const Ran ran = Motley(fake_, {"submit", file_, "--job-id", "j"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "submitted job j\nit waits: no worker is connected\n");
 }
 
 TEST_F(SubmitTest, WaitShowsStepsAndTheEnd) {

@@ -124,6 +124,7 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     result->set_data_digest(options_.data_digest);
     result->set_token_seen(options_.sees_token);
     result->set_error(options_.storage_error);
+    result->set_error_code(options_.storage_error_code);
     result->set_check_id(message.storage_check().check_id());
     Send(answer);
   } else if (message.has_reach_check() && options_.answer_reach) {

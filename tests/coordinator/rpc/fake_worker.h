@@ -27,6 +27,7 @@ class FakeWorker {
     bool answer_storage = true;
     bool sees_token = true;
     std::string storage_error;
+    int storage_error_code = 0;
     int reach_port = 9;            // nobody connects: who reaches whom is said below
     bool answer_reach = true;
     std::string unreachable;       // node that this one does not reach; "*": none at all

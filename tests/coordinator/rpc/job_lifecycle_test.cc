@@ -88,10 +88,17 @@ TEST_F(JobLifecycle, StoredProfilesAreUsedAgain) {
 }
 
 TEST_F(JobLifecycle, SubmitIsIdempotentAndRefusesAnotherBody) {
-  ASSERT_TRUE(Submit("a", MakeConfig(3)).ok());
-  v1::Job job;
-  EXPECT_TRUE(Submit("a", MakeConfig(3), &job).ok());
-  EXPECT_EQ(job.id(), "a");
+  v1::SubmitJobResponse first, second;
+  for (v1::SubmitJobResponse* response : {&first, &second}) {
+    grpc::ClientContext context;
+    v1::SubmitJobRequest request;
+    request.set_job_id("a");
+    *request.mutable_spec() = wire::ToProto(MakeConfig(3));
+    ASSERT_TRUE(stub_->SubmitJob(&context, request, response).ok());
+    EXPECT_EQ(response->job().id(), "a");
+  }
+  EXPECT_TRUE(first.created());
+  EXPECT_FALSE(second.created());
   const grpc::Status other = Submit("a", MakeConfig(4));
   EXPECT_EQ(other.error_code(), grpc::StatusCode::ALREADY_EXISTS);
   EXPECT_NE(other.error_message().find("'a'"), std::string::npos);
@@ -124,6 +131,81 @@ TEST_F(JobLifecycle, BadRequestsNameTheField) {
   EXPECT_EQ(stub_->GetJob(&context, request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
+TEST_F(JobLifecycle, EveryProblemOfARequestIsSaidAtOnce) {
+  JobConfig config = MakeConfig(0);
+  config.model.config_json.clear();
+  config.model.flavor = "debugg";
+  config.data.path = "relative";
+  config.planner.plan_json = "{";
+  const std::string message = Submit("Not An Id", config).error_message();
+  for (const char* part : {"job_id must be", "training.steps must be at least 1", "debugg", "data.path must be an absolute path",
+                           "planner.plan_json: "}) {
+    EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
+  }
+}
+
+TEST_F(JobLifecycle, AFailureHasACodeAndTheDataASize) {
+  FakeWorker::Options blind;
+  blind.storage_error = "data.path '/data': no such file";
+  blind.storage_error_code = static_cast<int>(absl::StatusCode::kNotFound);
+  auto n1 = Join("n1", blind);
+  ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
+  EXPECT_EQ(WaitForState("a", v1::JOB_STATE_FAILED).error_code(), static_cast<int>(absl::StatusCode::kNotFound));
+  n1.reset();
+  auto n2 = Join("n2");
+  ASSERT_TRUE(Submit("b", MakeConfig(5)).ok());
+  ASSERT_FALSE(n2->WaitForStart().empty());
+  Start();
+  EXPECT_EQ(GetJob("a").error_code(), static_cast<int>(absl::StatusCode::kNotFound)) << "it is stored";
+  EXPECT_EQ(GetJob("b").error_code(), 0);
+  // The fake worker's text has 100000 bytes, of which a twentieth is for validation.
+  EXPECT_EQ(GetJob("b").training_tokens(), (95'000 - 1) / 16 * 16);
+}
+
+TEST_F(JobLifecycle, ListsByStateAndNewestFirst) {
+  for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(Submit(id, MakeConfig(5)).ok());
+  grpc::ClientContext stop_context, queued_context, newest_context;
+  v1::StopJobRequest stop;
+  stop.set_job_id("b");
+  v1::StopJobResponse stopped;
+  ASSERT_TRUE(stub_->StopJob(&stop_context, stop, &stopped).ok());
+  v1::ListJobsRequest request;
+  request.add_states(v1::JOB_STATE_STOPPED);
+  v1::ListJobsResponse list;
+  ASSERT_TRUE(stub_->ListJobs(&queued_context, request, &list).ok());
+  ASSERT_EQ(list.jobs_size(), 1);
+  EXPECT_EQ(list.jobs(0).id(), "b");
+  request.clear_states();
+  request.set_newest_first(true);
+  ASSERT_TRUE(stub_->ListJobs(&newest_context, request, &list).ok());
+  ASSERT_EQ(list.jobs_size(), 3);
+  EXPECT_GE(list.jobs(0).submitted_unix_ms(), list.jobs(2).submitted_unix_ms());
+}
+
+TEST_F(JobLifecycle, APlanHasTheFieldsThatAreAskedFor) {
+  auto n1 = Join("n1");
+  ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
+  ASSERT_FALSE(n1->WaitForStart().empty());
+  auto ask = [&](const std::vector<std::string>& fields, v1::GetPlanResponse* plan) {
+    grpc::ClientContext context;
+    v1::GetPlanRequest request;
+    request.set_job_id("a");
+    for (const std::string& field : fields) request.mutable_fields()->add_paths(field);
+    return stub_->GetPlan(&context, request, plan);
+  };
+  v1::GetPlanResponse all, some;
+  ASSERT_TRUE(ask({}, &all).ok());
+  EXPECT_NE(all.plan_json(), "");
+  ASSERT_TRUE(ask({"explanation", "epoch"}, &some).ok());
+  EXPECT_EQ(some.explanation(), all.explanation());
+  EXPECT_EQ(some.epoch(), all.epoch());
+  EXPECT_EQ(some.plan_json(), "");
+  EXPECT_EQ(some.programs_size(), 0);
+  const grpc::Status wrong = ask({"plan"}, &some);
+  EXPECT_EQ(wrong.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(wrong.error_message().find("'plan'"), std::string::npos) << wrong.error_message();
+}
+
 TEST_F(JobLifecycle, TheSecondJobWaitsForTheFirst) {
   auto n1 = Join("n1");
   ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
@@ -131,7 +213,8 @@ TEST_F(JobLifecycle, TheSecondJobWaitsForTheFirst) {
   v1::Job job;
   ASSERT_TRUE(Submit("b", MakeConfig(5), &job).ok());
   EXPECT_EQ(job.state(), v1::JOB_STATE_QUEUED);
-  EXPECT_EQ(job.reason(), "waits for job a, which has the cluster: one job trains at a time");
+  const std::string reason = "waits for job a, which has the cluster: one job trains at a time; a has 5 of 5 steps left, about ";
+  EXPECT_EQ(job.reason().rfind(reason, 0), 0u) << job.reason();
   n1->SendAll(v1::RankEvent::KIND_READY);
   n1->Step(1);
   grpc::ClientContext context;

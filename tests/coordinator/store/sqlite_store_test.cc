@@ -40,6 +40,8 @@ class SqliteStoreTest : public testing::Test {
     job.predicted_step_seconds = 0.25;
     job.stop_requested = true;
     job.data_digest = "d";
+    job.data_bytes = 100;
+    job.error_code = absl::StatusCode::kNotFound;
     return job;
   }
   std::string folder_;
@@ -83,6 +85,8 @@ TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
   EXPECT_EQ(job.epoch, Epoch(2));
   EXPECT_EQ(job.last_step.validation_loss, 3.5);
   EXPECT_TRUE(job.stop_requested);
+  EXPECT_EQ(job.data_bytes, 100);
+  EXPECT_EQ(job.error_code, absl::StatusCode::kNotFound);
   EXPECT_EQ(store->NewestEpoch(JobId("a"))->ranks[0].incarnation, 42);
   EXPECT_EQ(store->FindPlan(JobId("a"))->programs, (std::vector<std::string>{"p0", "p1"}));
   EXPECT_EQ(store->LoadDrained()->size(), 1u);

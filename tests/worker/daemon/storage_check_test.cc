@@ -48,10 +48,21 @@ TEST_F(StorageCheckTest, OneWritesTheOtherReads) {
 TEST_F(StorageCheckTest, NamesWhatIsMissing) {
   check_.data_path = folder_ + "/nothing";
   EXPECT_THAT(Check(check_).error, HasSubstr("/nothing"));
+  EXPECT_EQ(Check(check_).error_code, absl::StatusCode::kNotFound);
   check_.data_path = folder_ + "/text";
   check_.checkpoint_folder = folder_ + "/text/inside-a-file";
   check_.write_token = true;
   EXPECT_THAT(Check(check_).error, HasSubstr("/text/inside-a-file"));
+}
+
+TEST_F(StorageCheckTest, TheInitialWeightsAreThereAndBeneathARoot) {
+  check_.initial = folder_;
+  EXPECT_EQ(Check(check_).error, "");
+  check_.initial = folder_ + "/old";
+  EXPECT_THAT(Check(check_).error, HasSubstr("checkpoint.initial: "));
+  EXPECT_EQ(Check(check_).error_code, absl::StatusCode::kNotFound);
+  check_.initial = "/elsewhere";
+  EXPECT_THAT(Check(check_).error, HasSubstr("checkpoint.initial: '/elsewhere' lies beneath none of"));
 }
 
 TEST_F(StorageCheckTest, NoCheckpointFolderNoToken) {

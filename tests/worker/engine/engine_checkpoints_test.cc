@@ -37,7 +37,7 @@ TEST_F(EngineTest, ResumeOnAnotherPlanEqualsTheUninterruptedRun) {
   config_.checkpoint.interval = 5;
   config_.checkpoint.keep_latest_k = 10;
   const Outcome whole = TrainOk(Assign(Gpt2(), {{{3, 1}, 0.8}, {{4}, 0.2}}));
-  EXPECT_EQ(whole.checkpoints.size(), 4u);  // 0, 5, 10, 12
+  EXPECT_EQ(whole.checkpoints.size(), 3u);  // 5, 10, 12
   const auto manifest = ReadManifest(whole.checkpoints.at(5));
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   EXPECT_TRUE(VerifyCheckpoint(whole.checkpoints.at(5), *manifest).ok());
@@ -50,6 +50,29 @@ TEST_F(EngineTest, ResumeOnAnotherPlanEqualsTheUninterruptedRun) {
   }
   const Outcome resumed = TrainOk(rest);
   ExpectSameCurve(resumed.steps[1], {whole.steps[0].begin() + 5, whole.steps[0].end()}, 1e-10);
+}
+
+// Steps, moments and schedule begin anew: one that starts with the weights of the seed by way of a checkpoint is the same run.
+TEST_F(EngineTest, InitialWeightsComeFromACheckpointWithoutItsMomentsAndStep) {
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  config_.training.steps = 4;
+  config_.checkpoint.interval = 1;
+  config_.checkpoint.keep_latest_k = 10;
+  const Outcome first = TrainOk(Assign(Gpt2(), {{{8}, 1.0}}));
+  config_.checkpoint.folder = (folder_ / "second").string();
+  config_.checkpoint.initial = (folder_ / "checkpoints").string();
+  std::vector<RankAssignment> begin = Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}});
+  for (RankAssignment& a : begin) a.resume_from = first.checkpoints.at(3);
+  const Outcome second = TrainOk(begin);
+  ASSERT_EQ(second.steps[0].size(), 4u);
+  // Its first batch is the seed's first: the loss is that of the trained weights, the rate that of the first step.
+  EXPECT_LT(second.steps[0][0].loss, first.steps[0][0].loss);
+  EXPECT_EQ(second.steps[0][0].lr, first.steps[0][0].lr);
+  EXPECT_EQ(second.checkpoints.count(4), 1u);
+
+  begin[0].config.checkpoint.initial.clear();
+  const auto end = Train(begin).ends[0];
+  EXPECT_NE(end.status().message().find("is of step 3, the epoch starts at step 0"), std::string::npos) << end.status();
 }
 
 // The coordinator looked before; only who reads the bytes can know what they are.
@@ -112,6 +135,7 @@ TEST_F(EngineTest, AFailedCheckpointIsNamedByEveryRank) {
 TEST_F(EngineTest, ACheckpointThatCannotBeWrittenNowEndsNothing) {
   config_.checkpoint.folder = (folder_ / "checkpoints").string();
   config_.checkpoint.interval = 5;
+  config_.checkpoint.enable_step_zero_checkpoint = true;
   FullDisk disk;
   FakeClock clock;
   const auto before = [&](int rank, FakeHost& host, Engine&) {
@@ -193,7 +217,7 @@ TEST_F(EngineTest, AllRanksSaveByTheMinutesOfRank0) {
   for (const auto& end : outcome.ends) ASSERT_TRUE(end.ok()) << end.status();
   std::vector<int64_t> saved;
   for (const auto& [step, folder] : outcome.checkpoints) saved.push_back(step);
-  EXPECT_EQ(saved, (std::vector<int64_t>{0, 4, 8, 12}));
+  EXPECT_EQ(saved, (std::vector<int64_t>{4, 8, 12}));
 }
 
 TEST_F(EngineTest, AStaleEpochPublishesNothing) {

@@ -1,0 +1,61 @@
+#include "coordinator/client/resume_command.h"
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "common/job_file.h"
+#include "common/wire/job.h"
+#include "coordinator/client/format.h"
+#include "coordinator/client/json.h"
+#include "coordinator/client/running_job.h"
+#include "coordinator/client/watch.h"
+
+namespace motley::client {
+namespace {
+
+struct Flags {
+  std::string id;
+  std::vector<std::string> overrides;
+  bool wait = false;
+};
+
+Exit Resume(Context& context, const Flags& flags) {
+  auto connection = context.Connect();
+  if (!connection.ok()) return FromServer(connection.status());
+  v1::ResumeJobRequest request;
+  request.set_job_id(flags.id);
+  if (!flags.overrides.empty()) {
+    auto job = GetJob(*connection, flags.id);
+    if (!job.ok()) return FromServer(job.status());
+    auto config = WithOverrides(wire::FromProto(job->spec()), flags.overrides);
+    if (!config.ok()) return FromJobFile(config.status());
+    *request.mutable_changes() = wire::ToProto(*config);
+  }
+  auto response = connection->Call(&Connection::Stub::ResumeJob, request);
+  if (!response.ok()) return FromServer(response.status());
+  const v1::Job& job = response->job();
+  if (!response->resumed() && connection->attempts() == 1) {
+    if (context.json) PrintDocument(context.out, ToJson(job));
+    return {kJobDidNotSucceed, absl::StrCat("job ", job.id(), " has not ended: ", FormatState(job.state()), " at step ", job.step(),
+                                            " of ", job.spec().training().steps())};
+  }
+  if (!context.json) {
+    const std::string from = job.newest_checkpoint().empty() ? "the initial weights" : job.newest_checkpoint();
+    context.out << "job " << job.id() << " goes on from " << from << " to step " << job.spec().training().steps() << std::endl;
+  }
+  const auto show = flags.wait ? Follow : Begin;
+  return show(context, *connection, job, response->cursor());
+}
+
+}  // namespace
+
+Action AddResume(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("JOB", flags->id, "the job's id; it has ended")->required();
+  app.add_option("--set", flags->overrides, "section.key=value instead of the job's, say training.steps=200; may be given again")
+      ->allow_extra_args(false);
+  app.add_flag("--wait", flags->wait, "print progress until the job has ended; exit 1 if it did not succeed");
+  return [flags](Context& context) { return Resume(context, *flags); };
+}
+
+}  // namespace motley::client

@@ -1,0 +1,25 @@
+#include "coordinator/rpc/check_spec.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coordinator/rpc/job_size.h"
+#include "planner/plan.h"
+
+namespace motley::coordinator {
+
+absl::Status CheckSpec(const JobConfig& config) {
+  std::vector<std::string> problems;
+  for (const absl::Status& status : {CheckJobSize(config), Validate(config)}) {
+    if (!status.ok()) problems.push_back(std::string(status.message()));
+  }
+  if (!config.planner.plan_json.empty()) {
+    const absl::Status plan = planner::PlanFromJson(config.planner.plan_json).status();
+    if (!plan.ok()) problems.push_back(absl::StrCat("planner.plan_json: ", std::string(plan.message())));
+  }
+  return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
+}  // namespace motley::coordinator

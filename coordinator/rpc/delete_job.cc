@@ -1,0 +1,26 @@
+#include "coordinator/rpc/delete_job.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "coordinator/jobs/retention.h"
+#include "coordinator/rpc/find_job.h"
+
+namespace motley::coordinator {
+
+absl::Status DeleteJob(Core& core, const v1::DeleteJobRequest& request, v1::DeleteJobResponse* response) {
+  MOTLEY_ASSIGN_OR_RETURN(const JobRecord* job, FindJob(core, request.job_id()));
+  if (!IsFinal(job->phase)) {
+    return absl::FailedPreconditionError(absl::StrCat("job ", job->id.value(), " has not ended, it is ",
+                                                      std::string(JobPhaseName(job->phase)), "; stop it first: motley stop ",
+                                                      job->id.value()));
+  }
+  const std::string folder = CheckpointFolder(*job);
+  MOTLEY_RETURN_IF_ERROR(
+      Forget(core, {job->id}, absl::StrCat("job ", job->id.value(), " was deleted; its checkpoints stay in ", folder)));
+  response->set_checkpoint_folder(folder);
+  return absl::OkStatus();
+}
+
+}  // namespace motley::coordinator

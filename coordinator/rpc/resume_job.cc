@@ -1,0 +1,44 @@
+#include "coordinator/rpc/resume_job.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "common/wire/job.h"
+#include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/rpc/check_spec.h"
+#include "coordinator/rpc/find_job.h"
+#include "coordinator/rpc/job_size.h"
+#include "coordinator/rpc/views.h"
+#include "coordinator/state/resume.h"
+
+namespace motley::coordinator {
+
+absl::Status ResumeJob(Core& core, const v1::ResumeJobRequest& request, v1::ResumeJobResponse* response) {
+  MOTLEY_ASSIGN_OR_RETURN(JobRecord * job, FindJob(core, request.job_id()));
+  const JobConfig config = wire::FromProto(request.changes(), job->config);
+  response->set_cursor(core.journal.Updates(job->id).newest());
+  if (!IsFinal(job->phase)) {
+    if (!(config == job->config)) {
+      return absl::FailedPreconditionError(absl::StrCat("job ", job->id.value(), " has not ended, it is ",
+                                                        std::string(JobPhaseName(job->phase)), " at step ", job->step,
+                                                        "; its settings can change when it has: motley stop ", job->id.value()));
+    }
+    *response->mutable_job() = View(core, *job);
+    return absl::OkStatus();
+  }
+  MOTLEY_RETURN_IF_ERROR(CheckSpec(config));
+  MOTLEY_RETURN_IF_ERROR(CheckRoomForJob(core.state, config, core.config.waiting_job_bytes));
+  MOTLEY_ASSIGN_OR_RETURN(JobRecord next, Resumed(*job, config, core.journal.UnixMs()));
+  Batch batch;
+  batch.events.push_back(PhaseEvent(*job, next));
+  batch.jobs.push_back(std::move(next));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  *job = std::move(batch.jobs[0]);
+  Drive(core);
+  *response->mutable_job() = View(core, *job);
+  response->set_resumed(true);
+  return absl::OkStatus();
+}
+
+}  // namespace motley::coordinator

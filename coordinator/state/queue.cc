@@ -1,0 +1,44 @@
+#include "coordinator/state/queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+namespace motley::coordinator {
+namespace {
+
+std::string About(absl::Duration time) { return absl::FormatDuration(absl::Trunc(time, absl::Seconds(1))); }
+
+std::string StepsLeft(const JobRun& run, const JobRecord& job) {
+  const int64_t steps = job.config.training.steps, left = std::max<int64_t>(0, steps - job.step);
+  const double step_seconds = run.typical_step_seconds > 0 ? run.typical_step_seconds : job.predicted_step_seconds;
+  const std::string text = absl::StrCat(job.id.value(), " has ", left, " of ", steps, " steps left");
+  if (step_seconds <= 0) return absl::StrCat(text, ", and has not been planned yet");
+  return absl::StrCat(text, ", about ", About(absl::Seconds(static_cast<double>(left) * step_seconds)));
+}
+
+}  // namespace
+
+bool ComesBefore(const JobRecord& a, const JobRecord& b) {
+  const bool a_queued = a.phase == JobPhase::kQueued, b_queued = b.phase == JobPhase::kQueued;
+  if (a_queued != b_queued) return !a_queued;
+  return std::pair(a.submitted_unix_ms, a.id) < std::pair(b.submitted_unix_ms, b.id);
+}
+
+std::string QueueSentence(int64_t now_unix_ms, const ClusterState& state, const JobRecord& job) {
+  if (job.phase != JobPhase::kQueued || !state.run || state.run->job == job.id) return "";
+  int64_t before = 0;
+  for (const auto& [id, other] : state.jobs) {
+    before += !IsFinal(other.phase) && id != state.run->job && id != job.id && ComesBefore(other, job);
+  }
+  const JobRecord& holder = state.jobs.at(state.run->job);
+  std::string text = absl::StrCat("waits for job ", holder.id.value(), ", which has the cluster: one job trains at a time; ",
+                                  StepsLeft(*state.run, holder), "; queued for ",
+                                  About(absl::Milliseconds(std::max<int64_t>(0, now_unix_ms - job.submitted_unix_ms))));
+  if (before > 0) absl::StrAppend(&text, ", behind ", before, before == 1 ? " other job" : " other jobs");
+  return text;
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,18 @@
+// What a queued job waits for, since when, and how long that may take.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "coordinator/state/cluster.h"
+
+namespace motley::coordinator {
+
+// Whether `a` gets the cluster before `b`: a job that had it before a restart keeps it, then those submitted or resumed first.
+bool ComesBefore(const JobRecord& a, const JobRecord& b);
+
+// A sentence with times, for whoever asks now; empty when the job does not wait for another one. The reason that is kept and
+// published has no times: it would change all the while.
+std::string QueueSentence(int64_t now_unix_ms, const ClusterState& state, const JobRecord& job);
+
+}  // namespace motley::coordinator

@@ -1,0 +1,14 @@
+// An ended job that goes on: what may be different then.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "common/job.h"
+#include "coordinator/state/job.h"
+
+namespace motley::coordinator {
+
+// The ended job, queued again with these settings. INVALID_ARGUMENT has a line for each key that may not change: what the newest
+// checkpoint depends on. FAILED_PRECONDITION: there are no steps left to do.
+absl::StatusOr<JobRecord> Resumed(const JobRecord& ended, const JobConfig& config, int64_t now_unix_ms);
+
+}  // namespace motley::coordinator

@@ -1,0 +1,82 @@
+// A job that begins with the weights of another one.
+#include "tests/coordinator/rpc/cluster.h"
+
+namespace motley::coordinator {
+namespace {
+
+class Initial : public ClusterTest {
+ protected:
+  // Job "old", done after one step, with a checkpoint of step 1.
+  void TrainOld() {
+    worker_ = Join("n1");
+    ASSERT_TRUE(Submit("old", MakeConfig(1)).ok());
+    const auto ranks = worker_->WaitForStart();
+    ASSERT_FALSE(ranks.empty());
+    worker_->SendAll(v1::RankEvent::KIND_READY);
+    Save(ranks[0], 1);
+    worker_->Step(1);
+    worker_->SendAll(v1::RankEvent::KIND_FINISHED);
+    WaitForState("old", v1::JOB_STATE_SUCCEEDED);
+  }
+  std::unique_ptr<FakeWorker> worker_;
+};
+
+TEST_F(Initial, ByJobOrFolderItBeginsAtStepZeroWithTheNewestWeights) {
+  TrainOld();
+  worker_.reset();
+  const std::string folder = folder_ + "/checkpoints/old";
+  for (const std::string& initial : {std::string("old"), folder, folder + "/step-00000001"}) {
+    const std::string id = "new-" + std::to_string(initial.size());
+    JobConfig config = MakeConfig(5);
+    config.training.seed = 7;
+    config.checkpoint.initial = initial;
+    ASSERT_TRUE(Submit(id, config).ok());
+    auto worker = Join("n-" + id);
+    const auto ranks = worker->WaitForStart();
+    ASSERT_FALSE(ranks.empty());
+    EXPECT_EQ(GetJob(id).newest_checkpoint(), "") << "it has none of its own";
+    EXPECT_EQ(ranks[0].job_id(), id);
+    EXPECT_EQ(ranks[0].resume_from(), folder + "/step-00000001");
+    EXPECT_EQ(ranks[0].start_step(), 0);
+    EXPECT_EQ(Submit(id, config).error_code(), grpc::StatusCode::OK) << "the same body";
+    grpc::ClientContext context;
+    v1::StopJobRequest request;
+    request.set_job_id(id);
+    v1::StopJobResponse response;
+    ASSERT_TRUE(stub_->StopJob(&context, request, &response).ok());
+    WaitForState(id, v1::JOB_STATE_STOPPED);
+  }
+}
+
+TEST_F(Initial, AnotherModelOrAnUnknownJobIsRefusedAtSubmit) {
+  TrainOld();
+  JobConfig config = MakeConfig(5);
+  config.checkpoint.initial = "older";
+  grpc::Status status = Submit("new", config);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("job 'older' is not known"), std::string::npos) << status.error_message();
+  config.checkpoint.initial = "old";
+  config.model.config_json.clear();
+  status = Submit("new", config);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("job old trains another model"), std::string::npos) << status.error_message();
+}
+
+TEST_F(Initial, AFolderOfAnotherModelOrWithoutCheckpointsFailsTheJobBeforeItsRanksStart) {
+  TrainOld();
+  JobConfig config = MakeConfig(5);
+  config.checkpoint.initial = folder_ + "/checkpoints/old";
+  config.model.config_json.clear();
+  ASSERT_TRUE(Submit("other", config).ok());
+  v1::Job job = WaitForState("other", v1::JOB_STATE_FAILED);
+  EXPECT_NE(job.reason().find("checkpoints/old/step-00000001 is of another model"), std::string::npos) << job.reason();
+  config = MakeConfig(5);
+  config.checkpoint.initial = folder_ + "/checkpoints";
+  ASSERT_TRUE(Submit("empty", config).ok());
+  job = WaitForState("empty", v1::JOB_STATE_FAILED);
+  EXPECT_EQ(job.reason().rfind("checkpoint.initial: ", 0), 0u) << job.reason();
+  EXPECT_EQ(job.error_code(), static_cast<int>(absl::StatusCode::kNotFound));
+}
+
+}  // namespace
+}  // namespace motley::coordinator

@@ -1,0 +1,141 @@
+// An ended job that goes on, and one that is deleted, over the real API and sessions.
+#include "absl/strings/match.h"
+#include "tests/coordinator/rpc/cluster.h"
+
+namespace motley::coordinator {
+namespace {
+
+class Resume : public ClusterTest {
+ protected:
+  grpc::Status ResumeJob(const std::string& id, const v1::JobSpec& changes, v1::ResumeJobResponse* response) {
+    grpc::ClientContext context;
+    v1::ResumeJobRequest request;
+    request.set_job_id(id);
+    *request.mutable_changes() = changes;
+    return stub_->ResumeJob(&context, request, response);
+  }
+  grpc::Status DeleteJob(const std::string& id, v1::DeleteJobResponse* response) {
+    grpc::ClientContext context;
+    v1::DeleteJobRequest request;
+    request.set_job_id(id);
+    return stub_->DeleteJob(&context, request, response);
+  }
+  void Stop(const std::string& id) {
+    grpc::ClientContext context;
+    v1::StopJobRequest request;
+    request.set_job_id(id);
+    v1::StopJobResponse response;
+    ASSERT_TRUE(stub_->StopJob(&context, request, &response).ok());
+    WaitForState(id, v1::JOB_STATE_STOPPED);
+  }
+  // Job a, stopped at step 3 of 5 with a checkpoint; the epoch that it ended with.
+  int64_t TrainAndStop() {
+    FakeWorker::Options options;
+    options.on_save = Save;
+    worker_ = Join("n1", options);
+    EXPECT_TRUE(Submit("a", MakeConfig(5)).ok());
+    const auto ranks = worker_->WaitForStart();
+    if (ranks.empty()) return 0;
+    worker_->SendAll(v1::RankEvent::KIND_READY);
+    worker_->StepTo(3);
+    WaitForState("a", v1::JOB_STATE_RUNNING);
+    Stop("a");
+    return ranks[0].epoch();
+  }
+  std::unique_ptr<FakeWorker> worker_;
+};
+
+TEST_F(Resume, AStoppedJobGoesOnFromItsCheckpointWithOtherSettings) {
+  const int64_t epoch = TrainAndStop();
+  v1::JobSpec changes;
+  changes.mutable_training()->set_steps(8);
+  v1::ResumeJobResponse response;
+  grpc::Status status = ResumeJob("a", changes, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_TRUE(response.resumed());
+  EXPECT_EQ(response.job().spec().training().steps(), 8);
+  EXPECT_EQ(response.job().spec().data().path(), "/data") << "what is absent stays";
+  const auto ranks = worker_->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_GT(ranks[0].epoch(), epoch);
+  EXPECT_EQ(ranks[0].start_step(), 3);
+  EXPECT_EQ(ranks[0].spec().training().steps(), 8);
+  EXPECT_TRUE(ranks[0].resume_from().ends_with("a/step-00000003")) << ranks[0].resume_from();
+
+  v1::ResumeJobResponse again;
+  EXPECT_TRUE(ResumeJob("a", changes, &again).ok()) << "a retry";
+  EXPECT_FALSE(again.resumed());
+  changes.mutable_training()->set_steps(9);
+  EXPECT_EQ(ResumeJob("a", changes, &again).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+
+  worker_->SendAll(v1::RankEvent::KIND_READY);
+  worker_->StepTo(8);
+  worker_->SendAll(v1::RankEvent::KIND_FINISHED);
+  EXPECT_EQ(WaitForState("a", v1::JOB_STATE_SUCCEEDED).step(), 8);
+}
+
+TEST_F(Resume, AWatcherSeesBothParts) {
+  TrainAndStop();
+  v1::ResumeJobResponse response;
+  ASSERT_TRUE(ResumeJob("a", v1::JobSpec(), &response).ok());
+  Stop("a");
+  int ends = 0;
+  Watch("a", [&](const v1::JobUpdate& update) {
+    // The first message is the state of now.
+    ends += updates_.size() > 1 && update.has_job() && update.job().state() == v1::JOB_STATE_STOPPED;
+    return false;
+  });
+  EXPECT_EQ(ends, 2) << "the stream does not end with the first part";
+  for (const v1::JobUpdate& update : updates_) {
+    if (!update.has_step()) continue;
+    EXPECT_LE(update.cursor(), response.cursor()) << "the second part begins behind the cursor";
+  }
+}
+
+TEST_F(Resume, WhatMayNotChangeIsNamed) {
+  TrainAndStop();
+  v1::JobSpec changes;
+  changes.mutable_training()->set_seed(7);
+  changes.mutable_training()->set_seq_len(8);
+  v1::ResumeJobResponse response;
+  const grpc::Status status = ResumeJob("a", changes, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  for (const char* key : {"training.seed", "training.seq_len"}) {
+    EXPECT_TRUE(absl::StrContains(status.error_message(), key)) << status.error_message();
+  }
+  EXPECT_EQ(GetJob("a").state(), v1::JOB_STATE_STOPPED);
+  EXPECT_EQ(ResumeJob("nobody", v1::JobSpec(), &response).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(Resume, AResumedJobOutlivesARestart) {
+  TrainAndStop();
+  worker_.reset();
+  v1::JobSpec changes;
+  changes.mutable_training()->set_steps(8);
+  v1::ResumeJobResponse response;
+  ASSERT_TRUE(ResumeJob("a", changes, &response).ok());
+  Start();
+  const v1::Job job = GetJob("a");
+  EXPECT_EQ(job.spec().training().steps(), 8);
+  EXPECT_NE(job.state(), v1::JOB_STATE_STOPPED);
+}
+
+TEST_F(Resume, ADeletedJobIsForgottenAndItsCheckpointsStay) {
+  const int64_t epoch = TrainAndStop();
+  ASSERT_TRUE(Submit("b", MakeConfig(5)).ok());
+  v1::DeleteJobResponse response;
+  EXPECT_EQ(DeleteJob("b", &response).error_code(), grpc::StatusCode::FAILED_PRECONDITION) << "it has not ended";
+  Stop("b");
+  ASSERT_TRUE(DeleteJob("a", &response).ok());
+  EXPECT_EQ(response.checkpoint_folder(), folder_ + "/checkpoints/a");
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/checkpoints/a/step-00000003"));
+  EXPECT_EQ(DeleteJob("a", &response).error_code(), grpc::StatusCode::NOT_FOUND);
+  // A new job of this id: workers have seen the old numbers.
+  ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
+  const auto ranks = worker_->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].start_step(), 3) << "from the checkpoints that stayed";
+}
+
+}  // namespace
+}  // namespace motley::coordinator

@@ -1,0 +1,48 @@
+#include "coordinator/state/queue.h"
+
+#include "tests/coordinator/state/decide_fixture.h"
+
+namespace motley::coordinator {
+namespace {
+
+class QueueTest : public DecideTest {
+ protected:
+  JobRecord& Add(const std::string& id, int64_t submitted_unix_ms) {
+    JobRecord& added = state_.jobs[JobId(id)];
+    added.id = JobId(id);
+    added.submitted_unix_ms = submitted_unix_ms;
+    return added;
+  }
+};
+
+TEST_F(QueueTest, SaysForWhomSinceWhenAndHowLong) {
+  job().phase = JobPhase::kRunning;
+  job().step = 39;
+  run().typical_step_seconds = 5;
+  const JobRecord& first = Add("k", 1000);
+  const JobRecord& second = Add("l", 2000);
+  EXPECT_EQ(QueueSentence(61'000, state_, first),
+            "waits for job j, which has the cluster: one job trains at a time; j has 61 of 100 steps left, about 5m5s; "
+            "queued for 1m");
+  EXPECT_EQ(QueueSentence(61'000, state_, second),
+            "waits for job j, which has the cluster: one job trains at a time; j has 61 of 100 steps left, about 5m5s; "
+            "queued for 59s, behind 1 other job");
+}
+
+TEST_F(QueueTest, APredictionServesUntilAStepWasMeasured) {
+  const JobRecord& waiting = Add("k", 1000);
+  EXPECT_NE(QueueSentence(1000, state_, waiting).find("100 of 100 steps left, and has not been planned yet; queued for 0"),
+            std::string::npos);
+  job().predicted_step_seconds = 0.5;
+  EXPECT_NE(QueueSentence(1000, state_, waiting).find("about 50s"), std::string::npos);
+}
+
+TEST_F(QueueTest, WhoeverHasTheClusterOrHasEndedWaitsForNobody) {
+  EXPECT_EQ(QueueSentence(1000, state_, job()), "");
+  JobRecord& ended = Add("k", 1000);
+  ended.phase = JobPhase::kStopped;
+  EXPECT_EQ(QueueSentence(1000, state_, ended), "");
+}
+
+}  // namespace
+}  // namespace motley::coordinator
