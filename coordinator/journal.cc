@@ -55,7 +55,7 @@ absl::Status Journal::Commit(Batch& batch) {
   for (const EventRecord& event : batch.events) {
     metrics_.events.Add({{"kind", event.kind}});
     LogInfo(absl::StrCat(event.kind, event.job.empty() ? "" : absl::StrCat(" job=", event.job.value()),
-                         event.epoch.value() == 0 ? "" : absl::StrCat(" epoch=", event.epoch.value()), ": ", event.message));
+                         event.epoch.value() == 0 ? "" : absl::StrCat(" generation=", event.epoch.value()), ": ", event.message));
     Wake({NewsKind::kEvents, JobId()});
     if (event.job.empty()) continue;
     Wake({NewsKind::kEvents, event.job});

@@ -21,10 +21,10 @@ Metrics::Metrics(MetricsRegistry& r)
       step_seconds(r.Gauge("motley_job_step_seconds", "Measured time of the newest step")),
       predicted_step_seconds(r.Gauge("motley_job_predicted_step_seconds", "Simulated time of a step")),
       prediction_error_ratio(r.Gauge("motley_job_prediction_error_ratio", "Measured over predicted step time, minus one")),
-      epoch(r.Gauge("motley_job_epoch", "Newest epoch of the job")),
-      replans(r.Counter("motley_job_replans_total", "Epochs after the first, by cause")),
+      epoch(r.Gauge("motley_job_generation", "How many times the job was planned")),
+      replans(r.Counter("motley_job_replans_total", "Generations after the first, by cause")),
       pause_seconds(
-          r.Counter("motley_job_pause_seconds_total", "Time between the last step of an epoch and the first of the next")),
+          r.Counter("motley_job_pause_seconds_total", "Time between the last step of a generation and the first of the next")),
       steps_repeated(r.Counter("motley_job_steps_repeated_total", "Steps done twice because a checkpoint was older")),
       checkpoints(r.Counter("motley_job_checkpoints_total", "Checkpoints published")),
       checkpoint_failures(r.Counter("motley_job_checkpoint_failures_total", "Checkpoints that could not be written")),

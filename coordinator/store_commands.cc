@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/count.h"
 #include "coordinator/config.h"
 #include "coordinator/flags.h"
 #include "coordinator/store/maintenance.h"
@@ -86,8 +87,9 @@ int Restore(const Options& options, std::ostream& out, std::ostream& error) {
     return EX_OK;
   }
   out << ToText(restored->summary) << "\nput in place from " << options.file << "\n";
-  if (restored->lost_commits > 0) out << restored->lost_commits << " commits that were made after it are lost\n";
-  out << "the epochs of " << restored->raised_jobs << " unfinished jobs went up by " << restored->raised_by << "\n";
+  if (restored->lost_commits > 0)
+    out << "lost: " << Count(restored->lost_commits, "commit that was", "commits that were") << " made after it\n";
+  out << "the generations of " << Count(restored->raised_jobs, "unfinished job") << " went up by " << restored->raised_by << "\n";
   if (!restored->aside.empty()) out << "the database from before is kept as " << restored->aside << "\n";
   return EX_OK;
 }

@@ -77,7 +77,7 @@ std::string ToJson(const Plan& plan, int indent) {
   }
   const Json json = {{"schema_version", kPlanSchemaVersion},
                      {"strategy", plan.strategy},
-                     {"epoch", plan.epoch.value()},
+                     {"generation", plan.epoch.value()},
                      {"cluster", plan.cluster},
                      {"model", plan.model},
                      {"global_batch", plan.global_batch},

@@ -132,10 +132,11 @@ void ReadPlan(const JsonReader& reader, Plan* plan) {
                              "; plan again, or use the motley that wrote it"));
   }
   RefuseParallelism(reader);
-  reader.Keys({"schema_version", "strategy", "epoch", "cluster", "model", "global_batch", "seq_len", "dtype", "schedule",
+  reader.Keys({"schema_version", "strategy", "generation", "epoch", "cluster", "model", "global_batch", "seq_len", "dtype", "schedule",
                "pipelines_zero_stage", "pipelines", "unused", "predicted", "report"});
   int64_t epoch = 0;
-  reader.Get("epoch", &epoch);
+  reader.Get("epoch", &epoch);  // its name in older plans
+  reader.Get("generation", &epoch);
   plan->epoch = Epoch(epoch);
   reader.Get("strategy", &plan->strategy);
   reader.Get("cluster", &plan->cluster);

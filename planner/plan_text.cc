@@ -206,7 +206,7 @@ void AppendPrediction(const PlanPrediction& p, std::string* out) {
 
 std::string ToText(const Plan& plan, TextPrecision precision) {
   std::string out = "plan ";
-  if (plan.epoch != Epoch()) absl::StrAppend(&out, "epoch ", plan.epoch.value(), " ");
+  if (plan.epoch != Epoch()) absl::StrAppend(&out, "generation ", plan.epoch.value(), " ");
   absl::StrAppend(&out, QuotedWord(plan.strategy), " batch ", plan.global_batch, " seq ", plan.seq_len, " ",
                   std::string(DTypeName(plan.dtype)), " ", std::string(ScheduleName(plan.schedule)));
   if (!plan.cluster.empty()) absl::StrAppend(&out, " cluster ", QuotedWord(plan.cluster));

@@ -126,7 +126,7 @@ class Reader {
   absl::Status ReadHeader(Words* words) {
     if (headed_) return absl::InvalidArgumentError("a second plan begins here; one text holds one");
     headed_ = true;
-    if (words->Accept("epoch")) {
+    if (words->Accept("generation") || words->Accept("epoch")) {  // its name in older plans
       MOTLEY_ASSIGN_OR_RETURN(const int64_t epoch, ReadInteger(words->Take()));
       plan_.epoch = Epoch(epoch);
     }

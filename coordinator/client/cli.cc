@@ -4,15 +4,17 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "common/clean_text.h"
-#include "common/nearest.h"
 #include "common/build_info.h"
+#include "common/clean_text.h"
 #include "coordinator/client/command.h"
+#include "coordinator/client/command_tree.h"
 #include "coordinator/client/coordinator_address.h"
+#include "coordinator/client/wrong_usage.h"
 
 namespace motley::client {
 namespace {
+
+constexpr size_t kProseIndent = 4;
 
 // Several lines stay several lines, each with the program's name.
 void Complain(std::ostream& err, const std::string& message) {
@@ -24,26 +26,59 @@ void Complain(std::ostream& err, const std::string& message) {
   }
 }
 
-std::string UnknownCommand(const std::string& word) {
-  std::vector<std::string> known;
-  for (const Command& command : Commands()) known.emplace_back(command.name);
-  const std::string nearest = NearestWord(word, known);
-  const std::string hint =
-      nearest.empty() ? absl::StrCat("known are ", absl::StrJoin(known, ", ")) : absl::StrCat("did you mean '", nearest, "'?");
-  return absl::StrCat("unknown command '", word, "'; ", hint);
+// The innermost command that was given.
+const CLI::App* Parsed(const CLI::App& app) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  return at;
+}
+
+// Help and version are asked for; everything else is wrong usage.
+Exit FromParser(const CLI::App& app, const CLI::ParseError& error, Context& context) {
+  if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) {
+    context.out << HelpOf(Describe(*Parsed(app)), context.screen.width == 0 ? kHelpWidth : context.screen.width);
+    return {};
+  }
+  if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
+    context.out << error.what() << std::endl;
+    return {};
+  }
+  const CommandText root = Describe(app), command = Describe(*Parsed(app));
+  const std::vector<std::string> rest = app.remaining(true);
+  if (!rest.empty()) return {kUsage, Unexpected(rest, command, root)};
+  return {kUsage, absl::StrCat(error.what(), "; ", SeeHelp(command))};
 }
 
 }  // namespace
 
-int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, const ConnectionOptions& connection) {
-  CLI::App app("Motley trains one transformer on mixed GPUs. The coordinator does the work; this command talks to it, and plans without it.", "motley");
-  Context context{FindCoordinator(), false, connection, out, err};
+void PrintProse(Context& context, const std::string& text) {
+  context.out << Fold(text, context.screen.width, kProseIndent);
+  if (!text.empty() && text.back() != '\n') context.out << "\n";
+  context.out << std::flush;
+}
+
+int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, const ConnectionOptions& connection,
+           const Screen& screen) {
+  CLI::App app(
+      "Motley trains one transformer on mixed GPUs. The coordinator does the work; this command talks to it, and plans without "
+      "it.",
+      "motley");
+  Context context{FindCoordinator(), false, connection, out, err, screen};
   std::string output = "text";
-  app.add_option("--coordinator", context.coordinator, "HOST:PORT or unix:PATH of the coordinator")
+  app.add_option("--coordinator", context.coordinator,
+                 "HOST:PORT or unix:PATH of the coordinator; the environment variable MOTLEY_COORDINATOR says it too")
+      ->type_name("ADDRESS")
       ->envname("MOTLEY_COORDINATOR")
       ->check(CheckCoordinatorAddress)  // wrong usage, and no reason to wait for an answer
       ->capture_default_str();
-  app.add_option("-o,--output", output, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  app.add_option("-o,--output", output, "for people or for programs (docs/json-output.md)")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  bool json = false;
+  app.add_flag("--json", json, "the same as -o json");
+  bool wide = false;
+  app.add_flag("--wide", wide, "whole lines and tables, also where the terminal is narrower");
   app.set_version_flag("--version", BuildInfo("motley"));
   app.require_subcommand(1);
   std::vector<std::pair<CLI::App*, Action>> actions;
@@ -52,25 +87,20 @@ int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::os
     sub->fallthrough();  // --coordinator and -o may stand behind the command too
     actions.push_back({sub, command.add(*sub)});
   }
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::RequiredError& error) {
-    const std::vector<std::string> rest = app.remaining();
-    if (rest.empty() || !app.get_subcommands().empty()) {
-      app.exit(error, out, err);
-      return kUsage;
-    }
-    Complain(err, UnknownCommand(rest.front()));
-    return kUsage;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error, out, err) == 0 ? 0 : kUsage;
-  }
-  context.json = output == "json";
-  for (const auto& [sub, action] : actions) {
-    if (!sub->parsed()) continue;
-    const Exit exit = action(context);
+  const auto end = [&](const Exit& exit) {
     Complain(err, exit.message);
     return exit.code;
+  };
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    return end(FromParser(app, error, context));
+  }
+  context.json = json || output == "json";
+  if (wide) context.screen.width = 0;
+  for (const auto& [sub, action] : actions) {
+    if (!sub->parsed()) continue;
+    return end(action(context));
   }
   return kUsage;
 }

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "coordinator/client/connection.h"
 #include "coordinator/client/exit_code.h"
+#include "coordinator/client/screen.h"
 
 namespace CLI {
 class App;
@@ -23,10 +24,18 @@ struct Context {
   ConnectionOptions connection;
   std::ostream& out;
   std::ostream& err;
+  Screen screen;  // what `out` is written on; of width 0 with --wide
 
   // A connection, or UNAVAILABLE with what to do.
-  absl::StatusOr<Connection> Connect() const { return Connection::Open(coordinator, connection); }
+  absl::StatusOr<Connection> Connect() const {
+    return Connection::Open(coordinator, connection, [this](const std::string& text) { Say(text); });
+  }
+  // What a user should know and no program reads.
+  void Say(const std::string& text) const { err << "motley: " << text << std::endl; }
 };
+
+// Lines longer than the screen are broken at spaces. Every line ends, whether the text did or not.
+void PrintProse(Context& context, const std::string& text);
 
 using Action = std::function<Exit(Context&)>;
 

@@ -5,6 +5,7 @@
 #include "coordinator/client/estimate_command.h"
 #include "coordinator/client/events_command.h"
 #include "coordinator/client/export_command.h"
+#include "coordinator/client/help_command.h"
 #include "coordinator/client/list_command.h"
 #include "coordinator/client/logs_command.h"
 #include "coordinator/client/metrics_command.h"
@@ -26,7 +27,7 @@ const std::vector<Command>& Commands() {
       {"submit", "submit a job file", AddSubmit},
       {"list", "all jobs", AddList},
       {"status", "one job: state, reason, newest step", AddStatus},
-      {"logs", "log lines of a job", AddLogs},
+      {"logs", "a job's training lines and the output of its ranks", AddLogs},
       {"metrics", "step records of a job", AddMetrics},
       {"events", "what happened to the cluster or to one job", AddEvents},
       {"stop", "save a checkpoint and stop a job", AddStop},
@@ -41,6 +42,9 @@ const std::vector<Command>& Commands() {
       {"clusters", "the clusters that are known by name", AddClusters},
       {"models", "the models that are known by name", AddModels},
       {"config", "check a job file, or show every value and where it came from", AddConfig},
+      {"help", "what a command does and takes", AddHelp},
+      {"man", "the man page", AddMan},
+      {"completion", "completion for a shell", AddCompletion},
   };
   return commands;
 }

@@ -73,6 +73,7 @@ Action AddConfig(CLI::App& app) {
   for (CLI::App* sub : {check, show}) {
     sub->add_option("FILE", flags->file, "the job file (TOML)")->required();
     sub->add_option("--set", flags->overrides, "section.key=value instead of the file's; may be given again")
+        ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
     sub->fallthrough();
   }

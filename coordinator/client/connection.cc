@@ -20,9 +20,9 @@ constexpr absl::Duration kKeepaliveAnswer = absl::Seconds(10);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
 
-absl::Status Unreachable(const std::string& address, absl::Duration waited) {
+absl::Status Unreachable(const std::string& address, const std::string& why) {
   return absl::UnavailableError(
-      absl::StrCat("no coordinator answers at ", address, " (waited ", absl::FormatDuration(waited),
+      absl::StrCat("no coordinator answers at ", address, " (", why,
                    "); start motley-coordinator, or say where it listens with --coordinator HOST:PORT (or unix:PATH) or "
                    "the environment variable MOTLEY_COORDINATOR"));
 }
@@ -34,6 +34,41 @@ absl::Status CheckSocket(const std::string& address) {
   if (access(path.c_str(), W_OK) == 0 || errno != EACCES) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat("this user may not open the coordinator's socket ", path,
                                                   "; it is for its user and group (the service's is motley: usermod -aG motley USER)"));
+}
+
+std::string Waited(absl::Duration time) { return absl::StrCat("waited ", absl::FormatDuration(time)); }
+
+// Of a channel that failed to connect; empty where the attempt found silence, which may end. Only a call is told the reason, behind the steps that led to it:
+// "failed to connect to all addresses; last error: ... Failed to connect to remote host: Connection refused".
+std::string WhyNotConnected(const std::shared_ptr<grpc::Channel>& channel, absl::Time deadline) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(deadline));
+  v1::GetJobResponse response;
+  const grpc::Status status = v1::Motley::NewStub(channel)->GetJob(&context, {}, &response);
+  const std::string message = status.error_message();
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE || absl::StrContains(message, "timed out")) return "";
+  const size_t colon = message.rfind(": ");
+  return colon == std::string::npos ? message : message.substr(colon + 2);
+}
+
+// Ready, or UNAVAILABLE as soon as an attempt has failed; `say` is told of silence.
+absl::Status AwaitFirst(const std::shared_ptr<grpc::Channel>& channel, const std::string& address,
+                        const ConnectionOptions& options, const std::function<void(const std::string&)>& say) {
+  const absl::Time begin = absl::Now(), end = begin + options.connect;
+  bool said = options.silence >= options.connect;
+  for (;;) {
+    const grpc_connectivity_state state = channel->GetState(true);
+    if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
+      const std::string why = WhyNotConnected(channel, end);
+      if (!why.empty()) return Unreachable(address, why);
+    }
+    const absl::Time until = said ? end : begin + options.silence;
+    if (channel->WaitForStateChange(state, absl::ToChronoTime(until))) continue;
+    if (said) return Unreachable(address, Waited(options.connect));
+    said = true;
+    say(absl::StrCat("no answer from ", address, " yet; waiting ", absl::FormatDuration(end - until), " more"));
+  }
 }
 
 }  // namespace
@@ -55,17 +90,18 @@ Connection::Connection(std::string address, ConnectionOptions options, std::shar
       stub_(v1::Motley::NewStub(channel_)),
       pause_(kFirstPause) {}
 
-absl::StatusOr<Connection> Connection::Open(const std::string& address, const ConnectionOptions& options) {
+absl::StatusOr<Connection> Connection::Open(const std::string& address, const ConnectionOptions& options,
+                                            const std::function<void(const std::string&)>& say) {
   if (absl::Status status = CheckSocket(address); !status.ok()) return status;
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kLargestMessageBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);  // the least that an attempt may take
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(absl::ToInt64Milliseconds(kKeepalive)));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(absl::ToInt64Milliseconds(kKeepaliveAnswer)));
   auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-  if (!channel->WaitForConnected(absl::ToChronoTime(absl::Now() + options.connect))) return Unreachable(address, options.connect);
+  if (absl::Status status = AwaitFirst(channel, address, options, say); !status.ok()) return status;
   return Connection(address, options, std::move(channel));
 }
 
@@ -83,7 +119,7 @@ absl::Status Connection::AwaitCoordinator(bool answered) {
   absl::SleepFor(pause_);
   const absl::Time until = lost_ + options_.patience;
   if (absl::Now() < until && channel_->WaitForConnected(absl::ToChronoTime(until))) return absl::OkStatus();
-  return Unreachable(address_, options_.patience);
+  return Unreachable(address_, Waited(options_.patience));
 }
 
 }  // namespace motley::client

@@ -15,7 +15,8 @@
 namespace motley::client {
 
 struct ConnectionOptions {
-  absl::Duration connect = absl::Seconds(5);    // until the first connection
+  absl::Duration connect = absl::Seconds(5);    // until the first connection, where nothing says that there can be none
+  absl::Duration silence = absl::Seconds(1);    // after which the user is told what is waited for
   absl::Duration call = absl::Seconds(30);      // of one call, its retries included
   absl::Duration patience = absl::Seconds(60);  // of a stream, for the coordinator to come back
 };
@@ -27,8 +28,11 @@ class Connection {
  public:
   using Stub = v1::Motley::Stub;
 
-  // UNAVAILABLE when nothing answers, PERMISSION_DENIED for a socket that this user may not open: names the address and what to do.
-  static absl::StatusOr<Connection> Open(const std::string& address, const ConnectionOptions& options);
+  // UNAVAILABLE when nothing answers, at once where the host is not known or refuses; PERMISSION_DENIED for a socket that this
+  // user may not open. Names the address and what to do. `say` is told of an answer that is slow to come.
+  static absl::StatusOr<Connection> Open(
+      const std::string& address, const ConnectionOptions& options,
+      const std::function<void(const std::string&)>& say = [](const std::string&) {});
 
   // Every call of the API may be repeated, so one that a restart of the coordinator broke is.
   template <typename Request, typename Response>

@@ -11,6 +11,7 @@
 #include "coordinator/client/format.h"
 #include "coordinator/client/offline_flags.h"
 #include "coordinator/client/plan_report.h"
+#include "coordinator/client/table.h"
 #include "planner/costs/workload.h"
 #include "planner/fits.h"
 
@@ -63,7 +64,7 @@ std::string Verdict(const FitReport& report) {
   return report.state_bytes > report.usable_bytes || !report.kinds.empty() ? "does not fit" : "no plan";
 }
 
-void PrintText(std::ostream& out, const planner::Setting& setting, const FitReport& report) {
+void PrintText(std::ostream& out, const Screen& screen, const planner::Setting& setting, const FitReport& report) {
   const planner::Workload& w = setting.workload;
   out << w.model_name << " on " << setting.cluster.name << ", batch " << w.global_batch << ", sequence " << w.seq_len << ", "
       << DTypeName(w.dtype) << ": " << Verdict(report) << "\n";
@@ -82,7 +83,7 @@ void PrintText(std::ostream& out, const planner::Setting& setting, const FitRepo
                  FormatBytes(m.workspace), FormatBytes(m.context), FormatBytes(m.total()), FormatBytes(kind.usable_bytes),
                  FormatBytes(m.host), absl::StrCat(kind.largest_microbatch_keep, "/", kind.largest_microbatch_recompute)});
     }
-    table.Print(out);
+    table.Spare({"BOUNDARIES", "CONTEXT", "WORKSPACE", "GATHERED", "GRADIENTS", "HOST"}).Print(out, screen);
     out << "MICROBATCH: the most samples at once, everything kept / everything recomputed\n";
   }
   out << "\nlargest global batch: " << LargestText(report.batch) << "\n";
@@ -106,7 +107,7 @@ Exit Estimate(Context& context, const OfflineFlags& given) {
   if (context.json) {
     PrintDocument(context.out, ReportJson(*input.setting, *report));
   } else {
-    PrintText(context.out, *input.setting, *report);
+    PrintText(context.out, context.screen, *input.setting, *report);
   }
   return {report->fits ? 0 : EX_DATAERR, ""};
 }

@@ -64,9 +64,4 @@ Exit FromFiles(const absl::Status& status) {
   }
 }
 
-Exit FromJobFile(const absl::Status& status) {
-  if (absl::IsInvalidArgument(status)) return With(EX_CONFIG, status);
-  return FromFiles(status);
-}
-
 }  // namespace motley::client

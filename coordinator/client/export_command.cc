@@ -46,7 +46,8 @@ Action AddExport(CLI::App& app) {
   auto id = std::make_shared<std::string>();
   auto out_folder = std::make_shared<std::string>();
   app.add_option("JOB", *id, "the job's id")->required();
-  app.add_option("--out", *out_folder, "the folder to write, by default ./JOB; it must not hold a model yet");
+  app.add_option("--out", *out_folder, "the folder to write, by default ./JOB; it must not hold a model yet")
+      ->type_name("FOLDER");
   return [id, out_folder](Context& context) { return Export(context, *id, out_folder->empty() ? "./" + *id : *out_folder); };
 }
 

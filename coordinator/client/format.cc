@@ -9,8 +9,16 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "common/clean_text.h"
+#include "coordinator/client/screen.h"
 
 namespace motley::client {
+namespace {
+
+constexpr size_t kLongestBar = 30, kShortestBar = 5;
+// What a glance at a moving line takes in: "13 s", "3 min 20 s".
+std::string Roughly(double seconds) { return seconds < 60 ? absl::StrFormat("%.0f s", seconds) : FormatSeconds(seconds); }
+
+}  // namespace
 
 std::string FormatBytes(int64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -31,9 +39,15 @@ std::string FormatSeconds(double seconds) {
   return absl::StrFormat("%d h %02d min", whole / 3600, whole / 60 % 60);
 }
 
+std::string FormatRate(double per_second) {
+  if (per_second < 1000) return absl::StrFormat("%.0f tokens/s", per_second);
+  if (per_second < 1e6) return absl::StrFormat("%.1fk tokens/s", per_second / 1e3);
+  return absl::StrFormat("%.1fM tokens/s", per_second / 1e6);
+}
+
 std::string FormatTime(int64_t unix_ms) {
   if (unix_ms == 0) return "-";
-  return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromUnixMillis(unix_ms), absl::LocalTimeZone());
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S %Z", absl::FromUnixMillis(unix_ms), absl::LocalTimeZone());
 }
 
 std::string FormatState(v1::JobState state) {
@@ -45,12 +59,28 @@ bool HasEnded(v1::JobState state) {
   return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED || state == v1::JOB_STATE_STOPPED;
 }
 
+std::string LiveLine(const v1::StepRecord& s, int64_t steps, size_t width) {
+  std::string text = absl::StrFormat("step %d/%d  loss %.2f  %s", s.step(), steps, s.loss(), FormatRate(s.tokens_per_second()));
+  if (s.predicted_step_seconds() > 0)
+    absl::StrAppend(&text, absl::StrFormat("  %+.1f %%", (s.step_seconds() / s.predicted_step_seconds() - 1) * 100));
+  absl::StrAppend(&text, "  left ", Roughly(std::max(0.0, s.remaining_seconds())));
+  // Brackets, two spaces, and the last column free: some terminals break the line when it is written.
+  const size_t rest = width > text.size() + 5 ? std::min(kLongestBar, width - text.size() - 5) : 0;
+  if (rest < kShortestBar) return Cut(text, width - std::min<size_t>(width, 1));
+  const double part = steps > 0 ? std::clamp(static_cast<double>(s.step()) / static_cast<double>(steps), 0.0, 1.0) : 0;
+  const auto done = static_cast<size_t>(part * static_cast<double>(rest));
+  std::string bar(done, '=');
+  if (done < rest) bar += '>';
+  bar.resize(rest, ' ');
+  return absl::StrCat("[", bar, "]  ", text);
+}
+
 // Less is the noise of every host.
 constexpr double kShownLatenessSeconds = 0.05;
 
 std::string StepLine(const v1::StepRecord& s, int64_t steps) {
-  std::string line = absl::StrFormat("step %d/%d  loss %.4f  |g| %.3g  lr %.2e  %.0f tokens/s  memory %.0f %%  step %s", s.step(),
-                                     steps, s.loss(), s.grad_norm(), s.lr(), s.tokens_per_second(), s.peak_memory_share() * 100,
+  std::string line = absl::StrFormat("step %d/%d  loss %.4f  |g| %.3g  lr %.2e  %s  memory %.0f %%  step %s", s.step(), steps,
+                                     s.loss(), s.grad_norm(), s.lr(), FormatRate(s.tokens_per_second()), s.peak_memory_share() * 100,
                                      FormatSeconds(s.step_seconds()));
   if (s.predicted_step_seconds() > 0) {
     absl::StrAppend(&line, absl::StrFormat(" (predicted %s, %+.1f %%)", FormatSeconds(s.predicted_step_seconds()),
@@ -67,27 +97,6 @@ std::string EventLine(const v1::Event& event) {
   const std::string& where = event.device().empty() ? event.node() : event.device();
   if (!where.empty()) absl::StrAppend(&line, "  ", where);
   return CleanLine(absl::StrCat(line, "  ", event.message()));
-}
-
-void Table::Add(std::vector<std::string> row) {
-  for (std::string& cell : row) cell = CleanLine(cell);
-  rows_.push_back(std::move(row));
-}
-
-void Table::Print(std::ostream& out) const {
-  std::vector<size_t> widths;
-  for (const auto& row : rows_) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows_) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
-    }
-    out << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
-  }
 }
 
 }  // namespace motley::client

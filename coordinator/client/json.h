@@ -1,4 +1,5 @@
-// Protocol messages as JSON for `-o json`: the field names of the .proto files, whole numbers as numbers, defaults included.
+// Protocol messages as JSON for `-o json` (docs/json-output.md): the field names of the .proto files but "generation" for
+// "epoch", enumerations in lower case without their prefix, whole numbers as numbers, null for what is not known.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -12,7 +13,7 @@ namespace motley::client {
 
 using Json = nlohmann::ordered_json;
 
-// Fields with presence (messages, optional fields, oneofs) only when set.
+// Every field is there, but of a oneof the one that is set.
 Json ToJson(const google::protobuf::Message& message);
 // Indented, for a whole answer; on one line, for one of a stream. Bytes that are not UTF-8 are replaced.
 void PrintDocument(std::ostream& out, const Json& json);

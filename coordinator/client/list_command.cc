@@ -9,6 +9,7 @@
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/pages.h"
+#include "coordinator/client/table.h"
 
 namespace motley::client {
 namespace {
@@ -23,6 +24,15 @@ struct Flags {
   std::vector<std::string> states;
   int limit = 0;
 };
+
+// A job in a list: what it was asked for is in `motley status`.
+Json Brief(const v1::Job& job) {
+  Json json = ToJson(job);
+  json.erase("spec");
+  json["name"] = job.spec().name();
+  json["steps"] = job.spec().training().steps();
+  return json;
+}
 
 // The newest so many that are asked for, oldest first as always.
 Exit List(Context& context, const Flags& flags) {
@@ -39,23 +49,23 @@ Exit List(Context& context, const Flags& flags) {
   if (!response.ok()) return FromServer(response.status());
   if (flags.limit > 0) std::reverse(response->mutable_jobs()->begin(), response->mutable_jobs()->end());
   if (context.json) {
-    Json list = ToJson(*response);
-    list.erase("next_page_token");
-    PrintDocument(context.out, list);
+    Json jobs = Json::array();
+    for (const v1::Job& job : response->jobs()) jobs.push_back(Brief(job));
+    PrintDocument(context.out, Json{{"jobs", jobs}});
     return {};
   }
   if (response->jobs().empty()) {
     context.out << "no jobs; motley submit FILE starts one\n";
     return {};
   }
-  Table table({"JOB", "NAME", "STATE", "STEP", "LOSS", "EPOCH", "SUBMITTED", "REASON"});
+  Table table({"JOB", "NAME", "STATE", "STEP", "LOSS", "GENERATION", "SUBMITTED", "REASON"});
   for (const v1::Job& job : response->jobs()) {
     table.Add({job.id(), job.spec().name(), FormatState(job.state()),
                absl::StrCat(job.step(), "/", job.spec().training().steps()),
                job.has_last_step() ? absl::StrFormat("%.4f", job.last_step().loss()) : "-", absl::StrCat(job.epoch()),
                FormatTime(job.submitted_unix_ms()), job.reason()});
   }
-  table.Print(context.out);
+  table.Spare({"GENERATION", "NAME", "SUBMITTED"}).Print(context.out, context.screen);
   return {};
 }
 
@@ -64,9 +74,10 @@ Exit List(Context& context, const Flags& flags) {
 Action AddList(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("--state", flags->states, "only jobs in this state; may be given again")
+      ->type_name("STATE")
       ->allow_extra_args(false)
       ->check(CLI::IsMember(StateNames()));
-  app.add_option("--limit", flags->limit, "only the newest so many")->check(CLI::PositiveNumber);
+  app.add_option("--limit", flags->limit, "only the newest so many")->type_name("N")->check(CLI::PositiveNumber);
   return [flags](Context& context) { return List(context, *flags); };
 }
 

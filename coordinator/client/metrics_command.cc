@@ -16,7 +16,9 @@ Exit Metrics(Context& context, const std::string& id, bool watch_on) {
   auto job = GetJob(*connection, id);
   if (!job.ok()) return FromServer(job.status());
   Json steps = Json::array();
-  Progress progress(context.out, job->spec().training().steps(), 1);
+  Screen screen = context.screen;
+  screen.live = screen.live && watch_on;
+  Progress progress(context.out, job->spec().training().steps(), 1, screen);
   Watch watch{id,
               [&](const v1::JobUpdate& update) {
                 if (!context.json) {
@@ -29,10 +31,21 @@ Exit Metrics(Context& context, const std::string& id, bool watch_on) {
                   }
                 }
               },
-              [&](const std::string& text) { context.err << "motley: " << text << std::endl; }};
-  const absl::Status status = watch_on ? WatchToEnd(*connection, watch).status() : WatchUntilNow(*connection, *job, watch);
-  if (!status.ok()) return FromServer(status);
-  if (context.json && !watch_on) PrintDocument(context.out, Json{{"steps", steps}});
+              [&](const std::string& text) {
+                progress.Clear();
+                context.Say(text);
+              }};
+  if (watch_on) {
+    auto ended = WatchToEnd(*connection, watch);
+    if (!ended.ok()) return FromServer(ended.status());
+    if (context.json) return {};
+    // The question was for the steps; how the job ended is no failure of the answer.
+    const Exit end = EndOf(*ended, context.out, context.screen);
+    if (!end.message.empty()) context.out << end.message << std::endl;
+    return {};
+  }
+  if (absl::Status status = WatchUntilNow(*connection, *job, watch); !status.ok()) return FromServer(status);
+  if (context.json) PrintDocument(context.out, Json{{"steps", steps}});
   return {};
 }
 

@@ -171,13 +171,14 @@ Exit CheckFlags(const OfflineFlags& flags) {
 
 void AddSettingFlags(CLI::App& app, OfflineFlags* flags) {
   app.add_option("--cluster", flags->cluster,
-                 "a cluster file (TOML, docs/clusters.md) or a preset; 'motley clusters' lists them");
-  app.add_option("--model", flags->model, "a HuggingFace config.json or a preset; 'motley models' lists them");
-  app.add_option("--global-batch", flags->global_batch, "samples a step")->check(AtLeastOne);
-  app.add_option("--seq-len", flags->seq_len, "tokens a sample")->check(AtLeastOne);
-  app.add_option("--dtype", flags->dtype, "fp32, fp16, bf16 or fp64")->capture_default_str();
+                 "a cluster file (TOML, docs/clusters.md) or a preset; 'motley clusters' lists them")->type_name("FILE");
+  app.add_option("--model", flags->model, "a HuggingFace config.json or a preset; 'motley models' lists them")->type_name("FILE");
+  app.add_option("--global-batch", flags->global_batch, "samples a step")->type_name("N")->check(AtLeastOne);
+  app.add_option("--seq-len", flags->seq_len, "tokens a sample")->type_name("N")->check(AtLeastOne);
+  app.add_option("--dtype", flags->dtype, "fp32, fp16, bf16 or fp64")->type_name("DTYPE")->capture_default_str();
   app.add_option("--profiles", flags->profiles,
                  "measured latencies (JSON, docs/profiles.md); give the flag again for another file, the last one's entries win")
+      ->type_name("FILE")
       ->allow_extra_args(false);
 }
 
@@ -186,21 +187,27 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
   for (const planner::CatalogEntry& entry : planner::Catalog()) {
     absl::StrAppend(&known, known.empty() ? "" : ", ", std::string(entry.name));
   }
-  app.add_option("--strategy", flags->strategy, known)->capture_default_str();
+  app.add_option("--strategy", flags->strategy, known)->type_name("NAME")->capture_default_str();
   app.add_option("--fidelity", flags->fidelity, "the strategy with its paper's limits, or without those that have no reason")
+      ->type_name("LIMITS")
       ->check(CLI::IsMember({"published", "tuned"}))
       ->capture_default_str();
-  app.add_option("--zero-stage", flags->zero_stage, "0 to 3, where the strategy leaves it open")->check(CLI::Range(0, 3));
+  app.add_option("--zero-stage", flags->zero_stage, "0 to 3, where the strategy leaves it open")
+      ->type_name("N")->check(CLI::Range(0, 3));
   app.add_option("--pin", flags->pins, "stage0=n1: this node or device must be in that stage; may be given again")
+      ->type_name("STAGE=PLACE")
       ->allow_extra_args(false);
-  app.add_option("--exclude", flags->exclude, "a node or device that is not used; may be given again")->allow_extra_args(false);
-  app.add_option("--max-tp", flags->max_tp, "most devices of one tensor-parallel unit")
+  app.add_option("--exclude", flags->exclude, "a node or device that is not used; may be given again")
+      ->type_name("PLACE")->allow_extra_args(false);
+  app.add_option("--max-tp", flags->max_tp, "most devices of one tensor-parallel unit")->type_name("N")
       ->check(AtLeastOne)
       ->capture_default_str();
   app.add_option("--memory-reserve", flags->memory_reserve,
-                 "part of each card that no plan uses, such as 10%; else the cluster's");
-  app.add_option("--budget-nodes", flags->budget_nodes, "search nodes, such as 1e6: the same files give the same plan");
-  app.add_option("--deadline", flags->deadline, "stop searching after this time (2s); the plan is marked as not reproducible");
+                 "part of each card that no plan uses, such as 10%; else the cluster's")->type_name("PART");
+  app.add_option("--budget-nodes", flags->budget_nodes, "search nodes, such as 1e6: the same files give the same plan")
+      ->type_name("N");
+  app.add_option("--deadline", flags->deadline, "stop searching after this time (2s); the plan is marked as not reproducible")
+      ->type_name("TIME");
 }
 
 Exit LoadOffline(const OfflineFlags& flags, OfflineInput* input) {

@@ -27,16 +27,10 @@ bool AsksForPlanning(const Flags& flags) {
   return std::any_of(flags.planning.begin(), flags.planning.end(), [](const CLI::Option* option) { return option->count() > 0; });
 }
 
-// Every line ends, whether the text did or not.
-void PrintText(std::ostream& out, const std::string& text) {
-  out << text;
-  if (!text.empty() && text.back() != '\n') out << "\n";
-}
-
 void PrintJson(Context& context, const v1::GetPlanResponse& plan) {
   // The plan is JSON inside a string: taken apart, so that jq reaches it.
   absl::StatusOr<Json> parsed = ParseOrderedJson(plan.plan_json(), "plan");
-  Json json{{"epoch", plan.epoch()},
+  Json json{{"generation", plan.epoch()},
             {"plan", parsed.ok() ? *std::move(parsed) : Json()},
             {"plan_text", plan.plan_text()},
             {"explanation", plan.explanation()},
@@ -62,9 +56,9 @@ Exit PlanLive(Context& context, const Flags& flags) {
     return {};
   }
   // The explanation begins with the plan.
-  PrintText(context.out, flags.offline.explain ? plan->explanation() : plan->plan_text());
+  PrintProse(context, flags.offline.explain ? plan->explanation() : plan->plan_text());
   if (flags.program) {
-    for (const std::string& program : plan->programs()) PrintText(context.out, "\n" + program);
+    for (const std::string& program : plan->programs()) PrintProse(context, "\n" + program);
   }
   return {};
 }
@@ -104,12 +98,14 @@ Action AddPlan(CLI::App& app) {
   app.add_option("JOB", flags->id, "the job's id, for the plan that a live cluster runs, or others that it could run");
   app.add_flag("--explain", flags->offline.explain, "what binds it, what else was possible, what the numbers rest on");
   app.add_flag("--program", flags->program, "of a job: the ranks' programs too");
-  app.add_option("--trace", flags->offline.trace, "write the simulated step's timeline to this file (Chrome trace format)");
+  app.add_option("--trace", flags->offline.trace, "write the simulated step's timeline to this file (Chrome trace format)")
+      ->type_name("FILE");
   const size_t shared = app.get_options().size();
   flags->offline.offline.dtype.clear();  // the job's, or float32
   AddPlanOfflineFlags(app, &flags->offline);
   app.add_option("--save-inputs", flags->save_inputs,
-                 "of a job: write its cluster, model and measured latencies into this folder, to plan without it later");
+                 "of a job: write its cluster, model and measured latencies into this folder, to plan without it later")
+                     ->type_name("FOLDER");
   for (size_t i = shared; i < app.get_options().size(); ++i) flags->planning.push_back(app.get_options()[i]);
   app.footer(
       "JOB alone (with --explain, --program, --trace) shows the plan in force; any other flag makes a plan of what the job's "

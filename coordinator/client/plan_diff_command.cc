@@ -9,6 +9,7 @@
 #include "coordinator/client/json.h"
 #include "coordinator/client/offline_flags.h"
 #include "coordinator/client/plan_file.h"
+#include "coordinator/client/table.h"
 #include "planner/costs/workload.h"
 #include "planner/plan_diff.h"
 #include "planner/state_moves.h"
@@ -64,7 +65,8 @@ void PrintJson(std::ostream& out, const planner::PlanDiff& diff, const absl::Sta
   PrintDocument(out, json);
 }
 
-void PrintText(std::ostream& out, const planner::PlanDiff& diff, const absl::StatusOr<std::vector<planner::StateMove>>& moves) {
+void PrintText(std::ostream& out, const Screen& screen, const planner::PlanDiff& diff,
+               const absl::StatusOr<std::vector<planner::StateMove>>& moves) {
   out << (diff.empty() ? "nothing changes\n" : CleanText(planner::ToText(diff)));
   if (!moves.ok()) {
     out << "bytes to move: not known: " << CleanText(std::string(moves.status().message())) << "\n";
@@ -79,7 +81,7 @@ void PrintText(std::ostream& out, const planner::PlanDiff& diff, const absl::Sta
   if (moves->empty()) return;
   Table table({"FROM", "TO", "BYTES"});
   for (const planner::StateMove& move : *moves) table.Add({move.from.value(), move.to.value(), FormatBytes(move.bytes)});
-  table.Print(out);
+  table.Print(out, screen);
 }
 
 Exit Diff(Context& context, const Flags& flags) {
@@ -96,7 +98,7 @@ Exit Diff(Context& context, const Flags& flags) {
   }
   const planner::PlanDiff diff = planner::Diff(before, after);
   const auto moves = planner::FindStateMoves(before, after, model ? &*model : nullptr);
-  context.json ? PrintJson(context.out, diff, moves) : PrintText(context.out, diff, moves);
+  context.json ? PrintJson(context.out, diff, moves) : PrintText(context.out, context.screen, diff, moves);
   return {};
 }
 
@@ -107,7 +109,7 @@ Action AddPlanDiff(CLI::App& plan, CLI::App** parsed) {
   CLI::App* app = plan.add_subcommand("diff", "what changes from one plan to another, and which bytes would move");
   app->add_option("A", flags->before, "a plan file: JSON or text")->required();
   app->add_option("B", flags->after, "another")->required();
-  app->add_option("--model", flags->model, "preset or config.json, where the plans do not name it");
+  app->add_option("--model", flags->model, "preset or config.json, where the plans do not name it")->type_name("FILE");
   app->fallthrough();
   app->footer("Example: motley plan diff before.json after.json");
   *parsed = app;

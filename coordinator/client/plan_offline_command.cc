@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <optional>
+#include <sstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -53,13 +54,15 @@ Exit PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInp
                const std::vector<planner::ComparisonRow>& rows, const planner::OfflineSensitivity* sensitivity) {
   const planner::Plan& plan = result.evaluation.plan;
   if (flags.explain) {
-    context.out << CleanText(planner::ExplainOffline(*input.setting, result.evaluation, result.bound));
-    PrintOthers(context.out, rows, plan);
-    context.out << CleanText(absl::StrCat("\n", planner::ToText(*sensitivity)));
-    for (const std::string& repair : RepairsUsed(input)) context.out << CleanText(absl::StrCat("repaired: ", repair, "\n"));
+    std::ostringstream text;
+    text << CleanText(planner::ExplainOffline(*input.setting, result.evaluation, result.bound));
+    PrintOthers(text, rows, plan);
+    text << CleanText(absl::StrCat("\n", planner::ToText(*sensitivity)));
+    for (const std::string& repair : RepairsUsed(input)) text << CleanText(absl::StrCat("repaired: ", repair, "\n"));
+    PrintProse(context, text.str());
   } else {
     const auto precision = flags.exact ? planner::TextPrecision::kExact : planner::TextPrecision::kRounded;
-    context.out << CleanText(planner::ToText(plan, precision));
+    PrintProse(context, CleanText(planner::ToText(plan, precision)));
   }
   if (flags.timing) context.out << absl::StrFormat("planned in %.3f s\n", result.planning_seconds);
   return {};
@@ -90,7 +93,7 @@ void AddPlanOfflineFlags(CLI::App& app, PlanOfflineFlags* flags) {
   app.add_flag("--compare", flags->compare, "one row for each strategy too");
   app.add_flag("--exact", flags->exact, "shares in full, so that the text is read back as the same plan");
   app.add_flag("--timing", flags->timing, "how long the planning took; the only output that differs between two runs");
-  app.add_option("--svg", flags->svg, "draw the simulated step into this file");
+  app.add_option("--svg", flags->svg, "draw the simulated step into this file")->type_name("FILE");
 }
 
 Exit PlanOffline(Context& context, const PlanOfflineFlags& flags) {
@@ -106,7 +109,7 @@ Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInpu
   if (flags.compare || (flags.explain && result.ok())) rows = planner::Compare(*input.setting);
   if (!result.ok()) {
     // The other strategies' rows may show the way.
-    if (flags.compare && !context.json) PrintComparison(context.out, rows);
+    if (flags.compare && !context.json) PrintComparison(context.out, context.screen, rows);
     return FromPlanner(result.status());
   }
   if (Exit exit = WritePictures(context, result->evaluation, flags.trace, flags.svg); exit.code != 0) return exit;
@@ -120,7 +123,7 @@ Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInpu
   Exit exit = PrintText(context, flags, input, *result, rows, found);
   if (flags.compare) {
     context.out << "\n";
-    PrintComparison(context.out, rows);
+    PrintComparison(context.out, context.screen, rows);
   }
   return exit;
 }

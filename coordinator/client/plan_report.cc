@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/clean_text.h"
-#include "coordinator/client/format.h"
+#include "coordinator/client/table.h"
 #include "planner/quantity_text.h"
 
 namespace motley::client {
@@ -112,7 +112,7 @@ void PrintPlan(std::ostream& out, const Plan& plan, Json report) {
   PrintDocument(out, document);
 }
 
-void PrintComparison(std::ostream& out, const std::vector<ComparisonRow>& rows) {
+void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<ComparisonRow>& rows) {
   Table table({"STRATEGY", "STEP", "TOKENS/S", "MFU", "HFU", "TOKENS/$", "MEMORY", "IDLE", "GAP", "BOUND BY"});
   for (const ComparisonRow& row : rows) {
     const std::string name = absl::StrCat(row.strategy, row.fidelity == planner::Fidelity::kPublished ? " (published)" : "");
@@ -127,7 +127,7 @@ void PrintComparison(std::ostream& out, const std::vector<ComparisonRow>& rows) 
                percent(row.worst_memory), percent(p.idle_share), p.lower_bound_seconds > 0 ? percent(p.gap()) : "-",
                p.binding_constraint});
   }
-  table.Print(out);
+  table.Spare({"HFU", "TOKENS/$", "IDLE", "GAP"}).Print(out, screen);
 }
 
 void PrintOthers(std::ostream& out, const std::vector<ComparisonRow>& rows, const Plan& plan) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "coordinator/client/json.h"
+#include "coordinator/client/screen.h"
 #include "planner/offline.h"
 #include "planner/plan.h"
 #include "planner/sensitivity.h"
@@ -21,7 +22,7 @@ Json ToJson(const std::vector<planner::ComparisonRow>& rows);
 
 void PrintPlan(std::ostream& out, const planner::Plan& plan, Json report);
 // A line for each row.
-void PrintComparison(std::ostream& out, const std::vector<planner::ComparisonRow>& rows);
+void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<planner::ComparisonRow>& rows);
 // For an explanation: what the other strategies would have come to, against `plan`, the fastest first; those without a plan say why.
 void PrintOthers(std::ostream& out, const std::vector<planner::ComparisonRow>& rows, const planner::Plan& plan);
 

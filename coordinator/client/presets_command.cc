@@ -10,6 +10,7 @@
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/offline_flags.h"
+#include "coordinator/client/table.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/costs/workload.h"
 
@@ -53,7 +54,7 @@ Exit ListClusters(Context& context) {
                     {"price_per_hour", cluster->price_per_hour()},
                     {"notes", cluster->notes}});
   }
-  context.json ? PrintDocument(context.out, Json{{"clusters", list}}) : table.Print(context.out);
+  context.json ? PrintDocument(context.out, Json{{"clusters", list}}) : table.Print(context.out, context.screen);
   return {};
 }
 
@@ -86,7 +87,7 @@ Exit ListModels(Context& context) {
                     {"causal", preset.causal},
                     {"profile_name", std::string(preset.profile_name)}});
   }
-  context.json ? PrintDocument(context.out, Json{{"models", list}}) : table.Print(context.out);
+  context.json ? PrintDocument(context.out, Json{{"models", list}}) : table.Print(context.out, context.screen);
   return {};
 }
 

@@ -53,6 +53,7 @@ Action AddResume(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("JOB", flags->id, "the job's id; it has ended")->required();
   app.add_option("--set", flags->overrides, "section.key=value instead of the job's, say training.steps=200; may be given again")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   app.add_flag("--wait", flags->wait, "print progress until the job has ended; exit 1 if it did not succeed");
   return [flags](Context& context) { return Resume(context, *flags); };

@@ -17,7 +17,7 @@ Watch WatchOf(Context& context, const v1::Job& job, int64_t cursor) {
   Watch watch;
   watch.job_id = job.id();
   watch.use = [](const v1::JobUpdate&) {};
-  watch.say = [&context](const std::string& text) { context.err << "motley: " << text << std::endl; };
+  watch.say = [&context](const std::string& text) { context.Say(text); };
   watch.cursor = cursor;
   return watch;
 }
@@ -42,18 +42,22 @@ Exit Begin(Context& context, Connection& connection, const v1::Job& job, int64_t
   const v1::Job& newest = verdict.ok() ? *verdict : job;
   if (context.json) PrintDocument(context.out, ToJson(newest));
   if (newest.state() == v1::JOB_STATE_FAILED) return FromFailure(newest);
-  if (!context.json && newest.state() == v1::JOB_STATE_WAITING) context.out << "it waits: " << newest.reason() << std::endl;
+  if (!context.json && newest.state() == v1::JOB_STATE_WAITING) PrintProse(context, absl::StrCat("it waits: ", newest.reason()));
   return {};
 }
 
 Exit Follow(Context& context, Connection& connection, const v1::Job& job, int64_t cursor) {
   if (!context.json) context.out << "it runs on when this command ends: motley status " << job.id() << std::endl;
-  Progress progress(context.out, job.spec().training().steps(), job.spec().metrics().log_freq());
+  Progress progress(context.out, job.spec().training().steps(), job.spec().metrics().log_freq(), context.screen);
   Watch watch = WatchOf(context, job, cursor);
+  watch.say = [&](const std::string& text) {
+    progress.Clear();
+    context.Say(text);
+  };
   if (!context.json) watch.use = [&progress](const v1::JobUpdate& update) { progress.Show(update); };
   auto ended = WatchToEnd(connection, watch);
   if (!ended.ok()) return FromServer(ended.status());
-  if (!context.json) return EndOf(*ended, context.out);
+  if (!context.json) return EndOf(*ended, context.out, context.screen);
   PrintDocument(context.out, ToJson(*ended));
   return {ended->state() == v1::JOB_STATE_SUCCEEDED ? 0 : kJobDidNotSucceed, ""};
 }

@@ -69,9 +69,9 @@ Exit Simulate(Context& context, const Flags& given) {
     if (flags.explain) report["explanation"] = planner::ExplainOffline(*input.setting, evaluation, priced->bound);
     PrintPlan(context.out, evaluation.plan, std::move(report));
   } else if (flags.explain) {
-    context.out << CleanText(planner::ExplainOffline(*input.setting, evaluation, priced->bound));
+    PrintProse(context, CleanText(planner::ExplainOffline(*input.setting, evaluation, priced->bound)));
   } else {
-    context.out << CleanText(planner::ToText(evaluation.plan));
+    PrintProse(context, CleanText(planner::ToText(evaluation.plan)));
   }
   std::vector<std::string> wrong;
   for (const std::string& rule : priced->broken) wrong.push_back(absl::StrCat("breaks a rule: ", rule));
@@ -87,10 +87,11 @@ Action AddSimulate(CLI::App& app) {
   flags->offline.dtype.clear();  // the plan's
   app.add_option("PLAN", flags->plan, "a plan file: JSON or text")->required();
   AddSettingFlags(app, &flags->offline);
-  app.add_option("--memory-reserve", flags->offline.memory_reserve, "part of each card that no plan uses, such as 10%");
+  app.add_option("--memory-reserve", flags->offline.memory_reserve, "part of each card that no plan uses, such as 10%")
+      ->type_name("PART");
   app.add_flag("--explain", flags->explain, "who does what, the lower bound, what the latencies rest on");
-  app.add_option("--trace", flags->trace, "write the step's timeline to this file (Chrome trace format)");
-  app.add_option("--svg", flags->svg, "draw the step into this file");
+  app.add_option("--trace", flags->trace, "write the step's timeline to this file (Chrome trace format)")->type_name("FILE");
+  app.add_option("--svg", flags->svg, "draw the step into this file")->type_name("FILE");
   app.footer(
       "Cluster, model, batch, sequence and dtype are the plan's where they are not given. Exit 65 when the plan breaks a rule or "
       "does not fit;\n"

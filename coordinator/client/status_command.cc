@@ -2,22 +2,66 @@
 
 #include <CLI/CLI.hpp>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/clean_text.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/screen.h"
 
 namespace motley::client {
 namespace {
 
-void Print(const v1::Job& job, std::ostream& out) {
-  out << "job         " << job.id() << (job.spec().name().empty() ? "" : " (" + CleanLine(job.spec().name()) + ")") << "\n";
-  out << "state       " << FormatState(job.state()) << (job.reason().empty() ? "" : ": " + CleanLine(job.reason())) << "\n";
-  out << "step        " << job.step() << " of " << job.spec().training().steps() << ", epoch " << job.epoch() << "\n";
-  if (job.has_last_step()) out << "newest      " << StepLine(job.last_step(), job.spec().training().steps()) << "\n";
+// "1 638 400".
+std::string Grouped(int64_t value) {
+  std::string digits = absl::StrCat(value);
+  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), " ");
+  return digits;
+}
+
+void PrintStep(const v1::Job& job, std::ostream& out) {
+  const v1::StepRecord& s = job.last_step();
+  out << absl::StrFormat("loss        %.4f, gradient norm %.3g, learning rate %.2e\n", s.loss(), s.grad_norm(), s.lr());
+  if (s.has_validation_loss()) out << absl::StrFormat("validation  loss %.4f\n", s.validation_loss());
+  out << "speed       " << FormatRate(s.tokens_per_second()) << ", " << FormatSeconds(s.step_seconds()) << " a step";
+  if (s.predicted_step_seconds() > 0) {
+    out << absl::StrFormat(" (predicted %s, %+.1f %%)", FormatSeconds(s.predicted_step_seconds()),
+                           (s.step_seconds() / s.predicted_step_seconds() - 1) * 100);
+  }
+  out << absl::StrFormat("\nmemory      %.0f %% of the fullest device's (%s)\n", s.peak_memory_share() * 100,
+                         FormatBytes(s.peak_memory_bytes()));
+}
+
+void Print(const v1::Job& job, std::ostream& out, const Screen& screen) {
+  constexpr size_t kIndent = 12;  // the values' column
+  const auto line = [&](const std::string& text) { out << Fold(text, screen.width, kIndent) << "\n"; };
+  const v1::TrainingSection& training = job.spec().training();
+  const std::string state = FormatState(job.state());
+  const std::string name = job.spec().name().empty() ? "" : absl::StrCat(" (", CleanLine(job.spec().name()), ")");
+  line(absl::StrCat("job         ", job.id(), name));
+  const std::string reason = job.reason().empty() ? "" : absl::StrCat(": ", CleanLine(job.reason()));
+  const std::string said = Fold(absl::StrCat("state       ", state, reason), screen.width, kIndent);
+  out << said.substr(0, kIndent) << Painted(screen, state, state) << said.substr(kIndent + state.size()) << "\n";
+  out << "step        " << job.step() << " of " << training.steps();
+  if (job.epoch() > 0) out << ", generation " << job.epoch() << " of its plan";
+  out << "\n";
+  const int64_t step_tokens = training.global_batch_size() * training.seq_len();
+  if (job.step() > 0 && step_tokens > 0) {
+    const int64_t seen = job.step() * step_tokens;
+    out << "tokens      " << Grouped(seen) << " of " << Grouped(training.steps() * step_tokens) << " seen";
+    if (job.training_tokens() > 0)
+      out << absl::StrFormat(", %.2f passes over the data", static_cast<double>(seen) / static_cast<double>(job.training_tokens()));
+    out << "\n";
+  }
+  if (job.has_last_step()) PrintStep(job, out);
+  if (job.has_last_step() && !HasEnded(job.state())) {
+    line(absl::StrCat("time        ", FormatSeconds(job.last_step().elapsed_seconds()), " gone, about ",
+                      FormatSeconds(job.last_step().remaining_seconds()), " left"));
+  }
   out << "submitted   " << FormatTime(job.submitted_unix_ms()) << "\n";
   out << "started     " << FormatTime(job.started_unix_ms()) << "\n";
   out << "finished    " << FormatTime(job.finished_unix_ms()) << "\n";
-  out << "checkpoint  " << (job.newest_checkpoint().empty() ? "none yet" : CleanLine(job.newest_checkpoint())) << "\n";
+  line(absl::StrCat("checkpoint  ", job.newest_checkpoint().empty() ? "none yet" : CleanLine(job.newest_checkpoint())));
 }
 
 Exit Status(Context& context, const std::string& id) {
@@ -30,7 +74,7 @@ Exit Status(Context& context, const std::string& id) {
   if (context.json) {
     PrintDocument(context.out, ToJson(response->job()));
   } else {
-    Print(response->job(), context.out);
+    Print(response->job(), context.out, context.screen);
   }
   return {};
 }

@@ -18,7 +18,7 @@ Exit Stop(Context& context, const std::string& id, bool wait) {
   if (!response.ok()) return FromServer(response.status());
   v1::Job job = response->job();
   if (wait && !HasEnded(job.state())) {
-    const auto say = [&](const std::string& text) { context.err << "motley: " << text << std::endl; };
+    const auto say = [&](const std::string& text) { context.Say(text); };
     auto ended = WatchToEnd(*connection, {id, [](const v1::JobUpdate&) {}, say});
     if (!ended.ok()) return FromServer(ended.status());
     job = *std::move(ended);
@@ -26,7 +26,7 @@ Exit Stop(Context& context, const std::string& id, bool wait) {
   if (context.json) {
     PrintDocument(context.out, ToJson(job));
   } else if (HasEnded(job.state())) {
-    context.out << "job " << job.id() << " is " << FormatState(job.state()) << " at step " << job.step() << "\n";
+    context.out << "job " << job.id() << " " << FormatState(job.state()) << " at step " << job.step() << "\n";
   } else {
     context.out << "job " << job.id() << " saves a checkpoint and stops\n";
   }

@@ -24,7 +24,7 @@ Exit Wait(Context& context, const Flags& flags) {
   Watch watch;
   watch.job_id = flags.id;
   watch.use = [](const v1::JobUpdate&) {};
-  watch.say = [&context](const std::string& text) { context.err << "motley: " << text << std::endl; };
+  watch.say = [&context](const std::string& text) { context.Say(text); };
   if (flags.timeout_seconds > 0) watch.deadline = absl::Now() + absl::Seconds(flags.timeout_seconds);
   auto job = WatchToEnd(*connection, watch);
   if (!job.ok()) return FromServer(job.status());
@@ -34,7 +34,7 @@ Exit Wait(Context& context, const Flags& flags) {
             absl::StrCat("job ", job->id(), " has not ended within ", FormatSeconds(flags.timeout_seconds), ": ",
                          FormatState(job->state()), " at step ", job->step(), " of ", job->spec().training().steps())};
   }
-  if (!context.json) return EndOf(*job, context.out);
+  if (!context.json) return EndOf(*job, context.out, context.screen);
   return {job->state() == v1::JOB_STATE_SUCCEEDED ? 0 : kJobDidNotSucceed, ""};
 }
 
@@ -44,6 +44,7 @@ Action AddWait(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("JOB", flags->id, "the job's id")->required();
   app.add_option("--timeout", flags->timeout_seconds, "give up after so many seconds, with exit code 75")
+      ->type_name("SECONDS")
       ->check(CLI::PositiveNumber);
   return [flags](Context& context) { return Wait(context, *flags); };
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/count.h"
 #include "common/status_macros.h"
 #include "coordinator/jobs/prober.h"
 #include "coordinator/state/membership.h"
@@ -45,7 +46,7 @@ void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>*
   }
   if (remedy != Remedy::kRestart) return;
   if (++run.deaths[failure.device] < core.config.driver.max_deaths) return;
-  run.left_out[failure.device] = absl::StrFormat("its rank died %d times in a row", run.deaths[failure.device]);
+  run.left_out[failure.device] = absl::StrCat("its rank died ", Count(run.deaths[failure.device], "time"), " in a row");
   event.kind = kind::kDeviceLeftOut;
   event.message = absl::StrCat("the job goes on without ", failure.device.value(), ": ", run.left_out[failure.device],
                                "; restart its worker to give it another chance");
@@ -139,7 +140,7 @@ absl::Status FinishEnding(Core& core) {
   const JobRecord& job = core.state.jobs.at(run.job);
   // All steps were done while it was told to save: there is nothing left to replan or to stop.
   if (run.saving && job.step >= job.config.training.steps) {
-    return FinishJob(core, JobPhase::kSucceeded, absl::StrFormat("all %d steps are done", job.config.training.steps));
+    return FinishJob(core, JobPhase::kSucceeded, AllStepsDone(job));
   }
   if (run.ending == Ending::kFail) return FinishJob(core, JobPhase::kFailed, run.ending_reason);
   if (run.ending == Ending::kStop) return FinishJob(core, JobPhase::kStopped, WhyStopped(run));

@@ -12,12 +12,13 @@ void UpdateMetrics(Core& core) {
   std::map<std::string, int> nodes = {{"ready", 0},    {"probing", 0}, {"refused", 0}, {"held", 0},
                                       {"draining", 0}, {"drained", 0}, {"leaving", 0},
                                       {"lost", 0}};
-  std::map<std::string, int> devices = {{"idle", 0}, {"profiling", 0}, {"training", 0}, {"unused", 0}};
+  std::map<std::string, int> devices = nodes;  // of a node that is not ready: its state
+  devices.erase("ready");
+  devices.insert({{"idle", 0}, {"profiling", 0}, {"training", 0}, {"unused", 0}});
   std::map<std::string, int> jobs;
   for (int phase = 0; phase < kNumJobPhases; ++phase) jobs[std::string(JobPhaseName(static_cast<JobPhase>(phase)))] = 0;
   for (const auto& [name, node] : core.state.nodes) {
     ++nodes[NodeStateName(core.state, node)];
-    if (!node.connected) continue;
     JobId job;
     for (const DeviceDescription& device : node.description.devices) ++devices[DeviceStateName(core.state, device.id, &job)];
   }

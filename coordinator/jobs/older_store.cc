@@ -82,8 +82,8 @@ absl::StatusOr<std::vector<StopCommand>> LearnEpochs(Core& core, const NodeDescr
   std::map<JobId, Epoch> newest;
   for (const auto& [id, epoch] : node.newest_epochs) {
     if (epoch.value() < 0 || epoch.value() > kMaxEpoch) {
-      return absl::InvalidArgumentError(absl::StrCat("hello.newest_epochs holds epoch ", epoch.value(), " of job '",
-                                                     id.value().substr(0, 80), "'; epochs are 0 to ", kMaxEpoch));
+      return absl::InvalidArgumentError(absl::StrCat("hello.newest_epochs holds generation ", epoch.value(), " of job '",
+                                                     id.value().substr(0, 80), "'; they are 0 to ", kMaxEpoch));
     }
     newest[id] = std::max(newest[id], epoch);
   }
@@ -95,7 +95,7 @@ absl::StatusOr<std::vector<StopCommand>> LearnEpochs(Core& core, const NodeDescr
       if (core.state.foreign_epochs.contains(id) || core.state.foreign_epochs.size() < kMaxForeign) {
         const bool known = core.state.foreign_epochs.contains(id);
         if (!known) {
-          LogWarning(absl::StrCat("node ", node.name.value(), " has seen epoch ", epoch.value(), " of job ", id.value(),
+          LogWarning(absl::StrCat("node ", node.name.value(), " has seen generation ", epoch.value(), " of job ", id.value(),
                                   ", which the coordinator does not know; it is told to end it"));
         }
         Epoch& seen = core.state.foreign_epochs[id];
@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<StopCommand>> LearnEpochs(Core& core, const NodeDescr
     event.node = node.name;
     event.epoch = epoch;
     event.message = absl::StrFormat(
-        "node %s has seen epoch %d of this job, the coordinator's state knows %d: it is older than what was begun; the job goes on "
+        "node %s has seen generation %d of this job, the coordinator's state knows %d: it is older than what was begun; the job goes on "
         "above %d",
         node.name.value(), epoch.value(), job->second.epoch.value(), epoch.value());
     JobRecord next = job->second;

@@ -219,7 +219,7 @@ bool RefuseUnproven(Core& core, const std::string& why) {
     run.storage_ok.erase(name);
     Probe& probe = run.probes[name];
     probe.incarnation = core.state.nodes.at(name).description.incarnation;
-    Refuse(core, name, probe, absl::StrCat("the epoch that it joined ended before its first step: ", why));
+    Refuse(core, name, probe, absl::StrCat("the generation that it joined ended before its first step: ", why));
   }
   return !unproven.empty();
 }

@@ -1,6 +1,7 @@
 #include "coordinator/jobs/recovery.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/count.h"
 #include "common/status_macros.h"
 #include "common/version.h"
 #include "coordinator/state/decide.h"
@@ -46,7 +47,8 @@ absl::Status GiveUpOnPlannersDeath(Core& core) {
     Batch batch;
     batch.jobs.push_back(WithPhase(
         job, JobPhase::kFailed,
-        absl::StrCat("the coordinator ended ", job.plannings_begun, " times in a row while it planned this job; submit it with another "
+        absl::StrCat("the coordinator ended ", Count(job.plannings_begun, "time"),
+                     " in a row while it planned this job; submit it with another "
                      "strategy, and report it with the job file")));
     batch.jobs[0].finished_unix_ms = core.journal.UnixMs();
     batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
@@ -71,7 +73,7 @@ absl::Status Restore(Core& core) {
   core.state.membership_changed = core.clock.Now();
   EventRecord event;
   event.kind = kind::kCoordinatorStarted;
-  event.message = absl::StrCat("coordinator ", kVersion, " started with ", core.state.jobs.size(), " jobs");
+  event.message = absl::StrCat("coordinator ", kVersion, " started with ", Count(core.state.jobs.size(), "job"));
   core.Emit(std::move(event));
   core.metrics.store_findings.Set(static_cast<double>(core.store.findings()));
   return absl::OkStatus();

@@ -46,7 +46,7 @@ struct Handler {
     // that it named itself: the worker ignores it when it has begun a newer epoch meanwhile.
     auto job = core.state.jobs.find(report.job);
     if (job == core.state.jobs.end() || (!IsFinal(job->second.phase) && report.epoch >= job->second.epoch)) return;
-    core.Send(node, StopCommand{report.job, report.epoch, false, "its epoch is over"});
+    core.Send(node, StopCommand{report.job, report.epoch, false, "its generation is over"});
   }
   void operator()(const KvSetReport& report) {
     if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnKvSet(core, report);
@@ -64,7 +64,7 @@ struct Handler {
       auto job = core.state.jobs.find(report.job);
       answer.reason = job == core.state.jobs.end()
                           ? absl::StrCat("job ", report.job.value(), " is not known")
-                          : absl::StrCat("epoch ", report.epoch.value(),
+                          : absl::StrCat("generation ", report.epoch.value(),
                                          " is not the one that runs (newest: ", job->second.epoch.value(), ")");
     }
     core.Send(node, answer);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/count.h"
 #include "common/logging.h"
 #include "common/profile.h"
 #include "common/status_macros.h"
@@ -196,8 +197,8 @@ absl::Status BeginProfiling(Core& core) {
     run.profiling.insert(node);
     core.Send(node, std::move(command));
   }
-  core.SetReason(
-      job, absl::StrCat("measuring ", missing.compute.size(), " devices", missing.collectives ? " and their collectives" : ""));
+  core.SetReason(job, absl::StrCat("measuring ", Count(missing.compute.size(), "device"),
+                                   missing.collectives ? " and their collectives" : ""));
   return absl::OkStatus();
 }
 
@@ -222,7 +223,7 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
   if (!report.collectives.points.empty()) {
     CollectiveProfile profile = report.collectives;
     profile.digest = CollectiveProfileDigest(devices, shape, dtype);
-    lines.push_back(absl::StrCat("collectives of ", devices.size(), " devices"));
+    lines.push_back(absl::StrCat("collectives of ", Count(devices.size(), "device")));
     batch.collective_profiles.push_back(std::move(profile));
   }
   EventRecord event;

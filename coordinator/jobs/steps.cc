@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/count.h"
 #include "common/logging.h"
 
 namespace motley::coordinator {
@@ -51,6 +52,17 @@ void SetMetrics(Core& core, const JobRecord& job, const StepStats& stats) {
   }
 }
 
+// The training's own line in the job's log, as often as the job asks for it.
+void LogStep(Core& core, const JobRecord& job, const StepStats& stats) {
+  const int64_t every = std::max<int64_t>(1, job.config.metrics.log_freq);
+  if (stats.step % every != 0 && stats.step != job.config.training.steps && !stats.validation_loss) return;
+  std::string line = absl::StrFormat("step %d/%d  loss %.4f  |g| %.3g  lr %.2e  %.0f tokens/s  step %.3f s", stats.step,
+                                     job.config.training.steps, stats.loss, stats.grad_norm, stats.lr, stats.tokens_per_second,
+                                     stats.step_seconds);
+  if (stats.validation_loss) absl::StrAppend(&line, absl::StrFormat("  validation loss %.4f", *stats.validation_loss));
+  core.journal.AddLog(job.id, "training", std::move(line), core.journal.UnixMs());
+}
+
 void TellReplan(Core& core, JobRun& run, const JobRecord& job) {
   const double pause = absl::ToDoubleSeconds(core.clock.Now() - run.last_step_at);
   const int64_t repeated = std::max<int64_t>(0, run.step_before_replan - run.first_step);
@@ -63,9 +75,9 @@ void TellReplan(Core& core, JobRun& run, const JobRecord& job) {
   event.epoch = job.epoch;
   const double tokens = static_cast<double>(job.config.training.global_batch_size * job.config.training.seq_len);
   event.message =
-      absl::StrFormat("%s; epoch %d on %d devices, pause %.1f s, %d steps repeated, predicted %.3f s a step (%.0f tokens/s)",
-                      run.replan_cause, job.epoch.value(), run.ranks.size(), pause, repeated, job.predicted_step_seconds,
-                      job.predicted_step_seconds > 0 ? tokens / job.predicted_step_seconds : 0);
+      absl::StrFormat("%s; generation %d on %s, pause %.1f s, %s repeated, predicted %.3f s a step (%.0f tokens/s)",
+                      run.replan_cause, job.epoch.value(), Count(run.ranks.size(), "device"), pause, Count(repeated, "step"),
+                      job.predicted_step_seconds, job.predicted_step_seconds > 0 ? tokens / job.predicted_step_seconds : 0);
   run.replan_cause.clear();
   core.Emit(std::move(event));
 }
@@ -124,6 +136,7 @@ void OnStep(Core& core, const StepReport& report) {
   run.last_step_at = core.clock.Now();
   SetMetrics(core, job, stats);
   core.journal.PublishStep(job.id, stats);
+  LogStep(core, job, stats);
   StoreStep(core, run, job);
 }
 

@@ -25,7 +25,7 @@ std::vector<DeviceDescription> DevicesFor(const Core& core, const JobRecord& job
 
 absl::Status NotMeasured(const JobRecord& job, size_t devices) {
   const std::string what =
-      absl::StrCat("none of the ", devices, " devices that are there was measured for job '", job.id.value(), "'");
+      absl::StrCat("none of the devices that are there (", devices, ") was measured for job '", job.id.value(), "'");
   if (IsFinal(job.phase)) {
     return absl::FailedPreconditionError(absl::StrCat(what, ", which has ended (", std::string(JobPhaseName(job.phase)),
                                                       "); submit it again, or give --cluster and --model to plan without it"));

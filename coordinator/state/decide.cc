@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/count.h"
 #include "common/dataset.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/queue.h"
@@ -66,14 +67,14 @@ Decision DecideIdle(const View& v) {
     return {KeepOn{}, "the coordinator was restarted and gives its workers a lease's time to come back"};
   }
   if (!AllGone(v.state, v.run) && v.now < v.run.not_before + v.config.kill_timeout) {
-    return {KeepOn{}, "waiting until the ranks of the last epoch have ended"};
+    return {KeepOn{}, "waiting until the ranks of the last generation have ended"};
   }
   // Not before: nobody would tell ranks of a job that is over to end.
   if (v.job.stop_requested) return Stopped();
   if (!v.run.has_run && v.run.trouble.deaths >= v.config.max_first_deaths) {
     return {Finish{JobPhase::kFailed},
-            absl::StrFormat("ranks died or stalled %d times in a row before the first step; the last time: %s",
-                            v.run.trouble.deaths, v.run.trouble.reason)};
+            absl::StrFormat("ranks died or stalled %s in a row before the first step; the last time: %s",
+                            Count(v.run.trouble.deaths, "time"), v.run.trouble.reason)};
   }
   if (v.usable.empty()) return {Wait{}, WhyNoDevice(v.state, v.run)};
   if (!v.run.infeasible.empty() && Ids(v.usable) == v.run.infeasible) return {Wait{}, v.run.infeasible_reason};
@@ -82,7 +83,7 @@ Decision DecideIdle(const View& v) {
   }
   if (!v.settled()) return {KeepOn{}, "nodes are joining or leaving; begins when that has settled"};
   return {BeginSetup{v.usable},
-          absl::StrFormat("checking data and checkpoint folder on the nodes of %d devices", v.usable.size())};
+          absl::StrCat("checking data and checkpoint folder on the nodes of ", Count(v.usable.size(), "device"))};
 }
 
 // The node that wrote the token may be the one with another folder: it is when most of the others do not see what it wrote.
@@ -261,14 +262,14 @@ std::optional<Decision> DecideLeaving(const View& v) {
                               ? "the job keeps no checkpoints"
                               : absl::StrFormat("saving takes about %.1f s", absl::ToDoubleSeconds(needed));
   return Decision{EndEpoch{false, Ending::kReplan, label, std::nullopt},
-                  absl::StrFormat("%s within %.0f s and %s: %d steps will be repeated", begin, absl::ToDoubleSeconds(leaving->left),
-                                  why, at_risk)};
+                  absl::StrFormat("%s within %.0f s and %s: %s will be repeated", begin, absl::ToDoubleSeconds(leaving->left),
+                                  why, Count(at_risk, "step"))};
 }
 
 Decision DecideActive(const View& v) {
   if (AllGone(v.state, v.run) && v.run.failures.empty()) {
     if (v.job.step >= v.job.config.training.steps) {
-      return {Finish{JobPhase::kSucceeded}, absl::StrFormat("all %d steps are done", v.job.config.training.steps)};
+      return {Finish{JobPhase::kSucceeded}, AllStepsDone(v.job)};
     }
     return {EndEpoch{false, Ending::kFail, "rank_failed", std::nullopt},
             absl::StrFormat("all ranks ended after step %d of %d without saying why", v.job.step, v.job.config.training.steps)};

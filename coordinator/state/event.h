@@ -41,7 +41,7 @@ inline constexpr char kStoreOlder[] = "store_older";
 inline constexpr char kStoreDamaged[] = "store_damaged";
 inline constexpr char kStoreRestored[] = "store_restored";
 inline constexpr char kJobsForgotten[] = "jobs_forgotten";
-inline constexpr char kEpochRaised[] = "epoch_raised";
+inline constexpr char kEpochRaised[] = "generation_raised";
 inline constexpr char kCoordinatorStarted[] = "coordinator_started";
 }  // namespace kind
 

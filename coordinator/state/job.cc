@@ -22,6 +22,11 @@ absl::StatusOr<JobPhase> ParseJobPhase(std::string_view name) {
   return absl::DataLossError(absl::StrCat("job state '", std::string(name), "' is not known"));
 }
 
+std::string AllStepsDone(const JobRecord& job) {
+  const int64_t steps = job.config.training.steps;
+  return steps == 1 ? "its one step is done" : absl::StrCat("all ", steps, " steps are done");
+}
+
 std::string CheckpointFolder(const JobRecord& job) {
   const std::string& folder = job.config.checkpoint.folder;
   return folder.empty() ? "" : absl::StrCat(folder, folder.back() == '/' ? "" : "/", job.id.value());

@@ -42,6 +42,9 @@ struct JobRecord : JobStatus {
   JobConfig config;  // changes only when an ended job is resumed; up to 1.25 MiB, so one record of a job is kept and no copies
 };
 
+// Why a job has succeeded: "all 40 steps are done".
+std::string AllStepsDone(const JobRecord& job);
+
 // Where the job's checkpoints are: a folder of its own below the one that the user names, so that two jobs never mix.
 std::string CheckpointFolder(const JobRecord& job);
 

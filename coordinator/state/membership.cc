@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/count.h"
 #include "common/names.h"
 #include "common/status_macros.h"
 #include "common/version.h"
@@ -15,6 +16,7 @@ namespace motley::coordinator {
 namespace {
 
 constexpr size_t kMaxDevices = 1024;  // of a node
+constexpr size_t kMostNames = 8;      // in a sentence
 
 absl::Status CheckDescription(const NodeDescription& node) {
   MOTLEY_RETURN_IF_ERROR(CheckName("hello.node", node.name.value()));
@@ -37,6 +39,13 @@ absl::Status CheckDescription(const NodeDescription& node) {
 
 bool UsesNode(const JobRun& run, const NodeName& node) {
   return std::any_of(run.ranks.begin(), run.ranks.end(), [&](const RankRun& r) { return NodeOf(r.device) == node && !r.ended; });
+}
+
+// The first few names; a large cluster has many.
+std::string Some(const std::vector<std::string>& names) {
+  const size_t shown = names.size() > kMostNames + 1 ? kMostNames : names.size();
+  const std::string list = absl::StrJoin(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", ");
+  return shown == names.size() ? list : absl::StrCat(list, " and ", names.size() - shown, " more");
 }
 
 bool HasProcesses(Stage stage) {
@@ -103,23 +112,32 @@ std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices) {
 }
 
 std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
-  std::vector<std::string> parts;
-  int lost = 0, drained = 0, leaving = 0;
+  std::vector<std::string> lost, drained, leaving, held;
   for (const auto& [name, node] : state.nodes) {
     if (!node.connected) {
-      ++lost;
+      lost.push_back(name.value());
     } else if (node.drained) {
-      ++drained;
+      drained.push_back(name.value());
     } else if (node.leaves_at) {
-      ++leaving;
+      leaving.push_back(name.value());
+    } else if (node.held) {
+      held.push_back(name.value());
     }
   }
+  std::vector<std::string> parts, remedies;
   if (state.nodes.empty()) parts.push_back("no worker has joined yet");
-  if (lost > 0) parts.push_back(absl::StrCat(lost, lost == 1 ? " node is lost" : " nodes are lost"));
-  if (drained > 0) parts.push_back(absl::StrCat(drained, drained == 1 ? " node is drained" : " nodes are drained"));
-  if (leaving > 0) parts.push_back(absl::StrCat(leaving, leaving == 1 ? " node was told to end" : " nodes were told to end"));
+  if (!lost.empty()) parts.push_back(absl::StrCat(Count(lost.size(), "node is", "nodes are"), " lost: ", Some(lost)));
+  if (!drained.empty()) {
+    parts.push_back(absl::StrCat(Count(drained.size(), "node is", "nodes are"), " drained: ", Some(drained)));
+    remedies.push_back(absl::StrCat("undrain ", Some(drained)));
+  }
+  if (!leaving.empty())
+    parts.push_back(absl::StrCat(Count(leaving.size(), "node was", "nodes were"), " told to end: ", Some(leaving)));
+  if (!held.empty()) parts.push_back(absl::StrCat(Count(held.size(), "node is", "nodes are"), " held: ", Some(held)));
   for (const auto& [device, why] : run.left_out) parts.push_back(absl::StrCat(device.value(), " is left out: ", why));
-  return absl::StrCat("no device can be used (", absl::StrJoin(parts, "; "), "); goes on when a worker joins");
+  remedies.push_back(lost.empty() ? "start motley-worker on a node" : absl::StrCat("start motley-worker again on ", Some(lost)));
+  return absl::StrCat("no device can be used (", absl::StrJoin(parts, "; "), "); ", absl::StrJoin(remedies, ", or "),
+                      "; the job then goes on by itself");
 }
 
 bool IsGone(const ClusterState& state, const RankRun& rank) {
@@ -147,14 +165,19 @@ std::string NodeStateName(const ClusterState& state, const NodeRecord& node) {
 
 std::string DeviceStateName(const ClusterState& state, const DeviceId& device, JobId* job) {
   *job = JobId();
-  if (!state.run || !HasProcesses(state.run->stage)) return "idle";
-  const JobRun& run = *state.run;
-  for (const RankRun& rank : run.ranks) {
-    if (rank.device != device || IsGone(state, rank)) continue;
-    *job = run.job;
-    return run.stage == Stage::kProfiling ? "profiling" : "training";
+  const bool processes = state.run && HasProcesses(state.run->stage);
+  if (processes) {
+    for (const RankRun& rank : state.run->ranks) {
+      if (rank.device != device || IsGone(state, rank)) continue;
+      *job = state.run->job;
+      return state.run->stage == Stage::kProfiling ? "profiling" : "training";
+    }
   }
-  return run.stage == Stage::kRunning ? "unused" : "idle";
+  // Idle is what a job could have: not a device of a node that none may use.
+  const auto node = state.nodes.find(NodeOf(device));
+  const std::string node_state = node == state.nodes.end() ? "lost" : NodeStateName(state, node->second);
+  if (node_state != "ready") return node_state;
+  return processes && state.run->stage == Stage::kRunning ? "unused" : "idle";
 }
 
 }  // namespace motley::coordinator

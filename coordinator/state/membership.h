@@ -27,7 +27,7 @@ absl::Status CheckAdmission(const ClusterState& state, const NodeDescription& de
 // newcomers are probed (state/probe), only of nodes that have passed.
 std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run);
 std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices);
-// Why there is no usable device: counts nodes that are lost or drained and devices left out.
+// Why there is no usable device and what helps: names the nodes that are lost, drained or leaving and the devices left out.
 std::string WhyNoDevice(const ClusterState& state, const JobRun& run);
 
 // The process of this rank is gone: it said so, or its worker is another one or lost (ranks die with their worker).
@@ -37,7 +37,8 @@ bool AllGone(const ClusterState& state, const JobRun& run);
 // "ready", "probing" (looked at beside the job), "refused" (by the job), "held" (it comes and goes), "leaving" (its worker was told to
 // end), "draining", "drained", "lost".
 std::string NodeStateName(const ClusterState& state, const NodeRecord& node);
-// "idle", "profiling", "training", "unused"; `job` becomes the job that has it, or empty.
+// "profiling", "training"; else the state of a node that is not ready; else "unused" (by the job that runs) or "idle".
+// `job` becomes the job that has it, or empty.
 std::string DeviceStateName(const ClusterState& state, const DeviceId& device, JobId* job);
 
 }  // namespace motley::coordinator

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/count.h"
 #include "common/files.h"
 #include "common/status_macros.h"
 #include "coordinator/state/event.h"
@@ -100,9 +101,10 @@ absl::Status Raise(Database& database, const LedgerState& state, const MarkFile:
   Finding finding;
   finding.kind = kind::kStoreRestored;
   finding.text =
-      absl::StrCat("the database was restored from ", from, " (", state.mark.commits, " commits, ", jobs.size(), " jobs)",
+      absl::StrCat("the database was restored from ", from, " (", Count(state.mark.commits, "commit"), ", ",
+                   Count(jobs.size(), "job"), ")",
                    restored->lost_commits > 0 ? absl::StrCat("; ", restored->lost_commits, " later commits are lost") : "",
-                   "; the epochs of ", restored->raised_jobs, " unfinished jobs went up by ", restored->raised_by);
+                   "; the generations of ", Count(restored->raised_jobs, "unfinished job"), " went up by ", restored->raised_by);
   MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kEvents, ToRow(EventFor(finding, sequence))));
   if (file.mark && file.mark->store_id == state.mark.store_id) ledger.SkipTo(file.mark->commits);
   MOTLEY_RETURN_IF_ERROR(ledger.Seal());

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/count.h"
 #include "common/status_macros.h"
 #include "coordinator/state/event.h"
 #include "coordinator/store/records.h"
@@ -98,7 +99,9 @@ std::vector<Finding> Describe(const Inspection& inspection, const LostJobs& lost
     findings.push_back({kind::kStoreDamaged, absl::StrCat("job ", job.id.value(), " is FAILED: ", job.reason), job.id});
   }
   if (lost.nameless > 0) {
-    findings.push_back({kind::kStoreDamaged, absl::StrCat(lost.nameless, " records of jobs are lost whose ids nothing else names")});
+    findings.push_back({kind::kStoreDamaged,
+                        absl::StrCat(Count(lost.nameless, "record of a job is", "records of jobs are"),
+                                     " lost whose ids nothing else names")});
   }
   if (findings.empty()) return findings;
   findings.push_back({kind::kStoreDamaged,

@@ -111,7 +111,7 @@ absl::Status SqliteStore::WriteEpoch(const EpochRow& row) {
   MOTLEY_RETURN_IF_ERROR(newest.Bind(row.job.value()).Step().status());
   if (row.epoch.value() <= newest.Integer(0)) {
     return absl::AlreadyExistsError(
-        absl::StrCat("epoch ", row.epoch.value(), " of job ", row.job.value(), " is not above ", newest.Integer(0)));
+        absl::StrCat("generation ", row.epoch.value(), " of job ", row.job.value(), " is not above ", newest.Integer(0)));
   }
   return ledger_.Put(TableId::kEpochs, ToRow(row));
 }
@@ -169,7 +169,7 @@ absl::StatusOr<std::vector<JobRecord>> SqliteStore::LoadJobs() {
 absl::StatusOr<EpochRow> SqliteStore::NewestEpoch(const JobId& job) {
   Statement row = database_->Prepare("SELECT * FROM epochs WHERE job = ? AND ranks != '[]' ORDER BY epoch DESC LIMIT 1");
   const absl::StatusOr<Row> found = FindRow(TableId::kEpochs, row.Bind(job.value()));
-  if (absl::IsNotFound(found.status())) return absl::NotFoundError(absl::StrCat("job ", job.value(), " has begun no epoch"));
+  if (absl::IsNotFound(found.status())) return absl::NotFoundError(absl::StrCat("job ", job.value(), " has begun no generation"));
   MOTLEY_RETURN_IF_ERROR(found.status());
   return EpochOf(*found);
 }

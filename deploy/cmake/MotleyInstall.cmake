@@ -17,6 +17,12 @@ if(TARGET motley-rank)
           PATTERN "libcudart.so*" PATTERN "libcupti.so*")
 endif()
 
+# Man page and completion say what the program itself knows of its commands.
+if(TARGET motley)
+  install(CODE "set(MOTLEY_PROGRAM \"$<TARGET_FILE:motley>\")")
+  install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_command_line.cmake)
+endif()
+
 # Units and configuration depend on the prefix that is given at installation.
 install(CODE "set(MOTLEY_SOURCE_DIR \"${CMAKE_SOURCE_DIR}\")\nset(MOTLEY_BINARY_DIR \"${CMAKE_BINARY_DIR}\")")
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_units.cmake)

@@ -31,7 +31,7 @@ def say(line=""):
 
 
 def state_of(job):
-    return job["state"].removeprefix("JOB_STATE_").upper()
+    return job["state"].upper()
 
 
 class Watcher:
@@ -46,7 +46,7 @@ class Watcher:
     def poll(self):
         job = self.cluster.job(self.job_id)
         for record in self.cluster.motley("metrics", self.job_id).get("steps", []):
-            position = (int(record.get("epoch", 0)), int(record["step"]))
+            position = (int(record.get("generation", 0)), int(record["step"]))
             if position > self.printed_step:
                 self.printed_step = position
                 say(step_line(record))
@@ -73,7 +73,7 @@ class Watcher:
 def step_line(r):
     line = (f"step {int(r['step']):3d}  loss {r['loss']:.4f}  |g| {r['grad_norm']:.3f}  lr {r['lr']:.2e}  {r['tokens_per_second']:.0f} tokens/s"
             f"  step {r['step_seconds']:.2f} s (predicted {r['predicted_step_seconds']:.2f})")
-    if r.get("has_validation_loss"):
+    if r.get("validation_loss") is not None:
         line += f"  validation loss {r['validation_loss']:.4f}"
     return line
 
@@ -133,14 +133,14 @@ def run_planned(cluster, arguments, text_path):
 def change_nodes(cluster, watcher):
     """Kills one node and lets another join while the job runs on. Returns the events that say what it cost, and the steps."""
     job = cluster.job(watcher.job_id)
-    epoch, marks = int(job["epoch"]), [[int(job["step"]), f"node {setting.LOST_NODE} killed"]]
+    epoch, marks = int(job["generation"]), [[int(job["step"]), f"node {setting.LOST_NODE} killed"]]
     say()
     say(f"kill -9 of the worker of node {setting.LOST_NODE}")
     cluster.workers[setting.LOST_NODE].kill(signal.SIGKILL)
     continue_after_change(cluster, watcher, epoch, "after the loss")
 
     job = cluster.job(watcher.job_id)
-    epoch = int(job["epoch"])
+    epoch = int(job["generation"])
     marks.append([int(job["step"]), f"node {setting.SPARE_NODE} joins"])
     say()
     say(f"node {setting.SPARE_NODE} ({' + '.join(setting.SPARE_CARDS)}) joins")
@@ -151,14 +151,14 @@ def change_nodes(cluster, watcher):
     events = [e for e in cluster.events() if (e["kind"] == "replan" and e.get("job_id") == watcher.job_id) or
               (e["kind"] in {"node_lost", "node_joined"} and e.get("node") in changed)]
     joined_first = min((int(e["sequence"]) for e in events if e["kind"] == "node_joined" and e["node"] == setting.LOST_NODE), default=None)
-    return [{key: e.get(key) for key in ("kind", "unix_ms", "epoch", "message")} for e in events if int(e["sequence"]) != joined_first], marks
+    return [{key: e.get(key) for key in ("kind", "unix_ms", "generation", "message")} for e in events if int(e["sequence"]) != joined_first], marks
 
 
 def continue_after_change(cluster, watcher, epoch, what):
     def steps_in_new_epoch(job):
         if state_of(job) in ENDED:
             return True
-        new = [r for r in cluster.motley("metrics", watcher.job_id).get("steps", []) if int(r.get("epoch", 0)) > epoch]
+        new = [r for r in cluster.motley("metrics", watcher.job_id).get("steps", []) if int(r.get("generation", 0)) > epoch]
         return len(new) >= STEPS_AFTER_CHANGE
 
     watcher.until(f"{STEPS_AFTER_CHANGE} steps {what}", steps_in_new_epoch)
@@ -197,7 +197,7 @@ def demo(cluster, arguments):
     devices = cluster.devices()
     events, marks = change_nodes(cluster, watcher)
     records = cluster.steps(watcher.job_id)
-    validations = [r["validation_loss"] for r in records if r.get("has_validation_loss")]
+    validations = [r["validation_loss"] for r in records if r.get("validation_loss") is not None]
     described = describe_devices([d for d in devices if d["id"].split("/")[0] in setting.CARDS])
     return {"schema_version": 1, "devices": described, "even": even,
             "planned": {"strategy": "cephalo", **planned, "loss_first": records[0]["loss"], "loss_last": records[-1]["loss"],

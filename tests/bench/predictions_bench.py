@@ -68,7 +68,7 @@ def run(cluster, text_path, name, plan, template):
 
 
 def state_of(job):
-    return job["state"].removeprefix("JOB_STATE_").upper()
+    return job["state"].upper()
 
 
 def measure(cluster, arguments):

@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
 """The command line and bad input: each error names the thing and the remedy, has its exit status, and leaves nothing behind."""
+import fcntl
 import json
 import os
+import pty
+import re
 import socket
+import struct
 import subprocess
 import sys
+import termios
 
 from harness import BIN, CPU_DEVICE, ROOT, Results, TestCluster, expect, job_sections, state_of
 from cluster import Daemon
 
-USAGE, DATA, NO_INPUT, UNAVAILABLE, CONFIG = 64, 65, 66, 69, 78
+USAGE, DATA, NO_INPUT, UNAVAILABLE, CONFIG = 64, 65, 66, 69, 78   # the last of daemons
 
 
 def refused(done, words, statuses=None):
@@ -26,21 +31,24 @@ def unreachable_coordinator(cluster):
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         command = [cluster.program("motley"), "--coordinator", address, "nodes"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    refused(done, [address], {UNAVAILABLE})
+    refused(done, [address, "Connection refused"], {UNAVAILABLE})
+    done = subprocess.run([cluster.program("motley"), "--coordinator", "http://127.0.0.1:7070", "nodes"], capture_output=True,
+                          text=True, timeout=60, check=False)
+    refused(done, ["write 127.0.0.1:7070"], {USAGE})
 
 
 def unknown_key(cluster):
     sections = job_sections(cluster)
     sections["training"]["stepz"] = 3
     path = cluster.job_file("typo", sections)
-    refused(cluster.run_motley("config", "check", path), ["typo.toml:", "stepz", "steps"], {DATA, CONFIG})
-    refused(cluster.run_motley("submit", path), ["stepz", "steps"], {DATA, CONFIG})
+    refused(cluster.run_motley("config", "check", path), ["typo.toml:", "stepz", "steps"], {DATA})
+    refused(cluster.run_motley("submit", path), ["stepz", "steps"], {DATA})
 
 
 def unknown_section(cluster):
     sections = job_sections(cluster)
     sections["trainning"] = {"steps": 3}
-    refused(cluster.run_motley("config", "check", cluster.job_file("section", sections)), ["trainning", "training"], {DATA, CONFIG})
+    refused(cluster.run_motley("config", "check", cluster.job_file("section", sections)), ["trainning", "training"], {DATA})
 
 
 def out_of_range(cluster):
@@ -48,7 +56,7 @@ def out_of_range(cluster):
                               ("optimizer__beta1", 1.5, ["optimizer.beta1"]), ("training__dtype", "float16", ["training.dtype", "float32"]),
                               ("model__flavor", "debugg", ["debugg", "debug"]), ("planner__strategy", "cephalos", ["planner.strategy", "cephalo"])]:
         path = cluster.job_file("range", job_sections(cluster, **{key: value}))
-        refused(cluster.run_motley("config", "check", path), words, {DATA, CONFIG})
+        refused(cluster.run_motley("config", "check", path), words, {DATA})
 
 
 def bad_set(cluster):
@@ -126,6 +134,59 @@ def wait_and_listings(cluster):
     expect(cluster.run_motley("plan", "waited", "--trace", trace).returncode == 0, "plan --trace failed")
     with open(trace, encoding="utf-8") as file:
         expect(json.load(file)["traceEvents"], "the trace is empty")
+
+
+def terminal_output(cluster, *arguments, columns=80, **environment):
+    """What the command writes to a terminal of so many columns, colours included."""
+    leader, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    command = [cluster.program("motley"), "--coordinator", cluster.address, *arguments]
+    environment = {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm", **environment}
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=terminal, stderr=subprocess.PIPE, env=environment)
+    os.close(terminal)
+    written = b""
+    while True:
+        try:
+            chunk = os.read(leader, 65536)
+        except OSError:   # Linux says so when the last writer has gone
+            break
+        if not chunk:
+            break
+        written += chunk
+    os.close(leader)
+    errors = process.stderr.read().decode()
+    expect(process.wait() == 0, f"motley {' '.join(arguments)}: {errors}")
+    return written.decode().replace("\r\n", "\n")
+
+
+def terminal_of_80_columns(cluster):
+    """Nothing is wider, but a word that is; one line moves; states have colours that can be turned off."""
+    colour = re.compile("\x1b\\[[0-9;]*m")
+    for command in (["nodes"], ["list"], ["status", "waited"], ["plan", "waited"], ["plan", "waited", "--explain"], ["events"],
+                    ["logs", "waited"], ["metrics", "waited"], ["help", "plan"], ["clusters"], ["models"]):
+        for line in colour.sub("", terminal_output(cluster, *command)).splitlines():
+            expect(len(line) <= 80 or len(line.split()) == 1, f"motley {' '.join(command)}: {len(line)} columns: {line!r}")
+    expect("\x1b[32msucceeded" in terminal_output(cluster, "list"), "a state without its colour")
+    expect("\x1b" not in terminal_output(cluster, "list", NO_COLOR="1"), "colours in spite of NO_COLOR")
+    expect(max(map(len, terminal_output(cluster, "events", "--wide", columns=60).splitlines())) > 60, "--wide cuts")
+    path = cluster.job_file("seen", job_sections(cluster, training__steps=5))
+    seen = terminal_output(cluster, "submit", path, "--id", "seen", "--wait")
+    expect("\r\x1b[K[" in seen and "step 5/5" in seen, f"no line that moves: {seen!r}")
+    stays = [line.split("\r\x1b[K")[-1] for line in colour.sub("", seen).split("\n")]
+    states = [line.split(":")[0] for line in stays if line.split(":")[0] in {"queued", "profiling", "planning", "starting", "running"}]
+    order = sorted(set(states), key=["queued", "profiling", "planning", "starting", "running"].index)
+    expect(states == order and states[-1] == "running", f"states: {states}")
+
+
+def newest_lines(cluster):
+    """The training's own lines are in the log; -n and --since choose."""
+    lines = cluster.motley("logs", "waited")["lines"]
+    expect(any(line["source"] == "training" and "step 3/3" in line["text"] for line in lines), f"no training lines: {lines[-5:]}")
+    for command in (["logs", "waited"], ["events"]):
+        whole = cluster.run_motley(*command).stdout.splitlines()
+        expect(cluster.run_motley(*command, "-n", "2").stdout.splitlines() == whole[-2:], f"{command} -n 2")
+        expect(not cluster.run_motley(*command, "--since", "2099-01-01").stdout, f"{command} --since the future")
+        expect(cluster.run_motley(*command, "--since", "1h").stdout.splitlines() == whole, f"{command} --since 1h")
 
 
 def plan_on_the_live_cluster(cluster):
@@ -266,7 +327,7 @@ def probe_of_a_node(cluster):
     command = ["plan", "--cluster", path, "--model", "gpt2-124m", "--global-batch", "12", "--seq-len", "32"]
     with open(path, "w", encoding="utf-8") as file:
         file.write(printed)
-    refused(cluster.run_motley(*command), ["probed.toml:8", "fp32_tflops"], {DATA, CONFIG})
+    refused(cluster.run_motley(*command), ["probed.toml:8", "fp32_tflops"], {DATA})
     for key, value in (("fp32_tflops", 16.3), ("fp16_tflops", 130.5), ("memory_gib", 48), ("memory_gb_per_second", 672),
                        ("pcie_gb_per_second", 15.75)):
         expect(f"# {key} =" in printed, f"{key} is not to be filled in: {printed!r}")
@@ -294,6 +355,8 @@ def cards_that_cannot_be_used_are_named(cluster):
 def drain_and_undrain(cluster):
     cluster.motley("nodes", "drain", "n2")
     cluster.wait_for(lambda: {n["name"]: n["state"] for n in cluster.nodes()}["n2"] == "drained", 10, "n2 to be drained")
+    states = {d["id"].split("/")[0]: d["state"] for d in cluster.devices()}
+    expect(states["n1"] == "idle" and states["n2"] == "drained", f"devices: {states}")
     cluster.motley("nodes", "undrain", "n2")
     cluster.wait_for_nodes(["n2"])
     refused(cluster.run_motley("nodes", "drain", "n9"), ["n9"])
@@ -305,7 +368,8 @@ def main():
         results.run("unreachable coordinator", unreachable_coordinator, cluster)
         cluster.start({"n1": [CPU_DEVICE], "n2": [CPU_DEVICE]})
         for test in (unknown_key, unknown_section, out_of_range, bad_set, missing_job_file, config_show, examples_are_valid, unknown_job,
-                     reused_job_id, resume_wait_list_delete, wait_and_listings, plan_on_the_live_cluster, data_errors, model_fits_nowhere,
+                     reused_job_id, resume_wait_list_delete, wait_and_listings, terminal_of_80_columns, newest_lines,
+                     plan_on_the_live_cluster, data_errors, model_fits_nowhere,
                      socket_for_people, port_taken, insecure_listener, bad_daemon_config, duplicate_worker, probe_of_a_node,
                      cards_that_cannot_be_used_are_named, drain_and_undrain):
             results.run(test.__name__.replace("_", " "), test, cluster)

@@ -59,6 +59,25 @@ for file in usr/etc/motley/coordinator.toml usr/etc/motley/worker.toml usr/share
             usr/share/doc/motley/LICENSE usr/share/doc/motley/NOTICE usr/share/doc/motley/design.md; do
   check "$file" test -s "$folder/$file"
 done
+for file in man/man1/motley.1 bash-completion/completions/motley zsh/site-functions/_motley fish/vendor_completions.d/motley.fish; do
+  check "share/$file" grep -q undrain "$folder/usr/share/$file"
+done
+check "bash takes the completion and completes" bash -c "source '$folder/usr/share/bash-completion/completions/motley'
+  COMP_WORDS=(motley nodes dr); COMP_CWORD=2; _motley; [[ \${COMPREPLY[*]} == drain ]]"
+for shell in zsh fish; do
+  if ! command -v "$shell" >/dev/null; then
+    echo "skip install: $shell takes the completion: not on this machine"
+  elif [[ $shell == zsh ]]; then
+    check "zsh takes the completion" zsh -n "$folder/usr/share/zsh/site-functions/_motley"
+  else
+    check "fish takes the completion" fish --no-execute "$folder/usr/share/fish/vendor_completions.d/motley.fish"
+  fi
+done
+if command -v man >/dev/null; then
+  check "the man page has no errors" bash -c "[[ -z \$(man --warnings -l '$folder/usr/share/man/man1/motley.1' 2>&1 >/dev/null) ]]"
+else
+  echo "skip install: the man page: man is not on this machine"
+fi
 check "the worker's service outlives a rank that is killed for memory" unit_says motley-worker OOMPolicy=continue
 for unit in motley-coordinator motley-worker; do
   check "$unit is started again without an end" unit_says "$unit" StartLimitIntervalSec=0

@@ -119,7 +119,7 @@ def observe(results):
             cluster.wait_for(lambda: cluster.event_messages("node_lost"), 30, "the loss of n3")
             cluster.workers.pop("n3").process.wait()
             cluster.motley("nodes", "drain", "n2")
-            cluster.wait_for(lambda: int(cluster.job(JOB)["epoch"]) >= 2, 30, "the second epoch")
+            cluster.wait_for(lambda: int(cluster.job(JOB)["generation"]) >= 2, 30, "the second generation")
             cluster.wait_for_step(JOB, 20)
             cluster.wait_for(lambda: len(prometheus.query("up == 1")) == 3, 30, "three healthy targets", prometheus.daemon)
             cluster.wait_for(lambda: prometheus.query("rate(motley_device_steps_total[1m])"), 30, "two scrapes", prometheus.daemon)

@@ -25,9 +25,9 @@ def newest_checkpoint(cluster, job_id):
 
 
 def last_step(job):
-    """(epoch, step) of the newest step that was reported."""
+    """(generation, step) of the newest step that was reported."""
     record = job.get("last_step") or {}
-    return int(record.get("epoch", 0)), int(record.get("step", 0))
+    return int(record.get("generation", 0)), int(record.get("step", 0))
 
 
 def seconds_to_next_step(cluster, job_id, after, limit_seconds):

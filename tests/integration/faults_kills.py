@@ -100,7 +100,7 @@ class Kills:
             job = cluster.try_motley("status", "train") or {}
             self.stuck.append(f"{what}: {job.get('state')}: {job.get('reason')}")
             return
-        first = min(int(r["step"]) for r in cluster.motley("metrics", "train")["steps"] if int(r["epoch"]) > before[0])
+        first = min(int(r["step"]) for r in cluster.motley("metrics", "train")["steps"] if int(r["generation"]) > before[0])
         if first <= saved:
             self.behind.append(f"{what}: it went on at step {first}")
 

@@ -58,7 +58,7 @@ def expect(condition, why):
 
 
 def state_of(job):
-    return job["state"].removeprefix("JOB_STATE_").upper()
+    return job["state"].upper()
 
 
 def make_text(path, sentences=4000):

@@ -85,11 +85,11 @@ def run_with_replan(oracle, job_id):
     cluster.wait_for_step(job_id, 20)
     cluster.motley("nodes", "drain", "n2")
     try:
-        cluster.wait_for(lambda: int(cluster.job(job_id)["epoch"]) >= 2, 30, "the second epoch")
+        cluster.wait_for(lambda: int(cluster.job(job_id)["generation"]) >= 2, 30, "the second generation")
     finally:
         cluster.motley("nodes", "undrain", "n2")
     cluster.wait_for_state(job_id, "SUCCEEDED")
-    expect(int(cluster.job(job_id)["epoch"]) >= 2, "the job was not replanned")
+    expect(int(cluster.job(job_id)["generation"]) >= 2, "the job was not replanned")
     oracle.compare(job_id)
 
 

@@ -220,11 +220,11 @@ absl::Status RankSession::ConfirmEpochIsNewest(int64_t step, const std::string& 
   --waiting_;
   auto answer = answers_.extract(question);
   if (answer.empty()) {
-    return WithFault(absl::UnavailableError(absl::StrCat("the coordinator did not say whether this epoch may still ", purpose)),
+    return WithFault(absl::UnavailableError(absl::StrCat("the coordinator did not say whether this generation may still ", purpose)),
                      Fault::kPeer);
   }
   if (answer.mapped().allowed) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("this epoch may not ", purpose, ": ", answer.mapped().reason));
+  return absl::FailedPreconditionError(absl::StrCat("this generation may not ", purpose, ": ", answer.mapped().reason));
 }
 
 void RankSession::OnReady() { SendEvent(RankEventKind::kReady, ""); }

@@ -11,7 +11,7 @@
 namespace motley::worker {
 namespace {
 
-std::string Name(const JobId& job, Epoch epoch) { return absl::StrCat("epoch ", epoch.value(), " of job ", job.value()); }
+std::string Name(const JobId& job, Epoch epoch) { return absl::StrCat("generation ", epoch.value(), " of job ", job.value()); }
 
 }  // namespace
 
@@ -89,7 +89,7 @@ absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vect
     }
     run->ranks.push_back(*std::move(rank));
   }
-  LogInfo(absl::StrCat("job ", job.value(), " epoch ", epoch.value(), ": ", run->profile ? "measuring with " : "training with ",
+  LogInfo(absl::StrCat("job ", job.value(), " generation ", epoch.value(), ": ", run->profile ? "measuring with " : "training with ",
                        run->ranks.size(), " ranks"));
   runs_.push_back(std::move(run));
   return absl::OkStatus();

@@ -129,7 +129,7 @@ void Supervisor::CheckHung(RankRun& run, Rank& rank) {
   const WatchDecision decision = Decide(clock_.Now(), rank.watch, config_.watch);
   if (!decision.hung) return;
   const std::string text = absl::StrCat(rank.device.value(), ": ", decision.reason);
-  LogError(absl::StrCat("job ", run.job.value(), " epoch ", run.epoch.value(), ": ", text));
+  LogError(absl::StrCat("job ", run.job.value(), " generation ", run.epoch.value(), ": ", text));
   metrics_.RankExited("hung");
   Report(run, rank, RankEventKind::kHung, text);
   KillRank(rank, Rank::Phase::kHung, decision.reason);

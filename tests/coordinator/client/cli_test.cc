@@ -1,6 +1,9 @@
 #include "coordinator/client/cli.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <set>
 
@@ -32,12 +35,24 @@ TEST(CliTest, UsageErrorsAre64) {
   EXPECT_EQ(RunAlone({"sumbit", "x"}).err, "motley: unknown command 'sumbit'; did you mean 'submit'?\n");
 }
 
+TEST(CliTest, WrongOptionsNameTheNearest) {
+  EXPECT_EQ(RunAlone({"list", "--jsno"}).err, "motley: 'motley list' has no option --jsno; did you mean --json?\n");
+  EXPECT_EQ(RunAlone({"submit", "x", "--st=a=b"}).err, "motley: 'motley submit' has no option --st=a=b; did you mean --set?\n");
+  EXPECT_NE(RunAlone({"logs", "j", "--zzzzzzzzz"}).err.find("see 'motley help logs'"), std::string::npos);
+  const Ran more = RunAlone({"status", "a", "b"});
+  EXPECT_EQ(more.code, 64);
+  EXPECT_EQ(more.err, "motley: 'motley status' has no use for 'b'; it is called as: motley status [OPTIONS] JOB\n");
+  EXPECT_EQ(RunAlone({"help", "sumbit"}).err, "motley: unknown command 'sumbit'; did you mean 'submit'?\n");
+  EXPECT_NE(RunAlone({"status"}).err.find("see 'motley help status'"), std::string::npos);
+}
+
 TEST(CliTest, HelpNamesEveryCommand) {
   const Ran help = RunAlone({"--help"});
   EXPECT_EQ(help.code, 0);
   for (const Command& command : Commands()) {
-    EXPECT_NE(help.out.find(command.name), std::string::npos) << command.name;
     EXPECT_EQ(RunAlone({command.name, "--help"}).code, 0) << command.name;
+    if (std::string(command.name) == "man" || std::string(command.name) == "completion") continue;  // hidden
+    EXPECT_NE(help.out.find(command.name), std::string::npos) << command.name;
   }
   EXPECT_EQ(RunAlone({"--version"}).out, BuildInfo("motley") + "\n");
 }
@@ -49,6 +64,43 @@ TEST(CliTest, UnreachableCoordinatorIs69AndSaysWhatToDo) {
     EXPECT_NE(ran.err.find("no coordinator answers at 127.0.0.1:1"), std::string::npos) << ran.err;
     EXPECT_NE(ran.err.find("MOTLEY_COORDINATOR"), std::string::npos);
   }
+}
+
+// By the reason, not by a clock: one that waited would say so.
+TEST(CliTest, ARefusalAndAnUnknownHostAreSaidAtOnce) {
+  const auto refused = Connection::Open("127.0.0.1:1", {.connect = absl::InfiniteDuration()});
+  EXPECT_NE(std::string(refused.status().message()).find("Connection refused"), std::string::npos) << refused.status();
+  const auto unknown = Connection::Open("no-such-host.invalid:7070", {.connect = absl::Minutes(5)});
+  EXPECT_EQ(std::string(unknown.status().message()).find("waited"), std::string::npos) << unknown.status();
+  const auto no_socket = Connection::Open("unix:/nowhere/coordinator.sock", {.connect = absl::InfiniteDuration()});
+  EXPECT_NE(std::string(no_socket.status().message()).find("No such file"), std::string::npos) << no_socket.status();
+}
+
+// A port where the connection is taken and nobody speaks.
+TEST(CliTest, SilenceIsSaidBeforeItIsGivenUp) {
+  const int listening = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(listening, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(listening, 8), 0);
+  ASSERT_EQ(getsockname(listening, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  std::ostringstream out, err;
+  const std::string where = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  const int code = RunCli({"--coordinator", where, "list"}, out, err,
+                          {.connect = absl::Milliseconds(300), .silence = absl::Milliseconds(100)});
+  close(listening);
+  EXPECT_EQ(code, 69);
+  EXPECT_NE(err.str().find(absl::StrCat("no answer from ", where, " yet; waiting 200ms more\n")), std::string::npos) << err.str();
+  EXPECT_NE(err.str().find("waited 300ms"), std::string::npos) << err.str();
+}
+
+TEST(CliTest, AUrlIsWrongUsageAndSaysWhatToWrite) {
+  const Ran ran = RunAlone({"--coordinator", "http://127.0.0.1:7070/", "list"});
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_NE(ran.err.find("is a URL; the coordinator speaks gRPC: write 127.0.0.1:7070"), std::string::npos) << ran.err;
+  EXPECT_NE(RunAlone({"--coordinator", "https://host", "list"}).err.find("write HOST:PORT"), std::string::npos);
 }
 
 TEST(CliTest, ASocketThatIsNotThereIs69) {
@@ -86,13 +138,17 @@ TEST(CliTest, NodesAsTableAndJson) {
   device->set_model("L4");
   device->set_memory_bytes(int64_t{24} << 30);
   device->set_measured_tokens_per_second(1234);
+  device->set_job_id("j");
+  v1::ModelSection* model = fake.AddJob("j", v1::JOB_STATE_RUNNING).mutable_spec()->mutable_model();
+  model->set_name("gpt2");
+  model->set_flavor("124M");
   const Ran table = Motley(fake, {"nodes"});
   EXPECT_EQ(table.code, 0);
-  for (const char* part : {"a/gpu0", "L4", "24.0 GiB", "1234 tokens/s", "ready"})
+  for (const char* part : {"a/gpu0", "L4", "24.0 GiB", "1.2k tokens/s of gpt2 124M", "ready"})
     EXPECT_NE(table.out.find(part), std::string::npos) << part;
   const json parsed = json::parse(Motley(fake, {"-o", "json", "nodes"}).out);
   EXPECT_EQ(parsed["nodes"][0]["devices"][0]["memory_bytes"], int64_t{24} << 30);
-  EXPECT_EQ(parsed["nodes"][0]["devices"][0]["declared_flops_per_second"], 0.0);  // defaults are there too
+  EXPECT_EQ(parsed["nodes"][0]["devices"][0]["declared_flops_per_second"], json());  // what is not known is null
   EXPECT_EQ(json::parse(Motley(fake, {"nodes", "-o", "json"}).out), parsed);
   EXPECT_EQ(Motley(fake, {"nodes", "drain", "a"}).out, "node a is draining\n");
   EXPECT_EQ(json::parse(Motley(fake, {"nodes", "undrain", "a", "-o", "json"}).out)["state"], "ready");
@@ -103,18 +159,29 @@ TEST(CliTest, ListAndStatus) {
   EXPECT_NE(Motley(fake, {"list"}).out.find("no jobs"), std::string::npos);
   fake.AddJob("j-1", v1::JOB_STATE_RUNNING).set_reason("with \x1b[31mcolour");
   fake.AddRun("j-1", 2);
+  fake.jobs["j-1"].mutable_spec()->mutable_training()->set_global_batch_size(8);
+  fake.jobs["j-1"].mutable_spec()->mutable_training()->set_seq_len(1000);
+  fake.jobs["j-1"].set_training_tokens(10'000);
   const Ran list = Motley(fake, {"list"});
   EXPECT_NE(list.out.find("j-1"), std::string::npos);
   EXPECT_NE(list.out.find("running"), std::string::npos);
   EXPECT_NE(list.out.find("2/3"), std::string::npos);
   EXPECT_EQ(list.out.find('\x1b'), std::string::npos) << "control characters must not reach the terminal";
   const Ran status = Motley(fake, {"status", "j-1"});
-  EXPECT_NE(status.out.find("step 2/3  loss 3.0000"), std::string::npos) << status.out;
+  for (const char* part : {"step        2 of 3\n", "loss        3.0000", "tokens      16 000 of 24 000 seen, 1.60 passes over the data\n"})
+    EXPECT_NE(status.out.find(part), std::string::npos) << status.out;
   EXPECT_NE(status.out.find("predicted 0.400 s, +25.0 %"), std::string::npos) << status.out;
   const json parsed = json::parse(Motley(fake, {"-o", "json", "status", "j-1"}).out);
-  EXPECT_EQ(parsed["state"], "JOB_STATE_RUNNING");
+  EXPECT_EQ(parsed["state"], "running");
+  EXPECT_EQ(parsed["finished_unix_ms"], json());
+  EXPECT_EQ(parsed["last_step"]["generation"], 1);
+  EXPECT_FALSE(parsed["last_step"].contains("epoch") || parsed["last_step"].contains("has_validation_loss"));
+  EXPECT_EQ(parsed["last_step"]["validation_loss"], json());
   EXPECT_EQ(parsed["step"], 2);
-  EXPECT_EQ(json::parse(Motley(fake, {"-o", "json", "list"}).out)["jobs"][0], parsed);
+  const json listed = json::parse(Motley(fake, {"-o", "json", "list"}).out)["jobs"][0];
+  EXPECT_FALSE(listed.contains("spec"));
+  EXPECT_EQ(listed["steps"], 3);
+  EXPECT_EQ(listed["last_step"], parsed["last_step"]);
 }
 
 TEST(CliTest, ListFollowsAllPages) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
+#include <regex>
 
 namespace motley::client {
 namespace {
@@ -36,21 +36,35 @@ TEST(FormatTest, StepLineShowsEverything) {
   step.set_elapsed_seconds(61);
   step.set_remaining_seconds(100);
   EXPECT_EQ(StepLine(step, 200),
-            "step 12/200  loss 3.1235  |g| 1.5  lr 2.00e-03  2048 tokens/s  memory 61 %  step 0.512 s (predicted 0.500 s, +2.4 %)"
+            "step 12/200  loss 3.1235  |g| 1.5  lr 2.00e-03  2.0k tokens/s  memory 61 %  step 0.512 s (predicted 0.500 s, +2.4 %)"
             "  elapsed 1 min 01 s  left 1 min 40 s");
   step.set_has_validation_loss(true);
   step.set_validation_loss(3.2);
   EXPECT_NE(StepLine(step, 200).find("validation loss 3.2000"), std::string::npos);
 }
 
-TEST(FormatTest, TablesAlignAndNothingSteersTheTerminal) {
-  Table table({"A", "LONGER"});
-  table.Add({"wide cell", "\x1b[2J"});
-  table.Add({"x", ""});
-  table.Add({"y\nA", "\xff"});
-  std::ostringstream out;
-  table.Print(out);
-  EXPECT_EQ(out.str(), "A          LONGER\nwide cell  \\u001b[2J\nx\ny\\nA       \\xff\n");
+TEST(FormatTest, TimesHaveTheirZone) {
+  EXPECT_TRUE(std::regex_match(FormatTime(1'700'000'000'000), std::regex(R"(2023-11-1\d \d\d:\d\d:\d\d [A-Z+-][A-Z0-9:]*)")))
+      << FormatTime(1'700'000'000'000);
+}
+
+TEST(FormatTest, RatesHaveOneUnit) {
+  EXPECT_EQ(FormatRate(950.2), "950 tokens/s");
+  EXPECT_EQ(FormatRate(1634), "1.6k tokens/s");
+  EXPECT_EQ(FormatRate(2.1e6), "2.1M tokens/s");
+}
+
+TEST(FormatTest, TheLiveLineHasABarWhereThereIsRoom) {
+  v1::StepRecord step;
+  step.set_step(20);
+  step.set_loss(3.341);
+  step.set_tokens_per_second(1634);
+  step.set_step_seconds(1.003);
+  step.set_predicted_step_seconds(1);
+  step.set_remaining_seconds(13.2);
+  EXPECT_EQ(LiveLine(step, 40, 80), "[==========>         ]  step 20/40  loss 3.34  1.6k tokens/s  +0.3 %  left 13 s");
+  EXPECT_EQ(LiveLine(step, 40, 60), "step 20/40  loss 3.34  1.6k tokens/s  +0.3 %  left 13 s");
+  EXPECT_EQ(LiveLine(step, 40, 40), "step 20/40  loss 3.34  1.6k tokens/s...");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ TEST(ResumeTest, MistakesAreNamed) {
   FakeMotley fake;
   AddStopped(fake);
   const Ran key = Motley(fake, {"resume", "j", "--set", "training.stesp=9"});
-  EXPECT_EQ(key.code, 78);
+  EXPECT_EQ(key.code, 65);
   EXPECT_NE(key.err.find("did you mean 'training.steps'?"), std::string::npos) << key.err;
   EXPECT_TRUE(fake.resumed.empty());
   EXPECT_EQ(Motley(fake, {"resume", "nobody"}).code, 66);
@@ -68,7 +68,7 @@ TEST(WaitTest, ExitsAsTheJobEnds) {
   const Ran bad = Motley(fake, {"wait", "bad", "--timeout", "100"});
   EXPECT_EQ(bad.code, 1);
   EXPECT_NE(bad.err.find("loss is NaN"), std::string::npos);
-  EXPECT_EQ(json::parse(Motley(fake, {"-o", "json", "wait", "good"}).out)["state"], "JOB_STATE_SUCCEEDED");
+  EXPECT_EQ(json::parse(Motley(fake, {"-o", "json", "wait", "good"}).out)["state"], "succeeded");
   EXPECT_EQ(Motley(fake, {"wait", "nobody"}).code, 66);
 }
 

@@ -35,7 +35,7 @@ TEST(ConfigCommandTest, CheckAndShow) {
   EXPECT_TRUE(found);
   folder.Write("j.toml", "[training]\nsteps = 0\nfoo = 1\n");
   const Ran bad = Motley(fake, {"config", "check", file});
-  EXPECT_EQ(bad.code, 78);
+  EXPECT_EQ(bad.code, 65);
   EXPECT_NE(bad.err.find("motley: " + file + ":3: unknown key 'foo'"), std::string::npos) << bad.err;
   EXPECT_NE(bad.err.find("motley: " + file + ":2: training.steps must be"), std::string::npos) << bad.err;
   EXPECT_EQ(Motley(fake, {"config", "check", folder / "absent"}).code, 66);

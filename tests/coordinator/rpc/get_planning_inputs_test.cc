@@ -97,7 +97,7 @@ TEST_F(GetPlanningInputsTest, SaysWhatToDo) {
   status = Get("a", &inputs);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(status.error_message(),
-              HasSubstr("none of the 1 devices that are there was measured for job 'a', which is profiling"));
+              HasSubstr("none of the devices that are there (1) was measured for job 'a', which is profiling"));
   EXPECT_THAT(status.error_message(), HasSubstr("motley status a"));
 }
 

@@ -46,7 +46,7 @@ TEST_F(Replan, ALostNodeEndsTheEpochAndTheOthersGoOn) {
   const std::string line = WaitForEvent("a", "replan");
   EXPECT_NE(line.find("node n2 was lost"), std::string::npos) << line;
   EXPECT_NE(line.find("4 steps repeated"), std::string::npos) << line;
-  EXPECT_NE(line.find("on 1 devices, pause"), std::string::npos) << line;
+  EXPECT_NE(line.find("on 1 device, pause"), std::string::npos) << line;
 }
 
 TEST_F(Replan, AWorkerThatIsStoppedIsALossAlthoughItEndsItsRanksFirst) {
@@ -337,7 +337,7 @@ TEST_F(Replan, ARunningEpochEndsForAWorkerThatHasSeenALaterOne) {
   const auto ranks = n3->WaitForStart(epoch + 5);
   ASSERT_FALSE(ranks.empty());
   EXPECT_EQ(ranks[0].device_ids_size(), 3);
-  EXPECT_NE(WaitForEvent("a", "epoch_raised").find("node n3 has seen epoch"), std::string::npos);
+  EXPECT_NE(WaitForEvent("a", "generation_raised").find("node n3 has seen generation"), std::string::npos);
 }
 
 // The whole state folder is put back from an older copy: the workers, who drop starts that are not above what they have seen, are all

@@ -113,5 +113,38 @@ TEST(Membership, DrainedLostAndLeftOutDevicesAreNotUsed) {
   EXPECT_TRUE(UsableDevices(state, run).empty());
 }
 
+TEST(Membership, NoDeviceNamesTheNodesAndTheRemedy) {
+  ClusterState state = With(Worker("n1", 1), absl::ZeroDuration());
+  state.nodes[NodeName("n2")] = state.nodes.at(NodeName("n1"));
+  EXPECT_NE(WhyNoDevice({}, JobRun()).find("no worker has joined yet); start motley-worker on a node"), std::string::npos);
+  state.nodes.at(NodeName("n1")).drained = true;
+  state.nodes.at(NodeName("n2")).drained = true;
+  EXPECT_NE(WhyNoDevice(state, JobRun()).find("2 nodes are drained: n1, n2); undrain n1, n2, or start motley-worker on a node"),
+            std::string::npos)
+      << WhyNoDevice(state, JobRun());
+  state.nodes.at(NodeName("n2")).connected = false;
+  EXPECT_NE(WhyNoDevice(state, JobRun()).find("(1 node is lost: n2; 1 node is drained: n1); undrain n1, or start motley-worker "
+                                              "again on n2"),
+            std::string::npos)
+      << WhyNoDevice(state, JobRun());
+}
+
+TEST(Membership, IdleIsWhatAJobCouldHave) {
+  ClusterState state = With(Worker("n1", 1), absl::ZeroDuration());
+  NodeRecord& node = state.nodes.at(NodeName("n1"));
+  JobId job;
+  const auto now = [&] { return DeviceStateName(state, DeviceId("n1/gpu0"), &job); };
+  EXPECT_EQ(now(), "idle");
+  node.drained = true;
+  EXPECT_EQ(now(), "drained");
+  node.drained = false;
+  node.held = true;
+  EXPECT_EQ(now(), "held");
+  node.leaves_at = absl::ZeroDuration();
+  EXPECT_EQ(now(), "leaving");
+  node.connected = false;
+  EXPECT_EQ(now(), "lost");
+}
+
 }  // namespace
 }  // namespace motley::coordinator

@@ -238,7 +238,7 @@ TEST_F(SupervisorTest, ANewEpochEndsTheOldAndAnOldOneIsIgnored) {
     if (const auto* event = std::get_if<RankReport>(&r); event != nullptr && event->kind == Kind::kFinished) ends[event->epoch] = event->message;
     return ends.size() == 2;
   });
-  EXPECT_THAT(ends[Epoch(7)], HasSubstr("killed: epoch 8 of job job begins"));
+  EXPECT_THAT(ends[Epoch(7)], HasSubstr("killed: generation 8 of job job begins"));
   EXPECT_EQ(ends[Epoch(8)], "all steps done");
 }
 
@@ -324,7 +324,7 @@ TEST_F(SupervisorTest, AProbeLeavesRanksThatTrainAlone) {
   supervisor_->Profile(Measure("measure", "probe-2"));
   const auto answer = WaitForReport<ProfileReport>();
   EXPECT_EQ(answer.check_id, "probe-2");
-  EXPECT_THAT(answer.error, HasSubstr("epoch 4 of job job runs here"));
+  EXPECT_THAT(answer.error, HasSubstr("generation 4 of job job runs here"));
   EXPECT_EQ(Children().size(), 1u);
   EXPECT_EQ(supervisor_->newest_epochs(), (std::vector<std::pair<JobId, Epoch>>{{JobId("job"), Epoch(4)}}));
   Stop(4, true);
