@@ -1,4 +1,5 @@
 #include "coordinator/state/queue.h"
+#include "common/count.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,7 +15,7 @@ std::string About(absl::Duration time) { return absl::FormatDuration(absl::Trunc
 std::string StepsLeft(const JobRun& run, const JobRecord& job) {
   const int64_t steps = job.config.training.steps, left = std::max<int64_t>(0, steps - job.step);
   const double step_seconds = run.typical_step_seconds > 0 ? run.typical_step_seconds : job.predicted_step_seconds;
-  const std::string text = absl::StrCat(job.id.value(), " has ", left, " of ", steps, " steps left");
+  const std::string text = absl::StrCat(job.id.value(), " has ", left, " of ", Count(steps, "step"), " left");
   if (step_seconds <= 0) return absl::StrCat(text, ", and has not been planned yet");
   return absl::StrCat(text, ", about ", About(absl::Seconds(static_cast<double>(left) * step_seconds)));
 }

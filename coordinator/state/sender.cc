@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint.h"
+#include "common/count.h"
 
 namespace motley::coordinator {
 namespace {
@@ -64,7 +65,7 @@ struct Judge {
     if (Standing standing = OfRank(report.rank, "a step"); standing.kind != Standing::kOwn) return standing;
     const JobRecord& job = state.jobs.at(report.job);
     const int64_t step = report.stats.step, last = job.config.training.steps;
-    if (step < 1 || step > last) return Foreign(absl::StrCat("step ", step, " of a job of ", last, " steps"));
+    if (step < 1 || step > last) return Foreign(absl::StrCat("step ", step, " of a job of ", Count(last, "step")));
     if (!AllFinite(report)) return Foreign(absl::StrCat("step ", step, " with a number that is not finite"));
     if (report.rank != 0) return {};
     // A worker that dials again repeats the newest step, which may be all that a restarted coordinator hears of it.
