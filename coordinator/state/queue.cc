@@ -1,11 +1,11 @@
 #include "coordinator/state/queue.h"
-#include "common/count.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/count.h"
 
 namespace motley::coordinator {
 namespace {
