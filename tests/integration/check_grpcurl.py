@@ -45,11 +45,12 @@ def submit_and_watch(cluster):
 
 
 def plan_by_fields(cluster):
-    body = {"job_id": "by-grpcurl", "fields": "explanation,planText"}
+    # grpcurl writes a FieldMask as the message that it is, where the JSON mapping has "explanation,planText".
+    body = {"job_id": "by-grpcurl", "fields": {"paths": ["explanation", "plan_text"]}}
     done = grpcurl(cluster, f"{SERVICE}/GetPlan", body=body)
     expect(done.returncode == 0, done.stderr)
-    expect(set(json.loads(done.stdout)) == {"explanation", "planText"}, f"fields: {sorted(json.loads(done.stdout))}")
-    done = grpcurl(cluster, f"{SERVICE}/GetPlan", body={**body, "fields": "plan"})
+    expect(set(json.loads(done.stdout)) == {"explanation", "plan_text"}, f"fields: {sorted(json.loads(done.stdout))}")
+    done = grpcurl(cluster, f"{SERVICE}/GetPlan", body={**body, "fields": {"paths": ["plan"]}})
     expect("InvalidArgument" in done.stderr and "plan_json" in done.stderr, done.stderr)
 
 
@@ -59,7 +60,7 @@ def resume_and_delete(cluster):
     watched = grpcurl(cluster, f"{SERVICE}/WatchJob", body={"job_id": "by-grpcurl", "cursor": json.loads(done.stdout)["cursor"]})
     expect(watched.returncode == 0 and "JOB_STATE_SUCCEEDED" in watched.stdout, f"{watched.stdout[-400:]} {watched.stderr}")
     done = grpcurl(cluster, f"{SERVICE}/DeleteJob", body={"job_id": "by-grpcurl"})
-    expect(done.returncode == 0 and "by-grpcurl" in json.loads(done.stdout)["checkpointFolder"], f"{done.stdout} {done.stderr}")
+    expect(done.returncode == 0 and "by-grpcurl" in json.loads(done.stdout)["checkpoint_folder"], f"{done.stdout} {done.stderr}")
     expect("NotFound" in grpcurl(cluster, f"{SERVICE}/GetJob", body={"job_id": "by-grpcurl"}).stderr, "it is still there")
 
 
