@@ -101,6 +101,7 @@ class Cluster:
         self.host = "127.0.0.1"   # the coordinator's, for its workers
         self.port = self.workers_port = self.metrics_port = 0   # any; a coordinator that is started again takes its own again
         self.file_roots = [self.folder, *map(os.path.abspath, file_roots)]
+        self.worker_cores = 1   # of each worker's CPU devices: all workers share this host
         self.stop_seconds = 0   # of workers: the whole cluster ends together, nobody is there to save for
         self.coordinator = None
         self.workers = {}
@@ -167,7 +168,8 @@ class Cluster:
 
     def start_worker(self, name, devices, emulation=None, **extra):
         config = {"worker": {"name": name, "coordinator": self.workers_address, "metrics": "127.0.0.1:0",
-                             "data_address": self.data_address(name), "stop_seconds": self.stop_seconds, **extra},
+                             "data_address": self.data_address(name), "stop_seconds": self.stop_seconds,
+                             "cores": self.worker_cores, **extra},
                   "device": devices}
         config["files"] = {"roots": self.file_roots}
         if emulation:

@@ -63,6 +63,7 @@ def compare(python, cores, devices, rounds):
 
     ours, theirs = [], []
     with PinnedCluster() as cluster:
+        cluster.worker_cores = 0
         cluster.start({"n1": [{"kind": "cpu"} for _ in range(devices)]})
         eager = Eager(python, cluster, cores)
         for number in range(rounds):

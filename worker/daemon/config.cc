@@ -48,8 +48,8 @@ Key Number(double& out) {
             return true;
           }};
 }
-Key Bytes(int64_t& out) {
-  return {"a whole number of bytes", [&out](const toml::node& node) {
+Key Whole(const char* what, int64_t& out) {
+  return {what, [&out](const toml::node& node) {
             if (!node.is_number()) return false;
             const double value = *node.value<double>();
             if (value != std::floor(value) || std::abs(value) > 9e15) return false;
@@ -57,6 +57,7 @@ Key Bytes(int64_t& out) {
             return true;
           }};
 }
+Key Bytes(int64_t& out) { return Whole("a whole number of bytes", out); }
 
 Key Texts(std::vector<std::string>& out) {
   return {"a list of texts", [&out](const toml::node& node) {
@@ -156,7 +157,8 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
   const Keys worker = {{"name", Text(config.name)},         {"coordinator", Text(config.coordinator)},
                        {"data_address", Text(config.data_address)}, {"metrics", Text(config.metrics)},
                        {"rank_binary", Text(config.rank_binary)},   {"insecure", Flag(config.insecure)},
-                       {"stop_seconds", Number(config.stop_seconds)}};
+                       {"stop_seconds", Number(config.stop_seconds)},
+                       {"cores", Whole("a whole number", config.cores)}};
   const Keys emulation = {{"time_dilation", Number(config.emulation.time_dilation)},
                           {"memory_scale", Number(config.emulation.memory_scale)},
                           {"precision", Text(config.emulation.precision)},
@@ -196,6 +198,7 @@ absl::Status Validate(const WorkerConfig& config) {
   MOTLEY_RETURN_IF_ERROR(CheckAddresses(config));
   MOTLEY_RETURN_IF_ERROR(FileRoots::Validate(config.file_roots));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("worker.stop_seconds", config.stop_seconds, 0, 86'400));
+  MOTLEY_RETURN_IF_ERROR(CheckPositive("worker.cores", static_cast<double>(config.cores), 0, 1024));
   const EmulationConfig& e = config.emulation;
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.time_dilation", e.time_dilation, 1e-3, 1e9));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.memory_scale", e.memory_scale, 1e-9, 1));

@@ -43,6 +43,7 @@ struct WorkerConfig {
   bool insecure = false;                       // allow plaintext beyond loopback
   std::vector<std::string> file_roots;         // [files] roots: beneath these lies what jobs may read and write; none: nothing
   double stop_seconds = 90;                    // told to end, it waits so long for its ranks to save; 0 = not at all
+  int64_t cores = 0;                           // of the host, for this worker's CPU devices; 0 = all that it may run on
   EmulationConfig emulation;
   NetworkConfig network;
   std::vector<DeviceConfig> devices;           // none in the file: one cpu

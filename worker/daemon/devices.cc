@@ -60,6 +60,7 @@ absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfi
   if (devices.empty()) devices.emplace_back().name = "cpu0";
   const auto is_cpu = [](const DeviceConfig& device) { return device.kind != "emulated"; };
   const int cpus = static_cast<int>(std::count_if(devices.begin(), devices.end(), is_cpu));
+  if (config.cores > 0) cores = std::min(cores, static_cast<int>(config.cores));
   int cpu = 0;
   std::vector<DeviceDescription> out;
   for (const DeviceConfig& device : devices) {

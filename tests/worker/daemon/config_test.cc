@@ -90,6 +90,9 @@ TEST(WorkerConfig, CpuDevicesDivideTheCores) {
   EXPECT_EQ(threads("ecec", 5), std::vector<int>({1, 3, 1, 2})) << "an emulated device's speed is declared";
   EXPECT_EQ(threads("ccc", 2), std::vector<int>({1, 1, 1}));
   EXPECT_GE(UsableCores(), 1);
+  const auto shared = DescribeDevices(Parse("[worker]\nname = 'n1'\ncores = 3\n"), 8);
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  EXPECT_EQ((*shared)[0].threads, 3) << "the others are another worker's";
 }
 
 TEST(WorkerConfig, WithoutDevicesThereIsOneCpu) {
