@@ -37,8 +37,8 @@ void Refuse(Core& core, const NodeName& name, Probe& probe, const std::string& w
   ++refusals;
   probe.since = core.clock.Now();
   probe.again_at = core.clock.Now() + pause;
-  const std::string text = absl::StrFormat("job %s goes on without node %s: %s; looked at again in %.0f s", core.state.run->job.value(),
-                                           name.value(), why, absl::ToDoubleSeconds(pause));
+  const std::string text = absl::StrFormat("job %s goes on without node %s: %s; looked at again in %.0f s",
+                                           core.state.run->job.value(), name.value(), why, absl::ToDoubleSeconds(pause));
   core.state.nodes.at(name).reason = text;
   core.Emit(ProbeEvent(core, name, kind::kDeviceLeftOut, text));
 }
@@ -74,8 +74,9 @@ struct Apply {
   void operator()(const AskStorage& action) {
     Probe& probe = run.probes.at(action.node);
     probe.storage_asked = true;
-    core.Send(action.node, StorageCheckCommand{job.id, job.epoch, job.config.data.path, CheckpointFolder(job),
-                                               job.config.checkpoint.folder.empty() ? "" : run.probe_token.token, false, probe.id});
+    core.Send(action.node,
+              StorageCheckCommand{job.id, job.epoch, job.config.data.path, CheckpointFolder(job),
+                                  job.config.checkpoint.folder.empty() ? "" : run.probe_token.token, false, probe.id});
   }
   void operator()(const AskReach& action) {
     Enter(action.node, ProbeStage::kReach);
@@ -85,7 +86,9 @@ struct Apply {
     const ReachCheckCommand from_peers{probe.id, {{newcomer.name, newcomer.data_address, newcomer.reach_port}}};
     for (const auto& [name, peer] : core.state.nodes) {
       if (!peer.connected || peer.drained || name == action.node || !IsTrusted(core.state, run, name)) continue;
-      if (peer.description.reach_port != 0) to_peers.targets.push_back({name, peer.description.data_address, peer.description.reach_port});
+      if (peer.description.reach_port != 0) {
+        to_peers.targets.push_back({name, peer.description.data_address, peer.description.reach_port});
+      }
       if (newcomer.reach_port == 0) continue;
       probe.unanswered.insert(name);
       core.Send(name, from_peers);
@@ -111,8 +114,8 @@ struct Apply {
     }
     run.storage_ok[action.node] = node.description.incarnation;
     core.Emit(ProbeEvent(core, action.node, kind::kProbePassed,
-                         absl::StrFormat("node %s passed its checks beside the job in %.1f s and may take part", action.node.value(),
-                                         absl::ToDoubleSeconds(core.clock.Now() - probe.begun))));
+                         absl::StrFormat("node %s passed its checks beside the job in %.1f s and may take part",
+                                         action.node.value(), absl::ToDoubleSeconds(core.clock.Now() - probe.begun))));
     node.reason.clear();
     run.probes.erase(action.node);
     core.state.membership_changed = core.clock.Now();
@@ -125,7 +128,9 @@ struct Apply {
   }
   void operator()(const ForgetProbe& action) {
     auto node = core.state.nodes.find(action.node);
-    if (node != core.state.nodes.end() && node->second.connected && !node->second.drained && !node->second.held) node->second.reason.clear();
+    if (node != core.state.nodes.end() && node->second.connected && !node->second.drained && !node->second.held) {
+      node->second.reason.clear();
+    }
     run.probes.erase(action.node);
   }
 };

@@ -38,7 +38,7 @@ std::string QueueSentence(int64_t now_unix_ms, const ClusterState& state, const 
   std::string text = absl::StrCat("waits for job ", holder.id.value(), ", which has the cluster: one job trains at a time; ",
                                   StepsLeft(*state.run, holder), "; queued for ",
                                   About(absl::Milliseconds(std::max<int64_t>(0, now_unix_ms - job.submitted_unix_ms))));
-  if (before > 0) absl::StrAppend(&text, ", behind ", before, before == 1 ? " other job" : " other jobs");
+  if (before > 0) absl::StrAppend(&text, ", behind ", Count(before, "other job"));
   return text;
 }
 

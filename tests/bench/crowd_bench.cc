@@ -108,7 +108,8 @@ class Coordinator {
     if (from == nullptr || std::sscanf(from + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user, &system) != 2) {
       Give("the coordinator has ended");
     }
-    return {static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK)), absl::ToUnixMicros(absl::Now()) * 1e-6};
+    return {static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK)),
+            absl::ToUnixMicros(absl::Now()) * 1e-6};
   }
 
  private:
@@ -143,7 +144,8 @@ void Submit(v1::Motley::Stub& stub, const std::string& id) {
   if (!status.ok()) Give(absl::StrCat("submit ", id, ": ", status.error_message()));
 }
 
-std::unique_ptr<Listener<v1::JobUpdate>> WatchOf(const Coordinator& coordinator, const std::string& job, std::atomic<int64_t>* seen) {
+std::unique_ptr<Listener<v1::JobUpdate>> WatchOf(const Coordinator& coordinator, const std::string& job,
+                                                 std::atomic<int64_t>* seen) {
   v1::WatchJobRequest request;
   request.set_job_id(job);
   return std::make_unique<Listener<v1::JobUpdate>>(coordinator.people(), seen, [&](auto& stub, auto* context, auto* reactor) {
@@ -151,7 +153,8 @@ std::unique_ptr<Listener<v1::JobUpdate>> WatchOf(const Coordinator& coordinator,
   });
 }
 
-std::unique_ptr<Listener<v1::LogLine>> LogsOf(const Coordinator& coordinator, const std::string& job, std::atomic<int64_t>* seen) {
+std::unique_ptr<Listener<v1::LogLine>> LogsOf(const Coordinator& coordinator, const std::string& job,
+                                              std::atomic<int64_t>* seen) {
   v1::TailLogsRequest request;
   request.set_job_id(job);
   request.set_follow(true);
@@ -162,7 +165,8 @@ std::unique_ptr<Listener<v1::LogLine>> LogsOf(const Coordinator& coordinator, co
 
 template <typename Listeners>
 void WaitForAll(const Listeners& listeners) {
-  WaitUntil("not every stream began", [&] { return std::all_of(listeners.begin(), listeners.end(), [](const auto& l) { return l->began(); }); });
+  WaitUntil("not every stream began",
+            [&] { return std::all_of(listeners.begin(), listeners.end(), [](const auto& l) { return l->began(); }); });
 }
 
 void JobsAndWatchers(absl::Duration time, Report* report) {
@@ -186,7 +190,9 @@ void Workers(absl::Duration time, Report* report) {
   std::atomic<int> alive = 0;
   std::vector<std::unique_ptr<IdleWorker>> workers;
   std::atomic<bool> over = false;
-  for (int i = 0; i < kWorkers; ++i) workers.push_back(std::make_unique<IdleWorker>(coordinator.workers(), absl::StrCat("n", i), &alive));
+  for (int i = 0; i < kWorkers; ++i) {
+    workers.push_back(std::make_unique<IdleWorker>(coordinator.workers(), absl::StrCat("n", i), &alive));
+  }
   // Each once a second, evenly over it.
   std::thread heart([&] {
     for (absl::Time next = absl::Now(); !over; next += absl::Milliseconds(10)) {
@@ -207,7 +213,8 @@ void Workers(absl::Duration time, Report* report) {
 // A job that trains on one invented worker, which says 100 lines a second while `listeners` listen.
 class TalkingJob {
  public:
-  explicit TalkingJob(const Coordinator& coordinator) : stub_(v1::Motley::NewStub(OwnConnection(coordinator.people()))), worker_(coordinator.workers(), "n1", {}) {
+  explicit TalkingJob(const Coordinator& coordinator)
+      : stub_(v1::Motley::NewStub(OwnConnection(coordinator.people()))), worker_(coordinator.workers(), "n1", {}) {
     Submit(*stub_, "talks");
     ranks_ = worker_.WaitForStart();
     if (ranks_.empty()) Give("the job did not start");

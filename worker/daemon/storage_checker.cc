@@ -94,7 +94,9 @@ void StorageChecker::Loop() {
   absl::Duration end = absl::InfiniteDuration();
   while (true) {
     std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}};
-    for (const Child& child : children_) fds.push_back({child.process.socket.valid() ? child.process.socket.get() : -1, POLLIN, 0});
+    for (const Child& child : children_) {
+      fds.push_back({child.process.socket.valid() ? child.process.socket.get() : -1, POLLIN, 0});
+    }
     poll(fds.data(), fds.size(), children_.empty() ? -1 : kTickMs);
     uint64_t count = 0;
     (void)!read(wake_.get(), &count, sizeof(count));
@@ -150,7 +152,8 @@ absl::Status StorageChecker::Start(Task task) {
   const std::string frame = EncodeFrame(wire::ToProto(CoordinatorCommand(task.command)).SerializeAsString());
   if (frame.size() > kMaxRequestBytes) return absl::InvalidArgumentError(absl::StrCat("paths of ", frame.size(), " bytes"));
   if (children_.size() >= kMaxChildren) {
-    return absl::ResourceExhaustedError(absl::StrCat(children_.size(), " storage checks were killed and hang still: a file system does not answer"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(children_.size(), " storage checks were killed and hang still: a file system does not answer"));
   }
   std::vector<std::string> arguments = {kStorageChildWord, check ? kCheck : kRemove};
   arguments.insert(arguments.end(), config_.file_roots.begin(), config_.file_roots.end());
@@ -182,8 +185,9 @@ bool StorageChecker::Serve(Child& child) {
   if (clock_.Now() >= child.kill_at && !child.killed) {
     child.killed = true;
     kill(child.process.pid, SIGKILL);
-    failure.error = absl::StrCat("the storage check took longer than ", absl::FormatDuration(config_.check_patience), ": ", Names(command),
-                                 " does not answer, or the data is too large to read in that time; is a file system not mounted or its server away?");
+    failure.error = absl::StrCat(
+        "the storage check took longer than ", absl::FormatDuration(config_.check_patience), ": ", Names(command),
+        " does not answer, or the data is too large to read in that time; is a file system not mounted or its server away?");
     if (!child.answered) Answer(child, failure);
   }
   if (gone && !child.answered) {

@@ -236,7 +236,8 @@ class MeetingRun {
     if (!address.ok()) return EndCall(pair, std::string(address.status().message()));
     pair.call = FileDescriptor(socket(address->first.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (pair.call.get() < 0) return EndCall(pair, absl::StrCat("opening a socket: ", ErrorText(errno)));
-    if (connect(pair.call.get(), reinterpret_cast<const sockaddr*>(&address->first), address->second) != 0 && errno != EINPROGRESS) {
+    if (connect(pair.call.get(), reinterpret_cast<const sockaddr*>(&address->first), address->second) != 0 &&
+        errno != EINPROGRESS) {
       EndCall(pair, absl::StrCat("connecting: ", ErrorText(errno)));
     }
   }
@@ -285,7 +286,9 @@ absl::StatusOr<Meeting> Meeting::Open(int rank, const DeviceId& device, const st
   MOTLEY_ASSIGN_OR_RETURN(auto to_bind, SocketAddress(address, 0));
   FileDescriptor listener(socket(to_bind.first.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (listener.get() < 0) return failed("opening a socket");
-  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&to_bind.first), to_bind.second) != 0) return failed("binding a port");
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&to_bind.first), to_bind.second) != 0) {
+    return failed("binding a port");
+  }
   if (listen(listener.get(), kBacklog) != 0) return failed("listening");
   socklen_t length = sizeof(to_bind.first);
   if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&to_bind.first), &length) != 0) return failed("reading the port");
@@ -305,9 +308,10 @@ absl::StatusOr<Met> Meeting::Meet(const std::vector<MeetingPeer>& peers, absl::D
     if (stopped != nullptr && stopped()) return absl::CancelledError("told to stop while meeting the peers");
     const absl::Duration left = deadline - clock.Now();
     if (left <= absl::ZeroDuration()) {
-      return WithFault(absl::UnavailableError(absl::StrCat(device_.value(), " at ", point_.address, ":", point_.port,
-                                                           " did not meet within ", absl::FormatDuration(limit), ": ", run.Missing())),
-                       Fault::kPeer);
+      return WithFault(
+          absl::UnavailableError(absl::StrCat(device_.value(), " at ", point_.address, ":", point_.port, " did not meet within ",
+                                              absl::FormatDuration(limit), ": ", run.Missing())),
+          Fault::kPeer);
     }
     run.Turn(std::min(left, kTurn));
   }

@@ -72,6 +72,13 @@ class ClusterTest : public testing::Test {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response.job();
   }
+  grpc::Status StopJob(const std::string& id) {
+    grpc::ClientContext context;
+    v1::StopJobRequest request;
+    request.set_job_id(id);
+    v1::StopJobResponse response;
+    return stub_->StopJob(&context, request, &response);
+  }
   // Reads the job's stream until `found` says so or the stream ends; everything seen is in updates_.
   v1::Job Watch(const std::string& id, const std::function<bool(const v1::JobUpdate&)>& found) {
     grpc::ClientContext context;

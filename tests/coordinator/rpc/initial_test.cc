@@ -39,11 +39,7 @@ TEST_F(Initial, ByJobOrFolderItBeginsAtStepZeroWithTheNewestWeights) {
     EXPECT_EQ(ranks[0].resume_from(), folder + "/step-00000001");
     EXPECT_EQ(ranks[0].start_step(), 0);
     EXPECT_EQ(Submit(id, config).error_code(), grpc::StatusCode::OK) << "the same body";
-    grpc::ClientContext context;
-    v1::StopJobRequest request;
-    request.set_job_id(id);
-    v1::StopJobResponse response;
-    ASSERT_TRUE(stub_->StopJob(&context, request, &response).ok());
+    ASSERT_TRUE(StopJob(id).ok());
     WaitForState(id, v1::JOB_STATE_STOPPED);
   }
 }

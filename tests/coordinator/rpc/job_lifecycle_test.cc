@@ -164,11 +164,8 @@ TEST_F(JobLifecycle, AFailureHasACodeAndTheDataASize) {
 
 TEST_F(JobLifecycle, ListsByStateAndNewestFirst) {
   for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(Submit(id, MakeConfig(5)).ok());
-  grpc::ClientContext stop_context, queued_context, newest_context;
-  v1::StopJobRequest stop;
-  stop.set_job_id("b");
-  v1::StopJobResponse stopped;
-  ASSERT_TRUE(stub_->StopJob(&stop_context, stop, &stopped).ok());
+  ASSERT_TRUE(StopJob("b").ok());
+  grpc::ClientContext queued_context, newest_context;
   v1::ListJobsRequest request;
   request.add_states(v1::JOB_STATE_STOPPED);
   v1::ListJobsResponse list;
@@ -217,11 +214,7 @@ TEST_F(JobLifecycle, TheSecondJobWaitsForTheFirst) {
   EXPECT_EQ(job.reason().rfind(reason, 0), 0u) << job.reason();
   n1->SendAll(v1::RankEvent::KIND_READY);
   n1->Step(1);
-  grpc::ClientContext context;
-  v1::StopJobRequest request;
-  request.set_job_id("a");
-  v1::StopJobResponse response;
-  ASSERT_TRUE(stub_->StopJob(&context, request, &response).ok());
+  ASSERT_TRUE(StopJob("a").ok());
   EXPECT_EQ(WaitForState("a", v1::JOB_STATE_STOPPED).reason(), "stopped by the user");
   WaitForState("b", v1::JOB_STATE_STARTING);
 }

@@ -64,11 +64,7 @@ TEST_F(Limits, JobsThatWaitHaveABoundTogether) {
   const grpc::Status status = Submit("c", config);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_NE(status.error_message().find("limits.job_bytes"), std::string::npos) << status.error_message();
-  grpc::ClientContext context;
-  v1::StopJobRequest stop;
-  stop.set_job_id("b");
-  v1::StopJobResponse response;
-  ASSERT_TRUE(stub_->StopJob(&context, stop, &response).ok());
+  ASSERT_TRUE(StopJob("b").ok());
   WaitForState("b", v1::JOB_STATE_STOPPED);
   EXPECT_TRUE(Submit("c", config).ok());
 }

@@ -21,11 +21,7 @@ class Resume : public ClusterTest {
     return stub_->DeleteJob(&context, request, response);
   }
   void Stop(const std::string& id) {
-    grpc::ClientContext context;
-    v1::StopJobRequest request;
-    request.set_job_id(id);
-    v1::StopJobResponse response;
-    ASSERT_TRUE(stub_->StopJob(&context, request, &response).ok());
+    ASSERT_TRUE(StopJob(id).ok());
     WaitForState(id, v1::JOB_STATE_STOPPED);
   }
   // Job a, stopped at step 3 of 5 with a checkpoint; the epoch that it ended with.

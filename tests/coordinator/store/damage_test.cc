@@ -1,8 +1,5 @@
 // A store that is not what was written to it: altered, cut, emptied, older. Whatever is done to the files, what is read is what was
 // written, or an error or an event says otherwise.
-#include <gtest/gtest.h>
-#include <stdlib.h>
-
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -11,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "coordinator/store/sqlite_store.h"
+#include "tests/coordinator/store/store_fixture.h"
 
 namespace motley::coordinator {
 namespace {
@@ -38,21 +35,10 @@ JobRecord MakeJob(const std::string& id, JobPhase phase) {
   return job;
 }
 
-class DamageTest : public testing::Test {
+class DamageTest : public StoreTest {
  protected:
-  DamageTest() {
-    // In memory where there is such a folder: thousands of databases are written.
-    const fs::path base = fs::is_directory("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path();
-    std::string pattern = (base / "motley-damage-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~DamageTest() override { fs::remove_all(folder_); }
-  std::string Db() const { return folder_ + "/coordinator.db"; }
-  std::unique_ptr<SqliteStore> Open() {
-    auto store = SqliteStore::Open(folder_);
-    EXPECT_TRUE(store.ok()) << store.status();
-    return store.ok() ? *std::move(store) : nullptr;
-  }
+  // In memory where there is such a folder: thousands of databases are written.
+  DamageTest() : StoreTest(fs::is_directory("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path()) {}
   // Jobs a to f (a and b not finished), each with an epoch, a plan and events; a drained node; profiles.
   static void Fill(SqliteStore& store) {
     for (const std::string id : {"a", "b", "c", "d", "e", "f"}) {
@@ -146,7 +132,6 @@ class DamageTest : public testing::Test {
       fs::copy_file(folder_ + name, to + name);
     }
   }
-  std::string folder_;
 };
 
 TEST_F(DamageTest, ASoundStoreHasNothingToSay) {

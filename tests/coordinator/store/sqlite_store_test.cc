@@ -1,28 +1,17 @@
 #include "coordinator/store/sqlite_store.h"
 
-#include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
+
+#include "tests/coordinator/store/store_fixture.h"
 
 namespace motley::coordinator {
 namespace {
 
-class SqliteStoreTest : public testing::Test {
+class SqliteStoreTest : public StoreTest {
  protected:
-  SqliteStoreTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "motley-store-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~SqliteStoreTest() override { std::filesystem::remove_all(folder_); }
-  std::unique_ptr<SqliteStore> Open() {
-    auto store = SqliteStore::Open(folder_);
-    EXPECT_TRUE(store.ok()) << store.status();
-    return store.ok() ? *std::move(store) : nullptr;
-  }
   static JobRecord MakeJob(const std::string& id) {
     JobRecord job;
     job.id = JobId(id);
@@ -44,7 +33,6 @@ class SqliteStoreTest : public testing::Test {
     job.error_code = absl::StatusCode::kNotFound;
     return job;
   }
-  std::string folder_;
 };
 
 TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {

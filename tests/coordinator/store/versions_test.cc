@@ -1,33 +1,19 @@
 // State folders that older coordinators wrote.
-#include <gtest/gtest.h>
-#include <stdlib.h>
-
 #include <filesystem>
 
 #include "absl/strings/match.h"
 #include "coordinator/store/ledger.h"
 #include "coordinator/store/mark_file.h"
 #include "coordinator/store/records.h"
-#include "coordinator/store/sqlite_store.h"
+#include "tests/coordinator/store/store_fixture.h"
 
 namespace motley::coordinator {
 namespace {
 
 namespace fs = std::filesystem;
 
-class VersionsTest : public testing::Test {
+class VersionsTest : public StoreTest {
  protected:
-  VersionsTest() {
-    std::string pattern = (fs::temp_directory_path() / "motley-versions-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~VersionsTest() override { fs::remove_all(folder_); }
-  std::string Db() const { return folder_ + "/coordinator.db"; }
-  std::unique_ptr<SqliteStore> Open() {
-    auto store = SqliteStore::Open(folder_);
-    EXPECT_TRUE(store.ok()) << store.status();
-    return store.ok() ? *std::move(store) : nullptr;
-  }
   static JobRecord Job(SqliteStore& store, const std::string& id) {
     const auto jobs = store.LoadJobs();
     EXPECT_TRUE(jobs.ok()) << jobs.status();
@@ -66,7 +52,6 @@ class VersionsTest : public testing::Test {
     ASSERT_TRUE((*mark)->Write(ledger.state().mark).ok());
   }
 
-  std::string folder_;
 };
 
 TEST_F(VersionsTest, AFileOfVersionOneIsBroughtToThePresentOneAndKept) {
