@@ -108,6 +108,11 @@ absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config) {
       absl::StrCat("model.name ", Quoted(model.name), ", model.flavor ", Quoted(model.flavor), ": ", shape.status().message()));
 }
 
+std::string ModelName(const ModelSection& model) {
+  if (!model.config_json.empty()) return model.config.empty() ? "its config.json" : model.config;
+  return model.flavor.empty() ? model.name : absl::StrCat(model.name, " ", model.flavor);
+}
+
 double LearningRate(const JobConfig& config, int64_t step) {
   const int64_t steps = config.training.steps;
   const int64_t warmup = std::min(config.lr_scheduler.warmup_steps, steps);

@@ -59,6 +59,8 @@ struct CheckpointSection {
 };
 struct MetricsSection {
   int64_t log_freq = 1;
+  bool enable_tensorboard = false;
+  std::string step_records = "none";  // none, jsonl, csv
   friend bool operator==(const MetricsSection&, const MetricsSection&) = default;
 };
 struct PlannerSection {
@@ -87,6 +89,8 @@ struct JobConfig {
 absl::Status Validate(const JobConfig& config);
 // The model that the config names: config_json, or name and flavor. (The path in `config` is read by the loader.)
 absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config);
+// For people: "gpt2 124M", or the path of the config file.
+std::string ModelName(const ModelSection& model);
 // checkpoint.initial names a job rather than a folder.
 bool InitialIsJob(const CheckpointSection& checkpoint);
 

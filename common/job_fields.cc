@@ -130,6 +130,8 @@ std::vector<JobField> JobFields(JobConfig& c) {
       Flag("checkpoint", "enable_step_zero_checkpoint", c.checkpoint.enable_step_zero_checkpoint),
       Text("checkpoint", "initial", c.checkpoint.initial),
       Integer("metrics", "log_freq", c.metrics.log_freq, 1),
+      Flag("metrics", "enable_tensorboard", c.metrics.enable_tensorboard),
+      Text("metrics", "step_records", c.metrics.step_records, {"none", "jsonl", "csv"}),
       Text("planner", "strategy", c.planner.strategy, {"cephalo", "even"}),
       Number("planner", "memory_reserve", c.planner.memory_reserve, 0, 0.5),
       Text("planner", "recompute", c.planner.recompute, {"auto", "none", "full"}),

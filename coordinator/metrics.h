@@ -9,7 +9,8 @@ struct Metrics {
   explicit Metrics(MetricsRegistry& registry);
 
   GaugeFamily nodes, devices, jobs;
-  GaugeFamily step, steps_target, loss, validation_loss, grad_norm, learning_rate, tokens_per_second, tokens, mfu, step_seconds;
+  GaugeFamily step, steps_target, loss, validation_loss, grad_norm, learning_rate, tokens_per_second, tokens, training_tokens;
+  GaugeFamily mfu, step_seconds;
   GaugeFamily predicted_step_seconds, prediction_error_ratio, epoch;
   CounterFamily replans, pause_seconds, steps_repeated, checkpoints, checkpoint_failures;
   GaugeFamily checkpoint_bytes, checkpoint_free_bytes, last_checkpoint_timestamp, planner_seconds;

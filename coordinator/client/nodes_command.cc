@@ -1,7 +1,6 @@
 #include "coordinator/client/nodes_command.h"
 
 #include <CLI/CLI.hpp>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -10,44 +9,21 @@
 #include "coordinator/client/json.h"
 #include "coordinator/client/pages.h"
 #include "coordinator/client/table.h"
-#include "coordinator/client/watch.h"
 
 namespace motley::client {
 namespace {
 
-using ModelOfJob = std::map<std::string, std::string>;
-
-// The model that a device was last measured for is that of the job which has it; of others it is not known.
-std::string Speed(const v1::Device& device, const ModelOfJob& models) {
+std::string Speed(const v1::Device& device) {
   if (device.measured_tokens_per_second() <= 0) return "-";
   const std::string speed = FormatRate(device.measured_tokens_per_second());
-  const auto model = models.find(device.job_id());
-  return model == models.end() ? speed : absl::StrCat(speed, " of ", model->second);
-}
-
-std::string ModelName(const v1::ModelSection& model) {
-  if (!model.config_json().empty()) return model.config().empty() ? "its config.json" : model.config();
-  return absl::StrCat(model.name(), model.flavor().empty() ? "" : " ", model.flavor());
-}
-
-// One that is gone meanwhile has no model.
-ModelOfJob FindModels(Connection& connection, const v1::ListNodesResponse& response) {
-  ModelOfJob models;
-  for (const v1::Node& node : response.nodes()) {
-    for (const v1::Device& device : node.devices()) {
-      if (device.job_id().empty() || models.contains(device.job_id())) continue;
-      const absl::StatusOr<v1::Job> job = GetJob(connection, device.job_id());
-      if (job.ok()) models[device.job_id()] = ModelName(job->spec().model());
-    }
-  }
-  return models;
+  return device.measured_model().empty() ? speed : absl::StrCat(speed, " of ", device.measured_model());
 }
 
 std::string DeviceState(const v1::Device& device) {
   return device.job_id().empty() ? device.state() : device.state() + " (" + device.job_id() + ")";
 }
 
-void PrintNodes(const v1::ListNodesResponse& response, const ModelOfJob& models, std::ostream& out, const Screen& screen) {
+void PrintNodes(const v1::ListNodesResponse& response, std::ostream& out, const Screen& screen) {
   if (response.nodes().empty()) {
     out << "no nodes; start motley-worker on them\n";
     return;
@@ -57,7 +33,7 @@ void PrintNodes(const v1::ListNodesResponse& response, const ModelOfJob& models,
     bool first = true;
     for (const v1::Device& device : node.devices()) {
       table.Add({first ? node.name() : "", first ? node.state() : "", device.id(), device.model(), device.kind(),
-                 device.memory_bytes() > 0 ? FormatBytes(device.memory_bytes()) : "-", Speed(device, models), DeviceState(device),
+                 device.memory_bytes() > 0 ? FormatBytes(device.memory_bytes()) : "-", Speed(device), DeviceState(device),
                  first ? node.reason() : ""});
       first = false;
     }
@@ -76,7 +52,7 @@ Exit ListNodes(Context& context) {
     list.erase("next_page_token");
     PrintDocument(context.out, list);
   } else {
-    PrintNodes(*response, FindModels(*connection, *response), context.out, context.screen);
+    PrintNodes(*response, context.out, context.screen);
   }
   return {};
 }

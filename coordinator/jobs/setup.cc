@@ -213,7 +213,8 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
     for (const DeviceDescription& device : devices) {
       if (device.id != profile.device || NodeOf(device.id) != node) continue;
       profile.digest = ComputeProfileDigest(device, shape, job.config.training.seq_len, dtype);
-      const MeasuredSpeed speed = SpeedOf(profile, shape, job.config.training.seq_len);
+      MeasuredSpeed speed = SpeedOf(profile, shape, job.config.training.seq_len);
+      speed.model = ModelName(job.config.model);
       core.state.speeds[device.id] = speed;
       lines.push_back(absl::StrCat(device.id.value(), " ", static_cast<int64_t>(speed.tokens_per_second), " tokens/s"));
       batch.compute_profiles.emplace_back(std::move(profile), speed);

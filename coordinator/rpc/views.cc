@@ -1,6 +1,5 @@
 #include "coordinator/rpc/views.h"
 
-#include "common/dataset.h"
 #include "common/wire/device.h"
 #include "common/wire/job.h"
 #include "coordinator/state/membership.h"
@@ -75,10 +74,6 @@ v1::Job View(const Core& core, const JobRecord& job) {
   return out;
 }
 
-int64_t TrainingTokens(const JobStatus& job, const JobConfig& config) {
-  return TrainingSamples(job.data_bytes, config.training.seq_len, config.data.validation_fraction) * config.training.seq_len;
-}
-
 v1::Job View(const JobStatus& job) {
   v1::Job out;
   out.set_id(job.id.value());
@@ -137,6 +132,7 @@ v1::Node View(const ClusterState& state, const NodeRecord& node) {
     if (auto speed = state.speeds.find(device.id); speed != state.speeds.end()) {
       view->set_measured_tokens_per_second(speed->second.tokens_per_second);
       view->set_measured_flops_per_second(speed->second.flops_per_second);
+      view->set_measured_model(speed->second.model);
     }
     JobId job;
     view->set_state(DeviceStateName(state, device.id, &job));

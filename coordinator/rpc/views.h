@@ -14,8 +14,6 @@ v1::Job View(const JobStatus& job);  // without spec, and what follows from it
 v1::Job View(const JobRecord& job);
 // As asked for now: a queued job says how long it waits and may wait.
 v1::Job View(const Core& core, const JobRecord& job);
-// Of the data without its validation part; 0 while no node has looked.
-int64_t TrainingTokens(const JobStatus& job, const JobConfig& config);
 // Without the documents that may be long, model.config_json and planner.plan_json.
 v1::JobSpec BriefSpec(const JobConfig& config);
 v1::Event View(const EventRecord& event);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/dataset.h"
 
 namespace motley::coordinator {
 namespace {
@@ -20,6 +21,10 @@ absl::StatusOr<JobPhase> ParseJobPhase(std::string_view name) {
     if (kNames[i] == name) return static_cast<JobPhase>(i);
   }
   return absl::DataLossError(absl::StrCat("job state '", std::string(name), "' is not known"));
+}
+
+int64_t TrainingTokens(const JobStatus& job, const JobConfig& config) {
+  return TrainingSamples(job.data_bytes, config.training.seq_len, config.data.validation_fraction) * config.training.seq_len;
 }
 
 std::string AllStepsDone(const JobRecord& job) {

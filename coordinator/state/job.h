@@ -42,6 +42,9 @@ struct JobRecord : JobStatus {
   JobConfig config;  // changes only when an ended job is resumed; up to 1.25 MiB, so one record of a job is kept and no copies
 };
 
+// Of the data without its validation part; 0 while no node has looked.
+int64_t TrainingTokens(const JobStatus& job, const JobConfig& config);
+
 // Why a job has succeeded: "all 40 steps are done".
 std::string AllStepsDone(const JobRecord& job);
 

@@ -29,6 +29,7 @@ struct NodeRecord {
 struct MeasuredSpeed {
   double tokens_per_second = 0;
   double flops_per_second = 0;
+  std::string model;  // that was measured; empty: it is not known any more
 };
 
 }  // namespace motley::coordinator

@@ -50,11 +50,11 @@ Row ToRow(const EventRecord& event) {
 
 Row ToRow(const ComputeProfile& profile, const MeasuredSpeed& speed, int64_t sequence) {
   return {"compute",       profile.digest, profile.device.value(), ToJson(profile), Number(speed.tokens_per_second),
-          Number(speed.flops_per_second), sequence};
+          Number(speed.flops_per_second), sequence, speed.model};
 }
 
 Row ToRow(const CollectiveProfile& profile, int64_t sequence) {
-  return {"collective", profile.digest, "", ToJson(profile), "0", "0", sequence};
+  return {"collective", profile.digest, "", ToJson(profile), "0", "0", sequence, ""};
 }
 
 absl::StatusOr<JobRecord> JobOf(const Row& row) {
@@ -94,6 +94,8 @@ EventRecord EventOf(const Row& row) {
           NodeName(TextAt(row, 4)), DeviceId(TextAt(row, 5)), Epoch(IntegerAt(row, 6)), TextAt(row, 7)};
 }
 
-MeasuredSpeed SpeedOf(const Row& profile) { return {Real(TextAt(profile, 4)), Real(TextAt(profile, 5))}; }
+MeasuredSpeed SpeedOf(const Row& profile) {
+  return {Real(TextAt(profile, 4)), Real(TextAt(profile, 5)), TextAt(profile, 7)};
+}
 
 }  // namespace motley::coordinator

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kHashDigits = 32;
 
-TableSpec::Column Text(const char* name) { return {name, false}; }
+TableSpec::Column Text(const char* name, int64_t since = 1) { return {name, false, since}; }
 TableSpec::Column Integer(const char* name, int64_t since = 1) { return {name, true, since}; }
 
 void AppendSized(std::string* out, char type, std::string_view bytes) {
@@ -52,7 +52,7 @@ const std::array<TableSpec, kNumTables>& Tables() {
       {"drained", {Text("node")}, 1},
       {"profiles",
        {Text("kind"), Text("digest"), Text("device"), Text("body"), Text("tokens_per_second"), Text("flops_per_second"),
-        Integer("sequence")},
+        Integer("sequence"), Text("model", 4)},
        2},
   }};
   return *tables;

@@ -24,6 +24,7 @@ if(NOT MOTLEY_SANITIZE)
   target_link_libraries(motley_malloc INTERFACE mimalloc)
 endif()
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
+pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 
 set(MOTLEY_TORCH_VERSION "none")
 if(MOTLEY_BUILD_ENGINE)

@@ -8,6 +8,8 @@ PACKAGES=(
   # RPC, plain values, state, metrics, configuration
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libssl-dev
   prometheus-cpp-dev libsqlite3-dev libspdlog-dev libtomlplusplus-dev nlohmann-json3-dev libcli11-dev libsystemd-dev
+  # checksums (CRC32C) of TensorBoard's event files
+  libisal-dev
   # graph partitions of the planner, memory of its searches
   libmetis-dev libmimalloc-dev
   # unit tests and benchmarks; Gloo's collectives to compare with; networks to cut

@@ -105,8 +105,10 @@ test_all() {
   suite "API with grpcurl" python3 tests/integration/check_grpcurl.py
   if [[ -x $MOTLEY_ORACLE_PYTHON ]]; then
     suite "same numbers as PyTorch" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_plans.py
+    suite "step records" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_step_records.py
   else
     leave_out "same numbers as PyTorch" "the Python oracle could not be installed"
+    leave_out "step records read by TensorBoard" "the Python oracle could not be installed"
   fi
   suite "the entry ./run" tests/integration/check_run.sh
   finish

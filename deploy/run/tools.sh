@@ -1,14 +1,22 @@
 # What only the tests need, all in the cache folder: the Python oracle, promtool and prometheus, grpcurl.
 # Each is optional where it cannot be had; the tests then say which checks they leave out.
 
+TENSORBOARD=tensorboard==2.20.0
+
 fetch_oracle() {
   local partial=$ORACLE_DIR.partial.$$
   [[ -d $ORACLE_DIR ]] && return 0
   rm -rf "$ORACLE_DIR".partial.*
   python3 -m venv "$partial" || return
   "$partial/bin/python" -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off \
-    "torch==$TORCH_VERSION" transformers==5.23.0 safetensors numpy || return
+    "torch==$TORCH_VERSION" transformers==5.23.0 safetensors numpy "$TENSORBOARD" || return
   mv "$partial" "$ORACLE_DIR"
+}
+
+# Into an oracle that was installed before this reader of event files was one of its parts.
+add_tensorboard() {
+  [[ -e $ORACLE_DIR/bin/tensorboard ]] && return 0
+  "$ORACLE_DIR/bin/python" -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off "$TENSORBOARD"
 }
 
 # Debian's package would start a server on port 9090; only its two programs are wanted.
@@ -32,6 +40,9 @@ setup_tools() {
   mkdir -p "$MOTLEY_CACHE"
   if [[ ! -d $ORACLE_DIR ]]; then
     with_lock "$lock" long_step oracle 120 "install the Python oracle, 4.9 GB" fetch_oracle || true
+  fi
+  if [[ -d $ORACLE_DIR && ! -e $ORACLE_DIR/bin/tensorboard ]]; then
+    with_lock "$lock" step "add TensorBoard to the oracle" add_tensorboard || true
   fi
   if ! command -v promtool >/dev/null || ! command -v prometheus >/dev/null; then
     [[ -x $TOOLS_DIR/promtool ]] || with_lock "$lock" step "fetch promtool and prometheus" fetch_prometheus || true

@@ -27,7 +27,7 @@ TEST(CoordinatorMetrics, EveryDocumentedNameIsServed) {
   for (GaugeFamily* family : {&m.nodes, &m.devices, &m.jobs, &m.step, &m.steps_target, &m.loss, &m.validation_loss, &m.grad_norm,
                               &m.learning_rate, &m.tokens_per_second, &m.step_seconds, &m.predicted_step_seconds,
                               &m.prediction_error_ratio, &m.epoch, &m.last_checkpoint_timestamp, &m.planner_seconds, &m.tokens, &m.mfu,
-                              &m.checkpoint_bytes, &m.checkpoint_free_bytes}) {
+                              &m.checkpoint_bytes, &m.checkpoint_free_bytes, &m.training_tokens}) {
     family->Set(1);
   }
   for (CounterFamily* family : {&m.replans, &m.pause_seconds, &m.steps_repeated, &m.checkpoints, &m.checkpoint_failures, &m.events,
@@ -36,7 +36,7 @@ TEST(CoordinatorMetrics, EveryDocumentedNameIsServed) {
   }
   const std::string text = registry.ToText();
   const std::set<std::string> names = Documented();
-  EXPECT_EQ(names.size(), 29u);
+  EXPECT_EQ(names.size(), 30u);
   for (const std::string& name : names) EXPECT_NE(text.find("# TYPE " + name + " "), std::string::npos) << name;
   EXPECT_TRUE(registry.status().ok()) << registry.status();
 }

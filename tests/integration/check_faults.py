@@ -10,7 +10,7 @@ import time
 from harness import Results, TestCluster, expect, state_of
 from cluster import processes
 import netns
-from faults_common import PACED, paced_job
+from faults_common import PACED, paced_job, rank_of
 from faults_kills import kills
 from faults_newcomers import newcomers
 from faults_partitions import BOTH, FROM, partitions
@@ -18,13 +18,6 @@ from faults_partitions import BOTH, FROM, partitions
 NOTICE_SECONDS = 5
 NODES = {"n1": [PACED], "n2": [PACED], "n3": [PACED]}
 STEPS = 40
-
-
-def rank_of(cluster, node):
-    worker = cluster.workers[node].pid
-    found = [pid for pid, parent, program in processes() if parent == worker and program == "motley-rank"]
-    expect(found, f"node {node} runs no rank")
-    return found[0]
 
 
 def losses(cluster, job_id):

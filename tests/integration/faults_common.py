@@ -4,7 +4,7 @@ import threading
 import time
 
 from harness import expect, job_sections, state_of
-from cluster import ClusterError
+from cluster import ClusterError, processes
 
 # Slow enough that a test can act in the middle of a job: whatever the host, a step takes 0.18 s on three of them, 0.27 s on two.
 PACED = {"kind": "emulated", "model": "slow", "flops_per_second": 6e8, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
@@ -13,6 +13,13 @@ PACED = {"kind": "emulated", "model": "slow", "flops_per_second": 6e8, "memory_b
 def paced_job(cluster, job_id, **changes):
     cluster.submit_job(job_id, job_sections(cluster, **{"training__steps": 40, "training__dtype": "float64",
                                                                "checkpoint__interval": 5, **changes}))
+
+
+def rank_of(cluster, node):
+    worker = cluster.workers[node].pid
+    found = [pid for pid, parent, program in processes() if parent == worker and program == "motley-rank"]
+    expect(found, f"node {node} runs no rank")
+    return found[0]
 
 
 def newest_checkpoint(cluster, job_id):

@@ -160,6 +160,7 @@ def job_sections(cluster, model="gpt2", **changes):
         "lr_scheduler": {"warmup_steps": 5, "decay_type": "cosine", "min_lr_factor": 0.1},
         "data": {"path": cluster.text, "validation_fraction": 0.05, "validation_samples": 8, "validation_interval": 0},
         "checkpoint": {"folder": cluster.checkpoints(), "interval": 0},
+        "metrics": {},
         "planner": {"strategy": "even"},
     }
     for key, value in changes.items():

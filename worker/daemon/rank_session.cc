@@ -117,6 +117,13 @@ void RankSession::SetAssignment(const RankAssignment& assignment) {
   answers_.clear();
 }
 
+std::unique_ptr<StepRecorder> RankSession::MakeRecords(const RankAssignment& assignment) {
+  StepRecorder::Options options;
+  options.confirm = [this, step = assignment.start_step](const std::string& purpose) { return ConfirmEpochIsNewest(step, purpose); };
+  options.log = [this](const std::string& line) { OnLog(line); };
+  return StepRecorder::CreateIfAsked(assignment, clock_, std::move(options));
+}
+
 void RankSession::RunTraining(const RankAssignment& assignment) {
   SetAssignment(assignment);
   engine_ = factory_(*this);
@@ -126,7 +133,9 @@ void RankSession::RunTraining(const RankAssignment& assignment) {
     running_ = engine_.get();
     stopped = stop_;
   }
+  records_ = MakeRecords(assignment);
   absl::StatusOr<engine::RunEnd> end = stopped ? engine::RunEnd::kStopped : engine_->Run(assignment);
+  records_.reset();  // before the last word: after it the worker may end this process
   {
     absl::MutexLock lock(&mutex_);
     running_ = nullptr;
@@ -240,6 +249,7 @@ void RankSession::OnStep(const engine::StepResult& step) {
   report.stats.peak_memory_bytes = step.peak_memory_bytes;
   report.stats.lateness_seconds = step.lateness_seconds;
   if (step.has_validation_loss) report.stats.validation_loss = step.validation_loss;
+  if (records_ != nullptr) records_->Add(report.stats);
   (void)Send(WorkerReport(std::move(report)));
 }
 

@@ -19,6 +19,7 @@
 #include "common/session.h"
 #include "common/steady_condition.h"
 #include "worker/engine/engine.h"
+#include "worker/records/step_recorder.h"
 
 namespace motley::worker {
 
@@ -63,6 +64,7 @@ class RankSession : public engine::RankHost {
                  const std::string& damaged_checkpoint = "");
   absl::Status Send(const RankMessage& message);
   void SetAssignment(const RankAssignment& assignment);
+  std::unique_ptr<StepRecorder> MakeRecords(const RankAssignment& assignment);
 
   const int fd_;
   const EngineFactory factory_;
@@ -90,6 +92,7 @@ class RankSession : public engine::RankHost {
   Epoch epoch_;
   int rank_ = 0;
   std::unique_ptr<engine::Engine> engine_;           // main thread only
+  std::unique_ptr<StepRecorder> records_;            // main thread only, while an epoch trains
 };
 
 }  // namespace motley::worker

@@ -138,10 +138,7 @@ TEST(CliTest, NodesAsTableAndJson) {
   device->set_model("L4");
   device->set_memory_bytes(int64_t{24} << 30);
   device->set_measured_tokens_per_second(1234);
-  device->set_job_id("j");
-  v1::ModelSection* model = fake.AddJob("j", v1::JOB_STATE_RUNNING).mutable_spec()->mutable_model();
-  model->set_name("gpt2");
-  model->set_flavor("124M");
+  device->set_measured_model("gpt2 124M");
   const Ran table = Motley(fake, {"nodes"});
   EXPECT_EQ(table.code, 0);
   for (const char* part : {"a/gpu0", "L4", "24.0 GiB", "1.2k tokens/s of gpt2 124M", "ready"})

@@ -72,6 +72,7 @@ TEST_F(JobLifecycle, SubmittedJobIsCheckedProfiledPlannedStartedAndFinished) {
   ASSERT_TRUE(stub_->ListNodes(&nodes_context, {}, &nodes).ok());
   ASSERT_EQ(nodes.nodes_size(), 2);
   EXPECT_GT(nodes.nodes(0).devices(0).measured_tokens_per_second(), 0);
+  EXPECT_EQ(nodes.nodes(0).devices(0).measured_model(), "its config.json");
   EXPECT_EQ(nodes.nodes(0).devices(0).state(), "idle");
 }
 

@@ -52,7 +52,7 @@ TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
     profile.device = DeviceId("n1/gpu0");
     profile.digest = "abc";
     profile.layer.points = {{1, 0.5, 1.0, 10, 20}};
-    batch.compute_profiles.emplace_back(profile, MeasuredSpeed{100, 200});
+    batch.compute_profiles.emplace_back(profile, MeasuredSpeed{100, 200, "gpt2 124M"});
     CollectiveProfile collectives;
     collectives.devices = {DeviceId("n1/gpu0"), DeviceId("n2/gpu0")};
     collectives.digest = "xyz";
@@ -81,6 +81,7 @@ TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
   EXPECT_EQ(store->FindComputeProfile("abc")->layer.points[0].saved_bytes, 10);
   EXPECT_EQ(store->FindCollectiveProfile("xyz")->devices[1], DeviceId("n2/gpu0"));
   EXPECT_EQ(store->LoadSpeeds()->at(DeviceId("n1/gpu0")).flops_per_second, 200);
+  EXPECT_EQ(store->LoadSpeeds()->at(DeviceId("n1/gpu0")).model, "gpt2 124M");
   EXPECT_EQ(store->EventsAfter(JobId("a"), 0, 10)->size(), 2u);
   EXPECT_EQ(store->EventsAfter(JobId(), 0, 1)->size(), 1u);
   EXPECT_EQ(store->FindComputeProfile("nope").status().code(), absl::StatusCode::kNotFound);

@@ -89,6 +89,7 @@ PRAGMA user_version=1;)sql");
   EXPECT_EQ(store->EventsAfter(JobId("old"), 0, 10)->at(0).message, "planned");
   EXPECT_EQ(store->LoadDrained()->at(0).value(), "n3");
   EXPECT_EQ(store->LoadSpeeds()->at(DeviceId("n1/gpu0")).tokens_per_second, 7);
+  EXPECT_EQ(store->LoadSpeeds()->at(DeviceId("n1/gpu0")).model, "");
   bool kept = false;
   for (const auto& entry : fs::directory_iterator(folder_)) {
     kept |= absl::StrContains(entry.path().string(), "coordinator.db.version-1-");

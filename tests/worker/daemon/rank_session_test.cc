@@ -5,7 +5,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <thread>
 #include <tuple>
@@ -128,6 +132,24 @@ TEST_F(RankSessionTest, ACoordinatorThatDoesNotAnswerIsNoFailureOfTheRank) {
   Load(TestAssignment("publish"));
   Next<PublishReport>();
   EXPECT_EQ(NextEvent().kind, RankEventKind::kPeerLost);
+}
+
+TEST_F(RankSessionTest, StepRecordsAreKeptWhenTheCoordinatorAllowsItAndBeforeTheLastWord) {
+  const std::string folder = absl::StrCat(::testing::TempDir(), "/rank_session_records_", getpid());
+  for (const bool allowed : {true, false}) {
+    RankAssignment assignment = TestAssignment("train", allowed ? 1 : 2);
+    assignment.config.checkpoint.folder = folder;
+    assignment.config.metrics.step_records = "csv";
+    Load(assignment);
+    const auto question = Next<PublishReport>();
+    EXPECT_EQ(question.purpose, "keep step records");
+    Send(PublishAnswerCommand{question.job, question.epoch, question.step, question.rank, allowed, "it is old", question.question});
+    EXPECT_EQ(NextEvent().kind, RankEventKind::kFinished);
+    std::ifstream file(absl::StrCat(folder, "/steps/generation-0000000", assignment.epoch.value(), ".csv"));
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), allowed ? 4 : 0) << text;
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(RankSessionTest, TheFaultDecidesWhatIsReportedAndNotTheCode) {

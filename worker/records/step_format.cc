@@ -1,0 +1,36 @@
+#include "worker/records/step_format.h"
+
+namespace motley::worker {
+namespace {
+
+using Value = std::optional<double>;
+
+}  // namespace
+
+const std::vector<StepColumn>& StepColumns() {
+  static const auto* const columns = new std::vector<StepColumn>{
+      {"step", "", [](const StepRecord& r) -> Value { return r.stats.step; }, true},
+      {"generation", "", [](const StepRecord& r) -> Value { return r.stats.epoch.value(); }, true},
+      {"unix_seconds", "", [](const StepRecord& r) -> Value { return r.unix_seconds; }},
+      {"loss", "training/loss", [](const StepRecord& r) -> Value { return r.stats.loss; }},
+      {"validation_loss", "training/validation_loss", [](const StepRecord& r) -> Value { return r.stats.validation_loss; }},
+      {"grad_norm", "training/grad_norm", [](const StepRecord& r) -> Value { return r.stats.grad_norm; }},
+      {"lr", "training/lr", [](const StepRecord& r) -> Value { return r.stats.lr; }},
+      {"tokens", "training/tokens", [](const StepRecord& r) -> Value { return r.tokens; }, true},
+      {"tokens_per_second", "speed/tokens_per_second", [](const StepRecord& r) -> Value { return r.stats.tokens_per_second; }},
+      {"step_seconds", "speed/step_seconds", [](const StepRecord& r) -> Value { return r.stats.step_seconds; }},
+      {"predicted_step_seconds", "speed/predicted_step_seconds",
+       [](const StepRecord& r) -> Value { return r.stats.predicted_step_seconds; }},
+  };
+  return *columns;
+}
+
+std::vector<StepFormat> StepFormatsOf(const MetricsSection& metrics) {
+  std::vector<StepFormat> formats;
+  if (metrics.enable_tensorboard) formats.push_back(kTensorBoardFormat);
+  if (metrics.step_records == "jsonl") formats.push_back(kJsonLinesFormat);
+  if (metrics.step_records == "csv") formats.push_back(kCsvFormat);
+  return formats;
+}
+
+}  // namespace motley::worker
