@@ -43,6 +43,7 @@ struct StorageCheckCommand {
   bool write_token = false;
   std::string check_id;  // not empty: a probe beside a running job
   std::string initial;   // folder of the weights that the job begins with, or empty
+  bool over = false;     // no check, but the end of those before: no answers, no token
 };
 struct ReachTarget {
   NodeName node;
@@ -52,6 +53,8 @@ struct ReachTarget {
 struct ReachCheckCommand {
   std::string check_id;
   std::vector<ReachTarget> targets;
+  std::string secret;  // not empty: bursts are taken from who shows it, for a while
+  bool burst = false;  // sends every target one
 };
 struct ProfileCommand {
   JobId job;
@@ -92,7 +95,9 @@ using CoordinatorCommand = std::variant<StorageCheckCommand, ReachCheckCommand, 
                                         KvValueCommand, PublishAnswerCommand, HeartbeatAnswer>;
 
 // ---- from a worker ----
-struct HeartbeatReport {};
+struct HeartbeatReport {
+  int64_t unix_ms = 0;  // the worker's clock of the wall; 0: not said
+};
 struct StorageReport {
   JobId job;
   Epoch epoch;
@@ -106,6 +111,7 @@ struct StorageReport {
 struct ReachAnswer {
   NodeName node;
   std::string error;  // empty = reached
+  double connect_seconds = 0, bytes_per_second = 0;  // 0 = not known
 };
 struct ReachReport {
   std::string check_id;

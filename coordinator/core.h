@@ -16,6 +16,7 @@
 #include "coordinator/journal.h"
 #include "coordinator/metrics.h"
 #include "coordinator/state/cluster.h"
+#include "coordinator/state/examination.h"
 #include "coordinator/state/worker_link.h"
 #include "coordinator/store/store.h"
 
@@ -43,6 +44,8 @@ struct Core {
   std::optional<absl::Duration> leases_checked;  // when; empty before the first time
   std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged
   std::string lease_brake;  // said already
+  std::optional<Examination> examination;  // under way, or done and its result not taken
+  std::weak_ptr<const int> examiner;       // who asked for it; gone: nobody waits for it
   bool stopping = false;  // the process ends: sessions that break now say nothing about their nodes
 
   // Dropped when the node is not connected: its loss is an event of its own.

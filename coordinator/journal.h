@@ -25,8 +25,9 @@ namespace motley::coordinator {
 
 using Update = std::variant<std::shared_ptr<const JobStatus>, StepStats, EventRecord>;
 
-// What a reader waits for: the updates, the log lines or the events of a job; of an empty one, the events of all.
-enum class NewsKind { kUpdates, kLogs, kEvents };
+// What a reader waits for: the updates, the log lines or the events of a job; of an empty one, the events of all, and the
+// examination of the cluster (jobs/examiner), of which nothing is kept here.
+enum class NewsKind { kUpdates, kLogs, kEvents, kExamination };
 using Topic = std::pair<NewsKind, JobId>;
 
 // Texts that are kept are cut to this.
@@ -52,6 +53,7 @@ class Journal {
   int64_t WaitForNews(const Topic& topic, std::function<void()> wake);
   // A reader that goes before news came. After the news this does nothing, and `wake` may still be called.
   void StopWaiting(const Topic& topic, int64_t ticket);
+  void WakeExaminers() { Wake({NewsKind::kExamination, JobId()}); }
   // Finished jobs beyond the newest few lose their rings.
   void Forget(const JobId& job);
   int64_t UnixMs() const;

@@ -21,6 +21,7 @@ struct CommandToProto {
     check->set_write_token(command.write_token);
     check->set_check_id(command.check_id);
     check->set_initial(command.initial);
+    check->set_over(command.over);
   }
   void operator()(const ReachCheckCommand& command) {
     v1::ReachCheck* check = out.mutable_reach_check();
@@ -31,6 +32,8 @@ struct CommandToProto {
       to->set_address(target.address);
       to->set_port(target.port);
     }
+    check->set_secret(command.secret);
+    check->set_burst(command.burst);
   }
   void operator()(const ProfileCommand& command) {
     v1::ProfileRequest* request = Stamp(command, out.mutable_profile_request());
@@ -85,7 +88,7 @@ absl::StatusOr<ProfileCommand> ProfileFromProto(const v1::ProfileRequest& in) {
 }
 
 ReachCheckCommand ReachFromProto(const v1::ReachCheck& in) {
-  ReachCheckCommand command{in.check_id(), {}};
+  ReachCheckCommand command{in.check_id(), {}, in.secret(), in.burst()};
   for (const v1::ReachTarget& target : in.targets()) {
     command.targets.push_back({NodeName(target.node()), target.address(), target.port()});
   }
@@ -105,7 +108,7 @@ absl::StatusOr<std::optional<CoordinatorCommand>> FromProto(const v1::Coordinato
     case v1::CoordinatorMessage::kStorageCheck: {
       const auto& in = message.storage_check();
       return StorageCheckCommand{JobId(in.job_id()),     Epoch(in.epoch()), in.data_path(),   in.checkpoint_folder(),
-                                 in.token(), in.write_token(),  in.check_id(), in.initial()};
+                                 in.token(), in.write_token(),  in.check_id(), in.initial(), in.over()};
     }
     case v1::CoordinatorMessage::kReachCheck:
       return ReachFromProto(message.reach_check());

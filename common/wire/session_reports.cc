@@ -34,7 +34,7 @@ constexpr FaultRow kFaults[] = {{Fault::kOurs, v1::FAULT_OURS},
 struct ReportToProto {
   v1::WorkerMessage out;
 
-  void operator()(const HeartbeatReport&) { out.mutable_heartbeat(); }
+  void operator()(const HeartbeatReport& report) { out.mutable_heartbeat()->set_unix_ms(report.unix_ms); }
   void operator()(const StorageReport& report) {
     v1::StorageCheckResult* result = Stamp(report, out.mutable_storage_check_result());
     result->set_error(report.error);
@@ -51,6 +51,8 @@ struct ReportToProto {
       v1::ReachAnswer* to = result->add_answers();
       to->set_node(answer.node.value());
       to->set_error(answer.error);
+      to->set_connect_seconds(answer.connect_seconds);
+      to->set_bytes_per_second(answer.bytes_per_second);
     }
   }
   void operator()(const ProfileReport& report) {
@@ -167,7 +169,9 @@ ProfileReport ProfileFromProto(const v1::ProfileResult& in) {
 
 ReachReport ReachFromProto(const v1::ReachResult& in) {
   ReachReport report{in.check_id(), {}};
-  for (const v1::ReachAnswer& answer : in.answers()) report.answers.push_back({NodeName(answer.node()), answer.error()});
+  for (const v1::ReachAnswer& answer : in.answers()) {
+    report.answers.push_back({NodeName(answer.node()), answer.error(), answer.connect_seconds(), answer.bytes_per_second()});
+  }
   return report;
 }
 
@@ -182,7 +186,7 @@ v1::WorkerMessage ToProto(const WorkerReport& report) {
 std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
   switch (message.message_case()) {
     case v1::WorkerMessage::kHeartbeat:
-      return HeartbeatReport{};
+      return HeartbeatReport{message.heartbeat().unix_ms()};
     case v1::WorkerMessage::kStorageCheckResult: {
       const auto& in = message.storage_check_result();
       return StorageReport{JobId(in.job_id()), Epoch(in.epoch()), in.error(),    in.data_bytes(),

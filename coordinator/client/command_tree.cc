@@ -47,7 +47,7 @@ std::string HelpText(const OptionText& option) {
 }  // namespace
 
 bool OptionText::is_path() const {
-  constexpr std::string_view kPaths[] = {"FILE", "FOLDER", "PLAN", "A", "B"};
+  constexpr std::string_view kPaths[] = {"FILE", "FOLDER", "PATH", "PLAN", "A", "B"};
   return std::find(std::begin(kPaths), std::end(kPaths), value) != std::end(kPaths);
 }
 

@@ -2,6 +2,7 @@
 #include "coordinator/client/command.h"
 #include "coordinator/client/config_command.h"
 #include "coordinator/client/delete_command.h"
+#include "coordinator/client/doctor_command.h"
 #include "coordinator/client/estimate_command.h"
 #include "coordinator/client/events_command.h"
 #include "coordinator/client/export_command.h"
@@ -24,6 +25,7 @@ namespace motley::client {
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
       {"nodes", "nodes and devices: memory, measured speed, state; drain and undrain", AddNodes},
+      {"doctor", "look at the running cluster: what is well, what is not, and what to do", AddDoctor},
       {"submit", "submit a job file", AddSubmit},
       {"list", "all jobs", AddList},
       {"status", "one job: state, reason, newest step", AddStatus},

@@ -32,7 +32,8 @@ constexpr std::string_view kNothingWhenZero[] = {
     "started_unix_ms",            "finished_unix_ms",          "registered_unix_ms",        "last_seen_unix_ms",
     "measured_tokens_per_second", "measured_flops_per_second", "measured_model", "declared_flops_per_second", "predicted_step_seconds",
     "newest_checkpoint",          "job_id",                    "node",                      "device",
-    "training_tokens",            "error_code"};
+    "training_tokens",            "error_code",                "connect_seconds",           "bytes_per_second",
+    "error"};
 
 bool IsNothing(const FieldDescriptor* field, const Json& value) {
   const auto* const end = std::end(kNothingWhenZero);

@@ -45,7 +45,20 @@ std::string Summary(const NodeDescription& node) {
   return absl::StrFormat("node %s joined with %s", node.name.value(), absl::StrJoin(parts, ", "));
 }
 
+constexpr size_t kMostRefused = 64;
+constexpr size_t kLongestName = 63;  // of one that may be let in
+constexpr size_t kMostWhyBytes = 512;
+
 }  // namespace
+
+void NoteRefused(Core& core, const std::string& name, const absl::Status& why) {
+  auto& refused = core.state.refused_workers;
+  const std::string kept = KeptText(name.substr(0, kLongestName), kLongestName);
+  refused[kept] = {KeptText(std::string(why.message()), kMostWhyBytes), core.clock.Now()};
+  if (refused.size() <= kMostRefused) return;
+  refused.erase(std::min_element(refused.begin(), refused.end(),
+                                 [](const auto& a, const auto& b) { return a.second.at < b.second.at; }));
+}
 
 absl::Status Admit(Core& core, const NodeDescription& description, std::shared_ptr<WorkerLink> link) {
   MOTLEY_RETURN_IF_ERROR(CheckAdmission(core.state, description));
@@ -60,6 +73,8 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   const bool new_incarnation = node.description.incarnation != description.incarnation;
   if (new_incarnation) node.leaves_at.reset();  // a worker that was told to end stays told, through broken sessions
   node.description = description;
+  node.clock = ClockOffset();
+  core.state.refused_workers.erase(description.name.value());
   node.connected = true;
   node.reason = node.drained ? "drained by the user" : "";
   node.last_seen = node.up_since = core.clock.Now();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "common/logging.h"
 #include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/jobs/examiner.h"
 #include "coordinator/jobs/leaving.h"
 #include "coordinator/jobs/prober.h"
 #include "coordinator/jobs/registry.h"
@@ -26,13 +27,19 @@ struct Handler {
     return coordinator::IsCurrent(core.state, report);
   }
 
-  void operator()(const HeartbeatReport&) { core.Send(node, HeartbeatAnswer{core.store.mark()}); }
-  void operator()(const ReachReport& report) { OnProbeReach(core, node, report); }
+  void operator()(const HeartbeatReport& report) {
+    core.state.nodes.at(node).clock.Add(report.unix_ms, core.journal.UnixMs());
+    core.Send(node, HeartbeatAnswer{core.store.mark()});
+  }
+  void operator()(const ReachReport& report) {
+    IsOfExamination(report.check_id) ? OnExaminedReach(core, node, report) : OnProbeReach(core, node, report);
+  }
   void operator()(const LeavingReport& report) { OnLeaving(core, node, report); }
   void operator()(const CheckpointFailedReport& report) {
     if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnCheckpointFailed(core, node, report);
   }
   void operator()(const StorageReport& report) {
+    if (IsOfExamination(report.check_id)) return OnExaminedStorage(core, node, report);
     if (!report.check_id.empty()) return OnProbeStorage(core, node, report);
     if (IsCurrent(report)) OnStorageReport(core, node, report);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/jobs/examiner.h"
 #include "coordinator/jobs/lease_checker.h"
 #include "coordinator/jobs/metrics_updater.h"
 #include "coordinator/jobs/prober.h"
@@ -15,6 +16,7 @@ std::vector<PeriodicJob> PeriodicJobs() {
   return {
       {"lease checker", absl::Milliseconds(250), CheckLeases},
       {"epoch driver", absl::Milliseconds(50), Drive},
+      {"examiner", absl::Milliseconds(250), AdvanceExamination},
       {"prober", absl::Milliseconds(250), ProbeNewcomers},
       {"metrics updater", absl::Seconds(1), UpdateMetrics},
       {"ring pruner", absl::Seconds(60), PruneRings},

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "coordinator/rpc/check_cluster.h"
 #include "coordinator/rpc/clean_message.h"
 #include "coordinator/rpc/delete_job.h"
 #include "coordinator/rpc/drain_node.h"
@@ -65,6 +66,9 @@ grpc::ServerUnaryReactor* MotleyService::GetPlan(Context*, const v1::GetPlanRequ
 grpc::ServerUnaryReactor* MotleyService::GetPlanningInputs(Context*, const v1::GetPlanningInputsRequest* request,
                                                            v1::GetPlanningInputsResponse* response) {
   return Call(coordinator::GetPlanningInputs, request, response);
+}
+grpc::ServerWriteReactor<v1::CheckClusterUpdate>* MotleyService::CheckCluster(Context*, const v1::CheckClusterRequest* request) {
+  return new StreamReactor<v1::CheckClusterUpdate>(loop_, core_, std::make_unique<CheckClusterSource>(*request));
 }
 grpc::ServerWriteReactor<v1::JobUpdate>* MotleyService::WatchJob(Context*, const v1::WatchJobRequest* request) {
   return new StreamReactor<v1::JobUpdate>(loop_, core_, std::make_unique<WatchJobSource>(*request));

@@ -29,6 +29,7 @@ class MotleyService : public v1::Motley::CallbackService {
   grpc::ServerUnaryReactor* GetPlan(Context*, const v1::GetPlanRequest*, v1::GetPlanResponse*) override;
   grpc::ServerUnaryReactor* GetPlanningInputs(Context*, const v1::GetPlanningInputsRequest*,
                                               v1::GetPlanningInputsResponse*) override;
+  grpc::ServerWriteReactor<v1::CheckClusterUpdate>* CheckCluster(Context*, const v1::CheckClusterRequest*) override;
   grpc::ServerWriteReactor<v1::JobUpdate>* WatchJob(Context*, const v1::WatchJobRequest*) override;
   grpc::ServerWriteReactor<v1::Event>* ListEvents(Context*, const v1::ListEventsRequest*) override;
   grpc::ServerWriteReactor<v1::LogLine>* TailLogs(Context*, const v1::TailLogsRequest*) override;

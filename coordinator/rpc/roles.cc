@@ -28,6 +28,7 @@ constexpr Grant kGrants[] = {
     {"/motley.v1.Motley/DrainNode", true, false},
     {"/motley.v1.Motley/GetPlan", true, false},
     {"/motley.v1.Motley/GetPlanningInputs", true, false},
+    {"/motley.v1.Motley/CheckCluster", true, false},
     {"/motley.v1.Motley/ListEvents", true, false},
     {"/motley.v1.Motley/TailLogs", true, false},
     {"/motley.v1.WorkerService/Session", false, true},

@@ -97,6 +97,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
       status = Admit(core_, *description, link_);
     }
     if (!status.ok()) {
+      NoteRefused(core_, incoming_.hello().node(), status);
       LogWarning(absl::StrCat("worker '", incoming_.hello().node().substr(0, 80), "' refused: ", std::string(status.message())));
       return FinishWith(std::move(status));
     }

@@ -13,6 +13,12 @@
 
 namespace motley::coordinator {
 
+// A worker that was not let in.
+struct RefusedWorker {
+  std::string why;
+  absl::Duration at;  // steady
+};
+
 struct ClusterState {
   std::map<NodeName, NodeRecord> nodes;
   std::map<JobId, JobRecord> jobs;
@@ -23,6 +29,7 @@ struct ClusterState {
   // Epochs that workers have seen of jobs that the store does not know. A job that takes such an id begins above them.
   std::map<JobId, Epoch> foreign_epochs;
   std::map<JobId, std::set<NodeName>> ran_on;  // nodes whose ranks have ended; forgotten with the job's log
+  std::map<std::string, RefusedWorker> refused_workers;  // the newest of each name, clean and short; a few dozen, for people
   std::set<std::string> foreign_stores;  // ids of stores that workers know and this one is not: each is said once
 };
 

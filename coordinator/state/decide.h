@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "coordinator/state/cause.h"
 #include "coordinator/state/cluster.h"
+#include "coordinator/state/examination.h"
 #include "coordinator/state/flapping.h"
 
 namespace motley::coordinator {
@@ -18,6 +19,7 @@ namespace motley::coordinator {
 struct DriverConfig {
   CauseConfig cause;
   ProbeConfig probe;
+  ExaminationLimits examination;
   FlappingConfig flapping;
   absl::Duration settle = absl::Seconds(1);             // joins within this time make one replan
   absl::Duration storage_timeout = absl::Seconds(300);  // digesting the data on the slowest node

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/ids.h"
 #include "common/session.h"
+#include "coordinator/state/clock_offset.h"
 
 namespace motley::coordinator {
 
@@ -22,6 +23,7 @@ struct NodeRecord {
   absl::Duration up_since;            // steady
   absl::Duration last_seen;  // steady
   std::optional<absl::Duration> leaves_at;  // steady: its worker was told to end and does so by then
+  ClockOffset clock;         // of its session
   int64_t registered_unix_ms = 0, last_seen_unix_ms = 0;
 };
 

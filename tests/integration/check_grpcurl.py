@@ -42,6 +42,8 @@ def submit_and_watch(cluster):
         expect(done.returncode == 0, f"{method}: {done.stderr}")
     for method in ("ListJobs", "ListNodes"):
         expect(grpcurl(cluster, f"{SERVICE}/{method}", body={}).returncode == 0, method)
+    checked = grpcurl(cluster, f"{SERVICE}/CheckCluster", body={})
+    expect(checked.returncode == 0 and "STATE_OK" in checked.stdout, f"{checked.stdout[-400:]} {checked.stderr}")
 
 
 def plan_by_fields(cluster):

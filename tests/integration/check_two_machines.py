@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""docs/two-machines.md, as it stands: its configuration files on two hosts of a network of namespaces, and a job on both."""
+"""docs/two-machines.md, as it stands: its configuration files on two hosts of a network of namespaces, what `motley doctor` says
+of them, and a job on both."""
+import json
 import os
 import re
 import shutil
@@ -63,6 +65,32 @@ class TwoMachines:
                 yield daemon.name, file.read()
 
 
+def doctor(machines, shared):
+    paths = ("--data", f"{shared}/text", "--folder", f"{shared}/checkpoints")
+    well = machines.motley("doctor", *paths)
+    expect(well.returncode == 0, f"{well.stdout} {well.stderr}; {dict(machines.logs())}")
+    for words in ("every node reaches every other", "2 ways measured", "the same on 2 nodes", "all 2 nodes write it"):
+        expect(words in well.stdout, f"{words}: {well.stdout}")
+    expect(not [name for name in os.listdir(f"{shared}/checkpoints") if "token" not in name], "nothing but tokens is written")
+    machines.network.refuse_connections("b")
+    refused = machines.motley("doctor", "-o", "json")
+    report = json.loads(refused.stdout)
+    expect(refused.returncode == 65 and report["state"] == "wrong", f"{refused.stdout} {refused.stderr}")
+    texts = [finding["text"] for finding in report["findings"] if finding["state"] == "wrong"]
+    expect(len(texts) == 1 and "tried from a: node b is not reached at" in texts[0] and "ip_local_port_range" in texts[0], f"{texts}")
+    rates = {(link["from"], link["to"]): link["bytes_per_second"] for link in report["links"]}
+    expect(rates["a", "b"] is None and rates["b", "a"] > 0, f"{rates}")
+    outside = machines.motley("doctor", "--folder", "/elsewhere")
+    expect(outside.returncode == 65 and "roots in [files]" in outside.stdout, f"{outside.stdout} {outside.stderr}")
+    machines.network.heal()
+    again = machines.motley("doctor")
+    expect(again.returncode == 0, f"{again.stdout} {again.stderr}")
+    deadline = time.monotonic() + 10
+    while os.listdir(f"{shared}/checkpoints"):
+        expect(time.monotonic() < deadline, f"the tokens are removed: {os.listdir(f'{shared}/checkpoints')}")
+        time.sleep(0.1)
+
+
 def as_the_page_says(top):
     machines = TwoMachines(top)
     try:
@@ -76,6 +104,7 @@ def as_the_page_says(top):
             expect(time.monotonic() < deadline, f"{machines.motley('nodes')}; {dict(machines.logs())}")
             time.sleep(0.2)
         shared = os.path.join(top, "motley")
+        doctor(machines, shared)
         done = machines.motley("submit", os.path.join(ROOT, "deploy", "examples", "gpt-text.toml"), "--wait", "--id", "two",
                                "--set", f"data.path={shared}/text", "--set", f"checkpoint.folder={shared}/checkpoints",
                                "--set", "training.steps=5", "--set", "model.flavor=debug", "--set", "training.seq_len=32")

@@ -83,6 +83,10 @@ class Network:
         run([*self.inside(host), "nft", f"add rule inet cut arriving ip daddr {self.address(host, DATA)} "
              f"ip saddr != {self.address(host, DATA)} drop"])
 
+    def refuse_connections(self, host):
+        """A firewall before the host: what it dials itself goes on, nobody dials it."""
+        run([*self.inside(host), "nft", 'add rule inet cut arriving iifname "eth0" tcp flags & (syn | ack) == syn drop'])
+
     def heal(self):
         for host in self.numbers:
             run([*self.inside(host), "nft", "flush chain inet cut arriving"])

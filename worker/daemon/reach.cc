@@ -1,13 +1,9 @@
 #include "worker/daemon/reach.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -15,40 +11,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "common/clean_text.h"
+#include "worker/daemon/burst.h"
+#include "worker/daemon/numeric_address.h"
+#include "worker/daemon/reach_listener.h"
 
 namespace motley::worker {
 namespace {
 
-constexpr char kGreeting[] = "motley-node ";
 constexpr size_t kLongestLine = 128;    // greeting and name
 constexpr size_t kAtATime = 256;        // connections; well below the limit of descriptors
-constexpr int kNoDescriptorPauseMs = 100;
 constexpr absl::Duration kSlice = absl::Milliseconds(100);  // how late a cancellation may be noticed
 constexpr absl::Duration kPatience = absl::Seconds(3);
 constexpr size_t kMaxWaiting = 32;
 
-struct AddrInfo {
-  addrinfo* list = nullptr;
-  ~AddrInfo() {
-    if (list != nullptr) freeaddrinfo(list);
-  }
-};
-
-// Numeric addresses only: nothing here waits for a name server.
-absl::Status Resolve(const std::string& address, int port, AddrInfo& out) {
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
-  hints.ai_socktype = SOCK_STREAM;
-  if (getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &out.list) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("'", CleanLine(address), "' is not a numeric address"));
-}
-
 // One connection under way.
 class Attempt {
  public:
-  explicit Attempt(const ReachTarget& target) : target_(target) { Begin(); }
+  Attempt(const ReachTarget& target, const Clock& clock) : target_(target), clock_(clock), begun_(clock.Now()) { Begin(); }
   void Begin() {
     AddrInfo info;
     if (absl::Status status = Resolve(target_.address, target_.port, info); !status.ok()) {
@@ -63,7 +43,7 @@ class Attempt {
 
   bool done() const { return done_; }
   pollfd Poll() const { return {socket_.get(), static_cast<short>(connected_ ? POLLIN : POLLOUT), 0}; }
-  ReachAnswer answer() const { return {target_.node, error_}; }
+  ReachAnswer answer() const { return {target_.node, error_, error_.empty() ? absl::ToDoubleSeconds(connect_time_) : 0, rate_}; }
 
   void OnReady() {
     if (!connected_) {
@@ -72,6 +52,7 @@ class Attempt {
       getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
       if (error != 0) return Fail(strerror(error));
       connected_ = true;
+      connect_time_ = clock_.Now() - begun_;
       return;
     }
     char buffer[kLongestLine];
@@ -89,6 +70,17 @@ class Attempt {
         absl::ToDoubleSeconds(patience)));
   }
 
+  // Once the node has said its name.
+  void SendBurst(const std::string& secret, absl::Duration patience, const absl::Notification& cancelled) {
+    if (!error_.empty()) return;
+    const absl::StatusOr<double> rate = worker::SendBurst(socket_.get(), secret, clock_, patience, cancelled);
+    if (rate.ok()) {
+      rate_ = *rate;
+    } else {
+      error_ = std::string(rate.status().message());
+    }
+  }
+
  private:
   void OnLine(std::string_view line) {
     done_ = true;
@@ -102,8 +94,12 @@ class Attempt {
   }
 
   const ReachTarget& target_;
+  const Clock& clock_;
+  const absl::Duration begun_;
+  absl::Duration connect_time_;
   UniqueFd socket_;
   bool connected_ = false, done_ = false;
+  double rate_ = 0;
   std::string line_, error_;
 };
 
@@ -131,60 +127,17 @@ void CheckSome(std::vector<Attempt>& attempts, const Clock& clock, absl::Duratio
 
 }  // namespace
 
-ReachListener::ReachListener(UniqueFd socket, UniqueFd wake, int port, const NodeName& name)
-    : socket_(std::move(socket)), wake_(std::move(wake)), port_(port), line_(absl::StrCat(kGreeting, name.value(), "\n")) {
-  thread_ = std::thread([this] { Loop(); });
-}
-
-absl::StatusOr<std::unique_ptr<ReachListener>> ReachListener::Start(const std::string& address, const NodeName& name) {
-  AddrInfo info;
-  if (absl::Status status = Resolve(address, 0, info); !status.ok()) return status;
-  auto failed = [&] {
-    return absl::UnavailableError(absl::StrCat("cannot listen on worker.data_address ", address, ": ", strerror(errno)));
-  };
-  UniqueFd fd(socket(info.list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!fd.valid() || !wake.valid() || bind(fd.get(), info.list->ai_addr, info.list->ai_addrlen) != 0 ||
-      listen(fd.get(), SOMAXCONN) != 0) {
-    return failed();
-  }
-  sockaddr_storage bound{};
-  socklen_t size = sizeof(bound);
-  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) return failed();
-  // The port stands at the same place for both families.
-  const int port = ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
-  return std::unique_ptr<ReachListener>(new ReachListener(std::move(fd), std::move(wake), port, name));
-}
-
-ReachListener::~ReachListener() {
-  const uint64_t one = 1;
-  (void)!write(wake_.get(), &one, sizeof(one));
-  thread_.join();
-}
-
-void ReachListener::Loop() {
-  bool no_descriptor = false;
-  while (true) {
-    // Out of descriptors the socket stays readable: it is left alone for a moment.
-    pollfd fds[] = {{wake_.get(), POLLIN, 0}, {no_descriptor ? -1 : socket_.get(), POLLIN, 0}};
-    poll(fds, 2, no_descriptor ? kNoDescriptorPauseMs : -1);
-    if (fds[0].revents != 0) return;
-    const UniqueFd peer(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    no_descriptor = !peer.valid() && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
-    // A new connection's buffer takes the line at once.
-    if (peer.valid()) (void)!send(peer.get(), line_.data(), line_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  }
-}
-
 ReachReport CheckReach(const ReachCheckCommand& check, const Clock& clock, absl::Duration patience,
                        const absl::Notification& cancelled) {
   ReachReport report{check.check_id, {}};
-  for (size_t begin = 0; begin < check.targets.size() && !cancelled.HasBeenNotified(); begin += kAtATime) {
+  const size_t at_a_time = check.burst ? 1 : kAtATime;
+  for (size_t begin = 0; begin < check.targets.size() && !cancelled.HasBeenNotified(); begin += at_a_time) {
     std::vector<Attempt> attempts;
-    const size_t end = std::min(begin + kAtATime, check.targets.size());
+    const size_t end = std::min(begin + at_a_time, check.targets.size());
     attempts.reserve(end - begin);
-    for (size_t i = begin; i < end; ++i) attempts.emplace_back(check.targets[i]);
+    for (size_t i = begin; i < end; ++i) attempts.emplace_back(check.targets[i], clock);
     CheckSome(attempts, clock, patience, cancelled);
+    if (check.burst) attempts[0].SendBurst(check.secret, patience, cancelled);
     for (const Attempt& attempt : attempts) report.answers.push_back(attempt.answer());
   }
   return report;

@@ -1,43 +1,22 @@
-// Whether the nodes reach each other's data addresses, tried before a job depends on it. Every worker listens on a port of its data
-// address and says its name to whoever connects; nothing is read and no connection is kept, so strangers cost nothing.
+// Whether the nodes reach each other's data addresses, tried before a job depends on it, and how fast bytes go there when an
+// examination asks. Every worker listens on a port of its data address (worker/daemon/reach_listener).
 #pragma once
 
 #include <deque>
-#include <memory>
-#include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/clock.h"
 #include "common/session.h"
 #include "worker/daemon/outbox.h"
-#include "worker/daemon/spawn.h"
 
 namespace motley::worker {
 
-class ReachListener {
- public:
-  // `address` is numeric. UNAVAILABLE: it is not of this machine.
-  static absl::StatusOr<std::unique_ptr<ReachListener>> Start(const std::string& address, const NodeName& name);
-  ~ReachListener();
-
-  int port() const { return port_; }
-
- private:
-  ReachListener(UniqueFd socket, UniqueFd wake, int port, const NodeName& name);
-  void Loop();
-
-  const UniqueFd socket_, wake_;  // eventfd
-  const int port_;
-  const std::string line_;
-  std::thread thread_;
-};
-
-// Connects to every target, many at a time, and reads who answers; blocks for `patience` at most for each few hundred of them. An
-// answer's error names node, address and what happened; empty ones once `cancelled`.
+// Connects to every target, many at a time, and reads who answers; blocks for `patience` at most for each few hundred of them. With
+// `burst` one after the other, and each is sent a burst: twice the patience for each. An answer's error names node, address and what
+// happened; empty ones once `cancelled`.
 ReachReport CheckReach(const ReachCheckCommand& check, const Clock& clock, absl::Duration patience, const absl::Notification& cancelled);
 
 // Makes such checks one after the other on a thread of its own. Thread-safe.

@@ -109,7 +109,7 @@ absl::Status Session::RunStream(const std::shared_ptr<grpc::Channel>& channel, b
       case StreamAction::kWait: outbox_.Wait(turn.wait, /*for_reports=*/state.welcomed && !state.writing && given_up.empty()); break;
       case StreamAction::kSendHeartbeat:
         state.next_heartbeat = now + heartbeat_;
-        stream->Write(HeartbeatReport{});
+        stream->Write(HeartbeatReport{absl::ToUnixMillis(clock_.WallNow())});
         break;
       case StreamAction::kSendReport:
         if (std::optional<WorkerReport> report = outbox_.TryPop()) stream->Write(*std::move(report));

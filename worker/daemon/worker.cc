@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   self->supervisor_ = std::make_unique<Supervisor>(std::move(supervisor), clock, self->outbox_, *self->metrics_);
   self->storage_checker_ = std::make_unique<StorageChecker>(StorageCheckerConfig{.file_roots = config.file_roots}, clock, self->outbox_);
   self->reach_checker_ = std::make_unique<ReachChecker>(clock, self->outbox_);
-  MOTLEY_ASSIGN_OR_RETURN(self->reach_listener_, ReachListener::Start(config.data_address, NodeName(config.name)));
+  MOTLEY_ASSIGN_OR_RETURN(self->reach_listener_, ReachListener::Start(config.data_address, NodeName(config.name), clock));
   self->description_ = {NodeName(config.name), kVersion, NewIncarnation(), config.data_address,
                         std::move(devices),    {},       {},               self->reach_listener_->port()};
   self->StartSession();
@@ -88,8 +88,15 @@ void Worker::OnMark(const StoreMark& mark) { mark_ = Remembered(mark_, mark); }
 void Worker::OnCommand(CoordinatorCommand command) {
   struct Visitor {
     Worker& worker;
-    void operator()(StorageCheckCommand& check) const { worker.storage_checker_->Check(std::move(check)); }
-    void operator()(ReachCheckCommand& check) const { worker.reach_checker_->Check(std::move(check)); }
+    void operator()(StorageCheckCommand& check) const {
+      if (!check.over) return worker.storage_checker_->Check(std::move(check));
+      worker.storage_checker_->Drop(StopCommand{check.job, check.epoch, false, ""});
+      worker.storage_checker_->RemoveToken(check.job);
+    }
+    void operator()(ReachCheckCommand& check) const {
+      if (!check.secret.empty()) worker.reach_listener_->AllowBursts(check.secret);
+      worker.reach_checker_->Check(std::move(check));
+    }
     void operator()(ProfileCommand& profile) const {
       worker.storage_checker_->RemoveToken(profile.job);
       worker.supervisor_->Profile(std::move(profile));

@@ -13,6 +13,7 @@
 #include "worker/daemon/config.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/reach.h"
+#include "worker/daemon/reach_listener.h"
 #include "worker/daemon/session.h"
 #include "worker/daemon/storage_checker.h"
 #include "worker/daemon/supervisor.h"

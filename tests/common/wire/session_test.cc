@@ -25,7 +25,13 @@ TEST(SessionTest, CommandsComeBackAsTheyWere) {
   EXPECT_EQ(check.epoch, Epoch(3));
   EXPECT_EQ(check.data_path + check.checkpoint_folder + check.token + check.check_id + check.initial, "/d/ctp1/i");
   EXPECT_TRUE(check.write_token);
-  const auto reach = Back<ReachCheckCommand>(CoordinatorCommand(ReachCheckCommand{"p2", {{NodeName("n"), "10.0.0.1", 7}}}));
+  const auto reach = Back<ReachCheckCommand>(CoordinatorCommand(ReachCheckCommand{"p2", {{NodeName("n"), "10.0.0.1", 7}}, "s", true}));
+  EXPECT_EQ(reach.secret, "s");
+  EXPECT_TRUE(reach.burst);
+  StorageCheckCommand over{JobId("j"), Epoch(3), "", "", "", false, ""};
+  EXPECT_FALSE(Back<StorageCheckCommand>(CoordinatorCommand(over)).over);
+  over.over = true;
+  EXPECT_TRUE(Back<StorageCheckCommand>(CoordinatorCommand(over)).over);
   ASSERT_EQ(reach.targets.size(), 1u);
   EXPECT_EQ(reach.check_id + reach.targets[0].node.value() + reach.targets[0].address, "p2n10.0.0.1");
   EXPECT_EQ(reach.targets[0].port, 7);
@@ -84,9 +90,12 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   const auto storage = Back<StorageReport>(WorkerReport(StorageReport{JobId("j"), Epoch(2), "e", 4, "d", true, "p"}));
   EXPECT_EQ(storage.error + storage.data_digest + storage.check_id, "edp");
   EXPECT_TRUE(storage.token_seen);
-  const auto reach = Back<ReachReport>(WorkerReport(ReachReport{"p", {{NodeName("n"), "refused"}}}));
+  const auto reach = Back<ReachReport>(WorkerReport(ReachReport{"p", {{NodeName("n"), "refused", 0.5, 2e6}}}));
+  EXPECT_EQ(Back<HeartbeatReport>(WorkerReport(HeartbeatReport{1234})).unix_ms, 1234);
   ASSERT_EQ(reach.answers.size(), 1u);
   EXPECT_EQ(reach.answers[0].error, "refused");
+  EXPECT_EQ(reach.answers[0].connect_seconds, 0.5);
+  EXPECT_EQ(reach.answers[0].bytes_per_second, 2e6);
   EXPECT_EQ(Back<CheckpointFailedReport>(WorkerReport(CheckpointFailedReport{JobId("j"), Epoch(2), 6, "EIO"})).message, "EIO");
   EXPECT_EQ(Back<LogReport>(WorkerReport(LogReport{JobId("j"), Epoch(2), "s", "t", 9})).epoch, Epoch(2));
   EXPECT_EQ(Back<LeavingReport>(WorkerReport(LeavingReport{90})).stop_seconds, 90);

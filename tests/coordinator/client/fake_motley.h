@@ -138,6 +138,18 @@ class FakeMotley : public v1::Motley::Service {
     *response = inputs;
     return grpc::Status::OK;
   }
+  grpc::Status CheckCluster(grpc::ServerContext*, const v1::CheckClusterRequest* request,
+                            grpc::ServerWriter<v1::CheckClusterUpdate>* writer) override {
+    std::lock_guard lock(mutex);
+    checked.push_back(*request);
+    if (!refusal.ok()) return refusal;
+    v1::CheckClusterUpdate update;
+    update.set_doing("whether the nodes reach each other");
+    writer->Write(update);
+    *update.mutable_result() = check;
+    writer->Write(update);
+    return grpc::Status::OK;
+  }
   grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::JobUpdate>* writer) override {
     std::unique_lock lock(mutex);
@@ -188,6 +200,8 @@ class FakeMotley : public v1::Motley::Service {
   std::vector<v1::LogLine> lines;
   v1::GetPlanResponse plan;
   v1::GetPlanningInputsResponse inputs;
+  v1::ClusterCheck check;
+  std::vector<v1::CheckClusterRequest> checked;
   grpc::Status refusal;
   std::vector<Break> breaks;
   std::vector<v1::SubmitJobRequest> submitted;

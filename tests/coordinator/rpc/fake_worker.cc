@@ -1,6 +1,7 @@
 #include "tests/coordinator/rpc/fake_worker.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/operators.h"
 #include "common/parameters.h"
 #include "common/version.h"
@@ -84,13 +85,13 @@ FakeWorker::~FakeWorker() {
 
 void FakeWorker::Beat() {
   v1::WorkerMessage message;
-  message.mutable_heartbeat();
   const std::function<bool()> over = [this] { return ended_; };
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
       if (mutex_.AwaitWithTimeout(absl::Condition(&over), absl::Milliseconds(200))) return;
     }
+    message.mutable_heartbeat()->set_unix_ms(absl::ToUnixMillis(absl::Now()) + options_.clock_ahead_ms);
     Send(message);
   }
 }
@@ -115,6 +116,9 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
   if (message.has_welcome()) {
     absl::MutexLock lock(&mutex_);
     welcome_ = true;
+  } else if (message.has_storage_check() && message.storage_check().over()) {
+    absl::MutexLock lock(&mutex_);
+    ++forgotten_;
   } else if (message.has_storage_check() && options_.answer_storage) {
     v1::WorkerMessage answer;
     v1::StorageCheckResult* result = answer.mutable_storage_check_result();
@@ -134,7 +138,18 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     for (const v1::ReachTarget& target : message.reach_check().targets()) {
       v1::ReachAnswer* to = result->add_answers();
       to->set_node(target.node());
-      if (target.node() == options_.unreachable || options_.unreachable == "*") to->set_error("connection timed out");
+      if (target.node() == options_.unreachable || options_.unreachable == "*") {
+        to->set_error("connection timed out");
+      } else {
+        to->set_connect_seconds(0.0005);
+        if (message.reach_check().burst()) to->set_bytes_per_second(options_.bytes_per_second);
+      }
+    }
+    if (!options_.lies_about.empty()) {
+      v1::ReachAnswer* lie = result->add_answers();
+      lie->set_node(options_.lies_about);
+      lie->set_error("it is not reached by anybody");
+      Send(answer);  // and once more, below
     }
     Send(answer);
   } else if (message.has_profile_request() && options_.answer_profiles) {
@@ -284,6 +299,9 @@ bool FakeWorker::WaitForStop(int64_t epoch) {
 bool FakeWorker::HasStopped(int64_t epoch) {
   absl::MutexLock lock(&mutex_);
   return stopped_epoch_ >= epoch;
+}
+bool FakeWorker::WaitForForgotten() {
+  return Wait([this] { return forgotten_ > 0; });
 }
 bool FakeWorker::WaitForAnswer(v1::PublishAnswer* answer) {
   if (!Wait([this] { return !answers_.empty(); })) return false;

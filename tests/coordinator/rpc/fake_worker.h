@@ -31,6 +31,9 @@ class FakeWorker {
     int reach_port = 9;            // nobody connects: who reaches whom is said below
     bool answer_reach = true;
     std::string unreachable;       // node that this one does not reach; "*": none at all
+    double bytes_per_second = 1e8;  // of bursts that it is asked for
+    std::string lies_about;         // a node about which it says, for others as well, that it is not reached
+    int64_t clock_ahead_ms = 0;     // of the wall
     std::string profile_error;
     bool empty_profile = false;
     bool answer_collectives = true;
@@ -54,6 +57,8 @@ class FakeWorker {
   std::vector<v1::RankAssignment> WaitForStart(int64_t after = 0);
   bool WaitForStop(int64_t epoch);
   bool HasStopped(int64_t epoch);
+  // Until it was told to forget a storage check.
+  bool WaitForForgotten();
   bool WaitForAnswer(v1::PublishAnswer* answer);
 
   // Of the newest epoch: every rank here reports this step, ready, finished, or an event of its own.
@@ -86,6 +91,7 @@ class FakeWorker {
   std::vector<v1::PublishAnswer> answers_;
   int64_t stopped_epoch_ = 0;
   int64_t last_step_ = 0;
+  int forgotten_ = 0;
   bool welcome_ = false;
   bool ended_ = false;
   grpc::Status status_;

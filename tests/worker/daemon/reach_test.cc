@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "worker/daemon/reach_listener.h"
+
 namespace motley::worker {
 namespace {
 
@@ -40,8 +42,8 @@ class ReachTest : public ::testing::Test {
 };
 
 TEST_F(ReachTest, ReachesNodesThatListen) {
-  auto a = ReachListener::Start("127.0.0.1", NodeName("a"));
-  auto b = ReachListener::Start("127.0.0.1", NodeName("b"));
+  auto a = ReachListener::Start("127.0.0.1", NodeName("a"), clock_);
+  auto b = ReachListener::Start("127.0.0.1", NodeName("b"), clock_);
   ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
   for (int round = 0; round < 50; ++round) {
     const ReachReport report = Check({{NodeName("a"), "127.0.0.1", (*a)->port()}, {NodeName("b"), "127.0.0.1", (*b)->port()}});
@@ -49,11 +51,13 @@ TEST_F(ReachTest, ReachesNodesThatListen) {
     ASSERT_EQ(report.answers.size(), 2u);
     EXPECT_EQ(report.answers[0].node, NodeName("a"));
     EXPECT_EQ(report.answers[0].error + report.answers[1].error, "");
+    EXPECT_GT(report.answers[0].connect_seconds, 0);
+    EXPECT_EQ(report.answers[0].bytes_per_second, 0) << "nobody asked for a burst";
   }
 }
 
 TEST_F(ReachTest, NamesWhatIsNotReachedAndWhy) {
-  auto listener = ReachListener::Start("127.0.0.1", NodeName("a"));
+  auto listener = ReachListener::Start("127.0.0.1", NodeName("a"), clock_);
   ASSERT_TRUE(listener.ok()) << listener.status();
   SilentListener silent;
   int closed_port = 0;
@@ -71,12 +75,13 @@ TEST_F(ReachTest, NamesWhatIsNotReachedAndWhy) {
   EXPECT_THAT(report.answers[0].error, HasSubstr("another answered: 'motley-node a'"));
   EXPECT_THAT(report.answers[1].error, HasSubstr("nobody said a word"));
   EXPECT_THAT(report.answers[2].error, HasSubstr("refused"));
+  EXPECT_EQ(report.answers[2].connect_seconds, 0);
   EXPECT_THAT(report.answers[3].error, HasSubstr("not a numeric address"));
   EXPECT_EQ(report.answers[4].error, "");
 }
 
 TEST_F(ReachTest, StrangersThatKeepTheirConnectionsDelayNobody) {
-  auto listener = ReachListener::Start("127.0.0.1", NodeName("a"));
+  auto listener = ReachListener::Start("127.0.0.1", NodeName("a"), clock_);
   ASSERT_TRUE(listener.ok()) << listener.status();
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 200; ++i) {
@@ -89,11 +94,11 @@ TEST_F(ReachTest, StrangersThatKeepTheirConnectionsDelayNobody) {
 }
 
 TEST_F(ReachTest, AnAddressOfAnotherMachineCannotBeListenedOn) {
-  EXPECT_EQ(ReachListener::Start("192.0.2.1", NodeName("a")).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ReachListener::Start("192.0.2.1", NodeName("a"), clock_).status().code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(ReachTest, TheCheckerAnswersThroughTheOutboxAndEndsAtOnce) {
-  auto listener = ReachListener::Start("127.0.0.1", NodeName("a"));
+  auto listener = ReachListener::Start("127.0.0.1", NodeName("a"), clock_);
   ASSERT_TRUE(listener.ok()) << listener.status();
   Outbox outbox;
   SilentListener silent;

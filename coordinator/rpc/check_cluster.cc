@@ -1,0 +1,86 @@
+#include "coordinator/rpc/check_cluster.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "common/version.h"
+#include "coordinator/jobs/examiner.h"
+#include "coordinator/state/examination_findings.h"
+
+namespace motley::coordinator {
+namespace {
+
+constexpr size_t kLongestPath = 4096;  // as Linux has it
+
+absl::Status CheckPath(const char* field, const std::string& path) {
+  if (path.empty() || (path[0] == '/' && path.size() < kLongestPath)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " must be an absolute path of less than ", kLongestPath, " bytes: it is looked at on every node"));
+}
+
+v1::Finding::State StateOf(FindingState state) {
+  switch (state) {
+    case FindingState::kOk:
+      return v1::Finding::STATE_OK;
+    case FindingState::kWarning:
+      return v1::Finding::STATE_WARNING;
+    case FindingState::kWrong:
+      return v1::Finding::STATE_WRONG;
+    case FindingState::kLeftOut:
+      return v1::Finding::STATE_LEFT_OUT;
+  }
+  return v1::Finding::STATE_UNSPECIFIED;
+}
+
+v1::ClusterCheck ViewOf(const Core& core, const Examination& examination) {
+  v1::ClusterCheck view;
+  view.set_version(kVersion);
+  view.set_protocol(kProtocol);
+  for (const Finding& finding : Judge(core.clock.Now(), core.state, examination)) {
+    v1::Finding* row = view.add_findings();
+    row->set_state(StateOf(finding.state));
+    row->set_what(finding.what);
+    row->set_text(finding.text);
+  }
+  for (const auto& [way, answer] : examination.ways) {
+    if (!answer.answered) continue;
+    v1::Link* link = view.add_links();
+    link->set_from(way.first.value());
+    link->set_to(way.second.value());
+    link->set_error(answer.error);
+    link->set_connect_seconds(answer.connect_seconds);
+    link->set_bytes_per_second(answer.bytes_per_second);
+  }
+  view.set_seconds(absl::ToDoubleSeconds(core.clock.Now() - examination.begun));
+  return view;
+}
+
+}  // namespace
+
+absl::StatusOr<Pull> CheckClusterSource::Next(Core& core, v1::CheckClusterUpdate* out) {
+  if (done_) return Pull::kEnd;
+  if (ticket_ == nullptr) {
+    MOTLEY_RETURN_IF_ERROR(CheckPath("data_path", request_.data_path()));
+    MOTLEY_RETURN_IF_ERROR(CheckPath("checkpoint_folder", request_.checkpoint_folder()));
+    ticket_ = BeginExamination(core, {request_.data_path(), request_.checkpoint_folder(), request_.rates_beside_job()});
+  }
+  std::string doing = "waiting until another examination has ended";
+  if (ticket_ != nullptr) {
+    const Examination* found = FindExamination(core, ticket_);
+    if (found == nullptr) return absl::DeadlineExceededError("the result of the examination was not taken in time; ask again");
+    const Examination& examination = *found;
+    if (examination.stage == ExaminationStage::kDone) {
+      *out->mutable_result() = ViewOf(core, examination);
+      ticket_.reset();
+      EndExamination(core);
+      done_ = true;
+      return Pull::kMessage;
+    }
+    doing = Doing(core.clock.Now(), examination);
+  }
+  if (doing == said_) return Pull::kWait;
+  said_ = doing;
+  out->set_doing(doing);
+  return Pull::kMessage;
+}
+
+}  // namespace motley::coordinator

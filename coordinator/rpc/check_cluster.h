@@ -1,0 +1,28 @@
+// CheckCluster: what is well with the cluster and what is not, as far as it can be seen from here.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/core.h"
+#include "coordinator/rpc/stream_source.h"
+#include "proto/motley/v1/motley.pb.h"
+
+namespace motley::coordinator {
+
+class CheckClusterSource : public StreamSource<v1::CheckClusterUpdate> {
+ public:
+  explicit CheckClusterSource(const v1::CheckClusterRequest& request) : request_(request) {}
+  // INVALID_ARGUMENT: a path that is not absolute, or too long. DEADLINE_EXCEEDED: the client did not read on for too long.
+  absl::StatusOr<Pull> Next(Core& core, v1::CheckClusterUpdate* out) override;
+  Topic topic() const override { return {NewsKind::kExamination, JobId()}; }
+
+ private:
+  const v1::CheckClusterRequest request_;
+  std::shared_ptr<const int> ticket_;  // of the examination; it ends with this
+  std::string said_;
+  bool done_ = false;
+};
+
+}  // namespace motley::coordinator

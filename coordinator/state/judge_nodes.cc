@@ -1,0 +1,108 @@
+// JudgeNodes and JudgeClocks.
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/count.h"
+#include "coordinator/state/examination_findings.h"
+#include "coordinator/state/membership.h"
+
+namespace motley::coordinator {
+namespace {
+
+constexpr int64_t kClockNoteMs = 1000;
+constexpr absl::Duration kRefusedLately = absl::Minutes(10);
+
+std::string Ago(absl::Duration d) {
+  const int64_t seconds = std::max<int64_t>(0, absl::ToInt64Seconds(d));
+  if (seconds < 120) return absl::StrCat(seconds, " s ago");
+  return seconds < 7200 ? absl::StrCat(seconds / 60, " min ago") : absl::StrCat(seconds / 3600, " h ago");
+}
+
+Finding JudgeNode(absl::Duration now, const ClusterState& state, const NodeRecord& node) {
+  const std::string name = node.description.name.value(), is = NodeStateName(state, node);
+  const std::string why = node.reason.empty() ? "" : absl::StrCat(": ", node.reason);
+  Finding finding{FindingState::kOk, absl::StrCat("node ", name), ""};
+  if (is == "lost") {
+    return {
+        FindingState::kWrong, finding.what,
+        absl::StrCat("lost, last heard of ", Ago(now - node.last_seen), why, "; start motley-worker on it again, or look at its log")};
+  }
+  if (is == "refused") {
+    return {FindingState::kWrong, finding.what, absl::StrCat("refused by the job that runs", why)};
+  }
+  finding.text = absl::StrCat(is, ", ", Count(node.description.devices.size(), "device"), ", version ", node.description.version,
+                              ", data address ", node.description.data_address);
+  if (is == "drained" || is == "draining") {
+    finding.state = FindingState::kWarning;
+    absl::StrAppend(&finding.text, "; no plan uses it until `motley nodes undrain ", name, "`");
+  } else if (is == "held" || is == "leaving") {
+    finding.state = FindingState::kWarning;
+    absl::StrAppend(&finding.text, why);
+  }
+  return finding;
+}
+
+void JudgeRefusedWorkers(absl::Duration now, const ClusterState& state, std::vector<Finding>* findings) {
+  std::vector<Finding> rows;
+  for (const auto& [name, refused] : state.refused_workers) {
+    if (now - refused.at > kRefusedLately) continue;
+    rows.push_back({FindingState::kWrong, absl::StrCat("worker ", name),
+                    absl::StrCat("refused ", Ago(now - refused.at), ": ", refused.why)});
+  }
+  AppendSome(std::move(rows), "workers", findings);
+}
+
+}  // namespace
+
+std::vector<Finding> JudgeNodes(absl::Duration now, const ClusterState& state) {
+  std::vector<Finding> findings, well, others;
+  for (const auto& [name, node] : state.nodes) {
+    Finding finding = JudgeNode(now, state, node);
+    (finding.state == FindingState::kOk ? well : others).push_back(std::move(finding));
+  }
+  if (state.nodes.empty()) {
+    findings.push_back({FindingState::kWrong, "nodes",
+                        "none has joined; start motley-worker on a machine; its log says why where it has no session with the "
+                        "coordinator"});
+  } else if (well.size() > kMostFindings) {
+    findings.push_back({FindingState::kOk, "nodes", absl::StrCat(well.size(), " are ready; `motley nodes` lists them")});
+  } else {
+    findings = std::move(well);
+  }
+  AppendSome(std::move(others), "nodes", &findings);
+  JudgeRefusedWorkers(now, state, &findings);
+  return findings;
+}
+
+std::vector<Finding> JudgeClocks(const ClusterState& state) {
+  std::vector<Finding> findings, off;
+  size_t known = 0;
+  int64_t most = 0;
+  for (const auto& [name, node] : state.nodes) {
+    const std::optional<ClockOffset::Estimate> clock = node.clock.estimate();
+    if (!node.connected || !clock) continue;
+    ++known;
+    const double seconds = std::abs(static_cast<double>(clock->offset_ms)) / 1e3,
+                 margin = static_cast<double>(clock->margin_ms) / 1e3;
+    if (clock->beyond(kClockNoteMs)) {
+      off.push_back({FindingState::kWarning, absl::StrCat("clock of ", name.value()),
+                     absl::StrFormat("%.1f s %s the coordinator's (+- %.2f s); nothing that decides uses it, but logs of two "
+                                     "machines are hard to read side by side: run an NTP service",
+                                     seconds, clock->offset_ms > 0 ? "ahead of" : "behind", margin)});
+    } else {
+      most = std::max(most, std::abs(clock->offset_ms));
+    }
+  }
+  if (known > off.size()) {
+    findings.push_back({FindingState::kOk, "clocks",
+                        absl::StrFormat("of %s: within %s of the coordinator's", Count(known - off.size(), "node"),
+                                        most < kClockNoteMs ? absl::StrFormat("%.2f s", static_cast<double>(most + 9) / 1e3)
+                                                            : "what can be known")});
+  }
+  AppendSome(std::move(off), "clocks", &findings);
+  return findings;
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,98 @@
+#include "worker/daemon/burst.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/clean_text.h"
+
+namespace motley::worker {
+namespace {
+
+constexpr size_t kPieceBytes = 256 << 10;
+constexpr size_t kLongestAnswer = 128;
+constexpr absl::Duration kSlice = absl::Milliseconds(100);  // how late a cancellation may be noticed
+
+// Nothing on the way shall make it smaller.
+std::string Noise() {
+  std::string noise(kPieceBytes, '\0');
+  uint64_t x = 0x9E3779B97F4A7C15;
+  for (char& c : noise) {
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;  // xorshift64
+    c = static_cast<char>(x);
+  }
+  return noise;
+}
+
+absl::Status Broke(const char* what) { return absl::UnavailableError(absl::StrCat("the burst ended early: ", what)); }
+
+// Sends what the kernel takes now of `head`, then of the noise.
+absl::Status SendSome(int socket, const std::string& noise, std::string& head, int64_t& sent) {
+  const bool begun = head.empty();
+  const char* data = begun ? noise.data() : head.data();
+  const size_t size = begun ? static_cast<size_t>(std::min<int64_t>(kPieceBytes, kBurstBytes - sent)) : head.size();
+  const ssize_t n = send(socket, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (n < 0) return errno == EAGAIN || errno == EINTR ? absl::OkStatus() : Broke(strerror(errno));
+  if (!begun) {
+    head.erase(0, static_cast<size_t>(n));
+  } else if ((sent += n) == kBurstBytes) {
+    shutdown(socket, SHUT_WR);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<double> ParseTook(std::string_view line) {
+  if (line == kBusyWord) return absl::UnavailableError("the node took another burst at that time");
+  int64_t bytes = 0, nanoseconds = 0;
+  const std::string text(line);
+  const std::vector<std::string> words = absl::StrSplit(text, ' ');
+  if (!absl::StartsWith(text, std::string(kTookWord)) || words.size() != 3 || !absl::SimpleAtoi(words[1], &bytes) ||
+      !absl::SimpleAtoi(words[2], &nanoseconds)) {
+    return absl::UnavailableError(absl::StrCat("the node answered a burst with ", Quoted(text)));
+  }
+  if (bytes <= 0 || nanoseconds <= 0) return absl::UnavailableError("too little of the burst arrived to say how fast");
+  return static_cast<double>(bytes) / (static_cast<double>(nanoseconds) * 1e-9);
+}
+
+absl::StatusOr<double> SendBurst(int socket, const std::string& secret, const Clock& clock, absl::Duration patience,
+                                 const absl::Notification& cancelled) {
+  static const std::string noise = Noise();
+  std::string head = absl::StrCat(std::string(kBurstWord), secret, "\n"), answer;
+  int64_t sent = 0;
+  const absl::Duration end = clock.Now() + patience;
+  // Closing does not wait for what is on the way, nor send it.
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  while (true) {
+    if (cancelled.HasBeenNotified()) return absl::CancelledError("stopping");
+    const absl::Duration left = end - clock.Now();
+    if (left <= absl::ZeroDuration()) return absl::DeadlineExceededError("the burst was not answered in time");
+    pollfd fd{socket, static_cast<short>(sent < kBurstBytes ? POLLIN | POLLOUT : POLLIN), 0};
+    poll(&fd, 1, static_cast<int>(absl::ToInt64Milliseconds(std::min(left, kSlice))) + 1);
+    if ((fd.revents & (POLLIN | POLLERR | POLLHUP)) != 0) {
+      char buffer[kLongestAnswer];
+      const ssize_t n = recv(socket, buffer, sizeof(buffer), MSG_DONTWAIT);
+      if (n < 0 && errno != EAGAIN && errno != EINTR) return Broke(strerror(errno));
+      if (n == 0) return Broke("the node closed the connection; it takes none without the secret of an examination");
+      if (n > 0) answer.append(buffer, static_cast<size_t>(n));
+      const size_t line_end = answer.find('\n');
+      if (line_end != std::string::npos) return ParseTook(std::string_view(answer).substr(0, line_end));
+      if (answer.size() > kLongestAnswer) return ParseTook(answer);
+    }
+    if ((fd.revents & POLLOUT) != 0) {
+      if (absl::Status status = SendSome(socket, noise, head, sent); !status.ok()) return status;
+    }
+  }
+}
+
+}  // namespace motley::worker

@@ -1,0 +1,39 @@
+// How fast bytes go from one node to another's data address: one sends a burst, the other takes it, keeps the time and says what
+// arrived. Over a connection to the reach listener, after its greeting:
+//
+//   sender                          taker
+//   motley-burst SECRET\n  ──>
+//   up to kBurstBytes      ──>
+//                          <──      motley-took BYTES NANOSECONDS\n      (after kBurstTime, all bytes, or the sender's end)
+//                          <──      motley-busy\n                        (another burst is being taken)
+//
+// The taker keeps the time because a sender only knows what its kernel has accepted.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
+
+namespace motley::worker {
+
+inline constexpr int64_t kBurstBytes = int64_t{64} << 20;
+inline constexpr absl::Duration kBurstTime = absl::Milliseconds(250);
+inline constexpr std::string_view kBurstWord = "motley-burst ";
+inline constexpr std::string_view kTookWord = "motley-took ";
+inline constexpr std::string_view kBusyWord = "motley-busy";
+
+// Bytes per second over a non-blocking socket that is connected and has said its greeting; what is still on the way is thrown
+// away with the connection. Blocks for `patience` at most. UNAVAILABLE: the other takes no burst, is busy, or stopped in the
+// middle; DEADLINE_EXCEEDED, CANCELLED.
+absl::StatusOr<double> SendBurst(int socket, const std::string& secret, const Clock& clock, absl::Duration patience,
+                                 const absl::Notification& cancelled);
+
+// "motley-took 1000 2000": bytes per second. UNAVAILABLE: another text, or too little to be a rate.
+absl::StatusOr<double> ParseTook(std::string_view line);
+
+}  // namespace motley::worker
