@@ -13,7 +13,7 @@
 #include "coordinator/client/plan_report.h"
 #include "coordinator/client/table.h"
 #include "planner/costs/workload.h"
-#include "planner/fits.h"
+#include "planner/answers/fits.h"
 
 namespace motley::client {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "coordinator/client/command.h"
 #include "coordinator/client/exit_code.h"
-#include "planner/setting.h"
+#include "planner/setting/setting.h"
 
 namespace motley::client {
 

@@ -11,8 +11,8 @@
 #include "coordinator/client/plan_file.h"
 #include "coordinator/client/table.h"
 #include "planner/costs/workload.h"
-#include "planner/plan_diff.h"
-#include "planner/state_moves.h"
+#include "planner/answers/plan_diff.h"
+#include "planner/answers/state_moves.h"
 
 namespace motley::client {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "coordinator/client/exit_code.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 namespace motley::client {
 

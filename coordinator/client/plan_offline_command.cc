@@ -13,9 +13,9 @@
 #include "common/files.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/plan_report.h"
-#include "planner/explain_offline.h"
-#include "planner/offline.h"
-#include "planner/sensitivity.h"
+#include "planner/answers/explain_offline.h"
+#include "planner/answers/offline.h"
+#include "planner/answers/sensitivity.h"
 #include "planner/simulator/picture.h"
 #include "planner/simulator/trace.h"
 
@@ -27,11 +27,9 @@ std::vector<std::string> RepairsUsed(const OfflineInput& input) {
   std::vector<std::string> used;
   if (input.book == nullptr) return used;
   const planner::Costs& costs = input.setting->costs;
-  for (const std::string& repair : input.book->repairs()) {
-    for (int kind = 0; kind < costs.num_kinds(); ++kind) {
-      if (!absl::StartsWith(repair, costs.provenance(kind).source)) continue;
-      used.push_back(repair);
-      break;
+  for (int kind = 0; kind < costs.num_kinds(); ++kind) {
+    for (const std::string& repair : costs.provenance(kind).repairs) {
+      if (std::find(used.begin(), used.end(), repair) == used.end()) used.push_back(repair);
     }
   }
   return used;

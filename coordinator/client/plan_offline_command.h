@@ -2,7 +2,7 @@
 #pragma once
 
 #include "coordinator/client/offline_flags.h"
-#include "planner/evaluate.h"
+#include "planner/pricing/evaluate.h"
 
 namespace motley::client {
 

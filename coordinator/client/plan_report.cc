@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "common/clean_text.h"
 #include "coordinator/client/table.h"
-#include "planner/quantity_text.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::client {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "coordinator/client/json.h"
 #include "coordinator/client/screen.h"
-#include "planner/offline.h"
-#include "planner/plan.h"
-#include "planner/sensitivity.h"
+#include "planner/answers/offline.h"
+#include "planner/plan/plan.h"
+#include "planner/answers/sensitivity.h"
 
 namespace motley::client {
 

@@ -10,8 +10,8 @@
 #include "coordinator/client/plan_file.h"
 #include "coordinator/client/plan_offline_command.h"
 #include "coordinator/client/plan_report.h"
-#include "planner/explain_offline.h"
-#include "planner/given_plan.h"
+#include "planner/answers/explain_offline.h"
+#include "planner/answers/given_plan.h"
 
 namespace motley::client {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/core.h"
-#include "planner/planner.h"
+#include "planner/live/planner.h"
 
 namespace motley::coordinator {
 

@@ -16,7 +16,7 @@
 #include "coordinator/jobs/epoch_driver.h"
 #include "coordinator/jobs/planner_input.h"
 #include "coordinator/jobs/setup.h"
-#include "planner/planner.h"
+#include "planner/live/planner.h"
 
 namespace motley::coordinator {
 namespace {

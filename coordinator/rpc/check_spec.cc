@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/rpc/job_size.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 namespace motley::coordinator {
 

@@ -9,7 +9,7 @@
 #include "coordinator/rpc/find_job.h"
 #include "coordinator/state/membership.h"
 #include "planner/cluster/cluster_text.h"
-#include "planner/live_inputs.h"
+#include "planner/live/live_inputs.h"
 
 namespace motley::coordinator {
 namespace {

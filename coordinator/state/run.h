@@ -17,7 +17,7 @@
 #include "coordinator/state/job.h"
 #include "coordinator/state/probe.h"
 #include "common/session.h"
-#include "planner/planner.h"
+#include "planner/live/planner.h"
 
 namespace motley::coordinator {
 

@@ -1,6 +1,6 @@
 # What each command of ./run takes, said once: for --help, and to refuse what it does not take.
 
-COMMANDS=(setup build demo up down test bench doctor clean help)
+COMMANDS=(setup build demo up down test bench format doctor clean help)
 
 # The flags of a command; "FLAG=" takes a value.
 flags_of() {
@@ -62,6 +62,12 @@ TEXT
 usage: ./run bench [NAME [ARGUMENT...]]
 
 Builds and runs one benchmark, which gets the arguments; without a name, lists them.
+TEXT
+      ;;
+    format) cat <<'TEXT'
+usage: ./run format
+
+Formats every C++ file with the version of clang-format that the tests check with.
 TEXT
       ;;
     doctor) cat <<'TEXT'

@@ -36,7 +36,7 @@ configure_and_compile() {
   export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=$ROOT
   # Configuring again is ninja's business (globs with CONFIGURE_DEPENDS), except the first time and for another torch.
   if ! grep -qsF "MOTLEY_TORCH_DIR:PATH=$TORCH_DIR" "$BUILD_DIR/CMakeCache.txt" || [[ ! -e $BUILD_DIR/build.ninja ]]; then
-    cmake --preset release "-DMOTLEY_TORCH_DIR=$TORCH_DIR" || return
+    cmake --preset release "-DMOTLEY_TORCH_DIR=$TORCH_DIR" "-DMOTLEY_WERROR=${CI:+ON}" || return
   fi
   ninja -C "$BUILD_DIR" -j "$(parallel_jobs)" "${targets[@]}"
 }

@@ -90,6 +90,12 @@ test_all() {
   setup_tools
   export MOTLEY_BIN=$BIN_DIR
   suite "include rules" tests/integration/check_includes.sh
+  suite "floors of the planner" python3 tests/integration/check_floors.py
+  if [[ -x $CLANG_FORMAT ]]; then
+    MOTLEY_CLANG_FORMAT=$CLANG_FORMAT suite "format" tests/integration/check_format.sh
+  else
+    leave_out "format" "clang-format $CLANG_FORMAT_VERSION could not be fetched"
+  fi
   suite "unit tests" unit_tests
   if command -v promtool >/dev/null; then
     suite "Prometheus rules" tests/integration/check_rules.sh

@@ -19,6 +19,22 @@ add_tensorboard() {
   "$ORACLE_DIR/bin/python" -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off "$TENSORBOARD"
 }
 
+# Versions format differently, so there is one. From PyPI: Debian's has another for each release.
+CLANG_FORMAT_VERSION=16.0.6
+CLANG_FORMAT_DIR=$TOOLS_DIR/clang-format-$CLANG_FORMAT_VERSION
+CLANG_FORMAT=$CLANG_FORMAT_DIR/clang_format/data/bin/clang-format
+
+fetch_clang_format() {
+  [[ -x $CLANG_FORMAT ]] && return 0
+  python3 -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off --target "$CLANG_FORMAT_DIR" \
+    "clang-format==$CLANG_FORMAT_VERSION"
+}
+
+setup_clang_format() {
+  mkdir -p "$MOTLEY_CACHE"
+  [[ -x $CLANG_FORMAT ]] || with_lock "$MOTLEY_CACHE/tools.lock" step "fetch clang-format $CLANG_FORMAT_VERSION" fetch_clang_format || true
+}
+
 # Debian's package would start a server on port 9090; only its two programs are wanted.
 fetch_prometheus() {
   local folder
@@ -50,6 +66,7 @@ setup_tools() {
   if ! command -v grpcurl >/dev/null && [[ ! -x $TOOLS_DIR/grpcurl ]] && command -v go >/dev/null; then
     with_lock "$lock" long_step grpcurl 60 "build grpcurl" fetch_grpcurl || true
   fi
+  setup_clang_format
   export PATH=$PATH:$TOOLS_DIR
   export MOTLEY_ORACLE_PYTHON=$ORACLE_DIR/bin/python
 }

@@ -76,6 +76,7 @@ void Costs::CountBytesAndFlops() {
       saved_[Index(unit)].push_back({work.op, 0, work.output_bytes, work.divided, work.output_divided});
       matrix_flops += work.matrix_flops;
       full_flops += work.matrix_flops * (work.op == Op::kAttention && workload_.causal ? 2 : 1);
+      if (unit == UnitKind::kLayer) layer_flops_.push_back({work.op, work.matrix_flops, work.divided});
       if (work.op == Op::kLmHeadLoss) continue;  // in chunks, below
       // Backward holds the gradients of an operator's input and output.
       (work.divided ? largest_divided : largest_whole) =
@@ -85,7 +86,7 @@ void Costs::CountBytesAndFlops() {
     workspace_whole_[Index(unit)] = largest_whole;
     const double units = unit == UnitKind::kLayer ? static_cast<double>(model.num_layers) : 1;
     model_flops_ += units * 3 * matrix_flops;
-    hardware_flops_ += units * (unit == UnitKind::kLayer ? 4 : 3) * full_flops;
+    published_flops_ += units * (unit == UnitKind::kLayer ? 4 : 3) * full_flops;
   }
 }
 
@@ -219,6 +220,15 @@ int64_t Costs::ContextBytes(int kind) const { return At(kind).context_bytes; }
 
 double Costs::ModelFlops(double samples) const { return model_flops_ * samples; }
 
-double Costs::HardwareFlops(double samples) const { return hardware_flops_ * samples; }
+double Costs::RecomputeFlops(OpSet ops, double samples, double share) const {
+  const OpSet again = RecomputedWith(ops);
+  double flops = 0;
+  for (const OperatorFlops& of : layer_flops_) {
+    if (again.Has(of.op)) flops += of.forward * (of.divided ? share : 1);
+  }
+  return flops * samples;
+}
+
+double Costs::PublishedFlops(double samples) const { return published_flops_ * samples; }
 
 }  // namespace motley::planner

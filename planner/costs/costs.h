@@ -15,7 +15,7 @@
 #include "planner/cluster/cluster.h"
 #include "planner/costs/latency_book.h"
 #include "planner/costs/workload.h"
-#include "planner/op_set.h"
+#include "planner/plan/op_set.h"
 
 namespace motley::planner {
 
@@ -24,6 +24,8 @@ struct Provenance {
   std::string source;  // "zorse/model_latencies.json: ...", "estimated from A10G by peak rate"
   bool estimated = false;
   double low = 1, high = 1;  // confidence range of seconds, as factors
+  std::vector<std::string> repairs;  // of the numbers that are used
+  std::string doubt;                 // a sentence where they cannot well be right; or empty
 };
 
 class Costs {
@@ -60,9 +62,12 @@ class Costs {
   int64_t BoundaryBytes(double samples) const;                                    // one activation between units
   int64_t WorkspaceBytes(UnitKind unit, double samples, double share = 1) const;  // largest temporary of forward or backward
   int64_t ContextBytes(int kind) const;                                           // CUDA context and communicators
-  // FLOPs of a training step over `samples`: model (causal, no recomputation) and, with one forward more, hardware.
+  // FLOPs of a training step over `samples`: causal, without recomputation.
   double ModelFlops(double samples) const;
-  double HardwareFlops(double samples) const;  // as the papers count: 4/3 of forward + backward, attention in full
+  // Of one layer's recomputation, counted as ModelFlops counts. `share` as above.
+  double RecomputeFlops(OpSet ops, double samples, double share = 1) const;
+  // As the papers count a step, whatever is recomputed: 4/3 of forward + backward, attention in full.
+  double PublishedFlops(double samples) const;
 
   // Operators of a layer with their part of the layer's forward seconds on `kind` and saved bytes a sample: of the tensor that an
   // operator makes, which recomputing it frees. (RecomputeSeconds adds an operator that must run again with it.)
@@ -94,7 +99,13 @@ class Costs {
   std::vector<UnitSpec> layout_;
   std::array<int64_t, 3> elements_{};  // by UnitKind
   int64_t total_elements_ = 0;
-  double model_flops_ = 0, hardware_flops_ = 0;                    // of a sample
+  double model_flops_ = 0, published_flops_ = 0;                   // of a sample
+  struct OperatorFlops {
+    Op op;
+    double forward = 0;  // of a sample
+    bool divided = true;
+  };
+  std::vector<OperatorFlops> layer_flops_;
   std::array<std::vector<OperatorCost>, 3> saved_;                 // by UnitKind: bytes and what tensor parallelism divides
   std::array<double, 3> workspace_divided_{}, workspace_whole_{};  // bytes of a sample
   std::vector<Kind> kinds_;

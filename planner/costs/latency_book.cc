@@ -8,6 +8,7 @@
 #include "planner/costs/latency_book.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -116,7 +117,7 @@ absl::Status NotAnObject(const std::string& path, const char* of) {
 
 // Calls `add` for every leaf.
 template <typename Add>
-absl::Status WalkPublished(const Json& root, const std::string& source, std::vector<std::string>* repairs, Add add) {
+absl::Status WalkPublished(const Json& root, const std::string& source, Add add) {
   for (const auto& [model, cards] : root.items()) {
     const std::string model_path = absl::StrCat(source, ": ", model);
     if (!cards.is_object()) return NotAnObject(model_path, "card");
@@ -134,7 +135,7 @@ absl::Status WalkPublished(const Json& root, const std::string& source, std::vec
           entry.seq_len = seq_len;
           entry.source = absl::StrCat(sequence_path, "/", name);
           MOTLEY_ASSIGN_OR_RETURN(entry.dtype, DTypeOf(name, entry.source));
-          MOTLEY_RETURN_IF_ERROR(Leaf(json, entry.source, repairs).Read(&entry));
+          MOTLEY_RETURN_IF_ERROR(Leaf(json, entry.source, &entry.repairs).Read(&entry));
           add(std::move(entry));
         }
       }
@@ -153,9 +154,9 @@ absl::StatusOr<UnitCurves> CurvesOf(const MeasuredSeries& series, const std::str
   return curves;
 }
 
-absl::StatusOr<LatencyEntry> OwnEntry(const MotleyProfile& profile, const MeasuredCard& card, const std::string& path,
-                                      std::vector<std::string>* repairs) {
+absl::StatusOr<LatencyEntry> OwnEntry(const MotleyProfile& profile, const MeasuredCard& card, const std::string& path) {
   LatencyEntry entry;
+  std::vector<std::string>* const repairs = &entry.repairs;
   entry.model = card.model;
   entry.card = ProfileCardName(card.card);
   entry.seq_len = card.seq_len;
@@ -177,18 +178,24 @@ absl::StatusOr<LatencyEntry> OwnEntry(const MotleyProfile& profile, const Measur
   return entry;
 }
 
+using EntryKey = std::tuple<std::string, std::string, int64_t, DType>;
+EntryKey Key(const LatencyEntry& entry) { return {entry.model, entry.card, entry.seq_len, entry.dtype}; }
+
 template <typename Add>
-absl::Status WalkOwn(const Json& root, const std::string& source, std::vector<std::string>* repairs, Add add) {
+absl::Status WalkOwn(const Json& root, const std::string& source, Add add) {
   MOTLEY_ASSIGN_OR_RETURN(const MotleyProfile profile, ReadMotleyProfile(root, source));
+  std::map<EntryKey, size_t> seen;
   for (size_t i = 0; i < profile.cards.size(); ++i) {
     const std::string path = absl::StrCat(source, ": layers[", i, "]");
-    MOTLEY_ASSIGN_OR_RETURN(LatencyEntry entry, OwnEntry(profile, profile.cards[i], path, repairs));
+    MOTLEY_ASSIGN_OR_RETURN(LatencyEntry entry, OwnEntry(profile, profile.cards[i], path));
+    if (const auto [first, added] = seen.emplace(Key(entry), i); !added) {
+      return absl::InvalidArgumentError(absl::StrCat(path, " is of the same model, card, sequence and dtype as layers[", first->second,
+                                                     "]: ", entry.source, "; leave one of them out"));
+    }
     add(std::move(entry));
   }
   return absl::OkStatus();
 }
-
-auto Key(const LatencyEntry& entry) { return std::tie(entry.model, entry.card, entry.seq_len, entry.dtype); }
 
 }  // namespace
 
@@ -210,9 +217,9 @@ void LatencyBook::Add(LatencyEntry entry) {
   }
   // Within a file one card may have two labels; the longer series is the later measurement.
   const bool better = entry.forward.xs().size() > at->forward.xs().size();
-  repairs_.push_back(
-      absl::StrCat(better ? entry.source : at->source, ": used; the same as ", better ? at->source : entry.source));
+  std::string repair = absl::StrCat(better ? entry.source : at->source, ": used; the same as ", better ? at->source : entry.source);
   if (better) *at = std::move(entry);
+  at->repairs.push_back(std::move(repair));
 }
 
 absl::StatusOr<LatencyBook> LatencyBook::Parse(std::string_view json, std::string_view source) {
@@ -225,8 +232,7 @@ absl::StatusOr<LatencyBook> LatencyBook::Parse(std::string_view json, std::strin
   if (!root.is_object()) return absl::InvalidArgumentError(absl::StrCat(name, ": must be a JSON object by model"));
   LatencyBook book;
   const auto add = [&book](LatencyEntry entry) { book.Add(std::move(entry)); };
-  MOTLEY_RETURN_IF_ERROR(IsMotleyProfile(root) ? WalkOwn(root, name, &book.repairs_, add)
-                                               : WalkPublished(root, name, &book.repairs_, add));
+  MOTLEY_RETURN_IF_ERROR(IsMotleyProfile(root) ? WalkOwn(root, name, add) : WalkPublished(root, name, add));
   return book;
 }
 
@@ -251,7 +257,12 @@ void LatencyBook::Merge(LatencyBook other) {
       entries_.insert(at, std::move(entry));
     }
   }
-  repairs_.insert(repairs_.end(), other.repairs_.begin(), other.repairs_.end());
+}
+
+std::vector<std::string> LatencyBook::repairs() const {
+  std::vector<std::string> all;
+  for (const LatencyEntry& entry : entries_) all.insert(all.end(), entry.repairs.begin(), entry.repairs.end());
+  return all;
 }
 
 const LatencyEntry* LatencyBook::Find(std::string_view model, std::string_view card, int64_t seq_len, DType dtype) const {

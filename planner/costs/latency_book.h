@@ -13,7 +13,7 @@
 #include "common/dtype.h"
 #include "common/model.h"
 #include "planner/costs/motley_profile.h"
-#include "planner/simulator/curve.h"
+#include "planner/util/curve.h"
 
 namespace motley::planner {
 
@@ -41,6 +41,7 @@ struct LatencyEntry {
   bool fitted_only = false;         // no series: a linear fit
   std::optional<ModelShape> shape;  // of the model, where the file says it; then it and not the name tells models apart
   LatencyExtras extras;
+  std::vector<std::string> repairs;  // made when it was read, each with its place in the file
 };
 
 // The device table's name of a card that a profile names in its own way ("v100x16": "V100-16GB"); as it is where unknown.
@@ -49,8 +50,8 @@ std::string ProfileCardName(const std::string& label);
 class LatencyBook {
  public:
   // INVALID_ARGUMENT: larger than kMostProfileBytes, not JSON, negative or non-finite times, shapes that are none of the known,
-  // another version of Motley's form; names the path in the file.
-  // Repairs (isotonic, outliers, negative intercepts, doubled keys) are made and listed.
+  // another version of Motley's form, a key that it does not have, two entries of one key; names the path in the file.
+  // Repairs (isotonic, outliers, negative intercepts, a published card with two labels) are made and listed.
   static absl::StatusOr<LatencyBook> Parse(std::string_view json, std::string_view source);
   // The same of a file, of which no more is read than may be. Errors of ReadSmallFile.
   static absl::StatusOr<LatencyBook> Load(const std::string& path);
@@ -59,7 +60,7 @@ class LatencyBook {
   void Merge(LatencyBook other);
 
   const std::vector<LatencyEntry>& entries() const { return entries_; }
-  const std::vector<std::string>& repairs() const { return repairs_; }
+  std::vector<std::string> repairs() const;  // of all entries
   // nullptr when there is none.
   const LatencyEntry* Find(std::string_view model, std::string_view card, int64_t seq_len, DType dtype) const;
 
@@ -67,7 +68,6 @@ class LatencyBook {
   void Add(LatencyEntry entry);
 
   std::vector<LatencyEntry> entries_;  // in the order of model, card, sequence, dtype
-  std::vector<std::string> repairs_;
 };
 
 }  // namespace motley::planner

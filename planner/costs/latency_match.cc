@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/device_table.h"
 #include "planner/costs/roofline.h"
@@ -147,6 +148,7 @@ Curve Brought(const Curve& measured, double x_factor, const Curve& from, const C
 Provenance Described(const LatencyEntry& entry, const Difference& difference) {
   Provenance provenance;
   provenance.source = entry.source;
+  provenance.repairs = entry.repairs;
   if (difference.words.empty()) return provenance;
   const double spread = std::exp(kEightyPercent * std::sqrt(difference.variance));
   provenance.source =
@@ -169,6 +171,20 @@ LayerCurves RooflineAlone(const DeviceKind& card, const Workload& workload) {
                                         : ""),
            true, 1 / spread, spread},
           {}};
+}
+
+// A layer takes some times what the data sheet's peak allows, never hundreds of times: then the unit is another.
+constexpr double kDoubtfulFactor = 200;
+
+std::string DoubtOf(const Curve& forward, const DeviceKind& card, const Workload& workload) {
+  if (forward.xs().empty()) return "";
+  const double samples = forward.xs().back();
+  const double least = Roofline(card, workload, UnitKind::kLayer).Forward().At(samples);
+  const double factor = least > 0 ? forward.At(samples) / least : 1;
+  if (factor < kDoubtfulFactor) return "";
+  return absl::StrFormat("a layer is said to take %.3g s forward at batch %g, %.0f times what the card's peak allows; were these "
+                         "milliseconds, or is the card another?",
+                         forward.At(samples), samples, factor);
 }
 
 // What holds for a card whatever the model: the optimizer steps elements of any model alike, and the context is the card's.
@@ -218,7 +234,9 @@ LayerCurves MatchLayer(const DeviceKind& card, const Workload& workload, const L
   }
   if (!best) {
     best = RooflineAlone(card, workload);
-  } else if (best->provenance.estimated && PeakOf(card, workload.dtype).falls_back) {
+  } else if (!best->provenance.estimated) {
+    best->provenance.doubt = DoubtOf(best->forward, card, workload);
+  } else if (PeakOf(card, workload.dtype).falls_back) {
     absl::StrAppend(&best->provenance.source, "; ", card.name, " has no ", std::string(DTypeName(workload.dtype)), " units");
   }
   AddOfCard(*book, card, workload.dtype, &best->extras);

@@ -6,7 +6,7 @@
 #include "planner/costs/costs.h"
 #include "planner/costs/latency_book.h"
 #include "planner/costs/workload.h"
-#include "planner/simulator/curve.h"
+#include "planner/util/curve.h"
 
 namespace motley::planner {
 

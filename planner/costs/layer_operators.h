@@ -8,7 +8,7 @@
 
 #include "common/operators.h"
 #include "planner/costs/workload.h"
-#include "planner/op_set.h"
+#include "planner/plan/op_set.h"
 
 namespace motley::planner {
 

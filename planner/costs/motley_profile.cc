@@ -1,9 +1,12 @@
 #include "planner/costs/motley_profile.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "common/clean_text.h"
+#include "common/nearest.h"
 #include "common/status_macros.h"
 
 namespace motley::planner {
@@ -18,6 +21,16 @@ constexpr int64_t kMostContextBytes = int64_t{1} << 42;
 template <typename... Parts>
 absl::Status Bad(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+// A key that nobody reads is a mistake in writing one that somebody does.
+absl::Status CheckKeys(const Json& json, const std::vector<std::string>& known, const std::string& path) {
+  for (const auto& [key, value] : json.items()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const std::string nearest = NearestWord(key, known);
+    return Bad(path, ": unknown key ", Quoted(key), nearest.empty() ? "" : absl::StrCat("; did you mean ", Quoted(nearest), "?"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> Word(const Json& json, const char* key, const std::string& path) {
@@ -37,13 +50,18 @@ absl::StatusOr<std::vector<double>> Numbers(const Json& json, const char* key, c
   return numbers;
 }
 
-absl::StatusOr<MeasuredSeries> Series(const Json& json, const std::string& path) {
-  if (!json.is_object()) return Bad(path, ": must be an object with samples, forward_seconds and backward_seconds");
+absl::StatusOr<MeasuredSeries> Lists(const Json& json, const std::string& path) {
   MeasuredSeries series;
   MOTLEY_ASSIGN_OR_RETURN(series.samples, Numbers(json, "samples", path));
   MOTLEY_ASSIGN_OR_RETURN(series.forward_seconds, Numbers(json, "forward_seconds", path));
   MOTLEY_ASSIGN_OR_RETURN(series.backward_seconds, Numbers(json, "backward_seconds", path));
   return series;
+}
+
+absl::StatusOr<MeasuredSeries> Series(const Json& json, const std::string& path) {
+  if (!json.is_object()) return Bad(path, ": must be an object with samples, forward_seconds and backward_seconds");
+  MOTLEY_RETURN_IF_ERROR(CheckKeys(json, {"samples", "forward_seconds", "backward_seconds"}, path));
+  return Lists(json, path);
 }
 
 absl::StatusOr<double> Seconds(const Json& json, const char* key, const std::string& path) {
@@ -66,6 +84,7 @@ absl::Status ReadExtras(const Json& json, const std::string& path, MeasuredCard*
     const Json& optimizer = json["optimizer"];
     const std::string at = path + ".optimizer";
     if (!optimizer.is_object()) return Bad(at, ": must be an object with seconds_per_element and launch_seconds");
+    MOTLEY_RETURN_IF_ERROR(CheckKeys(optimizer, {"seconds_per_element", "launch_seconds"}, at));
     card->optimizer.emplace();
     MOTLEY_ASSIGN_OR_RETURN(card->optimizer->seconds_per_element, Seconds(optimizer, "seconds_per_element", at));
     MOTLEY_ASSIGN_OR_RETURN(card->optimizer->launch_seconds, Seconds(optimizer, "launch_seconds", at));
@@ -82,6 +101,9 @@ absl::Status ReadExtras(const Json& json, const std::string& path, MeasuredCard*
 
 absl::StatusOr<MeasuredCard> ReadCard(const Json& json, bool with_extras, const std::string& path) {
   if (!json.is_object()) return Bad(path, ": must be an object");
+  std::vector<std::string> keys = {"model", "card", "dtype", "seq_len", "samples", "forward_seconds", "backward_seconds"};
+  if (with_extras) keys.insert(keys.end(), {"embedding", "head", "optimizer", "context_bytes"});
+  MOTLEY_RETURN_IF_ERROR(CheckKeys(json, keys, path));
   MeasuredCard card;
   MOTLEY_ASSIGN_OR_RETURN(card.model, Word(json, "model", path));
   MOTLEY_ASSIGN_OR_RETURN(card.card, Word(json, "card", path));
@@ -94,7 +116,7 @@ absl::StatusOr<MeasuredCard> ReadCard(const Json& json, bool with_extras, const 
     return Bad(path, ": seq_len must be a number of tokens");
   }
   card.seq_len = seq_len.get<int64_t>();
-  MOTLEY_ASSIGN_OR_RETURN(card.layer, Series(json, path));
+  MOTLEY_ASSIGN_OR_RETURN(card.layer, Lists(json, path));
   if (with_extras) MOTLEY_RETURN_IF_ERROR(ReadExtras(json, path, &card));
   return card;
 }
@@ -130,6 +152,7 @@ absl::StatusOr<MotleyProfile> ReadMotleyProfile(const Json& root, const std::str
     return Bad(source, ": ", kVersionKey, " must be 1 to ", kMotleyProfileVersion,
                ", the versions this program reads; measure or save the profile again with this version");
   }
+  MOTLEY_RETURN_IF_ERROR(CheckKeys(root, {kVersionKey, "source", "models", "layers"}, source));
   MotleyProfile profile;
   if (const Json words = root.value("source", Json()); words.is_string()) profile.source = words.get<std::string>();
   const Json models = root.value("models", Json::object());

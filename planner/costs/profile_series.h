@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/simulator/curve.h"
+#include "planner/util/curve.h"
 
 namespace motley::planner {
 

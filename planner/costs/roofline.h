@@ -7,7 +7,7 @@
 #include "planner/cluster/cluster.h"
 #include "planner/costs/layer_operators.h"
 #include "planner/costs/workload.h"
-#include "planner/simulator/curve.h"
+#include "planner/util/curve.h"
 
 namespace motley::planner {
 

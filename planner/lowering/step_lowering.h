@@ -4,8 +4,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "planner/plan.h"
-#include "planner/setting.h"
+#include "planner/plan/plan.h"
+#include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
 
 namespace motley::planner {

@@ -10,7 +10,7 @@
 #include "planner/lowering/step_lowering_orders.h"
 #include "planner/lowering/step_lowering_seconds.h"
 #include "planner/lowering/step_lowering_view.h"
-#include "planner/setting.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

@@ -12,7 +12,7 @@
 #include "absl/container/inlined_vector.h"
 #include "planner/lowering/step_lowering_graph.h"
 #include "planner/lowering/step_lowering_view.h"
-#include "planner/setting.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

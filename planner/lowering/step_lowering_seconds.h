@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/lowering/step_lowering_view.h"
-#include "planner/setting.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/memory_model.h"
-#include "planner/op_set.h"
-#include "planner/plan.h"
-#include "planner/setting.h"
+#include "planner/costs/memory_model.h"
+#include "planner/plan/op_set.h"
+#include "planner/plan/plan.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/quantity_text.h"
+#include "planner/util/quantity_text.h"
 #include "planner/simulator/lane_blocks.h"
 
 namespace motley::planner {

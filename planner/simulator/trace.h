@@ -2,19 +2,12 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "common/ids.h"
-#include "common/program.h"
-#include "planner/simulator/simulator.h"
 #include "planner/simulator/step_graph.h"
 
 namespace motley::planner {
 
 // Of any plan: a process per actor, a thread per lane; a task on several lanes is drawn on each. `timeline` is of `graph`.
 std::string TraceJson(const StepGraph& graph, const Timeline& timeline);
-
-// Of the engine's programs: a process per rank, a thread per lane. `devices` by rank.
-std::string TraceJson(const std::vector<DeviceId>& devices, const std::vector<Program>& programs, const Simulation& simulation);
 
 }  // namespace motley::planner

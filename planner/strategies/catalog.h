@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/plan.h"
-#include "planner/setting.h"
+#include "planner/plan/plan.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

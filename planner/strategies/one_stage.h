@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "planner/plan.h"
-#include "planner/setting.h"
+#include "planner/plan/plan.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "planner/evaluate.h"
-#include "planner/memory_model.h"
-#include "planner/quantity_text.h"
-#include "planner/strategies/group_split.h"
-#include "planner/strategies/group_tables.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/costs/memory_model.h"
+#include "planner/util/quantity_text.h"
+#include "planner/split/group_split.h"
+#include "planner/split/group_tables.h"
 #include "planner/strategies/one_stage.h"
 
 namespace motley::planner {

@@ -11,7 +11,7 @@
 
 #include "common/dataset.h"
 #include "common/job.h"
-#include "planner/planner.h"
+#include "planner/live/planner.h"
 #include "tests/worker/engine/fake_host.h"
 #include "worker/engine/monotonic.h"
 

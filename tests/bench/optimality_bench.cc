@@ -20,18 +20,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/offline.h"
-#include "planner/quantity_text.h"
-#include "planner/strategies/cephalo_equation4.h"
-#include "planner/strategies/hexiscale_partition.h"
-#include "planner/strategies/hexiscale_search.h"
-#include "planner/strategies/plan_moves.h"
-#include "planner/strategies/split_problem.h"
+#include "planner/answers/offline.h"
+#include "planner/util/quantity_text.h"
+#include "planner/split/cephalo_equation4.h"
+#include "planner/strategies/hexiscale/hexiscale_partition.h"
+#include "planner/strategies/hexiscale/hexiscale_search.h"
+#include "planner/search/plan_moves.h"
+#include "planner/split/split_problem.h"
 #include "tests/bench/bench_report.h"
 #include "tests/planner/best_of_all_plans.h"
-#include "tests/planner/split_instances.h"
-#include "tests/planner/strategies/hexiscale_layouts.h"
-#include "tests/planner/strategies/poplar_instances.h"
+#include "tests/planner/split/split_instances.h"
+#include "tests/planner/strategies/hexiscale/hexiscale_layouts.h"
+#include "tests/planner/strategies/poplar/poplar_instances.h"
 #include "tests/planner/tiny_settings.h"
 
 namespace motley::planner {

@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "common/status_macros.h"
 #include "planner/cluster/cluster_file.h"
-#include "planner/evaluate.h"
-#include "planner/setting.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/setting/setting.h"
 #include "planner/strategies/catalog.h"
 #include "tests/bench/papers_tables.h"
 
@@ -77,7 +77,7 @@ inline absl::Status Simulate(const Experiment& experiment, std::string_view stra
     setting->costs.ScaleSeconds(kind, 0.01 * constants.compute_percent);
   if (cell.published > 0) {
     outcome->published_seconds =
-        experiment.in_tflops ? setting->costs.HardwareFlops(cell.batch) / (cell.published * 1e12) : cell.batch / cell.published;
+        experiment.in_tflops ? setting->costs.PublishedFlops(cell.batch) / (cell.published * 1e12) : cell.batch / cell.published;
   }
   MOTLEY_ASSIGN_OR_RETURN(const planner::CatalogEntry entry, planner::FindInCatalog(strategy));
   MOTLEY_ASSIGN_OR_RETURN(planner::Plan plan, entry.plan(*setting));

@@ -17,7 +17,7 @@
 #include "absl/time/clock.h"
 #include "common/files.h"
 #include "planner/cluster/cluster_file.h"
-#include "planner/offline.h"
+#include "planner/answers/offline.h"
 #include "planner/strategies/catalog.h"
 #include "tests/bench/bench_report.h"
 #include "tests/bench/unify_rows.h"

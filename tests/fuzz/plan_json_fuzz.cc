@@ -1,5 +1,5 @@
 // A plan as JSON.
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,6 +1,6 @@
 // A plan as text, and its words by themselves.
-#include "planner/plan.h"
-#include "planner/plan_words.h"
+#include "planner/plan/plan.h"
+#include "planner/plan/plan_words.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

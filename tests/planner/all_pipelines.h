@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/plan.h"
-#include "planner/setting.h"
+#include "planner/plan/plan.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

@@ -7,7 +7,7 @@
 
 #include "common/model.h"
 #include "common/operators.h"
-#include "planner/planner.h"
+#include "planner/live/planner.h"
 
 namespace motley::planner {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "planner/cluster/cluster_file.h"
-#include "planner/setting.h"
+#include "planner/setting/setting.h"
 #include "tests/planner/cluster_fixture.h"
 
 namespace motley::planner {

@@ -3,8 +3,9 @@
 #pragma once
 
 #include "common/parameters.h"
-#include "planner/plan.h"
-#include "planner/plan_builder.h"
+#include "planner/plan/each_rank.h"
+#include "planner/plan/plan.h"
+#include "planner/live/plan_builder.h"
 #include "tests/planner/cluster_fixture.h"
 
 namespace motley::planner {
@@ -90,13 +91,7 @@ inline Plan InTurnPlan() {
 // Everything that defines a plan, as text to compare: JSON without predictions.
 inline std::string Definition(Plan plan) {
   plan.predicted = {};
-  for (PipelinePlan& pipeline : plan.pipelines) {
-    for (StagePlan& stage : pipeline.stages) {
-      for (UnitPlan& unit : stage.units) {
-        for (RankPlan& rank : unit.ranks) rank.predicted = {};
-      }
-    }
-  }
+  ForEachRank(plan, [](RankPlan& rank) { rank.predicted = {}; });
   return ToJson(plan);
 }
 

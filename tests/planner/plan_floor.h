@@ -10,8 +10,8 @@
 #include "planner/lowering/step_lowering_flows.h"
 #include "planner/lowering/step_lowering_seconds.h"
 #include "planner/lowering/step_lowering_view.h"
-#include "planner/memory_model.h"
-#include "planner/setting.h"
+#include "planner/costs/memory_model.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

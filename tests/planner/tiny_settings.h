@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/cluster/cluster_file.h"
-#include "planner/setting.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

@@ -8,7 +8,7 @@
 
 #include "nlohmann/json.hpp"
 #include "planner/cluster/cluster_text.h"
-#include "planner/live_inputs.h"
+#include "planner/live/live_inputs.h"
 #include "planner/strategies/catalog.h"
 #include "tests/common/temp_folder.h"
 #include "tests/coordinator/client/fake_motley.h"

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/model.h"
 #include "nlohmann/json.hpp"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 #include "planner/strategies/catalog.h"
 #include "tests/common/temp_folder.h"
 #include "tests/coordinator/client/fake_motley.h"

@@ -113,7 +113,7 @@ TEST(Costs, FlopsAreThoseOfTheLiterature) {
   EXPECT_NEAR(costs.ModelFlops(1) / model, 1, 0.001);
   const double head = 6 * tokens * 32000 * h;
   const double hardware = tokens * 8 * (parameters - 32000 * h) + tokens * 16 * layers * tokens * h + head;
-  EXPECT_NEAR(costs.HardwareFlops(1) / hardware, 1, 0.001);
+  EXPECT_NEAR(costs.PublishedFlops(1) / hardware, 1, 0.001);
 }
 
 TEST(Costs, EncodersAttendInFull) {
@@ -122,7 +122,7 @@ TEST(Costs, EncodersAttendInFull) {
   workload.causal = false;
   const Costs full = Costs::Create(ClusterOf({"L4"}), workload, nullptr).value();
   EXPECT_GT(full.ModelFlops(1), causal.ModelFlops(1));
-  EXPECT_EQ(full.HardwareFlops(1), causal.HardwareFlops(1));
+  EXPECT_EQ(full.PublishedFlops(1), causal.PublishedFlops(1));
 }
 
 TEST(Costs, HeadIsPricedAtTheLayersEfficiency) {

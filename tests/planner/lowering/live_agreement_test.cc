@@ -1,10 +1,10 @@
-// One stage, layered: the lowering of plans and the live lowering (lowering/layered.h with simulator/) must say the same.
+// One stage, layered: the lowering of plans and the live lowering (live/layered.h with live/simulator.h) must say the same.
 #include <numeric>
 
 #include "gtest/gtest.h"
-#include "planner/evaluate.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/lowering/step_lowering_flows.h"
-#include "planner/planner.h"
+#include "planner/live/planner.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 
 namespace motley::planner {

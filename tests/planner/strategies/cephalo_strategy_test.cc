@@ -1,7 +1,7 @@
 // even, fsdp and cephalo away from a live cluster: their plans keep the language's rules, fit, and differ as the papers say.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/evaluate.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/strategies/catalog.h"
 #include "tests/planner/offline_fixture.h"
 

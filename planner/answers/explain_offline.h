@@ -1,0 +1,15 @@
+// Why this plan, for people: what binds it, who does what, how much is left, what the numbers rest on.
+#pragma once
+
+#include <string>
+
+#include "planner/pricing/evaluate.h"
+#include "planner/setting/setting.h"
+
+namespace motley::planner {
+
+// `evaluation` is of `setting`. Begins with the plan's text, which lists the devices left out; then who does what by stage and
+// kind of device, the lower bound with what decides it, and where each kind's latencies come from.
+std::string ExplainOffline(const Setting& setting, const Evaluation& evaluation, const LowerBound& bound);
+
+}  // namespace motley::planner

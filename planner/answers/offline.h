@@ -1,0 +1,42 @@
+// `motley plan --cluster ... --model ...` as a function: from files' contents to plans with predictions, bound and reasons.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/setting/setting.h"
+#include "planner/strategies/catalog.h"
+
+namespace motley::planner {
+
+struct OfflineResult {
+  Evaluation evaluation;  // of the chosen plan, lower bound filled in
+  LowerBound bound;
+  double planning_seconds = 0;
+};
+// Runs the requested strategy, evaluates, fills in the bound. RESOURCE_EXHAUSTED: nothing fits: which bytes are missing and the
+// cheapest ways out, tried with `book`'s latencies (without: estimates, which changes no bytes). NOT_FOUND: unknown strategy.
+absl::StatusOr<OfflineResult> PlanOffline(const Setting& setting, const LatencyBook* book = nullptr);
+
+// One row of --compare.
+struct ComparisonRow {
+  std::string strategy;
+  Fidelity fidelity = Fidelity::kTuned;
+  absl::Status status;  // why there is no plan
+  Plan plan;
+  double worst_memory = 0;  // largest peak / usable
+  double planning_seconds = 0;
+};
+// One for each strategy of the catalog, in its order, at the request's fidelity.
+std::vector<ComparisonRow> Compare(const Setting& setting);
+
+// One strategy's plan, named, complete (every device of the setting is in a rank or unused, with a reason) and evaluated.
+// RESOURCE_EXHAUSTED also where the strategy's own model said that the plan fits and the ledger says it does not.
+absl::StatusOr<Evaluation> PlanAndEvaluate(const Setting& setting, const CatalogEntry& strategy);
+
+// Lists devices of the setting that the plan neither uses nor explains, and the excluded ones.
+void CompleteUnused(const Setting& setting, Plan* plan);
+
+}  // namespace motley::planner

@@ -1,0 +1,162 @@
+#include "planner/answers/sensitivity.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/strategies/catalog.h"
+#include "planner/search/polish.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr double kMoreMemory = 1.25, kMoreRate = 1.5;
+constexpr double kWorthNaming = 0.02;
+constexpr double kProfileError = 0.10;
+constexpr int kTrials = 6;
+constexpr int64_t kNodesPerQuestion = 200'000;  // of search, so that twenty questions stay a matter of seconds
+
+// The step that the setting's strategy reaches on this cluster; 0 when nothing fits there. auto also climbs from the plan that
+// there is, so that a short search does not pass for a loss.
+double BestSeconds(const Setting& setting, Cluster cluster, const Plan& best, const LatencyBook* book) {
+  PlanRequest request = setting.request;
+  request.exclude.clear();  // they are gone from the cluster already
+  request.budget_nodes = std::min(request.budget_nodes, kNodesPerQuestion);
+  const auto changed = Setting::Create(std::move(cluster), setting.workload, std::move(request), book);
+  const auto strategy = FindInCatalog(setting.request.strategy);
+  if (!changed.ok() || !strategy.ok()) return 0;
+  double seconds = 0;
+  const auto consider = [&seconds](const absl::StatusOr<Evaluation>& priced) {
+    if (!priced.ok() || !priced->does_not_fit.empty()) return;
+    const double found = priced->plan.predicted.step_seconds;
+    seconds = seconds > 0 ? std::min(seconds, found) : found;
+  };
+  if (auto plan = strategy->plan(**changed); plan.ok()) consider(Evaluate(**changed, *std::move(plan)));
+  if (strategy->name == "auto") {
+    SearchBudget budget = BudgetOf((*changed)->request);
+    consider(Polish(**changed, best, &budget));
+  }
+  return seconds;
+}
+
+// A device of `kind` beside the last one of its kind, in the same node.
+Cluster WithOneMore(const Cluster& cluster, int kind) {
+  size_t last = 0;
+  for (size_t d = 0; d < cluster.devices.size(); ++d) {
+    if (cluster.devices[d].kind == kind) last = d;
+  }
+  Cluster out = cluster;
+  ClusterDevice device = cluster.devices[last];
+  device.id = DeviceId(absl::StrCat(device.id.value(), "-more"));
+  out.devices.insert(out.devices.begin() + static_cast<std::ptrdiff_t>(last) + 1, device);
+  for (ClusterNode& node : out.nodes) {
+    node.devices.clear();
+    node.pcie_roots.clear();  // indices moved; without roots every device has its own link
+  }
+  for (size_t d = 0; d < out.devices.size(); ++d) {
+    out.nodes[static_cast<size_t>(out.devices[d].node)].devices.push_back(static_cast<int>(d));
+  }
+  return out;
+}
+
+struct Question {
+  std::string what, resource;
+  Cluster cluster;
+};
+
+std::vector<Question> Questions(const Cluster& cluster) {
+  std::vector<Question> questions;
+  for (size_t k = 0; k < cluster.kinds.size(); ++k) {
+    const std::string& card = cluster.kinds[k].name;
+    Cluster larger = cluster;
+    larger.kinds[k].memory_bytes = static_cast<int64_t>(kMoreMemory * static_cast<double>(larger.kinds[k].memory_bytes));
+    questions.push_back({absl::StrCat("25 % more memory on every ", card), absl::StrCat("memory of ", card), std::move(larger)});
+    questions.push_back(
+        {absl::StrCat("one more ", card), absl::StrCat("compute of ", card), WithOneMore(cluster, static_cast<int>(k))});
+  }
+  Cluster network = cluster, inside = cluster;
+  for (ClusterNode& node : network.nodes) node.nic_bytes_per_second *= kMoreRate;
+  for (auto* matrix : {&network.node_bytes_per_second, &network.region_bytes_per_second}) {
+    for (std::vector<double>& row : *matrix) {
+      for (double& rate : row) rate *= kMoreRate;
+    }
+  }
+  for (ClusterNode& node : inside.nodes) node.device_link_bytes_per_second *= kMoreRate;
+  if (cluster.nodes.size() > 1)
+    questions.push_back({"a network half as fast again", "network between nodes", std::move(network)});
+  questions.push_back({"links inside the nodes half as fast again", "links inside nodes", std::move(inside)});
+  return questions;
+}
+
+void FindRegret(const Setting& setting, double best_seconds, const std::function<void(const std::string&)>& asked,
+                OfflineSensitivity* out) {
+  const auto strategy = FindInCatalog(setting.request.strategy);
+  if (!strategy.ok() || best_seconds <= 0) return;
+  double sum = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    asked("wrong profiles");
+    std::mt19937_64 random(static_cast<uint64_t>(trial) + 1);
+    Setting wrong = setting;
+    wrong.request.budget_nodes = std::min(wrong.request.budget_nodes, kNodesPerQuestion);
+    for (int kind = 0; kind < wrong.costs.num_kinds(); ++kind) {
+      // Not a library distribution: those may differ between standard libraries, and the same files must give the same bytes.
+      const double unit = static_cast<double>(random() >> 11) * 0x1.0p-53;
+      wrong.costs.ScaleSeconds(kind, 1 + kProfileError * (2 * unit - 1));
+    }
+    auto plan = strategy->plan(wrong);
+    if (!plan.ok()) continue;
+    const auto truth = Evaluate(setting, *std::move(plan));
+    if (!truth.ok() || !truth->does_not_fit.empty()) continue;
+    const double regret = std::max(0.0, truth->plan.predicted.step_seconds / best_seconds - 1);
+    sum += regret;
+    out->regret_worst = std::max(out->regret_worst, regret);
+    ++out->regret_trials;
+  }
+  if (out->regret_trials > 0) out->regret_mean = sum / out->regret_trials;
+}
+
+}  // namespace
+
+OfflineSensitivity FindOfflineSensitivity(const Setting& setting, const Plan& best, const LatencyBook* book,
+                                          const SensitivityProgress& progress) {
+  OfflineSensitivity out;
+  const double base = best.predicted.step_seconds;
+  std::vector<Question> questions = Questions(setting.cluster);
+  const int total = static_cast<int>(questions.size()) + kTrials;
+  int done = 0;
+  const auto asked = [&](const std::string& what) {
+    if (progress) progress(what, done, total);
+    ++done;
+  };
+  for (Question& question : questions) {
+    asked(question.what);
+    const double seconds = BestSeconds(setting, std::move(question.cluster), best, book);
+    if (seconds <= 0) continue;
+    out.relaxations.push_back({std::move(question.what), std::move(question.resource), std::max(0.0, base / seconds - 1)});
+  }
+  std::stable_sort(out.relaxations.begin(), out.relaxations.end(),
+                   [](const Relaxation& a, const Relaxation& b) { return a.gain > b.gain; });
+  const bool binds = !out.relaxations.empty() && out.relaxations[0].gain >= kWorthNaming;
+  out.binding = binds ? out.relaxations[0].resource : "nothing alone";
+  FindRegret(setting, base, asked, &out);
+  return out;
+}
+
+std::string ToText(const OfflineSensitivity& sensitivity) {
+  std::string text = absl::StrCat("what binds, found by planning again: ", sensitivity.binding, "\n");
+  for (const Relaxation& relaxation : sensitivity.relaxations) {
+    absl::StrAppendFormat(&text, "  %s: %.1f %% faster\n", relaxation.what, 100 * relaxation.gain);
+  }
+  if (sensitivity.regret_trials > 0) {
+    absl::StrAppendFormat(
+        &text, "planned with latencies wrong by up to 10 %%: steps are %.1f %% longer on average, %.1f %% at worst (%d tries)\n",
+        100 * sensitivity.regret_mean, 100 * sensitivity.regret_worst, sensitivity.regret_trials);
+  }
+  return text;
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,246 @@
+#include "planner/answers/state_moves.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "common/parameters.h"
+#include "common/status_macros.h"
+#include "planner/plan/placement.h"
+
+namespace motley::planner {
+namespace {
+
+// A device, by its place among the sorted names, holds elements [begin, end) of a unit of the model.
+struct Holding {
+  size_t device = 0;
+  int64_t begin = 0, end = 0;
+};
+using Holdings = std::vector<std::vector<Holding>>;  // by unit of the model
+
+// The devices of both plans, sorted, and the node of each.
+struct Names {
+  std::vector<DeviceId> devices;
+  std::vector<NodeName> nodes;
+
+  Names(const Plan& a, const Plan& b) {
+    for (const Plan* plan : {&a, &b}) {
+      for (const PipelinePlan& pipeline : plan->pipelines) {
+        for (const StagePlan& stage : pipeline.stages) {
+          for (const UnitPlan& unit : stage.units) {
+            for (const RankPlan& rank : unit.ranks) devices.push_back(rank.device);
+          }
+        }
+      }
+    }
+    std::sort(devices.begin(), devices.end());
+    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+    for (const DeviceId& device : devices) nodes.push_back(NodeOf(device));
+  }
+  size_t Index(const DeviceId& device) const {
+    return static_cast<size_t>(std::lower_bound(devices.begin(), devices.end(), device) - devices.begin());
+  }
+};
+
+int64_t StateBytesPerElement(DType dtype) { return dtype == DType::kFloat64 ? 24 : 12; }
+
+constexpr int64_t kMostLayers = 100'000;
+
+// What the ranges below rely on, where no model is at hand for Validate.
+absl::Status CheckShape(const Plan& plan) {
+  const auto broken = [](const char* what) { return absl::InvalidArgumentError(absl::StrCat("plan: ", what)); };
+  if (plan.pipelines.empty()) return broken("pipelines: empty");
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    if (pipeline.stages.empty()) return broken("stages: empty");
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const StagePlan& stage = pipeline.stages[s];
+      size_t ranks = 0, units = (s == 0) + (s + 1 == pipeline.stages.size());
+      if (stage.ministages.empty() || stage.units.empty()) return broken("a stage without ministages or units");
+      for (const LayerRange& range : stage.ministages) {
+        if (range.first < 0 || range.last < range.first || range.last >= kMostLayers)
+          return broken("ministages that are no ranges of layers");
+        units += static_cast<size_t>(range.last - range.first + 1);
+      }
+      for (const UnitPlan& unit : stage.units) ranks += unit.ranks.size();
+      if (stage.placement.empty()) continue;
+      if (stage.placement.size() != units || stage.zero_stage == 0) return broken("a placement that is not of its stage's units");
+      for (const UnitPlacement& unit : stage.placement) {
+        if (unit.bounds.size() != ranks + 1 || unit.bounds.front() != 0 ||
+            !std::is_sorted(unit.bounds.begin(), unit.bounds.end())) {
+          return broken("a placement whose bounds do not go from 0 upwards, one for each rank and one more");
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+int64_t LastLayer(const Plan& plan) {
+  int64_t last = 0;
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (const StagePlan& stage : pipeline.stages) {
+      for (const LayerRange& range : stage.ministages) last = std::max(last, range.last);
+    }
+  }
+  return last;
+}
+
+// Units of the model that stage `s` holds, in the order of its placement.
+std::vector<size_t> UnitsOf(const PipelinePlan& pipeline, size_t s, size_t num_units) {
+  std::vector<size_t> units;
+  if (s == 0) units.push_back(0);
+  for (const LayerRange& range : pipeline.stages[s].ministages) {
+    for (int64_t layer = range.first; layer <= range.last; ++layer) units.push_back(static_cast<size_t>(layer + 1));
+  }
+  if (s + 1 == pipeline.stages.size()) units.push_back(num_units - 1);
+  return units;
+}
+
+// Elements by unit, as far as the plan's placements tell; 0 = not told.
+void AddSizes(const Plan& plan, std::vector<int64_t>* sizes) {
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const std::vector<UnitPlacement>& placement = pipeline.stages[s].placement;
+      const std::vector<size_t> units = UnitsOf(pipeline, s, sizes->size());
+      for (size_t u = 0; u < placement.size() && u < units.size(); ++u) (*sizes)[units[u]] = placement[u].bounds.back();
+    }
+  }
+}
+
+// What every rank of the stage owns of one unit: bounds by rank, or by rank of each unit of the stage where nothing is sharded.
+void AddStage(const StagePlan& stage, const std::vector<size_t>& units, const std::vector<int64_t>& sizes, const Names& names,
+              Holdings* holdings) {
+  std::vector<std::vector<const RankPlan*>> groups;  // each holds everything once
+  for (const UnitPlan& unit : stage.units) {
+    if (groups.empty() || stage.zero_stage == 0) groups.emplace_back();
+    for (const RankPlan& rank : unit.ranks) groups.back().push_back(&rank);
+  }
+  for (const std::vector<const RankPlan*>& group : groups) {
+    std::vector<double> shares;
+    for (const RankPlan* rank : group) shares.push_back(stage.zero_stage == 0 ? rank->tp_share : rank->shard_ratio);
+    for (size_t u = 0; u < units.size(); ++u) {
+      UnitSpec spec;
+      spec.num_elements = sizes[units[u]];
+      const UnitPlacement placement = stage.placement.empty() ? PlaceByShares({spec}, shares)[0] : stage.placement[u];
+      for (size_t r = 0; r < group.size(); ++r) {
+        if (placement.bounds[r] == placement.bounds[r + 1]) continue;
+        (*holdings)[units[u]].push_back({names.Index(group[r]->device), placement.bounds[r], placement.bounds[r + 1]});
+      }
+    }
+  }
+}
+
+Holdings HoldingsOf(const Plan& plan, const std::vector<int64_t>& sizes, const Names& names) {
+  Holdings all(sizes.size());
+  const auto pipelines = static_cast<int64_t>(plan.pipelines.size());
+  for (int64_t p = 0; p < pipelines; ++p) {
+    const PipelinePlan& pipeline = plan.pipelines[static_cast<size_t>(p)];
+    Holdings own(sizes.size());
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      AddStage(pipeline.stages[s], UnitsOf(pipeline, s, sizes.size()), sizes, names, &own);
+    }
+    for (size_t u = 0; u < own.size(); ++u) {
+      for (Holding holding : own[u]) {
+        if (plan.pipelines_zero_stage > 0) {  // its part of the range that the pipelines share
+          const int64_t begin = holding.begin, length = holding.end - holding.begin;
+          holding.begin = begin + length * p / pipelines;
+          holding.end = begin + length * (p + 1) / pipelines;
+        }
+        if (holding.begin < holding.end) all[u].push_back(holding);
+      }
+    }
+  }
+  return all;
+}
+
+class MoveFinder {
+ public:
+  MoveFinder(const Names& names, int64_t bytes_per_element)
+      : names_(names), bytes_per_element_(bytes_per_element), sent_(names.devices.size(), 0) {}
+
+  // Everything that `wanted`'s device does not hold before.
+  void Bring(const Holding& wanted, const std::vector<Holding>& before) {
+    for (int64_t next = wanted.begin; next < wanted.end;) {
+      const Holding* source = FindSource(wanted.device, next, before);
+      if (source == nullptr) {  // nobody holds it: on to where somebody does
+        int64_t begin = wanted.end;
+        for (const Holding& h : before) {
+          if (h.begin > next) begin = std::min(begin, h.begin);
+        }
+        next = begin;
+        continue;
+      }
+      int64_t end = std::min(wanted.end, source->end);
+      if (source->device != wanted.device) {
+        // Up to where the receiver itself goes on.
+        for (const Holding& h : before) {
+          if (h.device == wanted.device && h.begin > next) end = std::min(end, h.begin);
+        }
+        const int64_t bytes = (end - next) * bytes_per_element_;
+        moves_[{source->device, wanted.device}] += bytes;
+        sent_[source->device] += bytes;
+      }
+      next = end;
+    }
+  }
+
+  std::vector<StateMove> Moves() const {
+    std::vector<StateMove> moves;
+    for (const auto& [pair, bytes] : moves_) moves.push_back({names_.devices[pair.first], names_.devices[pair.second], bytes});
+    return moves;
+  }
+
+ private:
+  const Holding* FindSource(size_t to, int64_t element, const std::vector<Holding>& before) const {
+    const auto rank = [&](const Holding& h) {
+      return std::tuple(names_.nodes[h.device] != names_.nodes[to], sent_[h.device], h.device);
+    };
+    const Holding* best = nullptr;
+    for (const Holding& h : before) {
+      if (element < h.begin || element >= h.end) continue;
+      if (h.device == to) return &h;
+      if (best == nullptr || rank(h) < rank(*best)) best = &h;
+    }
+    return best;
+  }
+
+  const Names& names_;
+  const int64_t bytes_per_element_;
+  std::map<std::pair<size_t, size_t>, int64_t> moves_;
+  std::vector<int64_t> sent_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<StateMove>> FindStateMoves(const Plan& before, const Plan& after, const ModelShape* model) {
+  MOTLEY_RETURN_IF_ERROR(CheckShape(before));
+  MOTLEY_RETURN_IF_ERROR(CheckShape(after));
+  if (LastLayer(before) != LastLayer(after)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the plans are of different models: ", LastLayer(before) + 1, " and ", LastLayer(after) + 1, " layers"));
+  }
+  std::vector<int64_t> sizes(static_cast<size_t>(LastLayer(before) + 3), 0);
+  if (model != nullptr) {
+    const std::vector<UnitSpec> layout = ParameterLayout(*model);
+    if (layout.size() != sizes.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the model has ", layout.size() - 2, " layers, the plans ", sizes.size() - 2));
+    }
+    for (size_t u = 0; u < sizes.size(); ++u) sizes[u] = layout[u].num_elements;
+  }
+  AddSizes(before, &sizes);
+  AddSizes(after, &sizes);
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
+    return absl::InvalidArgumentError("neither plan has placements, so the sizes of its layers are not known; give the model");
+  }
+  const Names names(before, after);
+  MoveFinder finder(names, StateBytesPerElement(after.dtype));
+  const Holdings from = HoldingsOf(before, sizes, names), to = HoldingsOf(after, sizes, names);
+  for (size_t u = 0; u < sizes.size(); ++u) {
+    for (const Holding& wanted : to[u]) finder.Bring(wanted, from[u]);
+  }
+  return finder.Moves();
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,296 @@
+#include "planner/answers/ways_out.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/status_macros.h"
+#include "planner/answers/offline.h"
+#include "planner/util/quantity_text.h"
+#include "planner/strategies/catalog.h"
+
+namespace motley::planner {
+namespace {
+
+// Search nodes of one try: whether something fits shows early.
+constexpr int64_t kTryBudget = 20'000;
+// Stand for auto: they take milliseconds, and between them shard, offload, cut into stages and into tensor-parallel parts.
+constexpr const char* kQuickStrategies[] = {"cephalo", "poplar", "zorse", "hexiscale"};
+constexpr int kMostExtraCards = 64;
+constexpr int kMostTries = 48;  // changed problems; enough for every kind of way on a usual cluster
+constexpr int64_t kUsualHostBytes = int64_t{512} << 30;
+
+class Finder {
+ public:
+  Finder(const Setting& setting, const LatencyBook* book, std::optional<absl::Duration> left) : setting_(setting), book_(book) {
+    if (!left) left = setting.request.deadline;
+    if (left) end_ = absl::Now() + *left;
+  }
+
+  std::vector<WayOut> Find(size_t most) {
+    using Way = std::optional<WayOut> (Finder::*)() const;
+    std::vector<WayOut> ways;
+    for (const Way way :
+         {&Finder::Strategy, &Finder::Request, &Finder::Precision, &Finder::Batch, &Finder::Sequence, &Finder::Host}) {
+      if (ways.size() >= most) return ways;
+      if (std::optional<WayOut> found = (this->*way)()) ways.push_back(*std::move(found));
+    }
+    if (ways.size() < most) AddCards(&ways);
+    ways.resize(std::min(ways.size(), most));
+    return ways;
+  }
+
+ private:
+  // More state than all cards hold: no strategy needs to be asked. Hosts may take state, so they are asked where there are any.
+  static bool CannotFit(const Setting& setting) {
+    int64_t usable = 0;
+    for (int d = 0; d < setting.num_devices(); ++d) {
+      usable += setting.UsableBytes(d) - setting.costs.ContextBytes(setting.KindOf(d));
+      if (setting.cluster.nodes[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(d)].node)].host_memory_bytes > 0)
+        return false;
+    }
+    return setting.costs.TotalElements() * setting.costs.StateBytesPerElement() > usable;
+  }
+
+  // Step seconds of the changed problem; nothing when it does not fit, or cannot be posed.
+  std::optional<double> Try(const Cluster& cluster, const Workload& workload, PlanRequest request) const {
+    request.budget_nodes = std::min(request.budget_nodes, kTryBudget);
+    request.exclude.clear();  // they are gone from the setting's cluster
+    std::vector<std::string> strategies(std::begin(kQuickStrategies), std::end(kQuickStrategies));
+    if (request.strategy != "auto") strategies = {request.strategy};
+    if (OutOfTime(&request)) return std::nullopt;
+    const auto changed = Setting::Create(cluster, workload, std::move(request), book_);
+    if (!changed.ok() || CannotFit(**changed) || tries_left_ == 0) return std::nullopt;
+    --tries_left_;
+    std::optional<double> best;
+    for (const std::string& name : strategies) {
+      if (OutOfTime(&(*changed)->request)) break;
+      const absl::StatusOr<CatalogEntry> strategy = FindInCatalog(name);
+      if (!strategy.ok()) continue;
+      const absl::StatusOr<Evaluation> evaluation = PlanAndEvaluate(**changed, *strategy);
+      if (!evaluation.ok()) continue;
+      const double seconds = evaluation->plan.predicted.step_seconds;
+      best = best ? std::min(*best, seconds) : seconds;
+    }
+    return best;
+  }
+
+  // Gives the request what is left of the time.
+  bool OutOfTime(PlanRequest* request) const {
+    if (!end_) return false;
+    const absl::Duration left = *end_ - absl::Now();
+    if (left <= absl::ZeroDuration()) return true;
+    request->deadline = left;
+    return false;
+  }
+
+  std::optional<WayOut> Strategy() const {
+    std::optional<WayOut> best;
+    if (setting_.request.strategy == "auto") return best;  // it tried the others
+    for (const char* name : kQuickStrategies) {
+      if (name == setting_.request.strategy) continue;
+      PlanRequest request = setting_.request;
+      request.strategy = name;
+      const std::optional<double> seconds = Try(setting_.cluster, setting_.workload, request);
+      if (!seconds || (best && best->step_seconds <= *seconds)) continue;
+      best = WayOut{absl::StrCat("--strategy ", request.strategy), *seconds};
+    }
+    return best;
+  }
+
+  // Restrictions that the user may lift.
+  std::optional<WayOut> Request() const {
+    PlanRequest request = setting_.request;
+    std::string what;
+    const auto lift = [&what](bool there, const std::string& flag) {
+      if (there) absl::StrAppend(&what, what.empty() ? "without " : " and ", flag);
+    };
+    lift(request.fidelity == Fidelity::kPublished, "--fidelity published");
+    lift(request.zero_stage.has_value(), "--zero-stage");
+    lift(!request.pins.empty(), "--pin");
+    lift(request.max_tp < PlanRequest().max_tp, "--max-tp");
+    if (what.empty()) return std::nullopt;
+    request.fidelity = Fidelity::kTuned;
+    request.zero_stage.reset();
+    request.pins.clear();
+    request.max_tp = std::max(request.max_tp, PlanRequest().max_tp);
+    const std::optional<double> seconds = Try(setting_.cluster, setting_.workload, request);
+    return seconds ? std::optional(WayOut{what, *seconds}) : std::nullopt;
+  }
+
+  std::optional<WayOut> Precision() const {
+    Workload workload = setting_.workload;
+    if (workload.dtype == DType::kFloat16 || workload.dtype == DType::kBFloat16) return std::nullopt;
+    workload.dtype = workload.dtype == DType::kFloat64 ? DType::kFloat32 : DType::kFloat16;
+    const std::optional<double> seconds = Try(setting_.cluster, workload, setting_.request);
+    if (!seconds) return std::nullopt;
+    return WayOut{absl::StrCat("--dtype ", std::string(DTypeName(workload.dtype))), *seconds};
+  }
+
+  // The largest value below `now` that fits, to an eighth: the next digit is not worth the planning. What fits at a value fits
+  // below, so the search bisects, between powers of two first.
+  std::optional<WayOut> Smaller(const std::string& flag, int64_t now,
+                                const std::function<std::optional<double>(int64_t)>& attempt) const {
+    if (now <= 1) return std::nullopt;
+    std::optional<double> seconds = attempt(1);
+    if (!seconds) return std::nullopt;
+    int64_t fits = 1, too_much = now;
+    while (too_much - fits > std::max<int64_t>(fits / 8, 1)) {
+      const bool far = too_much / fits >= 4;
+      const auto middle = far ? static_cast<int64_t>(std::sqrt(static_cast<double>(fits) * static_cast<double>(too_much)))
+                              : fits + (too_much - fits) / 2;
+      if (const std::optional<double> result = attempt(middle)) {
+        fits = middle;
+        seconds = result;
+      } else {
+        too_much = middle;
+      }
+    }
+    return WayOut{absl::StrCat(flag, " ", fits, " instead of ", now), *seconds};
+  }
+
+  std::optional<WayOut> Batch() const {
+    return Smaller("--global-batch", setting_.workload.global_batch, [this](int64_t batch) {
+      Workload workload = setting_.workload;
+      workload.global_batch = batch;
+      return Try(setting_.cluster, workload, setting_.request);
+    });
+  }
+
+  std::optional<WayOut> Sequence() const {
+    return Smaller("--seq-len", setting_.workload.seq_len, [this](int64_t seq_len) {
+      Workload workload = setting_.workload;
+      workload.seq_len = seq_len;
+      return Try(setting_.cluster, workload, setting_.request);
+    });
+  }
+
+  // Memory of the hosts, where the cluster's file says nothing of it.
+  std::optional<WayOut> Host() const {
+    Cluster cluster = setting_.cluster;
+    bool changed = false;
+    for (ClusterNode& node : cluster.nodes) {
+      if (node.host_memory_bytes > 0) continue;
+      node.host_memory_bytes = kUsualHostBytes;
+      if (node.host_link_bytes_per_second == 0) node.host_link_bytes_per_second = node.device_link_bytes_per_second;
+      changed = true;
+    }
+    if (!changed) return std::nullopt;
+    const std::optional<double> seconds = Try(cluster, setting_.workload, setting_.request);
+    if (!seconds) return std::nullopt;
+    return WayOut{"offloading, with host_memory_gib = 512 in the cluster's file for every node without", *seconds};
+  }
+
+  // For each kind the fewest more cards; of equal numbers the one with the least memory first, which is the cheapest.
+  void AddCards(std::vector<WayOut>* ways) const {
+    std::vector<int> kinds;
+    for (int k = 0; k < static_cast<int>(setting_.cluster.kinds.size()); ++k) kinds.push_back(k);
+    std::stable_sort(kinds.begin(), kinds.end(), [this](int a, int b) { return Kind(a).memory_bytes < Kind(b).memory_bytes; });
+    std::vector<std::pair<int, WayOut>> found;
+    for (const int kind : kinds) {
+      for (int count = 1; count <= kMostExtraCards; count *= 2) {
+        std::optional<WayOut> way = Cards(kind, count);
+        if (!way) continue;
+        found.push_back(Fewer(kind, count, *std::move(way)));
+        break;
+      }
+    }
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto& [count, way] : found) ways->push_back(std::move(way));
+  }
+
+  std::optional<WayOut> Cards(int kind, int count) const {
+    std::string node;
+    const Cluster larger = WithMore(kind, count, &node);
+    const std::optional<double> seconds = Try(larger, setting_.workload, setting_.request);
+    if (!seconds) return std::nullopt;
+    return WayOut{absl::StrCat(count, " more ", Kind(kind).name, " on ", node), *seconds};
+  }
+
+  // `count` fit and half of them do not.
+  std::pair<int, WayOut> Fewer(int kind, int count, WayOut best) const {
+    for (int too_few = count / 2; count - too_few > 1;) {
+      const int middle = too_few + (count - too_few) / 2;
+      if (std::optional<WayOut> way = Cards(kind, middle)) {
+        best = *std::move(way);
+        count = middle;
+      } else {
+        too_few = middle;
+      }
+    }
+    return {count, std::move(best)};
+  }
+
+  const DeviceKind& Kind(int kind) const { return setting_.cluster.kinds[static_cast<size_t>(kind)]; }
+
+  // More cards of a kind on the first node that has it. Devices stay in the order of nodes.
+  Cluster WithMore(int kind, int count, std::string* node_name) const {
+    Cluster cluster = setting_.cluster;
+    int node = 0;
+    for (const ClusterDevice& device : setting_.cluster.devices) {
+      if (device.kind != kind) continue;
+      node = device.node;
+      break;
+    }
+    *node_name = cluster.nodes[static_cast<size_t>(node)].name.value();
+    const int last = cluster.nodes[static_cast<size_t>(node)].devices.back();
+    std::vector<ClusterDevice> more;
+    for (int i = 0; i < count; ++i) more.push_back({DeviceId(absl::StrCat(*node_name, "/more", i)), kind, node});
+    cluster.devices.insert(cluster.devices.begin() + last + 1, more.begin(), more.end());
+    for (size_t n = 0; n < cluster.nodes.size(); ++n) {
+      ClusterNode& own = cluster.nodes[n];
+      own.pcie_roots.clear();  // the new cards' slots are not known
+      own.devices.clear();
+      for (size_t d = 0; d < cluster.devices.size(); ++d) {
+        if (cluster.devices[d].node == static_cast<int>(n)) own.devices.push_back(static_cast<int>(d));
+      }
+    }
+    return cluster;
+  }
+
+  const Setting& setting_;
+  const LatencyBook* const book_;
+  std::optional<absl::Time> end_;
+  mutable int tries_left_ = kMostTries;
+};
+
+}  // namespace
+
+std::vector<WayOut> FindWaysOut(const Setting& setting, const LatencyBook* book, size_t most,
+                                std::optional<absl::Duration> left) {
+  return Finder(setting, book, left).Find(most);
+}
+
+absl::Status NothingFits(const Setting& setting, const LatencyBook* book, const absl::Status& why,
+                         std::optional<absl::Duration> left) {
+  const Workload& w = setting.workload;
+  const int64_t state = setting.costs.TotalElements() * setting.costs.StateBytesPerElement();
+  int64_t usable = 0;
+  for (int d = 0; d < setting.num_devices(); ++d) usable += setting.UsableBytes(d);
+  const std::string what = absl::StrCat(w.model_name, " on ", setting.cluster.name, " with batch ", w.global_batch, ", sequence ",
+                                        w.seq_len, ", ", std::string(DTypeName(w.dtype)));
+  const std::string bytes =
+      absl::StrCat("the training state is ", BytesText(state), ", the cards' usable memory ", BytesText(usable));
+  const std::string reason(why.message());
+  std::string message;
+  if (state > usable) {
+    message = absl::StrCat(what, " does not fit: ", bytes, "; ", BytesText(state - usable), " are missing (", state - usable,
+                           " bytes)\n", reason);
+  } else {
+    message = absl::StrCat(what, ": no plan: ", reason, "\n", bytes);
+  }
+  const std::vector<WayOut> ways = FindWaysOut(setting, book, 3, left);
+  if (ways.empty()) {
+    absl::StrAppend(&message, "\nno single change that was tried helps: a smaller model or more devices");
+    return absl::ResourceExhaustedError(message);
+  }
+  absl::StrAppend(&message, state > usable ? "\nwhat would fit, the cheapest first:" : "\nwhat would work, the cheapest first:");
+  for (const WayOut& way : ways) absl::StrAppend(&message, "\n  ", way.what, ": ", SecondsText(way.step_seconds), " a step");
+  return absl::ResourceExhaustedError(message);
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,44 @@
+#include "planner/cluster/presets/cluster_presets.h"
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/files.h"
+#include "common/nearest.h"
+#include "common/status_macros.h"
+
+namespace motley::planner {
+
+const std::vector<ClusterPreset>& ClusterPresets() {
+  static const std::vector<ClusterPreset>* const all = [] {
+    auto* list = new std::vector<ClusterPreset>;
+    for (const auto& part : {CephaloClusters(), ZorseClusters(), PoplarAndBatonClusters(), HexiscaleClusters(), LabClusters()}) {
+      list->insert(list->end(), part.begin(), part.end());
+    }
+    return list;
+  }();
+  return *all;
+}
+
+absl::StatusOr<Cluster> LoadCluster(const std::string& path_or_preset) {
+  std::vector<std::string> names;
+  for (const ClusterPreset& preset : ClusterPresets()) {
+    if (preset.name == path_or_preset) return ParseCluster(preset.toml, absl::StrCat("preset ", path_or_preset));
+    names.emplace_back(preset.name);
+  }
+  std::error_code error;
+  if (!std::filesystem::exists(path_or_preset, error)) {
+    const std::string nearest = NearestWord(path_or_preset, names);
+    return absl::NotFoundError(absl::StrCat("cluster '", path_or_preset, "' is neither a file nor a preset",
+                                            nearest.empty() ? "." : "; did you mean '" + nearest + "'?",
+                                            " Presets: ", absl::StrJoin(names, ", "), "."));
+  }
+  if (std::filesystem::is_directory(path_or_preset, error)) {
+    return absl::NotFoundError(absl::StrCat("cluster ", path_or_preset, " is a directory; give a cluster file or a preset"));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path_or_preset, kLargestClusterFileBytes));
+  return ParseCluster(text, path_or_preset);
+}
+
+}  // namespace motley::planner

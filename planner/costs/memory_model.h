@@ -1,0 +1,45 @@
+// The one memory ledger for plans: peak bytes by purpose of a rank that holds these layers and computes these microbatches under
+// this schedule. Strategies ask it while they search, Evaluate reports it, `motley estimate` prints it. Pure, thread-safe, no
+// allocation. docs/simulator.md, "Memory", has the formulas.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/costs/costs.h"
+#include "planner/plan/op_set.h"
+#include "planner/plan/plan.h"
+
+namespace motley::planner {
+
+// What one rank holds and computes, without names.
+struct RankDuty {
+  int kind = 0;                         // of device
+  int64_t layers = 0;                   // of its stage, all ministages together
+  int64_t largest_ministage = 1;        // layers of the largest ministage
+  int64_t ministages = 1;
+  bool embedding = false, head = false; // the stage holds them
+  ScheduleFamily schedule = ScheduleFamily::kLayered;
+  int stage = 0, num_stages = 1;
+  int zero_stage = 3;
+  double share = 1;                     // of the sharded state of the stage
+  double tp_share = 1;
+  double replica_share = 1;             // of the optimizer state (gradients) over pipelines; 1 = not sharded
+  bool replica_gradients = false;       // replica_share holds for the gradients too
+  OpSet recompute;
+  bool offload_activations = false, offload_parameters = false, offload_optimizer = false;
+  int64_t group_size = 1;               // units that share the state; 1 = nothing to gather
+  int64_t in_flight = 0;                // microbatches (of one ministage) kept at once; 0 = what the schedule's formula says
+};
+
+// `microbatches`: of its unit in one step; empty = stores only.
+MemoryByPurpose MemoryOf(const Costs& costs, const RankDuty& duty, const std::vector<int64_t>& microbatches);
+// The same for `count` equal microbatches of `size` and one of `last` (0 = none), for searches.
+MemoryByPurpose MemoryOf(const Costs& costs, const RankDuty& duty, int64_t count, int64_t size, int64_t last);
+
+// Microbatches, each of one ministage, that a stage keeps at once under a schedule that runs forward and backward in turn:
+// 1F1B stages - stage, zero bubble stages, interleaved Megatron's 2 (stages - stage - 1) + (ministages - 1) stages + 1. `count`
+// microbatches a step bound it; layered and GPipe keep them all.
+int64_t InFlight(ScheduleFamily schedule, int stage, int num_stages, int64_t ministages, int64_t count);
+
+}  // namespace motley::planner

@@ -1,0 +1,249 @@
+#include "planner/live/live_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/operators.h"
+#include "common/status_macros.h"
+#include "planner/cluster/link_fit.h"
+#include "planner/costs/latency_book.h"
+#include "planner/costs/profile_series.h"
+#include "planner/costs/roofline.h"
+
+namespace motley::planner {
+namespace {
+
+// Of links that nobody declares, until the measured collectives have said how fast they are.
+constexpr double kNominalRate = 1e9;
+constexpr double kAdamWTrafficBytes = 28;  // of an element; Costs takes the rate that this gives
+
+// The part of a curve's points that a file may hold; empty where a time is not one (a declared time of 0).
+std::optional<MeasuredSeries> SeriesOf(const UnitProfile& unit) {
+  MeasuredSeries series;
+  for (const ComputePoint& point : unit.points) {
+    const auto samples = static_cast<double>(point.microbatch);
+    if (std::min(point.forward_seconds, point.backward_seconds) < kLeastSampleSeconds * samples) return std::nullopt;
+    series.samples.push_back(samples);
+    series.forward_seconds.push_back(point.forward_seconds);
+    series.backward_seconds.push_back(point.backward_seconds);
+  }
+  if (series.samples.empty()) return std::nullopt;
+  return series;
+}
+
+// Of one layer at its fastest.
+double MeasuredFlops(const PlannerInput& input, const MeasuredSeries& layer) {
+  double best = 0;
+  const int64_t seq_len = input.config.training.seq_len;
+  const double flops =
+      ForwardFlops(input.model, UnitKind::kLayer, 1, seq_len) + BackwardFlops(input.model, UnitKind::kLayer, 1, seq_len);
+  for (size_t i = 0; i < layer.samples.size(); ++i) {
+    best = std::max(best, flops * layer.samples[i] / (layer.forward_seconds[i] + layer.backward_seconds[i]));
+  }
+  return best;
+}
+
+absl::StatusOr<MeasuredCard> MeasuredOf(const PlannerInput& input, const ComputeProfile& profile, const std::string& model_name,
+                                        DType dtype) {
+  MeasuredCard card;
+  card.model = model_name;
+  card.seq_len = input.config.training.seq_len;
+  card.dtype = dtype;
+  std::optional<MeasuredSeries> layer = SeriesOf(profile.layer);
+  if (!layer) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("profile of ", profile.device.value(), ", layer: a time is missing or 0; profile the device again"));
+  }
+  card.layer = *std::move(layer);
+  card.embedding = SeriesOf(profile.embedding);
+  card.head = SeriesOf(profile.head);
+  card.optimizer = MeasuredOptimizer{std::max(0.0, profile.optimizer_seconds_per_element), profile.step_overhead_seconds};
+  card.context_bytes = profile.context_bytes;
+  return card;
+}
+
+DeviceKind KindOf(const PlannerInput& input, const DeviceDescription& device, const MeasuredCard& card) {
+  DeviceKind kind;
+  const double flops = device.flops_per_second > 0 ? device.flops_per_second : MeasuredFlops(input, card.layer);
+  kind.fp32_flops = std::clamp(flops, kLeastFlops, kMostFlops);
+  kind.memory_bytes = device.memory_bytes > 0 ? device.memory_bytes : static_cast<int64_t>(kMostDeviceBytes);
+  const double step = card.optimizer->seconds_per_element;
+  kind.memory_bytes_per_second =
+      std::clamp(step > 0 ? kAdamWTrafficBytes / (kMemoryEfficiency * step) : kMostMemoryRate, kLeastRate, kMostMemoryRate);
+  return kind;
+}
+
+// Devices whose times are no further apart are one card: measuring the same card twice is off by about as much, and strategies
+// group by card.
+constexpr double kAlike = 0.02;
+
+bool Alike(double a, double b) { return std::abs(a - b) <= kAlike * std::max(std::abs(a), std::abs(b)); }
+
+bool Alike(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return Alike(x, y); });
+}
+
+bool Alike(const std::optional<MeasuredSeries>& a, const std::optional<MeasuredSeries>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return a->samples == b->samples && Alike(a->forward_seconds, b->forward_seconds) &&
+         Alike(a->backward_seconds, b->backward_seconds);
+}
+
+bool Alike(const MeasuredCard& a, const MeasuredCard& b) {
+  return Alike(std::optional(a.layer), std::optional(b.layer)) && Alike(a.embedding, b.embedding) && Alike(a.head, b.head) &&
+         Alike(a.optimizer->seconds_per_element, b.optimizer->seconds_per_element) &&
+         Alike(a.optimizer->launch_seconds, b.optimizer->launch_seconds) && a.context_bytes == b.context_bytes;
+}
+
+// Rates follow from what was measured, or were declared and then count exactly.
+bool Alike(const DeviceKind& a, const DeviceKind& b, bool declared) {
+  return a.memory_bytes == b.memory_bytes && (declared ? a.fp32_flops == b.fp32_flops : Alike(a.fp32_flops, b.fp32_flops));
+}
+
+// Collects cards: the first device of a label gives it its name, others that measure differently are LABEL-2, LABEL-3, ...
+class Cards {
+ public:
+  Cards(Cluster* cluster, MotleyProfile* profile) : cluster_(*cluster), profile_(*profile) {}
+
+  int Add(const DeviceDescription& device, DeviceKind kind, MeasuredCard card) {
+    const std::string label = ProfileCardName(device.model.empty() ? "device" : device.model);
+    const bool declared = device.flops_per_second > 0;
+    for (size_t k = 0; k < cluster_.kinds.size(); ++k) {
+      const bool same = labels_[k] == label && Alike(kind, cluster_.kinds[k], declared) && Alike(card, profile_.cards[k]);
+      if (same) return static_cast<int>(k);
+    }
+    kind.name = label;
+    for (int i = 2; Taken(kind.name); ++i) kind.name = absl::StrCat(label, "-", i);
+    card.card = kind.name;
+    labels_.push_back(label);
+    cluster_.kinds.push_back(std::move(kind));
+    profile_.cards.push_back(std::move(card));
+    return static_cast<int>(cluster_.kinds.size()) - 1;
+  }
+
+ private:
+  // A name that the profile's reader would take for another card is none.
+  bool Taken(const std::string& name) const {
+    return ProfileCardName(name) != name ||
+           std::any_of(cluster_.kinds.begin(), cluster_.kinds.end(), [&](const DeviceKind& kind) { return kind.name == name; });
+  }
+
+  Cluster& cluster_;
+  MotleyProfile& profile_;
+  std::vector<std::string> labels_;  // by kind
+};
+
+// Nominal rates: what the devices declare. Those that declare nothing count as the fastest of the others.
+struct Declared {
+  double device_link = 0;  // fastest
+  bool all = true;
+};
+Declared DeclaredLinks(const std::vector<DeviceDescription>& devices) {
+  Declared declared;
+  for (const DeviceDescription& device : devices) {
+    declared.device_link = std::max(declared.device_link, device.link_bytes_per_second);
+    declared.all &= device.link_bytes_per_second > 0;
+  }
+  return declared;
+}
+
+void AddNodes(const PlannerInput& input, const std::vector<int>& kinds, const Declared& declared, Cluster* cluster) {
+  const double otherwise = declared.device_link > 0 ? declared.device_link : kNominalRate;
+  for (size_t d = 0; d < input.devices.size(); ++d) {
+    const DeviceDescription& device = input.devices[d];
+    if (cluster->nodes.empty() || cluster->nodes.back().name != NodeOf(device.id)) {
+      ClusterNode& node = cluster->nodes.emplace_back();
+      node.name = NodeOf(device.id);
+      node.device_link_bytes_per_second = kMostDeviceLinkRate;
+      node.nic_bytes_per_second = kMostNicRate;
+    }
+    ClusterNode& node = cluster->nodes.back();
+    // A file has one rate for all links of a node; the ring goes through all of them.
+    const double link = device.link_bytes_per_second > 0 ? device.link_bytes_per_second : otherwise;
+    node.device_link_bytes_per_second = std::min(node.device_link_bytes_per_second, link);
+    node.device_link_latency_seconds = std::max(node.device_link_latency_seconds, absl::ToDoubleSeconds(device.link_latency));
+    node.nic_latency_seconds = node.device_link_latency_seconds;
+    if (device.node_link_bytes_per_second > 0) {
+      node.nic_bytes_per_second = std::min(node.nic_bytes_per_second, device.node_link_bytes_per_second);
+    }
+    node.devices.push_back(static_cast<int>(d));
+    cluster->devices.push_back({device.id, kinds[d], static_cast<int>(cluster->nodes.size()) - 1});
+  }
+  // Without a network card of its own a node is as fast as all its devices together.
+  for (ClusterNode& node : cluster->nodes) {
+    node.nic_bytes_per_second =
+        std::min(node.nic_bytes_per_second, static_cast<double>(node.devices.size()) * node.device_link_bytes_per_second);
+  }
+}
+
+absl::Status FitToCollectives(const PlannerInput& input, const Declared& declared, Cluster* cluster) {
+  if (input.devices.size() < 2) return absl::OkStatus();
+  if (input.collectives.points.empty()) {
+    if (declared.all) {
+      cluster->notes.push_back("these devices were not measured together: links are as declared");
+      return absl::OkStatus();
+    }
+    return absl::FailedPreconditionError(absl::StrCat("the links between these ", input.devices.size(),
+                                                      " devices were neither measured nor declared; a job measures them before "
+                                                      "it starts on them: wait until this one does, or submit it again"));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const LinkFit fit, FitLinks(*cluster, input.collectives));
+  // Declared rates are kept, and what collectives reach of them is an efficiency; rates that nobody declared are the measured
+  // ones.
+  const double rate = declared.device_link > 0 ? std::max(1.0, fit.slowdown) : 1;
+  cluster->collective_efficiency = std::max(0.001, 1 / rate);
+  for (ClusterNode& node : cluster->nodes) {
+    if (declared.device_link == 0) {
+      node.device_link_bytes_per_second = std::clamp(node.device_link_bytes_per_second / fit.slowdown, kLeastRate, kMostNicRate);
+      node.nic_bytes_per_second = std::clamp(node.nic_bytes_per_second / fit.slowdown, kLeastRate, kMostNicRate);
+    }
+    node.device_link_latency_seconds = node.nic_latency_seconds = std::min(fit.latency_seconds, kMostLatencySeconds);
+  }
+  cluster->notes.push_back(
+      absl::StrFormat("links fitted to measured collectives of all %d devices: %.2g us a hop, %.3g of the %s; "
+                      "off by %.1f %% at the largest arrays",
+                      input.devices.size(), fit.latency_seconds * 1e6, 1 / fit.slowdown,
+                      declared.device_link > 0 ? "declared rates" : "nominal 1 GB/s", 100 * fit.error));
+  return absl::OkStatus();
+}
+
+std::string ModelName(const JobConfig& config) {
+  if (config.model.config_json.empty()) return absl::StrCat(config.model.name, "-", config.model.flavor);
+  return config.model.config.empty() ? "config.json" : config.model.config;
+}
+
+}  // namespace
+
+absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input, const std::string& name) {
+  if (input.devices.empty() || input.devices.size() != input.compute.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(input.devices.size(), " devices but ", input.compute.size(), " compute profiles"));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(input.config.training.dtype));
+  LiveInputs live;
+  live.model_name = ModelName(input.config);
+  live.profile.source = absl::StrCat("measured by the workers of ", name);
+  live.profile.models[live.model_name] = input.model;
+  live.cluster.name = name;
+  live.cluster.regions = {"default"};
+  live.cluster.usable_memory = 1 - input.config.planner.memory_reserve;
+  Cards cards(&live.cluster, &live.profile);
+  std::vector<int> kinds;
+  for (size_t d = 0; d < input.devices.size(); ++d) {
+    MOTLEY_ASSIGN_OR_RETURN(MeasuredCard card, MeasuredOf(input, input.compute[d], live.model_name, dtype));
+    const DeviceKind kind = KindOf(input, input.devices[d], card);
+    kinds.push_back(cards.Add(input.devices[d], kind, std::move(card)));
+  }
+  const Declared declared = DeclaredLinks(input.devices);
+  AddNodes(input, kinds, declared, &live.cluster);
+  MOTLEY_RETURN_IF_ERROR(FitToCollectives(input, declared, &live.cluster));
+  live.cluster.notes.push_back("host memory is not known, so nothing is offloaded");
+  MOTLEY_RETURN_IF_ERROR(Validate(live.cluster));
+  return live;
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,34 @@
+#include "planner/plan/placement.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace motley::planner {
+
+std::vector<UnitPlacement> PlaceByShares(const std::vector<UnitSpec>& layout, const std::vector<double>& shares) {
+  size_t last_owner = 0;
+  for (size_t r = 0; r < shares.size(); ++r) {
+    if (shares[r] > 0) last_owner = r;
+  }
+  std::vector<UnitPlacement> placement;
+  for (const UnitSpec& unit : layout) {
+    std::vector<int64_t> bounds = {0};
+    double sum = 0;
+    for (size_t r = 0; r < shares.size(); ++r) {
+      sum += shares[r];
+      const auto bound = static_cast<int64_t>(std::llround(sum * static_cast<double>(unit.num_elements)));
+      bounds.push_back(r >= last_owner ? unit.num_elements : std::clamp(bound, bounds.back(), unit.num_elements));
+    }
+    placement.push_back({std::move(bounds)});
+  }
+  return placement;
+}
+
+std::vector<int64_t> Microbatches(int64_t batch, int64_t microbatch) {
+  if (batch == 0) return {};
+  std::vector<int64_t> sizes(static_cast<size_t>(batch / microbatch), microbatch);
+  if (batch % microbatch != 0) sizes.push_back(batch % microbatch);
+  return sizes;
+}
+
+}  // namespace motley::planner

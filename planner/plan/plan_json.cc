@@ -1,0 +1,95 @@
+// Writes the plan's JSON form (docs/plan-language.md). Keys are in a fixed order and numbers in their shortest exact form, so
+// equal plans give equal bytes.
+#include "nlohmann/json.hpp"
+#include "planner/plan/plan.h"
+
+namespace motley::planner {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json MemoryToJson(const MemoryByPurpose& m) {
+  return {{"parameters", m.parameters}, {"gradients", m.gradients},   {"optimizer", m.optimizer},
+          {"gathered", m.gathered},     {"boundaries", m.boundaries}, {"saved", m.saved},
+          {"workspace", m.workspace},   {"context", m.context},       {"host", m.host}};
+}
+
+Json OffloadToJson(const RankPlan& rank) {
+  Json offload = Json::array();
+  if (rank.offload_activations) offload.push_back("activations");
+  if (rank.offload_parameters) offload.push_back("parameters");
+  if (rank.offload_optimizer) offload.push_back("optimizer");
+  return offload;
+}
+
+Json RankToJson(const RankPlan& rank) {
+  Json predicted = {{"busy_seconds", rank.predicted.busy_seconds}, {"peak_bytes", rank.predicted.peak_bytes}};
+  if (rank.predicted.memory != MemoryByPurpose{}) predicted["memory"] = MemoryToJson(rank.predicted.memory);
+  return {{"device", rank.device.value()},    {"device_model", rank.device_model}, {"recompute", rank.recompute},
+          {"shard_ratio", rank.shard_ratio},  {"tp_share", rank.tp_share},         {"offload", OffloadToJson(rank)},
+          {"predicted", std::move(predicted)}};
+}
+
+Json StageToJson(const StagePlan& stage) {
+  Json ministages = Json::array(), units = Json::array(), placement = Json::array();
+  for (const LayerRange& range : stage.ministages) ministages.push_back({range.first, range.last});
+  for (const UnitPlan& unit : stage.units) {
+    Json ranks = Json::array();
+    for (const RankPlan& rank : unit.ranks) ranks.push_back(RankToJson(rank));
+    units.push_back({{"ranks", std::move(ranks)}, {"microbatches", unit.microbatches}});
+  }
+  for (const UnitPlacement& unit : stage.placement) placement.push_back(unit.bounds);
+  Json json = {{"ministages", std::move(ministages)},
+               {"zero_stage", stage.zero_stage},
+               {"units", std::move(units)},
+               {"placement", std::move(placement)}};
+  if (stage.in_flight > 0) json["in_flight"] = stage.in_flight;
+  return json;
+}
+
+Json PredictionToJson(const PlanPrediction& p) {
+  return {{"step_seconds", p.step_seconds},
+          {"tokens_per_second", p.tokens_per_second},
+          {"binding_constraint", p.binding_constraint},
+          {"mfu", p.mfu},
+          {"hfu", p.hfu},
+          {"idle_share", p.idle_share},
+          {"tokens_per_dollar", p.tokens_per_dollar},
+          {"lower_bound_seconds", p.lower_bound_seconds},
+          {"gap", p.gap()},
+          {"estimated", p.estimated},
+          {"low_seconds", p.low_seconds},
+          {"high_seconds", p.high_seconds},
+          {"notes", p.notes}};
+}
+
+}  // namespace
+
+std::string ToJson(const Plan& plan, int indent) {
+  Json pipelines = Json::array(), unused = Json::array();
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    Json stages = Json::array();
+    for (const StagePlan& stage : pipeline.stages) stages.push_back(StageToJson(stage));
+    pipelines.push_back({{"stages", std::move(stages)}});
+  }
+  for (const UnusedDevice& device : plan.unused) {
+    unused.push_back({{"device", device.device.value()}, {"because", device.because}});
+  }
+  const Json json = {{"schema_version", kPlanSchemaVersion},
+                     {"strategy", plan.strategy},
+                     {"generation", plan.epoch.value()},
+                     {"cluster", plan.cluster},
+                     {"model", plan.model},
+                     {"global_batch", plan.global_batch},
+                     {"seq_len", plan.seq_len},
+                     {"dtype", std::string(DTypeName(plan.dtype))},
+                     {"schedule", std::string(ScheduleName(plan.schedule))},
+                     {"pipelines_zero_stage", plan.pipelines_zero_stage},
+                     {"pipelines", std::move(pipelines)},
+                     {"unused", std::move(unused)},
+                     {"predicted", PredictionToJson(plan.predicted)}};
+  // Names may hold bytes that are not UTF-8 (a path): replaced, not thrown.
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,318 @@
+// The rules of the plan language (docs/plan-language.md numbers them). Each rule is one sentence that names rank and place.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "common/parameters.h"
+#include "common/status_macros.h"
+#include "planner/plan/op_set.h"
+#include "planner/plan/plan.h"
+
+namespace motley::planner {
+namespace {
+
+// Rounded ratios of a large stage still add up.
+constexpr double kTolerance = 1e-3;
+// Far beyond any batch, and sums of a few stay far from overflow.
+constexpr int64_t kLargestBatch = int64_t{1} << 40;
+
+template <typename... Parts>
+absl::Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("plan: ", parts...));
+}
+
+// Where a rule is broken: ranks are numbered through the whole plan.
+struct Place {
+  size_t pipeline = 0, stage = 0, rank = 0;
+  std::string Stage() const { return absl::StrCat("pipeline ", pipeline, " stage ", stage); }
+  std::string Rank(const RankPlan& r) const { return absl::StrCat("rank ", rank, " (", r.device.value(), ")"); }
+};
+
+absl::Status CheckHeader(const Plan& plan, const ModelShape& model) {
+  if (plan.schema_version < 1 || plan.schema_version > kPlanSchemaVersion) {
+    return Invalid("schema_version ", plan.schema_version, " is not known; this build knows 1 to ", kPlanSchemaVersion);
+  }
+  if (plan.global_batch < 1 || plan.global_batch > kLargestBatch) {
+    return Invalid("global_batch must be in 1..", kLargestBatch, ", got ", plan.global_batch);
+  }
+  if (plan.seq_len < 1 || plan.seq_len > model.max_positions) {
+    return Invalid("seq_len must be in 1..", model.max_positions, " (the model's positions), got ", plan.seq_len);
+  }
+  if (plan.pipelines_zero_stage < 0 || plan.pipelines_zero_stage > 2) {
+    return Invalid("pipelines_zero_stage must be 0, 1 or 2, got ", plan.pipelines_zero_stage);
+  }
+  if (plan.pipelines.empty()) return Invalid("pipelines: empty, at least one must compute");
+  return absl::OkStatus();
+}
+
+// Ministage i of stages 0, 1, ..., then i + 1: each range begins where the one before ended.
+absl::Status CheckMinistages(const PipelinePlan& pipeline, size_t p, const ModelShape& model) {
+  const size_t rounds = pipeline.stages[0].ministages.size();
+  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+    const size_t count = pipeline.stages[s].ministages.size();
+    if (count == 0) return Invalid("pipeline ", p, " stage ", s, ": ministages are empty, a stage holds at least one layer");
+    if (count != rounds) {
+      return Invalid("pipeline ", p, " stage ", s, ": ", count, " ministages, stage 0 has ", rounds,
+                     "; ministages go round robin, so every stage of a pipeline has as many");
+    }
+  }
+  int64_t next = 0;
+  for (size_t i = 0; i < rounds; ++i) {
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const LayerRange& range = pipeline.stages[s].ministages[i];
+      if (range.first != next || range.last < range.first || range.last >= model.num_layers) {
+        return Invalid("pipeline ", p, " stage ", s, ": ministages[", i, "] is layers ", range.first, "-", range.last,
+                       " where layer ", next, " of 0-", model.num_layers - 1, " comes next");
+      }
+      next = range.last + 1;
+    }
+  }
+  if (next != model.num_layers) {
+    return Invalid("pipeline ", p, ": ministages end before layer ", next, ", the model has ", model.num_layers, " layers");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRank(const RankPlan& rank, const UnitPlan& unit, const Place& place) {
+  if (rank.device.empty()) return Invalid("rank ", place.rank, " in ", place.Stage(), ": device is missing");
+  const std::string name = place.Rank(rank);
+  if (const absl::Status ops = ParseOpSet(rank.recompute).status(); !ops.ok()) {
+    return Invalid(name, ": ", std::string(ops.message()));
+  }
+  if (!(rank.shard_ratio >= 0 && rank.shard_ratio <= 1)) {
+    return Invalid(name, ": shard_ratio must be in 0..1, got ", rank.shard_ratio);
+  }
+  if (!(rank.tp_share > 0 && rank.tp_share <= 1 + kTolerance)) {
+    return Invalid(name, ": tp_share must be above 0 and at most 1, got ", rank.tp_share);
+  }
+  if (unit.ranks.size() == 1 && std::abs(rank.tp_share - 1) > kTolerance) {
+    return Invalid(name, ": tp_share is ", rank.tp_share, " but the unit has no other rank; the only one computes all, 1");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckUnit(const Plan& plan, const UnitPlan& unit, size_t u, Place* place) {
+  if (unit.ranks.empty()) return Invalid(place->Stage(), ": units[", u, "] has no ranks");
+  const Place first = *place;
+  double tp = 0;
+  for (const RankPlan& rank : unit.ranks) {
+    MOTLEY_RETURN_IF_ERROR(CheckRank(rank, unit, *place));
+    tp += rank.tp_share;
+    ++place->rank;
+  }
+  if (std::abs(tp - 1) > kTolerance) {
+    return Invalid("the unit of ", first.Rank(unit.ranks[0]), ": tp_share adds up to ", tp, " over its ", unit.ranks.size(),
+                   " ranks, it must be 1");
+  }
+  for (const int64_t m : unit.microbatches) {
+    if (m < 1) return Invalid(first.Rank(unit.ranks[0]), ": microbatches must be at least 1, got ", m);
+    if (m > plan.global_batch) {
+      return Invalid(first.Rank(unit.ranks[0]), ": a microbatch of ", m, " is more than the global batch of ", plan.global_batch);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Samples of a stage, at most one microbatch beyond `limit`: a wrong list cannot overflow.
+int64_t BatchOf(const StagePlan& stage, int64_t limit) {
+  int64_t batch = 0;
+  for (const UnitPlan& unit : stage.units) {
+    for (const int64_t m : unit.microbatches) {
+      batch += m;
+      if (batch > limit) return batch;
+    }
+  }
+  return batch;
+}
+
+// With nobody to share with, a tensor-parallel rank stores the state of what it computes.
+absl::Status CheckLoneUnit(const StagePlan& stage, const Place& place) {
+  if (stage.units.size() != 1 || stage.zero_stage == 0 || stage.units[0].ranks.size() < 2) return absl::OkStatus();
+  for (const RankPlan& rank : stage.units[0].ranks) {
+    if (std::abs(rank.shard_ratio - rank.tp_share) > kTolerance) {
+      return Invalid(place.Stage(), ": ", rank.device.value(), " has shard_ratio ", rank.shard_ratio, " and tp_share ",
+                     rank.tp_share, "; in a stage of one unit they are the same, as nothing is gathered there");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStage(const Plan& plan, const StagePlan& stage, Place* place) {
+  if (stage.units.empty()) return Invalid(place->Stage(), ": units: empty, at least one device must take part");
+  if (stage.zero_stage < 0 || stage.zero_stage > 3) {
+    return Invalid(place->Stage(), ": zero_stage must be 0, 1, 2 or 3, got ", stage.zero_stage);
+  }
+  const bool in_turn = plan.schedule == ScheduleFamily::k1F1B || plan.schedule == ScheduleFamily::kZeroBubble;
+  if (stage.in_flight < 0)
+    return Invalid(place->Stage(), ": in_flight must be at least 1, or 0 for the schedule's own, got ", stage.in_flight);
+  if (stage.in_flight > 0 && !in_turn) {
+    return Invalid(place->Stage(), ": in_flight given, but the schedule is ", std::string(ScheduleName(plan.schedule)),
+                   "; only 1f1b and zero_bubble choose how many microbatches a stage keeps");
+  }
+  double shares = 0;
+  for (size_t u = 0; u < stage.units.size(); ++u) {
+    MOTLEY_RETURN_IF_ERROR(CheckUnit(plan, stage.units[u], u, place));
+    for (const RankPlan& rank : stage.units[u].ranks) shares += rank.shard_ratio;
+  }
+  if (stage.zero_stage > 0 && std::abs(shares - 1) > kTolerance) {
+    return Invalid(place->Stage(), ": shard_ratio adds up to ", shares, " over its ranks, it must be 1");
+  }
+  return CheckLoneUnit(stage, *place);
+}
+
+// What a schedule family demands of a pipeline of several stages.
+absl::Status CheckSchedule(const Plan& plan, const PipelinePlan& pipeline, size_t p) {
+  const size_t stages = pipeline.stages.size();
+  if (stages == 1) return absl::OkStatus();
+  const size_t rounds = pipeline.stages[0].ministages.size();
+  const std::string name(ScheduleName(plan.schedule));
+  if (rounds > 1 && plan.schedule != ScheduleFamily::kLayered && plan.schedule != ScheduleFamily::kInterleaved) {
+    return Invalid("pipeline ", p, ": ", rounds, " ministages a stage; schedule ", name,
+                   " runs one, use layered or interleaved for several");
+  }
+  if (plan.schedule != ScheduleFamily::kInterleaved || rounds == 1) return absl::OkStatus();
+  const size_t count = pipeline.stages[0].units[0].microbatches.size();
+  for (size_t s = 0; s < stages; ++s) {
+    for (const UnitPlan& unit : pipeline.stages[s].units) {
+      const size_t own = unit.microbatches.size();
+      if (own == 0 || (own == count && own % stages == 0)) continue;
+      return Invalid("pipeline ", p, " stage ", s, ": the unit of ", unit.ranks[0].device.value(), " has ", own,
+                     " microbatches; schedule interleaved runs as many on every unit, a multiple of its ", stages, " stages");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBatches(const Plan& plan) {
+  int64_t total = 0;
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    const std::vector<StagePlan>& stages = plan.pipelines[p].stages;
+    const int64_t batch = BatchOf(stages[0], plan.global_batch);
+    for (size_t s = 1; s < stages.size(); ++s) {
+      const int64_t own = BatchOf(stages[s], plan.global_batch);
+      if (own == batch) continue;
+      return Invalid("pipeline ", p, " stage ", s, " computes ", own, " samples, stage 0 ", batch,
+                     "; every stage of a pipeline computes the pipeline's batch");
+    }
+    if (batch == 0) return Invalid("pipeline ", p, " has no microbatches; list its devices as unused");
+    total += batch;
+    if (total > plan.global_batch) break;
+  }
+  if (total == plan.global_batch) return absl::OkStatus();
+  return Invalid("the ranks' microbatches add up to ", total > plan.global_batch ? "at least " : "", total,
+                 ", the global batch is ", plan.global_batch);
+}
+
+absl::Status CheckDistinctDevices(const Plan& plan) {
+  std::set<DeviceId> seen;
+  Place place;
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (const StagePlan& stage : pipeline.stages) {
+      for (const UnitPlan& unit : stage.units) {
+        for (const RankPlan& rank : unit.ranks) {
+          if (!seen.insert(rank.device).second) return Invalid(place.Rank(rank), ": the device is there twice");
+          ++place.rank;
+        }
+      }
+    }
+  }
+  for (const UnusedDevice& unused : plan.unused) {
+    if (unused.device.empty()) return Invalid("unused: device is missing");
+    if (!seen.insert(unused.device).second) return Invalid("unused: ", unused.device.value(), " is there twice");
+  }
+  return absl::OkStatus();
+}
+
+// The units of the model that a stage holds, in the model's order.
+std::vector<const UnitSpec*> UnitsOf(const StagePlan& stage, bool first, bool last, const std::vector<UnitSpec>& layout) {
+  std::vector<const UnitSpec*> units;
+  if (first) units.push_back(&layout.front());
+  for (const LayerRange& range : stage.ministages) {
+    for (int64_t layer = range.first; layer <= range.last; ++layer) units.push_back(&layout[static_cast<size_t>(layer + 1)]);
+  }
+  if (last) units.push_back(&layout.back());
+  return units;
+}
+
+absl::Status CheckPlacement(const StagePlan& stage, const std::vector<const UnitSpec*>& units, const Place& place) {
+  if (stage.placement.empty()) return absl::OkStatus();  // cut at the shard ratios
+  if (stage.zero_stage == 0)
+    return Invalid(place.Stage(), ": placement given, but with zero_stage 0 every rank holds everything");
+  std::vector<const RankPlan*> ranks;
+  for (const UnitPlan& unit : stage.units) {
+    if (unit.ranks.size() > 1) {
+      return Invalid(place.Stage(), ": placement given, but units of several ranks are cut at their tensor-parallel shares");
+    }
+    ranks.push_back(&unit.ranks[0]);
+  }
+  const auto name = [&](size_t r) { return Place{place.pipeline, place.stage, place.rank + r}.Rank(*ranks[r]); };
+  if (stage.placement.size() != units.size()) {
+    return Invalid("placement: ", stage.placement.size(), " units given, ", place.Stage(), " has ", units.size(),
+                   " (embedding, layers, head)");
+  }
+  std::vector<int64_t> owned(ranks.size(), 0);
+  int64_t total = 0;
+  for (size_t u = 0; u < units.size(); ++u) {
+    const std::vector<int64_t>& bounds = stage.placement[u].bounds;
+    if (bounds.size() != ranks.size() + 1) {
+      return Invalid("placement[", u, "]: ", bounds.size(), " bounds given, ", ranks.size(), " ranks need ", ranks.size() + 1);
+    }
+    if (bounds.front() != 0 || bounds.back() != units[u]->num_elements) {
+      return Invalid("placement[", u, "]: bounds must go from 0 to ", units[u]->num_elements, ", got ", bounds.front(), " to ",
+                     bounds.back());
+    }
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      if (bounds[r + 1] < bounds[r]) return Invalid("placement[", u, "]: bounds fall at ", name(r));
+      owned[r] += bounds[r + 1] - bounds[r];
+    }
+    total += units[u]->num_elements;
+  }
+  for (size_t r = 0; r < owned.size(); ++r) {
+    const double ratio = static_cast<double>(owned[r]) / static_cast<double>(total);
+    const double rounding = static_cast<double>(units.size()) / static_cast<double>(total);
+    if (std::abs(ratio - ranks[r]->shard_ratio) > kTolerance + rounding) {
+      return Invalid(name(r), ": shard_ratio is ", ranks[r]->shard_ratio, " but the placement gives it ", ratio);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlacements(const Plan& plan, const ModelShape& model) {
+  std::vector<UnitSpec> layout;  // made where a stage gives a placement: it lists every tensor
+  Place place;
+  for (; place.pipeline < plan.pipelines.size(); ++place.pipeline) {
+    const std::vector<StagePlan>& stages = plan.pipelines[place.pipeline].stages;
+    for (place.stage = 0; place.stage < stages.size(); ++place.stage) {
+      const StagePlan& stage = stages[place.stage];
+      if (!stage.placement.empty()) {
+        if (layout.empty()) layout = ParameterLayout(model);
+        const bool first = place.stage == 0, last = place.stage + 1 == stages.size();
+        MOTLEY_RETURN_IF_ERROR(CheckPlacement(stage, UnitsOf(stage, first, last, layout), place));
+      }
+      for (const UnitPlan& unit : stage.units) place.rank += unit.ranks.size();
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Validate(const Plan& plan, const ModelShape& model) {
+  MOTLEY_RETURN_IF_ERROR(CheckHeader(plan, model));
+  Place place;
+  for (; place.pipeline < plan.pipelines.size(); ++place.pipeline) {
+    const PipelinePlan& pipeline = plan.pipelines[place.pipeline];
+    if (pipeline.stages.empty()) return Invalid("pipeline ", place.pipeline, ": stages: empty, at least one must compute");
+    MOTLEY_RETURN_IF_ERROR(CheckMinistages(pipeline, place.pipeline, model));
+    for (place.stage = 0; place.stage < pipeline.stages.size(); ++place.stage) {
+      MOTLEY_RETURN_IF_ERROR(CheckStage(plan, pipeline.stages[place.stage], &place));
+    }
+    MOTLEY_RETURN_IF_ERROR(CheckSchedule(plan, pipeline, place.pipeline));
+  }
+  MOTLEY_RETURN_IF_ERROR(CheckDistinctDevices(plan));
+  MOTLEY_RETURN_IF_ERROR(CheckBatches(plan));
+  return CheckPlacements(plan, model);
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,172 @@
+#include "planner/pricing/estimate_stage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "planner/lowering/step_lowering_flows.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr double kProbeBytes = 1 << 20;
+
+TransferLine LineOf(const Links& links, const Flow& flow) {
+  return {flow.latency_seconds, (links.SecondsAlone(flow) - flow.latency_seconds) / kProbeBytes};
+}
+
+void Widen(const ChunkSeconds& other, ChunkSeconds* worst) {
+  worst->all = std::max(worst->all, other.all);
+  worst->first = worst->first == 0 ? other.first : std::min(worst->first, other.first);
+  worst->last = std::max(worst->last, other.last);
+}
+
+bool SameChunk(const Part& a, const Part& b) { return a.layers == b.layers && a.embedding == b.embedding && a.head == b.head; }
+
+class StageEstimator {
+ public:
+  StageEstimator(const Setting& setting, const PlanView& view, int index)
+      : setting_(setting), view_(view), index_(index), stage_(view.stages[static_cast<size_t>(index)]), table_(setting, view) {}
+
+  StageEstimate Estimate() {
+    estimate_.work = WorkOf(view_, index_, setting_.workload.model.tie_embeddings);
+    estimate_.first_samples = INFINITY;
+    for (const int a : stage_.actors) AddActor(a);
+    AddTransfers();
+    const std::vector<Chunk>& chunks = estimate_.work.chunks;
+    for (size_t c = 0; c < chunks.size(); ++c) {
+      if (c > 0 && SameChunk(chunks[c].part, chunks[c - 1].part)) {
+        estimate_.forward.push_back(estimate_.forward.back());
+        estimate_.backward.push_back(estimate_.backward.back());
+      } else {
+        AddChunk(c);
+      }
+    }
+    return std::move(estimate_);
+  }
+
+ private:
+  int zero() const { return stage_.plan->zero_stage; }
+
+  void AddTransfers() {
+    TransferLine gather, reduce;
+    if (stage_.shared()) {
+      const Collective sum = zero() == 0 ? Collective::kAllReduce : Collective::kReduceScatter;
+      if (zero() > 0)
+        gather = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes));
+      reduce = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, sum, kProbeBytes));
+    }
+    for (const Chunk& chunk : estimate_.work.chunks) {
+      const double bytes = PartBytes(setting_, stage_, chunk.part);
+      estimate_.gather_seconds.push_back(gather.At(bytes));
+      estimate_.reduce_seconds.push_back(reduce.At(bytes));
+      estimate_.fetch_seconds.push_back(stage_.offload_parameters ? fetch_.At(bytes) : 0);
+    }
+    const double bytes = PartBytes(setting_, stage_, Whole());
+    estimate_.gather_all = gather.At(bytes);
+    estimate_.reduce_all = reduce.At(bytes);
+  }
+
+  Part Whole() const { return {stage_.embedding, 0, stage_.layers, stage_.head}; }
+
+  void AddActor(int a) {
+    const ActorView& actor = view_.actors[static_cast<size_t>(a)];
+    estimate_.rounds = std::max(estimate_.rounds, actor.count());
+    std::map<int64_t, int64_t>& sizes = sizes_[a];
+    for (const int64_t m : *actor.microbatches) ++sizes[m];
+    if (!sizes.empty()) {
+      estimate_.first_samples = std::min(estimate_.first_samples, static_cast<double>(sizes.begin()->first * actor.units()));
+    }
+    if (actor.ranks_per_unit > 1) {
+      std::vector<int> devices;
+      for (int r = 0; r < actor.ranks_per_unit; ++r)
+        devices.push_back(view_.ranks[static_cast<size_t>(actor.first_rank + r)].device);
+      meets_[a] = LineOf(setting_.links, setting_.links.Ring(Collective::kAllReduce, devices, kProbeBytes));
+    }
+    const RankView& rank = view_.ranks[static_cast<size_t>(actor.first_rank)];
+    const double elements = PartBytes(setting_, stage_, Whole()) / static_cast<double>(setting_.costs.element_bytes());
+    double step = table_.OptimizerSeconds(a, elements);
+    if (rank.plan->offload_optimizer || stage_.offload_parameters) {
+      const TransferLine host = LineOf(setting_.links, setting_.links.ToHost(rank.device, kProbeBytes));
+      const double moments =
+          OwnedPart(view_, rank) * elements * static_cast<double>(setting_.costs.optimizer_bytes_per_element());
+      if (rank.plan->offload_optimizer) step = std::max(step, 2 * host.At(moments));
+      const double share = zero() == 0 ? rank.plan->tp_share : rank.share;
+      fetch_.latency = std::max(fetch_.latency, host.latency);
+      fetch_.per_byte = std::max(fetch_.per_byte, host.per_byte * share);
+    }
+    estimate_.optimizer = std::max(estimate_.optimizer, step);
+  }
+
+  // Where parameters come for every microbatch, its compute can be no shorter than its transfers.
+  void AddChunk(size_t c) {
+    const bool gathers = estimate_.work.residency == Residency::kPerMicrobatch;
+    const bool reduces = view_.schedule != ScheduleFamily::kLayered && zero() >= 2;
+    const double forward_transfers = gathers ? std::max(estimate_.gather_seconds[c], estimate_.fetch_seconds[c]) : 0;
+    const double backward_transfers =
+        gathers ? std::max(estimate_.gather_seconds[c] + (reduces ? estimate_.reduce_seconds[c] : 0), estimate_.fetch_seconds[c])
+        : reduces ? estimate_.reduce_seconds[c]
+                  : 0;
+    ChunkSeconds forward, backward;
+    for (const int a : stage_.actors) {
+      if (view_.actors[static_cast<size_t>(a)].count() == 0) continue;
+      Widen(Pass(a, estimate_.work.chunks[c].part, false, forward_transfers), &forward);
+      Widen(Pass(a, estimate_.work.chunks[c].part, true, backward_transfers), &backward);
+    }
+    estimate_.forward.push_back(forward);
+    estimate_.backward.push_back(backward);
+  }
+
+  ChunkSeconds Pass(int a, const Part& part, bool backward, double transfers) {
+    const ActorView& actor = view_.actors[static_cast<size_t>(a)];
+    ChunkSeconds seconds;
+    for (const auto& [size, count] : sizes_[a]) {
+      const double of_size = Hidden(Microbatch(a, part, backward, size), transfers, setting_.cluster.overlap_efficiency);
+      seconds.all += static_cast<double>(count) * of_size;
+      if (size == actor.microbatches->front()) seconds.first = of_size;
+      if (size == actor.microbatches->back()) seconds.last = of_size;
+    }
+    return seconds;
+  }
+
+  double Microbatch(int a, const Part& part, bool backward, int64_t m) {
+    const ActorView& actor = view_.actors[static_cast<size_t>(a)];
+    const PassSeconds pass = table_.Of(a, m);
+    const double compute = backward ? pass.Recompute(part) + pass.Backward(part) : pass.Forward(part);
+    if (actor.ranks_per_unit == 1) return compute;
+    const PassReductions sums = table_.ReductionsOf(a);
+    const double times = backward ? sums.Recompute(part) + sums.Backward(part) : sums.Forward(part);
+    const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(m)));
+    return compute + times * meets_[a].At(bytes);
+  }
+
+  const Setting& setting_;
+  const PlanView& view_;
+  const int index_;
+  const StageView& stage_;
+  SecondsTable table_;
+  std::map<int, std::map<int64_t, int64_t>> sizes_;  // by actor: microbatch sizes, how many of each
+  std::map<int, TransferLine> meets_;                // by actor: an all-reduce inside its tensor-parallel unit
+  TransferLine fetch_;                               // of an actor's own part from host memory, over the bytes of the whole
+  StageEstimate estimate_;
+};
+
+}  // namespace
+
+double Hidden(double compute, double transfer, double overlap) {
+  return std::max(compute, overlap * transfer) + (1 - overlap) * transfer;
+}
+
+double PartBytes(const Setting& setting, const StageView& stage, const Part& part) {
+  const Costs& costs = setting.costs;
+  int64_t elements = part.layers * costs.UnitElements(UnitKind::kLayer);
+  if (part.embedding || (part.head && stage.tied_copy)) elements += costs.UnitElements(UnitKind::kEmbedding);
+  if (part.head) elements += costs.UnitElements(UnitKind::kHead);
+  return static_cast<double>(elements * costs.element_bytes());
+}
+
+StageEstimate EstimateStage(const Setting& setting, const PlanView& view, int stage) {
+  return StageEstimator(setting, view, stage).Estimate();
+}
+
+}  // namespace motley::planner

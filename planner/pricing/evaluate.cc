@@ -1,0 +1,217 @@
+#include "planner/pricing/evaluate.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/status_macros.h"
+#include "planner/lowering/step_lowering_engine.h"
+#include "planner/lowering/step_lowering_view.h"
+#include "planner/costs/memory_model.h"
+#include "planner/util/quantity_text.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+
+absl::Status CheckWorkload(const Setting& setting, const Plan& plan) {
+  const Workload& workload = setting.workload;
+  const auto other = [](const char* what, const auto& given, const auto& wanted) {
+    return absl::InvalidArgumentError(absl::StrCat("plan: ", what, " is ", given, ", the workload's ", wanted,
+                                                   "; plan again, or price it for its own workload"));
+  };
+  if (plan.global_batch != workload.global_batch) return other("global_batch", plan.global_batch, workload.global_batch);
+  if (plan.seq_len != workload.seq_len) return other("seq_len", plan.seq_len, workload.seq_len);
+  if (plan.dtype != workload.dtype)
+    return other("dtype", std::string(DTypeName(plan.dtype)), std::string(DTypeName(workload.dtype)));
+  return absl::OkStatus();
+}
+
+// Of the rank's own compute; the lane of a tensor-parallel unit also waits for the slowest rank and for its sums.
+double BusySeconds(const Setting& setting, const PlanView& view, const RankView& rank) {
+  const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
+  const Part all{stage.embedding, 0, stage.layers, stage.head};
+  double seconds = 0;
+  int64_t size = -1;
+  double of_size = 0;
+  for (const int64_t m : stage.plan->units[static_cast<size_t>(rank.unit)].microbatches) {
+    if (m != size) {
+      const PassSeconds pass = SecondsOf(setting.costs, rank, m);
+      of_size = pass.Forward(all) + pass.Recompute(all) + pass.Backward(all);
+      size = m;
+    }
+    seconds += of_size;
+  }
+  int64_t elements = 0;
+  for (const Element& element : view.pipelines[static_cast<size_t>(rank.pipeline)].elements) {
+    if (element.stage == rank.stage) elements += ElementsOf(setting.costs, view, element);
+  }
+  return seconds + setting.costs.OptimizerSeconds(rank.kind, OwnedPart(view, rank) * static_cast<double>(elements));
+}
+
+RankPlan& RankIn(Plan* plan, const PlanView& view, size_t r) {
+  const RankView& rank = view.ranks[r];
+  const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
+  UnitPlan& unit = plan->pipelines[static_cast<size_t>(rank.pipeline)]
+                       .stages[static_cast<size_t>(stage.index)]
+                       .units[static_cast<size_t>(rank.unit)];
+  return unit.ranks[static_cast<size_t>(rank.plan - unit.ranks.data())];
+}
+
+void AddRanks(const Setting& setting, const PlanView& view, const LoweredPlan& lowered, Evaluation* result) {
+  std::vector<int64_t> host(setting.cluster.nodes.size(), 0);
+  for (size_t r = 0; r < view.ranks.size(); ++r) {
+    const RankView& rank = view.ranks[r];
+    RankPlan& plan = RankIn(&result->plan, view, r);
+    RankDuty duty = DutyOf(view, rank);
+    const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
+    const std::vector<int64_t>& microbatches = stage.plan->units[static_cast<size_t>(rank.unit)].microbatches;
+    // Stages of unequal microbatches may need more in flight than the schedule's formula says.
+    const auto count = static_cast<int64_t>(microbatches.size());
+    const int64_t formula =
+        duty.in_flight > 0 ? duty.in_flight : InFlight(view.schedule, stage.index, stage.num_stages, duty.ministages, count);
+    const int64_t delayed = view.schedule == ScheduleFamily::kZeroBubble ? stage.index : 0;
+    duty.in_flight = std::max(formula, lowered.in_flight[static_cast<size_t>(view.actor_of_rank[r])] + delayed);
+    plan.device_model = setting.cluster.kinds[static_cast<size_t>(rank.kind)].name;
+    plan.predicted.memory = MemoryOf(setting.costs, duty, microbatches);
+    plan.predicted.peak_bytes = plan.predicted.memory.total();
+    plan.predicted.busy_seconds = BusySeconds(setting, view, rank);
+    host[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(rank.device)].node)] += plan.predicted.memory.host;
+    const int64_t missing = plan.predicted.peak_bytes - setting.UsableBytes(rank.device);
+    if (missing <= 0) continue;
+    result->does_not_fit.push_back(
+        absl::StrCat(plan.device.value(), " (", plan.device_model, ") needs ", BytesText(plan.predicted.peak_bytes), " of ",
+                     BytesText(setting.UsableBytes(rank.device)), " usable, lacks ", BytesText(missing)));
+  }
+  for (size_t n = 0; n < host.size(); ++n) {
+    const ClusterNode& node = setting.cluster.nodes[n];
+    if (host[n] <= node.host_memory_bytes) continue;
+    const std::string has =
+        node.host_memory_bytes > 0 ? absl::StrCat("has ", BytesText(node.host_memory_bytes)) : "gives none (host_memory)";
+    result->does_not_fit.push_back(
+        absl::StrCat("the host memory of ", node.name.value(), ": offloading needs ", BytesText(host[n]), ", the node ", has));
+  }
+}
+
+// The busiest lane; of a lane that carries several kinds of tasks, the kind that takes longest.
+std::string BusiestLane(const LoweredPlan& lowered, const Timeline& timeline) {
+  const size_t lane = static_cast<size_t>(std::max_element(timeline.busy.begin(), timeline.busy.end()) - timeline.busy.begin());
+  const std::string& actor = lowered.graph.actors[lane / kLanesPerActor].name;
+  Picoseconds compute = 0, gather = 0, scatter = 0, reduce = 0;
+  for (size_t t = 0; t < lowered.graph.tasks.size(); ++t) {
+    const Task& task = lowered.graph.tasks[t];
+    if (std::find(task.lanes.begin(), task.lanes.end(), static_cast<int32_t>(lane)) == task.lanes.end()) continue;
+    const Picoseconds span = timeline.spans[t].end - timeline.spans[t].begin;
+    if (task.kind == TaskKind::kGather) gather += span;
+    if (task.kind == TaskKind::kReduceScatter) scatter += span;
+    if (task.kind == TaskKind::kAllReduce) reduce += span;
+    if (IsCompute(task.kind)) compute += span;
+  }
+  switch (static_cast<LaneKind>(lane % kLanesPerActor)) {
+    case LaneKind::kCompute:
+      return absl::StrCat(compute >= reduce ? "compute of " : "tensor-parallel all-reduce of ", actor);
+    case LaneKind::kCollective:
+      if (gather >= std::max(scatter, reduce)) return "all-gather";
+      return scatter >= reduce ? "reduce-scatter" : "all-reduce";
+    case LaneKind::kSendLane:
+      return absl::StrCat("activations from ", actor);
+    case LaneKind::kCopy:
+      return absl::StrCat("host copies of ", actor);
+  }
+  return "";
+}
+
+// Of the step, beyond the model's own.
+double RecomputedFlops(const Setting& setting, const PlanView& view) {
+  double flops = 0;
+  for (const RankView& rank : view.ranks) {
+    const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
+    const auto samples = static_cast<double>(stage.plan->units[static_cast<size_t>(rank.unit)].batch());
+    flops += static_cast<double>(stage.layers) * setting.costs.RecomputeFlops(rank.recompute, samples, rank.plan->tp_share);
+  }
+  return flops;
+}
+
+void AddRates(const Setting& setting, const PlanView& view, PlanPrediction* predicted) {
+  const Cluster& cluster = setting.cluster;
+  const auto samples = static_cast<double>(setting.workload.global_batch);
+  const double step = predicted->step_seconds;
+  double peaks = 0;
+  for (const ClusterDevice& device : cluster.devices) peaks += cluster.FlopsPerSecond(device.kind, setting.workload.dtype);
+  if (step <= 0) return;
+  predicted->tokens_per_second = samples * static_cast<double>(setting.workload.seq_len) / step;
+  if (peaks > 0) {
+    const double model = setting.costs.ModelFlops(samples);
+    predicted->mfu = model / (step * peaks);
+    predicted->hfu = (model + RecomputedFlops(setting, view)) / (step * peaks);
+  }
+  if (predicted->hfu > 1) {
+    predicted->notes.push_back(absl::StrFormat("utilisation above 100 %% (MFU %.0f %%, HFU %.0f %%): the devices are faster than the peaks "
+                                               "given for them, or the measured times are wrong (milliseconds taken for seconds?)",
+                                               100 * predicted->mfu, 100 * predicted->hfu));
+  }
+  double busy = 0, ranks = 0, dollars = 0;
+  std::set<int> nodes;
+  for (const RankView& rank : view.ranks) {
+    const double peak = cluster.FlopsPerSecond(rank.kind, setting.workload.dtype);
+    busy += peak * rank.plan->predicted.busy_seconds;
+    ranks += peak;
+    nodes.insert(cluster.devices[static_cast<size_t>(rank.device)].node);
+  }
+  if (ranks > 0) predicted->idle_share = std::max(0.0, 1 - busy / (ranks * step));
+  bool priced = true;
+  for (const int n : nodes) {
+    const double price = cluster.nodes[static_cast<size_t>(n)].price_per_hour;
+    dollars += price;
+    priced &= price > 0;
+  }
+  if (priced && dollars > 0) predicted->tokens_per_dollar = predicted->tokens_per_second * kSecondsPerHour / dollars;
+}
+
+void AddConfidence(const Setting& setting, const PlanView& view, PlanPrediction* predicted) {
+  std::set<int> kinds;
+  for (const RankView& rank : view.ranks) kinds.insert(rank.kind);
+  double low = 1, high = 1;
+  for (const int kind : kinds) {
+    const Provenance& provenance = setting.costs.provenance(kind);
+    low = std::min(low, provenance.low);
+    high = std::max(high, provenance.high);
+    const std::string& card = setting.cluster.kinds[static_cast<size_t>(kind)].name;
+    if (!provenance.doubt.empty()) predicted->notes.push_back(absl::StrCat(card, ": ", provenance.doubt, " (", provenance.source, ")"));
+    if (!provenance.estimated) continue;
+    predicted->estimated = true;
+    predicted->notes.push_back(absl::StrCat(card, ": ", provenance.source));
+  }
+  predicted->low_seconds = low * predicted->step_seconds;
+  predicted->high_seconds = high * predicted->step_seconds;
+}
+
+}  // namespace
+
+absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan) {
+  MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
+  MOTLEY_RETURN_IF_ERROR(CheckWorkload(setting, plan));
+  Evaluation result;
+  result.plan = std::move(plan);
+  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, result.plan));
+  LoweredPlan lowered = Lower(setting, view);
+  MOTLEY_ASSIGN_OR_RETURN(result.timeline, ::motley::planner::Run(lowered.graph));
+  AddRanks(setting, view, lowered, &result);
+  PlanPrediction& predicted = result.plan.predicted;
+  predicted.step_seconds = ToSeconds(result.timeline.end);
+  AddRates(setting, view, &predicted);
+  AddConfidence(setting, view, &predicted);
+  predicted.binding_constraint = BusiestLane(lowered, result.timeline);
+  for (size_t r = 0; r < view.ranks.size() && !result.does_not_fit.empty(); ++r) {
+    if (view.ranks[r].plan->predicted.peak_bytes <= setting.UsableBytes(view.ranks[r].device)) continue;
+    predicted.binding_constraint = absl::StrCat("memory of ", view.ranks[r].plan->device.value());
+    break;
+  }
+  result.graph = std::move(lowered.graph);
+  return result;
+}
+
+}  // namespace motley::planner

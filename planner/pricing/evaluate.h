@@ -1,0 +1,41 @@
+// What any plan costs on a setting: lowered to a step graph, simulated, its memory counted. Every strategy's plan goes through
+// this one door, so their numbers can be compared.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/plan/plan.h"
+#include "planner/setting/setting.h"
+#include "planner/simulator/step_graph.h"
+
+namespace motley::planner {
+
+struct Evaluation {
+  Plan plan;                 // predictions filled in (lower bound excepted)
+  StepGraph graph;
+  Timeline timeline;
+  std::vector<std::string> does_not_fit;  // by rank that lacks memory: "n1/gpu0 needs ... lacks ..."; empty: the plan fits
+};
+
+// INVALID_ARGUMENT: the plan breaks a rule or names a device that the setting does not have. A plan that lacks memory is priced all
+// the same and says so in does_not_fit.
+absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan);
+
+// Step seconds in closed form, and the fullest device: for searches. Within a few percent of Evaluate where links are not contended
+// (docs/simulator.md has the measured distance). No names are looked up, no graph is made.
+struct QuickPrice {
+  double step_seconds = 0;
+  double worst_memory = 0;   // largest peak / usable; above 1 the plan does not fit
+};
+absl::StatusOr<QuickPrice> EstimatePlan(const Setting& setting, const Plan& plan);
+
+// Seconds below which no plan of the language can come on this setting, with what decides. docs/lower-bound.md.
+struct LowerBound {
+  double seconds = 0;
+  std::string because;
+};
+LowerBound FindLowerBound(const Setting& setting);
+
+}  // namespace motley::planner

@@ -1,0 +1,83 @@
+#include "planner/search/best_plan.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status_macros.h"
+#include "planner/pricing/evaluate.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr double kGuessError = 1.1;  // a guess may be so much too long
+// Of all step graphs together; about half a second. A stage makes about six for each microbatch and ministage.
+constexpr size_t kMostTasks = 200'000, kTasksAMicrobatch = 6;
+
+struct Guess {
+  bool too_big = false;
+  double seconds = 0;
+  size_t index = 0;
+  friend auto operator<=>(const Guess&, const Guess&) = default;
+};
+
+size_t ExpectedTasks(const Plan& plan) {
+  size_t tasks = 0;
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (const StagePlan& stage : pipeline.stages) {
+      size_t most = 0;
+      for (const UnitPlan& unit : stage.units) most = std::max(most, unit.microbatches.size());
+      tasks += kTasksAMicrobatch * most * stage.ministages.size();
+    }
+  }
+  return tasks;
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> candidates, size_t simulations) {
+  std::vector<Guess> order;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    MOTLEY_ASSIGN_OR_RETURN(const QuickPrice price, EstimatePlan(setting, candidates[i].plan));
+    order.push_back({price.worst_memory > 1, std::max(price.step_seconds, candidates[i].seconds), i});
+  }
+  std::sort(order.begin(), order.end());
+
+  Plan best;
+  bool found = false;
+  size_t simulated = 0, tasks = 0;
+  std::string lacking = "there is no plan to try";
+  for (const Guess& guess : order) {
+    if (found && (guess.too_big || guess.seconds >= kGuessError * best.predicted.step_seconds)) break;
+    if (found && simulated >= simulations) break;
+    if (found && tasks + ExpectedTasks(candidates[guess.index].plan) > kMostTasks) continue;  // a smaller one may follow
+    MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Evaluate(setting, std::move(candidates[guess.index].plan)));
+    ++simulated;
+    tasks += evaluation.graph.tasks.size();
+    if (!evaluation.does_not_fit.empty()) {
+      if (simulated == 1) lacking = absl::StrJoin(evaluation.does_not_fit, "; ");
+      continue;
+    }
+    if (found && evaluation.plan.predicted.step_seconds >= best.predicted.step_seconds) continue;
+    best = std::move(evaluation.plan);
+    found = true;
+  }
+  if (!found) return absl::ResourceExhaustedError(absl::StrCat("no plan fits: ", lacking));
+  return best;
+}
+
+absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<Plan> candidates, size_t simulations) {
+  std::vector<LikedPlan> liked;
+  for (Plan& plan : candidates) liked.push_back({0, std::move(plan)});
+  return BestPlan(setting, std::move(liked), simulations);
+}
+
+absl::StatusOr<Plan> FasterPlan(absl::StatusOr<Plan> a, absl::StatusOr<Plan> b) {
+  if (!b.ok()) return a;
+  if (!a.ok()) return b;
+  return b->predicted.step_seconds < a->predicted.step_seconds ? std::move(b) : std::move(a);
+}
+
+}  // namespace motley::planner

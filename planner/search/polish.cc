@@ -1,0 +1,217 @@
+#include "planner/search/polish.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "common/status_macros.h"
+#include "planner/plan/each_rank.h"
+#include "planner/pricing/worst_memory.h"
+#include "planner/search/plan_moves.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr size_t kConfirmed = 3;          // best estimates of a round that are simulated, at least
+constexpr size_t kMostConfirmed = 16;     // of small steps, whose simulation costs little
+constexpr size_t kConfirmedTasks = 8000;  // of all simulations of a round together
+constexpr size_t kLeaps = 5;              // first moves of two that are followed
+constexpr double kWorthIt = 0.999;        // a gain below a thousandth is noise of the model
+constexpr double kEstimatorError = 1.03;  // estimates up to this factor above the best may still be better
+
+constexpr size_t kRepaired = 2;   // of those that lack memory but are fast
+constexpr int kRepairSteps = 12;  // as many as a ladder is long
+
+// Every rank of the plan with its device; ranks whose device the setting lacks are passed over.
+template <typename Function>
+void ForEachKnownRank(const Setting& setting, Plan* plan, Function function) {
+  std::vector<std::pair<std::string_view, int>> devices;
+  for (int d = 0; d < setting.num_devices(); ++d)
+    devices.emplace_back(setting.cluster.devices[static_cast<size_t>(d)].id.value(), d);
+  std::sort(devices.begin(), devices.end());
+  ForEachRank(*plan, [&](RankPlan& rank) {
+    const auto at = std::lower_bound(devices.begin(), devices.end(), std::pair<std::string_view, int>(rank.device.value(), 0));
+    if (at != devices.end() && at->first == rank.device.value()) function(rank, at->second);
+  });
+}
+
+// Fitting comes first, then speed.
+struct Score {
+  double overflow = 0, seconds = 0;
+  bool Better(const Score& other) const {
+    if (overflow > 0 || other.overflow > 0) return overflow < other.overflow * kWorthIt;
+    return seconds < other.seconds * kWorthIt;
+  }
+};
+
+Score ScoreOf(const Setting& setting, const Evaluation& evaluation) {
+  const double worst = evaluation.does_not_fit.empty() ? 0 : WorstMemory(setting, evaluation.plan);
+  return {worst > 1 ? worst - 1 : 0, evaluation.plan.predicted.step_seconds};
+}
+
+// Ranks that lack memory recompute one operator more, until all fit or none can.
+absl::StatusOr<Evaluation> Repair(const Setting& setting, Plan plan, SearchBudget* budget) {
+  MOTLEY_ASSIGN_OR_RETURN(Evaluation priced, Evaluate(setting, std::move(plan)));
+  for (int step = 0; step < kRepairSteps && !priced.does_not_fit.empty() && budget->Charge(priced); ++step) {
+    bool changed = false;
+    ForEachKnownRank(setting, &priced.plan, [&](RankPlan& rank, int device) {
+      if (rank.predicted.peak_bytes <= setting.UsableBytes(device)) return;
+      std::string more = SteppedRecompute(setting, rank, 1);
+      changed |= more != rank.recompute;
+      rank.recompute = std::move(more);
+    });
+    if (!changed) break;
+    MOTLEY_ASSIGN_OR_RETURN(priced, Evaluate(setting, std::move(priced.plan)));
+  }
+  return priced;
+}
+
+struct Candidate {
+  double overflow, seconds;
+  size_t index;
+  bool operator<(const Candidate& o) const {
+    return std::tie(overflow, seconds, index) < std::tie(o.overflow, o.seconds, o.index);
+  }
+};
+
+// Moves worth a simulation: those that fit at least as well, best first; and those that are faster but lack memory.
+struct Shortlist {
+  std::vector<Candidate> fitting, lacking;
+};
+Shortlist Estimate(const Setting& setting, const std::vector<Move>& moves, const Score& score) {
+  Shortlist list;
+  for (size_t i = 0; i < moves.size(); ++i) {
+    const auto price = EstimatePlan(setting, moves[i].plan);
+    if (!price.ok()) continue;  // breaks a rule of its schedule: not a neighbour
+    const double overflow = std::max(0.0, price->worst_memory - 1);
+    if (overflow > score.overflow) {
+      if (price->step_seconds < score.seconds * kWorthIt) list.lacking.push_back({0, price->step_seconds, i});
+    } else if (score.overflow > 0 || price->step_seconds <= score.seconds * kEstimatorError) {
+      list.fitting.push_back({overflow, price->step_seconds, i});
+    }
+  }
+  std::sort(list.fitting.begin(), list.fitting.end());
+  std::sort(list.lacking.begin(), list.lacking.end());
+  if (list.lacking.size() > kRepaired) list.lacking.resize(kRepaired);
+  return list;
+}
+
+class Climber {
+ public:
+  Climber(const Setting& setting, Evaluation start, SearchBudget* budget)
+      : setting_(setting), budget_(*budget), best_(std::move(start)), score_(ScoreOf(setting, best_)) {}
+
+  Evaluation Climb() {
+    while (in_budget_ && (Step() || Leap())) {
+    }
+    return std::move(best_);
+  }
+
+ private:
+  // Neighbours and what the estimator makes of them; none when the budget is spent.
+  struct Around {
+    std::vector<Move> moves;
+    Shortlist list;
+  };
+  Around LookAround(const Plan& plan) {
+    Around around{Neighbours(setting_, plan), {}};
+    in_budget_ = budget_.Spend(EstimateNodes(setting_) * static_cast<int64_t>(around.moves.size()));
+    if (in_budget_) around.list = Estimate(setting_, around.moves, score_);
+    return around;
+  }
+
+  bool Accept(absl::StatusOr<Evaluation> priced) {
+    if (!priced.ok()) return false;
+    in_budget_ = budget_.Charge(*priced);
+    const Score other = ScoreOf(setting_, *priced);
+    if (!other.Better(score_)) return false;
+    best_ = *std::move(priced);
+    score_ = other;
+    return true;
+  }
+
+  size_t Confirmed() const {
+    return std::clamp(kConfirmedTasks / std::max<size_t>(1, best_.graph.tasks.size()), kConfirmed, kMostConfirmed);
+  }
+
+  // To the best neighbour that the simulator confirms.
+  bool Step() {
+    around_ = LookAround(best_.plan);
+    const std::vector<Candidate>& fitting = around_.list.fitting;
+    for (size_t i = 0; i < fitting.size() && i < Confirmed() && in_budget_; ++i) {
+      if (Accept(Evaluate(setting_, around_.moves[fitting[i].index].plan))) return true;
+    }
+    for (const Candidate& candidate : around_.list.lacking) {
+      if (!in_budget_) break;
+      if (Accept(Repair(setting_, std::move(around_.moves[candidate.index].plan), &budget_))) return true;
+    }
+    return false;
+  }
+
+  // No single move helps: two at once, the first among those that cost least.
+  bool Leap() {
+    struct Second {
+      Candidate candidate;
+      Plan plan;
+    };
+    const auto here = EstimatePlan(setting_, best_.plan);
+    if (!here.ok()) return false;
+    std::vector<Second> ends;
+    const std::vector<Candidate> first = around_.list.fitting;
+    for (size_t i = 0; i < first.size() && i < kLeaps && in_budget_; ++i) {
+      auto priced = Evaluate(setting_, std::move(around_.moves[first[i].index].plan));
+      if (!priced.ok() || !(in_budget_ = budget_.Charge(*priced))) continue;
+      Around next = LookAround(priced->plan);
+      const std::vector<Candidate>& fitting = next.list.fitting;
+      for (size_t j = 0; j < fitting.size() && j < kConfirmed; ++j) {
+        if (score_.overflow == 0 && fitting[j].seconds >= here->step_seconds * kWorthIt) break;  // such as the way back
+        ends.push_back({{fitting[j].overflow, fitting[j].seconds, ends.size()}, std::move(next.moves[fitting[j].index].plan)});
+      }
+    }
+    std::sort(ends.begin(), ends.end(), [](const Second& a, const Second& b) { return a.candidate < b.candidate; });
+    for (size_t i = 0; i < ends.size() && i < Confirmed() && in_budget_; ++i) {
+      if (Accept(Evaluate(setting_, std::move(ends[i].plan)))) return true;
+    }
+    return false;
+  }
+
+  const Setting& setting_;
+  SearchBudget& budget_;
+  Evaluation best_;
+  Score score_;
+  Around around_;  // best_, where Step found nothing
+  bool in_budget_ = true;
+};
+
+}  // namespace
+
+bool SearchBudget::Spend(int64_t count) {
+  if (nodes < count) {
+    nodes = 0;
+    return false;
+  }
+  if (deadline != absl::InfiniteFuture() && absl::Now() >= deadline) {
+    stopped_by_clock = true;
+    return false;
+  }
+  nodes -= count;
+  return true;
+}
+
+SearchBudget BudgetOf(const PlanRequest& request) {
+  SearchBudget budget;
+  budget.nodes = request.budget_nodes;
+  if (request.deadline) budget.deadline = absl::Now() + *request.deadline;
+  return budget;
+}
+
+absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudget* budget) {
+  MOTLEY_ASSIGN_OR_RETURN(Evaluation start, Evaluate(setting, std::move(plan)));
+  return Climber(setting, std::move(start), budget).Climb();
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,55 @@
+#include "planner/setting/request_check.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+
+namespace motley::planner {
+namespace {
+
+absl::Status CheckWidthAndSharding(const Setting& setting, const Plan& plan, bool zero_stage_too) {
+  const PlanRequest& request = setting.request;
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const StagePlan& stage = pipeline.stages[s];
+      for (const UnitPlan& unit : stage.units) {
+        if (static_cast<int>(unit.ranks.size()) <= request.max_tp) continue;
+        return absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " put ", unit.ranks.size(),
+                                                          " devices into one tensor-parallel unit, --max-tp allows ", request.max_tp));
+      }
+      if (!zero_stage_too || !request.zero_stage || stage.units.size() < 2 || stage.zero_stage == *request.zero_stage) continue;
+      return absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " uses ZeRO ", stage.zero_stage, " in stage ", s,
+                                                        ", --zero-stage asks for ", *request.zero_stage));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status FollowsRequest(const Setting& setting, const Plan& plan, bool zero_stage_too) {
+  MOTLEY_RETURN_IF_ERROR(CheckWidthAndSharding(setting, plan, zero_stage_too));
+  std::map<DeviceId, int> stage_of;
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      for (const UnitPlan& unit : pipeline.stages[s].units) {
+        for (const RankPlan& rank : unit.ranks) stage_of[rank.device] = static_cast<int>(s);
+      }
+    }
+  }
+  for (size_t d = 0; d < setting.pinned_stage.size(); ++d) {
+    const int pinned = setting.pinned_stage[d];
+    if (pinned < 0) continue;
+    const DeviceId& device = setting.cluster.devices[d].id;
+    const auto found = stage_of.find(device);
+    if (found != stage_of.end() && found->second == pinned) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("strategy ", plan.strategy, " cannot follow the pin of ", device.value(), " to stage", pinned, ": it ",
+                     found == stage_of.end() ? "leaves it unused" : absl::StrCat("puts it into stage", found->second),
+                     "; try --strategy auto or zorse"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace motley::planner

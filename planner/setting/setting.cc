@@ -1,0 +1,135 @@
+#include "planner/setting/setting.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/nearest.h"
+#include "common/status_macros.h"
+
+namespace motley::planner {
+namespace {
+
+absl::Status NoSuchDevice(const Cluster& cluster, const std::string& what, const std::string& name) {
+  std::vector<std::string> known;
+  for (const ClusterNode& node : cluster.nodes) known.push_back(node.name.value());
+  for (const ClusterDevice& device : cluster.devices) known.push_back(device.id.value());
+  const std::string nearest = NearestWord(name, known);
+  return absl::NotFoundError(absl::StrCat(what, " '", name, "': the cluster ", cluster.name, " has no such node or device",
+                                          nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+}
+
+// Devices of a node or the one device of this name; empty = neither is there.
+std::vector<int> DevicesNamed(const Cluster& cluster, const std::string& name) {
+  for (const ClusterNode& node : cluster.nodes) {
+    if (node.name.value() == name) return node.devices;
+  }
+  for (size_t d = 0; d < cluster.devices.size(); ++d) {
+    if (cluster.devices[d].id.value() == name) return {static_cast<int>(d)};
+  }
+  return {};
+}
+
+absl::Status ValidateRequest(const PlanRequest& request) {
+  if (request.zero_stage && (*request.zero_stage < 0 || *request.zero_stage > 3)) {
+    return absl::InvalidArgumentError(absl::StrCat("zero_stage is ", *request.zero_stage, "; it must be 0, 1, 2 or 3"));
+  }
+  if (request.max_tp < 1)
+    return absl::InvalidArgumentError(absl::StrCat("max_tp is ", request.max_tp, "; it must be at least 1"));
+  if (request.memory_reserve && !(*request.memory_reserve >= 0 && *request.memory_reserve < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("memory_reserve is ", *request.memory_reserve,
+                                                   "; it is a part of a card's memory: at least 0, below 1 (10% is 0.1)"));
+  }
+  if (request.budget_nodes < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("budget_nodes is ", request.budget_nodes, "; it must be at least 1"));
+  }
+  if (request.deadline && *request.deadline <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("deadline must be longer than 0 s; without one the budget of nodes decides");
+  }
+  return absl::OkStatus();
+}
+
+// The cluster without the excluded devices, which are listed.
+absl::StatusOr<Cluster> WithoutExcluded(const Cluster& cluster, const PlanRequest& request, std::vector<UnusedDevice>* excluded) {
+  std::vector<const std::string*> by(cluster.devices.size(), nullptr);
+  for (const std::string& name : request.exclude) {
+    const std::vector<int> devices = DevicesNamed(cluster, name);
+    if (devices.empty()) return NoSuchDevice(cluster, "exclude", name);
+    for (const int d : devices) {
+      if (by[static_cast<size_t>(d)] == nullptr) by[static_cast<size_t>(d)] = &name;
+    }
+  }
+  std::vector<int> kept;
+  for (size_t d = 0; d < by.size(); ++d) {
+    if (by[d] == nullptr) {
+      kept.push_back(static_cast<int>(d));
+    } else {
+      excluded->push_back({cluster.devices[d].id, absl::StrCat("excluded by request (", *by[d], ")")});
+    }
+  }
+  if (kept.empty()) return absl::InvalidArgumentError("every device is excluded; leave at least one");
+  return excluded->empty() ? cluster : Restrict(cluster, kept);
+}
+
+bool IsExcluded(const std::vector<UnusedDevice>& excluded, const std::string& name) {
+  return std::any_of(excluded.begin(), excluded.end(), [&](const UnusedDevice& device) {
+    return device.device.value() == name || NodeOf(device.device).value() == name;
+  });
+}
+
+// By device, the stage that it must be in; -1 = any.
+absl::StatusOr<std::vector<int>> PinnedStages(const Cluster& cluster, const PlanRequest& request,
+                                              const std::vector<UnusedDevice>& excluded) {
+  std::vector<int> stage_of(cluster.devices.size(), -1);
+  for (const auto& [key, name] : request.pins) {
+    int stage = -1;
+    if (!key.starts_with("stage") || !absl::SimpleAtoi(key.substr(5), &stage) || stage < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("pin '", key, "=", name, "': the left side must be a stage, as in stage0=n1"));
+    }
+    if (stage >= static_cast<int>(cluster.devices.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("pin '", key, "=", name, "': ", cluster.devices.size(),
+                                                     " devices make at most as many stages; the first is stage0"));
+    }
+    const std::vector<int> devices = DevicesNamed(cluster, name);
+    if (devices.empty() && IsExcluded(excluded, name)) {
+      return absl::InvalidArgumentError(absl::StrCat("pin '", key, "=", name, "' contradicts exclude: ", name, " is excluded"));
+    }
+    if (devices.empty()) return NoSuchDevice(cluster, absl::StrCat("pin ", key), name);
+    for (const int d : devices) {
+      int& pinned = stage_of[static_cast<size_t>(d)];
+      if (pinned >= 0 && pinned != stage) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("pins contradict each other: ", cluster.devices[static_cast<size_t>(d)].id.value(),
+                         " cannot be in stage", pinned, " and in stage", stage));
+      }
+      pinned = stage;
+    }
+  }
+  return stage_of;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Setting>> Setting::Create(Cluster cluster, Workload workload, PlanRequest request,
+                                                         const LatencyBook* book) {
+  MOTLEY_RETURN_IF_ERROR(Validate(cluster));
+  MOTLEY_RETURN_IF_ERROR(Validate(workload));
+  MOTLEY_RETURN_IF_ERROR(ValidateRequest(request));
+  std::vector<UnusedDevice> excluded;
+  MOTLEY_ASSIGN_OR_RETURN(Cluster rest, WithoutExcluded(cluster, request, &excluded));
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<int> pinned_stage, PinnedStages(rest, request, excluded));
+  MOTLEY_ASSIGN_OR_RETURN(Costs costs, Costs::Create(rest, workload, book));
+  Links links(rest);
+  return std::unique_ptr<Setting>(new Setting{std::move(rest), std::move(workload), std::move(request), std::move(excluded),
+                                              std::move(links), std::move(costs), std::move(pinned_stage)});
+}
+
+int64_t Setting::UsableBytes(int device) const {
+  const double part = request.memory_reserve ? 1 - *request.memory_reserve : cluster.usable_memory;
+  return static_cast<int64_t>(
+      std::floor(part * static_cast<double>(cluster.kinds[static_cast<size_t>(KindOf(device))].memory_bytes)));
+}
+
+}  // namespace motley::planner

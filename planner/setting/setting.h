@@ -1,0 +1,57 @@
+// Everything that planning away from a live cluster starts from: cluster, workload, what the user asks for; and what follows from
+// them once: links and costs. Strategies read it and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "planner/cluster/cluster.h"
+#include "planner/cluster/links.h"
+#include "planner/costs/costs.h"
+#include "planner/costs/latency_book.h"
+#include "planner/costs/workload.h"
+#include "planner/plan/plan.h"
+
+namespace motley::planner {
+
+// As published keeps a system's own limits (Cephalo: every GPU at least one sample; Zorse: even shards inside a group, powers of two);
+// tuned removes what the paper gives no reason for. Both are priced by the same simulator.
+enum class Fidelity { kPublished, kTuned };
+
+struct PlanRequest {
+  std::string strategy = "auto";
+  Fidelity fidelity = Fidelity::kTuned;
+  std::optional<int> zero_stage;                 // 0..3, where the strategy leaves it open
+  std::vector<std::string> exclude;              // devices or nodes: "n3/gpu2", "n3"
+  std::map<std::string, std::string> pins;       // "stage0" -> node or device: it must be in that stage
+  int max_tp = 8;
+  std::optional<double> memory_reserve;          // part of a card no plan uses; replaces the cluster's usable_memory
+  int64_t budget_nodes = 1'000'000;              // search nodes: deterministic
+  std::optional<absl::Duration> deadline;        // wall clock: marks the plan as not reproducible
+};
+
+struct Setting {
+  Cluster cluster;          // excluded devices are gone
+  Workload workload;
+  PlanRequest request;
+  std::vector<UnusedDevice> excluded;  // to be listed in the plan
+  Links links;
+  Costs costs;
+  std::vector<int> pinned_stage;       // by device: the stage that the request's pins put it in; -1 = free
+
+  // Errors of Validate(cluster), Validate(workload); NOT_FOUND: an excluded or pinned device that is not there;
+  // INVALID_ARGUMENT: pins that contradict each other. `book` is read during the call only; may be nullptr.
+  static absl::StatusOr<std::unique_ptr<Setting>> Create(Cluster cluster, Workload workload, PlanRequest request, const LatencyBook* book);
+
+  int64_t UsableBytes(int device) const;  // memory less reserve
+  int KindOf(int device) const { return cluster.devices[static_cast<size_t>(device)].kind; }
+  int num_devices() const { return static_cast<int>(cluster.devices.size()); }
+};
+
+}  // namespace motley::planner

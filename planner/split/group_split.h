@@ -1,0 +1,56 @@
+// One data-parallel group that holds some layers: who computes how many samples, in which microbatches, with what recomputation,
+// and who stores how much. The exact solver of Cephalo's equations 2 and 3 behind a small question, so that every strategy can
+// give its groups uneven batches and shards.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/plan/op_set.h"
+#include "planner/plan/plan.h"
+#include "planner/setting/setting.h"
+
+namespace motley::planner {
+
+struct GroupQuestion {
+  std::vector<int> devices;  // of the setting
+  int64_t batch = 0;         // samples that the group computes in a step
+  int64_t layers = 0;        // in all its ministages
+  int64_t ministages = 1;
+  bool embedding = false, head = false;
+  ScheduleFamily schedule = ScheduleFamily::kLayered;
+  int stage = 0, num_stages = 1;
+  int zero_stage = 3;
+  bool even_shards = false;        // published Zorse, FSDP
+  int64_t least_batch = 0;         // published Cephalo: 1
+  bool powers_of_two = false;      // microbatch sizes
+  int64_t largest_microbatch = 0;  // 0 = no limit
+  bool allow_keep = true, allow_recompute = true;
+  bool offload_activations = false, offload_parameters = false;
+  double tolerance = 1e-4;           // of the answer's seconds (SplitProblem::tolerance)
+};
+
+struct GroupMember {
+  int device = 0;
+  int64_t batch = 0, microbatch = 0;  // the last may be smaller
+  OpSet recompute;                    // None or All here
+  double share = 0;
+};
+
+struct GroupAnswer {
+  double forward_seconds = 0, backward_seconds = 0;  // bounds over members, collectives included
+  std::vector<GroupMember> members;                  // one for each device, in order; batch 0 and share 0 = not needed
+};
+
+// RESOURCE_EXHAUSTED: does not fit; says how many bytes are missing.
+absl::StatusOr<GroupAnswer> SplitGroup(const Setting& setting, const GroupQuestion& question);
+
+// The same question answered by what Cephalo's paper prints (cephalo_equation4.h): every device computes at least one sample.
+// Shares are even where every device's memory holds an even one, else they even out the use of memory (section 2.4).
+absl::StatusOr<GroupAnswer> SplitGroupByEquation4(const Setting& setting, const GroupQuestion& question);
+
+// The members as a stage of a plan, layers to be set by the caller.
+StagePlan ToStage(const Setting& setting, const GroupAnswer& answer, int zero_stage);
+
+}  // namespace motley::planner

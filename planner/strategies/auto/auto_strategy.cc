@@ -1,0 +1,249 @@
+// auto: the best plan of the whole language that a bounded search finds. docs/strategies.md, "auto".
+//
+//   1 every strategy's own plan (tuned), simulated: auto is never worse than the best of them
+//   2 pipelines in turn (auto_turns) and layered ones (auto_stages) over candidate groupings, everything uneven inside: plans that no
+//     strategy has
+//   3 the few best of 1 and 2 climb (polish): layers, microbatches, recomputation by operator, schedules, sharding, offload
+// Deterministic: the budget counts search nodes; a deadline is opt-in and marks the plan.
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/util/in_parallel.h"
+#include "planner/setting/request_check.h"
+#include "planner/strategies/auto/auto_stages.h"
+#include "planner/strategies/auto/auto_turns.h"
+#include "planner/strategies/catalog.h"
+#include "planner/groups/grouping_seconds.h"
+#include "planner/groups/groupings.h"
+#include "planner/groups/left_out.h"
+#include "planner/search/plan_moves.h"
+#include "planner/search/polish.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr size_t kClimbers = 6;           // plans that are polished
+constexpr size_t kStagesOffered = 8;      // pipelines over groups that are simulated
+constexpr size_t kTurnsOffered = 12;      // of those that run forward and backward in turn
+constexpr size_t kGroupingsTurned = 128;  // by the rough bound; tried as such pipelines
+constexpr size_t kGroupingsSplit = 8;     // by the rough bound; their stages are split exactly
+constexpr size_t kGroupingsVaried = 3;    // whose ministages, sharding and order are varied
+
+struct Candidate {
+  std::string origin;  // "zorse", "groups by node"
+  Plan plan;
+  double seconds = 0;
+};
+
+class AutoSearch {
+ public:
+  explicit AutoSearch(const Setting& setting) : setting_(setting), budget_(BudgetOf(setting.request)) {}
+
+  absl::StatusOr<Plan> Run() {
+    AskStrategies();
+    const int64_t all = budget_.nodes, for_climbing = all * 2 / 5, for_splits = all / 10;
+    budget_.nodes -= for_climbing + for_splits;
+    const std::vector<Grouping> groupings = RoughlyBest(kGroupingsTurned);
+    TryTurns(groupings);
+    budget_.nodes += for_splits;
+    TryGroupings(groupings);
+    budget_.nodes += for_climbing;
+    if (candidates_.empty()) {
+      return why_not_.ok() ? absl::ResourceExhaustedError("no strategy found a plan that fits") : why_not_;
+    }
+    return Climb();
+  }
+
+ private:
+  static bool Faster(const Candidate& a, const Candidate& b) {
+    return std::tie(a.seconds, a.origin) < std::tie(b.seconds, b.origin);
+  }
+
+  // What became of a plan.
+  struct Offered {
+    absl::Status why_not;
+    std::optional<Candidate> candidate;
+  };
+
+  // Simulated; a candidate when it fits and follows the request.
+  Offered Price(std::string origin, Plan plan) const {
+    if (absl::Status follows = FollowsRequest(setting_, plan, true); !follows.ok()) return {std::move(follows), std::nullopt};
+    auto priced = Evaluate(setting_, std::move(plan));
+    if (!priced.ok()) return {};
+    if (!priced->does_not_fit.empty()) return {absl::ResourceExhaustedError(priced->does_not_fit[0]), std::nullopt};
+    const double seconds = priced->plan.predicted.step_seconds;
+    return {absl::OkStatus(), Candidate{std::move(origin), std::move(priced->plan), seconds}};
+  }
+
+  // `offer(i)` for all i on several threads; taken together in order, so that the outcome is the same on any number of them.
+  template <typename Function>
+  void OfferAll(size_t count, Function offer) {
+    std::vector<Offered> offered(count);
+    InParallel(count, [&](size_t i) { offered[count - 1 - i] = offer(count - 1 - i); });
+    for (Offered& one : offered) {
+      if (why_not_.ok()) why_not_ = one.why_not;
+      if (one.candidate) candidates_.push_back(*std::move(one.candidate));
+    }
+  }
+
+  // Those that search longest stand at the catalog's end and begin first. With a deadline the quick ones do, and what has not
+  // begun by then is not asked.
+  void AskStrategies() {
+    std::vector<CatalogEntry> strategies = Catalog();
+    std::erase_if(strategies, [](const CatalogEntry& entry) { return entry.name == "auto"; });
+    const bool timed = setting_.request.deadline.has_value();
+    if (timed) std::reverse(strategies.begin(), strategies.end());
+    std::atomic<bool> late = false;
+    OfferAll(strategies.size(), [&](size_t i) -> Offered {
+      if (timed && absl::Now() >= budget_.deadline) {
+        late = true;
+        return {};
+      }
+      const std::string name(strategies[i].name);
+      auto plan = strategies[i].plan(setting_);
+      if (!plan.ok()) return {plan.status(), std::nullopt};
+      // Most strategies simulate their answer and say what came out.
+      if (const double seconds = plan->predicted.step_seconds; seconds > 0 && FollowsRequest(setting_, *plan, true).ok()) {
+        return {absl::OkStatus(), Candidate{name, *std::move(plan), seconds}};
+      }
+      return Price(name, *std::move(plan));
+    });
+    budget_.stopped_by_clock |= late;
+  }
+
+  // The estimator's seconds; nothing where it does not fit.
+  void Consider(const std::string& origin, const StagesChoice& choice, std::vector<std::pair<Candidate, StagesChoice>>* found) {
+    auto plan = PlanStages(setting_, choice, &budget_);
+    if (!plan.ok() || !budget_.Spend(EstimateNodes(setting_))) return;
+    const auto price = EstimatePlan(setting_, *plan);
+    if (!price.ok() || price->worst_memory > 1) return;
+    found->push_back({{origin, *std::move(plan), price->step_seconds}, choice});
+  }
+
+  std::vector<Grouping> RoughlyBest(size_t count) const {
+    std::vector<std::pair<double, Grouping>> rough;
+    for (const Grouping& candidate : WithSlowLeftOut(setting_, CandidateGroupings(setting_))) {
+      Grouping grouping = WithPins(candidate, setting_.pinned_stage);
+      std::vector<int> order(grouping.groups.size());
+      std::iota(order.begin(), order.end(), 0);
+      order = OrderWithPins(grouping, setting_.pinned_stage, order);
+      if (order.empty()) continue;  // fewer groups than the pins name stages
+      Grouping ordered{{}, grouping.from};
+      for (const int group : order) ordered.groups.push_back(std::move(grouping.groups[static_cast<size_t>(group)]));
+      const double seconds = RoughSeconds(setting_, ordered.groups);
+      rough.emplace_back(seconds, std::move(ordered));
+    }
+    std::stable_sort(rough.begin(), rough.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Grouping> best;
+    for (size_t i = 0; i < std::min(count, rough.size()); ++i) best.push_back(std::move(rough[i].second));
+    return best;
+  }
+
+  static std::vector<std::pair<std::string, StagesChoice>> Variations(const StagesChoice& choice) {
+    std::vector<std::pair<std::string, StagesChoice>> out;
+    for (const int64_t ministages : {1, 3, 4, 6, 8}) {
+      out.emplace_back(absl::StrCat(", ", ministages, " ministages"), choice).second.ministages = ministages;
+    }
+    if (choice.zero_stage != 2) out.emplace_back(", ZeRO 2", choice).second.zero_stage = 2;
+    return out;
+  }
+
+  void TryTurns(const std::vector<Grouping>& groupings) {
+    std::vector<TurnPlan> found = FindTurnPlans(setting_, groupings, kTurnsOffered, &budget_);
+    OfferAll(found.size(), [&](size_t i) { return Price(found[i].origin, std::move(found[i].plan)); });
+  }
+
+  void TryGroupings(const std::vector<Grouping>& groupings) {
+    using Found = std::vector<std::pair<Candidate, StagesChoice>>;
+    const auto by_seconds = [](const auto& a, const auto& b) { return Faster(a.first, b.first); };
+    const bool offload = HostsKnown(setting_);
+    Found first;
+    for (size_t i = 0; i < std::min(kGroupingsSplit, groupings.size()); ++i) {
+      const Grouping& grouping = groupings[i];
+      StagesChoice layered{grouping.groups, 2, 3};
+      Consider(absl::StrCat("groups ", grouping.from), layered, &first);
+      layered.offload = true;
+      if (offload) Consider(absl::StrCat("groups ", grouping.from, ", offloaded"), layered, &first);
+    }
+    std::stable_sort(first.begin(), first.end(), by_seconds);
+    if (first.size() > kGroupingsVaried) first.resize(kGroupingsVaried);
+    Found all = first;
+    for (const auto& [candidate, choice] : first) {
+      if (choice.groups.size() == 1) continue;  // one group has a ministage for each layer
+      for (const auto& [what, other] : Variations(choice)) Consider(absl::StrCat(candidate.origin, what), other, &all);
+      StagesChoice reversed = choice;
+      std::reverse(reversed.groups.begin(), reversed.groups.end());
+      Consider(absl::StrCat(candidate.origin, ", reversed"), reversed, &all);
+    }
+    std::stable_sort(all.begin(), all.end(), by_seconds);
+    all.resize(std::min(all.size(), kStagesOffered));
+    OfferAll(all.size(), [&](size_t i) { return Price(all[i].first.origin, std::move(all[i].first.plan)); });
+  }
+
+  // The best, then the best of every schedule and number of pipelines: different ends of the language have different summits.
+  std::vector<size_t> Starts() const {
+    std::vector<size_t> starts;
+    std::set<std::pair<ScheduleFamily, bool>> seen;
+    for (const bool distinct : {true, false}) {
+      for (size_t i = 0; i < candidates_.size() && starts.size() < kClimbers; ++i) {
+        const Plan& plan = candidates_[i].plan;
+        if (std::find(starts.begin(), starts.end(), i) != starts.end()) continue;
+        if (distinct && !seen.insert({plan.schedule, plan.pipelines.size() > 1}).second) continue;
+        starts.push_back(i);
+      }
+    }
+    return starts;
+  }
+
+  absl::StatusOr<Plan> Climb() {
+    std::stable_sort(candidates_.begin(), candidates_.end(), Faster);
+    const std::vector<size_t> starts = Starts();
+    struct Climbed {
+      SearchBudget budget;
+      absl::StatusOr<Evaluation> end = absl::UnknownError("not run");
+    };
+    std::vector<Climbed> climbed(starts.size());
+    InParallel(starts.size(), [&](size_t i) {
+      climbed[i].budget = budget_;
+      climbed[i].budget.nodes = kClimbersAtOnce * budget_.nodes / static_cast<int64_t>(starts.size());
+      climbed[i].end = Polish(setting_, candidates_[starts[i]].plan, &climbed[i].budget);
+    });
+    Candidate best = candidates_[0];
+    const std::string start = best.origin;
+    for (size_t i = 0; i < starts.size(); ++i) {
+      budget_.stopped_by_clock |= climbed[i].budget.stopped_by_clock;
+      if (!climbed[i].end.ok() || !climbed[i].end->does_not_fit.empty()) continue;
+      Plan& plan = climbed[i].end->plan;
+      Candidate other{candidates_[starts[i]].origin, std::move(plan), 0};
+      other.seconds = other.plan.predicted.step_seconds;
+      if (Faster(other, best)) best = std::move(other);
+    }
+    best.plan.strategy = "auto";
+    best.plan.predicted.notes.push_back(
+        absl::StrCat("found from ", best.origin, best.origin == start ? "" : absl::StrCat(" (before climbing ", start, " led)")));
+    if (budget_.stopped_by_clock)
+      best.plan.predicted.notes.push_back("the search stopped at the deadline: another run may answer otherwise");
+    return best.plan;
+  }
+
+  const Setting& setting_;
+  SearchBudget budget_;
+  std::vector<Candidate> candidates_;
+  absl::Status why_not_;
+};
+
+}  // namespace
+
+absl::StatusOr<Plan> PlanAuto(const Setting& setting) { return AutoSearch(setting).Run(); }
+
+}  // namespace motley::planner

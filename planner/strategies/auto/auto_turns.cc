@@ -1,0 +1,284 @@
+#include "planner/strategies/auto/auto_turns.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/util/in_parallel.h"
+#include "planner/groups/megatron_layout.h"
+#include "planner/search/plan_moves.h"
+#include "planner/search/regroup.h"
+#include "planner/search/turn_stages.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr size_t kVaried = 24;   // groupings with a degree whose microbatches, order and schedule are varied
+constexpr size_t kClimbed = 6;   // of the varied ones, whose groups are changed too
+constexpr double kWorthIt = 0.999;
+constexpr int64_t kMostRounds = 256;
+constexpr int64_t kVariations = 64;   // of one candidate, about
+constexpr size_t kAllOrders = 3;      // groups
+constexpr size_t kDegreesVaried = 8;  // groups whose tensor-parallel degree is varied on its own
+
+// A plan made and estimated.
+int64_t TurnNodes(const Setting& setting) { return 40 + 2 * setting.num_devices(); }
+
+// Pieces that `cost` nodes each can be paid for, before any is begun: the same whatever the number of threads.
+size_t Affordable(size_t pieces, int64_t cost, SearchBudget* budget) {
+  pieces = std::min(pieces, static_cast<size_t>(budget->nodes / cost));
+  return budget->Spend(cost * static_cast<int64_t>(pieces)) ? pieces : 0;
+}
+
+class TurnSearch {
+ public:
+  TurnSearch(const Setting& setting, SearchBudget* budget)
+      : setting_(setting), budget_(*budget), host_known_(HostsKnown(setting)) {}
+
+  std::vector<TurnPlan> Run(const std::vector<Grouping>& groupings, size_t count) {
+    const int64_t for_climbing = budget_.nodes / 2;
+    budget_.nodes -= for_climbing;
+    const int64_t for_variations = std::min(budget_.nodes / 2, static_cast<int64_t>(kVaried) * kVariations * TurnNodes(setting_));
+    budget_.nodes -= for_variations;
+    std::vector<Candidate> first = FirstRound(groupings);
+    budget_.nodes += for_variations;
+    const size_t varied = Affordable(std::min(first.size(), kVaried), kVariations * TurnNodes(setting_), &budget_);
+    InParallel(varied, [&](size_t i) { first[i] = Vary(std::move(first[i])); });
+    std::stable_sort(first.begin(), first.end());
+    budget_.nodes += for_climbing;
+    // Beside those that they came from: the estimator, by which they climb, is not the last word.
+    for (Candidate& climbed : ClimbAll(first)) first.push_back(std::move(climbed));
+    std::stable_sort(first.begin(), first.end());
+    std::vector<TurnPlan> plans;
+    for (size_t i = 0; i < std::min(count, first.size()); ++i) plans.push_back(std::move(first[i].found));
+    return plans;
+  }
+
+ private:
+  struct Candidate {
+    TurnChoice choice;
+    std::string from;
+    TurnPlan found;
+    bool operator<(const Candidate& other) const { return found.seconds < other.found.seconds; }
+  };
+
+  // Every grouping and degree at the best of some numbers of microbatches, best first.
+  std::vector<Candidate> FirstRound(const std::vector<Grouping>& groupings) {
+    struct Piece {
+      const Grouping* grouping;
+      int tp;
+      std::vector<int64_t> rounds;
+      std::optional<Candidate> best;
+    };
+    std::vector<Piece> pieces;
+    int64_t most = 1;
+    for (const Grouping& grouping : groupings) {
+      for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.request.max_tp)) {
+        if (!Meaningful(grouping.groups, tp)) continue;
+        pieces.push_back({&grouping, tp, EveryOther(Rounds(grouping.groups, tp)), std::nullopt});
+        most = std::max(most, static_cast<int64_t>(pieces.back().rounds.size()));
+      }
+    }
+    pieces.resize(Affordable(pieces.size(), most * TurnNodes(setting_), &budget_));
+    InParallel(pieces.size(), [&](size_t i) {
+      for (const int64_t rounds : pieces[i].rounds) {
+        const std::vector<std::vector<int>>& groups = pieces[i].grouping->groups;
+        TurnChoice choice{groups, std::vector<int>(groups.size(), pieces[i].tp), rounds, 2};
+        if (setting_.request.zero_stage) choice.zero_stage = *setting_.request.zero_stage;
+        auto found = Try(choice, pieces[i].grouping->from);
+        if (!found && host_known_) {
+          choice.offload_optimizer = true;
+          found = Try(choice, pieces[i].grouping->from);
+        }
+        if (found && (!pieces[i].best || *found < *pieces[i].best)) pieces[i].best = std::move(found);
+      }
+    });
+    std::vector<Candidate> found;
+    for (Piece& piece : pieces) {
+      if (piece.best) found.push_back(*std::move(piece.best));
+    }
+    std::stable_sort(found.begin(), found.end());
+    return found;
+  }
+
+  size_t NodeSize(int device) const {
+    return setting_.cluster.nodes[static_cast<size_t>(setting_.cluster.devices[static_cast<size_t>(device)].node)].devices.size();
+  }
+
+  // Some group has `tp` devices in one node.
+  bool Meaningful(const std::vector<std::vector<int>>& groups, int tp) const {
+    return std::any_of(groups.begin(), groups.end(), [&](const std::vector<int>& group) {
+      return group.size() >= static_cast<size_t>(tp) && NodeSize(group[0]) >= static_cast<size_t>(tp);
+    });
+  }
+
+  // Powers of two between half the number of stages and what gives the units of the largest group a sample each; and that.
+  std::vector<int64_t> Rounds(const std::vector<std::vector<int>>& groups, int tp) const {
+    size_t units = 1;
+    for (const std::vector<int>& group : groups) units = std::max(units, group.size() / static_cast<size_t>(tp));
+    const int64_t most = std::max<int64_t>(1, setting_.workload.global_batch / static_cast<int64_t>(units));
+    std::vector<int64_t> rounds;
+    for (int64_t r = 1; r <= most && r <= kMostRounds; r *= 2) {
+      if (2 * r >= static_cast<int64_t>(groups.size())) rounds.push_back(r);
+    }
+    if (most <= kMostRounds && (rounds.empty() || rounds.back() != most)) rounds.push_back(most);
+    return rounds.empty() ? std::vector<int64_t>{kMostRounds} : rounds;
+  }
+
+  static std::vector<int64_t> EveryOther(const std::vector<int64_t>& all) {
+    std::vector<int64_t> some;
+    for (size_t i = (all.size() + 1) % 2; i < all.size(); i += 2) some.push_back(all[i]);
+    return some;
+  }
+
+  std::optional<Candidate> Try(TurnChoice choice, const std::string& from) const {
+    auto plan = PlanTurns(setting_, choice);
+    if (!plan.ok()) return std::nullopt;
+    const auto price = EstimatePlan(setting_, *plan);
+    if (!price.ok() || price->worst_memory > 1) return std::nullopt;
+    std::string origin =
+        absl::StrCat(std::string(ScheduleName(choice.schedule)), " over groups ", from, ", ", choice.rounds, " microbatches");
+    return Candidate{std::move(choice), from, {std::move(origin), *std::move(plan), price->step_seconds}};
+  }
+
+  // One thing after the other, each from the best so far; and once more, as one may have opened another.
+  Candidate Vary(Candidate best) const {
+    const double before = best.found.seconds;
+    best = VaryOnce(std::move(best));
+    return best.found.seconds < before ? VaryOnce(std::move(best)) : best;
+  }
+
+  Candidate VaryOnce(Candidate best) const {
+    const auto consider = [&](TurnChoice choice) {
+      auto found = Try(std::move(choice), best.from);
+      if (found && *found < best) best = *std::move(found);
+    };
+    for (const int64_t rounds : Rounds(best.choice.groups, best.choice.tp[0])) {
+      TurnChoice choice = best.choice;
+      choice.rounds = rounds;
+      for (const double factor : {1.0, 2.0, 4.0}) {
+        choice.in_flight_factor = factor;
+        consider(choice);
+      }
+    }
+    TurnChoice choice = best.choice;
+    choice.schedule = ScheduleFamily::kZeroBubble;
+    consider(choice);
+    if (setting_.request.pins.empty()) {
+      for (const std::vector<size_t>& order : Orders(best.choice.groups.size())) consider(Reordered(best.choice, order));
+    }
+    for (size_t g = 0; g < std::min(best.choice.groups.size(), kDegreesVaried); ++g) {
+      for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.request.max_tp)) {
+        choice = best.choice;
+        if (choice.tp[g] == tp || choice.groups[g].size() < static_cast<size_t>(tp)) continue;
+        choice.tp[g] = tp;
+        consider(choice);
+      }
+    }
+    for (const int zero : {0, 2}) {
+      choice = best.choice;
+      choice.zero_stage = zero;
+      if (!setting_.request.zero_stage) consider(choice);
+    }
+    for (const double factor : {1.5, 3.0, 8.0}) {
+      choice = best.choice;
+      choice.in_flight_factor = factor;
+      consider(choice);
+    }
+    for (const int64_t rounds : {best.choice.rounds * 3 / 4, best.choice.rounds * 3 / 2}) {
+      choice = best.choice;
+      choice.rounds = std::max<int64_t>(1, rounds);
+      consider(choice);
+    }
+    choice = best.choice;
+    choice.offload_optimizer = !choice.offload_optimizer;
+    if (host_known_) consider(choice);
+    return best;
+  }
+
+  // The best ones with groups of their own change their groups too, for as long as that helps: what came of those that it helped.
+  std::vector<Candidate> ClimbAll(const std::vector<Candidate>& found) {
+    std::vector<Candidate> climbed;
+    for (const Candidate& candidate : found) {
+      const auto same = [&](const Candidate& other) { return other.choice.groups == candidate.choice.groups; };
+      if (climbed.size() < kClimbed && std::none_of(climbed.begin(), climbed.end(), same)) climbed.push_back(candidate);
+    }
+    if (climbed.empty()) return climbed;
+    const std::vector<Candidate> starts = climbed;
+    std::vector<SearchBudget> budgets(climbed.size(), budget_);
+    const int64_t each = kClimbersAtOnce * budget_.nodes / static_cast<int64_t>(climbed.size());
+    InParallel(climbed.size(), [&](size_t i) {
+      budgets[i].nodes = each;
+      Climb(&budgets[i], &climbed[i]);
+    });
+    int64_t spent = 0;
+    for (const SearchBudget& budget : budgets) {
+      spent += each - budget.nodes;
+      budget_.stopped_by_clock |= budget.stopped_by_clock;
+    }
+    budget_.nodes -= spent / kClimbersAtOnce;
+    std::vector<Candidate> helped;
+    for (size_t i = 0; i < climbed.size(); ++i) {
+      const auto same = [&](const Candidate& other) { return other.found.seconds == climbed[i].found.seconds; };
+      if (climbed[i] < starts[i] && std::none_of(helped.begin(), helped.end(), same)) helped.push_back(std::move(climbed[i]));
+    }
+    return helped;
+  }
+
+  void Climb(SearchBudget* budget, Candidate* best) const {
+    for (bool better = true; better;) {
+      better = false;
+      const std::vector<TurnChoice> choices = Regrouped(setting_, best->choice);
+      if (!budget->Spend(TurnNodes(setting_) * static_cast<int64_t>(choices.size()))) return;
+      Candidate next = *best;
+      for (const TurnChoice& choice : choices) {
+        auto found = Try(choice, best->from);
+        if (found && *found < next) next = *std::move(found);
+      }
+      if (next.found.seconds < kWorthIt * best->found.seconds) {
+        *best = std::move(next);
+        better = true;
+      }
+    }
+  }
+
+  static TurnChoice Reordered(const TurnChoice& choice, const std::vector<size_t>& order) {
+    TurnChoice other = choice;
+    for (size_t i = 0; i < order.size(); ++i) {
+      other.groups[i] = choice.groups[order[i]];
+      other.tp[i] = choice.tp[order[i]];
+    }
+    return other;
+  }
+
+  // All orders of a few groups; of more the reversed one, climbing tries neighbours.
+  static std::vector<std::vector<size_t>> Orders(size_t count) {
+    std::vector<size_t> order(count);
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::vector<std::vector<size_t>> orders;
+    if (count > kAllOrders) {
+      std::reverse(order.begin(), order.end());
+      return {order};
+    }
+    while (std::next_permutation(order.begin(), order.end())) orders.push_back(order);
+    return orders;
+  }
+
+  const Setting& setting_;
+  SearchBudget& budget_;
+  const bool host_known_;
+};
+
+}  // namespace
+
+std::vector<TurnPlan> FindTurnPlans(const Setting& setting, const std::vector<Grouping>& groupings, size_t count,
+                                    SearchBudget* budget) {
+  return TurnSearch(setting, budget).Run(groupings, count);
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,94 @@
+// hexiscale (arXiv 2409.01143): pipelines of different shape side by side, tensor parallelism inside nodes, 1F1B. The search has
+// its own objective (hexiscale_problem.h); the best layouts by it are simulated. docs/strategies.md says what is published and
+// what is tuned.
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "common/status_macros.h"
+#include "planner/util/in_parallel.h"
+#include "planner/search/best_plan.h"
+#include "planner/strategies/catalog.h"
+#include "planner/strategies/hexiscale/hexiscale_search.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr size_t kEstimated = 32, kSimulated = 5, kUnsharded = 8;
+
+UnitPlan ToUnit(const Setting& setting, const HexiscaleStage& stage, const HexiscalePipeline& pipeline) {
+  UnitPlan unit;
+  const double share = 1.0 / static_cast<double>(stage.devices.size());
+  for (int i : stage.devices) {
+    const ClusterDevice& device = setting.cluster.devices[static_cast<size_t>(i)];
+    RankPlan rank;
+    rank.device = device.id;
+    rank.device_model = setting.cluster.kinds[static_cast<size_t>(device.kind)].name;
+    rank.recompute = stage.keep ? "none" : "full";
+    rank.shard_ratio = share;
+    rank.tp_share = share;
+    unit.ranks.push_back(std::move(rank));
+  }
+  unit.microbatches.assign(static_cast<size_t>(pipeline.batch / pipeline.microbatch), pipeline.microbatch);
+  if (pipeline.batch % pipeline.microbatch > 0) unit.microbatches.push_back(pipeline.batch % pipeline.microbatch);
+  return unit;
+}
+
+Plan ToPlan(const Setting& setting, const HexiscaleLayout& layout) {
+  Plan plan;
+  plan.strategy = "hexiscale";
+  plan.global_batch = setting.workload.global_batch;
+  plan.seq_len = setting.workload.seq_len;
+  plan.dtype = setting.workload.dtype;
+  plan.schedule = ScheduleFamily::k1F1B;
+  plan.cluster = setting.cluster.name;
+  plan.model = setting.workload.model_name;
+  plan.unused = setting.excluded;
+  plan.pipelines_zero_stage = layout.pipelines.size() > 1 ? layout.zero_stage : 0;
+  for (const HexiscalePipeline& pipeline : layout.pipelines) {
+    PipelinePlan out;
+    int64_t next = 0;
+    for (const HexiscaleStage& stage : pipeline.stages) {
+      StagePlan to;
+      to.zero_stage = 0;
+      to.ministages = {{next, next + stage.layers - 1}};
+      to.units.push_back(ToUnit(setting, stage, pipeline));
+      out.stages.push_back(std::move(to));
+      next += stage.layers;
+    }
+    plan.pipelines.push_back(std::move(out));
+  }
+  return plan;
+}
+
+absl::StatusOr<Plan> Best(const Setting& setting, const PipelinePartitions& partitions, bool published) {
+  HexiscaleProblem problem(setting, /*shared_links=*/!published);
+  MOTLEY_ASSIGN_OR_RETURN(HexiscaleSearch search, HexiscaleSearch::Create(setting, &problem, published));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<PricedLayout> layouts, search.Run(partitions, kEstimated));
+  std::vector<Plan> plans;
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    HexiscaleLayout layout = layouts[i].layout;
+    plans.push_back(ToPlan(setting, layout));
+    // Where memory is plentiful, not sharding between pipelines may be the faster.
+    if (published || i >= kUnsharded || setting.request.zero_stage.has_value()) continue;
+    layout.zero_stage = 0;
+    plans.push_back(ToPlan(setting, layout));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(Plan plan, BestPlan(setting, std::move(plans), kSimulated));
+  if (search.stopped_by_clock()) plan.predicted.notes.push_back("stopped at the deadline: another run may find another plan");
+  return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> PlanHexiscale(const Setting& setting) {
+  const PipelinePartitions partitions = PartitionIntoPipelines(setting);
+  if (setting.request.fidelity == Fidelity::kPublished) return Best(setting, partitions, true);
+  absl::StatusOr<Plan> published, tuned;
+  InParallel(2, [&](size_t i) { (i == 0 ? tuned : published) = Best(setting, partitions, i == 1); });
+  if (!tuned.ok()) return published.ok() ? published : tuned;
+  const bool keep = published.ok() && published->predicted.step_seconds < tuned->predicted.step_seconds;
+  return keep ? published : tuned;
+}
+
+}  // namespace motley::planner

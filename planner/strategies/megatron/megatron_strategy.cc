@@ -1,0 +1,383 @@
+// What people use today, honestly tuned: uniform tensor x pipeline x data parallelism as Megatron-LM does it (Narayanan et al.,
+// "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", SC 2021; the step's length is its
+// section 2.2).
+//
+// As published: all cards taken to be alike, layers in equal parts, the cluster's own order of devices. Every power-of-two degree
+// of tensor parallelism inside nodes, every number of stages that divides the layers, the most replicas that divide the batch,
+// every power-of-two microbatch, 1F1B and interleaved, recomputation of nothing or all, the optimizer's state sharded over
+// replicas. Tuned: layers by the stages' speeds and memories, any number of stages, other orders of devices, the slowest kinds
+// left out.
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "planner/costs/memory_model.h"
+#include "planner/util/quantity_text.h"
+#include "planner/search/best_plan.h"
+#include "planner/strategies/catalog.h"
+#include "planner/strategies/megatron/megatron_cut.h"
+#include "planner/strategies/megatron/megatron_layers.h"
+#include "planner/groups/megatron_layout.h"
+#include "planner/search/pipeline_seconds.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr size_t kEstimates = 24;
+constexpr int64_t kMostMinistages = 8;
+
+// Seconds of one microbatch on a kind, forward and backward, by what is computed.
+struct PassSeconds {
+  double layer = 0, embedding = 0, head = 0;
+};
+
+// What is tried: everything but the layers of each stage, which follow.
+struct Shape {
+  int64_t stages = 1, replicas = 1, ministages = 1, microbatch = 1, count = 1;
+  bool recompute = false;
+};
+
+struct Candidate {
+  double seconds = kInfinity;
+  size_t groups = 0;  // into the search's list
+  Shape shape;
+  std::vector<int64_t> layers;  // by stage
+};
+
+struct Lack {
+  int64_t bytes = 0;
+  int device = 0;
+};
+
+class MegatronSearch {
+ public:
+  MegatronSearch(const Setting& setting, bool tuned) : setting_(setting), costs_(setting.costs), tuned_(tuned) {}
+
+  absl::StatusOr<Plan> Run();
+
+ private:
+  double KindSeconds(int kind) const;
+  std::vector<int> KindsBySpeed() const;
+  PassSeconds Pass(int kind, const Shape& shape) const;
+  void FillPasses();
+
+  void TryGroups(size_t index);
+  void TryCut(size_t index, const GroupCut& cut, Shape shape);
+  void TryShape(size_t index, const GroupCut& cut, const Shape& shape);
+  std::vector<StageSpeed> Speeds(const GroupCut& cut, const Shape& shape) const;
+  double StepSeconds(const GroupCut& cut, const Shape& shape, const std::vector<StageSpeed>& speeds,
+                     const std::vector<int64_t>& layers) const;
+  RankDuty Duty(int kind, const Shape& shape, size_t stage, int64_t layers) const;
+  int64_t PeakBytes(int kind, const Shape& shape, size_t stage, int64_t layers) const;
+  int64_t MostLayers(const GroupCut& cut, const Shape& shape, size_t stage) const;
+  // What the fullest stage lacks; nothing where all fit.
+  std::optional<Lack> Lacks(const GroupCut& cut, const Shape& shape, const std::vector<int64_t>& layers) const;
+  void Keep(Candidate candidate);
+
+  Plan MakePlan(const Candidate& candidate) const;
+
+  const Setting& setting_;
+  const Costs& costs_;
+  const bool tuned_;
+  std::vector<MegatronGroups> groups_;
+  int tp_ = 1;                                    // of the groups being tried
+  std::vector<std::vector<PassSeconds>> passes_;  // [microbatch's exponent x 2 + recompute][kind], for tp_
+  std::vector<Candidate> best_;                   // ascending seconds, at most kEstimates
+  std::optional<Lack> least_lack_;
+  bool pins_held_ = false;
+};
+
+int Exponent(int64_t power) {
+  int exponent = 0;
+  while (power > 1) power /= 2, ++exponent;
+  return exponent;
+}
+
+double MegatronSearch::KindSeconds(int kind) const {
+  return costs_.ForwardSeconds(kind, UnitKind::kLayer, 1) + costs_.BackwardSeconds(kind, UnitKind::kLayer, 1);
+}
+
+std::vector<int> MegatronSearch::KindsBySpeed() const {
+  std::vector<int> kinds;
+  for (int kind = 0; kind < costs_.num_kinds(); ++kind) kinds.push_back(kind);
+  std::stable_sort(kinds.begin(), kinds.end(), [&](int a, int b) { return KindSeconds(a) < KindSeconds(b); });
+  return kinds;
+}
+
+PassSeconds MegatronSearch::Pass(int kind, const Shape& shape) const {
+  return passes_[static_cast<size_t>(2 * Exponent(shape.microbatch) + (shape.recompute ? 1 : 0))][static_cast<size_t>(kind)];
+}
+
+void MegatronSearch::FillPasses() {
+  passes_.clear();
+  const double share = 1.0 / tp_;
+  for (int64_t m = 1; m <= setting_.workload.global_batch; m *= 2) {
+    const double samples = static_cast<double>(m);
+    std::vector<PassSeconds> keep, again;
+    for (int kind = 0; kind < costs_.num_kinds(); ++kind) {
+      const auto seconds = [&](UnitKind unit) {
+        return costs_.ForwardSeconds(kind, unit, samples, share) + costs_.BackwardSeconds(kind, unit, samples, share);
+      };
+      keep.push_back({seconds(UnitKind::kLayer), seconds(UnitKind::kEmbedding), seconds(UnitKind::kHead)});
+      again.push_back(keep.back());
+      again.back().layer += costs_.RecomputeSeconds(kind, UnitKind::kLayer, OpSet::All(), samples, share);
+    }
+    passes_.push_back(std::move(keep));
+    passes_.push_back(std::move(again));
+  }
+}
+
+void MegatronSearch::TryGroups(size_t index) {
+  const MegatronGroups& groups = groups_[index];
+  const int64_t layers = setting_.workload.model.num_layers, batch = setting_.workload.global_batch;
+  const int64_t available = static_cast<int64_t>(groups.groups.size());
+  for (int64_t stages = 1; stages <= std::min(layers, available); ++stages) {
+    if (!tuned_ && layers % stages != 0) continue;
+    int64_t replicas = available / stages;
+    while (batch % replicas != 0) --replicas;
+    if (!PinsHold(setting_, groups.groups, stages, replicas)) continue;
+    pins_held_ = true;
+    const GroupCut cut = CutGroups(setting_, groups.groups, stages, replicas);
+    Shape shape;
+    shape.stages = stages;
+    shape.replicas = replicas;
+    for (int64_t ministages = 1; ministages <= std::min(kMostMinistages, layers / stages); ministages *= 2) {
+      if (ministages > 1 && (stages == 1 || (!tuned_ && layers % (stages * ministages) != 0))) break;
+      shape.ministages = ministages;
+      TryCut(index, cut, shape);
+    }
+  }
+}
+
+void MegatronSearch::TryCut(size_t index, const GroupCut& cut, Shape shape) {
+  const int64_t own = setting_.workload.global_batch / shape.replicas;
+  for (int64_t m = 1; m <= own && own % m == 0; m *= 2) {
+    shape.microbatch = m;
+    shape.count = own / m;
+    if (shape.ministages > 1 && shape.count % shape.stages != 0) continue;  // Megatron's rule for interleaving
+    for (const bool recompute : {false, true}) {
+      shape.recompute = recompute;
+      TryShape(index, cut, shape);
+    }
+  }
+}
+
+// Seconds of one microbatch on each stage; the slowest of its kinds holds the others up.
+std::vector<StageSpeed> MegatronSearch::Speeds(const GroupCut& cut, const Shape& shape) const {
+  const double boundary = static_cast<double>(costs_.BoundaryBytes(static_cast<double>(shape.microbatch)));
+  // Two all-reduces forward, two backward, two more when the forward runs again.
+  const double reduces = tp_ > 1 ? (shape.recompute ? 6 : 4) : 0;
+  std::vector<StageSpeed> speeds(cut.kinds.size());
+  for (size_t s = 0; s < cut.kinds.size(); ++s) {
+    for (const int kind : cut.kinds[s]) {
+      const PassSeconds pass = Pass(kind, shape);
+      const double extra = (s == 0 ? pass.embedding : 0) + (s + 1 == cut.kinds.size() ? pass.head : 0);
+      speeds[s].seconds_per_layer =
+          std::max(speeds[s].seconds_per_layer, pass.layer + reduces * cut.tensor_reduce[s].At(boundary));
+      speeds[s].extra_seconds = std::max(speeds[s].extra_seconds, extra);
+    }
+    speeds[s].least_layers = shape.ministages;
+    speeds[s].most_layers = setting_.workload.model.num_layers;
+  }
+  return speeds;
+}
+
+double MegatronSearch::StepSeconds(const GroupCut& cut, const Shape& shape, const std::vector<StageSpeed>& speeds,
+                                   const std::vector<int64_t>& layers) const {
+  const double boundary = static_cast<double>(costs_.BoundaryBytes(static_cast<double>(shape.microbatch)));
+  const double layer_bytes = static_cast<double>(costs_.UnitElements(UnitKind::kLayer) * costs_.element_bytes()) / tp_;
+  PipelineLoad load;
+  load.microbatches = shape.count;
+  load.ministages = shape.ministages;
+  load.link_seconds = boundary * static_cast<double>(shape.ministages) *
+                      (shape.ministages > 1 ? cut.round_links_seconds_per_byte : cut.links_seconds_per_byte);
+  for (const TransferLine& send : cut.sends) load.send_seconds.push_back(send.At(boundary));
+  double synchronise = 0;
+  for (size_t s = 0; s < speeds.size(); ++s) {
+    const double n = static_cast<double>(layers[s]);
+    load.stage_seconds.push_back(speeds[s].extra_seconds + speeds[s].seconds_per_layer * n);
+    synchronise = std::max(synchronise, n * (cut.replica_gather[s].At(layer_bytes) + cut.replica_reduce[s].At(layer_bytes)));
+  }
+  return PipelineSeconds(load) + synchronise;
+}
+
+RankDuty MegatronSearch::Duty(int kind, const Shape& shape, size_t stage, int64_t layers) const {
+  RankDuty duty;
+  duty.kind = kind;
+  duty.layers = layers;
+  duty.ministages = shape.ministages;
+  duty.largest_ministage = (layers + shape.ministages - 1) / shape.ministages;
+  duty.embedding = stage == 0;
+  duty.head = static_cast<int64_t>(stage) + 1 == shape.stages;
+  duty.schedule = shape.ministages > 1 ? ScheduleFamily::kInterleaved : ScheduleFamily::k1F1B;
+  duty.stage = static_cast<int>(stage);
+  duty.num_stages = static_cast<int>(shape.stages);
+  duty.zero_stage = setting_.request.zero_stage.value_or(1);
+  duty.tp_share = 1.0 / tp_;
+  duty.share = duty.tp_share / static_cast<double>(shape.replicas);
+  duty.recompute = shape.recompute ? OpSet::All() : OpSet::None();
+  duty.group_size = shape.replicas;
+  return duty;
+}
+
+int64_t MegatronSearch::PeakBytes(int kind, const Shape& shape, size_t stage, int64_t layers) const {
+  return MemoryOf(costs_, Duty(kind, shape, stage, layers), shape.count, shape.microbatch, 0).total();
+}
+
+// The ledger is nearly a line in the layers: two points give the answer, a few more make sure of it.
+int64_t MegatronSearch::MostLayers(const GroupCut& cut, const Shape& shape, size_t stage) const {
+  int64_t most = setting_.workload.model.num_layers;
+  for (const int kind : cut.kinds[stage]) {
+    const int64_t usable = setting_.UsableBytes(cut.device_of_kind[static_cast<size_t>(kind)]);
+    const int64_t v = shape.ministages;
+    const int64_t one = PeakBytes(kind, shape, stage, v);
+    if (one > usable) return 0;
+    const int64_t by_ministage = std::max<int64_t>(1, PeakBytes(kind, shape, stage, 2 * v) - one);
+    int64_t fits = std::min(most, v + v * ((usable - one) / by_ministage));
+    while (fits > v && PeakBytes(kind, shape, stage, fits) > usable) --fits;
+    most = fits;
+  }
+  return most;
+}
+
+std::optional<Lack> MegatronSearch::Lacks(const GroupCut& cut, const Shape& shape, const std::vector<int64_t>& layers) const {
+  std::optional<Lack> most;
+  for (size_t s = 0; s < cut.kinds.size(); ++s) {
+    for (const int kind : cut.kinds[s]) {
+      const int device = cut.device_of_kind[static_cast<size_t>(kind)];
+      const int64_t bytes = PeakBytes(kind, shape, s, layers[s]) - setting_.UsableBytes(device);
+      if (bytes > 0 && (!most || bytes > most->bytes)) most = Lack{bytes, device};
+    }
+  }
+  return most;
+}
+
+void MegatronSearch::TryShape(size_t index, const GroupCut& cut, const Shape& shape) {
+  std::vector<StageSpeed> speeds = Speeds(cut, shape);
+  const int64_t all = setting_.workload.model.num_layers;
+  Candidate candidate;
+  candidate.groups = index;
+  candidate.shape = shape;
+  candidate.layers = tuned_ ? BalanceLayers(speeds, all) : std::vector<int64_t>(speeds.size(), all / shape.stages);
+  candidate.seconds = StepSeconds(cut, shape, speeds, candidate.layers);
+  // Memory limits only make it slower: what is too slow already is not looked at.
+  if (best_.size() == kEstimates && candidate.seconds >= best_.back().seconds) return;
+  std::optional<Lack> lack = Lacks(cut, shape, candidate.layers);
+  if (lack && tuned_) {
+    for (size_t s = 0; s < speeds.size(); ++s) speeds[s].most_layers = MostLayers(cut, shape, s);
+    candidate.layers = BalanceLayers(speeds, all);
+    if (!candidate.layers.empty()) {
+      candidate.seconds = StepSeconds(cut, shape, speeds, candidate.layers);
+      lack.reset();
+    }
+  }
+  if (!lack) return Keep(std::move(candidate));
+  if (!least_lack_ || lack->bytes < least_lack_->bytes) least_lack_ = lack;
+}
+
+void MegatronSearch::Keep(Candidate candidate) {
+  const auto at = std::upper_bound(best_.begin(), best_.end(), candidate.seconds,
+                                   [](double seconds, const Candidate& other) { return seconds < other.seconds; });
+  best_.insert(at, std::move(candidate));
+  if (best_.size() > kEstimates) best_.pop_back();
+}
+
+Plan MegatronSearch::MakePlan(const Candidate& candidate) const {
+  const MegatronGroups& groups = groups_[candidate.groups];
+  const Shape& shape = candidate.shape;
+  Plan plan;
+  plan.strategy = "megatron";
+  plan.global_batch = setting_.workload.global_batch;
+  plan.seq_len = setting_.workload.seq_len;
+  plan.dtype = setting_.workload.dtype;
+  plan.schedule = shape.ministages > 1 ? ScheduleFamily::kInterleaved : ScheduleFamily::k1F1B;
+  plan.cluster = setting_.cluster.name;
+  plan.model = setting_.workload.model_name;
+  plan.unused = setting_.excluded;
+  plan.unused.insert(plan.unused.end(), groups.unused.begin(), groups.unused.end());
+  PipelinePlan pipeline;
+  size_t next = 0;
+  for (int64_t s = 0; s < shape.stages; ++s) {
+    StagePlan stage;
+    stage.zero_stage = setting_.request.zero_stage.value_or(1);
+    for (int64_t r = 0; r < shape.replicas; ++r) {
+      UnitPlan unit;
+      for (const int d : groups.groups[next++]) {
+        const ClusterDevice& device = setting_.cluster.devices[static_cast<size_t>(d)];
+        RankPlan rank;
+        rank.device = device.id;
+        rank.device_model = setting_.cluster.kinds[static_cast<size_t>(device.kind)].name;
+        rank.recompute = shape.recompute ? "full" : "none";
+        rank.tp_share = 1.0 / groups.tp;
+        rank.shard_ratio = rank.tp_share / static_cast<double>(shape.replicas);
+        unit.ranks.push_back(std::move(rank));
+      }
+      unit.microbatches.assign(static_cast<size_t>(shape.count), shape.microbatch);
+      stage.units.push_back(std::move(unit));
+    }
+    pipeline.stages.push_back(std::move(stage));
+  }
+  int64_t first = 0;
+  for (int64_t v = 0; v < shape.ministages; ++v) {
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const int64_t own = candidate.layers[s];
+      const int64_t count = own / shape.ministages + (v < own % shape.ministages ? 1 : 0);
+      pipeline.stages[s].ministages.push_back({first, first + count - 1});
+      first += count;
+    }
+  }
+  for (; next < groups.groups.size(); ++next) {
+    for (const int d : groups.groups[next]) {
+      plan.unused.push_back({setting_.cluster.devices[static_cast<size_t>(d)].id,
+                             absl::StrCat(groups.groups.size(), " groups do not divide into ", shape.stages, " stages of ",
+                                          shape.replicas, " replicas")});
+    }
+  }
+  plan.pipelines = {std::move(pipeline)};
+  return plan;
+}
+
+absl::StatusOr<Plan> MegatronSearch::Run() {
+  size_t largest_node = 1;
+  for (const ClusterNode& node : setting_.cluster.nodes) largest_node = std::max(largest_node, node.devices.size());
+  const int64_t most_tp = std::min<int64_t>(setting_.request.max_tp, static_cast<int64_t>(largest_node));
+  const std::vector<std::vector<int>> orders = DeviceOrders(setting_, KindsBySpeed(), tuned_);
+  for (const int tp : TensorParallelDegrees(setting_.workload.model, most_tp)) {
+    tp_ = tp;
+    FillPasses();
+    for (const std::vector<int>& order : orders) {
+      groups_.push_back(MakeGroups(setting_, order, tp));
+      TryGroups(groups_.size() - 1);
+    }
+  }
+  if (!pins_held_) {
+    return absl::InvalidArgumentError("megatron: no uniform layout puts the pinned devices into their stages; drop a pin");
+  }
+  if (best_.empty()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "megatron: no plan fits: in the one that comes nearest ",
+        setting_.cluster.devices[static_cast<size_t>(least_lack_->device)].id.value(), " lacks ", BytesText(least_lack_->bytes)));
+  }
+  std::vector<LikedPlan> plans;
+  for (const Candidate& candidate : best_) plans.push_back({candidate.seconds, MakePlan(candidate)});
+  return BestPlan(setting_, std::move(plans));
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> PlanMegatron(const Setting& setting) {
+  if (setting.request.zero_stage.value_or(1) > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "megatron keeps parameters and gradients whole: its ZeRO stage is 0 or 1, not ", *setting.request.zero_stage));
+  }
+  absl::StatusOr<Plan> published = MegatronSearch(setting, false).Run();
+  if (setting.request.fidelity == Fidelity::kPublished) return published;
+  return FasterPlan(MegatronSearch(setting, true).Run(), std::move(published));
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,369 @@
+// zorse (arXiv 2507.10392): pipelines of groups of different size and kind, layered schedule over ministages, parameters gathered
+// once a ministage and pass, gradients and optimizer sharded in the group, parameters and boundaries in host memory.
+//
+// Phase 1 divides the cluster: SPLIT for every k as published, and the candidates of groupings.h, since the paper's own results
+// (groups by kind) do not come out of SPLIT on real rates. Phase 2 enumerates ministages, microbatch sizes and offload in closed
+// form (zorse_model.h); the best few are simulated. docs/strategies.md says what is published and what is tuned.
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/status_macros.h"
+#include "planner/util/in_parallel.h"
+#include "planner/search/best_plan.h"
+#include "planner/strategies/catalog.h"
+#include "planner/split/group_split.h"
+#include "planner/groups/groupings.h"
+#include "planner/search/plan_moves.h"
+#include "planner/groups/split_cut.h"
+#include "planner/strategies/zorse/zorse_model.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr size_t kEstimated = 24, kSimulated = 6;  // plans that leave the closed form
+constexpr size_t kSplit = 6;                       // of the first, those that the exact splitter works over as well
+constexpr size_t kOfOneGrouping = 3;               // so that one grouping does not fill the list
+constexpr double kWorthChecking = 1.3;             // times the best so far: slower ones are not asked for their memory
+constexpr double kSplitWork = 6e8;                 // of SPLIT, in n^3 steps: bounds the parts on large clusters
+
+struct Found {
+  double seconds = 0;
+  ZorseChoice choice;
+};
+
+// Phase 1: both searches begin with it.
+std::vector<Grouping> Groupings(const Setting& setting) {
+  std::vector<Grouping> result;
+  std::set<std::vector<std::vector<int>>> seen;
+  const auto add = [&](Grouping grouping) {
+    grouping = WithPins(std::move(grouping), setting.pinned_stage);
+    if (seen.insert(grouping.groups).second) result.push_back(std::move(grouping));
+  };
+  for (Grouping& grouping : CandidateGroupings(setting)) add(std::move(grouping));
+  const int n = setting.num_devices();
+  const double steps = static_cast<double>(n) * n * n;
+  const int parts =
+      static_cast<int>(std::min<double>(static_cast<double>(setting.workload.model.num_layers), kSplitWork / steps));
+  EdgeWeights rates(static_cast<size_t>(n), std::vector<double>(static_cast<size_t>(n), 0));
+  for (int a = 0; a < n; ++a) {
+    for (int b = 0; b < n; ++b) {
+      if (a != b) rates[static_cast<size_t>(a)][static_cast<size_t>(b)] = setting.links.Rate(std::min(a, b), std::max(a, b));
+    }
+  }
+  for (Parts& partition : SplitCuts(rates, parts)) add(Grouping{std::move(partition), "SPLIT"});
+  return result;
+}
+
+class ZorseSearch {
+ public:
+  ZorseSearch(const Setting& setting, bool published) : setting_(setting), model_(setting), published_(published) {
+    if (setting.request.deadline.has_value()) deadline_ = absl::Now() + *setting.request.deadline;
+  }
+
+  absl::StatusOr<Plan> Run(const std::vector<Grouping>& groupings);
+
+ private:
+  void Search(const Grouping& grouping);
+  void Try(ZorseChoice choice, std::vector<Found>* found);
+  bool Stop();
+  std::vector<int> PublishedOrder(const std::vector<const ZorseGroup*>& groups) const;
+  std::vector<int64_t> Microbatches() const;
+  std::vector<int64_t> Ministages(size_t stages) const;
+  std::vector<ZorseOffload> Offloads() const;
+  const ZorseGroup* GroupOf(const std::vector<int>& devices);
+  const ZorseLoad* LoadOf(const ZorseGroup* group, int64_t microbatch);
+  void AddOtherOrders();
+  Plan ToPlan(const ZorseChoice& choice) const;
+  absl::StatusOr<Plan> WithSplitGroups(const ZorseChoice& choice) const;
+  Plan EmptyPlan() const;
+  absl::Status DoesNotFit() const;
+
+  const Setting& setting_;
+  const ZorseModel model_;
+  const bool published_;
+  absl::Time deadline_ = absl::InfiniteFuture();
+  bool stopped_by_clock_ = false;
+  int64_t nodes_ = 0;
+  std::map<std::vector<int>, std::unique_ptr<ZorseGroup>> groups_;
+  std::map<std::pair<std::vector<int>, int64_t>, std::unique_ptr<ZorseLoad>> loads_;  // by kinds of the devices and microbatch
+  std::vector<Found> found_;
+  double best_seconds_ = std::numeric_limits<double>::infinity();
+  ZorseFit nearest_;  // of what did not fit, the one that lacks least
+};
+
+absl::StatusOr<Plan> ZorseSearch::Run(const std::vector<Grouping>& groupings) {
+  for (const Grouping& grouping : groupings) Search(grouping);
+  const auto faster = [](const Found& a, const Found& b) { return a.seconds < b.seconds; };
+  std::stable_sort(found_.begin(), found_.end(), faster);
+  if (found_.empty()) return DoesNotFit();
+  if (found_.size() > kEstimated) found_.resize(kEstimated);
+  if (!published_) AddOtherOrders();
+  std::vector<Plan> plans;
+  for (size_t i = 0; i < found_.size(); ++i) {
+    plans.push_back(ToPlan(found_[i].choice));
+    if (published_ || i >= kSplit) continue;
+    absl::StatusOr<Plan> split = WithSplitGroups(found_[i].choice);
+    if (split.ok()) plans.push_back(*std::move(split));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(Plan plan, BestPlan(setting_, std::move(plans), kSimulated));
+  if (stopped_by_clock_) plan.predicted.notes.push_back("stopped at the deadline: another run may find another plan");
+  return plan;
+}
+
+bool ZorseSearch::Stop() {
+  ++nodes_;
+  if (nodes_ > setting_.request.budget_nodes) return true;
+  if (nodes_ % 256 == 0 && setting_.request.deadline.has_value() && absl::Now() > deadline_) stopped_by_clock_ = true;
+  return stopped_by_clock_;
+}
+
+std::vector<int64_t> ZorseSearch::Microbatches() const {
+  std::set<int64_t> sizes;
+  const int64_t batch = setting_.workload.global_batch;
+  for (int64_t size = 1; size <= batch; size *= 2) sizes.insert(size);
+  if (!published_) {
+    for (int64_t size = 3; size <= std::min<int64_t>(batch, 64); size += std::max<int64_t>(1, size / 4)) sizes.insert(size);
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
+// As published the layers of a group divide into equal ministages; tuned they may differ by one.
+std::vector<int64_t> ZorseSearch::Ministages(size_t stages) const {
+  const int64_t layers = setting_.workload.model.num_layers;
+  std::vector<int64_t> result;
+  for (int64_t v = 1; v * static_cast<int64_t>(stages) <= layers; v += published_ || v < 8 ? 1 : v / 4) {
+    if (!published_ || layers % v == 0) result.push_back(v);
+  }
+  return result;
+}
+
+std::vector<ZorseOffload> ZorseSearch::Offloads() const {
+  if (published_) return {{true, true}, {false, false}};  // the second where no host memory is known to suffice
+  return {{false, false}, {true, false}, {false, true}, {true, true}};
+}
+
+const ZorseGroup* ZorseSearch::GroupOf(const std::vector<int>& devices) {
+  std::unique_ptr<ZorseGroup>& group = groups_[devices];
+  if (group == nullptr) group = std::make_unique<ZorseGroup>(model_.Group(devices));
+  return group.get();
+}
+
+const ZorseLoad* ZorseSearch::LoadOf(const ZorseGroup* group, int64_t microbatch) {
+  std::unique_ptr<ZorseLoad>& load = loads_[{group->kinds, microbatch}];
+  if (load == nullptr) load = std::make_unique<ZorseLoad>(model_.Split(*group, microbatch, published_));
+  return load.get();
+}
+
+// Descending bandwidth inside the group (section 3.3.3): the first ministage's gather hides behind nothing.
+std::vector<int> ZorseSearch::PublishedOrder(const std::vector<const ZorseGroup*>& groups) const {
+  std::vector<int> order(groups.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return groups[static_cast<size_t>(a)]->slowest_rate > groups[static_cast<size_t>(b)]->slowest_rate;
+  });
+  return order;
+}
+
+void ZorseSearch::Search(const Grouping& grouping) {
+  std::vector<const ZorseGroup*> groups;
+  for (const std::vector<int>& devices : grouping.groups) groups.push_back(GroupOf(devices));
+  const std::vector<int> order = OrderWithPins(grouping, setting_.pinned_stage, PublishedOrder(groups));
+  if (order.empty()) return;
+  std::vector<Found> found;
+  for (int64_t microbatch : Microbatches()) {
+    ZorseChoice choice;
+    choice.microbatch = microbatch;
+    for (int group : order) {
+      choice.groups.push_back(groups[static_cast<size_t>(group)]);
+      choice.loads.push_back(LoadOf(choice.groups.back(), microbatch));
+    }
+    for (int64_t ministages : Ministages(groups.size())) {
+      choice.ministages = ministages;
+      for (ZorseOffload offload : Offloads()) {
+        if (Stop()) break;
+        choice.offload = offload;
+        Try(choice, &found);
+      }
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.seconds < b.seconds; });
+  if (found.size() > kOfOneGrouping) found.resize(kOfOneGrouping);
+  std::move(found.begin(), found.end(), std::back_inserter(found_));
+}
+
+void ZorseSearch::Try(ZorseChoice choice, std::vector<Found>* found) {
+  choice.layers = model_.SplitLayers(choice.loads, published_ ? choice.ministages : 1);
+  if (choice.layers.empty()) return;
+  if (*std::min_element(choice.layers.begin(), choice.layers.end()) < choice.ministages) return;
+  double seconds = model_.StepSeconds(choice);
+  if (seconds > kWorthChecking * best_seconds_) return;
+  ZorseFit fit = model_.Fit(choice, published_);
+  if (fit.missing_bytes > 0 && !published_) {
+    const ZorseFit by_speed = fit;
+    choice.layers = model_.SplitLayersByMemory(choice, false);
+    if (!choice.layers.empty()) fit = model_.Fit(choice, false), seconds = model_.StepSeconds(choice);
+    if (choice.layers.empty()) fit = by_speed;
+  }
+  if (fit.missing_bytes > 0) {
+    if (nearest_.missing_bytes == 0 || fit.missing_bytes < nearest_.missing_bytes) nearest_ = fit;
+    return;
+  }
+  best_seconds_ = std::min(best_seconds_, seconds);
+  found->push_back({seconds, std::move(choice)});
+}
+
+// The paper orders by bandwidth inside groups alone. Others: back to front (the head, or the largest batch of boundaries,
+// elsewhere), and each group beside the one it is best connected to.
+void ZorseSearch::AddOtherOrders() {
+  const size_t published = std::min(found_.size(), kSimulated);
+  for (size_t i = 0; i < published; ++i) {
+    const ZorseChoice base = found_[i].choice;  // a copy: found_ grows below
+    if (base.groups.size() < 2 || !setting_.request.pins.empty()) continue;
+    std::vector<std::vector<size_t>> orders(1);
+    for (size_t s = base.groups.size(); s-- > 0;) orders[0].push_back(s);
+    for (size_t start : {size_t{0}, base.groups.size() - 1}) {
+      std::vector<size_t> chain = {start};
+      while (chain.size() < base.groups.size()) {
+        size_t next = base.groups.size();
+        double rate = -1;
+        for (size_t s = 0; s < base.groups.size(); ++s) {
+          if (std::find(chain.begin(), chain.end(), s) != chain.end()) continue;
+          const double to = setting_.links.Rate(base.groups[chain.back()]->devices[0], base.groups[s]->devices[0]);
+          if (to > rate) rate = to, next = s;
+        }
+        chain.push_back(next);
+      }
+      orders.push_back(std::move(chain));
+    }
+    for (const std::vector<size_t>& order : orders) {
+      ZorseChoice choice = base;
+      for (size_t s = 0; s < order.size(); ++s) {
+        choice.groups[s] = base.groups[order[s]];
+        choice.loads[s] = base.loads[order[s]];
+      }
+      choice.layers = model_.SplitLayersByMemory(choice, false);
+      if (choice.layers.empty() || choice.groups == base.groups || model_.Fit(choice, false).missing_bytes > 0) continue;
+      const double seconds = model_.StepSeconds(choice);
+      found_.push_back({seconds, std::move(choice)});
+    }
+  }
+}
+
+Plan ZorseSearch::EmptyPlan() const {
+  Plan plan;
+  plan.strategy = "zorse";
+  plan.global_batch = setting_.workload.global_batch;
+  plan.seq_len = setting_.workload.seq_len;
+  plan.dtype = setting_.workload.dtype;
+  plan.schedule = ScheduleFamily::kLayered;
+  plan.cluster = setting_.cluster.name;
+  plan.model = setting_.workload.model_name;
+  plan.unused = setting_.excluded;
+  plan.pipelines.resize(1);
+  return plan;
+}
+
+Plan ZorseSearch::ToPlan(const ZorseChoice& choice) const {
+  Plan plan = EmptyPlan();
+  PipelinePlan& pipeline = plan.pipelines[0];
+  pipeline.stages.resize(choice.groups.size());
+  for (size_t s = 0; s < choice.groups.size(); ++s) {
+    const ZorseGroup& group = *choice.groups[s];
+    const std::vector<double> shares = model_.Shares(choice, s, published_);
+    StagePlan& stage = pipeline.stages[s];
+    stage.zero_stage = 2;
+    for (size_t i = 0; i < group.devices.size(); ++i) {
+      const ZorseLoad::Member& member = choice.loads[s]->members[i];
+      const ClusterDevice& device = setting_.cluster.devices[static_cast<size_t>(group.devices[i])];
+      RankPlan rank;
+      rank.device = device.id;
+      rank.device_model = setting_.cluster.kinds[static_cast<size_t>(device.kind)].name;
+      rank.recompute = "full";
+      rank.shard_ratio = shares[i];
+      rank.offload_parameters = group.host_known && choice.offload.parameters;
+      rank.offload_activations = group.host_known && choice.offload.activations;
+      UnitPlan unit;
+      unit.ranks.push_back(std::move(rank));
+      unit.microbatches.assign(static_cast<size_t>(member.count), member.size);
+      if (member.last > 0) unit.microbatches.push_back(member.last);
+      stage.units.push_back(std::move(unit));
+    }
+  }
+  AssignLayers(choice.layers, choice.ministages, &pipeline);
+  return plan;
+}
+
+// The same stages with batches and shares of the exact splitter.
+absl::StatusOr<Plan> ZorseSearch::WithSplitGroups(const ZorseChoice& choice) const {
+  Plan plan = ToPlan(choice);
+  for (size_t s = 0; s < choice.groups.size(); ++s) {
+    const ZorseGroup& group = *choice.groups[s];
+    GroupQuestion question;
+    question.devices = group.devices;
+    question.batch = setting_.workload.global_batch;
+    question.layers = choice.layers[s];
+    question.ministages = choice.ministages;
+    question.embedding = s == 0;
+    question.head = s + 1 == choice.groups.size();
+    question.stage = static_cast<int>(s);
+    question.num_stages = static_cast<int>(choice.groups.size());
+    question.zero_stage = 2;
+    question.largest_microbatch = choice.microbatch;
+    question.allow_keep = false;
+    question.offload_parameters = group.host_known && choice.offload.parameters;
+    question.offload_activations = group.host_known && choice.offload.activations;
+    MOTLEY_ASSIGN_OR_RETURN(const GroupAnswer answer, SplitGroup(setting_, question));
+    StagePlan stage = ToStage(setting_, answer, 2);
+    stage.ministages = plan.pipelines[0].stages[s].ministages;
+    for (UnitPlan& unit : stage.units) {
+      for (RankPlan& rank : unit.ranks) {
+        rank.offload_parameters = question.offload_parameters;
+        rank.offload_activations = question.offload_activations;
+      }
+    }
+    plan.pipelines[0].stages[s] = std::move(stage);
+  }
+  return plan;
+}
+
+absl::Status ZorseSearch::DoesNotFit() const {
+  if (nearest_.missing_bytes == 0) {
+    return absl::InvalidArgumentError(
+        "zorse: no division into groups puts the pinned devices into their stages; pin fewer devices or lower stages");
+  }
+  const std::string lacks = absl::StrCat(" lacks ", nearest_.missing_bytes, " bytes in the division that comes nearest");
+  if (nearest_.device < 0) {
+    return absl::ResourceExhaustedError(absl::StrCat("zorse: host memory of ",
+                                                     setting_.cluster.nodes[static_cast<size_t>(nearest_.node)].name.value(),
+                                                     lacks, "; a smaller batch or more devices would help"));
+  }
+  const ClusterDevice& device = setting_.cluster.devices[static_cast<size_t>(nearest_.device)];
+  return absl::ResourceExhaustedError(
+      absl::StrCat("zorse: ", device.id.value(), " (", setting_.cluster.kinds[static_cast<size_t>(device.kind)].name, ")", lacks,
+                   "; a shorter sequence, more devices or known host memory for offload would help"));
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> PlanZorse(const Setting& setting) {
+  const std::vector<Grouping> groupings = Groupings(setting);
+  if (setting.request.fidelity == Fidelity::kPublished) return ZorseSearch(setting, true).Run(groupings);
+  // More candidates are no guarantee: the few that are simulated may all be others.
+  absl::StatusOr<Plan> tuned, published;
+  InParallel(2, [&](size_t i) { (i == 0 ? tuned : published) = ZorseSearch(setting, i == 1).Run(groupings); });
+  if (!tuned.ok()) return published.ok() ? published : tuned;
+  const bool keep = published.ok() && published->predicted.step_seconds < tuned->predicted.step_seconds;
+  return keep ? published : tuned;
+}
+
+}  // namespace motley::planner

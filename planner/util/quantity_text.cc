@@ -1,0 +1,22 @@
+#include "planner/util/quantity_text.h"
+
+#include "absl/strings/str_format.h"
+
+namespace motley::planner {
+
+std::string SecondsText(double seconds) {
+  if (seconds >= 10) return absl::StrFormat("%.1f s", seconds);
+  if (seconds >= 1) return absl::StrFormat("%.2f s", seconds);
+  if (seconds >= 0.01) return absl::StrFormat("%.0f ms", seconds * 1e3);
+  return absl::StrFormat("%.2f ms", seconds * 1e3);
+}
+
+std::string BytesText(int64_t bytes) {
+  const double b = static_cast<double>(bytes);
+  if (bytes >= int64_t{1} << 30) return absl::StrFormat("%.1f GiB", b / (1 << 30));
+  if (bytes >= 1 << 20) return absl::StrFormat("%.1f MiB", b / (1 << 20));
+  if (bytes >= 1 << 10) return absl::StrFormat("%.1f KiB", b / (1 << 10));
+  return absl::StrFormat("%d B", bytes);
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,71 @@
+#include "planner/answers/sensitivity.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/cluster/cluster_file.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/strategies/catalog.h"
+
+namespace motley::planner {
+namespace {
+
+// Two cards behind a network that a plan over both has to cross all the time.
+constexpr char kSlowNetwork[] = R"toml(
+name = "slow"
+[[node]]
+name = "a"
+gpus = ["A6000"]
+nic_gbit_per_second = 1
+[[node]]
+name = "b"
+gpus = ["A6000"]
+nic_gbit_per_second = 1
+)toml";
+
+std::unique_ptr<Setting> SettingOf(const char* toml, const char* strategy) {
+  auto workload = LoadModel("gpt2-774m");
+  workload->global_batch = 16;
+  workload->seq_len = 512;
+  PlanRequest request;
+  request.strategy = strategy;
+  return *Setting::Create(*ParseCluster(toml, "test"), *workload, request, nullptr);
+}
+
+Plan Planned(const Setting& setting) {
+  auto plan = FindInCatalog(setting.request.strategy)->plan(setting);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return Evaluate(setting, *std::move(plan))->plan;
+}
+
+TEST(SensitivityTest, SlowNetworkBindsASplitOverTwoNodes) {
+  const auto setting = SettingOf(kSlowNetwork, "even");
+  int asked = 0;
+  const OfflineSensitivity found =
+      FindOfflineSensitivity(*setting, Planned(*setting), nullptr, [&](const std::string&, int done, int total) {
+        EXPECT_EQ(done, asked++);
+        EXPECT_LT(done, total);
+      });
+  EXPECT_GT(asked, 5);
+  EXPECT_EQ(found.binding, "network between nodes");
+  EXPECT_GT(found.relaxations[0].gain, 0.2);
+  for (size_t i = 1; i < found.relaxations.size(); ++i) EXPECT_LE(found.relaxations[i].gain, found.relaxations[i - 1].gain);
+  EXPECT_THAT(ToText(found), testing::HasSubstr("network between nodes"));
+}
+
+TEST(SensitivityTest, WrongProfilesCostNothingWhereTheAnswerCannotChange) {
+  // Even splits do not look at speeds; equal cards would be split evenly in any case.
+  const auto setting = SettingOf(kSlowNetwork, "even");
+  const OfflineSensitivity found = FindOfflineSensitivity(*setting, Planned(*setting), nullptr);
+  EXPECT_GT(found.regret_trials, 0);
+  EXPECT_LT(found.regret_worst, 1e-9);
+}
+
+TEST(SensitivityTest, IsDeterministic) {
+  const auto setting = SettingOf(kSlowNetwork, "cephalo");
+  const Plan plan = Planned(*setting);
+  EXPECT_EQ(ToText(FindOfflineSensitivity(*setting, plan, nullptr)), ToText(FindOfflineSensitivity(*setting, plan, nullptr)));
+}
+
+}  // namespace
+}  // namespace motley::planner

@@ -1,0 +1,193 @@
+#include "planner/live/live_inputs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/cluster/cluster_file.h"
+#include "planner/cluster/cluster_text.h"
+#include "planner/answers/offline.h"
+#include "tests/planner/cluster_fixture.h"
+
+namespace motley::planner {
+namespace {
+
+using ::testing::HasSubstr;
+
+LiveInputs Described(const PlannerInput& input) {
+  absl::StatusOr<LiveInputs> live = DescribeLive(input, "live");
+  EXPECT_TRUE(live.ok()) << live.status();
+  return live.ok() ? *std::move(live) : LiveInputs();
+}
+
+// The way that the command line takes: through the texts.
+std::unique_ptr<Setting> SettingOf(const PlannerInput& input, PlanRequest request) {
+  const LiveInputs live = Described(input);
+  Workload workload;
+  workload.model_name = "saved/config.json";
+  workload.model = *ParseHfConfig(ToHfConfig(input.model), "config.json");
+  workload.global_batch = input.config.training.global_batch_size;
+  workload.seq_len = input.config.training.seq_len;
+  const auto cluster = ParseCluster(ToToml(live.cluster), "cluster.toml");
+  const auto book = LatencyBook::Parse(ToJson(live.profile), "profiles.json");
+  EXPECT_TRUE(cluster.ok() && book.ok()) << cluster.status() << book.status() << ToToml(live.cluster);
+  auto setting = Setting::Create(*cluster, workload, std::move(request), &*book);
+  EXPECT_TRUE(setting.ok()) << setting.status();
+  return *std::move(setting);
+}
+
+PlannerInput Mixed(int64_t batch = 32) {
+  PlannerInput input = MakeInput(SmallModel(), MixedDevices(), batch);
+  for (DeviceDescription& device : input.devices) device.link_bytes_per_second = 1e9;
+  return input;
+}
+
+TEST(LiveInputs, CardsAreWhatWasMeasuredAndDeclared) {
+  PlannerInput input = Mixed();
+  input.config.planner.memory_reserve = 0.2;
+  const LiveInputs live = Described(input);
+  ASSERT_EQ(live.cluster.kinds.size(), 4u) << "the two P40s measure alike";
+  EXPECT_EQ(live.cluster.kinds[0].name, "A6000");
+  EXPECT_EQ(live.cluster.kinds[0].fp32_flops, 4e9);
+  EXPECT_EQ(live.cluster.kinds[0].memory_bytes, int64_t{64} << 20);
+  EXPECT_EQ(live.cluster.usable_memory, 0.8);
+  ASSERT_EQ(live.cluster.nodes.size(), 3u);
+  EXPECT_EQ(live.cluster.nodes[1].name.value(), "n2");
+  EXPECT_EQ(live.cluster.devices[3].kind, 2);
+  EXPECT_EQ(live.profile.models.at(live.model_name), input.model);
+}
+
+TEST(LiveInputs, TheSettingHasTheDevicesOwnSeconds) {
+  const PlannerInput input = Mixed();
+  const auto setting = SettingOf(input, {});
+  for (int d = 0; d < setting->num_devices(); ++d) {
+    const int kind = setting->KindOf(d);
+    const ComputeProfile& profile = input.compute[static_cast<size_t>(d)];
+    EXPECT_FALSE(setting->costs.provenance(kind).estimated) << setting->costs.provenance(kind).source;
+    EXPECT_DOUBLE_EQ(setting->costs.ForwardSeconds(kind, UnitKind::kLayer, 4), profile.layer.points[2].forward_seconds);
+    EXPECT_DOUBLE_EQ(setting->costs.BackwardSeconds(kind, UnitKind::kHead, 8), profile.head.points[3].backward_seconds);
+    EXPECT_DOUBLE_EQ(setting->costs.ForwardSeconds(kind, UnitKind::kEmbedding, 1), profile.embedding.points[0].forward_seconds);
+    EXPECT_DOUBLE_EQ(setting->costs.OptimizerSeconds(kind, 1000), 1000 * profile.optimizer_seconds_per_element);
+    EXPECT_EQ(setting->costs.ContextBytes(kind), profile.context_bytes);
+  }
+}
+
+TEST(LiveInputs, ThePlanIsPricedAsTheLivePlannerPricesIt) {
+  for (const char* strategy : {"cephalo", "even"}) {
+    PlannerInput input = Mixed();
+    input.config.planner.strategy = strategy;
+    const auto live = MakePlan(input);
+    ASSERT_TRUE(live.ok()) << live.status();
+    PlanRequest request;
+    request.strategy = strategy;
+    const auto setting = SettingOf(input, request);
+    const auto priced = Evaluate(*setting, live->plan);
+    ASSERT_TRUE(priced.ok()) << priced.status();
+    EXPECT_NEAR(priced->plan.predicted.step_seconds / live->plan.predicted.step_seconds, 1, 0.02) << strategy;
+    const auto planned = PlanOffline(*setting);
+    ASSERT_TRUE(planned.ok()) << planned.status();
+    EXPECT_NEAR(planned->evaluation.plan.predicted.step_seconds / live->plan.predicted.step_seconds, 1, 0.03) << strategy;
+  }
+}
+
+TEST(LiveInputs, TheSameFromFilesTwice) {
+  const LiveInputs a = Described(Mixed()), b = Described(Mixed());
+  EXPECT_EQ(ToToml(a.cluster), ToToml(b.cluster));
+  EXPECT_EQ(ToJson(a.profile), ToJson(b.profile));
+}
+
+TEST(LiveInputs, DevicesOfOneLabelThatDifferAreCardsOfTheirOwn) {
+  PlannerInput input = Mixed();
+  input.compute[3].layer.points[0].forward_seconds *= 2;
+  input.devices[4].model = "P40-2";
+  const LiveInputs live = Described(input);
+  std::vector<std::string> names;
+  for (const DeviceKind& kind : live.cluster.kinds) names.push_back(kind.name);
+  EXPECT_THAT(names, testing::ElementsAre("A6000", "L4", "P40", "P40-2", "P40-2-2"));
+}
+
+TEST(LiveInputs, NoiseMakesNoCard) {
+  PlannerInput input = Mixed();
+  for (ComputePoint& point : input.compute[3].layer.points) point.backward_seconds *= 1.015;
+  EXPECT_EQ(Described(input).cluster.kinds.size(), 4u);
+  for (ComputePoint& point : input.compute[3].layer.points) point.backward_seconds *= 1.015;
+  EXPECT_EQ(Described(input).cluster.kinds.size(), 5u);
+  input = Mixed();
+  input.devices[3].memory_bytes += 1;
+  EXPECT_EQ(Described(input).cluster.kinds.size(), 5u) << "memory is exact";
+}
+
+TEST(LiveInputs, DevicesKeepTheirNames) {
+  PlannerInput input = Mixed();
+  input.devices[1].id = input.compute[1].device = DeviceId("n1/spare");
+  const auto cluster = ParseCluster(ToToml(Described(input).cluster), "c.toml");
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EXPECT_EQ(cluster->devices[1].id.value(), "n1/spare");
+}
+
+TEST(LiveInputs, WithoutLimitOrDeclaredSpeedTheMeasuredOneCounts) {
+  PlannerInput input = Mixed();
+  for (DeviceDescription& device : input.devices) {
+    device.flops_per_second = 0;
+    device.memory_bytes = 0;
+    device.link_bytes_per_second = 0;
+  }
+  const LiveInputs live = Described(input);
+  EXPECT_NEAR(live.cluster.kinds[0].fp32_flops, 4e9, 1e9);
+  EXPECT_EQ(live.cluster.kinds[0].memory_bytes, static_cast<int64_t>(kMostDeviceBytes));
+  EXPECT_EQ(live.cluster.collective_efficiency, 1);
+  // 0.1 ms and 1 ns a byte were measured; the ring of five carries 4/5 to all of the bytes.
+  EXPECT_NEAR(live.cluster.nodes[0].device_link_bytes_per_second, 0.9e9, 0.15e9);
+  EXPECT_NEAR(live.cluster.nodes[0].nic_latency_seconds, 2.5e-5, 1e-6);
+}
+
+TEST(LiveInputs, DeclaredLinksAreKeptAndSharedNetworkCardsBind) {
+  PlannerInput input = Mixed();
+  for (DeviceDescription& device : input.devices) {
+    device.link_bytes_per_second = 4e9;
+    device.node_link_bytes_per_second = 3e9;
+  }
+  const LiveInputs live = Described(input);
+  EXPECT_EQ(live.cluster.nodes[0].device_link_bytes_per_second, 4e9);
+  EXPECT_EQ(live.cluster.nodes[0].nic_bytes_per_second, 3e9);
+  EXPECT_NEAR(live.cluster.collective_efficiency, 0.3, 0.06);
+  EXPECT_THAT(live.cluster.notes, testing::Contains(HasSubstr("fitted to measured collectives of all 5 devices")));
+}
+
+TEST(LiveInputs, LinksThatWereNotMeasuredAreAsDeclared) {
+  PlannerInput input = Mixed();
+  input.collectives.points.clear();
+  const LiveInputs live = Described(input);
+  EXPECT_EQ(live.cluster.nodes[0].device_link_bytes_per_second, 1e9);
+  EXPECT_EQ(live.cluster.collective_efficiency, 1);
+  EXPECT_THAT(live.cluster.notes, testing::Contains(HasSubstr("not measured together")));
+  input.devices[2].link_bytes_per_second = 0;
+  const absl::Status status = DescribeLive(input, "live").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("submit it again"));
+}
+
+TEST(LiveInputs, OneDeviceNeedsNoLinks) {
+  PlannerInput input = MakeInput(SmallModel(), {{"n1/gpu0", "L4"}}, 8);
+  input.collectives = {};
+  EXPECT_EQ(PlanOffline(*SettingOf(input, {})).status(), absl::OkStatus());
+}
+
+TEST(LiveInputs, DeclaredTimesOfNothingAreEstimated) {
+  PlannerInput input = Mixed();
+  for (ComputePoint& point : input.compute[0].embedding.points) point.forward_seconds = 0;
+  const LiveInputs live = Described(input);
+  EXPECT_FALSE(live.profile.cards[0].embedding.has_value());
+  EXPECT_TRUE(live.profile.cards[1].embedding.has_value());
+  input.compute[0].layer.points[0].backward_seconds = 0;
+  EXPECT_THAT(DescribeLive(input, "live").status().message(), HasSubstr("profile of n1/gpu0, layer"));
+}
+
+TEST(LiveInputs, DevicesAndProfilesMustBelongTogether) {
+  PlannerInput input = Mixed();
+  input.compute.pop_back();
+  EXPECT_EQ(DescribeLive(input, "live").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(DescribeLive({}, "live").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace motley::planner

@@ -1,0 +1,111 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "planner/plan/plan.h"
+#include "tests/planner/plan_fixture.h"
+
+namespace motley::planner {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Complaint(const std::string& json) { return std::string(PlanFromJson(json).status().message()); }
+
+TEST(PlanJsonTest, RoundTripsExactly) {
+  for (const Plan& plan : {OneStagePlan(SmallModel()), FullPlan(), Plan()}) {
+    const std::string json = ToJson(plan);
+    const auto parsed = PlanFromJson(json);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(ToJson(*parsed), json);
+    EXPECT_EQ(ToJson(*PlanFromJson(ToJson(plan, 2))), json);
+  }
+  const Plan plan = FullPlan(), parsed = *PlanFromJson(ToJson(plan));
+  EXPECT_EQ(parsed.predicted.step_seconds, 0.1 + 0.2) << "to the last bit";
+  EXPECT_EQ(parsed.pipelines[0].stages[0].units[0].ranks[0].predicted.memory,
+            plan.pipelines[0].stages[0].units[0].ranks[0].predicted.memory);
+  EXPECT_EQ(parsed.pipelines[0].stages[0].units[0].ranks[1].tp_share, 0.38);
+  EXPECT_TRUE(parsed.pipelines[0].stages[1].units[0].ranks[0].offload_optimizer);
+  EXPECT_FALSE(parsed.pipelines[0].stages[1].units[0].ranks[0].offload_activations);
+  EXPECT_EQ(parsed.pipelines[1].stages[0].zero_stage, 1);
+  EXPECT_EQ(parsed.unused[1].because, "excluded\nby the user");
+  EXPECT_EQ(parsed.predicted.notes, plan.predicted.notes);
+  EXPECT_EQ(PlanFromJson(ToJson(OneStagePlan(SmallModel())))->epoch, Epoch(3));
+}
+
+TEST(PlanJsonTest, MicrobatchesInFlight) {
+  const Plan plan = InTurnPlan();
+  const auto parsed = PlanFromJson(ToJson(plan));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->pipelines[0].stages[0].in_flight, 3);
+  EXPECT_EQ(parsed->pipelines[0].stages[1].in_flight, 0) << "not given: the schedule's own";
+  EXPECT_EQ(ToJson(*parsed), ToJson(plan));
+  EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"in_flight":2.5,"units":[]}]}]})"),
+              HasSubstr("plan.pipelines[0].stages[0].in_flight: must be an integer"));
+}
+
+TEST(PlanJsonTest, ReadsVersionOne) {
+  const auto plan = PlanFromJson(R"({"schema_version": 1, "strategy": "cephalo", "epoch": 3, "global_batch": 6, "seq_len": 32,
+    "dtype": "float32", "schedule": "layered", "pipelines": [{"stages": [{"ministages": [[0, 3]], "units": [
+      {"ranks": [{"device": "n1/gpu0", "device_model": "L4", "recompute": "none", "shard_ratio": 0.25,
+                  "predicted": {"busy_seconds": 0.4, "peak_bytes": 1000}}], "microbatches": [2, 2, 2]},
+      {"ranks": [{"device": "n2/gpu0", "shard_ratio": 0.75}], "microbatches": []}], "placement": []}]}],
+    "unused": [], "predicted": {"step_seconds": 0.4, "tokens_per_second": 480, "binding_constraint": "all-gather"}})");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->schema_version, kPlanSchemaVersion);
+  EXPECT_EQ(plan->pipelines[0].stages[0].zero_stage, 3);
+  EXPECT_EQ(plan->pipelines[0].stages[0].units[0].ranks[0].tp_share, 1);
+  EXPECT_EQ(Validate(*plan, SmallModel()), absl::OkStatus());
+}
+
+TEST(PlanJsonTest, ErrorsNameThePath) {
+  EXPECT_THAT(Complaint("{"), HasSubstr("not JSON"));
+  EXPECT_THAT(Complaint("[]"), HasSubstr("plan: must be an object"));
+  EXPECT_THAT(Complaint("{}"), HasSubstr("pipelines is missing"));
+  EXPECT_THAT(Complaint(R"({"pipeline":[]})"), HasSubstr("unknown key 'pipeline'; did you mean 'pipelines'?"));
+  EXPECT_THAT(Complaint(R"({"pipelines":{}})"), HasSubstr("plan.pipelines: must be a list"));
+  EXPECT_THAT(Complaint(R"({"pipelines":[{}]})"), HasSubstr("plan.pipelines[0]: stages is missing"));
+  EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"units":[{"ranks":[{"device":1}]}]}]}]})"),
+              HasSubstr("plan.pipelines[0].stages[0].units[0].ranks[0].device: must be a string"));
+  EXPECT_THAT(Complaint(R"({"dtype":"bf61","pipelines":[]})"), HasSubstr("plan.dtype: dtype 'bf61' is not known"));
+  EXPECT_THAT(Complaint(R"({"schedule":"layred","pipelines":[]})"), HasSubstr("plan.schedule: schedule 'layred' is not known"));
+  EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"ministages":[[1]],"units":[]}]}]})"),
+              HasSubstr("ministages[0]: must be [first layer, last layer]"));
+  EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"units":[{"ranks":[{"offload":["weights"]}]}]}]}]})"),
+              HasSubstr("offload[0]: 'weights' is not known"));
+}
+
+TEST(PlanJsonTest, WhatOtherSystemsDivideIsRefusedByName) {
+  EXPECT_THAT(std::string(PlanFromJson(R"({"context_parallel_size": 2})").status().message()),
+              testing::HasSubstr("context parallelism is not supported"));
+  EXPECT_THAT(std::string(PlanFromJson(R"({"expert_parallel": 2})").status().message()),
+              testing::HasSubstr("mixture of experts is not supported"));
+}
+
+TEST(PlanJsonTest, NumbersThatAreNone) {
+  EXPECT_THAT(Complaint(R"({"global_batch":1.5,"pipelines":[]})"), HasSubstr("plan.global_batch: must be an integer"));
+  EXPECT_THAT(Complaint(R"({"global_batch":18446744073709551615,"pipelines":[]})"),
+              HasSubstr("plan.global_batch: must be an integer"));
+  EXPECT_THAT(Complaint(R"({"pipelines_zero_stage":4294967296,"pipelines":[]})"), HasSubstr("must be a small integer"));
+  EXPECT_THAT(Complaint(R"({"predicted":{"mfu":null},"pipelines":[]})"), HasSubstr("plan.predicted.mfu: must be a number"));
+  EXPECT_THAT(Complaint(R"({"predicted":{"estimated":1},"pipelines":[]})"), HasSubstr("must be true or false"));
+}
+
+TEST(PlanJsonTest, AnotherVersionIsSaidBeforeItsKeys) {
+  EXPECT_THAT(Complaint(R"({"schema_version":9,"stages":[]})"),
+              HasSubstr("schema_version 9 is not known, this build reads 1 to 2"));
+  EXPECT_THAT(Complaint(R"({"schema_version":"2"})"), HasSubstr("schema_version: must be"));
+}
+
+TEST(PlanJsonTest, ADocumentThatIsNoPlanIsNotParsed) {
+  const std::string huge(static_cast<size_t>(kLongestPlanBytes) + 1, '[');
+  EXPECT_THAT(Complaint(huge), HasSubstr("67108865 bytes; a plan has at most 67108864"));
+  EXPECT_THAT(Complaint(std::string(1 << 20, '[')), HasSubstr("plan: is nested deeper than 32 levels"));
+}
+
+TEST(PlanJsonTest, NamesThatAreNotUtf8AreReplaced) {
+  Plan plan = FullPlan();
+  plan.model = "path/\xff.json";
+  EXPECT_TRUE(PlanFromJson(ToJson(plan)).ok());
+}
+
+}  // namespace
+}  // namespace motley::planner

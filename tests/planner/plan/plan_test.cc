@@ -1,0 +1,214 @@
+// The rules of the plan language, one by one: messages name the rank and the rule.
+#include "planner/plan/plan.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "planner/plan/placement.h"
+#include "tests/planner/plan_fixture.h"
+
+namespace motley::planner {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <typename F>
+std::string Broken(Plan plan, F&& break_it) {
+  break_it(plan);
+  return std::string(Validate(plan, SmallModel()).message());
+}
+
+TEST(PlanTest, GoodPlansPass) {
+  EXPECT_EQ(Validate(OneStagePlan(SmallModel()), SmallModel()), absl::OkStatus());
+  EXPECT_EQ(Validate(FullPlan(), SmallModel()), absl::OkStatus());
+  EXPECT_EQ(ValidateForEngine(OneStagePlan(SmallModel()), SmallModel()), absl::OkStatus());
+}
+
+TEST(PlanTest, ScheduleNamesRoundTrip) {
+  for (const ScheduleFamily family : {ScheduleFamily::kLayered, ScheduleFamily::kGPipe, ScheduleFamily::k1F1B,
+                                      ScheduleFamily::kInterleaved, ScheduleFamily::kZeroBubble}) {
+    EXPECT_EQ(*ParseSchedule(ScheduleName(family)), family);
+  }
+  EXPECT_THAT(std::string(ParseSchedule("gpip").status().message()), HasSubstr("did you mean 'gpipe'?"));
+}
+
+TEST(PlanTest, HeaderRules) {
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.schema_version = 3; }), HasSubstr("schema_version 3 is not known"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = 0; }), HasSubstr("global_batch must be in 1.."));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = int64_t{1} << 62; }), HasSubstr("global_batch must be in 1.."));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.seq_len = 4096; }), HasSubstr("seq_len must be in 1..128"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.pipelines_zero_stage = 3; }),
+              HasSubstr("pipelines_zero_stage must be 0, 1 or 2"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.pipelines.clear(); }), HasSubstr("pipelines: empty"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.pipelines[1].stages.clear(); }), HasSubstr("pipeline 1: stages: empty"));
+}
+
+TEST(PlanTest, MinistagesCoverEveryLayerOnceRoundRobin) {
+  const auto broken = [](auto&& change) {
+    return Broken(FullPlan(), [&](Plan& p) { change(p.pipelines[0].stages[0].ministages, p.pipelines[0].stages[1].ministages); });
+  };
+  using Ranges = std::vector<LayerRange>;
+  EXPECT_THAT(broken([](Ranges& a, Ranges&) {
+                a[1] = {3, 3};
+              }),
+              HasSubstr("pipeline 0 stage 0: ministages[1] is layers 3-3 where layer 2 of 0-3 comes next"));
+  EXPECT_THAT(broken([](Ranges& a, Ranges& b) { std::swap(a, b); }),
+              HasSubstr("stage 0: ministages[0] is layers 1-1 where layer 0"));
+  EXPECT_THAT(broken([](Ranges&, Ranges& b) { b[1] = {3, 4}; }), HasSubstr("where layer 3 of 0-3 comes next"));
+  EXPECT_THAT(broken([](Ranges&, Ranges& b) { b[1] = {3, 2}; }), HasSubstr("layers 3-2"));
+  EXPECT_THAT(broken([](Ranges&, Ranges& b) { b.pop_back(); }), HasSubstr("pipeline 0 stage 1: 1 ministages, stage 0 has 2"));
+  EXPECT_THAT(broken([](Ranges&, Ranges& b) { b.clear(); }), HasSubstr("a stage holds at least one layer"));
+  EXPECT_THAT(broken([](Ranges& a, Ranges& b) { a = {{0, 0}}, b = {{1, 2}}; }), HasSubstr("ministages end before layer 3"));
+}
+
+TEST(PlanTest, RanksUnitsAndStages) {
+  const auto broken = [](auto&& change) {
+    return Broken(FullPlan(), [&](Plan& p) { change(p.pipelines[0].stages[0], p.pipelines[0].stages[1]); });
+  };
+  using S = StagePlan;
+  EXPECT_THAT(broken([](S& a, S&) { a.units[0].ranks[1].device = DeviceId(); }),
+              HasSubstr("rank 1 in pipeline 0 stage 0: device"));
+  EXPECT_THAT(broken([](S& a, S&) { a.units[0].ranks[1].recompute = "norm3"; }), HasSubstr("rank 1 (a/gpu1): recompute"));
+  EXPECT_THAT(broken([](S&, S& b) { b.units[1].ranks[0].shard_ratio = -0.1; }),
+              HasSubstr("rank 3 (b/gpu1): shard_ratio must be in 0..1"));
+  EXPECT_THAT(broken([](S&, S& b) { b.units[1].ranks[0].shard_ratio = std::nan(""); }),
+              HasSubstr("rank 3 (b/gpu1): shard_ratio"));
+  EXPECT_THAT(broken([](S&, S& b) { b.units[1].ranks[0].shard_ratio = 0.5; }),
+              HasSubstr("pipeline 0 stage 1: shard_ratio adds up to"));
+  EXPECT_THAT(broken([](S& a, S&) { a.units[0].ranks[1].tp_share = 0.3; }),
+              HasSubstr("the unit of rank 0 (a/gpu0): tp_share adds up to 0.92 over its 2 ranks, it must be 1"));
+  EXPECT_THAT(broken([](S& a, S&) { a.units[0].ranks[1].tp_share = 0; }), HasSubstr("rank 1 (a/gpu1): tp_share must be above 0"));
+  EXPECT_THAT(broken([](S&, S& b) { b.units[0].ranks[0].tp_share = 0.5; }),
+              HasSubstr("rank 2 (b/gpu0): tp_share is 0.5 but the unit"));
+  EXPECT_THAT(broken([](S&, S& b) { b.units[0].ranks.clear(); }), HasSubstr("pipeline 0 stage 1: units[0] has no ranks"));
+  EXPECT_THAT(broken([](S&, S& b) { b.units.clear(); }), HasSubstr("pipeline 0 stage 1: units: empty"));
+  EXPECT_THAT(broken([](S&, S& b) { b.zero_stage = 4; }), HasSubstr("pipeline 0 stage 1: zero_stage must be 0, 1, 2 or 3"));
+}
+
+TEST(PlanTest, ZeroStageZeroNeedsNoShares) {
+  Plan plan = FullPlan();
+  plan.pipelines[0].stages[1].zero_stage = 0;
+  plan.pipelines[0].stages[1].units[0].ranks[0].shard_ratio = 1;
+  plan.pipelines[0].stages[1].units[1].ranks[0].shard_ratio = 1;
+  EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
+}
+
+TEST(PlanTest, BatchesAddUp) {
+  const auto batches = [](Plan& p, size_t stage) -> std::vector<int64_t>& {
+    return p.pipelines[0].stages[stage].units[0].microbatches;
+  };
+  EXPECT_THAT(
+      Broken(FullPlan(),
+             [&](Plan& p) {
+               batches(p, 1) = {2, 2};
+             }),
+      HasSubstr("pipeline 0 stage 1 computes 7 samples, stage 0 8; every stage of a pipeline computes the pipeline's batch"));
+  EXPECT_THAT(Broken(FullPlan(), [&](Plan& p) { batches(p, 1) = {0}; }),
+              HasSubstr("rank 2 (b/gpu0): microbatches must be at least 1"));
+  EXPECT_THAT(Broken(FullPlan(), [&](Plan& p) { batches(p, 1) = {int64_t{1} << 62}; }),
+              HasSubstr("is more than the global batch of 12"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = 13; }), HasSubstr("add up to 12, the global batch is 13"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = 8; }), HasSubstr("add up to at least 12, the global batch is 8"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.pipelines[1].stages[0].units[0].microbatches.clear(); }),
+              HasSubstr("pipeline 1 has no microbatches; list its devices as unused"));
+}
+
+TEST(PlanTest, OneRankForEachDevice) {
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.pipelines[1].stages[0].units[0].ranks[0].device = DeviceId("a/gpu1"); }),
+              HasSubstr("rank 4 (a/gpu1): the device is there twice"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.unused[0].device = DeviceId("a/gpu1"); }),
+              HasSubstr("unused: a/gpu1 is there twice"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.unused[0].device = DeviceId(); }), HasSubstr("unused: device is missing"));
+}
+
+TEST(PlanTest, SchedulesHaveRulesOfTheirOwn) {
+  for (const ScheduleFamily family : {ScheduleFamily::kGPipe, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
+    EXPECT_THAT(Broken(FullPlan(), [=](Plan& p) { p.schedule = family; }), HasSubstr("use layered or interleaved for several"));
+    Plan plan = FullPlan();
+    plan.schedule = family;
+    plan.pipelines[0].stages[0].ministages = {{0, 1}};
+    plan.pipelines[0].stages[1].ministages = {{2, 3}};
+    EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
+  }
+  Plan plan = FullPlan();
+  plan.schedule = ScheduleFamily::kInterleaved;
+  EXPECT_THAT(Broken(plan, [](Plan&) {}), HasSubstr("the unit of b/gpu1 has 1 microbatches; schedule interleaved runs as many"));
+  plan.pipelines[0].stages[1].units[0].microbatches = {4, 1};
+  plan.pipelines[0].stages[1].units[1].microbatches = {2, 1};
+  EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
+}
+
+TEST(PlanTest, OnlySchedulesInTurnChooseWhatIsInFlight) {
+  EXPECT_EQ(Validate(InTurnPlan(), SmallModel()), absl::OkStatus());
+  EXPECT_THAT(Broken(InTurnPlan(), [](Plan& p) { p.pipelines[0].stages[1].in_flight = -1; }),
+              HasSubstr("pipeline 0 stage 1: in_flight must be at least 1, or 0 for the schedule's own, got -1"));
+  Plan plan = InTurnPlan();
+  plan.schedule = ScheduleFamily::kZeroBubble;
+  EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
+  for (const ScheduleFamily family : {ScheduleFamily::kLayered, ScheduleFamily::kGPipe}) {
+    EXPECT_THAT(Broken(InTurnPlan(), [=](Plan& p) { p.schedule = family; }),
+                HasSubstr("pipeline 0 stage 0: in_flight given, but the schedule is " + std::string(ScheduleName(family)) +
+                          "; only 1f1b and zero_bubble choose"));
+  }
+}
+
+TEST(PlanTest, PlacementsAreWhole) {
+  const auto broken = [](auto&& change) {
+    return Broken(OneStagePlan(SmallModel()), [&](Plan& p) { change(p.pipelines[0].stages[0]); });
+  };
+  using S = StagePlan;
+  EXPECT_THAT(broken([](S& s) { s.placement[2].bounds[1] = 1; }), HasSubstr("shard_ratio"));
+  EXPECT_THAT(broken([](S& s) { s.placement[2].bounds[1] = s.placement[2].bounds[2] + 1; }), HasSubstr("bounds fall at rank 1"));
+  EXPECT_THAT(broken([](S& s) { s.placement[2].bounds.back() -= 1; }), HasSubstr("bounds must go from 0 to"));
+  EXPECT_THAT(broken([](S& s) { s.placement[2].bounds.pop_back(); }), HasSubstr("placement[2]: 4 bounds given, 4 ranks need 5"));
+  EXPECT_THAT(broken([](S& s) { s.placement.pop_back(); }), HasSubstr("placement: 5 units given, pipeline 0 stage 0 has 6"));
+  EXPECT_THAT(broken([](S& s) { s.zero_stage = 0; }), HasSubstr("with zero_stage 0 every rank holds everything"));
+  EXPECT_EQ(broken([](S& s) { s.placement.clear(); }), "");
+}
+
+TEST(PlanTest, APlacementListsTheUnitsOfItsStage) {
+  Plan plan = FullPlan();
+  const std::vector<UnitSpec> layout = ParameterLayout(SmallModel());
+  // Layers 1 and 3 and the head.
+  plan.pipelines[0].stages[1].placement = PlaceByShares({layout[2], layout[4], layout[5]}, {1.0 / 3, 2.0 / 3});
+  EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
+  plan.pipelines[0].stages[0].placement = PlaceByShares({layout[0], layout[1], layout[3]}, {0.62, 0.38});
+  EXPECT_THAT(std::string(Validate(plan, SmallModel()).message()),
+              HasSubstr("units of several ranks are cut at their tensor-parallel"));
+}
+
+TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
+  const ModelShape model = SmallModel();
+  const auto refused = [&](auto&& change) {
+    Plan plan = OneStagePlan(model);
+    change(plan, plan.pipelines[0].stages[0]);
+    EXPECT_EQ(Validate(plan, model), absl::OkStatus()) << "the language allows it";
+    return std::string(ValidateForEngine(plan, model).message());
+  };
+  using P = Plan;
+  using S = StagePlan;
+  EXPECT_THAT(refused([](P& p, S&) { p = FullPlan(); }), HasSubstr("pipelines: 2 given, the engine runs exactly 1"));
+  EXPECT_THAT(refused([](P& p, S&) {
+                p = FullPlan();
+                p.pipelines.pop_back();
+                p.global_batch = 8;
+              }),
+              HasSubstr("pipelines[0].stages: 2 given"));
+  EXPECT_THAT(refused([](P&, S& s) {
+                s.placement.clear();
+                s.units[1].ranks[0].tp_share = 0.5;
+                s.units[1].ranks.push_back(MakeRank("n9/gpu0", "x", 0, 0.5));
+              }),
+              HasSubstr("units[1].ranks: 2 given"));
+  EXPECT_THAT(refused([](P& p, S&) { p.schedule = ScheduleFamily::k1F1B; }),
+              HasSubstr("schedule 1f1b given, the engine runs layered"));
+  EXPECT_THAT(refused([](P& p, S&) { p.dtype = DType::kBFloat16; }), HasSubstr("dtype bfloat16 given"));
+  EXPECT_THAT(refused([](P&, S& s) { s.zero_stage = 2; }), HasSubstr("zero_stage 2 given"));
+  EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].recompute = "norm1"; }),
+              HasSubstr("rank 1 (n1/gpu1): recompute 'norm1' given"));
+  EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].offload_optimizer = true; }),
+              HasSubstr("rank 1 (n1/gpu1): offload given"));
+  EXPECT_THAT(refused([](P&, S& s) { s.placement.clear(); }), HasSubstr("placement is empty"));
+}
+
+}  // namespace
+}  // namespace motley::planner

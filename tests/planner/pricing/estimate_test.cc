@@ -1,0 +1,114 @@
+// EstimatePlan against Evaluate. docs/simulator.md has the measured distance.
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "gtest/gtest.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/pricing/worst_memory.h"
+#include "tests/planner/lowering/lowering_fixture.h"
+
+namespace motley::planner {
+namespace {
+
+struct Distance {
+  double sum = 0, worst = 0;
+  int plans = 0;
+  void Add(double distance) {
+    sum += std::abs(distance);
+    worst = std::max(worst, std::abs(distance));
+    ++plans;
+  }
+  double mean() const { return plans > 0 ? sum / plans : 0; }
+};
+
+std::map<std::string, Distance> Distances(bool calm) {
+  RandomPlans random(29);
+  std::map<std::string, Distance> by_schedule;
+  for (int i = 0; i < 600; ++i) {
+    const auto setting = random.NextSetting(calm);
+    const Plan plan = random.Next(*setting);
+    if (!Validate(plan, setting->workload.model).ok()) continue;
+    const auto evaluation = Evaluate(*setting, plan);
+    const auto price = EstimatePlan(*setting, plan);
+    EXPECT_TRUE(evaluation.ok() && price.ok()) << evaluation.status() << price.status();
+    if (!evaluation.ok() || !price.ok()) continue;
+    const double step = evaluation->plan.predicted.step_seconds;
+    const std::string kind = plan.pipelines.size() > 1              ? "several pipelines"
+                             : plan.pipelines[0].stages.size() == 1 ? "one stage"
+                                                                    : std::string(ScheduleName(plan.schedule));
+    by_schedule[kind].Add(price->step_seconds / step - 1);
+    // The graph may keep more in flight than the formula says, never less.
+    EXPECT_LE(price->worst_memory, WorstMemory(*setting, evaluation->plan) + 1e-9);
+  }
+  for (const auto& [kind, distance] : by_schedule) {
+    std::printf("%-18s %4d plans: mean %4.1f %%, worst %4.1f %%\n", kind.c_str(), distance.plans, 100 * distance.mean(),
+                100 * distance.worst);
+  }
+  return by_schedule;
+}
+
+TEST(EstimateTest, StaysCloseToTheSimulatorWhereLinksAreNotContended) {
+  for (const auto& [kind, distance] : Distances(true)) EXPECT_LT(distance.mean(), 0.05) << kind;
+}
+
+TEST(EstimateTest, IsOfTheRightSizeWhereTheyAre) {
+  for (const auto& [kind, distance] : Distances(false)) EXPECT_LT(distance.mean(), 0.3) << kind;
+}
+
+// Pipelines of single cards with equal microbatches, one stage after the other over the cluster, under both schedules in turn,
+// with fewer and more in flight than their own.
+template <typename Function>
+void ForPipelinesInTurn(const Setting& setting, Function function) {
+  const auto stages = static_cast<size_t>(setting.num_devices());
+  const auto dealt = DealLayers(12, static_cast<int64_t>(stages), 1);
+  for (const ScheduleFamily schedule : {ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
+    for (const int64_t more : {-1, 0, 1, 3}) {
+      PipelinePlan pipeline;
+      for (size_t s = 0; s < stages; ++s) {
+        pipeline.stages.push_back(StageOf(setting, static_cast<int>(s), {std::vector<int64_t>(16, 2)}, dealt[s], 0));
+        const auto own = static_cast<int64_t>(stages - s);
+        if (more != 0 && own > 1) pipeline.stages.back().in_flight = own + more;
+      }
+      const Plan plan = PlanOf(setting, schedule, {pipeline});
+      const auto evaluation = Evaluate(setting, plan);
+      const auto price = EstimatePlan(setting, plan);
+      ASSERT_TRUE(evaluation.ok() && price.ok()) << evaluation.status() << price.status();
+      EXPECT_NEAR(price->worst_memory, WorstMemory(setting, evaluation->plan), 1e-9);
+      function(price->step_seconds / evaluation->plan.predicted.step_seconds - 1,
+               testing::Message() << ScheduleName(schedule) << ", " << stages << " stages, " << more << " more in flight");
+    }
+  }
+}
+
+Distance InTurn(const std::vector<std::vector<std::vector<std::string>>>& clusters, double most, const char* what) {
+  Distance distance;
+  for (const double nic : {5e7, 1e8, 3e8, 1e9, 25e9}) {
+    for (const auto& nodes : clusters) {
+      ForPipelinesInTurn(*MakeSetting(Nodes(nodes, 400e9, nic), WorkOf(MediumModel(12, false), 32)),
+                         [&](double off, const testing::Message& plan) {
+                           distance.Add(off);
+                           EXPECT_LT(std::abs(off), most) << plan << ", NIC of " << nic << " B/s";
+                         });
+    }
+  }
+  std::printf("%-18s %4d plans: mean %4.1f %%, worst %4.1f %%\n", what, distance.plans, 100 * distance.mean(),
+              100 * distance.worst);
+  return distance;
+}
+
+// One border goes over network cards, which nothing else uses.
+TEST(EstimateTest, FollowsPipelinesInTurnOverASlowBorder) {
+  EXPECT_EQ(InTurn({{{"T4"}, {"A10G"}}, {{"T4", "A10G"}, {"T4"}}, {{"T4", "A10G"}, {"V100-16GB", "T4"}}}, 0.02, "one slow border")
+                .plans,
+            120);
+}
+
+// A node between two others gets samples and gradients over one card, which the estimator takes for free.
+TEST(EstimateTest, StaysNearPipelinesInTurnWhoseStagesShareCards) {
+  EXPECT_LT(InTurn({{{"T4"}, {"A10G"}, {"T4"}}, {{"T4"}, {"A10G"}, {"V100-16GB"}, {"T4"}}}, 0.25, "all borders slow").mean(),
+            0.05);
+}
+
+}  // namespace
+}  // namespace motley::planner

@@ -1,0 +1,230 @@
+#include "planner/pricing/estimate_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace motley::planner {
+namespace {
+
+double Last(const std::vector<TurnStage>& stages) {
+  const std::vector<double> ends = EndsOfTurns(stages);
+  return *std::max_element(ends.begin(), ends.end());
+}
+
+// `border`: seconds of one round.
+std::vector<TurnStage> Like(size_t stages, int64_t rounds, double forward, double backward, double border = 0) {
+  std::vector<TurnStage> turns(stages);
+  for (size_t s = 0; s < stages; ++s) {
+    turns[s].rounds = rounds;
+    turns[s].in_flight = static_cast<int64_t>(stages - s);
+    turns[s].forward_seconds = forward;
+    turns[s].backward_seconds = backward;
+    if (s + 1 < stages) turns[s].border_seconds = border * static_cast<double>(rounds);
+  }
+  return turns;
+}
+
+TEST(EstimateTurnsTest, OneStageWorksWithoutAPause) {
+  EXPECT_NEAR(Last(Like(1, 7, 1, 2)), 7 * 3, 1e-9);
+  std::vector<TurnStage> put_off = Like(1, 7, 1, 1);
+  put_off[0].weight_seconds = 0.5;
+  put_off[0].weight_delay = 3;
+  EXPECT_NEAR(Last(put_off), 7 * 2.5, 1e-9) << "what is put off is done at the end";
+}
+
+// Narayanan et al., "Megatron-LM" (SC'21) section 2.2: (m + s - 1)(f + b).
+TEST(EstimateTurnsTest, EqualStagesHaveThePublishedBubble) {
+  for (const size_t stages : {2, 3, 5, 8}) {
+    for (const int64_t rounds : {1, 4, 16, 192, 1000}) {
+      const double ideal = static_cast<double>(rounds + static_cast<int64_t>(stages) - 1) * 3;
+      EXPECT_NEAR(Last(Like(stages, rounds, 1, 2)), ideal, 1e-6 * ideal) << stages << " stages, " << rounds << " rounds";
+    }
+  }
+}
+
+// Qi et al., "Zero Bubble Pipeline Parallelism" (ICLR'24) section 2.3: ZB-H1 leaves (s - 1)(f + b_input - b_weights).
+TEST(EstimateTurnsTest, WeightsPutOffFillTheBubble) {
+  std::vector<TurnStage> turns = Like(4, 16, 1, 1);
+  for (size_t s = 0; s < turns.size(); ++s) {
+    turns[s].weight_seconds = 1;
+    turns[s].weight_delay = static_cast<int64_t>(s);
+  }
+  const double ideal = 16 * 3 + 3 * (1 + 1 - 1);
+  EXPECT_GE(Last(turns), ideal - 1e-9);
+  EXPECT_LE(Last(turns), ideal + 1) << "one forward's misfit";
+  EXPECT_LT(Last(turns), (16 + 3) * 3) << "1F1B";
+}
+
+// f = 1, b = 2 and a border of 2 s: a microbatch comes back to the first stage 10 s after its forward began, k of them in
+// flight go every 10 / k s; four go at the stage's own pace of 3 s.
+TEST(EstimateTurnsTest, SlowBorderByMicrobatchesInFlight) {
+  const auto pace = [](int64_t in_flight) {
+    std::vector<TurnStage> turns = Like(2, 60, 1, 2, 2), more = Like(2, 100, 1, 2, 2);
+    turns[0].in_flight = more[0].in_flight = in_flight;
+    return (Last(more) - Last(turns)) / 40;
+  };
+  EXPECT_NEAR(pace(1), 10, 1e-9);
+  EXPECT_NEAR(pace(2), 5, 1e-9);
+  EXPECT_NEAR(pace(4), 3, 1e-9);
+  EXPECT_NEAR(pace(8), 3, 1e-9);
+}
+
+TEST(EstimateTurnsTest, ABorderCarriesOneTransferAfterTheOther) {
+  // The border binds: 5 s for each round of 3 s, out and back at once.
+  std::vector<TurnStage> turns = Like(2, 40, 1, 2, 5);
+  turns[0].in_flight = 40;
+  EXPECT_NEAR(Last(turns), 1 + 40 * 5 + 3 + 5 + 2, 1e-9);
+  // The same 5 s as latency.
+  turns = Like(2, 40, 1, 2, 0);
+  turns[0].in_flight = 40;
+  turns[0].border_latency_seconds = 5;
+  EXPECT_NEAR(Last(turns), 1 + 40 * 5 + 3 + 5 + 2, 1e-9);
+}
+
+// The stage between two borders of 2 s sends samples on and gradients back, 4 s each round, and works 3 s.
+TEST(EstimateTurnsTest, AStageBetweenSendsBothWays) {
+  std::vector<TurnStage> turns = Like(3, 100, 1, 2, 2), fewer = Like(3, 60, 1, 2, 2);
+  for (std::vector<TurnStage>* stages : {&turns, &fewer}) {
+    for (size_t s = 0; s < 2; ++s) (*stages)[s].in_flight = 20 - 10 * static_cast<int64_t>(s);
+  }
+  EXPECT_NEAR((Last(turns) - Last(fewer)) / 40, 4, 1e-9);
+}
+
+TEST(EstimateTurnsTest, UnlikeRoundsWaitForTheirSamplesAndEnd) {
+  // One forward of the second stage needs all eight of the first, whose limit is two.
+  std::vector<TurnStage> turns = Like(2, 8, 1, 2);
+  turns[1].rounds = 1;
+  turns[1].forward_seconds = 8;
+  turns[1].backward_seconds = 16;
+  EXPECT_NEAR(Last(turns), 8 + 8 + 16 + 16, 1e-9);
+  // And the other way round: the second stage's first six of twelve come with the first round, 12 s; its last round leaves
+  // the first stage 24 s of backward.
+  turns = Like(2, 12, 1, 2);
+  turns[0].rounds = 2;
+  turns[0].forward_seconds = 6;
+  turns[0].backward_seconds = 12;
+  EXPECT_NEAR(EndsOfTurns(turns)[1], 6 + 12 * 3, 1e-9);
+  EXPECT_NEAR(Last(turns), 6 + 12 * 3 + 12, 1e-9);
+}
+
+class RandomTurns {
+ public:
+  explicit RandomTurns(uint64_t seed) : random_(seed) {}
+  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  std::vector<TurnStage> Next(int64_t most_rounds, bool like_rounds) {
+    std::vector<TurnStage> turns(static_cast<size_t>(1 + Below(5)));
+    const bool puts_off = Below(2) == 0;
+    const int64_t rounds = 1 + Below(most_rounds);
+    for (size_t s = 0; s < turns.size(); ++s) {
+      TurnStage& turn = turns[s];
+      turn.rounds = like_rounds ? rounds : 1 + Below(most_rounds);
+      turn.in_flight = 1 + Below(8);
+      if (like_rounds && s > 0) turn.in_flight = std::min(turn.in_flight, turns[s - 1].in_flight);  // no more than come through
+      turn.forward_seconds = static_cast<double>(1 + Below(20));
+      turn.backward_seconds = static_cast<double>(1 + Below(40));
+      if (puts_off) turn.weight_seconds = static_cast<double>(1 + Below(20)), turn.weight_delay = static_cast<int64_t>(s);
+      if (s + 1 < turns.size()) turn.border_seconds = static_cast<double>(Below(30) * turn.rounds);
+      turn.border_latency_seconds = static_cast<double>(Below(5));
+    }
+    return turns;
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+double Work(const TurnStage& stage) {
+  return static_cast<double>(stage.rounds) * (stage.forward_seconds + stage.backward_seconds + stage.weight_seconds);
+}
+
+TEST(EstimateTurnsTest, NoStageEndsBeforeItsWorkIsDone) {
+  RandomTurns random(3);
+  for (int i = 0; i < 2000; ++i) {
+    const std::vector<TurnStage> turns = random.Next(i % 2 == 0 ? 12 : 190, false);
+    const std::vector<double> ends = EndsOfTurns(turns);
+    ASSERT_EQ(ends.size(), turns.size());
+    for (size_t s = 0; s < turns.size(); ++s) EXPECT_GE(ends[s], Work(turns[s]) * (1 - 1e-12));
+  }
+}
+
+TEST(EstimateTurnsTest, NeitherIsManyRoundsWork) {
+  RandomTurns random(4);
+  for (int i = 0; i < 500; ++i) {
+    const std::vector<TurnStage> turns = random.Next(2000, false);
+    const std::vector<double> ends = EndsOfTurns(turns);
+    for (size_t s = 0; s < turns.size(); ++s) EXPECT_GE(ends[s], Work(turns[s]) * 0.99) << turns[s].rounds << " rounds";
+  }
+}
+
+// Of the first stage, which waits for no forward. (A later one does all its forwards in flight before its first backward, so more
+// of them may make it wait for longer.)
+TEST(EstimateTurnsTest, NeverFasterWithFewerInFlight) {
+  RandomTurns random(5);
+  int slower = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::vector<TurnStage> turns = random.Next(40, true);
+    if (turns.size() < 2) continue;
+    const double before = Last(turns);
+    turns[0].in_flight = std::max(turns[1].in_flight, turns[0].in_flight - 1 - random.Below(3));
+    EXPECT_GE(Last(turns), before * (1 - 1e-12));
+    slower += Last(turns) > before;
+  }
+  EXPECT_GT(slower, 50);
+}
+
+TEST(EstimateTurnsTest, NeverSlowerOverFasterBorders) {
+  RandomTurns random(6);
+  for (int i = 0; i < 1000; ++i) {
+    std::vector<TurnStage> turns = random.Next(40, i % 2 == 0);
+    const double before = Last(turns);
+    for (TurnStage& turn : turns) {
+      turn.border_seconds *= 0.6;
+      turn.border_latency_seconds *= 0.5;
+    }
+    EXPECT_LE(Last(turns), before * (1 + 1e-12));
+  }
+}
+
+// Up to 192 rounds are counted. Stages in step with each other (one has half of the others' rounds) go on at the pace that they
+// have found by then.
+TEST(EstimateTurnsTest, ManyRoundsGoOnAtThePaceOfTheFirst) {
+  RandomTurns random(7);
+  int looked_at = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::vector<TurnStage> many = random.Next(1000, true);
+    for (TurnStage& turn : many) turn.rounds *= 2;
+    const size_t slow = i % 2 == 0 ? many.size() : static_cast<size_t>(random.Below(static_cast<int64_t>(many.size())));
+    const auto with_rounds = [&](int64_t rounds) {
+      std::vector<TurnStage> turns = many;
+      for (size_t s = 0; s < turns.size(); ++s) {
+        turns[s].border_seconds *= static_cast<double>(rounds) / static_cast<double>(turns[s].rounds);
+        turns[s].rounds = s == slow ? rounds / 2 : rounds;
+      }
+      return Last(turns);
+    };
+    const double counted = with_rounds(190), pace = (counted - with_rounds(130)) / 60;
+    const int64_t rounds = many[0].rounds;
+    if (rounds <= 190) continue;
+    ++looked_at;
+    const double all = with_rounds(rounds);
+    EXPECT_NEAR(all, counted + static_cast<double>(rounds - 190) * pace, 0.02 * all)
+        << many.size() << " stages, " << rounds << " rounds";
+  }
+  EXPECT_GT(looked_at, 200);
+}
+
+// Eight rounds against a thousand: the pace of a few rounds would count the fill of the pipeline again and again.
+TEST(EstimateTurnsTest, FewRoundsAgainstManyAreFollowedToTheEnd) {
+  std::vector<TurnStage> turns = Like(3, 1000, 0.01, 0.02);
+  turns[0].rounds = turns[1].rounds = 8;
+  for (const size_t s : {0, 1}) turns[s].forward_seconds = 1, turns[s].backward_seconds = 2;
+  // The third takes 30 s of its own, beside the others; the bubble is the two stages' before it.
+  const double bubble = 2 * (1 + 2) + 125 * 0.03;
+  EXPECT_GE(Last(turns), 8 * 3 - 1e-9);
+  EXPECT_LE(Last(turns), 30 + bubble + 3 + 1e-9);
+}
+
+}  // namespace
+}  // namespace motley::planner

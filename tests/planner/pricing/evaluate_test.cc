@@ -1,0 +1,182 @@
+#include "planner/pricing/evaluate.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "planner/plan/each_rank.h"
+#include "tests/planner/lowering/lowering_fixture.h"
+
+namespace motley::planner {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class EvaluateTest : public testing::Test {
+ protected:
+  EvaluateTest() : setting_(MakeSetting(Nodes({{"T4", "T4"}, {"A10G"}}), WorkOf(MediumModel(8, false), 16))) {}
+  // Two T4 and an A10G, which also has a stage of its own when `stages` is 2.
+  Plan Small(int stages = 1) const {
+    if (stages == 1) {
+      return PlanOf(*setting_, ScheduleFamily::kLayered, {{{StageOf(*setting_, 0, {{2, 2}, {2, 2}, {4, 4}}, {{0, 7}})}}});
+    }
+    return PlanOf(
+        *setting_, ScheduleFamily::k1F1B,
+        {{{StageOf(*setting_, 0, {{2, 2, 2, 2}, {2, 2, 2, 2}}, {{0, 3}}), StageOf(*setting_, 2, {{4, 4, 4, 4}}, {{4, 7}})}}});
+  }
+  std::unique_ptr<Setting> setting_;
+};
+
+TEST_F(EvaluateTest, FillsInEveryPrediction) {
+  for (const int stages : {1, 2}) {
+    const auto evaluation = Evaluate(*setting_, Small(stages));
+    ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+    const PlanPrediction& predicted = evaluation->plan.predicted;
+    EXPECT_THAT(evaluation->does_not_fit, IsEmpty());
+    EXPECT_GT(predicted.step_seconds, 0);
+    EXPECT_DOUBLE_EQ(predicted.step_seconds, ToSeconds(evaluation->timeline.end));
+    EXPECT_DOUBLE_EQ(predicted.tokens_per_second, 16 * 256 / predicted.step_seconds);
+    double peaks = 0;
+    for (const ClusterDevice& d : setting_->cluster.devices) peaks += setting_->cluster.FlopsPerSecond(d.kind, DType::kFloat32);
+    EXPECT_DOUBLE_EQ(predicted.mfu, setting_->costs.ModelFlops(16) / predicted.step_seconds / peaks);
+    EXPECT_DOUBLE_EQ(predicted.hfu, predicted.mfu) << "nothing is recomputed";
+    EXPECT_LT(predicted.hfu, 1);
+    EXPECT_DOUBLE_EQ(predicted.tokens_per_dollar, predicted.tokens_per_second * 3600 / 4);
+    EXPECT_GT(predicted.idle_share, 0);
+    EXPECT_LT(predicted.idle_share, 1);
+    EXPECT_THAT(predicted.binding_constraint, testing::Not(IsEmpty()));
+    EXPECT_TRUE(predicted.estimated);         // nobody measured this model
+    EXPECT_THAT(predicted.notes, SizeIs(2));  // a T4, an A10G
+    EXPECT_LT(predicted.low_seconds, predicted.step_seconds);
+    EXPECT_GT(predicted.high_seconds, predicted.step_seconds);
+    for (const StagePlan& stage : evaluation->plan.pipelines[0].stages) {
+      for (const UnitPlan& unit : stage.units) {
+        EXPECT_GT(unit.ranks[0].predicted.busy_seconds, 0);
+        EXPECT_EQ(unit.ranks[0].predicted.memory.total(), unit.ranks[0].predicted.peak_bytes);
+        EXPECT_FALSE(unit.ranks[0].device_model.empty());
+      }
+    }
+  }
+}
+
+TEST_F(EvaluateTest, UtilisationCountsWhatIsRecomputedAndNothingElse) {
+  Plan plan = Small();
+  ForEachRank(plan, [](RankPlan& rank) { rank.recompute = "full"; });
+  const auto evaluation = Evaluate(*setting_, plan);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  const PlanPrediction& predicted = evaluation->plan.predicted;
+  // A third of a layer's arithmetic is its forward; the head's is not made again.
+  const double layers = 8 * setting_->costs.RecomputeFlops(OpSet::All(), 16), model = setting_->costs.ModelFlops(16);
+  EXPECT_GT(layers / model, 0.25);
+  EXPECT_LT(layers / model, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(predicted.hfu / predicted.mfu, 1 + layers / model);
+  // Of a tensor-parallel unit every rank makes its own part again.
+  EXPECT_LT(setting_->costs.RecomputeFlops(OpSet::All(), 16, 0.5), 0.51 * layers / 8);
+}
+
+TEST_F(EvaluateTest, AUtilisationThatCannotBeIsSaid) {
+  for (int kind = 0; kind < setting_->costs.num_kinds(); ++kind) setting_->costs.ScaleSeconds(kind, 1e-3);
+  const auto evaluation = Evaluate(*setting_, Small());
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  EXPECT_THAT(evaluation->plan.predicted.notes, testing::Contains(testing::HasSubstr("utilisation above 100 %")));
+}
+
+TEST_F(EvaluateTest, SaysWhoLacksHowMuchAndPricesAllTheSame) {
+  Cluster cluster = setting_->cluster;
+  cluster.kinds[0].memory_bytes = int64_t{1} << 30;
+  const auto small = MakeSetting(cluster, setting_->workload);
+  const auto evaluation = Evaluate(*small, Small());
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  ASSERT_THAT(evaluation->does_not_fit, SizeIs(2));
+  EXPECT_THAT(evaluation->does_not_fit[0], HasSubstr("n0/gpu0 (T4) needs"));
+  EXPECT_THAT(evaluation->does_not_fit[0], HasSubstr("lacks"));
+  EXPECT_EQ(evaluation->plan.predicted.binding_constraint, "memory of n0/gpu0");
+  EXPECT_GT(evaluation->plan.predicted.step_seconds, 0);
+}
+
+TEST_F(EvaluateTest, HostMemoryIsCountedByNode) {
+  Plan plan = Small();
+  for (UnitPlan& unit : plan.pipelines[0].stages[0].units) unit.ranks[0].offload_optimizer = true;
+  EXPECT_THAT(Evaluate(*setting_, plan)->does_not_fit, IsEmpty());
+  Cluster cluster = setting_->cluster;
+  cluster.nodes[1].host_memory_bytes = 0;
+  const auto evaluation = Evaluate(*MakeSetting(cluster, setting_->workload), plan);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  ASSERT_THAT(evaluation->does_not_fit, SizeIs(1));
+  EXPECT_THAT(evaluation->does_not_fit[0], HasSubstr("the host memory of n1"));
+}
+
+TEST_F(EvaluateTest, UnpricedNodesGiveNoTokensPerDollar) {
+  Cluster cluster = setting_->cluster;
+  cluster.nodes[1].price_per_hour = 0;
+  EXPECT_EQ(Evaluate(*MakeSetting(cluster, setting_->workload), Small())->plan.predicted.tokens_per_dollar, 0);
+}
+
+// Two stages whose border takes as long as a forward pass. With k microbatches in flight the first stage turns k of them around
+// in 2 (f + b) and two borders' time, or works without a pause.
+TEST(EvaluateInFlightTest, MoreHidesASlowLinkAndCostsMemoryLessSavesIt) {
+  const Workload work = WorkOf(MediumModel(8, false), 24);
+  const auto fast = MakeSetting(Nodes({{"T4"}, {"T4"}}), work);
+  const double forward = 4 * fast->costs.ForwardSeconds(0, UnitKind::kLayer, 1);
+  const auto setting =
+      MakeSetting(Nodes({{"T4"}, {"T4"}}, 12e9, static_cast<double>(fast->costs.BoundaryBytes(1)) / forward), work);
+  const auto evaluate = [&](int64_t in_flight) {
+    const std::vector<std::vector<int64_t>> singles = {std::vector<int64_t>(24, 1)};
+    Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B,
+                       {{{StageOf(*setting, 0, singles, {{0, 3}}, 0), StageOf(*setting, 1, singles, {{4, 7}}, 0)}}});
+    plan.pipelines[0].stages[0].in_flight = in_flight;
+    return Evaluate(*setting, plan).value().plan;
+  };
+  const auto peak = [](const Plan& plan, size_t stage) {
+    return plan.pipelines[0].stages[stage].units[0].ranks[0].predicted.peak_bytes;
+  };
+  const Plan one = evaluate(1), own = evaluate(0), two = evaluate(2), four = evaluate(4);
+  EXPECT_EQ(two.predicted.step_seconds, own.predicted.step_seconds) << "two is what 1F1B keeps on the first of two stages";
+  EXPECT_EQ(peak(two, 0), peak(own, 0));
+  EXPECT_LT(four.predicted.step_seconds, 0.9 * own.predicted.step_seconds);
+  EXPECT_GT(one.predicted.step_seconds, 1.3 * own.predicted.step_seconds);
+  // A microbatch keeps as much whether it is the second, the third or the fourth.
+  const int64_t each = peak(own, 0) - peak(one, 0);
+  EXPECT_GT(each, 0);
+  EXPECT_EQ(peak(four, 0) - peak(own, 0), 2 * each);
+  EXPECT_EQ(peak(four, 1), peak(one, 1)) << "the other stage does not change";
+}
+
+TEST_F(EvaluateTest, RefusesWhatIsNotAPlanOfThisSetting) {
+  const auto message = [&](const Plan& plan) {
+    const auto status = Evaluate(*setting_, plan).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  Plan plan = Small();
+  plan.pipelines[0].stages[0].units[0].microbatches = {1};
+  EXPECT_THAT(message(plan), HasSubstr("add up to"));
+  plan = Small();
+  plan.pipelines[0].stages[0].units[0].ranks[0].device = DeviceId("elsewhere/gpu0");
+  EXPECT_THAT(message(plan), HasSubstr("elsewhere/gpu0 is not in the cluster"));
+  plan = Small();
+  plan.seq_len = 128;
+  EXPECT_THAT(message(plan), HasSubstr("seq_len is 128, the workload's 256"));
+  plan = Small();
+  plan.dtype = DType::kFloat16;
+  EXPECT_THAT(message(plan), HasSubstr("dtype is float16"));
+  plan = Small();
+  plan.global_batch = 12;
+  plan.pipelines[0].stages[0].units[0].microbatches = {};
+  EXPECT_THAT(message(plan), HasSubstr("global_batch is 12"));
+}
+
+TEST_F(EvaluateTest, FasterCardsAndLinksAreNeverSlower) {
+  for (const int stages : {1, 2}) {
+    const double before = Evaluate(*setting_, Small(stages))->plan.predicted.step_seconds;
+    Cluster cluster = setting_->cluster;
+    for (ClusterNode& node : cluster.nodes) node.nic_bytes_per_second *= 2;
+    const double links = Evaluate(*MakeSetting(cluster, setting_->workload), Small(stages))->plan.predicted.step_seconds;
+    EXPECT_LE(links, before);
+    for (DeviceKind& kind : cluster.kinds) kind.fp32_flops *= 1.5;
+    EXPECT_LE(Evaluate(*MakeSetting(cluster, setting_->workload), Small(stages))->plan.predicted.step_seconds, links);
+  }
+}
+
+}  // namespace
+}  // namespace motley::planner

@@ -1,0 +1,122 @@
+#include "planner/search/plan_moves.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/cluster/cluster_file.h"
+#include "planner/costs/workload.h"
+#include "planner/strategies/auto/auto_stages.h"
+#include "planner/strategies/catalog.h"
+#include "planner/search/polish.h"
+
+namespace motley::planner {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::unique_ptr<Setting> Lab(int64_t batch, const char* model = "gpt2-774m") {
+  auto workload = LoadModel(model);
+  EXPECT_TRUE(workload.ok()) << workload.status();
+  workload->global_batch = batch;
+  workload->seq_len = 512;
+  workload->dtype = DType::kFloat16;
+  auto setting = Setting::Create(*LoadCluster("a6000-l4-p40"), *workload, PlanRequest(), nullptr);
+  EXPECT_TRUE(setting.ok()) << setting.status();
+  return *std::move(setting);
+}
+
+// Node by node: A6000 + L4, two P40, P100.
+Plan ThreeStages(const Setting& setting, int64_t ministages) {
+  SearchBudget budget = BudgetOf(setting.request);
+  auto plan = PlanStages(setting, {{{0, 1}, {2, 3}, {4}}, ministages, 3, false}, &budget);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *std::move(plan);
+}
+
+TEST(PlanMovesTest, LayersAreDealtRoundRobinAndCountedBack) {
+  PipelinePlan pipeline;
+  pipeline.stages.resize(2);
+  AssignLayers({5, 2}, 2, &pipeline);
+  EXPECT_THAT(pipeline.stages[0].ministages, ElementsAre(LayerRange{0, 2}, LayerRange{4, 5}));
+  EXPECT_THAT(pipeline.stages[1].ministages, ElementsAre(LayerRange{3, 3}, LayerRange{6, 6}));
+  EXPECT_THAT(LayerCounts(pipeline), ElementsAre(5, 2));
+}
+
+TEST(PlanMovesTest, LadderGoesFromNothingToEverythingByFewestSecondsForAByte) {
+  const auto setting = Lab(16);
+  const std::vector<OpSet> ladder = RecomputeLadder(*setting, 0);
+  ASSERT_GE(ladder.size(), 3u);
+  EXPECT_TRUE(ladder.front().empty());
+  EXPECT_TRUE(ladder.back().all());
+  int64_t before = setting->costs.SavedBytes(UnitKind::kLayer, ladder.front(), 4);
+  for (size_t i = 1; i < ladder.size(); ++i) {
+    const int64_t saved = setting->costs.SavedBytes(UnitKind::kLayer, ladder[i], 4);
+    EXPECT_LE(saved, before) << ToText(ladder[i]);
+    before = saved;
+  }
+}
+
+TEST(PlanMovesTest, EveryNeighbourKeepsTheRules) {
+  const auto setting = Lab(24);
+  for (const int64_t ministages : {1, 3}) {
+    auto priced = Evaluate(*setting, ThreeStages(*setting, ministages));
+    ASSERT_TRUE(priced.ok()) << priced.status();
+    const std::vector<Move> moves = Neighbours(*setting, priced->plan);
+    EXPECT_GT(moves.size(), 20u);
+    int allowed = 0;
+    for (const Move& move : moves) allowed += Validate(move.plan, setting->workload.model).ok();
+    // Interleaving may ask for counts that a neighbour lacks; everything else must hold.
+    for (const Move& move : moves) {
+      if (move.plan.schedule == ScheduleFamily::kInterleaved) continue;
+      EXPECT_TRUE(Validate(move.plan, setting->workload.model).ok())
+          << move.what << ": " << Validate(move.plan, setting->workload.model);
+    }
+    EXPECT_GT(allowed, 20);
+  }
+}
+
+TEST(PlanMovesTest, PolishNeverMakesAPlanWorseAndIsDeterministic) {
+  const auto setting = Lab(24);
+  const Plan plan = ThreeStages(*setting, 1);
+  const auto before = Evaluate(*setting, plan);
+  ASSERT_TRUE(before.ok());
+  SearchBudget budget = BudgetOf(setting->request), again = budget;
+  const auto first = Polish(*setting, plan, &budget), second = Polish(*setting, plan, &again);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_LE(first->plan.predicted.step_seconds, before->plan.predicted.step_seconds);
+  EXPECT_TRUE(first->does_not_fit.empty());
+  EXPECT_EQ(ToJson(first->plan), ToJson(second->plan));
+}
+
+TEST(PlanMovesTest, BudgetEndsTheSearch) {
+  const auto setting = Lab(24);
+  SearchBudget none;
+  const auto unchanged = Polish(*setting, ThreeStages(*setting, 1), &none);
+  ASSERT_TRUE(unchanged.ok());
+  SearchBudget budget = BudgetOf(setting->request);
+  const auto climbed = Polish(*setting, ThreeStages(*setting, 1), &budget);
+  ASSERT_TRUE(climbed.ok());
+  EXPECT_LE(climbed->plan.predicted.step_seconds, unchanged->plan.predicted.step_seconds);
+}
+
+TEST(AutoTest, NeverWorseThanAnyStrategyAndFits) {
+  for (const int64_t batch : {16, 48}) {
+    const auto setting = Lab(batch, "gpt2-1.5b");
+    const auto chosen = PlanAuto(*setting);
+    ASSERT_TRUE(chosen.ok()) << chosen.status();
+    const auto priced = Evaluate(*setting, *chosen);
+    ASSERT_TRUE(priced.ok()) << priced.status();
+    EXPECT_THAT(priced->does_not_fit, testing::IsEmpty());
+    for (const CatalogEntry& entry : Catalog()) {
+      const auto plan = entry.plan(*setting);
+      if (!plan.ok()) continue;
+      const auto other = Evaluate(*setting, *plan);
+      if (!other.ok() || !other->does_not_fit.empty()) continue;
+      EXPECT_LE(priced->plan.predicted.step_seconds, other->plan.predicted.step_seconds * (1 + 1e-9)) << entry.name;
+    }
+    EXPECT_GE(priced->plan.predicted.step_seconds, FindLowerBound(*setting).seconds * (1 - 1e-9));
+  }
+}
+
+}  // namespace
+}  // namespace motley::planner

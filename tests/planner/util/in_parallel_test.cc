@@ -1,0 +1,32 @@
+#include "planner/util/in_parallel.h"
+
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace motley::planner {
+namespace {
+
+TEST(InParallelTest, EveryPieceOnceWhateverTheCount) {
+  for (const size_t count : {0u, 1u, 2u, 3u, 100u}) {
+    std::vector<int> calls(count, 0);
+    InParallel(count, [&calls](size_t i) { ++calls[i]; });
+    EXPECT_EQ(calls, std::vector<int>(count, 1)) << count;
+  }
+}
+
+TEST(InParallelTest, PiecesMayHavePieces) {
+  std::vector<std::vector<int>> made(8);
+  InParallel(made.size(), [&made](size_t i) {
+    made[i].resize(50);
+    InParallel(50, [&made, i](size_t j) { made[i][j] = static_cast<int>(i * j); });
+  });
+  for (size_t i = 0; i < made.size(); ++i) {
+    EXPECT_EQ(std::accumulate(made[i].begin(), made[i].end(), 0), static_cast<int>(i * 49 * 50 / 2)) << i;
+  }
+}
+
+}  // namespace
+}  // namespace motley::planner
