@@ -39,12 +39,12 @@ struct RankAssignment {
   int64_t batch_begin = 0;                  // first sample of the step's global batch
   std::vector<UnitPlacement> placement;     // by unit
   std::string recompute = "none";
-  Program program;                          // of a training step
-  Program evaluation;                       // of a validation pass over config.data.validation_samples
-  int64_t evaluation_begin = 0;             // first validation sample of this rank
+  Program program;               // of a training step
+  Program evaluation;            // of a validation pass over config.data.validation_samples
+  int64_t evaluation_begin = 0;  // first validation sample of this rank
   double predicted_step_seconds = 0;
   int64_t start_step = 0;
-  std::string resume_from;                  // checkpoint folder or empty
+  std::string resume_from;  // checkpoint folder or empty
   ModelShape model;
   JobConfig config;
   std::string data_digest;

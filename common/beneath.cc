@@ -131,7 +131,8 @@ absl::StatusOr<FileDescriptor> MakeFolderBeneath(const FileDescriptor& folder, c
 absl::Status FileRoots::Validate(const std::vector<std::string>& roots) {
   for (const std::string& root : roots) {
     MOTLEY_RETURN_IF_ERROR(CheckPath("files.roots", root));
-    if (PartsOf(root).empty()) return absl::InvalidArgumentError("files.roots must not hold '/': list the folders that jobs may use");
+    if (PartsOf(root).empty())
+      return absl::InvalidArgumentError("files.roots must not hold '/': list the folders that jobs may use");
   }
   return absl::OkStatus();
 }
@@ -162,7 +163,8 @@ absl::StatusOr<FileDescriptor> FileRoots::BeneathOne(std::string_view name, cons
   const std::vector<std::string> rest(parts.begin() + static_cast<int64_t>(PartsOf(root).size()), parts.end());
   absl::StatusOr<FileDescriptor> opened = action(folder, rest.empty() ? "." : absl::StrJoin(rest, "/"), Resolver::kKernel);
   if (opened.ok()) return opened;
-  return absl::Status(opened.status().code(), Cat(name, absl::StrCat(Quoted(path), ": ", std::string(opened.status().message()))));
+  return absl::Status(opened.status().code(),
+                      Cat(name, absl::StrCat(Quoted(path), ": ", std::string(opened.status().message()))));
 }
 
 absl::StatusOr<FileDescriptor> FileRoots::Open(std::string_view name, const std::string& path) const {

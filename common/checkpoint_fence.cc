@@ -76,7 +76,8 @@ absl::Status BeforeOperation(const CheckpointFence& fence, const std::string& op
 }
 
 absl::Status NewerEpochWrote(const std::string& folder, int64_t epoch) {
-  return absl::FailedPreconditionError(absl::StrCat(folder, " was written by a generation newer than ", epoch, "; it stays as it is"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(folder, " was written by a generation newer than ", epoch, "; it stays as it is"));
 }
 
 absl::StatusOr<int64_t> EpochThatWrote(const std::string& folder) {

@@ -44,8 +44,8 @@ std::optional<CheckpointFolder> ParseCheckpointFolder(const std::string& root, c
   folder.published = folder.step >= 0;
   if (folder.published) return folder;
   absl::string_view rest = name;
-  if (!absl::ConsumePrefix(&rest, ".tmp-step-") || !ConsumeNumber(&rest, &folder.step) || !absl::ConsumePrefix(&rest, "-epoch-") ||
-      !ConsumeNumber(&rest, &folder.epoch)) {
+  if (!absl::ConsumePrefix(&rest, ".tmp-step-") || !ConsumeNumber(&rest, &folder.step) ||
+      !absl::ConsumePrefix(&rest, "-epoch-") || !ConsumeNumber(&rest, &folder.epoch)) {
     return std::nullopt;
   }
   folder.suffix = std::string(rest);

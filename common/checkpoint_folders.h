@@ -1,8 +1,8 @@
 // The names in a job's checkpoint folder, and what is there. docs/checkpoints.md
 //
 //   step-00000040                        published
-//   .tmp-step-00000060-epoch-3           being written by epoch 3; or, when its manifest is of another epoch, set aside by epoch 3
-//   .tmp-step-00000040-epoch-3.aside-0   set aside by epoch 3: was published, and is one until its manifest is gone
+//   .tmp-step-00000060-epoch-3           being written by epoch 3; or, when its manifest is of another epoch, set aside by epoch
+//   3 .tmp-step-00000040-epoch-3.aside-0   set aside by epoch 3: was published, and is one until its manifest is gone
 //   .tmp-step-00000040-epoch-3.trash-0   being deleted by epoch 3
 #pragma once
 

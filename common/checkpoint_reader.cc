@@ -16,7 +16,8 @@ namespace {
 // What the coordinator saw there is not seen here: a mount that is gone, or a folder that has been replaced.
 absl::Status NotSeen(const absl::Status& status, const std::string& folder) {
   if (!absl::IsNotFound(status)) return WithDamagedCheckpoint(status, folder);
-  return WithFault(absl::UnavailableError(absl::StrCat(status.message(), "; is checkpoint.folder mounted here?")), Fault::kStorage);
+  return WithFault(absl::UnavailableError(absl::StrCat(status.message(), "; is checkpoint.folder mounted here?")),
+                   Fault::kStorage);
 }
 
 }  // namespace
@@ -87,7 +88,8 @@ absl::Status CheckpointReader::LoadBlock(size_t file, int64_t index) {
   if (absl::IsDataLoss(read)) return Damaged(file, "is cut off");
   MOTLEY_RETURN_IF_ERROR(read);
   if (Sha256Hex(block_) != blocks_[file][index]) {
-    return Damaged(file, absl::StrCat("was altered: the digest of bytes ", begin, " to ", begin + block_.size(), " does not match"));
+    return Damaged(file,
+                   absl::StrCat("was altered: the digest of bytes ", begin, " to ", begin + block_.size(), " does not match"));
   }
   block_index_ = index;
   return absl::OkStatus();

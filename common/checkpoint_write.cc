@@ -39,11 +39,10 @@ absl::Status Explain(const absl::Status& status, const std::string& folder, int6
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);
   const std::string free = error ? "" : absl::StrCat(", ", space.available, " bytes are free");
-  return WithFault(
-      absl::ResourceExhaustedError(absl::StrCat("checkpoint folder ", folder, " is full: ", bytes, " bytes to write", free, " (",
-                                                std::string(status.message()),
-                                                "); free space there or choose another checkpoint.folder")),
-      FaultOf(status));
+  return WithFault(absl::ResourceExhaustedError(absl::StrCat("checkpoint folder ", folder, " is full: ", bytes, " bytes to write",
+                                                             free, " (", std::string(status.message()),
+                                                             "); free space there or choose another checkpoint.folder")),
+                   FaultOf(status));
 }
 
 // What a publication displaced was looked at too early if it is newer: it gets its name again. FAILED_PRECONDITION then.

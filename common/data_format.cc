@@ -48,7 +48,9 @@ constexpr std::array kFormats = {
     Format{"%PDF-", "", "a PDF document", "take the text out of it first: pdftotext FILE FILE.txt"},
     Format{"\x1f\x8b", "", kPacked, kPackedRemedy},
     Format{"BZh", ".bz2", kPacked, kPackedRemedy},
-    Format{"\xfd" "7zXZ", "", kPacked, kPackedRemedy},
+    Format{"\xfd"
+           "7zXZ",
+           "", kPacked, kPackedRemedy},
     Format{"\x28\xb5\x2f\xfd", "", kPacked, kPackedRemedy},
     Format{"PK\x03\x04", "", "a zip archive or a PyTorch file", "unpack it, or leave it out"},
     Format{"", ".safetensors", kWeights, kWeightsRemedy},

@@ -44,7 +44,8 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& folder
 using UseBlock = std::function<absl::Status(const std::string& file, std::string_view block)>;
 
 // A folder's files are opened beneath it: whoever may write there must not make us read a file that only we may read.
-absl::Status ForEachFile(const std::string& path, const UseBlock& use, const std::function<absl::Status(const std::string&)>& end) {
+absl::Status ForEachFile(const std::string& path, const UseBlock& use,
+                         const std::function<absl::Status(const std::string&)>& end) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return FileError(error ? error.value() : ENOENT, "read the data", path);
@@ -104,9 +105,7 @@ absl::StatusOr<DataSummary> Walk(const std::string& path, const std::function<vo
         use(block);
         return absl::OkStatus();
       },
-      [&](const std::string& file) -> absl::Status {
-        return std::exchange(checker, TextChecker()).End(file);
-      }));
+      [&](const std::string& file) -> absl::Status { return std::exchange(checker, TextChecker()).End(file); }));
   summary.digest = sha.Hex();
   return summary;
 }

@@ -16,15 +16,15 @@ enum class DeviceKind { kCpu, kEmulated };
 // after the cluster's time dilation and memory scale.
 struct DeviceDescription {
   DeviceId id;
-  std::string model;                       // "A6000", "cpu"
+  std::string model;  // "A6000", "cpu"
   DeviceKind kind = DeviceKind::kCpu;
-  int64_t memory_bytes = 0;                // allocations beyond it fail; 0 = not limited
-  double flops_per_second = 0;             // 0 = as fast as the host
+  int64_t memory_bytes = 0;     // allocations beyond it fail; 0 = not limited
+  double flops_per_second = 0;  // 0 = as fast as the host
   absl::Duration launch;
-  double link_bytes_per_second = 0;        // the device's own link, each direction; 0 = not paced
-  double node_link_bytes_per_second = 0;   // the node's NIC, each direction, shared by its devices; 0 = not paced
+  double link_bytes_per_second = 0;       // the device's own link, each direction; 0 = not paced
+  double node_link_bytes_per_second = 0;  // the node's NIC, each direction, shared by its devices; 0 = not paced
   absl::Duration link_latency;
-  int threads = 1;                          // of tensor operators: what an emulated device computes with is no part of its speed
+  int threads = 1;  // of tensor operators: what an emulated device computes with is no part of its speed
 
   friend bool operator==(const DeviceDescription&, const DeviceDescription&) = default;
 };

@@ -22,7 +22,7 @@ struct GpuSpec {
   int64_t memory_bytes = 0;
   double memory_bytes_per_second = 0;
   double link_bytes_per_second = 0;
-  double pcie_bytes_per_second = 0;   // to the host, x16, one direction
+  double pcie_bytes_per_second = 0;  // to the host, x16, one direction
   std::string_view source;
 
   // "fp32", "tf32", "fp16" or "bf16"; FAILED_PRECONDITION when the card has no such unit, INVALID_ARGUMENT for other names.

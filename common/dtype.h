@@ -14,19 +14,26 @@ enum class DType { kFloat32, kFloat64, kFloat16, kBFloat16 };
 
 inline int64_t SizeOfBytes(DType dtype) {
   switch (dtype) {
-    case DType::kFloat64: return 8;
-    case DType::kFloat32: return 4;
+    case DType::kFloat64:
+      return 8;
+    case DType::kFloat32:
+      return 4;
     case DType::kFloat16:
-    case DType::kBFloat16: return 2;
+    case DType::kBFloat16:
+      return 2;
   }
   return 4;
 }
 inline std::string_view DTypeName(DType dtype) {
   switch (dtype) {
-    case DType::kFloat64: return "float64";
-    case DType::kFloat32: return "float32";
-    case DType::kFloat16: return "float16";
-    case DType::kBFloat16: return "bfloat16";
+    case DType::kFloat64:
+      return "float64";
+    case DType::kFloat32:
+      return "float32";
+    case DType::kFloat16:
+      return "float16";
+    case DType::kBFloat16:
+      return "bfloat16";
   }
   return "float32";
 }

@@ -26,7 +26,7 @@ Fault FaultOf(const absl::Status& status);
 absl::Status WithDamagedCheckpoint(absl::Status status, const std::string& folder);
 std::string DamagedCheckpointOf(const absl::Status& status);  // empty: none
 
-std::string_view FaultName(Fault fault);                       // "ours", "peer", "storage", "damage"
-std::optional<Fault> ParseFault(std::string_view name);        // null: no such name
+std::string_view FaultName(Fault fault);                 // "ours", "peer", "storage", "damage"
+std::optional<Fault> ParseFault(std::string_view name);  // null: no such name
 
 }  // namespace motley

@@ -97,7 +97,8 @@ absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, Links links)
   const int looked = links == Links::kFollow ? ::stat(path.c_str(), &found) : ::lstat(path.c_str(), &found);
   if (looked != 0) return FileError(errno, "read", path);
   MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links == Links::kRefuse ? O_NOFOLLOW : 0)));
+  FileDescriptor file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links == Links::kRefuse ? O_NOFOLLOW : 0)));
   if (file.get() < 0 || ::fstat(file.get(), &found) != 0) return FileError(errno, "read", path);
   MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
   return file;
@@ -188,6 +189,14 @@ absl::Status FileWriter::Finish() {
     return status;
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckWritable(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return FileError(errno, "write", path);
+  struct stat found;
+  return ::lstat(path.c_str(), &found) == 0 ? NotRegular(found.st_mode, path) : absl::OkStatus();
 }
 
 absl::Status WriteFileDurably(const std::string& path, std::string_view text) {

@@ -66,6 +66,8 @@ class FileWriter {
   FileDescriptor file_;  // released once finished
 };
 
+// Whether WriteFileDurably may succeed, asked before long work: the folder is there and may be written, the name is no folder.
+absl::Status CheckWritable(const std::string& path);
 absl::Status WriteFileDurably(const std::string& path, std::string_view text);
 // fsync of the folder itself: its entries survive a power cut.
 absl::Status SyncFolder(const std::string& path);

@@ -19,7 +19,9 @@ class StringId {
   bool empty() const { return value_.empty(); }
   friend auto operator<=>(const StringId&, const StringId&) = default;
   template <typename H>
-  friend H AbslHashValue(H h, const StringId& id) { return H::combine(std::move(h), id.value_); }
+  friend H AbslHashValue(H h, const StringId& id) {
+    return H::combine(std::move(h), id.value_);
+  }
   friend std::ostream& operator<<(std::ostream& out, const StringId& id) { return out << id.value_; }
 
  private:
@@ -34,7 +36,9 @@ class IntId {
   constexpr int64_t value() const { return value_; }
   friend constexpr auto operator<=>(const IntId&, const IntId&) = default;
   template <typename H>
-  friend H AbslHashValue(H h, const IntId& id) { return H::combine(std::move(h), id.value_); }
+  friend H AbslHashValue(H h, const IntId& id) {
+    return H::combine(std::move(h), id.value_);
+  }
   friend std::ostream& operator<<(std::ostream& out, const IntId& id) { return out << id.value_; }
 
  private:
@@ -47,8 +51,6 @@ using DeviceId = StringId<struct DeviceIdTag>;  // "node/gpu0": stable, never a 
 using Epoch = IntId<struct EpochTag>;           // of a job: durable, increasing; the fence against two owners of one step
 
 // The node's part of "node/gpu0".
-inline NodeName NodeOf(const DeviceId& device) {
-  return NodeName(device.value().substr(0, device.value().find('/')));
-}
+inline NodeName NodeOf(const DeviceId& device) { return NodeName(device.value().substr(0, device.value().find('/'))); }
 
 }  // namespace motley

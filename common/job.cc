@@ -1,5 +1,3 @@
-#include "common/beneath.h"
-#include "common/clean_text.h"
 #include "common/job.h"
 
 #include <algorithm>
@@ -8,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/beneath.h"
+#include "common/clean_text.h"
 #include "common/job_fields.h"
 #include "common/status_macros.h"
 
@@ -99,8 +99,9 @@ absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config) {
     return ParseHfConfig(model.config_json, source);
   }
   if (!model.config.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "model.config ", Quoted(model.config), " was not read; send the file's text in model.config_json (`motley submit` does)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("model.config ", Quoted(model.config),
+                     " was not read; send the file's text in model.config_json (`motley submit` does)"));
   }
   absl::StatusOr<ModelShape> shape = ModelFlavor(model.name, model.flavor);
   if (shape.ok()) return shape;

@@ -1,4 +1,3 @@
-#include "common/clean_text.h"
 #include "common/job_file.h"
 
 #include <toml++/toml.h>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "common/clean_text.h"
 #include "common/files.h"
 #include "common/job_fields.h"
 #include "common/nearest.h"

@@ -21,13 +21,13 @@ struct ModelShape {
   int64_t hidden_size = 0;
   int64_t num_layers = 0;
   int64_t num_heads = 0;
-  int64_t num_kv_heads = 0;       // = num_heads for GPT-2
-  int64_t head_dim = 0;           // hidden_size / num_heads unless the config says otherwise
+  int64_t num_kv_heads = 0;  // = num_heads for GPT-2
+  int64_t head_dim = 0;      // hidden_size / num_heads unless the config says otherwise
   int64_t intermediate_size = 0;
-  int64_t max_positions = 0;      // longest sequence
+  int64_t max_positions = 0;  // longest sequence
   double norm_eps = 1e-5;
-  double rope_theta = 10000.0;    // Llama only
-  bool tie_embeddings = true;     // the head uses the embedding's weight
+  double rope_theta = 10000.0;  // Llama only
+  bool tie_embeddings = true;   // the head uses the embedding's weight
 
   friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };

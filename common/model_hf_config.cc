@@ -100,7 +100,8 @@ bool IsMixtureOfExperts(const Json& type) {
   if (!type.is_string()) return false;
   const std::string name = type.get<std::string>();
   if (name.find("moe") != std::string::npos) return true;
-  for (const char* known : {"mixtral", "deepseek_v2", "deepseek_v3", "dbrx", "jamba", "arctic", "switch_transformers", "llama4"}) {
+  for (const char* known :
+       {"mixtral", "deepseek_v2", "deepseek_v3", "dbrx", "jamba", "arctic", "switch_transformers", "llama4"}) {
     if (name == known) return true;
   }
   return false;

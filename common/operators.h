@@ -16,18 +16,28 @@
 namespace motley {
 
 enum class Op {
-  kEmbed,       // token (and learned position) lookup
-  kNorm1, kQkv, kRotary, kAttention, kAttnOut, kResidual1,
-  kNorm2, kUp /* gate and up for SwiGLU */, kActivation, kDown, kResidual2,
-  kFinalNorm, kLmHeadLoss,  // chunked projection + cross entropy
+  kEmbed,  // token (and learned position) lookup
+  kNorm1,
+  kQkv,
+  kRotary,
+  kAttention,
+  kAttnOut,
+  kResidual1,
+  kNorm2,
+  kUp /* gate and up for SwiGLU */,
+  kActivation,
+  kDown,
+  kResidual2,
+  kFinalNorm,
+  kLmHeadLoss,  // chunked projection + cross entropy
 };
 std::string_view OpName(Op op);
 
 struct OpCost {
   Op op;
   double forward_flops = 0;
-  double backward_flops = 0;       // input and weight gradients together
-  int64_t saved_bytes = 0;         // tensors this operator keeps for its backward (counted once, by the keeper)
+  double backward_flops = 0;  // input and weight gradients together
+  int64_t saved_bytes = 0;    // tensors this operator keeps for its backward (counted once, by the keeper)
 };
 
 // In execution order, for one microbatch of `samples` sequences of `seq_len` tokens.

@@ -15,9 +15,9 @@ enum class UnitKind { kEmbedding, kLayer, kHead };
 enum class InitKind { kZeros, kOnes, kNormal };
 
 struct TensorSpec {
-  std::string name;              // "transformer.h.0.attn.c_attn.weight"
-  std::vector<int64_t> shape;    // row-major
-  int64_t offset_elements = 0;   // in the unit's flat array
+  std::string name;             // "transformer.h.0.attn.c_attn.weight"
+  std::vector<int64_t> shape;   // row-major
+  int64_t offset_elements = 0;  // in the unit's flat array
   int64_t num_elements = 0;
   InitKind init = InitKind::kNormal;
   double init_std = 0.02;
@@ -25,7 +25,7 @@ struct TensorSpec {
 
 struct UnitSpec {
   UnitKind kind = UnitKind::kLayer;
-  int64_t layer = -1;            // of a kLayer
+  int64_t layer = -1;  // of a kLayer
   std::vector<TensorSpec> tensors;
   int64_t num_elements = 0;
 };

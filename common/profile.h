@@ -10,7 +10,7 @@
 namespace motley {
 
 struct ComputePoint {
-  int64_t microbatch = 0;       // samples
+  int64_t microbatch = 0;  // samples
   double forward_seconds = 0;
   double backward_seconds = 0;  // input and weight gradients, without recomputation
   int64_t saved_bytes = 0;      // kept from forward to backward, the unit's input included
@@ -28,12 +28,12 @@ struct ComputeProfile {
   double optimizer_seconds_per_element = 0;
   double step_overhead_seconds = 0;  // per step, beyond instructions
   int64_t context_bytes = 0;
-  double profile_seconds = 0;        // what measuring it took
+  double profile_seconds = 0;  // what measuring it took
 };
 
 struct CollectivePoint {
-  int64_t bytes = 0;   // of the whole assembled array
-  double skew = 0;     // the largest share: 1/n = even, 1 = one owner
+  int64_t bytes = 0;  // of the whole assembled array
+  double skew = 0;    // the largest share: 1/n = even, 1 = one owner
   double all_gather_seconds = 0;
   double reduce_scatter_seconds = 0;
 };
@@ -42,7 +42,7 @@ struct CollectiveProfile {
   std::vector<DeviceId> devices;  // by rank
   std::string digest;
   std::vector<CollectivePoint> points;
-  double barrier_seconds = 0;     // reducing a few scalars
+  double barrier_seconds = 0;  // reducing a few scalars
   double profile_seconds = 0;
 };
 

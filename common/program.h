@@ -25,26 +25,56 @@ enum class ProgramKind { kTraining, kEvaluation };
 enum class Keep { kAll, kBoundary, kNothing };
 
 // All ranks together: assemble unit's parameters, each rank giving the range it owns, into parameter buffer `buffer`.
-struct Gather { int32_t unit; int32_t buffer; };
+struct Gather {
+  int32_t unit;
+  int32_t buffer;
+};
 // The parameter buffer may be reused. Frees nothing: buffers are declared by the program.
-struct Release { int32_t buffer; };
+struct Release {
+  int32_t buffer;
+};
 // Needs the unit's parameters gathered in `buffer`. A tied head also needs the embedding in `tied_buffer` (else -1).
-struct Forward { int32_t unit; int32_t microbatch; int32_t buffer; int32_t tied_buffer; Keep keep; };
+struct Forward {
+  int32_t unit;
+  int32_t microbatch;
+  int32_t buffer;
+  int32_t tied_buffer;
+  Keep keep;
+};
 // Runs the unit's forward again from its boundary, keeping all. Only after a Forward with Keep::kBoundary.
-struct Recompute { int32_t unit; int32_t microbatch; int32_t buffer; int32_t tied_buffer; };
+struct Recompute {
+  int32_t unit;
+  int32_t microbatch;
+  int32_t buffer;
+  int32_t tied_buffer;
+};
 // Gradients with respect to the unit's input and weights; weight gradients are added into gradient buffer `grad`
 // (and `tied_grad` for the embedding's share of a tied head, else -1), which the first microbatch zeroes.
-struct Backward { int32_t unit; int32_t microbatch; int32_t buffer; int32_t tied_buffer; int32_t grad; int32_t tied_grad; };
+struct Backward {
+  int32_t unit;
+  int32_t microbatch;
+  int32_t buffer;
+  int32_t tied_buffer;
+  int32_t grad;
+  int32_t tied_grad;
+};
 // Zeroes gradient buffer `grad`: a rank without samples still contributes to the sum.
-struct ZeroGrad { int32_t unit; int32_t grad; };
+struct ZeroGrad {
+  int32_t unit;
+  int32_t grad;
+};
 // All ranks together: sum the gradient buffers; each owner adds the sum of its range to its gradient shard.
-struct ReduceScatter { int32_t unit; int32_t grad; };
+struct ReduceScatter {
+  int32_t unit;
+  int32_t grad;
+};
 // All ranks together: sum of loss, valid tokens, squared gradient norm (float64), stop flag; finds non-finite values.
 struct ReduceScalars {};
 // Clip, AdamW on the owned ranges, zero the gradient shards. Not applied when anything was not finite.
 struct OptimizerStep {};
 
-using Operation = std::variant<Gather, Release, Forward, Recompute, Backward, ZeroGrad, ReduceScatter, ReduceScalars, OptimizerStep>;
+using Operation =
+    std::variant<Gather, Release, Forward, Recompute, Backward, ZeroGrad, ReduceScatter, ReduceScalars, OptimizerStep>;
 
 struct Instruction {
   Operation op;
@@ -57,9 +87,9 @@ struct Program {
   int32_t rank = 0;
   int32_t world = 1;
   int32_t num_units = 0;
-  std::vector<int64_t> microbatches;          // samples of each; may be empty
-  std::vector<int64_t> parameter_buffers;     // elements of each
-  std::vector<int64_t> gradient_buffers;      // elements of each
+  std::vector<int64_t> microbatches;       // samples of each; may be empty
+  std::vector<int64_t> parameter_buffers;  // elements of each
+  std::vector<int64_t> gradient_buffers;   // elements of each
   std::vector<Instruction> instructions;
 };
 
@@ -81,7 +111,8 @@ absl::StatusOr<Program> ParseProgram(std::string_view text);
 // Local rules: indices in range, dependencies earlier, every unit gathered before it is used and not released in
 // between, one Forward and one Backward per unit and microbatch in the right order, recompute exactly where the
 // boundary alone was kept, every unit's gradient reduced after its last Backward, one ReduceScalars before one
-// OptimizerStep; an evaluation program has none of Backward, ReduceScatter, OptimizerStep. FAILED_PRECONDITION names rank, instruction and rule.
+// OptimizerStep; an evaluation program has none of Backward, ReduceScatter, OptimizerStep. FAILED_PRECONDITION names rank,
+// instruction and rule.
 absl::Status Validate(const Program& program);
 
 }  // namespace motley

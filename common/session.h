@@ -110,7 +110,7 @@ struct StorageReport {
 };
 struct ReachAnswer {
   NodeName node;
-  std::string error;  // empty = reached
+  std::string error;                                 // empty = reached
   double connect_seconds = 0, bytes_per_second = 0;  // 0 = not known
 };
 struct ReachReport {

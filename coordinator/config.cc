@@ -125,24 +125,27 @@ absl::Status CheckReach(const std::string& key, const std::string& address, bool
                         const std::string& remedy) {
   MOTLEY_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(key, address, 0));
   if (insecure || IsLoopback(parsed.host)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(key, " = '", address, "' is not a loopback address, and the listener has neither TLS "
-                                                 "nor passwords: ", danger, ". ", remedy));
+  return absl::InvalidArgumentError(absl::StrCat(key, " = '", address,
+                                                 "' is not a loopback address, and the listener has neither TLS "
+                                                 "nor passwords: ",
+                                                 danger, ". ", remedy));
 }
 
 absl::Status CheckListeners(const Config& config) {
   if (config.listen.empty() && SocketPath(config).empty()) {
-    return absl::InvalidArgumentError("server.socket and server.listen are both empty: nobody could reach the coordinator; set one");
+    return absl::InvalidArgumentError(
+        "server.socket and server.listen are both empty: nobody could reach the coordinator; set one");
   }
   if (!config.listen.empty()) {
     MOTLEY_RETURN_IF_ERROR(CheckReach("server.listen", config.listen, false, "whoever reaches it commands the cluster",
                                       "Use the socket or a loopback address; from elsewhere forward one of them (ssh -L)"));
   }
   if (!config.metrics.empty()) {
-    MOTLEY_RETURN_IF_ERROR(CheckReach("server.metrics", config.metrics, config.insecure, "whoever reaches it reads jobs and losses",
-                                      "Use a loopback address, or set server.insecure = true (--insecure) if the network is trusted"));
+    MOTLEY_RETURN_IF_ERROR(
+        CheckReach("server.metrics", config.metrics, config.insecure, "whoever reaches it reads jobs and losses",
+                   "Use a loopback address, or set server.insecure = true (--insecure) if the network is trusted"));
   }
-  return CheckReach("workers.listen", config.workers_listen, config.workers_insecure,
-                    "whoever reaches it can say to be a worker",
+  return CheckReach("workers.listen", config.workers_listen, config.workers_insecure, "whoever reaches it can say to be a worker",
                     "Use a loopback address, or set workers.insecure = true (--insecure) if the network is trusted");
 }
 

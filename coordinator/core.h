@@ -41,11 +41,11 @@ struct Core {
   ClusterState state;
   std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
   int64_t planning_tickets = 0;
-  std::optional<absl::Duration> leases_checked;  // when; empty before the first time
+  std::optional<absl::Duration> leases_checked;             // when; empty before the first time
   std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged
-  std::string lease_brake;  // said already
-  std::optional<Examination> examination;  // under way, or done and its result not taken
-  std::weak_ptr<const int> examiner;       // who asked for it; gone: nobody waits for it
+  std::string lease_brake;                                  // said already
+  std::optional<Examination> examination;                   // under way, or done and its result not taken
+  std::weak_ptr<const int> examiner;                        // who asked for it; gone: nobody waits for it
   bool stopping = false;  // the process ends: sessions that break now say nothing about their nodes
 
   // Dropped when the node is not connected: its loss is an event of its own.

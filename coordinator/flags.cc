@@ -16,9 +16,10 @@ FlagsResult ParseFlags(int argc, char** argv) {
   CLI::App app("motley-coordinator: registry, job queue, planner and API of a Motley cluster");
   app.set_version_flag("--version", BuildInfo("motley-coordinator"));
   app.footer("Commands on the stored state, without a service: motley-coordinator check | backup | restore (--help of each)");
-  app.add_option("--config", file,
-                 "TOML file with [server] socket, listen, metrics, insecure; [workers] listen, insecure; [limits]; [state] folder; "
-                 "[lease] seconds; [retention]; [log] level");
+  app.add_option(
+      "--config", file,
+      "TOML file with [server] socket, listen, metrics, insecure; [workers] listen, insecure; [limits]; [state] folder; "
+      "[lease] seconds; [retention]; [log] level");
   auto* socket_option = app.add_option("--socket", socket, "path of the Unix socket for people; '' for none");
   app.add_option("--listen", listen, "host:port on loopback for people, besides the socket (port 0: any)");
   app.add_option("--workers", workers, "host:port of the workers' sessions (port 0: any)");

@@ -30,14 +30,14 @@ Metrics::Metrics(MetricsRegistry& r)
       checkpoints(r.Counter("motley_job_checkpoints_total", "Checkpoints published")),
       checkpoint_failures(r.Counter("motley_job_checkpoint_failures_total", "Checkpoints that could not be written")),
       checkpoint_bytes(r.Gauge("motley_job_checkpoint_bytes", "Size of the newest checkpoint")),
-      checkpoint_free_bytes(r.Gauge("motley_job_checkpoint_free_bytes",
-                                    "Free in the file system of the checkpoints when the newest was written")),
+      checkpoint_free_bytes(
+          r.Gauge("motley_job_checkpoint_free_bytes", "Free in the file system of the checkpoints when the newest was written")),
       last_checkpoint_timestamp(r.Gauge("motley_job_last_checkpoint_timestamp_seconds", "Unix time of the newest checkpoint")),
       planner_seconds(r.Gauge("motley_planner_seconds", "Time that the newest plan took")),
       store_findings(r.Gauge("motley_store_findings", "What was damaged or older in the database when the coordinator started")),
       events(r.Counter("motley_events_total", "Events by kind")),
-      foreign_reports(r.Counter("motley_foreign_reports_total",
-                                "Reports dropped because their worker may not make them, by kind")) {
+      foreign_reports(
+          r.Counter("motley_foreign_reports_total", "Reports dropped because their worker may not make them, by kind")) {
   store_findings.Set(0);
   for (const char* kind : ReportKinds()) foreign_reports.Add({{"kind", kind}}, 0);
   r.Gauge("motley_build_info", "Always 1; the version is a label").Set({{"version", kVersion}}, 1);

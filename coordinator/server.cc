@@ -99,9 +99,11 @@ absl::Status Server::Parts::Bind() {
 }
 
 absl::Status Server::Parts::Serve() {
-  MOTLEY_ASSIGN_OR_RETURN(people_endpoint, StartEndpoint({Role::kPerson, {&motley, &people_health}, &people_refusing, kMaxRequestBytes, true}));
-  MOTLEY_ASSIGN_OR_RETURN(workers_endpoint, StartEndpoint({Role::kWorker, {&workers, &workers_health}, &workers_refusing,
-                                                           static_cast<int>(kMaxReportBytes), false}));
+  MOTLEY_ASSIGN_OR_RETURN(people_endpoint,
+                          StartEndpoint({Role::kPerson, {&motley, &people_health}, &people_refusing, kMaxRequestBytes, true}));
+  MOTLEY_ASSIGN_OR_RETURN(
+      workers_endpoint,
+      StartEndpoint({Role::kWorker, {&workers, &workers_health}, &workers_refusing, static_cast<int>(kMaxReportBytes), false}));
   size_t people_most = config.people_connections, workers_most = config.worker_connections;
   FitConnections(DescriptorLimit(), &people_most, &workers_most);
   std::vector<Acceptor::Server> servers;

@@ -23,8 +23,8 @@ class Server {
   bool MayStop() const;
 
   // As a gRPC client dials them, with the ports really taken.
-  std::string address() const;          // of people: host:port when they have one, else unix:PATH
-  std::string socket_address() const;   // of people: unix:PATH; empty: none
+  std::string address() const;         // of people: host:port when they have one, else unix:PATH
+  std::string socket_address() const;  // of people: unix:PATH; empty: none
   std::string workers_address() const;
   std::string metrics_address() const;  // empty: none
 

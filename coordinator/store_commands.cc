@@ -24,13 +24,14 @@ json ToJson(const StoreSummary& summary) {
   json rows, findings = json::array();
   for (size_t t = 0; t < kNumTables; ++t) rows[Tables()[t].name] = summary.rows[t];
   for (const Finding& finding : summary.findings) findings.push_back({{"kind", finding.kind}, {"text", finding.text}});
-  return {{"schema_version", summary.version}, {"store_id", summary.mark.store_id}, {"commits", summary.mark.commits},
-          {"rows", rows},                      {"sound", findings.empty()},         {"findings", findings}};
+  return {{"schema_version", summary.version}, {"store_id", summary.mark.store_id},
+          {"commits", summary.mark.commits},   {"rows", rows},
+          {"sound", findings.empty()},         {"findings", findings}};
 }
 
 std::string ToText(const StoreSummary& summary) {
-  std::string text = absl::StrCat("store ", summary.mark.store_id, ", schema version ", summary.version, ", ", summary.mark.commits,
-                                  " commits: ");
+  std::string text = absl::StrCat("store ", summary.mark.store_id, ", schema version ", summary.version, ", ",
+                                  summary.mark.commits, " commits: ");
   for (size_t t = 0; t < kNumTables; ++t) absl::StrAppend(&text, t == 0 ? "" : ", ", summary.rows[t], " ", Tables()[t].name);
   return text;
 }
@@ -51,8 +52,9 @@ int Check(const Options& options, std::ostream& out, std::ostream& error) {
   } else {
     out << ToText(*summary) << "\n";
     for (const Finding& finding : summary->findings) out << "  " << finding.text << "\n";
-    out << (summary->findings.empty() ? "sound\n"
-                                      : "not what was written; a coordinator that is started on it goes on with what is sound, and says so\n");
+    out << (summary->findings.empty()
+                ? "sound\n"
+                : "not what was written; a coordinator that is started on it goes on with what is sound, and says so\n");
   }
   return summary->findings.empty() ? EX_OK : EX_DATAERR;
 }
@@ -111,7 +113,9 @@ std::optional<int> RunStoreCommand(int argc, const char* const* argv, std::ostre
     return sub;
   };
   add("check", "is the store what was written to it? 0 yes, 65 no, 66 there is none, 69 a coordinator uses it");
-  add("backup", "a sound copy as one file, also while a coordinator runs")->add_option("--to", options.file, "the new file")->required();
+  add("backup", "a sound copy as one file, also while a coordinator runs")
+      ->add_option("--to", options.file, "the new file")
+      ->required();
   add("restore", "puts a backup in place; the database from before is kept beside it")
       ->add_option("--from", options.file, "a file that backup wrote")
       ->required();

@@ -29,7 +29,8 @@ absl::Status AskHealth(const std::string& address, absl::Duration patience) {
 
 absl::Duration Watchdog::IntervalOfSystemd() {
   uint64_t microseconds = 0;
-  return sd_watchdog_enabled(/*unset_environment=*/0, &microseconds) > 0 ? absl::Microseconds(microseconds) / 3 : absl::ZeroDuration();
+  return sd_watchdog_enabled(/*unset_environment=*/0, &microseconds) > 0 ? absl::Microseconds(microseconds) / 3
+                                                                         : absl::ZeroDuration();
 }
 
 Watchdog::Watchdog(std::string address, absl::Duration interval, std::function<void()> alive)
@@ -51,7 +52,8 @@ void Watchdog::Run() {
     if (status.ok()) {
       alive_();
     } else if (!complained) {
-      LogWarning(absl::StrCat("no answer from ", address_, " (", std::string(status.message()), "); the service manager is told nothing until there is one"));
+      LogWarning(absl::StrCat("no answer from ", address_, " (", std::string(status.message()),
+                              "); the service manager is told nothing until there is one"));
     }
     complained = !status.ok();
     absl::MutexLock lock(&mutex_);

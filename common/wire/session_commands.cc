@@ -1,10 +1,9 @@
 // What the coordinator says to a worker.
-#include "common/wire/session.h"
-
 #include <utility>
 
 #include "common/status_macros.h"
 #include "common/wire/assignment.h"
+#include "common/wire/session.h"
 #include "common/wire/session_stamp.h"
 
 namespace motley::wire {
@@ -107,8 +106,9 @@ absl::StatusOr<std::optional<CoordinatorCommand>> FromProto(const v1::Coordinato
   switch (message.message_case()) {
     case v1::CoordinatorMessage::kStorageCheck: {
       const auto& in = message.storage_check();
-      return StorageCheckCommand{JobId(in.job_id()),     Epoch(in.epoch()), in.data_path(),   in.checkpoint_folder(),
-                                 in.token(), in.write_token(),  in.check_id(), in.initial(), in.over()};
+      return StorageCheckCommand{JobId(in.job_id()),     Epoch(in.epoch()), in.data_path(),
+                                 in.checkpoint_folder(), in.token(),        in.write_token(),
+                                 in.check_id(),          in.initial(),      in.over()};
     }
     case v1::CoordinatorMessage::kReachCheck:
       return ReachFromProto(message.reach_check());

@@ -1,10 +1,9 @@
 // What a worker says to the coordinator.
-#include "common/wire/session.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "common/wire/profile.h"
+#include "common/wire/session.h"
 #include "common/wire/session_stamp.h"
 
 namespace motley::wire {
@@ -14,13 +13,11 @@ struct KindRow {
   RankEventKind plain;
   v1::RankEvent::Kind wire;
 };
-constexpr KindRow kKinds[] = {{RankEventKind::kReady, v1::RankEvent::KIND_READY},
-                              {RankEventKind::kFinished, v1::RankEvent::KIND_FINISHED},
-                              {RankEventKind::kFailed, v1::RankEvent::KIND_FAILED},
-                              {RankEventKind::kDied, v1::RankEvent::KIND_DIED},
-                              {RankEventKind::kHung, v1::RankEvent::KIND_HUNG},
-                              {RankEventKind::kPeerLost, v1::RankEvent::KIND_PEER_LOST},
-                              {RankEventKind::kNonFinite, v1::RankEvent::KIND_NONFINITE}};
+constexpr KindRow kKinds[] = {
+    {RankEventKind::kReady, v1::RankEvent::KIND_READY},        {RankEventKind::kFinished, v1::RankEvent::KIND_FINISHED},
+    {RankEventKind::kFailed, v1::RankEvent::KIND_FAILED},      {RankEventKind::kDied, v1::RankEvent::KIND_DIED},
+    {RankEventKind::kHung, v1::RankEvent::KIND_HUNG},          {RankEventKind::kPeerLost, v1::RankEvent::KIND_PEER_LOST},
+    {RankEventKind::kNonFinite, v1::RankEvent::KIND_NONFINITE}};
 
 struct FaultRow {
   Fault plain;
@@ -147,8 +144,8 @@ std::optional<WorkerReport> RankFromProto(const v1::RankEvent& in) {
 }
 
 StepReport StepFromProto(const v1::StepReport& in) {
-  StepReport report{JobId(in.job_id()), Epoch(in.epoch()),     in.rank(),         {}, in.peak_memory_bytes(),
-                    in.lateness_seconds(), in.busy_seconds(), in.collective_seconds()};
+  StepReport report{JobId(in.job_id()),     Epoch(in.epoch()),     in.rank(),         {},
+                    in.peak_memory_bytes(), in.lateness_seconds(), in.busy_seconds(), in.collective_seconds()};
   const v1::StepRecord& record = in.record();
   report.stats.step = record.step();
   report.stats.epoch = Epoch(in.epoch());
@@ -214,8 +211,13 @@ std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
     }
     case v1::WorkerMessage::kCheckpointPublished: {
       const auto& in = message.checkpoint_published();
-      return CheckpointReport{JobId(in.job_id()), Epoch(in.epoch()), in.step(),    in.folder(),
-                              in.bytes(),          in.seconds(),        std::max<int64_t>(in.free_bytes(), 0)};
+      return CheckpointReport{JobId(in.job_id()),
+                              Epoch(in.epoch()),
+                              in.step(),
+                              in.folder(),
+                              in.bytes(),
+                              in.seconds(),
+                              std::max<int64_t>(in.free_bytes(), 0)};
     }
     case v1::WorkerMessage::kCheckpointFailed: {
       const auto& in = message.checkpoint_failed();

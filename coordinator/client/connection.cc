@@ -32,14 +32,16 @@ absl::Status CheckSocket(const std::string& address) {
   if (!absl::StartsWith(address, "unix:")) return absl::OkStatus();
   const std::string path = address.substr(absl::StartsWith(address, "unix://") ? 7 : 5);
   if (access(path.c_str(), W_OK) == 0 || errno != EACCES) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat("this user may not open the coordinator's socket ", path,
-                                                  "; it is for its user and group (the service's is motley: usermod -aG motley USER)"));
+  return absl::PermissionDeniedError(
+      absl::StrCat("this user may not open the coordinator's socket ", path,
+                   "; it is for its user and group (the service's is motley: usermod -aG motley USER)"));
 }
 
 std::string Waited(absl::Duration time) { return absl::StrCat("waited ", absl::FormatDuration(time)); }
 
-// Of a channel that failed to connect; empty where the attempt found silence, which may end. Only a call is told the reason, behind the steps that led to it:
-// "failed to connect to all addresses; last error: ... Failed to connect to remote host: Connection refused".
+// Of a channel that failed to connect; empty where the attempt found silence, which may end. Only a call is told the reason,
+// behind the steps that led to it: "failed to connect to all addresses; last error: ... Failed to connect to remote host:
+// Connection refused".
 std::string WhyNotConnected(const std::shared_ptr<grpc::Channel>& channel, absl::Time deadline) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(deadline));

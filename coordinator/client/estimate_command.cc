@@ -12,8 +12,8 @@
 #include "coordinator/client/offline_flags.h"
 #include "coordinator/client/plan_report.h"
 #include "coordinator/client/table.h"
-#include "planner/costs/workload.h"
 #include "planner/answers/fits.h"
+#include "planner/costs/workload.h"
 
 namespace motley::client {
 namespace {

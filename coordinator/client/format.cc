@@ -80,8 +80,8 @@ constexpr double kShownLatenessSeconds = 0.05;
 
 std::string StepLine(const v1::StepRecord& s, int64_t steps) {
   std::string line = absl::StrFormat("step %d/%d  loss %.4f  |g| %.3g  lr %.2e  %s  memory %.0f %%  step %s", s.step(), steps,
-                                     s.loss(), s.grad_norm(), s.lr(), FormatRate(s.tokens_per_second()), s.peak_memory_share() * 100,
-                                     FormatSeconds(s.step_seconds()));
+                                     s.loss(), s.grad_norm(), s.lr(), FormatRate(s.tokens_per_second()),
+                                     s.peak_memory_share() * 100, FormatSeconds(s.step_seconds()));
   if (s.predicted_step_seconds() > 0) {
     absl::StrAppend(&line, absl::StrFormat(" (predicted %s, %+.1f %%)", FormatSeconds(s.predicted_step_seconds()),
                                            (s.step_seconds() / s.predicted_step_seconds() - 1) * 100));

@@ -28,12 +28,24 @@ std::string EnumName(const google::protobuf::EnumValueDescriptor* value) {
 }
 
 // Fields whose zero or empty text means that it is not known, or that there is none.
-constexpr std::string_view kNothingWhenZero[] = {
-    "started_unix_ms",            "finished_unix_ms",          "registered_unix_ms",        "last_seen_unix_ms",
-    "measured_tokens_per_second", "measured_flops_per_second", "measured_model", "declared_flops_per_second", "predicted_step_seconds",
-    "newest_checkpoint",          "job_id",                    "node",                      "device",
-    "training_tokens",            "error_code",                "connect_seconds",           "bytes_per_second",
-    "error"};
+constexpr std::string_view kNothingWhenZero[] = {"started_unix_ms",
+                                                 "finished_unix_ms",
+                                                 "registered_unix_ms",
+                                                 "last_seen_unix_ms",
+                                                 "measured_tokens_per_second",
+                                                 "measured_flops_per_second",
+                                                 "measured_model",
+                                                 "declared_flops_per_second",
+                                                 "predicted_step_seconds",
+                                                 "newest_checkpoint",
+                                                 "job_id",
+                                                 "node",
+                                                 "device",
+                                                 "training_tokens",
+                                                 "error_code",
+                                                 "connect_seconds",
+                                                 "bytes_per_second",
+                                                 "error"};
 
 bool IsNothing(const FieldDescriptor* field, const Json& value) {
   const auto* const end = std::end(kNothingWhenZero);

@@ -19,8 +19,8 @@ Exit Logs(Context& context, const std::string& id, const TailFlags& flags) {
         return stub.TailLogs(call, request);
       },
       [&context](const v1::LogLine& line) {
-        PrintProse(context, absl::StrCat(FormatTime(line.unix_ms()), "  ", CleanLine(line.source()), "  ",
-                                         CleanLine(line.text())));
+        PrintProse(context,
+                   absl::StrCat(FormatTime(line.unix_ms()), "  ", CleanLine(line.source()), "  ", CleanLine(line.text())));
       },
       // What the coordinator adds are the job's events, which `motley events` shows.
       [](const v1::LogLine& line) { return line.source() != "coordinator"; });

@@ -130,7 +130,8 @@ Exit LoadProfiles(const std::vector<std::string>& paths, std::unique_ptr<planner
 }
 
 // Whatever is named, first: a misspelt preset is the commonest slip, and other flags do not mend it.
-Exit FindNamed(const OfflineFlags& flags, absl::StatusOr<planner::Cluster>* cluster, absl::StatusOr<planner::Workload>* workload) {
+Exit FindNamed(const OfflineFlags& flags, absl::StatusOr<planner::Cluster>* cluster,
+               absl::StatusOr<planner::Workload>* workload) {
   std::vector<std::string> wrong;
   int code = 0;
   const auto note = [&](const absl::Status& status) {
@@ -170,8 +171,8 @@ Exit CheckFlags(const OfflineFlags& flags) {
 }  // namespace
 
 void AddSettingFlags(CLI::App& app, OfflineFlags* flags) {
-  app.add_option("--cluster", flags->cluster,
-                 "a cluster file (TOML, docs/clusters.md) or a preset; 'motley clusters' lists them")->type_name("FILE");
+  app.add_option("--cluster", flags->cluster, "a cluster file (TOML, docs/clusters.md) or a preset; 'motley clusters' lists them")
+      ->type_name("FILE");
   app.add_option("--model", flags->model, "a HuggingFace config.json or a preset; 'motley models' lists them")->type_name("FILE");
   app.add_option("--global-batch", flags->global_batch, "samples a step")->type_name("N")->check(AtLeastOne);
   app.add_option("--seq-len", flags->seq_len, "tokens a sample")->type_name("N")->check(AtLeastOne);
@@ -193,17 +194,21 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
       ->check(CLI::IsMember({"published", "tuned"}))
       ->capture_default_str();
   app.add_option("--zero-stage", flags->zero_stage, "0 to 3, where the strategy leaves it open")
-      ->type_name("N")->check(CLI::Range(0, 3));
+      ->type_name("N")
+      ->check(CLI::Range(0, 3));
   app.add_option("--pin", flags->pins, "stage0=n1: this node or device must be in that stage; may be given again")
       ->type_name("STAGE=PLACE")
       ->allow_extra_args(false);
   app.add_option("--exclude", flags->exclude, "a node or device that is not used; may be given again")
-      ->type_name("PLACE")->allow_extra_args(false);
-  app.add_option("--max-tp", flags->max_tp, "most devices of one tensor-parallel unit")->type_name("N")
+      ->type_name("PLACE")
+      ->allow_extra_args(false);
+  app.add_option("--max-tp", flags->max_tp, "most devices of one tensor-parallel unit")
+      ->type_name("N")
       ->check(AtLeastOne)
       ->capture_default_str();
   app.add_option("--memory-reserve", flags->memory_reserve,
-                 "part of each card that no plan uses, such as 10%; else the cluster's")->type_name("PART");
+                 "part of each card that no plan uses, such as 10%; else the cluster's")
+      ->type_name("PART");
   app.add_option("--budget-nodes", flags->budget_nodes, "search nodes, such as 1e6: the same files give the same plan")
       ->type_name("N");
   app.add_option("--deadline", flags->deadline, "stop searching after this time (2s); the plan is marked as not reproducible")
@@ -235,8 +240,8 @@ Exit FinishOffline(const OfflineFlags& flags, OfflineBasis basis, OfflineInput* 
   }
   input->book = std::move(basis.book);
   if (Exit exit = LoadProfiles(flags.profiles, &input->book); exit.code != 0) return exit;
-  absl::StatusOr<std::unique_ptr<planner::Setting>> setting = planner::Setting::Create(
-      std::move(basis.cluster), std::move(basis.workload), std::move(request), input->book.get());
+  absl::StatusOr<std::unique_ptr<planner::Setting>> setting =
+      planner::Setting::Create(std::move(basis.cluster), std::move(basis.workload), std::move(request), input->book.get());
   if (!setting.ok()) return FromPlanner(setting.status());
   input->setting = *std::move(setting);
   const std::vector<std::string> unused = UnusedProfiles(flags.profiles, *input->setting);

@@ -105,7 +105,7 @@ Action AddPlan(CLI::App& app) {
   AddPlanOfflineFlags(app, &flags->offline);
   app.add_option("--save-inputs", flags->save_inputs,
                  "of a job: write its cluster, model and measured latencies into this folder, to plan without it later")
-                     ->type_name("FOLDER");
+      ->type_name("FOLDER");
   for (size_t i = shared; i < app.get_options().size(); ++i) flags->planning.push_back(app.get_options()[i]);
   app.footer(
       "JOB alone (with --explain, --program, --trace) shows the plan in force; any other flag makes a plan of what the job's "

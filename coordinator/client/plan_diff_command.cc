@@ -10,9 +10,9 @@
 #include "coordinator/client/offline_flags.h"
 #include "coordinator/client/plan_file.h"
 #include "coordinator/client/table.h"
-#include "planner/costs/workload.h"
 #include "planner/answers/plan_diff.h"
 #include "planner/answers/state_moves.h"
+#include "planner/costs/workload.h"
 
 namespace motley::client {
 namespace {

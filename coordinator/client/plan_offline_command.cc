@@ -1,10 +1,10 @@
 #include "coordinator/client/plan_offline_command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <optional>
 #include <sstream>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -102,6 +102,10 @@ Exit PlanOffline(Context& context, const PlanOfflineFlags& flags) {
 
 Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input) {
   Warn(context.err, input.warnings);
+  for (const std::string& path : {flags.trace, flags.svg}) {
+    if (path.empty()) continue;
+    if (absl::Status status = CheckWritable(path); !status.ok()) return FromOutput(status);
+  }
   absl::StatusOr<planner::OfflineResult> result = planner::PlanOffline(*input.setting, input.book.get());
   std::vector<planner::ComparisonRow> rows;
   if (flags.compare || (flags.explain && result.ok())) rows = planner::Compare(*input.setting);

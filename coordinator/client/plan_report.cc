@@ -74,7 +74,8 @@ Json ToJson(const planner::OfflineSensitivity& sensitivity) {
   }
   return {{"binding", sensitivity.binding},
           {"relaxations", std::move(relaxations)},
-          {"regret", {{"mean", sensitivity.regret_mean}, {"worst", sensitivity.regret_worst}, {"trials", sensitivity.regret_trials}}}};
+          {"regret",
+           {{"mean", sensitivity.regret_mean}, {"worst", sensitivity.regret_worst}, {"trials", sensitivity.regret_trials}}}};
 }
 
 Json ToJson(const planner::MemoryByPurpose& m) {
@@ -147,8 +148,9 @@ void PrintOthers(std::ostream& out, const std::vector<ComparisonRow>& rows, cons
     }
     const PlanPrediction& p = row->plan.predicted;
     const double more = p.step_seconds / plan.predicted.step_seconds - 1;
-    out << CleanText(absl::StrFormat("  %s: %s a step, %.1f %% %s; bound by %s\n", row->strategy, planner::SecondsText(p.step_seconds),
-                                     100 * std::abs(more), more < 0 ? "less" : "more", p.binding_constraint));
+    out << CleanText(absl::StrFormat("  %s: %s a step, %.1f %% %s; bound by %s\n", row->strategy,
+                                     planner::SecondsText(p.step_seconds), 100 * std::abs(more), more < 0 ? "less" : "more",
+                                     p.binding_constraint));
   }
 }
 

@@ -7,8 +7,8 @@
 #include "coordinator/client/json.h"
 #include "coordinator/client/screen.h"
 #include "planner/answers/offline.h"
-#include "planner/plan/plan.h"
 #include "planner/answers/sensitivity.h"
+#include "planner/plan/plan.h"
 
 namespace motley::client {
 
@@ -23,7 +23,8 @@ Json ToJson(const std::vector<planner::ComparisonRow>& rows);
 void PrintPlan(std::ostream& out, const planner::Plan& plan, Json report);
 // A line for each row.
 void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<planner::ComparisonRow>& rows);
-// For an explanation: what the other strategies would have come to, against `plan`, the fastest first; those without a plan say why.
+// For an explanation: what the other strategies would have come to, against `plan`, the fastest first; those without a plan say
+// why.
 void PrintOthers(std::ostream& out, const std::vector<planner::ComparisonRow>& rows, const planner::Plan& plan);
 
 }  // namespace motley::client

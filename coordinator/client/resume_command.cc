@@ -36,8 +36,8 @@ Exit Resume(Context& context, const Flags& flags) {
   const v1::Job& job = response->job();
   if (!response->resumed() && connection->attempts() == 1) {
     if (context.json) PrintDocument(context.out, ToJson(job));
-    return {kJobDidNotSucceed, absl::StrCat("job ", job.id(), " has not ended: ", FormatState(job.state()), " at step ", job.step(),
-                                            " of ", job.spec().training().steps())};
+    return {kJobDidNotSucceed, absl::StrCat("job ", job.id(), " has not ended: ", FormatState(job.state()), " at step ",
+                                            job.step(), " of ", job.spec().training().steps())};
   }
   if (!context.json) {
     const std::string from = job.newest_checkpoint().empty() ? "the initial weights" : job.newest_checkpoint();

@@ -22,11 +22,11 @@ struct StateColour {
   const char* colour;
 };
 constexpr StateColour kColours[] = {
-    {"running", kGreen},     {"succeeded", kGreen},  {"ready", kGreen},    {"training", kGreen},  {"queued", kCyan},
-    {"profiling", kCyan},    {"planning", kCyan},    {"starting", kCyan},  {"probing", kCyan},    {"replanning", kYellow},
-    {"waiting", kYellow},    {"stopped", kYellow},   {"held", kYellow},    {"draining", kYellow}, {"drained", kYellow},
-    {"leaving", kYellow},    {"failed", kRed},       {"lost", kRed},       {"refused", kRed},
-    {"ok", kGreen},          {"warning", kYellow},   {"wrong", kRed},
+    {"running", kGreen},  {"succeeded", kGreen}, {"ready", kGreen},   {"training", kGreen},  {"queued", kCyan},
+    {"profiling", kCyan}, {"planning", kCyan},   {"starting", kCyan}, {"probing", kCyan},    {"replanning", kYellow},
+    {"waiting", kYellow}, {"stopped", kYellow},  {"held", kYellow},   {"draining", kYellow}, {"drained", kYellow},
+    {"leaving", kYellow}, {"failed", kRed},      {"lost", kRed},      {"refused", kRed},     {"ok", kGreen},
+    {"warning", kYellow}, {"wrong", kRed},
 };
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }

@@ -50,7 +50,8 @@ void Print(const v1::Job& job, std::ostream& out, const Screen& screen) {
     const int64_t seen = job.step() * step_tokens;
     out << "tokens      " << Grouped(seen) << " of " << Grouped(training.steps() * step_tokens) << " seen";
     if (job.training_tokens() > 0)
-      out << absl::StrFormat(", %.2f passes over the data", static_cast<double>(seen) / static_cast<double>(job.training_tokens()));
+      out << absl::StrFormat(", %.2f passes over the data",
+                             static_cast<double>(seen) / static_cast<double>(job.training_tokens()));
     out << "\n";
   }
   if (job.has_last_step()) PrintStep(job, out);

@@ -92,10 +92,12 @@ Action AddSubmit(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("FILE", flags->file, "the job file (TOML)")->required();
   // One value for each --set, so that the file's name may follow it.
-  app.add_option("--set", flags->overrides, "section.key=value instead of the file's; may be given again")->type_name("KEY=VALUE")
+  app.add_option("--set", flags->overrides, "section.key=value instead of the file's; may be given again")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   app.add_option("--job-id,--id", flags->id,
-                 "[a-z0-9-], at most 63; the same id and file again is the same job; generated if absent")->type_name("ID");
+                 "[a-z0-9-], at most 63; the same id and file again is the same job; generated if absent")
+      ->type_name("ID");
   app.add_flag("--wait", flags->wait, "print progress until the job has ended; exit 1 if it did not succeed");
   return [flags](Context& context) { return Submit(context, *flags); };
 }

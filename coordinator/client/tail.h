@@ -13,8 +13,8 @@ namespace motley::client {
 
 struct TailFlags {
   bool follow = false;
-  int64_t lines = -1;     // the newest so many of what is there; -1 = all
-  int64_t since_ms = 0;   // Unix time
+  int64_t lines = -1;    // the newest so many of what is there; -1 = all
+  int64_t since_ms = 0;  // Unix time
 };
 
 void AddTailFlags(CLI::App& app, TailFlags* flags);
@@ -28,14 +28,13 @@ template <typename Message>
 using OpenTail =
     std::function<std::unique_ptr<grpc::ClientReader<Message>>(Connection::Stub&, grpc::ClientContext*, int64_t, bool)>;
 template <typename Message>
-Exit Tail(Context& context, const TailFlags& flags, const char* name, const OpenTail<Message>& open,
-          const std::function<void(const Message&)>& print,
-          const std::function<bool(const Message&)>& wanted = [](const Message&) { return true; }) {
+Exit Tail(
+    Context& context, const TailFlags& flags, const char* name, const OpenTail<Message>& open,
+    const std::function<void(const Message&)>& print,
+    const std::function<bool(const Message&)>& wanted = [](const Message&) { return true; }) {
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
-  const auto show = [&](const Message& message) {
-    context.json ? PrintLine(context.out, ToJson(message)) : print(message);
-  };
+  const auto show = [&](const Message& message) { context.json ? PrintLine(context.out, ToJson(message)) : print(message); };
   const auto follow = [&](bool on, int64_t cursor, const std::function<void(const Message&)>& use) {
     Connection::Stream<Message> stream;
     stream.open = [&open, on](Connection::Stub& stub, grpc::ClientContext* call, int64_t from) {

@@ -20,7 +20,8 @@ struct Watch {
 // Until the job has ended, or the deadline has passed; returns its state then.
 absl::StatusOr<v1::Job> WatchToEnd(Connection& connection, const Watch& watch);
 
-// Until the coordinator has said how the job begins (it trains, waits or has ended), or the deadline has passed. Returns its state.
+// Until the coordinator has said how the job begins (it trains, waits or has ended), or the deadline has passed. Returns its
+// state.
 absl::StatusOr<v1::Job> WatchToFirstVerdict(Connection& connection, const v1::Job& job, const Watch& watch);
 
 // What the coordinator keeps up to now, then returns: ends with `job`'s newest step record, with the stream, or after a few

@@ -31,8 +31,8 @@ std::string Unexpected(const std::vector<std::string>& words, const CommandText&
                         nearest.empty() ? absl::StrCat("; ", SeeHelp(command)) : absl::StrCat("; did you mean ", nearest, "?"));
   }
   if (!command.commands.empty()) return UnknownCommand(words.front(), command);
-  return absl::StrCat("'", command.path, "' has no use for '", absl::StrJoin(words, "' '"), "'; it is called as: ",
-                      UsageOf(command));
+  return absl::StrCat("'", command.path, "' has no use for '", absl::StrJoin(words, "' '"),
+                      "'; it is called as: ", UsageOf(command));
 }
 
 std::string SeeHelp(const CommandText& command) {

@@ -1,8 +1,8 @@
 // Workers, and the coordinator itself, that were told to end: the running job saves first if that fits the time they have.
 #pragma once
 
-#include "coordinator/core.h"
 #include "common/session.h"
+#include "coordinator/core.h"
 
 namespace motley::coordinator {
 

@@ -45,7 +45,8 @@ absl::Status LearnMark(Core& core, const NodeDescription& node) {
   const StoreMark& told = node.store_mark;
   const StoreMark ours = core.store.mark();
   if (told.commits < 0 || told.commits > kMaxCommits) {
-    return absl::InvalidArgumentError(absl::StrCat("hello.store_mark.commits must be 0 to ", kMaxCommits, ", got ", told.commits));
+    return absl::InvalidArgumentError(
+        absl::StrCat("hello.store_mark.commits must be 0 to ", kMaxCommits, ", got ", told.commits));
   }
   EventRecord event;
   event.kind = kind::kStoreOlder;
@@ -112,7 +113,8 @@ absl::StatusOr<std::vector<StopCommand>> LearnEpochs(Core& core, const NodeDescr
     event.node = node.name;
     event.epoch = epoch;
     event.message = absl::StrFormat(
-        "node %s has seen generation %d of this job, the coordinator's state knows %d: it is older than what was begun; the job goes on "
+        "node %s has seen generation %d of this job, the coordinator's state knows %d: it is older than what was begun; the job "
+        "goes on "
         "above %d",
         node.name.value(), epoch.value(), job->second.epoch.value(), epoch.value());
     JobRecord next = job->second;

@@ -48,9 +48,10 @@ absl::Status CheckFits(const CheckpointManifest& manifest, const planner::Planne
   return absl::OkStatus();
 }
 
-// A checkpoint folder belongs to the job that made it. Whoever copies it for another job says so: a file `adopt` in that job's folder
-// holds the name of the job that made the checkpoints.
-absl::Status CheckOwner(const CheckpointManifest& manifest, const JobId& job, const std::string& root, const std::string& folder) {
+// A checkpoint folder belongs to the job that made it. Whoever copies it for another job says so: a file `adopt` in that job's
+// folder holds the name of the job that made the checkpoints.
+absl::Status CheckOwner(const CheckpointManifest& manifest, const JobId& job, const std::string& root,
+                        const std::string& folder) {
   constexpr int64_t kMostBytes = 4096;
   if (manifest.job == job.value()) return absl::OkStatus();
   const std::string path = absl::StrCat(root, "/adopt");
@@ -117,11 +118,10 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
     } else if (absl::IsNotFound(found.status()) && !published.empty()) {
       // Beginning again at step 0 would throw away what the ranks saved.
       // A folder that is not mounted looks empty, too.
-      prepared.status = WithFault(
-          absl::FailedPreconditionError(
-              absl::StrCat(std::string(found.status().message()), ", but ", published,
-                           " was published; the coordinator must see checkpoint.folder as the workers do")),
-          Fault::kStorage);
+      prepared.status = WithFault(absl::FailedPreconditionError(absl::StrCat(
+                                      std::string(found.status().message()), ", but ", published,
+                                      " was published; the coordinator must see checkpoint.folder as the workers do")),
+                                  Fault::kStorage);
     } else if (absl::IsNotFound(found.status())) {
       prepared.status = PrepareInitial(input, damaged, &prepared);
     } else {
@@ -188,9 +188,8 @@ absl::Status BeginPlanning(Core& core) {
   auto prepared = std::make_shared<Prepared>();
   core.executor.Run(
       [prepared, input = *std::move(input), folder = CheckpointFolder(job), published = job.newest_checkpoint,
-       digest = job.data_digest, damaged = run.damaged, id = job.id] {
-        *prepared = Prepare(input, folder, published, digest, damaged, id);
-      },
+       digest = job.data_digest, damaged = run.damaged,
+       id = job.id] { *prepared = Prepare(input, folder, published, digest, damaged, id); },
       [&core, prepared, ticket = run.planning_ticket, id = job.id] {
         ForgetPlanning(core, id);
         // The set of devices may have changed meanwhile, or the job ended.

@@ -193,9 +193,9 @@ void OnProbeReach(Core& core, const NodeName& node, const ReachReport& report) {
   if (probe == nullptr || probe->unanswered.erase(node) == 0) return;
   for (const ReachAnswer& answer : report.answers) {
     if (answer.error.empty() || !probe->unreachable.empty()) continue;
-    probe->unreachable = absl::StrCat("node ", node.value(), " does not reach node ", answer.node.value(),
-                                      " over the data addresses: ", answer.error,
-                                      "; look at worker.data_address and the firewall of both");
+    probe->unreachable =
+        absl::StrCat("node ", node.value(), " does not reach node ", answer.node.value(),
+                     " over the data addresses: ", answer.error, "; look at worker.data_address and the firewall of both");
   }
   ProbeNewcomers(core);
 }

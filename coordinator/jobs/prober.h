@@ -15,8 +15,8 @@ void OnProbeStorage(Core& core, const NodeName& node, const StorageReport& repor
 void OnProbeReach(Core& core, const NodeName& node, const ReachReport& report);
 void OnProbeProfile(Core& core, const NodeName& node, const ProfileReport& report);
 
-// The epoch ended before its first step: its unproven nodes are refused for a while, and the job goes on with the others as before.
-// False: there are none.
+// The epoch ended before its first step: its unproven nodes are refused for a while, and the job goes on with the others as
+// before. False: there are none.
 bool RefuseUnproven(Core& core, const std::string& why);
 // The nodes of the epoch that ends have made steps together.
 void MarkProven(Core& core);

@@ -45,11 +45,10 @@ absl::Status GiveUpOnPlannersDeath(Core& core) {
   for (auto& [id, job] : core.state.jobs) {
     if (IsFinal(job.phase) || job.plannings_begun < kMaxPlannings) continue;
     Batch batch;
-    batch.jobs.push_back(WithPhase(
-        job, JobPhase::kFailed,
-        absl::StrCat("the coordinator ended ", Count(job.plannings_begun, "time"),
-                     " in a row while it planned this job; submit it with another "
-                     "strategy, and report it with the job file")));
+    batch.jobs.push_back(WithPhase(job, JobPhase::kFailed,
+                                   absl::StrCat("the coordinator ended ", Count(job.plannings_begun, "time"),
+                                                " in a row while it planned this job; submit it with another "
+                                                "strategy, and report it with the job file")));
     batch.jobs[0].finished_unix_ms = core.journal.UnixMs();
     batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
     MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));

@@ -56,8 +56,8 @@ void NoteRefused(Core& core, const std::string& name, const absl::Status& why) {
   const std::string kept = KeptText(name.substr(0, kLongestName), kLongestName);
   refused[kept] = {KeptText(std::string(why.message()), kMostWhyBytes), core.clock.Now()};
   if (refused.size() <= kMostRefused) return;
-  refused.erase(std::min_element(refused.begin(), refused.end(),
-                                 [](const auto& a, const auto& b) { return a.second.at < b.second.at; }));
+  refused.erase(
+      std::min_element(refused.begin(), refused.end(), [](const auto& a, const auto& b) { return a.second.at < b.second.at; }));
 }
 
 absl::Status Admit(Core& core, const NodeDescription& description, std::shared_ptr<WorkerLink> link) {

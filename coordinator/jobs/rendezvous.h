@@ -1,8 +1,8 @@
 // The ranks' meeting place: keys and values of the newest epoch, in memory. A get is answered when the value is there.
 #pragma once
 
-#include "coordinator/core.h"
 #include "common/session.h"
+#include "coordinator/core.h"
 
 namespace motley::coordinator {
 

@@ -136,7 +136,8 @@ void DropForeign(Core& core, const NodeName& node, const WorkerReport& report, c
   const std::string kind = ReportKind(report);
   core.metrics.foreign_reports.Add({{"kind", kind}});
   if (core.foreign_said.emplace(node, kind).second) {
-    LogWarning(absl::StrCat("worker ", node.value(), " reports ", why, "; dropped, as every further such report (counted in "
+    LogWarning(absl::StrCat("worker ", node.value(), " reports ", why,
+                            "; dropped, as every further such report (counted in "
                             "motley_foreign_reports_total)"));
   }
   if (const auto* question = std::get_if<PublishReport>(&report)) {

@@ -1,8 +1,8 @@
 // What workers say, applied to the state. Reports of another job or an older epoch are dropped.
 #pragma once
 
-#include "coordinator/core.h"
 #include "common/session.h"
+#include "coordinator/core.h"
 
 namespace motley::coordinator {
 

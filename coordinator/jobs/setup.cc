@@ -33,8 +33,8 @@ std::set<NodeName> NodesOf(const std::vector<DeviceDescription>& devices) {
   return nodes;
 }
 
-// One that has passed already, so that the others are compared with the folder that the job trains in; else one that trained before
-// its worker was started again; else any.
+// One that has passed already, so that the others are compared with the folder that the job trains in; else one that trained
+// before its worker was started again; else any.
 NodeName ChooseTokenWriter(const JobRun& run, const std::set<NodeName>& nodes) {
   for (const NodeName& node : nodes) {
     if (!run.storage.contains(node)) return node;

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "coordinator/core.h"
 #include "common/session.h"
+#include "coordinator/core.h"
 
 namespace motley::coordinator {
 

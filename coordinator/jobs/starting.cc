@@ -35,8 +35,8 @@ std::string PlanSentence(const Prepared& prepared) {
     for (const auto& stage : pipeline.stages) ranks += static_cast<int64_t>(stage.units.size());
   }
   std::string text =
-      absl::StrFormat("%s on %s: %.3f s a step, %.0f tokens/s predicted, bound by %s; planned in %.0f ms; ",
-                      plan.strategy, Count(ranks, "device"), plan.predicted.step_seconds, plan.predicted.tokens_per_second,
+      absl::StrFormat("%s on %s: %.3f s a step, %.0f tokens/s predicted, bound by %s; planned in %.0f ms; ", plan.strategy,
+                      Count(ranks, "device"), plan.predicted.step_seconds, plan.predicted.tokens_per_second,
                       plan.predicted.binding_constraint, result.planning_seconds * 1e3);
   if (prepared.resume_from.empty()) {
     absl::StrAppend(&text, "from the initial weights");

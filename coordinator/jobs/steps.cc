@@ -42,7 +42,8 @@ void SetMetrics(Core& core, const JobRecord& job, const StepStats& stats) {
   core.metrics.learning_rate.Set(labels, stats.lr);
   const TrainingSection& training = job.config.training;
   core.metrics.tokens.Set(labels, static_cast<double>(stats.step * training.global_batch_size * training.seq_len));
-  if (const int64_t pass = TrainingTokens(job, job.config); pass > 0) core.metrics.training_tokens.Set(labels, static_cast<double>(pass));
+  if (const int64_t pass = TrainingTokens(job, job.config); pass > 0)
+    core.metrics.training_tokens.Set(labels, static_cast<double>(pass));
   const double ideal = core.state.run->ideal_step_seconds;
   if (ideal > 0 && stats.step_seconds > 0) core.metrics.mfu.Set(labels, ideal / stats.step_seconds);
   core.metrics.tokens_per_second.Set(labels, stats.tokens_per_second);

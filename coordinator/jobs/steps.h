@@ -1,8 +1,8 @@
 // Steps and checkpoints as ranks report them.
 #pragma once
 
-#include "coordinator/core.h"
 #include "common/session.h"
+#include "coordinator/core.h"
 
 namespace motley::coordinator {
 

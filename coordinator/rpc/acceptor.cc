@@ -88,7 +88,8 @@ void Acceptor::Run() {
     for (size_t i = 0; i < listeners_.size(); ++i) {
       if ((was_exhausted || polled[i + 1].revents != 0) && !Take(listeners_[i])) exhausted = true;
     }
-    if (was_exhausted && !exhausted && std::exchange(said_exhausted_, false)) LogInfo("descriptors are free again; connections are taken");
+    if (was_exhausted && !exhausted && std::exchange(said_exhausted_, false))
+      LogInfo("descriptors are free again; connections are taken");
   }
 }
 
@@ -97,7 +98,8 @@ bool Acceptor::Take(const Listener& listener) {
     const int fd = accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       if (!IsExhaustion(errno)) return true;  // nobody waits, or whoever did has gone
-      Say(&said_exhausted_, absl::StrCat("no connection can be taken: ", strerror(errno), "; those that wait are taken when descriptors are free"));
+      Say(&said_exhausted_,
+          absl::StrCat("no connection can be taken: ", strerror(errno), "; those that wait are taken when descriptors are free"));
       return false;
     }
     if (listener.bound->HasRoom()) {

@@ -8,7 +8,8 @@ absl::StatusOr<JobRecord*> FindJob(Core& core, const std::string& id) {
   if (id.empty()) return absl::InvalidArgumentError("job_id must not be empty");
   auto it = core.state.jobs.find(JobId(id));
   if (it == core.state.jobs.end())
-    return absl::NotFoundError(absl::StrCat("job '", id.substr(0, 80), "' is not known; `motley list` (ListJobs) shows the known ones"));
+    return absl::NotFoundError(
+        absl::StrCat("job '", id.substr(0, 80), "' is not known; `motley list` (ListJobs) shows the known ones"));
   return &it->second;
 }
 

@@ -15,9 +15,8 @@ namespace {
 absl::Status CheckFields(const google::protobuf::FieldMask& fields) {
   for (const std::string& path : fields.paths()) {
     if (google::protobuf::util::FieldMaskUtil::IsValidPath<v1::GetPlanResponse>(path)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("fields: a plan has no ", Quoted(path),
-                     "; it has epoch, plan_json, plan_text, explanation, trace_json and programs"));
+    return absl::InvalidArgumentError(absl::StrCat("fields: a plan has no ", Quoted(path),
+                                                   "; it has epoch, plan_json, plan_text, explanation, trace_json and programs"));
   }
   return absl::OkStatus();
 }

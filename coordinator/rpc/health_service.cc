@@ -47,7 +47,8 @@ grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext*, con
   });
 }
 
-grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(grpc::CallbackServerContext*, const HealthCheckRequest* request) {
+grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(grpc::CallbackServerContext*,
+                                                                    const HealthCheckRequest* request) {
   return new StreamReactor<HealthCheckResponse>(loop_, core_, std::make_unique<HealthSource>(Knows(request->service())));
 }
 

@@ -44,9 +44,9 @@ absl::Status CheckRoomForJob(const ClusterState& state, const JobConfig& config,
     ++jobs;
   }
   if (bytes <= limit_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("the descriptions of ", jobs, " jobs that have not ended and of this one take ",
-                                                   bytes, " bytes; limits.job_bytes allows ", limit_bytes,
-                                                   ". Stop some jobs, or try again when some have ended"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the descriptions of ", jobs, " jobs that have not ended and of this one take ", bytes,
+                   " bytes; limits.job_bytes allows ", limit_bytes, ". Stop some jobs, or try again when some have ended"));
 }
 
 }  // namespace motley::coordinator

@@ -42,7 +42,8 @@ absl::Status MakeRoom(const std::string& path) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) return absl::OkStatus();  // bind says what is wrong with the folder
   if (!S_ISSOCK(info.st_mode)) {
-    return absl::AlreadyExistsError(absl::StrCat(path, " exists and is no socket; remove it, or set server.socket to another path"));
+    return absl::AlreadyExistsError(
+        absl::StrCat(path, " exists and is no socket; remove it, or set server.socket to another path"));
   }
   const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (probe < 0) return absl::ResourceExhaustedError(absl::StrCat("cannot make a socket: ", strerror(errno)));
@@ -73,7 +74,8 @@ absl::StatusOr<ListeningSocket> ListeningSocket::Tcp(const std::string& key, con
   ListeningSocket made(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (made.fd_ < 0) return CannotListen(address, errno);
   setsockopt(made.fd_, SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof(kOn));
-  if (bind(made.fd_, found->ai_addr, found->ai_addrlen) != 0 || listen(made.fd_, kBacklog) != 0) return CannotListen(address, errno);
+  if (bind(made.fd_, found->ai_addr, found->ai_addrlen) != 0 || listen(made.fd_, kBacklog) != 0)
+    return CannotListen(address, errno);
   sockaddr_storage taken = {};
   socklen_t length = sizeof(taken);
   if (getsockname(made.fd_, reinterpret_cast<sockaddr*>(&taken), &length) != 0) return CannotListen(address, errno);
@@ -93,8 +95,8 @@ absl::StatusOr<ListeningSocket> ListeningSocket::Unix(const std::string& path) {
   if (made.fd_ < 0) return CannotListen(path, errno);
   const sockaddr_un address = UnixAddress(path);
   if (bind(made.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    const std::string text = absl::StrCat("cannot make the socket ", path, ": ", strerror(errno), "; set server.socket to a path in a folder that ",
-                                          "this user may write");
+    const std::string text = absl::StrCat("cannot make the socket ", path, ": ", strerror(errno),
+                                          "; set server.socket to a path in a folder that ", "this user may write");
     if (errno == EACCES || errno == EPERM || errno == EROFS) return absl::PermissionDeniedError(text);
     return errno == ENOENT ? absl::NotFoundError(text) : absl::UnavailableError(text);
   }

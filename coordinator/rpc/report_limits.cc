@@ -17,7 +17,8 @@ struct Limit {
   size_t bytes;
 };
 
-// Small messages come at the rate of steps; results come once. Rendezvous values hold the addresses of a rank's peers, 140 bytes each.
+// Small messages come at the rate of steps; results come once. Rendezvous values hold the addresses of a rank's peers, 140 bytes
+// each.
 constexpr Limit kLimits[] = {
     {Message::kHello, 1 << 20},
     {Message::kHeartbeat, 1 << 10},

@@ -73,10 +73,11 @@ grpc::ServerGenericBidiReactor* RefusingService::CreateReactor(grpc::GenericCall
   }
   const Role other = role_ == Role::kPerson ? Role::kWorker : Role::kPerson;
   const bool elsewhere = IsGranted(other, context->method());
-  return new Refusal(grpc::Status(
-      grpc::StatusCode::PERMISSION_DENIED,
-      absl::StrCat(method, " is not for ", std::string(RoleName(role_)), ", whose server this is",
-                   elsewhere ? absl::StrCat("; the one for ", std::string(RoleName(other)), " listens on another address (docs/security.md)") : "")));
+  return new Refusal(grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
+                                  absl::StrCat(method, " is not for ", std::string(RoleName(role_)), ", whose server this is",
+                                               elsewhere ? absl::StrCat("; the one for ", std::string(RoleName(other)),
+                                                                        " listens on another address (docs/security.md)")
+                                                         : "")));
 }
 
 }  // namespace motley::coordinator

@@ -69,8 +69,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
   void HandleMessage() {
     if (finishing_) return;
     if (absl::Status status = LimitReport(&incoming_); !status.ok()) {
-      LogWarning(absl::StrCat("session of ", node_ ? node_->value() : "a worker that said no hello", " ended: ",
-                              std::string(status.message())));
+      LogWarning(absl::StrCat("session of ", node_ ? node_->value() : "a worker that said no hello",
+                              " ended: ", std::string(status.message())));
       FinishWith(status);  // before the loss of the node, which would close the stream with a text of its own
       return End(status);
     }

@@ -43,7 +43,8 @@ std::string Describe(const Failure& failure) {
         return absl::StrCat("the rank on ", failure.device.value(), " cannot use its files now", tail);
       }
       if (RemedyFor(failure) == Remedy::kOlderCheckpoint) {
-        return absl::StrCat("the rank on ", failure.device.value(), " found checkpoint ", failure.damaged_checkpoint, " damaged", tail);
+        return absl::StrCat("the rank on ", failure.device.value(), " found checkpoint ", failure.damaged_checkpoint, " damaged",
+                            tail);
       }
       return absl::StrCat("the rank on ", failure.device.value(), " failed", tail);
     case FailureKind::kNonFinite:
@@ -51,7 +52,8 @@ std::string Describe(const Failure& failure) {
     case FailureKind::kProfile:
       return absl::StrCat("profiling on node ", failure.node.value(), " failed", tail);
     case FailureKind::kPeerLost:
-      return absl::StrCat("the ranks lost each other and nobody said why; first said by the rank on ", failure.device.value(), tail);
+      return absl::StrCat("the ranks lost each other and nobody said why; first said by the rank on ", failure.device.value(),
+                          tail);
   }
   return failure.message;
 }
@@ -95,11 +97,14 @@ absl::Duration PauseAfter(Remedy remedy, int times) {
 }
 
 const std::vector<std::string>& CauseLabels() {
-  static const auto* const labels =
-      new std::vector<std::string>{"node_lost",      "rank_died", "rank_hung", "rank_failed", "nonfinite",
-                                   "profile_failed", "peer_lost", "joined",    "drained",     "coordinator_restarted",
-                                   "older_store",    "start_timeout", "storage", "checkpoint_damaged",
-                                   "node_leaving",   "coordinator_stopped"};
+  static const auto* const labels = new std::vector<std::string>{"node_lost",    "rank_died",
+                                                                 "rank_hung",    "rank_failed",
+                                                                 "nonfinite",    "profile_failed",
+                                                                 "peer_lost",    "joined",
+                                                                 "drained",      "coordinator_restarted",
+                                                                 "older_store",  "start_timeout",
+                                                                 "storage",      "checkpoint_damaged",
+                                                                 "node_leaving", "coordinator_stopped"};
   return *labels;
 }
 

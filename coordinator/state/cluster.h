@@ -22,15 +22,15 @@ struct RefusedWorker {
 struct ClusterState {
   std::map<NodeName, NodeRecord> nodes;
   std::map<JobId, JobRecord> jobs;
-  std::optional<JobRun> run;          // the job that has the cluster
+  std::optional<JobRun> run;               // the job that has the cluster
   std::optional<absl::Duration> stops_at;  // steady: the coordinator was told to end and does so by then
-  absl::Duration membership_changed;  // steady time of the newest join, loss, drain or undrain
+  absl::Duration membership_changed;       // steady time of the newest join, loss, drain or undrain
   std::map<DeviceId, MeasuredSpeed> speeds;
   // Epochs that workers have seen of jobs that the store does not know. A job that takes such an id begins above them.
   std::map<JobId, Epoch> foreign_epochs;
-  std::map<JobId, std::set<NodeName>> ran_on;  // nodes whose ranks have ended; forgotten with the job's log
+  std::map<JobId, std::set<NodeName>> ran_on;            // nodes whose ranks have ended; forgotten with the job's log
   std::map<std::string, RefusedWorker> refused_workers;  // the newest of each name, clean and short; a few dozen, for people
-  std::set<std::string> foreign_stores;  // ids of stores that workers know and this one is not: each is said once
+  std::set<std::string> foreign_stores;                  // ids of stores that workers know and this one is not: each is said once
 };
 
 }  // namespace motley::coordinator

@@ -99,7 +99,8 @@ bool WriterIsOdd(const View& v) {
 
 // Null while answers are missing or all are good.
 std::optional<Decision> StorageVerdict(const View& v) {
-  const bool all_answered = std::all_of(v.run.storage.begin(), v.run.storage.end(), [](const auto& a) { return a.second.answered; });
+  const bool all_answered =
+      std::all_of(v.run.storage.begin(), v.run.storage.end(), [](const auto& a) { return a.second.answered; });
   if (v.run.has_run && all_answered && WriterIsOdd(v)) {
     return Decision{LeaveOutNode{v.run.token_writer},
                     absl::StrCat("node ", v.run.token_writer.value(), ": checkpoint.folder '", v.job.config.checkpoint.folder,
@@ -110,8 +111,7 @@ std::optional<Decision> StorageVerdict(const View& v) {
   for (const auto& [node, answer] : v.run.storage) {
     if (!answer.answered) continue;
     std::string complaint = answer.report.error;
-    const absl::StatusCode code =
-        complaint.empty() ? absl::StatusCode::kFailedPrecondition : answer.report.error_code;
+    const absl::StatusCode code = complaint.empty() ? absl::StatusCode::kFailedPrecondition : answer.report.error_code;
     if (complaint.empty() && !v.run.token.empty() && node != v.run.token_writer && !answer.report.token_seen) {
       if (v.run.has_run && !all_answered) continue;  // perhaps it is the writer's folder that differs
       complaint =
@@ -222,7 +222,8 @@ Decision DecidePlanning(const View& v) {
   if (v.changed()) return {AbandonSetup{}, absl::StrCat("planning begins again: ", DescribeChange(v))};
   const bool swap = !UnprovenNodes(v.state, v.run).empty();
   if (swap && v.in_stage() > v.config.swap_timeout) {
-    return {RefuseNewcomers{}, absl::StrFormat("planning with it took longer than %.0f s", absl::ToDoubleSeconds(v.config.swap_timeout))};
+    return {RefuseNewcomers{},
+            absl::StrFormat("planning with it took longer than %.0f s", absl::ToDoubleSeconds(v.config.swap_timeout))};
   }
   if (!v.run.prepared) return DecideLatePlan(v);
   const absl::Status& status = v.run.prepared->status;
@@ -239,7 +240,8 @@ Decision DecidePlanning(const View& v) {
   return {Finish{JobPhase::kFailed, status.code()}, text};
 }
 
-// Somebody was told to end. What was trained is saved if that fits the time; else the epoch ends at once, and says what that costs.
+// Somebody was told to end. What was trained is saved if that fits the time; else the epoch ends at once, and says what that
+// costs.
 std::optional<Decision> DecideLeaving(const View& v) {
   const std::optional<Leaving> leaving = WhoLeaves(v.now, v.state);
   if (!leaving) return std::nullopt;

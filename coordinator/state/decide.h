@@ -46,7 +46,7 @@ struct BeginSetup {
 struct AbandonSetup {};  // no processes run yet: back to idle
 struct LeaveOutNode {
   NodeName node;
-};  // of this job: it sees other data or another folder
+};                          // of this job: it sees other data or another folder
 struct RefuseNewcomers {};  // the job goes on with the nodes that it trained with before; back to idle
 struct RequestProfiles {};
 struct PreparePlan {};

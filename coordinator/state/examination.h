@@ -62,7 +62,7 @@ struct Examination {
   std::map<NodeName, int64_t> nodes;  // connected at its begin, with their incarnations
   std::set<NodeName> waiting;         // asked, and not answered yet
   std::map<Way, WayAnswer> ways;      // tried
-  std::set<NodeName> gone;    // lost since it began
+  std::set<NodeName> gone;            // lost since it began
   std::set<NodeName> silent;          // did not say whom they reach
   std::vector<Round> rounds;
   size_t round = 0;

@@ -1,7 +1,8 @@
-// Nodes that come and go: each fall of a node costs every other node of its job a pause, so a node that falls often has to stay up
-// for a growing time before it is planned with again. Pure functions of the state.
+// Nodes that come and go: each fall of a node costs every other node of its job a pause, so a node that falls often has to stay
+// up for a growing time before it is planned with again. Pure functions of the state.
 //
-// A fall that more than half of the nodes share is not the node's fault (a switch, the coordinator's own network): it does not count.
+// A fall that more than half of the nodes share is not the node's fault (a switch, the coordinator's own network): it does not
+// count.
 #pragma once
 
 #include <string>
@@ -14,10 +15,10 @@
 namespace motley::coordinator {
 
 struct FlappingConfig {
-  absl::Duration window = absl::Minutes(10);         // falls are remembered for
-  absl::Duration first_hold = absl::Seconds(5);      // up for so long after one fall
-  absl::Duration second_hold = absl::Seconds(15);    // after two
-  absl::Duration third_hold = absl::Minutes(1);      // after three, which is flapping; doubles with every further one
+  absl::Duration window = absl::Minutes(10);       // falls are remembered for
+  absl::Duration first_hold = absl::Seconds(5);    // up for so long after one fall
+  absl::Duration second_hold = absl::Seconds(15);  // after two
+  absl::Duration third_hold = absl::Minutes(1);    // after three, which is flapping; doubles with every further one
   absl::Duration longest_hold = absl::Minutes(30);
 };
 

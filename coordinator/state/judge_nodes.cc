@@ -25,9 +25,9 @@ Finding JudgeNode(absl::Duration now, const ClusterState& state, const NodeRecor
   const std::string why = node.reason.empty() ? "" : absl::StrCat(": ", node.reason);
   Finding finding{FindingState::kOk, absl::StrCat("node ", name), ""};
   if (is == "lost") {
-    return {
-        FindingState::kWrong, finding.what,
-        absl::StrCat("lost, last heard of ", Ago(now - node.last_seen), why, "; start motley-worker on it again, or look at its log")};
+    return {FindingState::kWrong, finding.what,
+            absl::StrCat("lost, last heard of ", Ago(now - node.last_seen), why,
+                         "; start motley-worker on it again, or look at its log")};
   }
   if (is == "refused") {
     return {FindingState::kWrong, finding.what, absl::StrCat("refused by the job that runs", why)};

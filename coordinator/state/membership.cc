@@ -69,8 +69,9 @@ LeaseDecision DecideLeases(absl::Duration now, const ClusterState& state, absl::
                                                         absl::ToDoubleSeconds(lease)));
   }
   if (many && decision.expired.size() < silent) {
-    decision.brake = absl::StrFormat("%d of %d nodes fell silent at once: rather the network than the nodes; given another %.1f s",
-                                     silent, connected, absl::ToDoubleSeconds(lease));
+    decision.brake =
+        absl::StrFormat("%d of %d nodes fell silent at once: rather the network than the nodes; given another %.1f s", silent,
+                        connected, absl::ToDoubleSeconds(lease));
   }
   return decision;
 }

@@ -34,8 +34,8 @@ std::string WhyNoDevice(const ClusterState& state, const JobRun& run);
 bool IsGone(const ClusterState& state, const RankRun& rank);
 bool AllGone(const ClusterState& state, const JobRun& run);
 
-// "ready", "probing" (looked at beside the job), "refused" (by the job), "held" (it comes and goes), "leaving" (its worker was told to
-// end), "draining", "drained", "lost".
+// "ready", "probing" (looked at beside the job), "refused" (by the job), "held" (it comes and goes), "leaving" (its worker was
+// told to end), "draining", "drained", "lost".
 std::string NodeStateName(const ClusterState& state, const NodeRecord& node);
 // "profiling", "training"; else the state of a node that is not ready; else "unused" (by the job that runs) or "idle".
 // `job` becomes the job that has it, or empty.

@@ -16,14 +16,14 @@ namespace motley::coordinator {
 struct NodeRecord {
   NodeDescription description;
   bool connected = false;
-  bool drained = false;      // durable
-  bool held = false;         // it comes and goes: not used until it has been up for a while (state/flapping)
-  std::string reason;        // why it is lost, drained, held or refused by the job
-  std::vector<absl::Duration> falls;  // steady; the newest last
-  absl::Duration up_since;            // steady
-  absl::Duration last_seen;  // steady
+  bool drained = false;                     // durable
+  bool held = false;                        // it comes and goes: not used until it has been up for a while (state/flapping)
+  std::string reason;                       // why it is lost, drained, held or refused by the job
+  std::vector<absl::Duration> falls;        // steady; the newest last
+  absl::Duration up_since;                  // steady
+  absl::Duration last_seen;                 // steady
   std::optional<absl::Duration> leaves_at;  // steady: its worker was told to end and does so by then
-  ClockOffset clock;         // of its session
+  ClockOffset clock;                        // of its session
   int64_t registered_unix_ms = 0, last_seen_unix_ms = 0;
 };
 

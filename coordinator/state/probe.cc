@@ -88,8 +88,9 @@ bool TokenWriterLives(const View& v) {
 std::optional<ProbeAction> DecideStorage(const View& v, const NodeName& name, const Probe& probe) {
   const bool compares = !v.job.config.checkpoint.folder.empty();
   if (v.now - probe.since > v.config.storage_timeout) {
-    return RefuseProbe{name, Late(v, v.config.storage_timeout,
-                                  absl::StrCat("its storage check was not answered (can it read '", v.job.config.data.path, "'?)"))};
+    return RefuseProbe{name,
+                       Late(v, v.config.storage_timeout,
+                            absl::StrCat("its storage check was not answered (can it read '", v.job.config.data.path, "'?)"))};
   }
   if (probe.storage) {
     const std::string complaint = StorageComplaint(v.job, compares ? v.run.probe_token : ProbeToken(), *probe.storage);
@@ -104,7 +105,8 @@ std::optional<ProbeAction> DecideStorage(const View& v, const NodeName& name, co
     return std::nullopt;  // it is being written
   }
   if (!token.error.empty() && TokenWriterLives(v)) {
-    return RefuseProbe{name, absl::StrCat("its checkpoint folder cannot be compared: node ", token.writer.value(), ": ", token.error)};
+    return RefuseProbe{name,
+                       absl::StrCat("its checkpoint folder cannot be compared: node ", token.writer.value(), ": ", token.error)};
   }
   for (const auto& [writer, node] : v.state.nodes) {
     if (MayBeUsed(node) && IsTrusted(v.state, v.run, writer)) return AskToken{writer};
@@ -116,10 +118,11 @@ std::optional<ProbeAction> DecideReach(const View& v, const NodeName& name, cons
   if (!probe.unreachable.empty()) return RefuseProbe{name, probe.unreachable};
   if (probe.unanswered.empty()) return AskProfile{name};
   if (v.now - probe.since <= v.config.reach_timeout) return std::nullopt;
-  return RefuseProbe{
-      name, Late(v, v.config.reach_timeout,
-                 absl::StrCat("whether it and the nodes of the job reach each other was not said by ",
-                              absl::StrJoin(probe.unanswered, ", ", [](std::string* out, const NodeName& n) { out->append(n.value()); })))};
+  return RefuseProbe{name, Late(v, v.config.reach_timeout,
+                                absl::StrCat("whether it and the nodes of the job reach each other was not said by ",
+                                             absl::StrJoin(probe.unanswered, ", ", [](std::string* out, const NodeName& n) {
+                                               out->append(n.value());
+                                             })))};
 }
 
 std::optional<ProbeAction> DecideProfile(const View& v, const NodeName& name, const Probe& probe, const NodeRecord& node) {
@@ -193,15 +196,15 @@ bool BlamesNewcomers(const ClusterState& state, const JobRun& run, const Failure
   if (!before_first_step || unproven.empty()) return false;
   const NodeName at = failure.device.empty() ? failure.node : NodeOf(failure.device);
   // Whoever lost its peers, or could not measure with them, speaks of the others.
-  const bool speaks_of_others = failure.kind == FailureKind::kPeerLost || failure.kind == FailureKind::kProfile ||
-                                failure.kind == FailureKind::kNonFinite;
+  const bool speaks_of_others =
+      failure.kind == FailureKind::kPeerLost || failure.kind == FailureKind::kProfile || failure.kind == FailureKind::kNonFinite;
   return speaks_of_others || unproven.contains(at);
 }
 
 bool ProbesNewcomers(const ClusterState& state, const JobRun& run) {
   return run.has_run && std::any_of(state.nodes.begin(), state.nodes.end(), [&](const auto& entry) {
-    return MayBeUsed(entry.second) && IsTrusted(state, run, entry.first) && !AllLeftOut(run, entry.second);
-  });
+           return MayBeUsed(entry.second) && IsTrusted(state, run, entry.first) && !AllLeftOut(run, entry.second);
+         });
 }
 
 bool JoinIsNear(absl::Duration now, const JobRun& run) {

@@ -97,8 +97,7 @@ struct RefuseProbe {
 struct ForgetProbe {
   NodeName node;
 };
-using ProbeAction =
-    std::variant<BeginProbe, AskToken, AskStorage, AskReach, AskProfile, PassProbe, RefuseProbe, ForgetProbe>;
+using ProbeAction = std::variant<BeginProbe, AskToken, AskStorage, AskReach, AskProfile, PassProbe, RefuseProbe, ForgetProbe>;
 
 // Call only while state.run is set. At most one action for each node and turn.
 std::vector<ProbeAction> DecideProbes(absl::Duration now, const ClusterState& state, const ProbeConfig& config);

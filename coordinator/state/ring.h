@@ -1,4 +1,5 @@
-// A list with a cursor, bounded by entries and by bytes: the oldest entries fall out, a reader that remembers its cursor goes on where it was.
+// A list with a cursor, bounded by entries and by bytes: the oldest entries fall out, a reader that remembers its cursor goes on
+// where it was.
 #pragma once
 
 #include <cstddef>

@@ -14,9 +14,9 @@
 #include "common/fault.h"
 #include "common/ids.h"
 #include "common/profile.h"
+#include "common/session.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/probe.h"
-#include "common/session.h"
 #include "planner/live/planner.h"
 
 namespace motley::coordinator {
@@ -83,8 +83,8 @@ struct Prepared {
   planner::PlanResult plan;
   std::string resume_from;  // folder, or empty
   int64_t start_step = 0;
-  int64_t resume_bytes = 0;  // of that folder
-  bool initial = false;      // it is not this job's: only its weights are taken
+  int64_t resume_bytes = 0;          // of that folder
+  bool initial = false;              // it is not this job's: only its weights are taken
   std::vector<std::string> skipped;  // newer checkpoints that did not verify, with reasons
 };
 
@@ -124,9 +124,9 @@ struct JobRun {
   // kStarting
   int64_t resume_bytes = 0;  // that the ranks read before they are ready
   // kRunning
-  int64_t first_step = 0;   // steps done when the epoch began
+  int64_t first_step = 0;    // steps done when the epoch began
   std::string resumed_from;  // checkpoint folder, or empty
-  int64_t epoch_steps = 0;  // done in this epoch
+  int64_t epoch_steps = 0;   // done in this epoch
   std::vector<double> recent_step_seconds;
   double typical_step_seconds = 0;  // their median
   double ideal_step_seconds = 0;    // measured_speed.h
@@ -134,7 +134,7 @@ struct JobRun {
   int64_t saved_step = 0;           // of the newest checkpoint
   int64_t state_bytes = 0;          // of a checkpoint, as the model says
   double save_seconds = 0;          // of the newest one; 0: none was written yet
-  std::string checkpoint_trouble;  // why the newest checkpoint could not be written; empty once one could
+  std::string checkpoint_trouble;   // why the newest checkpoint could not be written; empty once one could
   // kStopping
   bool saving = false;
   bool save_failed = false;  // it was told to save, and then killed

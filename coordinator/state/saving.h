@@ -11,7 +11,7 @@ namespace motley::coordinator {
 
 // Who was told to end and takes the running epoch with it: the coordinator, or the first node with a rank.
 struct Leaving {
-  std::string who;      // "node n2"
+  std::string who;  // "node n2"
   bool node = false;
   absl::Duration left;  // until it is gone
 };

@@ -53,10 +53,10 @@ struct Judge {
     if (NodeOf(report.device) != node) return Foreign(absl::StrCat("the state of device ", report.device.value()));
     if (!Matters(report)) return {};
     const JobRun& run = *state.run;
-    const bool named = run.ranks_in_order
-                           ? HostsRank(run, node, report.rank) && run.ranks[static_cast<size_t>(report.rank)].device == report.device
-                           : std::any_of(run.ranks.begin(), run.ranks.end(),
-                                         [&](const RankRun& rank) { return rank.device == report.device; });
+    const bool named =
+        run.ranks_in_order
+            ? HostsRank(run, node, report.rank) && run.ranks[static_cast<size_t>(report.rank)].device == report.device
+            : std::any_of(run.ranks.begin(), run.ranks.end(), [&](const RankRun& rank) { return rank.device == report.device; });
     if (named) return {};
     return Foreign(absl::StrCat("rank ", report.rank, " on device ", report.device.value(), ", which has another rank or none"));
   }
@@ -107,7 +107,8 @@ struct Judge {
     // The last lines of ranks come after their end.
     auto nodes = state.ran_on.find(report.job);
     if (nodes != state.ran_on.end() && nodes->second.contains(node)) return {};
-    return Foreign(absl::StrCat("a line for the log of job ", report.job.value().substr(0, 80), ", which has not run on this node"));
+    return Foreign(
+        absl::StrCat("a line for the log of job ", report.job.value().substr(0, 80), ", which has not run on this node"));
   }
 };
 
@@ -128,8 +129,8 @@ Standing StandingOf(const ClusterState& state, const NodeName& node, const Worke
 
 const std::array<const char*, std::variant_size_v<WorkerReport>>& ReportKinds() {
   static constexpr std::array<const char*, std::variant_size_v<WorkerReport>> kKinds = {
-      "heartbeat",   "storage",    "reach",             "profile", "rank",   "step", "kv_set", "kv_get", "publish",
-      "checkpoint", "checkpoint_failed", "log", "leaving"};
+      "heartbeat", "storage", "reach",      "profile",           "rank", "step",   "kv_set",
+      "kv_get",    "publish", "checkpoint", "checkpoint_failed", "log",  "leaving"};
   return kKinds;
 }
 

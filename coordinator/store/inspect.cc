@@ -27,7 +27,9 @@ struct Tally {
 
 void Judge(TableId id, const Tally& tally, const absl::Status& scan, const LedgerState* mark, Inspection* inspection) {
   const std::string& name = Spec(id).name;
-  auto find = [&](std::string text) { inspection->findings.push_back({kind::kStoreDamaged, absl::StrCat("table ", name, text)}); };
+  auto find = [&](std::string text) {
+    inspection->findings.push_back({kind::kStoreDamaged, absl::StrCat("table ", name, text)});
+  };
   if (!scan.ok()) find(absl::StrCat(" cannot be read whole: ", std::string(scan.message())));
   if (tally.damaged > 0) {
     find(absl::StrFormat(": %d %s not what was written (%s%s)", tally.damaged, tally.damaged == 1 ? "row is" : "rows are",
@@ -57,7 +59,8 @@ absl::Status CheckStructure(const Database& database, int64_t version, Inspectio
   }
   if (complaints.empty()) return absl::OkStatus();
   inspection->findings.push_back(
-      {kind::kStoreDamaged, absl::StrCat("the structure of the file is damaged: ", absl::StrReplaceAll(absl::StrJoin(complaints, "; "), {{"\n", "; "}}))});
+      {kind::kStoreDamaged, absl::StrCat("the structure of the file is damaged: ",
+                                         absl::StrReplaceAll(absl::StrJoin(complaints, "; "), {{"\n", "; "}}))});
   return absl::OkStatus();
 }
 

@@ -21,7 +21,7 @@ struct Finding {
 };
 
 struct Inspection {
-  LedgerState state;             // the sums as counted from the rows; the mark is empty when it cannot be read
+  LedgerState state;  // the sums as counted from the rows; the mark is empty when it cannot be read
   std::vector<Finding> findings;
   std::array<int64_t, kNumTables> missing = {};  // rows that the mark counts and are not there
   bool sound() const { return findings.empty(); }
@@ -34,8 +34,8 @@ absl::StatusOr<int64_t> ReadVersion(const Database& database);
 // Returns the hash of what the file holds; empty when that is not what was written, by types, number of columns or stored hash.
 std::string ReadRow(const Statement& statement, const TableSpec& spec, int begin, int64_t version, Row* row);
 
-// All rows that can be read, oldest first; past damage it goes on from the other end. The hash is empty for a row that is not what
-// was written. An error is what stopped the reading, after everything else was seen.
+// All rows that can be read, oldest first; past damage it goes on from the other end. The hash is empty for a row that is not
+// what was written. An error is what stopped the reading, after everything else was seen.
 using RowSink = std::function<void(const Row& row, const std::string& hash)>;
 absl::Status Scan(const Database& database, TableId table, int64_t version, const RowSink& sink);
 

@@ -1,6 +1,6 @@
 // Every write to the database goes through here: each row is stored with its hash, each table's hashes are summed up, each
-// commit is counted, and all of it stands in one row, the mark. A row that was altered, lost or brought back from an older state then
-// does not agree with it.
+// commit is counted, and all of it stands in one row, the mark. A row that was altered, lost or brought back from an older state
+// then does not agree with it.
 #pragma once
 
 #include <memory>

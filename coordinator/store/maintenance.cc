@@ -100,11 +100,10 @@ absl::Status Raise(Database& database, const LedgerState& state, const MarkFile:
   }
   Finding finding;
   finding.kind = kind::kStoreRestored;
-  finding.text =
-      absl::StrCat("the database was restored from ", from, " (", Count(state.mark.commits, "commit"), ", ",
-                   Count(jobs.size(), "job"), ")",
-                   restored->lost_commits > 0 ? absl::StrCat("; ", restored->lost_commits, " later commits are lost") : "",
-                   "; the generations of ", Count(restored->raised_jobs, "unfinished job"), " went up by ", restored->raised_by);
+  finding.text = absl::StrCat(
+      "the database was restored from ", from, " (", Count(state.mark.commits, "commit"), ", ", Count(jobs.size(), "job"), ")",
+      restored->lost_commits > 0 ? absl::StrCat("; ", restored->lost_commits, " later commits are lost") : "",
+      "; the generations of ", Count(restored->raised_jobs, "unfinished job"), " went up by ", restored->raised_by);
   MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kEvents, ToRow(EventFor(finding, sequence))));
   if (file.mark && file.mark->store_id == state.mark.store_id) ledger.SkipTo(file.mark->commits);
   MOTLEY_RETURN_IF_ERROR(ledger.Seal());

@@ -17,12 +17,13 @@ struct StoreSummary {
   std::array<int64_t, kNumTables> rows = {};
   std::vector<Finding> findings;  // empty: it is what was written
 };
-// Reads everything and changes nothing. NOT_FOUND: no store there; UNAVAILABLE: a coordinator uses it; DATA_LOSS: it cannot be opened;
-// FAILED_PRECONDITION: another schema version.
+// Reads everything and changes nothing. NOT_FOUND: no store there; UNAVAILABLE: a coordinator uses it; DATA_LOSS: it cannot be
+// opened; FAILED_PRECONDITION: another schema version.
 absl::StatusOr<StoreSummary> CheckStore(const std::string& folder);
 
-// A sound copy of the store as one file, also while a coordinator uses it: a copy that was taken in the middle of a write does not agree
-// with its mark, and is taken again. NOT_FOUND, ALREADY_EXISTS (`to`), DATA_LOSS: the store is damaged; errors of files.
+// A sound copy of the store as one file, also while a coordinator uses it: a copy that was taken in the middle of a write does
+// not agree with its mark, and is taken again. NOT_FOUND, ALREADY_EXISTS (`to`), DATA_LOSS: the store is damaged; errors of
+// files.
 absl::StatusOr<StoreSummary> BackUpStore(const std::string& folder, const std::string& to);
 
 struct RestoredStore {
@@ -32,8 +33,9 @@ struct RestoredStore {
   int64_t raised_by = 0;
   std::string aside;  // where the database from before is; empty: there was none
 };
-// Puts a backup in place of the folder's database. Epochs go up by what may have been begun since. UNAVAILABLE: a coordinator uses the
-// folder; NOT_FOUND: no such file; DATA_LOSS: the backup is damaged, nothing was changed; FAILED_PRECONDITION: another schema version.
+// Puts a backup in place of the folder's database. Epochs go up by what may have been begun since. UNAVAILABLE: a coordinator
+// uses the folder; NOT_FOUND: no such file; DATA_LOSS: the backup is damaged, nothing was changed; FAILED_PRECONDITION: another
+// schema version.
 absl::StatusOr<RestoredStore> RestoreStore(const std::string& folder, const std::string& from);
 
 }  // namespace motley::coordinator

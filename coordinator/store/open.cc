@@ -15,8 +15,8 @@ namespace motley::coordinator {
 namespace {
 
 // The new database in the place of the one that `opened` holds.
-absl::Status Remake(StateFolder& folder, int64_t version, const Inspection& inspection, const StoreMark& mark, const char* because,
-                    OpenedDatabase* opened) {
+absl::Status Remake(StateFolder& folder, int64_t version, const Inspection& inspection, const StoreMark& mark,
+                    const char* because, OpenedDatabase* opened) {
   for (const char* tail : {"", "-wal"}) MOTLEY_RETURN_IF_ERROR(RemoveTree(folder.Draft() + tail));
   MOTLEY_ASSIGN_OR_RETURN(opened->said, Rebuild(*opened->database, version, inspection, mark, folder.Draft()));
   opened->database->LeaveLog();
@@ -72,10 +72,9 @@ Comparison CompareWithMark(const StoreMark& database, const MarkFile::Content& f
                                         " commits): somebody put it there"));
   } else if (file.mark->commits > database.commits) {
     comparison.lost_commits = file.mark->commits - database.commits;
-    say(kind::kStoreOlder,
-        absl::StrCat("the database is older than it was: ", database.commits, " of ", file.mark->commits,
-                     " commits are there; what the last ", comparison.lost_commits,
-                     " changed is lost (its log was removed or cut, or an older copy was put in its place)"));
+    say(kind::kStoreOlder, absl::StrCat("the database is older than it was: ", database.commits, " of ", file.mark->commits,
+                                        " commits are there; what the last ", comparison.lost_commits,
+                                        " changed is lost (its log was removed or cut, or an older copy was put in its place)"));
   }
   return comparison;
 }

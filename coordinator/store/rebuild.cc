@@ -17,9 +17,9 @@ namespace {
 
 // What the other tables say of jobs.
 struct Mentions {
-  std::set<std::string> whole;                 // jobs whose record is sound
-  std::vector<std::string> damaged;            // ids as they read in records that are not
-  std::map<std::string, int64_t> others;       // mentioned elsewhere, with the newest time
+  std::set<std::string> whole;            // jobs whose record is sound
+  std::vector<std::string> damaged;       // ids as they read in records that are not
+  std::map<std::string, int64_t> others;  // mentioned elsewhere, with the newest time
   std::map<std::string, int64_t> newest_epoch;
 
   void See(TableId table, const Row& row) {
@@ -56,7 +56,8 @@ JobRecord Failed(const std::string& id, const Mentions& mentions) {
   job.id = JobId(id);
   job.phase = JobPhase::kFailed;
   job.reason =
-      "its record in the coordinator's database was damaged and is lost; its checkpoints are not: submit it again under another id";
+      "its record in the coordinator's database was damaged and is lost; its checkpoints are not: submit it again under another "
+      "id";
   if (auto epoch = mentions.newest_epoch.find(id); epoch != mentions.newest_epoch.end()) job.epoch = Epoch(epoch->second);
   job.submitted_unix_ms = job.finished_unix_ms = absl::ToUnixMillis(absl::Now());
   return job;
@@ -99,13 +100,13 @@ std::vector<Finding> Describe(const Inspection& inspection, const LostJobs& lost
     findings.push_back({kind::kStoreDamaged, absl::StrCat("job ", job.id.value(), " is FAILED: ", job.reason), job.id});
   }
   if (lost.nameless > 0) {
-    findings.push_back({kind::kStoreDamaged,
-                        absl::StrCat(Count(lost.nameless, "record of a job is", "records of jobs are"),
-                                     " lost whose ids nothing else names")});
+    findings.push_back({kind::kStoreDamaged, absl::StrCat(Count(lost.nameless, "record of a job is", "records of jobs are"),
+                                                          " lost whose ids nothing else names")});
   }
   if (findings.empty()) return findings;
-  findings.push_back({kind::kStoreDamaged,
-                      "the database was made anew from what is sound; the damaged one is kept beside it (coordinator.db.damaged-...)"});
+  findings.push_back(
+      {kind::kStoreDamaged,
+       "the database was made anew from what is sound; the damaged one is kept beside it (coordinator.db.damaged-...)"});
   return findings;
 }
 
@@ -149,7 +150,8 @@ absl::StatusOr<std::vector<Finding>> Rebuild(const Database& from, int64_t versi
   const LostJobs lost = FindLost(mentions, inspection.missing[static_cast<size_t>(TableId::kJobs)]);
   for (const JobRecord& job : lost.failed) MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kJobs, ToRow(job)));
   std::vector<Finding> findings = Describe(seen, lost);
-  for (const Finding& finding : findings) MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kEvents, ToRow(EventFor(finding, ++sequence))));
+  for (const Finding& finding : findings)
+    MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kEvents, ToRow(EventFor(finding, ++sequence))));
   MOTLEY_RETURN_IF_ERROR(ledger.Seal());
   MOTLEY_RETURN_IF_ERROR(to->Execute("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)"));
   return findings;

@@ -1,5 +1,5 @@
-// A new database from what is sound in another one, older or damaged. A job whose record is lost or altered becomes FAILED and says
-// so; nothing that is not what was written is taken over.
+// A new database from what is sound in another one, older or damaged. A job whose record is lost or altered becomes FAILED and
+// says so; nothing that is not what was written is taken over.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace motley::coordinator {
 // A finding as people see it among the events.
 EventRecord EventFor(const Finding& finding, int64_t sequence);
 
-// Writes the database at `path`, which must not be there, and closes it; it counts commits from `mark` on. `inspection` is that of
-// `from`, empty for an older version. Returns the inspection's findings and what became of the jobs; the new database has them
+// Writes the database at `path`, which must not be there, and closes it; it counts commits from `mark` on. `inspection` is that
+// of `from`, empty for an older version. Returns the inspection's findings and what became of the jobs; the new database has them
 // as events.
 absl::StatusOr<std::vector<Finding>> Rebuild(const Database& from, int64_t version, const Inspection& inspection,
                                              const StoreMark& mark, const std::string& path);

@@ -39,8 +39,8 @@ Row ToRow(const JobRecord& job) {
 Row ToRow(const EpochRow& epoch) { return {epoch.job.value(), epoch.epoch.value(), epoch.unix_ms, RanksToJson(epoch.ranks)}; }
 
 Row ToRow(const PlanRow& plan) {
-  return {plan.job.value(),  plan.epoch.value(), plan.plan_json,           plan.plan_text,
-          plan.explanation, plan.trace_json,    ProgramsToJson(plan.programs)};
+  return {plan.job.value(), plan.epoch.value(),           plan.plan_json, plan.plan_text, plan.explanation,
+          plan.trace_json,  ProgramsToJson(plan.programs)};
 }
 
 Row ToRow(const EventRecord& event) {
@@ -49,8 +49,14 @@ Row ToRow(const EventRecord& event) {
 }
 
 Row ToRow(const ComputeProfile& profile, const MeasuredSpeed& speed, int64_t sequence) {
-  return {"compute",       profile.digest, profile.device.value(), ToJson(profile), Number(speed.tokens_per_second),
-          Number(speed.flops_per_second), sequence, speed.model};
+  return {"compute",
+          profile.digest,
+          profile.device.value(),
+          ToJson(profile),
+          Number(speed.tokens_per_second),
+          Number(speed.flops_per_second),
+          sequence,
+          speed.model};
 }
 
 Row ToRow(const CollectiveProfile& profile, int64_t sequence) {
@@ -84,18 +90,17 @@ absl::StatusOr<EpochRow> EpochOf(const Row& row) {
 }
 
 absl::StatusOr<PlanRow> PlanOf(const Row& row) {
-  PlanRow plan{JobId(TextAt(row, 0)), Epoch(IntegerAt(row, 1)), TextAt(row, 2), TextAt(row, 3), TextAt(row, 4), TextAt(row, 5), {}};
+  PlanRow plan{
+      JobId(TextAt(row, 0)), Epoch(IntegerAt(row, 1)), TextAt(row, 2), TextAt(row, 3), TextAt(row, 4), TextAt(row, 5), {}};
   MOTLEY_ASSIGN_OR_RETURN(plan.programs, ProgramsFromJson(TextAt(row, 6)));
   return plan;
 }
 
 EventRecord EventOf(const Row& row) {
-  return {IntegerAt(row, 0),        IntegerAt(row, 1),         JobId(TextAt(row, 2)),    TextAt(row, 3),
+  return {IntegerAt(row, 0),        IntegerAt(row, 1),        JobId(TextAt(row, 2)),    TextAt(row, 3),
           NodeName(TextAt(row, 4)), DeviceId(TextAt(row, 5)), Epoch(IntegerAt(row, 6)), TextAt(row, 7)};
 }
 
-MeasuredSpeed SpeedOf(const Row& profile) {
-  return {Real(TextAt(profile, 4)), Real(TextAt(profile, 5)), TextAt(profile, 7)};
-}
+MeasuredSpeed SpeedOf(const Row& profile) { return {Real(TextAt(profile, 4)), Real(TextAt(profile, 5)), TextAt(profile, 7)}; }
 
 }  // namespace motley::coordinator

@@ -35,10 +35,10 @@ uint64_t Half(std::string_view hash, size_t at) {
 const std::array<TableSpec, kNumTables>& Tables() {
   static const auto* const tables = new std::array<TableSpec, kNumTables>{{
       {"jobs",
-       {Text("id"), Text("config"), Text("phase"), Text("reason"), Integer("epoch"), Integer("step"), Integer("submitted_unix_ms"),
-        Integer("started_unix_ms"), Integer("finished_unix_ms"), Text("last_step"), Text("newest_checkpoint"),
-        Text("predicted_step_seconds"), Integer("stop_requested"), Text("data_digest"), Integer("plannings_begun", 2),
-        Integer("data_bytes", 3), Integer("error_code", 3)},
+       {Text("id"), Text("config"), Text("phase"), Text("reason"), Integer("epoch"), Integer("step"),
+        Integer("submitted_unix_ms"), Integer("started_unix_ms"), Integer("finished_unix_ms"), Text("last_step"),
+        Text("newest_checkpoint"), Text("predicted_step_seconds"), Integer("stop_requested"), Text("data_digest"),
+        Integer("plannings_begun", 2), Integer("data_bytes", 3), Integer("error_code", 3)},
        1},
       {"epochs", {Text("job"), Integer("epoch"), Integer("unix_ms"), Text("ranks")}, 2},
       {"plans",

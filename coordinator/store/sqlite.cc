@@ -87,7 +87,8 @@ absl::Status Database::Error(int code, std::string_view what) const {
       return absl::ResourceExhaustedError(absl::StrCat(text, "; free space on its disk"));
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return absl::DataLossError(absl::StrCat(text, "; put a backup in its place (motley-coordinator restore), or move it away to begin without jobs"));
+      return absl::DataLossError(
+          absl::StrCat(text, "; put a backup in its place (motley-coordinator restore), or move it away to begin without jobs"));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return absl::UnavailableError(absl::StrCat(text, "; another coordinator uses this state folder"));

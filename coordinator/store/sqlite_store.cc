@@ -183,8 +183,8 @@ absl::StatusOr<PlanRow> SqliteStore::FindPlan(const JobId& job) {
 }
 
 absl::StatusOr<std::vector<EventRecord>> SqliteStore::EventsAfter(const JobId& job, int64_t sequence, int limit) {
-  Statement rows = database_->Prepare(absl::StrCat("SELECT * FROM events WHERE sequence > ?", job.empty() ? "" : " AND job = ?",
-                                                   " ORDER BY sequence LIMIT ?"));
+  Statement rows = database_->Prepare(
+      absl::StrCat("SELECT * FROM events WHERE sequence > ?", job.empty() ? "" : " AND job = ?", " ORDER BY sequence LIMIT ?"));
   rows.Bind(sequence);
   if (!job.empty()) rows.Bind(job.value());
   rows.Bind(int64_t{limit});
@@ -209,7 +209,8 @@ absl::StatusOr<std::vector<NodeName>> SqliteStore::LoadDrained() {
 absl::StatusOr<Row> SqliteStore::FindProfile(const char* kind, const std::string& digest) {
   Statement row = database_->Prepare("SELECT * FROM profiles WHERE kind = ? AND digest = ?");
   absl::StatusOr<Row> found = FindRow(TableId::kProfiles, row.Bind(kind).Bind(digest));
-  if (absl::IsNotFound(found.status())) return absl::NotFoundError(absl::StrCat("no ", kind, " profile is stored under ", digest));
+  if (absl::IsNotFound(found.status()))
+    return absl::NotFoundError(absl::StrCat("no ", kind, " profile is stored under ", digest));
   return found;
 }
 
@@ -254,12 +255,14 @@ absl::StatusOr<int64_t> SqliteStore::Prune(const Retention& kept, int64_t limit)
   // The numbers of events have no gaps but at their old end.
   const std::string events =
       absl::StrCat("SELECT sequence FROM events WHERE sequence <= ", newest_event_ - kept.events, " ORDER BY sequence LIMIT ?");
-  // Only of jobs that have more: the others are passed over in the index. The newest epoch that started ranks says after a restart
-  // which may still live.
+  // Only of jobs that have more: the others are passed over in the index. The newest epoch that started ranks says after a
+  // restart which may still live.
   const int64_t kept_epochs = std::max<int64_t>(1, kept.epochs);
   const std::string epochs = absl::StrCat(
-      "SELECT job, epoch FROM (SELECT job, epoch, ROW_NUMBER() OVER (PARTITION BY job ORDER BY epoch DESC) AS nth, MAX(CASE WHEN ranks "
-      "!= '[]' THEN epoch END) OVER (PARTITION BY job) AS started FROM epochs WHERE job IN (SELECT job FROM epochs GROUP BY job HAVING "
+      "SELECT job, epoch FROM (SELECT job, epoch, ROW_NUMBER() OVER (PARTITION BY job ORDER BY epoch DESC) AS nth, MAX(CASE WHEN "
+      "ranks "
+      "!= '[]' THEN epoch END) OVER (PARTITION BY job) AS started FROM epochs WHERE job IN (SELECT job FROM epochs GROUP BY job "
+      "HAVING "
       "COUNT(*) > ",
       kept_epochs, ")) WHERE nth > ", kept_epochs, " AND epoch IS NOT started LIMIT ?");
   const std::string profiles =

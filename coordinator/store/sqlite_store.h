@@ -14,9 +14,9 @@ namespace motley::coordinator {
 
 class SqliteStore : public Store {
  public:
-  // `folder` is created if missing. What is damaged is mended, what is older is noticed: both are events and counted in findings().
-  // UNAVAILABLE: another coordinator has it; FAILED_PRECONDITION: written by another schema version (names both); DATA_LOSS: nothing
-  // in it can be read; PERMISSION_DENIED.
+  // `folder` is created if missing. What is damaged is mended, what is older is noticed: both are events and counted in
+  // findings(). UNAVAILABLE: another coordinator has it; FAILED_PRECONDITION: written by another schema version (names both);
+  // DATA_LOSS: nothing in it can be read; PERMISSION_DENIED.
   static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(const std::string& folder);
 
   absl::Status Commit(Batch& batch) override;

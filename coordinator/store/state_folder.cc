@@ -34,7 +34,8 @@ absl::StatusOr<StateFolder> StateFolder::Lock(const std::string& path) {
   FileDescriptor lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (lock.get() < 0) return FileError(errno, "write", lock_path);
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return absl::UnavailableError(absl::StrCat("state folder '", path, "': another coordinator uses it, or a command that mends it"));
+    return absl::UnavailableError(
+        absl::StrCat("state folder '", path, "': another coordinator uses it, or a command that mends it"));
   }
   StateFolder folder(path, std::move(lock));
   MOTLEY_RETURN_IF_ERROR(folder.FinishReplacing("replaced").status());

@@ -56,8 +56,8 @@ struct Batch {
   int64_t count_from = 0;        // this commit is counted above it: a higher mark was met
 };
 
-// By how much a job's epoch goes up when so many commits are lost: each may have begun one. More than a million nobody has begun, and a
-// wrong number must not eat up the epochs.
+// By how much a job's epoch goes up when so many commits are lost: each may have begun one. More than a million nobody has begun,
+// and a wrong number must not eat up the epochs.
 inline int64_t EpochRaise(int64_t lost_commits) { return std::min<int64_t>(lost_commits, 1'000'000); }
 
 // How much of what only grows is kept.

@@ -96,6 +96,7 @@ test_all() {
   else
     leave_out "format" "clang-format $CLANG_FORMAT_VERSION could not be fetched"
   fi
+  suite "thread safety" python3 tests/integration/check_thread_safety.py "$BUILD_DIR"
   suite "unit tests" unit_tests
   if command -v promtool >/dev/null; then
     suite "Prometheus rules" tests/integration/check_rules.sh

@@ -41,8 +41,8 @@ std::vector<std::string> FindOtherCards(const Setting& setting, Plan& plan) {
       return;
     }
     warnings.push_back(absl::StrCat("plan says ", rank.device_model, " for ", rank.device.value(),
-                                    elsewhere ? absl::StrCat(" and was made for ", made_for) : "", "; here it is ", here,
-                                    " of ", setting.cluster.name));
+                                    elsewhere ? absl::StrCat(" and was made for ", made_for) : "", "; here it is ", here, " of ",
+                                    setting.cluster.name));
   });
   if (more > 0) warnings.push_back(absl::StrCat("and ", more, " other cards more"));
   if (warnings.empty() && elsewhere) {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/pricing/evaluate.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {

@@ -8,11 +8,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
+#include "planner/answers/ways_out.h"
 #include "planner/plan/each_rank.h"
 #include "planner/pricing/worst_memory.h"
-#include "planner/util/in_parallel.h"
 #include "planner/setting/request_check.h"
-#include "planner/answers/ways_out.h"
+#include "planner/util/in_parallel.h"
 
 namespace motley::planner {
 namespace {

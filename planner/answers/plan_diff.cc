@@ -70,8 +70,11 @@ std::vector<Change> CompareHeads(const Plan& a, const Plan& b) {
   add("schedule", std::string(ScheduleName(a.schedule)), std::string(ScheduleName(b.schedule)));
   add("pipelines", absl::StrCat(a.pipelines.size()), absl::StrCat(b.pipelines.size()));
   add("zero between pipelines", absl::StrCat(a.pipelines_zero_stage), absl::StrCat(b.pipelines_zero_stage));
-  add("step", SecondsText(a.predicted.step_seconds), SecondsText(b.predicted.step_seconds));
-  add("bound by", a.predicted.binding_constraint, b.predicted.binding_constraint);
+  // A plan that was read from its text has no predictions: nothing to compare with.
+  if (a.predicted.step_seconds > 0 && b.predicted.step_seconds > 0) {
+    add("step", SecondsText(a.predicted.step_seconds), SecondsText(b.predicted.step_seconds));
+    add("bound by", a.predicted.binding_constraint, b.predicted.binding_constraint);
+  }
   return changes;
 }
 

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "planner/pricing/evaluate.h"
-#include "planner/strategies/catalog.h"
 #include "planner/search/polish.h"
+#include "planner/strategies/catalog.h"
 
 namespace motley::planner {
 namespace {

@@ -19,15 +19,15 @@ struct Relaxation {
 };
 
 struct OfflineSensitivity {
-  std::vector<Relaxation> relaxations;   // best first
-  std::string binding;                   // resource of the best; "nothing alone" below 2 %
+  std::vector<Relaxation> relaxations;  // best first
+  std::string binding;                  // resource of the best; "nothing alone" below 2 %
   // Seconds lost, as part of the best step, when the plan is made with every card's latencies wrong by up to 10 % either way.
   double regret_mean = 0, regret_worst = 0;
   int regret_trials = 0;
 };
 
-// Plans again some twenty times with the strategy of `setting`; `best` is its answer there. Deterministic (fixed seeds). `progress`, where
-// given, is called before every planning with what is asked and how many are done of how many.
+// Plans again some twenty times with the strategy of `setting`; `best` is its answer there. Deterministic (fixed seeds).
+// `progress`, where given, is called before every planning with what is asked and how many are done of how many.
 using SensitivityProgress = std::function<void(const std::string& question, int done, int total)>;
 OfflineSensitivity FindOfflineSensitivity(const Setting& setting, const Plan& best, const LatencyBook* book,
                                           const SensitivityProgress& progress = nullptr);

@@ -10,8 +10,8 @@
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
 #include "planner/answers/offline.h"
-#include "planner/util/quantity_text.h"
 #include "planner/strategies/catalog.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {

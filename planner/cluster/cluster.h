@@ -15,7 +15,7 @@ namespace motley::planner {
 
 // One model of card. Numbers are of the data sheet (common/device_table.h) unless the cluster's file gave its own.
 struct DeviceKind {
-  std::string name;                    // "A6000"
+  std::string name;                                                       // "A6000"
   double fp32_flops = 0, tf32_flops = 0, fp16_flops = 0, bf16_flops = 0;  // dense peaks a second; 0 = no such unit
   int64_t memory_bytes = 0;
   double memory_bytes_per_second = 0;
@@ -23,32 +23,32 @@ struct DeviceKind {
 };
 
 struct ClusterDevice {
-  DeviceId id;    // "n1/gpu0"
-  int kind = 0;   // into Cluster::kinds
-  int node = 0;   // into Cluster::nodes
+  DeviceId id;   // "n1/gpu0"
+  int kind = 0;  // into Cluster::kinds
+  int node = 0;  // into Cluster::nodes
 };
 
 struct ClusterNode {
   NodeName name;
-  int region = 0;                        // into Cluster::regions
-  std::vector<int> devices;              // into Cluster::devices, ascending
+  int region = 0;                           // into Cluster::regions
+  std::vector<int> devices;                 // into Cluster::devices, ascending
   double device_link_bytes_per_second = 0;  // each device's own link, each direction: NVLink or PCIe
   double device_link_latency_seconds = 0;
-  double nic_bytes_per_second = 0;       // each direction, shared by the node's devices; 0 = the node has no network
+  double nic_bytes_per_second = 0;  // each direction, shared by the node's devices; 0 = the node has no network
   double nic_latency_seconds = 0;
-  int64_t host_memory_bytes = 0;         // for offload; 0 = not known, offload is not planned
-  double host_link_bytes_per_second = 0; // a device to host memory (PCIe), each direction
+  int64_t host_memory_bytes = 0;          // for offload; 0 = not known, offload is not planned
+  double host_link_bytes_per_second = 0;  // a device to host memory (PCIe), each direction
   // Devices that share one PCIe root: they share host_link_bytes_per_second. Empty: every device has its own.
   std::vector<std::vector<int>> pcie_roots;
-  double price_per_hour = 0;             // of the whole node; 0 = not known
+  double price_per_hour = 0;  // of the whole node; 0 = not known
 };
 
 struct Cluster {
   std::string name;
-  std::vector<DeviceKind> kinds;         // distinct
+  std::vector<DeviceKind> kinds;  // distinct
   std::vector<ClusterNode> nodes;
-  std::vector<ClusterDevice> devices;    // in the order of nodes
-  std::vector<std::string> regions;      // at least one
+  std::vector<ClusterDevice> devices;  // in the order of nodes
+  std::vector<std::string> regions;    // at least one
   // Between two nodes, where known: bytes a second and seconds [a][b], symmetric. Empty: the smaller NIC decides.
   std::vector<std::vector<double>> node_bytes_per_second;
   std::vector<std::vector<double>> node_latency_seconds;
@@ -61,7 +61,7 @@ struct Cluster {
   double collective_efficiency = 1;
   // Usable part of a card's memory (0.8 when reproducing Cephalo).
   double usable_memory = 0.95;
-  std::vector<std::string> notes;        // what a source leaves open or contradicts
+  std::vector<std::string> notes;  // what a source leaves open or contradicts
 
   double FlopsPerSecond(int kind, DType dtype) const;  // peak; fp32's where the card has no such unit
   double price_per_hour() const;
@@ -69,9 +69,9 @@ struct Cluster {
 
 // What Validate takes for a slip in the unit. Wide: from emulated devices on a laptop to machines some years ahead.
 inline constexpr double kLeastFlops = 1e6, kMostFlops = 1e17;
-inline constexpr double kLeastDeviceBytes = 1 << 20, kMostDeviceBytes = 4e12;      // of one card
+inline constexpr double kLeastDeviceBytes = 1 << 20, kMostDeviceBytes = 4e12;  // of one card
 inline constexpr double kMostHostBytes = 1e15;
-inline constexpr double kLeastRate = 1e3;                                          // bytes a second, of any link
+inline constexpr double kLeastRate = 1e3;  // bytes a second, of any link
 inline constexpr double kMostNicRate = 2e12, kMostDeviceLinkRate = 10e12, kMostMemoryRate = 1e14;
 inline constexpr double kMostLatencySeconds = 10;
 

@@ -24,8 +24,8 @@ absl::StatusOr<Cluster> LoadCluster(const std::string& path_or_preset);
 
 // Clusters of the papers, as cluster files kept in the binary: a preset is exactly what a user could have written.
 struct ClusterPreset {
-  std::string_view name;    // "cephalo-a"
-  std::string_view what;    // one line, source
+  std::string_view name;  // "cephalo-a"
+  std::string_view what;  // one line, source
   std::string_view toml;
 };
 const std::vector<ClusterPreset>& ClusterPresets();

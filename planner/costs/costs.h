@@ -23,7 +23,7 @@ namespace motley::planner {
 struct Provenance {
   std::string source;  // "zorse/model_latencies.json: ...", "estimated from A10G by peak rate"
   bool estimated = false;
-  double low = 1, high = 1;  // confidence range of seconds, as factors
+  double low = 1, high = 1;          // confidence range of seconds, as factors
   std::vector<std::string> repairs;  // of the numbers that are used
   std::string doubt;                 // a sentence where they cannot well be right; or empty
 };
@@ -99,7 +99,7 @@ class Costs {
   std::vector<UnitSpec> layout_;
   std::array<int64_t, 3> elements_{};  // by UnitKind
   int64_t total_elements_ = 0;
-  double model_flops_ = 0, published_flops_ = 0;                   // of a sample
+  double model_flops_ = 0, published_flops_ = 0;  // of a sample
   struct OperatorFlops {
     Op op;
     double forward = 0;  // of a sample

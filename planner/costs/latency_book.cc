@@ -189,8 +189,8 @@ absl::Status WalkOwn(const Json& root, const std::string& source, Add add) {
     const std::string path = absl::StrCat(source, ": layers[", i, "]");
     MOTLEY_ASSIGN_OR_RETURN(LatencyEntry entry, OwnEntry(profile, profile.cards[i], path));
     if (const auto [first, added] = seen.emplace(Key(entry), i); !added) {
-      return absl::InvalidArgumentError(absl::StrCat(path, " is of the same model, card, sequence and dtype as layers[", first->second,
-                                                     "]: ", entry.source, "; leave one of them out"));
+      return absl::InvalidArgumentError(absl::StrCat(path, " is of the same model, card, sequence and dtype as layers[",
+                                                     first->second, "]: ", entry.source, "; leave one of them out"));
     }
     add(std::move(entry));
   }
@@ -217,7 +217,8 @@ void LatencyBook::Add(LatencyEntry entry) {
   }
   // Within a file one card may have two labels; the longer series is the later measurement.
   const bool better = entry.forward.xs().size() > at->forward.xs().size();
-  std::string repair = absl::StrCat(better ? entry.source : at->source, ": used; the same as ", better ? at->source : entry.source);
+  std::string repair =
+      absl::StrCat(better ? entry.source : at->source, ": used; the same as ", better ? at->source : entry.source);
   if (better) *at = std::move(entry);
   at->repairs.push_back(std::move(repair));
 }

@@ -182,9 +182,10 @@ std::string DoubtOf(const Curve& forward, const DeviceKind& card, const Workload
   const double least = Roofline(card, workload, UnitKind::kLayer).Forward().At(samples);
   const double factor = least > 0 ? forward.At(samples) / least : 1;
   if (factor < kDoubtfulFactor) return "";
-  return absl::StrFormat("a layer is said to take %.3g s forward at batch %g, %.0f times what the card's peak allows; were these "
-                         "milliseconds, or is the card another?",
-                         forward.At(samples), samples, factor);
+  return absl::StrFormat(
+      "a layer is said to take %.3g s forward at batch %g, %.0f times what the card's peak allows; were these "
+      "milliseconds, or is the card another?",
+      forward.At(samples), samples, factor);
 }
 
 // What holds for a card whatever the model: the optimizer steps elements of any model alike, and the context is the card's.

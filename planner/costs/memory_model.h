@@ -14,22 +14,22 @@ namespace motley::planner {
 
 // What one rank holds and computes, without names.
 struct RankDuty {
-  int kind = 0;                         // of device
-  int64_t layers = 0;                   // of its stage, all ministages together
-  int64_t largest_ministage = 1;        // layers of the largest ministage
+  int kind = 0;                   // of device
+  int64_t layers = 0;             // of its stage, all ministages together
+  int64_t largest_ministage = 1;  // layers of the largest ministage
   int64_t ministages = 1;
-  bool embedding = false, head = false; // the stage holds them
+  bool embedding = false, head = false;  // the stage holds them
   ScheduleFamily schedule = ScheduleFamily::kLayered;
   int stage = 0, num_stages = 1;
   int zero_stage = 3;
-  double share = 1;                     // of the sharded state of the stage
+  double share = 1;  // of the sharded state of the stage
   double tp_share = 1;
-  double replica_share = 1;             // of the optimizer state (gradients) over pipelines; 1 = not sharded
-  bool replica_gradients = false;       // replica_share holds for the gradients too
+  double replica_share = 1;        // of the optimizer state (gradients) over pipelines; 1 = not sharded
+  bool replica_gradients = false;  // replica_share holds for the gradients too
   OpSet recompute;
   bool offload_activations = false, offload_parameters = false, offload_optimizer = false;
-  int64_t group_size = 1;               // units that share the state; 1 = nothing to gather
-  int64_t in_flight = 0;                // microbatches (of one ministage) kept at once; 0 = what the schedule's formula says
+  int64_t group_size = 1;  // units that share the state; 1 = nothing to gather
+  int64_t in_flight = 0;   // microbatches (of one ministage) kept at once; 0 = what the schedule's formula says
 };
 
 // `microbatches`: of its unit in one step; empty = stores only.

@@ -101,9 +101,13 @@ absl::Status ReadExtras(const Json& json, const std::string& path, MeasuredCard*
 
 absl::StatusOr<MeasuredCard> ReadCard(const Json& json, bool with_extras, const std::string& path) {
   if (!json.is_object()) return Bad(path, ": must be an object");
-  std::vector<std::string> keys = {"model", "card", "dtype", "seq_len", "samples", "forward_seconds", "backward_seconds"};
-  if (with_extras) keys.insert(keys.end(), {"embedding", "head", "optimizer", "context_bytes"});
-  MOTLEY_RETURN_IF_ERROR(CheckKeys(json, keys, path));
+  // Version 1 has no place for what its writers wanted to add for people.
+  if (with_extras) {
+    MOTLEY_RETURN_IF_ERROR(CheckKeys(json,
+                                     {"model", "card", "dtype", "seq_len", "samples", "forward_seconds", "backward_seconds",
+                                      "embedding", "head", "optimizer", "context_bytes"},
+                                     path));
+  }
   MeasuredCard card;
   MOTLEY_ASSIGN_OR_RETURN(card.model, Word(json, "model", path));
   MOTLEY_ASSIGN_OR_RETURN(card.card, Word(json, "card", path));
@@ -152,7 +156,7 @@ absl::StatusOr<MotleyProfile> ReadMotleyProfile(const Json& root, const std::str
     return Bad(source, ": ", kVersionKey, " must be 1 to ", kMotleyProfileVersion,
                ", the versions this program reads; measure or save the profile again with this version");
   }
-  MOTLEY_RETURN_IF_ERROR(CheckKeys(root, {kVersionKey, "source", "models", "layers"}, source));
+  if (version > 1) MOTLEY_RETURN_IF_ERROR(CheckKeys(root, {kVersionKey, "source", "models", "layers"}, source));
   MotleyProfile profile;
   if (const Json words = root.value("source", Json()); words.is_string()) profile.source = words.get<std::string>();
   const Json models = root.value("models", Json::object());

@@ -17,7 +17,8 @@ absl::Status CheckSampleSeconds(double seconds, double samples, const std::strin
   const double each = seconds / samples;
   if (each >= kLeastSampleSeconds && each <= kMostSampleSeconds) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(path, ": batch ", samples, " takes ", each, " s a sample; it must lie between ",
-                                                 kLeastSampleSeconds, " and ", kMostSampleSeconds, " s (is it in the right unit?)"));
+                                                 kLeastSampleSeconds, " and ", kMostSampleSeconds,
+                                                 " s (is it in the right unit?)"));
 }
 
 // Sizes whose time is far from the line through the points beside it.

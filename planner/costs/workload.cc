@@ -23,9 +23,9 @@ absl::Status NoSuchModel(const std::string& name) {
   std::vector<std::string> known;
   for (const ModelPreset& preset : ModelPresets()) known.emplace_back(preset.name);
   const std::string nearest = NearestWord(name, known);
-  return absl::NotFoundError(absl::StrCat(
-      "model '", name, "' is neither a preset nor a file", nearest.empty() ? "." : absl::StrCat("; did you mean '", nearest, "'?"),
-      " Known: ", absl::StrJoin(known, ", "), ". Or give the path of a HuggingFace config.json."));
+  return absl::NotFoundError(absl::StrCat("model '", name, "' is neither a preset nor a file",
+                                          nearest.empty() ? "." : absl::StrCat("; did you mean '", nearest, "'?"), " Known: ",
+                                          absl::StrJoin(known, ", "), ". Or give the path of a HuggingFace config.json."));
 }
 
 }  // namespace

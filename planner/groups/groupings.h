@@ -1,8 +1,8 @@
 // Ways to divide a cluster's devices into groups that share layers: candidates from the tree region / node / kind.
 //
-// The leaves are a node's devices of one kind. Candidates are runs of equal leaves (every kind, region, or all of them in so many parts),
-// parts of a leaf where a node alone should be several stages, and the partitions on the way when the best connected leaves are
-// merged until one group is left. Deterministic, without duplicates, at most kMostGroupings; coarse ones first.
+// The leaves are a node's devices of one kind. Candidates are runs of equal leaves (every kind, region, or all of them in so many
+// parts), parts of a leaf where a node alone should be several stages, and the partitions on the way when the best connected
+// leaves are merged until one group is left. Deterministic, without duplicates, at most kMostGroupings; coarse ones first.
 #pragma once
 
 #include <string>

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "planner/setting/setting.h"
 #include "planner/groups/groupings.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

@@ -12,8 +12,8 @@ namespace motley::planner {
 using EdgeWeights = std::vector<std::vector<double>>;
 
 struct MinCut {
-  double weight = 0;       // of the edges between the sides
-  std::vector<int> side;   // the vertices split off, ascending; never empty, never all
+  double weight = 0;      // of the edges between the sides
+  std::vector<int> side;  // the vertices split off, ascending; never empty, never all
 };
 
 // Of the graph that `vertices` (distinct, ascending, at least two) span.

@@ -6,13 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "planner/live/device_memory.h"
 #include "planner/live/layered.h"
+#include "planner/live/memory_ledger.h"
 #include "planner/live/plan_builder.h"
 #include "planner/live/pricing.h"
-#include "planner/util/quantity_text.h"
-#include "planner/live/memory_ledger.h"
-#include "planner/live/device_memory.h"
 #include "planner/split/option_table.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "planner/plan/plan.h"
-#include "planner/live/planner.h"
 #include "planner/live/cost_model.h"
+#include "planner/live/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/split/split_problem.h"
 
 namespace motley::planner {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/plan/plan.h"
 #include "planner/live/cost_model.h"
+#include "planner/plan/plan.h"
 
 namespace motley::planner {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "planner/live/device_memory.h"
+#include "planner/live/memory_ledger.h"
 #include "planner/live/plan_builder.h"
 #include "planner/util/quantity_text.h"
-#include "planner/live/memory_ledger.h"
-#include "planner/live/device_memory.h"
 
 namespace motley::planner {
 namespace {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "planner/plan/plan.h"
-#include "planner/live/planner.h"
 #include "planner/live/cost_model.h"
+#include "planner/live/planner.h"
+#include "planner/plan/plan.h"
 
 namespace motley::planner {
 

@@ -4,12 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/util/in_parallel.h"
+#include "planner/live/cephalo.h"
 #include "planner/live/plan_builder.h"
 #include "planner/live/pricing.h"
-#include "planner/util/quantity_text.h"
-#include "planner/live/cephalo.h"
 #include "planner/live/strategy.h"
+#include "planner/util/in_parallel.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {

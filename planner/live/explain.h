@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/plan/plan.h"
 #include "planner/live/planner.h"
 #include "planner/live/simulator.h"
+#include "planner/plan/plan.h"
 
 namespace motley::planner {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/plan/plan.h"
-#include "planner/live/planner.h"
 #include "planner/live/cost_model.h"
+#include "planner/live/planner.h"
+#include "planner/plan/plan.h"
 
 namespace motley::planner {
 

@@ -10,12 +10,12 @@
 #include "planner/live/evaluation_split.h"
 #include "planner/live/explain.h"
 #include "planner/live/layered.h"
-#include "planner/plan/placement.h"
 #include "planner/live/plan_builder.h"
 #include "planner/live/pricing.h"
-#include "planner/util/quantity_text.h"
 #include "planner/live/program_trace.h"
 #include "planner/live/strategy.h"
+#include "planner/plan/placement.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/plan/plan.h"
 #include "planner/live/planner.h"
 #include "planner/live/simulator.h"
+#include "planner/plan/plan.h"
 
 namespace motley::planner {
 

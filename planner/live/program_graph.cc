@@ -73,8 +73,8 @@ class Builder {
  private:
   struct Rank {
     size_t next = 0;
-    int32_t last_collective = -1;                          // task
-    std::array<int32_t, kNumLanes> stuck{-1, -1};          // by lane: the instruction that cannot go on
+    int32_t last_collective = -1;                  // task
+    std::array<int32_t, kNumLanes> stuck{-1, -1};  // by lane: the instruction that cannot go on
   };
 
   const Instruction& At(size_t rank, int32_t index) const { return programs_[rank].instructions[static_cast<size_t>(index)]; }
@@ -129,9 +129,9 @@ class Builder {
     return task;
   }
   void AddRank(size_t rank, int32_t index, Task* task) {
-    task->lanes.push_back(static_cast<int32_t>(rank) * kLanesPerActor +
-                          static_cast<int32_t>(LaneOf(At(rank, index).op) == Lane::kCompute ? LaneKind::kCompute
-                                                                                             : LaneKind::kCollective));
+    task->lanes.push_back(
+        static_cast<int32_t>(rank) * kLanesPerActor +
+        static_cast<int32_t>(LaneOf(At(rank, index).op) == Lane::kCompute ? LaneKind::kCompute : LaneKind::kCollective));
     for (const int32_t a : At(rank, index).after) task->after.push_back(TaskOf(rank, a));
     TaskOf(rank, index) = static_cast<int32_t>(result_.graph.tasks.size());
   }

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/plan/plan.h"
-#include "planner/live/planner.h"
 #include "planner/live/cost_model.h"
+#include "planner/live/planner.h"
+#include "planner/plan/plan.h"
 
 namespace motley::planner {
 

@@ -62,21 +62,21 @@ class StepEnd {
   int64_t UnitElements(int64_t unit) const;
   int64_t StageElements(int stage) const;
   // A collective over these stages' ranks, one stage of each pipeline (or the two ends of one).
-  int32_t AddAcross(TaskKind kind, Collective collective, const std::vector<int>& stages, int64_t elements,
-                    IndexList after, int64_t unit);
+  int32_t AddAcross(TaskKind kind, Collective collective, const std::vector<int>& stages, int64_t elements, IndexList after,
+                    int64_t unit);
   int32_t Scalars();
   int32_t Step(int actor, double elements, IndexList after);
   void GatherParameters(int stage, const IndexList& after);
   void GatherAcross(const IndexList& after);
 
   const LoweringContext& context_;
-  const int64_t last_unit_;                               // the head
-  std::vector<std::vector<IndexList>> ready_;  // by pipeline, unit of the model: empty = not yet
-  std::vector<bool> across_done_;                         // by unit
-  std::vector<IndexList> head_tasks_;          // by pipeline: reduced tied copy, waits for the embedding
-  std::vector<IndexList> embedding_tasks_;     // by pipeline: reduced embedding, waits for the copy
-  IndexList final_;                            // all gradients are complete
-  std::vector<std::vector<Deferred>> deferred_;           // by actor
+  const int64_t last_unit_;                      // the head
+  std::vector<std::vector<IndexList>> ready_;    // by pipeline, unit of the model: empty = not yet
+  std::vector<bool> across_done_;                // by unit
+  std::vector<IndexList> head_tasks_;            // by pipeline: reduced tied copy, waits for the embedding
+  std::vector<IndexList> embedding_tasks_;       // by pipeline: reduced embedding, waits for the copy
+  IndexList final_;                              // all gradients are complete
+  std::vector<std::vector<Deferred>> deferred_;  // by actor
 };
 
 }  // namespace motley::planner

@@ -219,8 +219,7 @@ IndexList StepEngine::Inputs(bool backward, int actor, const StepOp& op) {
 }
 
 // Compute of `part` for the op's microbatches, and its tensor-parallel all-reduces, which nothing hides. The last task.
-int32_t StepEngine::Compute(TaskKind kind, int actor, const StepOp& op, const Part& part, double share,
-                            IndexList after) {
+int32_t StepEngine::Compute(TaskKind kind, int actor, const StepOp& op, const Part& part, double share, IndexList after) {
   const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
   const TaskTag tag{context_.TagOf(part), op.last == op.first + 1 ? static_cast<int32_t>(op.first) : -1};
   double seconds = 0;

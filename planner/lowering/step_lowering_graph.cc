@@ -103,8 +103,8 @@ int32_t GraphWriter::AddCompute(TaskKind kind, int actor, double seconds, IndexL
   return Add(std::move(task), seconds, {});
 }
 
-int32_t GraphWriter::AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, double part,
-                                 IndexList after, TaskTag tag) {
+int32_t GraphWriter::AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, double part, IndexList after,
+                                 TaskTag tag) {
   const SharedFlow& shared = flows_[static_cast<size_t>(flow)];
   const double scale = times * part;
   Task task;

@@ -31,8 +31,7 @@ class GraphWriter {
   // Tasks in `after` may be -1 (nothing) or repeated. The task's index.
   int32_t AddCompute(TaskKind kind, int actor, double seconds, IndexList after, TaskTag tag = {});
   // `times` flows one after another (loads and latency), of which `part` is carried.
-  int32_t AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, double part, IndexList after,
-                      TaskTag tag = {});
+  int32_t AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, double part, IndexList after, TaskTag tag = {});
 
   static int32_t Lane(int actor, LaneKind lane) { return actor * kLanesPerActor + static_cast<int32_t>(lane); }
   // When the task ends if no transfer shares a link.

@@ -23,8 +23,8 @@ std::pair<Part, Part> SplitLast(const Part& part, bool backward);
 
 // What a use of a chunk waits for.
 struct ChunkInputs {
-  IndexList first;  // before its first unit
-  IndexList rest;   // before its last unit
+  IndexList first;             // before its first unit
+  IndexList rest;              // before its last unit
   int32_t gradients = -1;      // before its backward: the buffer is free
   double exposed_seconds = 0;  // of the gather, that nothing hides
 };
@@ -56,7 +56,7 @@ class StageGroup {
 
  private:
   struct Waiting {
-    int actors = 0;                           // that have not computed it
+    int actors = 0;                // that have not computed it
     std::vector<IndexList> tasks;  // by piece
   };
   struct Gathered {
@@ -97,11 +97,11 @@ class StageGroup {
   std::vector<Waiting> forward_, final_;  // by chunk
   std::vector<Gathered> in_turn_[2];      // by chunk; forward, backward
   std::vector<bool> written_[2];
-  IndexList freed_[3];                               // by parameter buffer: its last uses
-  IndexList reduced_;                                // by gradient buffer: its newest reduction
+  IndexList freed_[3];                                          // by parameter buffer: its last uses
+  IndexList reduced_;                                           // by gradient buffer: its newest reduction
   std::map<std::tuple<bool, int, int64_t>, Gathered> per_use_;  // backward, chunk, microbatch
   std::map<std::tuple<int, int64_t>, Waiting> rounds_waiting_;  // chunk, microbatch
-  IndexList released_;                               // by actor's place
+  IndexList released_;                                          // by actor's place
   std::vector<HeldBack> held_back_;
 };
 

@@ -83,8 +83,8 @@ absl::StatusOr<PlanView> ViewOf(const Setting& setting, const Plan& plan, ViewOp
 // What the ledger needs to know of a rank.
 RankDuty DutyOf(const PlanView& view, const RankView& rank);
 
-// 1F1B and zero bubble: forwards without their backward that a unit of `count` microbatches keeps at most: StagePlan::in_flight or the
-// schedule's own. Where the plan says so of a stage, no later one waits for more than that lets through.
+// 1F1B and zero bubble: forwards without their backward that a unit of `count` microbatches keeps at most: StagePlan::in_flight
+// or the schedule's own. Where the plan says so of a stage, no later one waits for more than that lets through.
 int64_t MostInFlight(const PlanView& view, const StageView& stage, int64_t count);
 
 // Elements of the model's arrays that a ministage holds; a tied head's copy of the embedding counts.

@@ -37,12 +37,12 @@ absl::StatusOr<ScheduleFamily> ParseSchedule(std::string_view name);
 // Peak bytes of one rank by what they are for. Peak is of the sum, so a purpose's number is its part at that moment.
 struct MemoryByPurpose {
   int64_t parameters = 0, gradients = 0, optimizer = 0;  // owned (or replicated) state
-  int64_t gathered = 0;     // buffers of parameters and gradients that are assembled for computing
-  int64_t boundaries = 0;   // activations between units, kept or in flight
-  int64_t saved = 0;        // operators' saved tensors
-  int64_t workspace = 0;    // temporaries, logits included
+  int64_t gathered = 0;                                  // buffers of parameters and gradients that are assembled for computing
+  int64_t boundaries = 0;                                // activations between units, kept or in flight
+  int64_t saved = 0;                                     // operators' saved tensors
+  int64_t workspace = 0;                                 // temporaries, logits included
   int64_t context = 0;
-  int64_t host = 0;         // offloaded, in host memory; not part of total()
+  int64_t host = 0;  // offloaded, in host memory; not part of total()
   int64_t total() const { return parameters + gradients + optimizer + gathered + boundaries + saved + workspace + context; }
   friend bool operator==(const MemoryByPurpose&, const MemoryByPurpose&) = default;
 };
@@ -51,18 +51,19 @@ struct MemoryByPurpose {
 struct RankPrediction {
   double busy_seconds = 0;  // compute lane
   int64_t peak_bytes = 0;
-  MemoryByPurpose memory;   // adds up to peak_bytes; empty where only the peak is known
+  MemoryByPurpose memory;  // adds up to peak_bytes; empty where only the peak is known
 };
 
 struct RankPlan {
   DeviceId device;
-  std::string device_model;         // for people
-  std::string recompute = "none";   // an OpSet: "none", "full", or operators ("norm1,activation"); the same in all of the rank's layers
-  double shard_ratio = 0;           // of the stage's training state; with ZeRO 1 and 2 of its optimizer state
-  double tp_share = 1;              // of the unit's tensor-parallel work; a unit's shares add up to 1
-  bool offload_activations = false; // boundaries wait in host memory
-  bool offload_parameters = false;  // ministages that do not compute wait in host memory
-  bool offload_optimizer = false;   // moments and master copy live in host memory
+  std::string device_model;  // for people
+  std::string recompute =
+      "none";              // an OpSet: "none", "full", or operators ("norm1,activation"); the same in all of the rank's layers
+  double shard_ratio = 0;  // of the stage's training state; with ZeRO 1 and 2 of its optimizer state
+  double tp_share = 1;     // of the unit's tensor-parallel work; a unit's shares add up to 1
+  bool offload_activations = false;  // boundaries wait in host memory
+  bool offload_parameters = false;   // ministages that do not compute wait in host memory
+  bool offload_optimizer = false;    // moments and master copy live in host memory
   RankPrediction predicted;
 };
 
@@ -80,8 +81,8 @@ struct UnitPlan {
 struct StagePlan {
   // Interleaved round robin over the pipeline's stages: ministage i of every stage comes before ministage i + 1 of any.
   std::vector<LayerRange> ministages;
-  std::vector<UnitPlan> units;              // data-parallel members; each computes its part of the pipeline's batch
-  int zero_stage = 3;                       // of the group: 0 nothing is sharded, 1 optimizer, 2 + gradients, 3 + parameters
+  std::vector<UnitPlan> units;  // data-parallel members; each computes its part of the pipeline's batch
+  int zero_stage = 3;           // of the group: 0 nothing is sharded, 1 optimizer, 2 + gradients, 3 + parameters
   // 1F1B and zero bubble: forwards without their backward that the stage keeps; 0 = as many as stages are left. More hides slow
   // links (eager 1F1B: Zhuang et al., MLSys 2023), less saves memory.
   int64_t in_flight = 0;
@@ -103,15 +104,15 @@ struct UnusedDevice {
 struct PlanPrediction {
   double step_seconds = 0;
   double tokens_per_second = 0;
-  std::string binding_constraint;   // "compute of n1/gpu0", "all-gather", "memory of n2/gpu0"
-  double mfu = 0, hfu = 0;          // of the used and unused devices' peaks; docs/planner.md has the definitions
-  double idle_share = 0;            // of all ranks' compute lanes, weighted by their peaks
-  double tokens_per_dollar = 0;     // 0 = no price known
-  double lower_bound_seconds = 0;   // no plan of the language is faster; 0 = not computed
+  std::string binding_constraint;  // "compute of n1/gpu0", "all-gather", "memory of n2/gpu0"
+  double mfu = 0, hfu = 0;         // of the used and unused devices' peaks; docs/planner.md has the definitions
+  double idle_share = 0;           // of all ranks' compute lanes, weighted by their peaks
+  double tokens_per_dollar = 0;    // 0 = no price known
+  double lower_bound_seconds = 0;  // no plan of the language is faster; 0 = not computed
   double gap() const { return step_seconds > 0 && lower_bound_seconds > 0 ? step_seconds / lower_bound_seconds - 1 : 0; }
-  bool estimated = false;           // rests on latencies that nobody measured
+  bool estimated = false;                    // rests on latencies that nobody measured
   double low_seconds = 0, high_seconds = 0;  // confidence range of step_seconds; 0 = not known
-  std::vector<std::string> notes;   // "A10G at 1024 tokens: estimated from ...", "stopped at the deadline"
+  std::vector<std::string> notes;            // "A10G at 1024 tokens: estimated from ...", "stopped at the deadline"
 };
 
 inline constexpr int kPlanSchemaVersion = 2;
@@ -124,7 +125,7 @@ struct Plan {
   int64_t seq_len = 0;
   DType dtype = DType::kFloat32;
   ScheduleFamily schedule = ScheduleFamily::kLayered;
-  std::string cluster, model;               // names they were planned for; empty in a live job's plan
+  std::string cluster, model;  // names they were planned for; empty in a live job's plan
   // Between pipelines: 0 = every pipeline keeps all state of its layers, 1 = the optimizer's state of a layer is sharded over the
   // ranks that hold it in the several pipelines, 2 = gradients too.
   int pipelines_zero_stage = 0;

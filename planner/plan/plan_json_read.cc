@@ -3,8 +3,8 @@
 #include "common/clean_text.h"
 #include "common/parse_json.h"
 #include "common/status_macros.h"
-#include "planner/util/json_reader.h"
 #include "planner/plan/plan.h"
+#include "planner/util/json_reader.h"
 
 namespace motley::planner {
 namespace {
@@ -132,8 +132,8 @@ void ReadPlan(const JsonReader& reader, Plan* plan) {
                              "; plan again, or use the motley that wrote it"));
   }
   RefuseParallelism(reader);
-  reader.Keys({"schema_version", "strategy", "generation", "epoch", "cluster", "model", "global_batch", "seq_len", "dtype", "schedule",
-               "pipelines_zero_stage", "pipelines", "unused", "predicted", "report"});
+  reader.Keys({"schema_version", "strategy", "generation", "epoch", "cluster", "model", "global_batch", "seq_len", "dtype",
+               "schedule", "pipelines_zero_stage", "pipelines", "unused", "predicted", "report"});
   int64_t epoch = 0;
   reader.Get("epoch", &epoch);  // its name in older plans
   reader.Get("generation", &epoch);

@@ -30,8 +30,7 @@ class Words {
   }
   absl::Status Expect(std::string_view word) {
     if (Accept(word)) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected '", std::string(word), "', got ", Quoted(peek())));
+    return absl::InvalidArgumentError(absl::StrCat("expected '", std::string(word), "', got ", Quoted(peek())));
   }
   // A key and its value.
   template <typename T, typename F>

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "common/status_macros.h"
+#include "planner/costs/memory_model.h"
+#include "planner/lowering/step_lowering_flows.h"
 #include "planner/pricing/estimate_borders.h"
 #include "planner/pricing/estimate_stage.h"
 #include "planner/pricing/estimate_turns.h"
 #include "planner/pricing/evaluate.h"
-#include "planner/lowering/step_lowering_flows.h"
-#include "planner/costs/memory_model.h"
 
 namespace motley::planner {
 namespace {

@@ -4,16 +4,13 @@
 #include <cmath>
 #include <map>
 
+#include "planner/cluster/transfer_line.h"
 #include "planner/lowering/step_lowering_flows.h"
 
 namespace motley::planner {
 namespace {
 
 constexpr double kProbeBytes = 1 << 20;
-
-TransferLine LineOf(const Links& links, const Flow& flow) {
-  return {flow.latency_seconds, (links.SecondsAlone(flow) - flow.latency_seconds) / kProbeBytes};
-}
 
 void Widen(const ChunkSeconds& other, ChunkSeconds* worst) {
   worst->all = std::max(worst->all, other.all);
@@ -53,8 +50,8 @@ class StageEstimator {
     if (stage_.shared()) {
       const Collective sum = zero() == 0 ? Collective::kAllReduce : Collective::kReduceScatter;
       if (zero() > 0)
-        gather = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes));
-      reduce = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, sum, kProbeBytes));
+        gather = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes), kProbeBytes);
+      reduce = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, sum, kProbeBytes), kProbeBytes);
     }
     for (const Chunk& chunk : estimate_.work.chunks) {
       const double bytes = PartBytes(setting_, stage_, chunk.part);
@@ -81,19 +78,19 @@ class StageEstimator {
       std::vector<int> devices;
       for (int r = 0; r < actor.ranks_per_unit; ++r)
         devices.push_back(view_.ranks[static_cast<size_t>(actor.first_rank + r)].device);
-      meets_[a] = LineOf(setting_.links, setting_.links.Ring(Collective::kAllReduce, devices, kProbeBytes));
+      meets_[a] = LineOf(setting_.links, setting_.links.Ring(Collective::kAllReduce, devices, kProbeBytes), kProbeBytes);
     }
     const RankView& rank = view_.ranks[static_cast<size_t>(actor.first_rank)];
     const double elements = PartBytes(setting_, stage_, Whole()) / static_cast<double>(setting_.costs.element_bytes());
     double step = table_.OptimizerSeconds(a, elements);
     if (rank.plan->offload_optimizer || stage_.offload_parameters) {
-      const TransferLine host = LineOf(setting_.links, setting_.links.ToHost(rank.device, kProbeBytes));
+      const TransferLine host = LineOf(setting_.links, setting_.links.ToHost(rank.device, kProbeBytes), kProbeBytes);
       const double moments =
           OwnedPart(view_, rank) * elements * static_cast<double>(setting_.costs.optimizer_bytes_per_element());
       if (rank.plan->offload_optimizer) step = std::max(step, 2 * host.At(moments));
       const double share = zero() == 0 ? rank.plan->tp_share : rank.share;
-      fetch_.latency = std::max(fetch_.latency, host.latency);
-      fetch_.per_byte = std::max(fetch_.per_byte, host.per_byte * share);
+      fetch_.latency_seconds = std::max(fetch_.latency_seconds, host.latency_seconds);
+      fetch_.seconds_per_byte = std::max(fetch_.seconds_per_byte, host.seconds_per_byte * share);
     }
     estimate_.optimizer = std::max(estimate_.optimizer, step);
   }

@@ -11,12 +11,6 @@
 
 namespace motley::planner {
 
-// A transfer's seconds as a line over its bytes.
-struct TransferLine {
-  double latency = 0, per_byte = 0;
-  double At(double bytes) const { return bytes > 0 ? latency + per_byte * bytes : 0; }
-};
-
 // One pass of a chunk: all microbatches of the slowest actor, the first one of the quickest, the last one of the slowest.
 struct ChunkSeconds {
   double all = 0, first = 0, last = 0;

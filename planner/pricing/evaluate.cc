@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/status_macros.h"
+#include "planner/costs/memory_model.h"
 #include "planner/lowering/step_lowering_engine.h"
 #include "planner/lowering/step_lowering_view.h"
-#include "planner/costs/memory_model.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -61,8 +61,26 @@ RankPlan& RankIn(Plan* plan, const PlanView& view, size_t r) {
   return unit.ranks[static_cast<size_t>(rank.plan - unit.ranks.data())];
 }
 
+// Devices that lack the same memory, told once.
+struct Lack {
+  std::string first_device, card;
+  int64_t peak_bytes = 0, usable_bytes = 0;
+  int devices = 0;
+
+  bool SameAs(const Lack& other) const {
+    return card == other.card && peak_bytes == other.peak_bytes && usable_bytes == other.usable_bytes;
+  }
+  std::string ToText() const {
+    const bool one = devices == 1;
+    return absl::StrCat(first_device, " (", card, ")", one ? "" : absl::StrCat(" and ", devices - 1, " more"),
+                        one ? " needs " : " need ", BytesText(peak_bytes), " of ", BytesText(usable_bytes),
+                        one ? " usable, lacks " : " usable each, lack ", BytesText(peak_bytes - usable_bytes));
+  }
+};
+
 void AddRanks(const Setting& setting, const PlanView& view, const LoweredPlan& lowered, Evaluation* result) {
   std::vector<int64_t> host(setting.cluster.nodes.size(), 0);
+  std::vector<Lack> lacks;
   for (size_t r = 0; r < view.ranks.size(); ++r) {
     const RankView& rank = view.ranks[r];
     RankPlan& plan = RankIn(&result->plan, view, r);
@@ -80,12 +98,13 @@ void AddRanks(const Setting& setting, const PlanView& view, const LoweredPlan& l
     plan.predicted.peak_bytes = plan.predicted.memory.total();
     plan.predicted.busy_seconds = BusySeconds(setting, view, rank);
     host[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(rank.device)].node)] += plan.predicted.memory.host;
-    const int64_t missing = plan.predicted.peak_bytes - setting.UsableBytes(rank.device);
-    if (missing <= 0) continue;
-    result->does_not_fit.push_back(
-        absl::StrCat(plan.device.value(), " (", plan.device_model, ") needs ", BytesText(plan.predicted.peak_bytes), " of ",
-                     BytesText(setting.UsableBytes(rank.device)), " usable, lacks ", BytesText(missing)));
+    const int64_t usable = setting.UsableBytes(rank.device);
+    if (plan.predicted.peak_bytes <= usable) continue;
+    const Lack lack{plan.device.value(), plan.device_model, plan.predicted.peak_bytes, usable, 1};
+    const auto alike = std::find_if(lacks.begin(), lacks.end(), [&](const Lack& other) { return lack.SameAs(other); });
+    alike == lacks.end() ? lacks.push_back(lack) : void(++alike->devices);
   }
+  for (const Lack& lack : lacks) result->does_not_fit.push_back(lack.ToText());
   for (size_t n = 0; n < host.size(); ++n) {
     const ClusterNode& node = setting.cluster.nodes[n];
     if (host[n] <= node.host_memory_bytes) continue;
@@ -149,9 +168,10 @@ void AddRates(const Setting& setting, const PlanView& view, PlanPrediction* pred
     predicted->hfu = (model + RecomputedFlops(setting, view)) / (step * peaks);
   }
   if (predicted->hfu > 1) {
-    predicted->notes.push_back(absl::StrFormat("utilisation above 100 %% (MFU %.0f %%, HFU %.0f %%): the devices are faster than the peaks "
-                                               "given for them, or the measured times are wrong (milliseconds taken for seconds?)",
-                                               100 * predicted->mfu, 100 * predicted->hfu));
+    predicted->notes.push_back(
+        absl::StrFormat("utilisation above 100 %% (MFU %.0f %%, HFU %.0f %%): the devices are faster than the peaks "
+                        "given for them, or the measured times are wrong (milliseconds taken for seconds?)",
+                        100 * predicted->mfu, 100 * predicted->hfu));
   }
   double busy = 0, ranks = 0, dollars = 0;
   std::set<int> nodes;
@@ -180,7 +200,8 @@ void AddConfidence(const Setting& setting, const PlanView& view, PlanPrediction*
     low = std::min(low, provenance.low);
     high = std::max(high, provenance.high);
     const std::string& card = setting.cluster.kinds[static_cast<size_t>(kind)].name;
-    if (!provenance.doubt.empty()) predicted->notes.push_back(absl::StrCat(card, ": ", provenance.doubt, " (", provenance.source, ")"));
+    if (!provenance.doubt.empty())
+      predicted->notes.push_back(absl::StrCat(card, ": ", provenance.doubt, " (", provenance.source, ")"));
     if (!provenance.estimated) continue;
     predicted->estimated = true;
     predicted->notes.push_back(absl::StrCat(card, ": ", provenance.source));

@@ -13,21 +13,22 @@
 namespace motley::planner {
 
 struct Evaluation {
-  Plan plan;                 // predictions filled in (lower bound excepted)
+  Plan plan;  // predictions filled in (lower bound excepted)
   StepGraph graph;
   Timeline timeline;
-  std::vector<std::string> does_not_fit;  // by rank that lacks memory: "n1/gpu0 needs ... lacks ..."; empty: the plan fits
+  // A sentence for ranks that lack the same memory: "n1/gpu0 (L4) and 3 more need ... lack ..."; empty: the plan fits.
+  std::vector<std::string> does_not_fit;
 };
 
-// INVALID_ARGUMENT: the plan breaks a rule or names a device that the setting does not have. A plan that lacks memory is priced all
-// the same and says so in does_not_fit.
+// INVALID_ARGUMENT: the plan breaks a rule or names a device that the setting does not have. A plan that lacks memory is priced
+// all the same and says so in does_not_fit.
 absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan);
 
-// Step seconds in closed form, and the fullest device: for searches. Within a few percent of Evaluate where links are not contended
-// (docs/simulator.md has the measured distance). No names are looked up, no graph is made.
+// Step seconds in closed form, and the fullest device: for searches. Within a few percent of Evaluate where links are not
+// contended (docs/simulator.md has the measured distance). No names are looked up, no graph is made.
 struct QuickPrice {
   double step_seconds = 0;
-  double worst_memory = 0;   // largest peak / usable; above 1 the plan does not fit
+  double worst_memory = 0;  // largest peak / usable; above 1 the plan does not fit
 };
 absl::StatusOr<QuickPrice> EstimatePlan(const Setting& setting, const Plan& plan);
 

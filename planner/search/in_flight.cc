@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "planner/lowering/step_lowering_view.h"
 #include "planner/costs/memory_model.h"
+#include "planner/lowering/step_lowering_view.h"
 
 namespace motley::planner {
 namespace {

@@ -134,10 +134,8 @@ class Generator {
     return changed;
   }
   double FreeBytes(const RankPlan& rank) const {
-    const int kind = KindNamed(setting_, rank.device_model);
-    int device = 0;
-    while (device + 1 < setting_.num_devices() && setting_.KindOf(device) != kind) ++device;
-    return static_cast<double>(setting_.UsableBytes(device) - rank.predicted.peak_bytes);
+    const int device = setting_.FindDevice(rank.device);
+    return device < 0 ? 0 : static_cast<double>(setting_.UsableBytes(device) - rank.predicted.peak_bytes);
   }
 
   void InFlight() {
@@ -293,11 +291,11 @@ bool HostsKnown(const Setting& setting) {
                      [](const ClusterNode& node) { return node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0; });
 }
 
-int KindNamed(const Setting& setting, std::string_view card) {
+int KindOfRank(const Setting& setting, const RankPlan& rank) {
   for (size_t k = 0; k < setting.cluster.kinds.size(); ++k) {
-    if (setting.cluster.kinds[k].name == card) return static_cast<int>(k);
+    if (setting.cluster.kinds[k].name == rank.device_model) return static_cast<int>(k);
   }
-  return 0;
+  return setting.KindOf(std::max(0, setting.FindDevice(rank.device)));
 }
 
 std::vector<Move> Neighbours(const Setting& setting, const Plan& plan) { return Generator(setting, plan).All(); }
@@ -328,7 +326,7 @@ std::vector<int64_t> LayerCounts(const PipelinePlan& pipeline) {
 }
 
 std::string SteppedRecompute(const Setting& setting, const RankPlan& rank, int step) {
-  const std::vector<OpSet> ladder = RecomputeLadder(setting, KindNamed(setting, rank.device_model));
+  const std::vector<OpSet> ladder = RecomputeLadder(setting, KindOfRank(setting, rank));
   const auto now = ParseOpSet(rank.recompute);
   size_t at = now.ok() && now->all() ? ladder.size() - 1 : 0;
   for (size_t i = 0; now.ok() && i < ladder.size(); ++i) {

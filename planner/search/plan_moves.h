@@ -1,5 +1,5 @@
-// Small changes of a plan: the neighbours that a local search looks at. Every neighbour keeps the plan's rules (batches add up, every
-// layer once); whether it fits and what it costs is for the caller to price.
+// Small changes of a plan: the neighbours that a local search looks at. Every neighbour keeps the plan's rules (batches add up,
+// every layer once); whether it fits and what it costs is for the caller to price.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace motley::planner {
 
 struct Move {
-  std::string what;   // "one layer from stage 2 to stage 0"
+  std::string what;  // "one layer from stage 2 to stage 0"
   Plan plan;
 };
 
@@ -37,8 +37,8 @@ std::vector<OpSet> RecomputeLadder(const Setting& setting, int kind);
 // Every node says how much host memory it has and how fast the way there is: only then is offloading planned.
 bool HostsKnown(const Setting& setting);
 
-// The setting's kind of this name; the first where none has it.
-int KindNamed(const Setting& setting, std::string_view card);
+// The kind of the rank's device. Its label is only what is looked at first: there are fewer kinds than devices.
+int KindOfRank(const Setting& setting, const RankPlan& rank);
 
 // The rank's recomputation one operator further on its ladder (+1) or back (-1); the end of the ladder stays.
 std::string SteppedRecompute(const Setting& setting, const RankPlan& rank, int step);

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "planner/pricing/evaluate.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "planner/setting/setting.h"
 #include "planner/search/turn_stages.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

@@ -230,7 +230,7 @@ class Generator {
   }
 
   double Speed(const UnitPlan& unit) const {
-    const int kind = KindNamed(setting_, unit.ranks.empty() ? "" : unit.ranks[0].device_model);
+    const int kind = KindOfRank(setting_, unit.ranks.front());
     const double samples = static_cast<double>(std::max<int64_t>(1, Largest(unit)));
     return static_cast<double>(unit.ranks.size()) * samples /
            (setting_.costs.ForwardSeconds(kind, UnitKind::kLayer, samples) +

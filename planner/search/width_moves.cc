@@ -66,7 +66,7 @@ class Generator {
   }
 
   double Speed(const RankPlan& rank) const {
-    const int kind = KindNamed(setting_, rank.device_model);
+    const int kind = KindOfRank(setting_, rank);
     return 1 /
            (setting_.costs.ForwardSeconds(kind, UnitKind::kLayer, 1) + setting_.costs.BackwardSeconds(kind, UnitKind::kLayer, 1));
   }

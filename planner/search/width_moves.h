@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
-#include "planner/setting/setting.h"
 #include "planner/search/plan_moves.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

@@ -16,11 +16,12 @@ absl::Status CheckWidthAndSharding(const Setting& setting, const Plan& plan, boo
       for (const UnitPlan& unit : stage.units) {
         if (static_cast<int>(unit.ranks.size()) <= request.max_tp) continue;
         return absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " put ", unit.ranks.size(),
-                                                          " devices into one tensor-parallel unit, --max-tp allows ", request.max_tp));
+                                                          " devices into one tensor-parallel unit, --max-tp allows ",
+                                                          request.max_tp));
       }
       if (!zero_stage_too || !request.zero_stage || stage.units.size() < 2 || stage.zero_stage == *request.zero_stage) continue;
-      return absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " uses ZeRO ", stage.zero_stage, " in stage ", s,
-                                                        ", --zero-stage asks for ", *request.zero_stage));
+      return absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " uses ZeRO ", stage.zero_stage, " in stage ",
+                                                        s, ", --zero-stage asks for ", *request.zero_stage));
     }
   }
   return absl::OkStatus();

@@ -126,6 +126,13 @@ absl::StatusOr<std::unique_ptr<Setting>> Setting::Create(Cluster cluster, Worklo
                                               std::move(links), std::move(costs), std::move(pinned_stage)});
 }
 
+int Setting::FindDevice(const DeviceId& device) const {
+  for (int d = 0; d < num_devices(); ++d) {
+    if (cluster.devices[static_cast<size_t>(d)].id == device) return d;
+  }
+  return -1;
+}
+
 int64_t Setting::UsableBytes(int device) const {
   const double part = request.memory_reserve ? 1 - *request.memory_reserve : cluster.usable_memory;
   return static_cast<int64_t>(

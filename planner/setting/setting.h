@@ -20,36 +20,39 @@
 
 namespace motley::planner {
 
-// As published keeps a system's own limits (Cephalo: every GPU at least one sample; Zorse: even shards inside a group, powers of two);
-// tuned removes what the paper gives no reason for. Both are priced by the same simulator.
+// As published keeps a system's own limits (Cephalo: every GPU at least one sample; Zorse: even shards inside a group, powers of
+// two); tuned removes what the paper gives no reason for. Both are priced by the same simulator.
 enum class Fidelity { kPublished, kTuned };
 
 struct PlanRequest {
   std::string strategy = "auto";
   Fidelity fidelity = Fidelity::kTuned;
-  std::optional<int> zero_stage;                 // 0..3, where the strategy leaves it open
-  std::vector<std::string> exclude;              // devices or nodes: "n3/gpu2", "n3"
-  std::map<std::string, std::string> pins;       // "stage0" -> node or device: it must be in that stage
+  std::optional<int> zero_stage;            // 0..3, where the strategy leaves it open
+  std::vector<std::string> exclude;         // devices or nodes: "n3/gpu2", "n3"
+  std::map<std::string, std::string> pins;  // "stage0" -> node or device: it must be in that stage
   int max_tp = 8;
-  std::optional<double> memory_reserve;          // part of a card no plan uses; replaces the cluster's usable_memory
-  int64_t budget_nodes = 1'000'000;              // search nodes: deterministic
-  std::optional<absl::Duration> deadline;        // wall clock: marks the plan as not reproducible
+  std::optional<double> memory_reserve;    // part of a card no plan uses; replaces the cluster's usable_memory
+  int64_t budget_nodes = 1'000'000;        // search nodes: deterministic
+  std::optional<absl::Duration> deadline;  // wall clock: marks the plan as not reproducible
 };
 
 struct Setting {
-  Cluster cluster;          // excluded devices are gone
+  Cluster cluster;  // excluded devices are gone
   Workload workload;
   PlanRequest request;
   std::vector<UnusedDevice> excluded;  // to be listed in the plan
   Links links;
   Costs costs;
-  std::vector<int> pinned_stage;       // by device: the stage that the request's pins put it in; -1 = free
+  std::vector<int> pinned_stage;  // by device: the stage that the request's pins put it in; -1 = free
 
   // Errors of Validate(cluster), Validate(workload); NOT_FOUND: an excluded or pinned device that is not there;
   // INVALID_ARGUMENT: pins that contradict each other. `book` is read during the call only; may be nullptr.
-  static absl::StatusOr<std::unique_ptr<Setting>> Create(Cluster cluster, Workload workload, PlanRequest request, const LatencyBook* book);
+  static absl::StatusOr<std::unique_ptr<Setting>> Create(Cluster cluster, Workload workload, PlanRequest request,
+                                                         const LatencyBook* book);
 
   int64_t UsableBytes(int device) const;  // memory less reserve
+  // -1: the setting does not have it.
+  int FindDevice(const DeviceId& device) const;
   int KindOf(int device) const { return cluster.devices[static_cast<size_t>(device)].kind; }
   int num_devices() const { return static_cast<int>(cluster.devices.size()); }
 };

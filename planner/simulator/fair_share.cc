@@ -107,9 +107,8 @@ void FairShare::Fill() {
   full_at_.clear();
   for (const int link : group_links_) full_at_.emplace_back(LinkAt(link).rest / LinkAt(link).weight, link);
   std::make_heap(full_at_.begin(), full_at_.end(), std::greater<>());
-  std::sort(group_.begin(), group_.end(), [this](int a, int b) {
-    return At(a).cap != At(b).cap ? At(a).cap < At(b).cap : At(a).name < At(b).name;
-  });
+  std::sort(group_.begin(), group_.end(),
+            [this](int a, int b) { return At(a).cap != At(b).cap ? At(a).cap < At(b).cap : At(a).name < At(b).name; });
 
   double level = 0;  // Invariant: the speed of everything that still rises; it never falls.
   size_t next = 0;   // the rising flow with the smallest cap

@@ -43,22 +43,22 @@ class FairShare {
   double Speed(int slot) const { return flows_[static_cast<size_t>(slot)].speed; }  // bytes a second of the heaviest load
 
  private:
-  struct Use {                       // w(f, r)
+  struct Use {  // w(f, r)
     int link = 0;
     double weight = 0;
   };
   struct Flow {
     int32_t name = 0;
-    std::vector<Use> uses;           // of links that it has bytes on
-    double cap = 0;                  // speed when alone
-    double left = 0;                 // bytes of the heaviest load, at `since`
+    std::vector<Use> uses;  // of links that it has bytes on
+    double cap = 0;         // speed when alone
+    double left = 0;        // bytes of the heaviest load, at `since`
     Picoseconds since = 0;
     double speed = 0, next_speed = 0;
     bool in_group = false, rising = false;
   };
   struct Link {
-    std::vector<int> flows;          // slots in flight
-    double rest = 0, weight = 0;     // capacity that stopped flows leave; weight of those that still rise
+    std::vector<int> flows;       // slots in flight
+    double rest = 0, weight = 0;  // capacity that stopped flows leave; weight of those that still rise
     int rising = 0;
     bool in_group = false;
     bool shared() const { return flows.size() > 1; }
@@ -77,9 +77,9 @@ class FairShare {
   std::vector<Flow> flows_;
   std::vector<Link> links_;
   std::vector<int> free_slots_;
-  std::vector<int> started_, touched_links_;       // since the last Share
-  std::vector<int> group_, group_links_;           // flows to compute anew, the links that they share
-  std::vector<std::pair<double, int>> full_at_;    // heap of (speed at which the link is full, link); may lag behind
+  std::vector<int> started_, touched_links_;     // since the last Share
+  std::vector<int> group_, group_links_;         // flows to compute anew, the links that they share
+  std::vector<std::pair<double, int>> full_at_;  // heap of (speed at which the link is full, link); may lag behind
   std::vector<Change> changes_;
 };
 

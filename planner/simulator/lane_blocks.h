@@ -11,7 +11,7 @@ namespace motley::planner {
 struct LaneBlock {
   double begin = 0, end = 0;  // pixels
   TaskKind kind = TaskKind::kForward;
-  int32_t task = -1;          // the block is this task alone; -1: it stands for several
+  int32_t task = -1;  // the block is this task alone; -1: it stands for several
 };
 
 // `tasks` of one lane in their order; the whole timeline is `width` pixels wide. Tasks of at least half a pixel are drawn as they

@@ -9,17 +9,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/util/quantity_text.h"
 #include "planner/simulator/lane_blocks.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
 
-constexpr int kMargin = 24, kNames = 235, kBusy = 64;    // pixels: around, names at the left, part of time busy at the right
+constexpr int kMargin = 24, kNames = 235, kBusy = 64;  // pixels: around, names at the left, part of time busy at the right
 constexpr int kComputeHeight = 16, kLaneHeight = 7, kLaneGap = 2, kActorGap = 7, kHeadingHeight = 20;
-constexpr size_t kLongestName = 34;                      // characters
-constexpr double kNamedBlock = 4;                        // pixels from which a block says what it is
-constexpr double kDigit = 5.6;                           // width of one in a block's label
+constexpr size_t kLongestName = 34;  // characters
+constexpr double kNamedBlock = 4;    // pixels from which a block says what it is
+constexpr double kDigit = 5.6;       // width of one in a block's label
 
 struct Style {
   TaskKind kind;
@@ -48,11 +48,20 @@ std::string Escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
     }
   }
   return out;
@@ -240,8 +249,7 @@ class Drawing {
       if (block.task >= 0 && wide >= kNamedBlock) {
         DrawTask(block.task, x, wide, height);
       } else {
-        absl::StrAppendFormat(&paths[static_cast<size_t>(block.kind)], "M%.2f %dh%.2fv%dh-%.2fz", x, y_, wide, height,
-                              wide);
+        absl::StrAppendFormat(&paths[static_cast<size_t>(block.kind)], "M%.2f %dh%.2fv%dh-%.2fz", x, y_, wide, height, wide);
       }
     }
     for (size_t k = 0; k < paths.size(); ++k) {

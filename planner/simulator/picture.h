@@ -9,9 +9,9 @@
 namespace motley::planner {
 
 struct PictureOptions {
-  std::string title;           // before the step's seconds: "zorse, llama-7b on cephalo-a"
-  int width = 1280;            // pixels
-  int most_actors = 48;        // more are cut, of every stage some, and the picture says how many
+  std::string title;     // before the step's seconds: "zorse, llama-7b on cephalo-a"
+  int width = 1280;      // pixels
+  int most_actors = 48;  // more are cut, of every stage some, and the picture says how many
 };
 
 // `timeline` is of `graph`. The size is bounded by width and actors, whatever the number of tasks.

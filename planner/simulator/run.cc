@@ -139,14 +139,17 @@ class Machine {
 
   void Handle(int32_t task) {
     switch (StateOf(task)) {
-      case State::kLatency: return StartFlow(task);
-      case State::kComputing: return End(task);
+      case State::kLatency:
+        return StartFlow(task);
+      case State::kComputing:
+        return End(task);
       case State::kFlow:
         if (flow_end_[static_cast<size_t>(task)] != now_) return;  // its speed has changed since
         links_.Finish(slots_[static_cast<size_t>(task)]);
         return End(task);
       case State::kWaiting:
-      case State::kEnded: return;  // out of date as well
+      case State::kEnded:
+        return;  // out of date as well
     }
   }
 

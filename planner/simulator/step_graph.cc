@@ -18,21 +18,36 @@ Picoseconds ToPicoseconds(double seconds) {
 
 std::string_view TaskName(TaskKind kind) {
   switch (kind) {
-    case TaskKind::kForward: return "forward";
-    case TaskKind::kRecompute: return "recompute";
-    case TaskKind::kBackward: return "backward";
-    case TaskKind::kBackwardInput: return "backward_input";
-    case TaskKind::kBackwardWeight: return "backward_weight";
-    case TaskKind::kOptimizer: return "optimizer";
-    case TaskKind::kOverhead: return "overhead";
-    case TaskKind::kGather: return "gather";
-    case TaskKind::kReduceScatter: return "reduce_scatter";
-    case TaskKind::kAllReduce: return "all_reduce";
-    case TaskKind::kScalars: return "scalars";
-    case TaskKind::kSend: return "send";
-    case TaskKind::kOffload: return "offload";
-    case TaskKind::kPrefetch: return "prefetch";
-    case TaskKind::kWait: return "wait";
+    case TaskKind::kForward:
+      return "forward";
+    case TaskKind::kRecompute:
+      return "recompute";
+    case TaskKind::kBackward:
+      return "backward";
+    case TaskKind::kBackwardInput:
+      return "backward_input";
+    case TaskKind::kBackwardWeight:
+      return "backward_weight";
+    case TaskKind::kOptimizer:
+      return "optimizer";
+    case TaskKind::kOverhead:
+      return "overhead";
+    case TaskKind::kGather:
+      return "gather";
+    case TaskKind::kReduceScatter:
+      return "reduce_scatter";
+    case TaskKind::kAllReduce:
+      return "all_reduce";
+    case TaskKind::kScalars:
+      return "scalars";
+    case TaskKind::kSend:
+      return "send";
+    case TaskKind::kOffload:
+      return "offload";
+    case TaskKind::kPrefetch:
+      return "prefetch";
+    case TaskKind::kWait:
+      return "wait";
   }
   return "unknown";
 }
@@ -41,10 +56,14 @@ bool IsCompute(TaskKind kind) { return kind <= TaskKind::kOverhead; }
 
 std::string_view LaneName(LaneKind kind) {
   switch (kind) {
-    case LaneKind::kCompute: return "compute";
-    case LaneKind::kCollective: return "collective";
-    case LaneKind::kSendLane: return "send";
-    case LaneKind::kCopy: return "copy";
+    case LaneKind::kCompute:
+      return "compute";
+    case LaneKind::kCollective:
+      return "collective";
+    case LaneKind::kSendLane:
+      return "send";
+    case LaneKind::kCopy:
+      return "copy";
   }
   return "unknown";
 }

@@ -25,8 +25,21 @@ Picoseconds ToPicoseconds(double seconds);  // rounded to nearest, saturating
 inline double ToSeconds(Picoseconds ps) { return static_cast<double>(ps) / kPicosecondsPerSecond; }
 
 enum class TaskKind {
-  kForward, kRecompute, kBackward, kBackwardInput, kBackwardWeight, kOptimizer, kOverhead,
-  kGather, kReduceScatter, kAllReduce, kScalars, kSend, kOffload, kPrefetch, kWait,
+  kForward,
+  kRecompute,
+  kBackward,
+  kBackwardInput,
+  kBackwardWeight,
+  kOptimizer,
+  kOverhead,
+  kGather,
+  kReduceScatter,
+  kAllReduce,
+  kScalars,
+  kSend,
+  kOffload,
+  kPrefetch,
+  kWait,
 };
 std::string_view TaskName(TaskKind kind);
 bool IsCompute(TaskKind kind);
@@ -37,10 +50,10 @@ std::string_view LaneName(LaneKind kind);
 inline constexpr int kLanesPerActor = 4;
 
 struct Actor {
-  std::string name;          // "n1/gpu0" or "n1/gpu0 and 7 like it"
+  std::string name;  // "n1/gpu0" or "n1/gpu0 and 7 like it"
   int pipeline = 0, stage = 0;
-  int count = 1;             // ranks it stands for
-  int device = 0;            // of the first of them, into the cluster (or the rank)
+  int count = 1;   // ranks it stands for
+  int device = 0;  // of the first of them, into the cluster (or the rank)
 };
 
 // Lanes or tasks by number: nearly always one to four, which take no memory of their own.
@@ -48,10 +61,10 @@ using IndexList = absl::InlinedVector<int32_t, 4>;
 
 struct Task {
   TaskKind kind = TaskKind::kForward;
-  IndexList lanes;                  // actor * kLanesPerActor + LaneKind; several: a collective that all must have reached
-  Picoseconds duration = 0;         // compute; for transfers what is spent beyond the loads (latency)
-  std::vector<LinkLoad> loads;      // of a transfer; empty = compute or a measured duration
-  IndexList after;                  // tasks, each less than this one's index
+  IndexList lanes;                     // actor * kLanesPerActor + LaneKind; several: a collective that all must have reached
+  Picoseconds duration = 0;            // compute; for transfers what is spent beyond the loads (latency)
+  std::vector<LinkLoad> loads;         // of a transfer; empty = compute or a measured duration
+  IndexList after;                     // tasks, each less than this one's index
   int32_t unit = -1, microbatch = -1;  // for people: unit of the model (or first layer of the ministage), microbatch
 };
 
@@ -61,23 +74,23 @@ std::string TaskLabel(const Task& task);
 struct StepGraph {
   std::vector<Actor> actors;
   std::vector<Task> tasks;
-  std::vector<double> link_bytes_per_second;   // by resource of the loads
+  std::vector<double> link_bytes_per_second;  // by resource of the loads
 };
 
 struct TaskSpan {
   Picoseconds begin = 0, end = 0;
 };
 struct Timeline {
-  std::vector<TaskSpan> spans;                  // by task
+  std::vector<TaskSpan> spans;  // by task
   Picoseconds end = 0;
-  std::vector<Picoseconds> busy;                // by lane: sum of its tasks' spans
+  std::vector<Picoseconds> busy;  // by lane: sum of its tasks' spans
 };
 
 // Stragglers: some actors' compute runs slower. A seed gives the same stragglers every time.
 struct Stragglers {
   uint64_t seed = 0;
-  double part = 0;        // of the actors, rounded up, 0 = none; 0..1
-  double slowdown = 1;    // their compute lasts this many times longer; > 0
+  double part = 0;      // of the actors, rounded up, 0 = none; 0..1
+  double slowdown = 1;  // their compute lasts this many times longer; > 0
 };
 
 // Pure and deterministic; equal inputs give equal picoseconds. A transfer is latency first (its duration), then its loads.

@@ -1,5 +1,5 @@
-// Chrome trace JSON, event by event: processes, their threads, spans on them. Written as text: a large cluster's step has a hundred
-// thousand events.
+// Chrome trace JSON, event by event: processes, their threads, spans on them. Written as text: a large cluster's step has a
+// hundred thousand events.
 #pragma once
 
 #include <cstddef>

@@ -6,11 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "planner/costs/memory_model.h"
-#include "planner/util/quantity_text.h"
 #include "planner/split/cephalo_equation4.h"
 #include "planner/split/group_tables.h"
 #include "planner/split/option_table.h"
 #include "planner/split/split_problem.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
@@ -183,7 +183,16 @@ absl::StatusOr<GroupAnswer> SplitBy(const Setting& setting, const GroupQuestion&
 }  // namespace
 
 absl::StatusOr<GroupAnswer> SplitGroup(const Setting& setting, const GroupQuestion& question) {
-  return SplitBy(setting, question, &SolveSplit);
+  absl::StatusOr<GroupAnswer> answer = SplitBy(setting, question, &SolveSplit);
+  // Collectives that run for every microbatch are part of a microbatch's seconds, and the tables have one such number: of the most
+  // skewed shares. Even ones may be the better way all the same.
+  const bool each_microbatch = question.schedule != ScheduleFamily::kLayered && question.zero_stage >= 2;
+  if (!each_microbatch || question.even_shards || question.devices.size() < 2) return answer;
+  GroupQuestion evenly = question;
+  evenly.even_shards = true;
+  absl::StatusOr<GroupAnswer> even = SplitBy(setting, evenly, &SolveSplit);
+  const auto seconds = [](const GroupAnswer& a) { return a.forward_seconds + a.backward_seconds; };
+  return even.ok() && (!answer.ok() || seconds(*even) < seconds(*answer)) ? even : answer;
 }
 
 absl::StatusOr<GroupAnswer> SplitGroupByEquation4(const Setting& setting, const GroupQuestion& question) {

@@ -28,7 +28,7 @@ struct GroupQuestion {
   int64_t largest_microbatch = 0;  // 0 = no limit
   bool allow_keep = true, allow_recompute = true;
   bool offload_activations = false, offload_parameters = false;
-  double tolerance = 1e-4;           // of the answer's seconds (SplitProblem::tolerance)
+  double tolerance = 1e-4;  // of the answer's seconds (SplitProblem::tolerance)
 };
 
 struct GroupMember {

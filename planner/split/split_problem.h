@@ -44,7 +44,7 @@ struct SkewLevel {
 };
 
 struct SplitProblem {
-  int64_t batch = 0;        // B
+  int64_t batch = 0;  // B
   // An answer may be this part of its seconds above the optimum. 0 = exact; then devices whose passes trade off finely can take
   // very long, as all splits along a line of equal sums have to be told apart.
   double tolerance = 0;

@@ -11,13 +11,13 @@
 
 namespace motley::planner {
 
-// Predictions need not be filled in; the caller evaluates. RESOURCE_EXHAUSTED: no plan of this strategy fits; names the binding device
-// and the bytes it lacks.
+// Predictions need not be filled in; the caller evaluates. RESOURCE_EXHAUSTED: no plan of this strategy fits; names the binding
+// device and the bytes it lacks.
 using OfflineStrategy = absl::StatusOr<Plan> (*)(const Setting& setting);
 
 struct CatalogEntry {
   std::string_view name;
-  std::string_view what;    // one line, with the source
+  std::string_view what;  // one line, with the source
   OfflineStrategy plan;
 };
 

@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "planner/pricing/evaluate.h"
-#include "planner/strategies/catalog.h"
 #include "planner/split/group_split.h"
+#include "planner/strategies/catalog.h"
 #include "planner/strategies/one_stage.h"
 
 namespace motley::planner {

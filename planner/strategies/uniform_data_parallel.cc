@@ -5,12 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "planner/pricing/evaluate.h"
 #include "planner/costs/memory_model.h"
-#include "planner/util/quantity_text.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/split/group_split.h"
 #include "planner/split/group_tables.h"
 #include "planner/strategies/one_stage.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {

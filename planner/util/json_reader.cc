@@ -16,7 +16,8 @@ void JsonReader::Keys(std::initializer_list<std::string_view> known) const {
     for (const std::string_view k : known) found |= key == k;
     if (found) continue;
     const std::string nearest = NearestWord(key, std::vector<std::string>(known.begin(), known.end()));
-    return Fail(absl::StrCat("unknown key ", Quoted(key), nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?")));
+    return Fail(
+        absl::StrCat("unknown key ", Quoted(key), nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?")));
   }
 }
 

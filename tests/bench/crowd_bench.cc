@@ -271,12 +271,15 @@ int Main(int argc, char** argv) {
   Report report;
   JobsAndWatchers(time, &report);
   Workers(time, &report);
-  Listeners("1,000 watchers of other jobs, a job says 100 lines/s", time, true,
-            [](const Coordinator& c, int i, std::atomic<int64_t>* seen) { return WatchOf(c, JobName(i), seen); }, &report);
-  Listeners("1,000 watchers of a job that says 100 lines/s", time, false,
-            [](const Coordinator& c, int, std::atomic<int64_t>* seen) { return WatchOf(c, "talks", seen); }, &report);
-  Listeners("1,000 readers of the log of a job that says 100 lines/s", time, false,
-            [](const Coordinator& c, int, std::atomic<int64_t>* seen) { return LogsOf(c, "talks", seen); }, &report);
+  Listeners(
+      "1,000 watchers of other jobs, a job says 100 lines/s", time, true,
+      [](const Coordinator& c, int i, std::atomic<int64_t>* seen) { return WatchOf(c, JobName(i), seen); }, &report);
+  Listeners(
+      "1,000 watchers of a job that says 100 lines/s", time, false,
+      [](const Coordinator& c, int, std::atomic<int64_t>* seen) { return WatchOf(c, "talks", seen); }, &report);
+  Listeners(
+      "1,000 readers of the log of a job that says 100 lines/s", time, false,
+      [](const Coordinator& c, int, std::atomic<int64_t>* seen) { return LogsOf(c, "talks", seen); }, &report);
   return report.Finish(argc, argv);
 }
 

@@ -16,9 +16,9 @@
 namespace motley::bench {
 
 struct Measured {
-  double seconds = 0;        // the shortest run
-  double peak_mib = 0;       // resident, of the process
-  std::string error;         // empty = it worked
+  double seconds = 0;   // the shortest run
+  double peak_mib = 0;  // resident, of the process
+  std::string error;    // empty = it worked
 };
 
 // Runs `work` until `most_runs` or two seconds are over. `work` returns an error's text or nothing. After `most_seconds` of

@@ -14,13 +14,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "planner/cluster/cluster_file.h"
 #include "planner/answers/offline.h"
-#include "planner/setting/setting.h"
+#include "planner/cluster/cluster_file.h"
+#include "planner/live/cephalo.h"
 #include "planner/live/cost_model.h"
+#include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
 #include "planner/strategies/catalog.h"
-#include "planner/live/cephalo.h"
 #include "tests/bench/bench_report.h"
 #include "tests/bench/measure_apart.h"
 #include "tests/planner/cluster_fixture.h"
@@ -28,8 +28,8 @@
 namespace motley::planner {
 namespace {
 
-using bench::Measured;
 using bench::MeasureApart;
+using bench::Measured;
 using bench::Report;
 
 constexpr double kNoGoal = 0;
@@ -153,7 +153,7 @@ const std::vector<std::string> kThreeKinds = {"A100-40GB", "V100-16GB", "RTX-309
 const std::vector<std::string> kEightKinds = {"A100-40GB", "V100-32GB", "A10G", "L4", "T4", "A6000", "RTX-3090", "RTX-4090"};
 
 struct Job {
-  std::string cluster;                  // preset, or a file's text
+  std::string cluster;  // preset, or a file's text
   std::string model;
   int64_t batch = 512, seq_len = 512;
   std::string strategy;
@@ -277,10 +277,10 @@ int main(int argc, char** argv) {
   motley::bench::Report report;
   const std::string only = motley::bench::Report::Flag(argc, argv, "--only");
   const std::pair<const char*, void (*)(motley::bench::Report*)> parts[] = {{"live", motley::planner::MeasureLive},
-                                                                           {"strategies", motley::planner::MeasureStrategies},
-                                                                           {"large", motley::planner::MeasureLarge},
-                                                                           {"growth", motley::planner::MeasureGrowth},
-                                                                           {"simulator", motley::planner::MeasureSimulator}};
+                                                                            {"strategies", motley::planner::MeasureStrategies},
+                                                                            {"large", motley::planner::MeasureLarge},
+                                                                            {"growth", motley::planner::MeasureGrowth},
+                                                                            {"simulator", motley::planner::MeasureSimulator}};
   bool any = false;
   for (const auto& [name, measure] : parts) {
     if (!only.empty() && only != name) continue;

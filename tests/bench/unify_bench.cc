@@ -2,8 +2,8 @@
 //
 //   unify_bench [--data FOLDER] [--rows TEXT] [--json FILE]
 //
-// FOLDER holds the published latencies (zorse/ and cephalo/model_latencies.json); without them every latency is estimated, and the
-// head line says so. --rows keeps rows whose cluster or model contains TEXT.
+// FOLDER holds the published latencies (zorse/ and cephalo/model_latencies.json); without them every latency is estimated, and
+// the head line says so. --rows keeps rows whose cluster or model contains TEXT.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/files.h"
-#include "planner/cluster/cluster_file.h"
 #include "planner/answers/offline.h"
+#include "planner/cluster/cluster_file.h"
 #include "planner/strategies/catalog.h"
 #include "tests/bench/bench_report.h"
 #include "tests/bench/unify_rows.h"
@@ -34,7 +34,7 @@ struct RowResult {
   std::string name;
   std::map<std::string, double> published, tuned;  // seconds by strategy, kNever where nothing fits
   double automatic = kNever, bound = 0, seconds_spent = 0;
-  std::string origin;                              // what auto says about its plan
+  std::string origin;  // what auto says about its plan
 };
 
 std::unique_ptr<LatencyBook> ReadBook(const std::string& folder) {
@@ -153,8 +153,8 @@ void Summarise(const Totals& totals, Report* report) {
   const int planned = std::max(1, totals.rows - totals.none);
   report->AddGoal("rows where auto is beaten", totals.auto_beaten, "1", 0);
   report->AddGoal("lower bound / auto, mean", totals.of_bound / planned, "1", 0.90, Limit::kAtLeast);
-  report->AddGoal("best published / auto, geometric mean", totals.against > 0 ? std::exp(totals.log_gain / totals.against) : 0, "1", 1.25,
-                  Limit::kAtLeast);
+  report->AddGoal("best published / auto, geometric mean", totals.against > 0 ? std::exp(totals.log_gain / totals.against) : 0,
+                  "1", 1.25, Limit::kAtLeast);
   report->Add("rows where no published strategy fits and auto does", totals.auto_alone, "1");
   report->Add("rows where nothing fits", totals.none, "1");
   report->AddGoal("time for all rows", totals.seconds, "s", 720);
@@ -177,7 +177,8 @@ int Main(int argc, char** argv) {
     Count(*result, &totals);
     report.Add(absl::StrCat(result->name, ": auto"), result->automatic, "s");
     report.Add(absl::StrCat(result->name, ": lower bound"), result->bound, "s");
-    for (const auto& [name, seconds] : result->published) report.Add(absl::StrCat(result->name, ": ", name, " as published"), seconds, "s");
+    for (const auto& [name, seconds] : result->published)
+      report.Add(absl::StrCat(result->name, ": ", name, " as published"), seconds, "s");
     for (const auto& [name, seconds] : result->tuned) report.Add(absl::StrCat(result->name, ": ", name, " tuned"), seconds, "s");
   }
   Summarise(totals, &report);

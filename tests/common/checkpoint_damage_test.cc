@@ -1,5 +1,5 @@
-// Whatever is done to a checkpoint's files: what is read is what was written, or an error says otherwise, or an older checkpoint is
-// used and the newer one named.
+// Whatever is done to a checkpoint's files: what is read is what was written, or an error says otherwise, or an older checkpoint
+// is used and the newer one named.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -33,10 +33,17 @@ void WriteAll(const fs::path& path, const std::string& bytes) { std::ofstream(pa
 std::string Damaged(std::string bytes, std::mt19937& random) {
   const size_t at = random() % bytes.size();
   switch (random() % 8) {
-    case 0: bytes.resize(at); break;
-    case 1: bytes += std::string(1 + random() % 64, 'x'); break;
-    case 2: std::fill_n(bytes.begin() + static_cast<int64_t>(at), std::min<size_t>(bytes.size() - at, 1 + random() % 512), '\0'); break;
-    default: bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
+    case 0:
+      bytes.resize(at);
+      break;
+    case 1:
+      bytes += std::string(1 + random() % 64, 'x');
+      break;
+    case 2:
+      std::fill_n(bytes.begin() + static_cast<int64_t>(at), std::min<size_t>(bytes.size() - at, 1 + random() % 512), '\0');
+      break;
+    default:
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
   }
   return bytes;
 }
@@ -60,8 +67,8 @@ absl::Status ReadNewest(const std::string& root, const ModelShape& model, bool* 
       }
     }
   }
-  *as_written &= reader->manifest().job == "job-1" && reader->manifest().seed == 42 && reader->manifest().data_digest == "0123abcd" &&
-                 (reader->manifest().step == 20 || *older);
+  *as_written &= reader->manifest().job == "job-1" && reader->manifest().seed == 42 &&
+                 reader->manifest().data_digest == "0123abcd" && (reader->manifest().step == 20 || *older);
   return absl::OkStatus();
 }
 

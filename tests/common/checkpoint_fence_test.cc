@@ -56,12 +56,12 @@ struct Case {
   std::vector<int64_t> then;
 };
 const Case kCases[] = {
-    {{20, 40}, 60, {60, 80, 100}},          // the same step, and further
-    {{20, 40}, 60, {60}},                   // the same step is the job's last
-    {{20, 40, 60}, 60, {60, 80}},           // all three of one step
-    {{20, 40, 60, 80}, 60, {45, 60}},       // 80 and 60 did not verify
-    {{20, 40}, 60, {30, 50}},               // the job ends below the step of the zombie
-    {{20, 40}, 60, {20, 30}},               // it begins again, and saves what the zombie deletes
+    {{20, 40}, 60, {60, 80, 100}},     // the same step, and further
+    {{20, 40}, 60, {60}},              // the same step is the job's last
+    {{20, 40, 60}, 60, {60, 80}},      // all three of one step
+    {{20, 40, 60, 80}, 60, {45, 60}},  // 80 and 60 did not verify
+    {{20, 40}, 60, {30, 50}},          // the job ends below the step of the zombie
+    {{20, 40}, 60, {20, 30}},          // it begins again, and saves what the zombie deletes
 };
 
 // Epoch 3 is stopped before its operation `stop`; epoch 4 goes on to the end of the job then. With `again` only its first save

@@ -32,8 +32,7 @@ TEST(CheckpointPruneTest, KeepsTheNewestAndWhatIsNotOurs) {
 
 TEST(CheckpointPruneTest, WhatDidNotVerifyDoesNotCountAmongTheNewest) {
   TempFolder root;
-  for (const int64_t step : {20, 30, 40, 60, 80})
-    ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  for (const int64_t step : {20, 30, 40, 60, 80}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
   ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 40, NewestEpoch()).ok());
   EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000040"}));
 }

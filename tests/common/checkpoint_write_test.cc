@@ -168,11 +168,14 @@ TEST(CheckpointWriteTest, RanksThatFailAndRanksThatWriteShareTheirFolder) {
   for (int rank = 0; rank < 3; ++rank) {
     failing.emplace_back([&] {
       const std::string name(300, 'x');  // longer than a name may be
-      while (!done) EXPECT_FALSE(WriteCheckpointFile(folder, name, DType::kFloat32, {{0, StateTensor::kParameter, 0, 16, values.data()}}).ok());
+      while (!done)
+        EXPECT_FALSE(
+            WriteCheckpointFile(folder, name, DType::kFloat32, {{0, StateTensor::kParameter, 0, 16, values.data()}}).ok());
     });
   }
   for (int i = 0; i < 300; ++i) {
-    const auto file = WriteCheckpointFile(folder, "rank-0.bin", DType::kFloat32, {{0, StateTensor::kParameter, 0, 16, values.data()}});
+    const auto file =
+        WriteCheckpointFile(folder, "rank-0.bin", DType::kFloat32, {{0, StateTensor::kParameter, 0, 16, values.data()}});
     EXPECT_TRUE(file.ok()) << file.status();
     fs::remove(folder + "/rank-0.bin");
   }

@@ -23,12 +23,17 @@ TEST(CleanTextTest, WhatForgesLinesOrSteersATerminalIsSpelledOut) {
   EXPECT_EQ(CleanLine("a\tb\rc"), "a\\u0009b\\u000dc");
   EXPECT_EQ(CleanText("\x1b[2J\x7f"), "\\u001b[2J\\u007f");
   EXPECT_EQ(CleanText(std::string("nul\0.", 5)), "nul\\u0000.");
-  EXPECT_EQ(CleanText("\xc2\x9b" "2J"), "\\u009b2J") << "the one-character form of an escape sequence";
+  EXPECT_EQ(CleanText("\xc2\x9b"
+                      "2J"),
+            "\\u009b2J")
+      << "the one-character form of an escape sequence";
   EXPECT_EQ(CleanText("\xe2\x80\xa8 \xe2\x80\xae \xe2\x81\xa6"), "\\u2028 \\u202e \\u2066");
 }
 
 TEST(CleanTextTest, WrongBytesAreSpelledOutAndTheRestStays) {
-  EXPECT_EQ(CleanLine("\xff" "a\x80\xc3\xa4"), "\\xffa\\x80\xc3\xa4");
+  EXPECT_EQ(CleanLine("\xff"
+                      "a\x80\xc3\xa4"),
+            "\\xffa\\x80\xc3\xa4");
   EXPECT_EQ(CleanLine("abc\xe2\x82"), "abc\\xe2\\x82") << "cut off";
   EXPECT_EQ(CleanLine("\xe2\x82\xc3\xa4"), "\\xe2\\x82\xc3\xa4");
 }

@@ -1,7 +1,6 @@
 #include "common/files.h"
 
 #include <gtest/gtest.h>
-
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -16,6 +15,15 @@
 
 namespace motley {
 namespace {
+
+TEST(FilesTest, WritableIsAskedWithoutWriting) {
+  const TempFolder folder;
+  EXPECT_TRUE(CheckWritable(folder / "new").ok());
+  EXPECT_FALSE(std::filesystem::exists(folder / "new"));
+  EXPECT_TRUE(absl::IsNotFound(CheckWritable(folder / "no/such")));
+  EXPECT_EQ(CheckWritable(folder / "").code(), absl::StatusCode::kInvalidArgument) << "the folder itself";
+  EXPECT_TRUE(CheckWritable("beside_the_caller").ok());
+}
 
 TEST(FilesTest, ErrorsNameActionPathAndCause) {
   EXPECT_EQ(FileError(ENOENT, "read", "/x"), absl::NotFoundError("cannot read /x: No such file or directory"));
@@ -89,7 +97,8 @@ TEST(FilesTest, ALinkIsFollowedOnlyWhereThatIsAsked) {
   const std::string file = folder.Write("file", "text"), link = folder / "link";
   ASSERT_EQ(::symlink(file.c_str(), link.c_str()), 0);
   EXPECT_EQ(*ReadSmallFile(link, 10), "text");
-  EXPECT_EQ(OpenForRead(link, Links::kRefuse).status(), absl::InvalidArgumentError(link + " is a symbolic link; give a regular file"));
+  EXPECT_EQ(OpenForRead(link, Links::kRefuse).status(),
+            absl::InvalidArgumentError(link + " is a symbolic link; give a regular file"));
   EXPECT_TRUE(OpenForRead(file, Links::kRefuse).ok());
 }
 

@@ -7,8 +7,8 @@ namespace {
 
 TEST(NamesTest, NodesAndDevices) {
   for (const char* good : {"n1", "Node-a.b_c", "7"}) EXPECT_TRUE(CheckName("hello.node", good).ok()) << good;
-  for (const std::string& bad : {std::string(""), std::string("a/b"), std::string("a b"), std::string("a\n"), std::string("a\0", 2),
-                                 std::string("\xc3\xa4"), std::string(64, 'a')}) {
+  for (const std::string& bad : {std::string(""), std::string("a/b"), std::string("a b"), std::string("a\n"),
+                                 std::string("a\0", 2), std::string("\xc3\xa4"), std::string(64, 'a')}) {
     EXPECT_FALSE(CheckName("hello.node", bad).ok()) << bad;
     EXPECT_FALSE(CheckDeviceId("hello.devices.id", NodeName("n1"), DeviceId("n1/" + bad)).ok()) << bad;
   }
@@ -22,9 +22,9 @@ TEST(NamesTest, NodesAndDevices) {
 
 TEST(NamesTest, AddressesAreNumericAndNothingBesides) {
   for (const char* good : {"127.0.0.1", "10.1.2.3", "::1", "fe80::1"}) EXPECT_TRUE(CheckNumericAddress("a", good).ok()) << good;
-  for (const std::string& bad : {std::string(""), std::string("localhost"), std::string("127.0.0.1:1"), std::string("[::1]"),
-                                 std::string("127.1"), std::string("10.0.0.1\n"), std::string("10.0.0.1\0x", 10),
-                                 std::string("127.0.0.1.example.org")}) {
+  for (const std::string& bad :
+       {std::string(""), std::string("localhost"), std::string("127.0.0.1:1"), std::string("[::1]"), std::string("127.1"),
+        std::string("10.0.0.1\n"), std::string("10.0.0.1\0x", 10), std::string("127.0.0.1.example.org")}) {
     EXPECT_FALSE(CheckNumericAddress("hello.data_address", bad).ok()) << bad;
   }
 }

@@ -47,10 +47,12 @@ TEST(ParseJsonTest, AKeyStandsOnceInAnObject) {
 // Both were echoed by a recursive printer, and the stack ended.
 TEST(ParseJsonTest, NestingKillsNeitherTheModelsReaderNorTheManifests) {
   const std::string nested = Nested(200000);
-  const absl::Status model = ParseHfConfig(R"({"model_type": "llama", "sliding_window": )" + nested + "}", "model.config_json").status();
+  const absl::Status model =
+      ParseHfConfig(R"({"model_type": "llama", "sliding_window": )" + nested + "}", "model.config_json").status();
   EXPECT_EQ(model.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(model.message(), "model.config_json: is nested deeper than 32 levels");
-  const absl::Status manifest = ManifestFromJson(R"({"format_version": 1, "model": )" + nested + "}", "/c/manifest.json").status();
+  const absl::Status manifest =
+      ManifestFromJson(R"({"format_version": 1, "model": )" + nested + "}", "/c/manifest.json").status();
   EXPECT_EQ(manifest.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(manifest.message()), HasSubstr("/c/manifest.json: is nested deeper than 32 levels"));
 }

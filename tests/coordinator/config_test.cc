@@ -25,7 +25,8 @@ TEST(CoordinatorConfig, ReadsEveryKey) {
   Config config;
   ASSERT_TRUE(Load("[server]\nsocket='/x'\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\nstop_seconds=7\n"
                    "[workers]\nlisten='127.0.0.1:2'\ninsecure=true\n[state]\nfolder='/"
-                   "s'\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_bytes=6\npeople_connections=7\nworkers_connections=8\n[log]\nlevel='debug'\n",
+                   "s'\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_"
+                   "bytes=6\npeople_connections=7\nworkers_connections=8\n[log]\nlevel='debug'\n",
                    &config)
                   .ok());
   EXPECT_EQ(config.listen, "127.0.0.1:1");
@@ -102,7 +103,8 @@ TEST(CoordinatorConfig, TheSocketIsInTheStateFolderWhereTheServicesFolderIsNot) 
   Config config;
   config.state_folder = "/s";
   const std::string path = SocketPath(config);
-  EXPECT_TRUE(path == "/s/coordinator.sock" || (path == "/run/motley/coordinator.sock" && access("/run/motley", W_OK) == 0)) << path;
+  EXPECT_TRUE(path == "/s/coordinator.sock" || (path == "/run/motley/coordinator.sock" && access("/run/motley", W_OK) == 0))
+      << path;
   config.socket = "/elsewhere";
   EXPECT_EQ(SocketPath(config), "/elsewhere");
 }

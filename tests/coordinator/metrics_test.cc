@@ -24,14 +24,31 @@ std::set<std::string> Documented() {
 TEST(CoordinatorMetrics, EveryDocumentedNameIsServed) {
   MetricsRegistry registry;
   Metrics m(registry);
-  for (GaugeFamily* family : {&m.nodes, &m.devices, &m.jobs, &m.step, &m.steps_target, &m.loss, &m.validation_loss, &m.grad_norm,
-                              &m.learning_rate, &m.tokens_per_second, &m.step_seconds, &m.predicted_step_seconds,
-                              &m.prediction_error_ratio, &m.epoch, &m.last_checkpoint_timestamp, &m.planner_seconds, &m.tokens, &m.mfu,
-                              &m.checkpoint_bytes, &m.checkpoint_free_bytes, &m.training_tokens}) {
+  for (GaugeFamily* family : {&m.nodes,
+                              &m.devices,
+                              &m.jobs,
+                              &m.step,
+                              &m.steps_target,
+                              &m.loss,
+                              &m.validation_loss,
+                              &m.grad_norm,
+                              &m.learning_rate,
+                              &m.tokens_per_second,
+                              &m.step_seconds,
+                              &m.predicted_step_seconds,
+                              &m.prediction_error_ratio,
+                              &m.epoch,
+                              &m.last_checkpoint_timestamp,
+                              &m.planner_seconds,
+                              &m.tokens,
+                              &m.mfu,
+                              &m.checkpoint_bytes,
+                              &m.checkpoint_free_bytes,
+                              &m.training_tokens}) {
     family->Set(1);
   }
-  for (CounterFamily* family : {&m.replans, &m.pause_seconds, &m.steps_repeated, &m.checkpoints, &m.checkpoint_failures, &m.events,
-                                &m.foreign_reports}) {
+  for (CounterFamily* family :
+       {&m.replans, &m.pause_seconds, &m.steps_repeated, &m.checkpoints, &m.checkpoint_failures, &m.events, &m.foreign_reports}) {
     family->Add({}, 1);
   }
   const std::string text = registry.ToText();

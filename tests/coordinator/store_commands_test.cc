@@ -83,7 +83,8 @@ TEST_F(StoreCommandsTest, CheckSaysSoundDamagedInUseAndNone) {
   }
   EXPECT_EQ(Check(), 65);
   EXPECT_EQ(Said()["sound"], false);
-  EXPECT_TRUE(absl::StrContains(Said()["findings"][0]["text"].get<std::string>(), "table jobs: 1 row is not what was written ('a')"));
+  EXPECT_TRUE(
+      absl::StrContains(Said()["findings"][0]["text"].get<std::string>(), "table jobs: 1 row is not what was written ('a')"));
   EXPECT_EQ(Check(), 65) << "it changes nothing";
   EXPECT_EQ(Run({"check", "--state-dir", folder_.c_str()}), 65);
   EXPECT_TRUE(absl::StrContains(out_.str(), "not what was written")) << out_.str();
@@ -99,7 +100,8 @@ TEST_F(StoreCommandsTest, CheckSeesWhatIsInTheLogAndLeavesItThere) {
   Put(*store, "a", 1);
   const std::string killed = root_ + "/killed";
   fs::create_directories(killed);
-  for (const char* name : {"/coordinator.db", "/coordinator.db-wal", "/coordinator.mark"}) fs::copy_file(folder_ + name, killed + name);
+  for (const char* name : {"/coordinator.db", "/coordinator.db-wal", "/coordinator.mark"})
+    fs::copy_file(folder_ + name, killed + name);
   const auto log_bytes = fs::file_size(killed + "/coordinator.db-wal");
   EXPECT_EQ(Run({"check", "--state-dir", killed.c_str(), "-o", "json"}), 0) << out_.str() << error_.str();
   EXPECT_EQ(Said()["rows"]["jobs"], 1);

@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "planner/pricing/evaluate.h"
 #include "planner/lowering/step_lowering_view.h"
+#include "planner/pricing/evaluate.h"
 #include "tests/planner/all_plans.h"
 #include "tests/planner/plan_floor.h"
 

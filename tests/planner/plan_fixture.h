@@ -3,9 +3,9 @@
 #pragma once
 
 #include "common/parameters.h"
+#include "planner/live/plan_builder.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/plan.h"
-#include "planner/live/plan_builder.h"
 #include "tests/planner/cluster_fixture.h"
 
 namespace motley::planner {

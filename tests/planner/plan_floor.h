@@ -7,10 +7,10 @@
 #include <limits>
 #include <vector>
 
+#include "planner/costs/memory_model.h"
 #include "planner/lowering/step_lowering_flows.h"
 #include "planner/lowering/step_lowering_seconds.h"
 #include "planner/lowering/step_lowering_view.h"
-#include "planner/costs/memory_model.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {

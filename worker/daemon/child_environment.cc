@@ -6,15 +6,16 @@
 namespace motley::worker {
 namespace {
 
-constexpr std::string_view kNames[] = {"PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
-                                       "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"};
+constexpr std::string_view kNames[] = {
+    "PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"};
 constexpr std::string_view kPrefixes[] = {"LC_", "OMP_", "MKL_", "CUDA_", "NVIDIA_", "NCCL_", "GLOO_", "MOTLEY_"};
 
 }  // namespace
 
 bool IsGivenToChildren(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
-         std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](std::string_view prefix) { return name.starts_with(prefix); });
+         std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 std::vector<std::string> ChildEnvironment(const char* const* environment) {

@@ -1,10 +1,11 @@
 #include "worker/daemon/config.h"
 
+#include <toml++/toml.h>
+
 #include <cmath>
 #include <functional>
 #include <map>
 #include <set>
-#include <toml++/toml.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -89,9 +90,9 @@ absl::Status ReadTable(const std::string& source, const std::string& section, co
       std::vector<std::string> known;
       for (const auto& [each, unused] : keys) known.push_back(each);
       const std::string nearest = NearestWord(key, known);
-      return absl::InvalidArgumentError(absl::StrCat(Place(source, value), "unknown key '", key, "' in [", section, "]",
-                                                     nearest.empty() ? "; known: " + absl::StrJoin(known, ", ")
-                                                                     : "; did you mean '" + nearest + "'?"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(Place(source, value), "unknown key '", key, "' in [", section, "]",
+                       nearest.empty() ? "; known: " + absl::StrJoin(known, ", ") : "; did you mean '" + nearest + "'?"));
     }
     if (!it->second.set(value)) {
       return absl::InvalidArgumentError(absl::StrCat(Place(source, value), section, ".", key, " must be ", it->second.expected));
@@ -154,9 +155,12 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
         absl::StrCat(source, ":", error.source().begin.line, ": ", std::string(error.description())));
   }
   WorkerConfig config;
-  const Keys worker = {{"name", Text(config.name)},         {"coordinator", Text(config.coordinator)},
-                       {"data_address", Text(config.data_address)}, {"metrics", Text(config.metrics)},
-                       {"rank_binary", Text(config.rank_binary)},   {"insecure", Flag(config.insecure)},
+  const Keys worker = {{"name", Text(config.name)},
+                       {"coordinator", Text(config.coordinator)},
+                       {"data_address", Text(config.data_address)},
+                       {"metrics", Text(config.metrics)},
+                       {"rank_binary", Text(config.rank_binary)},
+                       {"insecure", Flag(config.insecure)},
                        {"stop_seconds", Number(config.stop_seconds)},
                        {"cores", Whole("a whole number", config.cores)}};
   const Keys emulation = {{"time_dilation", Number(config.emulation.time_dilation)},

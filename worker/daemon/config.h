@@ -11,11 +11,11 @@
 namespace motley::worker {
 
 struct EmulationConfig {
-  double time_dilation = 1;            // compute and links are this many times slower than the card's
-  double memory_scale = 1;             // memory is this share of the card's, in (0, 1]
-  std::string precision = "fp32";      // column of the device table
+  double time_dilation = 1;        // compute and links are this many times slower than the card's
+  double memory_scale = 1;         // memory is this share of the card's, in (0, 1]
+  std::string precision = "fp32";  // column of the device table
   // Of what the rank obeys, in real seconds, not dilated: a small model on a slow host would drown in dilated launches.
-  double launch_seconds = 0.001;       // every compute instruction
+  double launch_seconds = 0.001;  // every compute instruction
   double link_latency_seconds = 0.0001;
 };
 
@@ -25,9 +25,9 @@ struct NetworkConfig {
 
 // Numbers are the card's own, before dilation and memory scale; 0 = from the device table (emulated), or not limited (cpu).
 struct DeviceConfig {
-  std::string name;                    // "gpu0"; default: kind and ordinal
-  std::string kind = "cpu";            // "cpu" or "emulated"
-  std::string model;                   // emulated: from the device table, unless all three numbers are given
+  std::string name;          // "gpu0"; default: kind and ordinal
+  std::string kind = "cpu";  // "cpu" or "emulated"
+  std::string model;         // emulated: from the device table, unless all three numbers are given
   int64_t memory_bytes = 0;
   double flops_per_second = 0;
   double link_bytes_per_second = 0;
@@ -35,7 +35,7 @@ struct DeviceConfig {
 
 struct WorkerConfig {
   std::string name;                            // default: the host's name
-  std::string coordinator = "127.0.0.1:7073";   // its address for workers
+  std::string coordinator = "127.0.0.1:7073";  // its address for workers
   std::string data_address = "127.0.0.1";      // numeric address of the interface of the data plane
   std::string metrics = "127.0.0.1:0";         // empty: no listener
   std::string addresses_file;                  // --addresses: where to say which addresses were taken; empty = nowhere
@@ -46,7 +46,7 @@ struct WorkerConfig {
   int64_t cores = 0;                           // of the host, for this worker's CPU devices; 0 = all that it may run on
   EmulationConfig emulation;
   NetworkConfig network;
-  std::vector<DeviceConfig> devices;           // none in the file: one cpu
+  std::vector<DeviceConfig> devices;  // none in the file: one cpu
 };
 
 // INVALID_ARGUMENT names file, line, key and the nearest known key; NOT_FOUND when there is no such file.

@@ -45,8 +45,8 @@ class CoordinatorStream : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::
   void OnWriteDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
 
-  // What holds the channel. Its last holder must not be one of gRPC's callback threads: the channel's end joins them, and one that
-  // joins itself goes on over freed memory. So the owner takes it over with the end.
+  // What holds the channel. Its last holder must not be one of gRPC's callback threads: the channel's end joins them, and one
+  // that joins itself goes on over freed memory. So the owner takes it over with the end.
   struct Connection {
     std::shared_ptr<grpc::Channel> channel;
     std::unique_ptr<v1::WorkerService::Stub> stub;
@@ -55,14 +55,14 @@ class CoordinatorStream : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::
 
   const std::function<void()> wake_;
   std::unique_ptr<Connection> connection_ = std::make_unique<Connection>();  // owner's thread; null after the end
-  v1::CoordinatorMessage incoming_;  // gRPC's while a read is under way
-  v1::WorkerMessage outgoing_;       // gRPC's while a write is under way
+  v1::CoordinatorMessage incoming_;                                          // gRPC's while a read is under way
+  v1::WorkerMessage outgoing_;                                               // gRPC's while a write is under way
 
   mutable absl::Mutex mutex_;
   bool arrived_ ABSL_GUARDED_BY(mutex_) = false;  // incoming_ may be taken
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool over_ ABSL_GUARDED_BY(mutex_) = false;     // no more is read or written
-  bool released_ ABSL_GUARDED_BY(mutex_) = false; // the owner starts no more operations, so gRPC may finish
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;      // no more is read or written
+  bool released_ ABSL_GUARDED_BY(mutex_) = false;  // the owner starts no more operations, so gRPC may finish
   std::optional<WorkerReport> unsent_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<CoordinatorStream> self_ ABSL_GUARDED_BY(mutex_);  // until OnDone

@@ -14,15 +14,17 @@ namespace {
 absl::StatusOr<DeviceDescription> DescribeEmulated(const WorkerConfig& config, DeviceConfig device) {
   const bool complete = device.memory_bytes > 0 && device.flops_per_second > 0 && device.link_bytes_per_second > 0;
   if (device.model.empty() && !complete) {
-    return absl::InvalidArgumentError(absl::StrCat("device ", device.name,
-                                                   ": an emulated device needs a model of the device table, or memory_bytes, flops_per_second and "
-                                                   "link_bytes_per_second"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("device ", device.name,
+                     ": an emulated device needs a model of the device table, or memory_bytes, flops_per_second and "
+                     "link_bytes_per_second"));
   }
   if (!complete) {
     absl::StatusOr<GpuSpec> gpu = FindGpu(device.model);
     if (!gpu.ok()) {
-      return absl::Status(gpu.status().code(), absl::StrCat("device ", device.name, ": ", gpu.status().message(),
-                                                            ". Or give memory_bytes, flops_per_second and link_bytes_per_second."));
+      return absl::Status(gpu.status().code(),
+                          absl::StrCat("device ", device.name, ": ", gpu.status().message(),
+                                       ". Or give memory_bytes, flops_per_second and link_bytes_per_second."));
     }
     device.model = std::string(gpu->name);
     if (device.memory_bytes == 0) device.memory_bytes = gpu->memory_bytes;

@@ -43,12 +43,17 @@ std::string RankBesideThisProgram() {
 
 int ExitCode(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kNotFound: return EX_NOINPUT;
-    case absl::StatusCode::kUnavailable: return EX_UNAVAILABLE;
-    case absl::StatusCode::kAlreadyExists: return EX_TEMPFAIL;
+    case absl::StatusCode::kNotFound:
+      return EX_NOINPUT;
+    case absl::StatusCode::kUnavailable:
+      return EX_UNAVAILABLE;
+    case absl::StatusCode::kAlreadyExists:
+      return EX_TEMPFAIL;
     case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kFailedPrecondition: return EX_CONFIG;
-    default: return EX_SOFTWARE;
+    case absl::StatusCode::kFailedPrecondition:
+      return EX_CONFIG;
+    default:
+      return EX_SOFTWARE;
   }
 }
 

@@ -22,7 +22,8 @@ FlagsResult ParseFlags(int argc, char** argv);
 // 78 configuration (another version included), 66 no such file, 69 unavailable, 75 the name is taken for now, 70 else.
 int ExitCode(const absl::Status& status);
 
-// Blocks until one of `signals`; meanwhile tells systemd's watchdog (if there is one) that the daemon lives while `alive` says so.
+// Blocks until one of `signals`; meanwhile tells systemd's watchdog (if there is one) that the daemon lives while `alive` says
+// so.
 int WaitForSignal(const sigset_t& signals, const std::function<bool()>& alive);
 
 }  // namespace motley::worker

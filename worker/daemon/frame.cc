@@ -24,7 +24,8 @@ absl::StatusOr<std::optional<std::string>> FrameDecoder::Next() {
   uint32_t size = 0;
   if (available < 4) return std::nullopt;
   for (int i = 0; i < 4; ++i) size |= static_cast<uint32_t>(static_cast<unsigned char>(buffer_[begin_ + i])) << (8 * i);
-  if (size > longest_bytes_) return absl::DataLossError(absl::StrCat("a message of ", size, " bytes; at most ", longest_bytes_, " are taken"));
+  if (size > longest_bytes_)
+    return absl::DataLossError(absl::StrCat("a message of ", size, " bytes; at most ", longest_bytes_, " are taken"));
   if (available < 4 + size_t{size}) return std::nullopt;
   std::string body = buffer_.substr(begin_ + 4, size);
   begin_ += 4 + size;

@@ -33,11 +33,12 @@ int main(int argc, char** argv) {
   const worker::WorkerConfig& config = *flags.config;
   InitLogging("worker", LogLevel::kInfo);
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what gRPC says is said again, better, by us
-  if (config.insecure) LogWarning("insecure = true: plaintext traffic beyond loopback is allowed; use it on a trusted network only");
+  if (config.insecure)
+    LogWarning("insecure = true: plaintext traffic beyond loopback is allowed; use it on a trusted network only");
 
   if (const worker::NvidiaCards found = worker::FindNvidiaCards(worker::NvidiaFolder()); !found.cards.empty()) {
-    LogWarning(absl::StrCat("this node has ", worker::Describe(found), "; this version cannot use NVIDIA cards yet: it offers the ",
-                            "devices of its configuration"));
+    LogWarning(absl::StrCat("this node has ", worker::Describe(found),
+                            "; this version cannot use NVIDIA cards yet: it offers the ", "devices of its configuration"));
   }
 
   // Blocked before any thread starts, so that only sigtimedwait takes them.
@@ -61,12 +62,14 @@ int main(int argc, char** argv) {
     std::cerr << "motley-worker: " << (worker.ok() ? said : worker.status()).message() << "\n";
     return worker.ok() ? EX_CANTCREAT : worker::ExitCode(worker.status());
   }
-  LogInfo(absl::StrCat("node ", config.name, "; metrics on ", (*worker)->metrics_address().empty() ? "no port" : (*worker)->metrics_address()));
+  LogInfo(absl::StrCat("node ", config.name, "; metrics on ",
+                       (*worker)->metrics_address().empty() ? "no port" : (*worker)->metrics_address()));
   const int signal_number = worker::WaitForSignal(signals, [&] { return (*worker)->alive(absl::Seconds(5)); });
   sd_notify(0, "STOPPING=1");
   if (signal_number != SIGUSR1) worker::LetRanksSave(**worker, absl::Seconds(config.stop_seconds), signals, clock);
   worker->reset();
   if (signal_number != SIGUSR1) return 0;
-  std::cerr << "motley-worker: the coordinator at " << config.coordinator << " refused this worker: " << refused.message() << "\n";
+  std::cerr << "motley-worker: the coordinator at " << config.coordinator << " refused this worker: " << refused.message()
+            << "\n";
   return worker::ExitCode(refused);
 }

@@ -21,7 +21,9 @@ struct Weigh {
     return profile.error.size() + points * sizeof(ComputePoint);
   }
   template <typename Report>
-  size_t operator()(const Report&) const { return 0; }
+  size_t operator()(const Report&) const {
+    return 0;
+  }
 };
 
 size_t BytesOf(const WorkerReport& report) { return sizeof(report) + std::visit(Weigh(), report); }
@@ -88,7 +90,8 @@ std::optional<WorkerReport> Outbox::TryPop() {
 
 void Outbox::Wait(absl::Duration timeout, bool for_reports) {
   absl::MutexLock lock(&mutex_);
-  changed_.WaitFor(mutex_, timeout, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_ || (for_reports && !reports_.empty()); });
+  changed_.WaitFor(mutex_, timeout,
+                   [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_ || (for_reports && !reports_.empty()); });
   woken_ = false;
 }
 

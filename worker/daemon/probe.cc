@@ -63,9 +63,10 @@ HostFacts ReadHostFacts(const std::string& name) {
 
 absl::StatusOr<std::string> ProbeText(const HostFacts& host, const NvidiaCards& found) {
   if (found.cards.empty()) {
-    return absl::NotFoundError(absl::StrCat("no NVIDIA card was found on this node (", DescribeHost(host),
-                                            "): a cluster file describes cards. Its CPU can train: [[device]] kind = \"cpu\" in the "
-                                            "worker's configuration"));
+    return absl::NotFoundError(
+        absl::StrCat("no NVIDIA card was found on this node (", DescribeHost(host),
+                     "): a cluster file describes cards. Its CPU can train: [[device]] kind = \"cpu\" in the "
+                     "worker's configuration"));
   }
   std::vector<std::string> cards;
   std::map<std::string, std::string> unknown;  // by model
@@ -76,7 +77,8 @@ absl::StatusOr<std::string> ProbeText(const HostFacts& host, const NvidiaCards& 
   }
   std::string text = absl::StrCat("# ", Describe(found), "; ", DescribeHost(host), "\n[[node]]\nname = ", TomlText(host.name),
                                   "\ngpus = [", Gpus(cards), "]\n");
-  if (host.memory_bytes > 0) absl::StrAppendFormat(&text, "host_memory_gib = %.1f\n", static_cast<double>(host.memory_bytes) / kGiB);
+  if (host.memory_bytes > 0)
+    absl::StrAppendFormat(&text, "host_memory_gib = %.1f\n", static_cast<double>(host.memory_bytes) / kGiB);
   absl::StrAppend(&text, "# nic_gbit_per_second =   # of the network to the other nodes\n");
   for (const auto& [model, section] : unknown) absl::StrAppend(&text, section);
   return text;

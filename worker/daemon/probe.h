@@ -12,7 +12,7 @@ namespace motley::worker {
 // What the machine says of itself besides its cards.
 struct HostFacts {
   std::string name;
-  std::string cpu;           // "AMD EPYC 7763 64-Core Processor"; empty: not known
+  std::string cpu;  // "AMD EPYC 7763 64-Core Processor"; empty: not known
   int cores = 0;
   int64_t memory_bytes = 0;  // 0: not known
 };

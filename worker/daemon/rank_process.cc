@@ -41,7 +41,8 @@ constexpr KindLimit kLimits[] = {{v1::FromRank::kEvent, "event", 256 << 10},
 absl::Status CheckSize(const v1::FromRank& message, size_t bytes) {
   for (const KindLimit& limit : kLimits) {
     if (limit.kind != message.message_case() || bytes <= limit.bytes) continue;
-    return absl::DataLossError(absl::StrCat("the rank sent a ", limit.name, " of ", bytes, " bytes; at most ", limit.bytes, " are taken"));
+    return absl::DataLossError(
+        absl::StrCat("the rank sent a ", limit.name, " of ", bytes, " bytes; at most ", limit.bytes, " are taken"));
   }
   return absl::OkStatus();
 }

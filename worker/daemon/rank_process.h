@@ -31,8 +31,8 @@ class RankProcess {
   // Queues and sends what the socket takes. RESOURCE_EXHAUSTED when the rank has taken nothing for 64 MiB of messages.
   absl::Status Send(const RankCommand& command);
   absl::Status Flush();
-  // What has arrived, a mebibyte at most beyond one message; the socket is closed at its end. DATA_LOSS: not a message, or one larger
-  // than its kind may be.
+  // What has arrived, a mebibyte at most beyond one message; the socket is closed at its end. DATA_LOSS: not a message, or one
+  // larger than its kind may be.
   absl::StatusOr<std::vector<RankMessage>> Receive();
   // Whole lines of its output, a mebibyte at most; at the end also an unfinished one.
   std::vector<std::string> ReadLines();
@@ -51,7 +51,7 @@ class RankProcess {
   pid_t pid_;
   UniqueFd socket_, output_;
   FrameDecoder decoder_;
-  std::string pending_;      // not yet taken by the socket
+  std::string pending_;  // not yet taken by the socket
   LineCutter lines_;
   std::string last_line_;
   bool reaped_ = false;

@@ -24,16 +24,16 @@ struct Rank {
   WatchState watch;
   Phase phase = Phase::kRunning;
   absl::Duration kill_at = absl::InfiniteDuration();
-  std::string reason;                           // why it was killed
-  std::vector<WorkerReport> questions;          // KvSet, and unanswered KvGet and Publish: asked again of a new session
-  std::optional<StepReport> newest_step;        // of rank 0: said again to a new session, whose coordinator may not know it
+  std::string reason;                     // why it was killed
+  std::vector<WorkerReport> questions;    // KvSet, and unanswered KvGet and Publish: asked again of a new session
+  std::optional<StepReport> newest_step;  // of rank 0: said again to a new session, whose coordinator may not know it
 };
 
 struct RankRun {
   JobId job;
   Epoch epoch;
   std::vector<Rank> ranks;
-  std::unique_ptr<ProfileSchedule> profile;     // null: training
+  std::unique_ptr<ProfileSchedule> profile;  // null: training
   bool profile_sent = false;
 
   // Measures a node that no job uses yet: it speaks through its ProfileReport alone.

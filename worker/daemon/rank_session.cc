@@ -119,7 +119,9 @@ void RankSession::SetAssignment(const RankAssignment& assignment) {
 
 std::unique_ptr<StepRecorder> RankSession::MakeRecords(const RankAssignment& assignment) {
   StepRecorder::Options options;
-  options.confirm = [this, step = assignment.start_step](const std::string& purpose) { return ConfirmEpochIsNewest(step, purpose); };
+  options.confirm = [this, step = assignment.start_step](const std::string& purpose) {
+    return ConfirmEpochIsNewest(step, purpose);
+  };
   options.log = [this](const std::string& line) { OnLog(line); };
   return StepRecorder::CreateIfAsked(assignment, clock_, std::move(options));
 }
@@ -146,7 +148,8 @@ void RankSession::RunTraining(const RankAssignment& assignment) {
     const bool all = end.ok() && *end == engine::RunEnd::kAllSteps;
     SendEvent(RankEventKind::kFinished, all ? "all steps done" : "stopped as asked");
   } else {
-    SendEvent(KindOf(end.status()), std::string(end.status().message()), FaultOf(end.status()), DamagedCheckpointOf(end.status()));
+    SendEvent(KindOf(end.status()), std::string(end.status().message()), FaultOf(end.status()),
+              DamagedCheckpointOf(end.status()));
   }
 }
 
@@ -229,8 +232,9 @@ absl::Status RankSession::ConfirmEpochIsNewest(int64_t step, const std::string& 
   --waiting_;
   auto answer = answers_.extract(question);
   if (answer.empty()) {
-    return WithFault(absl::UnavailableError(absl::StrCat("the coordinator did not say whether this generation may still ", purpose)),
-                     Fault::kPeer);
+    return WithFault(
+        absl::UnavailableError(absl::StrCat("the coordinator did not say whether this generation may still ", purpose)),
+        Fault::kPeer);
   }
   if (answer.mapped().allowed) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("this generation may not ", purpose, ": ", answer.mapped().reason));
@@ -239,7 +243,8 @@ absl::Status RankSession::ConfirmEpochIsNewest(int64_t step, const std::string& 
 void RankSession::OnReady() { SendEvent(RankEventKind::kReady, ""); }
 
 void RankSession::OnStep(const engine::StepResult& step) {
-  StepReport report{job_, epoch_, rank_, {}, step.peak_memory_bytes, step.lateness_seconds, step.busy_seconds, step.collective_seconds};
+  StepReport report{
+      job_, epoch_, rank_, {}, step.peak_memory_bytes, step.lateness_seconds, step.busy_seconds, step.collective_seconds};
   report.stats.step = step.step;
   report.stats.epoch = epoch_;
   report.stats.loss = step.loss;

@@ -75,24 +75,24 @@ class RankSession : public engine::RankHost {
 
   SteadyCondition changed_;
   absl::Mutex mutex_;
-  std::deque<RankCommand> work_ ABSL_GUARDED_BY(mutex_);  // StartCommand and ProfileCommand
-  std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);          // answered keys
-  std::map<int64_t, PublishAnswerCommand> answers_ ABSL_GUARDED_BY(mutex_);    // by question
+  std::deque<RankCommand> work_ ABSL_GUARDED_BY(mutex_);                     // StartCommand and ProfileCommand
+  std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);        // answered keys
+  std::map<int64_t, PublishAnswerCommand> answers_ ABSL_GUARDED_BY(mutex_);  // by question
   int64_t questions_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status end_ ABSL_GUARDED_BY(mutex_);                                   // why the socket is of no more use
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);  // why the socket is of no more use
   bool closed_ ABSL_GUARDED_BY(mutex_) = false, busy_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;                                    // calls that wait for the coordinator
-  engine::Engine* running_ ABSL_GUARDED_BY(mutex_) = nullptr;                  // takes RequestStop
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;                    // calls that wait for the coordinator
+  engine::Engine* running_ ABSL_GUARDED_BY(mutex_) = nullptr;  // takes RequestStop
   bool stop_save_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration last_progress_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
 
-  JobId job_;                                        // of the newest assignment; changed before the engine runs
+  JobId job_;  // of the newest assignment; changed before the engine runs
   DeviceId device_;
   Epoch epoch_;
   int rank_ = 0;
-  std::unique_ptr<engine::Engine> engine_;           // main thread only
-  std::unique_ptr<StepRecorder> records_;            // main thread only, while an epoch trains
+  std::unique_ptr<engine::Engine> engine_;  // main thread only
+  std::unique_ptr<StepRecorder> records_;   // main thread only, while an epoch trains
 };
 
 }  // namespace motley::worker

@@ -19,8 +19,8 @@
 namespace motley::worker {
 namespace {
 
-constexpr size_t kLongestLine = 128;    // greeting and name
-constexpr size_t kAtATime = 256;        // connections; well below the limit of descriptors
+constexpr size_t kLongestLine = 128;                        // greeting and name
+constexpr size_t kAtATime = 256;                            // connections; well below the limit of descriptors
 constexpr absl::Duration kSlice = absl::Milliseconds(100);  // how late a cancellation may be noticed
 constexpr absl::Duration kPatience = absl::Seconds(3);
 constexpr size_t kMaxWaiting = 32;
@@ -65,9 +65,9 @@ class Attempt {
   }
 
   void OnTimeout(absl::Duration patience) {
-    Fail(absl::StrFormat(
-        connected_ ? "connected, but nobody said a word for %.0f s" : "no answer for %.0f s; is a firewall in between?",
-        absl::ToDoubleSeconds(patience)));
+    const std::string waited = absl::StrFormat("%.0f s", absl::ToDoubleSeconds(patience));
+    Fail(connected_ ? absl::StrCat("connected, but nobody said a word for ", waited)
+                    : absl::StrCat("no answer for ", waited, "; is a firewall in between?"));
   }
 
   // Once the node has said its name.

@@ -14,10 +14,11 @@
 
 namespace motley::worker {
 
-// Connects to every target, many at a time, and reads who answers; blocks for `patience` at most for each few hundred of them. With
-// `burst` one after the other, and each is sent a burst: twice the patience for each. An answer's error names node, address and what
-// happened; empty ones once `cancelled`.
-ReachReport CheckReach(const ReachCheckCommand& check, const Clock& clock, absl::Duration patience, const absl::Notification& cancelled);
+// Connects to every target, many at a time, and reads who answers; blocks for `patience` at most for each few hundred of them.
+// With `burst` one after the other, and each is sent a burst: twice the patience for each. An answer's error names node, address
+// and what happened; empty ones once `cancelled`.
+ReachReport CheckReach(const ReachCheckCommand& check, const Clock& clock, absl::Duration patience,
+                       const absl::Notification& cancelled);
 
 // Makes such checks one after the other on a thread of its own. Thread-safe.
 class ReachChecker {

@@ -65,7 +65,8 @@ void Session::Run() {
       pause = config_.first_pause;
     }
     if (welcomed || reason != last_reason) {
-      LogWarning(absl::StrCat("no session with the coordinator at ", config_.coordinator, ": ", reason, "; trying again until it is there"));
+      LogWarning(absl::StrCat("no session with the coordinator at ", config_.coordinator, ": ", reason,
+                              "; trying again until it is there"));
       last_reason = reason;
     }
     if (!WaitBeforeNext(pause)) return;
@@ -106,7 +107,9 @@ absl::Status Session::RunStream(const std::shared_ptr<grpc::Channel>& channel, b
     // What was given up is only waited for.
     const StreamTurn turn = given_up.empty() ? Decide(now, state) : StreamTurn();
     switch (turn.action) {
-      case StreamAction::kWait: outbox_.Wait(turn.wait, /*for_reports=*/state.welcomed && !state.writing && given_up.empty()); break;
+      case StreamAction::kWait:
+        outbox_.Wait(turn.wait, /*for_reports=*/state.welcomed && !state.writing && given_up.empty());
+        break;
       case StreamAction::kSendHeartbeat:
         state.next_heartbeat = now + heartbeat_;
         stream->Write(HeartbeatReport{absl::ToUnixMillis(clock_.WallNow())});

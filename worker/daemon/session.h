@@ -1,5 +1,5 @@
-// The worker's session with the coordinator: dials, says hello, sends heartbeats and what waits in the outbox, hands what comes to
-// the handler, and dials again with growing pauses when the stream breaks or the coordinator says nothing for a lease. The
+// The worker's session with the coordinator: dials, says hello, sends heartbeats and what waits in the outbox, hands what comes
+// to the handler, and dials again with growing pauses when the stream breaks or the coordinator says nothing for a lease. The
 // coordinator's refusals end it for good.
 //
 // One thread does everything, the handler's calls included; it takes its turns from stream_turn.
@@ -26,17 +26,17 @@ struct SessionConfig {
   absl::Duration first_pause = absl::Milliseconds(200);  // between attempts; doubles
   absl::Duration longest_pause = absl::Seconds(2);
   absl::Duration connect_timeout = absl::Seconds(3);
-  absl::Duration welcome_timeout = absl::Seconds(10);    // a coordinator that was restarted greets many workers
+  absl::Duration welcome_timeout = absl::Seconds(10);  // a coordinator that was restarted greets many workers
 };
 
 class Session {
  public:
   struct Handler {
-    std::function<NodeDescription()> hello;                 // of each attempt
-    std::function<void(const StoreMark&)> on_connected;     // after each welcome
+    std::function<NodeDescription()> hello;              // of each attempt
+    std::function<void(const StoreMark&)> on_connected;  // after each welcome
     std::function<void(CoordinatorCommand)> on_command;
     std::function<void(const std::string& why)> on_disconnected;
-    std::function<void(absl::Status)> on_refused;           // last call: the session has ended
+    std::function<void(absl::Status)> on_refused;  // last call: the session has ended
   };
 
   Session(SessionConfig config, Handler handler, const Clock& clock, Outbox& outbox);
@@ -59,7 +59,7 @@ class Session {
   const Clock& clock_;
   Outbox& outbox_;
   absl::Notification stopping_;
-  absl::Duration heartbeat_;    // session thread only, like the next one
+  absl::Duration heartbeat_;  // session thread only, like the next one
   bool ever_welcomed_ = false;
   std::thread thread_;
 };

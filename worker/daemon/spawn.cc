@@ -23,7 +23,8 @@ constexpr off_t kLinkClockBytes = 1 << 16;
 absl::Status Errno(const std::string& what) { return absl::ErrnoToStatus(errno, what); }
 
 // Only async-signal-safe calls: other threads of the daemon may hold any lock at the fork.
-[[noreturn]] void ExecChild(const char* program, char* const* argv, char* const* environment, int socket, int output, int link_clock, int null, pid_t parent) {
+[[noreturn]] void ExecChild(const char* program, char* const* argv, char* const* environment, int socket, int output,
+                            int link_clock, int null, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -93,7 +94,8 @@ absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vect
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return Errno("cannot start another process for a rank");
-  if (pid == 0) ExecChild(program.c_str(), argv.data(), environment.data(), socket->get(), output->get(), clock->get(), in->get(), parent);
+  if (pid == 0)
+    ExecChild(program.c_str(), argv.data(), environment.data(), socket->get(), output->get(), clock->get(), in->get(), parent);
 
   fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   fcntl(read_end.get(), F_SETFL, O_NONBLOCK);

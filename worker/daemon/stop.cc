@@ -19,10 +19,11 @@ StopDecision Decide(absl::Duration now, const StopState& state) {
   if (state.asked_again) return {false, "told again" + lost};
   if (!state.connected) return {false, "no session with the coordinator, so nobody lets the ranks save" + lost};
   if (now - state.asked_at >= state.limit) {
-    return {false, absl::StrCat("the ranks have not ended within worker.stop_seconds = ", absl::ToDoubleSeconds(state.limit), lost)};
+    return {false,
+            absl::StrCat("the ranks have not ended within worker.stop_seconds = ", absl::ToDoubleSeconds(state.limit), lost)};
   }
-  return {true, absl::StrCat("ranks train here: they may save first, within worker.stop_seconds = ", absl::ToDoubleSeconds(state.limit),
-                             "; a second signal ends at once")};
+  return {true, absl::StrCat("ranks train here: they may save first, within worker.stop_seconds = ",
+                             absl::ToDoubleSeconds(state.limit), "; a second signal ends at once")};
 }
 
 void LetRanksSave(Worker& worker, absl::Duration limit, const sigset_t& signals, const Clock& clock) {

@@ -14,9 +14,9 @@ namespace motley::worker {
 
 struct StopState {
   absl::Duration asked_at;
-  absl::Duration limit;      // worker.stop_seconds
-  bool training = false;     // ranks of a job run here
-  bool connected = false;    // with the coordinator, which alone makes them save
+  absl::Duration limit;    // worker.stop_seconds
+  bool training = false;   // ranks of a job run here
+  bool connected = false;  // with the coordinator, which alone makes them save
   bool asked_again = false;
 };
 

@@ -71,7 +71,8 @@ void RemoveToken(const StorageCheckCommand& check, const FileRoots& roots) {
   if (folder.ok()) (void)::unlinkat(folder->get(), TokenName(check).c_str(), 0);
 }
 
-StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& roots, const Clock& clock, absl::Duration patience) {
+StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& roots, const Clock& clock,
+                           absl::Duration patience) {
   StorageReport report{check.job, check.epoch, "", 0, "", check.token.empty(), check.check_id};
   const absl::StatusOr<DataSummary> summary = Check(check, roots);
   if (!summary.ok()) {

@@ -111,8 +111,8 @@ void StorageChecker::Loop() {
     for (Child& child : children_) {
       const StorageCheckCommand& command = child.task.command;
       const bool unwanted = stopping || std::any_of(stops.begin(), stops.end(), [&](const StopCommand& stop) {
-        return stop.job == command.job && command.epoch <= stop.epoch;
-      });
+                              return stop.job == command.job && command.epoch <= stop.epoch;
+                            });
       if (child.task.kind != Kind::kCheck || !unwanted) continue;
       child.answered = true;
       child.kill_at = -absl::InfiniteDuration();

@@ -1,5 +1,5 @@
-// Runs storage checks in child processes: a check reads whole data sets from file systems that may never answer, and a process can
-// be killed where a thread cannot. The children run this program itself (StorageChildMain).
+// Runs storage checks in child processes: a check reads whole data sets from file systems that may never answer, and a process
+// can be killed where a thread cannot. The children run this program itself (StorageChildMain).
 //
 // One thread starts and serves them (they die with it); the public methods may be called from anywhere and never touch a file.
 #pragma once
@@ -22,10 +22,10 @@ namespace motley::worker {
 
 struct StorageCheckerConfig {
   std::string program = "/proc/self/exe";
-  std::vector<std::string> file_roots;                  // beneath these lies what jobs may use
-  absl::Duration check_patience = absl::Seconds(240);   // below what the coordinator waits
+  std::vector<std::string> file_roots;                 // beneath these lies what jobs may use
+  absl::Duration check_patience = absl::Seconds(240);  // below what the coordinator waits
   absl::Duration remove_patience = absl::Seconds(30);
-  size_t at_a_time = 4;                                 // checks; the others wait
+  size_t at_a_time = 4;  // checks; the others wait
 };
 
 class StorageChecker {

@@ -9,7 +9,8 @@ namespace motley::worker {
 StreamTurn Decide(absl::Duration now, const StreamState& state) {
   const absl::Duration silent_at = state.last_heard + state.patience;
   if (now > silent_at) {
-    return {StreamAction::kGiveUp, absl::StrFormat("it has said nothing for %.1f s", absl::ToDoubleSeconds(now - state.last_heard))};
+    return {StreamAction::kGiveUp,
+            absl::StrFormat("it has said nothing for %.1f s", absl::ToDoubleSeconds(now - state.last_heard))};
   }
   if (now >= state.stop_at) return {StreamAction::kGiveUp, "this worker ends"};
   absl::Duration next = std::min(silent_at, state.stop_at);

@@ -9,11 +9,11 @@
 namespace motley::worker {
 
 struct StreamState {
-  absl::Duration last_heard;            // anything from the coordinator; at first: when the stream was opened
-  absl::Duration patience;              // with its silence: the lease, once it was told
+  absl::Duration last_heard;  // anything from the coordinator; at first: when the stream was opened
+  absl::Duration patience;    // with its silence: the lease, once it was told
   bool welcomed = false;
-  absl::Duration next_heartbeat;        // once welcomed
-  bool writing = false;                 // one message is on its way; nothing else may be written
+  absl::Duration next_heartbeat;  // once welcomed
+  bool writing = false;           // one message is on its way; nothing else may be written
   bool has_reports = false;
   absl::Duration stop_at = absl::InfiniteDuration();  // the worker ends: what waits is sent until then
   bool said_goodbye = false;
@@ -23,7 +23,7 @@ enum class StreamAction { kWait, kSendHeartbeat, kSendReport, kSayGoodbye, kGive
 
 struct StreamTurn {
   StreamAction action = StreamAction::kWait;
-  std::string reason;                               // of kGiveUp
+  std::string reason;                              // of kGiveUp
   absl::Duration wait = absl::InfiniteDuration();  // of kWait
 };
 

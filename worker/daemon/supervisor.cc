@@ -187,7 +187,8 @@ void Supervisor::RemoveEndedRuns() {
   int running = 0;
   bool training = false;
   std::erase_if(runs_, [&](const std::unique_ptr<RankRun>& run) {
-    const auto alive = std::count_if(run->ranks.begin(), run->ranks.end(), [](const Rank& r) { return r.phase != Rank::Phase::kGone; });
+    const auto alive =
+        std::count_if(run->ranks.begin(), run->ranks.end(), [](const Rank& r) { return r.phase != Rank::Phase::kGone; });
     running += static_cast<int>(alive);
     training |= alive > 0 && run->profile == nullptr;
     return alive == 0;

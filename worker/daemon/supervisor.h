@@ -30,11 +30,12 @@ namespace motley::worker {
 
 struct SupervisorConfig {
   std::string rank_binary;
-  std::vector<DeviceId> devices;                    // of this node
+  std::vector<DeviceId> devices;                            // of this node
   FileRoots roots = FileRoots(std::vector<std::string>());  // beneath these lies what jobs may use
   WatchConfig watch;
-  absl::Duration exit_grace = absl::Seconds(5);     // from the last word, or the closed socket, to SIGKILL
-  absl::Duration stop_floor = absl::Seconds(150);   // a stop that saves: at least this, or 10 predicted steps; the coordinator waits 120 s
+  absl::Duration exit_grace = absl::Seconds(5);  // from the last word, or the closed socket, to SIGKILL
+  absl::Duration stop_floor =
+      absl::Seconds(150);  // a stop that saves: at least this, or 10 predicted steps; the coordinator waits 120 s
   absl::Duration tick = absl::Milliseconds(100);
 };
 

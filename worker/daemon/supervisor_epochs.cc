@@ -38,15 +38,20 @@ void Supervisor::ProfileOnLoop(const ProfileCommand& command) {
   } else {
     // What trains here is worth more than a probe; an older probe is not.
     for (const auto& run : runs_) {
-      const bool runs = std::any_of(run->ranks.begin(), run->ranks.end(), [](const Rank& r) { return r.phase == Rank::Phase::kRunning; });
+      const bool runs =
+          std::any_of(run->ranks.begin(), run->ranks.end(), [](const Rank& r) { return r.phase == Rank::Phase::kRunning; });
       if (runs && !run->is_probe()) status = absl::FailedPreconditionError(Name(run->job, run->epoch) + " runs here");
       if (run->is_probe()) KillRun(*run, "another probe begins");
     }
   }
   if (status.ok()) status = BeginRun(command.job, command.epoch, command.ranks, std::make_unique<ProfileSchedule>(command));
   if (status.ok()) return DriveProfile(*runs_.back());
-  outbox_.Push(ProfileReport{command.job, command.epoch, absl::StrCat("the ranks could not be started: ", CleanLine(std::string(status.message()))),
-                             {}, {}, command.check_id});
+  outbox_.Push(ProfileReport{command.job,
+                             command.epoch,
+                             absl::StrCat("the ranks could not be started: ", CleanLine(std::string(status.message()))),
+                             {},
+                             {},
+                             command.check_id});
 }
 
 bool Supervisor::IsStale(const JobId& job, Epoch epoch) const {
@@ -80,7 +85,11 @@ absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vect
       LogError(absl::StrCat(assignment.device.id.value(), ": ", rank.status().message()));
       metrics_.RankExited("failed");
       if (!run->is_probe()) {
-        RankReport report{job, epoch, assignment.rank, assignment.device.id, RankEventKind::kFailed,
+        RankReport report{job,
+                          epoch,
+                          assignment.rank,
+                          assignment.device.id,
+                          RankEventKind::kFailed,
                           CleanLine(std::string(rank.status().message()))};
         Remember(report);
         outbox_.Push(std::move(report));
@@ -89,8 +98,8 @@ absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vect
     }
     run->ranks.push_back(*std::move(rank));
   }
-  LogInfo(absl::StrCat("job ", job.value(), " generation ", epoch.value(), ": ", run->profile ? "measuring with " : "training with ",
-                       run->ranks.size(), " ranks"));
+  LogInfo(absl::StrCat("job ", job.value(), " generation ", epoch.value(), ": ",
+                       run->profile ? "measuring with " : "training with ", run->ranks.size(), " ranks"));
   runs_.push_back(std::move(run));
   return absl::OkStatus();
 }

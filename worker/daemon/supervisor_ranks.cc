@@ -93,7 +93,7 @@ void Supervisor::OnEvent(RankRun& run, Rank& rank, RankReport event) {
 }
 
 void Supervisor::Report(RankRun& run, Rank& rank, RankEventKind kind, const std::string& text) {
-  if (run.is_probe()) return;                                                                // its answer says it
+  if (run.is_probe()) return;                                                             // its answer says it
   RankReport event{run.job, run.epoch, rank.number, rank.device, kind, CleanLine(text)};  // it may quote the rank's output
   if (kind != RankEventKind::kHung) Remember(event);
   outbox_.Push(std::move(event));

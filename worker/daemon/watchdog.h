@@ -19,13 +19,13 @@ struct WatchConfig {
 };
 
 struct WatchState {
-  absl::Duration started;              // all of them steady times
-  absl::Duration last_word;            // anything from the rank; `started` before the first
-  absl::Duration last_advance;         // its work moved; `started` before the first
+  absl::Duration started;       // all of them steady times
+  absl::Duration last_word;     // anything from the rank; `started` before the first
+  absl::Duration last_advance;  // its work moved; `started` before the first
   bool has_spoken = false;
-  bool has_advanced = false;           // took the first instruction of a step (or of a measurement)
-  absl::Duration predicted_step;       // 0: not known (profiling)
-  absl::Duration first_progress;       // patience before the first word and the first advance
+  bool has_advanced = false;      // took the first instruction of a step (or of a measurement)
+  absl::Duration predicted_step;  // 0: not known (profiling)
+  absl::Duration first_progress;  // patience before the first word and the first advance
   std::string doing;
 };
 

@@ -24,12 +24,12 @@ namespace motley::worker {
 class Worker {
  public:
   struct Events {
-    std::function<void()> on_connected;              // each time the coordinator welcomes this worker
-    std::function<void(absl::Status)> on_refused;    // the coordinator will not have it; nothing more happens
+    std::function<void()> on_connected;            // each time the coordinator welcomes this worker
+    std::function<void(absl::Status)> on_refused;  // the coordinator will not have it; nothing more happens
   };
 
-  // `config` has passed Validate; `clock` must outlive the worker. UNAVAILABLE: the metrics port is taken, or worker.data_address is
-  // not of this machine.
+  // `config` has passed Validate; `clock` must outlive the worker. UNAVAILABLE: the metrics port is taken, or worker.data_address
+  // is not of this machine.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(const WorkerConfig& config, const Clock& clock, Events events);
   // Ends the session in order, kills the ranks, removes what storage checks left.
   ~Worker();
@@ -44,7 +44,8 @@ class Worker {
   void Leave(absl::Duration limit) { outbox_.Push(LeavingReport{absl::ToDoubleSeconds(limit)}); }
 
  private:
-  Worker(const WorkerConfig& config, const Clock& clock, Events events) : config_(config), clock_(clock), events_(std::move(events)) {}
+  Worker(const WorkerConfig& config, const Clock& clock, Events events)
+      : config_(config), clock_(clock), events_(std::move(events)) {}
   void StartSession();
   NodeDescription Describe() const;
   // On the session's thread.

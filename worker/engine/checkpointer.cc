@@ -15,7 +15,8 @@ namespace {
 
 // A rank's contribution or failure as text: "ok <entry>" or "error <code> <fault> <message>".
 std::string ErrorMessage(const absl::Status& status) {
-  return absl::StrCat("error ", static_cast<int>(status.code()), " ", std::string(FaultName(FaultOf(status))), " ", status.message());
+  return absl::StrCat("error ", static_cast<int>(status.code()), " ", std::string(FaultName(FaultOf(status))), " ",
+                      status.message());
 }
 std::string ToMessage(const absl::StatusOr<CheckpointFile>& file) {
   return file.ok() ? absl::StrCat("ok ", FileEntryToJson(*file)) : ErrorMessage(file.status());
@@ -102,8 +103,8 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
 
 absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, Communicator& communicator,
                             RankHost& host) {
-  const std::string temporary = absl::StrCat(assignment.config.checkpoint.folder, "/",
-                                             TemporaryCheckpointFolderName(step, assignment.epoch.value()));
+  const std::string temporary =
+      absl::StrCat(assignment.config.checkpoint.folder, "/", TemporaryCheckpointFolderName(step, assignment.epoch.value()));
   const absl::Status verdict = WriteAndPublish(assignment, state, step, temporary, communicator, host);
   // The ranks did not come to a verdict.
   if (FaultOf(verdict) == Fault::kPeer && assignment.rank == 0) Forget(assignment, step, temporary, host);

@@ -20,17 +20,17 @@
 namespace motley::engine {
 
 struct StepResult {
-  int64_t step = 0;              // optimizer steps done, 1-based
-  double loss = 0;               // mean over the global batch's valid tokens
+  int64_t step = 0;  // optimizer steps done, 1-based
+  double loss = 0;   // mean over the global batch's valid tokens
   double grad_norm = 0;
   double lr = 0;
   bool has_validation_loss = false;
   double validation_loss = 0;
   double step_seconds = 0;
-  double busy_seconds = 0;       // compute lane
+  double busy_seconds = 0;  // compute lane
   double collective_seconds = 0;
   int64_t peak_memory_bytes = 0;
-  double lateness_seconds = 0;   // how late the host made emulated instructions, in all
+  double lateness_seconds = 0;  // how late the host made emulated instructions, in all
 };
 
 // What an engine asks of its surroundings. Implemented by the rank's session (and by fakes). Thread-safe.

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "common/operators.h"
 #include "common/fault.h"
+#include "common/operators.h"
 #include "common/status_macros.h"
 #include "worker/engine/lane_board.h"
 #include "worker/engine/monotonic.h"

@@ -30,8 +30,9 @@ constexpr absl::Duration kTurn = absl::Milliseconds(100);
 // strangers that get old.
 constexpr size_t kMaxCallers = 64;
 constexpr int kBacklog = 1024;  // the kernel caps it at net.core.somaxconn
-// A connection whose bytes nobody acknowledged for so long is lost: the peer's machine or the network is gone. A peer that computes
-// or waits still acknowledges. Without it TCP waits a quarter of an hour, and resumes a healed link up to half a minute late.
+// A connection whose bytes nobody acknowledged for so long is lost: the peer's machine or the network is gone. A peer that
+// computes or waits still acknowledges. Without it TCP waits a quarter of an hour, and resumes a healed link up to half a minute
+// late.
 constexpr absl::Duration kSilence = absl::Seconds(10);
 
 constexpr char kHello[] = "MOTLEY-H", kWelcome[] = "MOTLEY-W", kConfirm[] = "MOTLEY-C";

@@ -23,7 +23,7 @@ namespace motley::engine {
 struct MeetingPoint {
   std::string address;  // numeric
   int port = 0;
-  std::string secret;   // kSecretBytes random bytes
+  std::string secret;  // kSecretBytes random bytes
 };
 constexpr int kSecretBytes = 16;
 

@@ -58,8 +58,8 @@ absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& o
     const absl::StatusOr<std::string> text = host.KvGet(absl::StrCat(base, r), left);
     if (absl::IsCancelled(text.status())) return text.status();
     if (!text.ok()) {
-      return WithFault(absl::UnavailableError(absl::StrCat(options.devices[r].value(), " did not come to the meeting of the ranks: ",
-                                                           text.status().message())),
+      return WithFault(absl::UnavailableError(absl::StrCat(
+                           options.devices[r].value(), " did not come to the meeting of the ranks: ", text.status().message())),
                        Fault::kPeer);
     }
     if (!ParseIntroduction(*text, all[r])) {
@@ -76,8 +76,7 @@ class RingCommunicator : public Communicator {
       : options_(options), pacer_(options.device, options.devices, options.rank, links) {}
 
   absl::Status Connect(RankHost& host) {
-    MOTLEY_ASSIGN_OR_RETURN(Meeting meeting,
-                            Meeting::Open(rank(), options_.devices[rank()], options_.data_addresses[rank()]));
+    MOTLEY_ASSIGN_OR_RETURN(Meeting meeting, Meeting::Open(rank(), options_.devices[rank()], options_.data_addresses[rank()]));
     MOTLEY_ASSIGN_OR_RETURN(const std::vector<Introduction> all,
                             Introduce(options_, pacer_.slowest_bytes_per_second(), meeting.point(), host));
     for (const Introduction& one : all) {
@@ -90,8 +89,8 @@ class RingCommunicator : public Communicator {
     }
     MOTLEY_ASSIGN_OR_RETURN(Met met, meeting.Meet(neighbours, options_.connect_timeout, options_.stopped));
     if (met.turned_away > 0) {
-      host.OnLog(absl::StrCat("turned away ", met.turned_away, " connections to ", meeting.point().address, ":", meeting.point().port,
-                              " that are no ranks of this epoch"));
+      host.OnLog(absl::StrCat("turned away ", met.turned_away, " connections to ", meeting.point().address, ":",
+                              meeting.point().port, " that are no ranks of this epoch"));
     }
     const bool shared_clock = all[LeftOf(rank())].boot_id == all[rank()].boot_id;
     sockets_ = std::move(met.sockets);

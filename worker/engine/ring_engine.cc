@@ -39,13 +39,14 @@ absl::Status Lost(const RingNeighbour& neighbour, const absl::Status& error) {
 }
 
 absl::Status CheckHeader(const Header& header, uint64_t sequence, int64_t index, int64_t bytes, const RingNeighbour& sender) {
-  if (header.sequence == static_cast<uint32_t>(sequence) && header.index == index && header.bytes == bytes) return absl::OkStatus();
+  if (header.sequence == static_cast<uint32_t>(sequence) && header.index == index && header.bytes == bytes)
+    return absl::OkStatus();
   const auto text = [](uint32_t collective, int64_t segment, int64_t size) {
     return absl::StrCat("segment ", segment, " of ", size, " bytes of collective ", collective);
   };
-  return WithFault(absl::UnavailableError(absl::StrCat(
-                       sender.name, " sent ", text(header.sequence, header.index, header.bytes), " instead of ",
-                       text(static_cast<uint32_t>(sequence), index, bytes), ": the ranks run different programs")),
+  return WithFault(absl::UnavailableError(absl::StrCat(sender.name, " sent ", text(header.sequence, header.index, header.bytes),
+                                                       " instead of ", text(static_cast<uint32_t>(sequence), index, bytes),
+                                                       ": the ranks run different programs")),
                    Fault::kOurs);
 }
 

@@ -54,7 +54,8 @@ absl::Status TransferAll(int socket, std::vector<iovec>& parts, short event, abs
 }  // namespace
 
 absl::Status SendParts(int socket, std::vector<iovec> parts, absl::Duration patience) {
-  return TransferAll(socket, parts, POLLOUT, patience, [socket](msghdr* message) { return sendmsg(socket, message, MSG_NOSIGNAL); });
+  return TransferAll(socket, parts, POLLOUT, patience,
+                     [socket](msghdr* message) { return sendmsg(socket, message, MSG_NOSIGNAL); });
 }
 
 absl::Status ReceiveParts(int socket, std::vector<iovec> parts, absl::Duration patience) {

@@ -10,8 +10,9 @@
 
 namespace motley::engine {
 
-// Blocks until all `parts` are with the kernel (SendParts) or filled (ReceiveParts). `patience` bounds each wait for the other end.
-// UNAVAILABLE: it closed or lost the connection, or did not move for so long. Another thread's shutdown(2) ends both at once.
+// Blocks until all `parts` are with the kernel (SendParts) or filled (ReceiveParts). `patience` bounds each wait for the other
+// end. UNAVAILABLE: it closed or lost the connection, or did not move for so long. Another thread's shutdown(2) ends both at
+// once.
 absl::Status SendParts(int socket, std::vector<iovec> parts, absl::Duration patience);
 absl::Status ReceiveParts(int socket, std::vector<iovec> parts, absl::Duration patience);
 

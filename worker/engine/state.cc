@@ -32,8 +32,8 @@ absl::Status CheckFits(const CheckpointManifest& manifest, const RankAssignment&
   }
   if (manifest.dtype != dtype) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " holds ", std::string(DTypeName(manifest.dtype)),
-                                                      ", the job trains in ", std::string(DTypeName(dtype)),
-                                                      "; use another ", key));
+                                                      ", the job trains in ", std::string(DTypeName(dtype)), "; use another ",
+                                                      key));
   }
   return absl::OkStatus();
 }

@@ -29,8 +29,8 @@ struct StepScalars {
   bool checkpoint = false;
 
   std::vector<double> ToVector() const {
-    return {loss_sum, tokens, squared_norm, static_cast<double>(not_finite), stop ? 1.0 : 0.0, save ? 1.0 : 0.0,
-            checkpoint ? 1.0 : 0.0};
+    return {loss_sum,         tokens,           squared_norm,          static_cast<double>(not_finite),
+            stop ? 1.0 : 0.0, save ? 1.0 : 0.0, checkpoint ? 1.0 : 0.0};
   }
 };
 

@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "common/clock.h"
 #include "common/build_info.h"
+#include "common/clock.h"
 #include "worker/daemon/rank_session.h"
 #include "worker/engine/engine.h"
 
@@ -16,7 +16,8 @@ int main(int argc, char** argv) {
   int fd = -1;
   motley::engine::EngineOptions engine_options;
   app.add_option("--fd", fd, "Socket to the worker (inherited)")->required();
-  app.add_option("--link-clock-fd", engine_options.link_clock_fd, "Memory in which the node's emulated links keep their time (inherited)");
+  app.add_option("--link-clock-fd", engine_options.link_clock_fd,
+                 "Memory in which the node's emulated links keep their time (inherited)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

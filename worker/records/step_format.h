@@ -19,9 +19,9 @@ struct StepRecord {
 };
 
 struct StepFormat {
-  std::string_view folder;                                        // in the checkpoint folder
-  std::string (*file_name)(Epoch epoch);                          // sorts by generation
-  std::string (*head)(int64_t first_step, double unix_seconds);   // what the file begins with; its first record is `first_step`
+  std::string_view folder;                                       // in the checkpoint folder
+  std::string (*file_name)(Epoch epoch);                         // sorts by generation
+  std::string (*head)(int64_t first_step, double unix_seconds);  // what the file begins with; its first record is `first_step`
   std::string (*record)(const StepRecord& record);
 };
 

@@ -68,8 +68,8 @@ class StepRecorder {
   const Epoch epoch_;
   const int64_t tokens_per_step_;
   const double predicted_step_seconds_;
-  std::vector<Sink> sinks_;   // the thread's
-  bool superseded_ = false;   // the thread's: a newer epoch exists, nothing is to be written any more
+  std::vector<Sink> sinks_;  // the thread's
+  bool superseded_ = false;  // the thread's: a newer epoch exists, nothing is to be written any more
 
   SteadyCondition changed_;
   absl::Mutex mutex_;

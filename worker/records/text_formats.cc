@@ -16,23 +16,24 @@ std::string NumberText(const StepColumn& column, const StepRecord& record) {
 }
 
 std::string JsonLine(const StepRecord& record) {
-  return absl::StrCat("{", absl::StrJoin(StepColumns(), ", ",
-                                         [&](std::string* out, const StepColumn& column) {
-                                           const std::string number = NumberText(column, record);
-                                           absl::StrAppend(out, "\"", std::string(column.key), "\": ",
-                                                           number.empty() ? "null" : number);
-                                         }),
+  return absl::StrCat("{",
+                      absl::StrJoin(StepColumns(), ", ",
+                                    [&](std::string* out, const StepColumn& column) {
+                                      const std::string number = NumberText(column, record);
+                                      absl::StrAppend(out, "\"", std::string(column.key),
+                                                      "\": ", number.empty() ? "null" : number);
+                                    }),
                       "}\n");
 }
 
 std::string CsvHead(int64_t, double) {
-  return absl::StrJoin(StepColumns(), ",",
-                       [](std::string* out, const StepColumn& column) { out->append(column.key); }) + "\n";
+  return absl::StrJoin(StepColumns(), ",", [](std::string* out, const StepColumn& column) { out->append(column.key); }) + "\n";
 }
 
 std::string CsvLine(const StepRecord& record) {
   return absl::StrJoin(StepColumns(), ",",
-                       [&](std::string* out, const StepColumn& column) { out->append(NumberText(column, record)); }) + "\n";
+                       [&](std::string* out, const StepColumn& column) { out->append(NumberText(column, record)); }) +
+         "\n";
 }
 
 std::string FileName(Epoch epoch, std::string_view extension) {

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "planner/split/group_split.h"
 #include "planner/search/plan_moves.h"
+#include "planner/split/group_split.h"
 
 namespace motley::planner {
 namespace {
@@ -40,8 +40,8 @@ class StageBalancer {
  private:
   // Samples a second of a layer, summed over the group's devices at a size that is neither launch nor memory bound.
   double Speed(const std::vector<int>& group) const {
-    const double samples = std::clamp<double>(static_cast<double>(setting_.workload.global_batch) /
-                                                  static_cast<double>(std::max<size_t>(1, group.size())), 1, 8);
+    const double samples = std::clamp<double>(
+        static_cast<double>(setting_.workload.global_batch) / static_cast<double>(std::max<size_t>(1, group.size())), 1, 8);
     double speed = 0;
     for (const int device : group) {
       const int kind = setting_.KindOf(device);
@@ -153,9 +153,9 @@ class StageBalancer {
     for (size_t s = 0; s < counts_.size(); ++s) {
       const std::optional<GroupAnswer>& answer = Answer(s, counts_[s]);
       if (!answer) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat("stage ", s, " with ", counts_[s], " layers: ",
-                         why_not_.ok() ? std::string("the search budget is spent") : std::string(why_not_.message())));
+        return absl::ResourceExhaustedError(absl::StrCat(
+            "stage ", s, " with ", counts_[s],
+            " layers: ", why_not_.ok() ? std::string("the search budget is spent") : std::string(why_not_.message())));
       }
       StagePlan stage = ToStage(setting_, *answer, choice_.zero_stage);
       for (UnitPlan& unit : stage.units) {

@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "planner/plan/plan.h"
-#include "planner/setting/setting.h"
 #include "planner/search/polish.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 

@@ -1,7 +1,8 @@
 // auto: the best plan of the whole language that a bounded search finds. docs/strategies.md, "auto".
 //
 //   1 every strategy's own plan (tuned), simulated: auto is never worse than the best of them
-//   2 pipelines in turn (auto_turns) and layered ones (auto_stages) over candidate groupings, everything uneven inside: plans that no
+//   2 pipelines in turn (auto_turns) and layered ones (auto_stages) over candidate groupings, everything uneven inside: plans
+//   that no
 //     strategy has
 //   3 the few best of 1 and 2 climb (polish): layers, microbatches, recomputation by operator, schedules, sharding, offload
 // Deterministic: the budget counts search nodes; a deadline is opt-in and marks the plan.
@@ -17,17 +18,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "planner/groups/grouping_seconds.h"
+#include "planner/groups/groupings.h"
+#include "planner/groups/left_out.h"
 #include "planner/pricing/evaluate.h"
-#include "planner/util/in_parallel.h"
+#include "planner/search/plan_moves.h"
+#include "planner/search/polish.h"
 #include "planner/setting/request_check.h"
 #include "planner/strategies/auto/auto_stages.h"
 #include "planner/strategies/auto/auto_turns.h"
 #include "planner/strategies/catalog.h"
-#include "planner/groups/grouping_seconds.h"
-#include "planner/groups/groupings.h"
-#include "planner/groups/left_out.h"
-#include "planner/search/plan_moves.h"
-#include "planner/search/polish.h"
+#include "planner/util/in_parallel.h"
 
 namespace motley::planner {
 namespace {

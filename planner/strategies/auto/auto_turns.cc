@@ -8,18 +8,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/pricing/evaluate.h"
-#include "planner/util/in_parallel.h"
 #include "planner/groups/megatron_layout.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/search/plan_moves.h"
 #include "planner/search/regroup.h"
 #include "planner/search/turn_stages.h"
+#include "planner/util/in_parallel.h"
 
 namespace motley::planner {
 namespace {
 
-constexpr size_t kVaried = 24;   // groupings with a degree whose microbatches, order and schedule are varied
-constexpr size_t kClimbed = 6;   // of the varied ones, whose groups are changed too
+constexpr size_t kVaried = 24;  // groupings with a degree whose microbatches, order and schedule are varied
+constexpr size_t kClimbed = 6;  // of the varied ones, whose groups are changed too
 constexpr double kWorthIt = 0.999;
 constexpr int64_t kMostRounds = 256;
 constexpr int64_t kVariations = 64;   // of one candidate, about

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/plan/plan.h"
-#include "planner/setting/setting.h"
 #include "planner/groups/groupings.h"
+#include "planner/plan/plan.h"
 #include "planner/search/polish.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 
@@ -19,7 +19,8 @@ struct TurnPlan {
 
 // Three rounds of PlanTurns and the estimator: every grouping with every tensor-parallel degree at one middling number of
 // microbatches; the best of them with all numbers of microbatches (powers of two), in flight, orders and schedules; the best of
-// those with other groups (regroup.h). The best of each grouping and degree and what came of regrouping, best first, at most `count`.
+// those with other groups (regroup.h). The best of each grouping and degree and what came of regrouping, best first, at most
+// `count`.
 std::vector<TurnPlan> FindTurnPlans(const Setting& setting, const std::vector<Grouping>& groupings, size_t count,
                                     SearchBudget* budget);
 

@@ -21,14 +21,14 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "planner/util/in_parallel.h"
-#include "planner/util/quantity_text.h"
+#include "planner/search/best_plan.h"
+#include "planner/search/pipeline_seconds.h"
 #include "planner/strategies/baton/baton_lineup.h"
 #include "planner/strategies/baton/baton_unit.h"
-#include "planner/search/best_plan.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/megatron/megatron_cut.h"
-#include "planner/search/pipeline_seconds.h"
+#include "planner/util/in_parallel.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
@@ -89,10 +89,10 @@ class BatonSearch {
   const bool tuned_;
   BatonUnitSolver units_;
   std::vector<BatonLineUp> line_ups_;
-  std::vector<std::vector<int>> classes_;  // by line-up: of its units
-  std::map<std::tuple<size_t, int64_t, int64_t>, GroupCut> cuts_;           // by line-up, stages, replicas
-  absl::flat_hash_map<std::pair<int, int64_t>, double> layer_bounds_;       // by class of unit and microbatch
-  std::vector<Candidate> best_;                                          // ascending seconds, at most kEstimates
+  std::vector<std::vector<int>> classes_;                              // by line-up: of its units
+  std::map<std::tuple<size_t, int64_t, int64_t>, GroupCut> cuts_;      // by line-up, stages, replicas
+  absl::flat_hash_map<std::pair<int, int64_t>, double> layer_bounds_;  // by class of unit and microbatch
+  std::vector<Candidate> best_;                                        // ascending seconds, at most kEstimates
   std::optional<Lack> least_lack_;
   int64_t questions_ = 0;  // of stages, bounded by the request's budget
 };

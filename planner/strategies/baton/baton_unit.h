@@ -84,7 +84,7 @@ class BatonUnitSolver {
   const Setting& setting_;
   const Costs& costs_;
   int64_t parts_ = 1;
-  std::vector<int64_t> usable_;                                          // by kind
+  std::vector<int64_t> usable_;                                                     // by kind
   absl::flat_hash_map<std::tuple<int, int64_t, bool, BatonRole>, RankCost> ranks_;  // kind, parts, alone, role
   std::map<std::tuple<int, int64_t, int64_t, bool>, std::vector<RecomputeOption>> frontiers_;
   std::map<std::vector<int>, int> classes_;

@@ -18,7 +18,7 @@ constexpr int kMostMetisGroups = 4;  // k of the second phase, beside the natura
 constexpr int64_t kMostMicrobatch = 64;
 constexpr size_t kPiecesOneByOne = 6;
 constexpr double kRounding = 1e-9;  // relative, between a bound and the time that it bounds
-constexpr size_t kFewPieces = 4;  // up to here every uniform degree has its own order
+constexpr size_t kFewPieces = 4;    // up to here every uniform degree has its own order
 
 size_t At(int i) { return static_cast<size_t>(i); }
 

@@ -4,9 +4,9 @@
 //   (ii)  inside a node a group becomes stages of equal tensor-parallel degree, chosen by cost;
 //   (iii) groups are ordered by top-tau search: from every group on, to the tau best connected that are left, recursively.
 //
-// The paper does not say how layers are split; its table 2 follows speed, its memory model memory. As published the better of both
-// proportions is taken, tuned the exact split within memory (hexiscale_layers.h). Pipelines of the same shape (kinds, counts, links)
-// are designed once. Not thread-safe: it remembers.
+// The paper does not say how layers are split; its table 2 follows speed, its memory model memory. As published the better of
+// both proportions is taken, tuned the exact split within memory (hexiscale_layers.h). Pipelines of the same shape (kinds,
+// counts, links) are designed once. Not thread-safe: it remembers.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 #include <utility>
 #include <vector>
 
-#include "planner/strategies/hexiscale/hexiscale_problem.h"
 #include "planner/groups/min_cut.h"
+#include "planner/strategies/hexiscale/hexiscale_problem.h"
 
 namespace motley::planner {
 
 struct PipelineQuestion {
-  std::vector<int> devices;    // ascending
-  int64_t batch = 0;           // samples that the pipeline will about compute
-  int replicas = 1;            // pipelines of the layout
-  int zero_stage = 0;          // between them
+  std::vector<int> devices;  // ascending
+  int64_t batch = 0;         // samples that the pipeline will about compute
+  int replicas = 1;          // pipelines of the layout
+  int zero_stage = 0;        // between them
 };
 
 class PipelineDesigner {
@@ -37,19 +37,19 @@ class PipelineDesigner {
   // Layers anew, with activations kept where memory allows (tuned), for the batch the pipeline now has.
   void Refit(HexiscalePipeline* pipeline, int replicas, int zero_stage);
 
-  int64_t designs() const { return designs_; }     // not remembered ones
+  int64_t designs() const { return designs_; }                          // not remembered ones
   int64_t least_missing_bytes() const { return least_missing_bytes_; }  // of the stages that did not fit; 0 = all did
   int lacking_device() const { return lacking_device_; }
 
  private:
-  struct Piece {                 // of the pipeline's devices: one node, one kind
+  struct Piece {  // of the pipeline's devices: one node, one kind
     std::vector<int> devices;
-    std::vector<int> degrees;    // allowed, ascending
+    std::vector<int> degrees;  // allowed, ascending
   };
   using Group = std::vector<size_t>;  // pieces
   struct Choice {
-    std::vector<size_t> order;   // of groups
-    std::vector<int> degree;     // by piece
+    std::vector<size_t> order;  // of groups
+    std::vector<int> degree;    // by piece
     int64_t microbatch = 1;
   };
   struct Outcome {

@@ -4,12 +4,13 @@
 //   minimise   max_i Pipeline-Time(i) + Comm-DP
 //   Pipeline-Time(i) = sum_j t_ij + (n_i - 1) max_{j = 1 .. S_i} t_ij,   t_ij = Stage(i, j) + Comm-PP-Hop(i, j, j + 1)
 //
-// Corrected: equation 9 takes its maximum over j = 2 .. S. Otherwise as stated, with measured curves in place of equation 6, the links' real
-// paths in place of equations 3-5, embedding and head where they lie, and the memory ledger of all strategies (memory_model.h)
-// in place of equation 11. Not thread-safe: it remembers what it was asked.
+// Corrected: equation 9 takes its maximum over j = 2 .. S. Otherwise as stated, with measured curves in place of equation 6, the
+// links' real paths in place of equations 3-5, embedding and head where they lie, and the memory ledger of all strategies
+// (memory_model.h) in place of equation 11. Not thread-safe: it remembers what it was asked.
 //
-// Equations 5 and 7 let every hop and every stage's synchronisation run as if it were alone. With `shared_links` (tuned) the pipelines take at
-// least as long as the busiest link between nodes carries their boundaries, and Comm-DP as long as the busiest link carries all rings.
+// Equations 5 and 7 let every hop and every stage's synchronisation run as if it were alone. With `shared_links` (tuned) the
+// pipelines take at least as long as the busiest link between nodes carries their boundaries, and Comm-DP as long as the busiest
+// link carries all rings.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,9 @@
 namespace motley::planner {
 
 struct HexiscaleStage {
-  std::vector<int> devices;    // of one node and kind; their number is the tensor-parallel degree
+  std::vector<int> devices;  // of one node and kind; their number is the tensor-parallel degree
   int64_t layers = 0;
-  bool keep = false;           // activations are kept (tuned); otherwise everything is recomputed, as published
+  bool keep = false;  // activations are kept (tuned); otherwise everything is recomputed, as published
 };
 struct HexiscalePipeline {
   std::vector<HexiscaleStage> stages;
@@ -37,7 +38,7 @@ struct HexiscalePipeline {
 };
 struct HexiscaleLayout {
   std::vector<HexiscalePipeline> pipelines;
-  int zero_stage = 0;          // between pipelines
+  int zero_stage = 0;  // between pipelines
 };
 
 // What decides a stage's costs.
@@ -58,14 +59,15 @@ class HexiscaleProblem {
   StageShape ShapeOf(std::span<const int> devices) const;
   // Costs of a pipeline's stages in this order. `keep` by stage; empty = none. `replicas` = pipelines; 0: memory is not
   // asked for, most_layers are 0.
-  std::vector<StageCost> StageCosts(const std::vector<StageShape>& shapes, int64_t m, int64_t count, const std::vector<bool>& keep,
-                                    int replicas, int zero_stage);
+  std::vector<StageCost> StageCosts(const std::vector<StageShape>& shapes, int64_t m, int64_t count,
+                                    const std::vector<bool>& keep, int replicas, int zero_stage);
   // Bytes that a stage with one layer lacks, 0 when it fits.
-  int64_t MissingBytes(const StageShape& shape, int stage, int num_stages, int64_t m, int64_t count, int replicas, int zero_stage);
+  int64_t MissingBytes(const StageShape& shape, int stage, int num_stages, int64_t m, int64_t count, int replicas,
+                       int zero_stage);
 
-  double PipelineTime(const HexiscalePipeline& pipeline);      // equation 9, corrected
-  double SyncSeconds(const HexiscaleLayout& layout);           // equation 7
-  double StepSeconds(const HexiscaleLayout& layout);           // equation 10
+  double PipelineTime(const HexiscalePipeline& pipeline);  // equation 9, corrected
+  double SyncSeconds(const HexiscaleLayout& layout);       // equation 7
+  double StepSeconds(const HexiscaleLayout& layout);       // equation 10
 
  private:
   struct Line {
@@ -75,8 +77,8 @@ class HexiscaleProblem {
     Line line;
     std::vector<LinkLoad> loads;  // of one byte
   };
-  struct Place {               // of a stage in its pipeline, and what else decides its memory
-    int after = 0;             // stages behind it
+  struct Place {    // of a stage in its pipeline, and what else decides its memory
+    int after = 0;  // stages behind it
     bool first = false;
     int64_t m = 1, in_flight = 1;
     bool keep = false;
@@ -99,12 +101,13 @@ class HexiscaleProblem {
   const std::vector<LinkLoad>& HopLoads(int from_node, int to_node);
   double HopsSeconds(const HexiscaleLayout& layout);
   Line RingOf(const std::vector<int>& devices) const;
-  const Ring& SyncRing(const HexiscaleLayout& layout, const std::vector<size_t>& stage_of);  // by pipeline the stage with the layer
+  const Ring& SyncRing(const HexiscaleLayout& layout,
+                       const std::vector<size_t>& stage_of);  // by pipeline the stage with the layer
   const std::vector<int>& NodeDevices(int node) const { return setting_.cluster.nodes[static_cast<size_t>(node)].devices; }
 
   const Setting& setting_;
   const bool shared_links_;
-  std::vector<int64_t> usable_bytes_;  // by kind
+  std::vector<int64_t> usable_bytes_;              // by kind
   absl::flat_hash_map<StageShape, int> class_of_;  // equal for shapes of equal costs: nodes differ by their links alone
   std::map<std::tuple<int, int, double, double>, int> classes_;
   std::map<std::tuple<int64_t, int, int>, CostsAlone> costs_;

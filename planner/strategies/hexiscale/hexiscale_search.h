@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "planner/groups/split_cut.h"
 #include "planner/strategies/hexiscale/hexiscale_partition.h"
 #include "planner/strategies/hexiscale/hexiscale_pipeline.h"
 #include "planner/strategies/hexiscale/hexiscale_problem.h"
-#include "planner/groups/split_cut.h"
 
 namespace motley::planner {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "common/status_macros.h"
-#include "planner/util/in_parallel.h"
 #include "planner/search/best_plan.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/hexiscale/hexiscale_search.h"
+#include "planner/util/in_parallel.h"
 
 namespace motley::planner {
 namespace {

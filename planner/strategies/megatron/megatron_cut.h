@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/cluster/transfer_line.h"
 #include "planner/setting/setting.h"
-#include "planner/search/transfer_line.h"
 
 namespace motley::planner {
 

@@ -16,13 +16,13 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "planner/costs/memory_model.h"
-#include "planner/util/quantity_text.h"
+#include "planner/groups/megatron_layout.h"
 #include "planner/search/best_plan.h"
+#include "planner/search/pipeline_seconds.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/megatron/megatron_cut.h"
 #include "planner/strategies/megatron/megatron_layers.h"
-#include "planner/groups/megatron_layout.h"
-#include "planner/search/pipeline_seconds.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {

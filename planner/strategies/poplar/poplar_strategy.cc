@@ -15,11 +15,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "planner/costs/memory_model.h"
-#include "planner/util/quantity_text.h"
 #include "planner/search/best_plan.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/poplar/poplar_probe.h"
 #include "planner/strategies/poplar/poplar_problem.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {

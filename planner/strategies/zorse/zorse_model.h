@@ -1,8 +1,8 @@
-// Zorse's latency and memory model (arXiv 2507.10392 section 3.3): what a division into groups, ministages and microbatches costs, in
-// closed form. The paper's appendix 5 is not in its text; the formulas derived for it stand in docs/strategies.md.
+// Zorse's latency and memory model (arXiv 2507.10392 section 3.3): what a division into groups, ministages and microbatches
+// costs, in closed form. The paper's appendix 5 is not in its text; the formulas derived for it stand in docs/strategies.md.
 //
-// Deviations: batches are split by the measured curves and not by a linear fit; a group's training state may be unevenly owned (tuned);
-// embedding and head count where they lie. Symbols: v = ministages of a group, m = microbatch size.
+// Deviations: batches are split by the measured curves and not by a linear fit; a group's training state may be unevenly owned
+// (tuned); embedding and head count where they lie. Symbols: v = ministages of a group, m = microbatch size.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace motley::planner {
 
 // Devices that share layers, and what their links cost.
 struct ZorseGroup {
-  std::vector<int> devices, kinds;             // ascending; the kind of each
-  double slowest_rate = 0;                     // bytes a second between its worst connected devices; infinite for one device
+  std::vector<int> devices, kinds;  // ascending; the kind of each
+  double slowest_rate = 0;          // bytes a second between its worst connected devices; infinite for one device
   double gather_latency_seconds = 0, gather_seconds_per_byte = 0;  // all-gather of so many assembled bytes, even shares
   double reduce_latency_seconds = 0, reduce_seconds_per_byte = 0;  // reduce-scatter
-  bool host_known = false;                     // all its nodes say how much host memory they have
+  bool host_known = false;                                         // all its nodes say how much host memory they have
 };
 
 // How a group's devices share the batch in microbatches of at most `microbatch`.
 struct ZorseLoad {
   struct Member {
-    int64_t count = 0, size = 0, last = 0;     // full microbatches, their size, and the rest (0 = none)
+    int64_t count = 0, size = 0, last = 0;  // full microbatches, their size, and the rest (0 = none)
     int64_t batch() const { return count * size + last; }
   };
-  std::vector<Member> members;                 // by device of the group
-  std::vector<size_t> largest;                 // member with the largest batch of each kind
+  std::vector<Member> members;                                   // by device of the group
+  std::vector<size_t> largest;                                   // member with the largest batch of each kind
   double forward_seconds = 0, backward_seconds = 0;              // one layer, whole batch, slowest member; backward recomputes
   double first_forward_seconds = 0, first_backward_seconds = 0;  // one layer, one microbatch, slowest member
   double layer_seconds() const { return forward_seconds + backward_seconds; }
@@ -71,13 +71,13 @@ class ZorseModel {
   std::vector<double> Shares(const ZorseChoice& choice, size_t stage, bool even_shards) const;
 
  private:
-  struct Room {                // of one stage
+  struct Room {  // of one stage
     bool fits = false;
     int device = -1;
     int64_t missing_bytes = 0;
     std::vector<double> caps;  // by member of `largest`: largest share it can own
   };
-  struct StageSeconds {        // of one ministage
+  struct StageSeconds {                            // of one ministage
     double forward = 0, backward = 0;              // whole batch, transfers included
     double first_forward = 0, first_backward = 0;  // one microbatch and its way to the next stage
     double gather = 0, reduce = 0, optimizer = 0;

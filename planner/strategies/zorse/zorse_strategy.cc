@@ -18,14 +18,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
-#include "planner/util/in_parallel.h"
-#include "planner/search/best_plan.h"
-#include "planner/strategies/catalog.h"
-#include "planner/split/group_split.h"
 #include "planner/groups/groupings.h"
-#include "planner/search/plan_moves.h"
 #include "planner/groups/split_cut.h"
+#include "planner/search/best_plan.h"
+#include "planner/search/plan_moves.h"
+#include "planner/split/group_split.h"
+#include "planner/strategies/catalog.h"
 #include "planner/strategies/zorse/zorse_model.h"
+#include "planner/util/in_parallel.h"
 
 namespace motley::planner {
 namespace {

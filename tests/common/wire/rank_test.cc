@@ -34,8 +34,8 @@ TEST(RankWire, CommandsComeBackAsTheyWere) {
   const auto start = Back<StartCommand>(RankCommand(StartCommand{{Assignment()}}));
   ASSERT_EQ(start.ranks.size(), 1u);
   EXPECT_EQ(start.ranks[0].device.id, DeviceId("n/gpu1"));
-  const auto profile =
-      Back<ProfileCommand>(RankCommand(ProfileCommand{JobId("j"), Epoch(3), {Assignment()}, {DeviceId("n/gpu1")}, true, "probe"}));
+  const auto profile = Back<ProfileCommand>(
+      RankCommand(ProfileCommand{JobId("j"), Epoch(3), {Assignment()}, {DeviceId("n/gpu1")}, true, "probe"}));
   EXPECT_EQ(profile.compute_devices, std::vector<DeviceId>{DeviceId("n/gpu1")});
   EXPECT_TRUE(profile.collectives);
   EXPECT_EQ(profile.check_id, "probe");
@@ -45,7 +45,9 @@ TEST(RankWire, CommandsComeBackAsTheyWere) {
 }
 
 TEST(RankWire, WhatARankSaysComesBackAsItWas) {
-  EXPECT_EQ(Back<RankReport>(WorkerReport(RankReport{JobId("j"), Epoch(3), 1, DeviceId("n/gpu1"), RankEventKind::kHung, "m"})).message, "m");
+  EXPECT_EQ(
+      Back<RankReport>(WorkerReport(RankReport{JobId("j"), Epoch(3), 1, DeviceId("n/gpu1"), RankEventKind::kHung, "m"})).message,
+      "m");
   EXPECT_EQ(Back<StepReport>(WorkerReport(StepReport{JobId("j"), Epoch(3), 1, {}, 77})).peak_memory_bytes, 77);
   EXPECT_EQ(Back<KvSetReport>(WorkerReport(KvSetReport{JobId("j"), Epoch(3), "k", "v"})).value, "v");
   EXPECT_EQ(Back<KvGetReport>(WorkerReport(KvGetReport{JobId("j"), Epoch(3), "k", 1})).rank, 1);

@@ -25,7 +25,8 @@ TEST(SessionTest, CommandsComeBackAsTheyWere) {
   EXPECT_EQ(check.epoch, Epoch(3));
   EXPECT_EQ(check.data_path + check.checkpoint_folder + check.token + check.check_id + check.initial, "/d/ctp1/i");
   EXPECT_TRUE(check.write_token);
-  const auto reach = Back<ReachCheckCommand>(CoordinatorCommand(ReachCheckCommand{"p2", {{NodeName("n"), "10.0.0.1", 7}}, "s", true}));
+  const auto reach =
+      Back<ReachCheckCommand>(CoordinatorCommand(ReachCheckCommand{"p2", {{NodeName("n"), "10.0.0.1", 7}}, "s", true}));
   EXPECT_EQ(reach.secret, "s");
   EXPECT_TRUE(reach.burst);
   StorageCheckCommand over{JobId("j"), Epoch(3), "", "", "", false, ""};
@@ -38,10 +39,12 @@ TEST(SessionTest, CommandsComeBackAsTheyWere) {
   const auto stop = Back<StopCommand>(CoordinatorCommand(StopCommand{JobId("j"), Epoch(4), true, "why"}));
   EXPECT_TRUE(stop.save);
   EXPECT_EQ(stop.reason, "why");
-  const auto value = Back<KvValueCommand>(CoordinatorCommand(KvValueCommand{JobId("j"), Epoch(4), "k", std::string("\0v", 2), 5}));
+  const auto value =
+      Back<KvValueCommand>(CoordinatorCommand(KvValueCommand{JobId("j"), Epoch(4), "k", std::string("\0v", 2), 5}));
   EXPECT_EQ(value.value, std::string("\0v", 2));
   EXPECT_EQ(value.rank, 5);
-  const auto answer = Back<PublishAnswerCommand>(CoordinatorCommand(PublishAnswerCommand{JobId("j"), Epoch(4), 9, 1, true, "r", 11}));
+  const auto answer =
+      Back<PublishAnswerCommand>(CoordinatorCommand(PublishAnswerCommand{JobId("j"), Epoch(4), 9, 1, true, "r", 11}));
   EXPECT_TRUE(answer.allowed);
   EXPECT_EQ(answer.question, 11);
   EXPECT_EQ(Back<HeartbeatAnswer>(CoordinatorCommand(HeartbeatAnswer{{"id", 6}})).store_mark, (StoreMark{"id", 6}));
@@ -72,8 +75,8 @@ TEST(SessionTest, AssignmentsThatDoNotParseAreNamed) {
 TEST(SessionTest, ReportsComeBackAsTheyWere) {
   for (const RankEventKind kind : {RankEventKind::kReady, RankEventKind::kFinished, RankEventKind::kFailed, RankEventKind::kDied,
                                    RankEventKind::kHung, RankEventKind::kPeerLost, RankEventKind::kNonFinite}) {
-    const auto rank =
-        Back<RankReport>(WorkerReport(RankReport{JobId("j"), Epoch(2), 3, DeviceId("n/gpu0"), kind, "m", Fault::kDamage, "/c/step-1"}));
+    const auto rank = Back<RankReport>(
+        WorkerReport(RankReport{JobId("j"), Epoch(2), 3, DeviceId("n/gpu0"), kind, "m", Fault::kDamage, "/c/step-1"}));
     EXPECT_EQ(rank.kind, kind);
     EXPECT_EQ(rank.fault, Fault::kDamage);
     EXPECT_EQ(rank.damaged_checkpoint, "/c/step-1");

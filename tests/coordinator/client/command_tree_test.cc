@@ -62,8 +62,8 @@ TEST(CommandTreeTest, EveryOptionIsInEveryOutput) {
         EXPECT_NE(help.find(name), std::string::npos) << command->path << " " << name << " in the help\n" << help;
         EXPECT_NE(in_man.find(name), std::string::npos) << command->path << " " << name << " in the man page\n" << in_man;
         EXPECT_NE(in_bash.find(name), std::string::npos) << command->path << " " << name << " for bash\n" << in_bash;
-        EXPECT_NE(in_zsh.find(absl::StrCat("'*", name, "[")), std::string::npos)
-            << command->path << " " << name << " for zsh\n" << in_zsh;
+        EXPECT_NE(in_zsh.find(absl::StrCat("'*", name, "[")), std::string::npos) << command->path << " " << name << " for zsh\n"
+                                                                                 << in_zsh;
         const bool is_long = name[1] == '-';
         EXPECT_NE(fish.find(absl::StrCat(is_long ? " -l " : " -s ", name.substr(is_long ? 2 : 1), " ")), std::string::npos)
             << command->path << " " << name << " for fish";

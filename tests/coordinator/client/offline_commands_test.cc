@@ -364,8 +364,8 @@ TEST_F(OfflineTest, EstimateSaysWhereTheBytesGo) {
   for (const char* part : {": fits\n", "OPTIMIZER", "A6000", "largest global batch: ", "longest sequence: 256"}) {
     EXPECT_THAT(ran.out, HasSubstr(part)) << ran.out;
   }
-  const Ran few = Run({"estimate", "--cluster", cluster_, "--model", model_, "--global-batch", "2", "--strategy", "cephalo", "--fidelity",
-                       "published"});
+  const Ran few = Run({"estimate", "--cluster", cluster_, "--model", model_, "--global-batch", "2", "--strategy", "cephalo",
+                       "--fidelity", "published"});
   EXPECT_EQ(few.code, 65);
   EXPECT_THAT(few.out, HasSubstr(": no plan\n")) << "memory is not the matter";
   EXPECT_THAT(few.out, HasSubstr("does not give each of 4 devices")) << few.out;

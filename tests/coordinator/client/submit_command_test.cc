@@ -130,12 +130,10 @@ TEST_F(SubmitTest, WaitShowsStepsAndTheEnd) {
   fake_.AddRun("j", 3);
   const Ran ran = Motley(fake_, {"submit", file_, "--job-id", "j", "--wait"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  for (const char* part :
-       {"step 1/3  loss 4.0000", "step 3/3  loss 2.0000", "job j succeeded at step 3 of 3, loss 2.0000"}) {
+  for (const char* part : {"step 1/3  loss 4.0000", "step 3/3  loss 2.0000", "job j succeeded at step 3 of 3, loss 2.0000"}) {
     EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
   }
-  EXPECT_EQ(json::parse(Motley(fake_, {"-o", "json", "submit", file_, "--job-id", "j", "--wait"}).out)["state"],
-            "succeeded");
+  EXPECT_EQ(json::parse(Motley(fake_, {"-o", "json", "submit", file_, "--job-id", "j", "--wait"}).out)["state"], "succeeded");
 }
 
 TEST_F(SubmitTest, WaitForAFailedJobExitsWithOne) {

@@ -91,7 +91,8 @@ TEST_F(ErrorTable, ADeviceWhoseRankDiesThreeTimesIsLeftOutAndWithoutDevicesTheJo
 }
 
 TEST_F(ErrorTable, WhatRepeatsByItselfEndsTheJob) {
-  for (const Failure& failure : {Of(FailureKind::kFailed), Of(FailureKind::kNonFinite), Of(FailureKind::kFailed, Fault::kDamage)}) {
+  for (const Failure& failure :
+       {Of(FailureKind::kFailed), Of(FailureKind::kNonFinite), Of(FailureKind::kFailed, Fault::kDamage)}) {
     AddRun("a").has_run = true;
     job().phase = JobPhase::kRunning;
     EXPECT_EQ(SecondsAfter(failure), -1);

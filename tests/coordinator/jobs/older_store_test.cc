@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "common/version.h"
 #include "coordinator/jobs/registry.h"
 #include "coordinator/jobs/reports.h"
-#include "common/version.h"
 #include "tests/coordinator/jobs/core_fixture.h"
 
 namespace motley::coordinator {

@@ -186,7 +186,9 @@ TEST_F(AcceptorTest, TheWatchdogIsQuietWhenNobodyAnswers) {
   {
     Watchdog watchdog(server_->socket_address(), absl::Milliseconds(200), count);
     absl::MutexLock lock(&mutex);
-    EXPECT_TRUE(mutex.AwaitWithTimeout(absl::Condition(+[](int* n) { return *n >= 2; }, &alive), absl::Seconds(30)));
+    EXPECT_TRUE(mutex.AwaitWithTimeout(absl::Condition(
+                                           +[](int* n) { return *n >= 2; }, &alive),
+                                       absl::Seconds(30)));
   }
   alive = 0;
   // Takes connections and closes them without a word.

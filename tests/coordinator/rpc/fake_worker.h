@@ -28,9 +28,9 @@ class FakeWorker {
     bool sees_token = true;
     std::string storage_error;
     int storage_error_code = 0;
-    int reach_port = 9;            // nobody connects: who reaches whom is said below
+    int reach_port = 9;  // nobody connects: who reaches whom is said below
     bool answer_reach = true;
-    std::string unreachable;       // node that this one does not reach; "*": none at all
+    std::string unreachable;        // node that this one does not reach; "*": none at all
     double bytes_per_second = 1e8;  // of bursts that it is asked for
     std::string lies_about;         // a node about which it says, for others as well, that it is not reached
     int64_t clock_ahead_ms = 0;     // of the wall
@@ -40,7 +40,7 @@ class FakeWorker {
     bool answer_profiles = true;  // with invented, plausible numbers
     bool heartbeats = true;
     std::map<std::string, int64_t> newest_epochs;  // said in hello; starts that are not above them are dropped, as in life
-    bool answer_kills = true;  // ranks that are killed are reported dead
+    bool answer_kills = true;                      // ranks that are killed are reported dead
     // Called before the ranks of a saving stop end; here a test writes its checkpoint.
     std::function<void(const v1::RankAssignment& rank, int64_t step)> on_save;
   };

@@ -124,7 +124,8 @@ TEST_F(JobLifecycle, BadRequestsNameTheField) {
   config.planner.plan_json = std::string(2 << 20, 'x');
   status = Submit("a", config);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_NE(status.error_message().find("larger than max"), std::string::npos) << "the client looks for these words: " << status.error_message();
+  EXPECT_NE(status.error_message().find("larger than max"), std::string::npos)
+      << "the client looks for these words: " << status.error_message();
   grpc::ClientContext context;
   v1::GetJobRequest request;
   request.set_job_id("nope");

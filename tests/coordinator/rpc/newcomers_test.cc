@@ -131,7 +131,8 @@ TEST_F(Newcomers, OneThatFailsOnlyInTheSwapIsLeftOutOfTheNextEpoch) {
   auto n3 = Join("n3", options);
   WaitForEvent("a", "probe_passed");
   const std::string said = WaitForEvent("a", "device_left_out");
-  EXPECT_NE(said.find("goes on without node n3: the generation that it joined ended before its first step"), std::string::npos) << said;
+  EXPECT_NE(said.find("goes on without node n3: the generation that it joined ended before its first step"), std::string::npos)
+      << said;
   const auto ranks = n1_->WaitForStart(GetJob("a").epoch() - 1);
   ASSERT_FALSE(ranks.empty());
   EXPECT_EQ(ranks[0].device_ids_size(), 2);

@@ -340,8 +340,8 @@ TEST_F(Replan, ARunningEpochEndsForAWorkerThatHasSeenALaterOne) {
   EXPECT_NE(WaitForEvent("a", "generation_raised").find("node n3 has seen generation"), std::string::npos);
 }
 
-// The whole state folder is put back from an older copy: the workers, who drop starts that are not above what they have seen, are all
-// that knows. Without their word the job would stand in STARTING for ever.
+// The whole state folder is put back from an older copy: the workers, who drop starts that are not above what they have seen, are
+// all that knows. Without their word the job would stand in STARTING for ever.
 TEST_F(Replan, AnOlderStateFolderGoesOnAboveTheWorkersEpochs) {
   int64_t epoch = 0;
   {

@@ -44,7 +44,8 @@ class Roles : public ClusterTest {
   }
   static std::vector<std::string> Methods() {
     std::vector<std::string> methods;
-    for (const char* file : {"proto/motley/v1/motley.proto", "proto/motley/v1/worker.proto", "proto/grpc/health/v1/health.proto"}) {
+    for (const char* file :
+         {"proto/motley/v1/motley.proto", "proto/motley/v1/worker.proto", "proto/grpc/health/v1/health.proto"}) {
       const auto* descriptor = google::protobuf::DescriptorPool::generated_pool()->FindFileByName(file);
       if (descriptor == nullptr) ADD_FAILURE() << file;
       for (int s = 0; descriptor != nullptr && s < descriptor->service_count(); ++s) {
@@ -75,7 +76,8 @@ TEST_F(Roles, EveryMethodIsServedWhereItWasGrantedAndNowhereElse) {
 TEST_F(Roles, ARefusalSaysWhoseServerThisIs) {
   grpc::Status status = Call(server_->workers_address(), "/motley.v1.Motley/SubmitJob");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  EXPECT_NE(status.error_message().find("'/motley.v1.Motley/SubmitJob' is not for workers"), std::string::npos) << status.error_message();
+  EXPECT_NE(status.error_message().find("'/motley.v1.Motley/SubmitJob' is not for workers"), std::string::npos)
+      << status.error_message();
   status = Call(server_->address(), "/motley.v1.Nothing/Here");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_NE(status.error_message().find("there is no method"), std::string::npos) << status.error_message();

@@ -28,7 +28,8 @@ TEST_F(DecideLeaving, SavesWhatFitsTheTime) {
   node("n2").leaves_at = now_ + absl::Seconds(7);
   EXPECT_TRUE(Ended().save) << "the rest of this step, the next and the save take 6 s";
   EXPECT_EQ(Ended().cause_label, "node_leaving");
-  EXPECT_NE(Now().reason.find("node n2 was told to end within 7 s: a checkpoint is saved first"), std::string::npos) << Now().reason;
+  EXPECT_NE(Now().reason.find("node n2 was told to end within 7 s: a checkpoint is saved first"), std::string::npos)
+      << Now().reason;
   node("n2").leaves_at = now_ + absl::Seconds(5);
   EXPECT_FALSE(Ended().save);
   EXPECT_NE(Now().reason.find("saving takes about 6.0 s: 4 steps will be repeated"), std::string::npos) << Now().reason;

@@ -18,9 +18,10 @@ TEST_F(DecideTest, WaitsWithoutDevicesAndSaysWhy) {
   node("n2").drained = true;
   const Decision decision = Now();
   EXPECT_TRUE(std::holds_alternative<Wait>(decision.action));
-  EXPECT_EQ(decision.reason,
-            "no device can be used (1 node is lost: n1; 1 node is drained: n2); undrain n2, or start motley-worker again on n1; the "
-            "job then goes on by itself");
+  EXPECT_EQ(
+      decision.reason,
+      "no device can be used (1 node is lost: n1; 1 node is drained: n2); undrain n2, or start motley-worker again on n1; the "
+      "job then goes on by itself");
 }
 
 TEST_F(DecideTest, RestartedCoordinatorGivesWorkersTime) {

@@ -55,7 +55,8 @@ TEST_F(FlappingTest, TheHoldGrowsAndIsSaid) {
     now_ += absl::Seconds(3);
     Rise("n1");
     const absl::Duration up = now_;
-    EXPECT_NE(Hold("n1").reason.find(fall == 1 ? "was lost 1 time in" : "times in the last 10 min"), std::string::npos) << Hold("n1").reason;
+    EXPECT_NE(Hold("n1").reason.find(fall == 1 ? "was lost 1 time in" : "times in the last 10 min"), std::string::npos)
+        << Hold("n1").reason;
     FlappingConfig remembers = config_;
     remembers.window = absl::Hours(24);
     while (DecideHold(now_, state_, Node("n1"), remembers).held) now_ += absl::Seconds(1);

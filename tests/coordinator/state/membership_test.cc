@@ -123,8 +123,9 @@ TEST(Membership, NoDeviceNamesTheNodesAndTheRemedy) {
             std::string::npos)
       << WhyNoDevice(state, JobRun());
   state.nodes.at(NodeName("n2")).connected = false;
-  EXPECT_NE(WhyNoDevice(state, JobRun()).find("(1 node is lost: n2; 1 node is drained: n1); undrain n1, or start motley-worker "
-                                              "again on n2"),
+  EXPECT_NE(WhyNoDevice(state, JobRun())
+                .find("(1 node is lost: n2; 1 node is drained: n1); undrain n1, or start motley-worker "
+                      "again on n2"),
             std::string::npos)
       << WhyNoDevice(state, JobRun());
 }

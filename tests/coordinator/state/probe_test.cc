@@ -38,11 +38,13 @@ class ProbeTest : public testing::Test {
   bool NowIs(const std::string& node) {
     const auto actions = Now();
     if (actions.size() != 1 || !std::holds_alternative<Action>(actions[0])) return false;
-    return std::visit([&](const auto& action) {
-      if constexpr (requires { action.node; }) return action.node == NodeName(node);
-      if constexpr (requires { action.writer; }) return action.writer == NodeName(node);
-      return false;
-    }, actions[0]);
+    return std::visit(
+        [&](const auto& action) {
+          if constexpr (requires { action.node; }) return action.node == NodeName(node);
+          if constexpr (requires { action.writer; }) return action.writer == NodeName(node);
+          return false;
+        },
+        actions[0]);
   }
   Probe& Begin() {
     Probe& probe = run().probes[NodeName("n2")];

@@ -1,5 +1,5 @@
-// A store that is not what was written to it: altered, cut, emptied, older. Whatever is done to the files, what is read is what was
-// written, or an error or an event says otherwise.
+// A store that is not what was written to it: altered, cut, emptied, older. Whatever is done to the files, what is read is what
+// was written, or an error or an event says otherwise.
 #include <filesystem>
 #include <fstream>
 #include <map>

@@ -51,7 +51,6 @@ class VersionsTest : public StoreTest {
     ASSERT_TRUE(mark.ok());
     ASSERT_TRUE((*mark)->Write(ledger.state().mark).ok());
   }
-
 };
 
 TEST_F(VersionsTest, AFileOfVersionOneIsBroughtToThePresentOneAndKept) {

@@ -6,9 +6,9 @@
 #include "gtest/gtest.h"
 #include "planner/answers/explain_offline.h"
 #include "planner/answers/given_plan.h"
+#include "planner/answers/ways_out.h"
 #include "planner/live/planner.h"
 #include "planner/pricing/worst_memory.h"
-#include "planner/answers/ways_out.h"
 #include "tests/planner/offline_fixture.h"
 
 namespace motley::planner {
@@ -166,9 +166,11 @@ TEST(WaysOutTest, TheRealReasonLeads) {
   const absl::Status why = PlanAndEvaluate(*setting, *FindInCatalog("cephalo")).status();
   ASSERT_EQ(why.code(), absl::StatusCode::kResourceExhausted) << why;
   const std::string few(NothingFits(*setting, nullptr, why).message());
-  EXPECT_THAT(few, testing::StartsWith("small on mixed with batch 3, sequence 128, float32: no plan: a batch of 3 does not give"));
+  EXPECT_THAT(few,
+              testing::StartsWith("small on mixed with batch 3, sequence 128, float32: no plan: a batch of 3 does not give"));
   EXPECT_THAT(few, testing::Not(HasSubstr("does not fit")));
-  const std::string large(NothingFits(*MakeSetting(LargeWorkload(12), request), nullptr, absl::ResourceExhaustedError("x")).message());
+  const std::string large(
+      NothingFits(*MakeSetting(LargeWorkload(12), request), nullptr, absl::ResourceExhaustedError("x")).message());
   EXPECT_THAT(large, HasSubstr("does not fit: the training state is "));
   EXPECT_THAT(large, HasSubstr(" bytes)\nx\n"));
 }
@@ -178,7 +180,8 @@ TEST(ExplainOfflineTest, SamplesOfAUnitCountOnce) {
   Evaluation evaluation;
   Plan& plan = evaluation.plan;
   StagePlan stage;
-  for (const auto& [ranks, batch] : {std::pair<std::vector<const char*>, int64_t>{{"n2/gpu0", "n2/gpu1"}, 5}, {{"n1/gpu0"}, 19}}) {
+  for (const auto& [ranks, batch] :
+       {std::pair<std::vector<const char*>, int64_t>{{"n2/gpu0", "n2/gpu1"}, 5}, {{"n1/gpu0"}, 19}}) {
     UnitPlan& unit = stage.units.emplace_back();
     unit.microbatches = {batch};
     for (const char* name : ranks) {

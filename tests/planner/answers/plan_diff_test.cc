@@ -53,6 +53,18 @@ TEST(PlanDiffTest, SaysWhatChangesDeviceByDevice) {
             "0.300, zero stage 3, in flight as the schedule says, recompute none, offload nothing\n");
 }
 
+TEST(PlanDiffTest, WhatWasNotPredictedIsNotCompared) {
+  Plan before = OneStagePlan(SmallModel());
+  before.predicted.step_seconds = 0.4;
+  before.predicted.binding_constraint = "all-gather";
+  Plan text = before;
+  text.predicted = {};
+  EXPECT_EQ(ToText(Diff(before, text)), "");
+  EXPECT_EQ(ToText(Diff(text, before)), "");
+  text.predicted.step_seconds = 0.8;
+  EXPECT_THAT(ToText(Diff(before, text)), HasSubstr("step 400 ms -> 800 ms"));
+}
+
 TEST(PlanDiffTest, DevicesThatChangeAlikeAreOneLine) {
   Plan before = Sharded({{"a/gpu0", 0.25}, {"a/gpu1", 0.25}, {"a/gpu2", 0.25}, {"b/gpu0", 0.25}}), after = before;
   for (UnitPlan& unit : after.pipelines[0].stages[0].units) unit.ranks[0].offload_optimizer = true;

@@ -198,7 +198,8 @@ TEST(ClusterFile, CardsOfOnesOwn) {
   const Cluster pcie = Parsed(whole + "pcie_gb_per_second = 12\n" + use);
   EXPECT_EQ(pcie.nodes[0].device_link_bytes_per_second, 12e9) << "PCIe stands for the link";
   EXPECT_EQ(pcie.nodes[0].host_link_bytes_per_second, 12e9);
-  EXPECT_EQ(Parsed(whole + "link_gb_per_second = 20\npcie_gb_per_second = 12\n" + use).nodes[0].device_link_bytes_per_second, 20e9);
+  EXPECT_EQ(Parsed(whole + "link_gb_per_second = 20\npcie_gb_per_second = 12\n" + use).nodes[0].device_link_bytes_per_second,
+            20e9);
   EXPECT_THAT(ErrorOf("[[card]]\nname = \"mine\"\nlike = \"A7000\"\n" + use), HasSubstr("card.like: GPU model 'A7000'"));
   EXPECT_THAT(ErrorOf("[[card]]\nname = \"mine\"\nlike = \"T4\"\nmemory_gib = 0\n" + use), HasSubstr("card.memory_gib"));
   EXPECT_THAT(ErrorOf("[[card]]\nname = \"mine\"\nlike = \"T4\"\nfp32_tflops = 1e9\n" + use), HasSubstr("card.fp32_tflops"));

@@ -8,6 +8,8 @@
 #include <fstream>
 
 #include "tests/common/temp_folder.h"
+#include "planner/costs/latency_match.h"
+#include "tests/planner/costs/costs_fixture.h"
 
 namespace motley::planner {
 namespace {
@@ -152,6 +154,42 @@ TEST(LatencyBook, ReadsOwnProfiles) {
   ASSERT_NE(entry, nullptr);
   EXPECT_DOUBLE_EQ(entry->backward.At(3), 0.004);
   EXPECT_EQ(entry->source, "h200.json: layers[0] (llama-7b/H200/512/bfloat16)");
+}
+
+// One layer of Motley's own form, as text.
+std::string Layer(const std::string& card, const std::string& samples, const std::string& seconds) {
+  return R"({"model": "gpt2-124m", "card": ")" + card + R"(", "dtype": "fp16", "seq_len": 512, "samples": )" + samples +
+         R"(, "forward_seconds": )" + seconds + R"(, "backward_seconds": )" + seconds + "}";
+}
+std::string Own(const std::string& layers) { return R"({"motley_profile": 2, "layers": [)" + layers + "]}"; }
+
+TEST(LatencyBook, TwoEntriesOfOneKeyAreRefusedAndNamed) {
+  const std::string text = Own(Layer("L4", "[1]", "[0.1]") + "," + Layer("T4", "[1]", "[0.1]") + "," + Layer("l4", "[1]", "[99]"));
+  EXPECT_THAT(ErrorOf(text), HasSubstr("layers[2] is of the same model, card, sequence and dtype as layers[0]"));
+}
+
+TEST(LatencyBook, AMisspelledKeyIsRefusedWithTheNearest) {
+  std::string text = Own(Layer("L4", "[1]", "[0.1]"));
+  text.insert(text.find("\"samples\""), "\"context_byte\": 7, ");
+  EXPECT_THAT(ErrorOf(text), HasSubstr("layers[0]: unknown key 'context_byte'; did you mean 'context_bytes'?"));
+}
+
+TEST(LatencyBook, RepairsOfOwnProfilesReachWhoUsesTheNumbers) {
+  const auto book = LatencyBook::Parse(Own(Layer("L4", "[1, 2, 3]", "[0.003, 0.002, 0.004]")), "mine.json");
+  ASSERT_TRUE(book.ok()) << book.status();
+  EXPECT_THAT(book->repairs(), Contains(HasSubstr("mine.json: layers[0].forward_seconds: times fall")));
+  EXPECT_THAT(MatchLayer(KindNamed("L4"), WorkloadOf("gpt2-124m", DType::kFloat16), &*book).provenance.repairs, Contains(HasSubstr("times fall")));
+}
+
+TEST(LatencyBook, MillisecondsTakenForSecondsAreDoubted) {
+  const Workload workload = WorkloadOf("gpt2-124m", DType::kFloat16);
+  const auto doubt = [&](const std::string& seconds) {
+    const auto book = LatencyBook::Parse(Own(Layer("L4", "[8]", seconds)), "mine.json");
+    return MatchLayer(KindNamed("L4"), workload, &*book).provenance.doubt;
+  };
+  // 8 samples of 512 tokens, 7 million parameters of a layer: 58 GFLOP, on an L4 about a millisecond.
+  EXPECT_EQ(doubt("[0.002]"), "");
+  EXPECT_THAT(doubt("[2]"), HasSubstr("were these milliseconds"));
 }
 
 TEST(LatencyBook, OwnProfilesAreChecked) {

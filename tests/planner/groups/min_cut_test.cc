@@ -26,8 +26,8 @@ double CutWeight(const EdgeWeights& w, uint32_t side) {
 // Reference: Stoer and Wagner, JACM'97, figure 1: the minimum cut of 4 splits {3, 4, 7, 8} from {1, 2, 5, 6}.
 TEST(MinCut, ThePaperExample) {
   EdgeWeights w = Empty(8);
-  const double edges[][3] = {{1, 2, 2}, {1, 5, 3}, {2, 3, 3}, {2, 5, 2}, {2, 6, 2}, {3, 4, 4}, {3, 7, 2}, {4, 7, 2}, {4, 8, 2}, {5, 6, 3},
-                             {6, 7, 1}, {7, 8, 3}};
+  const double edges[][3] = {{1, 2, 2}, {1, 5, 3}, {2, 3, 3}, {2, 5, 2}, {2, 6, 2}, {3, 4, 4},
+                             {3, 7, 2}, {4, 7, 2}, {4, 8, 2}, {5, 6, 3}, {6, 7, 1}, {7, 8, 3}};
   for (const auto& e : edges) Join(&w, static_cast<size_t>(e[0]) - 1, static_cast<size_t>(e[1]) - 1, e[2]);
   std::vector<int> all(8);
   std::iota(all.begin(), all.end(), 0);

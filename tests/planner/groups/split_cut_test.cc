@@ -65,8 +65,8 @@ TEST(SplitCuts, WithinTheBoundForEveryK) {
   }
 }
 
-// Why groupings.h exists: two nodes of 4 GPUs, 1 GB/s between any two of different nodes. Cutting the nodes apart costs 16. Cutting off one
-// GPU costs 4 and three links inside: 64 in all at 20 GB/s inside, but 13 at 3 GB/s.
+// Why groupings.h exists: two nodes of 4 GPUs, 1 GB/s between any two of different nodes. Cutting the nodes apart costs 16.
+// Cutting off one GPU costs 4 and three links inside: 64 in all at 20 GB/s inside, but 13 at 3 GB/s.
 TEST(SplitCuts, PeelsSingleDevicesWhereLinksInsideAreNotMuchFaster) {
   const auto rates = [](double inside) {
     EdgeWeights w(8, std::vector<double>(8, 1));

@@ -1,5 +1,5 @@
-// What jobs are planned with, in numbers: predicted seconds and peaks of the demo's cluster, of the plans that the comparison with
-// PyTorch trains, and of the unit tests' clusters. A change of the planner that means to change no plan changes no line of
+// What jobs are planned with, in numbers: predicted seconds and peaks of the demo's cluster, of the plans that the comparison
+// with PyTorch trains, and of the unit tests' clusters. A change of the planner that means to change no plan changes no line of
 // golden_plans.txt; one that does shows here what it changes.
 //
 // MOTLEY_UPDATE_GOLDEN=1 writes the file anew.
@@ -25,14 +25,17 @@ namespace {
 
 // Six digits: the last ones may differ between compilers, plans may not.
 std::string Numbers(const Plan& plan) {
-  std::string text = absl::StrFormat("  %.6g s a step, bound by %s\n", plan.predicted.step_seconds, plan.predicted.binding_constraint);
+  std::string text =
+      absl::StrFormat("  %.6g s a step, bound by %s\n", plan.predicted.step_seconds, plan.predicted.binding_constraint);
   for (const UnitPlan& unit : plan.pipelines[0].stages[0].units) {
     const RankPlan& rank = unit.ranks[0];
-    absl::StrAppend(&text, absl::StrFormat("  %s: %s recompute %s shard %.4f busy %.6g s peak %d\n", rank.device.value(),
-                                           unit.microbatches.empty() ? "-" : absl::StrJoin(unit.microbatches, "+"), rank.recompute,
-                                           rank.shard_ratio, rank.predicted.busy_seconds, rank.predicted.peak_bytes));
+    absl::StrAppend(&text,
+                    absl::StrFormat("  %s: %s recompute %s shard %.4f busy %.6g s peak %d\n", rank.device.value(),
+                                    unit.microbatches.empty() ? "-" : absl::StrJoin(unit.microbatches, "+"), rank.recompute,
+                                    rank.shard_ratio, rank.predicted.busy_seconds, rank.predicted.peak_bytes));
   }
-  for (const UnusedDevice& unused : plan.unused) absl::StrAppend(&text, "  ", unused.device.value(), " unused: ", unused.because, "\n");
+  for (const UnusedDevice& unused : plan.unused)
+    absl::StrAppend(&text, "  ", unused.device.value(), " unused: ", unused.because, "\n");
   return text;
 }
 
@@ -59,8 +62,8 @@ PlannerInput DemoInput(int64_t batch) {
     const absl::StatusOr<GpuSpec> spec = FindGpu(card);
     EXPECT_TRUE(spec.ok()) << spec.status();
     if (!spec.ok()) continue;
-    setups.push_back({id, card, spec->fp32_flops / kDilation,
-                      static_cast<int64_t>(static_cast<double>(spec->memory_bytes) * kMemoryScale)});
+    setups.push_back(
+        {id, card, spec->fp32_flops / kDilation, static_cast<int64_t>(static_cast<double>(spec->memory_bytes) * kMemoryScale)});
   }
   return MakeInput(*ModelFlavor("gpt2", "text-small"), setups, batch, 60e6);
 }

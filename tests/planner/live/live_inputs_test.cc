@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/answers/offline.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/cluster/cluster_text.h"
-#include "planner/answers/offline.h"
 #include "tests/planner/cluster_fixture.h"
 
 namespace motley::planner {

@@ -6,8 +6,8 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "planner/live/layered.h"
-#include "planner/live/plan_builder.h"
 #include "planner/live/memory_ledger.h"
+#include "planner/live/plan_builder.h"
 #include "planner/live/program_trace.h"
 #include "tests/planner/cluster_fixture.h"
 

@@ -2,9 +2,9 @@
 #include <numeric>
 
 #include "gtest/gtest.h"
-#include "planner/pricing/evaluate.h"
-#include "planner/lowering/step_lowering_flows.h"
 #include "planner/live/planner.h"
+#include "planner/lowering/step_lowering_flows.h"
+#include "planner/pricing/evaluate.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 
 namespace motley::planner {

@@ -7,10 +7,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/pricing/evaluate.h"
 #include "planner/lowering/step_lowering_engine.h"
 #include "planner/lowering/step_lowering_flows.h"
 #include "planner/lowering/step_lowering_seconds.h"
+#include "planner/pricing/evaluate.h"
 #include "tests/planner/lowering/lowered.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 

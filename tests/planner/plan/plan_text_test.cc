@@ -14,7 +14,8 @@ std::string Complaint(const std::string& text) { return std::string(ParsePlanTex
 
 TEST(PlanTextTest, NamesEveryRank) {
   const std::string text = ToText(OneStagePlan(SmallModel()));
-  EXPECT_THAT(text, HasSubstr("plan generation 3 cephalo batch 11 seq 32 float32 layered\npipeline 0 / stage 0 layers 0-3 zero 3\n"));
+  EXPECT_THAT(text,
+              HasSubstr("plan generation 3 cephalo batch 11 seq 32 float32 layered\npipeline 0 / stage 0 layers 0-3 zero 3\n"));
   EXPECT_THAT(text, HasSubstr("rank 0 n1/gpu0 A6000  batch 6 = 4+2  shard 0.500  recompute full"));
   EXPECT_THAT(text, HasSubstr("rank 2 n2/gpu0 P40    batch 0"));
   EXPECT_THAT(text, HasSubstr("rank 3 n2/gpu1 P40    batch 2 = 2x1"));

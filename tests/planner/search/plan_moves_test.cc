@@ -5,9 +5,11 @@
 
 #include "planner/cluster/cluster_file.h"
 #include "planner/costs/workload.h"
+#include "planner/plan/each_rank.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/search/polish.h"
 #include "planner/strategies/auto/auto_stages.h"
 #include "planner/strategies/catalog.h"
-#include "planner/search/polish.h"
 
 namespace motley::planner {
 namespace {
@@ -54,6 +56,37 @@ TEST(PlanMovesTest, LadderGoesFromNothingToEverythingByFewestSecondsForAByte) {
     EXPECT_LE(saved, before) << ToText(ladder[i]);
     before = saved;
   }
+}
+
+TEST(PlanMovesTest, ARankIsWhatItsDeviceIsWhateverItsLabelSays) {
+  const auto setting = Lab(16);
+  for (int device = 0; device < setting->num_devices(); ++device) {
+    RankPlan rank;
+    rank.device = setting->cluster.devices[static_cast<size_t>(device)].id;
+    for (const char* label : {"", "a card of another name"}) {
+      rank.device_model = label;
+      EXPECT_EQ(KindOfRank(*setting, rank), setting->KindOf(device)) << rank.device.value();
+    }
+  }
+  EXPECT_EQ(setting->FindDevice(DeviceId("nowhere/gpu0")), -1);
+}
+
+// What a plan needs of memory follows from its devices; labels are for people.
+TEST(PlanMovesTest, SharesMoveAlikeWhateverTheLabelsSay) {
+  const auto setting = Lab(24);
+  const Plan plan = Evaluate(*setting, ThreeStages(*setting, 1)).value().plan;
+  Plan renamed = plan;
+  ForEachRank(renamed, [](RankPlan& rank) { rank.device_model = "?"; });
+  const auto shares = [&](const Plan& of) {
+    std::vector<double> list;
+    for (const Move& move : Neighbours(*setting, of)) {
+      if (move.what != "shares by free memory") continue;
+      ForEachRank(move.plan, [&](const RankPlan& rank) { list.push_back(rank.shard_ratio); });
+    }
+    return list;
+  };
+  EXPECT_EQ(shares(plan).size(), 5u);
+  EXPECT_EQ(shares(renamed), shares(plan));
 }
 
 TEST(PlanMovesTest, EveryNeighbourKeepsTheRules) {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "planner/pricing/evaluate.h"
 #include "planner/groups/groupings.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/search/plan_moves.h"
 #include "tests/planner/strategies/stages_fixture.h"
 

@@ -42,8 +42,7 @@ inline int32_t Add(StepGraph* graph, TaskKind kind, IndexList lanes, double seco
 inline int32_t Compute(StepGraph* graph, int actor, double seconds, IndexList after = {}) {
   return Add(graph, TaskKind::kForward, {LaneIndex(actor, LaneKind::kCompute)}, seconds, std::move(after));
 }
-inline int32_t Send(StepGraph* graph, int actor, std::vector<LinkLoad> loads, IndexList after = {},
-                    double latency = 0) {
+inline int32_t Send(StepGraph* graph, int actor, std::vector<LinkLoad> loads, IndexList after = {}, double latency = 0) {
   return Add(graph, TaskKind::kSend, {LaneIndex(actor, LaneKind::kSendLane)}, latency, std::move(after), std::move(loads));
 }
 

@@ -101,8 +101,8 @@ TEST(PictureTest, EmptyStepsAndNarrowPicturesAreDrawn) {
 }
 
 TEST(PictureTest, AxisUsesTheUnitOfTheStep) {
-  const std::vector<std::pair<double, const char*>> cases = {{90, ">90 s<"},        {7, ">7 s<"},       {1.5, ">0.2 s<"},
-                                                             {0.5, ">450 ms<"},     {0.005, ">4.5 ms<"}, {4e-5, ">40 µs<"},
+  const std::vector<std::pair<double, const char*>> cases = {{90, ">90 s<"},       {7, ">7 s<"},        {1.5, ">0.2 s<"},
+                                                             {0.5, ">450 ms<"},    {0.005, ">4.5 ms<"}, {4e-5, ">40 µs<"},
                                                              {3e-9, ">0.0005 µs<"}};
   for (const auto& [seconds, tick] : cases) {
     StepGraph graph = MakeGraph(1);

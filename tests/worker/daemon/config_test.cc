@@ -109,7 +109,8 @@ TEST(WorkerConfig, UnknownKeysNameFileLineAndNearest) {
   EXPECT_THAT(Message(key.status()), HasSubstr("w.toml:3: unknown key 'cordinator'"));
   EXPECT_THAT(Message(key.status()), HasSubstr("did you mean 'coordinator'?"));
   EXPECT_THAT(Message(ParseWorkerConfig("[emulatoin]\n", "w.toml").status()), HasSubstr("did you mean 'emulation'?"));
-  EXPECT_THAT(Message(ParseWorkerConfig("[[device]]\nkind = 3\n", "w.toml").status()), HasSubstr("w.toml:2: device.kind must be a text"));
+  EXPECT_THAT(Message(ParseWorkerConfig("[[device]]\nkind = 3\n", "w.toml").status()),
+              HasSubstr("w.toml:2: device.kind must be a text"));
   EXPECT_THAT(Message(ParseWorkerConfig("[worker\n", "w.toml").status()), HasSubstr("w.toml:"));
   EXPECT_EQ(LoadWorkerConfig("/nowhere/w.toml").status().code(), absl::StatusCode::kNotFound);
 }
@@ -131,11 +132,12 @@ TEST(WorkerConfig, PlaintextBeyondLoopbackNeedsInsecure) {
 }
 
 TEST(WorkerConfig, RangesAndNames) {
-  for (const char* text : {"[worker]\nname = 'a/b'\n", "[worker]\ncoordinator = 'nohost'\n", "[worker]\ndata_address = 'localhost'\n",
-                           "[worker]\nstop_seconds = -1\n", "[emulation]\ntime_dilation = 0\n", "[emulation]\nmemory_scale = 2.0\n", "[[device]]\nkind = 'tpu'\n",
-                           "[[device]]\nkind = 'emulated'\n", "[[device]]\nkind = 'cpu'\nmodel = 'L4'\n",
-                           "[[device]]\nname = 'x'\n[[device]]\nname = 'x'\n",
-                           "[emulation]\nprecision = 'bf16'\n[[device]]\nkind = 'emulated'\nmodel = 'P40'\n"}) {
+  for (const char* text :
+       {"[worker]\nname = 'a/b'\n", "[worker]\ncoordinator = 'nohost'\n", "[worker]\ndata_address = 'localhost'\n",
+        "[worker]\nstop_seconds = -1\n", "[emulation]\ntime_dilation = 0\n", "[emulation]\nmemory_scale = 2.0\n",
+        "[[device]]\nkind = 'tpu'\n", "[[device]]\nkind = 'emulated'\n", "[[device]]\nkind = 'cpu'\nmodel = 'L4'\n",
+        "[[device]]\nname = 'x'\n[[device]]\nname = 'x'\n",
+        "[emulation]\nprecision = 'bf16'\n[[device]]\nkind = 'emulated'\nmodel = 'P40'\n"}) {
     EXPECT_FALSE(Validate(Parse(text)).ok()) << text;
   }
 }

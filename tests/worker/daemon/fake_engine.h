@@ -59,7 +59,8 @@ class FakeEngine : public engine::Engine {
       if (stop_) return engine::RunEnd::kStopped;
     }
     if (behaviour == "publish") {
-      if (absl::Status status = host_.ConfirmEpochIsNewest(assignment.config.training.steps, "publish"); !status.ok()) return status;
+      if (absl::Status status = host_.ConfirmEpochIsNewest(assignment.config.training.steps, "publish"); !status.ok())
+        return status;
       host_.OnCheckpoint(assignment.config.training.steps, "/checkpoints/step", 10, 0.5);
     }
     return engine::RunEnd::kAllSteps;

@@ -21,7 +21,8 @@ TEST(NvidiaCards, ReadsTheDriversFiles) {
 
 TEST(NvidiaCards, TheOpenKernelModuleSaysItsVersionElsewhere) {
   const TempFolder folder;
-  folder.Write("version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.15  Release Build  (builder@host)  Tue\n");
+  folder.Write("version",
+               "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.15  Release Build  (builder@host)  Tue\n");
   folder.Write("gpus/0000:01:00.0/information", "Model: \t\t Tesla T4\n");
   EXPECT_EQ(Describe(FindNvidiaCards(folder.path())), "Tesla T4, driver 550.54.15");
 }

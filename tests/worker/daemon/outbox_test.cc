@@ -8,7 +8,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-WorkerReport LogLine(int64_t number, const std::string& text = "") { return LogReport{JobId("job"), Epoch(2), "n/gpu0", text, number}; }
+WorkerReport LogLine(int64_t number, const std::string& text = "") {
+  return LogReport{JobId("job"), Epoch(2), "n/gpu0", text, number};
+}
 WorkerReport Step(int64_t number) {
   StepReport step{JobId("job"), Epoch(2)};
   step.stats.step = number;

@@ -8,7 +8,8 @@ namespace {
 const HostFacts kHost = {.name = "lab-1", .cpu = "AMD EPYC 7763", .cores = 64, .memory_bytes = int64_t{512} << 30};
 
 TEST(Probe, CardsOfTheTableHaveItsNames) {
-  const auto text = ProbeText(kHost, {"535.129.03", {{"1", "NVIDIA A100-SXM4-40GB"}, {"2", "NVIDIA A100-SXM4-40GB"}, {"3", "Tesla T4"}}});
+  const auto text =
+      ProbeText(kHost, {"535.129.03", {{"1", "NVIDIA A100-SXM4-40GB"}, {"2", "NVIDIA A100-SXM4-40GB"}, {"3", "Tesla T4"}}});
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ(*text,
             "# 2 x NVIDIA A100-SXM4-40GB, Tesla T4, driver 535.129.03; AMD EPYC 7763, 64 cores, 512.0 GiB of memory\n"

@@ -15,9 +15,9 @@
 #include <tuple>
 #include <type_traits>
 
+#include "common/wire/rank.h"
 #include "tests/worker/daemon/fake_engine.h"
 #include "tests/worker/daemon/test_assignment.h"
-#include "common/wire/rank.h"
 #include "worker/daemon/frame.h"
 
 namespace motley::worker {
@@ -50,7 +50,9 @@ class RankSessionTest : public ::testing::Test {
     if (fd_ >= 0) close(fd_);
     fd_ = -1;
   }
-  void Send(const RankCommand& command) { ASSERT_TRUE(WriteAll(fd_, EncodeFrame(wire::ToProto(command).SerializeAsString())).ok()); }
+  void Send(const RankCommand& command) {
+    ASSERT_TRUE(WriteAll(fd_, EncodeFrame(wire::ToProto(command).SerializeAsString())).ok());
+  }
   void Load(const RankAssignment& assignment) { Send(StartCommand{{assignment}}); }
   void Stop() { Send(StopCommand{JobId("job"), Epoch(1), true, ""}); }
   // The next message of this kind.
@@ -143,7 +145,8 @@ TEST_F(RankSessionTest, StepRecordsAreKeptWhenTheCoordinatorAllowsItAndBeforeThe
     Load(assignment);
     const auto question = Next<PublishReport>();
     EXPECT_EQ(question.purpose, "keep step records");
-    Send(PublishAnswerCommand{question.job, question.epoch, question.step, question.rank, allowed, "it is old", question.question});
+    Send(PublishAnswerCommand{question.job, question.epoch, question.step, question.rank, allowed, "it is old",
+                              question.question});
     EXPECT_EQ(NextEvent().kind, RankEventKind::kFinished);
     std::ifstream file(absl::StrCat(folder, "/steps/generation-0000000", assignment.epoch.value(), ".csv"));
     const std::string text((std::istreambuf_iterator<char>(file)), {});

@@ -86,7 +86,9 @@ TEST_F(ReachTest, StrangersThatKeepTheirConnectionsDelayNobody) {
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 200; ++i) {
     UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(static_cast<uint16_t>((*listener)->port())), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    sockaddr_in address{.sin_family = AF_INET,
+                        .sin_port = htons(static_cast<uint16_t>((*listener)->port())),
+                        .sin_addr = {htonl(INADDR_LOOPBACK)}};
     ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     strangers.push_back(std::move(fd));
   }

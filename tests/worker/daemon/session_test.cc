@@ -20,7 +20,8 @@ using ::testing::HasSubstr;
 // What a coordinator says to one session: hears everything, welcomes or refuses.
 class FakeCoordinator : public v1::WorkerService::Service {
  public:
-  grpc::Status Session(grpc::ServerContext*, grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::WorkerMessage>* stream) override {
+  grpc::Status Session(grpc::ServerContext*,
+                       grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::WorkerMessage>* stream) override {
     v1::WorkerMessage message;
     if (!stream->Read(&message)) return grpc::Status::OK;
     {
@@ -67,7 +68,8 @@ class FakeCoordinator : public v1::WorkerService::Service {
   std::vector<v1::WorkerMessage> heard_;
   std::optional<grpc::Status> refusal_;
   int break_after_ = 0, goodbyes_ = 0;
-  v1::CoordinatorMessage first_message_ = wire::ToProto(CoordinatorCommand(StopCommand{JobId("job"), Epoch(1), false, "to the worker"}));
+  v1::CoordinatorMessage first_message_ =
+      wire::ToProto(CoordinatorCommand(StopCommand{JobId("job"), Epoch(1), false, "to the worker"}));
   std::atomic<bool> answers_{true};  // heartbeats
 };
 
@@ -180,7 +182,8 @@ TEST_F(SessionTest, ACoordinatorThatSaysNothingForALeaseIsGivenUpAndDialedAnew) 
   FakeClock clock;
   coordinator_.answers_ = false;
   auto session = Dial(clock);
-  ASSERT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator& c) { return c.Count(v1::WorkerMessage::kHeartbeat) == 1 && received_.size() == 1; }));
+  ASSERT_TRUE(coordinator_.WaitUntil(
+      [&](FakeCoordinator& c) { return c.Count(v1::WorkerMessage::kHeartbeat) == 1 && received_.size() == 1; }));
   clock.MoveWall(-absl::Hours(1));
   EXPECT_EQ(disconnected_, 0);
   clock.Advance(absl::Milliseconds(299));

@@ -22,7 +22,9 @@ class StorageCheckTest : public ::testing::Test {
   ~StorageCheckTest() override { std::filesystem::remove_all(folder_); }
 
   const std::string folder_;
-  StorageReport Check(const StorageCheckCommand& check) const { return CheckStorage(check, FileRoots({folder_}), clock_, absl::ZeroDuration()); }
+  StorageReport Check(const StorageCheckCommand& check) const {
+    return CheckStorage(check, FileRoots({folder_}), clock_, absl::ZeroDuration());
+  }
 
   const SystemClock clock_;
   StorageCheckCommand check_;

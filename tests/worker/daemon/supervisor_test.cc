@@ -235,7 +235,8 @@ TEST_F(SupervisorTest, ANewEpochEndsTheOldAndAnOldOneIsIgnored) {
   Start({TestAssignment("train", 8)});
   std::map<Epoch, std::string> ends;  // in whichever order they come
   WaitFor([&](const WorkerReport& r) {
-    if (const auto* event = std::get_if<RankReport>(&r); event != nullptr && event->kind == Kind::kFinished) ends[event->epoch] = event->message;
+    if (const auto* event = std::get_if<RankReport>(&r); event != nullptr && event->kind == Kind::kFinished)
+      ends[event->epoch] = event->message;
     return ends.size() == 2;
   });
   EXPECT_THAT(ends[Epoch(7)], HasSubstr("killed: generation 8 of job job begins"));
@@ -264,7 +265,8 @@ TEST_F(SupervisorTest, PublishesOnlyWhenAllowed) {
   for (const bool allowed : {true, false}) {
     Start({TestAssignment("publish", allowed ? 1 : 2)});
     const auto asked = WaitForReport<PublishReport>();
-    supervisor_->Deliver(PublishAnswerCommand{asked.job, asked.epoch, asked.step, 0, allowed, "epoch 9 is newer", asked.question});
+    supervisor_->Deliver(
+        PublishAnswerCommand{asked.job, asked.epoch, asked.step, 0, allowed, "epoch 9 is newer", asked.question});
     if (allowed) {
       EXPECT_EQ(WaitForReport<CheckpointReport>().bytes, 10);
     } else {

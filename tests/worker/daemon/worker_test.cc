@@ -25,7 +25,8 @@ TEST(Worker, RemembersTheHighestMarkOfAStore) {
 // Greets a worker, tells it of an epoch and a mark and breaks the stream, until a hello says that it knows.
 class Greeter : public v1::WorkerService::Service {
  public:
-  grpc::Status Session(grpc::ServerContext*, grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::WorkerMessage>* stream) override {
+  grpc::Status Session(grpc::ServerContext*,
+                       grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::WorkerMessage>* stream) override {
     v1::WorkerMessage message;
     if (!stream->Read(&message)) return grpc::Status::OK;
     const NodeDescription said = *wire::FromProto(message.hello());

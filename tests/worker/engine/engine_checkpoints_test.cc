@@ -229,7 +229,8 @@ TEST_F(EngineTest, AStaleEpochPublishesNothing) {
   for (const auto& end : outcome.ends) EXPECT_EQ(end.status().code(), absl::StatusCode::kFailedPrecondition) << end.status();
   // Nor does it delete anything.
   std::vector<std::string> there;
-  for (const auto& entry : std::filesystem::directory_iterator(config_.checkpoint.folder)) there.push_back(entry.path().filename());
+  for (const auto& entry : std::filesystem::directory_iterator(config_.checkpoint.folder))
+    there.push_back(entry.path().filename());
   EXPECT_EQ(there, std::vector<std::string>{left});
   TrainOk(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "checkpoints" / left));

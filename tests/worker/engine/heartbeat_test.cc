@@ -24,7 +24,9 @@ TEST(HeartbeatTest, BeatsUntilDestroyed) {
 
 TEST(HeartbeatTest, EndsWithoutWaitingForTheInterval) {
   std::atomic<int> beats{0};
-  { Heartbeat heartbeat(absl::Hours(1), [&] { ++beats; }); }
+  {
+    Heartbeat heartbeat(absl::Hours(1), [&] { ++beats; });
+  }
   EXPECT_EQ(beats, 1);
 }
 

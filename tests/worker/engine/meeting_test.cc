@@ -85,7 +85,8 @@ TEST(Meeting, ARankWithAnotherSecretIsTurnedAway) {
   std::string hello = "MOTLEY-H" + std::string(kSecretBytes, 's') + std::string("\0\0\0\0\0\0\0\1", 8);
   const FileDescriptor wrong = ConnectAsStranger(callee.point().port, hello);
   std::atomic<bool> stopped = false;
-  std::thread meeting([&] { EXPECT_TRUE(absl::IsCancelled(callee.Meet({PeerAt(0, {})}, kLong, [&] { return stopped.load(); }).status())); });
+  std::thread meeting(
+      [&] { EXPECT_TRUE(absl::IsCancelled(callee.Meet({PeerAt(0, {})}, kLong, [&] { return stopped.load(); }).status())); });
   EXPECT_TRUE(WasTurnedAway(wrong.get()));
   stopped = true;
   meeting.join();

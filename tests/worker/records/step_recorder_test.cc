@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -92,7 +91,8 @@ TEST_F(StepRecorderTest, CsvHasAHeadAndALineForEachStep) {
   recorder->Add(validated);
   recorder.reset();
   EXPECT_EQ(Text("steps/generation-00000003.csv"),
-            "step,generation,unix_seconds,loss,validation_loss,grad_norm,lr,tokens,tokens_per_second,step_seconds,predicted_step_seconds\n"
+            "step,generation,unix_seconds,loss,validation_loss,grad_norm,lr,tokens,tokens_per_second,step_seconds,predicted_step_"
+            "seconds\n"
             "7,3,1000.0,2.5,,1.0,0.001,224,64.0,0.5,0.25\n"
             "8,3,1000.0,2.5,2.75,1.0,0.001,256,64.0,0.5,0.25\n");
   EXPECT_THAT(lines_, IsEmpty());
@@ -102,9 +102,10 @@ TEST_F(StepRecorderTest, JsonLinesHaveTheSameKeysAndNullForWhatIsNotThere) {
   auto recorder = Recorder(Assignment("jsonl"));
   recorder->Add(Step(7));
   recorder.reset();
-  EXPECT_EQ(Text("steps/generation-00000003.jsonl"),
-            "{\"step\": 7, \"generation\": 3, \"unix_seconds\": 1000.0, \"loss\": 2.5, \"validation_loss\": null, \"grad_norm\": 1.0, "
-            "\"lr\": 0.001, \"tokens\": 224, \"tokens_per_second\": 64.0, \"step_seconds\": 0.5, \"predicted_step_seconds\": 0.25}\n");
+  EXPECT_EQ(
+      Text("steps/generation-00000003.jsonl"),
+      "{\"step\": 7, \"generation\": 3, \"unix_seconds\": 1000.0, \"loss\": 2.5, \"validation_loss\": null, \"grad_norm\": 1.0, "
+      "\"lr\": 0.001, \"tokens\": 224, \"tokens_per_second\": 64.0, \"step_seconds\": 0.5, \"predicted_step_seconds\": 0.25}\n");
 }
 
 TEST_F(StepRecorderTest, AnOlderEpochMakesNoFileOnceANewerExists) {
@@ -133,7 +134,8 @@ TEST_F(StepRecorderTest, ALinkInTheFoldersPlaceIsNotFollowed) {
   recorder->Add(Step(7));
   recorder.reset();
   EXPECT_TRUE(std::filesystem::is_empty(root_ + "/elsewhere"));
-  EXPECT_THAT(lines_, ElementsAre(AllOf(HasSubstr("training goes on"), HasSubstr("symbolic link")), HasSubstr("1 step record could not be")));
+  EXPECT_THAT(lines_, ElementsAre(AllOf(HasSubstr("training goes on"), HasSubstr("symbolic link")),
+                                  HasSubstr("1 step record could not be")));
 }
 
 TEST_F(StepRecorderTest, WhatCannotBeWrittenNowIsWrittenLater) {

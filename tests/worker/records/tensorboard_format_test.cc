@@ -19,7 +19,7 @@ StepRecord Record() {
 
 // The bytes that TensorBoard's own EventFileWriter writes for the same event (tensorboard 2.20.0).
 TEST(TensorBoardFormat, HeadIsWhatTensorBoardItselfWrites) {
-  EXPECT_EQ(absl::BytesToHexString(kTensorBoardFormat.head(7, 1000)), 
+  EXPECT_EQ(absl::BytesToHexString(kTensorBoardFormat.head(7, 1000)),
             "1800000000000000a37f4b22090000000000408f401a0d627261696e2e4576656e743a3"
             "273ae6b560f000000000000006d532b09090000000000408f4010073a02080192283717");
 }

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/pricing/evaluate.h"
 #include "planner/plan/op_set.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/strategies/catalog.h"
 #include "tests/planner/strategies/stages_fixture.h"
 

@@ -31,7 +31,8 @@ TEST(HexiscaleLayers, EqualToBruteForce) {
   for (int instance = 0; instance < 1500; ++instance) {
     std::vector<StageCost> stages(1 + random() % 4);
     for (StageCost& stage : stages) {
-      stage = {0.1 * (1 + static_cast<double>(random() % 20)), 0.1 * static_cast<double>(random() % 10), 1 + static_cast<int64_t>(random() % 8)};
+      stage = {0.1 * (1 + static_cast<double>(random() % 20)), 0.1 * static_cast<double>(random() % 10),
+               1 + static_cast<int64_t>(random() % 8)};
     }
     const int64_t layers = 1 + static_cast<int64_t>(random() % 12), microbatches = 1 + static_cast<int64_t>(random() % 9);
     const LayerSplit split = SplitLayersExactly(stages, layers, microbatches);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/strategies/hexiscale/hexiscale_problem.h"
 #include "planner/groups/split_cut.h"
+#include "planner/strategies/hexiscale/hexiscale_problem.h"
 
 namespace motley::planner {
 

@@ -36,7 +36,8 @@ void ExpectHexiscale(const Setting& setting, const Plan& plan) {
 
 TEST(Hexiscale, PublishedAndTunedFitOnThePapersSettings) {
   for (const char* preset : {"hexiscale-1", "hexiscale-2", "zorse-b"}) {
-    const auto published = PresetSetting(preset, "llama2-7b", 128, 1024, Published()), tuned = PresetSetting(preset, "llama2-7b", 128, 1024);
+    const auto published = PresetSetting(preset, "llama2-7b", 128, 1024, Published()),
+               tuned = PresetSetting(preset, "llama2-7b", 128, 1024);
     const Plan a = PlanHexiscale(*published).value(), b = PlanHexiscale(*tuned).value();
     ExpectHexiscale(*published, a);
     ExpectHexiscale(*tuned, b);
@@ -67,7 +68,8 @@ TEST(Hexiscale, TensorParallelismIsLimitedByTheRequest) {
 TEST(Hexiscale, PinsDecideStages) {
   PlanRequest request;
   request.pins = {{"stage0", "slow"}};
-  const auto setting = SettingOf(ClusterText({{"fast", Cards("A100-40GB", 2)}, {"slow", Cards("T4", 2)}}), "gpt2-1.5b", 32, 512, request);
+  const auto setting =
+      SettingOf(ClusterText({{"fast", Cards("A100-40GB", 2)}, {"slow", Cards("T4", 2)}}), "gpt2-1.5b", 32, 512, request);
   const Plan plan = PlanHexiscale(*setting).value();
   ExpectHexiscale(*setting, plan);
   for (const PipelinePlan& pipeline : plan.pipelines) {

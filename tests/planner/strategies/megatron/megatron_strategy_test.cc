@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/groups/megatron_layout.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/megatron/megatron_cut.h"
-#include "planner/groups/megatron_layout.h"
 #include "tests/planner/strategies/stages_fixture.h"
 
 namespace motley::planner {

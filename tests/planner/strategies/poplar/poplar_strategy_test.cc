@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "planner/pricing/evaluate.h"
 #include "planner/costs/memory_model.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/strategies/catalog.h"
 #include "tests/planner/strategies/stages_fixture.h"
 

@@ -61,7 +61,8 @@ TEST(Zorse, PublishedKeepsItsOwnLimits) {
 
 TEST(Zorse, TunedIsNoSlowerThanPublished) {
   for (const char* preset : {"zorse-a", "zorse-b", "hexiscale-1"}) {
-    const auto published = PresetSetting(preset, "llama-7b", 256, 512, Published()), tuned = PresetSetting(preset, "llama-7b", 256, 512);
+    const auto published = PresetSetting(preset, "llama-7b", 256, 512, Published()),
+               tuned = PresetSetting(preset, "llama-7b", 256, 512);
     const Plan a = PlanZorse(*published).value(), b = PlanZorse(*tuned).value();
     ExpectZorse(*tuned, b);
     EXPECT_LE(b.predicted.step_seconds, a.predicted.step_seconds) << preset;
@@ -95,7 +96,8 @@ TEST(Zorse, OffloadsOnlyToKnownHostMemory) {
     const auto setting = SettingOf(unknown, "gpt2-1.5b", 64, 1024, request);
     const Plan plan = PlanZorse(*setting).value();
     for (const StagePlan& stage : plan.pipelines[0].stages) {
-      for (const UnitPlan& unit : stage.units) EXPECT_FALSE(unit.ranks[0].offload_parameters || unit.ranks[0].offload_activations);
+      for (const UnitPlan& unit : stage.units)
+        EXPECT_FALSE(unit.ranks[0].offload_parameters || unit.ranks[0].offload_activations);
     }
   }
   const auto known = PresetSetting("zorse-b", "llama-13b", 512, 512, Published());
@@ -179,7 +181,8 @@ TEST(ZorseModel, LayersWithinMemoryAreTheBestForTheSlowestStage) {
   EXPECT_EQ(model.Fit(choice, false).missing_bytes, 0);
   // Embedding and head make up for a few percent.
   const auto slowest = [&] {
-    return std::max(static_cast<double>(choice.layers[0]) * a.layer_seconds(), static_cast<double>(choice.layers[1]) * b.layer_seconds());
+    return std::max(static_cast<double>(choice.layers[0]) * a.layer_seconds(),
+                    static_cast<double>(choice.layers[1]) * b.layer_seconds());
   };
   const double seconds = slowest();
   for (int64_t first = 1; first < 48; ++first) {

@@ -1,4 +1,4 @@
-// A transfer's seconds as a line in its bytes: what searches keep of a flow, since they ask for many sizes.
+// A transfer's seconds as a line in its bytes: what estimates keep of a flow, since they ask for many sizes.
 #pragma once
 
 #include <algorithm>
