@@ -1,7 +1,7 @@
 // Data-sheet numbers of real cards, for emulated devices and for planning clusters that are not at hand.
 //
 // Rates are dense (no structured sparsity) peaks per card; half-precision rates accumulate in fp32. 0 = the card has no such
-// unit. `link` is the card's fastest own link, one direction: NVLink where the board has it, else PCIe x16.
+// unit. `link` is the card's fastest own link, one direction: NVLink or Infinity Fabric where the board has it, else PCIe x16.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct GpuSpec {
   int64_t memory_bytes = 0;
   double memory_bytes_per_second = 0;
   double link_bytes_per_second = 0;
-  double pcie_bytes_per_second = 0;  // to the host, x16, one direction
+  double pcie_bytes_per_second = 0;  // to the host, x16, one direction; a GH200's NVLink-C2C
   std::string_view source;
 
   // "fp32", "tf32", "fp16" or "bf16"; FAILED_PRECONDITION when the card has no such unit, INVALID_ARGUMENT for other names.
@@ -31,8 +31,9 @@ struct GpuSpec {
 
 std::span<const GpuSpec> GpuTable();
 
-// By name, without regard to case, spaces, dashes or a leading "NVIDIA", or as NVIDIA's driver has it; "A100", "H100" and "V100"
-// alone mean the 40 GB SXM, the SXM and the 16 GB SXM card. NOT_FOUND names the nearest card and lists the known ones.
+// By name, without regard to case, spaces, dashes or the maker's name before it, or as the maker's driver has it; "A100", "H100"
+// and "V100" alone mean the 40 GB SXM, the SXM and the 16 GB SXM card, "MI250" one of its two dies. NOT_FOUND names the nearest
+// card and lists the known ones.
 absl::StatusOr<GpuSpec> FindGpu(std::string_view name);
 
 }  // namespace motley

@@ -1,4 +1,5 @@
 // The table of commands: a new one is a file pair and a line here.
+#include "coordinator/client/cards_command.h"
 #include "coordinator/client/command.h"
 #include "coordinator/client/config_command.h"
 #include "coordinator/client/delete_command.h"
@@ -43,6 +44,7 @@ const std::vector<Command>& Commands() {
       {"simulate", "without a cluster: what a given plan costs, and which rule it breaks", AddSimulate},
       {"clusters", "the clusters that are known by name", AddClusters},
       {"models", "the models that are known by name", AddModels},
+      {"cards", "the cards that are known by name: their rates, their memory, and who says so", AddCards},
       {"config", "check a job file, or show every value and where it came from", AddConfig},
       {"help", "what a command does and takes", AddHelp},
       {"man", "the man page", AddMan},

@@ -163,7 +163,8 @@ def terminal_of_80_columns(cluster):
     """Nothing is wider, but a word that is; one line moves; states have colours that can be turned off."""
     colour = re.compile("\x1b\\[[0-9;]*m")
     for command in (["nodes"], ["list"], ["status", "waited"], ["plan", "waited"], ["plan", "waited", "--explain"], ["events"],
-                    ["logs", "waited"], ["metrics", "waited"], ["help", "plan"], ["clusters"], ["models"]):
+                    ["logs", "waited"], ["metrics", "waited"], ["help", "plan"], ["clusters"], ["models"],
+                    ["cards"], ["cards", "h100"]):
         for line in colour.sub("", terminal_output(cluster, *command)).splitlines():
             expect(len(line) <= 80 or len(line.split()) == 1, f"motley {' '.join(command)}: {len(line)} columns: {line!r}")
     expect("\x1b[32msucceeded" in terminal_output(cluster, "list"), "a state without its colour")
