@@ -50,7 +50,8 @@ class StageEstimator {
     if (stage_.shared()) {
       const Collective sum = zero() == 0 ? Collective::kAllReduce : Collective::kReduceScatter;
       if (zero() > 0)
-        gather = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes), kProbeBytes);
+        gather =
+            LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes), kProbeBytes);
       reduce = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, sum, kProbeBytes), kProbeBytes);
     }
     for (const Chunk& chunk : estimate_.work.chunks) {

@@ -184,8 +184,8 @@ absl::StatusOr<GroupAnswer> SplitBy(const Setting& setting, const GroupQuestion&
 
 absl::StatusOr<GroupAnswer> SplitGroup(const Setting& setting, const GroupQuestion& question) {
   absl::StatusOr<GroupAnswer> answer = SplitBy(setting, question, &SolveSplit);
-  // Collectives that run for every microbatch are part of a microbatch's seconds, and the tables have one such number: of the most
-  // skewed shares. Even ones may be the better way all the same.
+  // Collectives that run for every microbatch are part of a microbatch's seconds, and the tables have one such number: of the
+  // most skewed shares. Even ones may be the better way all the same.
   const bool each_microbatch = question.schedule != ScheduleFamily::kLayered && question.zero_stage >= 2;
   if (!each_microbatch || question.even_shards || question.devices.size() < 2) return answer;
   GroupQuestion evenly = question;

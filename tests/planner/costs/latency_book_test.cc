@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/common/temp_folder.h"
 #include "planner/costs/latency_match.h"
+#include "tests/common/temp_folder.h"
 #include "tests/planner/costs/costs_fixture.h"
 
 namespace motley::planner {
@@ -164,7 +164,8 @@ std::string Layer(const std::string& card, const std::string& samples, const std
 std::string Own(const std::string& layers) { return R"({"motley_profile": 2, "layers": [)" + layers + "]}"; }
 
 TEST(LatencyBook, TwoEntriesOfOneKeyAreRefusedAndNamed) {
-  const std::string text = Own(Layer("L4", "[1]", "[0.1]") + "," + Layer("T4", "[1]", "[0.1]") + "," + Layer("l4", "[1]", "[99]"));
+  const std::string text =
+      Own(Layer("L4", "[1]", "[0.1]") + "," + Layer("T4", "[1]", "[0.1]") + "," + Layer("l4", "[1]", "[99]"));
   EXPECT_THAT(ErrorOf(text), HasSubstr("layers[2] is of the same model, card, sequence and dtype as layers[0]"));
 }
 
@@ -178,7 +179,8 @@ TEST(LatencyBook, RepairsOfOwnProfilesReachWhoUsesTheNumbers) {
   const auto book = LatencyBook::Parse(Own(Layer("L4", "[1, 2, 3]", "[0.003, 0.002, 0.004]")), "mine.json");
   ASSERT_TRUE(book.ok()) << book.status();
   EXPECT_THAT(book->repairs(), Contains(HasSubstr("mine.json: layers[0].forward_seconds: times fall")));
-  EXPECT_THAT(MatchLayer(KindNamed("L4"), WorkloadOf("gpt2-124m", DType::kFloat16), &*book).provenance.repairs, Contains(HasSubstr("times fall")));
+  EXPECT_THAT(MatchLayer(KindNamed("L4"), WorkloadOf("gpt2-124m", DType::kFloat16), &*book).provenance.repairs,
+              Contains(HasSubstr("times fall")));
 }
 
 TEST(LatencyBook, MillisecondsTakenForSecondsAreDoubted) {
