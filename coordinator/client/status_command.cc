@@ -54,8 +54,15 @@ void Print(const v1::Job& job, std::ostream& out, const Screen& screen) {
                              static_cast<double>(seen) / static_cast<double>(job.training_tokens()));
     out << "\n";
   }
-  if (job.has_last_step()) PrintStep(job, out);
-  if (job.has_last_step() && !HasEnded(job.state())) {
+  // What an earlier generation did says nothing of the steps to come.
+  const bool fresh = job.has_last_step() && (HasEnded(job.state()) || job.last_step().epoch() == job.epoch());
+  if (job.has_last_step() && !fresh) {
+    line(absl::StrCat("last step   ", job.last_step().step(), " of generation ", job.last_step().epoch(), "; generation ",
+                      job.epoch(), " has made none yet",
+                      job.step() < job.last_step().step() ? " and repeats those after its checkpoint" : ""));
+  }
+  if (fresh) PrintStep(job, out);
+  if (fresh && !HasEnded(job.state())) {
     line(absl::StrCat("time        ", FormatSeconds(job.last_step().elapsed_seconds()), " gone, about ",
                       FormatSeconds(job.last_step().remaining_seconds()), " left"));
   }

@@ -76,6 +76,10 @@ void TellReplan(Core& core, JobRun& run, const JobRecord& job) {
   event.kind = kind::kReplan;
   event.epoch = job.epoch;
   const double tokens = static_cast<double>(job.config.training.global_batch_size * job.config.training.seq_len);
+  core.journal.AddLog(
+      job.id, "training",
+      absl::StrCat("generation ", job.epoch.value(), " goes on from step ", run.first_step, ": ", run.replan_cause),
+      core.journal.UnixMs());
   event.message =
       absl::StrFormat("%s; generation %d on %s, pause %.1f s, %s repeated, predicted %.3f s a step (%.0f tokens/s)",
                       run.replan_cause, job.epoch.value(), Count(run.ranks.size(), "device"), pause, Count(repeated, "step"),

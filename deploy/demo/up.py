@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -16,7 +17,7 @@ import setting
 from cluster import Cluster, ClusterError
 from text import extract_text
 
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 20   # a coordinator that is told to end saves the running job first
 
 
 def program_of(pid):
@@ -50,9 +51,29 @@ def print_addresses(state):
     print(f"""  coordinator   {state['address']}
   metrics       http://{state['metrics']}/metrics  and, by node: {', '.join(state['worker_metrics'].values())}
   text          {state['text']}
+  folder        {state['folder']}/checkpoints   (or another one below {state['folder']})
   job           {state['job_file']}
   try           {state['motley']} --coordinator {state['address']} submit "{state['job_file']}" --wait
   end it        ./run down""")
+
+
+def revive(state, work):
+    """Starts the daemons that died, as they were: whatever the others do goes on."""
+    dead = [name for name, entry in state["processes"].items() if not ours(entry)]
+    if "coordinator" in dead:
+        print("up: the coordinator of this cluster is dead and some of its workers live; `./run down`, then `./run up`", file=sys.stderr)
+        return 70
+    for name in dead:
+        entry = state["processes"][name]
+        with open(os.path.join(work, f"{name}.log"), "ab") as log:
+            daemon = subprocess.Popen([entry["program"], "--config", os.path.join(work, f"{name}.toml"), "--addresses",
+                                       os.path.join(work, f"{name}.addresses.json")], stdout=log, stderr=log, start_new_session=True)
+        entry["pid"] = daemon.pid
+    with open(os.path.join(work, "cluster.json"), "w", encoding="utf-8") as file:
+        json.dump(state, file, indent=2)
+    print(f"  the demo cluster is up; started again: {', '.join(dead)}")
+    print_addresses(state)
+    return 0
 
 
 def up(arguments):
@@ -61,10 +82,13 @@ def up(arguments):
         print("  the demo cluster is already up:")
         print_addresses(state)
         return 0
+    if state and any(ours(entry) for entry in state["processes"].values()):
+        return revive(state, arguments.work)
     if state:
         end(state, arguments.work)
     text_path = extract_text(arguments.cache)
     cluster = Cluster(arguments.bin, arguments.work, detached=True, file_roots=[arguments.cache])
+    cluster.stop_seconds = 10   # somebody may have a job running when it ends
     try:
         cluster.start_coordinator()
         for node, cards in setting.CARDS.items():
@@ -91,12 +115,15 @@ def up(arguments):
 
 def end(state, work):
     """Ends the daemons and removes what they and `up` made. Returns how many lived."""
-    living = [entry["pid"] for entry in state["processes"].values() if ours(entry)]
-    for pid in living:
-        os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while any(ours(e) for e in state["processes"].values()) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    living = [entry for entry in state["processes"].values() if ours(entry)]
+    # The coordinator has the running job saved before it goes, and needs the workers for that.
+    first = [entry for name, entry in state["processes"].items() if name == "coordinator" and ours(entry)]
+    for entries in (first, [entry for entry in living if entry not in first]):
+        for entry in entries:
+            os.kill(entry["pid"], signal.SIGTERM)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while any(ours(entry) for entry in entries) and time.monotonic() < deadline:
+            time.sleep(0.1)
     for entry in state["processes"].values():
         if ours(entry):
             os.kill(entry["pid"], signal.SIGKILL)
@@ -121,6 +148,7 @@ def say_what_stays(work):
         print(f"  checkpoints stay ({size(work)}; ./run down --delete-checkpoints deletes them):")
         for job in jobs:
             print(f"    {job}")
+        print("  the cluster's list of jobs is gone; a new job of one of these names goes on from its newest checkpoint")
     elif os.path.isdir(work):
         for folder, _, _ in os.walk(work, topdown=False):
             if not os.listdir(folder):

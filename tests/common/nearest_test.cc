@@ -11,6 +11,7 @@ TEST(NearestWordTest, FindsTypingErrors) {
   EXPECT_EQ(NearestWord("trainig", kKnown), "training");
   EXPECT_EQ(NearestWord("optimiser", kKnown), "optimizer");
   EXPECT_EQ(NearestWord("OPTIMIZER", kKnown), "optimizer");
+  EXPECT_EQ(NearestWord("--wiat", {"--wide", "--wait"}), "--wait") << "two neighbours exchanged are one error";
 }
 
 TEST(NearestWordTest, TiesGoToTheLongestBeginningThenToTheFirst) {

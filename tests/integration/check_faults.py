@@ -61,6 +61,9 @@ def killed_rank(cluster):
     expect_cause(cluster, "killed-rank", {"rank_lost"}, ["n2/"], NOTICE_SECONDS, begin)
     cluster.wait_for_state("killed-rank", "SUCCEEDED")
     expect_same_curve(cluster, "killed-rank")
+    # Steps that come a second time would look like a training that went wrong.
+    expect(re.search(r"training +generation \d+ goes on from step \d+: ", cluster.run_motley("logs", "killed-rank").stdout),
+           "the log does not say that the training went back")
 
 
 def stopped_rank(cluster):

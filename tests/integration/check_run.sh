@@ -133,6 +133,18 @@ up_and_down() {
     status_is 0 "$root/run" down && says "no demo cluster"
 }
 
+# What the others do goes on: the coordinator keeps its process.
+up_revives_the_dead() {
+  local state=$root/build/cluster/cluster.json before
+  status_is 0 "$root/run" up || return 1
+  before=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["processes"]["coordinator"]["pid"])' "$state")
+  python3 -c 'import json, os, sys; os.kill(json.load(open(sys.argv[1]))["processes"]["worker-c"]["pid"], 9)' "$state"
+  sleep 0.5
+  status_is 0 "$root/run" up && says "started again: worker-c" &&
+    [[ $before == "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["processes"]["coordinator"]["pid"])' "$state")" ]] &&
+    status_is 0 "$root/run" down && says "ended 4 daemons"
+}
+
 check "unknown command is a usage error" unknown_command
 check "unknown benchmark is a usage error" unknown_benchmark
 check "help lists the commands" prints "./run COMMAND" "$root/run" help
@@ -149,6 +161,7 @@ if [[ -e $root/build/cluster ]]; then
   echo "skip run: up and down: the demo cluster of this clone is in use, or its checkpoints are there"
 else
   check "up and down, twice each" up_and_down
+  check "up starts again what died, and nothing else" up_revives_the_dead
   check "down keeps checkpoints, and a copy's leaves the cluster alone" down_keeps_checkpoints
 fi
 exit $failed

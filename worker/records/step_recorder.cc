@@ -1,8 +1,11 @@
 #include "worker/records/step_recorder.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/count.h"
 #include "common/status_macros.h"
@@ -10,11 +13,26 @@
 namespace motley::worker {
 namespace {
 
-// Of one job's life; more would mean that the folder is written by somebody else.
-constexpr int kMostFilesOfAName = 100;
-
 std::string Path(const std::string& folder, const StepFormat& format) {
   return absl::StrCat(folder, "/", std::string(format.folder));
+}
+
+// The highest number of a file of this form; 0: there is none. What else lies in the folder does not count.
+absl::StatusOr<int64_t> NewestIn(const std::string& folder, const StepFormat& format) {
+  int64_t newest = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    const size_t digits = name.find_first_of("0123456789");
+    int64_t number = 0;
+    if (digits == std::string::npos ||
+        !absl::SimpleAtoi(name.substr(digits, name.find_first_not_of("0123456789", digits) - digits), &number)) {
+      continue;
+    }
+    if (name == format.file_name(Epoch(number))) newest = std::max(newest, number);
+  }
+  if (error) return FileError(error.value(), "read the folder", folder);
+  return newest;
 }
 
 }  // namespace
@@ -109,13 +127,10 @@ absl::Status StepRecorder::Open(Sink& sink) {
   MOTLEY_RETURN_IF_ERROR(options_.confirm("keep step records"));
   const std::string folder = Path(folder_, sink.format);
   MOTLEY_RETURN_IF_ERROR(MakeOwnFolder(folder));
-  const std::string name = sink.format.file_name(epoch_);
-  absl::StatusOr<AppendFile> file = AppendFile::CreateNew(absl::StrCat(folder, "/", name));
-  // A job of the same name was deleted, and its folder stayed.
-  for (int n = 2; n <= kMostFilesOfAName && absl::IsAlreadyExists(file.status()); ++n) {
-    const size_t dot = name.rfind('.');
-    file = AppendFile::CreateNew(absl::StrCat(folder, "/", name.substr(0, dot), "-", n, name.substr(dot)));
-  }
+  MOTLEY_ASSIGN_OR_RETURN(const int64_t newest, NewestIn(folder, sink.format));
+  // A job of the same name was deleted and its folder stayed: the names go on from there, so that they keep their order.
+  const Epoch number(std::max(epoch_.value(), newest + 1));
+  absl::StatusOr<AppendFile> file = AppendFile::CreateNew(absl::StrCat(folder, "/", sink.format.file_name(number)));
   MOTLEY_RETURN_IF_ERROR(file.status());
   sink.file.emplace(std::move(*file));
   return absl::OkStatus();

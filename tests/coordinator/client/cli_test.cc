@@ -159,6 +159,7 @@ TEST(CliTest, ListAndStatus) {
   fake.jobs["j-1"].mutable_spec()->mutable_training()->set_global_batch_size(8);
   fake.jobs["j-1"].mutable_spec()->mutable_training()->set_seq_len(1000);
   fake.jobs["j-1"].set_training_tokens(10'000);
+  fake.jobs["j-1"].set_epoch(1);
   const Ran list = Motley(fake, {"list"});
   EXPECT_NE(list.out.find("j-1"), std::string::npos);
   EXPECT_NE(list.out.find("running"), std::string::npos);
@@ -166,7 +167,7 @@ TEST(CliTest, ListAndStatus) {
   EXPECT_EQ(list.out.find('\x1b'), std::string::npos) << "control characters must not reach the terminal";
   const Ran status = Motley(fake, {"status", "j-1"});
   for (const char* part :
-       {"step        2 of 3\n", "loss        3.0000", "tokens      16 000 of 24 000 seen, 1.60 passes over the data\n"})
+       {"step        2 of 3, generation 1 of its plan\n", "loss        3.0000", "tokens      16 000 of 24 000 seen, 1.60 passes over the data\n"})
     EXPECT_NE(status.out.find(part), std::string::npos) << status.out;
   EXPECT_NE(status.out.find("predicted 0.400 s, +25.0 %"), std::string::npos) << status.out;
   const json parsed = json::parse(Motley(fake, {"-o", "json", "status", "j-1"}).out);
@@ -180,6 +181,13 @@ TEST(CliTest, ListAndStatus) {
   EXPECT_FALSE(listed.contains("spec"));
   EXPECT_EQ(listed["steps"], 3);
   EXPECT_EQ(listed["last_step"], parsed["last_step"]);
+  // Replanned: what the generation before did says nothing of the steps to come.
+  fake.jobs["j-1"].set_epoch(2);
+  fake.jobs["j-1"].set_step(1);
+  const std::string replanned = Motley(fake, {"status", "j-1"}).out;
+  EXPECT_NE(replanned.find("last step   2 of generation 1; generation 2 has made none yet and repeats"), std::string::npos)
+      << replanned;
+  for (const char* stale : {"loss  ", "speed  ", "left"}) EXPECT_EQ(replanned.find(stale), std::string::npos) << replanned;
 }
 
 TEST(CliTest, ListFollowsAllPages) {

@@ -117,14 +117,19 @@ TEST_F(StepRecorderTest, AnOlderEpochMakesNoFileOnceANewerExists) {
   EXPECT_THAT(lines_, ElementsAre(HasSubstr("generation 3 is not the one that runs")));
 }
 
-TEST_F(StepRecorderTest, AFileOfTheSameNameIsLeftAlone) {
-  for (int life = 0; life < 2; ++life) {
-    auto recorder = Recorder(Assignment("jsonl"));
-    recorder->Add(Step(life));
+// A job of the same name was deleted, its folder stayed, and generations begin with 1 again: the newest file still is the last.
+TEST_F(StepRecorderTest, NamesGoOnFromWhatTheFolderHolds) {
+  int64_t step = 0;
+  for (const int64_t epoch : {3, 6, 1, 2}) {
+    auto recorder = Recorder(Assignment("jsonl", epoch));
+    recorder->Add(Step(++step));
     recorder.reset();
   }
-  EXPECT_THAT(Text("steps/generation-00000003.jsonl"), HasSubstr("\"step\": 0,"));
-  EXPECT_THAT(Text("steps/generation-00000003-2.jsonl"), HasSubstr("\"step\": 1,"));
+  std::ofstream(root_ + "/steps/generation-99999999.txt") << "somebody's notes";
+  EXPECT_THAT(Text("steps/generation-00000003.jsonl"), HasSubstr("\"step\": 1,"));
+  EXPECT_THAT(Text("steps/generation-00000006.jsonl"), HasSubstr("\"step\": 2,"));
+  EXPECT_THAT(Text("steps/generation-00000007.jsonl"), AllOf(HasSubstr("\"step\": 3,"), HasSubstr("\"generation\": 1,")));
+  EXPECT_THAT(Text("steps/generation-00000008.jsonl"), HasSubstr("\"step\": 4,"));
 }
 
 TEST_F(StepRecorderTest, ALinkInTheFoldersPlaceIsNotFollowed) {
