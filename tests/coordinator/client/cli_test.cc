@@ -166,8 +166,8 @@ TEST(CliTest, ListAndStatus) {
   EXPECT_NE(list.out.find("2/3"), std::string::npos);
   EXPECT_EQ(list.out.find('\x1b'), std::string::npos) << "control characters must not reach the terminal";
   const Ran status = Motley(fake, {"status", "j-1"});
-  for (const char* part :
-       {"step        2 of 3, generation 1 of its plan\n", "loss        3.0000", "tokens      16 000 of 24 000 seen, 1.60 passes over the data\n"})
+  for (const char* part : {"step        2 of 3, generation 1 of its plan\n", "loss        3.0000",
+                           "tokens      16 000 of 24 000 seen, 1.60 passes over the data\n"})
     EXPECT_NE(status.out.find(part), std::string::npos) << status.out;
   EXPECT_NE(status.out.find("predicted 0.400 s, +25.0 %"), std::string::npos) << status.out;
   const json parsed = json::parse(Motley(fake, {"-o", "json", "status", "j-1"}).out);
