@@ -62,21 +62,23 @@ CREATE TABLE jobs (id TEXT PRIMARY KEY, config TEXT NOT NULL, phase TEXT NOT NUL
   step INTEGER NOT NULL, submitted_unix_ms INTEGER NOT NULL, started_unix_ms INTEGER NOT NULL, finished_unix_ms INTEGER NOT NULL,
   last_step TEXT NOT NULL, newest_checkpoint TEXT NOT NULL, predicted_step_seconds TEXT NOT NULL, stop_requested INTEGER NOT NULL,
   data_digest TEXT NOT NULL);
-CREATE TABLE epochs (job TEXT NOT NULL, epoch INTEGER NOT NULL, unix_ms INTEGER NOT NULL, ranks TEXT NOT NULL, PRIMARY KEY (job, epoch));
-CREATE TABLE plans (job TEXT PRIMARY KEY, epoch INTEGER NOT NULL, plan_json TEXT NOT NULL, plan_text TEXT NOT NULL, explanation TEXT
-  NOT NULL, trace_json TEXT NOT NULL, programs TEXT NOT NULL);
+CREATE TABLE epochs (job TEXT NOT NULL, epoch INTEGER NOT NULL, unix_ms INTEGER NOT NULL, ranks TEXT NOT NULL,
+  PRIMARY KEY (job, epoch));
+CREATE TABLE plans (job TEXT PRIMARY KEY, epoch INTEGER NOT NULL, plan_json TEXT NOT NULL, plan_text TEXT NOT NULL,
+  explanation TEXT NOT NULL, trace_json TEXT NOT NULL, programs TEXT NOT NULL);
 CREATE TABLE events (sequence INTEGER PRIMARY KEY AUTOINCREMENT, unix_ms INTEGER NOT NULL, job TEXT NOT NULL, kind TEXT NOT NULL,
   node TEXT NOT NULL, device TEXT NOT NULL, epoch INTEGER NOT NULL, message TEXT NOT NULL);
 CREATE INDEX events_by_job ON events (job, sequence);
 CREATE TABLE drained (node TEXT PRIMARY KEY);
-CREATE TABLE profiles (kind TEXT NOT NULL, digest TEXT NOT NULL, device TEXT NOT NULL, body TEXT NOT NULL, tokens_per_second TEXT NOT
-  NULL, flops_per_second TEXT NOT NULL, sequence INTEGER PRIMARY KEY AUTOINCREMENT, UNIQUE (kind, digest));
+CREATE TABLE profiles (kind TEXT NOT NULL, digest TEXT NOT NULL, device TEXT NOT NULL, body TEXT NOT NULL,
+  tokens_per_second TEXT NOT NULL, flops_per_second TEXT NOT NULL, sequence INTEGER PRIMARY KEY AUTOINCREMENT, UNIQUE (kind, digest));
 INSERT INTO jobs VALUES ('old', '{}', 'running', 'training', 4, 12, 1, 2, 0, '{"step":12}', '/c', '0.5', 0, 'd');
 INSERT INTO jobs VALUES ('odd', 'not json', 'running', 'training', 4, 12, 1, 2, 0, '{"step":12}', '/c', '0.5', 0, 'd');
 INSERT INTO epochs VALUES ('old', 4, 5, '[{"device":"n1/gpu0","incarnation":9}]');
 INSERT INTO events (unix_ms, job, kind, node, device, epoch, message) VALUES (5, 'old', 'plan', '', '', 4, 'planned');
 INSERT INTO drained VALUES ('n3');
-INSERT INTO profiles (kind, digest, device, body, tokens_per_second, flops_per_second) VALUES ('compute', 'x', 'n1/gpu0', '{}', '7', '8');
+INSERT INTO profiles (kind, digest, device, body, tokens_per_second, flops_per_second)
+  VALUES ('compute', 'x', 'n1/gpu0', '{}', '7', '8');
 PRAGMA user_version=1;)sql");
     ASSERT_TRUE(status.ok()) << status;
   }

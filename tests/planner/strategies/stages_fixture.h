@@ -1,12 +1,17 @@
 // Small clusters from their files' text, for tests of strategies.
 #pragma once
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "planner/cluster/cluster_file.h"
+#include "planner/plan/each_rank.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {
@@ -50,6 +55,18 @@ inline PlanRequest Published() {
   PlanRequest request;
   request.fidelity = Fidelity::kPublished;
   return request;
+}
+
+// The plan keeps the language's rules and fits, and every device is a rank once or is left out with a reason.
+inline void ExpectFitsAndNamesEveryDevice(const Setting& setting, const Plan& plan) {
+  EXPECT_TRUE(Validate(plan, setting.workload.model).ok());
+  const absl::StatusOr<Evaluation> evaluation = Evaluate(setting, plan);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  EXPECT_THAT(evaluation->does_not_fit, testing::IsEmpty());
+  size_t devices = plan.unused.size();
+  ForEachRank(plan, [&](const RankPlan&) { ++devices; });
+  EXPECT_EQ(devices, static_cast<size_t>(setting.num_devices()));
+  for (const UnusedDevice& unused : plan.unused) EXPECT_FALSE(unused.because.empty());
 }
 
 }  // namespace motley::planner
