@@ -17,11 +17,11 @@ namespace {
 constexpr size_t kProseIndent = 4;
 
 // Several lines stay several lines, each with the program's name.
-void Complain(std::ostream& err, const std::string& message) {
+void Complain(std::ostream& err, const std::string& message, size_t width) {
   size_t begin = 0;
   while (begin < message.size()) {
     const size_t end = std::min(message.find('\n', begin), message.size());
-    err << "motley: " << CleanLine(message.substr(begin, end - begin)) << std::endl;
+    err << Fold(absl::StrCat("motley: ", CleanLine(message.substr(begin, end - begin))), width, kProseIndent) << std::endl;
     begin = end + 1;
   }
 }
@@ -88,7 +88,7 @@ int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::os
     actions.push_back({sub, command.add(*sub)});
   }
   const auto end = [&](const Exit& exit) {
-    Complain(err, exit.message);
+    Complain(err, exit.message, screen.error_width);
     return exit.code;
   };
   try {

@@ -6,5 +6,7 @@
 #include "coordinator/client/cli.h"
 
 int main(int argc, char** argv) {
-  return motley::client::RunCli({argv + 1, argv + argc}, std::cout, std::cerr, {}, motley::client::FindScreen(STDOUT_FILENO));
+  motley::client::Screen screen = motley::client::FindScreen(STDOUT_FILENO);
+  screen.error_width = motley::client::FindScreen(STDERR_FILENO).width;
+  return motley::client::RunCli({argv + 1, argv + argc}, std::cout, std::cerr, {}, screen);
 }

@@ -9,8 +9,9 @@ namespace motley::client {
 
 // What is not a terminal gets whole values, line after line, and no colours.
 struct Screen {
-  size_t width = 0;   // columns; 0 = no limit
-  bool live = false;  // the last line may be written again
+  size_t width = 0;        // columns; 0 = no limit
+  size_t error_width = 0;  // of standard error, which may be another thing
+  bool live = false;       // the last line may be written again
   bool colour = false;
 };
 

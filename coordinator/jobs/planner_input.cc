@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/profile.h"
 #include "common/status_macros.h"
 #include "coordinator/state/membership.h"
@@ -11,6 +12,7 @@ namespace motley::coordinator {
 absl::StatusOr<planner::PlannerInput> MakePlannerInput(Core& core, const JobRecord& job,
                                                        const std::vector<DeviceDescription>& devices) {
   planner::PlannerInput input;
+  input.cluster_name = absl::StrCat("cluster-of-", job.id.value());
   input.config = job.config;
   input.epoch = job.epoch;
   MOTLEY_ASSIGN_OR_RETURN(input.model, ResolveModel(job.config));

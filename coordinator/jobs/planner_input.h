@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/core.h"
-#include "planner/live/planner.h"
+#include "planner/live/live_inputs.h"
 
 namespace motley::coordinator {
 

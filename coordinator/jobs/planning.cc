@@ -129,18 +129,7 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
     }
     if (!prepared.status.ok()) return prepared;
   }
-  absl::StatusOr<planner::PlanResult> result;
-  if (input.config.planner.plan_json.empty()) {
-    result = planner::MakePlan(input);
-  } else {
-    absl::StatusOr<planner::Plan> plan = planner::PlanFromJson(input.config.planner.plan_json);
-    if (plan.ok()) {
-      plan->epoch = input.epoch;
-      result = planner::PricePlan(input, *std::move(plan));
-    } else {
-      result = plan.status();
-    }
-  }
+  absl::StatusOr<planner::PlanResult> result = planner::MakePlan(input);
   prepared.status = result.status();
   if (result.ok()) prepared.plan = *std::move(result);
   return prepared;

@@ -56,8 +56,7 @@ absl::Status GetPlanningInputs(Core& core, const v1::GetPlanningInputsRequest& r
   }
   MOTLEY_ASSIGN_OR_RETURN(const planner::PlannerInput input, MakePlannerInput(core, *job, devices));
   if (input.devices.empty()) return NotMeasured(*job, devices.size());
-  MOTLEY_ASSIGN_OR_RETURN(const planner::LiveInputs live,
-                          planner::DescribeLive(input, absl::StrCat("cluster-of-", job->id.value())));
+  MOTLEY_ASSIGN_OR_RETURN(const planner::LiveInputs live, planner::DescribeLive(input));
   response->set_cluster_toml(planner::ToToml(live.cluster));
   response->set_profile_json(planner::ToJson(live.profile));
   response->set_model_name(live.model_name);

@@ -65,7 +65,8 @@ std::vector<Finding> JudgePorts(const ClusterState& state, const Examination& e)
     wrong.push_back(
         {FindingState::kWrong, absl::StrCat("ports of ", to.value()),
          absl::StrCat("tried from ", SomeNames(u.from), ": ", u.error, "; look at worker.data_address of node ", to.value(),
-                      " and open the ports of /proc/sys/net/ipv4/ip_local_port_range between the data addresses")});
+                      " and open the ports of /proc/sys/net/ipv4/ip_local_port_range between the data addresses; where a "
+                      "connection was made, look whether motley-worker is stopped or overloaded there")});
   }
   if (!e.silent.empty()) {
     wrong.push_back({FindingState::kWrong, "ports",
@@ -76,9 +77,9 @@ std::vector<Finding> JudgePorts(const ClusterState& state, const Examination& e)
   if (wrong.empty() && unsaid == 0 && reached > 0) {
     findings.push_back(AllReached(e, reached, seconds));
   } else if (reached > 0) {
-    findings.push_back(
-        {FindingState::kOk, "ports",
-         absl::StrCat(reached, " of ", Count(e.ways.size(), "way"), " between the nodes are open", ConnectTimes(seconds))});
+    findings.push_back({wrong.empty() ? FindingState::kOk : FindingState::kWarning, "ports",
+                        absl::StrCat(reached, " of ", Count(e.ways.size(), "way"),
+                                     " between the nodes are open, the others are named below", ConnectTimes(seconds))});
   }
   if (wrong.empty() && unsaid > 0) {
     findings.push_back({FindingState::kWarning, "ports",

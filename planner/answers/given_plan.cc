@@ -162,17 +162,18 @@ class Mender {
 
 }  // namespace
 
-void FillIn(const Setting& setting, Plan* plan) {
+void FillIn(const PlanDefaults& defaults, Plan* plan) {
   if (plan->strategy.empty()) plan->strategy = "manual";
-  if (plan->global_batch == 0) plan->global_batch = setting.workload.global_batch;
-  if (plan->seq_len == 0) plan->seq_len = setting.workload.seq_len;
+  if (plan->global_batch == 0) plan->global_batch = defaults.global_batch;
+  if (plan->seq_len == 0) plan->seq_len = defaults.seq_len;
   if (plan->pipelines.size() != 1 || plan->pipelines[0].stages.size() != 1) return;
   StagePlan& stage = plan->pipelines[0].stages[0];
-  if (stage.ministages.empty()) stage.ministages = {{0, setting.workload.model.num_layers - 1}};
+  if (stage.ministages.empty()) stage.ministages = {{0, defaults.num_layers - 1}};
 }
 
 absl::StatusOr<GivenPlan> PriceGivenPlan(const Setting& setting, Plan plan) {
-  FillIn(setting, &plan);
+  const Workload& workload = setting.workload;
+  FillIn({workload.model.num_layers, workload.global_batch, workload.seq_len}, &plan);
   plan.predicted = {};
   GivenPlan given;
   given.warnings = FindOtherCards(setting, plan);

@@ -20,7 +20,10 @@ struct GivenPlan {
 };
 
 // What a plan written by hand may leave out: names, batch, sequence, and the layers of a single stage.
-void FillIn(const Setting& setting, Plan* plan);
+struct PlanDefaults {
+  int64_t num_layers = 0, global_batch = 0, seq_len = 0;
+};
+void FillIn(const PlanDefaults& defaults, Plan* plan);
 
 // Sums that do not add up (global batch, shard ratios, tensor-parallel shares) are mended for the price and listed as broken.
 // INVALID_ARGUMENT: a rule without which there is nothing to price, a device that the cluster does not have, a sequence or

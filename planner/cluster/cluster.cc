@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "planner/cluster/measured_collectives.h"
 
 namespace motley::planner {
 namespace {
@@ -202,6 +203,7 @@ absl::Status Validate(const Cluster& cluster) {
   MOTLEY_RETURN_IF_ERROR(
       CheckMatrix(cluster.region_latency_seconds, cluster.regions.size(), kMostLatencySeconds, "latency", cluster.regions));
   MOTLEY_RETURN_IF_ERROR(CheckConnected(cluster));
+  MOTLEY_RETURN_IF_ERROR(Validate(cluster.collectives, absl::StrCat("collectives measured on ", cluster.name)));
   MOTLEY_RETURN_IF_ERROR(CheckPart("overlap_efficiency", cluster.overlap_efficiency, true));
   MOTLEY_RETURN_IF_ERROR(CheckPart("collective_efficiency", cluster.collective_efficiency, false));
   return CheckPart("usable_memory", cluster.usable_memory, false);
@@ -251,6 +253,7 @@ Cluster Restrict(const Cluster& cluster, const std::vector<int>& devices) {
   result.node_latency_seconds = Keep(cluster.node_latency_seconds, kept_nodes);
   result.region_bytes_per_second = Keep(cluster.region_bytes_per_second, kept_regions);
   result.region_latency_seconds = Keep(cluster.region_latency_seconds, kept_regions);
+  if (result.devices.size() < cluster.devices.size()) result.collectives = {};
   return result;
 }
 

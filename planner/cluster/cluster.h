@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/dtype.h"
 #include "common/ids.h"
+#include "common/profile.h"
 
 namespace motley::planner {
 
@@ -55,6 +56,8 @@ struct Cluster {
   // Between regions: what all traffic from one to the other shares. Empty: regions do not matter.
   std::vector<std::vector<double>> region_bytes_per_second;
   std::vector<std::vector<double>> region_latency_seconds;
+  // As measured among all devices together; without points: not measured, the links say it.
+  CollectiveProfile collectives;
   // Part of communication that hides behind independent computation when both are in flight: 1 = all of it.
   double overlap_efficiency = 1;
   // Part of a link's rate that a collective reaches.

@@ -234,6 +234,7 @@ void ClusterReader::ReadRoot(const toml::table& root) {
   for (const toml::table* link : table.Tables("link")) ReadLink(*link);
   if (const toml::table* matrix = table.Table("matrix")) ReadMatrix(*matrix);
   for (const toml::table* link : table.Tables("region_link")) ReadRegionLink(*link);
+  ReadCollectives(table);
   table.Finish();
   if (cluster_.nodes.empty() && problems_.lines.empty()) {
     problems_.Add(1, "node", "the file has no node; add [[node]] with gpus = [{card = \"A6000\", count = 2}]");

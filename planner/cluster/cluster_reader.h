@@ -45,6 +45,7 @@ class ClusterReader {
   void ReadLink(const toml::table& toml);
   void ReadRegionLink(const toml::table& toml);
   void ReadMatrix(const toml::table& toml);
+  void ReadCollectives(ClusterTable& root);
   void FillMatrix(ClusterTable& table, const Unit& unit, double most, const std::vector<int>& nodes,
                   std::vector<std::vector<double>>* into);
   void SetLink(ClusterTable& table, size_t size, int a, int b, std::vector<std::vector<double>>* rates,

@@ -95,6 +95,33 @@ void ClusterReader::ReadMatrix(const toml::table& toml) {
   table.Finish();
 }
 
+// What was measured among all devices together.
+void ClusterReader::ReadCollectives(ClusterTable& root) {
+  constexpr int64_t kMostBytes = int64_t{1} << 50;
+
+  CollectiveProfile& collectives = cluster_.collectives;
+  for (const toml::table* toml : root.Tables("collective")) {
+    ClusterTable table(*toml, "collective", &problems_);
+
+    const auto bytes = table.Integer("bytes", 1, kMostBytes);
+    const auto share = table.Quantity({{"largest_share", 1}}, 1e-6, 1);
+    const auto gather = table.Quantity({{"all_gather_us", kMicro}}, 1e-9, 1e6),
+               reduce = table.Quantity({{"reduce_scatter_us", kMicro}}, 1e-9, 1e6);
+    table.Finish();
+    for (const auto& [key, there] :
+         {std::pair("bytes", bytes.has_value()), std::pair("largest_share", share.has_value()),
+          std::pair("all_gather_us", gather.has_value()), std::pair("reduce_scatter_us", reduce.has_value())}) {
+      if (!there && !table.Has(key))
+        table.Problem(key, "is missing; a measured collective has its size, its largest share and both times");
+    }
+    if (bytes && share && gather && reduce) collectives.points.push_back({*bytes, *share, *gather, *reduce});
+  }
+  collectives.barrier_seconds = root.Quantity({{"scalars_us", kMicro}}, 0, 1e6).value_or(0);
+  for (const ClusterDevice& device : cluster_.devices) {
+    if (!collectives.points.empty()) collectives.devices.push_back(device.id);
+  }
+}
+
 // Two nodes need a NIC each, or a rate of their own.
 void ClusterReader::CheckReachable() {
   const auto& pairs = cluster_.node_bytes_per_second;

@@ -116,6 +116,15 @@ void AddLinks(const char* section, const char* key, const std::vector<std::strin
   }
 }
 
+void AddCollectives(const CollectiveProfile& collectives, std::string* out) {
+  for (const CollectivePoint& point : collectives.points) {
+    absl::StrAppend(out, "\n[[collective]]\nbytes = ", point.bytes, "\n");
+    Line("largest_share", point.skew, 1, out);
+    Line("all_gather_us", point.all_gather_seconds, kMicro, out);
+    Line("reduce_scatter_us", point.reduce_scatter_seconds, kMicro, out);
+  }
+}
+
 }  // namespace
 
 std::string ToToml(const Cluster& cluster) {
@@ -124,6 +133,7 @@ std::string ToToml(const Cluster& cluster) {
   Line("usable_memory", cluster.usable_memory, 1, &out);
   Line("collective_efficiency", cluster.collective_efficiency, 1, &out);
   Line("overlap_efficiency", cluster.overlap_efficiency, 1, &out);
+  if (!cluster.collectives.points.empty()) Line("scalars_us", cluster.collectives.barrier_seconds, kMicro, &out);
   AddCards(cluster, &out);
   std::vector<std::string> nodes;
   for (const ClusterNode& node : cluster.nodes) {
@@ -132,6 +142,7 @@ std::string ToToml(const Cluster& cluster) {
   }
   AddLinks("link", "nodes", nodes, cluster.node_bytes_per_second, cluster.node_latency_seconds, &out);
   AddLinks("region_link", "regions", cluster.regions, cluster.region_bytes_per_second, cluster.region_latency_seconds, &out);
+  AddCollectives(cluster.collectives, &out);
   return out;
 }
 

@@ -17,14 +17,8 @@ struct Sample {
   double nominal = 0, measured = 0;  // seconds
 };
 
-// The profiler's shares: the first device has `largest`, the others equal parts of the rest.
-std::vector<double> SharesOf(size_t devices, double largest) {
-  std::vector<double> shares(devices, (1 - largest) / static_cast<double>(devices - 1));
-  shares[0] = largest;
-  return shares;
-}
-
 absl::StatusOr<std::vector<Sample>> SamplesOf(const Cluster& cluster, const CollectiveProfile& profile) {
+  MOTLEY_RETURN_IF_ERROR(Validate(profile, "collective profile"));
   const Links links(cluster);
   std::vector<int> devices(cluster.devices.size());
   std::iota(devices.begin(), devices.end(), 0);
@@ -32,11 +26,8 @@ absl::StatusOr<std::vector<Sample>> SamplesOf(const Cluster& cluster, const Coll
   for (const CollectivePoint& point : profile.points) {
     for (const auto& [collective, seconds] : {std::pair{Collective::kAllGather, point.all_gather_seconds},
                                               std::pair{Collective::kReduceScatter, point.reduce_scatter_seconds}}) {
-      if (!(seconds > 0) || !std::isfinite(seconds) || point.bytes <= 0 || !(point.skew > 0) || point.skew > 1) {
-        return absl::InvalidArgumentError(absl::StrCat("collective profile: ", point.bytes, " bytes at skew ", point.skew, " in ",
-                                                       seconds, " s makes no sense; profile the collectives again"));
-      }
-      const Flow flow = links.Ring(collective, devices, static_cast<double>(point.bytes), SharesOf(devices.size(), point.skew));
+      const Flow flow =
+          links.Ring(collective, devices, static_cast<double>(point.bytes), SharesWithLargest(devices.size(), point.skew));
       samples.push_back({point.bytes, links.SecondsAlone(flow) - flow.latency_seconds, seconds});
     }
   }
@@ -81,6 +72,7 @@ absl::StatusOr<LinkFit> FitLinks(const Cluster& nominal, const CollectiveProfile
     return absl::InvalidArgumentError("collective profile: has no points; profile the collectives again");
   Cluster cluster = nominal;
   cluster.collective_efficiency = 1;
+  cluster.collectives = {};
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<Sample> samples, SamplesOf(cluster, measured));
   LinkFit fit;
   double around = 0;

@@ -54,6 +54,25 @@ Links::Links(const Cluster& cluster)
   AddNodes(cluster);
   AddMatrices(cluster);
   AddHosts(cluster);
+  AddMeasured(cluster);
+}
+
+void Links::AddMeasured(const Cluster& cluster) {
+  if (cluster.collectives.points.empty() || cluster.devices.size() < 2) return;
+  std::vector<int> all(cluster.devices.size());
+  std::iota(all.begin(), all.end(), 0);
+  CollectiveProfile modelled = cluster.collectives;
+  for (CollectivePoint& point : modelled.points) {
+    const std::vector<double> shares = SharesWithLargest(all.size(), point.skew);
+    const auto seconds = [&](Collective collective) {
+      return SecondsAlone(ModelledRing(collective, all, static_cast<double>(point.bytes), shares));
+    };
+    point.all_gather_seconds = seconds(Collective::kAllGather);
+    point.reduce_scatter_seconds = seconds(Collective::kReduceScatter);
+  }
+  measured_ = MeasuredCollectives(cluster.collectives);
+  modelled_ = MeasuredCollectives(modelled);
+  measured_scalars_seconds_ = cluster.collectives.barrier_seconds;
 }
 
 int Links::Add(std::string name, double capacity) {
@@ -176,7 +195,26 @@ std::vector<int> Links::RingOrder(std::span<const int> devices) const {
   return order;
 }
 
+double Links::MeasuredFactor(Collective collective, double seconds, size_t devices, double bytes,
+                             std::span<const double> shares) const {
+  const double even = 1.0 / static_cast<double>(devices);
+  const double largest = shares.empty() ? even : *std::max_element(shares.begin(), shares.end());
+  if (devices == node_of_.size()) return seconds > 0 ? measured_.Seconds(collective, bytes, largest) / seconds : 1;
+  const double modelled = modelled_.Seconds(collective, bytes, largest);
+  return modelled > 0 ? measured_.Seconds(collective, bytes, largest) / modelled : 1;
+}
+
 Flow Links::Ring(Collective collective, std::span<const int> devices, double bytes, std::span<const double> shares) const {
+  Flow flow = ModelledRing(collective, devices, bytes, shares);
+  if (measured_.empty() || flow.loads.empty()) return flow;
+  const double factor = MeasuredFactor(collective, SecondsAlone(flow), devices.size(), bytes, shares);
+  flow.latency_seconds *= factor;
+  for (LinkLoad& load : flow.loads) load.bytes *= factor;
+  return flow;
+}
+
+Flow Links::ModelledRing(Collective collective, std::span<const int> devices, double bytes,
+                         std::span<const double> shares) const {
   Flow flow;
   const size_t n = devices.size();
   if (n < 2 || bytes <= 0) return flow;
@@ -209,6 +247,7 @@ Flow Links::Ring(Collective collective, std::span<const int> devices, double byt
 }
 
 double Links::TreeSeconds(std::span<const int> devices) const {
+  if (!measured_.empty() && devices.size() == node_of_.size()) return measured_scalars_seconds_;
   struct Level {
     int members = 0, first = -1;  // `first`: a device
     double hop = 0;               // the longest from the first

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "planner/cluster/cluster.h"
+#include "planner/cluster/measured_collectives.h"
 
 namespace motley::planner {
 
@@ -28,8 +29,6 @@ struct Flow {
   std::vector<LinkLoad> loads;  // ascending resource, distinct
 };
 
-enum class Collective { kAllGather, kReduceScatter, kAllReduce };
-
 class Links {
  public:
   explicit Links(const Cluster& cluster);
@@ -41,11 +40,15 @@ class Links {
   Flow PointToPoint(int from, int to, double bytes) const;
   // `bytes`: the whole array (all-gather: assembled; reduce-scatter, all-reduce: of each rank's input). `shares` by device
   // of `devices`, adding up to 1; empty = even. A ring through the devices in node order: the hop into device i carries all but
-  // i's share. Between nodes a ring of n nodes crosses each NIC once each way. One device: no load.
+  // i's share. Between nodes a ring of n nodes crosses each NIC once each way. One device: no load. Where all devices were
+  // measured together, the ring of all takes what was measured, and a ring of some is longer or shorter by as much as all
+  // devices' is there.
   Flow Ring(Collective collective, std::span<const int> devices, double bytes, std::span<const double> shares = {}) const;
   // Latency of an all-reduce of a few numbers: up a tree and down again, first inside every node, then between the nodes of every
-  // region, then between regions, so that the longest ways are gone least often.
+  // region, then between regions, so that the longest ways are gone least often. Of all devices: what was measured, if anything.
   double TreeSeconds(std::span<const int> devices) const;
+  // Largest shares at which the collectives of all devices were measured, ascending; empty: not measured.
+  const std::vector<double>& measured_shares() const { return measured_.largest_shares(); }
   Flow ToHost(int device, double bytes) const;
   Flow FromHost(int device, double bytes) const;
 
@@ -74,6 +77,11 @@ class Links {
   void ForPath(int from, int to, Function add) const;
   template <typename Function>
   void ForBorders(int from, int to, Function add) const;
+  Flow ModelledRing(Collective collective, std::span<const int> devices, double bytes, std::span<const double> shares) const;
+  // What a ring takes measured / modelled.
+  double MeasuredFactor(Collective collective, double seconds, size_t devices, double bytes,
+                        std::span<const double> shares) const;
+  void AddMeasured(const Cluster& cluster);
   std::vector<int> RingOrder(std::span<const int> devices) const;
 
   std::vector<double> capacity_;
@@ -84,6 +92,8 @@ class Links {
   std::vector<Pair> device_, nic_, host_;             // by device, node, device
   std::vector<std::vector<int>> node_pair_, region_;  // [from][to], -1 = none; empty = no matrix
   std::vector<std::vector<double>> node_latency_, region_latency_;
+  MeasuredCollectives measured_, modelled_;  // of all devices: the same points
+  double measured_scalars_seconds_ = 0;
 };
 
 }  // namespace motley::planner

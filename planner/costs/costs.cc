@@ -122,6 +122,7 @@ void Costs::AddKind(const DeviceKind& card, const LatencyBook* book) {
   kind.optimizer = layer.extras.optimizer.value_or(
       MeasuredOptimizer{OptimizerTraffic(workload_.dtype) / (kMemoryEfficiency * card.memory_bytes_per_second), 0});
   kind.context_bytes = layer.extras.context_bytes.value_or(kContextBytes);
+  AddMeasuredBytes(layer.extras, &kind);
   kind.provenance = std::move(layer.provenance);
   kinds_.push_back(std::move(kind));
 }
@@ -191,21 +192,45 @@ int64_t Costs::optimizer_bytes_per_element() const {
   return 8;
 }
 
-int64_t Costs::SavedBytes(UnitKind unit, OpSet recomputed, double samples, double share) const {
-  if (recomputed.all() || samples <= 0) return 0;
+// What was measured is of whole units that keep everything; its ratio to what is computed then holds for parts too.
+void Costs::AddMeasuredBytes(const LatencyExtras& extras, Kind* kind) const {
+  for (const UnitKind unit : kUnitKinds) {
+    const UnitBytes& measured = extras.bytes[Index(unit)];
+    kind->workspace[Index(unit)] = measured.workspace;
+    const double computed = ComputedSavedBytes(unit, OpSet::None(), 1);
+    if (measured.saved_per_sample <= 0 || computed <= 0) continue;
+    const double input = unit == UnitKind::kEmbedding ? 0 : static_cast<double>(BoundaryBytes(1));
+    kind->saved_factor[Index(unit)] = std::max(0.0, measured.saved_per_sample - input) / computed;
+  }
+  for (OperatorCost& op : kind->operators) op.saved_bytes_per_sample *= kind->saved_factor[Index(UnitKind::kLayer)];
+}
+
+double Costs::ComputedSavedBytes(UnitKind unit, OpSet recomputed, double share) const {
   double bytes = 0;
   for (const OperatorCost& cost : saved_[Index(unit)]) {
     if (!recomputed.Has(cost.op)) bytes += cost.saved_bytes_per_sample * (cost.saved_divided ? share : 1);
   }
-  return ToBytes(bytes * samples);
+  return bytes;
+}
+
+int64_t Costs::SavedBytes(int kind, UnitKind unit, OpSet recomputed, double samples, double share) const {
+  if (recomputed.all() || samples <= 0) return 0;
+  return ToBytes(At(kind).saved_factor[Index(unit)] * ComputedSavedBytes(unit, recomputed, share) * samples);
 }
 
 int64_t Costs::BoundaryBytes(double samples) const {
   return ToBytes(samples * static_cast<double>(motley::BoundaryBytes(workload_.model, 1, workload_.seq_len, workload_.dtype)));
 }
 
-int64_t Costs::WorkspaceBytes(UnitKind unit, double samples, double share) const {
+int64_t Costs::WorkspaceBytes(int kind, UnitKind unit, double samples, double share) const {
   if (samples <= 0) return 0;
+  const Curve& measured = At(kind).workspace[Index(unit)];
+  if (measured.empty()) return ToBytes(ComputedWorkspaceBytes(unit, samples, share));
+  const double part = share >= 1 ? 1 : ComputedWorkspaceBytes(unit, samples, share) / ComputedWorkspaceBytes(unit, samples, 1);
+  return ToBytes(part * measured.At(samples));
+}
+
+double Costs::ComputedWorkspaceBytes(UnitKind unit, double samples, double share) const {
   const size_t i = Index(unit);
   double bytes = samples * std::max(workspace_divided_[i] * share, workspace_whole_[i]);
   if (unit == UnitKind::kHead) {
@@ -213,7 +238,7 @@ int64_t Costs::WorkspaceBytes(UnitKind unit, double samples, double share) const
     const double rows = std::min(samples * static_cast<double>(workload_.seq_len), static_cast<double>(kHeadChunkTokens));
     bytes += share * rows * static_cast<double>(workload_.model.vocab_size) * static_cast<double>(element_bytes() + 4);
   }
-  return ToBytes(bytes);
+  return bytes;
 }
 
 int64_t Costs::ContextBytes(int kind) const { return At(kind).context_bytes; }

@@ -58,10 +58,11 @@ class Costs {
   int64_t optimizer_bytes_per_element() const;  // 8 for float32, 12 for the half types, 16 for float64
   int64_t StateBytesPerElement() const { return 2 * element_bytes() + optimizer_bytes_per_element(); }
   // Kept from forward to backward beside the unit's input, when `recomputed` operators keep nothing. All(): 0.
-  int64_t SavedBytes(UnitKind unit, OpSet recomputed, double samples, double share = 1) const;
-  int64_t BoundaryBytes(double samples) const;                                    // one activation between units
-  int64_t WorkspaceBytes(UnitKind unit, double samples, double share = 1) const;  // largest temporary of forward or backward
-  int64_t ContextBytes(int kind) const;                                           // CUDA context and communicators
+  int64_t SavedBytes(int kind, UnitKind unit, OpSet recomputed, double samples, double share = 1) const;
+  int64_t BoundaryBytes(double samples) const;  // one activation between units
+  // The largest temporary of forward or backward.
+  int64_t WorkspaceBytes(int kind, UnitKind unit, double samples, double share = 1) const;
+  int64_t ContextBytes(int kind) const;  // CUDA context and communicators
   // FLOPs of a training step over `samples`: causal, without recomputation.
   double ModelFlops(double samples) const;
   // Of one layer's recomputation, counted as ModelFlops counts. `share` as above.
@@ -87,12 +88,17 @@ class Costs {
     std::array<double, 3> undivided{};                          // part of the rest that tensor parallelism does not divide
     std::vector<OperatorCost> operators;
     MeasuredOptimizer optimizer;
+    std::array<double, 3> saved_factor = {1, 1, 1};  // measured saved bytes / computed ones
+    std::array<Curve, 3> workspace;                  // measured; empty = computed
     int64_t context_bytes = 0;
     Provenance provenance;
   };
   const Kind& At(int kind) const { return kinds_[static_cast<size_t>(kind)]; }
   void CountBytesAndFlops();
   void AddKind(const DeviceKind& card, const LatencyBook* book);
+  void AddMeasuredBytes(const LatencyExtras& extras, Kind* kind) const;
+  double ComputedSavedBytes(UnitKind unit, OpSet recomputed, double share) const;  // of a sample
+  double ComputedWorkspaceBytes(UnitKind unit, double samples, double share) const;
   static double Shared(double seconds, double launch, double undivided, double share);
   Costs() = default;
   Workload workload_;

@@ -154,6 +154,17 @@ absl::StatusOr<UnitCurves> CurvesOf(const MeasuredSeries& series, const std::str
   return curves;
 }
 
+UnitBytes BytesOf(const MeasuredSeries& series) {
+  UnitBytes bytes;
+  for (size_t i = 0; i < series.saved_bytes.size(); ++i) {
+    bytes.saved_per_sample = std::max(bytes.saved_per_sample, static_cast<double>(series.saved_bytes[i]) / series.samples[i]);
+  }
+  if (!series.workspace_bytes.empty()) {
+    bytes.workspace = Curve(series.samples, {series.workspace_bytes.begin(), series.workspace_bytes.end()});
+  }
+  return bytes;
+}
+
 absl::StatusOr<LatencyEntry> OwnEntry(const MotleyProfile& profile, const MeasuredCard& card, const std::string& path) {
   LatencyEntry entry;
   std::vector<std::string>* const repairs = &entry.repairs;
@@ -173,6 +184,10 @@ absl::StatusOr<LatencyEntry> OwnEntry(const MotleyProfile& profile, const Measur
   if (card.head) {
     MOTLEY_ASSIGN_OR_RETURN(entry.extras.head, CurvesOf(*card.head, path + ".head", repairs));
   }
+  const auto bytes_of = [&entry](UnitKind unit) -> UnitBytes& { return entry.extras.bytes[static_cast<size_t>(unit)]; };
+  bytes_of(UnitKind::kLayer) = BytesOf(card.layer);
+  if (card.embedding) bytes_of(UnitKind::kEmbedding) = BytesOf(*card.embedding);
+  if (card.head) bytes_of(UnitKind::kHead) = BytesOf(*card.head);
   entry.extras.optimizer = card.optimizer;
   entry.extras.context_bytes = card.context_bytes;
   return entry;
@@ -182,8 +197,7 @@ using EntryKey = std::tuple<std::string, std::string, int64_t, DType>;
 EntryKey Key(const LatencyEntry& entry) { return {entry.model, entry.card, entry.seq_len, entry.dtype}; }
 
 template <typename Add>
-absl::Status WalkOwn(const Json& root, const std::string& source, Add add) {
-  MOTLEY_ASSIGN_OR_RETURN(const MotleyProfile profile, ReadMotleyProfile(root, source));
+absl::Status WalkOwn(const MotleyProfile& profile, const std::string& source, Add add) {
   std::map<EntryKey, size_t> seen;
   for (size_t i = 0; i < profile.cards.size(); ++i) {
     const std::string path = absl::StrCat(source, ": layers[", i, "]");
@@ -232,8 +246,17 @@ absl::StatusOr<LatencyBook> LatencyBook::Parse(std::string_view json, std::strin
   MOTLEY_ASSIGN_OR_RETURN(const Json root, ParseJson(json, source));
   if (!root.is_object()) return absl::InvalidArgumentError(absl::StrCat(name, ": must be a JSON object by model"));
   LatencyBook book;
-  const auto add = [&book](LatencyEntry entry) { book.Add(std::move(entry)); };
-  MOTLEY_RETURN_IF_ERROR(IsMotleyProfile(root) ? WalkOwn(root, name, add) : WalkPublished(root, name, add));
+  if (IsMotleyProfile(root)) {
+    MOTLEY_ASSIGN_OR_RETURN(const MotleyProfile profile, ReadMotleyProfile(root, name));
+    return Of(profile, name);
+  }
+  MOTLEY_RETURN_IF_ERROR(WalkPublished(root, name, [&book](LatencyEntry entry) { book.Add(std::move(entry)); }));
+  return book;
+}
+
+absl::StatusOr<LatencyBook> LatencyBook::Of(const MotleyProfile& profile, const std::string& source) {
+  LatencyBook book;
+  MOTLEY_RETURN_IF_ERROR(WalkOwn(profile, source, [&book](LatencyEntry entry) { book.Add(std::move(entry)); }));
   return book;
 }
 

@@ -3,6 +3,7 @@
 // profiles (docs/profiles.md). Immutable after parsing.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "common/dtype.h"
 #include "common/model.h"
+#include "common/parameters.h"
 #include "planner/costs/motley_profile.h"
 #include "planner/util/curve.h"
 
@@ -24,8 +26,15 @@ struct UnitCurves {
   Curve forward, backward;  // seconds over samples
 };
 
-// What Motley's own profiles say of a card beside the layer; absent where nobody measured it.
+// Measured bytes of one unit; none where nobody measured them.
+struct UnitBytes {
+  double saved_per_sample = 0;  // kept from forward to backward, the unit's input included; the most of the points; 0 = unknown
+  Curve workspace;              // the largest temporary, over samples
+};
+
+// What Motley's own profiles say of a card beside the layer's seconds; absent where nobody measured it.
 struct LatencyExtras {
+  std::array<UnitBytes, 3> bytes;  // by UnitKind
   std::optional<UnitCurves> embedding, head;
   std::optional<MeasuredOptimizer> optimizer;
   std::optional<int64_t> context_bytes;
@@ -56,6 +65,8 @@ class LatencyBook {
   // The same of a file, of which no more is read than may be. Errors of ReadSmallFile.
   static absl::StatusOr<LatencyBook> Load(const std::string& path);
   static LatencyBook Of(LatencyEntry entry);
+  // What Parse gives for the profile's JSON.
+  static absl::StatusOr<LatencyBook> Of(const MotleyProfile& profile, const std::string& source);
   // Entries of later books win.
   void Merge(LatencyBook other);
 

@@ -225,13 +225,17 @@ LayerCurves MatchLayer(const DeviceKind& card, const Workload& workload, const L
   std::optional<LayerCurves> best;
   double least = kRooflineAlone * kRooflineAlone;
   if (book == nullptr) return RooflineAlone(card, workload);
-  for (const LatencyEntry& entry : book->entries()) {
-    const double variance = Compare(entry, card, workload, least).variance;
-    if (variance >= least) continue;
-    absl::StatusOr<LayerCurves> curves = Transfer(entry, card, workload);
-    if (!curves.ok()) continue;
-    least = variance;
-    best = *std::move(curves);
+  // The card's own first: one that is of all that is asked leaves nothing to compare with the others.
+  for (const bool own : {true, false}) {
+    for (const LatencyEntry& entry : book->entries()) {
+      if ((entry.card == card.name) != own || least == 0) continue;
+      const double variance = Compare(entry, card, workload, least).variance;
+      if (variance >= least) continue;
+      absl::StatusOr<LayerCurves> curves = Transfer(entry, card, workload);
+      if (!curves.ok()) continue;
+      least = variance;
+      best = *std::move(curves);
+    }
   }
   if (!best) {
     best = RooflineAlone(card, workload);

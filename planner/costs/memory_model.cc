@@ -27,7 +27,7 @@ int64_t EmbeddingElements(const Costs& costs, const RankDuty& duty) {
   return duty.embedding ? costs.UnitElements(kEmbedding) : 0;
 }
 
-// Two buffers that the stage's units take in turn, as the live lowering declares them (live/layered.h); a tied embedding
+// Two buffers that the stage's units take in turn, as the live lowering declares them (lowering/layered.h); a tied embedding
 // beside its head has one of its own.
 int64_t TwoBuffers(const Costs& costs, const RankDuty& duty) {
   const int64_t layer = costs.UnitElements(kLayer);
@@ -59,7 +59,7 @@ void AddState(const Costs& costs, const RankDuty& duty, MemoryByPurpose* memory)
   const int64_t owned = duty.zero_stage == 0 ? whole : Scaled(duty.share, elements);
   const int64_t near = TwoMinistages(costs, duty, elements);
   const double near_part = elements > 0 ? static_cast<double>(near) / static_cast<double>(elements) : 1;
-  const bool shared = duty.group_size > 1;
+  const bool shared = duty.group_size > 1 || duty.gathers_alone;
 
   memory->parameters = size * (duty.zero_stage == 3 ? owned : whole);
   if (duty.offload_parameters) {
@@ -97,7 +97,7 @@ struct Moment {
 };
 
 // The three moments that can be the peak: the turn at the head, the first layer backward, the embedding's backward
-// (live/memory_ledger.h derives them for the layered schedule).
+// (lowering/program_memory.h walks them for the layered schedule).
 class Activations {
  public:
   Activations(const Costs& costs, const RankDuty& duty, const Kept& kept) : costs_(costs), duty_(duty), kept_(kept) {
@@ -106,10 +106,10 @@ class Activations {
     boundary_all_ = costs.BoundaryBytes(samples);
     boundary_ = costs.BoundaryBytes(m);
     layer_boundaries_ = costs.BoundaryBytes(layer_samples);
-    layer_saved_ = costs.SavedBytes(kLayer, duty.recompute, layer_samples, duty.tp_share);
-    embedding_saved_ = duty.embedding ? costs.SavedBytes(kEmbedding, OpSet::None(), samples, duty.tp_share) : 0;
-    again_ =
-        costs.SavedBytes(kLayer, OpSet::None(), m, duty.tp_share) - costs.SavedBytes(kLayer, duty.recompute, m, duty.tp_share);
+    layer_saved_ = costs.SavedBytes(duty.kind, kLayer, duty.recompute, layer_samples, duty.tp_share);
+    embedding_saved_ = duty.embedding ? costs.SavedBytes(duty.kind, kEmbedding, OpSet::None(), samples, duty.tp_share) : 0;
+    again_ = costs.SavedBytes(duty.kind, kLayer, OpSet::None(), m, duty.tp_share) -
+             costs.SavedBytes(duty.kind, kLayer, duty.recompute, m, duty.tp_share);
     if (!duty.offload_activations) return;
     // The current microbatch's and the next one's stay.
     host_ = layer_boundaries_;
@@ -131,10 +131,10 @@ class Activations {
   bool layered() const { return duty_.schedule == ScheduleFamily::kLayered; }
   bool gpipe() const { return duty_.schedule == ScheduleFamily::kGPipe; }
   int64_t HeadSaved(int64_t samples) const {
-    return duty_.head ? costs_.SavedBytes(kHead, OpSet::None(), static_cast<double>(samples), duty_.tp_share) : 0;
+    return duty_.head ? costs_.SavedBytes(duty_.kind, kHead, OpSet::None(), static_cast<double>(samples), duty_.tp_share) : 0;
   }
   int64_t Workspace(UnitKind unit) const {
-    return costs_.WorkspaceBytes(unit, static_cast<double>(kept_.largest), duty_.tp_share);
+    return costs_.WorkspaceBytes(duty_.kind, unit, static_cast<double>(kept_.largest), duty_.tp_share);
   }
 
   // Layered and GPipe have passed the head with every microbatch before the first backward, the others with one.

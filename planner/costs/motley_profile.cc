@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 constexpr char kVersionKey[] = "motley_profile";
 constexpr int64_t kMostTokens = int64_t{1} << 24;
-constexpr int64_t kMostContextBytes = int64_t{1} << 42;
+constexpr int64_t kMostBytes = int64_t{1} << 42;
 
 template <typename... Parts>
 absl::Status Bad(const Parts&... parts) {
@@ -50,17 +50,40 @@ absl::StatusOr<std::vector<double>> Numbers(const Json& json, const char* key, c
   return numbers;
 }
 
+// A list of whole bytes beside `samples`; empty where it is absent.
+absl::StatusOr<std::vector<int64_t>> Bytes(const Json& json, const char* key, size_t samples, const std::string& path) {
+  std::vector<int64_t> bytes;
+  if (!json.contains(key)) return bytes;
+  const Json& list = json[key];
+  if (!list.is_array() || list.size() != samples) {
+    return Bad(path, ".", key, ": must be a list of as many numbers as samples, ", samples);
+  }
+  for (const Json& value : list) {
+    if (!value.is_number_integer() || value.get<int64_t>() < 0 || value.get<int64_t>() > kMostBytes) {
+      return Bad(path, ".", key, ": bytes must be whole numbers from 0 to ", kMostBytes);
+    }
+    if (!bytes.empty() && value.get<int64_t>() < bytes.back()) {
+      return Bad(path, ".", key, ": more samples cannot need fewer bytes, ", value.get<int64_t>(), " after ", bytes.back());
+    }
+    bytes.push_back(value.get<int64_t>());
+  }
+  return bytes;
+}
+
 absl::StatusOr<MeasuredSeries> Lists(const Json& json, const std::string& path) {
   MeasuredSeries series;
   MOTLEY_ASSIGN_OR_RETURN(series.samples, Numbers(json, "samples", path));
   MOTLEY_ASSIGN_OR_RETURN(series.forward_seconds, Numbers(json, "forward_seconds", path));
   MOTLEY_ASSIGN_OR_RETURN(series.backward_seconds, Numbers(json, "backward_seconds", path));
+  MOTLEY_ASSIGN_OR_RETURN(series.saved_bytes, Bytes(json, "saved_bytes", series.samples.size(), path));
+  MOTLEY_ASSIGN_OR_RETURN(series.workspace_bytes, Bytes(json, "workspace_bytes", series.samples.size(), path));
   return series;
 }
 
 absl::StatusOr<MeasuredSeries> Series(const Json& json, const std::string& path) {
   if (!json.is_object()) return Bad(path, ": must be an object with samples, forward_seconds and backward_seconds");
-  MOTLEY_RETURN_IF_ERROR(CheckKeys(json, {"samples", "forward_seconds", "backward_seconds"}, path));
+  MOTLEY_RETURN_IF_ERROR(
+      CheckKeys(json, {"samples", "forward_seconds", "backward_seconds", "saved_bytes", "workspace_bytes"}, path));
   return Lists(json, path);
 }
 
@@ -91,8 +114,8 @@ absl::Status ReadExtras(const Json& json, const std::string& path, MeasuredCard*
   }
   if (json.contains("context_bytes")) {
     const Json& bytes = json["context_bytes"];
-    if (!bytes.is_number_integer() || bytes.get<int64_t>() < 0 || bytes.get<int64_t>() > kMostContextBytes) {
-      return Bad(path, ".context_bytes: must be a whole number from 0 to ", kMostContextBytes);
+    if (!bytes.is_number_integer() || bytes.get<int64_t>() < 0 || bytes.get<int64_t>() > kMostBytes) {
+      return Bad(path, ".context_bytes: must be a whole number from 0 to ", kMostBytes);
     }
     card->context_bytes = bytes.get<int64_t>();
   }
@@ -105,7 +128,7 @@ absl::StatusOr<MeasuredCard> ReadCard(const Json& json, bool with_extras, const 
   if (with_extras) {
     MOTLEY_RETURN_IF_ERROR(CheckKeys(json,
                                      {"model", "card", "dtype", "seq_len", "samples", "forward_seconds", "backward_seconds",
-                                      "embedding", "head", "optimizer", "context_bytes"},
+                                      "saved_bytes", "workspace_bytes", "embedding", "head", "optimizer", "context_bytes"},
                                      path));
   }
   MeasuredCard card;
@@ -126,8 +149,11 @@ absl::StatusOr<MeasuredCard> ReadCard(const Json& json, bool with_extras, const 
 }
 
 Json ToJson(const MeasuredSeries& series) {
-  return {
+  Json json = {
       {"samples", series.samples}, {"forward_seconds", series.forward_seconds}, {"backward_seconds", series.backward_seconds}};
+  if (!series.saved_bytes.empty()) json["saved_bytes"] = series.saved_bytes;
+  if (!series.workspace_bytes.empty()) json["workspace_bytes"] = series.workspace_bytes;
+  return json;
 }
 
 Json ToJson(const MeasuredCard& card) {

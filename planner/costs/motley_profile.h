@@ -15,11 +15,13 @@
 
 namespace motley::planner {
 
-inline constexpr int kMotleyProfileVersion = 2;  // 1 had layers alone; it is read too
+inline constexpr int kMotleyProfileVersion = 3;  // 1 had layers alone, 2 no bytes; both are read too
 
-// Seconds of one unit of the model over samples.
+// One unit of the model over samples: lists of the same length. Bytes may be empty: not measured, then they are computed.
 struct MeasuredSeries {
-  std::vector<double> samples, forward_seconds, backward_seconds;  // of the same length
+  std::vector<double> samples, forward_seconds, backward_seconds;
+  std::vector<int64_t> saved_bytes;      // kept from forward to backward, the unit's input included (the embedding's: tokens)
+  std::vector<int64_t> workspace_bytes;  // the largest temporary of either pass
   friend bool operator==(const MeasuredSeries&, const MeasuredSeries&) = default;
 };
 

@@ -3,58 +3,69 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "planner/live/device_memory.h"
-#include "planner/live/memory_ledger.h"
-#include "planner/live/plan_builder.h"
+#include "common/status_macros.h"
+#include "planner/lowering/layered.h"
+#include "planner/lowering/program_memory.h"
+#include "planner/lowering/program_order.h"
 #include "planner/plan/placement.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
 
+constexpr UnitKind kUnits[] = {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead};
+
 struct Evaluator {
+  int device = 0;
   int64_t microbatch = 0;  // 0 = takes no part
   double seconds_per_sample = 0;
+  int64_t stays = 0;    // bytes that training leaves where they are
   int64_t room = 0;     // samples whose activations fit
   int64_t samples = 0;  // assigned
 };
 
-Evaluator Describe(const CostModel& cost, int rank, const UnitPlan& unit) {
+// Tokens and targets of one sample, which a rank holds for all its samples throughout the pass.
+int64_t TokenBytes(const Setting& setting) {
+  constexpr int64_t kTokenAndTarget = 2 * sizeof(int64_t);
+  return setting.workload.seq_len * kTokenAndTarget;
+}
+
+double SecondsPerSample(const Costs& costs, int kind, int64_t microbatch) {
+  const auto samples = static_cast<double>(microbatch);
+  const double layers = static_cast<double>(costs.workload().model.num_layers);
+  return (costs.ForwardSeconds(kind, UnitKind::kEmbedding, samples) +
+          layers * costs.ForwardSeconds(kind, UnitKind::kLayer, samples) + costs.ForwardSeconds(kind, UnitKind::kHead, samples)) /
+         samples;
+}
+
+Evaluator Describe(const Setting& setting, const UnitPlan& unit) {
+  const Costs& costs = setting.costs;
+  const MemoryByPurpose& trained = unit.ranks[0].predicted.memory;
   Evaluator e;
+  e.device = setting.FindDevice(unit.ranks[0].device);
+  e.stays = trained.total() - trained.boundaries - trained.saved - trained.workspace;
   if (unit.microbatches.empty()) return e;
+  const int kind = setting.KindOf(e.device);
   e.microbatch = unit.microbatches.front();
-  const double seconds =
-      cost.ForwardSeconds(rank, UnitKind::kEmbedding, e.microbatch) +
-      static_cast<double>(cost.model().num_layers) * cost.ForwardSeconds(rank, UnitKind::kLayer, e.microbatch) +
-      cost.ForwardSeconds(rank, UnitKind::kHead, e.microbatch);
-  e.seconds_per_sample = seconds / static_cast<double>(e.microbatch);
+  e.seconds_per_sample = SecondsPerSample(costs, kind, e.microbatch);
   // Tokens, targets and one activation per sample live between units, beside what one microbatch needs while a unit runs.
+  const auto m = static_cast<double>(e.microbatch);
   int64_t transient = 0;
-  for (const UnitKind kind : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead}) {
-    transient = std::max(transient, cost.SavedBytes(rank, kind, e.microbatch) + cost.BoundaryBytes(e.microbatch) +
-                                        cost.WorkspaceBytes(rank, kind, e.microbatch));
+  for (const UnitKind of : kUnits) {
+    const int64_t input = of == UnitKind::kEmbedding ? 0 : costs.BoundaryBytes(m);
+    transient = std::max(transient, input + costs.SavedBytes(kind, of, OpSet::None(), m) + costs.BoundaryBytes(m) +
+                                        costs.WorkspaceBytes(kind, of, m));
   }
-  const double owned = unit.ranks[0].shard_ratio * static_cast<double>(TotalStateBytes(cost));
-  const int64_t room = FreeBytes(cost, rank) - static_cast<int64_t>(owned) - transient;
+  const int64_t room = setting.UsableBytes(e.device) - e.stays - transient;
   // What trains fits at least one microbatch more evaluated.
-  e.room = std::max(e.microbatch, room / (cost.BoundaryBytes(1) + TokenBytes(cost)));
+  e.room = std::max(e.microbatch, room / (costs.BoundaryBytes(1) + TokenBytes(setting)));
   return e;
 }
 
-}  // namespace
-
-int64_t TokenBytes(const CostModel& cost) {
-  constexpr int64_t kTokenAndTarget = 2 * sizeof(int64_t);
-  return cost.seq_len() * kTokenAndTarget;
-}
-
-absl::StatusOr<std::vector<std::vector<int64_t>>> SplitEvaluation(const Plan& plan, const CostModel& cost, int64_t samples) {
-  const std::vector<UnitPlan>& units = plan.pipelines[0].stages[0].units;
-  std::vector<Evaluator> evaluators;
+// Each sample goes to whom it ends at first.
+absl::Status Deal(int64_t samples, std::vector<Evaluator>* evaluators) {
   int64_t room = 0;
-  for (size_t r = 0; r < units.size(); ++r) {
-    evaluators.push_back(Describe(cost, static_cast<int>(r), units[r]));
-    room += evaluators.back().room;
-  }
+  for (const Evaluator& e : *evaluators) room += e.room;
   if (room < samples) {
     return absl::ResourceExhaustedError(absl::StrCat("validation does not fit: the devices hold the activations of ", room,
                                                      " of ", samples, " samples at once; lower data.validation_samples"));
@@ -62,7 +73,7 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> SplitEvaluation(const Plan& pl
   for (int64_t i = 0; i < samples; ++i) {
     Evaluator* next = nullptr;
     double least = 0;
-    for (Evaluator& e : evaluators) {
+    for (Evaluator& e : *evaluators) {
       const double end = static_cast<double>(e.samples + 1) * e.seconds_per_sample;
       if (e.microbatch == 0 || e.samples == e.room || (next != nullptr && end >= least)) continue;
       next = &e;
@@ -70,9 +81,40 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> SplitEvaluation(const Plan& pl
     }
     ++next->samples;
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMemory(const Setting& setting, const Evaluator& e, const Program& program) {
+  const int64_t needed =
+      e.stays + ActivationPeakBytes(setting.costs, setting.KindOf(e.device), program) + e.samples * TokenBytes(setting);
+  const int64_t missing = needed - setting.UsableBytes(e.device);
+  if (missing <= 0) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("validation does not fit: ", setting.cluster.devices[static_cast<size_t>(e.device)].id.value(), " needs ",
+                   BytesText(needed), " for ", e.samples, " samples and lacks ", BytesText(missing), " (", missing,
+                   " bytes); lower data.validation_samples"));
+}
+
+}  // namespace
+
+absl::StatusOr<EvaluationPass> PlanEvaluation(const Setting& setting, const Plan& plan, int64_t samples) {
+  std::vector<Evaluator> evaluators;
+  for (const UnitPlan& unit : plan.pipelines[0].stages[0].units) evaluators.push_back(Describe(setting, unit));
+  MOTLEY_RETURN_IF_ERROR(Deal(samples, &evaluators));
   std::vector<std::vector<int64_t>> microbatches;
-  for (const Evaluator& e : evaluators) microbatches.push_back(Microbatches(e.samples, e.microbatch));
-  return microbatches;
+  EvaluationPass pass;
+  int64_t begin = 0;
+  for (const Evaluator& e : evaluators) {
+    microbatches.push_back(e.samples > 0 ? Microbatches(e.samples, e.microbatch) : std::vector<int64_t>());
+    pass.begin.push_back(begin);
+    begin += e.samples;
+  }
+  MOTLEY_ASSIGN_OR_RETURN(pass.programs, LowerEvaluation(setting.workload.model, microbatches));
+  MOTLEY_RETURN_IF_ERROR(CheckOrder(pass.programs));
+  for (size_t r = 0; r < evaluators.size(); ++r) {
+    MOTLEY_RETURN_IF_ERROR(CheckMemory(setting, evaluators[r], pass.programs[r]));
+  }
+  return pass;
 }
 
 }  // namespace motley::planner

@@ -1,20 +1,25 @@
-// Who evaluates which validation samples: by forward speed, within memory.
+// The validation pass of a job: who computes how many samples, the programs for it, and that they fit beside what stays from
+// training. Forward only.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/live/cost_model.h"
+#include "common/program.h"
 #include "planner/plan/plan.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
 
-// Tokens and targets of one sample, which a rank holds for all its samples throughout the pass.
-int64_t TokenBytes(const CostModel& cost);
+struct EvaluationPass {
+  std::vector<Program> programs;  // by rank
+  std::vector<int64_t> begin;     // by rank: its first sample
+};
 
-// Microbatches by rank, of the training's size; ranks without training samples take none. RESOURCE_EXHAUSTED: a
-// layered pass over so many samples does not fit in what the training step leaves.
-absl::StatusOr<std::vector<std::vector<int64_t>>> SplitEvaluation(const Plan& plan, const CostModel& cost, int64_t samples);
+// `plan`: evaluated, of one stage of single devices of the setting. Microbatches are of the training's size; ranks without
+// training samples take none. RESOURCE_EXHAUSTED: a layered pass over so many samples does not fit in what the training step
+// leaves.
+absl::StatusOr<EvaluationPass> PlanEvaluation(const Setting& setting, const Plan& plan, int64_t samples);
 
 }  // namespace motley::planner

@@ -21,6 +21,45 @@ namespace {
 constexpr double kNominalRate = 1e9;
 constexpr double kAdamWTrafficBytes = 28;  // of an element; Costs takes the rate that this gives
 
+absl::Status CheckPoints(const UnitProfile& profile, const DeviceId& device, const char* unit) {
+  const auto error = [&](const std::string& what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("profile of ", device.value(), ", ", unit, ": ", what, "; profile the device again"));
+  };
+  if (profile.points.empty()) return error("no points");
+  int64_t previous = 0;
+  for (const ComputePoint& p : profile.points) {
+    if (p.microbatch <= previous) return error("microbatches must be positive and ascending");
+    previous = p.microbatch;
+    const bool seconds_ok = std::isfinite(p.forward_seconds) && std::isfinite(p.backward_seconds) && p.forward_seconds >= 0 &&
+                            p.backward_seconds >= 0;
+    if (!seconds_ok || p.saved_bytes < 0 || p.workspace_bytes < 0)
+      return error(absl::StrCat("negative or infinite value at microbatch ", p.microbatch));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBelongTogether(const PlannerInput& input) {
+  if (input.devices.empty()) return absl::InvalidArgumentError("there is no device to plan for; start a worker with devices");
+  if (input.devices.size() != input.compute.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(input.devices.size(), " devices but ", input.compute.size(), " compute profiles; profile every device"));
+  }
+  for (size_t d = 0; d < input.devices.size(); ++d) {
+    const DeviceId& device = input.devices[d].id;
+    const ComputeProfile& profile = input.compute[d];
+    if (profile.device != device) {
+      return absl::InvalidArgumentError(absl::StrCat("the profile in the place of ", device.value(), " is of ",
+                                                     profile.device.value(), "; give them in one order"));
+    }
+    for (const auto& [unit, name] :
+         {std::pair(&profile.embedding, "embedding"), std::pair(&profile.layer, "layer"), std::pair(&profile.head, "head")}) {
+      MOTLEY_RETURN_IF_ERROR(CheckPoints(*unit, device, name));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // The part of a curve's points that a file may hold; empty where a time is not one (a declared time of 0).
 std::optional<MeasuredSeries> SeriesOf(const UnitProfile& unit) {
   MeasuredSeries series;
@@ -30,6 +69,12 @@ std::optional<MeasuredSeries> SeriesOf(const UnitProfile& unit) {
     series.samples.push_back(samples);
     series.forward_seconds.push_back(point.forward_seconds);
     series.backward_seconds.push_back(point.backward_seconds);
+    // More samples never need less: where noise says so, the most so far counts.
+    const auto most = [](const std::vector<int64_t>& so_far, int64_t bytes) {
+      return so_far.empty() ? bytes : std::max(so_far.back(), bytes);
+    };
+    series.saved_bytes.push_back(most(series.saved_bytes, point.saved_bytes));
+    series.workspace_bytes.push_back(most(series.workspace_bytes, point.workspace_bytes));
   }
   if (series.samples.empty()) return std::nullopt;
   return series;
@@ -77,8 +122,8 @@ DeviceKind KindOf(const PlannerInput& input, const DeviceDescription& device, co
   return kind;
 }
 
-// Devices whose times are no further apart are one card: measuring the same card twice is off by about as much, and strategies
-// group by card.
+// Devices whose times are no further apart are one card: measuring the same card twice is off by about as much, strategies group
+// by card, and the mean of several measurements says more of each than its own.
 constexpr double kAlike = 0.02;
 
 bool Alike(double a, double b) { return std::abs(a - b) <= kAlike * std::max(std::abs(a), std::abs(b)); }
@@ -93,6 +138,33 @@ bool Alike(const std::optional<MeasuredSeries>& a, const std::optional<MeasuredS
          Alike(a->backward_seconds, b->backward_seconds);
 }
 
+// `of`: how many measurements `mean` then is of.
+void AddToMean(double value, double of, double* mean) { *mean += (value - *mean) / of; }
+
+void AddToMean(const std::vector<double>& values, double of, std::vector<double>* mean) {
+  for (size_t i = 0; i < values.size(); ++i) AddToMean(values[i], of, &(*mean)[i]);
+}
+
+void KeepMost(const std::vector<int64_t>& values, std::vector<int64_t>* most) {
+  for (size_t i = 0; i < values.size(); ++i) (*most)[i] = std::max((*most)[i], values[i]);
+}
+
+// Of times the mean, of bytes the most.
+void AddToMean(const MeasuredSeries& other, double of, MeasuredSeries* mean) {
+  AddToMean(other.forward_seconds, of, &mean->forward_seconds);
+  AddToMean(other.backward_seconds, of, &mean->backward_seconds);
+  KeepMost(other.saved_bytes, &mean->saved_bytes);
+  KeepMost(other.workspace_bytes, &mean->workspace_bytes);
+}
+
+void AddToMean(const MeasuredCard& other, double of, MeasuredCard* mean) {
+  AddToMean(other.layer, of, &mean->layer);
+  if (mean->embedding) AddToMean(*other.embedding, of, &*mean->embedding);
+  if (mean->head) AddToMean(*other.head, of, &*mean->head);
+  AddToMean(other.optimizer->seconds_per_element, of, &mean->optimizer->seconds_per_element);
+  AddToMean(other.optimizer->launch_seconds, of, &mean->optimizer->launch_seconds);
+}
+
 bool Alike(const MeasuredCard& a, const MeasuredCard& b) {
   return Alike(std::optional(a.layer), std::optional(b.layer)) && Alike(a.embedding, b.embedding) && Alike(a.head, b.head) &&
          Alike(a.optimizer->seconds_per_element, b.optimizer->seconds_per_element) &&
@@ -104,7 +176,8 @@ bool Alike(const DeviceKind& a, const DeviceKind& b, bool declared) {
   return a.memory_bytes == b.memory_bytes && (declared ? a.fp32_flops == b.fp32_flops : Alike(a.fp32_flops, b.fp32_flops));
 }
 
-// Collects cards: the first device of a label gives it its name, others that measure differently are LABEL-2, LABEL-3, ...
+// Collects cards: the first device of a label gives it its name and decides who is like it; others that measure differently are
+// LABEL-2, LABEL-3, ...
 class Cards {
  public:
   Cards(Cluster* cluster, MotleyProfile* profile) : cluster_(*cluster), profile_(*profile) {}
@@ -113,13 +186,16 @@ class Cards {
     const std::string label = ProfileCardName(device.model.empty() ? "device" : device.model);
     const bool declared = device.flops_per_second > 0;
     for (size_t k = 0; k < cluster_.kinds.size(); ++k) {
-      const bool same = labels_[k] == label && Alike(kind, cluster_.kinds[k], declared) && Alike(card, profile_.cards[k]);
-      if (same) return static_cast<int>(k);
+      if (labels_[k] != label || !Alike(kind, cluster_.kinds[k], declared) || !Alike(card, firsts_[k])) continue;
+      AddToMean(card, ++measurements_[k], &profile_.cards[k]);
+      return static_cast<int>(k);
     }
     kind.name = label;
     for (int i = 2; Taken(kind.name); ++i) kind.name = absl::StrCat(label, "-", i);
     card.card = kind.name;
     labels_.push_back(label);
+    firsts_.push_back(card);
+    measurements_.push_back(1);
     cluster_.kinds.push_back(std::move(kind));
     profile_.cards.push_back(std::move(card));
     return static_cast<int>(cluster_.kinds.size()) - 1;
@@ -135,6 +211,8 @@ class Cards {
   Cluster& cluster_;
   MotleyProfile& profile_;
   std::vector<std::string> labels_;  // by kind
+  std::vector<MeasuredCard> firsts_;
+  std::vector<double> measurements_;
 };
 
 // Nominal rates: what the devices declare. Those that declare nothing count as the fastest of the others.
@@ -192,6 +270,7 @@ absl::Status FitToCollectives(const PlannerInput& input, const Declared& declare
                                                       "it starts on them: wait until this one does, or submit it again"));
   }
   MOTLEY_ASSIGN_OR_RETURN(const LinkFit fit, FitLinks(*cluster, input.collectives));
+  cluster->collectives = input.collectives;
   // Declared rates are kept, and what collectives reach of them is an efficiency; rates that nobody declared are the measured
   // ones.
   const double rate = declared.device_link > 0 ? std::max(1.0, fit.slowdown) : 1;
@@ -204,11 +283,20 @@ absl::Status FitToCollectives(const PlannerInput& input, const Declared& declare
     node.device_link_latency_seconds = node.nic_latency_seconds = std::min(fit.latency_seconds, kMostLatencySeconds);
   }
   cluster->notes.push_back(
-      absl::StrFormat("links fitted to measured collectives of all %d devices: %.2g us a hop, %.3g of the %s; "
+      absl::StrFormat("collectives of all %d devices are as measured; links fitted to them: %.2g us a hop, %.3g of the %s, "
                       "off by %.1f %% at the largest arrays",
                       input.devices.size(), fit.latency_seconds * 1e6, 1 / fit.slowdown,
                       declared.device_link > 0 ? "declared rates" : "nominal 1 GB/s", 100 * fit.error));
   return absl::OkStatus();
+}
+
+PlanRequest RequestOf(const PlannerSection& section) {
+  PlanRequest request;
+  request.strategy = section.strategy;
+  if (section.recompute == "none") request.recompute = RecomputePolicy::kNone;
+  if (section.recompute == "full") request.recompute = RecomputePolicy::kFull;
+  request.runnable = true;
+  return request;
 }
 
 std::string ModelName(const JobConfig& config) {
@@ -218,17 +306,14 @@ std::string ModelName(const JobConfig& config) {
 
 }  // namespace
 
-absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input, const std::string& name) {
-  if (input.devices.empty() || input.devices.size() != input.compute.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(input.devices.size(), " devices but ", input.compute.size(), " compute profiles"));
-  }
+absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input) {
+  MOTLEY_RETURN_IF_ERROR(CheckBelongTogether(input));
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(input.config.training.dtype));
   LiveInputs live;
   live.model_name = ModelName(input.config);
-  live.profile.source = absl::StrCat("measured by the workers of ", name);
+  live.profile.source = absl::StrCat("measured by the workers of ", input.cluster_name);
   live.profile.models[live.model_name] = input.model;
-  live.cluster.name = name;
+  live.cluster.name = input.cluster_name;
   live.cluster.regions = {"default"};
   live.cluster.usable_memory = 1 - input.config.planner.memory_reserve;
   Cards cards(&live.cluster, &live.profile);
@@ -244,6 +329,18 @@ absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input, const std::st
   live.cluster.notes.push_back("host memory is not known, so nothing is offloaded");
   MOTLEY_RETURN_IF_ERROR(Validate(live.cluster));
   return live;
+}
+
+absl::StatusOr<std::unique_ptr<Setting>> SettingOf(const PlannerInput& input, LatencyBook* book) {
+  MOTLEY_ASSIGN_OR_RETURN(LiveInputs live, DescribeLive(input));
+  MOTLEY_ASSIGN_OR_RETURN(*book, LatencyBook::Of(live.profile, live.profile.source));
+  Workload workload;
+  workload.model_name = live.model_name;
+  workload.model = input.model;
+  workload.global_batch = input.config.training.global_batch_size;
+  workload.seq_len = input.config.training.seq_len;
+  MOTLEY_ASSIGN_OR_RETURN(workload.dtype, ParseDType(input.config.training.dtype));
+  return Setting::Create(std::move(live.cluster), std::move(workload), RequestOf(input.config.planner), book);
 }
 
 }  // namespace motley::planner

@@ -1,16 +1,34 @@
-// A live cluster and job as planning without one starts from: a cluster, a profile of its own devices, a workload. What
-// `motley plan JOB --compare` plans with, and what it saves for a laptop. Pure. docs/offline-planning.md, "On a live cluster".
+// A job on its devices as every planning starts: a cluster, a profile of its own devices, a workload, a request; and from these
+// the setting that strategies read. What the coordinator plans with, what `motley plan JOB` plans with, and what it saves for a
+// laptop are the same. Pure. docs/offline-planning.md, "On a live cluster".
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/device.h"
+#include "common/job.h"
+#include "common/model.h"
+#include "common/profile.h"
 #include "planner/cluster/cluster.h"
+#include "planner/costs/latency_book.h"
 #include "planner/costs/motley_profile.h"
-#include "planner/live/planner.h"
+#include "planner/setting/setting.h"
 
 namespace motley::planner {
+
+// What is known of a job and of the devices that it may use.
+struct PlannerInput {
+  std::string cluster_name;                // for people
+  std::vector<DeviceDescription> devices;  // in rank order (sorted by id)
+  std::vector<ComputeProfile> compute;     // one per device, same order
+  CollectiveProfile collectives;           // of all of them; empty for one device
+  ModelShape model;
+  JobConfig config;  // batch, sequence, dtype, planner section
+  Epoch epoch;
+};
 
 struct LiveInputs {
   Cluster cluster;         // usable_memory is what the job's memory_reserve leaves
@@ -18,10 +36,14 @@ struct LiveInputs {
   std::string model_name;  // a key of profile.models
 };
 
-// `input` as the live planner gets it, except that `collectives` without points means: these devices were not measured together.
-// Then the links are those that the devices declare. Devices of one label whose times lie within 2 % of each other are one card.
-// FAILED_PRECONDITION: neither measured nor declared links; INVALID_ARGUMENT: devices and profiles that do not belong together, a
-// cluster that does not pass its Validate.
-absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input, const std::string& name);
+// `input` as the coordinator has it, except that `collectives` without points means: these devices were not measured together.
+// Then the links are those that the devices declare. Devices of one label whose times lie within 2 % of each other are one card:
+// its times are their mean. FAILED_PRECONDITION: neither measured nor declared links; INVALID_ARGUMENT: devices and profiles that
+// do not belong together or make no sense, a cluster that does not pass its Validate.
+absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input);
+
+// The job's setting with its planner section as the request: only plans that the engine runs. Errors of DescribeLive and
+// Setting::Create. `book` receives what the setting was made from.
+absl::StatusOr<std::unique_ptr<Setting>> SettingOf(const PlannerInput& input, LatencyBook* book);
 
 }  // namespace motley::planner

@@ -137,6 +137,8 @@ struct Plan {
 // Structure, sums (every stage of a pipeline computes the pipeline's batch; pipelines add up to the global batch; every layer in
 // exactly one ministage of every pipeline; shares add up to 1; every element owned once). Names the rank and the rule.
 absl::Status Validate(const Plan& plan, const ModelShape& model);
+// One stage in which no rank has more than one microbatch: every schedule then does what layered does.
+bool IsLayeredAllTheSame(const Plan& plan);
 // What the engine does not run yet, after Validate: names the part of the plan.
 absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model);
 

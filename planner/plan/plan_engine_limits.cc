@@ -1,4 +1,6 @@
 // What the plan language says and the engine does not run yet. Everything else, `motley simulate` included, takes any plan.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "planner/plan/op_set.h"
@@ -26,14 +28,21 @@ absl::Status CheckRank(const RankPlan& rank, size_t r) {
 
 }  // namespace
 
+bool IsLayeredAllTheSame(const Plan& plan) {
+  if (plan.pipelines.size() != 1 || plan.pipelines[0].stages.size() != 1) return false;
+  const std::vector<UnitPlan>& units = plan.pipelines[0].stages[0].units;
+  return std::all_of(units.begin(), units.end(), [](const UnitPlan& unit) { return unit.microbatches.size() <= 1; });
+}
+
 absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model) {
   MOTLEY_RETURN_IF_ERROR(Validate(plan, model));
   if (plan.pipelines.size() != 1) return Beyond("pipelines: ", plan.pipelines.size(), " given, the engine runs exactly 1");
   if (plan.pipelines[0].stages.size() != 1) {
     return Beyond("pipelines[0].stages: ", plan.pipelines[0].stages.size(), " given, the engine runs exactly 1");
   }
-  if (plan.schedule != ScheduleFamily::kLayered) {
-    return Beyond("schedule ", std::string(ScheduleName(plan.schedule)), " given, the engine runs layered");
+  if (plan.schedule != ScheduleFamily::kLayered && !IsLayeredAllTheSame(plan)) {
+    return Beyond("schedule ", std::string(ScheduleName(plan.schedule)),
+                  " given with several microbatches on a rank, the engine runs layered");
   }
   if (plan.dtype != DType::kFloat32 && plan.dtype != DType::kFloat64) {
     return Beyond("dtype ", std::string(DTypeName(plan.dtype)), " given, the engine computes in float32 or float64");
@@ -47,7 +56,6 @@ absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model) {
     }
     MOTLEY_RETURN_IF_ERROR(CheckRank(stage.units[u].ranks[0], u));
   }
-  if (stage.placement.empty()) return Beyond("placement is empty, the engine needs every unit cut over the ranks");
   return absl::OkStatus();
 }
 

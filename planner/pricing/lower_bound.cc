@@ -60,8 +60,11 @@ double ForcedBytesPerSample(const Setting& setting) {
   for (const ClusterNode& node : setting.cluster.nodes) host += static_cast<double>(node.host_memory_bytes);
   const double state =
       static_cast<double>(setting.costs.TotalElements()) * static_cast<double>(setting.costs.StateBytesPerElement());
-  const double saved = static_cast<double>(CountOf(setting, UnitKind::kLayer)) *
-                       static_cast<double>(setting.costs.SavedBytes(UnitKind::kLayer, OpSet::None(), 1));
+  int64_t least = INT64_MAX;  // of the kinds: what was measured may differ
+  for (int kind = 0; kind < setting.costs.num_kinds(); ++kind) {
+    least = std::min(least, setting.costs.SavedBytes(kind, UnitKind::kLayer, OpSet::None(), 1));
+  }
+  const double saved = static_cast<double>(CountOf(setting, UnitKind::kLayer)) * static_cast<double>(least);
   return std::clamp(std::max(0.0, state - host) + saved - memory, 0.0, saved);
 }
 
@@ -117,7 +120,10 @@ double PricedBound(const std::vector<Work>& all, const std::vector<double>& devi
 double ComputeBound(const std::vector<Work>& all, const std::vector<double>& devices_of_kind) {
   double best = 0;
   const size_t kinds = devices_of_kind.size();
-  for (size_t start = 0; start < kinds; ++start) {
+  // Where all devices differ, some of them stand for the others.
+  constexpr size_t kMostStarts = 16;
+  const size_t stride = (kinds + kMostStarts - 1) / kMostStarts;
+  for (size_t start = 0; start < kinds; start += std::max<size_t>(1, stride)) {
     if (devices_of_kind[start] <= 0) continue;
     std::vector<double> prices;
     for (const Work& work : all) prices.push_back(work.seconds[start]);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "planner/plan/each_rank.h"
 
 namespace motley::planner {
 namespace {
@@ -27,10 +28,33 @@ absl::Status CheckWidthAndSharding(const Setting& setting, const Plan& plan, boo
   return absl::OkStatus();
 }
 
+absl::Status CheckRecompute(const Setting& setting, const Plan& plan) {
+  const RecomputePolicy policy = setting.request.recompute;
+  absl::Status status;
+  if (policy == RecomputePolicy::kAuto) return status;
+  const char* const wanted = policy == RecomputePolicy::kNone ? "none" : "full";
+  ForEachUnit(plan, [&](const UnitPlan& unit) {
+    for (const RankPlan& rank : unit.ranks) {
+      if (rank.recompute == wanted || unit.batch() == 0 || !status.ok()) continue;
+      status = absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " recomputes '", rank.recompute, "' on ",
+                                                          rank.device.value(), ", '", wanted,
+                                                          "' was asked for; even, fsdp and cephalo follow that"));
+    }
+  });
+  return status;
+}
+
 }  // namespace
 
 absl::Status FollowsRequest(const Setting& setting, const Plan& plan, bool zero_stage_too) {
   MOTLEY_RETURN_IF_ERROR(CheckWidthAndSharding(setting, plan, zero_stage_too));
+  MOTLEY_RETURN_IF_ERROR(CheckRecompute(setting, plan));
+  if (setting.request.runnable) {
+    if (const absl::Status runs = ValidateForEngine(plan, setting.workload.model); !runs.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("strategy ", plan.strategy, ": the engine does not run its plan yet: ", runs.message()));
+    }
+  }
   std::map<DeviceId, int> stage_of;
   for (const PipelinePlan& pipeline : plan.pipelines) {
     for (size_t s = 0; s < pipeline.stages.size(); ++s) {

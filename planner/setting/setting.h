@@ -23,6 +23,8 @@ namespace motley::planner {
 // As published keeps a system's own limits (Cephalo: every GPU at least one sample; Zorse: even shards inside a group, powers of
 // two); tuned removes what the paper gives no reason for. Both are priced by the same simulator.
 enum class Fidelity { kPublished, kTuned };
+// Whether layers are recomputed: as memory asks for it, never, everywhere.
+enum class RecomputePolicy { kAuto, kNone, kFull };
 
 struct PlanRequest {
   std::string strategy = "auto";
@@ -31,6 +33,8 @@ struct PlanRequest {
   std::vector<std::string> exclude;         // devices or nodes: "n3/gpu2", "n3"
   std::map<std::string, std::string> pins;  // "stage0" -> node or device: it must be in that stage
   int max_tp = 8;
+  RecomputePolicy recompute = RecomputePolicy::kAuto;
+  bool runnable = false;                   // only plans that the engine runs today (ValidateForEngine)
   std::optional<double> memory_reserve;    // part of a card no plan uses; replaces the cluster's usable_memory
   int64_t budget_nodes = 1'000'000;        // search nodes: deterministic
   std::optional<absl::Duration> deadline;  // wall clock: marks the plan as not reproducible

@@ -93,13 +93,14 @@ void EvenShares(int zero_stage, std::vector<GroupMember>* members) {
 
 // One water line of memory utilisation is raised over all devices until the state is placed (Cephalo section 2.4: "minimize the
 // maximum memory utilization", there by a greedy algorithm).
-void SharesByHeadroom(const Setting& setting, const std::vector<int64_t>& taken, double state,
+// No share is larger than `largest`.
+void SharesByHeadroom(const Setting& setting, const std::vector<int64_t>& taken, double state, double largest,
                       std::vector<GroupMember>* members) {
   const auto fill = [&](double line) {
     double sum = 0;
     for (size_t i = 0; i < members->size(); ++i) {
       const double usable = static_cast<double>(setting.UsableBytes((*members)[i].device));
-      (*members)[i].share = std::clamp(line * usable - static_cast<double>(taken[i]), 0.0, state);
+      (*members)[i].share = std::clamp(line * usable - static_cast<double>(taken[i]), 0.0, largest * state);
       sum += (*members)[i].share;
     }
     return sum;
@@ -144,7 +145,7 @@ std::vector<int64_t> Store(const Setting& setting, const GroupQuestion& question
   if (split.level == 0) {
     EvenShares(question.zero_stage, &answer->members);
   } else {
-    SharesByHeadroom(setting, taken, state, &answer->members);
+    SharesByHeadroom(setting, taken, state, tables->problem()->levels[split.level].largest_share, &answer->members);
   }
   std::vector<int64_t> excess;
   for (const std::vector<size_t>& kind : tables->members()) {

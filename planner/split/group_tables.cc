@@ -34,14 +34,10 @@ int64_t ElementsOf(const Setting& setting, const GroupQuestion& q) {
 
 }  // namespace
 
-GroupCollectives CollectivesOfGroup(const Setting& setting, const GroupQuestion& question, bool even) {
+GroupCollectives CollectivesOfGroup(const Setting& setting, const GroupQuestion& question, double largest_share) {
   GroupCollectives seconds;
   if (question.devices.size() < 2) return seconds;
-  std::vector<double> shares;
-  if (!even) {
-    shares.assign(question.devices.size(), 0);
-    shares[0] = 1;
-  }
+  const std::vector<double> shares = SharesWithLargest(question.devices.size(), largest_share);
   const auto add = [&](double times, double elements) {
     if (times == 0 || elements == 0) return;
     const double bytes = elements * static_cast<double>(setting.costs.element_bytes());
@@ -75,6 +71,7 @@ RankDuty DutyOf(const Setting& setting, const GroupQuestion& question, int devic
   duty.offload_activations = question.offload_activations;
   duty.offload_parameters = question.offload_parameters;
   duty.group_size = static_cast<int64_t>(question.devices.size());
+  duty.gathers_alone = setting.request.runnable;
   return duty;
 }
 
@@ -98,8 +95,8 @@ void GroupTables::AddLevels() {
       host_seconds = std::max(host_seconds, rate > 0 ? bytes / rate : std::numeric_limits<double>::infinity());
     }
   }
-  const auto add = [&](bool even, double largest_share) {
-    const GroupCollectives c = CollectivesOfGroup(setting_, question_, even);
+  const auto add = [&](double largest_share) {
+    const GroupCollectives c = CollectivesOfGroup(setting_, question_, largest_share);
     SkewLevel level{largest_share, host_seconds, 2 * host_seconds};
     double exposed = 0;
     if (question_.zero_stage == 3) {
@@ -124,8 +121,16 @@ void GroupTables::AddLevels() {
     exposed_seconds_.push_back(exposed);
   };
   const size_t n = question_.devices.size();
-  add(true, 1.0 / static_cast<double>(n));
-  if (n > 1 && !question_.even_shards && question_.zero_stage > 0) add(false, 1);
+  const double even = 1.0 / static_cast<double>(n);
+  add(even);
+  if (n < 2 || question_.even_shards || question_.zero_stage == 0) return;
+  // What a ring takes depends on the smallest share; what was measured is known by the largest.
+  if (n == setting_.cluster.devices.size()) {
+    for (const double share : setting_.links.measured_shares()) {
+      if (share > even * (1 + 1e-6) && share < 1) add(share);
+    }
+  }
+  add(1);
 }
 
 int64_t GroupTables::Bytes(const RankDuty& duty, int64_t count, int64_t size) const {
@@ -180,8 +185,9 @@ void GroupTables::AddKinds() {
     }
     SplitKind kind;
     kind.capacity_bytes = std::max<int64_t>(0, usable - source.stored_bytes - kRoundingBytes);
-    kind.allow_keep = question_.allow_keep;
-    kind.allow_recompute = question_.allow_recompute;
+    const RecomputePolicy policy = setting_.request.recompute;
+    kind.allow_keep = question_.allow_keep && policy != RecomputePolicy::kFull;
+    kind.allow_recompute = question_.allow_recompute && policy != RecomputePolicy::kNone;
     kind.in_flight = InFlight(duty);
     for (auto* table : {&kind.forward_seconds, &kind.backward_seconds, &kind.recompute_seconds}) table->assign(1, 0.0);
     source.keep = FindSlopes(duty);

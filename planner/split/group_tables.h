@@ -20,8 +20,8 @@ struct GroupCollectives {
   double gather_seconds = 0, reduce_seconds = 0;  // all parameters (gradients) of the group once, unit by unit
   double all_reduce_seconds = 0;
 };
-// Even shares, or some device owning nothing while others own more: then a hop of the ring carries everything.
-GroupCollectives CollectivesOfGroup(const Setting& setting, const GroupQuestion& question, bool even);
+// `largest_share` of one device, the others alike; 1: some device owning nothing, so that a hop of the ring carries everything.
+GroupCollectives CollectivesOfGroup(const Setting& setting, const GroupQuestion& question, double largest_share);
 
 RankDuty DutyOf(const Setting& setting, const GroupQuestion& question, int device, double share, bool recompute);
 

@@ -1,5 +1,4 @@
-// The table of offline strategies: each turns a setting into a plan of the one language. A new strategy is one file pair and one
-// line. (The live planner's table, strategy.h, holds those whose plans the engine runs.)
+// The table of strategies: each turns a setting into a plan of the one language. A new strategy is one file pair and one line.
 #pragma once
 
 #include <string_view>
@@ -13,17 +12,20 @@ namespace motley::planner {
 
 // Predictions need not be filled in; the caller evaluates. RESOURCE_EXHAUSTED: no plan of this strategy fits; names the binding
 // device and the bytes it lacks.
-using OfflineStrategy = absl::StatusOr<Plan> (*)(const Setting& setting);
+using StrategyFunction = absl::StatusOr<Plan> (*)(const Setting& setting);
 
 struct CatalogEntry {
   std::string_view name;
   std::string_view what;  // one line, with the source
-  OfflineStrategy plan;
+  StrategyFunction plan;
+  std::string_view not_run;  // what its plans have that the engine does not run yet; empty: jobs run it
 };
 
 // In the order in which --compare lists them; auto last.
 const std::vector<CatalogEntry>& Catalog();
 absl::StatusOr<CatalogEntry> FindInCatalog(std::string_view name);  // NOT_FOUND names the nearest and lists all
+// FAILED_PRECONDITION: the engine does not run this strategy's plans yet; says why and which it runs.
+absl::Status RunsHere(const CatalogEntry& strategy);
 
 // One per file: strategies/NAME_strategy.cc.
 absl::StatusOr<Plan> PlanEvenOffline(const Setting& setting);

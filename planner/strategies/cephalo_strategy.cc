@@ -3,25 +3,32 @@
 // As published: every GPU computes at least one sample, layers are recomputed in full, boundaries wait in host memory
 // (section 2.2) where the cluster's file knows it, the split is that of eq. 4 (cephalo_equation4.h), uneven shards only where
 // needed. Tuned: the exact split of eq. 2 and 3; batch 0, share 0 and recomputation or not are free for every device; with and
-// without offload; a node by itself where the network costs more than the others bring.
+// without offload; a node or a device by itself where the network costs more than the others bring.
+#include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "planner/costs/memory_model.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/split/group_split.h"
+#include "planner/split/group_tables.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/one_stage.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
 
 bool CanOffload(const Setting& setting) {
+  if (setting.request.runnable) return false;
   for (const ClusterNode& node : setting.cluster.nodes) {
     if (node.host_memory_bytes == 0 || node.host_link_bytes_per_second == 0) return false;
   }
@@ -67,65 +74,134 @@ void DropIdle(const Setting& setting, GroupQuestion* question, GroupAnswer* answ
   }
 }
 
-// All devices; then one node of each make, alone.
-std::vector<std::vector<int>> Candidates(const Setting& setting) {
-  std::vector<std::vector<int>> candidates(1);
-  bool pinned = false;
-  for (int d = 0; d < setting.num_devices(); ++d) {
-    candidates[0].push_back(d);
-    pinned = pinned || IsPinned(setting, d);
+// Seconds below which a device of this kind cannot process a sample: a microbatch is no faster than one of fewer samples, so
+// doubling steps with half their rate bound all sizes between.
+double LeastSecondsPerSample(const Setting& setting, int kind) {
+  const Costs& costs = setting.costs;
+  const auto layers = static_cast<double>(setting.workload.model.num_layers);
+  double least = std::numeric_limits<double>::infinity();
+  for (double m = 1; m <= static_cast<double>(setting.workload.global_batch); m *= 2) {
+    double seconds = 0;
+    for (const auto& [unit, times] :
+         {std::pair(UnitKind::kEmbedding, 1.0), std::pair(UnitKind::kLayer, layers), std::pair(UnitKind::kHead, 1.0)}) {
+      seconds += times * (costs.ForwardSeconds(kind, unit, m) + costs.BackwardSeconds(kind, unit, m));
+    }
+    least = std::min(least, seconds / (2 * m));
   }
-  if (pinned || setting.cluster.nodes.size() < 2) return candidates;
+  return least;
+}
+
+std::vector<int> AllDevices(const Setting& setting) {
+  std::vector<int> devices(setting.cluster.devices.size());
+  std::iota(devices.begin(), devices.end(), 0);
+  return devices;
+}
+
+// Some devices that could train faster than `seconds` without the others: one node of each make, one device of each kind. Nearly
+// always none: only slow links make several devices slower than few.
+std::vector<std::vector<int>> FewThatCouldBeat(const Setting& setting, double seconds) {
+  std::vector<std::vector<int>> few;
+  const std::vector<int> all = AllDevices(setting);
+  if (all.size() < 2 || std::any_of(all.begin(), all.end(), [&](int d) { return IsPinned(setting, d); })) return few;
+  std::vector<double> rates;  // by kind: samples a second, at most
+  for (int kind = 0; kind < setting.costs.num_kinds(); ++kind) rates.push_back(1 / LeastSecondsPerSample(setting, kind));
+  const auto batch = static_cast<double>(setting.workload.global_batch);
+  const auto offer = [&](const std::vector<int>& devices) {
+    double rate = 0;
+    for (const int d : devices) rate += rates[static_cast<size_t>(setting.KindOf(d))];
+    const bool known = std::find(few.begin(), few.end(), devices) != few.end();
+    if (devices.size() < all.size() && !known && batch / rate < seconds) few.push_back(devices);
+  };
   std::set<std::tuple<std::vector<int>, double, double>> makes;
   for (const ClusterNode& node : setting.cluster.nodes) {
     std::vector<int> kinds;
     for (const int d : node.devices) kinds.push_back(setting.KindOf(d));
-    if (makes.insert({kinds, node.device_link_bytes_per_second, node.host_link_bytes_per_second}).second) {
-      candidates.push_back(node.devices);
-    }
+    if (makes.insert({kinds, node.device_link_bytes_per_second, node.host_link_bytes_per_second}).second) offer(node.devices);
   }
-  return candidates;
+  std::set<int> kinds;
+  for (const int d : all) {
+    if (kinds.insert(setting.KindOf(d)).second) offer({d});
+  }
+  return few;
 }
 
 absl::StatusOr<Plan> PlanPublished(const Setting& setting) {
-  GroupQuestion question = Question(setting, Candidates(setting)[0], CanOffload(setting));
-  question.allow_keep = false;
+  GroupQuestion question = Question(setting, AllDevices(setting), CanOffload(setting));
+  question.allow_keep = setting.request.recompute == RecomputePolicy::kNone;
   MOTLEY_ASSIGN_OR_RETURN(const GroupAnswer answer, SplitGroupByEquation4(setting, question));
   return ToPlan(setting, question, answer, "");
 }
 
-absl::StatusOr<Plan> PlanTuned(const Setting& setting) {
-  std::optional<Plan> best;
-  double best_seconds = std::numeric_limits<double>::infinity();
-  absl::Status why_not;
-  std::string because = "the step is no faster with it, and its memory is not needed";
-  for (const std::vector<int>& devices : Candidates(setting)) {
+// What leaving devices out is explained with.
+constexpr char kNotNeeded[] = "the step is no faster with it, and its memory is not needed";
+constexpr char kNetworkCosts[] = "the network would cost more than it saves";
+
+class Tuned {
+ public:
+  explicit Tuned(const Setting& setting) : setting_(setting) {}
+
+  absl::StatusOr<Plan> Run() {
+    MOTLEY_RETURN_IF_ERROR(Try(Roomy(), kNotNeeded));
+    for (const std::vector<int>& few : FewThatCouldBeat(setting_, best_seconds_)) MOTLEY_RETURN_IF_ERROR(Try(few, kNetworkCosts));
+    if (!best_) return why_not_;
+    for (UnusedDevice& unused : best_->unused) SayWhereTooSmall(&unused);
+    return *std::move(best_);
+  }
+
+ private:
+  absl::Status Try(const std::vector<int>& devices, const char* because) {
     for (const bool offload : {false, true}) {
-      if (offload && !CanOffload(setting)) continue;
-      GroupQuestion question = Question(setting, devices, offload);
-      absl::StatusOr<GroupAnswer> answer = SplitGroup(setting, question);
+      if (offload && !CanOffload(setting_)) continue;
+      GroupQuestion question = Question(setting_, devices, offload);
+      absl::StatusOr<GroupAnswer> answer = SplitGroup(setting_, question);
       if (!answer.ok()) {
-        if (why_not.ok()) why_not = answer.status();
+        if (why_not_.ok()) why_not_ = answer.status();
         continue;
       }
-      DropIdle(setting, &question, &*answer);
-      Plan plan = ToPlan(setting, question, *answer, because);
-      MOTLEY_ASSIGN_OR_RETURN(const QuickPrice price, EstimatePlan(setting, plan));
-      if (price.step_seconds >= best_seconds) continue;
-      best_seconds = price.step_seconds;
-      best = std::move(plan);
+      DropIdle(setting_, &question, &*answer);
+      Plan plan = ToPlan(setting_, question, *answer, because);
+      MOTLEY_ASSIGN_OR_RETURN(const QuickPrice price, EstimatePlan(setting_, plan));
+      if (price.step_seconds >= best_seconds_) continue;
+      best_seconds_ = price.step_seconds;
+      best_ = std::move(plan);
     }
-    because = "the network would cost more than it saves";
+    return absl::OkStatus();
   }
-  if (best) return *std::move(best);
-  return why_not;
-}
+
+  // What a device lacks to hold context and buffers, without which it cannot take part at all; 0 or less: it can.
+  int64_t Missing(int device, int64_t* needed) const {
+    const RankDuty duty = DutyOf(setting_, Question(setting_, AllDevices(setting_), false), device, 0, false);
+    *needed = MemoryOf(setting_.costs, duty, 0, 0, 0).total();
+    return *needed - setting_.UsableBytes(device);
+  }
+
+  std::vector<int> Roomy() const {
+    std::vector<int> devices = AllDevices(setting_);
+    int64_t needed = 0;
+    std::erase_if(devices, [&](int d) { return !IsPinned(setting_, d) && Missing(d, &needed) > 0; });
+    return devices.empty() ? AllDevices(setting_) : devices;
+  }
+
+  void SayWhereTooSmall(UnusedDevice* unused) const {
+    const int device = setting_.FindDevice(unused->device);
+    int64_t needed = 0;
+    const int64_t missing = device < 0 ? 0 : Missing(device, &needed);
+    if (missing <= 0) return;
+    unused->because = absl::StrCat("context and buffers need ", BytesText(needed), ", ", BytesText(missing), " (", missing,
+                                   " bytes) more than its usable memory");
+  }
+
+  const Setting& setting_;
+  std::optional<Plan> best_;
+  double best_seconds_ = std::numeric_limits<double>::infinity();
+  absl::Status why_not_;
+};
 
 }  // namespace
 
 absl::StatusOr<Plan> PlanCephaloOffline(const Setting& setting) {
   MOTLEY_RETURN_IF_ERROR(CheckOneStage(setting, "cephalo"));
-  return setting.request.fidelity == Fidelity::kPublished ? PlanPublished(setting) : PlanTuned(setting);
+  return setting.request.fidelity == Fidelity::kPublished ? PlanPublished(setting) : Tuned(setting).Run();
 }
 
 }  // namespace motley::planner

@@ -33,6 +33,7 @@ class Search {
     Lack least;  // of the attempt that came closest
     for (const int zero_stage : search_.zero_stages) {
       for (const bool recompute : search_.recompute) {
+        if (setting_.request.recompute == (recompute ? RecomputePolicy::kNone : RecomputePolicy::kFull)) continue;
         for (int64_t m = 1; m <= std::max<int64_t>(1, batches_.front()); m *= 2) {
           const Lack lack = MostLacking(zero_stage, recompute, m);
           if (lack.device >= 0) {

@@ -80,7 +80,7 @@ inline MemoryVerdict FullestCard(std::string_view system, const Cell& cell, cons
   const double state = 16 * memory.parameters / kGiBytes;
   const double layers = static_cast<double>(costs.workload().model.num_layers);
   const double boundaries = layers * static_cast<double>(costs.BoundaryBytes(1)) / kGiBytes;  // of a sample
-  const auto whole = static_cast<double>(costs.SavedBytes(UnitKind::kLayer, OpSet::None(), 1));
+  const auto whole = static_cast<double>(costs.SavedBytes(0, UnitKind::kLayer, OpSet::None(), 1));
   MemoryVerdict worst{false, 0, 1};
   for (size_t i = 0; i < cards.flops.size(); ++i) {
     const double node_part = cards.Sum(cards.node[i]) / cards.Sum();
@@ -94,7 +94,7 @@ inline MemoryVerdict FullestCard(std::string_view system, const Cell& cell, cons
       needs = state + memory.At(batch) + boundaries * batch;
     } else if (system == "HAP") {
       const double batch = cell.batch * in_node;
-      const double part = static_cast<double>(costs.SavedBytes(UnitKind::kLayer, OpSet::None(), 1, node_part)) / whole;
+      const double part = static_cast<double>(costs.SavedBytes(0, UnitKind::kLayer, OpSet::None(), 1, node_part)) / whole;
       needs = state * node_part + memory.At(1) + part * (memory.At(batch) - memory.At(1)) + boundaries * batch;
     } else {
       needs = state * node_part + memory.At(1) + boundaries * node_part;

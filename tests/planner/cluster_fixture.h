@@ -7,7 +7,7 @@
 
 #include "common/model.h"
 #include "common/operators.h"
-#include "planner/live/planner.h"
+#include "planner/live/live_inputs.h"
 
 namespace motley::planner {
 
@@ -35,6 +35,7 @@ struct DeviceSetup {
 inline PlannerInput MakeInput(const ModelShape& model, const std::vector<DeviceSetup>& devices, int64_t batch, double link = 1e9,
                               double skew_cost = 1.0) {
   PlannerInput input;
+  input.cluster_name = "live";
   input.model = model;
   input.epoch = Epoch(3);
   input.config.training.global_batch_size = batch;

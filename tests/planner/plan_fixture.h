@@ -3,10 +3,10 @@
 #pragma once
 
 #include "common/parameters.h"
-#include "planner/live/plan_builder.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/plan.h"
 #include "tests/planner/cluster_fixture.h"
+#include "tests/planner/hand_plan.h"
 
 namespace motley::planner {
 
@@ -23,11 +23,9 @@ inline RankPlan MakeRank(const std::string& device, const std::string& model, do
 
 // Cephalo on four of five devices: batch 11.
 inline Plan OneStagePlan(const ModelShape& model) {
-  const PlannerInput input = MakeInput(model, MixedDevices(), 11);
-  const CostModel cost = *CostModel::Create(input);
-  return BuildPlan(input, cost, "cephalo",
-                   {{0, 6, 4, true, 0.5}, {1, 3, 3, false, 0.2}, {2, 0, 0, false, 0.3}, {3, 2, 1, false, 0}},
-                   {{DeviceId("n3/gpu0"), "slow"}});
+  return HandPlan(MakeInput(model, MixedDevices(), 11), "cephalo",
+                  {{0, 6, 4, true, 0.5}, {1, 3, 3, false, 0.2}, {2, 0, 0, false, 0.3}, {3, 2, 1, false, 0}},
+                  {{DeviceId("n3/gpu0"), "slow"}});
 }
 
 // Two pipelines for SmallModel's four layers: one of two stages with two ministages each, the first with an unequal

@@ -52,6 +52,8 @@ class AutoSearch {
 
   absl::StatusOr<Plan> Run() {
     AskStrategies();
+    // What the engine runs is one stage, layered: cephalo's split of that is exact, and climbing leads elsewhere.
+    if (setting_.request.runnable) return Fastest();
     const int64_t all = budget_.nodes, for_climbing = all * 2 / 5, for_splits = all / 10;
     budget_.nodes -= for_climbing + for_splits;
     const std::vector<Grouping> groupings = RoughlyBest(kGroupingsTurned);
@@ -66,6 +68,11 @@ class AutoSearch {
   }
 
  private:
+  absl::StatusOr<Plan> Fastest() {
+    if (candidates_.empty()) return why_not_;
+    return std::min_element(candidates_.begin(), candidates_.end(), Faster)->plan;
+  }
+
   static bool Faster(const Candidate& a, const Candidate& b) {
     return std::tie(a.seconds, a.origin) < std::tie(b.seconds, b.origin);
   }
@@ -101,7 +108,9 @@ class AutoSearch {
   // begun by then is not asked.
   void AskStrategies() {
     std::vector<CatalogEntry> strategies = Catalog();
-    std::erase_if(strategies, [](const CatalogEntry& entry) { return entry.name == "auto"; });
+    std::erase_if(strategies, [&](const CatalogEntry& entry) {
+      return entry.name == "auto" || (setting_.request.runnable && !entry.not_run.empty());
+    });
     const bool timed = setting_.request.deadline.has_value();
     if (timed) std::reverse(strategies.begin(), strategies.end());
     std::atomic<bool> late = false;

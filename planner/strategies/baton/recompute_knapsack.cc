@@ -40,14 +40,14 @@ std::vector<RecomputeOption> RecomputeFrontier(const std::vector<RecomputeItem>&
 }
 
 std::vector<RecomputeItem> RecomputeItems(const Costs& costs, int kind, double samples, double share, bool with_reduction) {
-  const double nothing = static_cast<double>(costs.SavedBytes(UnitKind::kLayer, OpSet::None(), samples, share));
+  const double nothing = static_cast<double>(costs.SavedBytes(kind, UnitKind::kLayer, OpSet::None(), samples, share));
   std::vector<RecomputeItem> items;
   OpSet seen;
   for (const Costs::OperatorCost& cost : costs.Operators(kind)) {
     const OpSet ops = RecomputedWith(OpSet::None().With(cost.op));
     if (seen.Has(cost.op) || (!with_reduction && ops.Has(Op::kAttnOut))) continue;
     seen = seen | ops;
-    const double freed = nothing - static_cast<double>(costs.SavedBytes(UnitKind::kLayer, ops, samples, share));
+    const double freed = nothing - static_cast<double>(costs.SavedBytes(kind, UnitKind::kLayer, ops, samples, share));
     if (freed > 0) items.push_back({ops, costs.RecomputeSeconds(kind, UnitKind::kLayer, ops, samples, share), freed});
   }
   return items;

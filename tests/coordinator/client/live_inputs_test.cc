@@ -9,6 +9,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/cluster/cluster_text.h"
 #include "planner/live/live_inputs.h"
+#include "planner/live/planner.h"
 #include "planner/strategies/catalog.h"
 #include "tests/common/temp_folder.h"
 #include "tests/coordinator/client/fake_motley.h"
@@ -26,7 +27,8 @@ class LivePlanTest : public testing::Test {
     planner::PlannerInput input = planner::MakeInput(planner::SmallModel(), planner::MixedDevices(), 32);
     for (DeviceDescription& device : input.devices) device.link_bytes_per_second = 1e9;
     input.config.planner.strategy = "cephalo";
-    const planner::LiveInputs live = *planner::DescribeLive(input, "cluster-of-j");
+    input.cluster_name = "cluster-of-j";
+    const planner::LiveInputs live = *planner::DescribeLive(input);
     fake_.AddJob("j", v1::JOB_STATE_RUNNING);
     fake_.inputs.set_cluster_toml(planner::ToToml(live.cluster));
     fake_.inputs.set_profile_json(planner::ToJson(live.profile));

@@ -297,8 +297,10 @@ TEST(GivenPlanTest, APlanMadeOfflineRunsOnALiveCluster) {
   // One that the engine cannot run is refused by name.
   Plan piped = result->evaluation.plan;
   piped.schedule = ScheduleFamily::k1F1B;
+  piped.pipelines[0].stages[0].units[0].microbatches = {1, 2};
   input.config.planner.plan_json = ToJson(piped);
-  EXPECT_THAT(std::string(MakePlan(input).status().message()), HasSubstr("schedule 1f1b given, the engine runs layered"));
+  EXPECT_THAT(std::string(MakePlan(input).status().message()),
+              HasSubstr("schedule 1f1b given with several microbatches on a rank, the engine runs layered"));
 }
 
 TEST(ExplainOfflineTest, SaysWhoDoesWhatAndWhatItRestsOn) {

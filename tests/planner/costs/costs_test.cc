@@ -21,8 +21,8 @@ TEST(Costs, NothingCostsNothing) {
   for (const UnitKind unit : kUnits) {
     EXPECT_EQ(costs.ForwardSeconds(0, unit, 0), 0);
     EXPECT_EQ(costs.BackwardSeconds(0, unit, 0), 0);
-    EXPECT_EQ(costs.SavedBytes(unit, OpSet::None(), 0), 0);
-    EXPECT_EQ(costs.WorkspaceBytes(unit, 0), 0);
+    EXPECT_EQ(costs.SavedBytes(0, unit, OpSet::None(), 0), 0);
+    EXPECT_EQ(costs.WorkspaceBytes(0, unit, 0), 0);
   }
 }
 
@@ -61,7 +61,7 @@ TEST(Costs, OperatorsAddUpToTheLayer) {
     EXPECT_NEAR(parts, 1, 1e-12);
     EXPECT_NEAR(seconds, costs.ForwardSeconds(kind, UnitKind::kLayer, 4), 1e-9);
     EXPECT_EQ(costs.RecomputeSeconds(kind, UnitKind::kLayer, OpSet::All(), 4), costs.ForwardSeconds(kind, UnitKind::kLayer, 4));
-    EXPECT_NEAR(bytes, static_cast<double>(costs.SavedBytes(UnitKind::kLayer, OpSet::None(), 1)), 1);
+    EXPECT_NEAR(bytes, static_cast<double>(costs.SavedBytes(0, UnitKind::kLayer, OpSet::None(), 1)), 1);
   }
   EXPECT_EQ(costs.RecomputeSeconds(0, UnitKind::kLayer, OpSet::None(), 4), 0);
 }
@@ -72,23 +72,23 @@ TEST(Costs, SavedBytesAreTheOperatorTables) {
     for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
       const Costs costs = MakeCosts(model, dtype);
       const ModelShape& shape = costs.workload().model;
-      EXPECT_EQ(costs.SavedBytes(UnitKind::kLayer, OpSet::None(), 3) + costs.BoundaryBytes(3),
+      EXPECT_EQ(costs.SavedBytes(0, UnitKind::kLayer, OpSet::None(), 3) + costs.BoundaryBytes(3),
                 SavedBytes(shape, UnitKind::kLayer, 3, 512, dtype))
           << model;
-      EXPECT_EQ(costs.SavedBytes(UnitKind::kLayer, OpSet::All(), 3), 0);
+      EXPECT_EQ(costs.SavedBytes(0, UnitKind::kLayer, OpSet::All(), 3), 0);
     }
   }
 }
 
 TEST(Costs, RecomputingAnOperatorFreesItsOutput) {
   const Costs costs = MakeCosts("llama-7b", DType::kBFloat16);
-  const int64_t all = costs.SavedBytes(UnitKind::kLayer, OpSet::None(), 2);
+  const int64_t all = costs.SavedBytes(0, UnitKind::kLayer, OpSet::None(), 2);
   const int64_t tokens = 2 * 512;
-  EXPECT_EQ(all - costs.SavedBytes(UnitKind::kLayer, OpSet::None().With(Op::kActivation), 2), tokens * 11008 * 2);
-  EXPECT_EQ(all - costs.SavedBytes(UnitKind::kLayer, OpSet::None().With(Op::kUp), 2), tokens * 2 * 11008 * 2);
-  EXPECT_EQ(all - costs.SavedBytes(UnitKind::kLayer, OpSet::None().With(Op::kQkv), 2), tokens * 3 * 4096 * 2);
+  EXPECT_EQ(all - costs.SavedBytes(0, UnitKind::kLayer, OpSet::None().With(Op::kActivation), 2), tokens * 11008 * 2);
+  EXPECT_EQ(all - costs.SavedBytes(0, UnitKind::kLayer, OpSet::None().With(Op::kUp), 2), tokens * 2 * 11008 * 2);
+  EXPECT_EQ(all - costs.SavedBytes(0, UnitKind::kLayer, OpSet::None().With(Op::kQkv), 2), tokens * 3 * 4096 * 2);
   // A share divides what the share computes; the norms' outputs and the residual's are whole on every rank.
-  const int64_t half = costs.SavedBytes(UnitKind::kLayer, OpSet::None(), 2, 0.5);
+  const int64_t half = costs.SavedBytes(0, UnitKind::kLayer, OpSet::None(), 2, 0.5);
   EXPECT_GT(half, all / 2);
   EXPECT_NEAR(static_cast<double>(2 * half - all), static_cast<double>(tokens * (3 * 4096 + 2) * 2), 64);
 }

@@ -59,7 +59,7 @@ TEST_F(MemoryModelTest, MicrobatchesInFlightBySchedule) {
   EXPECT_EQ(InFlight(kInterleaved, 0, 4, 2, 4), 8);  // no more than there are
   const std::vector<int64_t> microbatches(8, 2);
   const auto saved = [&](ScheduleFamily schedule) { return MemoryOf(costs(), Middle(schedule), microbatches).saved; };
-  const int64_t of_one = costs().SavedBytes(UnitKind::kLayer, OpSet::None(), 4 * 2);
+  const int64_t of_one = costs().SavedBytes(0, UnitKind::kLayer, OpSet::None(), 4 * 2);
   EXPECT_EQ(saved(k1F1B), 2 * of_one);  // stage 1 of 3
   EXPECT_EQ(saved(kZeroBubble), 3 * of_one);
   EXPECT_EQ(saved(kGPipe), 8 * of_one);
@@ -79,7 +79,7 @@ TEST_F(MemoryModelTest, RecomputedOperatorsKeepNothingBetweenThePasses) {
   }
   // All: one layer of one microbatch again, and every boundary.
   const MemoryByPurpose all = MemoryOf(costs(), duty, microbatches);
-  EXPECT_EQ(all.saved, costs().SavedBytes(UnitKind::kLayer, OpSet::None(), 2));
+  EXPECT_EQ(all.saved, costs().SavedBytes(0, UnitKind::kLayer, OpSet::None(), 2));
   EXPECT_EQ(all.boundaries, costs().BoundaryBytes(4 * 16) + costs().BoundaryBytes(16) + costs().BoundaryBytes(2));
 }
 

@@ -24,9 +24,9 @@ MotleyProfile Whole() {
   card.card = "L4";
   card.seq_len = 32;
   card.dtype = DType::kFloat32;
-  card.layer = {{1, 2}, {0.1 / 3, 0.1}, {0.2, 0.4}};
-  card.embedding = MeasuredSeries{{1, 4}, {0.01, 0.02}, {0.03, 0.04}};
-  card.head = MeasuredSeries{{1, 2}, {0.05, 0.06}, {0.07, 0.08}};
+  card.layer = {{1, 2}, {0.1 / 3, 0.1}, {0.2, 0.4}, {1000, 2000}, {50, 60}};
+  card.embedding = MeasuredSeries{{1, 4}, {0.01, 0.02}, {0.03, 0.04}, {10, 40}, {}};
+  card.head = MeasuredSeries{{1, 2}, {0.05, 0.06}, {0.07, 0.08}, {}, {}};
   card.optimizer = MeasuredOptimizer{1e-9 / 3, 0.001};
   card.context_bytes = 12345;
   profile.cards = {card, card};
@@ -71,6 +71,16 @@ TEST(MotleyProfile, IsReadBack) {
   EXPECT_EQ(ToJson(*read), ToJson(profile));
 }
 
+TEST(MotleyProfile, BytesAreCheckedBesideTheirSamples) {
+  const auto bytes = [](const std::string& list) { return ErrorOf(With(R"(, "saved_bytes": )" + list)); };
+  EXPECT_THAT(bytes("[1, 2]"), HasSubstr("layers[0].saved_bytes: must be a list of as many numbers as samples, 1"));
+  EXPECT_THAT(bytes("[-1]"), HasSubstr("bytes must be whole numbers from 0"));
+  EXPECT_THAT(bytes("[1.5]"), HasSubstr("bytes must be whole numbers from 0"));
+  EXPECT_THAT(ErrorOf(With(R"(, "head": {"samples": [1, 2], "forward_seconds": [1, 1], "backward_seconds": [1, 1],
+                           "workspace_bytes": [5, 4]})")),
+              HasSubstr("layers[0].head.workspace_bytes: more samples cannot need fewer bytes, 4 after 5"));
+}
+
 TEST(MotleyProfile, VersionOneHasLayersAlone) {
   const std::string text = With(R"(, "head": "for people", "context_bytes": -1)");
   EXPECT_THAT(ErrorOf(text), HasSubstr("layers[0].head: must be an object"));
@@ -82,7 +92,7 @@ TEST(MotleyProfile, VersionOneHasLayersAlone) {
 }
 
 TEST(MotleyProfile, ErrorsNameThePath) {
-  EXPECT_THAT(ErrorOf(R"({"motley_profile": 3, "layers": []})"), HasSubstr("p.json: motley_profile must be 1 to 2"));
+  EXPECT_THAT(ErrorOf(R"({"motley_profile": 4, "layers": []})"), HasSubstr("p.json: motley_profile must be 1 to 3"));
   EXPECT_THAT(ErrorOf(R"({"motley_profile": "2", "layers": []})"), HasSubstr("motley_profile must be"));
   EXPECT_THAT(ErrorOf(R"({"motley_profile": 2})"), HasSubstr("layers must be a list"));
   EXPECT_THAT(ErrorOf(With("", R"("models": 3, )")), HasSubstr("models must be an object"));

@@ -16,9 +16,9 @@
 #include "absl/strings/str_split.h"
 #include "common/device_table.h"
 #include "gtest/gtest.h"
-#include "planner/live/plan_builder.h"
-#include "planner/plan/placement.h"
+#include "planner/live/planner.h"
 #include "tests/planner/cluster_fixture.h"
+#include "tests/planner/hand_plan.h"
 
 namespace motley::planner {
 namespace {
@@ -68,7 +68,7 @@ PlannerInput DemoInput(int64_t batch) {
   return MakeInput(*ModelFlavor("gpt2", "text-small"), setups, batch, 60e6);
 }
 
-struct HandPlan {
+struct HandWritten {
   const char* name;
   std::vector<std::vector<int64_t>> microbatches;
   std::vector<double> shares;
@@ -76,8 +76,8 @@ struct HandPlan {
 };
 
 // Those of tests/oracle/plans.py.
-const std::vector<HandPlan>& HandPlans() {
-  static const auto* const plans = new std::vector<HandPlan>{
+const std::vector<HandWritten>& HandPlans() {
+  static const auto* const plans = new std::vector<HandWritten>{
       {"even batches, even shards", {{3}, {3}, {3}, {3}}, {.25, .25, .25, .25}, {false, false, false, false}},
       {"uneven batches and shards", {{5}, {4}, {2}, {1}}, {.45, .30, .15, .10}, {false, false, false, false}},
       {"a device with batch 0", {{6}, {4}, {2}, {}}, {.25, .25, .25, .25}, {false, false, false, false}},
@@ -98,15 +98,14 @@ const std::vector<HandPlan>& HandPlans() {
 void AddHandPlans(const ModelShape& model, const std::string& name, std::string* out) {
   std::vector<DeviceSetup> devices = MixedDevices();
   devices.pop_back();
-  const PlannerInput input = MakeInput(model, devices, 12);
-  const absl::StatusOr<CostModel> cost = CostModel::Create(input);
-  ASSERT_TRUE(cost.ok()) << cost.status();
-  for (const HandPlan& hand : HandPlans()) {
+  PlannerInput input = MakeInput(model, devices, 12);
+  for (const HandWritten& hand : HandPlans()) {
     std::vector<DeviceDuty> duties;
     for (size_t r = 0; r < hand.shares.size(); ++r) duties.push_back({r, 0, 1, hand.recompute[r], hand.shares[r]});
-    Plan plan = BuildPlan(input, *cost, "by hand", duties, {});
+    Plan plan = HandPlan(input, "by hand", duties);
     for (size_t r = 0; r < hand.shares.size(); ++r) plan.pipelines[0].stages[0].units[r].microbatches = hand.microbatches[r];
-    absl::StrAppend(out, name, ", ", hand.name, "\n", Answer(PricePlan(input, plan)));
+    input.config.planner.plan_json = ToJson(plan);
+    absl::StrAppend(out, name, ", ", hand.name, "\n", Answer(MakePlan(input)));
   }
 }
 

@@ -10,7 +10,6 @@
 
 #include "common/device_table.h"
 #include "gtest/gtest.h"
-#include "planner/live/plan_builder.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"

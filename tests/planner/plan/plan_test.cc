@@ -200,14 +200,26 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
               }),
               HasSubstr("units[1].ranks: 2 given"));
   EXPECT_THAT(refused([](P& p, S&) { p.schedule = ScheduleFamily::k1F1B; }),
-              HasSubstr("schedule 1f1b given, the engine runs layered"));
+              HasSubstr("schedule 1f1b given with several microbatches on a rank, the engine runs layered"));
   EXPECT_THAT(refused([](P& p, S&) { p.dtype = DType::kBFloat16; }), HasSubstr("dtype bfloat16 given"));
   EXPECT_THAT(refused([](P&, S& s) { s.zero_stage = 2; }), HasSubstr("zero_stage 2 given"));
   EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].recompute = "norm1"; }),
               HasSubstr("rank 1 (n1/gpu1): recompute 'norm1' given"));
   EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].offload_optimizer = true; }),
               HasSubstr("rank 1 (n1/gpu1): offload given"));
-  EXPECT_THAT(refused([](P&, S& s) { s.placement.clear(); }), HasSubstr("placement is empty"));
+}
+
+// With one microbatch at most on every rank all schedules of one stage do the same; without a placement shares say who owns what.
+TEST(PlanTest, TheEngineRunsEveryScheduleOfOneMicrobatch) {
+  Plan plan = OneStagePlan(SmallModel());
+  plan.schedule = ScheduleFamily::k1F1B;
+  StagePlan& stage = plan.pipelines[0].stages[0];
+  stage.placement.clear();
+  EXPECT_FALSE(ValidateForEngine(plan, SmallModel()).ok());
+  for (UnitPlan& unit : stage.units) {
+    if (unit.batch() > 0) unit.microbatches = {unit.batch()};
+  }
+  EXPECT_EQ(ValidateForEngine(plan, SmallModel()), absl::OkStatus());
 }
 
 }  // namespace

@@ -186,7 +186,7 @@ TEST(LowerBound, MemoryForcesRecomputation) {
   Lab lab{.nodes = {{"L4", 1}}, .memory_gib = 24, .batch = 8, .layers = 12, .hidden = 1024};
   const std::unique_ptr<Setting> roomy = Make(lab);
   const double state = static_cast<double>(roomy->costs.TotalElements() * roomy->costs.StateBytesPerElement());
-  const double saved = 12 * static_cast<double>(roomy->costs.SavedBytes(kLayer, OpSet::None(), 1));
+  const double saved = 12 * static_cast<double>(roomy->costs.SavedBytes(0, kLayer, OpSet::None(), 1));
   lab.memory_gib = (state + saved / 2 + static_cast<double>(roomy->costs.ContextBytes(0))) / (int64_t{1} << 30);
   const std::unique_ptr<Setting> tight = Make(lab);
   const LowerBound bound = FindLowerBound(*tight);

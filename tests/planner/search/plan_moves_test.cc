@@ -50,9 +50,9 @@ TEST(PlanMovesTest, LadderGoesFromNothingToEverythingByFewestSecondsForAByte) {
   ASSERT_GE(ladder.size(), 3u);
   EXPECT_TRUE(ladder.front().empty());
   EXPECT_TRUE(ladder.back().all());
-  int64_t before = setting->costs.SavedBytes(UnitKind::kLayer, ladder.front(), 4);
+  int64_t before = setting->costs.SavedBytes(0, UnitKind::kLayer, ladder.front(), 4);
   for (size_t i = 1; i < ladder.size(); ++i) {
-    const int64_t saved = setting->costs.SavedBytes(UnitKind::kLayer, ladder[i], 4);
+    const int64_t saved = setting->costs.SavedBytes(0, UnitKind::kLayer, ladder[i], 4);
     EXPECT_LE(saved, before) << ToText(ladder[i]);
     before = saved;
   }

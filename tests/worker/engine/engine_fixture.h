@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/parameters.h"
-#include "planner/live/layered.h"
+#include "planner/lowering/layered.h"
 #include "tests/worker/engine/fake_host.h"
 #include "worker/engine/engine.h"
 

@@ -65,7 +65,7 @@ TEST(RecomputeKnapsackTest, NoOptionBelowWhatMustStay) {
 TEST(RecomputeKnapsackTest, ALayersItemsFreeAllThatItKeeps) {
   const auto setting = SettingOf(ClusterText({{"n1", Cards("A10G", 1)}}), "llama-7b", 8, 512);
   const Costs& costs = setting->costs;
-  const double all = static_cast<double>(costs.SavedBytes(UnitKind::kLayer, OpSet::None(), 2, 1));
+  const double all = static_cast<double>(costs.SavedBytes(0, UnitKind::kLayer, OpSet::None(), 2, 1));
   double freed = 0;
   OpSet seen;
   for (const RecomputeItem& item : RecomputeItems(costs, 0, 2, 1, true)) {

@@ -1,4 +1,4 @@
-#include "planner/live/layered.h"
+#include "planner/lowering/layered.h"
 
 #include <algorithm>
 
@@ -143,20 +143,6 @@ LayeredBuffers BuffersOf(const ModelShape& model, const std::vector<UnitSpec>& l
     size = std::max(size, layout[u].num_elements);
   }
   return {sizes, sizes};
-}
-
-LayeredCollectives CollectivesOf(const ModelShape& model) {
-  LayeredCollectives result;
-  const Program program =
-      Emitter(model, BuffersOf(model, ParameterLayout(model)), ProgramKind::kTraining, 0, 1, {}, false).Training();
-  bool backward = false;
-  for (const Instruction& i : program.instructions) {
-    if (std::holds_alternative<ZeroGrad>(i.op)) backward = true;
-    if (const auto* g = std::get_if<Gather>(&i.op))
-      (backward ? result.backward_gathers : result.forward_gathers).push_back(g->unit);
-    if (const auto* r = std::get_if<ReduceScatter>(&i.op)) result.reduce_scatters.push_back(r->unit);
-  }
-  return result;
 }
 
 absl::StatusOr<std::vector<Program>> LowerTraining(const Plan& plan, const ModelShape& model) {

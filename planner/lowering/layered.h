@@ -38,12 +38,6 @@ struct LayeredBuffers {
 // `layout` is the model's ParameterLayout.
 LayeredBuffers BuffersOf(const ModelShape& model, const std::vector<UnitSpec>& layout);
 
-// The units that a training step gathers and reduces, in the order of the collective lane.
-struct LayeredCollectives {
-  std::vector<int32_t> forward_gathers, backward_gathers, reduce_scatters;
-};
-LayeredCollectives CollectivesOf(const ModelShape& model);
-
 // One program per rank, in the plan's order. Both give the plan's Validate errors; the programs pass motley::Validate.
 absl::StatusOr<std::vector<Program>> LowerTraining(const Plan& plan, const ModelShape& model);
 // The validation pass: forward only. `microbatches` by rank.

@@ -1,12 +1,12 @@
 // Lowering. Reference: Cephalo section 2.2, figure 4.
-#include "planner/live/layered.h"
+#include "planner/lowering/layered.h"
 
 #include <random>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/live/plan_builder.h"
 #include "tests/planner/cluster_fixture.h"
+#include "tests/planner/hand_plan.h"
 
 namespace motley::planner {
 namespace {
@@ -23,8 +23,7 @@ std::string CollectiveLane(const Program& program) {
 }
 
 Plan MakePlanOf(const ModelShape& model, const std::vector<DeviceDuty>& duties, int64_t batch) {
-  const PlannerInput input = MakeInput(model, MixedDevices(), batch);
-  return BuildPlan(input, *CostModel::Create(input), "test", duties, {});
+  return HandPlan(MakeInput(model, MixedDevices(), batch), "test", duties);
 }
 
 TEST(LayeredTest, TiedOrderKeepsTheEmbeddingAndTheLastTwoUnits) {

@@ -1,0 +1,73 @@
+#include "planner/lowering/program_memory.h"
+
+#include <algorithm>
+
+namespace motley::planner {
+namespace {
+
+UnitKind KindOf(const Program& program, int32_t unit) {
+  if (unit == 0) return UnitKind::kEmbedding;
+  return unit == program.num_units - 1 ? UnitKind::kHead : UnitKind::kLayer;
+}
+
+// Walks the compute lane. Between units lives one activation (forward) or its gradient (backward) per microbatch.
+class Ledger {
+ public:
+  Ledger(const Costs& costs, int kind, const Program& program) : costs_(costs), kind_(kind), program_(program) {}
+
+  int64_t Peak() {
+    for (const Instruction& instruction : program_.instructions) {
+      if (const auto* f = std::get_if<Forward>(&instruction.op)) Walk(*f);
+      if (const auto* r = std::get_if<Recompute>(&instruction.op)) Walk(*r);
+      if (const auto* b = std::get_if<Backward>(&instruction.op)) Walk(*b);
+    }
+    return peak_;
+  }
+
+ private:
+  struct Sizes {
+    int64_t input, output, saved, workspace;
+  };
+  // The embedding's input are tokens, counted with what it saves; the head's output is a number.
+  Sizes SizesOf(int32_t unit, int32_t microbatch) const {
+    const int64_t m = program_.microbatches[static_cast<size_t>(microbatch)];
+    const UnitKind unit_kind = KindOf(program_, unit);
+    const auto samples = static_cast<double>(m);
+    const int64_t boundary = costs_.BoundaryBytes(samples), input = unit_kind == UnitKind::kEmbedding ? 0 : boundary;
+    return {input, unit_kind == UnitKind::kHead ? 0 : boundary,
+            input + costs_.SavedBytes(kind_, unit_kind, OpSet::None(), samples),
+            costs_.WorkspaceBytes(kind_, unit_kind, samples)};
+  }
+  void Touch(int64_t transient) { peak_ = std::max(peak_, live_ + transient); }
+
+  // What is saved includes the input. Without keeping, internals still exist while the unit runs (an upper bound).
+  void Walk(const Forward& f) {
+    const Sizes s = SizesOf(f.unit, f.microbatch);
+    Touch(s.saved - s.input + s.output + s.workspace);
+    if (f.keep == Keep::kAll) live_ += s.saved - s.input;
+    if (f.keep == Keep::kNothing) live_ -= s.input;
+    live_ += s.output;
+  }
+  void Walk(const Recompute& r) {
+    const Sizes s = SizesOf(r.unit, r.microbatch);
+    Touch(s.saved - s.input + s.output + s.workspace);
+    live_ += s.saved - s.input;
+  }
+  // The gradient of the output is there already; that of the input is made before the saved tensors are all gone.
+  void Walk(const Backward& b) {
+    const Sizes s = SizesOf(b.unit, b.microbatch);
+    Touch(s.input + s.workspace);
+    live_ += s.input - s.output - s.saved;
+  }
+
+  const Costs& costs_;
+  const int kind_;
+  const Program& program_;
+  int64_t live_ = 0, peak_ = 0;
+};
+
+}  // namespace
+
+int64_t ActivationPeakBytes(const Costs& costs, int kind, const Program& program) { return Ledger(costs, kind, program).Peak(); }
+
+}  // namespace motley::planner
