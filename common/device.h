@@ -9,6 +9,9 @@
 
 namespace motley {
 
+// The part of a device's memory that no plan uses where nobody says another: what allocators lose between blocks is not planned.
+inline constexpr double kDefaultMemoryReserve = 0.1;
+
 enum class DeviceKind { kCpu, kEmulated };
 
 // An emulated device runs real tensors through the real engine; only its speed is declared: a compute instruction takes

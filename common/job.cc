@@ -4,8 +4,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/beneath.h"
 #include "common/clean_text.h"
 #include "common/job_fields.h"
@@ -62,6 +64,15 @@ absl::Status ValidateValidation(const DataSection& data) {
 }
 
 }  // namespace
+
+std::vector<std::string> Listed(std::string_view text) {
+  std::vector<std::string> entries;
+  const std::string list(text);
+  for (const absl::string_view entry : absl::StrSplit(list, ',')) {
+    if (const absl::string_view word = absl::StripAsciiWhitespace(entry); !word.empty()) entries.emplace_back(word);
+  }
+  return entries;
+}
 
 absl::Status Validate(const JobConfig& config) {
   std::vector<std::string> problems;

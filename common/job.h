@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "common/device.h"
 #include "common/dtype.h"
 #include "common/model.h"
 
@@ -65,8 +68,13 @@ struct MetricsSection {
 };
 struct PlannerSection {
   std::string strategy = "cephalo";
-  double memory_reserve = 0.1;  // share of each device's memory
+  std::string fidelity = "tuned";                 // or "published": with the papers' own limits
+  double memory_reserve = kDefaultMemoryReserve;  // share of each device's memory
   std::string recompute = "auto";
+  std::string exclude;  // devices and nodes that are not used: "n3,n2/gpu1"
+  std::string pins;     // "stage0=n1,stage0=n2/gpu0": must take part
+  int64_t max_tp = 8;
+  int64_t budget_nodes = 1'000'000;  // of a search
   std::string plan_json;
   friend bool operator==(const PlannerSection&, const PlannerSection&) = default;
 };
@@ -87,6 +95,8 @@ struct JobConfig {
 // Ranges and combinations; INVALID_ARGUMENT has a line for each field at fault: its path, its value and what is allowed. Reads no
 // files.
 absl::Status Validate(const JobConfig& config);
+// The entries of a text such as planner.exclude: "n3, n2/gpu1".
+std::vector<std::string> Listed(std::string_view text);
 // The model that the config names: config_json, or name and flavor. (The path in `config` is read by the loader.)
 absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config);
 // For people: "gpt2 124M", or the path of the config file.

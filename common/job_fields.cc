@@ -132,9 +132,14 @@ std::vector<JobField> JobFields(JobConfig& c) {
       Integer("metrics", "log_freq", c.metrics.log_freq, 1),
       Flag("metrics", "enable_tensorboard", c.metrics.enable_tensorboard),
       Text("metrics", "step_records", c.metrics.step_records, {"none", "jsonl", "csv"}),
-      Text("planner", "strategy", c.planner.strategy, {"cephalo", "even"}),
+      Text("planner", "strategy", c.planner.strategy),
+      Text("planner", "fidelity", c.planner.fidelity, {"tuned", "published"}),
       Number("planner", "memory_reserve", c.planner.memory_reserve, 0, 0.5),
       Text("planner", "recompute", c.planner.recompute, {"auto", "none", "full"}),
+      Text("planner", "exclude", c.planner.exclude),
+      Text("planner", "pins", c.planner.pins),
+      Integer("planner", "max_tp", c.planner.max_tp, 1, 1 << 14),
+      Integer("planner", "budget_nodes", c.planner.budget_nodes, 1, 1e15),
       Document("planner", "plan_json", c.planner.plan_json),
   };
 }

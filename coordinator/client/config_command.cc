@@ -7,6 +7,7 @@
 #include "common/job_file.h"
 #include "common/parameters.h"
 #include "coordinator/client/json.h"
+#include "planner/live/job_request.h"
 
 namespace motley::client {
 namespace {
@@ -24,6 +25,7 @@ Exit Check(Context& context, const Flags& flags) {
   if (!file.ok()) return FromJobFile(file.status());
   auto model = ResolveModel(file->config);
   if (!model.ok()) return FromJobFile(model.status());
+  if (absl::Status plan = planner::CheckPlannerSection(file->config, *model); !plan.ok()) return FromJobFile(plan);
   const JobConfig& config = file->config;
   if (context.json) {
     PrintDocument(context.out, Json{{"valid", true}, {"file", flags.file}, {"parameters", NumParameters(*model)}});

@@ -34,6 +34,8 @@ Exit FromServer(const absl::Status& status) {
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnauthenticated:
       return With(EX_NOPERM, status);
+    case absl::StatusCode::kUnimplemented:
+      return With(EX_CONFIG, status);
     default:
       return With(EX_SOFTWARE, status);
   }
@@ -59,6 +61,8 @@ Exit FromFiles(const absl::Status& status) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:
       return With(EX_DATAERR, status);
+    case absl::StatusCode::kUnimplemented:
+      return With(EX_CONFIG, status);
     default:
       return With(EX_IOERR, status);
   }

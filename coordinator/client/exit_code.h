@@ -10,7 +10,8 @@ namespace motley::client {
 // 0 success; 1 the job that was waited for failed or was stopped; 64 the command line is wrong whatever the files hold; 65 what
 // it names is: a job, cluster or plan file, a request that the coordinator refuses, a plan that does not fit, a cluster of which
 // `doctor` says so; 66 a file, job or node is not there; 69 no coordinator; 70 an error of ours; 73 the output exists or cannot
-// be made; 74 reading or writing failed; 75 try again later; 77 not allowed.
+// be made; 74 reading or writing failed; 75 try again later; 77 not allowed; 78 not built yet: a plan that the engine does not
+// run, an RPC that the coordinator lacks.
 struct Exit {
   int code = 0;
   std::string message;  // for standard error; empty = nothing to say

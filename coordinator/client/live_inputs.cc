@@ -9,7 +9,9 @@
 #include "absl/strings/str_replace.h"
 #include "common/clean_text.h"
 #include "common/files.h"
+#include "common/wire/job.h"
 #include "planner/cluster/cluster_file.h"
+#include "planner/live/job_request.h"
 
 namespace motley::client {
 namespace {
@@ -33,6 +35,15 @@ Exit Parse(const std::string& job, const Inputs& inputs, OfflineBasis* basis) {
   basis->workload.global_batch = inputs.global_batch();
   basis->workload.seq_len = inputs.seq_len();
   basis->workload.dtype = *dtype;
+  PlannerSection section;
+  if (inputs.has_planner()) {
+    v1::JobSpec spec;
+    *spec.mutable_planner() = inputs.planner();
+    section = wire::FromProto(spec).planner;
+  }
+  absl::StatusOr<planner::PlanRequest> request = planner::RequestOf(section);
+  if (!request.ok()) return FromPlanner(request.status());
+  basis->request = *std::move(request);
   basis->book = std::make_unique<planner::LatencyBook>(*std::move(book));
   return {};
 }
@@ -76,11 +87,24 @@ Exit LoadLive(Context& context, const std::string& job, const OfflineFlags& flag
   if (!inputs.ok()) return FromServer(inputs.status());
   OfflineBasis basis;
   if (Exit exit = Parse(job, *inputs, &basis); exit.code != 0) return exit;
+  DropAbsentPins(basis.cluster, &basis.request);
   if (!folder.empty()) {
     if (Exit exit = Save(context, *inputs, folder); exit.code != 0) return exit;
   }
   input->warnings.assign(inputs->warnings().begin(), inputs->warnings().end());
   return FinishOffline(flags, std::move(basis), input);
+}
+
+Exit LoadInputs(const std::string& job, const Inputs& inputs, OfflineInput* input) {
+  OfflineBasis basis;
+  if (Exit exit = Parse(job, inputs, &basis); exit.code != 0) return exit;
+  input->book = std::move(basis.book);
+  DropAbsentPins(basis.cluster, &basis.request);
+  absl::StatusOr<std::unique_ptr<planner::Setting>> setting =
+      planner::Setting::Create(std::move(basis.cluster), std::move(basis.workload), std::move(basis.request), input->book.get());
+  if (!setting.ok()) return FromPlanner(setting.status());
+  input->setting = *std::move(setting);
+  return {};
 }
 
 }  // namespace motley::client

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "coordinator/client/offline_flags.h"
+#include "proto/motley/v1/motley.pb.h"
 
 namespace motley::client {
 
@@ -13,5 +14,8 @@ namespace motley::client {
 // the folder cannot be written.
 Exit LoadLive(Context& context, const std::string& job, const OfflineFlags& flags, const std::string& folder,
               OfflineInput* input);
+
+// The setting that a job's plan was made on, from the texts that came with it. Exit 65: they are of another version.
+Exit LoadInputs(const std::string& job, const v1::GetPlanningInputsResponse& inputs, OfflineInput* input);
 
 }  // namespace motley::client

@@ -47,6 +47,11 @@ Exit ParseRequest(const OfflineFlags& flags, planner::PlanRequest* request) {
   request->zero_stage = flags.zero_stage;
   request->exclude = flags.exclude;
   request->max_tp = flags.max_tp;
+  request->runnable = flags.runnable;
+  if (flags.recompute == "auto") request->recompute = planner::RecomputePolicy::kAuto;
+  if (flags.recompute == "none") request->recompute = planner::RecomputePolicy::kNone;
+  if (flags.recompute == "full") request->recompute = planner::RecomputePolicy::kFull;
+  if (!flags.pins.empty()) request->pins.clear();
   for (const std::string& pin : flags.pins) {
     const size_t equals = pin.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == pin.size()) {
@@ -206,6 +211,10 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
       ->type_name("N")
       ->check(AtLeastOne)
       ->capture_default_str();
+  app.add_option("--recompute", flags->recompute, "recompute activations: auto as memory asks for it (the default), none, full")
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"auto", "none", "full"}));
+  app.add_flag("--runnable", flags->runnable, "only plans that the engine runs today");
   app.add_option("--memory-reserve", flags->memory_reserve,
                  "part of each card that no plan uses, such as 10%; else the cluster's")
       ->type_name("PART");
@@ -220,7 +229,7 @@ Exit LoadOffline(const OfflineFlags& flags, OfflineInput* input) {
   absl::StatusOr<planner::Workload> workload;
   if (Exit exit = FindNamed(flags, &cluster, &workload); exit.code != 0) return exit;
   if (Exit exit = CheckFlags(flags); exit.code != 0) return exit;
-  return FinishOffline(flags, {*std::move(cluster), *std::move(workload), nullptr}, input);
+  return FinishOffline(flags, {*std::move(cluster), *std::move(workload), nullptr, {}}, input);
 }
 
 Exit CheckRequest(const OfflineFlags& flags) {
@@ -229,7 +238,7 @@ Exit CheckRequest(const OfflineFlags& flags) {
 }
 
 Exit FinishOffline(const OfflineFlags& flags, OfflineBasis basis, OfflineInput* input) {
-  planner::PlanRequest request;
+  planner::PlanRequest request = std::move(basis.request);
   if (Exit exit = ParseRequest(flags, &request); exit.code != 0) return exit;
   if (flags.global_batch > 0) basis.workload.global_batch = flags.global_batch;
   if (flags.seq_len > 0) basis.workload.seq_len = flags.seq_len;

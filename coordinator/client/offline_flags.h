@@ -18,7 +18,8 @@ struct OfflineFlags {
   std::string dtype = "float32";          // empty: the basis's
   int64_t global_batch = 0, seq_len = 0;  // 0 = not given
   std::vector<std::string> profiles;
-  std::string strategy = "auto", fidelity = "tuned";
+  std::string strategy = "auto", fidelity = "tuned", recompute;  // empty: auto, or the job's
+  bool runnable = false;
   std::optional<int> zero_stage;
   std::vector<std::string> pins, exclude;
   int max_tp = planner::PlanRequest().max_tp;
@@ -27,7 +28,8 @@ struct OfflineFlags {
 
 // --cluster, --model, --global-batch, --seq-len, --dtype, --profiles.
 void AddSettingFlags(CLI::App& app, OfflineFlags* flags);
-// --strategy, --fidelity, --zero-stage, --pin, --exclude, --max-tp, --memory-reserve, --budget-nodes, --deadline.
+// --strategy, --fidelity, --zero-stage, --pin, --exclude, --max-tp, --recompute, --runnable, --memory-reserve, --budget-nodes,
+// --deadline.
 void AddRequestFlags(CLI::App& app, OfflineFlags* flags);
 
 // What the flags name, loaded. The book must outlive what reads it.
@@ -41,6 +43,7 @@ struct OfflineBasis {
   planner::Cluster cluster;
   planner::Workload workload;
   std::unique_ptr<planner::LatencyBook> book;  // may be nullptr
+  planner::PlanRequest request;                // what flags that are not given leave as it is: recomputation and pins
 };
 // Exit 64: a flag is missing or wrong. 66: a file or preset is not there, or a pinned or excluded device. 65: what is in them is
 // wrong.

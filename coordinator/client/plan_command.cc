@@ -1,5 +1,7 @@
 #include "coordinator/client/plan_command.h"
 
+#include <sysexits.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
@@ -11,6 +13,7 @@
 #include "coordinator/client/live_inputs.h"
 #include "coordinator/client/plan_diff_command.h"
 #include "coordinator/client/plan_offline_command.h"
+#include "planner/answers/given_plan.h"
 
 namespace motley::client {
 namespace {
@@ -27,7 +30,11 @@ bool AsksForPlanning(const Flags& flags) {
   return std::any_of(flags.planning.begin(), flags.planning.end(), [](const CLI::Option* option) { return option->count() > 0; });
 }
 
-void PrintJson(Context& context, const v1::GetPlanResponse& plan) {
+bool AsksForMore(const PlanOfflineFlags& flags) {
+  return flags.explain || flags.compare || flags.exact || !flags.svg.empty() || !flags.trace.empty();
+}
+
+Json DocumentOf(const v1::GetPlanResponse& plan) {
   // The plan is JSON inside a string: taken apart, so that jq reaches it.
   absl::StatusOr<Json> parsed = ParseOrderedJson(plan.plan_json(), "plan");
   Json json{{"generation", plan.epoch()},
@@ -36,7 +43,46 @@ void PrintJson(Context& context, const v1::GetPlanResponse& plan) {
             {"explanation", plan.explanation()},
             {"programs", Json::array()}};
   for (const std::string& program : plan.programs()) json["programs"].push_back(program);
-  PrintDocument(context.out, json);
+  return json;
+}
+
+void PrintPrograms(Context& context, const Flags& flags, const v1::GetPlanResponse& plan) {
+  if (!flags.program || context.json) return;
+  for (const std::string& program : plan.programs()) PrintProse(context, "\n" + program);
+}
+
+// The plan in force priced again on what it was made from: then it is explained, compared and drawn as any other.
+Exit ShowInForce(Context& context, const Flags& flags, const v1::GetPlanResponse& response) {
+  if (Exit exit = CheckOutputs(flags.offline); exit.code != 0) return exit;
+  OfflineInput input;
+  if (Exit exit = LoadInputs(flags.id, response.inputs(), &input); exit.code != 0) return exit;
+  absl::StatusOr<planner::Plan> plan = planner::PlanFromJson(response.plan_json());
+  if (!plan.ok()) return FromPlanner(plan.status());
+  absl::StatusOr<planner::GivenPlan> priced = planner::PriceGivenPlan(*input.setting, *std::move(plan));
+  if (!priced.ok()) return FromPlanner(priced.status());
+  const Json document = DocumentOf(response);
+  return ShowPlan(context, flags.offline, input, {std::move(priced->evaluation), std::move(priced->bound), 0}, &document);
+}
+
+// What the coordinator rendered when it planned: all that there is of a plan whose inputs were not kept.
+Exit ShowStored(Context& context, const Flags& flags, const v1::GetPlanResponse& plan) {
+  if (flags.offline.compare || flags.offline.exact || !flags.offline.svg.empty()) {
+    return {EX_DATAERR,
+            absl::StrCat("the plan of job ", flags.id, " was made by an older coordinator, which did not keep what it ",
+                         "was made from; the next one, after a restart or when a node joins or leaves, will have it")};
+  }
+  if (!flags.offline.trace.empty()) {
+    if (absl::Status status = WriteFileDurably(flags.offline.trace, plan.trace_json()); !status.ok()) return FromOutput(status);
+    context.err << "the simulated step is in " << flags.offline.trace
+                << "; open it in Perfetto (ui.perfetto.dev) or chrome://tracing\n";
+  }
+  if (context.json) {
+    PrintDocument(context.out, DocumentOf(plan));
+    return {};
+  }
+  PrintProse(context, flags.offline.explain ? plan.explanation() : plan.plan_text());
+  PrintPrograms(context, flags, plan);
+  return {};
 }
 
 Exit PlanLive(Context& context, const Flags& flags) {
@@ -46,21 +92,12 @@ Exit PlanLive(Context& context, const Flags& flags) {
   request.set_job_id(flags.id);
   auto plan = connection->Call(&Connection::Stub::GetPlan, request);
   if (!plan.ok()) return FromServer(plan.status());
-  if (!flags.offline.trace.empty()) {
-    if (absl::Status status = WriteFileDurably(flags.offline.trace, plan->trace_json()); !status.ok()) return FromOutput(status);
-    context.err << "the simulated step is in " << flags.offline.trace
-                << "; open it in Perfetto (ui.perfetto.dev) or chrome://tracing\n";
-  }
-  if (context.json) {
-    PrintJson(context, *plan);
+  if (AsksForMore(flags.offline) && plan->has_inputs()) {
+    if (Exit exit = ShowInForce(context, flags, *plan); exit.code != 0) return exit;
+    PrintPrograms(context, flags, *plan);
     return {};
   }
-  // The explanation begins with the plan.
-  PrintProse(context, flags.offline.explain ? plan->explanation() : plan->plan_text());
-  if (flags.program) {
-    for (const std::string& program : plan->programs()) PrintProse(context, "\n" + program);
-  }
-  return {};
+  return ShowStored(context, flags, *plan);
 }
 
 // The live cluster's own numbers, the offline planner's answer.
@@ -96,26 +133,25 @@ Exit Plan(Context& context, Flags flags) {
 Action AddPlan(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("JOB", flags->id, "the job's id, for the plan that a live cluster runs, or others that it could run");
-  app.add_flag("--explain", flags->offline.explain, "what binds it, what else was possible, what the numbers rest on");
   app.add_flag("--program", flags->program, "of a job: the ranks' programs too");
-  app.add_option("--trace", flags->offline.trace, "write the simulated step's timeline to this file (Chrome trace format)")
-      ->type_name("FILE");
+  AddShowingFlags(app, &flags->offline);
   const size_t shared = app.get_options().size();
   flags->offline.offline.dtype.clear();  // the job's, or float32
-  AddPlanOfflineFlags(app, &flags->offline);
+  AddPlanningFlags(app, &flags->offline);
   app.add_option("--save-inputs", flags->save_inputs,
                  "of a job: write its cluster, model and measured latencies into this folder, to plan without it later")
       ->type_name("FOLDER");
   for (size_t i = shared; i < app.get_options().size(); ++i) flags->planning.push_back(app.get_options()[i]);
   app.footer(
-      "JOB alone (with --explain, --program, --trace) shows the plan in force; any other flag makes a plan of what the job's "
-      "cluster\n"
-      "measured, and changes nothing. Batch, sequence and dtype are then the job's where they are not given; without a job, "
-      "dtype is "
-      "float32.\n"
+      "JOB alone (with --explain, --compare, --exact, --program, --trace, --svg) shows the plan in force; any other flag makes a "
+      "plan "
+      "of what the job's cluster measured, and changes nothing. Batch, sequence, dtype, recomputation and pins are then the "
+      "job's "
+      "where they are not given; without a job, dtype is float32.\n"
       "Examples:\n"
       "  motley plan my-job --explain\n"
       "  motley plan my-job --compare\n"
+      "  motley plan my-job --svg step.svg\n"
       "  motley plan my-job --strategy hexiscale --explain --exclude n3\n"
       "  motley plan my-job --save-inputs folder\n"
       "  motley plan --cluster cephalo-a --model llama-7b --global-batch 128 --seq-len 512 --dtype fp16 --compare\n"

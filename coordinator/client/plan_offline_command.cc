@@ -66,9 +66,14 @@ Exit PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInp
   return {};
 }
 
-void PrintJson(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
+absl::Status Runs(const OfflineInput& input, const planner::Plan& plan) {
+  return planner::ValidateForEngine(plan, input.setting->workload.model);
+}
+
+Json ReportFor(const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
                const std::vector<planner::ComparisonRow>& rows, const planner::OfflineSensitivity* sensitivity) {
   Json report = ReportOf(result.evaluation.plan);
+  report["runnable"] = RunnableToJson(Runs(input, result.evaluation.plan));
   report["lower_bound"] = ToJson(result.bound);
   if (!input.warnings.empty()) report["warnings"] = input.warnings;
   if (flags.compare || flags.explain) report["comparison"] = ToJson(rows);
@@ -78,19 +83,33 @@ void PrintJson(Context& context, const PlanOfflineFlags& flags, const OfflineInp
     report["sensitivity"] = ToJson(*sensitivity);
   }
   if (flags.timing) report["planning_seconds"] = result.planning_seconds;
-  PrintPlan(context.out, result.evaluation.plan, std::move(report));
+  return report;
 }
 
 }  // namespace
 
+Exit CheckOutputs(const PlanOfflineFlags& flags) {
+  for (const std::string& path : {flags.trace, flags.svg}) {
+    if (path.empty()) continue;
+    if (absl::Status status = CheckWritable(path); !status.ok()) return FromOutput(status);
+  }
+  return {};
+}
+
 bool IsOffline(const PlanOfflineFlags& flags) { return !flags.offline.cluster.empty() || !flags.offline.model.empty(); }
 
-void AddPlanOfflineFlags(CLI::App& app, PlanOfflineFlags* flags) {
+void AddPlanningFlags(CLI::App& app, PlanOfflineFlags* flags) {
   AddSettingFlags(app, &flags->offline);
   AddRequestFlags(app, &flags->offline);
+  app.add_flag("--timing", flags->timing, "how long the planning took; the only output that differs between two runs");
+}
+
+void AddShowingFlags(CLI::App& app, PlanOfflineFlags* flags) {
+  app.add_flag("--explain", flags->explain, "what binds it, what else was possible, what the numbers rest on");
   app.add_flag("--compare", flags->compare, "one row for each strategy too");
   app.add_flag("--exact", flags->exact, "shares in full, so that the text is read back as the same plan");
-  app.add_flag("--timing", flags->timing, "how long the planning took; the only output that differs between two runs");
+  app.add_option("--trace", flags->trace, "write the simulated step's timeline to this file (Chrome trace format)")
+      ->type_name("FILE");
   app.add_option("--svg", flags->svg, "draw the simulated step into this file")->type_name("FILE");
 }
 
@@ -102,27 +121,39 @@ Exit PlanOffline(Context& context, const PlanOfflineFlags& flags) {
 
 Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input) {
   Warn(context.err, input.warnings);
-  for (const std::string& path : {flags.trace, flags.svg}) {
-    if (path.empty()) continue;
-    if (absl::Status status = CheckWritable(path); !status.ok()) return FromOutput(status);
-  }
+  if (Exit exit = CheckOutputs(flags); exit.code != 0) return exit;
   absl::StatusOr<planner::OfflineResult> result = planner::PlanOffline(*input.setting, input.book.get());
-  std::vector<planner::ComparisonRow> rows;
-  if (flags.compare || (flags.explain && result.ok())) rows = planner::Compare(*input.setting);
   if (!result.ok()) {
     // The other strategies' rows may show the way.
-    if (flags.compare && !context.json) PrintComparison(context.out, context.screen, rows);
+    if (flags.compare && !context.json) PrintComparison(context.out, context.screen, planner::Compare(*input.setting));
     return FromPlanner(result.status());
   }
-  if (Exit exit = WritePictures(context, result->evaluation, flags.trace, flags.svg); exit.code != 0) return exit;
+  return ShowPlan(context, flags, input, *result, nullptr);
+}
+
+Exit ShowPlan(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
+              const Json* document) {
+  if (Exit exit = WritePictures(context, result.evaluation, flags.trace, flags.svg); exit.code != 0) return exit;
+  std::vector<planner::ComparisonRow> rows;
+  if (flags.compare || flags.explain) rows = planner::Compare(*input.setting);
   std::optional<planner::OfflineSensitivity> sensitivity;
-  if (flags.explain) sensitivity = FindSensitivity(context, input, *result);
+  if (flags.explain) sensitivity = FindSensitivity(context, input, result);
   const planner::OfflineSensitivity* found = sensitivity ? &*sensitivity : nullptr;
   if (context.json) {
-    PrintJson(context, flags, input, *result, rows, found);
+    Json report = ReportFor(flags, input, result, rows, found);
+    if (document == nullptr) {
+      PrintPlan(context.out, result.evaluation.plan, std::move(report));
+    } else {
+      Json whole = *document;
+      whole["report"] = std::move(report);
+      PrintDocument(context.out, whole);
+    }
     return {};
   }
-  Exit exit = PrintText(context, flags, input, *result, rows, found);
+  Exit exit = PrintText(context, flags, input, result, rows, found);
+  if (document == nullptr && !flags.offline.runnable && !flags.exact) {  // else it does, or is to be read back
+    context.out << CleanText(absl::StrCat("runs here: ", RunsHereText(Runs(input, result.evaluation.plan)), "\n"));
+  }
   if (flags.compare) {
     context.out << "\n";
     PrintComparison(context.out, context.screen, rows);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -22,6 +23,28 @@ std::string FirstLine(const absl::Status& status) {
 }
 
 std::string FidelityName(planner::Fidelity fidelity) { return fidelity == planner::Fidelity::kPublished ? "published" : "tuned"; }
+
+// Without the word that names the document.
+std::string WhyNot(const absl::Status& runs) {
+  const std::string message(runs.message());
+  return message.starts_with("plan: ") ? message.substr(6) : message;
+}
+
+// Those without a plan last, in their order.
+std::vector<const ComparisonRow*> FastestFirst(const std::vector<ComparisonRow>& rows) {
+  std::vector<const ComparisonRow*> sorted;
+  for (const ComparisonRow& row : rows) sorted.push_back(&row);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const ComparisonRow* a, const ComparisonRow* b) {
+    if (!a->status.ok() || !b->status.ok()) return a->status.ok() && !b->status.ok();
+    return a->plan.predicted.step_seconds < b->plan.predicted.step_seconds;
+  });
+  return sorted;
+}
+
+struct Column {
+  const char* name;
+  std::function<std::string(const Plan&)> text;
+};
 
 Json RankRow(const planner::RankPlan& rank, int number, size_t pipeline, size_t stage, const planner::StagePlan& s,
              const planner::UnitPlan& unit) {
@@ -98,6 +121,7 @@ Json ToJson(const std::vector<ComparisonRow>& rows) {
                    {"worst_memory", row.worst_memory},
                    {"idle_share", p.idle_share},
                    {"gap", p.gap()},
+                   {"runnable", RunnableToJson(row.runs)},
                    {"binding_constraint", p.binding_constraint}});
     } else {
       json["why_not"] = std::string(row.status.message());
@@ -113,33 +137,60 @@ void PrintPlan(std::ostream& out, const Plan& plan, Json report) {
   PrintDocument(out, document);
 }
 
-void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<ComparisonRow>& rows) {
-  Table table({"STRATEGY", "STEP", "TOKENS/S", "MFU", "HFU", "TOKENS/$", "MEMORY", "IDLE", "GAP", "BOUND BY"});
-  for (const ComparisonRow& row : rows) {
-    const std::string name = absl::StrCat(row.strategy, row.fidelity == planner::Fidelity::kPublished ? " (published)" : "");
-    if (!row.status.ok()) {
-      table.Add({name, "-", "-", "-", "-", "-", "-", "-", "-", FirstLine(row.status)});
-      continue;
+Json RunnableToJson(const absl::Status& runs) {
+  if (runs.ok()) return {{"ok", true}};
+  return {{"ok", false}, {"why", WhyNot(runs)}};
+}
+
+std::string RunsHereText(const absl::Status& runs) { return runs.ok() ? "yes" : absl::StrCat("no (", WhyNot(runs), ")"); }
+
+void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<ComparisonRow>& unsorted) {
+  const std::vector<const ComparisonRow*> rows = FastestFirst(unsorted);
+  const auto percent = [](double part) { return absl::StrFormat("%.1f %%", 100 * part); };
+  std::vector<Column> columns = {
+      {"STRATEGY", [](const Plan& plan) { return plan.strategy; }},
+      {"STEP", [](const Plan& plan) { return planner::SecondsText(plan.predicted.step_seconds); }},
+      {"TOKENS/S", [](const Plan& plan) { return absl::StrFormat("%.0f", plan.predicted.tokens_per_second); }},
+      {"MFU", [&](const Plan& plan) { return percent(plan.predicted.mfu); }},
+      {"HFU", [&](const Plan& plan) { return percent(plan.predicted.hfu); }},
+      {"TOKENS/$",
+       [](const Plan& plan) {
+         return plan.predicted.tokens_per_dollar > 0 ? absl::StrFormat("%.3g", plan.predicted.tokens_per_dollar) : "-";
+       }},
+      {"IDLE", [&](const Plan& plan) { return percent(plan.predicted.idle_share); }},
+      {"GAP", [&](const Plan& plan) { return plan.predicted.lower_bound_seconds > 0 ? percent(plan.predicted.gap()) : "-"; }},
+  };
+  std::erase_if(columns, [&](const Column& column) {
+    return std::all_of(rows.begin(), rows.end(),
+                       [&](const ComparisonRow* row) { return !row->status.ok() || column.text(row->plan) == "-"; });
+  });
+  std::vector<std::string> header = {"STRATEGY"}, reasons;
+  for (size_t c = 1; c < columns.size(); ++c) header.push_back(columns[c].name);
+  for (const char* last : {"MEMORY", "RUNS HERE", "BOUND BY"}) header.push_back(last);
+  Table table(header);
+  for (const ComparisonRow* row : rows) {
+    std::vector<std::string> cells = {
+        absl::StrCat(row->strategy, row->fidelity == planner::Fidelity::kPublished ? " (published)" : "")};
+    if (row->status.ok()) {
+      for (size_t c = 1; c < columns.size(); ++c) cells.push_back(columns[c].text(row->plan));
+      cells.push_back(percent(row->worst_memory));
+      cells.push_back(row->runs.ok() ? "yes" : "no");
+      cells.push_back(row->plan.predicted.binding_constraint);
+    } else {
+      reasons.push_back(absl::StrCat(reasons.size() + 1, ": ", row->strategy, ": ", FirstLine(row->status)));
+      cells.resize(header.size(), "-");
+      cells.back() = absl::StrCat("no plan, see ", reasons.size());
     }
-    const PlanPrediction& p = row.plan.predicted;
-    const auto percent = [](double part) { return absl::StrFormat("%.1f %%", 100 * part); };
-    table.Add({name, planner::SecondsText(p.step_seconds), absl::StrFormat("%.0f", p.tokens_per_second), percent(p.mfu),
-               percent(p.hfu), p.tokens_per_dollar > 0 ? absl::StrFormat("%.3g", p.tokens_per_dollar) : "-",
-               percent(row.worst_memory), percent(p.idle_share), p.lower_bound_seconds > 0 ? percent(p.gap()) : "-",
-               p.binding_constraint});
+    table.Add(std::move(cells));
   }
-  table.Spare({"HFU", "TOKENS/$", "IDLE", "GAP"}).Print(out, screen);
+  table.Spare({"HFU", "TOKENS/$", "IDLE", "GAP", "MFU"}).Print(out, screen);
+  if (!reasons.empty()) out << "no plan:\n";
+  for (const std::string& reason : reasons) out << Fold(CleanText(absl::StrCat("  ", reason)), screen.width, 5) << "\n";
 }
 
 void PrintOthers(std::ostream& out, const std::vector<ComparisonRow>& rows, const Plan& plan) {
-  std::vector<const ComparisonRow*> others;
-  for (const ComparisonRow& row : rows) {
-    if (row.strategy != plan.strategy) others.push_back(&row);
-  }
-  std::stable_sort(others.begin(), others.end(), [](const ComparisonRow* a, const ComparisonRow* b) {
-    if (!a->status.ok() || !b->status.ok()) return a->status.ok() && !b->status.ok();
-    return a->plan.predicted.step_seconds < b->plan.predicted.step_seconds;
-  });
+  std::vector<const ComparisonRow*> others = FastestFirst(rows);
+  std::erase_if(others, [&](const ComparisonRow* row) { return row->strategy == plan.strategy; });
   out << "\nother strategies' plans:\n";
   for (const ComparisonRow* row : others) {
     if (!row->status.ok()) {

@@ -17,6 +17,11 @@ absl::StatusOr<planner::PlannerInput> MakePlannerInput(Core& core, const JobReco
   input.epoch = job.epoch;
   MOTLEY_ASSIGN_OR_RETURN(input.model, ResolveModel(job.config));
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(job.config.training.dtype));
+  for (const auto& [name, node] : core.state.nodes) {
+    for (const DeviceDescription& device : node.description.devices) {
+      if (node.connected && IsExcluded(job.config.planner, device.id)) input.excluded.push_back(device.id);
+    }
+  }
   for (const DeviceDescription& device : devices) {
     auto profile = core.store.FindComputeProfile(ComputeProfileDigest(device, input.model, job.config.training.seq_len, dtype));
     if (absl::IsNotFound(profile.status())) continue;

@@ -8,6 +8,7 @@
 #include "common/parameters.h"
 #include "common/program.h"
 #include "common/status_macros.h"
+#include "coordinator/jobs/planning_inputs.h"
 #include "coordinator/jobs/setup.h"
 #include "coordinator/state/measured_speed.h"
 #include "coordinator/state/membership.h"
@@ -51,9 +52,11 @@ std::string PlanSentence(const Prepared& prepared) {
   return text;
 }
 
-PlanRow RowOf(const JobRecord& job, const planner::PlanResult& result) {
+absl::StatusOr<PlanRow> RowOf(const JobRecord& job, const planner::PlanResult& result) {
+  MOTLEY_ASSIGN_OR_RETURN(const v1::GetPlanningInputsResponse inputs, PlanningInputsOf(result.inputs, job.config));
   PlanRow row{
-      job.id, job.epoch, planner::ToJson(result.plan), planner::ToText(result.plan), result.explanation, result.trace_json, {}};
+      job.id, job.epoch,     planner::ToJson(result.plan), planner::ToText(result.plan), result.explanation, result.trace_json,
+      {},     ToJson(inputs)};
   for (const Program& program : result.programs) row.programs.push_back(ToText(program));
   return row;
 }
@@ -158,7 +161,8 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
 
   Batch batch;
   batch.jobs.push_back(next);
-  batch.plans.push_back(RowOf(next, prepared.plan));
+  MOTLEY_ASSIGN_OR_RETURN(PlanRow plan_row, RowOf(next, prepared.plan));
+  batch.plans.push_back(std::move(plan_row));
   EpochRow row{next.id, next.epoch, core.journal.UnixMs(), {}};
   std::vector<RankRun> runs;
   for (const RankAssignment& rank : ranks) {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/rpc/job_size.h"
-#include "planner/plan/plan.h"
+#include "planner/live/job_request.h"
 
 namespace motley::coordinator {
 
@@ -15,11 +15,16 @@ absl::Status CheckSpec(const JobConfig& config) {
   for (const absl::Status& status : {CheckJobSize(config), Validate(config)}) {
     if (!status.ok()) problems.push_back(std::string(status.message()));
   }
-  if (!config.planner.plan_json.empty()) {
+  absl::StatusCode code = absl::StatusCode::kInvalidArgument;
+  if (const absl::StatusOr<ModelShape> model = ResolveModel(config); model.ok()) {
+    const absl::Status planned = planner::CheckPlannerSection(config, *model);
+    if (!planned.ok() && problems.empty()) code = planned.code();
+    if (!planned.ok()) problems.push_back(std::string(planned.message()));
+  } else if (!config.planner.plan_json.empty()) {
     const absl::Status plan = planner::PlanFromJson(config.planner.plan_json).status();
     if (!plan.ok()) problems.push_back(absl::StrCat("planner.plan_json: ", std::string(plan.message())));
   }
-  return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  return problems.empty() ? absl::OkStatus() : absl::Status(code, absl::StrJoin(problems, "\n"));
 }
 
 }  // namespace motley::coordinator

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/clean_text.h"
 #include "common/status_macros.h"
+#include "coordinator/jobs/planning_inputs.h"
 #include "coordinator/rpc/find_job.h"
 
 namespace motley::coordinator {
@@ -15,8 +16,9 @@ namespace {
 absl::Status CheckFields(const google::protobuf::FieldMask& fields) {
   for (const std::string& path : fields.paths()) {
     if (google::protobuf::util::FieldMaskUtil::IsValidPath<v1::GetPlanResponse>(path)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("fields: a plan has no ", Quoted(path),
-                                                   "; it has epoch, plan_json, plan_text, explanation, trace_json and programs"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("fields: a plan has no ", Quoted(path),
+                     "; it has epoch, plan_json, plan_text, explanation, trace_json, programs and inputs"));
   }
   return absl::OkStatus();
 }
@@ -33,6 +35,7 @@ absl::Status GetPlan(Core& core, const v1::GetPlanRequest& request, v1::GetPlanR
   response->set_explanation(std::move(plan.explanation));
   response->set_trace_json(std::move(plan.trace_json));
   for (std::string& program : plan.programs) response->add_programs(std::move(program));
+  if (!plan.inputs.empty()) *response->mutable_inputs() = PlanningInputsFromJson(plan.inputs);
   if (!request.fields().paths().empty()) google::protobuf::util::FieldMaskUtil::TrimMessage(request.fields(), response);
   return absl::OkStatus();
 }

@@ -6,9 +6,9 @@
 #include "absl/strings/str_join.h"
 #include "common/status_macros.h"
 #include "coordinator/jobs/planner_input.h"
+#include "coordinator/jobs/planning_inputs.h"
 #include "coordinator/rpc/find_job.h"
 #include "coordinator/state/membership.h"
-#include "planner/cluster/cluster_text.h"
 #include "planner/live/live_inputs.h"
 
 namespace motley::coordinator {
@@ -16,7 +16,8 @@ namespace {
 
 // Without a run of its own a job may use whatever is there.
 std::vector<DeviceDescription> DevicesFor(const Core& core, const JobRecord& job, std::string* why_none) {
-  const JobRun none;
+  JobRun none;
+  none.job = job.id;
   const JobRun& run = core.state.run && core.state.run->job == job.id ? *core.state.run : none;
   std::vector<DeviceDescription> devices = UsableDevices(core.state, run);
   if (devices.empty()) *why_none = WhyNoDevice(core.state, run);
@@ -57,13 +58,7 @@ absl::Status GetPlanningInputs(Core& core, const v1::GetPlanningInputsRequest& r
   MOTLEY_ASSIGN_OR_RETURN(const planner::PlannerInput input, MakePlannerInput(core, *job, devices));
   if (input.devices.empty()) return NotMeasured(*job, devices.size());
   MOTLEY_ASSIGN_OR_RETURN(const planner::LiveInputs live, planner::DescribeLive(input));
-  response->set_cluster_toml(planner::ToToml(live.cluster));
-  response->set_profile_json(planner::ToJson(live.profile));
-  response->set_model_name(live.model_name);
-  response->set_model_config_json(ToHfConfig(input.model));
-  response->set_global_batch(job->config.training.global_batch_size);
-  response->set_seq_len(job->config.training.seq_len);
-  response->set_dtype(job->config.training.dtype);
+  MOTLEY_ASSIGN_OR_RETURN(*response, PlanningInputsOf(live, job->config));
   const std::vector<std::string> missing = Unmeasured(devices, input.devices);
   if (!missing.empty()) {
     response->add_warnings(

@@ -12,6 +12,7 @@
 #include "coordinator/rpc/check_spec.h"
 #include "coordinator/rpc/job_size.h"
 #include "coordinator/rpc/views.h"
+#include "coordinator/state/membership.h"
 #include "coordinator/store/json.h"
 
 namespace motley::coordinator {
@@ -58,6 +59,7 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   job.id = JobId(request.job_id());
   job.config = wire::FromProto(request.spec());
   MOTLEY_RETURN_IF_ERROR(CheckRequest(request.job_id(), job.config));
+  MOTLEY_RETURN_IF_ERROR(CheckPlaces(core.state, job.config.planner));
   MOTLEY_RETURN_IF_ERROR(ResolveInitial(core.state, &job.config));
   if (auto it = core.state.jobs.find(job.id); it != core.state.jobs.end()) {
     if (ConfigToJson(it->second.config) != ConfigToJson(job.config)) {

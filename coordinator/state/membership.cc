@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/clean_text.h"
 #include "common/count.h"
 #include "common/names.h"
+#include "common/nearest.h"
 #include "common/status_macros.h"
 #include "common/version.h"
 
@@ -92,14 +94,42 @@ absl::Status CheckAdmission(const ClusterState& state, const NodeDescription& de
   return absl::OkStatus();
 }
 
+bool IsExcluded(const PlannerSection& planner, const DeviceId& device) {
+  const std::vector<std::string> places = Listed(planner.exclude);
+  return std::any_of(places.begin(), places.end(),
+                     [&](const std::string& place) { return place == device.value() || place == NodeOf(device).value(); });
+}
+
+absl::Status CheckPlaces(const ClusterState& state, const PlannerSection& planner) {
+  std::vector<std::string> known;
+  for (const auto& [name, node] : state.nodes) {
+    known.push_back(name.value());
+    for (const DeviceDescription& device : node.description.devices) known.push_back(device.id.value());
+  }
+  const auto check = [&](const char* key, const std::string& place) {
+    if (known.empty() || std::find(known.begin(), known.end(), place) != known.end()) return absl::OkStatus();
+    const std::string nearest = NearestWord(place, known);
+    return absl::InvalidArgumentError(absl::StrCat(key, ": no node or device ", Quoted(place), " has joined this cluster",
+                                                   nearest.empty() ? "" : absl::StrCat("; did you mean ", Quoted(nearest), "?"),
+                                                   "; `motley nodes` lists them"));
+  };
+  for (const std::string& place : Listed(planner.exclude)) MOTLEY_RETURN_IF_ERROR(check("planner.exclude", place));
+  for (const std::string& pin : Listed(planner.pins)) {
+    MOTLEY_RETURN_IF_ERROR(check("planner.pins", pin.substr(pin.find('=') + 1)));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run) {
   std::vector<DeviceDescription> usable;
+  const auto job = state.jobs.find(run.job);
+  const PlannerSection everything, &planner = job == state.jobs.end() ? everything : job->second.config.planner;
   const bool probing = ProbesNewcomers(state, run);
   for (const auto& [name, node] : state.nodes) {
     if (!node.connected || node.drained || node.held || node.leaves_at) continue;
     if (probing && !IsTrusted(state, run, name)) continue;
     for (const DeviceDescription& device : node.description.devices) {
-      if (!run.left_out.contains(device.id)) usable.push_back(device);
+      if (!run.left_out.contains(device.id) && !IsExcluded(planner, device.id)) usable.push_back(device);
     }
   }
   std::sort(usable.begin(), usable.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
@@ -135,6 +165,9 @@ std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
   if (!leaving.empty())
     parts.push_back(absl::StrCat(Count(leaving.size(), "node was", "nodes were"), " told to end: ", Some(leaving)));
   if (!held.empty()) parts.push_back(absl::StrCat(Count(held.size(), "node is", "nodes are"), " held: ", Some(held)));
+  if (const auto job = state.jobs.find(run.job); job != state.jobs.end() && !job->second.config.planner.exclude.empty()) {
+    parts.push_back(absl::StrCat("planner.exclude names ", job->second.config.planner.exclude));
+  }
   for (const auto& [device, why] : run.left_out) parts.push_back(absl::StrCat(device.value(), " is left out: ", why));
   remedies.push_back(lost.empty() ? "start motley-worker on a node" : absl::StrCat("start motley-worker again on ", Some(lost)));
   return absl::StrCat("no device can be used (", absl::StrJoin(parts, "; "), "); ", absl::StrJoin(remedies, ", or "),

@@ -23,8 +23,14 @@ LeaseDecision DecideLeases(absl::Duration now, const ClusterState& state, absl::
 // ALREADY_EXISTS: a living session has this name. A session of the same incarnation is a broken one and may be replaced.
 absl::Status CheckAdmission(const ClusterState& state, const NodeDescription& description);
 
-// Devices that the job may be planned on, by id: of nodes that are connected, not drained and not held, and not left out. While
-// newcomers are probed (state/probe), only of nodes that have passed.
+// Whether planner.exclude names the device or its node.
+bool IsExcluded(const PlannerSection& planner, const DeviceId& device);
+// INVALID_ARGUMENT: planner.exclude or planner.pins name what no node that ever joined has; says the nearest. Any name is taken
+// before the first node has joined.
+absl::Status CheckPlaces(const ClusterState& state, const PlannerSection& planner);
+
+// Devices that the job may be planned on, by id: of nodes that are connected, not drained and not held, and not left out or
+// excluded. While newcomers are probed (state/probe), only of nodes that have passed.
 std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run);
 std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices);
 // Why there is no usable device and what helps: names the nodes that are lost, drained or leaving and the devices left out.

@@ -13,7 +13,7 @@
 
 namespace motley::coordinator {
 
-inline constexpr int64_t kSchemaVersion = 4;
+inline constexpr int64_t kSchemaVersion = 5;
 // Since this one rows carry their hash, and there is a mark.
 inline constexpr int64_t kHashedVersion = 2;
 // Tables, mark and version of an empty database, without a transaction around them; also as older versions had them.

@@ -39,8 +39,14 @@ Row ToRow(const JobRecord& job) {
 Row ToRow(const EpochRow& epoch) { return {epoch.job.value(), epoch.epoch.value(), epoch.unix_ms, RanksToJson(epoch.ranks)}; }
 
 Row ToRow(const PlanRow& plan) {
-  return {plan.job.value(), plan.epoch.value(),           plan.plan_json, plan.plan_text, plan.explanation,
-          plan.trace_json,  ProgramsToJson(plan.programs)};
+  return {plan.job.value(),
+          plan.epoch.value(),
+          plan.plan_json,
+          plan.plan_text,
+          plan.explanation,
+          plan.trace_json,
+          ProgramsToJson(plan.programs),
+          plan.inputs};
 }
 
 Row ToRow(const EventRecord& event) {
@@ -91,7 +97,8 @@ absl::StatusOr<EpochRow> EpochOf(const Row& row) {
 
 absl::StatusOr<PlanRow> PlanOf(const Row& row) {
   PlanRow plan{
-      JobId(TextAt(row, 0)), Epoch(IntegerAt(row, 1)), TextAt(row, 2), TextAt(row, 3), TextAt(row, 4), TextAt(row, 5), {}};
+      JobId(TextAt(row, 0)), Epoch(IntegerAt(row, 1)), TextAt(row, 2), TextAt(row, 3), TextAt(row, 4), TextAt(row, 5), {},
+      TextAt(row, 7)};
   MOTLEY_ASSIGN_OR_RETURN(plan.programs, ProgramsFromJson(TextAt(row, 6)));
   return plan;
 }

@@ -43,7 +43,7 @@ const std::array<TableSpec, kNumTables>& Tables() {
       {"epochs", {Text("job"), Integer("epoch"), Integer("unix_ms"), Text("ranks")}, 2},
       {"plans",
        {Text("job"), Integer("epoch"), Text("plan_json"), Text("plan_text"), Text("explanation"), Text("trace_json"),
-        Text("programs")},
+        Text("programs"), Text("inputs", 5)},
        1},
       {"events",
        {Integer("sequence"), Integer("unix_ms"), Text("job"), Text("kind"), Text("node"), Text("device"), Integer("epoch"),

@@ -37,6 +37,7 @@ struct PlanRow {
   Epoch epoch;
   std::string plan_json, plan_text, explanation, trace_json;
   std::vector<std::string> programs;  // by rank
+  std::string inputs;                 // GetPlanningInputsResponse as JSON; empty: of an older version
 };
 
 struct DrainRow {

@@ -72,7 +72,9 @@ absl::StatusOr<OfflineResult> PlanOffline(const Setting& setting, const LatencyB
   return result;
 }
 
-std::vector<ComparisonRow> Compare(const Setting& setting) {
+std::vector<ComparisonRow> Compare(const Setting& asked) {
+  Setting setting = asked;
+  setting.request.runnable = false;  // a column says what runs
   const LowerBound bound = FindLowerBound(setting);
   const std::vector<CatalogEntry>& strategies = Catalog();
   std::vector<ComparisonRow> rows(strategies.size());
@@ -87,6 +89,7 @@ std::vector<ComparisonRow> Compare(const Setting& setting) {
       row.plan = std::move(evaluation->plan);
       row.plan.predicted.lower_bound_seconds = bound.seconds;
       row.worst_memory = WorstMemory(setting, row.plan);
+      row.runs = ValidateForEngine(row.plan, setting.workload.model);
     }
     row.planning_seconds = absl::ToDoubleSeconds(absl::Now() - start);
   });

@@ -26,11 +26,12 @@ struct ComparisonRow {
   Fidelity fidelity = Fidelity::kTuned;
   absl::Status status;  // why there is no plan
   Plan plan;
+  absl::Status runs;        // ok, or what of the plan the engine does not run yet
   double worst_memory = 0;  // largest peak / usable
   double planning_seconds = 0;
 };
-// One for each strategy of the catalog, in its order, at the request's fidelity.
-std::vector<ComparisonRow> Compare(const Setting& setting);
+// One for each strategy of the catalog, in its order, at the request's fidelity, whether the engine runs its plan or not.
+std::vector<ComparisonRow> Compare(const Setting& asked);
 
 // One strategy's plan, named, complete (every device of the setting is in a rank or unused, with a reason) and evaluated.
 // RESOURCE_EXHAUSTED also where the strategy's own model said that the plan fits and the ledger says it does not.

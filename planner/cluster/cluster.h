@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/device.h"
 #include "common/dtype.h"
 #include "common/ids.h"
 #include "common/profile.h"
@@ -63,7 +64,7 @@ struct Cluster {
   // Part of a link's rate that a collective reaches.
   double collective_efficiency = 1;
   // Usable part of a card's memory (0.8 when reproducing Cephalo).
-  double usable_memory = 0.95;
+  double usable_memory = 1 - kDefaultMemoryReserve;
   std::vector<std::string> notes;  // what a source leaves open or contradicts
 
   double FlopsPerSecond(int kind, DType dtype) const;  // peak; fp32's where the card has no such unit

@@ -13,6 +13,7 @@
 #include "planner/costs/latency_book.h"
 #include "planner/costs/profile_series.h"
 #include "planner/costs/roofline.h"
+#include "planner/live/job_request.h"
 
 namespace motley::planner {
 namespace {
@@ -290,15 +291,6 @@ absl::Status FitToCollectives(const PlannerInput& input, const Declared& declare
   return absl::OkStatus();
 }
 
-PlanRequest RequestOf(const PlannerSection& section) {
-  PlanRequest request;
-  request.strategy = section.strategy;
-  if (section.recompute == "none") request.recompute = RecomputePolicy::kNone;
-  if (section.recompute == "full") request.recompute = RecomputePolicy::kFull;
-  request.runnable = true;
-  return request;
-}
-
 std::string ModelName(const JobConfig& config) {
   if (config.model.config_json.empty()) return absl::StrCat(config.model.name, "-", config.model.flavor);
   return config.model.config.empty() ? "config.json" : config.model.config;
@@ -331,16 +323,23 @@ absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input) {
   return live;
 }
 
-absl::StatusOr<std::unique_ptr<Setting>> SettingOf(const PlannerInput& input, LatencyBook* book) {
-  MOTLEY_ASSIGN_OR_RETURN(LiveInputs live, DescribeLive(input));
-  MOTLEY_ASSIGN_OR_RETURN(*book, LatencyBook::Of(live.profile, live.profile.source));
+absl::StatusOr<JobSetting> SettingOf(const PlannerInput& input) {
+  JobSetting job;
+  MOTLEY_ASSIGN_OR_RETURN(job.inputs, DescribeLive(input));
+  MOTLEY_ASSIGN_OR_RETURN(LatencyBook book, LatencyBook::Of(job.inputs.profile, job.inputs.profile.source));
+  job.book = std::make_unique<LatencyBook>(std::move(book));
   Workload workload;
-  workload.model_name = live.model_name;
+  workload.model_name = job.inputs.model_name;
   workload.model = input.model;
   workload.global_batch = input.config.training.global_batch_size;
   workload.seq_len = input.config.training.seq_len;
   MOTLEY_ASSIGN_OR_RETURN(workload.dtype, ParseDType(input.config.training.dtype));
-  return Setting::Create(std::move(live.cluster), std::move(workload), RequestOf(input.config.planner), book);
+  MOTLEY_ASSIGN_OR_RETURN(PlanRequest request, RequestOf(input.config.planner));
+  Cluster cluster = job.inputs.cluster;
+  for (std::string& note : DropAbsentPins(cluster, &request)) cluster.notes.push_back(std::move(note));
+  MOTLEY_ASSIGN_OR_RETURN(job.setting,
+                          Setting::Create(std::move(cluster), std::move(workload), std::move(request), job.book.get()));
+  return job;
 }
 
 }  // namespace motley::planner

@@ -25,6 +25,7 @@ struct PlannerInput {
   std::vector<DeviceDescription> devices;  // in rank order (sorted by id)
   std::vector<ComputeProfile> compute;     // one per device, same order
   CollectiveProfile collectives;           // of all of them; empty for one device
+  std::vector<DeviceId> excluded;          // there, but planner.exclude names them
   ModelShape model;
   JobConfig config;  // batch, sequence, dtype, planner section
   Epoch epoch;
@@ -42,8 +43,15 @@ struct LiveInputs {
 // do not belong together or make no sense, a cluster that does not pass its Validate.
 absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input);
 
-// The job's setting with its planner section as the request: only plans that the engine runs. Errors of DescribeLive and
-// Setting::Create. `book` receives what the setting was made from.
-absl::StatusOr<std::unique_ptr<Setting>> SettingOf(const PlannerInput& input, LatencyBook* book);
+// What a job is planned with.
+struct JobSetting {
+  LiveInputs inputs;
+  std::unique_ptr<LatencyBook> book;
+  std::unique_ptr<Setting> setting;
+};
+
+// The job's setting with its planner section as the request: only plans that the engine runs. Errors of DescribeLive, RequestOf
+// and Setting::Create.
+absl::StatusOr<JobSetting> SettingOf(const PlannerInput& input);
 
 }  // namespace motley::planner

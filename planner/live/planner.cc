@@ -10,45 +10,15 @@
 #include "planner/answers/given_plan.h"
 #include "planner/answers/offline.h"
 #include "planner/live/evaluation_split.h"
+#include "planner/live/job_request.h"
 #include "planner/lowering/layered.h"
 #include "planner/lowering/program_order.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/placement.h"
 #include "planner/simulator/trace.h"
-#include "planner/strategies/catalog.h"
 
 namespace motley::planner {
 namespace {
-
-absl::StatusOr<CatalogEntry> StrategyOf(const JobConfig& config) {
-  absl::StatusOr<CatalogEntry> strategy = FindInCatalog(config.planner.strategy);
-  if (!strategy.ok()) return absl::InvalidArgumentError(absl::StrCat("planner.strategy: ", strategy.status().message()));
-  MOTLEY_RETURN_IF_ERROR(RunsHere(*strategy));
-  return strategy;
-}
-
-absl::Status CheckAgainstJob(const TrainingSection& training, const Plan& plan) {
-  const auto other = [](const char* what, int64_t given, const char* field, int64_t wanted) {
-    return absl::InvalidArgumentError(absl::StrCat("plan: ", what, " is ", given, ", the job's ", field, " ", wanted));
-  };
-  if (plan.global_batch != 0 && plan.global_batch != training.global_batch_size)
-    return other("global_batch", plan.global_batch, "training.global_batch_size", training.global_batch_size);
-  if (plan.seq_len != 0 && plan.seq_len != training.seq_len)
-    return other("seq_len", plan.seq_len, "training.seq_len", training.seq_len);
-  return absl::OkStatus();
-}
-
-// A plan by hand as the job will run it, or why it does not.
-absl::StatusOr<Plan> GivenPlanOf(const JobConfig& config, const ModelShape& model) {
-  MOTLEY_ASSIGN_OR_RETURN(Plan plan, PlanFromJson(config.planner.plan_json));
-  MOTLEY_RETURN_IF_ERROR(CheckAgainstJob(config.training, plan));
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(config.training.dtype));
-  plan.dtype = dtype;
-  FillIn({model.num_layers, config.training.global_batch_size, config.training.seq_len}, &plan);
-  if (IsLayeredAllTheSame(plan)) plan.schedule = ScheduleFamily::kLayered;
-  MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, model));
-  return plan;
-}
 
 absl::StatusOr<Evaluation> PriceGiven(const Setting& setting, const PlannerInput& input, LowerBound* bound) {
   MOTLEY_ASSIGN_OR_RETURN(Plan plan, GivenPlanOf(input.config, input.model));
@@ -75,42 +45,39 @@ void Place(const Setting& setting, Plan* plan) {
 
 absl::StatusOr<PlanResult> MakePlan(const PlannerInput& input) {
   const absl::Time start = absl::Now();
-  LatencyBook book;
-  MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Setting> setting, SettingOf(input, &book));
+  MOTLEY_ASSIGN_OR_RETURN(JobSetting job, SettingOf(input));
+  const Setting& setting = *job.setting;
   Evaluation evaluation;
   LowerBound bound;
   if (input.config.planner.plan_json.empty()) {
-    MOTLEY_RETURN_IF_ERROR(StrategyOf(input.config).status());
-    MOTLEY_ASSIGN_OR_RETURN(OfflineResult planned, PlanOffline(*setting, &book));
+    MOTLEY_RETURN_IF_ERROR(StrategyOf(input.config.planner).status());
+    MOTLEY_ASSIGN_OR_RETURN(OfflineResult planned, PlanOffline(setting, job.book.get()));
     evaluation = std::move(planned.evaluation);
     bound = std::move(planned.bound);
   } else {
-    MOTLEY_ASSIGN_OR_RETURN(evaluation, PriceGiven(*setting, input, &bound));
+    MOTLEY_ASSIGN_OR_RETURN(evaluation, PriceGiven(setting, input, &bound));
   }
   PlanResult result;
-  Place(*setting, &evaluation.plan);
+  Place(setting, &evaluation.plan);
   evaluation.plan.epoch = input.epoch;
+  for (const DeviceId& device : input.excluded) evaluation.plan.unused.push_back({device, "planner.exclude names it"});
   MOTLEY_ASSIGN_OR_RETURN(result.programs, LowerTraining(evaluation.plan, input.model));
   MOTLEY_RETURN_IF_ERROR(CheckOrder(result.programs));
   const DataSection& data = input.config.data;
   if (data.validation_fraction > 0 && data.validation_samples > 0) {
-    MOTLEY_ASSIGN_OR_RETURN(EvaluationPass pass, PlanEvaluation(*setting, evaluation.plan, data.validation_samples));
+    MOTLEY_ASSIGN_OR_RETURN(EvaluationPass pass, PlanEvaluation(setting, evaluation.plan, data.validation_samples));
     result.evaluations = std::move(pass.programs);
     result.evaluation_begin = std::move(pass.begin);
   } else {
     result.evaluations.resize(result.programs.size());
     result.evaluation_begin.assign(result.programs.size(), 0);
   }
-  result.explanation = ExplainOffline(*setting, evaluation, bound);
+  result.explanation = ExplainOffline(setting, evaluation, bound);
   result.trace_json = TraceJson(evaluation.graph, evaluation.timeline);
   result.plan = std::move(evaluation.plan);
+  result.inputs = std::move(job.inputs);
   result.planning_seconds = absl::ToDoubleSeconds(absl::Now() - start);
   return result;
-}
-
-absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& model) {
-  if (config.planner.plan_json.empty()) return StrategyOf(config).status();
-  return GivenPlanOf(config, model).status();
 }
 
 }  // namespace motley::planner

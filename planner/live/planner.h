@@ -17,6 +17,7 @@ struct PlanResult {
   std::vector<Program> programs;          // by rank, validated, in an order that comes to its end
   std::vector<Program> evaluations;       // by rank: the validation pass; empty programs when the job has none
   std::vector<int64_t> evaluation_begin;  // by rank: first validation sample
+  LiveInputs inputs;                      // what it was planned from
   std::string explanation;                // for people: plan, bound, what each kind of device does, what the numbers rest on
   std::string trace_json;                 // the simulated step for Perfetto
   double planning_seconds = 0;
@@ -25,10 +26,7 @@ struct PlanResult {
 // The plan that config.planner asks for: its strategy's, or the one in its plan_json.
 // RESOURCE_EXHAUSTED: the model fits on no plan; says how many bytes are missing, where, and the ways out.
 // INVALID_ARGUMENT: unknown strategy (names the known ones); a given plan that breaks a rule, is of another batch, names a device
-// that is not there. FAILED_PRECONDITION: the engine does not run such plans yet.
+// that is not there. UNIMPLEMENTED: the engine does not run such plans yet.
 absl::StatusOr<PlanResult> MakePlan(const PlannerInput& input);
-
-// Whether a job may ask for this, before anything is measured for it. Errors as above, but those that need measurements.
-absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& model);
 
 }  // namespace motley::planner

@@ -139,7 +139,7 @@ struct Plan {
 absl::Status Validate(const Plan& plan, const ModelShape& model);
 // One stage in which no rank has more than one microbatch: every schedule then does what layered does.
 bool IsLayeredAllTheSame(const Plan& plan);
-// What the engine does not run yet, after Validate: names the part of the plan.
+// UNIMPLEMENTED: what the engine does not run yet, after Validate; names the part of the plan.
 absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model);
 
 // kRounded is for reading; kExact writes every share in full, so that ParsePlanText gives back what defines the plan.

@@ -11,7 +11,7 @@ namespace {
 
 template <typename... Parts>
 absl::Status Beyond(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("plan: ", parts...));
+  return absl::UnimplementedError(absl::StrCat("plan: ", parts...));
 }
 
 absl::Status CheckRank(const RankPlan& rank, size_t r) {

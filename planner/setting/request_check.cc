@@ -51,8 +51,8 @@ absl::Status FollowsRequest(const Setting& setting, const Plan& plan, bool zero_
   MOTLEY_RETURN_IF_ERROR(CheckRecompute(setting, plan));
   if (setting.request.runnable) {
     if (const absl::Status runs = ValidateForEngine(plan, setting.workload.model); !runs.ok()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("strategy ", plan.strategy, ": the engine does not run its plan yet: ", runs.message()));
+      return absl::Status(runs.code(),
+                          absl::StrCat("strategy ", plan.strategy, ": the engine does not run its plan yet: ", runs.message()));
     }
   }
   std::map<DeviceId, int> stage_of;

@@ -47,9 +47,8 @@ absl::Status RunsHere(const CatalogEntry& strategy) {
   for (const CatalogEntry& entry : Catalog()) {
     if (entry.not_run.empty()) run.emplace_back(entry.name);
   }
-  return absl::FailedPreconditionError(absl::StrCat("the engine does not run plans of strategy ", std::string(strategy.name),
-                                                    " yet (", std::string(strategy.not_run), "); it runs ",
-                                                    absl::StrJoin(run, ", ")));
+  return absl::UnimplementedError(absl::StrCat("the engine does not run plans of strategy ", std::string(strategy.name), " yet (",
+                                               std::string(strategy.not_run), "); it runs ", absl::StrJoin(run, ", ")));
 }
 
 }  // namespace motley::planner

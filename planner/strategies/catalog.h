@@ -24,7 +24,7 @@ struct CatalogEntry {
 // In the order in which --compare lists them; auto last.
 const std::vector<CatalogEntry>& Catalog();
 absl::StatusOr<CatalogEntry> FindInCatalog(std::string_view name);  // NOT_FOUND names the nearest and lists all
-// FAILED_PRECONDITION: the engine does not run this strategy's plans yet; says why and which it runs.
+// UNIMPLEMENTED: the engine does not run this strategy's plans yet; says why and which it runs.
 absl::Status RunsHere(const CatalogEntry& strategy);
 
 // One per file: strategies/NAME_strategy.cc.

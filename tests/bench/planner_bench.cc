@@ -99,10 +99,9 @@ PlannerInput LiveCluster(int devices, bool distinct, double memory, double token
 }
 
 Measured MeasureSplit(const PlannerInput& input) {
-  LatencyBook book;
-  const auto setting = SettingOf(input, &book);
-  if (!setting.ok()) return {0, 0, TextOf(setting.status())};
-  return MeasureApart([&setting] { return TextOf(PlanCephaloOffline(**setting).status()); });
+  const auto job = SettingOf(input);
+  if (!job.ok()) return {0, 0, TextOf(job.status())};
+  return MeasureApart([&job] { return TextOf(PlanCephaloOffline(*job->setting).status()); });
 }
 Measured MeasureWhole(const PlannerInput& input) {
   return MeasureApart([&input] { return TextOf(MakePlan(input).status()); }, 5);

@@ -39,7 +39,9 @@ class LivePlanTest : public testing::Test {
     fake_.inputs.set_dtype("float32");
     fake_.plan.set_plan_text("the plan in force\n");
     fake_.plan.set_explanation("why it is in force\n");
-    live_seconds_ = planner::MakePlan(input)->plan.predicted.step_seconds;
+    const planner::PlanResult live_plan = *planner::MakePlan(input);
+    live_seconds_ = live_plan.plan.predicted.step_seconds;
+    fake_.plan.set_plan_json(planner::ToJson(live_plan.plan));
   }
   Ran Plan(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"plan", "j"});
@@ -67,12 +69,53 @@ TEST_F(LivePlanTest, StrategiesPlanWithTheClustersOwnNumbers) {
   EXPECT_THAT(document["report"]["explanation"].get<std::string>(), HasSubstr("job j: layers[0]"));
 }
 
+// What was planned from comes with the plan: it is priced, explained, compared and drawn as any other, and is still the plan in
+// force.
+TEST_F(LivePlanTest, ThePlanInForceIsShownAsAnyOther) {
+  *fake_.plan.mutable_inputs() = fake_.inputs;
+  fake_.plan.mutable_inputs()->mutable_planner()->set_strategy("cephalo");
+  const std::string svg = folder_ / "step.svg", trace = folder_ / "step.json";
+  const Ran ran = Plan({"--svg", svg, "--trace", trace, "--explain", "--compare"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("plan generation 3 cephalo batch 32 seq 32 float32"));
+  EXPECT_THAT(ran.out, HasSubstr("other strategies' plans:"));
+  EXPECT_THAT(ran.out, HasSubstr("RUNS HERE"));
+  EXPECT_THAT(TempFolder::Read(svg), HasSubstr("<svg"));
+  EXPECT_THAT(TempFolder::Read(trace), HasSubstr("traceEvents"));
+  const json document = json::parse(Plan({"--explain", "-o", "json"}).out);
+  EXPECT_TRUE(document.contains("generation"));
+  EXPECT_EQ(document["report"]["runnable"], json({{"ok", true}}));
+  EXPECT_GT(document["report"]["sensitivity"]["relaxations"].size(), 0u);
+  EXPECT_NEAR(document["plan"]["predicted"]["step_seconds"].get<double>(), live_seconds_, 1e-12);
+  for (const json& row : document["report"]["comparison"]) {
+    if (row["strategy"] == "cephalo") EXPECT_NEAR(row["step_seconds"].get<double>() / live_seconds_, 1, 1e-6);
+  }
+}
+
+// Without them: what the coordinator rendered when it planned.
+TEST_F(LivePlanTest, APlanOfAnOlderCoordinatorIsNotDrawn) {
+  const Ran ran = Plan({"--svg", folder_ / "step.svg"});
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_THAT(ran.err, HasSubstr("was made by an older coordinator"));
+}
+
 TEST_F(LivePlanTest, AutoIsPlannedWhereNoStrategyIsNamed) {
-  const std::string svg = folder_ / "step.svg";
-  const Ran ran = Plan({"--svg", svg});
+  const Ran ran = Plan({"--max-tp", "4"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("plan auto batch 32 seq 32 float32"));
-  EXPECT_THAT(TempFolder::Read(svg), HasSubstr("<svg"));
+  EXPECT_THAT(ran.out, HasSubstr("\nruns here: "));
+}
+
+TEST_F(LivePlanTest, OnlyWhatRunsWhereThatIsAskedFor) {
+  const json open = json::parse(Plan({"--strategy", "fsdp", "-o", "json"}).out);
+  EXPECT_EQ(open["report"]["runnable"]["ok"], false);
+  EXPECT_THAT(open["report"]["runnable"]["why"].get<std::string>(), HasSubstr("the engine runs"));
+  const Ran fsdp = Plan({"--strategy", "fsdp", "--runnable"});
+  EXPECT_EQ(fsdp.code, 78);
+  EXPECT_THAT(fsdp.err, HasSubstr("the engine does not run plans of strategy fsdp yet"));
+  const json best = json::parse(Plan({"--runnable", "--recompute", "full", "-o", "json"}).out);
+  EXPECT_EQ(best["report"]["runnable"]["ok"], true);
+  for (const json& rank : best["report"]["ranks"]) EXPECT_EQ(rank["recompute"], "full");
 }
 
 TEST_F(LivePlanTest, CompareHasARowForEachStrategy) {
@@ -135,7 +178,7 @@ TEST_F(LivePlanTest, ContradictionsAreWrongUsage) {
   EXPECT_EQ(cluster.code, 64);
   EXPECT_THAT(cluster.err, HasSubstr("give JOB, or --cluster and --model"));
   EXPECT_EQ(Plan({"--model", "llama-7b"}).code, 64);
-  EXPECT_EQ(Plan({"--program", "--compare"}).code, 64);
+  EXPECT_EQ(Plan({"--program", "--strategy", "even"}).code, 64);
   EXPECT_EQ(Plan({"--strategy", "cephalos"}).code, 64);
   EXPECT_EQ(Plan({"--dtype", "int4"}).code, 64);
   EXPECT_EQ(Motley(fake_, {"plan", "--save-inputs", "x"}).code, 64);
@@ -147,19 +190,20 @@ TEST_F(LivePlanTest, WhatTheCoordinatorAnswersIsSaid) {
   EXPECT_EQ(unknown.code, 66);
   EXPECT_EQ(unknown.err, "motley: no job 'x'\n");
   fake_.refusal = {grpc::StatusCode::FAILED_PRECONDITION, "none of the 2 devices was measured; wait"};
-  const Ran early = Plan({"--compare"});
+  const Ran early = Plan({"--strategy", "even"});
   EXPECT_EQ(early.code, 65);
   EXPECT_EQ(early.err, "motley: none of the 2 devices was measured; wait\n");
   fake_.Stop();
   std::ostringstream out, err;
-  EXPECT_EQ(RunCli({"--coordinator", fake_.address(), "plan", "j", "--compare"}, out, err, {.connect = absl::Milliseconds(100)}),
+  EXPECT_EQ(RunCli({"--coordinator", fake_.address(), "plan", "j", "--strategy", "even"}, out, err,
+                   {.connect = absl::Milliseconds(100)}),
             69);
   EXPECT_THAT(err.str(), HasSubstr("no coordinator answers"));
 }
 
 TEST_F(LivePlanTest, TextsOfAnotherVersionAreRefused) {
   fake_.inputs.set_profile_json(R"({"motley_profile": 99, "layers": []})");
-  const Ran ran = Plan({"--compare"});
+  const Ran ran = Plan({"--strategy", "even"});
   EXPECT_EQ(ran.code, 65);
   EXPECT_THAT(ran.err, HasSubstr("job j: motley_profile must be"));
 }

@@ -146,6 +146,32 @@ TEST_F(JobLifecycle, EveryProblemOfARequestIsSaidAtOnce) {
   }
 }
 
+// Before a rank starts, before anything is measured.
+TEST_F(JobLifecycle, WhatTheEngineDoesNotRunIsRefusedAtSubmit) {
+  JobConfig config = MakeConfig(10);
+  config.planner.strategy = "zorse";
+  grpc::Status status = Submit("a", config);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(
+      status.error_message(),
+      "planner.strategy: the engine does not run plans of strategy zorse yet (pipeline stages); it runs even, cephalo, auto");
+  config.planner.strategy = "cefalo";
+  status = Submit("a", config);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("did you mean 'cephalo'?"), std::string::npos) << status.error_message();
+  config.planner.strategy = "cephalo";
+  config.planner.plan_json = R"({"schedule":"1f1b","pipelines":[{"stages":[{"units":[
+      {"ranks":[{"device":"n1/gpu0","shard_ratio":1}],"microbatches":[1,)" +
+                             absl::StrCat(config.training.global_batch_size - 1) + "]}]}]}]}";
+  status = Submit("a", config);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << status.error_message();
+  config.planner.plan_json.clear();
+  config.planner.pins = "n1";
+  status = Submit("a", config);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("must be STAGE=NODE or STAGE=DEVICE"), std::string::npos) << status.error_message();
+}
+
 TEST_F(JobLifecycle, AFailureHasACodeAndTheDataASize) {
   FakeWorker::Options blind;
   blind.storage_error = "data.path '/data': no such file";

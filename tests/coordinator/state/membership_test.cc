@@ -35,6 +35,32 @@ TEST(Membership, ALeaseRunsOut) {
   EXPECT_EQ(expired[0].second, "silent for 10.1 s, its lease is 10.0 s");
 }
 
+TEST(Membership, WhatTheJobExcludesItDoesNotUse) {
+  ClusterState state;
+  for (const char* name : {"n1", "n2", "n3"}) {
+    state.nodes[NodeName(name)] = With(Worker(name, 1), absl::ZeroDuration()).nodes.at(NodeName(name));
+  }
+  JobRun run;
+  run.job = JobId("j");
+  PlannerSection& planner = state.jobs[run.job].config.planner;
+  EXPECT_EQ(UsableDevices(state, run).size(), 3u);
+  planner.exclude = " n2 ,n3/gpu0";
+  EXPECT_EQ(Ids(UsableDevices(state, run)), std::vector<DeviceId>{DeviceId("n1/gpu0")});
+  EXPECT_EQ(CheckPlaces(state, planner), absl::OkStatus());
+  planner.exclude = "n1,n2,n3";
+  EXPECT_NE(WhyNoDevice(state, run).find("planner.exclude names n1,n2,n3"), std::string::npos) << WhyNoDevice(state, run);
+  planner.exclude = "n22";
+  const absl::Status slip = CheckPlaces(state, planner);
+  EXPECT_EQ(slip.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(slip.message().find("planner.exclude: no node or device 'n22' has joined this cluster; did you mean 'n2'?"),
+            std::string::npos)
+      << slip;
+  planner = {};
+  planner.pins = "stage0=n4";
+  EXPECT_EQ(CheckPlaces(state, planner).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckPlaces({}, planner), absl::OkStatus()) << "before any node has joined";
+}
+
 TEST(Membership, WhenMostNodesFallSilentAtOnceTheyGetASecondLease) {
   FakeClock clock;
   ClusterState state;

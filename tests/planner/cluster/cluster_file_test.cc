@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/job.h"
 #include "tests/common/temp_folder.h"
 
 namespace motley::planner {
@@ -55,7 +56,7 @@ TEST(ClusterFile, DefaultsComeFromTheDeviceTable) {
   EXPECT_EQ(cluster.nodes[0].host_memory_bytes, 0);
   EXPECT_EQ(cluster.name, "c.toml");
   EXPECT_EQ(cluster.regions.size(), 1u);
-  EXPECT_DOUBLE_EQ(cluster.usable_memory, 0.95);
+  EXPECT_DOUBLE_EQ(cluster.usable_memory, 1 - PlannerSection().memory_reserve) << "a job's";
 }
 
 TEST(ClusterFile, EveryKey) {

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "planner/live/job_request.h"
 #include "planner/strategies/catalog.h"
 #include "tests/planner/cluster_fixture.h"
 
@@ -253,7 +254,7 @@ TEST(PlannerTest, WhatTheEngineDoesNotRunIsRefusedByName) {
     EXPECT_EQ(before.ok(), entry.not_run.empty()) << entry.name;
     EXPECT_EQ(result.status(), before);
     if (before.ok()) continue;
-    EXPECT_EQ(before.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(before.code(), absl::StatusCode::kUnimplemented);
     EXPECT_THAT(std::string(before.message()),
                 testing::AllOf(HasSubstr(std::string(entry.name)), HasSubstr("it runs even, cephalo, auto")));
   }
@@ -264,6 +265,24 @@ TEST(PlannerTest, WhatTheEngineDoesNotRunIsRefusedByName) {
       {"ranks":[{"device":"n1/gpu0","shard_ratio":1}],"microbatches":[8]}]}]}]})";
   EXPECT_EQ(CheckPlannerSection(input.config, input.model), absl::OkStatus());
   EXPECT_EQ(MakePlan(input)->plan.schedule, ScheduleFamily::kLayered);
+}
+
+TEST(PlannerTest, PinsHoldWhereTheirDeviceIs) {
+  std::vector<DeviceSetup> devices = MixedDevices();
+  devices.push_back({"n5/gpu0", "snail", 1e5, int64_t{64} << 20});
+  PlannerInput input = MakeInput(SmallModel(), devices, 64, 1e12);
+  const auto uses = [](const absl::StatusOr<PlanResult>& result, const char* device) {
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() && std::any_of(UnitsOf(*result).begin(), UnitsOf(*result).end(),
+                                      [&](const UnitPlan& unit) { return unit.ranks[0].device == DeviceId(device); });
+  };
+  EXPECT_FALSE(uses(MakePlan(input), "n5/gpu0"));
+  input.config.planner.pins = "stage0=n5";
+  EXPECT_TRUE(uses(MakePlan(input), "n5/gpu0"));
+  input.config.planner.pins = "stage0=n9";  // its node is not there today
+  const auto without = MakePlan(input);
+  EXPECT_FALSE(uses(without, "n5/gpu0"));
+  EXPECT_THAT(without->explanation, HasSubstr("pin stage0=n9: not there now"));
 }
 
 TEST(PlannerTest, AutoIsTheFastestThatRuns) {

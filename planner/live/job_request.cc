@@ -1,0 +1,86 @@
+#include "planner/live/job_request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "planner/answers/given_plan.h"
+
+namespace motley::planner {
+namespace {
+
+absl::Status CheckAgainstJob(const TrainingSection& training, const Plan& plan) {
+  const auto other = [](const char* what, int64_t given, const char* field, int64_t wanted) {
+    return absl::InvalidArgumentError(absl::StrCat("plan: ", what, " is ", given, ", the job's ", field, " ", wanted));
+  };
+  if (plan.global_batch != 0 && plan.global_batch != training.global_batch_size)
+    return other("global_batch", plan.global_batch, "training.global_batch_size", training.global_batch_size);
+  if (plan.seq_len != 0 && plan.seq_len != training.seq_len)
+    return other("seq_len", plan.seq_len, "training.seq_len", training.seq_len);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<PlanRequest> RequestOf(const PlannerSection& section) {
+  PlanRequest request;
+  request.strategy = section.strategy;
+  request.fidelity = section.fidelity == "published" ? Fidelity::kPublished : Fidelity::kTuned;
+  if (section.recompute == "none") request.recompute = RecomputePolicy::kNone;
+  if (section.recompute == "full") request.recompute = RecomputePolicy::kFull;
+  for (const std::string& pin : Listed(section.pins)) {
+    const size_t equals = pin.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == pin.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("planner.pins: '", pin, "' must be STAGE=NODE or STAGE=DEVICE, such as stage0=n1"));
+    }
+    const auto [at, added] = request.pins.emplace(pin.substr(0, equals), pin.substr(equals + 1));
+    if (!added)
+      return absl::InvalidArgumentError(absl::StrCat("planner.pins: ", at->first, " is there twice; a stage has one pin"));
+  }
+  request.max_tp = static_cast<int>(section.max_tp);
+  request.budget_nodes = section.budget_nodes;
+  request.runnable = true;
+  return request;
+}
+
+std::vector<std::string> DropAbsentPins(const Cluster& cluster, PlanRequest* request) {
+  std::vector<std::string> notes;
+  std::erase_if(request->pins, [&](const auto& pin) {
+    const bool there = std::any_of(cluster.devices.begin(), cluster.devices.end(), [&](const ClusterDevice& device) {
+      return device.id.value() == pin.second || NodeOf(device.id).value() == pin.second;
+    });
+    if (!there) notes.push_back(absl::StrCat("pin ", pin.first, "=", pin.second, ": not there now, so planned without it"));
+    return !there;
+  });
+  return notes;
+}
+
+absl::StatusOr<CatalogEntry> StrategyOf(const PlannerSection& section) {
+  absl::StatusOr<CatalogEntry> strategy = FindInCatalog(section.strategy);
+  if (!strategy.ok()) return absl::InvalidArgumentError(absl::StrCat("planner.strategy: ", strategy.status().message()));
+  if (const absl::Status runs = RunsHere(*strategy); !runs.ok()) {
+    return absl::Status(runs.code(), absl::StrCat("planner.strategy: ", runs.message()));
+  }
+  return strategy;
+}
+
+absl::StatusOr<Plan> GivenPlanOf(const JobConfig& config, const ModelShape& model) {
+  MOTLEY_ASSIGN_OR_RETURN(Plan plan, PlanFromJson(config.planner.plan_json));
+  MOTLEY_RETURN_IF_ERROR(CheckAgainstJob(config.training, plan));
+  MOTLEY_ASSIGN_OR_RETURN(plan.dtype, ParseDType(config.training.dtype));
+  FillIn({model.num_layers, config.training.global_batch_size, config.training.seq_len}, &plan);
+  if (IsLayeredAllTheSame(plan)) plan.schedule = ScheduleFamily::kLayered;
+  MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, model));
+  return plan;
+}
+
+absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& model) {
+  MOTLEY_RETURN_IF_ERROR(RequestOf(config.planner).status());
+  if (config.planner.plan_json.empty()) return StrategyOf(config.planner).status();
+  const absl::Status given = GivenPlanOf(config, model).status();
+  return given.ok() ? given : absl::Status(given.code(), absl::StrCat("planner.plan_json: ", given.message()));
+}
+
+}  // namespace motley::planner

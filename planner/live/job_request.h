@@ -1,0 +1,31 @@
+// A job's planner section as the request that strategies read: the words and defaults of `motley plan`, and only plans that the
+// engine runs.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "common/job.h"
+#include "common/model.h"
+#include "planner/plan/plan.h"
+#include "planner/setting/setting.h"
+#include "planner/strategies/catalog.h"
+
+namespace motley::planner {
+
+// Without exclude, which decides who is measured at all: those devices are not among the input's. INVALID_ARGUMENT: a pin that is
+// none.
+absl::StatusOr<PlanRequest> RequestOf(const PlannerSection& section);
+
+// Nodes come and go; a pin to one that is not there now is for the days when it is. Returns a note for each that goes.
+std::vector<std::string> DropAbsentPins(const Cluster& cluster, PlanRequest* request);
+
+// INVALID_ARGUMENT: not known. UNIMPLEMENTED: the engine does not run its plans yet.
+absl::StatusOr<CatalogEntry> StrategyOf(const PlannerSection& section);
+
+// The plan in config.planner.plan_json as the job will run it. INVALID_ARGUMENT: it breaks a rule or is of another batch or
+// sequence. UNIMPLEMENTED: the engine does not run such plans yet.
+absl::StatusOr<Plan> GivenPlanOf(const JobConfig& config, const ModelShape& model);
+
+// Whether a job may ask for this, before anything is measured for it: all of the above.
+absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& model);
+
+}  // namespace motley::planner
