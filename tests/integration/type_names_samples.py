@@ -1,0 +1,43 @@
+"""What check_type_names.py tries itself on: (what is tried, {path: text}, the pairs of names that have to be found)."""
+SAMPLES = [
+    ("finds one name in two files",
+     {"common/a.h": "namespace m::a {\nstruct X { struct In {}; };\n}",
+      "common/b.cc": 'namespace m { namespace a {\nclass M("x") X final : B<X<1>> { struct In {}; };\n} }'},
+     [("m::a::X", "m::a::X")]),
+    ("finds an enum and an alias",
+     {"worker/a.h": "namespace m { enum class X : int { kA }; }", "worker/b.h": "namespace m { using X = std::pair<int, Y>; }"},
+     [("m::X", "m::X")]),
+    ("finds one name under one class twice",
+     {"common/a.h": "namespace m { struct X; }", "common/a.cc": "namespace m { struct X::In {}; }",
+      "common/b.cc": "namespace m { class X::In final {}; }"},
+     [("m::X::In", "m::X::In")]),
+    ("finds one name in two namespaces of a library",
+     {"worker/a.h": "namespace m::a { struct X {}; }", "worker/b.h": "namespace m::b { namespace { union X {}; } }"},
+     [("m::a::X", "m::b::X")]),
+    ("finds a hidden name",
+     {"common/a.h": "namespace m { enum X { kA }; }", "planner/b.cc": "namespace m::b { template <class T> struct X {}; }"},
+     [("m::X", "m::b::X")]),
+    ("finds a name after functions, initialisers, labels, characters, strings and aliases",
+     {"common/a.h": "namespace m { struct S {}; struct T {}; struct U {}; struct V {}; struct W {}; }",
+      "common/b.h": "namespace m { int F(A a = {}) { if (1) { return 2; } } C::C() : a_{1}, b_(2) {} A k = {{1}}; struct S {}; }",
+      "common/c.h": "namespace m { class Y { public: class X {}; private: int a_; }; const char c = '{'; struct T {}; }",
+      "common/d.h": "const int n = 1'000; namespace m { using R = int; using U = int; } const char c = '}';",
+      "common/e.h": 'namespace m { auto k = R"(" { )"; struct V {}; }',
+      "common/f.h": 'namespace m { extern "C" { int g(); struct W {}; } }'},
+     [("m::S", "m::S"), ("m::T", "m::T"), ("m::U", "m::U"), ("m::V", "m::V"), ("m::W", "m::W")]),
+    ("passes types in functions, classes, anonymous namespaces and libraries beside each other",
+     {"common/a.h": "namespace m::a { struct X {}; }",
+      "worker/a.h": "namespace m::b { struct X {}; struct Y { class X {}; using Z = int; }; class Z {};\n"
+                    "struct Z::W {}; class V {}; }",
+      "common/a.cc": "namespace m::a { namespace { struct X {}; } int F() { struct X {}; return 1; } }",
+      "worker/b.h": "namespace m::c { class W {}; }", "worker/c.cc": "namespace m::c { class V {}; }"},
+     []),
+    ("passes what defines no type",
+     {"common/a.h": "namespace m { template <class T> struct X { friend class Y; }; class Y {}; enum class Z : int { kA };\n"
+                    "struct X A = {1}; }",
+      "common/b.h": "#define M \\\n struct X {};\nnamespace m { /* class Y {} */ struct X; class Y; enum class Z : int;\n// class Y {}\n"
+                    'template <> struct X<int> { struct Y {}; }; auto k = R"(class Y {};)" "class Y {";\n'
+                    "using n::Y; friend class Y; } namespace m::b { using X = m::X; }",
+      "common/c.cc": "namespace m { struct X Y() { return {}; } struct X Z = {1}; template <class T> T X{}; }"},
+     []),
+]
