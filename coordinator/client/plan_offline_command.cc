@@ -13,6 +13,7 @@
 #include "common/files.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/plan_report.h"
+#include "coordinator/client/plan_summary.h"
 #include "planner/answers/explain_offline.h"
 #include "planner/answers/offline.h"
 #include "planner/answers/sensitivity.h"
@@ -40,34 +41,41 @@ planner::OfflineSensitivity FindSensitivity(Context& context, const OfflineInput
   const absl::Time start = absl::Now();
   const auto progress = [&](const std::string& question, int done, int total) {
     const absl::Duration spent = absl::Now() - start;
-    if (spent < absl::Seconds(2) || done == 0) return;
+    if (spent < absl::Seconds(1) || done == 0) return;
     context.err << absl::StrFormat("planning again: %s (%d of %d, about %.0f s left)\n", question, done + 1, total,
                                    absl::ToDoubleSeconds(spent) * (total - done) / done);
   };
   return planner::FindOfflineSensitivity(*input.setting, result.evaluation.plan, input.book.get(), progress);
 }
 
-// `sensitivity` and `rows` where an explanation was asked for, else nullptr and perhaps none.
-Exit PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
-               const std::vector<planner::ComparisonRow>& rows, const planner::OfflineSensitivity* sensitivity) {
-  const planner::Plan& plan = result.evaluation.plan;
-  if (flags.explain) {
-    std::ostringstream text;
-    text << CleanText(planner::ExplainOffline(*input.setting, result.evaluation, result.bound));
-    PrintOthers(text, rows, plan);
-    text << CleanText(absl::StrCat("\n", planner::ToText(*sensitivity)));
-    for (const std::string& repair : RepairsUsed(input)) text << CleanText(absl::StrCat("repaired: ", repair, "\n"));
-    PrintProse(context, text.str());
-  } else {
-    const auto precision = flags.exact ? planner::TextPrecision::kExact : planner::TextPrecision::kRounded;
-    PrintProse(context, CleanText(planner::ToText(plan, precision)));
-  }
-  if (flags.timing) context.out << absl::StrFormat("planned in %.3f s\n", result.planning_seconds);
-  return {};
-}
-
 absl::Status Runs(const OfflineInput& input, const planner::Plan& plan) {
   return planner::ValidateForEngine(plan, input.setting->workload.model);
+}
+
+// What asks for more planning comes after what is known at once.
+void PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result) {
+  const planner::Plan& plan = result.evaluation.plan;
+  if (flags.exact) return PrintProse(context, CleanText(planner::ToText(plan, planner::TextPrecision::kExact)));
+  PrintProse(context, CleanText(absl::StrCat(SummaryText(plan, result.bound, Runs(input, plan)), "\n", planner::LayoutText(plan),
+                                             NotesText(plan, flags.verbose))));
+  if (flags.timing) context.out << absl::StrFormat("planned in %.3f s\n", result.planning_seconds);
+  if (!flags.explain) return;
+  PrintProse(context, CleanText(planner::ExplainDetails(*input.setting, result.evaluation)));
+  for (const std::string& repair : RepairsUsed(input)) PrintProse(context, CleanText(absl::StrCat("repaired: ", repair, "\n")));
+  PrintProse(context, LegendText());
+  context.out << std::flush;
+}
+
+void PrintMore(Context& context, const PlanOfflineFlags& flags, const planner::Plan& plan,
+               const std::vector<planner::ComparisonRow>& rows) {
+  if (flags.explain) {
+    std::ostringstream text;
+    PrintOthers(text, rows, plan);
+    PrintProse(context, text.str());
+  }
+  if (!flags.compare) return;
+  context.out << "\n";
+  PrintComparison(context.out, context.screen, rows);
 }
 
 Json ReportFor(const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
@@ -106,6 +114,7 @@ void AddPlanningFlags(CLI::App& app, PlanOfflineFlags* flags) {
 
 void AddShowingFlags(CLI::App& app, PlanOfflineFlags* flags) {
   app.add_flag("--explain", flags->explain, "what binds it, what else was possible, what the numbers rest on");
+  app.add_flag("--verbose", flags->verbose, "how the search came to it, too");
   app.add_flag("--compare", flags->compare, "one row for each strategy too");
   app.add_flag("--exact", flags->exact, "shares in full, so that the text is read back as the same plan");
   app.add_option("--trace", flags->trace, "write the simulated step's timeline to this file (Chrome trace format)")
@@ -134,31 +143,25 @@ Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInpu
 Exit ShowPlan(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
               const Json* document) {
   if (Exit exit = WritePictures(context, result.evaluation, flags.trace, flags.svg); exit.code != 0) return exit;
+  if (!context.json) PrintText(context, flags, input, result);
   std::vector<planner::ComparisonRow> rows;
   if (flags.compare || flags.explain) rows = planner::Compare(*input.setting);
+  if (!context.json) PrintMore(context, flags, result.evaluation.plan, rows);
   std::optional<planner::OfflineSensitivity> sensitivity;
   if (flags.explain) sensitivity = FindSensitivity(context, input, result);
-  const planner::OfflineSensitivity* found = sensitivity ? &*sensitivity : nullptr;
-  if (context.json) {
-    Json report = ReportFor(flags, input, result, rows, found);
-    if (document == nullptr) {
-      PrintPlan(context.out, result.evaluation.plan, std::move(report));
-    } else {
-      Json whole = *document;
-      whole["report"] = std::move(report);
-      PrintDocument(context.out, whole);
-    }
+  if (!context.json) {
+    if (sensitivity) PrintProse(context, CleanText(absl::StrCat("\n", planner::ToText(*sensitivity))));
     return {};
   }
-  Exit exit = PrintText(context, flags, input, result, rows, found);
-  if (document == nullptr && !flags.offline.runnable && !flags.exact) {  // else it does, or is to be read back
-    context.out << CleanText(absl::StrCat("runs here: ", RunsHereText(Runs(input, result.evaluation.plan)), "\n"));
+  Json report = ReportFor(flags, input, result, rows, sensitivity ? &*sensitivity : nullptr);
+  if (document == nullptr) {
+    PrintPlan(context.out, result.evaluation.plan, std::move(report));
+  } else {
+    Json whole = *document;
+    whole["report"] = std::move(report);
+    PrintDocument(context.out, whole);
   }
-  if (flags.compare) {
-    context.out << "\n";
-    PrintComparison(context.out, context.screen, rows);
-  }
-  return exit;
+  return {};
 }
 
 Exit WritePictures(Context& context, const planner::Evaluation& evaluation, const std::string& trace, const std::string& svg) {

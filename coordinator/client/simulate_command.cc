@@ -10,6 +10,7 @@
 #include "coordinator/client/plan_file.h"
 #include "coordinator/client/plan_offline_command.h"
 #include "coordinator/client/plan_report.h"
+#include "coordinator/client/plan_summary.h"
 #include "planner/answers/explain_offline.h"
 #include "planner/answers/given_plan.h"
 
@@ -68,10 +69,11 @@ Exit Simulate(Context& context, const Flags& given) {
     report["does_not_fit"] = evaluation.does_not_fit;
     if (flags.explain) report["explanation"] = planner::ExplainOffline(*input.setting, evaluation, priced->bound);
     PrintPlan(context.out, evaluation.plan, std::move(report));
-  } else if (flags.explain) {
-    PrintProse(context, CleanText(planner::ExplainOffline(*input.setting, evaluation, priced->bound)));
   } else {
-    PrintProse(context, CleanText(planner::ToText(evaluation.plan)));
+    const absl::Status runs = planner::ValidateForEngine(evaluation.plan, input.setting->workload.model);
+    PrintProse(context, CleanText(absl::StrCat(SummaryText(evaluation.plan, priced->bound, runs), "\n",
+                                               planner::LayoutText(evaluation.plan), NotesText(evaluation.plan, false))));
+    if (flags.explain) PrintProse(context, CleanText(planner::ExplainDetails(*input.setting, evaluation)));
   }
   std::vector<std::string> wrong;
   for (const std::string& rule : priced->broken) wrong.push_back(absl::StrCat("breaks a rule: ", rule));

@@ -12,6 +12,7 @@
 #include "coordinator/jobs/prober.h"
 #include "coordinator/state/measured_speed.h"
 #include "coordinator/state/membership.h"
+#include "planner/live/job_request.h"
 
 namespace motley::coordinator {
 namespace {
@@ -174,6 +175,13 @@ absl::Status BeginProfiling(Core& core) {
   if (missing.compute.empty() && !missing.collectives) return BeginPlanning(core);
 
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(job.config));
+  if (absl::Status fits = planner::CheckCouldFit(run.considered, shape, job.config); !fits.ok()) {
+    run.stage = Stage::kPlanning;
+    run.stage_since = core.clock.Now();
+    run.prepared.emplace();
+    run.prepared->status = std::move(fits);
+    return absl::OkStatus();
+  }
   const std::set<DeviceId> compute(missing.compute.begin(), missing.compute.end());
   std::map<NodeName, ProfileCommand> commands;
   run.stage = Stage::kProfiling;

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -28,33 +27,22 @@ class Explainer {
   }
 
   std::string Text(const Evaluation& evaluation, const LowerBound& bound) {
-    Plan told = plan_;
-    for (std::string& note : told.predicted.notes) note = Explained(std::move(note));
-    out_ = ToText(told);
+    out_ = ToText(plan_);
     for (const std::string& lack : evaluation.does_not_fit) absl::StrAppend(&out_, "does not fit: ", lack, "\n");
-    Stages();
     if (bound.seconds > 0) {
       absl::StrAppendFormat(&out_, "\nno plan can be faster than %s: %s. This one is %.1f %% above it.\n",
                             SecondsText(bound.seconds), bound.because, 100 * plan_.predicted.gap());
     }
+    return Details();
+  }
+
+  std::string Details() {
+    Stages();
     Provenances();
     return std::move(out_);
   }
 
  private:
-  // "found from cephalo", as auto notes its start, for people who do not know how it searches.
-  static std::string Explained(std::string note) {
-    absl::string_view origin = note;
-    if (!absl::ConsumePrefix(&origin, "found from ")) return note;
-    const size_t end = origin.find(" (before climbing ");
-    absl::string_view led = end == origin.npos ? absl::string_view() : origin.substr(end);
-    std::string text = absl::StrCat("the search climbed from '", origin.substr(0, end), "'");
-    if (absl::ConsumePrefix(&led, " (before climbing ") && absl::ConsumeSuffix(&led, " led)")) {
-      absl::StrAppend(&text, "; before that '", led, "' was the fastest");
-    }
-    return text;
-  }
-
   void Stages() {
     absl::StrAppend(&out_, "\nwhat each kind of device does:\n");
     for (size_t p = 0; p < plan_.pipelines.size(); ++p) {
@@ -106,6 +94,10 @@ class Explainer {
 };
 
 }  // namespace
+
+std::string ExplainDetails(const Setting& setting, const Evaluation& evaluation) {
+  return Explainer(setting, evaluation).Details();
+}
 
 std::string ExplainOffline(const Setting& setting, const Evaluation& evaluation, const LowerBound& bound) {
   return Explainer(setting, evaluation).Text(evaluation, bound);

@@ -12,4 +12,7 @@ namespace motley::planner {
 // kind of device, the lower bound with what decides it, and where each kind's latencies come from.
 std::string ExplainOffline(const Setting& setting, const Evaluation& evaluation, const LowerBound& bound);
 
+// The part of it that is not the plan nor the bound: what each kind of device does, what the numbers rest on.
+std::string ExplainDetails(const Setting& setting, const Evaluation& evaluation);
+
 }  // namespace motley::planner

@@ -4,8 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/count.h"
+#include "common/parameters.h"
 #include "common/status_macros.h"
 #include "planner/answers/given_plan.h"
+#include "planner/lowering/layered.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
@@ -81,6 +85,27 @@ absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& mode
   if (config.planner.plan_json.empty()) return StrategyOf(config.planner).status();
   const absl::Status given = GivenPlanOf(config, model).status();
   return given.ok() ? given : absl::Status(given.code(), absl::StrCat("planner.plan_json: ", given.message()));
+}
+
+absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const ModelShape& model, const JobConfig& config) {
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(config.training.dtype));
+  constexpr int64_t kStateTensors = 4;  // parameter, gradient and AdamW's two moments
+  const std::vector<UnitSpec> layout = ParameterLayout(model);
+  const int64_t state = kStateTensors * SizeOfBytes(dtype) * NumParameters(model);
+  const int64_t buffers = BuffersOf(model, layout).total() * SizeOfBytes(dtype);
+  int64_t room = 0;
+  for (const DeviceDescription& device : devices) {
+    if (device.memory_bytes == 0) return absl::OkStatus();
+    const auto usable = static_cast<int64_t>((1 - config.planner.memory_reserve) * static_cast<double>(device.memory_bytes));
+    room += std::max<int64_t>(0, usable - buffers);
+  }
+  if (state <= room) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("the model does not fit: its training state is ", BytesText(state),
+                                                   ", the usable memory of ", Count(devices.size(), "device"),
+                                                   " beside the buffers for one layer ", BytesText(room), "; ",
+                                                   BytesText(state - room), " (", state - room,
+                                                   " bytes) are missing; nothing was measured. Add devices or memory, or train a "
+                                                   "smaller model (`motley estimate` says what fits)"));
 }
 
 }  // namespace motley::planner

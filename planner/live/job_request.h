@@ -2,7 +2,11 @@
 // engine runs.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
+#include "common/device.h"
 #include "common/job.h"
 #include "common/model.h"
 #include "planner/plan/plan.h"
@@ -27,5 +31,9 @@ absl::StatusOr<Plan> GivenPlanOf(const JobConfig& config, const ModelShape& mode
 
 // Whether a job may ask for this, before anything is measured for it: all of the above.
 absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& model);
+
+// Whether the job's training state could lie in the memory of these devices at all, from shapes alone: before minutes of
+// measuring. What passes may still not fit. RESOURCE_EXHAUSTED: says how many bytes are missing. OK where a device has no limit.
+absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const ModelShape& model, const JobConfig& config);
 
 }  // namespace motley::planner

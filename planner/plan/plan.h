@@ -145,6 +145,8 @@ absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model);
 // kRounded is for reading; kExact writes every share in full, so that ParsePlanText gives back what defines the plan.
 enum class TextPrecision { kRounded, kExact };
 std::string ToText(const Plan& plan, TextPrecision precision = TextPrecision::kRounded);
+// The same without what was predicted of the whole: who does what.
+std::string LayoutText(const Plan& plan, TextPrecision precision = TextPrecision::kRounded);
 // INVALID_ARGUMENT names the line. Predictions do not return; rounded shares are scaled to add up to 1 in their stage.
 absl::StatusOr<Plan> ParsePlanText(std::string_view text);
 

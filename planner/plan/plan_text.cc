@@ -205,6 +205,12 @@ void AppendPrediction(const PlanPrediction& p, std::string* out) {
 }  // namespace
 
 std::string ToText(const Plan& plan, TextPrecision precision) {
+  std::string out = LayoutText(plan, precision);
+  AppendPrediction(plan.predicted, &out);
+  return out;
+}
+
+std::string LayoutText(const Plan& plan, TextPrecision precision) {
   std::string out = "plan ";
   if (plan.epoch != Epoch()) absl::StrAppend(&out, "generation ", plan.epoch.value(), " ");
   absl::StrAppend(&out, QuotedWord(plan.strategy), " batch ", plan.global_batch, " seq ", plan.seq_len, " ",
@@ -224,7 +230,6 @@ std::string ToText(const Plan& plan, TextPrecision precision) {
     }
   }
   AppendUnused(plan, &out);
-  AppendPrediction(plan.predicted, &out);
   return out;
 }
 

@@ -172,6 +172,22 @@ TEST_F(JobLifecycle, WhatTheEngineDoesNotRunIsRefusedAtSubmit) {
   EXPECT_NE(status.error_message().find("must be STAGE=NODE or STAGE=DEVICE"), std::string::npos) << status.error_message();
 }
 
+// A model that cannot lie in the devices' memory is refused before anybody measures it.
+TEST_F(JobLifecycle, WhatCannotFitIsNotProfiled) {
+  FakeWorker::Options silent;
+  silent.answer_profiles = false;
+  auto n1 = Join("n1", silent);
+  JobConfig config = MakeConfig(5);
+  config.model = {};
+  config.model.name = "llama3";
+  config.model.flavor = "8B";
+  ASSERT_TRUE(Submit("a", config).ok());
+  const v1::Job job = WaitForState("a", v1::JOB_STATE_FAILED);
+  EXPECT_EQ(job.error_code(), static_cast<int>(absl::StatusCode::kResourceExhausted));
+  EXPECT_NE(job.reason().find("the model does not fit: its training state is 119.7 GiB"), std::string::npos) << job.reason();
+  EXPECT_NE(job.reason().find("nothing was measured"), std::string::npos);
+}
+
 TEST_F(JobLifecycle, AFailureHasACodeAndTheDataASize) {
   FakeWorker::Options blind;
   blind.storage_error = "data.path '/data': no such file";

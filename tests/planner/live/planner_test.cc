@@ -267,6 +267,26 @@ TEST(PlannerTest, WhatTheEngineDoesNotRunIsRefusedByName) {
   EXPECT_EQ(MakePlan(input)->plan.schedule, ScheduleFamily::kLayered);
 }
 
+// Never stricter than planning itself, and decided without a profile.
+TEST(PlannerTest, WhatCannotFitIsKnownFromShapesAlone) {
+  int refused = 0;
+  for (const int64_t layers : {2, 8, 32, 128}) {
+    for (const int64_t mib : {1, 8, 64}) {
+      PlannerInput input =
+          MakeInput(SmallModel(true, layers), {{"a/gpu0", "x", 1e9, mib << 20}, {"b/gpu0", "x", 1e9, mib << 20}}, 2);
+      const absl::Status could = CheckCouldFit(input.devices, input.model, input.config);
+      if (could.ok()) continue;
+      ++refused;
+      EXPECT_EQ(could.code(), absl::StatusCode::kResourceExhausted);
+      EXPECT_THAT(std::string(could.message()), testing::AllOf(HasSubstr("2 devices"), HasSubstr("bytes) are missing")));
+      EXPECT_FALSE(MakePlan(input).ok()) << layers << " layers, " << mib << " MiB";
+      input.devices[1].memory_bytes = 0;
+      EXPECT_EQ(CheckCouldFit(input.devices, input.model, input.config), absl::OkStatus()) << "one without a limit";
+    }
+  }
+  EXPECT_GE(refused, 4);
+}
+
 TEST(PlannerTest, PinsHoldWhereTheirDeviceIs) {
   std::vector<DeviceSetup> devices = MixedDevices();
   devices.push_back({"n5/gpu0", "snail", 1e5, int64_t{64} << 20});

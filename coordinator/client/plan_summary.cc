@@ -1,0 +1,44 @@
+#include "coordinator/client/plan_summary.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "coordinator/client/plan_report.h"
+#include "planner/util/quantity_text.h"
+
+namespace motley::client {
+
+std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const absl::Status& runs) {
+  const planner::PlanPrediction& p = plan.predicted;
+  std::string out = absl::StrFormat("%s a step, %.0f tokens/s", planner::SecondsText(p.step_seconds), p.tokens_per_second);
+  if (p.tokens_per_dollar > 0) absl::StrAppendFormat(&out, ", %.3g tokens/$", p.tokens_per_dollar);
+  if (p.low_seconds > 0 && p.high_seconds > p.low_seconds) {
+    absl::StrAppend(&out, "; between ", planner::SecondsText(p.low_seconds), " and ", planner::SecondsText(p.high_seconds),
+                    p.estimated ? ", as it rests on estimates" : "");
+  } else if (p.estimated) {
+    absl::StrAppend(&out, "; rests on estimates");
+  }
+  absl::StrAppend(&out, "\nbound by ", p.binding_constraint);
+  if (p.mfu > 0)
+    absl::StrAppendFormat(&out, "; MFU %.1f %%, HFU %.1f %%, idle %.1f %%", 100 * p.mfu, 100 * p.hfu, 100 * p.idle_share);
+  if (bound.seconds > 0) {
+    absl::StrAppendFormat(&out, "\n%.1f %% above the bound: no plan can be faster than %s (%s)", 100 * p.gap(),
+                          planner::SecondsText(bound.seconds), bound.because);
+  }
+  return absl::StrCat(out, "\nruns here: ", RunsHereText(runs), "\n");
+}
+
+std::string NotesText(const planner::Plan& plan, bool verbose) {
+  std::string out;
+  for (const std::string& note : plan.predicted.notes) {
+    if (verbose || !note.starts_with("found from ")) absl::StrAppend(&out, "note: ", note, "\n");
+  }
+  return out;
+}
+
+std::string LegendText() {
+  return "MFU: the model's FLOPs, HFU: recomputed ones too, as a part of the devices' peak; idle: of the compute lanes' time; "
+         "gap: "
+         "over the bound; in flight: microbatches that a stage keeps at once\n";
+}
+
+}  // namespace motley::client

@@ -1,0 +1,19 @@
+// The first lines of an answer: how fast, what binds, how far from the best that is possible, whether it runs here.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "planner/plan/plan.h"
+#include "planner/pricing/evaluate.h"
+
+namespace motley::client {
+
+// Four lines. `bound` of 0 seconds: not computed, then three.
+std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const absl::Status& runs);
+// What the prediction rests on, a line each. The search's own words are for those who know how it searches.
+std::string NotesText(const planner::Plan& plan, bool verbose);
+// What the short words of a summary mean.
+std::string LegendText();
+
+}  // namespace motley::client
