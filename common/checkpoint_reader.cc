@@ -63,7 +63,7 @@ absl::Status CheckpointReader::OpenFile(size_t file) {
   if (fd_.get() >= 0 && open_ == file) return absl::OkStatus();
   block_index_ = -1;
   const std::string path = absl::StrCat(folder_, "/", manifest_.files[file].name);
-  absl::StatusOr<FileDescriptor> opened = OpenForRead(path, Links::kRefuse);
+  absl::StatusOr<FileDescriptor> opened = OpenForRead(path, SymbolicLinks::kRefuse);
   if (!opened.ok()) return NotSeen(opened.status(), folder_);
   fd_ = *std::move(opened);
   open_ = file;

@@ -91,14 +91,14 @@ absl::Status NotRegular(unsigned mode, const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat(path, " is a ", kind, "; give a regular file"));
 }
 
-absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, Links links) {
+absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, SymbolicLinks links) {
   // Asked before, because opening a device can act; and after, because the name may have changed hands between.
   struct stat found;
-  const int looked = links == Links::kFollow ? ::stat(path.c_str(), &found) : ::lstat(path.c_str(), &found);
+  const int looked = links == SymbolicLinks::kFollow ? ::stat(path.c_str(), &found) : ::lstat(path.c_str(), &found);
   if (looked != 0) return FileError(errno, "read", path);
   MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
   FileDescriptor file(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links == Links::kRefuse ? O_NOFOLLOW : 0)));
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links == SymbolicLinks::kRefuse ? O_NOFOLLOW : 0)));
   if (file.get() < 0 || ::fstat(file.get(), &found) != 0) return FileError(errno, "read", path);
   MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
   return file;

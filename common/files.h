@@ -33,9 +33,9 @@ class FileDescriptor {
 // INVALID_ARGUMENT "/x is a named pipe; give a regular file": a pipe, a socket or a device would wait, answer for ever or act.
 absl::Status NotRegular(unsigned mode, const std::string& path);  // `mode` of stat; OK for a regular file
 
-enum class Links { kFollow, kRefuse };  // what to do when the path's last part is a symbolic link
+enum class SymbolicLinks { kFollow, kRefuse };  // what to do when the path's last part is a symbolic link
 // A regular file; never waits for another process. INVALID_ARGUMENT says what else it is.
-absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, Links links = Links::kFollow);
+absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, SymbolicLinks links = SymbolicLinks::kFollow);
 // Of a regular file, and no link to one: INVALID_ARGUMENT says what else it is.
 absl::StatusOr<int64_t> FileBytes(const std::string& path);
 // Exactly `bytes` bytes at `offset`; DATA_LOSS when the file ends before.

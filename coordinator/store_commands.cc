@@ -23,7 +23,7 @@ int CodeOf(const absl::Status& status) { return absl::IsNotFound(status) ? EX_NO
 json ToJson(const StoreSummary& summary) {
   json rows, findings = json::array();
   for (size_t t = 0; t < kNumTables; ++t) rows[Tables()[t].name] = summary.rows[t];
-  for (const Finding& finding : summary.findings) findings.push_back({{"kind", finding.kind}, {"text", finding.text}});
+  for (const StoreFinding& finding : summary.findings) findings.push_back({{"kind", finding.kind}, {"text", finding.text}});
   return {{"schema_version", summary.version}, {"store_id", summary.mark.store_id},
           {"commits", summary.mark.commits},   {"rows", rows},
           {"sound", findings.empty()},         {"findings", findings}};
@@ -51,7 +51,7 @@ int Check(const Options& options, std::ostream& out, std::ostream& error) {
     out << ToJson(*summary).dump(2, ' ', false, json::error_handler_t::replace) << "\n";
   } else {
     out << ToText(*summary) << "\n";
-    for (const Finding& finding : summary->findings) out << "  " << finding.text << "\n";
+    for (const StoreFinding& finding : summary->findings) out << "  " << finding.text << "\n";
     out << (summary->findings.empty()
                 ? "sound\n"
                 : "not what was written; a coordinator that is started on it goes on with what is sound, and says so\n");

@@ -37,6 +37,8 @@ Json ReportJson(const planner::Setting& setting, const FitReport& report) {
                      {"largest_microbatch", kind.largest_microbatch_keep},
                      {"largest_microbatch_recompute", kind.largest_microbatch_recompute}});
   }
+  Json fewest = Json::array();
+  for (const DeviceId& device : report.fewest) fewest.push_back(device.value());
   const auto largest = [](const planner::Largest& l) { return Json{{"value", l.value}, {"at_least", l.at_least}}; };
   return {{"cluster", setting.cluster.name},
           {"model", setting.workload.model_name},
@@ -50,12 +52,27 @@ Json ReportJson(const planner::Setting& setting, const FitReport& report) {
           {"usable_bytes", report.usable_bytes},
           {"kinds", std::move(kinds)},
           {"largest_global_batch", largest(report.batch)},
-          {"longest_sequence", largest(report.sequence)}};
+          {"longest_sequence", largest(report.sequence)},
+          {"fewest_devices", std::move(fewest)}};
 }
 
 std::string LargestText(const planner::Largest& largest) {
   if (largest.value == 0) return "none";
   return absl::StrCat(largest.at_least ? "at least " : "", largest.value);
+}
+
+// "2 of 8: A100-80GB n1/gpu0, L4 n2/gpu1".
+std::string FewestText(const planner::Setting& setting, const std::vector<DeviceId>& devices) {
+  std::vector<std::string> names;
+  for (const DeviceId& device : devices) {
+    const int kind = setting.KindOf(setting.FindDevice(device));
+    names.push_back(absl::StrCat(setting.cluster.kinds[static_cast<size_t>(kind)].name, " ", device.value()));
+  }
+  constexpr size_t kMostNames = 8;
+  const size_t more = names.size() > kMostNames ? names.size() - kMostNames : 0;
+  names.resize(names.size() - more);
+  return absl::StrCat(devices.size(), " of ", setting.num_devices(), ": ", absl::StrJoin(names, ", "),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
 }
 
 // Where the state has room and a strategy has no plan, its reason, on the lines below, may be another than memory.
@@ -88,6 +105,7 @@ void PrintText(std::ostream& out, const Screen& screen, const planner::Setting& 
   }
   out << "\nlargest global batch: " << LargestText(report.batch) << "\n";
   out << "longest sequence: " << LargestText(report.sequence) << " (the model has " << w.model.max_positions << " positions)\n";
+  if (!report.fewest.empty()) out << "fewest cards that hold it: " << FewestText(setting, report.fewest) << "\n";
 }
 
 Exit Estimate(Context& context, const OfflineFlags& given) {

@@ -109,7 +109,7 @@ std::vector<std::string> UnusedProfiles(const std::vector<std::string>& paths, c
     }
     if (used) continue;
     std::vector<std::string> cards;
-    for (const planner::DeviceKind& kind : setting.cluster.kinds) cards.push_back(kind.name);
+    for (const planner::CardKind& kind : setting.cluster.kinds) cards.push_back(kind.name);
     const planner::Workload& w = setting.workload;
     warnings.push_back(absl::StrCat("no entry of ", path, " was used: it has none that fits model ", w.model_name,
                                     w.profile_name.empty() ? "" : absl::StrCat(" (", w.profile_name, ")"), ", ",

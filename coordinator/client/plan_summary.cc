@@ -2,10 +2,29 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "coordinator/client/plan_report.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::client {
+namespace {
+
+constexpr char kFound[] = "found from ";
+
+// "found from zorse (before climbing even led)", as the search notes its start, for people who do not know how it searches.
+std::string SearchSentence(const std::string& note) {
+  absl::string_view origin = note;
+  absl::ConsumePrefix(&origin, kFound);
+  const size_t end = origin.find(" (before climbing ");
+  absl::string_view led = end == origin.npos ? absl::string_view() : origin.substr(end);
+  std::string text = absl::StrCat("the search climbed from '", origin.substr(0, end), "'");
+  if (absl::ConsumePrefix(&led, " (before climbing ") && absl::ConsumeSuffix(&led, " led)")) {
+    absl::StrAppend(&text, "; before that '", led, "' was the fastest");
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const absl::Status& runs) {
   const planner::PlanPrediction& p = plan.predicted;
@@ -30,7 +49,9 @@ std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bo
 std::string NotesText(const planner::Plan& plan, bool verbose) {
   std::string out;
   for (const std::string& note : plan.predicted.notes) {
-    if (verbose || !note.starts_with("found from ")) absl::StrAppend(&out, "note: ", note, "\n");
+    const bool search = note.starts_with(kFound);
+    if (!search) absl::StrAppend(&out, "note: ", note, "\n");
+    if (search && verbose) absl::StrAppend(&out, "note: ", SearchSentence(note), "\n");
   }
   return out;
 }

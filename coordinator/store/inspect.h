@@ -14,7 +14,7 @@
 namespace motley::coordinator {
 
 // What is not as it was written, as a sentence for people.
-struct Finding {
+struct StoreFinding {
   std::string kind;  // of the event that says it: kind::kStoreDamaged or kind::kStoreOlder
   std::string text;
   JobId job;  // empty: not about one job
@@ -22,7 +22,7 @@ struct Finding {
 
 struct Inspection {
   LedgerState state;  // the sums as counted from the rows; the mark is empty when it cannot be read
-  std::vector<Finding> findings;
+  std::vector<StoreFinding> findings;
   std::array<int64_t, kNumTables> missing = {};  // rows that the mark counts and are not there
   bool sound() const { return findings.empty(); }
 };

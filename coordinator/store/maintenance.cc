@@ -98,7 +98,7 @@ absl::Status Raise(Database& database, const LedgerState& state, const MarkFile:
     MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kJobs, ToRow(job)));
     ++restored->raised_jobs;
   }
-  Finding finding;
+  StoreFinding finding;
   finding.kind = kind::kStoreRestored;
   finding.text = absl::StrCat(
       "the database was restored from ", from, " (", Count(state.mark.commits, "commit"), ", ", Count(jobs.size(), "job"), ")",
@@ -119,7 +119,7 @@ absl::StatusOr<StoreSummary> CheckStore(const std::string& folder) {
   MOTLEY_ASSIGN_OR_RETURN(const MarkFile::Content file, MarkFile::Read(lock.Mark()));
   MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, Database::Open(lock.Database(), Database::Mode::kInspect));
   MOTLEY_ASSIGN_OR_RETURN(StoreSummary summary, Summarize(*database));
-  for (Finding& finding : CompareWithMark(summary.mark, file).findings) summary.findings.push_back(std::move(finding));
+  for (StoreFinding& finding : CompareWithMark(summary.mark, file).findings) summary.findings.push_back(std::move(finding));
   return summary;
 }
 

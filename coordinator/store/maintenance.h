@@ -15,7 +15,7 @@ struct StoreSummary {
   int64_t version = 0;
   StoreMark mark;
   std::array<int64_t, kNumTables> rows = {};
-  std::vector<Finding> findings;  // empty: it is what was written
+  std::vector<StoreFinding> findings;  // empty: it is what was written
 };
 // Reads everything and changes nothing. NOT_FOUND: no store there; UNAVAILABLE: a coordinator uses it; DATA_LOSS: it cannot be
 // opened; FAILED_PRECONDITION: another schema version.

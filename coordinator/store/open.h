@@ -15,7 +15,7 @@ namespace motley::coordinator {
 
 // What the mark file says against the database. `lost_commits`: so many are known to be gone.
 struct Comparison {
-  std::vector<Finding> findings;
+  std::vector<StoreFinding> findings;
   int64_t lost_commits = 0;
 };
 Comparison CompareWithMark(const StoreMark& database, const MarkFile::Content& file);
@@ -23,8 +23,8 @@ Comparison CompareWithMark(const StoreMark& database, const MarkFile::Content& f
 struct OpenedDatabase {
   std::unique_ptr<Database> database;
   LedgerState state;
-  std::vector<Finding> said;    // they are events in the database already
-  std::vector<Finding> unsaid;  // the first commit has to hold them
+  std::vector<StoreFinding> said;    // they are events in the database already
+  std::vector<StoreFinding> unsaid;  // the first commit has to hold them
   int64_t lost_commits = 0;     // as many epochs may have been begun that the database does not know
   int64_t count_from = 0;       // the first commit is counted above this
 };

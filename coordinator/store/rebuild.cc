@@ -94,8 +94,8 @@ LostJobs FindLost(const Mentions& mentions, int64_t missing) {
   return lost;
 }
 
-std::vector<Finding> Describe(const Inspection& inspection, const LostJobs& lost) {
-  std::vector<Finding> findings = inspection.findings;
+std::vector<StoreFinding> Describe(const Inspection& inspection, const LostJobs& lost) {
+  std::vector<StoreFinding> findings = inspection.findings;
   for (const JobRecord& job : lost.failed) {
     findings.push_back({kind::kStoreDamaged, absl::StrCat("job ", job.id.value(), " is FAILED: ", job.reason), job.id});
   }
@@ -112,7 +112,7 @@ std::vector<Finding> Describe(const Inspection& inspection, const LostJobs& lost
 
 }  // namespace
 
-EventRecord EventFor(const Finding& finding, int64_t sequence) {
+EventRecord EventFor(const StoreFinding& finding, int64_t sequence) {
   EventRecord event;
   event.sequence = sequence;
   event.unix_ms = absl::ToUnixMillis(absl::Now());
@@ -122,7 +122,7 @@ EventRecord EventFor(const Finding& finding, int64_t sequence) {
   return event;
 }
 
-absl::StatusOr<std::vector<Finding>> Rebuild(const Database& from, int64_t version, const Inspection& inspection,
+absl::StatusOr<std::vector<StoreFinding>> Rebuild(const Database& from, int64_t version, const Inspection& inspection,
                                              const StoreMark& mark, const std::string& path) {
   MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Database> to, Database::Open(path));
   MOTLEY_RETURN_IF_ERROR(to->Execute(absl::StrCat("BEGIN IMMEDIATE;", CreateSql())));
@@ -149,8 +149,8 @@ absl::StatusOr<std::vector<Finding>> Rebuild(const Database& from, int64_t versi
   MOTLEY_RETURN_IF_ERROR(written);
   const LostJobs lost = FindLost(mentions, inspection.missing[static_cast<size_t>(TableId::kJobs)]);
   for (const JobRecord& job : lost.failed) MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kJobs, ToRow(job)));
-  std::vector<Finding> findings = Describe(seen, lost);
-  for (const Finding& finding : findings)
+  std::vector<StoreFinding> findings = Describe(seen, lost);
+  for (const StoreFinding& finding : findings)
     MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kEvents, ToRow(EventFor(finding, ++sequence))));
   MOTLEY_RETURN_IF_ERROR(ledger.Seal());
   MOTLEY_RETURN_IF_ERROR(to->Execute("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)"));

@@ -12,12 +12,12 @@
 namespace motley::coordinator {
 
 // A finding as people see it among the events.
-EventRecord EventFor(const Finding& finding, int64_t sequence);
+EventRecord EventFor(const StoreFinding& finding, int64_t sequence);
 
 // Writes the database at `path`, which must not be there, and closes it; it counts commits from `mark` on. `inspection` is that
 // of `from`, empty for an older version. Returns the inspection's findings and what became of the jobs; the new database has them
 // as events.
-absl::StatusOr<std::vector<Finding>> Rebuild(const Database& from, int64_t version, const Inspection& inspection,
+absl::StatusOr<std::vector<StoreFinding>> Rebuild(const Database& from, int64_t version, const Inspection& inspection,
                                              const StoreMark& mark, const std::string& path);
 
 }  // namespace motley::coordinator

@@ -39,8 +39,8 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
 absl::Status SqliteStore::Begin(OpenedDatabase& opened) {
   MOTLEY_ASSIGN_OR_RETURN(newest_event_, Newest(*database_, TableId::kEvents));
   MOTLEY_ASSIGN_OR_RETURN(newest_profile_, Newest(*database_, TableId::kProfiles));
-  for (const Finding& finding : opened.said) LogError(finding.text);
-  for (const Finding& finding : opened.unsaid) LogError(finding.text);
+  for (const StoreFinding& finding : opened.said) LogError(finding.text);
+  for (const StoreFinding& finding : opened.unsaid) LogError(finding.text);
   findings_ = static_cast<int64_t>(opened.said.size() + opened.unsaid.size());
   if (!opened.unsaid.empty()) {
     Batch batch;
@@ -50,7 +50,7 @@ absl::Status SqliteStore::Begin(OpenedDatabase& opened) {
       std::erase_if(batch.jobs, [](const JobRecord& job) { return IsFinal(job.phase); });
       for (JobRecord& job : batch.jobs) job.epoch = Epoch(job.epoch.value() + EpochRaise(opened.lost_commits));
     }
-    for (const Finding& finding : opened.unsaid) batch.events.push_back(EventFor(finding, 0));
+    for (const StoreFinding& finding : opened.unsaid) batch.events.push_back(EventFor(finding, 0));
     // The mark file is not opened yet: until this commit is there it says what it said.
     MOTLEY_RETURN_IF_ERROR(Transact([&] { return Write(batch); }));
   }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
@@ -98,13 +99,33 @@ Largest FindLargest(int64_t now, bool now_fits, int64_t limit, const std::functi
   return {good, good == limit};
 }
 
-bool FitsWith(const Setting& setting, const LatencyBook* book, const Workload& workload) {
+bool FitsWith(const Setting& setting, const LatencyBook* book, const Cluster& cluster, const Workload& workload) {
   PlanRequest request = setting.request;
   request.exclude.clear();  // they are gone from the setting's cluster
-  const auto changed = Setting::Create(setting.cluster, workload, std::move(request), book);
+  const auto changed = Setting::Create(cluster, workload, std::move(request), book);
   if (!changed.ok()) return false;
   const absl::StatusOr<Attempt> attempt = TryAll(**changed);
   return attempt.ok() && attempt->fits;
+}
+
+// Of cards in the order of their memory; what some of them hold, more do too.
+std::vector<DeviceId> FewestThatFit(const Setting& setting, const LatencyBook* book) {
+  std::vector<int> order(setting.cluster.devices.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return setting.UsableBytes(a) > setting.UsableBytes(b); });
+  const auto first = [&](size_t count) {
+    std::vector<int> devices(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
+    std::sort(devices.begin(), devices.end());
+    return devices;
+  };
+  size_t few = 0, enough = order.size();
+  while (enough - few > 1) {
+    const size_t middle = few + (enough - few) / 2;
+    (FitsWith(setting, book, Restrict(setting.cluster, first(middle)), setting.workload) ? enough : few) = middle;
+  }
+  std::vector<DeviceId> devices;
+  for (const int d : first(enough)) devices.push_back(setting.cluster.devices[static_cast<size_t>(d)].id);
+  return devices;
 }
 
 // Samples that a device of `kind` takes at once beside `share` of the state.
@@ -163,14 +184,17 @@ absl::StatusOr<FitReport> FindFit(const Setting& setting, const LatencyBook* boo
   const int64_t limit = setting.request.strategy == "auto" ? kMostBatch : kMostPlannedBatch;
   report.batch = FindLargest(workload.global_batch, report.fits, std::max(limit, workload.global_batch), [&](int64_t batch) {
     workload.global_batch = batch;
-    return FitsWith(setting, book, workload);
+    return FitsWith(setting, book, setting.cluster, workload);
   });
   workload = setting.workload;
   report.sequence = FindLargest(workload.seq_len, report.fits, workload.model.max_positions, [&](int64_t seq_len) {
     workload.seq_len = seq_len;
-    return FitsWith(setting, book, workload);
+    return FitsWith(setting, book, setting.cluster, workload);
   });
   report.sequence.at_least = false;  // the model's positions end there
+  if (report.fits && setting.request.strategy == "auto" && setting.request.pins.empty()) {
+    report.fewest = FewestThatFit(setting, book);
+  }
   return report;
 }
 

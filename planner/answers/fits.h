@@ -41,6 +41,8 @@ struct FitReport {
   int64_t state_bytes = 0, usable_bytes = 0;  // the whole training state, and what all cards together may use
   std::vector<KindFit> kinds;                 // in the cluster's order
   Largest batch, sequence;                    // with everything else as asked
+  // The fewest cards that hold it, those with most memory first; empty where it does not fit or a strategy alone decides.
+  std::vector<DeviceId> fewest;
 };
 
 // Errors of the evaluation; not fitting is none.

@@ -225,7 +225,7 @@ class Finder {
     return {count, std::move(best)};
   }
 
-  const DeviceKind& Kind(int kind) const { return setting_.cluster.kinds[static_cast<size_t>(kind)]; }
+  const CardKind& Kind(int kind) const { return setting_.cluster.kinds[static_cast<size_t>(kind)]; }
 
   // More cards of a kind on the first node that has it. Devices stay in the order of nodes.
   Cluster WithMore(int kind, int count, std::string* node_name) const {

@@ -20,7 +20,7 @@ absl::Status CheckRange(const std::string& where, const char* field, double valu
                           " (is it given in the right unit?)"));
 }
 
-absl::Status CheckKind(const DeviceKind& kind) {
+absl::Status CheckKind(const CardKind& kind) {
   const std::string where = absl::StrCat("card ", kind.name);
   if (kind.name.empty()) return Bad("a card has no name");
   MOTLEY_RETURN_IF_ERROR(CheckRange(where, "fp32_flops", kind.fp32_flops, kLeastFlops, kMostFlops, "FLOP/s"));
@@ -163,7 +163,7 @@ std::vector<int> Renumber(const std::vector<bool>& used, std::vector<int>* kept)
 }  // namespace
 
 double Cluster::FlopsPerSecond(int kind, DType dtype) const {
-  const DeviceKind& card = kinds[static_cast<size_t>(kind)];
+  const CardKind& card = kinds[static_cast<size_t>(kind)];
   double flops = card.fp32_flops;
   if (dtype == DType::kFloat16) flops = card.fp16_flops;
   if (dtype == DType::kBFloat16) flops = card.bf16_flops;

@@ -16,12 +16,12 @@
 namespace motley::planner {
 
 // One model of card. Numbers are of the data sheet (common/device_table.h) unless the cluster's file gave its own.
-struct DeviceKind {
+struct CardKind {
   std::string name;                                                       // "A6000"
   double fp32_flops = 0, tf32_flops = 0, fp16_flops = 0, bf16_flops = 0;  // dense peaks a second; 0 = no such unit
   int64_t memory_bytes = 0;
   double memory_bytes_per_second = 0;
-  friend bool operator==(const DeviceKind&, const DeviceKind&) = default;
+  friend bool operator==(const CardKind&, const CardKind&) = default;
 };
 
 struct ClusterDevice {
@@ -47,7 +47,7 @@ struct ClusterNode {
 
 struct Cluster {
   std::string name;
-  std::vector<DeviceKind> kinds;  // distinct
+  std::vector<CardKind> kinds;  // distinct
   std::vector<ClusterNode> nodes;
   std::vector<ClusterDevice> devices;  // in the order of nodes
   std::vector<std::string> regions;    // at least one

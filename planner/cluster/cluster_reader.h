@@ -14,7 +14,7 @@ namespace motley::planner {
 
 // A card with the links that the table gives it.
 struct ClusterCard {
-  DeviceKind kind;
+  CardKind kind;
   double link = 0, pcie = 0;  // bytes a second
 };
 

@@ -199,7 +199,7 @@ void ClusterTable::Finish() {
   }
 }
 
-DeviceKind KindOfCard(const GpuSpec& gpu) {
+CardKind KindOfCard(const GpuSpec& gpu) {
   return {std::string(gpu.name),      gpu.fp32_flops, gpu.tf32_flops, gpu.fp16_flops, gpu.bf16_flops, gpu.memory_bytes,
           gpu.memory_bytes_per_second};
 }

@@ -62,6 +62,6 @@ class ClusterTable {
   std::vector<std::string> known_;
 };
 
-DeviceKind KindOfCard(const GpuSpec& gpu);
+CardKind KindOfCard(const GpuSpec& gpu);
 
 }  // namespace motley::planner

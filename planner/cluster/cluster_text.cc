@@ -41,7 +41,7 @@ void LineIfKnown(const char* key, double value, double unit, std::string* out) {
 
 void AddCards(const Cluster& cluster, std::string* out) {
   for (size_t k = 0; k < cluster.kinds.size(); ++k) {
-    const DeviceKind& kind = cluster.kinds[k];
+    const CardKind& kind = cluster.kinds[k];
     double link = kLeastRate;  // nodes say their own below; a card must have one
     for (const ClusterDevice& device : cluster.devices) {
       if (device.kind == static_cast<int>(k)) {

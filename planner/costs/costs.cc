@@ -63,7 +63,7 @@ absl::StatusOr<Costs> Costs::Create(const Cluster& cluster, const Workload& work
     costs.total_elements_ += unit.num_elements;
   }
   costs.CountBytesAndFlops();
-  for (const DeviceKind& card : cluster.kinds) costs.AddKind(card, book);
+  for (const CardKind& card : cluster.kinds) costs.AddKind(card, book);
   return costs;
 }
 
@@ -90,7 +90,7 @@ void Costs::CountBytesAndFlops() {
   }
 }
 
-void Costs::AddKind(const DeviceKind& card, const LatencyBook* book) {
+void Costs::AddKind(const CardKind& card, const LatencyBook* book) {
   Kind kind;
   LayerCurves layer = MatchLayer(card, workload_, book);
   const Roofline layer_roofline(card, workload_, UnitKind::kLayer);

@@ -95,7 +95,7 @@ class Costs {
   };
   const Kind& At(int kind) const { return kinds_[static_cast<size_t>(kind)]; }
   void CountBytesAndFlops();
-  void AddKind(const DeviceKind& card, const LatencyBook* book);
+  void AddKind(const CardKind& card, const LatencyBook* book);
   void AddMeasuredBytes(const LatencyExtras& extras, Kind* kind) const;
   double ComputedSavedBytes(UnitKind unit, OpSet recomputed, double share) const;  // of a sample
   double ComputedWorkspaceBytes(UnitKind unit, double samples, double share) const;

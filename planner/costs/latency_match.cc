@@ -65,11 +65,11 @@ bool SameWork(const ModelShape& a, ModelShape b) {
   return a == b;
 }
 
-std::optional<DeviceKind> CardOf(const std::string& name, const DeviceKind& wanted) {
+std::optional<CardKind> CardOf(const std::string& name, const CardKind& wanted) {
   if (name == wanted.name) return wanted;
   const absl::StatusOr<GpuSpec> gpu = FindGpu(name);
   if (!gpu.ok()) return std::nullopt;
-  return DeviceKind{
+  return CardKind{
       name, gpu->fp32_flops, gpu->tf32_flops, gpu->fp16_flops, gpu->bf16_flops, gpu->memory_bytes, gpu->memory_bytes_per_second};
 }
 
@@ -103,8 +103,8 @@ double ModelDeviation(const LatencyEntry& entry, const Workload& workload) {
   return deviation * (0.9 + 0.1 * std::abs(std::log2(ratio)));
 }
 
-double CardDeviation(const LatencyEntry& entry, const DeviceKind& card, DType dtype) {
-  const std::optional<DeviceKind> other = CardOf(entry.card, card);
+double CardDeviation(const LatencyEntry& entry, const CardKind& card, DType dtype) {
+  const std::optional<CardKind> other = CardOf(entry.card, card);
   if (!other) return kOtherCard;
   const double octaves = std::abs(std::log2(PeakOf(*other, dtype).flops / PeakOf(card, dtype).flops)) +
                          std::abs(std::log2(other->memory_bytes_per_second / card.memory_bytes_per_second));
@@ -112,7 +112,7 @@ double CardDeviation(const LatencyEntry& entry, const DeviceKind& card, DType dt
 }
 
 // Cheap questions first; stops once the variance reaches `limit`.
-Difference Compare(const LatencyEntry& entry, const DeviceKind& card, const Workload& workload, double limit) {
+Difference Compare(const LatencyEntry& entry, const CardKind& card, const Workload& workload, double limit) {
   Difference difference;
   if (entry.fitted_only) difference.variance += kFittedOnly * kFittedOnly;
   if (entry.dtype != workload.dtype) {
@@ -159,7 +159,7 @@ Provenance Described(const LatencyEntry& entry, const Difference& difference) {
   return provenance;
 }
 
-LayerCurves RooflineAlone(const DeviceKind& card, const Workload& workload) {
+LayerCurves RooflineAlone(const CardKind& card, const Workload& workload) {
   const Roofline roofline(card, workload, UnitKind::kLayer);
   const double spread = std::exp(kEightyPercent * kRooflineAlone);
   const CardPeak peak = PeakOf(card, workload.dtype);
@@ -176,7 +176,7 @@ LayerCurves RooflineAlone(const DeviceKind& card, const Workload& workload) {
 // A layer takes some times what the data sheet's peak allows, never hundreds of times: then the unit is another.
 constexpr double kDoubtfulFactor = 200;
 
-std::string DoubtOf(const Curve& forward, const DeviceKind& card, const Workload& workload) {
+std::string DoubtOf(const Curve& forward, const CardKind& card, const Workload& workload) {
   if (forward.xs().empty()) return "";
   const double samples = forward.xs().back();
   const double least = Roofline(card, workload, UnitKind::kLayer).Forward().At(samples);
@@ -189,7 +189,7 @@ std::string DoubtOf(const Curve& forward, const DeviceKind& card, const Workload
 }
 
 // What holds for a card whatever the model: the optimizer steps elements of any model alike, and the context is the card's.
-void AddOfCard(const LatencyBook& book, const DeviceKind& card, DType dtype, LatencyExtras* extras) {
+void AddOfCard(const LatencyBook& book, const CardKind& card, DType dtype, LatencyExtras* extras) {
   for (const LatencyEntry& entry : book.entries()) {
     if (entry.card != card.name) continue;
     if (!extras->context_bytes) extras->context_bytes = entry.extras.context_bytes;
@@ -199,7 +199,7 @@ void AddOfCard(const LatencyBook& book, const DeviceKind& card, DType dtype, Lat
 
 }  // namespace
 
-absl::StatusOr<LayerCurves> Transfer(const LatencyEntry& entry, const DeviceKind& card, const Workload& workload) {
+absl::StatusOr<LayerCurves> Transfer(const LatencyEntry& entry, const CardKind& card, const Workload& workload) {
   const Difference difference = Compare(entry, card, workload, std::numeric_limits<double>::infinity());
   if (difference.words.empty()) return LayerCurves{entry.forward, entry.backward, Described(entry, difference), entry.extras};
   Workload from = workload;
@@ -209,7 +209,7 @@ absl::StatusOr<LayerCurves> Transfer(const LatencyEntry& entry, const DeviceKind
     from.model = model->shape;
     from.causal = model->causal;
   }
-  const std::optional<DeviceKind> from_card = CardOf(entry.card, card);
+  const std::optional<CardKind> from_card = CardOf(entry.card, card);
   if (!from_card) return absl::FailedPreconditionError(absl::StrCat("card ", entry.card, " is not in the device table"));
   from.seq_len = entry.seq_len;
   from.dtype = entry.dtype;
@@ -221,7 +221,7 @@ absl::StatusOr<LayerCurves> Transfer(const LatencyEntry& entry, const DeviceKind
                      {}};
 }
 
-LayerCurves MatchLayer(const DeviceKind& card, const Workload& workload, const LatencyBook* book) {
+LayerCurves MatchLayer(const CardKind& card, const Workload& workload, const LatencyBook* book) {
   std::optional<LayerCurves> best;
   double least = kRooflineAlone * kRooflineAlone;
   if (book == nullptr) return RooflineAlone(card, workload);

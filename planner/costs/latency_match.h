@@ -17,10 +17,10 @@ struct LayerCurves {
 };
 
 // Of one layer of `workload` on `card`. Without a book, or with nothing in it that can be compared: the roofline itself.
-LayerCurves MatchLayer(const DeviceKind& card, const Workload& workload, const LatencyBook* book);
+LayerCurves MatchLayer(const CardKind& card, const Workload& workload, const LatencyBook* book);
 
 // `entry` brought to `workload` on `card`; as it is when it is of that. FAILED_PRECONDITION: its model or card is not known, so
 // there is nothing to compare. Extras are those of `entry` as it is, or none.
-absl::StatusOr<LayerCurves> Transfer(const LatencyEntry& entry, const DeviceKind& card, const Workload& workload);
+absl::StatusOr<LayerCurves> Transfer(const LatencyEntry& entry, const CardKind& card, const Workload& workload);
 
 }  // namespace motley::planner

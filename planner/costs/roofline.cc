@@ -9,7 +9,7 @@ constexpr int kDoublings = 9;  // 1 .. 256 samples
 
 }  // namespace
 
-CardPeak PeakOf(const DeviceKind& card, DType dtype) {
+CardPeak PeakOf(const CardKind& card, DType dtype) {
   switch (dtype) {
     case DType::kFloat16:
       if (card.fp16_flops > 0) return {card.fp16_flops, false};
@@ -25,7 +25,7 @@ CardPeak PeakOf(const DeviceKind& card, DType dtype) {
   return {card.fp32_flops, false};
 }
 
-Roofline::Roofline(const DeviceKind& card, const Workload& workload, UnitKind unit)
+Roofline::Roofline(const CardKind& card, const Workload& workload, UnitKind unit)
     : matrix_rate_(kMatrixEfficiency * PeakOf(card, workload.dtype).flops),
       vector_rate_(kVectorEfficiency * card.fp32_flops),
       memory_rate_(kMemoryEfficiency * card.memory_bytes_per_second),

@@ -21,11 +21,11 @@ struct CardPeak {
   double flops = 0;
   bool falls_back = false;
 };
-CardPeak PeakOf(const DeviceKind& card, DType dtype);
+CardPeak PeakOf(const CardKind& card, DType dtype);
 
 class Roofline {
  public:
-  Roofline(const DeviceKind& card, const Workload& workload, UnitKind unit);
+  Roofline(const CardKind& card, const Workload& workload, UnitKind unit);
 
   double ForwardSeconds(double samples) const;
   double BackwardSeconds(double samples) const;

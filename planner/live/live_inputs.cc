@@ -112,8 +112,8 @@ absl::StatusOr<MeasuredCard> MeasuredOf(const PlannerInput& input, const Compute
   return card;
 }
 
-DeviceKind KindOf(const PlannerInput& input, const DeviceDescription& device, const MeasuredCard& card) {
-  DeviceKind kind;
+CardKind KindOf(const PlannerInput& input, const DeviceDescription& device, const MeasuredCard& card) {
+  CardKind kind;
   const double flops = device.flops_per_second > 0 ? device.flops_per_second : MeasuredFlops(input, card.layer);
   kind.fp32_flops = std::clamp(flops, kLeastFlops, kMostFlops);
   kind.memory_bytes = device.memory_bytes > 0 ? device.memory_bytes : static_cast<int64_t>(kMostDeviceBytes);
@@ -173,7 +173,7 @@ bool Alike(const MeasuredCard& a, const MeasuredCard& b) {
 }
 
 // Rates follow from what was measured, or were declared and then count exactly.
-bool Alike(const DeviceKind& a, const DeviceKind& b, bool declared) {
+bool Alike(const CardKind& a, const CardKind& b, bool declared) {
   return a.memory_bytes == b.memory_bytes && (declared ? a.fp32_flops == b.fp32_flops : Alike(a.fp32_flops, b.fp32_flops));
 }
 
@@ -183,7 +183,7 @@ class Cards {
  public:
   Cards(Cluster* cluster, MotleyProfile* profile) : cluster_(*cluster), profile_(*profile) {}
 
-  int Add(const DeviceDescription& device, DeviceKind kind, MeasuredCard card) {
+  int Add(const DeviceDescription& device, CardKind kind, MeasuredCard card) {
     const std::string label = ProfileCardName(device.model.empty() ? "device" : device.model);
     const bool declared = device.flops_per_second > 0;
     for (size_t k = 0; k < cluster_.kinds.size(); ++k) {
@@ -206,7 +206,7 @@ class Cards {
   // A name that the profile's reader would take for another card is none.
   bool Taken(const std::string& name) const {
     return ProfileCardName(name) != name ||
-           std::any_of(cluster_.kinds.begin(), cluster_.kinds.end(), [&](const DeviceKind& kind) { return kind.name == name; });
+           std::any_of(cluster_.kinds.begin(), cluster_.kinds.end(), [&](const CardKind& kind) { return kind.name == name; });
   }
 
   Cluster& cluster_;
@@ -312,7 +312,7 @@ absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input) {
   std::vector<int> kinds;
   for (size_t d = 0; d < input.devices.size(); ++d) {
     MOTLEY_ASSIGN_OR_RETURN(MeasuredCard card, MeasuredOf(input, input.compute[d], live.model_name, dtype));
-    const DeviceKind kind = KindOf(input, input.devices[d], card);
+    const CardKind kind = KindOf(input, input.devices[d], card);
     kinds.push_back(cards.Add(input.devices[d], kind, std::move(card)));
   }
   const Declared declared = DeclaredLinks(input.devices);

@@ -19,12 +19,7 @@ from type_names_samples import SAMPLES
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARIES = ["planner", "common", "coordinator", "worker"]
 # {(one qualified name, the other), in order: why both may stay}. An entry that allows nothing any more fails.
-ALLOWED = {
-    ("motley::DeviceKind", "motley::planner::DeviceKind"): "To be renamed: how a device computes, and one model of card.",
-    ("motley::Links", "motley::planner::Links"): "To be renamed: whether symbolic links are followed, and a cluster's wires.",
-    ("motley::coordinator::Finding", "motley::coordinator::Finding"):
-        "To be renamed before all others, it is undefined behaviour: what is wrong with the store, and a row of motley doctor.",
-}
+ALLOWED = {}
 # What is no code: a raw string, a comment, a string, a character (the ' of 1'000 is none), a directive.
 NO_CODE = re.compile(r'R"([^\s()\\]*)\(.*?\)\1"|//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"'
                      r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|(?!//|/\*)[^\n])*", re.DOTALL | re.MULTILINE)

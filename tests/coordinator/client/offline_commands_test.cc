@@ -363,7 +363,7 @@ TEST_F(OfflineTest, DiffSaysWhatChangesAndWhatMoves) {
 TEST_F(OfflineTest, EstimateSaysWhereTheBytesGo) {
   const Ran ran = Run(With("estimate", {}));
   EXPECT_EQ(ran.code, 0) << ran.err;
-  for (const char* part : {": fits\n", "OPTIMIZER", "A6000", "largest global batch: ", "longest sequence: 256"}) {
+  for (const char* part : {": fits\n", "OPTIMIZER", "A6000", "largest global batch: ", "longest sequence: 256", "fewest cards that hold it: 1 of 4: A6000 n1/gpu0"}) {
     EXPECT_THAT(ran.out, HasSubstr(part)) << ran.out;
   }
   const Ran few = Run({"estimate", "--cluster", cluster_, "--model", model_, "--global-batch", "2", "--strategy", "cephalo",

@@ -190,11 +190,9 @@ TEST(ExplainOfflineTest, SamplesOfAUnitCountOnce) {
     }
   }
   plan.pipelines.push_back({{stage}});
-  plan.predicted.notes = {"found from cephalo (before climbing even led)"};
   const std::string text = ExplainOffline(*setting, evaluation, {});
   EXPECT_THAT(text, HasSubstr("2 x P40: 5 samples")) << text;
   EXPECT_THAT(text, HasSubstr("1 x A6000: 19 samples")) << text;
-  EXPECT_THAT(text, HasSubstr("the search climbed from 'cephalo'; before that 'even' was the fastest"));
 }
 
 TEST(GivenPlanTest, OtherCardsUnderTheSameNamesAreSaid) {

@@ -10,7 +10,7 @@
 
 namespace motley::planner {
 
-inline DeviceKind KindNamed(const std::string& name) {
+inline CardKind KindNamed(const std::string& name) {
   const GpuSpec gpu = FindGpu(name).value();
   return {std::string(gpu.name),      gpu.fp32_flops, gpu.tf32_flops, gpu.fp16_flops, gpu.bf16_flops, gpu.memory_bytes,
           gpu.memory_bytes_per_second};

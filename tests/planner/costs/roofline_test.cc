@@ -9,7 +9,7 @@ namespace {
 
 TEST(Roofline, LargeBatchesAreBoundByTheMatrixPeak) {
   const Workload workload = WorkloadOf("llama-7b", DType::kFloat16);
-  const DeviceKind card = KindNamed("A100-80GB");
+  const CardKind card = KindNamed("A100-80GB");
   const Roofline roofline(card, workload, UnitKind::kLayer);
   double flops = 0;
   for (const OperatorWork& work : roofline.operators()) flops += work.matrix_flops;
@@ -20,7 +20,7 @@ TEST(Roofline, LargeBatchesAreBoundByTheMatrixPeak) {
 
 TEST(Roofline, ATinySampleIsBoundByLaunchAndWeights) {
   const Workload workload = WorkloadOf("llama-7b", DType::kFloat16, 1);
-  const DeviceKind card = KindNamed("L4");
+  const CardKind card = KindNamed("L4");
   const Roofline roofline(card, workload, UnitKind::kLayer);
   const double weights = 2.0 * 202375168 / (kMemoryEfficiency * card.memory_bytes_per_second);
   EXPECT_NEAR(roofline.ForwardSeconds(1), weights + roofline.forward_launch(), 0.05 * weights);

@@ -139,7 +139,7 @@ TEST(LiveInputs, DevicesOfOneLabelThatDifferAreCardsOfTheirOwn) {
   input.devices[4].model = "P40-2";
   const LiveInputs live = Described(input);
   std::vector<std::string> names;
-  for (const DeviceKind& kind : live.cluster.kinds) names.push_back(kind.name);
+  for (const CardKind& kind : live.cluster.kinds) names.push_back(kind.name);
   EXPECT_THAT(names, testing::ElementsAre("A6000", "L4", "P40", "P40-2", "P40-2-2"));
 }
 

@@ -21,7 +21,7 @@ namespace motley::planner {
 inline constexpr double kFastLink = 1e13;
 inline constexpr double kFastNic = 2e12;
 
-inline DeviceKind CardNamed(const std::string& name) {
+inline CardKind CardNamed(const std::string& name) {
   const GpuSpec gpu = FindGpu(name).value();
   return {std::string(gpu.name),      gpu.fp32_flops, gpu.tf32_flops, gpu.fp16_flops, gpu.bf16_flops, gpu.memory_bytes,
           gpu.memory_bytes_per_second};
@@ -44,7 +44,7 @@ inline Cluster Nodes(const std::vector<std::vector<std::string>>& nodes, double 
     node.price_per_hour = 2;
     for (const std::string& card : nodes[n]) {
       const auto found = std::find_if(cluster.kinds.begin(), cluster.kinds.end(),
-                                      [&](const DeviceKind& k) { return k.name == CardNamed(card).name; });
+                                      [&](const CardKind& k) { return k.name == CardNamed(card).name; });
       const int kind = static_cast<int>(found - cluster.kinds.begin());
       if (found == cluster.kinds.end()) cluster.kinds.push_back(CardNamed(card));
       node.devices.push_back(static_cast<int>(cluster.devices.size()));

@@ -175,7 +175,7 @@ TEST_F(EvaluateTest, FasterCardsAndLinksAreNeverSlower) {
     for (ClusterNode& node : cluster.nodes) node.nic_bytes_per_second *= 2;
     const double links = Evaluate(*MakeSetting(cluster, setting_->workload), Small(stages))->plan.predicted.step_seconds;
     EXPECT_LE(links, before);
-    for (DeviceKind& kind : cluster.kinds) kind.fp32_flops *= 1.5;
+    for (CardKind& kind : cluster.kinds) kind.fp32_flops *= 1.5;
     EXPECT_LE(Evaluate(*MakeSetting(cluster, setting_->workload), Small(stages))->plan.predicted.step_seconds, links);
   }
 }
