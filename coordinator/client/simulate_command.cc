@@ -55,7 +55,10 @@ Exit Simulate(Context& context, const Flags& given) {
   OfflineInput input;
   if (Exit exit = LoadOffline(flags.offline, &input); exit.code != 0) return exit;
   absl::StatusOr<planner::GivenPlan> priced = planner::PriceGivenPlan(*input.setting, std::move(plan));
-  if (!priced.ok()) return FromPlanner(priced.status());
+  if (!priced.ok()) {
+    return FromPlanner(
+        absl::Status(priced.status().code(), absl::StrCat(flags.plan, ": ", std::string(priced.status().message()))));
+  }
   std::vector<std::string> warnings = input.warnings;
   warnings.insert(warnings.end(), priced->warnings.begin(), priced->warnings.end());
   Warn(context.err, warnings);

@@ -25,8 +25,8 @@ struct OpenedDatabase {
   LedgerState state;
   std::vector<StoreFinding> said;    // they are events in the database already
   std::vector<StoreFinding> unsaid;  // the first commit has to hold them
-  int64_t lost_commits = 0;     // as many epochs may have been begun that the database does not know
-  int64_t count_from = 0;       // the first commit is counted above this
+  int64_t lost_commits = 0;          // as many epochs may have been begun that the database does not know
+  int64_t count_from = 0;            // the first commit is counted above this
 };
 // FAILED_PRECONDITION: another schema version; DATA_LOSS: nothing in it can be read.
 absl::StatusOr<OpenedDatabase> OpenDatabase(StateFolder& folder);

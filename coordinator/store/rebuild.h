@@ -18,6 +18,6 @@ EventRecord EventFor(const StoreFinding& finding, int64_t sequence);
 // of `from`, empty for an older version. Returns the inspection's findings and what became of the jobs; the new database has them
 // as events.
 absl::StatusOr<std::vector<StoreFinding>> Rebuild(const Database& from, int64_t version, const Inspection& inspection,
-                                             const StoreMark& mark, const std::string& path);
+                                                  const StoreMark& mark, const std::string& path);
 
 }  // namespace motley::coordinator

@@ -105,7 +105,7 @@ struct PlanPrediction {
   double step_seconds = 0;
   double tokens_per_second = 0;
   std::string binding_constraint;  // "compute of n1/gpu0", "all-gather", "memory of n2/gpu0"
-  double mfu = 0, hfu = 0;         // of the used and unused devices' peaks; docs/planner.md has the definitions
+  double mfu = 0, hfu = 0;         // of the used and unused devices' peaks; docs/profiles.md has the definitions
   double idle_share = 0;           // of all ranks' compute lanes, weighted by their peaks
   double tokens_per_dollar = 0;    // 0 = no price known
   double lower_bound_seconds = 0;  // no plan of the language is faster; 0 = not computed

@@ -31,7 +31,7 @@ Cluster MakeCluster(double sum_gflops, double link_megabytes) {
     DeviceDescription device;
     device.id = DeviceId(id);
     device.model = "emulated";
-    device.kind = CardKind::kEmulated;
+    device.kind = DeviceKind::kEmulated;
     device.memory_bytes = int64_t{1} << 30;
     device.flops_per_second = part * sum_gflops * 1e9;
     device.launch = absl::Milliseconds(1);

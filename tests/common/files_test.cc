@@ -97,9 +97,9 @@ TEST(FilesTest, ALinkIsFollowedOnlyWhereThatIsAsked) {
   const std::string file = folder.Write("file", "text"), link = folder / "link";
   ASSERT_EQ(::symlink(file.c_str(), link.c_str()), 0);
   EXPECT_EQ(*ReadSmallFile(link, 10), "text");
-  EXPECT_EQ(OpenForRead(link, Links::kRefuse).status(),
+  EXPECT_EQ(OpenForRead(link, SymbolicLinks::kRefuse).status(),
             absl::InvalidArgumentError(link + " is a symbolic link; give a regular file"));
-  EXPECT_TRUE(OpenForRead(file, Links::kRefuse).ok());
+  EXPECT_TRUE(OpenForRead(file, SymbolicLinks::kRefuse).ok());
 }
 
 TEST(FilesTest, AWriterTouchesNothingThatWasThereBefore) {

@@ -12,7 +12,6 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 FLOORS = ["util", "cluster", "cluster/presets", "plan", "simulator", "costs", "setting", "lowering", "split", "groups", "pricing", "search",
           "strategies", "strategies/megatron", "strategies/hexiscale", "strategies/poplar", "strategies/baton", "strategies/zorse",
           "strategies/auto", "answers",
-          # The planner of jobs until jobs ask the catalog. Nothing in the planner may come to depend on it.
           "live"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"planner/([^"]+)"', re.MULTILINE)
 

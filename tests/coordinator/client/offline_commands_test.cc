@@ -278,7 +278,7 @@ TEST_F(OfflineTest, SimulateNamesTheRuleThatAPlanBreaks) {
   changed["pipelines"][0]["stages"][0]["units"][0]["ranks"][0]["device"] = "n7/gpu0";
   ran = simulate(changed);
   EXPECT_EQ(ran.code, 65);
-  EXPECT_THAT(ran.err, HasSubstr("rank 0 (n7/gpu0): cluster mixed has no such device"));
+  EXPECT_THAT(ran.err, HasSubstr("changed.json: plan: rank 0 (n7/gpu0): cluster mixed has no such device"));
   changed = plan;
   changed["schema_version"] = 3;
   ran = simulate(changed);
@@ -363,7 +363,8 @@ TEST_F(OfflineTest, DiffSaysWhatChangesAndWhatMoves) {
 TEST_F(OfflineTest, EstimateSaysWhereTheBytesGo) {
   const Ran ran = Run(With("estimate", {}));
   EXPECT_EQ(ran.code, 0) << ran.err;
-  for (const char* part : {": fits\n", "OPTIMIZER", "A6000", "largest global batch: ", "longest sequence: 256", "fewest cards that hold it: 1 of 4: A6000 n1/gpu0"}) {
+  for (const char* part : {": fits\n", "OPTIMIZER", "A6000", "largest global batch: ", "longest sequence: 256",
+                           "fewest cards that hold it: 1 of 4: A6000 n1/gpu0"}) {
     EXPECT_THAT(ran.out, HasSubstr(part)) << ran.out;
   }
   const Ran few = Run({"estimate", "--cluster", cluster_, "--model", model_, "--global-batch", "2", "--strategy", "cephalo",
