@@ -32,9 +32,19 @@ struct ModelShape {
   friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };
 
-// Reads HuggingFace config.json text (model_type gpt2 or llama). What is not supported (mixture of experts, rope scaling,
-// attention bias, other activations, nonzero dropout) is refused by key. `source` names the text in errors.
+// Reads HuggingFace config.json text for training (model_type gpt2 or llama). What the engine would not compute exactly (rope
+// scaling, biases, windows, other activations, nonzero dropout) is refused by key. INVALID_ARGUMENT: one line per problem, the
+// model_type first; `source` names the text in them.
 absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string_view source);
+
+struct HfModel {
+  ModelShape shape;
+  std::vector<std::string> notes;  // one for each way in which the model's price or training is not the shape's
+};
+// The same for planning, which needs sizes alone: what ParseHfConfig refuses for training is a note here, and the model_types
+// qwen2, mistral, phi3 and gemma2 are read as the Llama shape of their sizes. Refused is what has no such shape (mixture of
+// experts) and what is wrong. Without notes it is ParseHfConfig's shape.
+absl::StatusOr<HfModel> ParseHfShape(std::string_view json_text, std::string_view source);
 
 // The config.json that transformers loads for this shape (dropouts 0). ParseHfConfig(ToHfConfig(s)) == s.
 std::string ToHfConfig(const ModelShape& shape);

@@ -247,6 +247,8 @@ Exit FinishOffline(const OfflineFlags& flags, OfflineBasis basis, OfflineInput* 
     if (!dtype.ok()) return WrongUsage("--dtype: ", std::string(dtype.status().message()));
     basis.workload.dtype = *dtype;
   }
+  const std::vector<std::string> notes = basis.workload.notes;
+  input->warnings.insert(input->warnings.end(), notes.begin(), notes.end());
   input->book = std::move(basis.book);
   if (Exit exit = LoadProfiles(flags.profiles, &input->book); exit.code != 0) return exit;
   absl::StatusOr<std::unique_ptr<planner::Setting>> setting =

@@ -36,7 +36,7 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags);
 struct OfflineInput {
   std::unique_ptr<planner::Setting> setting;
   std::unique_ptr<planner::LatencyBook> book;  // nullptr: no --profiles
-  std::vector<std::string> warnings;           // profiles of which nothing is used
+  std::vector<std::string> warnings;           // what the model's price leaves out; profiles of which nothing is used
 };
 // What planning starts from, from files or from a live cluster.
 struct OfflineBasis {

@@ -61,6 +61,7 @@ Exit ListClusters(Context& context) {
 Exit ShowModel(Context& context, const std::string& name) {
   const absl::StatusOr<planner::Workload> model = planner::LoadModel(name);
   if (!model.ok()) return FromPlanner(model.status());
+  Warn(context.err, model->notes);
   PrintDocument(context.out, Json::parse(ToHfConfig(model->model)));
   return {};
 }

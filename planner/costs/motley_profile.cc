@@ -188,7 +188,9 @@ absl::StatusOr<MotleyProfile> ReadMotleyProfile(const Json& root, const std::str
   const Json models = root.value("models", Json::object());
   if (!models.is_object()) return Bad(source, ": models must be an object of config.json by name");
   for (const auto& [name, config] : models.items()) {
-    MOTLEY_ASSIGN_OR_RETURN(profile.models[name], ParseHfConfig(config.dump(), absl::StrCat(source, ": models.", name)));
+    // The shape alone tells models apart: what the engine would not train may be in it.
+    MOTLEY_ASSIGN_OR_RETURN(const HfModel model, ParseHfShape(config.dump(), absl::StrCat(source, ": models.", name)));
+    profile.models[name] = model.shape;
   }
   const Json layers = root.value("layers", Json());
   if (!layers.is_array()) return Bad(source, ": layers must be a list");

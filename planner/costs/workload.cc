@@ -46,7 +46,9 @@ absl::StatusOr<Workload> LoadModel(const std::string& preset_or_path) {
   }
   if (!std::filesystem::is_regular_file(preset_or_path, error)) return NoSuchModel(preset_or_path);
   MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(preset_or_path, kMostConfigBytes));
-  MOTLEY_ASSIGN_OR_RETURN(workload.model, ParseHfConfig(text, preset_or_path));
+  MOTLEY_ASSIGN_OR_RETURN(HfModel model, ParseHfShape(text, preset_or_path));
+  workload.model = model.shape;
+  workload.notes = std::move(model.notes);
   return workload;
 }
 

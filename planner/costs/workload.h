@@ -20,6 +20,7 @@ struct Workload {
   int64_t global_batch = 0;  // samples a step
   int64_t seq_len = 0;       // tokens (or patches) of a sample
   DType dtype = DType::kFloat32;
+  std::vector<std::string> notes;  // what the model has that `model` does not say, for people
 };
 
 struct ModelPreset {
@@ -31,8 +32,8 @@ struct ModelPreset {
 };
 const std::vector<ModelPreset>& ModelPresets();
 
-// A preset's name or the path of a HuggingFace config.json. Fills model_name, profile_name, model, causal. NOT_FOUND names the
-// nearest preset; config.json's errors name the key.
+// A preset's name or the path of a HuggingFace config.json. Fills model_name, profile_name, model, causal, notes. NOT_FOUND
+// names the nearest preset; config.json's errors name the keys.
 absl::StatusOr<Workload> LoadModel(const std::string& preset_or_path);
 
 // Batch, sequence within the model's positions, dtype. INVALID_ARGUMENT names field and remedy.

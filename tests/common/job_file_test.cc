@@ -1,9 +1,11 @@
 #include "common/job_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+#include "tests/common/published_configs.h"
 #include "tests/common/temp_folder.h"
 
 namespace motley {
@@ -96,6 +98,16 @@ TEST(JobFileTest, ModelConfigIsRead) {
       LoadJobFile(folder.Write("b.toml", std::string("[model]\nconfig = \"none.json\"\n") + kPaths), {}).status();
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_NE(std::string(missing.message()).find("b.toml:2: model.config"), std::string::npos) << missing;
+}
+
+TEST(JobFileTest, EachReasonAgainstAModelIsALine) {
+  TempFolder folder;
+  folder.Write("config.json", kMistralConfig);
+  const std::string path = folder.Write("a.toml", std::string("[model]\nconfig = \"config.json\"\n") + kPaths);
+  const std::string file = path + ": model.config " + (folder / "config.json");
+  EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()),
+              testing::AllOf(testing::StartsWith(file + ": model_type \"mistral\" can be planned but not trained"),
+                             testing::HasSubstr("\n" + file + ": sliding_window 4096: attention over a window")));
 }
 
 TEST(JobFileTest, MissingFileIsNamed) {

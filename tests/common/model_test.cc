@@ -98,7 +98,7 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
       {"", "my.json: is not JSON"},
       {"{\"model_type\": ", "my.json: is not JSON"},
       {"[1]", "my.json: must be a JSON object"},
-      {"{}", "my.json: model_type must be \"gpt2\" or \"llama\", got null"},
+      {"{}", "my.json: model_type is missing; it must be \"gpt2\" or \"llama\""},
       {R"({"model_type": "bloom"})", "model_type must be \"gpt2\" or \"llama\", got \"bloom\""},
       {R"({"model_type": "mixtral"})", "model_type \"mixtral\": mixture of experts is not supported; use a dense model"},
       {R"({"model_type": "qwen2_moe"})", "mixture of experts is not supported"},

@@ -1,4 +1,5 @@
 // A job from submission to its end, over the real API and sessions; the ranks are invented.
+#include "tests/common/published_configs.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -142,6 +143,18 @@ TEST_F(JobLifecycle, EveryProblemOfARequestIsSaidAtOnce) {
   const std::string message = Submit("Not An Id", config).error_message();
   for (const char* part : {"job_id must be", "training.steps must be at least 1", "debugg", "data.path must be an absolute path",
                            "planner.plan_json: "}) {
+    EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
+  }
+}
+
+TEST_F(JobLifecycle, AModelThatTheEngineDoesNotTrainIsRefusedWithAllReasons) {
+  JobConfig config = MakeConfig(1);
+  config.model.config_json = kGemma2Config;
+  const grpc::Status status = Submit("a", config);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  const std::string message = status.error_message();
+  for (const char* part : {"model.config_json: model_type \"gemma2\" can be planned but not trained", "sliding_window 4096",
+                           "attn_logit_softcapping 50.0", "hidden_act \"gelu_pytorch_tanh\""}) {
     EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
   }
 }

@@ -5,8 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "planner/costs/costs.h"
 #include "planner/costs/latency_book.h"
+#include "tests/common/published_configs.h"
 #include "tests/planner/cluster_fixture.h"
 #include "tests/planner/costs/costs_fixture.h"
 
@@ -69,6 +71,12 @@ TEST(MotleyProfile, IsReadBack) {
     EXPECT_EQ(read->cards[i].context_bytes, profile.cards[i].context_bytes);
   }
   EXPECT_EQ(ToJson(*read), ToJson(profile));
+}
+
+TEST(MotleyProfile, ModelsThatArePlannedAloneHaveAShapeToo) {
+  const auto read = Read(With("", absl::StrCat(R"("models": {"m": )", kGemma2Config, "}, ")));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->models.at("m").head_dim, 256);
 }
 
 TEST(MotleyProfile, BytesAreCheckedBesideTheirSamples) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/parameters.h"
+#include "tests/common/published_configs.h"
 #include "tests/common/temp_folder.h"
 
 namespace motley::planner {
@@ -80,6 +81,15 @@ TEST(LoadModel, ReadsConfigJson) {
   ASSERT_EQ(model.status(), absl::OkStatus());
   EXPECT_EQ(model->model, LoadModel("llama3-8b")->model);
   EXPECT_EQ(model->model_name, path);
+  EXPECT_TRUE(model->notes.empty());
+}
+
+TEST(LoadModel, NotesWhatTheShapeLeavesOut) {
+  const TempFolder folder;
+  const auto model = LoadModel(folder.Write("config.json", kMistralConfig));
+  ASSERT_EQ(model.status(), absl::OkStatus());
+  EXPECT_EQ(model->model.num_kv_heads, 8);
+  EXPECT_THAT(model->notes, testing::Contains(HasSubstr("config.json: sliding_window 4096: attention is priced over all")));
 }
 
 TEST(LoadModel, RefusesMixtureOfExpertsByKey) {

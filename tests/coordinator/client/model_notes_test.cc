@@ -1,0 +1,79 @@
+// Commands that price a model whose config says more than a shape.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/common/published_configs.h"
+#include "tests/common/temp_folder.h"
+#include "tests/coordinator/client/fake_motley.h"
+
+namespace motley::client {
+namespace {
+
+using nlohmann::json;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// No coordinator is there, and none is asked.
+Ran RunOffline(const std::vector<std::string>& arguments) {
+  std::ostringstream out, err;
+  std::vector<std::string> all = {"--coordinator", "127.0.0.1:1"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  const int code = RunCli(all, out, err, {.connect = absl::Milliseconds(100)});
+  return {code, out.str(), err.str()};
+}
+
+TEST(ModelNotes, WhatThePriceLeavesOutIsWarnedOfOnce) {
+  const TempFolder folder;
+  const std::string model = folder.Write("config.json", kGpt2Config);
+  const std::vector<std::string> setting = {"--cluster", "cephalo-a", "--model", model};
+  const auto with = [&](std::vector<std::string> command, const std::vector<std::string>& more) {
+    command.insert(command.end(), setting.begin(), setting.end());
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  };
+  const auto plan = with({"plan"}, {"--strategy", "even", "--global-batch", "32", "--seq-len", "512"});
+  std::vector<std::string> as_json = plan;
+  as_json.insert(as_json.end(), {"-o", "json"});
+  const Ran written = RunOffline(as_json);
+  ASSERT_EQ(written.code, 0) << written.err;
+  EXPECT_EQ(json::parse(written.out)["report"]["warnings"].size(), 1u);
+  const std::string file = folder.Write("plan.json", written.out);
+  for (const std::vector<std::string>& command :
+       {plan, with({"estimate"}, {}), with({"simulate", file}, {}), std::vector<std::string>{"models", model}}) {
+    const Ran ran = RunOffline(command);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.err,
+                StartsWith(absl::StrCat("motley: warning: ", model, ": resid_pdrop 0.1, embd_pdrop 0.1, attn_pdrop 0.1:")));
+    EXPECT_THAT(ran.err, EndsWith("; the engine does not train it yet\n"));
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  }
+}
+
+TEST(ModelNotes, PublishedModelsArePlanned) {
+  const TempFolder folder;
+  for (const PublishedConfig& config : kPublishedConfigs) {
+    const std::string model = folder.Write("config.json", config.text);
+    const Ran ran = RunOffline({"plan", "--cluster", "cephalo-b", "--model", model, "--global-batch", "32", "--seq-len", "1024",
+                                "--dtype", "bf16", "--strategy", "cephalo"});
+    EXPECT_EQ(ran.code, 0) << config.name << ": " << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("predicted ")) << config.name;
+  }
+}
+
+TEST(ModelNotes, WhatIsWrongOfAConfigIsSaidAtOnce) {
+  const TempFolder folder;
+  const std::string model = folder.Write("config.json", R"({"model_type": "gpt2", "n_layer": 0})");
+  const Ran ran = RunOffline({"estimate", "--cluster", "cephalo-a", "--model", model});
+  EXPECT_EQ(ran.code, 65);
+  for (const char* problem : {": n_embd is missing", ": n_layer must be at least 1, got 0", ": n_head is missing"}) {
+    EXPECT_THAT(ran.err, HasSubstr(absl::StrCat(model, problem)));
+  }
+}
+
+}  // namespace
+}  // namespace motley::client
