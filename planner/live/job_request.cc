@@ -93,19 +93,21 @@ absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const 
   const std::vector<UnitSpec> layout = ParameterLayout(model);
   const int64_t state = kStateTensors * SizeOfBytes(dtype) * NumParameters(model);
   const int64_t buffers = BuffersOf(model, layout).total() * SizeOfBytes(dtype);
-  int64_t room = 0;
+  int64_t room = 0, most = -1;
+  std::string largest;
   for (const DeviceDescription& device : devices) {
     if (device.memory_bytes == 0) return absl::OkStatus();
     const auto usable = static_cast<int64_t>((1 - config.planner.memory_reserve) * static_cast<double>(device.memory_bytes));
     room += std::max<int64_t>(0, usable - buffers);
+    if (usable > most) most = usable, largest = device.id.value();
   }
   if (state <= room) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("the model does not fit: its training state is ", BytesText(state),
-                                                   ", the usable memory of ", Count(devices.size(), "device"),
-                                                   " beside the buffers for one layer ", BytesText(room), "; ",
-                                                   BytesText(state - room), " (", state - room,
-                                                   " bytes) are missing; nothing was measured. Add devices or memory, or train a "
-                                                   "smaller model (`motley estimate` says what fits)"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the model does not fit: its training state is ", BytesText(state), ", the usable memory of ",
+      Count(devices.size(), "device"), " beside the buffers for one layer ", BytesText(room), "; ", BytesText(state - room), " (",
+      state - room, " bytes) are missing. ", largest, " is the largest with ", BytesText(most),
+      "; nothing was measured. Add devices or memory, or train a "
+      "smaller model (`motley estimate` says what fits)"));
 }
 
 }  // namespace motley::planner

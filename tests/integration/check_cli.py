@@ -197,7 +197,7 @@ def plan_on_the_live_cluster(cluster):
     compared = cluster.motley("plan", "waited", "--compare")
     rows = {row["strategy"]: row for row in compared["report"]["comparison"]}
     expect({"even", "cephalo", "hexiscale", "auto"} <= set(rows), f"rows: {sorted(rows)}")
-    expect(devices <= {rank["device"] for rank in compared["report"]["ranks"]} | {d["device"] for d in compared["unused"]},
+    expect(devices <= {rank["device"] for rank in compared["report"]["ranks"]} | {d["device"] for d in compared["plan"]["unused"]},
            f"{devices} are not all in {compared['report']['ranks']}")
     hexiscale = cluster.motley("plan", "waited", "--strategy", "hexiscale")
     expect(hexiscale["strategy"] == "hexiscale" and not hexiscale["predicted"].get("estimated"), f"{hexiscale['predicted']}")
