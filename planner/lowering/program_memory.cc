@@ -5,11 +5,6 @@
 namespace motley::planner {
 namespace {
 
-UnitKind KindOf(const Program& program, int32_t unit) {
-  if (unit == 0) return UnitKind::kEmbedding;
-  return unit == program.num_units - 1 ? UnitKind::kHead : UnitKind::kLayer;
-}
-
 // Walks the compute lane. Between units lives one activation (forward) or its gradient (backward) per microbatch.
 class Ledger {
  public:
@@ -31,7 +26,7 @@ class Ledger {
   // The embedding's input are tokens, counted with what it saves; the head's output is a number.
   Sizes SizesOf(int32_t unit, int32_t microbatch) const {
     const int64_t m = program_.microbatches[static_cast<size_t>(microbatch)];
-    const UnitKind unit_kind = KindOf(program_, unit);
+    const UnitKind unit_kind = UnitKindOf(program_, unit);
     const auto samples = static_cast<double>(m);
     const int64_t boundary = costs_.BoundaryBytes(samples), input = unit_kind == UnitKind::kEmbedding ? 0 : boundary;
     return {input, unit_kind == UnitKind::kHead ? 0 : boundary,
@@ -67,6 +62,11 @@ class Ledger {
 };
 
 }  // namespace
+
+UnitKind UnitKindOf(const Program& program, int32_t unit) {
+  if (unit == 0) return UnitKind::kEmbedding;
+  return unit == program.num_units - 1 ? UnitKind::kHead : UnitKind::kLayer;
+}
 
 int64_t ActivationPeakBytes(const Costs& costs, int kind, const Program& program) { return Ledger(costs, kind, program).Peak(); }
 

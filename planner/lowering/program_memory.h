@@ -10,6 +10,9 @@
 
 namespace motley::planner {
 
+// What `unit` of the program's model is.
+UnitKind UnitKindOf(const Program& program, int32_t unit);
+
 // The largest sum of activations, saved tensors and workspace at any instruction, on a device of `kind`.
 int64_t ActivationPeakBytes(const Costs& costs, int kind, const Program& program);
 

@@ -21,13 +21,9 @@ using ::testing::Not;
 
 std::vector<std::string> Lines(const std::string& text) { return absl::StrSplit(text, '\n'); }
 
-// No coordinator is there, and none is asked.
-Ran Cards(const std::vector<std::string>& arguments, size_t width = 0) {
-  std::ostringstream out, err;
-  std::vector<std::string> all = {"--coordinator", "127.0.0.1:1", "cards"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  const int code = RunCli(all, out, err, {.connect = absl::Milliseconds(100)}, Screen{.width = width});
-  return {code, out.str(), err.str()};
+Ran Cards(std::vector<std::string> arguments, size_t width = 0) {
+  arguments.insert(arguments.begin(), "cards");
+  return MotleyAlone(std::move(arguments), Screen{.width = width});
 }
 
 TEST(CardsCommandTest, LongErrorsAreFoldedOnATerminal) {

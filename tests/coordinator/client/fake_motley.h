@@ -237,4 +237,12 @@ inline Ran Motley(const FakeMotley& fake, std::vector<std::string> arguments) {
   return {code, out.str(), err.str()};
 }
 
+// The same where no coordinator is there, for commands that ask none.
+inline Ran MotleyAlone(std::vector<std::string> arguments, const Screen& screen = {}) {
+  arguments.insert(arguments.begin(), {"--coordinator", "127.0.0.1:1"});
+  std::ostringstream out, err;
+  const int code = RunCli(arguments, out, err, {.connect = absl::Milliseconds(100)}, screen);
+  return {code, out.str(), err.str()};
+}
+
 }  // namespace motley::client

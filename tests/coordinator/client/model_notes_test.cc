@@ -18,15 +18,6 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// No coordinator is there, and none is asked.
-Ran RunOffline(const std::vector<std::string>& arguments) {
-  std::ostringstream out, err;
-  std::vector<std::string> all = {"--coordinator", "127.0.0.1:1"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  const int code = RunCli(all, out, err, {.connect = absl::Milliseconds(100)});
-  return {code, out.str(), err.str()};
-}
-
 TEST(ModelNotes, WhatThePriceLeavesOutIsWarnedOfOnce) {
   const TempFolder folder;
   const std::string model = folder.Write("config.json", kGpt2Config);
@@ -39,13 +30,13 @@ TEST(ModelNotes, WhatThePriceLeavesOutIsWarnedOfOnce) {
   const auto plan = with({"plan"}, {"--strategy", "even", "--global-batch", "32", "--seq-len", "512"});
   std::vector<std::string> as_json = plan;
   as_json.insert(as_json.end(), {"-o", "json"});
-  const Ran written = RunOffline(as_json);
+  const Ran written = MotleyAlone(as_json);
   ASSERT_EQ(written.code, 0) << written.err;
   EXPECT_EQ(json::parse(written.out)["report"]["warnings"].size(), 1u);
   const std::string file = folder.Write("plan.json", written.out);
   for (const std::vector<std::string>& command :
        {plan, with({"estimate"}, {}), with({"simulate", file}, {}), std::vector<std::string>{"models", model}}) {
-    const Ran ran = RunOffline(command);
+    const Ran ran = MotleyAlone(command);
     EXPECT_EQ(ran.code, 0) << ran.err;
     EXPECT_THAT(ran.err,
                 StartsWith(absl::StrCat("motley: warning: ", model, ": resid_pdrop 0.1, embd_pdrop 0.1, attn_pdrop 0.1:")));
@@ -58,7 +49,7 @@ TEST(ModelNotes, PublishedModelsArePlanned) {
   const TempFolder folder;
   for (const PublishedConfig& config : kPublishedConfigs) {
     const std::string model = folder.Write("config.json", config.text);
-    const Ran ran = RunOffline({"plan", "--cluster", "cephalo-b", "--model", model, "--global-batch", "32", "--seq-len", "1024",
+    const Ran ran = MotleyAlone({"plan", "--cluster", "cephalo-b", "--model", model, "--global-batch", "32", "--seq-len", "1024",
                                 "--dtype", "bf16", "--strategy", "cephalo"});
     EXPECT_EQ(ran.code, 0) << config.name << ": " << ran.err;
     EXPECT_THAT(ran.out, HasSubstr(" a step, ")) << config.name;
@@ -68,7 +59,7 @@ TEST(ModelNotes, PublishedModelsArePlanned) {
 TEST(ModelNotes, WhatIsWrongOfAConfigIsSaidAtOnce) {
   const TempFolder folder;
   const std::string model = folder.Write("config.json", R"({"model_type": "gpt2", "n_layer": 0})");
-  const Ran ran = RunOffline({"estimate", "--cluster", "cephalo-a", "--model", model});
+  const Ran ran = MotleyAlone({"estimate", "--cluster", "cephalo-a", "--model", model});
   EXPECT_EQ(ran.code, 65);
   for (const char* problem : {": n_embd is missing", ": n_layer must be at least 1, got 0", ": n_head is missing"}) {
     EXPECT_THAT(ran.err, HasSubstr(absl::StrCat(model, problem)));

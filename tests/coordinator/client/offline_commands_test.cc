@@ -42,14 +42,7 @@ class OfflineTest : public testing::Test {
     model_ = folder_.Write("config.json", ToHfConfig(model));
   }
 
-  // No coordinator is there, and none is asked.
-  static Ran Run(const std::vector<std::string>& arguments) {
-    std::ostringstream out, err;
-    std::vector<std::string> all = {"--coordinator", "127.0.0.1:1"};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    const int code = RunCli(all, out, err, {.connect = absl::Milliseconds(100)});
-    return {code, out.str(), err.str()};
-  }
+  static Ran Run(const std::vector<std::string>& arguments) { return MotleyAlone(arguments); }
   std::vector<std::string> With(const std::string& command, const std::vector<std::string>& more) const {
     std::vector<std::string> all = {command,          "--cluster", cluster_,    "--model", model_,
                                     "--global-batch", "24",        "--seq-len", "128"};

@@ -71,7 +71,8 @@ CREATE TABLE events (sequence INTEGER PRIMARY KEY AUTOINCREMENT, unix_ms INTEGER
 CREATE INDEX events_by_job ON events (job, sequence);
 CREATE TABLE drained (node TEXT PRIMARY KEY);
 CREATE TABLE profiles (kind TEXT NOT NULL, digest TEXT NOT NULL, device TEXT NOT NULL, body TEXT NOT NULL,
-  tokens_per_second TEXT NOT NULL, flops_per_second TEXT NOT NULL, sequence INTEGER PRIMARY KEY AUTOINCREMENT, UNIQUE (kind, digest));
+  tokens_per_second TEXT NOT NULL, flops_per_second TEXT NOT NULL, sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  UNIQUE (kind, digest));
 INSERT INTO jobs VALUES ('old', '{}', 'running', 'training', 4, 12, 1, 2, 0, '{"step":12}', '/c', '0.5', 0, 'd');
 INSERT INTO jobs VALUES ('odd', 'not json', 'running', 'training', 4, 12, 1, 2, 0, '{"step":12}', '/c', '0.5', 0, 'd');
 INSERT INTO epochs VALUES ('old', 4, 5, '[{"device":"n1/gpu0","incarnation":9}]');

@@ -15,11 +15,6 @@
 namespace motley::planner {
 namespace {
 
-UnitKind KindOf(const Program& program, int32_t unit) {
-  if (unit == 0) return UnitKind::kEmbedding;
-  return unit == program.num_units - 1 ? UnitKind::kHead : UnitKind::kLayer;
-}
-
 // Lanes in order, dependencies, collectives when all ranks are there.
 class ProgramRun {
  public:
@@ -79,7 +74,7 @@ class ProgramRun {
   double ComputeSeconds(size_t r, const Operation& op) const {
     const int kind = setting_.KindOf(static_cast<int>(r));
     const auto samples = [&](int32_t m) { return static_cast<double>(programs_[r].microbatches[static_cast<size_t>(m)]); };
-    const auto unit = [&](int32_t u) { return KindOf(programs_[r], u); };
+    const auto unit = [&](int32_t u) { return UnitKindOf(programs_[r], u); };
     const Costs& costs = setting_.costs;
     if (const auto* f = std::get_if<Forward>(&op)) return costs.ForwardSeconds(kind, unit(f->unit), samples(f->microbatch));
     if (const auto* c = std::get_if<Recompute>(&op)) return costs.ForwardSeconds(kind, unit(c->unit), samples(c->microbatch));
