@@ -6,7 +6,7 @@
 #include <iostream>
 #include <string>
 
-#include "common/build_info.h"
+#include "common/base/build_info.h"
 
 namespace motley::coordinator {
 

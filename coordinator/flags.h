@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "coordinator/config.h"
+#include "coordinator/core/config.h"
 
 namespace motley::coordinator {
 

@@ -6,8 +6,8 @@
 
 #include <iostream>
 
-#include "common/addresses_file.h"
-#include "common/logging.h"
+#include "common/base/addresses_file.h"
+#include "common/base/logging.h"
 #include "coordinator/flags.h"
 #include "coordinator/server.h"
 #include "coordinator/store_commands.h"

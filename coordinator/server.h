@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/clock.h"
-#include "coordinator/config.h"
+#include "common/base/clock.h"
+#include "coordinator/core/config.h"
 
 namespace motley::coordinator {
 

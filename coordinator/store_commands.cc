@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/count.h"
-#include "coordinator/config.h"
+#include "common/base/count.h"
+#include "coordinator/core/config.h"
 #include "coordinator/flags.h"
 #include "coordinator/store/maintenance.h"
 

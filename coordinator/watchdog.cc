@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/logging.h"
+#include "common/base/logging.h"
 #include "proto/grpc/health/v1/health.grpc.pb.h"
 
 namespace motley::coordinator {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/steady_condition.h"
+#include "common/base/steady_condition.h"
 
 namespace motley::coordinator {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/address.h"
+#include "common/base/address.h"
 
 namespace motley {
 namespace {

@@ -1,7 +1,7 @@
 #include "common/wire/assignment.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "common/wire/device.h"
 #include "common/wire/job.h"
 

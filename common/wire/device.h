@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "common/device.h"
+#include "common/device/device.h"
 #include "proto/motley/v1/worker.pb.h"
 
 namespace motley::wire {

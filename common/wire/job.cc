@@ -3,7 +3,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
-#include "common/job_fields.h"
+#include "common/job/job_fields.h"
 
 namespace motley::wire {
 namespace {

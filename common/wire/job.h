@@ -1,7 +1,7 @@
 // JobConfig <-> JobSpec. Field names are the same on both sides and in the job file.
 #pragma once
 
-#include "common/job.h"
+#include "common/job/job.h"
 #include "proto/motley/v1/job.pb.h"
 
 namespace motley::wire {

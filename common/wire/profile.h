@@ -1,7 +1,7 @@
 // Profiles <-> their wire form. Cannot fail: a profile is trusted as measured.
 #pragma once
 
-#include "common/profile.h"
+#include "common/session/profile.h"
 #include "proto/motley/v1/worker.pb.h"
 
 namespace motley::wire {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "common/wire/assignment.h"
 #include "common/wire/session.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/session.h"
+#include "common/session/session.h"
 #include "proto/motley/v1/worker.pb.h"
 
 namespace motley::wire {

@@ -1,7 +1,7 @@
 // What the coordinator says to a worker.
 #include <utility>
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "common/wire/assignment.h"
 #include "common/wire/session.h"
 #include "common/wire/session_stamp.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/device_table.h"
+#include "common/device/device_table.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/offline_flags.h"
 #include "coordinator/client/table.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/build_info.h"
-#include "common/clean_text.h"
+#include "common/base/build_info.h"
+#include "common/base/clean_text.h"
 #include "coordinator/client/command.h"
 #include "coordinator/client/command_tree.h"
 #include "coordinator/client/coordinator_address.h"

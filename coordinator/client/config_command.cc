@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "common/job_fields.h"
-#include "common/job_file.h"
-#include "common/parameters.h"
+#include "common/job/job_fields.h"
+#include "common/job/job_file.h"
+#include "common/model/parameters.h"
 #include "coordinator/client/json.h"
 #include "planner/live/job_request.h"
 

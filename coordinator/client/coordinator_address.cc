@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/address.h"
+#include "common/base/address.h"
 
 namespace motley::client {
 namespace {

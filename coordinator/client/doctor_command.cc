@@ -7,9 +7,9 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
-#include "common/job_file.h"
-#include "common/version.h"
+#include "common/base/clean_text.h"
+#include "common/base/version.h"
+#include "common/job/job_file.h"
 #include "coordinator/client/doctor_report.h"
 #include "coordinator/client/json.h"
 

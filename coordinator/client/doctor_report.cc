@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/clean_text.h"
-#include "common/count.h"
+#include "common/base/clean_text.h"
+#include "common/base/count.h"
 #include "coordinator/client/table.h"
 
 namespace motley::client {

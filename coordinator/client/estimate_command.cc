@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/offline_flags.h"
 #include "coordinator/client/plan_report.h"

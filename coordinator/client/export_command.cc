@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
+#include "common/checkpoint/checkpoint.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/watch.h"
 

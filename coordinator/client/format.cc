@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 #include "coordinator/client/screen.h"
 
 namespace motley::client {

@@ -1,7 +1,7 @@
 #include "coordinator/client/logs_command.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/tail.h"
 

@@ -5,7 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "common/version.h"
+#include "common/base/version.h"
 #include "coordinator/client/command_tree.h"
 
 namespace motley::client {

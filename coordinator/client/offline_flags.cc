@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "common/clean_text.h"
-#include "common/files.h"
+#include "common/base/clean_text.h"
+#include "common/base/files.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/strategies/catalog.h"
 

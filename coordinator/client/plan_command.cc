@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/files.h"
-#include "common/parse_json.h"
+#include "common/base/files.h"
+#include "common/base/parse_json.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/live_inputs.h"

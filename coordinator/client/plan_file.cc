@@ -3,7 +3,7 @@
 #include <sysexits.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/parse_json.h"
+#include "common/base/parse_json.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/offline_flags.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 #include "coordinator/client/table.h"
 #include "planner/util/quantity_text.h"
 

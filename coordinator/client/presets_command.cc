@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/parameters.h"
+#include "common/model/parameters.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/offline_flags.h"

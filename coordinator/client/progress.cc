@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 #include "coordinator/client/format.h"
 
 namespace motley::client {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 #include "coordinator/client/plan_file.h"
 #include "coordinator/client/plan_offline_command.h"
 #include "coordinator/client/plan_report.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/job_file.h"
+#include "common/job/job_file.h"
 #include "common/wire/job.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/match.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 
 namespace motley::client {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 
 namespace motley::client {
 

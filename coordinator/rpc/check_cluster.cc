@@ -1,9 +1,9 @@
 #include "coordinator/rpc/check_cluster.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
-#include "common/version.h"
-#include "coordinator/jobs/examiner.h"
+#include "common/base/status_macros.h"
+#include "common/base/version.h"
+#include "coordinator/members/examiner.h"
 #include "coordinator/state/examination_findings.h"
 
 namespace motley::coordinator {

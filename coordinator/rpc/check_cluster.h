@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 #include "coordinator/rpc/stream_source.h"
 #include "proto/motley/v1/motley.pb.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "common/job.h"
+#include "common/job/job.h"
 
 namespace motley::coordinator {
 

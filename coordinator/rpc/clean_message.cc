@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 
 namespace motley::coordinator {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
-#include "coordinator/jobs/retention.h"
+#include "common/base/status_macros.h"
+#include "coordinator/periodic/retention.h"
 #include "coordinator/rpc/find_job.h"
 
 namespace motley::coordinator {

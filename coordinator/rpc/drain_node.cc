@@ -1,8 +1,8 @@
 #include "coordinator/rpc/drain_node.h"
 
-#include "common/status_macros.h"
-#include "coordinator/jobs/epoch_driver.h"
-#include "coordinator/jobs/registry.h"
+#include "common/base/status_macros.h"
+#include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/members/registry.h"
 #include "coordinator/rpc/views.h"
 
 namespace motley::coordinator {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 #include "proto/motley/v1/motley.pb.h"
 
 namespace motley::coordinator {

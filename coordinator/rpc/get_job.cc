@@ -1,6 +1,6 @@
 #include "coordinator/rpc/get_job.h"
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "coordinator/rpc/find_job.h"
 #include "coordinator/rpc/views.h"
 

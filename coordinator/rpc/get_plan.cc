@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
-#include "common/status_macros.h"
-#include "coordinator/jobs/planning_inputs.h"
+#include "common/base/clean_text.h"
+#include "common/base/status_macros.h"
+#include "coordinator/epoch/planning_inputs.h"
 #include "coordinator/rpc/find_job.h"
 
 namespace motley::coordinator {

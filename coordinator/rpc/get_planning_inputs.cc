@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/status_macros.h"
-#include "coordinator/jobs/planner_input.h"
-#include "coordinator/jobs/planning_inputs.h"
+#include "common/base/status_macros.h"
+#include "coordinator/epoch/planner_input.h"
+#include "coordinator/epoch/planning_inputs.h"
 #include "coordinator/rpc/find_job.h"
 #include "coordinator/state/membership.h"
 #include "planner/live/live_inputs.h"

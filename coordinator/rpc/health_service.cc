@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 #include "coordinator/rpc/reactors.h"
 
 namespace motley::coordinator {

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "coordinator/core.h"
-#include "coordinator/loop.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/loop.h"
 #include "coordinator/rpc/roles.h"
 #include "proto/grpc/health/v1/health.grpc.pb.h"
 

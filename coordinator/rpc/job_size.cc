@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "common/job_fields.h"
+#include "common/job/job_fields.h"
 
 namespace motley::coordinator {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
-#include "common/job.h"
+#include "common/job/job.h"
 #include "coordinator/state/cluster.h"
 
 namespace motley::coordinator {

@@ -4,7 +4,7 @@
 #include <deque>
 
 #include "absl/status/statusor.h"
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 #include "coordinator/rpc/stream_source.h"
 #include "proto/motley/v1/motley.pb.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "coordinator/rpc/page.h"
 #include "coordinator/rpc/views.h"
 

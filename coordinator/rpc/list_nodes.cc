@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "coordinator/rpc/page.h"
 #include "coordinator/rpc/views.h"
 

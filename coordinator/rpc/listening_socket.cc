@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/address.h"
-#include "common/status_macros.h"
+#include "common/base/address.h"
+#include "common/base/status_macros.h"
 
 namespace motley::coordinator {
 namespace {

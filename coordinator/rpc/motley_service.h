@@ -3,8 +3,8 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "coordinator/core.h"
-#include "coordinator/loop.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/loop.h"
 #include "coordinator/rpc/roles.h"
 #include "proto/motley/v1/motley.grpc.pb.h"
 

@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
-#include "coordinator/core.h"
-#include "coordinator/loop.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/loop.h"
 #include "coordinator/rpc/clean_message.h"
 #include "coordinator/rpc/status.h"
 #include "coordinator/rpc/stream_source.h"

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/cut_text.h"
-#include "coordinator/journal.h"
+#include "common/base/cut_text.h"
+#include "coordinator/core/journal.h"
 
 namespace motley::coordinator {
 namespace {

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "common/wire/job.h"
-#include "coordinator/jobs/epoch_driver.h"
+#include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/rpc/check_spec.h"
 #include "coordinator/rpc/find_job.h"
 #include "coordinator/rpc/job_size.h"

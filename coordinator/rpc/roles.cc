@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 
 namespace motley::coordinator {
 namespace {

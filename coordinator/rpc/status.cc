@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "common/cut_text.h"
+#include "common/base/cut_text.h"
 
 namespace motley::coordinator {
 namespace {

@@ -1,7 +1,7 @@
 #include "coordinator/rpc/stop_job.h"
 
-#include "common/status_macros.h"
-#include "coordinator/jobs/epoch_driver.h"
+#include "common/base/status_macros.h"
+#include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/rpc/find_job.h"
 #include "coordinator/rpc/views.h"
 

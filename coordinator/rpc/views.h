@@ -1,7 +1,7 @@
 // The state as the public API shows it.
 #pragma once
 
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 #include "coordinator/state/cluster.h"
 #include "coordinator/state/event.h"
 #include "proto/motley/v1/motley.pb.h"

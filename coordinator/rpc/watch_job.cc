@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "coordinator/rpc/find_job.h"
 #include "coordinator/rpc/views.h"
 

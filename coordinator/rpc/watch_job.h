@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 #include "coordinator/rpc/stream_source.h"
 #include "proto/motley/v1/motley.pb.h"
 

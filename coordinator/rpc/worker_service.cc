@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/cut_text.h"
-#include "common/logging.h"
+#include "common/base/cut_text.h"
+#include "common/base/logging.h"
 #include "common/wire/session.h"
-#include "coordinator/jobs/epoch_driver.h"
-#include "coordinator/jobs/registry.h"
-#include "coordinator/jobs/reports.h"
+#include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/members/registry.h"
+#include "coordinator/members/reports.h"
 #include "coordinator/rpc/report_limits.h"
 #include "coordinator/rpc/status.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace motley::coordinator {
 

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/clean_text.h"
-#include "common/count.h"
-#include "common/cut_text.h"
+#include "common/base/clean_text.h"
+#include "common/base/count.h"
+#include "common/base/cut_text.h"
 #include "coordinator/state/cluster.h"
 
 namespace motley::coordinator {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace motley::coordinator {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/dataset.h"
+#include "common/data/dataset.h"
 
 namespace motley::coordinator {
 namespace {

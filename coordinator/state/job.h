@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "common/ids.h"
-#include "common/job.h"
-#include "common/step.h"
+#include "common/base/ids.h"
+#include "common/job/job.h"
+#include "common/session/step.h"
 
 namespace motley::coordinator {
 

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/count.h"
+#include "common/base/count.h"
 #include "coordinator/state/examination_findings.h"
 
 namespace motley::coordinator {

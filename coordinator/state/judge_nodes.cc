@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/count.h"
+#include "common/base/count.h"
 #include "coordinator/state/examination_findings.h"
 #include "coordinator/state/membership.h"
 

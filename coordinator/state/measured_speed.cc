@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/operators.h"
+#include "common/model/operators.h"
 
 namespace motley::coordinator {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "common/assignment.h"
-#include "common/model.h"
-#include "common/profile.h"
+#include "common/model/model.h"
+#include "common/session/assignment.h"
+#include "common/session/profile.h"
 #include "coordinator/state/node.h"
 
 namespace motley::coordinator {

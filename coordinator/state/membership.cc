@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "common/clean_text.h"
-#include "common/count.h"
-#include "common/names.h"
-#include "common/nearest.h"
-#include "common/status_macros.h"
-#include "common/version.h"
+#include "common/base/clean_text.h"
+#include "common/base/count.h"
+#include "common/base/names.h"
+#include "common/base/nearest.h"
+#include "common/base/status_macros.h"
+#include "common/base/version.h"
 
 namespace motley::coordinator {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/ids.h"
-#include "common/session.h"
+#include "common/base/ids.h"
+#include "common/session/session.h"
 #include "coordinator/state/clock_offset.h"
 
 namespace motley::coordinator {

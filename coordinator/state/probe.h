@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/ids.h"
-#include "common/session.h"
+#include "common/base/ids.h"
+#include "common/session/session.h"
 
 namespace motley::coordinator {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/count.h"
+#include "common/base/count.h"
 
 namespace motley::coordinator {
 namespace {

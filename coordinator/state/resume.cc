@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/cut_text.h"
-#include "common/job_fields.h"
+#include "common/base/cut_text.h"
+#include "common/job/job_fields.h"
 
 namespace motley::coordinator {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "common/job.h"
+#include "common/job/job.h"
 #include "coordinator/state/job.h"
 
 namespace motley::coordinator {

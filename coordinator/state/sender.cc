@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint.h"
-#include "common/count.h"
+#include "common/base/count.h"
+#include "common/checkpoint/checkpoint.h"
 
 namespace motley::coordinator {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace motley::coordinator {
 

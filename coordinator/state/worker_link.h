@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "common/session.h"
+#include "common/session/session.h"
 
 namespace motley::coordinator {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "coordinator/state/event.h"
 #include "coordinator/store/records.h"
 

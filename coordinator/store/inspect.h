@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
 #include "coordinator/store/ledger.h"
 #include "coordinator/store/row.h"
 #include "coordinator/store/sqlite.h"

@@ -1,9 +1,9 @@
 #include "coordinator/store/json.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
-#include "common/job_fields.h"
-#include "common/parse_json.h"
+#include "common/base/clean_text.h"
+#include "common/base/parse_json.h"
+#include "common/job/job_fields.h"
 
 using nlohmann::json;
 

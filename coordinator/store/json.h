@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/job.h"
-#include "common/profile.h"
-#include "common/step.h"
+#include "common/job/job.h"
+#include "common/session/profile.h"
+#include "common/session/step.h"
 #include "coordinator/store/store.h"
 
 namespace motley::coordinator {

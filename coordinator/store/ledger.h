@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/session.h"
+#include "common/session/session.h"
 #include "coordinator/store/row.h"
 #include "coordinator/store/sqlite.h"
 

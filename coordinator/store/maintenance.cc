@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/count.h"
-#include "common/files.h"
-#include "common/status_macros.h"
+#include "common/base/count.h"
+#include "common/base/files.h"
+#include "common/base/status_macros.h"
 #include "coordinator/state/event.h"
 #include "coordinator/store/open.h"
 #include "coordinator/store/rebuild.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/session.h"
+#include "common/session/session.h"
 #include "coordinator/store/inspect.h"
 
 namespace motley::coordinator {

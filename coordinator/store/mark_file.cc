@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "common/sha256.h"
-#include "common/status_macros.h"
+#include "common/base/sha256.h"
+#include "common/base/status_macros.h"
 
 namespace motley::coordinator {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/files.h"
-#include "common/session.h"
+#include "common/base/files.h"
+#include "common/session/session.h"
 
 namespace motley::coordinator {
 

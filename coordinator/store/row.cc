@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "common/sha256.h"
+#include "common/base/sha256.h"
 
 namespace motley::coordinator {
 namespace {

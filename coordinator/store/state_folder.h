@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "common/files.h"
+#include "common/base/files.h"
 
 namespace motley::coordinator {
 

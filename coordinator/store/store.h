@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/ids.h"
-#include "common/profile.h"
-#include "common/session.h"
+#include "common/base/ids.h"
+#include "common/session/profile.h"
+#include "common/session/session.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/node.h"

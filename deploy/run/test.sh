@@ -90,7 +90,7 @@ test_all() {
   setup_tools
   export MOTLEY_BIN=$BIN_DIR
   suite "include rules" tests/integration/check_includes.sh
-  suite "floors of the planner" python3 tests/integration/check_floors.py
+  suite "floors" python3 tests/integration/check_floors.py
   suite "one name, one type" python3 tests/integration/check_type_names.py
   if [[ -x $CLANG_FORMAT ]]; then
     MOTLEY_CLANG_FORMAT=$CLANG_FORMAT suite "format" tests/integration/check_format.sh

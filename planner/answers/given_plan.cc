@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/device_table.h"
-#include "common/nearest.h"
-#include "common/status_macros.h"
+#include "common/base/nearest.h"
+#include "common/base/status_macros.h"
+#include "common/device/device_table.h"
 #include "planner/answers/offline.h"
 #include "planner/plan/each_rank.h"
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/answers/ways_out.h"
 #include "planner/plan/each_rank.h"
 #include "planner/pricing/worst_memory.h"

@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "common/parameters.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
+#include "common/model/parameters.h"
 #include "planner/plan/placement.h"
 
 namespace motley::planner {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/answers/offline.h"
 #include "planner/strategies/catalog.h"
 #include "planner/util/quantity_text.h"

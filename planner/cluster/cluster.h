@@ -8,14 +8,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/device.h"
-#include "common/dtype.h"
-#include "common/ids.h"
-#include "common/profile.h"
+#include "common/base/dtype.h"
+#include "common/base/ids.h"
+#include "common/device/device.h"
+#include "common/session/profile.h"
 
 namespace motley::planner {
 
-// One model of card. Numbers are of the data sheet (common/device_table.h) unless the cluster's file gave its own.
+// One model of card. Numbers are of the data sheet (common/device/device_table.h) unless the cluster's file gave its own.
 struct CardKind {
   std::string name;                                                       // "A6000"
   double fp32_flops = 0, tf32_flops = 0, fp16_flops = 0, bf16_flops = 0;  // dense peaks a second; 0 = no such unit

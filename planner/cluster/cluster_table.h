@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/device_table.h"
+#include "common/device/device_table.h"
 #include "planner/cluster/cluster.h"
 
 namespace motley::planner {

@@ -2,7 +2,7 @@
 // hop. Two numbers for all links: one ring through all devices was measured, which cannot tell its links apart.
 #pragma once
 
-#include "common/profile.h"
+#include "common/session/profile.h"
 #include "planner/cluster/cluster.h"
 
 namespace motley::planner {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/profile.h"
+#include "common/session/profile.h"
 
 namespace motley::planner {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/costs/latency_match.h"
 #include "planner/costs/layer_operators.h"
 #include "planner/costs/roofline.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/operators.h"
-#include "common/parameters.h"
+#include "common/model/operators.h"
+#include "common/model/parameters.h"
 #include "planner/cluster/cluster.h"
 #include "planner/costs/latency_book.h"
 #include "planner/costs/workload.h"

@@ -14,10 +14,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/device_table.h"
-#include "common/files.h"
-#include "common/parse_json.h"
-#include "common/status_macros.h"
+#include "common/base/files.h"
+#include "common/base/parse_json.h"
+#include "common/base/status_macros.h"
+#include "common/device/device_table.h"
 #include "planner/costs/profile_series.h"
 
 namespace motley::planner {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/dtype.h"
-#include "common/model.h"
-#include "common/parameters.h"
+#include "common/base/dtype.h"
+#include "common/model/model.h"
+#include "common/model/parameters.h"
 #include "planner/costs/motley_profile.h"
 #include "planner/util/curve.h"
 

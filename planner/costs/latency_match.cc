@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "common/device_table.h"
+#include "common/device/device_table.h"
 #include "planner/costs/roofline.h"
 
 namespace motley::planner {

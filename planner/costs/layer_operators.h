@@ -1,12 +1,12 @@
 // A layer's operators as the planner sees them: arithmetic, memory traffic, and what keeping or recomputing each one means.
-// From common/operators.h, which the engine allocates by; here bytes belong to the operator that *makes* a tensor, because
+// From common/model/operators.h, which the engine allocates by; here bytes belong to the operator that *makes* a tensor, because
 // recomputing an operator is what frees its output (Baton). Sums over a layer are the same.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "common/operators.h"
+#include "common/model/operators.h"
 #include "planner/costs/workload.h"
 #include "planner/plan/op_set.h"
 

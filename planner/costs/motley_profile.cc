@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
-#include "common/nearest.h"
-#include "common/status_macros.h"
+#include "common/base/clean_text.h"
+#include "common/base/nearest.h"
+#include "common/base/status_macros.h"
 
 namespace motley::planner {
 namespace {

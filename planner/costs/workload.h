@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/dtype.h"
-#include "common/model.h"
+#include "common/base/dtype.h"
+#include "common/model/model.h"
 
 namespace motley::planner {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/lowering/layered.h"
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_order.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/program.h"
+#include "common/program/program.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/count.h"
-#include "common/parameters.h"
-#include "common/status_macros.h"
+#include "common/base/count.h"
+#include "common/base/status_macros.h"
+#include "common/model/parameters.h"
 #include "planner/answers/given_plan.h"
 #include "planner/lowering/layered.h"
 #include "planner/util/quantity_text.h"

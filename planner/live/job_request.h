@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/device.h"
-#include "common/job.h"
-#include "common/model.h"
+#include "common/device/device.h"
+#include "common/job/job.h"
+#include "common/model/model.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
 #include "planner/strategies/catalog.h"

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/operators.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
+#include "common/model/operators.h"
 #include "planner/cluster/link_fit.h"
 #include "planner/costs/latency_book.h"
 #include "planner/costs/profile_series.h"

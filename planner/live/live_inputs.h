@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/device.h"
-#include "common/job.h"
-#include "common/model.h"
-#include "common/profile.h"
+#include "common/device/device.h"
+#include "common/job/job.h"
+#include "common/model/model.h"
+#include "common/session/profile.h"
 #include "planner/cluster/cluster.h"
 #include "planner/costs/latency_book.h"
 #include "planner/costs/motley_profile.h"

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/answers/explain_offline.h"
 #include "planner/answers/given_plan.h"
 #include "planner/answers/offline.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 
 namespace motley::planner {
 namespace {

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/model.h"
-#include "common/parameters.h"
-#include "common/program.h"
+#include "common/model/model.h"
+#include "common/model/parameters.h"
+#include "common/program/program.h"
 #include "planner/plan/plan.h"
 
 namespace motley::planner {

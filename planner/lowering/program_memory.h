@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "common/program.h"
+#include "common/program/program.h"
 #include "planner/costs/costs.h"
 
 namespace motley::planner {

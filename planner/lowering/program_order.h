@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/program.h"
+#include "common/program/program.h"
 
 namespace motley::planner {
 

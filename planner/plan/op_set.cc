@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/clean_text.h"
-#include "common/nearest.h"
+#include "common/base/clean_text.h"
+#include "common/base/nearest.h"
 
 namespace motley::planner {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "common/operators.h"
+#include "common/model/operators.h"
 
 namespace motley::planner {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/parameters.h"
+#include "common/model/parameters.h"
 #include "planner/plan/plan.h"
 
 namespace motley::planner {

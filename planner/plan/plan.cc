@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
-#include "common/nearest.h"
+#include "common/base/clean_text.h"
+#include "common/base/nearest.h"
 
 namespace motley::planner {
 namespace {

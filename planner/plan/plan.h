@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/assignment.h"
-#include "common/ids.h"
-#include "common/model.h"
+#include "common/base/ids.h"
+#include "common/model/model.h"
+#include "common/session/assignment.h"
 
 namespace motley::planner {
 

@@ -1,8 +1,8 @@
 // Reads the plan's JSON form (docs/plan-language.md): strict about keys and types, lenient about what can be derived.
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
-#include "common/parse_json.h"
-#include "common/status_macros.h"
+#include "common/base/clean_text.h"
+#include "common/base/parse_json.h"
+#include "common/base/status_macros.h"
 #include "planner/plan/plan.h"
 #include "planner/util/json_reader.h"
 

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "common/clean_text.h"
-#include "common/status_macros.h"
+#include "common/base/clean_text.h"
+#include "common/base/status_macros.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_words.h"
 

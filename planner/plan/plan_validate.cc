@@ -4,8 +4,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "common/parameters.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
+#include "common/model/parameters.h"
 #include "planner/plan/op_set.h"
 #include "planner/plan/plan.h"
 

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "common/clean_text.h"
-#include "common/parse_json.h"
-#include "common/status_macros.h"
+#include "common/base/clean_text.h"
+#include "common/base/parse_json.h"
+#include "common/base/status_macros.h"
 
 namespace motley::planner {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/assignment.h"
+#include "common/session/assignment.h"
 #include "planner/plan/plan.h"
 
 namespace motley::planner {

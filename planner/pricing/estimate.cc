@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/lowering/step_lowering_flows.h"
 #include "planner/pricing/estimate_borders.h"

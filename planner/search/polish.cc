@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/plan/each_rank.h"
 #include "planner/pricing/worst_memory.h"
 #include "planner/search/plan_moves.h"

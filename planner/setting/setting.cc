@@ -5,8 +5,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/nearest.h"
-#include "common/status_macros.h"
+#include "common/base/nearest.h"
+#include "common/base/status_macros.h"
 
 namespace motley::planner {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/simulator/fair_share.h"
 
 namespace motley::planner {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/split/cephalo_equation4.h"
 #include "planner/split/group_tables.h"

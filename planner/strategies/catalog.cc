@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/nearest.h"
+#include "common/base/nearest.h"
 
 namespace motley::planner {
 

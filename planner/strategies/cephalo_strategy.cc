@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/split/group_split.h"

@@ -19,8 +19,8 @@
 #include <cstring>
 
 #include "tests/worker/engine/fake_host.h"
-#include "worker/engine/monotonic.h"
-#include "worker/engine/ring_communicator.h"
+#include "worker/engine/base/monotonic.h"
+#include "worker/engine/transport/connect_communicator.h"
 
 namespace motley::engine {
 namespace {

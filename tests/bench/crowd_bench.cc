@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "common/logging.h"
+#include "common/base/logging.h"
 #include "common/wire/job.h"
 #include "coordinator/server.h"
 #include "tests/bench/bench_report.h"

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/version.h"
+#include "common/base/version.h"
 #include "proto/motley/v1/motley.grpc.pb.h"
 #include "proto/motley/v1/worker.grpc.pb.h"
 

@@ -9,11 +9,11 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "common/dataset.h"
-#include "common/job.h"
+#include "common/data/dataset.h"
+#include "common/job/job.h"
 #include "planner/live/planner.h"
 #include "tests/worker/engine/fake_host.h"
-#include "worker/engine/monotonic.h"
+#include "worker/engine/base/monotonic.h"
 
 namespace motley::engine {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/setting/setting.h"

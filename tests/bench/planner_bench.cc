@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/answers/offline.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/live/planner.h"

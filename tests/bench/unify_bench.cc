@@ -15,7 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/files.h"
+#include "common/base/files.h"
 #include "planner/answers/offline.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/strategies/catalog.h"

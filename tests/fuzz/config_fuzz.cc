@@ -1,5 +1,5 @@
 // The worker's and the coordinator's configuration, and a cluster file: all TOML of ours besides the job.
-#include "coordinator/config.h"
+#include "coordinator/core/config.h"
 #include "planner/cluster/cluster_file.h"
 #include "tests/fuzz/fuzz.h"
 #include "worker/daemon/config.h"

@@ -1,6 +1,6 @@
 // HuggingFace's config.json.
-#include "common/model.h"
-#include "common/parameters.h"
+#include "common/model/model.h"
+#include "common/model/parameters.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // The job file (TOML), and the store's form of what it gave.
-#include "common/job_file.h"
+#include "common/job/job_file.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,8 +1,8 @@
 // A checkpoint's manifest and the entries that ranks send each other. The digest of itself is put right first, else no altered
 // manifest would ever get behind it.
-#include "common/checkpoint_manifest.h"
-#include "common/parse_json.h"
-#include "common/sha256.h"
+#include "common/base/parse_json.h"
+#include "common/base/sha256.h"
+#include "common/checkpoint/checkpoint_manifest.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // A rank's program as text.
-#include "common/program.h"
+#include "common/program/program.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

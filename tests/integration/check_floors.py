@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The planner's floors: a file includes files of its own folder and of folders that stand above it in this list, none below.
+"""Floors: a file includes files of its own folder and of folders of its tree that stand before it in this list.
 
-docs/design.md says what each folder is. Prints "ok NAME" or "FAIL NAME: why" for each folder; `--arrows` prints who includes whom.
+docs/design.md says what each folder is; check_includes.sh holds the rules between the trees. Prints "ok NAME" or "FAIL NAME: why"
+for each folder; `--arrows` prints who includes whom.
 """
 import collections
 import os
@@ -9,49 +10,65 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FLOORS = ["util", "cluster", "cluster/presets", "plan", "simulator", "costs", "setting", "lowering", "split", "groups", "pricing", "search",
-          "strategies", "strategies/megatron", "strategies/hexiscale", "strategies/poplar", "strategies/baton", "strategies/zorse",
-          "strategies/auto", "answers",
-          "live"]
-INCLUDE = re.compile(r'^\s*#\s*include\s+"planner/([^"]+)"', re.MULTILINE)
+FLOORS = {
+    "common": ["base", "data", "device", "model", "program", "checkpoint", "job", "session", "metrics", "wire"],
+    "planner": ["util", "cluster", "cluster/presets", "plan", "simulator", "costs", "setting", "lowering", "split", "groups", "pricing",
+                "search", "strategies", "strategies/megatron", "strategies/hexiscale", "strategies/poplar", "strategies/baton",
+                "strategies/zorse", "strategies/auto", "answers", "live"],
+    "coordinator": ["client", "state", "store", "core", "epoch", "members", "periodic", "rpc", "."],
+    "worker": ["records", "engine/base", "engine/operators", "engine/transport", "engine/model", "engine/profiler", "engine", "daemon",
+               "rank"],
+}
+# Folders that nobody of their tree includes, wherever they stand: programs of their own.
+APART = {"coordinator": {"client"}}
 
 
-def arrows():
+def arrows(tree):
     """{folder: {folder that it includes: one file that does}}; every folder with sources is a key."""
+    include = re.compile(rf'^\s*#\s*include\s+"{tree}/([^"]+)"', re.MULTILINE)
     found = collections.defaultdict(dict)
-    for top, _, names in os.walk(os.path.join(ROOT, "planner")):
-        folder = os.path.relpath(top, os.path.join(ROOT, "planner")).replace(os.sep, "/")
+    for top, _, names in os.walk(os.path.join(ROOT, tree)):
+        folder = os.path.relpath(top, os.path.join(ROOT, tree)).replace(os.sep, "/")
         for name in sorted(names):
             if not name.endswith((".h", ".cc")):
                 continue
             includes = found[folder]
             with open(os.path.join(top, name), encoding="utf-8") as file:
-                for path in INCLUDE.findall(file.read()):
-                    if os.path.dirname(path) != folder:
-                        includes.setdefault(os.path.dirname(path), f"planner/{folder}/{name} includes planner/{path}")
+                for path in include.findall(file.read()):
+                    target = os.path.dirname(path) or "."
+                    if target != folder:
+                        includes.setdefault(target, f"{os.path.normpath(f'{tree}/{folder}/{name}')} includes {tree}/{path}")
     return found
 
 
-def main():
+def check(tree):
+    """Whether all is well; prints a line for each folder."""
     failed = False
-    found = arrows()
-    if "--arrows" in sys.argv[1:]:
-        for folder in sorted(found, key=FLOORS.index):
-            print(f"{folder}: {' '.join(sorted(found[folder], key=FLOORS.index))}")
-        print(f"{sum(map(len, found.values()))} arrows")
-        return
+    floors, found = FLOORS[tree], arrows(tree)
     for folder in sorted(found):
-        if folder not in FLOORS:
+        if folder not in floors:
             wrong = [f"the folder is not in the list of {os.path.relpath(__file__, ROOT)}"]
         else:
-            allowed = set(FLOORS[:FLOORS.index(folder)])
+            allowed = set(floors[:floors.index(folder)]) - APART.get(tree, set())
             wrong = [where for target, where in sorted(found[folder].items()) if target not in allowed]
         failed |= bool(wrong)
-        print(f"FAIL floors: planner/{folder}: {'; '.join(wrong)}" if wrong else f"ok floors: planner/{folder}")
-    for folder in set(FLOORS) - set(found):
+        name = os.path.normpath(f"{tree}/{folder}")
+        print(f"FAIL floors: {name}: {'; '.join(wrong)}" if wrong else f"ok floors: {name}")
+    for folder in sorted(set(floors) - set(found)):
         failed = True
-        print(f"FAIL floors: planner/{folder}: there is no such folder any more")
-    sys.exit(1 if failed else 0)
+        print(f"FAIL floors: {tree}/{folder}: there is no such folder any more")
+    return not failed
+
+
+def main():
+    if "--arrows" in sys.argv[1:]:
+        for tree, floors in FLOORS.items():
+            found = arrows(tree)
+            for folder in sorted(found, key=floors.index):
+                print(f"{os.path.normpath(f'{tree}/{folder}')}: {' '.join(sorted(found[folder], key=floors.index))}")
+            print(f"{tree}: {sum(map(len, found.values()))} arrows")
+        return
+    sys.exit(0 if all([check(tree) for tree in FLOORS]) else 1)
 
 
 if __name__ == "__main__":

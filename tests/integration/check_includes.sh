@@ -27,12 +27,12 @@ rule "common includes nobody above it" 'planner/|coordinator/|worker/' common
 rule "planner includes neither coordinator nor worker" 'coordinator/|worker/' planner
 rule "coordinator never includes worker" 'worker/' coordinator
 rule "worker never includes coordinator or planner" 'coordinator/|planner/' worker
-rule "torch only in the engine" "$TORCH" common planner coordinator worker/daemon worker/rank worker/profiler
+rule "torch only in the engine" "$TORCH" common planner coordinator worker/daemon worker/rank worker/records
 EXCEPT='^common/wire/' rule "no protocol in common outside wire" "$WIRE" common
-rule "no protocol in planner and engine" "$WIRE" planner worker/engine worker/profiler
+rule "no protocol in planner and engine" "$WIRE" planner worker/engine
 EXCEPT='^worker/daemon/(coordinator_stream|session|rank_process|rank_session|storage_checker)\.' rule "the worker's protocol only at its edges" "$WIRE" worker/daemon
 rule "the engine's boundary shows no torch" "$TORCH" worker/engine/engine.h
 rule "never torch/torch.h" 'torch/torch\.h' common planner coordinator worker tests
-EXCEPT='^common/logging\.cc:' rule "spdlog only in common/logging.cc" 'spdlog/' common planner coordinator worker
+EXCEPT='^common/base/logging\.cc:' rule "spdlog only in common/base/logging.cc" 'spdlog/' common planner coordinator worker
 rule "includes start at the root" '\.\./' common planner coordinator worker tests
 exit $failed

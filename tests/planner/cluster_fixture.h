@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "common/model.h"
-#include "common/operators.h"
+#include "common/model/model.h"
+#include "common/model/operators.h"
 #include "planner/live/live_inputs.h"
 
 namespace motley::planner {

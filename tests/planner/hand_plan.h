@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/parameters.h"
+#include "common/model/parameters.h"
 #include "planner/live/live_inputs.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/plan.h"

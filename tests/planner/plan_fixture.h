@@ -2,7 +2,7 @@
 // language.
 #pragma once
 
-#include "common/parameters.h"
+#include "common/model/parameters.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/plan.h"
 #include "tests/planner/cluster_fixture.h"

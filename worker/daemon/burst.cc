@@ -12,7 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 
 namespace motley::worker {
 namespace {

@@ -9,13 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/address.h"
-#include "common/beneath.h"
-#include "common/clean_text.h"
-#include "common/files.h"
-#include "common/names.h"
-#include "common/nearest.h"
-#include "common/status_macros.h"
+#include "common/base/address.h"
+#include "common/base/beneath.h"
+#include "common/base/clean_text.h"
+#include "common/base/files.h"
+#include "common/base/names.h"
+#include "common/base/nearest.h"
+#include "common/base/status_macros.h"
 
 namespace motley::worker {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/device.h"
+#include "common/device/device.h"
 
 namespace motley::worker {
 

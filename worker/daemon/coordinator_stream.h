@@ -12,7 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "common/session.h"
+#include "common/session/session.h"
 #include "proto/motley/v1/worker.grpc.pb.h"
 
 namespace motley::worker {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/device_table.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
+#include "common/device/device_table.h"
 #include "worker/daemon/config.h"
 
 namespace motley::worker {

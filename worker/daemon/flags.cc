@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "common/build_info.h"
+#include "common/base/build_info.h"
 #include "worker/daemon/nvidia_cards.h"
 #include "worker/daemon/probe.h"
 

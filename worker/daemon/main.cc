@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "common/addresses_file.h"
-#include "common/logging.h"
+#include "common/base/addresses_file.h"
+#include "common/base/logging.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/nvidia_cards.h"
 #include "worker/daemon/stop.h"

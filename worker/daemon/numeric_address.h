@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 
 namespace motley::worker {
 

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/clean_text.h"
-#include "common/files.h"
+#include "common/base/clean_text.h"
+#include "common/base/files.h"
 
 namespace motley::worker {
 namespace {

@@ -12,8 +12,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/session.h"
-#include "common/steady_condition.h"
+#include "common/base/steady_condition.h"
+#include "common/session/session.h"
 
 namespace motley::worker {
 

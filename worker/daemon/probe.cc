@@ -12,8 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "common/clean_text.h"
-#include "common/device_table.h"
+#include "common/base/clean_text.h"
+#include "common/device/device_table.h"
 
 namespace motley::worker {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/session.h"
+#include "common/session/session.h"
 
 namespace motley::worker {
 

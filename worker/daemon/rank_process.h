@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/session.h"
+#include "common/session/session.h"
 #include "worker/daemon/frame.h"
 #include "worker/daemon/line_cutter.h"
 #include "worker/daemon/spawn.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/session.h"
+#include "common/session/session.h"
 #include "worker/daemon/profile_schedule.h"
 #include "worker/daemon/rank_process.h"
 #include "worker/daemon/spawn.h"

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
-#include "common/fault.h"
-#include "common/status_macros.h"
+#include "common/base/clean_text.h"
+#include "common/base/fault.h"
+#include "common/base/status_macros.h"
 #include "common/wire/rank.h"
 #include "worker/daemon/frame.h"
 

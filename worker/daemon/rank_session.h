@@ -15,9 +15,9 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/clock.h"
-#include "common/session.h"
-#include "common/steady_condition.h"
+#include "common/base/clock.h"
+#include "common/base/steady_condition.h"
+#include "common/session/session.h"
 #include "worker/engine/engine.h"
 #include "worker/records/step_recorder.h"
 

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/clean_text.h"
+#include "common/base/clean_text.h"
 #include "worker/daemon/burst.h"
 #include "worker/daemon/numeric_address.h"
 #include "worker/daemon/reach_listener.h"

@@ -8,8 +8,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
-#include "common/clock.h"
-#include "common/session.h"
+#include "common/base/clock.h"
+#include "common/session/session.h"
 #include "worker/daemon/outbox.h"
 
 namespace motley::worker {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "common/clock.h"
-#include "common/ids.h"
+#include "common/base/clock.h"
+#include "common/base/ids.h"
 #include "worker/daemon/burst_taker.h"
 #include "worker/daemon/spawn.h"
 

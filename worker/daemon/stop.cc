@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/logging.h"
+#include "common/base/logging.h"
 
 namespace motley::worker {
 namespace {

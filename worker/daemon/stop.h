@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "worker/daemon/worker.h"
 
 namespace motley::worker {

@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/clean_text.h"
-#include "common/dataset.h"
-#include "common/files.h"
-#include "common/names.h"
-#include "common/status_macros.h"
+#include "common/base/clean_text.h"
+#include "common/base/files.h"
+#include "common/base/names.h"
+#include "common/base/status_macros.h"
+#include "common/data/dataset.h"
 
 namespace motley::worker {
 namespace {

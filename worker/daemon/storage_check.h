@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "common/beneath.h"
-#include "common/clock.h"
-#include "common/session.h"
+#include "common/base/beneath.h"
+#include "common/base/clock.h"
+#include "common/session/session.h"
 
 namespace motley::worker {
 

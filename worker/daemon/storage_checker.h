@@ -12,8 +12,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/clock.h"
-#include "common/session.h"
+#include "common/base/clock.h"
+#include "common/session/session.h"
 #include "worker/daemon/frame.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/spawn.h"

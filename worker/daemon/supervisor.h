@@ -17,9 +17,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/beneath.h"
-#include "common/clock.h"
-#include "common/session.h"
+#include "common/base/beneath.h"
+#include "common/base/clock.h"
+#include "common/session/session.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/rank_run.h"
 #include "worker/daemon/spawn.h"

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
-#include "common/logging.h"
-#include "common/status_macros.h"
+#include "common/base/clean_text.h"
+#include "common/base/logging.h"
+#include "common/base/status_macros.h"
 #include "worker/daemon/supervisor.h"
 
 namespace motley::worker {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/clean_text.h"
-#include "common/logging.h"
+#include "common/base/clean_text.h"
+#include "common/base/logging.h"
 #include "worker/daemon/supervisor.h"
 
 namespace motley::worker {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/logging.h"
-#include "common/status_macros.h"
-#include "common/version.h"
+#include "common/base/logging.h"
+#include "common/base/status_macros.h"
+#include "common/base/version.h"
 
 namespace motley::worker {
 namespace {

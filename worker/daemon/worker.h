@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "common/metrics/metrics.h"
-#include "common/session.h"
+#include "common/session/session.h"
 #include "worker/daemon/config.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/reach.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/version.h"
+#include "common/base/version.h"
 
 namespace motley::worker {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "common/device.h"
+#include "common/device/device.h"
 #include "common/metrics/metrics.h"
-#include "common/session.h"
+#include "common/session/session.h"
 
 namespace motley::worker {
 

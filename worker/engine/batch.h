@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "common/dataset.h"
+#include "common/data/dataset.h"
 
 namespace motley::engine {
 

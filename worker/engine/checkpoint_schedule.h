@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "absl/time/time.h"
-#include "common/clock.h"
-#include "common/job.h"
+#include "common/base/clock.h"
+#include "common/job/job.h"
 
 namespace motley::engine {
 

@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/checkpoint.h"
-#include "common/fault.h"
-#include "common/status_macros.h"
-#include "worker/engine/monotonic.h"
+#include "common/base/fault.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint.h"
+#include "worker/engine/base/monotonic.h"
 
 namespace motley::engine {
 namespace {

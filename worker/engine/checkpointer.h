@@ -1,13 +1,14 @@
-// Saves the state of all ranks as one checkpoint (common/checkpoint.h has the format). Called by every rank after the same step.
+// Saves the state of all ranks as one checkpoint (common/checkpoint/checkpoint.h has the format). Called by every rank after the
+// same step.
 #pragma once
 
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "common/assignment.h"
-#include "worker/engine/communicator.h"
-#include "worker/engine/engine.h"
-#include "worker/engine/state.h"
+#include "common/session/assignment.h"
+#include "worker/engine/base/rank_host.h"
+#include "worker/engine/model/state.h"
+#include "worker/engine/transport/communicator.h"
 
 namespace motley::engine {
 

@@ -8,13 +8,13 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
-#include "worker/engine/link_clock.h"
-#include "worker/engine/memory.h"
-#include "worker/engine/ring_communicator.h"
+#include "common/base/status_macros.h"
+#include "worker/engine/base/memory.h"
+#include "worker/engine/profiler/collective_profiler.h"
+#include "worker/engine/profiler/compute_profiler.h"
 #include "worker/engine/trainer.h"
-#include "worker/profiler/collective_profiler.h"
-#include "worker/profiler/compute_profiler.h"
+#include "worker/engine/transport/connect_communicator.h"
+#include "worker/engine/transport/link_clock.h"
 
 namespace motley::engine {
 namespace {

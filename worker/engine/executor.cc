@@ -7,12 +7,12 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "common/fault.h"
-#include "common/operators.h"
-#include "common/status_macros.h"
+#include "common/base/fault.h"
+#include "common/base/status_macros.h"
+#include "common/model/operators.h"
+#include "worker/engine/base/monotonic.h"
 #include "worker/engine/lane_board.h"
-#include "worker/engine/monotonic.h"
-#include "worker/engine/optimizer.h"
+#include "worker/engine/model/optimizer.h"
 
 namespace motley::engine {
 

@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/assignment.h"
-#include "common/program.h"
+#include "common/program/program.h"
+#include "common/session/assignment.h"
+#include "worker/engine/base/compute_pacer.h"
 #include "worker/engine/batch.h"
-#include "worker/engine/communicator.h"
-#include "worker/engine/compute_pacer.h"
-#include "worker/engine/state.h"
+#include "worker/engine/model/state.h"
+#include "worker/engine/model/unit_model.h"
 #include "worker/engine/step_scalars.h"
-#include "worker/engine/unit_model.h"
+#include "worker/engine/transport/communicator.h"
 
 namespace motley::engine {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "common/program.h"
-#include "worker/engine/engine.h"
-#include "worker/engine/monotonic.h"
+#include "common/program/program.h"
+#include "worker/engine/base/monotonic.h"
+#include "worker/engine/base/rank_host.h"
 
 namespace motley::engine {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/ids.h"
+#include "common/base/ids.h"
 
 namespace motley::engine {
 

@@ -5,13 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/fault.h"
-#include "common/status_macros.h"
+#include "common/base/fault.h"
+#include "common/base/status_macros.h"
+#include "worker/engine/base/heartbeat.h"
+#include "worker/engine/base/memory.h"
+#include "worker/engine/base/monotonic.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/checkpointer.h"
-#include "worker/engine/heartbeat.h"
-#include "worker/engine/memory.h"
-#include "worker/engine/monotonic.h"
 
 namespace motley::engine {
 namespace {

@@ -5,17 +5,17 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "common/assignment.h"
-#include "common/clock.h"
-#include "common/dataset.h"
-#include "common/sampling.h"
+#include "common/base/clock.h"
+#include "common/data/dataset.h"
+#include "common/data/sampling.h"
+#include "common/session/assignment.h"
+#include "worker/engine/base/compute_pacer.h"
 #include "worker/engine/checkpoint_schedule.h"
-#include "worker/engine/communicator.h"
-#include "worker/engine/compute_pacer.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/executor.h"
+#include "worker/engine/model/state.h"
 #include "worker/engine/progress_meter.h"
-#include "worker/engine/state.h"
+#include "worker/engine/transport/communicator.h"
 
 namespace motley::engine {
 

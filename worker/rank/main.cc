@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "common/build_info.h"
-#include "common/clock.h"
+#include "common/base/build_info.h"
+#include "common/base/clock.h"
 #include "worker/daemon/rank_session.h"
 #include "worker/engine/engine.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/files.h"
+#include "common/base/files.h"
 
 namespace motley::worker {
 

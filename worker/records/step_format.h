@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/job.h"
-#include "common/step.h"
+#include "common/job/job.h"
+#include "common/session/step.h"
 
 namespace motley::worker {
 

@@ -7,8 +7,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/count.h"
-#include "common/status_macros.h"
+#include "common/base/count.h"
+#include "common/base/status_macros.h"
 
 namespace motley::worker {
 namespace {

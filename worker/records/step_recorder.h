@@ -18,9 +18,9 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/assignment.h"
-#include "common/clock.h"
-#include "common/steady_condition.h"
+#include "common/base/clock.h"
+#include "common/base/steady_condition.h"
+#include "common/session/assignment.h"
 #include "worker/records/append_file.h"
 #include "worker/records/step_format.h"
 

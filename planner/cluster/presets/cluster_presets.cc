@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/files.h"
-#include "common/nearest.h"
-#include "common/status_macros.h"
+#include "common/base/files.h"
+#include "common/base/nearest.h"
+#include "common/base/status_macros.h"
 
 namespace motley::planner {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/groups/grouping_seconds.h"
 #include "planner/groups/groupings.h"
 #include "planner/groups/left_out.h"

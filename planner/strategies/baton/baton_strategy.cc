@@ -20,7 +20,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/search/best_plan.h"
 #include "planner/search/pipeline_seconds.h"
 #include "planner/strategies/baton/baton_lineup.h"

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/groups/groupings.h"
 #include "planner/strategies/hexiscale/hexiscale_descent.h"
 #include "planner/strategies/proportional_layers.h"

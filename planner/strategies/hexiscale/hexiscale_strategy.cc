@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/search/best_plan.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/hexiscale/hexiscale_search.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/groups/megatron_layout.h"
 #include "planner/search/best_plan.h"

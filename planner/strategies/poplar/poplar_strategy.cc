@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/search/best_plan.h"
 #include "planner/strategies/catalog.h"

@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "planner/groups/groupings.h"
 #include "planner/groups/split_cut.h"
 #include "planner/search/best_plan.h"

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "common/job_fields.h"
+#include "common/job/job_fields.h"
 
 namespace motley::wire {
 namespace {

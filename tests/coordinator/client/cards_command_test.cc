@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/device_table.h"
+#include "common/device/device_table.h"
 #include "nlohmann/json.hpp"
 #include "planner/cluster/cluster_file.h"
 #include "tests/coordinator/client/fake_motley.h"

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "common/build_info.h"
+#include "common/base/build_info.h"
 #include "coordinator/client/command.h"
 #include "nlohmann/json.hpp"
 #include "tests/coordinator/client/fake_motley.h"

@@ -3,10 +3,10 @@
 
 #include <sstream>
 
-#include "common/version.h"
+#include "common/base/version.h"
 #include "coordinator/client/doctor_report.h"
 #include "nlohmann/json.hpp"
-#include "tests/common/temp_folder.h"
+#include "tests/common/base/temp_folder.h"
 #include "tests/coordinator/client/fake_motley.h"
 
 namespace motley::client {

@@ -11,7 +11,7 @@
 #include "planner/live/live_inputs.h"
 #include "planner/live/planner.h"
 #include "planner/strategies/catalog.h"
-#include "tests/common/temp_folder.h"
+#include "tests/common/base/temp_folder.h"
 #include "tests/coordinator/client/fake_motley.h"
 #include "tests/planner/cluster_fixture.h"
 

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "nlohmann/json.hpp"
-#include "tests/common/checkpoint_fixture.h"
-#include "tests/common/temp_folder.h"
+#include "tests/common/base/temp_folder.h"
+#include "tests/common/checkpoint/checkpoint_fixture.h"
 #include "tests/coordinator/client/fake_motley.h"
 
 namespace motley::client {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "tests/common/published_configs.h"
-#include "tests/common/temp_folder.h"
+#include "tests/common/base/temp_folder.h"
+#include "tests/common/model/published_configs.h"
 #include "tests/coordinator/client/fake_motley.h"
 
 namespace motley::client {
@@ -50,7 +50,7 @@ TEST(ModelNotes, PublishedModelsArePlanned) {
   for (const PublishedConfig& config : kPublishedConfigs) {
     const std::string model = folder.Write("config.json", config.text);
     const Ran ran = MotleyAlone({"plan", "--cluster", "cephalo-b", "--model", model, "--global-batch", "32", "--seq-len", "1024",
-                                "--dtype", "bf16", "--strategy", "cephalo"});
+                                 "--dtype", "bf16", "--strategy", "cephalo"});
     EXPECT_EQ(ran.code, 0) << config.name << ": " << ran.err;
     EXPECT_THAT(ran.out, HasSubstr(" a step, ")) << config.name;
   }

@@ -5,11 +5,11 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "common/model.h"
+#include "common/model/model.h"
 #include "nlohmann/json.hpp"
 #include "planner/plan/plan.h"
 #include "planner/strategies/catalog.h"
-#include "tests/common/temp_folder.h"
+#include "tests/common/base/temp_folder.h"
 #include "tests/coordinator/client/fake_motley.h"
 
 namespace motley::client {

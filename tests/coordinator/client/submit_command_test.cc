@@ -5,10 +5,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/job_file.h"
+#include "common/job/job_file.h"
 #include "common/wire/job.h"
 #include "nlohmann/json.hpp"
-#include "tests/common/temp_folder.h"
+#include "tests/common/base/temp_folder.h"
 #include "tests/coordinator/client/fake_motley.h"
 
 namespace motley::client {

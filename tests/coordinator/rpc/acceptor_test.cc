@@ -15,7 +15,7 @@
 #include <fstream>
 
 #include "absl/time/clock.h"
-#include "common/logging.h"
+#include "common/base/logging.h"
 #include "coordinator/rpc/listening_socket.h"
 #include "coordinator/watchdog.h"
 #include "tests/coordinator/rpc/cluster.h"

@@ -1,7 +1,7 @@
 // CheckCluster against workers that are well, silent, wrong or lying.
 #include <gmock/gmock.h>
 
-#include "common/version.h"
+#include "common/base/version.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {

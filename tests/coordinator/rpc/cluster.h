@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "common/checkpoint.h"
-#include "common/job.h"
-#include "common/parameters.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/job/job.h"
+#include "common/model/parameters.h"
 #include "common/wire/job.h"
 #include "coordinator/server.h"
 #include "proto/motley/v1/motley.grpc.pb.h"

@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/operators.h"
-#include "common/parameters.h"
-#include "common/version.h"
+#include "common/base/version.h"
+#include "common/model/operators.h"
+#include "common/model/parameters.h"
 #include "common/wire/assignment.h"
 
 namespace motley::coordinator {

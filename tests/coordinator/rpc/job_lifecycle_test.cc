@@ -1,5 +1,5 @@
 // A job from submission to its end, over the real API and sessions; the ranks are invented.
-#include "tests/common/published_configs.h"
+#include "tests/common/model/published_configs.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "common/job.h"
+#include "common/job/job.h"
 
 namespace motley::coordinator {
 

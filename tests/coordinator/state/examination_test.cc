@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "coordinator/state/cluster.h"
 #include "coordinator/state/examination_findings.h"
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/clock.h"
-#include "common/version.h"
+#include "common/base/clock.h"
+#include "common/base/version.h"
 
 namespace motley::coordinator {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
-#include "common/job_fields.h"
+#include "common/job/job_fields.h"
 
 namespace motley::coordinator {
 namespace {

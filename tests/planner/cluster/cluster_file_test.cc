@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/job.h"
-#include "tests/common/temp_folder.h"
+#include "common/job/job.h"
+#include "tests/common/base/temp_folder.h"
 
 namespace motley::planner {
 namespace {

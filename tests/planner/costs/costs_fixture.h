@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/device_table.h"
+#include "common/device/device_table.h"
 #include "planner/cluster/cluster.h"
 #include "planner/costs/workload.h"
 

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "planner/costs/latency_match.h"
-#include "tests/common/temp_folder.h"
+#include "tests/common/base/temp_folder.h"
 #include "tests/planner/costs/costs_fixture.h"
 
 namespace motley::planner {

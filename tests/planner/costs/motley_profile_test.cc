@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/costs/costs.h"
 #include "planner/costs/latency_book.h"
-#include "tests/common/published_configs.h"
+#include "tests/common/model/published_configs.h"
 #include "tests/planner/cluster_fixture.h"
 #include "tests/planner/costs/costs_fixture.h"
 

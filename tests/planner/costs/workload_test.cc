@@ -5,9 +5,9 @@
 
 #include <set>
 
-#include "common/parameters.h"
-#include "tests/common/published_configs.h"
-#include "tests/common/temp_folder.h"
+#include "common/model/parameters.h"
+#include "tests/common/base/temp_folder.h"
+#include "tests/common/model/published_configs.h"
 
 namespace motley::planner {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/device_table.h"
+#include "common/device/device_table.h"
 #include "gtest/gtest.h"
 #include "planner/live/planner.h"
 #include "tests/planner/cluster_fixture.h"

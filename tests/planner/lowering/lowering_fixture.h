@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/device_table.h"
+#include "common/device/device_table.h"
 #include "gtest/gtest.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/plan.h"

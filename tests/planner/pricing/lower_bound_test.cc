@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "common/device_table.h"
+#include "common/device/device_table.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/pricing/evaluate.h"
 #include "tests/planner/cluster_fixture.h"

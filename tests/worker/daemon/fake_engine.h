@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "worker/engine/engine.h"
 
 namespace motley::worker {

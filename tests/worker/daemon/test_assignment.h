@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "common/session.h"
+#include "common/session/session.h"
 
 namespace motley::worker {
 

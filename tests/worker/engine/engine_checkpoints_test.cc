@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/checkpoint.h"
-#include "common/fault.h"
+#include "common/base/fault.h"
+#include "common/checkpoint/checkpoint.h"
 #include "tests/worker/engine/engine_fixture.h"
 
 namespace motley::engine {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "common/parameters.h"
+#include "common/model/parameters.h"
 #include "planner/lowering/layered.h"
 #include "tests/worker/engine/fake_host.h"
 #include "worker/engine/engine.h"

@@ -1,6 +1,6 @@
 // The curve of one device, ends of every kind, profiles.
 #include "tests/worker/engine/engine_fixture.h"
-#include "worker/engine/memory.h"
+#include "worker/engine/base/memory.h"
 
 namespace motley::engine {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
-#include "worker/engine/engine.h"
+#include "worker/engine/base/rank_host.h"
 
 namespace motley::engine {
 

@@ -2,7 +2,7 @@
 
 #include <tuple>
 
-#include "worker/engine/torch_pch.h"
+#include "worker/engine/base/torch_pch.h"
 
 namespace motley::engine {
 namespace {

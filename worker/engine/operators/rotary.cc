@@ -1,6 +1,6 @@
 #include "worker/engine/operators/rotary.h"
 
-#include "worker/engine/torch_pch.h"
+#include "worker/engine/base/torch_pch.h"
 
 namespace motley::engine {
 namespace {

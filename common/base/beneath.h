@@ -1,0 +1,60 @@
+// Opening what a job names, where whoever named it must not lead the program out of the folders that this node gives to jobs.
+// docs/worker.md, "Files".
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/files.h"
+
+namespace motley {
+
+// A path as its letters go: absolute, no part "..", no NUL and no control character. INVALID_ARGUMENT begins with `name`.
+absl::Status CheckPath(std::string_view name, const std::string& path);
+
+enum class Resolver {
+  kKernel,  // openat2: links are followed as long as they stay beneath the folder; absolute ones do not
+  kParts,   // part by part, for kernels without openat2: no link is followed
+};
+
+// `path` (relative, "." for the folder itself) beneath the open folder, without its contents (O_PATH). NOT_FOUND, or
+// PERMISSION_DENIED where a link leads out. kKernel becomes kParts by itself where the kernel lacks openat2.
+absl::StatusOr<FileDescriptor> OpenBeneath(const FileDescriptor& folder, const std::string& path,
+                                           Resolver resolver = Resolver::kKernel);
+// The same of a regular file, for reading; never waits for another process. INVALID_ARGUMENT says what else it is.
+absl::StatusOr<FileDescriptor> OpenFileBeneath(const FileDescriptor& folder, const std::string& path,
+                                               Resolver resolver = Resolver::kKernel);
+// The folder `path` beneath `folder`; what is missing of it is made.
+absl::StatusOr<FileDescriptor> MakeFolderBeneath(const FileDescriptor& folder, const std::string& path,
+                                                 Resolver resolver = Resolver::kKernel);
+
+// The folders beneath which a node lets jobs read and write. Thread-safe; each call looks at the file system anew.
+class FileRoots {
+ public:
+  explicit FileRoots(std::vector<std::string> roots) : roots_(std::move(roots)) {}
+
+  // Each absolute and without ".."; existence is asked at use, because a file system may be mounted later.
+  static absl::Status Validate(const std::vector<std::string>& roots);
+
+  // The path's letters lie beneath a root; looks at no file. The errors of Open but NOT_FOUND.
+  absl::Status Covers(std::string_view name, const std::string& path) const;
+  // `path` lies beneath a root, links included. FAILED_PRECONDITION without roots: names the key to set. PERMISSION_DENIED
+  // beneath none: names the roots. NOT_FOUND where there is nothing. Errors begin with `name`, the job's key.
+  absl::StatusOr<FileDescriptor> Open(std::string_view name, const std::string& path) const;
+  // The same of a folder that is made where it is missing.
+  absl::StatusOr<FileDescriptor> MakeFolder(std::string_view name, const std::string& path) const;
+
+ private:
+  using Action = absl::StatusOr<FileDescriptor> (*)(const FileDescriptor&, const std::string&, Resolver);
+  absl::StatusOr<FileDescriptor> BeneathOne(std::string_view name, const std::string& path, Action action) const;
+
+  // The root above the path.
+  absl::StatusOr<std::string> RootOf(std::string_view name, const std::string& path) const;
+
+  std::vector<std::string> roots_;
+};
+
+}  // namespace motley

@@ -1,0 +1,234 @@
+#include "common/base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/fault.h"
+#include "common/base/status_macros.h"
+
+namespace motley {
+namespace {
+
+constexpr int64_t kBlockBytes = 1 << 20;
+
+absl::StatusCode CodeOf(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return absl::StatusCode::kNotFound;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::StatusCode::kPermissionDenied;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return absl::StatusCode::kResourceExhausted;
+    case EEXIST:
+    case ENOTEMPTY:
+      return absl::StatusCode::kAlreadyExists;
+    default:
+      return absl::StatusCode::kUnavailable;
+  }
+}
+
+// The path names nothing, or something else than was meant: it does so again whenever it is tried.
+bool IsWrongPath(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EEXIST:
+    case ENOTEMPTY:
+    case ENAMETOOLONG:
+    case ELOOP:
+    case EINVAL:
+    case ENOSYS:
+    case EXDEV:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+absl::Status FileError(int error, std::string_view action, const std::string& path) {
+  const absl::Status status(
+      CodeOf(error), absl::StrCat("cannot ", std::string(action), " ", path, ": ", std::generic_category().message(error)));
+  return IsWrongPath(error) ? status : WithFault(status, Fault::kStorage);
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = other.Release();
+  }
+  return *this;
+}
+
+int FileDescriptor::Release() { return std::exchange(fd_, -1); }
+
+absl::Status NotRegular(unsigned mode, const std::string& path) {
+  if (S_ISREG(mode)) return absl::OkStatus();
+  const char* kind = S_ISDIR(mode)    ? "folder"
+                     : S_ISLNK(mode)  ? "symbolic link"
+                     : S_ISFIFO(mode) ? "named pipe"
+                     : S_ISSOCK(mode) ? "socket"
+                                      : "device";
+  return absl::InvalidArgumentError(absl::StrCat(path, " is a ", kind, "; give a regular file"));
+}
+
+absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, SymbolicLinks links) {
+  // Asked before, because opening a device can act; and after, because the name may have changed hands between.
+  struct stat found;
+  const int looked = links == SymbolicLinks::kFollow ? ::stat(path.c_str(), &found) : ::lstat(path.c_str(), &found);
+  if (looked != 0) return FileError(errno, "read", path);
+  MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
+  FileDescriptor file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links == SymbolicLinks::kRefuse ? O_NOFOLLOW : 0)));
+  if (file.get() < 0 || ::fstat(file.get(), &found) != 0) return FileError(errno, "read", path);
+  MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
+  return file;
+}
+
+absl::StatusOr<int64_t> FileBytes(const std::string& path) {
+  struct stat status;
+  if (::lstat(path.c_str(), &status) != 0) return FileError(errno, "read", path);
+  MOTLEY_RETURN_IF_ERROR(NotRegular(status.st_mode, path));
+  return static_cast<int64_t>(status.st_size);
+}
+
+absl::Status ReadAt(const FileDescriptor& file, const std::string& path, int64_t offset, void* out, int64_t bytes) {
+  char* to = static_cast<char*>(out);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(file.get(), to, static_cast<size_t>(bytes), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FileError(errno, "read", path);
+    if (got == 0) return absl::DataLossError(absl::StrCat(path, " ends at byte ", offset, ", ", bytes, " bytes too early"));
+    to += got;
+    offset += got;
+    bytes -= got;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ForEachBlock(const std::string& path, const std::function<absl::Status(std::string_view)>& use) {
+  MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor file, OpenForRead(path));
+  return ForEachBlock(file, path, use);
+}
+
+absl::Status ForEachBlock(const FileDescriptor& file, const std::string& path,
+                          const std::function<absl::Status(std::string_view)>& use) {
+  std::vector<char> block(kBlockBytes);
+  for (;;) {
+    const ssize_t got = ::read(file.get(), block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FileError(errno, "read", path);
+    if (got == 0) return absl::OkStatus();
+    MOTLEY_RETURN_IF_ERROR(use(std::string_view(block.data(), static_cast<size_t>(got))));
+  }
+}
+
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path, int64_t limit_bytes) {
+  std::string text;
+  MOTLEY_RETURN_IF_ERROR(ForEachBlock(path, [&](std::string_view block) -> absl::Status {
+    text.append(block);
+    if (static_cast<int64_t>(text.size()) <= limit_bytes) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(path, " is larger than the ", limit_bytes, " bytes allowed for it"));
+  }));
+  return text;
+}
+
+absl::StatusOr<FileWriter> FileWriter::Create(const std::string& path) {
+  for (int attempt = 0;; ++attempt) {
+    FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (file.get() >= 0) return FileWriter(path, std::move(file));
+    if (errno != EEXIST || attempt > 0) return FileError(errno, "write", path);
+    struct stat found;
+    if (::lstat(path.c_str(), &found) != 0) continue;
+    MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return FileError(errno, "replace", path);
+  }
+}
+
+FileWriter::~FileWriter() {
+  if (file_.get() >= 0) ::unlink(path_.c_str());
+}
+
+absl::Status FileWriter::Write(const void* data, int64_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t put = ::write(file_.get(), from, static_cast<size_t>(std::min(bytes, kBlockBytes * 64)));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return FileError(errno, "write", path_);
+    from += put;
+    bytes -= put;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::Finish() {
+  if (::fsync(file_.get()) != 0) return FileError(errno, "write", path_);
+  // A late write error of a network file system is only told here.
+  if (::close(file_.Release()) != 0) {
+    const absl::Status status = FileError(errno, "write", path_);
+    ::unlink(path_.c_str());
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWritable(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return FileError(errno, "write", path);
+  struct stat found;
+  return ::lstat(path.c_str(), &found) == 0 ? NotRegular(found.st_mode, path) : absl::OkStatus();
+}
+
+absl::Status WriteFileDurably(const std::string& path, std::string_view text) {
+  MOTLEY_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(path));
+  MOTLEY_RETURN_IF_ERROR(writer.Write(text.data(), static_cast<int64_t>(text.size())));
+  return writer.Finish();
+}
+
+absl::Status SyncFolder(const std::string& path) {
+  const FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 || ::fsync(folder.get()) != 0) return FileError(errno, "sync the folder", path);
+  return absl::OkStatus();
+}
+
+absl::Status MakeFolders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  return error ? FileError(error.value(), "make the folder", path) : absl::OkStatus();
+}
+
+absl::Status MakeOwnFolder(const std::string& path) {
+  MOTLEY_RETURN_IF_ERROR(MakeFolders(path));
+  struct stat found;
+  if (::lstat(path.c_str(), &found) != 0) return FileError(errno, "make the folder", path);
+  if (S_ISDIR(found.st_mode)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(path, " is a symbolic link where a folder was to be made; remove it"));
+}
+
+absl::Status RemoveTree(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  return error ? FileError(error.value(), "remove", path) : absl::OkStatus();
+}
+
+}  // namespace motley

@@ -1,0 +1,18 @@
+// Logging for the daemons: spdlog behind one function, so that no header shows it (torch brings another fmt).
+#pragma once
+
+#include <string_view>
+
+namespace motley {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+// Once in main. `component` stands in every line; under systemd (JOURNAL_STREAM) lines carry priority prefixes and no time.
+void InitLogging(std::string_view component, LogLevel level);
+// One line, whatever the message holds (common/base/clean_text.h).
+void Log(LogLevel level, std::string_view message);
+inline void LogInfo(std::string_view message) { Log(LogLevel::kInfo, message); }
+inline void LogWarning(std::string_view message) { Log(LogLevel::kWarning, message); }
+inline void LogError(std::string_view message) { Log(LogLevel::kError, message); }
+
+}  // namespace motley

@@ -1,0 +1,50 @@
+#include "common/base/names.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
+
+namespace motley {
+namespace {
+
+constexpr char kAllowed[] = "1 to 63 letters, digits, '-', '.' or '_'";
+
+bool IsName(std::string_view name) {
+  return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_';
+  });
+}
+
+}  // namespace
+
+absl::Status CheckName(std::string_view field, const std::string& name) {
+  if (IsName(name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(std::string(field), " must be ", kAllowed, ", got ", Quoted(name)));
+}
+
+absl::Status CheckDeviceId(std::string_view field, const NodeName& node, const DeviceId& device) {
+  const std::string begin = absl::StrCat(node.value(), "/");
+  const std::string& id = device.value();
+  if (absl::StartsWith(id, begin) && IsName(std::string_view(id).substr(begin.size()))) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(std::string(field), " must be '", begin, "' and ", kAllowed, ", got ", Quoted(id)));
+}
+
+absl::Status CheckNumericAddress(std::string_view field, const std::string& address) {
+  unsigned char parsed[sizeof(in6_addr)];
+  // inet_pton reads up to a NUL.
+  const bool whole = address.find('\0') == std::string::npos;
+  if (whole && (::inet_pton(AF_INET, address.c_str(), parsed) == 1 || ::inet_pton(AF_INET6, address.c_str(), parsed) == 1)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(std::string(field), " must be a numeric address of this node, got ", Quoted(address)));
+}
+
+}  // namespace motley

@@ -1,0 +1,86 @@
+#include "common/base/parse_json.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
+#include "common/base/status_macros.h"
+
+namespace motley {
+namespace {
+
+using Json = nlohmann::json;
+
+// Walks the text without building anything; each event returns whether to go on. The parser itself does not recurse.
+class Checker : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(size_t) override { return Enter(); }
+  bool start_array(size_t) override { return Enter(); }
+  bool key(string_t& key) override {
+    keys_.back().push_back(key);
+    return true;
+  }
+  bool end_object() override {
+    std::vector<std::string>& keys = keys_.back();
+    std::sort(keys.begin(), keys.end());
+    const auto twice = std::adjacent_find(keys.begin(), keys.end());
+    if (twice != keys.end()) problem_ = absl::StrCat("the key ", Quoted(*twice), " stands twice in one object");
+    keys_.pop_back();
+    return problem_.empty();
+  }
+  bool end_array() override {
+    keys_.pop_back();
+    return true;
+  }
+  // What the library says may repeat the whole text.
+  bool parse_error(size_t position, const std::string&, const Json::exception&) override {
+    if (problem_.empty()) problem_ = absl::StrCat("is not JSON: byte ", position);
+    return false;
+  }
+
+  const std::string& problem() const { return problem_; }
+
+ private:
+  bool Enter() {
+    keys_.emplace_back();
+    if (keys_.size() > kDeepestJson) problem_ = absl::StrCat("is nested deeper than ", kDeepestJson, " levels");
+    return problem_.empty();
+  }
+
+  std::vector<std::vector<std::string>> keys_;  // of every object that is open, and an empty list for every open list
+  std::string problem_;
+};
+
+template <typename Value>
+absl::StatusOr<Value> Parse(std::string_view text, std::string_view source) {
+  const auto fail = [source](std::string_view problem) {
+    return absl::InvalidArgumentError(absl::StrCat(Echo(source), ": ", std::string(problem)));
+  };
+  Checker checker;
+  if (!Json::sax_parse(text, &checker)) return fail(checker.problem());
+  Value value = Value::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded()) return fail("is not JSON");
+  return value;
+}
+
+}  // namespace
+
+absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view source) { return Parse<Json>(text, source); }
+
+absl::StatusOr<nlohmann::ordered_json> ParseOrderedJson(std::string_view text, std::string_view source) {
+  return Parse<nlohmann::ordered_json>(text, source);
+}
+
+std::string EchoJson(const Json& value) { return Echo(value.dump(-1, ' ', false, Json::error_handler_t::replace)); }
+
+}  // namespace motley

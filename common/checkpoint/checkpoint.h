@@ -1,0 +1,105 @@
+// The checkpoint's format, torch-free: a folder of named tensors' ranges, its manifest written last. Topology-free: any
+// plan reads what any plan wrote. docs/checkpoints.md. A folder is the truth about itself.
+//
+//   step-00000040/
+//     manifest.json        format version, job, epoch, step, model config, seed, data digest, files with size and digests of
+//                          their blocks, and a digest of itself
+//     rank-0.bin ...       raw little-endian arrays: for each owned range parameter, exp_avg, exp_avg_sq
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/dtype.h"
+#include "common/checkpoint/checkpoint_fence.h"
+#include "common/checkpoint/checkpoint_folders.h"
+#include "common/model/model.h"
+
+namespace motley {
+
+enum class StateTensor { kParameter = 0, kExpAvg = 1, kExpAvgSq = 2 };
+inline constexpr int kNumStateTensors = 3;
+
+// What a reader reads and verifies at once.
+inline constexpr int64_t kCheckpointBlockBytes = int64_t{4} << 20;
+
+// One contiguous piece of one unit's state in one file: elements [begin, end) of the unit's flat array.
+struct CheckpointPiece {
+  int unit = 0;
+  StateTensor tensor = StateTensor::kParameter;
+  int64_t begin = 0, end = 0;
+  int64_t file_offset = 0;  // bytes
+};
+struct CheckpointFile {
+  std::string name;
+  int64_t bytes = 0;
+  std::string digest;               // format 1: SHA-256 of the file
+  std::vector<std::string> blocks;  // format 2: SHA-256 of each kCheckpointBlockBytes of it; the last may be shorter
+  std::vector<CheckpointPiece> pieces;
+};
+struct CheckpointManifest {
+  int format_version = 2;  // 1 is read, and not written any more
+  std::string job;
+  int64_t epoch = 0;
+  int64_t step = 0;  // optimizer steps done: also the data position
+  ModelShape model;
+  DType dtype = DType::kFloat32;
+  int64_t seed = 0;
+  std::string data_digest;
+  std::vector<CheckpointFile> files;
+};
+
+// Writes one rank's file into `folder` (created if missing): header-free arrays in the order given, digests while
+// writing, fsync. A full disk is RESOURCE_EXHAUSTED and names folder and bytes.
+struct PieceData {
+  int unit;
+  StateTensor tensor;
+  int64_t begin, end;
+  const void* data;
+};
+absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, const std::string& file_name, DType dtype,
+                                                   const std::vector<PieceData>& pieces);
+std::string FileEntryToJson(const CheckpointFile& file);
+absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json);
+
+// Writes manifest.json into the temporary folder, syncs, and gives it its final name, which an older checkpoint of the same step
+// may have. Asks before and after: an epoch that is not the newest any more takes back what it published.
+// FAILED_PRECONDITION: a newer epoch exists; its checkpoints have their names (common/checkpoint/checkpoint_fence.h).
+absl::Status PublishCheckpoint(const std::string& temporary_folder, const std::string& final_folder,
+                               const CheckpointManifest& manifest, const CheckpointFence& fence);
+// After a failure: what this epoch wrote and did not publish.
+absl::Status RemoveTemporaryCheckpoint(const std::string& folder, const CheckpointFence& fence);
+
+// NOT_FOUND: no manifest (never finished). DATA_LOSS: cut off or altered. FAILED_PRECONDITION: whole, and of a newer format.
+// All name the file.
+absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder);
+// That the pieces cover every element once, and that every file is there with its size. Reads no contents. DATA_LOSS names the
+// file; NOT_FOUND: it is not there.
+absl::Status VerifyStructure(const std::string& folder, const CheckpointManifest& manifest);
+// The same, and every byte of every file. A missing file is DATA_LOSS, too.
+absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifest& manifest);
+
+struct FoundCheckpoint {
+  std::string folder;
+  CheckpointManifest manifest;
+  std::vector<std::string> skipped;  // newer ones that are damaged, each with the reason
+};
+// Newest checkpoint under `root` whose structure verifies, without those of the folders `left_out` ("<root>/step-00000040":
+// readers found them damaged). Who reads its contents verifies them (common/checkpoint/checkpoint_reader.h). Only proven damage
+// skips a checkpoint. NOT_FOUND: there is none. DATA_LOSS: there are, and none is left; names each. Others: one cannot be
+// read now (Fault::kStorage), or is of a newer format.
+absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out);
+// Settles what older epochs left unfinished and, unless `keep_latest` is 0, deletes published checkpoints beyond the newest
+// `keep_latest` up to `newest_step`, the one just published. Those of a higher step did not verify when the run resumed below
+// them; they go too, or they would count as the newest and push out the good ones. Asks before each deletion, and deletes only
+// what an epoch up to the fence's wrote. What cannot be read now stays. FAILED_PRECONDITION: a newer epoch exists.
+absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence);
+
+// Writes HuggingFace's layout: config.json and model.safetensors (tied head left out as transformers does). The checkpoint is
+// verified first. ALREADY_EXISTS when out_folder holds a model already.
+absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder);
+
+}  // namespace motley

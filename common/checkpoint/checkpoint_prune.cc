@@ -1,0 +1,69 @@
+#include "absl/strings/str_cat.h"
+#include "common/base/files.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/checkpoint_fence.h"
+#include "common/checkpoint/checkpoint_folders.h"
+
+namespace motley {
+namespace {
+
+// A folder that an older epoch left: what was published once gets its name back, unless a newer one has it; the rest goes.
+absl::Status Settle(const std::string& root, const CheckpointFolder& folder, const CheckpointFence& fence) {
+  MOTLEY_RETURN_IF_ERROR(fence.confirm(absl::StrCat("delete ", folder.name)));
+  MOTLEY_ASSIGN_OR_RETURN(const int64_t epoch, EpochThatWrote(folder.path));
+  const bool was_published = epoch > 0 && (folder.aside() || (folder.suffix.empty() && epoch != folder.epoch));
+  if (was_published) {
+    const std::string published = absl::StrCat(root, "/", CheckpointFolderName(folder.step));
+    MOTLEY_RETURN_IF_ERROR(PutBackCheckpoint(folder.path, published, fence));
+  }
+  return DiscardCheckpoint(folder.path, folder.step, kTrashSuffix, fence);
+}
+
+// Published folders to delete. FAILED_PRECONDITION: one is of a newer epoch, so nothing here is ours to delete.
+absl::StatusOr<std::vector<CheckpointFolder>> Superseded(const std::vector<CheckpointFolder>& folders, int64_t keep_latest,
+                                                         int64_t newest_step, const CheckpointFence& fence) {
+  std::vector<CheckpointFolder> doomed;
+  int64_t kept = 0;
+  for (const CheckpointFolder& folder : folders) {
+    if (!folder.published) continue;
+    const absl::StatusOr<int64_t> epoch = EpochThatWrote(folder.path);
+    if (epoch.ok() && *epoch > fence.epoch) return NewerEpochWrote(folder.path, fence.epoch);
+    if (folder.step > newest_step || kept >= keep_latest) {
+      doomed.push_back(folder);
+    } else if (epoch.ok() && *epoch > 0) {
+      ++kept;  // one that cannot be read is not one of the newest
+    }
+  }
+  return doomed;
+}
+
+}  // namespace
+
+absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence) {
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<CheckpointFolder> folders, ListCheckpointFolders(root));
+  absl::Status first_error;
+  // What stays because of its own error does not keep the rest; a newer epoch, or nobody to ask, ends it all.
+  const auto over = [&](const absl::Status& status) {
+    if (first_error.ok()) first_error = status;
+    return absl::IsFailedPrecondition(status);
+  };
+  bool changed = false;
+  for (const CheckpointFolder& folder : folders) {
+    if (folder.published || folder.epoch >= fence.epoch) continue;
+    changed = true;
+    if (over(Settle(root, folder, fence))) return first_error;
+  }
+  if (keep_latest > 0) {
+    MOTLEY_ASSIGN_OR_RETURN(folders, ListCheckpointFolders(root));
+    MOTLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> doomed, Superseded(folders, keep_latest, newest_step, fence));
+    for (const CheckpointFolder& folder : doomed) {
+      changed = true;
+      MOTLEY_RETURN_IF_ERROR(fence.confirm(absl::StrCat("delete ", folder.name)));
+      if (over(DiscardCheckpoint(folder.path, folder.step, kAsideSuffix, fence))) return first_error;
+    }
+  }
+  return changed && first_error.ok() ? SyncFolder(root) : first_error;
+}
+
+}  // namespace motley

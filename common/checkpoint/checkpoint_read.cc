@@ -1,0 +1,169 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/files.h"
+#include "common/base/sha256.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/checkpoint_blocks.h"
+#include "common/checkpoint/checkpoint_manifest.h"
+#include "common/model/parameters.h"
+
+namespace motley {
+namespace {
+
+constexpr int64_t kLargestManifestBytes = int64_t{256} << 20;  // a checkpoint of 10 TB
+
+std::string PathOf(const std::string& folder, const CheckpointFile& file) { return absl::StrCat(folder, "/", file.name); }
+
+// A file's name must not lead out of the folder, and its pieces must lie inside the file.
+absl::Status VerifyPieces(const std::string& folder, const CheckpointFile& file, int64_t element_bytes, int64_t num_units) {
+  if (file.name.empty() || file.name.find('/') != std::string::npos) {
+    return absl::DataLossError(absl::StrCat(folder, ": the manifest names a file '", file.name, "' outside the folder"));
+  }
+  for (const CheckpointPiece& piece : file.pieces) {
+    const bool inside = piece.unit >= 0 && piece.unit < num_units && piece.begin >= 0 && piece.begin <= piece.end &&
+                        piece.file_offset >= 0 && piece.file_offset <= file.bytes &&
+                        piece.end - piece.begin <= (file.bytes - piece.file_offset) / element_bytes;
+    if (!inside)
+      return absl::DataLossError(absl::StrCat(PathOf(folder, file), ": a piece of unit ", piece.unit, " lies outside the file"));
+  }
+  return absl::OkStatus();
+}
+
+// Only bytes: what they are is for their readers.
+absl::Status VerifySize(const std::string& folder, const CheckpointFile& file) {
+  const std::string path = PathOf(folder, file);
+  const absl::StatusOr<int64_t> bytes = FileBytes(path);
+  if (absl::IsNotFound(bytes.status())) return absl::NotFoundError(absl::StrCat(path, " is missing"));
+  // A link may lead out of the folders that jobs may use.
+  if (absl::IsInvalidArgument(bytes.status())) return absl::DataLossError(bytes.status().message());
+  if (!bytes.ok() || *bytes == file.bytes) return bytes.status();
+  return absl::DataLossError(
+      absl::StrCat(path, *bytes < file.bytes ? " is cut off" : " is too long", ": ", *bytes, " bytes instead of ", file.bytes));
+}
+
+absl::Status VerifyContents(const std::string& folder, const CheckpointFile& file) {
+  const std::string path = PathOf(folder, file);
+  Sha256 sha;
+  BlockDigests digests;
+  MOTLEY_RETURN_IF_ERROR(ForEachBlock(path, [&](std::string_view block) {
+    file.digest.empty() ? digests.Update(block.data(), static_cast<int64_t>(block.size()))
+                        : sha.Update(block.data(), block.size());
+    return absl::OkStatus();
+  }));
+  const bool same = file.digest.empty() ? digests.Finish() == file.blocks : sha.Hex() == file.digest;
+  return same ? absl::OkStatus() : absl::DataLossError(absl::StrCat(path, " was altered: its digest does not match"));
+}
+
+// Every element of every unit's three arrays exactly once.
+absl::Status VerifyCoverage(const std::string& folder, const CheckpointManifest& manifest) {
+  using Range = std::pair<int64_t, int64_t>;
+  std::map<std::pair<int, int>, std::vector<Range>> ranges;
+  for (const CheckpointFile& file : manifest.files) {
+    for (const CheckpointPiece& piece : file.pieces) {
+      if (piece.begin < piece.end) ranges[{piece.unit, static_cast<int>(piece.tensor)}].push_back({piece.begin, piece.end});
+    }
+  }
+  const std::vector<UnitSpec> units = ParameterLayout(manifest.model);
+  for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
+    for (int tensor = 0; tensor < kNumStateTensors; ++tensor) {
+      std::vector<Range>& found = ranges[{unit, tensor}];
+      std::sort(found.begin(), found.end());
+      int64_t next = 0;
+      for (const auto& [begin, end] : found) {
+        if (begin != next) break;
+        next = end;
+      }
+      if (next != units[unit].num_elements || (!found.empty() && found.back().second != next)) {
+        return absl::DataLossError(absl::StrCat(folder, "/", kManifestName, ": unit ", unit, " is not covered once: element ",
+                                                next, " of ", units[unit].num_elements, " is missing or doubled"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+struct Candidate {
+  std::string folder;
+  absl::StatusOr<CheckpointManifest> manifest;
+};
+
+// A missing or cut file is damage; one that cannot be read now says nothing about what is in it.
+bool ProvesDamage(const absl::Status& status) { return absl::IsNotFound(status) || absl::IsDataLoss(status); }
+
+// What may be the checkpoint of the step at `folders[*next]`, the newest epoch first; moves `next` on. What a writer that was
+// killed left beside its name counts; what was never published does not.
+absl::StatusOr<std::vector<Candidate>> CandidatesOfStep(const std::vector<CheckpointFolder>& folders, size_t* next) {
+  std::vector<Candidate> found;
+  for (const int64_t step = folders[*next].step; *next < folders.size() && folders[*next].step == step; ++*next) {
+    const CheckpointFolder& folder = folders[*next];
+    if (!folder.published && !folder.aside() && !folder.suffix.empty()) continue;
+    Candidate candidate{folder.path, ReadManifest(folder.path)};
+    // Nobody but its writer knows what an unreadable folder without a suffix is; what it may hide has a name beside it.
+    if ((folder.published || folder.aside()) && !candidate.manifest.ok() && !ProvesDamage(candidate.manifest.status())) {
+      return candidate.manifest.status();
+    }
+    const bool unfinished = !candidate.manifest.ok() || (folder.suffix.empty() && candidate.manifest->epoch == folder.epoch);
+    if (folder.published || !unfinished) found.push_back(std::move(candidate));
+  }
+  const auto epoch = [](const Candidate& c) { return c.manifest.ok() ? c.manifest->epoch : 0; };
+  std::stable_sort(found.begin(), found.end(), [&](const Candidate& a, const Candidate& b) { return epoch(a) > epoch(b); });
+  return found;
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/", kManifestName);
+  MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kLargestManifestBytes));
+  return ManifestFromJson(text, path);
+}
+
+absl::Status VerifyStructure(const std::string& folder, const CheckpointManifest& manifest) {
+  for (const CheckpointFile& file : manifest.files) {
+    MOTLEY_RETURN_IF_ERROR(VerifyPieces(folder, file, SizeOfBytes(manifest.dtype), NumUnits(manifest.model)));
+  }
+  MOTLEY_RETURN_IF_ERROR(VerifyCoverage(folder, manifest));
+  for (const CheckpointFile& file : manifest.files) MOTLEY_RETURN_IF_ERROR(VerifySize(folder, file));
+  return absl::OkStatus();
+}
+
+absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifest& manifest) {
+  const absl::Status structure = VerifyStructure(folder, manifest);
+  if (absl::IsNotFound(structure)) return absl::DataLossError(structure.message());
+  MOTLEY_RETURN_IF_ERROR(structure);
+  for (const CheckpointFile& file : manifest.files) MOTLEY_RETURN_IF_ERROR(VerifyContents(folder, file));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> folders, ListCheckpointFolders(root));
+  FoundCheckpoint result;
+  for (size_t next = 0; next < folders.size();) {
+    const std::string published = absl::StrCat(root, "/", CheckpointFolderName(folders[next].step));
+    MOTLEY_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, CandidatesOfStep(folders, &next));
+    for (Candidate& candidate : candidates) {
+      absl::Status status = candidate.manifest.status();
+      if (status.ok()) status = VerifyStructure(candidate.folder, *candidate.manifest);
+      if (status.ok() && (left_out.contains(candidate.folder) || left_out.contains(published))) {
+        status = absl::DataLossError(absl::StrCat(candidate.folder, " is damaged: a rank that read it found out"));
+      }
+      if (status.ok()) {
+        result.folder = candidate.folder;
+        result.manifest = *std::move(candidate.manifest);
+        return result;
+      }
+      if (!ProvesDamage(status)) return status;
+      result.skipped.push_back(std::string(status.message()));
+    }
+  }
+  if (result.skipped.empty()) return absl::NotFoundError(absl::StrCat("no checkpoint in ", root));
+  return absl::DataLossError(absl::StrCat("no checkpoint in ", root, " verifies: ", absl::StrJoin(result.skipped, "; "),
+                                          "; restore one, or remove the folder to begin again"));
+}
+
+}  // namespace motley

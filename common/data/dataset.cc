@@ -1,0 +1,175 @@
+#include "common/data/dataset.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/beneath.h"
+#include "common/base/files.h"
+#include "common/base/sha256.h"
+#include "common/base/status_macros.h"
+#include "common/base/utf8.h"
+#include "common/data/data_format.h"
+
+namespace motley {
+namespace {
+
+namespace fs = std::filesystem;
+
+// All files of a folder and its subfolders, hidden ones left out, relative to it in byte order of their paths.
+absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry->path().filename().string().front() == '.') {
+      entry.disable_recursion_pending();
+      continue;
+    }
+    std::error_code ignored;  // a dangling link is neither: reading it gives the error
+    if (!entry->is_directory(ignored)) files.push_back(entry->path().lexically_relative(folder).string());
+  }
+  if (error) return FileError(error.value(), "list", folder);
+  std::sort(files.begin(), files.end());
+  if (files.empty()) return absl::InvalidArgumentError(absl::StrCat("data folder ", folder, " holds no file"));
+  return files;
+}
+
+using UseBlock = std::function<absl::Status(const std::string& file, std::string_view block)>;
+
+// A folder's files are opened beneath it: whoever may write there must not make us read a file that only we may read.
+absl::Status ForEachFile(const std::string& path, const UseBlock& use,
+                         const std::function<absl::Status(const std::string&)>& end) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return FileError(error ? error.value() : ENOENT, "read the data", path);
+  if (!fs::is_directory(status)) {
+    MOTLEY_RETURN_IF_ERROR(ForEachBlock(path, [&](std::string_view block) { return use(path, block); }));
+    return end(path);
+  }
+  const FileDescriptor folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0) return FileError(errno, "read the data", path);
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOfFolder(path));
+  for (const std::string& file : files) {
+    const std::string name = absl::StrCat(path, "/", file);
+    const absl::StatusOr<FileDescriptor> open = OpenFileBeneath(folder, file);
+    if (!open.ok()) {
+      return absl::Status(open.status().code(), absl::StrCat("data folder ", path, ": ", std::string(open.status().message())));
+    }
+    MOTLEY_RETURN_IF_ERROR(ForEachBlock(*open, name, [&](std::string_view block) { return use(name, block); }));
+    MOTLEY_RETURN_IF_ERROR(end(name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NotUtf8(const std::string& path, int64_t offset) {
+  return absl::InvalidArgumentError(absl::StrCat("data file ", path, " is not UTF-8 text: wrong byte sequence at byte ", offset,
+                                                 "; convert it (iconv) or leave it out"));
+}
+
+// Of one file: what its first block shows it to be, and whether its bytes are text.
+class TextChecker {
+ public:
+  absl::Status Feed(const std::string& file, std::string_view block) {
+    if (std::exchange(first_, false)) MOTLEY_RETURN_IF_ERROR(CheckIsText(file, block));
+    const auto wrong = utf8_.Feed(block);
+    return wrong ? NotUtf8(file, *wrong) : absl::OkStatus();
+  }
+  absl::Status End(const std::string& file) const {
+    const auto wrong = utf8_.End();
+    return wrong ? NotUtf8(file, *wrong) : absl::OkStatus();
+  }
+
+ private:
+  bool first_ = true;
+  Utf8Checker utf8_;
+};
+
+// Walks the text once: every block is checked, digested and given to `use`.
+absl::StatusOr<DataSummary> Walk(const std::string& path, const std::function<void(std::string_view)>& use) {
+  DataSummary summary;
+  Sha256 sha;
+  TextChecker checker;
+  MOTLEY_RETURN_IF_ERROR(ForEachFile(
+      path,
+      [&](const std::string& file, std::string_view block) -> absl::Status {
+        MOTLEY_RETURN_IF_ERROR(checker.Feed(file, block));
+        sha.Update(block.data(), block.size());
+        summary.bytes += static_cast<int64_t>(block.size());
+        use(block);
+        return absl::OkStatus();
+      },
+      [&](const std::string& file) -> absl::Status { return std::exchange(checker, TextChecker()).End(file); }));
+  summary.digest = sha.Hex();
+  return summary;
+}
+
+int64_t ValidationBytes(int64_t bytes, double fraction) { return static_cast<int64_t>(static_cast<double>(bytes) * fraction); }
+
+int64_t SamplesIn(int64_t bytes, int64_t seq_len) { return bytes > 0 ? (bytes - 1) / seq_len : 0; }
+
+// Smallest total for which both parts hold their samples.
+int64_t NeededBytes(int64_t seq_len, double fraction, int64_t validation_samples) {
+  int64_t needed = seq_len + 1;
+  if (fraction > 0) {
+    // From just below the real-valued bounds, so that rounding cannot skip the first that fits.
+    needed = std::max(static_cast<int64_t>(static_cast<double>(seq_len) / (1 - fraction)),
+                      static_cast<int64_t>(static_cast<double>(validation_samples * seq_len + 1) / fraction)) -
+             8;
+    while (ValidationBytes(needed, fraction) <= validation_samples * seq_len) ++needed;
+    while (needed - ValidationBytes(needed, fraction) <= seq_len) ++needed;
+  }
+  return needed;
+}
+
+}  // namespace
+
+int64_t TrainingSamples(int64_t bytes, int64_t seq_len, double validation_fraction) {
+  return SamplesIn(bytes - ValidationBytes(bytes, validation_fraction), seq_len);
+}
+
+absl::Status CheckDataSize(int64_t bytes, int64_t seq_len, double validation_fraction, int64_t validation_samples) {
+  const int64_t wanted = validation_fraction > 0 ? std::max<int64_t>(validation_samples, 1) : 0;
+  const int64_t validation_bytes = ValidationBytes(bytes, validation_fraction);
+  if (TrainingSamples(bytes, seq_len, validation_fraction) >= 1 && SamplesIn(validation_bytes, seq_len) >= wanted)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the data has ", bytes, " bytes; at least ", NeededBytes(seq_len, validation_fraction, wanted),
+                   " are needed for training.seq_len ", seq_len, " with data.validation_fraction ", validation_fraction, " and ",
+                   wanted, " validation samples"));
+}
+
+absl::StatusOr<DataSummary> SummarizeData(const std::string& path) {
+  return Walk(path, [](std::string_view) {});
+}
+
+absl::StatusOr<Dataset> Dataset::Open(const std::string& path, int64_t seq_len, double validation_fraction) {
+  auto text = std::make_shared<std::string>();
+  Dataset data;
+  MOTLEY_ASSIGN_OR_RETURN(data.summary_, Walk(path, [&](std::string_view block) { text->append(block); }));
+  if (absl::Status size = CheckDataSize(data.summary_.bytes, seq_len, validation_fraction, 1); !size.ok()) {
+    return absl::Status(size.code(), absl::StrCat(path, ": ", size.message()));
+  }
+  data.text_ = std::move(text);
+  data.seq_len_ = seq_len;
+  data.train_bytes_ = data.summary_.bytes - ValidationBytes(data.summary_.bytes, validation_fraction);
+  return data;
+}
+
+int64_t Dataset::num_validation_samples() const { return SamplesIn(summary_.bytes - train_bytes_, seq_len_); }
+
+std::span<const uint8_t> Dataset::TrainSample(int64_t index) const {
+  return {reinterpret_cast<const uint8_t*>(text_->data()) + index * seq_len_, static_cast<size_t>(seq_len_ + 1)};
+}
+
+std::span<const uint8_t> Dataset::ValidationSample(int64_t index) const {
+  return {reinterpret_cast<const uint8_t*>(text_->data()) + train_bytes_ + index * seq_len_, static_cast<size_t>(seq_len_ + 1)};
+}
+
+}  // namespace motley

@@ -1,0 +1,35 @@
+// What a device is, as its worker describes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+
+namespace motley {
+
+// The part of a device's memory that no plan uses where nobody says another: what allocators lose between blocks is not planned.
+inline constexpr double kDefaultMemoryReserve = 0.1;
+
+enum class DeviceKind { kCpu, kEmulated };
+
+// An emulated device runs real tensors through the real engine; only its speed is declared: a compute instruction takes
+// launch + FLOPs / flops_per_second, a transfer bytes / the rate of each link it crosses. Numbers are what the rank obeys,
+// after the cluster's time dilation and memory scale.
+struct DeviceDescription {
+  DeviceId id;
+  std::string model;  // "A6000", "cpu"
+  DeviceKind kind = DeviceKind::kCpu;
+  int64_t memory_bytes = 0;     // allocations beyond it fail; 0 = not limited
+  double flops_per_second = 0;  // 0 = as fast as the host
+  absl::Duration launch;
+  double link_bytes_per_second = 0;       // the device's own link, each direction; 0 = not paced
+  double node_link_bytes_per_second = 0;  // the node's NIC, each direction, shared by its devices; 0 = not paced
+  absl::Duration link_latency;
+  int threads = 1;  // of tensor operators: what an emulated device computes with is no part of its speed
+
+  friend bool operator==(const DeviceDescription&, const DeviceDescription&) = default;
+};
+
+}  // namespace motley

@@ -1,0 +1,141 @@
+#include "common/job/job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/base/beneath.h"
+#include "common/base/clean_text.h"
+#include "common/base/status_macros.h"
+#include "common/job/job_fields.h"
+
+namespace motley {
+namespace {
+
+constexpr size_t kLongestName = 128;
+constexpr int64_t kByteVocabulary = 256;
+
+// Workers have working directories of their own, so a relative path would name another file on each node.
+absl::Status ValidatePath(std::string_view field, const std::string& path, std::string_view what) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(std::string(field), " is required: ", std::string(what)));
+  }
+  if (path.front() != '/') {
+    return absl::InvalidArgumentError(
+        absl::StrCat(std::string(field), " must be an absolute path (the same on every node), got ", Quoted(path)));
+  }
+  return CheckPath(field, path);
+}
+
+absl::Status ValidateName(const std::string& name) {
+  if (name.size() > kLongestName) {
+    return absl::InvalidArgumentError(absl::StrCat("name must have at most ", kLongestName, " bytes, got ", name.size()));
+  }
+  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
+    return absl::InvalidArgumentError("name must not contain control characters");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateModel(const JobConfig& config, const ModelShape& model) {
+  if (config.training.seq_len > model.max_positions) {
+    return absl::InvalidArgumentError(absl::StrCat("training.seq_len must be at most ", model.max_positions,
+                                                   " (the longest sequence of the model), got ", config.training.seq_len));
+  }
+  if (model.vocab_size < kByteVocabulary) {
+    return absl::InvalidArgumentError(absl::StrCat("model: vocab_size must be at least ", kByteVocabulary,
+                                                   " because tokens are bytes, got ", model.vocab_size));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateValidation(const DataSection& data) {
+  if (data.validation_interval == 0) return absl::OkStatus();
+  if (data.validation_fraction == 0 || data.validation_samples == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.validation_interval is ", data.validation_interval,
+                     " but there is nothing to validate on; set data.validation_fraction and data.validation_samples above 0"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> Listed(std::string_view text) {
+  std::vector<std::string> entries;
+  const std::string list(text);
+  for (const absl::string_view entry : absl::StrSplit(list, ',')) {
+    if (const absl::string_view word = absl::StripAsciiWhitespace(entry); !word.empty()) entries.emplace_back(word);
+  }
+  return entries;
+}
+
+absl::Status Validate(const JobConfig& config) {
+  std::vector<std::string> problems;
+  const auto add = [&](const absl::Status& status) {
+    if (!status.ok()) problems.push_back(std::string(status.message()));
+  };
+  JobConfig copy = config;  // the table points into a mutable value
+  for (const JobField& field : JobFields(copy)) {
+    if (std::string complaint = field.Complaint(); !complaint.empty()) problems.push_back(std::move(complaint));
+  }
+  const bool in_range = problems.empty();
+  add(ValidateName(config.name));
+  const absl::StatusOr<ModelShape> model = ResolveModel(config);
+  add(model.status());
+  // Combinations of values that are out of range by themselves would say the same twice.
+  if (in_range && model.ok()) add(ValidateModel(config, *model));
+  add(ValidatePath("data.path", config.data.path, "a UTF-8 text file or a folder of them"));
+  if (in_range) add(ValidateValidation(config.data));
+  add(ValidatePath("checkpoint.folder", config.checkpoint.folder, "the folder in which checkpoints are kept"));
+  const CheckpointSection& checkpoint = config.checkpoint;
+  if (!checkpoint.initial.empty() && !InitialIsJob(checkpoint)) {
+    add(ValidatePath("checkpoint.initial", checkpoint.initial, "a folder of checkpoints, or a job"));
+  }
+  return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
+bool InitialIsJob(const CheckpointSection& checkpoint) {
+  return !checkpoint.initial.empty() && checkpoint.initial.find('/') == std::string::npos;
+}
+
+absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config) {
+  const ModelSection& model = config.model;
+  if (!model.config_json.empty()) {
+    const std::string source = model.config.empty() ? "model.config_json" : absl::StrCat("model.config ", model.config);
+    return ParseHfConfig(model.config_json, source);
+  }
+  if (!model.config.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model.config ", Quoted(model.config),
+                     " was not read; send the file's text in model.config_json (`motley submit` does)"));
+  }
+  absl::StatusOr<ModelShape> shape = ModelFlavor(model.name, model.flavor);
+  if (shape.ok()) return shape;
+  return absl::InvalidArgumentError(
+      absl::StrCat("model.name ", Quoted(model.name), ", model.flavor ", Quoted(model.flavor), ": ", shape.status().message()));
+}
+
+std::string ModelName(const ModelSection& model) {
+  if (!model.config_json.empty()) return model.config.empty() ? "its config.json" : model.config;
+  return model.flavor.empty() ? model.name : absl::StrCat(model.name, " ", model.flavor);
+}
+
+double LearningRate(const JobConfig& config, int64_t step) {
+  const int64_t steps = config.training.steps;
+  const int64_t warmup = std::min(config.lr_scheduler.warmup_steps, steps);
+  const double peak = config.optimizer.lr;
+  if (step < warmup) return peak * (static_cast<double>(step + 1) / static_cast<double>(warmup));
+  if (config.lr_scheduler.decay_type == "constant" || steps == warmup) return peak;
+  const double progress = std::min(1.0, static_cast<double>(step - warmup) / static_cast<double>(steps - warmup));
+  const double decayed =
+      config.lr_scheduler.decay_type == "cosine" ? 0.5 * (1.0 + std::cos(std::numbers::pi * progress)) : 1.0 - progress;
+  const double floor = config.lr_scheduler.min_lr_factor;
+  return peak * (floor + (1.0 - floor) * decayed);
+}
+
+}  // namespace motley

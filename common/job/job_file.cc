@@ -1,0 +1,251 @@
+#include "common/job/job_file.h"
+
+#include <toml++/toml.h>
+
+#include <filesystem>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "common/base/clean_text.h"
+#include "common/base/files.h"
+#include "common/base/nearest.h"
+#include "common/base/status_macros.h"
+#include "common/job/job_fields.h"
+
+namespace motley {
+namespace {
+
+constexpr int64_t kLargestFileBytes = 1 << 20;
+constexpr char kDefault[] = "default";
+constexpr char kOverride[] = "--set";
+
+std::string DidYouMean(std::string_view word, const std::vector<std::string>& known) {
+  const std::string nearest = NearestWord(word, known);
+  if (!nearest.empty()) return absl::StrCat("; did you mean '", nearest, "'?");
+  return absl::StrCat("; known are ", absl::StrJoin(known, ", "));
+}
+
+// One load: collects every problem before it gives up, so that a user mends a file in one go.
+class Loader {
+ public:
+  explicit Loader(std::string path) : path_(std::move(path)), fields_(JobFields(file_.config)) {
+    for (const JobField& field : fields_) file_.origins[field.Path()] = kDefault;
+  }
+  Loader(const Loader&) = delete;  // fields_ points into file_
+
+  void Begin(const JobConfig& config) { file_.config = config; }
+  void ReadText(std::string_view text);
+  void Override(const std::string& assignment);
+  absl::Status MakePathsAbsolute();
+  absl::Status ReadModelConfig();
+  void CheckRanges();
+  absl::StatusOr<JobFile> Finish();
+
+ private:
+  void ReadSection(const std::string& section, const toml::table& table);
+  void ReadValue(const std::string& section, const std::string& key, const toml::node& node);
+  bool Assign(const JobField& field, const toml::node& node);
+  JobField* Find(std::string_view path);
+  std::vector<std::string> Sections() const;
+  std::vector<std::string> KeysOf(std::string_view section) const;
+  std::string UnknownKey(const std::string& section, const std::string& key) const;
+  void Problem(std::string where, std::string what) { problems_.push_back(absl::StrCat(where, ": ", what)); }
+  std::string Line(const toml::node& node) const { return absl::StrCat(path_, ":", node.source().begin.line); }
+
+  std::string path_;
+  JobFile file_;
+  std::vector<JobField> fields_;
+  std::vector<std::string> problems_;
+};
+
+JobField* Loader::Find(std::string_view path) {
+  for (JobField& field : fields_) {
+    if (field.Path() == path) return &field;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> Loader::Sections() const {
+  std::vector<std::string> sections;
+  for (const JobField& field : fields_) {
+    if (!field.section.empty() && (sections.empty() || sections.back() != field.section)) sections.emplace_back(field.section);
+  }
+  return sections;
+}
+
+std::vector<std::string> Loader::KeysOf(std::string_view section) const {
+  std::vector<std::string> keys;
+  for (const JobField& field : fields_) {
+    if (field.section == section) keys.emplace_back(field.key);
+  }
+  return keys;
+}
+
+std::string Loader::UnknownKey(const std::string& section, const std::string& key) const {
+  for (const JobField& field : fields_) {
+    if (field.key == key && !field.section.empty()) {
+      return absl::StrCat("unknown key ", Quoted(key), " in [", section, "]; it belongs to [", std::string(field.section), "]");
+    }
+  }
+  return absl::StrCat("unknown key ", Quoted(key), " in [", section, "]", DidYouMean(key, KeysOf(section)));
+}
+
+bool Loader::Assign(const JobField& field, const toml::node& node) {
+  if (auto* const* text = std::get_if<std::string*>(&field.value)) {
+    if (!node.is_string()) return false;
+    **text = node.as_string()->get();
+  } else if (auto* const* integer = std::get_if<int64_t*>(&field.value)) {
+    if (!node.is_integer()) return false;
+    **integer = node.as_integer()->get();
+  } else if (auto* const* flag = std::get_if<bool*>(&field.value)) {
+    if (!node.is_boolean()) return false;
+    **flag = node.as_boolean()->get();
+  } else {
+    if (!node.is_number()) return false;
+    *std::get<double*>(field.value) = *node.value<double>();
+  }
+  return true;
+}
+
+void Loader::ReadValue(const std::string& section, const std::string& key, const toml::node& node) {
+  JobField* field = Find(absl::StrCat(section, ".", key));
+  if (field == nullptr) return Problem(Line(node), UnknownKey(section, key));
+  if (!Assign(*field, node)) return Problem(Line(node), absl::StrCat(field->Path(), " must be ", field->TypeName()));
+  file_.origins[field->Path()] = Line(node);
+}
+
+void Loader::ReadSection(const std::string& section, const toml::table& table) {
+  if (KeysOf(section).empty()) {
+    return Problem(Line(table), absl::StrCat("unknown section [", Echo(section), "]", DidYouMean(section, Sections())));
+  }
+  for (const auto& [key, node] : table) ReadValue(section, std::string(key.str()), node);
+}
+
+void Loader::ReadText(std::string_view text) {
+  try {
+    const toml::table root = toml::parse(text, path_);
+    for (const auto& [key, node] : root) {
+      const std::string name(key.str());
+      if (const toml::table* table = node.as_table()) {
+        ReadSection(name, *table);
+      } else if (JobField* field = Find(name); field != nullptr && Assign(*field, node)) {
+        file_.origins[name] = Line(node);
+      } else if (field != nullptr) {
+        Problem(Line(node), absl::StrCat(name, " must be ", field->TypeName()));
+      } else {
+        std::vector<std::string> known = Sections();
+        known.insert(known.begin(), "name");
+        Problem(Line(node), absl::StrCat("unknown key ", Quoted(name), " outside a section", DidYouMean(name, known)));
+      }
+    }
+  } catch (const toml::parse_error& error) {
+    Problem(absl::StrCat(path_, ":", error.source().begin.line), absl::StrCat("not TOML: ", std::string(error.description())));
+  }
+}
+
+void Loader::Override(const std::string& assignment) {
+  const std::string where = absl::StrCat(kOverride, " ", assignment);
+  const size_t equals = assignment.find('=');
+  if (equals == std::string::npos) return Problem(where, "must have the form section.key=value");
+  const std::string path = assignment.substr(0, equals), value = assignment.substr(equals + 1);
+  JobField* field = Find(path);
+  if (field == nullptr) {
+    std::vector<std::string> known;
+    for (const JobField& f : fields_) known.push_back(f.Path());
+    return Problem(where, absl::StrCat("unknown key ", Quoted(path), DidYouMean(path, known)));
+  }
+  const std::string digits = absl::StrReplaceAll(value, {{"_", ""}});
+  int64_t whole = 0;  // the parsers write into their target even when they fail
+  double number = 0;
+  bool good = true;
+  if (auto* const* text = std::get_if<std::string*>(&field->value)) {
+    **text = value;
+  } else if (auto* const* integer = std::get_if<int64_t*>(&field->value)) {
+    if ((good = absl::SimpleAtoi(digits, &whole))) **integer = whole;
+  } else if (auto* const* flag = std::get_if<bool*>(&field->value)) {
+    if ((good = value == "true" || value == "false")) **flag = value == "true";
+  } else {
+    if ((good = absl::SimpleAtod(digits, &number))) *std::get<double*>(field->value) = number;
+  }
+  if (!good) return Problem(where, absl::StrCat(path, " must be ", field->TypeName()));
+  file_.origins[path] = kOverride;
+}
+
+absl::Status Loader::MakePathsAbsolute() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path here = fs::current_path(error);
+  if (error) return FileError(error.value(), "find", "the current folder");
+  for (const char* path : {"data.path", "checkpoint.folder", "checkpoint.initial", "model.config"}) {
+    std::string& value = *std::get<std::string*>(Find(path)->value);
+    const bool job = &value == &file_.config.checkpoint.initial && InitialIsJob(file_.config.checkpoint);
+    if (value.empty() || job) continue;
+    const fs::path base = file_.origins[path] == kOverride ? here : (here / path_).parent_path();
+    value = (base / value).lexically_normal().string();
+    if (value.size() > 1 && value.back() == '/') value.pop_back();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Loader::ReadModelConfig() {
+  ModelSection& model = file_.config.model;
+  if (model.config.empty() || !model.config_json.empty()) return absl::OkStatus();
+  absl::StatusOr<std::string> text = ReadSmallFile(model.config, kLargestFileBytes);
+  if (!text.ok()) {
+    return absl::Status(text.status().code(),
+                        absl::StrCat(file_.origins["model.config"], ": model.config: ", std::string(text.status().message())));
+  }
+  model.config_json = *std::move(text);
+  file_.origins["model.config_json"] = model.config;
+  return absl::OkStatus();
+}
+
+void Loader::CheckRanges() {
+  for (const JobField& field : fields_) {
+    const std::string complaint = field.Complaint();
+    const std::string& origin = file_.origins[field.Path()];
+    if (!complaint.empty()) Problem(origin, complaint);
+  }
+}
+
+absl::StatusOr<JobFile> Loader::Finish() {
+  if (problems_.empty()) {
+    const absl::Status status = Validate(file_.config);
+    if (!status.ok()) {
+      for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) Problem(path_, std::string(line));
+    }
+  }
+  if (!problems_.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems_, "\n"));
+  return file_;
+}
+
+}  // namespace
+
+absl::StatusOr<JobFile> ParseJobFile(std::string_view text, const std::string& path, const std::vector<std::string>& overrides) {
+  Loader loader(path);
+  loader.ReadText(text);
+  for (const std::string& assignment : overrides) loader.Override(assignment);
+  loader.CheckRanges();
+  MOTLEY_RETURN_IF_ERROR(loader.MakePathsAbsolute());
+  MOTLEY_RETURN_IF_ERROR(loader.ReadModelConfig());
+  return loader.Finish();
+}
+
+absl::StatusOr<JobConfig> WithOverrides(const JobConfig& config, const std::vector<std::string>& overrides) {
+  Loader loader("the job");
+  loader.Begin(config);
+  for (const std::string& assignment : overrides) loader.Override(assignment);
+  loader.CheckRanges();
+  MOTLEY_ASSIGN_OR_RETURN(JobFile file, loader.Finish());
+  return std::move(file.config);
+}
+
+absl::StatusOr<JobFile> LoadJobFile(const std::string& path, const std::vector<std::string>& overrides) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kLargestFileBytes));
+  return ParseJobFile(text, path, overrides);
+}
+
+}  // namespace motley

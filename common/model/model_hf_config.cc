@@ -1,0 +1,270 @@
+// HuggingFace's config.json: the keys that shape the arithmetic are read, refused or noted, all others are ignored.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/clean_text.h"
+#include "common/base/parse_json.h"
+#include "common/base/status_macros.h"
+#include "common/model/hf_reader.h"
+#include "common/model/model.h"
+#include "common/model/operators.h"
+
+namespace motley {
+namespace {
+
+using Json = nlohmann::json;
+
+struct ModelType {
+  std::string_view name;
+  ModelFamily family;           // whose layers price it
+  std::string_view difference;  // from the family as the engine computes it; empty: none, so it can be trained
+  std::string_view effect;      // of that difference on a price
+};
+constexpr std::array kModelTypes = {
+    ModelType{"gpt2", ModelFamily::kGpt2, "", ""},
+    ModelType{"llama", ModelFamily::kLlama, "", ""},
+    ModelType{"qwen2", ModelFamily::kLlama, "its query, key and value projections have biases",
+              "priced as Llama's layers; the biases of queries, keys and values are not counted and change no product"},
+    ModelType{"mistral", ModelFamily::kLlama, "with sliding_window null it is the same model as \"llama\"",
+              "priced as Llama's layers, which have the same sizes"},
+    ModelType{"phi3", ModelFamily::kLlama, "its projections are stored fused",
+              "priced as Llama's layers; its fused projections have the same sizes"},
+    ModelType{"gemma2", ModelFamily::kLlama, "it has norms behind attention and MLP, scaled embeddings and capped logits",
+              "priced as Llama's layers"},
+};
+
+constexpr char kNoProduct[] = "priced as without: no product depends on it";
+constexpr char kDropout[] =
+    "priced as without dropout: no product depends on it, and masks, a byte an element at most, are not counted";
+constexpr char kBiases[] = "priced as without: biases change no product, and their elements are not counted";
+
+// The names as a sentence has them: "gpt2" or "llama".
+std::string KnownTypes(bool trained, std::string_view last) {
+  std::vector<std::string> names;
+  for (const ModelType& type : kModelTypes) {
+    if (!trained || type.difference.empty()) names.push_back(absl::StrCat("\"", std::string(type.name), "\""));
+  }
+  const std::string tail = names.back();
+  names.pop_back();
+  return absl::StrCat(absl::StrJoin(names, ", "), " ", std::string(last), " ", tail);
+}
+
+bool IsMixtureOfExperts(const std::string& name) {
+  if (name.find("moe") != std::string::npos) return true;
+  for (const char* known :
+       {"mixtral", "deepseek_v2", "deepseek_v3", "dbrx", "jamba", "arctic", "switch_transformers", "llama4"}) {
+    if (name == known) return true;
+  }
+  return false;
+}
+
+// Without these keys it would be another model: the way out is another model, never to remove them.
+void ReadForeignKeys(const HfReader& config) {
+  for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_experts_per_tok"}) {
+    config.Never(key, "mixture of experts is not supported; use a dense model");
+  }
+  for (const char* key : {"context_parallel_size", "context_parallel_degree", "cp_size"}) {
+    config.Never(key, "context parallelism is not supported; samples are not split along the sequence");
+  }
+  config.Only("quantization_config", {}, "not counted: parameters are priced in the precision of the training");
+}
+
+void ReadGpt2(const HfReader& config, ModelShape* shape) {
+  ModelShape& s = *shape;
+  for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) config.Only(key, {0.0}, kDropout);
+  config.Only("activation_function", {"gelu_new", "gelu_pytorch_tanh"}, kNoProduct);
+  config.Only("scale_attn_weights", {true}, kNoProduct);
+  config.Only("scale_attn_by_inverse_layer_idx", {false}, kNoProduct);
+  if (config.Flag("add_cross_attention", false)) config.Never("add_cross_attention", "cross-attention is not supported");
+  s.vocab_size = config.Size("vocab_size", 50257, HfReader::kMaxVocabulary);
+  s.hidden_size = config.Size("n_embd");
+  s.num_layers = config.Size("n_layer", 0, HfReader::kMaxLayers);
+  s.num_heads = config.Size("n_head", 0, HfReader::kMaxHeads);
+  s.intermediate_size = config.Size("n_inner", std::max<int64_t>(1, 4 * s.hidden_size));
+  s.max_positions = config.Size("n_positions", 1024);
+  s.norm_eps = config.Positive("layer_norm_epsilon", 1e-5);
+  s.tie_embeddings = config.Flag("tie_word_embeddings", true);
+  s.num_kv_heads = s.num_heads;
+  if (s.hidden_size == 0 || s.num_heads == 0) return;
+  s.head_dim = s.hidden_size / s.num_heads;
+  if (s.hidden_size % s.num_heads == 0) return;
+  config.Wrong("n_embd", absl::StrCat("must be a multiple of n_head ", s.num_heads, ", got ", s.hidden_size));
+}
+
+// Newer configs hold rope_theta inside rope_parameters; older ones beside a rope_scaling of null.
+double ReadRope(const HfReader& config) {
+  double theta = config.Positive("rope_theta", 10000.0);
+  config.Only("partial_rotary_factor", {1.0}, kNoProduct);
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!config.Has(key)) continue;
+    const Json& rope = config.At(key);
+    if (!rope.is_object()) {
+      config.Wrong(key, "must be an object");
+      continue;
+    }
+    const HfReader inner = config.Inner(key);
+    for (const char* type : {"rope_type", "type"}) {
+      if (!inner.Has(type) || rope.at(type) == "default") continue;
+      config.Untrained(absl::StrCat(key, " with ", type, " ", EchoJson(rope.at(type))), " is not supported; use \"default\"",
+                       kNoProduct);
+      break;  // some configs hold both, which say the same
+    }
+    inner.Only("partial_rotary_factor", {1.0}, kNoProduct);
+    theta = inner.Positive("rope_theta", theta);
+  }
+  return theta;
+}
+
+void ReadWindow(const HfReader& config, bool used_by_default) {
+  if (!config.Flag("use_sliding_window", used_by_default)) return;
+  const int64_t window = config.Has("sliding_window") ? config.Size("sliding_window") : 0;
+  if (window == 0) return;
+  config.Untrained(absl::StrCat("sliding_window ", window),
+                   ": attention over a window of the newest tokens alone is not supported; use a model with full attention "
+                   "(null here)",
+                   "attention is priced over all earlier tokens, too much where sequences are longer than the window");
+}
+
+void ReadGatedLayerKeys(const HfReader& config) {
+  for (const char* key : {"hidden_act", "hidden_activation"}) config.Only(key, {"silu"}, kNoProduct);
+  for (const char* key : {"attention_bias", "mlp_bias"}) config.Only(key, {false}, kBiases);
+  for (const char* key : {"attention_dropout", "resid_pdrop", "embd_pdrop"}) config.Only(key, {0.0}, kDropout);
+  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) config.Only(key, {}, kNoProduct);
+}
+
+// Sizes that transformers takes from a default of the type are asked for, but for Llama's.
+void ReadLlama(const HfReader& config, const ModelType& type, ModelShape* shape) {
+  const bool llama = type.name == "llama", gemma = type.name == "gemma2";
+  ModelShape& s = *shape;
+  ReadGatedLayerKeys(config);
+  ReadWindow(config, type.name != "qwen2");
+  s.rope_theta = ReadRope(config);
+  s.vocab_size = config.Size("vocab_size", llama ? 32000 : 0, HfReader::kMaxVocabulary);
+  s.hidden_size = config.Size("hidden_size");
+  s.num_layers = config.Size("num_hidden_layers", 0, HfReader::kMaxLayers);
+  s.num_heads = config.Size("num_attention_heads", 0, HfReader::kMaxHeads);
+  s.num_kv_heads = config.Size("num_key_value_heads", llama ? std::max<int64_t>(1, s.num_heads) : 0, HfReader::kMaxHeads);
+  s.intermediate_size = config.Size("intermediate_size");
+  s.max_positions = config.Size("max_position_embeddings", llama ? 2048 : 0);
+  s.norm_eps = config.Positive("rms_norm_eps", 1e-6);
+  s.tie_embeddings = config.Flag("tie_word_embeddings", gemma);
+  if (s.num_heads == 0 || s.num_kv_heads == 0 || s.hidden_size == 0) return;
+  if (!gemma && !config.Has("head_dim") && s.hidden_size % s.num_heads != 0) {
+    config.Wrong("hidden_size", absl::StrCat("must be a multiple of num_attention_heads ", s.num_heads, ", got ", s.hidden_size));
+    return;
+  }
+  const int64_t share = gemma ? 0 : std::max<int64_t>(1, s.hidden_size / s.num_heads);
+  s.head_dim = config.Size("head_dim", share, HfReader::kMaxHeadDim);
+  if (s.head_dim == 0) return;
+  // The attention's kernels and layouts work for what these say.
+  if (s.num_heads % s.num_kv_heads != 0) {
+    config.Wrong("num_key_value_heads", absl::StrCat("must divide num_attention_heads ", s.num_heads, ", got ", s.num_kv_heads));
+  }
+  if (s.head_dim % 2 != 0) {
+    config.Wrong("head_dim", absl::StrCat("must be even for rotary positions, got ", s.head_dim));
+  }
+  config.Only("query_pre_attn_scalar", {s.head_dim}, kNoProduct);
+}
+
+// Gemma 2's norms behind attention and MLP keep their inputs, and those are not small beside what a layer keeps.
+std::string EffectOf(const ModelType& type, const ModelShape& shape) {
+  std::string effect(type.effect);
+  if (type.name != "gemma2") return effect;
+  const auto kept = static_cast<double>(SavedBytes(shape, UnitKind::kLayer, 1, 1, DType::kFloat32));
+  const double more = 2.0 * static_cast<double>(shape.hidden_size + 1) * static_cast<double>(SizeOfBytes(DType::kFloat32));
+  absl::StrAppendFormat(&effect, "; its two more norms keep %.0f %% more bytes of a layer's activations than counted",
+                        100 * more / kept);
+  return effect;
+}
+
+struct Reading {
+  ModelShape shape;
+  std::vector<HfFinding> findings;
+};
+
+// Everything of the config, in the order of its importance: the type first.
+Reading ReadModel(const Json& json, const std::string& name, bool to_train) {
+  Reading reading;
+  const HfReader config(json, name, &reading.findings);
+  const Json value = json.value("model_type", Json());
+  const std::string word = value.is_string() ? value.get<std::string>() : "";
+  const auto type =
+      std::find_if(kModelTypes.begin(), kModelTypes.end(), [&](const ModelType& known) { return known.name == word; });
+  // Of a type that is not known no other key means anything for certain.
+  if (type == kModelTypes.end()) {
+    const std::string known = KnownTypes(to_train, "or");
+    if (IsMixtureOfExperts(word)) {
+      config.Never("model_type", "mixture of experts is not supported; use a dense model");
+    } else if (value.is_null()) {
+      config.Wrong("model_type", absl::StrCat("is missing; it must be ", known));
+    } else {
+      config.Wrong("model_type", absl::StrCat("must be ", known, ", got ", EchoJson(value)));
+    }
+    return reading;
+  }
+  reading.shape.family = type->family;
+  ReadForeignKeys(config);
+  if (type->family == ModelFamily::kGpt2) ReadGpt2(config, &reading.shape);
+  if (type->family == ModelFamily::kLlama) ReadLlama(config, *type, &reading.shape);
+  if (!type->difference.empty()) {
+    const std::string refusal = absl::StrCat(" can be planned but not trained: ", std::string(type->difference),
+                                             "; the engine trains ", KnownTypes(/*trained=*/true, "and"));
+    reading.findings.insert(reading.findings.begin(),
+                            {name, absl::StrCat("model_type \"", word, "\""), refusal, EffectOf(*type, reading.shape)});
+  }
+  return reading;
+}
+
+absl::StatusOr<Reading> Read(std::string_view json_text, std::string_view source, bool to_train) {
+  const std::string name = Echo(source);
+  MOTLEY_ASSIGN_OR_RETURN(const Json json, ParseJson(json_text, source));
+  if (!json.is_object()) return absl::InvalidArgumentError(absl::StrCat(name, ": must be a JSON object"));
+  return ReadModel(json, name, to_train);
+}
+
+std::string RefusalOf(const HfFinding& finding) { return absl::StrCat(finding.source, ": ", finding.subject, finding.refusal); }
+
+// What has the same effect is one note.
+std::vector<std::string> NotesOf(const std::vector<HfFinding>& findings) {
+  std::vector<std::pair<std::string, const HfFinding*>> groups;  // the subjects, and the first of them
+  for (const HfFinding& finding : findings) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& known) {
+      return known.second->effect == finding.effect && known.second->source == finding.source;
+    });
+    if (group == groups.end()) {
+      groups.emplace_back(finding.subject, &finding);
+    } else {
+      absl::StrAppend(&group->first, ", ", finding.subject);
+    }
+  }
+  std::vector<std::string> notes;
+  for (const auto& [subjects, first] : groups) {
+    notes.push_back(absl::StrCat(first->source, ": ", subjects, ": ", first->effect, "; the engine does not train it yet"));
+  }
+  return notes;
+}
+
+}  // namespace
+
+absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string_view source) {
+  MOTLEY_ASSIGN_OR_RETURN(const Reading reading, Read(json_text, source, /*to_train=*/true));
+  if (reading.findings.empty()) return reading.shape;
+  return absl::InvalidArgumentError(absl::StrJoin(
+      reading.findings, "\n", [](std::string* out, const HfFinding& finding) { absl::StrAppend(out, RefusalOf(finding)); }));
+}
+
+absl::StatusOr<HfModel> ParseHfShape(std::string_view json_text, std::string_view source) {
+  MOTLEY_ASSIGN_OR_RETURN(const Reading reading, Read(json_text, source, /*to_train=*/false));
+  std::vector<std::string> wrong;
+  for (const HfFinding& finding : reading.findings) {
+    if (finding.effect.empty()) wrong.push_back(RefusalOf(finding));
+  }
+  if (!wrong.empty()) return absl::InvalidArgumentError(absl::StrJoin(wrong, "\n"));
+  return HfModel{reading.shape, NotesOf(reading.findings)};
+}
+
+}  // namespace motley

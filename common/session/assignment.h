@@ -1,0 +1,57 @@
+// What one rank is told to do in one epoch, as the engine sees it. proto RankAssignment is its wire form.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/device/device.h"
+#include "common/job/job.h"
+#include "common/model/model.h"
+#include "common/program/program.h"
+
+namespace motley {
+
+// Who owns which elements of one unit: rank r owns [bounds[r], bounds[r + 1]). Size world + 1; empty ranges are legal.
+struct UnitPlacement {
+  std::vector<int64_t> bounds;
+  friend bool operator==(const UnitPlacement&, const UnitPlacement&) = default;
+};
+
+struct LayerRange {
+  int64_t first = 0, last = 0;  // inclusive
+  friend bool operator==(const LayerRange&, const LayerRange&) = default;
+};
+
+struct RankAssignment {
+  // The planner's answer for this device.
+  int64_t batch_size = 0;
+  std::vector<int64_t> microbatches;
+  double shard_ratio = 0;
+  std::vector<LayerRange> ministages;
+
+  JobId job;
+  Epoch epoch;
+  int rank = 0;
+  std::vector<DeviceId> devices;            // by rank
+  std::vector<std::string> data_addresses;  // by rank: interface address of the data plane
+  int64_t batch_begin = 0;                  // first sample of the step's global batch
+  std::vector<UnitPlacement> placement;     // by unit
+  std::string recompute = "none";
+  Program program;               // of a training step
+  Program evaluation;            // of a validation pass over config.data.validation_samples
+  int64_t evaluation_begin = 0;  // first validation sample of this rank
+  double predicted_step_seconds = 0;
+  int64_t start_step = 0;
+  std::string resume_from;  // checkpoint folder or empty
+  ModelShape model;
+  JobConfig config;
+  std::string data_digest;
+  DeviceDescription device;
+  double first_progress_seconds = 60;
+
+  int world() const { return static_cast<int>(devices.size()); }
+};
+
+}  // namespace motley

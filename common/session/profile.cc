@@ -1,0 +1,52 @@
+#include "common/session/profile.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "common/base/dtype.h"
+#include "common/base/version.h"
+#include "common/data/sampling.h"
+#include "common/device/device.h"
+#include "common/model/model.h"
+#include "common/model/parameters.h"
+
+namespace motley {
+namespace {
+
+// Raised when what is measured, or how, changes within a version: stored profiles are then measured anew.
+constexpr int kProfileMethod = 1;
+
+// Every field, in full precision: a digest must change with any of them and with nothing else.
+std::string Describe(const DeviceDescription& d) {
+  return absl::StrFormat("device{%s|%s|%d|%d|%.17g|%d|%.17g|%.17g|%d|%d}", d.id.value(), d.model, static_cast<int>(d.kind),
+                         d.memory_bytes, d.flops_per_second, absl::ToInt64Nanoseconds(d.launch), d.link_bytes_per_second,
+                         d.node_link_bytes_per_second, absl::ToInt64Nanoseconds(d.link_latency), d.threads);
+}
+
+std::string Describe(const ModelShape& s) {
+  return absl::StrFormat("model{%d|%d|%d|%d|%d|%d|%d|%d|%d|%.17g|%.17g|%d}", static_cast<int>(s.family), s.vocab_size,
+                         s.hidden_size, s.num_layers, s.num_heads, s.num_kv_heads, s.head_dim, s.intermediate_size,
+                         s.max_positions, s.norm_eps, s.rope_theta, s.tie_embeddings);
+}
+
+// 128 bits: two hashes of the same text with different beginnings.
+std::string Digest(std::string_view kind, const std::string& text) {
+  const std::string full = absl::StrFormat("%s|%s|%d|%s", kind, kVersion, kProfileMethod, text);
+  return absl::StrFormat("%016x%016x", HashText(full), HashText("2|" + full));
+}
+
+}  // namespace
+
+std::string ComputeProfileDigest(const DeviceDescription& device, const ModelShape& shape, int64_t seq_len, DType dtype) {
+  return Digest("compute", absl::StrFormat("%s%sseq{%d}%s", Describe(device), Describe(shape), seq_len, DTypeName(dtype)));
+}
+
+std::string CollectiveProfileDigest(const std::vector<DeviceDescription>& devices, const ModelShape& shape, DType dtype) {
+  std::string text;
+  for (const DeviceDescription& device : devices) text += Describe(device);
+  int64_t largest_unit = 0;
+  for (const UnitSpec& unit : ParameterLayout(shape)) largest_unit = std::max(largest_unit, unit.num_elements);
+  return Digest("collective", absl::StrFormat("%sunit{%d}%s", text, largest_unit, DTypeName(dtype)));
+}
+
+}  // namespace motley

@@ -1,0 +1,57 @@
+// What the profiler measures and the planner reads. Plain values; stored by the coordinator under their digest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+
+namespace motley {
+
+struct ComputePoint {
+  int64_t microbatch = 0;  // samples
+  double forward_seconds = 0;
+  double backward_seconds = 0;  // input and weight gradients, without recomputation
+  int64_t saved_bytes = 0;      // kept from forward to backward, the unit's input included
+  int64_t workspace_bytes = 0;  // peak beyond saved tensors, output and parameter buffers
+};
+
+struct UnitProfile {
+  std::vector<ComputePoint> points;  // ascending microbatch, at least two
+};
+
+struct ComputeProfile {
+  DeviceId device;
+  std::string digest;  // of everything it depends on
+  UnitProfile embedding, layer, head;
+  double optimizer_seconds_per_element = 0;
+  double step_overhead_seconds = 0;  // per step, beyond instructions
+  int64_t context_bytes = 0;
+  double profile_seconds = 0;  // what measuring it took
+};
+
+struct CollectivePoint {
+  int64_t bytes = 0;  // of the whole assembled array
+  double skew = 0;    // the largest share: 1/n = even, 1 = one owner
+  double all_gather_seconds = 0;
+  double reduce_scatter_seconds = 0;
+};
+
+struct CollectiveProfile {
+  std::vector<DeviceId> devices;  // by rank
+  std::string digest;
+  std::vector<CollectivePoint> points;
+  double barrier_seconds = 0;  // reducing a few scalars
+  double profile_seconds = 0;
+};
+
+// Digest of all that a compute profile depends on: device with its emulation numbers, model shape, sequence, dtype, build.
+struct ModelShape;
+struct DeviceDescription;
+enum class DType;
+std::string ComputeProfileDigest(const DeviceDescription& device, const ModelShape& shape, int64_t seq_len, DType dtype);
+// Collectives depend on the set of devices in ring order and the largest unit.
+std::string CollectiveProfileDigest(const std::vector<DeviceDescription>& devices, const ModelShape& shape, DType dtype);
+
+}  // namespace motley

@@ -1,0 +1,208 @@
+// What coordinator and worker say to each other, as plain values. wire/session turns them into proto and back; the protocol is
+// described in proto/motley/v1/worker.proto. Job and epoch stand in every message about a job.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/fault.h"
+#include "common/base/ids.h"
+#include "common/device/device.h"
+#include "common/session/assignment.h"
+#include "common/session/profile.h"
+#include "common/session/step.h"
+
+namespace motley {
+
+// How far the coordinator's store has got; a coordinator that meets a higher one than its own runs on an older state.
+struct StoreMark {
+  std::string store_id;  // empty: none was told
+  int64_t commits = 0;
+  friend bool operator==(const StoreMark&, const StoreMark&) = default;
+};
+
+// What a worker says of itself when it dials in.
+struct NodeDescription {
+  NodeName name;
+  std::string version;
+  int64_t incarnation = 0;
+  std::string data_address;
+  std::vector<DeviceDescription> devices;
+  std::vector<std::pair<JobId, Epoch>> newest_epochs;  // that this worker has seen
+  StoreMark store_mark;                                // the highest that it was told
+  int reach_port = 0;                                  // on data_address; 0: none
+};
+
+// ---- to a worker ----
+struct StorageCheckCommand {
+  JobId job;
+  Epoch epoch;
+  std::string data_path, checkpoint_folder, token;
+  bool write_token = false;
+  std::string check_id;  // not empty: a probe beside a running job
+  std::string initial;   // folder of the weights that the job begins with, or empty
+  bool over = false;     // no check, but the end of those before: no answers, no token
+};
+struct ReachTarget {
+  NodeName node;
+  std::string address;
+  int port = 0;
+};
+struct ReachCheckCommand {
+  std::string check_id;
+  std::vector<ReachTarget> targets;
+  std::string secret;  // not empty: bursts are taken from who shows it, for a while
+  bool burst = false;  // sends every target one
+};
+struct ProfileCommand {
+  JobId job;
+  Epoch epoch;
+  std::vector<RankAssignment> ranks;  // this worker's
+  std::vector<DeviceId> compute_devices;
+  bool collectives = false;
+  std::string check_id;
+};
+struct StartCommand {
+  std::vector<RankAssignment> ranks;
+};
+struct StopCommand {
+  JobId job;
+  Epoch epoch;
+  bool save = false;
+  std::string reason;
+};
+struct KvValueCommand {
+  JobId job;
+  Epoch epoch;
+  std::string key, value;
+  int rank = 0;
+};
+struct PublishAnswerCommand {
+  JobId job;
+  Epoch epoch;
+  int64_t step = 0;
+  int rank = 0;
+  bool allowed = false;
+  std::string reason;
+  int64_t question = 0;
+};
+struct HeartbeatAnswer {
+  StoreMark store_mark;
+};
+using CoordinatorCommand = std::variant<StorageCheckCommand, ReachCheckCommand, ProfileCommand, StartCommand, StopCommand,
+                                        KvValueCommand, PublishAnswerCommand, HeartbeatAnswer>;
+
+// ---- from a worker ----
+struct HeartbeatReport {
+  int64_t unix_ms = 0;  // the worker's clock of the wall; 0: not said
+};
+struct StorageReport {
+  JobId job;
+  Epoch epoch;
+  std::string error;  // empty = fine
+  int64_t data_bytes = 0;
+  std::string data_digest;
+  bool token_seen = false;
+  std::string check_id;
+  absl::StatusCode error_code = absl::StatusCode::kOk;
+};
+struct ReachAnswer {
+  NodeName node;
+  std::string error;                                 // empty = reached
+  double connect_seconds = 0, bytes_per_second = 0;  // 0 = not known
+};
+struct ReachReport {
+  std::string check_id;
+  std::vector<ReachAnswer> answers;
+};
+struct ProfileReport {
+  JobId job;
+  Epoch epoch;
+  std::string error;
+  std::vector<ComputeProfile> compute;
+  CollectiveProfile collectives;
+  std::string check_id;
+};
+enum class RankEventKind { kReady, kFinished, kFailed, kDied, kHung, kPeerLost, kNonFinite };
+struct RankReport {
+  JobId job;
+  Epoch epoch;
+  int rank = 0;
+  DeviceId device;
+  RankEventKind kind = RankEventKind::kReady;
+  std::string message;
+  Fault fault = Fault::kOurs;      // of kFailed
+  std::string damaged_checkpoint;  // with Fault::kDamage: the folder
+};
+struct StepReport {
+  JobId job;
+  Epoch epoch;
+  int rank = 0;
+  StepStats stats;
+  int64_t peak_memory_bytes = 0;
+  double lateness_seconds = 0;
+  double busy_seconds = 0;        // compute lane
+  double collective_seconds = 0;  // collective lane
+};
+struct KvSetReport {
+  JobId job;
+  Epoch epoch;
+  std::string key, value;
+};
+struct KvGetReport {
+  JobId job;
+  Epoch epoch;
+  std::string key;
+  int rank = 0;
+};
+struct PublishReport {
+  JobId job;
+  Epoch epoch;
+  int64_t step = 0;
+  int rank = 0;
+  int64_t question = 0;
+  std::string purpose;  // "publish step-00000040"
+};
+struct CheckpointReport {
+  JobId job;
+  Epoch epoch;
+  int64_t step = 0;
+  std::string folder;
+  int64_t bytes = 0;
+  double seconds = 0;
+  int64_t free_bytes = 0;  // left in the folder's file system; 0 = not known
+};
+struct CheckpointFailedReport {
+  JobId job;
+  Epoch epoch;
+  int64_t step = 0;
+  std::string message;
+};
+struct LogReport {
+  JobId job;
+  Epoch epoch;
+  std::string source, text;
+  int64_t unix_ms = 0;
+};
+// The worker was told to end.
+struct LeavingReport {
+  double stop_seconds = 0;  // that it has
+};
+using WorkerReport = std::variant<HeartbeatReport, StorageReport, ReachReport, ProfileReport, RankReport, StepReport, KvSetReport,
+                                  KvGetReport, PublishReport, CheckpointReport, CheckpointFailedReport, LogReport, LeavingReport>;
+
+// ---- between a worker and its rank ----
+// A rank hears what its worker was told, of itself alone: StartCommand and ProfileCommand hold one assignment.
+using RankCommand = std::variant<StartCommand, ProfileCommand, StopCommand, KvValueCommand, PublishAnswerCommand>;
+// Every 0.25 s: the hang detector's food. An empty `doing` says only that the process lives.
+struct ProgressReport {
+  Epoch epoch;
+  int64_t step = 0;
+  int64_t instruction = 0;
+  std::string doing;
+};
+using RankMessage = std::variant<ProgressReport, WorkerReport>;
+
+}  // namespace motley

@@ -1,0 +1,202 @@
+#include "coordinator/core/config.h"
+
+#include <toml++/toml.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/address.h"
+#include "common/base/files.h"
+#include "common/base/nearest.h"
+#include "common/base/status_macros.h"
+
+namespace motley::coordinator {
+namespace {
+
+constexpr int64_t kLargestConfigBytes = 1 << 20;
+
+using Setter = std::function<bool(const toml::node&)>;  // false: wrong type or value
+
+struct Key {
+  std::string expected;
+  Setter set;
+};
+
+Setter Text(std::string* out) {
+  return [out](const toml::node& node) {
+    auto value = node.value_exact<std::string>();
+    if (value) *out = *value;
+    return value.has_value();
+  };
+}
+
+Key Flag(bool* out) {
+  return {"true or false", [out](const toml::node& node) {
+            auto value = node.value_exact<bool>();
+            if (value) *out = *value;
+            return value.has_value();
+          }};
+}
+
+// Counts and sizes: 0 would keep nothing, and what is beyond the upper end is a mistake.
+template <typename Integer>
+Key Count(Integer* out) {
+  constexpr int64_t kLargest = int64_t{1} << 40;
+  return {absl::StrCat("a whole number from 1 to ", kLargest), [out](const toml::node& node) {
+            const auto value = node.value_exact<int64_t>();
+            if (!value || *value < 1 || *value > kLargest) return false;
+            *out = static_cast<Integer>(*value);
+            return true;
+          }};
+}
+
+bool SetLevel(const toml::node& node, LogLevel* level) {
+  static const std::map<std::string, LogLevel> kLevels = {
+      {"debug", LogLevel::kDebug}, {"info", LogLevel::kInfo}, {"warning", LogLevel::kWarning}, {"error", LogLevel::kError}};
+  auto it = kLevels.find(node.value_or(std::string()));
+  if (it == kLevels.end()) return false;
+  *level = it->second;
+  return true;
+}
+
+std::map<std::string, Key> Keys(Config* config) {
+  return {
+      {"server.socket",
+       {"a path or \"\"",
+        [config](const toml::node& node) {
+          if (auto value = node.value_exact<std::string>()) return config->socket = *value, true;
+          return false;
+        }}},
+      {"server.listen", {"\"host:port\" or \"\"", Text(&config->listen)}},
+      {"server.metrics", {"\"host:port\" or \"\"", Text(&config->metrics)}},
+      {"server.insecure", Flag(&config->insecure)},
+      {"workers.listen", {"\"host:port\"", Text(&config->workers_listen)}},
+      {"workers.insecure", Flag(&config->workers_insecure)},
+      {"server.stop_seconds",
+       {"a number",
+        [config](const toml::node& node) {
+          if (auto value = node.value<double>()) return config->stop = absl::Seconds(*value), true;
+          return false;
+        }}},
+      {"state.folder", {"a path", Text(&config->state_folder)}},
+      {"lease.seconds",
+       {"a number",
+        [config](const toml::node& node) {
+          if (auto value = node.value<double>()) return config->lease = absl::Seconds(*value), true;
+          return false;
+        }}},
+      {"retention.events", Count(&config->retention.events)},
+      {"retention.jobs", Count(&config->retention.jobs)},
+      {"retention.days", Count(&config->retention.days)},
+      {"retention.epochs", Count(&config->retention.epochs)},
+      {"retention.profiles", Count(&config->retention.profiles)},
+      {"limits.updates", Count(&config->updates_kept)},
+      {"limits.update_bytes", Count(&config->update_bytes_kept)},
+      {"limits.log_lines", Count(&config->log_lines_kept)},
+      {"limits.log_bytes", Count(&config->log_bytes_kept)},
+      {"limits.jobs_with_logs", Count(&config->jobs_with_rings)},
+      {"limits.job_bytes", Count(&config->waiting_job_bytes)},
+      {"limits.people_connections", Count(&config->people_connections)},
+      {"limits.workers_connections", Count(&config->worker_connections)},
+      {"log.level",
+       {"debug, info, warning or error", [config](const toml::node& node) { return SetLevel(node, &config->log_level); }}},
+  };
+}
+
+std::string Place(const std::string& path, const toml::node& node) { return absl::StrCat(path, ":", node.source().begin.line); }
+
+absl::Status UnknownKey(const std::string& place, const std::string& name, const std::map<std::string, Key>& keys) {
+  std::vector<std::string> known;
+  for (const auto& [key, unused] : keys) known.push_back(key);
+  const std::string nearest = NearestWord(name, known);
+  return absl::InvalidArgumentError(absl::StrCat(
+      place, ": unknown key '", name, "'",
+      nearest.empty() ? absl::StrCat("; known: ", absl::StrJoin(known, ", ")) : absl::StrCat("; did you mean '", nearest, "'?")));
+}
+
+constexpr char kRunFolder[] = "/run/motley";
+
+// Plaintext without passwords may leave the machine only where somebody said so.
+absl::Status CheckReach(const std::string& key, const std::string& address, bool insecure, const std::string& danger,
+                        const std::string& remedy) {
+  MOTLEY_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(key, address, 0));
+  if (insecure || IsLoopback(parsed.host)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(key, " = '", address,
+                                                 "' is not a loopback address, and the listener has neither TLS "
+                                                 "nor passwords: ",
+                                                 danger, ". ", remedy));
+}
+
+absl::Status CheckListeners(const Config& config) {
+  if (config.listen.empty() && SocketPath(config).empty()) {
+    return absl::InvalidArgumentError(
+        "server.socket and server.listen are both empty: nobody could reach the coordinator; set one");
+  }
+  if (!config.listen.empty()) {
+    MOTLEY_RETURN_IF_ERROR(CheckReach("server.listen", config.listen, false, "whoever reaches it commands the cluster",
+                                      "Use the socket or a loopback address; from elsewhere forward one of them (ssh -L)"));
+  }
+  if (!config.metrics.empty()) {
+    MOTLEY_RETURN_IF_ERROR(
+        CheckReach("server.metrics", config.metrics, config.insecure, "whoever reaches it reads jobs and losses",
+                   "Use a loopback address, or set server.insecure = true (--insecure) if the network is trusted"));
+  }
+  return CheckReach("workers.listen", config.workers_listen, config.workers_insecure, "whoever reaches it can say to be a worker",
+                    "Use a loopback address, or set workers.insecure = true (--insecure) if the network is trusted");
+}
+
+}  // namespace
+
+std::string SocketPath(const Config& config) {
+  if (config.socket) return *config.socket;
+  return absl::StrCat(access(kRunFolder, W_OK) == 0 ? std::string(kRunFolder) : config.state_folder, "/coordinator.sock");
+}
+
+absl::Status Validate(const Config& config) {
+  MOTLEY_RETURN_IF_ERROR(CheckListeners(config));
+  if (config.state_folder.empty()) return absl::InvalidArgumentError("state.folder must be a path, got ''");
+  if (config.lease < absl::Milliseconds(500) || config.lease > absl::Hours(1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("lease.seconds must be from 0.5 to 3600, got ", absl::ToDoubleSeconds(config.lease)));
+  }
+  if (!(config.stop >= absl::ZeroDuration() && config.stop <= absl::Hours(1))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("server.stop_seconds must be from 0 to 3600, got ", absl::ToDoubleSeconds(config.stop)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadConfigFile(const std::string& path, Config* config) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kLargestConfigBytes));
+  return ParseConfig(text, path, config);
+}
+
+absl::Status ParseConfig(std::string_view text, const std::string& path, Config* config) {
+  toml::table root;
+  try {
+    root = toml::parse(text, path);
+  } catch (const toml::parse_error& e) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ":", e.source().begin.line, ": ", std::string(e.description())));
+  }
+  const std::map<std::string, Key> keys = Keys(config);
+  for (const auto& [section, node] : root) {
+    const std::string section_name(section.str());
+    const toml::table* table = node.as_table();
+    if (table == nullptr) return UnknownKey(Place(path, node), section_name, keys);
+    for (const auto& [key, value] : *table) {
+      const std::string name = absl::StrCat(section_name, ".", std::string(key.str()));
+      auto it = keys.find(name);
+      if (it == keys.end()) return UnknownKey(Place(path, value), name, keys);
+      if (!it->second.set(value)) {
+        return absl::InvalidArgumentError(absl::StrCat(Place(path, value), ": ", name, " must be ", it->second.expected));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace motley::coordinator

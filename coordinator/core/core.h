@@ -1,0 +1,65 @@
+// Everything that RPCs and periodic jobs work on. Owned by the loop: all methods, and all functions that take a Core&, run there.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/base/clock.h"
+#include "common/session/session.h"
+#include "coordinator/core/config.h"
+#include "coordinator/core/executor.h"
+#include "coordinator/core/journal.h"
+#include "coordinator/core/metrics.h"
+#include "coordinator/state/cluster.h"
+#include "coordinator/state/examination.h"
+#include "coordinator/state/worker_link.h"
+#include "coordinator/store/store.h"
+
+namespace motley::coordinator {
+
+struct Core {
+  Core(const Config& config, Clock& clock, Store& store, Executor& executor, MetricsRegistry& registry,
+       std::function<void(std::function<void()>)> post)
+      : config(config),
+        clock(clock),
+        store(store),
+        executor(executor),
+        metrics(registry),
+        journal(config, clock, store, metrics, std::move(post)) {}
+
+  const Config& config;
+  Clock& clock;
+  Store& store;
+  Executor& executor;
+  Metrics metrics;
+  Journal journal;
+  ClusterState state;
+  std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
+  int64_t planning_tickets = 0;
+  std::optional<absl::Duration> leases_checked;             // when; empty before the first time
+  std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged
+  std::string lease_brake;                                  // said already
+  std::optional<Examination> examination;                   // under way, or done and its result not taken
+  std::weak_ptr<const int> examiner;                        // who asked for it; gone: nobody waits for it
+  bool stopping = false;  // the process ends: sessions that break now say nothing about their nodes
+
+  // Dropped when the node is not connected: its loss is an event of its own.
+  void Send(const NodeName& node, CoordinatorCommand command);
+  // The job's new phase and reason, with its event, on disk before it is in memory.
+  absl::Status SetPhase(JobRecord& job, JobPhase phase, const std::string& reason);
+  // A reason without a new phase: seen by watchers, logged when it changes, not stored.
+  void SetReason(JobRecord& job, const std::string& reason);
+  // An event by itself. A failure to write it is logged: what happened has happened.
+  void Emit(EventRecord event);
+};
+
+// `job` with another phase and reason, for a batch; and the event that says so.
+JobRecord WithPhase(const JobRecord& job, JobPhase phase, const std::string& reason);
+EventRecord PhaseEvent(const JobRecord& before, const JobRecord& after);
+
+}  // namespace motley::coordinator

@@ -1,0 +1,198 @@
+#include "coordinator/epoch/ending.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/count.h"
+#include "common/base/status_macros.h"
+#include "coordinator/epoch/prober.h"
+#include "coordinator/state/membership.h"
+
+namespace motley::coordinator {
+namespace {
+
+void SendStop(Core& core, bool save, const std::string& reason) {
+  const JobRun& run = *core.state.run;
+  const Epoch epoch = core.state.jobs.at(run.job).epoch;
+  std::set<NodeName> nodes;
+  for (const RankRun& rank : run.ranks) {
+    if (!IsGone(core.state, rank)) nodes.insert(NodeOf(rank.device));
+  }
+  for (const NodeName& node : nodes) core.Send(node, StopCommand{run.job, epoch, save, reason});
+}
+
+// The event of the failure itself (a lost node has its own already), and the device's record of deaths.
+void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>* events) {
+  JobRun& run = *core.state.run;
+  EventRecord event;
+  event.job = run.job;
+  event.node = failure.device.empty() ? failure.node : NodeOf(failure.device);
+  event.device = failure.device;
+  event.epoch = core.state.jobs.at(run.job).epoch;
+  if (failure.kind != FailureKind::kNodeLost) {
+    event.kind = failure.kind == FailureKind::kHung                                             ? kind::kRankHung
+                 : failure.kind == FailureKind::kDied || failure.kind == FailureKind::kPeerLost ? kind::kRankLost
+                                                                                                : kind::kRankFailed;
+    event.message = Describe(failure);
+    events->push_back(event);
+  }
+  const Remedy remedy = RemedyFor(failure);
+  if (remedy == Remedy::kOlderCheckpoint) {
+    run.damaged.insert(failure.damaged_checkpoint);
+    event.kind = kind::kCheckpointSkipped;
+    event.message = absl::StrCat(failure.damaged_checkpoint, ": ", failure.message, "; the checkpoint before it is used instead");
+    events->push_back(event);
+  }
+  if (remedy != Remedy::kRestart) return;
+  if (++run.deaths[failure.device] < core.config.driver.max_deaths) return;
+  run.left_out[failure.device] = absl::StrCat("its rank died ", Count(run.deaths[failure.device], "time"), " in a row");
+  event.kind = kind::kDeviceLeftOut;
+  event.message = absl::StrCat("the job goes on without ", failure.device.value(), ": ", run.left_out[failure.device],
+                               "; restart its worker to give it another chance");
+  events->push_back(event);
+}
+
+// The epoch ended otherwise than as it was planned. Failures count in a row while no step is made between them.
+void NoteTrouble(JobRun& run, Remedy remedy, const std::string& reason) {
+  const bool barren = run.epoch_steps == 0;
+  if (!barren) run.trouble = {};
+  run.trouble.remedy = remedy;
+  run.trouble.reason = reason;
+  // Files are waited for although the epoch made steps: its last checkpoint could not be written.
+  if (barren || remedy == Remedy::kWaitForStorage) ++run.trouble.times;
+  if (barren && remedy == Remedy::kRestart) ++run.trouble.deaths;
+}
+
+// A stop that did not save as it should have must not look like one that did.
+std::string WhyStopped(const JobRun& run) {
+  if (run.save_failed) return run.ending_reason;
+  if (!run.saving || run.failures.empty()) return "stopped by the user";
+  return absl::StrCat("stopped by the user; while saving ", Describe(run.failures.front()));
+}
+
+// What their ranks still print may come into the job's log.
+void RememberNodes(ClusterState& state) {
+  for (const RankRun& rank : state.run->ranks) state.ran_on[state.run->job].insert(NodeOf(rank.device));
+}
+
+}  // namespace
+
+absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& reason) {
+  JobRun& run = *core.state.run;
+  MarkProven(core);
+  JobRecord& job = core.state.jobs.at(run.job);
+  const JobPhase phase = action.ending == Ending::kReplan ? JobPhase::kReplanning : job.phase;
+  Batch batch;
+  batch.jobs.push_back(WithPhase(job, phase, reason));
+  if (phase != job.phase) batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  job = batch.jobs[0];
+
+  if (action.failure) {
+    Batch failure;
+    RecordFailure(core, *action.failure, &failure.events);
+    for (EventRecord& event : failure.events) core.Emit(std::move(event));
+  }
+  const bool refused = action.failure && BlamesNewcomers(core.state, run, *action.failure) && RefuseUnproven(core, reason);
+  const bool planned = action.save || action.cause_label.empty();
+  if (action.ending == Ending::kReplan && !planned && !refused) {
+    NoteTrouble(run, action.failure ? RemedyFor(*action.failure) : Remedy::kReplan, reason);
+  }
+  run.saving = action.save;
+  run.save_failed = false;
+  run.ending = action.ending;
+  run.ending_reason = reason;
+  // Several replans without a step between them are one pause, told by its first cause.
+  const bool trained = run.stage == Stage::kStarting || run.stage == Stage::kRunning;
+  if (action.ending == Ending::kReplan && trained && run.replan_cause.empty() && run.has_run) {
+    run.replan_cause = reason;
+    run.cause_label = action.cause_label;
+    run.step_before_replan = job.step;
+  }
+  run.stage = Stage::kStopping;
+  run.stage_since = core.clock.Now();
+  SendStop(core, action.save, reason);
+  return absl::OkStatus();
+}
+
+absl::Status KillRanks(Core& core, const KillEpoch& action, const std::string& reason) {
+  JobRun& run = *core.state.run;
+  run.saving = false;
+  run.save_failed = true;
+  run.stage_since = core.clock.Now();
+  run.ending_reason = reason;
+  if (action.failure) {
+    std::vector<EventRecord> events;
+    RecordFailure(core, *action.failure, &events);
+    for (EventRecord& event : events) core.Emit(std::move(event));
+    const Remedy remedy = RemedyFor(*action.failure);
+    NoteTrouble(run, remedy, reason);
+    if (remedy == Remedy::kEnd) run.ending = Ending::kFail;
+  }
+  core.SetReason(core.state.jobs.at(run.job), reason);
+  SendStop(core, false, reason);
+  return absl::OkStatus();
+}
+
+absl::Status FinishEnding(Core& core) {
+  JobRun& run = *core.state.run;
+  const JobRecord& job = core.state.jobs.at(run.job);
+  // All steps were done while it was told to save: there is nothing left to replan or to stop.
+  if (run.saving && job.step >= job.config.training.steps) {
+    return FinishJob(core, JobPhase::kSucceeded, AllStepsDone(job));
+  }
+  if (run.ending == Ending::kFail) return FinishJob(core, JobPhase::kFailed, run.ending_reason);
+  if (run.ending == Ending::kStop) return FinishJob(core, JobPhase::kStopped, WhyStopped(run));
+  RememberNodes(core.state);
+  run.ranks.clear();
+  run.ranks_in_order = false;
+  run.epoch_steps = 0;
+  run.checkpoint_trouble.clear();
+  run.failures.clear();
+  run.profiling.clear();
+  run.kv.clear();
+  run.kv_bytes = 0;
+  run.kv_waiters.clear();
+  run.stage = Stage::kIdle;
+  run.stage_since = core.clock.Now();
+  return absl::OkStatus();
+}
+
+void Postpone(Core& core, const std::string& reason) {
+  JobRun& run = *core.state.run;
+  run.stage = Stage::kIdle;
+  run.stage_since = core.clock.Now();
+  run.prepared.reset();
+  NoteTrouble(run, Remedy::kWaitForStorage, reason);
+  core.SetReason(core.state.jobs.at(run.job), reason);
+}
+
+absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason, absl::StatusCode error_code) {
+  JobRecord& job = core.state.jobs.at(core.state.run->job);
+  Batch batch;
+  batch.jobs.push_back(WithPhase(job, phase, reason));
+  batch.jobs[0].finished_unix_ms = core.journal.UnixMs();
+  batch.jobs[0].error_code = error_code;
+  batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  job = batch.jobs[0];
+  // Set-up has no ranks, whose start or end would tell a worker to remove what it wrote to compare the folders.
+  const JobRun& run = *core.state.run;
+  if (run.stage == Stage::kIdle || run.stage == Stage::kStorage || run.stage == Stage::kPlanning) {
+    for (const auto& [node, answer] : run.storage) {
+      if (answer.asked) core.Send(node, StopCommand{run.job, job.epoch, false, reason});
+    }
+  }
+  RememberNodes(core.state);
+  for (const auto& [node, probe] : run.probes) core.Send(node, StopCommand{run.job, job.epoch, false, reason});
+  core.state.run.reset();
+  // What alerts watch must not stand still for ever; the rest stays for the dashboards.
+  Metrics& m = core.metrics;
+  for (GaugeFamily* family : {&m.steps_target, &m.prediction_error_ratio, &m.last_checkpoint_timestamp}) {
+    family->Remove({{"job_id", job.id.value()}});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace motley::coordinator

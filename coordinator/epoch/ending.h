@@ -1,0 +1,24 @@
+// How an epoch and a job end.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "coordinator/core/core.h"
+#include "coordinator/state/decide.h"
+
+namespace motley::coordinator {
+
+// Tells every rank that may still live to save and end, or to end at once.
+absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& reason);
+// Saving did not work out: the ranks are killed.
+absl::Status KillRanks(Core& core, const KillEpoch& action, const std::string& reason);
+// Every rank is gone: the next epoch, or the end of the job.
+absl::Status FinishEnding(Core& core);
+// A checkpoint could not be looked for now: back to idle, where a pause is waited for.
+void Postpone(Core& core, const std::string& reason);
+// The job is over and gives the cluster back.
+absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason,
+                       absl::StatusCode error_code = absl::StatusCode::kOk);
+
+}  // namespace motley::coordinator

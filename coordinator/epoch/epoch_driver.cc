@@ -1,0 +1,110 @@
+#include "coordinator/epoch/epoch_driver.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/logging.h"
+#include "coordinator/epoch/ending.h"
+#include "coordinator/epoch/planning.h"
+#include "coordinator/epoch/prober.h"
+#include "coordinator/epoch/setup.h"
+#include "coordinator/epoch/starting.h"
+#include "coordinator/state/decide.h"
+#include "coordinator/state/membership.h"
+
+namespace motley::coordinator {
+namespace {
+
+// Each action leads to another stage, so a longer chain is a bug; it must not take the loop away from everybody else.
+constexpr int kMaxActionsPerTurn = 20;
+
+// What an action does to the core; the reason is the decision's.
+struct Apply {
+  Core& core;
+  JobRun& run;
+  JobRecord& job;
+  const std::string& reason;
+
+  absl::Status operator()(const KeepOn&) {
+    if (!reason.empty()) core.SetReason(job, reason);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const Wait&) {
+    run.stage = Stage::kIdle;
+    if (run.prepared) {  // no plan fits: another set of devices may
+      run.infeasible = Ids(run.considered);
+      run.infeasible_reason = reason;
+      run.prepared.reset();
+    }
+    return core.SetPhase(job, JobPhase::kWaiting, reason);
+  }
+  absl::Status operator()(const BeginSetup& action) { return BeginStorageChecks(core, action.devices, reason); }
+  absl::Status operator()(const AbandonSetup&) {
+    run.stage = Stage::kIdle;
+    run.prepared.reset();
+    core.SetReason(job, reason);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const LeaveOutNode& action) { return LeaveOut(core, action.node, reason); }
+  absl::Status operator()(const RefuseNewcomers&) {
+    RefuseUnproven(core, reason);
+    run.stage = Stage::kIdle;
+    run.prepared.reset();
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const RequestProfiles&) { return BeginProfiling(core); }
+  absl::Status operator()(const PreparePlan&) { return BeginPlanning(core); }
+  absl::Status operator()(const RetryLater&) {
+    Postpone(core, reason);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const StartRanks&) { return StartEpoch(core, reason); }
+  absl::Status operator()(const MarkRunning&) {
+    run.stage = Stage::kRunning;
+    run.stage_since = core.clock.Now();
+    return core.SetPhase(job, JobPhase::kRunning, reason);
+  }
+  absl::Status operator()(const EndEpoch& action) { return BeginEnding(core, action, reason); }
+  absl::Status operator()(const KillEpoch& action) { return KillRanks(core, action, reason); }
+  absl::Status operator()(const EpochEnded&) { return FinishEnding(core); }
+  absl::Status operator()(const Finish& action) { return FinishJob(core, action.phase, reason, action.error_code); }
+};
+
+void DriveQueue(Core& core) {
+  const QueueDecision decision = DecideQueue(core.state);
+  for (const JobId& id : decision.stopped) {
+    JobRecord next = WithPhase(core.state.jobs.at(id), JobPhase::kStopped, "stopped by the user before it began");
+    next.finished_unix_ms = core.journal.UnixMs();
+    Batch batch;
+    batch.events.push_back(PhaseEvent(core.state.jobs.at(id), next));
+    batch.jobs.push_back(std::move(next));
+    if (core.journal.Commit(batch).ok()) core.state.jobs.at(id) = batch.jobs[0];
+  }
+  for (const auto& [id, reason] : decision.waiting) core.SetReason(core.state.jobs.at(id), reason);
+  if (decision.activate) {
+    core.state.run.emplace();
+    core.state.run->job = *decision.activate;
+    core.state.run->has_run = core.state.jobs.at(*decision.activate).step > 0;
+    core.state.run->stage_since = core.clock.Now();
+  }
+}
+
+}  // namespace
+
+void Drive(Core& core) {
+  if (core.stopping) return;
+  DriveQueue(core);
+  for (int i = 0; core.state.run && i < kMaxActionsPerTurn; ++i) {
+    JobRun& run = *core.state.run;
+    JobRecord& job = core.state.jobs.at(run.job);
+    const Decision decision = Decide(core.clock.Now(), core.state, core.config.driver);
+    if (absl::Status status = std::visit(Apply{core, run, job, decision.reason}, decision.action); !status.ok()) {
+      // The store refused (a full disk, mostly). Nothing was sent; the next turn tries again.
+      core.SetReason(job, absl::StrCat("cannot go on: ", std::string(status.message())));
+      return;
+    }
+    if (std::holds_alternative<KeepOn>(decision.action)) return;
+    if (std::holds_alternative<Wait>(decision.action)) break;
+  }
+  if (!core.state.run) DriveQueue(core);
+}
+
+}  // namespace motley::coordinator

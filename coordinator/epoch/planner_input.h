@@ -1,0 +1,18 @@
+// What is known of a job on some devices: the model, and what was measured of each device and of all together.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/core/core.h"
+#include "planner/live/live_inputs.h"
+
+namespace motley::coordinator {
+
+// The devices that were measured for this job's model, sequence and dtype, of those given; their profiles beside them.
+// Collectives have no points where exactly these devices were not measured together. Errors of the store other than NOT_FOUND, of
+// the model.
+absl::StatusOr<planner::PlannerInput> MakePlannerInput(Core& core, const JobRecord& job,
+                                                       const std::vector<DeviceDescription>& devices);
+
+}  // namespace motley::coordinator

@@ -1,0 +1,192 @@
+#include "coordinator/epoch/planning.h"
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
+#include "common/base/fault.h"
+#include "common/base/files.h"
+#include "common/base/logging.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/model/parameters.h"
+#include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/planner_input.h"
+#include "coordinator/epoch/setup.h"
+#include "planner/live/planner.h"
+
+namespace motley::coordinator {
+namespace {
+
+absl::StatusOr<planner::PlannerInput> MakeInput(Core& core, const JobRun& run, const JobRecord& job) {
+  MOTLEY_ASSIGN_OR_RETURN(planner::PlannerInput input, MakePlannerInput(core, job, run.considered));
+  input.epoch = Epoch(job.epoch.value() + (run.started_processes ? 1 : 0));
+  for (size_t d = 0; d < run.considered.size(); ++d) {
+    if (d < input.devices.size() && input.devices[d].id == run.considered[d].id) continue;
+    const DeviceId& device = run.considered[d].id;
+    return absl::InternalError(
+        absl::StrCat("node ", NodeOf(device).value(), " profiled, but reported nothing for ", device.value()));
+  }
+  if (run.considered.size() > 1 && input.collectives.points.empty()) {
+    return absl::InternalError("the ranks profiled, but none reported the collectives");
+  }
+  return input;
+}
+
+// A checkpoint of another model, data or seed in the job's own folder was put there by hand: training on would be wrong.
+absl::Status CheckFits(const CheckpointManifest& manifest, const planner::PlannerInput& input, const std::string& digest,
+                       const std::string& folder) {
+  if (!(manifest.model == input.model))
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " is of another model"));
+  if (manifest.data_digest != digest)
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was trained on other data"));
+  if (manifest.seed != input.config.training.seed)
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " has another seed"));
+  return absl::OkStatus();
+}
+
+// A checkpoint folder belongs to the job that made it. Whoever copies it for another job says so: a file `adopt` in that job's
+// folder holds the name of the job that made the checkpoints.
+absl::Status CheckOwner(const CheckpointManifest& manifest, const JobId& job, const std::string& root,
+                        const std::string& folder) {
+  constexpr int64_t kMostBytes = 4096;
+  if (manifest.job == job.value()) return absl::OkStatus();
+  const std::string path = absl::StrCat(root, "/adopt");
+  absl::StatusOr<std::string> adopted = ReadSmallFile(path, kMostBytes);
+  if (adopted.ok() && absl::StripAsciiWhitespace(*adopted) == manifest.job) return absl::OkStatus();
+  if (!adopted.ok() && !absl::IsNotFound(adopted.status())) return adopted.status();
+  return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was made by job ", Quoted(manifest.job),
+                                                    "; to begin with it, write that name into ", path,
+                                                    ", or give checkpoint.folder as another folder"));
+}
+
+// A checkpoint, or the newest of a folder of checkpoints.
+absl::StatusOr<FoundCheckpoint> FindInitial(const std::string& folder, const std::set<std::string>& damaged) {
+  absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder);
+  if (absl::IsNotFound(manifest.status())) return FindNewestCheckpoint(folder, damaged);
+  MOTLEY_RETURN_IF_ERROR(manifest.status());
+  MOTLEY_RETURN_IF_ERROR(VerifyStructure(folder, *manifest));
+  if (damaged.contains(folder)) return absl::DataLossError(absl::StrCat(folder, " is damaged"));
+  return FoundCheckpoint{folder, *std::move(manifest), {}};
+}
+
+// The job begins: with the weights of another one, where that is asked for.
+absl::Status PrepareInitial(const planner::PlannerInput& input, const std::set<std::string>& damaged, Prepared* prepared) {
+  const std::string& folder = input.config.checkpoint.initial;
+  if (folder.empty()) return absl::OkStatus();
+  absl::StatusOr<FoundCheckpoint> found = FindInitial(folder, damaged);
+  if (!found.ok() && FaultOf(found.status()) == Fault::kStorage) return found.status();  // another time, perhaps
+  if (!found.ok()) {
+    return absl::Status(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
+  }
+  const CheckpointManifest& manifest = found->manifest;
+  if (!(manifest.model == input.model)) {
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " is of another model, with ",
+                                                      NumParameters(manifest.model), " parameters; the job's has ",
+                                                      NumParameters(input.model)));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(input.config.training.dtype));
+  if (manifest.dtype != dtype) {
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " holds ",
+                                                      std::string(DTypeName(manifest.dtype)), ", training.dtype is ",
+                                                      input.config.training.dtype));
+  }
+  prepared->initial = true;
+  prepared->resume_from = found->folder;
+  for (const CheckpointFile& file : manifest.files) prepared->resume_bytes += file.bytes;
+  prepared->skipped = std::move(found->skipped);
+  return absl::OkStatus();
+}
+
+// Runs beside the loop, on values of its own.
+// `published`: the newest checkpoint that a rank reported, or empty.
+Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoint_folder, const std::string& published,
+                 const std::string& data_digest, const std::set<std::string>& damaged, const JobId& job) {
+  Prepared prepared;
+  if (!checkpoint_folder.empty()) {
+    auto found = FindNewestCheckpoint(checkpoint_folder, damaged);
+    if (found.ok()) {
+      prepared.resume_from = found->folder;
+      prepared.start_step = found->manifest.step;
+      for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
+      prepared.skipped = found->skipped;
+      prepared.status = CheckOwner(found->manifest, job, checkpoint_folder, found->folder);
+      if (prepared.status.ok()) prepared.status = CheckFits(found->manifest, input, data_digest, found->folder);
+    } else if (absl::IsNotFound(found.status()) && !published.empty()) {
+      // Beginning again at step 0 would throw away what the ranks saved.
+      // A folder that is not mounted looks empty, too.
+      prepared.status = WithFault(absl::FailedPreconditionError(absl::StrCat(
+                                      std::string(found.status().message()), ", but ", published,
+                                      " was published; the coordinator must see checkpoint.folder as the workers do")),
+                                  Fault::kStorage);
+    } else if (absl::IsNotFound(found.status())) {
+      prepared.status = PrepareInitial(input, damaged, &prepared);
+    } else {
+      prepared.status = found.status();
+    }
+    if (!prepared.status.ok()) return prepared;
+  }
+  absl::StatusOr<planner::PlanResult> result = planner::MakePlan(input);
+  prepared.status = result.status();
+  if (result.ok()) prepared.plan = *std::move(result);
+  return prepared;
+}
+
+// On disk before the planner begins: should it take the coordinator with it, the next one knows (jobs/recovery).
+absl::Status CountPlanning(Core& core, JobRecord& job) {
+  Batch batch;
+  batch.jobs.push_back(WithPhase(job, JobPhase::kPlanning, "looking for the newest checkpoint and planning"));
+  ++batch.jobs[0].plannings_begun;
+  if (job.phase != JobPhase::kPlanning) batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  job = batch.jobs[0];
+  return absl::OkStatus();
+}
+
+// The planner came back. The next commit of the job says so; a coordinator that ends has none.
+void ForgetPlanning(Core& core, const JobId& id) {
+  auto job = core.state.jobs.find(id);
+  if (job == core.state.jobs.end() || job->second.plannings_begun == 0) return;
+  job->second.plannings_begun = 0;
+  if (!core.stopping) return;
+  Batch batch;
+  batch.jobs.push_back(job->second);
+  if (absl::Status status = core.journal.Commit(batch); !status.ok()) LogError(std::string(status.message()));
+}
+
+}  // namespace
+
+absl::Status BeginPlanning(Core& core) {
+  JobRun& run = *core.state.run;
+  JobRecord& job = core.state.jobs.at(run.job);
+  MOTLEY_RETURN_IF_ERROR(CountPlanning(core, job));
+  run.stage = Stage::kPlanning;
+  run.stage_since = core.clock.Now();
+  run.prepared.reset();
+  run.planning_ticket = ++core.planning_tickets;
+  absl::StatusOr<planner::PlannerInput> input = MakeInput(core, run, job);
+  if (!input.ok()) {
+    run.prepared.emplace();
+    run.prepared->status = input.status();
+    job.plannings_begun = 0;
+    return absl::OkStatus();
+  }
+  auto prepared = std::make_shared<Prepared>();
+  core.executor.Run(
+      [prepared, input = *std::move(input), folder = CheckpointFolder(job), published = job.newest_checkpoint,
+       digest = job.data_digest, damaged = run.damaged,
+       id = job.id] { *prepared = Prepare(input, folder, published, digest, damaged, id); },
+      [&core, prepared, ticket = run.planning_ticket, id = job.id] {
+        ForgetPlanning(core, id);
+        // The set of devices may have changed meanwhile, or the job ended.
+        if (!core.state.run || core.state.run->planning_ticket != ticket || core.state.run->stage != Stage::kPlanning) return;
+        core.state.run->prepared = std::move(*prepared);
+        Drive(core);
+      });
+  return absl::OkStatus();
+}
+
+}  // namespace motley::coordinator

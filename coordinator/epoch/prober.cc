@@ -1,0 +1,238 @@
+#include "coordinator/epoch/prober.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/logging.h"
+#include "common/session/profile.h"
+#include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/setup.h"
+#include "coordinator/state/membership.h"
+
+namespace motley::coordinator {
+namespace {
+
+EventRecord ProbeEvent(const Core& core, const NodeName& node, const char* kind, std::string message) {
+  EventRecord event;
+  event.job = core.state.run->job;
+  event.kind = kind;
+  event.node = node;
+  event.epoch = core.state.jobs.at(event.job).epoch;
+  event.message = std::move(message);
+  return event;
+}
+
+void Refuse(Core& core, const NodeName& name, Probe& probe, const std::string& why) {
+  const ProbeConfig& config = core.config.driver.probe;
+  probe.stage = ProbeStage::kRefused;
+  probe.why = why;
+  absl::Duration pause = config.first_pause;
+  int& refusals = core.state.run->refusals[name];
+  for (int i = 0; i < refusals && pause < config.longest_pause; ++i) pause *= 2;
+  pause = std::min(pause, config.longest_pause);
+  ++refusals;
+  probe.since = core.clock.Now();
+  probe.again_at = core.clock.Now() + pause;
+  const std::string text = absl::StrFormat("job %s goes on without node %s: %s; looked at again in %.0f s",
+                                           core.state.run->job.value(), name.value(), why, absl::ToDoubleSeconds(pause));
+  core.state.nodes.at(name).reason = text;
+  core.Emit(ProbeEvent(core, name, kind::kDeviceLeftOut, text));
+}
+
+// One action of the decision.
+struct Apply {
+  Core& core;
+  JobRun& run;
+  const JobRecord& job;
+
+  NodeRecord& Node(const NodeName& name) { return core.state.nodes.at(name); }
+  void Enter(const NodeName& name, ProbeStage stage) {
+    Probe& probe = run.probes.at(name);
+    if (probe.stage != stage) probe.since = core.clock.Now();
+    probe.stage = stage;
+  }
+
+  void operator()(const BeginProbe& action) {
+    Probe& probe = run.probes[action.node] = Probe();
+    probe.incarnation = Node(action.node).description.incarnation;
+    probe.id = absl::StrCat("probe-", job.id.value(), "-", ++run.probes_begun, "-", core.journal.UnixMs());
+    probe.begun = probe.since = core.clock.Now();
+    Node(action.node).reason = absl::StrCat("looked at beside job ", job.id.value(), " before it takes part");
+    LogInfo(absl::StrCat("node ", action.node.value(), " is looked at beside job ", job.id.value()));
+  }
+  void operator()(const AskToken& action) {
+    run.probe_token = {absl::StrCat("probe-token-", job.id.value(), "-", core.journal.UnixMs()), action.writer,
+                       Node(action.writer).description.incarnation, false, ""};
+    // No data path: the writer is training and need not read its data again.
+    core.Send(action.writer, StorageCheckCommand{job.id, job.epoch, "", CheckpointFolder(job), run.probe_token.token, true,
+                                                 run.probe_token.token});
+  }
+  void operator()(const AskStorage& action) {
+    Probe& probe = run.probes.at(action.node);
+    probe.storage_asked = true;
+    core.Send(action.node,
+              StorageCheckCommand{job.id, job.epoch, job.config.data.path, CheckpointFolder(job),
+                                  job.config.checkpoint.folder.empty() ? "" : run.probe_token.token, false, probe.id});
+  }
+  void operator()(const AskReach& action) {
+    Enter(action.node, ProbeStage::kReach);
+    Probe& probe = run.probes.at(action.node);
+    const NodeDescription& newcomer = Node(action.node).description;
+    ReachCheckCommand to_peers{probe.id, {}};
+    const ReachCheckCommand from_peers{probe.id, {{newcomer.name, newcomer.data_address, newcomer.reach_port}}};
+    for (const auto& [name, peer] : core.state.nodes) {
+      if (!peer.connected || peer.drained || name == action.node || !IsTrusted(core.state, run, name)) continue;
+      if (peer.description.reach_port != 0) {
+        to_peers.targets.push_back({name, peer.description.data_address, peer.description.reach_port});
+      }
+      if (newcomer.reach_port == 0) continue;
+      probe.unanswered.insert(name);
+      core.Send(name, from_peers);
+    }
+    if (to_peers.targets.empty()) return;
+    probe.unanswered.insert(action.node);
+    core.Send(action.node, std::move(to_peers));
+  }
+  void operator()(const AskProfile& action) {
+    Enter(action.node, ProbeStage::kProfile);
+    absl::StatusOr<ProfileCommand> command = ProbeProfile(core, action.node, run.probes.at(action.node).id);
+    if (!command.ok()) return Refuse(core, action.node, run.probes.at(action.node), std::string(command.status().message()));
+    if (command->compute_devices.empty()) return (*this)(PassProbe{action.node});
+    core.Send(action.node, *std::move(command));
+  }
+  void operator()(const PassProbe& action) {
+    NodeRecord& node = Node(action.node);
+    Probe& probe = run.probes.at(action.node);
+    if (probe.profile) {
+      if (absl::Status stored = StoreProfiles(core, action.node, node.description.devices, *probe.profile); !stored.ok()) {
+        return Refuse(core, action.node, probe, std::string(stored.message()));
+      }
+    }
+    run.storage_ok[action.node] = node.description.incarnation;
+    core.Emit(ProbeEvent(core, action.node, kind::kProbePassed,
+                         absl::StrFormat("node %s passed its checks beside the job in %.1f s and may take part",
+                                         action.node.value(), absl::ToDoubleSeconds(core.clock.Now() - probe.begun))));
+    node.reason.clear();
+    run.probes.erase(action.node);
+    core.state.membership_changed = core.clock.Now();
+  }
+  void operator()(const RefuseProbe& action) {
+    Probe& probe = run.probes.at(action.node);
+    const bool measuring = probe.stage == ProbeStage::kProfile;
+    Refuse(core, action.node, probe, action.why);
+    if (measuring) core.Send(action.node, StopCommand{job.id, job.epoch, false, "its profile is not waited for any more"});
+  }
+  void operator()(const ForgetProbe& action) {
+    auto node = core.state.nodes.find(action.node);
+    if (node != core.state.nodes.end() && node->second.connected && !node->second.drained && !node->second.held) {
+      node->second.reason.clear();
+    }
+    run.probes.erase(action.node);
+  }
+};
+
+Probe* FindProbe(Core& core, const std::string& id) {
+  if (!core.state.run) return nullptr;
+  for (auto& [name, probe] : core.state.run->probes) {
+    if (probe.id == id) return &probe;
+  }
+  return nullptr;
+}
+
+Probe* FindProbeOf(Core& core, const NodeName& node, const std::string& id) {
+  if (!core.state.run) return nullptr;
+  auto found = core.state.run->probes.find(node);
+  return found == core.state.run->probes.end() || found->second.id != id ? nullptr : &found->second;
+}
+
+}  // namespace
+
+void UpdateHolds(Core& core) {
+  const FlappingConfig& config = core.config.driver.flapping;
+  const absl::Duration now = core.clock.Now();
+  for (auto& [name, node] : core.state.nodes) {
+    ForgetOldFalls(now, config, &node.falls);
+    if (!node.connected || node.drained) continue;
+    const HoldDecision hold = DecideHold(now, core.state, node, config);
+    if (hold.held != node.held) {
+      core.state.membership_changed = now;
+      node.reason = hold.reason;
+      LogInfo(absl::StrCat("node ", name.value(), hold.held ? absl::StrCat(": ", hold.reason) : " may be used again"));
+    }
+    node.held = hold.held;
+  }
+}
+
+void ProbeNewcomers(Core& core) {
+  if (core.stopping) return;
+  UpdateHolds(core);
+  if (!core.state.run) return;
+  for (const ProbeAction& action : DecideProbes(core.clock.Now(), core.state, core.config.driver.probe)) {
+    std::visit(Apply{core, *core.state.run, core.state.jobs.at(core.state.run->job)}, action);
+  }
+}
+
+void OnProbeStorage(Core& core, const NodeName& node, const StorageReport& report) {
+  if (!core.state.run) return;
+  ProbeToken& token = core.state.run->probe_token;
+  if (node == token.writer && report.check_id == token.token) {
+    token.written = report.error.empty();
+    token.error = report.error;
+  } else if (Probe* probe = FindProbeOf(core, node, report.check_id); probe != nullptr && probe->storage_asked) {
+    probe->storage = report;
+  }
+  ProbeNewcomers(core);
+}
+
+void OnProbeReach(Core& core, const NodeName& node, const ReachReport& report) {
+  Probe* probe = FindProbe(core, report.check_id);
+  if (probe == nullptr || probe->unanswered.erase(node) == 0) return;
+  for (const ReachAnswer& answer : report.answers) {
+    if (answer.error.empty() || !probe->unreachable.empty()) continue;
+    probe->unreachable =
+        absl::StrCat("node ", node.value(), " does not reach node ", answer.node.value(),
+                     " over the data addresses: ", answer.error, "; look at worker.data_address and the firewall of both");
+  }
+  ProbeNewcomers(core);
+}
+
+void OnProbeProfile(Core& core, const NodeName& node, const ProfileReport& report) {
+  Probe* probe = FindProbeOf(core, node, report.check_id);
+  if (probe == nullptr || probe->stage != ProbeStage::kProfile) return;
+  probe->profile = report;
+  ProbeNewcomers(core);
+}
+
+void MarkProven(Core& core) {
+  JobRun& run = *core.state.run;
+  const bool trained = run.stage == Stage::kStarting || run.stage == Stage::kRunning;
+  if (!trained || run.epoch_steps == 0) return;
+  for (const RankRun& rank : run.ranks) {
+    run.proven[NodeOf(rank.device)] = rank.incarnation;
+    run.refusals.erase(NodeOf(rank.device));
+  }
+}
+
+bool RefuseUnproven(Core& core, const std::string& why) {
+  JobRun& run = *core.state.run;
+  const std::set<NodeName> unproven = UnprovenNodes(core.state, run);
+  for (const NodeName& name : unproven) {
+    run.storage_ok.erase(name);
+    Probe& probe = run.probes[name];
+    probe.incarnation = core.state.nodes.at(name).description.incarnation;
+    Refuse(core, name, probe, absl::StrCat("the generation that it joined ended before its first step: ", why));
+  }
+  return !unproven.empty();
+}
+
+void ResetTokens(Core& core) {
+  JobRun& run = *core.state.run;
+  run.probe_token = ProbeToken();
+  std::erase_if(run.probes, [](const auto& entry) { return entry.second.stage == ProbeStage::kStorage; });
+}
+
+}  // namespace motley::coordinator

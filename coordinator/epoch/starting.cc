@@ -1,0 +1,213 @@
+#include "coordinator/epoch/starting.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/count.h"
+#include "common/base/status_macros.h"
+#include "common/model/parameters.h"
+#include "common/program/program.h"
+#include "coordinator/epoch/planning_inputs.h"
+#include "coordinator/epoch/setup.h"
+#include "coordinator/state/measured_speed.h"
+#include "coordinator/state/membership.h"
+
+namespace motley::coordinator {
+namespace {
+
+// Restoring and meeting takes a loaded host a while; a rank that is silent for longer before its first step counts as hung.
+constexpr double kFirstProgressSeconds = 60;
+
+EventRecord JobEvent(const JobRecord& job, const char* kind, std::string message) {
+  EventRecord event;
+  event.job = job.id;
+  event.kind = kind;
+  event.epoch = job.epoch;
+  event.message = std::move(message);
+  return event;
+}
+
+std::string PlanSentence(const Prepared& prepared) {
+  const planner::PlanResult& result = prepared.plan;
+  const planner::Plan& plan = result.plan;
+  int64_t ranks = 0;
+  for (const auto& pipeline : plan.pipelines) {
+    for (const auto& stage : pipeline.stages) ranks += static_cast<int64_t>(stage.units.size());
+  }
+  std::string text =
+      absl::StrFormat("%s on %s: %.3f s a step, %.0f tokens/s predicted, bound by %s; planned in %.0f ms; ", plan.strategy,
+                      Count(ranks, "device"), plan.predicted.step_seconds, plan.predicted.tokens_per_second,
+                      plan.predicted.binding_constraint, result.planning_seconds * 1e3);
+  if (prepared.resume_from.empty()) {
+    absl::StrAppend(&text, "from the initial weights");
+  } else if (prepared.initial) {
+    absl::StrAppend(&text, "from the weights of ", prepared.resume_from);
+  } else {
+    absl::StrAppend(&text, "from step ", prepared.start_step, " (", prepared.resume_from, ")");
+  }
+  for (const planner::UnusedDevice& unused : plan.unused) {
+    absl::StrAppend(&text, "; ", unused.device.value(), " is not used: ", unused.because);
+  }
+  return text;
+}
+
+absl::StatusOr<PlanRow> RowOf(const JobRecord& job, const planner::PlanResult& result) {
+  MOTLEY_ASSIGN_OR_RETURN(const v1::GetPlanningInputsResponse inputs, PlanningInputsOf(result.inputs, job.config));
+  PlanRow row{
+      job.id, job.epoch,     planner::ToJson(result.plan), planner::ToText(result.plan), result.explanation, result.trace_json,
+      {},     ToJson(inputs)};
+  for (const Program& program : result.programs) row.programs.push_back(ToText(program));
+  return row;
+}
+
+// What all ranks have in common.
+RankAssignment Common(const ClusterState& state, const JobRun& run, const JobRecord& job, const ModelShape& shape,
+                      const std::vector<DeviceDescription>& by_rank) {
+  const Prepared& prepared = *run.prepared;
+  RankAssignment common;
+  common.job = job.id;
+  common.epoch = job.epoch;
+  common.devices = Ids(by_rank);
+  for (const DeviceDescription& device : by_rank) {
+    common.data_addresses.push_back(state.nodes.at(NodeOf(device.id)).description.data_address);
+  }
+  common.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;
+  common.start_step = prepared.start_step;
+  common.resume_from = prepared.resume_from;
+  common.model = shape;
+  common.config = RankConfig(job);
+  common.data_digest = job.data_digest;
+  common.first_progress_seconds = kFirstProgressSeconds;
+  return common;
+}
+
+// Of a checkpoint: every parameter and its two moments.
+int64_t StateBytes(const RankAssignment& rank) {
+  constexpr int64_t kTensors = 3, kLargestElementBytes = 8;
+  return NumParameters(rank.model) * kTensors * kLargestElementBytes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& state, const JobRun& run, const JobRecord& job) {
+  const planner::PlanResult& result = run.prepared->plan;
+  MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(job.config));
+  std::map<DeviceId, DeviceDescription> offered;
+  for (const DeviceDescription& device : run.considered) offered[device.id] = device;
+
+  // Rank order is the plan's: pipelines, stages, units, ranks.
+  std::vector<RankAssignment> ranks;
+  std::vector<DeviceDescription> by_rank;
+  for (const planner::PipelinePlan& pipeline : result.plan.pipelines) {
+    for (const planner::StagePlan& stage : pipeline.stages) {
+      for (const planner::UnitPlan& unit : stage.units) {
+        for (const planner::RankPlan& plan : unit.ranks) {
+          auto device = offered.find(plan.device);
+          if (device == offered.end())
+            return absl::InternalError(absl::StrCat("the plan uses device ", plan.device.value(), ", which is not there"));
+          RankAssignment rank;
+          rank.batch_size = unit.batch();
+          rank.microbatches = unit.microbatches;
+          rank.shard_ratio = plan.shard_ratio;
+          rank.ministages = stage.ministages;
+          rank.placement = stage.placement;
+          rank.recompute = plan.recompute;
+          ranks.push_back(std::move(rank));
+          by_rank.push_back(device->second);
+        }
+      }
+    }
+  }
+  if (result.programs.size() != ranks.size() || result.evaluations.size() != ranks.size() ||
+      result.evaluation_begin.size() != ranks.size()) {
+    return absl::InternalError(absl::StrCat("the plan has ", ranks.size(), " ranks and ", result.programs.size(), " programs"));
+  }
+  const RankAssignment common = Common(state, run, job, shape, by_rank);
+  int64_t batch_begin = 0;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    RankAssignment rank = common;
+    rank.batch_size = ranks[r].batch_size;
+    rank.microbatches = ranks[r].microbatches;
+    rank.shard_ratio = ranks[r].shard_ratio;
+    rank.ministages = ranks[r].ministages;
+    rank.placement = ranks[r].placement;
+    rank.recompute = ranks[r].recompute;
+    rank.rank = static_cast<int>(r);
+    rank.batch_begin = batch_begin;
+    rank.program = result.programs[r];
+    rank.evaluation = result.evaluations[r];
+    rank.evaluation_begin = result.evaluation_begin[r];
+    rank.device = by_rank[r];
+    batch_begin += rank.batch_size;
+    ranks[r] = std::move(rank);
+  }
+  return ranks;
+}
+
+absl::Status StartEpoch(Core& core, const std::string& reason) {
+  JobRun& run = *core.state.run;
+  JobRecord& job = core.state.jobs.at(run.job);
+  const Prepared& prepared = *run.prepared;
+  JobRecord next = WithPhase(job, JobPhase::kStarting, reason);
+  // Processes that were started under the newest number, for profiling, must not be mistaken for this epoch's.
+  const bool new_number = run.started_processes;
+  if (new_number) next.epoch = Epoch(job.epoch.value() + 1);
+  if (next.started_unix_ms == 0) next.started_unix_ms = core.journal.UnixMs();
+  next.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;
+  if (!prepared.resume_from.empty() && !prepared.initial) next.newest_checkpoint = prepared.resume_from;
+  next.step = prepared.start_step;
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<RankAssignment> ranks, MakeAssignments(core.state, run, next));
+
+  Batch batch;
+  batch.jobs.push_back(next);
+  MOTLEY_ASSIGN_OR_RETURN(PlanRow plan_row, RowOf(next, prepared.plan));
+  batch.plans.push_back(std::move(plan_row));
+  EpochRow row{next.id, next.epoch, core.journal.UnixMs(), {}};
+  std::vector<RankRun> runs;
+  for (const RankAssignment& rank : ranks) {
+    const int64_t incarnation = core.state.nodes.at(NodeOf(rank.device.id)).description.incarnation;
+    row.ranks.push_back({rank.device.id, incarnation});
+    runs.push_back({rank.device.id, incarnation, rank.device.memory_bytes});
+  }
+  if (new_number) batch.epochs.push_back(std::move(row));
+  for (const std::string& skipped : prepared.skipped) {
+    const std::string used = prepared.resume_from.empty() ? "the initial weights are" : absl::StrCat(prepared.resume_from, " is");
+    batch.events.push_back(JobEvent(next, kind::kCheckpointSkipped, absl::StrCat(skipped, "; ", used, " used instead")));
+  }
+  batch.events.push_back(JobEvent(next, kind::kPlan, PlanSentence(prepared)));
+  batch.events.push_back(PhaseEvent(job, next));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  job = next;
+
+  core.metrics.planner_seconds.Set(prepared.plan.planning_seconds);
+  core.metrics.checkpoint_failures.Add({{"job_id", job.id.value()}}, 0);  // an alert watches it grow
+  run.stage = Stage::kStarting;
+  run.stage_since = core.clock.Now();
+  run.started_processes = true;
+  run.ranks = std::move(runs);
+  run.ranks_in_order = true;
+  run.ideal_step_seconds = IdealStepSeconds(ranks);
+  run.failures.clear();
+  run.kv.clear();
+  run.kv_bytes = 0;
+  run.kv_waiters.clear();
+  run.first_step = prepared.start_step;
+  run.resumed_from = prepared.resume_from;
+  run.resume_bytes = prepared.resume_bytes;
+  run.epoch_steps = 0;
+  run.recent_step_seconds.clear();
+  run.typical_step_seconds = 0;
+  run.saved_step = prepared.start_step;
+  run.state_bytes = StateBytes(ranks.front());
+  run.prepared.reset();
+  std::map<NodeName, StartCommand> commands;
+  for (RankAssignment& rank : ranks) {
+    const NodeName node = NodeOf(rank.device.id);
+    commands[node].ranks.push_back(std::move(rank));
+  }
+  for (auto& [node, command] : commands) core.Send(node, std::move(command));
+  return absl::OkStatus();
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,15 @@
+// Steps and checkpoints as ranks report them.
+#pragma once
+
+#include "common/session/session.h"
+#include "coordinator/core/core.h"
+
+namespace motley::coordinator {
+
+// Rank 0's report is the step; the others add their memory and lateness. The first step after a replan writes the line that
+// says cause, pause, steps repeated and predicted speed.
+void OnStep(Core& core, const StepReport& report);
+void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& report);
+void OnCheckpointFailed(Core& core, const NodeName& node, const CheckpointFailedReport& report);
+
+}  // namespace motley::coordinator

@@ -1,0 +1,139 @@
+#include "coordinator/members/registry.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/prober.h"
+#include "coordinator/members/older_store.h"
+#include "coordinator/state/membership.h"
+
+namespace motley::coordinator {
+namespace {
+
+EventRecord NodeEvent(const char* kind, const NodeName& node, std::string message) {
+  EventRecord event;
+  event.kind = kind;
+  event.node = node;
+  event.message = std::move(message);
+  return event;
+}
+
+// A worker that comes back may still run ranks of an epoch that went on without it, or that an earlier coordinator began.
+// A device that was left out gets another chance with a new worker.
+void MeetRun(Core& core, const NodeDescription& node, bool new_incarnation) {
+  if (!core.state.run) return;
+  JobRun& run = *core.state.run;
+  const JobRecord& job = core.state.jobs.at(run.job);
+  if (job.epoch.value() > 0)
+    core.Send(node.name, StopCommand{run.job, job.epoch, false, "the session with the coordinator was broken"});
+  if (!new_incarnation) return;
+  for (const DeviceDescription& device : node.devices) {
+    run.left_out.erase(device.id);
+    run.deaths.erase(device.id);
+  }
+}
+
+std::string Summary(const NodeDescription& node) {
+  std::map<std::string, int> models;
+  for (const DeviceDescription& device : node.devices) ++models[device.model];
+  std::vector<std::string> parts;
+  for (const auto& [model, count] : models) parts.push_back(absl::StrCat(count, " x ", model));
+  return absl::StrFormat("node %s joined with %s", node.name.value(), absl::StrJoin(parts, ", "));
+}
+
+constexpr size_t kMostRefused = 64;
+constexpr size_t kLongestName = 63;  // of one that may be let in
+constexpr size_t kMostWhyBytes = 512;
+
+}  // namespace
+
+void NoteRefused(Core& core, const std::string& name, const absl::Status& why) {
+  auto& refused = core.state.refused_workers;
+  const std::string kept = KeptText(name.substr(0, kLongestName), kLongestName);
+  refused[kept] = {KeptText(std::string(why.message()), kMostWhyBytes), core.clock.Now()};
+  if (refused.size() <= kMostRefused) return;
+  refused.erase(
+      std::min_element(refused.begin(), refused.end(), [](const auto& a, const auto& b) { return a.second.at < b.second.at; }));
+}
+
+absl::Status Admit(Core& core, const NodeDescription& description, std::shared_ptr<WorkerLink> link) {
+  MOTLEY_RETURN_IF_ERROR(CheckAdmission(core.state, description));
+  // Same incarnation, still connected: the old stream is broken and the worker noticed first.
+  if (auto old = core.state.nodes.find(description.name); old != core.state.nodes.end() && old->second.connected) {
+    Disconnect(core, description.name, "its connection was replaced by a new one");
+    // The loss is acted upon before it is forgotten: what was asked on the old stream is never answered.
+    Drive(core);
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<StopCommand> stops, LearnFrom(core, description));
+  NodeRecord& node = core.state.nodes[description.name];
+  const bool new_incarnation = node.description.incarnation != description.incarnation;
+  if (new_incarnation) node.leaves_at.reset();  // a worker that was told to end stays told, through broken sessions
+  node.description = description;
+  node.clock = ClockOffset();
+  core.state.refused_workers.erase(description.name.value());
+  node.connected = true;
+  node.reason = node.drained ? "drained by the user" : "";
+  node.last_seen = node.up_since = core.clock.Now();
+  node.registered_unix_ms = node.last_seen_unix_ms = core.journal.UnixMs();
+  core.links[description.name] = std::move(link);
+  core.state.membership_changed = core.clock.Now();
+  core.Emit(NodeEvent(kind::kNodeJoined, description.name, Summary(description)));
+  MeetRun(core, description, new_incarnation);
+  for (const StopCommand& stop : stops) core.Send(description.name, stop);
+  UpdateHolds(core);
+  return absl::OkStatus();
+}
+
+void Disconnect(Core& core, const NodeName& name, const std::string& why) {
+  auto it = core.state.nodes.find(name);
+  if (it == core.state.nodes.end() || !it->second.connected || core.stopping) return;
+  it->second.connected = false;
+  it->second.held = false;
+  it->second.reason = why;
+  if (!it->second.leaves_at) it->second.falls.push_back(core.clock.Now());  // one that was told to end did not fall
+  core.state.membership_changed = core.clock.Now();
+  if (auto link = core.links.extract(name); !link.empty()) link.mapped()->Close(absl::UnavailableError(why));
+  EventRecord event = NodeEvent(kind::kNodeLost, name, absl::StrCat("node ", name.value(), " was lost: ", why));
+  if (core.state.run) {
+    JobRun& run = *core.state.run;
+    run.storage_ok.erase(name);
+    // A worker that is told to stop ends its ranks before it goes: before the last step that is a loss, too.
+    const JobRecord& job = core.state.jobs.at(run.job);
+    const bool unfinished =
+        job.step < job.config.training.steps && (run.stage == Stage::kStarting || run.stage == Stage::kRunning);
+    const bool involved = std::any_of(run.ranks.begin(), run.ranks.end(),
+                                      [&](const RankRun& r) { return NodeOf(r.device) == name && (!r.ended || unfinished); });
+    if (involved && run.stage != Stage::kIdle) {
+      run.failures.push_back({core.clock.Now(), FailureKind::kNodeLost, name, DeviceId(), why});
+      event.job = run.job;
+      event.epoch = job.epoch;
+    }
+  }
+  core.Emit(std::move(event));
+}
+
+absl::Status SetDrained(Core& core, const NodeName& name, bool drained) {
+  auto it = core.state.nodes.find(name);
+  if (it == core.state.nodes.end()) {
+    std::vector<std::string> known;
+    for (const auto& [node, unused] : core.state.nodes) known.push_back(node.value());
+    return absl::NotFoundError(absl::StrCat("node '", name.value(), "' is not known; known: ", absl::StrJoin(known, ", ")));
+  }
+  if (it->second.drained == drained) return absl::OkStatus();
+  Batch batch;
+  batch.drains.push_back({name, drained});
+  batch.events.push_back(
+      NodeEvent(drained ? kind::kNodeDrained : kind::kNodeUndrained, name,
+                absl::StrCat("node ", name.value(), drained ? " is drained: no plan uses it" : " may be used again")));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  it->second.drained = drained;
+  it->second.reason = drained ? "drained by the user" : "";
+  core.state.membership_changed = core.clock.Now();
+  return absl::OkStatus();
+}
+
+}  // namespace motley::coordinator

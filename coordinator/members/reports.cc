@@ -1,0 +1,171 @@
+#include "coordinator/members/reports.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/logging.h"
+#include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/prober.h"
+#include "coordinator/epoch/rendezvous.h"
+#include "coordinator/epoch/setup.h"
+#include "coordinator/epoch/steps.h"
+#include "coordinator/members/examiner.h"
+#include "coordinator/members/leaving.h"
+#include "coordinator/members/registry.h"
+#include "coordinator/state/sender.h"
+
+namespace motley::coordinator {
+namespace {
+
+struct Handler {
+  Core& core;
+  const NodeName& node;
+
+  template <typename Report>
+  bool IsCurrent(const Report& report) const {
+    return coordinator::IsCurrent(core.state, report);
+  }
+
+  void operator()(const HeartbeatReport& report) {
+    core.state.nodes.at(node).clock.Add(report.unix_ms, core.journal.UnixMs());
+    core.Send(node, HeartbeatAnswer{core.store.mark()});
+  }
+  void operator()(const ReachReport& report) {
+    IsOfExamination(report.check_id) ? OnExaminedReach(core, node, report) : OnProbeReach(core, node, report);
+  }
+  void operator()(const LeavingReport& report) { OnLeaving(core, node, report); }
+  void operator()(const CheckpointFailedReport& report) {
+    if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnCheckpointFailed(core, node, report);
+  }
+  void operator()(const StorageReport& report) {
+    if (IsOfExamination(report.check_id)) return OnExaminedStorage(core, node, report);
+    if (!report.check_id.empty()) return OnProbeStorage(core, node, report);
+    if (IsCurrent(report)) OnStorageReport(core, node, report);
+  }
+  void operator()(const ProfileReport& report) {
+    if (!report.check_id.empty()) return OnProbeProfile(core, node, report);
+    if (IsCurrent(report)) OnProfileReport(core, node, report);
+  }
+  void operator()(const StepReport& report) {
+    if (IsCurrent(report)) return OnStep(core, report);
+    // A rank that trains on although its epoch is over, say on a worker that was away when the job ended. Told with the number
+    // that it named itself: the worker ignores it when it has begun a newer epoch meanwhile.
+    auto job = core.state.jobs.find(report.job);
+    if (job == core.state.jobs.end() || (!IsFinal(job->second.phase) && report.epoch >= job->second.epoch)) return;
+    core.Send(node, StopCommand{report.job, report.epoch, false, "its generation is over"});
+  }
+  void operator()(const KvSetReport& report) {
+    if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnKvSet(core, report);
+  }
+  void operator()(const KvGetReport& report) {
+    if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnKvGet(core, node, report);
+  }
+  void operator()(const CheckpointReport& report) {
+    if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnCheckpoint(core, node, report);
+  }
+  // The fence: only the newest epoch of a job that goes on may publish. The worker hears no for everything else.
+  void operator()(const PublishReport& report) {
+    PublishAnswerCommand answer{report.job, report.epoch, report.step, report.rank, IsCurrent(report), "", report.question};
+    if (!answer.allowed) {
+      auto job = core.state.jobs.find(report.job);
+      answer.reason = job == core.state.jobs.end()
+                          ? absl::StrCat("job ", report.job.value(), " is not known")
+                          : absl::StrCat("generation ", report.epoch.value(),
+                                         " is not the one that runs (newest: ", job->second.epoch.value(), ")");
+    }
+    core.Send(node, answer);
+  }
+  void operator()(const LogReport& report) {
+    // Only of jobs that are known: the rings are bounded by the number of jobs.
+    if (core.state.jobs.contains(report.job)) core.journal.AddLog(report.job, report.source, report.text, report.unix_ms);
+  }
+  void operator()(const RankReport& report) {
+    if (IsCurrent(report)) OnRank(report);
+  }
+
+  bool HasFailed(const DeviceId& device) const {
+    const std::vector<Failure>& failures = core.state.run->failures;
+    return std::any_of(failures.begin(), failures.end(), [&](const Failure& failure) { return failure.device == device; });
+  }
+
+  void OnRank(const RankReport& report) {
+    JobRun& run = *core.state.run;
+    auto rank = std::find_if(run.ranks.begin(), run.ranks.end(), [&](const RankRun& r) { return r.device == report.device; });
+    if (rank == run.ranks.end()) return;
+    auto fail = [&](FailureKind kind) {
+      Failure failure{core.clock.Now(), kind, node, report.device, report.message, report.fault, ""};
+      // Ranks read no checkpoint but the one that they resume from.
+      if (report.fault == Fault::kDamage && report.damaged_checkpoint == run.resumed_from) {
+        failure.damaged_checkpoint = report.damaged_checkpoint;
+      }
+      run.failures.push_back(std::move(failure));
+    };
+    // A rank that was told to die is no failure.
+    const bool killed = run.stage == Stage::kStopping && !run.saving;
+    switch (report.kind) {
+      case RankEventKind::kReady:
+        rank->ready = true;
+        return;
+      case RankEventKind::kFinished:
+        rank->ended = true;
+        return;
+      case RankEventKind::kHung:  // it still lives; it is gone when its worker says so
+        if (!killed) fail(FailureKind::kHung);
+        return;
+      case RankEventKind::kDied:
+        // The exit that follows another word (a stall, a failure) is no news.
+        if (!rank->ended && !killed && !HasFailed(report.device)) fail(FailureKind::kDied);
+        break;
+      case RankEventKind::kFailed:
+        if (!killed) fail(report.fault == Fault::kPeer ? FailureKind::kPeerLost : FailureKind::kFailed);
+        break;
+      case RankEventKind::kPeerLost:
+        if (!killed) fail(FailureKind::kPeerLost);
+        break;
+      case RankEventKind::kNonFinite:
+        if (!killed) fail(FailureKind::kNonFinite);
+        break;
+    }
+    rank->ended = true;
+  }
+};
+
+// Dropped and counted. Said once for each node and kind: whoever sends such reports would otherwise fill the log.
+void DropForeign(Core& core, const NodeName& node, const WorkerReport& report, const std::string& why) {
+  const std::string kind = ReportKind(report);
+  core.metrics.foreign_reports.Add({{"kind", kind}});
+  if (core.foreign_said.emplace(node, kind).second) {
+    LogWarning(absl::StrCat("worker ", node.value(), " reports ", why,
+                            "; dropped, as every further such report (counted in "
+                            "motley_foreign_reports_total)"));
+  }
+  if (const auto* question = std::get_if<PublishReport>(&report)) {
+    core.Send(node, PublishAnswerCommand{question->job, question->epoch, question->step, question->rank, false, why,
+                                         question->question});
+  }
+}
+
+}  // namespace
+
+void HandleReport(Core& core, const NodeName& node, const WorkerReport& report) {
+  auto it = core.state.nodes.find(node);
+  if (it == core.state.nodes.end() || !it->second.connected) return;
+  it->second.last_seen = core.clock.Now();
+  it->second.last_seen_unix_ms = core.journal.UnixMs();
+  const Standing standing = StandingOf(core.state, node, report);
+  switch (standing.kind) {
+    case Standing::kOwn:
+      std::visit(Handler{core, node}, report);
+      break;
+    case Standing::kForeign:
+      return DropForeign(core, node, report, standing.why);
+    case Standing::kGap:
+      Disconnect(core, node, absl::StrCat(standing.why, ": reports between them were lost"));
+      break;
+  }
+  const bool quiet = std::holds_alternative<HeartbeatReport>(report) || std::holds_alternative<LogReport>(report);
+  if (!quiet) Drive(core);
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,43 @@
+#include "coordinator/periodic/runner.h"
+
+#include <algorithm>
+
+#include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/prober.h"
+#include "coordinator/members/examiner.h"
+#include "coordinator/periodic/lease_checker.h"
+#include "coordinator/periodic/metrics_updater.h"
+#include "coordinator/periodic/retention.h"
+#include "coordinator/periodic/ring_pruner.h"
+
+namespace motley::coordinator {
+
+std::vector<PeriodicJob> PeriodicJobs() {
+  return {
+      {"lease checker", absl::Milliseconds(250), CheckLeases},
+      {"epoch driver", absl::Milliseconds(50), Drive},
+      {"examiner", absl::Milliseconds(250), AdvanceExamination},
+      {"prober", absl::Milliseconds(250), ProbeNewcomers},
+      {"metrics updater", absl::Seconds(1), UpdateMetrics},
+      {"ring pruner", absl::Seconds(60), PruneRings},
+      {"retention", absl::Seconds(60), Retain},
+  };
+}
+
+Runner::Runner(Core& core, std::vector<PeriodicJob> jobs)
+    : core_(core), jobs_(std::move(jobs)), due_(jobs_.size(), core.clock.Now()) {}
+
+absl::Duration Runner::RunDue() {
+  const absl::Duration now = core_.clock.Now();
+  absl::Duration next = absl::Seconds(1);
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    if (due_[i] <= now) {
+      jobs_[i].run(core_);
+      due_[i] = now + jobs_[i].interval;
+    }
+    next = std::min(next, due_[i] - now);
+  }
+  return next;
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,85 @@
+// Checkpoints of a tiny model for tests: every element's value tells its unit, array and place.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/checkpoint.h"
+#include "common/model/parameters.h"
+
+namespace motley {
+
+inline ModelShape TinyModel(bool tied) {
+  return {.family = ModelFamily::kGpt2,
+          .vocab_size = 256,
+          .hidden_size = 8,
+          .num_layers = 2,
+          .num_heads = 2,
+          .num_kv_heads = 2,
+          .head_dim = 4,
+          .intermediate_size = 32,
+          .max_positions = 16,
+          .norm_eps = 1e-5,
+          .rope_theta = 10000,
+          .tie_embeddings = tied};
+}
+
+inline ModelShape TinyLlama() {
+  return {.family = ModelFamily::kLlama,
+          .vocab_size = 256,
+          .hidden_size = 8,
+          .num_layers = 2,
+          .num_heads = 4,
+          .num_kv_heads = 2,
+          .head_dim = 2,
+          .intermediate_size = 16,
+          .max_positions = 16,
+          .norm_eps = 1e-5,
+          .rope_theta = 500000,
+          .tie_embeddings = false};
+}
+
+inline float ExpectedValue(int unit, StateTensor tensor, int64_t element) {
+  return static_cast<float>(unit * 3 + static_cast<int>(tensor)) + static_cast<float>(element) / 65536.0f;
+}
+
+// Of an epoch that nobody contests.
+inline CheckpointFence NewestEpoch(int64_t epoch = 3) {
+  return {.epoch = epoch, .confirm = [](const std::string&) { return absl::OkStatus(); }};
+}
+
+// Writes rank-0.bin and rank-1.bin, every unit's arrays cut at `share` of it (0 and 1 give empty pieces), and publishes.
+inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string& root, int64_t step, const ModelShape& model,
+                                                              double share, const CheckpointFence& fence = NewestEpoch()) {
+  CheckpointManifest manifest;
+  manifest.job = "job-1";
+  manifest.epoch = fence.epoch;
+  manifest.step = step;
+  manifest.model = model;
+  manifest.seed = 42;
+  manifest.data_digest = "0123abcd";
+  const std::string temporary = root + "/" + TemporaryCheckpointFolderName(step, manifest.epoch);
+  const std::vector<UnitSpec> units = ParameterLayout(model);
+  for (int rank = 0; rank < 2; ++rank) {
+    std::vector<std::vector<float>> arrays;
+    std::vector<PieceData> pieces;
+    for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
+      const auto cut = static_cast<int64_t>(share * static_cast<double>(units[unit].num_elements));
+      const int64_t begin = rank == 0 ? 0 : cut, end = rank == 0 ? cut : units[unit].num_elements;
+      for (int t = 0; t < kNumStateTensors; ++t) {
+        const auto tensor = static_cast<StateTensor>(t);
+        std::vector<float>& values = arrays.emplace_back();
+        for (int64_t i = begin; i < end; ++i) values.push_back(ExpectedValue(unit, tensor, i));
+        pieces.push_back({unit, tensor, begin, end, values.data()});
+      }
+    }
+    auto file = WriteCheckpointFile(temporary, "rank-" + std::to_string(rank) + ".bin", DType::kFloat32, pieces);
+    if (!file.ok()) return file.status();
+    manifest.files.push_back(*file);
+  }
+  const absl::Status published = PublishCheckpoint(temporary, root + "/" + CheckpointFolderName(step), manifest, fence);
+  if (!published.ok()) return published;
+  return manifest;
+}
+
+}  // namespace motley

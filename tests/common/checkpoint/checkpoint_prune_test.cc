@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "common/checkpoint/checkpoint.h"
+#include "tests/common/base/temp_folder.h"
+#include "tests/common/checkpoint/checkpoint_fixture.h"
+
+namespace motley {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::set<std::string> Names(const std::string& root) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(root)) names.insert(entry.path().filename().string());
+  return names;
+}
+
+TEST(CheckpointPruneTest, KeepsTheNewestAndWhatIsNotOurs) {
+  TempFolder root;
+  for (const int64_t step : {20, 40, 60, 100000000})
+    ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  for (const char* name :
+       {".tmp-step-00000080-epoch-2", ".tmp-step-00000080-epoch-2.trash-0", ".tmp-step-00000080-epoch-3", "mine"}) {
+    root.Write(std::string(name) + "/x", "x");
+  }
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 100000000, NewestEpoch()).ok());
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000060", "step-100000000", ".tmp-step-00000080-epoch-3", "mine"}));
+}
+
+TEST(CheckpointPruneTest, WhatDidNotVerifyDoesNotCountAmongTheNewest) {
+  TempFolder root;
+  for (const int64_t step : {20, 30, 40, 60, 80}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 40, NewestEpoch()).ok());
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000040"}));
+}
+
+TEST(CheckpointPruneTest, ZeroKeepsAll) {
+  TempFolder root;
+  for (const int64_t step : {20, 40, 60}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 0, 20, NewestEpoch()).ok());
+  EXPECT_EQ(Names(root.path()).size(), 3u);
+  EXPECT_EQ(PruneCheckpoints(root / "absent", 2, 0, NewestEpoch()).code(), absl::StatusCode::kNotFound);
+}
+
+TEST(CheckpointPruneTest, DamagedManifestsAreNotAmongTheNewest) {
+  TempFolder root;
+  for (const int64_t step : {20, 30, 40, 60}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  root.Write("step-00000040/manifest.json", "{");
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 60, NewestEpoch()).ok());
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000040", "step-00000060"}));
+}
+
+TEST(CheckpointPruneTest, AnEpochThatIsNotTheNewestDeletesNothing) {
+  TempFolder root;
+  for (const int64_t step : {20, 40}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 60, TinyModel(true), 0.5, NewestEpoch(4)).ok());
+  std::vector<std::string> asked;
+  CheckpointFence fence = NewestEpoch(3);
+  fence.confirm = [&](const std::string& purpose) {
+    asked.push_back(purpose);
+    return absl::FailedPreconditionError("stale");
+  };
+  EXPECT_EQ(PruneCheckpoints(root.path(), 1, 40, fence).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(asked.empty()) << "the manifest of epoch 4 says enough";
+  fence.epoch = 4;
+  EXPECT_EQ(PruneCheckpoints(root.path(), 1, 60, fence).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(asked, std::vector<std::string>{"delete step-00000040"});
+  EXPECT_EQ(Names(root.path()).size(), 3u);
+}
+
+TEST(CheckpointPruneTest, WhatAKilledWriterSetAsideGetsItsNameBack) {
+  TempFolder root;
+  for (const int64_t step : {20, 40, 60}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  fs::rename(root / "step-00000040", root / ".tmp-step-00000040-epoch-2.aside-0");  // by epoch 2, which was killed then
+  auto found = FindNewestCheckpoint(root.path(), {});
+  ASSERT_TRUE(found.ok() && found->manifest.step == 60) << found.status();
+  fs::rename(root / "step-00000060", root / ".tmp-step-00000060-epoch-2");  // exchanged out by epoch 2, and then nothing came
+  found = FindNewestCheckpoint(root.path(), {});
+  ASSERT_TRUE(found.ok() && found->manifest.step == 60) << found.status();
+  EXPECT_EQ(found->folder, root / ".tmp-step-00000060-epoch-2");
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 0, 60, NewestEpoch(4)).ok());
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000020", "step-00000040", "step-00000060"}));
+}
+
+TEST(CheckpointPruneTest, WhatWasNeverPublishedIsNoCheckpoint) {
+  TempFolder root;
+  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, TinyModel(true), 0.5).ok());
+  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.5).ok());
+  fs::rename(root / "step-00000040", root / ".tmp-step-00000040-epoch-3");  // complete, by epoch 3 itself
+  auto found = FindNewestCheckpoint(root.path(), {});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->manifest.step, 20);
+  EXPECT_TRUE(found->skipped.empty());
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 0, 20, NewestEpoch(4)).ok());
+  EXPECT_EQ(Names(root.path()), std::set<std::string>{"step-00000020"});
+}
+
+}  // namespace
+}  // namespace motley

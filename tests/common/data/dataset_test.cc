@@ -1,0 +1,124 @@
+#include "common/data/dataset.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/sha256.h"
+#include "tests/common/base/temp_folder.h"
+
+namespace motley {
+namespace {
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+TEST(DatasetTest, SamplesOverlapByOneByteAndSplitsDoNot) {
+  TempFolder folder;
+  std::string text;
+  for (int i = 0; i < 100; ++i) text.push_back(static_cast<char>('0' + i % 64));
+  const std::string path = folder.Write("t.txt", text);
+  auto data = Dataset::Open(path, 7, 0.25);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->num_train_samples(), 10);      // 75 bytes: (75 - 1) / 7
+  EXPECT_EQ(data->num_validation_samples(), 3);  // 25 bytes: (25 - 1) / 7
+  const auto sample = data->TrainSample(9);
+  EXPECT_EQ(std::string(sample.begin(), sample.end()), text.substr(63, 8));
+  const auto validation = data->ValidationSample(2);
+  EXPECT_EQ(std::string(validation.begin(), validation.end()), text.substr(75 + 14, 8));
+  EXPECT_EQ(data->summary().bytes, 100);
+  EXPECT_EQ(data->summary().digest, Sha256Hex(text));
+}
+
+TEST(DatasetTest, FoldersInNameOrderWithoutHiddenFiles) {
+  TempFolder folder;
+  folder.Write("b.txt", "second");
+  folder.Write("a/inner.txt", "first");
+  folder.Write(".hidden", "\xff");
+  folder.Write(".git/x", "\xff");
+  auto summary = SummarizeData(folder.path());
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->bytes, 11);
+  EXPECT_EQ(summary->digest, Sha256Hex("firstsecond"));
+}
+
+TEST(DatasetTest, NotUtf8NamesFileAndOffset) {
+  TempFolder folder;
+  folder.Write("a.txt", "fine \xc3\xa4");
+  const std::string bad = folder.Write("b.txt", "ab\xc3(");
+  auto summary = SummarizeData(folder.path());
+  EXPECT_EQ(summary.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(summary.status()),
+            "data file " + bad + " is not UTF-8 text: wrong byte sequence at byte 2; convert it (iconv) or leave it out");
+  // A sequence may not go on in the next file, nor be cut off by a block's end.
+  folder.Write("b.txt", "abc\xe2\x82");
+  EXPECT_NE(Message(SummarizeData(folder.path()).status()).find("at byte 3"), std::string::npos);
+  folder.Write("b.txt", std::string((1 << 20) - 1, 'x') + "\xe2\x82\xac");
+  EXPECT_TRUE(SummarizeData(folder.path()).ok());
+}
+
+TEST(DatasetTest, MissingUnreadableEmptyOrOdd) {
+  TempFolder folder;
+  const std::string missing = folder / "missing";
+  EXPECT_EQ(SummarizeData(missing).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(Message(SummarizeData(missing).status()).find(missing), std::string::npos);
+  EXPECT_EQ(SummarizeData(folder.path()).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(SummarizeData("/dev/null").status().code(), absl::StatusCode::kInvalidArgument);
+  if (::geteuid() != 0) {  // root may read everything
+    const std::string secret = folder.Write("secret", "x");
+    ::chmod(secret.c_str(), 0);
+    EXPECT_EQ(SummarizeData(secret).status().code(), absl::StatusCode::kPermissionDenied);
+  }
+}
+
+TEST(DatasetTest, APipeInTheFolderIsNamedAndNotWaitedFor) {
+  TempFolder folder;
+  folder.Write("a.txt", "text");
+  const std::string pipe = folder / "b.txt";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(SummarizeData(folder.path()).status(),
+            absl::InvalidArgumentError("data folder " + folder.path() + ": b.txt is a named pipe; give a regular file"));
+  EXPECT_EQ(SummarizeData(pipe).status(), absl::InvalidArgumentError(pipe + " is a named pipe; give a regular file"));
+}
+
+TEST(DatasetTest, LinksInAFolderStayInIt) {
+  TempFolder folder;
+  folder.Write("data/a.txt", "first");
+  const std::string secret = folder.Write("secret", "secret"), link = folder / "data/b.txt";
+  ASSERT_EQ(::symlink("a.txt", link.c_str()), 0);
+  EXPECT_EQ(SummarizeData(folder / "data")->bytes, 10);
+  for (const std::string& target : {secret, std::string("../secret")}) {
+    ::unlink(link.c_str());
+    ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
+    const absl::Status status = SummarizeData(folder / "data").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
+    EXPECT_NE(Message(status).find("data: 'b.txt' leads out of its folder"), std::string::npos) << status;
+  }
+}
+
+TEST(DatasetTest, TooShortSaysHowManyBytesAreNeeded) {
+  TempFolder folder;
+  const std::string path = folder.Write("short.txt", "0123456789");
+  const absl::Status status = Dataset::Open(path, 16, 0.25).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(Message(status).find("the data has 10 bytes; at least 68 are needed"), std::string::npos) << status;
+  for (const double fraction : {0.0, 0.05, 0.1, 0.5, 0.9}) {
+    for (const int64_t samples : {0, 1, 32}) {
+      const std::string text = Message(CheckDataSize(0, 128, fraction, samples));
+      const int64_t needed = std::stoll(text.substr(text.find("at least ") + 9));
+      ASSERT_GT(needed, 128);
+      EXPECT_TRUE(CheckDataSize(needed, 128, fraction, samples).ok()) << fraction << " " << samples;
+      EXPECT_FALSE(CheckDataSize(needed - 1, 128, fraction, samples).ok()) << fraction << " " << samples;
+    }
+  }
+}
+
+TEST(DatasetTest, WithoutAValidationPart) {
+  TempFolder folder;
+  auto data = Dataset::Open(folder.Write("t.txt", "0123456789"), 3, 0);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->num_train_samples(), 3);
+  EXPECT_EQ(data->num_validation_samples(), 0);
+}
+
+}  // namespace
+}  // namespace motley

@@ -1,0 +1,170 @@
+// What a card is called: by people, by its maker, by the driver.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/device/device_table.h"
+
+namespace motley {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Every card that the documentation promises, as people say it.
+TEST(DeviceNames, PromisedCards) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"H200", "H200"},
+      {"H100-PCIe", "H100-PCIe"},
+      {"H100-NVL", "H100-NVL"},
+      {"A100-80GB", "A100-80GB"},
+      {"L40S", "L40S"},
+      {"L4", "L4"},
+      {"A10G", "A10G"},
+      {"A6000", "A6000"},
+      {"A40", "A40"},
+      {"V100-32GB", "V100-32GB"},
+      {"T4", "T4"},
+      {"P100", "P100"},
+      {"P40", "P40"},
+      {"RTX 2080 Ti", "RTX-2080-Ti"},
+      {"RTX 3080 Ti", "RTX-3080-Ti"},
+      {"RTX 3090", "RTX-3090"},
+      {"RTX 4090", "RTX-4090"},
+      {"RTX 5090", "RTX-5090"},
+      {"Titan RTX", "Titan-RTX"},
+      {"RTX 3060", "RTX-3060"},
+      {"3060 12GB", "RTX-3060"},
+      {"RTX 3080", "RTX-3080"},
+      {"RTX 3080 10GB", "RTX-3080"},
+      {"4070 Ti", "RTX-4070-Ti"},
+      {"rtx4080", "RTX-4080"},
+      {"RTX 5080", "RTX-5080"},
+      {"A10", "A10"},
+      {"A30", "A30"},
+      {"RTX A4000", "A4000"},
+      {"A4500", "A4500"},
+      {"RTX A5000", "A5000"},
+      {"RTX 4000 Ada", "RTX-4000-Ada"},
+      {"4500 Ada", "RTX-4500-Ada"},
+      {"RTX 5000 Ada", "RTX-5000-Ada"},
+      {"6000 Ada", "RTX-6000-Ada"},
+      {"RTX PRO 6000 Blackwell", "RTX-PRO-6000"},
+      {"RTX Pro 6000", "RTX-PRO-6000"},
+      {"L20", "L20"},
+      {"L40", "L40"},
+      {"GTX 1080 Ti", "GTX-1080-Ti"},
+      {"1080ti", "GTX-1080-Ti"},
+      {"B200", "B200"},
+      {"GH200", "GH200"},
+      {"MI210", "MI210"},
+      {"MI250", "MI250-GCD"},
+      {"MI300X", "MI300X"},
+  };
+  for (const auto& [said, ours] : rows) {
+    ASSERT_TRUE(FindGpu(said).ok()) << said;
+    EXPECT_EQ(FindGpu(said)->name, ours) << said;
+  }
+}
+
+TEST(DeviceNames, NamesAreForgiving) {
+  EXPECT_EQ(FindGpu("rtx 4090")->name, "RTX-4090");
+  EXPECT_EQ(FindGpu("4090")->name, "RTX-4090");
+  EXPECT_EQ(FindGpu("NVIDIA A100")->name, "A100-40GB");
+  EXPECT_EQ(FindGpu("NVIDIA RTX A6000")->name, "A6000");
+}
+
+TEST(DeviceNames, BoardsAreFoundAsTheDriverNamesThem) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"NVIDIA H200", "H200"},
+      {"NVIDIA H100 80GB HBM3", "H100-SXM"},
+      {"NVIDIA H100 PCIe", "H100-PCIe"},
+      {"NVIDIA H100 NVL", "H100-NVL"},
+      {"NVIDIA A100-SXM4-40GB", "A100-40GB"},
+      {"A100-SXM4-80GB", "A100-80GB"},
+      {"NVIDIA A100-PCIE-40GB", "A100-PCIe-40GB"},
+      {"NVIDIA A100 80GB PCIe", "A100-PCIe-80GB"},
+      {"NVIDIA A800-SXM4-80GB", "A800"},
+      {"NVIDIA A800 80GB PCIe", "A800-PCIe"},
+      {"NVIDIA A10G", "A10G"},
+      {"NVIDIA L40S", "L40S"},
+      {"Tesla V100-SXM2-16GB", "V100-16GB"},
+      {"Tesla V100-SXM2-32GB", "V100-32GB"},
+      {"Tesla V100-PCIE-32GB", "V100-PCIe-32GB"},
+      {"Tesla V100S-PCIE-32GB", "V100S-32GB"},
+      {"Tesla T4", "T4"},
+      {"Tesla P100-PCIE-12GB", "P100"},
+      {"Tesla P40", "P40"},
+      {"NVIDIA GeForce RTX 2080 Ti", "RTX-2080-Ti"},
+      {"NVIDIA GeForce RTX 4090", "RTX-4090"},
+      {"NVIDIA TITAN RTX", "Titan-RTX"},
+      {"NVIDIA B200", "B200"},
+      {"NVIDIA GH200 480GB", "GH200"},
+      {"NVIDIA L20", "L20"},
+      {"NVIDIA L40", "L40"},
+      {"NVIDIA A10", "A10"},
+      {"NVIDIA A30", "A30"},
+      {"NVIDIA RTX A4000", "A4000"},
+      {"NVIDIA RTX A4500", "A4500"},
+      {"NVIDIA RTX A5000", "A5000"},
+      {"NVIDIA RTX 4000 Ada Generation", "RTX-4000-Ada"},
+      {"NVIDIA RTX 4500 Ada Generation", "RTX-4500-Ada"},
+      {"NVIDIA RTX 5000 Ada Generation", "RTX-5000-Ada"},
+      {"NVIDIA RTX 6000 Ada Generation", "RTX-6000-Ada"},
+      {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX-PRO-6000"},
+      {"NVIDIA GeForce GTX 1080 Ti", "GTX-1080-Ti"},
+      {"GeForce GTX 1080 Ti", "GTX-1080-Ti"},
+      {"NVIDIA GeForce RTX 3060", "RTX-3060"},
+      {"NVIDIA GeForce RTX 3080", "RTX-3080"},
+      {"NVIDIA GeForce RTX 4070 Ti", "RTX-4070-Ti"},
+      {"NVIDIA GeForce RTX 4080", "RTX-4080"},
+      {"NVIDIA GeForce RTX 5080", "RTX-5080"},
+      {"AMD Instinct MI210", "MI210"},
+      {"AMD Instinct MI250X/MI250", "MI250-GCD"},
+      {"AMD Instinct MI300X", "MI300X"},
+      {"AMD Instinct MI300X OAM", "MI300X"},
+  };
+  for (const auto& [driver, ours] : rows) {
+    ASSERT_TRUE(FindGpu(driver).ok()) << driver;
+    EXPECT_EQ(FindGpu(driver)->name, ours) << driver;
+  }
+  EXPECT_FALSE(FindGpu("Tesla P100-PCIE-16GB").ok());  // the table's has 12
+}
+
+// Boards with a name much like one of the table's, which are others.
+TEST(DeviceNames, OtherBoardsAreNotTaken) {
+  for (const char* name :
+       {"Quadro RTX 4000", "Quadro RTX 5000", "Quadro RTX 6000", "RTX 6000", "NVIDIA RTX 4000 SFF Ada Generation",
+        "NVIDIA RTX 5000 Ada Generation Laptop GPU", "NVIDIA GeForce RTX 3080 Laptop GPU", "NVIDIA GeForce RTX 4080 SUPER",
+        "NVIDIA GeForce RTX 4070", "NVIDIA RTX PRO 6000 Blackwell Server Edition", "NVIDIA GH200 144G HBM3e", "NVIDIA A100X",
+        "AMD Instinct MI250X", "AMD Instinct MI300A", "L2", "6000", "4000"}) {
+    EXPECT_FALSE(FindGpu(name).ok()) << name;
+  }
+}
+
+TEST(DeviceNames, UnknownNameSaysTheNearest) {
+  const auto found = FindGpu("A600");
+  EXPECT_EQ(found.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(found.status().message()), HasSubstr("did you mean 'A6000'?"));
+  const std::pair<const char*, const char*> rows[] = {
+      {"A400", "A4000"},
+      {"P4O", "P40"},
+      {"RTX A5500", "A5000"},
+      {"RTX 6000", "RTX-6000-Ada"},
+      {"RTX 4000 SFF Ada", "RTX-4000-Ada"},
+      {"A4000 Ada", "RTX-4000-Ada"},
+      {"NVIDIA GeForce RTX 4070", "RTX-4070-Ti"},
+      {"NVIDIA GeForce RTX 4080 SUPER", "RTX-4080"},
+      {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000"},
+      {"AMD Instinct MI250X", "MI250-GCD"},
+      {"AMD Instinct MI300A", "MI300X"},
+  };
+  for (const auto& [said, near] : rows) {
+    EXPECT_THAT(std::string(FindGpu(said).status().message()), HasSubstr(absl::StrCat("did you mean '", near, "'?"))) << said;
+  }
+  for (const char* name : {"", "NVIDIA", "toaster"}) {
+    EXPECT_THAT(std::string(FindGpu(name).status().message()), testing::Not(HasSubstr("did you mean"))) << name;
+  }
+}
+
+}  // namespace
+}  // namespace motley

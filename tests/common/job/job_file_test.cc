@@ -1,0 +1,127 @@
+#include "common/job/job_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/common/base/temp_folder.h"
+#include "tests/common/model/published_configs.h"
+
+namespace motley {
+namespace {
+
+constexpr char kPaths[] = "[data]\npath = \"/data/text\"\n[checkpoint]\nfolder = \"/checkpoints\"\n";
+
+// The error's text; the paths that every job needs are appended.
+std::string Error(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  auto file = ParseJobFile(text + kPaths, "job.toml", overrides);
+  EXPECT_FALSE(file.ok());
+  EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(file.status().message());
+}
+
+TEST(JobFileTest, ValuesAndWhereTheyCameFrom) {
+  const std::string text =
+      std::string("name = \"first\"\n[training]\nsteps = 1_000\nmax_norm = 2\n[optimizer]\nlr = 1e-3\n") + kPaths;
+  auto file =
+      ParseJobFile(text, "jobs/a.toml", {"training.steps=5", "training.steps=7", "optimizer.beta1=0.5", "model.flavor=debug"});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->config.name, "first");
+  EXPECT_EQ(file->config.training.steps, 7);
+  EXPECT_EQ(file->config.training.max_norm, 2.0);
+  EXPECT_EQ(file->config.optimizer.lr, 1e-3);
+  EXPECT_EQ(file->config.optimizer.beta1, 0.5);
+  EXPECT_EQ(file->config.optimizer.beta2, OptimizerSection().beta2);
+  EXPECT_EQ(file->origins["name"], "jobs/a.toml:1");
+  EXPECT_EQ(file->origins["training.steps"], "--set");
+  EXPECT_EQ(file->origins["training.max_norm"], "jobs/a.toml:4");
+  EXPECT_EQ(file->origins["optimizer.lr"], "jobs/a.toml:6");
+  EXPECT_EQ(file->origins["optimizer.beta2"], "default");
+}
+
+TEST(JobFileTest, UnknownNamesGiveLineAndNearest) {
+  EXPECT_EQ(Error("[training]\nstesp = 3\n"), "job.toml:2: unknown key 'stesp' in [training]; did you mean 'steps'?");
+  EXPECT_EQ(Error("\n[trainig]\nsteps = 3\n"), "job.toml:2: unknown section [trainig]; did you mean 'training'?");
+  EXPECT_EQ(Error("[training]\nlr = 3\n"), "job.toml:2: unknown key 'lr' in [training]; it belongs to [optimizer]");
+  EXPECT_EQ(Error("nmae = \"x\"\n"), "job.toml:1: unknown key 'nmae' outside a section; did you mean 'name'?");
+  EXPECT_EQ(Error("", {"training.step=1"}), "--set training.step=1: unknown key 'training.step'; did you mean 'training.steps'?");
+  EXPECT_NE(Error("[metrics]\nzzzzzzzzzzzz = 1\n").find("known are log_freq"), std::string::npos);
+}
+
+TEST(JobFileTest, TypesAndRangesGiveTheLine) {
+  EXPECT_EQ(Error("[training]\nsteps = \"many\"\n"), "job.toml:2: training.steps must be an integer");
+  EXPECT_EQ(Error("[training]\nsteps = 1.5\n"), "job.toml:2: training.steps must be an integer");
+  EXPECT_EQ(Error("[model]\nname = 3\n"), "job.toml:2: model.name must be a string");
+  EXPECT_EQ(Error("name = 3\n"), "job.toml:1: name must be a string");
+  EXPECT_EQ(Error("[optimizer]\nlr = true\n"), "job.toml:2: optimizer.lr must be a number");
+  EXPECT_EQ(Error("[training]\nsteps = 0\n"), "job.toml:2: training.steps must be at least 1, got 0");
+  EXPECT_EQ(Error("", {"training.steps=x"}), "--set training.steps=x: training.steps must be an integer");
+  EXPECT_EQ(Error("", {"training.steps"}), "--set training.steps: must have the form section.key=value");
+  EXPECT_EQ(Error("", {"training.steps=-4"}), "--set: training.steps must be at least 1, got -4");
+  EXPECT_EQ(Error("[training]\nsteps = [\n").rfind("job.toml:", 0), 0u);
+  EXPECT_NE(Error("[model]\nflavor = \"huge\"\n").find("job.toml: model.name 'gpt2', model.flavor 'huge'"), std::string::npos);
+}
+
+TEST(JobFileTest, AllProblemsAtOnce) {
+  EXPECT_EQ(Error("[training]\nstesp = 3\nseq_len = 0\n[optimizer]\nlr = \"x\"\n"),
+            "job.toml:5: optimizer.lr must be a number\n"
+            "job.toml:2: unknown key 'stesp' in [training]; did you mean 'steps'?\n"
+            "job.toml:3: training.seq_len must be at least 1, got 0");
+}
+
+TEST(JobFileTest, RelativePaths) {
+  TempFolder folder;
+  const std::string path = folder.Write("jobs/a.toml", "[data]\npath = \"../text/\"\n[checkpoint]\nfolder = \"out\"\n");
+  auto file = LoadJobFile(path, {});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->config.data.path, folder / "text");
+  EXPECT_EQ(file->config.checkpoint.folder, folder / "jobs/out");
+  file = LoadJobFile(path, {"checkpoint.folder=elsewhere"});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->config.checkpoint.folder, (std::filesystem::current_path() / "elsewhere").string());
+}
+
+TEST(JobFileTest, ModelConfigIsRead) {
+  TempFolder folder;
+  ModelShape shape = *ModelFlavor("llama3", "debug");
+  shape.num_layers = 3;
+  folder.Write("m/config.json", ToHfConfig(shape));
+  const std::string path = folder.Write("a.toml", std::string("[model]\nconfig = \"m/config.json\"\n") + kPaths);
+  auto file = LoadJobFile(path, {});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(*ResolveModel(file->config), shape);
+  EXPECT_EQ(file->origins["model.config_json"], folder / "m/config.json");
+  folder.Write("m/config.json", "{\"model_type\": \"bert\"}");
+  EXPECT_NE(std::string(LoadJobFile(path, {}).status().message()).find("m/config.json"), std::string::npos);
+  const absl::Status missing =
+      LoadJobFile(folder.Write("b.toml", std::string("[model]\nconfig = \"none.json\"\n") + kPaths), {}).status();
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(std::string(missing.message()).find("b.toml:2: model.config"), std::string::npos) << missing;
+}
+
+TEST(JobFileTest, EachReasonAgainstAModelIsALine) {
+  TempFolder folder;
+  folder.Write("config.json", kMistralConfig);
+  const std::string path = folder.Write("a.toml", std::string("[model]\nconfig = \"config.json\"\n") + kPaths);
+  const std::string file = path + ": model.config " + (folder / "config.json");
+  EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()),
+              testing::AllOf(testing::StartsWith(file + ": model_type \"mistral\" can be planned but not trained"),
+                             testing::HasSubstr("\n" + file + ": sliding_window 4096: attention over a window")));
+}
+
+TEST(JobFileTest, MissingFileIsNamed) {
+  const absl::Status status = LoadJobFile("/nowhere/job.toml", {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(std::string(status.message()).find("/nowhere/job.toml"), std::string::npos);
+}
+
+TEST(JobFileTest, ExamplesAreValid) {
+  for (const char* name : {"gpt-text.toml", "llama-text.toml"}) {
+    auto file = LoadJobFile(std::string(MOTLEY_SOURCE_DIR) + "/deploy/examples/" + name, {});
+    EXPECT_TRUE(file.ok()) << file.status();
+  }
+}
+
+}  // namespace
+}  // namespace motley

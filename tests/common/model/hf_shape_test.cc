@@ -1,0 +1,178 @@
+// What planning takes of a HuggingFace config, and what training says of the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/model/model.h"
+#include "common/model/parameters.h"
+#include "tests/common/model/published_configs.h"
+
+namespace motley {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::string Refusal(const std::string& text) { return std::string(ParseHfConfig(text, "c.json").status().message()); }
+std::string ShapeRefusal(const std::string& text) { return std::string(ParseHfShape(text, "c.json").status().message()); }
+std::vector<std::string> Notes(const std::string& text) {
+  const auto model = ParseHfShape(text, "c.json");
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? model->notes : std::vector<std::string>{};
+}
+std::string LlamaWith(const std::string& more) {
+  return R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 96, )" +
+         more + "}";
+}
+
+TEST(HfShapeTest, PublishedConfigsHaveThePublishedParameters) {
+  for (const PublishedConfig& config : kPublishedConfigs) {
+    const auto model = ParseHfShape(config.text, config.name);
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_NEAR(static_cast<double>(NumParameters(model->shape)), config.parameters, 0.01 * config.parameters) << config.name;
+    EXPECT_FALSE(model->notes.empty()) << config.name;
+    EXPECT_FALSE(ParseHfConfig(config.text, config.name).ok()) << config.name;
+    // The shape is one that the engine trains, whatever the model is.
+    EXPECT_EQ(*ParseHfConfig(ToHfConfig(model->shape), "again"), model->shape) << config.name;
+  }
+}
+
+TEST(HfShapeTest, PublishedConfigsAreTheNamedShapes) {
+  EXPECT_EQ(ParseHfShape(kGpt2Config, "c")->shape, *ModelFlavor("gpt2", "124M"));
+  EXPECT_EQ(ParseHfShape(kLlama32Config, "c")->shape, *ModelFlavor("llama3", "1B"));
+  const ModelShape gemma = ParseHfShape(kGemma2Config, "c")->shape;
+  EXPECT_EQ(gemma.head_dim, 256);
+  EXPECT_TRUE(gemma.tie_embeddings) << "where the key is left out";
+}
+
+TEST(HfShapeTest, NotesSayWhatThePriceLeavesOut) {
+  EXPECT_THAT(
+      Notes(kGpt2Config),
+      ElementsAre("c.json: resid_pdrop 0.1, embd_pdrop 0.1, attn_pdrop 0.1: priced as without dropout: no product depends "
+                  "on it, and masks, a byte an element at most, are not counted; the engine does not train it yet"));
+  EXPECT_THAT(
+      Notes(kLlama31Config),
+      ElementsAre("c.json: rope_scaling with rope_type \"llama3\": priced as without: no product depends on it; the engine "
+                  "does not train it yet"));
+  EXPECT_THAT(Notes(kQwen25Config), ElementsAre(StartsWith("c.json: model_type \"qwen2\": priced as Llama's layers; the biases")))
+      << "use_sliding_window is false";
+  EXPECT_THAT(Notes(kMistralConfig),
+              ElementsAre(HasSubstr("model_type \"mistral\": priced as Llama's layers"),
+                          HasSubstr("sliding_window 4096: attention is priced over all earlier tokens, too much where")));
+  EXPECT_THAT(Notes(kPhi3Config), ElementsAre(HasSubstr("fused projections"), HasSubstr("sliding_window 2047")));
+  EXPECT_THAT(Notes(kGemma2Config),
+              ElementsAre(HasSubstr("two more norms keep 10 % more bytes of a layer's activations than counted"),
+                          HasSubstr("hidden_activation \"gelu_pytorch_tanh\", attn_logit_softcapping 50.0, "
+                                    "final_logit_softcapping 30.0: priced as without"),
+                          HasSubstr("sliding_window 4096")));
+}
+
+TEST(HfShapeTest, WithoutNotesBothReadTheSame) {
+  for (const char* name : {"gpt2", "llama3"}) {
+    const std::string text = ToHfConfig(*ModelFlavor(name, "debug"));
+    EXPECT_TRUE(Notes(text).empty());
+    EXPECT_EQ(ParseHfShape(text, "c")->shape, *ParseHfConfig(text, "c"));
+  }
+}
+
+TEST(HfShapeTest, WhatTrainingRefusesIsANoteOfPlanning) {
+  for (const auto& [more, refusal, note] :
+       {std::tuple{R"("attention_bias": true)", "attention_bias true is not supported; use false", "attention_bias true: priced"},
+        std::tuple{R"("mlp_bias": true)", "mlp_bias true is not supported; use false", "elements are not counted"},
+        std::tuple{R"("hidden_act": "gelu")", "hidden_act \"gelu\" is not supported; use \"silu\"",
+                   "hidden_act \"gelu\": priced"},
+        std::tuple{R"("attn_logit_softcapping": 50)", "attn_logit_softcapping 50 is not supported; remove it", "no product"},
+        std::tuple{R"("query_pre_attn_scalar": 100)", "query_pre_attn_scalar 100 is not supported; use 16", "no product"},
+        std::tuple{R"("partial_rotary_factor": 0.75)", "partial_rotary_factor 0.75 is not supported; use 1.0", "no product"},
+        std::tuple{R"("rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5})",
+                   "rope_parameters: partial_rotary_factor 0.5 is not supported", "no product"},
+        std::tuple{R"("rope_scaling": {"type": "su", "rope_type": "longrope"})",
+                   "rope_scaling with rope_type \"longrope\" is not supported", "no product"},
+        std::tuple{R"("quantization_config": {"bits": 4})", "quantization_config {\"bits\":4} is not supported; remove it",
+                   "parameters are priced in the precision of the training"}}) {
+    EXPECT_THAT(Refusal(LlamaWith(more)), HasSubstr(refusal));
+    EXPECT_THAT(Refusal(LlamaWith(more)), Not(HasSubstr("\n"))) << "said once";
+    EXPECT_THAT(Notes(LlamaWith(more)), ElementsAre(AllOf(HasSubstr(note), HasSubstr("does not train it yet"))));
+  }
+}
+
+TEST(HfShapeTest, TrainingSaysAllReasonsAtOnceTheTypeFirst) {
+  EXPECT_EQ(Refusal(kGpt2Config),
+            "c.json: resid_pdrop 0.1 is not supported; use 0.0\nc.json: embd_pdrop 0.1 is not supported; use 0.0\n"
+            "c.json: attn_pdrop 0.1 is not supported; use 0.0");
+  EXPECT_EQ(Refusal(kQwen25Config),
+            "c.json: model_type \"qwen2\" can be planned but not trained: its query, key and value projections have biases; the "
+            "engine trains \"gpt2\" and \"llama\"");
+  EXPECT_THAT(Refusal(kMistralConfig),
+              AllOf(StartsWith("c.json: model_type \"mistral\" can be planned but not trained: with sliding_window null it is"),
+                    HasSubstr("\nc.json: sliding_window 4096: attention over a window")));
+  EXPECT_THAT(Refusal(kGemma2Config), AllOf(StartsWith("c.json: model_type \"gemma2\" can be planned but not trained"),
+                                            HasSubstr("\nc.json: attn_logit_softcapping 50.0 is not supported; remove it\n"),
+                                            HasSubstr("\nc.json: sliding_window 4096")));
+}
+
+TEST(HfShapeTest, AllProblemsAreSaidAtOnce) {
+  EXPECT_EQ(Refusal(R"({"model_type": "llama", "num_experts": 8, "hidden_size": "wide", "attention_dropout": 0.1,
+                        "num_hidden_layers": 0, "num_key_value_heads": -2})"),
+            "c.json: num_experts 8: mixture of experts is not supported; use a dense model\n"
+            "c.json: attention_dropout 0.1 is not supported; use 0.0\n"
+            "c.json: hidden_size must be an integer, got \"wide\"\n"
+            "c.json: num_hidden_layers must be at least 1, got 0\n"
+            "c.json: num_attention_heads is missing\n"
+            "c.json: num_key_value_heads must be at least 1, got -2\n"
+            "c.json: intermediate_size is missing");
+  EXPECT_EQ(Refusal(R"({"model_type": "gpt2", "n_layer": 2})"), "c.json: n_embd is missing\nc.json: n_head is missing");
+}
+
+TEST(HfShapeTest, AnUnknownTypeIsAllThatIsSaid) {
+  const std::string foreign = R"(, "sliding_window": 4096, "num_experts": 8, "hidden_act": "relu"})";
+  EXPECT_EQ(Refusal(R"({"model_type": "bloom")" + foreign), "c.json: model_type must be \"gpt2\" or \"llama\", got \"bloom\"");
+  EXPECT_EQ(ShapeRefusal(R"({"model_type": "bloom")" + foreign),
+            "c.json: model_type must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\" or \"gemma2\", got \"bloom\"");
+  EXPECT_EQ(Refusal(R"({"hidden_size": 64)" + foreign), "c.json: model_type is missing; it must be \"gpt2\" or \"llama\"");
+  EXPECT_THAT(ShapeRefusal("{}"), HasSubstr("model_type is missing; it must be \"gpt2\", \"llama\", \"qwen2\""));
+  EXPECT_THAT(ShapeRefusal(R"({"model_type": 5})"), HasSubstr("got 5"));
+}
+
+TEST(HfShapeTest, PlanningRefusesWhatHasNoShape) {
+  const std::pair<std::string, const char*> cases[] = {
+      {"[1]", "c.json: must be a JSON object"},
+      {"{", "c.json: is not JSON"},
+      {R"({"model_type": "mixtral", "num_local_experts": 8})", "model_type \"mixtral\": mixture of experts is not supported"},
+      {LlamaWith(R"("num_experts": 8)"), "num_experts 8: mixture of experts"},
+      {LlamaWith(R"("cp_size": 2)"), "cp_size 2: context parallelism"},
+      {LlamaWith(R"("rope_scaling": 5)"), "rope_scaling must be an object"},
+      {LlamaWith(R"("sliding_window": "some")"), "sliding_window must be an integer"},
+      {LlamaWith(R"("use_sliding_window": 1)"), "use_sliding_window must be true or false"},
+      {R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "add_cross_attention": true})",
+       "add_cross_attention true: cross-attention is not supported"},
+      {R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "add_cross_attention": 1})",
+       "add_cross_attention must be true or false"},
+      {R"({"model_type": "gemma2", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2})",
+       "c.json: num_hidden_layers is missing\nc.json: intermediate_size is missing\nc.json: max_position_embeddings is missing\n"
+       "c.json: head_dim is missing"},
+      {R"({"model_type": "qwen2", "hidden_size": 64, "num_attention_heads": 4})", "num_key_value_heads is missing"},
+  };
+  for (const auto& [text, message] : cases) {
+    const absl::Status status = ParseHfShape(text, "c.json").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
+  }
+}
+
+TEST(HfShapeTest, WindowsCountWhereTheyAreUsed) {
+  std::string qwen = kQwen25Config;
+  const std::string off = R"("use_sliding_window": false)";
+  qwen.replace(qwen.find(off), off.size(), R"("use_sliding_window": true)");
+  EXPECT_THAT(absl::StrJoin(Notes(qwen), "\n"), HasSubstr("sliding_window 131072"));
+  EXPECT_TRUE(Notes(LlamaWith(R"("sliding_window": null)")).empty());
+  EXPECT_TRUE(Notes(LlamaWith(absl::StrCat(off, R"(, "sliding_window": 16)"))).empty());
+}
+
+}  // namespace
+}  // namespace motley

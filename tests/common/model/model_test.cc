@@ -1,0 +1,147 @@
+#include "common/model/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace motley {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ModelTest, EveryFlavorRoundTripsThroughConfigJson) {
+  for (const char* name : {"gpt2", "llama3"}) {
+    EXPECT_GE(KnownFlavors(name).size(), 5u);
+    for (const std::string& flavor : KnownFlavors(name)) {
+      const auto shape = ModelFlavor(name, flavor);
+      ASSERT_TRUE(shape.ok()) << shape.status();
+      const auto read = ParseHfConfig(ToHfConfig(*shape), "config.json");
+      ASSERT_TRUE(read.ok()) << read.status();
+      EXPECT_EQ(*read, *shape) << name << " " << flavor;
+    }
+  }
+}
+
+TEST(ModelTest, UnusualShapesRoundTripToo) {
+  ModelShape gpt2 = *ModelFlavor("gpt2", "debug");
+  gpt2.tie_embeddings = false;
+  gpt2.intermediate_size = 100;
+  gpt2.norm_eps = 1.25e-7;
+  ModelShape llama = *ModelFlavor("llama3", "debug");
+  llama.tie_embeddings = true;
+  llama.head_dim = 48;
+  llama.rope_theta = 12345.678;
+  for (const ModelShape& shape : {gpt2, llama}) EXPECT_EQ(*ParseHfConfig(ToHfConfig(shape), "c"), shape);
+}
+
+TEST(ModelTest, UnknownNamesGetTheNearestAndTheList) {
+  const absl::Status flavor = ModelFlavor("gpt2", "124m").status();
+  EXPECT_EQ(flavor.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(flavor.message()),
+              HasSubstr("flavor of model gpt2 '124m' is not known; did you mean '124M'? Known: debug, "));
+  const absl::Status name = ModelFlavor("llama", "debug").status();
+  EXPECT_EQ(name.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(name.message()),
+              HasSubstr("model name 'llama' is not known; did you mean 'llama3'? Known: gpt2, llama3"));
+  EXPECT_THAT(std::string(ModelFlavor("gpt2", "zzzzzzzz").status().message()), HasSubstr("is not known; Known: debug"));
+  EXPECT_TRUE(KnownFlavors("bert").empty());
+}
+
+// The published file, with its dropouts set to 0.
+TEST(ModelTest, ReadsGpt2AsPublished) {
+  const auto shape = ParseHfConfig(R"({
+    "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.0, "bos_token_id": 50256,
+    "embd_pdrop": 0.0, "eos_token_id": 50256, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "gpt2",
+    "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_inner": null, "n_layer": 12, "n_positions": 1024, "resid_pdrop": 0,
+    "summary_first_dropout": 0.1, "vocab_size": 50257})",
+                                   "config.json");
+  ASSERT_TRUE(shape.ok()) << shape.status();
+  EXPECT_EQ(*shape, *ModelFlavor("gpt2", "124M"));
+}
+
+TEST(ModelTest, ReadsLlamaOfBothAges) {
+  const char* const common = R"({"model_type": "llama", "attention_bias": false, "hidden_act": "silu", "hidden_size": 4096,
+    "intermediate_size": 14336, "max_position_embeddings": 8192, "num_attention_heads": 32, "num_hidden_layers": 32,
+    "num_key_value_heads": 8, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "tie_word_embeddings": false, "vocab_size": 128256, )";
+  for (const char* rope : {R"("rope_scaling": null, "rope_theta": 500000.0})",
+                           R"("rope_parameters": {"rope_theta": 500000.0, "rope_type": "default"}})"}) {
+    const auto shape = ParseHfConfig(std::string(common) + rope, "config.json");
+    ASSERT_TRUE(shape.ok()) << shape.status();
+    EXPECT_EQ(*shape, *ModelFlavor("llama3", "8B"));
+  }
+}
+
+TEST(ModelTest, LlamaDefaultsAreThoseOfTransformers) {
+  const auto shape = ParseHfConfig(R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 100})",
+                                   "c");
+  ASSERT_TRUE(shape.ok()) << shape.status();
+  EXPECT_EQ(shape->vocab_size, 32000);
+  EXPECT_EQ(shape->num_kv_heads, 4);
+  EXPECT_EQ(shape->head_dim, 16);
+  EXPECT_EQ(shape->max_positions, 2048);
+  EXPECT_EQ(shape->norm_eps, 1e-6);
+  EXPECT_EQ(shape->rope_theta, 10000.0);
+  EXPECT_FALSE(shape->tie_embeddings);
+}
+
+std::string Gpt2With(const std::string& more) {
+  return R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4)" + more + "}";
+}
+std::string LlamaWith(const std::string& more) {
+  return R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 96)" +
+         more + "}";
+}
+
+TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "my.json: is not JSON"},
+      {"{\"model_type\": ", "my.json: is not JSON"},
+      {"[1]", "my.json: must be a JSON object"},
+      {"{}", "my.json: model_type is missing; it must be \"gpt2\" or \"llama\""},
+      {R"({"model_type": "bloom"})", "model_type must be \"gpt2\" or \"llama\", got \"bloom\""},
+      {R"({"model_type": "mixtral"})", "model_type \"mixtral\": mixture of experts is not supported; use a dense model"},
+      {R"({"model_type": "qwen2_moe"})", "mixture of experts is not supported"},
+      {R"({"model_type": "deepseek_v3"})", "mixture of experts is not supported"},
+      {LlamaWith(R"(, "num_experts": 8)"), "my.json: num_experts 8: mixture of experts is not supported"},
+      {LlamaWith(R"(, "n_routed_experts": 64)"), "n_routed_experts 64: mixture of experts is not supported"},
+      {LlamaWith(R"(, "context_parallel_size": 2)"), "context_parallel_size 2: context parallelism is not supported"},
+      {LlamaWith(R"(, "sliding_window": 4096)"), "sliding_window 4096: attention over a window of the newest tokens"},
+      {Gpt2With(R"(, "attn_pdrop": 0.1)"), "my.json: attn_pdrop 0.1 is not supported; use 0.0"},
+      {Gpt2With(R"(, "activation_function": "relu")"), "activation_function \"relu\" is not supported; use \"gelu_new\""},
+      {Gpt2With(R"(, "scale_attn_weights": false)"), "scale_attn_weights false is not supported; use true"},
+      {Gpt2With(R"(, "scale_attn_by_inverse_layer_idx": true)"), "scale_attn_by_inverse_layer_idx true"},
+      {Gpt2With(R"(, "n_inner": 0)"), "n_inner must be at least 1, got 0"},
+      {Gpt2With(R"(, "n_positions": "many")"), "n_positions must be an integer, got \"many\""},
+      {Gpt2With(R"(, "n_positions": 1.5)"), "n_positions must be an integer, got 1.5"},
+      {Gpt2With(R"(, "n_positions": 18446744073709551615)"), "n_positions must be at most"},
+      {Gpt2With(R"(, "vocab_size": -3)"), "vocab_size must be at least 1, got -3"},
+      {Gpt2With(R"(, "layer_norm_epsilon": 0)"), "layer_norm_epsilon must be a number above 0"},
+      {Gpt2With(R"(, "tie_word_embeddings": 1)"), "tie_word_embeddings must be true or false, got 1"},
+      {R"({"model_type": "gpt2", "n_embd": 65, "n_layer": 2, "n_head": 4})", "n_embd must be a multiple of n_head 4, got 65"},
+      {R"({"model_type": "gpt2", "n_layer": 2, "n_head": 4})", "my.json: n_embd is missing"},
+      {LlamaWith(R"(, "num_local_experts": 8)"), "num_local_experts 8: mixture of experts is not supported; use a dense model"},
+      {LlamaWith(R"(, "attention_bias": true)"), "attention_bias true is not supported; use false"},
+      {LlamaWith(R"(, "mlp_bias": true)"), "mlp_bias true"},
+      {LlamaWith(R"(, "attention_dropout": 0.5)"), "attention_dropout 0.5"},
+      {LlamaWith(R"(, "hidden_act": "gelu")"), "hidden_act \"gelu\" is not supported; use \"silu\""},
+      {LlamaWith(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8.0})"),
+       "rope_scaling with rope_type \"llama3\" is not supported"},
+      {LlamaWith(R"(, "rope_parameters": {"rope_type": "yarn"})"), "rope_parameters with rope_type \"yarn\" is not supported"},
+      {LlamaWith(R"(, "rope_parameters": 5)"), "rope_parameters must be an object"},
+      {LlamaWith(R"(, "rope_parameters": {"rope_theta": -1})"), "rope_parameters: rope_theta must be a number above 0"},
+      {LlamaWith(R"(, "num_key_value_heads": 3)"), "num_key_value_heads must divide num_attention_heads 4, got 3"},
+      {LlamaWith(R"(, "head_dim": 15)"), "head_dim must be even for rotary positions, got 15"},
+      {R"({"model_type": "llama", "hidden_size": 65, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96})",
+       "hidden_size must be a multiple of num_attention_heads 4, got 65"},
+      {LlamaWith(R"(, "quantization_config": {"bits": 4})"), "quantization_config"},
+  };
+  for (const auto& [text, message] : cases) {
+    const absl::Status status = ParseHfConfig(text, "my.json").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace motley

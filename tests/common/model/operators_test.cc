@@ -1,0 +1,97 @@
+#include "common/model/operators.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace motley {
+namespace {
+
+const ModelShape kGpt2 = *ModelFlavor("gpt2", "124M");
+const ModelShape kLlama = *ModelFlavor("llama3", "8B");
+constexpr UnitKind kUnits[] = {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead};
+
+OpCost Find(const ModelShape& shape, UnitKind unit, Op op, int64_t samples, int64_t seq_len, DType dtype = DType::kFloat32) {
+  for (const OpCost& cost : UnitOperators(shape, unit, samples, seq_len, dtype)) {
+    if (cost.op == op) return cost;
+  }
+  ADD_FAILURE() << "no operator " << OpName(op);
+  return {};
+}
+
+TEST(OperatorsTest, NamesAreDistinct) {
+  std::set<std::string_view> names;
+  int count = 0;
+  for (const ModelShape& shape : {kGpt2, kLlama}) {
+    for (const UnitKind unit : kUnits) {
+      for (const OpCost& cost : UnitOperators(shape, unit, 1, 8, DType::kFloat32)) {
+        if (shape.family == ModelFamily::kLlama) ++count;
+        names.insert(OpName(cost.op));
+      }
+    }
+  }
+  EXPECT_EQ(names.size(), 14u);
+  EXPECT_EQ(count, 14);  // Llama has them all; GPT-2 lacks the rotary positions
+}
+
+// Six times the matrices' parameters for each token, as everybody counts, within the small change of norms and biases.
+TEST(OperatorsTest, LayerFlopsAreSixTimesTheParametersPlusAttention) {
+  for (const ModelShape& shape : {kGpt2, kLlama}) {
+    const int64_t samples = 3, seq_len = 512, tokens = samples * seq_len;
+    double matrices = 0;
+    const std::vector<UnitSpec> layout = ParameterLayout(shape);
+    for (const TensorSpec& tensor : layout[1].tensors) {
+      if (tensor.shape.size() == 2) matrices += static_cast<double>(tensor.num_elements);
+    }
+    // Two products of 2 x seq_len^2 x width, half of each.
+    const double attention = 2.0 * static_cast<double>(tokens * seq_len * shape.num_heads * shape.head_dim);
+    const double forward = 2 * matrices * static_cast<double>(tokens) + attention;
+    const double backward = 4 * matrices * static_cast<double>(tokens) + 2.5 * attention;
+    const double got_forward = ForwardFlops(shape, UnitKind::kLayer, samples, seq_len);
+    const double got_backward = BackwardFlops(shape, UnitKind::kLayer, samples, seq_len);
+    EXPECT_GT(got_forward, forward);
+    EXPECT_LT(got_forward, 1.01 * forward);
+    EXPECT_GT(got_backward, backward);
+    EXPECT_LT(got_backward, 1.01 * backward);
+  }
+}
+
+TEST(OperatorsTest, HeadComputesItsLogitsTwice) {
+  const OpCost head = Find(kGpt2, UnitKind::kHead, Op::kLmHeadLoss, 2, 100);
+  EXPECT_DOUBLE_EQ(head.forward_flops, 2.0 * 200 * 50257 * 768);
+  EXPECT_DOUBLE_EQ(head.backward_flops, 6.0 * 200 * 50257 * 768);
+}
+
+TEST(OperatorsTest, AttentionGrowsWithTheSquareOfTheSequence) {
+  const OpCost shorter = Find(kLlama, UnitKind::kLayer, Op::kAttention, 1, 128);
+  const OpCost longer = Find(kLlama, UnitKind::kLayer, Op::kAttention, 1, 256);
+  EXPECT_DOUBLE_EQ(longer.forward_flops, 4 * shorter.forward_flops);
+  EXPECT_DOUBLE_EQ(longer.backward_flops, 2.5 * longer.forward_flops);
+}
+
+// What the engine's layers keep, counted by hand: x, norm1, q k v, attention, residual, norm2, up, activation, statistics.
+TEST(OperatorsTest, SavedBytesAreTheTensorsOfTheLayer) {
+  const int64_t tokens = 2 * 64;
+  EXPECT_EQ(SavedBytes(kGpt2, UnitKind::kLayer, 2, 64, DType::kFloat32),
+            tokens * 4 * ((1 + 1 + 3 + 1 + 1 + 1 + 4 + 4) * 768 + 4 + 12));
+  EXPECT_EQ(SavedBytes(kLlama, UnitKind::kLayer, 2, 64, DType::kFloat64),
+            tokens * 8 * ((1 + 1 + 1 + 1 + 1 + 1) * 4096 + 2 * 1024 + 3 * 14336 + 2 + 32));
+  EXPECT_EQ(SavedBytes(kGpt2, UnitKind::kHead, 2, 64, DType::kFloat32), tokens * 4 * (2 * 768 + 2));
+  EXPECT_EQ(SavedBytes(kGpt2, UnitKind::kEmbedding, 2, 64, DType::kFloat32), tokens * 16);
+  EXPECT_EQ(BoundaryBytes(kGpt2, 2, 64, DType::kFloat32), tokens * 4 * 768);
+}
+
+TEST(OperatorsTest, EverythingIsLinearInTheSamples) {
+  for (const ModelShape& shape : {kGpt2, kLlama}) {
+    for (const UnitKind unit : kUnits) {
+      EXPECT_DOUBLE_EQ(ForwardFlops(shape, unit, 6, 32), 6 * ForwardFlops(shape, unit, 1, 32));
+      EXPECT_DOUBLE_EQ(BackwardFlops(shape, unit, 6, 32), 6 * BackwardFlops(shape, unit, 1, 32));
+      EXPECT_EQ(SavedBytes(shape, unit, 6, 32, DType::kFloat32), 6 * SavedBytes(shape, unit, 1, 32, DType::kFloat32));
+      EXPECT_EQ(ForwardFlops(shape, unit, 0, 32), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace motley

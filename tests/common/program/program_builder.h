@@ -1,0 +1,141 @@
+// Valid programs for tests: one layered step as a lowering would write it, without its refinements.
+#pragma once
+
+#include <algorithm>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "common/program/program.h"
+
+namespace motley {
+
+struct ProgramShape {
+  int32_t num_layers = 2;
+  std::vector<int64_t> microbatches = {2, 1};
+  bool tied = false;
+  bool recompute = false;
+  bool evaluation = false;
+};
+
+// Two parameter buffers in turn (a third for the embedding of a tied head), as many gradient buffers.
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(const ProgramShape& shape) : shape_(shape) {
+    program_.kind = shape.evaluation ? ProgramKind::kEvaluation : ProgramKind::kTraining;
+    program_.rank = 1;
+    program_.world = 3;
+    program_.num_units = shape.num_layers + 2;
+    program_.microbatches = shape.microbatches;
+    program_.parameter_buffers.assign(shape.tied ? 3 : 2, 100);
+    if (!shape.evaluation) program_.gradient_buffers.assign(shape.tied ? 3 : 2, 100);
+  }
+
+  Program Build() {
+    const int32_t head = program_.num_units - 1;
+    if (shape_.tied) GatherInto(0, 2);
+    for (int32_t unit = 0; unit <= head; ++unit) {
+      const int32_t buffer = unit % 2;
+      GatherInto(unit, buffer);
+      for (int32_t m = 0; m < Count(); ++m)
+        Add(Forward{unit, m, buffer, TiedBuffer(unit), KeepOf(unit)}, {gathered_[buffer], TiedGather()});
+      if (unit == head && Count() > 0) last_loss_ = Last();
+      ReleaseBuffer(buffer);
+    }
+    if (!shape_.evaluation) {
+      for (int32_t unit = head; unit >= 0; --unit) BackwardUnit(unit);
+    }
+    Add(ReduceScalars{}, {last_loss_});
+    if (!shape_.evaluation) Add(OptimizerStep{}, {Last()});
+    return std::move(program_);
+  }
+
+ private:
+  int32_t Count() const { return static_cast<int32_t>(shape_.microbatches.size()); }
+  int32_t Last() const { return static_cast<int32_t>(program_.instructions.size()) - 1; }
+  bool IsHead(int32_t unit) const { return unit == program_.num_units - 1; }
+  bool IsLayer(int32_t unit) const { return unit > 0 && !IsHead(unit); }
+  int32_t TiedBuffer(int32_t unit) const { return shape_.tied && IsHead(unit) ? 2 : -1; }
+  int32_t TiedGather() const { return shape_.tied ? gathered_[2] : -1; }
+  Keep KeepOf(int32_t unit) const {
+    if (shape_.evaluation) return Keep::kNothing;
+    return shape_.recompute && IsLayer(unit) ? Keep::kBoundary : Keep::kAll;
+  }
+
+  void Add(Operation op, std::vector<int32_t> after) {
+    std::erase(after, -1);
+    std::sort(after.begin(), after.end());
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    program_.instructions.push_back({op, std::move(after)});
+  }
+  void GatherInto(int32_t unit, int32_t buffer) {
+    Add(Gather{unit, buffer}, {released_[buffer]});
+    gathered_[buffer] = Last();
+  }
+  void ReleaseBuffer(int32_t buffer) {
+    Add(Release{buffer}, {gathered_[buffer]});
+    released_[buffer] = Last();
+  }
+  void BackwardUnit(int32_t unit) {
+    const int32_t buffer = unit % 2;
+    // The tied embedding's gradients stay in buffer 2 from the head's backward to its own.
+    const int32_t grad = shape_.tied && unit == 0 ? 2 : buffer;
+    GatherInto(unit, buffer);
+    if (Count() == 0) Add(ZeroGrad{unit, grad}, {reduced_[grad]});
+    for (int32_t m = 0; m < Count(); ++m) {
+      if (KeepOf(unit) == Keep::kBoundary) Add(Recompute{unit, m, buffer, TiedBuffer(unit)}, {gathered_[buffer]});
+      const int32_t tied_grad = TiedBuffer(unit) >= 0 ? 2 : -1;
+      Add(Backward{unit, m, buffer, TiedBuffer(unit), grad, tied_grad}, {gathered_[buffer], reduced_[grad]});
+    }
+    const int32_t last_write = Last();
+    ReleaseBuffer(buffer);
+    Add(ReduceScatter{unit, grad}, {last_write});
+    reduced_[grad] = Last();
+  }
+
+  const ProgramShape shape_;
+  Program program_;
+  int32_t gathered_[3] = {-1, -1, -1}, released_[3] = {-1, -1, -1}, reduced_[3] = {-1, -1, -1};
+  int32_t last_loss_ = -1;
+};
+
+inline Program BuildProgram(const ProgramShape& shape = {}) { return ProgramBuilder(shape).Build(); }
+
+// Any program at all, valid or not: for the text form.
+inline Program RandomProgram(std::mt19937& random) {
+  const auto pick = [&random](int32_t low, int32_t high) { return std::uniform_int_distribution<int32_t>(low, high)(random); };
+  const auto sizes = [&] {
+    std::vector<int64_t> list(static_cast<size_t>(pick(0, 4)));
+    for (int64_t& size : list) size = std::uniform_int_distribution<int64_t>(0, int64_t{1} << 50)(random);
+    return list;
+  };
+  Program p;
+  p.kind = pick(0, 1) ? ProgramKind::kTraining : ProgramKind::kEvaluation;
+  p.world = pick(1, 64);
+  p.rank = pick(0, p.world - 1);
+  p.num_units = pick(0, 100);
+  p.microbatches = sizes();
+  p.parameter_buffers = sizes();
+  p.gradient_buffers = sizes();
+  const int32_t count = pick(0, 40);
+  for (int32_t i = 0; i < count; ++i) {
+    const int32_t u = pick(0, 99), m = pick(0, 9), b = pick(0, 3), g = pick(0, 3), tb = pick(-1, 3), tg = pick(-1, 3);
+    const Operation ops[] = {Gather{u, b},
+                             Release{b},
+                             Forward{u, m, b, tb, static_cast<Keep>(pick(0, 2))},
+                             Recompute{u, m, b, tb},
+                             Backward{u, m, b, tb, g, tg},
+                             ZeroGrad{u, g},
+                             ReduceScatter{u, g},
+                             ReduceScalars{},
+                             OptimizerStep{}};
+    Instruction instruction{ops[pick(0, 8)], {}};
+    for (int32_t j = 0; j < i; ++j) {
+      if (pick(0, 9) == 0) instruction.after.push_back(j);
+    }
+    p.instructions.push_back(std::move(instruction));
+  }
+  return p;
+}
+
+}  // namespace motley

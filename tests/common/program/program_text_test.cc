@@ -1,0 +1,139 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "common/program/program.h"
+#include "tests/common/program/program_builder.h"
+
+namespace motley {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kHeader[] =
+    "program 1 training rank 0 of 5 units 8 microbatches 4,4,3\n"
+    "parameters 65536,65536\n"
+    "gradients 65536\n";
+
+TEST(ProgramTextTest, ReadsWhatThePageShows) {
+  const auto program = ParseProgram(absl::StrCat(kHeader,
+                                                 "0 gather unit=0 buffer=1\n"
+                                                 "1 forward unit=7 mb=2 buffer=1 tied=0 keep=boundary after=0\n"
+                                                 "2 backward unit=7 mb=2 buffer=1 tied=0 grad=0 tied_grad=3 after=0,1\n"));
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->kind, ProgramKind::kTraining);
+  EXPECT_EQ(program->world, 5);
+  EXPECT_EQ(program->num_units, 8);
+  EXPECT_EQ(program->microbatches, (std::vector<int64_t>{4, 4, 3}));
+  EXPECT_EQ(program->parameter_buffers, (std::vector<int64_t>{65536, 65536}));
+  EXPECT_EQ(program->gradient_buffers, (std::vector<int64_t>{65536}));
+  ASSERT_EQ(program->instructions.size(), 3u);
+  EXPECT_EQ(std::get<Gather>(program->instructions[0].op).buffer, 1);
+  const Forward& forward = std::get<Forward>(program->instructions[1].op);
+  EXPECT_EQ(forward.unit, 7);
+  EXPECT_EQ(forward.microbatch, 2);
+  EXPECT_EQ(forward.tied_buffer, 0);
+  EXPECT_EQ(forward.keep, Keep::kBoundary);
+  EXPECT_EQ(std::get<Backward>(program->instructions[2].op).tied_grad, 3);
+  EXPECT_EQ(program->instructions[2].after, (std::vector<int32_t>{0, 1}));
+}
+
+TEST(ProgramTextTest, RoundTripsOverRandomPrograms) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 500; ++i) {
+    const std::string text = ToText(RandomProgram(random));
+    const auto parsed = ParseProgram(text);
+    ASSERT_TRUE(parsed.ok()) << parsed.status() << "\n" << text;
+    ASSERT_EQ(ToText(*parsed), text);
+  }
+}
+
+TEST(ProgramTextTest, RoundTripKeepsEveryField) {
+  std::mt19937 random(8);
+  for (int i = 0; i < 100; ++i) {
+    const Program before = RandomProgram(random);
+    const auto after = ParseProgram(ToText(before));
+    ASSERT_TRUE(after.ok()) << after.status();
+    EXPECT_EQ(after->kind, before.kind);
+    EXPECT_EQ(after->rank, before.rank);
+    EXPECT_EQ(after->world, before.world);
+    EXPECT_EQ(after->microbatches, before.microbatches);
+    EXPECT_EQ(after->gradient_buffers, before.gradient_buffers);
+    ASSERT_EQ(after->instructions.size(), before.instructions.size());
+    for (size_t j = 0; j < before.instructions.size(); ++j) {
+      EXPECT_EQ(after->instructions[j].after, before.instructions[j].after);
+      ASSERT_EQ(after->instructions[j].op.index(), before.instructions[j].op.index());
+      if (const auto* b = std::get_if<Backward>(&before.instructions[j].op)) {
+        const Backward& a = std::get<Backward>(after->instructions[j].op);
+        EXPECT_EQ(std::tie(a.unit, a.microbatch, a.buffer, a.tied_buffer, a.grad, a.tied_grad),
+                  std::tie(b->unit, b->microbatch, b->buffer, b->tied_buffer, b->grad, b->tied_grad));
+      }
+      if (const auto* b = std::get_if<Forward>(&before.instructions[j].op)) {
+        EXPECT_EQ(std::get<Forward>(after->instructions[j].op).keep, b->keep);
+      }
+    }
+  }
+}
+
+TEST(ProgramTextTest, CommentsBlanksAndEmptyListsAreRead) {
+  const auto program = ParseProgram(
+      "# a rank that only stores\n\n  program 1 evaluation rank 1 of 2 units 3 microbatches -  # none\r\n"
+      "parameters 10\ngradients -\n\n0   reduce_scalars   # the end\n");
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->kind, ProgramKind::kEvaluation);
+  EXPECT_TRUE(program->microbatches.empty());
+  EXPECT_TRUE(program->gradient_buffers.empty());
+  EXPECT_EQ(program->instructions.size(), 1u);
+}
+
+struct BadText {
+  const char* what;
+  std::string text;
+  const char* message;
+};
+
+TEST(ProgramTextTest, ErrorsNameTheLine) {
+  const std::string h = kHeader;
+  const BadText cases[] = {
+      {"empty", "", "line 1: it ends before its three header lines"},
+      {"header cut", "program 1 training rank 0 of 5 units 8 microbatches 1\nparameters 1\n", "ends before"},
+      {"other text", "plan 1\n", "line 1: expected 'program', got 'plan'"},
+      {"version", "program 2 training rank 0 of 1 units 3 microbatches -\n", "line 1: version 2 is not known"},
+      {"kind", "program 1 dreaming rank 0 of 1 units 3 microbatches -\n", "got 'dreaming'"},
+      {"header's rest", "program 1 training rank 0 of 1 units 3 microbatches - x\n", "line 1: unexpected 'x'"},
+      {"number", "program 1 training rank zero of 1 units 3 microbatches -\n", "rank must be an integer, got 'zero'"},
+      {"overflow", "program 1 training rank 99999999999 of 1 units 3 microbatches -\n", "must be an integer"},
+      {"list", "program 1 training rank 0 of 1 units 3 microbatches 1,,2\n", "microbatches must be an integer, got ''"},
+      {"index", h + "1 reduce_scalars\n", "line 4: expected instruction 0, got 1"},
+      {"operation", h + "0 think unit=1\n", "line 4: 'think' is no operation"},
+      {"missing field", h + "0 gather unit=1\n", "line 4: expected 'buffer=...', got ''"},
+      {"wrong field", h + "0 gather unit=1 grad=2\n", "line 4: expected 'buffer=...', got 'grad=2'"},
+      {"field's value", h + "0 gather unit=x buffer=2\n", "line 4: unit must be an integer, got 'x'"},
+      {"keep", h + "0 forward unit=1 mb=0 buffer=0 keep=some\n", "line 4: expected keep=all"},
+      {"extra", h + "0 release buffer=0 unit=1\n", "line 4: unexpected 'unit=1'"},
+      {"after", h + "0 release buffer=0 after=a\n", "line 4: after must be an integer, got 'a'"},
+      {"after's rest", h + "0 release buffer=0 after=1 after=2\n", "line 4: unexpected 'after=2'"},
+  };
+  for (const BadText& bad : cases) {
+    const auto program = ParseProgram(bad.text);
+    EXPECT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument) << bad.what;
+    EXPECT_THAT(std::string(program.status().message()), HasSubstr(bad.message)) << bad.what;
+  }
+}
+
+TEST(ProgramTextTest, CutTextNeverCrashes) {
+  const std::string text = ToText(BuildProgram({.tied = true, .recompute = true}));
+  for (size_t length = 0; length < text.size(); ++length) {
+    const auto program = ParseProgram(std::string_view(text).substr(0, length));
+    if (program.ok()) {
+      EXPECT_LE(ToText(*program).size(), text.size());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace motley

@@ -1,0 +1,138 @@
+#include "coordinator/core/config.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace motley::coordinator {
+namespace {
+
+absl::Status Load(const std::string& text, Config* config) {
+  std::string path = (std::filesystem::temp_directory_path() / "motley-config-XXXXXX").string();
+  close(mkstemp(path.data()));
+  std::ofstream(path) << text;
+  absl::Status status = LoadConfigFile(path, config);
+  std::filesystem::remove(path);
+  return status;
+}
+
+TEST(CoordinatorConfig, ReadsEveryKey) {
+  Config config;
+  ASSERT_TRUE(Load("[server]\nsocket='/x'\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\nstop_seconds=7\n"
+                   "[workers]\nlisten='127.0.0.1:2'\ninsecure=true\n[state]\nfolder='/"
+                   "s'\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_"
+                   "bytes=6\npeople_connections=7\nworkers_connections=8\n[log]\nlevel='debug'\n",
+                   &config)
+                  .ok());
+  EXPECT_EQ(config.listen, "127.0.0.1:1");
+  EXPECT_EQ(config.metrics, "");
+  EXPECT_TRUE(config.insecure);
+  EXPECT_EQ(config.stop, absl::Seconds(7));
+  EXPECT_EQ(config.socket, "/x");
+  EXPECT_EQ(config.workers_listen, "127.0.0.1:2");
+  EXPECT_TRUE(config.workers_insecure);
+  EXPECT_EQ(config.people_connections, 7u);
+  EXPECT_EQ(config.worker_connections, 8u);
+  EXPECT_EQ(config.state_folder, "/s");
+  EXPECT_EQ(config.lease, absl::Seconds(3));
+  EXPECT_EQ(config.updates_kept, 1u);
+  EXPECT_EQ(config.update_bytes_kept, 2u);
+  EXPECT_EQ(config.log_lines_kept, 3u);
+  EXPECT_EQ(config.log_bytes_kept, 4u);
+  EXPECT_EQ(config.jobs_with_rings, 5u);
+  EXPECT_EQ(config.waiting_job_bytes, 6u);
+  EXPECT_EQ(config.log_level, LogLevel::kDebug);
+}
+
+TEST(CoordinatorConfig, AMistypedKeyIsNamedWithItsLineAndTheNearest) {
+  Config config;
+  const std::string message(Load("[server]\nlisten='127.0.0.1:1'\nmetrisc='x'\n", &config).message());
+  EXPECT_NE(message.find(":3: unknown key 'server.metrisc'; did you mean 'server.metrics'?"), std::string::npos) << message;
+  EXPECT_EQ(Load("[lease]\nseconds='long'\n", &config).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Load("[limits]\nlog_lines=0\n", &config).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Load("[lease\n", &config).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CoordinatorConfig, AStopHasItsLimits) {
+  Config config;
+  config.stop = absl::ZeroDuration();
+  EXPECT_TRUE(Validate(config).ok());
+  for (const absl::Duration stop : {-absl::Seconds(1), absl::Hours(2)}) {
+    config.stop = stop;
+    const std::string message(Validate(config).message());
+    EXPECT_NE(message.find("server.stop_seconds"), std::string::npos) << message;
+  }
+}
+
+TEST(CoordinatorConfig, APlaintextListenerBeyondLoopbackNeedsTheWord) {
+  for (const char* host : {"0.0.0.0", "10.0.0.1", "127.evil.example", "[::]"}) {
+    Config config;
+    EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+    config.workers_listen = absl::StrCat(host, ":7073");
+    EXPECT_NE(Validate(config).message().find("workers.insecure"), std::string::npos) << host;
+    config.workers_insecure = true;
+    EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+    config.metrics = absl::StrCat(host, ":7071");
+    EXPECT_NE(Validate(config).message().find("server.insecure"), std::string::npos) << host;
+    config.insecure = true;
+    EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  }
+  Config config;
+  config.workers_listen = "nonsense";
+  EXPECT_EQ(Validate(config).message().find("workers.listen must be host:port"), 0u);
+}
+
+TEST(CoordinatorConfig, PeopleStayOnThisMachine) {
+  Config config;
+  config.listen = "0.0.0.0:7070";
+  config.insecure = config.workers_insecure = true;
+  EXPECT_NE(Validate(config).message().find("commands the cluster"), std::string::npos);
+  config.listen = "[::1]:7070";
+  EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  config.listen = "";
+  config.socket = "";
+  EXPECT_NE(Validate(config).message().find("nobody could reach"), std::string::npos);
+}
+
+TEST(CoordinatorConfig, TheSocketIsInTheStateFolderWhereTheServicesFolderIsNot) {
+  Config config;
+  config.state_folder = "/s";
+  const std::string path = SocketPath(config);
+  EXPECT_TRUE(path == "/s/coordinator.sock" || (path == "/run/motley/coordinator.sock" && access("/run/motley", W_OK) == 0))
+      << path;
+  config.socket = "/elsewhere";
+  EXPECT_EQ(SocketPath(config), "/elsewhere");
+}
+
+TEST(CoordinatorConfig, TheExampleHoldsTheDefaults) {
+  Config config;
+  const absl::Status status = LoadConfigFile(std::string(MOTLEY_SOURCE_DIR) + "/deploy/config/coordinator.toml", &config);
+  ASSERT_TRUE(status.ok()) << status;
+  const Config defaults;
+  EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  EXPECT_EQ(config.listen, defaults.listen);
+  EXPECT_EQ(config.workers_listen, defaults.workers_listen);
+  EXPECT_EQ(config.stop, defaults.stop);
+  EXPECT_EQ(config.people_connections, defaults.people_connections);
+  EXPECT_EQ(config.log_bytes_kept, defaults.log_bytes_kept);
+  EXPECT_EQ(config.retention.events, defaults.retention.events);
+}
+
+TEST(CoordinatorConfig, WhatIsKeptIsCountedFromOne) {
+  Config config;
+  ASSERT_TRUE(Load("[retention]\nevents=10\njobs=2\ndays=3\nepochs=4\nprofiles=5\n", &config).ok());
+  EXPECT_EQ(config.retention.events, 10);
+  EXPECT_EQ(config.retention.jobs, 2);
+  EXPECT_EQ(config.retention.days, 3);
+  EXPECT_EQ(config.retention.epochs, 4);
+  EXPECT_EQ(config.retention.profiles, 5);
+  EXPECT_EQ(Load("[retention]\njobs=0\n", &config).code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace motley::coordinator

@@ -1,0 +1,212 @@
+// Random events in random order, seeded, on a clock that is turned by hand: whatever came before, a job whose cluster is well
+// again goes on and ends well. No state is left without a way on, and nothing that heals ends the job.
+#include <array>
+#include <random>
+
+#include "common/base/version.h"
+#include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/members/registry.h"
+#include "coordinator/members/reports.h"
+#include "tests/coordinator/core/core_fixture.h"
+
+namespace motley::coordinator {
+namespace {
+
+constexpr int kNodes = 4;
+constexpr int64_t kSteps = 60;
+
+class Chaos : public CoreTest, public testing::WithParamInterface<int> {
+ protected:
+  struct Node {
+    NodeDescription description;
+    std::shared_ptr<Link> link;  // null: away
+    std::vector<RankAssignment> ranks;
+  };
+
+  Chaos() : random_(static_cast<uint32_t>(GetParam())) {
+    JobRecord& job = core_->state.jobs[JobId("a")];
+    job.id = JobId("a");
+    job.config.model.config_json =
+        R"({"model_type": "gpt2", "vocab_size": 256, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32,
+            "activation_function": "gelu_new", "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0})";
+    job.config.training.steps = kSteps;
+    job.config.training.seq_len = 16;
+    job.config.data.path = "/data";
+    for (int n = 0; n < kNodes; ++n) {
+      NodeDescription& node = nodes_[n].description;
+      node.name = NodeName("n" + std::to_string(n));
+      node.version = kVersion;
+      node.data_address = "127.0.0.1";
+      node.devices.resize(1);
+      node.devices[0].id = DeviceId(node.name.value() + "/gpu0");
+      Dial(nodes_[n]);
+    }
+  }
+  JobRecord& job() { return core_->state.jobs.at(JobId("a")); }
+  bool Chance(double share) { return std::uniform_real_distribution<double>(0, 1)(random_) < share; }
+
+  // A new worker, or the same one on a new stream.
+  void Dial(Node& node, bool new_worker = true) {
+    if (new_worker) {
+      ++node.description.incarnation;
+      node.ranks.clear();
+    }
+    auto link = std::make_shared<Link>();
+    if (Admit(*core_, node.description, link).ok()) node.link = link;
+    Drive(*core_);
+  }
+  void Lose(Node& node) {
+    Disconnect(*core_, node.description.name, "the test broke its connection");
+    node.link = nullptr;
+    Drive(*core_);
+  }
+  void Say(Node& node, const WorkerReport& report) {
+    if (node.link != nullptr) HandleReport(*core_, node.description.name, report);
+  }
+  void End(Node& node, RankEventKind kind, Fault fault = Fault::kOurs) {
+    const std::vector<RankAssignment> ranks = std::move(node.ranks);
+    node.ranks.clear();
+    for (const RankAssignment& rank : ranks) {
+      Say(node, RankReport{rank.job, rank.epoch, rank.rank, rank.device.id, kind, "the test said so", fault, ""});
+    }
+  }
+
+  // A worker's answer to everything that it was sent.
+  struct Answer {
+    Chaos& test;
+    Node& node;
+    void operator()(const StorageCheckCommand& c) {
+      test.Say(node, StorageReport{c.job, c.epoch, "", 1'000'000, "digest", true, c.check_id});
+    }
+    void operator()(const ReachCheckCommand& c) {
+      ReachReport report{c.check_id, {}};
+      for (const ReachTarget& target : c.targets) report.answers.push_back({target.node, ""});
+      test.Say(node, report);
+    }
+    void operator()(const ProfileCommand& c) {
+      ProfileReport report{c.job, c.epoch, "", {}, {}, c.check_id};
+      for (const DeviceId& device : c.compute_devices) report.compute.emplace_back().device = device;
+      const bool first = !c.ranks.empty() && c.ranks[0].rank == 0;
+      if (c.collectives && first) report.collectives.points.push_back({1, 1, 1, 1});
+      test.Say(node, report);
+    }
+    void operator()(const StartCommand& c) {
+      node.ranks = c.ranks;
+      for (const RankAssignment& rank : c.ranks) {
+        test.Say(node, RankReport{rank.job, rank.epoch, rank.rank, rank.device.id, RankEventKind::kReady, ""});
+      }
+    }
+    void operator()(const StopCommand& c) {
+      if (!node.ranks.empty() && node.ranks[0].epoch > c.epoch) return;
+      test.End(node, c.save ? RankEventKind::kFinished : RankEventKind::kDied);
+    }
+    void operator()(const KvValueCommand&) {}
+    void operator()(const PublishAnswerCommand&) {}
+    void operator()(const HeartbeatAnswer&) {}
+  };
+  void AnswerAll() {
+    for (Node& node : nodes_) {
+      if (node.link == nullptr) continue;
+      const std::vector<CoordinatorCommand> sent = std::move(node.link->sent);
+      node.link->sent.clear();
+      for (const CoordinatorCommand& command : sent) std::visit(Answer{*this, node}, command);
+    }
+  }
+  // Every device gets a rank; what they compute does not matter.
+  void Plan() {
+    JobRun& run = *core_->state.run;
+    Prepared& prepared = run.prepared.emplace();
+    planner::UnitPlan unit;
+    unit.microbatches = {1};
+    for (const DeviceDescription& device : run.considered) unit.ranks.emplace_back().device = device.id;
+    planner::StagePlan stage;
+    stage.units = {unit};
+    prepared.plan.plan.pipelines.resize(1);
+    prepared.plan.plan.pipelines[0].stages = {stage};
+    prepared.plan.plan.predicted.step_seconds = 0.1;
+    prepared.plan.programs.resize(run.considered.size());
+    prepared.plan.evaluations.resize(run.considered.size());
+    prepared.plan.evaluation_begin.resize(run.considered.size());
+  }
+  // One step of the rank 0 that runs, if all its peers do.
+  void Train() {
+    const JobRun& run = *core_->state.run;
+    size_t ranks = 0;
+    Node* first = nullptr;
+    for (Node& node : nodes_) {
+      if (node.ranks.empty() || node.ranks[0].epoch != job().epoch) continue;
+      ++ranks;
+      if (node.ranks[0].rank == 0) first = &node;
+    }
+    if (run.stage != Stage::kRunning || first == nullptr || ranks != run.ranks.size()) return;
+    StepReport step{JobId("a"), job().epoch, 0, {}, 0, 0, 0, 0};
+    step.stats.step = job().step + 1;
+    step.stats.step_seconds = 0.1;
+    Say(*first, step);
+    if (job().step < kSteps) return;
+    for (Node& node : nodes_) End(node, RankEventKind::kFinished);
+  }
+  void Turn() {
+    Drive(*core_);
+    AnswerAll();
+    if (core_->state.run && core_->state.run->stage == Stage::kPlanning && !core_->state.run->prepared) Plan();
+    Drive(*core_);
+    if (core_->state.run) Train();
+    clock_.Advance(absl::Milliseconds(100));
+  }
+  // Nothing here is for ever, and nothing is the job's own fault.
+  void Disturb() {
+    Node& node = nodes_[std::uniform_int_distribution<int>(0, kNodes - 1)(random_)];
+    switch (std::uniform_int_distribution<int>(0, 9)(random_)) {
+      case 0:
+        return node.link == nullptr ? Dial(node) : Lose(node);
+      case 1:
+        return node.link == nullptr ? Dial(node, false) : Lose(node);
+      case 2:
+        if (node.link != nullptr) Dial(node, false);
+        return;
+      case 3:
+        return End(node, RankEventKind::kPeerLost);
+      case 4:
+        return End(node, RankEventKind::kFailed, Fault::kStorage);
+      case 5:
+        return End(node, RankEventKind::kFailed, Fault::kPeer);
+      case 6:
+        return End(node, RankEventKind::kDied);
+      case 7:
+        return Say(node, LeavingReport{std::uniform_real_distribution<double>(0, 3)(random_)});
+      case 8:
+        (void)SetDrained(*core_, node.description.name, Chance(0.3));
+        return;
+      default:  // a worker that loses what it was sent
+        if (node.link != nullptr) node.link->sent.clear();
+        return;
+    }
+  }
+
+  std::mt19937 random_;
+  std::array<Node, kNodes> nodes_;
+};
+
+TEST_P(Chaos, AClusterThatIsWellAgainEndsItsJob) {
+  while (job().step < 1) Turn();  // ranks that die in a job that never ran end it
+  for (int turn = 0; turn < 600; ++turn) {
+    if (Chance(0.12)) Disturb();
+    Turn();
+    ASSERT_NE(job().phase, JobPhase::kFailed) << "turn " << turn << ": " << job().reason;
+    if (IsFinal(job().phase)) return;  // it got through
+  }
+  for (Node& node : nodes_) {
+    if (node.link != nullptr) Lose(node);
+    (void)SetDrained(*core_, node.description.name, false);
+    Dial(node);
+  }
+  const absl::Duration calm = clock_.Now();
+  while (!IsFinal(job().phase) && clock_.Now() - calm < absl::Minutes(10)) Turn();
+  EXPECT_EQ(job().phase, JobPhase::kSucceeded) << JobPhaseName(job().phase) << ": " << job().reason;
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Chaos, testing::Range(1, 9));
+
+}  // namespace
+}  // namespace motley::coordinator

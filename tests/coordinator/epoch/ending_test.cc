@@ -1,0 +1,37 @@
+#include "coordinator/epoch/ending.h"
+
+#include "tests/coordinator/core/core_fixture.h"
+
+namespace motley::coordinator {
+namespace {
+
+class StopEnding : public CoreTest {
+ protected:
+  // The reason of a job that was told to save and stop, and whose ranks are gone now.
+  std::string ReasonAfter(bool kill, std::vector<Failure> failures) {
+    JobRun& run = AddRun("a");
+    core_->state.jobs.at(run.job).phase = JobPhase::kRunning;
+    run.stage = Stage::kStopping;
+    run.ending = Ending::kStop;
+    run.saving = true;
+    run.failures = std::move(failures);
+    if (kill) {
+      EXPECT_TRUE(KillRanks(*core_, KillEpoch{std::nullopt}, "saving took longer than 120 s").ok());
+    }
+    EXPECT_TRUE(FinishEnding(*core_).ok());
+    EXPECT_EQ(core_->state.jobs.at(JobId("a")).phase, JobPhase::kStopped);
+    return core_->state.jobs.at(JobId("a")).reason;
+  }
+};
+
+TEST_F(StopEnding, AStopThatDidNotSaveSaysSo) {
+  EXPECT_EQ(ReasonAfter(false, {}), "stopped by the user");
+  EXPECT_EQ(ReasonAfter(true, {}), "saving took longer than 120 s");
+  const Failure died{clock_.Now(), FailureKind::kDied, NodeName("n1"), DeviceId("n1/gpu0"), "it did not end in time"};
+  const std::string reason = ReasonAfter(false, {died});
+  EXPECT_NE(reason.find("stopped by the user; while saving"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("it did not end in time"), std::string::npos) << reason;
+}
+
+}  // namespace
+}  // namespace motley::coordinator

@@ -1,0 +1,117 @@
+// The rows of the table in docs/errors.md: what follows each failure, and how long the next epoch waits.
+#include "coordinator/epoch/epoch_driver.h"
+#include "tests/coordinator/core/core_fixture.h"
+
+namespace motley::coordinator {
+namespace {
+
+class ErrorTable : public CoreTest {
+ protected:
+  ErrorTable() {
+    AddNode("n1");
+    AddNode("n2");
+    AddRun("a").has_run = true;
+    job().config.training.steps = 100;
+    job().phase = JobPhase::kRunning;
+    core_->state.membership_changed = clock_.Now() - absl::Minutes(1);
+  }
+  JobRecord& job() { return core_->state.jobs.at(JobId("a")); }
+  static Failure Of(FailureKind kind, Fault fault = Fault::kOurs, const std::string& damaged = "") {
+    return {absl::ZeroDuration(), kind, NodeName("n2"), DeviceId("n2/gpu0"), "words", fault, damaged};
+  }
+  // An epoch of both nodes made `steps` steps and then failed. The seconds until the next set-up, or -1: there is none.
+  double SecondsAfter(Failure failure, int64_t steps = 0) {
+    JobRun& run = *core_->state.run;
+    run.stage = Stage::kStarting;
+    run.stage_since = clock_.Now();
+    run.ranks = {{DeviceId("n1/gpu0"), 1, 0}, {DeviceId("n2/gpu0"), 1, 0}};
+    run.ranks_in_order = true;
+    run.epoch_steps = steps;
+    failure.at = clock_.Now() - absl::Minutes(1);  // no further word is waited for
+    run.failures = {failure};
+    Drive(*core_);
+    if (run.stage != Stage::kStopping) ADD_FAILURE() << "the epoch goes on: " << job().reason;
+    for (RankRun& rank : run.ranks) rank.ended = true;
+    const absl::Duration ended = clock_.Now();
+    waiting_ = "";
+    while (clock_.Now() - ended < absl::Minutes(2)) {
+      Drive(*core_);
+      if (!core_->state.run) return -1;
+      if (run.stage == Stage::kStorage) return absl::ToDoubleSeconds(clock_.Now() - ended);
+      if (job().phase == JobPhase::kWaiting) waiting_ = job().reason;
+      clock_.Advance(absl::Milliseconds(250));
+    }
+    return -1;
+  }
+  std::vector<double> SecondsAfterEach(const Failure& failure, int times) {
+    std::vector<double> seconds;
+    for (int i = 0; i < times; ++i) seconds.push_back(SecondsAfter(failure));
+    return seconds;
+  }
+  int CountEvents(const std::string& kind) {
+    const auto events = store_->EventsAfter(JobId("a"), 0, 1000);
+    EXPECT_TRUE(events.ok()) << events.status();
+    return static_cast<int>(std::count_if(events->begin(), events->end(), [&](const EventRecord& e) { return e.kind == kind; }));
+  }
+
+  std::string waiting_;  // the reason while it was paused
+};
+
+TEST_F(ErrorTable, ConnectivityWaitsFiveSecondsAtMostAndNeverFails) {
+  const std::vector<double> expected = {0.5, 1, 2, 4, 5, 5, 5};
+  EXPECT_EQ(SecondsAfterEach(Of(FailureKind::kPeerLost), 7), expected);
+  EXPECT_NE(waiting_.find("tried again after 5 s"), std::string::npos) << waiting_;
+  EXPECT_EQ(SecondsAfter(Of(FailureKind::kPeerLost), 3), 0) << "a step was made: the row begins again";
+  EXPECT_EQ(SecondsAfterEach(Of(FailureKind::kNodeLost), 7), expected);
+  EXPECT_EQ(SecondsAfterEach(Of(FailureKind::kFailed, Fault::kPeer), 50).back(), 5);
+}
+
+TEST_F(ErrorTable, FilesAreWaitedForAlsoWhenStepsWereMade) {
+  const Failure failure = Of(FailureKind::kFailed, Fault::kStorage);
+  EXPECT_EQ(SecondsAfterEach(failure, 7), (std::vector<double>{1, 2, 4, 8, 15, 30, 30}));
+  EXPECT_EQ(SecondsAfter(failure, 3), 1);
+  EXPECT_EQ(waiting_, "the rank on n2/gpu0 cannot use its files now: words; tried again after 1 s");
+}
+
+TEST_F(ErrorTable, ADamagedCheckpointIsLeftOutAtOnce) {
+  EXPECT_EQ(SecondsAfter(Of(FailureKind::kFailed, Fault::kDamage, "/c/a/step-00000002")), 0);
+  EXPECT_TRUE(core_->state.run->damaged.contains("/c/a/step-00000002"));
+  EXPECT_EQ(CountEvents("checkpoint_skipped"), 1);
+}
+
+TEST_F(ErrorTable, ADeviceWhoseRankDiesThreeTimesIsLeftOutAndWithoutDevicesTheJobWaits) {
+  EXPECT_EQ(SecondsAfterEach(Of(FailureKind::kDied), 3), (std::vector<double>{0.5, 1, 2}));
+  EXPECT_EQ(CountEvents("device_left_out"), 1);
+  Failure other = Of(FailureKind::kHung);
+  other.device = DeviceId("n1/gpu0");
+  other.node = NodeName("n1");
+  EXPECT_EQ(SecondsAfterEach(other, 2), (std::vector<double>{4, 5}));
+  EXPECT_EQ(SecondsAfter(other), -1);
+  EXPECT_EQ(job().phase, JobPhase::kWaiting) << job().reason;
+}
+
+TEST_F(ErrorTable, WhatRepeatsByItselfEndsTheJob) {
+  for (const Failure& failure :
+       {Of(FailureKind::kFailed), Of(FailureKind::kNonFinite), Of(FailureKind::kFailed, Fault::kDamage)}) {
+    AddRun("a").has_run = true;
+    job().phase = JobPhase::kRunning;
+    EXPECT_EQ(SecondsAfter(failure), -1);
+    EXPECT_EQ(job().phase, JobPhase::kFailed);
+    EXPECT_NE(job().reason.find("words"), std::string::npos) << job().reason;
+  }
+}
+
+TEST_F(ErrorTable, AJobThatNeverRanEndsWhenItsRanksAlwaysDie) {
+  core_->state.run->has_run = false;
+  AddNode("n3");
+  Failure failure = Of(FailureKind::kDied);
+  for (int death = 1; death <= 6; ++death) {
+    EXPECT_EQ(SecondsAfter(failure) < 0, death == 6) << death;
+    if (death == 3) failure.device = DeviceId("n1/gpu0");
+  }
+  EXPECT_EQ(job().phase, JobPhase::kFailed);
+  EXPECT_NE(job().reason.find("6 times in a row before the first step"), std::string::npos) << job().reason;
+}
+
+}  // namespace
+}  // namespace motley::coordinator

@@ -1,0 +1,64 @@
+#include <cmath>
+
+#include "gtest/gtest.h"
+#include "worker/engine/base/torch_pch.h"
+#include "worker/engine/model/unit_model.h"
+
+namespace motley::engine {
+namespace {
+
+UnitSpec Layer() {
+  ModelShape shape{.family = ModelFamily::kGpt2,
+                   .vocab_size = 256,
+                   .hidden_size = 64,
+                   .num_layers = 2,
+                   .num_heads = 4,
+                   .num_kv_heads = 4,
+                   .head_dim = 16,
+                   .intermediate_size = 256,
+                   .max_positions = 64};
+  return ParameterLayout(shape)[1];
+}
+
+at::Tensor Range(const UnitSpec& unit, int64_t seed, int64_t begin, int64_t end, at::ScalarType dtype = at::kDouble) {
+  at::Tensor out = at::empty({end - begin}, dtype);
+  InitializeRange(unit, seed, begin, end, out);
+  return out;
+}
+
+TEST(InitializeRangeTest, AnyRangeAgreesWithTheWhole) {
+  const UnitSpec unit = Layer();
+  const at::Tensor whole = Range(unit, 5, 0, unit.num_elements);
+  for (const auto& [begin, end] :
+       {std::pair<int64_t, int64_t>{0, 1}, {60, 70}, {127, 12345}, {777, 777}, {12416, unit.num_elements}}) {
+    EXPECT_TRUE(at::equal(Range(unit, 5, begin, end), whole.narrow(0, begin, end - begin))) << begin << " " << end;
+  }
+}
+
+TEST(InitializeRangeTest, HasTheKindsAndDeviationsOfTheLayout) {
+  const UnitSpec unit = Layer();
+  const at::Tensor whole = Range(unit, 5, 0, unit.num_elements);
+  for (const TensorSpec& tensor : unit.tensors) {
+    const at::Tensor part = whole.narrow(0, tensor.offset_elements, tensor.num_elements);
+    if (tensor.init == InitKind::kNormal) {
+      const double n = static_cast<double>(tensor.num_elements);
+      EXPECT_NEAR(part.std().item<double>() / tensor.init_std, 1.0, 4 / std::sqrt(2 * n)) << tensor.name;
+      EXPECT_NEAR(part.mean().item<double>() / tensor.init_std, 0.0, 4 / std::sqrt(n)) << tensor.name;
+    } else {
+      EXPECT_TRUE(at::equal(part, at::full_like(part, tensor.init == InitKind::kOnes ? 1 : 0))) << tensor.name;
+    }
+  }
+}
+
+TEST(InitializeRangeTest, DependsOnSeedAndNameAndRoundsToTheDtype) {
+  const UnitSpec unit = Layer();
+  const at::Tensor a = Range(unit, 5, 0, unit.num_elements);
+  EXPECT_FALSE(at::equal(a, Range(unit, 6, 0, unit.num_elements)));
+  EXPECT_TRUE(at::equal(a.to(at::kFloat), Range(unit, 5, 0, unit.num_elements, at::kFloat)));
+  UnitSpec renamed = unit;
+  for (TensorSpec& tensor : renamed.tensors) tensor.name += "x";
+  EXPECT_FALSE(at::equal(a, Range(renamed, 5, 0, unit.num_elements)));
+}
+
+}  // namespace
+}  // namespace motley::engine

@@ -1,0 +1,236 @@
+// Whole units, chained as a model, against a textbook transformer under autograd that reads the same flat arrays.
+#include "worker/engine/model/unit_model.h"
+
+#include <cmath>
+
+#include "common/model/operators.h"
+#include "tests/worker/engine/model/autograd_oracle.h"
+#include "worker/engine/base/memory.h"
+
+namespace motley::engine {
+namespace {
+
+struct Case {
+  std::string name;
+  ModelShape shape;
+};
+
+ModelShape Gpt2(bool tied) {
+  return {.family = ModelFamily::kGpt2,
+          .vocab_size = 50,
+          .hidden_size = 24,
+          .num_layers = 2,
+          .num_heads = 3,
+          .num_kv_heads = 3,
+          .head_dim = 8,
+          .intermediate_size = 40,
+          .max_positions = 20,
+          .norm_eps = 1e-5,
+          .tie_embeddings = tied};
+}
+ModelShape Llama(bool tied, int64_t kv_heads, int64_t head_dim = 6) {
+  return {.family = ModelFamily::kLlama,
+          .vocab_size = 50,
+          .hidden_size = 24,
+          .num_layers = 2,
+          .num_heads = 4,
+          .num_kv_heads = kv_heads,
+          .head_dim = head_dim,
+          .intermediate_size = 40,
+          .max_positions = 20,
+          .norm_eps = 1e-6,
+          .rope_theta = 500.0,
+          .tie_embeddings = tied};
+}
+
+constexpr int64_t kSamples = 3, kSeqLen = 11;
+
+class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
+ protected:
+  UnitModelTest()
+      : shape(std::get<0>(GetParam()).shape),
+        dtype(std::get<1>(GetParam())),
+        layout(ParameterLayout(shape)),
+        type(dtype == DType::kFloat64 ? at::kDouble : at::kFloat) {
+    for (const UnitSpec& unit : layout) flats.push_back(Random({unit.num_elements}, type, 0.15));
+    tokens = at::randint(shape.vocab_size, {kSamples, kSeqLen}, at::kLong);
+    targets = at::randint(shape.vocab_size, {kSamples, kSeqLen}, at::kLong);
+  }
+
+  at::Tensor Named(const std::vector<at::Tensor>& leaves, const std::string& name) const {
+    for (size_t u = 0; u < layout.size(); ++u) {
+      for (const TensorSpec& t : layout[u].tensors) {
+        if (t.name == name) return leaves[u].narrow(0, t.offset_elements, t.num_elements).view(t.shape);
+      }
+    }
+    ADD_FAILURE() << "no tensor " << name;
+    return {};
+  }
+  bool gpt2() const { return shape.family == ModelFamily::kGpt2; }
+
+  at::Tensor OracleRotary(const at::Tensor& x) const {
+    const auto f64 = at::TensorOptions().dtype(at::kDouble);
+    const int64_t d = shape.head_dim;
+    const at::Tensor inverse = 1.0 / at::pow(shape.rope_theta, at::arange(0, d, 2, f64) / static_cast<double>(d));
+    const at::Tensor half = at::outer(at::arange(kSeqLen, f64), inverse), angles = at::cat({half, half}, -1);
+    const at::Tensor rotated = at::cat({-x.narrow(-1, d / 2, d / 2), x.narrow(-1, 0, d / 2)}, -1);
+    return x * angles.cos().to(type) + rotated * angles.sin().to(type);
+  }
+  at::Tensor OracleAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) const {
+    const auto heads = [&](const at::Tensor& t, int64_t n) {
+      return t.view({kSamples, kSeqLen, n, shape.head_dim}).transpose(1, 2);
+    };
+    at::Tensor qh = heads(q, shape.num_heads), kh = heads(k, shape.num_kv_heads), vh = heads(v, shape.num_kv_heads);
+    if (!gpt2()) qh = OracleRotary(qh), kh = OracleRotary(kh);
+    const int64_t group = shape.num_heads / shape.num_kv_heads;
+    kh = kh.repeat_interleave(group, 1), vh = vh.repeat_interleave(group, 1);
+    const at::Tensor future = at::ones({kSeqLen, kSeqLen}, at::kBool).triu(1);
+    const at::Tensor scores = at::matmul(qh, kh.transpose(-2, -1)) / std::sqrt(static_cast<double>(shape.head_dim));
+    return at::matmul(at::softmax(scores.masked_fill(future, -INFINITY), -1), vh)
+        .transpose(1, 2)
+        .reshape({kSamples, kSeqLen, -1});
+  }
+  at::Tensor OracleRmsNorm(const at::Tensor& x, const at::Tensor& w) const {
+    return x * at::rsqrt(x.pow(2).mean(-1, true) + shape.norm_eps) * w;
+  }
+
+  at::Tensor OracleGpt2Layer(const std::vector<at::Tensor>& leaves, int64_t layer, const at::Tensor& x) const {
+    const auto p = [&](const std::string& name) { return Named(leaves, "transformer.h." + std::to_string(layer) + "." + name); };
+    const auto conv = [&](const at::Tensor& t, const std::string& name) {
+      return at::matmul(t, p(name + ".weight")) + p(name + ".bias");
+    };
+    const auto norm = [&](const at::Tensor& t, const std::string& name) {
+      return at::layer_norm(t, {shape.hidden_size}, p(name + ".weight"), p(name + ".bias"), shape.norm_eps);
+    };
+    const auto qkv = conv(norm(x, "ln_1"), "attn.c_attn").chunk(3, -1);
+    const at::Tensor x1 = x + conv(OracleAttention(qkv[0].contiguous(), qkv[1].contiguous(), qkv[2].contiguous()), "attn.c_proj");
+    return x1 + conv(at::gelu(conv(norm(x1, "ln_2"), "mlp.c_fc"), "tanh"), "mlp.c_proj");
+  }
+  at::Tensor OracleLlamaLayer(const std::vector<at::Tensor>& leaves, int64_t layer, const at::Tensor& x) const {
+    const auto p = [&](const std::string& name) {
+      return Named(leaves, "model.layers." + std::to_string(layer) + "." + name + ".weight");
+    };
+    const auto linear = [&](const at::Tensor& t, const std::string& name) { return at::matmul(t, p(name).t()); };
+    const at::Tensor n1 = OracleRmsNorm(x, p("input_layernorm"));
+    const at::Tensor attended =
+        OracleAttention(linear(n1, "self_attn.q_proj"), linear(n1, "self_attn.k_proj"), linear(n1, "self_attn.v_proj"));
+    const at::Tensor x1 = x + linear(attended, "self_attn.o_proj");
+    const at::Tensor n2 = OracleRmsNorm(x1, p("post_attention_layernorm"));
+    return x1 + linear(at::silu(linear(n2, "mlp.gate_proj")) * linear(n2, "mlp.up_proj"), "mlp.down_proj");
+  }
+  at::Tensor OracleLoss(const std::vector<at::Tensor>& leaves) const {
+    const std::string table = gpt2() ? "transformer.wte.weight" : "model.embed_tokens.weight";
+    at::Tensor x = at::embedding(Named(leaves, table), tokens);
+    if (gpt2()) x = x + Named(leaves, "transformer.wpe.weight").narrow(0, 0, kSeqLen);
+    for (int64_t l = 0; l < shape.num_layers; ++l) x = gpt2() ? OracleGpt2Layer(leaves, l, x) : OracleLlamaLayer(leaves, l, x);
+    x = gpt2() ? at::layer_norm(x, {shape.hidden_size}, Named(leaves, "transformer.ln_f.weight"),
+                                Named(leaves, "transformer.ln_f.bias"), shape.norm_eps)
+               : OracleRmsNorm(x, Named(leaves, "model.norm.weight"));
+    const at::Tensor logits = at::matmul(x, Named(leaves, shape.tie_embeddings ? table : "lm_head.weight").t());
+    return at::cross_entropy_loss(logits.view({-1, shape.vocab_size}), targets.view({-1}), {}, at::Reduction::Sum);
+  }
+
+  const ModelShape shape;
+  const DType dtype;
+  const std::vector<UnitSpec> layout;
+  const at::ScalarType type;
+  std::vector<at::Tensor> flats;
+  at::Tensor tokens, targets;
+};
+
+TEST_P(UnitModelTest, LossAndEveryGradientEqualAutograd) {
+  constexpr double kScale = 1.0 / (kSamples * kSeqLen);
+  std::vector<at::Tensor> leaves;
+  for (const at::Tensor& flat : flats) leaves.push_back(Leaf(flat));
+  const at::Tensor want = OracleLoss(leaves);
+  const auto want_grads = AutogradOf(want * kScale, leaves, at::ones({}, type));
+
+  UnitModel model(shape, kSeqLen, dtype);
+  std::vector<at::Tensor> grads;
+  for (const at::Tensor& flat : flats) grads.push_back(at::zeros({flat.numel() + 5}, type));  // a buffer may be longer
+  const size_t head = flats.size() - 1;
+  std::vector<Saved> saved(flats.size());
+  at::Tensor x = model.EmbeddingForward(flats[0], tokens);
+  for (size_t u = 1; u < head; ++u) x = model.LayerForward(flats[u], x, &saved[u]);
+  const at::Tensor tied = shape.tie_embeddings ? flats[0] : at::Tensor();
+  const double loss = model.HeadForward(flats[head], tied, x, targets, &saved[head]);
+  at::Tensor none;
+  at::Tensor grad =
+      model.HeadBackward(flats[head], tied, saved[head], targets, kScale, grads[head], shape.tie_embeddings ? grads[0] : none);
+  for (size_t u = head - 1; u > 0; --u) {
+    grad = model.LayerBackward(flats[u], saved[u], grad, grads[u]);
+    EXPECT_EQ(saved[u].Bytes(), 0);
+  }
+  model.EmbeddingBackward(tokens, grad, grads[0]);
+
+  const double tolerance = Tolerance(type);
+  EXPECT_NEAR(loss, want.item<double>(), tolerance * want.item<double>());
+  for (size_t u = 0; u < flats.size(); ++u) {
+    for (const TensorSpec& t : layout[u].tensors) {
+      const at::Tensor expected = want_grads[u].narrow(0, t.offset_elements, t.num_elements);
+      ExpectNear(grads[u].narrow(0, t.offset_elements, t.num_elements), expected, tolerance, t.name);
+    }
+  }
+}
+
+TEST_P(UnitModelTest, KeepingNothingGivesTheSameOutput) {
+  UnitModel model(shape, kSeqLen, dtype);
+  const at::Tensor x = model.EmbeddingForward(flats[0], tokens);
+  Saved saved;
+  EXPECT_TRUE(at::equal(model.LayerForward(flats[1], x, &saved), model.LayerForward(flats[1], x, nullptr)));
+  const at::Tensor tied = shape.tie_embeddings ? flats[0] : at::Tensor();
+  EXPECT_EQ(model.HeadForward(flats.back(), tied, x, targets, &saved),
+            model.HeadForward(flats.back(), tied, x, targets, nullptr));
+}
+
+TEST_P(UnitModelTest, SavedTensorsMatchTheOperatorTable) {
+  InstallMemoryLimit(0);
+  UnitModel model(shape, kSeqLen, dtype);
+  const at::Tensor input = Random({kSamples, kSeqLen, shape.hidden_size}, type);
+  Saved layer, head;
+  const int64_t before = CurrentBytes();
+  const at::Tensor output = model.LayerForward(flats[1], input, &layer);
+  const int64_t want = SavedBytes(shape, UnitKind::kLayer, kSamples, kSeqLen, dtype);
+  EXPECT_EQ(layer.Bytes(), want);
+  // What the allocator sees: all that is kept but the input, which was there, and the output.
+  EXPECT_EQ(CurrentBytes() - before, want - static_cast<int64_t>(input.nbytes()) + static_cast<int64_t>(output.nbytes()));
+  model.HeadForward(flats.back(), shape.tie_embeddings ? flats[0] : at::Tensor(), input, targets, &head);
+  EXPECT_EQ(head.Bytes(), SavedBytes(shape, UnitKind::kHead, kSamples, kSeqLen, dtype));
+}
+
+TEST_P(UnitModelTest, ForwardThatKeepsNothingLeavesOnlyTheOutput) {
+  InstallMemoryLimit(0);
+  UnitModel model(shape, kSeqLen, dtype);
+  const at::Tensor input = Random({kSamples, kSeqLen, shape.hidden_size}, type);
+  const int64_t before = CurrentBytes();
+  const at::Tensor output = model.LayerForward(flats[1], input, nullptr);
+  EXPECT_EQ(CurrentBytes() - before, static_cast<int64_t>(output.nbytes()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Families, UnitModelTest,
+    ::testing::Combine(::testing::Values(Case{"Gpt2Tied", Gpt2(true)}, Case{"Gpt2Untied", Gpt2(false)},
+                                         Case{"LlamaTied", Llama(true, 4)}, Case{"LlamaUntiedGrouped", Llama(false, 2)},
+                                         Case{"LlamaTiedOneKeyHead", Llama(true, 1)},
+                                         Case{"LlamaWideHeads", Llama(false, 2, 10)}),
+                       ::testing::Values(DType::kFloat64, DType::kFloat32)),
+    [](const auto& info) { return std::get<0>(info.param).name + std::string(DTypeName(std::get<1>(info.param))); });
+
+// More rows than one chunk of the head.
+TEST(UnitModelHeadTest, ChunksDoNotChangeTheSum) {
+  const ModelShape shape = Gpt2(false);
+  const std::vector<UnitSpec> layout = ParameterLayout(shape);
+  constexpr int64_t kRows = 2 * kHeadChunkTokens + 7;
+  UnitModel model(shape, kRows, DType::kFloat64);
+  const at::Tensor params = Random({layout.back().num_elements}, at::kDouble, 0.3),
+                   x = Random({1, kRows, shape.hidden_size}, at::kDouble);
+  const at::Tensor targets = at::randint(shape.vocab_size, {1, kRows}, at::kLong);
+  double by_row = 0;
+  for (int64_t row = 0; row < kRows; ++row) {
+    by_row += model.HeadForward(params, {}, x.narrow(1, row, 1), targets.narrow(1, row, 1), nullptr);
+  }
+  EXPECT_NEAR(model.HeadForward(params, {}, x, targets, nullptr), by_row, 1e-10 * by_row);
+}
+
+}  // namespace
+}  // namespace motley::engine

@@ -1,0 +1,48 @@
+#include "worker/engine/operators/attention.h"
+
+#include <cmath>
+
+#include "tests/worker/engine/model/autograd_oracle.h"
+
+namespace motley::engine {
+namespace {
+
+class AttentionTest : public OperatorTest {
+ protected:
+  // The textbook: softmax(q k^T / sqrt(d) + causal mask) v, key and value heads repeated for their group.
+  at::Tensor Textbook(const at::Tensor& qkv, const HeadLayout& layout) {
+    const int64_t group = layout.heads / layout.kv_heads, seq_len = qkv.size(1);
+    const at::Tensor q = HeadsView(qkv, layout, 0, layout.heads).transpose(1, 2);
+    const at::Tensor k = HeadsView(qkv, layout, layout.heads, layout.kv_heads).transpose(1, 2).repeat_interleave(group, 1);
+    const at::Tensor v =
+        HeadsView(qkv, layout, layout.heads + layout.kv_heads, layout.kv_heads).transpose(1, 2).repeat_interleave(group, 1);
+    const at::Tensor future = at::ones({seq_len, seq_len}, at::kBool).triu(1);
+    const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(layout.head_dim));
+    const at::Tensor weights = at::softmax(scores.masked_fill(future, -INFINITY), -1);
+    return at::matmul(weights, v).transpose(1, 2).reshape({qkv.size(0), seq_len, layout.heads * layout.head_dim});
+  }
+
+  void Check(const HeadLayout& layout, int64_t seq_len) {
+    const at::Tensor qkv = Leaf(Make({2, seq_len, layout.width()}));
+    const at::Tensor grad_output = Make({2, seq_len, layout.heads * layout.head_dim});
+    const at::Tensor want = Textbook(qkv, layout);
+    const auto grads = AutogradOf(want, {qkv}, grad_output);
+
+    c10::NoGradGuard no_grad;
+    const AttentionOutput got = AttentionForward(qkv.detach(), layout);
+    ExpectNear(got.output, want, tolerance(), "output");
+    ExpectNear(AttentionBackward(grad_output, qkv.detach(), got, layout), grads[0], tolerance(),
+               "gradient of the fused projection");
+  }
+};
+
+TEST_P(AttentionTest, EqualsTextbook) { Check({.heads = 4, .kv_heads = 4, .head_dim = 8}, 13); }
+TEST_P(AttentionTest, GroupedQueryHeadsEqualTextbook) { Check({.heads = 6, .kv_heads = 2, .head_dim = 8}, 13); }
+TEST_P(AttentionTest, OneKeyHeadEqualsTextbook) { Check({.heads = 4, .kv_heads = 1, .head_dim = 16}, 7); }
+TEST_P(AttentionTest, LongerThanOneBlockOfTheKernelEqualsTextbook) { Check({.heads = 2, .kv_heads = 1, .head_dim = 4}, 700); }
+TEST_P(AttentionTest, OneTokenEqualsTextbook) { Check({.heads = 2, .kv_heads = 2, .head_dim = 4}, 1); }
+
+MOTLEY_BOTH_DTYPES(AttentionTest);
+
+}  // namespace
+}  // namespace motley::engine

@@ -1,0 +1,50 @@
+#include "worker/engine/operators/rotary.h"
+
+#include <cmath>
+
+#include "tests/worker/engine/model/autograd_oracle.h"
+
+namespace motley::engine {
+namespace {
+
+using RotaryTest = OperatorTest;
+
+// transformers' apply_rotary_pos_emb, on [samples, seq_len, heads, head_dim].
+at::Tensor HuggingFaceRotary(const at::Tensor& x, double theta) {
+  const int64_t seq_len = x.size(1), dim = x.size(3);
+  const auto f64 = at::TensorOptions().dtype(at::kDouble);
+  const at::Tensor inverse = 1.0 / at::pow(theta, at::arange(0, dim, 2, f64) / static_cast<double>(dim));
+  const at::Tensor half = at::outer(at::arange(seq_len, f64), inverse);
+  const at::Tensor angles = at::cat({half, half}, -1).unsqueeze(1);
+  const at::Tensor rotated = at::cat({-x.narrow(-1, dim / 2, dim / 2), x.narrow(-1, 0, dim / 2)}, -1);
+  return x * angles.cos().to(x.scalar_type()) + rotated * angles.sin().to(x.scalar_type());
+}
+
+TEST_P(RotaryTest, EqualsHuggingFaceAndAutograd) {
+  const at::Tensor x = Leaf(Make({2, 9, 3, 8})), dy = Make({2, 9, 3, 8});
+  const at::Tensor want = HuggingFaceRotary(x, 10000.0);
+  const auto grads = AutogradOf(want, {x}, dy);
+
+  c10::NoGradGuard no_grad;
+  const RotaryTables tables = MakeRotaryTables(9, 8, 10000.0, dtype());
+  at::Tensor y = x.detach().clone(), dx = dy.clone();
+  RotaryForward(tables, y);
+  RotaryBackward(tables, dx);
+  ExpectNear(y, want, tolerance(), "output");
+  ExpectNear(dx, grads[0], tolerance(), "input gradient");
+}
+
+TEST_P(RotaryTest, WorksInPlaceOnPartOfALargerTensor) {
+  const at::Tensor whole = Make({2, 5, 6, 4});
+  at::Tensor copy = whole.clone();
+  at::Tensor part = copy.narrow(2, 1, 3);
+  RotaryForward(MakeRotaryTables(5, 4, 500000.0, dtype()), part);
+  ExpectNear(part, HuggingFaceRotary(whole.narrow(2, 1, 3), 500000.0), tolerance(), "rotated heads");
+  EXPECT_TRUE(at::equal(copy.narrow(2, 0, 1), whole.narrow(2, 0, 1)));
+  EXPECT_TRUE(at::equal(copy.narrow(2, 4, 2), whole.narrow(2, 4, 2)));
+}
+
+MOTLEY_BOTH_DTYPES(RotaryTest);
+
+}  // namespace
+}  // namespace motley::engine

@@ -1,0 +1,46 @@
+// What an engine tells and asks its surroundings.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace motley::engine {
+
+struct StepResult {
+  int64_t step = 0;  // optimizer steps done, 1-based
+  double loss = 0;   // mean over the global batch's valid tokens
+  double grad_norm = 0;
+  double lr = 0;
+  bool has_validation_loss = false;
+  double validation_loss = 0;
+  double step_seconds = 0;
+  double busy_seconds = 0;  // compute lane
+  double collective_seconds = 0;
+  int64_t peak_memory_bytes = 0;
+  double lateness_seconds = 0;  // how late the host made emulated instructions, in all
+};
+
+// What an engine asks of its surroundings. Implemented by the rank's session (and by fakes). Thread-safe.
+class RankHost {
+ public:
+  virtual ~RankHost() = default;
+  // Rendezvous keys, scoped by job and epoch by the host.
+  virtual absl::Status KvSet(const std::string& key, const std::string& value) = 0;
+  virtual absl::StatusOr<std::string> KvGet(const std::string& key, absl::Duration timeout) = 0;  // waits for the key
+  // Asked just before every write that outlives the rank; `purpose` is for people: "publish step-00000040".
+  // FAILED_PRECONDITION: a newer epoch exists.
+  virtual absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) = 0;
+  virtual void OnReady() = 0;
+  virtual void OnStep(const StepResult& step) = 0;
+  virtual void OnProgress(int64_t step, int64_t instruction, const std::string& doing) = 0;
+  virtual void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) = 0;
+  // A checkpoint could not be written; training goes on and it is tried again.
+  virtual void OnCheckpointFailed(int64_t step, const std::string& message) = 0;
+  virtual void OnLog(const std::string& line) = 0;
+};
+
+}  // namespace motley::engine

@@ -1,0 +1,116 @@
+#include "worker/engine/model/state.h"
+
+#include <ATen/ATen.h>
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/model/parameters.h"
+#include "worker/engine/model/unit_model.h"
+
+namespace motley::engine {
+namespace {
+
+// Before the first step there are no moments: of another job's checkpoint only the weights are taken.
+bool IsInitial(const RankAssignment& assignment) {
+  return assignment.start_step == 0 && !assignment.config.checkpoint.initial.empty();
+}
+
+absl::Status CheckFits(const CheckpointManifest& manifest, const RankAssignment& assignment, DType dtype) {
+  const std::string& folder = assignment.resume_from;
+  const bool initial = IsInitial(assignment);
+  const std::string key = initial ? "checkpoint.initial" : "checkpoint.folder";
+  if (manifest.step != assignment.start_step && !initial) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("checkpoint ", folder, " is of step ", manifest.step, ", the epoch starts at step ", assignment.start_step));
+  }
+  if (!(manifest.model == assignment.model)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("checkpoint ", folder, " holds another model than the job's; use another ", key));
+  }
+  if (manifest.dtype != dtype) {
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " holds ", std::string(DTypeName(manifest.dtype)),
+                                                      ", the job trains in ", std::string(DTypeName(dtype)), "; use another ",
+                                                      key));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Restore(CheckpointReader& reader, int unit, bool only_weights, UnitState& state) {
+  for (const auto& [kind, tensor] :
+       {std::pair{StateTensor::kParameter, &state.parameter}, std::pair{StateTensor::kExpAvg, &state.exp_avg},
+        std::pair{StateTensor::kExpAvgSq, &state.exp_avg_sq}}) {
+    if (only_weights && kind != StateTensor::kParameter) continue;
+    MOTLEY_RETURN_IF_ERROR(reader.Read(unit, kind, state.begin, state.end, tensor->mutable_data_ptr()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignment, const std::function<void()>& progress) {
+  const std::vector<UnitSpec> layout = ParameterLayout(assignment.model);
+  if (assignment.placement.size() != layout.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("placement: ", assignment.placement.size(), " units, the model has ", layout.size()));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
+  if (assignment.resume_from.empty() && assignment.start_step > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the epoch starts at step ", assignment.start_step, " but names no checkpoint"));
+  }
+  std::optional<CheckpointReader> reader;
+  if (!assignment.resume_from.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(reader, CheckpointReader::Open(assignment.resume_from));
+    MOTLEY_RETURN_IF_ERROR(CheckFits(reader->manifest(), assignment, dtype));
+  }
+  const auto options = at::TensorOptions().dtype(dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
+  ShardedState result;
+  for (size_t u = 0; u < layout.size(); ++u) {
+    const std::vector<int64_t>& bounds = assignment.placement[u].bounds;
+    if (static_cast<int>(bounds.size()) != assignment.world() + 1 || bounds.front() != 0 ||
+        bounds.back() != layout[u].num_elements) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("placement of unit ", u, " does not cover its ", layout[u].num_elements, " elements"));
+    }
+    UnitState state;
+    state.begin = bounds[assignment.rank];
+    state.end = bounds[assignment.rank + 1];
+    for (at::Tensor* tensor : {&state.parameter, &state.gradient, &state.exp_avg, &state.exp_avg_sq}) {
+      *tensor = at::zeros({state.size()}, options);
+    }
+    if (state.size() > 0) {
+      if (!reader) {
+        InitializeRange(layout[u], assignment.config.training.seed, state.begin, state.end, state.parameter);
+      } else {
+        MOTLEY_RETURN_IF_ERROR(Restore(*reader, static_cast<int>(u), IsInitial(assignment), state));
+      }
+    }
+    result.units_.push_back(std::move(state));
+    progress();
+  }
+  return result;
+}
+
+int64_t ShardedState::owned_elements() const {
+  int64_t sum = 0;
+  for (const UnitState& unit : units_) sum += unit.size();
+  return sum;
+}
+
+std::vector<PieceData> ShardedState::Pieces() const {
+  std::vector<PieceData> pieces;
+  for (size_t u = 0; u < units_.size(); ++u) {
+    const UnitState& unit = units_[u];
+    if (unit.size() == 0) continue;
+    const int index = static_cast<int>(u);
+    pieces.push_back({index, StateTensor::kParameter, unit.begin, unit.end, unit.parameter.const_data_ptr()});
+    pieces.push_back({index, StateTensor::kExpAvg, unit.begin, unit.end, unit.exp_avg.const_data_ptr()});
+    pieces.push_back({index, StateTensor::kExpAvgSq, unit.begin, unit.end, unit.exp_avg_sq.const_data_ptr()});
+  }
+  return pieces;
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,40 @@
+// The training state that a rank owns: of every unit one contiguous range of parameter, gradient and both Adam moments,
+// each a flat tensor of the job's dtype. Not thread-safe; the program's dependencies order its users.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/session/assignment.h"
+
+namespace motley::engine {
+
+struct UnitState {
+  int64_t begin = 0, end = 0;  // owned elements of the unit's flat array; may be empty
+  at::Tensor parameter, gradient, exp_avg, exp_avg_sq;
+  int64_t size() const { return end - begin; }
+};
+
+class ShardedState {
+ public:
+  // Restores assignment.resume_from, or initialises by the seed when it is empty. `progress` is called between units.
+  // FAILED_PRECONDITION: the checkpoint is of another step, model or dtype; DATA_LOSS and others from reading it. May throw
+  // c10::Error (out of memory).
+  static absl::StatusOr<ShardedState> Create(const RankAssignment& assignment, const std::function<void()>& progress);
+
+  std::vector<UnitState>& units() { return units_; }
+  const std::vector<UnitState>& units() const { return units_; }
+  int64_t owned_elements() const;
+  // What a checkpoint holds of it; points into the tensors.
+  std::vector<PieceData> Pieces() const;
+
+ private:
+  std::vector<UnitState> units_;
+};
+
+}  // namespace motley::engine

@@ -1,0 +1,85 @@
+#include "worker/engine/model/unit_bench.h"
+
+#include "worker/engine/base/torch_pch.h"
+
+namespace motley::engine {
+namespace {
+
+// Values of the size that training has, so that no operator meets denormal or infinite numbers.
+constexpr double kWeightBound = 0.05;
+constexpr double kActivationBound = 1.0;
+
+size_t UnitIndex(UnitKind kind, const ModelShape& shape) {
+  if (kind == UnitKind::kEmbedding) return 0;
+  return kind == UnitKind::kLayer ? 1 : static_cast<size_t>(NumUnits(shape)) - 1;
+}
+
+int64_t Bytes(const at::Tensor& t) { return t.defined() ? static_cast<int64_t>(t.nbytes()) : 0; }
+
+}  // namespace
+
+UnitBench::UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, DType dtype, UnitKind kind)
+    : model_(model), shape_(shape), seq_len_(seq_len), kind_(kind), type_(dtype == DType::kFloat64 ? at::kDouble : at::kFloat) {
+  const std::vector<UnitSpec> layout = ParameterLayout(shape);
+  const int64_t elements = layout[UnitIndex(kind, shape)].num_elements;
+  params_ = Uniform({elements}, kWeightBound);
+  grads_ = at::zeros({elements}, type_);
+  if (kind == UnitKind::kHead && shape.tie_embeddings) {
+    embedding_params_ = Uniform({layout.front().num_elements}, kWeightBound);
+    embedding_grads_ = at::zeros({layout.front().num_elements}, type_);
+  }
+}
+
+void UnitBench::Prepare(int64_t samples) {
+  const auto labels = [&] { return at::randint(shape_.vocab_size, {samples, seq_len_}, at::kLong); };
+  const auto activation = [&] { return Uniform({samples, seq_len_, shape_.hidden_size}, kActivationBound); };
+  if (kind_ != UnitKind::kLayer) targets_ = labels();
+  if (kind_ == UnitKind::kEmbedding) tokens_ = labels();
+  if (kind_ != UnitKind::kEmbedding) input_ = activation();
+  if (kind_ != UnitKind::kHead) grad_output_ = activation();
+}
+
+void UnitBench::Forward() {
+  switch (kind_) {
+    case UnitKind::kEmbedding:
+      output_ = model_.EmbeddingForward(params_, tokens_);
+      break;
+    case UnitKind::kLayer:
+      output_ = model_.LayerForward(params_, input_, &saved_);
+      break;
+    case UnitKind::kHead:
+      model_.HeadForward(params_, embedding_params_, input_, targets_, &saved_);
+      break;
+  }
+}
+
+void UnitBench::Backward() {
+  switch (kind_) {
+    case UnitKind::kEmbedding:
+      model_.EmbeddingBackward(tokens_, grad_output_, grads_);
+      break;
+    case UnitKind::kLayer:
+      grad_input_ = model_.LayerBackward(params_, saved_, grad_output_, grads_);
+      break;
+    case UnitKind::kHead:
+      grad_input_ = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, grads_, embedding_grads_);
+      break;
+  }
+}
+
+void UnitBench::Clear() {
+  saved_.tensors.clear();
+  tokens_ = targets_ = input_ = output_ = grad_output_ = grad_input_ = at::Tensor();
+}
+
+int64_t UnitBench::input_bytes() const {
+  return kind_ == UnitKind::kEmbedding ? Bytes(tokens_) + Bytes(targets_) : Bytes(input_);
+}
+int64_t UnitBench::output_bytes() const { return Bytes(output_); }
+int64_t UnitBench::input_grad_bytes() const { return Bytes(grad_input_); }
+
+at::Tensor UnitBench::Uniform(at::IntArrayRef shape, double bound) const {
+  return at::empty(shape, type_).uniform_(-bound, bound);
+}
+
+}  // namespace motley::engine

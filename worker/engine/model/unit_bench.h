@@ -1,0 +1,44 @@
+// One unit of the model with made-up weights and inputs, to be run forward and backward while time and bytes are read.
+// Not thread-safe. May throw c10::Error.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "common/base/dtype.h"
+#include "common/session/assignment.h"
+#include "worker/engine/model/unit_model.h"
+
+namespace motley::engine {
+
+class UnitBench {
+ public:
+  // `model` must outlive the bench.
+  UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, DType dtype, UnitKind kind);
+
+  // Makes the inputs for `samples` sequences.
+  void Prepare(int64_t samples);
+  void Forward();
+  void Backward();
+  // Drops inputs, outputs and saved tensors.
+  void Clear();
+
+  int64_t input_bytes() const;   // what a rank holds for the microbatch besides saved tensors: its input, or tokens and targets
+  int64_t output_bytes() const;  // of the last Forward
+  int64_t input_grad_bytes() const;  // of the last Backward
+
+ private:
+  at::Tensor Uniform(at::IntArrayRef shape, double bound) const;
+
+  UnitModel& model_;
+  const ModelShape shape_;
+  const int64_t seq_len_;
+  const UnitKind kind_;
+  const at::ScalarType type_;
+  at::Tensor params_, grads_, embedding_params_, embedding_grads_;
+  at::Tensor tokens_, targets_, input_, output_, grad_output_, grad_input_;
+  Saved saved_;
+};
+
+}  // namespace motley::engine

@@ -1,0 +1,32 @@
+#include "worker/engine/model/unit_model.h"
+
+#include "worker/engine/base/torch_pch.h"
+#include "worker/engine/model/unit_view.h"
+#include "worker/engine/operators/embedding.h"
+
+namespace motley::engine {
+
+int64_t Saved::Bytes() const {
+  int64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0;
+  return bytes;
+}
+
+UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype)
+    : shape_(shape), seq_len_(seq_len), dtype_(dtype), layout_(ParameterLayout(shape)) {
+  if (shape.family == ModelFamily::kLlama) {
+    rotary_ = MakeRotaryTables(seq_len, shape.head_dim, shape.rope_theta, dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
+  }
+}
+
+at::Tensor UnitModel::EmbeddingForward(const at::Tensor& params, const at::Tensor& tokens) {
+  const EmbeddingTensors tables = EmbeddingView(shape_.family, layout_.front(), params);
+  return EmbedForward(tokens, tables.tokens, tables.positions);
+}
+
+void UnitModel::EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, at::Tensor& grads) {
+  EmbeddingTensors tables = EmbeddingView(shape_.family, layout_.front(), grads);
+  EmbedBackward(tokens, grad_output, tables.tokens, tables.positions);
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,59 @@
+// The head: final norm, then projection and cross entropy over chunks of rows.
+#include <algorithm>
+#include <utility>
+
+#include "common/model/operators.h"
+#include "worker/engine/base/torch_pch.h"
+#include "worker/engine/model/unit_model.h"
+#include "worker/engine/model/unit_view.h"
+#include "worker/engine/operators/lm_head_loss.h"
+#include "worker/engine/operators/norm.h"
+
+namespace motley::engine {
+namespace {
+
+// What the head keeps, in this order; common/model/operators.h prices exactly these.
+enum SavedIndex { kInput, kMean, kRstd, kNormed, kNumSaved };
+
+// Calls body(first row, rows) for each chunk.
+template <typename Body>
+void ForEachChunk(int64_t rows, const Body& body) {
+  for (int64_t begin = 0; begin < rows; begin += kHeadChunkTokens) body(begin, std::min(kHeadChunkTokens, rows - begin));
+}
+
+}  // namespace
+
+double UnitModel::HeadForward(const at::Tensor& params, const at::Tensor& embedding_params, const at::Tensor& input,
+                              const at::Tensor& targets, Saved* saved) {
+  const HeadTensors w = HeadView(shape_, layout_.back(), params, layout_.front(), embedding_params);
+  const at::Tensor x = input.reshape({-1, input.size(-1)}), labels = targets.reshape({-1});
+  NormStats stats;
+  const at::Tensor normed = NormForward(x, w.norm, w.norm_bias, shape_.norm_eps, stats);
+  double sum = 0;
+  ForEachChunk(x.size(0), [&](int64_t begin, int64_t rows) {
+    sum += LmHeadLossForward(normed.narrow(0, begin, rows), w.projection, labels.narrow(0, begin, rows));
+  });
+  if (saved != nullptr) saved->tensors = {x, stats.mean, stats.rstd, normed};
+  return sum;
+}
+
+at::Tensor UnitModel::HeadBackward(const at::Tensor& params, const at::Tensor& embedding_params, Saved& saved,
+                                   const at::Tensor& targets, double scale, at::Tensor& grads, at::Tensor& embedding_grads) {
+  TORCH_CHECK(saved.tensors.size() == kNumSaved, "backward of a head whose forward kept nothing");
+  const HeadTensors w = HeadView(shape_, layout_.back(), params, layout_.front(), embedding_params);
+  HeadTensors g = HeadView(shape_, layout_.back(), grads, layout_.front(), embedding_grads);
+  const at::Tensor labels = targets.reshape({-1});
+  const at::Tensor normed = std::exchange(saved.tensors[kNormed], at::Tensor());
+  at::Tensor grad = at::empty_like(normed);
+  ForEachChunk(normed.size(0), [&](int64_t begin, int64_t rows) {
+    grad.narrow(0, begin, rows)
+        .copy_(
+            LmHeadLossBackward(normed.narrow(0, begin, rows), w.projection, labels.narrow(0, begin, rows), scale, g.projection));
+  });
+  const at::Tensor input = std::exchange(saved.tensors[kInput], at::Tensor());
+  const NormStats stats{saved.tensors[kMean], saved.tensors[kRstd]};
+  saved.tensors.clear();
+  return NormBackward(grad, input, w.norm, w.norm_bias, stats, g.norm, g.norm_bias).view({targets.size(0), targets.size(1), -1});
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,15 @@
+// Times uneven all-gather and reduce-scatter over array size and skew, on the ranks and links that will train.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "common/session/assignment.h"
+#include "common/session/profile.h"
+#include "worker/engine/transport/communicator.h"
+
+namespace motley::engine {
+
+// Every rank of the assignment calls it together. Sizes: the model's smallest and largest unit; skews: even, one half, one
+// owner. A point's time is that of the slowest rank, from a common start. Errors: the communicator's.
+absl::StatusOr<CollectiveProfile> ProfileRing(const RankAssignment& assignment, Communicator& communicator);
+
+}  // namespace motley::engine

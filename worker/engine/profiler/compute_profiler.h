@@ -1,0 +1,19 @@
+// Measures one device alone, on the engine's real units: forward and backward time of embedding, layer and head over several
+// microbatch sizes, the bytes that they keep and need, and the optimizer's speed. A few seconds at most, also on a slow
+// emulated device: sizes double (1, 2, 4, ...) until the batch, the device's memory or the time allowed for the unit ends them,
+// and the planner extrapolates linearly. At least two sizes; where memory holds only one sample the second is scaled up from the
+// first.
+//
+// Uses the process's counting allocator (worker/engine/base/memory.h): nothing else may allocate tensors meanwhile.
+// May throw c10::Error; c10::OutOfMemoryError when not even one sample of one unit fits the device.
+#pragma once
+
+#include "common/session/assignment.h"
+#include "common/session/profile.h"
+#include "worker/engine/base/compute_pacer.h"
+
+namespace motley::engine {
+
+ComputeProfile ProfileUnits(const RankAssignment& assignment, ComputePacer& pacer);
+
+}  // namespace motley::engine

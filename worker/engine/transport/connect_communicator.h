@@ -1,0 +1,39 @@
+// Makes the communicator of an epoch's ranks. What moves the bytes is chosen here and nowhere else: another transport is a file
+// pair that implements Communicator, and a line in connect_communicator.cc.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/device/device.h"
+#include "worker/engine/base/rank_host.h"
+#include "worker/engine/transport/communicator.h"
+#include "worker/engine/transport/link_clock.h"
+
+namespace motley::engine {
+
+struct CommunicatorOptions {
+  int rank = 0;
+  std::vector<DeviceId> devices;            // by rank
+  std::vector<std::string> data_addresses;  // by rank: numeric interface addresses
+  DeviceDescription device;                 // of this rank: its links
+  std::string key_prefix;                   // of rendezvous keys; distinguishes two communicators of one epoch
+  // Once for all ranks to introduce themselves, once more for the neighbours to connect.
+  absl::Duration connect_timeout = absl::Seconds(60);
+  std::function<bool()> stopped;  // asked while connecting: nobody wants this communicator any more
+  // A wait longer than this ends the epoch. No failure detector: the daemons notice failures; this only keeps a rank
+  // that nobody kills from waiting for ever.
+  absl::Duration deadline = absl::Minutes(10);
+};
+
+// Blocks until all ranks are there and this one is connected with its neighbours in the ring. UNAVAILABLE: the address cannot be
+// bound, or (Fault::kPeer, by name) a peer did not come. CANCELLED: stopped. `host` and `links` must outlive the result.
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectCommunicator(const CommunicatorOptions& options, RankHost& host,
+                                                                  LinkClock& links);
+
+}  // namespace motley::engine

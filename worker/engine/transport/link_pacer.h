@@ -1,0 +1,41 @@
+// The links that one rank's ring traffic crosses, and how long a segment needs on them.
+//
+// Out: the device's own link and, when the right neighbour is on another node, the node's NIC. In: the NIC when the left
+// neighbour is on another node, and the device's link. Times are CLOCK_MONOTONIC nanoseconds. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/device/device.h"
+#include "worker/engine/transport/link_clock.h"
+
+namespace motley::engine {
+
+class LinkPacer {
+ public:
+  // `device` is devices[rank]. `clock` must outlive the pacer.
+  LinkPacer(const DeviceDescription& device, const std::vector<DeviceId>& devices, int rank, LinkClock& clock);
+
+  bool paced_out() const { return !out_.empty() || latency_ns_ > 0; }
+  bool paced_in() const { return !in_.empty(); }
+  // When the segment is on its way, latency included, if its bytes were there at `ready_ns`.
+  LinkClock::Slot ReserveOut(int64_t bytes, int64_t ready_ns);
+  // When the segment comes in, if the sender's links carried it during `sent`.
+  LinkClock::Slot ReserveIn(int64_t bytes, const LinkClock::Slot& sent);
+  // Of the slowest link in use; 0 = not paced.
+  double slowest_bytes_per_second() const { return slowest_; }
+
+ private:
+  struct Hop {
+    int link;
+    double bytes_per_second;
+  };
+  std::vector<Hop> out_, in_;
+  int64_t latency_ns_;
+  double slowest_ = 0;
+  LinkClock& clock_;
+};
+
+}  // namespace motley::engine

@@ -1,0 +1,61 @@
+// How two ranks get a connection that is known to be theirs: sockets of our own, each proven by both ends before any use.
+// Private to the engine. docs/collectives.md
+//
+// Every rank listens on one port and publishes it with a secret among its epoch's keys. The lower rank of a pair calls the
+// higher one and shows the callee's secret (Hello), the callee answers with the caller's (Welcome), the caller confirms. Whoever
+// connects and does not know the secret is turned away and costs the meeting nothing. A call that has not come about in
+// kCallPatience is made again from a new socket, so that a healed network is used at once and not when TCP tries next.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/files.h"
+#include "common/base/ids.h"
+
+namespace motley::engine {
+
+// Where a rank can be met. What is not known is not accepted: the secret is new with every meeting.
+struct MeetingPoint {
+  std::string address;  // numeric
+  int port = 0;
+  std::string secret;  // kSecretBytes random bytes
+};
+constexpr int kSecretBytes = 16;
+
+struct MeetingPeer {
+  int rank = 0;
+  DeviceId device;
+  MeetingPoint point;
+};
+
+struct Met {
+  std::map<int, FileDescriptor> sockets;  // by rank: connected, non-blocking, nothing left to read that belongs to the meeting
+  int turned_away = 0;                    // connections that were no peer's
+};
+
+class Meeting {
+ public:
+  // Listens on a free port of `address`. UNAVAILABLE: it is not an address of this machine.
+  static absl::StatusOr<Meeting> Open(int rank, const DeviceId& device, const std::string& address);
+  const MeetingPoint& point() const { return point_; }
+
+  // Blocks until every one of `peers` is connected, at most for `limit`. UNAVAILABLE (Fault::kPeer): who was not met, and what
+  // was seen of them. CANCELLED: `stopped` became true (asked several times a second).
+  absl::StatusOr<Met> Meet(const std::vector<MeetingPeer>& peers, absl::Duration limit, const std::function<bool()>& stopped);
+
+ private:
+  Meeting(int rank, DeviceId device, FileDescriptor listener, MeetingPoint point)
+      : rank_(rank), device_(std::move(device)), listener_(std::move(listener)), point_(std::move(point)) {}
+
+  int rank_;
+  DeviceId device_;
+  FileDescriptor listener_;
+  MeetingPoint point_;
+};
+
+}  // namespace motley::engine

@@ -1,0 +1,206 @@
+#include "worker/engine/transport/ring_engine.h"
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/fault.h"
+#include "common/base/status_macros.h"
+#include "worker/engine/base/monotonic.h"
+#include "worker/engine/transport/segment_socket.h"
+
+namespace motley::engine {
+namespace {
+
+struct Header {
+  LinkClock::Slot sent;  // by the emulated schedule
+  // A difference in one of these means that the ranks run different programs.
+  uint32_t sequence;  // of the pass
+  uint32_t index;     // of the segment, counted by its sender
+  uint32_t bytes;     // of the segment
+  uint32_t reserved;
+};
+
+LinkClock::Slot Now() {
+  const int64_t now_ns = MonotonicNs();
+  return {now_ns, now_ns};
+}
+
+iovec Part(void* data, int64_t bytes) { return {data, static_cast<size_t>(bytes)}; }
+
+absl::Status Aborted() { return absl::UnavailableError("aborted"); }
+
+absl::Status Lost(const RingNeighbour& neighbour, const absl::Status& error) {
+  return WithFault(absl::UnavailableError(absl::StrCat("lost ", neighbour.name, ": ", error.message())), Fault::kPeer);
+}
+
+absl::Status CheckHeader(const Header& header, uint64_t sequence, int64_t index, int64_t bytes, const RingNeighbour& sender) {
+  if (header.sequence == static_cast<uint32_t>(sequence) && header.index == index && header.bytes == bytes)
+    return absl::OkStatus();
+  const auto text = [](uint32_t collective, int64_t segment, int64_t size) {
+    return absl::StrCat("segment ", segment, " of ", size, " bytes of collective ", collective);
+  };
+  return WithFault(absl::UnavailableError(absl::StrCat(sender.name, " sent ", text(header.sequence, header.index, header.bytes),
+                                                       " instead of ", text(static_cast<uint32_t>(sequence), index, bytes),
+                                                       ": the ranks run different programs")),
+                   Fault::kOurs);
+}
+
+template <typename T>
+void Add(char* to, const char* from, int64_t bytes) {
+  T* sum = reinterpret_cast<T*>(to);
+  const T* term = reinterpret_cast<const T*>(from);
+  for (int64_t i = 0, n = bytes / static_cast<int64_t>(sizeof(T)); i < n; ++i) sum[i] += term[i];
+}
+
+// Nothing for kCopy: what is copied was received in place.
+void Add(RingCombine combine, char* to, const char* from, int64_t bytes) {
+  if (combine == RingCombine::kAddFloat32) Add<float>(to, from, bytes);
+  if (combine == RingCombine::kAddFloat64) Add<double>(to, from, bytes);
+}
+
+}  // namespace
+
+RingEngine::RingEngine(RingNeighbour left, RingNeighbour right, LinkPacer& pacer, bool shared_clock, absl::Duration patience)
+    : left_(std::move(left)),
+      right_(std::move(right)),
+      pacer_(pacer),
+      shared_clock_(shared_clock),
+      patience_(patience),
+      terms_(kMaxSegmentBytes),
+      sender_([this] { SenderLoop(); }) {}
+
+RingEngine::~RingEngine() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  sender_.join();
+}
+
+void RingEngine::Abort() {
+  aborted_ = true;
+  shutdown(left_.socket, SHUT_RDWR);
+  shutdown(right_.socket, SHUT_RDWR);
+  absl::MutexLock lock(&mutex_);
+  changed_.SignalAll();
+}
+
+void RingEngine::Fail(Job& job, const absl::Status& error) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (job.error.ok()) job.error = error;
+  }
+  Abort();
+}
+
+void RingEngine::SenderLoop() {
+  prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds: segments are sent at their slot's end, not 50 us later
+  for (;;) {
+    Job* job;
+    uint64_t sequence;
+    {
+      absl::MutexLock lock(&mutex_);
+      while (!stopping_ && (job_ == nullptr || job_->sender_done)) changed_.Wait(&mutex_);
+      if (stopping_) return;
+      job = job_;
+      sequence = sequence_;
+    }
+    if (const absl::Status sent = SendAll(*job, sequence); !sent.ok()) Fail(*job, sent);
+    absl::MutexLock lock(&mutex_);
+    job->sender_done = true;
+    changed_.SignalAll();
+  }
+}
+
+absl::Status RingEngine::SendAll(Job& job, uint64_t sequence) {
+  const RingStream& stream = *job.stream;
+  for (int64_t i = 0; i < stream.send_end; ++i) {
+    int64_t ready_ns;
+    {
+      absl::MutexLock lock(&mutex_);
+      while (job.available <= i && !aborted_) changed_.Wait(&mutex_);
+      ready_ns = job.ready_ns[i];
+    }
+    if (aborted_) return Aborted();
+    const Segment& segment = stream.segments[i];
+    const LinkClock::Slot sent = pacer_.paced_out() ? pacer_.ReserveOut(segment.bytes, ready_ns) : Now();
+    SleepUntilNs(sent.end_ns);
+    Header header{sent, static_cast<uint32_t>(sequence), static_cast<uint32_t>(i), static_cast<uint32_t>(segment.bytes), 0};
+    const absl::Status status = SendParts(
+        right_.socket, {Part(&header, sizeof(header)), Part(job.array + segment.offset_bytes, segment.bytes)}, patience_);
+    if (!status.ok()) return Lost(right_, status);
+    job.sent_end_ns = std::max(job.sent_end_ns, sent.end_ns);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RingEngine::Receive(Job& job, RingCombine combine, uint64_t sequence, const std::function<void()>& progress,
+                                 int64_t* end_ns) {
+  const RingStream& stream = *job.stream;
+  for (int64_t i = stream.recv_begin; i < stream.size(); ++i) {
+    const Segment& segment = stream.segments[i];
+    char* const place = job.array + segment.offset_bytes;
+    Header header;
+    const absl::Status status = ReceiveParts(left_.socket, {Part(&header, sizeof(header))}, patience_);
+    if (!status.ok()) return Lost(left_, status);
+    MOTLEY_RETURN_IF_ERROR(CheckHeader(header, sequence, i - stream.recv_begin, segment.bytes, left_));
+    char* const to = combine == RingCombine::kCopy ? place : terms_.data();
+    const absl::Status filled = ReceiveParts(left_.socket, {Part(to, segment.bytes)}, patience_);
+    if (!filled.ok()) return Lost(left_, filled);
+    Add(combine, place, terms_.data(), segment.bytes);
+    const LinkClock::Slot sent = shared_clock_ ? header.sent : Now();
+    const int64_t in_ns = pacer_.ReserveIn(segment.bytes, sent).end_ns;
+    *end_ns = std::max(*end_ns, in_ns);
+    {
+      absl::MutexLock lock(&mutex_);
+      job.ready_ns[i] = in_ns;
+      job.available = i + 1;
+      changed_.SignalAll();
+    }
+    if (progress) progress();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RingTimes> RingEngine::Pass(const RingStream& stream, char* array, RingCombine combine, int64_t ready_ns,
+                                           const std::function<void()>& progress) {
+  Job job;
+  job.stream = &stream;
+  job.array = array;
+  job.ready_ns.assign(stream.size(), ready_ns);
+  job.available = stream.recv_begin;
+  uint64_t sequence;
+  {
+    absl::MutexLock lock(&mutex_);
+    job_ = &job;
+    sequence = ++sequence_;
+    changed_.SignalAll();
+  }
+  RingTimes times;
+  times.end_ns = ready_ns;
+  if (const absl::Status received = Receive(job, combine, sequence, progress, &times.end_ns); !received.ok()) Fail(job, received);
+  {
+    absl::MutexLock lock(&mutex_);
+    while (!job.sender_done) changed_.Wait(&mutex_);
+    job_ = nullptr;
+    MOTLEY_RETURN_IF_ERROR(job.error);
+  }
+  times.end_ns = std::max(times.end_ns, job.sent_end_ns);
+  const int64_t now_ns = MonotonicNs();
+  if (!pacer_.paced_out() && !pacer_.paced_in()) {
+    times.end_ns = now_ns;
+  } else if (now_ns > times.end_ns) {
+    times.lateness_ns = now_ns - times.end_ns;
+  } else {
+    SleepUntilNs(times.end_ns);
+  }
+  return times;
+}
+
+}  // namespace motley::engine

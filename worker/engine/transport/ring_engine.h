@@ -1,0 +1,82 @@
+// One pass of segments around the ring, both directions at once: the caller's thread receives, an own thread sends.
+// Private to the engine. docs/collectives.md
+//
+// Each message is a header and a segment. The header carries when the segment left the sender's links by the emulated schedule,
+// so that no rank adds its own wake-up delays to the schedule of the others.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "worker/engine/transport/link_pacer.h"
+#include "worker/engine/transport/ring_stream.h"
+
+namespace motley::engine {
+
+enum class RingCombine { kCopy, kAddFloat32, kAddFloat64 };
+
+struct RingTimes {
+  int64_t end_ns = 0;       // by the emulated schedule
+  int64_t lateness_ns = 0;  // real end beyond it
+};
+
+// A neighbour and the connected, non-blocking socket to it. The same socket on both sides when there are two ranks.
+struct RingNeighbour {
+  std::string name;  // for messages
+  int socket = -1;
+};
+
+class RingEngine {
+ public:
+  // shared_clock: the left neighbour's CLOCK_MONOTONIC is ours (same machine). `patience` bounds each wait for a neighbour. The
+  // pacer and the sockets must outlive the engine.
+  RingEngine(RingNeighbour left, RingNeighbour right, LinkPacer& pacer, bool shared_clock, absl::Duration patience);
+  ~RingEngine();
+
+  // Blocks until everything is received and sent. `progress` is called after each received segment. UNAVAILABLE with its fault: a
+  // neighbour was lost (kPeer), or the ranks run different programs (kOurs). The engine is dead then.
+  absl::StatusOr<RingTimes> Pass(const RingStream& stream, char* array, RingCombine combine, int64_t ready_ns,
+                                 const std::function<void()>& progress);
+  // Ends the connections: wakes a Pass under way, and the neighbours'. Thread-safe.
+  void Abort();
+
+ private:
+  // One Pass, shared by the two threads.
+  struct Job {
+    const RingStream* stream = nullptr;
+    char* array = nullptr;
+    std::vector<int64_t> ready_ns;  // by segment: when it may be sent on
+    int64_t available = 0;          // segments [0, available) may be sent
+    int64_t sent_end_ns = 0;
+    bool sender_done = false;
+    absl::Status error;  // the first one
+  };
+
+  void SenderLoop();
+  absl::Status SendAll(Job& job, uint64_t sequence);
+  absl::Status Receive(Job& job, RingCombine combine, uint64_t sequence, const std::function<void()>& progress, int64_t* end_ns);
+  void Fail(Job& job, const absl::Status& error);
+
+  const RingNeighbour left_, right_;
+  LinkPacer& pacer_;
+  const bool shared_clock_;
+  const absl::Duration patience_;
+  std::vector<char> terms_;  // one segment that is added, not copied
+  std::atomic<bool> aborted_{false};
+
+  absl::Mutex mutex_;
+  absl::CondVar changed_;
+  Job* job_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the pointer; the job's fields too while both threads run
+  uint64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread sender_;
+};
+
+}  // namespace motley::engine
