@@ -9,6 +9,7 @@
 
 #include <exception>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,12 +23,26 @@ namespace {
 constexpr int kThreads = 8;
 constexpr int kRequestMs = 3000;
 
+template <typename T>
+void RemoveFrom(prometheus::Family<T>& family, const std::string& label, const std::string& value) {
+  for (const prometheus::MetricFamily& collected : family.Collect()) {
+    for (const prometheus::ClientMetric& metric : collected.metric) {
+      MetricLabels labels;
+      for (const auto& pair : metric.label) labels[pair.name] = pair.value;
+      const auto found = labels.find(label);
+      if (found != labels.end() && found->second == value) family.Remove(&family.Add(labels));
+    }
+  }
+}
+
 }  // namespace
 
 struct MetricsRegistry::State {
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   mutable std::mutex mutex;
-  absl::Status first_error;  // guarded by mutex
+  absl::Status first_error;  // guarded by mutex, as what follows
+  std::vector<prometheus::Family<prometheus::Gauge>*> gauges;
+  std::vector<prometheus::Family<prometheus::Counter>*> counters;
 };
 
 MetricsRegistry::MetricsRegistry() : state_(std::make_unique<State>()) {}
@@ -43,11 +58,28 @@ absl::Status MetricsRegistry::status() const {
   return state_->first_error;
 }
 
+void MetricsRegistry::RemoveSeries(const std::string& label, const std::string& value) {
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  for (auto* family : state_->gauges) RemoveFrom(*family, label, value);
+  for (auto* family : state_->counters) RemoveFrom(*family, label, value);
+}
+
+std::vector<std::string> MetricsRegistry::FamilyNames() const {
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  std::set<std::string> names;
+  for (const auto* family : state_->gauges) names.insert(family->GetName());
+  for (const auto* family : state_->counters) names.insert(family->GetName());
+  return {names.begin(), names.end()};
+}
+
 std::string MetricsRegistry::ToText() const { return prometheus::TextSerializer().Serialize(state_->registry->Collect()); }
 
 GaugeFamily MetricsRegistry::Gauge(const std::string& name, const std::string& help) {
   try {
-    return GaugeFamily(this, &prometheus::BuildGauge().Name(name).Help(help).Register(*state_->registry));
+    auto* family = &prometheus::BuildGauge().Name(name).Help(help).Register(*state_->registry);
+    std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->gauges.push_back(family);
+    return GaugeFamily(this, family);
   } catch (const std::exception& e) {
     Fail(absl::StrCat("gauge '", name, "': ", e.what()));
     return GaugeFamily(this, nullptr);
@@ -56,7 +88,10 @@ GaugeFamily MetricsRegistry::Gauge(const std::string& name, const std::string& h
 
 CounterFamily MetricsRegistry::Counter(const std::string& name, const std::string& help) {
   try {
-    return CounterFamily(this, &prometheus::BuildCounter().Name(name).Help(help).Register(*state_->registry));
+    auto* family = &prometheus::BuildCounter().Name(name).Help(help).Register(*state_->registry);
+    std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->counters.push_back(family);
+    return CounterFamily(this, family);
   } catch (const std::exception& e) {
     Fail(absl::StrCat("counter '", name, "': ", e.what()));
     return CounterFamily(this, nullptr);

@@ -68,6 +68,11 @@ class MetricsRegistry {
   GaugeFamily Gauge(const std::string& name, const std::string& help);
   CounterFamily Counter(const std::string& name, const std::string& help);
 
+  // Every series whose label `label` is `value` disappears, whatever its family: an owner that is gone leaves none behind.
+  void RemoveSeries(const std::string& label, const std::string& value);
+  // Of all families, sorted, those without a series too.
+  std::vector<std::string> FamilyNames() const;
+
   // The first wrong use of this registry; OK in a correct program.
   absl::Status status() const;
   // What a scrape would see (Prometheus text format).

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/device/device_kinds.h"
 
 namespace motley::wire {
 namespace {
@@ -19,13 +20,11 @@ absl::Status CheckNumber(const v1::DeviceDescription& proto, std::string_view fi
 
 }  // namespace
 
-std::string_view DeviceKindName(DeviceKind kind) { return kind == DeviceKind::kEmulated ? "emulated" : "cpu"; }
-
 v1::DeviceDescription ToProto(const DeviceDescription& device) {
   v1::DeviceDescription proto;
   proto.set_id(device.id.value());
   proto.set_model(device.model);
-  proto.set_kind(std::string(DeviceKindName(device.kind)));
+  proto.set_kind(RowOf(device.kind).name);
   proto.set_memory_bytes(device.memory_bytes);
   proto.set_flops_per_second(device.flops_per_second);
   proto.set_launch_seconds(absl::ToDoubleSeconds(device.launch));
@@ -42,12 +41,9 @@ absl::StatusOr<DeviceDescription> FromProto(const v1::DeviceDescription& proto) 
     return absl::InvalidArgumentError(absl::StrCat("device id '", proto.id(), "' must have the form node/device"));
   }
   DeviceDescription device;
-  if (proto.kind() == "emulated") {
-    device.kind = DeviceKind::kEmulated;
-  } else if (proto.kind() != "cpu") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("device '", proto.id(), "': kind '", proto.kind(), "' is not known; use cpu or emulated"));
-  }
+  const absl::StatusOr<DeviceKind> kind = ParseDeviceKind(proto.kind());
+  if (!kind.ok()) return absl::InvalidArgumentError(absl::StrCat("device '", proto.id(), "': ", kind.status().message()));
+  device.kind = *kind;
   const std::pair<std::string_view, double> numbers[] = {{"memory_bytes", static_cast<double>(proto.memory_bytes())},
                                                          {"flops_per_second", proto.flops_per_second()},
                                                          {"launch_seconds", proto.launch_seconds()},

@@ -7,9 +7,6 @@
 
 namespace motley::wire {
 
-// "cpu" or "emulated".
-std::string_view DeviceKindName(DeviceKind kind);
-
 v1::DeviceDescription ToProto(const DeviceDescription& device);
 // INVALID_ARGUMENT names the field: an id without a node, an unknown kind, a negative or non-finite number.
 absl::StatusOr<DeviceDescription> FromProto(const v1::DeviceDescription& proto);

@@ -123,7 +123,9 @@ Exit Estimate(Context& context, const OfflineFlags& given) {
   absl::StatusOr<FitReport> report = planner::FindFit(*input.setting, input.book.get());
   if (!report.ok()) return FromPlanner(report.status());
   if (context.json) {
-    PrintDocument(context.out, ReportJson(*input.setting, *report));
+    auto document = ReportJson(*input.setting, *report);
+    if (!input.warnings.empty()) document["warnings"] = input.warnings;
+    PrintDocument(context.out, document);
   } else {
     PrintText(context.out, context.screen, *input.setting, *report);
   }

@@ -5,13 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/base/clean_text.h"
 #include "common/base/files.h"
+#include "coordinator/client/profile_warnings.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/strategies/catalog.h"
 
@@ -97,26 +97,6 @@ std::string AtLeastOne(const std::string& text) {
   int64_t value = 0;
   if (absl::SimpleAtoi(text, &value) && value >= 1) return "";
   return absl::StrCat("must be a whole number and at least 1, got ", text);
-}
-
-// Files whose measurements decide nothing, which their owner should know.
-std::vector<std::string> UnusedProfiles(const std::vector<std::string>& paths, const planner::Setting& setting) {
-  std::vector<std::string> warnings;
-  for (const std::string& path : paths) {
-    bool used = false;
-    for (int kind = 0; kind < setting.costs.num_kinds(); ++kind) {
-      used |= absl::StrContains(setting.costs.provenance(kind).source, absl::StrCat(path, ": "));
-    }
-    if (used) continue;
-    std::vector<std::string> cards;
-    for (const planner::CardKind& kind : setting.cluster.kinds) cards.push_back(kind.name);
-    const planner::Workload& w = setting.workload;
-    warnings.push_back(absl::StrCat("no entry of ", path, " was used: it has none that fits model ", w.model_name,
-                                    w.profile_name.empty() ? "" : absl::StrCat(" (", w.profile_name, ")"), ", ",
-                                    std::string(DTypeName(w.dtype)), ", on ", absl::StrJoin(cards, ", "),
-                                    " better than the data sheet or another file"));
-  }
-  return warnings;
 }
 
 Exit LoadProfiles(const std::vector<std::string>& paths, std::unique_ptr<planner::LatencyBook>* book) {
@@ -255,8 +235,8 @@ Exit FinishOffline(const OfflineFlags& flags, OfflineBasis basis, OfflineInput* 
       planner::Setting::Create(std::move(basis.cluster), std::move(basis.workload), std::move(request), input->book.get());
   if (!setting.ok()) return FromPlanner(setting.status());
   input->setting = *std::move(setting);
-  const std::vector<std::string> unused = UnusedProfiles(flags.profiles, *input->setting);
-  input->warnings.insert(input->warnings.end(), unused.begin(), unused.end());
+  const std::vector<std::string> doubts = ProfileWarnings(flags.profiles, *input->setting, input->book.get());
+  input->warnings.insert(input->warnings.end(), doubts.begin(), doubts.end());
   return {};
 }
 

@@ -6,7 +6,8 @@
 namespace motley::coordinator {
 
 Metrics::Metrics(MetricsRegistry& r)
-    : nodes(r.Gauge("motley_nodes", "Nodes by state")),
+    : registry(r),
+      nodes(r.Gauge("motley_nodes", "Nodes by state")),
       devices(r.Gauge("motley_devices", "Devices by state")),
       jobs(r.Gauge("motley_jobs", "Jobs by state")),
       step(r.Gauge("motley_job_step", "Optimizer steps done")),

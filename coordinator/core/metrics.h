@@ -1,12 +1,17 @@
 // The coordinator's Prometheus families; docs/metrics.md says what each means.
 #pragma once
 
+#include "common/base/ids.h"
 #include "common/metrics/metrics.h"
 
 namespace motley::coordinator {
 
 struct Metrics {
   explicit Metrics(MetricsRegistry& registry);
+  // All series of the job, of whatever family.
+  void ForgetJob(const JobId& job) { registry.RemoveSeries("job_id", job.value()); }
+
+  MetricsRegistry& registry;
 
   GaugeFamily nodes, devices, jobs;
   GaugeFamily step, steps_target, loss, validation_loss, grad_norm, learning_rate, tokens_per_second, tokens, training_tokens;

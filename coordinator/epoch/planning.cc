@@ -135,7 +135,7 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
   return prepared;
 }
 
-// On disk before the planner begins: should it take the coordinator with it, the next one knows (jobs/recovery).
+// On disk before the planner begins: should it take the coordinator with it, the next one knows (members/recovery).
 absl::Status CountPlanning(Core& core, JobRecord& job) {
   Batch batch;
   batch.jobs.push_back(WithPhase(job, JobPhase::kPlanning, "looking for the newest checkpoint and planning"));

@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
           rank.shard_ratio = plan.shard_ratio;
           rank.ministages = stage.ministages;
           rank.placement = stage.placement;
-          rank.recompute = plan.recompute;
+          rank.recompute = ToText(plan.recompute);
           ranks.push_back(std::move(rank));
           by_rank.push_back(device->second);
         }

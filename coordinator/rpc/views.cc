@@ -1,5 +1,6 @@
 #include "coordinator/rpc/views.h"
 
+#include "common/device/device_kinds.h"
 #include "common/wire/device.h"
 #include "common/wire/job.h"
 #include "coordinator/state/membership.h"
@@ -126,7 +127,7 @@ v1::Node View(const ClusterState& state, const NodeRecord& node) {
     v1::Device* view = out.add_devices();
     view->set_id(device.id.value());
     view->set_model(device.model);
-    view->set_kind(std::string(wire::DeviceKindName(device.kind)));
+    view->set_kind(RowOf(device.kind).name);
     view->set_memory_bytes(device.memory_bytes);
     view->set_declared_flops_per_second(device.flops_per_second);
     if (auto speed = state.speeds.find(device.id); speed != state.speeds.end()) {

@@ -96,18 +96,6 @@ absl::Duration PauseAfter(Remedy remedy, int times) {
                                                          : kSeconds[std::min(turn, kSeconds.size() - 1)]);
 }
 
-const std::vector<std::string>& CauseLabels() {
-  static const auto* const labels = new std::vector<std::string>{"node_lost",    "rank_died",
-                                                                 "rank_hung",    "rank_failed",
-                                                                 "nonfinite",    "profile_failed",
-                                                                 "peer_lost",    "joined",
-                                                                 "drained",      "coordinator_restarted",
-                                                                 "older_store",  "start_timeout",
-                                                                 "storage",      "checkpoint_damaged",
-                                                                 "node_leaving", "coordinator_stopped"};
-  return *labels;
-}
-
 std::string CauseLabel(const Failure& failure) {
   switch (failure.kind) {
     case FailureKind::kNodeLost:

@@ -28,7 +28,5 @@ Remedy RemedyFor(const Failure& failure);
 absl::Duration PauseAfter(Remedy remedy, int times);
 // From a bounded set, for the metrics' label `cause`.
 std::string CauseLabel(const Failure& failure);
-// Every value that the label takes, planned changes and restarts included.
-const std::vector<std::string>& CauseLabels();
 
 }  // namespace motley::coordinator

@@ -1,8 +1,8 @@
 // One look at the cluster as it is now, asked for by CheckCluster: whether the nodes reach each other, how fast, and whether they
 // see the same paths. What is found is judged in state/examination_findings.
 //
-// Pure: Advance(now, state, examination) says what to send next; jobs/examiner sends it and files the answers. Every stage has a
-// limit, so an examination ends whatever the workers do. What they say is untrusted: an answer counts only from a node that was
+// Pure: Advance(now, state, examination) says what to send next; members/examiner sends it and files the answers. Every stage has
+// a limit, so an examination ends whatever the workers do. What they say is untrusted: an answer counts only from a node that was
 // asked, for the question that is open, and about ways of its own.
 #pragma once
 

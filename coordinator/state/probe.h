@@ -1,7 +1,7 @@
 // A node that comes while a job trains is looked at beside it, and is planned with only when it has passed: its data and folder,
 // the way to every node of the job and back, the speed of its devices. Nothing that it says, or does not say, stops the job.
 //
-// Pure: DecideProbes(now, state, config) says what to do next; jobs/prober does it and files the answers.
+// Pure: DecideProbes(now, state, config) says what to do next; epoch/prober does it and files the answers.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // The one job that has the cluster: where it is between "chosen" and "finished", in memory only. A restarted coordinator
-// builds it again from the store (jobs/recovery).
+// builds it again from the store (members/recovery).
 #pragma once
 
 #include <map>

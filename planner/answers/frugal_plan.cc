@@ -70,7 +70,7 @@ absl::StatusOr<Plan> FrugalPlan(const Setting& setting, bool offload) {
     RankPlan rank;
     rank.device = setting.cluster.devices[static_cast<size_t>(member.device)].id;
     rank.device_model = setting.cluster.kinds[static_cast<size_t>(setting.KindOf(member.device))].name;
-    rank.recompute = "full";
+    rank.recompute = OpSet::All();
     rank.shard_ratio = static_cast<double>(member.free_bytes) / total;
     rank.offload_optimizer = offload;
     int64_t batch = 0;

@@ -33,7 +33,7 @@ void AddDuties(const Plan& plan, std::vector<DeviceId>* order, std::map<DeviceId
               {"shard", stages[s].zero_stage == 0 ? "all" : NumberText(rank.shard_ratio, TextPrecision::kRounded)},
               {"zero stage", absl::StrCat(stages[s].zero_stage)},
               {"in flight", stages[s].in_flight == 0 ? "as the schedule says" : absl::StrCat(stages[s].in_flight)},
-              {"recompute", rank.recompute},
+              {"recompute", ToText(rank.recompute)},
               {"offload", offload.empty() ? "nothing" : offload.substr(1)},
           };
         }

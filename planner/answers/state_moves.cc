@@ -7,7 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
-#include "planner/plan/placement.h"
+#include "planner/plan/each_rank.h"
+#include "planner/plan/ownership.h"
 
 namespace motley::planner {
 namespace {
@@ -26,13 +27,7 @@ struct Names {
 
   Names(const Plan& a, const Plan& b) {
     for (const Plan* plan : {&a, &b}) {
-      for (const PipelinePlan& pipeline : plan->pipelines) {
-        for (const StagePlan& stage : pipeline.stages) {
-          for (const UnitPlan& unit : stage.units) {
-            for (const RankPlan& rank : unit.ranks) devices.push_back(rank.device);
-          }
-        }
-      }
+      ForEachRank(*plan, [this](const RankPlan& rank) { devices.push_back(rank.device); });
     }
     std::sort(devices.begin(), devices.end());
     devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
@@ -86,72 +81,27 @@ int64_t LastLayer(const Plan& plan) {
   return last;
 }
 
-// Units of the model that stage `s` holds, in the order of its placement.
-std::vector<size_t> UnitsOf(const PipelinePlan& pipeline, size_t s, size_t num_units) {
-  std::vector<size_t> units;
-  if (s == 0) units.push_back(0);
-  for (const LayerRange& range : pipeline.stages[s].ministages) {
-    for (int64_t layer = range.first; layer <= range.last; ++layer) units.push_back(static_cast<size_t>(layer + 1));
-  }
-  if (s + 1 == pipeline.stages.size()) units.push_back(num_units - 1);
-  return units;
-}
-
 // Elements by unit, as far as the plan's placements tell; 0 = not told.
 void AddSizes(const Plan& plan, std::vector<int64_t>* sizes) {
   for (const PipelinePlan& pipeline : plan.pipelines) {
     for (size_t s = 0; s < pipeline.stages.size(); ++s) {
       const std::vector<UnitPlacement>& placement = pipeline.stages[s].placement;
-      const std::vector<size_t> units = UnitsOf(pipeline, s, sizes->size());
+      const std::vector<size_t> units = UnitsOfStage(pipeline, s, sizes->size());
       for (size_t u = 0; u < placement.size() && u < units.size(); ++u) (*sizes)[units[u]] = placement[u].bounds.back();
     }
   }
 }
 
-// What every rank of the stage owns of one unit: bounds by rank, or by rank of each unit of the stage where nothing is sharded.
-void AddStage(const StagePlan& stage, const std::vector<size_t>& units, const std::vector<int64_t>& sizes, const Names& names,
-              Holdings* holdings) {
-  std::vector<std::vector<const RankPlan*>> groups;  // each holds everything once
-  for (const UnitPlan& unit : stage.units) {
-    if (groups.empty() || stage.zero_stage == 0) groups.emplace_back();
-    for (const RankPlan& rank : unit.ranks) groups.back().push_back(&rank);
-  }
-  for (const std::vector<const RankPlan*>& group : groups) {
-    std::vector<double> shares;
-    for (const RankPlan* rank : group) shares.push_back(stage.zero_stage == 0 ? rank->tp_share : rank->shard_ratio);
-    for (size_t u = 0; u < units.size(); ++u) {
-      UnitSpec spec;
-      spec.num_elements = sizes[units[u]];
-      const UnitPlacement placement = stage.placement.empty() ? PlaceByShares({spec}, shares)[0] : stage.placement[u];
-      for (size_t r = 0; r < group.size(); ++r) {
-        if (placement.bounds[r] == placement.bounds[r + 1]) continue;
-        (*holdings)[units[u]].push_back({names.Index(group[r]->device), placement.bounds[r], placement.bounds[r + 1]});
-      }
-    }
-  }
-}
-
 Holdings HoldingsOf(const Plan& plan, const std::vector<int64_t>& sizes, const Names& names) {
-  Holdings all(sizes.size());
-  const auto pipelines = static_cast<int64_t>(plan.pipelines.size());
-  for (int64_t p = 0; p < pipelines; ++p) {
-    const PipelinePlan& pipeline = plan.pipelines[static_cast<size_t>(p)];
-    Holdings own(sizes.size());
-    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-      AddStage(pipeline.stages[s], UnitsOf(pipeline, s, sizes.size()), sizes, names, &own);
-    }
-    for (size_t u = 0; u < own.size(); ++u) {
-      for (Holding holding : own[u]) {
-        if (plan.pipelines_zero_stage > 0) {  // its part of the range that the pipelines share
-          const int64_t begin = holding.begin, length = holding.end - holding.begin;
-          holding.begin = begin + length * p / pipelines;
-          holding.end = begin + length * (p + 1) / pipelines;
-        }
-        if (holding.begin < holding.end) all[u].push_back(holding);
-      }
-    }
+  std::vector<size_t> devices;  // by rank
+  ForEachRank(plan, [&](const RankPlan& rank) { devices.push_back(names.Index(rank.device)); });
+  Holdings holdings;
+  for (const std::vector<OwnedRange>& unit : OwnershipOf(plan, sizes)) {
+    holdings.emplace_back();
+    for (const OwnedRange& range : unit)
+      holdings.back().push_back({devices[static_cast<size_t>(range.rank)], range.begin, range.end});
   }
-  return all;
+  return holdings;
 }
 
 class MoveFinder {

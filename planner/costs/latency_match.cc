@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/clean_text.h"
+#include "common/base/nearest.h"
 #include "common/device/device_table.h"
 #include "planner/costs/roofline.h"
 
@@ -219,6 +221,20 @@ absl::StatusOr<LayerCurves> Transfer(const LatencyEntry& entry, const CardKind& 
                      Brought(entry.backward, x_factor, source.Backward(), target.Backward()),
                      Described(entry, difference),
                      {}};
+}
+
+std::string LikelyMistake(const LatencyEntry& entry, const std::vector<CardKind>& kinds, const Workload& workload) {
+  if (!SameModel(entry, workload) && !ModelOf(entry)) {
+    const std::string nearest = NearestWord(entry.model, {workload.model_name, workload.profile_name});
+    if (nearest.empty()) return "";
+    return absl::StrCat("model ", Quoted(entry.model), " is not known; did you mean '", nearest, "'?");
+  }
+  std::vector<std::string> known;
+  for (const CardKind& kind : kinds) known.push_back(kind.name);
+  if (std::find(known.begin(), known.end(), entry.card) != known.end() || FindGpu(entry.card).ok()) return "";
+  const std::string nearest = NearestWord(entry.card, known);
+  return absl::StrCat("card ", Quoted(entry.card), " is neither the cluster's nor in the device table",
+                      nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?"));
 }
 
 LayerCurves MatchLayer(const CardKind& card, const Workload& workload, const LatencyBook* book) {

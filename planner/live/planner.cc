@@ -14,6 +14,7 @@
 #include "planner/lowering/layered.h"
 #include "planner/lowering/program_order.h"
 #include "planner/plan/each_rank.h"
+#include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
 #include "planner/simulator/trace.h"
 
@@ -35,10 +36,7 @@ absl::StatusOr<Evaluation> PriceGiven(const Setting& setting, const PlannerInput
 // The elements that the ranks' shares come to.
 void Place(const Setting& setting, Plan* plan) {
   StagePlan& stage = plan->pipelines[0].stages[0];
-  if (!stage.placement.empty()) return;
-  std::vector<double> shares;
-  for (const UnitPlan& unit : stage.units) shares.push_back(unit.ranks[0].shard_ratio);
-  stage.placement = PlaceByShares(setting.costs.layout(), shares);
+  stage.placement = PlacementOf(stage, UnitElements(setting.costs.layout()));
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ absl::StatusOr<std::vector<Program>> LowerTraining(const Plan& plan, const Model
   std::vector<Program> programs;
   for (size_t r = 0; r < units.size(); ++r) {
     Emitter emitter(model, buffers, ProgramKind::kTraining, static_cast<int>(r), static_cast<int>(units.size()),
-                    units[r].microbatches, units[r].ranks[0].recompute == "full");
+                    units[r].microbatches, units[r].ranks[0].recompute.all());
     programs.push_back(emitter.Training());
     MOTLEY_RETURN_IF_ERROR(Validate(programs.back()));
   }

@@ -142,7 +142,7 @@ class Viewer {
       view.unit = u;
       view.share = rank.shard_ratio;
       view.plan = &rank;
-      MOTLEY_ASSIGN_OR_RETURN(view.recompute, ParseOpSet(rank.recompute));
+      view.recompute = rank.recompute;
       stage->offload_parameters |= rank.offload_parameters;
       stage->offload_optimizer |= rank.offload_optimizer;
       stage->offload_activations |= rank.offload_activations;
@@ -151,7 +151,7 @@ class Viewer {
     return absl::OkStatus();
   }
 
-  // A placement says exactly what the shard ratios say roughly.
+  // A placement says exactly what the shard ratios say roughly. Ratios need no elements to be exact: state is priced by them.
   void SetShares(const StageView& stage) {
     if (stage.plan->placement.empty()) return;
     int64_t total = 0;

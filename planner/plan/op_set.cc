@@ -42,10 +42,9 @@ absl::StatusOr<OpSet> ParseOpSet(std::string_view text) {
     std::vector<std::string> known = {"none", "full"};
     for (const Op op : kLayerOps) known.emplace_back(OpName(op));
     const std::string nearest = NearestWord(word, known);
-    return absl::InvalidArgumentError(
-        absl::StrCat("recompute: operator ", Quoted(word), " is not known",
-                     nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?"),
-                     " Use none, full, or operators separated by commas: ", absl::StrJoin(known.begin() + 2, known.end(), ", ")));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "operator ", Quoted(word), " is not known", nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?"),
+        " Use none, full, or operators separated by commas: ", absl::StrJoin(known.begin() + 2, known.end(), ", ")));
   }
   return set;
 }

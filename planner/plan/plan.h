@@ -14,6 +14,7 @@
 #include "common/base/ids.h"
 #include "common/model/model.h"
 #include "common/session/assignment.h"
+#include "planner/plan/op_set.h"
 
 namespace motley::planner {
 
@@ -56,11 +57,10 @@ struct RankPrediction {
 
 struct RankPlan {
   DeviceId device;
-  std::string device_model;  // for people
-  std::string recompute =
-      "none";              // an OpSet: "none", "full", or operators ("norm1,activation"); the same in all of the rank's layers
-  double shard_ratio = 0;  // of the stage's training state; with ZeRO 1 and 2 of its optimizer state
-  double tp_share = 1;     // of the unit's tensor-parallel work; a unit's shares add up to 1
+  std::string device_model;          // for people
+  OpSet recompute;                   // in all of the rank's layers
+  double shard_ratio = 0;            // of the stage's training state; with ZeRO 1 and 2 of its optimizer state
+  double tp_share = 1;               // of the unit's tensor-parallel work; a unit's shares add up to 1
   bool offload_activations = false;  // boundaries wait in host memory
   bool offload_parameters = false;   // ministages that do not compute wait in host memory
   bool offload_optimizer = false;    // moments and master copy live in host memory

@@ -25,7 +25,7 @@ Json OffloadToJson(const RankPlan& rank) {
 Json RankToJson(const RankPlan& rank) {
   Json predicted = {{"busy_seconds", rank.predicted.busy_seconds}, {"peak_bytes", rank.predicted.peak_bytes}};
   if (rank.predicted.memory != MemoryByPurpose{}) predicted["memory"] = MemoryToJson(rank.predicted.memory);
-  return {{"device", rank.device.value()},    {"device_model", rank.device_model}, {"recompute", rank.recompute},
+  return {{"device", rank.device.value()},    {"device_model", rank.device_model}, {"recompute", ToText(rank.recompute)},
           {"shard_ratio", rank.shard_ratio},  {"tp_share", rank.tp_share},         {"offload", OffloadToJson(rank)},
           {"predicted", std::move(predicted)}};
 }

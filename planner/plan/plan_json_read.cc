@@ -54,7 +54,13 @@ void ReadRank(const JsonReader& reader, RankPlan* rank) {
   reader.Get("device", &device);
   rank->device = DeviceId(device);
   reader.Get("device_model", &rank->device_model);
-  reader.Get("recompute", &rank->recompute);
+  if (reader.Has("recompute")) {
+    std::string text = ToText(rank->recompute);
+    reader.Get("recompute", &text);
+    const absl::StatusOr<OpSet> ops = ParseOpSet(text);
+    if (!ops.ok()) return reader["recompute"].Fail(std::string(ops.status().message()));
+    rank->recompute = *ops;
+  }
   reader.Get("shard_ratio", &rank->shard_ratio);
   reader.Get("tp_share", &rank->tp_share);
   if (reader.Has("offload")) ReadOffload(reader["offload"], rank);

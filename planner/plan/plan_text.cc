@@ -25,13 +25,6 @@ std::string OffloadText(const RankPlan& rank) {
 }
 
 // "full", "norm1,activation"; quoted only where it is no set of operators.
-std::string RecomputeText(const std::string& recompute) {
-  const bool plain = !recompute.empty() && std::all_of(recompute.begin(), recompute.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) || c == '_' || c == ',';
-  });
-  return plain ? recompute : QuotedWord(recompute);
-}
-
 // Ranks that are written as one line: those at [rank, rank + devices).
 struct Line {
   size_t rank = 0;
@@ -43,7 +36,7 @@ std::string Attributes(const RankPlan& rank, TextPrecision precision) {
   std::string text;
   if (rank.tp_share != 1) absl::StrAppend(&text, "tp ", NumberText(rank.tp_share, precision), "  ");
   absl::StrAppend(&text, "shard ", NumberText(rank.shard_ratio, precision), "  ",
-                  absl::StrFormat("recompute %-4s", RecomputeText(rank.recompute)), "  ");
+                  absl::StrFormat("recompute %-4s", ToText(rank.recompute)), "  ");
   if (const std::string offload = OffloadText(rank); !offload.empty()) absl::StrAppend(&text, "offload ", offload, "  ");
   return absl::StrCat(text, "busy ", SecondsText(rank.predicted.busy_seconds), "  peak ", BytesText(rank.predicted.peak_bytes));
 }

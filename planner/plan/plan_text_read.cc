@@ -199,7 +199,7 @@ class Reader {
     if (single) MOTLEY_RETURN_IF_ERROR(ReadBatch(words, &microbatches));
     if (words->peek() == "tp") MOTLEY_RETURN_IF_ERROR(words->Read("tp", ReadNumber, &rank.tp_share));
     MOTLEY_RETURN_IF_ERROR(words->Read("shard", ReadNumber, &rank.shard_ratio));
-    if (!words->empty()) MOTLEY_RETURN_IF_ERROR(words->Read("recompute", ReadWord, &rank.recompute));
+    if (!words->empty()) MOTLEY_RETURN_IF_ERROR(words->Read("recompute", ParseOpSet, &rank.recompute));
     if (words->Accept("offload")) MOTLEY_RETURN_IF_ERROR(ReadOffload(words->Take(), &rank));
     if (!words->empty()) MOTLEY_RETURN_IF_ERROR(words->Expect("busy"));  // the rest is predicted
     if (single) MOTLEY_RETURN_IF_ERROR(CheckGroups());

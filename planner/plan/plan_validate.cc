@@ -77,9 +77,6 @@ absl::Status CheckMinistages(const PipelinePlan& pipeline, size_t p, const Model
 absl::Status CheckRank(const RankPlan& rank, const UnitPlan& unit, const Place& place) {
   if (rank.device.empty()) return Invalid("rank ", place.rank, " in ", place.Stage(), ": device is missing");
   const std::string name = place.Rank(rank);
-  if (const absl::Status ops = ParseOpSet(rank.recompute).status(); !ops.ok()) {
-    return Invalid(name, ": ", std::string(ops.message()));
-  }
   if (!(rank.shard_ratio >= 0 && rank.shard_ratio <= 1)) {
     return Invalid(name, ": shard_ratio must be in 0..1, got ", rank.shard_ratio);
   }

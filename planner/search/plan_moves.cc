@@ -325,16 +325,15 @@ std::vector<int64_t> LayerCounts(const PipelinePlan& pipeline) {
   return counts;
 }
 
-std::string SteppedRecompute(const Setting& setting, const RankPlan& rank, int step) {
+OpSet SteppedRecompute(const Setting& setting, const RankPlan& rank, int step) {
   const std::vector<OpSet> ladder = RecomputeLadder(setting, KindOfRank(setting, rank));
-  const auto now = ParseOpSet(rank.recompute);
-  size_t at = now.ok() && now->all() ? ladder.size() - 1 : 0;
-  for (size_t i = 0; now.ok() && i < ladder.size(); ++i) {
-    if (ladder[i] == *now) at = i;
+  size_t at = rank.recompute.all() ? ladder.size() - 1 : 0;
+  for (size_t i = 0; i < ladder.size(); ++i) {
+    if (ladder[i] == rank.recompute) at = i;
   }
   const std::ptrdiff_t next =
       std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(at) + step, 0, static_cast<std::ptrdiff_t>(ladder.size()) - 1);
-  return ToText(ladder[static_cast<size_t>(next)]);
+  return ladder[static_cast<size_t>(next)];
 }
 
 std::vector<OpSet> RecomputeLadder(const Setting& setting, int kind) {

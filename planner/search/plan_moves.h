@@ -41,6 +41,6 @@ bool HostsKnown(const Setting& setting);
 int KindOfRank(const Setting& setting, const RankPlan& rank);
 
 // The rank's recomputation one operator further on its ladder (+1) or back (-1); the end of the ladder stays.
-std::string SteppedRecompute(const Setting& setting, const RankPlan& rank, int step);
+OpSet SteppedRecompute(const Setting& setting, const RankPlan& rank, int step);
 
 }  // namespace motley::planner

@@ -60,9 +60,9 @@ absl::StatusOr<Evaluation> Repair(const Setting& setting, Plan plan, SearchBudge
     bool changed = false;
     ForEachKnownRank(setting, &priced.plan, [&](RankPlan& rank, int device) {
       if (rank.predicted.peak_bytes <= setting.UsableBytes(device)) return;
-      std::string more = SteppedRecompute(setting, rank, 1);
+      const OpSet more = SteppedRecompute(setting, rank, 1);
       changed |= more != rank.recompute;
-      rank.recompute = std::move(more);
+      rank.recompute = more;
     });
     if (!changed) break;
     MOTLEY_ASSIGN_OR_RETURN(priced, Evaluate(setting, std::move(priced.plan)));

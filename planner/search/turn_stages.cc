@@ -301,7 +301,7 @@ StagePlan ToStagePlan(const Setting& setting, const TurnChoice& choice, const St
         RankPlan rank;
         rank.device = setting.cluster.devices[static_cast<size_t>(device)].id;
         rank.device_model = setting.cluster.kinds[static_cast<size_t>(crew.kind)].name;
-        rank.recompute = ToText(cost.Recompute(crew, answer.recompute[c]));
+        rank.recompute = cost.Recompute(crew, answer.recompute[c]);
         rank.shard_ratio = answer.shares[c];
         rank.tp_share = 1.0 / crew.ranks;
         rank.offload_optimizer = choice.offload_optimizer;

@@ -119,15 +119,15 @@ class Generator {
   }
 
   void Recompute(const std::vector<UnitClass>& classes, const std::string& what,
-                 const std::function<std::string(const RankPlan&)>& set) {
+                 const std::function<OpSet(const RankPlan&)>& set) {
     Plan plan = plan_;
     bool changed = false;
     for (const UnitClass& c : classes) {
       ForEachUnit(c, &plan, [&](UnitPlan& unit) {
         for (RankPlan& rank : unit.ranks) {
-          std::string wanted = set(rank);
+          const OpSet wanted = set(rank);
           changed |= wanted != rank.recompute;
-          rank.recompute = std::move(wanted);
+          rank.recompute = wanted;
         }
       });
     }
@@ -139,8 +139,8 @@ class Generator {
     for (const UnitClass& c : classes_) targets.push_back({Place(c, plan_), {c}});
     if (classes_.size() == 1) targets.pop_back();
     for (const auto& [where, classes] : targets) {
-      Recompute(classes, absl::StrCat("no recomputation on ", where), [](const RankPlan&) { return std::string("none"); });
-      Recompute(classes, absl::StrCat("full recomputation on ", where), [](const RankPlan&) { return std::string("full"); });
+      Recompute(classes, absl::StrCat("no recomputation on ", where), [](const RankPlan&) { return OpSet::None(); });
+      Recompute(classes, absl::StrCat("full recomputation on ", where), [](const RankPlan&) { return OpSet::All(); });
       Recompute(classes, absl::StrCat("one operator less recomputed on ", where),
                 [this](const RankPlan& rank) { return SteppedRecompute(setting_, rank, -1); });
       Recompute(classes, absl::StrCat("one operator more recomputed on ", where),

@@ -32,12 +32,12 @@ absl::Status CheckRecompute(const Setting& setting, const Plan& plan) {
   const RecomputePolicy policy = setting.request.recompute;
   absl::Status status;
   if (policy == RecomputePolicy::kAuto) return status;
-  const char* const wanted = policy == RecomputePolicy::kNone ? "none" : "full";
+  const OpSet wanted = policy == RecomputePolicy::kNone ? OpSet::None() : OpSet::All();
   ForEachUnit(plan, [&](const UnitPlan& unit) {
     for (const RankPlan& rank : unit.ranks) {
       if (rank.recompute == wanted || unit.batch() == 0 || !status.ok()) continue;
-      status = absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " recomputes '", rank.recompute, "' on ",
-                                                          rank.device.value(), ", '", wanted,
+      status = absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " recomputes '", ToText(rank.recompute),
+                                                          "' on ", rank.device.value(), ", '", ToText(wanted),
                                                           "' was asked for; even, fsdp and cephalo follow that"));
     }
   });

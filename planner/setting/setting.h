@@ -1,5 +1,5 @@
-// Everything that planning away from a live cluster starts from: cluster, workload, what the user asks for; and what follows from
-// them once: links and costs. Strategies read it and nothing else.
+// Everything that planning starts from: cluster, workload, what the user asks for; and what follows from them once: links and
+// costs. Strategies read it and nothing else.
 #pragma once
 
 #include <cstdint>

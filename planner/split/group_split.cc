@@ -213,7 +213,7 @@ StagePlan ToStage(const Setting& setting, const GroupAnswer& answer, int zero_st
     RankPlan rank;
     rank.device = device.id;
     rank.device_model = setting.cluster.kinds[static_cast<size_t>(device.kind)].name;
-    rank.recompute = ToText(member.recompute);
+    rank.recompute = member.recompute;
     rank.shard_ratio = member.share;
     UnitPlan unit;
     unit.ranks.push_back(std::move(rank));

@@ -1,4 +1,4 @@
-// cephalo (arXiv 2411.01075) away from a live cluster.
+// cephalo (arXiv 2411.01075) on a setting.
 //
 // As published: every GPU computes at least one sample, layers are recomputed in full, boundaries wait in host memory
 // (section 2.2) where the cluster's file knows it, the split is that of eq. 4 (cephalo_equation4.h), uneven shards only where

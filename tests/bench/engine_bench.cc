@@ -14,6 +14,7 @@
 #include "planner/live/planner.h"
 #include "tests/worker/engine/fake_host.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/engine.h"
 
 namespace motley::engine {
 namespace {

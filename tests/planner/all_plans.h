@@ -32,8 +32,8 @@
 namespace motley::planner {
 
 struct AllPlansGrid {
-  std::vector<std::string> recompute = {"none", "full"};  // the first costs least time
-  bool in_flight = true;                                  // other limits than the schedule's
+  std::vector<OpSet> recompute = {OpSet::None(), OpSet::All()};  // the first costs least time
+  bool in_flight = true;                                         // other limits than the schedule's
   bool exchanges = false;  // plans that differ by an exchange of like cards of a node alone: all, not only the first
 };
 
@@ -167,7 +167,7 @@ inline void AllPlans::Recompute(const std::vector<RankPlan*>& ranks, size_t r) {
     if (worth_(plan_)) Schedules();
     return;
   }
-  for (const std::string& recompute : grid_.recompute) {
+  for (const OpSet& recompute : grid_.recompute) {
     ranks[r]->recompute = recompute;
     Recompute(ranks, r + 1);
   }

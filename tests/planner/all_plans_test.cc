@@ -79,7 +79,8 @@ TEST(AllPlans, TheSameInEveryRun) {
   const auto setting = Tiny(kTwoAlike, 2, 2);
   std::string texts[2];
   for (std::string& text : texts) {
-    AllPlans(*setting).ForEach([&](const Plan& plan) { text += plan.pipelines[0].stages[0].units[0].ranks[0].recompute; });
+    AllPlans(*setting).ForEach(
+        [&](const Plan& plan) { text += ToText(plan.pipelines[0].stages[0].units[0].ranks[0].recompute); });
   }
   EXPECT_EQ(texts[0], texts[1]);
 }

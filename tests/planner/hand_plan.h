@@ -34,12 +34,12 @@ inline Plan HandPlan(const PlannerInput& input, const std::string& strategy, con
   stage.ministages = {{0, input.model.num_layers - 1}};
   std::vector<double> shares;
   for (const DeviceDuty& duty : duties) shares.push_back(duty.share);
-  stage.placement = PlaceByShares(ParameterLayout(input.model), shares);
+  stage.placement = PlaceByShares(UnitElements(ParameterLayout(input.model)), shares);
   for (const DeviceDuty& duty : duties) {
     RankPlan rank;
     rank.device = input.devices[duty.device].id;
     rank.device_model = input.devices[duty.device].model;
-    rank.recompute = duty.recompute ? "full" : "none";
+    rank.recompute = duty.recompute ? OpSet::All() : OpSet::None();
     rank.shard_ratio = duty.share;
     stage.units.push_back({{rank}, Microbatches(duty.batch, duty.microbatch)});
   }

@@ -11,7 +11,7 @@
 namespace motley::planner {
 
 inline RankPlan MakeRank(const std::string& device, const std::string& model, double shard, double tp = 1,
-                         const std::string& recompute = "none") {
+                         OpSet recompute = OpSet::None()) {
   RankPlan rank;
   rank.device = DeviceId(device);
   rank.device_model = model;
@@ -44,15 +44,16 @@ inline Plan FullPlan() {
   StagePlan first, second, whole;
   first.ministages = {{0, 0}, {2, 2}};
   first.zero_stage = 2;
-  first.units = {
-      {{MakeRank("a/gpu0", "A100-40GB", 0.62, 0.62), MakeRank("a/gpu1", "T4", 0.38, 0.38, "norm1,activation")}, {4, 4}}};
+  first.units = {{{MakeRank("a/gpu0", "A100-40GB", 0.62, 0.62),
+                   MakeRank("a/gpu1", "T4", 0.38, 0.38, OpSet().With(Op::kNorm1).With(Op::kActivation))},
+                  {4, 4}}};
   first.units[0].ranks[1].offload_activations = true;
   second.ministages = {{1, 1}, {3, 3}};
   second.units = {{{MakeRank("b/gpu0", "RTX 2080 Ti", 1.0 / 3)}, {2, 3}}, {{MakeRank("b/gpu1", "RTX 2080 Ti", 2.0 / 3)}, {3}}};
   second.units[0].ranks[0].offload_parameters = second.units[0].ranks[0].offload_optimizer = true;
   whole.ministages = {{0, 3}};
   whole.zero_stage = 1;
-  whole.units = {{{MakeRank("c/gpu0", "P40", 0.25, 1, "full")}, {3, 1}}, {{MakeRank("c/gpu1", "P40", 0.75)}, {}}};
+  whole.units = {{{MakeRank("c/gpu0", "P40", 0.25, 1, OpSet::All())}, {3, 1}}, {{MakeRank("c/gpu1", "P40", 0.75)}, {}}};
   plan.pipelines = {{{first, second}}, {{whole}}};
   plan.unused = {{DeviceId("c/gpu2"), "no room: \"context\" alone"}, {DeviceId("c/gpu3"), "excluded\nby the user"}};
   plan.predicted.step_seconds = 0.1 + 0.2;

@@ -16,6 +16,7 @@
 #include "common/base/names.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
+#include "common/device/device_kinds.h"
 
 namespace motley::worker {
 namespace {
@@ -106,14 +107,19 @@ absl::Status ReadDevices(const std::string& source, const toml::node& node, std:
   if (array == nullptr) return absl::InvalidArgumentError(absl::StrCat(Place(source, node), "devices are listed as [[device]]"));
   for (const toml::node& element : *array) {
     DeviceConfig device;
+    std::string kind(RowOf(device.kind).name);
     MOTLEY_RETURN_IF_ERROR(ReadTable(source, "device", element,
                                      {{"name", Text(device.name)},
-                                      {"kind", Text(device.kind)},
+                                      {"kind", Text(kind)},
                                       {"model", Text(device.model)},
                                       {"memory_bytes", Bytes(device.memory_bytes)},
                                       {"flops_per_second", Number(device.flops_per_second)},
                                       {"link_bytes_per_second", Number(device.link_bytes_per_second)}}));
-    if (device.name.empty()) device.name = absl::StrCat(device.kind == "cpu" ? "cpu" : "gpu", devices.size());
+    const absl::StatusOr<DeviceKind> parsed = ParseDeviceKind(kind);
+    if (!parsed.ok())
+      return absl::InvalidArgumentError(absl::StrCat(Place(source, element), "device.", parsed.status().message()));
+    device.kind = *parsed;
+    if (device.name.empty()) device.name = absl::StrCat(RowOf(device.kind).name_prefix, devices.size());
     devices.push_back(std::move(device));
   }
   return absl::OkStatus();
@@ -215,13 +221,11 @@ absl::Status Validate(const WorkerConfig& config) {
     if (!names.insert(device.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("two devices are named '", device.name, "'"));
     }
-    if (device.kind != "cpu" && device.kind != "emulated") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("device ", device.name, ": kind '", device.kind, "' is not known; use cpu or emulated"));
-    }
-    if (device.kind == "cpu" && (!device.model.empty() || device.flops_per_second != 0 || device.link_bytes_per_second != 0)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("device ", device.name, ": a cpu is as fast as it is; use kind = \"emulated\" to declare a speed"));
+    const DeviceKindRow& row = RowOf(device.kind);
+    const bool declares = !device.model.empty() || device.flops_per_second != 0 || device.link_bytes_per_second != 0;
+    if (declares && !row.speed_is_declared) {
+      return absl::InvalidArgumentError(absl::StrCat("device ", device.name, ": a ", row.name,
+                                                     " is as fast as it is; use kind = \"emulated\" to declare a speed"));
     }
     MOTLEY_RETURN_IF_ERROR(
         CheckPositive(absl::StrCat("memory_bytes of ", device.name), static_cast<double>(device.memory_bytes), 0, 9e15));

@@ -25,9 +25,9 @@ struct NetworkConfig {
 
 // Numbers are the card's own, before dilation and memory scale; 0 = from the device table (emulated), or not limited (cpu).
 struct DeviceConfig {
-  std::string name;          // "gpu0"; default: kind and ordinal
-  std::string kind = "cpu";  // "cpu" or "emulated"
-  std::string model;         // emulated: from the device table, unless all three numbers are given
+  std::string name;  // "gpu0"; default: kind and ordinal
+  DeviceKind kind = DeviceKind::kCpu;
+  std::string model;  // emulated: from the device table, unless all three numbers are given
   int64_t memory_bytes = 0;
   double flops_per_second = 0;
   double link_bytes_per_second = 0;

@@ -60,20 +60,25 @@ int UsableCores() {
 absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfig& config, int cores) {
   std::vector<DeviceConfig> devices = config.devices;
   if (devices.empty()) devices.emplace_back().name = "cpu0";
-  const auto is_cpu = [](const DeviceConfig& device) { return device.kind != "emulated"; };
+  const auto is_cpu = [](const DeviceConfig& device) { return device.kind == DeviceKind::kCpu; };
   const int cpus = static_cast<int>(std::count_if(devices.begin(), devices.end(), is_cpu));
   if (config.cores > 0) cores = std::min(cores, static_cast<int>(config.cores));
   int cpu = 0;
   std::vector<DeviceDescription> out;
   for (const DeviceConfig& device : devices) {
     DeviceDescription description;
-    if (device.kind == "emulated") {
-      MOTLEY_ASSIGN_OR_RETURN(description, DescribeEmulated(config, device));
-    } else {
-      description.model = "cpu";
-      description.memory_bytes = device.memory_bytes;
-      description.threads = ThreadsOfCpu(cpu++, cpus, cores);
+    switch (device.kind) {  // no default: every kind is described
+      case DeviceKind::kEmulated: {
+        MOTLEY_ASSIGN_OR_RETURN(description, DescribeEmulated(config, device));
+        break;
+      }
+      case DeviceKind::kCpu:
+        description.model = "cpu";
+        description.memory_bytes = device.memory_bytes;
+        description.threads = ThreadsOfCpu(cpu++, cpus, cores);
+        break;
     }
+    description.kind = device.kind;
     description.id = DeviceId(absl::StrCat(config.name, "/", device.name));
     out.push_back(std::move(description));
   }

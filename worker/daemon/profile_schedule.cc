@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/device/device_kinds.h"
 
 namespace motley::worker {
 
@@ -14,7 +15,7 @@ ProfileSchedule::ProfileSchedule(const ProfileCommand& command)
     rank.assignment = assignment;
     rank.compute_left = std::find(compute.begin(), compute.end(), assignment.device.id) != compute.end();
     rank.collectives_left = command.collectives;
-    rank.on_host = assignment.device.kind != DeviceKind::kEmulated;
+    rank.on_host = RowOf(assignment.device.kind).on_host;
     ranks_.push_back(std::move(rank));
   }
 }

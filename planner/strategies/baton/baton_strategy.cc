@@ -1,9 +1,7 @@
-// Baton on a setting. The paper (12 pages of poster text) gives three levels and no algorithm; this is ours, docs/strategies.md
-// explains it:
+// Baton on a setting. The paper (12 pages of poster text) gives three levels and no algorithm; docs/strategies/baton.md has ours:
 //
 //   line-ups     which devices form tensor-parallel units and their order in the pipeline (baton_lineup.h), by how many replicas
-//   and what
-//                microbatch; best first by a lower bound that ignores memory, until no bound beats the few best found
+//                and what microbatch; best first by a lower bound that ignores memory, until no bound beats the few best found
 //   level one    layers to stages: one by one to the stage that would then take least
 //   levels two and three   shares of a layer inside each unit and recomputation by rank (baton_unit.h), asked for by level one
 //
@@ -295,7 +293,7 @@ UnitPlan BatonSearch::MakeUnit(const Candidate& candidate, const std::vector<int
     RankPlan rank;
     rank.device = device.id;
     rank.device_model = setting_.cluster.kinds[static_cast<size_t>(device.kind)].name;
-    rank.recompute = ToText(solved.ranks[i].recompute);
+    rank.recompute = solved.ranks[i].recompute;
     rank.tp_share = static_cast<double>(solved.ranks[i].parts) / static_cast<double>(units_.parts());
     rank.shard_ratio = rank.tp_share / static_cast<double>(role.replicas);
     unit.ranks.push_back(std::move(rank));

@@ -1,6 +1,6 @@
 // hexiscale (arXiv 2409.01143): pipelines of different shape side by side, tensor parallelism inside nodes, 1F1B. The search has
-// its own objective (hexiscale_problem.h); the best layouts by it are simulated. docs/strategies.md says what is published and
-// what is tuned.
+// its own objective (hexiscale_problem.h); the best layouts by it are simulated. docs/strategies/hexiscale.md says what is
+// published and what is tuned.
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -24,7 +24,7 @@ UnitPlan ToUnit(const Setting& setting, const HexiscaleStage& stage, const Hexis
     RankPlan rank;
     rank.device = device.id;
     rank.device_model = setting.cluster.kinds[static_cast<size_t>(device.kind)].name;
-    rank.recompute = stage.keep ? "none" : "full";
+    rank.recompute = stage.keep ? OpSet::None() : OpSet::All();
     rank.shard_ratio = share;
     rank.tp_share = share;
     unit.ranks.push_back(std::move(rank));

@@ -312,7 +312,7 @@ Plan MegatronSearch::MakePlan(const Candidate& candidate) const {
         RankPlan rank;
         rank.device = device.id;
         rank.device_model = setting_.cluster.kinds[static_cast<size_t>(device.kind)].name;
-        rank.recompute = shape.recompute ? "full" : "none";
+        rank.recompute = shape.recompute ? OpSet::All() : OpSet::None();
         rank.tp_share = 1.0 / groups.tp;
         rank.shard_ratio = rank.tp_share / static_cast<double>(shape.replicas);
         unit.ranks.push_back(std::move(rank));

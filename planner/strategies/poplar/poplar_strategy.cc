@@ -252,7 +252,7 @@ Plan PoplarSearch::MakePlan(const std::vector<Group>& groups, int zero_stage, co
     RankPlan rank;
     rank.device = device.id;
     rank.device_model = setting_.cluster.kinds[static_cast<size_t>(device.kind)].name;
-    rank.recompute = ToText(ways[member.batch->way]);
+    rank.recompute = ways[member.batch->way];
     rank.shard_ratio = member.share;
     stage.units.push_back({{rank}, member.batch->microbatches});
   }

@@ -288,7 +288,7 @@ Plan ZorseSearch::ToPlan(const ZorseChoice& choice) const {
       RankPlan rank;
       rank.device = device.id;
       rank.device_model = setting_.cluster.kinds[static_cast<size_t>(device.kind)].name;
-      rank.recompute = "full";
+      rank.recompute = OpSet::All();
       rank.shard_ratio = shares[i];
       rank.offload_parameters = group.host_known && choice.offload.parameters;
       rank.offload_activations = group.host_known && choice.offload.activations;

@@ -45,6 +45,14 @@ TEST(ModelNotes, WhatThePriceLeavesOutIsWarnedOfOnce) {
   }
 }
 
+TEST(ModelNotes, AnEstimateSaysThemInJson) {
+  const TempFolder folder;
+  const std::string model = folder.Write("config.json", kGpt2Config);
+  const Ran ran = MotleyAlone({"estimate", "--cluster", "cephalo-a", "--model", model, "-o", "json"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(json::parse(ran.out)["warnings"].size(), 1u);
+}
+
 TEST(ModelNotes, PublishedModelsArePlanned) {
   const TempFolder folder;
   for (const PublishedConfig& config : kPublishedConfigs) {

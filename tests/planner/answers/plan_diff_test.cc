@@ -40,7 +40,7 @@ TEST(PlanDiffTest, SaysWhatChangesDeviceByDevice) {
   StagePlan& stage = after.pipelines[0].stages[0];
   stage.units[0].microbatches = {5};
   stage.units[1].microbatches = {4};
-  stage.units[1].ranks[0].recompute = "full";
+  stage.units[1].ranks[0].recompute = OpSet::All();
   stage.units[2].ranks[0].device = DeviceId("n4/gpu0");
   after.unused.push_back({DeviceId("n2/gpu0"), "too slow"});
   EXPECT_EQ(ToText(Diff(before, after)),

@@ -29,10 +29,10 @@ std::string Numbers(const Plan& plan) {
       absl::StrFormat("  %.6g s a step, bound by %s\n", plan.predicted.step_seconds, plan.predicted.binding_constraint);
   for (const UnitPlan& unit : plan.pipelines[0].stages[0].units) {
     const RankPlan& rank = unit.ranks[0];
-    absl::StrAppend(&text,
-                    absl::StrFormat("  %s: %s recompute %s shard %.4f busy %.6g s peak %d\n", rank.device.value(),
-                                    unit.microbatches.empty() ? "-" : absl::StrJoin(unit.microbatches, "+"), rank.recompute,
-                                    rank.shard_ratio, rank.predicted.busy_seconds, rank.predicted.peak_bytes));
+    absl::StrAppend(
+        &text, absl::StrFormat("  %s: %s recompute %s shard %.4f busy %.6g s peak %d\n", rank.device.value(),
+                               unit.microbatches.empty() ? "-" : absl::StrJoin(unit.microbatches, "+"), ToText(rank.recompute),
+                               rank.shard_ratio, rank.predicted.busy_seconds, rank.predicted.peak_bytes));
   }
   for (const UnusedDevice& unused : plan.unused)
     absl::StrAppend(&text, "  ", unused.device.value(), " unused: ", unused.because, "\n");

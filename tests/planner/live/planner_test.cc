@@ -178,11 +178,11 @@ TEST(PlannerTest, EvaluationFillsTheMemoryAndNoMore) {
 
 TEST(PlannerTest, RecomputesOnlyWhenMemoryAsksForIt) {
   const std::vector<DeviceSetup> roomy = {{"a/gpu0", "x", 1e9, int64_t{1} << 30}};
-  EXPECT_EQ(UnitsOf(*MakePlan(MakeInput(SmallModel(), roomy, 8)))[0].ranks[0].recompute, "none");
+  EXPECT_EQ(UnitsOf(*MakePlan(MakeInput(SmallModel(), roomy, 8)))[0].ranks[0].recompute, OpSet::None());
   PlannerInput tight = MakeInput(SmallModel(true, 8), {{"a/gpu0", "x", 1e9, 16 << 20}}, 24);
   const auto result = MakePlan(tight);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(UnitsOf(*result)[0].ranks[0].recompute, "full");
+  EXPECT_EQ(UnitsOf(*result)[0].ranks[0].recompute, OpSet::All());
   tight.config.planner.recompute = "none";
   EXPECT_EQ(MakePlan(tight).status().code(), absl::StatusCode::kResourceExhausted);
 }

@@ -85,7 +85,7 @@ inline std::unique_ptr<Setting> MakeSetting(Cluster cluster, const Workload& wor
 
 // The setting's devices [first, first + microbatches.size()) as single-rank units with even shares.
 inline StagePlan StageOf(const Setting& setting, int first, const std::vector<std::vector<int64_t>>& microbatches,
-                         std::vector<LayerRange> ministages, int zero_stage = 3, const std::string& recompute = "none") {
+                         std::vector<LayerRange> ministages, int zero_stage = 3, OpSet recompute = OpSet::None()) {
   StagePlan stage;
   stage.ministages = std::move(ministages);
   stage.zero_stage = zero_stage;
@@ -185,7 +185,8 @@ class RandomPlans {
     stage.ministages = ministages;
     stage.zero_stage = static_cast<int>(Below(4));
     const bool offload = Below(6) == 0 && (!calm_ || schedule == ScheduleFamily::kLayered);
-    const std::string recompute = Below(2) == 0 ? "none" : Below(2) == 0 ? "full" : "norm1,activation";
+    const OpSet some = OpSet().With(Op::kNorm1).With(Op::kActivation);
+    const OpSet recompute = Below(2) == 0 ? OpSet::None() : Below(2) == 0 ? OpSet::All() : some;
     for (int u = 0; u < units; ++u) {
       UnitPlan unit;
       for (int r = 0; r < width; ++r) {

@@ -116,12 +116,12 @@ void ExpectAgreement(const Setting& setting, const std::vector<Duty>& duties) {
     RankPlan rank;
     rank.device = setting.cluster.devices[u].id;
     rank.shard_ratio = duties[u].share;
-    rank.recompute = duties[u].recompute;
+    rank.recompute = ParseOpSet(duties[u].recompute).value();
     shares.push_back(duties[u].share);
     stage.units.push_back({{rank}, duties[u].microbatches});
   }
   stage.ministages = {{0, layers - 1}};
-  stage.placement = PlaceByShares(setting.costs.layout(), shares);
+  stage.placement = PlaceByShares(UnitElements(setting.costs.layout()), shares);
   const Plan whole = PlanOf(setting, ScheduleFamily::kLayered, {{{stage}}});
   const auto programs = LowerTraining(whole, setting.workload.model);
   ASSERT_TRUE(programs.ok()) << programs.status();

@@ -26,7 +26,7 @@ TEST(StepLoweringTest, OneDeviceTakesTheSumOfItsWork) {
   for (const auto schedule :
        {ScheduleFamily::kLayered, ScheduleFamily::kGPipe, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
     const auto setting = MakeSetting(Nodes({{"T4"}}), WorkOf(MediumModel(4, true), 7));
-    const Plan plan = PlanOf(*setting, schedule, {{{StageOf(*setting, 0, {{3, 3, 1}}, {{0, 3}}, 3, "full")}}});
+    const Plan plan = PlanOf(*setting, schedule, {{{StageOf(*setting, 0, {{3, 3, 1}}, {{0, 3}}, 3, OpSet::All())}}});
     const auto evaluation = Evaluate(*setting, plan);
     ASSERT_TRUE(evaluation.ok()) << evaluation.status();
     const double busy = evaluation->plan.pipelines[0].stages[0].units[0].ranks[0].predicted.busy_seconds;
@@ -138,7 +138,7 @@ TEST(StepLoweringTest, OffloadedMinistagesAreFetchedTwiceAndSteppedInTurn) {
   std::vector<StagePlan> stages;
   const auto dealt = DealLayers(8, 2, 4);
   for (int s = 0; s < 2; ++s) {
-    StagePlan stage = StageOf(*setting, 2 * s, {{2, 2}, {2, 2}}, dealt[static_cast<size_t>(s)], 2, "full");
+    StagePlan stage = StageOf(*setting, 2 * s, {{2, 2}, {2, 2}}, dealt[static_cast<size_t>(s)], 2, OpSet::All());
     for (UnitPlan& unit : stage.units) unit.ranks[0].offload_parameters = unit.ranks[0].offload_activations = true;
     stages.push_back(stage);
   }
@@ -255,7 +255,7 @@ TEST(StepLoweringTest, FiveHundredRanksAreFewActors) {
   const auto dealt = DealLayers(32, 4, 2);
   for (int s = 0; s < 4; ++s) {
     stages.push_back(StageOf(*setting, 128 * s, std::vector<std::vector<int64_t>>(128, {2, 2, 2, 2, 2, 2, 2, 2}),
-                             dealt[static_cast<size_t>(s)], 2, "full"));
+                             dealt[static_cast<size_t>(s)], 2, OpSet::All()));
   }
   const Lowered lowered = LowerAndRun(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{stages}}));
   EXPECT_EQ(lowered.graph.actors.size(), 4u);

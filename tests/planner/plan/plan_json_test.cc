@@ -65,6 +65,8 @@ TEST(PlanJsonTest, ErrorsNameThePath) {
   EXPECT_THAT(Complaint(R"({"pipelines":[{}]})"), HasSubstr("plan.pipelines[0]: stages is missing"));
   EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"units":[{"ranks":[{"device":1}]}]}]}]})"),
               HasSubstr("plan.pipelines[0].stages[0].units[0].ranks[0].device: must be a string"));
+  EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"units":[{"ranks":[{"device":"a","recompute":"norm3"}]}]}]}]})"),
+              HasSubstr("ranks[0].recompute: operator 'norm3' is not known; did you mean 'norm1'?"));
   EXPECT_THAT(Complaint(R"({"dtype":"bf61","pipelines":[]})"), HasSubstr("plan.dtype: dtype 'bf61' is not known"));
   EXPECT_THAT(Complaint(R"({"schedule":"layred","pipelines":[]})"), HasSubstr("plan.schedule: schedule 'layred' is not known"));
   EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"ministages":[[1]],"units":[]}]}]})"),

@@ -67,7 +67,6 @@ TEST(PlanTest, RanksUnitsAndStages) {
   using S = StagePlan;
   EXPECT_THAT(broken([](S& a, S&) { a.units[0].ranks[1].device = DeviceId(); }),
               HasSubstr("rank 1 in pipeline 0 stage 0: device"));
-  EXPECT_THAT(broken([](S& a, S&) { a.units[0].ranks[1].recompute = "norm3"; }), HasSubstr("rank 1 (a/gpu1): recompute"));
   EXPECT_THAT(broken([](S&, S& b) { b.units[1].ranks[0].shard_ratio = -0.1; }),
               HasSubstr("rank 3 (b/gpu1): shard_ratio must be in 0..1"));
   EXPECT_THAT(broken([](S&, S& b) { b.units[1].ranks[0].shard_ratio = std::nan(""); }),
@@ -169,9 +168,9 @@ TEST(PlanTest, APlacementListsTheUnitsOfItsStage) {
   Plan plan = FullPlan();
   const std::vector<UnitSpec> layout = ParameterLayout(SmallModel());
   // Layers 1 and 3 and the head.
-  plan.pipelines[0].stages[1].placement = PlaceByShares({layout[2], layout[4], layout[5]}, {1.0 / 3, 2.0 / 3});
+  plan.pipelines[0].stages[1].placement = PlaceByShares(UnitElements({layout[2], layout[4], layout[5]}), {1.0 / 3, 2.0 / 3});
   EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
-  plan.pipelines[0].stages[0].placement = PlaceByShares({layout[0], layout[1], layout[3]}, {0.62, 0.38});
+  plan.pipelines[0].stages[0].placement = PlaceByShares(UnitElements({layout[0], layout[1], layout[3]}), {0.62, 0.38});
   EXPECT_THAT(std::string(Validate(plan, SmallModel()).message()),
               HasSubstr("units of several ranks are cut at their tensor-parallel"));
 }
@@ -203,7 +202,7 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
               HasSubstr("schedule 1f1b given with several microbatches on a rank, the engine runs layered"));
   EXPECT_THAT(refused([](P& p, S&) { p.dtype = DType::kBFloat16; }), HasSubstr("dtype bfloat16 given"));
   EXPECT_THAT(refused([](P&, S& s) { s.zero_stage = 2; }), HasSubstr("zero_stage 2 given"));
-  EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].recompute = "norm1"; }),
+  EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].recompute = OpSet().With(Op::kNorm1); }),
               HasSubstr("rank 1 (n1/gpu1): recompute 'norm1' given"));
   EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].offload_optimizer = true; }),
               HasSubstr("rank 1 (n1/gpu1): offload given"));

@@ -145,6 +145,8 @@ TEST(PlanTextTest, ErrorsNameTheLine) {
   EXPECT_THAT(Complaint(head + stage + "rank 0 a shard 1\n"), HasSubstr("expected 'batch'"));
   EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 1x4 shard nan\n"), HasSubstr("expected a number, got 'nan'"));
   EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 1x4 shard 1 offload ram\n"), HasSubstr("expected 'recompute'"));
+  EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 1x4 shard 1 recompute norm3\n"),
+              HasSubstr("line 3: operator 'norm3' is not known"));
   EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 1x4 shard 1 recompute none offload ram\n"),
               HasSubstr("offload 'ram'"));
   EXPECT_THAT(Complaint(head + stage + "unit of 2 batch 4 = 1x4\nrank 0 a shard 1\n"),

@@ -61,7 +61,7 @@ TEST_F(EvaluateTest, FillsInEveryPrediction) {
 
 TEST_F(EvaluateTest, UtilisationCountsWhatIsRecomputedAndNothingElse) {
   Plan plan = Small();
-  ForEachRank(plan, [](RankPlan& rank) { rank.recompute = "full"; });
+  ForEachRank(plan, [](RankPlan& rank) { rank.recompute = OpSet::All(); });
   const auto evaluation = Evaluate(*setting_, plan);
   ASSERT_TRUE(evaluation.ok()) << evaluation.status();
   const PlanPrediction& predicted = evaluation->plan.predicted;

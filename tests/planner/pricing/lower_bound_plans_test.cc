@@ -53,7 +53,7 @@ StagePlan RandomStage(Random& random, const Setting& setting, const std::vector<
       rank.device = setting.cluster.devices[static_cast<size_t>(devices[d])].id;
       rank.tp_share = 1.0 / static_cast<double>(ranks);
       rank.shard_ratio = 1.0 / static_cast<double>(devices.size());
-      rank.recompute = Pick(random, 0, 1) == 0 ? "none" : "full";
+      rank.recompute = Pick(random, 0, 1) == 0 ? OpSet::None() : OpSet::All();
     }
   }
   const std::vector<int64_t> batches = Cut(random, batch, static_cast<int64_t>(stage.units.size()), 0);

@@ -49,7 +49,7 @@ TEST(PlanClassesTest, WhatTellsPipelinesApart) {
   const auto alone = ElementsAre(ElementsAre(0, 2), ElementsAre(1));
   EXPECT_THAT(apart([](PipelinePlan& p) { p.stages[0].ministages = {{0, 0}}, p.stages[1].ministages = {{1, 3}}; }), alone);
   EXPECT_THAT(apart([](PipelinePlan& p) { p.stages[1].units[0].microbatches = {4, 1}; }), alone);
-  EXPECT_THAT(apart([](PipelinePlan& p) { p.stages[1].units[0].ranks[0].recompute = "full"; }), alone);
+  EXPECT_THAT(apart([](PipelinePlan& p) { p.stages[1].units[0].ranks[0].recompute = OpSet::All(); }), alone);
   EXPECT_THAT(apart([](PipelinePlan& p) { p.stages[1].units[0].ranks[0].device_model = "L4"; }), alone);
   EXPECT_THAT(apart([](PipelinePlan& p) { p.stages[1].units.pop_back(); }), alone);
   EXPECT_THAT(apart([](PipelinePlan& p) { p.stages.pop_back(); }), alone);

@@ -82,7 +82,7 @@ TEST(TurnStagesTest, PlansAreValidWholeAndFit) {
               ranks += unit.ranks.size();
               EXPECT_LE(unit.ranks.size(), static_cast<size_t>(choice.tp[s]));
               EXPECT_LE(static_cast<int64_t>(unit.microbatches.size()), choice.rounds);
-              recomputed += unit.ranks[0].recompute != "none";
+              recomputed += !unit.ranks[0].recompute.empty();
             }
             EXPECT_EQ(ranks, choice.groups[s].size()) << "nobody is left out";
             uneven += !EvenShares(stages[s]);
@@ -106,11 +106,12 @@ TEST(TurnStagesTest, LadderIsClimbedOnlyAsFarAsMemoryAsks) {
       if (!plan.ok()) continue;
       for (size_t s = 0; s < 2; ++s) {
         const RankPlan& rank = plan->pipelines[0].stages[s].units[0].ranks[0];
-        (rank.recompute == "none" ? none : rank.recompute == "full" ? recomputed : partly) += 1;
-        if (rank.recompute == "none" || !EvenShares(plan->pipelines[0].stages[s])) continue;
+        (rank.recompute.empty() ? none : rank.recompute.all() ? recomputed : partly) += 1;
+        if (rank.recompute.empty() || !EvenShares(plan->pipelines[0].stages[s])) continue;
         Plan less = *plan;
         ForEachRank(&less.pipelines[0].stages[s], [&](RankPlan& r) { r.recompute = SteppedRecompute(*setting, r, -1); });
-        EXPECT_GT(WorstMemory(*setting, less), 1) << model << " in " << rounds << " rounds: " << rank.recompute << " is too much";
+        EXPECT_GT(WorstMemory(*setting, less), 1)
+            << model << " in " << rounds << " rounds: " << ToText(rank.recompute) << " is too much";
       }
     }
   }
@@ -158,7 +159,7 @@ TEST(TurnStagesTest, LayersGoWhereTheyEndFirst) {
   };
   const auto plan = PlanTurns(*setting, Choice({{0}, {1}, {2}}, 1, 8));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  for (const StagePlan& stage : plan->pipelines[0].stages) EXPECT_EQ(stage.units[0].ranks[0].recompute, "none");
+  for (const StagePlan& stage : plan->pipelines[0].stages) EXPECT_EQ(stage.units[0].ranks[0].recompute, OpSet::None());
   double best = slowest(1, 1, 10);
   for (int64_t a = 1; a <= 10; ++a) {
     for (int64_t b = 1; a + b <= 11; ++b) best = std::min(best, slowest(a, b, 12 - a - b));

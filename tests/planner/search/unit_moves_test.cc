@@ -155,8 +155,8 @@ TEST_F(UnitMovesOfTwoStagesTest, RecomputationThatChangesNothingIsNoMove) {
   EXPECT_EQ(Find(moves_, "one operator less recomputed on all"), nullptr);
   const Move* full = Find(moves_, "full recomputation on 1 x A10G in stage 1");
   ASSERT_NE(full, nullptr);
-  EXPECT_EQ(full->plan.pipelines[0].stages[1].units[0].ranks[0].recompute, "full");
-  EXPECT_EQ(full->plan.pipelines[0].stages[0].units[0].ranks[0].recompute, "none");
+  EXPECT_EQ(full->plan.pipelines[0].stages[1].units[0].ranks[0].recompute, OpSet::All());
+  EXPECT_EQ(full->plan.pipelines[0].stages[0].units[0].ranks[0].recompute, OpSet::None());
   EXPECT_NE(Find(moves_, "one operator more recomputed on all"), nullptr);
 }
 

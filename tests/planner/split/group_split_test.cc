@@ -184,7 +184,7 @@ TEST(GroupSplitTest, StageListsMicrobatchesAndLeavesOutWhoIsNotNeeded) {
   EXPECT_EQ(stage.units[0].microbatches, (std::vector<int64_t>{3, 3, 1}));
   EXPECT_EQ(stage.units[0].ranks[0].device.value(), "n1/gpu0");
   EXPECT_EQ(stage.units[0].ranks[0].device_model, "A6000");
-  EXPECT_EQ(stage.units[0].ranks[0].recompute, "full");
+  EXPECT_EQ(stage.units[0].ranks[0].recompute, OpSet::All());
   EXPECT_TRUE(stage.units[1].microbatches.empty());
   EXPECT_EQ(stage.zero_stage, 3);
 }

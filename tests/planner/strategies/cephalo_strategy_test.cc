@@ -1,4 +1,4 @@
-// even, fsdp and cephalo away from a live cluster: their plans keep the language's rules, fit, and differ as the papers say.
+// even, fsdp and cephalo: their plans keep the language's rules, fit, and differ as the papers say.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/pricing/evaluate.h"
@@ -95,7 +95,7 @@ TEST(CephaloStrategyTest, PublishedGivesEveryDeviceSamplesAndRecomputesAll) {
   ASSERT_EQ(UnitsOf(plan).size(), 4u);
   for (const UnitPlan& unit : UnitsOf(plan)) {
     EXPECT_GE(unit.batch(), 1);
-    EXPECT_EQ(unit.ranks[0].recompute, "full");
+    EXPECT_EQ(unit.ranks[0].recompute, OpSet::All());
     EXPECT_FALSE(unit.ranks[0].offload_activations);  // the cluster does not describe its hosts
   }
 }

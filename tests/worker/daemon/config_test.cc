@@ -76,7 +76,7 @@ TEST(WorkerConfig, CpuDevicesDivideTheCores) {
     for (const char kind : kinds) {
       DeviceConfig& device = config.devices.emplace_back();
       device.name = absl::StrCat("d", config.devices.size());
-      if (kind == 'e') device.kind = "emulated", device.model = "L4";
+      if (kind == 'e') device.kind = DeviceKind::kEmulated, device.model = "L4";
     }
     const auto devices = DescribeDevices(config, cores);
     EXPECT_TRUE(devices.ok()) << devices.status();
@@ -111,6 +111,8 @@ TEST(WorkerConfig, UnknownKeysNameFileLineAndNearest) {
   EXPECT_THAT(Message(ParseWorkerConfig("[emulatoin]\n", "w.toml").status()), HasSubstr("did you mean 'emulation'?"));
   EXPECT_THAT(Message(ParseWorkerConfig("[[device]]\nkind = 3\n", "w.toml").status()),
               HasSubstr("w.toml:2: device.kind must be a text"));
+  EXPECT_THAT(Message(ParseWorkerConfig("\n[[device]]\nkind = 'tpu'\n", "w.toml").status()),
+              HasSubstr("w.toml:2: device.kind 'tpu' is not known; use cpu or emulated"));
   EXPECT_THAT(Message(ParseWorkerConfig("[worker\n", "w.toml").status()), HasSubstr("w.toml:"));
   EXPECT_EQ(LoadWorkerConfig("/nowhere/w.toml").status().code(), absl::StatusCode::kNotFound);
 }
@@ -135,7 +137,7 @@ TEST(WorkerConfig, RangesAndNames) {
   for (const char* text :
        {"[worker]\nname = 'a/b'\n", "[worker]\ncoordinator = 'nohost'\n", "[worker]\ndata_address = 'localhost'\n",
         "[worker]\nstop_seconds = -1\n", "[emulation]\ntime_dilation = 0\n", "[emulation]\nmemory_scale = 2.0\n",
-        "[[device]]\nkind = 'tpu'\n", "[[device]]\nkind = 'emulated'\n", "[[device]]\nkind = 'cpu'\nmodel = 'L4'\n",
+        "[[device]]\nkind = 'emulated'\n", "[[device]]\nkind = 'cpu'\nmodel = 'L4'\n",
         "[[device]]\nname = 'x'\n[[device]]\nname = 'x'\n",
         "[emulation]\nprecision = 'bf16'\n[[device]]\nkind = 'emulated'\nmodel = 'P40'\n"}) {
     EXPECT_FALSE(Validate(Parse(text)).ok()) << text;

@@ -77,7 +77,7 @@ class EngineTest : public testing::Test {
       planner::RankPlan rank;
       rank.device = DeviceId("n" + std::to_string(r) + "/gpu0");
       rank.shard_ratio = devices[r].share;
-      rank.recompute = devices[r].recompute;
+      rank.recompute = planner::ParseOpSet(devices[r].recompute).value();
       stage.units.push_back({{rank}, devices[r].microbatches});
     }
     for (const UnitSpec& unit : ParameterLayout(model)) {

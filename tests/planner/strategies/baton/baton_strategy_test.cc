@@ -49,7 +49,7 @@ TEST(BatonStrategyTest, RecomputesSomeOperatorsWhereMemoryIsShort) {
     if (!plan.ok()) continue;
     for (const StagePlan& stage : plan->pipelines[0].stages) {
       for (const RankPlan& rank : stage.units[0].ranks) {
-        const OpSet ops = ParseOpSet(rank.recompute).value();
+        const OpSet ops = rank.recompute;
         some = some || (!ops.empty() && !ops.all());
       }
     }
@@ -65,7 +65,7 @@ TEST(BatonStrategyTest, RanksOfAUnitDecideTogetherAboutReductions) {
     for (const StagePlan& stage : plan->pipelines[0].stages) {
       for (const UnitPlan& unit : stage.units) {
         int again = 0;
-        for (const RankPlan& rank : unit.ranks) again += ParseOpSet(rank.recompute).value().Has(Op::kAttnOut) ? 1 : 0;
+        for (const RankPlan& rank : unit.ranks) again += rank.recompute.Has(Op::kAttnOut) ? 1 : 0;
         EXPECT_TRUE(again == 0 || again == static_cast<int>(unit.ranks.size()));
       }
     }

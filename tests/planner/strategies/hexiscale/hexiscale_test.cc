@@ -43,7 +43,7 @@ TEST(Hexiscale, PublishedAndTunedFitOnThePapersSettings) {
     ExpectHexiscale(*tuned, b);
     EXPECT_LE(b.predicted.step_seconds, a.predicted.step_seconds * 1.0001) << preset;
     for (const PipelinePlan& pipeline : a.pipelines) {
-      for (const StagePlan& stage : pipeline.stages) EXPECT_EQ(stage.units[0].ranks[0].recompute, "full");
+      for (const StagePlan& stage : pipeline.stages) EXPECT_EQ(stage.units[0].ranks[0].recompute, OpSet::All());
     }
   }
 }

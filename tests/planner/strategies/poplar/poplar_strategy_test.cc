@@ -46,7 +46,7 @@ TEST(PoplarStrategyTest, FasterCardsGetMoreAndShardsAreEvenAsPublished) {
   EXPECT_LE(std::abs(BatchOf(plan, "n1/gpu0") - BatchOf(plan, "n1/gpu1")), 1);
   for (const UnitPlan& unit : StageOf(plan).units) {
     EXPECT_DOUBLE_EQ(unit.ranks[0].shard_ratio, 0.25);
-    EXPECT_EQ(unit.ranks[0].recompute, "none");
+    EXPECT_EQ(unit.ranks[0].recompute, OpSet::None());
   }
 }
 
@@ -78,7 +78,7 @@ TEST(PoplarStrategyTest, RaisesTheStageOnlyAsFarAsMemoryAsks) {
     const absl::StatusOr<Plan> refused = PlanPoplar(*SettingOf(cluster, model, 16, 512, below));
     // With recomputation the smaller stage may do: never without.
     if (!refused.ok()) continue;
-    EXPECT_EQ(StageOf(*refused).units[0].ranks[0].recompute, "full");
+    EXPECT_EQ(StageOf(*refused).units[0].ranks[0].recompute, OpSet::All());
   }
   EXPECT_GT(last, 0);
 }

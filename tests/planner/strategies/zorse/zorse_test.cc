@@ -29,7 +29,7 @@ void ExpectZorse(const Setting& setting, const Plan& plan) {
     EXPECT_EQ(stage.zero_stage, 2);
     for (const UnitPlan& unit : stage.units) {
       ASSERT_EQ(unit.ranks.size(), 1u);
-      EXPECT_EQ(unit.ranks[0].recompute, "full");
+      EXPECT_EQ(unit.ranks[0].recompute, OpSet::All());
       ++devices;
     }
   }
