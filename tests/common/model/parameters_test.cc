@@ -119,7 +119,8 @@ TEST(ParametersTest, Qwen2HasTheBiasesOfTransformersBehindTheirWeights) {
   expected["model.layers.0.self_attn.v_proj.bias"] = {32};
   EXPECT_EQ(Shapes(qwen), expected);
   std::vector<std::string> attention;
-  for (const TensorSpec& tensor : ParameterLayout(qwen)[1].tensors) {
+  const std::vector<UnitSpec> units = ParameterLayout(qwen);
+  for (const TensorSpec& tensor : units[1].tensors) {
     const size_t at = tensor.name.find("self_attn.");
     if (at != std::string::npos) attention.push_back(tensor.name.substr(at + 10));
     EXPECT_EQ(tensor.init == InitKind::kZeros, tensor.name.ends_with(".bias")) << tensor.name;
