@@ -17,7 +17,7 @@ struct HfFinding {
   std::string effect;   // what pricing without it means, for those that need the sizes alone
 };
 
-// Absent and null are the same. What is read of a wrong key is 0, or the fallback where there is one.
+// Absent and null are the same, but for Given. What is read of a wrong key is 0, or the fallback where there is one.
 class HfReader {
  public:
   // Far above any model; together they keep every product of sizes, in bytes, within int64.
@@ -31,6 +31,8 @@ class HfReader {
       : json_(json), source_(std::move(source)), findings_(*findings) {}
 
   bool Has(const std::string& key) const { return json_.contains(key) && !json_.at(key).is_null(); }
+  // Present, were it null: for the keys whose absence means another value than null.
+  bool Given(const std::string& key) const { return json_.contains(key); }
   const nlohmann::json& At(const std::string& key) const { return json_.at(key); }
   // Of the object under `key`; what is wrong of it is found here too.
   HfReader Inner(const std::string& key) const { return {json_.at(key), source_ + ": " + key, &findings_}; }

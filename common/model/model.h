@@ -7,13 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/model/model_family.h"
 
 namespace motley {
-
-enum class ModelFamily {
-  kGpt2,   // LayerNorm, learned positions, GELU (tanh), biases, fused qkv stored as Conv1D [in, out]
-  kLlama,  // RMSNorm, rotary positions, SwiGLU, grouped-query heads, no biases, Linear [out, in]
-};
 
 struct ModelShape {
   ModelFamily family = ModelFamily::kGpt2;
@@ -21,20 +17,20 @@ struct ModelShape {
   int64_t hidden_size = 0;
   int64_t num_layers = 0;
   int64_t num_heads = 0;
-  int64_t num_kv_heads = 0;  // = num_heads for GPT-2
+  int64_t num_kv_heads = 0;  // = num_heads where qkv is fused
   int64_t head_dim = 0;      // hidden_size / num_heads unless the config says otherwise
   int64_t intermediate_size = 0;
   int64_t max_positions = 0;  // longest sequence
   double norm_eps = 1e-5;
-  double rope_theta = 10000.0;  // Llama only
+  double rope_theta = 10000.0;  // of rotary positions
   bool tie_embeddings = true;   // the head uses the embedding's weight
 
   friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };
 
-// Reads HuggingFace config.json text for training (model_type gpt2 or llama). What the engine would not compute exactly (rope
-// scaling, biases, windows, other activations, nonzero dropout) is refused by key. INVALID_ARGUMENT: one line per problem, the
-// model_type first; `source` names the text in them.
+// Reads HuggingFace config.json text for training: model_type gpt2, llama, qwen2, or mistral, whose layers are Llama's. What the
+// engine would not compute exactly (rope scaling, other biases, windows, other activations, nonzero dropout) is refused by key.
+// INVALID_ARGUMENT: one line per problem, the model_type first; `source` names the text in them.
 absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string_view source);
 
 struct HfModel {
@@ -42,14 +38,15 @@ struct HfModel {
   std::vector<std::string> notes;  // one for each way in which the model's price or training is not the shape's
 };
 // The same for planning, which needs sizes alone: what ParseHfConfig refuses for training is a note here, and the model_types
-// qwen2, mistral, phi3 and gemma2 are read as the Llama shape of their sizes. Refused is what has no such shape (mixture of
-// experts) and what is wrong. Without notes it is ParseHfConfig's shape.
+// phi3 and gemma2 are read as the Llama shape of their sizes. Refused is what has no such shape (mixture of experts) and what is
+// wrong. Without notes it is ParseHfConfig's shape.
 absl::StatusOr<HfModel> ParseHfShape(std::string_view json_text, std::string_view source);
 
 // The config.json that transformers loads for this shape (dropouts 0). ParseHfConfig(ToHfConfig(s)) == s.
 std::string ToHfConfig(const ModelShape& shape);
 
-// A named size, e.g. ("gpt2", "124M"), ("llama3", "debug"). NOT_FOUND names the nearest and lists the known ones.
+// A named size, e.g. ("gpt2", "124M"), ("llama3", "debug"), ("qwen2", "0.5B"). NOT_FOUND names the nearest and lists the known
+// ones.
 absl::StatusOr<ModelShape> ModelFlavor(std::string_view name, std::string_view flavor);
 std::vector<std::string> KnownFlavors(std::string_view name);
 

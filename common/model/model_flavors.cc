@@ -31,12 +31,12 @@ constexpr ModelShape Gpt2(int64_t vocab, int64_t hidden, int64_t layers, int64_t
           .tie_embeddings = true};
 }
 
-struct LlamaSizes {
+struct RotarySizes {
   int64_t vocab, hidden, layers, heads, kv_heads, intermediate, positions;
   bool tied;
 };
-constexpr ModelShape Llama3(const LlamaSizes& s) {
-  return {.family = ModelFamily::kLlama,
+constexpr ModelShape Rotary(ModelFamily family, const RotarySizes& s, double norm_eps, double rope_theta) {
+  return {.family = family,
           .vocab_size = s.vocab,
           .hidden_size = s.hidden,
           .num_layers = s.layers,
@@ -45,13 +45,15 @@ constexpr ModelShape Llama3(const LlamaSizes& s) {
           .head_dim = s.hidden / s.heads,
           .intermediate_size = s.intermediate,
           .max_positions = s.positions,
-          .norm_eps = 1e-5,
-          .rope_theta = 500000.0,
+          .norm_eps = norm_eps,
+          .rope_theta = rope_theta,
           .tie_embeddings = s.tied};
 }
+constexpr ModelShape Llama3(const RotarySizes& s) { return Rotary(ModelFamily::kLlama, s, 1e-5, 500000.0); }
+constexpr ModelShape Qwen2(const RotarySizes& s) { return Rotary(ModelFamily::kQwen2, s, 1e-6, 1000000.0); }
 
 // Vocabulary 256 is bytes. The published sizes are those of GPT-2 and Llama 3 (1B and 3B: Llama 3.2, without its
-// rope scaling, which only stretches a trained model's context).
+// rope scaling, which only stretches a trained model's context), and those of Qwen 2.5.
 constexpr std::array kFlavors = {
     Flavor{"gpt2", "debug", Gpt2(256, 64, 2, 4, 256)},
     Flavor{"gpt2", "text-small", Gpt2(256, 128, 6, 4, 512)},
@@ -67,6 +69,11 @@ constexpr std::array kFlavors = {
     Flavor{"llama3", "3B", Llama3({128256, 3072, 28, 24, 8, 8192, 131072, true})},
     Flavor{"llama3", "8B", Llama3({128256, 4096, 32, 32, 8, 14336, 8192, false})},
     Flavor{"llama3", "70B", Llama3({128256, 8192, 80, 64, 8, 28672, 8192, false})},
+    Flavor{"qwen2", "debug", Qwen2({256, 64, 2, 4, 2, 192, 256, true})},
+    Flavor{"qwen2", "text-small", Qwen2({256, 128, 6, 4, 2, 384, 512, true})},
+    Flavor{"qwen2", "0.5B", Qwen2({151936, 896, 24, 14, 2, 4864, 32768, true})},
+    Flavor{"qwen2", "1.5B", Qwen2({151936, 1536, 28, 12, 2, 8960, 131072, true})},
+    Flavor{"qwen2", "7B", Qwen2({152064, 3584, 28, 28, 4, 18944, 131072, false})},
 };
 
 std::vector<std::string> KnownNames() {

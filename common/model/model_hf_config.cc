@@ -18,23 +18,31 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Which window of attention transformers takes from a type's config.
+enum class WindowKeys {
+  kSize,      // sliding_window; none where it is left out
+  kDefault,   // sliding_window; kDefaultWindow where it is left out: null alone means none
+  kSwitched,  // likewise where use_sliding_window is true, none where it is false or left out
+};
+constexpr int64_t kDefaultWindow = 4096;
+
 struct ModelType {
   std::string_view name;
-  ModelFamily family;           // whose layers price it
+  ModelFamily family;  // whose layers price it
+  bool tied;           // where tie_word_embeddings is left out
+  WindowKeys window;
   std::string_view difference;  // from the family as the engine computes it; empty: none, so it can be trained
   std::string_view effect;      // of that difference on a price
 };
 constexpr std::array kModelTypes = {
-    ModelType{"gpt2", ModelFamily::kGpt2, "", ""},
-    ModelType{"llama", ModelFamily::kLlama, "", ""},
-    ModelType{"qwen2", ModelFamily::kLlama, "its query, key and value projections have biases",
-              "priced as Llama's layers; the biases of queries, keys and values are not counted and change no product"},
-    ModelType{"mistral", ModelFamily::kLlama, "with sliding_window null it is the same model as \"llama\"",
-              "priced as Llama's layers, which have the same sizes"},
-    ModelType{"phi3", ModelFamily::kLlama, "its projections are stored fused",
+    ModelType{"gpt2", ModelFamily::kGpt2, true, WindowKeys::kSize, "", ""},
+    ModelType{"llama", ModelFamily::kLlama, false, WindowKeys::kSize, "", ""},
+    ModelType{"qwen2", ModelFamily::kQwen2, false, WindowKeys::kSwitched, "", ""},
+    ModelType{"mistral", ModelFamily::kLlama, false, WindowKeys::kDefault, "", ""},
+    ModelType{"phi3", ModelFamily::kLlama, false, WindowKeys::kSize, "its projections are stored fused",
               "priced as Llama's layers; its fused projections have the same sizes"},
-    ModelType{"gemma2", ModelFamily::kLlama, "it has norms behind attention and MLP, scaled embeddings and capped logits",
-              "priced as Llama's layers"},
+    ModelType{"gemma2", ModelFamily::kLlama, true, WindowKeys::kDefault,
+              "it has norms behind attention and MLP, scaled embeddings and capped logits", "priced as Llama's layers"},
 };
 
 constexpr char kNoProduct[] = "priced as without: no product depends on it";
@@ -42,7 +50,7 @@ constexpr char kDropout[] =
     "priced as without dropout: no product depends on it, and masks, a byte an element at most, are not counted";
 constexpr char kBiases[] = "priced as without: biases change no product, and their elements are not counted";
 
-// The names as a sentence has them: "gpt2" or "llama".
+// The names as a sentence has them: "gpt2", "llama" or "qwen2".
 std::string KnownTypes(bool trained, std::string_view last) {
   std::vector<std::string> names;
   for (const ModelType& type : kModelTypes) {
@@ -73,7 +81,7 @@ void ReadForeignKeys(const HfReader& config) {
   config.Only("quantization_config", {}, "not counted: parameters are priced in the precision of the training");
 }
 
-void ReadGpt2(const HfReader& config, ModelShape* shape) {
+void ReadNEmbdKeys(const HfReader& config, const ModelType& type, ModelShape* shape) {
   ModelShape& s = *shape;
   for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) config.Only(key, {0.0}, kDropout);
   config.Only("activation_function", {"gelu_new", "gelu_pytorch_tanh"}, kNoProduct);
@@ -87,7 +95,7 @@ void ReadGpt2(const HfReader& config, ModelShape* shape) {
   s.intermediate_size = config.Size("n_inner", std::max<int64_t>(1, 4 * s.hidden_size));
   s.max_positions = config.Size("n_positions", 1024);
   s.norm_eps = config.Positive("layer_norm_epsilon", 1e-5);
-  s.tie_embeddings = config.Flag("tie_word_embeddings", true);
+  s.tie_embeddings = config.Flag("tie_word_embeddings", type.tied);
   s.num_kv_heads = s.num_heads;
   if (s.hidden_size == 0 || s.num_heads == 0) return;
   s.head_dim = s.hidden_size / s.num_heads;
@@ -119,29 +127,45 @@ double ReadRope(const HfReader& config) {
   return theta;
 }
 
-void ReadWindow(const HfReader& config, bool used_by_default) {
-  if (!config.Flag("use_sliding_window", used_by_default)) return;
-  const int64_t window = config.Has("sliding_window") ? config.Size("sliding_window") : 0;
-  if (window == 0) return;
-  config.Untrained(absl::StrCat("sliding_window ", window),
+void RefuseWindow(const HfReader& config, const std::string& what) {
+  config.Untrained(what,
                    ": attention over a window of the newest tokens alone is not supported; use a model with full attention "
                    "(null here)",
                    "attention is priced over all earlier tokens, too much where sequences are longer than the window");
 }
 
-void ReadGatedLayerKeys(const HfReader& config) {
+void ReadWindow(const HfReader& config, WindowKeys keys) {
+  // Of Mistral and Gemma transformers does not read the switch.
+  const bool used = config.Flag("use_sliding_window", keys != WindowKeys::kSwitched) || keys == WindowKeys::kDefault;
+  if (used && config.Has("sliding_window")) {
+    const int64_t window = config.Size("sliding_window");
+    if (window > 0) RefuseWindow(config, absl::StrCat("sliding_window ", window));
+  } else if (used && !config.Given("sliding_window") && keys != WindowKeys::kSize) {
+    RefuseWindow(config, absl::StrCat("sliding_window ", kDefaultWindow, ", which it is where the key is left out"));
+  }
+  if (!config.Has("layer_types")) return;
+  for (const Json& type : config.At("layer_types")) {
+    if (type == "full_attention") continue;
+    RefuseWindow(config, absl::StrCat("layer_types with ", EchoJson(type)));
+    return;
+  }
+}
+
+// attention_bias is of all four products of attention. A family with biases of some has them always, and does not read the key.
+void ReadGatedLayerKeys(const HfReader& config, const FamilyTraits& traits) {
   for (const char* key : {"hidden_act", "hidden_activation"}) config.Only(key, {"silu"}, kNoProduct);
-  for (const char* key : {"attention_bias", "mlp_bias"}) config.Only(key, {false}, kBiases);
+  if (!traits.biases.qkv) config.Only("attention_bias", {false}, kBiases);
+  config.Only("mlp_bias", {false}, kBiases);
   for (const char* key : {"attention_dropout", "resid_pdrop", "embd_pdrop"}) config.Only(key, {0.0}, kDropout);
   for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) config.Only(key, {}, kNoProduct);
 }
 
 // Sizes that transformers takes from a default of the type are asked for, but for Llama's.
-void ReadLlama(const HfReader& config, const ModelType& type, ModelShape* shape) {
+void ReadHiddenSizeKeys(const HfReader& config, const ModelType& type, ModelShape* shape) {
   const bool llama = type.name == "llama", gemma = type.name == "gemma2";
   ModelShape& s = *shape;
-  ReadGatedLayerKeys(config);
-  ReadWindow(config, type.name != "qwen2");
+  ReadGatedLayerKeys(config, TraitsOf(type.family));
+  ReadWindow(config, type.window);
   s.rope_theta = ReadRope(config);
   s.vocab_size = config.Size("vocab_size", llama ? 32000 : 0, HfReader::kMaxVocabulary);
   s.hidden_size = config.Size("hidden_size");
@@ -151,7 +175,7 @@ void ReadLlama(const HfReader& config, const ModelType& type, ModelShape* shape)
   s.intermediate_size = config.Size("intermediate_size");
   s.max_positions = config.Size("max_position_embeddings", llama ? 2048 : 0);
   s.norm_eps = config.Positive("rms_norm_eps", 1e-6);
-  s.tie_embeddings = config.Flag("tie_word_embeddings", gemma);
+  s.tie_embeddings = config.Flag("tie_word_embeddings", type.tied);
   if (s.num_heads == 0 || s.num_kv_heads == 0 || s.hidden_size == 0) return;
   if (!gemma && !config.Has("head_dim") && s.hidden_size % s.num_heads != 0) {
     config.Wrong("hidden_size", absl::StrCat("must be a multiple of num_attention_heads ", s.num_heads, ", got ", s.hidden_size));
@@ -208,8 +232,14 @@ Reading ReadModel(const Json& json, const std::string& name, bool to_train) {
   }
   reading.shape.family = type->family;
   ReadForeignKeys(config);
-  if (type->family == ModelFamily::kGpt2) ReadGpt2(config, &reading.shape);
-  if (type->family == ModelFamily::kLlama) ReadLlama(config, *type, &reading.shape);
+  switch (TraitsOf(type->family).config_keys) {
+    case ConfigKeys::kNEmbd:
+      ReadNEmbdKeys(config, *type, &reading.shape);
+      break;
+    case ConfigKeys::kHiddenSize:
+      ReadHiddenSizeKeys(config, *type, &reading.shape);
+      break;
+  }
   if (!type->difference.empty()) {
     const std::string refusal = absl::StrCat(" can be planned but not trained: ", std::string(type->difference),
                                              "; the engine trains ", KnownTypes(/*trained=*/true, "and"));

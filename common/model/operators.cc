@@ -1,5 +1,7 @@
 #include "common/model/operators.h"
 
+#include <cstdlib>
+
 namespace motley {
 namespace {
 
@@ -16,15 +18,39 @@ constexpr double kAttentionBackwardRatio = 2.5;
 constexpr double kHeadBackwardRatio = 3;
 constexpr int64_t kTokenBytes = 8;  // int64
 
+double NormFlops(NormKind norm) {
+  switch (norm) {
+    case NormKind::kLayerNorm:
+      return kLayerNormFlops;
+    case NormKind::kRmsNorm:
+      return kRmsNormFlops;
+  }
+  std::abort();
+}
+
+double ActivationFlops(ActivationKind activation) {
+  switch (activation) {
+    case ActivationKind::kGeluTanh:
+      return kGeluFlops;
+    case ActivationKind::kSwiGlu:
+      return kSwiGluFlops;
+  }
+  std::abort();
+}
+
 // Sizes of one microbatch of one shape, in elements and FLOPs.
 class UnitTable {
  public:
   UnitTable(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype)
-      : shape_(shape), seq_len_(seq_len), tokens_(samples * seq_len), size_(SizeOfBytes(dtype)) {}
+      : shape_(shape),
+        traits_(TraitsOf(shape.family)),
+        seq_len_(seq_len),
+        tokens_(samples * seq_len),
+        size_(SizeOfBytes(dtype)) {}
 
   std::vector<OpCost> Embedding() const {
     const double added = Elements(shape_.hidden_size);
-    const double tables = gpt2() ? 2 : 1;
+    const auto tables = static_cast<double>(TablesOf(traits_.positions));
     // The microbatch's tokens and targets stay on the device from forward to backward.
     return {{Op::kEmbed, added * tables, added * tables, 2 * kTokenBytes * tokens_}};
   }
@@ -32,19 +58,25 @@ class UnitTable {
   std::vector<OpCost> Layer() const {
     const int64_t h = shape_.hidden_size, up = shape_.intermediate_size;
     const int64_t q = shape_.num_heads * shape_.head_dim, kv = shape_.num_kv_heads * shape_.head_dim;
-    const int64_t up_width = gpt2() ? up : 2 * up;  // SwiGLU: gate beside up
+    const int64_t up_width = UpProductsOf(traits_.activation) * up;
     std::vector<OpCost> ops;
     ops.push_back(Norm(Op::kNorm1));
-    ops.push_back(Product(Op::kQkv, h, q + 2 * kv, Bytes(h)));
-    if (!gpt2()) ops.push_back({Op::kRotary, kRotaryFlops * Elements(q + kv), kRotaryFlops * Elements(q + kv), 0});
+    ops.push_back(Product(Op::kQkv, h, q + 2 * kv, traits_.biases.qkv, Bytes(h)));
+    switch (traits_.positions) {
+      case PositionKind::kLearned:
+        break;  // the embedding has added them
+      case PositionKind::kRotary:
+        ops.push_back({Op::kRotary, kRotaryFlops * Elements(q + kv), kRotaryFlops * Elements(q + kv), 0});
+        break;
+    }
     ops.push_back(Attention(q, kv));
-    ops.push_back(Product(Op::kAttnOut, q, h, 0));  // its input is the attention's output, kept there
+    ops.push_back(Product(Op::kAttnOut, q, h, traits_.biases.out, 0));  // its input is the attention's output, kept there
     ops.push_back({Op::kResidual1, Elements(h), Elements(h), 0});
     ops.push_back(Norm(Op::kNorm2));
-    ops.push_back(Product(Op::kUp, h, up_width, Bytes(h)));
-    const double activation = (gpt2() ? kGeluFlops : kSwiGluFlops) * Elements(up);
+    ops.push_back(Product(Op::kUp, h, up_width, traits_.biases.mlp, Bytes(h)));
+    const double activation = ActivationFlops(traits_.activation) * Elements(up);
     ops.push_back({Op::kActivation, activation, 2 * activation, Bytes(up_width)});
-    ops.push_back(Product(Op::kDown, up, h, Bytes(up)));
+    ops.push_back(Product(Op::kDown, up, h, traits_.biases.mlp, Bytes(up)));
     ops.push_back({Op::kResidual2, Elements(h), Elements(h), 0});
     return ops;
   }
@@ -55,18 +87,17 @@ class UnitTable {
   }
 
  private:
-  bool gpt2() const { return shape_.family == ModelFamily::kGpt2; }
   double Elements(int64_t width) const { return static_cast<double>(tokens_) * static_cast<double>(width); }
   int64_t Bytes(int64_t width) const { return tokens_ * width * size_; }
 
-  // Keeps its input and the statistics of each token: mean and reciprocal deviation, or the latter alone for RMSNorm.
+  // Keeps its input and the statistics of each token.
   OpCost Norm(Op op) const {
-    const double flops = (gpt2() ? kLayerNormFlops : kRmsNormFlops) * Elements(shape_.hidden_size);
-    return {op, flops, 2 * flops, Bytes(shape_.hidden_size) + Bytes(gpt2() ? 2 : 1)};
+    const double flops = NormFlops(traits_.norm) * Elements(shape_.hidden_size);
+    return {op, flops, 2 * flops, Bytes(shape_.hidden_size) + Bytes(StatisticsOf(traits_.norm))};
   }
 
-  OpCost Product(Op op, int64_t in, int64_t out, int64_t saved_bytes) const {
-    const double bias = gpt2() ? Elements(out) : 0;
+  OpCost Product(Op op, int64_t in, int64_t out, bool with_bias, int64_t saved_bytes) const {
+    const double bias = with_bias ? Elements(out) : 0;
     const double product = 2 * Elements(in) * static_cast<double>(out);
     return {op, product + bias, 2 * product + bias, saved_bytes};
   }
@@ -78,6 +109,7 @@ class UnitTable {
   }
 
   const ModelShape& shape_;
+  const FamilyTraits& traits_;
   const int64_t seq_len_, tokens_, size_;
 };
 

@@ -1,6 +1,10 @@
 #include "common/model/parameters.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,24 +14,44 @@ namespace {
 
 constexpr double kInitStd = 0.02;
 
-// Appends tensors to one unit; names get the unit's prefix.
+// Appends tensors to one unit; `names` are the checkpoint's, with the unit's prefix.
 class UnitBuilder {
  public:
-  UnitBuilder(UnitKind kind, int64_t layer) {
+  UnitBuilder(const FamilyTraits& traits, UnitKind kind, int64_t layer) : traits_(traits) {
     unit_.kind = kind;
     unit_.layer = layer;
+    if (layer >= 0) prefix_ = absl::StrCat(std::string(traits.names.layers), layer, ".");
   }
-  void Weight(std::string name, std::vector<int64_t> shape, double std = kInitStd) {
-    Add(std::move(name), std::move(shape), InitKind::kNormal, std);
+  void Norm(std::string_view name, int64_t size) {
+    Add(name, kWeightSuffix, {size}, InitKind::kOnes, 0);
+    if (traits_.biases.norm) Add(name, kBiasSuffix, {size}, InitKind::kZeros, 0);
   }
-  void Ones(std::string name, int64_t size) { Add(std::move(name), {size}, InitKind::kOnes, 0); }
-  void Zeros(std::string name, int64_t size) { Add(std::move(name), {size}, InitKind::kZeros, 0); }
+  // [rows, columns], which no layout of products turns around.
+  void Table(std::string_view name, int64_t rows, int64_t columns) {
+    Add(name, kWeightSuffix, {rows, columns}, InitKind::kNormal, kInitStd);
+  }
+  // One product of `outs` outputs together, stored under one name or under a name for each of them: first the weights, then the
+  // biases, so that the engine finds each of the two in one piece.
+  void Product(std::span<const std::string_view> names, int64_t in, std::vector<int64_t> outs, bool bias, double std = kInitStd) {
+    if (names.size() == 1) outs = {std::accumulate(outs.begin(), outs.end(), int64_t{0})};
+    for (size_t i = 0; i < names.size(); ++i) Add(names[i], kWeightSuffix, Matrix(in, outs[i]), InitKind::kNormal, std);
+    for (size_t i = 0; bias && i < names.size(); ++i) Add(names[i], kBiasSuffix, {outs[i]}, InitKind::kZeros, 0);
+  }
   UnitSpec Take() { return std::move(unit_); }
 
  private:
-  void Add(std::string name, std::vector<int64_t> shape, InitKind init, double std) {
+  std::vector<int64_t> Matrix(int64_t in, int64_t out) const {
+    switch (traits_.weights) {
+      case WeightLayout::kInOut:
+        return {in, out};
+      case WeightLayout::kOutIn:
+        return {out, in};
+    }
+    std::abort();
+  }
+  void Add(std::string_view name, std::string_view suffix, std::vector<int64_t> shape, InitKind init, double std) {
     TensorSpec tensor;
-    tensor.name = std::move(name);
+    tensor.name = absl::StrCat(prefix_, std::string(name), std::string(suffix));
     tensor.num_elements = 1;
     for (const int64_t extent : shape) tensor.num_elements *= extent;
     tensor.shape = std::move(shape);
@@ -38,67 +62,45 @@ class UnitBuilder {
     unit_.tensors.push_back(std::move(tensor));
   }
 
+  const FamilyTraits& traits_;
+  std::string prefix_;
   UnitSpec unit_;
 };
 
-UnitSpec Gpt2Layer(const ModelShape& s, int64_t layer) {
-  UnitBuilder b(UnitKind::kLayer, layer);
-  const std::string p = absl::StrCat("transformer.h.", layer, ".");
-  const int64_t h = s.hidden_size;
+UnitSpec LayerUnit(const ModelShape& s, const FamilyTraits& traits, int64_t layer) {
+  const TensorNames& names = traits.names;
+  const int64_t h = s.hidden_size, q = s.num_heads * s.head_dim, kv = s.num_kv_heads * s.head_dim, up = s.intermediate_size;
   // GPT-2 scales what is added to the residual stream, twice a layer, so that its variance does not grow with depth.
-  const double residual_std = kInitStd / std::sqrt(2.0 * static_cast<double>(s.num_layers));
-  b.Ones(p + "ln_1.weight", h);
-  b.Zeros(p + "ln_1.bias", h);
-  b.Weight(p + "attn.c_attn.weight", {h, 3 * h});
-  b.Zeros(p + "attn.c_attn.bias", 3 * h);
-  b.Weight(p + "attn.c_proj.weight", {h, h}, residual_std);
-  b.Zeros(p + "attn.c_proj.bias", h);
-  b.Ones(p + "ln_2.weight", h);
-  b.Zeros(p + "ln_2.bias", h);
-  b.Weight(p + "mlp.c_fc.weight", {h, s.intermediate_size});
-  b.Zeros(p + "mlp.c_fc.bias", s.intermediate_size);
-  b.Weight(p + "mlp.c_proj.weight", {s.intermediate_size, h}, residual_std);
-  b.Zeros(p + "mlp.c_proj.bias", h);
-  return b.Take();
-}
-
-UnitSpec LlamaLayer(const ModelShape& s, int64_t layer) {
-  UnitBuilder b(UnitKind::kLayer, layer);
-  const std::string p = absl::StrCat("model.layers.", layer, ".");
-  const int64_t h = s.hidden_size, q = s.num_heads * s.head_dim, kv = s.num_kv_heads * s.head_dim;
-  b.Ones(p + "input_layernorm.weight", h);
-  b.Weight(p + "self_attn.q_proj.weight", {q, h});
-  b.Weight(p + "self_attn.k_proj.weight", {kv, h});
-  b.Weight(p + "self_attn.v_proj.weight", {kv, h});
-  b.Weight(p + "self_attn.o_proj.weight", {h, q});
-  b.Ones(p + "post_attention_layernorm.weight", h);
-  b.Weight(p + "mlp.gate_proj.weight", {s.intermediate_size, h});
-  b.Weight(p + "mlp.up_proj.weight", {s.intermediate_size, h});
-  b.Weight(p + "mlp.down_proj.weight", {h, s.intermediate_size});
+  const double residual_std =
+      traits.residuals_by_depth ? kInitStd / std::sqrt(2.0 * static_cast<double>(s.num_layers)) : kInitStd;
+  UnitBuilder b(traits, UnitKind::kLayer, layer);
+  b.Norm(names.norm1, h);
+  b.Product(names.qkv, h, {q, kv, kv}, traits.biases.qkv);
+  b.Product({&names.out, 1}, q, {h}, traits.biases.out, residual_std);
+  b.Norm(names.norm2, h);
+  b.Product(names.up, h, std::vector<int64_t>(names.up.size(), up), traits.biases.mlp);
+  b.Product({&names.down, 1}, up, {h}, traits.biases.mlp, residual_std);
   return b.Take();
 }
 
 }  // namespace
 
 std::vector<UnitSpec> ParameterLayout(const ModelShape& shape) {
-  const bool gpt2 = shape.family == ModelFamily::kGpt2;
+  const FamilyTraits& traits = TraitsOf(shape.family);
   const int64_t h = shape.hidden_size;
   std::vector<UnitSpec> units;
   units.reserve(static_cast<size_t>(NumUnits(shape)));
 
-  UnitBuilder embedding(UnitKind::kEmbedding, -1);
-  embedding.Weight(gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight", {shape.vocab_size, h});
-  if (gpt2) embedding.Weight("transformer.wpe.weight", {shape.max_positions, h});
+  UnitBuilder embedding(traits, UnitKind::kEmbedding, -1);
+  embedding.Table(traits.names.tokens, shape.vocab_size, h);
+  if (!traits.names.positions.empty()) embedding.Table(traits.names.positions, shape.max_positions, h);
   units.push_back(embedding.Take());
 
-  for (int64_t layer = 0; layer < shape.num_layers; ++layer) {
-    units.push_back(gpt2 ? Gpt2Layer(shape, layer) : LlamaLayer(shape, layer));
-  }
+  for (int64_t layer = 0; layer < shape.num_layers; ++layer) units.push_back(LayerUnit(shape, traits, layer));
 
-  UnitBuilder head(UnitKind::kHead, -1);
-  head.Ones(gpt2 ? "transformer.ln_f.weight" : "model.norm.weight", h);
-  if (gpt2) head.Zeros("transformer.ln_f.bias", h);
-  if (!shape.tie_embeddings) head.Weight("lm_head.weight", {shape.vocab_size, h});
+  UnitBuilder head(traits, UnitKind::kHead, -1);
+  head.Norm(traits.names.final_norm, h);
+  if (!shape.tie_embeddings) head.Table(kHeadName, shape.vocab_size, h);
   units.push_back(head.Take());
   return units;
 }

@@ -4,11 +4,15 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/model/model.h"
 
 namespace motley {
+
+// What the names of model_family.h end in, and the name of an untied output projection.
+inline constexpr std::string_view kWeightSuffix = ".weight", kBiasSuffix = ".bias", kHeadName = "lm_head";
 
 enum class UnitKind { kEmbedding, kLayer, kHead };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -19,7 +20,7 @@ namespace {
 
 // Root mean squares of the logarithm of (transferred / measured), by what differs, over all pairs of published series that differ
 // in nothing else: docs/profiles.md. They add up in squares. What is no better than the data sheet alone is not used.
-constexpr double kOtherLlama = 0.15, kOtherGpt = 0.27, kOtherFamily = 0.33;
+constexpr double kOtherSwiGlu = 0.15, kOtherGelu = 0.27, kOtherLayers = 0.33;
 constexpr double kLikeCard = 0.17, kOtherCard = 0.43;  // rates within an octave together, or not
 constexpr double kLeastCard = 0.9 * kLikeCard;         // of any other card
 constexpr double kOtherSequence = 0.09;                // an octave
@@ -95,14 +96,25 @@ struct Difference {
   }
 };
 
+// Between two models of one kind of layers. The published ones are Llamas and GPT-like, which differ in their activation.
+double OtherSizes(ActivationKind activation) {
+  switch (activation) {
+    case ActivationKind::kGeluTanh:
+      return kOtherGelu;
+    case ActivationKind::kSwiGlu:
+      return kOtherSwiGlu;
+  }
+  std::abort();
+}
+
 double ModelDeviation(const LatencyEntry& entry, const Workload& workload) {
   const std::optional<EntryModel> model = ModelOf(entry);
-  if (!model || model->shape.family != workload.model.family) return kOtherFamily;
+  const FamilyTraits& wanted = TraitsOf(workload.model.family);
+  if (!model || !SameLayers(TraitsOf(model->shape.family), wanted)) return kOtherLayers;
   if (!workload.profile_name.empty() && model->profile_name == workload.profile_name) return kOtherCode;
   // The further the sizes, the less one says about the other; at equal deviations the nearest wins.
   const double ratio = static_cast<double>(model->shape.hidden_size) / static_cast<double>(workload.model.hidden_size);
-  const double deviation = model->shape.family == ModelFamily::kLlama ? kOtherLlama : kOtherGpt;
-  return deviation * (0.9 + 0.1 * std::abs(std::log2(ratio)));
+  return OtherSizes(wanted.activation) * (0.9 + 0.1 * std::abs(std::log2(ratio)));
 }
 
 double CardDeviation(const LatencyEntry& entry, const CardKind& card, DType dtype) {

@@ -8,13 +8,14 @@ class Table {
   explicit Table(const Workload& workload)
       : workload_(workload),
         shape_(workload.model),
+        traits_(TraitsOf(workload.model.family)),
         size_(static_cast<double>(SizeOfBytes(workload.dtype))),
         tokens_(static_cast<double>(workload.seq_len)) {}
 
   OperatorWork Work(const OpCost& cost) const {
     const double h = Width(shape_.hidden_size), up = Width(shape_.intermediate_size);
     const double q = Width(shape_.num_heads * shape_.head_dim), kv = Width(shape_.num_kv_heads * shape_.head_dim);
-    const double up_width = gpt2() ? up : 2 * up;
+    const double up_width = static_cast<double>(UpProductsOf(traits_.activation)) * up;
     OperatorWork work;
     work.op = cost.op;
     work.forward_flops = cost.forward_flops;
@@ -22,7 +23,7 @@ class Table {
     switch (cost.op) {
       case Op::kNorm1:
       case Op::kNorm2:
-        Undivided(&work, 2 * h, h + Width(gpt2() ? 2 : 1));
+        Undivided(&work, 2 * h, h + Width(StatisticsOf(traits_.norm)));
         break;
       case Op::kFinalNorm:
         Undivided(&work, 2 * h, h);
@@ -32,7 +33,7 @@ class Table {
         Undivided(&work, 3 * h, 0);
         break;
       case Op::kEmbed:
-        Undivided(&work, (gpt2() ? 3 : 2) * h, static_cast<double>(cost.saved_bytes));
+        Undivided(&work, static_cast<double>(1 + TablesOf(traits_.positions)) * h, static_cast<double>(cost.saved_bytes));
         break;
       case Op::kQkv:
         Product(&work, h, q + 2 * kv, q + 2 * kv);
@@ -69,7 +70,6 @@ class Table {
   }
 
  private:
-  bool gpt2() const { return shape_.family == ModelFamily::kGpt2; }
   // Bytes of one sample of so many columns.
   double Width(int64_t columns) const { return tokens_ * static_cast<double>(columns) * size_; }
 
@@ -93,6 +93,7 @@ class Table {
 
   const Workload& workload_;
   const ModelShape& shape_;
+  const FamilyTraits& traits_;
   const double size_, tokens_;
 };
 

@@ -127,7 +127,7 @@ def main():
     torch.set_num_threads(1)
     results = Results("oracle")
     for dtype in CASES:
-        for model in ("gpt2", "llama3"):
+        for model in ("gpt2", "llama3", "qwen2"):
             with TestCluster() as cluster:
                 cluster.start(NODES)
                 results.run(f"{model} {dtype}", check_family, results, cluster, model, dtype)

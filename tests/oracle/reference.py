@@ -1,4 +1,4 @@
-"""The oracle: transformers' own GPT-2 and Llama, trained by plain PyTorch on one device with one batch.
+"""The oracle: transformers' own GPT-2, Llama and Qwen 2, trained by plain PyTorch on one device with one batch.
 
 Starts from an exported model, draws the same samples, and yields what a step line shows. What is patched in transformers, and why,
 stands at the patch: in float64 it would otherwise compute parts in float32.
@@ -9,8 +9,7 @@ import os
 
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig
-from transformers.models.llama import modeling_llama
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from sample_order import SampleOrder, Text
 
@@ -40,7 +39,7 @@ class ExactRotary(torch.nn.Module):
 def load_model(folder, dtype):
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
         values = json.load(file)
-    config = (GPT2Config if values["model_type"] == "gpt2" else LlamaConfig)(**values)
+    config = AutoConfig.for_model(**values)
     config._attn_implementation = "sdpa"  # eager attention takes its softmax in float32
     model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa").to(DTYPES[dtype])
     state = load_file(os.path.join(folder, "model.safetensors"))
@@ -49,10 +48,12 @@ def load_model(folder, dtype):
     if set(missing) - tied or unexpected:
         raise SystemExit(f"the exported model does not fit transformers': missing {missing}, unexpected {unexpected}")
     model.tie_weights()
-    if values["model_type"] == "llama":
-        modeling_llama.LlamaRMSNorm.forward = exact_rms_norm
+    for module in model.modules():
+        if type(module).__name__.endswith("RMSNorm"):
+            type(module).forward = exact_rms_norm
+    if hasattr(model.base_model, "rotary_emb"):
         theta = values.get("rope_theta") or values["rope_parameters"]["rope_theta"]
-        model.model.rotary_emb = ExactRotary(config.head_dim, theta)
+        model.base_model.rotary_emb = ExactRotary(values["head_dim"], theta)
     return model
 
 

@@ -39,6 +39,12 @@ inline ModelShape TinyLlama() {
           .tie_embeddings = false};
 }
 
+inline ModelShape TinyQwen2() {
+  ModelShape shape = TinyLlama();
+  shape.family = ModelFamily::kQwen2;
+  return shape;
+}
+
 inline float ExpectedValue(int unit, StateTensor tensor, int64_t element) {
   return static_cast<float>(unit * 3 + static_cast<int>(tensor)) + static_cast<float>(element) / 65536.0f;
 }

@@ -58,6 +58,7 @@ void ExpectEveryTensor(const ModelShape& model) {
 
 TEST(ExportHuggingFaceTest, Gpt2WithTiedHead) { ExpectEveryTensor(TinyModel(true)); }
 TEST(ExportHuggingFaceTest, LlamaWithOwnHead) { ExpectEveryTensor(TinyLlama()); }
+TEST(ExportHuggingFaceTest, Qwen2WithBiases) { ExpectEveryTensor(TinyQwen2()); }
 
 TEST(ExportHuggingFaceTest, RefusesToOverwriteAndDamagedCheckpoints) {
   TempFolder root;

@@ -102,12 +102,12 @@ TEST(JobFileTest, ModelConfigIsRead) {
 
 TEST(JobFileTest, EachReasonAgainstAModelIsALine) {
   TempFolder folder;
-  folder.Write("config.json", kMistralConfig);
+  folder.Write("config.json", kPhi3Config);
   const std::string path = folder.Write("a.toml", std::string("[model]\nconfig = \"config.json\"\n") + kPaths);
   const std::string file = path + ": model.config " + (folder / "config.json");
   EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()),
-              testing::AllOf(testing::StartsWith(file + ": model_type \"mistral\" can be planned but not trained"),
-                             testing::HasSubstr("\n" + file + ": sliding_window 4096: attention over a window")));
+              testing::AllOf(testing::StartsWith(file + ": model_type \"phi3\" can be planned but not trained"),
+                             testing::HasSubstr("\n" + file + ": sliding_window 2047: attention over a window")));
 }
 
 TEST(JobFileTest, MissingFileIsNamed) {

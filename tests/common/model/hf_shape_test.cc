@@ -35,8 +35,7 @@ TEST(HfShapeTest, PublishedConfigsHaveThePublishedParameters) {
     const auto model = ParseHfShape(config.text, config.name);
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_NEAR(static_cast<double>(NumParameters(model->shape)), config.parameters, 0.01 * config.parameters) << config.name;
-    EXPECT_FALSE(model->notes.empty()) << config.name;
-    EXPECT_FALSE(ParseHfConfig(config.text, config.name).ok()) << config.name;
+    EXPECT_EQ(model->notes.empty(), ParseHfConfig(config.text, config.name).ok()) << config.name;
     // The shape is one that the engine trains, whatever the model is.
     EXPECT_EQ(*ParseHfConfig(ToHfConfig(model->shape), "again"), model->shape) << config.name;
   }
@@ -45,6 +44,7 @@ TEST(HfShapeTest, PublishedConfigsHaveThePublishedParameters) {
 TEST(HfShapeTest, PublishedConfigsAreTheNamedShapes) {
   EXPECT_EQ(ParseHfShape(kGpt2Config, "c")->shape, *ModelFlavor("gpt2", "124M"));
   EXPECT_EQ(ParseHfShape(kLlama32Config, "c")->shape, *ModelFlavor("llama3", "1B"));
+  EXPECT_EQ(*ParseHfConfig(kQwen25Config, "c"), *ModelFlavor("qwen2", "7B"));
   const ModelShape gemma = ParseHfShape(kGemma2Config, "c")->shape;
   EXPECT_EQ(gemma.head_dim, 256);
   EXPECT_TRUE(gemma.tie_embeddings) << "where the key is left out";
@@ -59,11 +59,9 @@ TEST(HfShapeTest, NotesSayWhatThePriceLeavesOut) {
       Notes(kLlama31Config),
       ElementsAre("c.json: rope_scaling with rope_type \"llama3\": priced as without: no product depends on it; the engine "
                   "does not train it yet"));
-  EXPECT_THAT(Notes(kQwen25Config), ElementsAre(StartsWith("c.json: model_type \"qwen2\": priced as Llama's layers; the biases")))
-      << "use_sliding_window is false";
+  EXPECT_TRUE(Notes(kQwen25Config).empty()) << "use_sliding_window is false";
   EXPECT_THAT(Notes(kMistralConfig),
-              ElementsAre(HasSubstr("model_type \"mistral\": priced as Llama's layers"),
-                          HasSubstr("sliding_window 4096: attention is priced over all earlier tokens, too much where")));
+              ElementsAre(HasSubstr("sliding_window 4096: attention is priced over all earlier tokens, too much where")));
   EXPECT_THAT(Notes(kPhi3Config), ElementsAre(HasSubstr("fused projections"), HasSubstr("sliding_window 2047")));
   EXPECT_THAT(Notes(kGemma2Config),
               ElementsAre(HasSubstr("two more norms keep 10 % more bytes of a layer's activations than counted"),
@@ -73,7 +71,7 @@ TEST(HfShapeTest, NotesSayWhatThePriceLeavesOut) {
 }
 
 TEST(HfShapeTest, WithoutNotesBothReadTheSame) {
-  for (const char* name : {"gpt2", "llama3"}) {
+  for (const char* name : {"gpt2", "llama3", "qwen2"}) {
     const std::string text = ToHfConfig(*ModelFlavor(name, "debug"));
     EXPECT_TRUE(Notes(text).empty());
     EXPECT_EQ(ParseHfShape(text, "c")->shape, *ParseHfConfig(text, "c"));
@@ -105,12 +103,12 @@ TEST(HfShapeTest, TrainingSaysAllReasonsAtOnceTheTypeFirst) {
   EXPECT_EQ(Refusal(kGpt2Config),
             "c.json: resid_pdrop 0.1 is not supported; use 0.0\nc.json: embd_pdrop 0.1 is not supported; use 0.0\n"
             "c.json: attn_pdrop 0.1 is not supported; use 0.0");
-  EXPECT_EQ(Refusal(kQwen25Config),
-            "c.json: model_type \"qwen2\" can be planned but not trained: its query, key and value projections have biases; the "
-            "engine trains \"gpt2\" and \"llama\"");
-  EXPECT_THAT(Refusal(kMistralConfig),
-              AllOf(StartsWith("c.json: model_type \"mistral\" can be planned but not trained: with sliding_window null it is"),
-                    HasSubstr("\nc.json: sliding_window 4096: attention over a window")));
+  EXPECT_THAT(Refusal(kMistralConfig), StartsWith("c.json: sliding_window 4096: attention over a window"));
+  EXPECT_THAT(
+      Refusal(kPhi3Config),
+      AllOf(StartsWith("c.json: model_type \"phi3\" can be planned but not trained: its projections are stored fused; the "
+                       "engine trains \"gpt2\", \"llama\", \"qwen2\" and \"mistral\"\n"),
+            HasSubstr("\nc.json: sliding_window 2047: attention over a window")));
   EXPECT_THAT(Refusal(kGemma2Config), AllOf(StartsWith("c.json: model_type \"gemma2\" can be planned but not trained"),
                                             HasSubstr("\nc.json: attn_logit_softcapping 50.0 is not supported; remove it\n"),
                                             HasSubstr("\nc.json: sliding_window 4096")));
@@ -131,10 +129,12 @@ TEST(HfShapeTest, AllProblemsAreSaidAtOnce) {
 
 TEST(HfShapeTest, AnUnknownTypeIsAllThatIsSaid) {
   const std::string foreign = R"(, "sliding_window": 4096, "num_experts": 8, "hidden_act": "relu"})";
-  EXPECT_EQ(Refusal(R"({"model_type": "bloom")" + foreign), "c.json: model_type must be \"gpt2\" or \"llama\", got \"bloom\"");
+  EXPECT_EQ(Refusal(R"({"model_type": "bloom")" + foreign),
+            "c.json: model_type must be \"gpt2\", \"llama\", \"qwen2\" or \"mistral\", got \"bloom\"");
   EXPECT_EQ(ShapeRefusal(R"({"model_type": "bloom")" + foreign),
             "c.json: model_type must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\" or \"gemma2\", got \"bloom\"");
-  EXPECT_EQ(Refusal(R"({"hidden_size": 64)" + foreign), "c.json: model_type is missing; it must be \"gpt2\" or \"llama\"");
+  EXPECT_EQ(Refusal(R"({"hidden_size": 64)" + foreign),
+            "c.json: model_type is missing; it must be \"gpt2\", \"llama\", \"qwen2\" or \"mistral\"");
   EXPECT_THAT(ShapeRefusal("{}"), HasSubstr("model_type is missing; it must be \"gpt2\", \"llama\", \"qwen2\""));
   EXPECT_THAT(ShapeRefusal(R"({"model_type": 5})"), HasSubstr("got 5"));
 }

@@ -9,7 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(ModelTest, EveryFlavorRoundTripsThroughConfigJson) {
-  for (const char* name : {"gpt2", "llama3"}) {
+  for (const char* name : {"gpt2", "llama3", "qwen2"}) {
     EXPECT_GE(KnownFlavors(name).size(), 5u);
     for (const std::string& flavor : KnownFlavors(name)) {
       const auto shape = ModelFlavor(name, flavor);
@@ -30,7 +30,9 @@ TEST(ModelTest, UnusualShapesRoundTripToo) {
   llama.tie_embeddings = true;
   llama.head_dim = 48;
   llama.rope_theta = 12345.678;
-  for (const ModelShape& shape : {gpt2, llama}) EXPECT_EQ(*ParseHfConfig(ToHfConfig(shape), "c"), shape);
+  ModelShape qwen = llama;
+  qwen.family = ModelFamily::kQwen2;
+  for (const ModelShape& shape : {gpt2, llama, qwen}) EXPECT_EQ(*ParseHfConfig(ToHfConfig(shape), "c"), shape);
 }
 
 TEST(ModelTest, UnknownNamesGetTheNearestAndTheList) {
@@ -41,7 +43,7 @@ TEST(ModelTest, UnknownNamesGetTheNearestAndTheList) {
   const absl::Status name = ModelFlavor("llama", "debug").status();
   EXPECT_EQ(name.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(name.message()),
-              HasSubstr("model name 'llama' is not known; did you mean 'llama3'? Known: gpt2, llama3"));
+              HasSubstr("model name 'llama' is not known; did you mean 'llama3'? Known: gpt2, llama3, qwen2"));
   EXPECT_THAT(std::string(ModelFlavor("gpt2", "zzzzzzzz").status().message()), HasSubstr("is not known; Known: debug"));
   EXPECT_TRUE(KnownFlavors("bert").empty());
 }
@@ -93,13 +95,36 @@ std::string LlamaWith(const std::string& more) {
          more + "}";
 }
 
+// Of the types whose sizes have no defaults.
+std::string With(const std::string& type, const std::string& more) {
+  return R"({"model_type": ")" + type + R"(", "vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 192, "max_position_embeddings": 256)" +
+         more + "}";
+}
+
+// What transformers takes for keys that are left out: no window of Qwen 2 unless it is switched on, 4096 tokens of Mistral.
+TEST(ModelTest, Qwen2AndMistralWithoutWindowAreTrained) {
+  ModelShape qwen = *ModelFlavor("qwen2", "debug");
+  const auto read = ParseHfConfig(With("qwen2", R"(, "rope_theta": 1e6, "tie_word_embeddings": true, "attention_bias": true,
+    "layer_types": ["full_attention", "full_attention"], "sliding_window": 4096, "use_sliding_window": false)"),
+                                  "c");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, qwen);
+  qwen.tie_embeddings = false;
+  qwen.rope_theta = 10000;
+  EXPECT_EQ(*ParseHfConfig(With("qwen2", ""), "c"), qwen);
+  const auto mistral = ParseHfConfig(With("mistral", R"(, "sliding_window": null)"), "c");
+  ASSERT_TRUE(mistral.ok()) << mistral.status();
+  EXPECT_EQ(*mistral, *ParseHfConfig(With("llama", ""), "c"));
+}
+
 TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
   const std::pair<std::string, const char*> cases[] = {
       {"", "my.json: is not JSON"},
       {"{\"model_type\": ", "my.json: is not JSON"},
       {"[1]", "my.json: must be a JSON object"},
-      {"{}", "my.json: model_type is missing; it must be \"gpt2\" or \"llama\""},
-      {R"({"model_type": "bloom"})", "model_type must be \"gpt2\" or \"llama\", got \"bloom\""},
+      {"{}", "my.json: model_type is missing; it must be \"gpt2\", \"llama\", \"qwen2\" or \"mistral\""},
+      {R"({"model_type": "bloom"})", "model_type must be \"gpt2\", \"llama\", \"qwen2\" or \"mistral\", got \"bloom\""},
       {R"({"model_type": "mixtral"})", "model_type \"mixtral\": mixture of experts is not supported; use a dense model"},
       {R"({"model_type": "qwen2_moe"})", "mixture of experts is not supported"},
       {R"({"model_type": "deepseek_v3"})", "mixture of experts is not supported"},
@@ -134,6 +159,14 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
       {LlamaWith(R"(, "head_dim": 15)"), "head_dim must be even for rotary positions, got 15"},
       {R"({"model_type": "llama", "hidden_size": 65, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96})",
        "hidden_size must be a multiple of num_attention_heads 4, got 65"},
+      {With("mistral", ""), "sliding_window 4096, which it is where the key is left out: attention over a window"},
+      {With("mistral", R"(, "sliding_window": 64, "use_sliding_window": false)"), "sliding_window 64: attention over a window"},
+      {With("qwen2", R"(, "use_sliding_window": true)"), "sliding_window 4096, which it is where the key is left out"},
+      {With("qwen2", R"(, "use_sliding_window": true, "sliding_window": 64)"), "sliding_window 64: attention over a window"},
+      {With("qwen2", R"(, "layer_types": ["full_attention", "sliding_attention"])"), "layer_types with \"sliding_attention\""},
+      {With("qwen2", R"(, "rope_scaling": {"type": "yarn", "factor": 4.0})"), "rope_scaling with type \"yarn\""},
+      {With("qwen2", R"(, "mlp_bias": true)"), "mlp_bias true is not supported; use false"},
+      {With("qwen2", R"(, "attention_dropout": 0.1)"), "attention_dropout 0.1 is not supported"},
       {LlamaWith(R"(, "quantization_config": {"bits": 4})"), "quantization_config"},
   };
   for (const auto& [text, message] : cases) {

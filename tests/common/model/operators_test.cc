@@ -10,6 +10,7 @@ namespace {
 
 const ModelShape kGpt2 = *ModelFlavor("gpt2", "124M");
 const ModelShape kLlama = *ModelFlavor("llama3", "8B");
+const ModelShape kQwen2 = *ModelFlavor("qwen2", "7B");
 constexpr UnitKind kUnits[] = {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead};
 
 OpCost Find(const ModelShape& shape, UnitKind unit, Op op, int64_t samples, int64_t seq_len, DType dtype = DType::kFloat32) {
@@ -23,7 +24,7 @@ OpCost Find(const ModelShape& shape, UnitKind unit, Op op, int64_t samples, int6
 TEST(OperatorsTest, NamesAreDistinct) {
   std::set<std::string_view> names;
   int count = 0;
-  for (const ModelShape& shape : {kGpt2, kLlama}) {
+  for (const ModelShape& shape : {kGpt2, kLlama, kQwen2}) {
     for (const UnitKind unit : kUnits) {
       for (const OpCost& cost : UnitOperators(shape, unit, 1, 8, DType::kFloat32)) {
         if (shape.family == ModelFamily::kLlama) ++count;
@@ -37,7 +38,7 @@ TEST(OperatorsTest, NamesAreDistinct) {
 
 // Six times the matrices' parameters for each token, as everybody counts, within the small change of norms and biases.
 TEST(OperatorsTest, LayerFlopsAreSixTimesTheParametersPlusAttention) {
-  for (const ModelShape& shape : {kGpt2, kLlama}) {
+  for (const ModelShape& shape : {kGpt2, kLlama, kQwen2}) {
     const int64_t samples = 3, seq_len = 512, tokens = samples * seq_len;
     double matrices = 0;
     const std::vector<UnitSpec> layout = ParameterLayout(shape);
@@ -54,6 +55,20 @@ TEST(OperatorsTest, LayerFlopsAreSixTimesTheParametersPlusAttention) {
     EXPECT_LT(got_forward, 1.01 * forward);
     EXPECT_GT(got_backward, backward);
     EXPECT_LT(got_backward, 1.01 * backward);
+  }
+}
+
+// Qwen 2 is Llama with a bias for each query, key and value: an addition each way, and nothing more to keep.
+TEST(OperatorsTest, BiasesAreCountedWhereTheFamilyHasThem) {
+  ModelShape llama = kQwen2;
+  llama.family = ModelFamily::kLlama;
+  constexpr int64_t kTokens = 2 * 64;
+  for (const OpCost& cost : UnitOperators(kQwen2, UnitKind::kLayer, 2, 64, DType::kFloat32)) {
+    const OpCost without = Find(llama, UnitKind::kLayer, cost.op, 2, 64);
+    const double biases = cost.op == Op::kQkv ? kTokens * (3584 + 2 * 512) : 0;
+    EXPECT_EQ(cost.forward_flops - without.forward_flops, biases) << OpName(cost.op);
+    EXPECT_EQ(cost.backward_flops - without.backward_flops, biases) << OpName(cost.op);
+    EXPECT_EQ(cost.saved_bytes, without.saved_bytes) << OpName(cost.op);
   }
 }
 
@@ -83,7 +98,7 @@ TEST(OperatorsTest, SavedBytesAreTheTensorsOfTheLayer) {
 }
 
 TEST(OperatorsTest, EverythingIsLinearInTheSamples) {
-  for (const ModelShape& shape : {kGpt2, kLlama}) {
+  for (const ModelShape& shape : {kGpt2, kLlama, kQwen2}) {
     for (const UnitKind unit : kUnits) {
       EXPECT_DOUBLE_EQ(ForwardFlops(shape, unit, 6, 32), 6 * ForwardFlops(shape, unit, 1, 32));
       EXPECT_DOUBLE_EQ(BackwardFlops(shape, unit, 6, 32), 6 * BackwardFlops(shape, unit, 1, 32));

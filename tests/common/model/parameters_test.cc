@@ -21,10 +21,13 @@ TEST(ParametersTest, CountsOfKnownModels) {
   EXPECT_EQ(NumParameters(Flavor("llama3", "3B")), 3212749824);
   EXPECT_EQ(NumParameters(Flavor("llama3", "8B")), 8030261248);
   EXPECT_EQ(NumParameters(Flavor("llama3", "70B")), 70553706496);
+  EXPECT_EQ(NumParameters(Flavor("qwen2", "0.5B")), 494032768);
+  EXPECT_EQ(NumParameters(Flavor("qwen2", "1.5B")), 1543714304);
+  EXPECT_EQ(NumParameters(Flavor("qwen2", "7B")), 7615616512);
 }
 
 TEST(ParametersTest, UnitsAreDenseAndNamesUnique) {
-  for (const char* name : {"gpt2", "llama3"}) {
+  for (const char* name : {"gpt2", "llama3", "qwen2"}) {
     for (const bool tied : {false, true}) {
       ModelShape shape = Flavor(name, "debug");
       shape.tie_embeddings = tied;
@@ -103,6 +106,27 @@ TEST(ParametersTest, LlamaNamesAndShapesAreTransformers) {
       {"lm_head.weight", {256, 64}},
   };
   EXPECT_EQ(Shapes(shape), expected);
+}
+
+// The order within a unit is that of the checkpoints on disk: what an engine stacks lies in one piece.
+TEST(ParametersTest, Qwen2HasTheBiasesOfTransformersBehindTheirWeights) {
+  ModelShape qwen = Flavor("qwen2", "debug"), llama = qwen;
+  qwen.num_layers = llama.num_layers = 1;
+  llama.family = ModelFamily::kLlama;
+  std::map<std::string, std::vector<int64_t>> expected = Shapes(llama);
+  expected["model.layers.0.self_attn.q_proj.bias"] = {64};
+  expected["model.layers.0.self_attn.k_proj.bias"] = {32};
+  expected["model.layers.0.self_attn.v_proj.bias"] = {32};
+  EXPECT_EQ(Shapes(qwen), expected);
+  std::vector<std::string> attention;
+  const std::vector<UnitSpec> units = ParameterLayout(qwen);
+  for (const TensorSpec& tensor : units[1].tensors) {
+    const size_t at = tensor.name.find("self_attn.");
+    if (at != std::string::npos) attention.push_back(tensor.name.substr(at + 10));
+    EXPECT_EQ(tensor.init == InitKind::kZeros, tensor.name.ends_with(".bias")) << tensor.name;
+  }
+  EXPECT_EQ(attention, (std::vector<std::string>{"q_proj.weight", "k_proj.weight", "v_proj.weight", "q_proj.bias", "k_proj.bias",
+                                                 "v_proj.bias", "o_proj.weight"}));
 }
 
 TEST(ParametersTest, InitialisationFollowsTheFamily) {

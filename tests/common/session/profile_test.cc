@@ -56,6 +56,7 @@ TEST(ProfileDigestTest, ChangesWithEveryFieldOfTheModel) {
   const std::function<void(ModelShape&)> changes[] = {
       [](ModelShape&) {},
       [](ModelShape& s) { s.family = ModelFamily::kLlama; },
+      [](ModelShape& s) { s.family = ModelFamily::kQwen2; },
       [](ModelShape& s) { s.vocab_size += 1; },
       [](ModelShape& s) { s.hidden_size += 1; },
       [](ModelShape& s) { s.num_layers += 1; },

@@ -48,6 +48,17 @@ TEST(MatchLayer, OtherModelScalesByItsFlops) {
   EXPECT_NEAR(layer.forward.At(2) / 0.02, 317.0 / 202.0, 0.1);
 }
 
+// Which layers a model has decides, not what its family is called: Qwen 2's are Llama's but for a few biases.
+TEST(MatchLayer, OtherFamiliesWithTheSameLayersAreAsNear) {
+  const LatencyBook book = Book(At("deepspeedllama_7b", "l4", "512", "float32"));
+  Workload workload = WorkloadOf("llama-13b", DType::kFloat32);
+  const double llama = MatchLayer(KindNamed("L4"), workload, &book).provenance.high;
+  workload.model.family = ModelFamily::kQwen2;
+  EXPECT_EQ(MatchLayer(KindNamed("L4"), workload, &book).provenance.high, llama);
+  workload.model.family = ModelFamily::kGpt2;
+  EXPECT_GT(MatchLayer(KindNamed("L4"), workload, &book).provenance.high, llama);
+}
+
 TEST(MatchLayer, LikeCardScalesByItsRates) {
   const LatencyBook book = Book(At("deepspeedllama_7b", "a100x40", "512", "float16"));
   const LayerCurves layer = MatchLayer(KindNamed("A100-80GB"), WorkloadOf("llama-7b", DType::kFloat16), &book);

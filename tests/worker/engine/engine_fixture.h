@@ -63,6 +63,11 @@ class EngineTest : public testing::Test {
     shape.tie_embeddings = false;
     return shape;
   }
+  static ModelShape Qwen2() {
+    ModelShape shape = Llama();
+    shape.family = ModelFamily::kQwen2;
+    return shape;
+  }
 
   std::vector<RankAssignment> Assign(const ModelShape& model, const std::vector<Device>& devices) const {
     planner::Plan plan;

@@ -14,7 +14,7 @@ TEST_F(EngineTest, UnevenPlansFollowTheCurveOfOneDevice) {
       {{{2, 2}, 0.0, "full"}, {{2, 1}, 1.0}, {{1}, 0.0}},  // one owner of everything; recompute
       {{{1}, 0.1, "full"}, {{2}, 0.4, "full"}, {{3}, 0.25}, {{2}, 0.25}},
   };
-  for (const ModelShape& model : {Gpt2(), Llama()}) {
+  for (const ModelShape& model : {Gpt2(), Llama(), Qwen2()}) {
     const Outcome alone = TrainOk(Assign(model, {{{8}, 1.0}}));
     ASSERT_EQ(alone.steps[0].size(), 12u);
     EXPECT_NEAR(alone.steps[0][0].loss, std::log(256), 0.5);

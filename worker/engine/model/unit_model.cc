@@ -13,19 +13,23 @@ int64_t Saved::Bytes() const {
 }
 
 UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype)
-    : shape_(shape), seq_len_(seq_len), dtype_(dtype), layout_(ParameterLayout(shape)) {
-  if (shape.family == ModelFamily::kLlama) {
-    rotary_ = MakeRotaryTables(seq_len, shape.head_dim, shape.rope_theta, dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
+    : shape_(shape), traits_(&TraitsOf(shape.family)), seq_len_(seq_len), dtype_(dtype), layout_(ParameterLayout(shape)) {
+  switch (traits_->positions) {
+    case PositionKind::kLearned:
+      break;  // a table of the embedding
+    case PositionKind::kRotary:
+      rotary_ = MakeRotaryTables(seq_len, shape.head_dim, shape.rope_theta, dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
+      break;
   }
 }
 
 at::Tensor UnitModel::EmbeddingForward(const at::Tensor& params, const at::Tensor& tokens) {
-  const EmbeddingTensors tables = EmbeddingView(shape_.family, layout_.front(), params);
+  const EmbeddingTensors tables = EmbeddingView(*traits_, layout_.front(), params);
   return EmbedForward(tokens, tables.tokens, tables.positions);
 }
 
 void UnitModel::EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, at::Tensor& grads) {
-  EmbeddingTensors tables = EmbeddingView(shape_.family, layout_.front(), grads);
+  EmbeddingTensors tables = EmbeddingView(*traits_, layout_.front(), grads);
   EmbedBackward(tokens, grad_output, tables.tokens, tables.positions);
 }
 

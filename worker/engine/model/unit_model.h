@@ -48,10 +48,11 @@ class UnitModel {
 
  private:
   ModelShape shape_;
+  const FamilyTraits* traits_;  // of its family, static
   int64_t seq_len_;
   DType dtype_;
   std::vector<UnitSpec> layout_;
-  RotaryTables rotary_;  // Llama only
+  RotaryTables rotary_;  // defined where positions are rotary
 };
 
 // Initial values of elements [begin, end) of a unit: keyed by (seed, tensor name, element), never by rank, so any range agrees

@@ -28,7 +28,7 @@ double UnitModel::HeadForward(const at::Tensor& params, const at::Tensor& embedd
   const HeadTensors w = HeadView(shape_, layout_.back(), params, layout_.front(), embedding_params);
   const at::Tensor x = input.reshape({-1, input.size(-1)}), labels = targets.reshape({-1});
   NormStats stats;
-  const at::Tensor normed = NormForward(x, w.norm, w.norm_bias, shape_.norm_eps, stats);
+  const at::Tensor normed = NormForward(traits_->norm, x, w.norm, w.norm_bias, shape_.norm_eps, stats);
   double sum = 0;
   ForEachChunk(x.size(0), [&](int64_t begin, int64_t rows) {
     sum += LmHeadLossForward(normed.narrow(0, begin, rows), w.projection, labels.narrow(0, begin, rows));
@@ -53,7 +53,8 @@ at::Tensor UnitModel::HeadBackward(const at::Tensor& params, const at::Tensor& e
   const at::Tensor input = std::exchange(saved.tensors[kInput], at::Tensor());
   const NormStats stats{saved.tensors[kMean], saved.tensors[kRstd]};
   saved.tensors.clear();
-  return NormBackward(grad, input, w.norm, w.norm_bias, stats, g.norm, g.norm_bias).view({targets.size(0), targets.size(1), -1});
+  return NormBackward(traits_->norm, grad, input, w.norm, w.norm_bias, stats, g.norm, g.norm_bias)
+      .view({targets.size(0), targets.size(1), -1});
 }
 
 }  // namespace motley::engine

@@ -32,20 +32,11 @@ enum SavedIndex {
 
 at::Tensor AsRows(const at::Tensor& t) { return t.reshape({-1, t.size(-1)}); }
 
-WeightLayout LayoutOf(ModelFamily family) { return family == ModelFamily::kGpt2 ? WeightLayout::kInOut : WeightLayout::kOutIn; }
-
-at::Tensor Activate(ModelFamily family, const at::Tensor& up) {
-  return family == ModelFamily::kGpt2 ? GeluForward(up) : SwiGluForward(up);
-}
-at::Tensor ActivateBackward(ModelFamily family, const at::Tensor& grad, const at::Tensor& up) {
-  return family == ModelFamily::kGpt2 ? GeluBackward(grad, up) : SwiGluBackward(grad, up);
-}
-
 }  // namespace
 
 at::Tensor UnitModel::LayerForward(const at::Tensor& params, const at::Tensor& input, Saved* saved) {
-  const LayerTensors w = LayerView(shape_.family, layout_[1], params);
-  const WeightLayout layout = LayoutOf(shape_.family);
+  const LayerTensors w = LayerView(*traits_, layout_[1], params);
+  const WeightLayout layout = traits_->weights;
   const HeadLayout heads{shape_.num_heads, shape_.num_kv_heads, shape_.head_dim};
   const int64_t samples = input.size(0), seq_len = input.size(1);
   if (saved != nullptr) saved->tensors.assign(kNumSaved, at::Tensor());
@@ -57,7 +48,7 @@ at::Tensor UnitModel::LayerForward(const at::Tensor& params, const at::Tensor& i
 
   at::Tensor x = AsRows(input);
   NormStats stats;
-  at::Tensor normed = NormForward(x, w.norm1, w.norm1_bias, shape_.norm_eps, stats);
+  at::Tensor normed = NormForward(traits_->norm, x, w.norm1, w.norm1_bias, shape_.norm_eps, stats);
   keep(kMean1, stats.mean);
   keep(kRstd1, stats.rstd);
   at::Tensor qkv = ProjectionForward(normed, w.qkv, w.qkv_bias, layout).view({samples, seq_len, heads.width()});
@@ -73,12 +64,12 @@ at::Tensor UnitModel::LayerForward(const at::Tensor& params, const at::Tensor& i
   keep(kAttended, attention.output);
   keep(kInput, x);
 
-  normed = NormForward(residual, w.norm2, w.norm2_bias, shape_.norm_eps, stats);
+  normed = NormForward(traits_->norm, residual, w.norm2, w.norm2_bias, shape_.norm_eps, stats);
   keep(kMean2, stats.mean);
   keep(kRstd2, stats.rstd);
   at::Tensor up = ProjectionForward(normed, w.up, w.up_bias, layout);
   keep(kNormed2, normed);
-  at::Tensor activated = Activate(shape_.family, up);
+  at::Tensor activated = ActivationForward(traits_->activation, up);
   keep(kUpOutput, up);
   at::Tensor output = ProjectionForward(activated, w.down, w.down_bias, layout).add_(residual);
   keep(kActivated, activated);
@@ -88,9 +79,9 @@ at::Tensor UnitModel::LayerForward(const at::Tensor& params, const at::Tensor& i
 
 at::Tensor UnitModel::LayerBackward(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, at::Tensor& grads) {
   TORCH_CHECK(saved.tensors.size() == kNumSaved, "backward of a layer whose forward kept nothing");
-  const LayerTensors w = LayerView(shape_.family, layout_[1], params);
-  LayerTensors g = LayerView(shape_.family, layout_[1], grads);
-  const WeightLayout layout = LayoutOf(shape_.family);
+  const LayerTensors w = LayerView(*traits_, layout_[1], params);
+  LayerTensors g = LayerView(*traits_, layout_[1], grads);
+  const WeightLayout layout = traits_->weights;
   const HeadLayout heads{shape_.num_heads, shape_.num_kv_heads, shape_.head_dim};
   // Hands a kept tensor over: it is freed at the end of the statement that uses it last.
   const auto take = [&](SavedIndex index) -> at::Tensor { return std::exchange(saved.tensors[index], at::Tensor()); };
@@ -98,10 +89,11 @@ at::Tensor UnitModel::LayerBackward(const at::Tensor& params, Saved& saved, cons
   const at::Tensor grad_rows = AsRows(grad_output);
   ProjectionBackwardWeight(grad_rows, take(kActivated), layout, g.down, g.down_bias);
   at::Tensor grad = ProjectionBackwardInput(grad_rows, w.down, layout);
-  grad = ActivateBackward(shape_.family, grad, take(kUpOutput));
+  grad = ActivationBackward(traits_->activation, grad, take(kUpOutput));
   ProjectionBackwardWeight(grad, take(kNormed2), layout, g.up, g.up_bias);
   grad = ProjectionBackwardInput(grad, w.up, layout);
-  grad = NormBackward(grad, take(kResidual), w.norm2, w.norm2_bias, {take(kMean2), take(kRstd2)}, g.norm2, g.norm2_bias);
+  grad = NormBackward(traits_->norm, grad, take(kResidual), w.norm2, w.norm2_bias, {take(kMean2), take(kRstd2)}, g.norm2,
+                      g.norm2_bias);
   const at::Tensor grad_residual = grad.add_(grad_rows);
 
   const at::Tensor qkv = take(kQkvHeads);
@@ -117,7 +109,8 @@ at::Tensor UnitModel::LayerBackward(const at::Tensor& params, Saved& saved, cons
   const at::Tensor grad_qkv_rows = AsRows(grad_qkv);
   ProjectionBackwardWeight(grad_qkv_rows, take(kNormed1), layout, g.qkv, g.qkv_bias);
   grad = ProjectionBackwardInput(grad_qkv_rows, w.qkv, layout);
-  grad = NormBackward(grad, take(kInput), w.norm1, w.norm1_bias, {take(kMean1), take(kRstd1)}, g.norm1, g.norm1_bias);
+  grad =
+      NormBackward(traits_->norm, grad, take(kInput), w.norm1, w.norm1_bias, {take(kMean1), take(kRstd1)}, g.norm1, g.norm1_bias);
   saved.tensors.clear();
   return grad.add_(grad_residual).view(grad_output.sizes());
 }

@@ -9,72 +9,58 @@ UnitView::UnitView(const UnitSpec& spec, const at::Tensor& flat) : spec_(spec), 
               " elements needs a flat array at least as long");
 }
 
-at::Tensor UnitView::Get(std::string_view suffix) const {
-  const TensorSpec& tensor = Find(suffix);
-  return flat_.narrow(0, tensor.offset_elements, tensor.num_elements).view(tensor.shape);
+at::Tensor UnitView::Stacked(std::span<const std::string_view> names, std::string_view suffix) const {
+  const TensorSpec& first = Find(names.front(), suffix);
+  const TensorSpec& last = Find(names.back(), suffix);
+  const int64_t elements = last.offset_elements + last.num_elements - first.offset_elements;
+  const at::Tensor all = flat_.narrow(0, first.offset_elements, elements);
+  return first.shape.size() == 1 ? all : all.view({-1, first.shape.back()});
 }
 
-at::Tensor UnitView::Stacked(std::string_view first, std::string_view last) const {
-  const TensorSpec& a = Find(first);
-  const TensorSpec& b = Find(last);
-  const int64_t elements = b.offset_elements + b.num_elements - a.offset_elements;
-  return flat_.narrow(0, a.offset_elements, elements).view({-1, a.shape.back()});
-}
-
-const TensorSpec& UnitView::Find(std::string_view suffix) const {
+const TensorSpec& UnitView::Find(std::string_view name, std::string_view suffix) const {
   for (const TensorSpec& tensor : spec_.tensors) {
-    const std::string_view name = tensor.name;
-    if (!name.ends_with(suffix)) continue;
-    if (name.size() == suffix.size() || name[name.size() - suffix.size() - 1] == '.') return tensor;
+    std::string_view known = tensor.name;
+    if (!known.ends_with(suffix)) continue;
+    known.remove_suffix(suffix.size());
+    if (!known.ends_with(name)) continue;
+    if (known.size() == name.size() || known[known.size() - name.size() - 1] == '.') return tensor;
   }
-  TORCH_CHECK(false, "the unit has no tensor '", suffix, "'");
+  TORCH_CHECK(false, "the unit has no tensor '", name, suffix, "'");
 }
 
-LayerTensors LayerView(ModelFamily family, const UnitSpec& spec, const at::Tensor& flat) {
+LayerTensors LayerView(const FamilyTraits& traits, const UnitSpec& spec, const at::Tensor& flat) {
   const UnitView view(spec, flat);
+  const TensorNames& names = traits.names;
   LayerTensors t;
-  if (family == ModelFamily::kGpt2) {
-    t.norm1 = view.Get("ln_1.weight");
-    t.norm1_bias = view.Get("ln_1.bias");
-    t.qkv = view.Get("attn.c_attn.weight");
-    t.qkv_bias = view.Get("attn.c_attn.bias");
-    t.out = view.Get("attn.c_proj.weight");
-    t.out_bias = view.Get("attn.c_proj.bias");
-    t.norm2 = view.Get("ln_2.weight");
-    t.norm2_bias = view.Get("ln_2.bias");
-    t.up = view.Get("mlp.c_fc.weight");
-    t.up_bias = view.Get("mlp.c_fc.bias");
-    t.down = view.Get("mlp.c_proj.weight");
-    t.down_bias = view.Get("mlp.c_proj.bias");
-    return t;
-  }
-  t.norm1 = view.Get("input_layernorm.weight");
-  t.qkv = view.Stacked("self_attn.q_proj.weight", "self_attn.v_proj.weight");
-  t.out = view.Get("self_attn.o_proj.weight");
-  t.norm2 = view.Get("post_attention_layernorm.weight");
-  t.up = view.Stacked("mlp.gate_proj.weight", "mlp.up_proj.weight");
-  t.down = view.Get("mlp.down_proj.weight");
+  t.norm1 = view.Weight(names.norm1);
+  t.qkv = view.Weight(names.qkv);
+  t.out = view.Weight(names.out);
+  t.norm2 = view.Weight(names.norm2);
+  t.up = view.Weight(names.up);
+  t.down = view.Weight(names.down);
+  if (traits.biases.norm) t.norm1_bias = view.Bias(names.norm1), t.norm2_bias = view.Bias(names.norm2);
+  if (traits.biases.qkv) t.qkv_bias = view.Bias(names.qkv);
+  if (traits.biases.out) t.out_bias = view.Bias(names.out);
+  if (traits.biases.mlp) t.up_bias = view.Bias(names.up), t.down_bias = view.Bias(names.down);
   return t;
 }
 
-EmbeddingTensors EmbeddingView(ModelFamily family, const UnitSpec& spec, const at::Tensor& flat) {
+EmbeddingTensors EmbeddingView(const FamilyTraits& traits, const UnitSpec& spec, const at::Tensor& flat) {
   const UnitView view(spec, flat);
-  if (family == ModelFamily::kGpt2) return {view.Get("wte.weight"), view.Get("wpe.weight")};
-  return {view.Get("embed_tokens.weight"), at::Tensor()};
+  EmbeddingTensors t;
+  t.tokens = view.Weight(traits.names.tokens);
+  if (!traits.names.positions.empty()) t.positions = view.Weight(traits.names.positions);
+  return t;
 }
 
 HeadTensors HeadView(const ModelShape& shape, const UnitSpec& head, const at::Tensor& head_flat, const UnitSpec& embedding,
                      const at::Tensor& embedding_flat) {
+  const FamilyTraits& traits = TraitsOf(shape.family);
   const UnitView view(head, head_flat);
   HeadTensors t;
-  if (shape.family == ModelFamily::kGpt2) {
-    t.norm = view.Get("ln_f.weight");
-    t.norm_bias = view.Get("ln_f.bias");
-  } else {
-    t.norm = view.Get("model.norm.weight");
-  }
-  t.projection =
-      shape.tie_embeddings ? EmbeddingView(shape.family, embedding, embedding_flat).tokens : view.Get("lm_head.weight");
+  t.norm = view.Weight(traits.names.final_norm);
+  if (traits.biases.norm) t.norm_bias = view.Bias(traits.names.final_norm);
+  t.projection = shape.tie_embeddings ? EmbeddingView(traits, embedding, embedding_flat).tokens : view.Weight(kHeadName);
   return t;
 }
 

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
 #include <string_view>
 
 #include "common/model/model.h"
@@ -15,29 +16,32 @@ class UnitView {
   // Both must outlive the view. `flat` has at least spec.num_elements elements.
   UnitView(const UnitSpec& spec, const at::Tensor& flat);
 
-  // The tensor whose name is `suffix` or ends in ".suffix".
-  at::Tensor Get(std::string_view suffix) const;
-  // Tensors [first .. last], which lie one after the other and have equal rows, as one matrix.
-  at::Tensor Stacked(std::string_view first, std::string_view last) const;
+  // Names are those of TensorNames, without the layer's prefix.
+  at::Tensor Weight(std::string_view name) const { return Stacked({&name, 1}, kWeightSuffix); }
+  at::Tensor Bias(std::string_view name) const { return Stacked({&name, 1}, kBiasSuffix); }
+  // The weights of one product as one matrix, and its biases as one vector: the layout has them one after the other.
+  at::Tensor Weight(std::span<const std::string_view> names) const { return Stacked(names, kWeightSuffix); }
+  at::Tensor Bias(std::span<const std::string_view> names) const { return Stacked(names, kBiasSuffix); }
 
  private:
-  const TensorSpec& Find(std::string_view suffix) const;
+  at::Tensor Stacked(std::span<const std::string_view> names, std::string_view suffix) const;
+  const TensorSpec& Find(std::string_view name, std::string_view suffix) const;
 
   const UnitSpec& spec_;
   const at::Tensor& flat_;
 };
 
-// A layer's tensors under one name for both families. Biases are undefined for Llama. qkv holds q, k and v in one product,
-// up holds gate and up.
+// A layer's tensors under one name for all families. Biases that a family does not have are undefined. qkv holds q, k and v in
+// one product, up holds gate and up.
 struct LayerTensors {
   at::Tensor norm1, norm1_bias, qkv, qkv_bias, out, out_bias, norm2, norm2_bias, up, up_bias, down, down_bias;
 };
-LayerTensors LayerView(ModelFamily family, const UnitSpec& spec, const at::Tensor& flat);
+LayerTensors LayerView(const FamilyTraits& traits, const UnitSpec& spec, const at::Tensor& flat);
 
 struct EmbeddingTensors {
-  at::Tensor tokens, positions;  // positions undefined for Llama
+  at::Tensor tokens, positions;  // positions: undefined unless learned
 };
-EmbeddingTensors EmbeddingView(ModelFamily family, const UnitSpec& spec, const at::Tensor& flat);
+EmbeddingTensors EmbeddingView(const FamilyTraits& traits, const UnitSpec& spec, const at::Tensor& flat);
 
 struct HeadTensors {
   at::Tensor norm, norm_bias, projection;  // projection [vocab, hidden]

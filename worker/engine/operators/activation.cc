@@ -34,4 +34,24 @@ at::Tensor SwiGluBackward(const at::Tensor& grad_output, const at::Tensor& input
   return grad_input;
 }
 
+at::Tensor ActivationForward(ActivationKind kind, const at::Tensor& input) {
+  switch (kind) {
+    case ActivationKind::kGeluTanh:
+      return GeluForward(input);
+    case ActivationKind::kSwiGlu:
+      return SwiGluForward(input);
+  }
+  TORCH_CHECK(false, "no activation of kind ", static_cast<int>(kind));
+}
+
+at::Tensor ActivationBackward(ActivationKind kind, const at::Tensor& grad_output, const at::Tensor& input) {
+  switch (kind) {
+    case ActivationKind::kGeluTanh:
+      return GeluBackward(grad_output, input);
+    case ActivationKind::kSwiGlu:
+      return SwiGluBackward(grad_output, input);
+  }
+  TORCH_CHECK(false, "no activation of kind ", static_cast<int>(kind));
+}
+
 }  // namespace motley::engine

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "common/model/model_family.h"
+
 namespace motley::engine {
 
 at::Tensor GeluForward(const at::Tensor& input);
@@ -11,5 +13,9 @@ at::Tensor GeluBackward(const at::Tensor& grad_output, const at::Tensor& input);
 // input [rows, 2 * width]: gate, then up. Returns silu(gate) * up, [rows, width].
 at::Tensor SwiGluForward(const at::Tensor& input);
 at::Tensor SwiGluBackward(const at::Tensor& grad_output, const at::Tensor& input);
+
+// Of either kind.
+at::Tensor ActivationForward(ActivationKind kind, const at::Tensor& input);
+at::Tensor ActivationBackward(ActivationKind kind, const at::Tensor& grad_output, const at::Tensor& input);
 
 }  // namespace motley::engine

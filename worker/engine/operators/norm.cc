@@ -37,14 +37,26 @@ at::Tensor RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& inpu
   return grad_input.sub_(normed.mul_(projection)).mul_(stats.rstd);
 }
 
-at::Tensor NormForward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps, NormStats& stats) {
-  return bias.defined() ? LayerNormForward(input, weight, bias, eps, stats) : RmsNormForward(input, weight, eps, stats);
+at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
+                       NormStats& stats) {
+  switch (kind) {
+    case NormKind::kLayerNorm:
+      return LayerNormForward(input, weight, bias, eps, stats);
+    case NormKind::kRmsNorm:
+      return RmsNormForward(input, weight, eps, stats);
+  }
+  TORCH_CHECK(false, "no norm of kind ", static_cast<int>(kind));
 }
 
-at::Tensor NormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
-                        const NormStats& stats, at::Tensor& grad_weight, at::Tensor& grad_bias) {
-  return bias.defined() ? LayerNormBackward(grad_output, input, weight, bias, stats, grad_weight, grad_bias)
-                        : RmsNormBackward(grad_output, input, weight, stats, grad_weight);
+at::Tensor NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+                        const at::Tensor& bias, const NormStats& stats, at::Tensor& grad_weight, at::Tensor& grad_bias) {
+  switch (kind) {
+    case NormKind::kLayerNorm:
+      return LayerNormBackward(grad_output, input, weight, bias, stats, grad_weight, grad_bias);
+    case NormKind::kRmsNorm:
+      return RmsNormBackward(grad_output, input, weight, stats, grad_weight);
+  }
+  TORCH_CHECK(false, "no norm of kind ", static_cast<int>(kind));
 }
 
 }  // namespace motley::engine

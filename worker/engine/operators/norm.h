@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "common/model/model_family.h"
+
 namespace motley::engine {
 
 struct NormStats {
@@ -21,9 +23,10 @@ at::Tensor RmsNormForward(const at::Tensor& input, const at::Tensor& weight, dou
 at::Tensor RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
                            const NormStats& stats, at::Tensor& grad_weight);
 
-// The family's norm: RMSNorm where the bias is undefined.
-at::Tensor NormForward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps, NormStats& stats);
-at::Tensor NormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
-                        const NormStats& stats, at::Tensor& grad_weight, at::Tensor& grad_bias);
+// Of either kind; RMSNorm has no bias, and leaves both biases alone.
+at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
+                       NormStats& stats);
+at::Tensor NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+                        const at::Tensor& bias, const NormStats& stats, at::Tensor& grad_weight, at::Tensor& grad_bias);
 
 }  // namespace motley::engine

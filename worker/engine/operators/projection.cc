@@ -4,21 +4,39 @@
 
 namespace motley::engine {
 
+namespace {
+
+// The stored matrix as [in, out], a view.
+at::Tensor InOut(const at::Tensor& weight, WeightLayout layout) {
+  switch (layout) {
+    case WeightLayout::kInOut:
+      return weight;
+    case WeightLayout::kOutIn:
+      return weight.t();
+  }
+  TORCH_CHECK(false, "no weight layout ", static_cast<int>(layout));
+}
+
+}  // namespace
+
 at::Tensor ProjectionForward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, WeightLayout layout) {
-  const at::Tensor in_out = layout == WeightLayout::kInOut ? weight : weight.t();
+  const at::Tensor in_out = InOut(weight, layout);
   return bias.defined() ? at::addmm(bias, input, in_out) : at::mm(input, in_out);
 }
 
 at::Tensor ProjectionBackwardInput(const at::Tensor& grad_output, const at::Tensor& weight, WeightLayout layout) {
-  return at::mm(grad_output, layout == WeightLayout::kInOut ? weight.t() : weight);
+  return at::mm(grad_output, InOut(weight, layout).t());
 }
 
 void ProjectionBackwardWeight(const at::Tensor& grad_output, const at::Tensor& input, WeightLayout layout,
                               at::Tensor& grad_weight, at::Tensor& grad_bias) {
-  if (layout == WeightLayout::kInOut) {
-    grad_weight.addmm_(input.t(), grad_output);
-  } else {
-    grad_weight.addmm_(grad_output.t(), input);
+  switch (layout) {
+    case WeightLayout::kInOut:
+      grad_weight.addmm_(input.t(), grad_output);
+      break;
+    case WeightLayout::kOutIn:
+      grad_weight.addmm_(grad_output.t(), input);
+      break;
   }
   if (grad_bias.defined()) grad_bias.add_(grad_output.sum(0));
 }

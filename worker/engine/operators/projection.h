@@ -1,11 +1,11 @@
-// y = x W + b, where W is stored as GPT-2's Conv1D keeps it ([in, out]) or as Linear does ([out, in]).
+// y = x W + b, where W is stored in either layout.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
-namespace motley::engine {
+#include "common/model/model_family.h"
 
-enum class WeightLayout { kInOut, kOutIn };
+namespace motley::engine {
 
 // input [rows, in]; bias [out] or undefined. Returns [rows, out].
 at::Tensor ProjectionForward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, WeightLayout layout);

@@ -43,6 +43,12 @@ ModelShape Llama(bool tied, int64_t kv_heads, int64_t head_dim = 6) {
           .tie_embeddings = tied};
 }
 
+ModelShape Qwen2(bool tied, int64_t kv_heads) {
+  ModelShape shape = Llama(tied, kv_heads);
+  shape.family = ModelFamily::kQwen2;
+  return shape;
+}
+
 constexpr int64_t kSamples = 3, kSeqLen = 11;
 
 class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
@@ -106,14 +112,19 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
     const at::Tensor x1 = x + conv(OracleAttention(qkv[0].contiguous(), qkv[1].contiguous(), qkv[2].contiguous()), "attn.c_proj");
     return x1 + conv(at::gelu(conv(norm(x1, "ln_2"), "mlp.c_fc"), "tanh"), "mlp.c_proj");
   }
+  // Qwen 2's too, which has biases of queries, keys and values.
   at::Tensor OracleLlamaLayer(const std::vector<at::Tensor>& leaves, int64_t layer, const at::Tensor& x) const {
     const auto p = [&](const std::string& name) {
       return Named(leaves, "model.layers." + std::to_string(layer) + "." + name + ".weight");
     };
     const auto linear = [&](const at::Tensor& t, const std::string& name) { return at::matmul(t, p(name).t()); };
+    const auto projected = [&](const at::Tensor& t, const std::string& name) {
+      if (shape.family != ModelFamily::kQwen2) return linear(t, name);
+      return linear(t, name) + Named(leaves, "model.layers." + std::to_string(layer) + "." + name + ".bias");
+    };
     const at::Tensor n1 = OracleRmsNorm(x, p("input_layernorm"));
     const at::Tensor attended =
-        OracleAttention(linear(n1, "self_attn.q_proj"), linear(n1, "self_attn.k_proj"), linear(n1, "self_attn.v_proj"));
+        OracleAttention(projected(n1, "self_attn.q_proj"), projected(n1, "self_attn.k_proj"), projected(n1, "self_attn.v_proj"));
     const at::Tensor x1 = x + linear(attended, "self_attn.o_proj");
     const at::Tensor n2 = OracleRmsNorm(x1, p("post_attention_layernorm"));
     return x1 + linear(at::silu(linear(n2, "mlp.gate_proj")) * linear(n2, "mlp.up_proj"), "mlp.down_proj");
@@ -211,8 +222,8 @@ INSTANTIATE_TEST_SUITE_P(
     Families, UnitModelTest,
     ::testing::Combine(::testing::Values(Case{"Gpt2Tied", Gpt2(true)}, Case{"Gpt2Untied", Gpt2(false)},
                                          Case{"LlamaTied", Llama(true, 4)}, Case{"LlamaUntiedGrouped", Llama(false, 2)},
-                                         Case{"LlamaTiedOneKeyHead", Llama(true, 1)},
-                                         Case{"LlamaWideHeads", Llama(false, 2, 10)}),
+                                         Case{"LlamaTiedOneKeyHead", Llama(true, 1)}, Case{"LlamaWideHeads", Llama(false, 2, 10)},
+                                         Case{"Qwen2Tied", Qwen2(true, 4)}, Case{"Qwen2UntiedGrouped", Qwen2(false, 2)}),
                        ::testing::Values(DType::kFloat64, DType::kFloat32)),
     [](const auto& info) { return std::get<0>(info.param).name + std::string(DTypeName(std::get<1>(info.param))); });
 

@@ -1,0 +1,104 @@
+#include "common/model/model_family.h"
+
+#include <algorithm>
+#include <iterator>
+
+// A warning elsewhere: here it is what makes the table exhaustive.
+#pragma GCC diagnostic error "-Wswitch"
+
+namespace motley {
+namespace {
+
+constexpr std::string_view kGpt2Qkv[] = {"attn.c_attn"}, kGpt2Up[] = {"mlp.c_fc"};
+constexpr FamilyTraits kGpt2 = {
+    .model_type = "gpt2",
+    .norm = NormKind::kLayerNorm,
+    .positions = PositionKind::kLearned,
+    .activation = ActivationKind::kGeluTanh,
+    .biases = {.norm = true, .qkv = true, .out = true, .mlp = true},
+    .weights = WeightLayout::kInOut,
+    .residuals_by_depth = true,
+    .config_keys = ConfigKeys::kNEmbd,
+    .config = R"({"architectures": ["GPT2LMHeadModel"], "activation_function": "gelu_new", "resid_pdrop": 0.0,
+                  "embd_pdrop": 0.0, "attn_pdrop": 0.0})",
+    .names = {.tokens = "transformer.wte",
+              .positions = "transformer.wpe",
+              .layers = "transformer.h.",
+              .norm1 = "ln_1",
+              .qkv = kGpt2Qkv,
+              .out = "attn.c_proj",
+              .norm2 = "ln_2",
+              .up = kGpt2Up,
+              .down = "mlp.c_proj",
+              .final_norm = "transformer.ln_f"},
+};
+
+constexpr std::string_view kLlamaQkv[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
+constexpr std::string_view kLlamaUp[] = {"mlp.gate_proj", "mlp.up_proj"};
+constexpr FamilyTraits kLlama = {
+    .model_type = "llama",
+    .norm = NormKind::kRmsNorm,
+    .positions = PositionKind::kRotary,
+    .activation = ActivationKind::kSwiGlu,
+    .biases = {},
+    .weights = WeightLayout::kOutIn,
+    .residuals_by_depth = false,
+    .config_keys = ConfigKeys::kHiddenSize,
+    .config = R"({"architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "attention_bias": false, "mlp_bias": false,
+                  "attention_dropout": 0.0})",
+    .names = {.tokens = "model.embed_tokens",
+              .positions = "",
+              .layers = "model.layers.",
+              .norm1 = "input_layernorm",
+              .qkv = kLlamaQkv,
+              .out = "self_attn.o_proj",
+              .norm2 = "post_attention_layernorm",
+              .up = kLlamaUp,
+              .down = "mlp.down_proj",
+              .final_norm = "model.norm"},
+};
+
+// Qwen 2 and 2.5: Llama's layers, with biases of the queries, keys and values alone.
+constexpr FamilyTraits kQwen2 = [] {
+  FamilyTraits traits = kLlama;
+  traits.model_type = "qwen2";
+  traits.biases.qkv = true;
+  traits.config = R"({"architectures": ["Qwen2ForCausalLM"], "hidden_act": "silu", "use_sliding_window": false,
+                      "attention_dropout": 0.0})";
+  return traits;
+}();
+
+constexpr const FamilyTraits* RowOf(ModelFamily family) {
+  switch (family) {  // without a default: the compiler names a family that has no row
+    case ModelFamily::kGpt2:
+      return &kGpt2;
+    case ModelFamily::kLlama:
+      return &kLlama;
+    case ModelFamily::kQwen2:
+      return &kQwen2;
+  }
+  return nullptr;
+}
+static_assert(RowOf(static_cast<ModelFamily>(std::size(kModelFamilies))) == nullptr, "kModelFamilies lacks the last family");
+
+// What layout and engine can put together.
+constexpr bool Whole(const FamilyTraits& t) {
+  const bool norm = t.biases.norm == (t.norm == NormKind::kLayerNorm);  // the engine has these two
+  const bool tables = t.names.positions.empty() == (TablesOf(t.positions) == 1);
+  const bool up = static_cast<int64_t>(t.names.up.size()) == UpProductsOf(t.activation);
+  const bool qkv = t.names.qkv.size() == 1 || t.names.qkv.size() == 3;
+  // Matrices that lie one after the other are one matrix of more rows, and outputs are rows in Linear's layout alone.
+  const bool stacked = t.weights == WeightLayout::kOutIn || (t.names.qkv.size() == 1 && t.names.up.size() == 1);
+  return norm && tables && up && qkv && stacked;
+}
+static_assert(std::all_of(std::begin(kModelFamilies), std::end(kModelFamilies), [](ModelFamily f) { return Whole(*RowOf(f)); }));
+
+}  // namespace
+
+const FamilyTraits& TraitsOf(ModelFamily family) { return *RowOf(family); }
+
+bool SameLayers(const FamilyTraits& a, const FamilyTraits& b) {
+  return a.norm == b.norm && a.positions == b.positions && a.activation == b.activation;
+}
+
+}  // namespace motley

@@ -1,0 +1,94 @@
+// The families of models: what distinguishes them, one row of traits a family. Whoever asks a question about a model's layers
+// asks its family's traits, never which family it is; a family is added by a row (docs/design.md, "A family of models").
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string_view>
+
+namespace motley {
+
+// Stored profiles are found by these numbers: a new family comes last.
+enum class ModelFamily { kGpt2, kLlama, kQwen2 };
+inline constexpr ModelFamily kModelFamilies[] = {ModelFamily::kGpt2, ModelFamily::kLlama, ModelFamily::kQwen2};
+
+enum class NormKind { kLayerNorm, kRmsNorm };
+enum class PositionKind { kLearned, kRotary };
+enum class ActivationKind { kGeluTanh, kSwiGlu };
+// How the matrix of a product is stored: as Conv1D keeps it, [in, out], or as Linear does, [out, in].
+enum class WeightLayout { kInOut, kOutIn };
+// Which names config.json has for the sizes: n_embd, n_layer, ... or hidden_size, num_hidden_layers, ...
+enum class ConfigKeys { kNEmbd, kHiddenSize };
+
+struct BiasTraits {
+  bool norm = false, qkv = false, out = false, mlp = false;  // mlp: of both its products
+};
+
+// The checkpoint's names, without ".weight" and ".bias". Those of a layer follow the prefix `layers` and the layer's index.
+struct TensorNames {
+  std::string_view tokens;
+  std::string_view positions;  // empty unless positions are learned
+  std::string_view layers;     // "transformer.h."
+  std::string_view norm1;
+  std::span<const std::string_view> qkv;  // one name: fused; three: queries, keys, values
+  std::string_view out;
+  std::string_view norm2;
+  std::span<const std::string_view> up;  // one for each product: gate and up of SwiGLU
+  std::string_view down;
+  std::string_view final_norm;
+};
+
+struct FamilyTraits {
+  std::string_view model_type;  // of its config.json: "gpt2"
+  NormKind norm;
+  PositionKind positions;
+  ActivationKind activation;
+  BiasTraits biases;
+  WeightLayout weights;
+  bool residuals_by_depth;  // what writes to the residual stream starts smaller the more layers there are
+  ConfigKeys config_keys;
+  std::string_view config;  // JSON: the keys of its config.json that are the same for all its shapes
+  TensorNames names;
+};
+
+// Exhaustive: a family without a row, or one whose traits the engine cannot put together, does not compile.
+const FamilyTraits& TraitsOf(ModelFamily family);
+
+// Numbers a token that the backward of a norm needs beside its input: mean and reciprocal deviation, or the latter alone.
+constexpr int64_t StatisticsOf(NormKind norm) {
+  switch (norm) {
+    case NormKind::kLayerNorm:
+      return 2;
+    case NormKind::kRmsNorm:
+      return 1;
+  }
+  std::abort();
+}
+
+// Products that an activation takes side by side: SwiGLU a gate and what it gates.
+constexpr int64_t UpProductsOf(ActivationKind activation) {
+  switch (activation) {
+    case ActivationKind::kGeluTanh:
+      return 1;
+    case ActivationKind::kSwiGlu:
+      return 2;
+  }
+  std::abort();
+}
+
+// Tables that the embedding looks up.
+constexpr int64_t TablesOf(PositionKind positions) {
+  switch (positions) {
+    case PositionKind::kLearned:
+      return 2;
+    case PositionKind::kRotary:
+      return 1;
+  }
+  std::abort();
+}
+
+// Whether a layer of both is the same arithmetic, but for biases and how it is stored.
+bool SameLayers(const FamilyTraits& a, const FamilyTraits& b);
+
+}  // namespace motley
