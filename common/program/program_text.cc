@@ -149,15 +149,11 @@ class FieldParser {
   absl::Status status_;
 };
 
-template <size_t kIndex = 0>
 std::optional<Operation> OperationNamed(const std::string& name) {
-  if constexpr (kIndex == std::variant_size_v<Operation>) {
-    return std::nullopt;
-  } else {
-    std::variant_alternative_t<kIndex, Operation> op{};
-    if (name == program_fields::Name(op)) return op;
-    return OperationNamed<kIndex + 1>(name);
+  for (const Operation& op : kEveryOperation) {
+    if (name == OperationName(op)) return op;
   }
+  return std::nullopt;
 }
 
 absl::Status ParseInstruction(Line& line, Program& program) {

@@ -35,14 +35,15 @@ class Validator {
         order_(program),
         parameters_(program.parameter_buffers.size()),
         gradients_(program.gradient_buffers.size()),
-        work_(program.microbatches.size(), std::vector<Work>(static_cast<size_t>(program.num_units))),
-        reduced_(static_cast<size_t>(program.num_units), false) {}
+        work_(program.microbatches.size(), std::vector<Work>(program.num_units)),
+        reduced_(program.num_units, false) {}
 
   absl::Status Run() {
     for (at_ = 0; at_ < static_cast<int>(program_.instructions.size()); ++at_) {
-      const Operation& op = program_.instructions[static_cast<size_t>(at_)].op;
-      if (!training() && IsTrainingOnly(op)) return Error("an evaluation program has only forward work");
-      if (scalars_ >= 0 && !MayFollowScalars(op)) return Error("only release and optimizer_step may follow reduce_scalars");
+      const Operation& op = program_.instructions[at_].op;
+      const OperationTraits& traits = TraitsOf(op);
+      if (!training() && traits.in_evaluation == InEvaluation::kNo) return Error("an evaluation program has only forward work");
+      if (scalars_ >= 0 && traits.after_scalars == AfterScalars::kNo) return Error("it must stand before reduce_scalars");
       MOTLEY_RETURN_IF_ERROR(std::visit([this](const auto& o) { return Check(o); }, op));
     }
     return CheckEnd();
@@ -52,17 +53,8 @@ class Validator {
   bool training() const { return program_.kind == ProgramKind::kTraining; }
   int32_t head() const { return program_.num_units - 1; }
 
-  static bool IsTrainingOnly(const Operation& op) {
-    return !std::holds_alternative<Gather>(op) && !std::holds_alternative<Release>(op) && !std::holds_alternative<Forward>(op) &&
-           !std::holds_alternative<ReduceScalars>(op);
-  }
-  static bool MayFollowScalars(const Operation& op) {
-    return std::holds_alternative<Release>(op) || std::holds_alternative<OptimizerStep>(op) ||
-           std::holds_alternative<ReduceScalars>(op);
-  }
-
   absl::Status Error(const std::string& rule) const {
-    const Operation& op = program_.instructions[static_cast<size_t>(at_)].op;
+    const Operation& op = program_.instructions[at_].op;
     return absl::FailedPreconditionError(absl::StrCat("program of rank ", program_.rank, ", instruction ", at_, " (",
                                                       std::string(OperationName(op)), "): ", rule));
   }
@@ -89,7 +81,7 @@ class Validator {
   absl::Status Check(const Gather& g) {
     MOTLEY_RETURN_IF_ERROR(UnitInRange(g.unit));
     MOTLEY_RETURN_IF_ERROR(InRange("parameter buffer", g.buffer, program_.parameter_buffers));
-    ParameterBuffer& buffer = parameters_[static_cast<size_t>(g.buffer)];
+    ParameterBuffer& buffer = parameters_[g.buffer];
     if (buffer.unit >= 0) {
       return Error(absl::StrCat("parameter buffer ", g.buffer, " still holds unit ", buffer.unit, "; release it first"));
     }
@@ -102,7 +94,7 @@ class Validator {
 
   absl::Status Check(const Release& r) {
     MOTLEY_RETURN_IF_ERROR(InRange("parameter buffer", r.buffer, program_.parameter_buffers));
-    ParameterBuffer& buffer = parameters_[static_cast<size_t>(r.buffer)];
+    ParameterBuffer& buffer = parameters_[r.buffer];
     if (buffer.unit < 0) return Error(absl::StrCat("parameter buffer ", r.buffer, " holds nothing"));
     // Uses are on the release's own lane and earlier; the gather is not.
     MOTLEY_RETURN_IF_ERROR(
@@ -115,7 +107,7 @@ class Validator {
   // That `buffer` holds `unit`, whole.
   absl::Status Holds(int32_t index, int32_t unit) const {
     MOTLEY_RETURN_IF_ERROR(InRange("parameter buffer", index, program_.parameter_buffers));
-    const ParameterBuffer& buffer = parameters_[static_cast<size_t>(index)];
+    const ParameterBuffer& buffer = parameters_[index];
     if (buffer.unit != unit) {
       return Error(absl::StrCat("parameter buffer ", index, " holds ",
                                 buffer.unit < 0 ? "nothing" : absl::StrCat("unit ", buffer.unit), ", not unit ", unit,
@@ -142,7 +134,7 @@ class Validator {
 
   // ---- microbatches ----
 
-  Work& WorkOf(int32_t unit, int32_t microbatch) { return work_[static_cast<size_t>(microbatch)][static_cast<size_t>(unit)]; }
+  Work& WorkOf(int32_t unit, int32_t microbatch) { return work_[microbatch][unit]; }
 
   absl::Status Check(const Forward& f) {
     MOTLEY_RETURN_IF_ERROR(CheckCompute(f));
@@ -191,7 +183,7 @@ class Validator {
 
   absl::Status Write(int32_t index, int32_t unit) {
     MOTLEY_RETURN_IF_ERROR(InRange("gradient buffer", index, program_.gradient_buffers));
-    GradientBuffer& buffer = gradients_[static_cast<size_t>(index)];
+    GradientBuffer& buffer = gradients_[index];
     if (buffer.unit >= 0 && buffer.unit != unit) {
       return Error(absl::StrCat("gradient buffer ", index, " still holds unit ", buffer.unit, "; reduce it first"));
     }
@@ -207,7 +199,7 @@ class Validator {
   absl::Status Check(const ZeroGrad& z) {
     MOTLEY_RETURN_IF_ERROR(UnitInRange(z.unit));
     MOTLEY_RETURN_IF_ERROR(InRange("gradient buffer", z.grad, program_.gradient_buffers));
-    if (gradients_[static_cast<size_t>(z.grad)].unit >= 0) {
+    if (gradients_[z.grad].unit >= 0) {
       return Error(absl::StrCat("gradient buffer ", z.grad, " holds gradients that were not reduced"));
     }
     return Write(z.grad, z.unit);
@@ -216,13 +208,13 @@ class Validator {
   absl::Status Check(const ReduceScatter& r) {
     MOTLEY_RETURN_IF_ERROR(UnitInRange(r.unit));
     MOTLEY_RETURN_IF_ERROR(InRange("gradient buffer", r.grad, program_.gradient_buffers));
-    GradientBuffer& buffer = gradients_[static_cast<size_t>(r.grad)];
+    GradientBuffer& buffer = gradients_[r.grad];
     if (buffer.unit != r.unit) return Error(absl::StrCat("gradient buffer ", r.grad, " holds no gradients of unit ", r.unit));
     MOTLEY_RETURN_IF_ERROR(
         Ordered(buffer.last_write, absl::StrCat("the reduction of unit ", r.unit, " must wait for its last backward")));
     buffer.unit = -1;
     buffer.last_reduce = at_;
-    reduced_[static_cast<size_t>(r.unit)] = true;
+    reduced_[r.unit] = true;
     return absl::OkStatus();
   }
 
@@ -290,7 +282,7 @@ absl::Status CheckHeader(const Program& p) {
     return error(absl::StrCat("units must be 2 (embedding and head) to ", kMaxUnits, ", got ", p.num_units));
   }
   // Every unit runs every microbatch forward: fewer instructions cannot be a program (and bounds the tables).
-  if (p.microbatches.size() * static_cast<size_t>(p.num_units) > p.instructions.size()) {
+  if (p.microbatches.size() * p.num_units > p.instructions.size()) {
     return error(absl::StrCat(p.instructions.size(), " instructions are fewer than ", p.microbatches.size(), " microbatches x ",
                               p.num_units, " units"));
   }

@@ -29,7 +29,7 @@ class Emitter {
     if (kind == ProgramKind::kTraining) program_.gradient_buffers = buffers.gradients;
     released_.assign(buffers.parameters.size(), -1);
     reduced_.assign(buffers.gradients.size(), -1);
-    gathered_.assign(static_cast<size_t>(last_) + 1, -1);
+    gathered_.assign(program_.num_units, -1);
   }
 
   Program Training() {
@@ -69,18 +69,18 @@ class Emitter {
 
   void AddGather(int32_t unit) {
     const int32_t buffer = BufferOf(model_, unit);
-    gathered_[static_cast<size_t>(unit)] = Add(Gather{unit, buffer}, {released_[static_cast<size_t>(buffer)]});
+    gathered_[unit] = Add(Gather{unit, buffer}, {released_[buffer]});
   }
 
   // A rank without samples used nothing, but must not free the buffer under the gather.
   void AddRelease(int32_t unit) {
     const int32_t buffer = BufferOf(model_, unit);
-    released_[static_cast<size_t>(buffer)] = Add(Release{buffer}, {gathered_[static_cast<size_t>(unit)]});
+    released_[buffer] = Add(Release{buffer}, {gathered_[unit]});
   }
 
   // What the first instruction of a unit waits for; the others follow it on the lane.
   std::vector<int32_t> Inputs(int32_t unit) const {
-    std::vector<int32_t> after = {gathered_[static_cast<size_t>(unit)]};
+    std::vector<int32_t> after = {gathered_[unit]};
     if (TiedBuffer(unit) >= 0) after.push_back(gathered_[0]);
     return after;
   }
@@ -93,7 +93,8 @@ class Emitter {
       const Keep keep = !training() ? Keep::kNothing : (recompute_ && is_layer ? Keep::kBoundary : Keep::kAll);
       for (int32_t mb = 0; mb < microbatches(); ++mb) {
         last_compute_ =
-            Add(Forward{u, mb, BufferOf(model_, u), TiedBuffer(u), keep}, mb == 0 ? Inputs(u) : std::vector<int32_t>{});
+            Add(Forward{.unit = u, .microbatch = mb, .buffer = BufferOf(model_, u), .tied_buffer = TiedBuffer(u), .keep = keep},
+                mb == 0 ? Inputs(u) : std::vector<int32_t>{});
       }
       const bool stays = (training() && u >= last_ - 1) || (tied() && u == 0);
       if (!stays) AddRelease(u);
@@ -104,13 +105,19 @@ class Emitter {
   void BackwardUnit(int32_t u) {
     const int32_t buffer = BufferOf(model_, u), tied_buffer = TiedBuffer(u);
     const bool recompute = recompute_ && u > 0 && u < last_;
-    const int32_t reduced = reduced_[static_cast<size_t>(buffer)];
+    const int32_t reduced = reduced_[buffer];
     for (int32_t mb = 0; mb < microbatches(); ++mb) {
       const std::vector<int32_t> inputs = mb == 0 ? Inputs(u) : std::vector<int32_t>{};
-      if (recompute) Add(Recompute{u, mb, buffer, tied_buffer}, inputs);
+      if (recompute) Add(Recompute{.unit = u, .microbatch = mb, .buffer = buffer, .tied_buffer = tied_buffer}, inputs);
       std::vector<int32_t> after = recompute ? std::vector<int32_t>{} : inputs;
       if (mb == 0) after.push_back(reduced);
-      last_compute_ = Add(Backward{u, mb, buffer, tied_buffer, buffer, tied_buffer}, after);
+      last_compute_ = Add(Backward{.unit = u,
+                                   .microbatch = mb,
+                                   .buffer = buffer,
+                                   .tied_buffer = tied_buffer,
+                                   .grad = buffer,
+                                   .tied_grad = tied_buffer},
+                          after);
     }
     last_write_ = last_compute_;
     if (microbatches() > 0) return;
@@ -120,7 +127,7 @@ class Emitter {
 
   void AddReduce(int32_t unit) {
     const int32_t grad = BufferOf(model_, unit);
-    reduced_[static_cast<size_t>(grad)] = Add(ReduceScatter{unit, grad}, {last_write_});
+    reduced_[grad] = Add(ReduceScatter{unit, grad}, {last_write_});
   }
 
   const ModelShape& model_;
@@ -139,7 +146,7 @@ class Emitter {
 LayeredBuffers BuffersOf(const ModelShape& model, const std::vector<UnitSpec>& layout) {
   std::vector<int64_t> sizes(model.tie_embeddings ? 3 : 2, 1);
   for (size_t u = 0; u < layout.size(); ++u) {
-    int64_t& size = sizes[static_cast<size_t>(BufferOf(model, static_cast<int32_t>(u)))];
+    int64_t& size = sizes[BufferOf(model, static_cast<int32_t>(u))];
     size = std::max(size, layout[u].num_elements);
   }
   return {sizes, sizes};

@@ -12,9 +12,7 @@ class Ledger {
 
   int64_t Peak() {
     for (const Instruction& instruction : program_.instructions) {
-      if (const auto* f = std::get_if<Forward>(&instruction.op)) Walk(*f);
-      if (const auto* r = std::get_if<Recompute>(&instruction.op)) Walk(*r);
-      if (const auto* b = std::get_if<Backward>(&instruction.op)) Walk(*b);
+      std::visit([this](const auto& op) { Walk(op); }, instruction.op);
     }
     return peak_;
   }
@@ -25,7 +23,7 @@ class Ledger {
   };
   // The embedding's input are tokens, counted with what it saves; the head's output is a number.
   Sizes SizesOf(int32_t unit, int32_t microbatch) const {
-    const int64_t m = program_.microbatches[static_cast<size_t>(microbatch)];
+    const int64_t m = program_.microbatches[microbatch];
     const UnitKind unit_kind = UnitKindOf(program_, unit);
     const auto samples = static_cast<double>(m);
     const int64_t boundary = costs_.BoundaryBytes(samples), input = unit_kind == UnitKind::kEmbedding ? 0 : boundary;
@@ -54,6 +52,13 @@ class Ledger {
     Touch(s.input + s.workspace);
     live_ += s.input - s.output - s.saved;
   }
+  // These work in buffers that the program declares and in the owned shard, which the memory model counts apart.
+  void Walk(const Gather&) {}
+  void Walk(const Release&) {}
+  void Walk(const ZeroGrad&) {}
+  void Walk(const ReduceScatter&) {}
+  void Walk(const ReduceScalars&) {}
+  void Walk(const OptimizerStep&) {}
 
   const Costs& costs_;
   const int kind_;

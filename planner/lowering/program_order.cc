@@ -11,11 +11,21 @@
 namespace motley::planner {
 namespace {
 
-// The unit of a collective, -1 for the scalars.
+// The unit that all ranks must mean by a collective; -1 = none, and for what ranks do on their own.
+int32_t UnitTogether(const Gather& g) { return g.unit; }
+int32_t UnitTogether(const ReduceScatter& r) { return r.unit; }
+int32_t UnitTogether(const ReduceScalars&) { return -1; }
+
 int32_t CollectiveUnit(const Operation& op) {
-  if (const auto* g = std::get_if<Gather>(&op)) return g->unit;
-  if (const auto* r = std::get_if<ReduceScatter>(&op)) return r->unit;
-  return -1;
+  return std::visit(
+      []<typename Op>(const Op& o) -> int32_t {
+        if constexpr (Op::kTraits.lane == Lane::kCollective) {
+          return UnitTogether(o);
+        } else {
+          return -1;
+        }
+      },
+      op);
 }
 
 // Walks all programs side by side from collective to collective.
@@ -44,14 +54,14 @@ class Walk {
     std::array<int32_t, kNumLanes> stuck{-1, -1};  // by lane: the instruction that cannot go on
   };
 
-  const Instruction& At(size_t rank, int32_t index) const { return programs_[rank].instructions[static_cast<size_t>(index)]; }
+  const Instruction& At(size_t rank, int32_t index) const { return programs_[rank].instructions[index]; }
   bool HasNext(size_t rank) const { return ranks_[rank].next < programs_[rank].instructions.size(); }
   int32_t& Stuck(size_t rank, Lane lane) { return ranks_[rank].stuck[static_cast<size_t>(lane)]; }
 
   // First instruction of `after` that has not run, -1 when all have.
   int32_t WaitsFor(size_t rank, int32_t index) const {
     for (const int32_t a : At(rank, index).after) {
-      if (!ranks_[rank].done[static_cast<size_t>(a)]) return a;
+      if (!ranks_[rank].done[a]) return a;
     }
     return -1;
   }

@@ -7,7 +7,6 @@ namespace motley::planner {
 namespace {
 
 constexpr double kCell = 0.5;  // pixels
-constexpr size_t kKinds = static_cast<size_t>(TaskKind::kWait) + 1;
 
 // Cells between two wide tasks.
 class SliverDrawer {
@@ -63,7 +62,7 @@ class SliverDrawer {
   }
   std::vector<LaneBlock>* blocks_;
   std::vector<Piece> pieces_;
-  std::array<double, kKinds> owed_{};  // pixels of each kind that are not drawn yet
+  std::array<double, kNumTaskKinds> owed_{};  // pixels of each kind that are not drawn yet
   double owed_idle_ = 0;
 };
 
@@ -75,8 +74,8 @@ std::vector<LaneBlock> BlocksOfLane(const StepGraph& graph, const Timeline& time
   SliverDrawer slivers(&blocks);
   const double scale = timeline.end > 0 ? width / static_cast<double>(timeline.end) : 0;
   for (const int32_t t : tasks) {
-    const TaskSpan& span = timeline.spans[static_cast<size_t>(t)];
-    const TaskKind kind = graph.tasks[static_cast<size_t>(t)].kind;
+    const TaskSpan& span = timeline.spans[t];
+    const TaskKind kind = graph.tasks[t].kind;
     const double begin = scale * static_cast<double>(span.begin), end = scale * static_cast<double>(span.end);
     if (end <= begin) continue;
     if (end - begin < kCell) {

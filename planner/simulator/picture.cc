@@ -26,22 +26,23 @@ struct Style {
   const char* colour;
   const char* name;
 };
-// In the order of the legend. Work in strong colours, its variants lighter; communication in greens and reds.
-constexpr std::array<Style, 15> kStyles = {{{TaskKind::kForward, "#4c78a8", "forward"},
-                                            {TaskKind::kRecompute, "#9ecae9", "recompute"},
-                                            {TaskKind::kBackward, "#f58518", "backward"},
-                                            {TaskKind::kBackwardInput, "#e6762f", "backward, input"},
-                                            {TaskKind::kBackwardWeight, "#ffbf79", "backward, weights"},
-                                            {TaskKind::kOptimizer, "#b279a2", "optimizer"},
-                                            {TaskKind::kOverhead, "#9d9da1", "overhead"},
-                                            {TaskKind::kGather, "#54a24b", "gather"},
-                                            {TaskKind::kReduceScatter, "#a3cf8b", "reduce-scatter"},
-                                            {TaskKind::kAllReduce, "#439894", "all-reduce"},
-                                            {TaskKind::kScalars, "#83bcb6", "scalars"},
-                                            {TaskKind::kSend, "#d1495b", "send"},
-                                            {TaskKind::kOffload, "#8c6d31", "offload"},
-                                            {TaskKind::kPrefetch, "#eeca3b", "prefetch"},
-                                            {TaskKind::kWait, "#c7c7c7", "wait"}}};
+// In the order of the legend, which is the kinds' own. Work in strong colours, its variants lighter; communication in greens and
+// reds.
+constexpr std::array<Style, kNumTaskKinds> kStyles = {{{TaskKind::kForward, "#4c78a8", "forward"},
+                                                       {TaskKind::kRecompute, "#9ecae9", "recompute"},
+                                                       {TaskKind::kBackward, "#f58518", "backward"},
+                                                       {TaskKind::kBackwardInput, "#e6762f", "backward, input"},
+                                                       {TaskKind::kBackwardWeight, "#ffbf79", "backward, weights"},
+                                                       {TaskKind::kOptimizer, "#b279a2", "optimizer"},
+                                                       {TaskKind::kGather, "#54a24b", "gather"},
+                                                       {TaskKind::kReduceScatter, "#a3cf8b", "reduce-scatter"},
+                                                       {TaskKind::kAllReduce, "#439894", "all-reduce"},
+                                                       {TaskKind::kScalars, "#83bcb6", "scalars"},
+                                                       {TaskKind::kSend, "#d1495b", "send"},
+                                                       {TaskKind::kOffload, "#8c6d31", "offload"},
+                                                       {TaskKind::kPrefetch, "#eeca3b", "prefetch"},
+                                                       {TaskKind::kWait, "#c7c7c7", "wait"}}};
+static_assert(std::ranges::all_of(kStyles, [](const Style& s) { return &s - kStyles.data() == static_cast<int>(s.kind); }));
 
 // A name as XML text: control characters, which XML forbids, become question marks.
 std::string Escaped(std::string_view text) {
@@ -121,7 +122,7 @@ class Drawing {
         actors_(ChooseActors(graph, static_cast<size_t>(std::max(1, options.most_actors)))),
         lane_tasks_(graph.actors.size() * kLanesPerActor) {
     for (size_t t = 0; t < graph.tasks.size(); ++t) {
-      for (const int32_t lane : graph.tasks[t].lanes) lane_tasks_[static_cast<size_t>(lane)].push_back(static_cast<int32_t>(t));
+      for (const int32_t lane : graph.tasks[t].lanes) lane_tasks_[lane].push_back(static_cast<int32_t>(t));
       if (!graph.tasks[t].lanes.empty()) kinds_[static_cast<size_t>(graph.tasks[t].kind)] = true;
     }
     for (const Actor& actor : graph.actors) {
@@ -229,7 +230,7 @@ class Drawing {
            absl::StrFormat("%.0f %%", 100 * static_cast<double>(busy) / static_cast<double>(timeline_.end)), "end");
     }
     for (int lane = 0; lane < kLanesPerActor; ++lane) {
-      const std::vector<int32_t>& tasks = lane_tasks_[a * kLanesPerActor + static_cast<size_t>(lane)];
+      const std::vector<int32_t>& tasks = lane_tasks_[a * kLanesPerActor + lane];
       const bool compute = lane == static_cast<int>(LaneKind::kCompute);
       if (tasks.empty() && !compute) continue;
       if (!compute) Text(left_ - 6, y_ + kLaneHeight, "lane", LaneName(static_cast<LaneKind>(lane)), "end");
@@ -243,7 +244,7 @@ class Drawing {
   void DrawLane(const std::vector<int32_t>& tasks, int height) {
     absl::StrAppendFormat(&body_, "<rect class=\"idle\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", left_, y_, width_,
                           height);
-    std::array<std::string, kStyles.size()> paths;
+    std::array<std::string, kNumTaskKinds> paths;
     for (const LaneBlock& block : BlocksOfLane(graph_, timeline_, tasks, width_)) {
       const double x = left_ + block.begin, wide = block.end - block.begin;
       if (block.task >= 0 && wide >= kNamedBlock) {
@@ -258,8 +259,8 @@ class Drawing {
   }
 
   void DrawTask(int32_t index, double x, double wide, int height) {
-    const Task& task = graph_.tasks[static_cast<size_t>(index)];
-    const TaskSpan& span = timeline_.spans[static_cast<size_t>(index)];
+    const Task& task = graph_.tasks[index];
+    const TaskSpan& span = timeline_.spans[index];
     // A hair of the ground stays between neighbours.
     absl::StrAppendFormat(
         &body_, "<rect class=\"k%d\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"><title>%s: %s at %s</title></rect>\n",
@@ -277,7 +278,7 @@ class Drawing {
   const int left_, width_;
   const std::vector<size_t> actors_;
   std::vector<std::vector<int32_t>> lane_tasks_;
-  std::array<bool, kStyles.size()> kinds_{};  // that occur
+  std::array<bool, kNumTaskKinds> kinds_{};  // that occur
   bool stages_differ_ = false;
   int y_ = 0;
   std::string body_;

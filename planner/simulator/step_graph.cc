@@ -30,8 +30,6 @@ std::string_view TaskName(TaskKind kind) {
       return "backward_weight";
     case TaskKind::kOptimizer:
       return "optimizer";
-    case TaskKind::kOverhead:
-      return "overhead";
     case TaskKind::kGather:
       return "gather";
     case TaskKind::kReduceScatter:
@@ -52,7 +50,27 @@ std::string_view TaskName(TaskKind kind) {
   return "unknown";
 }
 
-bool IsCompute(TaskKind kind) { return kind <= TaskKind::kOverhead; }
+bool IsCompute(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kForward:
+    case TaskKind::kRecompute:
+    case TaskKind::kBackward:
+    case TaskKind::kBackwardInput:
+    case TaskKind::kBackwardWeight:
+    case TaskKind::kOptimizer:
+      return true;
+    case TaskKind::kGather:
+    case TaskKind::kReduceScatter:
+    case TaskKind::kAllReduce:
+    case TaskKind::kScalars:
+    case TaskKind::kSend:
+    case TaskKind::kOffload:
+    case TaskKind::kPrefetch:
+    case TaskKind::kWait:
+      return false;
+  }
+  return false;
+}
 
 std::string_view LaneName(LaneKind kind) {
   switch (kind) {

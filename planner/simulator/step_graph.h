@@ -1,5 +1,5 @@
-// One training step as tasks on lanes: what the simulator runs. Both lowerings end here: of the engine's programs and of plans
-// that the engine does not run yet. A plain value.
+// One training step as tasks on lanes: what the simulator runs. Every plan is lowered to one (planner/lowering/step_lowering),
+// also those that the engine does not run yet. A plain value.
 //
 // A task starts when it is at the head of all its lanes, the lanes are free, and every task of `after` has ended. A lane runs its
 // tasks in the order of the vector. Compute tasks last `duration`; transfers last until the simulator has carried their loads,
@@ -31,7 +31,6 @@ enum class TaskKind {
   kBackwardInput,
   kBackwardWeight,
   kOptimizer,
-  kOverhead,
   kGather,
   kReduceScatter,
   kAllReduce,
@@ -39,8 +38,9 @@ enum class TaskKind {
   kSend,
   kOffload,
   kPrefetch,
-  kWait,
+  kWait,  // stays the last
 };
+inline constexpr size_t kNumTaskKinds = static_cast<size_t>(TaskKind::kWait) + 1;
 std::string_view TaskName(TaskKind kind);
 bool IsCompute(TaskKind kind);
 

@@ -18,12 +18,12 @@ class ProgressMeter {
   void BeginStep(int64_t step) { step_ = step; }
   void Begin(int64_t instruction, const Operation& op) {
     instruction_ = instruction;
-    operation_ = static_cast<int>(op.index());
+    operation_ = op.index();
     Beat();
   }
   // Something has moved.
   void Beat() {
-    if (Due()) host_.OnProgress(step_, instruction_, OperationOf(operation_));
+    if (Due()) host_.OnProgress(step_, instruction_, std::string(OperationName(kEveryOperation[operation_])));
   }
   // Outside the program: "restoring", "saving a checkpoint".
   void Beat(const std::string& doing) {
@@ -38,16 +38,10 @@ class ProgressMeter {
     int64_t last_ns = last_ns_;
     return now_ns - last_ns >= kIntervalNs && last_ns_.compare_exchange_strong(last_ns, now_ns);
   }
-  static std::string OperationOf(int index) {
-    static const Operation kOperations[] = {Gather{},   Release{},       Forward{},       Recompute{},    Backward{},
-                                            ZeroGrad{}, ReduceScatter{}, ReduceScalars{}, OptimizerStep{}};
-    static_assert(std::variant_size_v<Operation> == std::size(kOperations));
-    return std::string(OperationName(kOperations[index]));
-  }
 
   RankHost& host_;
   std::atomic<int64_t> step_{0}, instruction_{0}, last_ns_{0};
-  std::atomic<int> operation_{0};
+  std::atomic<size_t> operation_{0};  // the index in the variant
 };
 
 }  // namespace motley::engine

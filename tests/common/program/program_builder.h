@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/program/program.h"
+#include "common/program/program_fields.h"
 
 namespace motley {
 
@@ -101,11 +102,24 @@ class ProgramBuilder {
 
 inline Program BuildProgram(const ProgramShape& shape = {}) { return ProgramBuilder(shape).Build(); }
 
+// Fills an operation, with indices that may exist or not.
+class RandomFields {
+ public:
+  explicit RandomFields(std::mt19937& random) : random_(random) {}
+  void Field(const char*, int32_t& value) { value = Pick(0, 9); }
+  void Optional(const char*, int32_t& value) { value = Pick(-1, 3); }
+  void Keeps(Keep& keep) { keep = static_cast<Keep>(Pick(0, 2)); }
+
+ private:
+  int32_t Pick(int32_t low, int32_t high) { return std::uniform_int_distribution<int32_t>(low, high)(random_); }
+  std::mt19937& random_;
+};
+
 // Any program at all, valid or not: for the text form.
 inline Program RandomProgram(std::mt19937& random) {
   const auto pick = [&random](int32_t low, int32_t high) { return std::uniform_int_distribution<int32_t>(low, high)(random); };
   const auto sizes = [&] {
-    std::vector<int64_t> list(static_cast<size_t>(pick(0, 4)));
+    std::vector<int64_t> list(pick(0, 4));
     for (int64_t& size : list) size = std::uniform_int_distribution<int64_t>(0, int64_t{1} << 50)(random);
     return list;
   };
@@ -119,17 +133,9 @@ inline Program RandomProgram(std::mt19937& random) {
   p.gradient_buffers = sizes();
   const int32_t count = pick(0, 40);
   for (int32_t i = 0; i < count; ++i) {
-    const int32_t u = pick(0, 99), m = pick(0, 9), b = pick(0, 3), g = pick(0, 3), tb = pick(-1, 3), tg = pick(-1, 3);
-    const Operation ops[] = {Gather{u, b},
-                             Release{b},
-                             Forward{u, m, b, tb, static_cast<Keep>(pick(0, 2))},
-                             Recompute{u, m, b, tb},
-                             Backward{u, m, b, tb, g, tg},
-                             ZeroGrad{u, g},
-                             ReduceScatter{u, g},
-                             ReduceScalars{},
-                             OptimizerStep{}};
-    Instruction instruction{ops[pick(0, 8)], {}};
+    Instruction instruction{kEveryOperation[pick(0, static_cast<int32_t>(kEveryOperation.size()) - 1)], {}};
+    RandomFields fields(random);
+    std::visit([&fields](auto& op) { program_fields::ForEachField(op, fields); }, instruction.op);
     for (int32_t j = 0; j < i; ++j) {
       if (pick(0, 9) == 0) instruction.after.push_back(j);
     }

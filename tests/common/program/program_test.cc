@@ -2,19 +2,28 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string_view>
+
 #include "common/program/program_order.h"
 
 namespace motley {
 namespace {
 
 TEST(ProgramTest, CollectivesAndOnlyTheyRunOnTheCollectiveLane) {
-  for (const Operation& op : {Operation(Gather{}), Operation(ReduceScatter{}), Operation(ReduceScalars{})}) {
-    EXPECT_EQ(LaneOf(op), Lane::kCollective) << OperationName(op);
+  const std::set<std::string_view> collectives = {"gather", "reduce_scatter", "reduce_scalars"};
+  for (const Operation& op : kEveryOperation) {
+    EXPECT_EQ(LaneOf(op) == Lane::kCollective, collectives.contains(OperationName(op))) << OperationName(op);
   }
-  for (const Operation& op : {Operation(Release{}), Operation(Forward{}), Operation(Recompute{}), Operation(Backward{}),
-                              Operation(ZeroGrad{}), Operation(OptimizerStep{})}) {
-    EXPECT_EQ(LaneOf(op), Lane::kCompute) << OperationName(op);
+}
+
+TEST(ProgramTest, EveryOperationIsThereOnceAndHasItsOwnName) {
+  std::set<std::string_view> names;
+  for (size_t i = 0; i < kEveryOperation.size(); ++i) {
+    EXPECT_EQ(kEveryOperation[i].index(), i);
+    EXPECT_TRUE(names.insert(OperationName(kEveryOperation[i])).second) << OperationName(kEveryOperation[i]);
   }
+  EXPECT_EQ(names.size(), std::variant_size_v<Operation>);
 }
 
 Program OfOperations(std::vector<Instruction> instructions) {

@@ -1,12 +1,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <fstream>
 #include <random>
+#include <sstream>
 #include <string>
-#include <tuple>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/program/program.h"
+#include "common/program/program_fields.h"
 #include "tests/common/program/program_builder.h"
 
 namespace motley {
@@ -52,6 +58,18 @@ TEST(ProgramTextTest, RoundTripsOverRandomPrograms) {
   }
 }
 
+// Byte by byte, so that it does not depend on what the text form knows of the fields.
+bool Same(const Operation& a, const Operation& b) {
+  return std::visit(
+      [&b]<typename Op>(const Op& op) {
+        const Op* other = std::get_if<Op>(&b);
+        if (other == nullptr || std::is_empty_v<Op>) return other != nullptr;
+        static_assert(std::is_empty_v<Op> || std::has_unique_object_representations_v<Op>);
+        return std::memcmp(&op, other, sizeof(op)) == 0;
+      },
+      a);
+}
+
 TEST(ProgramTextTest, RoundTripKeepsEveryField) {
   std::mt19937 random(8);
   for (int i = 0; i < 100; ++i) {
@@ -66,16 +84,36 @@ TEST(ProgramTextTest, RoundTripKeepsEveryField) {
     ASSERT_EQ(after->instructions.size(), before.instructions.size());
     for (size_t j = 0; j < before.instructions.size(); ++j) {
       EXPECT_EQ(after->instructions[j].after, before.instructions[j].after);
-      ASSERT_EQ(after->instructions[j].op.index(), before.instructions[j].op.index());
-      if (const auto* b = std::get_if<Backward>(&before.instructions[j].op)) {
-        const Backward& a = std::get<Backward>(after->instructions[j].op);
-        EXPECT_EQ(std::tie(a.unit, a.microbatch, a.buffer, a.tied_buffer, a.grad, a.tied_grad),
-                  std::tie(b->unit, b->microbatch, b->buffer, b->tied_buffer, b->grad, b->tied_grad));
-      }
-      if (const auto* b = std::get_if<Forward>(&before.instructions[j].op)) {
-        EXPECT_EQ(std::get<Forward>(after->instructions[j].op).keep, b->keep);
-      }
+      EXPECT_TRUE(Same(after->instructions[j].op, before.instructions[j].op)) << ToText(before) << "instruction " << j;
     }
+  }
+}
+
+// An operation as the page's grammar writes it: "gather unit=" int " buffer=" int
+class GrammarPrinter {
+ public:
+  explicit GrammarPrinter(std::string_view name) : text_(absl::StrCat("\"", std::string(name))) {}
+  void Field(const char* key, int32_t) { absl::StrAppend(&text_, Quote(), " ", key, "=\" int"); }
+  void Optional(const char* key, int32_t) { absl::StrAppend(&text_, " [ \" ", key, "=\" int ]"); }
+  void Keeps(Keep) { absl::StrAppend(&text_, " \" keep=\" ( \"all\" | \"boundary\" | \"nothing\" )"); }
+  std::string Text() { return absl::StrCat(text_, open_ ? "\"" : "", "\n"); }
+
+ private:
+  // The first field shares the quotes of the name.
+  std::string Quote() { return std::exchange(open_, false) ? "" : " \""; }
+  std::string text_;
+  bool open_ = true;
+};
+
+TEST(ProgramTextTest, ThePageHasTheGrammarAndTheMeaningOfEveryOperation) {
+  std::ifstream file(std::string(MOTLEY_SOURCE_DIR) + "/docs/program.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  for (const Operation& op : kEveryOperation) {
+    GrammarPrinter grammar(OperationName(op));
+    std::visit([&grammar](const auto& o) { program_fields::ForEachField(o, grammar); }, op);
+    EXPECT_THAT(page.str(), HasSubstr(grammar.Text()));
+    EXPECT_THAT(page.str(), HasSubstr(absl::StrCat("\n| `", std::string(OperationName(op)), "` | ")));
   }
 }
 

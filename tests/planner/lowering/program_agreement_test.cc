@@ -47,7 +47,7 @@ class ProgramRun {
     const Lane lane = LaneOf(instruction.op);
     if (lane == Lane::kCollective) return Meet();
     double& free = rank.free[static_cast<size_t>(lane)];
-    free = Ready(r, instruction) + ComputeSeconds(r, instruction.op);
+    free = Ready(r, instruction) + Seconds(r, instruction.op);
     rank.end.push_back(free);
   }
 
@@ -58,7 +58,7 @@ class ProgramRun {
       while (LaneOf(all[ranks_[r].end.size()].op) != Lane::kCollective) Next(r, all[ranks_[r].end.size()]);
       begin = std::max(begin, Ready(r, all[ranks_[r].end.size()]));
     }
-    const double end = begin + CollectiveSeconds(programs_[0].instructions[ranks_[0].end.size()].op);
+    const double end = begin + Seconds(0, programs_[0].instructions[ranks_[0].end.size()].op);
     for (Rank& rank : ranks_) {
       rank.free[static_cast<size_t>(Lane::kCollective)] = end;
       rank.end.push_back(end);
@@ -67,31 +67,37 @@ class ProgramRun {
 
   double Ready(size_t r, const Instruction& instruction) const {
     double ready = ranks_[r].free[static_cast<size_t>(LaneOf(instruction.op))];
-    for (const int32_t a : instruction.after) ready = std::max(ready, ranks_[r].end[static_cast<size_t>(a)]);
+    for (const int32_t a : instruction.after) ready = std::max(ready, ranks_[r].end[a]);
     return ready;
   }
 
-  double ComputeSeconds(size_t r, const Operation& op) const {
-    const int kind = setting_.KindOf(static_cast<int>(r));
-    const auto samples = [&](int32_t m) { return static_cast<double>(programs_[r].microbatches[static_cast<size_t>(m)]); };
-    const auto unit = [&](int32_t u) { return UnitKindOf(programs_[r], u); };
-    const Costs& costs = setting_.costs;
-    if (const auto* f = std::get_if<Forward>(&op)) return costs.ForwardSeconds(kind, unit(f->unit), samples(f->microbatch));
-    if (const auto* c = std::get_if<Recompute>(&op)) return costs.ForwardSeconds(kind, unit(c->unit), samples(c->microbatch));
-    if (const auto* b = std::get_if<Backward>(&op)) return costs.BackwardSeconds(kind, unit(b->unit), samples(b->microbatch));
-    if (std::holds_alternative<OptimizerStep>(op))
-      return costs.OptimizerSeconds(kind, shares_[r] * static_cast<double>(costs.TotalElements()));
-    return 0;
+  // Of an instruction of rank r; a collective takes all ranks the same.
+  double Seconds(size_t r, const Operation& op) const {
+    return std::visit([&](const auto& o) { return SecondsOf(r, o); }, op);
   }
 
-  double CollectiveSeconds(const Operation& op) const {
-    const auto ring = [&](Collective collective, int32_t unit) {
-      const int64_t bytes = setting_.costs.layout()[static_cast<size_t>(unit)].num_elements * setting_.costs.element_bytes();
-      return setting_.links.SecondsAlone(setting_.links.Ring(collective, devices_, static_cast<double>(bytes), shares_));
-    };
-    if (const auto* g = std::get_if<Gather>(&op)) return ring(Collective::kAllGather, g->unit);
-    if (const auto* s = std::get_if<ReduceScatter>(&op)) return ring(Collective::kReduceScatter, s->unit);
-    return setting_.links.TreeSeconds(devices_);
+  double SecondsOf(size_t, const Gather& g) const { return RingSeconds(Collective::kAllGather, g.unit); }
+  double SecondsOf(size_t, const ReduceScatter& s) const { return RingSeconds(Collective::kReduceScatter, s.unit); }
+  double SecondsOf(size_t, const ReduceScalars&) const { return setting_.links.TreeSeconds(devices_); }
+  double SecondsOf(size_t r, const Forward& f) const { return ForwardSeconds(r, f.unit, f.microbatch); }
+  double SecondsOf(size_t r, const Recompute& c) const { return ForwardSeconds(r, c.unit, c.microbatch); }
+  double SecondsOf(size_t r, const Backward& b) const {
+    return setting_.costs.BackwardSeconds(Kind(r), UnitKindOf(programs_[r], b.unit), Samples(r, b.microbatch));
+  }
+  double SecondsOf(size_t r, const OptimizerStep&) const {
+    return setting_.costs.OptimizerSeconds(Kind(r), shares_[r] * static_cast<double>(setting_.costs.TotalElements()));
+  }
+  double SecondsOf(size_t, const Release&) const { return 0; }
+  double SecondsOf(size_t, const ZeroGrad&) const { return 0; }
+
+  int Kind(size_t r) const { return setting_.KindOf(static_cast<int>(r)); }
+  double Samples(size_t r, int32_t microbatch) const { return static_cast<double>(programs_[r].microbatches[microbatch]); }
+  double ForwardSeconds(size_t r, int32_t unit, int32_t microbatch) const {
+    return setting_.costs.ForwardSeconds(Kind(r), UnitKindOf(programs_[r], unit), Samples(r, microbatch));
+  }
+  double RingSeconds(Collective collective, int32_t unit) const {
+    const int64_t bytes = setting_.costs.layout()[unit].num_elements * setting_.costs.element_bytes();
+    return setting_.links.SecondsAlone(setting_.links.Ring(collective, devices_, static_cast<double>(bytes), shares_));
   }
 
   const Setting& setting_;

@@ -21,7 +21,7 @@ TEST(StepGraphTest, PicosecondsAreRoundedAndSaturate) {
 
 TEST(StepGraphTest, EveryKindHasItsOwnName) {
   std::vector<std::string_view> names;
-  for (int k = 0; k <= static_cast<int>(TaskKind::kWait); ++k) names.push_back(TaskName(static_cast<TaskKind>(k)));
+  for (size_t k = 0; k < kNumTaskKinds; ++k) names.push_back(TaskName(static_cast<TaskKind>(k)));
   for (size_t i = 0; i < names.size(); ++i) {
     EXPECT_NE(names[i], "unknown");
     for (size_t j = 0; j < i; ++j) EXPECT_NE(names[i], names[j]);
