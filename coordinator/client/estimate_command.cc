@@ -66,7 +66,7 @@ std::string FewestText(const planner::Setting& setting, const std::vector<Device
   std::vector<std::string> names;
   for (const DeviceId& device : devices) {
     const int kind = setting.KindOf(setting.FindDevice(device));
-    names.push_back(absl::StrCat(setting.cluster.kinds[static_cast<size_t>(kind)].name, " ", device.value()));
+    names.push_back(absl::StrCat(setting.cluster.kinds[kind].name, " ", device.value()));
   }
   constexpr size_t kMostNames = 8;
   const size_t more = names.size() > kMostNames ? names.size() - kMostNames : 0;

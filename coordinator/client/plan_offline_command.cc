@@ -14,8 +14,8 @@
 #include "coordinator/client/format.h"
 #include "coordinator/client/plan_report.h"
 #include "coordinator/client/plan_summary.h"
-#include "planner/answers/explain_offline.h"
-#include "planner/answers/offline.h"
+#include "planner/answers/explain_plan.h"
+#include "planner/answers/plan_answer.h"
 #include "planner/answers/sensitivity.h"
 #include "planner/simulator/picture.h"
 #include "planner/simulator/trace.h"
@@ -37,7 +37,7 @@ std::vector<std::string> RepairsUsed(const OfflineInput& input) {
 }
 
 // Planning again some twenty times; what takes longer than people like to wait says how far it is.
-planner::OfflineSensitivity FindSensitivity(Context& context, const OfflineInput& input, const planner::OfflineResult& result) {
+planner::Sensitivity FindSensitivity(Context& context, const OfflineInput& input, const planner::PlanAnswer& result) {
   const absl::Time start = absl::Now();
   const auto progress = [&](const std::string& question, int done, int total) {
     const absl::Duration spent = absl::Now() - start;
@@ -45,7 +45,7 @@ planner::OfflineSensitivity FindSensitivity(Context& context, const OfflineInput
     context.err << absl::StrFormat("planning again: %s (%d of %d, about %.0f s left)\n", question, done + 1, total,
                                    absl::ToDoubleSeconds(spent) * (total - done) / done);
   };
-  return planner::FindOfflineSensitivity(*input.setting, result.evaluation.plan, input.book.get(), progress);
+  return planner::FindSensitivity(*input.setting, result.evaluation.plan, input.book.get(), progress);
 }
 
 absl::Status Runs(const OfflineInput& input, const planner::Plan& plan) {
@@ -53,7 +53,7 @@ absl::Status Runs(const OfflineInput& input, const planner::Plan& plan) {
 }
 
 // What asks for more planning comes after what is known at once.
-void PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result) {
+void PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result) {
   const planner::Plan& plan = result.evaluation.plan;
   if (flags.exact) return PrintProse(context, CleanText(planner::ToText(plan, planner::TextPrecision::kExact)));
   PrintProse(context, CleanText(absl::StrCat(SummaryText(plan, result.bound, Runs(input, plan)), "\n", planner::LayoutText(plan),
@@ -78,15 +78,15 @@ void PrintMore(Context& context, const PlanOfflineFlags& flags, const planner::P
   PrintComparison(context.out, context.screen, rows);
 }
 
-Json ReportFor(const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
-               const std::vector<planner::ComparisonRow>& rows, const planner::OfflineSensitivity* sensitivity) {
+Json ReportFor(const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result,
+               const std::vector<planner::ComparisonRow>& rows, const planner::Sensitivity* sensitivity) {
   Json report = ReportOf(result.evaluation.plan);
   report["runnable"] = RunnableToJson(Runs(input, result.evaluation.plan));
   report["lower_bound"] = ToJson(result.bound);
   if (!input.warnings.empty()) report["warnings"] = input.warnings;
   if (flags.compare || flags.explain) report["comparison"] = ToJson(rows);
   if (flags.explain) {
-    report["explanation"] = planner::ExplainOffline(*input.setting, result.evaluation, result.bound);
+    report["explanation"] = planner::ExplainPlan(*input.setting, result.evaluation, result.bound);
     report["repairs"] = RepairsUsed(input);
     report["sensitivity"] = ToJson(*sensitivity);
   }
@@ -131,7 +131,7 @@ Exit PlanOffline(Context& context, const PlanOfflineFlags& flags) {
 Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input) {
   Warn(context.err, input.warnings);
   if (Exit exit = CheckOutputs(flags); exit.code != 0) return exit;
-  absl::StatusOr<planner::OfflineResult> result = planner::PlanOffline(*input.setting, input.book.get());
+  absl::StatusOr<planner::PlanAnswer> result = planner::AnswerPlan(*input.setting, input.book.get());
   if (!result.ok()) {
     // The other strategies' rows may show the way.
     if (flags.compare && !context.json) PrintComparison(context.out, context.screen, planner::Compare(*input.setting));
@@ -140,14 +140,14 @@ Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInpu
   return ShowPlan(context, flags, input, *result, nullptr);
 }
 
-Exit ShowPlan(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
+Exit ShowPlan(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result,
               const Json* document) {
   if (Exit exit = WritePictures(context, result.evaluation, flags.trace, flags.svg); exit.code != 0) return exit;
   if (!context.json) PrintText(context, flags, input, result);
   std::vector<planner::ComparisonRow> rows;
   if (flags.compare || flags.explain) rows = planner::Compare(*input.setting);
   if (!context.json) PrintMore(context, flags, result.evaluation.plan, rows);
-  std::optional<planner::OfflineSensitivity> sensitivity;
+  std::optional<planner::Sensitivity> sensitivity;
   if (flags.explain) sensitivity = FindSensitivity(context, input, result);
   if (!context.json) {
     if (sensitivity) PrintProse(context, CleanText(absl::StrCat("\n", planner::ToText(*sensitivity))));

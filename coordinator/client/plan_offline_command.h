@@ -3,7 +3,7 @@
 
 #include "coordinator/client/json.h"
 #include "coordinator/client/offline_flags.h"
-#include "planner/answers/offline.h"
+#include "planner/answers/plan_answer.h"
 #include "planner/pricing/evaluate.h"
 
 namespace motley::client {
@@ -26,7 +26,7 @@ Exit PlanOffline(Context& context, const PlanOfflineFlags& flags);
 Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input);
 // A plan that is there, explained, compared and drawn as the flags ask. `document`: in JSON, what the report is added to;
 // nullptr: the plan's own.
-Exit ShowPlan(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::OfflineResult& result,
+Exit ShowPlan(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result,
               const Json* document);
 // 73: a file that the flags name cannot be written.
 Exit CheckOutputs(const PlanOfflineFlags& flags);

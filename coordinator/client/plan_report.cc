@@ -90,7 +90,7 @@ Json ReportOf(const Plan& plan) {
 
 Json ToJson(const planner::LowerBound& bound) { return {{"seconds", bound.seconds}, {"because", bound.because}}; }
 
-Json ToJson(const planner::OfflineSensitivity& sensitivity) {
+Json ToJson(const planner::Sensitivity& sensitivity) {
   Json relaxations = Json::array();
   for (const planner::Relaxation& r : sensitivity.relaxations) {
     relaxations.push_back({{"what", r.what}, {"resource", r.resource}, {"gain", r.gain}});

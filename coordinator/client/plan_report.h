@@ -6,7 +6,7 @@
 
 #include "coordinator/client/json.h"
 #include "coordinator/client/screen.h"
-#include "planner/answers/offline.h"
+#include "planner/answers/plan_answer.h"
 #include "planner/answers/sensitivity.h"
 #include "planner/plan/plan.h"
 
@@ -15,7 +15,7 @@ namespace motley::client {
 // {"ranks": [...]} to begin with: one flat row for each rank, where the plan itself is nested.
 Json ReportOf(const planner::Plan& plan);
 Json ToJson(const planner::LowerBound& bound);
-Json ToJson(const planner::OfflineSensitivity& sensitivity);
+Json ToJson(const planner::Sensitivity& sensitivity);
 Json ToJson(const planner::MemoryByPurpose& memory);
 // {"ok": true}, or {"ok": false, "why": ...}.
 Json RunnableToJson(const absl::Status& runs);

@@ -20,7 +20,7 @@ namespace {
 // "16 x V100-16GB, 8 x A10G".
 std::string CardsText(const planner::Cluster& cluster) {
   std::vector<int> counts(cluster.kinds.size(), 0);
-  for (const planner::ClusterDevice& device : cluster.devices) ++counts[static_cast<size_t>(device.kind)];
+  for (const planner::ClusterDevice& device : cluster.devices) ++counts[device.kind];
   std::string text;
   for (size_t k = 0; k < counts.size(); ++k) absl::StrAppend(&text, k == 0 ? "" : ", ", counts[k], " x ", cluster.kinds[k].name);
   return text;

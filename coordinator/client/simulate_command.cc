@@ -11,7 +11,7 @@
 #include "coordinator/client/plan_offline_command.h"
 #include "coordinator/client/plan_report.h"
 #include "coordinator/client/plan_summary.h"
-#include "planner/answers/explain_offline.h"
+#include "planner/answers/explain_plan.h"
 #include "planner/answers/given_plan.h"
 
 namespace motley::client {
@@ -70,7 +70,7 @@ Exit Simulate(Context& context, const Flags& given) {
     report["warnings"] = warnings;
     report["broken_rules"] = priced->broken;
     report["does_not_fit"] = evaluation.does_not_fit;
-    if (flags.explain) report["explanation"] = planner::ExplainOffline(*input.setting, evaluation, priced->bound);
+    if (flags.explain) report["explanation"] = planner::ExplainPlan(*input.setting, evaluation, priced->bound);
     PrintPlan(context.out, evaluation.plan, std::move(report));
   } else {
     const absl::Status runs = planner::ValidateForEngine(evaluation.plan, input.setting->workload.model);

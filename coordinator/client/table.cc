@@ -48,7 +48,7 @@ std::vector<size_t> Table::Widths(const Screen& screen) const {
   for (const std::string& name : spare_) {
     if (!excess()) break;
     const auto column = std::find(rows_[0].begin(), rows_[0].end(), name);
-    if (column != rows_[0].end()) widths[static_cast<size_t>(column - rows_[0].begin())] = 0;
+    if (column != rows_[0].end()) widths[column - rows_[0].begin()] = 0;
   }
   while (Total(widths) > screen.width && last > kNarrowestLast) --last;
   while (Total(widths) > screen.width) {

@@ -106,7 +106,7 @@ void OnStep(Core& core, const StepReport& report) {
   JobRun& run = *core.state.run;
   JobRecord& job = core.state.jobs.at(run.job);
   if (report.rank < 0 || static_cast<size_t>(report.rank) >= run.ranks.size()) return;
-  RankRun& rank = run.ranks[static_cast<size_t>(report.rank)];
+  RankRun& rank = run.ranks[report.rank];
   rank.ready = true;
   rank.peak_bytes = report.peak_memory_bytes;
   rank.lateness_seconds = report.lateness_seconds;

@@ -34,7 +34,7 @@ class Ring {
   const T* After(int64_t cursor, int64_t* found) const {
     if (entries_.empty() || cursor >= newest()) return nullptr;
     *found = cursor < first_ ? first_ : cursor + 1;
-    return &entries_[static_cast<size_t>(*found - first_)].value;
+    return &entries_[*found - first_].value;
   }
 
  private:

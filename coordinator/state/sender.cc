@@ -53,10 +53,9 @@ struct Judge {
     if (NodeOf(report.device) != node) return Foreign(absl::StrCat("the state of device ", report.device.value()));
     if (!Matters(report)) return {};
     const JobRun& run = *state.run;
-    const bool named =
-        run.ranks_in_order
-            ? HostsRank(run, node, report.rank) && run.ranks[static_cast<size_t>(report.rank)].device == report.device
-            : std::any_of(run.ranks.begin(), run.ranks.end(), [&](const RankRun& rank) { return rank.device == report.device; });
+    const bool named = run.ranks_in_order ? HostsRank(run, node, report.rank) && run.ranks[report.rank].device == report.device
+                                          : std::any_of(run.ranks.begin(), run.ranks.end(),
+                                                        [&](const RankRun& rank) { return rank.device == report.device; });
     if (named) return {};
     return Foreign(absl::StrCat("rank ", report.rank, " on device ", report.device.value(), ", which has another rank or none"));
   }
@@ -120,7 +119,7 @@ bool HostsRank(const JobRun& run, const NodeName& node) {
 
 bool HostsRank(const JobRun& run, const NodeName& node, int rank) {
   if (rank < 0 || static_cast<size_t>(rank) >= run.ranks.size()) return false;
-  return run.ranks_in_order ? NodeOf(run.ranks[static_cast<size_t>(rank)].device) == node : HostsRank(run, node);
+  return run.ranks_in_order ? NodeOf(run.ranks[rank].device) == node : HostsRank(run, node);
 }
 
 Standing StandingOf(const ClusterState& state, const NodeName& node, const WorkerReport& report) {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "planner/answers/offline.h"
+#include "planner/answers/plan_answer.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -20,7 +20,7 @@ constexpr int64_t kMostMicrobatch = 1 << 16;
 
 std::map<DeviceId, int> IndexOf(const Setting& setting) {
   std::map<DeviceId, int> index;
-  for (int d = 0; d < setting.num_devices(); ++d) index[setting.cluster.devices[static_cast<size_t>(d)].id] = d;
+  for (int d = 0; d < setting.num_devices(); ++d) index[setting.cluster.devices[d].id] = d;
   return index;
 }
 
@@ -124,7 +124,7 @@ std::vector<DeviceId> FewestThatFit(const Setting& setting, const LatencyBook* b
     (FitsWith(setting, book, Restrict(setting.cluster, first(middle)), setting.workload) ? enough : few) = middle;
   }
   std::vector<DeviceId> devices;
-  for (const int d : first(enough)) devices.push_back(setting.cluster.devices[static_cast<size_t>(d)].id);
+  for (const int d : first(enough)) devices.push_back(setting.cluster.devices[d].id);
   return devices;
 }
 
@@ -153,7 +153,7 @@ std::vector<KindFit> KindsOf(const Setting& setting, const Plan& plan) {
           const int kind = setting.KindOf(device);
           KindFit& fit = kinds[kind];
           if (++fit.ranks > 1 && rank.predicted.memory.total() <= fit.memory.total()) continue;
-          fit.kind = setting.cluster.kinds[static_cast<size_t>(kind)].name;
+          fit.kind = setting.cluster.kinds[kind].name;
           fit.device = rank.device;
           fit.memory = rank.predicted.memory;
           fit.usable_bytes = setting.UsableBytes(device);

@@ -47,7 +47,7 @@ absl::StatusOr<Plan> FrugalPlan(const Setting& setting, bool offload) {
   for (int d = 0; d < setting.num_devices(); ++d) {
     const int64_t storing = Headroom(setting, d, 0, offload), working = Headroom(setting, d, 1, offload);
     if (d == 0 || storing > best_missing) best = d, best_missing = storing;
-    const DeviceId& id = setting.cluster.devices[static_cast<size_t>(d)].id;
+    const DeviceId& id = setting.cluster.devices[d].id;
     if (storing <= 0) {
       plan.unused.push_back({id, absl::StrCat("context and buffers alone lack ", BytesText(-storing))});
       continue;
@@ -56,7 +56,7 @@ absl::StatusOr<Plan> FrugalPlan(const Setting& setting, bool offload) {
     computing += working > 0;
   }
   if (members.empty() || computing == 0) {
-    const std::string& name = setting.cluster.devices[static_cast<size_t>(best)].id.value();
+    const std::string& name = setting.cluster.devices[best].id.value();
     const int64_t missing = -Headroom(setting, best, 1, offload);
     return absl::ResourceExhaustedError(absl::StrCat("no device holds context, buffers and one sample: ", name, " lacks ",
                                                      BytesText(missing), " (", missing, " bytes)"));
@@ -68,8 +68,8 @@ absl::StatusOr<Plan> FrugalPlan(const Setting& setting, bool offload) {
   int64_t left = setting.workload.global_batch;
   for (const Member& member : members) {
     RankPlan rank;
-    rank.device = setting.cluster.devices[static_cast<size_t>(member.device)].id;
-    rank.device_model = setting.cluster.kinds[static_cast<size_t>(setting.KindOf(member.device))].name;
+    rank.device = setting.cluster.devices[member.device].id;
+    rank.device_model = setting.cluster.kinds[setting.KindOf(member.device)].name;
     rank.recompute = OpSet::All();
     rank.shard_ratio = static_cast<double>(member.free_bytes) / total;
     rank.offload_optimizer = offload;

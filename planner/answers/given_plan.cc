@@ -9,7 +9,7 @@
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 #include "common/device/device_table.h"
-#include "planner/answers/offline.h"
+#include "planner/answers/plan_answer.h"
 #include "planner/plan/each_rank.h"
 
 namespace motley::planner {
@@ -34,7 +34,7 @@ std::vector<std::string> FindOtherCards(const Setting& setting, Plan& plan) {
   ForEachRank(plan, [&](const RankPlan& rank) {
     const auto found = kind_of.find(rank.device);
     if (found == kind_of.end() || rank.device_model.empty()) return;
-    const std::string& here = setting.cluster.kinds[static_cast<size_t>(found->second)].name;
+    const std::string& here = setting.cluster.kinds[found->second].name;
     if (CardName(rank.device_model) == CardName(here)) return;
     if (warnings.size() == kMostWarnings) {
       ++more;
@@ -64,7 +64,7 @@ absl::Status CheckDevices(const Setting& setting, Plan& plan) {
     const size_t number = rank++;
     const auto found = index.find(r.device);
     if (found != index.end()) {
-      r.device_model = setting.cluster.kinds[static_cast<size_t>(found->second)].name;
+      r.device_model = setting.cluster.kinds[found->second].name;
       return;
     }
     if (!status.ok()) return;

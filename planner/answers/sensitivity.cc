@@ -58,7 +58,7 @@ Cluster WithOneMore(const Cluster& cluster, int kind) {
     node.pcie_roots.clear();  // indices moved; without roots every device has its own link
   }
   for (size_t d = 0; d < out.devices.size(); ++d) {
-    out.nodes[static_cast<size_t>(out.devices[d].node)].devices.push_back(static_cast<int>(d));
+    out.nodes[out.devices[d].node].devices.push_back(static_cast<int>(d));
   }
   return out;
 }
@@ -93,7 +93,7 @@ std::vector<Question> Questions(const Cluster& cluster) {
 }
 
 void FindRegret(const Setting& setting, double best_seconds, const std::function<void(const std::string&)>& asked,
-                OfflineSensitivity* out) {
+                Sensitivity* out) {
   const auto strategy = FindInCatalog(setting.request.strategy);
   if (!strategy.ok() || best_seconds <= 0) return;
   double sum = 0;
@@ -121,9 +121,9 @@ void FindRegret(const Setting& setting, double best_seconds, const std::function
 
 }  // namespace
 
-OfflineSensitivity FindOfflineSensitivity(const Setting& setting, const Plan& best, const LatencyBook* book,
-                                          const SensitivityProgress& progress) {
-  OfflineSensitivity out;
+Sensitivity FindSensitivity(const Setting& setting, const Plan& best, const LatencyBook* book,
+                            const SensitivityProgress& progress) {
+  Sensitivity out;
   const double base = best.predicted.step_seconds;
   std::vector<Question> questions = Questions(setting.cluster);
   const int total = static_cast<int>(questions.size()) + kTrials;
@@ -146,7 +146,7 @@ OfflineSensitivity FindOfflineSensitivity(const Setting& setting, const Plan& be
   return out;
 }
 
-std::string ToText(const OfflineSensitivity& sensitivity) {
+std::string ToText(const Sensitivity& sensitivity) {
   std::string text = absl::StrCat("what binds, found by planning again: ", sensitivity.binding, "\n");
   for (const Relaxation& relaxation : sensitivity.relaxations) {
     absl::StrAppendFormat(&text, "  %s: %.1f %% faster\n", relaxation.what, 100 * relaxation.gain);

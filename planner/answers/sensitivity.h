@@ -1,4 +1,4 @@
-// What binds an offline plan, found by planning again with one resource relaxed; and what wrong profiles would cost.
+// What binds a plan, found by planning again with one resource relaxed; and what wrong profiles would cost.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ struct Relaxation {
   double gain = 0;       // 0.19 = steps are 19 % shorter
 };
 
-struct OfflineSensitivity {
+struct Sensitivity {
   std::vector<Relaxation> relaxations;  // best first
   std::string binding;                  // resource of the best; "nothing alone" below 2 %
   // Seconds lost, as part of the best step, when the plan is made with every card's latencies wrong by up to 10 % either way.
@@ -29,10 +29,10 @@ struct OfflineSensitivity {
 // Plans again some twenty times with the strategy of `setting`; `best` is its answer there. Deterministic (fixed seeds).
 // `progress`, where given, is called before every planning with what is asked and how many are done of how many.
 using SensitivityProgress = std::function<void(const std::string& question, int done, int total)>;
-OfflineSensitivity FindOfflineSensitivity(const Setting& setting, const Plan& best, const LatencyBook* book,
-                                          const SensitivityProgress& progress = nullptr);
+Sensitivity FindSensitivity(const Setting& setting, const Plan& best, const LatencyBook* book,
+                            const SensitivityProgress& progress = nullptr);
 
 // For people, several lines.
-std::string ToText(const OfflineSensitivity& sensitivity);
+std::string ToText(const Sensitivity& sensitivity);
 
 }  // namespace motley::planner

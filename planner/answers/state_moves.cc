@@ -98,8 +98,7 @@ Holdings HoldingsOf(const Plan& plan, const std::vector<int64_t>& sizes, const N
   Holdings holdings;
   for (const std::vector<OwnedRange>& unit : OwnershipOf(plan, sizes)) {
     holdings.emplace_back();
-    for (const OwnedRange& range : unit)
-      holdings.back().push_back({devices[static_cast<size_t>(range.rank)], range.begin, range.end});
+    for (const OwnedRange& range : unit) holdings.back().push_back({devices[range.rank], range.begin, range.end});
   }
   return holdings;
 }

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
-#include "planner/answers/offline.h"
+#include "planner/answers/plan_answer.h"
 #include "planner/strategies/catalog.h"
 #include "planner/util/quantity_text.h"
 
@@ -50,8 +50,7 @@ class Finder {
     int64_t usable = 0;
     for (int d = 0; d < setting.num_devices(); ++d) {
       usable += setting.UsableBytes(d) - setting.costs.ContextBytes(setting.KindOf(d));
-      if (setting.cluster.nodes[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(d)].node)].host_memory_bytes > 0)
-        return false;
+      if (setting.cluster.nodes[setting.cluster.devices[d].node].host_memory_bytes > 0) return false;
     }
     return setting.costs.TotalElements() * setting.costs.StateBytesPerElement() > usable;
   }
@@ -225,7 +224,7 @@ class Finder {
     return {count, std::move(best)};
   }
 
-  const CardKind& Kind(int kind) const { return setting_.cluster.kinds[static_cast<size_t>(kind)]; }
+  const CardKind& Kind(int kind) const { return setting_.cluster.kinds[kind]; }
 
   // More cards of a kind on the first node that has it. Devices stay in the order of nodes.
   Cluster WithMore(int kind, int count, std::string* node_name) const {
@@ -236,8 +235,8 @@ class Finder {
       node = device.node;
       break;
     }
-    *node_name = cluster.nodes[static_cast<size_t>(node)].name.value();
-    const int last = cluster.nodes[static_cast<size_t>(node)].devices.back();
+    *node_name = cluster.nodes[node].name.value();
+    const int last = cluster.nodes[node].devices.back();
     std::vector<ClusterDevice> more;
     for (int i = 0; i < count; ++i) more.push_back({DeviceId(absl::StrCat(*node_name, "/more", i)), kind, node});
     cluster.devices.insert(cluster.devices.begin() + last + 1, more.begin(), more.end());

@@ -41,7 +41,7 @@ absl::Status CheckPcieRoots(const Cluster& cluster, const ClusterNode& node, con
         return Bad(absl::StrCat(where, ": pcie_roots names device ", device, ", which is not the node's"));
       }
       if (!seen.insert(device).second) {
-        return Bad(absl::StrCat(where, ": pcie_roots lists ", cluster.devices[static_cast<size_t>(device)].id.value(), " twice"));
+        return Bad(absl::StrCat(where, ": pcie_roots lists ", cluster.devices[device].id.value(), " twice"));
       }
     }
   }
@@ -144,7 +144,7 @@ std::vector<std::vector<double>> Keep(const std::vector<std::vector<double>>& ma
   if (matrix.empty()) return result;
   for (const int a : kept) {
     std::vector<double>& row = result.emplace_back();
-    for (const int b : kept) row.push_back(matrix[static_cast<size_t>(a)][static_cast<size_t>(b)]);
+    for (const int b : kept) row.push_back(matrix[a][b]);
   }
   return result;
 }
@@ -163,7 +163,7 @@ std::vector<int> Renumber(const std::vector<bool>& used, std::vector<int>* kept)
 }  // namespace
 
 double Cluster::FlopsPerSecond(int kind, DType dtype) const {
-  const CardKind& card = kinds[static_cast<size_t>(kind)];
+  const CardKind& card = kinds[kind];
   double flops = card.fp32_flops;
   if (dtype == DType::kFloat16) flops = card.fp16_flops;
   if (dtype == DType::kBFloat16) flops = card.bf16_flops;
@@ -213,11 +213,11 @@ Cluster Restrict(const Cluster& cluster, const std::vector<int>& devices) {
   std::vector<bool> kind_used(cluster.kinds.size()), node_used(cluster.nodes.size()), region_used(cluster.regions.size());
   std::vector<bool> device_used(cluster.devices.size());
   for (const int d : devices) {
-    const ClusterDevice& device = cluster.devices[static_cast<size_t>(d)];
-    device_used[static_cast<size_t>(d)] = true;
-    kind_used[static_cast<size_t>(device.kind)] = true;
-    node_used[static_cast<size_t>(device.node)] = true;
-    region_used[static_cast<size_t>(cluster.nodes[static_cast<size_t>(device.node)].region)] = true;
+    const ClusterDevice& device = cluster.devices[d];
+    device_used[d] = true;
+    kind_used[device.kind] = true;
+    node_used[device.node] = true;
+    region_used[cluster.nodes[device.node].region] = true;
   }
   std::vector<int> kept_kinds, kept_nodes, kept_regions, kept_devices;
   const std::vector<int> kind_of = Renumber(kind_used, &kept_kinds), node_of = Renumber(node_used, &kept_nodes);
@@ -228,26 +228,26 @@ Cluster Restrict(const Cluster& cluster, const std::vector<int>& devices) {
   result.nodes.clear();
   result.devices.clear();
   result.regions.clear();
-  for (const int k : kept_kinds) result.kinds.push_back(cluster.kinds[static_cast<size_t>(k)]);
-  for (const int r : kept_regions) result.regions.push_back(cluster.regions[static_cast<size_t>(r)]);
+  for (const int k : kept_kinds) result.kinds.push_back(cluster.kinds[k]);
+  for (const int r : kept_regions) result.regions.push_back(cluster.regions[r]);
   const auto renumbered = [&](const std::vector<int>& old) {
     std::vector<int> fresh;
     for (const int d : old) {
-      if (device_of[static_cast<size_t>(d)] >= 0) fresh.push_back(device_of[static_cast<size_t>(d)]);
+      if (device_of[d] >= 0) fresh.push_back(device_of[d]);
     }
     return fresh;
   };
   for (const int n : kept_nodes) {
-    ClusterNode& node = result.nodes.emplace_back(cluster.nodes[static_cast<size_t>(n)]);
-    node.region = region_of[static_cast<size_t>(node.region)];
+    ClusterNode& node = result.nodes.emplace_back(cluster.nodes[n]);
+    node.region = region_of[node.region];
     node.devices = renumbered(node.devices);
     for (std::vector<int>& root : node.pcie_roots) root = renumbered(root);
     std::erase_if(node.pcie_roots, [](const std::vector<int>& root) { return root.empty(); });
   }
   for (const int d : kept_devices) {
-    ClusterDevice& device = result.devices.emplace_back(cluster.devices[static_cast<size_t>(d)]);
-    device.kind = kind_of[static_cast<size_t>(device.kind)];
-    device.node = node_of[static_cast<size_t>(device.node)];
+    ClusterDevice& device = result.devices.emplace_back(cluster.devices[d]);
+    device.kind = kind_of[device.kind];
+    device.node = node_of[device.node];
   }
   result.node_bytes_per_second = Keep(cluster.node_bytes_per_second, kept_nodes);
   result.node_latency_seconds = Keep(cluster.node_latency_seconds, kept_nodes);

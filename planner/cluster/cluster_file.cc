@@ -160,8 +160,8 @@ void ClusterReader::ReadNode(const toml::table& toml) {
   double link = kMostDeviceLinkRate, pcie = kMostDeviceLinkRate;
   int64_t devices = 0;
   for (const NodeCards& entry : cards) {
-    link = std::min(link, cards_[static_cast<size_t>(entry.kind)].link);
-    pcie = std::min(pcie, cards_[static_cast<size_t>(entry.kind)].pcie);
+    link = std::min(link, cards_[entry.kind].link);
+    pcie = std::min(pcie, cards_[entry.kind].pcie);
     devices += entry.count;
   }
   const auto either = [&](std::optional<double> NodeNumbers::*field, double otherwise) {

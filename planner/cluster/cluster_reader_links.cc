@@ -37,8 +37,7 @@ void ClusterReader::SetLink(ClusterTable& table, size_t size, int a, int b, std:
   const auto set = [&](const std::optional<double>& value, std::vector<std::vector<double>>* matrix) {
     if (!value) return;
     if (matrix->empty()) matrix->assign(size, std::vector<double>(size, 0));
-    double &there = (*matrix)[static_cast<size_t>(a)][static_cast<size_t>(b)],
-           &back = (*matrix)[static_cast<size_t>(b)][static_cast<size_t>(a)];
+    double &there = (*matrix)[a][b], &back = (*matrix)[b][a];
     if (there != 0 && there != *value) table.Problem("gbit_per_second", "this link was given before with another number");
     there = back = *value;
   };
@@ -70,13 +69,13 @@ void ClusterReader::FillMatrix(ClusterTable& table, const Unit& unit, double mos
   if (into->empty()) into->assign(names.size(), std::vector<double>(names.size(), 0));
   for (size_t a = 0; a < nodes.size(); ++a) {
     for (size_t b = 0; b < nodes.size(); ++b) {
-      const std::string &from = names[static_cast<size_t>(nodes[a])], &to = names[static_cast<size_t>(nodes[b])];
+      const std::string &from = names[nodes[a]], &to = names[nodes[b]];
       if (matrix[a][b] != matrix[b][a]) {
         return table.Problem(
             unit.key, absl::StrCat("is not symmetric: ", from, " to ", to, " is ", matrix[a][b] / unit.factor, ", back it is ",
                                    matrix[b][a] / unit.factor, "; give the slower of the two both ways"));
       }
-      if (a != b) (*into)[static_cast<size_t>(nodes[a])][static_cast<size_t>(nodes[b])] = matrix[a][b];
+      if (a != b) (*into)[nodes[a]][nodes[b]] = matrix[a][b];
     }
   }
 }

@@ -45,7 +45,7 @@ void AddCards(const Cluster& cluster, std::string* out) {
     double link = kLeastRate;  // nodes say their own below; a card must have one
     for (const ClusterDevice& device : cluster.devices) {
       if (device.kind == static_cast<int>(k)) {
-        link = std::max(link, cluster.nodes[static_cast<size_t>(device.node)].device_link_bytes_per_second);
+        link = std::max(link, cluster.nodes[device.node].device_link_bytes_per_second);
       }
     }
     absl::StrAppend(out, "\n[[card]]\nname = ", Quoted(kind.name), "\n");
@@ -63,9 +63,9 @@ void AddCards(const Cluster& cluster, std::string* out) {
 std::string Gpus(const Cluster& cluster, const ClusterNode& node) {
   std::vector<std::string> entries;
   for (size_t i = 0; i < node.devices.size();) {
-    const auto at = [&](size_t d) -> const ClusterDevice& { return cluster.devices[static_cast<size_t>(node.devices[d])]; };
+    const auto at = [&](size_t d) -> const ClusterDevice& { return cluster.devices[node.devices[d]]; };
     const auto by_place = [&](size_t d) { return at(d).id.value() == absl::StrCat(node.name.value(), "/gpu", d); };
-    const std::string card = Quoted(cluster.kinds[static_cast<size_t>(at(i).kind)].name);
+    const std::string card = Quoted(cluster.kinds[at(i).kind].name);
     if (!by_place(i)) {
       const std::string own = at(i).id.value().substr(node.name.value().size() + 1);
       entries.push_back(absl::StrCat("{card = ", card, ", name = ", Quoted(own), "}"));
@@ -83,7 +83,7 @@ std::string Gpus(const Cluster& cluster, const ClusterNode& node) {
 void AddNode(const Cluster& cluster, const ClusterNode& node, std::string* out) {
   absl::StrAppend(out, "\n[[node]]\nname = ", Quoted(node.name.value()), "\ngpus = [", Gpus(cluster, node), "]\n");
   if (cluster.regions.size() > 1) {
-    absl::StrAppend(out, "region = ", Quoted(cluster.regions[static_cast<size_t>(node.region)]), "\n");
+    absl::StrAppend(out, "region = ", Quoted(cluster.regions[node.region]), "\n");
   }
   LineIfKnown("nic_gb_per_second", node.nic_bytes_per_second, kGiga, out);
   Line("nic_latency_us", node.nic_latency_seconds, kMicro, out);

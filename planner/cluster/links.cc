@@ -13,7 +13,7 @@ namespace {
 
 template <typename T>
 const T& At(const std::vector<T>& values, int i) {
-  return values[static_cast<size_t>(i)];
+  return values[i];
 }
 
 // Ascending resources, each once, none empty. Cheap where the loads begin in order, as a ring's do.
@@ -36,13 +36,9 @@ void Tidy(std::vector<LinkLoad>* loads) {
   loads->resize(kept);
 }
 
-double At(const std::vector<std::vector<double>>& matrix, int a, int b) {
-  return matrix.empty() ? 0 : matrix[static_cast<size_t>(a)][static_cast<size_t>(b)];
-}
+double At(const std::vector<std::vector<double>>& matrix, int a, int b) { return matrix.empty() ? 0 : matrix[a][b]; }
 
-int At(const std::vector<std::vector<int>>& matrix, int a, int b) {
-  return matrix.empty() ? -1 : matrix[static_cast<size_t>(a)][static_cast<size_t>(b)];
-}
+int At(const std::vector<std::vector<int>>& matrix, int a, int b) { return matrix.empty() ? -1 : matrix[a][b]; }
 
 }  // namespace
 
@@ -134,7 +130,7 @@ void Links::AddHosts(const Cluster& cluster) {
           absl::StrCat("host link of ", At(cluster.devices, devices.front()).id.value(), devices.size() > 1 ? " and others" : "");
       const int out = Add(absl::StrCat(name, " out"), node.host_link_bytes_per_second);
       const int in = Add(absl::StrCat(name, " in"), node.host_link_bytes_per_second);
-      for (const int device : devices) host_[static_cast<size_t>(device)] = {out, in};
+      for (const int device : devices) host_[device] = {out, in};
     };
     for (const std::vector<int>& root : node.pcie_roots) {
       if (!root.empty()) add(root);
@@ -187,7 +183,7 @@ std::vector<int> Links::RingOrder(std::span<const int> devices) const {
   std::vector<int> order(devices.size());
   std::iota(order.begin(), order.end(), 0);
   const auto before = [&](int x, int y) {
-    const int a = devices[static_cast<size_t>(x)], b = devices[static_cast<size_t>(y)];
+    const int a = devices[x], b = devices[y];
     const int region_a = At(nodes_, At(node_of_, a)).region, region_b = At(nodes_, At(node_of_, b)).region;
     return region_a != region_b ? region_a < region_b : a < b;  // devices are numbered in the order of nodes
   };
@@ -219,9 +215,9 @@ Flow Links::ModelledRing(Collective collective, std::span<const int> devices, do
   const size_t n = devices.size();
   if (n < 2 || bytes <= 0) return flow;
   const std::vector<int> order = RingOrder(devices);
-  const auto device = [&](size_t i) { return devices[static_cast<size_t>(order[i])]; };
+  const auto device = [&](size_t i) { return devices[order[i]]; };
   const double even = 1.0 / static_cast<double>(n), whole = bytes / collective_efficiency_;
-  const auto foreign = [&](size_t i) { return whole * (1 - (shares.empty() ? even : shares[static_cast<size_t>(order[i])])); };
+  const auto foreign = [&](size_t i) { return whole * (1 - (shares.empty() ? even : shares[order[i]])); };
   // docs/collectives.md: a hop carries all but the receiver's part when gathering, all but the sender's when reducing.
   const auto carried = [&](size_t from, size_t to) {
     return (collective != Collective::kReduceScatter ? foreign(to) : 0) +
@@ -259,7 +255,7 @@ double Links::TreeSeconds(std::span<const int> devices) const {
     double Seconds() const { return members < 2 ? 0 : 2 * std::ceil(std::log2(members)) * hop; }
   };
   std::vector<Level> nodes(nodes_.size());
-  for (const int device : devices) nodes[static_cast<size_t>(At(node_of_, device))].Add(*this, device);
+  for (const int device : devices) nodes[At(node_of_, device)].Add(*this, device);
   std::map<int, Level> regions;
   double in_nodes = 0, in_regions = 0;
   for (size_t n = 0; n < nodes.size(); ++n) {

@@ -34,8 +34,8 @@ class Links {
   explicit Links(const Cluster& cluster);
 
   int num_resources() const { return static_cast<int>(capacity_.size()); }
-  double Capacity(int resource) const { return capacity_[static_cast<size_t>(resource)]; }  // bytes a second
-  const std::string& Name(int resource) const { return names_[static_cast<size_t>(resource)]; }
+  double Capacity(int resource) const { return capacity_[resource]; }  // bytes a second
+  const std::string& Name(int resource) const { return names_[resource]; }
 
   Flow PointToPoint(int from, int to, double bytes) const;
   // `bytes`: the whole array (all-gather: assembled; reduce-scatter, all-reduce: of each rank's input). `shares` by device

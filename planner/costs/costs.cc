@@ -161,7 +161,7 @@ double Costs::RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double sample
 }
 
 void Costs::ScaleSeconds(int kind, double factor) {
-  Kind& at = kinds_[static_cast<size_t>(kind)];
+  Kind& at = kinds_[kind];
   for (auto* curves : {&at.forward, &at.backward}) {
     for (Curve& curve : *curves) curve = curve.Scaled(1, factor);
   }

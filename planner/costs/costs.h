@@ -49,7 +49,7 @@ class Costs {
   double OptimizerSeconds(int kind, double elements) const;
   // Every time of this kind becomes `factor` times as long: wrong profiles, for questions of the kind "what if".
   void ScaleSeconds(int kind, double factor);
-  const Provenance& provenance(int kind) const { return kinds_[static_cast<size_t>(kind)].provenance; }
+  const Provenance& provenance(int kind) const { return kinds_[kind].provenance; }
 
   // Bytes. Parameters and gradients in compute dtype; optimizer: master copy (for half types) and two moments.
   int64_t UnitElements(UnitKind unit) const;  // a tied head counts its norm alone
@@ -79,7 +79,7 @@ class Costs {
     bool divided = true;        // its work, by tensor parallelism
     bool saved_divided = true;  // its saved bytes, likewise
   };
-  const std::vector<OperatorCost>& Operators(int kind) const { return kinds_[static_cast<size_t>(kind)].operators; }
+  const std::vector<OperatorCost>& Operators(int kind) const { return kinds_[kind].operators; }
 
  private:
   struct Kind {
@@ -93,7 +93,7 @@ class Costs {
     int64_t context_bytes = 0;
     Provenance provenance;
   };
-  const Kind& At(int kind) const { return kinds_[static_cast<size_t>(kind)]; }
+  const Kind& At(int kind) const { return kinds_[kind]; }
   void CountBytesAndFlops();
   void AddKind(const CardKind& card, const LatencyBook* book);
   void AddMeasuredBytes(const LatencyExtras& extras, Kind* kind) const;

@@ -33,7 +33,7 @@ absl::Status Check(const EdgeWeights& weights, const PartitionQuestion& question
     if (v < 0 || static_cast<size_t>(v) >= weights.size() || static_cast<size_t>(v) >= question.vertex_weights.size()) {
       return absl::InvalidArgumentError(absl::StrCat("graph partition: vertex ", v, " is not in the graph"));
     }
-    const double weight = question.vertex_weights[static_cast<size_t>(v)];
+    const double weight = question.vertex_weights[v];
     if (!(weight > 0) || !std::isfinite(weight)) {
       return absl::InvalidArgumentError(
           absl::StrCat("graph partition: the weight of vertex ", v, " must be positive, got ", weight));
@@ -82,8 +82,8 @@ class Bisection {
   }
 
  private:
-  double Edge(int a, int b) const { return weights_[static_cast<size_t>(a)][static_cast<size_t>(b)]; }
-  double VertexWeight(int v) const { return question_.vertex_weights[static_cast<size_t>(v)]; }
+  double Edge(int a, int b) const { return weights_[a][b]; }
+  double VertexWeight(int v) const { return question_.vertex_weights[v]; }
 
   Rows MakeRows(const std::vector<int>& vertices) const {
     const size_t n = vertices.size();
@@ -96,10 +96,10 @@ class Bisection {
     idx_t scaled = 0;
     for (size_t i = 0; i < n; ++i) {
       rows.vertex.push_back(std::max<idx_t>(1, static_cast<idx_t>(std::lround(VertexWeight(vertices[i]) / heaviest_ * kScale))));
-      const std::vector<double>& edges = weights_[static_cast<size_t>(vertices[i])];
+      const std::vector<double>& edges = weights_[vertices[i]];
       for (size_t j = 0; j < n; ++j) {
         if (i == j) continue;
-        const double edge = edges[static_cast<size_t>(vertices[j])];
+        const double edge = edges[vertices[j]];
         if (edge != last) last = edge, scaled = Scaled(edge);
         rows.neighbour[next] = static_cast<idx_t>(j);
         rows.edge[next++] = scaled;

@@ -9,7 +9,7 @@ namespace {
 
 double NodesOf(const Setting& setting, const std::vector<int>& group) {
   std::set<int> nodes;
-  for (const int device : group) nodes.insert(setting.cluster.devices[static_cast<size_t>(device)].node);
+  for (const int device : group) nodes.insert(setting.cluster.devices[device].node);
   return static_cast<double>(nodes.size());
 }
 

@@ -34,7 +34,7 @@ std::vector<Leaf> Leaves(const Setting& setting) {
   const Cluster& cluster = setting.cluster;
   for (size_t i = 0; i < cluster.devices.size(); ++i) {
     const ClusterDevice& device = cluster.devices[i];
-    const int region = cluster.nodes[static_cast<size_t>(device.node)].region;
+    const int region = cluster.nodes[device.node].region;
     Leaf& leaf = leaves[{region, device.node, device.kind}];
     leaf.region = region, leaf.node = device.node, leaf.kind = device.kind;
     leaf.devices.push_back(static_cast<int>(i));
@@ -199,7 +199,7 @@ void Canonicalize(Grouping* grouping) {
 
 int PinOf(const std::vector<int>& group, const std::vector<int>& pinned) {
   for (int device : group) {
-    if (pinned[static_cast<size_t>(device)] >= 0) return pinned[static_cast<size_t>(device)];
+    if (pinned[device] >= 0) return pinned[device];
   }
   return -1;
 }
@@ -249,7 +249,7 @@ Grouping WithPins(Grouping grouping, const std::vector<int>& pinned) {
     const auto holds_them_alone = [&, stage = stage, &devices = devices](const std::vector<int>& group) {
       return std::includes(group.begin(), group.end(), devices.begin(), devices.end()) &&
              std::all_of(group.begin(), group.end(), [&](int device) {
-               const int pin = pinned[static_cast<size_t>(device)];
+               const int pin = pinned[device];
                return pin < 0 || pin == stage;
              });
     };
@@ -269,13 +269,13 @@ std::vector<int> OrderWithPins(const Grouping& grouping, const std::vector<int>&
   std::vector<int> result(order.size(), -1);
   std::vector<int> free;
   for (int group : order) {
-    const int pin = PinOf(grouping.groups[static_cast<size_t>(group)], pinned);
+    const int pin = PinOf(grouping.groups[group], pinned);
     if (pin < 0) {
       free.push_back(group);
-    } else if (pin >= static_cast<int>(result.size()) || result[static_cast<size_t>(pin)] >= 0) {
+    } else if (pin >= static_cast<int>(result.size()) || result[pin] >= 0) {
       return {};
     } else {
-      result[static_cast<size_t>(pin)] = group;
+      result[pin] = group;
     }
   }
   size_t next = 0;

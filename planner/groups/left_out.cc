@@ -27,7 +27,7 @@ std::vector<int> SlowestFirst(const Setting& setting, bool kinds) {
     if (kinds) {
       speed[setting.KindOf(d)] = Speed(setting, d);
     } else {
-      speed[setting.cluster.devices[static_cast<size_t>(d)].node] += Speed(setting, d);
+      speed[setting.cluster.devices[d].node] += Speed(setting, d);
     }
   }
   std::vector<std::pair<double, int>> order;
@@ -49,8 +49,8 @@ std::vector<LeftOut> Choices(const Setting& setting) {
     const std::set<int> out(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
     LeftOut choice{{}, absl::StrCat("without the slowest ", count, kinds ? " kinds" : " nodes")};
     for (int d = 0; d < setting.num_devices(); ++d) {
-      const int key = kinds ? setting.KindOf(d) : setting.cluster.devices[static_cast<size_t>(d)].node;
-      choice.devices.push_back(out.contains(key) && setting.pinned_stage[static_cast<size_t>(d)] < 0);
+      const int key = kinds ? setting.KindOf(d) : setting.cluster.devices[d].node;
+      choice.devices.push_back(out.contains(key) && setting.pinned_stage[d] < 0);
     }
     choices.push_back(std::move(choice));
   };
@@ -69,7 +69,7 @@ void AddDivisions(const Setting& setting, int device, std::vector<std::vector<in
     if (!groups->empty()) all->insert(*groups);
     return;
   }
-  if (setting.pinned_stage[static_cast<size_t>(device)] < 0) AddDivisions(setting, device + 1, groups, all);
+  if (setting.pinned_stage[device] < 0) AddDivisions(setting, device + 1, groups, all);
   for (size_t g = 0; g <= groups->size(); ++g) {
     if (g == groups->size()) groups->emplace_back();
     (*groups)[g].push_back(device);
@@ -93,7 +93,7 @@ std::vector<Grouping> WithSlowLeftOut(const Setting& setting, std::vector<Groupi
       for (const std::vector<int>& group : groupings[i].groups) {
         std::vector<int> kept;
         for (const int device : group) {
-          if (!choice.devices[static_cast<size_t>(device)]) kept.push_back(device);
+          if (!choice.devices[device]) kept.push_back(device);
         }
         if (!kept.empty()) rest.groups.push_back(std::move(kept));
       }

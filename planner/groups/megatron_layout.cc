@@ -8,12 +8,12 @@
 namespace motley::planner {
 namespace {
 
-const ClusterDevice& DeviceAt(const Setting& setting, int device) { return setting.cluster.devices[static_cast<size_t>(device)]; }
+const ClusterDevice& DeviceAt(const Setting& setting, int device) { return setting.cluster.devices[device]; }
 
 // Rank of each kind in a list, by kind; kinds that are not in it come last.
 std::vector<size_t> Positions(const std::vector<int>& kinds, size_t num_kinds) {
   std::vector<size_t> position(num_kinds, kinds.size());
-  for (size_t i = 0; i < kinds.size(); ++i) position[static_cast<size_t>(kinds[i])] = i;
+  for (size_t i = 0; i < kinds.size(); ++i) position[kinds[i]] = i;
   return position;
 }
 
@@ -29,9 +29,9 @@ std::vector<int> ByKinds(const Setting& setting, const std::vector<int>& kinds) 
   for (size_t n = 0; n < setting.cluster.nodes.size(); ++n) {
     const std::vector<int>& devices = setting.cluster.nodes[n].devices;
     size_t best = kinds.size();
-    for (const int d : devices) best = std::min(best, position[static_cast<size_t>(setting.KindOf(d))]);
+    for (const int d : devices) best = std::min(best, position[setting.KindOf(d)]);
     for (const int d : devices) {
-      const size_t own = position[static_cast<size_t>(setting.KindOf(d))];
+      const size_t own = position[setting.KindOf(d)];
       if (own < kinds.size()) keys.push_back({best, n, own, d});
     }
   }
@@ -54,10 +54,8 @@ std::vector<std::vector<int>> DeviceOrders(const Setting& setting, const std::ve
   for (size_t kept = kinds_by_speed.size(); kept >= 1; --kept) {
     std::vector<int> kinds(kinds_by_speed.begin(), kinds_by_speed.begin() + static_cast<std::ptrdiff_t>(kept));
     add(ByKinds(setting, kinds));
-    std::stable_sort(kinds.begin(), kinds.end(), [&](int a, int b) {
-      return setting.cluster.kinds[static_cast<size_t>(a)].memory_bytes >
-             setting.cluster.kinds[static_cast<size_t>(b)].memory_bytes;
-    });
+    std::stable_sort(kinds.begin(), kinds.end(),
+                     [&](int a, int b) { return setting.cluster.kinds[a].memory_bytes > setting.cluster.kinds[b].memory_bytes; });
     add(ByKinds(setting, kinds));
   }
   return orders;
@@ -73,22 +71,20 @@ MegatronGroups MakeGroups(const Setting& setting, const std::vector<int>& order,
     for (; begin + static_cast<size_t>(tp) <= end; begin += static_cast<size_t>(tp)) {
       result.groups.emplace_back(order.begin() + static_cast<std::ptrdiff_t>(begin),
                                  order.begin() + static_cast<std::ptrdiff_t>(begin) + tp);
-      for (const int d : result.groups.back()) in_order[static_cast<size_t>(d)] = true;
+      for (const int d : result.groups.back()) in_order[d] = true;
     }
     for (; begin < end; ++begin) {
       const ClusterDevice& device = DeviceAt(setting, order[begin]);
-      in_order[static_cast<size_t>(order[begin])] = true;
-      result.unused.push_back(
-          {device.id, absl::StrCat("groups of ", tp, " inside ",
-                                   setting.cluster.nodes[static_cast<size_t>(device.node)].name.value(), " leave it over")});
+      in_order[order[begin]] = true;
+      result.unused.push_back({device.id, absl::StrCat("groups of ", tp, " inside ",
+                                                       setting.cluster.nodes[device.node].name.value(), " leave it over")});
     }
   }
   for (int d = 0; d < setting.num_devices(); ++d) {
-    if (in_order[static_cast<size_t>(d)]) continue;
+    if (in_order[d]) continue;
     const ClusterDevice& device = DeviceAt(setting, d);
-    result.unused.push_back(
-        {device.id, absl::StrCat("equal shares for a ", setting.cluster.kinds[static_cast<size_t>(device.kind)].name,
-                                 " would hold the faster cards back")});
+    result.unused.push_back({device.id, absl::StrCat("equal shares for a ", setting.cluster.kinds[device.kind].name,
+                                                     " would hold the faster cards back")});
   }
   return result;
 }

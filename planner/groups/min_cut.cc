@@ -11,7 +11,7 @@ MinCut FindMinCut(const EdgeWeights& weights, const std::vector<int>& vertices) 
   std::vector<double> w(n * n, 0);
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) {
-      if (i != j) w[i * n + j] = weights[static_cast<size_t>(vertices[i])][static_cast<size_t>(vertices[j])];
+      if (i != j) w[i * n + j] = weights[vertices[i]][vertices[j]];
     }
   }
   std::vector<std::vector<int>> merged(n);  // by remaining vertex: what it stands for

@@ -89,10 +89,9 @@ absl::Status CheckMemory(const Setting& setting, const Evaluator& e, const Progr
       e.stays + ActivationPeakBytes(setting.costs, setting.KindOf(e.device), program) + e.samples * TokenBytes(setting);
   const int64_t missing = needed - setting.UsableBytes(e.device);
   if (missing <= 0) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("validation does not fit: ", setting.cluster.devices[static_cast<size_t>(e.device)].id.value(), " needs ",
-                   BytesText(needed), " for ", e.samples, " samples and lacks ", BytesText(missing), " (", missing,
-                   " bytes); lower data.validation_samples"));
+  return absl::ResourceExhaustedError(absl::StrCat("validation does not fit: ", setting.cluster.devices[e.device].id.value(),
+                                                   " needs ", BytesText(needed), " for ", e.samples, " samples and lacks ",
+                                                   BytesText(missing), " (", missing, " bytes); lower data.validation_samples"));
 }
 
 }  // namespace

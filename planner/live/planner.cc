@@ -6,9 +6,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
-#include "planner/answers/explain_offline.h"
+#include "planner/answers/explain_plan.h"
 #include "planner/answers/given_plan.h"
-#include "planner/answers/offline.h"
+#include "planner/answers/plan_answer.h"
 #include "planner/live/evaluation_split.h"
 #include "planner/live/job_request.h"
 #include "planner/lowering/layered.h"
@@ -49,7 +49,7 @@ absl::StatusOr<PlanResult> MakePlan(const PlannerInput& input) {
   LowerBound bound;
   if (input.config.planner.plan_json.empty()) {
     MOTLEY_RETURN_IF_ERROR(StrategyOf(input.config.planner).status());
-    MOTLEY_ASSIGN_OR_RETURN(OfflineResult planned, PlanOffline(setting, job.book.get()));
+    MOTLEY_ASSIGN_OR_RETURN(PlanAnswer planned, AnswerPlan(setting, job.book.get()));
     evaluation = std::move(planned.evaluation);
     bound = std::move(planned.bound);
   } else {
@@ -70,7 +70,7 @@ absl::StatusOr<PlanResult> MakePlan(const PlannerInput& input) {
     result.evaluations.resize(result.programs.size());
     result.evaluation_begin.assign(result.programs.size(), 0);
   }
-  result.explanation = ExplainOffline(setting, evaluation, bound);
+  result.explanation = ExplainPlan(setting, evaluation, bound);
   result.trace_json = TraceJson(evaluation.graph, evaluation.timeline);
   result.plan = std::move(evaluation.plan);
   result.inputs = std::move(job.inputs);

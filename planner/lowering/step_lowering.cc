@@ -10,7 +10,7 @@ namespace motley::planner {
 namespace {
 
 std::string NameOf(const PlanView& view, const ActorView& actor) {
-  const std::string first = view.ranks[static_cast<size_t>(actor.first_rank)].plan->device.value();
+  const std::string first = view.ranks[actor.first_rank].plan->device.value();
   const size_t others = actor.unit_ranks.size() * static_cast<size_t>(actor.ranks_per_unit) - 1;
   return others == 0 ? first : absl::StrCat(first, " and ", others, " like it");
 }
@@ -20,9 +20,9 @@ std::string NameOf(const PlanView& view, const ActorView& actor) {
 LoweredPlan Lower(const Setting& setting, const PlanView& view) {
   GraphWriter writer(setting.links);
   for (const ActorView& actor : view.actors) {
-    const StageView& stage = view.stages[static_cast<size_t>(actor.stage)];
+    const StageView& stage = view.stages[actor.stage];
     writer.AddActor({NameOf(view, actor), stage.pipeline, stage.index, static_cast<int>(actor.units()) * actor.ranks_per_unit,
-                     view.ranks[static_cast<size_t>(actor.first_rank)].device});
+                     view.ranks[actor.first_rank].device});
   }
   PlanFlows flows(setting, view, &writer);
   SecondsTable seconds(setting, view);

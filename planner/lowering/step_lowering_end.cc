@@ -13,7 +13,7 @@ constexpr int kStreamPieces = 8;
 
 IndexList LoweringContext::CollectiveLanes(int stage) const {
   IndexList lanes;
-  for (const int a : view.stages[static_cast<size_t>(stage)].actors) lanes.push_back(GraphWriter::Lane(a, LaneKind::kCollective));
+  for (const int a : view.stages[stage].actors) lanes.push_back(GraphWriter::Lane(a, LaneKind::kCollective));
   return lanes;
 }
 
@@ -71,18 +71,17 @@ void StepEnd::UnitReady(int pipeline, int64_t first, int64_t last, const IndexLi
     final_.insert(final_.end(), tasks.begin(), tasks.end());
     return;
   }
-  for (int64_t u = first; u <= last; ++u) ready_[static_cast<size_t>(pipeline)][static_cast<size_t>(u)] = tasks;
+  for (int64_t u = first; u <= last; ++u) ready_[pipeline][u] = tasks;
   // Neighbours that became complete by the same tasks everywhere and lie in the same stages are summed together.
   const auto complete = [&](int64_t u) {
-    return std::none_of(ready_.begin(), ready_.end(), [u](const auto& units) { return units[static_cast<size_t>(u)].empty(); });
+    return std::none_of(ready_.begin(), ready_.end(), [u](const auto& units) { return units[u].empty(); });
   };
   const auto alike = [&](int64_t a, int64_t b) {
-    return std::all_of(ready_.begin(), ready_.end(),
-                       [a, b](const auto& units) { return units[static_cast<size_t>(a)] == units[static_cast<size_t>(b)]; });
+    return std::all_of(ready_.begin(), ready_.end(), [a, b](const auto& units) { return units[a] == units[b]; });
   };
   for (int64_t u = last; u >= first;) {
     int64_t begin = u;
-    if (!across_done_[static_cast<size_t>(u)] && complete(u)) {
+    if (!across_done_[u] && complete(u)) {
       while (begin > first && alike(begin - 1, u)) --begin;
       Across(begin, u);
     }
@@ -130,11 +129,11 @@ void StepEnd::Across(int64_t first, int64_t last) {
   int64_t elements = 0;
   for (int64_t u = first; u <= last; ++u) {
     elements += UnitElements(u);
-    across_done_[static_cast<size_t>(u)] = true;
+    across_done_[u] = true;
   }
   IndexList after;
   for (const auto& units : ready_) {
-    const IndexList& tasks = units[static_cast<size_t>(first)];
+    const IndexList& tasks = units[first];
     after.insert(after.end(), tasks.begin(), tasks.end());
   }
   const bool sharded = context_.view.pipelines_zero_stage > 0;
@@ -149,11 +148,11 @@ bool StepEnd::Interleaved(int stage) const {
 }
 
 void StepEnd::Defer(int stage, int chunk, int64_t elements, const IndexList& tasks) {
-  for (const int a : context_.stage(stage).actors) deferred_[static_cast<size_t>(a)].push_back({chunk, elements, tasks});
+  for (const int a : context_.stage(stage).actors) deferred_[a].push_back({chunk, elements, tasks});
 }
 
 void StepEnd::StepDeferred(int actor, int chunk) {
-  std::vector<Deferred>& waiting = deferred_[static_cast<size_t>(actor)];
+  std::vector<Deferred>& waiting = deferred_[actor];
   std::vector<Deferred> later;
   for (Deferred& d : waiting) {
     if (chunk < 0 || d.chunk > chunk) {
@@ -178,10 +177,10 @@ int32_t StepEnd::Scalars() {
 
 // The actor's part of `elements` of its stage.
 int32_t StepEnd::Step(int actor, double elements, IndexList after) {
-  const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
-  const RankView& rank = context_.view.ranks[static_cast<size_t>(a.first_rank)];
+  const ActorView& a = context_.view.actors[actor];
+  const RankView& rank = context_.view.ranks[a.first_rank];
   const double owned = OwnedPart(context_.view, rank) * elements;
-  double& owed = context_.owed_seconds[static_cast<size_t>(actor)];
+  double& owed = context_.owed_seconds[actor];
   if (owed > 0) context_.writer.AddCompute(TaskKind::kWait, actor, std::exchange(owed, 0), after);
   const IndexList copy = {GraphWriter::Lane(actor, LaneKind::kCopy)};
   const int pieces = rank.plan->offload_optimizer ? kStreamPieces : 1;

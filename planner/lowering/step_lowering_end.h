@@ -26,7 +26,7 @@ struct LoweringContext {
 
   double overlap() const { return setting.cluster.overlap_efficiency; }
   bool tied() const { return setting.workload.model.tie_embeddings; }
-  const StageView& stage(int s) const { return view.stages[static_cast<size_t>(s)]; }
+  const StageView& stage(int s) const { return view.stages[s]; }
   IndexList CollectiveLanes(int stage) const;
   int64_t Elements(const Part& part, bool tied_copy) const;
   // Unit of the model for people.

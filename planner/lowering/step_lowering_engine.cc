@@ -34,17 +34,13 @@ StepEngine::StepEngine(const LoweringContext& context, std::vector<StageGroup>* 
   ExpectArrivals();
 }
 
-const StageWork& StepEngine::WorkOfActor(int actor) const {
-  return groups_[static_cast<size_t>(context_.view.actors[static_cast<size_t>(actor)].stage)].work();
-}
-const Chunk& StepEngine::ChunkOf(int actor, const StepOp& op) const {
-  return WorkOfActor(actor).chunks[static_cast<size_t>(op.chunk)];
-}
+const StageWork& StepEngine::WorkOfActor(int actor) const { return groups_[context_.view.actors[actor].stage].work(); }
+const Chunk& StepEngine::ChunkOf(int actor, const StepOp& op) const { return WorkOfActor(actor).chunks[op.chunk]; }
 size_t StepEngine::Cell(int actor, int chunk, int64_t k) const {
-  return static_cast<size_t>(chunk * context_.view.actors[static_cast<size_t>(actor)].count() + k);
+  return static_cast<size_t>(chunk * context_.view.actors[actor].count() + k);
 }
 std::vector<StepEngine::Arrival>& StepEngine::Arrivals(bool backward, int pipeline, int element) {
-  return arrivals_[backward ? 1 : 0][static_cast<size_t>(pipeline)][static_cast<size_t>(element)];
+  return arrivals_[backward ? 1 : 0][pipeline][element];
 }
 
 // In a pipeline of one stage the lanes' order is all there is.
@@ -71,9 +67,9 @@ void StepEngine::ExpectArrivals() {
 }
 
 bool StepEngine::Possible(int actor, bool backward, const StepOp& op, double* start) const {
-  const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
-  const ActorState& state = actors_[static_cast<size_t>(actor)];
-  if (!groups_[static_cast<size_t>(a.stage)].Ready(backward, op.chunk)) return false;
+  const ActorView& a = context_.view.actors[actor];
+  const ActorState& state = actors_[actor];
+  if (!groups_[a.stage].Ready(backward, op.chunk)) return false;
   const Chunk& chunk = ChunkOf(actor, op);
   const StageView& stage = context_.stage(a.stage);
   *start = context_.writer.LaneFree(GraphWriter::Lane(actor, LaneKind::kCompute));
@@ -84,9 +80,9 @@ bool StepEngine::Possible(int actor, bool backward, const StepOp& op, double* st
   }
   const bool waits = backward ? chunk.last : chunk.first;
   if (!waits || stage.num_stages == 1) return true;
-  const auto& arrivals = arrivals_[backward ? 1 : 0][static_cast<size_t>(stage.pipeline)][static_cast<size_t>(chunk.element)];
+  const auto& arrivals = arrivals_[backward ? 1 : 0][stage.pipeline][chunk.element];
   for (int64_t k = op.first; k < op.last; ++k) {
-    const Arrival& arrival = arrivals[static_cast<size_t>(routes_[static_cast<size_t>(stage.pipeline)].SlotOf(actor, k))];
+    const Arrival& arrival = arrivals[routes_[stage.pipeline].SlotOf(actor, k)];
     if (arrival.missing > 0) return false;
     for (const int32_t task : arrival.tasks) *start = std::max(*start, context_.writer.EndOf(task));
   }
@@ -94,7 +90,7 @@ bool StepEngine::Possible(int actor, bool backward, const StepOp& op, double* st
 }
 
 StepEngine::Candidate StepEngine::At(int actor, bool backward, size_t position) const {
-  const ActorState& state = actors_[static_cast<size_t>(actor)];
+  const ActorState& state = actors_[actor];
   const StepOp& op = (backward ? state.order.backward : state.order.forward)[position];
   Candidate candidate{false, backward, position, 0};
   candidate.possible = Possible(actor, backward, op, &candidate.start);
@@ -103,7 +99,7 @@ StepEngine::Candidate StepEngine::At(int actor, bool backward, size_t position) 
 
 // What the schedule wants next: forwards up to the limit, then a backward.
 StepEngine::Candidate StepEngine::Next(int actor) const {
-  const ActorState& state = actors_[static_cast<size_t>(actor)];
+  const ActorState& state = actors_[actor];
   const bool forward_left = state.next_forward < state.order.forward.size();
   if (forward_left && state.in_flight < state.order.limit) return At(actor, false, state.next_forward);
   if (state.next_backward < state.order.backward.size()) return At(actor, true, state.next_backward);
@@ -114,7 +110,7 @@ StepEngine::Candidate StepEngine::Next(int actor) const {
 void StepEngine::Push(int actor) {
   const Candidate candidate = Next(actor);
   if (!candidate.possible) return;
-  double& queued = actors_[static_cast<size_t>(actor)].queued_start;
+  double& queued = actors_[actor].queued_start;
   if (queued >= 0 && queued <= candidate.start) return;
   queued = candidate.start;
   queue_.push({candidate.start, actor});
@@ -127,7 +123,7 @@ void StepEngine::Run() {
     if (queue_.empty()) continue;
     const auto [start, actor] = queue_.top();
     queue_.pop();
-    double& queued = actors_[static_cast<size_t>(actor)].queued_start;
+    double& queued = actors_[actor].queued_start;
     if (start != queued) continue;  // an earlier one took its place
     queued = -1;
     const Candidate candidate = Next(actor);
@@ -169,7 +165,7 @@ bool StepEngine::EmitAny() {
 }
 
 StepEngine::Candidate StepEngine::FirstPossible(int actor, bool backward, size_t window) const {
-  const ActorState& state = actors_[static_cast<size_t>(actor)];
+  const ActorState& state = actors_[actor];
   const std::vector<bool>& done = backward ? state.backward_done : state.forward_done;
   const size_t first = backward ? state.next_backward : state.next_forward;
   for (size_t i = first; i < done.size() && i - first < window; ++i) {
@@ -181,7 +177,7 @@ StepEngine::Candidate StepEngine::FirstPossible(int actor, bool backward, size_t
 }
 
 void StepEngine::Emit(int actor, const Candidate& candidate) {
-  ActorState& state = actors_[static_cast<size_t>(actor)];
+  ActorState& state = actors_[actor];
   std::vector<bool>& done = candidate.backward ? state.backward_done : state.forward_done;
   size_t& next = candidate.backward ? state.next_backward : state.next_forward;
   const StepOp op = (candidate.backward ? state.order.backward : state.order.forward)[candidate.position];
@@ -193,11 +189,11 @@ void StepEngine::Emit(int actor, const Candidate& candidate) {
   } else {
     Forward(actor, op);
     ++state.in_flight;
-    most_in_flight_[static_cast<size_t>(actor)] = std::max(most_in_flight_[static_cast<size_t>(actor)], state.in_flight);
+    most_in_flight_[actor] = std::max(most_in_flight_[actor], state.in_flight);
     state.order.limit = std::max(state.order.limit, state.in_flight);
   }
   // Gathers that are now written may let the whole stage go on.
-  const int stage = context_.view.actors[static_cast<size_t>(actor)].stage;
+  const int stage = context_.view.actors[actor].stage;
   if (WorkOfActor(actor).residency == Residency::kInTurn) {
     for (const int a : context_.stage(stage).actors) Push(a);
   } else {
@@ -207,12 +203,12 @@ void StepEngine::Emit(int actor, const Candidate& candidate) {
 
 IndexList StepEngine::Inputs(bool backward, int actor, const StepOp& op) {
   IndexList tasks;
-  const StageView& stage = context_.stage(context_.view.actors[static_cast<size_t>(actor)].stage);
+  const StageView& stage = context_.stage(context_.view.actors[actor].stage);
   const Chunk& chunk = ChunkOf(actor, op);
   if (stage.num_stages == 1 || !(backward ? chunk.last : chunk.first)) return tasks;
   std::vector<Arrival>& arrivals = Arrivals(backward, stage.pipeline, chunk.element);
   for (int64_t k = op.first; k < op.last; ++k) {
-    const Arrival& arrival = arrivals[static_cast<size_t>(routes_[static_cast<size_t>(stage.pipeline)].SlotOf(actor, k))];
+    const Arrival& arrival = arrivals[routes_[stage.pipeline].SlotOf(actor, k)];
     tasks.insert(tasks.end(), arrival.tasks.begin(), arrival.tasks.end());
   }
   return tasks;
@@ -220,7 +216,7 @@ IndexList StepEngine::Inputs(bool backward, int actor, const StepOp& op) {
 
 // Compute of `part` for the op's microbatches, and its tensor-parallel all-reduces, which nothing hides. The last task.
 int32_t StepEngine::Compute(TaskKind kind, int actor, const StepOp& op, const Part& part, double share, IndexList after) {
-  const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
+  const ActorView& a = context_.view.actors[actor];
   const TaskTag tag{context_.TagOf(part), op.last == op.first + 1 ? static_cast<int32_t>(op.first) : -1};
   double seconds = 0;
   for (int64_t k = op.first; k < op.last; ++k) {
@@ -247,13 +243,13 @@ int32_t StepEngine::Compute(TaskKind kind, int actor, const StepOp& op, const Pa
 }
 
 void StepEngine::PayOwed(int actor, double exposed_seconds, const IndexList& after) {
-  const double owed = std::exchange(context_.owed_seconds[static_cast<size_t>(actor)], 0) + exposed_seconds;
+  const double owed = std::exchange(context_.owed_seconds[actor], 0) + exposed_seconds;
   if (owed > 0) context_.writer.AddCompute(TaskKind::kWait, actor, owed, after);
 }
 
 void StepEngine::Forward(int actor, const StepOp& op) {
-  ActorState& state = actors_[static_cast<size_t>(actor)];
-  StageGroup& group = groups_[static_cast<size_t>(context_.view.actors[static_cast<size_t>(actor)].stage)];
+  ActorState& state = actors_[actor];
+  StageGroup& group = groups_[context_.view.actors[actor].stage];
   const Chunk& chunk = ChunkOf(actor, op);
   IndexList inputs = Inputs(false, actor, op);
   const ChunkInputs parameters = group.Use(false, op);
@@ -275,13 +271,13 @@ void StepEngine::Forward(int actor, const StepOp& op) {
     state.offload_task[Cell(actor, op.chunk, k)] = copy;
   }
   Deliver(false, actor, op, task);
-  group.Forwarded(op.chunk, op.last == context_.view.actors[static_cast<size_t>(actor)].count(), task);
+  group.Forwarded(op.chunk, op.last == context_.view.actors[actor].count(), task);
 }
 
 void StepEngine::Backward(int actor, const StepOp& op) {
-  ActorState& state = actors_[static_cast<size_t>(actor)];
-  const int stage = context_.view.actors[static_cast<size_t>(actor)].stage;
-  StageGroup& group = groups_[static_cast<size_t>(stage)];
+  ActorState& state = actors_[actor];
+  const int stage = context_.view.actors[actor].stage;
+  StageGroup& group = groups_[stage];
   const Chunk& chunk = ChunkOf(actor, op);
   const bool zero_bubble = context_.view.schedule == ScheduleFamily::kZeroBubble;
   IndexList gradients = Inputs(true, actor, op);
@@ -299,7 +295,7 @@ void StepEngine::Backward(int actor, const StepOp& op) {
   for (size_t i = 0; i < pieces.size(); ++i) {
     IndexList inputs = i == 0 ? again : IndexList{};
     if (per_use && i + 1 == pieces.size()) inputs = parameters.rest;
-    if (context_.seconds.Of(actor, context_.view.actors[static_cast<size_t>(actor)].size(op.first)).Recompute(pieces[i]) > 0) {
+    if (context_.seconds.Of(actor, context_.view.actors[actor].size(op.first)).Recompute(pieces[i]) > 0) {
       Compute(TaskKind::kRecompute, actor, op, pieces[i], 1, inputs);
       inputs.clear();
     }
@@ -322,7 +318,7 @@ void StepEngine::Backward(int actor, const StepOp& op) {
 
 // Zero bubble: the gradient of the weights, after that of the input.
 void StepEngine::Weights(int actor, const StepOp& op) {
-  StageGroup& group = groups_[static_cast<size_t>(context_.view.actors[static_cast<size_t>(actor)].stage)];
+  StageGroup& group = groups_[context_.view.actors[actor].stage];
   const bool final = group.IsFinal(actor, op);
   const double part = 1 - context_.setting.costs.InputGradientPart();
   const IndexList nothing;
@@ -336,16 +332,16 @@ void StepEngine::Weights(int actor, const StepOp& op) {
 // Sends what the chunk made to those who stand for the same samples in the neighbouring ministage. One rank sends to one after
 // another; the ranks of a larger actor send at the same time.
 void StepEngine::Deliver(bool backward, int actor, const StepOp& op, int32_t task) {
-  const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
-  const PipelineView& pipeline = context_.view.pipelines[static_cast<size_t>(context_.stage(a.stage).pipeline)];
+  const ActorView& a = context_.view.actors[actor];
+  const PipelineView& pipeline = context_.view.pipelines[context_.stage(a.stage).pipeline];
   const Chunk& chunk = ChunkOf(actor, op);
   const int target = chunk.element + (backward ? -1 : 1);
   if (pipeline.num_stages == 1 || !(backward ? chunk.first : chunk.last)) return;
   if (target < 0 || target >= static_cast<int>(pipeline.elements.size())) return;
-  const int target_stage = pipeline.elements[static_cast<size_t>(target)].stage;
-  const Routes& routes = routes_[static_cast<size_t>(context_.stage(a.stage).pipeline)];
+  const int target_stage = pipeline.elements[target].stage;
+  const Routes& routes = routes_[context_.stage(a.stage).pipeline];
   for (int64_t k = op.first; k < op.last; ++k) {
-    const Slot& slot = routes.SlotsOf(a.stage)[static_cast<size_t>(routes.SlotOf(actor, k))];
+    const Slot& slot = routes.SlotsOf(a.stage)[routes.SlotOf(actor, k)];
     const Routes::Range range = routes.Overlap(slot, target_stage);
     const int together = a.units() > 1 ? range.last - range.first : 1;
     for (int first = range.first; first < range.last; first += together) {
@@ -356,27 +352,27 @@ void StepEngine::Deliver(bool backward, int actor, const StepOp& op, int32_t tas
 
 // To the slots of `range` of the element's stage. The same stage's next ministage needs no transfer.
 void StepEngine::Send(bool backward, int actor, int64_t k, int element, Routes::Range range, int32_t task) {
-  const ActorView& a = context_.view.actors[static_cast<size_t>(actor)];
+  const ActorView& a = context_.view.actors[actor];
   const StageView& stage = context_.stage(a.stage);
-  const PipelineView& pipeline = context_.view.pipelines[static_cast<size_t>(stage.pipeline)];
-  const int target_stage = pipeline.elements[static_cast<size_t>(element)].stage;
-  const std::vector<Slot>& slots = routes_[static_cast<size_t>(stage.pipeline)].SlotsOf(target_stage);
+  const PipelineView& pipeline = context_.view.pipelines[stage.pipeline];
+  const int target_stage = pipeline.elements[element].stage;
+  const std::vector<Slot>& slots = routes_[stage.pipeline].SlotsOf(target_stage);
   if (target_stage != a.stage) {
     absl::InlinedVector<PlanFlows::Samples, 4> to;
     for (int i = range.first; i < range.last; ++i) {
-      const Slot& slot = slots[static_cast<size_t>(i)];
-      to.push_back({slot.actor, slot.begin, context_.view.actors[static_cast<size_t>(slot.actor)].size(slot.k)});
+      const Slot& slot = slots[i];
+      to.push_back({slot.actor, slot.begin, context_.view.actors[slot.actor].size(slot.k)});
     }
-    const int flow = context_.flows.Send({actor, a.begin[static_cast<size_t>(k)], a.size(k)}, to);
-    const auto first_layer = static_cast<int32_t>(pipeline.elements[static_cast<size_t>(element)].first_layer);
+    const int flow = context_.flows.Send({actor, a.begin[k], a.size(k)}, to);
+    const auto first_layer = static_cast<int32_t>(pipeline.elements[element].first_layer);
     task = context_.writer.AddTransfer(TaskKind::kSend, {GraphWriter::Lane(actor, LaneKind::kSendLane)}, flow, 1, 1, {task},
                                        {first_layer + 1, static_cast<int32_t>(k)});
   }
   std::vector<Arrival>& arrivals = Arrivals(backward, stage.pipeline, element);
   for (int i = range.first; i < range.last; ++i) {
-    Arrival& arrival = arrivals[static_cast<size_t>(i)];
+    Arrival& arrival = arrivals[i];
     arrival.tasks.push_back(task);
-    if (--arrival.missing == 0) Push(slots[static_cast<size_t>(i)].actor);
+    if (--arrival.missing == 0) Push(slots[i].actor);
   }
 }
 

@@ -57,7 +57,7 @@ Flow RingOf(const Links& links, const PlanView& view, const Slice& slice, Collec
   std::vector<double> shares;
   double sum = 0;
   for (size_t i = 0; i < slice.ranks.size(); ++i) {
-    const RankView& rank = view.ranks[static_cast<size_t>(slice.ranks[i])];
+    const RankView& rank = view.ranks[slice.ranks[i]];
     devices.push_back(rank.device);
     shares.push_back(rank.share * slice.parts[i]);
     sum += shares.back();
@@ -71,7 +71,7 @@ Flow RingOf(const Links& links, const PlanView& view, const Slice& slice, Collec
 
 std::vector<int> DevicesOf(const PlanView& view, const StageView& stage) {
   std::vector<int> devices;
-  for (int r = 0; r < stage.num_ranks; ++r) devices.push_back(view.ranks[static_cast<size_t>(stage.first_rank + r)].device);
+  for (int r = 0; r < stage.num_ranks; ++r) devices.push_back(view.ranks[stage.first_rank + r].device);
   return devices;
 }
 
@@ -105,18 +105,18 @@ int PlanFlows::Cached(Cache* cache, const typename Cache::key_type& key, Make ma
 int PlanFlows::Group(int stage, Collective collective, int64_t elements) {
   return Cached(&group_, {stage, static_cast<int>(collective), elements}, [&] {
     const double bytes = static_cast<double>(elements * setting_.costs.element_bytes());
-    return GroupFlow(setting_.links, view_, view_.stages[static_cast<size_t>(stage)], collective, bytes);
+    return GroupFlow(setting_.links, view_, view_.stages[stage], collective, bytes);
   });
 }
 
 int PlanFlows::TensorParallel(int actor, int64_t microbatch) {
   return Cached(&tensor_parallel_, {actor, microbatch}, [&] {
-    const ActorView& a = view_.actors[static_cast<size_t>(actor)];
+    const ActorView& a = view_.actors[actor];
     const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(microbatch)));
     std::vector<Flow> flows;
     for (const int first : a.unit_ranks) {
       std::vector<int> devices;
-      for (int r = 0; r < a.ranks_per_unit; ++r) devices.push_back(view_.ranks[static_cast<size_t>(first + r)].device);
+      for (int r = 0; r < a.ranks_per_unit; ++r) devices.push_back(view_.ranks[first + r].device);
       flows.push_back(setting_.links.Ring(Collective::kAllReduce, devices, bytes));
     }
     return Links::Together(flows);
@@ -124,14 +124,14 @@ int PlanFlows::TensorParallel(int actor, int64_t microbatch) {
 }
 
 void PlanFlows::AddSends(const Samples& from, const Samples& to, std::vector<Flow>* flows) const {
-  const ActorView &source = view_.actors[static_cast<size_t>(from.actor)], &target = view_.actors[static_cast<size_t>(to.actor)];
+  const ActorView &source = view_.actors[from.actor], &target = view_.actors[to.actor];
   for (int64_t i = 0; i < source.units(); ++i) {
     const int64_t begin = from.begin - to.begin + i * from.size, end = begin + from.size;  // in the target's microbatch
     for (int64_t j = std::max<int64_t>(0, begin / to.size); j < target.units() && j * to.size < end; ++j) {
       const int64_t samples = std::min(end, (j + 1) * to.size) - std::max(begin, j * to.size);
       if (samples <= 0) continue;
-      const int a = view_.ranks[static_cast<size_t>(source.unit_ranks[static_cast<size_t>(i)])].device;
-      const int b = view_.ranks[static_cast<size_t>(target.unit_ranks[static_cast<size_t>(j)])].device;
+      const int a = view_.ranks[source.unit_ranks[i]].device;
+      const int b = view_.ranks[target.unit_ranks[j]].device;
       const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(samples)));
       flows->push_back(setting_.links.PointToPoint(a, b, bytes));
     }
@@ -152,11 +152,11 @@ int PlanFlows::Send(const Samples& from, std::span<const Samples> to) {
 
 int PlanFlows::Host(int actor, double bytes, bool to_host) {
   return Cached(&host_, {actor, bytes, to_host}, [&] {
-    const ActorView& a = view_.actors[static_cast<size_t>(actor)];
+    const ActorView& a = view_.actors[actor];
     std::vector<Flow> flows;
     for (const int first : a.unit_ranks) {
       for (int r = 0; r < a.ranks_per_unit; ++r) {
-        const int device = view_.ranks[static_cast<size_t>(first + r)].device;
+        const int device = view_.ranks[first + r].device;
         flows.push_back(to_host ? setting_.links.ToHost(device, bytes) : setting_.links.FromHost(device, bytes));
       }
     }

@@ -36,7 +36,7 @@ std::vector<bool> BindingLinks(const std::vector<const Flow*>& flows, const Link
   std::vector<LinkUse> uses(static_cast<size_t>(links.num_resources()));
   for (size_t f = 0; f < flows.size(); ++f) {
     for (const LinkLoad& load : flows[f]->loads) {
-      LinkUse& use = uses[static_cast<size_t>(load.resource)];
+      LinkUse& use = uses[load.resource];
       const double seconds = load.bytes / links.Capacity(load.resource);
       use.flows.push_back({static_cast<int>(f), seconds});
       use.sum += seconds;
@@ -52,7 +52,7 @@ std::vector<bool> BindingLinks(const std::vector<const Flow*>& flows, const Link
     const bool dominated = std::any_of(kept.rbegin(), kept.rend(), [&use](const LinkUse* k) { return Dominates(*k, use); });
     if (dominated) continue;
     kept.push_back(&use);
-    binding[static_cast<size_t>(use.resource)] = true;
+    binding[use.resource] = true;
   }
   return binding;
 }
@@ -85,7 +85,7 @@ int32_t GraphWriter::Add(Task task, double seconds, FlowUse use) {
   for (const int32_t a : task.after) begin = std::max(begin, EndOf(a));
   for (const int32_t lane : task.lanes) begin = std::max(begin, LaneFree(lane));
   const double end = begin + seconds;
-  for (const int32_t lane : task.lanes) lane_free_[static_cast<size_t>(lane)] = end;
+  for (const int32_t lane : task.lanes) lane_free_[lane] = end;
   graph_.tasks.push_back(std::move(task));
   uses_.push_back(use);
   end_.push_back(end);
@@ -105,7 +105,7 @@ int32_t GraphWriter::AddCompute(TaskKind kind, int actor, double seconds, IndexL
 
 int32_t GraphWriter::AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, double part, IndexList after,
                                  TaskTag tag) {
-  const SharedFlow& shared = flows_[static_cast<size_t>(flow)];
+  const SharedFlow& shared = flows_[flow];
   const double scale = times * part;
   Task task;
   task.kind = kind;
@@ -122,12 +122,12 @@ StepGraph GraphWriter::Finish() {
   for (const SharedFlow& shared : flows_) flows.push_back(&shared.flow);
   const std::vector<bool> binding = BindingLinks(flows, links_);
   for (SharedFlow& shared : flows_) {
-    std::erase_if(shared.flow.loads, [&](const LinkLoad& load) { return !binding[static_cast<size_t>(load.resource)]; });
+    std::erase_if(shared.flow.loads, [&](const LinkLoad& load) { return !binding[load.resource]; });
   }
   for (size_t t = 0; t < graph_.tasks.size(); ++t) {
     if (uses_[t].flow < 0) continue;
     Task& task = graph_.tasks[t];
-    task.loads = flows_[static_cast<size_t>(uses_[t].flow)].flow.loads;
+    task.loads = flows_[uses_[t].flow].flow.loads;
     for (LinkLoad& load : task.loads) load.bytes *= uses_[t].scale;
   }
   for (int r = 0; r < links_.num_resources(); ++r) graph_.link_bytes_per_second.push_back(links_.Capacity(r));

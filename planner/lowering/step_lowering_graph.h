@@ -26,7 +26,7 @@ class GraphWriter {
 
   // Transfers refer to flows by number: most tasks of a step load the links in one of few ways.
   int AddFlow(Flow flow);
-  double SecondsAlone(int flow) const { return flows_[static_cast<size_t>(flow)].alone_seconds; }
+  double SecondsAlone(int flow) const { return flows_[flow].alone_seconds; }
 
   // Tasks in `after` may be -1 (nothing) or repeated. The task's index.
   int32_t AddCompute(TaskKind kind, int actor, double seconds, IndexList after, TaskTag tag = {});
@@ -35,8 +35,8 @@ class GraphWriter {
 
   static int32_t Lane(int actor, LaneKind lane) { return actor * kLanesPerActor + static_cast<int32_t>(lane); }
   // When the task ends if no transfer shares a link.
-  double EndOf(int32_t task) const { return task < 0 ? 0 : end_[static_cast<size_t>(task)]; }
-  double LaneFree(int32_t lane) const { return lane_free_[static_cast<size_t>(lane)]; }
+  double EndOf(int32_t task) const { return task < 0 ? 0 : end_[task]; }
+  double LaneFree(int32_t lane) const { return lane_free_[lane]; }
 
   // Fills in the loads. Links that cannot be the ones that bind are left out: those on which no flow takes longer than on
   // one kept link. Max-min shares stay what they were, since such a link's limit follows from the kept one's.

@@ -34,7 +34,7 @@ StageGroup::StageGroup(const LoweringContext& context, int stage, StageWork work
   first_actor_ = stage_.actors.front();
   const size_t chunks = work_.chunks.size();
   for (const int a : stage_.actors) {
-    const int64_t count = context_.view.actors[static_cast<size_t>(a)].count();
+    const int64_t count = context_.view.actors[a].count();
     active_ += count > 0 ? 1 : 0;
     rounds_ = std::max(rounds_, count);
   }
@@ -47,7 +47,7 @@ StageGroup::StageGroup(const LoweringContext& context, int stage, StageWork work
     forward_[c] = {active_, {{}}};
     final_[c] = {0, std::vector<IndexList>(pieces_[c].size())};
     for (const int a : stage_.actors) {
-      const int64_t count = context_.view.actors[static_cast<size_t>(a)].count();
+      const int64_t count = context_.view.actors[a].count();
       if (count > 0 && (!per_round() || count == rounds_)) ++final_[c].actors;
     }
   }
@@ -91,7 +91,7 @@ void StageGroup::MakePieces() {
 }
 
 bool StageGroup::IsFinal(int actor, const StepOp& op) const {
-  const int64_t count = context_.view.actors[static_cast<size_t>(actor)].count();
+  const int64_t count = context_.view.actors[actor].count();
   return op.last == (per_round() ? rounds_ : count);
 }
 
@@ -99,14 +99,14 @@ bool StageGroup::Ready(bool backward, int chunk) const {
   if (work_.residency != Residency::kInTurn) return true;
   const int chunks = static_cast<int>(work_.chunks.size());
   const bool stays = backward && (chunk >= chunks - 2 || (work_.keeps_embedding && chunk == 0));
-  return written_[backward && !stays ? 1 : 0][static_cast<size_t>(chunk)];
+  return written_[backward && !stays ? 1 : 0][chunk];
 }
 
 ChunkInputs StageGroup::Use(bool backward, const StepOp& op) {
   ChunkInputs inputs;
   const size_t c = static_cast<size_t>(op.chunk);
   const bool one_buffer = context_.view.schedule == ScheduleFamily::kLayered && stage_.plan->zero_stage >= 2;
-  if (backward && one_buffer && op.first == 0) inputs.gradients = reduced_[static_cast<size_t>(BufferOf(op.chunk))];
+  if (backward && one_buffer && op.first == 0) inputs.gradients = reduced_[BufferOf(op.chunk)];
   if (work_.residency == Residency::kResident) return inputs;
   const Gathered* gathered = nullptr;
   if (work_.residency == Residency::kInTurn) {
@@ -155,11 +155,11 @@ IndexList StageGroup::Fetch(const Part& part, const IndexList& after) {
   IndexList tasks;
   const auto bytes = static_cast<double>(Elements(part) * context_.setting.costs.element_bytes());
   for (const int a : stage_.actors) {
-    const ActorView& actor = context_.view.actors[static_cast<size_t>(a)];
+    const ActorView& actor = context_.view.actors[a];
     double share = 0;
     bool fetches = false;
     for (int r = 0; r < actor.ranks_per_unit; ++r) {
-      const RankView& rank = context_.view.ranks[static_cast<size_t>(actor.first_rank + r)];
+      const RankView& rank = context_.view.ranks[actor.first_rank + r];
       fetches |= rank.plan->offload_parameters;
       share = std::max(share, stage_.plan->zero_stage == 0 ? rank.plan->tp_share : rank.share);
     }
@@ -180,7 +180,7 @@ void StageGroup::WriteGather(bool backward, int chunk) {
 
 void StageGroup::Forwarded(int chunk, bool all, int32_t task) {
   if (work_.residency != Residency::kInTurn || !all) return;
-  Waiting& waiting = forward_[static_cast<size_t>(chunk)];
+  Waiting& waiting = forward_[chunk];
   waiting.tasks[0].push_back(task);
   if (--waiting.actors > 0) return;
   const int chunks = static_cast<int>(work_.chunks.size());
@@ -203,7 +203,7 @@ void StageGroup::Backwarded(const StepOp& op, bool final, const IndexList& tasks
   Waiting& waiting = at->second;
   if (added) {
     waiting.tasks.resize(tasks.size());
-    for (const int a : stage_.actors) waiting.actors += context_.view.actors[static_cast<size_t>(a)].count() > op.first ? 1 : 0;
+    for (const int a : stage_.actors) waiting.actors += context_.view.actors[a].count() > op.first ? 1 : 0;
   }
   for (size_t i = 0; i < tasks.size(); ++i) waiting.tasks[i].push_back(tasks[i]);
   if (--waiting.actors > 0) return;
@@ -226,7 +226,7 @@ int32_t StageGroup::Reduce(const Part& part, IndexList after) {
   const int flow =
       context_.flows.Group(stage_index_, sharded ? Collective::kReduceScatter : Collective::kAllReduce, Elements(part));
   const double exposed = (1 - context_.overlap()) * context_.writer.SecondsAlone(flow);
-  for (const int a : stage_.actors) context_.owed_seconds[static_cast<size_t>(a)] += exposed;
+  for (const int a : stage_.actors) context_.owed_seconds[a] += exposed;
   return context_.writer.AddTransfer(sharded ? TaskKind::kReduceScatter : TaskKind::kAllReduce,
                                      context_.CollectiveLanes(stage_index_), flow, 1, context_.overlap(), std::move(after),
                                      {context_.TagOf(part), -1});
@@ -245,7 +245,7 @@ void StageGroup::Complete(int chunk, const Waiting& waiting) {
   for (size_t i = 0; i < pieces_[c].size(); ++i) {
     IndexList tasks = waiting.tasks[i];
     if (stage_.shared()) tasks = {Reduce(pieces_[c][i], std::move(tasks))};
-    if (stage_.shared()) reduced_[static_cast<size_t>(buffer)] = tasks.front();
+    if (stage_.shared()) reduced_[buffer] = tasks.front();
     all.insert(all.end(), tasks.begin(), tasks.end());
     end_->Reduced(stage_index_, pieces_[c][i], std::move(tasks));
   }

@@ -35,9 +35,9 @@ class StageGroup {
 
   const StageWork& work() const { return work_; }
   // Pieces of the backward after each of which gradients are reduced, in backward order.
-  const std::vector<Part>& pieces(int chunk) const { return pieces_[static_cast<size_t>(chunk)]; }
+  const std::vector<Part>& pieces(int chunk) const { return pieces_[chunk]; }
   // The same for a microbatch that is not the last.
-  const std::vector<Part>& round_pieces(int chunk) const { return round_pieces_[static_cast<size_t>(chunk)]; }
+  const std::vector<Part>& round_pieces(int chunk) const { return round_pieces_[chunk]; }
   // Whether the actor's backward of these microbatches is what the chunk's last reduction waits for.
   bool IsFinal(int actor, const StepOp& op) const;
 
@@ -69,9 +69,7 @@ class StageGroup {
   };
 
   size_t Place(int actor) const { return static_cast<size_t>(actor - first_actor_); }
-  int BufferOf(int chunk) const {
-    return work_.keeps_embedding && work_.chunks[static_cast<size_t>(chunk)].part.embedding ? 2 : chunk % 2;
-  }
+  int BufferOf(int chunk) const { return work_.keeps_embedding && work_.chunks[chunk].part.embedding ? 2 : chunk % 2; }
   bool gathers() const { return stage_.shared() && stage_.plan->zero_stage > 0; }
   bool per_round() const;
   int64_t Elements(const Part& part) const { return context_.Elements(part, stage_.tied_copy); }

@@ -24,7 +24,7 @@ class LayeredOrder {
 
  private:
   void Add(const StageWork& work, int c, bool backward, std::vector<StepOp>* ops) const {
-    const Chunk& chunk = work.chunks[static_cast<size_t>(c)];
+    const Chunk& chunk = work.chunks[c];
     if (!alone_ && (chunk.first || chunk.last)) {
       for (int64_t k = 0; k < count_; ++k) ops->push_back({c, k, k + 1});
       return;
@@ -48,8 +48,8 @@ class LayeredOrder {
 }  // namespace
 
 StageWork WorkOf(const PlanView& view, int stage, bool tied) {
-  const StageView& s = view.stages[static_cast<size_t>(stage)];
-  const std::vector<Element>& elements = view.pipelines[static_cast<size_t>(s.pipeline)].elements;
+  const StageView& s = view.stages[stage];
+  const std::vector<Element>& elements = view.pipelines[s.pipeline].elements;
   StageWork work;
   const bool gathers = s.shared() && s.plan->zero_stage == 3;
   if (gathers || s.offload_parameters) work.residency = Layered(view) ? Residency::kInTurn : Residency::kPerMicrobatch;
@@ -74,12 +74,12 @@ StageWork WorkOf(const PlanView& view, int stage, bool tied) {
 }
 
 ActorOrder OrderOf(const PlanView& view, int actor, const StageWork& work) {
-  const ActorView& a = view.actors[static_cast<size_t>(actor)];
-  const StageView& stage = view.stages[static_cast<size_t>(a.stage)];
+  const ActorView& a = view.actors[actor];
+  const StageView& stage = view.stages[a.stage];
   const int64_t count = a.count(), chunks = static_cast<int64_t>(work.chunks.size());
   if (Layered(view)) {
     bool recomputes = false;
-    for (int r = 0; r < a.ranks_per_unit; ++r) recomputes |= !view.ranks[static_cast<size_t>(a.first_rank + r)].recompute.empty();
+    for (int r = 0; r < a.ranks_per_unit; ++r) recomputes |= !view.ranks[a.first_rank + r].recompute.empty();
     return LayeredOrder(work, count, stage.num_stages == 1, recomputes).order();
   }
   ActorOrder order;

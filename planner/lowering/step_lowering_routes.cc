@@ -7,18 +7,18 @@ namespace motley::planner {
 Routes::Routes(const PlanView& view, const PipelineView& pipeline)
     : first_stage_(pipeline.first_stage), stages_(static_cast<size_t>(pipeline.num_stages)), slot_of_(view.actors.size()) {
   for (int s = 0; s < pipeline.num_stages; ++s) {
-    std::vector<Slot>& slots = stages_[static_cast<size_t>(s)];
-    for (const int a : view.stages[static_cast<size_t>(first_stage_ + s)].actors) {
-      const ActorView& actor = view.actors[static_cast<size_t>(a)];
+    std::vector<Slot>& slots = stages_[s];
+    for (const int a : view.stages[first_stage_ + s].actors) {
+      const ActorView& actor = view.actors[a];
       for (int64_t k = 0; k < actor.count(); ++k) {
-        const int64_t begin = actor.begin[static_cast<size_t>(k)];
+        const int64_t begin = actor.begin[k];
         slots.push_back({a, k, begin, begin + actor.samples(k)});
       }
-      slot_of_[static_cast<size_t>(a)].resize(static_cast<size_t>(actor.count()));
+      slot_of_[a].resize(static_cast<size_t>(actor.count()));
     }
     std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) { return a.begin < b.begin; });
     for (size_t i = 0; i < slots.size(); ++i) {
-      slot_of_[static_cast<size_t>(slots[i].actor)][static_cast<size_t>(slots[i].k)] = static_cast<int>(i);
+      slot_of_[slots[i].actor][slots[i].k] = static_cast<int>(i);
     }
   }
 }

@@ -20,8 +20,8 @@ class Routes {
  public:
   Routes(const PlanView& view, const PipelineView& pipeline);
 
-  const std::vector<Slot>& SlotsOf(int stage) const { return stages_[static_cast<size_t>(stage - first_stage_)]; }
-  int SlotOf(int actor, int64_t k) const { return slot_of_[static_cast<size_t>(actor)][static_cast<size_t>(k)]; }
+  const std::vector<Slot>& SlotsOf(int stage) const { return stages_[stage - first_stage_]; }
+  int SlotOf(int actor, int64_t k) const { return slot_of_[actor][k]; }
   // Slots of `to` that share samples with `slot`: [first, last).
   struct Range {
     int first = 0, last = 0;

@@ -32,40 +32,40 @@ PassSeconds SecondsOf(const Costs& costs, const RankView& rank, int64_t microbat
 }
 
 PassSeconds SecondsTable::Of(int actor, int64_t microbatch) {
-  std::vector<Entry>& entries = actors_[static_cast<size_t>(actor)];
+  std::vector<Entry>& entries = actors_[actor];
   for (const Entry& entry : entries) {
     if (entry.microbatch == microbatch) return entry.seconds;
   }
-  const ActorView& a = view_.actors[static_cast<size_t>(actor)];
+  const ActorView& a = view_.actors[actor];
   Entry entry{microbatch, {}};
   for (int r = 0; r < a.ranks_per_unit; ++r) {
-    Worst(SecondsOf(setting_.costs, view_.ranks[static_cast<size_t>(a.first_rank + r)], microbatch), &entry.seconds);
+    Worst(SecondsOf(setting_.costs, view_.ranks[a.first_rank + r], microbatch), &entry.seconds);
   }
   entries.push_back(entry);
   return entries.back().seconds;
 }
 
 PassReductions SecondsTable::ReductionsOf(int actor) const {
-  const ActorView& a = view_.actors[static_cast<size_t>(actor)];
+  const ActorView& a = view_.actors[actor];
   PassReductions reductions;
   for (int r = 0; r < a.ranks_per_unit; ++r) {
-    const OpSet ops = view_.ranks[static_cast<size_t>(a.first_rank + r)].recompute;
+    const OpSet ops = view_.ranks[a.first_rank + r].recompute;
     reductions.recompute = std::max(reductions.recompute, (ops.Has(Op::kAttnOut) ? 1.0 : 0.0) + (ops.Has(Op::kDown) ? 1.0 : 0.0));
   }
   return reductions;
 }
 
 double OwnedPart(const PlanView& view, const RankView& rank) {
-  const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
+  const StageView& stage = view.stages[rank.stage];
   const double part = stage.plan->zero_stage == 0 ? rank.plan->tp_share : rank.share;
   return view.pipelines_zero_stage > 0 ? part / static_cast<double>(view.pipelines.size()) : part;
 }
 
 double SecondsTable::OptimizerSeconds(int actor, double elements) const {
-  const ActorView& a = view_.actors[static_cast<size_t>(actor)];
+  const ActorView& a = view_.actors[actor];
   double slowest = 0;
   for (int r = 0; r < a.ranks_per_unit; ++r) {
-    const RankView& rank = view_.ranks[static_cast<size_t>(a.first_rank + r)];
+    const RankView& rank = view_.ranks[a.first_rank + r];
     slowest = std::max(slowest, setting_.costs.OptimizerSeconds(rank.kind, OwnedPart(view_, rank) * elements));
   }
   return slowest;

@@ -44,7 +44,7 @@ class DeviceFinder {
 
 // What makes links differ between two devices of a kind.
 auto LinksOf(const Cluster& cluster, int device) {
-  const ClusterNode& node = cluster.nodes[static_cast<size_t>(cluster.devices[static_cast<size_t>(device)].node)];
+  const ClusterNode& node = cluster.nodes[cluster.devices[device].node];
   return std::make_tuple(node.region, node.devices.size(), node.device_link_bytes_per_second, node.nic_bytes_per_second,
                          node.host_link_bytes_per_second, node.pcie_roots.size());
 }
@@ -76,7 +76,7 @@ class Viewer {
 
  private:
   absl::Status AddPipeline(int p) {
-    const PipelinePlan& pipeline = plan_.pipelines[static_cast<size_t>(p)];
+    const PipelinePlan& pipeline = plan_.pipelines[p];
     PipelineView result;
     result.first_stage = static_cast<int>(view_.stages.size());
     result.num_stages = static_cast<int>(pipeline.stages.size());
@@ -84,14 +84,14 @@ class Viewer {
     for (const UnitPlan& unit : pipeline.stages[0].units) result.batch += unit.batch();
     if (options_.merge && options_.assign_samples && result.num_stages > 1) Refine(result.first_stage, result.num_stages);
     for (int s = result.first_stage; s < result.first_stage + result.num_stages; ++s) {
-      NumberActors(&view_.stages[static_cast<size_t>(s)]);
-      if (options_.assign_samples) AssignSamples(view_.stages[static_cast<size_t>(s)]);
+      NumberActors(&view_.stages[s]);
+      if (options_.assign_samples) AssignSamples(view_.stages[s]);
     }
     size_t rounds = 0;
     for (const StagePlan& stage : pipeline.stages) rounds = std::max(rounds, stage.ministages.size());
     for (size_t i = 0; i < rounds; ++i) {
       for (int s = 0; s < result.num_stages; ++s) {
-        const auto& ministages = pipeline.stages[static_cast<size_t>(s)].ministages;
+        const auto& ministages = pipeline.stages[s].ministages;
         if (i >= ministages.size()) continue;
         Element element;
         element.stage = result.first_stage + s;
@@ -108,12 +108,12 @@ class Viewer {
   }
 
   absl::Status AddStage(int p, int s) {
-    const PipelinePlan& pipeline = plan_.pipelines[static_cast<size_t>(p)];
+    const PipelinePlan& pipeline = plan_.pipelines[p];
     StageView stage;
     stage.pipeline = p;
     stage.index = s;
     stage.num_stages = static_cast<int>(pipeline.stages.size());
-    stage.plan = &pipeline.stages[static_cast<size_t>(s)];
+    stage.plan = &pipeline.stages[s];
     stage.embedding = s == 0;
     stage.head = s + 1 == stage.num_stages;
     stage.tied_copy = stage.head && !stage.embedding && setting_.workload.model.tie_embeddings;
@@ -133,7 +133,7 @@ class Viewer {
   }
 
   absl::Status AddUnit(int index, int u, StageView* stage) {
-    for (const RankPlan& rank : stage->plan->units[static_cast<size_t>(u)].ranks) {
+    for (const RankPlan& rank : stage->plan->units[u].ranks) {
       RankView view;
       MOTLEY_ASSIGN_OR_RETURN(view.device, finder_.Find(rank.device));
       view.kind = setting_.KindOf(view.device);
@@ -170,8 +170,7 @@ class Viewer {
   bool UnitsAlike(const ActorView& actor, const UnitPlan& unit, int first_rank) const {
     if (static_cast<size_t>(actor.ranks_per_unit) != unit.ranks.size() || *actor.microbatches != unit.microbatches) return false;
     for (int r = 0; r < actor.ranks_per_unit; ++r) {
-      if (!RanksAlike(setting_.cluster, view_.ranks[static_cast<size_t>(actor.first_rank + r)],
-                      view_.ranks[static_cast<size_t>(first_rank + r)])) {
+      if (!RanksAlike(setting_.cluster, view_.ranks[actor.first_rank + r], view_.ranks[first_rank + r])) {
         return false;
       }
     }
@@ -201,7 +200,7 @@ class Viewer {
   // The most samples that a microbatch of one of the stage's actors stands for.
   int64_t LargestSlot(int stage) const {
     int64_t largest = 1;
-    for (const ActorView& actor : classes_[static_cast<size_t>(stage)]) {
+    for (const ActorView& actor : classes_[stage]) {
       if (actor.count() > 0) largest = std::max(largest, actor.samples(0));
     }
     return largest;
@@ -216,7 +215,7 @@ class Viewer {
       int64_t limit = s > 0 ? slots[static_cast<size_t>(s) - 1] : slots[1];
       if (s + 1 < num_stages) limit = std::min(limit, slots[static_cast<size_t>(s) + 1]);
       std::vector<ActorView> refined;
-      for (ActorView& actor : classes_[static_cast<size_t>(first_stage + s)]) {
+      for (ActorView& actor : classes_[first_stage + s]) {
         const int64_t size = actor.count() > 0 ? actor.size(0) : limit;
         const int64_t pieces = std::min(kMostPieces, (actor.units() * size + limit - 1) / limit), units = actor.units();
         const int64_t cuts = std::min(pieces, units);
@@ -227,7 +226,7 @@ class Viewer {
           refined.push_back(std::move(piece));
         }
       }
-      classes_[static_cast<size_t>(first_stage + s)] = std::move(refined);
+      classes_[first_stage + s] = std::move(refined);
     }
   }
 
@@ -238,7 +237,7 @@ class Viewer {
       const int number = static_cast<int>(view_.actors.size());
       stage->actors.push_back(number);
       for (const int first : actor.unit_ranks) {
-        for (int r = 0; r < actor.ranks_per_unit; ++r) view_.actor_of_rank[static_cast<size_t>(first + r)] = number;
+        for (int r = 0; r < actor.ranks_per_unit; ++r) view_.actor_of_rank[first + r] = number;
       }
       view_.actors.push_back(std::move(actor));
     }
@@ -247,7 +246,7 @@ class Viewer {
   double LayerSeconds(const ActorView& actor, int64_t k) const {
     double slowest = 0;
     for (int r = 0; r < actor.ranks_per_unit; ++r) {
-      const RankView& rank = view_.ranks[static_cast<size_t>(actor.first_rank + r)];
+      const RankView& rank = view_.ranks[actor.first_rank + r];
       slowest = std::max(slowest, setting_.costs.ForwardSeconds(rank.kind, UnitKind::kLayer, static_cast<double>(actor.size(k)),
                                                                 rank.plan->tp_share));
     }
@@ -267,7 +266,7 @@ class Viewer {
     std::vector<Due> order;
     const bool paced = plan_.schedule != ScheduleFamily::kLayered && plan_.schedule != ScheduleFamily::kGPipe;
     for (const int a : stage.actors) {
-      ActorView& actor = view_.actors[static_cast<size_t>(a)];
+      ActorView& actor = view_.actors[a];
       actor.begin.resize(static_cast<size_t>(actor.count()));
       double seconds = 0;
       const size_t first = order.size();
@@ -281,8 +280,8 @@ class Viewer {
               [](const Due& a, const Due& b) { return std::tie(a.seconds, a.actor, a.k) < std::tie(b.seconds, b.actor, b.k); });
     int64_t next = 0;
     for (const Due& due : order) {
-      ActorView& actor = view_.actors[static_cast<size_t>(due.actor)];
-      actor.begin[static_cast<size_t>(due.k)] = next;
+      ActorView& actor = view_.actors[due.actor];
+      actor.begin[due.k] = next;
       next += actor.samples(due.k);
     }
   }
@@ -302,7 +301,7 @@ absl::StatusOr<PlanView> ViewOf(const Setting& setting, const Plan& plan, ViewOp
 }
 
 RankDuty DutyOf(const PlanView& view, const RankView& rank) {
-  const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
+  const StageView& stage = view.stages[rank.stage];
   RankDuty duty;
   duty.kind = rank.kind;
   duty.layers = stage.layers;
@@ -336,12 +335,12 @@ int64_t MostInFlight(const PlanView& view, const StageView& stage, int64_t count
     return s.plan->in_flight > 0 ? s.plan->in_flight : InFlight(ScheduleFamily::k1F1B, s.index, s.num_stages, 1, rounds);
   };
   int64_t most = limit(stage, count);
-  const int first = view.pipelines[static_cast<size_t>(stage.pipeline)].first_stage;
+  const int first = view.pipelines[stage.pipeline].first_stage;
   for (int i = first; i < first + stage.index; ++i) {
-    const StageView& before = view.stages[static_cast<size_t>(i)];
+    const StageView& before = view.stages[i];
     if (before.plan->in_flight == 0 && stage.plan->in_flight == 0) continue;
     int64_t rounds = 1;
-    for (const int a : before.actors) rounds = std::max(rounds, view.actors[static_cast<size_t>(a)].count());
+    for (const int a : before.actors) rounds = std::max(rounds, view.actors[a].count());
     most = std::min(most, std::max<int64_t>(1, (limit(before, rounds) * count + rounds - 1) / rounds));
   }
   return most;
@@ -349,7 +348,7 @@ int64_t MostInFlight(const PlanView& view, const StageView& stage, int64_t count
 
 int64_t ElementsOf(const Costs& costs, const PlanView& view, const Element& element) {
   int64_t elements = element.layers * costs.UnitElements(UnitKind::kLayer);
-  const bool copy = element.head && view.stages[static_cast<size_t>(element.stage)].tied_copy;
+  const bool copy = element.head && view.stages[element.stage].tied_copy;
   if (element.embedding || copy) elements += costs.UnitElements(UnitKind::kEmbedding);
   if (element.head) elements += costs.UnitElements(UnitKind::kHead);
   return elements;

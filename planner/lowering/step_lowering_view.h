@@ -32,8 +32,8 @@ struct ActorView {
   std::vector<int64_t> begin;  // by microbatch: the first sample of the pipeline's batch that it stands for
   int64_t units() const { return static_cast<int64_t>(unit_ranks.size()); }
   int64_t count() const { return static_cast<int64_t>(microbatches->size()); }
-  int64_t size(int64_t k) const { return (*microbatches)[static_cast<size_t>(k)]; }  // of one unit
-  int64_t samples(int64_t k) const { return units() * size(k); }                     // of all of them
+  int64_t size(int64_t k) const { return (*microbatches)[k]; }    // of one unit
+  int64_t samples(int64_t k) const { return units() * size(k); }  // of all of them
 };
 
 struct StageView {

@@ -226,7 +226,7 @@ std::vector<const UnitSpec*> UnitsOf(const StagePlan& stage, bool first, bool la
   std::vector<const UnitSpec*> units;
   if (first) units.push_back(&layout.front());
   for (const LayerRange& range : stage.ministages) {
-    for (int64_t layer = range.first; layer <= range.last; ++layer) units.push_back(&layout[static_cast<size_t>(layer + 1)]);
+    for (int64_t layer = range.first; layer <= range.last; ++layer) units.push_back(&layout[layer + 1]);
   }
   if (last) units.push_back(&layout.back());
   return units;

@@ -114,12 +114,12 @@ class Estimator {
   }
 
  private:
-  const StageEstimate& At(int stage) const { return stages_[static_cast<size_t>(stage)]; }
+  const StageEstimate& At(int stage) const { return stages_[stage]; }
 
   double Memory(const ActorView& actor) const {
     double worst = 0;
     for (int r = 0; r < actor.ranks_per_unit; ++r) {
-      const RankView& rank = view_.ranks[static_cast<size_t>(actor.first_rank + r)];
+      const RankView& rank = view_.ranks[actor.first_rank + r];
       const auto bytes = static_cast<double>(MemoryOf(setting_.costs, DutyOf(view_, rank), *actor.microbatches).total());
       worst = std::max(worst, bytes / static_cast<double>(setting_.UsableBytes(rank.device)));
     }
@@ -129,9 +129,7 @@ class Estimator {
   // One microbatch from stage to stage.
   double SendSeconds(int from, int to) const {
     if (from == to) return 0;
-    const auto device = [this](int stage) {
-      return view_.ranks[static_cast<size_t>(view_.stages[static_cast<size_t>(stage)].first_rank)].device;
-    };
+    const auto device = [this](int stage) { return view_.ranks[view_.stages[stage].first_rank].device; };
     const double samples = std::min(At(from).first_samples, At(to).first_samples);
     return links_.SecondsAlone(
         links_.PointToPoint(device(from), device(to), static_cast<double>(setting_.costs.BoundaryBytes(samples))));
@@ -282,11 +280,10 @@ double Estimator::AcrossSeconds() const {
   double across = 0, hidden = INFINITY;
   const PipelineView& first = view_.pipelines[0];
   for (int s = 0; s < first.num_stages; ++s) {
-    const StageView& stage = view_.stages[static_cast<size_t>(first.first_stage + s)];
+    const StageView& stage = view_.stages[first.first_stage + s];
     std::vector<std::vector<int>> sets;
     for (const PipelineView& pipeline : view_.pipelines) {
-      sets.push_back(
-          DevicesOf(view_, view_.stages[static_cast<size_t>(pipeline.first_stage + s * pipeline.num_stages / first.num_stages)]));
+      sets.push_back(DevicesOf(view_, view_.stages[pipeline.first_stage + s * pipeline.num_stages / first.num_stages]));
     }
     const double bytes = PartBytes(setting_, stage, {stage.embedding, 0, stage.layers, stage.head});
     across = std::max(across, links_.SecondsAlone(AcrossFlow(links_, sets, Collective::kAllReduce, bytes)));

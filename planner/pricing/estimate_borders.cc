@@ -17,13 +17,13 @@ struct Part {
 std::vector<Part> PartsOf(const PlanView& view, const StageView& stage) {
   std::vector<Part> parts;
   for (const int a : stage.actors) {
-    const ActorView& actor = view.actors[static_cast<size_t>(a)];
+    const ActorView& actor = view.actors[a];
     int64_t batch = 0;
     for (const int64_t m : *actor.microbatches) batch += m;
     if (batch == 0) continue;
     for (const int rank : actor.unit_ranks) {
       const int64_t begin = parts.empty() ? 0 : parts.back().end;
-      parts.push_back({view.ranks[static_cast<size_t>(rank)].device, begin, begin + batch});
+      parts.push_back({view.ranks[rank].device, begin, begin + batch});
     }
   }
   return parts;
@@ -50,10 +50,10 @@ class BorderLoads {
     if (pipeline.num_stages < 2) return;
     std::vector<std::vector<Part>> parts;
     for (int s = 0; s < pipeline.num_stages; ++s) {
-      parts.push_back(PartsOf(view_, view_.stages[static_cast<size_t>(pipeline.first_stage + s)]));
+      parts.push_back(PartsOf(view_, view_.stages[pipeline.first_stage + s]));
     }
     const auto at = [&](const Element& element) -> const std::vector<Part>& {
-      return parts[static_cast<size_t>(element.stage - pipeline.first_stage)];
+      return parts[element.stage - pipeline.first_stage];
     };
     for (size_t e = 0; e + 1 < pipeline.elements.size(); ++e) {
       const Element &from = pipeline.elements[e], &to = pipeline.elements[e + 1];
@@ -80,7 +80,7 @@ class BorderLoads {
   }
 
   void Load(const Flow& flow) {
-    for (const LinkLoad& load : flow.loads) loads_[static_cast<size_t>(load.resource)] += load.bytes;
+    for (const LinkLoad& load : flow.loads) loads_[load.resource] += load.bytes;
   }
 
   const Setting& setting_;

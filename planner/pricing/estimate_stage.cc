@@ -23,7 +23,7 @@ bool SameChunk(const Part& a, const Part& b) { return a.layers == b.layers && a.
 class StageEstimator {
  public:
   StageEstimator(const Setting& setting, const PlanView& view, int index)
-      : setting_(setting), view_(view), index_(index), stage_(view.stages[static_cast<size_t>(index)]), table_(setting, view) {}
+      : setting_(setting), view_(view), index_(index), stage_(view.stages[index]), table_(setting, view) {}
 
   StageEstimate Estimate() {
     estimate_.work = WorkOf(view_, index_, setting_.workload.model.tie_embeddings);
@@ -68,7 +68,7 @@ class StageEstimator {
   Part Whole() const { return {stage_.embedding, 0, stage_.layers, stage_.head}; }
 
   void AddActor(int a) {
-    const ActorView& actor = view_.actors[static_cast<size_t>(a)];
+    const ActorView& actor = view_.actors[a];
     estimate_.rounds = std::max(estimate_.rounds, actor.count());
     std::map<int64_t, int64_t>& sizes = sizes_[a];
     for (const int64_t m : *actor.microbatches) ++sizes[m];
@@ -77,11 +77,10 @@ class StageEstimator {
     }
     if (actor.ranks_per_unit > 1) {
       std::vector<int> devices;
-      for (int r = 0; r < actor.ranks_per_unit; ++r)
-        devices.push_back(view_.ranks[static_cast<size_t>(actor.first_rank + r)].device);
+      for (int r = 0; r < actor.ranks_per_unit; ++r) devices.push_back(view_.ranks[actor.first_rank + r].device);
       meets_[a] = LineOf(setting_.links, setting_.links.Ring(Collective::kAllReduce, devices, kProbeBytes), kProbeBytes);
     }
-    const RankView& rank = view_.ranks[static_cast<size_t>(actor.first_rank)];
+    const RankView& rank = view_.ranks[actor.first_rank];
     const double elements = PartBytes(setting_, stage_, Whole()) / static_cast<double>(setting_.costs.element_bytes());
     double step = table_.OptimizerSeconds(a, elements);
     if (rank.plan->offload_optimizer || stage_.offload_parameters) {
@@ -107,7 +106,7 @@ class StageEstimator {
                   : 0;
     ChunkSeconds forward, backward;
     for (const int a : stage_.actors) {
-      if (view_.actors[static_cast<size_t>(a)].count() == 0) continue;
+      if (view_.actors[a].count() == 0) continue;
       Widen(Pass(a, estimate_.work.chunks[c].part, false, forward_transfers), &forward);
       Widen(Pass(a, estimate_.work.chunks[c].part, true, backward_transfers), &backward);
     }
@@ -116,7 +115,7 @@ class StageEstimator {
   }
 
   ChunkSeconds Pass(int a, const Part& part, bool backward, double transfers) {
-    const ActorView& actor = view_.actors[static_cast<size_t>(a)];
+    const ActorView& actor = view_.actors[a];
     ChunkSeconds seconds;
     for (const auto& [size, count] : sizes_[a]) {
       const double of_size = Hidden(Microbatch(a, part, backward, size), transfers, setting_.cluster.overlap_efficiency);
@@ -128,7 +127,7 @@ class StageEstimator {
   }
 
   double Microbatch(int a, const Part& part, bool backward, int64_t m) {
-    const ActorView& actor = view_.actors[static_cast<size_t>(a)];
+    const ActorView& actor = view_.actors[a];
     const PassSeconds pass = table_.Of(a, m);
     const double compute = backward ? pass.Recompute(part) + pass.Backward(part) : pass.Forward(part);
     if (actor.ranks_per_unit == 1) return compute;

@@ -62,7 +62,7 @@ class Turns {
     const std::vector<double>& sent = backward ? states_[from].arrived_backward : states_[from].arrived_forward;
     const int64_t round = Needed(backward ? state.backwards : state.forwards, stages_[s], stages_[from]);
     if (round >= static_cast<int64_t>(sent.size())) return false;
-    *at = std::max(*at, sent[static_cast<size_t>(round)]);
+    *at = std::max(*at, sent[round]);
     return true;
   }
 

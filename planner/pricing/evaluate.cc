@@ -32,12 +32,12 @@ absl::Status CheckWorkload(const Setting& setting, const Plan& plan) {
 
 // Of the rank's own compute; the lane of a tensor-parallel unit also waits for the slowest rank and for its sums.
 double BusySeconds(const Setting& setting, const PlanView& view, const RankView& rank) {
-  const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
+  const StageView& stage = view.stages[rank.stage];
   const Part all{stage.embedding, 0, stage.layers, stage.head};
   double seconds = 0;
   int64_t size = -1;
   double of_size = 0;
-  for (const int64_t m : stage.plan->units[static_cast<size_t>(rank.unit)].microbatches) {
+  for (const int64_t m : stage.plan->units[rank.unit].microbatches) {
     if (m != size) {
       const PassSeconds pass = SecondsOf(setting.costs, rank, m);
       of_size = pass.Forward(all) + pass.Recompute(all) + pass.Backward(all);
@@ -46,7 +46,7 @@ double BusySeconds(const Setting& setting, const PlanView& view, const RankView&
     seconds += of_size;
   }
   int64_t elements = 0;
-  for (const Element& element : view.pipelines[static_cast<size_t>(rank.pipeline)].elements) {
+  for (const Element& element : view.pipelines[rank.pipeline].elements) {
     if (element.stage == rank.stage) elements += ElementsOf(setting.costs, view, element);
   }
   return seconds + setting.costs.OptimizerSeconds(rank.kind, OwnedPart(view, rank) * static_cast<double>(elements));
@@ -54,11 +54,9 @@ double BusySeconds(const Setting& setting, const PlanView& view, const RankView&
 
 RankPlan& RankIn(Plan* plan, const PlanView& view, size_t r) {
   const RankView& rank = view.ranks[r];
-  const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
-  UnitPlan& unit = plan->pipelines[static_cast<size_t>(rank.pipeline)]
-                       .stages[static_cast<size_t>(stage.index)]
-                       .units[static_cast<size_t>(rank.unit)];
-  return unit.ranks[static_cast<size_t>(rank.plan - unit.ranks.data())];
+  const StageView& stage = view.stages[rank.stage];
+  UnitPlan& unit = plan->pipelines[rank.pipeline].stages[stage.index].units[rank.unit];
+  return unit.ranks[rank.plan - unit.ranks.data()];
 }
 
 // Devices that lack the same memory, told once.
@@ -85,19 +83,19 @@ void AddRanks(const Setting& setting, const PlanView& view, const LoweredPlan& l
     const RankView& rank = view.ranks[r];
     RankPlan& plan = RankIn(&result->plan, view, r);
     RankDuty duty = DutyOf(view, rank);
-    const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
-    const std::vector<int64_t>& microbatches = stage.plan->units[static_cast<size_t>(rank.unit)].microbatches;
+    const StageView& stage = view.stages[rank.stage];
+    const std::vector<int64_t>& microbatches = stage.plan->units[rank.unit].microbatches;
     // Stages of unequal microbatches may need more in flight than the schedule's formula says.
     const auto count = static_cast<int64_t>(microbatches.size());
     const int64_t formula =
         duty.in_flight > 0 ? duty.in_flight : InFlight(view.schedule, stage.index, stage.num_stages, duty.ministages, count);
     const int64_t delayed = view.schedule == ScheduleFamily::kZeroBubble ? stage.index : 0;
-    duty.in_flight = std::max(formula, lowered.in_flight[static_cast<size_t>(view.actor_of_rank[r])] + delayed);
-    plan.device_model = setting.cluster.kinds[static_cast<size_t>(rank.kind)].name;
+    duty.in_flight = std::max(formula, lowered.in_flight[view.actor_of_rank[r]] + delayed);
+    plan.device_model = setting.cluster.kinds[rank.kind].name;
     plan.predicted.memory = MemoryOf(setting.costs, duty, microbatches);
     plan.predicted.peak_bytes = plan.predicted.memory.total();
     plan.predicted.busy_seconds = BusySeconds(setting, view, rank);
-    host[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(rank.device)].node)] += plan.predicted.memory.host;
+    host[setting.cluster.devices[rank.device].node] += plan.predicted.memory.host;
     const int64_t usable = setting.UsableBytes(rank.device);
     if (plan.predicted.peak_bytes <= usable) continue;
     const Lack lack{plan.device.value(), plan.device_model, plan.predicted.peak_bytes, usable, 1};
@@ -147,8 +145,8 @@ std::string BusiestLane(const LoweredPlan& lowered, const Timeline& timeline) {
 double RecomputedFlops(const Setting& setting, const PlanView& view) {
   double flops = 0;
   for (const RankView& rank : view.ranks) {
-    const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
-    const auto samples = static_cast<double>(stage.plan->units[static_cast<size_t>(rank.unit)].batch());
+    const StageView& stage = view.stages[rank.stage];
+    const auto samples = static_cast<double>(stage.plan->units[rank.unit].batch());
     flops += static_cast<double>(stage.layers) * setting.costs.RecomputeFlops(rank.recompute, samples, rank.plan->tp_share);
   }
   return flops;
@@ -179,12 +177,12 @@ void AddRates(const Setting& setting, const PlanView& view, PlanPrediction* pred
     const double peak = cluster.FlopsPerSecond(rank.kind, setting.workload.dtype);
     busy += peak * rank.plan->predicted.busy_seconds;
     ranks += peak;
-    nodes.insert(cluster.devices[static_cast<size_t>(rank.device)].node);
+    nodes.insert(cluster.devices[rank.device].node);
   }
   if (ranks > 0) predicted->idle_share = std::max(0.0, 1 - busy / (ranks * step));
   bool priced = true;
   for (const int n : nodes) {
-    const double price = cluster.nodes[static_cast<size_t>(n)].price_per_hour;
+    const double price = cluster.nodes[n].price_per_hour;
     dollars += price;
     priced &= price > 0;
   }
@@ -199,7 +197,7 @@ void AddConfidence(const Setting& setting, const PlanView& view, PlanPrediction*
     const Provenance& provenance = setting.costs.provenance(kind);
     low = std::min(low, provenance.low);
     high = std::max(high, provenance.high);
-    const std::string& card = setting.cluster.kinds[static_cast<size_t>(kind)].name;
+    const std::string& card = setting.cluster.kinds[kind].name;
     if (!provenance.doubt.empty())
       predicted->notes.push_back(absl::StrCat(card, ": ", provenance.doubt, " (", provenance.source, ")"));
     if (!provenance.estimated) continue;

@@ -272,9 +272,9 @@ double CutBound(const Setting& setting, const std::vector<Work>& all, double low
     Side& side = nodes.emplace_back();
     side.bytes_per_second = NodeRate(cluster, n);
     for (const int d : cluster.nodes[n].devices) {
-      side.part_per_second += 1 / (layers->seconds[static_cast<size_t>(setting.KindOf(d))] * layers->amount);
+      side.part_per_second += 1 / (layers->seconds[setting.KindOf(d)] * layers->amount);
     }
-    regions[static_cast<size_t>(cluster.nodes[n].region)].part_per_second += side.part_per_second;
+    regions[cluster.nodes[n].region].part_per_second += side.part_per_second;
   }
   for (size_t r = 0; r < regions.size(); ++r) regions[r].bytes_per_second = RegionRate(cluster, r);
   const double boundary =
@@ -292,7 +292,7 @@ double CutBound(const Setting& setting, const std::vector<Work>& all, double low
 
 LowerBound FindLowerBound(const Setting& setting) {
   std::vector<double> devices_of_kind(static_cast<size_t>(setting.costs.num_kinds()));
-  for (int d = 0; d < setting.num_devices(); ++d) devices_of_kind[static_cast<size_t>(setting.KindOf(d))] += 1;
+  for (int d = 0; d < setting.num_devices(); ++d) devices_of_kind[setting.KindOf(d)] += 1;
   const std::vector<Work> all = AllWork(setting);
   LowerBound bound{ComputeBound(all, devices_of_kind),
                    absl::StrCat("compute: all ", setting.num_devices(), " devices at their best rates",

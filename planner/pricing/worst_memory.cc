@@ -9,7 +9,7 @@ namespace motley::planner {
 
 double WorstMemory(const Setting& setting, const Plan& plan) {
   std::map<DeviceId, int> index;
-  for (int d = 0; d < setting.num_devices(); ++d) index[setting.cluster.devices[static_cast<size_t>(d)].id] = d;
+  for (int d = 0; d < setting.num_devices(); ++d) index[setting.cluster.devices[d].id] = d;
   double worst = 0;
   ForEachRank(plan, [&](const RankPlan& rank) {
     const auto found = index.find(rank.device);

@@ -12,9 +12,9 @@ namespace {
 
 bool Fits(const Setting& setting, const PlanView& view, const StageView& stage, int64_t in_flight) {
   for (const int a : stage.actors) {
-    const ActorView& actor = view.actors[static_cast<size_t>(a)];
+    const ActorView& actor = view.actors[a];
     for (int r = 0; r < actor.ranks_per_unit; ++r) {
-      const RankView& rank = view.ranks[static_cast<size_t>(actor.first_rank + r)];
+      const RankView& rank = view.ranks[actor.first_rank + r];
       RankDuty duty = DutyOf(view, rank);
       duty.in_flight = in_flight + (view.schedule == ScheduleFamily::kZeroBubble ? stage.index : 0);
       if (MemoryOf(setting.costs, duty, *actor.microbatches).total() > setting.UsableBytes(rank.device)) return false;
@@ -47,12 +47,11 @@ Plan WithInFlight(const Setting& setting, Plan plan, double factor) {
   const auto view = ViewOf(setting, plan, {.merge = true, .assign_samples = false});
   if (!view.ok() || factor <= 1) return plan;
   for (const StageView& stage : view->stages) {  // a pipeline's in order
-    StagePlan& changed = plan.pipelines[static_cast<size_t>(stage.pipeline)].stages[static_cast<size_t>(stage.index)];
+    StagePlan& changed = plan.pipelines[stage.pipeline].stages[stage.index];
     const int64_t own = stage.num_stages - stage.index, rounds = Rounds(changed);
     if (stage.num_stages == 1 || own == 1 || own >= rounds) continue;  // the last stage waits for nobody
     int64_t fits = own, most = std::min(rounds, static_cast<int64_t>(std::ceil(factor * static_cast<double>(own))));
-    if (stage.index > 0)
-      most = std::min(most, LetThrough(plan.pipelines[static_cast<size_t>(stage.pipeline)], stage.index, rounds));
+    if (stage.index > 0) most = std::min(most, LetThrough(plan.pipelines[stage.pipeline], stage.index, rounds));
     while (fits < most) {
       const int64_t middle = (fits + most + 1) / 2;
       if (Fits(setting, *view, stage, middle)) {

@@ -333,7 +333,7 @@ OpSet SteppedRecompute(const Setting& setting, const RankPlan& rank, int step) {
   }
   const std::ptrdiff_t next =
       std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(at) + step, 0, static_cast<std::ptrdiff_t>(ladder.size()) - 1);
-  return ladder[static_cast<size_t>(next)];
+  return ladder[next];
 }
 
 std::vector<OpSet> RecomputeLadder(const Setting& setting, int kind) {

@@ -30,8 +30,7 @@ constexpr int kRepairSteps = 12;  // as many as a ladder is long
 template <typename Function>
 void ForEachKnownRank(const Setting& setting, Plan* plan, Function function) {
   std::vector<std::pair<std::string_view, int>> devices;
-  for (int d = 0; d < setting.num_devices(); ++d)
-    devices.emplace_back(setting.cluster.devices[static_cast<size_t>(d)].id.value(), d);
+  for (int d = 0; d < setting.num_devices(); ++d) devices.emplace_back(setting.cluster.devices[d].id.value(), d);
   std::sort(devices.begin(), devices.end());
   ForEachRank(*plan, [&](RankPlan& rank) {
     const auto at = std::lower_bound(devices.begin(), devices.end(), std::pair<std::string_view, int>(rank.device.value(), 0));

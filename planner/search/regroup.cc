@@ -37,7 +37,7 @@ class Generator {
  private:
   TurnChoice& Add() { return found_.emplace_back(choice_); }
 
-  int NodeOf(int device) const { return setting_.cluster.devices[static_cast<size_t>(device)].node; }
+  int NodeOf(int device) const { return setting_.cluster.devices[device].node; }
 
   // A group's devices by node and kind.
   std::vector<Group> Leaves(const Group& group) const {

@@ -68,7 +68,7 @@ class StageCost {
   void MakeCrews() {
     std::map<std::pair<int, int>, std::vector<int>> alike;  // by node and kind
     for (const int device : choice_.groups[stage_]) {
-      alike[{setting_.cluster.devices[static_cast<size_t>(device)].node, setting_.KindOf(device)}].push_back(device);
+      alike[{setting_.cluster.devices[device].node, setting_.KindOf(device)}].push_back(device);
     }
     for (const auto& [key, devices] : alike) {
       for (size_t at = 0; at < devices.size();) {
@@ -299,8 +299,8 @@ StagePlan ToStagePlan(const Setting& setting, const TurnChoice& choice, const St
       unit.microbatches = EvenParts(cost.batches()[u++], choice.rounds);
       for (const int device : devices) {
         RankPlan rank;
-        rank.device = setting.cluster.devices[static_cast<size_t>(device)].id;
-        rank.device_model = setting.cluster.kinds[static_cast<size_t>(crew.kind)].name;
+        rank.device = setting.cluster.devices[device].id;
+        rank.device_model = setting.cluster.kinds[crew.kind].name;
         rank.recompute = cost.Recompute(crew, answer.recompute[c]);
         rank.shard_ratio = answer.shares[c];
         rank.tp_share = 1.0 / crew.ranks;
@@ -316,7 +316,7 @@ StagePlan ToStagePlan(const Setting& setting, const TurnChoice& choice, const St
 std::vector<UnusedDevice> LeftOut(const Setting& setting, const TurnChoice& choice) {
   std::vector<bool> used(static_cast<size_t>(setting.num_devices()), false);
   for (const std::vector<int>& group : choice.groups) {
-    for (const int device : group) used[static_cast<size_t>(device)] = true;
+    for (const int device : group) used[device] = true;
   }
   std::vector<UnusedDevice> unused;
   for (size_t d = 0; d < used.size(); ++d) {

@@ -57,7 +57,7 @@ absl::StatusOr<Cluster> WithoutExcluded(const Cluster& cluster, const PlanReques
     const std::vector<int> devices = DevicesNamed(cluster, name);
     if (devices.empty()) return NoSuchDevice(cluster, "exclude", name);
     for (const int d : devices) {
-      if (by[static_cast<size_t>(d)] == nullptr) by[static_cast<size_t>(d)] = &name;
+      if (by[d] == nullptr) by[d] = &name;
     }
   }
   std::vector<int> kept;
@@ -98,11 +98,10 @@ absl::StatusOr<std::vector<int>> PinnedStages(const Cluster& cluster, const Plan
     }
     if (devices.empty()) return NoSuchDevice(cluster, absl::StrCat("pin ", key), name);
     for (const int d : devices) {
-      int& pinned = stage_of[static_cast<size_t>(d)];
+      int& pinned = stage_of[d];
       if (pinned >= 0 && pinned != stage) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("pins contradict each other: ", cluster.devices[static_cast<size_t>(d)].id.value(),
-                         " cannot be in stage", pinned, " and in stage", stage));
+        return absl::InvalidArgumentError(absl::StrCat("pins contradict each other: ", cluster.devices[d].id.value(),
+                                                       " cannot be in stage", pinned, " and in stage", stage));
       }
       pinned = stage;
     }
@@ -128,15 +127,14 @@ absl::StatusOr<std::unique_ptr<Setting>> Setting::Create(Cluster cluster, Worklo
 
 int Setting::FindDevice(const DeviceId& device) const {
   for (int d = 0; d < num_devices(); ++d) {
-    if (cluster.devices[static_cast<size_t>(d)].id == device) return d;
+    if (cluster.devices[d].id == device) return d;
   }
   return -1;
 }
 
 int64_t Setting::UsableBytes(int device) const {
   const double part = request.memory_reserve ? 1 - *request.memory_reserve : cluster.usable_memory;
-  return static_cast<int64_t>(
-      std::floor(part * static_cast<double>(cluster.kinds[static_cast<size_t>(KindOf(device))].memory_bytes)));
+  return static_cast<int64_t>(std::floor(part * static_cast<double>(cluster.kinds[KindOf(device)].memory_bytes)));
 }
 
 }  // namespace motley::planner

@@ -57,7 +57,7 @@ struct Setting {
   int64_t UsableBytes(int device) const;  // memory less reserve
   // -1: the setting does not have it.
   int FindDevice(const DeviceId& device) const;
-  int KindOf(int device) const { return cluster.devices[static_cast<size_t>(device)].kind; }
+  int KindOf(int device) const { return cluster.devices[device].kind; }
   int num_devices() const { return static_cast<int>(cluster.devices.size()); }
 };
 

@@ -29,7 +29,7 @@ int FairShare::Start(int32_t name, std::span<const LinkLoad> loads, Picoseconds 
   for (const LinkLoad& load : loads) {
     if (load.bytes <= 0) continue;
     flow.uses.push_back({load.resource, load.bytes / heaviest});
-    flow.cap = std::min(flow.cap, capacity_[static_cast<size_t>(load.resource)] * (heaviest / load.bytes));
+    flow.cap = std::min(flow.cap, capacity_[load.resource] * (heaviest / load.bytes));
     LinkAt(load.resource).flows.push_back(slot);
   }
   started_.push_back(slot);
@@ -91,7 +91,7 @@ void FairShare::Stop(int slot, double speed) {
 
 void FairShare::Fill() {
   for (const int link : group_links_) {
-    LinkAt(link).rest = capacity_[static_cast<size_t>(link)];
+    LinkAt(link).rest = capacity_[link];
     LinkAt(link).weight = 0;
     LinkAt(link).rising = 0;
   }

@@ -40,7 +40,7 @@ class FairShare {
   // After a batch of Start and Finish at `now`: the flows whose speed has changed. The span lives until the next call.
   std::span<const Change> Share(Picoseconds now);
 
-  double Speed(int slot) const { return flows_[static_cast<size_t>(slot)].speed; }  // bytes a second of the heaviest load
+  double Speed(int slot) const { return flows_[slot].speed; }  // bytes a second of the heaviest load
 
  private:
   struct Use {  // w(f, r)
@@ -63,8 +63,8 @@ class FairShare {
     bool in_group = false;
     bool shared() const { return flows.size() > 1; }
   };
-  Flow& At(int slot) { return flows_[static_cast<size_t>(slot)]; }
-  Link& LinkAt(int link) { return links_[static_cast<size_t>(link)]; }
+  Flow& At(int slot) { return flows_[slot]; }
+  Link& LinkAt(int link) { return links_[link]; }
 
   void AddFlow(int slot);
   void AddFlowsOf(int link);

@@ -46,7 +46,7 @@ class Machine {
     for (;;) {
       StartReady();
       for (const FairShare::Change& change : links_.Share(now_)) {
-        flow_end_[static_cast<size_t>(change.name)] = change.end;
+        flow_end_[change.name] = change.end;
         events_.push({change.end, change.name});
       }
       if (events_.empty()) break;
@@ -74,9 +74,9 @@ class Machine {
     bool operator>(const Event& other) const { return when != other.when ? when > other.when : task > other.task; }
   };
 
-  const Task& At(int32_t task) const { return graph_.tasks[static_cast<size_t>(task)]; }
-  TaskSpan& SpanOf(int32_t task) { return timeline_.spans[static_cast<size_t>(task)]; }
-  State& StateOf(int32_t task) { return state_[static_cast<size_t>(task)]; }
+  const Task& At(int32_t task) const { return graph_.tasks[task]; }
+  TaskSpan& SpanOf(int32_t task) { return timeline_.spans[task]; }
+  State& StateOf(int32_t task) { return state_[task]; }
 
   // A task waits for each task of `after` and for its turn on each lane.
   void Connect() {
@@ -97,7 +97,7 @@ class Machine {
   }
 
   void Release(int32_t task) {
-    if (--waits_[static_cast<size_t>(task)] == 0) ready_.push_back(task);
+    if (--waits_[task] == 0) ready_.push_back(task);
   }
   void TakeTurn(size_t lane) {
     const auto tasks = lane_tasks_[lane];
@@ -107,8 +107,8 @@ class Machine {
 
   Picoseconds DurationOf(const Task& task) const {
     if (!IsCompute(task.kind)) return task.duration;
-    const bool slow = std::any_of(task.lanes.begin(), task.lanes.end(),
-                                  [this](int32_t lane) { return slow_[static_cast<size_t>(lane / kLanesPerActor)]; });
+    const bool slow =
+        std::any_of(task.lanes.begin(), task.lanes.end(), [this](int32_t lane) { return slow_[lane / kLanesPerActor]; });
     return slow ? ToPicoseconds(ToSeconds(task.duration) * slowdown_) : task.duration;
   }
 
@@ -134,7 +134,7 @@ class Machine {
   void StartFlow(int32_t task) {
     StateOf(task) = State::kFlow;
     if (slots_.empty()) slots_.resize(graph_.tasks.size());
-    slots_[static_cast<size_t>(task)] = links_.Start(task, At(task).loads, now_);
+    slots_[task] = links_.Start(task, At(task).loads, now_);
   }
 
   void Handle(int32_t task) {
@@ -144,8 +144,8 @@ class Machine {
       case State::kComputing:
         return End(task);
       case State::kFlow:
-        if (flow_end_[static_cast<size_t>(task)] != now_) return;  // its speed has changed since
-        links_.Finish(slots_[static_cast<size_t>(task)]);
+        if (flow_end_[task] != now_) return;  // its speed has changed since
+        links_.Finish(slots_[task]);
         return End(task);
       case State::kWaiting:
       case State::kEnded:
@@ -159,11 +159,11 @@ class Machine {
     SpanOf(task).end = timeline_.end = now_;  // not the clock's last moment: an event out of date may come later
     const Picoseconds lasted = now_ - SpanOf(task).begin;
     for (const int32_t lane : At(task).lanes) {
-      timeline_.busy[static_cast<size_t>(lane)] += lasted;
-      ++lane_head_[static_cast<size_t>(lane)];
+      timeline_.busy[lane] += lasted;
+      ++lane_head_[lane];
       TakeTurn(static_cast<size_t>(lane));
     }
-    for (const int32_t follower : followers_[static_cast<size_t>(task)]) Release(follower);
+    for (const int32_t follower : followers_[task]) Release(follower);
   }
 
   const StepGraph& graph_;

@@ -25,7 +25,7 @@ class IndexLists {
     next_.assign(starts_.begin(), starts_.end() - 1);
     items_.resize(static_cast<size_t>(starts_.back()));
   }
-  void Add(size_t list, int32_t item) { items_[static_cast<size_t>(next_[list]++)] = item; }
+  void Add(size_t list, int32_t item) { items_[next_[list]++] = item; }
   std::span<const int32_t> operator[](size_t list) const {
     return {items_.data() + starts_[list], static_cast<size_t>(starts_[list + 1] - starts_[list])};
   }

@@ -9,12 +9,12 @@ namespace motley::planner {
 namespace {
 
 std::string LaneText(const StepGraph& graph, int32_t lane) {
-  const Actor& actor = graph.actors[static_cast<size_t>(lane / kLanesPerActor)];
+  const Actor& actor = graph.actors[lane / kLanesPerActor];
   return absl::StrCat(std::string(LaneName(static_cast<LaneKind>(lane % kLanesPerActor))), " of ", actor.name);
 }
 
 std::string TaskText(const StepGraph& graph, int32_t task) {
-  return absl::StrCat("task ", task, " (", TaskLabel(graph.tasks[static_cast<size_t>(task)]), ")");
+  return absl::StrCat("task ", task, " (", TaskLabel(graph.tasks[task]), ")");
 }
 
 // What is wrong with the task by itself, empty when nothing is.
@@ -43,7 +43,7 @@ std::string Fault(const StepGraph& graph, const Task& task) {
     if (!(load.bytes >= 0) || std::isinf(load.bytes)) {
       return absl::StrCat("it loads link ", load.resource, " with ", load.bytes, " bytes; give a finite number, 0 or more");
     }
-    const double rate = graph.link_bytes_per_second[static_cast<size_t>(load.resource)];
+    const double rate = graph.link_bytes_per_second[load.resource];
     if (load.bytes > 0 && (!(rate > 0) || std::isinf(rate))) {
       return absl::StrCat("link ", load.resource, " that it loads has ", rate, " bytes a second; give a finite positive number");
     }
@@ -86,14 +86,12 @@ std::vector<bool> ChooseStragglers(size_t actors, const Stragglers& stragglers) 
 
 absl::Status DeadlockError(const StepGraph& graph, const IndexLists& lane_tasks, const std::vector<int32_t>& lane_head,
                            const std::vector<bool>& ended) {
-  const auto head_of = [&](int32_t lane) {
-    return lane_tasks[static_cast<size_t>(lane)][static_cast<size_t>(lane_head[static_cast<size_t>(lane)])];
-  };
+  const auto head_of = [&](int32_t lane) { return lane_tasks[lane][lane_head[lane]]; };
   const auto waits_for = [&](int32_t t) -> std::string {
-    for (const int32_t a : graph.tasks[static_cast<size_t>(t)].after) {
-      if (!ended[static_cast<size_t>(a)]) return TaskText(graph, a);
+    for (const int32_t a : graph.tasks[t].after) {
+      if (!ended[a]) return TaskText(graph, a);
     }
-    for (const int32_t lane : graph.tasks[static_cast<size_t>(t)].lanes) {
+    for (const int32_t lane : graph.tasks[t].lanes) {
       if (head_of(lane) != t) return absl::StrCat(LaneText(graph, lane), ", which is at ", TaskText(graph, head_of(lane)));
     }
     return "nothing";

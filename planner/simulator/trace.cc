@@ -11,7 +11,7 @@ std::string TraceJson(const StepGraph& graph, const Timeline& timeline) {
   TraceWriter writer;
   std::vector<bool> lane_used(graph.actors.size() * kLanesPerActor, false);
   for (const Task& task : graph.tasks) {
-    for (const int32_t lane : task.lanes) lane_used[static_cast<size_t>(lane)] = true;
+    for (const int32_t lane : task.lanes) lane_used[lane] = true;
   }
   for (size_t a = 0; a < graph.actors.size(); ++a) {
     const Actor& actor = graph.actors[a];

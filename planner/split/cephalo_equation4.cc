@@ -73,7 +73,7 @@ class Equation4 {
         const SplitChoice choice{
             b, m, recompute, count * kind.forward_seconds[size], count * backward[size], ActivationBytes(kind, recompute, b, m)};
         if (choice.bytes > kind.capacity_bytes) break;
-        by_batch[static_cast<size_t>(b)].push_back({choice, Seconds(kind, choice)});
+        by_batch[b].push_back({choice, Seconds(kind, choice)});
       }
     };
     for (int64_t m = 1; m <= std::min(kind.largest_size(), problem_.batch); ++m) {
@@ -97,7 +97,7 @@ class Equation4 {
 
   // The most frugal way within t; nullptr if none.
   const Way* Within(size_t kind, int64_t batch, double t) const {
-    const std::vector<Way>& ways = ways_[kind][static_cast<size_t>(batch)];
+    const std::vector<Way>& ways = ways_[kind][batch];
     const auto end = std::partition_point(ways.begin(), ways.end(), [t](const Way& way) { return way.seconds <= t; });
     return end == ways.begin() ? nullptr : &*(end - 1);
   }
@@ -164,10 +164,10 @@ class Equation4 {
         std::vector<int32_t> pick(size, 0);
         for (const auto& [b, bytes] : options) {
           for (int64_t j = copies; j <= std::min(reach, problem_.batch - b); ++j) {
-            const int64_t sum = least[static_cast<size_t>(j)] + bytes;
-            if (sum >= next[static_cast<size_t>(j + b)]) continue;
-            next[static_cast<size_t>(j + b)] = sum;
-            pick[static_cast<size_t>(j + b)] = static_cast<int32_t>(b);
+            const int64_t sum = least[j] + bytes;
+            if (sum >= next[j + b]) continue;
+            next[j + b] = sum;
+            pick[j + b] = static_cast<int32_t>(b);
           }
         }
         ++copies;  // each took a sample at least
@@ -188,7 +188,7 @@ class Equation4 {
     for (size_t k = problem_.kinds.size(); k-- > 0;) {
       const SplitKind& kind = problem_.kinds[k];
       for (int copy = 0; copy < kind.count; ++copy) {
-        const int64_t b = picks_.back()[static_cast<size_t>(left)];
+        const int64_t b = picks_.back()[left];
         picks_.pop_back();
         left -= b;
         const SplitChoice& choice = Within(k, b, t)->choice;

@@ -18,9 +18,7 @@ namespace {
 // The tables describe the ledger by two lines; where a member still needs more, its kind gets less and the split is made again.
 constexpr int kMostRepairs = 4;
 
-const std::string& NameOf(const Setting& setting, int device) {
-  return setting.cluster.devices[static_cast<size_t>(device)].id.value();
-}
+const std::string& NameOf(const Setting& setting, int device) { return setting.cluster.devices[device].id.value(); }
 
 absl::Status CheckQuestion(const Setting& setting, const GroupQuestion& question) {
   if (question.devices.empty()) return absl::InvalidArgumentError("a group needs at least one device");
@@ -35,8 +33,7 @@ absl::Status CheckQuestion(const Setting& setting, const GroupQuestion& question
   }
   if (!question.offload_activations && !question.offload_parameters) return absl::OkStatus();
   for (const int device : question.devices) {
-    const ClusterNode& node =
-        setting.cluster.nodes[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(device)].node)];
+    const ClusterNode& node = setting.cluster.nodes[setting.cluster.devices[device].node];
     if (node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0) continue;
     return absl::FailedPreconditionError(absl::StrCat("nothing can be offloaded from ", NameOf(setting, device),
                                                       ": host memory or host link of node ", node.name.value(),
@@ -209,10 +206,10 @@ StagePlan ToStage(const Setting& setting, const GroupAnswer& answer, int zero_st
   stage.zero_stage = zero_stage;
   for (const GroupMember& member : answer.members) {
     if (member.batch == 0 && member.share == 0) continue;
-    const ClusterDevice& device = setting.cluster.devices[static_cast<size_t>(member.device)];
+    const ClusterDevice& device = setting.cluster.devices[member.device];
     RankPlan rank;
     rank.device = device.id;
-    rank.device_model = setting.cluster.kinds[static_cast<size_t>(device.kind)].name;
+    rank.device_model = setting.cluster.kinds[device.kind].name;
     rank.recompute = member.recompute;
     rank.shard_ratio = member.share;
     UnitPlan unit;

@@ -17,8 +17,7 @@ constexpr int64_t kRoundingBytes = 256;
 constexpr int64_t kLargestMicrobatch = 1024;
 
 double HostRate(const Setting& setting, int device) {
-  return setting.cluster.nodes[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(device)].node)]
-      .host_link_bytes_per_second;
+  return setting.cluster.nodes[setting.cluster.devices[device].node].host_link_bytes_per_second;
 }
 
 bool KeepsAllInFlight(ScheduleFamily schedule) {

@@ -80,14 +80,14 @@ int64_t OptionTable::RoomFor(bool recompute, int64_t m, int64_t most) const {
 
 double OptionTable::TimeOf(const std::vector<double>& times, size_t size, int64_t batch) const {
   const int64_t m = sizes_[size];
-  return static_cast<double>(batch / m) * times[static_cast<size_t>(m)] + times[static_cast<size_t>(batch % m)];
+  return static_cast<double>(batch / m) * times[m] + times[batch % m];
 }
 
 int64_t OptionTable::LargestWithin(const std::vector<double>& times, size_t size, double bound, bool strictly,
                                    int64_t limit) const {
   const auto within = [&](double seconds) { return strictly ? seconds < bound : seconds <= bound; };
   const int64_t m = sizes_[size], most = limit / m;
-  const double whole = times[static_cast<size_t>(m)];
+  const double whole = times[m];
   if (!within(0)) return 0;
   // Guessed by division, corrected by the products that are compared.
   int64_t full = whole > 0 && bound / whole < static_cast<double>(most) ? static_cast<int64_t>(bound / whole) : most;
@@ -97,7 +97,7 @@ int64_t OptionTable::LargestWithin(const std::vector<double>& times, size_t size
   int64_t low = 0, high = std::min(m - 1, limit - full * m);
   while (low < high) {
     const int64_t middle = low + (high - low + 1) / 2;
-    if (within(base + times[static_cast<size_t>(middle)])) {
+    if (within(base + times[middle])) {
       low = middle;
     } else {
       high = middle - 1;
@@ -201,13 +201,13 @@ void OptionTable::Staircase(std::vector<int64_t>* bytes) {
       largest = LargestWithin(kind_->forward_seconds, i, forward_bound_, false, largest);
       largest = LargestWithin(*policy.backward, i, backward_bound_, false, largest);
       for (; done < largest; ++done) {
-        int64_t& least = (*bytes)[static_cast<size_t>(done + 1)];
+        int64_t& least = (*bytes)[done + 1];
         least = std::min(least, ActivationBytes(*kind_, policy.recompute, done + 1, sizes_[i]));
       }
     }
   }
   for (int64_t b = 1; b <= reach_; ++b) {
-    int64_t& least = (*bytes)[static_cast<size_t>(b)];
+    int64_t& least = (*bytes)[b];
     if (small_is_frugal_ && least < INT64_MAX) continue;
     // The first within the bounds needs least.
     for (const Option& option : Ways(b)) {

@@ -45,7 +45,7 @@ void StateKnapsack::BuildStaircases(const SkewLevel& level) {
 void StateKnapsack::AppendHull(size_t kind) {
   const std::vector<int64_t>& stairs = staircases_[kind];
   const auto slope = [&stairs](int64_t a, int64_t b) {
-    return static_cast<double>(stairs[static_cast<size_t>(b)] - stairs[static_cast<size_t>(a)]) / static_cast<double>(b - a);
+    return static_cast<double>(stairs[b] - stairs[a]) / static_cast<double>(b - a);
   };
   std::vector<int64_t> hull;
   for (int64_t b = problem_.least_batch; b < static_cast<int64_t>(stairs.size()); ++b) {
@@ -61,7 +61,7 @@ StateKnapsack::Bracket StateKnapsack::FillHulls() {
   int64_t whole = 0, left = problem_.batch;  // state beside the samples placed so far, by whole segments; samples to place
   for (size_t k = 0; k < tables_.size(); ++k) {
     const int64_t count = tables_[k].count();
-    whole += staircases_[k][static_cast<size_t>(problem_.least_batch)] * count;
+    whole += staircases_[k][problem_.least_batch] * count;
     left -= problem_.least_batch * count;
     bracket.batches.emplace_back(static_cast<size_t>(count), problem_.least_batch);
     AppendHull(k);
@@ -72,7 +72,7 @@ StateKnapsack::Bracket StateKnapsack::FillHulls() {
   for (const Segment& s : segments_) {
     const std::vector<int64_t>& stairs = staircases_[s.kind];
     std::vector<int64_t>& batches = bracket.batches[s.kind];
-    const int64_t length = s.end - s.begin, rise = stairs[static_cast<size_t>(s.end)] - stairs[static_cast<size_t>(s.begin)];
+    const int64_t length = s.end - s.begin, rise = stairs[s.end] - stairs[s.begin];
     const int64_t times = std::min<int64_t>(tables_[s.kind].count(), left / length);
     whole += times * rise;
     left -= times * length;
@@ -80,9 +80,9 @@ StateKnapsack::Bracket StateKnapsack::FillHulls() {
     std::fill(batches.begin(), batches.begin() + times, s.end);
     if (times == tables_[s.kind].count()) continue;
     // The remainder goes to one more device of this kind: exactly from below, along the hull from above.
-    batches[static_cast<size_t>(times)] = s.begin + left;
+    batches[times] = s.begin + left;
     bracket.upper = static_cast<double>(whole) + s.slope * static_cast<double>(left);
-    bracket.lower = whole + stairs[static_cast<size_t>(s.begin + left)] - stairs[static_cast<size_t>(s.begin)];
+    bracket.lower = whole + stairs[s.begin + left] - stairs[s.begin];
     return bracket;
   }
   bracket.upper = static_cast<double>(whole);
@@ -123,13 +123,13 @@ int64_t StateKnapsack::Exact(const Bracket& bracket, int64_t target, std::vector
       std::fill(next.begin() + next_low, next.begin() + next_high + 1, -1);
       std::vector<int32_t> pick(batches != nullptr ? size : 0, 0);
       for (int64_t j = low; j <= high; ++j) {
-        const int64_t here = most[static_cast<size_t>(j)];
+        const int64_t here = most[j];
         if (here < 0 || worth + bracket.slope * static_cast<double>(j) - static_cast<double>(here) > allowed) continue;
         for (const int64_t b : useful[k]) {
           if (j + b < next_low) continue;
           if (j + b > next_high) break;
           const size_t to = static_cast<size_t>(j + b);
-          const int64_t state = here + staircases_[k][static_cast<size_t>(b)];
+          const int64_t state = here + staircases_[k][b];
           if (state <= next[to]) continue;
           next[to] = state;
           if (batches != nullptr) pick[to] = static_cast<int32_t>(b);
@@ -147,7 +147,7 @@ int64_t StateKnapsack::Exact(const Bracket& bracket, int64_t target, std::vector
   int64_t left = problem_.batch;
   for (size_t k = tables_.size(); k-- > 0;) {
     for (int copy = 0; copy < tables_[k].count(); ++copy) {
-      const int32_t b = picks.back()[static_cast<size_t>(left)];
+      const int32_t b = picks.back()[left];
       picks.pop_back();
       (*batches)[k].push_back(b);
       left -= b;
@@ -201,7 +201,7 @@ std::vector<std::vector<int64_t>> StateKnapsack::Batches(double forward_bound, d
 void StateKnapsack::EvenOut(std::vector<std::vector<int64_t>>* batches) const {
   const auto state_of = [&](size_t k, const std::vector<int64_t>& of_kind) {
     int64_t state = 0;
-    for (const int64_t b : of_kind) state += staircases_[k][static_cast<size_t>(b)];
+    for (const int64_t b : of_kind) state += staircases_[k][b];
     return state;
   };
   int64_t spare = -problem_.state_bytes;
@@ -213,7 +213,7 @@ void StateKnapsack::EvenOut(std::vector<std::vector<int64_t>>* batches) const {
     for (const int64_t b : of_kind) sum += b;
     const int64_t count = static_cast<int64_t>(of_kind.size());
     std::vector<int64_t> even(of_kind.size(), sum / count);
-    for (int64_t i = 0; i < sum % count; ++i) ++even[static_cast<size_t>(i)];
+    for (int64_t i = 0; i < sum % count; ++i) ++even[i];
     const int64_t lost = state_of(k, of_kind) - state_of(k, even);
     if (lost > spare) continue;
     spare -= lost;

@@ -9,12 +9,12 @@ namespace motley::planner {
 const std::vector<CatalogEntry>& Catalog() {
   // Order: even, fsdp, megatron, cephalo, zorse, poplar, hexiscale, baton, auto.
   static const std::vector<CatalogEntry> entries = {
-      {"even", "equal batches and shards, layered: what uneven ones are measured against", &PlanEvenOffline, ""},
+      {"even", "equal batches and shards, layered: what uneven ones are measured against", &PlanEven, ""},
       {"fsdp", "fully sharded data parallelism as PyTorch has it, tuned (arXiv 2304.11277)", &PlanFsdp,
        "layers gathered for every microbatch"},
       {"megatron", "uniform tensor x pipeline x data parallelism (Megatron-LM, SC 2021)", &PlanMegatron,
        "pipeline stages and tensor parallelism"},
-      {"cephalo", "batches by speed, shards by memory, exact (arXiv 2411.01075)", &PlanCephaloOffline, ""},
+      {"cephalo", "batches by speed, shards by memory, exact (arXiv 2411.01075)", &PlanCephalo, ""},
       {"zorse", "pipelines of groups, ministages, offload (arXiv 2507.10392)", &PlanZorse, "pipeline stages"},
       {"poplar", "batches by speed curves and memory, ZeRO 0 to 3 (Poplar, AAAI 2025)", &PlanPoplar,
        "ZeRO stages below 3, layers gathered for every microbatch"},

@@ -28,10 +28,10 @@ absl::StatusOr<CatalogEntry> FindInCatalog(std::string_view name);  // NOT_FOUND
 absl::Status RunsHere(const CatalogEntry& strategy);
 
 // One per file: strategies/NAME_strategy.cc.
-absl::StatusOr<Plan> PlanEvenOffline(const Setting& setting);
+absl::StatusOr<Plan> PlanEven(const Setting& setting);
 absl::StatusOr<Plan> PlanFsdp(const Setting& setting);
 absl::StatusOr<Plan> PlanMegatron(const Setting& setting);
-absl::StatusOr<Plan> PlanCephaloOffline(const Setting& setting);
+absl::StatusOr<Plan> PlanCephalo(const Setting& setting);
 absl::StatusOr<Plan> PlanZorse(const Setting& setting);
 absl::StatusOr<Plan> PlanPoplar(const Setting& setting);
 absl::StatusOr<Plan> PlanHexiscale(const Setting& setting);

@@ -35,7 +35,7 @@ bool CanOffload(const Setting& setting) {
   return true;
 }
 
-bool IsPinned(const Setting& setting, int device) { return setting.pinned_stage[static_cast<size_t>(device)] >= 0; }
+bool IsPinned(const Setting& setting, int device) { return setting.pinned_stage[device] >= 0; }
 
 GroupQuestion Question(const Setting& setting, std::vector<int> devices, bool offload) {
   GroupQuestion question;
@@ -108,7 +108,7 @@ std::vector<std::vector<int>> FewThatCouldBeat(const Setting& setting, double se
   const auto batch = static_cast<double>(setting.workload.global_batch);
   const auto offer = [&](const std::vector<int>& devices) {
     double rate = 0;
-    for (const int d : devices) rate += rates[static_cast<size_t>(setting.KindOf(d))];
+    for (const int d : devices) rate += rates[setting.KindOf(d)];
     const bool known = std::find(few.begin(), few.end(), devices) != few.end();
     if (devices.size() < all.size() && !known && batch / rate < seconds) few.push_back(devices);
   };
@@ -199,7 +199,7 @@ class Tuned {
 
 }  // namespace
 
-absl::StatusOr<Plan> PlanCephaloOffline(const Setting& setting) {
+absl::StatusOr<Plan> PlanCephalo(const Setting& setting) {
   MOTLEY_RETURN_IF_ERROR(CheckOneStage(setting, "cephalo"));
   return setting.request.fidelity == Fidelity::kPublished ? PlanPublished(setting) : Tuned(setting).Run();
 }

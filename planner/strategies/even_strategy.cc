@@ -4,7 +4,7 @@
 
 namespace motley::planner {
 
-absl::StatusOr<Plan> PlanEvenOffline(const Setting& setting) {
+absl::StatusOr<Plan> PlanEven(const Setting& setting) {
   return PlanUniform(setting, {"even", ScheduleFamily::kLayered, {setting.request.zero_stage.value_or(3)}, {false, true}});
 }
 

@@ -57,7 +57,7 @@ class Search {
   }
 
  private:
-  const std::string& NameOf(int device) const { return setting_.cluster.devices[static_cast<size_t>(device)].id.value(); }
+  const std::string& NameOf(int device) const { return setting_.cluster.devices[device].id.value(); }
   // The first devices take one sample more where the batch does not divide.
   int64_t BatchOf(int device) const {
     const int64_t world = setting_.num_devices(), batch = setting_.workload.global_batch;
@@ -87,7 +87,7 @@ class Search {
     Lack most;
     int64_t last_kind = -1, last_batch = -1;
     for (const int d : devices_) {
-      const int64_t batch = batches_[static_cast<size_t>(d)];
+      const int64_t batch = batches_[d];
       if (setting_.KindOf(d) == last_kind && batch == last_batch) continue;  // like its neighbour
       last_kind = setting_.KindOf(d);
       last_batch = batch;
@@ -103,7 +103,7 @@ class Search {
   Plan PlanOf(int zero_stage, bool recompute, int64_t microbatch) const {
     GroupAnswer answer;
     for (const int d : devices_) {
-      const int64_t batch = batches_[static_cast<size_t>(d)];
+      const int64_t batch = batches_[d];
       answer.members.push_back({d, batch, std::max<int64_t>(1, std::min(batch, microbatch)),
                                 recompute ? OpSet::All() : OpSet::None(), 1.0 / static_cast<double>(devices_.size())});
     }

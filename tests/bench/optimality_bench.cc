@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/answers/offline.h"
+#include "planner/answers/plan_answer.h"
 #include "planner/search/plan_moves.h"
 #include "planner/split/cephalo_equation4.h"
 #include "planner/split/split_problem.h"
@@ -158,8 +158,8 @@ std::string ToText(const Setting& setting) {
                                   workload.model.vocab_size, workload.model.tie_embeddings ? " tied" : "", ", batch ",
                                   workload.global_batch, " x ", workload.seq_len, ";");
   for (int d = 0; d < setting.num_devices(); ++d) {
-    const ClusterDevice& device = setting.cluster.devices[static_cast<size_t>(d)];
-    absl::StrAppend(&text, " ", device.id.value(), " ", setting.cluster.kinds[static_cast<size_t>(device.kind)].name, " ",
+    const ClusterDevice& device = setting.cluster.devices[d];
+    absl::StrAppend(&text, " ", device.id.value(), " ", setting.cluster.kinds[device.kind].name, " ",
                     BytesText(setting.UsableBytes(d)));
   }
   return absl::StrCat(text, "; network ", BytesText(static_cast<int64_t>(setting.cluster.nodes[0].nic_bytes_per_second)), "/s",

@@ -55,7 +55,7 @@ struct CardsOfA {
   std::vector<int> node;
   CardsOfA(const planner::Cluster& cluster, int64_t context_bytes) {
     for (const planner::ClusterDevice& device : cluster.devices) {
-      const planner::CardKind& kind = cluster.kinds[static_cast<size_t>(device.kind)];
+      const planner::CardKind& kind = cluster.kinds[device.kind];
       flops.push_back(kind.fp32_flops);
       gib.push_back(static_cast<double>(kind.memory_bytes - context_bytes) / kGiBytes);
       node.push_back(device.node);

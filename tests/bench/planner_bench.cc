@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "planner/answers/offline.h"
+#include "planner/answers/plan_answer.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/live/planner.h"
 #include "planner/setting/setting.h"
@@ -101,7 +101,7 @@ PlannerInput LiveCluster(int devices, bool distinct, double memory, double token
 Measured MeasureSplit(const PlannerInput& input) {
   const auto job = SettingOf(input);
   if (!job.ok()) return {0, 0, TextOf(job.status())};
-  return MeasureApart([&job] { return TextOf(PlanCephaloOffline(*job->setting).status()); });
+  return MeasureApart([&job] { return TextOf(PlanCephalo(*job->setting).status()); });
 }
 Measured MeasureWhole(const PlannerInput& input) {
   return MeasureApart([&input] { return TextOf(MakePlan(input).status()); }, 5);
@@ -181,7 +181,7 @@ Measured MeasureStrategy(const Job& job) {
 Measured MeasureAnswer(const Job& job, const std::vector<std::string>& exclude = {}) {
   return MeasureApart([&]() -> std::string {
     const auto setting = MakeSetting(job, exclude);
-    return TextOf(setting.ok() ? PlanOffline(**setting).status() : setting.status());
+    return TextOf(setting.ok() ? AnswerPlan(**setting).status() : setting.status());
   });
 }
 bool IsThere(std::string_view strategy) { return FindInCatalog(strategy).ok(); }
@@ -242,7 +242,7 @@ StepGraph RingGraph(int actors, int tasks, bool sends) {
     const int actor = t % actors, next = (actor + 1) % actors;
     Task task;
     for (const int other : {actor, (actor + actors - 1) % actors}) {
-      if (last[static_cast<size_t>(other)] >= 0) task.after.push_back(last[static_cast<size_t>(other)]);
+      if (last[other] >= 0) task.after.push_back(last[other]);
     }
     task.duration = 100'000'000 + t % 977 * 1000;
     task.lanes = {actor * kLanesPerActor};
@@ -252,7 +252,7 @@ StepGraph RingGraph(int actors, int tasks, bool sends) {
       task.duration = 1'000'000;
       task.loads = {{actor, 1e6}, {actors + next, 1e6}};
     }
-    last[static_cast<size_t>(actor)] = t;
+    last[actor] = t;
     graph.tasks.push_back(std::move(task));
   }
   return graph;

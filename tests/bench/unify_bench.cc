@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/files.h"
-#include "planner/answers/offline.h"
+#include "planner/answers/plan_answer.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/strategies/catalog.h"
 #include "tests/bench/bench_report.h"

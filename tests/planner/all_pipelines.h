@@ -146,7 +146,7 @@ inline std::vector<std::vector<UnitPlan>> AllPipelines::Works(const StageShape& 
       UnitPlan unit;
       for (size_t r = 0; r < shape[u].devices.size(); ++r) {
         RankPlan& rank = unit.ranks.emplace_back();
-        rank.device = setting_.cluster.devices[static_cast<size_t>(shape[u].devices[r])].id;
+        rank.device = setting_.cluster.devices[shape[u].devices[r]].id;
         rank.tp_share = shape[u].shares[r];
       }
       std::vector<std::vector<UnitPlan>> longer;

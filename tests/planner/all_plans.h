@@ -107,7 +107,7 @@ inline void AllPlans::ForEach(const Worth& worth, const Visit& visit) {
       if ((mask >> d) & 1) {
         used.push_back(d);
       } else {
-        plan_.unused.push_back({setting_.cluster.devices[static_cast<size_t>(d)].id, "left out"});
+        plan_.unused.push_back({setting_.cluster.devices[d].id, "left out"});
       }
     }
     for (const Sets& parts : SetPartitions(used)) {
@@ -134,7 +134,7 @@ inline void AllPlans::Pipelines(const Sets& parts, const Sizes& batches, size_t 
 // The same for cards of which each can stand for the other.
 inline std::string AllPlans::Likeness(const DeviceId& device) const {
   for (const ClusterDevice& d : setting_.cluster.devices) {
-    const bool roots = !setting_.cluster.nodes[static_cast<size_t>(d.node)].pcie_roots.empty();
+    const bool roots = !setting_.cluster.nodes[d.node].pcie_roots.empty();
     if (d.id == device) return roots ? device.value() : absl::StrCat(d.node, "/", d.kind);
   }
   return device.value();
@@ -302,9 +302,9 @@ inline std::vector<double> AllPlans::AsMemoryAllows(const StagePlan& stage) cons
   if (!view.ok()) return {};
   std::vector<double> room;
   for (const RankView& rank : view->ranks) {
-    const StageView& its = view->stages[static_cast<size_t>(rank.stage)];
+    const StageView& its = view->stages[rank.stage];
     if (its.plan != &stage) continue;
-    const std::vector<int64_t>& microbatches = stage.units[static_cast<size_t>(rank.unit)].microbatches;
+    const std::vector<int64_t>& microbatches = stage.units[rank.unit].microbatches;
     RankDuty duty = DutyOf(*view, rank);
     duty.share = 0;
     const int64_t nothing = MemoryOf(setting_.costs, duty, microbatches).total();

@@ -19,11 +19,10 @@ namespace motley::planner {
 inline bool MayFit(const Setting& setting, const PlanView& view) {
   std::vector<int64_t> host(setting.cluster.nodes.size(), 0);
   for (const RankView& rank : view.ranks) {
-    const StageView& stage = view.stages[static_cast<size_t>(rank.stage)];
-    const MemoryByPurpose memory =
-        MemoryOf(setting.costs, DutyOf(view, rank), stage.plan->units[static_cast<size_t>(rank.unit)].microbatches);
+    const StageView& stage = view.stages[rank.stage];
+    const MemoryByPurpose memory = MemoryOf(setting.costs, DutyOf(view, rank), stage.plan->units[rank.unit].microbatches);
     if (memory.total() > setting.UsableBytes(rank.device)) return false;
-    host[static_cast<size_t>(setting.cluster.devices[static_cast<size_t>(rank.device)].node)] += memory.host;
+    host[setting.cluster.devices[rank.device].node] += memory.host;
   }
   for (size_t n = 0; n < host.size(); ++n) {
     if (host[n] > setting.cluster.nodes[n].host_memory_bytes) return false;
@@ -50,16 +49,15 @@ class PlanFloor {
     for (const PipelineView& pipeline : view_.pipelines) {
       Way way;  // of the first sample, to the stage and back
       for (int s = 0; s < pipeline.num_stages; ++s) {
-        const StageView& stage = view_.stages[static_cast<size_t>(pipeline.first_stage + s)];
+        const StageView& stage = view_.stages[pipeline.first_stage + s];
         Way quickest{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
         for (const int a : stage.actors) {
-          const Lane lane = Of(stage, view_.actors[static_cast<size_t>(a)]);
+          const Lane lane = Of(stage, view_.actors[a]);
           const double back = any_schedule ? std::max(0.0, way.back - lane.weights) : way.back;
           floor = std::max(floor, way.there + lane.busy + back);
           quickest = {std::min(quickest.there, lane.quickest.there), std::min(quickest.back, lane.quickest.back)};
         }
-        const double hop =
-            s + 1 < pipeline.num_stages ? HopSeconds(stage, view_.stages[static_cast<size_t>(pipeline.first_stage + s + 1)]) : 0;
+        const double hop = s + 1 < pipeline.num_stages ? HopSeconds(stage, view_.stages[pipeline.first_stage + s + 1]) : 0;
         way = {way.there + quickest.there + hop, way.back + quickest.back + hop};
       }
     }
@@ -88,7 +86,7 @@ class PlanFloor {
       smallest_ministage = std::min(smallest_ministage, range.last - range.first + 1);
     }
     for (int r = 0; r < actor.ranks_per_unit; ++r) {
-      const RankView& rank = view_.ranks[static_cast<size_t>(actor.first_rank + r)];
+      const RankView& rank = view_.ranks[actor.first_rank + r];
       double busy = 0, weights = 0;
       Way quickest{kNever, kNever};
       for (int64_t k = 0; k < actor.count(); ++k) {
@@ -109,7 +107,7 @@ class PlanFloor {
   double TensorParallelSeconds(const ActorView& actor, int64_t microbatch) const {
     std::vector<int> devices;
     for (int r = 0; r < actor.ranks_per_unit; ++r) {
-      devices.push_back(view_.ranks[static_cast<size_t>(actor.first_rank + r)].device);
+      devices.push_back(view_.ranks[actor.first_rank + r].device);
     }
     const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(microbatch)));
     return setting_.links.SecondsAlone(setting_.links.Ring(Collective::kAllReduce, devices, bytes));
@@ -133,7 +131,7 @@ class PlanFloor {
     const int zero = stage.plan->zero_stage;
     const bool layered = view_.schedule == ScheduleFamily::kLayered;
     int64_t rounds = 0;
-    for (const int a : stage.actors) rounds = std::max(rounds, view_.actors[static_cast<size_t>(a)].count());
+    for (const int a : stage.actors) rounds = std::max(rounds, view_.actors[a].count());
     const double reduced = !layered && zero >= 2 ? static_cast<double>(rounds) : 1;
     double gathered = 0;
     if (zero == 1 || zero == 2) gathered = stage.offload_parameters ? 0 : 1;

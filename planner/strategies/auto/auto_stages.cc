@@ -164,8 +164,8 @@ class StageBalancer {
       plan.pipelines[0].stages.push_back(std::move(stage));
       for (const GroupMember& member : answer->members) {
         if (member.batch > 0 || member.share > 0) continue;
-        plan.unused.push_back({setting_.cluster.devices[static_cast<size_t>(member.device)].id,
-                               "neither its speed nor its memory makes the step shorter"});
+        plan.unused.push_back(
+            {setting_.cluster.devices[member.device].id, "neither its speed nor its memory makes the step shorter"});
       }
     }
     plan.unused.insert(plan.unused.end(), setting_.excluded.begin(), setting_.excluded.end());

@@ -149,7 +149,7 @@ class AutoSearch {
       order = OrderWithPins(grouping, setting_.pinned_stage, order);
       if (order.empty()) continue;  // fewer groups than the pins name stages
       Grouping ordered{{}, grouping.from};
-      for (const int group : order) ordered.groups.push_back(std::move(grouping.groups[static_cast<size_t>(group)]));
+      for (const int group : order) ordered.groups.push_back(std::move(grouping.groups[group]));
       const double seconds = RoughSeconds(setting_, ordered.groups);
       rough.emplace_back(seconds, std::move(ordered));
     }

@@ -106,9 +106,7 @@ class TurnSearch {
     return found;
   }
 
-  size_t NodeSize(int device) const {
-    return setting_.cluster.nodes[static_cast<size_t>(setting_.cluster.devices[static_cast<size_t>(device)].node)].devices.size();
-  }
+  size_t NodeSize(int device) const { return setting_.cluster.nodes[setting_.cluster.devices[device].node].devices.size(); }
 
   // Some group has `tp` devices in one node.
   bool Meaningful(const std::vector<std::vector<int>>& groups, int tp) const {

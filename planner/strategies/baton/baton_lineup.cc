@@ -31,10 +31,10 @@ NodeParts SplitByNode(const Setting& setting, const std::vector<int>& order) {
   NodeParts result;
   std::map<std::vector<int>, size_t> classes;  // by kinds
   for (size_t begin = 0; begin < order.size();) {
-    const int node = setting.cluster.devices[static_cast<size_t>(order[begin])].node;
+    const int node = setting.cluster.devices[order[begin]].node;
     NodePart part;
     std::vector<int> kinds;
-    for (; begin < order.size() && setting.cluster.devices[static_cast<size_t>(order[begin])].node == node; ++begin) {
+    for (; begin < order.size() && setting.cluster.devices[order[begin]].node == node; ++begin) {
       part.devices.push_back(order[begin]);
       kinds.push_back(setting.KindOf(order[begin]));
     }
@@ -126,13 +126,12 @@ std::vector<Units> AcrossNodes(const Setting& setting, const NodeParts& nodes, s
 
 std::vector<UnusedDevice> NotIn(const Setting& setting, const std::vector<int>& order) {
   std::vector<bool> used(static_cast<size_t>(setting.num_devices()), false);
-  for (const int d : order) used[static_cast<size_t>(d)] = true;
+  for (const int d : order) used[d] = true;
   std::vector<UnusedDevice> unused;
   for (int d = 0; d < setting.num_devices(); ++d) {
-    if (used[static_cast<size_t>(d)]) continue;
-    const std::string& kind = setting.cluster.kinds[static_cast<size_t>(setting.KindOf(d))].name;
-    unused.push_back(
-        {setting.cluster.devices[static_cast<size_t>(d)].id, absl::StrCat("the pipeline is faster without a ", kind)});
+    if (used[d]) continue;
+    const std::string& kind = setting.cluster.kinds[setting.KindOf(d)].name;
+    unused.push_back({setting.cluster.devices[d].id, absl::StrCat("the pipeline is faster without a ", kind)});
   }
   return unused;
 }

@@ -123,7 +123,7 @@ double BatonSearch::LeastSeconds(const Shape& shape) {
   for (int64_t s = 0; s < shape.stages; ++s) {
     double layer = 0;
     for (int64_t r = 0; r < shape.replicas; ++r) {
-      const int unit_class = classes[static_cast<size_t>(s * shape.replicas + r)];
+      const int unit_class = classes[s * shape.replicas + r];
       const auto [at, is_new] = layer_bounds_.try_emplace({unit_class, shape.microbatch}, 0);
       if (is_new) at->second = units_.LeastSeconds(unit_class, role);
       layer = std::max(layer, at->second);
@@ -179,8 +179,8 @@ StageChoice BatonSearch::PriceStage(const Shape& shape, const GroupCut& cut, int
   role.in_flight = InFlight(ScheduleFamily::k1F1B, static_cast<int>(stage), static_cast<int>(shape.stages), 1, count);
   role.replicas = shape.replicas;
   role.zero_stage = ZeroStage(shape);
-  const double reduce = cut.tensor_reduce[static_cast<size_t>(stage)].At(
-      static_cast<double>(costs_.BoundaryBytes(static_cast<double>(shape.microbatch))));
+  const double reduce =
+      cut.tensor_reduce[stage].At(static_cast<double>(costs_.BoundaryBytes(static_cast<double>(shape.microbatch))));
   StageChoice best;
   for (const bool reduce_again : {false, true}) {
     role.reduce_again = reduce_again;
@@ -289,10 +289,10 @@ UnitPlan BatonSearch::MakeUnit(const Candidate& candidate, const std::vector<int
   const BatonUnit& solved = units_.Solve(ClassOf(devices), role);
   UnitPlan unit;
   for (size_t i = 0; i < devices.size(); ++i) {
-    const ClusterDevice& device = setting_.cluster.devices[static_cast<size_t>(devices[i])];
+    const ClusterDevice& device = setting_.cluster.devices[devices[i]];
     RankPlan rank;
     rank.device = device.id;
-    rank.device_model = setting_.cluster.kinds[static_cast<size_t>(device.kind)].name;
+    rank.device_model = setting_.cluster.kinds[device.kind].name;
     rank.recompute = solved.ranks[i].recompute;
     rank.tp_share = static_cast<double>(solved.ranks[i].parts) / static_cast<double>(units_.parts());
     rank.shard_ratio = rank.tp_share / static_cast<double>(role.replicas);
@@ -328,9 +328,9 @@ Plan BatonSearch::MakePlan(const Candidate& candidate) {
   }
   for (; next < line_up.units.size(); ++next) {
     for (const int d : line_up.units[next]) {
-      plan.unused.push_back({setting_.cluster.devices[static_cast<size_t>(d)].id,
-                             absl::StrCat(line_up.units.size(), " units are more than ", candidate.shape.stages, " stages of ",
-                                          candidate.shape.replicas, " take")});
+      plan.unused.push_back(
+          {setting_.cluster.devices[d].id, absl::StrCat(line_up.units.size(), " units are more than ", candidate.shape.stages,
+                                                        " stages of ", candidate.shape.replicas, " take")});
     }
   }
   plan.pipelines = {std::move(pipeline)};
@@ -352,9 +352,9 @@ absl::StatusOr<Plan> BatonSearch::Run() {
       return absl::ResourceExhaustedError(
           absl::StrCat("baton: no plan fits: ", units_.parts(), " partition units of a layer do not go round; lower --max-tp"));
     }
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "baton: no plan fits: in the one that comes nearest ",
-        setting_.cluster.devices[static_cast<size_t>(least_lack_->device)].id.value(), " lacks ", BytesText(least_lack_->bytes)));
+    return absl::ResourceExhaustedError(absl::StrCat("baton: no plan fits: in the one that comes nearest ",
+                                                     setting_.cluster.devices[least_lack_->device].id.value(), " lacks ",
+                                                     BytesText(least_lack_->bytes)));
   }
   std::vector<LikedPlan> plans;
   for (const Candidate& candidate : best_) plans.push_back({candidate.seconds, MakePlan(candidate)});

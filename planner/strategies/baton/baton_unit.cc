@@ -30,7 +30,7 @@ BatonUnitSolver::BatonUnitSolver(const Setting& setting)
       costs_(setting.costs),
       parts_(setting.workload.model.num_kv_heads),
       usable_(setting.cluster.kinds.size(), 0) {
-  for (int d = 0; d < setting.num_devices(); ++d) usable_[static_cast<size_t>(setting.KindOf(d))] = setting.UsableBytes(d);
+  for (int d = 0; d < setting.num_devices(); ++d) usable_[setting.KindOf(d)] = setting.UsableBytes(d);
 }
 
 RankDuty BatonUnitSolver::Duty(int kind, int64_t parts, const BatonRole& role) const {
@@ -64,7 +64,7 @@ BatonUnitSolver::RankCost BatonUnitSolver::Compute(int kind, int64_t parts, size
     return MemoryOf(costs_, duty, role.in_flight, role.microbatch, 0).total();
   };
   const std::vector<RecomputeOption>& frontier = Frontier(kind, parts, role.microbatch, ranks == 1 || role.reduce_again);
-  const int64_t usable = usable_[static_cast<size_t>(kind)];
+  const int64_t usable = usable_[kind];
   const auto option =
       std::partition_point(frontier.begin(), frontier.end(), [&](const RecomputeOption& o) { return peak(o.ops) > usable; });
   RankCost cost;
@@ -109,7 +109,7 @@ std::vector<int64_t> BatonUnitSolver::SplitParts(const std::vector<int>& kinds, 
   const int64_t ranks = static_cast<int64_t>(kinds.size());
   std::vector<int64_t> parts(kinds.size(), 1);
   if (kinds.front() == kinds.back()) {  // alike: even parts, the first take the rest
-    for (int64_t i = 0; i < ranks; ++i) parts[static_cast<size_t>(i)] = parts_ / ranks + (i < parts_ % ranks ? 1 : 0);
+    for (int64_t i = 0; i < ranks; ++i) parts[i] = parts_ / ranks + (i < parts_ % ranks ? 1 : 0);
     return CostOf(kinds.front(), parts.front(), kinds.size(), role).fits ? parts : std::vector<int64_t>();
   }
   const auto total = [&](size_t i, int64_t own) {
@@ -197,7 +197,7 @@ int BatonUnitSolver::UnitClass(std::vector<int> kinds) {
 
 const BatonUnit& BatonUnitSolver::Solve(int unit_class, const BatonRole& role) {
   const auto [at, is_new] = units_.try_emplace({unit_class, role});
-  if (is_new) at->second = SolveNew(kinds_[static_cast<size_t>(unit_class)], role);
+  if (is_new) at->second = SolveNew(kinds_[unit_class], role);
   return at->second;
 }
 
@@ -205,7 +205,7 @@ double BatonUnitSolver::LeastSeconds(int unit_class, const BatonRole& role) cons
   // Cut anywhere: a rank that computes all alone takes t, so the unit takes at least the harmonic sum of those.
   double speed = 0;
   const double samples = static_cast<double>(role.microbatch), layers = static_cast<double>(role.layers);
-  for (const int kind : kinds_[static_cast<size_t>(unit_class)]) {
+  for (const int kind : kinds_[unit_class]) {
     const auto seconds = [&](UnitKind unit) {
       return costs_.ForwardSeconds(kind, unit, samples) + costs_.BackwardSeconds(kind, unit, samples);
     };

@@ -251,7 +251,7 @@ bool HexiscaleDescent::Possible(const HexiscaleLayout& layout) const {
     const auto degree = static_cast<int64_t>(devices.size());
     possible &= degree <= setting.request.max_tp && setting.workload.model.num_heads % degree == 0;
     for (const int device : devices) {
-      const int stage = pinned_[static_cast<size_t>(device)];
+      const int stage = pinned_[device];
       possible &= stage < 0 || stage == static_cast<int>(j);
     }
   });

@@ -63,8 +63,8 @@ std::vector<int> PipelineCounts(int devices, int64_t batch) {
 std::vector<std::vector<int>> Leaves(const Setting& setting) {
   std::map<std::tuple<int, int, int>, std::vector<int>> leaves;
   for (int i = 0; i < setting.num_devices(); ++i) {
-    const ClusterDevice& device = setting.cluster.devices[static_cast<size_t>(i)];
-    leaves[{device.kind, setting.cluster.nodes[static_cast<size_t>(device.node)].region, device.node}].push_back(i);
+    const ClusterDevice& device = setting.cluster.devices[i];
+    leaves[{device.kind, setting.cluster.nodes[device.node].region, device.node}].push_back(i);
   }
   std::vector<std::vector<int>> result;
   for (auto& [key, devices] : leaves) result.push_back(std::move(devices));
@@ -91,8 +91,7 @@ void AddFromTree(const std::vector<std::vector<int>>& leaves, const std::vector<
   const size_t d = static_cast<size_t>(pipelines);
   const std::vector<std::vector<int>> pieces = Pieces(leaves, pipelines);
   const auto speed_of = [&](const std::vector<int>& devices) {
-    return std::accumulate(devices.begin(), devices.end(), 0.0,
-                           [&](double sum, int i) { return sum + speeds[static_cast<size_t>(i)]; });
+    return std::accumulate(devices.begin(), devices.end(), 0.0, [&](double sum, int i) { return sum + speeds[i]; });
   };
   // The fastest piece to the slowest pipeline so far.
   std::vector<size_t> order(pieces.size());

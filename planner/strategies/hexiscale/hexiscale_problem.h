@@ -103,7 +103,7 @@ class HexiscaleProblem {
   Line RingOf(const std::vector<int>& devices) const;
   const Ring& SyncRing(const HexiscaleLayout& layout,
                        const std::vector<size_t>& stage_of);  // by pipeline the stage with the layer
-  const std::vector<int>& NodeDevices(int node) const { return setting_.cluster.nodes[static_cast<size_t>(node)].devices; }
+  const std::vector<int>& NodeDevices(int node) const { return setting_.cluster.nodes[node].devices; }
 
   const Setting& setting_;
   const bool shared_links_;

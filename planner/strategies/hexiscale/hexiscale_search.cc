@@ -247,7 +247,7 @@ std::vector<Parts> HexiscaleSearch::Neighbours(const HexiscaleLayout& layout) {
     for (size_t j = 0; j + 1 < pipeline.stages.size(); ++j) {
       front.insert(front.end(), pipeline.stages[j].devices.begin(), pipeline.stages[j].devices.end());
       Parts next = parts;
-      std::vector<int>& whole = next[static_cast<size_t>(&pipeline - layout.pipelines.data())];
+      std::vector<int>& whole = next[&pipeline - layout.pipelines.data()];
       for (int device : front) whole.erase(std::find(whole.begin(), whole.end(), device));
       next.push_back(front);
       std::sort(next.back().begin(), next.back().end());

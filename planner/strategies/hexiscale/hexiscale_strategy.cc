@@ -20,10 +20,10 @@ UnitPlan ToUnit(const Setting& setting, const HexiscaleStage& stage, const Hexis
   UnitPlan unit;
   const double share = 1.0 / static_cast<double>(stage.devices.size());
   for (int i : stage.devices) {
-    const ClusterDevice& device = setting.cluster.devices[static_cast<size_t>(i)];
+    const ClusterDevice& device = setting.cluster.devices[i];
     RankPlan rank;
     rank.device = device.id;
-    rank.device_model = setting.cluster.kinds[static_cast<size_t>(device.kind)].name;
+    rank.device_model = setting.cluster.kinds[device.kind].name;
     rank.recompute = stage.keep ? OpSet::None() : OpSet::All();
     rank.shard_ratio = share;
     rank.tp_share = share;

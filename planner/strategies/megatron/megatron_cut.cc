@@ -24,7 +24,7 @@ TransferLine Rings(const Links& links, Collective collective, const std::vector<
 void AddBorders(const Links& links, const std::vector<std::vector<int>>& groups, int64_t stages, int64_t replicas,
                 GroupCut* cut) {
   if (stages < 2) return;
-  const auto first = [&](int64_t stage, int64_t replica) { return groups[static_cast<size_t>(stage * replicas + replica)][0]; };
+  const auto first = [&](int64_t stage, int64_t replica) { return groups[stage * replicas + replica][0]; };
   std::vector<Flow> all;
   for (int64_t s = 0; s < stages; ++s) {
     const int64_t next = (s + 1) % stages;
@@ -48,7 +48,7 @@ GroupCut CutGroups(const Setting& setting, const std::vector<std::vector<int>>& 
   GroupCut cut;
   cut.device_of_kind.assign(setting.cluster.kinds.size(), -1);
   const auto group = [&](int64_t stage, int64_t replica) -> const std::vector<int>& {
-    return groups[static_cast<size_t>(stage * replicas + replica)];
+    return groups[stage * replicas + replica];
   };
   AddBorders(links, groups, stages, replicas, &cut);
   for (int64_t s = 0; s < stages; ++s) {
@@ -62,7 +62,7 @@ GroupCut CutGroups(const Setting& setting, const std::vector<std::vector<int>>& 
         reduce = Slower(reduce, LineOf(links, links.Ring(Collective::kAllReduce, own, kProbeBytes), kProbeBytes));
       for (const int d : own) {
         kinds.push_back(setting.KindOf(d));
-        cut.device_of_kind[static_cast<size_t>(kinds.back())] = d;
+        cut.device_of_kind[kinds.back()] = d;
       }
     }
     std::sort(kinds.begin(), kinds.end());
@@ -78,7 +78,7 @@ GroupCut CutGroups(const Setting& setting, const std::vector<std::vector<int>>& 
 bool PinsHold(const Setting& setting, const std::vector<std::vector<int>>& groups, int64_t stages, int64_t replicas) {
   std::vector<int64_t> stage_of(static_cast<size_t>(setting.num_devices()), -1);
   for (int64_t g = 0; g < stages * replicas; ++g) {
-    for (const int d : groups[static_cast<size_t>(g)]) stage_of[static_cast<size_t>(d)] = g / replicas;
+    for (const int d : groups[g]) stage_of[d] = g / replicas;
   }
   for (size_t d = 0; d < stage_of.size(); ++d) {
     if (setting.pinned_stage[d] >= 0 && stage_of[d] != setting.pinned_stage[d]) return false;

@@ -110,7 +110,7 @@ std::vector<int> MegatronSearch::KindsBySpeed() const {
 }
 
 PassSeconds MegatronSearch::Pass(int kind, const Shape& shape) const {
-  return passes_[static_cast<size_t>(2 * Exponent(shape.microbatch) + (shape.recompute ? 1 : 0))][static_cast<size_t>(kind)];
+  return passes_[2 * Exponent(shape.microbatch) + (shape.recompute ? 1 : 0)][kind];
 }
 
 void MegatronSearch::FillPasses() {
@@ -233,7 +233,7 @@ int64_t MegatronSearch::PeakBytes(int kind, const Shape& shape, size_t stage, in
 int64_t MegatronSearch::MostLayers(const GroupCut& cut, const Shape& shape, size_t stage) const {
   int64_t most = setting_.workload.model.num_layers;
   for (const int kind : cut.kinds[stage]) {
-    const int64_t usable = setting_.UsableBytes(cut.device_of_kind[static_cast<size_t>(kind)]);
+    const int64_t usable = setting_.UsableBytes(cut.device_of_kind[kind]);
     const int64_t v = shape.ministages;
     const int64_t one = PeakBytes(kind, shape, stage, v);
     if (one > usable) return 0;
@@ -249,7 +249,7 @@ std::optional<Lack> MegatronSearch::Lacks(const GroupCut& cut, const Shape& shap
   std::optional<Lack> most;
   for (size_t s = 0; s < cut.kinds.size(); ++s) {
     for (const int kind : cut.kinds[s]) {
-      const int device = cut.device_of_kind[static_cast<size_t>(kind)];
+      const int device = cut.device_of_kind[kind];
       const int64_t bytes = PeakBytes(kind, shape, s, layers[s]) - setting_.UsableBytes(device);
       if (bytes > 0 && (!most || bytes > most->bytes)) most = Lack{bytes, device};
     }
@@ -308,10 +308,10 @@ Plan MegatronSearch::MakePlan(const Candidate& candidate) const {
     for (int64_t r = 0; r < shape.replicas; ++r) {
       UnitPlan unit;
       for (const int d : groups.groups[next++]) {
-        const ClusterDevice& device = setting_.cluster.devices[static_cast<size_t>(d)];
+        const ClusterDevice& device = setting_.cluster.devices[d];
         RankPlan rank;
         rank.device = device.id;
-        rank.device_model = setting_.cluster.kinds[static_cast<size_t>(device.kind)].name;
+        rank.device_model = setting_.cluster.kinds[device.kind].name;
         rank.recompute = shape.recompute ? OpSet::All() : OpSet::None();
         rank.tp_share = 1.0 / groups.tp;
         rank.shard_ratio = rank.tp_share / static_cast<double>(shape.replicas);
@@ -333,9 +333,9 @@ Plan MegatronSearch::MakePlan(const Candidate& candidate) const {
   }
   for (; next < groups.groups.size(); ++next) {
     for (const int d : groups.groups[next]) {
-      plan.unused.push_back({setting_.cluster.devices[static_cast<size_t>(d)].id,
-                             absl::StrCat(groups.groups.size(), " groups do not divide into ", shape.stages, " stages of ",
-                                          shape.replicas, " replicas")});
+      plan.unused.push_back(
+          {setting_.cluster.devices[d].id, absl::StrCat(groups.groups.size(), " groups do not divide into ", shape.stages,
+                                                        " stages of ", shape.replicas, " replicas")});
     }
   }
   plan.pipelines = {std::move(pipeline)};
@@ -359,9 +359,9 @@ absl::StatusOr<Plan> MegatronSearch::Run() {
     return absl::InvalidArgumentError("megatron: no uniform layout puts the pinned devices into their stages; drop a pin");
   }
   if (best_.empty()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "megatron: no plan fits: in the one that comes nearest ",
-        setting_.cluster.devices[static_cast<size_t>(least_lack_->device)].id.value(), " lacks ", BytesText(least_lack_->bytes)));
+    return absl::ResourceExhaustedError(absl::StrCat("megatron: no plan fits: in the one that comes nearest ",
+                                                     setting_.cluster.devices[least_lack_->device].id.value(), " lacks ",
+                                                     BytesText(least_lack_->bytes)));
   }
   std::vector<LikedPlan> plans;
   for (const Candidate& candidate : best_) plans.push_back({candidate.seconds, MakePlan(candidate)});

@@ -33,14 +33,14 @@ CheapestCover::CheapestCover(const std::vector<CoverPiece>& pieces, int64_t samp
     double best = std::numeric_limits<double>::infinity();
     size_t chosen = 0;
     for (const size_t i : useful) {
-      const double seconds = seconds_[static_cast<size_t>(std::max<int64_t>(0, g - pieces[i].samples))] + pieces[i].seconds;
+      const double seconds = seconds_[std::max<int64_t>(0, g - pieces[i].samples)] + pieces[i].seconds;
       if (seconds < best) {
         best = seconds;
         chosen = i;
       }
     }
-    seconds_[static_cast<size_t>(g)] = best;
-    piece_[static_cast<size_t>(g)] = chosen;
+    seconds_[g] = best;
+    piece_[g] = chosen;
   }
 }
 
@@ -48,7 +48,7 @@ std::vector<size_t> CheapestCover::Pieces(int64_t samples) const {
   std::vector<size_t> used;
   if (pieces_.empty()) return used;
   while (samples > 0) {
-    used.push_back(piece_[static_cast<size_t>(samples)]);
+    used.push_back(piece_[samples]);
     samples -= pieces_[used.back()].samples;
   }
   std::sort(used.begin(), used.end(), std::greater<>());

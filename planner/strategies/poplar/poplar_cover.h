@@ -20,9 +20,7 @@ class CheapestCover {
   CheapestCover(const std::vector<CoverPiece>& pieces, int64_t samples);
 
   int64_t samples() const { return static_cast<int64_t>(seconds_.size()) - 1; }
-  double Seconds(int64_t samples) const {
-    return seconds_[static_cast<size_t>(samples)];
-  }  // infinite without pieces; never falls
+  double Seconds(int64_t samples) const { return seconds_[samples]; }  // infinite without pieces; never falls
   const std::vector<double>& seconds() const { return seconds_; }
   // Indices of the pieces that cover `samples`, descending; together they may cover more.
   std::vector<size_t> Pieces(int64_t samples) const;

@@ -77,7 +77,7 @@ PoplarAnswer PublishedOnce(const PoplarProblem& problem, const PoplarWays& chose
       double seconds = 0;
       for (int64_t rest = batch; rest > 0; rest -= share.microbatches.back()) {  // the last is the text's lbs
         share.microbatches.push_back(std::min(rest, peaks[k].microbatch));
-        seconds += (*chosen.tables[k])[static_cast<size_t>(share.microbatches.back())];
+        seconds += (*chosen.tables[k])[share.microbatches.back()];
       }
       answer.seconds = std::max(answer.seconds, seconds);
       answer.shares[k].push_back(std::move(share));

@@ -25,7 +25,7 @@ std::vector<std::vector<int64_t>> FillRound(const PoplarProblem& problem, const 
       // Devices of a kind are alike: the first of those with most samples stands for them.
       const auto most = std::max_element(batches[k].begin(), batches[k].end());
       if (most == batches[k].end() || *most == 0) continue;
-      const double seconds = (*chosen.tables[k])[static_cast<size_t>(*most)];
+      const double seconds = (*chosen.tables[k])[*most];
       if (seconds > latest) {
         latest = seconds;
         last = &*most;
@@ -41,7 +41,7 @@ double Slowest(const PoplarWays& chosen, const std::vector<std::vector<int64_t>>
   double seconds = 0;
   for (size_t k = 0; k < batches.size(); ++k) {
     for (const int64_t b : batches[k]) {
-      if (b > 0) seconds = std::max(seconds, (*chosen.tables[k])[static_cast<size_t>(b)]);
+      if (b > 0) seconds = std::max(seconds, (*chosen.tables[k])[b]);
     }
   }
   return seconds;

@@ -243,22 +243,22 @@ Plan PoplarSearch::MakePlan(const std::vector<Group>& groups, int zero_stage, co
   stage.ministages = {{0, setting_.workload.model.num_layers - 1}};
   std::vector<bool> used(static_cast<size_t>(setting_.num_devices()), false);
   for (const Member& member : members) {
-    used[static_cast<size_t>(member.device)] = true;
-    const ClusterDevice& device = setting_.cluster.devices[static_cast<size_t>(member.device)];
+    used[member.device] = true;
+    const ClusterDevice& device = setting_.cluster.devices[member.device];
     if (zero_stage == 0 && member.batch->microbatches.empty()) {
       plan.unused.push_back({device.id, "got no samples, and at ZeRO stage 0 there is nothing to store for others"});
       continue;
     }
     RankPlan rank;
     rank.device = device.id;
-    rank.device_model = setting_.cluster.kinds[static_cast<size_t>(device.kind)].name;
+    rank.device_model = setting_.cluster.kinds[device.kind].name;
     rank.recompute = ways[member.batch->way];
     rank.shard_ratio = member.share;
     stage.units.push_back({{rank}, member.batch->microbatches});
   }
   for (int d = 0; d < setting_.num_devices(); ++d) {
-    if (used[static_cast<size_t>(d)]) continue;
-    plan.unused.push_back({setting_.cluster.devices[static_cast<size_t>(d)].id, WhyUnused(d, zero_stage)});
+    if (used[d]) continue;
+    plan.unused.push_back({setting_.cluster.devices[d].id, WhyUnused(d, zero_stage)});
   }
   plan.pipelines = {{{std::move(stage)}}};
   return plan;
@@ -274,10 +274,10 @@ absl::Status PoplarSearch::NothingFits() const {
     const std::pair<int64_t, int> lacks = {needs - Usable(group), group.devices.front()};
     if (!binding || (tuned_ ? lacks.first < binding->first : lacks.first > binding->first)) binding = lacks;
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat("poplar: no plan fits: with ZeRO stage ", zero_stage, ", even shards and full recomputation ",
-                   setting_.cluster.devices[static_cast<size_t>(binding->second)].id.value(), " lacks ",
-                   BytesText(std::max<int64_t>(0, binding->first)), " for one sample"));
+  return absl::ResourceExhaustedError(absl::StrCat("poplar: no plan fits: with ZeRO stage ", zero_stage,
+                                                   ", even shards and full recomputation ",
+                                                   setting_.cluster.devices[binding->second].id.value(), " lacks ",
+                                                   BytesText(std::max<int64_t>(0, binding->first)), " for one sample"));
 }
 
 absl::StatusOr<Plan> PoplarSearch::Published() {
@@ -334,10 +334,9 @@ absl::StatusOr<Plan> PoplarSearch::Tuned() {
 
 absl::StatusOr<Plan> PlanPoplar(const Setting& setting) {
   for (int d = 0; d < setting.num_devices(); ++d) {
-    if (setting.pinned_stage[static_cast<size_t>(d)] <= 0) continue;
-    return absl::InvalidArgumentError(absl::StrCat("poplar has one stage, stage0; ",
-                                                   setting.cluster.devices[static_cast<size_t>(d)].id.value(),
-                                                   " is pinned to stage", setting.pinned_stage[static_cast<size_t>(d)]));
+    if (setting.pinned_stage[d] <= 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("poplar has one stage, stage0; ", setting.cluster.devices[d].id.value(),
+                                                   " is pinned to stage", setting.pinned_stage[d]));
   }
   absl::StatusOr<Plan> published = PoplarSearch(setting, false).Published();
   if (setting.request.fidelity == Fidelity::kPublished) return published;

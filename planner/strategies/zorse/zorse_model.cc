@@ -80,8 +80,7 @@ ZorseLoad::Member ZorseModel::Parts(int64_t batch, int64_t microbatch) const {
 
 double ZorseModel::MemberSeconds(int kind, const ZorseLoad::Member& member, bool backward) const {
   const std::vector<double>& seconds = backward ? backward_[At(kind)] : forward_[At(kind)];
-  return static_cast<double>(member.count) * seconds[static_cast<size_t>(member.size)] +
-         seconds[static_cast<size_t>(member.last)];
+  return static_cast<double>(member.count) * seconds[member.size] + seconds[member.last];
 }
 
 ZorseLoad ZorseModel::Split(const ZorseGroup& group, int64_t microbatch, bool whole_microbatches) const {
@@ -148,8 +147,8 @@ ZorseLoad ZorseModel::Split(const ZorseGroup& group, int64_t microbatch, bool wh
     if (!is_new && batch > load.members[slot->second].batch()) slot->second = i;
     load.forward_seconds = std::max(load.forward_seconds, MemberSeconds(kind, member, false));
     load.backward_seconds = std::max(load.backward_seconds, MemberSeconds(kind, member, true));
-    load.first_forward_seconds = std::max(load.first_forward_seconds, forward_[At(kind)][static_cast<size_t>(member.size)]);
-    load.first_backward_seconds = std::max(load.first_backward_seconds, backward_[At(kind)][static_cast<size_t>(member.size)]);
+    load.first_forward_seconds = std::max(load.first_forward_seconds, forward_[At(kind)][member.size]);
+    load.first_backward_seconds = std::max(load.first_backward_seconds, backward_[At(kind)][member.size]);
   }
   for (const auto& [kind, member] : largest) load.largest.push_back(member);
   return load;

@@ -57,7 +57,7 @@ std::vector<Grouping> Groupings(const Setting& setting) {
   EdgeWeights rates(static_cast<size_t>(n), std::vector<double>(static_cast<size_t>(n), 0));
   for (int a = 0; a < n; ++a) {
     for (int b = 0; b < n; ++b) {
-      if (a != b) rates[static_cast<size_t>(a)][static_cast<size_t>(b)] = setting.links.Rate(std::min(a, b), std::max(a, b));
+      if (a != b) rates[a][b] = setting.links.Rate(std::min(a, b), std::max(a, b));
     }
   }
   for (Parts& partition : SplitCuts(rates, parts)) add(Grouping{std::move(partition), "SPLIT"});
@@ -168,9 +168,7 @@ const ZorseLoad* ZorseSearch::LoadOf(const ZorseGroup* group, int64_t microbatch
 std::vector<int> ZorseSearch::PublishedOrder(const std::vector<const ZorseGroup*>& groups) const {
   std::vector<int> order(groups.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return groups[static_cast<size_t>(a)]->slowest_rate > groups[static_cast<size_t>(b)]->slowest_rate;
-  });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return groups[a]->slowest_rate > groups[b]->slowest_rate; });
   return order;
 }
 
@@ -184,7 +182,7 @@ void ZorseSearch::Search(const Grouping& grouping) {
     ZorseChoice choice;
     choice.microbatch = microbatch;
     for (int group : order) {
-      choice.groups.push_back(groups[static_cast<size_t>(group)]);
+      choice.groups.push_back(groups[group]);
       choice.loads.push_back(LoadOf(choice.groups.back(), microbatch));
     }
     for (int64_t ministages : Ministages(groups.size())) {
@@ -284,10 +282,10 @@ Plan ZorseSearch::ToPlan(const ZorseChoice& choice) const {
     stage.zero_stage = 2;
     for (size_t i = 0; i < group.devices.size(); ++i) {
       const ZorseLoad::Member& member = choice.loads[s]->members[i];
-      const ClusterDevice& device = setting_.cluster.devices[static_cast<size_t>(group.devices[i])];
+      const ClusterDevice& device = setting_.cluster.devices[group.devices[i]];
       RankPlan rank;
       rank.device = device.id;
-      rank.device_model = setting_.cluster.kinds[static_cast<size_t>(device.kind)].name;
+      rank.device_model = setting_.cluster.kinds[device.kind].name;
       rank.recompute = OpSet::All();
       rank.shard_ratio = shares[i];
       rank.offload_parameters = group.host_known && choice.offload.parameters;
@@ -343,13 +341,12 @@ absl::Status ZorseSearch::DoesNotFit() const {
   }
   const std::string lacks = absl::StrCat(" lacks ", nearest_.missing_bytes, " bytes in the division that comes nearest");
   if (nearest_.device < 0) {
-    return absl::ResourceExhaustedError(absl::StrCat("zorse: host memory of ",
-                                                     setting_.cluster.nodes[static_cast<size_t>(nearest_.node)].name.value(),
+    return absl::ResourceExhaustedError(absl::StrCat("zorse: host memory of ", setting_.cluster.nodes[nearest_.node].name.value(),
                                                      lacks, "; a smaller batch or more devices would help"));
   }
-  const ClusterDevice& device = setting_.cluster.devices[static_cast<size_t>(nearest_.device)];
+  const ClusterDevice& device = setting_.cluster.devices[nearest_.device];
   return absl::ResourceExhaustedError(
-      absl::StrCat("zorse: ", device.id.value(), " (", setting_.cluster.kinds[static_cast<size_t>(device.kind)].name, ")", lacks,
+      absl::StrCat("zorse: ", device.id.value(), " (", setting_.cluster.kinds[device.kind].name, ")", lacks,
                    "; a shorter sequence, more devices or known host memory for offload would help"));
 }
 

@@ -39,7 +39,7 @@ TEST(Ways, ARingLeadsFromEachToTheNext) {
     const std::vector<NodeName> nodes = Nodes(n);
     const std::vector<Round> rounds = RingWays(nodes);
     std::set<Way> expected;
-    for (int i = 0; n > 1 && i < n; ++i) expected.emplace(nodes[static_cast<size_t>(i)], nodes[static_cast<size_t>((i + 1) % n)]);
+    for (int i = 0; n > 1 && i < n; ++i) expected.emplace(nodes[i], nodes[(i + 1) % n]);
     EXPECT_EQ(Collect(rounds), expected) << n;
     EXPECT_LE(rounds.size(), 3u);
   }

@@ -41,11 +41,10 @@ Plan Planned(const Setting& setting) {
 TEST(SensitivityTest, SlowNetworkBindsASplitOverTwoNodes) {
   const auto setting = SettingOf(kSlowNetwork, "even");
   int asked = 0;
-  const OfflineSensitivity found =
-      FindOfflineSensitivity(*setting, Planned(*setting), nullptr, [&](const std::string&, int done, int total) {
-        EXPECT_EQ(done, asked++);
-        EXPECT_LT(done, total);
-      });
+  const Sensitivity found = FindSensitivity(*setting, Planned(*setting), nullptr, [&](const std::string&, int done, int total) {
+    EXPECT_EQ(done, asked++);
+    EXPECT_LT(done, total);
+  });
   EXPECT_GT(asked, 5);
   EXPECT_EQ(found.binding, "network between nodes");
   EXPECT_GT(found.relaxations[0].gain, 0.2);
@@ -56,7 +55,7 @@ TEST(SensitivityTest, SlowNetworkBindsASplitOverTwoNodes) {
 TEST(SensitivityTest, WrongProfilesCostNothingWhereTheAnswerCannotChange) {
   // Even splits do not look at speeds; equal cards would be split evenly in any case.
   const auto setting = SettingOf(kSlowNetwork, "even");
-  const OfflineSensitivity found = FindOfflineSensitivity(*setting, Planned(*setting), nullptr);
+  const Sensitivity found = FindSensitivity(*setting, Planned(*setting), nullptr);
   EXPECT_GT(found.regret_trials, 0);
   EXPECT_LT(found.regret_worst, 1e-9);
 }
@@ -64,7 +63,7 @@ TEST(SensitivityTest, WrongProfilesCostNothingWhereTheAnswerCannotChange) {
 TEST(SensitivityTest, IsDeterministic) {
   const auto setting = SettingOf(kSlowNetwork, "cephalo");
   const Plan plan = Planned(*setting);
-  EXPECT_EQ(ToText(FindOfflineSensitivity(*setting, plan, nullptr)), ToText(FindOfflineSensitivity(*setting, plan, nullptr)));
+  EXPECT_EQ(ToText(FindSensitivity(*setting, plan, nullptr)), ToText(FindSensitivity(*setting, plan, nullptr)));
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST(Cluster, RestrictRenumbersEverything) {
   EXPECT_EQ(rest.nodes[1].devices, (std::vector<int>{3, 4}));
   EXPECT_EQ(rest.nodes[0].pcie_roots, (std::vector<std::vector<int>>{{0}, {1, 2}}));
   EXPECT_EQ(rest.kinds.size(), 2u);
-  EXPECT_EQ(rest.kinds[static_cast<size_t>(rest.devices[3].kind)].name, "Titan-RTX");
+  EXPECT_EQ(rest.kinds[rest.devices[3].kind].name, "Titan-RTX");
   EXPECT_DOUBLE_EQ(rest.node_bytes_per_second[0][1], 2e8);
   EXPECT_DOUBLE_EQ(rest.price_per_hour(), 5);
 }
@@ -106,7 +106,7 @@ TEST(Cluster, RestrictDropsRegionsThatAreGone) {
   const Cluster c = *LoadCluster("zorse-c");
   std::vector<int> west;
   for (size_t d = 0; d < c.devices.size(); ++d) {
-    if (c.nodes[static_cast<size_t>(c.devices[d].node)].region == 1) west.push_back(static_cast<int>(d));
+    if (c.nodes[c.devices[d].node].region == 1) west.push_back(static_cast<int>(d));
   }
   const Cluster rest = Restrict(c, west);
   EXPECT_TRUE(Validate(rest).ok()) << Validate(rest);

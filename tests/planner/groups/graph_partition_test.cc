@@ -48,7 +48,7 @@ TEST(GraphPartition, VertexWeightsAreBalanced) {
   question.vertex_weights = {4, 4, 1, 1, 1, 1, 2, 2};
   const Parts parts = PartitionGraph(EdgeWeights(8, std::vector<double>(8, 1)), question).value();
   double first = 0;
-  for (int v : parts[0]) first += question.vertex_weights[static_cast<size_t>(v)];
+  for (int v : parts[0]) first += question.vertex_weights[v];
   EXPECT_NEAR(first, 8, 1);
 }
 

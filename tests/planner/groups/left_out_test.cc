@@ -49,7 +49,7 @@ TEST(LeftOutTest, NodesCountByTheirDevicesTogether) {
   const auto setting = SettingOf(ClusterText({{"n1", Cards("T4", 1)}, {"n2", Cards("T4", 16)}, {"n3", Cards("A100-40GB", 1)}}),
                                  "gpt2-124m", 64, 512);
   std::vector<int> whole(18), sixteen(16), without_first(17);
-  for (int d = 0; d < 18; ++d) whole[static_cast<size_t>(d)] = d;
+  for (int d = 0; d < 18; ++d) whole[d] = d;
   std::copy(whole.begin() + 1, whole.begin() + 17, sixteen.begin());
   std::copy(whole.begin() + 1, whole.end(), without_first.begin());
   EXPECT_THAT(GroupsOf(WithSlowLeftOut(*setting, {{{whole}, "whole"}})),

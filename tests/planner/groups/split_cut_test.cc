@@ -22,7 +22,7 @@ double Between(const EdgeWeights& w, const std::vector<int>& part_of) {
 double Between(const EdgeWeights& w, const Parts& parts) {
   std::vector<int> part_of(w.size());
   for (size_t p = 0; p < parts.size(); ++p) {
-    for (int v : parts[p]) part_of[static_cast<size_t>(v)] = static_cast<int>(p);
+    for (int v : parts[p]) part_of[v] = static_cast<int>(p);
   }
   return Between(w, part_of);
 }

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/answers/offline.h"
+#include "planner/answers/plan_answer.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/cluster/cluster_text.h"
 #include "planner/live/planner.h"
@@ -62,7 +62,7 @@ TEST(LiveInputs, TheSettingHasTheDevicesOwnSeconds) {
   const auto setting = SettingFromTexts(input, {});
   for (int d = 0; d < setting->num_devices(); ++d) {
     const int kind = setting->KindOf(d);
-    const ComputeProfile& profile = input.compute[static_cast<size_t>(d)];
+    const ComputeProfile& profile = input.compute[d];
     EXPECT_FALSE(setting->costs.provenance(kind).estimated) << setting->costs.provenance(kind).source;
     EXPECT_DOUBLE_EQ(setting->costs.ForwardSeconds(kind, UnitKind::kLayer, 4), profile.layer.points[2].forward_seconds);
     EXPECT_DOUBLE_EQ(setting->costs.BackwardSeconds(kind, UnitKind::kHead, 8), profile.head.points[3].backward_seconds);
@@ -84,7 +84,7 @@ TEST(LiveInputs, ThePlanAwayFromTheClusterIsTheJobsPlan) {
     request.strategy = strategy;
     request.runnable = true;
     const auto setting = SettingFromTexts(input, request);
-    const auto planned = PlanOffline(*setting);
+    const auto planned = AnswerPlan(*setting);
     ASSERT_TRUE(planned.ok()) << planned.status();
     Plan away = planned->evaluation.plan, job = live->plan;
     EXPECT_NEAR(away.predicted.step_seconds / job.predicted.step_seconds, 1, 1e-9) << strategy;
@@ -210,7 +210,7 @@ TEST(LiveInputs, LinksThatWereNotMeasuredAreAsDeclared) {
 TEST(LiveInputs, OneDeviceNeedsNoLinks) {
   PlannerInput input = MakeInput(SmallModel(), {{"n1/gpu0", "L4"}}, 8);
   input.collectives = {};
-  EXPECT_EQ(PlanOffline(*SettingFromTexts(input, {})).status(), absl::OkStatus());
+  EXPECT_EQ(AnswerPlan(*SettingFromTexts(input, {})).status(), absl::OkStatus());
 }
 
 TEST(LiveInputs, DeclaredTimesOfNothingAreEstimated) {

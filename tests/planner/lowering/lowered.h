@@ -58,9 +58,8 @@ inline Uniform UniformPipeline(ScheduleFamily schedule, int64_t stages, int64_t 
   const auto dealt = DealLayers(layers, stages, rounds);
   PipelinePlan pipeline;
   for (int64_t s = 0; s < stages; ++s) {
-    pipeline.stages.push_back(StageOf(*u.setting, static_cast<int>(s),
-                                      {std::vector<int64_t>(static_cast<size_t>(microbatches), 1)}, dealt[static_cast<size_t>(s)],
-                                      0));
+    pipeline.stages.push_back(
+        StageOf(*u.setting, static_cast<int>(s), {std::vector<int64_t>(static_cast<size_t>(microbatches), 1)}, dealt[s], 0));
   }
   u.plan = PlanOf(*u.setting, schedule, {pipeline});
   const Costs& costs = u.setting->costs;

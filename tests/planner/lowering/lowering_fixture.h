@@ -115,7 +115,7 @@ inline std::vector<std::vector<LayerRange>> DealLayers(int64_t layers, int64_t s
   std::vector<std::vector<LayerRange>> result(static_cast<size_t>(stages));
   const int64_t pieces = stages * rounds;
   for (int64_t i = 0; i < pieces; ++i) {
-    result[static_cast<size_t>(i % stages)].push_back({layers * i / pieces, layers * (i + 1) / pieces - 1});
+    result[i % stages].push_back({layers * i / pieces, layers * (i + 1) / pieces - 1});
   }
   return result;
 }
@@ -169,7 +169,7 @@ class RandomPlans {
     int next = first;
     for (int64_t s = 0; s < stages; ++s) {
       const int own = first + static_cast<int>((s + 1) * devices / stages) - next;
-      pipeline.stages.push_back(Stage(setting, schedule, next, own, batch, stages, dealt[static_cast<size_t>(s)]));
+      pipeline.stages.push_back(Stage(setting, schedule, next, own, batch, stages, dealt[s]));
       next += own;
     }
     return pipeline;
@@ -191,7 +191,7 @@ class RandomPlans {
       UnitPlan unit;
       for (int r = 0; r < width; ++r) {
         RankPlan rank;
-        rank.device = setting.cluster.devices[static_cast<size_t>(first + u * width + r)].id;
+        rank.device = setting.cluster.devices[first + u * width + r].id;
         rank.tp_share = width == 1 ? 1 : r == 0 ? 0.6 : 0.4;
         rank.shard_ratio = units == 1 ? rank.tp_share : 1.0 / static_cast<double>(units * width);  // alone: what it computes
         rank.recompute = recompute;

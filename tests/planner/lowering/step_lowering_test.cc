@@ -138,7 +138,7 @@ TEST(StepLoweringTest, OffloadedMinistagesAreFetchedTwiceAndSteppedInTurn) {
   std::vector<StagePlan> stages;
   const auto dealt = DealLayers(8, 2, 4);
   for (int s = 0; s < 2; ++s) {
-    StagePlan stage = StageOf(*setting, 2 * s, {{2, 2}, {2, 2}}, dealt[static_cast<size_t>(s)], 2, OpSet::All());
+    StagePlan stage = StageOf(*setting, 2 * s, {{2, 2}, {2, 2}}, dealt[s], 2, OpSet::All());
     for (UnitPlan& unit : stage.units) unit.ranks[0].offload_parameters = unit.ranks[0].offload_activations = true;
     stages.push_back(stage);
   }
@@ -254,8 +254,8 @@ TEST(StepLoweringTest, FiveHundredRanksAreFewActors) {
   std::vector<StagePlan> stages;
   const auto dealt = DealLayers(32, 4, 2);
   for (int s = 0; s < 4; ++s) {
-    stages.push_back(StageOf(*setting, 128 * s, std::vector<std::vector<int64_t>>(128, {2, 2, 2, 2, 2, 2, 2, 2}),
-                             dealt[static_cast<size_t>(s)], 2, OpSet::All()));
+    stages.push_back(
+        StageOf(*setting, 128 * s, std::vector<std::vector<int64_t>>(128, {2, 2, 2, 2, 2, 2, 2, 2}), dealt[s], 2, OpSet::All()));
   }
   const Lowered lowered = LowerAndRun(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{stages}}));
   EXPECT_EQ(lowered.graph.actors.size(), 4u);

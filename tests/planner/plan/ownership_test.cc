@@ -27,7 +27,7 @@ TEST(OwnershipTest, EveryElementIsCountedOnceAndTheLedgerBooksWhatIsOwned) {
       std::vector<std::pair<int64_t, int64_t>> counted;
       for (const OwnedRange& range : ownership[u]) {
         ASSERT_LT(range.begin, range.end);
-        owned[static_cast<size_t>(range.rank)] += range.end - range.begin;
+        owned[range.rank] += range.end - range.begin;
         if (range.first) counted.push_back({range.begin, range.end});
         ++(range.first ? sharded : replicated);
       }
@@ -41,10 +41,9 @@ TEST(OwnershipTest, EveryElementIsCountedOnceAndTheLedgerBooksWhatIsOwned) {
     }
     for (size_t r = 0; r < owned.size(); ++r) {
       const RankView& rank = view->ranks[r];
-      const StageView& stage = view->stages[static_cast<size_t>(rank.stage)];
+      const StageView& stage = view->stages[rank.stage];
       int64_t held = 0;
-      for (const size_t u :
-           UnitsOfStage(plan.pipelines[static_cast<size_t>(rank.pipeline)], static_cast<size_t>(stage.index), elements.size())) {
+      for (const size_t u : UnitsOfStage(plan.pipelines[rank.pipeline], static_cast<size_t>(stage.index), elements.size())) {
         held += elements[u];
       }
       const RankDuty duty = DutyOf(*view, rank);

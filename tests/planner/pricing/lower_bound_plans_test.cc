@@ -38,7 +38,7 @@ std::unique_ptr<Setting> Make(const std::string& toml, int64_t batch, int64_t la
 // `total` as `parts` numbers of at least `least`.
 std::vector<int64_t> Cut(Random& random, int64_t total, int64_t parts, int64_t least) {
   std::vector<int64_t> cut(static_cast<size_t>(parts), least);
-  for (int64_t rest = total - parts * least; rest > 0; --rest) ++cut[static_cast<size_t>(Pick(random, 0, parts - 1))];
+  for (int64_t rest = total - parts * least; rest > 0; --rest) ++cut[Pick(random, 0, parts - 1)];
   return cut;
 }
 
@@ -50,7 +50,7 @@ StagePlan RandomStage(Random& random, const Setting& setting, const std::vector<
     const size_t ranks = std::min(devices.size() - d, static_cast<size_t>(Pick(random, 1, 2)));
     for (size_t r = 0; r < ranks; ++r, ++d) {
       RankPlan& rank = unit.ranks.emplace_back();
-      rank.device = setting.cluster.devices[static_cast<size_t>(devices[d])].id;
+      rank.device = setting.cluster.devices[devices[d]].id;
       rank.tp_share = 1.0 / static_cast<double>(ranks);
       rank.shard_ratio = 1.0 / static_cast<double>(devices.size());
       rank.recompute = Pick(random, 0, 1) == 0 ? OpSet::None() : OpSet::All();

@@ -94,15 +94,15 @@ double ExhaustiveOptimum(const Setting& setting) {
   units.back() = kHead;
   std::vector<std::vector<std::vector<double>>> cuts(2);
   for (int d = 0; d < 2; ++d) {
-    for (const UnitKind unit : units) cuts[static_cast<size_t>(d)].push_back(BestCuts(setting, d, unit));
+    for (const UnitKind unit : units) cuts[d].push_back(BestCuts(setting, d, unit));
   }
   double best = std::numeric_limits<double>::infinity();
   std::vector<int64_t> x(units.size(), 0);  // samples of each unit on the first device
   while (true) {
     double busy[2] = {0, 0}, way = 0, bytes = 0;
     for (size_t u = 0; u < units.size(); ++u) {
-      busy[0] += cuts[0][u][static_cast<size_t>(x[u])];
-      busy[1] += cuts[1][u][static_cast<size_t>(batch - x[u])];
+      busy[0] += cuts[0][u][x[u]];
+      busy[1] += cuts[1][u][batch - x[u]];
       double fastest = std::numeric_limits<double>::infinity();
       if (x[u] > 0) fastest = std::min(fastest, Way(setting, 0, units[u]));
       if (x[u] < batch) fastest = std::min(fastest, Way(setting, 1, units[u]));

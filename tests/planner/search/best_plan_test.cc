@@ -20,7 +20,7 @@ Plan OneCard(const Setting& setting, int device, int64_t size) {
   plan.dtype = setting.workload.dtype;
   plan.schedule = ScheduleFamily::k1F1B;
   RankPlan rank;
-  rank.device = setting.cluster.devices[static_cast<size_t>(device)].id;
+  rank.device = setting.cluster.devices[device].id;
   rank.shard_ratio = 1;
   StagePlan stage;
   stage.zero_stage = 0;

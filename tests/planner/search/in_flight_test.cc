@@ -21,7 +21,7 @@ class InFlightTest : public testing::Test {
     const auto dealt = DealLayers(8, 4, 1);
     for (int s = 0; s < 4; ++s) {
       const std::vector<int64_t> microbatches(rounds, 16 / static_cast<int64_t>(rounds));
-      pipeline.stages.push_back(StageOf(setting, s, {microbatches}, dealt[static_cast<size_t>(s)], 0));
+      pipeline.stages.push_back(StageOf(setting, s, {microbatches}, dealt[s], 0));
     }
     return PlanOf(setting, schedule, {pipeline});
   }

@@ -62,7 +62,7 @@ TEST(PlanMovesTest, ARankIsWhatItsDeviceIsWhateverItsLabelSays) {
   const auto setting = Lab(16);
   for (int device = 0; device < setting->num_devices(); ++device) {
     RankPlan rank;
-    rank.device = setting->cluster.devices[static_cast<size_t>(device)].id;
+    rank.device = setting->cluster.devices[device].id;
     for (const char* label : {"", "a card of another name"}) {
       rank.device_model = label;
       EXPECT_EQ(KindOfRank(*setting, rank), setting->KindOf(device)) << rank.device.value();

@@ -106,19 +106,19 @@ TEST(FairShareTest, RandomTrafficIsFeasibleFairAndConservesBytes) {
       std::vector<double> used(links.size(), 0);
       for (const auto& [name, flow] : flows) {
         double heaviest = 0;
-        for (const LinkLoad& l : loads[static_cast<size_t>(name)]) heaviest = std::max(heaviest, l.bytes);
-        for (const LinkLoad& l : loads[static_cast<size_t>(name)]) {
-          used[static_cast<size_t>(l.resource)] += share.Speed(flow.slot) * l.bytes / heaviest;
+        for (const LinkLoad& l : loads[name]) heaviest = std::max(heaviest, l.bytes);
+        for (const LinkLoad& l : loads[name]) {
+          used[l.resource] += share.Speed(flow.slot) * l.bytes / heaviest;
         }
       }
       for (size_t l = 0; l < links.size(); ++l) ASSERT_LE(used[l], links[l] * (1 + 1e-9));
       for (const auto& [name, flow] : flows) {
         bool bound = false;
-        for (const LinkLoad& mine : loads[static_cast<size_t>(name)]) {
+        for (const LinkLoad& mine : loads[name]) {
           const auto link = static_cast<size_t>(mine.resource);
           double fastest = 0;
           for (const auto& [other, f] : flows) {
-            for (const LinkLoad& l : loads[static_cast<size_t>(other)]) {
+            for (const LinkLoad& l : loads[other]) {
               if (l.resource == mine.resource) fastest = std::max(fastest, share.Speed(f.slot));
             }
           }
@@ -136,7 +136,7 @@ TEST(FairShareTest, RandomTrafficIsFeasibleFairAndConservesBytes) {
           continue;
         }
         double heaviest = 0;
-        for (const LinkLoad& l : loads[static_cast<size_t>(it->first)]) heaviest = std::max(heaviest, l.bytes);
+        for (const LinkLoad& l : loads[it->first]) heaviest = std::max(heaviest, l.bytes);
         ASSERT_NEAR(it->second.moved, heaviest, 1e-9 * heaviest);
         share.Finish(it->second.slot);
         it = flows.erase(it);

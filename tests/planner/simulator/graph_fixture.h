@@ -86,7 +86,7 @@ inline StepGraph RandomGraph(std::mt19937_64* random, int tasks, bool transfers)
 inline double SecondsAlone(const StepGraph& graph, const Task& task) {
   double longest = 0;
   for (const LinkLoad& load : task.loads) {
-    longest = std::max(longest, load.bytes / graph.link_bytes_per_second[static_cast<size_t>(load.resource)]);
+    longest = std::max(longest, load.bytes / graph.link_bytes_per_second[load.resource]);
   }
   return ToSeconds(task.duration) + longest;
 }

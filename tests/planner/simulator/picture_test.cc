@@ -79,7 +79,7 @@ TEST(PictureTest, SizeIsBoundedWhateverTheNumberOfTasks) {
 TEST(PictureTest, OfManyActorsSomeOfEveryStageAreShown) {
   StepGraph graph = MakeGraph(100);
   for (int a = 0; a < 100; ++a) {
-    graph.actors[static_cast<size_t>(a)].stage = a / 50;
+    graph.actors[a].stage = a / 50;
     Compute(&graph, a, 1);
   }
   PictureOptions options;

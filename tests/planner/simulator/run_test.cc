@@ -26,10 +26,10 @@ TEST(RunTest, LanesRunInOrderAndWaitForTheirPredecessors) {
   const int32_t a = Compute(&graph, 0, 1), b = Compute(&graph, 0, 2);
   const int32_t c = Compute(&graph, 1, 0.5, {b}), d = Compute(&graph, 1, 1, {a});
   const Timeline timeline = *RunGraph(graph);
-  EXPECT_EQ(timeline.spans[static_cast<size_t>(b)].begin, kSecond);
-  EXPECT_EQ(timeline.spans[static_cast<size_t>(c)].begin, 3 * kSecond);
+  EXPECT_EQ(timeline.spans[b].begin, kSecond);
+  EXPECT_EQ(timeline.spans[c].begin, 3 * kSecond);
   // Ready long before, but behind c on its lane.
-  EXPECT_EQ(timeline.spans[static_cast<size_t>(d)].begin, 3 * kSecond + kSecond / 2);
+  EXPECT_EQ(timeline.spans[d].begin, 3 * kSecond + kSecond / 2);
   EXPECT_EQ(timeline.end, 4 * kSecond + kSecond / 2);
   EXPECT_EQ(timeline.busy[0], 3 * kSecond);
   EXPECT_EQ(timeline.busy[4], kSecond + kSecond / 2);
@@ -145,11 +145,11 @@ TEST(RunTest, NeverUnderItsLowerBounds) {
         bytes(graph.link_bytes_per_second.size(), 0);
     for (size_t t = 0; t < graph.tasks.size(); ++t) {
       const double alone = SecondsAlone(graph, graph.tasks[t]);
-      for (const int32_t a : graph.tasks[t].after) path[t] = std::max(path[t], path[static_cast<size_t>(a)]);
+      for (const int32_t a : graph.tasks[t].after) path[t] = std::max(path[t], path[a]);
       path[t] += alone;
       EXPECT_LE(path[t], end);  // critical path
-      for (const int32_t lane : graph.tasks[t].lanes) lanes[static_cast<size_t>(lane)] += alone;
-      for (const LinkLoad& load : graph.tasks[t].loads) bytes[static_cast<size_t>(load.resource)] += load.bytes;
+      for (const int32_t lane : graph.tasks[t].lanes) lanes[lane] += alone;
+      for (const LinkLoad& load : graph.tasks[t].loads) bytes[load.resource] += load.bytes;
     }
     for (const double lane : lanes) EXPECT_LE(lane, end);
     for (size_t l = 0; l < bytes.size(); ++l) EXPECT_LE(bytes[l] / graph.link_bytes_per_second[l], end);
@@ -195,7 +195,7 @@ TEST(RunTest, StragglersAreChosenBySeedAndSlowComputeOnly) {
     EXPECT_EQ(timeline.busy[1], kSecond);
     std::vector<int> slow;
     for (int a = 0; a < 10; ++a) {
-      const Picoseconds busy = timeline.busy[static_cast<size_t>(LaneIndex(a, LaneKind::kCompute))];
+      const Picoseconds busy = timeline.busy[LaneIndex(a, LaneKind::kCompute)];
       EXPECT_TRUE(busy == kSecond || busy == 2 * kSecond + kSecond / 2);
       if (busy > kSecond) slow.push_back(a);
     }

@@ -61,7 +61,7 @@ class SlowSimulator {
 
   bool MayStart(size_t t) const {
     for (const int32_t a : graph_.tasks[t].after) {
-      if (!tasks_[static_cast<size_t>(a)].ended) return false;
+      if (!tasks_[a].ended) return false;
     }
     for (size_t before = 0; before < t; ++before) {
       if (tasks_[before].ended) continue;
@@ -101,7 +101,7 @@ class SlowSimulator {
       std::vector<double> weight(rest.size(), 0);
       for (const size_t t : rising) {
         for (const LinkLoad& load : graph_.tasks[t].loads) {
-          weight[static_cast<size_t>(load.resource)] += load.bytes / Heaviest(graph_.tasks[t]);
+          weight[load.resource] += load.bytes / Heaviest(graph_.tasks[t]);
         }
       }
       size_t tightest = 0;

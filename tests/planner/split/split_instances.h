@@ -101,8 +101,7 @@ inline int64_t BytesOfList(const SplitKind& kind, bool recompute, int64_t batch,
 }
 
 inline double SecondsOfList(const std::vector<double>& seconds, int64_t batch, int64_t microbatch) {
-  return static_cast<double>(batch / microbatch) * seconds[static_cast<size_t>(microbatch)] +
-         seconds[static_cast<size_t>(batch % microbatch)];
+  return static_cast<double>(batch / microbatch) * seconds[microbatch] + seconds[batch % microbatch];
 }
 
 // Every split of the batch, every microbatch, every policy.
@@ -147,7 +146,7 @@ class BruteForce {
     if (problem_.least_batch == 0)
       Place(device + 1, left, forward, backward, state + StateLimit(problem_, level, kind.capacity_bytes));
     for (int64_t b = 1; b <= left; ++b) {
-      for (const SplitChoice& way : ways_[&kind][static_cast<size_t>(b)]) {
+      for (const SplitChoice& way : ways_[&kind][b]) {
         Place(device + 1, left - b, std::max(forward, way.forward_seconds), std::max(backward, way.backward_seconds),
               state + StateLimit(problem_, level, kind.capacity_bytes - way.bytes));
       }

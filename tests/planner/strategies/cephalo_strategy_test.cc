@@ -30,7 +30,7 @@ const std::vector<UnitPlan>& UnitsOf(const Plan& plan) { return plan.pipelines.a
 
 TEST(EvenStrategyTest, GivesEqualBatchesAndShards) {
   const auto setting = MakeSetting(SmallWorkload(26));
-  const Plan plan = Evaluated(*setting, PlanEvenOffline(*setting));
+  const Plan plan = Evaluated(*setting, PlanEven(*setting));
   EXPECT_EQ(plan.schedule, ScheduleFamily::kLayered);
   std::vector<int64_t> batches;
   for (const UnitPlan& unit : UnitsOf(plan)) {
@@ -73,8 +73,8 @@ TEST(FsdpStrategyTest, SaysWhatIsMissing) {
 TEST(CephaloStrategyTest, BeatsEqualBatchesOnMixedCards) {
   for (const double billions : {1.0, 3.0, 4.0}) {
     const auto setting = MakeSetting(LargeWorkload(billions, 64));
-    const Plan cephalo = Evaluated(*setting, PlanCephaloOffline(*setting));
-    const auto even = PlanEvenOffline(*setting);
+    const Plan cephalo = Evaluated(*setting, PlanCephalo(*setting));
+    const auto even = PlanEven(*setting);
     if (!even.ok()) continue;
     EXPECT_LT(cephalo.predicted.step_seconds, Evaluated(*setting, even).predicted.step_seconds) << billions;
   }
@@ -82,8 +82,8 @@ TEST(CephaloStrategyTest, BeatsEqualBatchesOnMixedCards) {
 
 TEST(CephaloStrategyTest, FitsWhereEqualShardsDoNot) {
   const auto setting = MakeSetting(LargeWorkload(5.4, 8));
-  EXPECT_FALSE(PlanEvenOffline(*setting).ok());
-  const Plan plan = Evaluated(*setting, PlanCephaloOffline(*setting));
+  EXPECT_FALSE(PlanEven(*setting).ok());
+  const Plan plan = Evaluated(*setting, PlanCephalo(*setting));
   EXPECT_GT(UnitsOf(plan)[0].ranks[0].shard_ratio, 0.3);
 }
 
@@ -91,7 +91,7 @@ TEST(CephaloStrategyTest, PublishedGivesEveryDeviceSamplesAndRecomputesAll) {
   PlanRequest request;
   request.fidelity = Fidelity::kPublished;
   const auto setting = MakeSetting(SmallWorkload(12), request);
-  const Plan plan = Evaluated(*setting, PlanCephaloOffline(*setting));
+  const Plan plan = Evaluated(*setting, PlanCephalo(*setting));
   ASSERT_EQ(UnitsOf(plan).size(), 4u);
   for (const UnitPlan& unit : UnitsOf(plan)) {
     EXPECT_GE(unit.batch(), 1);
@@ -112,7 +112,7 @@ host_link_gb_per_second = 12
 name = "n1"
 gpus = ["A6000", "L4"]
 )");
-  const Plan plan = Evaluated(*setting, PlanCephaloOffline(*setting));
+  const Plan plan = Evaluated(*setting, PlanCephalo(*setting));
   for (const UnitPlan& unit : UnitsOf(plan)) EXPECT_TRUE(unit.ranks[0].offload_activations);
 }
 
@@ -120,7 +120,7 @@ TEST(CephaloStrategyTest, ListsExcludedAndUnusedDevices) {
   PlanRequest request;
   request.exclude = {"n2/gpu1"};
   const auto setting = MakeSetting(SmallWorkload(12), request);
-  const Plan plan = Evaluated(*setting, PlanCephaloOffline(*setting));
+  const Plan plan = Evaluated(*setting, PlanCephalo(*setting));
   ASSERT_FALSE(plan.unused.empty());
   EXPECT_EQ(plan.unused[0].device.value(), "n2/gpu1");
   EXPECT_EQ(UnitsOf(plan).size() + plan.unused.size(), 4u);
@@ -130,7 +130,7 @@ TEST(CephaloStrategyTest, RefusesPinsToStagesThatItDoesNotHave) {
   PlanRequest request;
   request.pins = {{"stage1", "n2"}};
   const auto setting = MakeSetting(SmallWorkload(12), request);
-  for (const auto plan : {&PlanCephaloOffline, &PlanEvenOffline, &PlanFsdp}) {
+  for (const auto plan : {&PlanCephalo, &PlanEven, &PlanFsdp}) {
     const absl::Status status = plan(*setting).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("stage1"));
@@ -139,7 +139,7 @@ TEST(CephaloStrategyTest, RefusesPinsToStagesThatItDoesNotHave) {
 
 TEST(CephaloStrategyTest, TheSameSettingGivesTheSamePlan) {
   const auto setting = MakeSetting(LargeWorkload(3, 64));
-  const auto first = PlanCephaloOffline(*setting), second = PlanCephaloOffline(*setting);
+  const auto first = PlanCephalo(*setting), second = PlanCephalo(*setting);
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(ToJson(*first), ToJson(*second));
 }

@@ -99,8 +99,7 @@ TEST_F(BurstTest, StrangersGetNothingAndDelayNobody) {
   listener_->AllowBursts("secret");
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 150; ++i) strangers.push_back(Connect());
-  for (int i = 100; i < 150; ++i)
-    (void)!send(strangers[static_cast<size_t>(i)].get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL);
+  for (int i = 100; i < 150; ++i) (void)!send(strangers[i].get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL);
   EXPECT_EQ(Burst("secret").error, "");
   EXPECT_EQ(Reach(), "");
   for (const UniqueFd& stranger : strangers) EXPECT_EQ(ReadLine(stranger), "") << "closed without a word";

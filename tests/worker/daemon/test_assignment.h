@@ -17,7 +17,7 @@ inline RankAssignment TestAssignment(const std::string& behaviour, int64_t epoch
   assignment.model = *ModelFlavor("gpt2", "debug");
   assignment.config.name = behaviour;
   assignment.config.training.steps = steps;
-  assignment.device.id = assignment.devices[static_cast<size_t>(rank)];
+  assignment.device.id = assignment.devices[rank];
   assignment.device.kind = DeviceKind::kEmulated;
   assignment.predicted_step_seconds = 0.01;
   assignment.first_progress_seconds = 30;

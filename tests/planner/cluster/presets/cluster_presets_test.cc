@@ -15,7 +15,7 @@ std::map<std::string, int> CardsOf(const std::string& preset) {
   EXPECT_TRUE(cluster.ok()) << cluster.status();
   std::map<std::string, int> cards;
   if (!cluster.ok()) return cards;
-  for (const ClusterDevice& device : cluster->devices) ++cards[cluster->kinds[static_cast<size_t>(device.kind)].name];
+  for (const ClusterDevice& device : cluster->devices) ++cards[cluster->kinds[device.kind].name];
   return cards;
 }
 

@@ -77,7 +77,7 @@ double BruteUnit(const Setting& setting, const std::vector<int>& kinds, int64_t 
       return;
     }
     for (int64_t n = 1; n <= rest; ++n) {
-      const Passes& own = table[i][static_cast<size_t>(n)];
+      const Passes& own = table[i][n];
       split(i + 1, rest - n,
             {std::max(slowest.forward, own.forward), std::max(slowest.recompute, own.recompute),
              std::max(slowest.backward, own.backward)});

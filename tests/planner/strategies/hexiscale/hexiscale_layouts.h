@@ -67,8 +67,8 @@ class EveryHexiscaleLayout {
       std::vector<int> rest;
       for (size_t i = 0; i < left.size(); ++i) ((mask >> i) & 1 ? stage.devices : rest).push_back(left[i]);
       const auto alike = [&](int device) {
-        const ClusterDevice& a = setting_.cluster.devices[static_cast<size_t>(device)];
-        const ClusterDevice& b = setting_.cluster.devices[static_cast<size_t>(stage.devices[0])];
+        const ClusterDevice& a = setting_.cluster.devices[device];
+        const ClusterDevice& b = setting_.cluster.devices[stage.devices[0]];
         return a.node == b.node && a.kind == b.kind;
       };
       if (!std::all_of(stage.devices.begin(), stage.devices.end(), alike)) continue;
@@ -144,9 +144,8 @@ inline std::string ToText(const Setting& setting, const HexiscaleLayout& layout)
     absl::StrAppend(&text, text.empty() ? "" : " | ");
     for (const HexiscaleStage& stage : pipeline.stages) {
       for (const int d : stage.devices) {
-        const ClusterDevice& device = setting.cluster.devices[static_cast<size_t>(d)];
-        absl::StrAppend(&text, d == stage.devices[0] ? "" : "+", device.id.value(), " ",
-                        setting.cluster.kinds[static_cast<size_t>(device.kind)].name);
+        const ClusterDevice& device = setting.cluster.devices[d];
+        absl::StrAppend(&text, d == stage.devices[0] ? "" : "+", device.id.value(), " ", setting.cluster.kinds[device.kind].name);
       }
       absl::StrAppend(&text, " ", stage.layers, " layers", stage.keep ? ", " : " recomputed, ");
     }

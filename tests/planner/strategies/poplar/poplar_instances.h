@@ -21,7 +21,7 @@ inline double BrutePoplarDevice(const std::vector<std::vector<double>>& ways, in
       if (rest == 0) return 0;
       double found = std::numeric_limits<double>::infinity();
       for (int64_t m = 1; m <= rest && m < static_cast<int64_t>(table.size()); ++m) {
-        found = std::min(found, table[static_cast<size_t>(m)] + least(rest - m));
+        found = std::min(found, table[m] + least(rest - m));
       }
       return found;
     };
@@ -80,7 +80,7 @@ inline double BrutePoplarRounds(const PoplarProblem& problem) {
         if (samples == 0 || samples > g) continue;
         const double c = problem.round_seconds;
         const double round = problem.overlap * std::max(t, c) + (1 - problem.overlap) * (t + c);
-        least[static_cast<size_t>(g)] = std::min(least[static_cast<size_t>(g)], least[static_cast<size_t>(g - samples)] + round);
+        least[g] = std::min(least[g], least[g - samples] + round);
       }
     }
     best = std::min(best, least.back());

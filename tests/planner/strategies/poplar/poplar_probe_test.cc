@@ -27,7 +27,7 @@ TEST(PoplarProbeTest, TheSplineMeetsItsPointsAndNeverFalls) {
   const PoplarProbe probe = ProbeLargestBatch([](int64_t b) { return b <= 23; }, 64);
   const std::vector<double> table = SecondsBySpline(probe, seconds);
   ASSERT_EQ(table.size(), 24u);
-  for (const int64_t b : probe.batches) EXPECT_NEAR(table[static_cast<size_t>(b)], seconds(b), 1e-9);
+  for (const int64_t b : probe.batches) EXPECT_NEAR(table[b], seconds(b), 1e-9);
   EXPECT_TRUE(std::is_sorted(table.begin(), table.end()));
   EXPECT_TRUE(SecondsBySpline(PoplarProbe(), seconds).empty());
 }

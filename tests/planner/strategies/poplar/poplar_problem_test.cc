@@ -25,7 +25,7 @@ std::vector<double> Line(double launch, double seconds_a_sample, int64_t largest
 
 double SecondsOf(const std::vector<double>& table, const std::vector<int64_t>& microbatches) {
   double sum = 0;
-  for (const int64_t m : microbatches) sum += table[static_cast<size_t>(m)];
+  for (const int64_t m : microbatches) sum += table[m];
   return sum;
 }
 
@@ -47,7 +47,7 @@ double PriceOf(const PoplarProblem& problem, const PoplarAnswer& answer) {
       rounds.resize(std::max(rounds.size(), share.microbatches.size()), 0);
       for (size_t r = 0; r < share.microbatches.size(); ++r) {
         if (share.microbatches[r] >= static_cast<int64_t>(table.size())) return std::numeric_limits<double>::infinity();
-        rounds[r] = std::max(rounds[r], table[static_cast<size_t>(share.microbatches[r])]);
+        rounds[r] = std::max(rounds[r], table[share.microbatches[r]]);
       }
       slowest = std::max(slowest, SecondsOf(table, share.microbatches));
     }

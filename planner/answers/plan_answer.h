@@ -11,14 +11,14 @@
 
 namespace motley::planner {
 
-struct OfflineResult {
+struct PlanAnswer {
   Evaluation evaluation;  // of the chosen plan, lower bound filled in
   LowerBound bound;
   double planning_seconds = 0;
 };
 // Runs the requested strategy, evaluates, fills in the bound. RESOURCE_EXHAUSTED: nothing fits: which bytes are missing and the
 // cheapest ways out, tried with `book`'s latencies (without: estimates, which changes no bytes). NOT_FOUND: unknown strategy.
-absl::StatusOr<OfflineResult> PlanOffline(const Setting& setting, const LatencyBook* book = nullptr);
+absl::StatusOr<PlanAnswer> AnswerPlan(const Setting& setting, const LatencyBook* book = nullptr);
 
 // One row of --compare.
 struct ComparisonRow {

@@ -1,4 +1,4 @@
-#include "planner/answers/offline.h"
+#include "planner/answers/plan_answer.h"
 
 #include <algorithm>
 #include <optional>
@@ -54,7 +54,7 @@ absl::StatusOr<Evaluation> PlanAndEvaluate(const Setting& setting, const Catalog
   return evaluation;
 }
 
-absl::StatusOr<OfflineResult> PlanOffline(const Setting& setting, const LatencyBook* book) {
+absl::StatusOr<PlanAnswer> AnswerPlan(const Setting& setting, const LatencyBook* book) {
   const absl::Time start = absl::Now();
   MOTLEY_ASSIGN_OR_RETURN(const CatalogEntry strategy, FindInCatalog(setting.request.strategy));
   absl::StatusOr<Evaluation> evaluation = PlanAndEvaluate(setting, strategy);
@@ -64,7 +64,7 @@ absl::StatusOr<OfflineResult> PlanOffline(const Setting& setting, const LatencyB
     return NothingFits(setting, book, evaluation.status(), left);
   }
   MOTLEY_RETURN_IF_ERROR(evaluation.status());
-  OfflineResult result;
+  PlanAnswer result;
   result.evaluation = *std::move(evaluation);
   result.bound = FindLowerBound(setting);
   result.evaluation.plan.predicted.lower_bound_seconds = result.bound.seconds;

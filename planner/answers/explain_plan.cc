@@ -1,4 +1,4 @@
-#include "planner/answers/explain_offline.h"
+#include "planner/answers/explain_plan.h"
 
 #include <algorithm>
 #include <map>
@@ -23,7 +23,7 @@ struct Row {
 class Explainer {
  public:
   Explainer(const Setting& setting, const Evaluation& evaluation) : setting_(setting), plan_(evaluation.plan) {
-    for (int d = 0; d < setting.num_devices(); ++d) index_[setting.cluster.devices[static_cast<size_t>(d)].id] = d;
+    for (int d = 0; d < setting.num_devices(); ++d) index_[setting.cluster.devices[d].id] = d;
   }
 
   std::string Text(const Evaluation& evaluation, const LowerBound& bound) {
@@ -71,8 +71,8 @@ class Explainer {
       const double step = plan_.predicted.step_seconds;
       absl::StrAppendFormat(
           &out_, "  pipeline %d stage %d, %d x %s: %d samples, busy %s of %s (%.0f %%), memory %s (%.0f %% of usable)\n", p, s,
-          row.ranks, setting_.cluster.kinds[static_cast<size_t>(kind)].name, row.batch, SecondsText(row.busiest_seconds),
-          SecondsText(step), step > 0 ? 100 * row.busiest_seconds / step : 0, BytesText(row.peak_bytes), 100 * row.fullest);
+          row.ranks, setting_.cluster.kinds[kind].name, row.batch, SecondsText(row.busiest_seconds), SecondsText(step),
+          step > 0 ? 100 * row.busiest_seconds / step : 0, BytesText(row.peak_bytes), 100 * row.fullest);
     }
   }
 
@@ -80,7 +80,7 @@ class Explainer {
     absl::StrAppend(&out_, "\nlatencies:\n");
     for (int kind = 0; kind < setting_.costs.num_kinds(); ++kind) {
       const Provenance& from = setting_.costs.provenance(kind);
-      absl::StrAppend(&out_, "  ", setting_.cluster.kinds[static_cast<size_t>(kind)].name, ": ", from.source);
+      absl::StrAppend(&out_, "  ", setting_.cluster.kinds[kind].name, ": ", from.source);
       if (from.estimated) absl::StrAppendFormat(&out_, " (an estimate: %.2f to %.2f of it)", from.low, from.high);
       absl::StrAppend(&out_, "\n");
     }
@@ -99,7 +99,7 @@ std::string ExplainDetails(const Setting& setting, const Evaluation& evaluation)
   return Explainer(setting, evaluation).Details();
 }
 
-std::string ExplainOffline(const Setting& setting, const Evaluation& evaluation, const LowerBound& bound) {
+std::string ExplainPlan(const Setting& setting, const Evaluation& evaluation, const LowerBound& bound) {
   return Explainer(setting, evaluation).Text(evaluation, bound);
 }
 

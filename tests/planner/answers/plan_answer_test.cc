@@ -1,10 +1,10 @@
-#include "planner/answers/offline.h"
+#include "planner/answers/plan_answer.h"
 
 #include <set>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/answers/explain_offline.h"
+#include "planner/answers/explain_plan.h"
 #include "planner/answers/given_plan.h"
 #include "planner/answers/ways_out.h"
 #include "planner/live/planner.h"
@@ -33,7 +33,7 @@ TEST(CatalogTest, FindsByNameAndNamesTheNearest) {
 TEST(OfflineTest, EveryStrategysPlanIsCompleteAndEvaluated) {
   for (const CatalogEntry& entry : Catalog()) {
     const auto setting = MakeSetting(SmallWorkload(), Asking(std::string(entry.name)));
-    const auto result = PlanOffline(*setting);
+    const auto result = AnswerPlan(*setting);
     ASSERT_TRUE(result.ok()) << entry.name << ": " << result.status();
     const Plan& plan = result->evaluation.plan;
     EXPECT_EQ(Validate(plan, setting->workload.model), absl::OkStatus()) << entry.name;
@@ -50,7 +50,7 @@ TEST(OfflineTest, EveryStrategysPlanIsCompleteAndEvaluated) {
       }
     }
     EXPECT_EQ(devices, 4u) << entry.name << " leaves a device unexplained";
-    EXPECT_EQ(ToJson(PlanOffline(*setting)->evaluation.plan), ToJson(plan)) << entry.name << " is not deterministic";
+    EXPECT_EQ(ToJson(AnswerPlan(*setting)->evaluation.plan), ToJson(plan)) << entry.name << " is not deterministic";
     EXPECT_LE(WorstMemory(*setting, plan), 1);
     // Both forms give the plan back.
     EXPECT_EQ(ToJson(*PlanFromJson(ToJson(plan))), ToJson(plan));
@@ -63,7 +63,7 @@ TEST(OfflineTest, EveryStrategysPlanIsCompleteAndEvaluated) {
 TEST(OfflineTest, ExcludedDevicesAreListedAsUnused) {
   PlanRequest request = Asking("cephalo");
   request.exclude = {"n2"};
-  const auto result = PlanOffline(*MakeSetting(SmallWorkload(), request));
+  const auto result = AnswerPlan(*MakeSetting(SmallWorkload(), request));
   ASSERT_TRUE(result.ok()) << result.status();
   ASSERT_EQ(result->evaluation.plan.unused.size(), 2u);
   EXPECT_THAT(result->evaluation.plan.unused[0].because, HasSubstr("excluded"));
@@ -81,7 +81,7 @@ absl::StatusOr<Plan> PlanPairs(const Setting& setting) {
     UnitPlan& unit = stage.units.emplace_back();
     for (int i : {d, d + 1}) {
       RankPlan& rank = unit.ranks.emplace_back();
-      rank.device = setting.cluster.devices[static_cast<size_t>(i)].id;
+      rank.device = setting.cluster.devices[i].id;
       rank.tp_share = 0.5;
       rank.shard_ratio = 1.0 / setting.num_devices();
     }
@@ -120,7 +120,7 @@ TEST(OfflineTest, CompareHasARowForEachStrategyAndSaysWhyNot) {
 }
 
 TEST(OfflineTest, WhatFitsNowhereSaysWhatWould) {
-  const absl::Status status = PlanOffline(*MakeSetting(LargeWorkload(12), Asking("cephalo"))).status();
+  const absl::Status status = AnswerPlan(*MakeSetting(LargeWorkload(12), Asking("cephalo"))).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("bytes"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("\nwhat would fit, the cheapest first:\n"));
@@ -146,8 +146,8 @@ TEST(WaysOutTest, ASmallerBatchIsFoundToAnEighth) {
     if (sscanf(way.what.c_str(), "--global-batch %ld instead of %ld", &batch, &asked) != 2) continue;
     found = true;
     EXPECT_EQ(asked, 1000);
-    EXPECT_TRUE(PlanOffline(*MakeSetting(LargeWorkload(1, batch), Asking("cephalo"), toml)).ok());
-    EXPECT_FALSE(PlanOffline(*MakeSetting(LargeWorkload(1, batch + batch / 4 + 1), Asking("cephalo"), toml)).ok());
+    EXPECT_TRUE(AnswerPlan(*MakeSetting(LargeWorkload(1, batch), Asking("cephalo"), toml)).ok());
+    EXPECT_FALSE(AnswerPlan(*MakeSetting(LargeWorkload(1, batch + batch / 4 + 1), Asking("cephalo"), toml)).ok());
   }
   EXPECT_TRUE(found);
 }
@@ -190,14 +190,14 @@ TEST(ExplainOfflineTest, SamplesOfAUnitCountOnce) {
     }
   }
   plan.pipelines.push_back({{stage}});
-  const std::string text = ExplainOffline(*setting, evaluation, {});
+  const std::string text = ExplainPlan(*setting, evaluation, {});
   EXPECT_THAT(text, HasSubstr("2 x P40: 5 samples")) << text;
   EXPECT_THAT(text, HasSubstr("1 x A6000: 19 samples")) << text;
 }
 
 TEST(GivenPlanTest, OtherCardsUnderTheSameNamesAreSaid) {
   const auto setting = MakeSetting(SmallWorkload());
-  Plan plan = PlanOffline(*MakeSetting(SmallWorkload(), Asking("cephalo")))->evaluation.plan;
+  Plan plan = AnswerPlan(*MakeSetting(SmallWorkload(), Asking("cephalo")))->evaluation.plan;
   EXPECT_TRUE(PriceGivenPlan(*setting, plan)->warnings.empty());
   plan.cluster = "lab";
   EXPECT_THAT(PriceGivenPlan(*setting, plan)->warnings, testing::ElementsAre("the plan was made for lab; it is priced on mixed"));
@@ -210,7 +210,7 @@ TEST(GivenPlanTest, OtherCardsUnderTheSameNamesAreSaid) {
 
 TEST(GivenPlanTest, ANegativeShareIsNamedAsItIsWritten) {
   const auto setting = MakeSetting(SmallWorkload());
-  Plan plan = PlanOffline(*MakeSetting(SmallWorkload(), Asking("cephalo")))->evaluation.plan;
+  Plan plan = AnswerPlan(*MakeSetting(SmallWorkload(), Asking("cephalo")))->evaluation.plan;
   plan.pipelines[0].stages[0].placement.clear();
   plan.pipelines[0].stages[0].units[0].ranks[0].shard_ratio = -0.1;
   EXPECT_THAT(std::string(PriceGivenPlan(*setting, plan).status().message()), HasSubstr("-0.1")) << "not scaled";
@@ -218,7 +218,7 @@ TEST(GivenPlanTest, ANegativeShareIsNamedAsItIsWritten) {
 
 TEST(GivenPlanTest, SumsAreMendedAndListed) {
   const auto setting = MakeSetting(SmallWorkload());
-  Plan plan = PlanOffline(*MakeSetting(SmallWorkload(), Asking("cephalo")))->evaluation.plan;
+  Plan plan = AnswerPlan(*MakeSetting(SmallWorkload(), Asking("cephalo")))->evaluation.plan;
   const auto good = PriceGivenPlan(*setting, plan);
   ASSERT_TRUE(good.ok()) << good.status();
   EXPECT_TRUE(good->broken.empty());
@@ -236,7 +236,7 @@ TEST(GivenPlanTest, SumsAreMendedAndListed) {
 
 TEST(GivenPlanTest, WhatCannotBePricedIsRefused) {
   const auto setting = MakeSetting(SmallWorkload());
-  const Plan plan = PlanOffline(*MakeSetting(SmallWorkload(), Asking("cephalo")))->evaluation.plan;
+  const Plan plan = AnswerPlan(*MakeSetting(SmallWorkload(), Asking("cephalo")))->evaluation.plan;
   const auto refused = [&](auto&& change) {
     Plan changed = plan;
     change(changed);
@@ -282,7 +282,7 @@ TEST(GivenPlanTest, APlanMadeOfflineRunsOnALiveCluster) {
   workload.model = SmallModel();
   workload.global_batch = 11;
   workload.seq_len = 32;
-  const auto result = PlanOffline(*MakeSetting(workload, Asking("even"), toml));
+  const auto result = AnswerPlan(*MakeSetting(workload, Asking("even"), toml));
   ASSERT_TRUE(result.ok()) << result.status();
   PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 11);
   std::string json = ToJson(result->evaluation.plan);
@@ -303,9 +303,9 @@ TEST(GivenPlanTest, APlanMadeOfflineRunsOnALiveCluster) {
 
 TEST(ExplainOfflineTest, SaysWhoDoesWhatAndWhatItRestsOn) {
   const auto setting = MakeSetting(SmallWorkload(), Asking("cephalo"));
-  const auto result = PlanOffline(*setting);
+  const auto result = AnswerPlan(*setting);
   ASSERT_TRUE(result.ok()) << result.status();
-  const std::string text = ExplainOffline(*setting, result->evaluation, result->bound);
+  const std::string text = ExplainPlan(*setting, result->evaluation, result->bound);
   EXPECT_THAT(text, testing::StartsWith(ToText(result->evaluation.plan)));
   EXPECT_THAT(text, HasSubstr("pipeline 0 stage 0, 1 x A6000: "));
   EXPECT_THAT(text, HasSubstr("\nno plan can be faster than "));
