@@ -128,17 +128,17 @@ Times Measure(const Setup& setup, const std::vector<int64_t>& bounds) {
     // From a common start: on a busy host threads wake up milliseconds apart.
     auto timed = [&](auto&& call, double& time) {
       const double begin = Largest(**communicator, MonotonicNs() * 1e-9);
-      call(absl::Seconds(begin));
+      (*communicator)->pacer().Begin(absl::Seconds(begin));
+      call();
+      (*communicator)->pacer().End(std::nullopt);
       const double slowest = Largest(**communicator, MonotonicNs() * 1e-9 - begin);
       if (rank == 0) time = std::min(time, slowest);
     };
     const auto context = ConnectGloo(rank, setup.ranks, "127.0.0.1", gloo_store);
     for (int i = 0; i < setup.repetitions; ++i) {
-      timed([&](absl::Duration now) { (void)(*communicator)->AllGatherV(array.data(), DType::kFloat32, bounds, now); },
-            best.all_gather);
-      timed([&](absl::Duration now) { (void)(*communicator)->ReduceScatterV(array.data(), DType::kFloat32, bounds, now); },
-            best.reduce_scatter);
-      timed([&](absl::Duration) { GlooAllGather(context, bounds, array, i); }, best.gloo_unpaced);
+      timed([&] { (void)(*communicator)->AllGatherV(array.data(), DType::kFloat32, bounds); }, best.all_gather);
+      timed([&] { (void)(*communicator)->ReduceScatterV(array.data(), DType::kFloat32, bounds); }, best.reduce_scatter);
+      timed([&] { GlooAllGather(context, bounds, array, i); }, best.gloo_unpaced);
     }
   });
   return best;

@@ -3,31 +3,30 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <cmath>
 #include <exception>
-#include <thread>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
 #include "common/model/operators.h"
-#include "worker/engine/base/monotonic.h"
-#include "worker/engine/lane_board.h"
+#include "worker/engine/lanes/runner.h"
 #include "worker/engine/model/optimizer.h"
 
 namespace motley::engine {
 
 // One walk over one program.
-class Executor::Pass {
+class Executor::Pass : public ProgramWork {
  public:
   Pass(Executor& executor, const Program& program, const StepInput& input)
       : e_(executor),
         program_(program),
         input_(input),
         training_(program.kind == ProgramKind::kTraining),
-        begin_(absl::Nanoseconds(MonotonicNs())),
-        board_(program.instructions.size(), begin_),
-        collective_end_(begin_),
         gradient_fresh_(program.gradient_buffers.size(), true),
+        loss_sum_(at::zeros({}, at::kDouble)),
+        not_finite_(at::full({}, kFinite, at::kLong)),
         activations_(program.microbatches.size()),
         boundaries_(program.num_units, std::vector<at::Tensor>(program.microbatches.size())),
         saved_(program.num_units) {
@@ -35,51 +34,24 @@ class Executor::Pass {
   }
 
   absl::StatusOr<StepOutcome> Run() {
-    std::thread collective([this] {
-      at::set_num_threads(1);  // it copies; a team of its own would take the compute lane's cores
-      RunLane(Lane::kCollective);
-    });
-    RunLane(Lane::kCompute);
-    collective.join();
-    MOTLEY_RETURN_IF_ERROR(board_.error());
+    e_.communicator_.pacer().ResetCounters();
+    MOTLEY_RETURN_IF_ERROR(RunProgram(program_, {&e_.compute_, &e_.collective_}, *this));
+    outcome_.collective_seconds = e_.communicator_.pacer().busy_seconds();
     return outcome_;
   }
 
- private:
-  void RunLane(Lane lane) {
-    for (size_t i = 0; i < program_.instructions.size(); ++i) {
-      const Instruction& instruction = program_.instructions[i];
-      if (LaneOf(instruction.op) != lane) continue;
-      absl::Duration ready;
-      if (!board_.Wait(instruction.after, &ready)) return;
-      if (e_.progress_) e_.progress_(static_cast<int64_t>(i), instruction.op);
-      absl::Duration end;
-      const absl::Status status = Guarded(i, ready, &end);
-      if (!status.ok()) {
-        if (board_.Fail(status)) e_.communicator_.Abort(std::string(status.message()));
-        return;
-      }
-      board_.Done(i, end);
-    }
-  }
-
   // The one place where exceptions of the libraries become a Status.
-  absl::Status Guarded(size_t index, absl::Duration ready, absl::Duration* end) {
-    const Operation& op = program_.instructions[index].op;
+  absl::Status Do(size_t instruction, const Operation& op) override {
+    if (e_.progress_) e_.progress_(static_cast<int64_t>(instruction), op);
     const auto where = [&] {
       return absl::StrCat(e_.assignment_.devices[e_.assignment_.rank].value(), ", step ", input_.step + 1, ", instruction ",
-                          index, " (", std::string(OperationName(op)), "): ");
+                          instruction, " (", std::string(OperationName(op)), "): ");
     };
     try {
-      const absl::StatusOr<absl::Duration> result = std::visit([&](const auto& o) { return Do(o, ready); }, op);
-      if (result.ok()) {
-        *end = *result;
-        return absl::OkStatus();
-      }
+      const absl::Status status = std::visit([&](const auto& o) { return Do(o); }, op);
       // A verdict on the numbers stands by itself.
-      if (absl::IsAborted(result.status())) return result.status();
-      return WithFault(absl::Status(result.status().code(), absl::StrCat(where(), result.status().message())),
-                       FaultOf(result.status()));
+      if (status.ok() || absl::IsAborted(status)) return status;
+      return WithFault(absl::Status(status.code(), absl::StrCat(where(), status.message())), FaultOf(status));
     } catch (const c10::OutOfMemoryError& error) {
       return absl::ResourceExhaustedError(absl::StrCat(where(), error.what_without_backtrace()));
     } catch (const c10::Error& error) {
@@ -89,41 +61,50 @@ class Executor::Pass {
     }
   }
 
-  // ---- collective lane ----
-
-  // A collective starts when its lane is free, too.
-  absl::Duration CollectiveReady(absl::Duration ready) const { return std::max(ready, collective_end_); }
-  absl::Duration CollectiveDone(absl::Duration started, absl::Duration ended) {
-    outcome_.collective_seconds += absl::ToDoubleSeconds(ended - started);
-    return collective_end_ = ended;
+  std::optional<double> FlopsOf(const Operation& op) const override {
+    return std::visit([this](const auto& o) { return Flops(o); }, op);
   }
 
-  absl::StatusOr<absl::Duration> Do(const Gather& op, absl::Duration ready) {
-    const absl::Duration start = CollectiveReady(ready);
+ private:
+  // ---- what a declared speed slows down ----
+
+  std::optional<double> Flops(const Forward& op) const { return UnitFlops(op.unit, op.microbatch, /*backward=*/false); }
+  std::optional<double> Flops(const Recompute& op) const { return UnitFlops(op.unit, op.microbatch, /*backward=*/false); }
+  std::optional<double> Flops(const Backward& op) const { return UnitFlops(op.unit, op.microbatch, /*backward=*/true); }
+  std::optional<double> Flops(const OptimizerStep&) const {
+    return kOptimizerFlopsPerElement * static_cast<double>(e_.state_.owned_elements());
+  }
+  std::optional<double> Flops(const Gather&) const { return std::nullopt; }
+  std::optional<double> Flops(const ReduceScatter&) const { return std::nullopt; }
+  std::optional<double> Flops(const ReduceScalars&) const { return std::nullopt; }
+  std::optional<double> Flops(const ZeroGrad&) const { return std::nullopt; }
+  std::optional<double> Flops(const Release&) const { return std::nullopt; }
+
+  // ---- collective lane ----
+
+  absl::Status Do(const Gather& op) {
     const UnitState& own = e_.state_.units()[op.unit];
     at::Tensor whole = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
     if (own.size() > 0) whole.narrow(0, own.begin, own.size()).copy_(own.parameter);
-    MOTLEY_ASSIGN_OR_RETURN(
-        const absl::Duration end,
-        e_.communicator_.AllGatherV(whole.mutable_data_ptr(), e_.dtype_, e_.assignment_.placement[op.unit].bounds, start));
-    return CollectiveDone(start, end);
+    return e_.communicator_.AllGatherV(whole.mutable_data_ptr(), e_.dtype_, e_.assignment_.placement[op.unit].bounds);
   }
 
-  absl::StatusOr<absl::Duration> Do(const ReduceScatter& op, absl::Duration ready) {
-    const absl::Duration start = CollectiveReady(ready);
+  absl::Status Do(const ReduceScatter& op) {
     UnitState& own = e_.state_.units()[op.unit];
     at::Tensor whole = UnitOf(e_.gradient_buffers_[op.grad], op.unit);
-    MOTLEY_ASSIGN_OR_RETURN(
-        const absl::Duration end,
-        e_.communicator_.ReduceScatterV(whole.mutable_data_ptr(), e_.dtype_, e_.assignment_.placement[op.unit].bounds, start));
+    MOTLEY_RETURN_IF_ERROR(
+        e_.communicator_.ReduceScatterV(whole.mutable_data_ptr(), e_.dtype_, e_.assignment_.placement[op.unit].bounds));
     if (own.size() > 0) own.gradient.add_(whole.narrow(0, own.begin, own.size()));
     gradient_fresh_[op.grad] = true;
-    return CollectiveDone(start, end);
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<absl::Duration> Do(const ReduceScalars&, absl::Duration ready) {
-    const absl::Duration start = CollectiveReady(ready);
-    StepScalars mine = scalars_;
+  // The only place of a step where numbers come back from the device.
+  absl::Status Do(const ReduceScalars&) {
+    StepScalars mine;
+    mine.loss_sum = loss_sum_.item<double>();
+    mine.tokens = tokens_;
+    mine.not_finite = not_finite_.item<int64_t>();
     mine.stop = input_.stop;
     mine.save = input_.save;
     mine.checkpoint = input_.checkpoint;
@@ -136,8 +117,7 @@ class Executor::Pass {
     }
     MOTLEY_ASSIGN_OR_RETURN(const auto by_rank, e_.communicator_.GatherScalars(mine.ToVector()));
     outcome_.scalars = SummedScalars(by_rank);
-    MOTLEY_RETURN_IF_ERROR(CheckFinite());
-    return CollectiveDone(start, absl::Nanoseconds(MonotonicNs()));
+    return CheckFinite();
   }
 
   absl::Status CheckFinite() const {
@@ -153,86 +133,71 @@ class Executor::Pass {
 
   // ---- compute lane ----
 
-  // Emulated duration around real work.
-  template <typename Work>
-  absl::Duration Compute(absl::Duration ready, double flops, Work work) {
-    e_.pacer_.Begin(ready);
-    work();
-    e_.pacer_.EndAfter(flops);
-    return e_.pacer_.lane_end();
+  absl::Status Do(const Forward& op) {
+    at::Tensor& activation = activations_[op.microbatch];
+    if (op.keep == Keep::kBoundary) boundaries_[op.unit][op.microbatch] = activation;
+    Saved* saved = op.keep == Keep::kAll ? &saved_[op.unit][op.microbatch] : nullptr;
+    if (op.unit == Head()) {
+      const at::Tensor loss = RunHead(op, activation, saved);
+      loss_sum_.add_(loss);
+      tokens_ += static_cast<double>(input_.batch.targets[op.microbatch].numel());
+      NoteFinite(loss, ForwardPosition(op.unit));
+      activation = at::Tensor();
+    } else {
+      activation = RunUnit(op, activation, saved);
+      NoteFinite(activation, ForwardPosition(op.unit));
+    }
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<absl::Duration> Do(const Forward& op, absl::Duration ready) {
-    return Compute(ready, UnitFlops(op.unit, op.microbatch, /*backward=*/false), [&] {
-      at::Tensor& activation = activations_[op.microbatch];
-      if (op.keep == Keep::kBoundary) boundaries_[op.unit][op.microbatch] = activation;
-      Saved* saved = op.keep == Keep::kAll ? &saved_[op.unit][op.microbatch] : nullptr;
-      if (op.unit == Head()) {
-        const double loss = RunHead(op, activation, saved);
-        scalars_.loss_sum += loss;
-        scalars_.tokens += static_cast<double>(input_.batch.targets[op.microbatch].numel());
-        if (!std::isfinite(loss)) NotFinite(ForwardPosition(op.unit));
-        activation = at::Tensor();
-      } else {
-        activation = RunUnit(op, activation, saved);
-        CheckFinite(activation, ForwardPosition(op.unit));
-      }
-    });
+  absl::Status Do(const Recompute& op) {
+    at::Tensor input = std::move(boundaries_[op.unit][op.microbatch]);
+    boundaries_[op.unit][op.microbatch] = at::Tensor();
+    Saved* saved = &saved_[op.unit][op.microbatch];
+    if (op.unit == Head()) {
+      RunHead(op, input, saved);
+    } else {
+      RunUnit(op, input, saved);
+    }
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<absl::Duration> Do(const Recompute& op, absl::Duration ready) {
-    return Compute(ready, UnitFlops(op.unit, op.microbatch, /*backward=*/false), [&] {
-      at::Tensor input = std::move(boundaries_[op.unit][op.microbatch]);
-      boundaries_[op.unit][op.microbatch] = at::Tensor();
-      Saved* saved = &saved_[op.unit][op.microbatch];
-      if (op.unit == Head()) {
-        RunHead(op, input, saved);
-      } else {
-        RunUnit(op, input, saved);
-      }
-    });
+  absl::Status Do(const Backward& op) {
+    at::Tensor& gradient = activations_[op.microbatch];  // of the unit's output; becomes that of its input
+    at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
+    at::Tensor gradients = GradientBuffer(op.grad, op.unit);
+    Saved& saved = saved_[op.unit][op.microbatch];
+    if (op.unit == Head()) {
+      at::Tensor tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : at::Tensor();
+      gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossScale(),
+                                        gradients, tied_gradients);
+    } else if (op.unit == 0) {
+      e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], gradient, gradients);
+      gradient = at::Tensor();
+    } else {
+      gradient = e_.model_.LayerBackward(parameters, saved, gradient, gradients);
+    }
+    saved.tensors.clear();
+    if (gradient.defined()) NoteFinite(gradient, BackwardPosition(op.unit, program_.num_units));
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<absl::Duration> Do(const Backward& op, absl::Duration ready) {
-    return Compute(ready, UnitFlops(op.unit, op.microbatch, /*backward=*/true), [&] {
-      at::Tensor& gradient = activations_[op.microbatch];  // of the unit's output; becomes that of its input
-      at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
-      at::Tensor gradients = GradientBuffer(op.grad, op.unit);
-      Saved& saved = saved_[op.unit][op.microbatch];
-      if (op.unit == Head()) {
-        at::Tensor tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : at::Tensor();
-        gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch],
-                                          LossScale(), gradients, tied_gradients);
-      } else if (op.unit == 0) {
-        e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], gradient, gradients);
-        gradient = at::Tensor();
-      } else {
-        gradient = e_.model_.LayerBackward(parameters, saved, gradient, gradients);
-      }
-      saved.tensors.clear();
-      if (gradient.defined()) CheckFinite(gradient, BackwardPosition(op.unit, program_.num_units));
-    });
-  }
-
-  absl::StatusOr<absl::Duration> Do(const ZeroGrad& op, absl::Duration ready) {
+  absl::Status Do(const ZeroGrad& op) {
     GradientBuffer(op.grad, op.unit);
-    return std::max(ready, e_.pacer_.lane_end());
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<absl::Duration> Do(const Release&, absl::Duration ready) { return std::max(ready, e_.pacer_.lane_end()); }
+  absl::Status Do(const Release&) { return absl::OkStatus(); }
 
-  absl::StatusOr<absl::Duration> Do(const OptimizerStep&, absl::Duration ready) {
+  absl::Status Do(const OptimizerStep&) {
     const JobConfig& config = e_.assignment_.config;
     const double clip = ClipCoefficient(outcome_.scalars.norm(), config.training.max_norm);
-    const double flops = kOptimizerFlopsPerElement * static_cast<double>(e_.state_.owned_elements());
-    return Compute(ready, flops, [&] {
-      for (UnitState& unit : e_.state_.units()) {
-        if (unit.size() == 0) continue;
-        AdamWStep(config.optimizer, input_.lr, input_.step + 1, clip, unit.gradient, unit.parameter, unit.exp_avg,
-                  unit.exp_avg_sq);
-        unit.gradient.zero_();
-      }
-    });
+    for (UnitState& unit : e_.state_.units()) {
+      if (unit.size() == 0) continue;
+      AdamWStep(config.optimizer, input_.lr, input_.step + 1, clip, unit.gradient, unit.parameter, unit.exp_avg, unit.exp_avg_sq);
+      unit.gradient.zero_();
+    }
+    return absl::OkStatus();
   }
 
   template <typename Op>
@@ -242,7 +207,7 @@ class Executor::Pass {
     return e_.model_.LayerForward(parameters, input, saved);
   }
   template <typename Op>
-  double RunHead(const Op& op, const at::Tensor& input, Saved* saved) {
+  at::Tensor RunHead(const Op& op, const at::Tensor& input, Saved* saved) {
     return e_.model_.HeadForward(UnitOf(e_.parameter_buffers_[op.buffer], op.unit), Tied(op.tied_buffer), input,
                                  input_.batch.targets[op.microbatch], saved);
   }
@@ -270,27 +235,35 @@ class Executor::Pass {
     const TrainingSection& training = e_.assignment_.config.training;
     return 1.0 / (static_cast<double>(training.global_batch_size) * static_cast<double>(training.seq_len));
   }
-  void NotFinite(int64_t position) { scalars_.not_finite = std::min(scalars_.not_finite, position); }
-  // One read of the tensor: a sum is not finite when an element is not.
-  void CheckFinite(const at::Tensor& tensor, int64_t position) {
-    if (training_ && scalars_.not_finite == kFinite && !std::isfinite(tensor.sum().item<double>())) NotFinite(position);
+  // A sum is not finite when an element is not. Stays on the device.
+  void NoteFinite(const at::Tensor& tensor, int64_t position) {
+    if (!training_) return;
+    not_finite_ = at::minimum(not_finite_, at::where(at::isfinite(tensor.sum()), kFinite, position));
   }
 
   Executor& e_;
   const Program& program_;
   const StepInput& input_;
   const bool training_;
-  const absl::Duration begin_;
-  LaneBoard board_;
   StepOutcome outcome_;               // written by the collective lane, read by the optimizer after it
-  absl::Duration collective_end_;     // collective lane
   std::vector<char> gradient_fresh_;  // by gradient buffer; ordered by the program
   // Compute lane:
-  StepScalars scalars_;                              // read by ReduceScalars after the last loss
+  at::Tensor loss_sum_, not_finite_;                 // read by ReduceScalars after the last loss
+  double tokens_ = 0;                                // the same
   std::vector<at::Tensor> activations_;              // by microbatch: last output, then the gradient with respect to it
   std::vector<std::vector<at::Tensor>> boundaries_;  // [unit][microbatch]
   std::vector<std::vector<Saved>> saved_;            // [unit][microbatch]
 };
+
+namespace {
+
+// Before any work: a thread's first look at the number of threads takes the process's, whatever was set before.
+void SetThreads(int threads) {
+  at::get_num_threads();
+  at::set_num_threads(threads);
+}
+
+}  // namespace
 
 Executor::Executor(const RankAssignment& assignment, DType dtype, ShardedState& state, Communicator& communicator,
                    ComputePacer& pacer)
@@ -298,9 +271,12 @@ Executor::Executor(const RankAssignment& assignment, DType dtype, ShardedState& 
       dtype_(dtype),
       state_(state),
       communicator_(communicator),
-      pacer_(pacer),
       model_(assignment.model, assignment.config.training.seq_len, dtype),
-      layout_(ParameterLayout(assignment.model)) {}
+      layout_(ParameterLayout(assignment.model)),
+      lanes_(clock_, [&communicator](const absl::Status& error) { communicator.Abort(std::string(error.message())); }),
+      // It copies: a team of its own would take the compute lane's cores. First, because the newest number becomes the process's.
+      collective_(lanes_, communicator.pacer(), [] { SetThreads(1); }),
+      compute_(lanes_, pacer, [&assignment] { SetThreads(assignment.device.threads); }) {}
 
 absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInput& input) {
   const auto options = at::TensorOptions().dtype(dtype_ == DType::kFloat64 ? at::kDouble : at::kFloat);

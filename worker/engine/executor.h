@@ -1,7 +1,5 @@
-// Walks a program with real tensors. It knows no schedule: what runs when is the program's.
-//
-// The compute lane is the caller's thread, the collective lane one other. An instruction starts when the one before it on
-// its lane and all of its `after` are done. The first error of either lane ends both. Private to the engine; one Run at a time.
+// What a program's instructions do, with real tensors. It knows no schedule: what runs when is the program's, and lanes/runner
+// walks it. The lanes live as long as the executor. Private to the engine; one Run at a time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,10 +10,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/clock.h"
 #include "common/program/program.h"
 #include "common/session/assignment.h"
-#include "worker/engine/base/compute_pacer.h"
 #include "worker/engine/batch.h"
+#include "worker/engine/lanes/compute_pacer.h"
+#include "worker/engine/lanes/host_lane.h"
 #include "worker/engine/model/state.h"
 #include "worker/engine/model/unit_model.h"
 #include "worker/engine/step_scalars.h"
@@ -38,7 +38,7 @@ struct StepOutcome {
 
 class Executor {
  public:
-  // All references must outlive the executor.
+  // All references must outlive the executor. The pacer is the compute lane's.
   Executor(const RankAssignment& assignment, DType dtype, ShardedState& state, Communicator& communicator, ComputePacer& pacer);
 
   // ABORTED: loss or gradient not finite (training only): names the first unit and its device, state unchanged.
@@ -56,11 +56,14 @@ class Executor {
   const DType dtype_;
   ShardedState& state_;
   Communicator& communicator_;
-  ComputePacer& pacer_;
   UnitModel model_;
   const std::vector<UnitSpec> layout_;
   std::vector<at::Tensor> parameter_buffers_, gradient_buffers_;
   std::function<void(int64_t, const Operation&)> progress_;
+  SystemClock clock_;
+  // Last: their threads end before what they use.
+  HostLanes lanes_;
+  HostLane collective_, compute_;
 };
 
 }  // namespace motley::engine

@@ -130,6 +130,12 @@ TEST(WatchTest, ASnapshotEndsWithTheNewestStep) {
   ASSERT_EQ(steps.size(), 3u);
   EXPECT_EQ(steps[2]["loss"], 2.0);
   EXPECT_NE(Motley(fake, {"metrics", "j"}).out.find("step 3/3"), std::string::npos);
+  const json newest = json::parse(Motley(fake, {"-o", "json", "metrics", "j", "--limit", "2"}).out)["steps"];
+  ASSERT_EQ(newest.size(), 2u);
+  EXPECT_EQ(newest[0]["step"], 2);
+  EXPECT_EQ(Motley(fake, {"metrics", "j", "--limit", "2"}).out.find("step 1/3"), std::string::npos);
+  EXPECT_EQ(Motley(fake, {"metrics", "j", "--limit", "0"}).code, 64);
+  EXPECT_EQ(Motley(fake, {"metrics", "j", "--limit", "2", "-w"}).code, 64) << "which of them would be newest?";
 }
 
 TEST(StopTest, WaitsForTheEnd) {

@@ -38,10 +38,11 @@ class UnitModel {
   // Frees `saved` as it goes, and leaves it empty. Returns the gradient of the input.
   at::Tensor LayerBackward(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, at::Tensor& grads);
 
-  // Sum (not mean) of the cross entropy over all tokens, in float64. `embedding_params` is used when tied (else undefined).
-  // The projection runs over chunks of kHeadChunkTokens rows and keeps no logits; backward computes them again.
-  double HeadForward(const at::Tensor& params, const at::Tensor& embedding_params, const at::Tensor& input,
-                     const at::Tensor& targets, Saved* saved);
+  // Sum (not mean) of the cross entropy over all tokens: a float64 scalar, left on the device. `embedding_params` is used when
+  // tied (else undefined). The projection runs over chunks of kHeadChunkTokens rows and keeps no logits; backward computes them
+  // again.
+  at::Tensor HeadForward(const at::Tensor& params, const at::Tensor& embedding_params, const at::Tensor& input,
+                         const at::Tensor& targets, Saved* saved);
   // Gradient of scale * sum. Adds to `grads`, and to `embedding_grads` when tied.
   at::Tensor HeadBackward(const at::Tensor& params, const at::Tensor& embedding_params, Saved& saved, const at::Tensor& targets,
                           double scale, at::Tensor& grads, at::Tensor& embedding_grads);

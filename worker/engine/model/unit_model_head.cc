@@ -23,15 +23,15 @@ void ForEachChunk(int64_t rows, const Body& body) {
 
 }  // namespace
 
-double UnitModel::HeadForward(const at::Tensor& params, const at::Tensor& embedding_params, const at::Tensor& input,
-                              const at::Tensor& targets, Saved* saved) {
+at::Tensor UnitModel::HeadForward(const at::Tensor& params, const at::Tensor& embedding_params, const at::Tensor& input,
+                                  const at::Tensor& targets, Saved* saved) {
   const HeadTensors w = HeadView(shape_, layout_.back(), params, layout_.front(), embedding_params);
   const at::Tensor x = input.reshape({-1, input.size(-1)}), labels = targets.reshape({-1});
   NormStats stats;
   const at::Tensor normed = NormForward(traits_->norm, x, w.norm, w.norm_bias, shape_.norm_eps, stats);
-  double sum = 0;
+  at::Tensor sum = at::zeros({}, x.options().dtype(at::kDouble));
   ForEachChunk(x.size(0), [&](int64_t begin, int64_t rows) {
-    sum += LmHeadLossForward(normed.narrow(0, begin, rows), w.projection, labels.narrow(0, begin, rows));
+    sum.add_(LmHeadLossForward(normed.narrow(0, begin, rows), w.projection, labels.narrow(0, begin, rows)));
   });
   if (saved != nullptr) saved->tensors = {x, stats.mean, stats.rstd, normed};
   return sum;

@@ -22,9 +22,9 @@ Exponentials Exponentiate(const at::Tensor& normed, const at::Tensor& weight, co
 
 }  // namespace
 
-double LmHeadLossForward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets) {
+at::Tensor LmHeadLossForward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets) {
   const Exponentials e = Exponentiate(normed, weight, targets);
-  return e.values.sum(1, /*keepdim=*/true).log_().add_(e.maximum).sub_(e.target).sum(at::kDouble).item<double>();
+  return e.values.sum(1, /*keepdim=*/true).log_().add_(e.maximum).sub_(e.target).sum(at::kDouble);
 }
 
 at::Tensor LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, double scale,

@@ -7,8 +7,8 @@
 namespace motley::engine {
 
 // normed [rows, hidden] (rows at most one chunk), weight [vocab, hidden], targets [rows] int64. Sum of the rows' cross entropy;
-// the rows' terms are in the tensors' dtype, their sum in float64.
-double LmHeadLossForward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets);
+// the rows' terms are in the tensors' dtype, their sum is a float64 scalar, left on the device.
+at::Tensor LmHeadLossForward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets);
 // Gradient of scale * sum with respect to `normed`; adds to grad_weight.
 at::Tensor LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, double scale,
                               at::Tensor& grad_weight);

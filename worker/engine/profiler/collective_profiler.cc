@@ -1,6 +1,7 @@
 #include "worker/engine/profiler/collective_profiler.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -30,7 +31,7 @@ class RingProfiler {
   RingProfiler(Communicator& communicator, DType dtype, int64_t largest)
       : communicator_(communicator), dtype_(dtype), array_(static_cast<size_t>(largest * SizeOfBytes(dtype))) {}
 
-  // Seconds of the slowest rank. `call` gets the common start.
+  // Seconds of the slowest rank.
   template <typename Call>
   absl::StatusOr<double> Time(Call call) {
     double best = 0;
@@ -38,7 +39,9 @@ class RingProfiler {
     for (int i = 0; i < repetitions; ++i) {
       MOTLEY_RETURN_IF_ERROR(communicator_.GatherScalars({0}).status());
       const int64_t begin_ns = MonotonicNs();
-      MOTLEY_RETURN_IF_ERROR(call(absl::Nanoseconds(begin_ns)));
+      communicator_.pacer().Begin(absl::Nanoseconds(begin_ns));
+      MOTLEY_RETURN_IF_ERROR(call());
+      communicator_.pacer().End(std::nullopt);
       const double mine = (MonotonicNs() - begin_ns) * 1e-9;
       MOTLEY_ASSIGN_OR_RETURN(const auto all, communicator_.GatherScalars({mine}));
       double slowest = 0;
@@ -55,12 +58,10 @@ class RingProfiler {
     CollectivePoint point;
     point.bytes = elements * SizeOfBytes(dtype_);
     point.skew = skew;
-    MOTLEY_ASSIGN_OR_RETURN(point.all_gather_seconds, Time([&](absl::Duration now) {
-                              return communicator_.AllGatherV(array_.data(), dtype_, bounds, now).status();
-                            }));
-    MOTLEY_ASSIGN_OR_RETURN(point.reduce_scatter_seconds, Time([&](absl::Duration now) {
-                              return communicator_.ReduceScatterV(array_.data(), dtype_, bounds, now).status();
-                            }));
+    MOTLEY_ASSIGN_OR_RETURN(point.all_gather_seconds,
+                            Time([&] { return communicator_.AllGatherV(array_.data(), dtype_, bounds); }));
+    MOTLEY_ASSIGN_OR_RETURN(point.reduce_scatter_seconds,
+                            Time([&] { return communicator_.ReduceScatterV(array_.data(), dtype_, bounds); }));
     return point;
   }
 
@@ -82,7 +83,7 @@ absl::StatusOr<CollectiveProfile> ProfileRing(const RankAssignment& assignment, 
   for (const UnitSpec& unit : ParameterLayout(assignment.model)) sizes.push_back(unit.num_elements);
   const auto [smallest, largest] = std::minmax_element(sizes.begin(), sizes.end());
   RingProfiler profiler(communicator, dtype, *largest);
-  MOTLEY_ASSIGN_OR_RETURN(profile.barrier_seconds, profiler.Time([&](absl::Duration) {
+  MOTLEY_ASSIGN_OR_RETURN(profile.barrier_seconds, profiler.Time([&] {
     return communicator.GatherScalars({0, 0, 0, 0, 0, 0}).status();
   }));
   const double even = 1.0 / assignment.world();

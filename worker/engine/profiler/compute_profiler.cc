@@ -28,7 +28,7 @@ double TimeOnce(ComputePacer& pacer, double flops, const std::function<void()>& 
   const double before = pacer.busy_seconds() + pacer.lateness_seconds();
   pacer.Begin();
   run();
-  pacer.EndAfter(flops);
+  pacer.End(flops);
   return pacer.busy_seconds() + pacer.lateness_seconds() - before;
 }
 

@@ -10,7 +10,7 @@
 
 #include "common/session/assignment.h"
 #include "common/session/profile.h"
-#include "worker/engine/base/compute_pacer.h"
+#include "worker/engine/lanes/compute_pacer.h"
 
 namespace motley::engine {
 

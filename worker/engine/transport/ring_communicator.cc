@@ -73,12 +73,12 @@ absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& o
 class RingCommunicator : public Communicator {
  public:
   RingCommunicator(const CommunicatorOptions& options, LinkClock& links)
-      : options_(options), pacer_(options.device, options.devices, options.rank, links) {}
+      : options_(options), links_(options.device, options.devices, options.rank, links) {}
 
   absl::Status Connect(RankHost& host) {
     MOTLEY_ASSIGN_OR_RETURN(Meeting meeting, Meeting::Open(rank(), options_.devices[rank()], options_.data_addresses[rank()]));
     MOTLEY_ASSIGN_OR_RETURN(const std::vector<Introduction> all,
-                            Introduce(options_, pacer_.slowest_bytes_per_second(), meeting.point(), host));
+                            Introduce(options_, links_.slowest_bytes_per_second(), meeting.point(), host));
     for (const Introduction& one : all) {
       const double rate = one.slowest_bytes_per_second;
       if (rate > 0 && (slowest_ == 0 || rate < slowest_)) slowest_ = rate;
@@ -95,7 +95,7 @@ class RingCommunicator : public Communicator {
     const bool shared_clock = all[LeftOf(rank())].boot_id == all[rank()].boot_id;
     sockets_ = std::move(met.sockets);
     const auto neighbour = [this](int r) { return RingNeighbour{options_.devices[r].value(), sockets_.at(r).get()}; };
-    ring_ = std::make_unique<RingEngine>(neighbour(LeftOf(rank())), neighbour(RightOf(rank())), pacer_, shared_clock,
+    ring_ = std::make_unique<RingEngine>(neighbour(LeftOf(rank())), neighbour(RightOf(rank())), links_, shared_clock,
                                          options_.deadline);
     return absl::OkStatus();
   }
@@ -103,15 +103,19 @@ class RingCommunicator : public Communicator {
   int rank() const override { return options_.rank; }
   int world() const override { return static_cast<int>(options_.devices.size()); }
 
-  absl::StatusOr<absl::Duration> AllGatherV(void* array, DType dtype, const std::vector<int64_t>& bounds,
-                                            absl::Duration ready) override {
-    return Pass("all-gather", array, SizeOfBytes(dtype), bounds, rank(), RingCombine::kCopy, ready);
+  absl::Status AllGatherV(void* array, DType dtype, const std::vector<int64_t>& bounds) override {
+    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end,
+                            Pass("all-gather", array, SizeOfBytes(dtype), bounds, rank(), RingCombine::kCopy, pacer_.start()));
+    pacer_.EndAt(end);
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<absl::Duration> ReduceScatterV(void* array, DType dtype, const std::vector<int64_t>& bounds,
-                                                absl::Duration ready) override {
+  absl::Status ReduceScatterV(void* array, DType dtype, const std::vector<int64_t>& bounds) override {
     const RingCombine combine = dtype == DType::kFloat64 ? RingCombine::kAddFloat64 : RingCombine::kAddFloat32;
-    return Pass("reduce-scatter", array, SizeOfBytes(dtype), bounds, LeftOf(rank()), combine, ready);
+    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end,
+                            Pass("reduce-scatter", array, SizeOfBytes(dtype), bounds, LeftOf(rank()), combine, pacer_.start()));
+    pacer_.EndAt(end);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::vector<std::vector<double>>> GatherScalars(const std::vector<double>& mine) override {
@@ -182,7 +186,7 @@ class RingCommunicator : public Communicator {
   }
 
   const CommunicatorOptions options_;
-  LinkPacer pacer_;
+  LinkPacer links_;
   double slowest_ = 0;
   std::map<int, FileDescriptor> sockets_;  // by rank
   std::unique_ptr<RingEngine> ring_;       // after its sockets: it goes first

@@ -164,7 +164,7 @@ TEST_P(UnitModelTest, LossAndEveryGradientEqualAutograd) {
   at::Tensor x = model.EmbeddingForward(flats[0], tokens);
   for (size_t u = 1; u < head; ++u) x = model.LayerForward(flats[u], x, &saved[u]);
   const at::Tensor tied = shape.tie_embeddings ? flats[0] : at::Tensor();
-  const double loss = model.HeadForward(flats[head], tied, x, targets, &saved[head]);
+  const double loss = model.HeadForward(flats[head], tied, x, targets, &saved[head]).item<double>();
   at::Tensor none;
   at::Tensor grad =
       model.HeadBackward(flats[head], tied, saved[head], targets, kScale, grads[head], shape.tie_embeddings ? grads[0] : none);
@@ -190,8 +190,8 @@ TEST_P(UnitModelTest, KeepingNothingGivesTheSameOutput) {
   Saved saved;
   EXPECT_TRUE(at::equal(model.LayerForward(flats[1], x, &saved), model.LayerForward(flats[1], x, nullptr)));
   const at::Tensor tied = shape.tie_embeddings ? flats[0] : at::Tensor();
-  EXPECT_EQ(model.HeadForward(flats.back(), tied, x, targets, &saved),
-            model.HeadForward(flats.back(), tied, x, targets, nullptr));
+  EXPECT_EQ(model.HeadForward(flats.back(), tied, x, targets, &saved).item<double>(),
+            model.HeadForward(flats.back(), tied, x, targets, nullptr).item<double>());
 }
 
 TEST_P(UnitModelTest, SavedTensorsMatchTheOperatorTable) {
@@ -238,9 +238,9 @@ TEST(UnitModelHeadTest, ChunksDoNotChangeTheSum) {
   const at::Tensor targets = at::randint(shape.vocab_size, {1, kRows}, at::kLong);
   double by_row = 0;
   for (int64_t row = 0; row < kRows; ++row) {
-    by_row += model.HeadForward(params, {}, x.narrow(1, row, 1), targets.narrow(1, row, 1), nullptr);
+    by_row += model.HeadForward(params, {}, x.narrow(1, row, 1), targets.narrow(1, row, 1), nullptr).item<double>();
   }
-  EXPECT_NEAR(model.HeadForward(params, {}, x, targets, nullptr), by_row, 1e-10 * by_row);
+  EXPECT_NEAR(model.HeadForward(params, {}, x, targets, nullptr).item<double>(), by_row, 1e-10 * by_row);
 }
 
 }  // namespace

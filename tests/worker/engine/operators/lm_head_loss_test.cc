@@ -17,7 +17,7 @@ TEST_P(LmHeadLossTest, EqualsAutograd) {
   const at::Tensor want = at::cross_entropy_loss(at::matmul(x, w.t()), targets, {}, at::Reduction::Sum);
   const auto grads = AutogradOf(want * kScale, {x, w}, at::ones({}, dtype()));
   c10::NoGradGuard no_grad;
-  const double sum = LmHeadLossForward(x.detach(), w.detach(), targets);
+  const double sum = LmHeadLossForward(x.detach(), w.detach(), targets).item<double>();
   EXPECT_NEAR(sum, want.item<double>(), tolerance() * want.item<double>());
   at::Tensor dw = at::ones_like(w);
   ExpectNear(LmHeadLossBackward(x.detach(), w.detach(), targets, kScale, dw), grads[0], tolerance(), "input gradient");
@@ -27,13 +27,13 @@ TEST_P(LmHeadLossTest, EqualsAutograd) {
 TEST_P(LmHeadLossTest, LargeLogitsStayFinite) {
   const at::Tensor x = at::full({2, 4}, 100.0, dtype()), w = at::eye(4, dtype()) * 50;
   const at::Tensor targets = at::tensor({1, 2}, at::kLong);
-  EXPECT_NEAR(LmHeadLossForward(x, w, targets), 2 * std::log(4.0), 1e-3);
+  EXPECT_NEAR(LmHeadLossForward(x, w, targets).item<double>(), 2 * std::log(4.0), 1e-3);
 }
 
 TEST_P(LmHeadLossTest, NonFiniteInputShowsInTheSum) {
   at::Tensor x = Make({2, 4});
   x[0][0] = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_TRUE(std::isnan(LmHeadLossForward(x, Make({5, 4}), at::tensor({1, 2}, at::kLong))));
+  EXPECT_TRUE(std::isnan(LmHeadLossForward(x, Make({5, 4}), at::tensor({1, 2}, at::kLong)).item<double>()));
 }
 
 MOTLEY_BOTH_DTYPES(LmHeadLossTest);

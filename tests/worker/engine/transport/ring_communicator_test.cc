@@ -70,12 +70,10 @@ void CheckRounds(int world, DType dtype, const DeviceDescription& device, int ro
     for (int i = 0; i < rounds; ++i) {
       const std::vector<int64_t>& b = bounds[i];
       const int64_t elements = b.back();
-      const absl::Duration now = SystemClock().Now();
       const std::vector<T> whole = Contribution<T>(0, elements, i);
       std::vector<T> array(elements, T(-1));
       std::copy(whole.begin() + b[rank], whole.begin() + b[rank + 1], array.begin() + b[rank]);
-      const auto gathered = communicator.AllGatherV(array.data(), dtype, b, now);
-      ASSERT_TRUE(gathered.ok()) << gathered.status();
+      ASSERT_EQ(communicator.AllGatherV(array.data(), dtype, b), absl::OkStatus());
       ASSERT_TRUE(array == whole) << "all-gather, round " << i << " on rank " << rank;
 
       std::vector<T> sum(elements, 0);
@@ -84,8 +82,7 @@ void CheckRounds(int world, DType dtype, const DeviceDescription& device, int ro
         for (int64_t e = 0; e < elements; ++e) sum[e] += of_rank[e];
       }
       array = Contribution<T>(rank, elements, i);
-      const auto reduced = communicator.ReduceScatterV(array.data(), dtype, b, now);
-      ASSERT_TRUE(reduced.ok()) << reduced.status();
+      ASSERT_EQ(communicator.ReduceScatterV(array.data(), dtype, b), absl::OkStatus());
       ASSERT_TRUE(std::equal(array.begin() + b[rank], array.begin() + b[rank + 1], sum.begin() + b[rank]))
           << "reduce-scatter, round " << i << " on rank " << rank;
     }
@@ -122,14 +119,16 @@ TEST(RingCommunicator, PacedTimeIsTheBoundAndIndependentOfSkew) {
       double latest = 0;
       for (const auto& start : *starts) latest = std::max(latest, start[0]);
       const absl::Duration begin = absl::Seconds(latest);
-      const auto end = communicator.AllGatherV(array.data(), DType::kFloat32, bounds, begin);
-      ASSERT_TRUE(end.ok());
+      communicator.pacer().Begin(begin);
+      ASSERT_EQ(communicator.AllGatherV(array.data(), DType::kFloat32, bounds), absl::OkStatus());
+      communicator.pacer().End(std::nullopt);
+      const absl::Duration end = communicator.pacer().end();
       // By the emulated schedule, which the host's load does not move.
-      EXPECT_LE(absl::ToDoubleSeconds(*end - begin), 1.05 * bound) << largest;
+      EXPECT_LE(absl::ToDoubleSeconds(end - begin), 1.05 * bound) << largest;
       if (bounds[rank + 1] - bounds[rank] == least) {
-        EXPECT_GE(absl::ToDoubleSeconds(*end - begin), 0.999 * bound) << largest;
+        EXPECT_GE(absl::ToDoubleSeconds(end - begin), 0.999 * bound) << largest;
       }
-      EXPECT_GE(SystemClock().Now(), *end);
+      EXPECT_GE(SystemClock().Now(), end);
     });
   }
 }
@@ -250,7 +249,7 @@ TEST(RingCommunicator, DifferentOperationsAreNoticed) {
     std::vector<float> array(100);
     // Rank 1 believes in other shares: a segment of another size arrives.
     const std::vector<int64_t> bounds = rank == 0 ? std::vector<int64_t>{0, 50, 100} : std::vector<int64_t>{0, 100, 100};
-    const absl::Status status = communicator.AllGatherV(array.data(), DType::kFloat32, bounds, SystemClock().Now()).status();
+    const absl::Status status = communicator.AllGatherV(array.data(), DType::kFloat32, bounds);
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
     // Whoever sees the other shares knows that no network is to blame; the other one sees a connection close.
     if (status.message().find("different programs") != std::string::npos) EXPECT_EQ(FaultOf(status), Fault::kOurs) << status;

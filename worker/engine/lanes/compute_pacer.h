@@ -7,25 +7,27 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/device/device.h"
+#include "worker/engine/lanes/lane_pacer.h"
 
 namespace motley::engine {
 
-class ComputePacer {
+class ComputePacer : public LanePacer {
  public:
   ComputePacer(const DeviceDescription& device, const Clock& clock);
   // Call when the instruction may start (dependencies done) and again when the real work is done.
   void Begin();
   // The same with the time at which the dependencies ended by their own clocks: what the host added in waking up is not
   // passed on to what follows.
-  void Begin(absl::Duration ready);
-  void EndAfter(double flops);                           // sleeps until the declared end
-  absl::Duration lane_end() const { return lane_end_; }  // end of the last instruction, by the lane's clock
-  // Called at least every 100 ms while EndAfter sleeps.
+  void Begin(absl::Duration ready) override;
+  void End(std::optional<double> flops) override;  // sleeps until the declared end
+  absl::Duration end() const override { return lane_end_; }
+  // Called at least every 100 ms while End sleeps.
   void set_heartbeat(std::function<void()> heartbeat) { heartbeat_ = std::move(heartbeat); }
   // Seconds that declared instructions took in all (busy), and how late the host made them.
   double busy_seconds() const { return busy_seconds_; }

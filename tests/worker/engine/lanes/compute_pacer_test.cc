@@ -1,4 +1,4 @@
-#include "worker/engine/base/compute_pacer.h"
+#include "worker/engine/lanes/compute_pacer.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ TEST(ComputePacer, TakesTheDeclaredTime) {
   ComputePacer pacer(Emulated(), clock);
   const absl::Duration begin = clock.Now();
   pacer.Begin();
-  pacer.EndAfter(2e6);  // 2 ms
+  pacer.End(2e6);  // 2 ms
   EXPECT_GE(clock.Now() - begin, absl::Milliseconds(3));
   EXPECT_DOUBLE_EQ(pacer.busy_seconds(), 3e-3);
 }
@@ -29,9 +29,9 @@ TEST(ComputePacer, LateRealWorkIsCountedAndMovesTheClock) {
   ComputePacer pacer(Emulated(), clock);
   pacer.Begin();
   clock.Advance(absl::Milliseconds(10));
-  pacer.EndAfter(2e6);
+  pacer.End(2e6);
   EXPECT_NEAR(pacer.lateness_seconds(), 7e-3, 1e-9);
-  EXPECT_EQ(pacer.lane_end(), clock.Now());
+  EXPECT_EQ(pacer.end(), clock.Now());
 }
 
 TEST(ComputePacer, StartsWhereItsInputsEndedNotWhereTheHostWokeUp) {
@@ -41,8 +41,8 @@ TEST(ComputePacer, StartsWhereItsInputsEndedNotWhereTheHostWokeUp) {
   clock.Advance(absl::Milliseconds(6));  // woken 1 ms late
   pacer.Begin(ready);
   clock.Advance(absl::Milliseconds(2));  // real work
-  pacer.EndAfter(2e6);
-  EXPECT_EQ(pacer.lane_end(), ready + absl::Milliseconds(3));
+  pacer.End(2e6);
+  EXPECT_EQ(pacer.end(), ready + absl::Milliseconds(3));
   EXPECT_EQ(pacer.lateness_seconds(), 0);
 }
 
@@ -51,7 +51,7 @@ TEST(ComputePacer, AnUndeclaredDevicePassesThrough) {
   ComputePacer pacer(DeviceDescription(), clock);
   pacer.Begin();
   clock.Advance(absl::Milliseconds(4));
-  pacer.EndAfter(1e15);
+  pacer.End(1e15);
   EXPECT_NEAR(pacer.busy_seconds(), 4e-3, 1e-9);
 }
 
@@ -61,7 +61,7 @@ TEST(ComputePacer, BeatsDuringALongInstruction) {
   int beats = 0;
   pacer.set_heartbeat([&] { ++beats; });
   pacer.Begin();
-  pacer.EndAfter(350e6);
+  pacer.End(350e6);
   EXPECT_GE(beats, 3);
 }
 

@@ -1,4 +1,4 @@
-#include "worker/engine/base/compute_pacer.h"
+#include "worker/engine/lanes/compute_pacer.h"
 
 #include <algorithm>
 
@@ -19,14 +19,18 @@ void ComputePacer::Begin() { Begin(clock_.Now()); }
 
 void ComputePacer::Begin(absl::Duration ready) { start_ = std::max(lane_end_, ready); }
 
-void ComputePacer::EndAfter(double flops) {
+void ComputePacer::End(std::optional<double> flops) {
   const absl::Duration now = clock_.Now();
+  if (!flops) {  // not an instruction that a device would notice
+    lane_end_ = device_.flops_per_second > 0 ? start_ : now;
+    return;
+  }
   if (device_.flops_per_second <= 0) {
     busy_seconds_ += absl::ToDoubleSeconds(std::max(now - start_, absl::ZeroDuration()));
     lane_end_ = now;
     return;
   }
-  const absl::Duration declared = device_.launch + absl::Seconds(flops / device_.flops_per_second);
+  const absl::Duration declared = device_.launch + absl::Seconds(*flops / device_.flops_per_second);
   busy_seconds_ += absl::ToDoubleSeconds(declared);
   lane_end_ = start_ + declared;
   if (now > lane_end_) {

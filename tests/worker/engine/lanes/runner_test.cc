@@ -1,0 +1,89 @@
+// The issue loop with fake work: what every program that a lowering may write relies on.
+#include "worker/engine/lanes/runner.h"
+
+#include <atomic>
+#include <random>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "tests/common/program/program_builder.h"
+#include "worker/engine/lanes/compute_pacer.h"
+#include "worker/engine/lanes/host_lane.h"
+
+namespace motley::engine {
+namespace {
+
+// Looks whether everything that an instruction waits for has ended; takes a random time.
+class CheckedWork : public ProgramWork {
+ public:
+  CheckedWork(const Program& program, unsigned seed) : program_(program), ended_(program.instructions.size()), random_(seed) {
+    for (size_t i = 0; i < ended_.size(); ++i) delays_us_.push_back(static_cast<int>(random_() % 200));
+    for (auto& ended : ended_) ended = false;
+  }
+
+  absl::Status Do(size_t i, const Operation& op) override {
+    for (const int32_t before : program_.instructions[i].after) early_ += !ended_[before];
+    for (size_t j = 0; j < i; ++j) early_ += LaneOf(program_.instructions[j].op) == LaneOf(op) && !ended_[j];
+    absl::SleepFor(absl::Microseconds(delays_us_[i]));
+    if (static_cast<int>(i) == fails_at) return absl::InternalError("planted");
+    ended_[i] = true;
+    return absl::OkStatus();
+  }
+  std::optional<double> FlopsOf(const Operation&) const override { return std::nullopt; }
+
+  int early() const { return early_; }
+  bool all_ended() const {
+    return std::all_of(ended_.begin(), ended_.end(), [](const std::atomic<bool>& ended) { return ended.load(); });
+  }
+  int fails_at = -1;
+
+ private:
+  const Program& program_;
+  std::vector<std::atomic<bool>> ended_;
+  std::mt19937 random_;
+  std::vector<int> delays_us_;
+  std::atomic<int> early_{0};
+};
+
+class RunnerTest : public testing::Test {
+ protected:
+  SystemClock clock_;
+  HostLanes lanes_{clock_, nullptr};
+  ComputePacer compute_pacer_{DeviceDescription(), clock_}, collective_pacer_{DeviceDescription(), clock_};
+  HostLane compute_{lanes_, compute_pacer_, nullptr}, collective_{lanes_, collective_pacer_, nullptr};
+};
+
+TEST_F(RunnerTest, NothingRunsBeforeWhatItWaitsFor) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    const Program program = BuildProgram({.num_layers = 3, .microbatches = {2, 1, 1}, .tied = seed % 2 == 0, .recompute = true});
+    CheckedWork work(program, seed);
+    EXPECT_EQ(RunProgram(program, {&compute_, &collective_}, work), absl::OkStatus());
+    EXPECT_EQ(work.early(), 0);
+    EXPECT_TRUE(work.all_ended());
+  }
+}
+
+TEST_F(RunnerTest, ADependencyThatIsLeftOutIsSeen) {
+  Program program = BuildProgram({.num_layers = 2, .microbatches = {1}});
+  const Program whole = program;
+  for (Instruction& instruction : program.instructions) instruction.after.clear();
+  CheckedWork work(whole, 1);  // judges by the whole program, runs the broken one
+  EXPECT_EQ(RunProgram(program, {&compute_, &collective_}, work), absl::OkStatus());
+  EXPECT_GT(work.early(), 0);
+}
+
+TEST_F(RunnerTest, AnErrorAnywhereEndsTheRun) {
+  const Program program = BuildProgram({.num_layers = 1, .microbatches = {1}});
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    HostLanes lanes{clock_, nullptr};
+    HostLane compute{lanes, compute_pacer_, nullptr}, collective{lanes, collective_pacer_, nullptr};
+    CheckedWork work(program, 3);
+    work.fails_at = static_cast<int>(i);
+    EXPECT_EQ(RunProgram(program, {&compute, &collective}, work), absl::InternalError("planted")) << i;
+    EXPECT_FALSE(work.all_ended());
+  }
+}
+
+}  // namespace
+}  // namespace motley::engine

@@ -1,0 +1,44 @@
+// A lane: what a device runs one after another. The interface of every back end; on a CPU it is a thread (host_lane.h), on a GPU
+// it will be a stream.
+//
+// One thread, the issuer, gives all lanes of a device their work and waits for none of it before Finish. Emulated time is the
+// lane's affair (lane_pacer.h): work neither takes nor returns a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+
+namespace motley::engine {
+
+// A point of a lane: all that was run on it before. Made by Record; means something to lanes of the same back end alone.
+class LaneEvent {
+ public:
+  virtual ~LaneEvent() = default;
+};
+using LaneEventPtr = std::shared_ptr<const LaneEvent>;
+
+// A piece of work. Runs on the lane, after everything that the lane was given before it.
+struct LaneWork {
+  std::function<absl::Status()> run;
+  // What a declared speed slows down; nothing: it takes no time of its own (links have their own clocks).
+  std::optional<double> flops;
+};
+
+class DeviceLane {
+ public:
+  virtual ~DeviceLane() = default;
+  // A step begins now: by the lane's schedule nothing that is run from here on begins earlier.
+  virtual void Begin() = 0;
+  // What is run from here on starts after `event`, another lane's too.
+  virtual void Wait(LaneEventPtr event) = 0;
+  virtual void Run(LaneWork work) = 0;
+  virtual LaneEventPtr Record() = 0;
+  // Blocks until all work has ended. The first error of any of the device's lanes: it ends them all, what they had not begun
+  // does not run, nor anything later.
+  virtual absl::Status Finish() = 0;
+};
+
+}  // namespace motley::engine
