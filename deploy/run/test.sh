@@ -55,7 +55,7 @@ unit_tests() {
 }
 
 ASAN_DIR=$ROOT/build/asan
-ASAN_TARGETS=(common_tests wire_tests metrics_tests planner_tests coordinator_tests client_tests daemon_tests fuzz_targets)
+ASAN_TARGETS=(common_tests wire_tests metrics_tests planner_tests coordinator_tests client_tests daemon_tests lanes_tests fuzz_targets)
 
 configure_and_compile_asan() {
   export CCACHE_BASEDIR=$ROOT

@@ -67,7 +67,7 @@ void AddState(const Costs& costs, const RankDuty& duty, MemoryByPurpose* memory)
     memory->parameters = Scaled(near_part, memory->parameters);
   }
   // A ministage's optimizer step right after its backward frees its gradients (Zorse section 3.1.2).
-  const bool interleaved = duty.offload_parameters && duty.schedule == ScheduleFamily::kLayered;
+  const bool interleaved = duty.offload_parameters && duty.schedule == ScheduleFamily::kLayered && !duty.sums_across;
   memory->gradients = size * (duty.zero_stage >= 2 ? owned : whole);
   if (interleaved) memory->gradients = Scaled(near_part, memory->gradients);
   if (duty.replica_gradients) memory->gradients = Scaled(duty.replica_share, memory->gradients);

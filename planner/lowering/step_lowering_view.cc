@@ -321,6 +321,7 @@ RankDuty DutyOf(const PlanView& view, const RankView& rank) {
   duty.offload_activations = rank.plan->offload_activations;
   duty.offload_parameters = rank.plan->offload_parameters;
   duty.offload_optimizer = rank.plan->offload_optimizer;
+  duty.sums_across = view.pipelines.size() > 1;
   duty.group_size = stage.num_units;
   duty.gathers_alone = view.gathers_alone;
   // What a stage puts off of the weights' gradients it keeps beside what is in flight.

@@ -93,6 +93,10 @@ TEST_F(MemoryModelTest, OffloadMovesBytesToTheHost) {
   const MemoryByPurpose parameters = MemoryOf(costs(), duty, microbatches);
   EXPECT_EQ(parameters.parameters, stays.parameters / 2);  // Zorse table 1: two of four ministages
   EXPECT_EQ(parameters.host, 2 * Layer());                 // its quarter of four layers
+  EXPECT_EQ(parameters.gradients, stays.gradients / 2);    // stepped and freed by ministage
+  duty.sums_across = true;
+  EXPECT_EQ(MemoryOf(costs(), duty, microbatches).gradients, stays.gradients) << "all wait for the other pipelines";
+  duty.sums_across = false;
   duty.offload_activations = true;
   duty.recompute = OpSet::All();
   const MemoryByPurpose activations = MemoryOf(costs(), duty, microbatches);
