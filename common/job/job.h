@@ -74,7 +74,7 @@ struct PlannerSection {
   std::string exclude;  // devices and nodes that are not used: "n3,n2/gpu1"
   std::string pins;     // "stage0=n1,stage0=n2/gpu0": must take part
   int64_t max_tp = 8;
-  int64_t budget_nodes = 1'000'000;  // of a search
+  int64_t budget_nodes = 200'000;  // of a search
   std::string plan_json;
   friend bool operator==(const PlannerSection&, const PlannerSection&) = default;
 };

@@ -11,8 +11,9 @@
 
 namespace motley {
 
-enum class Lane { kCompute, kCollective };
-inline constexpr int kNumLanes = 2;
+// A lane of copies between device and host memory will be the fifth.
+enum class Lane { kCompute, kCollective, kSend, kReceive };
+inline constexpr int kNumLanes = 4;
 
 // What a Forward keeps for its Backward. kNothing: evaluation only; the output lives until the next unit consumed it.
 enum class Keep { kAll, kBoundary, kNothing };
@@ -26,16 +27,17 @@ struct OperationTraits {
       : name(name), lane(lane), in_evaluation(in_evaluation), after_scalars(after_scalars) {}
 
   std::string_view name;       // the word of the text form
-  Lane lane;                   // collective: all ranks together, matched by their order on the lane
+  Lane lane;                   // collective: the group's ranks together, matched by their order; send and receive: in pairs
   InEvaluation in_evaluation;  // whether an evaluation program may have it
   AfterScalars after_scalars;  // whether it may stand behind reduce_scalars
 };
 
-// All ranks together: assemble unit's parameters, each rank giving the range it owns, into parameter buffer `buffer`.
+// The group's ranks together: assemble unit's parameters, each rank giving the range it owns, into parameter buffer `buffer`.
 struct Gather {
   static constexpr OperationTraits kTraits = {"gather", Lane::kCollective, InEvaluation::kYes, AfterScalars::kNo};
   int32_t unit;
   int32_t buffer;
+  int32_t group;
 };
 // The parameter buffer may be reused. Frees nothing: buffers are declared by the program. Runs where the parameters were last
 // used, so that program order alone puts it after its uses.
@@ -77,11 +79,48 @@ struct ZeroGrad {
   int32_t unit;
   int32_t grad;
 };
-// All ranks together: sum the gradient buffers; each owner adds the sum of its range to its gradient shard.
+// The group's ranks together: sum the gradient buffers; each owner adds the sum of its range to its gradient shard. In a home
+// buffer the sum stays where it is: the shard is that range.
 struct ReduceScatter {
   static constexpr OperationTraits kTraits = {"reduce_scatter", Lane::kCollective, InEvaluation::kNo, AfterScalars::kNo};
   int32_t unit;
   int32_t grad;
+  int32_t group;
+};
+// To `peer`, which receives with the same fields but its own microbatch: samples [first, first + samples) of the pipeline's
+// batch, which microbatch `microbatch` has, of the input of `unit`. The unit before it is ours, `unit` is the peer's.
+struct SendActivation {
+  static constexpr OperationTraits kTraits = {"send_activation", Lane::kSend, InEvaluation::kYes, AfterScalars::kNo};
+  int32_t unit;
+  int32_t microbatch;
+  int32_t first;
+  int32_t samples;
+  int32_t peer;
+};
+struct ReceiveActivation {
+  static constexpr OperationTraits kTraits = {"receive_activation", Lane::kReceive, InEvaluation::kYes, AfterScalars::kNo};
+  int32_t unit;
+  int32_t microbatch;
+  int32_t first;
+  int32_t samples;
+  int32_t peer;
+};
+// The way back: the gradient with respect to the input of `unit`, which is ours; the unit before it is the peer's.
+struct SendGradient {
+  static constexpr OperationTraits kTraits = {"send_gradient", Lane::kSend, InEvaluation::kNo, AfterScalars::kNo};
+  int32_t unit;
+  int32_t microbatch;
+  int32_t first;
+  int32_t samples;
+  int32_t peer;
+};
+struct ReceiveGradient {
+  static constexpr OperationTraits kTraits = {"receive_gradient", Lane::kReceive, InEvaluation::kNo, AfterScalars::kNo};
+  int32_t unit;
+  int32_t microbatch;
+  int32_t first;
+  int32_t samples;
+  int32_t peer;
 };
 // All ranks together: sum of loss, valid tokens, squared gradient norm (float64), stop flag; finds non-finite values. A second
 // one is refused for being one, not for where it stands.
@@ -95,8 +134,8 @@ struct OptimizerStep {
 
 // Whoever visits it has a function for each alternative and none for the rest, so that a new one does not compile before all
 // have said what they do with it.
-using Operation =
-    std::variant<Gather, Release, Forward, Recompute, Backward, ZeroGrad, ReduceScatter, ReduceScalars, OptimizerStep>;
+using Operation = std::variant<Gather, Release, Forward, Recompute, Backward, ZeroGrad, ReduceScatter, SendActivation,
+                               ReceiveActivation, SendGradient, ReceiveGradient, ReduceScalars, OptimizerStep>;
 
 inline const OperationTraits& TraitsOf(const Operation& op) {
   return std::visit([](const auto& o) -> const OperationTraits& { return o.kTraits; }, op);

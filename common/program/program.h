@@ -23,33 +23,54 @@ struct Instruction {
   std::vector<int32_t> after;  // indices of instructions, ascending, each less than this one's
 };
 
+// Samples [first, first + samples) of the pipeline's batch.
+struct Microbatch {
+  int64_t samples = 0, first = 0;
+  int64_t end() const { return first + samples; }
+  friend bool operator==(const Microbatch&, const Microbatch&) = default;
+};
+
+// `home_of` >= 0: the buffer is where that unit's array is between steps too, and what the rank owns of it is a range in it. Such
+// a buffer of parameters is gathered once a step and never released; one of gradients is reduced once and takes all of its
+// unit's.
+struct UnitBuffer {
+  int64_t elements = 0;
+  int32_t home_of = -1;
+  friend bool operator==(const UnitBuffer&, const UnitBuffer&) = default;
+};
+
+inline constexpr int32_t kProgramVersion = 2;
+
 struct Program {
-  int32_t version = 1;
+  int32_t version = kProgramVersion;
   ProgramKind kind = ProgramKind::kTraining;
   int32_t rank = 0;
   int32_t world = 1;
-  int32_t num_units = 0;
-  std::vector<int64_t> microbatches;       // samples of each; may be empty
-  std::vector<int64_t> parameter_buffers;  // elements of each
-  std::vector<int64_t> gradient_buffers;   // elements of each
+  int32_t num_units = 0;                     // of the model
+  std::vector<int32_t> units;                // that this rank computes or keeps a part of; ascending
+  std::vector<std::vector<int32_t>> groups;  // of all ranks' programs: members in ring order; collectives name one by its index
+  std::vector<Microbatch> microbatches;      // may be empty
+  std::vector<UnitBuffer> parameter_buffers, gradient_buffers;
   std::vector<Instruction> instructions;
 };
 
 // Text form, one instruction a line; round-trips exactly (docs/program.md has the grammar):
-//   program 1 training rank 0 of 5 units 8 microbatches 4,4,3
-//   parameters 65536,65536
+//   program 2 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8
+//   holds 0,1,2
+//   groups 0,1 2,3,4
+//   parameters 65536,65536:1
 //   gradients 65536
-//   0 gather unit=0 buffer=0
+//   0 gather unit=0 buffer=0 group=0
 //   1 forward unit=0 mb=0 buffer=0 keep=all after=0
 std::string ToText(const Program& program);
 // INVALID_ARGUMENT names the line.
 absl::StatusOr<Program> ParseProgram(std::string_view text);
 
-// Local rules: indices in range, dependencies earlier, every unit gathered before it is used and not released in
-// between, one Forward and one Backward per unit and microbatch in the right order, recompute exactly where the
-// boundary alone was kept, every unit's gradient reduced after its last Backward, one ReduceScalars before one
-// OptimizerStep; an evaluation program has none of Backward, ReduceScatter, OptimizerStep. FAILED_PRECONDITION names rank,
-// instruction and rule.
+// Local rules: indices in range, dependencies earlier, every unit gathered before it is used and not released in between; every
+// unit that the rank holds runs one Forward and one Backward of each microbatch in the right order, on what the unit before (or
+// behind) it made or what was received; recompute exactly where the boundary alone was kept; what other ranks need is sent,
+// every sample once; every unit's gradient reduced after its last Backward; one ReduceScalars before one OptimizerStep; an
+// evaluation program has none of the backward. FAILED_PRECONDITION names rank, instruction and rule.
 absl::Status Validate(const Program& program);
 
 }  // namespace motley

@@ -20,6 +20,10 @@ constexpr void VisitKnown(Op& op, Visitor& visitor) {
   if constexpr (requires { op.keep; }) visitor.Keeps(op.keep);
   if constexpr (requires { op.grad; }) visitor.Field("grad", op.grad);
   if constexpr (requires { op.tied_grad; }) visitor.Optional("tied_grad", op.tied_grad);
+  if constexpr (requires { op.group; }) visitor.Field("group", op.group);
+  if constexpr (requires { op.first; }) visitor.Field("first", op.first);
+  if constexpr (requires { op.samples; }) visitor.Field("samples", op.samples);
+  if constexpr (requires { op.peer; }) visitor.Field("peer", op.peer);
 }
 
 struct ByteCounter {

@@ -29,9 +29,17 @@ const char* NameOf(const Table& table, Value value) {
   return "?";
 }
 
+std::string Text(int32_t value) { return absl::StrCat(value); }
+std::string Text(const Microbatch& m) { return absl::StrCat(m.samples, "@", m.first); }
+std::string Text(const UnitBuffer& b) {
+  return b.home_of == -1 ? absl::StrCat(b.elements) : absl::StrCat(b.elements, ":", b.home_of);
+}
+std::string Text(const std::vector<int32_t>& list) { return absl::StrJoin(list, ","); }
+
 template <typename T>
-std::string ListToText(const std::vector<T>& list) {
-  return list.empty() ? "-" : absl::StrJoin(list, ",");
+std::string ListToText(const std::vector<T>& list, const char* separator = ",") {
+  if (list.empty()) return "-";
+  return absl::StrJoin(list, separator, [](std::string* out, const T& item) { out->append(Text(item)); });
 }
 
 class FieldPrinter {
@@ -73,6 +81,19 @@ class Line {
   absl::Status List(const char* what, std::vector<T>& out) {
     const std::string word = Word();
     return ParseList(what, word, out);
+  }
+  // "4@8"
+  absl::Status ParseNumber(const std::string& what, const std::string& word, Microbatch& out) const {
+    const std::vector<std::string> parts = absl::StrSplit(word, '@');
+    if (parts.size() != 2) return Error(absl::StrCat(what, " must be 'samples@first', got ", Quoted(word)));
+    MOTLEY_RETURN_IF_ERROR(ParseNumber(what, parts[0], out.samples));
+    return ParseNumber(what, parts[1], out.first);
+  }
+  // "65536" or "65536:3"
+  absl::Status ParseNumber(const std::string& what, const std::string& word, UnitBuffer& out) const {
+    const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits(':', 1));
+    MOTLEY_RETURN_IF_ERROR(ParseNumber(what, parts[0], out.elements));
+    return parts.size() == 1 ? absl::OkStatus() : ParseNumber(what, parts[1], out.home_of);
   }
   template <typename T>
   absl::Status ParseNumber(const std::string& what, const std::string& word, T& out) const {
@@ -175,7 +196,9 @@ absl::Status ParseInstruction(Line& line, Program& program) {
 absl::Status ParseHeader(Line& line, Program& program) {
   MOTLEY_RETURN_IF_ERROR(line.Expect("program"));
   MOTLEY_RETURN_IF_ERROR(line.Number("version", program.version));
-  if (program.version != 1) return line.Error(absl::StrCat("version ", program.version, " is not known, this build reads 1"));
+  if (program.version != kProgramVersion) {
+    return line.Error(absl::StrCat("version ", program.version, " is not known, this build reads ", kProgramVersion));
+  }
   const std::string kind = line.Word();
   bool known = false;
   for (const auto& [value, name] : kKinds) {
@@ -196,10 +219,39 @@ absl::Status ParseHeader(Line& line, Program& program) {
   return line.End();
 }
 
-absl::Status ParseBuffers(Line& line, const char* what, std::vector<int64_t>& out) {
+template <typename T>
+absl::Status ParseList(Line& line, const char* what, std::vector<T>& out) {
   MOTLEY_RETURN_IF_ERROR(line.Expect(what));
   MOTLEY_RETURN_IF_ERROR(line.List(what, out));
   return line.End();
+}
+
+absl::Status ParseGroups(Line& line, std::vector<std::vector<int32_t>>& groups) {
+  MOTLEY_RETURN_IF_ERROR(line.Expect("groups"));
+  std::string word = line.Word();
+  if (word == "-") return line.End();
+  do {
+    if (word == "-") return line.Error("a group must name ranks, got '-'");
+    MOTLEY_RETURN_IF_ERROR(line.ParseList("group", word, groups.emplace_back()));
+    word = line.Word();
+  } while (!word.empty());
+  return absl::OkStatus();
+}
+
+constexpr int kHeaderLines = 5;
+absl::Status ParseHeaderLine(int number, Line& line, Program& program) {
+  switch (number) {
+    case 0:
+      return ParseHeader(line, program);
+    case 1:
+      return ParseList(line, "holds", program.units);
+    case 2:
+      return ParseGroups(line, program.groups);
+    case 3:
+      return ParseList(line, "parameters", program.parameter_buffers);
+    default:
+      return ParseList(line, "gradients", program.gradient_buffers);
+  }
 }
 
 }  // namespace
@@ -207,7 +259,8 @@ absl::Status ParseBuffers(Line& line, const char* what, std::vector<int64_t>& ou
 std::string ToText(const Program& program) {
   std::string out =
       absl::StrCat("program ", program.version, " ", NameOf(kKinds, program.kind), " rank ", program.rank, " of ", program.world,
-                   " units ", program.num_units, " microbatches ", ListToText(program.microbatches), "\nparameters ",
+                   " units ", program.num_units, " microbatches ", ListToText(program.microbatches), "\nholds ",
+                   ListToText(program.units), "\ngroups ", ListToText(program.groups, " "), "\nparameters ",
                    ListToText(program.parameter_buffers), "\ngradients ", ListToText(program.gradient_buffers), "\n");
   FieldPrinter printer(out);
   for (size_t i = 0; i < program.instructions.size(); ++i) {
@@ -228,25 +281,12 @@ absl::StatusOr<Program> ParseProgram(std::string_view text) {
     raw = raw.substr(0, raw.find('#'));
     Line line(number, absl::StripAsciiWhitespace(raw));
     if (line.AtEnd()) continue;
-    switch (header_lines) {
-      case 0:
-        MOTLEY_RETURN_IF_ERROR(ParseHeader(line, program));
-        break;
-      case 1:
-        MOTLEY_RETURN_IF_ERROR(ParseBuffers(line, "parameters", program.parameter_buffers));
-        break;
-      case 2:
-        MOTLEY_RETURN_IF_ERROR(ParseBuffers(line, "gradients", program.gradient_buffers));
-        break;
-      default:
-        MOTLEY_RETURN_IF_ERROR(ParseInstruction(line, program));
-        break;
-    }
-    if (header_lines < 3) ++header_lines;
+    MOTLEY_RETURN_IF_ERROR(header_lines < kHeaderLines ? ParseHeaderLine(header_lines++, line, program)
+                                                       : ParseInstruction(line, program));
   }
-  if (header_lines < 3) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("program text, line ", number, ": it ends before its three header lines (program, parameters, gradients)"));
+  if (header_lines < kHeaderLines) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "program text, line ", number, ": it ends before its five header lines (program, holds, groups, parameters, gradients)"));
   }
   return program;
 }

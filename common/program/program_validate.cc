@@ -1,10 +1,16 @@
-// The local rules of a program (docs/program.md lists them by number). One pass over the instructions in program order,
+// The local rules of instructions (docs/program.md lists them by number). One pass over the instructions in program order,
 // which every lane keeps, with the state of buffers and microbatches; what must hold across lanes is asked of the order.
+#include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/clean_text.h"
 #include "common/base/status_macros.h"
 #include "common/program/program.h"
+#include "common/program/program_header.h"
 #include "common/program/program_order.h"
 
 namespace motley {
@@ -16,6 +22,14 @@ struct ParameterBuffer {
   int gather = -1;        // instruction that filled it
   int last_release = -1;  // instruction that freed it last
 };
+// Samples of one microbatch that were handed over at one border.
+struct Handed {
+  std::map<int64_t, int64_t> ranges;  // end by first; disjoint
+  int64_t samples = 0;
+  int last = -1;  // instruction; the lane keeps their order
+};
+// By the border's unit and microbatch.
+using HandOvers = std::map<std::pair<int32_t, int32_t>, Handed>;
 // A gradient buffer's present tenant: unit -1 = free.
 struct GradientBuffer {
   int32_t unit = -1;
@@ -35,8 +49,19 @@ class Validator {
         order_(program),
         parameters_(program.parameter_buffers.size()),
         gradients_(program.gradient_buffers.size()),
-        work_(program.microbatches.size(), std::vector<Work>(program.num_units)),
-        reduced_(program.num_units, false) {}
+        work_(program.microbatches.size(), std::vector<Work>(program.units.size())),
+        place_(program.num_units, -1),
+        gradient_home_(program.num_units, -1),
+        reduced_(program.num_units, false) {
+    for (size_t i = 0; i < program.units.size(); ++i) place_[program.units[i]] = static_cast<int32_t>(i);
+    for (size_t i = 0; i < program.gradient_buffers.size(); ++i) {
+      const int32_t unit = program.gradient_buffers[i].home_of;
+      if (unit >= 0) gradient_home_[unit] = static_cast<int32_t>(i);
+    }
+    for (const std::vector<int32_t>& members : program.groups) {
+      in_group_.push_back(std::find(members.begin(), members.end(), program.rank) != members.end());
+    }
+  }
 
   absl::Status Run() {
     for (at_ = 0; at_ < static_cast<int>(program_.instructions.size()); ++at_) {
@@ -75,14 +100,39 @@ class Validator {
     if (unit >= 0 && unit < program_.num_units) return absl::OkStatus();
     return Error(absl::StrCat("unit ", unit, " does not exist; the program has ", program_.num_units));
   }
+  bool Held(int32_t unit) const { return unit >= 0 && unit < program_.num_units && place_[unit] >= 0; }
+  absl::Status Holds(int32_t unit) const {
+    MOTLEY_RETURN_IF_ERROR(UnitInRange(unit));
+    if (Held(unit)) return absl::OkStatus();
+    return Error(absl::StrCat("the rank does not hold unit ", unit, "; it holds ",
+                              program_.units.empty() ? "none" : Echo(absl::StrJoin(program_.units, ","))));
+  }
+  // Whose arrays the rank may have: what it holds, and the embedding of a tied head.
+  absl::Status HoldsArray(int32_t unit) const { return unit == 0 && Held(head()) ? absl::OkStatus() : Holds(unit); }
+  absl::Status InGroup(int32_t group) const {
+    MOTLEY_RETURN_IF_ERROR(InRange("group", group, program_.groups));
+    if (in_group_[group]) return absl::OkStatus();
+    return Error(absl::StrCat("the rank is not in group ", group, " (", Echo(absl::StrJoin(program_.groups[group], ",")), ")"));
+  }
+  // A home's own unit is all that it takes.
+  absl::Status CheckHome(const char* what, int32_t index, const std::vector<UnitBuffer>& buffers, int32_t unit) const {
+    const int32_t home_of = buffers[index].home_of;
+    if (home_of < 0 || home_of == unit) return absl::OkStatus();
+    return Error(absl::StrCat(what, " buffer ", index, " is the home of unit ", home_of, ", not for unit ", unit));
+  }
 
   // ---- parameter buffers ----
 
   absl::Status Check(const Gather& g) {
-    MOTLEY_RETURN_IF_ERROR(UnitInRange(g.unit));
+    MOTLEY_RETURN_IF_ERROR(HoldsArray(g.unit));
+    MOTLEY_RETURN_IF_ERROR(InGroup(g.group));
     MOTLEY_RETURN_IF_ERROR(InRange("parameter buffer", g.buffer, program_.parameter_buffers));
+    MOTLEY_RETURN_IF_ERROR(CheckHome("parameter", g.buffer, program_.parameter_buffers, g.unit));
     ParameterBuffer& buffer = parameters_[g.buffer];
     if (buffer.unit >= 0) {
+      if (program_.parameter_buffers[g.buffer].home_of >= 0) {
+        return Error(absl::StrCat("parameter buffer ", g.buffer, " is a home and gathered already"));
+      }
       return Error(absl::StrCat("parameter buffer ", g.buffer, " still holds unit ", buffer.unit, "; release it first"));
     }
     MOTLEY_RETURN_IF_ERROR(
@@ -95,6 +145,9 @@ class Validator {
   absl::Status Check(const Release& r) {
     MOTLEY_RETURN_IF_ERROR(InRange("parameter buffer", r.buffer, program_.parameter_buffers));
     ParameterBuffer& buffer = parameters_[r.buffer];
+    if (program_.parameter_buffers[r.buffer].home_of >= 0) {
+      return Error(absl::StrCat("parameter buffer ", r.buffer, " is a home, which is never released"));
+    }
     if (buffer.unit < 0) return Error(absl::StrCat("parameter buffer ", r.buffer, " holds nothing"));
     // Uses are on the release's own lane and earlier; the gather is not.
     MOTLEY_RETURN_IF_ERROR(
@@ -105,7 +158,7 @@ class Validator {
   }
 
   // That `buffer` holds `unit`, whole.
-  absl::Status Holds(int32_t index, int32_t unit) const {
+  absl::Status BufferHolds(int32_t index, int32_t unit) const {
     MOTLEY_RETURN_IF_ERROR(InRange("parameter buffer", index, program_.parameter_buffers));
     const ParameterBuffer& buffer = parameters_[index];
     if (buffer.unit != unit) {
@@ -119,9 +172,9 @@ class Validator {
   // What forward, recompute and backward have in common.
   template <typename Compute>
   absl::Status CheckCompute(const Compute& op) {
-    MOTLEY_RETURN_IF_ERROR(UnitInRange(op.unit));
+    MOTLEY_RETURN_IF_ERROR(Holds(op.unit));
     MOTLEY_RETURN_IF_ERROR(InRange("microbatch", op.microbatch, program_.microbatches));
-    MOTLEY_RETURN_IF_ERROR(Holds(op.buffer, op.unit));
+    MOTLEY_RETURN_IF_ERROR(BufferHolds(op.buffer, op.unit));
     if (op.unit != head()) {
       if (op.tied_buffer != -1) return Error("only the head may name a tied buffer");
       return absl::OkStatus();
@@ -129,19 +182,23 @@ class Validator {
     const int tied = op.tied_buffer != -1 ? 1 : 0;
     if (tied_ == -1) tied_ = tied;
     if (tied_ != tied) return Error("the head must name a tied buffer everywhere or nowhere");
-    return tied ? Holds(op.tied_buffer, 0) : absl::OkStatus();
+    return tied ? BufferHolds(op.tied_buffer, 0) : absl::OkStatus();
   }
 
   // ---- microbatches ----
 
-  Work& WorkOf(int32_t unit, int32_t microbatch) { return work_[microbatch][unit]; }
+  // Of a unit that the rank holds.
+  Work& WorkOf(int32_t unit, int32_t microbatch) { return work_[microbatch][place_[unit]]; }
 
   absl::Status Check(const Forward& f) {
     MOTLEY_RETURN_IF_ERROR(CheckCompute(f));
     Work& work = WorkOf(f.unit, f.microbatch);
     if (work.forward >= 0) return Error(absl::StrCat("unit ", f.unit, " already ran microbatch ", f.microbatch, " forward"));
-    if (f.unit > 0 && WorkOf(f.unit - 1, f.microbatch).forward < 0) {
+    if (Held(f.unit - 1) && WorkOf(f.unit - 1, f.microbatch).forward < 0) {
       return Error(absl::StrCat("microbatch ", f.microbatch, " must run unit ", f.unit - 1, " first"));
+    }
+    if (f.unit > 0 && !Held(f.unit - 1)) {
+      MOTLEY_RETURN_IF_ERROR(AllReceived("input", received_activations_, f.unit, f.microbatch));
     }
     if (training() == (f.keep == Keep::kNothing)) {
       return Error(training() ? "a training program keeps all or the boundary" : "an evaluation program keeps nothing");
@@ -166,10 +223,15 @@ class Validator {
     MOTLEY_RETURN_IF_ERROR(CheckCompute(b));
     Work& work = WorkOf(b.unit, b.microbatch);
     if (work.backward >= 0) return Error(absl::StrCat("unit ", b.unit, " already ran microbatch ", b.microbatch, " backward"));
-    if (b.unit == head() ? work.forward < 0 : WorkOf(b.unit + 1, b.microbatch).backward < 0) {
-      return Error(b.unit == head()
-                       ? absl::StrCat("microbatch ", b.microbatch, " must run the head forward first")
-                       : absl::StrCat("microbatch ", b.microbatch, " must run unit ", b.unit + 1, " backward first"));
+    if (work.forward < 0) {
+      return Error(absl::StrCat("microbatch ", b.microbatch, " must run ",
+                                b.unit == head() ? "the head" : absl::StrCat("unit ", b.unit), " forward first"));
+    }
+    if (Held(b.unit + 1) && WorkOf(b.unit + 1, b.microbatch).backward < 0) {
+      return Error(absl::StrCat("microbatch ", b.microbatch, " must run unit ", b.unit + 1, " backward first"));
+    }
+    if (b.unit != head() && !Held(b.unit + 1)) {
+      MOTLEY_RETURN_IF_ERROR(AllReceived("gradient of the output", received_gradients_, b.unit + 1, b.microbatch));
     }
     if (work.keep == Keep::kBoundary && work.recompute < 0) return Error("only the boundary was kept; recompute first");
     if ((b.tied_buffer == -1) != (b.tied_grad == -1)) return Error("tied and tied_grad belong together");
@@ -179,15 +241,84 @@ class Validator {
     return absl::OkStatus();
   }
 
+  // ---- hand-overs ----
+
+  // Of the two units at a border, the one on this rank's side.
+  enum class Ours { kBefore, kUnit };
+  // What all four have in common.
+  template <typename Op>
+  absl::Status CheckHandOver(const Op& op, Ours ours, HandOvers& handed) {
+    MOTLEY_RETURN_IF_ERROR(UnitInRange(op.unit));
+    if (op.unit == 0) return Error("unit 0 has no unit before it; nothing is handed over");
+    const int32_t here = ours == Ours::kUnit ? op.unit : op.unit - 1, there = ours == Ours::kUnit ? op.unit - 1 : op.unit;
+    MOTLEY_RETURN_IF_ERROR(Holds(here));
+    if (Held(there)) return Error(absl::StrCat("the rank holds unit ", there, " itself; nothing is handed over"));
+    MOTLEY_RETURN_IF_ERROR(InRange("microbatch", op.microbatch, program_.microbatches));
+    if (op.peer < 0 || op.peer >= program_.world || op.peer == program_.rank) {
+      return Error(absl::StrCat("peer ", op.peer, " is no other rank of ", program_.world));
+    }
+    const Microbatch& microbatch = program_.microbatches[op.microbatch];
+    const int64_t first = op.first, end = first + op.samples;
+    if (op.samples < 1 || first < microbatch.first || end > microbatch.end()) {
+      return Error(absl::StrCat("samples ", first, " to ", end, " are not in microbatch ", op.microbatch, ", which has ",
+                                microbatch.first, " to ", microbatch.end()));
+    }
+    Handed& done = handed[{op.unit, op.microbatch}];
+    // They are disjoint: of those that begin before `end`, the last one ends last.
+    const auto next = done.ranges.lower_bound(end);
+    if (next != done.ranges.begin() && std::prev(next)->second > first) {
+      const auto& [other_first, other_end] = *std::prev(next);
+      return Error(absl::StrCat("samples ", std::max(first, other_first), " to ", std::min(end, other_end), " of microbatch ",
+                                op.microbatch, " are handed over twice"));
+    }
+    done.ranges.emplace(first, end);
+    done.samples += op.samples;
+    done.last = at_;
+    return absl::OkStatus();
+  }
+  absl::Status AllReceived(const char* what, const HandOvers& handed, int32_t unit, int32_t microbatch) const {
+    const auto found = handed.find({unit, microbatch});
+    const int64_t got = found == handed.end() ? 0 : found->second.samples, all = program_.microbatches[microbatch].samples;
+    if (got < all) {
+      return Error(absl::StrCat("the ", what, " of ", all - got, " samples of microbatch ", microbatch, " was not received"));
+    }
+    return Ordered(found->second.last, absl::StrCat("it must wait for what it receives for microbatch ", microbatch));
+  }
+  absl::Status CheckSend(int made, const char* what, int32_t unit, int32_t microbatch) const {
+    if (made < 0) {
+      return Error(absl::StrCat("microbatch ", microbatch, " must run unit ", unit, " ", what, " before it is sent"));
+    }
+    return Ordered(made, absl::StrCat("it must wait for the ", what, " of unit ", unit));
+  }
+
+  absl::Status Check(const SendActivation& s) {
+    MOTLEY_RETURN_IF_ERROR(CheckHandOver(s, Ours::kBefore, sent_activations_));
+    return CheckSend(WorkOf(s.unit - 1, s.microbatch).forward, "forward", s.unit - 1, s.microbatch);
+  }
+  absl::Status Check(const SendGradient& s) {
+    MOTLEY_RETURN_IF_ERROR(CheckHandOver(s, Ours::kUnit, sent_gradients_));
+    return CheckSend(WorkOf(s.unit, s.microbatch).backward, "backward", s.unit, s.microbatch);
+  }
+  absl::Status Check(const ReceiveActivation& r) { return CheckHandOver(r, Ours::kUnit, received_activations_); }
+  absl::Status Check(const ReceiveGradient& r) { return CheckHandOver(r, Ours::kBefore, received_gradients_); }
+
   // ---- gradients ----
 
   absl::Status Write(int32_t index, int32_t unit) {
     MOTLEY_RETURN_IF_ERROR(InRange("gradient buffer", index, program_.gradient_buffers));
+    MOTLEY_RETURN_IF_ERROR(CheckHome("gradient", index, program_.gradient_buffers, unit));
+    // A sum from another buffer would be added to the shard in the home, which the home's first write zeroes.
+    if (const int32_t home = gradient_home_[unit]; home >= 0 && home != index) {
+      return Error(absl::StrCat("the home of unit ", unit, "'s gradients is buffer ", home, ", not ", index));
+    }
     GradientBuffer& buffer = gradients_[index];
     if (buffer.unit >= 0 && buffer.unit != unit) {
       return Error(absl::StrCat("gradient buffer ", index, " still holds unit ", buffer.unit, "; reduce it first"));
     }
     if (buffer.unit < 0) {
+      if (buffer.last_reduce >= 0 && program_.gradient_buffers[index].home_of >= 0) {
+        return Error(absl::StrCat("gradient buffer ", index, " is a home and reduced already"));
+      }
       MOTLEY_RETURN_IF_ERROR(Ordered(
           buffer.last_reduce, absl::StrCat("the first write of gradient buffer ", index, " must wait for its last reduction")));
     }
@@ -197,7 +328,7 @@ class Validator {
   }
 
   absl::Status Check(const ZeroGrad& z) {
-    MOTLEY_RETURN_IF_ERROR(UnitInRange(z.unit));
+    MOTLEY_RETURN_IF_ERROR(HoldsArray(z.unit));
     MOTLEY_RETURN_IF_ERROR(InRange("gradient buffer", z.grad, program_.gradient_buffers));
     if (gradients_[z.grad].unit >= 0) {
       return Error(absl::StrCat("gradient buffer ", z.grad, " holds gradients that were not reduced"));
@@ -206,7 +337,8 @@ class Validator {
   }
 
   absl::Status Check(const ReduceScatter& r) {
-    MOTLEY_RETURN_IF_ERROR(UnitInRange(r.unit));
+    MOTLEY_RETURN_IF_ERROR(HoldsArray(r.unit));
+    MOTLEY_RETURN_IF_ERROR(InGroup(r.group));
     MOTLEY_RETURN_IF_ERROR(InRange("gradient buffer", r.grad, program_.gradient_buffers));
     GradientBuffer& buffer = gradients_[r.grad];
     if (buffer.unit != r.unit) return Error(absl::StrCat("gradient buffer ", r.grad, " holds no gradients of unit ", r.unit));
@@ -236,12 +368,8 @@ class Validator {
   }
 
   absl::Status CheckEnd() const {
-    for (size_t m = 0; m < work_.size(); ++m) {
-      for (size_t u = 0; u < work_[m].size(); ++u) {
-        if (work_[m][u].forward < 0) return EndError(absl::StrCat("unit ", u, " never ran microbatch ", m, " forward"));
-        if (training() && work_[m][u].backward < 0)
-          return EndError(absl::StrCat("unit ", u, " never ran microbatch ", m, " backward"));
-      }
+    for (int32_t m = 0; m < static_cast<int32_t>(work_.size()); ++m) {
+      for (const int32_t u : program_.units) MOTLEY_RETURN_IF_ERROR(CheckWork(u, m));
     }
     if (scalars_ < 0) return EndError("reduce_scalars is missing");
     if (!training()) return absl::OkStatus();
@@ -251,7 +379,7 @@ class Validator {
             absl::StrCat("gradient buffer ", g, " holds gradients of unit ", gradients_[g].unit, " that were not reduced"));
       }
     }
-    for (size_t u = 0; u < reduced_.size(); ++u) {
+    for (const int32_t u : program_.units) {
       if (!reduced_[u])
         return EndError(absl::StrCat("the gradients of unit ", u, " are never reduced; without samples, zero them first"));
     }
@@ -259,62 +387,42 @@ class Validator {
     return absl::OkStatus();
   }
 
+  // That a microbatch went through a unit, and what it made to where it is needed.
+  absl::Status CheckWork(int32_t u, int32_t m) const {
+    const Work& work = work_[m][place_[u]];
+    if (work.forward < 0) return EndError(absl::StrCat("unit ", u, " never ran microbatch ", m, " forward"));
+    if (u != head() && !Held(u + 1)) MOTLEY_RETURN_IF_ERROR(AllSent("output", u, sent_activations_, u + 1, m));
+    if (!training()) return absl::OkStatus();
+    if (work.backward < 0) return EndError(absl::StrCat("unit ", u, " never ran microbatch ", m, " backward"));
+    return u == 0 || Held(u - 1) ? absl::OkStatus() : AllSent("input's gradient", u, sent_gradients_, u, m);
+  }
+  absl::Status AllSent(const char* what, int32_t of, const HandOvers& handed, int32_t unit, int32_t microbatch) const {
+    const auto found = handed.find({unit, microbatch});
+    const int64_t sent = found == handed.end() ? 0 : found->second.samples, all = program_.microbatches[microbatch].samples;
+    if (sent == all) return absl::OkStatus();
+    return EndError(
+        absl::StrCat("unit ", of, "'s ", what, " of ", all - sent, " samples of microbatch ", microbatch, " is never sent"));
+  }
+
   const Program& program_;
   const ProgramOrder order_;
   std::vector<ParameterBuffer> parameters_;
   std::vector<GradientBuffer> gradients_;
-  std::vector<std::vector<Work>> work_;  // [microbatch][unit]
+  std::vector<std::vector<Work>> work_;  // [microbatch][place of the unit]
+  std::vector<int32_t> place_;           // by unit: among the rank's units; -1 = not held
+  std::vector<int32_t> gradient_home_;   // by unit: its home among the gradient buffers; -1 = none
   std::vector<bool> reduced_;            // by unit
+  std::vector<bool> in_group_;           // by group: whether the rank is a member
+  HandOvers sent_activations_, received_activations_, sent_gradients_, received_gradients_;
   int at_ = 0;
   int tied_ = -1;  // whether the head names a tied buffer; -1 = no head yet
   int last_loss_ = -1, scalars_ = -1, optimizer_ = -1;
 };
 
-absl::Status CheckHeader(const Program& p) {
-  const auto error = [&p](const std::string& rule) {
-    return absl::FailedPreconditionError(absl::StrCat("program of rank ", p.rank, ", header: ", rule));
-  };
-  if (p.version != 1) return error(absl::StrCat("version ", p.version, " is not known, this build runs 1"));
-  if (p.world < 1 || p.rank < 0 || p.rank >= p.world) return error(absl::StrCat("rank must be in 0..world-1 of world ", p.world));
-  // More would be no model, and the validator's own tables grow with it.
-  constexpr int32_t kMaxUnits = 1 << 16;
-  if (p.num_units < 2 || p.num_units > kMaxUnits) {
-    return error(absl::StrCat("units must be 2 (embedding and head) to ", kMaxUnits, ", got ", p.num_units));
-  }
-  // Every unit runs every microbatch forward: fewer instructions cannot be a program (and bounds the tables).
-  if (p.microbatches.size() * p.num_units > p.instructions.size()) {
-    return error(absl::StrCat(p.instructions.size(), " instructions are fewer than ", p.microbatches.size(), " microbatches x ",
-                              p.num_units, " units"));
-  }
-  for (const auto& [what, list] : {std::pair{"microbatch", &p.microbatches}, std::pair{"parameter buffer", &p.parameter_buffers},
-                                   std::pair{"gradient buffer", &p.gradient_buffers}}) {
-    for (size_t i = 0; i < list->size(); ++i) {
-      if ((*list)[i] < 1) return error(absl::StrCat(what, " ", i, " must have a size of at least 1, got ", (*list)[i]));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckDependencies(const Program& p) {
-  for (size_t i = 0; i < p.instructions.size(); ++i) {
-    int64_t previous = -1;
-    for (const int32_t dependency : p.instructions[i].after) {
-      if (dependency <= previous || dependency >= static_cast<int64_t>(i)) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("program of rank ", p.rank, ", instruction ", i, " (", std::string(OperationName(p.instructions[i].op)),
-                         "): `after` must be ascending and name earlier instructions, got ", dependency));
-      }
-      previous = dependency;
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status Validate(const Program& program) {
-  MOTLEY_RETURN_IF_ERROR(CheckHeader(program));
-  MOTLEY_RETURN_IF_ERROR(CheckDependencies(program));
+  MOTLEY_RETURN_IF_ERROR(ValidateHeader(program));
   return Validator(program).Run();
 }
 

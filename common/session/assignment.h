@@ -36,12 +36,11 @@ struct RankAssignment {
   int rank = 0;
   std::vector<DeviceId> devices;            // by rank
   std::vector<std::string> data_addresses;  // by rank: interface address of the data plane
-  int64_t batch_begin = 0;                  // first sample of the step's global batch
   std::vector<UnitPlacement> placement;     // by unit
   std::string recompute = "none";
-  Program program;               // of a training step
-  Program evaluation;            // of a validation pass over config.data.validation_samples
-  int64_t evaluation_begin = 0;  // first validation sample of this rank
+  Program program;              // of a training step
+  Program evaluation;           // of a validation pass over config.data.validation_samples
+  std::string programs_digest;  // of all ranks' programs: they agree on it before the first step
   double predicted_step_seconds = 0;
   int64_t start_step = 0;
   std::string resume_from;  // checkpoint folder or empty

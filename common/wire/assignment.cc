@@ -54,14 +54,13 @@ v1::RankAssignment ToProto(const RankAssignment& a) {
   proto.set_rank(a.rank);
   for (const DeviceId& device : a.devices) proto.add_device_ids(device.value());
   for (const std::string& address : a.data_addresses) proto.add_data_addresses(address);
-  proto.set_batch_begin(a.batch_begin);
   for (const UnitPlacement& unit : a.placement) {
     proto.add_placement()->mutable_bounds()->Add(unit.bounds.begin(), unit.bounds.end());
   }
   proto.set_recompute(a.recompute);
   proto.set_program(ProgramText(a.program));
   proto.set_evaluation_program(ProgramText(a.evaluation));
-  proto.set_evaluation_begin(a.evaluation_begin);
+  proto.set_programs_digest(a.programs_digest);
   proto.set_predicted_step_seconds(a.predicted_step_seconds);
   proto.set_start_step(a.start_step);
   proto.set_resume_from(a.resume_from);
@@ -85,12 +84,11 @@ absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
   a.rank = proto.rank();
   for (const std::string& device : proto.device_ids()) a.devices.emplace_back(device);
   a.data_addresses.assign(proto.data_addresses().begin(), proto.data_addresses().end());
-  a.batch_begin = proto.batch_begin();
   for (const v1::UnitBounds& unit : proto.placement()) a.placement.push_back({{unit.bounds().begin(), unit.bounds().end()}});
   a.recompute = proto.recompute();
   MOTLEY_ASSIGN_OR_RETURN(a.program, ParseField("program", proto.program()));
   MOTLEY_ASSIGN_OR_RETURN(a.evaluation, ParseField("evaluation_program", proto.evaluation_program()));
-  a.evaluation_begin = proto.evaluation_begin();
+  a.programs_digest = proto.programs_digest();
   a.predicted_step_seconds = proto.predicted_step_seconds();
   a.start_step = proto.start_step();
   a.resume_from = proto.resume_from();

@@ -22,6 +22,7 @@ struct Flags {
   PlanOfflineFlags offline;  // trace and explain of both kinds of planning
   std::string id;
   bool program = false;
+  int rank = -1;                             // of the programs; -1 = all
   std::string save_inputs;                   // folder
   std::vector<const CLI::Option*> planning;  // flags that ask for a plan to be made, where JOB alone shows the one in force
 };
@@ -48,7 +49,9 @@ Json DocumentOf(const v1::GetPlanResponse& plan) {
 
 void PrintPrograms(Context& context, const Flags& flags, const v1::GetPlanResponse& plan) {
   if (!flags.program || context.json) return;
-  for (const std::string& program : plan.programs()) PrintProse(context, "\n" + program);
+  for (int r = 0; r < plan.programs_size(); ++r) {
+    if (flags.rank < 0 || flags.rank == r) PrintProse(context, "\n" + plan.programs(r));
+  }
 }
 
 // The plan in force priced again on what it was made from: then it is explained, compared and drawn as any other.
@@ -60,6 +63,9 @@ Exit ShowInForce(Context& context, const Flags& flags, const v1::GetPlanResponse
   if (!plan.ok()) return FromPlanner(plan.status());
   absl::StatusOr<planner::GivenPlan> priced = planner::PriceGivenPlan(*input.setting, *std::move(plan));
   if (!priced.ok()) return FromPlanner(priced.status());
+  // As the job's own prediction was.
+  if (const absl::Status status = planner::PriceByPrograms(*input.setting, &priced->evaluation); !status.ok())
+    return FromPlanner(status);
   const Json document = DocumentOf(response);
   return ShowPlan(context, flags.offline, input, {std::move(priced->evaluation), std::move(priced->bound), 0}, &document);
 }
@@ -103,7 +109,7 @@ Exit PlanLive(Context& context, const Flags& flags) {
 // The live cluster's own numbers, the offline planner's answer.
 Exit PlanOnLive(Context& context, const Flags& flags) {
   if (flags.program) {
-    return {kUsage, "--program shows the programs of the plan in force; leave it out, or the flags that make another plan"};
+    return {kUsage, "--programs shows the programs of the plan in force; leave it out, or the flags that make another plan"};
   }
   OfflineInput input;
   if (Exit exit = LoadLive(context, flags.id, flags.offline.offline, flags.save_inputs, &input); exit.code != 0) return exit;
@@ -133,7 +139,8 @@ Exit Plan(Context& context, Flags flags) {
 Action AddPlan(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("JOB", flags->id, "the job's id, for the plan that a live cluster runs, or others that it could run");
-  app.add_flag("--program", flags->program, "of a job: the ranks' programs too");
+  app.add_flag("--programs", flags->program, "of a job: the ranks' programs too, as text (docs/program.md)");
+  app.add_option("--rank", flags->rank, "with --programs: of this rank alone")->type_name("R")->check(CLI::NonNegativeNumber);
   AddShowingFlags(app, &flags->offline);
   const size_t shared = app.get_options().size();
   flags->offline.offline.dtype.clear();  // the job's, or float32
@@ -143,7 +150,8 @@ Action AddPlan(CLI::App& app) {
       ->type_name("FOLDER");
   for (size_t i = shared; i < app.get_options().size(); ++i) flags->planning.push_back(app.get_options()[i]);
   app.footer(
-      "JOB alone (with --explain, --compare, --exact, --program, --trace, --svg) shows the plan in force; any other flag makes a "
+      "JOB alone (with --explain, --compare, --exact, --programs, --trace, --svg) shows the plan in force; any other flag makes "
+      "a "
       "plan "
       "of what the job's cluster measured, and changes nothing. Batch, sequence, dtype, recomputation and pins are then the "
       "job's "

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/count.h"
+#include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "common/program/program.h"
@@ -88,6 +89,17 @@ int64_t StateBytes(const RankAssignment& rank) {
   return NumParameters(rank.model) * kTensors * kLargestElementBytes;
 }
 
+std::string DigestOf(const planner::PlanResult& plan) {
+  Sha256 digest;
+  for (const std::vector<Program>* programs : {&plan.programs, &plan.evaluations}) {
+    for (const Program& program : *programs) {
+      const std::string text = ToText(program);
+      digest.Update(text.data(), text.size());
+    }
+  }
+  return digest.Hex();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& state, const JobRun& run, const JobRecord& job) {
@@ -111,7 +123,6 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
           rank.microbatches = unit.microbatches;
           rank.shard_ratio = plan.shard_ratio;
           rank.ministages = stage.ministages;
-          rank.placement = stage.placement;
           rank.recompute = ToText(plan.recompute);
           ranks.push_back(std::move(rank));
           by_rank.push_back(device->second);
@@ -119,27 +130,23 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
       }
     }
   }
-  if (result.programs.size() != ranks.size() || result.evaluations.size() != ranks.size() ||
-      result.evaluation_begin.size() != ranks.size()) {
+  if (result.programs.size() != ranks.size() || result.evaluations.size() != ranks.size()) {
     return absl::InternalError(absl::StrCat("the plan has ", ranks.size(), " ranks and ", result.programs.size(), " programs"));
   }
-  const RankAssignment common = Common(state, run, job, shape, by_rank);
-  int64_t batch_begin = 0;
+  RankAssignment common = Common(state, run, job, shape, by_rank);
+  common.programs_digest = DigestOf(result);
   for (size_t r = 0; r < ranks.size(); ++r) {
     RankAssignment rank = common;
     rank.batch_size = ranks[r].batch_size;
     rank.microbatches = ranks[r].microbatches;
     rank.shard_ratio = ranks[r].shard_ratio;
     rank.ministages = ranks[r].ministages;
-    rank.placement = ranks[r].placement;
+    rank.placement = result.placement;
     rank.recompute = ranks[r].recompute;
     rank.rank = static_cast<int>(r);
-    rank.batch_begin = batch_begin;
     rank.program = result.programs[r];
     rank.evaluation = result.evaluations[r];
-    rank.evaluation_begin = result.evaluation_begin[r];
     rank.device = by_rank[r];
-    batch_begin += rank.batch_size;
     ranks[r] = std::move(rank);
   }
   return ranks;

@@ -166,7 +166,7 @@ class Cluster:
         self.port, self.workers_port, self.metrics_port = people, workers, metrics
         return self.try_motley("nodes") is not None
 
-    def start_worker(self, name, devices, emulation=None, **extra):
+    def start_worker(self, name, devices, emulation=None, network=None, **extra):
         config = {"worker": {"name": name, "coordinator": self.workers_address, "metrics": "127.0.0.1:0",
                              "data_address": self.data_address(name), "stop_seconds": self.stop_seconds,
                              "cores": self.worker_cores, **extra},
@@ -174,6 +174,8 @@ class Cluster:
         config["files"] = {"roots": self.file_roots}
         if emulation:
             config["emulation"] = emulation
+        if network:
+            config["network"] = network
         self.workers[name] = self._daemon(f"worker-{name}", "motley-worker", config)
         return self.workers[name]
 

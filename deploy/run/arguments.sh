@@ -5,7 +5,7 @@ COMMANDS=(setup build demo up down test bench format doctor clean help)
 # The flags of a command; "FLAG=" takes a value.
 flags_of() {
   case $1 in
-    demo) echo "--json=" ;;
+    demo) echo "--json= --example=" ;;
     down) echo "--delete-checkpoints" ;;
     test) echo "--asan" ;;
     clean) echo "--cache --delete-checkpoints" ;;
@@ -28,12 +28,14 @@ Sets up, then compiles the product into build/release/bin.
 TEXT
       ;;
     demo) cat <<'TEXT'
-usage: ./run demo [--json FILE]
+usage: ./run demo [--example NAME] [--json FILE]
 
 Builds, then trains one transformer on five unequal emulated devices: split evenly, then as planned, while a node is killed and
 another joins.
 
-  --json FILE    write the numbers there
+  --example NAME    instead one of deploy/examples (zorse, poplar): one job under several strategies, each measured beside its
+                    prediction
+  --json FILE       write the numbers there
 TEXT
       ;;
     up) cat <<'TEXT'

@@ -4,11 +4,24 @@ source deploy/run/build.sh
 CLUSTER_DIR=$ROOT/build/cluster
 
 demo() {
-  local work
+  local work example="" arguments=() folder=deploy/examples
+  while [[ $# -gt 0 ]]; do
+    if [[ $1 == --example ]]; then example=$2; shift 2; else arguments+=("$1"); shift; fi
+  done
+  if [[ -n $example && ! -e $folder/$example/cluster.toml ]]; then
+    local known
+    known=$(cd $folder && printf '%s\n' */cluster.toml | sed 's,/cluster.toml,,')
+    # shellcheck disable=SC2086
+    fail "demo: no example '$example'$(did_you_mean "$example" $known); there are $(paste -sd' ' <<<"$known")"
+    exit $EX_USAGE
+  fi
   build_product
   mkdir -p "$ROOT/build/demo"
   work=$(mktemp -d "$ROOT/build/demo/XXXXXX")   # its own folder and ports: two demos at once are fine
-  python3 deploy/demo/demo.py --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$work" --setup-seconds $((SECONDS - STARTED)) "$@"
+  local script=(deploy/demo/demo.py)
+  if [[ -n $example ]]; then script=(deploy/demo/example.py --example "$folder/$example"); fi
+  python3 "${script[@]}" --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$work" --setup-seconds $((SECONDS - STARTED)) \
+    "${arguments[@]}"
 }
 
 cluster_up() {

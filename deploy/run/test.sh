@@ -107,12 +107,14 @@ test_all() {
   suite "installed tree" tests/integration/check_install.sh
   suite "fresh starts" python3 tests/integration/check_starts.py
   suite "command line" python3 tests/integration/check_cli.py
+  suite "examples" python3 tests/integration/check_examples.py
   suite "two machines" python3 tests/integration/check_two_machines.py
   suite "faults" python3 tests/integration/check_faults.py
   suite "observability" python3 tests/integration/check_observability.py
   suite "API with grpcurl" python3 tests/integration/check_grpcurl.py
   if [[ -x $MOTLEY_ORACLE_PYTHON ]]; then
     suite "same numbers as PyTorch" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_plans.py
+    suite "same states as PyTorch" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_states.py
     suite "step records" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_step_records.py
   else
     leave_out "same numbers as PyTorch" "the Python oracle could not be installed"

@@ -10,7 +10,11 @@
 #include "common/base/status_macros.h"
 #include "common/device/device_table.h"
 #include "planner/answers/plan_answer.h"
+#include "planner/lowering/program_graph.h"
+#include "planner/lowering/program_writer.h"
 #include "planner/plan/each_rank.h"
+#include "planner/plan/ownership.h"
+#include "planner/plan/placement.h"
 
 namespace motley::planner {
 namespace {
@@ -196,6 +200,14 @@ absl::StatusOr<GivenPlan> PriceGivenPlan(const Setting& setting, Plan plan) {
   }
   CompleteUnused(setting, &given.evaluation.plan);
   return given;
+}
+
+absl::Status PriceByPrograms(const Setting& setting, Evaluation* evaluation) {
+  if (!ValidateForEngine(evaluation->plan, setting.workload.model).ok()) return absl::OkStatus();
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<Program> programs, LowerTraining(setting, evaluation->plan));
+  const std::vector<UnitPlacement> placement = SteppersOf(evaluation->plan, UnitElements(setting.costs.layout()));
+  MOTLEY_ASSIGN_OR_RETURN(StepGraph graph, GraphOfPrograms(setting, evaluation->plan, programs, placement));
+  return Retime(std::move(graph), evaluation);
 }
 
 }  // namespace motley::planner

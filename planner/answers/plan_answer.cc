@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "planner/answers/given_plan.h"
 #include "planner/answers/ways_out.h"
 #include "planner/plan/each_rank.h"
 #include "planner/pricing/worst_memory.h"
@@ -38,7 +39,7 @@ void CompleteUnused(const Setting& setting, Plan* plan) {
 }
 
 absl::StatusOr<Evaluation> PlanAndEvaluate(const Setting& setting, const CatalogEntry& strategy) {
-  if (setting.request.runnable) MOTLEY_RETURN_IF_ERROR(RunsHere(strategy));
+  if (setting.request.runnable) MOTLEY_RETURN_IF_ERROR(CheckEngineComputesIn(setting.workload.dtype));
   MOTLEY_ASSIGN_OR_RETURN(Plan plan, strategy.plan(setting));
   if (plan.strategy.empty()) plan.strategy = std::string(strategy.name);
   MOTLEY_RETURN_IF_ERROR(FollowsRequest(setting, plan, false));
@@ -66,15 +67,14 @@ absl::StatusOr<PlanAnswer> AnswerPlan(const Setting& setting, const LatencyBook*
   MOTLEY_RETURN_IF_ERROR(evaluation.status());
   PlanAnswer result;
   result.evaluation = *std::move(evaluation);
+  if (setting.request.runnable) MOTLEY_RETURN_IF_ERROR(PriceByPrograms(setting, &result.evaluation));
   result.bound = FindLowerBound(setting);
   result.evaluation.plan.predicted.lower_bound_seconds = result.bound.seconds;
   result.planning_seconds = absl::ToDoubleSeconds(absl::Now() - start);
   return result;
 }
 
-std::vector<ComparisonRow> Compare(const Setting& asked) {
-  Setting setting = asked;
-  setting.request.runnable = false;  // a column says what runs
+std::vector<ComparisonRow> Compare(const Setting& setting) {
   const LowerBound bound = FindLowerBound(setting);
   const std::vector<CatalogEntry>& strategies = Catalog();
   std::vector<ComparisonRow> rows(strategies.size());

@@ -30,8 +30,9 @@ struct ComparisonRow {
   double worst_memory = 0;  // largest peak / usable
   double planning_seconds = 0;
 };
-// One for each strategy of the catalog, in its order, at the request's fidelity, whether the engine runs its plan or not.
-std::vector<ComparisonRow> Compare(const Setting& asked);
+// One for each strategy of the catalog, in its order, at the request's fidelity. Unless the request is `runnable` their plans may
+// be of the whole language; `runs` says which of them the engine runs.
+std::vector<ComparisonRow> Compare(const Setting& setting);
 
 // One strategy's plan, named, complete (every device of the setting is in a rank or unused, with a reason) and evaluated.
 // RESOURCE_EXHAUSTED also where the strategy's own model said that the plan fits and the ledger says it does not.

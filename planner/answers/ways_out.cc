@@ -20,6 +20,7 @@ namespace {
 constexpr int64_t kTryBudget = 20'000;
 // Stand for auto: they take milliseconds, and between them shard, offload, cut into stages and into tensor-parallel parts.
 constexpr const char* kQuickStrategies[] = {"cephalo", "poplar", "zorse", "hexiscale"};
+constexpr size_t kWithoutOffload = 1;  // of them: without offload and wide units the first fits nearly wherever others do
 constexpr int kMostExtraCards = 64;
 constexpr int kMostTries = 48;  // changed problems; enough for every kind of way on a usual cluster
 constexpr int64_t kUsualHostBytes = int64_t{512} << 30;
@@ -50,7 +51,7 @@ class Finder {
     int64_t usable = 0;
     for (int d = 0; d < setting.num_devices(); ++d) {
       usable += setting.UsableBytes(d) - setting.costs.ContextBytes(setting.KindOf(d));
-      if (setting.cluster.nodes[setting.cluster.devices[d].node].host_memory_bytes > 0) return false;
+      if (setting.limits().offload && setting.cluster.nodes[setting.cluster.devices[d].node].host_memory_bytes > 0) return false;
     }
     return setting.costs.TotalElements() * setting.costs.StateBytesPerElement() > usable;
   }
@@ -60,6 +61,7 @@ class Finder {
     request.budget_nodes = std::min(request.budget_nodes, kTryBudget);
     request.exclude.clear();  // they are gone from the setting's cluster
     std::vector<std::string> strategies(std::begin(kQuickStrategies), std::end(kQuickStrategies));
+    if (!setting_.limits().offload) strategies.resize(kWithoutOffload);
     if (request.strategy != "auto") strategies = {request.strategy};
     if (OutOfTime(&request)) return std::nullopt;
     const auto changed = Setting::Create(cluster, workload, std::move(request), book_);
@@ -111,7 +113,7 @@ class Finder {
     lift(request.fidelity == Fidelity::kPublished, "--fidelity published");
     lift(request.zero_stage.has_value(), "--zero-stage");
     lift(!request.pins.empty(), "--pin");
-    lift(request.max_tp < PlanRequest().max_tp, "--max-tp");
+    lift(request.max_tp < PlanRequest().max_tp && request.max_tp < setting_.limits().most_tp, "--max-tp");
     if (what.empty()) return std::nullopt;
     request.fidelity = Fidelity::kTuned;
     request.zero_stage.reset();
@@ -124,6 +126,7 @@ class Finder {
   std::optional<WayOut> Precision() const {
     Workload workload = setting_.workload;
     if (workload.dtype == DType::kFloat16 || workload.dtype == DType::kBFloat16) return std::nullopt;
+    if (workload.dtype == DType::kFloat32 && !setting_.limits().half_types) return std::nullopt;
     workload.dtype = workload.dtype == DType::kFloat64 ? DType::kFloat32 : DType::kFloat16;
     const std::optional<double> seconds = Try(setting_.cluster, workload, setting_.request);
     if (!seconds) return std::nullopt;
@@ -173,7 +176,7 @@ class Finder {
     Cluster cluster = setting_.cluster;
     bool changed = false;
     for (ClusterNode& node : cluster.nodes) {
-      if (node.host_memory_bytes > 0) continue;
+      if (node.host_memory_bytes > 0 || !setting_.limits().offload) continue;
       node.host_memory_bytes = kUsualHostBytes;
       if (node.host_link_bytes_per_second == 0) node.host_link_bytes_per_second = node.device_link_bytes_per_second;
       changed = true;

@@ -27,7 +27,7 @@ int64_t EmbeddingElements(const Costs& costs, const RankDuty& duty) {
   return duty.embedding ? costs.UnitElements(kEmbedding) : 0;
 }
 
-// Two buffers that the stage's units take in turn, as the live lowering declares them (lowering/layered.h); a tied embedding
+// Two buffers that the stage's units take in turn, as programs declare them (lowering/stage_script.h); a tied embedding
 // beside its head has one of its own.
 int64_t TwoBuffers(const Costs& costs, const RankDuty& duty) {
   const int64_t layer = costs.UnitElements(kLayer);
@@ -59,7 +59,7 @@ void AddState(const Costs& costs, const RankDuty& duty, MemoryByPurpose* memory)
   const int64_t owned = duty.zero_stage == 0 ? whole : Scaled(duty.share, elements);
   const int64_t near = TwoMinistages(costs, duty, elements);
   const double near_part = elements > 0 ? static_cast<double>(near) / static_cast<double>(elements) : 1;
-  const bool shared = duty.group_size > 1 || duty.gathers_alone;
+  const bool shared = duty.group_size > 1;
 
   memory->parameters = size * (duty.zero_stage == 3 ? owned : whole);
   if (duty.offload_parameters) {

@@ -28,10 +28,9 @@ struct RankDuty {
   bool replica_gradients = false;  // replica_share holds for the gradients too
   OpSet recompute;
   bool offload_activations = false, offload_parameters = false, offload_optimizer = false;
-  bool sums_across = false;    // gradients wait for a sum over several pipelines: no ministage steps right after its backward
-  int64_t group_size = 1;      // units that share the state; 1 = nothing to gather
-  bool gathers_alone = false;  // into buffers all the same, as the engine does today
-  int64_t in_flight = 0;       // microbatches (of one ministage) kept at once; 0 = what the schedule's formula says
+  bool sums_across = false;  // gradients wait for a sum over several pipelines: no ministage steps right after its backward
+  int64_t group_size = 1;    // units that share the state; 1 = nothing to gather
+  int64_t in_flight = 0;     // microbatches (of one ministage) kept at once; 0 = what the schedule's formula says
 };
 
 // `microbatches`: of its unit in one step; empty = stores only.

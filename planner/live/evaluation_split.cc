@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "planner/lowering/layered.h"
 #include "planner/lowering/program_memory.h"
-#include "planner/lowering/program_order.h"
+#include "planner/lowering/program_walk.h"
+#include "planner/lowering/program_writer.h"
 #include "planner/plan/placement.h"
 #include "planner/util/quantity_text.h"
 
@@ -96,24 +96,22 @@ absl::Status CheckMemory(const Setting& setting, const Evaluator& e, const Progr
 
 }  // namespace
 
-absl::StatusOr<EvaluationPass> PlanEvaluation(const Setting& setting, const Plan& plan, int64_t samples) {
-  std::vector<Evaluator> evaluators;
-  for (const UnitPlan& unit : plan.pipelines[0].stages[0].units) evaluators.push_back(Describe(setting, unit));
-  MOTLEY_RETURN_IF_ERROR(Deal(samples, &evaluators));
+absl::StatusOr<std::vector<Program>> PlanEvaluation(const Setting& setting, const Plan& plan, int64_t samples) {
+  std::vector<Evaluator> all;
+  for (const StagePlan& stage : plan.pipelines[0].stages) {
+    std::vector<Evaluator> evaluators;
+    for (const UnitPlan& unit : stage.units) evaluators.push_back(Describe(setting, unit));
+    MOTLEY_RETURN_IF_ERROR(Deal(samples, &evaluators));
+    all.insert(all.end(), evaluators.begin(), evaluators.end());
+  }
   std::vector<std::vector<int64_t>> microbatches;
-  EvaluationPass pass;
-  int64_t begin = 0;
-  for (const Evaluator& e : evaluators) {
+  for (const Evaluator& e : all) {
     microbatches.push_back(e.samples > 0 ? Microbatches(e.samples, e.microbatch) : std::vector<int64_t>());
-    pass.begin.push_back(begin);
-    begin += e.samples;
   }
-  MOTLEY_ASSIGN_OR_RETURN(pass.programs, LowerEvaluation(setting.workload.model, microbatches));
-  MOTLEY_RETURN_IF_ERROR(CheckOrder(pass.programs));
-  for (size_t r = 0; r < evaluators.size(); ++r) {
-    MOTLEY_RETURN_IF_ERROR(CheckMemory(setting, evaluators[r], pass.programs[r]));
-  }
-  return pass;
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> programs, LowerEvaluation(setting, plan, microbatches));
+  MOTLEY_RETURN_IF_ERROR(CheckOrder(programs));
+  for (size_t r = 0; r < all.size(); ++r) MOTLEY_RETURN_IF_ERROR(CheckMemory(setting, all[r], programs[r]));
+  return programs;
 }
 
 }  // namespace motley::planner

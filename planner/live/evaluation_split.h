@@ -12,14 +12,9 @@
 
 namespace motley::planner {
 
-struct EvaluationPass {
-  std::vector<Program> programs;  // by rank
-  std::vector<int64_t> begin;     // by rank: its first sample
-};
-
-// `plan`: evaluated, of one stage of single devices of the setting. Microbatches are of the training's size; ranks without
-// training samples take none. RESOURCE_EXHAUSTED: a layered pass over so many samples does not fit in what the training step
-// leaves.
-absl::StatusOr<EvaluationPass> PlanEvaluation(const Setting& setting, const Plan& plan, int64_t samples);
+// By rank. `plan`: evaluated, of one pipeline of single devices of the setting. Microbatches are of the training's size; ranks
+// without training samples take none. RESOURCE_EXHAUSTED: a layered pass over so many samples does not fit in what the training
+// step leaves.
+absl::StatusOr<std::vector<Program>> PlanEvaluation(const Setting& setting, const Plan& plan, int64_t samples);
 
 }  // namespace motley::planner

@@ -8,7 +8,6 @@
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "planner/answers/given_plan.h"
-#include "planner/lowering/layered.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -64,9 +63,6 @@ std::vector<std::string> DropAbsentPins(const Cluster& cluster, PlanRequest* req
 absl::StatusOr<CatalogEntry> StrategyOf(const PlannerSection& section) {
   absl::StatusOr<CatalogEntry> strategy = FindInCatalog(section.strategy);
   if (!strategy.ok()) return absl::InvalidArgumentError(absl::StrCat("planner.strategy: ", strategy.status().message()));
-  if (const absl::Status runs = RunsHere(*strategy); !runs.ok()) {
-    return absl::Status(runs.code(), absl::StrCat("planner.strategy: ", runs.message()));
-  }
   return strategy;
 }
 
@@ -92,7 +88,10 @@ absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const 
   constexpr int64_t kStateTensors = 4;  // parameter, gradient and AdamW's two moments
   const std::vector<UnitSpec> layout = ParameterLayout(model);
   const int64_t state = kStateTensors * SizeOfBytes(dtype) * NumParameters(model);
-  const int64_t buffers = BuffersOf(model, layout).total() * SizeOfBytes(dtype);
+  // Of parameters and of gradients: at least the largest unit, whole.
+  int64_t largest_unit = 0;
+  for (const UnitSpec& unit : layout) largest_unit = std::max(largest_unit, unit.num_elements);
+  const int64_t buffers = 2 * largest_unit * SizeOfBytes(dtype);
   int64_t room = 0, most = -1;
   std::string largest;
   for (const DeviceDescription& device : devices) {

@@ -22,7 +22,7 @@ absl::StatusOr<PlanRequest> RequestOf(const PlannerSection& section);
 // Nodes come and go; a pin to one that is not there now is for the days when it is. Returns a note for each that goes.
 std::vector<std::string> DropAbsentPins(const Cluster& cluster, PlanRequest* request);
 
-// INVALID_ARGUMENT: not known. UNIMPLEMENTED: the engine does not run its plans yet.
+// INVALID_ARGUMENT: not known.
 absl::StatusOr<CatalogEntry> StrategyOf(const PlannerSection& section);
 
 // The plan in config.planner.plan_json as the job will run it. INVALID_ARGUMENT: it breaks a rule or is of another batch or

@@ -11,8 +11,8 @@
 #include "planner/answers/plan_answer.h"
 #include "planner/live/evaluation_split.h"
 #include "planner/live/job_request.h"
-#include "planner/lowering/layered.h"
-#include "planner/lowering/program_order.h"
+#include "planner/lowering/program_graph.h"
+#include "planner/lowering/program_writer.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
@@ -33,10 +33,14 @@ absl::StatusOr<Evaluation> PriceGiven(const Setting& setting, const PlannerInput
   return std::move(given.evaluation);
 }
 
-// The elements that the ranks' shares come to.
-void Place(const Setting& setting, Plan* plan) {
-  StagePlan& stage = plan->pipelines[0].stages[0];
-  stage.placement = PlacementOf(stage, UnitElements(setting.costs.layout()));
+// The elements that the ranks' shares come to. Without sharding there are none to say.
+void Place(const std::vector<int64_t>& elements, Plan* plan) {
+  PipelinePlan& pipeline = plan->pipelines[0];
+  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+    std::vector<int64_t> of_stage;
+    for (const size_t unit : UnitsOfStage(pipeline, s, elements.size())) of_stage.push_back(elements[unit]);
+    if (pipeline.stages[s].zero_stage > 0) pipeline.stages[s].placement = PlacementOf(pipeline.stages[s], of_stage);
+  }
 }
 
 }  // namespace
@@ -56,19 +60,19 @@ absl::StatusOr<PlanResult> MakePlan(const PlannerInput& input) {
     MOTLEY_ASSIGN_OR_RETURN(evaluation, PriceGiven(setting, input, &bound));
   }
   PlanResult result;
-  Place(setting, &evaluation.plan);
+  const std::vector<int64_t> elements = UnitElements(setting.costs.layout());
+  Place(elements, &evaluation.plan);
+  result.placement = SteppersOf(evaluation.plan, elements);
   evaluation.plan.epoch = input.epoch;
   for (const DeviceId& device : input.excluded) evaluation.plan.unused.push_back({device, "planner.exclude names it"});
-  MOTLEY_ASSIGN_OR_RETURN(result.programs, LowerTraining(evaluation.plan, input.model));
-  MOTLEY_RETURN_IF_ERROR(CheckOrder(result.programs));
+  MOTLEY_ASSIGN_OR_RETURN(result.programs, LowerTraining(setting, evaluation.plan));
+  MOTLEY_ASSIGN_OR_RETURN(StepGraph graph, GraphOfPrograms(setting, evaluation.plan, result.programs, result.placement));
+  MOTLEY_RETURN_IF_ERROR(Retime(std::move(graph), &evaluation));
   const DataSection& data = input.config.data;
   if (data.validation_fraction > 0 && data.validation_samples > 0) {
-    MOTLEY_ASSIGN_OR_RETURN(EvaluationPass pass, PlanEvaluation(setting, evaluation.plan, data.validation_samples));
-    result.evaluations = std::move(pass.programs);
-    result.evaluation_begin = std::move(pass.begin);
+    MOTLEY_ASSIGN_OR_RETURN(result.evaluations, PlanEvaluation(setting, evaluation.plan, data.validation_samples));
   } else {
     result.evaluations.resize(result.programs.size());
-    result.evaluation_begin.assign(result.programs.size(), 0);
   }
   result.explanation = ExplainPlan(setting, evaluation, bound);
   result.trace_json = TraceJson(evaluation.graph, evaluation.timeline);

@@ -14,12 +14,12 @@ namespace motley::planner {
 
 struct PlanResult {
   Plan plan;
-  std::vector<Program> programs;          // by rank, validated, in an order that comes to its end
-  std::vector<Program> evaluations;       // by rank: the validation pass; empty programs when the job has none
-  std::vector<int64_t> evaluation_begin;  // by rank: first validation sample
-  LiveInputs inputs;                      // what it was planned from
-  std::string explanation;                // for people: plan, bound, what each kind of device does, what the numbers rest on
-  std::string trace_json;                 // the simulated step for Perfetto
+  std::vector<Program> programs;         // by rank, validated, in an order that comes to its end
+  std::vector<Program> evaluations;      // by rank: the validation pass; empty programs when the job has none
+  std::vector<UnitPlacement> placement;  // by unit of the model, over all ranks: who keeps and steps which elements
+  LiveInputs inputs;                     // what it was planned from
+  std::string explanation;               // for people: plan, bound, what each kind of device does, what the numbers rest on
+  std::string trace_json;                // the simulated step for Perfetto
   double planning_seconds = 0;
 };
 

@@ -5,7 +5,8 @@
 namespace motley::planner {
 namespace {
 
-// Walks the compute lane. Between units lives one activation (forward) or its gradient (backward) per microbatch.
+// Walks the instructions in the order of the program. Between units lives one activation (forward) or its gradient (backward) per
+// microbatch.
 class Ledger {
  public:
   Ledger(const Costs& costs, int kind, const Program& program) : costs_(costs), kind_(kind), program_(program) {}
@@ -23,7 +24,7 @@ class Ledger {
   };
   // The embedding's input are tokens, counted with what it saves; the head's output is a number.
   Sizes SizesOf(int32_t unit, int32_t microbatch) const {
-    const int64_t m = program_.microbatches[microbatch];
+    const int64_t m = program_.microbatches[microbatch].samples;
     const UnitKind unit_kind = UnitKindOf(program_, unit);
     const auto samples = static_cast<double>(m);
     const int64_t boundary = costs_.BoundaryBytes(samples), input = unit_kind == UnitKind::kEmbedding ? 0 : boundary;
@@ -52,6 +53,20 @@ class Ledger {
     Touch(s.input + s.workspace);
     live_ += s.input - s.output - s.saved;
   }
+  // What a border's other side makes or needs lives here from its receipt, or until it is sent.
+  template <typename Op>
+  int64_t HandedOver(const Op& op) const {
+    return costs_.BoundaryBytes(static_cast<double>(op.samples));
+  }
+  template <typename Op>
+  void Received(const Op& op) {
+    live_ += HandedOver(op);
+    Touch(0);
+  }
+  void Walk(const SendActivation& op) { live_ -= HandedOver(op); }
+  void Walk(const SendGradient& op) { live_ -= HandedOver(op); }
+  void Walk(const ReceiveActivation& op) { Received(op); }
+  void Walk(const ReceiveGradient& op) { Received(op); }
   // These work in buffers that the program declares and in the owned shard, which the memory model counts apart.
   void Walk(const Gather&) {}
   void Walk(const Release&) {}

@@ -17,7 +17,7 @@ std::string NameOf(const PlanView& view, const ActorView& actor) {
 
 }  // namespace
 
-LoweredPlan Lower(const Setting& setting, const PlanView& view) {
+LoweredPlan Lower(const Setting& setting, const PlanView& view, std::vector<EmittedOp>* order) {
   GraphWriter writer(setting.links);
   for (const ActorView& actor : view.actors) {
     const StageView& stage = view.stages[actor.stage];
@@ -35,7 +35,7 @@ LoweredPlan Lower(const Setting& setting, const PlanView& view) {
     const int stage = static_cast<int>(s);
     groups.emplace_back(context, stage, WorkOf(view, stage, context.tied()), &end);
   }
-  StepEngine engine(context, &groups, &end);
+  StepEngine engine(context, &groups, &end, order);
   engine.Run();
   end.Finish();
   return {writer.Finish(), engine.in_flight()};

@@ -69,7 +69,6 @@ class Viewer {
   absl::StatusOr<PlanView> View() {
     view_.schedule = plan_.schedule;
     view_.pipelines_zero_stage = plan_.pipelines_zero_stage;
-    view_.gathers_alone = setting_.request.runnable;
     for (size_t p = 0; p < plan_.pipelines.size(); ++p) MOTLEY_RETURN_IF_ERROR(AddPipeline(static_cast<int>(p)));
     return std::move(view_);
   }
@@ -323,7 +322,6 @@ RankDuty DutyOf(const PlanView& view, const RankView& rank) {
   duty.offload_optimizer = rank.plan->offload_optimizer;
   duty.sums_across = view.pipelines.size() > 1;
   duty.group_size = stage.num_units;
-  duty.gathers_alone = view.gathers_alone;
   // What a stage puts off of the weights' gradients it keeps beside what is in flight.
   const bool puts_off = view.schedule == ScheduleFamily::kZeroBubble;
   if (stage.plan->in_flight > 0) duty.in_flight = stage.plan->in_flight + (puts_off ? stage.index : 0);

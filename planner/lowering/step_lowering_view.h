@@ -66,7 +66,6 @@ struct PipelineView {
 struct PlanView {
   ScheduleFamily schedule = ScheduleFamily::kLayered;
   int pipelines_zero_stage = 0;
-  bool gathers_alone = false;   // RankDuty's
   std::vector<RankView> ranks;  // in plan order
   std::vector<StageView> stages;
   std::vector<ActorView> actors;

@@ -122,4 +122,30 @@ Ownership OwnershipOf(const Plan& plan, const std::vector<int64_t>& elements) {
   return ownership;
 }
 
+std::vector<UnitPlacement> SteppersOf(const Plan& plan, const std::vector<int64_t>& elements) {
+  const PipelinePlan& pipeline = plan.pipelines.front();
+  size_t world = 0;
+  for (const StagePlan& stage : pipeline.stages) world += stage.units.size();
+  std::vector<UnitPlacement> all(elements.size());
+  size_t first_rank = 0;
+  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+    const StagePlan& stage = pipeline.stages[s];
+    const std::vector<size_t> units = UnitsOfStage(pipeline, s, elements.size());
+    std::vector<int64_t> sizes;
+    for (const size_t unit : units) sizes.push_back(elements[unit]);
+    const size_t ranks = stage.units.size();
+    const std::vector<UnitPlacement> placement =
+        stage.zero_stage == 0 ? PlaceByShares(sizes, std::vector<double>(ranks, 1.0 / static_cast<double>(ranks)))
+                              : PlacementOf(stage, sizes);
+    for (size_t u = 0; u < units.size(); ++u) {
+      std::vector<int64_t>& bounds = all[units[u]].bounds;
+      bounds.assign(first_rank, 0);
+      bounds.insert(bounds.end(), placement[u].bounds.begin(), placement[u].bounds.end());
+      bounds.resize(world + 1, sizes[u]);
+    }
+    first_rank += ranks;
+  }
+  return all;
+}
+
 }  // namespace motley::planner

@@ -34,4 +34,10 @@ std::vector<UnitPlacement> PlacementOf(const StagePlan& stage, const std::vector
 // a part of each piece. `elements`: of each unit of the model. The plan has a shape that Validate accepts.
 Ownership OwnershipOf(const Plan& plan, const std::vector<int64_t>& elements);
 
+// What the engine does with it: every element has one rank that keeps its moments and steps it, and hands the value on to who
+// else needs it. Where nothing is sharded, too, there in even parts: kernels of unlike devices differ in the last bits, so
+// replicas that each step themselves would drift. Of one pipeline of single-device units. By unit of the model, bounds over all
+// ranks.
+std::vector<UnitPlacement> SteppersOf(const Plan& plan, const std::vector<int64_t>& elements);
+
 }  // namespace motley::planner

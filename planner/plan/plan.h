@@ -2,7 +2,7 @@
 // docs/plan-language.md has the grammar of its text and JSON forms.
 //
 // The nesting of pipelines, stages and units is the general one. Validate checks the language; ValidateForEngine says what the
-// engine does not run yet (it runs one pipeline of one stage of single-device units, layered).
+// engine does not run yet (it runs one pipeline of stages of single-device units).
 #pragma once
 
 #include <cstdint>
@@ -139,7 +139,7 @@ struct Plan {
 absl::Status Validate(const Plan& plan, const ModelShape& model);
 // One stage in which no rank has more than one microbatch: every schedule then does what layered does.
 bool IsLayeredAllTheSame(const Plan& plan);
-// UNIMPLEMENTED: what the engine does not run yet, after Validate; names the part of the plan.
+// UNIMPLEMENTED: what the engine does not run yet (plan_engine_limits.h), after Validate; names the part of the plan.
 absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model);
 
 // kRounded is for reading; kExact writes every share in full, so that ParsePlanText gives back what defines the plan.

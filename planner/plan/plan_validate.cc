@@ -169,10 +169,11 @@ absl::Status CheckSchedule(const Plan& plan, const PipelinePlan& pipeline, size_
                    " runs one, use layered or interleaved for several");
   }
   if (plan.schedule != ScheduleFamily::kInterleaved || rounds == 1) return absl::OkStatus();
-  const size_t count = pipeline.stages[0].units[0].microbatches.size();
+  size_t count = 0;  // of the first unit that computes
   for (size_t s = 0; s < stages; ++s) {
     for (const UnitPlan& unit : pipeline.stages[s].units) {
       const size_t own = unit.microbatches.size();
+      if (count == 0) count = own;
       if (own == 0 || (own == count && own % stages == 0)) continue;
       return Invalid("pipeline ", p, " stage ", s, ": the unit of ", unit.ranks[0].device.value(), " has ", own,
                      " microbatches; schedule interleaved runs as many on every unit, a multiple of its ", stages, " stages");

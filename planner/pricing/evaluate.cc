@@ -137,6 +137,8 @@ std::string BusiestLane(const LoweredPlan& lowered, const Timeline& timeline) {
       return absl::StrCat("activations from ", actor);
     case LaneKind::kCopy:
       return absl::StrCat("host copies of ", actor);
+    case LaneKind::kReceiveLane:
+      return absl::StrCat("activations to ", actor);
   }
   return "";
 }
@@ -231,6 +233,19 @@ absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan) {
   }
   result.graph = std::move(lowered.graph);
   return result;
+}
+
+absl::Status Retime(StepGraph graph, Evaluation* evaluation) {
+  MOTLEY_ASSIGN_OR_RETURN(evaluation->timeline, ::motley::planner::Run(graph));
+  evaluation->graph = std::move(graph);
+  PlanPrediction& predicted = evaluation->plan.predicted;
+  const double seconds = ToSeconds(evaluation->timeline.end), times = seconds / predicted.step_seconds;
+  predicted.step_seconds = seconds;
+  for (double* rate : {&predicted.tokens_per_second, &predicted.mfu, &predicted.hfu, &predicted.tokens_per_dollar})
+    *rate /= times;
+  for (double* range : {&predicted.low_seconds, &predicted.high_seconds}) *range *= times;
+  predicted.idle_share = std::max(0.0, 1 - (1 - predicted.idle_share) / times);
+  return absl::OkStatus();
 }
 
 }  // namespace motley::planner

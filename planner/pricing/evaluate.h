@@ -24,6 +24,10 @@ struct Evaluation {
 // all the same and says so in does_not_fit.
 absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan);
 
+// Takes the seconds of `graph`, a finer one of the same plan (planner/lowering/program_graph.h), for the plan's: rates and ranges
+// follow. Errors of Run.
+absl::Status Retime(StepGraph graph, Evaluation* evaluation);
+
 // Step seconds in closed form, and the fullest device: for searches. Within a few percent of Evaluate where links are not
 // contended (docs/simulator.md has the measured distance). No names are looked up, no graph is made.
 struct QuickPrice {

@@ -191,6 +191,7 @@ class Generator {
         DealMinistages(ministages, ScheduleFamily::kInterleaved);
     }
     for (const ScheduleFamily other : {ScheduleFamily::kLayered, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
+      if (other == ScheduleFamily::kZeroBubble && !setting_.limits().zero_bubble) continue;
       if (other != plan_.schedule) DealMinistages(other == ScheduleFamily::kLayered ? now : 1, other);
     }
     if (plan_.schedule != ScheduleFamily::kInterleaved) DealMinistages(2, ScheduleFamily::kInterleaved);
@@ -215,7 +216,7 @@ class Generator {
   }
 
   void Offload() {
-    if (!HostsKnown(setting_)) return;
+    if (!setting_.MayOffload()) return;
     for (const auto& [flag, what] :
          {std::pair{&RankPlan::offload_activations, "activations"}, std::pair{&RankPlan::offload_parameters, "parameters"},
           std::pair{&RankPlan::offload_optimizer, "optimizer"}}) {
@@ -286,11 +287,6 @@ class Generator {
 
 }  // namespace
 
-bool HostsKnown(const Setting& setting) {
-  return std::all_of(setting.cluster.nodes.begin(), setting.cluster.nodes.end(),
-                     [](const ClusterNode& node) { return node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0; });
-}
-
 int KindOfRank(const Setting& setting, const RankPlan& rank) {
   for (size_t k = 0; k < setting.cluster.kinds.size(); ++k) {
     if (setting.cluster.kinds[k].name == rank.device_model) return static_cast<int>(k);
@@ -337,6 +333,11 @@ OpSet SteppedRecompute(const Setting& setting, const RankPlan& rank, int step) {
 }
 
 std::vector<OpSet> RecomputeLadder(const Setting& setting, int kind) {
+  if (!setting.limits().recompute_by_operator) {
+    if (setting.request.recompute == RecomputePolicy::kNone) return {OpSet::None()};
+    if (setting.request.recompute == RecomputePolicy::kFull) return {OpSet::All()};
+    return {OpSet::None(), OpSet::All()};
+  }
   std::vector<Costs::OperatorCost> operators;
   for (const Costs::OperatorCost& op : setting.costs.Operators(kind)) {
     if (op.saved_bytes_per_sample > 0) operators.push_back(op);

@@ -31,11 +31,9 @@ std::vector<Move> Neighbours(const Setting& setting, const Plan& plan);
 void AssignLayers(const std::vector<int64_t>& counts, int64_t ministages, PipelinePlan* pipeline);
 std::vector<int64_t> LayerCounts(const PipelinePlan& pipeline);
 
-// Recomputation sets from none to all, adding the operator with the fewest seconds for a byte first.
+// Recomputation sets from none to all, adding the operator with the fewest seconds for a byte first. Where the engine has to run
+// the plan, only none and all, as far as the request leaves it open.
 std::vector<OpSet> RecomputeLadder(const Setting& setting, int kind);
-
-// Every node says how much host memory it has and how fast the way there is: only then is offloading planned.
-bool HostsKnown(const Setting& setting);
 
 // The kind of the rank's device. Its label is only what is looked at first: there are fewer kinds than devices.
 int KindOfRank(const Setting& setting, const RankPlan& rank);

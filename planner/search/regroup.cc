@@ -166,7 +166,7 @@ class Generator {
   }
 
   void Degrees() {
-    const std::vector<int> degrees = TensorParallelDegrees(setting_.workload.model, setting_.request.max_tp);
+    const std::vector<int> degrees = TensorParallelDegrees(setting_.workload.model, setting_.max_tp());
     for (const int tp : degrees) {
       std::set<int> kinds;
       for (size_t g = 0; g < count_; ++g) {
@@ -199,11 +199,12 @@ class Generator {
       if (factor == choice_.in_flight_factor) continue;
       Add().in_flight_factor = factor;
     }
-    Add().schedule = choice_.schedule == ScheduleFamily::k1F1B ? ScheduleFamily::kZeroBubble : ScheduleFamily::k1F1B;
+    if (setting_.limits().zero_bubble)
+      Add().schedule = choice_.schedule == ScheduleFamily::k1F1B ? ScheduleFamily::kZeroBubble : ScheduleFamily::k1F1B;
     for (int zero = 0; zero <= 2 && !setting_.request.zero_stage; ++zero) {
       if (zero != choice_.zero_stage) Add().zero_stage = zero;
     }
-    if (HostsKnown(setting_)) Add().offload_optimizer = !choice_.offload_optimizer;
+    if (setting_.MayOffload()) Add().offload_optimizer = !choice_.offload_optimizer;
   }
 
   const Setting& setting_;

@@ -244,7 +244,7 @@ class StageCost {
     for (size_t c = 0; c < crews_.size(); ++c) {
       const Crew& crew = crews_[c];
       RankDuty duty = DutyOf(crew, layers);
-      duty.recompute = OpSet::All();
+      duty.recompute = Ladder(crew.kind).back();
       duty.share = 0;
       const int64_t none = Bytes(crew, duty);
       duty.share = 1;

@@ -132,6 +132,12 @@ int Setting::FindDevice(const DeviceId& device) const {
   return -1;
 }
 
+bool Setting::MayOffload() const {
+  return limits().offload && std::all_of(cluster.nodes.begin(), cluster.nodes.end(), [](const ClusterNode& node) {
+           return node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0;
+         });
+}
+
 int64_t Setting::UsableBytes(int device) const {
   const double part = request.memory_reserve ? 1 - *request.memory_reserve : cluster.usable_memory;
   return static_cast<int64_t>(std::floor(part * static_cast<double>(cluster.kinds[KindOf(device)].memory_bytes)));

@@ -2,6 +2,7 @@
 // costs. Strategies read it and nothing else.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "planner/costs/latency_book.h"
 #include "planner/costs/workload.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/plan_engine_limits.h"
 
 namespace motley::planner {
 
@@ -55,6 +57,10 @@ struct Setting {
                                                          const LatencyBook* book);
 
   int64_t UsableBytes(int device) const;  // memory less reserve
+  // What of the plan language strategies may use. With `runnable` each of them answers with a plan that the engine runs.
+  const PlanLimits& limits() const { return request.runnable ? kEngineLimits : kWholeLanguage; }
+  int max_tp() const { return std::min(request.max_tp, limits().most_tp); }
+  bool MayOffload() const;  // within the limits, and every node says how much host memory it has and how fast the way there is
   // -1: the setting does not have it.
   int FindDevice(const DeviceId& device) const;
   int KindOf(int device) const { return cluster.devices[device].kind; }

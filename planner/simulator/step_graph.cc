@@ -82,6 +82,8 @@ std::string_view LaneName(LaneKind kind) {
       return "send";
     case LaneKind::kCopy:
       return "copy";
+    case LaneKind::kReceiveLane:
+      return "receive";
   }
   return "unknown";
 }

@@ -44,10 +44,11 @@ inline constexpr size_t kNumTaskKinds = static_cast<size_t>(TaskKind::kWait) + 1
 std::string_view TaskName(TaskKind kind);
 bool IsCompute(TaskKind kind);
 
-// kCompute computes; kCollective carries collectives of the group; kSendLane point-to-point; kCopy host transfers.
-enum class LaneKind { kCompute, kCollective, kSendLane, kCopy };
+// kCompute computes; kCollective carries collectives of the group; kSendLane and kReceiveLane point-to-point (the second in
+// graphs of programs alone); kCopy host transfers.
+enum class LaneKind { kCompute, kCollective, kSendLane, kCopy, kReceiveLane };
 std::string_view LaneName(LaneKind kind);
-inline constexpr int kLanesPerActor = 4;
+inline constexpr int kLanesPerActor = 5;
 
 struct Actor {
   std::string name;  // "n1/gpu0" or "n1/gpu0 and 7 like it"

@@ -70,7 +70,6 @@ RankDuty DutyOf(const Setting& setting, const GroupQuestion& question, int devic
   duty.offload_activations = question.offload_activations;
   duty.offload_parameters = question.offload_parameters;
   duty.group_size = static_cast<int64_t>(question.devices.size());
-  duty.gathers_alone = setting.request.runnable;
   return duty;
 }
 

@@ -1,7 +1,6 @@
 #include "planner/strategies/catalog.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/nearest.h"
 
 namespace motley::planner {
@@ -9,20 +8,15 @@ namespace motley::planner {
 const std::vector<CatalogEntry>& Catalog() {
   // Order: even, fsdp, megatron, cephalo, zorse, poplar, hexiscale, baton, auto.
   static const std::vector<CatalogEntry> entries = {
-      {"even", "equal batches and shards, layered: what uneven ones are measured against", &PlanEven, ""},
-      {"fsdp", "fully sharded data parallelism as PyTorch has it, tuned (arXiv 2304.11277)", &PlanFsdp,
-       "layers gathered for every microbatch"},
-      {"megatron", "uniform tensor x pipeline x data parallelism (Megatron-LM, SC 2021)", &PlanMegatron,
-       "pipeline stages and tensor parallelism"},
-      {"cephalo", "batches by speed, shards by memory, exact (arXiv 2411.01075)", &PlanCephalo, ""},
-      {"zorse", "pipelines of groups, ministages, offload (arXiv 2507.10392)", &PlanZorse, "pipeline stages"},
-      {"poplar", "batches by speed curves and memory, ZeRO 0 to 3 (Poplar, AAAI 2025)", &PlanPoplar,
-       "ZeRO stages below 3, layers gathered for every microbatch"},
-      {"hexiscale", "pipelines of different shape, graph partition (arXiv 2409.01143)", &PlanHexiscale,
-       "pipeline stages and tensor parallelism"},
-      {"baton", "layers, unequal tensor-parallel shares, recomputation by operator (Baton)", &PlanBaton,
-       "pipeline stages and tensor parallelism"},
-      {"auto", "the best plan of the whole language that a bounded search finds", &PlanAuto, ""},
+      {"even", "equal batches and shards, layered: what uneven ones are measured against", &PlanEven},
+      {"fsdp", "fully sharded data parallelism as PyTorch has it, tuned (arXiv 2304.11277)", &PlanFsdp},
+      {"megatron", "uniform tensor x pipeline x data parallelism (Megatron-LM, SC 2021)", &PlanMegatron},
+      {"cephalo", "batches by speed, shards by memory, exact (arXiv 2411.01075)", &PlanCephalo},
+      {"zorse", "pipelines of groups, ministages, offload (arXiv 2507.10392)", &PlanZorse},
+      {"poplar", "batches by speed curves and memory, ZeRO 0 to 3 (Poplar, AAAI 2025)", &PlanPoplar},
+      {"hexiscale", "pipelines of different shape, graph partition (arXiv 2409.01143)", &PlanHexiscale},
+      {"baton", "layers, unequal tensor-parallel shares, recomputation by operator (Baton)", &PlanBaton},
+      {"auto", "the best plan of the whole language that a bounded search finds", &PlanAuto},
   };
   return entries;
 }
@@ -39,16 +33,6 @@ absl::StatusOr<CatalogEntry> FindInCatalog(std::string_view name) {
   return absl::NotFoundError(absl::StrCat("strategy '", std::string(name), "' is not known; ",
                                           nearest.empty() ? "" : absl::StrCat("did you mean '", nearest, "'? "), "known are ",
                                           list));
-}
-
-absl::Status RunsHere(const CatalogEntry& strategy) {
-  if (strategy.not_run.empty()) return absl::OkStatus();
-  std::vector<std::string> run;
-  for (const CatalogEntry& entry : Catalog()) {
-    if (entry.not_run.empty()) run.emplace_back(entry.name);
-  }
-  return absl::UnimplementedError(absl::StrCat("the engine does not run plans of strategy ", std::string(strategy.name), " yet (",
-                                               std::string(strategy.not_run), "); it runs ", absl::StrJoin(run, ", ")));
 }
 
 }  // namespace motley::planner

@@ -10,22 +10,19 @@
 
 namespace motley::planner {
 
-// Predictions need not be filled in; the caller evaluates. RESOURCE_EXHAUSTED: no plan of this strategy fits; names the binding
-// device and the bytes it lacks.
+// A plan within the setting's limits(). Predictions need not be filled in; the caller evaluates. RESOURCE_EXHAUSTED: no plan of
+// this strategy fits; names the binding device and the bytes it lacks.
 using StrategyFunction = absl::StatusOr<Plan> (*)(const Setting& setting);
 
 struct CatalogEntry {
   std::string_view name;
   std::string_view what;  // one line, with the source
   StrategyFunction plan;
-  std::string_view not_run;  // what its plans have that the engine does not run yet; empty: jobs run it
 };
 
 // In the order in which --compare lists them; auto last.
 const std::vector<CatalogEntry>& Catalog();
 absl::StatusOr<CatalogEntry> FindInCatalog(std::string_view name);  // NOT_FOUND names the nearest and lists all
-// UNIMPLEMENTED: the engine does not run this strategy's plans yet; says why and which it runs.
-absl::Status RunsHere(const CatalogEntry& strategy);
 
 // One per file: strategies/NAME_strategy.cc.
 absl::StatusOr<Plan> PlanEven(const Setting& setting);

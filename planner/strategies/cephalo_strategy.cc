@@ -27,14 +27,6 @@
 namespace motley::planner {
 namespace {
 
-bool CanOffload(const Setting& setting) {
-  if (setting.request.runnable) return false;
-  for (const ClusterNode& node : setting.cluster.nodes) {
-    if (node.host_memory_bytes == 0 || node.host_link_bytes_per_second == 0) return false;
-  }
-  return true;
-}
-
 bool IsPinned(const Setting& setting, int device) { return setting.pinned_stage[device] >= 0; }
 
 GroupQuestion Question(const Setting& setting, std::vector<int> devices, bool offload) {
@@ -126,7 +118,7 @@ std::vector<std::vector<int>> FewThatCouldBeat(const Setting& setting, double se
 }
 
 absl::StatusOr<Plan> PlanPublished(const Setting& setting) {
-  GroupQuestion question = Question(setting, AllDevices(setting), CanOffload(setting));
+  GroupQuestion question = Question(setting, AllDevices(setting), setting.MayOffload());
   question.allow_keep = setting.request.recompute == RecomputePolicy::kNone;
   MOTLEY_ASSIGN_OR_RETURN(const GroupAnswer answer, SplitGroupByEquation4(setting, question));
   return ToPlan(setting, question, answer, "");
@@ -151,7 +143,7 @@ class Tuned {
  private:
   absl::Status Try(const std::vector<int>& devices, const char* because) {
     for (const bool offload : {false, true}) {
-      if (offload && !CanOffload(setting_)) continue;
+      if (offload && !setting_.MayOffload()) continue;
       GroupQuestion question = Question(setting_, devices, offload);
       absl::StatusOr<GroupAnswer> answer = SplitGroup(setting_, question);
       if (!answer.ok()) {

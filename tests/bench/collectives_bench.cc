@@ -114,6 +114,7 @@ Times Measure(const Setup& setup, const std::vector<int64_t>& bounds) {
     auto links = LinkClock::Map(-1);
     CommunicatorOptions options;
     options.rank = rank;
+    options.groups = {EveryRank(setup.ranks)};
     for (int r = 0; r < setup.ranks; ++r) {
       options.devices.emplace_back("n" + std::to_string(r) + "/gpu0");
       options.data_addresses.push_back("127.0.0.1");
@@ -125,19 +126,20 @@ Times Measure(const Setup& setup, const std::vector<int64_t>& bounds) {
       std::exit(1);
     }
     std::vector<float> array(setup.elements, 1.0f);
+    const Owners owners = OwnersOf(bounds);
     // From a common start: on a busy host threads wake up milliseconds apart.
     auto timed = [&](auto&& call, double& time) {
       const double begin = Largest(**communicator, MonotonicNs() * 1e-9);
-      (*communicator)->pacer().Begin(absl::Seconds(begin));
+      (*communicator)->collective_pacer().Begin(absl::Seconds(begin));
       call();
-      (*communicator)->pacer().End(std::nullopt);
+      (*communicator)->collective_pacer().End(std::nullopt);
       const double slowest = Largest(**communicator, MonotonicNs() * 1e-9 - begin);
       if (rank == 0) time = std::min(time, slowest);
     };
     const auto context = ConnectGloo(rank, setup.ranks, "127.0.0.1", gloo_store);
     for (int i = 0; i < setup.repetitions; ++i) {
-      timed([&] { (void)(*communicator)->AllGatherV(array.data(), DType::kFloat32, bounds); }, best.all_gather);
-      timed([&] { (void)(*communicator)->ReduceScatterV(array.data(), DType::kFloat32, bounds); }, best.reduce_scatter);
+      timed([&] { (void)(*communicator)->AllGather(0, array.data(), DType::kFloat32, owners); }, best.all_gather);
+      timed([&] { (void)(*communicator)->ReduceScatter(0, array.data(), DType::kFloat32, owners); }, best.reduce_scatter);
       timed([&] { GlooAllGather(context, bounds, array, i); }, best.gloo_unpaced);
     }
   });

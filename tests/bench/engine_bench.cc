@@ -113,8 +113,7 @@ void Train(const Cluster& cluster, planner::PlannerInput input, const std::strin
   OnRanks(world, [&](int r) {
     RankAssignment a = BaseAssignment(cluster, r, input.config, input.model);
     a.microbatches = stage.units[r].microbatches;
-    for (int before = 0; before < r; ++before) a.batch_begin += stage.units[before].batch();
-    a.placement = stage.placement;
+    a.placement = result.placement;
     a.program = result.programs[r];
     FakeHost host(kv);
     OrDie(CreateEngine(host, {})->Run(a));

@@ -132,6 +132,12 @@ void MeasureLive(Report* report) {
             report);
     AddRows(absl::StrCat("live plan again after losing one of 128, ", what), MeasureWhole(LiveCluster(127, distinct, 1, 1024)),
             100, report);
+    for (const int devices : {8, 127}) {
+      PlannerInput input = LiveCluster(devices, distinct, 1, 1024);
+      input.config.planner.strategy = "auto";
+      AddRows(absl::StrCat("live plan of auto, ", devices, " devices, ", what), MeasureWhole(input), devices == 8 ? 750 : 2500,
+              report);
+    }
   }
 }
 

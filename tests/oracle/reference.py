@@ -85,15 +85,19 @@ def validation_loss(model, text, samples):
         return mean_loss(model, tokens_of([text.validation_sample(i) for i in range(samples)])).item()
 
 
-def train(model, job, steps=None):
+def optimizer_of(model, job):
+    settings = job["optimizer"]
+    return torch.optim.AdamW(list(model.parameters()), lr=settings["lr"], betas=(settings["beta1"], settings["beta2"]), eps=settings["eps"],
+                             weight_decay=settings["weight_decay"])
+
+
+def train(model, job, steps=None, optimizer=None):
     """Yields {step, loss, grad_norm, lr[, validation_loss]} for each step of the job (a dict of the job file's sections)."""
     training, data = job["training"], job["data"]
     text = Text(data["path"], training["seq_len"], data["validation_fraction"])
     order = SampleOrder(training["seed"], text.digest, training["seq_len"], text.num_train_samples)
     parameters = list(model.parameters())
-    settings = job["optimizer"]
-    optimizer = torch.optim.AdamW(parameters, lr=settings["lr"], betas=(settings["beta1"], settings["beta2"]), eps=settings["eps"],
-                                  weight_decay=settings["weight_decay"])
+    optimizer = optimizer or optimizer_of(model, job)
     for step in range(steps or training["steps"]):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(job, step)

@@ -2,27 +2,38 @@
 
 #include <ATen/ATen.h>
 
-namespace motley::engine {
+#include <algorithm>
+#include <span>
 
-Batch MakeBatch(const Dataset& data, Split split, std::span<const int64_t> samples, const std::vector<int64_t>& microbatches,
-                int64_t seq_len) {
+namespace motley::engine {
+namespace {
+
+bool ReadsTokens(const Program& program) {
+  const std::vector<int32_t>& units = program.units;
+  return !units.empty() && (units.front() == 0 || units.back() == program.num_units - 1);
+}
+
+}  // namespace
+
+Batch MakeBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len,
+                const std::function<std::vector<int64_t>(const Microbatch&)>& samples_of) {
   Batch batch;
-  size_t next = 0;
-  for (const int64_t size : microbatches) {
-    at::Tensor tokens = at::empty({size, seq_len}, at::kLong);
-    at::Tensor targets = at::empty({size, seq_len}, at::kLong);
+  batch.tokens.resize(program.microbatches.size());
+  batch.targets.resize(program.microbatches.size());
+  for (size_t m = 0; ReadsTokens(program) && m < program.microbatches.size(); ++m) {
+    const std::vector<int64_t> samples = samples_of(program.microbatches[m]);
+    const auto size = static_cast<int64_t>(samples.size());
+    at::Tensor& tokens = batch.tokens[m] = at::empty({size, seq_len}, at::kLong);
+    at::Tensor& targets = batch.targets[m] = at::empty({size, seq_len}, at::kLong);
     int64_t* token = tokens.mutable_data_ptr<int64_t>();
     int64_t* target = targets.mutable_data_ptr<int64_t>();
-    for (int64_t s = 0; s < size; ++s, ++next) {
-      const std::span<const uint8_t> text =
-          split == Split::kTrain ? data.TrainSample(samples[next]) : data.ValidationSample(samples[next]);
+    for (const int64_t sample : samples) {
+      const std::span<const uint8_t> text = split == Split::kTrain ? data.TrainSample(sample) : data.ValidationSample(sample);
       for (int64_t i = 0; i < seq_len; ++i) {
         *token++ = text[i];
         *target++ = text[i + 1];
       }
     }
-    batch.tokens.push_back(std::move(tokens));
-    batch.targets.push_back(std::move(targets));
   }
   return batch;
 }

@@ -4,22 +4,23 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <span>
+#include <functional>
 #include <vector>
 
 #include "common/data/dataset.h"
+#include "common/program/program.h"
 
 namespace motley::engine {
 
-// By microbatch: [samples, seq_len] int64.
+// By microbatch: [samples, seq_len] int64. Undefined where the rank has neither the embedding nor the head.
 struct Batch {
   std::vector<at::Tensor> tokens, targets;
 };
 
 enum class Split { kTrain, kValidation };
 
-// `samples`: dataset indices, as many as the microbatches have in all.
-Batch MakeBatch(const Dataset& data, Split split, std::span<const int64_t> samples, const std::vector<int64_t>& microbatches,
-                int64_t seq_len);
+// `samples_of`: the dataset's indices of a microbatch's samples.
+Batch MakeBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len,
+                const std::function<std::vector<int64_t>(const Microbatch&)>& samples_of);
 
 }  // namespace motley::engine

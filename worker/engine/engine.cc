@@ -43,6 +43,21 @@ absl::Status CheckAssignment(const RankAssignment& assignment) {
   return absl::OkStatus();
 }
 
+// The groups of the rank's programs and the peers of their hand-overs; without programs, for profiling, the group of all.
+void AddPeers(const RankAssignment& assignment, CommunicatorOptions& options) {
+  const Program& program = assignment.program;
+  for (const std::vector<int32_t>& group : program.groups) options.groups.emplace_back(group.begin(), group.end());
+  if (program.groups.empty()) options.groups = {EveryRank(assignment.world())};
+  for (const Program* p : {&program, &assignment.evaluation}) {
+    for (const Instruction& instruction : p->instructions) {
+      if (const auto* op = std::get_if<SendActivation>(&instruction.op)) options.sends_to.insert(op->peer);
+      if (const auto* op = std::get_if<SendGradient>(&instruction.op)) options.sends_to.insert(op->peer);
+      if (const auto* op = std::get_if<ReceiveActivation>(&instruction.op)) options.receives_from.insert(op->peer);
+      if (const auto* op = std::get_if<ReceiveGradient>(&instruction.op)) options.receives_from.insert(op->peer);
+    }
+  }
+}
+
 class EngineImpl : public Engine {
  public:
   EngineImpl(RankHost& host, const EngineOptions& options) : host_(host), options_(options) {}
@@ -102,6 +117,7 @@ class EngineImpl : public Engine {
     options.devices = assignment.devices;
     options.data_addresses = assignment.data_addresses;
     options.device = assignment.device;
+    AddPeers(assignment, options);
     options.key_prefix = absl::StrCat(purpose, assignment.epoch.value(), "/");
     options.stopped = [this] { return stop_.stop.load(); };
     options.deadline = std::max(options.deadline, absl::Seconds(20 * assignment.predicted_step_seconds));

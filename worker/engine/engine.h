@@ -6,6 +6,7 @@
 // after the first has returned.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -41,6 +42,8 @@ struct EngineOptions {
   const Clock* clock = nullptr;
   // Waits between attempts at a last checkpoint; empty: really.
   std::function<void(absl::Duration)> pause = {};
+  // Called on an instruction's lane when it begins: tests delay lanes with it. From several threads at once.
+  std::function<void(int64_t instruction)> before_instruction = {};
 };
 
 // `host` must outlive the engine.

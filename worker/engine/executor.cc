@@ -6,11 +6,13 @@
 #include <cmath>
 #include <exception>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
 #include "common/model/operators.h"
+#include "worker/engine/border.h"
 #include "worker/engine/lanes/runner.h"
 #include "worker/engine/model/optimizer.h"
 
@@ -29,14 +31,20 @@ class Executor::Pass : public ProgramWork {
         not_finite_(at::full({}, kFinite, at::kLong)),
         activations_(program.microbatches.size()),
         boundaries_(program.num_units, std::vector<at::Tensor>(program.microbatches.size())),
-        saved_(program.num_units) {
+        saved_(program.num_units),
+        held_(program.num_units, false),
+        activations_out_(program),
+        activations_in_(program),
+        gradients_out_(program),
+        gradients_in_(program) {
     for (auto& of_unit : saved_) of_unit.resize(program.microbatches.size());
+    for (const int32_t unit : program.units) held_[unit] = true;
   }
 
   absl::StatusOr<StepOutcome> Run() {
-    e_.communicator_.pacer().ResetCounters();
-    MOTLEY_RETURN_IF_ERROR(RunProgram(program_, {&e_.compute_, &e_.collective_}, *this));
-    outcome_.collective_seconds = e_.communicator_.pacer().busy_seconds();
+    e_.communicator_.collective_pacer().ResetCounters();
+    MOTLEY_RETURN_IF_ERROR(RunProgram(program_, {&e_.compute_, &e_.collective_, &e_.send_, &e_.receive_}, *this));
+    outcome_.collective_seconds = e_.communicator_.collective_pacer().busy_seconds();
     return outcome_;
   }
 
@@ -79,22 +87,28 @@ class Executor::Pass : public ProgramWork {
   std::optional<double> Flops(const ReduceScalars&) const { return std::nullopt; }
   std::optional<double> Flops(const ZeroGrad&) const { return std::nullopt; }
   std::optional<double> Flops(const Release&) const { return std::nullopt; }
+  std::optional<double> Flops(const SendActivation&) const { return std::nullopt; }
+  std::optional<double> Flops(const ReceiveActivation&) const { return std::nullopt; }
+  std::optional<double> Flops(const SendGradient&) const { return std::nullopt; }
+  std::optional<double> Flops(const ReceiveGradient&) const { return std::nullopt; }
 
   // ---- collective lane ----
 
   absl::Status Do(const Gather& op) {
     const UnitState& own = e_.state_.units()[op.unit];
     at::Tensor whole = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
-    if (own.size() > 0) whole.narrow(0, own.begin, own.size()).copy_(own.parameter);
-    return e_.communicator_.AllGatherV(whole.mutable_data_ptr(), e_.dtype_, e_.assignment_.placement[op.unit].bounds);
+    const bool home = program_.parameter_buffers[op.buffer].home_of >= 0;  // what the rank owns is there
+    if (!home && own.size() > 0) whole.narrow(0, own.begin, own.size()).copy_(own.parameter);
+    return e_.communicator_.AllGather(op.group, whole.mutable_data_ptr(), e_.dtype_, OwnersIn(op.group, op.unit));
   }
 
   absl::Status Do(const ReduceScatter& op) {
     UnitState& own = e_.state_.units()[op.unit];
     at::Tensor whole = UnitOf(e_.gradient_buffers_[op.grad], op.unit);
     MOTLEY_RETURN_IF_ERROR(
-        e_.communicator_.ReduceScatterV(whole.mutable_data_ptr(), e_.dtype_, e_.assignment_.placement[op.unit].bounds));
-    if (own.size() > 0) own.gradient.add_(whole.narrow(0, own.begin, own.size()));
+        e_.communicator_.ReduceScatter(op.group, whole.mutable_data_ptr(), e_.dtype_, OwnersIn(op.group, op.unit)));
+    const bool home = program_.gradient_buffers[op.grad].home_of >= 0;  // the sum stays in it
+    if (!home && own.size() > 0) own.gradient.add_(whole.narrow(0, own.begin, own.size()));
     gradient_fresh_[op.grad] = true;
     return absl::OkStatus();
   }
@@ -131,10 +145,33 @@ class Executor::Pass : public ProgramWork {
         "; the step was not applied. Lower optimizer.lr, raise lr_scheduler.warmup_steps, or set training.max_norm"));
   }
 
+  // ---- send and receive lanes ----
+
+  absl::Status Do(const SendActivation& op) { return Send(op, activations_out_); }
+  absl::Status Do(const SendGradient& op) { return Send(op, gradients_out_); }
+  absl::Status Do(const ReceiveActivation& op) { return Receive(op, activations_in_); }
+  absl::Status Do(const ReceiveGradient& op) { return Receive(op, gradients_in_); }
+
+  template <typename Op>
+  absl::Status Send(const Op& op, Border& border) {
+    const at::Tensor piece = border.Piece(op);
+    const auto bytes = static_cast<int64_t>(piece.nbytes());
+    MOTLEY_RETURN_IF_ERROR(e_.communicator_.Send(op.peer, piece.const_data_ptr(), bytes));
+    border.Sent(op);
+    return absl::OkStatus();
+  }
+  template <typename Op>
+  absl::Status Receive(const Op& op, Border& border) {
+    const at::Tensor room =
+        border.Room(op, e_.assignment_.config.training.seq_len, e_.assignment_.model.hidden_size, e_.options_);
+    return e_.communicator_.Receive(op.peer, room.mutable_data_ptr(), static_cast<int64_t>(room.nbytes()));
+  }
+
   // ---- compute lane ----
 
   absl::Status Do(const Forward& op) {
     at::Tensor& activation = activations_[op.microbatch];
+    if (op.unit > 0 && !Held(op.unit - 1)) activation = activations_in_.Take(op.unit, op.microbatch);
     if (op.keep == Keep::kBoundary) boundaries_[op.unit][op.microbatch] = activation;
     Saved* saved = op.keep == Keep::kAll ? &saved_[op.unit][op.microbatch] : nullptr;
     if (op.unit == Head()) {
@@ -143,10 +180,11 @@ class Executor::Pass : public ProgramWork {
       tokens_ += static_cast<double>(input_.batch.targets[op.microbatch].numel());
       NoteFinite(loss, ForwardPosition(op.unit));
       activation = at::Tensor();
-    } else {
-      activation = RunUnit(op, activation, saved);
-      NoteFinite(activation, ForwardPosition(op.unit));
+      return absl::OkStatus();
     }
+    activation = RunUnit(op, activation, saved);
+    NoteFinite(activation, ForwardPosition(op.unit));
+    if (!Held(op.unit + 1)) activations_out_.Put(op.unit + 1, op.microbatch, std::exchange(activation, at::Tensor()));
     return absl::OkStatus();
   }
 
@@ -164,6 +202,7 @@ class Executor::Pass : public ProgramWork {
 
   absl::Status Do(const Backward& op) {
     at::Tensor& gradient = activations_[op.microbatch];  // of the unit's output; becomes that of its input
+    if (op.unit != Head() && !Held(op.unit + 1)) gradient = gradients_in_.Take(op.unit + 1, op.microbatch);
     at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
     at::Tensor gradients = GradientBuffer(op.grad, op.unit);
     Saved& saved = saved_[op.unit][op.microbatch];
@@ -179,6 +218,9 @@ class Executor::Pass : public ProgramWork {
     }
     saved.tensors.clear();
     if (gradient.defined()) NoteFinite(gradient, BackwardPosition(op.unit, program_.num_units));
+    if (op.unit > 0 && !Held(op.unit - 1)) {
+      gradients_out_.Put(op.unit, op.microbatch, std::exchange(gradient, at::Tensor()));
+    }
     return absl::OkStatus();
   }
 
@@ -195,7 +237,7 @@ class Executor::Pass : public ProgramWork {
     for (UnitState& unit : e_.state_.units()) {
       if (unit.size() == 0) continue;
       AdamWStep(config.optimizer, input_.lr, input_.step + 1, clip, unit.gradient, unit.parameter, unit.exp_avg, unit.exp_avg_sq);
-      unit.gradient.zero_();
+      unit.gradient.zero_();  // reductions add to it
     }
     return absl::OkStatus();
   }
@@ -215,6 +257,17 @@ class Executor::Pass : public ProgramWork {
   // ---- helpers ----
 
   int Head() const { return program_.num_units - 1; }
+  bool Held(int unit) const { return held_[unit]; }
+  // What the group's members own of a unit, in the order of its ring.
+  Owners OwnersIn(int group, int unit) const {
+    const std::vector<int64_t>& bounds = e_.assignment_.placement[unit].bounds;
+    Owners owners;
+    for (const int32_t member : program_.groups[group]) {
+      owners.emplace_back();
+      if (bounds[member] < bounds[member + 1]) owners.back().push_back({bounds[member], bounds[member + 1]});
+    }
+    return owners;
+  }
   at::Tensor UnitOf(const at::Tensor& buffer, int unit) const { return buffer.narrow(0, 0, e_.layout_[unit].num_elements); }
   at::Tensor Tied(int buffer) const { return buffer >= 0 ? UnitOf(e_.parameter_buffers_[buffer], 0) : at::Tensor(); }
   // Zeroed at the first write after a reduction. Its last reduction and this write are ordered by the program.
@@ -226,7 +279,7 @@ class Executor::Pass : public ProgramWork {
   }
   double UnitFlops(int unit, int microbatch, bool backward) const {
     const UnitKind kind = e_.layout_[unit].kind;
-    const int64_t samples = program_.microbatches[microbatch], seq_len = e_.assignment_.config.training.seq_len;
+    const int64_t samples = program_.microbatches[microbatch].samples, seq_len = e_.assignment_.config.training.seq_len;
     return backward ? BackwardFlops(e_.assignment_.model, kind, samples, seq_len)
                     : ForwardFlops(e_.assignment_.model, kind, samples, seq_len);
   }
@@ -253,6 +306,8 @@ class Executor::Pass : public ProgramWork {
   std::vector<at::Tensor> activations_;              // by microbatch: last output, then the gradient with respect to it
   std::vector<std::vector<at::Tensor>> boundaries_;  // [unit][microbatch]
   std::vector<std::vector<Saved>> saved_;            // [unit][microbatch]
+  std::vector<char> held_;                           // by unit
+  Border activations_out_, activations_in_, gradients_out_, gradients_in_;
 };
 
 namespace {
@@ -269,26 +324,37 @@ Executor::Executor(const RankAssignment& assignment, DType dtype, ShardedState& 
                    ComputePacer& pacer)
     : assignment_(assignment),
       dtype_(dtype),
+      options_(at::TensorOptions().dtype(dtype == DType::kFloat64 ? at::kDouble : at::kFloat)),
       state_(state),
       communicator_(communicator),
       model_(assignment.model, assignment.config.training.seq_len, dtype),
       layout_(ParameterLayout(assignment.model)),
       lanes_(clock_, [&communicator](const absl::Status& error) { communicator.Abort(std::string(error.message())); }),
-      // It copies: a team of its own would take the compute lane's cores. First, because the newest number becomes the process's.
-      collective_(lanes_, communicator.pacer(), [] { SetThreads(1); }),
+      // They copy: a team of their own would take the compute lane's cores. First, because the newest number becomes the
+      // process's.
+      collective_(lanes_, communicator.collective_pacer(), [] { SetThreads(1); }),
+      send_(lanes_, communicator.send_pacer(), [] { SetThreads(1); }),
+      receive_(lanes_, communicator.receive_pacer(), [] { SetThreads(1); }),
       compute_(lanes_, pacer, [&assignment] { SetThreads(assignment.device.threads); }) {}
 
+void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted,
+                           at::Tensor UnitState::*shard) {
+  if (buffers.size() < wanted.size()) buffers.resize(wanted.size());
+  for (size_t b = 0; b < wanted.size(); ++b) {
+    if (buffers[b].defined() && buffers[b].numel() >= wanted[b].elements) continue;
+    buffers[b] = at::zeros({wanted[b].elements}, options_);
+    if (wanted[b].home_of < 0) continue;
+    UnitState& own = state_.units()[wanted[b].home_of];
+    const at::Tensor range = buffers[b].narrow(0, own.begin, own.size());
+    range.copy_(own.*shard);
+    own.*shard = range;
+  }
+}
+
 absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInput& input) {
-  const auto options = at::TensorOptions().dtype(dtype_ == DType::kFloat64 ? at::kDouble : at::kFloat);
-  const auto grow = [&](std::vector<at::Tensor>& buffers, const std::vector<int64_t>& sizes) {
-    if (buffers.size() < sizes.size()) buffers.resize(sizes.size());
-    for (size_t b = 0; b < sizes.size(); ++b) {
-      if (!buffers[b].defined() || buffers[b].numel() < sizes[b]) buffers[b] = at::zeros({sizes[b]}, options);
-    }
-  };
   try {
-    grow(parameter_buffers_, program.parameter_buffers);
-    grow(gradient_buffers_, program.gradient_buffers);
+    MakeBuffers(parameter_buffers_, program.parameter_buffers, &UnitState::parameter);
+    MakeBuffers(gradient_buffers_, program.gradient_buffers, &UnitState::gradient);
   } catch (const c10::Error& error) {
     communicator_.Abort("a rank had no memory for its buffers");
     return absl::ResourceExhaustedError(absl::StrCat(assignment_.devices[assignment_.rank].value(),

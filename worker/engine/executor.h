@@ -46,14 +46,19 @@ class Executor {
   // communicator is dead.
   absl::StatusOr<StepOutcome> Run(const Program& program, const StepInput& input);
 
-  // Called from both lanes when an instruction begins, often.
+  // Called from all lanes when an instruction begins, often.
   void set_progress(std::function<void(int64_t instruction, const Operation& op)> progress) { progress_ = std::move(progress); }
 
  private:
   class Pass;
 
+  // Those that a program has and earlier ones had not. A home takes the state's shard in: it is a range of the buffer from then
+  // on.
+  void MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor UnitState::*shard);
+
   const RankAssignment& assignment_;
   const DType dtype_;
+  const at::TensorOptions options_;
   ShardedState& state_;
   Communicator& communicator_;
   UnitModel model_;
@@ -63,7 +68,7 @@ class Executor {
   SystemClock clock_;
   // Last: their threads end before what they use.
   HostLanes lanes_;
-  HostLane collective_, compute_;
+  HostLane collective_, send_, receive_, compute_;
 };
 
 }  // namespace motley::engine

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
@@ -38,6 +39,7 @@ absl::Status Trainer::Prepare() {
   MOTLEY_RETURN_IF_ERROR(Validate(assignment_.program));
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(config.training.dtype));
   progress_.BeginStep(assignment_.start_step);
+  MOTLEY_RETURN_IF_ERROR(AgreeOnPrograms());
   progress_.Beat("opening the data");
   MOTLEY_ASSIGN_OR_RETURN(Dataset data,
                           Dataset::Open(config.data.path, config.training.seq_len, config.data.validation_fraction));
@@ -61,10 +63,26 @@ absl::Status Trainer::Prepare() {
   MOTLEY_ASSIGN_OR_RETURN(ShardedState state, ShardedState::Create(assignment_, [this] { progress_.Beat("restoring"); }));
   state_ = std::make_unique<ShardedState>(std::move(state));
   executor_ = std::make_unique<Executor>(assignment_, dtype, *state_, communicator_, pacer_);
-  executor_->set_progress([this](int64_t instruction, const Operation& op) { progress_.Begin(instruction, op); });
+  executor_->set_progress([this](int64_t instruction, const Operation& op) {
+    progress_.Begin(instruction, op);
+    if (options_.before_instruction) options_.before_instruction(instruction);
+  });
   communicator_.set_progress([this] { progress_.Beat(); });
   pacer_.set_heartbeat([this] { progress_.Beat(); });
   return absl::OkStatus();
+}
+
+absl::Status Trainer::AgreeOnPrograms() {
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> digests, communicator_.GatherStrings(assignment_.programs_digest));
+  std::vector<std::string> others;
+  for (size_t r = 0; r < digests.size(); ++r) {
+    if (digests[r] != digests[0]) others.push_back(assignment_.devices[r].value());
+  }
+  if (others.empty()) return absl::OkStatus();
+  return WithFault(
+      absl::FailedPreconditionError(absl::StrCat(absl::StrJoin(others, ", "), " were given programs of another plan than ",
+                                                 assignment_.devices[0].value(), "; the epoch must be planned again")),
+      Fault::kOurs);
 }
 
 bool Trainer::EvaluationDue(int64_t steps_done) const {
@@ -122,9 +140,9 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   const double lateness_before = communicator_.lateness_seconds();
 
   StepInput input;
-  const int64_t count = std::accumulate(program.microbatches.begin(), program.microbatches.end(), int64_t{0});
-  const std::vector<int64_t> samples = order_->Samples(step, config.training.global_batch_size, assignment_.batch_begin, count);
-  input.batch = MakeBatch(*data_, Split::kTrain, samples, program.microbatches, config.training.seq_len);
+  input.batch = MakeBatch(*data_, Split::kTrain, program, config.training.seq_len, [&](const Microbatch& microbatch) {
+    return order_->Samples(step, config.training.global_batch_size, microbatch.first, microbatch.samples);
+  });
   input.step = step;
   input.lr = LearningRate(config, step);
   input.stop = stop_.stop;
@@ -146,10 +164,12 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
 
 absl::Status Trainer::Evaluate(int64_t steps_done, StepResult& result) {
   const Program& program = assignment_.evaluation;
-  std::vector<int64_t> samples(std::accumulate(program.microbatches.begin(), program.microbatches.end(), int64_t{0}));
-  std::iota(samples.begin(), samples.end(), assignment_.evaluation_begin);
   StepInput input;
-  input.batch = MakeBatch(*data_, Split::kValidation, samples, program.microbatches, assignment_.config.training.seq_len);
+  input.batch = MakeBatch(*data_, Split::kValidation, program, assignment_.config.training.seq_len, [](const Microbatch& m) {
+    std::vector<int64_t> samples(m.samples);
+    std::iota(samples.begin(), samples.end(), m.first);
+    return samples;
+  });
   input.step = steps_done - 1;
   MOTLEY_ASSIGN_OR_RETURN(const StepOutcome outcome, executor_->Run(program, input));
   result.has_validation_loss = true;

@@ -36,6 +36,8 @@ class Trainer {
 
  private:
   absl::Status Prepare();
+  // That all ranks were given programs of one plan.
+  absl::Status AgreeOnPrograms();
   absl::StatusOr<StepOutcome> Step(int64_t step, StepResult& result);
   absl::Status Evaluate(int64_t steps_done, StepResult& result);
   absl::Status Save(int64_t steps_done);

@@ -2,9 +2,9 @@
 //
 //   1 every strategy's own plan (tuned), simulated: auto is never worse than the best of them
 //   2 pipelines in turn (auto_turns) and layered ones (auto_stages) over candidate groupings, everything uneven inside: plans
-//   that no
-//     strategy has
+//     that no strategy has
 //   3 the few best of 1 and 2 climb (polish): layers, microbatches, recomputation by operator, schedules, sharding, offload
+// All of it within the setting's limits(): a job's plan is the best of what the engine runs.
 // Deterministic: the budget counts search nodes; a deadline is opt-in and marks the plan.
 #include <algorithm>
 #include <atomic>
@@ -52,8 +52,6 @@ class AutoSearch {
 
   absl::StatusOr<Plan> Run() {
     AskStrategies();
-    // What the engine runs is one stage, layered: cephalo's split of that is exact, and climbing leads elsewhere.
-    if (setting_.request.runnable) return Fastest();
     const int64_t all = budget_.nodes, for_climbing = all * 2 / 5, for_splits = all / 10;
     budget_.nodes -= for_climbing + for_splits;
     const std::vector<Grouping> groupings = RoughlyBest(kGroupingsTurned);
@@ -68,11 +66,6 @@ class AutoSearch {
   }
 
  private:
-  absl::StatusOr<Plan> Fastest() {
-    if (candidates_.empty()) return why_not_;
-    return std::min_element(candidates_.begin(), candidates_.end(), Faster)->plan;
-  }
-
   static bool Faster(const Candidate& a, const Candidate& b) {
     return std::tie(a.seconds, a.origin) < std::tie(b.seconds, b.origin);
   }
@@ -108,9 +101,7 @@ class AutoSearch {
   // begun by then is not asked.
   void AskStrategies() {
     std::vector<CatalogEntry> strategies = Catalog();
-    std::erase_if(strategies, [&](const CatalogEntry& entry) {
-      return entry.name == "auto" || (setting_.request.runnable && !entry.not_run.empty());
-    });
+    std::erase_if(strategies, [](const CatalogEntry& entry) { return entry.name == "auto"; });
     const bool timed = setting_.request.deadline.has_value();
     if (timed) std::reverse(strategies.begin(), strategies.end());
     std::atomic<bool> late = false;
@@ -176,7 +167,7 @@ class AutoSearch {
   void TryGroupings(const std::vector<Grouping>& groupings) {
     using Found = std::vector<std::pair<Candidate, StagesChoice>>;
     const auto by_seconds = [](const auto& a, const auto& b) { return Faster(a.first, b.first); };
-    const bool offload = HostsKnown(setting_);
+    const bool offload = setting_.MayOffload();
     Found first;
     for (size_t i = 0; i < std::min(kGroupingsSplit, groupings.size()); ++i) {
       const Grouping& grouping = groupings[i];
@@ -234,6 +225,7 @@ class AutoSearch {
       budget_.stopped_by_clock |= climbed[i].budget.stopped_by_clock;
       if (!climbed[i].end.ok() || !climbed[i].end->does_not_fit.empty()) continue;
       Plan& plan = climbed[i].end->plan;
+      if (!FollowsRequest(setting_, plan, false).ok()) continue;
       Candidate other{candidates_[starts[i]].origin, std::move(plan), 0};
       other.seconds = other.plan.predicted.step_seconds;
       if (Faster(other, best)) best = std::move(other);

@@ -38,7 +38,7 @@ size_t Affordable(size_t pieces, int64_t cost, SearchBudget* budget) {
 class TurnSearch {
  public:
   TurnSearch(const Setting& setting, SearchBudget* budget)
-      : setting_(setting), budget_(*budget), host_known_(HostsKnown(setting)) {}
+      : setting_(setting), budget_(*budget), may_offload_(setting.MayOffload()) {}
 
   std::vector<TurnPlan> Run(const std::vector<Grouping>& groupings, size_t count) {
     const int64_t for_climbing = budget_.nodes / 2;
@@ -78,7 +78,7 @@ class TurnSearch {
     std::vector<Piece> pieces;
     int64_t most = 1;
     for (const Grouping& grouping : groupings) {
-      for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.request.max_tp)) {
+      for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.max_tp())) {
         if (!Meaningful(grouping.groups, tp)) continue;
         pieces.push_back({&grouping, tp, EveryOther(Rounds(grouping.groups, tp)), std::nullopt});
         most = std::max(most, static_cast<int64_t>(pieces.back().rounds.size()));
@@ -91,7 +91,7 @@ class TurnSearch {
         TurnChoice choice{groups, std::vector<int>(groups.size(), pieces[i].tp), rounds, 2};
         if (setting_.request.zero_stage) choice.zero_stage = *setting_.request.zero_stage;
         auto found = Try(choice, pieces[i].grouping->from);
-        if (!found && host_known_) {
+        if (!found && may_offload_) {
           choice.offload_optimizer = true;
           found = Try(choice, pieces[i].grouping->from);
         }
@@ -166,12 +166,12 @@ class TurnSearch {
     }
     TurnChoice choice = best.choice;
     choice.schedule = ScheduleFamily::kZeroBubble;
-    consider(choice);
+    if (setting_.limits().zero_bubble) consider(choice);
     if (setting_.request.pins.empty()) {
       for (const std::vector<size_t>& order : Orders(best.choice.groups.size())) consider(Reordered(best.choice, order));
     }
     for (size_t g = 0; g < std::min(best.choice.groups.size(), kDegreesVaried); ++g) {
-      for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.request.max_tp)) {
+      for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.max_tp())) {
         choice = best.choice;
         if (choice.tp[g] == tp || choice.groups[g].size() < static_cast<size_t>(tp)) continue;
         choice.tp[g] = tp;
@@ -195,7 +195,7 @@ class TurnSearch {
     }
     choice = best.choice;
     choice.offload_optimizer = !choice.offload_optimizer;
-    if (host_known_) consider(choice);
+    if (may_offload_) consider(choice);
     return best;
   }
 
@@ -269,7 +269,7 @@ class TurnSearch {
 
   const Setting& setting_;
   SearchBudget& budget_;
-  const bool host_known_;
+  const bool may_offload_;
 };
 
 }  // namespace

@@ -52,7 +52,10 @@ const std::vector<RecomputeOption>& BatonUnitSolver::Frontier(int kind, int64_t 
   const auto [at, is_new] = frontiers_.try_emplace({kind, parts, microbatch, with_reduction});
   if (is_new) {
     const double share = static_cast<double>(parts) / static_cast<double>(parts_);
-    at->second = RecomputeFrontier(RecomputeItems(costs_, kind, static_cast<double>(microbatch), share, with_reduction));
+    const double samples = static_cast<double>(microbatch);
+    at->second = setting_.limits().recompute_by_operator
+                     ? RecomputeFrontier(RecomputeItems(costs_, kind, samples, share, with_reduction))
+                     : NothingOrEverything(costs_, kind, samples, share);
   }
   return at->second;
 }

@@ -53,6 +53,15 @@ std::vector<RecomputeItem> RecomputeItems(const Costs& costs, int kind, double s
   return items;
 }
 
+std::vector<RecomputeOption> NothingOrEverything(const Costs& costs, int kind, double samples, double share) {
+  std::vector<RecomputeOption> options;
+  for (const OpSet ops : {OpSet::None(), OpSet::All()}) {
+    options.push_back({ops, costs.RecomputeSeconds(kind, UnitKind::kLayer, ops, samples, share),
+                       static_cast<double>(costs.SavedBytes(kind, UnitKind::kLayer, ops, samples, share))});
+  }
+  return options;
+}
+
 const RecomputeOption* CheapestWithin(const std::vector<RecomputeOption>& frontier, double budget_bytes) {
   const auto at = std::partition_point(frontier.begin(), frontier.end(),
                                        [&](const RecomputeOption& option) { return option.kept_bytes > budget_bytes; });

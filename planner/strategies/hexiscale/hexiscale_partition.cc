@@ -20,9 +20,11 @@ constexpr double kBalances[] = {1.05, 1.4};
 
 class Collector {
  public:
+  explicit Collector(size_t most_parts) : most_parts_(most_parts) {}
   void Add(Parts parts) {
     for (std::vector<int>& part : parts) std::sort(part.begin(), part.end());
     parts.erase(std::remove_if(parts.begin(), parts.end(), [](const auto& part) { return part.empty(); }), parts.end());
+    if (parts.size() > most_parts_) return;
     std::sort(parts.begin(), parts.end());
     if (seen_.insert(parts).second) result_.push_back(std::move(parts));
   }
@@ -30,6 +32,7 @@ class Collector {
   std::vector<Parts> Take() { return std::exchange(result_, {}); }
 
  private:
+  const size_t most_parts_;
   std::set<Parts> seen_;
   std::vector<Parts> result_;
 };
@@ -49,9 +52,10 @@ void AddAll(int device, int n, Parts* parts, Collector* collector) {
   parts->pop_back();
 }
 
-std::vector<int> PipelineCounts(int devices, int64_t batch) {
+std::vector<int> PipelineCounts(const Setting& setting) {
   std::vector<int> counts;
-  const int most = static_cast<int>(std::min<int64_t>(devices, batch));
+  const auto sum = std::min<int64_t>(setting.num_devices(), setting.workload.global_batch);
+  const int most = static_cast<int>(std::min(static_cast<size_t>(sum), setting.limits().most_pipelines));
   for (int d = 1; d <= most; d += d < 6 ? 1 : d < 12 ? 2 : d / 3) counts.push_back(d);
   for (int d = 8; d <= most; d *= 2) counts.push_back(d);
   std::sort(counts.begin(), counts.end());
@@ -144,7 +148,7 @@ std::vector<double> SpeedsOf(const Setting& setting) {
 }
 
 PipelinePartitions PartitionIntoPipelines(const Setting& setting) {
-  Collector collector;
+  Collector collector(setting.limits().most_pipelines);
   PipelinePartitions result;
   const int n = setting.num_devices();
   if (n <= kAllPartitions) {
@@ -158,7 +162,7 @@ PipelinePartitions PartitionIntoPipelines(const Setting& setting) {
   question.vertices.resize(static_cast<size_t>(n));
   std::iota(question.vertices.begin(), question.vertices.end(), 0);
   question.vertex_weights = SpeedsOf(setting);
-  const std::vector<int> counts = PipelineCounts(n, setting.workload.global_batch);
+  const std::vector<int> counts = PipelineCounts(setting);
   for (int pipelines : counts) {
     question.parts = pipelines;
     for (double balance : kBalances) {

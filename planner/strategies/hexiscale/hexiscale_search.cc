@@ -110,6 +110,7 @@ void HexiscaleSearch::Remember(PricedLayout layout) {
 PricedLayout HexiscaleSearch::Build(const Parts& parts, int zero_stage) {
   PricedLayout result{kInfinity, {}};
   if (static_cast<int64_t>(parts.size()) > setting_.workload.global_batch) return result;
+  if (parts.size() > setting_.limits().most_pipelines) return result;
   std::vector<double> weight;
   double sum = 0;
   for (const std::vector<int>& devices : parts) {

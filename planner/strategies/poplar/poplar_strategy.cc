@@ -6,6 +6,8 @@
 // not hidden. Tuned: all ZeRO stages, shards from even to by memory, recomputation none or full by device, the exact search over
 // the costs' own curves, devices that cannot take part left out.
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <string>
@@ -73,6 +75,8 @@ class PoplarSearch {
   Plan MakePlan(const std::vector<Group>& groups, int zero_stage, const std::vector<OpSet>& ways,
                 const PoplarAnswer& answer) const;
   void AddCandidates(const std::vector<Group>& given, int zero_stage, std::vector<Plan>* candidates) const;
+  std::vector<std::pair<size_t, int>> Affordable(const std::vector<Group>& by_speed) const;
+  int64_t Nodes(const std::vector<Group>& groups, int zero_stage) const;
   absl::Status NothingFits() const;
 
   const Setting& setting_;
@@ -316,15 +320,52 @@ void PoplarSearch::AddCandidates(const std::vector<Group>& given, int zero_stage
   }
 }
 
+// Kinds kept and ZeRO stage. The search is exact and its time grows with the square of the kinds and more. Where a job waits for
+// it, what the budget allows is asked: most kinds first, and those alone of which not even one is too much.
+std::vector<std::pair<size_t, int>> PoplarSearch::Affordable(const std::vector<Group>& by_speed) const {
+  std::vector<std::pair<size_t, int>> affordable;
+  int64_t left = setting_.request.runnable ? setting_.request.budget_nodes / 2 : std::numeric_limits<int64_t>::max();
+  for (size_t kept = by_speed.size(); kept > 0; --kept) {
+    for (const int zero_stage : Stages()) {
+      const int64_t nodes = Nodes({by_speed.begin(), by_speed.begin() + static_cast<std::ptrdiff_t>(kept)}, zero_stage);
+      if (nodes > left) continue;
+      left -= nodes;
+      affordable.emplace_back(kept, zero_stage);
+    }
+  }
+  return affordable;
+}
+
+// Of AddCandidates, about: a node is a microsecond (polish.h). Tables are as long as the largest microbatch that fits.
+int64_t PoplarSearch::Nodes(const std::vector<Group>& groups, int zero_stage) const {
+  constexpr double kStepsANode = 1000;
+  const auto batch = static_cast<double>(setting_.workload.global_batch), kinds = static_cast<double>(groups.size());
+  double entries = 0;
+  for (const Group& group : groups) {
+    const auto fits = [&](int64_t b) {
+      return PeakBytes(group, zero_stage, OpSet::All(), setting_.num_devices(), b) <= Usable(group);
+    };
+    entries += static_cast<double>(ProbeLargestBatch(fits, setting_.workload.global_batch).largest);
+  }
+  if (zero_stage < 2) return static_cast<int64_t>(2 * batch * entries / kStepsANode) + 1;
+  const double combinations = kinds <= 4 ? std::exp2(kinds) : 2 * kinds + 1, questions = 9;
+  const double once = entries * kinds * 10 + std::min(entries, batch) * batch;
+  return static_cast<int64_t>(questions * combinations * once / kStepsANode) + 1;
+}
+
 absl::StatusOr<Plan> PoplarSearch::Tuned() {
   std::vector<Group> by_speed = groups_;
   std::stable_sort(by_speed.begin(), by_speed.end(), [&](const Group& a, const Group& b) {
     return StepSeconds(a.kind, OpSet::None(), 1) < StepSeconds(b.kind, OpSet::None(), 1);
   });
+  const std::vector<std::pair<size_t, int>> affordable = Affordable(by_speed);
   std::vector<Plan> candidates;
   for (const int zero_stage : Stages()) {
     // All kinds, then without the slowest 1, 2, ...: a round costs all of them its communication.
-    for (std::vector<Group> kept = by_speed; !kept.empty(); kept.pop_back()) AddCandidates(kept, zero_stage, &candidates);
+    for (std::vector<Group> kept = by_speed; !kept.empty(); kept.pop_back()) {
+      const bool asked = std::find(affordable.begin(), affordable.end(), std::pair(kept.size(), zero_stage)) != affordable.end();
+      if (asked) AddCandidates(kept, zero_stage, &candidates);
+    }
   }
   if (candidates.empty()) return NothingFits();
   return BestPlan(setting_, std::move(candidates));

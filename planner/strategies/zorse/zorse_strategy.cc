@@ -148,6 +148,7 @@ std::vector<int64_t> ZorseSearch::Ministages(size_t stages) const {
 }
 
 std::vector<ZorseOffload> ZorseSearch::Offloads() const {
+  if (!setting_.limits().offload) return {{false, false}};
   if (published_) return {{true, true}, {false, false}};  // the second where no host memory is known to suffice
   return {{false, false}, {true, false}, {false, true}, {true, true}};
 }
@@ -345,9 +346,9 @@ absl::Status ZorseSearch::DoesNotFit() const {
                                                      lacks, "; a smaller batch or more devices would help"));
   }
   const ClusterDevice& device = setting_.cluster.devices[nearest_.device];
-  return absl::ResourceExhaustedError(
-      absl::StrCat("zorse: ", device.id.value(), " (", setting_.cluster.kinds[device.kind].name, ")", lacks,
-                   "; a shorter sequence, more devices or known host memory for offload would help"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "zorse: ", device.id.value(), " (", setting_.cluster.kinds[device.kind].name, ")", lacks,
+      "; a shorter sequence, more devices", setting_.limits().offload ? " or known host memory for offload" : "", " would help"));
 }
 
 }  // namespace

@@ -13,13 +13,13 @@ namespace motley {
 
 struct ProgramShape {
   int32_t num_layers = 2;
-  std::vector<int64_t> microbatches = {2, 1};
+  std::vector<int64_t> microbatches = {2, 1};  // their samples
   bool tied = false;
   bool recompute = false;
   bool evaluation = false;
 };
 
-// Two parameter buffers in turn (a third for the embedding of a tied head), as many gradient buffers.
+// All ranks hold all units. Two parameter buffers in turn (a third for the embedding of a tied head), as many gradient buffers.
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(const ProgramShape& shape) : shape_(shape) {
@@ -27,9 +27,14 @@ class ProgramBuilder {
     program_.rank = 1;
     program_.world = 3;
     program_.num_units = shape.num_layers + 2;
-    program_.microbatches = shape.microbatches;
-    program_.parameter_buffers.assign(shape.tied ? 3 : 2, 100);
-    if (!shape.evaluation) program_.gradient_buffers.assign(shape.tied ? 3 : 2, 100);
+    for (int32_t unit = 0; unit < program_.num_units; ++unit) program_.units.push_back(unit);
+    program_.groups = {{2}, {0, 1, 2}};
+    for (int64_t first = 40; const int64_t samples : shape.microbatches) {
+      program_.microbatches.push_back({samples, first});
+      first += samples;
+    }
+    program_.parameter_buffers.assign(shape.tied ? 3 : 2, {.elements = 100});
+    if (!shape.evaluation) program_.gradient_buffers.assign(shape.tied ? 3 : 2, {.elements = 100});
   }
 
   Program Build() {
@@ -52,6 +57,8 @@ class ProgramBuilder {
   }
 
  private:
+  static constexpr int32_t kAllRanks = 1;  // of the groups
+
   int32_t Count() const { return static_cast<int32_t>(shape_.microbatches.size()); }
   int32_t Last() const { return static_cast<int32_t>(program_.instructions.size()) - 1; }
   bool IsHead(int32_t unit) const { return unit == program_.num_units - 1; }
@@ -70,7 +77,7 @@ class ProgramBuilder {
     program_.instructions.push_back({op, std::move(after)});
   }
   void GatherInto(int32_t unit, int32_t buffer) {
-    Add(Gather{unit, buffer}, {released_[buffer]});
+    Add(Gather{unit, buffer, kAllRanks}, {released_[buffer]});
     gathered_[buffer] = Last();
   }
   void ReleaseBuffer(int32_t buffer) {
@@ -90,7 +97,7 @@ class ProgramBuilder {
     }
     const int32_t last_write = Last();
     ReleaseBuffer(buffer);
-    Add(ReduceScatter{unit, grad}, {last_write});
+    Add(ReduceScatter{unit, grad, kAllRanks}, {last_write});
     reduced_[grad] = Last();
   }
 
@@ -118,9 +125,10 @@ class RandomFields {
 // Any program at all, valid or not: for the text form.
 inline Program RandomProgram(std::mt19937& random) {
   const auto pick = [&random](int32_t low, int32_t high) { return std::uniform_int_distribution<int32_t>(low, high)(random); };
-  const auto sizes = [&] {
-    std::vector<int64_t> list(pick(0, 4));
-    for (int64_t& size : list) size = std::uniform_int_distribution<int64_t>(0, int64_t{1} << 50)(random);
+  const auto size = [&random] { return std::uniform_int_distribution<int64_t>(0, int64_t{1} << 50)(random); };
+  const auto buffers = [&] {
+    std::vector<UnitBuffer> list(pick(0, 4));
+    for (UnitBuffer& buffer : list) buffer = {size(), pick(-2, 9)};
     return list;
   };
   Program p;
@@ -128,9 +136,17 @@ inline Program RandomProgram(std::mt19937& random) {
   p.world = pick(1, 64);
   p.rank = pick(0, p.world - 1);
   p.num_units = pick(0, 100);
-  p.microbatches = sizes();
-  p.parameter_buffers = sizes();
-  p.gradient_buffers = sizes();
+  p.units.resize(pick(0, 6));
+  for (int32_t& unit : p.units) unit = pick(-1, 9);
+  p.groups.resize(pick(0, 3));
+  for (std::vector<int32_t>& members : p.groups) {
+    members.resize(pick(1, 4));
+    for (int32_t& member : members) member = pick(-1, 64);
+  }
+  p.microbatches.resize(pick(0, 4));
+  for (Microbatch& microbatch : p.microbatches) microbatch = {size(), size()};
+  p.parameter_buffers = buffers();
+  p.gradient_buffers = buffers();
   const int32_t count = pick(0, 40);
   for (int32_t i = 0; i < count; ++i) {
     Instruction instruction{kEveryOperation[pick(0, static_cast<int32_t>(kEveryOperation.size()) - 1)], {}};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -10,10 +11,15 @@
 namespace motley {
 namespace {
 
-TEST(ProgramTest, CollectivesAndOnlyTheyRunOnTheCollectiveLane) {
-  const std::set<std::string_view> collectives = {"gather", "reduce_scatter", "reduce_scalars"};
+TEST(ProgramTest, OnlyWhatNeedsOtherRanksRunsOutsideTheComputeLane) {
+  const std::map<std::string_view, Lane> lanes = {
+      {"gather", Lane::kCollective},        {"reduce_scatter", Lane::kCollective}, {"reduce_scalars", Lane::kCollective},
+      {"send_activation", Lane::kSend},     {"send_gradient", Lane::kSend},        {"receive_activation", Lane::kReceive},
+      {"receive_gradient", Lane::kReceive},
+  };
   for (const Operation& op : kEveryOperation) {
-    EXPECT_EQ(LaneOf(op) == Lane::kCollective, collectives.contains(OperationName(op))) << OperationName(op);
+    const auto lane = lanes.find(OperationName(op));
+    EXPECT_EQ(LaneOf(op), lane == lanes.end() ? Lane::kCompute : lane->second) << OperationName(op);
   }
 }
 
@@ -48,6 +54,21 @@ TEST(ProgramOrderTest, DependenciesAreTransitiveOverLanes) {
   EXPECT_TRUE(order.Before(1, 3));
   EXPECT_TRUE(order.Before(0, 4));
   EXPECT_FALSE(order.Before(3, 2));
+}
+
+TEST(ProgramOrderTest, SendsAndReceivesAreLanesOfTheirOwn) {
+  // Two receives, a forward that waits for the second, its send, and a receive that waits for the send.
+  const ProgramOrder order(OfOperations({{ReceiveActivation{}, {}},
+                                         {ReceiveActivation{}, {}},
+                                         {Forward{}, {1}},
+                                         {SendActivation{}, {2}},
+                                         {ReceiveGradient{}, {}},
+                                         {ReceiveGradient{}, {3}}}));
+  EXPECT_TRUE(order.Before(0, 2));
+  EXPECT_TRUE(order.Before(0, 3));
+  EXPECT_FALSE(order.Before(2, 4));
+  EXPECT_FALSE(order.Before(3, 4));
+  EXPECT_TRUE(order.Before(2, 5));
 }
 
 TEST(ProgramOrderTest, NothingIsBeforeItself) {

@@ -21,24 +21,30 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kHeader[] =
-    "program 1 training rank 0 of 5 units 8 microbatches 4,4,3\n"
-    "parameters 65536,65536\n"
+    "program 2 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8\n"
+    "holds 0,1,7\n"
+    "groups 0,1 4,2,3\n"
+    "parameters 65536,65536:1\n"
     "gradients 65536\n";
 
 TEST(ProgramTextTest, ReadsWhatThePageShows) {
   const auto program = ParseProgram(absl::StrCat(kHeader,
-                                                 "0 gather unit=0 buffer=1\n"
+                                                 "0 gather unit=0 buffer=1 group=1\n"
                                                  "1 forward unit=7 mb=2 buffer=1 tied=0 keep=boundary after=0\n"
-                                                 "2 backward unit=7 mb=2 buffer=1 tied=0 grad=0 tied_grad=3 after=0,1\n"));
+                                                 "2 backward unit=7 mb=2 buffer=1 tied=0 grad=0 tied_grad=3 after=0,1\n"
+                                                 "3 send_activation unit=2 mb=2 first=9 samples=1 peer=4 after=1\n"));
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(program->kind, ProgramKind::kTraining);
   EXPECT_EQ(program->world, 5);
   EXPECT_EQ(program->num_units, 8);
-  EXPECT_EQ(program->microbatches, (std::vector<int64_t>{4, 4, 3}));
-  EXPECT_EQ(program->parameter_buffers, (std::vector<int64_t>{65536, 65536}));
-  EXPECT_EQ(program->gradient_buffers, (std::vector<int64_t>{65536}));
-  ASSERT_EQ(program->instructions.size(), 3u);
+  EXPECT_EQ(program->microbatches, (std::vector<Microbatch>{{4, 0}, {4, 4}, {3, 8}}));
+  EXPECT_EQ(program->units, (std::vector<int32_t>{0, 1, 7}));
+  EXPECT_EQ(program->groups, (std::vector<std::vector<int32_t>>{{0, 1}, {4, 2, 3}}));
+  EXPECT_EQ(program->parameter_buffers, (std::vector<UnitBuffer>{{65536, -1}, {65536, 1}}));
+  EXPECT_EQ(program->gradient_buffers, (std::vector<UnitBuffer>{{65536, -1}}));
+  ASSERT_EQ(program->instructions.size(), 4u);
   EXPECT_EQ(std::get<Gather>(program->instructions[0].op).buffer, 1);
+  EXPECT_EQ(std::get<Gather>(program->instructions[0].op).group, 1);
   const Forward& forward = std::get<Forward>(program->instructions[1].op);
   EXPECT_EQ(forward.unit, 7);
   EXPECT_EQ(forward.microbatch, 2);
@@ -46,6 +52,12 @@ TEST(ProgramTextTest, ReadsWhatThePageShows) {
   EXPECT_EQ(forward.keep, Keep::kBoundary);
   EXPECT_EQ(std::get<Backward>(program->instructions[2].op).tied_grad, 3);
   EXPECT_EQ(program->instructions[2].after, (std::vector<int32_t>{0, 1}));
+  const SendActivation& send = std::get<SendActivation>(program->instructions[3].op);
+  EXPECT_EQ(send.unit, 2);
+  EXPECT_EQ(send.microbatch, 2);
+  EXPECT_EQ(send.first, 9);
+  EXPECT_EQ(send.samples, 1);
+  EXPECT_EQ(send.peer, 4);
 }
 
 TEST(ProgramTextTest, RoundTripsOverRandomPrograms) {
@@ -79,7 +91,11 @@ TEST(ProgramTextTest, RoundTripKeepsEveryField) {
     EXPECT_EQ(after->kind, before.kind);
     EXPECT_EQ(after->rank, before.rank);
     EXPECT_EQ(after->world, before.world);
+    EXPECT_EQ(after->num_units, before.num_units);
+    EXPECT_EQ(after->units, before.units);
+    EXPECT_EQ(after->groups, before.groups);
     EXPECT_EQ(after->microbatches, before.microbatches);
+    EXPECT_EQ(after->parameter_buffers, before.parameter_buffers);
     EXPECT_EQ(after->gradient_buffers, before.gradient_buffers);
     ASSERT_EQ(after->instructions.size(), before.instructions.size());
     for (size_t j = 0; j < before.instructions.size(); ++j) {
@@ -119,11 +135,13 @@ TEST(ProgramTextTest, ThePageHasTheGrammarAndTheMeaningOfEveryOperation) {
 
 TEST(ProgramTextTest, CommentsBlanksAndEmptyListsAreRead) {
   const auto program = ParseProgram(
-      "# a rank that only stores\n\n  program 1 evaluation rank 1 of 2 units 3 microbatches -  # none\r\n"
-      "parameters 10\ngradients -\n\n0   reduce_scalars   # the end\n");
+      "# a rank that only stores\n\n  program 2 evaluation rank 1 of 2 units 3 microbatches -  # none\r\n"
+      "holds -\ngroups   0  1 # one each\nparameters 10\ngradients -\n\n0   reduce_scalars   # the end\n");
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(program->kind, ProgramKind::kEvaluation);
   EXPECT_TRUE(program->microbatches.empty());
+  EXPECT_TRUE(program->units.empty());
+  EXPECT_EQ(program->groups, (std::vector<std::vector<int32_t>>{{0}, {1}}));
   EXPECT_TRUE(program->gradient_buffers.empty());
   EXPECT_EQ(program->instructions.size(), 1u);
 }
@@ -136,25 +154,41 @@ struct BadText {
 
 TEST(ProgramTextTest, ErrorsNameTheLine) {
   const std::string h = kHeader;
+  const std::string p = "program 2 training rank 0 of 1 units 3 microbatches -\n";
   const BadText cases[] = {
-      {"empty", "", "line 1: it ends before its three header lines"},
-      {"header cut", "program 1 training rank 0 of 5 units 8 microbatches 1\nparameters 1\n", "ends before"},
+      {"empty", "", "line 1: it ends before its five header lines"},
+      {"header cut", "program 2 training rank 0 of 5 units 8 microbatches 1@0\nholds -\ngroups -\nparameters 1\n", "ends before"},
       {"other text", "plan 1\n", "line 1: expected 'program', got 'plan'"},
-      {"version", "program 2 training rank 0 of 1 units 3 microbatches -\n", "line 1: version 2 is not known"},
-      {"kind", "program 1 dreaming rank 0 of 1 units 3 microbatches -\n", "got 'dreaming'"},
-      {"header's rest", "program 1 training rank 0 of 1 units 3 microbatches - x\n", "line 1: unexpected 'x'"},
-      {"number", "program 1 training rank zero of 1 units 3 microbatches -\n", "rank must be an integer, got 'zero'"},
-      {"overflow", "program 1 training rank 99999999999 of 1 units 3 microbatches -\n", "must be an integer"},
-      {"list", "program 1 training rank 0 of 1 units 3 microbatches 1,,2\n", "microbatches must be an integer, got ''"},
-      {"index", h + "1 reduce_scalars\n", "line 4: expected instruction 0, got 1"},
-      {"operation", h + "0 think unit=1\n", "line 4: 'think' is no operation"},
-      {"missing field", h + "0 gather unit=1\n", "line 4: expected 'buffer=...', got ''"},
-      {"wrong field", h + "0 gather unit=1 grad=2\n", "line 4: expected 'buffer=...', got 'grad=2'"},
-      {"field's value", h + "0 gather unit=x buffer=2\n", "line 4: unit must be an integer, got 'x'"},
-      {"keep", h + "0 forward unit=1 mb=0 buffer=0 keep=some\n", "line 4: expected keep=all"},
-      {"extra", h + "0 release buffer=0 unit=1\n", "line 4: unexpected 'unit=1'"},
-      {"after", h + "0 release buffer=0 after=a\n", "line 4: after must be an integer, got 'a'"},
-      {"after's rest", h + "0 release buffer=0 after=1 after=2\n", "line 4: unexpected 'after=2'"},
+      {"version", "program 3 training rank 0 of 1 units 3 microbatches -\n", "line 1: version 3 is not known"},
+      {"kind", "program 2 dreaming rank 0 of 1 units 3 microbatches -\n", "got 'dreaming'"},
+      {"header's rest", "program 2 training rank 0 of 1 units 3 microbatches - x\n", "line 1: unexpected 'x'"},
+      {"number", "program 2 training rank zero of 1 units 3 microbatches -\n", "rank must be an integer, got 'zero'"},
+      {"overflow", "program 2 training rank 99999999999 of 1 units 3 microbatches -\n", "must be an integer"},
+      {"list", "program 2 training rank 0 of 1 units 3 microbatches 1@0,,2@1\n", "microbatches must be 'samples@first', got ''"},
+      {"first sample missing", "program 2 training rank 0 of 1 units 3 microbatches 4\n", "must be 'samples@first', got '4'"},
+      {"first sample empty", "program 2 training rank 0 of 1 units 3 microbatches 4@\n",
+       "microbatches must be an integer, got ''"},
+      {"first sample twice", "program 2 training rank 0 of 1 units 3 microbatches 4@0@1\n", "'samples@first', got '4@0@1'"},
+      {"holds", p + "parameters 1\n", "line 2: expected 'holds', got 'parameters'"},
+      {"holds' rest", p + "holds 0 1\n", "line 2: unexpected '1'"},
+      {"groups", p + "holds 0\nparameters 1\n", "line 3: expected 'groups', got 'parameters'"},
+      {"group none", p + "holds 0\ngroups\n", "line 3: group must be an integer, got ''"},
+      {"group of none", p + "holds 0\ngroups 0 -\n", "line 3: a group must name ranks, got '-'"},
+      {"groups' rest", p + "holds 0\ngroups - 0\n", "line 3: unexpected '0'"},
+      {"group's rank", p + "holds 0\ngroups 0, 1\n", "line 3: group must be an integer, got ''"},
+      {"home", p + "holds 0\ngroups -\nparameters 1:\n", "line 4: parameters must be an integer, got ''"},
+      {"two homes", p + "holds 0\ngroups -\nparameters 1\ngradients 1:0:1\n", "line 5: gradients must be an integer, got '0:1'"},
+      {"index", h + "1 reduce_scalars\n", "line 6: expected instruction 0, got 1"},
+      {"operation", h + "0 think unit=1\n", "line 6: 'think' is no operation"},
+      {"missing field", h + "0 gather unit=1\n", "line 6: expected 'buffer=...', got ''"},
+      {"wrong field", h + "0 gather unit=1 grad=2\n", "line 6: expected 'buffer=...', got 'grad=2'"},
+      {"no group", h + "0 gather unit=1 buffer=2\n", "line 6: expected 'group=...', got ''"},
+      {"no peer", h + "0 send_gradient unit=1 mb=0 first=0 samples=1 after=0\n", "line 6: expected 'peer=...', got 'after=0'"},
+      {"field's value", h + "0 gather unit=x buffer=2\n", "line 6: unit must be an integer, got 'x'"},
+      {"keep", h + "0 forward unit=1 mb=0 buffer=0 keep=some\n", "line 6: expected keep=all"},
+      {"extra", h + "0 release buffer=0 unit=1\n", "line 6: unexpected 'unit=1'"},
+      {"after", h + "0 release buffer=0 after=a\n", "line 6: after must be an integer, got 'a'"},
+      {"after's rest", h + "0 release buffer=0 after=1 after=2\n", "line 6: unexpected 'after=2'"},
   };
   for (const BadText& bad : cases) {
     const auto program = ParseProgram(bad.text);

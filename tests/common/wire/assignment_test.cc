@@ -11,10 +11,12 @@ Program SmallProgram(ProgramKind kind) {
   program.rank = 1;
   program.world = 2;
   program.num_units = 3;
-  program.microbatches = {4, 3};
-  program.parameter_buffers = {1000, 1000};
-  program.gradient_buffers = {1000};
-  program.instructions = {{Gather{0, 0}, {}}, {Forward{0, 0, 0, -1, Keep::kAll}, {0}}, {ReduceScalars{}, {1}}};
+  program.units = {0, 1, 2};
+  program.groups = {{0, 1}};
+  program.microbatches = {{4, 7}, {3, 11}};
+  program.parameter_buffers = {{1000, -1}, {1000, 1}};
+  program.gradient_buffers = {{1000, -1}};
+  program.instructions = {{Gather{0, 0, 0}, {}}, {Forward{0, 0, 0, -1, Keep::kAll}, {0}}, {ReduceScalars{}, {1}}};
   return program;
 }
 
@@ -29,12 +31,11 @@ RankAssignment Sample() {
   a.rank = 1;
   a.devices = {DeviceId("n1/gpu0"), DeviceId("n2/gpu0")};
   a.data_addresses = {"127.0.0.1", "127.0.0.2"};
-  a.batch_begin = 9;
   a.placement = {{{0, 10, 20}}, {{0, 0, 30}}, {{0, 5, 5}}};
   a.recompute = "full";
   a.program = SmallProgram(ProgramKind::kTraining);
   a.evaluation = SmallProgram(ProgramKind::kEvaluation);
-  a.evaluation_begin = 3;
+  a.programs_digest = "0123abcd";
   a.predicted_step_seconds = 1.25;
   a.start_step = 40;
   a.resume_from = "/checkpoints/step-00000040";
@@ -72,12 +73,11 @@ TEST(WireAssignmentTest, RoundTrips) {
   EXPECT_EQ(back->rank, a.rank);
   EXPECT_EQ(back->devices, a.devices);
   EXPECT_EQ(back->data_addresses, a.data_addresses);
-  EXPECT_EQ(back->batch_begin, a.batch_begin);
   EXPECT_EQ(back->placement, a.placement);
   EXPECT_EQ(back->recompute, a.recompute);
   EXPECT_EQ(ToText(back->program), ToText(a.program));
   EXPECT_EQ(ToText(back->evaluation), ToText(a.evaluation));
-  EXPECT_EQ(back->evaluation_begin, a.evaluation_begin);
+  EXPECT_EQ(back->programs_digest, a.programs_digest);
   EXPECT_EQ(back->predicted_step_seconds, a.predicted_step_seconds);
   EXPECT_EQ(back->start_step, a.start_step);
   EXPECT_EQ(back->resume_from, a.resume_from);

@@ -107,12 +107,16 @@ TEST_F(LivePlanTest, AutoIsPlannedWhereNoStrategyIsNamed) {
 }
 
 TEST_F(LivePlanTest, OnlyWhatRunsWhereThatIsAskedFor) {
-  const json open = json::parse(Plan({"--strategy", "fsdp", "-o", "json"}).out);
+  const json open = json::parse(Plan({"--strategy", "fsdp", "--dtype", "bf16", "-o", "json"}).out);
   EXPECT_EQ(open["report"]["runnable"]["ok"], false);
-  EXPECT_THAT(open["report"]["runnable"]["why"].get<std::string>(), HasSubstr("the engine runs"));
-  const Ran fsdp = Plan({"--strategy", "fsdp", "--runnable"});
-  EXPECT_EQ(fsdp.code, 78);
-  EXPECT_THAT(fsdp.err, HasSubstr("the engine does not run plans of strategy fsdp yet"));
+  EXPECT_THAT(open["report"]["runnable"]["why"].get<std::string>(), HasSubstr("the engine computes in float32"));
+  const Ran half = Plan({"--strategy", "fsdp", "--dtype", "bf16", "--runnable"});
+  EXPECT_EQ(half.code, 78);
+  EXPECT_THAT(half.err, HasSubstr("the engine computes in float32"));
+  for (const char* strategy : {"fsdp", "baton", "zorse"}) {
+    const json plan = json::parse(Plan({"--strategy", strategy, "--runnable", "-o", "json"}).out);
+    EXPECT_EQ(plan["report"]["runnable"]["ok"], true) << strategy;
+  }
   const json best = json::parse(Plan({"--runnable", "--recompute", "full", "-o", "json"}).out);
   EXPECT_EQ(best["report"]["runnable"]["ok"], true);
   for (const json& rank : best["report"]["ranks"]) EXPECT_EQ(rank["recompute"], "full");
@@ -178,7 +182,7 @@ TEST_F(LivePlanTest, ContradictionsAreWrongUsage) {
   EXPECT_EQ(cluster.code, 64);
   EXPECT_THAT(cluster.err, HasSubstr("give JOB, or --cluster and --model"));
   EXPECT_EQ(Plan({"--model", "llama-7b"}).code, 64);
-  EXPECT_EQ(Plan({"--program", "--strategy", "even"}).code, 64);
+  EXPECT_EQ(Plan({"--programs", "--strategy", "even"}).code, 64);
   EXPECT_EQ(Plan({"--strategy", "cephalos"}).code, 64);
   EXPECT_EQ(Plan({"--dtype", "int4"}).code, 64);
   EXPECT_EQ(Motley(fake_, {"plan", "--save-inputs", "x"}).code, 64);

@@ -126,7 +126,6 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
     prepared.plan.plan.predicted.step_seconds = 0.1;
     prepared.plan.programs.resize(run.considered.size());
     prepared.plan.evaluations.resize(run.considered.size());
-    prepared.plan.evaluation_begin.resize(run.considered.size());
   }
   // One step of the rank 0 that runs, if all its peers do.
   void Train() {

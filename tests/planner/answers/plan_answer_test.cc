@@ -294,11 +294,9 @@ TEST(GivenPlanTest, APlanMadeOfflineRunsOnALiveCluster) {
   EXPECT_EQ(live->programs.size(), live->plan.pipelines[0].stages[0].units.size());
   // One that the engine cannot run is refused by name.
   Plan piped = result->evaluation.plan;
-  piped.schedule = ScheduleFamily::k1F1B;
-  piped.pipelines[0].stages[0].units[0].microbatches = {1, 2};
+  piped.schedule = ScheduleFamily::kZeroBubble;
   input.config.planner.plan_json = ToJson(piped);
-  EXPECT_THAT(std::string(MakePlan(input).status().message()),
-              HasSubstr("schedule 1f1b given with several microbatches on a rank, the engine runs layered"));
+  EXPECT_THAT(std::string(MakePlan(input).status().message()), HasSubstr("schedule zero_bubble given"));
 }
 
 TEST(ExplainOfflineTest, SaysWhoDoesWhatAndWhatItRestsOn) {

@@ -216,4 +216,18 @@ class RandomPlans {
   bool calm_ = false;
 };
 
+// Takes away what the engine does not run on one pipeline of single devices; ValidateForEngine says what is left.
+inline void MakeRunnable(Plan* plan) {
+  for (PipelinePlan& pipeline : plan->pipelines) {
+    for (StagePlan& stage : pipeline.stages) {
+      for (UnitPlan& unit : stage.units) {
+        for (RankPlan& rank : unit.ranks) {
+          rank.offload_activations = rank.offload_parameters = rank.offload_optimizer = false;
+          if (!rank.recompute.all()) rank.recompute = OpSet::None();
+        }
+      }
+    }
+  }
+}
+
 }  // namespace motley::planner

@@ -18,7 +18,7 @@ std::string ErrorOf(const StepGraph& graph, const Stragglers& stragglers = {}) {
 
 TEST(RunTest, AnEmptyStepTakesNoTime) {
   EXPECT_EQ(RunGraph(StepGraph{})->end, 0);
-  EXPECT_EQ(RunGraph(MakeGraph(2))->busy, std::vector<Picoseconds>(8, 0));
+  EXPECT_EQ(RunGraph(MakeGraph(2))->busy, std::vector<Picoseconds>(2 * kLanesPerActor, 0));
 }
 
 TEST(RunTest, LanesRunInOrderAndWaitForTheirPredecessors) {
@@ -32,7 +32,7 @@ TEST(RunTest, LanesRunInOrderAndWaitForTheirPredecessors) {
   EXPECT_EQ(timeline.spans[d].begin, 3 * kSecond + kSecond / 2);
   EXPECT_EQ(timeline.end, 4 * kSecond + kSecond / 2);
   EXPECT_EQ(timeline.busy[0], 3 * kSecond);
-  EXPECT_EQ(timeline.busy[4], kSecond + kSecond / 2);
+  EXPECT_EQ(timeline.busy[LaneIndex(1, LaneKind::kCompute)], kSecond + kSecond / 2);
 }
 
 TEST(RunTest, ACollectiveStartsWhenAllHaveReachedIt) {
@@ -43,8 +43,8 @@ TEST(RunTest, ACollectiveStartsWhenAllHaveReachedIt) {
   Compute(&graph, 0, 1, {gather});
   const Timeline timeline = *RunGraph(graph);
   EXPECT_EQ(timeline.spans[1].begin, 3 * kSecond);
-  EXPECT_EQ(timeline.busy[1], kSecond);  // waiting is not busy
-  EXPECT_EQ(timeline.busy[5], kSecond);
+  EXPECT_EQ(timeline.busy[LaneIndex(0, LaneKind::kCollective)], kSecond);  // waiting is not busy
+  EXPECT_EQ(timeline.busy[LaneIndex(1, LaneKind::kCollective)], kSecond);
   EXPECT_EQ(timeline.end, 5 * kSecond);
 }
 
@@ -249,7 +249,8 @@ TEST(RunTest, RefusesWhatDoesNotExistOrIsNoNumber) {
   const double inf = std::numeric_limits<double>::infinity();
   EXPECT_THAT(broken([](StepGraph* g) { g->tasks[0].duration = -5; }),
               HasSubstr("task 0 (forward): its duration is negative: -5 ps"));
-  EXPECT_THAT(broken([](StepGraph* g) { g->tasks[0].lanes = {4}; }), HasSubstr("lane 4 does not exist; the graph has 4"));
+  EXPECT_THAT(broken([](StepGraph* g) { g->tasks[0].lanes = {kLanesPerActor}; }),
+              HasSubstr("lane 5 does not exist; the graph has 5"));
   EXPECT_THAT(broken([](StepGraph* g) { g->tasks[0].lanes = {-1}; }), HasSubstr("lane -1 does not exist"));
   EXPECT_THAT(broken([](StepGraph* g) { g->tasks[0].lanes = {1, 0, 1}; }), HasSubstr("names lane collective of n0/gpu0 twice"));
   EXPECT_THAT(broken([](StepGraph* g) { g->tasks[1].after = {2}; }),

@@ -9,12 +9,13 @@
 #include <fstream>
 #include <functional>
 #include <map>
-#include <numeric>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/model/parameters.h"
-#include "planner/lowering/layered.h"
+#include "planner/plan/plan.h"
+#include "tests/worker/engine/equivalence/plan_assignments.h"
 #include "tests/worker/engine/fake_host.h"
 #include "worker/engine/engine.h"
 
@@ -96,39 +97,15 @@ class EngineTest : public testing::Test {
       stage.placement.push_back(placement);
     }
     plan.pipelines = {{{stage}}};
-    const auto programs = planner::LowerTraining(plan, model);
-    EXPECT_TRUE(programs.ok()) << programs.status();
-    const int world = static_cast<int>(devices.size());
-    std::vector<std::vector<int64_t>> evaluation(world);
-    evaluation[world - 1] = {3};
-    evaluation[0].push_back(1);
-    const auto evaluations = planner::LowerEvaluation(model, evaluation);
-    EXPECT_TRUE(evaluations.ok()) << evaluations.status();
+    return AssignPlan(model, plan, FourSamples(plan));
+  }
 
-    std::vector<RankAssignment> assignments(devices.size());
-    int64_t batch_begin = 0;
-    for (int r = 0; r < world; ++r) {
-      RankAssignment& a = assignments[r];
-      a.microbatches = devices[r].microbatches;
-      a.batch_size = std::accumulate(a.microbatches.begin(), a.microbatches.end(), int64_t{0});
-      a.batch_begin = batch_begin;
-      batch_begin += a.batch_size;
-      a.job = JobId("job");
-      a.epoch = Epoch(1);
-      a.rank = r;
-      for (int other = 0; other < world; ++other) {
-        a.devices.emplace_back("n" + std::to_string(other) + "/gpu0");
-        a.data_addresses.push_back("127.0.0.1");
-      }
-      a.placement = stage.placement;
-      a.program = (*programs)[r];
-      a.evaluation = (*evaluations)[r];
-      a.evaluation_begin = r == 0 ? 0 : 1;  // rank 0: sample 0; the last: 1 to 3 (alone: microbatches 3 and 1 from 0)
-      a.model = model;
-      a.config = config_;
-      a.device.id = a.devices[r];
-    }
-    return assignments;
+  // `evaluation`: microbatches by rank; 4 samples in every stage.
+  std::vector<RankAssignment> AssignPlan(const ModelShape& model, const planner::Plan& plan,
+                                         const std::vector<std::vector<int64_t>>& evaluation) const {
+    auto assignments = AssignmentsOf(model, config_, plan, evaluation);
+    EXPECT_TRUE(assignments.ok()) << assignments.status();
+    return *std::move(assignments);
   }
 
   struct Outcome {

@@ -15,6 +15,7 @@ namespace {
 // A point is repeated until this much time is spent on it, three times at most; the fastest counts.
 constexpr double kPointSeconds = 0.2;
 constexpr int kMostRepetitions = 3;
+constexpr int kGroup = 0;  // all ranks, in their order
 
 // Rank 0 owns `largest`, the others equal parts of the rest.
 std::vector<int64_t> SkewedBounds(int64_t elements, int world, double largest) {
@@ -39,9 +40,9 @@ class RingProfiler {
     for (int i = 0; i < repetitions; ++i) {
       MOTLEY_RETURN_IF_ERROR(communicator_.GatherScalars({0}).status());
       const int64_t begin_ns = MonotonicNs();
-      communicator_.pacer().Begin(absl::Nanoseconds(begin_ns));
+      communicator_.collective_pacer().Begin(absl::Nanoseconds(begin_ns));
       MOTLEY_RETURN_IF_ERROR(call());
-      communicator_.pacer().End(std::nullopt);
+      communicator_.collective_pacer().End(std::nullopt);
       const double mine = (MonotonicNs() - begin_ns) * 1e-9;
       MOTLEY_ASSIGN_OR_RETURN(const auto all, communicator_.GatherScalars({mine}));
       double slowest = 0;
@@ -54,14 +55,14 @@ class RingProfiler {
   }
 
   absl::StatusOr<CollectivePoint> Point(int64_t elements, double skew) {
-    const std::vector<int64_t> bounds = SkewedBounds(elements, communicator_.world(), skew);
+    const Owners owners = OwnersOf(SkewedBounds(elements, communicator_.world(), skew));
     CollectivePoint point;
     point.bytes = elements * SizeOfBytes(dtype_);
     point.skew = skew;
     MOTLEY_ASSIGN_OR_RETURN(point.all_gather_seconds,
-                            Time([&] { return communicator_.AllGatherV(array_.data(), dtype_, bounds); }));
+                            Time([&] { return communicator_.AllGather(kGroup, array_.data(), dtype_, owners); }));
     MOTLEY_ASSIGN_OR_RETURN(point.reduce_scatter_seconds,
-                            Time([&] { return communicator_.ReduceScatterV(array_.data(), dtype_, bounds); }));
+                            Time([&] { return communicator_.ReduceScatter(kGroup, array_.data(), dtype_, owners); }));
     return point;
   }
 

@@ -8,8 +8,9 @@
 
 namespace motley::engine {
 
-// Every rank of the assignment calls it together. Sizes: the model's smallest and largest unit; skews: even, one half, one
-// owner. A point's time is that of the slowest rank, from a common start. Errors: the communicator's.
+// Every rank of the assignment calls it together; group 0 of the communicator is all of them. Sizes: the model's smallest and
+// largest unit; skews: even, one half, one owner. A point's time is that of the slowest rank, from a common start. Errors: the
+// communicator's.
 absl::StatusOr<CollectiveProfile> ProfileRing(const RankAssignment& assignment, Communicator& communicator);
 
 }  // namespace motley::engine

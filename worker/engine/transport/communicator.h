@@ -1,16 +1,24 @@
-// The collectives of one epoch's ranks, over arrays that ranks own in uneven pieces (docs/collectives.md).
+// The data traffic of one epoch's ranks: collectives of groups, over arrays that the members own in uneven pieces, and hand-overs
+// from rank to rank (docs/collectives.md).
 //
-// One thread at a time calls the collectives, every rank in the same order with the same bounds; Abort may come from any
-// thread. Emulated links keep their times in pacer(): the lane that the calls run on says there when their data was there, and
-// reads when their result was. So the host's wake-up delays stay out of the schedule; no call returns earlier than its scheduled
-// end.
+// Threads: one at a time calls the collectives and the gathers, one sends, one receives, all three side by side; Abort may come
+// from any. Every member of a group calls its collectives in the same order with the same owners, and a rank in several groups
+// calls those of all of them in an order that the others' agrees with. What a rank sends to a peer, the peer receives in the same
+// order.
 //
-// Errors: UNAVAILABLE after a lost peer, an abort or the deadline. The communicator is dead then: destroy it.
+// Emulated links keep their times in three pacers, one for each of these lanes: the lane that the calls run on says there when
+// their data was there, and reads when their result was. So the host's wake-up delays stay out of the schedule; no call returns
+// earlier than its scheduled end.
+//
+// Errors: UNAVAILABLE after a lost peer, an abort or the deadline. The communicator is dead then: destroy it. INTERNAL: a group
+// or peer that the options do not name for this rank, or other than one list of ranges for each member; nothing was sent then.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,34 +29,58 @@
 
 namespace motley::engine {
 
+// Elements [begin, end).
+struct ElementRange {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+  friend bool operator==(const ElementRange&, const ElementRange&) = default;
+};
+
+// What each member of a group owns of an array, in the group's order: ascending, disjoint ranges; none is legal. What nobody owns
+// is not touched.
+using Owners = std::vector<std::vector<ElementRange>>;
+
+// Member i owns [bounds[i], bounds[i + 1]).
+Owners OwnersOf(const std::vector<int64_t>& bounds);
+// Of all members together.
+int64_t ElementsOf(const Owners& owners);
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int world() const = 0;
 
-  // `array` holds bounds.back() elements, rank r's own range [bounds[r], bounds[r+1]) filled in; all of it on return.
-  virtual absl::Status AllGatherV(void* array, DType dtype, const std::vector<int64_t>& bounds) = 0;
-  // Sums `array` over ranks. On return the rank's own range holds the sum, the rest is scratch.
-  virtual absl::Status ReduceScatterV(void* array, DType dtype, const std::vector<int64_t>& bounds) = 0;
+  // `group`: an index into CommunicatorOptions::groups; this rank is a member. The rank's own ranges of `array` are filled in;
+  // all ranges on return.
+  virtual absl::Status AllGather(int group, void* array, DType dtype, const Owners& owners) = 0;
+  // Sums `array` over the members, in float32 or float64. On return the rank's own ranges hold the sum, the others' are scratch.
+  virtual absl::Status ReduceScatter(int group, void* array, DType dtype, const Owners& owners) = 0;
+
+  // A hand-over: blocks until the peer has taken all bytes, or all of them have come. Whoever is first waits for the other.
+  virtual absl::Status Send(int peer, const void* data, int64_t bytes) = 0;
+  virtual absl::Status Receive(int peer, void* data, int64_t bytes) = 0;
+
   // Everybody's scalars, by rank; the same number of them on every rank.
   virtual absl::StatusOr<std::vector<std::vector<double>>> GatherScalars(const std::vector<double>& mine) = 0;
   // Everybody's text, by rank. Of any length.
   virtual absl::StatusOr<std::vector<std::string>> GatherStrings(const std::string& mine) = 0;
-  // Ends the call under way and all later ones with UNAVAILABLE and this reason; peers see the connections close.
+  // Ends the calls under way and all later ones with UNAVAILABLE and this reason; peers see the connections close.
   virtual void Abort(const std::string& reason) = 0;
 
-  TransferPacer& pacer() { return pacer_; }
-  // Called whenever bytes have moved, from the thread that runs the collective.
+  TransferPacer& collective_pacer() { return collective_pacer_; }
+  TransferPacer& send_pacer() { return send_pacer_; }
+  TransferPacer& receive_pacer() { return receive_pacer_; }
+  // Called whenever bytes have moved, from the thread of the call that moved them: from three at once. Set before any call.
   void set_progress(std::function<void()> progress) { progress_ = std::move(progress); }
-  // How late the host completed emulated transfers, in all.
+  // How late the host completed emulated transfers, in all. Thread-safe.
   double lateness_seconds() const { return lateness_seconds_; }
 
  protected:
   SystemClock clock_;
-  TransferPacer pacer_{clock_};
+  TransferPacer collective_pacer_{clock_}, send_pacer_{clock_}, receive_pacer_{clock_};
   std::function<void()> progress_;
-  double lateness_seconds_ = 0;
+  std::atomic<double> lateness_seconds_{0};
 };
 
 }  // namespace motley::engine

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,12 @@ struct CommunicatorOptions {
   std::vector<DeviceId> devices;            // by rank
   std::vector<std::string> data_addresses;  // by rank: numeric interface addresses
   DeviceDescription device;                 // of this rank: its links
-  std::string key_prefix;                   // of rendezvous keys; distinguishes two communicators of one epoch
-  // Once for all ranks to introduce themselves, once more for the neighbours to connect.
+  // Members of each group in the order of its ring: a collective goes from each to the next and from the last to the first.
+  // Members of one node next to each other, or its NIC carries the array several times. The same on all ranks.
+  std::vector<std::vector<int>> groups;
+  std::set<int> sends_to, receives_from;  // peers of this rank's hand-overs; each of them knows of it
+  std::string key_prefix;                 // of rendezvous keys; distinguishes two communicators of one epoch
+  // Once for all ranks to introduce themselves, once more for this one's peers to connect.
   absl::Duration connect_timeout = absl::Seconds(60);
   std::function<bool()> stopped;  // asked while connecting: nobody wants this communicator any more
   // A wait longer than this ends the epoch. No failure detector: the daemons notice failures; this only keeps a rank
@@ -31,8 +36,12 @@ struct CommunicatorOptions {
   absl::Duration deadline = absl::Minutes(10);
 };
 
-// Blocks until all ranks are there and this one is connected with its neighbours in the ring. UNAVAILABLE: the address cannot be
-// bound, or (Fault::kPeer, by name) a peer did not come. CANCELLED: stopped. `host` and `links` must outlive the result.
+// 0, 1, ..., world - 1: the group of all.
+std::vector<int> EveryRank(int world);
+
+// Blocks until all ranks are there and this one is connected with its neighbours in every ring that it is in and with the peers
+// of its hand-overs. UNAVAILABLE: the address cannot be bound, or (Fault::kPeer, by name) a peer did not come. CANCELLED:
+// stopped. INTERNAL: groups or peers that are none. `host` and `links` must outlive the result.
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectCommunicator(const CommunicatorOptions& options, RankHost& host,
                                                                   LinkClock& links);
 

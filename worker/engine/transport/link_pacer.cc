@@ -11,24 +11,26 @@ int64_t DurationNs(int64_t bytes, double bytes_per_second) {
 
 }  // namespace
 
-LinkPacer::LinkPacer(const DeviceDescription& device, const std::vector<DeviceId>& devices, int rank, LinkClock& clock)
-    : latency_ns_(absl::ToInt64Nanoseconds(device.link_latency)), clock_(clock) {
-  const int world = static_cast<int>(devices.size());
+LinkPacer::LinkPacer(const DeviceDescription& device, const std::vector<DeviceId>& devices, int rank, const Path& path,
+                     LinkClock& clock)
+    : clock_(clock) {
   const NodeName node = NodeOf(devices[rank]);
   int ordinal = 0;  // among the node's devices, so that ranks of one node use different links
   for (int r = 0; r < rank; ++r) ordinal += NodeOf(devices[r]) == node;
-  const int own = 1 + ordinal % (LinkClock::kMaxLinks - 1);
-  const bool right_is_far = NodeOf(devices[(rank + 1) % world]) != node;
-  const bool left_is_far = NodeOf(devices[(rank + world - 1) % world]) != node;
-  auto add = [&](std::vector<Hop>& hops, int link, double rate) {
-    if (rate <= 0) return;
-    hops.push_back({link, rate});
-    if (slowest_ == 0 || rate < slowest_) slowest_ = rate;
+  const Hop own = {1 + ordinal % (LinkClock::kMaxLinks - 1), device.link_bytes_per_second};
+  const Hop nic = {LinkClock::kNic, device.node_link_bytes_per_second};
+  const auto add = [](std::vector<Hop>& hops, const Hop& hop) {
+    if (hop.bytes_per_second > 0) hops.push_back(hop);
   };
-  add(out_, own, device.link_bytes_per_second);
-  if (right_is_far) add(out_, LinkClock::kNic, device.node_link_bytes_per_second);
-  if (left_is_far) add(in_, LinkClock::kNic, device.node_link_bytes_per_second);
-  add(in_, own, device.link_bytes_per_second);
+  if (path.to) {
+    latency_ns_ = absl::ToInt64Nanoseconds(device.link_latency);
+    add(out_, own);
+    if (NodeOf(devices[*path.to]) != node) add(out_, nic);
+  }
+  if (path.from) {
+    if (NodeOf(devices[*path.from]) != node) add(in_, nic);
+    add(in_, own);
+  }
 }
 
 LinkClock::Slot LinkPacer::ReserveOut(int64_t bytes, int64_t ready_ns) {

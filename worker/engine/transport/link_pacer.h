@@ -1,11 +1,12 @@
-// The links that one rank's ring traffic crosses, and how long a segment needs on them.
+// The links that one rank's traffic to a peer and from a peer crosses, and how long a segment needs on them.
 //
-// Out: the device's own link and, when the right neighbour is on another node, the node's NIC. In: the NIC when the left
-// neighbour is on another node, and the device's link. Times are CLOCK_MONOTONIC nanoseconds. Thread-safe.
+// Out: the device's own link and, when the peer is on another node, the node's NIC. In: the NIC when the peer is on another node,
+// and the device's link. A ring has one pacer for its two neighbours, each hand-over one for its peer; all of a node's pacers
+// reserve on the same LinkClock, so what shares a link queues for it. Times are CLOCK_MONOTONIC nanoseconds. Thread-safe.
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "common/device/device.h"
@@ -15,8 +16,11 @@ namespace motley::engine {
 
 class LinkPacer {
  public:
+  struct Path {
+    std::optional<int> to, from;  // ranks; none: nothing goes that way
+  };
   // `device` is devices[rank]. `clock` must outlive the pacer.
-  LinkPacer(const DeviceDescription& device, const std::vector<DeviceId>& devices, int rank, LinkClock& clock);
+  LinkPacer(const DeviceDescription& device, const std::vector<DeviceId>& devices, int rank, const Path& path, LinkClock& clock);
 
   bool paced_out() const { return !out_.empty() || latency_ns_ > 0; }
   bool paced_in() const { return !in_.empty(); }
@@ -24,8 +28,6 @@ class LinkPacer {
   LinkClock::Slot ReserveOut(int64_t bytes, int64_t ready_ns);
   // When the segment comes in, if the sender's links carried it during `sent`.
   LinkClock::Slot ReserveIn(int64_t bytes, const LinkClock::Slot& sent);
-  // Of the slowest link in use; 0 = not paced.
-  double slowest_bytes_per_second() const { return slowest_; }
 
  private:
   struct Hop {
@@ -33,8 +35,7 @@ class LinkPacer {
     double bytes_per_second;
   };
   std::vector<Hop> out_, in_;
-  int64_t latency_ns_;
-  double slowest_ = 0;
+  int64_t latency_ns_ = 0;
   LinkClock& clock_;
 };
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,12 +38,12 @@ constexpr absl::Duration kSilence = absl::Seconds(10);
 
 constexpr char kHello[] = "MOTLEY-H", kWelcome[] = "MOTLEY-W", kConfirm[] = "MOTLEY-C";
 constexpr size_t kTagBytes = 8;
-constexpr size_t kHelloBytes = kTagBytes + kSecretBytes + 2 * sizeof(uint32_t);
+constexpr size_t kHelloBytes = kTagBytes + kSecretBytes + 3 * sizeof(uint32_t);
 
-// From caller to callee: the callee's secret, the caller's rank, the callee's rank.
-std::string Hello(const std::string& callees_secret, int from, int to) {
-  const uint32_t ranks[] = {htonl(static_cast<uint32_t>(from)), htonl(static_cast<uint32_t>(to))};
-  return absl::StrCat(kHello, callees_secret, absl::string_view(reinterpret_cast<const char*>(ranks), sizeof(ranks)));
+// From caller to callee: the callee's secret, the caller's rank, the callee's rank, the channel.
+std::string Hello(const std::string& callees_secret, int from, int to, Channel channel) {
+  const uint32_t numbers[] = {htonl(static_cast<uint32_t>(from)), htonl(static_cast<uint32_t>(to)), htonl(channel)};
+  return absl::StrCat(kHello, callees_secret, absl::string_view(reinterpret_cast<const char*>(numbers), sizeof(numbers)));
 }
 // From callee to caller: the caller's secret.
 std::string Welcome(const std::string& callers_secret) { return absl::StrCat(kWelcome, callers_secret); }
@@ -103,7 +104,7 @@ struct Caller {
   int peer = -1;  // whose Hello it was; we wait for its confirmation
 };
 
-// One peer and the connection to it.
+// One connection to a peer.
 struct Pair {
   const MeetingPeer& peer;
   const bool we_call;
@@ -149,11 +150,11 @@ class MeetingRun {
 
   // "b/gpu0 at 10.0.0.2:4711 (connecting: Connection refused)" of those who were not met.
   std::string Missing() const {
-    std::vector<std::string> missing;
+    std::set<std::string> missing;  // several channels of a peer fail alike
     for (const Pair& pair : pairs_) {
       if (pair.met.get() >= 0) continue;
-      missing.push_back(absl::StrCat(pair.peer.device.value(), " at ", pair.peer.point.address, ":", pair.peer.point.port, " (",
-                                     pair.seen, ")"));
+      missing.insert(absl::StrCat(pair.peer.device.value(), " at ", pair.peer.point.address, ":", pair.peer.point.port, " (",
+                                  pair.seen, ")"));
     }
     return absl::StrJoin(missing, ", ");
   }
@@ -162,7 +163,7 @@ class MeetingRun {
     Met met;
     for (Pair& pair : pairs_) {
       Tune(pair.met.get());
-      met.sockets[pair.peer.rank] = std::move(pair.met);
+      met.sockets[{pair.peer.rank, pair.peer.channel}] = std::move(pair.met);
     }
     met.turned_away = turned_away_ + static_cast<int>(callers_.size());
     return met;
@@ -223,7 +224,8 @@ class MeetingRun {
   // Null: nobody that we wait for.
   Pair* WhoseHello(const std::string& hello) {
     for (Pair& pair : pairs_) {
-      if (!pair.we_call && pair.met.get() < 0 && hello == Hello(point_.secret, pair.peer.rank, rank_)) return &pair;
+      if (!pair.we_call && pair.met.get() < 0 && hello == Hello(point_.secret, pair.peer.rank, rank_, pair.peer.channel))
+        return &pair;
     }
     return nullptr;
   }
@@ -252,7 +254,7 @@ class MeetingRun {
   void ContinueCall(Pair& pair) {
     const int fd = pair.call.get();
     if (!pair.hello_sent) {
-      if (!SendAll(fd, Hello(pair.peer.point.secret, rank_, pair.peer.rank))) {
+      if (!SendAll(fd, Hello(pair.peer.point.secret, rank_, pair.peer.rank, pair.peer.channel))) {
         if (errno != EAGAIN && errno != EWOULDBLOCK) EndCall(pair, absl::StrCat("connecting: ", ErrorText(errno)));
         return;  // EAGAIN: still connecting
       }

@@ -3,19 +3,22 @@
 //
 // Every rank listens on one port and publishes it with a secret among its epoch's keys. The lower rank of a pair calls the
 // higher one and shows the callee's secret (Hello), the callee answers with the caller's (Welcome), the caller confirms. Whoever
-// connects and does not know the secret is turned away and costs the meeting nothing. A call that has not come about in
+// connects and does not know the secret, or means a channel that is not waited for, is turned away and costs the meeting nothing.
+// Two ranks that need several connections meet as often, once for each channel. A call that has not come about in
 // kCallPatience is made again from a new socket, so that a healed network is used at once and not when TCP tries next.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/files.h"
 #include "common/base/ids.h"
+#include "worker/engine/transport/channel.h"
 
 namespace motley::engine {
 
@@ -27,15 +30,18 @@ struct MeetingPoint {
 };
 constexpr int kSecretBytes = 16;
 
+// One connection to make.
 struct MeetingPeer {
   int rank = 0;
+  Channel channel = 0;
   DeviceId device;
   MeetingPoint point;
 };
 
 struct Met {
-  std::map<int, FileDescriptor> sockets;  // by rank: connected, non-blocking, nothing left to read that belongs to the meeting
-  int turned_away = 0;                    // connections that were no peer's
+  // By rank and channel: connected, non-blocking, nothing left to read that belongs to the meeting.
+  std::map<std::pair<int, Channel>, FileDescriptor> sockets;
+  int turned_away = 0;  // connections that were no peer's
 };
 
 class Meeting {

@@ -1,14 +1,11 @@
 #include "worker/engine/transport/ring_engine.h"
 
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/fault.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/transport/segment_socket.h"
@@ -16,38 +13,14 @@
 namespace motley::engine {
 namespace {
 
-struct Header {
-  LinkClock::Slot sent;  // by the emulated schedule
-  // A difference in one of these means that the ranks run different programs.
-  uint32_t sequence;  // of the pass
-  uint32_t index;     // of the segment, counted by its sender
-  uint32_t bytes;     // of the segment
-  uint32_t reserved;
-};
-
-LinkClock::Slot Now() {
-  const int64_t now_ns = MonotonicNs();
-  return {now_ns, now_ns};
-}
-
-iovec Part(void* data, int64_t bytes) { return {data, static_cast<size_t>(bytes)}; }
-
-absl::Status Aborted() { return absl::UnavailableError("aborted"); }
-
-absl::Status Lost(const RingNeighbour& neighbour, const absl::Status& error) {
-  return WithFault(absl::UnavailableError(absl::StrCat("lost ", neighbour.name, ": ", error.message())), Fault::kPeer);
-}
-
-absl::Status CheckHeader(const Header& header, uint64_t sequence, int64_t index, int64_t bytes, const RingNeighbour& sender) {
+absl::Status CheckHeader(const SegmentHeader& header, uint64_t sequence, int64_t index, int64_t bytes, const Peer& sender) {
   if (header.sequence == static_cast<uint32_t>(sequence) && header.index == index && header.bytes == bytes)
     return absl::OkStatus();
   const auto text = [](uint32_t collective, int64_t segment, int64_t size) {
     return absl::StrCat("segment ", segment, " of ", size, " bytes of collective ", collective);
   };
-  return WithFault(absl::UnavailableError(absl::StrCat(sender.name, " sent ", text(header.sequence, header.index, header.bytes),
-                                                       " instead of ", text(static_cast<uint32_t>(sequence), index, bytes),
-                                                       ": the ranks run different programs")),
-                   Fault::kOurs);
+  return DifferentPrograms(sender, text(header.sequence, header.index, header.bytes),
+                           text(static_cast<uint32_t>(sequence), index, bytes));
 }
 
 template <typename T>
@@ -65,7 +38,7 @@ void Add(RingCombine combine, char* to, const char* from, int64_t bytes) {
 
 }  // namespace
 
-RingEngine::RingEngine(RingNeighbour left, RingNeighbour right, LinkPacer& pacer, bool shared_clock, absl::Duration patience)
+RingEngine::RingEngine(Peer left, Peer right, LinkPacer& pacer, bool shared_clock, absl::Duration patience)
     : left_(std::move(left)),
       right_(std::move(right)),
       pacer_(pacer),
@@ -100,7 +73,7 @@ void RingEngine::Fail(Job& job, const absl::Status& error) {
 }
 
 void RingEngine::SenderLoop() {
-  prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds: segments are sent at their slot's end, not 50 us later
+  WakePunctually();
   for (;;) {
     Job* job;
     uint64_t sequence;
@@ -129,9 +102,10 @@ absl::Status RingEngine::SendAll(Job& job, uint64_t sequence) {
     }
     if (aborted_) return Aborted();
     const Segment& segment = stream.segments[i];
-    const LinkClock::Slot sent = pacer_.paced_out() ? pacer_.ReserveOut(segment.bytes, ready_ns) : Now();
+    const LinkClock::Slot sent = pacer_.paced_out() ? pacer_.ReserveOut(segment.bytes, ready_ns) : SlotNow();
     SleepUntilNs(sent.end_ns);
-    Header header{sent, static_cast<uint32_t>(sequence), static_cast<uint32_t>(i), static_cast<uint32_t>(segment.bytes), 0};
+    SegmentHeader header{sent, static_cast<uint32_t>(sequence), static_cast<uint32_t>(i), static_cast<uint32_t>(segment.bytes),
+                         0};
     const absl::Status status = SendParts(
         right_.socket, {Part(&header, sizeof(header)), Part(job.array + segment.offset_bytes, segment.bytes)}, patience_);
     if (!status.ok()) return Lost(right_, status);
@@ -146,7 +120,7 @@ absl::Status RingEngine::Receive(Job& job, RingCombine combine, uint64_t sequenc
   for (int64_t i = stream.recv_begin; i < stream.size(); ++i) {
     const Segment& segment = stream.segments[i];
     char* const place = job.array + segment.offset_bytes;
-    Header header;
+    SegmentHeader header;
     const absl::Status status = ReceiveParts(left_.socket, {Part(&header, sizeof(header))}, patience_);
     if (!status.ok()) return Lost(left_, status);
     MOTLEY_RETURN_IF_ERROR(CheckHeader(header, sequence, i - stream.recv_begin, segment.bytes, left_));
@@ -154,7 +128,7 @@ absl::Status RingEngine::Receive(Job& job, RingCombine combine, uint64_t sequenc
     const absl::Status filled = ReceiveParts(left_.socket, {Part(to, segment.bytes)}, patience_);
     if (!filled.ok()) return Lost(left_, filled);
     Add(combine, place, terms_.data(), segment.bytes);
-    const LinkClock::Slot sent = shared_clock_ ? header.sent : Now();
+    const LinkClock::Slot sent = shared_clock_ ? header.sent : SlotNow();
     const int64_t in_ns = pacer_.ReserveIn(segment.bytes, sent).end_ns;
     *end_ns = std::max(*end_ns, in_ns);
     {
@@ -168,8 +142,8 @@ absl::Status RingEngine::Receive(Job& job, RingCombine combine, uint64_t sequenc
   return absl::OkStatus();
 }
 
-absl::StatusOr<RingTimes> RingEngine::Pass(const RingStream& stream, char* array, RingCombine combine, int64_t ready_ns,
-                                           const std::function<void()>& progress) {
+absl::StatusOr<TransferTimes> RingEngine::Pass(const RingStream& stream, char* array, RingCombine combine, int64_t ready_ns,
+                                               const std::function<void()>& progress) {
   Job job;
   job.stream = &stream;
   job.array = array;
@@ -182,7 +156,7 @@ absl::StatusOr<RingTimes> RingEngine::Pass(const RingStream& stream, char* array
     sequence = ++sequence_;
     changed_.SignalAll();
   }
-  RingTimes times;
+  TransferTimes times;
   times.end_ns = ready_ns;
   if (const absl::Status received = Receive(job, combine, sequence, progress, &times.end_ns); !received.ok()) Fail(job, received);
   {
@@ -192,14 +166,7 @@ absl::StatusOr<RingTimes> RingEngine::Pass(const RingStream& stream, char* array
     MOTLEY_RETURN_IF_ERROR(job.error);
   }
   times.end_ns = std::max(times.end_ns, job.sent_end_ns);
-  const int64_t now_ns = MonotonicNs();
-  if (!pacer_.paced_out() && !pacer_.paced_in()) {
-    times.end_ns = now_ns;
-  } else if (now_ns > times.end_ns) {
-    times.lateness_ns = now_ns - times.end_ns;
-  } else {
-    SleepUntilNs(times.end_ns);
-  }
+  AwaitEnd(times, pacer_.paced_out() || pacer_.paced_in());
   return times;
 }
 

@@ -1,14 +1,10 @@
 // One pass of segments around the ring, both directions at once: the caller's thread receives, an own thread sends.
 // Private to the engine. docs/collectives.md
-//
-// Each message is a header and a segment. The header carries when the segment left the sender's links by the emulated schedule,
-// so that no rank adds its own wake-up delays to the schedule of the others.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -17,33 +13,23 @@
 #include "absl/time/time.h"
 #include "worker/engine/transport/link_pacer.h"
 #include "worker/engine/transport/ring_stream.h"
+#include "worker/engine/transport/segment_message.h"
 
 namespace motley::engine {
 
 enum class RingCombine { kCopy, kAddFloat32, kAddFloat64 };
 
-struct RingTimes {
-  int64_t end_ns = 0;       // by the emulated schedule
-  int64_t lateness_ns = 0;  // real end beyond it
-};
-
-// A neighbour and the connected, non-blocking socket to it. The same socket on both sides when there are two ranks.
-struct RingNeighbour {
-  std::string name;  // for messages
-  int socket = -1;
-};
-
 class RingEngine {
  public:
   // shared_clock: the left neighbour's CLOCK_MONOTONIC is ours (same machine). `patience` bounds each wait for a neighbour. The
-  // pacer and the sockets must outlive the engine.
-  RingEngine(RingNeighbour left, RingNeighbour right, LinkPacer& pacer, bool shared_clock, absl::Duration patience);
+  // pacer and the sockets must outlive the engine. With two members left and right are one socket.
+  RingEngine(Peer left, Peer right, LinkPacer& pacer, bool shared_clock, absl::Duration patience);
   ~RingEngine();
 
   // Blocks until everything is received and sent. `progress` is called after each received segment. UNAVAILABLE with its fault: a
   // neighbour was lost (kPeer), or the ranks run different programs (kOurs). The engine is dead then.
-  absl::StatusOr<RingTimes> Pass(const RingStream& stream, char* array, RingCombine combine, int64_t ready_ns,
-                                 const std::function<void()>& progress);
+  absl::StatusOr<TransferTimes> Pass(const RingStream& stream, char* array, RingCombine combine, int64_t ready_ns,
+                                     const std::function<void()>& progress);
   // Ends the connections: wakes a Pass under way, and the neighbours'. Thread-safe.
   void Abort();
 
@@ -64,7 +50,7 @@ class RingEngine {
   absl::Status Receive(Job& job, RingCombine combine, uint64_t sequence, const std::function<void()>& progress, int64_t* end_ns);
   void Fail(Job& job, const absl::Status& error);
 
-  const RingNeighbour left_, right_;
+  const Peer left_, right_;
   LinkPacer& pacer_;
   const bool shared_clock_;
   const absl::Duration patience_;

@@ -4,15 +4,16 @@
 
 namespace motley::engine {
 
-RingStream MakeRingStream(const std::vector<int64_t>& bounds, int64_t element_bytes, int first_owner, int64_t segment_bytes) {
-  const int world = static_cast<int>(bounds.size()) - 1;
+RingStream MakeRingStream(const Owners& owners, int64_t element_bytes, int first_owner, int64_t segment_bytes) {
+  const int members = static_cast<int>(owners.size());
   RingStream stream;
-  for (int k = 0; k < world; ++k) {
-    const int owner = (first_owner - k + world) % world;
-    const int64_t end = bounds[owner + 1] * element_bytes;
-    if (k == world - 1) stream.send_end = stream.size();
-    for (int64_t offset = bounds[owner] * element_bytes; offset < end; offset += segment_bytes) {
-      stream.segments.push_back({offset, std::min(segment_bytes, end - offset)});
+  for (int k = 0; k < members; ++k) {
+    if (k == members - 1) stream.send_end = stream.size();
+    for (const ElementRange& range : owners[(first_owner - k + members) % members]) {
+      const int64_t end = range.end * element_bytes;
+      for (int64_t offset = range.begin * element_bytes; offset < end; offset += segment_bytes) {
+        stream.segments.push_back({offset, std::min(segment_bytes, end - offset)});
+      }
     }
     if (k == 0) stream.recv_begin = stream.size();
   }

@@ -1,5 +1,5 @@
 // The schedule of a lane of transfers: the links say when each of them ended (link_clock.h), the lane only where it may begin.
-// One thread, as the communicator that it belongs to.
+// One thread: the lane's. A communicator has one for each of its lanes.
 #pragma once
 
 #include <algorithm>

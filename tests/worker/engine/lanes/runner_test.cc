@@ -1,13 +1,16 @@
 // The issue loop with fake work: what every program that a lowering may write relies on.
 #include "worker/engine/lanes/runner.h"
 
+#include <array>
 #include <atomic>
+#include <memory>
 #include <random>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "tests/common/program/program_builder.h"
+#include "tests/common/program/program_texts.h"
 #include "worker/engine/lanes/compute_pacer.h"
 #include "worker/engine/lanes/host_lane.h"
 
@@ -46,21 +49,50 @@ class CheckedWork : public ProgramWork {
   std::atomic<int> early_{0};
 };
 
+// A device's lanes, each with a pacer of its own.
+class Device {
+ public:
+  explicit Device(const Clock& clock) : lanes_(clock, nullptr) {
+    for (size_t i = 0; i < kNumLanes; ++i) {
+      pacers_.push_back(std::make_unique<ComputePacer>(DeviceDescription(), clock));
+      lane_.push_back(std::make_unique<HostLane>(lanes_, *pacers_.back(), nullptr));
+      all_[i] = lane_.back().get();
+    }
+  }
+  const std::array<DeviceLane*, kNumLanes>& lanes() const { return all_; }
+
+ private:
+  HostLanes lanes_;
+  std::vector<std::unique_ptr<ComputePacer>> pacers_;
+  std::array<DeviceLane*, kNumLanes> all_{};
+  std::vector<std::unique_ptr<HostLane>> lane_;
+};
+
 class RunnerTest : public testing::Test {
  protected:
   SystemClock clock_;
-  HostLanes lanes_{clock_, nullptr};
-  ComputePacer compute_pacer_{DeviceDescription(), clock_}, collective_pacer_{DeviceDescription(), clock_};
-  HostLane compute_{lanes_, compute_pacer_, nullptr}, collective_{lanes_, collective_pacer_, nullptr};
+  Device device_{clock_};
 };
 
 TEST_F(RunnerTest, NothingRunsBeforeWhatItWaitsFor) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     const Program program = BuildProgram({.num_layers = 3, .microbatches = {2, 1, 1}, .tied = seed % 2 == 0, .recompute = true});
     CheckedWork work(program, seed);
-    EXPECT_EQ(RunProgram(program, {&compute_, &collective_}, work), absl::OkStatus());
+    EXPECT_EQ(RunProgram(program, device_.lanes(), work), absl::OkStatus());
     EXPECT_EQ(work.early(), 0);
     EXPECT_TRUE(work.all_ended());
+  }
+}
+
+TEST_F(RunnerTest, StagesSendAndReceiveBesideTheirWork) {
+  for (const char* text : {kFirstStage, kMiddleStage, kLastStage}) {
+    const Program program = *ParseProgram(text);
+    for (unsigned seed = 0; seed < 5; ++seed) {
+      CheckedWork work(program, seed);
+      EXPECT_EQ(RunProgram(program, device_.lanes(), work), absl::OkStatus());
+      EXPECT_EQ(work.early(), 0);
+      EXPECT_TRUE(work.all_ended());
+    }
   }
 }
 
@@ -69,18 +101,17 @@ TEST_F(RunnerTest, ADependencyThatIsLeftOutIsSeen) {
   const Program whole = program;
   for (Instruction& instruction : program.instructions) instruction.after.clear();
   CheckedWork work(whole, 1);  // judges by the whole program, runs the broken one
-  EXPECT_EQ(RunProgram(program, {&compute_, &collective_}, work), absl::OkStatus());
+  EXPECT_EQ(RunProgram(program, device_.lanes(), work), absl::OkStatus());
   EXPECT_GT(work.early(), 0);
 }
 
 TEST_F(RunnerTest, AnErrorAnywhereEndsTheRun) {
   const Program program = BuildProgram({.num_layers = 1, .microbatches = {1}});
   for (size_t i = 0; i < program.instructions.size(); ++i) {
-    HostLanes lanes{clock_, nullptr};
-    HostLane compute{lanes, compute_pacer_, nullptr}, collective{lanes, collective_pacer_, nullptr};
+    Device device(clock_);
     CheckedWork work(program, 3);
     work.fails_at = static_cast<int>(i);
-    EXPECT_EQ(RunProgram(program, {&compute, &collective}, work), absl::InternalError("planted")) << i;
+    EXPECT_EQ(RunProgram(program, device.lanes(), work), absl::InternalError("planted")) << i;
     EXPECT_FALSE(work.all_ended());
   }
 }

@@ -19,7 +19,16 @@ Meeting Open(int rank) {
   return *std::move(meeting);
 }
 
-MeetingPeer PeerAt(int rank, const MeetingPoint& point) { return {rank, DeviceId("n" + std::to_string(rank) + "/gpu0"), point}; }
+constexpr Channel kChannel = 5;
+
+MeetingPeer PeerAt(int rank, const MeetingPoint& point, Channel channel = kChannel) {
+  return {rank, channel, DeviceId("n" + std::to_string(rank) + "/gpu0"), point};
+}
+
+// As rank 0 says it to rank 1.
+std::string HelloOf(const std::string& secret, char channel) {
+  return "MOTLEY-H" + secret + std::string("\0\0\0\0\0\0\0\1\0\0\0", 11) + channel;
+}
 
 bool Carries(const FileDescriptor& from, const FileDescriptor& to, const std::string& text) {
   if (send(from.get(), text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size())) return false;
@@ -49,8 +58,8 @@ Both MeetBoth(Meeting& caller, Meeting& callee, absl::Duration limit = kLong) {
 void ExpectTheyTalk(const Both& both) {
   ASSERT_TRUE(both.caller.ok()) << both.caller.status();
   ASSERT_TRUE(both.callee.ok()) << both.callee.status();
-  EXPECT_TRUE(Carries(both.caller->sockets.at(1), both.callee->sockets.at(0), "there"));
-  EXPECT_TRUE(Carries(both.callee->sockets.at(0), both.caller->sockets.at(1), "and back"));
+  EXPECT_TRUE(Carries(both.caller->sockets.at({1, kChannel}), both.callee->sockets.at({0, kChannel}), "there"));
+  EXPECT_TRUE(Carries(both.callee->sockets.at({0, kChannel}), both.caller->sockets.at({1, kChannel}), "and back"));
 }
 
 TEST(Meeting, TwoRanksGetAConnectionOfTheirOwn) {
@@ -82,8 +91,7 @@ TEST(Meeting, MoreStrangersThanItListensToDoNotKeepThePeerOut) {
 
 TEST(Meeting, ARankWithAnotherSecretIsTurnedAway) {
   Meeting callee = Open(1);
-  std::string hello = "MOTLEY-H" + std::string(kSecretBytes, 's') + std::string("\0\0\0\0\0\0\0\1", 8);
-  const FileDescriptor wrong = ConnectAsStranger(callee.point().port, hello);
+  const FileDescriptor wrong = ConnectAsStranger(callee.point().port, HelloOf(std::string(kSecretBytes, 's'), kChannel));
   std::atomic<bool> stopped = false;
   std::thread meeting(
       [&] { EXPECT_TRUE(absl::IsCancelled(callee.Meet({PeerAt(0, {})}, kLong, [&] { return stopped.load(); }).status())); });
@@ -92,12 +100,37 @@ TEST(Meeting, ARankWithAnotherSecretIsTurnedAway) {
   meeting.join();
 }
 
+TEST(Meeting, AChannelThatNobodyWaitsForIsTurnedAway) {
+  Meeting callee = Open(1);
+  const FileDescriptor wrong = ConnectAsStranger(callee.point().port, HelloOf(callee.point().secret, kChannel + 1));
+  std::atomic<bool> stopped = false;
+  std::thread meeting(
+      [&] { EXPECT_TRUE(absl::IsCancelled(callee.Meet({PeerAt(0, {})}, kLong, [&] { return stopped.load(); }).status())); });
+  EXPECT_TRUE(WasTurnedAway(wrong.get()));
+  stopped = true;
+  meeting.join();
+}
+
+TEST(Meeting, APairMeetsOnceForEachChannel) {
+  Meeting caller = Open(0), callee = Open(1);
+  absl::StatusOr<Met> called, calling;
+  std::thread other([&] {
+    // In another order than the caller's.
+    called = callee.Meet({PeerAt(0, caller.point(), 7), PeerAt(0, caller.point(), 5)}, kLong, nullptr);
+  });
+  calling = caller.Meet({PeerAt(1, callee.point(), 5), PeerAt(1, callee.point(), 7)}, kLong, nullptr);
+  other.join();
+  ASSERT_TRUE(called.ok() && calling.ok()) << called.status() << calling.status();
+  for (const Channel channel : {5, 7}) {
+    EXPECT_TRUE(Carries(calling->sockets.at({1, channel}), called->sockets.at({0, channel}), std::to_string(channel)));
+  }
+}
+
 TEST(Meeting, APeerThatGaveUpAndCallsAgainIsMet) {
   Meeting caller = Open(0), callee = Open(1);
   {
     // What a first call that timed out leaves behind: a right Hello and a closed connection.
-    const std::string hello = "MOTLEY-H" + callee.point().secret + std::string("\0\0\0\0\0\0\0\1", 8);
-    const FileDescriptor given_up = ConnectAsStranger(callee.point().port, hello);
+    const FileDescriptor given_up = ConnectAsStranger(callee.point().port, HelloOf(callee.point().secret, kChannel));
     ASSERT_GE(given_up.get(), 0);
   }
   ExpectTheyTalk(MeetBoth(caller, callee));

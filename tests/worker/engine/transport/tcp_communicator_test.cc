@@ -9,35 +9,12 @@
 #include <set>
 #include <sstream>
 
-#include "common/base/clock.h"
 #include "common/base/fault.h"
-#include "tests/worker/engine/fake_host.h"
+#include "tests/worker/engine/transport/ranks.h"
 #include "tests/worker/engine/transport/strangers.h"
-#include "worker/engine/transport/connect_communicator.h"
 
 namespace motley::engine {
 namespace {
-
-// Connects `world` ranks over loopback and runs body(rank, communicator) on each, after before(rank).
-template <typename Body>
-void WithRanks(int world, const DeviceDescription& device, Body body, const std::function<void(int)>& before = nullptr) {
-  FakeKv kv;
-  OnRanks(world, [&](int rank) {
-    if (before) before(rank);
-    FakeHost host(kv);
-    auto links = LinkClock::Map(-1);
-    CommunicatorOptions options;
-    options.rank = rank;
-    options.device = device;
-    for (int r = 0; r < world; ++r) {
-      options.devices.emplace_back("n" + std::to_string(r) + "/gpu0");
-      options.data_addresses.push_back("127.0.0.1");
-    }
-    auto communicator = ConnectCommunicator(options, host, **links);
-    ASSERT_TRUE(communicator.ok()) << communicator.status();
-    body(rank, **communicator);
-  });
-}
 
 std::vector<int64_t> RandomBounds(std::mt19937& random, int world, int64_t elements) {
   std::vector<double> shares(world);
@@ -53,14 +30,6 @@ std::vector<int64_t> RandomBounds(std::mt19937& random, int world, int64_t eleme
   return bounds;
 }
 
-// Small integers: sums are exact in any order.
-template <typename T>
-std::vector<T> Contribution(int rank, int64_t elements, int round) {
-  std::vector<T> values(elements);
-  for (int64_t i = 0; i < elements; ++i) values[i] = static_cast<T>((i * 7 + rank * 31 + round * 13) % 101);
-  return values;
-}
-
 template <typename T>
 void CheckRounds(int world, DType dtype, const DeviceDescription& device, int rounds, int64_t largest) {
   std::mt19937 random(world);
@@ -68,39 +37,96 @@ void CheckRounds(int world, DType dtype, const DeviceDescription& device, int ro
   for (int i = 0; i < rounds; ++i) bounds.push_back(RandomBounds(random, world, 1 + random() % largest));
   WithRanks(world, device, [&](int rank, Communicator& communicator) {
     for (int i = 0; i < rounds; ++i) {
-      const std::vector<int64_t>& b = bounds[i];
-      const int64_t elements = b.back();
-      const std::vector<T> whole = Contribution<T>(0, elements, i);
-      std::vector<T> array(elements, T(-1));
-      std::copy(whole.begin() + b[rank], whole.begin() + b[rank + 1], array.begin() + b[rank]);
-      ASSERT_EQ(communicator.AllGatherV(array.data(), dtype, b), absl::OkStatus());
-      ASSERT_TRUE(array == whole) << "all-gather, round " << i << " on rank " << rank;
-
-      std::vector<T> sum(elements, 0);
-      for (int r = 0; r < world; ++r) {
-        const std::vector<T> of_rank = Contribution<T>(r, elements, i);
-        for (int64_t e = 0; e < elements; ++e) sum[e] += of_rank[e];
-      }
-      array = Contribution<T>(rank, elements, i);
-      ASSERT_EQ(communicator.ReduceScatterV(array.data(), dtype, b), absl::OkStatus());
-      ASSERT_TRUE(std::equal(array.begin() + b[rank], array.begin() + b[rank + 1], sum.begin() + b[rank]))
-          << "reduce-scatter, round " << i << " on rank " << rank;
+      CheckGroup<T>(communicator, 0, EveryRank(world), dtype, OwnersOf(bounds[i]), bounds[i].back(), i);
     }
   });
 }
 
-TEST(RingCommunicator, EqualsPlainSumsAtAnyShares) {
+TEST(TcpCommunicator, EqualsPlainSumsAtAnyShares) {
   for (int world = 1; world <= 5; ++world) CheckRounds<float>(world, DType::kFloat32, {}, 20, 300'000);
 }
 
-TEST(RingCommunicator, EqualsPlainSumsInFloat64OnPacedLinks) {
+TEST(TcpCommunicator, EqualsPlainSumsInFloat64OnPacedLinks) {
   DeviceDescription device;
   device.link_bytes_per_second = 200e6;
   device.link_latency = absl::Microseconds(50);
   for (int world : {2, 4}) CheckRounds<double>(world, DType::kFloat64, device, 10, 50'000);
 }
 
-TEST(RingCommunicator, PacedTimeIsTheBoundAndIndependentOfSkew) {
+// A rank is in several groups, each with a ring of its own; members need not be in rank order.
+TEST(TcpCommunicator, GroupsSumAmongTheirMembersAlone) {
+  const std::vector<std::vector<int>> groups = {{0, 1}, {2, 3}, {0, 2}, {3, 1, 0}, {1}, EveryRank(4)};
+  constexpr int kRounds = 10;
+  std::mt19937 random(7);
+  struct Case {
+    int64_t elements;
+    Owners owners;
+  };
+  std::vector<std::vector<Case>> cases(kRounds);
+  for (std::vector<Case>& round : cases) {
+    for (const std::vector<int>& members : groups) {
+      const int64_t elements = 1 + static_cast<int64_t>(random() % 100'000);
+      round.push_back({elements, RandomOwners(random, static_cast<int>(members.size()), elements)});
+    }
+  }
+  DeviceDescription slow;
+  slow.link_bytes_per_second = 500e6;
+  for (const DeviceDescription& device : {DeviceDescription(), slow}) {
+    WithRanks(
+        4, device,
+        [&](int rank, Communicator& communicator) {
+          for (int i = 0; i < kRounds; ++i) {
+            for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
+              if (std::count(groups[g].begin(), groups[g].end(), rank) == 0) continue;
+              const Case& one = cases[i][g];
+              CheckGroup<float>(communicator, g, groups[g], DType::kFloat32, one.owners, one.elements, i);
+            }
+            ASSERT_TRUE(communicator.GatherScalars({1}).ok());
+          }
+        },
+        [&](CommunicatorOptions& options) { options.groups = groups; });
+  }
+}
+
+TEST(TcpCommunicator, CallsThatTheOptionsDoNotKnowAreNamed) {
+  const auto expect_internal = [](const absl::Status& status, const std::string& what) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+    EXPECT_NE(status.message().find(what), std::string::npos) << status;
+  };
+  WithRanks(
+      2, {},
+      [&](int rank, Communicator& communicator) {
+        std::vector<float> array(4);
+        const int foreign = 1 - rank;
+        expect_internal(communicator.AllGather(foreign, array.data(), DType::kFloat32, {{}}),
+                        "all-gather: rank " + std::to_string(rank) + " is in no group " + std::to_string(foreign));
+        expect_internal(communicator.ReduceScatter(rank, array.data(), DType::kFloat32, {{}, {}}),
+                        "reduce-scatter: 2 owners for the 1 members of group " + std::to_string(rank));
+        expect_internal(communicator.Send(foreign, array.data(), 4), "sends to no rank " + std::to_string(foreign));
+        expect_internal(communicator.Receive(7, array.data(), 4), "receives from no rank 7");
+        EXPECT_TRUE(communicator.GatherScalars({0}).ok());  // nothing was sent, nothing is broken
+      },
+      [](CommunicatorOptions& options) {
+        options.groups = {{0}, {1}};
+      });
+}
+
+TEST(TcpCommunicator, GroupsAndPeersThatAreNoneAreNamed) {
+  FakeKv kv;
+  FakeHost host(kv);
+  auto links = LinkClock::Map(-1);
+  CommunicatorOptions options;
+  options.devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};
+  options.groups = {{0, 1}, {0, 2}};
+  EXPECT_EQ(ConnectCommunicator(options, host, **links).status().message(), "group 1 has rank 2 of 2 ranks");
+  options.groups = {{0, 0}};
+  EXPECT_EQ(ConnectCommunicator(options, host, **links).status().message(), "group 0 has rank 0 twice");
+  options.groups = {};
+  options.sends_to = {0};
+  EXPECT_EQ(ConnectCommunicator(options, host, **links).status().message(), "rank 0 of 2 cannot hand over to or from rank 0");
+}
+
+TEST(TcpCommunicator, PacedTimeIsTheBoundAndIndependentOfSkew) {
   DeviceDescription device;
   device.link_bytes_per_second = 20e6;
   constexpr int64_t kElements = 500'000;  // 2 MB of float32: 100 ms
@@ -113,16 +139,11 @@ TEST(RingCommunicator, PacedTimeIsTheBoundAndIndependentOfSkew) {
     const double bound = (kElements - least) * 4 / device.link_bytes_per_second;
     WithRanks(4, device, [&](int rank, Communicator& communicator) {
       std::vector<float> array(kElements);
-      // A common start: threads of a busy host wake up milliseconds apart.
-      const auto starts = communicator.GatherScalars({absl::ToDoubleSeconds(SystemClock().Now())});
-      ASSERT_TRUE(starts.ok());
-      double latest = 0;
-      for (const auto& start : *starts) latest = std::max(latest, start[0]);
-      const absl::Duration begin = absl::Seconds(latest);
-      communicator.pacer().Begin(begin);
-      ASSERT_EQ(communicator.AllGatherV(array.data(), DType::kFloat32, bounds), absl::OkStatus());
-      communicator.pacer().End(std::nullopt);
-      const absl::Duration end = communicator.pacer().end();
+      const absl::Duration begin = CommonStart(communicator);
+      communicator.collective_pacer().Begin(begin);
+      ASSERT_EQ(communicator.AllGather(0, array.data(), DType::kFloat32, OwnersOf(bounds)), absl::OkStatus());
+      communicator.collective_pacer().End(std::nullopt);
+      const absl::Duration end = communicator.collective_pacer().end();
       // By the emulated schedule, which the host's load does not move.
       EXPECT_LE(absl::ToDoubleSeconds(end - begin), 1.05 * bound) << largest;
       if (bounds[rank + 1] - bounds[rank] == least) {
@@ -133,10 +154,10 @@ TEST(RingCommunicator, PacedTimeIsTheBoundAndIndependentOfSkew) {
   }
 }
 
-TEST(RingCommunicator, AnAddressThatIsNotOursIsNamed) {
+TEST(TcpCommunicator, AnAddressThatIsNotOursIsNamed) {
   FakeKv kv;
   FakeHost host(kv);
-  kv.Set("peer/1", "boot 0 4711 " + std::string(32, 'a'));
+  kv.Set("peer/1", "boot 0 0 4711 " + std::string(32, 'a'));
   auto links = LinkClock::Map(-1);
   CommunicatorOptions options;
   options.devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};
@@ -146,7 +167,7 @@ TEST(RingCommunicator, AnAddressThatIsNotOursIsNamed) {
   EXPECT_NE(status.message().find("203.0.113.1"), std::string::npos) << status;
 }
 
-TEST(RingCommunicator, APeerThatNeverComesIsNamed) {
+TEST(TcpCommunicator, APeerThatNeverComesIsNamed) {
   FakeKv kv;
   FakeHost host(kv);
   auto links = LinkClock::Map(-1);
@@ -175,7 +196,7 @@ std::set<int> ListeningPorts() {
   return ports;
 }
 
-TEST(RingCommunicator, StrangersOnEveryPortDoNotDisturbTheMeeting) {
+TEST(TcpCommunicator, StrangersOnEveryPortDoNotDisturbTheMeeting) {
   const std::set<int> foreign = ListeningPorts();  // of other programs: left alone
   std::atomic<bool> over = false;
   std::atomic<int> connected = 0;
@@ -198,14 +219,14 @@ TEST(RingCommunicator, StrangersOnEveryPortDoNotDisturbTheMeeting) {
     EXPECT_EQ((*all)[3], std::vector<double>{3.0});
   };
   // The last rank comes when the strangers have been at everybody else's port.
-  WithRanks(4, {}, body, [&](int rank) {
-    while (rank == 3 && connected < 3 * 20) std::this_thread::yield();
+  WithRanks(4, {}, body, [&](const CommunicatorOptions& options) {
+    while (options.rank == 3 && connected < 3 * 20) std::this_thread::yield();
   });
   over = true;
   strangers.join();
 }
 
-TEST(RingCommunicator, GathersScalarsAndTexts) {
+TEST(TcpCommunicator, GathersScalarsAndTexts) {
   WithRanks(3, {}, [&](int rank, Communicator& communicator) {
     const auto scalars = communicator.GatherScalars({1.0 * rank, 2.5});
     ASSERT_TRUE(scalars.ok());
@@ -218,7 +239,7 @@ TEST(RingCommunicator, GathersScalarsAndTexts) {
   });
 }
 
-TEST(RingCommunicator, AbortOfOneRankWakesAll) {
+TEST(TcpCommunicator, AbortOfOneRankWakesAll) {
   WithRanks(3, {}, [&](int rank, Communicator& communicator) {
     ASSERT_TRUE(communicator.GatherScalars({0}).ok());
     if (rank == 0) {
@@ -233,7 +254,7 @@ TEST(RingCommunicator, AbortOfOneRankWakesAll) {
   });
 }
 
-TEST(RingCommunicator, AbortFromAnotherThreadEndsACallUnderWay) {
+TEST(TcpCommunicator, AbortFromAnotherThreadEndsACallUnderWay) {
   WithRanks(2, {}, [&](int rank, Communicator& communicator) {
     if (rank == 1) {
       EXPECT_FALSE(communicator.GatherScalars({0}).ok());  // rank 0 never calls
@@ -244,12 +265,30 @@ TEST(RingCommunicator, AbortFromAnotherThreadEndsACallUnderWay) {
   });
 }
 
-TEST(RingCommunicator, DifferentOperationsAreNoticed) {
+TEST(TcpCommunicator, AFailureInOneGroupEndsTheOthers) {
+  WithRanks(
+      3, {},
+      [](int rank, Communicator& communicator) {
+        std::vector<float> array(100);
+        const Owners owners = OwnersOf({0, 50, 100});
+        if (rank == 0) return communicator.Abort("told to");
+        // Rank 1 loses rank 0 in their group; rank 2 waits for rank 1 in another.
+        const absl::Status status = communicator.AllGather(rank - 1, array.data(), DType::kFloat32, owners);
+        EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+        EXPECT_EQ(FaultOf(status), Fault::kPeer);
+        EXPECT_NE(status.message().find(rank == 1 ? "lost n0/gpu0" : "lost n1/gpu0"), std::string::npos) << status;
+      },
+      [](CommunicatorOptions& options) {
+        options.groups = {{0, 1}, {1, 2}};
+      });
+}
+
+TEST(TcpCommunicator, DifferentOperationsAreNoticed) {
   WithRanks(2, {}, [&](int rank, Communicator& communicator) {
     std::vector<float> array(100);
     // Rank 1 believes in other shares: a segment of another size arrives.
     const std::vector<int64_t> bounds = rank == 0 ? std::vector<int64_t>{0, 50, 100} : std::vector<int64_t>{0, 100, 100};
-    const absl::Status status = communicator.AllGatherV(array.data(), DType::kFloat32, bounds);
+    const absl::Status status = communicator.AllGather(0, array.data(), DType::kFloat32, OwnersOf(bounds));
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
     // Whoever sees the other shares knows that no network is to blame; the other one sees a connection close.
     if (status.message().find("different programs") != std::string::npos) EXPECT_EQ(FaultOf(status), Fault::kOurs) << status;

@@ -1,0 +1,122 @@
+#include "common/program/program_header.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/clean_text.h"
+#include "common/base/status_macros.h"
+
+namespace motley {
+namespace {
+
+absl::Status CheckGroups(const Program& p) {
+  for (size_t g = 0; g < p.groups.size(); ++g) {
+    std::vector<int32_t> members = p.groups[g];
+    std::sort(members.begin(), members.end());
+    const bool twice = std::adjacent_find(members.begin(), members.end()) != members.end();
+    if (!members.empty() && !twice && members.front() >= 0 && members.back() < p.world) continue;
+    return absl::FailedPreconditionError(absl::StrCat("program of rank ", p.rank, ", header: group ", g,
+                                                      " must name ranks of 0..", p.world - 1, ", each once, got ",
+                                                      members.empty() ? "none" : Echo(absl::StrJoin(p.groups[g], ","))));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckHeader(const Program& p) {
+  const auto error = [&p](const std::string& rule) {
+    return absl::FailedPreconditionError(absl::StrCat("program of rank ", p.rank, ", header: ", rule));
+  };
+  if (p.version != kProgramVersion) {
+    return error(absl::StrCat("version ", p.version, " is not known, this build runs ", kProgramVersion));
+  }
+  if (p.world < 1 || p.rank < 0 || p.rank >= p.world) return error(absl::StrCat("rank must be in 0..world-1 of world ", p.world));
+  // More would be no model, and the validator's own tables grow with it.
+  constexpr int32_t kMaxUnits = 1 << 16;
+  if (p.num_units < 2 || p.num_units > kMaxUnits) {
+    return error(absl::StrCat("units must be 2 (embedding and head) to ", kMaxUnits, ", got ", p.num_units));
+  }
+  int32_t previous = -1;
+  for (const int32_t unit : p.units) {
+    if (unit <= previous || unit >= p.num_units) {
+      return error(absl::StrCat("the units held must be ascending and in 0..", p.num_units - 1, ", got ", unit));
+    }
+    previous = unit;
+  }
+  // Every unit held runs every microbatch forward: fewer instructions cannot be a program (and bounds the tables).
+  if (p.microbatches.size() * std::max<size_t>(1, p.units.size()) > p.instructions.size()) {
+    return error(absl::StrCat(p.instructions.size(), " instructions are fewer than ", p.microbatches.size(), " microbatches x ",
+                              p.units.size(), " units held"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMicrobatches(const Program& p) {
+  const auto error = [&p](const std::string& rule) {
+    return absl::FailedPreconditionError(absl::StrCat("program of rank ", p.rank, ", header: ", rule));
+  };
+  constexpr int64_t kMaxSamples = std::numeric_limits<int32_t>::max();  // hand-overs name them in 32 bits
+  for (size_t i = 0; i < p.microbatches.size(); ++i) {
+    const Microbatch& m = p.microbatches[i];
+    if (m.samples < 1 || m.first < 0 || m.samples > kMaxSamples || m.first > kMaxSamples - m.samples) {
+      return error(absl::StrCat("microbatch ", i, " must have at least 1 sample, of 0 to ", kMaxSamples, ", got ", m.samples, "@",
+                                m.first));
+    }
+  }
+  std::vector<Microbatch> by_first = p.microbatches;
+  std::sort(by_first.begin(), by_first.end(), [](const Microbatch& a, const Microbatch& b) { return a.first < b.first; });
+  for (size_t i = 1; i < by_first.size(); ++i) {
+    if (by_first[i].first < by_first[i - 1].end()) {
+      return error(absl::StrCat("sample ", by_first[i].first, " is in two microbatches"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBuffers(const Program& p, const char* what, const std::vector<UnitBuffer>& buffers) {
+  std::vector<bool> has_home(p.num_units, false);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const auto error = [&](const std::string& rule) {
+      return absl::FailedPreconditionError(absl::StrCat("program of rank ", p.rank, ", header: ", what, " buffer ", i, rule));
+    };
+    if (buffers[i].elements < 1) return error(absl::StrCat(" must have a size of at least 1, got ", buffers[i].elements));
+    const int32_t unit = buffers[i].home_of;
+    if (unit == -1) continue;
+    if (!std::binary_search(p.units.begin(), p.units.end(), unit)) {
+      return error(absl::StrCat(" is the home of unit ", unit, ", which the rank does not hold"));
+    }
+    if (has_home[unit]) return error(absl::StrCat(" is a second home of unit ", unit));
+    has_home[unit] = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDependencies(const Program& p) {
+  for (size_t i = 0; i < p.instructions.size(); ++i) {
+    int64_t previous = -1;
+    for (const int32_t dependency : p.instructions[i].after) {
+      if (dependency <= previous || dependency >= static_cast<int64_t>(i)) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("program of rank ", p.rank, ", instruction ", i, " (", std::string(OperationName(p.instructions[i].op)),
+                         "): `after` must be ascending and name earlier instructions, got ", dependency));
+      }
+      previous = dependency;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateHeader(const Program& program) {
+  MOTLEY_RETURN_IF_ERROR(CheckHeader(program));
+  MOTLEY_RETURN_IF_ERROR(CheckMicrobatches(program));
+  MOTLEY_RETURN_IF_ERROR(CheckGroups(program));
+  MOTLEY_RETURN_IF_ERROR(CheckBuffers(program, "parameter", program.parameter_buffers));
+  MOTLEY_RETURN_IF_ERROR(CheckBuffers(program, "gradient", program.gradient_buffers));
+  return CheckDependencies(program);
+}
+
+}  // namespace motley

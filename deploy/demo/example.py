@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""An example: one job under several strategies on an emulated cluster, each measured beside what was predicted of it.
+
+usage: example.py --example FOLDER --bin FOLDER --cache FOLDER --work FOLDER [--json FILE]
+                  [--steps N] [--only STRATEGIES]
+
+The folder has cluster.toml (nodes, cards, links, strategies) and job.toml (the job; its data and checkpoint folder are filled in).
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+import tomllib
+
+from cluster import Cluster, ClusterError
+from demo import ENDED, Watcher, measure, print_plan, say, state_of
+from text import extract_text
+
+JOB_PATIENCE_SECONDS = 300
+LETTERS = re.compile(r"[^a-z0-9]+")
+
+
+def read_example(folder):
+    path = os.path.join(folder, "cluster.toml")
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise SystemExit(f"demo: no example there: {error}") from error
+
+
+def start_cluster(cluster, example):
+    cluster.start_coordinator()
+    for node in example["node"]:
+        devices = [{"kind": "emulated", "model": card, "link_bytes_per_second": example["link_bytes_per_second"]}
+                   for card in node["cards"]]
+        cluster.start_worker(node["name"], devices, example["emulation"],
+                             network={"node_link_bytes_per_second": node["nic_bytes_per_second"]})
+    cluster.wait_for_nodes(node["name"] for node in example["node"])
+    described = "; ".join(f"{node['name']}: {' + '.join(node['cards'])}" for node in example["node"])
+    say(f"a coordinator at {cluster.address} and {len(example['node'])} workers ({described})")
+
+
+def run(cluster, job_path, text_path, entry, steps):
+    """One strategy's row. A plan that does not fit is a row too."""
+    steps = min(steps, entry.get("steps", steps))
+    name = entry.get("name", entry["strategy"])
+    job_id = LETTERS.sub("-", name.lower())
+    say()
+    say(f"{name}: {entry['what']} ({steps} steps)")
+    overrides = {"planner.strategy": entry["strategy"], "training.steps": steps, "data.path": text_path,
+                 "checkpoint.folder": cluster.path("checkpoints", job_id), **entry.get("set", {})}
+    cluster.submit(job_path, job_id, **{key.replace(".", "__"): json.dumps(value) if isinstance(value, bool) else value
+                                        for key, value in overrides.items()})
+    watcher = Watcher(cluster, job_id)
+    cluster.wait_for(lambda: state_of(watcher.poll()) in ENDED, JOB_PATIENCE_SECONDS, f"the end of {job_id}", poll_seconds=0.4)
+    job = cluster.job(job_id)
+    if state_of(job) != "SUCCEEDED":
+        reason = job.get("reason", "")
+        if "fit" not in reason:
+            raise ClusterError(f"job {job_id} {state_of(job).lower()}: {reason}")
+        return {"strategy": name, "fits": False, "why": reason}
+    print_plan(cluster, job_id)
+    records = cluster.steps(job_id)
+    plan = cluster.motley("plan", job_id)["plan"]
+    ranks = [rank for pipeline in plan["pipelines"] for stage in pipeline["stages"] for unit in stage["units"] for rank in unit["ranks"]]
+    memory = {d["id"]: int(d["memory_bytes"]) for d in cluster.devices()}
+    fullest = max(ranks, key=lambda rank: rank["predicted"]["peak_bytes"] / memory[rank["device"]])
+    return {"strategy": name, "fits": True, **measure(records), "loss_last": records[-1]["loss"],
+            "peak_bytes": max(int(r["peak_memory_bytes"]) for r in records),
+            "predicted_peak_bytes": fullest["predicted"]["peak_bytes"], "fullest_device": fullest["device"]}
+
+
+def print_table(example, rows):
+    print(f"\n  {'':<12} tokens/s   step      predicted   error   peak memory   predicted   loss")
+    for row in rows:
+        if not row["fits"]:
+            print(f"  {row['strategy']:<12} does not fit: {row['why']}")
+            continue
+        error = row["step_seconds"] / row["predicted_step_seconds"] - 1
+        print(f"  {row['strategy']:<12} {row['tokens_per_second']:8.0f}   {row['step_seconds']:6.3f} s   {row['predicted_step_seconds']:6.3f} s"
+              f"  {error:+6.2%}   {row['peak_bytes'] / 2**20:7.1f} MiB  {row['predicted_peak_bytes'] / 2**20:7.1f} MiB"
+              f"   {row['loss_last']:.6f}")
+    ran = [row for row in rows if row["fits"]]
+    if not ran:
+        return
+    first, others = ran[0], ran[1:]
+    print()
+    for row in others:
+        factor = first["tokens_per_second"] / row["tokens_per_second"]
+        predicted = row["predicted_step_seconds"] / first["predicted_step_seconds"]
+        print(f"  {first['strategy']} is {factor:.2f} times as fast as {row['strategy']} (predicted {predicted:.2f})")
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="one of Motley's examples")
+    for name in ("example", "bin", "cache", "work"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--json", help="file for the result")
+    parser.add_argument("--steps", type=int, default=0, help="of each strategy, in place of the example's")
+    parser.add_argument("--only", default="", help="these strategies, separated by commas")
+    parser.add_argument("--setup-seconds", type=float, default=0, help="what came before: packages, wheel, build")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    example = read_example(arguments.example)
+    job_path = os.path.abspath(os.path.join(arguments.example, "job.toml"))
+    begin = time.monotonic()
+    with Cluster(arguments.bin, arguments.work, file_roots=[arguments.cache]) as cluster:
+        try:
+            text_path = extract_text(arguments.cache)
+            start_cluster(cluster, example)
+            entries = [e for e in example["strategy"] if not arguments.only or e["strategy"] in arguments.only.split(",")]
+            rows = [run(cluster, job_path, text_path, entry, arguments.steps or example["steps"]) for entry in entries]
+        except ClusterError as error:
+            print(f"demo: {error}\ndemo: logs are in {arguments.work}", file=sys.stderr)
+            return 70
+        except KeyboardInterrupt:
+            print("demo: interrupted", file=sys.stderr)
+            return 130
+    print_table(example, rows)
+    if arguments.json:
+        total = arguments.setup_seconds + time.monotonic() - begin
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump({"schema_version": 1, "example": os.path.basename(os.path.abspath(arguments.example)), "strategies": rows,
+                       "setup_seconds": arguments.setup_seconds, "total_seconds": total}, file, indent=2)
+            file.write("\n")
+        print(f"  written: {os.path.abspath(arguments.json)}")
+    shutil.rmtree(arguments.work, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

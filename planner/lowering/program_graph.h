@@ -1,0 +1,22 @@
+// Programs as a step graph: what the ranks will do, instruction by instruction, priced with the costs and links of the plan's own
+// graph (step_lowering.h). That graph merges like ranks and takes a ministage as one task, for searches; this one is what a job's
+// prediction, trace and watch limit rest on.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/program/program.h"
+#include "common/session/assignment.h"
+#include "planner/plan/plan.h"
+#include "planner/setting/setting.h"
+#include "planner/simulator/step_graph.h"
+
+namespace motley::planner {
+
+// An actor a rank, in the plan's order. A hand-over takes its sender's and its receiver's lane; what takes no time (`release`,
+// `zero_grad`) is no task. `programs`: of `plan` (program_writer.h); `placement`: SteppersOf the plan. Errors of WalkPrograms.
+absl::StatusOr<StepGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs,
+                                          const std::vector<UnitPlacement>& placement);
+
+}  // namespace motley::planner

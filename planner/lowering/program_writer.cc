@@ -1,0 +1,404 @@
+#include "planner/lowering/program_writer.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "planner/lowering/rank_writer.h"
+#include "planner/lowering/stage_script.h"
+#include "planner/lowering/step_lowering_engine.h"
+#include "planner/lowering/step_lowering_routes.h"
+#include "planner/lowering/step_lowering_view.h"
+
+namespace motley::planner {
+namespace {
+
+// Members of a ring by node, so that one hop enters a node and one leaves it. Nodes and ranks in the plan's order.
+std::vector<int32_t> ByNode(const Setting& setting, const PlanView& view, const std::vector<int32_t>& ranks) {
+  std::vector<int32_t> ring;
+  std::vector<bool> taken(ranks.size(), false);
+  const auto node_of = [&](int32_t rank) { return setting.cluster.devices[view.ranks[rank].device].node; };
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    for (size_t j = i; j < ranks.size(); ++j) {
+      if (taken[j] || node_of(ranks[j]) != node_of(ranks[i])) continue;
+      taken[j] = true;
+      ring.push_back(ranks[j]);
+    }
+  }
+  return ring;
+}
+
+// A unit of the model where a microbatch enters or leaves the ranks of a stage.
+struct Border {
+  int element = -1;  // of the pipeline, on the other side
+  int32_t unit = 0;  // the first unit behind the border
+};
+
+// All ranks of one pipeline of single-device units.
+class Writer {
+ public:
+  Writer(const Setting& setting, const PlanView& view, const std::vector<EmittedOp>& order, const ScriptOptions& options)
+      : setting_(setting),
+        view_(view),
+        pipeline_(view.pipelines.front()),
+        training_(options.training),
+        head_(static_cast<int32_t>(setting.workload.model.num_layers) + 1),
+        routes_(view, pipeline_),
+        ranks_(view.ranks.size()) {
+    for (int s = 0; s < pipeline_.num_stages; ++s) scripts_.push_back(ScriptOf(setting, view, s, order, options));
+    MakeGroups();
+    MakeBorders();
+    for (size_t r = 0; r < ranks_.size(); ++r) StartRank(static_cast<int>(r));
+    for (size_t i = 0; i < order.size(); ++i) {
+      const EmittedOp& emitted = order[i];
+      for (int64_t k = emitted.op.first; k < emitted.op.last; ++k) {
+        ranks_[RankOf(emitted.actor)].emitted[{emitted.backward, emitted.op.chunk, k}] = i;
+      }
+    }
+  }
+
+  // FAILED_PRECONDITION: the ranks would wait for each other.
+  absl::StatusOr<std::vector<Program>> Write() {
+    for (size_t r = 0; r < ranks_.size(); ++r) Begin(static_cast<int>(r));
+    for (int rank = Next(); rank >= 0; rank = Next()) Compute(rank);
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      if (ranks_[r].use < ScriptOfRank(static_cast<int>(r)).uses.size()) return Stuck();
+    }
+    std::vector<Program> programs;
+    for (Rank& rank : ranks_) {
+      End(&rank);
+      programs.push_back(std::move(*rank.writer).Finish());
+      if (const absl::Status valid = Validate(programs.back()); !valid.ok()) return absl::InternalError(valid.message());
+    }
+    return programs;
+  }
+
+ private:
+  // A hand-over that its sender has written and its receiver has not.
+  struct Coming {
+    Operation op;
+    bool backward = false;
+    int32_t unit = 0;
+    int64_t microbatch = 0;
+  };
+  struct Rank {
+    int actor = 0, stage = 0;
+    bool recompute = false;
+    std::unique_ptr<RankWriter> writer;
+    size_t use = 0;          // in the stage's script
+    int64_t microbatch = 0;  // done in the use
+    std::deque<Coming> coming;
+    // Samples that microbatches still miss at a border: backward, unit, microbatch.
+    std::map<std::tuple<bool, int32_t, int64_t>, int64_t> missing;
+    std::map<std::tuple<bool, int32_t, int64_t>, int32_t> received;  // instruction
+    std::map<std::tuple<bool, int, int64_t>, size_t> emitted;        // backward, chunk, microbatch: place in the order
+    int32_t last_compute = -1;
+  };
+
+  const StageScript& ScriptOfRank(int rank) const { return scripts_[ranks_[rank].stage]; }
+  const ActorView& ActorOf(const Rank& rank) const { return view_.actors[rank.actor]; }
+  int RankOf(int actor) const { return view_.actors[actor].first_rank; }
+  bool tied() const { return setting_.workload.model.tie_embeddings; }
+
+  // ---- before the walk ----
+
+  void MakeGroups() {
+    for (int s = 0; s < pipeline_.num_stages; ++s) groups_.push_back(ByNode(setting_, view_, RanksOf({s})));
+    if (tied() && pipeline_.num_stages > 1) {
+      tied_group_ = static_cast<int32_t>(groups_.size());
+      groups_.push_back(ByNode(setting_, view_, RanksOf({0, pipeline_.num_stages - 1})));
+    }
+  }
+  std::vector<int32_t> RanksOf(const std::vector<int>& stages) const {
+    std::vector<int32_t> ranks;
+    for (const int s : stages) {
+      for (int i = 0; i < view_.stages[s].num_ranks; ++i) ranks.push_back(view_.stages[s].first_rank + i);
+    }
+    return ranks;
+  }
+
+  void MakeBorders() {
+    forward_borders_.resize(static_cast<size_t>(head_) + 1);
+    backward_borders_.resize(static_cast<size_t>(head_) + 1);
+    chunk_of_.resize(static_cast<size_t>(head_) + 1);
+    const std::vector<Element>& elements = pipeline_.elements;
+    for (size_t e = 0; e < elements.size(); ++e) {
+      const Element& element = elements[e];
+      const std::vector<int32_t> units = UnitsOf({element.embedding, element.first_layer, element.layers, element.head}, false);
+      if (e == 0 || elements[e - 1].stage == element.stage) continue;
+      backward_borders_[units.front()] = {static_cast<int>(e) - 1, units.front()};
+      forward_borders_[units.front() - 1] = {static_cast<int>(e), units.front()};
+    }
+    for (int s = 0; s < pipeline_.num_stages; ++s) {
+      const StageWork work = WorkOf(view_, s, tied());
+      for (size_t c = 0; c < work.chunks.size(); ++c) {
+        for (const int32_t unit : UnitsOf(work.chunks[c].part, false)) chunk_of_[unit] = static_cast<int>(c);
+      }
+    }
+  }
+
+  void StartRank(int r) {
+    Rank& rank = ranks_[r];
+    const RankView& rank_view = view_.ranks[r];
+    rank.actor = view_.actor_of_rank[r];
+    rank.stage = rank_view.stage;
+    rank.recompute = rank_view.recompute.all();
+    const StageScript& script = scripts_[rank.stage];
+    Program header;
+    header.kind = training_ ? ProgramKind::kTraining : ProgramKind::kEvaluation;
+    header.rank = r;
+    header.world = static_cast<int32_t>(ranks_.size());
+    header.num_units = head_ + 1;
+    header.units = script.units;
+    header.groups = groups_;
+    const ActorView& actor = ActorOf(rank);
+    for (int64_t k = 0; k < actor.count(); ++k) header.microbatches.push_back({actor.size(k), actor.begin[k]});
+    header.parameter_buffers = script.parameter_buffers;
+    header.gradient_buffers = script.gradient_buffers;
+    rank.writer = std::make_unique<RankWriter>(std::move(header));
+    for (const int32_t unit : script.units) {
+      for (int64_t k = 0; k < actor.count(); ++k) {
+        if (backward_borders_[unit].element >= 0) rank.missing[{false, unit, k}] = actor.size(k);
+        if (forward_borders_[unit].element >= 0) rank.missing[{true, unit + 1, k}] = actor.size(k);
+      }
+    }
+  }
+
+  void Begin(int r) {
+    const StageScript& script = ScriptOfRank(r);
+    RankWriter& writer = *ranks_[r].writer;
+    if (script.tied_parameters >= 0) writer.AddGather(0, script.tied_parameters, tied_group_);
+    for (const auto& [unit, buffer] : script.before.gathered) writer.AddGather(unit, buffer, ranks_[r].stage);
+    PassEmptyUses(r);
+  }
+
+  // ---- the walk ----
+
+  // Microbatches of the rank in a use.
+  std::pair<int64_t, int64_t> MicrobatchesIn(const Rank& rank, const UnitUse& use) const {
+    const int64_t count = ActorOf(rank).count();
+    if (use.microbatch == kAllMicrobatches) return {0, count};
+    return {std::min(use.microbatch, count), std::min(use.microbatch + 1, count)};
+  }
+  int64_t MicrobatchOf(const Rank& rank, const UnitUse& use) const { return MicrobatchesIn(rank, use).first + rank.microbatch; }
+
+  bool Ready(int r) const {
+    const Rank& rank = ranks_[r];
+    const UnitUse& use = ScriptOfRank(r).uses[rank.use];
+    if (use.waits_for >= 0) {
+      const StageView& stage = view_.stages[rank.stage];
+      for (int i = 0; i < stage.num_ranks; ++i) {
+        if (ranks_[stage.first_rank + i].use <= static_cast<size_t>(use.waits_for)) return false;
+      }
+    }
+    const auto missing = rank.missing.find({use.backward, use.backward ? use.unit + 1 : use.unit, MicrobatchOf(rank, use)});
+    return missing == rank.missing.end() || missing->second == 0;
+  }
+
+  // Of the ranks that can go on the one whose work was emitted first; -1 = none.
+  int Next() const {
+    int best = -1;
+    size_t first = std::numeric_limits<size_t>::max();
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const Rank& rank = ranks_[r];
+      const StageScript& script = scripts_[rank.stage];
+      if (rank.use >= script.uses.size()) continue;
+      const UnitUse& use = script.uses[rank.use];
+      const size_t place = rank.emitted.at({use.backward, chunk_of_[use.unit], MicrobatchOf(rank, use)});
+      if (place >= first || !Ready(static_cast<int>(r))) continue;
+      first = place;
+      best = static_cast<int>(r);
+    }
+    return best;
+  }
+
+  void Compute(int r) {
+    Rank& rank = ranks_[r];
+    const StageScript& script = ScriptOfRank(r);
+    const UnitUse& use = script.uses[rank.use];
+    const int64_t k = MicrobatchOf(rank, use);
+    use.backward ? Backward(&rank, use, k) : Forward(&rank, use, k);
+    Deliver(r, use, k);
+    const auto [first, last] = MicrobatchesIn(rank, use);
+    if (first + ++rank.microbatch < last) return;
+    FinishUse(r);
+    PassEmptyUses(r);
+  }
+
+  void PassEmptyUses(int r) {
+    const StageScript& script = ScriptOfRank(r);
+    for (Rank& rank = ranks_[r]; rank.use < script.uses.size(); FinishUse(r)) {
+      const auto [first, last] = MicrobatchesIn(rank, script.uses[rank.use]);
+      if (first < last) return;
+    }
+  }
+
+  void FinishUse(int r) {
+    Rank& rank = ranks_[r];
+    const AfterUse& after = ScriptOfRank(r).after[rank.use];
+    for (const int32_t buffer : after.released) rank.writer->AddRelease(buffer);
+    for (const auto& [unit, buffer] : after.gathered) rank.writer->AddGather(unit, buffer, rank.stage);
+    for (const auto& [unit, buffer] : after.reduced) rank.writer->AddReduce(unit, buffer, rank.stage);
+    ++rank.use;
+    rank.microbatch = 0;
+  }
+
+  // The newest instruction that brings what a microbatch waits for at a border; -1 where there is none. Everything that was sent
+  // to the rank before is received before.
+  int32_t Receive(Rank* rank, bool backward, int32_t unit, int64_t k) {
+    if (!rank->missing.contains({backward, unit, k})) return -1;
+    const auto is_it = [&](const Coming& c) { return c.backward == backward && c.unit == unit && c.microbatch == k; };
+    const auto newest = std::find_if(rank->coming.rbegin(), rank->coming.rend(), is_it);
+    for (auto left = rank->coming.rend() - newest; left > 0; --left) {
+      const Coming& coming = rank->coming.front();
+      const int32_t instruction = rank->writer->Add(coming.op, {});
+      rank->received[{coming.backward, coming.unit, coming.microbatch}] = instruction;
+      rank->coming.pop_front();
+    }
+    return rank->received.at({backward, unit, k});
+  }
+
+  int32_t TiedBuffer(const Rank& rank, int32_t unit) const { return unit == head_ ? scripts_[rank.stage].head_parameters : -1; }
+
+  void Forward(Rank* rank, const UnitUse& use, int64_t k) {
+    RankWriter& writer = *rank->writer;
+    const int32_t tied = TiedBuffer(*rank, use.unit);
+    const bool recompute = rank->recompute && use.unit > 0 && use.unit < head_;
+    const Keep keep = !training_ ? Keep::kNothing : recompute ? Keep::kBoundary : Keep::kAll;
+    const int32_t input = Receive(rank, false, use.unit, k);
+    rank->last_compute = writer.Add(
+        motley::Forward{
+            .unit = use.unit, .microbatch = static_cast<int32_t>(k), .buffer = use.parameters, .tied_buffer = tied, .keep = keep},
+        {writer.Gathered(use.parameters), writer.Gathered(tied), input});
+  }
+
+  void Backward(Rank* rank, const UnitUse& use, int64_t k) {
+    RankWriter& writer = *rank->writer;
+    const auto microbatch = static_cast<int32_t>(k);
+    const int32_t tied = TiedBuffer(*rank, use.unit), tied_grad = tied >= 0 ? scripts_[rank->stage].head_gradients : -1;
+    const int32_t gathered = writer.Gathered(use.parameters), gathered_tied = writer.Gathered(tied);
+    if (rank->recompute && use.unit > 0 && use.unit < head_) {
+      writer.Add(Recompute{.unit = use.unit, .microbatch = microbatch, .buffer = use.parameters, .tied_buffer = tied},
+                 {gathered, gathered_tied});
+    }
+    const int32_t gradient = Receive(rank, true, use.unit + 1, k);
+    rank->last_compute =
+        writer.Add(motley::Backward{.unit = use.unit,
+                                    .microbatch = microbatch,
+                                    .buffer = use.parameters,
+                                    .tied_buffer = tied,
+                                    .grad = use.gradients,
+                                    .tied_grad = tied_grad},
+                   {gathered, gathered_tied, gradient, writer.Reduced(use.gradients), writer.Reduced(tied_grad)});
+    writer.Wrote(use.gradients, rank->last_compute);
+    writer.Wrote(tied_grad, rank->last_compute);
+  }
+
+  // To those of the neighbouring ministage who have the same samples.
+  void Deliver(int r, const UnitUse& use, int64_t k) {
+    const Border& border = (use.backward ? backward_borders_ : forward_borders_)[use.unit];
+    if (border.element < 0) return;
+    Rank& rank = ranks_[r];
+    const Slot& slot = routes_.SlotsOf(rank.stage)[routes_.SlotOf(rank.actor, k)];
+    const int stage = pipeline_.elements[border.element].stage;
+    const Routes::Range range = routes_.Overlap(slot, stage);
+    for (int i = range.first; i < range.last; ++i) HandOver(r, use.backward, border.unit, slot, routes_.SlotsOf(stage)[i]);
+  }
+
+  void HandOver(int r, bool backward, int32_t unit, const Slot& from, const Slot& to) {
+    const int64_t first = std::max(from.begin, to.begin), samples = std::min(from.end, to.end) - first;
+    const int peer = RankOf(to.actor);
+    const auto fill = [&](auto op, int64_t k, int other) {
+      op.unit = unit;
+      op.microbatch = static_cast<int32_t>(k);
+      op.first = static_cast<int32_t>(first);
+      op.samples = static_cast<int32_t>(samples);
+      op.peer = other;
+      return op;
+    };
+    const Operation send = backward ? Operation(fill(SendGradient{}, from.k, peer)) : fill(SendActivation{}, from.k, peer);
+    const Operation receive = backward ? Operation(fill(ReceiveGradient{}, to.k, r)) : fill(ReceiveActivation{}, to.k, r);
+    ranks_[r].writer->Add(send, {ranks_[r].last_compute});
+    ranks_[peer].coming.push_back({receive, backward, unit, to.k});
+    ranks_[peer].missing.at({backward, unit, to.k}) -= samples;
+  }
+
+  // ---- after the walk ----
+
+  void End(Rank* rank) {
+    const StageScript& script = scripts_[rank->stage];
+    RankWriter& writer = *rank->writer;
+    if (training_ && script.tied_gradients >= 0) writer.AddReduce(0, script.tied_gradients, tied_group_);
+    const int32_t scalars = writer.Add(ReduceScalars{}, {rank->last_compute});
+    if (training_) writer.Add(OptimizerStep{}, {scalars});
+  }
+
+  absl::Status Stuck() const {
+    std::string text = "the plan's ranks would wait for each other:";
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const Rank& rank = ranks_[r];
+      const StageScript& script = scripts_[rank.stage];
+      if (rank.use >= script.uses.size()) continue;
+      const UnitUse& use = script.uses[rank.use];
+      absl::StrAppend(&text, " rank ", r, " before the ", use.backward ? "backward" : "forward", " of unit ", use.unit,
+                      ", microbatch ", MicrobatchOf(rank, use), ";");
+    }
+    text.pop_back();
+    return absl::FailedPreconditionError(text);
+  }
+
+  const Setting& setting_;
+  const PlanView& view_;
+  const PipelineView& pipeline_;
+  const bool training_;
+  const int32_t head_;
+  const Routes routes_;
+  std::vector<StageScript> scripts_;          // by stage
+  std::vector<std::vector<int32_t>> groups_;  // by stage, then the tied ends'
+  int32_t tied_group_ = -1;
+  std::vector<Border> forward_borders_, backward_borders_;  // by unit: what it makes goes to
+  std::vector<int> chunk_of_;                               // by unit
+  std::vector<Rank> ranks_;
+};
+
+// In GPipe's order, all forwards first, nobody waits for a neighbour that waits for him; more forwards ahead lead there. With
+// several ministages their order can be what ranks of unlike microbatches cannot keep.
+absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& plan, bool training) {
+  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false}));
+  std::vector<EmittedOp> order;
+  Lower(setting, view, &order);
+  ScriptOptions options{.training = training};
+  while (options.forwards_ahead <= static_cast<int64_t>(order.size())) {
+    absl::StatusOr<std::vector<Program>> programs = Writer(setting, view, order, options).Write();
+    if (!absl::IsFailedPrecondition(programs.status())) return programs;
+    options.forwards_ahead = std::max<int64_t>(1, 2 * options.forwards_ahead);
+  }
+  options.by_ministage = true;
+  return Writer(setting, view, order, options).Write();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const Plan& plan) {
+  MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, setting.workload.model));
+  return Write(setting, plan, true);
+}
+
+absl::StatusOr<std::vector<Program>> LowerEvaluation(const Setting& setting, const Plan& plan,
+                                                     const std::vector<std::vector<int64_t>>& microbatches) {
+  Plan pass = plan;
+  pass.schedule = ScheduleFamily::kLayered;
+  size_t rank = 0;
+  for (StagePlan& stage : pass.pipelines.front().stages) {
+    for (UnitPlan& unit : stage.units) unit.microbatches = microbatches[rank++];
+  }
+  return Write(setting, pass, false);
+}
+
+}  // namespace motley::planner

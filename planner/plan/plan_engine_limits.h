@@ -1,0 +1,28 @@
+// How much of the plan language a search may use: all of it, or what the engine runs today. Searches ask before they choose
+// (Setting::limits); ValidateForEngine (plan.h) holds a finished plan against the same numbers.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "common/base/dtype.h"
+
+namespace motley::planner {
+
+struct PlanLimits {
+  size_t most_pipelines = std::numeric_limits<size_t>::max();
+  int most_tp = std::numeric_limits<int>::max();  // ranks of a unit
+  bool zero_bubble = true;
+  bool offload = true;                // parameters, optimizer or activations to host memory
+  bool recompute_by_operator = true;  // else nothing or everything, by rank
+  bool half_types = true;
+};
+
+inline constexpr PlanLimits kWholeLanguage = {};
+inline constexpr PlanLimits kEngineLimits = {1, 1, false, false, false, false};
+
+// UNIMPLEMENTED: the engine does not compute in this type. What of its limits the workload decides, and no search can mend.
+absl::Status CheckEngineComputesIn(DType dtype);
+
+}  // namespace motley::planner

@@ -1,0 +1,111 @@
+// Random plans against one device of the same engine: every step's loss and gradient norm, and every array of every checkpoint.
+// Ranks are threads, their lanes are delayed at random. Ends with 1 where a plan does not train like one device.
+//   equivalence_bench [--json F] [--plans N] [--seed S] [--references DIR]
+//     --plans       default 300; a third of a second each
+//     --seed        of plans and delays, default 2
+//     --references  instead: writes for each job what the one device computed, for tests/oracle/check_states.py
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/bench/bench_report.h"
+#include "tests/worker/engine/equivalence/equivalence.h"
+#include "tests/worker/engine/equivalence/reference_files.h"
+#include "tests/worker/engine/equivalence/shrink.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr absl::Duration kBetweenLines = absl::Seconds(5);
+
+// A line now and then: how far it is and how long it will take.
+class Progress {
+ public:
+  explicit Progress(int64_t plans) : plans_(plans) {}
+  void Done(int64_t done, int64_t failed) {
+    const absl::Time now = absl::Now();
+    if (done < plans_ && now - last_ < kBetweenLines) return;
+    last_ = now;
+    const absl::Duration left = (now - begin_) / done * (plans_ - done);
+    std::fprintf(stderr, "%lld of %lld plans, %lld failed, about %.0f s left\n", static_cast<long long>(done),
+                 static_cast<long long>(plans_), static_cast<long long>(failed), absl::ToDoubleSeconds(left));
+  }
+  double seconds() const { return absl::ToDoubleSeconds(absl::Now() - begin_); }
+
+ private:
+  const int64_t plans_;
+  const absl::Time begin_ = absl::Now();
+  absl::Time last_ = begin_;
+};
+
+void Explain(const PlannedJob& planned, uint64_t seed, const std::string& complaint, Equivalence& equivalence) {
+  std::fprintf(stderr, "%s\n%s\n", complaint.c_str(), ToText(planned).c_str());
+  const PlannedJob smallest = Shrink(planned, [&](const PlannedJob& p) { return !equivalence.Complaint(p, seed).empty(); });
+  std::fprintf(stderr, "the smallest like it: %s\n%s\n", equivalence.Complaint(smallest, seed).c_str(), ToText(smallest).c_str());
+}
+
+bench::Report Measure(int64_t plans, uint64_t seed, const std::filesystem::path& folder, int64_t* failed) {
+  Equivalence equivalence;
+  Progress progress(plans);
+  std::map<std::string, Differences> worst;  // by dtype
+  std::map<std::string, int64_t> count;
+  for (int64_t n = 0; n < plans; ++n) {
+    const PlannedJob planned = DrawPlannedJob(seed, n, folder);
+    const uint64_t delays = seed + static_cast<uint64_t>(n);
+    const std::string& dtype = planned.job.config.training.dtype;
+    ++count[dtype];
+    const absl::StatusOr<Differences> found = equivalence.Run(planned, delays);
+    const std::string complaint = found.ok() ? Complaint(*found, LimitsOf(planned.plan.dtype)) : found.status().ToString();
+    if (found.ok()) worst[dtype].curve.Take(found->curve.relative, absl::StrCat(found->curve.where, ", plan ", n));
+    if (found.ok()) worst[dtype].state.Take(found->state.relative, absl::StrCat(found->state.where, ", plan ", n));
+    if (!complaint.empty()) {
+      ++*failed;
+      Explain(planned, delays, absl::StrCat("plan ", n, ": ", complaint), equivalence);
+    }
+    progress.Done(n + 1, *failed);
+  }
+  bench::Report report;
+  for (const auto& [dtype, differences] : worst) {
+    const Limits limits = LimitsOf(*ParseDType(dtype));
+    report.Add(dtype + ": plans", static_cast<double>(count[dtype]), "1");
+    report.AddGoal(dtype + ": loss and gradient norm, worst", differences.curve.relative, "1", limits.curve);
+    report.AddGoal(dtype + ": arrays of the checkpoints, worst", differences.state.relative, "1", limits.state);
+    std::fprintf(stderr, "%s: worst are %s and %s\n", dtype.c_str(), differences.curve.where.c_str(),
+                 differences.state.where.c_str());
+  }
+  report.AddGoal("plans that do not train like one device", static_cast<double>(*failed), "1", 0);
+  report.Add("seconds a plan", progress.seconds() / static_cast<double>(plans), "s");
+  return report;
+}
+
+}  // namespace
+}  // namespace motley::engine
+
+int main(int argc, char** argv) {
+  using motley::bench::Report;
+  const std::string plans = Report::Flag(argc, argv, "--plans"), seed = Report::Flag(argc, argv, "--seed");
+  const std::string references = Report::Flag(argc, argv, "--references");
+  const int64_t count = plans.empty() ? 300 : std::atoll(plans.c_str());
+  if (count < 1) {
+    std::fprintf(stderr, "--plans must be a number of at least 1\n");
+    return 64;
+  }
+  if (!references.empty()) {
+    const absl::Status written = motley::engine::WriteReferences(references);
+    if (!written.ok()) std::fprintf(stderr, "equivalence_bench: %s\n", written.ToString().c_str());
+    return written.ok() ? 0 : 1;
+  }
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("equivalence_bench-" + std::to_string(getpid()));
+  motley::engine::WriteTinyText(folder);
+  int64_t failed = 0;
+  const Report report =
+      motley::engine::Measure(count, seed.empty() ? 2 : std::strtoull(seed.c_str(), nullptr, 10), folder, &failed);
+  std::filesystem::remove_all(folder);
+  const int rc = report.Finish(argc, argv);
+  return failed > 0 || report.missed() > 0 ? 1 : rc;
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""One device of the engine trains tiny models as PyTorch does: loss, norm, and every parameter and moment after every step.
+
+Runs in the oracle's Python. `equivalence_bench --references` writes what the engine computed; random plans are compared with the
+same (docs/training-semantics.md), so that all of them are tied to PyTorch.
+usage: check_states.py [FOLDER]       FOLDER: written before; else it is written now, with the programs in $MOTLEY_BIN
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import torch  # noqa: E402
+
+import reference  # noqa: E402
+from harness import Results, expect  # noqa: E402
+
+LIMITS = {"float64": (1e-10, 1e-10), "float32": (1e-5, 1e-4)}  # of the step's numbers; of arrays, by the norm of their unit
+ARRAYS = ("parameter", "exp_avg", "exp_avg_sq")
+
+
+class Worst:
+    def __init__(self):
+        self.relative, self.where = 0.0, "nothing"
+
+    def take(self, relative, where):
+        if not relative <= self.relative:
+            self.relative, self.where = relative, where
+
+    def check(self, limit):
+        expect(self.relative <= limit, f"{self.where} differs by {self.relative:.2e}, limit {limit:.0e}")
+
+
+def states_of(model, optimizer):
+    """{parameter's name: its parameter, exp_avg, exp_avg_sq}"""
+    return {name: (parameter.data, *(optimizer.state[parameter][key] for key in ARRAYS[1:])) for name, parameter in model.named_parameters()}
+
+
+def compare_state(path, units, state, dtype, worst, step):
+    with open(path, "rb") as file:
+        ours = torch.frombuffer(bytearray(file.read()), dtype=reference.DTYPES[dtype])
+    known = 0
+    for unit, names in enumerate(units):
+        for array, what in enumerate(ARRAYS):
+            theirs = torch.cat([state[name][array].flatten() for name in names]).double()
+            mine = ours[:theirs.numel()].double()
+            ours = ours[theirs.numel():]
+            worst.take(((mine - theirs).norm() / theirs.norm()).item(), f"{what} of unit {unit} after step {step}")
+        known += len(names)
+    expect(ours.numel() == 0 and known == len(state), f"{path}: {ours.numel()} elements too many, {known} of {len(state)} tensors")
+
+
+def compare(folder):
+    with open(os.path.join(folder, "job.json"), encoding="utf-8") as file:
+        job = json.load(file)
+    dtype = job["training"]["dtype"]
+    model = reference.load_model(os.path.join(folder, "model"), dtype)
+    optimizer = reference.optimizer_of(model, job)
+    numbers, arrays = Worst(), Worst()
+    for theirs, ours in zip(reference.train(model, job, optimizer=optimizer), job["steps"], strict=True):
+        step = theirs["step"]
+        expect(ours["step"] == step and abs(ours["lr"] - theirs["lr"]) <= 1e-12 * theirs["lr"], f"step {step}: learning rate {ours['lr']}, PyTorch {theirs['lr']}")
+        expect(ours.keys() == theirs.keys(), f"step {step} has {sorted(ours)}, PyTorch {sorted(theirs)}")
+        for key in ("loss", "grad_norm", "validation_loss"):
+            if key in theirs:
+                numbers.take(abs(ours[key] - theirs[key]) / abs(theirs[key]), f"{key} of step {step}")
+        expect(theirs["grad_norm"] > job["training"]["max_norm"], f"step {step} does not clip: norm {theirs['grad_norm']}")
+        compare_state(os.path.join(folder, f"state-{step}.bin"), job["units"], states_of(model, optimizer), dtype, arrays, step)
+    print(f"    {os.path.basename(folder)}: {numbers.relative:.1e} at {numbers.where}, {arrays.relative:.1e} at {arrays.where}")
+    numbers.check(LIMITS[dtype][0])
+    arrays.check(LIMITS[dtype][1])
+
+
+def main():
+    torch.set_num_threads(1)
+    results = Results("states")
+    with tempfile.TemporaryDirectory() as written:
+        top = sys.argv[1] if len(sys.argv) > 1 else written
+        if top == written:
+            subprocess.run([os.path.join(os.environ["MOTLEY_BIN"], "equivalence_bench"), "--references", top], check=True)
+        folders = sorted(name for name in os.listdir(top) if os.path.isdir(os.path.join(top, name)))
+        results.run("there are jobs", expect, len(folders) > 0, f"{top} is empty")
+        for name in folders:
+            results.run(name, compare, os.path.join(top, name))
+    results.exit()
+
+
+if __name__ == "__main__":
+    main()

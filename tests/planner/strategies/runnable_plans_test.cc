@@ -1,0 +1,141 @@
+// With `runnable` every strategy stays inside what the engine runs, and auto is as fast as any of them.
+#include <memory>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "planner/answers/plan_answer.h"
+#include "planner/lowering/program_walk.h"
+#include "planner/lowering/program_writer.h"
+#include "planner/plan/each_rank.h"
+#include "planner/strategies/catalog.h"
+#include "tests/planner/offline_fixture.h"
+#include "tests/planner/tiny_settings.h"
+
+namespace motley::planner {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<Setting> Runnable(const Setting& open, PlanRequest request = {}) {
+  Workload workload = open.workload;
+  workload.dtype = DType::kFloat32;
+  request.runnable = true;
+  auto setting = Setting::Create(open.cluster, std::move(workload), std::move(request), nullptr);
+  if (!setting.ok()) throw std::runtime_error(std::string(setting.status().message()));
+  return *std::move(setting);
+}
+
+// The engine takes it, and its ranks' programs come to an end together.
+void ExpectRuns(const Setting& setting, const Plan& plan) {
+  ASSERT_EQ(ValidateForEngine(plan, setting.workload.model), absl::OkStatus()) << ToText(plan);
+  const auto programs = LowerTraining(setting, plan);
+  ASSERT_TRUE(programs.ok()) << programs.status() << ToText(plan);
+  EXPECT_EQ(CheckOrder(*programs), absl::OkStatus()) << ToText(plan);
+}
+
+// How many plans there were.
+int ExpectAllRun(const Setting& setting) {
+  const auto best = PlanAndEvaluate(setting, *FindInCatalog("auto"));
+  if (best.ok()) ExpectRuns(setting, best->plan);
+  int plans = 0;
+  for (const CatalogEntry& entry : Catalog()) {
+    if (entry.name == "auto") continue;
+    const auto priced = PlanAndEvaluate(setting, entry);
+    if (!priced.ok()) {
+      EXPECT_TRUE(absl::IsResourceExhausted(priced.status())) << entry.name << ": " << priced.status();
+      continue;
+    }
+    ++plans;
+    ExpectRuns(setting, priced->plan);
+    EXPECT_TRUE(best.ok()) << entry.name << ": " << best.status();
+    if (!best.ok()) continue;
+    EXPECT_LE(best->plan.predicted.step_seconds, priced->plan.predicted.step_seconds * (1 + 1e-9)) << entry.name;
+  }
+  return plans;
+}
+
+TEST(RunnablePlansTest, EveryStrategysPlanRunsAndAutoIsTheFastest) {
+  TinySettings tiny(3, {1, 6, 2, 8, 2, 24});
+  int plans = 0, settings = 0;
+  for (; settings < 60; ++settings) {
+    PlanRequest request;
+    request.fidelity = settings % 4 == 3 ? Fidelity::kPublished : Fidelity::kTuned;
+    request.budget_nodes = 50'000;
+    plans += ExpectAllRun(*Runnable(*tiny.Next(), request));
+  }
+  EXPECT_GT(plans, 5 * settings);
+}
+
+TEST(RunnablePlansTest, AutoHasPipelinesWhereTheyAreFaster) {
+  // Two cards of one kind in each of two nodes, a slow network between them.
+  const char* const toml = R"(name = "far"
+[defaults]
+nic_gbit_per_second = 1
+[[node]]
+name = "n1"
+gpus = [{card = "A6000", count = 2}]
+[[node]]
+name = "n2"
+gpus = [{card = "A6000", count = 2}]
+)";
+  PlanRequest request;
+  request.runnable = true;
+  const std::unique_ptr<Setting> setting = MakeSetting(LargeWorkload(2, 32), request, toml);
+  const auto best = PlanAndEvaluate(*setting, *FindInCatalog("auto"));
+  const auto one_stage = PlanAndEvaluate(*setting, *FindInCatalog("cephalo"));
+  ASSERT_TRUE(best.ok()) << best.status();
+  ASSERT_TRUE(one_stage.ok()) << one_stage.status();
+  EXPECT_GT(best->plan.pipelines[0].stages.size(), 1u);
+  EXPECT_LT(best->plan.predicted.step_seconds, 0.7 * one_stage->plan.predicted.step_seconds);
+  ExpectRuns(*setting, best->plan);
+}
+
+// Host memory, wide units and half types are there to be used, but the engine does not.
+TEST(RunnablePlansTest, OffersThatTheEngineCannotTakeAreLeft) {
+  TinySettings tiny(5, {2, 4, 2, 4, 4, 8});
+  for (int i = 0; i < 12; ++i) {
+    std::unique_ptr<Setting> open = tiny.Next();
+    for (ClusterNode& node : open->cluster.nodes) {
+      node.host_memory_bytes = int64_t{1} << 40;
+      if (node.host_link_bytes_per_second == 0) node.host_link_bytes_per_second = 1e10;
+    }
+    const std::unique_ptr<Setting> setting = Runnable(*open);
+    EXPECT_FALSE(setting->MayOffload());
+    EXPECT_EQ(setting->max_tp(), 1);
+    ExpectAllRun(*setting);
+  }
+}
+
+TEST(RunnablePlansTest, RecomputationIsAsAskedFor) {
+  for (const RecomputePolicy policy : {RecomputePolicy::kNone, RecomputePolicy::kFull}) {
+    PlanRequest request;
+    request.runnable = true;
+    request.recompute = policy;
+    const auto priced = PlanAndEvaluate(*MakeSetting(SmallWorkload(), request), *FindInCatalog("auto"));
+    ASSERT_TRUE(priced.ok()) << priced.status();
+    ForEachRank(priced->plan, [&](const RankPlan& rank) {
+      EXPECT_EQ(rank.recompute, policy == RecomputePolicy::kNone ? OpSet::None() : OpSet::All());
+    });
+  }
+}
+
+TEST(RunnablePlansTest, WhatNoPlanCanMendIsRefusedByName) {
+  PlanRequest request;
+  request.runnable = true;
+  Workload workload = SmallWorkload();
+  workload.dtype = DType::kBFloat16;
+  for (const CatalogEntry& entry : Catalog()) {
+    const absl::Status status = PlanAndEvaluate(*MakeSetting(workload, request), entry).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << entry.name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the engine computes in float32 or float64"));
+  }
+  workload = SmallWorkload();
+  workload.model.num_layers = 3;  // fewer than cards
+  const absl::Status status = PlanAndEvaluate(*MakeSetting(workload, request), *FindInCatalog("hexiscale")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("needs several pipelines or tensor parallelism"));
+}
+
+}  // namespace
+}  // namespace motley::planner

@@ -1,0 +1,73 @@
+#include "tests/worker/engine/equivalence/equivalence.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/data/sampling.h"
+#include "tests/worker/engine/equivalence/plan_assignments.h"
+#include "tests/worker/engine/equivalence/random_plans.h"
+
+namespace motley::engine {
+namespace {
+
+absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint64_t> delays) {
+  MOTLEY_RETURN_IF_ERROR(planner::ValidateForEngine(planned.plan, planned.job.model));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<RankAssignment> assignments,
+                          AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan)));
+  return TrainOnThreads(assignments, delays);
+}
+
+}  // namespace
+
+PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder) {
+  const uint64_t drawn = Mix64(Mix64(seed) + static_cast<uint64_t>(n));
+  const ModelFamily family = n % 2 == 0 ? ModelFamily::kGpt2 : ModelFamily::kLlama;
+  const TinySize size = kTinySizes[drawn % std::size(kTinySizes)];
+  PlannedJob planned;
+  planned.job = MakeTinyJob(family, size, n / 2 % 4 == 3 ? DType::kFloat32 : DType::kFloat64, folder);
+  planned.plan = RandomEnginePlan(drawn).Draw(planned.job);
+  return planned;
+}
+
+planner::Plan OneDevicePlan(const TinyJob& job) {
+  planner::Plan plan;
+  plan.strategy = "one device";
+  plan.epoch = Epoch(1);
+  plan.global_batch = job.config.training.global_batch_size;
+  plan.seq_len = job.config.training.seq_len;
+  plan.dtype = *ParseDType(job.config.training.dtype);
+  planner::StagePlan stage;
+  stage.ministages = {{0, job.model.num_layers - 1}};
+  planner::RankPlan rank;
+  rank.device = DeviceId("n0/gpu0");
+  rank.shard_ratio = 1;
+  stage.units = {{{rank}, {plan.global_batch}}};
+  plan.pipelines = {{{stage}}};
+  return plan;
+}
+
+absl::StatusOr<TrainingRun> Equivalence::OneDevice(const TinyJob& job) {
+  const auto found = one_device_.find(job.Name());
+  if (found != one_device_.end()) return found->second;
+  MOTLEY_ASSIGN_OR_RETURN(TrainingRun run, Train({job, OneDevicePlan(job)}, std::nullopt));
+  return one_device_[job.Name()] = std::move(run);
+}
+
+absl::StatusOr<Differences> Equivalence::Run(const PlannedJob& planned, uint64_t seed) {
+  MOTLEY_ASSIGN_OR_RETURN(const TrainingRun expected, OneDevice(planned.job));
+  MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, Train(planned, seed));
+  return Compare(run, expected, planned.job.model);
+}
+
+std::string Equivalence::Complaint(const PlannedJob& planned, uint64_t seed) {
+  const absl::StatusOr<Differences> differences = Run(planned, seed);
+  if (!differences.ok()) return differences.status().ToString();
+  return motley::engine::Complaint(*differences, LimitsOf(planned.plan.dtype));
+}
+
+std::string ToText(const PlannedJob& planned) {
+  return absl::StrCat(planned.job.Name(), "\n", planner::LayoutText(planned.plan, planner::TextPrecision::kExact));
+}
+
+}  // namespace motley::engine

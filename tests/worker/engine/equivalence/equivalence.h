@@ -1,0 +1,44 @@
+// Whether plans train like one device.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/plan/plan.h"
+#include "tests/worker/engine/equivalence/difference.h"
+#include "tests/worker/engine/equivalence/tiny_job.h"
+
+namespace motley::engine {
+
+struct PlannedJob {
+  TinyJob job;
+  planner::Plan plan;
+};
+
+// Number `n` of a seed: of four one in float32, the others in float64; both models alike.
+PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder);
+
+// One stage of one device with one microbatch.
+planner::Plan OneDevicePlan(const TinyJob& job);
+
+// Not thread-safe. Trains each job once on one device and keeps what came out.
+class Equivalence {
+ public:
+  // Errors of the run.
+  absl::StatusOr<TrainingRun> OneDevice(const TinyJob& job);
+  // Lowers and trains the plan, with its lanes delayed by `seed`. Errors of ValidateForEngine, the lowering, the checks, the run.
+  absl::StatusOr<Differences> Run(const PlannedJob& planned, uint64_t seed);
+  // Empty: the plan trains like one device. Else what is wrong, in a line.
+  std::string Complaint(const PlannedJob& planned, uint64_t seed);
+
+ private:
+  std::map<std::string, TrainingRun> one_device_;
+};
+
+// For people: the job and the plan's text, exact enough to be given to another run.
+std::string ToText(const PlannedJob& planned);
+
+}  // namespace motley::engine

@@ -1,0 +1,107 @@
+#include "tests/worker/engine/equivalence/plan_assignments.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/model/parameters.h"
+#include "planner/lowering/program_walk.h"
+#include "planner/lowering/program_writer.h"
+#include "planner/plan/ownership.h"
+#include "planner/plan/placement.h"
+
+namespace motley::engine {
+namespace {
+
+absl::Status Check(const std::vector<Program>& programs) {
+  for (const Program& program : programs) MOTLEY_RETURN_IF_ERROR(Validate(program));
+  return planner::CheckOrder(programs);
+}
+
+planner::CardKind CardOf(double flops) {
+  planner::CardKind card;
+  card.name = "thread";
+  card.fp32_flops = card.tf32_flops = card.fp16_flops = card.bf16_flops = flops;
+  card.memory_bytes = int64_t{1} << 40;
+  card.memory_bytes_per_second = flops;
+  return card;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<planner::Setting>> SettingOfThreads(const ModelShape& model, const planner::Plan& plan) {
+  planner::Cluster cluster;
+  cluster.name = "threads";
+  cluster.regions = {"here"};
+  cluster.kinds = {CardOf(1e12), CardOf(3e12), CardOf(2e12)};
+  for (size_t k = 0; k < cluster.kinds.size(); ++k) cluster.kinds[k].name += std::to_string(k);
+  for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
+    for (const planner::UnitPlan& unit : stage.units) {
+      const int index = static_cast<int>(cluster.devices.size());
+      planner::ClusterNode node;
+      node.name = NodeOf(unit.ranks[0].device);
+      node.device_link_bytes_per_second = node.nic_bytes_per_second = node.host_link_bytes_per_second = 1e10;
+      node.host_memory_bytes = int64_t{1} << 40;
+      node.devices = {index};
+      cluster.nodes.push_back(node);
+      cluster.devices.push_back({unit.ranks[0].device, index % 3, index});
+    }
+  }
+  // No card has fewer devices than one; a kind that no device has is of no use.
+  cluster.kinds.resize(std::min(cluster.kinds.size(), cluster.devices.size()));
+  planner::Workload workload;
+  workload.model_name = "test";
+  workload.model = model;
+  workload.global_batch = plan.global_batch;
+  workload.seq_len = plan.seq_len;
+  workload.dtype = DType::kFloat32;
+  return planner::Setting::Create(cluster, workload, planner::PlanRequest(), nullptr);
+}
+
+std::vector<std::vector<int64_t>> FourSamples(const planner::Plan& plan) {
+  std::vector<std::vector<int64_t>> evaluation;
+  for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
+    const size_t first = evaluation.size();
+    evaluation.resize(first + stage.units.size());
+    evaluation.back() = {3};
+    evaluation[first].push_back(1);
+  }
+  return evaluation;
+}
+
+absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& model, const JobConfig& config,
+                                                          const planner::Plan& plan,
+                                                          const std::vector<std::vector<int64_t>>& evaluation) {
+  MOTLEY_ASSIGN_OR_RETURN(const auto setting, SettingOfThreads(model, plan));
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> programs, planner::LowerTraining(*setting, plan));
+  MOTLEY_RETURN_IF_ERROR(Check(programs));
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> evaluations, planner::LowerEvaluation(*setting, plan, evaluation));
+  MOTLEY_RETURN_IF_ERROR(Check(evaluations));
+  RankAssignment common;
+  common.job = JobId("job");
+  common.epoch = Epoch(1);
+  common.placement = planner::SteppersOf(plan, planner::UnitElements(ParameterLayout(model)));
+  common.model = model;
+  common.config = config;
+  for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
+    for (const planner::UnitPlan& unit : stage.units) {
+      common.devices.push_back(unit.ranks[0].device);
+      common.data_addresses.push_back("127.0.0.1");
+    }
+  }
+  std::vector<RankAssignment> assignments;
+  for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
+    for (const planner::UnitPlan& unit : stage.units) {
+      const size_t rank = assignments.size();
+      RankAssignment& own = assignments.emplace_back(common);
+      own.rank = static_cast<int>(rank);
+      own.device.id = own.devices[rank];
+      own.microbatches = unit.microbatches;
+      own.batch_size = unit.batch();
+      own.program = std::move(programs[rank]);
+      own.evaluation = std::move(evaluations[rank]);
+    }
+  }
+  return assignments;
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,27 @@
+// What each rank of a plan is told when its ranks are threads of one process.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/session/assignment.h"
+#include "planner/plan/plan.h"
+#include "planner/setting/setting.h"
+
+namespace motley::engine {
+
+// Every rank of the first pipeline is a node with one card, of three speeds in turn: speeds decide nothing but the order in which
+// ranks compute.
+absl::StatusOr<std::unique_ptr<planner::Setting>> SettingOfThreads(const ModelShape& model, const planner::Plan& plan);
+
+// Validation microbatches by rank: in every stage three samples on the last rank and one on the first.
+std::vector<std::vector<int64_t>> FourSamples(const planner::Plan& plan);
+
+// By rank, with programs lowered from the plan. Its program and its evaluation pass Validate and CheckOrder. Errors of these and
+// of LowerTraining.
+absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& model, const JobConfig& config,
+                                                          const planner::Plan& plan,
+                                                          const std::vector<std::vector<int64_t>>& evaluation);
+
+}  // namespace motley::engine

@@ -1,0 +1,103 @@
+// Every program that is one mistake away from a lowered one is refused before it runs, or comes out elsewhere, or computes the
+// same.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "planner/lowering/program_walk.h"
+#include "tests/worker/engine/equivalence/equivalence.h"
+#include "tests/worker/engine/equivalence/plan_assignments.h"
+#include "tests/worker/engine/equivalence/program_mutants.h"
+
+namespace motley::engine {
+namespace {
+
+enum class Verdict { kRefusedByValidate, kRefusedByCheckOrder, kOtherNumbers, kSameNumbers };
+
+class PlantedDefectsTest : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { WriteTinyText(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // Small ones of several ranks: tied embeddings on two stages, others on several, one stage.
+  PlannedJob PlanNumber(int number) {
+    for (int n = 100 * number;; ++n) {
+      PlannedJob planned = DrawPlannedJob(21, n, folder_);
+      const std::vector<planner::StagePlan>& stages = planned.plan.pipelines[0].stages;
+      size_t ranks = 0;
+      for (const planner::StagePlan& stage : stages) ranks += stage.units.size();
+      if (ranks < 3 || ranks > 6 || planned.job.model.num_layers > 3 || planned.plan.dtype != DType::kFloat64) continue;
+      if (planned.job.model.tie_embeddings == (number % 2 == 0) && (stages.size() == 1) == (number == 3)) return planned;
+    }
+  }
+
+  Verdict VerdictOf(const PlannedJob& planned, std::vector<RankAssignment> assignments, const std::vector<Program>& programs) {
+    for (const Program& program : programs) {
+      if (!Validate(program).ok()) return Verdict::kRefusedByValidate;
+    }
+    if (!planner::CheckOrder(programs).ok()) return Verdict::kRefusedByCheckOrder;
+    for (size_t r = 0; r < programs.size(); ++r) assignments[r].program = programs[r];
+    const absl::StatusOr<TrainingRun> run = TrainOnThreads(assignments, /*delays=*/5);
+    const absl::StatusOr<TrainingRun> expected = equivalence_.OneDevice(planned.job);
+    EXPECT_TRUE(expected.ok()) << expected.status();
+    if (!run.ok() || !expected.ok()) return Verdict::kOtherNumbers;
+    const std::string complaint = Complaint(Compare(*run, *expected, planned.job.model), LimitsOf(planned.plan.dtype));
+    return complaint.empty() ? Verdict::kSameNumbers : Verdict::kOtherNumbers;
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("planted_defects_test-" + std::to_string(getpid()));
+  Equivalence equivalence_;
+};
+
+TEST_P(PlantedDefectsTest, AreNoticed) {
+  const PlannedJob planned = PlanNumber(GetParam());
+  const auto assignments = AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan));
+  ASSERT_TRUE(assignments.ok()) << assignments.status();
+  std::vector<Program> programs;
+  for (const RankAssignment& assignment : *assignments) programs.push_back(assignment.program);
+  ASSERT_EQ(VerdictOf(planned, *assignments, programs), Verdict::kSameNumbers);
+
+  std::map<std::pair<Mistake, Verdict>, int> seen;
+  for (size_t r = 0; r < programs.size(); ++r) {
+    for (const Mutant& mutant : MutantsOf(programs[r])) {
+      std::vector<Program> wrong = programs;
+      wrong[r] = mutant.program;
+      const Verdict verdict = VerdictOf(planned, *assignments, wrong);
+      ++seen[{mutant.mistake, verdict}];
+      // What passes the checks is another way to the same numbers, unless it takes other samples: only the data knows.
+      const Verdict passed = mutant.mistake == Mistake::kShiftedSample ? Verdict::kOtherNumbers : Verdict::kSameNumbers;
+      EXPECT_TRUE(verdict == Verdict::kRefusedByValidate || verdict == Verdict::kRefusedByCheckOrder || verdict == passed)
+          << "rank " << r << ", " << mutant.what << "\n"
+          << ToText(planned) << "\n"
+          << ToText(programs[r]);
+      // Nothing is written that is not needed.
+      EXPECT_TRUE(verdict != passed || mutant.mistake != Mistake::kDroppedAfter) << "rank " << r << ", " << mutant.what;
+      EXPECT_TRUE(verdict != passed || mutant.mistake != Mistake::kChangedField) << "rank " << r << ", " << mutant.what;
+    }
+  }
+  for (const Mistake mistake : {Mistake::kDroppedAfter, Mistake::kChangedField, Mistake::kSwapped, Mistake::kDropped}) {
+    EXPECT_GT((seen[{mistake, Verdict::kRefusedByValidate}]), 10);
+  }
+  EXPECT_GT((seen[{Mistake::kChangedField, Verdict::kRefusedByCheckOrder}]), 0);
+  // Neighbours know which samples they hand over; a stage alone does not.
+  const bool alone = planned.plan.pipelines[0].stages.size() == 1;
+  EXPECT_EQ((seen[{Mistake::kShiftedSample, Verdict::kOtherNumbers}]) > 0, alone);
+}
+
+TEST_P(PlantedDefectsTest, AreNoticedWhereAllRanksAgreeOnThem) {
+  const PlannedJob planned = PlanNumber(GetParam());
+  const auto assignments = AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan));
+  ASSERT_TRUE(assignments.ok()) << assignments.status();
+  std::vector<Program> programs;
+  for (const RankAssignment& assignment : *assignments) programs.push_back(assignment.program);
+  for (const AgreedMutant& mutant : AgreedMutantsOf(programs)) {
+    EXPECT_NE(VerdictOf(planned, *assignments, mutant.programs), Verdict::kSameNumbers) << mutant.what << "\n" << ToText(planned);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, PlantedDefectsTest, testing::Range(0, 4));
+
+}  // namespace
+}  // namespace motley::engine

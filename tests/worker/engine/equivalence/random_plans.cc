@@ -1,0 +1,111 @@
+#include "tests/worker/engine/equivalence/random_plans.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "common/model/parameters.h"
+#include "planner/plan/ownership.h"
+
+namespace motley::engine {
+
+using planner::ScheduleFamily;
+
+std::vector<int64_t> RandomEnginePlan::Cut(int64_t total, int64_t parts, int64_t least) {
+  std::vector<int64_t> cuts;
+  for (int64_t i = 1; i < parts; ++i) cuts.push_back(Below(total - least * parts + 1));
+  cuts.push_back(total - least * parts);
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<int64_t> result;
+  for (int64_t before = 0; const int64_t cut : cuts) {
+    result.push_back(cut - before + least);
+    before = cut;
+  }
+  return result;
+}
+
+// Interleaved wants equal counts on every unit that computes, a multiple of the stages.
+void RandomEnginePlan::DrawBatches(const planner::Plan& plan, int64_t stages, int64_t rounds, planner::StagePlan& stage) {
+  const int64_t units = static_cast<int64_t>(stage.units.size()), batch = plan.global_batch;
+  if (plan.schedule == ScheduleFamily::kInterleaved && stages > 1 && rounds > 1) {
+    // The count is the plan's, not the stage's: as many as fit the batch, by the number of stages alone.
+    const int64_t count = 2 * stages <= batch && batch % 2 == 0 ? 2 * stages : stages;
+    const int64_t computing = 1 + Below(std::min(units, batch / count));
+    const std::vector<int64_t> sizes = Cut(batch, computing * count, 1);
+    for (int64_t u = 0; u < computing; ++u) {
+      stage.units[u].microbatches.assign(sizes.begin() + u * count, sizes.begin() + (u + 1) * count);
+    }
+  } else {
+    const std::vector<int64_t> batches = Cut(batch, units, 0);
+    for (int64_t u = 0; u < units; ++u) {
+      if (batches[u] > 0) stage.units[u].microbatches = Cut(batches[u], 1 + Below(std::min<int64_t>(batches[u], 4)), 1);
+    }
+  }
+  std::shuffle(stage.units.begin(), stage.units.end(), random_);
+}
+
+void RandomEnginePlan::DrawShares(const std::vector<int64_t>& elements, planner::StagePlan& stage) {
+  const int64_t units = static_cast<int64_t>(stage.units.size());
+  if (stage.zero_stage > 0 && Sometimes(3)) {
+    // Each unit of the model has cuts of its own; the shares are what they come to.
+    std::vector<int64_t> owned(units);
+    for (const int64_t n : elements) {
+      const std::vector<int64_t> sizes = Cut(n, units, 0);
+      UnitPlacement& placement = stage.placement.emplace_back();
+      placement.bounds = {0};
+      for (int64_t u = 0; u < units; ++u) {
+        placement.bounds.push_back(placement.bounds.back() + sizes[u]);
+        owned[u] += sizes[u];
+      }
+    }
+    const auto total = static_cast<double>(std::accumulate(owned.begin(), owned.end(), int64_t{0}));
+    for (int64_t u = 0; u < units; ++u) stage.units[u].ranks[0].shard_ratio = static_cast<double>(owned[u]) / total;
+    return;
+  }
+  // Some of 16 parts: zeros are as likely as others.
+  const std::vector<int64_t> parts = Cut(16, units, 0);
+  for (int64_t u = 0; u < units; ++u) stage.units[u].ranks[0].shard_ratio = static_cast<double>(parts[u]) / 16;
+}
+
+planner::Plan RandomEnginePlan::Draw(const TinyJob& job) {
+  const int64_t layers = job.model.num_layers;
+  planner::Plan plan;
+  plan.strategy = "random";
+  plan.epoch = Epoch(1);
+  plan.global_batch = job.config.training.global_batch_size;
+  plan.seq_len = job.config.training.seq_len;
+  plan.dtype = *ParseDType(job.config.training.dtype);
+  plan.schedule = static_cast<ScheduleFamily>(Below(4));
+  const int64_t devices = 1 + Below(8);
+  const int64_t stages = 1 + Below(std::min({devices, layers, int64_t{4}}));
+  const bool several = plan.schedule == ScheduleFamily::kLayered || plan.schedule == ScheduleFamily::kInterleaved;
+  const int64_t rounds = several ? 1 + Below(std::min<int64_t>(3, layers / stages)) : 1;
+  const std::vector<int64_t> sizes = Cut(layers, stages * rounds, 1), widths = Cut(devices, stages, 1);
+  planner::PipelinePlan& pipeline = plan.pipelines.emplace_back();
+  pipeline.stages.resize(stages);
+  for (int64_t piece = 0, first = 0; piece < stages * rounds; first += sizes[piece++]) {
+    pipeline.stages[piece % stages].ministages.push_back({first, first + sizes[piece] - 1});
+  }
+  const std::vector<UnitSpec> layout = ParameterLayout(job.model);
+  int device = 0;
+  for (int64_t s = 0; s < stages; ++s) {
+    planner::StagePlan& stage = pipeline.stages[s];
+    stage.zero_stage = static_cast<int>(Below(4));
+    if (plan.schedule == ScheduleFamily::k1F1B && Sometimes(2)) stage.in_flight = 1 + Below(4);
+    stage.units.resize(widths[s]);
+    for (planner::UnitPlan& unit : stage.units) {
+      planner::RankPlan& rank = unit.ranks.emplace_back();
+      rank.recompute = Sometimes(3) ? planner::OpSet::All() : planner::OpSet::None();
+    }
+    DrawBatches(plan, stages, rounds, stage);
+    std::vector<int64_t> elements;
+    for (const size_t unit : planner::UnitsOfStage(pipeline, s, layout.size())) elements.push_back(layout[unit].num_elements);
+    DrawShares(elements, stage);
+    for (planner::UnitPlan& unit : stage.units) {
+      unit.ranks[0].device = DeviceId("n" + std::to_string(device++) + "/gpu0");
+    }
+  }
+  return plan;
+}
+
+}  // namespace motley::engine

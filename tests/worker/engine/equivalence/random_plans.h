@@ -1,0 +1,33 @@
+// Random plans of what the engine runs: one pipeline of single-device units.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "common/model/model.h"
+#include "planner/plan/plan.h"
+#include "tests/worker/engine/equivalence/tiny_job.h"
+
+namespace motley::engine {
+
+// Draws everything that ValidateForEngine lets through, over one to eight devices: stages and ministages of unlike sizes, the
+// schedules, ZeRO stages, shares and hand-made placements with zeros, ranks without samples, microbatches that do not line up,
+// in_flight, recompute by rank. The same plan for the same seed on every machine.
+class RandomEnginePlan {
+ public:
+  explicit RandomEnginePlan(uint64_t seed) : random_(seed) {}
+  planner::Plan Draw(const TinyJob& job);
+
+ private:
+  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  bool Sometimes(int64_t one_in) { return Below(one_in) == 0; }
+  // `total` in `parts` numbers of at least `least`, any of them as likely large as small.
+  std::vector<int64_t> Cut(int64_t total, int64_t parts, int64_t least);
+  void DrawBatches(const planner::Plan& plan, int64_t stages, int64_t rounds, planner::StagePlan& stage);
+  void DrawShares(const std::vector<int64_t>& elements, planner::StagePlan& stage);
+
+  std::mt19937_64 random_;
+};
+
+}  // namespace motley::engine

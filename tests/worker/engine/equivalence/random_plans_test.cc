@@ -1,0 +1,51 @@
+#include "tests/worker/engine/equivalence/random_plans.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/worker/engine/equivalence/equivalence.h"
+#include "tests/worker/engine/equivalence/plan_assignments.h"
+
+namespace motley::engine {
+namespace {
+
+TEST(RandomEnginePlanTest, AllAreLoweredAndEverythingOccurs) {
+  std::map<std::string, int> seen;
+  for (int n = 0; n < 4000; ++n) {
+    const PlannedJob planned = DrawPlannedJob(11, n, "/nowhere");
+    const planner::Plan& plan = planned.plan;
+    const absl::Status valid = planner::ValidateForEngine(plan, planned.job.model);
+    ASSERT_TRUE(valid.ok()) << valid << "\n" << ToText(planned);
+    const auto assignments = AssignmentsOf(planned.job.model, planned.job.config, plan, FourSamples(plan));
+    ASSERT_TRUE(assignments.ok()) << assignments.status() << "\n" << ToText(planned);
+    const std::vector<planner::StagePlan>& stages = plan.pipelines[0].stages;
+    const size_t rounds = stages[0].ministages.size();
+    const std::string schedule(planner::ScheduleName(plan.schedule));
+    ++seen[schedule + (stages.size() > 1 ? ", several stages" : ", one stage")];
+    if (rounds > 2 && stages.size() > 1) ++seen[schedule + ", three ministages"];
+    ++seen["stages " + std::to_string(stages.size())];
+    ++seen["ranks " + std::to_string(assignments->size())];
+    for (const planner::StagePlan& stage : stages) {
+      ++seen["zero " + std::to_string(stage.zero_stage)];
+      seen["in flight"] += stage.in_flight > 0;
+      seen["placement"] += !stage.placement.empty();
+      for (const planner::UnitPlan& unit : stage.units) {
+        seen["no samples"] += unit.microbatches.empty();
+        seen["no share"] += stage.zero_stage > 0 && unit.ranks[0].shard_ratio == 0;
+        seen["recompute"] += unit.ranks[0].recompute.all();
+        seen["unlike microbatches"] += !unit.microbatches.empty() && unit.microbatches.front() != unit.microbatches.back();
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), 8u + 2u + 4u + 8u + 4u + 6u);
+  for (const auto& [what, count] : seen) EXPECT_GE(count, 5) << what;
+}
+
+TEST(RandomEnginePlanTest, TheSeedGivesThePlan) {
+  EXPECT_EQ(ToText(DrawPlannedJob(1, 3, "/a")), ToText(DrawPlannedJob(1, 3, "/b")));
+  EXPECT_NE(ToText(DrawPlannedJob(1, 3, "/a")), ToText(DrawPlannedJob(2, 3, "/a")));
+}
+
+}  // namespace
+}  // namespace motley::engine

@@ -1,0 +1,100 @@
+#include "tests/worker/engine/equivalence/reference_files.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/model/parameters.h"
+#include "tests/worker/engine/equivalence/equivalence.h"
+#include "tests/worker/engine/equivalence/plan_assignments.h"
+
+namespace motley::engine {
+namespace {
+
+nlohmann::ordered_json JobJson(const JobConfig& config) {
+  const auto& [steps, seq_len, batch, max_norm, seed, dtype] = config.training;
+  nlohmann::ordered_json json;
+  json["training"] = {{"steps", steps},       {"seq_len", seq_len}, {"global_batch_size", batch},
+                      {"max_norm", max_norm}, {"seed", seed},       {"dtype", dtype}};
+  json["optimizer"] = {{"lr", config.optimizer.lr},
+                       {"beta1", config.optimizer.beta1},
+                       {"beta2", config.optimizer.beta2},
+                       {"eps", config.optimizer.eps},
+                       {"weight_decay", config.optimizer.weight_decay}};
+  json["lr_scheduler"] = {{"warmup_steps", config.lr_scheduler.warmup_steps},
+                          {"decay_type", config.lr_scheduler.decay_type},
+                          {"min_lr_factor", config.lr_scheduler.min_lr_factor}};
+  json["data"] = {{"path", config.data.path},
+                  {"validation_fraction", config.data.validation_fraction},
+                  {"validation_samples", config.data.validation_samples},
+                  {"validation_interval", config.data.validation_interval}};
+  return json;
+}
+
+template <typename T>
+void WriteState(const TrainingState& state, std::ofstream& file) {
+  for (const auto& unit : state) {
+    for (const std::vector<double>& array : unit) {
+      for (const double value : array) {
+        const T narrow = static_cast<T>(value);
+        file.write(reinterpret_cast<const char*>(&narrow), sizeof(T));
+      }
+    }
+  }
+}
+
+absl::Status WriteRun(const TinyJob& job, const TrainingRun& run, const std::filesystem::path& folder) {
+  nlohmann::ordered_json json = JobJson(job.config);
+  for (const StepResult& step : run.steps) {
+    json["steps"].push_back({{"step", step.step}, {"loss", step.loss}, {"grad_norm", step.grad_norm}, {"lr", step.lr}});
+    if (step.has_validation_loss) json["steps"].back()["validation_loss"] = step.validation_loss;
+  }
+  for (const UnitSpec& unit : ParameterLayout(job.model)) {
+    nlohmann::ordered_json& names = json["units"].emplace_back(nlohmann::ordered_json::array());
+    for (const TensorSpec& tensor : unit.tensors) names.push_back(tensor.name);
+  }
+  std::ofstream(folder / "job.json") << json.dump(1) << '\n';
+  for (const auto& [step, state] : run.states) {
+    std::ofstream file(folder / absl::StrCat("state-", step, ".bin"), std::ios::binary);
+    job.config.training.dtype == "float64" ? WriteState<double>(state, file) : WriteState<float>(state, file);
+    if (!file.flush()) return absl::UnavailableError(absl::StrCat("cannot write into ", folder.string()));
+  }
+  return absl::OkStatus();
+}
+
+// By a run of its own that keeps a checkpoint of step 0.
+absl::Status ExportInitial(TinyJob job, const std::filesystem::path& folder) {
+  job.config.checkpoint.folder = (folder / "checkpoints").string();
+  job.config.checkpoint.enable_step_zero_checkpoint = true;
+  job.config.training.steps = 1;
+  const planner::Plan plan = OneDevicePlan(job);
+  MOTLEY_ASSIGN_OR_RETURN(const auto assignments, AssignmentsOf(job.model, job.config, plan, FourSamples(plan)));
+  MOTLEY_ASSIGN_OR_RETURN(const Checkpoints kept, TrainAndKeep(assignments, std::nullopt));
+  MOTLEY_RETURN_IF_ERROR(ExportHuggingFace(kept.folders.at(0), (folder / "model").string()));
+  std::filesystem::remove_all(job.config.checkpoint.folder);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WriteReferences(const std::filesystem::path& folder) {
+  WriteTinyText(folder);
+  Equivalence equivalence;
+  for (const ModelFamily family : {ModelFamily::kGpt2, ModelFamily::kLlama}) {
+    for (const TinySize size : kTinySizes) {
+      for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+        const TinyJob job = MakeTinyJob(family, size, dtype, std::filesystem::absolute(folder));
+        const std::filesystem::path own = std::filesystem::absolute(folder) / job.Name();
+        std::filesystem::create_directories(own);
+        MOTLEY_RETURN_IF_ERROR(ExportInitial(job, own));
+        MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, equivalence.OneDevice(job));
+        MOTLEY_RETURN_IF_ERROR(WriteRun(job, run, own));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace motley::engine

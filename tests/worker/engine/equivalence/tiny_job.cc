@@ -1,0 +1,55 @@
+#include "tests/worker/engine/equivalence/tiny_job.h"
+
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr char kText[] = "text.txt";
+
+}  // namespace
+
+std::string TinyJob::Name() const {
+  return absl::StrCat(model.family == ModelFamily::kGpt2 ? "gpt2" : "llama", ", ", model.num_layers, " layers, batch ",
+                      config.training.global_batch_size, ", ", config.training.dtype);
+}
+
+TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType dtype, const std::filesystem::path& folder) {
+  TinyJob job;
+  const bool gpt2 = family == ModelFamily::kGpt2;
+  job.model = {.family = family,
+               .vocab_size = 256,
+               .hidden_size = 16,
+               .num_layers = size.layers,
+               .num_heads = gpt2 ? 2 : 4,
+               .num_kv_heads = 2,
+               .head_dim = gpt2 ? 8 : 4,
+               .intermediate_size = gpt2 ? 64 : 40,
+               .max_positions = 32,
+               .tie_embeddings = gpt2};
+  job.config.training = {.steps = kTinySteps,
+                         .seq_len = 16,
+                         .global_batch_size = size.batch,
+                         .max_norm = 0.3,
+                         .seed = 3,
+                         .dtype = std::string(DTypeName(dtype))};
+  job.config.optimizer.lr = 2e-3;
+  job.config.lr_scheduler.warmup_steps = 2;
+  job.config.data.path = (folder / kText).string();
+  job.config.data.validation_samples = 4;
+  job.config.data.validation_interval = 3;
+  job.config.checkpoint.folder = (folder / "checkpoints").string();
+  job.config.checkpoint.interval = 1;
+  job.config.checkpoint.keep_latest_k = 0;
+  return job;
+}
+
+void WriteTinyText(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  std::ofstream text(folder / kText);
+  for (int i = 0; i < 400; ++i) text << "line " << i * 37 % 101 << " of a small text; the quick brown fox number " << i << ".\n";
+}
+
+}  // namespace motley::engine

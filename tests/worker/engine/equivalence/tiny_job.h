@@ -1,0 +1,35 @@
+// Jobs of a second: tiny models on a little text, with clipping, warm-up and weight decay, and a checkpoint after every step.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "common/job/job.h"
+#include "common/model/model.h"
+
+namespace motley::engine {
+
+inline constexpr int64_t kTinySteps = 5;
+
+struct TinyJob {
+  ModelShape model;
+  JobConfig config;
+  // "gpt2, 5 layers, batch 8, float64": two of one name are the same job.
+  std::string Name() const;
+};
+
+// A model's layers and the global batch.
+struct TinySize {
+  int64_t layers = 0, batch = 0;
+};
+inline constexpr TinySize kTinySizes[] = {{3, 9}, {5, 8}, {8, 12}};
+
+// GPT-2 ties its embeddings and has biases; Llama does neither and has two query heads for each head of keys and values. The data
+// and the checkpoints are in `folder`.
+TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType dtype, const std::filesystem::path& folder);
+
+// A text of some ten thousand bytes, where MakeTinyJob looks for it.
+void WriteTinyText(const std::filesystem::path& folder);
+
+}  // namespace motley::engine

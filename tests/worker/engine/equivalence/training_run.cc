@@ -1,0 +1,107 @@
+#include "tests/worker/engine/equivalence/training_run.h"
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/data/sampling.h"
+#include "common/model/parameters.h"
+#include "tests/worker/engine/fake_host.h"
+#include "worker/engine/engine.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr uint64_t kOneIn = 4, kMostMicroseconds = 2000;
+
+template <typename T>
+absl::StatusOr<std::vector<double>> ReadArray(CheckpointReader& reader, int unit, StateTensor tensor, int64_t elements) {
+  std::vector<T> values(elements);
+  MOTLEY_RETURN_IF_ERROR(reader.Read(unit, tensor, 0, elements, values.data()));
+  return std::vector<double>(values.begin(), values.end());
+}
+
+// A rank that gives up because of another says so; the other says why.
+absl::Status FirstCause(const std::vector<absl::Status>& ends) {
+  absl::Status cause;
+  for (size_t rank = 0; rank < ends.size(); ++rank) {
+    if (ends[rank].ok() || (!cause.ok() && absl::IsUnavailable(ends[rank]))) continue;
+    if (cause.ok() || absl::IsUnavailable(cause)) cause = ends[rank];
+  }
+  return cause;
+}
+
+bool Same(const std::vector<StepResult>& a, const std::vector<StepResult>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].loss != b[i].loss || a[i].grad_norm != b[i].grad_norm || a[i].validation_loss != b[i].validation_loss) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Duration DelayOf(uint64_t seed, int rank, int64_t instruction) {
+  const uint64_t drawn = Mix64(Mix64(seed + static_cast<uint64_t>(rank)) + static_cast<uint64_t>(instruction));
+  if (drawn % kOneIn != 0) return absl::ZeroDuration();
+  return absl::Microseconds(static_cast<int64_t>(drawn / kOneIn % kMostMicroseconds));
+}
+
+absl::StatusOr<TrainingState> ReadState(const std::string& checkpoint_folder) {
+  MOTLEY_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(checkpoint_folder));
+  const bool wide = reader.manifest().dtype == DType::kFloat64;
+  TrainingState state;
+  for (const UnitSpec& unit : ParameterLayout(reader.manifest().model)) {
+    const int index = static_cast<int>(state.size());
+    state.emplace_back();
+    for (int t = 0; t < kNumStateTensors; ++t) {
+      const auto tensor = static_cast<StateTensor>(t);
+      MOTLEY_ASSIGN_OR_RETURN(std::vector<double> values, wide ? ReadArray<double>(reader, index, tensor, unit.num_elements)
+                                                               : ReadArray<float>(reader, index, tensor, unit.num_elements));
+      state.back().push_back(std::move(values));
+    }
+  }
+  return state;
+}
+
+absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays) {
+  std::filesystem::remove_all(assignments[0].config.checkpoint.folder);
+  const int world = static_cast<int>(assignments.size());
+  FakeKv kv;
+  std::vector<absl::Status> ends(world);
+  std::vector<std::vector<StepResult>> steps(world);
+  std::map<int64_t, std::string> checkpoints;
+  OnRanks(world, [&](int rank) {
+    FakeHost host(kv);
+    EngineOptions options;
+    if (delays) {
+      options.before_instruction = [seed = *delays, rank](int64_t instruction) {
+        const absl::Duration delay = DelayOf(seed, rank, instruction);
+        if (delay > absl::ZeroDuration()) absl::SleepFor(delay);
+      };
+    }
+    ends[rank] = CreateEngine(host, options)->Run(assignments[rank]).status();
+    steps[rank] = host.steps;
+    if (rank == 0) checkpoints = host.checkpoints;
+  });
+  MOTLEY_RETURN_IF_ERROR(FirstCause(ends));
+  for (int rank = 1; rank < world; ++rank) {
+    if (!Same(steps[rank], steps[0]))
+      return absl::InternalError(absl::StrCat("rank ", rank, " reports other numbers than rank 0"));
+  }
+  return Checkpoints{steps[0], checkpoints};
+}
+
+absl::StatusOr<TrainingRun> TrainOnThreads(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays) {
+  MOTLEY_ASSIGN_OR_RETURN(const Checkpoints kept, TrainAndKeep(assignments, delays));
+  TrainingRun run{kept.steps, {}};
+  for (const auto& [step, folder] : kept.folders) {
+    MOTLEY_ASSIGN_OR_RETURN(run.states[step], ReadState(folder));
+  }
+  std::filesystem::remove_all(assignments[0].config.checkpoint.folder);
+  return run;
+}
+
+}  // namespace motley::engine

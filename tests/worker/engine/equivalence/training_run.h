@@ -1,0 +1,43 @@
+// Trains a job in this process, ranks as threads, and keeps everything that it computed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/session/assignment.h"
+#include "worker/engine/base/rank_host.h"
+
+namespace motley::engine {
+
+// [unit of the model][StateTensor]: the flat arrays of a checkpoint.
+using TrainingState = std::vector<std::vector<std::vector<double>>>;
+
+struct TrainingRun {
+  std::vector<StepResult> steps;
+  std::map<int64_t, TrainingState> states;  // by steps done
+};
+
+struct Checkpoints {
+  std::vector<StepResult> steps;
+  std::map<int64_t, std::string> folders;  // by steps done
+};
+
+// All ranks of one job, which writes checkpoints into an empty folder of its own. With `delays`, a seed, a quarter of the
+// instructions begin up to 2 ms late, whichever lane they are on. The first rank's error; INTERNAL: ranks that report other
+// numbers than rank 0.
+absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays);
+// The same; reads the checkpoints and removes them.
+absl::StatusOr<TrainingRun> TrainOnThreads(const std::vector<RankAssignment>& assignments,
+                                           std::optional<uint64_t> delays = std::nullopt);
+
+// How long an instruction of a rank is kept waiting.
+absl::Duration DelayOf(uint64_t seed, int rank, int64_t instruction);
+
+absl::StatusOr<TrainingState> ReadState(const std::string& checkpoint_folder);
+
+}  // namespace motley::engine

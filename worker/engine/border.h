@@ -1,0 +1,72 @@
+// Tensors at the borders between this rank's units and other ranks': what was made here and is sent piece by piece, what comes
+// piece by piece and is used here. One step's.
+//
+// Not locked: the program orders who makes, sends, receives and takes a tensor, and every tensor has a place of its own.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "common/program/program.h"
+
+namespace motley::engine {
+
+class Border {
+ public:
+  // By unit and microbatch of `program`.
+  explicit Border(const Program& program) : program_(program), places_(program.num_units) {
+    for (auto& of_unit : places_) of_unit.resize(program.microbatches.size());
+  }
+
+  // ---- out: made here ----
+
+  // [samples, seq_len, hidden]
+  void Put(int32_t unit, int32_t microbatch, const at::Tensor& whole) {
+    places_[unit][microbatch] = {whole.contiguous(), program_.microbatches[microbatch].samples};
+  }
+  // The samples that `op` sends: contiguous.
+  template <typename Op>
+  at::Tensor Piece(const Op& op) const {
+    return Slice(places_[op.unit][op.microbatch].whole, op);
+  }
+  // Frees the tensor behind its last piece.
+  template <typename Op>
+  void Sent(const Op& op) {
+    Place& place = places_[op.unit][op.microbatch];
+    place.left -= op.samples;
+    if (place.left == 0) place.whole = at::Tensor();
+  }
+
+  // ---- in: comes from elsewhere ----
+
+  // Where the samples that `op` receives belong. The first piece makes the tensor.
+  template <typename Op>
+  at::Tensor Room(const Op& op, int64_t seq_len, int64_t hidden, const at::TensorOptions& options);
+  // What has come, whole. It is the caller's then.
+  at::Tensor Take(int32_t unit, int32_t microbatch) { return std::exchange(places_[unit][microbatch].whole, at::Tensor()); }
+
+ private:
+  struct Place {
+    at::Tensor whole;
+    int64_t left = 0;  // samples to be sent
+  };
+  template <typename Op>
+  at::Tensor Slice(const at::Tensor& whole, const Op& op) const {
+    return whole.narrow(0, op.first - program_.microbatches[op.microbatch].first, op.samples);
+  }
+
+  const Program& program_;
+  std::vector<std::vector<Place>> places_;  // [unit][microbatch]
+};
+
+template <typename Op>
+at::Tensor Border::Room(const Op& op, int64_t seq_len, int64_t hidden, const at::TensorOptions& options) {
+  at::Tensor& whole = places_[op.unit][op.microbatch].whole;
+  if (!whole.defined()) whole = at::empty({program_.microbatches[op.microbatch].samples, seq_len, hidden}, options);
+  return Slice(whole, op);
+}
+
+}  // namespace motley::engine

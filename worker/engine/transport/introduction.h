@@ -1,0 +1,26 @@
+// What the ranks tell each other before they connect, through the epoch's rendezvous keys. Private to the engine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/engine/base/rank_host.h"
+#include "worker/engine/transport/connect_communicator.h"
+#include "worker/engine/transport/link_rates.h"
+#include "worker/engine/transport/meeting.h"
+
+namespace motley::engine {
+
+struct Introduction {
+  std::string boot_id;  // equal: the same machine, so CLOCK_MONOTONIC may be compared
+  LinkRates rates;
+  MeetingPoint point;
+};
+
+// Everybody's, by rank; this rank is met at `point`. Nobody is called before everybody is here, so that the calls' patience is
+// not spent on ranks that still start. UNAVAILABLE (Fault::kPeer): who did not come within options.connect_timeout.
+absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& options, const MeetingPoint& point,
+                                                    RankHost& host);
+
+}  // namespace motley::engine

@@ -1,0 +1,287 @@
+#include "worker/engine/transport/tcp_communicator.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/fault.h"
+#include "common/base/status_macros.h"
+#include "worker/engine/base/monotonic.h"
+#include "worker/engine/transport/channel.h"
+#include "worker/engine/transport/hand_over.h"
+#include "worker/engine/transport/introduction.h"
+#include "worker/engine/transport/link_pacer.h"
+#include "worker/engine/transport/link_rates.h"
+#include "worker/engine/transport/meeting.h"
+#include "worker/engine/transport/ring_engine.h"
+#include "worker/engine/transport/ring_place.h"
+
+namespace motley::engine {
+namespace {
+
+// A ring that this rank is in.
+struct Ring {
+  RingPlace place;
+  Channel channel = 0;
+  double slowest_bytes_per_second = 0;
+  std::unique_ptr<LinkPacer> pacer{};
+  std::unique_ptr<RingEngine> engine{};  // null: no other member
+};
+
+absl::Status CheckOptions(const CommunicatorOptions& options) {
+  const int world = static_cast<int>(options.devices.size());
+  for (size_t g = 0; g < options.groups.size(); ++g) {
+    std::set<int> members;
+    for (const int r : options.groups[g]) {
+      if (r < 0 || r >= world) return absl::InternalError(absl::StrCat("group ", g, " has rank ", r, " of ", world, " ranks"));
+      if (!members.insert(r).second) return absl::InternalError(absl::StrCat("group ", g, " has rank ", r, " twice"));
+    }
+  }
+  for (const std::set<int>* peers : {&options.sends_to, &options.receives_from}) {
+    for (const int r : *peers) {
+      if (r >= 0 && r < world && r != options.rank) continue;
+      return absl::InternalError(absl::StrCat("rank ", options.rank, " of ", world, " cannot hand over to or from rank ", r));
+    }
+  }
+  return absl::OkStatus();
+}
+
+class TcpCommunicator : public Communicator {
+ public:
+  explicit TcpCommunicator(const CommunicatorOptions& options) : options_(options) {
+    host_exchange_ = Ring{.place = *PlaceOf(rank(), EveryRank(world())), .channel = kHostExchangeChannel};
+    for (int g = 0; g < static_cast<int>(options.groups.size()); ++g) {
+      const std::optional<RingPlace> place = PlaceOf(rank(), options.groups[g]);
+      if (place) rings_[g] = Ring{.place = *place, .channel = GroupChannel(g)};
+    }
+  }
+
+  absl::Status Connect(RankHost& host, LinkClock& links) {
+    MOTLEY_ASSIGN_OR_RETURN(Meeting meeting, Meeting::Open(rank(), options_.devices[rank()], options_.data_addresses[rank()]));
+    MOTLEY_ASSIGN_OR_RETURN(const std::vector<Introduction> all, Introduce(options_, meeting.point(), host));
+    std::vector<MeetingPeer> peers;
+    for (const auto& [r, channel] : Connections()) peers.push_back({r, channel, options_.devices[r], all[r].point});
+    MOTLEY_ASSIGN_OR_RETURN(Met met, meeting.Meet(peers, options_.connect_timeout, options_.stopped));
+    if (met.turned_away > 0) {
+      host.OnLog(absl::StrCat("turned away ", met.turned_away, " connections to ", meeting.point().address, ":",
+                              meeting.point().port, " that are no ranks of this epoch"));
+    }
+    sockets_ = std::move(met.sockets);
+    StartRing(host_exchange_, all, links);
+    for (auto& [group, ring] : rings_) StartRing(ring, all, links);
+    for (const int to : options_.sends_to) {
+      senders_.emplace(to, std::make_unique<HandOverSender>(PathOfHandOver(rank(), to, all, links), ring_segment_bytes_));
+    }
+    for (const int from : options_.receives_from) {
+      receivers_.emplace(from, std::make_unique<HandOverReceiver>(PathOfHandOver(from, rank(), all, links)));
+    }
+    return absl::OkStatus();
+  }
+
+  int rank() const override { return options_.rank; }
+  int world() const override { return static_cast<int>(options_.devices.size()); }
+
+  absl::Status AllGather(int group, void* array, DType dtype, const Owners& owners) override {
+    return Collective("all-gather", group, static_cast<char*>(array), dtype, owners, RingCombine::kCopy);
+  }
+
+  absl::Status ReduceScatter(int group, void* array, DType dtype, const Owners& owners) override {
+    const RingCombine combine = dtype == DType::kFloat64 ? RingCombine::kAddFloat64 : RingCombine::kAddFloat32;
+    return Collective("reduce-scatter", group, static_cast<char*>(array), dtype, owners, combine);
+  }
+
+  absl::Status Send(int peer, const void* data, int64_t bytes) override {
+    const auto sender = senders_.find(peer);
+    if (sender == senders_.end()) return absl::InternalError(absl::StrCat("rank ", rank(), " sends to no rank ", peer));
+    return HandOver(absl::StrCat("sending to ", options_.devices[peer].value()), send_pacer_, [&](int64_t ready_ns) {
+      return sender->second->Send(static_cast<const char*>(data), bytes, ready_ns, progress_);
+    });
+  }
+
+  absl::Status Receive(int peer, void* data, int64_t bytes) override {
+    const auto receiver = receivers_.find(peer);
+    if (receiver == receivers_.end()) return absl::InternalError(absl::StrCat("rank ", rank(), " receives from no rank ", peer));
+    return HandOver(absl::StrCat("receiving from ", options_.devices[peer].value()), receive_pacer_, [&](int64_t ready_ns) {
+      return receiver->second->Receive(static_cast<char*>(data), bytes, ready_ns, progress_);
+    });
+  }
+
+  absl::StatusOr<std::vector<std::vector<double>>> GatherScalars(const std::vector<double>& mine) override {
+    const int64_t count = static_cast<int64_t>(mine.size());
+    std::vector<double> all(count * world());
+    std::copy(mine.begin(), mine.end(), all.begin() + count * rank());
+    std::vector<int64_t> bounds(world() + 1);
+    for (int r = 0; r <= world(); ++r) bounds[r] = count * r;
+    MOTLEY_RETURN_IF_ERROR(Exchange("exchange of scalars", reinterpret_cast<char*>(all.data()), sizeof(double), bounds));
+    std::vector<std::vector<double>> result(world());
+    for (int r = 0; r < world(); ++r) result[r].assign(all.begin() + count * r, all.begin() + count * (r + 1));
+    return result;
+  }
+
+  absl::StatusOr<std::vector<std::string>> GatherStrings(const std::string& mine) override {
+    MOTLEY_ASSIGN_OR_RETURN(const auto sizes, GatherScalars({static_cast<double>(mine.size())}));
+    std::vector<int64_t> bounds(1, 0);
+    for (const auto& size : sizes) bounds.push_back(bounds.back() + static_cast<int64_t>(size[0]));
+    std::string all(bounds.back(), '\0');
+    all.replace(bounds[rank()], mine.size(), mine);
+    MOTLEY_RETURN_IF_ERROR(Exchange("exchange of texts", all.data(), 1, bounds));
+    std::vector<std::string> result(world());
+    for (int r = 0; r < world(); ++r) result[r] = all.substr(bounds[r], bounds[r + 1] - bounds[r]);
+    return result;
+  }
+
+  void Abort(const std::string& reason) override { AbortIfFirst(reason); }
+
+ private:
+  // ---- connecting ----
+
+  // A peer in several roles has several; two members of a ring of two are each other's neighbours once.
+  std::set<std::pair<int, Channel>> Connections() const {
+    std::set<std::pair<int, Channel>> connections;
+    const auto add = [&](const Ring& ring) {
+      for (const int r : {ring.place.left(), ring.place.right()}) {
+        if (r != rank()) connections.emplace(r, ring.channel);
+      }
+    };
+    add(host_exchange_);
+    for (const auto& [group, ring] : rings_) add(ring);
+    for (const int to : options_.sends_to) connections.emplace(to, HandOverChannel(rank(), to));
+    for (const int from : options_.receives_from) connections.emplace(from, HandOverChannel(from, rank()));
+    return connections;
+  }
+
+  void StartRing(Ring& ring, const std::vector<Introduction>& all, LinkClock& links) {
+    if (ring.place.size() == 1) return;
+    const int left = ring.place.left(), right = ring.place.right();
+    ring.slowest_bytes_per_second = SlowestInRing(options_.devices, RatesOf(all), ring.place.members);
+    ring.pacer = std::make_unique<LinkPacer>(options_.device, options_.devices, rank(), LinkPacer::Path{right, left}, links);
+    ring.engine = std::make_unique<RingEngine>(PeerAt(left, ring.channel), PeerAt(right, ring.channel), *ring.pacer,
+                                               all[left].boot_id == all[rank()].boot_id, options_.deadline);
+  }
+
+  HandOverPath PathOfHandOver(int from, int to, const std::vector<Introduction>& all, LinkClock& links) const {
+    const LinkPacer::Path path = from == rank() ? LinkPacer::Path{to, std::nullopt} : LinkPacer::Path{std::nullopt, from};
+    return {PeerAt(from == rank() ? to : from, HandOverChannel(from, to)),
+            LinkPacer(options_.device, options_.devices, rank(), path, links),
+            SlowestOnPath(options_.devices, RatesOf(all), from, to), all[from].boot_id == all[to].boot_id, options_.deadline};
+  }
+
+  Peer PeerAt(int r, Channel channel) const { return {options_.devices[r].value(), sockets_.at({r, channel}).get()}; }
+
+  static std::vector<LinkRates> RatesOf(const std::vector<Introduction>& all) {
+    std::vector<LinkRates> rates;
+    for (const Introduction& one : all) rates.push_back(one.rates);
+    return rates;
+  }
+
+  // ---- calls ----
+
+  absl::Status Collective(const char* what, int group, char* array, DType dtype, const Owners& owners, RingCombine combine) {
+    const auto found = rings_.find(group);
+    if (found == rings_.end()) return absl::InternalError(absl::StrCat(what, ": rank ", rank(), " is in no group ", group));
+    const Ring& ring = found->second;
+    if (static_cast<int>(owners.size()) != ring.place.size()) {
+      return absl::InternalError(
+          absl::StrCat(what, ": ", owners.size(), " owners for the ", ring.place.size(), " members of group ", group));
+    }
+    const int64_t element_bytes = SizeOfBytes(dtype);
+    const int64_t segment_bytes = SegmentBytesOf(ring, owners, element_bytes);
+    ring_segment_bytes_ = ring.slowest_bytes_per_second > 0 ? segment_bytes : 0;
+    const absl::Cleanup over = [this] { ring_segment_bytes_ = 0; };
+    const int first_owner = combine == RingCombine::kCopy ? ring.place.index : ring.place.LeftIndex();
+    const RingStream stream = MakeRingStream(owners, element_bytes, first_owner, segment_bytes);
+    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end, Pass(what, ring, stream, array, combine, collective_pacer_.start()));
+    collective_pacer_.EndAt(end);
+    return absl::OkStatus();
+  }
+
+  absl::Status Exchange(const char* what, char* array, int64_t element_bytes, const std::vector<int64_t>& bounds) {
+    const Owners owners = OwnersOf(bounds);
+    const RingStream stream =
+        MakeRingStream(owners, element_bytes, rank(), SegmentBytesOf(host_exchange_, owners, element_bytes));
+    return Pass(what, host_exchange_, stream, array, RingCombine::kCopy, clock_.Now()).status();
+  }
+
+  static int64_t SegmentBytesOf(const Ring& ring, const Owners& owners, int64_t element_bytes) {
+    return SegmentBytes(ElementsOf(owners) * element_bytes, element_bytes, ring.slowest_bytes_per_second);
+  }
+
+  absl::StatusOr<absl::Duration> Pass(const char* what, const Ring& ring, const RingStream& stream, char* array,
+                                      RingCombine combine, absl::Duration ready) {
+    MOTLEY_RETURN_IF_ERROR(NotAborted(what));
+    if (ring.engine == nullptr) return ready;
+    return EndOf(what, ring.engine->Pass(stream, array, combine, absl::ToInt64Nanoseconds(ready), progress_));
+  }
+
+  template <typename Transfer>
+  absl::Status HandOver(const std::string& what, TransferPacer& pacer, Transfer transfer) {
+    MOTLEY_RETURN_IF_ERROR(NotAborted(what));
+    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end, EndOf(what, transfer(absl::ToInt64Nanoseconds(pacer.start()))));
+    pacer.EndAt(end);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<absl::Duration> EndOf(const std::string& what, const absl::StatusOr<TransferTimes>& times) {
+    if (!times.ok()) return Failed(what, times.status());
+    lateness_seconds_ += times->lateness_ns * 1e-9;
+    return absl::Nanoseconds(times->end_ns);
+  }
+
+  // ---- the end ----
+
+  // The first cause ends everything; what another thread sees of that end is no cause: no peer was lost.
+  absl::Status Failed(const std::string& what, const absl::Status& error) {
+    if (!AbortIfFirst(absl::StrCat("an earlier ", what, " failed"))) return NotAborted(what);
+    return WithFault(absl::UnavailableError(absl::StrCat(what, ": ", error.message())), FaultOf(error));
+  }
+
+  bool AbortIfFirst(const std::string& reason) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!abort_reason_.empty()) return false;
+      abort_reason_ = reason;
+    }
+    if (host_exchange_.engine != nullptr) host_exchange_.engine->Abort();
+    for (const auto& [group, ring] : rings_) {
+      if (ring.engine != nullptr) ring.engine->Abort();
+    }
+    for (const auto& [peer, sender] : senders_) sender->Abort();
+    for (const auto& [peer, receiver] : receivers_) receiver->Abort();
+    return true;
+  }
+
+  absl::Status NotAborted(const std::string& what) {
+    absl::MutexLock lock(&mutex_);
+    if (abort_reason_.empty()) return absl::OkStatus();
+    return WithFault(absl::UnavailableError(absl::StrCat(what, ": ", abort_reason_)), Fault::kPeer);
+  }
+
+  const CommunicatorOptions options_;
+  std::atomic<int64_t> ring_segment_bytes_{0};  // of the paced collective under way
+  // Sockets before what uses them: that goes first.
+  std::map<std::pair<int, Channel>, FileDescriptor> sockets_;  // by rank and channel
+  Ring host_exchange_;
+  std::map<int, Ring> rings_;  // by group
+  std::map<int, std::unique_ptr<HandOverSender>> senders_;
+  std::map<int, std::unique_ptr<HandOverReceiver>> receivers_;
+  absl::Mutex mutex_;
+  std::string abort_reason_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectTcp(const CommunicatorOptions& options, RankHost& host, LinkClock& links) {
+  MOTLEY_RETURN_IF_ERROR(CheckOptions(options));
+  auto communicator = std::make_unique<TcpCommunicator>(options);
+  if (options.devices.size() > 1) MOTLEY_RETURN_IF_ERROR(communicator->Connect(host, links));
+  return communicator;
+}
+
+}  // namespace motley::engine
