@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The command line and bad input: each error names the thing and the remedy, has its exit status, and leaves nothing behind."""
 import fcntl
+import glob
 import json
 import os
 import pty
@@ -78,9 +79,11 @@ def config_show(cluster):
 
 def examples_are_valid(cluster):
     folder = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "deploy", "examples")
-    for name in sorted(os.listdir(folder)):
-        done = cluster.run_motley("config", "check", os.path.join(folder, name))
-        expect(done.returncode == 0, f"{name}: {done.stderr}")
+    jobs = sorted(glob.glob(os.path.join(folder, "*.toml")) + glob.glob(os.path.join(folder, "*", "job.toml")))
+    expect(len(jobs) >= 4, f"examples: {jobs}")
+    for job in jobs:
+        done = cluster.run_motley("config", "check", job)
+        expect(done.returncode == 0, f"{job}: {done.stderr}")
 
 
 def unknown_job(cluster):
