@@ -9,8 +9,10 @@
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
 #include "common/base/status_macros.h"
+#include "common/program/handed_samples.h"
 #include "common/program/program.h"
 #include "common/program/program_header.h"
+#include "common/program/program_index.h"
 #include "common/program/program_order.h"
 
 namespace motley {
@@ -22,14 +24,6 @@ struct ParameterBuffer {
   int gather = -1;        // instruction that filled it
   int last_release = -1;  // instruction that freed it last
 };
-// Samples of one microbatch that were handed over at one border.
-struct Handed {
-  std::map<int64_t, int64_t> ranges;  // end by first; disjoint
-  int64_t samples = 0;
-  int last = -1;  // instruction; the lane keeps their order
-};
-// By the border's unit and microbatch.
-using HandOvers = std::map<std::pair<int32_t, int32_t>, Handed>;
 // A gradient buffer's present tenant: unit -1 = free.
 struct GradientBuffer {
   int32_t unit = -1;
@@ -50,18 +44,8 @@ class Validator {
         parameters_(program.parameter_buffers.size()),
         gradients_(program.gradient_buffers.size()),
         work_(program.microbatches.size(), std::vector<Work>(program.units.size())),
-        place_(program.num_units, -1),
-        gradient_home_(program.num_units, -1),
-        reduced_(program.num_units, false) {
-    for (size_t i = 0; i < program.units.size(); ++i) place_[program.units[i]] = static_cast<int32_t>(i);
-    for (size_t i = 0; i < program.gradient_buffers.size(); ++i) {
-      const int32_t unit = program.gradient_buffers[i].home_of;
-      if (unit >= 0) gradient_home_[unit] = static_cast<int32_t>(i);
-    }
-    for (const std::vector<int32_t>& members : program.groups) {
-      in_group_.push_back(std::find(members.begin(), members.end(), program.rank) != members.end());
-    }
-  }
+        index_(program),
+        reduced_(program.num_units, false) {}
 
   absl::Status Run() {
     for (at_ = 0; at_ < static_cast<int>(program_.instructions.size()); ++at_) {
@@ -100,7 +84,7 @@ class Validator {
     if (unit >= 0 && unit < program_.num_units) return absl::OkStatus();
     return Error(absl::StrCat("unit ", unit, " does not exist; the program has ", program_.num_units));
   }
-  bool Held(int32_t unit) const { return unit >= 0 && unit < program_.num_units && place_[unit] >= 0; }
+  bool Held(int32_t unit) const { return unit >= 0 && unit < program_.num_units && index_.place[unit] >= 0; }
   absl::Status Holds(int32_t unit) const {
     MOTLEY_RETURN_IF_ERROR(UnitInRange(unit));
     if (Held(unit)) return absl::OkStatus();
@@ -111,7 +95,7 @@ class Validator {
   absl::Status HoldsArray(int32_t unit) const { return unit == 0 && Held(head()) ? absl::OkStatus() : Holds(unit); }
   absl::Status InGroup(int32_t group) const {
     MOTLEY_RETURN_IF_ERROR(InRange("group", group, program_.groups));
-    if (in_group_[group]) return absl::OkStatus();
+    if (index_.in_group[group]) return absl::OkStatus();
     return Error(absl::StrCat("the rank is not in group ", group, " (", Echo(absl::StrJoin(program_.groups[group], ",")), ")"));
   }
   // A home's own unit is all that it takes.
@@ -188,7 +172,7 @@ class Validator {
   // ---- microbatches ----
 
   // Of a unit that the rank holds.
-  Work& WorkOf(int32_t unit, int32_t microbatch) { return work_[microbatch][place_[unit]]; }
+  Work& WorkOf(int32_t unit, int32_t microbatch) { return work_[microbatch][index_.place[unit]]; }
 
   absl::Status Check(const Forward& f) {
     MOTLEY_RETURN_IF_ERROR(CheckCompute(f));
@@ -247,7 +231,7 @@ class Validator {
   enum class Ours { kBefore, kUnit };
   // What all four have in common.
   template <typename Op>
-  absl::Status CheckHandOver(const Op& op, Ours ours, HandOvers& handed) {
+  absl::Status CheckHandOver(const Op& op, Ours ours, HandedSamples& handed) {
     MOTLEY_RETURN_IF_ERROR(UnitInRange(op.unit));
     if (op.unit == 0) return Error("unit 0 has no unit before it; nothing is handed over");
     const int32_t here = ours == Ours::kUnit ? op.unit : op.unit - 1, there = ours == Ours::kUnit ? op.unit - 1 : op.unit;
@@ -263,26 +247,18 @@ class Validator {
       return Error(absl::StrCat("samples ", first, " to ", end, " are not in microbatch ", op.microbatch, ", which has ",
                                 microbatch.first, " to ", microbatch.end()));
     }
-    Handed& done = handed[{op.unit, op.microbatch}];
-    // They are disjoint: of those that begin before `end`, the last one ends last.
-    const auto next = done.ranges.lower_bound(end);
-    if (next != done.ranges.begin() && std::prev(next)->second > first) {
-      const auto& [other_first, other_end] = *std::prev(next);
-      return Error(absl::StrCat("samples ", std::max(first, other_first), " to ", std::min(end, other_end), " of microbatch ",
-                                op.microbatch, " are handed over twice"));
+    if (const auto twice = handed.Add(op.unit, op.microbatch, {first, end}, at_)) {
+      return Error(absl::StrCat("samples ", twice->first, " to ", twice->second, " of microbatch ", op.microbatch,
+                                " are handed over twice"));
     }
-    done.ranges.emplace(first, end);
-    done.samples += op.samples;
-    done.last = at_;
     return absl::OkStatus();
   }
-  absl::Status AllReceived(const char* what, const HandOvers& handed, int32_t unit, int32_t microbatch) const {
-    const auto found = handed.find({unit, microbatch});
-    const int64_t got = found == handed.end() ? 0 : found->second.samples, all = program_.microbatches[microbatch].samples;
-    if (got < all) {
-      return Error(absl::StrCat("the ", what, " of ", all - got, " samples of microbatch ", microbatch, " was not received"));
+  absl::Status AllReceived(const char* what, const HandedSamples& handed, int32_t unit, int32_t microbatch) const {
+    const HandedSamples::Place& got = handed.At(unit, microbatch);
+    if (const int64_t missing = program_.microbatches[microbatch].samples - got.samples; missing > 0) {
+      return Error(absl::StrCat("the ", what, " of ", missing, " samples of microbatch ", microbatch, " was not received"));
     }
-    return Ordered(found->second.last, absl::StrCat("it must wait for what it receives for microbatch ", microbatch));
+    return Ordered(got.last, absl::StrCat("it must wait for what it receives for microbatch ", microbatch));
   }
   absl::Status CheckSend(int made, const char* what, int32_t unit, int32_t microbatch) const {
     if (made < 0) {
@@ -308,7 +284,7 @@ class Validator {
     MOTLEY_RETURN_IF_ERROR(InRange("gradient buffer", index, program_.gradient_buffers));
     MOTLEY_RETURN_IF_ERROR(CheckHome("gradient", index, program_.gradient_buffers, unit));
     // A sum from another buffer would be added to the shard in the home, which the home's first write zeroes.
-    if (const int32_t home = gradient_home_[unit]; home >= 0 && home != index) {
+    if (const int32_t home = index_.gradient_home[unit]; home >= 0 && home != index) {
       return Error(absl::StrCat("the home of unit ", unit, "'s gradients is buffer ", home, ", not ", index));
     }
     GradientBuffer& buffer = gradients_[index];
@@ -374,10 +350,9 @@ class Validator {
     if (scalars_ < 0) return EndError("reduce_scalars is missing");
     if (!training()) return absl::OkStatus();
     for (size_t g = 0; g < gradients_.size(); ++g) {
-      if (gradients_[g].unit >= 0) {
-        return EndError(
-            absl::StrCat("gradient buffer ", g, " holds gradients of unit ", gradients_[g].unit, " that were not reduced"));
-      }
+      const int32_t unit = gradients_[g].unit;
+      if (unit >= 0)
+        return EndError(absl::StrCat("gradient buffer ", g, " holds gradients of unit ", unit, " that were not reduced"));
     }
     for (const int32_t u : program_.units) {
       if (!reduced_[u])
@@ -389,19 +364,17 @@ class Validator {
 
   // That a microbatch went through a unit, and what it made to where it is needed.
   absl::Status CheckWork(int32_t u, int32_t m) const {
-    const Work& work = work_[m][place_[u]];
+    const Work& work = work_[m][index_.place[u]];
     if (work.forward < 0) return EndError(absl::StrCat("unit ", u, " never ran microbatch ", m, " forward"));
     if (u != head() && !Held(u + 1)) MOTLEY_RETURN_IF_ERROR(AllSent("output", u, sent_activations_, u + 1, m));
     if (!training()) return absl::OkStatus();
     if (work.backward < 0) return EndError(absl::StrCat("unit ", u, " never ran microbatch ", m, " backward"));
     return u == 0 || Held(u - 1) ? absl::OkStatus() : AllSent("input's gradient", u, sent_gradients_, u, m);
   }
-  absl::Status AllSent(const char* what, int32_t of, const HandOvers& handed, int32_t unit, int32_t microbatch) const {
-    const auto found = handed.find({unit, microbatch});
-    const int64_t sent = found == handed.end() ? 0 : found->second.samples, all = program_.microbatches[microbatch].samples;
-    if (sent == all) return absl::OkStatus();
-    return EndError(
-        absl::StrCat("unit ", of, "'s ", what, " of ", all - sent, " samples of microbatch ", microbatch, " is never sent"));
+  absl::Status AllSent(const char* what, int32_t of, const HandedSamples& handed, int32_t unit, int32_t m) const {
+    const int64_t left = program_.microbatches[m].samples - handed.At(unit, m).samples;
+    if (left == 0) return absl::OkStatus();
+    return EndError(absl::StrCat("unit ", of, "'s ", what, " of ", left, " samples of microbatch ", m, " is never sent"));
   }
 
   const Program& program_;
@@ -409,11 +382,9 @@ class Validator {
   std::vector<ParameterBuffer> parameters_;
   std::vector<GradientBuffer> gradients_;
   std::vector<std::vector<Work>> work_;  // [microbatch][place of the unit]
-  std::vector<int32_t> place_;           // by unit: among the rank's units; -1 = not held
-  std::vector<int32_t> gradient_home_;   // by unit: its home among the gradient buffers; -1 = none
-  std::vector<bool> reduced_;            // by unit
-  std::vector<bool> in_group_;           // by group: whether the rank is a member
-  HandOvers sent_activations_, received_activations_, sent_gradients_, received_gradients_;
+  const ProgramIndex index_;
+  std::vector<bool> reduced_;  // by unit
+  HandedSamples sent_activations_, received_activations_, sent_gradients_, received_gradients_;
   int at_ = 0;
   int tied_ = -1;  // whether the head names a tied buffer; -1 = no head yet
   int last_loss_ = -1, scalars_ = -1, optimizer_ = -1;

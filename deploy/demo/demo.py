@@ -3,17 +3,14 @@
 
 usage: demo.py --bin FOLDER --cache FOLDER --work FOLDER [--json FILE]
 """
-import argparse
-import json
-import os
-import shutil
 import signal
 import statistics
 import sys
 import time
 
+import script
 import setting
-from cluster import Cluster, ClusterError
+from cluster import ClusterError
 from text import extract_text
 
 EVEN_STEPS = 6
@@ -209,31 +206,8 @@ def demo(cluster, arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Motley's demo")
-    parser.add_argument("--bin", required=True, help="folder of the binaries")
-    parser.add_argument("--cache", required=True, help="folder in which the text is kept")
-    parser.add_argument("--work", required=True, help="new folder for logs, state and checkpoints; removed after success")
-    parser.add_argument("--json", help="file for the result")
-    parser.add_argument("--setup-seconds", type=float, default=0, help="what came before: packages, wheel, build")
-    arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with Cluster(arguments.bin, arguments.work, file_roots=[arguments.cache]) as cluster:
-        try:
-            result = demo(cluster, arguments)
-        except ClusterError as error:
-            print(f"demo: {error}\ndemo: logs are in {arguments.work}", file=sys.stderr)
-            return 70
-        except KeyboardInterrupt:
-            print("demo: interrupted", file=sys.stderr)
-            return 130
-    print_table(result)
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=2)
-            file.write("\n")
-        print(f"  written: {os.path.abspath(arguments.json)}")
-    shutil.rmtree(arguments.work, ignore_errors=True)
-    return 0
+    arguments = script.parser_of("Motley's demo").parse_args()
+    return script.run(arguments, lambda cluster: demo(cluster, arguments), print_table)
 
 
 if __name__ == "__main__":

@@ -6,17 +6,15 @@ usage: example.py --example FOLDER --bin FOLDER --cache FOLDER --work FOLDER [--
 
 The folder has cluster.toml (nodes, cards, links, strategies) and job.toml (the job; its data and checkpoint folder are filled in).
 """
-import argparse
 import json
 import os
 import re
-import shutil
-import signal
 import sys
 import time
 import tomllib
 
-from cluster import Cluster, ClusterError
+import script
+from cluster import ClusterError
 from demo import ENDED, Watcher, measure, print_plan, say, state_of
 from text import extract_text
 
@@ -75,7 +73,8 @@ def run(cluster, job_path, text_path, entry, steps):
             "predicted_peak_bytes": fullest["predicted"]["peak_bytes"], "fullest_device": fullest["device"]}
 
 
-def print_table(example, rows):
+def print_table(result):
+    rows = result["strategies"]
     print(f"\n  {'':<12} tokens/s   step      predicted   error   peak memory   predicted   loss")
     for row in rows:
         if not row["fits"]:
@@ -97,41 +96,25 @@ def print_table(example, rows):
     sys.stdout.flush()
 
 
-def main():
-    parser = argparse.ArgumentParser(description="one of Motley's examples")
-    for name in ("example", "bin", "cache", "work"):
-        parser.add_argument(f"--{name}", required=True)
-    parser.add_argument("--json", help="file for the result")
-    parser.add_argument("--steps", type=int, default=0, help="of each strategy, in place of the example's")
-    parser.add_argument("--only", default="", help="these strategies, separated by commas")
-    parser.add_argument("--setup-seconds", type=float, default=0, help="what came before: packages, wheel, build")
-    arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+def run_all(cluster, arguments):
+    begin = time.monotonic()
     example = read_example(arguments.example)
     job_path = os.path.abspath(os.path.join(arguments.example, "job.toml"))
-    begin = time.monotonic()
-    with Cluster(arguments.bin, arguments.work, file_roots=[arguments.cache]) as cluster:
-        try:
-            text_path = extract_text(arguments.cache)
-            start_cluster(cluster, example)
-            entries = [e for e in example["strategy"] if not arguments.only or e["strategy"] in arguments.only.split(",")]
-            rows = [run(cluster, job_path, text_path, entry, arguments.steps or example["steps"]) for entry in entries]
-        except ClusterError as error:
-            print(f"demo: {error}\ndemo: logs are in {arguments.work}", file=sys.stderr)
-            return 70
-        except KeyboardInterrupt:
-            print("demo: interrupted", file=sys.stderr)
-            return 130
-    print_table(example, rows)
-    if arguments.json:
-        total = arguments.setup_seconds + time.monotonic() - begin
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump({"schema_version": 1, "example": os.path.basename(os.path.abspath(arguments.example)), "strategies": rows,
-                       "setup_seconds": arguments.setup_seconds, "total_seconds": total}, file, indent=2)
-            file.write("\n")
-        print(f"  written: {os.path.abspath(arguments.json)}")
-    shutil.rmtree(arguments.work, ignore_errors=True)
-    return 0
+    text_path = extract_text(arguments.cache)
+    start_cluster(cluster, example)
+    entries = [e for e in example["strategy"] if not arguments.only or e["strategy"] in arguments.only.split(",")]
+    rows = [run(cluster, job_path, text_path, entry, arguments.steps or example["steps"]) for entry in entries]
+    return {"schema_version": 1, "example": os.path.basename(os.path.abspath(arguments.example)), "strategies": rows,
+            "setup_seconds": arguments.setup_seconds, "total_seconds": arguments.setup_seconds + time.monotonic() - begin}
+
+
+def main():
+    parser = script.parser_of("one of Motley's examples")
+    parser.add_argument("--example", required=True, help="its folder")
+    parser.add_argument("--steps", type=int, default=0, help="of each strategy, in place of the example's")
+    parser.add_argument("--only", default="", help="these strategies, separated by commas")
+    arguments = parser.parse_args()
+    return script.run(arguments, lambda cluster: run_all(cluster, arguments), print_table)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "planner/lowering/pipeline_places.h"
 #include "planner/lowering/rank_writer.h"
 #include "planner/lowering/stage_script.h"
 #include "planner/lowering/step_lowering_engine.h"
@@ -19,41 +20,18 @@
 namespace motley::planner {
 namespace {
 
-// Members of a ring by node, so that one hop enters a node and one leaves it. Nodes and ranks in the plan's order.
-std::vector<int32_t> ByNode(const Setting& setting, const PlanView& view, const std::vector<int32_t>& ranks) {
-  std::vector<int32_t> ring;
-  std::vector<bool> taken(ranks.size(), false);
-  const auto node_of = [&](int32_t rank) { return setting.cluster.devices[view.ranks[rank].device].node; };
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    for (size_t j = i; j < ranks.size(); ++j) {
-      if (taken[j] || node_of(ranks[j]) != node_of(ranks[i])) continue;
-      taken[j] = true;
-      ring.push_back(ranks[j]);
-    }
-  }
-  return ring;
-}
-
-// A unit of the model where a microbatch enters or leaves the ranks of a stage.
-struct Border {
-  int element = -1;  // of the pipeline, on the other side
-  int32_t unit = 0;  // the first unit behind the border
-};
-
 // All ranks of one pipeline of single-device units.
 class Writer {
  public:
   Writer(const Setting& setting, const PlanView& view, const std::vector<EmittedOp>& order, const ScriptOptions& options)
-      : setting_(setting),
-        view_(view),
+      : view_(view),
         pipeline_(view.pipelines.front()),
         training_(options.training),
         head_(static_cast<int32_t>(setting.workload.model.num_layers) + 1),
+        places_(PlacesOf(setting, view)),
         routes_(view, pipeline_),
         ranks_(view.ranks.size()) {
     for (int s = 0; s < pipeline_.num_stages; ++s) scripts_.push_back(ScriptOf(setting, view, s, order, options));
-    MakeGroups();
-    MakeBorders();
     for (size_t r = 0; r < ranks_.size(); ++r) StartRank(static_cast<int>(r));
     for (size_t i = 0; i < order.size(); ++i) {
       const EmittedOp& emitted = order[i];
@@ -104,44 +82,8 @@ class Writer {
   const StageScript& ScriptOfRank(int rank) const { return scripts_[ranks_[rank].stage]; }
   const ActorView& ActorOf(const Rank& rank) const { return view_.actors[rank.actor]; }
   int RankOf(int actor) const { return view_.actors[actor].first_rank; }
-  bool tied() const { return setting_.workload.model.tie_embeddings; }
 
   // ---- before the walk ----
-
-  void MakeGroups() {
-    for (int s = 0; s < pipeline_.num_stages; ++s) groups_.push_back(ByNode(setting_, view_, RanksOf({s})));
-    if (tied() && pipeline_.num_stages > 1) {
-      tied_group_ = static_cast<int32_t>(groups_.size());
-      groups_.push_back(ByNode(setting_, view_, RanksOf({0, pipeline_.num_stages - 1})));
-    }
-  }
-  std::vector<int32_t> RanksOf(const std::vector<int>& stages) const {
-    std::vector<int32_t> ranks;
-    for (const int s : stages) {
-      for (int i = 0; i < view_.stages[s].num_ranks; ++i) ranks.push_back(view_.stages[s].first_rank + i);
-    }
-    return ranks;
-  }
-
-  void MakeBorders() {
-    forward_borders_.resize(static_cast<size_t>(head_) + 1);
-    backward_borders_.resize(static_cast<size_t>(head_) + 1);
-    chunk_of_.resize(static_cast<size_t>(head_) + 1);
-    const std::vector<Element>& elements = pipeline_.elements;
-    for (size_t e = 0; e < elements.size(); ++e) {
-      const Element& element = elements[e];
-      const std::vector<int32_t> units = UnitsOf({element.embedding, element.first_layer, element.layers, element.head}, false);
-      if (e == 0 || elements[e - 1].stage == element.stage) continue;
-      backward_borders_[units.front()] = {static_cast<int>(e) - 1, units.front()};
-      forward_borders_[units.front() - 1] = {static_cast<int>(e), units.front()};
-    }
-    for (int s = 0; s < pipeline_.num_stages; ++s) {
-      const StageWork work = WorkOf(view_, s, tied());
-      for (size_t c = 0; c < work.chunks.size(); ++c) {
-        for (const int32_t unit : UnitsOf(work.chunks[c].part, false)) chunk_of_[unit] = static_cast<int>(c);
-      }
-    }
-  }
 
   void StartRank(int r) {
     Rank& rank = ranks_[r];
@@ -156,7 +98,7 @@ class Writer {
     header.world = static_cast<int32_t>(ranks_.size());
     header.num_units = head_ + 1;
     header.units = script.units;
-    header.groups = groups_;
+    header.groups = places_.groups;
     const ActorView& actor = ActorOf(rank);
     for (int64_t k = 0; k < actor.count(); ++k) header.microbatches.push_back({actor.size(k), actor.begin[k]});
     header.parameter_buffers = script.parameter_buffers;
@@ -164,8 +106,8 @@ class Writer {
     rank.writer = std::make_unique<RankWriter>(std::move(header));
     for (const int32_t unit : script.units) {
       for (int64_t k = 0; k < actor.count(); ++k) {
-        if (backward_borders_[unit].element >= 0) rank.missing[{false, unit, k}] = actor.size(k);
-        if (forward_borders_[unit].element >= 0) rank.missing[{true, unit + 1, k}] = actor.size(k);
+        if (places_.backward_borders[unit].element >= 0) rank.missing[{false, unit, k}] = actor.size(k);
+        if (places_.forward_borders[unit].element >= 0) rank.missing[{true, unit + 1, k}] = actor.size(k);
       }
     }
   }
@@ -173,7 +115,7 @@ class Writer {
   void Begin(int r) {
     const StageScript& script = ScriptOfRank(r);
     RankWriter& writer = *ranks_[r].writer;
-    if (script.tied_parameters >= 0) writer.AddGather(0, script.tied_parameters, tied_group_);
+    if (script.tied_parameters >= 0) writer.AddGather(0, script.tied_parameters, places_.tied_group);
     for (const auto& [unit, buffer] : script.before.gathered) writer.AddGather(unit, buffer, ranks_[r].stage);
     PassEmptyUses(r);
   }
@@ -210,7 +152,7 @@ class Writer {
       const StageScript& script = scripts_[rank.stage];
       if (rank.use >= script.uses.size()) continue;
       const UnitUse& use = script.uses[rank.use];
-      const size_t place = rank.emitted.at({use.backward, chunk_of_[use.unit], MicrobatchOf(rank, use)});
+      const size_t place = rank.emitted.at({use.backward, places_.chunk_of[use.unit], MicrobatchOf(rank, use)});
       if (place >= first || !Ready(static_cast<int>(r))) continue;
       first = place;
       best = static_cast<int>(r);
@@ -302,7 +244,7 @@ class Writer {
 
   // To those of the neighbouring ministage who have the same samples.
   void Deliver(int r, const UnitUse& use, int64_t k) {
-    const Border& border = (use.backward ? backward_borders_ : forward_borders_)[use.unit];
+    const PipelineBorder& border = (use.backward ? places_.backward_borders : places_.forward_borders)[use.unit];
     if (border.element < 0) return;
     Rank& rank = ranks_[r];
     const Slot& slot = routes_.SlotsOf(rank.stage)[routes_.SlotOf(rank.actor, k)];
@@ -334,7 +276,7 @@ class Writer {
   void End(Rank* rank) {
     const StageScript& script = scripts_[rank->stage];
     RankWriter& writer = *rank->writer;
-    if (training_ && script.tied_gradients >= 0) writer.AddReduce(0, script.tied_gradients, tied_group_);
+    if (training_ && script.tied_gradients >= 0) writer.AddReduce(0, script.tied_gradients, places_.tied_group);
     const int32_t scalars = writer.Add(ReduceScalars{}, {rank->last_compute});
     if (training_) writer.Add(OptimizerStep{}, {scalars});
   }
@@ -353,17 +295,13 @@ class Writer {
     return absl::FailedPreconditionError(text);
   }
 
-  const Setting& setting_;
   const PlanView& view_;
   const PipelineView& pipeline_;
   const bool training_;
   const int32_t head_;
+  const PipelinePlaces places_;
   const Routes routes_;
-  std::vector<StageScript> scripts_;          // by stage
-  std::vector<std::vector<int32_t>> groups_;  // by stage, then the tied ends'
-  int32_t tied_group_ = -1;
-  std::vector<Border> forward_borders_, backward_borders_;  // by unit: what it makes goes to
-  std::vector<int> chunk_of_;                               // by unit
+  std::vector<StageScript> scripts_;  // by stage
   std::vector<Rank> ranks_;
 };
 

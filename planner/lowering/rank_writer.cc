@@ -6,25 +6,20 @@ namespace motley::planner {
 
 int32_t RankWriter::Add(Operation op, std::initializer_list<int32_t> after) {
   const auto lane = static_cast<size_t>(LaneOf(op));
-  std::vector<int32_t> needed;
+  std::array<int32_t, kNumLanes> newest;  // of a lane the newest stands for all
+  newest.fill(-1);
   for (const int32_t a : after) {
     if (a < 0) continue;
-    const auto other = static_cast<size_t>(LaneOf(program_.instructions[a].op));
-    if (other == lane || waited_[lane][other] >= a) continue;
-    needed.push_back(a);
+    int32_t& of_lane = newest[static_cast<size_t>(LaneOf(program_.instructions[a].op))];
+    of_lane = std::max(of_lane, a);
   }
-  // Of one lane the newest stands for all.
-  std::sort(needed.begin(), needed.end());
   std::vector<int32_t> kept;
-  for (size_t i = 0; i < needed.size(); ++i) {
-    const auto other = static_cast<size_t>(LaneOf(program_.instructions[needed[i]].op));
-    int32_t& newest = waited_[lane][other];
-    newest = std::max(newest, needed[i]);
+  for (size_t other = 0; other < kNumLanes; ++other) {
+    if (other == lane || newest[other] <= waited_[lane][other]) continue;
+    waited_[lane][other] = newest[other];
+    kept.push_back(newest[other]);
   }
-  for (const int32_t a : needed) {
-    const auto other = static_cast<size_t>(LaneOf(program_.instructions[a].op));
-    if (waited_[lane][other] == a && (kept.empty() || kept.back() != a)) kept.push_back(a);
-  }
+  std::sort(kept.begin(), kept.end());
   program_.instructions.push_back({std::move(op), std::move(kept)});
   return static_cast<int32_t>(program_.instructions.size()) - 1;
 }
