@@ -10,6 +10,7 @@
 #include "common/job/job.h"
 #include "common/model/model.h"
 #include "common/program/program.h"
+#include "common/program/step_spans.h"
 
 namespace motley {
 
@@ -42,6 +43,8 @@ struct RankAssignment {
   Program evaluation;           // of a validation pass over config.data.validation_samples
   std::string programs_digest;  // of all ranks' programs: they agree on it before the first step
   double predicted_step_seconds = 0;
+  LaneSeconds predicted_lanes;  // of a step
+  int stage = 0;                // of the pipeline
   int64_t start_step = 0;
   std::string resume_from;  // checkpoint folder or empty
   ModelShape model;

@@ -10,6 +10,7 @@
 #include "common/base/fault.h"
 #include "common/base/ids.h"
 #include "common/device/device.h"
+#include "common/program/step_spans.h"
 #include "common/session/assignment.h"
 #include "common/session/profile.h"
 #include "common/session/step.h"
@@ -88,11 +89,18 @@ struct PublishAnswerCommand {
   std::string reason;
   int64_t question = 0;
 };
+// For the spans of a step, kept or to come.
+struct TraceCommand {
+  JobId job;
+  Epoch epoch;
+  int rank = 0;
+  int64_t step = 0;
+};
 struct HeartbeatAnswer {
   StoreMark store_mark;
 };
 using CoordinatorCommand = std::variant<StorageCheckCommand, ReachCheckCommand, ProfileCommand, StartCommand, StopCommand,
-                                        KvValueCommand, PublishAnswerCommand, HeartbeatAnswer>;
+                                        KvValueCommand, PublishAnswerCommand, HeartbeatAnswer, TraceCommand>;
 
 // ---- from a worker ----
 struct HeartbeatReport {
@@ -143,8 +151,16 @@ struct StepReport {
   StepStats stats;
   int64_t peak_memory_bytes = 0;
   double lateness_seconds = 0;
-  double busy_seconds = 0;        // compute lane
-  double collective_seconds = 0;  // collective lane
+  LaneSeconds lanes;
+};
+struct TraceReport {
+  JobId job;
+  Epoch epoch;
+  int rank = 0;
+  int64_t step = 0;
+  std::string error;  // empty = fine
+  double step_seconds = 0;
+  std::vector<InstructionSpan> spans;  // by instruction, since the step's begin
 };
 struct KvSetReport {
   JobId job;
@@ -190,12 +206,13 @@ struct LogReport {
 struct LeavingReport {
   double stop_seconds = 0;  // that it has
 };
-using WorkerReport = std::variant<HeartbeatReport, StorageReport, ReachReport, ProfileReport, RankReport, StepReport, KvSetReport,
-                                  KvGetReport, PublishReport, CheckpointReport, CheckpointFailedReport, LogReport, LeavingReport>;
+using WorkerReport =
+    std::variant<HeartbeatReport, StorageReport, ReachReport, ProfileReport, RankReport, StepReport, KvSetReport, KvGetReport,
+                 PublishReport, CheckpointReport, CheckpointFailedReport, LogReport, LeavingReport, TraceReport>;
 
 // ---- between a worker and its rank ----
 // A rank hears what its worker was told, of itself alone: StartCommand and ProfileCommand hold one assignment.
-using RankCommand = std::variant<StartCommand, ProfileCommand, StopCommand, KvValueCommand, PublishAnswerCommand>;
+using RankCommand = std::variant<StartCommand, ProfileCommand, StopCommand, KvValueCommand, PublishAnswerCommand, TraceCommand>;
 // Every 0.25 s: the hang detector's food. An empty `doing` says only that the process lives.
 struct ProgressReport {
   Epoch epoch;

@@ -4,6 +4,7 @@
 #include "common/base/status_macros.h"
 #include "common/wire/device.h"
 #include "common/wire/job.h"
+#include "common/wire/step_spans.h"
 
 namespace motley::wire {
 namespace {
@@ -62,6 +63,8 @@ v1::RankAssignment ToProto(const RankAssignment& a) {
   proto.set_evaluation_program(ProgramText(a.evaluation));
   proto.set_programs_digest(a.programs_digest);
   proto.set_predicted_step_seconds(a.predicted_step_seconds);
+  *proto.mutable_predicted_lanes() = ToProto(a.predicted_lanes);
+  proto.set_stage(a.stage);
   proto.set_start_step(a.start_step);
   proto.set_resume_from(a.resume_from);
   proto.set_model_config_json(ToHfConfig(a.model));
@@ -90,6 +93,8 @@ absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
   MOTLEY_ASSIGN_OR_RETURN(a.evaluation, ParseField("evaluation_program", proto.evaluation_program()));
   a.programs_digest = proto.programs_digest();
   a.predicted_step_seconds = proto.predicted_step_seconds();
+  a.predicted_lanes = FromProto(proto.predicted_lanes());
+  a.stage = proto.stage();
   a.start_step = proto.start_step();
   a.resume_from = proto.resume_from();
   MOTLEY_ASSIGN_OR_RETURN(a.model, ParseHfConfig(proto.model_config_json(), "model_config_json"));

@@ -29,6 +29,9 @@ v1::ToRank ToProto(const RankCommand& command) {
     case v1::CoordinatorMessage::kPublishAnswer:
       out.mutable_publish_answer()->Swap(in.mutable_publish_answer());
       break;
+    case v1::CoordinatorMessage::kTraceRequest:
+      out.mutable_trace()->Swap(in.mutable_trace_request());
+      break;
     default:
       break;
   }
@@ -53,6 +56,9 @@ absl::StatusOr<RankCommand> FromProto(const v1::ToRank& message) {
     case v1::ToRank::kPublishAnswer:
       *in.mutable_publish_answer() = message.publish_answer();
       break;
+    case v1::ToRank::kTrace:
+      *in.mutable_trace_request() = message.trace();
+      break;
     case v1::ToRank::MESSAGE_NOT_SET:
       return absl::InvalidArgumentError("a message for the rank of a kind that it does not know");
   }
@@ -64,6 +70,7 @@ absl::StatusOr<RankCommand> FromProto(const v1::ToRank& message) {
   if (const auto* profile = std::get_if<ProfileCommand>(&*command)) return RankCommand(*profile);
   if (const auto* stop = std::get_if<StopCommand>(&*command)) return RankCommand(*stop);
   if (const auto* value = std::get_if<KvValueCommand>(&*command)) return RankCommand(*value);
+  if (const auto* trace = std::get_if<TraceCommand>(&*command)) return RankCommand(*trace);
   return RankCommand(std::get<PublishAnswerCommand>(*command));
 }
 
@@ -105,6 +112,9 @@ v1::FromRank ToProto(const RankMessage& message) {
     case v1::WorkerMessage::kLog:
       out.mutable_log()->Swap(in.mutable_log());
       break;
+    case v1::WorkerMessage::kTraceResult:
+      out.mutable_trace_result()->Swap(in.mutable_trace_result());
+      break;
     default:
       break;  // what a rank never says
   }
@@ -144,6 +154,9 @@ std::optional<RankMessage> FromProto(const v1::FromRank& message) {
       break;
     case v1::FromRank::kLog:
       *in.mutable_log() = message.log();
+      break;
+    case v1::FromRank::kTraceResult:
+      *in.mutable_trace_result() = message.trace_result();
       break;
     case v1::FromRank::MESSAGE_NOT_SET:
       return std::nullopt;

@@ -65,6 +65,11 @@ struct CommandToProto {
     answer->set_reason(command.reason);
     answer->set_question(command.question);
   }
+  void operator()(const TraceCommand& command) {
+    v1::TraceRequest* request = Stamp(command, out.mutable_trace_request());
+    request->set_rank(command.rank);
+    request->set_step(command.step);
+  }
   void operator()(const HeartbeatAnswer& command) {
     *out.mutable_heartbeat_answer()->mutable_store_mark() = ToProto(command.store_mark);
   }
@@ -133,6 +138,10 @@ absl::StatusOr<std::optional<CoordinatorCommand>> FromProto(const v1::Coordinato
       const auto& in = message.publish_answer();
       return PublishAnswerCommand{JobId(in.job_id()), Epoch(in.epoch()), in.step(),    in.rank(),
                                   in.allowed(),       in.reason(),       in.question()};
+    }
+    case v1::CoordinatorMessage::kTraceRequest: {
+      const auto& in = message.trace_request();
+      return TraceCommand{JobId(in.job_id()), Epoch(in.epoch()), in.rank(), in.step()};
     }
     case v1::CoordinatorMessage::kHeartbeatAnswer:
       return HeartbeatAnswer{FromProto(message.heartbeat_answer().store_mark())};

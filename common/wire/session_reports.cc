@@ -5,6 +5,7 @@
 #include "common/wire/profile.h"
 #include "common/wire/session.h"
 #include "common/wire/session_stamp.h"
+#include "common/wire/step_spans.h"
 
 namespace motley::wire {
 namespace {
@@ -75,8 +76,7 @@ struct ReportToProto {
   void operator()(const StepReport& report) {
     v1::StepReport* to = Stamp(report, out.mutable_step_report());
     to->set_rank(report.rank);
-    to->set_busy_seconds(report.busy_seconds);
-    to->set_collective_seconds(report.collective_seconds);
+    *to->mutable_lanes() = ToProto(report.lanes);
     to->set_peak_memory_bytes(report.peak_memory_bytes);
     to->set_lateness_seconds(report.lateness_seconds);
     v1::StepRecord* record = to->mutable_record();
@@ -127,6 +127,7 @@ struct ReportToProto {
     log->set_text(report.text);
     log->set_unix_ms(report.unix_ms);
   }
+  void operator()(const TraceReport& report) { *out.mutable_trace_result() = ToProto(report); }
   void operator()(const LeavingReport& report) { out.mutable_leaving()->set_stop_seconds(report.stop_seconds); }
 };
 
@@ -144,8 +145,8 @@ std::optional<WorkerReport> RankFromProto(const v1::RankEvent& in) {
 }
 
 StepReport StepFromProto(const v1::StepReport& in) {
-  StepReport report{JobId(in.job_id()),     Epoch(in.epoch()),     in.rank(),         {},
-                    in.peak_memory_bytes(), in.lateness_seconds(), in.busy_seconds(), in.collective_seconds()};
+  StepReport report{JobId(in.job_id()),    Epoch(in.epoch()),    in.rank(), {}, in.peak_memory_bytes(),
+                    in.lateness_seconds(), FromProto(in.lanes())};
   const v1::StepRecord& record = in.record();
   report.stats.step = record.step();
   report.stats.epoch = Epoch(in.epoch());
@@ -227,6 +228,8 @@ std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
       const auto& in = message.log();
       return LogReport{JobId(in.job_id()), Epoch(in.epoch()), in.source(), in.text(), in.unix_ms()};
     }
+    case v1::WorkerMessage::kTraceResult:
+      return FromProto(message.trace_result());
     case v1::WorkerMessage::kLeaving:
       return LeavingReport{message.leaving().stop_seconds()};
     default:

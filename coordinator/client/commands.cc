@@ -19,6 +19,7 @@
 #include "coordinator/client/status_command.h"
 #include "coordinator/client/stop_command.h"
 #include "coordinator/client/submit_command.h"
+#include "coordinator/client/trace_command.h"
 #include "coordinator/client/wait_command.h"
 
 namespace motley::client {
@@ -40,6 +41,7 @@ const std::vector<Command>& Commands() {
       {"export", "write a job's newest checkpoint in HuggingFace's layout", AddExport},
       {"plan", "the plan of a job and why it was chosen; or, without a cluster, the best plan for one described in a file",
        AddPlan},
+      {"trace", "a running job's step as its ranks measured it, beside the simulated one", AddTrace},
       {"estimate", "without a cluster: does a model fit, what takes the memory, the largest batch and sequence", AddEstimate},
       {"simulate", "without a cluster: what a given plan costs, and which rule it breaks", AddSimulate},
       {"clusters", "the clusters that are known by name", AddClusters},

@@ -7,54 +7,21 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/clean_text.h"
 #include "common/base/version.h"
 #include "common/job/job_file.h"
 #include "coordinator/client/doctor_report.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/waiting.h"
 
 namespace motley::client {
 namespace {
 
-constexpr absl::Duration kQuiet = absl::Seconds(2);  // before it is said what takes so long
 // Beyond what the coordinator's limits of stages add up to; with paths, and behind another examination.
 constexpr absl::Duration kLongest = absl::Minutes(5);
 
 struct Flags {
   std::string data, folder, job;
   bool rates = false;
-};
-
-// What is going on, once it takes long: on a terminal one line that is written again.
-class Waiting {
- public:
-  explicit Waiting(Context& context) : context_(context), begun_(absl::Now()) {}
-  ~Waiting() { Clear(); }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-
-  void Show(const std::string& doing) {
-    if (absl::Now() - begun_ < kQuiet) return;
-    const std::string text = CleanLine(doing);
-    if (context_.screen.live && !context_.json) {
-      Clear();
-      context_.out << Cut(text, context_.screen.width > 1 ? context_.screen.width - 1 : text.size()) << std::flush;
-      live_ = true;
-    } else if (const std::string stage = text.substr(0, text.find(',')); stage != said_) {
-      said_ = stage;
-      context_.Say(text);
-    }
-  }
-  void Clear() {
-    if (live_) context_.out << "\r\x1b[K" << std::flush;
-    live_ = false;
-  }
-
- private:
-  Context& context_;
-  const absl::Time begun_;
-  std::string said_;
-  bool live_ = false;
 };
 
 v1::Finding Row(v1::Finding::State state, const std::string& what, const std::string& text) {

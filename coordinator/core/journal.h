@@ -53,6 +53,8 @@ class Journal {
   int64_t WaitForNews(const Topic& topic, std::function<void()> wake);
   // A reader that goes before news came. After the news this does nothing, and `wake` may still be called.
   void StopWaiting(const Topic& topic, int64_t ticket);
+  // Something of the job that is not kept here.
+  void WakeReaders(const JobId& job) { Wake({NewsKind::kUpdates, job}); }
   void WakeExaminers() { Wake({NewsKind::kExamination, JobId()}); }
   // Finished jobs beyond the newest few lose their rings.
   void Forget(const JobId& job);

@@ -124,13 +124,15 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
           rank.shard_ratio = plan.shard_ratio;
           rank.ministages = stage.ministages;
           rank.recompute = ToText(plan.recompute);
+          rank.stage = static_cast<int>(&stage - pipeline.stages.data());
           ranks.push_back(std::move(rank));
           by_rank.push_back(device->second);
         }
       }
     }
   }
-  if (result.programs.size() != ranks.size() || result.evaluations.size() != ranks.size()) {
+  if (result.programs.size() != ranks.size() || result.evaluations.size() != ranks.size() ||
+      result.lanes.size() != ranks.size()) {
     return absl::InternalError(absl::StrCat("the plan has ", ranks.size(), " ranks and ", result.programs.size(), " programs"));
   }
   RankAssignment common = Common(state, run, job, shape, by_rank);
@@ -147,6 +149,8 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
     rank.program = result.programs[r];
     rank.evaluation = result.evaluations[r];
     rank.device = by_rank[r];
+    rank.predicted_lanes = result.lanes[r];
+    rank.stage = ranks[r].stage;
     ranks[r] = std::move(rank);
   }
   return ranks;

@@ -10,6 +10,7 @@
 #include "coordinator/epoch/rendezvous.h"
 #include "coordinator/epoch/setup.h"
 #include "coordinator/epoch/steps.h"
+#include "coordinator/epoch/tracing.h"
 #include "coordinator/members/examiner.h"
 #include "coordinator/members/leaving.h"
 #include "coordinator/members/registry.h"
@@ -75,6 +76,9 @@ struct Handler {
                                          " is not the one that runs (newest: ", job->second.epoch.value(), ")");
     }
     core.Send(node, answer);
+  }
+  void operator()(const TraceReport& report) {
+    if (IsCurrent(report)) OnTrace(core, report);
   }
   void operator()(const LogReport& report) {
     // Only of jobs that are known: the rings are bounded by the number of jobs.

@@ -17,6 +17,7 @@
 #include "coordinator/rpc/stop_job.h"
 #include "coordinator/rpc/submit_job.h"
 #include "coordinator/rpc/tail_logs.h"
+#include "coordinator/rpc/trace_step.h"
 #include "coordinator/rpc/watch_job.h"
 
 namespace motley::coordinator {
@@ -78,6 +79,9 @@ grpc::ServerWriteReactor<v1::Event>* MotleyService::ListEvents(Context*, const v
 }
 grpc::ServerWriteReactor<v1::LogLine>* MotleyService::TailLogs(Context*, const v1::TailLogsRequest* request) {
   return new StreamReactor<v1::LogLine>(loop_, core_, std::make_unique<TailLogsSource>(*request));
+}
+grpc::ServerWriteReactor<v1::TraceStepUpdate>* MotleyService::TraceStep(Context*, const v1::TraceStepRequest* request) {
+  return new StreamReactor<v1::TraceStepUpdate>(loop_, core_, std::make_unique<TraceStepSource>(*request));
 }
 
 }  // namespace motley::coordinator

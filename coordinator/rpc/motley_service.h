@@ -33,6 +33,7 @@ class MotleyService : public v1::Motley::CallbackService {
   grpc::ServerWriteReactor<v1::JobUpdate>* WatchJob(Context*, const v1::WatchJobRequest*) override;
   grpc::ServerWriteReactor<v1::Event>* ListEvents(Context*, const v1::ListEventsRequest*) override;
   grpc::ServerWriteReactor<v1::LogLine>* TailLogs(Context*, const v1::TailLogsRequest*) override;
+  grpc::ServerWriteReactor<v1::TraceStepUpdate>* TraceStep(Context*, const v1::TraceStepRequest*) override;
 
  private:
   // The request and response live until the call is done.

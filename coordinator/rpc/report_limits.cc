@@ -34,6 +34,7 @@ constexpr Limit kLimits[] = {
     {Message::kLeaving, 1 << 10},
     {Message::kReachResult, 4 << 20},
     {Message::kCheckpointFailed, 16 << 10},
+    {Message::kTraceResult, kMaxReportBytes},
 };
 constexpr size_t kOtherBytes = 64 << 10;  // a kind of a newer worker
 
@@ -53,6 +54,8 @@ void CutTexts(Message* message) {
       return Cut(message->mutable_profile_result()->mutable_error());
     case Message::kCheckpointFailed:
       return Cut(message->mutable_checkpoint_failed()->mutable_message());
+    case Message::kTraceResult:
+      return Cut(message->mutable_trace_result()->mutable_error());
     default:
       return;
   }

@@ -31,6 +31,7 @@ constexpr Grant kGrants[] = {
     {"/motley.v1.Motley/CheckCluster", true, false},
     {"/motley.v1.Motley/ListEvents", true, false},
     {"/motley.v1.Motley/TailLogs", true, false},
+    {"/motley.v1.Motley/TraceStep", true, false},
     {"/motley.v1.WorkerService/Session", false, true},
     {"/grpc.health.v1.Health/Check", true, true},
     {"/grpc.health.v1.Health/Watch", true, true},

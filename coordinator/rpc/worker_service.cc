@@ -157,7 +157,9 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* WorkerSessions::Session(grpc::CallbackServerContext*) {
+grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* WorkerSessions::Session(
+    grpc::CallbackServerContext* context) {
+  context->set_compression_algorithm(GRPC_COMPRESS_GZIP);  // long programs are text that repeats itself
   return new SessionReactor(loop_, core_);
 }
 

@@ -88,6 +88,13 @@ struct Prepared {
   std::vector<std::string> skipped;  // newer checkpoints that did not verify, with reasons
 };
 
+// When the instructions of one step ran: asked of all ranks of an epoch.
+struct StepTrace {
+  Epoch epoch;
+  absl::Duration asked;
+  std::vector<std::optional<TraceReport>> ranks;  // their answers
+};
+
 struct JobRun {
   JobId job;
   Stage stage = Stage::kIdle;
@@ -128,13 +135,14 @@ struct JobRun {
   std::string resumed_from;  // checkpoint folder, or empty
   int64_t epoch_steps = 0;   // done in this epoch
   std::vector<double> recent_step_seconds;
-  double typical_step_seconds = 0;  // their median
-  double ideal_step_seconds = 0;    // measured_speed.h
-  absl::Duration step_stored_at;    // when the job's step was last made durable
-  int64_t saved_step = 0;           // of the newest checkpoint
-  int64_t state_bytes = 0;          // of a checkpoint, as the model says
-  double save_seconds = 0;          // of the newest one; 0: none was written yet
-  std::string checkpoint_trouble;   // why the newest checkpoint could not be written; empty once one could
+  double typical_step_seconds = 0;      // their median
+  double ideal_step_seconds = 0;        // measured_speed.h
+  absl::Duration step_stored_at;        // when the job's step was last made durable
+  int64_t saved_step = 0;               // of the newest checkpoint
+  int64_t state_bytes = 0;              // of a checkpoint, as the model says
+  double save_seconds = 0;              // of the newest one; 0: none was written yet
+  std::string checkpoint_trouble;       // why the newest checkpoint could not be written; empty once one could
+  std::map<int64_t, StepTrace> traces;  // by step, the newest few that somebody asked for
   // kStopping
   bool saving = false;
   bool save_failed = false;  // it was told to save, and then killed

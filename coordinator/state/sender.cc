@@ -101,6 +101,9 @@ struct Judge {
   Standing operator()(const CheckpointFailedReport& report) const {
     return Matters(report) ? OfRank(0, "a checkpoint") : Standing();
   }
+  Standing operator()(const TraceReport& report) const {
+    return Matters(report) ? OfRank(report.rank, "a timeline") : Standing();
+  }
   Standing operator()(const LogReport& report) const {
     if (state.run && state.run->job == report.job && (HostsRank(*state.run, node) || state.run->probes.contains(node))) return {};
     // The last lines of ranks come after their end.
@@ -128,8 +131,8 @@ Standing StandingOf(const ClusterState& state, const NodeName& node, const Worke
 
 const std::array<const char*, std::variant_size_v<WorkerReport>>& ReportKinds() {
   static constexpr std::array<const char*, std::variant_size_v<WorkerReport>> kKinds = {
-      "heartbeat", "storage", "reach",      "profile",           "rank", "step",   "kv_set",
-      "kv_get",    "publish", "checkpoint", "checkpoint_failed", "log",  "leaving"};
+      "heartbeat", "storage", "reach",      "profile",           "rank", "step",    "kv_set",
+      "kv_get",    "publish", "checkpoint", "checkpoint_failed", "log",  "leaving", "trace"};
   return kKinds;
 }
 

@@ -206,8 +206,8 @@ absl::Status PriceByPrograms(const Setting& setting, Evaluation* evaluation) {
   if (!ValidateForEngine(evaluation->plan, setting.workload.model).ok()) return absl::OkStatus();
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<Program> programs, LowerTraining(setting, evaluation->plan));
   const std::vector<UnitPlacement> placement = SteppersOf(evaluation->plan, UnitElements(setting.costs.layout()));
-  MOTLEY_ASSIGN_OR_RETURN(StepGraph graph, GraphOfPrograms(setting, evaluation->plan, programs, placement));
-  return Retime(std::move(graph), evaluation);
+  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, evaluation->plan, programs, placement));
+  return Retime(std::move(priced.graph), evaluation);
 }
 
 }  // namespace motley::planner

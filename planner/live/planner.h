@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/program/program.h"
+#include "common/program/step_spans.h"
 #include "planner/live/live_inputs.h"
 #include "planner/plan/plan.h"
 
@@ -17,6 +18,7 @@ struct PlanResult {
   std::vector<Program> programs;         // by rank, validated, in an order that comes to its end
   std::vector<Program> evaluations;      // by rank: the validation pass; empty programs when the job has none
   std::vector<UnitPlacement> placement;  // by unit of the model, over all ranks: who keeps and steps which elements
+  std::vector<LaneSeconds> lanes;        // by rank: of the simulated step
   LiveInputs inputs;                     // what it was planned from
   std::string explanation;               // for people: plan, bound, what each kind of device does, what the numbers rest on
   std::string trace_json;                // the simulated step for Perfetto
@@ -24,9 +26,9 @@ struct PlanResult {
 };
 
 // The plan that config.planner asks for: its strategy's, or the one in its plan_json.
-// RESOURCE_EXHAUSTED: the model fits on no plan; says how many bytes are missing, where, and the ways out.
-// INVALID_ARGUMENT: unknown strategy (names the known ones); a given plan that breaks a rule, is of another batch, names a device
-// that is not there. UNIMPLEMENTED: the engine does not run such plans yet.
+// RESOURCE_EXHAUSTED: the model fits on no plan; says how many bytes are missing, where, and the ways out. Or its programs are
+// too long to be sent (program_size.h). INVALID_ARGUMENT: unknown strategy (names the known ones); a given plan that breaks a
+// rule, is of another batch, names a device that is not there. UNIMPLEMENTED: the engine does not run such plans yet.
 absl::StatusOr<PlanResult> MakePlan(const PlannerInput& input);
 
 }  // namespace motley::planner

@@ -26,13 +26,14 @@ class Graph : public WalkListener {
     size_t instructions = 0;
     for (const Program& program : programs) {
       ends_.emplace_back(program.instructions.size());
+      task_of_.emplace_back(program.instructions.size(), -1);
       instructions += program.instructions.size();
     }
     last_compute_.assign(programs.size(), -1);
     writer_.Expect(instructions);
   }
 
-  StepGraph Finish() { return writer_.Finish(); }
+  ProgramGraph Finish() { return {writer_.Finish(), std::move(task_of_)}; }
 
   void Ran(size_t r, int32_t i) override {
     const Operation& op = At(r, i).op;
@@ -59,7 +60,7 @@ class Graph : public WalkListener {
       const int flow = writer_.AddFlow({setting_.links.TreeSeconds(devices), {}});
       task = writer_.AddTransfer(TaskKind::kScalars, std::move(lanes), flow, 1, 1, std::move(after));
     }
-    for (const auto& [rank, instruction] : members) ends_[rank][instruction] = {task};
+    for (const RankInstruction& member : members) IsTask(member, task);
   }
 
   void HandedOver(RankInstruction send, RankInstruction receive) override {
@@ -76,10 +77,16 @@ class Graph : public WalkListener {
                        GraphWriter::Lane(static_cast<int>(receive.rank), LaneKind::kReceiveLane)};
     const int32_t task = writer_.AddTransfer(TaskKind::kSend, std::move(lanes), HandOverFlow(send.rank, receive.rank, samples), 1,
                                              1, std::move(after), {unit, microbatch});
-    ends_[send.rank][send.instruction] = ends_[receive.rank][receive.instruction] = {task};
+    IsTask(send, task);
+    IsTask(receive, task);
   }
 
  private:
+  void IsTask(const RankInstruction& at, int32_t task) {
+    ends_[at.rank][at.instruction] = {task};
+    task_of_[at.rank][at.instruction] = task;
+  }
+
   const Instruction& At(size_t rank, int32_t index) const { return programs_[rank].instructions[index]; }
 
   // Of the device's seconds for one microbatch in one unit.
@@ -113,7 +120,7 @@ class Graph : public WalkListener {
     IndexList after;
     AddWaits(r, i, &after);
     last_compute_[r] = writer_.AddCompute(kind, static_cast<int>(r), seconds, std::move(after), tag);
-    ends_[r][i] = {last_compute_[r]};
+    IsTask({r, i}, last_compute_[r]);
   }
   void Nothing(size_t r, int32_t i) {
     AddWaits(r, i, &ends_[r][i]);
@@ -150,7 +157,8 @@ class Graph : public WalkListener {
   const std::vector<Program>& programs_;
   const std::vector<UnitPlacement>& placement_;
   GraphWriter writer_;
-  std::vector<std::vector<IndexList>> ends_;                       // by rank and instruction: the tasks after which it is over
+  std::vector<std::vector<IndexList>> ends_;  // by rank and instruction: the tasks after which it is over
+  std::vector<std::vector<int32_t>> task_of_;
   std::vector<int32_t> last_compute_;                              // by rank
   std::map<std::tuple<Collective, int32_t, int32_t>, int> rings_;  // by group and unit
   std::map<std::tuple<size_t, size_t, int32_t>, int> hand_overs_;  // by ranks and samples
@@ -158,8 +166,8 @@ class Graph : public WalkListener {
 
 }  // namespace
 
-absl::StatusOr<StepGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs,
-                                          const std::vector<UnitPlacement>& placement) {
+absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs,
+                                             const std::vector<UnitPlacement>& placement) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
   Graph graph(setting, view, programs, placement);
   MOTLEY_RETURN_IF_ERROR(WalkPrograms(programs, &graph));

@@ -14,9 +14,14 @@
 
 namespace motley::planner {
 
+struct ProgramGraph {
+  StepGraph graph;
+  std::vector<std::vector<int32_t>> task_of;  // by rank and instruction; -1 = it takes no time
+};
+
 // An actor a rank, in the plan's order. A hand-over takes its sender's and its receiver's lane; what takes no time (`release`,
 // `zero_grad`) is no task. `programs`: of `plan` (program_writer.h); `placement`: SteppersOf the plan. Errors of WalkPrograms.
-absl::StatusOr<StepGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs,
-                                          const std::vector<UnitPlacement>& placement);
+absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs,
+                                             const std::vector<UnitPlacement>& placement);
 
 }  // namespace motley::planner

@@ -8,26 +8,35 @@
 namespace motley::planner {
 
 std::string TraceJson(const StepGraph& graph, const Timeline& timeline) {
+  return TraceJson(graph, std::vector<NamedTimeline>{{"", &timeline}});
+}
+
+std::string TraceJson(const StepGraph& graph, const std::vector<NamedTimeline>& timelines) {
   TraceWriter writer;
   std::vector<bool> lane_used(graph.actors.size() * kLanesPerActor, false);
   for (const Task& task : graph.tasks) {
     for (const int32_t lane : task.lanes) lane_used[lane] = true;
   }
+  const size_t count = timelines.size();
   for (size_t a = 0; a < graph.actors.size(); ++a) {
     const Actor& actor = graph.actors[a];
-    writer.Process(a, absl::StrCat("pipeline ", actor.pipeline, " stage ", actor.stage, " ", actor.name));
-    for (int lane = 0; lane < kLanesPerActor; ++lane) {
-      if (!lane_used[a * kLanesPerActor + static_cast<size_t>(lane)]) continue;
-      writer.Thread(a, lane, std::string(LaneName(static_cast<LaneKind>(lane))));
+    const std::string name = absl::StrCat("pipeline ", actor.pipeline, " stage ", actor.stage, " ", actor.name);
+    for (size_t i = 0; i < count; ++i) {
+      writer.Process(a * count + i, timelines[i].name.empty() ? name : absl::StrCat(timelines[i].name, ": ", name));
+      for (int lane = 0; lane < kLanesPerActor; ++lane) {
+        if (!lane_used[a * kLanesPerActor + static_cast<size_t>(lane)]) continue;
+        writer.Thread(a * count + i, lane, std::string(LaneName(static_cast<LaneKind>(lane))));
+      }
     }
   }
   for (size_t t = 0; t < graph.tasks.size(); ++t) {
-    const TaskSpan& span = timeline.spans[t];
-    if (span.end == span.begin) continue;
     const std::string label = TaskLabel(graph.tasks[t]);
-    for (const int32_t lane : graph.tasks[t].lanes) {
-      writer.Span(static_cast<size_t>(lane / kLanesPerActor), lane % kLanesPerActor, label, TaskName(graph.tasks[t].kind),
-                  ToSeconds(span.begin), ToSeconds(span.end), "task", t);
+    for (size_t i = 0; i < count; ++i) {
+      const TaskSpan& span = timelines[i].timeline->spans[t];
+      for (const int32_t lane : graph.tasks[t].lanes) {
+        writer.Span(static_cast<size_t>(lane / kLanesPerActor) * count + i, lane % kLanesPerActor, label,
+                    TaskName(graph.tasks[t].kind), ToSeconds(span.begin), ToSeconds(span.end), "task", t);
+      }
     }
   }
   return std::move(writer).Finish();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "planner/simulator/step_graph.h"
 
@@ -9,5 +10,12 @@ namespace motley::planner {
 
 // Of any plan: a process per actor, a thread per lane; a task on several lanes is drawn on each. `timeline` is of `graph`.
 std::string TraceJson(const StepGraph& graph, const Timeline& timeline);
+
+// Several of one graph, an actor's one below the other; `name` ("measured") stands before the actor's.
+struct NamedTimeline {
+  std::string name;
+  const Timeline* timeline = nullptr;
+};
+std::string TraceJson(const StepGraph& graph, const std::vector<NamedTimeline>& timelines);
 
 }  // namespace motley::planner

@@ -118,7 +118,7 @@ void Train(const Cluster& cluster, planner::PlannerInput input, const std::strin
     FakeHost host(kv);
     OrDie(CreateEngine(host, {})->Run(a));
     if (r == 0) steps = host.steps;
-    busy[r] = host.steps.back().busy_seconds;
+    busy[r] = host.steps.back().lanes.busy[0];
     lateness[r] = host.steps.back().lateness_seconds;
   });
   std::vector<double> seconds;

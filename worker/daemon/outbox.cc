@@ -20,6 +20,7 @@ struct Weigh {
     for (const ComputeProfile& each : profile.compute) points += 3 * each.layer.points.size();
     return profile.error.size() + points * sizeof(ComputePoint);
   }
+  size_t operator()(const TraceReport& trace) const { return trace.error.size() + trace.spans.size() * sizeof(InstructionSpan); }
   template <typename Report>
   size_t operator()(const Report&) const {
     return 0;

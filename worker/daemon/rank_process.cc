@@ -36,6 +36,7 @@ constexpr KindLimit kLimits[] = {{v1::FromRank::kEvent, "event", 256 << 10},
                                  {v1::FromRank::kCheckpointFailed, "failed checkpoint", 256 << 10},
                                  {v1::FromRank::kProfileResult, "profile", kMaxMessageBytes},
                                  {v1::FromRank::kLog, "log line", 1 << 20},
+                                 {v1::FromRank::kTraceResult, "timeline", kMaxMessageBytes},
                                  {v1::FromRank::kProgress, "progress", 4 << 10}};
 
 absl::Status CheckSize(const v1::FromRank& message, size_t bytes) {

@@ -90,6 +90,10 @@ absl::Status RankSession::Handle(const std::string& frame) {
   v1::ToRank proto;
   if (!proto.ParseFromString(frame)) return absl::DataLossError("the worker sent bytes that are not a message");
   MOTLEY_ASSIGN_OR_RETURN(RankCommand command, wire::FromProto(proto));
+  if (const auto* trace = std::get_if<TraceCommand>(&command)) {
+    SendTrace(trace->step);
+    return absl::OkStatus();
+  }
   absl::MutexLock lock(&mutex_);
   if (const auto* stop = std::get_if<StopCommand>(&command)) {
     stop_ = true;
@@ -115,6 +119,26 @@ void RankSession::SetAssignment(const RankAssignment& assignment) {
   device_ = assignment.device.id;
   values_.clear();
   answers_.clear();
+  steps_.Clear();
+  awaited_steps_.clear();
+}
+
+void RankSession::SendTrace(int64_t step) {
+  TraceReport report;
+  {
+    absl::MutexLock lock(&mutex_);
+    const absl::StatusOr<const engine::StepResult*> kept = steps_.Find(step);
+    if (kept.ok() && *kept == nullptr) {
+      awaited_steps_.insert(step);
+      return;
+    }
+    report = {job_, epoch_, rank_, step, kept.ok() ? "" : std::string(kept.status().message()), 0, {}};
+    if (kept.ok()) {
+      report.step_seconds = (*kept)->step_seconds;
+      report.spans = (*kept)->spans;
+    }
+  }
+  (void)Send(WorkerReport(std::move(report)));
 }
 
 std::unique_ptr<StepRecorder> RankSession::MakeRecords(const RankAssignment& assignment) {
@@ -243,8 +267,14 @@ absl::Status RankSession::ConfirmEpochIsNewest(int64_t step, const std::string& 
 void RankSession::OnReady() { SendEvent(RankEventKind::kReady, ""); }
 
 void RankSession::OnStep(const engine::StepResult& step) {
-  StepReport report{
-      job_, epoch_, rank_, {}, step.peak_memory_bytes, step.lateness_seconds, step.busy_seconds, step.collective_seconds};
+  bool awaited = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    steps_.Add(step);
+    awaited = awaited_steps_.erase(step.step) > 0;
+  }
+  if (awaited) SendTrace(step.step);
+  StepReport report{job_, epoch_, rank_, {}, step.peak_memory_bytes, step.lateness_seconds, step.lanes};
   report.stats.step = step.step;
   report.stats.epoch = epoch_;
   report.stats.loss = step.loss;

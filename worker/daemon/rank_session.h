@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -18,6 +19,7 @@
 #include "common/base/clock.h"
 #include "common/base/steady_condition.h"
 #include "common/session/session.h"
+#include "worker/daemon/kept_steps.h"
 #include "worker/engine/engine.h"
 #include "worker/records/step_recorder.h"
 
@@ -64,6 +66,8 @@ class RankSession : public engine::RankHost {
                  const std::string& damaged_checkpoint = "");
   absl::Status Send(const RankMessage& message);
   void SetAssignment(const RankAssignment& assignment);
+  // Now, or when the step is done.
+  void SendTrace(int64_t step);
   std::unique_ptr<StepRecorder> MakeRecords(const RankAssignment& assignment);
 
   const int fd_;
@@ -80,6 +84,8 @@ class RankSession : public engine::RankHost {
   std::map<int64_t, PublishAnswerCommand> answers_ ABSL_GUARDED_BY(mutex_);  // by question
   int64_t questions_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);  // why the socket is of no more use
+  KeptSteps steps_ ABSL_GUARDED_BY(mutex_);
+  std::set<int64_t> awaited_steps_ ABSL_GUARDED_BY(mutex_);  // asked for and to come
   bool closed_ ABSL_GUARDED_BY(mutex_) = false, busy_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;                    // calls that wait for the coordinator

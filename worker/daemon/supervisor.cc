@@ -84,6 +84,12 @@ void Supervisor::Deliver(PublishAnswerCommand answer) {
   });
 }
 
+void Supervisor::Deliver(TraceCommand trace) {
+  Post([this, trace = std::move(trace)] {
+    if (Rank* rank = FindRank(trace.job, trace.epoch, trace.rank); rank != nullptr) (void)rank->process->Send(trace);
+  });
+}
+
 void Supervisor::OnConnected() {
   Post([this] {
     for (const auto& run : runs_) {

@@ -51,6 +51,8 @@ class Supervisor {
   void Stop(StopCommand command);
   void Deliver(KvValueCommand value);
   void Deliver(PublishAnswerCommand answer);
+  // A rank that is not here any more says nothing.
+  void Deliver(TraceCommand trace);
   // The session is (again) there: repeats what was asked and not answered.
   void OnConnected();
 

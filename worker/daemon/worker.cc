@@ -113,6 +113,7 @@ void Worker::OnCommand(CoordinatorCommand command) {
     }
     void operator()(KvValueCommand& value) const { worker.supervisor_->Deliver(std::move(value)); }
     void operator()(PublishAnswerCommand& answer) const { worker.supervisor_->Deliver(std::move(answer)); }
+    void operator()(TraceCommand& trace) const { worker.supervisor_->Deliver(std::move(trace)); }
     void operator()(HeartbeatAnswer& answer) const { worker.OnMark(answer.store_mark); }
   };
   std::visit(Visitor{*this}, command);

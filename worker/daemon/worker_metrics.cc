@@ -1,5 +1,6 @@
 #include "worker/daemon/worker_metrics.h"
 
+#include <array>
 #include <utility>
 
 #include "common/base/version.h"
@@ -7,10 +8,18 @@
 namespace motley::worker {
 namespace {
 
-MetricLabels DeviceOfJob(MetricLabels device, const JobId& job) {
-  device.insert({"job_id", job.value()});
+MetricLabels With(MetricLabels device, const char* label, const std::string& value) {
+  device.insert({label, value});
   return device;
 }
+
+// By Lane, as the metrics' label `lane` has it.
+constexpr std::array<const char*, kNumLanes> kLanes = {"compute", "collective", "send", "receive"};
+// What the compute lane waits for, as the metrics' label `for` has it.
+constexpr std::pair<const char*, double LaneSeconds::*> kWaits[] = {{"collective", &LaneSeconds::collective},
+                                                                    {"hand_over", &LaneSeconds::hand_over},
+                                                                    {"bubble", &LaneSeconds::bubble},
+                                                                    {"host", &LaneSeconds::host}};
 
 }  // namespace
 
@@ -25,9 +34,12 @@ WorkerMetrics::WorkerMetrics(MetricsRegistry& r, std::string node, const std::ve
       shard_ratio_(r.Gauge("motley_device_shard_ratio", "Share of the training state")),
       job_(r.Gauge("motley_device_job", "1 while the device trains this job; joins the device's series to a job")),
       step_seconds_(r.Gauge("motley_device_step_seconds", "Newest step")),
+      predicted_busy_(r.Gauge("motley_device_predicted_busy_seconds", "Of a step, by lane, as the plan's simulation has it")),
+      predicted_wait_(
+          r.Gauge("motley_device_predicted_wait_seconds", "Of a step's compute lane, by what it waits for, simulated")),
       rank_exits_(r.Counter("motley_rank_exits_total", "Ranks that ended, by kind")),
-      busy_(r.Counter("motley_device_busy_seconds_total", "Compute lane")),
-      collective_(r.Counter("motley_device_collective_seconds_total", "Collective lane")),
+      busy_(r.Counter("motley_device_busy_seconds_total", "What the device's lanes did, by lane")),
+      wait_(r.Counter("motley_device_wait_seconds_total", "What the compute lane waited for: the rest of the steps")),
       lateness_(r.Counter("motley_device_lateness_seconds_total", "How late the host made emulated instructions")),
       steps_(r.Counter("motley_device_steps_total", "Optimizer steps done")) {
   build_info_.Set({{"version", kVersion}}, 1);
@@ -38,7 +50,9 @@ WorkerMetrics::WorkerMetrics(MetricsRegistry& r, std::string node, const std::ve
     const MetricLabels labels = Device(device.id);
     memory_capacity_.Set(labels, static_cast<double>(device.memory_bytes));
     for (GaugeFamily* gauge : {&memory_peak_, &batch_size_, &shard_ratio_, &step_seconds_}) gauge->Set(labels, 0);
-    for (CounterFamily* counter : {&busy_, &collective_, &lateness_, &steps_}) counter->Add(labels, 0);
+    for (CounterFamily* counter : {&lateness_, &steps_}) counter->Add(labels, 0);
+    SetPredicted(labels, {});
+    AddMeasured(labels, {});
   }
 }
 
@@ -53,8 +67,10 @@ void WorkerMetrics::RankExited(const std::string& kind) { rank_exits_.Add({{"nod
 void WorkerMetrics::Assigned(const RankAssignment& assignment) {
   const MetricLabels labels = Device(assignment.device.id);
   ForgetJob(assignment.device.id);
-  jobs_[assignment.device.id] = assignment.job;
-  job_.Set(DeviceOfJob(labels, assignment.job), 1);
+  const MetricLabels job = With(With(labels, "job_id", assignment.job.value()), "stage", std::to_string(assignment.stage));
+  jobs_[assignment.device.id] = job;
+  job_.Set(job, 1);
+  SetPredicted(labels, assignment.predicted_lanes);
   batch_size_.Set(labels, static_cast<double>(assignment.batch_size));
   shard_ratio_.Set(labels, assignment.shard_ratio);
 }
@@ -62,7 +78,7 @@ void WorkerMetrics::Assigned(const RankAssignment& assignment) {
 void WorkerMetrics::ForgetJob(const DeviceId& device) {
   const auto job = jobs_.find(device);
   if (job == jobs_.end()) return;
-  job_.Remove(DeviceOfJob(Device(device), job->second));
+  job_.Remove(job->second);
   jobs_.erase(job);
 }
 
@@ -70,14 +86,24 @@ void WorkerMetrics::Released(const DeviceId& device) {
   ForgetJob(device);
   const MetricLabels labels = Device(device);
   for (GaugeFamily* gauge : {&memory_peak_, &batch_size_, &shard_ratio_, &step_seconds_}) gauge->Set(labels, 0);
+  SetPredicted(labels, {});
+}
+
+void WorkerMetrics::SetPredicted(const MetricLabels& device, const LaneSeconds& seconds) {
+  for (size_t lane = 0; lane < kNumLanes; ++lane) predicted_busy_.Set(With(device, "lane", kLanes[lane]), seconds.busy[lane]);
+  for (const auto& [name, wait] : kWaits) predicted_wait_.Set(With(device, "for", name), seconds.*wait);
+}
+
+void WorkerMetrics::AddMeasured(const MetricLabels& device, const LaneSeconds& seconds) {
+  for (size_t lane = 0; lane < kNumLanes; ++lane) busy_.Add(With(device, "lane", kLanes[lane]), seconds.busy[lane]);
+  for (const auto& [name, wait] : kWaits) wait_.Add(With(device, "for", name), seconds.*wait);
 }
 
 void WorkerMetrics::Step(const DeviceId& device, const StepReport& report) {
   const MetricLabels labels = Device(device);
   memory_peak_.Set(labels, static_cast<double>(report.peak_memory_bytes));
   step_seconds_.Set(labels, report.stats.step_seconds);
-  busy_.Add(labels, report.busy_seconds);
-  collective_.Add(labels, report.collective_seconds);
+  AddMeasured(labels, report.lanes);
   lateness_.Add(labels, report.lateness_seconds);
   steps_.Add(labels);
 }

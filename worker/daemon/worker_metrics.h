@@ -28,12 +28,14 @@ class WorkerMetrics {
  private:
   MetricLabels Device(const DeviceId& device) const;
   void ForgetJob(const DeviceId& device);
+  void SetPredicted(const MetricLabels& device, const LaneSeconds& seconds);
+  void AddMeasured(const MetricLabels& device, const LaneSeconds& seconds);
 
   const std::string node_;
-  std::map<DeviceId, JobId> jobs_;  // that the devices train
+  std::map<DeviceId, MetricLabels> jobs_;  // labels of the devices' series of motley_device_job
   GaugeFamily build_info_, connected_, ranks_running_, memory_capacity_, memory_peak_, batch_size_, shard_ratio_;
-  GaugeFamily job_, step_seconds_;
-  CounterFamily rank_exits_, busy_, collective_, lateness_, steps_;
+  GaugeFamily job_, step_seconds_, predicted_busy_, predicted_wait_;
+  CounterFamily rank_exits_, busy_, wait_, lateness_, steps_;
 };
 
 }  // namespace motley::worker

@@ -42,9 +42,8 @@ class Executor::Pass : public ProgramWork {
   }
 
   absl::StatusOr<StepOutcome> Run() {
-    e_.communicator_.collective_pacer().ResetCounters();
-    MOTLEY_RETURN_IF_ERROR(RunProgram(program_, {&e_.compute_, &e_.collective_, &e_.send_, &e_.receive_}, *this));
-    outcome_.collective_seconds = e_.communicator_.collective_pacer().busy_seconds();
+    MOTLEY_ASSIGN_OR_RETURN(outcome_.spans,
+                            RunProgram(program_, {&e_.compute_, &e_.collective_, &e_.send_, &e_.receive_}, *this));
     return outcome_;
   }
 

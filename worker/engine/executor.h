@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/program/program.h"
+#include "common/program/step_spans.h"
 #include "common/session/assignment.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/lanes/compute_pacer.h"
@@ -33,7 +34,7 @@ struct StepInput {
 
 struct StepOutcome {
   SummedScalars scalars;
-  double collective_seconds = 0;
+  std::vector<InstructionSpan> spans;  // by instruction of the program, on CLOCK_MONOTONIC
 };
 
 class Executor {

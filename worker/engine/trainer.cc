@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -155,8 +156,10 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   result.grad_norm = outcome.scalars.norm();
   result.lr = input.lr;
   result.step_seconds = (MonotonicNs() - begin_ns) * 1e-9;
-  result.busy_seconds = pacer_.busy_seconds();
-  result.collective_seconds = outcome.collective_seconds;
+  for (InstructionSpan& span : outcome.spans)
+    span = {span.begin - absl::Nanoseconds(begin_ns), span.end - absl::Nanoseconds(begin_ns)};
+  result.lanes = SecondsByLane(program, outcome.spans, absl::Seconds(result.step_seconds));
+  result.spans = std::move(outcome.spans);
   result.peak_memory_bytes = PeakBytes();
   result.lateness_seconds = pacer_.lateness_seconds() + communicator_.lateness_seconds() - lateness_before;
   return outcome;

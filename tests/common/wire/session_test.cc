@@ -82,14 +82,27 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
     EXPECT_EQ(rank.damaged_checkpoint, "/c/step-1");
     EXPECT_EQ(rank.device, DeviceId("n/gpu0"));
   }
-  StepReport step{JobId("j"), Epoch(2), 1, {}, 5, 0.5, 0.25, 0.125};
+  StepReport step{JobId("j"), Epoch(2), 1, {}, 5, 0.5, {{1, 2, 3, 4}, 5, 6, 7, 8}};
   step.stats.step = 8;
   step.stats.loss = 2.5;
   step.stats.validation_loss = 3.5;
   const auto step_back = Back<StepReport>(WorkerReport(step));
   EXPECT_EQ(step_back.stats.step, 8);
   EXPECT_EQ(step_back.stats.validation_loss, 3.5);
-  EXPECT_EQ(step_back.collective_seconds, 0.125);
+  EXPECT_EQ(step_back.lanes.busy, step.lanes.busy);
+  EXPECT_EQ(step_back.lanes.collective, 5);
+  EXPECT_EQ(step_back.lanes.hand_over, 6);
+  EXPECT_EQ(step_back.lanes.bubble, 7);
+  EXPECT_EQ(step_back.lanes.host, 8);
+  // Of two lanes: the second begins before the first has ended, the third before the second began.
+  const std::vector<InstructionSpan> spans = {
+      {absl::Nanoseconds(5), absl::Seconds(2)}, {absl::Seconds(1), absl::Seconds(1)}, {absl::Milliseconds(3), absl::Seconds(4)}};
+  const auto trace = Back<TraceReport>(WorkerReport(TraceReport{JobId("j"), Epoch(2), 1, 8, "e", 4.5, spans}));
+  EXPECT_EQ(trace.spans, spans);
+  EXPECT_EQ(trace.step, 8);
+  EXPECT_EQ(trace.rank, 1);
+  EXPECT_EQ(trace.error, "e");
+  EXPECT_EQ(trace.step_seconds, 4.5);
   const auto storage = Back<StorageReport>(WorkerReport(StorageReport{JobId("j"), Epoch(2), "e", 4, "d", true, "p"}));
   EXPECT_EQ(storage.error + storage.data_digest + storage.check_id, "edp");
   EXPECT_TRUE(storage.token_seen);

@@ -150,6 +150,20 @@ class FakeMotley : public v1::Motley::Service {
     writer->Write(update);
     return grpc::Status::OK;
   }
+  grpc::Status TraceStep(grpc::ServerContext*, const v1::TraceStepRequest* request,
+                         grpc::ServerWriter<v1::TraceStepUpdate>* writer) override {
+    std::lock_guard lock(mutex);
+    traced.push_back(*request);
+    if (!refusal.ok()) return refusal;
+    v1::TraceStepUpdate update;
+    update.set_doing("asking the ranks");
+    writer->Write(update);
+    for (const v1::RankTimeline& rank : timelines) {
+      *update.mutable_rank() = rank;
+      writer->Write(update);
+    }
+    return grpc::Status::OK;
+  }
   grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::JobUpdate>* writer) override {
     std::unique_lock lock(mutex);
@@ -202,6 +216,8 @@ class FakeMotley : public v1::Motley::Service {
   v1::GetPlanningInputsResponse inputs;
   v1::ClusterCheck check;
   std::vector<v1::CheckClusterRequest> checked;
+  std::vector<v1::RankTimeline> timelines;
+  std::vector<v1::TraceStepRequest> traced;
   grpc::Status refusal;
   std::vector<Break> breaks;
   std::vector<v1::SubmitJobRequest> submitted;

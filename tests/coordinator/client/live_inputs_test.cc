@@ -7,13 +7,8 @@
 #include <filesystem>
 
 #include "nlohmann/json.hpp"
-#include "planner/cluster/cluster_text.h"
-#include "planner/live/live_inputs.h"
-#include "planner/live/planner.h"
 #include "planner/strategies/catalog.h"
-#include "tests/common/base/temp_folder.h"
-#include "tests/coordinator/client/fake_motley.h"
-#include "tests/planner/cluster_fixture.h"
+#include "tests/coordinator/client/live_job.h"
 
 namespace motley::client {
 namespace {
@@ -24,33 +19,20 @@ using ::testing::HasSubstr;
 class LivePlanTest : public testing::Test {
  protected:
   LivePlanTest() {
-    planner::PlannerInput input = planner::MakeInput(planner::SmallModel(), planner::MixedDevices(), 32);
-    for (DeviceDescription& device : input.devices) device.link_bytes_per_second = 1e9;
-    input.config.planner.strategy = "cephalo";
-    input.cluster_name = "cluster-of-j";
-    const planner::LiveInputs live = *planner::DescribeLive(input);
-    fake_.AddJob("j", v1::JOB_STATE_RUNNING);
-    fake_.inputs.set_cluster_toml(planner::ToToml(live.cluster));
-    fake_.inputs.set_profile_json(planner::ToJson(live.profile));
-    fake_.inputs.set_model_name(live.model_name);
-    fake_.inputs.set_model_config_json(ToHfConfig(input.model));
-    fake_.inputs.set_global_batch(32);
-    fake_.inputs.set_seq_len(32);
-    fake_.inputs.set_dtype("float32");
     fake_.plan.set_plan_text("the plan in force\n");
     fake_.plan.set_explanation("why it is in force\n");
-    const planner::PlanResult live_plan = *planner::MakePlan(input);
-    live_seconds_ = live_plan.plan.predicted.step_seconds;
-    fake_.plan.set_plan_json(planner::ToJson(live_plan.plan));
+    fake_.plan.clear_programs();
+    fake_.plan.clear_inputs();  // an older coordinator's
   }
   Ran Plan(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"plan", "j"});
     return Motley(fake_, arguments);
   }
 
-  FakeMotley fake_;
+  LiveJob job_;
+  FakeMotley& fake_ = job_.fake;
   TempFolder folder_;
-  double live_seconds_ = 0;
+  const double live_seconds_ = job_.plan.plan.predicted.step_seconds;
 };
 
 TEST_F(LivePlanTest, AloneItShowsThePlanInForce) {

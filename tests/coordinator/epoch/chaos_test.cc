@@ -103,6 +103,7 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
     void operator()(const KvValueCommand&) {}
     void operator()(const PublishAnswerCommand&) {}
     void operator()(const HeartbeatAnswer&) {}
+    void operator()(const TraceCommand&) {}
   };
   void AnswerAll() {
     for (Node& node : nodes_) {
@@ -126,6 +127,7 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
     prepared.plan.plan.predicted.step_seconds = 0.1;
     prepared.plan.programs.resize(run.considered.size());
     prepared.plan.evaluations.resize(run.considered.size());
+    prepared.plan.lanes.resize(run.considered.size());
   }
   // One step of the rank 0 that runs, if all its peers do.
   void Train() {

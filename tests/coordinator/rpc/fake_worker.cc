@@ -163,6 +163,18 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     if (!ranks_.empty()) last_step_ = ranks_[0].start_step();
   } else if (message.has_stop_epoch()) {
     AnswerStop(message.stop_epoch());
+  } else if (message.has_trace_request() && options_.answer_traces) {
+    const v1::TraceRequest& request = message.trace_request();
+    v1::WorkerMessage answer;
+    v1::TraceResult* result = answer.mutable_trace_result();
+    result->set_job_id(request.job_id());
+    result->set_epoch(request.epoch());
+    result->set_rank(request.rank());
+    result->set_step(request.step());
+    result->set_error(options_.trace_error);
+    result->mutable_spans()->add_begin_ns(0);
+    result->mutable_spans()->add_duration_ns(request.step());
+    Send(answer);
   } else if (message.has_publish_answer()) {
     absl::MutexLock lock(&mutex_);
     answers_.push_back(message.publish_answer());

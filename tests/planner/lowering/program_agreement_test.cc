@@ -20,7 +20,7 @@ double ProgramSeconds(const Setting& setting, const Plan& plan, const std::vecto
   const auto placement = SteppersOf(plan, UnitElements(setting.costs.layout()));
   const auto graph = GraphOfPrograms(setting, plan, programs, placement);
   EXPECT_TRUE(graph.ok()) << graph.status();
-  const auto timeline = Run(*graph);
+  const auto timeline = Run(graph->graph);
   EXPECT_TRUE(timeline.ok()) << timeline.status();
   return ToSeconds(timeline->end);
 }

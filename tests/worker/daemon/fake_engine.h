@@ -52,9 +52,14 @@ class FakeEngine : public engine::Engine {
       _exit(3);
     }
     while (behaviour == "silent") pause();  // until it is killed
+    while (behaviour == "wait-for-stop" && !stop_) host_.OnProgress(0, 0, "forward");
     for (int64_t step = 1; step <= assignment.config.training.steps; ++step) {
       host_.OnProgress(step, 1, "forward");
-      host_.OnStep({.step = step, .loss = 2.5, .busy_seconds = 0.25});
+      host_.OnStep({.step = step,
+                    .loss = 2.5,
+                    .step_seconds = 0.5,
+                    .lanes = {.busy = {0.25}, .host = 0.25},
+                    .spans = {{absl::ZeroDuration(), absl::Seconds(step)}}});
       while (behaviour == "until-stopped" && !stop_) host_.OnProgress(step, 1, "forward");
       if (stop_) return engine::RunEnd::kStopped;
     }

@@ -122,6 +122,33 @@ TEST_F(RankSessionTest, StopReachesTheEngine) {
   EXPECT_EQ(NextEvent().message, "stopped as asked");
 }
 
+TEST_F(RankSessionTest, ShowsWhenAStepsInstructionsRan) {
+  const auto ask = [this](int64_t step) { Send(TraceCommand{JobId("job"), Epoch(1), 0, step}); };
+  RankAssignment assignment = TestAssignment("train");
+  assignment.config.training.steps = 20;
+  Load(assignment);
+  while (Next<StepReport>().stats.step < 20) continue;
+  ask(20);
+  const TraceReport newest = Next<TraceReport>();
+  EXPECT_EQ(newest.error, "");
+  EXPECT_EQ(newest.step, 20);
+  EXPECT_EQ(newest.epoch, Epoch(1));
+  EXPECT_EQ(newest.step_seconds, 0.5);
+  ASSERT_EQ(newest.spans.size(), 1u);
+  EXPECT_EQ(newest.spans[0].end, absl::Seconds(20));
+  ask(2);
+  EXPECT_THAT(Next<TraceReport>().error, HasSubstr("the newest: steps 5 to 20"));
+}
+
+TEST_F(RankSessionTest, AStepToComeIsShownWhenItIsDone) {
+  Load(TestAssignment("wait-for-stop"));
+  EXPECT_EQ(NextEvent().kind, RankEventKind::kReady);
+  Send(TraceCommand{JobId("job"), Epoch(1), 0, 1});
+  Stop();  // the engine makes its step, then it ends
+  EXPECT_EQ(Next<TraceReport>().step, 1);
+  EXPECT_EQ(NextEvent().kind, RankEventKind::kFinished);
+}
+
 TEST_F(RankSessionTest, StopEndsTheMeeting) {
   Load(TestAssignment("meet"));
   Next<KvGetReport>();

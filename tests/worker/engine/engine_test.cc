@@ -139,9 +139,17 @@ TEST_F(EngineTest, EmulatedStepTakesTheDeclaredTime) {
   }
   const Outcome outcome = TrainOk(assignments);
   const StepResult& step = outcome.steps[0].back();
-  EXPECT_GT(step.busy_seconds, 0.05);
-  EXPECT_GE(step.step_seconds, step.busy_seconds);
-  EXPECT_LT(step.step_seconds, 3 * step.busy_seconds);
+  const double busy = step.lanes.busy[static_cast<size_t>(Lane::kCompute)];
+  EXPECT_GT(busy, 0.05);
+  EXPECT_GE(step.step_seconds, busy);
+  EXPECT_LT(step.step_seconds, 3 * busy);
+  EXPECT_NEAR(busy + step.lanes.collective + step.lanes.hand_over + step.lanes.bubble + step.lanes.host, step.step_seconds, 1e-6);
+  ASSERT_EQ(step.spans.size(), assignments[0].program.instructions.size());
+  for (const InstructionSpan& span : step.spans) {
+    EXPECT_LE(absl::ZeroDuration(), span.begin);
+    EXPECT_LE(span.begin, span.end);
+    EXPECT_LE(span.end, absl::Seconds(step.step_seconds));
+  }
 }
 
 TEST_F(EngineTest, ProfilesCollectivesOverSizeAndSkew) {

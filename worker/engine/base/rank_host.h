@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/program/step_spans.h"
 
 namespace motley::engine {
 
@@ -18,10 +20,10 @@ struct StepResult {
   bool has_validation_loss = false;
   double validation_loss = 0;
   double step_seconds = 0;
-  double busy_seconds = 0;  // compute lane
-  double collective_seconds = 0;
   int64_t peak_memory_bytes = 0;
   double lateness_seconds = 0;  // how late the host made emulated instructions, in all
+  LaneSeconds lanes;
+  std::vector<InstructionSpan> spans;  // by instruction of the training program, since the step's begin
 };
 
 // What an engine asks of its surroundings. Implemented by the rank's session (and by fakes). Thread-safe.

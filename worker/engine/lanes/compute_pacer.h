@@ -26,6 +26,7 @@ class ComputePacer : public LanePacer {
   // passed on to what follows.
   void Begin(absl::Duration ready) override;
   void End(std::optional<double> flops) override;  // sleeps until the declared end
+  absl::Duration begin() const override { return start_; }
   absl::Duration end() const override { return lane_end_; }
   // Called at least every 100 ms while End sleeps.
   void set_heartbeat(std::function<void()> heartbeat) { heartbeat_ = std::move(heartbeat); }

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "common/program/step_spans.h"
 
 namespace motley::engine {
 
@@ -25,6 +26,7 @@ struct LaneWork {
   std::function<absl::Status()> run;
   // What a declared speed slows down; nothing: it takes no time of its own (links have their own clocks).
   std::optional<double> flops;
+  InstructionSpan* span = nullptr;  // filled in when it has ended, by the lane's schedule; readable after Finish
 };
 
 class DeviceLane {

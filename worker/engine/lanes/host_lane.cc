@@ -89,6 +89,7 @@ bool HostLane::Do(const Item& item) {
   const absl::Status status = item.work.run();
   if (status.ok()) {
     pacer_.End(item.work.flops);
+    if (item.work.span != nullptr) *item.work.span = {pacer_.begin(), pacer_.end()};
     return true;
   }
   Fail(status);

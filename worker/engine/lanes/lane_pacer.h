@@ -16,7 +16,8 @@ class LanePacer {
   virtual void Begin(absl::Duration ready) = 0;
   // The real work is done. Returns when its declared time is over.
   virtual void End(std::optional<double> flops) = 0;
-  // Of the newest piece of work.
+  // Of the newest piece of work that has ended.
+  virtual absl::Duration begin() const = 0;
   virtual absl::Duration end() const = 0;
 };
 

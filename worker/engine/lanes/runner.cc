@@ -4,7 +4,8 @@
 
 namespace motley::engine {
 
-absl::Status RunProgram(const Program& program, const std::array<DeviceLane*, kNumLanes>& lanes, ProgramWork& work) {
+absl::StatusOr<std::vector<InstructionSpan>> RunProgram(const Program& program, const std::array<DeviceLane*, kNumLanes>& lanes,
+                                                        ProgramWork& work) {
   const std::vector<Instruction>& instructions = program.instructions;
   const auto lane_of = [](const Operation& op) { return static_cast<size_t>(LaneOf(op)); };
   // Only what another lane waits for needs an event: a lane keeps its own order.
@@ -13,6 +14,7 @@ absl::Status RunProgram(const Program& program, const std::array<DeviceLane*, kN
     for (const int32_t i : instruction.after) awaited[i] |= lane_of(instructions[i].op) != lane_of(instruction.op);
   }
   std::vector<LaneEventPtr> events(instructions.size());
+  std::vector<InstructionSpan> spans(instructions.size());
   for (DeviceLane* lane : lanes) lane->Begin();
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Operation& op = instructions[i].op;
@@ -20,12 +22,13 @@ absl::Status RunProgram(const Program& program, const std::array<DeviceLane*, kN
     for (const int32_t before : instructions[i].after) {
       if (lane_of(instructions[before].op) != lane_of(op)) lane.Wait(events[before]);
     }
-    lane.Run({[&work, i, &op] { return work.Do(i, op); }, work.FlopsOf(op)});
+    lane.Run({[&work, i, &op] { return work.Do(i, op); }, work.FlopsOf(op), &spans[i]});
     if (awaited[i]) events[i] = lane.Record();
   }
   absl::Status status;
   for (DeviceLane* lane : lanes) status.Update(lane->Finish());
-  return status;
+  if (!status.ok()) return status;
+  return spans;
 }
 
 }  // namespace motley::engine

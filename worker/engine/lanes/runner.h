@@ -4,9 +4,11 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/program/program.h"
+#include "common/program/step_spans.h"
 #include "worker/engine/lanes/device_lane.h"
 
 namespace motley::engine {
@@ -20,7 +22,9 @@ class ProgramWork {
   virtual std::optional<double> FlopsOf(const Operation& op) const = 0;
 };
 
-// By Lane. Blocks until all instructions have run, or one has failed: the first error. `program` passes Validate.
-absl::Status RunProgram(const Program& program, const std::array<DeviceLane*, kNumLanes>& lanes, ProgramWork& work);
+// `lanes`: by Lane. Blocks until all instructions have run, or one has failed: the first error. When each ran, by its lane's
+// schedule. `program` passes Validate.
+absl::StatusOr<std::vector<InstructionSpan>> RunProgram(const Program& program, const std::array<DeviceLane*, kNumLanes>& lanes,
+                                                        ProgramWork& work);
 
 }  // namespace motley::engine

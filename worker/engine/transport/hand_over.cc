@@ -77,9 +77,9 @@ absl::StatusOr<TransferTimes> HandOverSender::Send(const char* data, int64_t byt
                                                    const std::function<void()>& progress) {
   WakePunctually();
   ++sequence_;
-  MOTLEY_ASSIGN_OR_RETURN(const int64_t begin_ns, AgreeOnTerms(path_, sequence_, bytes, ready_ns));
   TransferTimes times;
-  MOTLEY_ASSIGN_OR_RETURN(times.end_ns, SendSegments(data, bytes, begin_ns, progress));
+  MOTLEY_ASSIGN_OR_RETURN(times.begin_ns, AgreeOnTerms(path_, sequence_, bytes, ready_ns));
+  MOTLEY_ASSIGN_OR_RETURN(times.end_ns, SendSegments(data, bytes, times.begin_ns, progress));
   Acknowledgement ack;
   MOTLEY_RETURN_IF_ERROR(ReceiveStruct(path_, ack));
   if (ack.sequence != sequence_) {
@@ -117,9 +117,9 @@ void HandOverSender::Abort() { shutdown(path_.peer.socket, SHUT_RDWR); }
 absl::StatusOr<TransferTimes> HandOverReceiver::Receive(char* data, int64_t bytes, int64_t ready_ns,
                                                         const std::function<void()>& progress) {
   ++sequence_;
-  MOTLEY_ASSIGN_OR_RETURN(const int64_t begin_ns, AgreeOnTerms(path_, sequence_, bytes, ready_ns));
   TransferTimes times;
-  MOTLEY_ASSIGN_OR_RETURN(times.end_ns, ReceiveSegments(data, bytes, begin_ns, progress));
+  MOTLEY_ASSIGN_OR_RETURN(times.begin_ns, AgreeOnTerms(path_, sequence_, bytes, ready_ns));
+  MOTLEY_ASSIGN_OR_RETURN(times.end_ns, ReceiveSegments(data, bytes, times.begin_ns, progress));
   // With one clock the sender waits until the end that it is told; on another machine it ends when it is told.
   const Acknowledgement ack{sequence_, 0, times.end_ns};
   if (path_.shared_clock) MOTLEY_RETURN_IF_ERROR(SendStruct(path_, ack));

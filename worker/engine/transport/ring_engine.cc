@@ -23,6 +23,13 @@ absl::Status CheckHeader(const SegmentHeader& header, uint64_t sequence, int64_t
                            text(static_cast<uint32_t>(sequence), index, bytes));
 }
 
+// A receiver's word to its sender, before the first segment: it is in this collective, and since when.
+struct Credit {
+  uint32_t sequence;
+  uint32_t reserved;
+  int64_t ready_ns;
+};
+
 template <typename T>
 void Add(char* to, const char* from, int64_t bytes) {
   T* sum = reinterpret_cast<T*>(to);
@@ -38,11 +45,10 @@ void Add(RingCombine combine, char* to, const char* from, int64_t bytes) {
 
 }  // namespace
 
-RingEngine::RingEngine(Peer left, Peer right, LinkPacer& pacer, bool shared_clock, absl::Duration patience)
+RingEngine::RingEngine(Neighbour left, Neighbour right, LinkPacer& pacer, absl::Duration patience)
     : left_(std::move(left)),
       right_(std::move(right)),
       pacer_(pacer),
-      shared_clock_(shared_clock),
       patience_(patience),
       terms_(kMaxSegmentBytes),
       sender_([this] { SenderLoop(); }) {}
@@ -58,8 +64,8 @@ RingEngine::~RingEngine() {
 
 void RingEngine::Abort() {
   aborted_ = true;
-  shutdown(left_.socket, SHUT_RDWR);
-  shutdown(right_.socket, SHUT_RDWR);
+  shutdown(left_.peer.socket, SHUT_RDWR);
+  shutdown(right_.peer.socket, SHUT_RDWR);
   absl::MutexLock lock(&mutex_);
   changed_.SignalAll();
 }
@@ -70,6 +76,22 @@ void RingEngine::Fail(Job& job, const absl::Status& error) {
     if (job.error.ok()) job.error = error;
   }
   Abort();
+}
+
+absl::StatusOr<int64_t> RingEngine::MeetRight(uint64_t sequence, int64_t ready_ns) {
+  // On another machine the arrival of the word is what counts.
+  if (!left_.shared_clock) SleepUntilNs(ready_ns);
+  const Credit mine{static_cast<uint32_t>(sequence), 0, ready_ns};
+  const absl::Status sent = SendParts(left_.peer.socket, {Part(&mine, sizeof(mine))}, patience_);
+  if (!sent.ok()) return Lost(left_.peer, sent);
+  Credit theirs;
+  const absl::Status met = ReceiveParts(right_.peer.socket, {Part(&theirs, sizeof(theirs))}, patience_);
+  if (!met.ok()) return Lost(right_.peer, met);
+  if (theirs.sequence != mine.sequence) {
+    return DifferentPrograms(right_.peer, absl::StrCat("the begin of collective ", theirs.sequence),
+                             absl::StrCat("that of ", mine.sequence));
+  }
+  return std::max(ready_ns, right_.shared_clock ? theirs.ready_ns : MonotonicNs());
 }
 
 void RingEngine::SenderLoop() {
@@ -107,8 +129,8 @@ absl::Status RingEngine::SendAll(Job& job, uint64_t sequence) {
     SegmentHeader header{sent, static_cast<uint32_t>(sequence), static_cast<uint32_t>(i), static_cast<uint32_t>(segment.bytes),
                          0};
     const absl::Status status = SendParts(
-        right_.socket, {Part(&header, sizeof(header)), Part(job.array + segment.offset_bytes, segment.bytes)}, patience_);
-    if (!status.ok()) return Lost(right_, status);
+        right_.peer.socket, {Part(&header, sizeof(header)), Part(job.array + segment.offset_bytes, segment.bytes)}, patience_);
+    if (!status.ok()) return Lost(right_.peer, status);
     job.sent_end_ns = std::max(job.sent_end_ns, sent.end_ns);
   }
   return absl::OkStatus();
@@ -121,19 +143,19 @@ absl::Status RingEngine::Receive(Job& job, RingCombine combine, uint64_t sequenc
     const Segment& segment = stream.segments[i];
     char* const place = job.array + segment.offset_bytes;
     SegmentHeader header;
-    const absl::Status status = ReceiveParts(left_.socket, {Part(&header, sizeof(header))}, patience_);
-    if (!status.ok()) return Lost(left_, status);
-    MOTLEY_RETURN_IF_ERROR(CheckHeader(header, sequence, i - stream.recv_begin, segment.bytes, left_));
+    const absl::Status status = ReceiveParts(left_.peer.socket, {Part(&header, sizeof(header))}, patience_);
+    if (!status.ok()) return Lost(left_.peer, status);
+    MOTLEY_RETURN_IF_ERROR(CheckHeader(header, sequence, i - stream.recv_begin, segment.bytes, left_.peer));
     char* const to = combine == RingCombine::kCopy ? place : terms_.data();
-    const absl::Status filled = ReceiveParts(left_.socket, {Part(to, segment.bytes)}, patience_);
-    if (!filled.ok()) return Lost(left_, filled);
+    const absl::Status filled = ReceiveParts(left_.peer.socket, {Part(to, segment.bytes)}, patience_);
+    if (!filled.ok()) return Lost(left_.peer, filled);
     Add(combine, place, terms_.data(), segment.bytes);
-    const LinkClock::Slot sent = shared_clock_ ? header.sent : SlotNow();
+    const LinkClock::Slot sent = left_.shared_clock ? header.sent : SlotNow();
     const int64_t in_ns = pacer_.ReserveIn(segment.bytes, sent).end_ns;
     *end_ns = std::max(*end_ns, in_ns);
     {
       absl::MutexLock lock(&mutex_);
-      job.ready_ns[i] = in_ns;
+      job.ready_ns[i] = std::max(job.ready_ns[i], in_ns);
       job.available = i + 1;
       changed_.SignalAll();
     }
@@ -147,13 +169,21 @@ absl::StatusOr<TransferTimes> RingEngine::Pass(const RingStream& stream, char* a
   Job job;
   job.stream = &stream;
   job.array = array;
-  job.ready_ns.assign(stream.size(), ready_ns);
   job.available = stream.recv_begin;
   uint64_t sequence;
   {
     absl::MutexLock lock(&mutex_);
-    job_ = &job;
     sequence = ++sequence_;
+  }
+  const absl::StatusOr<int64_t> begin_ns = MeetRight(sequence, ready_ns);
+  if (!begin_ns.ok()) {
+    Fail(job, begin_ns.status());
+    return job.error;
+  }
+  job.ready_ns.assign(stream.size(), *begin_ns);
+  {
+    absl::MutexLock lock(&mutex_);
+    job_ = &job;
     changed_.SignalAll();
   }
   TransferTimes times;

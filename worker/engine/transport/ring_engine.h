@@ -21,9 +21,14 @@ enum class RingCombine { kCopy, kAddFloat32, kAddFloat64 };
 
 class RingEngine {
  public:
-  // shared_clock: the left neighbour's CLOCK_MONOTONIC is ours (same machine). `patience` bounds each wait for a neighbour. The
-  // pacer and the sockets must outlive the engine. With two members left and right are one socket.
-  RingEngine(Peer left, Peer right, LinkPacer& pacer, bool shared_clock, absl::Duration patience);
+  // A neighbour, and whether its CLOCK_MONOTONIC is ours (same machine).
+  struct Neighbour {
+    Peer peer;
+    bool shared_clock = false;
+  };
+  // `patience` bounds each wait for a neighbour. The pacer and the sockets must outlive the engine. With two members left and
+  // right are one socket.
+  RingEngine(Neighbour left, Neighbour right, LinkPacer& pacer, absl::Duration patience);
   ~RingEngine();
 
   // Blocks until everything is received and sent. `progress` is called after each received segment. UNAVAILABLE with its fault: a
@@ -45,14 +50,15 @@ class RingEngine {
     absl::Status error;  // the first one
   };
 
+  // Tells the left neighbour that this rank is there; when the right one is.
+  absl::StatusOr<int64_t> MeetRight(uint64_t sequence, int64_t ready_ns);
   void SenderLoop();
   absl::Status SendAll(Job& job, uint64_t sequence);
   absl::Status Receive(Job& job, RingCombine combine, uint64_t sequence, const std::function<void()>& progress, int64_t* end_ns);
   void Fail(Job& job, const absl::Status& error);
 
-  const Peer left_, right_;
+  const Neighbour left_, right_;
   LinkPacer& pacer_;
-  const bool shared_clock_;
   const absl::Duration patience_;
   std::vector<char> terms_;  // one segment that is added, not copied
   std::atomic<bool> aborted_{false};

@@ -22,6 +22,7 @@ struct Peer {
 };
 
 struct TransferTimes {
+  int64_t begin_ns = 0;     // of a hand-over: both ends are there
   int64_t end_ns = 0;       // by the emulated schedule
   int64_t lateness_ns = 0;  // real end beyond it
 };

@@ -162,8 +162,10 @@ class TcpCommunicator : public Communicator {
     const int left = ring.place.left(), right = ring.place.right();
     ring.slowest_bytes_per_second = SlowestInRing(options_.devices, RatesOf(all), ring.place.members);
     ring.pacer = std::make_unique<LinkPacer>(options_.device, options_.devices, rank(), LinkPacer::Path{right, left}, links);
-    ring.engine = std::make_unique<RingEngine>(PeerAt(left, ring.channel), PeerAt(right, ring.channel), *ring.pacer,
-                                               all[left].boot_id == all[rank()].boot_id, options_.deadline);
+    const auto neighbour = [&](int r) -> RingEngine::Neighbour {
+      return {PeerAt(r, ring.channel), all[r].boot_id == all[rank()].boot_id};
+    };
+    ring.engine = std::make_unique<RingEngine>(neighbour(left), neighbour(right), *ring.pacer, options_.deadline);
   }
 
   HandOverPath PathOfHandOver(int from, int to, const std::vector<Introduction>& all, LinkClock& links) const {
@@ -197,8 +199,9 @@ class TcpCommunicator : public Communicator {
     const absl::Cleanup over = [this] { ring_segment_bytes_ = 0; };
     const int first_owner = combine == RingCombine::kCopy ? ring.place.index : ring.place.LeftIndex();
     const RingStream stream = MakeRingStream(owners, element_bytes, first_owner, segment_bytes);
-    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end, Pass(what, ring, stream, array, combine, collective_pacer_.start()));
-    collective_pacer_.EndAt(end);
+    const absl::Duration start = collective_pacer_.start();
+    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end, Pass(what, ring, stream, array, combine, start));
+    collective_pacer_.Took(start, end);
     return absl::OkStatus();
   }
 
@@ -223,8 +226,9 @@ class TcpCommunicator : public Communicator {
   template <typename Transfer>
   absl::Status HandOver(const std::string& what, TransferPacer& pacer, Transfer transfer) {
     MOTLEY_RETURN_IF_ERROR(NotAborted(what));
-    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end, EndOf(what, transfer(absl::ToInt64Nanoseconds(pacer.start()))));
-    pacer.EndAt(end);
+    const absl::StatusOr<TransferTimes> times = transfer(absl::ToInt64Nanoseconds(pacer.start()));
+    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end, EndOf(what, times));
+    pacer.Took(absl::Nanoseconds(times->begin_ns), end);
     return absl::OkStatus();
   }
 

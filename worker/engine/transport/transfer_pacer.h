@@ -17,29 +17,30 @@ class TransferPacer : public LanePacer {
 
   void Begin(absl::Duration ready) override {
     start_ = std::max(end_, ready);
-    told_.reset();
+    told_begin_.reset();
+    told_end_.reset();
   }
   // What no link said the end of, ends when it ends.
   void End(std::optional<double>) override {
-    end_ = told_.value_or(clock_.Now());
-    busy_seconds_ += absl::ToDoubleSeconds(end_ - start());
+    end_ = told_end_.value_or(clock_.Now());
+    begin_ = told_begin_.value_or(start());
     start_.reset();
   }
+  absl::Duration begin() const override { return begin_; }
   absl::Duration end() const override { return end_; }
 
-  // For the communicator: when the data of the call under way was there, and when its result was. Outside of a lane: now.
+  // For the communicator: when the data of the call under way was there. Outside of a lane: now.
   absl::Duration start() const { return start_.value_or(clock_.Now()); }
-  void EndAt(absl::Duration end) { told_ = end; }
-
-  // From Begin to End, in all, by the schedule.
-  double busy_seconds() const { return busy_seconds_; }
-  void ResetCounters() { busy_seconds_ = 0; }
+  // When it began to move, later than start() where a peer was awaited, and when its result was there.
+  void Took(absl::Duration begin, absl::Duration end) {
+    told_begin_ = begin;
+    told_end_ = end;
+  }
 
  private:
   const Clock& clock_;
-  std::optional<absl::Duration> start_, told_;
-  absl::Duration end_;
-  double busy_seconds_ = 0;
+  std::optional<absl::Duration> start_, told_begin_, told_end_;
+  absl::Duration begin_, end_;
 };
 
 }  // namespace motley::engine

@@ -15,6 +15,7 @@ class DeclaredPacer : public LanePacer {
  public:
   void Begin(absl::Duration ready) override { start_ = std::max(end_, ready); }
   void End(std::optional<double> flops) override { end_ = start_ + absl::Seconds(flops.value_or(0)); }
+  absl::Duration begin() const override { return start_; }
   absl::Duration end() const override { return end_; }
 
  private:

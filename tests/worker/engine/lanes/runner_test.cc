@@ -78,7 +78,7 @@ TEST_F(RunnerTest, NothingRunsBeforeWhatItWaitsFor) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     const Program program = BuildProgram({.num_layers = 3, .microbatches = {2, 1, 1}, .tied = seed % 2 == 0, .recompute = true});
     CheckedWork work(program, seed);
-    EXPECT_EQ(RunProgram(program, device_.lanes(), work), absl::OkStatus());
+    EXPECT_EQ(RunProgram(program, device_.lanes(), work).status(), absl::OkStatus());
     EXPECT_EQ(work.early(), 0);
     EXPECT_TRUE(work.all_ended());
   }
@@ -89,7 +89,7 @@ TEST_F(RunnerTest, StagesSendAndReceiveBesideTheirWork) {
     const Program program = *ParseProgram(text);
     for (unsigned seed = 0; seed < 5; ++seed) {
       CheckedWork work(program, seed);
-      EXPECT_EQ(RunProgram(program, device_.lanes(), work), absl::OkStatus());
+      EXPECT_EQ(RunProgram(program, device_.lanes(), work).status(), absl::OkStatus());
       EXPECT_EQ(work.early(), 0);
       EXPECT_TRUE(work.all_ended());
     }
@@ -101,8 +101,23 @@ TEST_F(RunnerTest, ADependencyThatIsLeftOutIsSeen) {
   const Program whole = program;
   for (Instruction& instruction : program.instructions) instruction.after.clear();
   CheckedWork work(whole, 1);  // judges by the whole program, runs the broken one
-  EXPECT_EQ(RunProgram(program, device_.lanes(), work), absl::OkStatus());
+  EXPECT_EQ(RunProgram(program, device_.lanes(), work).status(), absl::OkStatus());
   EXPECT_GT(work.early(), 0);
+}
+
+TEST_F(RunnerTest, SaysWhenEachInstructionRan) {
+  const Program program = *ParseProgram(kMiddleStage);
+  CheckedWork work(program, 7);
+  const absl::Duration begin = clock_.Now();
+  const std::vector<InstructionSpan> spans = *RunProgram(program, device_.lanes(), work);
+  const absl::Duration end = clock_.Now();
+  ASSERT_EQ(spans.size(), program.instructions.size());
+  for (size_t i = 0; i < spans.size(); ++i) {
+    EXPECT_LE(begin, spans[i].begin);
+    EXPECT_LE(spans[i].begin, spans[i].end);
+    EXPECT_LE(spans[i].end, end);
+    for (const int32_t before : program.instructions[i].after) EXPECT_LE(spans[before].end, spans[i].begin) << i;
+  }
 }
 
 TEST_F(RunnerTest, AnErrorAnywhereEndsTheRun) {
@@ -111,7 +126,7 @@ TEST_F(RunnerTest, AnErrorAnywhereEndsTheRun) {
     Device device(clock_);
     CheckedWork work(program, 3);
     work.fails_at = static_cast<int>(i);
-    EXPECT_EQ(RunProgram(program, device.lanes(), work), absl::InternalError("planted")) << i;
+    EXPECT_EQ(RunProgram(program, device.lanes(), work).status(), absl::InternalError("planted")) << i;
     EXPECT_FALSE(work.all_ended());
   }
 }

@@ -154,6 +154,28 @@ TEST(TcpCommunicator, PacedTimeIsTheBoundAndIndependentOfSkew) {
   }
 }
 
+// The kernel would take all of it from those who are early.
+TEST(TcpCommunicator, NothingIsOnItsWayToAMemberWhoIsNotThere) {
+  DeviceDescription device;
+  device.link_bytes_per_second = 20e6;
+  constexpr int64_t kElements = 250'000;  // 1 MB of float32: 50 ms
+  const double bound = kElements * 4 / device.link_bytes_per_second;
+  const Owners owners = OwnersOf({0, kElements, kElements, kElements});  // the last to come owns all
+  const absl::Duration late = absl::Milliseconds(200);
+  WithRanks(3, device, [&](int rank, Communicator& communicator) {
+    std::vector<float> array(kElements, 1);
+    const absl::Duration begin = CommonStart(communicator);
+    communicator.collective_pacer().Begin(rank == 0 ? begin + late : begin);
+    ASSERT_EQ(communicator.ReduceScatter(0, array.data(), DType::kFloat32, owners), absl::OkStatus());
+    communicator.collective_pacer().End(std::nullopt);
+    if (rank != 0) return;
+    EXPECT_EQ(array[kElements - 1], 3);
+    const double seconds = absl::ToDoubleSeconds(communicator.collective_pacer().end() - begin - late);
+    EXPECT_GE(seconds, 0.999 * bound);
+    EXPECT_LE(seconds, 1.05 * bound);
+  });
+}
+
 TEST(TcpCommunicator, AnAddressThatIsNotOursIsNamed) {
   FakeKv kv;
   FakeHost host(kv);
