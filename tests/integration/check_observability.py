@@ -93,6 +93,26 @@ def check_metrics_text(results, cluster):
         results.check(f"promtool check metrics of {name}", done.returncode == 0, (done.stdout + done.stderr).replace("\n", " | ")[:500])
 
 
+def timeline(results, cluster, ranks):
+    """motley trace of the running job: every rank, measured and simulated; what a device did and waited for is its step."""
+    path = cluster.path("step.json")
+    done = cluster.run_motley("trace", JOB, "-o", path)
+    results.check("motley trace ends well", done.returncode == 0 and "measured" in done.stdout, done.stdout + done.stderr)
+    with open(path, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    rows = [e["args"]["name"].split(":")[0] for e in events if e["name"] == "process_name"]
+    results.check("the timeline has every rank twice", sorted(rows) == ["measured"] * ranks + ["simulated"] * ranks, str(rows))
+    document = json.loads(cluster.run_motley("trace", JOB, "-o", "json").stdout)
+    parts = {"forward", "recompute", "backward", "optimizer"}
+    seconds = {}
+    for row in document["differences"]:
+        if row["what"] in parts or row["what"].startswith("waits: "):
+            seconds[row["device"]] = seconds.get(row["device"], 0) + row["measured_seconds"]
+    step = document["measured_seconds"]
+    results.check("what a device did and waited for is its step", len(seconds) == ranks and
+                  all(abs(s - step) < 0.1 * step for s in seconds.values()), f"{seconds} of {step}")
+
+
 def documented(results, cluster):
     """What is served and what docs/metrics.md lists is the same."""
     with open(os.path.join(ROOT, "docs", "metrics.md"), encoding="utf-8") as file:
@@ -125,6 +145,7 @@ def observe(results):
             cluster.wait_for(lambda: prometheus.query("rate(motley_device_steps_total[1m])"), 30, "two scrapes", prometheus.daemon)
             check_metrics_text(results, cluster)
             documented(results, cluster)
+            timeline(results, cluster, ranks=2)   # those of n1
             for where, expression in dashboard_queries():
                 results.check(f"query of {where}: {expression}", prometheus.query(expression), "returns no data")
             for selector in sorted(set(alert_selectors())):
