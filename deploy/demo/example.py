@@ -43,19 +43,54 @@ def start_cluster(cluster, example):
     say(f"a coordinator at {cluster.address} and {len(example['node'])} workers ({described})")
 
 
+class Peaks:
+    """The most memory that each device said it took while a job ran: a device says nothing of a job whose rank has ended."""
+
+    def __init__(self, cluster):
+        self.cluster, self.most = cluster, {}
+
+    def poll(self):
+        for device, value in self.cluster.device_gauges("motley_device_memory_peak_bytes").items():
+            self.most[device] = max(int(value), self.most.get(device, 0))
+
+    def beside(self, plan):
+        """For each device of the plan what was measured beside what was predicted, the one that was predicted fullest first."""
+        memory = {d["id"]: int(d["memory_bytes"]) for d in self.cluster.devices()}
+        rows = [{"device": rank["device"], "peak_bytes": self.most.get(rank["device"], 0),
+                 "predicted_peak_bytes": rank["predicted"]["peak_bytes"]} for rank in ranks_of(plan)]
+        return sorted(rows, key=lambda row: -row["predicted_peak_bytes"] / memory[row["device"]])
+
+
+def ranks_of(plan):
+    return [rank for pipeline in plan["pipelines"] for stage in pipeline["stages"] for unit in stage["units"] for rank in unit["ranks"]]
+
+
+def name_of(entry):
+    return entry.get("name", entry["strategy"])
+
+
+def job_of(name):
+    return LETTERS.sub("-", name.lower())
+
+
 def run(cluster, job_path, text_path, entry, steps):
     """One strategy's row. A plan that does not fit is a row too."""
     steps = min(steps, entry.get("steps", steps))
-    name = entry.get("name", entry["strategy"])
-    job_id = LETTERS.sub("-", name.lower())
+    name = name_of(entry)
+    job_id = job_of(name)
     say()
     say(f"{name}: {entry['what']} ({steps} steps)")
     overrides = {"planner.strategy": entry["strategy"], "training.steps": steps, "data.path": text_path,
                  "checkpoint.folder": cluster.path("checkpoints", job_id), **entry.get("set", {})}
     cluster.submit(job_path, job_id, **{key.replace(".", "__"): json.dumps(value) if isinstance(value, bool) else value
                                         for key, value in overrides.items()})
-    watcher = Watcher(cluster, job_id)
-    cluster.wait_for(lambda: state_of(watcher.poll()) in ENDED, JOB_PATIENCE_SECONDS, f"the end of {job_id}", poll_seconds=0.4)
+    watcher, peaks = Watcher(cluster, job_id), Peaks(cluster)
+
+    def ended():
+        peaks.poll()
+        return state_of(watcher.poll()) in ENDED
+
+    cluster.wait_for(ended, JOB_PATIENCE_SECONDS, f"the end of {job_id}", poll_seconds=0.4)
     job = cluster.job(job_id)
     if state_of(job) != "SUCCEEDED":
         reason = job.get("reason", "")
@@ -64,13 +99,11 @@ def run(cluster, job_path, text_path, entry, steps):
         return {"strategy": name, "fits": False, "why": reason}
     print_plan(cluster, job_id)
     records = cluster.steps(job_id)
-    plan = cluster.motley("plan", job_id)["plan"]
-    ranks = [rank for pipeline in plan["pipelines"] for stage in pipeline["stages"] for unit in stage["units"] for rank in unit["ranks"]]
-    memory = {d["id"]: int(d["memory_bytes"]) for d in cluster.devices()}
-    fullest = max(ranks, key=lambda rank: rank["predicted"]["peak_bytes"] / memory[rank["device"]])
-    return {"strategy": name, "fits": True, **measure(records), "loss_last": records[-1]["loss"],
-            "peak_bytes": max(int(r["peak_memory_bytes"]) for r in records),
-            "predicted_peak_bytes": fullest["predicted"]["peak_bytes"], "fullest_device": fullest["device"]}
+    devices = peaks.beside(cluster.motley("plan", job_id)["plan"])
+    # The row has both numbers of one device, the one that was predicted fullest; step records are of whichever is fullest.
+    return {"strategy": name, "fits": True, **measure(records), "loss_last": records[-1]["loss"], "devices": devices,
+            "peak_bytes": devices[0]["peak_bytes"], "predicted_peak_bytes": devices[0]["predicted_peak_bytes"],
+            "fullest_device": devices[0]["device"]}
 
 
 def print_table(result):
