@@ -4,6 +4,7 @@ Everything lives in one folder (configuration, logs, state, process ids). Daemon
 file which: a port chosen before it is bound may be another's by then. They die with the process that started them, unless
 `detached`.
 """
+import contextlib
 import ctypes
 import json
 import os
@@ -265,6 +266,16 @@ class Cluster:
         """Process ids of all ranks of this cluster's workers (found by their parent and program)."""
         parents = {d.pid for d in self.workers.values() if d.process}
         return [pid for pid, parent, program in processes() if program == "motley-rank" and parent in parents]
+
+    def kill_node(self, name):
+        """SIGKILL for the node's worker and its ranks, as if its power were gone."""
+        worker = self.workers[name]
+        ranks = [pid for pid, parent, program in processes() if program == "motley-rank" and parent == worker.pid]
+        worker.kill()
+        for pid in ranks:
+            with contextlib.suppress(ProcessLookupError):   # it may die with its worker
+                os.kill(pid, signal.SIGKILL)
+        worker.process.wait()
 
     def stop(self):
         for daemon in self.daemons():

@@ -2,7 +2,7 @@
 """An example: one job under several strategies on an emulated cluster, each measured beside what was predicted of it.
 
 usage: example.py --example FOLDER --bin FOLDER --cache FOLDER --work FOLDER [--json FILE]
-                  [--steps N] [--only STRATEGIES]
+                  [--steps N] [--only ROWS] [--kill]
 
 The folder has cluster.toml (nodes, cards, links, strategies) and job.toml (the job; its data and checkpoint folder are filled in).
 """
@@ -11,36 +11,16 @@ import os
 import re
 import sys
 import time
-import tomllib
 
+import kill
 import script
 from cluster import ClusterError
 from demo import ENDED, Watcher, measure, print_plan, say, state_of
+from example_cluster import read_example, start_cluster
 from text import extract_text
 
 JOB_PATIENCE_SECONDS = 300
 LETTERS = re.compile(r"[^a-z0-9]+")
-
-
-def read_example(folder):
-    path = os.path.join(folder, "cluster.toml")
-    try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise SystemExit(f"demo: no example there: {error}") from error
-
-
-def start_cluster(cluster, example):
-    cluster.start_coordinator()
-    for node in example["node"]:
-        devices = [{"kind": "emulated", "model": card, "link_bytes_per_second": example["link_bytes_per_second"]}
-                   for card in node["cards"]]
-        cluster.start_worker(node["name"], devices, example["emulation"],
-                             network={"node_link_bytes_per_second": node["nic_bytes_per_second"]})
-    cluster.wait_for_nodes(node["name"] for node in example["node"])
-    described = "; ".join(f"{node['name']}: {' + '.join(node['cards'])}" for node in example["node"])
-    say(f"a coordinator at {cluster.address} and {len(example['node'])} workers ({described})")
 
 
 class Peaks:
@@ -106,8 +86,7 @@ def run(cluster, job_path, text_path, entry, steps):
             "fullest_device": devices[0]["device"]}
 
 
-def print_table(result):
-    rows = result["strategies"]
+def print_table(rows):
     print(f"\n  {'':<12} tokens/s   step      predicted   error   peak memory   predicted   loss")
     for row in rows:
         if not row["fits"]:
@@ -134,20 +113,34 @@ def run_all(cluster, arguments):
     example = read_example(arguments.example)
     job_path = os.path.abspath(os.path.join(arguments.example, "job.toml"))
     text_path = extract_text(arguments.cache)
-    start_cluster(cluster, example)
-    entries = [e for e in example["strategy"] if not arguments.only or e["strategy"] in arguments.only.split(",")]
-    rows = [run(cluster, job_path, text_path, entry, arguments.steps or example["steps"]) for entry in entries]
-    return {"schema_version": 1, "example": os.path.basename(os.path.abspath(arguments.example)), "strategies": rows,
-            "setup_seconds": arguments.setup_seconds, "total_seconds": arguments.setup_seconds + time.monotonic() - begin}
+    name = os.path.basename(os.path.abspath(arguments.example))
+    result = {"schema_version": 1, "example": name}
+    if arguments.kill:
+        if "kill" not in example:
+            raise SystemExit(f"demo: example {name} kills no node: its cluster.toml has no [kill]")
+        result["kill"] = kill.run(cluster, example, job_path, text_path, arguments)
+    else:
+        start_cluster(cluster, example)
+        entries = [e for e in example["strategy"] if not arguments.only or name_of(e) in arguments.only.split(",")]
+        result["strategies"] = [run(cluster, job_path, text_path, entry, arguments.steps or example["steps"]) for entry in entries]
+    return result | {"setup_seconds": arguments.setup_seconds, "total_seconds": arguments.setup_seconds + time.monotonic() - begin}
+
+
+def print_result(result):
+    if "kill" in result:
+        kill.print_rows(result["kill"])
+    else:
+        print_table(result["strategies"])
 
 
 def main():
     parser = script.parser_of("one of Motley's examples")
     parser.add_argument("--example", required=True, help="its folder")
     parser.add_argument("--steps", type=int, default=0, help="of each strategy, in place of the example's")
-    parser.add_argument("--only", default="", help="these strategies, separated by commas")
+    parser.add_argument("--only", default="", help="these rows, separated by commas; with --kill float32 or float64")
+    parser.add_argument("--kill", action="store_true", help="in place of the table: a node is killed and comes back")
     arguments = parser.parse_args()
-    return script.run(arguments, lambda cluster: run_all(cluster, arguments), print_table)
+    return script.run(arguments, lambda cluster: run_all(cluster, arguments), print_result)
 
 
 if __name__ == "__main__":
