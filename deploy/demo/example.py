@@ -20,6 +20,7 @@ from example_cluster import read_example, start_cluster
 from text import extract_text
 
 JOB_PATIENCE_SECONDS = 300
+NO_PLAN = re.compile("no plan|does not fit|do not fit")
 LETTERS = re.compile(r"[^a-z0-9]+")
 
 
@@ -53,6 +54,32 @@ def job_of(name):
     return LETTERS.sub("-", name.lower())
 
 
+def plan_by_hand(cluster, entry):
+    """The plan of an entry that no job can ask its strategy for: at a ZeRO stage, or another row's with even shards."""
+    source = job_of(entry["plan_of"])
+    if cluster.try_motley("status", source) is None:
+        raise ClusterError(f"{name_of(entry)} is made of what the row {entry['plan_of']} has measured: let that run first")
+    stage = ["--strategy", entry["strategy"], "--zero-stage", str(entry["zero_stage"]), "--runnable"] if "zero_stage" in entry else []
+    plan = cluster.motley("plan", source, *stage)
+    plan = plan.get("plan", plan)   # of a strategy's plan there is nothing beside it
+    plan.pop("report", None)
+    for stage in plan["pipelines"][0]["stages"] if entry.get("shards") == "even" else []:
+        ranks = [rank for unit in stage["units"] for rank in unit["ranks"]]
+        stage["placement"] = []
+        for rank in ranks:
+            rank["shard_ratio"] = 1 / len(ranks)
+    return json.dumps(plan)
+
+
+def submit(cluster, job_path, job_id, settings):
+    values = {key.replace(".", "__"): json.dumps(value) if isinstance(value, bool) else value for key, value in settings.items()}
+    try:
+        cluster.submit(job_path, job_id, **values)
+    except ClusterError as error:
+        if f"job {job_id} failed: " not in str(error):   # a plan that does not fit fails at once, and the job says why
+            raise
+
+
 def run(cluster, job_path, text_path, entry, steps):
     """One strategy's row. A plan that does not fit is a row too."""
     steps = min(steps, entry.get("steps", steps))
@@ -60,10 +87,11 @@ def run(cluster, job_path, text_path, entry, steps):
     job_id = job_of(name)
     say()
     say(f"{name}: {entry['what']} ({steps} steps)")
-    overrides = {"planner.strategy": entry["strategy"], "training.steps": steps, "data.path": text_path,
-                 "checkpoint.folder": cluster.path("checkpoints", job_id), **entry.get("set", {})}
-    cluster.submit(job_path, job_id, **{key.replace(".", "__"): json.dumps(value) if isinstance(value, bool) else value
-                                        for key, value in overrides.items()})
+    settings = {"planner.strategy": entry["strategy"], "training.steps": steps, "data.path": text_path,
+                "checkpoint.folder": cluster.path("checkpoints", job_id), **entry.get("set", {})}
+    if "plan_of" in entry:
+        settings["planner.plan_json"] = plan_by_hand(cluster, entry)
+    submit(cluster, job_path, job_id, settings)
     watcher, peaks = Watcher(cluster, job_id), Peaks(cluster)
 
     def ended():
@@ -74,9 +102,9 @@ def run(cluster, job_path, text_path, entry, steps):
     job = cluster.job(job_id)
     if state_of(job) != "SUCCEEDED":
         reason = job.get("reason", "")
-        if "fit" not in reason:
+        if not NO_PLAN.search(reason):
             raise ClusterError(f"job {job_id} {state_of(job).lower()}: {reason}")
-        return {"strategy": name, "fits": False, "why": reason}
+        return {"strategy": name, "fits": False, "why": reason.replace("\\n", "\n").partition("\n")[0]}   # ways out follow
     print_plan(cluster, job_id)
     records = cluster.steps(job_id)
     devices = peaks.beside(cluster.motley("plan", job_id)["plan"])
@@ -87,13 +115,14 @@ def run(cluster, job_path, text_path, entry, steps):
 
 
 def print_table(rows):
-    print(f"\n  {'':<12} tokens/s   step      predicted   error   peak memory   predicted   loss")
+    width = max(len(row["strategy"]) for row in rows) + 2
+    print(f"\n  {'':<{width}}tokens/s   step      predicted   error   peak memory   predicted   loss")
     for row in rows:
         if not row["fits"]:
-            print(f"  {row['strategy']:<12} does not fit: {row['why']}")
+            print(f"  {row['strategy']:<{width}}does not fit: {row['why']}")
             continue
         error = row["step_seconds"] / row["predicted_step_seconds"] - 1
-        print(f"  {row['strategy']:<12} {row['tokens_per_second']:8.0f}   {row['step_seconds']:6.3f} s   {row['predicted_step_seconds']:6.3f} s"
+        print(f"  {row['strategy']:<{width}}{row['tokens_per_second']:8.0f}   {row['step_seconds']:6.3f} s   {row['predicted_step_seconds']:6.3f} s"
               f"  {error:+6.2%}   {row['peak_bytes'] / 2**20:7.1f} MiB  {row['predicted_peak_bytes'] / 2**20:7.1f} MiB"
               f"   {row['loss_last']:.6f}")
     ran = [row for row in rows if row["fits"]]
