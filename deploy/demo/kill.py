@@ -26,12 +26,15 @@ class Training:
     def ended(self):
         job = self.watcher.poll()
         self.records = self.cluster.motley("metrics", self.job_id).get("steps", [])
-        if self.records and int(self.records[-1]["generation"]) not in [g["generation"] for g in self.generations]:
-            self.note_generation()
+        newest = int(self.records[-1]["generation"]) if self.records else 0
+        if newest > max((generation["generation"] for generation in self.generations), default=0):
+            self.note_generation(newest)
         return state_of(job) in ENDED
 
-    def note_generation(self):
+    def note_generation(self, newest):
         plan = self.cluster.motley("plan", self.job_id)["plan"]
+        if int(plan["generation"]) != newest:   # the next plan is there, and no step under it yet
+            return
         pause, repeated = (self.cluster.job_counter(f"motley_job_{name}_total", self.job_id) for name in ("pause_seconds", "steps_repeated"))
         self.generations.append({"generation": int(plan["generation"]), "stages": len(plan["pipelines"][0]["stages"]),
                                  "layout": layout_of(plan), "pause_seconds": pause - self.pause_seconds,
