@@ -20,7 +20,7 @@ from example_cluster import read_example, start_cluster
 from text import extract_text
 
 JOB_PATIENCE_SECONDS = 300
-NO_PLAN = re.compile("no plan|does not fit|do not fit")
+NO_PLAN = re.compile(r"(no plan|does not fit|do not fit): [^\n\\]*")   # what follows in other lines are ways out
 LETTERS = re.compile(r"[^a-z0-9]+")
 
 
@@ -58,9 +58,9 @@ def plan_by_hand(cluster, entry):
     """The plan of an entry that no job can ask its strategy for: at a ZeRO stage, or another row's with even shards."""
     source = job_of(entry["plan_of"])
     if cluster.try_motley("status", source) is None:
-        raise ClusterError(f"{name_of(entry)} is made of what the row {entry['plan_of']} has measured: let that run first")
-    stage = ["--strategy", entry["strategy"], "--zero-stage", str(entry["zero_stage"]), "--runnable"] if "zero_stage" in entry else []
-    plan = cluster.motley("plan", source, *stage)
+        raise ClusterError(f"{name_of(entry)} needs the row {entry['plan_of']} before it: --only {entry['plan_of']},{name_of(entry)}")
+    other = ["--strategy", entry["strategy"], "--zero-stage", str(entry["zero_stage"]), "--runnable"] if "zero_stage" in entry else []
+    plan = cluster.motley("plan", source, *other)
     plan = plan.get("plan", plan)   # of a strategy's plan there is nothing beside it
     plan.pop("report", None)
     for stage in plan["pipelines"][0]["stages"] if entry.get("shards") == "even" else []:
@@ -102,9 +102,10 @@ def run(cluster, job_path, text_path, entry, steps):
     job = cluster.job(job_id)
     if state_of(job) != "SUCCEEDED":
         reason = job.get("reason", "")
-        if not NO_PLAN.search(reason):
+        no_plan = NO_PLAN.search(reason)
+        if not no_plan:
             raise ClusterError(f"job {job_id} {state_of(job).lower()}: {reason}")
-        return {"strategy": name, "fits": False, "why": reason.replace("\\n", "\n").partition("\n")[0]}   # ways out follow
+        return {"strategy": name, "fits": False, "why": no_plan.group()}
     print_plan(cluster, job_id)
     records = cluster.steps(job_id)
     devices = peaks.beside(cluster.motley("plan", job_id)["plan"])
@@ -119,7 +120,7 @@ def print_table(rows):
     print(f"\n  {'':<{width}}tokens/s   step      predicted   error   peak memory   predicted   loss")
     for row in rows:
         if not row["fits"]:
-            print(f"  {row['strategy']:<{width}}does not fit: {row['why']}")
+            print(f"  {row['strategy']:<{width}}{row['why']}")
             continue
         error = row["step_seconds"] / row["predicted_step_seconds"] - 1
         print(f"  {row['strategy']:<{width}}{row['tokens_per_second']:8.0f}   {row['step_seconds']:6.3f} s   {row['predicted_step_seconds']:6.3f} s"
@@ -165,7 +166,7 @@ def print_result(result):
 def main():
     parser = script.parser_of("one of Motley's examples")
     parser.add_argument("--example", required=True, help="its folder")
-    parser.add_argument("--steps", type=int, default=0, help="of each strategy, in place of the example's")
+    parser.add_argument("--steps", type=int, default=0, help="of each row, in place of the example's")
     parser.add_argument("--only", default="", help="these rows, separated by commas; with --kill float32 or float64")
     parser.add_argument("--kill", action="store_true", help="in place of the table: a node is killed and comes back")
     arguments = parser.parse_args()
