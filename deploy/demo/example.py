@@ -138,6 +138,14 @@ def print_table(rows):
     sys.stdout.flush()
 
 
+def rows_asked(example, only):
+    names = [name_of(entry) for entry in example["strategy"]]
+    asked = only.split(",") if only else names
+    if unknown := set(asked) - set(names):
+        raise SystemExit(f"demo: no row {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    return [entry for entry in example["strategy"] if name_of(entry) in asked]
+
+
 def run_all(cluster, arguments):
     begin = time.monotonic()
     example = read_example(arguments.example)
@@ -150,8 +158,8 @@ def run_all(cluster, arguments):
             raise SystemExit(f"demo: example {name} kills no node: its cluster.toml has no [kill]")
         result["kill"] = kill.run(cluster, example, job_path, text_path, arguments)
     else:
+        entries = rows_asked(example, arguments.only)
         start_cluster(cluster, example)
-        entries = [e for e in example["strategy"] if not arguments.only or name_of(e) in arguments.only.split(",")]
         result["strategies"] = [run(cluster, job_path, text_path, entry, arguments.steps or example["steps"]) for entry in entries]
     return result | {"setup_seconds": arguments.setup_seconds, "total_seconds": arguments.setup_seconds + time.monotonic() - begin}
 
@@ -170,6 +178,8 @@ def main():
     parser.add_argument("--only", default="", help="these rows, separated by commas; with --kill float32 or float64")
     parser.add_argument("--kill", action="store_true", help="in place of the table: a node is killed and comes back")
     arguments = parser.parse_args()
+    if arguments.steps == 1:
+        parser.error("--steps: at least 2; a device's memory is read while the next step runs")
     return script.run(arguments, lambda cluster: run_all(cluster, arguments), print_result)
 
 

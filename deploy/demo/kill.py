@@ -113,8 +113,10 @@ def run_dtype(cluster, example, job_path, text_path, dtype, steps):
 def run(outer, example, job_path, text_path, arguments):
     """Rows, one for each type of numbers. `outer` gives the folder and the files that jobs may use; it stays without daemons."""
     example = {**example, "emulation": {**example["emulation"], **example["kill"].get("emulation", {})}}
-    rows = []
-    for dtype in arguments.only.split(",") if arguments.only else example["kill"]["dtypes"]:
+    rows, dtypes = [], arguments.only.split(",") if arguments.only else example["kill"]["dtypes"]
+    if unknown := set(dtypes) - set(example["kill"]["dtypes"]):
+        raise SystemExit(f"demo: no row {', '.join(sorted(unknown))}; there are {', '.join(example['kill']['dtypes'])}")
+    for dtype in dtypes:
         with Cluster(outer.bin, outer.path(dtype), file_roots=[os.path.dirname(text_path)]) as cluster:
             rows.append(run_dtype(cluster, example, job_path, text_path, dtype, arguments.steps or example["kill"]["steps"]))
     return rows
