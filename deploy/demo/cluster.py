@@ -4,15 +4,19 @@ Everything lives in one folder (configuration, logs, state, process ids). Daemon
 file which: a port chosen before it is bound may be another's by then. They die with the process that started them, unless
 `detached`.
 """
+import contextlib
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import time
+import urllib.request
 
 PATIENCE_SECONDS = 60   # of a start: a busy machine is slow, and a daemon that ended is noticed at once
 PR_SET_PDEATHSIG = 1
+LABEL = re.compile(r'(\w+)="([^"]*)"')
 LIBC = ctypes.CDLL(None)
 
 
@@ -119,6 +123,20 @@ class Cluster:
         """Where this node's worker serves its metrics."""
         worker = self.workers[name]
         return self.wait_for(worker.addresses, PATIENCE_SECONDS, f"the addresses of {worker.name}", worker)["metrics"]
+
+    # ---- the daemons' metrics ----
+    def device_gauges(self, metric):
+        """A gauge of all workers' devices, by device; without those of workers that do not answer."""
+        values = {}
+        for name, worker in self.workers.items():
+            said = worker.addresses() if worker.alive() else None
+            for labels, value in samples(said["metrics"], metric) if said else []:
+                values[f"{name}/{labels['device']}"] = value
+        return values
+
+    def job_counter(self, metric, job_id):
+        """The coordinator's counter of a job, all its series added up."""
+        return sum(value for labels, value in samples(self.metrics_address, metric) if labels["job_id"] == job_id)
 
     # ---- what a cluster on a network of its own does otherwise ----
     def data_address(self, _node):
@@ -249,6 +267,16 @@ class Cluster:
         parents = {d.pid for d in self.workers.values() if d.process}
         return [pid for pid, parent, program in processes() if program == "motley-rank" and parent in parents]
 
+    def kill_node(self, name):
+        """SIGKILL for the node's worker and its ranks, as if its power were gone."""
+        worker = self.workers[name]
+        ranks = [pid for pid, parent, program in processes() if program == "motley-rank" and parent == worker.pid]
+        worker.kill()
+        for pid in ranks:
+            with contextlib.suppress(ProcessLookupError):   # it may die with its worker
+                os.kill(pid, signal.SIGKILL)
+        worker.process.wait()
+
     def stop(self):
         for daemon in self.daemons():
             daemon.kill(signal.SIGTERM)
@@ -260,6 +288,16 @@ class Cluster:
 
     def __exit__(self, *unused):
         self.stop()
+
+
+def samples(address, metric):
+    """(labels, value) of every series of this metric at a daemon's metrics address; none when nobody answers."""
+    try:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+    except OSError:
+        return []
+    return [(dict(LABEL.findall(line)), float(line.rpartition(" ")[2])) for line in lines if line.startswith(metric + "{")]
 
 
 def processes():

@@ -5,7 +5,7 @@ COMMANDS=(setup build demo up down test bench format doctor clean help)
 # The flags of a command; "FLAG=" takes a value.
 flags_of() {
   case $1 in
-    demo) echo "--json= --example=" ;;
+    demo) echo "--json= --example= --only= --kill" ;;
     down) echo "--delete-checkpoints" ;;
     test) echo "--asan" ;;
     clean) echo "--cache --delete-checkpoints" ;;
@@ -28,13 +28,15 @@ Sets up, then compiles the product into build/release/bin.
 TEXT
       ;;
     demo) cat <<'TEXT'
-usage: ./run demo [--example NAME] [--json FILE]
+usage: ./run demo [--example NAME [--only ROWS] [--kill]] [--json FILE]
 
 Builds, then trains one transformer on five unequal emulated devices: split evenly, then as planned, while a node is killed and
 another joins.
 
-  --example NAME    instead one of deploy/examples (zorse, poplar): one job under several strategies, each measured beside its
-                    prediction
+  --example NAME    instead one of deploy/examples (zorse, poplar, uneven-group): one job under several strategies, each measured
+                    beside its prediction
+  --only ROWS       of its table, separated by commas
+  --kill            instead of its table: a node of the example zorse is killed and comes back
   --json FILE       write the numbers there
 TEXT
       ;;

@@ -8,6 +8,10 @@ demo() {
   while [[ $# -gt 0 ]]; do
     if [[ $1 == --example ]]; then example=$2; shift 2; else arguments+=("$1"); shift; fi
   done
+  if [[ -z $example && " ${arguments[*]} " =~ \ --(kill|only)\  ]]; then
+    fail "demo: --kill and --only are of an example: ./run demo --example zorse --kill"
+    exit $EX_USAGE
+  fi
   if [[ -n $example && ! -e $folder/$example/cluster.toml ]]; then
     local known
     known=$(cd $folder && printf '%s\n' */cluster.toml | sed 's,/cluster.toml,,')

@@ -27,7 +27,8 @@ unknown_flag() {
     PATH=$(fakes):$PATH status_is 64 "$root/run" "$command" --helq && says "did you mean '--help'" &&
       ! says "was called" || { echo "$command --helq"; return 1; }
   done
-  status_is 64 "$root/run" clean --cahce && says "did you mean '--cache'" && status_is 64 "$root/run" demo --json
+  status_is 64 "$root/run" clean --cahce && says "did you mean '--cache'" && status_is 64 "$root/run" demo --json &&
+    status_is 64 "$root/run" demo --kill && says "--example"
 }
 
 # Programs that would change something, and only say that they were called.

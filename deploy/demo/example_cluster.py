@@ -1,0 +1,30 @@
+"""An example's cluster: what its cluster.toml says, as emulated devices."""
+import os
+import tomllib
+
+from demo import say
+
+
+def read_example(folder):
+    path = os.path.join(folder, "cluster.toml")
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise SystemExit(f"demo: no example there: {error}") from error
+
+
+def start_node(cluster, example, node):
+    devices = [{"kind": "emulated", "model": card, "link_bytes_per_second": example["link_bytes_per_second"]}
+               for card in node["cards"]]
+    cluster.start_worker(node["name"], devices, example["emulation"],
+                         network={"node_link_bytes_per_second": node["nic_bytes_per_second"]})
+
+
+def start_cluster(cluster, example):
+    cluster.start_coordinator()
+    for node in example["node"]:
+        start_node(cluster, example, node)
+    cluster.wait_for_nodes(node["name"] for node in example["node"])
+    described = "; ".join(f"{node['name']}: {' + '.join(node['cards'])}" for node in example["node"])
+    say(f"a coordinator at {cluster.address} and {len(example['node'])} workers ({described})")
