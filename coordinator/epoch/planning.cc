@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/clean_text.h"
 #include "common/base/fault.h"
 #include "common/base/files.h"
@@ -20,6 +21,11 @@
 
 namespace motley::coordinator {
 namespace {
+
+// Reasons and events are lines. The planner's answer to what does not fit is a list.
+absl::Status OnOneLine(const absl::Status& status) {
+  return {status.code(), absl::StrReplaceAll(status.message(), {{":\n  ", ": "}, {"\n  ", "; "}, {"\n", "; "}})};
+}
 
 absl::StatusOr<planner::PlannerInput> MakeInput(Core& core, const JobRun& run, const JobRecord& job) {
   MOTLEY_ASSIGN_OR_RETURN(planner::PlannerInput input, MakePlannerInput(core, job, run.considered));
@@ -130,7 +136,7 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
     if (!prepared.status.ok()) return prepared;
   }
   absl::StatusOr<planner::PlanResult> result = planner::MakePlan(input);
-  prepared.status = result.status();
+  prepared.status = OnOneLine(result.status());
   if (result.ok()) prepared.plan = *std::move(result);
   return prepared;
 }

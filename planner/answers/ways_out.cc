@@ -25,6 +25,16 @@ constexpr int kMostExtraCards = 64;
 constexpr int kMostTries = 48;  // changed problems; enough for every kind of way on a usual cluster
 constexpr int64_t kUsualHostBytes = int64_t{512} << 30;
 
+// What to change, as whoever asked says it: on the command line or in a job file.
+struct Knob {
+  const char *flag, *key;
+};
+constexpr Knob kStrategy = {"--strategy", "planner.strategy"},
+               kFidelity = {"--fidelity published", "planner.fidelity = published"},
+               kZeroStage = {"--zero-stage", "its ZeRO stage"}, kPin = {"--pin", "planner.pins"},
+               kMaxTp = {"--max-tp", "planner.max_tp"}, kDtype = {"--dtype", "training.dtype"},
+               kGlobalBatch = {"--global-batch", "training.global_batch_size"}, kSeqLen = {"--seq-len", "training.seq_len"};
+
 class Finder {
  public:
   Finder(const Setting& setting, const LatencyBook* book, std::optional<absl::Duration> left) : setting_(setting), book_(book) {
@@ -46,6 +56,12 @@ class Finder {
   }
 
  private:
+  const char* NameOf(const Knob& knob) const { return setting_.request.from_job ? knob.key : knob.flag; }
+  template <typename Value>
+  std::string Set(const Knob& knob, const Value& value) const {
+    return absl::StrCat(NameOf(knob), setting_.request.from_job ? " = " : " ", value);
+  }
+
   // More state than all cards hold: no strategy needs to be asked. Hosts may take state, so they are asked where there are any.
   static bool CannotFit(const Setting& setting) {
     int64_t usable = 0;
@@ -98,7 +114,7 @@ class Finder {
       request.strategy = name;
       const std::optional<double> seconds = Try(setting_.cluster, setting_.workload, request);
       if (!seconds || (best && best->step_seconds <= *seconds)) continue;
-      best = WayOut{absl::StrCat("--strategy ", request.strategy), *seconds};
+      best = WayOut{Set(kStrategy, request.strategy), *seconds};
     }
     return best;
   }
@@ -107,13 +123,13 @@ class Finder {
   std::optional<WayOut> Request() const {
     PlanRequest request = setting_.request;
     std::string what;
-    const auto lift = [&what](bool there, const std::string& flag) {
-      if (there) absl::StrAppend(&what, what.empty() ? "without " : " and ", flag);
+    const auto lift = [this, &what](bool there, const Knob& knob) {
+      if (there) absl::StrAppend(&what, what.empty() ? "without " : " and ", NameOf(knob));
     };
-    lift(request.fidelity == Fidelity::kPublished, "--fidelity published");
-    lift(request.zero_stage.has_value(), "--zero-stage");
-    lift(!request.pins.empty(), "--pin");
-    lift(request.max_tp < PlanRequest().max_tp && request.max_tp < setting_.limits().most_tp, "--max-tp");
+    lift(request.fidelity == Fidelity::kPublished, kFidelity);
+    lift(request.zero_stage.has_value(), kZeroStage);
+    lift(!request.pins.empty(), kPin);
+    lift(request.max_tp < PlanRequest().max_tp && request.max_tp < setting_.limits().most_tp, kMaxTp);
     if (what.empty()) return std::nullopt;
     request.fidelity = Fidelity::kTuned;
     request.zero_stage.reset();
@@ -130,12 +146,12 @@ class Finder {
     workload.dtype = workload.dtype == DType::kFloat64 ? DType::kFloat32 : DType::kFloat16;
     const std::optional<double> seconds = Try(setting_.cluster, workload, setting_.request);
     if (!seconds) return std::nullopt;
-    return WayOut{absl::StrCat("--dtype ", std::string(DTypeName(workload.dtype))), *seconds};
+    return WayOut{Set(kDtype, std::string(DTypeName(workload.dtype))), *seconds};
   }
 
   // The largest value below `now` that fits, to an eighth: the next digit is not worth the planning. What fits at a value fits
   // below, so the search bisects, between powers of two first.
-  std::optional<WayOut> Smaller(const std::string& flag, int64_t now,
+  std::optional<WayOut> Smaller(const Knob& knob, int64_t now,
                                 const std::function<std::optional<double>(int64_t)>& attempt) const {
     if (now <= 1) return std::nullopt;
     std::optional<double> seconds = attempt(1);
@@ -152,11 +168,11 @@ class Finder {
         too_much = middle;
       }
     }
-    return WayOut{absl::StrCat(flag, " ", fits, " instead of ", now), *seconds};
+    return WayOut{absl::StrCat(Set(knob, fits), " instead of ", now), *seconds};
   }
 
   std::optional<WayOut> Batch() const {
-    return Smaller("--global-batch", setting_.workload.global_batch, [this](int64_t batch) {
+    return Smaller(kGlobalBatch, setting_.workload.global_batch, [this](int64_t batch) {
       Workload workload = setting_.workload;
       workload.global_batch = batch;
       return Try(setting_.cluster, workload, setting_.request);
@@ -164,7 +180,7 @@ class Finder {
   }
 
   std::optional<WayOut> Sequence() const {
-    return Smaller("--seq-len", setting_.workload.seq_len, [this](int64_t seq_len) {
+    return Smaller(kSeqLen, setting_.workload.seq_len, [this](int64_t seq_len) {
       Workload workload = setting_.workload;
       workload.seq_len = seq_len;
       return Try(setting_.cluster, workload, setting_.request);

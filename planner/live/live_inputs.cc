@@ -335,6 +335,7 @@ absl::StatusOr<JobSetting> SettingOf(const PlannerInput& input) {
   workload.seq_len = input.config.training.seq_len;
   MOTLEY_ASSIGN_OR_RETURN(workload.dtype, ParseDType(input.config.training.dtype));
   MOTLEY_ASSIGN_OR_RETURN(PlanRequest request, RequestOf(input.config.planner));
+  request.from_job = true;
   Cluster cluster = job.inputs.cluster;
   for (std::string& note : DropAbsentPins(cluster, &request)) cluster.notes.push_back(std::move(note));
   MOTLEY_ASSIGN_OR_RETURN(job.setting,

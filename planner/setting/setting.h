@@ -36,6 +36,7 @@ struct PlanRequest {
   std::map<std::string, std::string> pins;  // "stage0" -> node or device: it must be in that stage
   int max_tp = 8;
   RecomputePolicy recompute = RecomputePolicy::kAuto;
+  bool from_job = false;                   // answers name a job file's keys, not flags of the command line
   bool runnable = false;                   // only plans that the engine runs today (ValidateForEngine)
   std::optional<double> memory_reserve;    // part of a card no plan uses; replaces the cluster's usable_memory
   int64_t budget_nodes = 1'000'000;        // search nodes: deterministic

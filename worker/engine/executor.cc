@@ -341,9 +341,14 @@ void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<U
   if (buffers.size() < wanted.size()) buffers.resize(wanted.size());
   for (size_t b = 0; b < wanted.size(); ++b) {
     if (buffers[b].defined() && buffers[b].numel() >= wanted[b].elements) continue;
+    UnitState* const home_of = wanted[b].home_of < 0 ? nullptr : &state_.units()[wanted[b].home_of];
+    if (home_of != nullptr && home_of->size() == wanted[b].elements) {  // the shard is the whole unit: no second one beside it
+      buffers[b] = home_of->*shard;
+      continue;
+    }
     buffers[b] = at::zeros({wanted[b].elements}, options_);
-    if (wanted[b].home_of < 0) continue;
-    UnitState& own = state_.units()[wanted[b].home_of];
+    if (home_of == nullptr) continue;
+    UnitState& own = *home_of;
     const at::Tensor range = buffers[b].narrow(0, own.begin, own.size());
     range.copy_(own.*shard);
     own.*shard = range;
