@@ -42,7 +42,7 @@ void Measure(PlannerInput* input, Rate rate, Latency latency) {
   }
 }
 
-constexpr double kInside = 2e9, kInRoom = 1e9, kBetweenRooms = 2e7;
+constexpr double kInside = 2e9, kInRoom = 1e9, kBetweenRooms = 2e6;
 
 PlannerInput Rooms(const ModelShape& model = SmallModel(), int64_t batch = 32) {
   // The ring is as fast as its slowest hop.
@@ -147,7 +147,7 @@ TEST(MeasuredLinks, DeclaredLinksStand) {
   }
   Cluster cluster = Described(input).cluster;
   EXPECT_THAT(cluster.notes,
-              Contains(HasSubstr("the link from a2/gpu0 to b2/gpu0 measures 0.008 GB/s, 0.40 of what is declared")));
+              Contains(HasSubstr("the link from a2/gpu0 to b2/gpu0 measures 0.0008 GB/s, 0.40 of what is declared")));
   std::erase_if(cluster.notes, [](const std::string& note) { return note.find("of what is declared") != std::string::npos; });
   EXPECT_EQ(ToToml(cluster), ToToml(Described(without).cluster));
 }
