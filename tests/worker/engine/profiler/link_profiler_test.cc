@@ -84,6 +84,16 @@ TEST(LinkProfiler, EightNodesTakeFiveSeconds) {
   EXPECT_LT(measured.seconds, 5);
 }
 
+// A latency that is longer than the time in which bytes of near links are told from it.
+TEST(LinkProfiler, FarLinksAreMeasured) {
+  const std::vector<DeviceId> devices = Devices({2, 1});
+  for (const double rate : {1e5, 200e6}) {
+    const std::vector<LinkRates> rates(3, {1e9, rate});
+    const Measured measured = Profile(devices, rates, absl::Milliseconds(30));
+    ExpectDeclared(devices, rates, 30e-3, measured.links[0]);
+  }
+}
+
 TEST(LinkProfiler, EveryRankKnowsItsTurn) {
   for (const std::vector<int>& ranks_of_node : std::vector<std::vector<int>>{
            {1}, {2}, {3}, {5}, {1, 1}, {1, 2}, {4, 1}, {2, 3}, {1, 1, 1}, {3, 1, 1}, {1, 3, 1}, {2, 1, 2}}) {
