@@ -16,6 +16,9 @@ namespace {
 // Raised when what is measured, or how, changes within a version: stored profiles are then measured anew.
 constexpr int kProfileMethod = 1;
 
+// The same for collectives and links alone.
+constexpr int kCollectiveMethod = 2;
+
 // Every field, in full precision: a digest must change with any of them and with nothing else.
 std::string Describe(const DeviceDescription& d) {
   return absl::StrFormat("device{%s|%s|%d|%d|%.17g|%d|%.17g|%.17g|%d|%d}", d.id.value(), d.model, static_cast<int>(d.kind),
@@ -46,7 +49,7 @@ std::string CollectiveProfileDigest(const std::vector<DeviceDescription>& device
   for (const DeviceDescription& device : devices) text += Describe(device);
   int64_t largest_unit = 0;
   for (const UnitSpec& unit : ParameterLayout(shape)) largest_unit = std::max(largest_unit, unit.num_elements);
-  return Digest("collective", absl::StrFormat("%sunit{%d}%s", text, largest_unit, DTypeName(dtype)));
+  return Digest("collective", absl::StrFormat("method{%d}%sunit{%d}%s", kCollectiveMethod, text, largest_unit, DTypeName(dtype)));
 }
 
 }  // namespace motley

@@ -38,11 +38,19 @@ struct CollectivePoint {
   double reduce_scatter_seconds = 0;
 };
 
+// Hand-overs from one device to another, no one else about: bytes take latency_seconds + bytes / bytes_per_second.
+struct MeasuredLink {
+  int from = 0, to = 0;  // ranks
+  double latency_seconds = 0;
+  double bytes_per_second = 0;
+};
+
 struct CollectiveProfile {
   std::vector<DeviceId> devices;  // by rank
   std::string digest;
   std::vector<CollectivePoint> points;
-  double barrier_seconds = 0;  // reducing a few scalars
+  std::vector<MeasuredLink> links;  // both ways between nodes and inside them (docs/profiles.md); empty: not measured
+  double barrier_seconds = 0;       // reducing a few scalars
   double profile_seconds = 0;
 };
 

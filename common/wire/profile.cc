@@ -64,6 +64,13 @@ v1::CollectiveProfile ToProto(const CollectiveProfile& profile) {
     out->set_all_gather_seconds(point.all_gather_seconds);
     out->set_reduce_scatter_seconds(point.reduce_scatter_seconds);
   }
+  for (const MeasuredLink& link : profile.links) {
+    v1::MeasuredLink* out = proto.add_links();
+    out->set_from(link.from);
+    out->set_to(link.to);
+    out->set_latency_seconds(link.latency_seconds);
+    out->set_bytes_per_second(link.bytes_per_second);
+  }
   proto.set_barrier_seconds(profile.barrier_seconds);
   proto.set_profile_seconds(profile.profile_seconds);
   return proto;
@@ -75,6 +82,9 @@ CollectiveProfile FromProto(const v1::CollectiveProfile& proto) {
   profile.digest = proto.digest();
   for (const v1::CollectivePoint& point : proto.points()) {
     profile.points.push_back({point.bytes(), point.skew(), point.all_gather_seconds(), point.reduce_scatter_seconds()});
+  }
+  for (const v1::MeasuredLink& link : proto.links()) {
+    profile.links.push_back({link.from(), link.to(), link.latency_seconds(), link.bytes_per_second()});
   }
   profile.barrier_seconds = proto.barrier_seconds();
   profile.profile_seconds = proto.profile_seconds();

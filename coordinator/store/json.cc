@@ -13,6 +13,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputePoint, microbatch, forwar
                                                 workspace_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(UnitProfile, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectivePoint, bytes, skew, all_gather_seconds, reduce_scatter_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MeasuredLink, from, to, latency_seconds, bytes_per_second)
 
 template <typename Tag>
 void to_json(json& out, const StringId<Tag>& id) {
@@ -26,7 +27,8 @@ void from_json(const json& in, StringId<Tag>& id) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputeProfile, device, digest, embedding, layer, head,
                                                 optimizer_seconds_per_element, step_overhead_seconds, context_bytes,
                                                 profile_seconds)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectiveProfile, devices, digest, points, barrier_seconds, profile_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectiveProfile, devices, digest, points, links, barrier_seconds,
+                                                profile_seconds)
 }  // namespace motley
 
 namespace motley::coordinator {

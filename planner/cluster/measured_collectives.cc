@@ -29,6 +29,14 @@ absl::Status Validate(const CollectiveProfile& profile, const std::string& where
       return bad("makes no sense");
     if (!seen.insert({p.bytes, p.skew}).second) return bad("is there twice");
   }
+  const auto rank = [&](int r) { return r >= 0 && r < static_cast<int>(profile.devices.size()); };
+  for (const MeasuredLink& link : profile.links) {
+    const bool times_ok = positive(link.bytes_per_second) && std::isfinite(link.latency_seconds) && link.latency_seconds >= 0;
+    if (times_ok && rank(link.from) && rank(link.to) && link.from != link.to) continue;
+    return absl::InvalidArgumentError(absl::StrCat(where, ": the link from rank ", link.from, " to ", link.to, " (",
+                                                   link.latency_seconds, " s, ", link.bytes_per_second,
+                                                   " bytes/s) makes no sense; profile the collectives again"));
+  }
   if (std::isfinite(profile.barrier_seconds) && profile.barrier_seconds >= 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(where, ": reducing scalars is said to take ", profile.barrier_seconds, " s; profile the collectives again"));

@@ -15,7 +15,8 @@ enum class Collective { kAllGather, kReduceScatter, kAllReduce };
 // What the profiler measures with: the first device has `largest`, the others equal parts of the rest. `devices` >= 2.
 std::vector<double> SharesWithLargest(size_t devices, double largest);
 
-// INVALID_ARGUMENT: a point that is not positive and finite, or a size and share that is there twice; begins with `where`.
+// INVALID_ARGUMENT: a point that is not positive and finite, a size and share that is there twice, or a link that
+// is none; begins with `where`.
 absl::Status Validate(const CollectiveProfile& profile, const std::string& where);
 
 // Immutable after construction, thread-safe.

@@ -14,6 +14,7 @@
 #include "planner/costs/profile_series.h"
 #include "planner/costs/roofline.h"
 #include "planner/live/job_request.h"
+#include "planner/live/measured_links.h"
 
 namespace motley::planner {
 namespace {
@@ -220,10 +221,15 @@ class Cards {
 struct Declared {
   double device_link = 0;  // fastest
   bool all = true;
+  std::vector<bool> nodes;  // in their order: whether any of a node's devices declares anything
 };
 Declared DeclaredLinks(const std::vector<DeviceDescription>& devices) {
   Declared declared;
+  NodeName node;
   for (const DeviceDescription& device : devices) {
+    if (declared.nodes.empty() || NodeOf(device.id) != node) declared.nodes.push_back(false);
+    node = NodeOf(device.id);
+    if (device.link_bytes_per_second > 0 || device.node_link_bytes_per_second > 0) declared.nodes.back() = true;
     declared.device_link = std::max(declared.device_link, device.link_bytes_per_second);
     declared.all &= device.link_bytes_per_second > 0;
   }
@@ -259,7 +265,24 @@ void AddNodes(const PlannerInput& input, const std::vector<int>& kinds, const De
   }
 }
 
-absl::Status FitToCollectives(const PlannerInput& input, const Declared& declared, Cluster* cluster) {
+// Of the nodes that declare nothing, by node whether they were measured.
+absl::StatusOr<std::vector<bool>> ApplyLinks(const PlannerInput& input, const Declared& declared, Cluster* cluster) {
+  const CollectiveProfile& measured = input.collectives;
+  if (measured.links.empty() || measured.devices.size() != input.devices.size()) {
+    return std::vector<bool>(cluster->nodes.size(), false);
+  }
+  MOTLEY_RETURN_IF_ERROR(Validate(measured, "collective profile"));
+  std::vector<bool> set = SetMeasuredLinks(measured, declared.nodes, cluster);
+  if (std::count(set.begin(), set.end(), true) > 0) {
+    cluster->notes.push_back(absl::StrCat("links are as measured: ", MeasuredLinksText(measured, *cluster)));
+  }
+  std::string slower = declared.all ? SlowerThanDeclared(measured, *cluster) : "";
+  if (!slower.empty()) cluster->notes.push_back(std::move(slower));
+  return set;
+}
+
+absl::Status FitToCollectives(const PlannerInput& input, const Declared& declared, const std::vector<bool>& measured,
+                              Cluster* cluster) {
   if (input.devices.size() < 2) return absl::OkStatus();
   if (input.collectives.points.empty()) {
     if (declared.all) {
@@ -272,12 +295,17 @@ absl::Status FitToCollectives(const PlannerInput& input, const Declared& declare
   }
   MOTLEY_ASSIGN_OR_RETURN(const LinkFit fit, FitLinks(*cluster, input.collectives));
   cluster->collectives = input.collectives;
-  // Declared rates are kept, and what collectives reach of them is an efficiency; rates that nobody declared are the measured
-  // ones.
-  const double rate = declared.device_link > 0 ? std::max(1.0, fit.slowdown) : 1;
+  cluster->collectives.links.clear();  // nodes and pairs say them now
+  // Rates that were declared or measured link by link are kept, and what collectives reach of them is an efficiency. Rates of
+  // which neither is known are those that the collectives reach.
+  const bool any_measured = std::count(measured.begin(), measured.end(), true) > 0;
+  const bool known = declared.device_link > 0 || any_measured;
+  const double rate = known ? std::max(1.0, fit.slowdown) : 1;
   cluster->collective_efficiency = std::max(0.001, 1 / rate);
-  for (ClusterNode& node : cluster->nodes) {
-    if (declared.device_link == 0) {
+  for (size_t n = 0; n < cluster->nodes.size(); ++n) {
+    if (measured[n]) continue;
+    ClusterNode& node = cluster->nodes[n];
+    if (!known) {
       node.device_link_bytes_per_second = std::clamp(node.device_link_bytes_per_second / fit.slowdown, kLeastRate, kMostNicRate);
       node.nic_bytes_per_second = std::clamp(node.nic_bytes_per_second / fit.slowdown, kLeastRate, kMostNicRate);
     }
@@ -287,7 +315,10 @@ absl::Status FitToCollectives(const PlannerInput& input, const Declared& declare
       absl::StrFormat("collectives of all %d devices are as measured; links fitted to them: %.2g us a hop, %.3g of the %s, "
                       "off by %.1f %% at the largest arrays",
                       input.devices.size(), fit.latency_seconds * 1e6, 1 / fit.slowdown,
-                      declared.device_link > 0 ? "declared rates" : "nominal 1 GB/s", 100 * fit.error));
+                      any_measured               ? "measured links"
+                      : declared.device_link > 0 ? "declared rates"
+                                                 : "nominal 1 GB/s",
+                      100 * fit.error));
   return absl::OkStatus();
 }
 
@@ -317,7 +348,8 @@ absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input) {
   }
   const Declared declared = DeclaredLinks(input.devices);
   AddNodes(input, kinds, declared, &live.cluster);
-  MOTLEY_RETURN_IF_ERROR(FitToCollectives(input, declared, &live.cluster));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<bool> measured, ApplyLinks(input, declared, &live.cluster));
+  MOTLEY_RETURN_IF_ERROR(FitToCollectives(input, declared, measured, &live.cluster));
   live.cluster.notes.push_back("host memory is not known, so nothing is offloaded");
   MOTLEY_RETURN_IF_ERROR(Validate(live.cluster));
   return live;

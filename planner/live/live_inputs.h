@@ -38,9 +38,10 @@ struct LiveInputs {
 };
 
 // `input` as the coordinator has it, except that `collectives` without points means: these devices were not measured together.
-// Then the links are those that the devices declare. Devices of one label whose times lie within 2 % of each other are one card:
-// its times are their mean. FAILED_PRECONDITION: neither measured nor declared links; INVALID_ARGUMENT: devices and profiles that
-// do not belong together or make no sense, a cluster that does not pass its Validate.
+// Then the links are those that the devices declare. Nodes that declare none have those that were measured one by one, if any.
+// Devices of one label whose times lie within 2 % of each other are one card: its times are their mean. FAILED_PRECONDITION:
+// neither measured nor declared links; INVALID_ARGUMENT: devices and profiles that do not belong together or make no sense, a
+// cluster that does not pass its Validate.
 absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input);
 
 // What a job is planned with.

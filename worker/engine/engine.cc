@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <exception>
+#include <set>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/base/memory.h"
+#include "worker/engine/base/monotonic.h"
 #include "worker/engine/profiler/collective_profiler.h"
 #include "worker/engine/profiler/compute_profiler.h"
+#include "worker/engine/profiler/link_profiler.h"
 #include "worker/engine/trainer.h"
 #include "worker/engine/transport/connect_communicator.h"
 #include "worker/engine/transport/link_clock.h"
@@ -58,6 +61,14 @@ void AddPeers(const RankAssignment& assignment, CommunicatorOptions& options) {
   }
 }
 
+absl::StatusOr<CollectiveProfile> ProfileTogether(const RankAssignment& assignment, Communicator& communicator) {
+  MOTLEY_ASSIGN_OR_RETURN(CollectiveProfile profile, ProfileRing(assignment, communicator));
+  const int64_t begin_ns = MonotonicNs();
+  MOTLEY_ASSIGN_OR_RETURN(profile.links, ProfileLinks(assignment.devices, communicator));
+  profile.profile_seconds += (MonotonicNs() - begin_ns) * 1e-9;
+  return profile;
+}
+
 class EngineImpl : public Engine {
  public:
   EngineImpl(RankHost& host, const EngineOptions& options) : host_(host), options_(options) {}
@@ -98,17 +109,19 @@ class EngineImpl : public Engine {
   absl::StatusOr<CollectiveProfile> ProfileCollectives(const RankAssignment& assignment) override {
     MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
     return Guarded("profiling collectives", assignment, [&]() -> absl::StatusOr<CollectiveProfile> {
-      MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator, Connect(assignment, "profile/"));
+      MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator,
+                              Connect(assignment, "profile/", LinkPeers(assignment.devices, assignment.rank)));
       ProgressMeter progress(host_);
-      communicator->set_progress([&] { progress.Beat("profiling collectives"); });
-      absl::StatusOr<CollectiveProfile> profile = ProfileRing(assignment, *communicator);
+      communicator->set_progress([&] { progress.Beat("profiling collectives and links"); });
+      absl::StatusOr<CollectiveProfile> profile = ProfileTogether(assignment, *communicator);
       if (!profile.ok()) communicator->Abort(std::string(profile.status().message()));
       return profile;
     });
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const RankAssignment& assignment, const std::string& purpose) {
+  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const RankAssignment& assignment, const std::string& purpose,
+                                                        const std::set<int>& more_peers = {}) {
     if (links_ == nullptr) {
       MOTLEY_ASSIGN_OR_RETURN(links_, LinkClock::Map(options_.link_clock_fd));
     }
@@ -118,6 +131,8 @@ class EngineImpl : public Engine {
     options.data_addresses = assignment.data_addresses;
     options.device = assignment.device;
     AddPeers(assignment, options);
+    options.sends_to.insert(more_peers.begin(), more_peers.end());
+    options.receives_from.insert(more_peers.begin(), more_peers.end());
     options.key_prefix = absl::StrCat(purpose, assignment.epoch.value(), "/");
     options.stopped = [this] { return stop_.stop.load(); };
     options.deadline = std::max(options.deadline, absl::Seconds(20 * assignment.predicted_step_seconds));

@@ -31,7 +31,8 @@ class Engine {
   virtual void RequestStop(bool save) = 0;
   // Times the units on this device. Alone: no other rank takes part.
   virtual absl::StatusOr<ComputeProfile> ProfileCompute(const RankAssignment& assignment) = 0;
-  // Times collectives over size and skew; every rank of the assignment calls it. Rank 0's result counts.
+  // Times collectives over size and skew, and hand-overs between nodes and inside them; every rank of the assignment calls it.
+  // Rank 0's result counts.
   virtual absl::StatusOr<CollectiveProfile> ProfileCollectives(const RankAssignment& assignment) = 0;
 };
 

@@ -41,6 +41,7 @@ TEST(WireProfileTest, CollectiveRoundTrips) {
   profile.devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};
   profile.digest = "def";
   profile.points = {{1024, 0.5, 0.1, 0.2}, {4096, 1.0, 0.3, 0.4}};
+  profile.links = {{0, 1, 1e-5, 2e9}, {1, 0, 2e-5, 1e9}};
   profile.barrier_seconds = 0.001;
   profile.profile_seconds = 2;
 
@@ -52,6 +53,11 @@ TEST(WireProfileTest, CollectiveRoundTrips) {
   EXPECT_EQ(back.points[1].skew, 1.0);
   EXPECT_EQ(back.points[1].all_gather_seconds, 0.3);
   EXPECT_EQ(back.points[1].reduce_scatter_seconds, 0.4);
+  ASSERT_EQ(back.links.size(), 2u);
+  EXPECT_EQ(back.links[1].from, 1);
+  EXPECT_EQ(back.links[0].to, 1);
+  EXPECT_EQ(back.links[0].latency_seconds, 1e-5);
+  EXPECT_EQ(back.links[1].bytes_per_second, 1e9);
   EXPECT_EQ(back.barrier_seconds, 0.001);
   EXPECT_EQ(back.profile_seconds, 2);
 }

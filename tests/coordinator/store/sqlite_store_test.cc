@@ -57,6 +57,7 @@ TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
     collectives.devices = {DeviceId("n1/gpu0"), DeviceId("n2/gpu0")};
     collectives.digest = "xyz";
     collectives.points = {{1024, 0.5, 0.1, 0.2}};
+    collectives.links = {{0, 1, 1e-5, 2e9}};
     batch.collective_profiles.push_back(collectives);
     ASSERT_TRUE(store->Commit(batch).ok());
     EXPECT_GT(batch.events[1].sequence, batch.events[0].sequence);
@@ -80,6 +81,7 @@ TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
   EXPECT_EQ(store->LoadDrained()->size(), 1u);
   EXPECT_EQ(store->FindComputeProfile("abc")->layer.points[0].saved_bytes, 10);
   EXPECT_EQ(store->FindCollectiveProfile("xyz")->devices[1], DeviceId("n2/gpu0"));
+  EXPECT_EQ(store->FindCollectiveProfile("xyz")->links[0].bytes_per_second, 2e9);
   EXPECT_EQ(store->LoadSpeeds()->at(DeviceId("n1/gpu0")).flops_per_second, 200);
   EXPECT_EQ(store->LoadSpeeds()->at(DeviceId("n1/gpu0")).model, "gpt2 124M");
   EXPECT_EQ(store->EventsAfter(JobId("a"), 0, 10)->size(), 2u);

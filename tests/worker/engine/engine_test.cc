@@ -164,6 +164,8 @@ TEST_F(EngineTest, ProfilesCollectivesOverSizeAndSkew) {
     const auto profile = CreateEngine(host, {})->ProfileCollectives(assignments[rank]);
     ASSERT_TRUE(profile.ok()) << profile.status();
     EXPECT_EQ(profile->points.size(), 6u);
+    ASSERT_EQ(profile->links.size(), 6u);
+    for (const MeasuredLink& link : profile->links) EXPECT_NEAR(link.bytes_per_second, 2e6, 0.2e6);
     EXPECT_GT(profile->barrier_seconds, 0);
     for (const CollectivePoint& point : profile->points) {
       EXPECT_GT(point.all_gather_seconds, 0);
