@@ -113,11 +113,13 @@ class Finder {
     lift(request.fidelity == Fidelity::kPublished, "--fidelity published");
     lift(request.zero_stage.has_value(), "--zero-stage");
     lift(!request.pins.empty(), "--pin");
+    lift(request.recompute == RecomputePolicy::kNone, "--recompute none");
     lift(request.max_tp < PlanRequest().max_tp && request.max_tp < setting_.limits().most_tp, "--max-tp");
     if (what.empty()) return std::nullopt;
     request.fidelity = Fidelity::kTuned;
     request.zero_stage.reset();
     request.pins.clear();
+    request.recompute = RecomputePolicy::kAuto;
     request.max_tp = std::max(request.max_tp, PlanRequest().max_tp);
     const std::optional<double> seconds = Try(setting_.cluster, setting_.workload, request);
     return seconds ? std::optional(WayOut{what, *seconds}) : std::nullopt;
