@@ -32,8 +32,9 @@ struct Knob {
 constexpr Knob kStrategy = {"--strategy", "planner.strategy"},
                kFidelity = {"--fidelity published", "planner.fidelity = published"},
                kZeroStage = {"--zero-stage", "its ZeRO stage"}, kPin = {"--pin", "planner.pins"},
-               kMaxTp = {"--max-tp", "planner.max_tp"}, kDtype = {"--dtype", "training.dtype"},
-               kGlobalBatch = {"--global-batch", "training.global_batch_size"}, kSeqLen = {"--seq-len", "training.seq_len"};
+               kRecompute = {"--recompute none", "planner.recompute = none"}, kMaxTp = {"--max-tp", "planner.max_tp"},
+               kDtype = {"--dtype", "training.dtype"}, kGlobalBatch = {"--global-batch", "training.global_batch_size"},
+               kSeqLen = {"--seq-len", "training.seq_len"};
 
 class Finder {
  public:
@@ -129,11 +130,13 @@ class Finder {
     lift(request.fidelity == Fidelity::kPublished, kFidelity);
     lift(request.zero_stage.has_value(), kZeroStage);
     lift(!request.pins.empty(), kPin);
+    lift(request.recompute == RecomputePolicy::kNone, kRecompute);
     lift(request.max_tp < PlanRequest().max_tp && request.max_tp < setting_.limits().most_tp, kMaxTp);
     if (what.empty()) return std::nullopt;
     request.fidelity = Fidelity::kTuned;
     request.zero_stage.reset();
     request.pins.clear();
+    request.recompute = RecomputePolicy::kAuto;
     request.max_tp = std::max(request.max_tp, PlanRequest().max_tp);
     const std::optional<double> seconds = Try(setting_.cluster, setting_.workload, request);
     return seconds ? std::optional(WayOut{what, *seconds}) : std::nullopt;

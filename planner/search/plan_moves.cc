@@ -333,11 +333,7 @@ OpSet SteppedRecompute(const Setting& setting, const RankPlan& rank, int step) {
 }
 
 std::vector<OpSet> RecomputeLadder(const Setting& setting, int kind) {
-  if (!setting.limits().recompute_by_operator) {
-    if (setting.request.recompute == RecomputePolicy::kNone) return {OpSet::None()};
-    if (setting.request.recompute == RecomputePolicy::kFull) return {OpSet::All()};
-    return {OpSet::None(), OpSet::All()};
-  }
+  if (!setting.MayRecomputeByOperator()) return setting.RecomputeWays();
   std::vector<Costs::OperatorCost> operators;
   for (const Costs::OperatorCost& op : setting.costs.Operators(kind)) {
     if (op.saved_bytes_per_sample > 0) operators.push_back(op);

@@ -139,7 +139,7 @@ class Generator {
     for (const UnitClass& c : classes_) targets.push_back({Place(c, plan_), {c}});
     if (classes_.size() == 1) targets.pop_back();
     OpSet least = OpSet::None(), most = OpSet::All();
-    if (!setting_.limits().recompute_by_operator) {  // as the request wants it
+    if (!setting_.MayRecomputeByOperator()) {  // as the request wants it
       const std::vector<OpSet> ladder = RecomputeLadder(setting_, 0);
       least = ladder.front();
       most = ladder.back();
@@ -147,7 +147,7 @@ class Generator {
     for (const auto& [where, classes] : targets) {
       Recompute(classes, absl::StrCat("no recomputation on ", where), [&](const RankPlan&) { return least; });
       Recompute(classes, absl::StrCat("full recomputation on ", where), [&](const RankPlan&) { return most; });
-      if (!setting_.limits().recompute_by_operator) continue;
+      if (!setting_.MayRecomputeByOperator()) continue;
       Recompute(classes, absl::StrCat("one operator less recomputed on ", where),
                 [this](const RankPlan& rank) { return SteppedRecompute(setting_, rank, -1); });
       Recompute(classes, absl::StrCat("one operator more recomputed on ", where),

@@ -38,7 +38,7 @@ absl::Status CheckRecompute(const Setting& setting, const Plan& plan) {
       if (rank.recompute == wanted || unit.batch() == 0 || !status.ok()) continue;
       status = absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " recomputes '", ToText(rank.recompute),
                                                           "' on ", rank.device.value(), ", '", ToText(wanted),
-                                                          "' was asked for; even, fsdp and cephalo follow that"));
+                                                          "' was asked for; with --fidelity tuned every strategy follows that"));
     }
   });
   return status;

@@ -132,6 +132,13 @@ int Setting::FindDevice(const DeviceId& device) const {
   return -1;
 }
 
+std::vector<OpSet> Setting::RecomputeWays() const {
+  std::vector<OpSet> ways;
+  if (request.recompute != RecomputePolicy::kFull) ways.push_back(OpSet::None());
+  if (request.recompute != RecomputePolicy::kNone) ways.push_back(OpSet::All());
+  return ways;
+}
+
 bool Setting::MayOffload() const {
   return limits().offload && std::all_of(cluster.nodes.begin(), cluster.nodes.end(), [](const ClusterNode& node) {
            return node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0;

@@ -53,9 +53,9 @@ const std::vector<RecomputeOption>& BatonUnitSolver::Frontier(int kind, int64_t 
   if (is_new) {
     const double share = static_cast<double>(parts) / static_cast<double>(parts_);
     const double samples = static_cast<double>(microbatch);
-    at->second = setting_.limits().recompute_by_operator
+    at->second = setting_.MayRecomputeByOperator()
                      ? RecomputeFrontier(RecomputeItems(costs_, kind, samples, share, with_reduction))
-                     : NothingOrEverything(costs_, kind, samples, share);
+                     : FrontierOf(setting_.RecomputeWays(), costs_, kind, samples, share);
   }
   return at->second;
 }
@@ -187,7 +187,7 @@ BatonUnit BatonUnitSolver::SolveNew(const std::vector<int>& kinds, const BatonRo
   for (size_t i = 0; i < kinds.size(); ++i) {
     const OpSet ops = CostOf(kinds[i], parts[i], kinds.size(), role).ops;
     unit.ranks.push_back({parts[i], ops});
-    if (kinds.size() > 1 && ops.Has(Op::kAttnOut)) unit.reductions = 1;
+    if (kinds.size() > 1) unit.reductions = std::max<int64_t>(unit.reductions, ops.Has(Op::kAttnOut) + ops.Has(Op::kDown));
   }
   return unit;
 }

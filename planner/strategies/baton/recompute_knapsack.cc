@@ -53,9 +53,10 @@ std::vector<RecomputeItem> RecomputeItems(const Costs& costs, int kind, double s
   return items;
 }
 
-std::vector<RecomputeOption> NothingOrEverything(const Costs& costs, int kind, double samples, double share) {
+std::vector<RecomputeOption> FrontierOf(const std::vector<OpSet>& ways, const Costs& costs, int kind, double samples,
+                                        double share) {
   std::vector<RecomputeOption> options;
-  for (const OpSet ops : {OpSet::None(), OpSet::All()}) {
+  for (const OpSet ops : ways) {
     options.push_back({ops, costs.RecomputeSeconds(kind, UnitKind::kLayer, ops, samples, share),
                        static_cast<double>(costs.SavedBytes(kind, UnitKind::kLayer, ops, samples, share))});
   }

@@ -32,8 +32,9 @@ std::vector<RecomputeOption> RecomputeFrontier(const std::vector<RecomputeItem>&
 // out the projection behind attention, whose sum needs all ranks of a tensor-parallel unit: they must decide it together.
 std::vector<RecomputeItem> RecomputeItems(const Costs& costs, int kind, double samples, double share, bool with_reduction);
 
-// The two choices of a rank that recomputes nothing or everything: a frontier like the above.
-std::vector<RecomputeOption> NothingOrEverything(const Costs& costs, int kind, double samples, double share);
+// The choices of a rank that recomputes nothing or everything (Setting::RecomputeWays): a frontier like the above.
+std::vector<RecomputeOption> FrontierOf(const std::vector<OpSet>& ways, const Costs& costs, int kind, double samples,
+                                        double share);
 
 // The cheapest option that keeps at most `budget_bytes`; the frontier is not empty. nullptr: not even the most frugal one does.
 const RecomputeOption* CheapestWithin(const std::vector<RecomputeOption>& frontier, double budget_bytes);

@@ -258,9 +258,11 @@ bool HexiscaleDescent::Possible(const HexiscaleLayout& layout) const {
   return possible;
 }
 
-// Layers beyond what their stages' memory holds. Activations are kept wherever that fits: it only saves time.
+// Layers beyond what their stages' memory holds. Where that is left open, activations are kept wherever it fits: it only saves
+// time.
 int64_t HexiscaleDescent::Lacking(HexiscaleLayout* layout) const {
   int64_t lacking = 0;
+  const RecomputePolicy policy = problem_->setting().request.recompute;
   const int replicas = static_cast<int>(layout->pipelines.size());
   for (HexiscalePipeline& pipeline : layout->pipelines) {
     std::vector<StageShape> shapes;
@@ -269,11 +271,11 @@ int64_t HexiscaleDescent::Lacking(HexiscaleLayout* layout) const {
       return problem_->StageCosts(shapes, pipeline.microbatch, pipeline.microbatches(), std::vector<bool>(shapes.size(), keep),
                                   replicas, layout->zero_stage);
     };
-    const std::vector<StageCost> kept = costs(true), full = costs(false);
+    const std::vector<StageCost> kept = costs(policy != RecomputePolicy::kFull), frugal = costs(policy == RecomputePolicy::kNone);
     for (size_t j = 0; j < shapes.size(); ++j) {
       HexiscaleStage& stage = pipeline.stages[j];
-      stage.keep = stage.layers <= kept[j].most_layers;
-      lacking += std::max<int64_t>(0, stage.layers - full[j].most_layers);
+      stage.keep = policy == RecomputePolicy::kNone || (policy == RecomputePolicy::kAuto && stage.layers <= kept[j].most_layers);
+      lacking += std::max<int64_t>(0, stage.layers - frugal[j].most_layers);
     }
   }
   return lacking;

@@ -150,6 +150,28 @@ bool PipelineDesigner::ObeysPins(const Stages& stages) const {
   return true;
 }
 
+// In proportion to speed or to memory, the better of both that fit.
+PipelineDesigner::Outcome PipelineDesigner::SplitAsPublished(const Stages& stages, const std::vector<StageCost>& costs,
+                                                             int64_t count) const {
+  Outcome outcome;
+  outcome.seconds = kInfinity;
+  const Cluster& cluster = problem_->setting().cluster;
+  std::vector<double> speed, memory;
+  for (size_t j = 0; j < stages.size(); ++j) {
+    speed.push_back(1 / costs[j].layer_seconds);
+    memory.push_back(static_cast<double>(stages.devices[j].size()) *
+                     static_cast<double>(cluster.kinds[At(stages.shapes[j].kind)].memory_bytes));
+  }
+  for (const std::vector<double>& weights : {speed, memory}) {
+    const std::vector<int64_t> layers = ProportionalLayers(problem_->setting().workload.model.num_layers, weights);
+    bool fits = true;
+    for (size_t j = 0; j < layers.size(); ++j) fits = fits && layers[j] <= costs[j].most_layers;
+    const double seconds = PipelineSeconds(costs, layers, count);
+    if (fits && seconds < outcome.seconds) outcome = {seconds, layers, {}};
+  }
+  return outcome;
+}
+
 PipelineDesigner::Outcome PipelineDesigner::Split(const Stages& stages, int64_t microbatch, int64_t count, int replicas,
                                                   int zero_stage, double limit) {
   Outcome outcome;
@@ -160,13 +182,16 @@ PipelineDesigner::Outcome PipelineDesigner::Split(const Stages& stages, int64_t 
   const auto costs = [&](const std::vector<bool>& keep) {
     return problem_->StageCosts(shapes, microbatch, count, keep, replicas, zero_stage);
   };
-  const std::vector<StageCost> full = costs({});
+  const RecomputePolicy policy = published_ ? RecomputePolicy::kFull : problem_->setting().request.recompute;
+  const std::vector<bool> all(stages.size(), true), none(stages.size(), false);
+  std::vector<bool> keep = policy == RecomputePolicy::kNone ? all : none;
+  const std::vector<StageCost> frugal = costs(keep);
   int64_t most = 0;
-  for (size_t j = 0; j < full.size(); ++j) {
-    most += full[j].most_layers;
-    if (full[j].most_layers >= 1) continue;
+  for (size_t j = 0; j < frugal.size(); ++j) {
+    most += frugal[j].most_layers;
+    if (frugal[j].most_layers >= 1) continue;
     const int64_t missing = problem_->MissingBytes(shapes[j], static_cast<int>(j), static_cast<int>(shapes.size()), microbatch,
-                                                   count, replicas, zero_stage);
+                                                   count, keep[j], replicas, zero_stage);
     if (least_missing_bytes_ == 0 || missing < least_missing_bytes_)
       least_missing_bytes_ = missing, lacking_device_ = stages.devices[j][0];
     return outcome;
@@ -179,31 +204,16 @@ PipelineDesigner::Outcome PipelineDesigner::Split(const Stages& stages, int64_t 
       least_missing_bytes_ = missing, lacking_device_ = stages.devices[0][0];
     return outcome;
   }
-  if (published_) {
-    const Cluster& cluster = problem_->setting().cluster;
-    std::vector<double> speed, memory;
-    for (size_t j = 0; j < stages.size(); ++j) {
-      speed.push_back(1 / full[j].layer_seconds);
-      memory.push_back(static_cast<double>(stages.devices[j].size()) *
-                       static_cast<double>(cluster.kinds[At(shapes[j].kind)].memory_bytes));
-    }
-    for (const std::vector<double>& weights : {speed, memory}) {
-      const std::vector<int64_t> layers = ProportionalLayers(num_layers, weights);
-      bool fits = true;
-      for (size_t j = 0; j < layers.size(); ++j) fits = fits && layers[j] <= full[j].most_layers;
-      const double seconds = PipelineSeconds(full, layers, count);
-      if (fits && seconds < outcome.seconds) outcome = {seconds, layers, {}};
-    }
-    return outcome;
-  }
-  const std::vector<StageCost> kept = costs(std::vector<bool>(stages.size(), true));
-  if (LeastPipelineSeconds(full, kept, num_layers, count) * (1 - kRounding) >= limit) return outcome;
-  const LayerSplit split = SplitLayersExactly(full, num_layers, count);
-  outcome = {split.seconds, split.layers, {}};
+  if (published_) return SplitAsPublished(stages, frugal, count);
+  const std::vector<StageCost> kept = policy == RecomputePolicy::kFull ? frugal : costs(all);
+  if (LeastPipelineSeconds(frugal, kept, num_layers, count) * (1 - kRounding) >= limit) return outcome;
+  const LayerSplit split = SplitLayersExactly(frugal, num_layers, count);
+  outcome = {split.seconds, split.layers, keep};
+  if (policy != RecomputePolicy::kAuto) return outcome;
   // Activations are kept where they fit beside the layers; the freed time moves layers, so once more.
-  std::vector<bool> keep(stages.size(), false), before;
+  std::vector<bool> before;
   for (int round = 0; round < 3; ++round) {
-    std::vector<StageCost> mixed = full;
+    std::vector<StageCost> mixed = frugal;
     before = keep;
     for (size_t j = 0; j < mixed.size(); ++j) {
       keep[j] = kept[j].most_layers >= (round == 0 ? 1 : outcome.layers[j]);

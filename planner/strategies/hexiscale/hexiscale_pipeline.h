@@ -83,6 +83,7 @@ class PipelineDesigner {
   // `limit`: a longer time is of no use, the outcome is infinite where that is certain.
   Outcome Price(const Case& c, const Choice& choice, double limit);
   Outcome Split(const Stages& stages, int64_t microbatch, int64_t count, int replicas, int zero_stage, double limit);
+  Outcome SplitAsPublished(const Stages& stages, const std::vector<StageCost>& costs, int64_t count) const;
   bool ObeysPins(const Stages& stages) const;
   double Between(const Case& c, size_t a, size_t b) const;  // best rate between two groups
 

@@ -161,9 +161,9 @@ std::vector<StageCost> HexiscaleProblem::StageCosts(const std::vector<StageShape
   return costs;
 }
 
-int64_t HexiscaleProblem::MissingBytes(const StageShape& shape, int stage, int num_stages, int64_t m, int64_t count, int replicas,
-                                       int zero_stage) {
-  Place place{num_stages - 1 - stage, stage == 0, m, 0, false, replicas, zero_stage};
+int64_t HexiscaleProblem::MissingBytes(const StageShape& shape, int stage, int num_stages, int64_t m, int64_t count, bool keep,
+                                       int replicas, int zero_stage) {
+  Place place{num_stages - 1 - stage, stage == 0, m, 0, keep, replicas, zero_stage};
   place.in_flight = std::max<int64_t>(1, InFlight(ScheduleFamily::k1F1B, stage, num_stages, 1, count));
   return std::max<int64_t>(0, PeakBytes(shape, place, 1) - usable_bytes_[At(shape.kind)]);
 }

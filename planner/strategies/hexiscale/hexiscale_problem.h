@@ -62,7 +62,7 @@ class HexiscaleProblem {
   std::vector<StageCost> StageCosts(const std::vector<StageShape>& shapes, int64_t m, int64_t count,
                                     const std::vector<bool>& keep, int replicas, int zero_stage);
   // Bytes that a stage with one layer lacks, 0 when it fits.
-  int64_t MissingBytes(const StageShape& shape, int stage, int num_stages, int64_t m, int64_t count, int replicas,
+  int64_t MissingBytes(const StageShape& shape, int stage, int num_stages, int64_t m, int64_t count, bool keep, int replicas,
                        int zero_stage);
 
   double PipelineTime(const HexiscalePipeline& pipeline);  // equation 9, corrected

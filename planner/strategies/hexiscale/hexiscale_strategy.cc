@@ -96,6 +96,8 @@ absl::StatusOr<Plan> PlanHexiscale(const Setting& setting) {
   MOTLEY_RETURN_IF_ERROR(CheckStagesHaveLayers(setting));
   const PipelinePartitions partitions = PartitionIntoPipelines(setting);
   if (setting.request.fidelity == Fidelity::kPublished) return Best(setting, partitions, true);
+  // As published everything is recomputed.
+  if (setting.request.recompute == RecomputePolicy::kNone) return Best(setting, partitions, false);
   absl::StatusOr<Plan> published, tuned;
   InParallel(2, [&](size_t i) { (i == 0 ? tuned : published) = Best(setting, partitions, i == 1); });
   if (!tuned.ok()) return published.ok() ? published : tuned;

@@ -4,9 +4,9 @@
 //
 // As published: all cards taken to be alike, layers in equal parts, the cluster's own order of devices. Every power-of-two degree
 // of tensor parallelism inside nodes, every number of stages that divides the layers, the most replicas that divide the batch,
-// every power-of-two microbatch, 1F1B and interleaved, recomputation of nothing or all, the optimizer's state sharded over
-// replicas. Tuned: layers by the stages' speeds and memories, any number of stages, other orders of devices, the slowest kinds
-// left out.
+// every power-of-two microbatch, 1F1B and interleaved, recomputation of nothing or all (as asked for), the optimizer's state
+// sharded over replicas. Tuned: layers by the stages' speeds and memories, any number of stages, other orders of devices, the
+// slowest kinds left out.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -160,8 +160,8 @@ void MegatronSearch::TryCut(size_t index, const GroupCut& cut, Shape shape) {
     shape.microbatch = m;
     shape.count = own / m;
     if (shape.ministages > 1 && shape.count % shape.stages != 0) continue;  // Megatron's rule for interleaving
-    for (const bool recompute : {false, true}) {
-      shape.recompute = recompute;
+    for (const OpSet ops : setting_.RecomputeWays()) {
+      shape.recompute = ops.all();
       TryShape(index, cut, shape);
     }
   }

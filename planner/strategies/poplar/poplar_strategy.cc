@@ -26,7 +26,6 @@
 namespace motley::planner {
 namespace {
 
-constexpr OpSet kWays[] = {OpSet::None(), OpSet::All()};
 // Between even shards (0) and shards that leave every device equally full (1).
 constexpr double kShardBlends[] = {0, 0.5, 1};
 
@@ -39,7 +38,8 @@ struct Group {
 
 class PoplarSearch {
  public:
-  PoplarSearch(const Setting& setting, bool tuned) : setting_(setting), costs_(setting.costs), tuned_(tuned) {
+  PoplarSearch(const Setting& setting, bool tuned)
+      : setting_(setting), costs_(setting.costs), ways_(setting.RecomputeWays()), tuned_(tuned) {
     for (int d = 0; d < setting.num_devices(); ++d) {
       const int kind = setting.KindOf(d);
       auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) { return g.kind == kind; });
@@ -81,6 +81,7 @@ class PoplarSearch {
 
   const Setting& setting_;
   const Costs& costs_;
+  const std::vector<OpSet> ways_;  // the last needs least memory
   const bool tuned_;
   std::vector<Group> groups_;
 };
@@ -138,7 +139,7 @@ std::vector<Group> PoplarSearch::WithShares(std::vector<Group> groups, int zero_
   std::vector<double> headroom;
   for (Group& group : groups) {
     group.share = 0;
-    const int64_t used = PeakBytes(group, zero_stage, OpSet::None(), ranks, 1);
+    const int64_t used = PeakBytes(group, zero_stage, ways_.front(), ranks, 1);
     headroom.push_back(static_cast<double>(std::max<int64_t>(0, Usable(group) - used)));
     all += headroom.back() * static_cast<double>(group.devices.size());
   }
@@ -159,7 +160,7 @@ std::vector<Group> PoplarSearch::WithoutHopeless(std::vector<Group> groups, int 
     for (size_t g = 0; g < groups.size(); ++g) {
       // Without sharding a device that takes no sample has nothing to do.
       const int64_t samples = zero_stage == 0 ? 1 : 0;
-      const int64_t lacks = PeakBytes(groups[g], zero_stage, OpSet::All(), ranks, samples) - Usable(groups[g]);
+      const int64_t lacks = PeakBytes(groups[g], zero_stage, ways_.back(), ranks, samples) - Usable(groups[g]);
       if (lacks <= most) continue;
       most = lacks;
       worst = g;
@@ -213,7 +214,7 @@ std::string PoplarSearch::WhyUnused(int device, int zero_stage) const {
   const Group& group = *std::find_if(groups_.begin(), groups_.end(), of_kind);
   const std::vector<Group> even = WithShares(groups_, zero_stage, 0);
   const Group& shared = *std::find_if(even.begin(), even.end(), of_kind);
-  const int64_t needs = PeakBytes(shared, zero_stage, OpSet::All(), setting_.num_devices(), zero_stage == 0 ? 1 : 0);
+  const int64_t needs = PeakBytes(shared, zero_stage, ways_.back(), setting_.num_devices(), zero_stage == 0 ? 1 : 0);
   if (needs > Usable(group)) return absl::StrCat("its memory does not hold what ZeRO stage ", zero_stage, " asks of it");
   return "the synchronisation that it needs would cost more than it computes";
 }
@@ -274,18 +275,19 @@ absl::Status PoplarSearch::NothingFits() const {
   const int zero_stage = Stages().back();
   std::optional<std::pair<int64_t, int>> binding;
   for (const Group& group : WithShares(groups_, zero_stage, 0)) {
-    const int64_t needs = PeakBytes(group, zero_stage, OpSet::All(), setting_.num_devices(), 1);
+    const int64_t needs = PeakBytes(group, zero_stage, ways_.back(), setting_.num_devices(), 1);
     const std::pair<int64_t, int> lacks = {needs - Usable(group), group.devices.front()};
     if (!binding || (tuned_ ? lacks.first < binding->first : lacks.first > binding->first)) binding = lacks;
   }
-  return absl::ResourceExhaustedError(absl::StrCat("poplar: no plan fits: with ZeRO stage ", zero_stage,
-                                                   ", even shards and full recomputation ",
+  const char* const recomputation = ways_.back().all() ? "full" : "no";
+  return absl::ResourceExhaustedError(absl::StrCat("poplar: no plan fits: with ZeRO stage ", zero_stage, ", even shards and ",
+                                                   recomputation, " recomputation ",
                                                    setting_.cluster.devices[binding->second].id.value(), " lacks ",
                                                    BytesText(std::max<int64_t>(0, binding->first)), " for one sample"));
 }
 
 absl::StatusOr<Plan> PoplarSearch::Published() {
-  for (const OpSet way : kWays) {
+  for (const OpSet way : ways_) {
     for (const int zero_stage : Stages()) {
       const std::vector<Group> groups = WithShares(groups_, zero_stage, 0);
       const PoplarProblem problem = MakeProblem(groups, zero_stage, {way});
@@ -303,19 +305,18 @@ absl::StatusOr<Plan> PoplarSearch::Published() {
 
 // Adds the plans of one ZeRO stage over these groups.
 void PoplarSearch::AddCandidates(const std::vector<Group>& given, int zero_stage, std::vector<Plan>* candidates) const {
-  const std::vector<OpSet> ways(std::begin(kWays), std::end(kWays));
   for (const double blend : kShardBlends) {
     if (zero_stage == 0 && blend > 0) continue;  // nothing is sharded
     const std::vector<Group> groups = WithoutHopeless(given, zero_stage, blend);
     if (groups.empty()) continue;
-    PoplarProblem problem = MakeProblem(groups, zero_stage, ways);
+    PoplarProblem problem = MakeProblem(groups, zero_stage, ways_);
     // How much of a round's communication hides depends on its order; with less in hiding, rounds are fewer and longer.
     for (const double part : {1.0, 0.5, 0.0}) {
       if (part < 1 && !problem.synchronise_rounds) continue;
       problem.overlap = part * setting_.cluster.overlap_efficiency;
       const PoplarAnswer answer = SolvePoplarExact(problem);
       if (!answer.feasible) continue;
-      candidates->push_back(MakePlan(groups, zero_stage, ways, answer));
+      candidates->push_back(MakePlan(groups, zero_stage, ways_, answer));
     }
   }
 }
@@ -343,7 +344,7 @@ int64_t PoplarSearch::Nodes(const std::vector<Group>& groups, int zero_stage) co
   double entries = 0;
   for (const Group& group : groups) {
     const auto fits = [&](int64_t b) {
-      return PeakBytes(group, zero_stage, OpSet::All(), setting_.num_devices(), b) <= Usable(group);
+      return PeakBytes(group, zero_stage, ways_.back(), setting_.num_devices(), b) <= Usable(group);
     };
     entries += static_cast<double>(ProbeLargestBatch(fits, setting_.workload.global_batch).largest);
   }

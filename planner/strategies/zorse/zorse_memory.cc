@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "planner/strategies/zorse/zorse_model.h"
 
@@ -15,43 +16,63 @@ size_t At(int i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
-std::vector<int64_t> ZorseModel::SplitLayersByMemory(const ZorseChoice& choice, bool even_shards) const {
-  const int64_t total = setting_.workload.model.num_layers;
-  const size_t stages = choice.groups.size();
-  const int64_t least = choice.ministages;  // every ministage has a layer
-  std::vector<int64_t> most(stages);
-  std::vector<double> extra(stages, 0);
-  ZorseChoice trial = choice;
-  trial.layers.assign(stages, least);
-  for (size_t s = 0; s < stages; ++s) {
-    int64_t low = least - 1, high = total - least * static_cast<int64_t>(stages - 1);
-    while (low < high) {
-      const int64_t middle = (low + high + 1) / 2;
-      trial.layers[s] = middle;
-      if (FindRoom(trial, s, even_shards).fits)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    if (low < least) return {};
-    most[s] = low;
-    if (s == 0) extra[s] += ExtraSeconds(*choice.loads[s], *choice.groups[s], UnitKind::kEmbedding);
-    if (s + 1 == stages) extra[s] += ExtraSeconds(*choice.loads[s], *choice.groups[s], UnitKind::kHead);
+int64_t ZorseModel::MostLayers(ZorseChoice* trial, size_t stage, bool even_shards) const {
+  const int64_t least = trial->ministages;  // every ministage has a layer
+  int64_t low = least - 1, high = setting_.workload.model.num_layers - least * static_cast<int64_t>(trial->groups.size() - 1);
+  while (low < high) {
+    trial->layers[stage] = (low + high + 1) / 2;
+    if (FindRoom(*trial, stage, even_shards).fits)
+      low = trial->layers[stage];
+    else
+      high = trial->layers[stage] - 1;
   }
-  if (std::accumulate(most.begin(), most.end(), int64_t{0}) < total) return {};
-  // The bottleneck's exact optimum by giving the next layer to the stage that ends first with it.
+  return low;
+}
+
+bool ZorseModel::SplitLayersByMemory(const std::vector<const ZorseLoad*>& frugal, bool even_shards, ZorseChoice* choice) const {
+  struct Way {  // of one stage and load
+    int64_t most = 0;
+    double layer_seconds = 0, extra_seconds = 0;
+  };
+  const int64_t total = setting_.workload.model.num_layers, least = choice->ministages;
+  const size_t stages = choice->groups.size();
+  ZorseChoice trial = *choice;
+  trial.layers.assign(stages, least);
+  const auto way_of = [&](size_t s, const ZorseLoad* load) {
+    trial.loads[s] = load;
+    Way way{MostLayers(&trial, s, even_shards), load->layer_seconds(), 0};
+    if (s == 0) way.extra_seconds += ExtraSeconds(*load, *choice->groups[s], UnitKind::kEmbedding);
+    if (s + 1 == stages) way.extra_seconds += ExtraSeconds(*load, *choice->groups[s], UnitKind::kHead);
+    return way;
+  };
+  std::vector<Way> first, second;  // the second where the first does not fit
+  std::vector<int64_t> most;
+  for (size_t s = 0; s < stages; ++s) {
+    first.push_back(way_of(s, choice->loads[s]));
+    second.push_back(frugal.empty() ? first[s] : way_of(s, frugal[s]));
+    most.push_back(std::max(first[s].most, second[s].most));
+    if (most[s] < least) return false;
+  }
+  if (std::accumulate(most.begin(), most.end(), int64_t{0}) < total) return false;
+  // The bottleneck's exact optimum by giving the next layer to the stage that ends first with it: no stage gets faster by a
+  // layer more.
   std::vector<int64_t> layers(stages, least);
   for (int64_t given = least * static_cast<int64_t>(stages); given < total; ++given) {
     size_t next = stages;
     double ends = kInfinity;
     for (size_t s = 0; s < stages; ++s) {
       if (layers[s] == most[s]) continue;
-      const double t = extra[s] + static_cast<double>(layers[s] + 1) * choice.loads[s]->layer_seconds();
+      const Way& way = layers[s] < first[s].most ? first[s] : second[s];
+      const double t = way.extra_seconds + static_cast<double>(layers[s] + 1) * way.layer_seconds;
       if (t < ends) ends = t, next = s;
     }
     ++layers[next];
   }
-  return layers;
+  for (size_t s = 0; s < stages; ++s) {
+    if (layers[s] > first[s].most) choice->loads[s] = frugal[s];
+  }
+  choice->layers = std::move(layers);
+  return true;
 }
 
 RankDuty ZorseModel::Duty(const ZorseChoice& choice, size_t stage, int kind, double share) const {
@@ -68,7 +89,7 @@ RankDuty ZorseModel::Duty(const ZorseChoice& choice, size_t stage, int kind, dou
   duty.num_stages = static_cast<int>(choice.groups.size());
   duty.zero_stage = 2;
   duty.share = share;
-  duty.recompute = OpSet::All();
+  duty.recompute = choice.loads[stage]->recompute ? OpSet::All() : OpSet::None();
   duty.offload_parameters = host && choice.offload.parameters;
   duty.offload_activations = host && choice.offload.activations;
   duty.group_size = static_cast<int64_t>(choice.groups[stage]->devices.size());

@@ -25,12 +25,14 @@ ZorseModel::ZorseModel(const Setting& setting) : setting_(setting) {
   const int64_t batch = setting.workload.global_batch;
   forward_.resize(At(costs.num_kinds()));
   backward_.resize(At(costs.num_kinds()));
+  backward_again_.resize(At(costs.num_kinds()));
   for (int kind = 0; kind < costs.num_kinds(); ++kind) {
     for (int64_t m = 0; m <= batch; ++m) {
       const double samples = static_cast<double>(m);
       forward_[At(kind)].push_back(costs.ForwardSeconds(kind, UnitKind::kLayer, samples));
-      backward_[At(kind)].push_back(costs.BackwardSeconds(kind, UnitKind::kLayer, samples) +
-                                    costs.RecomputeSeconds(kind, UnitKind::kLayer, OpSet::All(), samples));
+      backward_[At(kind)].push_back(costs.BackwardSeconds(kind, UnitKind::kLayer, samples));
+      backward_again_[At(kind)].push_back(backward_[At(kind)].back() +
+                                          costs.RecomputeSeconds(kind, UnitKind::kLayer, OpSet::All(), samples));
     }
   }
   layer_bytes_ = costs.UnitElements(UnitKind::kLayer) * costs.element_bytes();
@@ -78,19 +80,19 @@ ZorseLoad::Member ZorseModel::Parts(int64_t batch, int64_t microbatch) const {
   return {batch / size, size, batch % size};
 }
 
-double ZorseModel::MemberSeconds(int kind, const ZorseLoad::Member& member, bool backward) const {
-  const std::vector<double>& seconds = backward ? backward_[At(kind)] : forward_[At(kind)];
-  return static_cast<double>(member.count) * seconds[member.size] + seconds[member.last];
+double ZorseModel::MemberSeconds(int kind, const ZorseLoad::Member& member, const Seconds& seconds) const {
+  return static_cast<double>(member.count) * seconds[At(kind)][member.size] + seconds[At(kind)][member.last];
 }
 
-ZorseLoad ZorseModel::Split(const ZorseGroup& group, int64_t microbatch, bool whole_microbatches) const {
+ZorseLoad ZorseModel::Split(const ZorseGroup& group, int64_t microbatch, bool whole_microbatches, bool recompute) const {
+  const Seconds& back = recompute ? backward_again_ : backward_;
   const int64_t total = setting_.workload.global_batch;
   const int64_t step = whole_microbatches ? microbatch : 1;
   const int64_t steps = (total + step - 1) / step;  // to be handed out; the last may be smaller
   // Bounds a kind's batch by time: `take` steps at most.
   const auto seconds = [&](int kind, int64_t take) {
     const ZorseLoad::Member member = Parts(std::min(total, take * step), microbatch);
-    return MemberSeconds(kind, member, false) + MemberSeconds(kind, member, true);
+    return MemberSeconds(kind, member, forward_) + MemberSeconds(kind, member, back);
   };
   std::map<int, int64_t> devices_of_kind;
   for (int device : group.devices) ++devices_of_kind[setting_.KindOf(device)];
@@ -135,6 +137,7 @@ ZorseLoad ZorseModel::Split(const ZorseGroup& group, int64_t microbatch, bool wh
     queue.emplace(seconds(group.kinds[i], take[i] + 1), i);
   }
   ZorseLoad load;
+  load.recompute = recompute;
   int64_t remaining = total;
   std::map<int, size_t> largest;
   for (size_t i = 0; i < take.size(); ++i) {
@@ -145,10 +148,10 @@ ZorseLoad ZorseModel::Split(const ZorseGroup& group, int64_t microbatch, bool wh
     load.members.push_back(member);
     const auto [slot, is_new] = largest.try_emplace(kind, i);
     if (!is_new && batch > load.members[slot->second].batch()) slot->second = i;
-    load.forward_seconds = std::max(load.forward_seconds, MemberSeconds(kind, member, false));
-    load.backward_seconds = std::max(load.backward_seconds, MemberSeconds(kind, member, true));
+    load.forward_seconds = std::max(load.forward_seconds, MemberSeconds(kind, member, forward_));
+    load.backward_seconds = std::max(load.backward_seconds, MemberSeconds(kind, member, back));
     load.first_forward_seconds = std::max(load.first_forward_seconds, forward_[At(kind)][member.size]);
-    load.first_backward_seconds = std::max(load.first_backward_seconds, backward_[At(kind)][member.size]);
+    load.first_backward_seconds = std::max(load.first_backward_seconds, back[At(kind)][member.size]);
   }
   for (const auto& [kind, member] : largest) load.largest.push_back(member);
   return load;

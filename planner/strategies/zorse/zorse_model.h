@@ -29,9 +29,10 @@ struct ZorseLoad {
     int64_t count = 0, size = 0, last = 0;  // full microbatches, their size, and the rest (0 = none)
     int64_t batch() const { return count * size + last; }
   };
-  std::vector<Member> members;                                   // by device of the group
-  std::vector<size_t> largest;                                   // member with the largest batch of each kind
-  double forward_seconds = 0, backward_seconds = 0;              // one layer, whole batch, slowest member; backward recomputes
+  bool recompute = true;                             // every layer, in the backward pass: part of its seconds, keeps no tensors
+  std::vector<Member> members;                       // by device of the group
+  std::vector<size_t> largest;                       // member with the largest batch of each kind
+  double forward_seconds = 0, backward_seconds = 0;  // one layer, whole batch, slowest member
   double first_forward_seconds = 0, first_backward_seconds = 0;  // one layer, one microbatch, slowest member
   double layer_seconds() const { return forward_seconds + backward_seconds; }
 };
@@ -40,7 +41,7 @@ struct ZorseOffload {
   bool parameters = false, activations = false;
 };
 
-// A complete choice, by stage.
+// A complete choice, by stage. Whether a stage recomputes is its load's.
 struct ZorseChoice {
   std::vector<const ZorseGroup*> groups;
   std::vector<const ZorseLoad*> loads;
@@ -61,18 +62,21 @@ class ZorseModel {
 
   ZorseGroup Group(const std::vector<int>& devices) const;
   // whole_microbatches: as published, every device gets a number of equal microbatches; otherwise any batch.
-  ZorseLoad Split(const ZorseGroup& group, int64_t microbatch, bool whole_microbatches) const;
+  ZorseLoad Split(const ZorseGroup& group, int64_t microbatch, bool whole_microbatches, bool recompute) const;
   // Layers in proportion to speed (`granularity` at a time, at least that many each); empty: too few layers.
   std::vector<int64_t> SplitLayers(const std::vector<const ZorseLoad*>& loads, int64_t granularity) const;
-  // Layers so that the slowest stage is as fast as possible within each stage's memory; exact. Empty: they do not fit.
-  std::vector<int64_t> SplitLayersByMemory(const ZorseChoice& choice, bool even_shards) const;
+  // Layers so that the slowest stage is as fast as possible within each stage's memory; exact. A stage whose layers do not fit
+  // with its load takes the one of `frugal` instead (the same group's, recomputing; by stage, or empty: there is none). False:
+  // they do not fit; the choice is then as it was.
+  bool SplitLayersByMemory(const std::vector<const ZorseLoad*>& frugal, bool even_shards, ZorseChoice* choice) const;
   double StepSeconds(const ZorseChoice& choice) const;
   ZorseFit Fit(const ZorseChoice& choice, bool even_shards) const;
   // Shares of a stage's sharded state: even, or as even as memory allows. Empty: it does not fit.
   std::vector<double> Shares(const ZorseChoice& choice, size_t stage, bool even_shards) const;
 
  private:
-  struct Room {  // of one stage
+  using Seconds = std::vector<std::vector<double>>;  // by kind and samples
+  struct Room {                                      // of one stage
     bool fits = false;
     int device = -1;
     int64_t missing_bytes = 0;
@@ -87,16 +91,17 @@ class ZorseModel {
   RankDuty Duty(const ZorseChoice& choice, size_t stage, int kind, double share) const;
   MemoryByPurpose Memory(const ZorseChoice& choice, size_t stage, size_t member, double share) const;
   Room FindRoom(const ZorseChoice& choice, size_t stage, bool even_shards) const;
+  int64_t MostLayers(ZorseChoice* trial, size_t stage, bool even_shards) const;              // less than its ministages: none fit
   double ExtraSeconds(const ZorseLoad& load, const ZorseGroup& group, UnitKind unit) const;  // embedding or head, both passes
-  double MemberSeconds(int kind, const ZorseLoad::Member& member, bool backward) const;
+  double MemberSeconds(int kind, const ZorseLoad::Member& member, const Seconds& seconds) const;
   ZorseLoad::Member Parts(int64_t batch, int64_t microbatch) const;
   int HostLack(const ZorseChoice& choice, int64_t* missing_bytes) const;  // node, or -1
   double CopySeconds(const ZorseChoice& choice, size_t stage) const;
   double Hidden(double compute_seconds, double transfer_seconds) const;
 
   const Setting& setting_;
-  std::vector<std::vector<double>> forward_, backward_;  // by kind and samples: one layer; backward recomputes
-  int64_t layer_bytes_ = 0;                              // parameters of a layer in compute dtype
+  Seconds forward_, backward_, backward_again_;  // of one layer; the last with its forward run again
+  int64_t layer_bytes_ = 0;                      // parameters of a layer in compute dtype
 };
 
 }  // namespace motley::planner

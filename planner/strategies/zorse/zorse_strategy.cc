@@ -2,8 +2,9 @@
 // once a ministage and pass, gradients and optimizer sharded in the group, parameters and boundaries in host memory.
 //
 // Phase 1 divides the cluster: SPLIT for every k as published, and the candidates of groupings.h, since the paper's own results
-// (groups by kind) do not come out of SPLIT on real rates. Phase 2 enumerates ministages, microbatch sizes and offload in closed
-// form (zorse_model.h); the best few are simulated. docs/strategies/zorse.md says what is published and what is tuned.
+// (groups by kind) do not come out of SPLIT on real rates. Phase 2 enumerates ministages, microbatch sizes, offload and (tuned)
+// who recomputes in closed form (zorse_model.h); the best few are simulated. docs/strategies/zorse.md says what is published and
+// what is tuned.
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -22,9 +24,9 @@
 #include "planner/groups/split_cut.h"
 #include "planner/search/best_plan.h"
 #include "planner/search/plan_moves.h"
-#include "planner/split/group_split.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/zorse/zorse_model.h"
+#include "planner/strategies/zorse/zorse_plan.h"
 #include "planner/util/in_parallel.h"
 
 namespace motley::planner {
@@ -64,11 +66,16 @@ std::vector<Grouping> Groupings(const Setting& setting) {
   return result;
 }
 
+// One way to search.
+struct ZorseWay {
+  bool published = false;
+  RecomputePolicy recompute = RecomputePolicy::kFull;  // auto: by group, what memory does not hold otherwise
+};
+
 class ZorseSearch {
  public:
-  ZorseSearch(const Setting& setting, bool published) : setting_(setting), model_(setting), published_(published) {
-    if (setting.request.deadline.has_value()) deadline_ = absl::Now() + *setting.request.deadline;
-  }
+  ZorseSearch(const Setting& setting, const ZorseModel& model, ZorseWay way, absl::Time deadline)
+      : setting_(setting), model_(model), published_(way.published), recompute_(way.recompute), deadline_(deadline) {}
 
   absl::StatusOr<Plan> Run(const std::vector<Grouping>& groupings);
 
@@ -81,21 +88,21 @@ class ZorseSearch {
   std::vector<int64_t> Ministages(size_t stages) const;
   std::vector<ZorseOffload> Offloads() const;
   const ZorseGroup* GroupOf(const std::vector<int>& devices);
-  const ZorseLoad* LoadOf(const ZorseGroup* group, int64_t microbatch);
+  const ZorseLoad* LoadOf(const ZorseGroup* group, int64_t microbatch, bool recompute);
+  bool SplitByMemory(ZorseChoice* choice);
   void AddOtherOrders();
-  Plan ToPlan(const ZorseChoice& choice) const;
-  absl::StatusOr<Plan> WithSplitGroups(const ZorseChoice& choice) const;
-  Plan EmptyPlan() const;
   absl::Status DoesNotFit() const;
 
   const Setting& setting_;
-  const ZorseModel model_;
+  const ZorseModel& model_;
   const bool published_;
-  absl::Time deadline_ = absl::InfiniteFuture();
+  const RecomputePolicy recompute_;
+  const absl::Time deadline_;
   bool stopped_by_clock_ = false;
   int64_t nodes_ = 0;
   std::map<std::vector<int>, std::unique_ptr<ZorseGroup>> groups_;
-  std::map<std::pair<std::vector<int>, int64_t>, std::unique_ptr<ZorseLoad>> loads_;  // by kinds of the devices and microbatch
+  // By kinds of the devices, microbatch and recomputation.
+  std::map<std::tuple<std::vector<int>, int64_t, bool>, std::unique_ptr<ZorseLoad>> loads_;
   std::vector<Found> found_;
   double best_seconds_ = std::numeric_limits<double>::infinity();
   ZorseFit nearest_;  // of what did not fit, the one that lacks least
@@ -110,9 +117,9 @@ absl::StatusOr<Plan> ZorseSearch::Run(const std::vector<Grouping>& groupings) {
   if (!published_) AddOtherOrders();
   std::vector<Plan> plans;
   for (size_t i = 0; i < found_.size(); ++i) {
-    plans.push_back(ToPlan(found_[i].choice));
+    plans.push_back(ToPlan(setting_, model_, found_[i].choice, published_));
     if (published_ || i >= kSplit) continue;
-    absl::StatusOr<Plan> split = WithSplitGroups(found_[i].choice);
+    absl::StatusOr<Plan> split = WithSplitGroups(setting_, model_, found_[i].choice, recompute_);
     if (split.ok()) plans.push_back(*std::move(split));
   }
   MOTLEY_ASSIGN_OR_RETURN(Plan plan, BestPlan(setting_, std::move(plans), kSimulated));
@@ -159,10 +166,22 @@ const ZorseGroup* ZorseSearch::GroupOf(const std::vector<int>& devices) {
   return group.get();
 }
 
-const ZorseLoad* ZorseSearch::LoadOf(const ZorseGroup* group, int64_t microbatch) {
-  std::unique_ptr<ZorseLoad>& load = loads_[{group->kinds, microbatch}];
-  if (load == nullptr) load = std::make_unique<ZorseLoad>(model_.Split(*group, microbatch, published_));
+const ZorseLoad* ZorseSearch::LoadOf(const ZorseGroup* group, int64_t microbatch, bool recompute) {
+  std::unique_ptr<ZorseLoad>& load = loads_[{group->kinds, microbatch, recompute}];
+  if (load == nullptr) load = std::make_unique<ZorseLoad>(model_.Split(*group, microbatch, published_, recompute));
   return load.get();
+}
+
+// Layers within memory; groups that do not fit otherwise recompute where that is left open.
+bool ZorseSearch::SplitByMemory(ZorseChoice* choice) {
+  std::vector<const ZorseLoad*> frugal;
+  if (recompute_ == RecomputePolicy::kAuto) {
+    for (size_t s = 0; s < choice->groups.size(); ++s) {
+      frugal.push_back(LoadOf(choice->groups[s], choice->microbatch, true));
+      choice->loads[s] = LoadOf(choice->groups[s], choice->microbatch, false);
+    }
+  }
+  return model_.SplitLayersByMemory(frugal, published_, choice);
 }
 
 // Descending bandwidth inside the group (section 3.3.3): the first ministage's gather hides behind nothing.
@@ -184,7 +203,7 @@ void ZorseSearch::Search(const Grouping& grouping) {
     choice.microbatch = microbatch;
     for (int group : order) {
       choice.groups.push_back(groups[group]);
-      choice.loads.push_back(LoadOf(choice.groups.back(), microbatch));
+      choice.loads.push_back(LoadOf(choice.groups.back(), microbatch, recompute_ == RecomputePolicy::kFull));
     }
     for (int64_t ministages : Ministages(groups.size())) {
       choice.ministages = ministages;
@@ -207,11 +226,9 @@ void ZorseSearch::Try(ZorseChoice choice, std::vector<Found>* found) {
   double seconds = model_.StepSeconds(choice);
   if (seconds > kWorthChecking * best_seconds_) return;
   ZorseFit fit = model_.Fit(choice, published_);
-  if (fit.missing_bytes > 0 && !published_) {
-    const ZorseFit by_speed = fit;
-    choice.layers = model_.SplitLayersByMemory(choice, false);
-    if (!choice.layers.empty()) fit = model_.Fit(choice, false), seconds = model_.StepSeconds(choice);
-    if (choice.layers.empty()) fit = by_speed;
+  if (fit.missing_bytes > 0 && !published_ && SplitByMemory(&choice)) {
+    fit = model_.Fit(choice, published_);
+    seconds = model_.StepSeconds(choice);
   }
   if (fit.missing_bytes > 0) {
     if (nearest_.missing_bytes == 0 || fit.missing_bytes < nearest_.missing_bytes) nearest_ = fit;
@@ -250,89 +267,11 @@ void ZorseSearch::AddOtherOrders() {
         choice.groups[s] = base.groups[order[s]];
         choice.loads[s] = base.loads[order[s]];
       }
-      choice.layers = model_.SplitLayersByMemory(choice, false);
-      if (choice.layers.empty() || choice.groups == base.groups || model_.Fit(choice, false).missing_bytes > 0) continue;
+      if (choice.groups == base.groups || !SplitByMemory(&choice) || model_.Fit(choice, published_).missing_bytes > 0) continue;
       const double seconds = model_.StepSeconds(choice);
       found_.push_back({seconds, std::move(choice)});
     }
   }
-}
-
-Plan ZorseSearch::EmptyPlan() const {
-  Plan plan;
-  plan.strategy = "zorse";
-  plan.global_batch = setting_.workload.global_batch;
-  plan.seq_len = setting_.workload.seq_len;
-  plan.dtype = setting_.workload.dtype;
-  plan.schedule = ScheduleFamily::kLayered;
-  plan.cluster = setting_.cluster.name;
-  plan.model = setting_.workload.model_name;
-  plan.unused = setting_.excluded;
-  plan.pipelines.resize(1);
-  return plan;
-}
-
-Plan ZorseSearch::ToPlan(const ZorseChoice& choice) const {
-  Plan plan = EmptyPlan();
-  PipelinePlan& pipeline = plan.pipelines[0];
-  pipeline.stages.resize(choice.groups.size());
-  for (size_t s = 0; s < choice.groups.size(); ++s) {
-    const ZorseGroup& group = *choice.groups[s];
-    const std::vector<double> shares = model_.Shares(choice, s, published_);
-    StagePlan& stage = pipeline.stages[s];
-    stage.zero_stage = 2;
-    for (size_t i = 0; i < group.devices.size(); ++i) {
-      const ZorseLoad::Member& member = choice.loads[s]->members[i];
-      const ClusterDevice& device = setting_.cluster.devices[group.devices[i]];
-      RankPlan rank;
-      rank.device = device.id;
-      rank.device_model = setting_.cluster.kinds[device.kind].name;
-      rank.recompute = OpSet::All();
-      rank.shard_ratio = shares[i];
-      rank.offload_parameters = group.host_known && choice.offload.parameters;
-      rank.offload_activations = group.host_known && choice.offload.activations;
-      UnitPlan unit;
-      unit.ranks.push_back(std::move(rank));
-      unit.microbatches.assign(static_cast<size_t>(member.count), member.size);
-      if (member.last > 0) unit.microbatches.push_back(member.last);
-      stage.units.push_back(std::move(unit));
-    }
-  }
-  AssignLayers(choice.layers, choice.ministages, &pipeline);
-  return plan;
-}
-
-// The same stages with batches and shares of the exact splitter.
-absl::StatusOr<Plan> ZorseSearch::WithSplitGroups(const ZorseChoice& choice) const {
-  Plan plan = ToPlan(choice);
-  for (size_t s = 0; s < choice.groups.size(); ++s) {
-    const ZorseGroup& group = *choice.groups[s];
-    GroupQuestion question;
-    question.devices = group.devices;
-    question.batch = setting_.workload.global_batch;
-    question.layers = choice.layers[s];
-    question.ministages = choice.ministages;
-    question.embedding = s == 0;
-    question.head = s + 1 == choice.groups.size();
-    question.stage = static_cast<int>(s);
-    question.num_stages = static_cast<int>(choice.groups.size());
-    question.zero_stage = 2;
-    question.largest_microbatch = choice.microbatch;
-    question.allow_keep = false;
-    question.offload_parameters = group.host_known && choice.offload.parameters;
-    question.offload_activations = group.host_known && choice.offload.activations;
-    MOTLEY_ASSIGN_OR_RETURN(const GroupAnswer answer, SplitGroup(setting_, question));
-    StagePlan stage = ToStage(setting_, answer, 2);
-    stage.ministages = plan.pipelines[0].stages[s].ministages;
-    for (UnitPlan& unit : stage.units) {
-      for (RankPlan& rank : unit.ranks) {
-        rank.offload_parameters = question.offload_parameters;
-        rank.offload_activations = question.offload_activations;
-      }
-    }
-    plan.pipelines[0].stages[s] = std::move(stage);
-  }
-  return plan;
 }
 
 absl::Status ZorseSearch::DoesNotFit() const {
@@ -341,27 +280,35 @@ absl::Status ZorseSearch::DoesNotFit() const {
         "zorse: no division into groups puts the pinned devices into their stages; pin fewer devices or lower stages");
   }
   const std::string lacks = absl::StrCat(" lacks ", nearest_.missing_bytes, " bytes in the division that comes nearest");
+  const char* const recomputation = recompute_ == RecomputePolicy::kNone ? "recomputation, " : "";
   if (nearest_.device < 0) {
     return absl::ResourceExhaustedError(absl::StrCat("zorse: host memory of ", setting_.cluster.nodes[nearest_.node].name.value(),
-                                                     lacks, "; a smaller batch or more devices would help"));
+                                                     lacks, "; ", recomputation, "a smaller batch or more devices would help"));
   }
   const ClusterDevice& device = setting_.cluster.devices[nearest_.device];
   return absl::ResourceExhaustedError(absl::StrCat(
-      "zorse: ", device.id.value(), " (", setting_.cluster.kinds[device.kind].name, ")", lacks,
-      "; a shorter sequence, more devices", setting_.limits().offload ? " or known host memory for offload" : "", " would help"));
+      "zorse: ", device.id.value(), " (", setting_.cluster.kinds[device.kind].name, ")", lacks, "; ", recomputation,
+      "a shorter sequence, more devices", setting_.limits().offload ? " or known host memory for offload" : "", " would help"));
 }
 
 }  // namespace
 
 absl::StatusOr<Plan> PlanZorse(const Setting& setting) {
   const std::vector<Grouping> groupings = Groupings(setting);
-  if (setting.request.fidelity == Fidelity::kPublished) return ZorseSearch(setting, true).Run(groupings);
-  // More candidates are no guarantee: the few that are simulated may all be others.
-  absl::StatusOr<Plan> tuned, published;
-  InParallel(2, [&](size_t i) { (i == 0 ? tuned : published) = ZorseSearch(setting, i == 1).Run(groupings); });
-  if (!tuned.ok()) return published.ok() ? published : tuned;
-  const bool keep = published.ok() && published->predicted.step_seconds < tuned->predicted.step_seconds;
-  return keep ? published : tuned;
+  const ZorseModel model(setting);
+  const absl::Time deadline =
+      setting.request.deadline.has_value() ? absl::Now() + *setting.request.deadline : absl::InfiniteFuture();
+  const auto search = [&](ZorseWay way) { return ZorseSearch(setting, model, way, deadline).Run(groupings); };
+  const RecomputePolicy policy = setting.request.recompute;
+  if (setting.request.fidelity == Fidelity::kPublished) return search({true, RecomputePolicy::kFull});
+  if (policy == RecomputePolicy::kNone) return search({false, policy});  // as published everything is recomputed
+  // More candidates are no guarantee: the few that are simulated may all be others. So every way is searched by itself.
+  absl::StatusOr<Plan> full, published;
+  InParallel(2, [&](size_t i) { (i == 0 ? full : published) = search({i == 1, RecomputePolicy::kFull}); });
+  absl::StatusOr<Plan> best = FasterPlan(std::move(full), std::move(published));
+  // What does not fit with everything recomputed fits in no way.
+  if (policy == RecomputePolicy::kFull || !best.ok()) return best;
+  return FasterPlan(std::move(best), search({false, policy}));
 }
 
 }  // namespace motley::planner

@@ -1,0 +1,94 @@
+#include "planner/strategies/zorse/zorse_plan.h"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "common/base/status_macros.h"
+#include "planner/search/plan_moves.h"
+#include "planner/split/group_split.h"
+
+namespace motley::planner {
+namespace {
+
+Plan EmptyPlan(const Setting& setting) {
+  Plan plan;
+  plan.strategy = "zorse";
+  plan.global_batch = setting.workload.global_batch;
+  plan.seq_len = setting.workload.seq_len;
+  plan.dtype = setting.workload.dtype;
+  plan.schedule = ScheduleFamily::kLayered;
+  plan.cluster = setting.cluster.name;
+  plan.model = setting.workload.model_name;
+  plan.unused = setting.excluded;
+  plan.pipelines.resize(1);
+  return plan;
+}
+
+}  // namespace
+
+Plan ToPlan(const Setting& setting, const ZorseModel& model, const ZorseChoice& choice, bool even_shards) {
+  Plan plan = EmptyPlan(setting);
+  PipelinePlan& pipeline = plan.pipelines[0];
+  pipeline.stages.resize(choice.groups.size());
+  for (size_t s = 0; s < choice.groups.size(); ++s) {
+    const ZorseGroup& group = *choice.groups[s];
+    const std::vector<double> shares = model.Shares(choice, s, even_shards);
+    StagePlan& stage = pipeline.stages[s];
+    stage.zero_stage = 2;
+    for (size_t i = 0; i < group.devices.size(); ++i) {
+      const ZorseLoad::Member& member = choice.loads[s]->members[i];
+      const ClusterDevice& device = setting.cluster.devices[group.devices[i]];
+      RankPlan rank;
+      rank.device = device.id;
+      rank.device_model = setting.cluster.kinds[device.kind].name;
+      rank.recompute = choice.loads[s]->recompute ? OpSet::All() : OpSet::None();
+      rank.shard_ratio = shares[i];
+      rank.offload_parameters = group.host_known && choice.offload.parameters;
+      rank.offload_activations = group.host_known && choice.offload.activations;
+      UnitPlan unit;
+      unit.ranks.push_back(std::move(rank));
+      unit.microbatches.assign(static_cast<size_t>(member.count), member.size);
+      if (member.last > 0) unit.microbatches.push_back(member.last);
+      stage.units.push_back(std::move(unit));
+    }
+  }
+  AssignLayers(choice.layers, choice.ministages, &pipeline);
+  return plan;
+}
+
+absl::StatusOr<Plan> WithSplitGroups(const Setting& setting, const ZorseModel& model, const ZorseChoice& choice,
+                                     RecomputePolicy recompute) {
+  Plan plan = ToPlan(setting, model, choice, false);
+  for (size_t s = 0; s < choice.groups.size(); ++s) {
+    const ZorseGroup& group = *choice.groups[s];
+    GroupQuestion question;
+    question.devices = group.devices;
+    question.batch = setting.workload.global_batch;
+    question.layers = choice.layers[s];
+    question.ministages = choice.ministages;
+    question.embedding = s == 0;
+    question.head = s + 1 == choice.groups.size();
+    question.stage = static_cast<int>(s);
+    question.num_stages = static_cast<int>(choice.groups.size());
+    question.zero_stage = 2;
+    question.largest_microbatch = choice.microbatch;
+    question.allow_keep = recompute != RecomputePolicy::kFull;
+    question.allow_recompute = recompute != RecomputePolicy::kNone;
+    question.offload_parameters = group.host_known && choice.offload.parameters;
+    question.offload_activations = group.host_known && choice.offload.activations;
+    MOTLEY_ASSIGN_OR_RETURN(const GroupAnswer answer, SplitGroup(setting, question));
+    StagePlan stage = ToStage(setting, answer, 2);
+    stage.ministages = plan.pipelines[0].stages[s].ministages;
+    for (UnitPlan& unit : stage.units) {
+      for (RankPlan& rank : unit.ranks) {
+        rank.offload_parameters = question.offload_parameters;
+        rank.offload_activations = question.offload_activations;
+      }
+    }
+    plan.pipelines[0].stages[s] = std::move(stage);
+  }
+  return plan;
+}
+
+}  // namespace motley::planner
