@@ -12,6 +12,7 @@
 
 #include "tests/bench/bench_report.h"
 #include "tests/bench/engine_layered.h"
+#include "tests/bench/engine_links.h"
 #include "tests/bench/engine_overhead.h"
 #include "tests/bench/engine_pipelines.h"
 
@@ -22,7 +23,11 @@ struct Section {
   const char* name;
   void (*measure)(const std::string& text, bench::Report* report);
 };
-constexpr Section kSections[] = {{"overhead", MeasureOverhead}, {"layered", MeasureLayered}, {"pipelines", MeasurePipelines}};
+constexpr Section kSections[] = {{"overhead", MeasureOverhead},
+                                 {"layered", MeasureLayered},
+                                 {"pipelines", MeasurePipelines},
+                                 {"groups", MeasureGroups},
+                                 {"handovers", MeasureHandOvers}};
 
 void WriteText(const std::filesystem::path& file) {
   std::ofstream text(file);
