@@ -89,7 +89,6 @@ class ZorseSearch {
   std::vector<ZorseOffload> Offloads() const;
   const ZorseGroup* GroupOf(const std::vector<int>& devices);
   const ZorseLoad* LoadOf(const ZorseGroup* group, int64_t microbatch, bool recompute);
-  bool SplitByMemory(ZorseChoice* choice);
   void AddOtherOrders();
   absl::Status DoesNotFit() const;
 
@@ -172,18 +171,6 @@ const ZorseLoad* ZorseSearch::LoadOf(const ZorseGroup* group, int64_t microbatch
   return load.get();
 }
 
-// Layers within memory; groups that do not fit otherwise recompute where that is left open.
-bool ZorseSearch::SplitByMemory(ZorseChoice* choice) {
-  std::vector<const ZorseLoad*> frugal;
-  if (recompute_ == RecomputePolicy::kAuto) {
-    for (size_t s = 0; s < choice->groups.size(); ++s) {
-      frugal.push_back(LoadOf(choice->groups[s], choice->microbatch, true));
-      choice->loads[s] = LoadOf(choice->groups[s], choice->microbatch, false);
-    }
-  }
-  return model_.SplitLayersByMemory(frugal, published_, choice);
-}
-
 // Descending bandwidth inside the group (section 3.3.3): the first ministage's gather hides behind nothing.
 std::vector<int> ZorseSearch::PublishedOrder(const std::vector<const ZorseGroup*>& groups) const {
   std::vector<int> order(groups.size());
@@ -203,7 +190,8 @@ void ZorseSearch::Search(const Grouping& grouping) {
     choice.microbatch = microbatch;
     for (int group : order) {
       choice.groups.push_back(groups[group]);
-      choice.loads.push_back(LoadOf(choice.groups.back(), microbatch, recompute_ == RecomputePolicy::kFull));
+      choice.loads.push_back(LoadOf(groups[group], microbatch, recompute_ == RecomputePolicy::kFull));
+      if (recompute_ == RecomputePolicy::kAuto) choice.frugal.push_back(LoadOf(groups[group], microbatch, true));
     }
     for (int64_t ministages : Ministages(groups.size())) {
       choice.ministages = ministages;
@@ -226,7 +214,7 @@ void ZorseSearch::Try(ZorseChoice choice, std::vector<Found>* found) {
   double seconds = model_.StepSeconds(choice);
   if (seconds > kWorthChecking * best_seconds_) return;
   ZorseFit fit = model_.Fit(choice, published_);
-  if (fit.missing_bytes > 0 && !published_ && SplitByMemory(&choice)) {
+  if (fit.missing_bytes > 0 && !published_ && model_.SplitLayersByMemory(published_, &choice)) {
     fit = model_.Fit(choice, published_);
     seconds = model_.StepSeconds(choice);
   }
@@ -265,9 +253,12 @@ void ZorseSearch::AddOtherOrders() {
       ZorseChoice choice = base;
       for (size_t s = 0; s < order.size(); ++s) {
         choice.groups[s] = base.groups[order[s]];
-        choice.loads[s] = base.loads[order[s]];
+        choice.loads[s] = LoadOf(choice.groups[s], base.microbatch, recompute_ == RecomputePolicy::kFull);
+        if (!base.frugal.empty()) choice.frugal[s] = base.frugal[order[s]];
       }
-      if (choice.groups == base.groups || !SplitByMemory(&choice) || model_.Fit(choice, published_).missing_bytes > 0) continue;
+      if (choice.groups == base.groups || !model_.SplitLayersByMemory(published_, &choice) ||
+          model_.Fit(choice, published_).missing_bytes > 0)
+        continue;
       const double seconds = model_.StepSeconds(choice);
       found_.push_back({seconds, std::move(choice)});
     }
