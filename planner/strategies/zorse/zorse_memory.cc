@@ -18,7 +18,9 @@ size_t At(int i) { return static_cast<size_t>(i); }
 
 int64_t ZorseModel::MostLayers(ZorseChoice* trial, size_t stage, bool even_shards) const {
   const int64_t least = trial->ministages;  // every ministage has a layer
-  int64_t low = least - 1, high = setting_.workload.model.num_layers - least * static_cast<int64_t>(trial->groups.size() - 1);
+  trial->layers[stage] = least;
+  if (!FindRoom(*trial, stage, even_shards).fits) return 0;
+  int64_t low = least, high = setting_.workload.model.num_layers - least * static_cast<int64_t>(trial->groups.size() - 1);
   while (low < high) {
     trial->layers[stage] = (low + high + 1) / 2;
     if (FindRoom(*trial, stage, even_shards).fits)
@@ -29,7 +31,7 @@ int64_t ZorseModel::MostLayers(ZorseChoice* trial, size_t stage, bool even_shard
   return low;
 }
 
-bool ZorseModel::SplitLayersByMemory(const std::vector<const ZorseLoad*>& frugal, bool even_shards, ZorseChoice* choice) const {
+bool ZorseModel::SplitLayersByMemory(bool even_shards, ZorseChoice* choice) const {
   struct Way {  // of one stage and load
     int64_t most = 0;
     double layer_seconds = 0, extra_seconds = 0;
@@ -46,12 +48,13 @@ bool ZorseModel::SplitLayersByMemory(const std::vector<const ZorseLoad*>& frugal
     return way;
   };
   std::vector<Way> first, second;  // the second where the first does not fit
+  for (size_t s = 0; s < stages; ++s) first.push_back(way_of(s, choice->loads[s]));
+  if (std::all_of(first.begin(), first.end(), [](const Way& way) { return way.most == 0; })) return false;
   std::vector<int64_t> most;
   for (size_t s = 0; s < stages; ++s) {
-    first.push_back(way_of(s, choice->loads[s]));
-    second.push_back(frugal.empty() ? first[s] : way_of(s, frugal[s]));
+    second.push_back(choice->frugal.empty() ? first[s] : way_of(s, choice->frugal[s]));
     most.push_back(std::max(first[s].most, second[s].most));
-    if (most[s] < least) return false;
+    if (most[s] == 0) return false;
   }
   if (std::accumulate(most.begin(), most.end(), int64_t{0}) < total) return false;
   // The bottleneck's exact optimum by giving the next layer to the stage that ends first with it: no stage gets faster by a
@@ -69,7 +72,7 @@ bool ZorseModel::SplitLayersByMemory(const std::vector<const ZorseLoad*>& frugal
     ++layers[next];
   }
   for (size_t s = 0; s < stages; ++s) {
-    if (layers[s] > first[s].most) choice->loads[s] = frugal[s];
+    if (layers[s] > first[s].most) choice->loads[s] = choice->frugal[s];
   }
   choice->layers = std::move(layers);
   return true;

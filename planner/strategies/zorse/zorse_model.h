@@ -45,6 +45,7 @@ struct ZorseOffload {
 struct ZorseChoice {
   std::vector<const ZorseGroup*> groups;
   std::vector<const ZorseLoad*> loads;
+  std::vector<const ZorseLoad*> frugal;  // the same groups' recomputing, where they may take the place of `loads`; or empty
   std::vector<int64_t> layers;
   int64_t ministages = 1, microbatch = 1;
   ZorseOffload offload;
@@ -66,9 +67,9 @@ class ZorseModel {
   // Layers in proportion to speed (`granularity` at a time, at least that many each); empty: too few layers.
   std::vector<int64_t> SplitLayers(const std::vector<const ZorseLoad*>& loads, int64_t granularity) const;
   // Layers so that the slowest stage is as fast as possible within each stage's memory; exact. A stage whose layers do not fit
-  // with its load takes the one of `frugal` instead (the same group's, recomputing; by stage, or empty: there is none). False:
-  // they do not fit; the choice is then as it was.
-  bool SplitLayersByMemory(const std::vector<const ZorseLoad*>& frugal, bool even_shards, ZorseChoice* choice) const;
+  // with its load takes the frugal one, if there is one. False: they do not fit, or only with frugal loads everywhere; the choice
+  // is then as it was.
+  bool SplitLayersByMemory(bool even_shards, ZorseChoice* choice) const;
   double StepSeconds(const ZorseChoice& choice) const;
   ZorseFit Fit(const ZorseChoice& choice, bool even_shards) const;
   // Shares of a stage's sharded state: even, or as even as memory allows. Empty: it does not fit.
@@ -91,7 +92,7 @@ class ZorseModel {
   RankDuty Duty(const ZorseChoice& choice, size_t stage, int kind, double share) const;
   MemoryByPurpose Memory(const ZorseChoice& choice, size_t stage, size_t member, double share) const;
   Room FindRoom(const ZorseChoice& choice, size_t stage, bool even_shards) const;
-  int64_t MostLayers(ZorseChoice* trial, size_t stage, bool even_shards) const;              // less than its ministages: none fit
+  int64_t MostLayers(ZorseChoice* trial, size_t stage, bool even_shards) const;              // 0: not even one a ministage
   double ExtraSeconds(const ZorseLoad& load, const ZorseGroup& group, UnitKind unit) const;  // embedding or head, both passes
   double MemberSeconds(int kind, const ZorseLoad::Member& member, const Seconds& seconds) const;
   ZorseLoad::Member Parts(int64_t batch, int64_t microbatch) const;

@@ -77,7 +77,9 @@ class ZorseSearch {
   ZorseSearch(const Setting& setting, const ZorseModel& model, ZorseWay way, absl::Time deadline)
       : setting_(setting), model_(model), published_(way.published), recompute_(way.recompute), deadline_(deadline) {}
 
-  absl::StatusOr<Plan> Run(const std::vector<Grouping>& groupings);
+  // `others`: choices of another search, for the exact splitter only.
+  absl::StatusOr<Plan> Run(const std::vector<Grouping>& groupings, const std::vector<Found>& others = {});
+  const std::vector<Found>& found() const { return found_; }  // fastest first; of this search while it lives
 
  private:
   void Search(const Grouping& grouping);
@@ -89,7 +91,6 @@ class ZorseSearch {
   std::vector<ZorseOffload> Offloads() const;
   const ZorseGroup* GroupOf(const std::vector<int>& devices);
   const ZorseLoad* LoadOf(const ZorseGroup* group, int64_t microbatch, bool recompute);
-  bool SplitByMemory(ZorseChoice* choice);
   void AddOtherOrders();
   absl::Status DoesNotFit() const;
 
@@ -108,11 +109,11 @@ class ZorseSearch {
   ZorseFit nearest_;  // of what did not fit, the one that lacks least
 };
 
-absl::StatusOr<Plan> ZorseSearch::Run(const std::vector<Grouping>& groupings) {
+absl::StatusOr<Plan> ZorseSearch::Run(const std::vector<Grouping>& groupings, const std::vector<Found>& others) {
   for (const Grouping& grouping : groupings) Search(grouping);
   const auto faster = [](const Found& a, const Found& b) { return a.seconds < b.seconds; };
   std::stable_sort(found_.begin(), found_.end(), faster);
-  if (found_.empty()) return DoesNotFit();
+  if (found_.empty() && others.empty()) return DoesNotFit();
   if (found_.size() > kEstimated) found_.resize(kEstimated);
   if (!published_) AddOtherOrders();
   std::vector<Plan> plans;
@@ -120,6 +121,10 @@ absl::StatusOr<Plan> ZorseSearch::Run(const std::vector<Grouping>& groupings) {
     plans.push_back(ToPlan(setting_, model_, found_[i].choice, published_));
     if (published_ || i >= kSplit) continue;
     absl::StatusOr<Plan> split = WithSplitGroups(setting_, model_, found_[i].choice, recompute_);
+    if (split.ok()) plans.push_back(*std::move(split));
+  }
+  for (size_t i = 0; i < std::min(kSplit, others.size()); ++i) {
+    absl::StatusOr<Plan> split = WithSplitGroups(setting_, model_, others[i].choice, recompute_);
     if (split.ok()) plans.push_back(*std::move(split));
   }
   MOTLEY_ASSIGN_OR_RETURN(Plan plan, BestPlan(setting_, std::move(plans), kSimulated));
@@ -172,18 +177,6 @@ const ZorseLoad* ZorseSearch::LoadOf(const ZorseGroup* group, int64_t microbatch
   return load.get();
 }
 
-// Layers within memory; groups that do not fit otherwise recompute where that is left open.
-bool ZorseSearch::SplitByMemory(ZorseChoice* choice) {
-  std::vector<const ZorseLoad*> frugal;
-  if (recompute_ == RecomputePolicy::kAuto) {
-    for (size_t s = 0; s < choice->groups.size(); ++s) {
-      frugal.push_back(LoadOf(choice->groups[s], choice->microbatch, true));
-      choice->loads[s] = LoadOf(choice->groups[s], choice->microbatch, false);
-    }
-  }
-  return model_.SplitLayersByMemory(frugal, published_, choice);
-}
-
 // Descending bandwidth inside the group (section 3.3.3): the first ministage's gather hides behind nothing.
 std::vector<int> ZorseSearch::PublishedOrder(const std::vector<const ZorseGroup*>& groups) const {
   std::vector<int> order(groups.size());
@@ -203,7 +196,8 @@ void ZorseSearch::Search(const Grouping& grouping) {
     choice.microbatch = microbatch;
     for (int group : order) {
       choice.groups.push_back(groups[group]);
-      choice.loads.push_back(LoadOf(choice.groups.back(), microbatch, recompute_ == RecomputePolicy::kFull));
+      choice.loads.push_back(LoadOf(groups[group], microbatch, recompute_ == RecomputePolicy::kFull));
+      if (recompute_ == RecomputePolicy::kAuto) choice.frugal.push_back(LoadOf(groups[group], microbatch, true));
     }
     for (int64_t ministages : Ministages(groups.size())) {
       choice.ministages = ministages;
@@ -226,7 +220,7 @@ void ZorseSearch::Try(ZorseChoice choice, std::vector<Found>* found) {
   double seconds = model_.StepSeconds(choice);
   if (seconds > kWorthChecking * best_seconds_) return;
   ZorseFit fit = model_.Fit(choice, published_);
-  if (fit.missing_bytes > 0 && !published_ && SplitByMemory(&choice)) {
+  if (fit.missing_bytes > 0 && !published_ && model_.SplitLayersByMemory(published_, &choice)) {
     fit = model_.Fit(choice, published_);
     seconds = model_.StepSeconds(choice);
   }
@@ -265,9 +259,12 @@ void ZorseSearch::AddOtherOrders() {
       ZorseChoice choice = base;
       for (size_t s = 0; s < order.size(); ++s) {
         choice.groups[s] = base.groups[order[s]];
-        choice.loads[s] = base.loads[order[s]];
+        choice.loads[s] = LoadOf(choice.groups[s], base.microbatch, recompute_ == RecomputePolicy::kFull);
+        if (!base.frugal.empty()) choice.frugal[s] = base.frugal[order[s]];
       }
-      if (choice.groups == base.groups || !SplitByMemory(&choice) || model_.Fit(choice, published_).missing_bytes > 0) continue;
+      if (choice.groups == base.groups || !model_.SplitLayersByMemory(published_, &choice) ||
+          model_.Fit(choice, published_).missing_bytes > 0)
+        continue;
       const double seconds = model_.StepSeconds(choice);
       found_.push_back({seconds, std::move(choice)});
     }
@@ -298,17 +295,21 @@ absl::StatusOr<Plan> PlanZorse(const Setting& setting) {
   const ZorseModel model(setting);
   const absl::Time deadline =
       setting.request.deadline.has_value() ? absl::Now() + *setting.request.deadline : absl::InfiniteFuture();
-  const auto search = [&](ZorseWay way) { return ZorseSearch(setting, model, way, deadline).Run(groupings); };
+  const auto begin = [&](ZorseWay way) { return ZorseSearch(setting, model, way, deadline); };
   const RecomputePolicy policy = setting.request.recompute;
-  if (setting.request.fidelity == Fidelity::kPublished) return search({true, RecomputePolicy::kFull});
-  if (policy == RecomputePolicy::kNone) return search({false, policy});  // as published everything is recomputed
+  if (setting.request.fidelity == Fidelity::kPublished) return begin({true, RecomputePolicy::kFull}).Run(groupings);
+  if (policy == RecomputePolicy::kNone) return begin({false, policy}).Run(groupings);  // as published everything is recomputed
   // More candidates are no guarantee: the few that are simulated may all be others. So every way is searched by itself.
   absl::StatusOr<Plan> full, published;
-  InParallel(2, [&](size_t i) { (i == 0 ? full : published) = search({i == 1, RecomputePolicy::kFull}); });
+  ZorseSearch all = begin({false, RecomputePolicy::kFull});
+  InParallel(2, [&](size_t i) {
+    if (i == 0) full = all.Run(groupings);
+    if (i == 1) published = begin({true, RecomputePolicy::kFull}).Run(groupings);
+  });
   absl::StatusOr<Plan> best = FasterPlan(std::move(full), std::move(published));
   // What does not fit with everything recomputed fits in no way.
   if (policy == RecomputePolicy::kFull || !best.ok()) return best;
-  return FasterPlan(std::move(best), search({false, policy}));
+  return FasterPlan(std::move(best), begin({false, policy}).Run(groupings, all.found()));
 }
 
 }  // namespace motley::planner
