@@ -136,13 +136,20 @@ ZorseLoad ZorseModel::Split(const ZorseGroup& group, int64_t microbatch, bool wh
     ++take[i];
     queue.emplace(seconds(group.kinds[i], take[i] + 1), i);
   }
+  for (int64_t& batch : take) batch *= step;
+  return LoadOf(group, take, microbatch, recompute);
+}
+
+ZorseLoad ZorseModel::LoadOf(const ZorseGroup& group, const std::vector<int64_t>& batches, int64_t microbatch,
+                             bool recompute) const {
+  const Seconds& back = recompute ? backward_again_ : backward_;
   ZorseLoad load;
   load.recompute = recompute;
-  int64_t remaining = total;
+  int64_t remaining = setting_.workload.global_batch;
   std::map<int, size_t> largest;
-  for (size_t i = 0; i < take.size(); ++i) {
+  for (size_t i = 0; i < batches.size(); ++i) {
     const int kind = setting_.KindOf(group.devices[i]);
-    const int64_t batch = std::min(remaining, take[i] * step);
+    const int64_t batch = std::min(remaining, batches[i]);
     remaining -= batch;
     const ZorseLoad::Member member = Parts(batch, microbatch);
     load.members.push_back(member);

@@ -88,6 +88,8 @@ class ZorseModel {
     double first_forward = 0, first_backward = 0;  // one microbatch and its way to the next stage
     double gather = 0, reduce = 0, optimizer = 0;
   };
+  // The group's devices with these batches; the last ones may be smaller.
+  ZorseLoad LoadOf(const ZorseGroup& group, const std::vector<int64_t>& batches, int64_t microbatch, bool recompute) const;
   StageSeconds PriceStage(const ZorseChoice& choice, size_t stage) const;
   RankDuty Duty(const ZorseChoice& choice, size_t stage, int kind, double share) const;
   MemoryByPurpose Memory(const ZorseChoice& choice, size_t stage, size_t member, double share) const;
