@@ -187,9 +187,9 @@ inline Planned PlannedAs(const BenchJob& job, const planner::Plan& plan) {
 
 // Of programs that may do the plan's work in another order than its own.
 inline double SimulatedSeconds(const Planned& planned, const std::vector<Program>& programs) {
-  const planner::StepGraph graph =
+  const planner::ProgramGraph graph =
       OrDie(planner::GraphOfPrograms(*planned.setting.setting, planned.result.plan, programs, planned.result.placement));
-  return planner::ToSeconds(OrDie(planner::Run(graph)).end);
+  return planner::ToSeconds(OrDie(planner::Run(graph.graph)).end);
 }
 
 // ---- training ----
