@@ -14,6 +14,7 @@
 #include "planner/groups/groupings.h"
 #include "planner/strategies/hexiscale/hexiscale_descent.h"
 #include "planner/strategies/proportional_layers.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
@@ -339,9 +340,10 @@ absl::Status HexiscaleSearch::DoesNotFit() const {
                      "samples and as many stages as layers; pin fewer devices or raise the budget"));
   }
   const ClusterDevice& of = setting_.cluster.devices[At(device)];
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "hexiscale: ", of.id.value(), " (", setting_.cluster.kinds[At(of.kind)].name, ") lacks ", designer_.least_missing_bytes(),
-      " bytes in the layout that comes nearest; a higher --max-tp, ", "a shorter sequence or more devices would help"));
+  return absl::ResourceExhaustedError(absl::StrCat("hexiscale: ", of.id.value(), " (", setting_.cluster.kinds[At(of.kind)].name,
+                                                   ") lacks ", BytesText(designer_.least_missing_bytes()),
+                                                   " in the layout that comes nearest; a higher --max-tp, ",
+                                                   "a shorter sequence or more devices would help"));
 }
 
 }  // namespace motley::planner

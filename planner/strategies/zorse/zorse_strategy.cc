@@ -28,6 +28,7 @@
 #include "planner/strategies/zorse/zorse_model.h"
 #include "planner/strategies/zorse/zorse_plan.h"
 #include "planner/util/in_parallel.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
@@ -276,7 +277,7 @@ absl::Status ZorseSearch::DoesNotFit() const {
     return absl::InvalidArgumentError(
         "zorse: no division into groups puts the pinned devices into their stages; pin fewer devices or lower stages");
   }
-  const std::string lacks = absl::StrCat(" lacks ", nearest_.missing_bytes, " bytes in the division that comes nearest");
+  const std::string lacks = absl::StrCat(" lacks ", BytesText(nearest_.missing_bytes), " in the division that comes nearest");
   const char* const recomputation = recompute_ == RecomputePolicy::kNone ? "recomputation, " : "";
   if (nearest_.device < 0) {
     return absl::ResourceExhaustedError(absl::StrCat("zorse: host memory of ", setting_.cluster.nodes[nearest_.node].name.value(),
