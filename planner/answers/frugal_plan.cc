@@ -5,6 +5,7 @@
 #include "planner/answers/fits.h"
 #include "planner/costs/memory_model.h"
 #include "planner/plan/placement.h"
+#include "planner/setting/blank_plan.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -41,7 +42,7 @@ absl::StatusOr<Plan> FrugalPlan(const Setting& setting, bool offload) {
     bool computes = false;
   };
   std::vector<Member> members;
-  Plan plan;
+  Plan plan = BlankPlan(setting, "frugal", ScheduleFamily::k1F1B);
   int64_t computing = 0, best_missing = 0;
   int best = 0;
   for (int d = 0; d < setting.num_devices(); ++d) {
@@ -83,13 +84,6 @@ absl::StatusOr<Plan> FrugalPlan(const Setting& setting, bool offload) {
     rank.predicted.peak_bytes = rank.predicted.memory.total();
     stage.units.push_back({{rank}, Microbatches(batch, 1)});
   }
-  plan.strategy = "frugal";
-  plan.cluster = setting.cluster.name;
-  plan.model = setting.workload.model_name;
-  plan.global_batch = setting.workload.global_batch;
-  plan.seq_len = setting.workload.seq_len;
-  plan.dtype = setting.workload.dtype;
-  plan.schedule = ScheduleFamily::k1F1B;
   plan.pipelines = {{{std::move(stage)}}};
   return plan;
 }

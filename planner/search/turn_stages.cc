@@ -12,6 +12,7 @@
 #include "planner/costs/memory_model.h"
 #include "planner/search/plan_moves.h"
 #include "planner/search/unit_moves.h"
+#include "planner/setting/blank_plan.h"
 
 namespace motley::planner {
 namespace {
@@ -348,14 +349,7 @@ absl::StatusOr<Plan> PlanTurns(const Setting& setting, const TurnChoice& choice)
     }
     ++counts[best];
   }
-  Plan plan;
-  plan.strategy = "auto";
-  plan.global_batch = setting.workload.global_batch;
-  plan.seq_len = setting.workload.seq_len;
-  plan.dtype = setting.workload.dtype;
-  plan.schedule = choice.schedule;
-  plan.cluster = setting.cluster.name;
-  plan.model = setting.workload.model_name;
+  Plan plan = BlankPlan(setting, "auto", choice.schedule);
   plan.pipelines.resize(1);
   for (size_t s = 0; s < costs.size(); ++s) {
     const std::optional<Answer>& answer = costs[s].At(counts[s]);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "planner/setting/blank_plan.h"
 
 namespace motley::planner {
 
@@ -19,14 +20,7 @@ absl::Status CheckOneStage(const Setting& setting, const std::string& strategy) 
 Plan OneStagePlan(const Setting& setting, const std::string& strategy, ScheduleFamily schedule, int64_t layers_per_ministage,
                   StagePlan stage, const std::string& because) {
   const Workload& workload = setting.workload;
-  Plan plan;
-  plan.strategy = strategy;
-  plan.global_batch = workload.global_batch;
-  plan.seq_len = workload.seq_len;
-  plan.dtype = workload.dtype;
-  plan.schedule = schedule;
-  plan.cluster = setting.cluster.name;
-  plan.model = workload.model_name;
+  Plan plan = BlankPlan(setting, strategy, schedule);
   stage.ministages.clear();
   const int64_t layers = workload.model.num_layers;
   for (int64_t first = 0; first < layers; first += layers_per_ministage) {

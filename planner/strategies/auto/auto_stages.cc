@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "planner/search/plan_moves.h"
+#include "planner/setting/blank_plan.h"
 #include "planner/split/group_split.h"
 
 namespace motley::planner {
@@ -141,14 +142,7 @@ class StageBalancer {
   }
 
   absl::StatusOr<Plan> Assemble() {
-    Plan plan;
-    plan.strategy = "auto";
-    plan.global_batch = setting_.workload.global_batch;
-    plan.seq_len = setting_.workload.seq_len;
-    plan.dtype = setting_.workload.dtype;
-    plan.schedule = ScheduleFamily::kLayered;
-    plan.cluster = setting_.cluster.name;
-    plan.model = setting_.workload.model_name;
+    Plan plan = BlankPlan(setting_, "auto", ScheduleFamily::kLayered);
     plan.pipelines.resize(1);
     for (size_t s = 0; s < counts_.size(); ++s) {
       const std::optional<GroupAnswer>& answer = Answer(s, counts_[s]);

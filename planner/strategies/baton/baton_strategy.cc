@@ -21,6 +21,7 @@
 #include "common/base/status_macros.h"
 #include "planner/search/best_plan.h"
 #include "planner/search/pipeline_seconds.h"
+#include "planner/setting/blank_plan.h"
 #include "planner/strategies/baton/baton_lineup.h"
 #include "planner/strategies/baton/baton_unit.h"
 #include "planner/strategies/catalog.h"
@@ -305,14 +306,7 @@ UnitPlan BatonSearch::MakeUnit(const Candidate& candidate, const std::vector<int
 
 Plan BatonSearch::MakePlan(const Candidate& candidate) {
   const BatonLineUp& line_up = line_ups_[candidate.shape.line_up];
-  Plan plan;
-  plan.strategy = "baton";
-  plan.global_batch = setting_.workload.global_batch;
-  plan.seq_len = setting_.workload.seq_len;
-  plan.dtype = setting_.workload.dtype;
-  plan.schedule = ScheduleFamily::k1F1B;
-  plan.cluster = setting_.cluster.name;
-  plan.model = setting_.workload.model_name;
+  Plan plan = BlankPlan(setting_, "baton", ScheduleFamily::k1F1B);
   plan.unused = setting_.excluded;
   plan.unused.insert(plan.unused.end(), line_up.unused.begin(), line_up.unused.end());
   PipelinePlan pipeline;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "planner/search/best_plan.h"
+#include "planner/setting/blank_plan.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/hexiscale/hexiscale_search.h"
 #include "planner/util/in_parallel.h"
@@ -36,14 +37,7 @@ UnitPlan ToUnit(const Setting& setting, const HexiscaleStage& stage, const Hexis
 }
 
 Plan ToPlan(const Setting& setting, const HexiscaleLayout& layout) {
-  Plan plan;
-  plan.strategy = "hexiscale";
-  plan.global_batch = setting.workload.global_batch;
-  plan.seq_len = setting.workload.seq_len;
-  plan.dtype = setting.workload.dtype;
-  plan.schedule = ScheduleFamily::k1F1B;
-  plan.cluster = setting.cluster.name;
-  plan.model = setting.workload.model_name;
+  Plan plan = BlankPlan(setting, "hexiscale", ScheduleFamily::k1F1B);
   plan.unused = setting.excluded;
   plan.pipelines_zero_stage = layout.pipelines.size() > 1 ? layout.zero_stage : 0;
   for (const HexiscalePipeline& pipeline : layout.pipelines) {

@@ -19,6 +19,7 @@
 #include "planner/groups/megatron_layout.h"
 #include "planner/search/best_plan.h"
 #include "planner/search/pipeline_seconds.h"
+#include "planner/setting/blank_plan.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/megatron/megatron_cut.h"
 #include "planner/strategies/megatron/megatron_layers.h"
@@ -290,14 +291,7 @@ void MegatronSearch::Keep(Candidate candidate) {
 Plan MegatronSearch::MakePlan(const Candidate& candidate) const {
   const MegatronGroups& groups = groups_[candidate.groups];
   const Shape& shape = candidate.shape;
-  Plan plan;
-  plan.strategy = "megatron";
-  plan.global_batch = setting_.workload.global_batch;
-  plan.seq_len = setting_.workload.seq_len;
-  plan.dtype = setting_.workload.dtype;
-  plan.schedule = shape.ministages > 1 ? ScheduleFamily::kInterleaved : ScheduleFamily::k1F1B;
-  plan.cluster = setting_.cluster.name;
-  plan.model = setting_.workload.model_name;
+  Plan plan = BlankPlan(setting_, "megatron", shape.ministages > 1 ? ScheduleFamily::kInterleaved : ScheduleFamily::k1F1B);
   plan.unused = setting_.excluded;
   plan.unused.insert(plan.unused.end(), groups.unused.begin(), groups.unused.end());
   PipelinePlan pipeline;

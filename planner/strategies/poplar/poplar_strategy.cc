@@ -18,6 +18,7 @@
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/search/best_plan.h"
+#include "planner/setting/blank_plan.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/poplar/poplar_probe.h"
 #include "planner/strategies/poplar/poplar_problem.h"
@@ -234,14 +235,7 @@ Plan PoplarSearch::MakePlan(const std::vector<Group>& groups, int zero_stage, co
   }
   std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.device < b.device; });
 
-  Plan plan;
-  plan.strategy = "poplar";
-  plan.global_batch = setting_.workload.global_batch;
-  plan.seq_len = setting_.workload.seq_len;
-  plan.dtype = setting_.workload.dtype;
-  plan.schedule = ScheduleFamily::k1F1B;
-  plan.cluster = setting_.cluster.name;
-  plan.model = setting_.workload.model_name;
+  Plan plan = BlankPlan(setting_, "poplar", ScheduleFamily::k1F1B);
   plan.unused = setting_.excluded;
   StagePlan stage;
   stage.zero_stage = zero_stage;

@@ -6,30 +6,15 @@
 
 #include "common/base/status_macros.h"
 #include "planner/search/plan_moves.h"
+#include "planner/setting/blank_plan.h"
 #include "planner/split/group_split.h"
 
 namespace motley::planner {
-namespace {
-
-Plan EmptyPlan(const Setting& setting) {
-  Plan plan;
-  plan.strategy = "zorse";
-  plan.global_batch = setting.workload.global_batch;
-  plan.seq_len = setting.workload.seq_len;
-  plan.dtype = setting.workload.dtype;
-  plan.schedule = ScheduleFamily::kLayered;
-  plan.cluster = setting.cluster.name;
-  plan.model = setting.workload.model_name;
-  plan.unused = setting.excluded;
-  plan.pipelines.resize(1);
-  return plan;
-}
-
-}  // namespace
 
 Plan ToPlan(const Setting& setting, const ZorseModel& model, const ZorseChoice& choice, bool even_shards) {
-  Plan plan = EmptyPlan(setting);
-  PipelinePlan& pipeline = plan.pipelines[0];
+  Plan plan = BlankPlan(setting, "zorse", ScheduleFamily::kLayered);
+  plan.unused = setting.excluded;
+  PipelinePlan& pipeline = plan.pipelines.emplace_back();
   pipeline.stages.resize(choice.groups.size());
   for (size_t s = 0; s < choice.groups.size(); ++s) {
     const ZorseGroup& group = *choice.groups[s];
