@@ -1,8 +1,8 @@
 // Time and peak memory of planning, by size: jobs' split and whole answer at batch 512, every offline strategy at 64
-// devices, the exact split and `auto` on large clusters, the simulator alone. Growth exponents are slopes of log time over log
-// devices. Latencies are estimated from the data sheets, so that the bench needs no files.
+// devices, the exact split and `auto` on large clusters, the simulator alone, the writing of programs. Growth exponents are
+// slopes of log time over log devices. Latencies are estimated from the data sheets, so that the bench needs no files.
 //
-//   planner_bench [--json F] [--only PART]     parts: live, strategies, large, growth, simulator
+//   planner_bench [--json F] [--only PART]     parts: live, strategies, large, growth, simulator, programs
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,6 +17,8 @@
 #include "planner/answers/plan_answer.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/live/planner.h"
+#include "planner/lowering/program_writer.h"
+#include "planner/setting/blank_plan.h"
 #include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
 #include "planner/strategies/catalog.h"
@@ -274,17 +276,49 @@ void MeasureSimulator(Report* report) {
   }
 }
 
+// 8 ranks, 32 layers, 64 microbatches a rank: in so many stages of equal size.
+Plan EightRanks(const Setting& setting, int stages) {
+  constexpr int kRanks = 8, kMicrobatches = 64;
+  const int wide = kRanks / stages;
+  Plan plan = BlankPlan(setting, "bench", ScheduleFamily::k1F1B);
+  plan.global_batch = int64_t{kMicrobatches} * wide;
+  plan.dtype = DType::kFloat32;
+  PipelinePlan& pipeline = plan.pipelines.emplace_back();
+  const int64_t layers = setting.workload.model.num_layers / stages;
+  for (int s = 0; s < stages; ++s) {
+    StagePlan& stage = pipeline.stages.emplace_back();
+    stage.zero_stage = 3;
+    stage.ministages = {{s * layers, (s + 1) * layers - 1}};
+    for (int r = 0; r < wide; ++r) {
+      RankPlan rank;
+      rank.device = setting.cluster.devices[s * wide + r].id;
+      rank.shard_ratio = 1.0 / wide;
+      stage.units.push_back({{rank}, std::vector<int64_t>(kMicrobatches, 1)});
+    }
+  }
+  return plan;
+}
+
+void MeasurePrograms(Report* report) {
+  const auto setting = MakeSetting({"cephalo-b", "llama-7b", 512, 512, "auto"});
+  for (const int stages : {1, 2, 8}) {
+    const std::string name = absl::StrCat("programs, 8 ranks in ", stages, " stages, 32 layers, 64 microbatches a rank");
+    if (!setting.ok()) return AddRows(name, {0, 0, TextOf(setting.status())}, kNoGoal, report);
+    const Plan plan = EightRanks(**setting, stages);
+    AddRows(name, MeasureApart([&] { return TextOf(LowerTraining(**setting, plan).status()); }), 100, report);
+  }
+}
+
 }  // namespace
 }  // namespace motley::planner
 
 int main(int argc, char** argv) {
   motley::bench::Report report;
   const std::string only = motley::bench::Report::Flag(argc, argv, "--only");
-  const std::pair<const char*, void (*)(motley::bench::Report*)> parts[] = {{"live", motley::planner::MeasureLive},
-                                                                            {"strategies", motley::planner::MeasureStrategies},
-                                                                            {"large", motley::planner::MeasureLarge},
-                                                                            {"growth", motley::planner::MeasureGrowth},
-                                                                            {"simulator", motley::planner::MeasureSimulator}};
+  const std::pair<const char*, void (*)(motley::bench::Report*)> parts[] = {
+      {"live", motley::planner::MeasureLive},           {"strategies", motley::planner::MeasureStrategies},
+      {"large", motley::planner::MeasureLarge},         {"growth", motley::planner::MeasureGrowth},
+      {"simulator", motley::planner::MeasureSimulator}, {"programs", motley::planner::MeasurePrograms}};
   bool any = false;
   for (const auto& [name, measure] : parts) {
     if (!only.empty() && only != name) continue;
@@ -293,7 +327,7 @@ int main(int argc, char** argv) {
     any = true;
   }
   if (!any) {
-    std::fprintf(stderr, "no part '%s'; there are live, strategies, large, growth, simulator\n", only.c_str());
+    std::fprintf(stderr, "no part '%s'; there are live, strategies, large, growth, simulator, programs\n", only.c_str());
     return 64;
   }
   return report.Finish(argc, argv);
