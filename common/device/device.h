@@ -6,13 +6,14 @@
 
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/device/card.h"
 
 namespace motley {
 
 // The part of a device's memory that no plan uses where nobody says another: what allocators lose between blocks is not planned.
 inline constexpr double kDefaultMemoryReserve = 0.1;
 
-enum class DeviceKind { kCpu, kEmulated };
+enum class DeviceKind { kCpu, kEmulated, kCuda };
 
 // An emulated device runs real tensors through the real engine; only its speed is declared: a compute instruction takes
 // launch + FLOPs / flops_per_second, a transfer bytes / the rate of each link it crosses. Numbers are what the rank obeys,
@@ -27,7 +28,8 @@ struct DeviceDescription {
   double link_bytes_per_second = 0;       // the device's own link, each direction; 0 = not paced
   double node_link_bytes_per_second = 0;  // the node's NIC, each direction, shared by its devices; 0 = not paced
   absl::Duration link_latency;
-  int threads = 1;  // of tensor operators: what an emulated device computes with is no part of its speed
+  int threads = 1;       // of tensor operators: what an emulated device computes with is no part of its speed
+  CardDescription card;  // of kind cuda
 
   friend bool operator==(const DeviceDescription&, const DeviceDescription&) = default;
 };

@@ -11,17 +11,21 @@ namespace motley {
 const DeviceKindRow& RowOf(DeviceKind kind) {
   static constexpr DeviceKindRow kCpu = {DeviceKind::kCpu, "cpu", "cpu", false, true};
   static constexpr DeviceKindRow kEmulated = {DeviceKind::kEmulated, "emulated", "gpu", true, false};
+  static constexpr DeviceKindRow kCuda = {DeviceKind::kCuda, "cuda", "gpu", false, false};
   switch (kind) {  // no default: a kind without a row is a warning, in CI an error
     case DeviceKind::kCpu:
       return kCpu;
     case DeviceKind::kEmulated:
       return kEmulated;
+    case DeviceKind::kCuda:
+      return kCuda;
   }
   return kCpu;
 }
 
 const std::vector<DeviceKindRow>& DeviceKinds() {
-  static const auto* const kinds = new std::vector<DeviceKindRow>{RowOf(DeviceKind::kCpu), RowOf(DeviceKind::kEmulated)};
+  static const auto* const kinds =
+      new std::vector<DeviceKindRow>{RowOf(DeviceKind::kCpu), RowOf(DeviceKind::kEmulated), RowOf(DeviceKind::kCuda)};
   return *kinds;
 }
 
@@ -32,7 +36,7 @@ absl::StatusOr<DeviceKind> ParseDeviceKind(std::string_view name) {
     known.push_back(row.name);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("kind ", Quoted(std::string(name)), " is not known; use ", absl::StrJoin(known, " or ")));
+      absl::StrCat("kind ", Quoted(std::string(name)), " is not known; use ", absl::StrJoin(known, ", ")));
 }
 
 }  // namespace motley

@@ -18,6 +18,30 @@ absl::Status CheckNumber(const v1::DeviceDescription& proto, std::string_view fi
       absl::StrCat("device '", proto.id(), "': ", std::string(field), " must be a finite number of at least 0, got ", value));
 }
 
+v1::CardDescription ToProto(const CardDescription& card) {
+  v1::CardDescription proto;
+  proto.set_uuid(card.uuid);
+  proto.set_bus(card.bus);
+  proto.set_driver(card.driver);
+  proto.set_driver_cuda(card.driver_cuda);
+  proto.set_compute_capability(card.compute_capability);
+  proto.set_pcie_generation(card.pcie_generation);
+  proto.set_pcie_lanes(card.pcie_lanes);
+  proto.set_used_by_others_bytes(card.used_by_others_bytes);
+  return proto;
+}
+
+CardDescription FromProto(const v1::CardDescription& proto) {
+  return {.uuid = proto.uuid(),
+          .bus = proto.bus(),
+          .driver = proto.driver(),
+          .driver_cuda = proto.driver_cuda(),
+          .compute_capability = proto.compute_capability(),
+          .pcie_generation = proto.pcie_generation(),
+          .pcie_lanes = proto.pcie_lanes(),
+          .used_by_others_bytes = proto.used_by_others_bytes()};
+}
+
 }  // namespace
 
 v1::DeviceDescription ToProto(const DeviceDescription& device) {
@@ -32,6 +56,7 @@ v1::DeviceDescription ToProto(const DeviceDescription& device) {
   proto.set_node_link_bytes_per_second(device.node_link_bytes_per_second);
   proto.set_link_latency_seconds(absl::ToDoubleSeconds(device.link_latency));
   proto.set_threads(device.threads);
+  if (device.card != CardDescription()) *proto.mutable_card() = ToProto(device.card);
   return proto;
 }
 
@@ -63,6 +88,7 @@ absl::StatusOr<DeviceDescription> FromProto(const v1::DeviceDescription& proto) 
   device.node_link_bytes_per_second = proto.node_link_bytes_per_second();
   device.link_latency = absl::Seconds(proto.link_latency_seconds());
   device.threads = std::clamp(proto.threads(), 1, kMostThreads);
+  device.card = FromProto(proto.card());
   return device;
 }
 

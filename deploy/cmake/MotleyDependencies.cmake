@@ -44,6 +44,18 @@ if(MOTLEY_BUILD_ENGINE)
   target_link_libraries(motley_torch INTERFACE
     -Wl,--no-as-needed ${MOTLEY_TORCH_DIR}/torch/lib/libtorch_cpu.so ${MOTLEY_TORCH_DIR}/torch/lib/libc10.so -Wl,--as-needed)
 endif()
+if(MOTLEY_BUILD_ENGINE)
+  # CUDA's host side: streams, events and PyTorch's allocator. It loads where there is no driver; libtorch_cuda is opened at run
+  # time, when a card is assigned.
+  if(NOT EXISTS "${MOTLEY_CUDA_DIR}/nvidia/cu13/include/crt/host_config.h")
+    message(FATAL_ERROR "MOTLEY_CUDA_DIR='${MOTLEY_CUDA_DIR}' holds no CUDA headers. `./run setup` fetches them.")
+  endif()
+  add_library(motley_cuda INTERFACE)
+  target_include_directories(motley_cuda SYSTEM INTERFACE
+    ${MOTLEY_TORCH_DIR}/nvidia/cu13/include ${MOTLEY_CUDA_DIR}/nvidia/cu13/include)
+  target_link_libraries(motley_cuda INTERFACE motley_torch
+    ${MOTLEY_TORCH_DIR}/torch/lib/libc10_cuda.so ${MOTLEY_TORCH_DIR}/nvidia/cu13/lib/libcudart.so.13)
+endif()
 if(MOTLEY_BUILD_TESTS)
   find_package(GTest CONFIG REQUIRED)
   find_package(benchmark CONFIG)

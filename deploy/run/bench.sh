@@ -32,6 +32,7 @@ bench() {
   fi
   setup_packages
   setup_torch
+  setup_cuda_headers
   compile "bench-$name" 300 "compile ${name}_bench" "${name}_bench"
   "$BIN_DIR/${name}_bench" "$@"
 }

@@ -35,8 +35,9 @@ configure_and_compile() {
   # ccache refuses files with a precompiled header otherwise; base_dir lets clones share their results.
   export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=$ROOT
   # Configuring again is ninja's business (globs with CONFIGURE_DEPENDS), except the first time and for another torch.
-  if ! grep -qsF "MOTLEY_TORCH_DIR:PATH=$TORCH_DIR" "$BUILD_DIR/CMakeCache.txt" || [[ ! -e $BUILD_DIR/build.ninja ]]; then
-    cmake --preset release "-DMOTLEY_TORCH_DIR=$TORCH_DIR" "-DMOTLEY_WERROR=${CI:+ON}" || return
+  if ! grep -qsF "MOTLEY_TORCH_DIR:PATH=$TORCH_DIR" "$BUILD_DIR/CMakeCache.txt" ||
+    ! grep -qsF "MOTLEY_CUDA_DIR:PATH=$CUDA_DIR" "$BUILD_DIR/CMakeCache.txt" || [[ ! -e $BUILD_DIR/build.ninja ]]; then
+    cmake --preset release "-DMOTLEY_TORCH_DIR=$TORCH_DIR" "-DMOTLEY_CUDA_DIR=$CUDA_DIR" "-DMOTLEY_WERROR=${CI:+ON}" || return
   fi
   ninja -C "$BUILD_DIR" -j "$(parallel_jobs)" "${targets[@]}"
 }
@@ -51,6 +52,7 @@ compile() {
 build_product() {
   setup_packages
   setup_torch
+  setup_cuda_headers
   compile product "$PRODUCT_CORE_SECONDS" "compile" "${PRODUCT[@]}"
   say "built: $BIN_DIR"
 }
@@ -58,6 +60,7 @@ build_product() {
 build_everything() {
   setup_packages
   setup_torch
+  setup_cuda_headers
   if [[ -e $BUILD_DIR/.begun-product ]]; then
     compile tests "$TESTS_CORE_SECONDS" "compile the tests" all
   else

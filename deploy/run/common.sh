@@ -10,6 +10,8 @@ MOTLEY_CACHE=${MOTLEY_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/motley}
 export MOTLEY_CACHE
 TORCH_VERSION=2.11.0
 TORCH_DIR=$MOTLEY_CACHE/torch-$TORCH_VERSION
+# Headers of CUDA and its libraries that the wheel lacks. Product: crt. Tests: what our own declarations are compared with.
+CUDA_DIR=$MOTLEY_CACHE/cuda-headers-13.0
 ORACLE_DIR=$MOTLEY_CACHE/oracle-torch-$TORCH_VERSION-transformers-5.23.0
 TOOLS_DIR=$MOTLEY_CACHE/tools
 BUILD_DIR=$ROOT/build/release

@@ -46,8 +46,27 @@ setup_torch() {
   with_lock "$MOTLEY_CACHE/torch.lock" long_step torch 60 "fetch PyTorch $TORCH_VERSION, 545 MB" fetch_torch
 }
 
+have_cuda_headers() { [[ -e $CUDA_DIR/nvidia/cu13/include/crt/host_config.h && -e $CUDA_DIR/nvidia/cu13/include/nvml.h ]]; }
+
+fetch_cuda_headers() {
+  local partial=$CUDA_DIR.partial.$$
+  have_cuda_headers && return 0
+  rm -rf "$CUDA_DIR" "$CUDA_DIR".partial.*
+  mkdir -p "$partial"
+  PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 python3 -m pip install --no-input --no-cache-dir --disable-pip-version-check --no-deps \
+    --progress-bar off --target "$partial" nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85 nvidia-nvml-dev==13.0.87 || return
+  mv "$partial" "$CUDA_DIR"
+}
+
+setup_cuda_headers() {
+  have_cuda_headers && return 0
+  mkdir -p "$MOTLEY_CACHE"
+  with_lock "$MOTLEY_CACHE/torch.lock" long_step cuda-headers 10 "fetch CUDA headers, 4 MB" fetch_cuda_headers
+}
+
 setup_all() {
   setup_packages
   setup_torch
+  setup_cuda_headers
   say "set up: packages installed, libtorch $TORCH_VERSION in $TORCH_DIR"
 }

@@ -15,7 +15,7 @@ TEST(DeviceKinds, NamesGoBothWays) {
     EXPECT_EQ(RowOf(row.kind).name, row.name);
     EXPECT_TRUE(names.insert(row.name).second) << row.name << " twice";
   }
-  EXPECT_EQ(ParseDeviceKind("tpu").status().message(), "kind 'tpu' is not known; use cpu or emulated");
+  EXPECT_EQ(ParseDeviceKind("tpu").status().message(), "kind 'tpu' is not known; use cpu, emulated, cuda");
 }
 
 }  // namespace

@@ -33,13 +33,22 @@ TEST(WireDeviceTest, RoundTrips) {
   back = FromProto(ToProto(cpu));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, cpu);
+
+  DeviceDescription card;
+  card.id = DeviceId("n/gpu0");
+  card.model = "NVIDIA RTX A6000";
+  card.kind = DeviceKind::kCuda;
+  card.card = {"GPU-8f6c", "0000:3b:00.0", "580.65.06", 13000, 86, 4, 16, 123456};
+  back = FromProto(ToProto(card));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, card);
 }
 
 TEST(WireDeviceTest, RefusesByFieldName) {
   const auto message = [](const v1::DeviceDescription& proto) { return std::string(FromProto(proto).status().message()); };
   v1::DeviceDescription proto = ToProto(Emulated());
   proto.set_kind("tpu");
-  EXPECT_EQ(message(proto), "device 'n1/gpu0': kind 'tpu' is not known; use cpu or emulated");
+  EXPECT_EQ(message(proto), "device 'n1/gpu0': kind 'tpu' is not known; use cpu, emulated, cuda");
   proto = ToProto(Emulated());
   for (const char* id : {"", "n1", "/gpu0", "n1/"}) {
     proto.set_id(id);

@@ -112,7 +112,7 @@ TEST(WorkerConfig, UnknownKeysNameFileLineAndNearest) {
   EXPECT_THAT(Message(ParseWorkerConfig("[[device]]\nkind = 3\n", "w.toml").status()),
               HasSubstr("w.toml:2: device.kind must be a text"));
   EXPECT_THAT(Message(ParseWorkerConfig("\n[[device]]\nkind = 'tpu'\n", "w.toml").status()),
-              HasSubstr("w.toml:2: device.kind 'tpu' is not known; use cpu or emulated"));
+              HasSubstr("w.toml:2: device.kind 'tpu' is not known; use cpu, emulated, cuda"));
   EXPECT_THAT(Message(ParseWorkerConfig("[worker\n", "w.toml").status()), HasSubstr("w.toml:"));
   EXPECT_EQ(LoadWorkerConfig("/nowhere/w.toml").status().code(), absl::StatusCode::kNotFound);
 }

@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/dtype.h"
+#include "common/program/operation.h"
 #include "worker/engine/transport/transfer_pacer.h"
 
 namespace motley::engine {
@@ -65,6 +66,10 @@ class Communicator {
   virtual absl::StatusOr<std::vector<std::vector<double>>> GatherScalars(const std::vector<double>& mine) = 0;
   // Everybody's text, by rank. Of any length.
   virtual absl::StatusOr<std::vector<std::string>> GatherStrings(const std::string& mine) = 0;
+  // Whether calls of this lane return with their work done. Else it is in the lane's stream then (CommunicatorOptions::streams).
+  virtual bool Blocks(Lane) const { return true; }
+  // Asked while streams are awaited, from the thread that gives them work: whether everybody whom they wait for is well.
+  virtual absl::Status Health() { return absl::OkStatus(); }
   // Ends the calls under way and all later ones with UNAVAILABLE and this reason; peers see the connections close.
   virtual void Abort(const std::string& reason) = 0;
 

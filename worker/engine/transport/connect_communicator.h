@@ -2,6 +2,7 @@
 // pair that implements Communicator, and a line in connect_communicator.cc.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <set>
@@ -27,6 +28,8 @@ struct CommunicatorOptions {
   // Members of one node next to each other, or its NIC carries the array several times. The same on all ranks.
   std::vector<std::vector<int>> groups;
   std::set<int> sends_to, receives_from;  // peers of this rank's hand-overs; each of them knows of it
+  // cudaStream_t by Lane, of a device that has streams.
+  std::array<void*, kNumLanes> streams{};
   std::string key_prefix;                 // of rendezvous keys; distinguishes two communicators of one epoch
   // Once for all ranks to introduce themselves, once more for this one's peers to connect.
   absl::Duration connect_timeout = absl::Seconds(60);
