@@ -1,5 +1,5 @@
-// Element types of training. float64 is a test type: it makes equality with PyTorch visible to 1e-10. The half types are planned
-// and priced; the engine computes in float32 and float64 (a job that asks for another is refused by its dtype field).
+// Element types of training. float64 is a test type: it makes equality with PyTorch visible to 1e-10. In a half type weights are
+// gathered and computed with; the state stays in float32 (docs/training-semantics.md).
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@ inline int64_t SizeOfBytes(DType dtype) {
   }
   return 4;
 }
+inline bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 inline std::string_view DTypeName(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:

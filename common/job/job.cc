@@ -53,6 +53,13 @@ absl::Status ValidateModel(const JobConfig& config, const ModelShape& model) {
   return absl::OkStatus();
 }
 
+absl::Status ValidatePrecision(const TrainingSection& training) {
+  if (training.dtype == "float32" || training.mixed_precision_param.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("training.mixed_precision_param is ", Quoted(training.mixed_precision_param),
+                                                 " and training.dtype ", Quoted(training.dtype),
+                                                 "; mixed precision keeps its state in float32: set training.dtype to float32"));
+}
+
 absl::Status ValidateValidation(const DataSection& data) {
   if (data.validation_interval == 0) return absl::OkStatus();
   if (data.validation_fraction == 0 || data.validation_samples == 0) {
@@ -90,6 +97,7 @@ absl::Status Validate(const JobConfig& config) {
   // Combinations of values that are out of range by themselves would say the same twice.
   if (in_range && model.ok()) add(ValidateModel(config, *model));
   add(ValidatePath("data.path", config.data.path, "a UTF-8 text file or a folder of them"));
+  if (in_range) add(ValidatePrecision(config.training));
   if (in_range) add(ValidateValidation(config.data));
   add(ValidatePath("checkpoint.folder", config.checkpoint.folder, "the folder in which checkpoints are kept"));
   const CheckpointSection& checkpoint = config.checkpoint;
@@ -97,6 +105,14 @@ absl::Status Validate(const JobConfig& config) {
     add(ValidatePath("checkpoint.initial", checkpoint.initial, "a folder of checkpoints, or a job"));
   }
   return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
+absl::StatusOr<Precision> PrecisionOf(const TrainingSection& training) {
+  Precision precision;
+  MOTLEY_ASSIGN_OR_RETURN(precision.master, ParseDType(training.dtype));
+  MOTLEY_ASSIGN_OR_RETURN(precision.compute,
+                          ParseDType(training.mixed_precision_param.empty() ? training.dtype : training.mixed_precision_param));
+  return precision;
 }
 
 bool InitialIsJob(const CheckpointSection& checkpoint) {

@@ -26,7 +26,9 @@ struct TrainingSection {
   int64_t global_batch_size = 32;
   double max_norm = 1.0;  // 0 = no clipping
   int64_t seed = 0;
-  std::string dtype = "float32";
+  std::string dtype = "float32";                   // of weights, gradients and moments
+  std::string mixed_precision_param;               // of gathered weights and of computing; empty = dtype
+  std::string mixed_precision_reduce = "float32";  // of gradients and their sums, where the job is mixed
   friend bool operator==(const TrainingSection&, const TrainingSection&) = default;
 };
 struct OptimizerSection {
@@ -91,6 +93,15 @@ struct JobConfig {
   PlannerSection planner;
   friend bool operator==(const JobConfig&, const JobConfig&) = default;
 };
+
+// The types of a job's numbers.
+struct Precision {
+  DType master = DType::kFloat32;   // weights as the optimizer has them, gradients, moments, and what checkpoints hold
+  DType compute = DType::kFloat32;  // gathered weights, activations, and what stages hand over
+  bool mixed() const { return compute != master; }
+};
+// INVALID_ARGUMENT: a name that is not known. Validate has the combinations that are allowed.
+absl::StatusOr<Precision> PrecisionOf(const TrainingSection& training);
 
 // Ranges and combinations; INVALID_ARGUMENT has a line for each field at fault: its path, its value and what is allowed. Reads no
 // files.

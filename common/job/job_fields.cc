@@ -23,6 +23,11 @@ JobField Text(std::string_view section, std::string_view key, std::string& value
   return {section, key, &value, 0, 0, false, false, std::move(choices), kMaxTextBytes};
 }
 
+JobField WithHint(JobField field, std::string_view hint) {
+  field.hint = hint;
+  return field;
+}
+
 JobField Document(std::string_view section, std::string_view key, std::string& value) {
   return {section, key, &value, 0, 0, false, false, {}, kMaxDocumentBytes};
 }
@@ -80,9 +85,12 @@ std::string JobField::Complaint() const {
     for (std::string_view choice : choices) {
       if (**text == choice) return "";
     }
-    return absl::StrCat(Path(), " must be one of ",
-                        absl::StrJoin(choices, ", ", [](std::string* out, std::string_view c) { out->append(c); }), "; got ",
-                        Echo(ValueText()));
+    std::vector<std::string> shown;
+    for (std::string_view choice : choices) {
+      if (!choice.empty()) shown.emplace_back(choice);
+    }
+    return absl::StrCat(Path(), shown.size() == 1 ? " must be " : " must be one of ", absl::StrJoin(shown, ", "), "; got ",
+                        Echo(ValueText()), std::string(hint));
   }
   if (std::holds_alternative<bool*>(value)) return "";
   const auto* integer = std::get_if<int64_t*>(&value);
@@ -109,7 +117,11 @@ std::vector<JobField> JobFields(JobConfig& c) {
       Integer("training", "global_batch_size", c.training.global_batch_size, 1, kMostSamples),
       Number("training", "max_norm", c.training.max_norm, 0),
       Integer("training", "seed", c.training.seed, 0),
-      Text("training", "dtype", c.training.dtype, {"float32", "float64"}),
+      WithHint(Text("training", "dtype", c.training.dtype, {"float32", "float64"}),
+               " (the type of weights and moments; to compute in a half type set training.mixed_precision_param)"),
+      Text("training", "mixed_precision_param", c.training.mixed_precision_param, {"", "float32", "bfloat16", "float16"}),
+      WithHint(Text("training", "mixed_precision_reduce", c.training.mixed_precision_reduce, {"float32"}),
+               " (a sum over microbatches and ranks in a half type loses what is small)"),
       Text("optimizer", "name", c.optimizer.name, {"AdamW"}),
       MoreThan(Number("optimizer", "lr", c.optimizer.lr, 0)),
       LessThan(Number("optimizer", "beta1", c.optimizer.beta1, 0, 1)),

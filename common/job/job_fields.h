@@ -23,6 +23,7 @@ struct JobField {
   bool min_exclusive = false, max_exclusive = false;
   std::vector<std::string_view> choices;  // texts: the values allowed; empty = any
   size_t max_bytes = 0;                   // texts: the longest allowed
+  std::string_view hint;                  // texts: where to look, behind a value that is not allowed
 
   std::string Path() const;       // "training.steps"
   std::string TypeName() const;   // "an integer", "a number", "a string"

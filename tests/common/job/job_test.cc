@@ -53,6 +53,41 @@ TEST(JobTest, RangesNameFieldLimitAndValue) {
   EXPECT_EQ(Complaint(config), "planner.plan_json must be at most 1048576 bytes, got 1048577 bytes");
 }
 
+TEST(JobTest, MixedPrecisionIsAKeyOfItsOwn) {
+  JobConfig config = Good();
+  for (const char* half : {"float16", "bfloat16"}) {
+    config.training = {};
+    config.training.dtype = half;
+    EXPECT_EQ(Complaint(config), "training.dtype must be one of float32, float64; got \"" + std::string(half) +
+                                     "\" (the type of weights and moments; to compute in a half type set "
+                                     "training.mixed_precision_param)");
+    config.training = {};
+    config.training.mixed_precision_param = half;
+    EXPECT_EQ(Complaint(config), "");
+    EXPECT_TRUE(PrecisionOf(config.training)->mixed());
+    EXPECT_EQ(PrecisionOf(config.training)->master, DType::kFloat32);
+    EXPECT_EQ(DTypeName(PrecisionOf(config.training)->compute), half);
+    config.training.dtype = "float64";
+    EXPECT_EQ(Complaint(config), "training.mixed_precision_param is '" + std::string(half) +
+                                     "' and training.dtype 'float64'; mixed precision keeps its state in float32: set "
+                                     "training.dtype to float32");
+  }
+  config.training = {};
+  config.training.mixed_precision_param = "float8";
+  EXPECT_EQ(Complaint(config), "training.mixed_precision_param must be one of float32, bfloat16, float16; got \"float8\"");
+  config.training = {};
+  config.training.mixed_precision_reduce = "bfloat16";
+  EXPECT_EQ(Complaint(config),
+            "training.mixed_precision_reduce must be float32; got \"bfloat16\" (a sum over microbatches and ranks in a half type "
+            "loses what is small)");
+  for (const char* whole : {"float32", "float64"}) {
+    config.training = {};
+    config.training.dtype = whole;
+    EXPECT_EQ(DTypeName(PrecisionOf(config.training)->compute), whole);
+    EXPECT_FALSE(PrecisionOf(config.training)->mixed());
+  }
+}
+
 // Whatever the table says is a limit is refused just beyond it.
 TEST(JobTest, EveryLimitOfTheTableHolds) {
   JobConfig good = Good();
