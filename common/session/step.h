@@ -20,6 +20,8 @@ struct StepStats {
   double remaining_seconds = 0;
   std::optional<double> validation_loss;
   double lateness_seconds = 0;  // how late the host made emulated devices, the worst rank
+  double loss_scale = 0;        // of float16: what the loss was multiplied by in this step; 0 = nothing
+  bool skipped = false;         // a scaled gradient overflowed: nothing was applied. What was not finite is 0 here
 };
 
 }  // namespace motley

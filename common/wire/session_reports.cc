@@ -90,6 +90,8 @@ struct ReportToProto {
     record->set_validation_loss(report.stats.validation_loss.value_or(0));
     record->set_peak_memory_bytes(report.peak_memory_bytes);
     record->set_lateness_seconds(report.stats.lateness_seconds);
+    record->set_loss_scale(report.stats.loss_scale);
+    record->set_skipped(report.stats.skipped);
   }
   void operator()(const KvSetReport& report) {
     v1::KvSet* set = Stamp(report, out.mutable_kv_set());
@@ -155,6 +157,8 @@ StepReport StepFromProto(const v1::StepReport& in) {
   report.stats.lr = record.lr();
   report.stats.step_seconds = record.step_seconds();
   report.stats.lateness_seconds = record.lateness_seconds();
+  report.stats.loss_scale = record.loss_scale();
+  report.stats.skipped = record.skipped();
   if (record.has_validation_loss()) report.stats.validation_loss = record.validation_loss();
   return report;
 }

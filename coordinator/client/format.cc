@@ -88,6 +88,7 @@ std::string StepLine(const v1::StepRecord& s, int64_t steps) {
   }
   absl::StrAppend(&line, "  elapsed ", FormatSeconds(s.elapsed_seconds()), "  left ", FormatSeconds(s.remaining_seconds()));
   if (s.lateness_seconds() > kShownLatenessSeconds) absl::StrAppend(&line, "  host late ", FormatSeconds(s.lateness_seconds()));
+  if (s.loss_scale() > 0) absl::StrAppend(&line, s.skipped() ? "  skipped at loss scale " : "  loss scale ", s.loss_scale());
   if (s.has_validation_loss()) absl::StrAppend(&line, absl::StrFormat("  validation loss %.4f", s.validation_loss()));
   return line;
 }

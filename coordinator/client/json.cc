@@ -45,6 +45,7 @@ constexpr std::string_view kNothingWhenZero[] = {"started_unix_ms",
                                                  "error_code",
                                                  "connect_seconds",
                                                  "bytes_per_second",
+                                                 "loss_scale",
                                                  "error"};
 
 bool IsNothing(const FieldDescriptor* field, const Json& value) {

@@ -57,11 +57,13 @@ void SetMetrics(Core& core, const JobRecord& job, const StepStats& stats) {
 // The training's own line in the job's log, as often as the job asks for it.
 void LogStep(Core& core, const JobRecord& job, const StepStats& stats) {
   const int64_t every = std::max<int64_t>(1, job.config.metrics.log_freq);
-  if (stats.step % every != 0 && stats.step != job.config.training.steps && !stats.validation_loss) return;
+  if (stats.step % every != 0 && stats.step != job.config.training.steps && !stats.validation_loss && !stats.skipped) return;
   std::string line = absl::StrFormat("step %d/%d  loss %.4f  |g| %.3g  lr %.2e  %.0f tokens/s  step %.3f s", stats.step,
                                      job.config.training.steps, stats.loss, stats.grad_norm, stats.lr, stats.tokens_per_second,
                                      stats.step_seconds);
   if (stats.validation_loss) absl::StrAppend(&line, absl::StrFormat("  validation loss %.4f", *stats.validation_loss));
+  if (stats.loss_scale > 0)
+    absl::StrAppend(&line, stats.skipped ? "  skipped at loss scale " : "  loss scale ", stats.loss_scale);
   core.journal.AddLog(job.id, "training", std::move(line), core.journal.UnixMs());
 }
 

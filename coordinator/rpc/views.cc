@@ -51,6 +51,8 @@ v1::StepRecord View(const StepStats& step) {
   out.set_has_validation_loss(step.validation_loss.has_value());
   out.set_validation_loss(step.validation_loss.value_or(0));
   out.set_lateness_seconds(step.lateness_seconds);
+  out.set_loss_scale(step.loss_scale);
+  out.set_skipped(step.skipped);
   return out;
 }
 

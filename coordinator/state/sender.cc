@@ -17,7 +17,7 @@ bool AllFinite(const StepReport& report) {
   const StepStats& stats = report.stats;
   return std::isfinite(stats.loss) && std::isfinite(stats.grad_norm) && std::isfinite(stats.lr) &&
          std::isfinite(stats.validation_loss.value_or(0)) && std::isfinite(stats.step_seconds) &&
-         std::isfinite(report.lateness_seconds);
+         std::isfinite(stats.loss_scale) && std::isfinite(report.lateness_seconds);
 }
 
 struct Judge {

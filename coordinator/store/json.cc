@@ -87,6 +87,8 @@ std::string StepToJson(const StepStats& s) {
               {"remaining_seconds", s.remaining_seconds},
               {"lateness_seconds", s.lateness_seconds}};
   if (s.validation_loss) out["validation_loss"] = *s.validation_loss;
+  if (s.loss_scale > 0) out["loss_scale"] = s.loss_scale;
+  if (s.skipped) out["skipped"] = true;
   return out.dump();
 }
 
@@ -105,6 +107,8 @@ absl::StatusOr<StepStats> StepFromJson(const std::string& text) {
     s.elapsed_seconds = number("elapsed_seconds"), s.remaining_seconds = number("remaining_seconds");
     s.lateness_seconds = number("lateness_seconds");
     if (in.contains("validation_loss")) s.validation_loss = number("validation_loss");
+    s.loss_scale = number("loss_scale");
+    s.skipped = in.value("skipped", false);
     return s;
   });
 }

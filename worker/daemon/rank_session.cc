@@ -283,6 +283,8 @@ void RankSession::OnStep(const engine::StepResult& step) {
   report.stats.step_seconds = step.step_seconds;
   report.stats.peak_memory_bytes = step.peak_memory_bytes;
   report.stats.lateness_seconds = step.lateness_seconds;
+  report.stats.loss_scale = step.loss_scale;
+  report.stats.skipped = step.skipped;
   if (step.has_validation_loss) report.stats.validation_loss = step.validation_loss;
   if (records_ != nullptr) records_->Add(report.stats);
   (void)Send(WorkerReport(std::move(report)));

@@ -41,6 +41,10 @@ TEST(FormatTest, StepLineShowsEverything) {
   step.set_has_validation_loss(true);
   step.set_validation_loss(3.2);
   EXPECT_NE(StepLine(step, 200).find("validation loss 3.2000"), std::string::npos);
+  step.set_loss_scale(65536);
+  EXPECT_NE(StepLine(step, 200).find("left 1 min 40 s  loss scale 65536"), std::string::npos);
+  step.set_skipped(true);
+  EXPECT_NE(StepLine(step, 200).find("left 1 min 40 s  skipped at loss scale 65536"), std::string::npos);
 }
 
 TEST(FormatTest, TimesHaveTheirZone) {

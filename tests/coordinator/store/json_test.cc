@@ -28,5 +28,19 @@ TEST(StoreJson, ACollectiveProfileWithoutLinksIsRead) {
   EXPECT_TRUE(profile->links.empty());
 }
 
+TEST(StoreJson, StepsRoundTripWithTheirLossScale) {
+  StepStats step;
+  step.step = 7;
+  step.loss = 2.5;
+  EXPECT_EQ(StepToJson(step).find("loss_scale"), std::string::npos);
+  step.loss_scale = 4096;
+  step.skipped = true;
+  const auto back = StepFromJson(StepToJson(step));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->step, 7);
+  EXPECT_EQ(back->loss_scale, 4096);
+  EXPECT_TRUE(back->skipped);
+}
+
 }  // namespace
 }  // namespace motley::coordinator

@@ -86,15 +86,18 @@ TEST_F(StepRecorderTest, AnEpochWithoutStepsLeavesNothing) {
 TEST_F(StepRecorderTest, CsvHasAHeadAndALineForEachStep) {
   StepStats validated = Step(8);
   validated.validation_loss = 2.75;
+  validated.loss_scale = 4096;
+  validated.skipped = true;
   auto recorder = Recorder(Assignment("csv"));
   recorder->Add(Step(7));
   recorder->Add(validated);
   recorder.reset();
-  EXPECT_EQ(Text("steps/generation-00000003.csv"),
-            "step,generation,unix_seconds,loss,validation_loss,grad_norm,lr,tokens,tokens_per_second,step_seconds,predicted_step_"
-            "seconds\n"
-            "7,3,1000.0,2.5,,1.0,0.001,224,64.0,0.5,0.25\n"
-            "8,3,1000.0,2.5,2.75,1.0,0.001,256,64.0,0.5,0.25\n");
+  EXPECT_EQ(
+      Text("steps/generation-00000003.csv"),
+      "step,generation,unix_seconds,loss,validation_loss,grad_norm,lr,loss_scale,skipped,tokens,tokens_per_second,step_seconds,"
+      "predicted_step_seconds\n"
+      "7,3,1000.0,2.5,,1.0,0.001,,,224,64.0,0.5,0.25\n"
+      "8,3,1000.0,2.5,2.75,1.0,0.001,4096.0,1,256,64.0,0.5,0.25\n");
   EXPECT_THAT(lines_, IsEmpty());
 }
 
@@ -105,7 +108,8 @@ TEST_F(StepRecorderTest, JsonLinesHaveTheSameKeysAndNullForWhatIsNotThere) {
   EXPECT_EQ(
       Text("steps/generation-00000003.jsonl"),
       "{\"step\": 7, \"generation\": 3, \"unix_seconds\": 1000.0, \"loss\": 2.5, \"validation_loss\": null, \"grad_norm\": 1.0, "
-      "\"lr\": 0.001, \"tokens\": 224, \"tokens_per_second\": 64.0, \"step_seconds\": 0.5, \"predicted_step_seconds\": 0.25}\n");
+      "\"lr\": 0.001, \"loss_scale\": null, \"skipped\": null, \"tokens\": 224, \"tokens_per_second\": 64.0, \"step_seconds\": "
+      "0.5, \"predicted_step_seconds\": 0.25}\n");
 }
 
 TEST_F(StepRecorderTest, AnOlderEpochMakesNoFileOnceANewerExists) {
