@@ -49,6 +49,9 @@ struct CheckpointManifest {
   DType dtype = DType::kFloat32;
   int64_t seed = 0;
   std::string data_digest;
+  int64_t skipped_steps = 0;        // of `step`: without an update, for an overflow in float16
+  double loss_scale = 0;            // of the next step in float16; 0 = the job computed in another type
+  int64_t steps_at_loss_scale = 0;  // since it changed
   std::vector<CheckpointFile> files;
 };
 

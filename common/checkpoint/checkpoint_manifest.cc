@@ -86,6 +86,9 @@ absl::StatusOr<CheckpointManifest> FromJson(Json json, const std::string& path) 
   MOTLEY_ASSIGN_OR_RETURN(manifest.dtype, ParseDType(Echo(json.at("dtype").get<std::string>())));
   manifest.seed = json.at("seed").get<int64_t>();
   manifest.data_digest = json.at("data_digest").get<std::string>();
+  manifest.skipped_steps = json.value("skipped_steps", int64_t{0});
+  manifest.loss_scale = json.value("loss_scale", 0.0);
+  manifest.steps_at_loss_scale = json.value("steps_at_loss_scale", int64_t{0});
   for (const Json& file : json.at("files")) manifest.files.push_back(FileFromJson(file));
   for (const CheckpointFile& file : manifest.files) {
     if (file.digest.empty() == (manifest.format_version == 1)) {
@@ -109,6 +112,11 @@ std::string ManifestToJson(const CheckpointManifest& manifest) {
                {"seed", manifest.seed},
                {"data_digest", manifest.data_digest},
                {"files", std::move(files)}};
+  if (manifest.skipped_steps > 0) json["skipped_steps"] = manifest.skipped_steps;
+  if (manifest.loss_scale > 0) {
+    json["loss_scale"] = manifest.loss_scale;
+    json["steps_at_loss_scale"] = manifest.steps_at_loss_scale;
+  }
   // Keys of a json object are sorted, so the compact dump is canonical; the digest is of the dump without itself.
   json["manifest_sha256"] = Sha256Hex(json.dump());
   return json.dump(1) + "\n";

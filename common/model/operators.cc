@@ -1,5 +1,6 @@
 #include "common/model/operators.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace motley {
@@ -89,11 +90,13 @@ class UnitTable {
  private:
   double Elements(int64_t width) const { return static_cast<double>(tokens_) * static_cast<double>(width); }
   int64_t Bytes(int64_t width) const { return tokens_ * width * size_; }
+  // Of half tensors in float32.
+  int64_t StatisticsBytes(int64_t width) const { return tokens_ * width * std::max(size_, SizeOfBytes(DType::kFloat32)); }
 
   // Keeps its input and the statistics of each token.
   OpCost Norm(Op op) const {
     const double flops = NormFlops(traits_.norm) * Elements(shape_.hidden_size);
-    return {op, flops, 2 * flops, Bytes(shape_.hidden_size) + Bytes(StatisticsOf(traits_.norm))};
+    return {op, flops, 2 * flops, Bytes(shape_.hidden_size) + StatisticsBytes(StatisticsOf(traits_.norm))};
   }
 
   OpCost Product(Op op, int64_t in, int64_t out, bool with_bias, int64_t saved_bytes) const {
@@ -105,7 +108,8 @@ class UnitTable {
   // Keeps q, k, v, the output, and the logarithm of the softmax's sum for each head and token.
   OpCost Attention(int64_t q, int64_t kv) const {
     const double forward = 2 * Elements(q) * static_cast<double>(seq_len_);  // two products of 2 x the square, half of it
-    return {Op::kAttention, forward, kAttentionBackwardRatio * forward, Bytes(2 * q + 2 * kv) + Bytes(shape_.num_heads)};
+    return {Op::kAttention, forward, kAttentionBackwardRatio * forward,
+            Bytes(2 * q + 2 * kv) + StatisticsBytes(shape_.num_heads)};
   }
 
   const ModelShape& shape_;

@@ -30,9 +30,9 @@ struct Microbatch {
   friend bool operator==(const Microbatch&, const Microbatch&) = default;
 };
 
-// `home_of` >= 0: the buffer is where that unit's array is between steps too, and what the rank owns of it is a range in it. Such
-// a buffer of parameters is gathered once a step and never released; one of gradients is reduced once and takes all of its
-// unit's.
+// `home_of` >= 0: the buffer is where that unit's array is between steps too, and what the rank owns of it is a range in it (in
+// mixed precision a range of gradients only; that of parameters, of another type, is cast into it by the gather). Such a buffer
+// of parameters is gathered once a step and never released; one of gradients is reduced once and takes all of its unit's.
 struct UnitBuffer {
   int64_t elements = 0;
   int32_t home_of = -1;

@@ -16,14 +16,15 @@ absl::StatusOr<planner::PlannerInput> MakePlannerInput(Core& core, const JobReco
   input.config = job.config;
   input.epoch = job.epoch;
   MOTLEY_ASSIGN_OR_RETURN(input.model, ResolveModel(job.config));
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(job.config.training.dtype));
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(job.config.training));
   for (const auto& [name, node] : core.state.nodes) {
     for (const DeviceDescription& device : node.description.devices) {
       if (node.connected && IsExcluded(job.config.planner, device.id)) input.excluded.push_back(device.id);
     }
   }
   for (const DeviceDescription& device : devices) {
-    auto profile = core.store.FindComputeProfile(ComputeProfileDigest(device, input.model, job.config.training.seq_len, dtype));
+    auto profile =
+        core.store.FindComputeProfile(ComputeProfileDigest(device, input.model, job.config.training.seq_len, precision.compute));
     if (absl::IsNotFound(profile.status())) continue;
     MOTLEY_RETURN_IF_ERROR(profile.status());
     profile->device = device.id;
@@ -31,7 +32,7 @@ absl::StatusOr<planner::PlannerInput> MakePlannerInput(Core& core, const JobReco
     input.compute.push_back(*std::move(profile));
   }
   if (input.devices.size() < 2) return input;
-  auto collectives = core.store.FindCollectiveProfile(CollectiveProfileDigest(input.devices, input.model, dtype));
+  auto collectives = core.store.FindCollectiveProfile(CollectiveProfileDigest(input.devices, input.model, precision.master));
   if (absl::IsNotFound(collectives.status())) return input;
   MOTLEY_RETURN_IF_ERROR(collectives.status());
   collectives->devices = Ids(input.devices);

@@ -18,7 +18,8 @@ absl::StatusOr<v1::GetPlanningInputsResponse> PlanningInputsOf(const planner::Li
   out.set_model_config_json(ToHfConfig(model));
   out.set_global_batch(config.training.global_batch_size);
   out.set_seq_len(config.training.seq_len);
-  out.set_dtype(config.training.dtype);
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
+  out.set_dtype(std::string(DTypeName(precision.compute)));
   *out.mutable_planner() = wire::ToProto(config).planner();
   out.mutable_planner()->clear_plan_json();
   return out;

@@ -55,14 +55,23 @@ struct Missing {
 absl::StatusOr<Missing> FindMissing(Core& core, const JobRun& run, const JobConfig& config) {
   Missing missing;
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(config));
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(config.training.dtype));
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
   for (const DeviceDescription& device : run.considered) {
-    const std::string digest = ComputeProfileDigest(device, shape, config.training.seq_len, dtype);
+    const std::string digest = ComputeProfileDigest(device, shape, config.training.seq_len, precision.compute);
     if (!core.store.FindComputeProfile(digest).ok()) missing.compute.push_back(device.id);
   }
-  missing.collectives =
-      run.considered.size() > 1 && !core.store.FindCollectiveProfile(CollectiveProfileDigest(run.considered, shape, dtype)).ok();
+  missing.collectives = run.considered.size() > 1 &&
+                        !core.store.FindCollectiveProfile(CollectiveProfileDigest(run.considered, shape, precision.master)).ok();
   return missing;
+}
+
+// As if the planner had said so.
+void RefuseBeforePlanning(Core& core, absl::Status why) {
+  JobRun& run = *core.state.run;
+  run.stage = Stage::kPlanning;
+  run.stage_since = core.clock.Now();
+  run.prepared.emplace();
+  run.prepared->status = std::move(why);
 }
 
 std::vector<RankAssignment> ProfileRanks(const Core& core, const std::vector<DeviceDescription>& devices, const JobRecord& job,
@@ -171,15 +180,16 @@ absl::Status BeginProfiling(Core& core) {
     run.storage_ok[node] = core.state.nodes.at(node).description.incarnation;
     if (job.data_digest.empty()) job.data_digest = answer.report.data_digest, job.data_bytes = answer.report.data_bytes;
   }
+  if (absl::Status computes = planner::CheckComputeType(run.considered, job.config); !computes.ok()) {
+    RefuseBeforePlanning(core, std::move(computes));
+    return absl::OkStatus();
+  }
   MOTLEY_ASSIGN_OR_RETURN(const Missing missing, FindMissing(core, run, job.config));
   if (missing.compute.empty() && !missing.collectives) return BeginPlanning(core);
 
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(job.config));
   if (absl::Status fits = planner::CheckCouldFit(run.considered, shape, job.config); !fits.ok()) {
-    run.stage = Stage::kPlanning;
-    run.stage_since = core.clock.Now();
-    run.prepared.emplace();
-    run.prepared->status = std::move(fits);
+    RefuseBeforePlanning(core, std::move(fits));
     return absl::OkStatus();
   }
   const std::set<DeviceId> compute(missing.compute.begin(), missing.compute.end());
@@ -214,13 +224,13 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
                            const ProfileReport& report) {
   const JobRecord& job = core.state.jobs.at(core.state.run->job);
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(job.config));
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(job.config.training.dtype));
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(job.config.training));
   Batch batch;
   std::vector<std::string> lines;
   for (ComputeProfile profile : report.compute) {
     for (const DeviceDescription& device : devices) {
       if (device.id != profile.device || NodeOf(device.id) != node) continue;
-      profile.digest = ComputeProfileDigest(device, shape, job.config.training.seq_len, dtype);
+      profile.digest = ComputeProfileDigest(device, shape, job.config.training.seq_len, precision.compute);
       MeasuredSpeed speed = SpeedOf(profile, shape, job.config.training.seq_len);
       speed.model = ModelName(job.config.model);
       core.state.speeds[device.id] = speed;
@@ -231,7 +241,7 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
   }
   if (!report.collectives.points.empty()) {
     CollectiveProfile profile = report.collectives;
-    profile.digest = CollectiveProfileDigest(devices, shape, dtype);
+    profile.digest = CollectiveProfileDigest(devices, shape, precision.master);
     lines.push_back(absl::StrCat("collectives of ", Count(devices.size(), "device")));
     batch.collective_profiles.push_back(std::move(profile));
   }
@@ -248,14 +258,14 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
 absl::StatusOr<ProfileCommand> ProbeProfile(const Core& core, const NodeName& node, const std::string& check_id) {
   const JobRecord& job = core.state.jobs.at(core.state.run->job);
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(job.config));
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(job.config.training.dtype));
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(job.config.training));
   ProfileCommand command;
   command.job = job.id;
   command.epoch = job.epoch;
   command.check_id = check_id;
   std::vector<DeviceDescription> missing;
   for (const DeviceDescription& device : core.state.nodes.at(node).description.devices) {
-    const std::string digest = ComputeProfileDigest(device, shape, job.config.training.seq_len, dtype);
+    const std::string digest = ComputeProfileDigest(device, shape, job.config.training.seq_len, precision.compute);
     if (core.store.FindComputeProfile(digest).ok()) continue;
     missing.push_back(device);
     command.compute_devices.push_back(device.id);

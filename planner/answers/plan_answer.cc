@@ -39,7 +39,6 @@ void CompleteUnused(const Setting& setting, Plan* plan) {
 }
 
 absl::StatusOr<Evaluation> PlanAndEvaluate(const Setting& setting, const CatalogEntry& strategy) {
-  if (setting.request.runnable) MOTLEY_RETURN_IF_ERROR(CheckEngineComputesIn(setting.workload.dtype));
   MOTLEY_ASSIGN_OR_RETURN(Plan plan, strategy.plan(setting));
   if (plan.strategy.empty()) plan.strategy = std::string(strategy.name);
   MOTLEY_RETURN_IF_ERROR(FollowsRequest(setting, plan, false));

@@ -33,8 +33,8 @@ constexpr Knob kStrategy = {"--strategy", "planner.strategy"},
                kFidelity = {"--fidelity published", "planner.fidelity = published"},
                kZeroStage = {"--zero-stage", "its ZeRO stage"}, kPin = {"--pin", "planner.pins"},
                kRecompute = {"--recompute none", "planner.recompute = none"}, kMaxTp = {"--max-tp", "planner.max_tp"},
-               kDtype = {"--dtype", "training.dtype"}, kGlobalBatch = {"--global-batch", "training.global_batch_size"},
-               kSeqLen = {"--seq-len", "training.seq_len"};
+               kDtype = {"--dtype", "training.dtype"}, kHalfDtype = {"--dtype", "training.mixed_precision_param"},
+               kGlobalBatch = {"--global-batch", "training.global_batch_size"}, kSeqLen = {"--seq-len", "training.seq_len"};
 
 class Finder {
  public:
@@ -144,12 +144,12 @@ class Finder {
 
   std::optional<WayOut> Precision() const {
     Workload workload = setting_.workload;
-    if (workload.dtype == DType::kFloat16 || workload.dtype == DType::kBFloat16) return std::nullopt;
-    if (workload.dtype == DType::kFloat32 && !setting_.limits().half_types) return std::nullopt;
-    workload.dtype = workload.dtype == DType::kFloat64 ? DType::kFloat32 : DType::kFloat16;
+    if (IsHalf(workload.dtype)) return std::nullopt;
+    const bool to_half = workload.dtype == DType::kFloat32;
+    workload.dtype = to_half ? DType::kFloat16 : DType::kFloat32;
     const std::optional<double> seconds = Try(setting_.cluster, workload, setting_.request);
     if (!seconds) return std::nullopt;
-    return WayOut{Set(kDtype, std::string(DTypeName(workload.dtype))), *seconds};
+    return WayOut{Set(to_half ? kHalfDtype : kDtype, std::string(DTypeName(workload.dtype))), *seconds};
   }
 
   // The largest value below `now` that fits, to an eighth: the next digit is not worth the planning. What fits at a value fits

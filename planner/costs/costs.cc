@@ -179,6 +179,12 @@ double Costs::OptimizerSeconds(int kind, double elements) const {
 
 int64_t Costs::UnitElements(UnitKind unit) const { return elements_[Index(unit)]; }
 
+double Costs::RingBytes(Collective collective) const {
+  const auto gathered = static_cast<double>(element_bytes()), reduced = static_cast<double>(gradient_bytes());
+  if (collective == Collective::kAllReduce) return (gathered + reduced) / 2;
+  return collective == Collective::kAllGather ? gathered : reduced;
+}
+
 int64_t Costs::optimizer_bytes_per_element() const {
   switch (workload_.dtype) {
     case DType::kFloat64:

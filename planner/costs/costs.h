@@ -13,6 +13,7 @@
 #include "common/model/operators.h"
 #include "common/model/parameters.h"
 #include "planner/cluster/cluster.h"
+#include "planner/cluster/measured_collectives.h"
 #include "planner/costs/latency_book.h"
 #include "planner/costs/workload.h"
 #include "planner/plan/op_set.h"
@@ -51,12 +52,20 @@ class Costs {
   void ScaleSeconds(int kind, double factor);
   const Provenance& provenance(int kind) const { return kinds_[kind].provenance; }
 
-  // Bytes. Parameters and gradients in compute dtype; optimizer: master copy (for half types) and two moments.
+  // Bytes. Parameters in compute dtype; gradients as the workload keeps them; optimizer: master copy (for half types) and two
+  // moments.
   int64_t UnitElements(UnitKind unit) const;  // a tied head counts its norm alone
   int64_t TotalElements() const { return total_elements_; }
   int64_t element_bytes() const { return SizeOfBytes(workload_.dtype); }
+  int64_t gradient_bytes() const { return casts_gathered() ? SizeOfBytes(DType::kFloat32) : element_bytes(); }
+  // Of an element in a collective over a stage's ranks. An all-reduce is a sum of gradients and a gather of parameters.
+  double RingBytes(Collective collective) const;
+  // A gathered array is cast from the master: where it is not resident, nobody keeps one in compute dtype.
+  bool casts_gathered() const { return workload_.state == StateKeeping::kEngine && IsHalf(workload_.dtype); }
   int64_t optimizer_bytes_per_element() const;  // 8 for float32, 12 for the half types, 16 for float64
-  int64_t StateBytesPerElement() const { return 2 * element_bytes() + optimizer_bytes_per_element(); }
+  int64_t StateBytesPerElement() const {
+    return (casts_gathered() ? 0 : element_bytes()) + gradient_bytes() + optimizer_bytes_per_element();
+  }
   // Kept from forward to backward beside the unit's input, when `recomputed` operators keep nothing. All(): 0.
   int64_t SavedBytes(int kind, UnitKind unit, OpSet recomputed, double samples, double share = 1) const;
   int64_t BoundaryBytes(double samples) const;  // one activation between units

@@ -1,5 +1,7 @@
 #include "planner/costs/layer_operators.h"
 
+#include <algorithm>
+
 namespace motley::planner {
 namespace {
 
@@ -23,7 +25,7 @@ class Table {
     switch (cost.op) {
       case Op::kNorm1:
       case Op::kNorm2:
-        Undivided(&work, 2 * h, h + Width(StatisticsOf(traits_.norm)));
+        Undivided(&work, 2 * h, h + Statistics(StatisticsOf(traits_.norm)));
         break;
       case Op::kFinalNorm:
         Undivided(&work, 2 * h, h);
@@ -72,6 +74,10 @@ class Table {
  private:
   // Bytes of one sample of so many columns.
   double Width(int64_t columns) const { return tokens_ * static_cast<double>(columns) * size_; }
+  // Of half tensors they are float32.
+  double Statistics(int64_t columns) const {
+    return tokens_ * static_cast<double>(columns) * std::max(size_, static_cast<double>(SizeOfBytes(DType::kFloat32)));
+  }
 
   static void Undivided(OperatorWork* work, double traffic, double output) {
     work->divided = work->output_divided = false;
@@ -88,7 +94,7 @@ class Table {
     if (!workload_.causal) work->forward_flops *= 2, work->backward_flops *= 2;
     work->matrix_flops = work->forward_flops;
     work->activation_bytes = 2 * q + 2 * kv;
-    work->output_bytes = q + Width(shape_.num_heads);  // with the logarithm of the softmax's sum
+    work->output_bytes = q + Statistics(shape_.num_heads);  // with the logarithm of the softmax's sum
   }
 
   const Workload& workload_;

@@ -61,23 +61,25 @@ void AddState(const Costs& costs, const RankDuty& duty, MemoryByPurpose* memory)
   const double near_part = elements > 0 ? static_cast<double>(near) / static_cast<double>(elements) : 1;
   const bool shared = duty.group_size > 1;
 
-  memory->parameters = size * (duty.zero_stage == 3 ? owned : whole);
+  const int64_t gradient_size = costs.gradient_bytes();
+  const bool master_alone = costs.casts_gathered() && duty.zero_stage == 3 && shared;
+  memory->parameters = master_alone ? 0 : size * (duty.zero_stage == 3 ? owned : whole);
   if (duty.offload_parameters) {
     memory->host += size * owned;
     memory->parameters = Scaled(near_part, memory->parameters);
   }
   // A ministage's optimizer step right after its backward frees its gradients (Zorse section 3.1.2).
   const bool interleaved = duty.offload_parameters && duty.schedule == ScheduleFamily::kLayered && !duty.sums_across;
-  memory->gradients = size * (duty.zero_stage >= 2 ? owned : whole);
+  memory->gradients = gradient_size * (duty.zero_stage >= 2 ? owned : whole);
   if (interleaved) memory->gradients = Scaled(near_part, memory->gradients);
   if (duty.replica_gradients) memory->gradients = Scaled(duty.replica_share, memory->gradients);
 
-  const int64_t buffers = size * Scaled(duty.tp_share, TwoBuffers(costs, duty));
-  if (duty.zero_stage == 3 && shared) memory->gathered += buffers;
+  const int64_t buffers = Scaled(duty.tp_share, TwoBuffers(costs, duty));
+  if (duty.zero_stage == 3 && shared) memory->gathered += size * buffers;
   if ((duty.zero_stage >= 2 && shared) || (duty.replica_gradients && duty.replica_share < 1)) {
     // Layered with resident parameters takes each microbatch through the whole ministage: its gradients add up until the last.
     const bool whole_ministage = duty.zero_stage < 3 && duty.schedule == ScheduleFamily::kLayered;
-    memory->gathered += whole_ministage ? size * Scaled(duty.tp_share, near) : buffers;
+    memory->gathered += gradient_size * (whole_ministage ? Scaled(duty.tp_share, near) : buffers);
   }
 
   memory->optimizer = Scaled(duty.replica_share, moments * owned);

@@ -12,6 +12,12 @@
 
 namespace motley::planner {
 
+// Who keeps what where the type is a half one. Both have a float32 master and two float32 moments, divided by ZeRO.
+enum class StateKeeping {
+  kPapers,  // parameters and gradients in the half type beside them, as DeepSpeed: what published plans and tables count
+  kEngine,  // parameters in the half type only where they are gathered, gradients in float32 (docs/training-semantics.md)
+};
+
 struct Workload {
   std::string model_name;    // "llama-7b", or the config.json's path
   std::string profile_name;  // the name under which published latencies list it ("deepspeedllama_7b"); empty = none known
@@ -20,7 +26,8 @@ struct Workload {
   int64_t global_batch = 0;  // samples a step
   int64_t seq_len = 0;       // tokens (or patches) of a sample
   DType dtype = DType::kFloat32;
-  std::vector<std::string> notes;  // what the model has that `model` does not say, for people
+  StateKeeping state = StateKeeping::kPapers;  // Setting::Create: the engine's, where only plans that it runs are asked for
+  std::vector<std::string> notes;              // what the model has that `model` does not say, for people
 };
 
 struct ModelPreset {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/count.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
@@ -24,7 +25,35 @@ absl::Status CheckAgainstJob(const TrainingSection& training, const Plan& plan) 
   return absl::OkStatus();
 }
 
+// Of CUDA's cards; devices of other kinds compute in every type.
+bool ComputesIn(const DeviceDescription& device, DType type) {
+  constexpr int kFirstBFloat16 = 80, kFirstFloat16 = 53;
+  const int capability = device.card.compute_capability;
+  if (device.kind != DeviceKind::kCuda || !IsHalf(type)) return true;
+  return capability >= (type == DType::kBFloat16 ? kFirstBFloat16 : kFirstFloat16);
+}
+
+std::string WithCapability(const DeviceDescription& device) {
+  if (device.kind != DeviceKind::kCuda) return device.id.value();
+  return absl::StrCat(device.id.value(), " (", device.model, ", sm_", device.card.compute_capability, ")");
+}
+
 }  // namespace
+
+absl::Status CheckComputeType(const std::vector<DeviceDescription>& devices, const JobConfig& config) {
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
+  std::vector<std::string> with, without;
+  for (const DeviceDescription& device : devices) {
+    (ComputesIn(device, precision.compute) ? with : without).push_back(WithCapability(device));
+  }
+  if (without.empty()) return absl::OkStatus();
+  const std::string type(DTypeName(precision.compute));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "training.mixed_precision_param is ", type, ", which these devices do not have: ", absl::StrJoin(without, ", "),
+      with.empty() ? "; no other device is there" : absl::StrCat("; those that have it: ", absl::StrJoin(with, ", ")),
+      ". Leave them out with planner.exclude, or compute in ",
+      precision.compute == DType::kBFloat16 ? "float16 or float32" : "float32"));
+}
 
 absl::StatusOr<PlanRequest> RequestOf(const PlannerSection& section) {
   PlanRequest request;
@@ -69,7 +98,8 @@ absl::StatusOr<CatalogEntry> StrategyOf(const PlannerSection& section) {
 absl::StatusOr<Plan> GivenPlanOf(const JobConfig& config, const ModelShape& model) {
   MOTLEY_ASSIGN_OR_RETURN(Plan plan, PlanFromJson(config.planner.plan_json));
   MOTLEY_RETURN_IF_ERROR(CheckAgainstJob(config.training, plan));
-  MOTLEY_ASSIGN_OR_RETURN(plan.dtype, ParseDType(config.training.dtype));
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
+  plan.dtype = precision.compute;
   FillIn({model.num_layers, config.training.global_batch_size, config.training.seq_len}, &plan);
   if (IsLayeredAllTheSame(plan)) plan.schedule = ScheduleFamily::kLayered;
   MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, model));
@@ -84,14 +114,14 @@ absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& mode
 }
 
 absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const ModelShape& model, const JobConfig& config) {
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(config.training.dtype));
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
   constexpr int64_t kStateTensors = 4;  // parameter, gradient and AdamW's two moments
   const std::vector<UnitSpec> layout = ParameterLayout(model);
-  const int64_t state = kStateTensors * SizeOfBytes(dtype) * NumParameters(model);
+  const int64_t state = kStateTensors * SizeOfBytes(precision.master) * NumParameters(model);
   // Of parameters and of gradients: at least the largest unit, whole.
   int64_t largest_unit = 0;
   for (const UnitSpec& unit : layout) largest_unit = std::max(largest_unit, unit.num_elements);
-  const int64_t buffers = 2 * largest_unit * SizeOfBytes(dtype);
+  const int64_t buffers = largest_unit * (SizeOfBytes(precision.compute) + SizeOfBytes(precision.master));
   int64_t room = 0, most = -1;
   std::string largest;
   for (const DeviceDescription& device : devices) {

@@ -36,4 +36,8 @@ absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& mode
 // measuring. What passes may still not fit. RESOURCE_EXHAUSTED: says how many bytes are missing. OK where a device has no limit.
 absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const ModelShape& model, const JobConfig& config);
 
+// Whether every device computes in the job's type: bfloat16 wants a card of compute capability 8.0, float16 5.3. INVALID_ARGUMENT
+// names those that do not, and those that do.
+absl::Status CheckComputeType(const std::vector<DeviceDescription>& devices, const JobConfig& config);
+
 }  // namespace motley::planner

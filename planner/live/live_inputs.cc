@@ -331,7 +331,7 @@ std::string ModelName(const JobConfig& config) {
 
 absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input) {
   MOTLEY_RETURN_IF_ERROR(CheckBelongTogether(input));
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(input.config.training.dtype));
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(input.config.training));
   LiveInputs live;
   live.model_name = ModelName(input.config);
   live.profile.source = absl::StrCat("measured by the workers of ", input.cluster_name);
@@ -342,7 +342,7 @@ absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input) {
   Cards cards(&live.cluster, &live.profile);
   std::vector<int> kinds;
   for (size_t d = 0; d < input.devices.size(); ++d) {
-    MOTLEY_ASSIGN_OR_RETURN(MeasuredCard card, MeasuredOf(input, input.compute[d], live.model_name, dtype));
+    MOTLEY_ASSIGN_OR_RETURN(MeasuredCard card, MeasuredOf(input, input.compute[d], live.model_name, precision.compute));
     const CardKind kind = KindOf(input, input.devices[d], card);
     kinds.push_back(cards.Add(input.devices[d], kind, std::move(card)));
   }
@@ -365,7 +365,8 @@ absl::StatusOr<JobSetting> SettingOf(const PlannerInput& input) {
   workload.model = input.model;
   workload.global_batch = input.config.training.global_batch_size;
   workload.seq_len = input.config.training.seq_len;
-  MOTLEY_ASSIGN_OR_RETURN(workload.dtype, ParseDType(input.config.training.dtype));
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(input.config.training));
+  workload.dtype = precision.compute;
   MOTLEY_ASSIGN_OR_RETURN(PlanRequest request, RequestOf(input.config.planner));
   request.from_job = true;
   Cluster cluster = job.inputs.cluster;

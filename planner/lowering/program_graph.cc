@@ -142,7 +142,7 @@ class Graph : public WalkListener {
     for (const int32_t member : programs_[0].groups[group]) {
       shares.push_back(static_cast<double>(bounds[member + 1] - bounds[member]) / whole);
     }
-    const double bytes = whole * static_cast<double>(setting_.costs.element_bytes());
+    const double bytes = whole * setting_.costs.RingBytes(collective);
     return at->second = writer_.AddFlow(setting_.links.Ring(collective, devices, bytes, shares));
   }
   int HandOverFlow(size_t from, size_t to, int32_t samples) {

@@ -120,7 +120,7 @@ int32_t StepEnd::AddAcross(TaskKind kind, Collective collective, const std::vect
     sets.push_back(DevicesOf(context_.view, context_.stage(stage)));
     for (const int32_t lane : context_.CollectiveLanes(stage)) lanes.push_back(lane);
   }
-  const auto bytes = static_cast<double>(elements * context_.setting.costs.element_bytes());
+  const double bytes = static_cast<double>(elements) * context_.setting.costs.RingBytes(collective);
   const int flow = context_.writer.AddFlow(AcrossFlow(context_.setting.links, sets, collective, bytes));
   return context_.writer.AddTransfer(kind, std::move(lanes), flow, 1, 1, std::move(after), {static_cast<int32_t>(unit), -1});
 }

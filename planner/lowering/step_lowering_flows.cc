@@ -104,7 +104,7 @@ int PlanFlows::Cached(Cache* cache, const typename Cache::key_type& key, Make ma
 
 int PlanFlows::Group(int stage, Collective collective, int64_t elements) {
   return Cached(&group_, {stage, static_cast<int>(collective), elements}, [&] {
-    const double bytes = static_cast<double>(elements * setting_.costs.element_bytes());
+    const double bytes = static_cast<double>(elements) * setting_.costs.RingBytes(collective);
     return GroupFlow(setting_.links, view_, view_.stages[stage], collective, bytes);
   });
 }

@@ -35,11 +35,6 @@ bool IsLayeredAllTheSame(const Plan& plan) {
   return std::all_of(units.begin(), units.end(), [](const UnitPlan& unit) { return unit.microbatches.size() <= 1; });
 }
 
-absl::Status CheckEngineComputesIn(DType dtype) {
-  if (kEngineLimits.half_types || dtype == DType::kFloat32 || dtype == DType::kFloat64) return absl::OkStatus();
-  return Beyond("dtype ", std::string(DTypeName(dtype)), " given, the engine computes in float32 or float64");
-}
-
 absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model) {
   MOTLEY_RETURN_IF_ERROR(Validate(plan, model));
   if (plan.pipelines.size() > kEngineLimits.most_pipelines) {
@@ -48,7 +43,6 @@ absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model) {
   if (!kEngineLimits.zero_bubble && plan.schedule == ScheduleFamily::kZeroBubble) {
     return Beyond("schedule zero_bubble given, the engine runs layered, gpipe, 1f1b and interleaved");
   }
-  MOTLEY_RETURN_IF_ERROR(CheckEngineComputesIn(plan.dtype));
   size_t rank = 0;
   for (size_t s = 0; s < plan.pipelines[0].stages.size(); ++s) {
     const std::vector<UnitPlan>& units = plan.pipelines[0].stages[s].units;

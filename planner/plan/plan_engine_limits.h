@@ -5,9 +5,6 @@
 #include <cstddef>
 #include <limits>
 
-#include "absl/status/status.h"
-#include "common/base/dtype.h"
-
 namespace motley::planner {
 
 struct PlanLimits {
@@ -16,13 +13,9 @@ struct PlanLimits {
   bool zero_bubble = true;
   bool offload = true;                // parameters, optimizer or activations to host memory
   bool recompute_by_operator = true;  // else nothing or everything, by rank
-  bool half_types = true;
 };
 
 inline constexpr PlanLimits kWholeLanguage = {};
-inline constexpr PlanLimits kEngineLimits = {1, 1, false, false, false, false};
-
-// UNIMPLEMENTED: the engine does not compute in this type. What of its limits the workload decides, and no search can mend.
-absl::Status CheckEngineComputesIn(DType dtype);
+inline constexpr PlanLimits kEngineLimits = {1, 1, false, false, false};
 
 }  // namespace motley::planner

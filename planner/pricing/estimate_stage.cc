@@ -47,8 +47,9 @@ class StageEstimator {
 
   void AddTransfers() {
     TransferLine gather, reduce;
+    const Collective sum = zero() == 0 ? Collective::kAllReduce : Collective::kReduceScatter;
+    const double to_reduce = setting_.costs.RingBytes(sum) / static_cast<double>(setting_.costs.element_bytes());
     if (stage_.shared()) {
-      const Collective sum = zero() == 0 ? Collective::kAllReduce : Collective::kReduceScatter;
       if (zero() > 0)
         gather =
             LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes), kProbeBytes);
@@ -57,12 +58,12 @@ class StageEstimator {
     for (const Chunk& chunk : estimate_.work.chunks) {
       const double bytes = PartBytes(setting_, stage_, chunk.part);
       estimate_.gather_seconds.push_back(gather.At(bytes));
-      estimate_.reduce_seconds.push_back(reduce.At(bytes));
+      estimate_.reduce_seconds.push_back(reduce.At(to_reduce * bytes));
       estimate_.fetch_seconds.push_back(stage_.offload_parameters ? fetch_.At(bytes) : 0);
     }
     const double bytes = PartBytes(setting_, stage_, Whole());
     estimate_.gather_all = gather.At(bytes);
-    estimate_.reduce_all = reduce.At(bytes);
+    estimate_.reduce_all = reduce.At(to_reduce * bytes);
   }
 
   Part Whole() const { return {stage_.embedding, 0, stage_.layers, stage_.head}; }

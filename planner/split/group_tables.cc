@@ -39,8 +39,8 @@ GroupCollectives CollectivesOfGroup(const Setting& setting, const GroupQuestion&
   const std::vector<double> shares = SharesWithLargest(question.devices.size(), largest_share);
   const auto add = [&](double times, double elements) {
     if (times == 0 || elements == 0) return;
-    const double bytes = elements * static_cast<double>(setting.costs.element_bytes());
     const auto alone = [&](Collective collective) {
+      const double bytes = elements * setting.costs.RingBytes(collective);
       return times * setting.links.SecondsAlone(setting.links.Ring(collective, question.devices, bytes, shares));
     };
     seconds.gather_seconds += alone(Collective::kAllGather);

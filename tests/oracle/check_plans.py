@@ -3,7 +3,8 @@
 
 Runs in the oracle's Python (torch, transformers, safetensors). For each model family and data type: export the initial weights,
 train them in PyTorch, then run the same job under many plans and compare every step's loss, gradient norm and learning rate.
-Limits on the relative difference: float64 1e-10 over 50 steps, float32 1e-5 over 10. Then the exported model's logits.
+Limits on the relative difference: float64 1e-10 over 50 steps, float32 1e-5 over 10, mixed precision in a half type 2e-2 over 20.
+Then the exported model's logits.
 """
 import os
 import sys
@@ -21,6 +22,7 @@ from sample_order import Text  # noqa: E402
 
 NODES = {"n1": [CPU_DEVICE, CPU_DEVICE], "n2": [CPU_DEVICE], "n3": [CPU_DEVICE]}
 CASES = {"float64": (50, 1e-10), "float32": (10, 1e-5)}  # steps, limit
+HALF_CASES = {"bfloat16": (20, 2e-2), "float16": (20, 2e-2)}
 SMALLEST_LR = 1e-300  # a step that changes no weight: its checkpoint holds the initial weights
 LOGITS_LIMIT = 1e-4
 
@@ -30,19 +32,20 @@ class Oracle:
 
     def __init__(self, cluster, model, dtype):
         self.cluster, self.model, self.dtype = cluster, model, dtype
-        self.steps, self.limit = CASES[dtype]
+        self.half = dtype in HALF_CASES
+        self.steps, self.limit = {**CASES, **HALF_CASES}[dtype]
         job_id = f"initial-{model}-{dtype}"
         sections = self.sections(training__steps=1, optimizer__lr=SMALLEST_LR, lr_scheduler__warmup_steps=0)
         cluster.submit_job(job_id, sections)
         cluster.wait_for_state(job_id, "SUCCEEDED")
         self.template = cluster.motley("plan", job_id)["plan"]
         self.folder = export(cluster, job_id)
-        self.trained = reference.load_model(self.folder, dtype)
+        self.trained = reference.load_model(self.folder, "float32" if self.half else dtype, self.half)
         self.records = list(reference.train(self.trained, self.sections()))
 
     def sections(self, **changes):
-        return job_sections(self.cluster, self.model, **{"training__steps": self.steps, "training__dtype": self.dtype,
-                                                                "data__validation_interval": 5, **changes})
+        precision = {"training__mixed_precision_param" if self.half else "training__dtype": self.dtype}
+        return job_sections(self.cluster, self.model, **{"training__steps": self.steps, "data__validation_interval": 5, **precision, **changes})
 
     def compare(self, job_id):
         """Raises with the worst relative difference when it is above the limit."""
@@ -123,6 +126,16 @@ def check_family(results, cluster, model, dtype):
         results.run(f"{name}: replan at step 20", run_with_replan, oracle, f"{model}-{dtype}-replan")
 
 
+def check_half(results, cluster, model, dtype):
+    oracle = Oracle(cluster, model, dtype)
+    plans = list(HAND_PLANS.items())
+    for number in (1, len(plans) - 1):
+        what, plan = plans[number]
+        results.run(f"{model} {dtype}: {what}", run_hand_plan, oracle, f"{model}-{dtype}-hand-{number}", plan)
+    for strategy in ("even", "cephalo", "zorse"):
+        results.run(f"{model} {dtype}: {strategy}", run_to_end, oracle, f"{model}-{dtype}-{strategy}", planner__strategy=strategy)
+
+
 def main():
     torch.set_num_threads(1)
     results = Results("oracle")
@@ -131,6 +144,11 @@ def main():
             with TestCluster() as cluster:
                 cluster.start(NODES)
                 results.run(f"{model} {dtype}", check_family, results, cluster, model, dtype)
+    for dtype in HALF_CASES:
+        for model in ("gpt2", "llama3"):
+            with TestCluster() as cluster:
+                cluster.start(NODES)
+                results.run(f"{model} {dtype}", check_half, results, cluster, model, dtype)
     results.exit()
 
 

@@ -20,7 +20,8 @@ import torch  # noqa: E402
 import reference  # noqa: E402
 from harness import Results, expect  # noqa: E402
 
-LIMITS = {"float64": (1e-10, 1e-10), "float32": (1e-5, 1e-4)}  # of the step's numbers; of arrays, by the norm of their unit
+# By the type that is computed in: of the step's numbers; of arrays, by the norm of their unit.
+LIMITS = {"float64": (1e-10, 1e-10), "float32": (1e-5, 1e-4), "bfloat16": (2e-2, 1e-1), "float16": (2e-2, 1e-1)}
 ARRAYS = ("parameter", "exp_avg", "exp_avg_sq")
 
 
@@ -58,8 +59,8 @@ def compare_state(path, units, state, dtype, worst, step):
 def compare(folder):
     with open(os.path.join(folder, "job.json"), encoding="utf-8") as file:
         job = json.load(file)
-    dtype = job["training"]["dtype"]
-    model = reference.load_model(os.path.join(folder, "model"), dtype)
+    dtype, mixed = job["training"]["dtype"], reference.half_of(job) is not None
+    model = reference.load_model(os.path.join(folder, "model"), dtype, mixed)
     optimizer = reference.optimizer_of(model, job)
     numbers, arrays = Worst(), Worst()
     for theirs, ours in zip(reference.train(model, job, optimizer=optimizer), job["steps"], strict=True):
@@ -72,8 +73,9 @@ def compare(folder):
         expect(theirs["grad_norm"] > job["training"]["max_norm"], f"step {step} does not clip: norm {theirs['grad_norm']}")
         compare_state(os.path.join(folder, f"state-{step}.bin"), job["units"], states_of(model, optimizer), dtype, arrays, step)
     print(f"    {os.path.basename(folder)}: {numbers.relative:.1e} at {numbers.where}, {arrays.relative:.1e} at {arrays.where}")
-    numbers.check(LIMITS[dtype][0])
-    arrays.check(LIMITS[dtype][1])
+    limits = LIMITS[job["training"]["mixed_precision_param"] if mixed else dtype]
+    numbers.check(limits[0])
+    arrays.check(limits[1])
 
 
 def main():

@@ -2,10 +2,14 @@
 
 Starts from an exported model, draws the same samples, and yields what a step line shows. What is patched in transformers, and why,
 stands at the patch: in float64 it would otherwise compute parts in float32.
+
+Mixed precision is that of FSDP2's MixedPrecisionPolicy(param_dtype=half, reduce_dtype=float32): float32 parameters are cast before
+use, so autograd casts the half gradients back and sums them in float32. float16 has PyTorch's own GradScaler.
 """
 import json
 import math
 import os
+import types
 
 import torch
 from safetensors.torch import load_file
@@ -14,6 +18,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from sample_order import SampleOrder, Text
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
+HALVES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 def exact_rms_norm(self, hidden):
@@ -36,7 +41,7 @@ class ExactRotary(torch.nn.Module):
         return angles.cos().to(hidden.dtype), angles.sin().to(hidden.dtype)
 
 
-def load_model(folder, dtype):
+def load_model(folder, dtype, mixed=False):
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
         values = json.load(file)
     config = AutoConfig.for_model(**values)
@@ -49,8 +54,9 @@ def load_model(folder, dtype):
         raise SystemExit(f"the exported model does not fit transformers': missing {missing}, unexpected {unexpected}")
     model.tie_weights()
     for module in model.modules():
-        if type(module).__name__.endswith("RMSNorm"):
-            type(module).forward = exact_rms_norm
+        # In a half type the norm's statistics are float32, as transformers has them.
+        if type(module).__name__.endswith("RMSNorm") and not mixed:
+            module.forward = types.MethodType(exact_rms_norm, module)
     if hasattr(model.base_model, "rotary_emb"):
         theta = values.get("rope_theta") or values["rope_parameters"]["rope_theta"]
         model.base_model.rotary_emb = ExactRotary(values["head_dim"], theta)
@@ -74,15 +80,22 @@ def tokens_of(samples):
     return torch.tensor([list(sample) for sample in samples], dtype=torch.int64)
 
 
-def mean_loss(model, tokens):
-    # Not `labels=`: transformers would cast the logits to float32.
-    logits = model(input_ids=tokens[:, :-1], use_cache=False).logits
+def half_of(job):
+    """The type that a mixed job computes in; None: the parameters' own."""
+    return HALVES.get(job["training"].get("mixed_precision_param"))
+
+
+def mean_loss(model, tokens, half=None):
+    parameters = {} if half is None else {name: parameter.to(half) for name, parameter in model.named_parameters()}
+    # Not `labels=`: transformers would cast the logits to float32, of float64 ones too.
+    logits = torch.func.functional_call(model, parameters, kwargs={"input_ids": tokens[:, :-1], "use_cache": False}).logits
+    logits = logits if half is None else logits.float()
     return torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), tokens[:, 1:].reshape(-1))
 
 
-def validation_loss(model, text, samples):
+def validation_loss(model, text, samples, half):
     with torch.no_grad():
-        return mean_loss(model, tokens_of([text.validation_sample(i) for i in range(samples)])).item()
+        return mean_loss(model, tokens_of([text.validation_sample(i) for i in range(samples)]), half).item()
 
 
 def optimizer_of(model, job):
@@ -98,17 +111,21 @@ def train(model, job, steps=None, optimizer=None):
     order = SampleOrder(training["seed"], text.digest, training["seq_len"], text.num_train_samples)
     parameters = list(model.parameters())
     optimizer = optimizer or optimizer_of(model, job)
+    half = half_of(job)
+    scaler = torch.amp.GradScaler("cpu", enabled=half is torch.float16)
     for step in range(steps or training["steps"]):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(job, step)
         tokens = tokens_of([text.train_sample(i) for i in order.samples(step, training["global_batch_size"])])
         optimizer.zero_grad()
-        loss = mean_loss(model, tokens)
-        loss.backward()
+        loss = mean_loss(model, tokens, half)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
         norm = torch.nn.utils.clip_grad_norm_(parameters, training["max_norm"] or math.inf)
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
         record = {"step": step + 1, "loss": loss.item(), "grad_norm": norm.item(), "lr": learning_rate(job, step)}
         interval = data["validation_interval"]
         if data["validation_samples"] and (step + 1 == training["steps"] or (interval and (step + 1) % interval == 0)):
-            record["validation_loss"] = validation_loss(model, text, data["validation_samples"])
+            record["validation_loss"] = validation_loss(model, text, data["validation_samples"], half)
         yield record

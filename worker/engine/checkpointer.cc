@@ -42,7 +42,7 @@ CheckpointFence MakeFence(const RankAssignment& assignment, int64_t step, RankHo
           .confirm = [&host, step](const std::string& purpose) { return host.ConfirmEpochIsNewest(step, purpose); }};
 }
 
-CheckpointManifest MakeManifest(const RankAssignment& assignment, int64_t step, DType dtype) {
+CheckpointManifest MakeManifest(const RankAssignment& assignment, int64_t step, DType dtype, const LossScale& loss_scale) {
   CheckpointManifest manifest;
   manifest.job = assignment.job.value();
   manifest.epoch = assignment.epoch.value();
@@ -51,13 +51,16 @@ CheckpointManifest MakeManifest(const RankAssignment& assignment, int64_t step, 
   manifest.dtype = dtype;
   manifest.seed = assignment.config.training.seed;
   manifest.data_digest = assignment.data_digest;
+  manifest.loss_scale = loss_scale.scales() ? loss_scale.scale() : 0;
+  manifest.steps_at_loss_scale = loss_scale.steps_at_scale();
+  manifest.skipped_steps = loss_scale.skipped_steps();
   return manifest;
 }
 
 // Rank 0's part.
-absl::Status Publish(const RankAssignment& assignment, int64_t step, DType dtype, const std::vector<std::string>& messages,
+absl::Status Publish(const RankAssignment& assignment, CheckpointManifest manifest, const std::vector<std::string>& messages,
                      const std::string& temporary, const std::string& final_folder, RankHost& host, int64_t* bytes) {
-  CheckpointManifest manifest = MakeManifest(assignment, step, dtype);
+  const int64_t step = manifest.step;
   for (const std::string& message : messages) {
     MOTLEY_ASSIGN_OR_RETURN(CheckpointFile file, FileEntryFromJson(message.substr(3)));
     *bytes += file.bytes;
@@ -90,7 +93,10 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
   absl::Status published;
   if (assignment.rank == 0) {
     int64_t bytes = 0;
-    if (all_written.ok()) published = Publish(assignment, step, dtype, entries, temporary, final_folder, host, &bytes);
+    if (all_written.ok()) {
+      published = Publish(assignment, MakeManifest(assignment, step, dtype, state.loss_scale()), entries, temporary, final_folder,
+                          host, &bytes);
+    }
     if (!all_written.ok() || !published.ok()) Forget(assignment, step, temporary, host);
     if (all_written.ok() && published.ok()) host.OnCheckpoint(step, final_folder, bytes, (MonotonicNs() - begin_ns) * 1e-9);
   }

@@ -12,9 +12,11 @@
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
 #include "common/model/operators.h"
+#include "worker/engine/base/scalar_type.h"
 #include "worker/engine/border.h"
 #include "worker/engine/lanes/runner.h"
 #include "worker/engine/model/optimizer.h"
+#include "worker/engine/operators/half.h"
 
 namespace motley::engine {
 
@@ -96,16 +98,17 @@ class Executor::Pass : public ProgramWork {
   absl::Status Do(const Gather& op) {
     const UnitState& own = e_.state_.units()[op.unit];
     at::Tensor whole = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
-    const bool home = program_.parameter_buffers[op.buffer].home_of >= 0;  // what the rank owns is there
-    if (!home && own.size() > 0) whole.narrow(0, own.begin, own.size()).copy_(own.parameter);
-    return e_.communicator_.AllGather(op.group, whole.mutable_data_ptr(), e_.dtype_, OwnersIn(op.group, op.unit));
+    // In a home is what the rank owns, unless it must be cast to the compute type.
+    const bool there = program_.parameter_buffers[op.buffer].home_of >= 0 && !e_.precision_.mixed();
+    if (!there && own.size() > 0) whole.narrow(0, own.begin, own.size()).copy_(own.parameter);
+    return e_.communicator_.AllGather(op.group, whole.mutable_data_ptr(), e_.precision_.compute, OwnersIn(op.group, op.unit));
   }
 
   absl::Status Do(const ReduceScatter& op) {
     UnitState& own = e_.state_.units()[op.unit];
     at::Tensor whole = UnitOf(e_.gradient_buffers_[op.grad], op.unit);
     MOTLEY_RETURN_IF_ERROR(
-        e_.communicator_.ReduceScatter(op.group, whole.mutable_data_ptr(), e_.dtype_, OwnersIn(op.group, op.unit)));
+        e_.communicator_.ReduceScatter(op.group, whole.mutable_data_ptr(), e_.precision_.master, OwnersIn(op.group, op.unit)));
     const bool home = program_.gradient_buffers[op.grad].home_of >= 0;  // the sum stays in it
     if (!home && own.size() > 0) own.gradient.add_(whole.narrow(0, own.begin, own.size()));
     gradient_fresh_[op.grad] = true;
@@ -126,22 +129,32 @@ class Executor::Pass : public ProgramWork {
       const double squared = units[u].size() > 0 ? SquaredNorm(units[u].gradient) : 0;
       if (!std::isfinite(squared))
         mine.not_finite = std::min(mine.not_finite, GradientPosition(static_cast<int>(u), program_.num_units));
-      mine.squared_norm += squared;
+      mine.squared_norm += squared / (input_.loss_scale * input_.loss_scale);
     }
     MOTLEY_ASSIGN_OR_RETURN(const auto by_rank, e_.communicator_.GatherScalars(mine.ToVector()));
     outcome_.scalars = SummedScalars(by_rank);
     return CheckFinite();
   }
 
-  absl::Status CheckFinite() const {
+  // All ranks have the same scalars, so all come to the same verdict.
+  absl::Status CheckFinite() {
     const SummedScalars& scalars = outcome_.scalars;
     if (!training_ || scalars.finite()) return absl::OkStatus();
     const bool known = scalars.first_not_finite_rank >= 0;
+    const std::string where =
+        absl::StrCat(known ? DescribePosition(scalars.sum.not_finite, program_.num_units) : std::string("the sum over ranks"),
+                     known ? absl::StrCat(" on ", e_.assignment_.devices[scalars.first_not_finite_rank].value()) : std::string());
+    if (input_.may_skip) {
+      outcome_.overflow = where;
+      return absl::OkStatus();
+    }
+    const bool half = e_.precision_.compute == DType::kFloat16;
     return absl::AbortedError(absl::StrCat(
-        "step ", input_.step + 1, ": loss or gradient is NaN or infinite, first in ",
-        known ? DescribePosition(scalars.sum.not_finite, program_.num_units) : std::string("the sum over ranks"),
-        known ? absl::StrCat(" on ", e_.assignment_.devices[scalars.first_not_finite_rank].value()) : std::string(),
-        "; the step was not applied. Lower optimizer.lr, raise lr_scheduler.warmup_steps, or set training.max_norm"));
+        "step ", input_.step + 1, ": loss or gradient is NaN or infinite, first in ", where, "; the step was not applied. ",
+        half
+            ? "Float16 overflows even with a loss scale of 1: set training.mixed_precision_param to bfloat16 or float32, or lower"
+            : "Lower",
+        " optimizer.lr, raise lr_scheduler.warmup_steps, or set training.max_norm"));
   }
 
   // ---- send and receive lanes ----
@@ -161,8 +174,8 @@ class Executor::Pass : public ProgramWork {
   }
   template <typename Op>
   absl::Status Receive(const Op& op, Border& border) {
-    const at::Tensor room =
-        border.Room(op, e_.assignment_.config.training.seq_len, e_.assignment_.model.hidden_size, e_.options_);
+    const at::Tensor room = border.Room(op, e_.assignment_.config.training.seq_len, e_.assignment_.model.hidden_size,
+                                        at::TensorOptions().dtype(ScalarTypeOf(e_.precision_.compute)));
     return e_.communicator_.Receive(op.peer, room.mutable_data_ptr(), static_cast<int64_t>(room.nbytes()));
   }
 
@@ -207,8 +220,8 @@ class Executor::Pass : public ProgramWork {
     Saved& saved = saved_[op.unit][op.microbatch];
     if (op.unit == Head()) {
       at::Tensor tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : at::Tensor();
-      gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossScale(),
-                                        gradients, tied_gradients);
+      gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch],
+                                        LossWeight(), gradients, tied_gradients);
     } else if (op.unit == 0) {
       e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], gradient, gradients);
       gradient = at::Tensor();
@@ -232,10 +245,12 @@ class Executor::Pass : public ProgramWork {
 
   absl::Status Do(const OptimizerStep&) {
     const JobConfig& config = e_.assignment_.config;
-    const double clip = ClipCoefficient(outcome_.scalars.norm(), config.training.max_norm);
+    const double clip = ClipCoefficient(outcome_.scalars.norm(), config.training.max_norm) / input_.loss_scale;
+    const int64_t update = input_.step - input_.skipped + 1;
     for (UnitState& unit : e_.state_.units()) {
       if (unit.size() == 0) continue;
-      AdamWStep(config.optimizer, input_.lr, input_.step + 1, clip, unit.gradient, unit.parameter, unit.exp_avg, unit.exp_avg_sq);
+      if (outcome_.overflow.empty())
+        AdamWStep(config.optimizer, input_.lr, update, clip, unit.gradient, unit.parameter, unit.exp_avg, unit.exp_avg_sq);
       unit.gradient.zero_();  // reductions add to it
     }
     return absl::OkStatus();
@@ -283,14 +298,16 @@ class Executor::Pass : public ProgramWork {
                     : ForwardFlops(e_.assignment_.model, kind, samples, seq_len);
   }
   // Every token of a text sample is valid: the step's global count is known beforehand.
-  double LossScale() const {
+  double LossWeight() const {
     const TrainingSection& training = e_.assignment_.config.training;
-    return 1.0 / (static_cast<double>(training.global_batch_size) * static_cast<double>(training.seq_len));
+    return input_.loss_scale / (static_cast<double>(training.global_batch_size) * static_cast<double>(training.seq_len));
   }
-  // A sum is not finite when an element is not. Stays on the device.
+  // A sum is not finite when an element is not. Of half numbers it is taken in float32: in float16 finite ones soon sum up to
+  // infinity. Stays on the device.
   void NoteFinite(const at::Tensor& tensor, int64_t position) {
     if (!training_) return;
-    not_finite_ = at::minimum(not_finite_, at::where(at::isfinite(tensor.sum()), kFinite, position));
+    const at::Tensor sum = IsHalf(tensor) ? tensor.sum(at::kFloat) : tensor.sum();
+    not_finite_ = at::minimum(not_finite_, at::where(at::isfinite(sum), kFinite, position));
   }
 
   Executor& e_;
@@ -319,14 +336,13 @@ void SetThreads(int threads) {
 
 }  // namespace
 
-Executor::Executor(const RankAssignment& assignment, DType dtype, ShardedState& state, Communicator& communicator,
+Executor::Executor(const RankAssignment& assignment, Precision precision, ShardedState& state, Communicator& communicator,
                    ComputePacer& pacer)
     : assignment_(assignment),
-      dtype_(dtype),
-      options_(at::TensorOptions().dtype(dtype == DType::kFloat64 ? at::kDouble : at::kFloat)),
+      precision_(precision),
       state_(state),
       communicator_(communicator),
-      model_(assignment.model, assignment.config.training.seq_len, dtype),
+      model_(assignment.model, assignment.config.training.seq_len, precision.compute),
       layout_(ParameterLayout(assignment.model)),
       lanes_(clock_, [&communicator](const absl::Status& error) { communicator.Abort(std::string(error.message())); }),
       // They copy: a team of their own would take the compute lane's cores. First, because the newest number becomes the
@@ -336,17 +352,18 @@ Executor::Executor(const RankAssignment& assignment, DType dtype, ShardedState& 
       receive_(lanes_, communicator.receive_pacer(), [] { SetThreads(1); }),
       compute_(lanes_, pacer, [&assignment] { SetThreads(assignment.device.threads); }) {}
 
-void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted,
-                           at::Tensor UnitState::*shard) {
+void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor UnitState::*shard,
+                           DType type) {
+  const bool takes_in = type == precision_.master;  // what the state is in
   if (buffers.size() < wanted.size()) buffers.resize(wanted.size());
   for (size_t b = 0; b < wanted.size(); ++b) {
     if (buffers[b].defined() && buffers[b].numel() >= wanted[b].elements) continue;
-    UnitState* const home_of = wanted[b].home_of < 0 ? nullptr : &state_.units()[wanted[b].home_of];
+    UnitState* const home_of = wanted[b].home_of < 0 || !takes_in ? nullptr : &state_.units()[wanted[b].home_of];
     if (home_of != nullptr && home_of->size() == wanted[b].elements) {  // the shard is the whole unit: no second one beside it
       buffers[b] = home_of->*shard;
       continue;
     }
-    buffers[b] = at::zeros({wanted[b].elements}, options_);
+    buffers[b] = at::zeros({wanted[b].elements}, ScalarTypeOf(type));
     if (home_of == nullptr) continue;
     UnitState& own = *home_of;
     const at::Tensor range = buffers[b].narrow(0, own.begin, own.size());
@@ -357,8 +374,8 @@ void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<U
 
 absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInput& input) {
   try {
-    MakeBuffers(parameter_buffers_, program.parameter_buffers, &UnitState::parameter);
-    MakeBuffers(gradient_buffers_, program.gradient_buffers, &UnitState::gradient);
+    MakeBuffers(parameter_buffers_, program.parameter_buffers, &UnitState::parameter, precision_.compute);
+    MakeBuffers(gradient_buffers_, program.gradient_buffers, &UnitState::gradient, precision_.master);
   } catch (const c10::Error& error) {
     communicator_.Abort("a rank had no memory for its buffers");
     return absl::ResourceExhaustedError(absl::StrCat(assignment_.devices[assignment_.rank].value(),

@@ -26,25 +26,30 @@ namespace motley::engine {
 
 struct StepInput {
   Batch batch;
-  int64_t step = 0;  // optimizer steps done before this one
+  int64_t step = 0;     // optimizer steps done before this one
+  int64_t skipped = 0;  // of those, without an update
   double lr = 0;
+  double loss_scale = 1;            // gradients are those of the loss times this
+  bool may_skip = false;            // what is not finite skips the step instead of failing it
   bool stop = false, save = false;  // this rank's wish, agreed upon with the scalars
   bool checkpoint = false;          // rank 0's: all save after this step and go on
 };
 
 struct StepOutcome {
   SummedScalars scalars;
+  std::string overflow;                // of a step that was skipped: where, for people
   std::vector<InstructionSpan> spans;  // by instruction of the program, on CLOCK_MONOTONIC
 };
 
 class Executor {
  public:
   // All references must outlive the executor. The pacer is the compute lane's.
-  Executor(const RankAssignment& assignment, DType dtype, ShardedState& state, Communicator& communicator, ComputePacer& pacer);
+  Executor(const RankAssignment& assignment, Precision precision, ShardedState& state, Communicator& communicator,
+           ComputePacer& pacer);
 
-  // ABORTED: loss or gradient not finite (training only): names the first unit and its device, state unchanged.
-  // RESOURCE_EXHAUSTED: device memory. UNAVAILABLE: a peer was lost. INTERNAL: an operator failed. After an error the
-  // communicator is dead.
+  // ABORTED: loss or gradient not finite and the step may not be skipped (training only): names the first unit and its device,
+  // state unchanged. RESOURCE_EXHAUSTED: device memory. UNAVAILABLE: a peer was lost. INTERNAL: an operator failed. After an
+  // error the communicator is dead.
   absl::StatusOr<StepOutcome> Run(const Program& program, const StepInput& input);
 
   // Called from all lanes when an instruction begins, often.
@@ -53,13 +58,13 @@ class Executor {
  private:
   class Pass;
 
-  // Those that a program has and earlier ones had not. A home takes the state's shard in: it is a range of the buffer from then
-  // on.
-  void MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor UnitState::*shard);
+  // Those that a program has and earlier ones had not. A home of the shard's own type takes the shard in: it is a range of the
+  // buffer from then on.
+  void MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor UnitState::*shard,
+                   DType type);
 
   const RankAssignment& assignment_;
-  const DType dtype_;
-  const at::TensorOptions options_;
+  const Precision precision_;
   ShardedState& state_;
   Communicator& communicator_;
   UnitModel model_;

@@ -1,6 +1,8 @@
 #include "worker/engine/trainer.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -38,7 +40,7 @@ Trainer::Trainer(const RankAssignment& assignment, const EngineOptions& options,
 absl::Status Trainer::Prepare() {
   const JobConfig& config = assignment_.config;
   MOTLEY_RETURN_IF_ERROR(Validate(assignment_.program));
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(config.training.dtype));
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
   progress_.BeginStep(assignment_.start_step);
   MOTLEY_RETURN_IF_ERROR(AgreeOnPrograms());
   progress_.Beat("opening the data");
@@ -63,7 +65,7 @@ absl::Status Trainer::Prepare() {
                                          data_->num_train_samples());
   MOTLEY_ASSIGN_OR_RETURN(ShardedState state, ShardedState::Create(assignment_, [this] { progress_.Beat("restoring"); }));
   state_ = std::make_unique<ShardedState>(std::move(state));
-  executor_ = std::make_unique<Executor>(assignment_, dtype, *state_, communicator_, pacer_);
+  executor_ = std::make_unique<Executor>(assignment_, precision, *state_, communicator_, pacer_);
   executor_->set_progress([this](int64_t instruction, const Operation& op) {
     progress_.Begin(instruction, op);
     if (options_.before_instruction) options_.before_instruction(instruction);
@@ -146,6 +148,11 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   });
   input.step = step;
   input.lr = LearningRate(config, step);
+  LossScale& loss_scale = state_->loss_scale();
+  input.skipped = loss_scale.skipped_steps();
+  input.loss_scale = loss_scale.scale();
+  input.may_skip = loss_scale.may_skip();
+  if (options_.overflows && options_.overflows(step)) input.loss_scale = std::numeric_limits<double>::infinity();
   input.stop = stop_.stop;
   input.save = stop_.save;
   input.checkpoint = assignment_.rank == 0 && schedule_.Due(step + 1);
@@ -154,6 +161,7 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   result.step = step + 1;
   result.loss = outcome.scalars.loss();
   result.grad_norm = outcome.scalars.norm();
+  TakeVerdict(outcome, result);
   result.lr = input.lr;
   result.step_seconds = (MonotonicNs() - begin_ns) * 1e-9;
   for (InstructionSpan& span : outcome.spans)
@@ -163,6 +171,19 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   result.peak_memory_bytes = PeakBytes();
   result.lateness_seconds = pacer_.lateness_seconds() + communicator_.lateness_seconds() - lateness_before;
   return outcome;
+}
+
+void Trainer::TakeVerdict(const StepOutcome& outcome, StepResult& result) {
+  LossScale& loss_scale = state_->loss_scale();
+  result.loss_scale = loss_scale.scales() ? loss_scale.scale() : 0;
+  result.skipped = !outcome.overflow.empty();
+  if (!result.skipped) return loss_scale.Applied();
+  loss_scale.Skipped();
+  if (!std::isfinite(result.loss)) result.loss = 0;
+  if (!std::isfinite(result.grad_norm)) result.grad_norm = 0;
+  if (assignment_.rank != 0) return;
+  host_.OnLog(absl::StrCat("step ", result.step, " is skipped: float16 overflowed in ", outcome.overflow, ". The loss scale is ",
+                           loss_scale.scale(), " now, after ", result.loss_scale));
 }
 
 absl::Status Trainer::Evaluate(int64_t steps_done, StepResult& result) {

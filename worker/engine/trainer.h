@@ -39,6 +39,8 @@ class Trainer {
   // That all ranks were given programs of one plan.
   absl::Status AgreeOnPrograms();
   absl::StatusOr<StepOutcome> Step(int64_t step, StepResult& result);
+  // What a step's numbers say of the loss scale.
+  void TakeVerdict(const StepOutcome& outcome, StepResult& result);
   absl::Status Evaluate(int64_t steps_done, StepResult& result);
   absl::Status Save(int64_t steps_done);
   // One that cannot be written now ends nothing: it is said, and tried again later.

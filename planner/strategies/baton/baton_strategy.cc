@@ -214,9 +214,9 @@ StageChoice BatonSearch::PriceStage(const Shape& shape, const GroupCut& cut, int
 }
 
 double BatonSearch::Synchronise(const GroupCut& cut, size_t stage, int64_t layers, size_t ranks) const {
-  const double bytes =
-      static_cast<double>(costs_.UnitElements(UnitKind::kLayer) * costs_.element_bytes()) / static_cast<double>(ranks);
-  return static_cast<double>(layers) * (cut.replica_gather[stage].At(bytes) + cut.replica_reduce[stage].At(bytes));
+  const double elements = static_cast<double>(costs_.UnitElements(UnitKind::kLayer)) / static_cast<double>(ranks);
+  return static_cast<double>(layers) * (cut.replica_gather[stage].At(elements * costs_.RingBytes(Collective::kAllGather)) +
+                                        cut.replica_reduce[stage].At(elements * costs_.RingBytes(Collective::kReduceScatter)));
 }
 
 // Level one. Empty: the layers do not fit; what then lacks is noted.

@@ -186,7 +186,7 @@ double PoplarSearch::CollectiveSeconds(Collective collective, const std::vector<
     shares.push_back(share);
   }
   const auto seconds = [&](UnitKind unit) {
-    const double bytes = static_cast<double>(costs_.UnitElements(unit) * costs_.element_bytes());
+    const double bytes = static_cast<double>(costs_.UnitElements(unit)) * costs_.RingBytes(collective);
     return setting_.links.SecondsAlone(setting_.links.Ring(collective, devices, bytes, shares));
   };
   return seconds(UnitKind::kEmbedding) + seconds(UnitKind::kHead) +

@@ -90,11 +90,9 @@ TEST_F(LivePlanTest, AutoIsPlannedWhereNoStrategyIsNamed) {
 
 TEST_F(LivePlanTest, OnlyWhatRunsWhereThatIsAskedFor) {
   const json open = json::parse(Plan({"--strategy", "fsdp", "--dtype", "bf16", "-o", "json"}).out);
-  EXPECT_EQ(open["report"]["runnable"]["ok"], false);
-  EXPECT_THAT(open["report"]["runnable"]["why"].get<std::string>(), HasSubstr("the engine computes in float32"));
+  EXPECT_EQ(open["report"]["runnable"]["ok"], true);
   const Ran half = Plan({"--strategy", "fsdp", "--dtype", "bf16", "--runnable"});
-  EXPECT_EQ(half.code, 78);
-  EXPECT_THAT(half.err, HasSubstr("the engine computes in float32"));
+  EXPECT_EQ(half.code, 0) << half.err;
   for (const char* strategy : {"fsdp", "baton", "zorse"}) {
     const json plan = json::parse(Plan({"--strategy", strategy, "--runnable", "-o", "json"}).out);
     EXPECT_EQ(plan["report"]["runnable"]["ok"], true) << strategy;

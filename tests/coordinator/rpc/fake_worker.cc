@@ -66,6 +66,9 @@ FakeWorker::FakeWorker(const std::string& address, const std::string& node, Opti
     device->set_kind("emulated");
     device->set_memory_bytes(int64_t{1} << 30);
     device->set_flops_per_second(1e9);
+    if (options_.compute_capability == 0) continue;
+    device->set_kind("cuda");
+    device->mutable_card()->set_compute_capability(options_.compute_capability);
   }
   for (const auto& [job, epoch] : options_.newest_epochs) {
     v1::JobEpoch* newest = hello->add_newest_epochs();

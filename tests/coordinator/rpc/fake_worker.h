@@ -21,6 +21,7 @@ class FakeWorker {
  public:
   struct Options {
     int devices = 1;
+    int compute_capability = 0;  // of its devices, which are NVIDIA cards then
     int64_t incarnation = 1;
     std::string version;  // empty: ours
     std::string data_digest = "digest";

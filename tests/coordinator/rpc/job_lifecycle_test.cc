@@ -87,6 +87,23 @@ TEST_F(JobLifecycle, StoredProfilesAreUsedAgain) {
   EXPECT_EQ(job.epoch(), 1) << "nothing was started before";
 }
 
+TEST_F(JobLifecycle, ATypeThatACardLacksIsRefusedByNameBeforeAnythingIsMeasured) {
+  FakeWorker::Options old_card, new_card;
+  old_card.compute_capability = 70;
+  new_card.compute_capability = 80;
+  auto n1 = Join("n1", old_card), n2 = Join("n2", new_card);
+  JobConfig config = MakeConfig(1);
+  config.training.mixed_precision_param = "bfloat16";
+  ASSERT_TRUE(Submit("a", config).ok());
+  const v1::Job job = WaitForState("a", v1::JOB_STATE_FAILED);
+  EXPECT_NE(job.reason().find("bfloat16, which these devices do not have: n1/gpu0 (test, sm_70); those that have it: n2/gpu0"),
+            std::string::npos)
+      << job.reason();
+  config.training.mixed_precision_param = "float16";
+  ASSERT_TRUE(Submit("b", config).ok());
+  EXPECT_EQ(n1->WaitForStart()[0].spec().training().mixed_precision_param(), "float16");
+}
+
 TEST_F(JobLifecycle, SubmitIsIdempotentAndRefusesAnotherBody) {
   v1::SubmitJobResponse first, second;
   for (v1::SubmitJobResponse* response : {&first, &second}) {

@@ -90,7 +90,7 @@ TEST(Costs, RecomputingAnOperatorFreesItsOutput) {
   // A share divides what the share computes; the norms' outputs and the residual's are whole on every rank.
   const int64_t half = costs.SavedBytes(0, UnitKind::kLayer, OpSet::None(), 2, 0.5);
   EXPECT_GT(half, all / 2);
-  EXPECT_NEAR(static_cast<double>(2 * half - all), static_cast<double>(tokens * (3 * 4096 + 2) * 2), 64);
+  EXPECT_NEAR(static_cast<double>(2 * half - all), static_cast<double>(tokens * (3 * 4096 * 2 + 2 * 4)), 64);
 }
 
 TEST(Costs, StateBytesByDType) {

@@ -48,6 +48,33 @@ TEST_F(MemoryModelTest, TrainingStateByZeroStage) {
   EXPECT_EQ(MemoryOf(costs(), alone, {2, 2}).gathered, 0);
 }
 
+// The engine's way: parameters in the half type only in buffers and where they are resident, gradients in float32.
+TEST_F(MemoryModelTest, TrainingStateOfTheEngineInAHalfType) {
+  Workload workload = WorkOf(MediumModel(12, false), 64, DType::kFloat16);
+  workload.state = StateKeeping::kEngine;
+  const auto setting = MakeSetting(Nodes({{"T4", "T4"}}), workload);
+  const Costs& mixed = setting->costs;
+  const int64_t all = 4 * Layer(), quarter = all / 4;
+  const int64_t parameters[] = {2 * all, 2 * all, 2 * all, 0}, gradients[] = {4 * all, 4 * all, 4 * quarter, 4 * quarter},
+                optimizer[] = {12 * all, 12 * quarter, 12 * quarter, 12 * quarter},
+                gathered[] = {0, 0, 8 * Layer(), 12 * Layer()};
+  for (int zero = 0; zero <= 3; ++zero) {
+    const MemoryByPurpose memory = MemoryOf(mixed, Middle(ScheduleFamily::k1F1B, zero), {2, 2});
+    EXPECT_EQ(memory.parameters, parameters[zero]) << zero;
+    EXPECT_EQ(memory.gradients, gradients[zero]) << zero;
+    EXPECT_EQ(memory.optimizer, optimizer[zero]) << zero;
+    EXPECT_EQ(memory.gathered, gathered[zero]) << zero;
+  }
+  RankDuty alone = Middle(ScheduleFamily::k1F1B, 3);
+  alone.group_size = 1;
+  EXPECT_EQ(MemoryOf(mixed, alone, {2, 2}).parameters, 2 * quarter) << "nobody gathers, so they are resident";
+  EXPECT_EQ(mixed.StateBytesPerElement(), 16);
+  EXPECT_EQ(mixed.RingBytes(Collective::kAllGather), 2);
+  EXPECT_EQ(mixed.RingBytes(Collective::kReduceScatter), 4);
+  EXPECT_EQ(mixed.RingBytes(Collective::kAllReduce), 3) << "a sum and a gather";
+  EXPECT_EQ(costs().RingBytes(Collective::kReduceScatter), 2) << "the papers'";
+}
+
 TEST_F(MemoryModelTest, MicrobatchesInFlightBySchedule) {
   using enum ScheduleFamily;
   EXPECT_EQ(InFlight(kLayered, 1, 4, 1, 9), 9);

@@ -295,6 +295,35 @@ TEST(PlannerTest, WhatCannotFitIsKnownFromShapesAlone) {
   EXPECT_GE(refused, 4);
 }
 
+TEST(PlannerTest, DevicesWithoutTheTypeAreNamedWithThoseThatHaveIt) {
+  PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 8);
+  const auto card = [](const char* id, const char* model, int capability) {
+    DeviceDescription device;
+    device.id = DeviceId(id);
+    device.model = model;
+    device.kind = DeviceKind::kCuda;
+    device.card.compute_capability = capability;
+    return device;
+  };
+  const std::vector<DeviceDescription> cards = {card("n1/gpu0", "P40", 61), card("n2/gpu0", "V100", 70),
+                                                card("n3/gpu0", "A100", 80)};
+  const auto complaint = [&](const std::vector<DeviceDescription>& devices, const char* type) {
+    input.config.training.mixed_precision_param = type;
+    return std::string(CheckComputeType(devices, input.config).message());
+  };
+  EXPECT_EQ(
+      complaint(cards, "bfloat16"),
+      "training.mixed_precision_param is bfloat16, which these devices do not have: n1/gpu0 (P40, sm_61), n2/gpu0 (V100, "
+      "sm_70); those that have it: n3/gpu0 (A100, sm_80). Leave them out with planner.exclude, or compute in float16 or float32");
+  EXPECT_THAT(complaint({cards[0]}, "bfloat16"), HasSubstr("no other device is there"));
+  EXPECT_EQ(complaint(cards, "float16"), "");
+  EXPECT_THAT(complaint({card("n1/gpu0", "M60", 52)}, "float16"), HasSubstr("n1/gpu0 (M60, sm_52)"));
+  EXPECT_EQ(complaint(cards, ""), "");
+  for (const char* type : {"bfloat16", "float16"}) {
+    EXPECT_EQ(complaint(input.devices, type), "") << "devices on the host have every type";
+  }
+}
+
 TEST(PlannerTest, PinsHoldWhereTheirDeviceIs) {
   std::vector<DeviceSetup> devices = MixedDevices();
   devices.push_back({"n5/gpu0", "snail", 1e5, int64_t{64} << 20});

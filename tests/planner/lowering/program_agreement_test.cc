@@ -61,9 +61,11 @@ void ExpectAgreement(const Setting& setting, const std::vector<Duty>& duties) {
       const int64_t walked = ActivationPeakBytes(setting.costs, setting.KindOf(static_cast<int>(u)), (*programs)[u]);
       EXPECT_NEAR(static_cast<double>(activations), static_cast<double>(walked), 64) << u;
       int64_t buffers = 0;
-      for (const UnitBuffer& buffer : (*programs)[u].parameter_buffers) buffers += buffer.elements;
-      for (const UnitBuffer& buffer : (*programs)[u].gradient_buffers) buffers += buffer.elements;
-      EXPECT_EQ(rank.memory.gathered, buffers * setting.costs.element_bytes()) << u;
+      for (const UnitBuffer& buffer : (*programs)[u].parameter_buffers)
+        buffers += buffer.elements * setting.costs.element_bytes();
+      for (const UnitBuffer& buffer : (*programs)[u].gradient_buffers)
+        buffers += buffer.elements * setting.costs.gradient_bytes();
+      EXPECT_EQ(rank.memory.gathered, buffers) << u;
       EXPECT_EQ(rank.memory.total(), rank.peak_bytes) << u;
     }
   }
@@ -77,6 +79,15 @@ TEST(ProgramAgreementTest, UnevenBatchesSharesAndRecomputation) {
       ExpectAgreement(*setting, {{0.5, {4, 4, 3}, "full"}, {0.2, {2, 1}, "none"}, {0.3, {3, 3}, "none"}});
       ExpectAgreement(*setting, {{1, {5, 5}, "none"}, {0, {4, 3, 3}, "full"}, {0, {}, "none"}});
     }
+  }
+}
+
+TEST(ProgramAgreementTest, MixedPrecision) {
+  for (const DType dtype : {DType::kBFloat16, DType::kFloat16}) {
+    Workload workload = WorkOf(MediumModel(6, true), 20, dtype);
+    workload.state = StateKeeping::kEngine;
+    const auto setting = MakeSetting(Nodes({{"A10G", "A100-40GB"}, {"L4"}}, 12e9, 1e9), workload);
+    ExpectAgreement(*setting, {{0.5, {4, 4, 3}, "full"}, {0.2, {2, 1}, "none"}, {0.3, {3, 3}, "none"}});
   }
 }
 

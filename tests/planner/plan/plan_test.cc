@@ -203,7 +203,6 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
               HasSubstr("units[1].ranks: 2 given"));
   EXPECT_THAT(refused([](P& p, S&) { p.schedule = ScheduleFamily::kZeroBubble; }),
               HasSubstr("schedule zero_bubble given, the engine runs layered, gpipe, 1f1b and interleaved"));
-  EXPECT_THAT(refused([](P& p, S&) { p.dtype = DType::kBFloat16; }), HasSubstr("dtype bfloat16 given"));
   EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].recompute = OpSet().With(Op::kNorm1); }),
               HasSubstr("rank 1 (n1/gpu1): recompute 'norm1' given"));
   EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].offload_optimizer = true; }),

@@ -76,7 +76,7 @@ class EngineTest : public testing::Test {
     plan.epoch = Epoch(1);
     plan.global_batch = config_.training.global_batch_size;
     plan.seq_len = config_.training.seq_len;
-    plan.dtype = *ParseDType(config_.training.dtype);
+    plan.dtype = PrecisionOf(config_.training)->compute;
     planner::StagePlan stage;
     stage.ministages = {{0, model.num_layers - 1}};
     for (size_t r = 0; r < devices.size(); ++r) {

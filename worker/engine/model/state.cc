@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/model/parameters.h"
+#include "worker/engine/base/scalar_type.h"
 #include "worker/engine/model/unit_model.h"
 
 namespace motley::engine {
@@ -56,7 +57,7 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
     return absl::InvalidArgumentError(
         absl::StrCat("placement: ", assignment.placement.size(), " units, the model has ", layout.size()));
   }
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(assignment.config.training));
   if (assignment.resume_from.empty() && assignment.start_step > 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("the epoch starts at step ", assignment.start_step, " but names no checkpoint"));
@@ -64,10 +65,14 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
   std::optional<CheckpointReader> reader;
   if (!assignment.resume_from.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(reader, CheckpointReader::Open(assignment.resume_from));
-    MOTLEY_RETURN_IF_ERROR(CheckFits(reader->manifest(), assignment, dtype));
+    MOTLEY_RETURN_IF_ERROR(CheckFits(reader->manifest(), assignment, precision.master));
   }
-  const auto options = at::TensorOptions().dtype(dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
-  ShardedState result;
+  const auto options = at::TensorOptions().dtype(ScalarTypeOf(precision.master));
+  ShardedState result(precision.compute);
+  if (reader && !IsInitial(assignment)) {
+    const CheckpointManifest& manifest = reader->manifest();
+    result.loss_scale_.Restore(manifest.loss_scale, manifest.steps_at_loss_scale, manifest.skipped_steps);
+  }
   for (size_t u = 0; u < layout.size(); ++u) {
     const std::vector<int64_t>& bounds = assignment.placement[u].bounds;
     if (static_cast<int>(bounds.size()) != assignment.world() + 1 || bounds.front() != 0 ||

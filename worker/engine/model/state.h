@@ -1,5 +1,5 @@
 // The training state that a rank owns: of every unit one contiguous range of parameter, gradient and both Adam moments,
-// each a flat tensor of the job's dtype. Not thread-safe; the program's dependencies order its users.
+// each a flat tensor of training.dtype. Not thread-safe; the program's dependencies order its users.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/session/assignment.h"
+#include "worker/engine/base/loss_scale.h"
 
 namespace motley::engine {
 
@@ -30,11 +31,16 @@ class ShardedState {
   std::vector<UnitState>& units() { return units_; }
   const std::vector<UnitState>& units() const { return units_; }
   int64_t owned_elements() const;
+  // The same on every rank.
+  LossScale& loss_scale() { return loss_scale_; }
+  const LossScale& loss_scale() const { return loss_scale_; }
   // What a checkpoint holds of it; points into the tensors.
   std::vector<PieceData> Pieces() const;
 
  private:
+  explicit ShardedState(DType compute) : loss_scale_(compute) {}
   std::vector<UnitState> units_;
+  LossScale loss_scale_;
 };
 
 }  // namespace motley::engine

@@ -1,5 +1,6 @@
 #include "worker/engine/model/unit_bench.h"
 
+#include "worker/engine/base/scalar_type.h"
 #include "worker/engine/base/torch_pch.h"
 
 namespace motley::engine {
@@ -18,15 +19,16 @@ int64_t Bytes(const at::Tensor& t) { return t.defined() ? static_cast<int64_t>(t
 
 }  // namespace
 
-UnitBench::UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, DType dtype, UnitKind kind)
-    : model_(model), shape_(shape), seq_len_(seq_len), kind_(kind), type_(dtype == DType::kFloat64 ? at::kDouble : at::kFloat) {
+UnitBench::UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, Precision precision, UnitKind kind)
+    : model_(model), shape_(shape), seq_len_(seq_len), kind_(kind), type_(ScalarTypeOf(precision.compute)) {
+  const at::ScalarType master = ScalarTypeOf(precision.master);
   const std::vector<UnitSpec> layout = ParameterLayout(shape);
   const int64_t elements = layout[UnitIndex(kind, shape)].num_elements;
   params_ = Uniform({elements}, kWeightBound);
-  grads_ = at::zeros({elements}, type_);
+  grads_ = at::zeros({elements}, master);
   if (kind == UnitKind::kHead && shape.tie_embeddings) {
     embedding_params_ = Uniform({layout.front().num_elements}, kWeightBound);
-    embedding_grads_ = at::zeros({layout.front().num_elements}, type_);
+    embedding_grads_ = at::zeros({layout.front().num_elements}, master);
   }
 }
 

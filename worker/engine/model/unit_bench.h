@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "common/base/dtype.h"
+#include "common/job/job.h"
 #include "common/session/assignment.h"
 #include "worker/engine/model/unit_model.h"
 
@@ -15,7 +15,7 @@ namespace motley::engine {
 class UnitBench {
  public:
   // `model` must outlive the bench.
-  UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, DType dtype, UnitKind kind);
+  UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, Precision precision, UnitKind kind);
 
   // Makes the inputs for `samples` sequences.
   void Prepare(int64_t samples);

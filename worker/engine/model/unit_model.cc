@@ -1,5 +1,6 @@
 #include "worker/engine/model/unit_model.h"
 
+#include "worker/engine/base/scalar_type.h"
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/model/unit_view.h"
 #include "worker/engine/operators/embedding.h"
@@ -18,7 +19,7 @@ UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype)
     case PositionKind::kLearned:
       break;  // a table of the embedding
     case PositionKind::kRotary:
-      rotary_ = MakeRotaryTables(seq_len, shape.head_dim, shape.rope_theta, dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
+      rotary_ = MakeRotaryTables(seq_len, shape.head_dim, shape.rope_theta, ScalarTypeOf(dtype));
       break;
   }
 }

@@ -4,7 +4,8 @@
 //
 // Flat arrays: `params` and `grads` are one-dimensional tensors of the unit's canonical layout (common/model/parameters.h), or
 // longer ones that begin with it (a buffer for the largest unit).
-// Backward functions ADD to `grads`. Activations are [samples, seq_len, hidden].
+// Backward functions ADD to `grads`, which are float32 where the model computes in a half type. Activations are
+// [samples, seq_len, hidden].
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -12,8 +12,9 @@ at::Tensor EmbedForward(const at::Tensor& tokens, const at::Tensor& token_table,
 }
 
 void EmbedBackward(const at::Tensor& tokens, const at::Tensor& grad_output, at::Tensor& grad_tokens, at::Tensor& grad_positions) {
-  grad_tokens.index_add_(0, tokens.reshape({-1}), grad_output.reshape({-1, grad_output.size(-1)}));
-  if (grad_positions.defined()) grad_positions.narrow(0, 0, tokens.size(1)).add_(grad_output.sum(0));
+  const at::Tensor rows = grad_output.reshape({-1, grad_output.size(-1)}).to(grad_tokens.scalar_type());
+  grad_tokens.index_add_(0, tokens.reshape({-1}), rows);
+  if (grad_positions.defined()) grad_positions.narrow(0, 0, tokens.size(1)).add_(rows.view(grad_output.sizes()).sum(0));
 }
 
 }  // namespace motley::engine

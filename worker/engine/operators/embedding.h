@@ -8,7 +8,7 @@ namespace motley::engine {
 // tokens [samples, seq_len] int64; token_table [vocab, hidden]; position_table [max_positions, hidden] or undefined.
 // Returns [samples, seq_len, hidden].
 at::Tensor EmbedForward(const at::Tensor& tokens, const at::Tensor& token_table, const at::Tensor& position_table);
-// Adds to the tables' gradients (grad_positions may be undefined).
+// Adds to the tables' gradients (grad_positions may be undefined), in their type.
 void EmbedBackward(const at::Tensor& tokens, const at::Tensor& grad_output, at::Tensor& grad_tokens, at::Tensor& grad_positions);
 
 }  // namespace motley::engine

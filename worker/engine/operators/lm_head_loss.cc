@@ -1,6 +1,7 @@
 #include "worker/engine/operators/lm_head_loss.h"
 
 #include "worker/engine/base/torch_pch.h"
+#include "worker/engine/operators/half.h"
 
 namespace motley::engine {
 namespace {
@@ -13,7 +14,7 @@ struct Exponentials {
 };
 
 Exponentials Exponentiate(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets) {
-  at::Tensor logits = at::mm(normed, weight.t());
+  at::Tensor logits = Widened(at::mm(normed, weight.t()));
   at::Tensor target = logits.gather(1, targets.unsqueeze(1));
   at::Tensor maximum = logits.amax(1, /*keepdim=*/true);
   logits.sub_(maximum).exp_();
@@ -32,9 +33,9 @@ at::Tensor LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight
   at::Tensor grad_logits = Exponentiate(normed, weight, targets).values;
   grad_logits.div_(grad_logits.sum(1, /*keepdim=*/true));
   const at::Tensor index = targets.unsqueeze(1);
-  grad_logits.scatter_add_(1, index, at::full_like(index, -1, normed.options()));
-  grad_logits.mul_(scale);
-  grad_weight.addmm_(grad_logits.t(), normed);
+  grad_logits.scatter_add_(1, index, at::full_like(index, -1, grad_logits.options()));
+  grad_logits = grad_logits.mul_(scale).to(normed.scalar_type());
+  AddProduct(grad_weight, grad_logits.t(), normed);
   return at::mm(grad_logits, weight);
 }
 

@@ -7,9 +7,9 @@
 namespace motley::engine {
 
 // normed [rows, hidden] (rows at most one chunk), weight [vocab, hidden], targets [rows] int64. Sum of the rows' cross entropy;
-// the rows' terms are in the tensors' dtype, their sum is a float64 scalar, left on the device.
+// the rows' terms are in the tensors' dtype (half logits: in float32), their sum is a float64 scalar, left on the device.
 at::Tensor LmHeadLossForward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets);
-// Gradient of scale * sum with respect to `normed`; adds to grad_weight.
+// Gradient of scale * sum with respect to `normed`; adds to grad_weight, which may be float32 where the others are half.
 at::Tensor LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, double scale,
                               at::Tensor& grad_weight);
 

@@ -1,5 +1,6 @@
 // LayerNorm and RMSNorm over the last dimension. Input [rows, hidden]; the per-row statistics are what the backward needs
-// beside the input. RMSNorm computes in the tensors' own dtype.
+// beside the input. In the tensors' own dtype; of half tensors statistics and sums are float32, and so may the gradients of
+// weights be.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,7 @@
 #include "worker/engine/operators/projection.h"
 
 #include "worker/engine/base/torch_pch.h"
+#include "worker/engine/operators/half.h"
 
 namespace motley::engine {
 
@@ -32,13 +33,13 @@ void ProjectionBackwardWeight(const at::Tensor& grad_output, const at::Tensor& i
                               at::Tensor& grad_weight, at::Tensor& grad_bias) {
   switch (layout) {
     case WeightLayout::kInOut:
-      grad_weight.addmm_(input.t(), grad_output);
+      AddProduct(grad_weight, input.t(), grad_output);
       break;
     case WeightLayout::kOutIn:
-      grad_weight.addmm_(grad_output.t(), input);
+      AddProduct(grad_weight, grad_output.t(), input);
       break;
   }
-  if (grad_bias.defined()) grad_bias.add_(grad_output.sum(0));
+  if (grad_bias.defined()) grad_bias.add_(grad_output.sum(at::IntArrayRef{0}, /*keepdim=*/false, grad_bias.scalar_type()));
 }
 
 }  // namespace motley::engine

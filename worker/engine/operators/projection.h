@@ -12,7 +12,7 @@ at::Tensor ProjectionForward(const at::Tensor& input, const at::Tensor& weight, 
 
 // dx = dy W^T.
 at::Tensor ProjectionBackwardInput(const at::Tensor& grad_output, const at::Tensor& weight, WeightLayout layout);
-// Adds x^T dy to grad_weight and the column sums to grad_bias (if defined).
+// Adds x^T dy to grad_weight and the column sums to grad_bias (if defined), which may be float32 where the others are half.
 void ProjectionBackwardWeight(const at::Tensor& grad_output, const at::Tensor& input, WeightLayout layout,
                               at::Tensor& grad_weight, at::Tensor& grad_bias);
 

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/model/operators.h"
 #include "worker/engine/base/memory.h"
+#include "worker/engine/base/scalar_type.h"
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/model/optimizer.h"
 #include "worker/engine/model/unit_bench.h"
@@ -50,16 +51,16 @@ class CapLift {
 
 class UnitProfiler {
  public:
-  UnitProfiler(const RankAssignment& assignment, DType dtype, int64_t cap_bytes, UnitModel& model, ComputePacer& pacer)
+  UnitProfiler(const RankAssignment& assignment, Precision precision, int64_t cap_bytes, UnitModel& model, ComputePacer& pacer)
       : assignment_(assignment),
-        dtype_(dtype),
+        precision_(precision),
         seq_len_(assignment.config.training.seq_len),
         cap_bytes_(cap_bytes),
         model_(model),
         pacer_(pacer) {}
 
   UnitProfile Measure(UnitKind kind, double budget_seconds) {
-    UnitBench bench(model_, assignment_.model, seq_len_, dtype_, kind);
+    UnitBench bench(model_, assignment_.model, seq_len_, precision_, kind);
     // Unmeasured: libraries set themselves up at the first call.
     bench.Prepare(1);
     bench.Forward();
@@ -133,7 +134,7 @@ class UnitProfiler {
   }
 
   const RankAssignment& assignment_;
-  const DType dtype_;
+  const Precision precision_;
   const int64_t seq_len_;
   const int64_t cap_bytes_;  // of the device; 0 = none
   UnitModel& model_;
@@ -143,7 +144,7 @@ class UnitProfiler {
 };
 
 void MeasureOptimizer(const RankAssignment& assignment, DType dtype, ComputePacer& pacer, ComputeProfile& profile) {
-  const auto type = dtype == DType::kFloat64 ? at::kDouble : at::kFloat;
+  const at::ScalarType type = ScalarTypeOf(dtype);
   const int64_t elements = std::min(kOptimizerElements, NumParameters(assignment.model));
   at::Tensor parameter = at::zeros({elements}, type), gradient = at::full({elements}, 1e-3, type);
   at::Tensor exp_avg = at::zeros({elements}, type), exp_avg_sq = at::zeros({elements}, type);
@@ -164,22 +165,23 @@ void MeasureOptimizer(const RankAssignment& assignment, DType dtype, ComputePace
 ComputeProfile ProfileUnits(const RankAssignment& assignment, ComputePacer& pacer) {
   const SystemClock clock;
   const absl::Duration start = clock.Now();
-  const auto dtype = ParseDType(assignment.config.training.dtype);
-  TORCH_CHECK(dtype.ok(), std::string(dtype.status().message()));
+  const auto precision = PrecisionOf(assignment.config.training);
+  TORCH_CHECK(precision.ok(), std::string(precision.status().message()));
   if (!MemoryLimitInstalled()) InstallMemoryLimit(assignment.device.memory_bytes, assignment.device.id.value());
   const CapLift lift(assignment.device.id);
 
   ComputeProfile profile;
   profile.device = assignment.device.id;
-  profile.digest = ComputeProfileDigest(assignment.device, assignment.model, assignment.config.training.seq_len, *dtype);
+  profile.digest =
+      ComputeProfileDigest(assignment.device, assignment.model, assignment.config.training.seq_len, precision->compute);
   const int64_t before = CurrentBytes();
-  UnitModel model(assignment.model, assignment.config.training.seq_len, *dtype);
+  UnitModel model(assignment.model, assignment.config.training.seq_len, precision->compute);
   profile.context_bytes = CurrentBytes() - before;
-  UnitProfiler units(assignment, *dtype, lift.cap_bytes(), model, pacer);
+  UnitProfiler units(assignment, *precision, lift.cap_bytes(), model, pacer);
   profile.embedding = units.Measure(UnitKind::kEmbedding, kEmbeddingBudgetSeconds);
   profile.layer = units.Measure(UnitKind::kLayer, kLayerBudgetSeconds);
   profile.head = units.Measure(UnitKind::kHead, kHeadBudgetSeconds);
-  MeasureOptimizer(assignment, *dtype, pacer, profile);
+  MeasureOptimizer(assignment, precision->master, pacer, profile);
   profile.profile_seconds = absl::ToDoubleSeconds(clock.Now() - start);
   return profile;
 }

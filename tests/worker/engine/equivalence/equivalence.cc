@@ -20,12 +20,14 @@ absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint6
 
 }  // namespace
 
-PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder) {
+PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
   const uint64_t drawn = Mix64(Mix64(seed) + static_cast<uint64_t>(n));
   const ModelFamily family = n % 2 == 0 ? ModelFamily::kGpt2 : ModelFamily::kLlama;
   const TinySize size = kTinySizes[drawn % std::size(kTinySizes)];
+  const DType whole = n / 2 % 4 == 3 ? DType::kFloat32 : DType::kFloat64;
+  const DType compute = !half ? whole : n / 2 % 2 == 0 ? DType::kBFloat16 : DType::kFloat16;
   PlannedJob planned;
-  planned.job = MakeTinyJob(family, size, n / 2 % 4 == 3 ? DType::kFloat32 : DType::kFloat64, folder);
+  planned.job = MakeTinyJob(family, size, compute, folder);
   planned.plan = RandomEnginePlan(drawn).Draw(planned.job);
   return planned;
 }
@@ -36,7 +38,7 @@ planner::Plan OneDevicePlan(const TinyJob& job) {
   plan.epoch = Epoch(1);
   plan.global_batch = job.config.training.global_batch_size;
   plan.seq_len = job.config.training.seq_len;
-  plan.dtype = *ParseDType(job.config.training.dtype);
+  plan.dtype = PrecisionOf(job.config.training)->compute;
   planner::StagePlan stage;
   stage.ministages = {{0, job.model.num_layers - 1}};
   planner::RankPlan rank;

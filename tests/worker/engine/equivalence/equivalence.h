@@ -18,8 +18,9 @@ struct PlannedJob {
   planner::Plan plan;
 };
 
-// Number `n` of a seed: of four one in float32, the others in float64; both models alike.
-PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder);
+// Number `n` of a seed: of four one in float32, the others in float64; both models alike. With `half` all in half types, both
+// alike.
+PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
 
 // One stage of one device with one microbatch.
 planner::Plan OneDevicePlan(const TinyJob& job);

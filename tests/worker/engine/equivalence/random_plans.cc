@@ -74,7 +74,7 @@ planner::Plan RandomEnginePlan::Draw(const TinyJob& job) {
   plan.epoch = Epoch(1);
   plan.global_batch = job.config.training.global_batch_size;
   plan.seq_len = job.config.training.seq_len;
-  plan.dtype = *ParseDType(job.config.training.dtype);
+  plan.dtype = PrecisionOf(job.config.training)->compute;
   plan.schedule = static_cast<ScheduleFamily>(Below(4));
   const int64_t devices = 1 + Below(8);
   const int64_t stages = 1 + Below(std::min({devices, layers, int64_t{4}}));

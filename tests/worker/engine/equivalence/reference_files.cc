@@ -14,10 +14,11 @@ namespace motley::engine {
 namespace {
 
 nlohmann::ordered_json JobJson(const JobConfig& config) {
-  const auto& [steps, seq_len, batch, max_norm, seed, dtype] = config.training;
+  const auto& [steps, seq_len, batch, max_norm, seed, dtype, param, reduce] = config.training;
   nlohmann::ordered_json json;
-  json["training"] = {{"steps", steps},       {"seq_len", seq_len}, {"global_batch_size", batch},
-                      {"max_norm", max_norm}, {"seed", seed},       {"dtype", dtype}};
+  json["training"] = {
+      {"steps", steps}, {"seq_len", seq_len}, {"global_batch_size", batch},     {"max_norm", max_norm},
+      {"seed", seed},   {"dtype", dtype},     {"mixed_precision_param", param}, {"mixed_precision_reduce", reduce}};
   json["optimizer"] = {{"lr", config.optimizer.lr},
                        {"beta1", config.optimizer.beta1},
                        {"beta2", config.optimizer.beta2},
@@ -84,7 +85,7 @@ absl::Status WriteReferences(const std::filesystem::path& folder) {
   Equivalence equivalence;
   for (const ModelFamily family : {ModelFamily::kGpt2, ModelFamily::kLlama}) {
     for (const TinySize size : kTinySizes) {
-      for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+      for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
         const TinyJob job = MakeTinyJob(family, size, dtype, std::filesystem::absolute(folder));
         const std::filesystem::path own = std::filesystem::absolute(folder) / job.Name();
         std::filesystem::create_directories(own);

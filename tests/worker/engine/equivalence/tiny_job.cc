@@ -12,11 +12,12 @@ constexpr char kText[] = "text.txt";
 }  // namespace
 
 std::string TinyJob::Name() const {
+  const DType compute = PrecisionOf(config.training)->compute;
   return absl::StrCat(model.family == ModelFamily::kGpt2 ? "gpt2" : "llama", ", ", model.num_layers, " layers, batch ",
-                      config.training.global_batch_size, ", ", config.training.dtype);
+                      config.training.global_batch_size, ", ", std::string(DTypeName(compute)));
 }
 
-TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType dtype, const std::filesystem::path& folder) {
+TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType compute, const std::filesystem::path& folder) {
   TinyJob job;
   const bool gpt2 = family == ModelFamily::kGpt2;
   job.model = {.family = family,
@@ -29,12 +30,13 @@ TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType dtype, const std::f
                .intermediate_size = gpt2 ? 64 : 40,
                .max_positions = 32,
                .tie_embeddings = gpt2};
-  job.config.training = {.steps = kTinySteps,
+  job.config.training = {.steps = IsHalf(compute) ? kHalfSteps : kTinySteps,
                          .seq_len = 16,
                          .global_batch_size = size.batch,
                          .max_norm = 0.3,
                          .seed = 3,
-                         .dtype = std::string(DTypeName(dtype))};
+                         .dtype = compute == DType::kFloat64 ? "float64" : "float32",
+                         .mixed_precision_param = IsHalf(compute) ? std::string(DTypeName(compute)) : ""};
   job.config.optimizer.lr = 2e-3;
   job.config.lr_scheduler.warmup_steps = 2;
   job.config.data.path = (folder / kText).string();

@@ -1,4 +1,5 @@
 // Jobs of a second: tiny models on a little text, with clipping, warm-up and weight decay, and a checkpoint after every step.
+// Those of half types are longer, so that rounding could add up.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +11,7 @@
 
 namespace motley::engine {
 
-inline constexpr int64_t kTinySteps = 5;
+inline constexpr int64_t kTinySteps = 5, kHalfSteps = 20;
 
 struct TinyJob {
   ModelShape model;
@@ -27,7 +28,8 @@ inline constexpr TinySize kTinySizes[] = {{3, 9}, {5, 8}, {8, 12}};
 
 // GPT-2 ties its embeddings and has biases; Llama does neither and has two query heads for each head of keys and values. The data
 // and the checkpoints are in `folder`.
-TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType dtype, const std::filesystem::path& folder);
+// Of a half type the job is mixed: its master is float32.
+TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType compute, const std::filesystem::path& folder);
 
 // A text of some ten thousand bytes, where MakeTinyJob looks for it.
 void WriteTinyText(const std::filesystem::path& folder);

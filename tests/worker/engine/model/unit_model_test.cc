@@ -6,6 +6,7 @@
 #include "common/model/operators.h"
 #include "tests/worker/engine/model/autograd_oracle.h"
 #include "worker/engine/base/memory.h"
+#include "worker/engine/base/scalar_type.h"
 
 namespace motley::engine {
 namespace {
@@ -57,7 +58,9 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
       : shape(std::get<0>(GetParam()).shape),
         dtype(std::get<1>(GetParam())),
         layout(ParameterLayout(shape)),
-        type(dtype == DType::kFloat64 ? at::kDouble : at::kFloat) {
+        type(ScalarTypeOf(dtype)),
+        oracle_type(motley::IsHalf(dtype) ? at::kDouble : type),
+        gradient_type(motley::IsHalf(dtype) ? at::kFloat : type) {
     for (const UnitSpec& unit : layout) flats.push_back(Random({unit.num_elements}, type, 0.15));
     tokens = at::randint(shape.vocab_size, {kSamples, kSeqLen}, at::kLong);
     targets = at::randint(shape.vocab_size, {kSamples, kSeqLen}, at::kLong);
@@ -80,7 +83,7 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
     const at::Tensor inverse = 1.0 / at::pow(shape.rope_theta, at::arange(0, d, 2, f64) / static_cast<double>(d));
     const at::Tensor half = at::outer(at::arange(kSeqLen, f64), inverse), angles = at::cat({half, half}, -1);
     const at::Tensor rotated = at::cat({-x.narrow(-1, d / 2, d / 2), x.narrow(-1, 0, d / 2)}, -1);
-    return x * angles.cos().to(type) + rotated * angles.sin().to(type);
+    return x * angles.cos().to(oracle_type) + rotated * angles.sin().to(oracle_type);
   }
   at::Tensor OracleAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) const {
     const auto heads = [&](const at::Tensor& t, int64_t n) {
@@ -144,21 +147,23 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
   const ModelShape shape;
   const DType dtype;
   const std::vector<UnitSpec> layout;
-  const at::ScalarType type;
+  // Half types are held against float64, and have float32 gradients.
+  const at::ScalarType type, oracle_type, gradient_type;
   std::vector<at::Tensor> flats;
   at::Tensor tokens, targets;
 };
 
 TEST_P(UnitModelTest, LossAndEveryGradientEqualAutograd) {
-  constexpr double kScale = 1.0 / (kSamples * kSeqLen);
+  // Float16 loses small gradients without a loss scale.
+  const double scale = (dtype == DType::kFloat16 ? 1024.0 : 1.0) / (kSamples * kSeqLen);
   std::vector<at::Tensor> leaves;
-  for (const at::Tensor& flat : flats) leaves.push_back(Leaf(flat));
+  for (const at::Tensor& flat : flats) leaves.push_back(Leaf(flat.to(oracle_type)));
   const at::Tensor want = OracleLoss(leaves);
-  const auto want_grads = AutogradOf(want * kScale, leaves, at::ones({}, type));
+  const auto want_grads = AutogradOf(want * scale, leaves, at::ones({}, oracle_type));
 
   UnitModel model(shape, kSeqLen, dtype);
   std::vector<at::Tensor> grads;
-  for (const at::Tensor& flat : flats) grads.push_back(at::zeros({flat.numel() + 5}, type));  // a buffer may be longer
+  for (const at::Tensor& flat : flats) grads.push_back(at::zeros({flat.numel() + 5}, gradient_type));  // a buffer may be longer
   const size_t head = flats.size() - 1;
   std::vector<Saved> saved(flats.size());
   at::Tensor x = model.EmbeddingForward(flats[0], tokens);
@@ -167,14 +172,14 @@ TEST_P(UnitModelTest, LossAndEveryGradientEqualAutograd) {
   const double loss = model.HeadForward(flats[head], tied, x, targets, &saved[head]).item<double>();
   at::Tensor none;
   at::Tensor grad =
-      model.HeadBackward(flats[head], tied, saved[head], targets, kScale, grads[head], shape.tie_embeddings ? grads[0] : none);
+      model.HeadBackward(flats[head], tied, saved[head], targets, scale, grads[head], shape.tie_embeddings ? grads[0] : none);
   for (size_t u = head - 1; u > 0; --u) {
     grad = model.LayerBackward(flats[u], saved[u], grad, grads[u]);
     EXPECT_EQ(saved[u].Bytes(), 0);
   }
   model.EmbeddingBackward(tokens, grad, grads[0]);
 
-  const double tolerance = Tolerance(type);
+  const double tolerance = motley::IsHalf(dtype) ? (dtype == DType::kBFloat16 ? 6e-2 : 1e-2) : Tolerance(type);
   EXPECT_NEAR(loss, want.item<double>(), tolerance * want.item<double>());
   for (size_t u = 0; u < flats.size(); ++u) {
     for (const TensorSpec& t : layout[u].tensors) {
@@ -224,7 +229,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          Case{"LlamaTied", Llama(true, 4)}, Case{"LlamaUntiedGrouped", Llama(false, 2)},
                                          Case{"LlamaTiedOneKeyHead", Llama(true, 1)}, Case{"LlamaWideHeads", Llama(false, 2, 10)},
                                          Case{"Qwen2Tied", Qwen2(true, 4)}, Case{"Qwen2UntiedGrouped", Qwen2(false, 2)}),
-                       ::testing::Values(DType::kFloat64, DType::kFloat32)),
+                       ::testing::Values(DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat16)),
     [](const auto& info) { return std::get<0>(info.param).name + std::string(DTypeName(std::get<1>(info.param))); });
 
 // More rows than one chunk of the head.

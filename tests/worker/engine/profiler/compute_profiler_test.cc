@@ -67,6 +67,20 @@ TEST_F(ComputeProfilerTest, BytesAreThoseOfTheOperatorTable) {
   EXPECT_GT(profile.optimizer_seconds_per_element, 0);
 }
 
+TEST_F(ComputeProfilerTest, MixedPrecisionIsMeasuredInTheTypeThatComputes) {
+  for (const DType half : {DType::kBFloat16, DType::kFloat16}) {
+    assignment_.config.training.mixed_precision_param = std::string(DTypeName(half));
+    const ComputeProfile profile = Profile();
+    EXPECT_EQ(profile.digest, ComputeProfileDigest(assignment_.device, assignment_.model, 64, half));
+    EXPECT_NE(profile.digest, ComputeProfileDigest(assignment_.device, assignment_.model, 64, DType::kFloat32));
+    for (const ComputePoint& point : profile.layer.points) {
+      EXPECT_EQ(point.saved_bytes, SavedBytes(assignment_.model, UnitKind::kLayer, point.microbatch, 64, half));
+    }
+    EXPECT_EQ(profile.context_bytes, 2 * 64 * 8 * 2);  // the rotary tables
+    EXPECT_GT(profile.optimizer_seconds_per_element, 0);
+  }
+}
+
 TEST_F(ComputeProfilerTest, EmulatedDeviceIsMeasuredAsDeclared) {
   Emulate(5e8);
   const ComputeProfile profile = Profile();
