@@ -6,6 +6,7 @@ train them in PyTorch, then run the same job under many plans and compare every 
 Limits on the relative difference: float64 1e-10 over 50 steps, float32 1e-5 over 10, mixed precision in a half type 2e-2 over 20.
 Then the exported model's logits.
 """
+import functools
 import os
 import sys
 
@@ -133,7 +134,8 @@ def check_half(results, cluster, model, dtype):
         what, plan = plans[number]
         results.run(f"{model} {dtype}: {what}", run_hand_plan, oracle, f"{model}-{dtype}-hand-{number}", plan)
     for strategy in ("even", "cephalo", "zorse"):
-        results.run(f"{model} {dtype}: {strategy}", run_to_end, oracle, f"{model}-{dtype}-{strategy}", planner__strategy=strategy)
+        run = functools.partial(run_to_end, planner__strategy=strategy)
+        results.run(f"{model} {dtype}: {strategy}", run, oracle, f"{model}-{dtype}-{strategy}")
 
 
 def main():
