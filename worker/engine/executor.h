@@ -68,7 +68,7 @@ class Executor {
   std::function<void(int64_t, const Operation&)> progress_;
   SystemClock clock_;
   // Last: their threads end before what they use.
-  HostLanes lanes_;
+  DeviceLanes lanes_;
   HostLane collective_, send_, receive_, compute_;
 };
 
