@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "common/base/status_macros.h"
+#include "worker/engine/transport/staged_communicator.h"
 #include "worker/engine/transport/tcp_communicator.h"
 
 namespace motley::engine {
@@ -14,7 +16,9 @@ std::vector<int> EveryRank(int world) {
 
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectCommunicator(const CommunicatorOptions& options, RankHost& host,
                                                                   LinkClock& links) {
-  return ConnectTcp(options, host, links);
+  MOTLEY_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> communicator, ConnectTcp(options, host, links));
+  if (options.memory == nullptr) return communicator;
+  return StageOn(options, std::move(communicator));
 }
 
 }  // namespace motley::engine

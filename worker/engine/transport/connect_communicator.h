@@ -15,6 +15,7 @@
 #include "common/device/device.h"
 #include "worker/engine/base/rank_host.h"
 #include "worker/engine/transport/communicator.h"
+#include "worker/engine/transport/device_memory.h"
 #include "worker/engine/transport/link_clock.h"
 
 namespace motley::engine {
@@ -30,7 +31,8 @@ struct CommunicatorOptions {
   std::set<int> sends_to, receives_from;  // peers of this rank's hand-overs; each of them knows of it
   // cudaStream_t by Lane, of a device that has streams.
   std::array<void*, kNumLanes> streams{};
-  std::string key_prefix;                 // of rendezvous keys; distinguishes two communicators of one epoch
+  DeviceMemory* memory = nullptr;  // of a device that has one of its own: arrays lie in it
+  std::string key_prefix;          // of rendezvous keys; distinguishes two communicators of one epoch
   // Once for all ranks to introduce themselves, once more for this one's peers to connect.
   absl::Duration connect_timeout = absl::Seconds(60);
   std::function<bool()> stopped;  // asked while connecting: nobody wants this communicator any more

@@ -1,0 +1,45 @@
+#include "worker/engine/rank_lanes.h"
+
+#include <ATen/Parallel.h>
+
+#include <string>
+#include <utility>
+
+#include "worker/engine/lanes/host_lane.h"
+#include "worker/engine/lanes/stream_lane.h"
+
+namespace motley::engine {
+namespace {
+
+// Before any work: a thread's first look at the number of threads takes the process's, whatever was set before.
+void SetThreads(int threads) {
+  at::get_num_threads();
+  at::set_num_threads(threads);
+}
+
+}  // namespace
+
+RankLanes::RankLanes(const DeviceDescription& device, DeviceBackend& backend, Communicator& communicator, ComputePacer& pacer)
+    : shared_(
+          clock_, [&communicator](const absl::Status& error) { communicator.Abort(std::string(error.message())); },
+          [&communicator] { return communicator.Health(); }) {
+  const std::pair<Lane, LanePacer*> lanes[] = {{Lane::kCollective, &communicator.collective_pacer()},
+                                               {Lane::kSend, &communicator.send_pacer()},
+                                               {Lane::kReceive, &communicator.receive_pacer()},
+                                               {Lane::kCompute, &pacer}};  // last: the newest number becomes the process's
+  for (const auto& [lane, lanes_pacer] : lanes) {
+    DeviceStream* const stream = backend.StreamOf(lane);
+    std::unique_ptr<DeviceLane>& made = lanes_[static_cast<size_t>(lane)];
+    if (stream != nullptr && (lane == Lane::kCompute || !communicator.Blocks(lane))) {
+      made = std::make_unique<StreamLane>(shared_, *stream);
+    } else {
+      // Transfers copy: a team of their own would take the compute lane's cores.
+      const int threads = lane == Lane::kCompute ? device.threads : 1;
+      made = std::make_unique<HostLane>(
+          shared_, *lanes_pacer, [threads] { SetThreads(threads); }, stream);
+    }
+    all_[static_cast<size_t>(lane)] = made.get();
+  }
+}
+
+}  // namespace motley::engine
