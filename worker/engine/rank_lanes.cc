@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "worker/engine/lanes/host_lane.h"
+#include "worker/engine/lanes/queued_lane.h"
 #include "worker/engine/lanes/stream_lane.h"
 
 namespace motley::engine {
@@ -27,16 +28,21 @@ RankLanes::RankLanes(const DeviceDescription& device, DeviceBackend& backend, Co
                                                {Lane::kSend, &communicator.send_pacer()},
                                                {Lane::kReceive, &communicator.receive_pacer()},
                                                {Lane::kCompute, &pacer}};  // last: the newest number becomes the process's
+  const bool threads_among_them =
+      communicator.Blocks(Lane::kCollective) || communicator.Blocks(Lane::kSend) || communicator.Blocks(Lane::kReceive);
   for (const auto& [lane, lanes_pacer] : lanes) {
     DeviceStream* const stream = backend.StreamOf(lane);
     std::unique_ptr<DeviceLane>& made = lanes_[static_cast<size_t>(lane)];
-    if (stream != nullptr && (lane == Lane::kCompute || !communicator.Blocks(lane))) {
-      made = std::make_unique<StreamLane>(shared_, *stream);
+    // Transfers copy: a team of their own would take the compute lane's cores.
+    const int threads = lane == Lane::kCompute ? device.threads : 1;
+    const auto on_start = [threads] { SetThreads(threads); };
+    const bool blocks = lane != Lane::kCompute && communicator.Blocks(lane);
+    if (stream == nullptr || blocks) {
+      made = std::make_unique<HostLane>(shared_, *lanes_pacer, on_start, stream);
+    } else if (threads_among_them) {
+      made = std::make_unique<QueuedLane>(shared_, *stream, on_start);
     } else {
-      // Transfers copy: a team of their own would take the compute lane's cores.
-      const int threads = lane == Lane::kCompute ? device.threads : 1;
-      made = std::make_unique<HostLane>(
-          shared_, *lanes_pacer, [threads] { SetThreads(threads); }, stream);
+      made = std::make_unique<StreamLane>(shared_, *stream);
     }
     all_[static_cast<size_t>(lane)] = made.get();
   }

@@ -72,7 +72,8 @@ class CudaStream : public DeviceStream {
  public:
   CudaStream(CudaStreams& streams, c10::cuda::CUDAStream stream) : streams_(streams), stream_(stream) {}
 
-  absl::Status Launch(std::function<absl::Status()> work) override {
+  absl::Status Launch(std::function<absl::Status()> work) override { return Call(work); }
+  absl::Status Call(const std::function<absl::Status()>& work) override {
     const c10::cuda::CUDAStreamGuard current(stream_);
     return work();
   }

@@ -1,9 +1,8 @@
 // A lane: what a device runs one after another. The interface of every back end; on a CPU it is a thread (host_lane.h), on a GPU
 // a stream (stream_lane.h).
 //
-// One thread, the issuer, gives all lanes of a device their work. It waits for none of it before Finish, but for what it cannot
-// give away: work that reads numbers back, and a thread's event that a stream is to wait for. Emulated time is the lane's affair
-// (lane_pacer.h): work neither takes nor returns a time.
+// One thread, the issuer, gives all lanes of a device their work. It waits for none of it before Finish, but for a stream's work
+// that reads numbers back. Emulated time is the lane's affair (lane_pacer.h): work neither takes nor returns a time.
 #pragma once
 
 #include <functional>

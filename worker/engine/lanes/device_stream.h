@@ -30,6 +30,8 @@ class DeviceStream {
   // Calls `work` with this stream as the thread's current one: what it enqueues comes behind all that was launched before. The
   // call may be made later and on another thread, in the order of launches; its error is a mark's then.
   virtual absl::Status Launch(std::function<absl::Status()> work) = 0;
+  // The same on the caller's thread before it returns: for work that blocks a thread.
+  virtual absl::Status Call(const std::function<absl::Status()>& work) = 0;
   // What is launched from here on starts after `mark`.
   virtual absl::Status Wait(StreamMarkPtr mark) = 0;
   virtual absl::StatusOr<StreamMarkPtr> Mark() = 0;

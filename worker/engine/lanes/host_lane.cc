@@ -96,7 +96,7 @@ bool HostLane::Await(const LaneEvent& event) {
 
 absl::Status HostLane::RunWork(const LaneWork& work) {
   if (stream_ == nullptr) return work.run();
-  MOTLEY_RETURN_IF_ERROR(stream_->Launch(work.run));
+  MOTLEY_RETURN_IF_ERROR(stream_->Call(work.run));
   MOTLEY_ASSIGN_OR_RETURN(const StreamMarkPtr mark, stream_->Mark());
   return lanes_.Await(*mark, [this] { return stopping_.load(); });
 }

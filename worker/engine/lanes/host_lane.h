@@ -20,7 +20,7 @@ namespace motley::engine {
 
 class HostLane : public DeviceLane {
  public:
-  // `on_start` runs on the lane's thread before any work and before the constructor returns. With a stream, work is launched on
+  // `on_start` runs on the lane's thread before any work and before the constructor returns. With a stream, work is called with
   // it and has ended when the stream says so. All must outlive the lane.
   HostLane(DeviceLanes& lanes, LanePacer& pacer, const std::function<void()>& on_start, DeviceStream* stream = nullptr);
   // Work that has not begun is dropped.

@@ -10,15 +10,15 @@
 
 namespace motley::engine {
 
-// All calls from the issuer's thread.
+// All calls from one thread.
 class StreamLane : public DeviceLane {
  public:
   // Both must outlive the lane.
   StreamLane(DeviceLanes& lanes, DeviceStream& stream) : lanes_(lanes), stream_(stream) {}
 
   void Begin() override;
-  // A thread's event is awaited here: a stream cannot. Nothing deadlocks, for what is issued later waits for it too, or is issued
-  // behind it in a program whose order all ranks share.
+  // A thread's event is awaited by the caller: a stream cannot. So a device some of whose lanes are threads gives its streams
+  // threads, too (queued_lane.h).
   void Wait(LaneEventPtr event) override;
   // Work that reads back waits here for the lane.
   void Run(LaneWork work) override;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <tuple>
+
 #include "tests/worker/engine/equivalence/shrink.h"
 
 namespace motley::engine {
@@ -13,7 +15,7 @@ constexpr uint64_t kSeed = 1;
 constexpr int kPlansOfOne = 6;
 
 // Several tests, so that they can run side by side.
-class EquivalenceTest : public testing::TestWithParam<int> {
+class EquivalenceTest : public testing::TestWithParam<std::tuple<Devices, int>> {
  protected:
   void SetUp() override { WriteTinyText(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -22,8 +24,9 @@ class EquivalenceTest : public testing::TestWithParam<int> {
 };
 
 TEST_P(EquivalenceTest, PlansTrainLikeOneDevice) {
-  Equivalence equivalence;
-  for (int n = GetParam() * kPlansOfOne; n < (GetParam() + 1) * kPlansOfOne; ++n) {
+  const auto [devices, number] = GetParam();
+  Equivalence equivalence(devices);
+  for (int n = number * kPlansOfOne; n < (number + 1) * kPlansOfOne; ++n) {
     const PlannedJob planned = DrawPlannedJob(kSeed, n, folder_);
     const auto complaint = [&](const PlannedJob& p) { return equivalence.Complaint(p, kSeed + n); };
     const std::string found = complaint(planned);
@@ -35,7 +38,20 @@ TEST_P(EquivalenceTest, PlansTrainLikeOneDevice) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, EquivalenceTest, testing::Range(0, 10));
+std::string NameOf(const testing::TestParamInfo<std::tuple<Devices, int>>& info) {
+  const auto [devices, number] = info.param;
+  const char* const on = devices == Devices::kHosts          ? "Hosts"
+                         : devices == Devices::kCardsOverTcp ? "CardsOverTcp"
+                                                             : "CardsAndHosts";
+  return on + std::to_string(number);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, EquivalenceTest, testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 10)),
+                         NameOf);
+// The same plans, on cards that are not there: lanes on streams, transfers by threads beside them.
+INSTANTIATE_TEST_SUITE_P(PlansOnCards, EquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kCardsOverTcp, Devices::kCardsAndHosts), testing::Range(0, 4)),
+                         NameOf);
 
 }  // namespace
 }  // namespace motley::engine

@@ -1,6 +1,7 @@
 #include "tests/worker/engine/equivalence/training_run.h"
 
 #include <filesystem>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -8,6 +9,7 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/data/sampling.h"
 #include "common/model/parameters.h"
+#include "tests/worker/engine/fake_card.h"
 #include "tests/worker/engine/fake_host.h"
 #include "worker/engine/engine.h"
 
@@ -31,6 +33,12 @@ absl::Status FirstCause(const std::vector<absl::Status>& ends) {
     if (cause.ok() || absl::IsUnavailable(cause)) cause = ends[rank];
   }
   return cause;
+}
+
+// Null: the rank is on the host.
+std::unique_ptr<FakeCard> CardOf(Devices devices, int rank, uint64_t seed) {
+  const bool on_card = devices == Devices::kCardsOverTcp || (devices == Devices::kCardsAndHosts && rank % 2 == 0);
+  return on_card ? std::make_unique<FakeCard>(static_cast<unsigned>(Mix64(seed + static_cast<uint64_t>(rank)))) : nullptr;
 }
 
 bool Same(const std::vector<StepResult>& a, const std::vector<StepResult>& b) {
@@ -66,7 +74,8 @@ absl::StatusOr<TrainingState> ReadState(const std::string& checkpoint_folder) {
   return state;
 }
 
-absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays) {
+absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays,
+                                         Devices devices) {
   std::filesystem::remove_all(assignments[0].config.checkpoint.folder);
   const int world = static_cast<int>(assignments.size());
   FakeKv kv;
@@ -76,6 +85,8 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
   OnRanks(world, [&](int rank) {
     FakeHost host(kv);
     EngineOptions options;
+    const std::unique_ptr<FakeCard> card = CardOf(devices, rank, delays.value_or(0));
+    options.backend = card.get();
     if (delays) {
       options.before_instruction = [seed = *delays, rank](int64_t instruction) {
         const absl::Duration delay = DelayOf(seed, rank, instruction);
@@ -94,8 +105,9 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
   return Checkpoints{steps[0], checkpoints};
 }
 
-absl::StatusOr<TrainingRun> TrainOnThreads(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays) {
-  MOTLEY_ASSIGN_OR_RETURN(const Checkpoints kept, TrainAndKeep(assignments, delays));
+absl::StatusOr<TrainingRun> TrainOnThreads(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays,
+                                           Devices devices) {
+  MOTLEY_ASSIGN_OR_RETURN(const Checkpoints kept, TrainAndKeep(assignments, delays, devices));
   TrainingRun run{kept.steps, {}};
   for (const auto& [step, folder] : kept.folders) {
     MOTLEY_ASSIGN_OR_RETURN(run.states[step], ReadState(folder));

@@ -86,6 +86,7 @@ class FakeStream : public DeviceStream {
     Add(std::move(work));
     return absl::OkStatus();
   }
+  absl::Status Call(const std::function<absl::Status()>& work) override { return work(); }
   absl::Status Wait(StreamMarkPtr mark) override {
     Add([this, mark] {
       const auto& fake = static_cast<const FakeMark&>(*mark);

@@ -14,6 +14,7 @@
 #include "tests/worker/engine/lanes/fake_streams.h"
 #include "worker/engine/lanes/compute_pacer.h"
 #include "worker/engine/lanes/host_lane.h"
+#include "worker/engine/lanes/queued_lane.h"
 #include "worker/engine/lanes/stream_lane.h"
 
 namespace motley::engine {
@@ -61,8 +62,10 @@ class Device {
       pacers_.push_back(std::make_unique<ComputePacer>(DeviceDescription(), clock));
       if (kind != Lanes::kThreads) stream_.push_back(streams_.MakeStream());
       DeviceStream* const stream = kind == Lanes::kThreads ? nullptr : stream_.back().get();
-      if (kind == Lanes::kStreams || (kind == Lanes::kTransfersAreThreads && i == static_cast<size_t>(Lane::kCompute))) {
+      if (kind == Lanes::kStreams) {
         lane_.push_back(std::make_unique<StreamLane>(lanes_, *stream));
+      } else if (kind == Lanes::kTransfersAreThreads && i == static_cast<size_t>(Lane::kCompute)) {
+        lane_.push_back(std::make_unique<QueuedLane>(lanes_, *stream, nullptr));
       } else {
         lane_.push_back(std::make_unique<HostLane>(lanes_, *pacers_.back(), nullptr, stream));
       }

@@ -9,6 +9,7 @@
 #include "tests/worker/engine/lanes/fake_streams.h"
 #include "worker/engine/lanes/compute_pacer.h"
 #include "worker/engine/lanes/host_lane.h"
+#include "worker/engine/lanes/queued_lane.h"
 
 namespace motley::engine {
 namespace {
@@ -72,6 +73,24 @@ TEST_F(StreamLaneTest, StreamsAndThreadsWaitForEachOther) {
     for (DeviceLane* lane : std::vector<DeviceLane*>{&first_, &second_, &thread_}) ASSERT_EQ(lane->Finish(), absl::OkStatus());
     EXPECT_EQ(seen, std::vector<int>({0, 1, 2, 3}));
   }
+}
+
+// Two devices, each with a thread that waits for the other's peer: whoever gave all lanes their work himself would wait for ever.
+TEST_F(StreamLaneTest, AStreamThatWaitsForAThreadHoldsNobodyUp) {
+  QueuedLane queued(lanes_, *first_stream_, nullptr), other(lanes_, *second_stream_, nullptr);
+  absl::Notification go;
+  bool seen = false;
+  for (DeviceLane* lane : std::vector<DeviceLane*>{&queued, &other, &thread_}) lane->Begin();
+  thread_.Run(Do([&] { go.WaitForNotification(); }));  // a peer that comes when it has heard from `other`
+  queued.Wait(thread_.Record());
+  queued.Run(Do([&] { seen = true; }));
+  const LaneEventPtr event = queued.Record();
+  other.Run(Do([&] { go.Notify(); }));
+  other.Wait(event);
+  other.Run(Do([&] { EXPECT_TRUE(seen); }));
+  EXPECT_EQ(other.Finish(), absl::OkStatus());
+  EXPECT_EQ(queued.Finish(), absl::OkStatus());
+  EXPECT_TRUE(*event->Fired());
 }
 
 TEST_F(StreamLaneTest, WorkThatReadsBackRunsWhenAllBeforeItHasEnded) {
