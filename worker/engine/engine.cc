@@ -147,6 +147,7 @@ class EngineImpl : public Engine {
       if (stream != nullptr) options.streams[lane] = stream->handle();
     }
     options.memory = backend.memory();
+    options.nccl.api = backend.nccl();
     AddPeers(assignment, options);
     options.sends_to.insert(more_peers.begin(), more_peers.end());
     options.receives_from.insert(more_peers.begin(), more_peers.end());

@@ -15,7 +15,8 @@ namespace motley::engine {
 
 class FakeCard : public HostBackend {
  public:
-  explicit FakeCard(unsigned seed) : device_(seed) {
+  // `nccl`: null: transfers go through the host.
+  explicit FakeCard(unsigned seed, const NcclApi* nccl = nullptr) : nccl_(nccl), device_(seed) {
     for (auto& stream : streams_) {
       stream = device_.MakeStream();
       static_cast<void>(stream->Launch([] {
@@ -27,10 +28,12 @@ class FakeCard : public HostBackend {
 
   DeviceStream* StreamOf(Lane lane) override { return streams_[static_cast<size_t>(lane)].get(); }
   DeviceMemory* memory() override { return &memory_; }
+  const NcclApi* nccl() override { return nccl_; }
 
   const FakeDeviceMemory& bytes() const { return memory_; }
 
  private:
+  const NcclApi* const nccl_;
   FakeDeviceMemory memory_;
   FakeStreamDevice device_;
   std::array<std::unique_ptr<DeviceStream>, kNumLanes> streams_;  // by Lane; after what their threads use

@@ -13,6 +13,7 @@
 #include "common/device/device.h"
 #include "common/program/operation.h"
 #include "worker/engine/lanes/device_stream.h"
+#include "worker/engine/nccl/nccl_api.h"
 #include "worker/engine/transport/device_memory.h"
 
 namespace motley::engine {
@@ -29,6 +30,8 @@ class DeviceBackend {
   virtual void Synchronize() {}
   // Copies between the host's memory and the device's; null: they are one.
   virtual DeviceMemory* memory() { return nullptr; }
+  // What moves bytes between devices of this kind; null: nothing but the host does.
+  virtual const NcclApi* nccl() { return nullptr; }
 
   // `tensor` was made on another lane and is used by what `lane` was given last: its memory is nobody else's before.
   virtual void UsedOn(const at::Tensor&, Lane) {}

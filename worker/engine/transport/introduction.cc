@@ -21,22 +21,31 @@ std::string BootId() {
   return id.empty() ? "unknown" : id;
 }
 
-// "BOOT_ID DEVICE_RATE NODE_RATE PORT SECRET"
-std::string TextOf(const DeviceDescription& device, const MeetingPoint& point) {
-  return absl::StrCat(BootId(), " ", device.link_bytes_per_second, " ", device.node_link_bytes_per_second, " ", point.port, " ",
-                      absl::BytesToHexString(point.secret));
+// "BOOT_ID DEVICE_RATE NODE_RATE PORT SECRET NCCL_VERSION CARD"; CARD may be empty.
+std::string TextOf(const Introduction& own) {
+  return absl::StrCat(own.boot_id, " ", own.rates.device_bytes_per_second, " ", own.rates.node_bytes_per_second, " ",
+                      own.point.port, " ", absl::BytesToHexString(own.point.secret), " ", own.nccl_version, " ", own.card);
 }
 
 bool Parse(const std::string& text, Introduction& introduction) {
   const std::vector<std::string> parts = absl::StrSplit(text, ' ');
-  if (parts.size() != 5 || !absl::SimpleAtod(parts[1], &introduction.rates.device_bytes_per_second) ||
+  if (parts.size() != 7 || !absl::SimpleAtod(parts[1], &introduction.rates.device_bytes_per_second) ||
       !absl::SimpleAtod(parts[2], &introduction.rates.node_bytes_per_second) ||
-      !absl::SimpleAtoi(parts[3], &introduction.point.port)) {
+      !absl::SimpleAtoi(parts[3], &introduction.point.port) || !absl::SimpleAtoi(parts[5], &introduction.nccl_version)) {
     return false;
   }
   introduction.boot_id = parts[0];
   introduction.point.secret = absl::HexStringToBytes(parts[4]);
+  introduction.card = parts[6];
   return introduction.point.secret.size() == kSecretBytes;
+}
+
+absl::StatusOr<int> VersionOfNccl(const NcclApi* api) {
+  int version = 0;
+  if (api != nullptr && api->ncclGetVersion(&version) != ncclSuccess) {
+    return absl::FailedPreconditionError("NCCL does not say its version");
+  }
+  return version;
 }
 
 }  // namespace
@@ -44,8 +53,12 @@ bool Parse(const std::string& text, Introduction& introduction) {
 absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& options, const MeetingPoint& point,
                                                     RankHost& host) {
   const int world = static_cast<int>(options.devices.size());
+  Introduction own{BootId(), {}, point};
+  own.rates = {options.device.link_bytes_per_second, options.device.node_link_bytes_per_second};
+  own.card = options.device.card.uuid;
+  MOTLEY_ASSIGN_OR_RETURN(own.nccl_version, VersionOfNccl(options.nccl.api));
   const std::string base = absl::StrCat(options.key_prefix, "peer/");
-  MOTLEY_RETURN_IF_ERROR(host.KvSet(absl::StrCat(base, options.rank), TextOf(options.device, point)));
+  MOTLEY_RETURN_IF_ERROR(host.KvSet(absl::StrCat(base, options.rank), TextOf(own)));
   const absl::Duration deadline = absl::Nanoseconds(MonotonicNs()) + options.connect_timeout;
   std::vector<Introduction> all(world);
   for (int r = 0; r < world; ++r) {

@@ -38,20 +38,28 @@ TEST_P(EquivalenceTest, PlansTrainLikeOneDevice) {
   }
 }
 
-std::string NameOf(const testing::TestParamInfo<std::tuple<Devices, int>>& info) {
-  const auto [devices, number] = info.param;
-  const char* const on = devices == Devices::kHosts          ? "Hosts"
-                         : devices == Devices::kCardsOverTcp ? "CardsOverTcp"
-                                                             : "CardsAndHosts";
-  return on + std::to_string(number);
+const char* NameOf(Devices devices) {
+  switch (devices) {
+    case Devices::kHosts:
+      return "Hosts";
+    case Devices::kCards:
+      return "Cards";
+    case Devices::kCardsOverTcp:
+      return "CardsOverTcp";
+    case Devices::kCardsAndHosts:
+      return "CardsAndHosts";
+  }
+  return "";
+}
+std::string TestName(const testing::TestParamInfo<std::tuple<Devices, int>>& info) {
+  return NameOf(std::get<0>(info.param)) + std::to_string(std::get<1>(info.param));
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, EquivalenceTest, testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 10)),
-                         NameOf);
-// The same plans, on cards that are not there: lanes on streams, transfers by threads beside them.
-INSTANTIATE_TEST_SUITE_P(PlansOnCards, EquivalenceTest,
+INSTANTIATE_TEST_SUITE_P(Plans, EquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kHosts, Devices::kCards), testing::Range(0, 10)), TestName);
+INSTANTIATE_TEST_SUITE_P(SomePlans, EquivalenceTest,
                          testing::Combine(testing::Values(Devices::kCardsOverTcp, Devices::kCardsAndHosts), testing::Range(0, 4)),
-                         NameOf);
+                         TestName);
 
 }  // namespace
 }  // namespace motley::engine

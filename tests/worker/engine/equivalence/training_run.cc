@@ -11,6 +11,7 @@
 #include "common/model/parameters.h"
 #include "tests/worker/engine/fake_card.h"
 #include "tests/worker/engine/fake_host.h"
+#include "tests/worker/engine/nccl/open_fake_nccl.h"
 #include "worker/engine/engine.h"
 
 namespace motley::engine {
@@ -37,8 +38,9 @@ absl::Status FirstCause(const std::vector<absl::Status>& ends) {
 
 // Null: the rank is on the host.
 std::unique_ptr<FakeCard> CardOf(Devices devices, int rank, uint64_t seed) {
-  const bool on_card = devices == Devices::kCardsOverTcp || (devices == Devices::kCardsAndHosts && rank % 2 == 0);
-  return on_card ? std::make_unique<FakeCard>(static_cast<unsigned>(Mix64(seed + static_cast<uint64_t>(rank)))) : nullptr;
+  if (devices == Devices::kHosts || (devices == Devices::kCardsAndHosts && rank % 3 == 2)) return nullptr;
+  const NcclApi* const nccl = devices == Devices::kCardsOverTcp ? nullptr : &TheFakeNccl().library.api;
+  return std::make_unique<FakeCard>(static_cast<unsigned>(Mix64(seed + static_cast<uint64_t>(rank))), nccl);
 }
 
 bool Same(const std::vector<StepResult>& a, const std::vector<StepResult>& b) {
@@ -93,7 +95,9 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
         if (delay > absl::ZeroDuration()) absl::SleepFor(delay);
       };
     }
-    ends[rank] = CreateEngine(host, options)->Run(assignments[rank]).status();
+    RankAssignment assignment = assignments[rank];
+    if (card != nullptr) assignment.device.card.uuid = absl::StrCat("GPU-", rank);
+    ends[rank] = CreateEngine(host, options)->Run(assignment).status();
     steps[rank] = host.steps;
     if (rank == 0) checkpoints = host.checkpoints;
   });

@@ -17,8 +17,9 @@ namespace motley::engine {
 // [unit of the model][StateTensor]: the flat arrays of a checkpoint.
 using TrainingState = std::vector<std::vector<std::vector<double>>>;
 
-// What the ranks run on: threads of the host, cards that are not there (fake_card.h), or every other rank on such a card.
-enum class Devices { kHosts, kCardsOverTcp, kCardsAndHosts };
+// What the ranks run on: threads of the host; cards that are not there (fake_card.h), which meet by a fake NCCL or through the
+// host; every third rank a CPU, the others such cards with NCCL.
+enum class Devices { kHosts, kCards, kCardsOverTcp, kCardsAndHosts };
 
 struct TrainingRun {
   std::vector<StepResult> steps;

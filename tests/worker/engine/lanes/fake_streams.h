@@ -111,6 +111,8 @@ class FakeStream : public DeviceStream {
     std::lock_guard<std::mutex> lock(device_.mutex_);
     return !runs_ && (queue_.empty() || !device_.error_.ok());
   }
+  // Whether the caller is what the stream runs.
+  bool IsCurrent() const { return std::this_thread::get_id() == thread_.get_id(); }
   void* handle() const override { return const_cast<FakeStream*>(this); }
 
  private:
