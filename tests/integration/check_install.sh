@@ -10,7 +10,7 @@ source tests/integration/checks.sh
 install_tree() { cmake --install "$build" --prefix "$folder/usr" >/dev/null; }
 
 # version_of FILE [LIBTORCH]: a rank of another libtorch is a motley-rank, too.
-version_of() { [[ $("$folder/usr/bin/$1" --version) =~ ^"${1%-[0-9]*} "[0-9]+\.[0-9]+\.[0-9]+", commit "[^\ ]+", protocol motley.v1, libtorch ${2:-[0-9]}" ]]; }
+version_of() { [[ $("$folder/usr/bin/$1" --version) =~ ^"${1%-[0-9]*} "[0-9]+\.[0-9]+\.[0-9]+", commit "[^\ ]+", protocol motley.v1, libtorch "${2:-[0-9]} ]]; }
 
 # Of libtorch and what it needs, nothing comes from outside the installed tree.
 brings_libtorch() {
