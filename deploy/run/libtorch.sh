@@ -4,8 +4,8 @@ source deploy/run/build.sh
 
 # The tests that a version of libtorch may change. Lanes know no torch, but carry the engine.
 ENGINE_TESTS=(engine_tests lanes_tests)
-# Measured on two cores. The compiler cache has what knows no torch from the first build.
-RANK_CORE_SECONDS=200 ENGINE_TESTS_CORE_SECONDS=240
+# Measured after a first build: the compiler cache then has all that knows no torch.
+RANK_CORE_SECONDS=120 ENGINE_TESTS_CORE_SECONDS=170
 
 # build_rank VERSION [TARGET...]: the rank, and these besides; it is seen among the other programs, where workers look for ranks.
 build_rank() {

@@ -13,8 +13,8 @@ from harness import BIN, CPU_DEVICE, Results, TestCluster, expect, job_sections
 
 STEPS = 20
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}   # relative, of every step's loss and gradient norm
-# Every rank holds a part of everything; a stage for each rank, so that activations go from one version to the other.
-STRATEGIES = ["even", "megatron"]
+STAGES = "megatron"   # one for each rank: activations and their gradients go from one version to the other
+STRATEGIES = ["even", STAGES]
 MODELS = ["gpt2", "llama3"]
 
 
@@ -44,9 +44,10 @@ def train(cluster, job_id, nodes, model, dtype, strategy):
     changes = {"training__steps": STEPS, "training__dtype": dtype, "planner__strategy": strategy}
     cluster.submit_job(job_id, job_sections(cluster, model, **changes))
     cluster.wait_for_state(job_id, "SUCCEEDED")
-    plan = json.dumps(cluster.motley("plan", job_id)["plan"])
-    used = set(re.findall(r'"device": "([^/"]+)/', plan))
+    plan = cluster.motley("plan", job_id)["plan"]
+    used = set(re.findall(r'"device": "([^/"]+)/', json.dumps(plan)))
     expect(used == set(nodes), f"{job_id} ran on {sorted(used)}: {plan}")
+    expect(strategy != STAGES or len(plan["pipelines"][0]["stages"]) == len(nodes), f"{job_id} has no stage for each node: {plan}")
     curve = [(step["loss"], step["grad_norm"]) for step in cluster.steps(job_id)]
     expect(len(curve) == STEPS, f"{len(curve)} steps of {job_id} are known")
     return curve
