@@ -7,18 +7,22 @@ flags_of() {
   case $1 in
     demo) echo "--json= --example= --only= --kill" ;;
     down) echo "--delete-checkpoints" ;;
-    test) echo "--asan" ;;
+    setup) echo "--libtorch=" ;;
+    test) echo "--asan --libtorch=" ;;
     clean) echo "--cache --delete-checkpoints" ;;
   esac
 }
 
 help_of() {
   case $1 in
-    setup) cat <<'TEXT'
-usage: ./run setup
+    setup) cat <<'TEXT'; torch_table
+usage: ./run setup [--libtorch VERSION]
 
 Installs what is missing: Debian packages (as root; otherwise it prints the one command to run and stops) and the PyTorch wheel,
 into the cache folder.
+
+  --libtorch VERSION    that version of PyTorch besides, and compile its rank, build/release/bin/motley-rank-VERSION: a version has
+                        kernels for some cards only. Workers start it for cards that motley-rank has none for
 TEXT
       ;;
     build) cat <<'TEXT'
@@ -55,11 +59,12 @@ Ends the cluster that ./run up started. Checkpoints stay where they are, and it 
 TEXT
       ;;
     test) cat <<'TEXT'
-usage: ./run test [--asan]
+usage: ./run test [--asan | --libtorch VERSION]
 
 Builds everything and runs every check that CI runs: unit tests, PyTorch as oracle, integration, rules.
 
-  --asan    instead the unit tests of coordinator, worker, planner and common code under the address sanitizer
+  --asan                instead the unit tests of coordinator, worker, planner and common code under the address sanitizer
+  --libtorch VERSION    instead the engine's unit tests with that version of PyTorch (./run setup --help lists them)
 TEXT
       ;;
     bench) cat <<'TEXT'

@@ -22,7 +22,25 @@ doctor_build() {
     fi
   fi
   if have_torch; then good "libtorch $TORCH_VERSION in $TORCH_DIR"; else missing "libtorch $TORCH_VERSION" "./run setup"; fi
+  doctor_other_torch
   if [[ -x $BIN_DIR/motley-rank ]]; then good "binaries in $BIN_DIR"; else optional "binaries (not built yet)" "./run build"; fi
+}
+
+# Only who has such cards needs one.
+doctor_other_torch() {
+  local "${TORCH_VARIABLES[@]}" version program
+  for version in "${TORCH_VERSIONS[@]:1}"; do
+    use_torch "$version"
+    program=$BIN_DIR/$(rank_of "$version")
+    if ! have_torch || [[ ! -x $program ]]; then
+      optional "libtorch $version and its rank, for cards that libtorch $MAIN_TORCH has no kernels for ($TORCH_KERNELS)" \
+        "./run setup --libtorch $version"
+    elif of_other_sources "$version"; then
+      optional "a rank of libtorch $version from the sources of motley-rank" "./run setup --libtorch $version"
+    else
+      good "libtorch $version in $TORCH_DIR, its rank in $program"
+    fi
+  done
 }
 
 doctor_machine() {

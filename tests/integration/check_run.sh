@@ -42,21 +42,35 @@ fakes() {
   echo "$folder/fakes"
 }
 
-# A clone with its own cache folder, whose cmake and ninja compile nothing: build_in CLONE.
+# A clone with its own cache folder, whose cmake and ninja compile nothing: build_in CLONE [COMMAND...].
 build_in() {
   local clone=$1
+  shift
   mkdir -p "$folder/compilers" "$folder/cache"
-  ln -sfn "$MOTLEY_CACHE_HERE"/torch-* "$folder/cache/"
+  ln -sfn "$MOTLEY_CACHE_HERE"/torch-* "$MOTLEY_CACHE_HERE"/cuda-headers-* "$folder/cache/"
   cat >"$folder/compilers/cmake" <<'TEXT'
 #!/bin/sh
-mkdir -p build/release
-echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >build/release/CMakeCache.txt
-echo "MOTLEY_TORCH_DIR:PATH=${3#*=}" >>build/release/CMakeCache.txt
-touch build/release/build.ninja
+for argument; do last=$argument; done
+mkdir -p "$last"
+echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >"$last/CMakeCache.txt"
+for argument; do
+  echo "$argument" | sed -n 's/^-D\([^=]*_DIR\)=/\1:PATH=/p; s/^-D\([^=]*_NAME\)=/\1:STRING=/p'
+done >>"$last/CMakeCache.txt"
+touch "$last/build.ninja"
 TEXT
-  printf '#!/bin/sh\nprintf "%%s compiled\\n" "$PWD" >>"$2/.ninja_log"\n' >"$folder/compilers/ninja"
+  # Its rank says which commit it is of: what stands in the clone's file "commit".
+  cat >"$folder/compilers/ninja" <<'TEXT'
+#!/bin/sh
+printf "%s compiled\n" "$PWD" >>"$2/.ninja_log"
+name=$(sed -n 's/^MOTLEY_RANK_NAME:STRING=//p' "$2/CMakeCache.txt")
+mkdir -p "$2/bin"
+printf '#!/bin/sh\necho "motley-rank 0.1.0, commit %s, protocol motley.v1, libtorch %s"\n' \
+  "$(cat commit 2>/dev/null)" "${name#motley-rank-}" >"$2/bin/$name"
+chmod +x "$2/bin/$name"
+TEXT
   chmod +x "$folder/compilers/"*
-  PATH=$folder/compilers:$PATH MOTLEY_CACHE=$folder/cache status_is 0 "$clone/run" build
+  if [[ $# -eq 0 ]]; then set -- build; fi
+  PATH=$folder/compilers:$PATH MOTLEY_CACHE=$folder/cache status_is 0 "$clone/run" "$@"
 }
 MOTLEY_CACHE_HERE=${MOTLEY_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/motley}
 
@@ -70,6 +84,69 @@ durations_of_this_machine() {
     build_in "$clone" && says "compile (the last time "
 }
 
+unknown_libtorch() {
+  local command
+  for command in setup test; do
+    PATH=$(fakes):$PATH status_is 64 "$root/run" "$command" --libtorch 2.7 && says "no libtorch '2.7'; did you mean '2.7.1'" &&
+      says "the known versions are: 2.11.0 2.7.1" && ! says "was called" || { echo "$command"; return 1; }
+    status_is 64 "$root/run" "$command" --libtorch && says "needs a value" || { echo "$command without a value"; return 1; }
+  done
+  PATH=$(fakes):$PATH status_is 64 "$root/run" test --libtorch 2.7.1 --asan && says "one after the other" && ! says "was called"
+}
+
+# A build folder of its own for the second rank, which is seen beside the first; neither build touches the other's.
+second_rank() {
+  local clone=$folder/second second=$folder/second/build/release/bin/motley-rank-2.7.1
+  clone_to "$clone"
+  echo one >"$clone/commit"
+  build_in "$clone" setup --libtorch 2.7.1 && says "set up: motley-rank 0.1.0, commit one, protocol motley.v1, libtorch 2.7.1" &&
+    grep -q "^MOTLEY_TORCH_DIR:PATH=.*/torch-2.7.1$" "$clone/build/release-2.7.1/CMakeCache.txt" &&
+    grep -q "^MOTLEY_CUDA_DIR:PATH=.*/cuda-headers-12.6$" "$clone/build/release-2.7.1/CMakeCache.txt" &&
+    [[ ! -e $clone/build/release/build.ninja ]] && build_in "$clone" && ! says "other sources" &&
+    grep -q "^MOTLEY_TORCH_DIR:PATH=.*/torch-2.11.0$" "$clone/build/release/CMakeCache.txt" &&
+    [[ $(wc -l <"$clone/build/release-2.7.1/.ninja_log") -eq 1 ]] && prints "libtorch 2.7.1" "$second" --version &&
+    mv "$clone" "$clone.moved" && prints "libtorch 2.7.1" "${second/second/second.moved}" --version
+}
+
+# Only what was asked for is compiled; a rank that stays behind is named, by the build and by the doctor.
+old_second_rank() {
+  local clone=$folder/old
+  clone_to "$clone"
+  echo one >"$clone/commit"
+  build_in "$clone" setup --libtorch 2.7.1 && echo two >"$clone/commit" && build_in "$clone" &&
+    says "motley-rank-2.7.1 is of other sources; ./run setup --libtorch 2.7.1 makes it anew" &&
+    build_in "$clone" doctor && says "without  a rank of libtorch 2.7.1 from the sources of motley-rank" &&
+    build_in "$clone" setup --libtorch 2.7.1 && build_in "$clone" && ! says "other sources" &&
+    build_in "$clone" doctor && says "ok       libtorch 2.7.1 in $folder/cache/torch-2.7.1"
+}
+
+# A pip that brings a file of each package, of any Python's wheel; what it brings beside headers and libraries is not kept.
+fetched_wheels() {
+  local clone=$folder/fetched cache=$folder/fetched-cache headers=$folder/fetched-cache/cuda-headers-12.6/nvidia/cuda_nvcc
+  local fakes=$folder/pip:$folder/compilers
+  clone_to "$clone"
+  mkdir -p "$folder/pip"
+  cat >"$folder/pip/python3" <<'TEXT'
+#!/bin/sh
+echo "$*" >>"$MOTLEY_CACHE/asked"
+while [ "$1" != --target ]; do shift; done
+case "$*" in
+  *torch==*) mkdir -p "$2/torch/lib" "$2/nvidia/cuda_runtime/lib" &&
+     touch "$2/torch/lib/libtorch_cpu.so" "$2/nvidia/cuda_runtime/lib/libcudart.so.12" ;;
+  *) mkdir -p "$2/nvidia/cuda_nvcc/include/crt" "$2/nvidia/cuda_nvcc/bin" "$2/nvidia/nvml_dev/include" &&
+     touch "$2/nvidia/cuda_nvcc/include/crt/host_config.h" "$2/nvidia/nvml_dev/include/nvml.h" "$2/nvidia/cuda_nvcc/bin/nvcc" ;;
+esac
+TEXT
+  chmod +x "$folder/pip/python3"
+  build_in "$clone" &&   # for the compilers
+    PATH=$fakes:$PATH MOTLEY_CACHE=$cache status_is 0 "$clone/run" setup --libtorch 2.7.1 &&
+    says "fetch PyTorch 2.7.1, 831 MB" && [[ $(wc -l <"$cache/asked") -eq 2 ]] &&
+    grep -q -- "--python-version 3.11 .* torch==2.7.1 nvidia-cuda-runtime-cu12==12.6.77 nvidia-cuda-cupti-cu12" "$cache/asked" &&
+    [[ -e $headers/include/crt/host_config.h && ! -e $headers/bin ]] &&
+    PATH=$fakes:$PATH MOTLEY_CACHE=$cache status_is 0 "$clone/run" setup --libtorch 2.7.1 && ! says "fetch" &&
+    status_is 0 env MOTLEY_CACHE="$cache" "$clone/run" clean --cache && [[ ! -e $cache && ! -e $clone/build ]]
+}
+
 copied_clone() {
   local clone=$folder/original
   clone_to "$clone"
@@ -77,6 +154,12 @@ copied_clone() {
     grep -qx "CMAKE_HOME_DIRECTORY:INTERNAL=$folder/copy" "$folder/copy/build/release/CMakeCache.txt" &&
     build_in "$folder/copy" && ! says "was made for" && mv "$clone" "$folder/moved" && ln -s "$folder/moved" "$clone" &&
     build_in "$clone" && ! says "was made for"
+}
+
+doctor_names_other_versions() {
+  MOTLEY_CACHE=$folder/no-cache status_is 1 "$root/run" doctor && says "MISSING  libtorch 2.11.0" &&
+    says "without  libtorch 2.7.1 and its rank, for cards that libtorch 2.11.0 has no kernels for (sm_50 to sm_90)" &&
+    says "mend: ./run setup --libtorch 2.7.1"
 }
 
 doctor_is_satisfied() { status_is 0 "$root/run" doctor; }
@@ -153,7 +236,12 @@ check "--help of every command, and nothing else" help_of_every_command
 check "an unknown flag is a usage error that names the nearest" unknown_flag
 check "what a long step took is said the next time" durations_of_this_machine
 check "a copied clone compiles its own sources" copied_clone
+check "an unknown libtorch is a usage error that names the known ones" unknown_libtorch
+check "a second libtorch has a rank beside the first" second_rank
+check "a rank of other sources is named" old_second_rank
+check "a second libtorch is fetched whole, and goes with the cache" fetched_wheels
 check "doctor" doctor_is_satisfied
+check "doctor names the other versions of libtorch" doctor_names_other_versions
 check "doctor names NVIDIA cards and their driver" doctor_names_nvidia_cards
 check "without root it prints the one command and stops" without_root
 check "clean keeps checkpoints" clean_keeps_checkpoints

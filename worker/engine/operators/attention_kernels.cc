@@ -1,5 +1,7 @@
 #include "worker/engine/operators/attention_kernels.h"
 
+#include <torch/version.h>
+
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -30,14 +32,21 @@ AttentionHeads Summed(AttentionHeads grads, int64_t group) {
 
 // ---- of the host ----
 
+// The kernel of libtorch 2.7 knows no groups and reads beyond keys and values where they are fewer; that of 2.11 knows them.
+constexpr bool kHostKnowsGroups = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 11;
+
+AttentionHeads ForHost(const AttentionHeads& heads) { return kHostKnowsGroups ? heads : Expanded(heads); }
+
 AttentionResult HostForward(const AttentionHeads& heads) {
-  auto [output, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(heads.q, heads.k, heads.v, kNoDropout, kCausal);
+  const AttentionHeads all = ForHost(heads);
+  auto [output, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(all.q, all.k, all.v, kNoDropout, kCausal);
   return {output, logsumexp};
 }
 AttentionHeads HostBackward(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved) {
-  auto [q, k, v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(grad_output, heads.q, heads.k, heads.v, saved.output,
+  const AttentionHeads all = ForHost(heads);
+  auto [q, k, v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(grad_output, all.q, all.k, all.v, saved.output,
                                                                             saved.logsumexp, kNoDropout, kCausal);
-  return {q, k, v};
+  return Summed({q, k, v}, kHostKnowsGroups ? 1 : GroupOf(heads));
 }
 
 // ---- of NVIDIA cards: half types, sm_80 and newer ----

@@ -179,7 +179,7 @@ TEST(TcpCommunicator, NothingIsOnItsWayToAMemberWhoIsNotThere) {
 TEST(TcpCommunicator, AnAddressThatIsNotOursIsNamed) {
   FakeKv kv;
   FakeHost host(kv);
-  kv.Set("peer/1", "boot 0 0 4711 " + std::string(32, 'a') + " 0 ");
+  kv.Set("peer/1", "0.1.0/2 boot 0 0 4711 " + std::string(32, 'a') + " 0 ");
   auto links = LinkClock::Map(-1);
   CommunicatorOptions options;
   options.devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};
