@@ -117,6 +117,9 @@ test_all() {
     leave_out "format" "clang-format $CLANG_FORMAT_VERSION could not be fetched"
   fi
   suite "thread safety" python3 tests/integration/check_thread_safety.py "$BUILD_DIR"
+  # nccl.h comes with the oracle; the folder has its Python's version.
+  suite "declarations of NCCL" tests/integration/check_nccl_header.sh "$ORACLE_DIR"/lib/python3*/site-packages/nvidia/nccl/include \
+    "$TORCH_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include/cccl"
   suite "unit tests" unit_tests
   for version in "${TORCH_VERSIONS[@]:1}"; do
     test_engine "$version"

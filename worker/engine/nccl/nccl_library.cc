@@ -122,6 +122,7 @@ absl::StatusOr<NcclLibrary> OpenNccl(const std::string& name) {
 void PrepareNcclEnvironment(const std::string& data_address) {
   constexpr int kKeepTheUsers = 0;
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", kKeepTheUsers);
+  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", kKeepTheUsers);
   const std::string interface = data_address.empty() ? "" : InterfaceOf(data_address);
   // "=": this one, not all whose names begin so.
   if (!interface.empty()) setenv("NCCL_SOCKET_IFNAME", absl::StrCat("=", interface).c_str(), kKeepTheUsers);

@@ -31,9 +31,10 @@ std::optional<int64_t> BeginOfEvenPieces(const Owners& owners, int64_t slot_elem
 CollectivePlan PlanCollective(const Owners& owners, int64_t element_bytes, const NcclCosts& costs) {
   const int64_t elements = ElementsOf(owners);
   if (elements == 0) return {};
-  int64_t slot_elements = 0, ranges = 0;
+  int64_t slot_elements = 0, least_elements = elements, ranges = 0;
   for (const std::vector<ElementRange>& of_member : owners) {
     slot_elements = std::max(slot_elements, ElementsOfMember(of_member));
+    least_elements = std::min(least_elements, ElementsOfMember(of_member));
     ranges += static_cast<int64_t>(of_member.size());
   }
   if (const auto begin = BeginOfEvenPieces(owners, slot_elements)) return {CollectiveWay::kEven, slot_elements, *begin};
@@ -42,7 +43,8 @@ CollectivePlan PlanCollective(const Owners& owners, int64_t element_bytes, const
   const double bytes = static_cast<double>(elements * element_bytes);
   const double slot_bytes = static_cast<double>(slot_elements * element_bytes);
   // Either way a link carries everything but what its receiver owns; with slots that is all slots but one.
-  const double grouped_seconds = ranges * costs.seconds_per_call + bytes / costs.bytes_per_second;
+  const double least_bytes = static_cast<double>(least_elements * element_bytes);
+  const double grouped_seconds = ranges * costs.seconds_per_call + (bytes - least_bytes) / costs.bytes_per_second;
   const double padded_seconds = costs.seconds_per_call + slot_bytes * (members - 1) / costs.bytes_per_second +
                                 ranges * costs.seconds_per_copy + bytes / costs.copy_bytes_per_second;
   const bool fits = slot_bytes * members <= (1 + kMostWaste) * bytes;

@@ -116,8 +116,9 @@ absl::StatusOr<std::unique_ptr<NcclMesh>> NcclMesh::Connect(const CommunicatorOp
       return absl::FailedPreconditionError(absl::StrCat("the job asks for NCCL, which cannot serve ", what,
                                                         ". Give all their nodes one NCCL, or let the job's transport be chosen"));
     }
-    // One of them says it for all.
-    if (circle.members[0] == options.rank) by_tcp.push_back(what);
+    // One of them says it for all: the first that knows of it.
+    const auto has_nccl = [&](int r) { return introductions[r].nccl_version > 0; };
+    if (*std::find_if(circle.members.begin(), circle.members.end(), has_nccl) == options.rank) by_tcp.push_back(what);
   }
   if (!by_tcp.empty()) host.OnLog(absl::StrCat("goes by TCP and not by NCCL: ", absl::StrJoin(by_tcp, "; ")));
 
