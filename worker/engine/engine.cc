@@ -125,7 +125,10 @@ class EngineImpl : public Engine {
   // Opened once: an engine drives one device.
   absl::StatusOr<DeviceBackend*> Backend(const RankAssignment& assignment) {
     if (options_.backend == nullptr && backend_ == nullptr) {
-      MOTLEY_ASSIGN_OR_RETURN(backend_, OpenBackend(assignment.device));
+      MOTLEY_ASSIGN_OR_RETURN(backend_, OpenBackend(assignment.device, assignment.data_addresses[assignment.rank]));
+      if (const std::string note = backend_->note(); !note.empty()) {
+        host_.OnLog(absl::StrCat(assignment.devices[assignment.rank].value(), ": ", note));
+      }
     }
     DeviceBackend* const backend = options_.backend != nullptr ? options_.backend : backend_.get();
     backend->SetMemoryCap(assignment.device.memory_bytes, assignment.devices[assignment.rank].value());

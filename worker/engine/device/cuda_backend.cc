@@ -17,6 +17,7 @@
 #include "worker/engine/device/cuda_memory.h"
 #include "worker/engine/device/cuda_status.h"
 #include "worker/engine/device/cuda_streams.h"
+#include "worker/engine/nccl/nccl_library.h"
 
 namespace motley::engine {
 namespace {
@@ -55,7 +56,7 @@ absl::Status TryKernel() {
 
 class CudaBackend : public DeviceBackend {
  public:
-  explicit CudaBackend(int64_t card_bytes) : card_bytes_(card_bytes) {
+  CudaBackend(int64_t card_bytes, absl::StatusOr<NcclLibrary> nccl) : card_bytes_(card_bytes), nccl_(std::move(nccl)) {
     for (size_t lane = 0; lane < kNumLanes; ++lane) {
       // Transfers go first: what they bring is waited for, and they take little of the card.
       lanes_[lane] = streams_.Make(/*high_priority=*/lane != static_cast<size_t>(Lane::kCompute));
@@ -69,6 +70,11 @@ class CudaBackend : public DeviceBackend {
     TORCH_CHECK(status.ok(), std::string(status.message()));
   }
   DeviceMemory* memory() override { return &memory_; }
+  const NcclApi* nccl() override { return nccl_.ok() ? &nccl_->api : nullptr; }
+  std::string note() const override {
+    if (nccl_.ok()) return absl::StrCat("NCCL ", NcclVersionText(nccl_->version), " from ", nccl_->path);
+    return absl::StrCat("without NCCL, other ranks are reached through the host's memory: ", nccl_.status().message());
+  }
   void UsedOn(const at::Tensor& tensor, Lane lane) override {
     const auto stream = static_cast<cudaStream_t>(StreamOf(lane)->handle());
     c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(),
@@ -89,6 +95,7 @@ class CudaBackend : public DeviceBackend {
   static c10::CachingDeviceAllocator::DeviceStats Stats() { return c10::cuda::CUDACachingAllocator::getDeviceStats(kOnlyCard); }
 
   const int64_t card_bytes_;
+  const absl::StatusOr<NcclLibrary> nccl_;
   int64_t cap_bytes_ = 0;
   CudaMemory memory_;
   CudaStreams streams_;
@@ -97,7 +104,7 @@ class CudaBackend : public DeviceBackend {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription& device) {
+absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription& device, const std::string& data_address) {
   // Before the runtime's first look at the cards. An index may be another card's after the next boot.
   if (!device.card.uuid.empty()) setenv("CUDA_VISIBLE_DEVICES", device.card.uuid.c_str(), /*overwrite=*/1);
   MOTLEY_RETURN_IF_ERROR(CheckDriver());
@@ -105,11 +112,14 @@ absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription&
   MOTLEY_RETURN_IF_ERROR(CudaStatus("looking for the card", cudaGetDeviceCount(&cards)));
   if (cards == 0)
     return absl::FailedPreconditionError(absl::StrCat("card ", device.card.uuid, " is not visible to this process"));
+  PrepareNcclEnvironment(data_address);
+  // First: libtorch_cuda asks for a library of NCCL's name itself.
+  absl::StatusOr<NcclLibrary> nccl = OpenTorchsNccl();
   MOTLEY_RETURN_IF_ERROR(OpenTorchCuda());
   MOTLEY_RETURN_IF_ERROR(TryKernel());
   size_t free = 0, total = 0;
   MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the card's memory", cudaMemGetInfo(&free, &total)));
-  return std::make_unique<CudaBackend>(static_cast<int64_t>(total));
+  return std::make_unique<CudaBackend>(static_cast<int64_t>(total), std::move(nccl));
 }
 
 }  // namespace motley::engine

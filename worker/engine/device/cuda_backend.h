@@ -13,6 +13,6 @@ namespace motley::engine {
 // Once a process, which sees `device` alone from then on (by its UUID). FAILED_PRECONDITION: no driver, one that is too old, a
 // card that is not there or held by another process, one that this build has no kernels for, libraries that are missing: says
 // which and what mends it.
-absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription& device);
+absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription& device, const std::string& data_address);
 
 }  // namespace motley::engine

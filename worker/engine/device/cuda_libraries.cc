@@ -2,10 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "worker/engine/base/torch_pch.h"
 
 namespace motley::engine {
@@ -35,6 +36,14 @@ absl::Status OpenTorchCudaIn(const std::string& folder) {
 absl::Status OpenTorchCuda() {
   const absl::StatusOr<std::string> folder = TorchFolder();
   return folder.ok() ? OpenTorchCudaIn(*folder) : folder.status();
+}
+
+absl::StatusOr<NcclLibrary> OpenTorchsNccl() {
+  if (const char* const wanted = std::getenv("MOTLEY_NCCL_LIBRARY"); wanted != nullptr && *wanted != '\0')
+    return OpenNccl(wanted);
+  MOTLEY_ASSIGN_OR_RETURN(const std::string folder, TorchFolder());
+  const std::filesystem::path beside = std::filesystem::path(folder) / "../../nvidia/nccl/lib" / kNcclName;
+  return OpenNccl(std::filesystem::exists(beside) ? beside.string() : kNcclName);
 }
 
 }  // namespace motley::engine

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/engine/nccl/nccl_library.h"
 
 namespace motley::engine {
 
@@ -13,5 +15,8 @@ namespace motley::engine {
 absl::Status OpenTorchCuda();
 // The same from another folder: for tests.
 absl::Status OpenTorchCudaIn(const std::string& folder);
+
+// $MOTLEY_NCCL_LIBRARY, else the one that this libtorch was built with, where it is, else the system's. Errors as OpenNccl's.
+absl::StatusOr<NcclLibrary> OpenTorchsNccl();
 
 }  // namespace motley::engine

@@ -5,13 +5,13 @@
 
 namespace motley::engine {
 
-absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenBackend(const DeviceDescription& device) {
+absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenBackend(const DeviceDescription& device, const std::string& data_address) {
   switch (device.kind) {  // no default: every kind has a back end
     case DeviceKind::kCpu:
     case DeviceKind::kEmulated:
       return std::make_unique<HostBackend>();
     case DeviceKind::kCuda:
-      return OpenCuda(device);
+      return OpenCuda(device, data_address);
   }
   return absl::InternalError("a device of no kind");
 }

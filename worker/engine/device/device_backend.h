@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -32,6 +33,8 @@ class DeviceBackend {
   virtual DeviceMemory* memory() { return nullptr; }
   // What moves bytes between devices of this kind; null: nothing but the host does.
   virtual const NcclApi* nccl() { return nullptr; }
+  // What people should know of how it was opened; empty: nothing.
+  virtual std::string note() const { return ""; }
 
   // `tensor` was made on another lane and is used by what `lane` was given last: its memory is nobody else's before.
   virtual void UsedOn(const at::Tensor&, Lane) {}
@@ -46,7 +49,8 @@ class DeviceBackend {
   virtual void ResetPeak() = 0;
 };
 
-// FAILED_PRECONDITION: the device cannot be used; says why and what mends it.
-absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenBackend(const DeviceDescription& device);
+// `data_address`: of the interface that its transports use. FAILED_PRECONDITION: the device cannot be used; says why and what
+// mends it.
+absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenBackend(const DeviceDescription& device, const std::string& data_address);
 
 }  // namespace motley::engine

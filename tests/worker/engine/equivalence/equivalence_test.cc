@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tests/worker/engine/equivalence/shrink.h"
+#include "tests/worker/engine/nccl/open_fake_nccl.h"
 
 namespace motley::engine {
 namespace {
@@ -26,6 +27,7 @@ class EquivalenceTest : public testing::TestWithParam<std::tuple<Devices, int>> 
 TEST_P(EquivalenceTest, PlansTrainLikeOneDevice) {
   const auto [devices, number] = GetParam();
   Equivalence equivalence(devices);
+  const int64_t calls_before = TheFakeNccl().Calls();
   for (int n = number * kPlansOfOne; n < (number + 1) * kPlansOfOne; ++n) {
     const PlannedJob planned = DrawPlannedJob(kSeed, n, folder_);
     const auto complaint = [&](const PlannedJob& p) { return equivalence.Complaint(p, kSeed + n); };
@@ -36,6 +38,7 @@ TEST_P(EquivalenceTest, PlansTrainLikeOneDevice) {
                   << ToText(planned) << "\nthe smallest like it: " << complaint(smallest) << "\n"
                   << ToText(smallest);
   }
+  EXPECT_EQ(TheFakeNccl().Calls() > calls_before, devices == Devices::kCards || devices == Devices::kCardsAndHosts);
 }
 
 const char* NameOf(Devices devices) {
