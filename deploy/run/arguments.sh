@@ -7,7 +7,7 @@ flags_of() {
   case $1 in
     demo) echo "--json= --example= --only= --kill" ;;
     down) echo "--delete-checkpoints" ;;
-    setup) echo "--libtorch=" ;;
+    setup) echo "--libtorch= --gpu" ;;
     test) echo "--asan --libtorch=" ;;
     clean) echo "--cache --delete-checkpoints" ;;
   esac
@@ -16,13 +16,16 @@ flags_of() {
 help_of() {
   case $1 in
     setup) cat <<'TEXT'; torch_table
-usage: ./run setup [--libtorch VERSION]
+usage: ./run setup [--libtorch VERSION] [--gpu]
 
 Installs what is missing: Debian packages (as root; otherwise it prints the one command to run and stops) and the PyTorch wheel,
 into the cache folder.
 
   --libtorch VERSION    that version of PyTorch besides, and compile its rank, build/release/bin/motley-rank-VERSION: a version has
                         kernels for some cards only. Workers start it for cards that motley-rank has none for
+  --gpu                 also what a machine with NVIDIA cards needs besides the wheel: cuBLAS, cuDNN, NCCL and more, for each
+                        libtorch that is here (2.11.0: 1.8 GB to download, 2.5 GB on disk). It says what, and fetches only what
+                        is missing. The driver is not installed
 TEXT
       ;;
     build) cat <<'TEXT'

@@ -73,13 +73,19 @@ setup_all() {
   say "set up: packages installed, libtorch $TORCH_VERSION in $TORCH_DIR"
 }
 
-# setup [--libtorch VERSION]
+# setup [--libtorch VERSION] [--gpu]
 setup() {
-  if [[ ${1:-} != --libtorch ]]; then
+  local version= gpu=
+  while [[ $# -gt 0 ]]; do
+    if [[ $1 == --gpu ]]; then gpu=yes; else version=$2; shift; fi
+    shift
+  done
+  if [[ -z $version ]]; then
     setup_all
-    return
+  else
+    source deploy/run/libtorch.sh
+    check_torch_version setup "$version"
+    setup_libtorch "$version"
   fi
-  source deploy/run/libtorch.sh
-  check_torch_version setup "$2"
-  setup_libtorch "$2"
+  if [[ -n $gpu ]]; then source deploy/run/setup_gpu.sh; setup_gpu; fi
 }

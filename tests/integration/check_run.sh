@@ -164,11 +164,63 @@ doctor_names_other_versions() {
 
 doctor_is_satisfied() { status_is 0 "$root/run" doctor; }
 
-# A driver's files as recorded on a machine with cards, and none.
+# A driver's files as recorded on a machine with cards (of before CUDA 13), cards without a driver, and none.
 doctor_names_nvidia_cards() {
+  local device=$folder/pci/0000:3b:00.0
+  mkdir -p "$device" "$folder/no-pci"
+  echo 0x10de >"$device/vendor" && echo 0x030200 >"$device/class"
   MOTLEY_NVIDIA_PROC=$root/tests/worker/daemon/nvidia status_is 0 "$root/run" doctor &&
-    says "NVIDIA cards: 2 x NVIDIA A100-SXM4-40GB, Quadro RTX 8000; driver 535.129.03. This version cannot use them yet" &&
-    MOTLEY_NVIDIA_PROC=$folder/nowhere status_is 0 "$root/run" doctor && ! says NVIDIA
+    says "NVIDIA cards: 2 x NVIDIA A100-SXM4-40GB, Quadro RTX 8000; driver 535.129.03" &&
+    says "without  a driver that runs libtorch 2.11.0 (has 535.129.03)" &&
+    says "mend: install driver 580 or newer, or .*--libtorch 2.7.1" &&
+    MOTLEY_NVIDIA_PROC=$folder/nowhere MOTLEY_PCI_DEVICES=$folder/pci status_is 0 "$root/run" doctor &&
+    says "without  NVIDIA's driver: 1 card(s) without one" &&
+    MOTLEY_NVIDIA_PROC=$folder/nowhere MOTLEY_PCI_DEVICES=$folder/no-pci status_is 0 "$root/run" doctor && ! says NVIDIA
+}
+
+# With a pip that writes a library of each package: what is asked for, that it comes beside the wheel, and that it is asked once.
+setup_gpu_brings_libraries() {
+  local cache=$folder/gpu-cache
+  mkdir -p "$cache/torch-2.11.0/torch/lib" "$cache/torch-2.11.0/nvidia/cu13/lib" "$folder/pip"
+  touch "$cache/torch-2.11.0/torch/lib/libtorch_cuda.so" "$cache/torch-2.11.0/nvidia/cu13/lib/libcudart.so.13"
+  cat >"$folder/pip/python3" <<'TEXT'
+#!/bin/bash
+while [[ $1 != --target ]]; do shift; done
+mkdir -p "$2/nvidia/cu13/lib"
+cd "$2/nvidia/cu13/lib" && shift 2 && echo "$@" >>"$FAKE_PIP_LOG"
+touch libcublas.so.13 libcudnn.so.9 libcufft.so.12 libnccl.so.2 libcusparseLt.so.0 libcusparse.so.12 libnvrtc.so.13
+touch libcurand.so.10 libnvshmem_host.so.3 libnvJitLink.so.13 libcufile.so.0
+TEXT
+  chmod +x "$folder/pip/python3"
+  cat >"$folder/setup-gpu" <<TEXT
+set -euo pipefail
+ROOT=$root MOTLEY_CACHE=$cache
+cd "$root"
+source deploy/run/common.sh; source deploy/run/durations.sh; source deploy/run/setup_gpu.sh
+setup_gpu
+TEXT
+  export FAKE_PIP_LOG=$folder/pip.log
+  PATH=$folder/pip:$PATH status_is 0 bash "$folder/setup-gpu" && says "nvidia-cublas==13.1.0.3 (423 MB), .* MB in all" &&
+    grep -q "nvidia-cudnn-cu13==9.19.0.56" "$FAKE_PIP_LOG" && [[ -e $cache/torch-2.11.0/nvidia/cu13/lib/libnccl.so.2 ]] &&
+    [[ -e $cache/torch-2.11.0/nvidia/cu13/lib/libcudart.so.13 ]] && ! compgen -G "$cache/torch-2.11.0.gpu.*" &&
+    rm "$cache/torch-2.11.0/nvidia/cu13/lib/libcurand.so.10" &&
+    PATH=$folder/pip:$PATH status_is 0 bash "$folder/setup-gpu" &&
+    [[ $(tail -n 1 "$FAKE_PIP_LOG") == nvidia-curand==10.4.0.35 ]] &&
+    PATH=$folder/pip:$PATH status_is 0 bash "$folder/setup-gpu" && says "libtorch 2.11.0 has its CUDA libraries" &&
+    [[ $(wc -l <"$FAKE_PIP_LOG") -eq 2 ]]
+}
+
+# What the table names is what the wheel here asks for.
+gpu_table_is_the_wheels() {
+  local version package name metadata
+  while read -r version _ package _; do
+    metadata=$MOTLEY_CACHE_HERE/torch-$version/torch-$version.dist-info/METADATA
+    [[ -e $metadata ]] || continue
+    # CUDA 13's own libraries stand behind one name, cuda-toolkit.
+    name=$(sed -E 's/nvidia-(cuda-)?([a-z]+).*/\2/' <<<"$package")
+    grep -qE "^Requires-Dist: ($package;|cuda-toolkit\[.*\b$name\b.*\])" "$metadata" ||
+      { echo "$package is not what libtorch $version asks for"; return 1; }
+  done < <(source "$root/deploy/run/setup_gpu.sh" && gpu_table)
 }
 
 # A dpkg-query that knows no package, a user that is not root: one command is printed, nothing is changed.
@@ -243,6 +295,8 @@ check "a second libtorch is fetched whole, and goes with the cache" fetched_whee
 check "doctor" doctor_is_satisfied
 check "doctor names the other versions of libtorch" doctor_names_other_versions
 check "doctor names NVIDIA cards and their driver" doctor_names_nvidia_cards
+check "setup --gpu brings the libraries that are missing" setup_gpu_brings_libraries
+check "setup --gpu asks for what the wheel asks for" gpu_table_is_the_wheels
 check "without root it prints the one command and stops" without_root
 check "clean keeps checkpoints" clean_keeps_checkpoints
 check "a deep folder with a space in its name" deep_folder
