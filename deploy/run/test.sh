@@ -142,9 +142,11 @@ test_all() {
     suite "same numbers as PyTorch" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_plans.py
     suite "same states as PyTorch" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_states.py
     suite "step records" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_step_records.py
+    suite "bench of cards, without one" python3 tests/integration/check_gpu_bench.py "$MOTLEY_ORACLE_PYTHON" "$TORCH_DIR"
   else
     leave_out "same numbers as PyTorch" "the Python oracle could not be installed"
     leave_out "step records read by TensorBoard" "the Python oracle could not be installed"
+    leave_out "bench of cards, without one" "the Python oracle could not be installed"
   fi
   suite "the entry ./run" tests/integration/check_run.sh
   finish

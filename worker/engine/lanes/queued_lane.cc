@@ -55,9 +55,8 @@ QueuedLane::~QueuedLane() {
   thread_.join();
 }
 
-void QueuedLane::Begin() {
-  Add([this] { stream_.Begin(); });
-}
+// Here and now: nothing is queued, and once other lanes have work, to wait for the whole device is to wait for their peers.
+void QueuedLane::Begin() { stream_.Begin(); }
 
 void QueuedLane::Wait(LaneEventPtr event) {
   Add([this, event = std::move(event)] {

@@ -37,7 +37,7 @@ class QueuedLane : public DeviceLane {
   void Loop();
 
   DeviceLanes& lanes_;
-  StreamLane stream_;  // the thread's alone
+  StreamLane stream_;  // the thread's alone, but for Begin
   absl::Mutex mutex_;
   absl::CondVar changed_;
   std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);

@@ -36,9 +36,15 @@ absl::Status FirstCause(const std::vector<absl::Status>& ends) {
   return cause;
 }
 
-// Null: the rank is on the host.
-std::unique_ptr<FakeCard> CardOf(Devices devices, int rank, uint64_t seed) {
-  if (devices == Devices::kHosts || (devices == Devices::kCardsAndHosts && rank % 3 == 2)) return nullptr;
+bool IsOnHost(Devices devices, int rank) {
+  const bool among_hosts = devices == Devices::kCardsAndHosts || devices == Devices::kOneCardAndHosts;
+  return devices == Devices::kHosts || (among_hosts && rank % 3 == 2);
+}
+bool IsReal(Devices devices) { return devices == Devices::kOneCard || devices == Devices::kOneCardAndHosts; }
+
+// Null: the rank is on the host or on a card that is there.
+std::unique_ptr<FakeCard> FakeCardOf(Devices devices, int rank, uint64_t seed) {
+  if (IsOnHost(devices, rank) || IsReal(devices)) return nullptr;
   const NcclApi* const nccl = devices == Devices::kCardsOverTcp ? nullptr : &TheFakeNccl().library.api;
   return std::make_unique<FakeCard>(static_cast<unsigned>(Mix64(seed + static_cast<uint64_t>(rank))), nccl);
 }
@@ -87,7 +93,7 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
   OnRanks(world, [&](int rank) {
     FakeHost host(kv);
     EngineOptions options;
-    const std::unique_ptr<FakeCard> card = CardOf(devices, rank, delays.value_or(0));
+    const std::unique_ptr<FakeCard> card = FakeCardOf(devices, rank, delays.value_or(0));
     options.backend = card.get();
     if (delays) {
       options.before_instruction = [seed = *delays, rank](int64_t instruction) {
@@ -97,6 +103,7 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
     }
     RankAssignment assignment = assignments[rank];
     if (card != nullptr) assignment.device.card.uuid = absl::StrCat("GPU-", rank);
+    if (IsReal(devices) && !IsOnHost(devices, rank)) assignment.device.kind = DeviceKind::kCuda;
     ends[rank] = CreateEngine(host, options)->Run(assignment).status();
     steps[rank] = host.steps;
     if (rank == 0) checkpoints = host.checkpoints;
