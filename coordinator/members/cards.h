@@ -5,8 +5,8 @@
 
 namespace motley::coordinator {
 
-// Keeps it in the node's description. A card that is lost is an event and the end of the epoch that uses it, and no plan uses it any
-// more.
+// Keeps it in the node's description. A card that is lost is an event and the end of the epoch that uses it, and no plan uses it
+// any more.
 void OnCard(Core& core, const NodeName& node, const CardReport& report);
 
 }  // namespace motley::coordinator

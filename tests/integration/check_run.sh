@@ -210,6 +210,16 @@ TEXT
     [[ $(wc -l <"$FAKE_PIP_LOG") -eq 2 ]]
 }
 
+# The worker's table of builds and the scripts' have the same versions for the same cards.
+builds_are_the_scripts() {
+  local scripts worker
+  scripts=$(cd "$root" && ROOT=$root bash -c 'source deploy/run/common.sh
+    for version in "${TORCH_VERSIONS[@]}"; do use_torch "$version"; echo "$version $TORCH_KERNELS"; done')
+  worker=$(sed -nE 's/^.*\{"([0-9.]+)", [0-9]+, "[0-9]+", \{([0-9]+), .* ([0-9]+)\}\}.*$/\1 sm_\2 to sm_\3/p' \
+    "$root/common/device/rank_builds.cc")
+  [[ -n $worker && $worker == "$scripts" ]] || { echo "the worker has '$worker', the scripts '$scripts'"; return 1; }
+}
+
 # What the table names is what the wheel here asks for.
 gpu_table_is_the_wheels() {
   local version package name metadata
@@ -295,6 +305,7 @@ check "a second libtorch is fetched whole, and goes with the cache" fetched_whee
 check "doctor" doctor_is_satisfied
 check "doctor names the other versions of libtorch" doctor_names_other_versions
 check "doctor names NVIDIA cards and their driver" doctor_names_nvidia_cards
+check "the worker and the scripts know the same builds" builds_are_the_scripts
 check "setup --gpu brings the libraries that are missing" setup_gpu_brings_libraries
 check "setup --gpu asks for what the wheel asks for" gpu_table_is_the_wheels
 check "without root it prints the one command and stops" without_root
