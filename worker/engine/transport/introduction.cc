@@ -38,8 +38,8 @@ absl::Status CheckBuild(const DeviceId& peer, const std::string& text, const Dev
 
 // "BUILD BOOT_ID DEVICE_RATE NODE_RATE PORT SECRET NCCL_VERSION CARD"; CARD may be empty.
 std::string TextOf(const Introduction& own) {
-  return absl::StrCat(Build(), " ", own.boot_id, " ", own.rates.device_bytes_per_second, " ", own.rates.node_bytes_per_second, " ",
-                      own.point.port, " ", absl::BytesToHexString(own.point.secret), " ", own.nccl_version, " ", own.card);
+  return absl::StrCat(Build(), " ", own.boot_id, " ", own.rates.device_bytes_per_second, " ", own.rates.node_bytes_per_second,
+                      " ", own.point.port, " ", absl::BytesToHexString(own.point.secret), " ", own.nccl_version, " ", own.card);
 }
 
 bool Parse(const std::string& text, Introduction& introduction) {

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "tests/worker/engine/nccl/fake_nccl.h"
-#include "worker/engine/transport/device_memory.h"
 #include "worker/engine/nccl/nccl_library.h"
+#include "worker/engine/transport/device_memory.h"
 
 namespace motley::engine {
 
