@@ -1,10 +1,17 @@
 #include "worker/engine/lanes/queued_lane.h"
 
+#include <memory>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
 
 namespace motley::engine {
+namespace {
+
+// How often somebody who waits for a lane's thread looks whether the lanes have failed: then it gives nothing any more.
+constexpr absl::Duration kLook = absl::Milliseconds(20);
+
+}  // namespace
 
 // An event that its lane's thread has not recorded yet.
 class QueuedLane::Promise : public LaneEvent {
@@ -12,98 +19,61 @@ class QueuedLane::Promise : public LaneEvent {
   explicit Promise(DeviceLanes& lanes) : lanes_(lanes) {}
 
   absl::StatusOr<bool> Fired() const override {
+    if (absl::Status error = lanes_.error(); !error.ok()) return error;
     if (!recorded_.HasBeenNotified()) return false;
-    if (event_ == nullptr) return lanes_.error();
     return event_->Fired();
   }
   absl::Duration end() const override { return event_->end(); }
 
-  // Null: an error came first.
   void Keep(LaneEventPtr event) {
     event_ = std::move(event);
     recorded_.Notify();
   }
-  // Blocks until it is recorded, which waits for nothing that this lane gives.
+  // Blocks until it is recorded. Null: the lanes have failed.
   LaneEventPtr Recorded() const {
-    recorded_.WaitForNotification();
+    while (!recorded_.WaitForNotificationWithTimeout(kLook)) {
+      if (!lanes_.error().ok()) return nullptr;
+    }
     return event_;
   }
 
  private:
   DeviceLanes& lanes_;
   absl::Notification recorded_;
-  LaneEventPtr event_;  // constant once notified
+  LaneEventPtr event_;  // constant once notified; null: the lanes have failed
 };
-
-QueuedLane::QueuedLane(DeviceLanes& lanes, DeviceStream& stream, const std::function<void()>& on_start)
-    : lanes_(lanes), stream_(lanes, stream) {
-  absl::Notification started;
-  thread_ = std::thread([this, &on_start, &started] {
-    if (on_start) on_start();
-    started.Notify();
-    Loop();
-  });
-  started.WaitForNotification();
-}
-
-QueuedLane::~QueuedLane() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-    changed_.SignalAll();
-  }
-  thread_.join();
-}
 
 // Here and now: nothing is queued, and once other lanes have work, to wait for the whole device is to wait for their peers.
 void QueuedLane::Begin() { stream_.Begin(); }
 
 void QueuedLane::Wait(LaneEventPtr event) {
-  Add([this, event = std::move(event)] {
+  Queue([this, event = std::move(event)] {
     const auto* const promise = dynamic_cast<const Promise*>(event.get());
     stream_.Wait(promise != nullptr ? promise->Recorded() : event);
   });
 }
 
 void QueuedLane::Run(LaneWork work) {
-  Add([this, work = std::move(work)] { stream_.Run(work); });
+  Queue([this, work = std::move(work)] { stream_.Run(work); });
 }
 
 LaneEventPtr QueuedLane::Record() {
   auto promise = std::make_shared<Promise>(lanes_);
-  Add([this, promise] { promise->Keep(stream_.Record()); });
+  Queue([this, promise] { promise->Keep(stream_.Record()); });
   return promise;
 }
 
 absl::Status QueuedLane::Finish() {
-  absl::Status status;
-  Add([this, &status] { status = stream_.Finish(); });
-  absl::MutexLock lock(&mutex_);
-  while (!idle_ || !queue_.empty()) changed_.Wait(&mutex_);
-  return status;
+  static_cast<void>(thread_.Finish());  // the stream says the same
+  return stream_.Finish();
 }
 
-void QueuedLane::Add(std::function<void()> call) {
-  absl::MutexLock lock(&mutex_);
-  queue_.push_back(std::move(call));
-  idle_ = false;
-  changed_.SignalAll();
-}
-
-void QueuedLane::Loop() {
-  for (;;) {
-    std::function<void()> call;
-    {
-      absl::MutexLock lock(&mutex_);
-      idle_ = queue_.empty();
-      if (idle_) changed_.SignalAll();
-      while (queue_.empty() && !stopping_) changed_.Wait(&mutex_);
-      if (stopping_) return;
-      call = std::move(queue_.front());
-      queue_.pop_front();
-    }
+void QueuedLane::Queue(std::function<void()> call) {
+  // What goes wrong on the stream the stream's lane tells the others.
+  thread_.Run({[call = std::move(call)] {
     call();
-  }
+    return absl::OkStatus();
+  }});
 }
 
 }  // namespace motley::engine
