@@ -11,4 +11,6 @@ std::string BuildInfo(std::string_view program) {
                       MOTLEY_TORCH_VERSION);
 }
 
+std::string_view LibtorchVersion() { return MOTLEY_TORCH_VERSION; }
+
 }  // namespace motley

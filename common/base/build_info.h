@@ -10,4 +10,7 @@ namespace motley {
 // "-dirty": with changes. Libtorch is what motley-rank of this build uses; "none" where it was not built.
 std::string BuildInfo(std::string_view program);
 
+// "2.11.0", or "none".
+std::string_view LibtorchVersion();
+
 }  // namespace motley

@@ -108,16 +108,20 @@ const GpuSpec* NearestGpu(const std::string& wanted) {
 
 }  // namespace
 
+std::string_view NearestGpuName(std::string_view name) {
+  const GpuSpec* nearest = NearestGpu(Normalise(name));
+  return nearest == nullptr ? std::string_view() : nearest->name;
+}
+
 absl::StatusOr<GpuSpec> FindGpu(std::string_view name) {
   const std::string wanted = Normalise(name);
   if (const GpuSpec* gpu = Named(wanted)) return *gpu;
   std::vector<std::string> known;
   for (const GpuSpec& gpu : GpuTable()) known.emplace_back(gpu.name);
-  const GpuSpec* nearest = NearestGpu(wanted);
-  return absl::NotFoundError(
-      absl::StrCat("GPU model '", std::string(name), "' is not in the device table",
-                   nearest == nullptr ? "" : absl::StrCat("; did you mean '", std::string(nearest->name), "'?"),
-                   " Known: ", absl::StrJoin(known, ", ")));
+  const std::string nearest(NearestGpuName(name));
+  return absl::NotFoundError(absl::StrCat("GPU model '", std::string(name), "' is not in the device table",
+                                          nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?"),
+                                          " Known: ", absl::StrJoin(known, ", ")));
 }
 
 }  // namespace motley

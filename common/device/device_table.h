@@ -35,5 +35,7 @@ std::span<const GpuSpec> GpuTable();
 // and "V100" alone mean the 40 GB SXM, the SXM and the 16 GB SXM card, "MI250" one of its two dies. NOT_FOUND names the nearest
 // card and lists the known ones.
 absl::StatusOr<GpuSpec> FindGpu(std::string_view name);
+// The row whose name is most alike, for one that FindGpu does not find; empty: none is.
+std::string_view NearestGpuName(std::string_view name);
 
 }  // namespace motley

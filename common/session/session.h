@@ -34,6 +34,8 @@ struct NodeDescription {
   std::vector<std::pair<JobId, Epoch>> newest_epochs;  // that this worker has seen
   StoreMark store_mark;                                // the highest that it was told
   int reach_port = 0;                                  // on data_address; 0: none
+  std::vector<UnusedCard> unused_cards;
+  int64_t host_memory_bytes = 0;  // 0: not known
 };
 
 // ---- to a worker ----
@@ -206,9 +208,15 @@ struct LogReport {
 struct LeavingReport {
   double stop_seconds = 0;  // that it has
 };
+// What changes of a card while its worker runs.
+struct CardReport {
+  DeviceId device;
+  std::string health, lost;  // as in CardDescription
+  int64_t used_by_others_bytes = 0;
+};
 using WorkerReport =
     std::variant<HeartbeatReport, StorageReport, ReachReport, ProfileReport, RankReport, StepReport, KvSetReport, KvGetReport,
-                 PublishReport, CheckpointReport, CheckpointFailedReport, LogReport, LeavingReport, TraceReport>;
+                 PublishReport, CheckpointReport, CheckpointFailedReport, LogReport, LeavingReport, TraceReport, CardReport>;
 
 // ---- between a worker and its rank ----
 // A rank hears what its worker was told, of itself alone: StartCommand and ProfileCommand hold one assignment.

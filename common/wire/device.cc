@@ -28,6 +28,12 @@ v1::CardDescription ToProto(const CardDescription& card) {
   proto.set_pcie_generation(card.pcie_generation);
   proto.set_pcie_lanes(card.pcie_lanes);
   proto.set_used_by_others_bytes(card.used_by_others_bytes);
+  proto.set_name(card.name);
+  for (const std::string& peer : card.nvlink_peers) proto.add_nvlink_peers(peer);
+  proto.set_power_limit_watts(card.power_limit_watts);
+  proto.set_note(card.note);
+  proto.set_health(card.health);
+  proto.set_lost(card.lost);
   return proto;
 }
 
@@ -39,7 +45,13 @@ CardDescription FromProto(const v1::CardDescription& proto) {
           .compute_capability = proto.compute_capability(),
           .pcie_generation = proto.pcie_generation(),
           .pcie_lanes = proto.pcie_lanes(),
-          .used_by_others_bytes = proto.used_by_others_bytes()};
+          .used_by_others_bytes = proto.used_by_others_bytes(),
+          .name = proto.name(),
+          .nvlink_peers = {proto.nvlink_peers().begin(), proto.nvlink_peers().end()},
+          .power_limit_watts = proto.power_limit_watts(),
+          .note = proto.note(),
+          .health = proto.health(),
+          .lost = proto.lost()};
 }
 
 }  // namespace

@@ -30,6 +30,12 @@ v1::Hello ToProto(const NodeDescription& node) {
   }
   *hello.mutable_store_mark() = ToProto(node.store_mark);
   hello.set_reach_port(node.reach_port);
+  for (const UnusedCard& card : node.unused_cards) {
+    v1::UnusedCard* unused = hello.add_unused_cards();
+    unused->set_card(card.card);
+    unused->set_reason(card.reason);
+  }
+  hello.set_host_memory_bytes(node.host_memory_bytes);
   return hello;
 }
 
@@ -44,6 +50,8 @@ absl::StatusOr<NodeDescription> FromProto(const v1::Hello& hello) {
   }
   node.store_mark = FromProto(hello.store_mark());
   node.reach_port = hello.reach_port();
+  for (const v1::UnusedCard& unused : hello.unused_cards()) node.unused_cards.push_back({unused.card(), unused.reason()});
+  node.host_memory_bytes = hello.host_memory_bytes();
   return node;
 }
 

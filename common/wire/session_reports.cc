@@ -131,6 +131,13 @@ struct ReportToProto {
   }
   void operator()(const TraceReport& report) { *out.mutable_trace_result() = ToProto(report); }
   void operator()(const LeavingReport& report) { out.mutable_leaving()->set_stop_seconds(report.stop_seconds); }
+  void operator()(const CardReport& report) {
+    v1::CardState* card = out.mutable_card_state();
+    card->set_device_id(report.device.value());
+    card->set_health(report.health);
+    card->set_lost(report.lost);
+    card->set_used_by_others_bytes(report.used_by_others_bytes);
+  }
 };
 
 std::optional<WorkerReport> RankFromProto(const v1::RankEvent& in) {
@@ -236,6 +243,10 @@ std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
       return FromProto(message.trace_result());
     case v1::WorkerMessage::kLeaving:
       return LeavingReport{message.leaving().stop_seconds()};
+    case v1::WorkerMessage::kCardState: {
+      const auto& in = message.card_state();
+      return CardReport{DeviceId(in.device_id()), in.health(), in.lost(), std::max<int64_t>(in.used_by_others_bytes(), 0)};
+    }
     default:
       return std::nullopt;
   }

@@ -23,6 +23,42 @@ std::string DeviceState(const v1::Device& device) {
   return device.job_id().empty() ? device.state() : device.state() + " (" + device.job_id() + ")";
 }
 
+std::string HostLink(const v1::Card& card) {
+  if (card.pcie_generation() == 0 || card.pcie_lanes() == 0) return "-";
+  return absl::StrCat("PCIe ", card.pcie_generation(), " x", card.pcie_lanes(),
+                      card.nvlink_peers().empty() ? "" : absl::StrCat(" + NVLink to ", card.nvlink_peers().size()));
+}
+
+std::string Health(const v1::Card& card) {
+  if (!card.lost().empty()) return card.lost();
+  if (!card.health().empty()) return card.health();
+  return card.note().empty() ? "well" : absl::StrCat("well; ", card.note());
+}
+
+// What only real cards have, and the cards that their workers do not offer.
+void PrintCards(const v1::ListNodesResponse& response, std::ostream& out, const Screen& screen) {
+  Table table({"CARD", "NAME", "OTHERS USE", "DRIVER", "LINK", "HEALTH"});
+  bool any = false;
+  for (const v1::Node& node : response.nodes()) {
+    for (const v1::Device& device : node.devices()) {
+      if (!device.has_card()) continue;
+      const v1::Card& card = device.card();
+      table.Add({device.id(), card.name(), FormatBytes(card.used_by_others_bytes()),
+                 absl::StrCat(card.driver(), ", CUDA ", card.driver_cuda()), HostLink(card), Health(card)});
+      any = true;
+    }
+  }
+  if (any) {
+    out << "\n";
+    table.Spare({"DRIVER", "NAME"}).Print(out, screen);
+  }
+  for (const v1::Node& node : response.nodes()) {
+    for (const v1::CardNotUsed& card : node.unused_cards()) {
+      out << CleanLine(absl::StrCat("not used on ", node.name(), ": ", card.card(), ": ", card.reason())) << "\n";
+    }
+  }
+}
+
 void PrintNodes(const v1::ListNodesResponse& response, std::ostream& out, const Screen& screen) {
   if (response.nodes().empty()) {
     out << "no nodes; start motley-worker on them\n";
@@ -40,6 +76,7 @@ void PrintNodes(const v1::ListNodesResponse& response, std::ostream& out, const 
     if (first) table.Add({node.name(), node.state(), "-", "", "", "", "", "", node.reason()});
   }
   table.Spare({"KIND", "REASON"}).Print(out, screen);
+  PrintCards(response, out, screen);
 }
 
 Exit ListNodes(Context& context) {

@@ -11,6 +11,7 @@
 #include "coordinator/epoch/setup.h"
 #include "coordinator/epoch/steps.h"
 #include "coordinator/epoch/tracing.h"
+#include "coordinator/members/cards.h"
 #include "coordinator/members/examiner.h"
 #include "coordinator/members/leaving.h"
 #include "coordinator/members/registry.h"
@@ -36,6 +37,7 @@ struct Handler {
     IsOfExamination(report.check_id) ? OnExaminedReach(core, node, report) : OnProbeReach(core, node, report);
   }
   void operator()(const LeavingReport& report) { OnLeaving(core, node, report); }
+  void operator()(const CardReport& report) { OnCard(core, node, report); }
   void operator()(const CheckpointFailedReport& report) {
     if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnCheckpointFailed(core, node, report);
   }

@@ -35,6 +35,7 @@ constexpr Limit kLimits[] = {
     {Message::kReachResult, 4 << 20},
     {Message::kCheckpointFailed, 16 << 10},
     {Message::kTraceResult, kMaxReportBytes},
+    {Message::kCardState, 8 << 10},
 };
 constexpr size_t kOtherBytes = 64 << 10;  // a kind of a newer worker
 

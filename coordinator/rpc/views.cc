@@ -1,6 +1,8 @@
 #include "coordinator/rpc/views.h"
 
+#include "absl/strings/str_cat.h"
 #include "common/device/device_kinds.h"
+#include "common/device/rank_builds.h"
 #include "common/wire/device.h"
 #include "common/wire/job.h"
 #include "coordinator/state/membership.h"
@@ -116,6 +118,30 @@ v1::LogLine View(const LogRecord& line) {
   return out;
 }
 
+namespace {
+
+v1::Card View(const CardDescription& card) {
+  v1::Card out;
+  out.set_name(card.name);
+  out.set_uuid(card.uuid);
+  out.set_bus(card.bus);
+  out.set_driver(card.driver);
+  out.set_driver_cuda(CudaVersion(card.driver_cuda));
+  out.set_compute_capability(absl::StrCat(card.compute_capability / 10, ".", card.compute_capability % 10));
+  out.set_used_by_others_bytes(card.used_by_others_bytes);
+  out.set_pcie_generation(card.pcie_generation);
+  out.set_pcie_lanes(card.pcie_lanes);
+  out.set_host_link_bytes_per_second(HostLinkBytesPerSecond(card));
+  for (const std::string& peer : card.nvlink_peers) out.add_nvlink_peers(peer);
+  out.set_power_limit_watts(card.power_limit_watts);
+  out.set_health(card.health);
+  out.set_lost(card.lost);
+  out.set_note(card.note);
+  return out;
+}
+
+}  // namespace
+
 v1::Node View(const ClusterState& state, const NodeRecord& node) {
   v1::Node out;
   out.set_name(node.description.name.value());
@@ -132,6 +158,7 @@ v1::Node View(const ClusterState& state, const NodeRecord& node) {
     view->set_kind(RowOf(device.kind).name);
     view->set_memory_bytes(device.memory_bytes);
     view->set_declared_flops_per_second(device.flops_per_second);
+    if (device.kind == DeviceKind::kCuda) *view->mutable_card() = View(device.card);
     if (auto speed = state.speeds.find(device.id); speed != state.speeds.end()) {
       view->set_measured_tokens_per_second(speed->second.tokens_per_second);
       view->set_measured_flops_per_second(speed->second.flops_per_second);
@@ -141,6 +168,12 @@ v1::Node View(const ClusterState& state, const NodeRecord& node) {
     view->set_state(DeviceStateName(state, device.id, &job));
     view->set_job_id(job.value());
   }
+  for (const UnusedCard& card : node.description.unused_cards) {
+    v1::CardNotUsed* unused = out.add_unused_cards();
+    unused->set_card(card.card);
+    unused->set_reason(card.reason);
+  }
+  out.set_host_memory_bytes(node.description.host_memory_bytes);
   return out;
 }
 

@@ -30,6 +30,7 @@ inline constexpr char kRankLost[] = "rank_lost";
 inline constexpr char kRankHung[] = "rank_hung";
 inline constexpr char kRankFailed[] = "rank_failed";
 inline constexpr char kDeviceLeftOut[] = "device_left_out";
+inline constexpr char kCardLost[] = "card_lost";
 inline constexpr char kProbePassed[] = "probe_passed";
 inline constexpr char kProfile[] = "profile";
 inline constexpr char kPlan[] = "plan";

@@ -129,7 +129,9 @@ std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const Jo
     if (!node.connected || node.drained || node.held || node.leaves_at) continue;
     if (probing && !IsTrusted(state, run, name)) continue;
     for (const DeviceDescription& device : node.description.devices) {
-      if (!run.left_out.contains(device.id) && !IsExcluded(planner, device.id)) usable.push_back(device);
+      if (!run.left_out.contains(device.id) && !IsExcluded(planner, device.id) && device.card.lost.empty()) {
+        usable.push_back(device);
+      }
     }
   }
   std::sort(usable.begin(), usable.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
@@ -169,6 +171,11 @@ std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
     parts.push_back(absl::StrCat("planner.exclude names ", job->second.config.planner.exclude));
   }
   for (const auto& [device, why] : run.left_out) parts.push_back(absl::StrCat(device.value(), " is left out: ", why));
+  for (const auto& [name, node] : state.nodes) {
+    for (const DeviceDescription& device : node.description.devices) {
+      if (!device.card.lost.empty()) parts.push_back(absl::StrCat(device.id.value(), ": ", device.card.lost));
+    }
+  }
   remedies.push_back(lost.empty() ? "start motley-worker on a node" : absl::StrCat("start motley-worker again on ", Some(lost)));
   return absl::StrCat("no device can be used (", absl::StrJoin(parts, "; "), "); ", absl::StrJoin(remedies, ", or "),
                       "; the job then goes on by itself");
@@ -211,6 +218,9 @@ std::string DeviceStateName(const ClusterState& state, const DeviceId& device, J
   const auto node = state.nodes.find(NodeOf(device));
   const std::string node_state = node == state.nodes.end() ? "lost" : NodeStateName(state, node->second);
   if (node_state != "ready") return node_state;
+  for (const DeviceDescription& each : node->second.description.devices) {
+    if (each.id == device && !each.card.lost.empty()) return "lost";
+  }
   return processes && state.run->stage == Stage::kRunning ? "unused" : "idle";
 }
 

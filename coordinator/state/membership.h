@@ -30,7 +30,7 @@ bool IsExcluded(const PlannerSection& planner, const DeviceId& device);
 absl::Status CheckPlaces(const ClusterState& state, const PlannerSection& planner);
 
 // Devices that the job may be planned on, by id: of nodes that are connected, not drained and not held, and not left out or
-// excluded. While newcomers are probed (state/probe), only of nodes that have passed.
+// excluded; no card that is lost. While newcomers are probed (state/probe), only of nodes that have passed.
 std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run);
 std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices);
 // Why there is no usable device and what helps: names the nodes that are lost, drained or leaving and the devices left out.
@@ -43,8 +43,8 @@ bool AllGone(const ClusterState& state, const JobRun& run);
 // "ready", "probing" (looked at beside the job), "refused" (by the job), "held" (it comes and goes), "leaving" (its worker was
 // told to end), "draining", "drained", "lost".
 std::string NodeStateName(const ClusterState& state, const NodeRecord& node);
-// "profiling", "training"; else the state of a node that is not ready; else "unused" (by the job that runs) or "idle".
-// `job` becomes the job that has it, or empty.
+// "profiling", "training"; else the state of a node that is not ready; else "lost" (its card), "unused" (by the job that runs) or
+// "idle". `job` becomes the job that has it, or empty.
 std::string DeviceStateName(const ClusterState& state, const DeviceId& device, JobId* job);
 
 }  // namespace motley::coordinator

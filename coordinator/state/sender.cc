@@ -104,6 +104,13 @@ struct Judge {
   Standing operator()(const TraceReport& report) const {
     return Matters(report) ? OfRank(report.rank, "a timeline") : Standing();
   }
+  Standing operator()(const CardReport& report) const {
+    const auto known = state.nodes.find(node);
+    const auto is_it = [&](const DeviceDescription& device) { return device.id == report.device; };
+    const bool offered = known != state.nodes.end() &&
+                         std::any_of(known->second.description.devices.begin(), known->second.description.devices.end(), is_it);
+    return offered ? Standing() : Foreign(absl::StrCat("the card of device ", report.device.value().substr(0, 80)));
+  }
   Standing operator()(const LogReport& report) const {
     if (state.run && state.run->job == report.job && (HostsRank(*state.run, node) || state.run->probes.contains(node))) return {};
     // The last lines of ranks come after their end.
@@ -131,8 +138,8 @@ Standing StandingOf(const ClusterState& state, const NodeName& node, const Worke
 
 const std::array<const char*, std::variant_size_v<WorkerReport>>& ReportKinds() {
   static constexpr std::array<const char*, std::variant_size_v<WorkerReport>> kKinds = {
-      "heartbeat", "storage", "reach",      "profile",           "rank", "step",    "kv_set",
-      "kv_get",    "publish", "checkpoint", "checkpoint_failed", "log",  "leaving", "trace"};
+      "heartbeat",  "storage",           "reach", "profile", "rank",  "step", "kv_set", "kv_get", "publish",
+      "checkpoint", "checkpoint_failed", "log",   "leaving", "trace", "card"};
   return kKinds;
 }
 

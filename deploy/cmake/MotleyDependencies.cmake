@@ -34,27 +34,30 @@ if(MOTLEY_BUILD_ENGINE)
   endif()
   file(STRINGS "${MOTLEY_TORCH_DIR}/torch/version.py" MOTLEY_TORCH_VERSION REGEX "^__version__ = ")
   string(REGEX REPLACE "^__version__ = '([^'+]*).*" "\\1" MOTLEY_TORCH_VERSION "${MOTLEY_TORCH_VERSION}")
+  # The packages of CUDA 13 have one folder for all that they bring, those of CUDA 12 one each.
+  file(GLOB MOTLEY_CUDA_LIBRARY_DIRS ${MOTLEY_TORCH_DIR}/nvidia/*/lib)
+  list(JOIN MOTLEY_CUDA_LIBRARY_DIRS ":" cuda_library_path)
   # Own imported target: find_package(Torch) wants a CUDA toolkit.
   add_library(motley_torch INTERFACE)
   target_include_directories(motley_torch SYSTEM INTERFACE
     ${MOTLEY_TORCH_DIR}/torch/include ${MOTLEY_TORCH_DIR}/torch/include/torch/csrc/api/include)
-  target_link_options(motley_torch INTERFACE
-    "LINKER:-rpath,${MOTLEY_TORCH_DIR}/torch/lib"
-    "LINKER:-rpath-link,${MOTLEY_TORCH_DIR}/nvidia/cu13/lib")
+  # No -rpath: CMake writes one of its own for the libraries' folders, and takes it out when the program is installed.
+  target_link_options(motley_torch INTERFACE "LINKER:-rpath-link,${cuda_library_path}")
   target_link_libraries(motley_torch INTERFACE
     -Wl,--no-as-needed ${MOTLEY_TORCH_DIR}/torch/lib/libtorch_cpu.so ${MOTLEY_TORCH_DIR}/torch/lib/libc10.so -Wl,--as-needed)
 endif()
 if(MOTLEY_BUILD_ENGINE)
   # CUDA's host side: streams, events and PyTorch's allocator. It loads where there is no driver; libtorch_cuda is opened at run
   # time, when a card is assigned.
-  if(NOT EXISTS "${MOTLEY_CUDA_DIR}/nvidia/cu13/include/crt/host_config.h")
+  file(GLOB cuda_headers ${MOTLEY_CUDA_DIR}/nvidia/*/include/crt/host_config.h)
+  if(NOT cuda_headers)
     message(FATAL_ERROR "MOTLEY_CUDA_DIR='${MOTLEY_CUDA_DIR}' holds no CUDA headers. `./run setup` fetches them.")
   endif()
+  file(GLOB cuda_include_dirs ${MOTLEY_TORCH_DIR}/nvidia/*/include ${MOTLEY_CUDA_DIR}/nvidia/*/include)
+  file(GLOB cuda_runtime ${MOTLEY_TORCH_DIR}/nvidia/*/lib/libcudart.so.*)
   add_library(motley_cuda INTERFACE)
-  target_include_directories(motley_cuda SYSTEM INTERFACE
-    ${MOTLEY_TORCH_DIR}/nvidia/cu13/include ${MOTLEY_CUDA_DIR}/nvidia/cu13/include)
-  target_link_libraries(motley_cuda INTERFACE motley_torch
-    ${MOTLEY_TORCH_DIR}/torch/lib/libc10_cuda.so ${MOTLEY_TORCH_DIR}/nvidia/cu13/lib/libcudart.so.13)
+  target_include_directories(motley_cuda SYSTEM INTERFACE ${cuda_include_dirs})
+  target_link_libraries(motley_cuda INTERFACE motley_torch ${MOTLEY_TORCH_DIR}/torch/lib/libc10_cuda.so ${cuda_runtime})
 endif()
 if(MOTLEY_BUILD_TESTS)
   find_package(GTest CONFIG REQUIRED)

@@ -2,20 +2,34 @@
 # rules, dashboards, documents.
 include(GNUInstallDirs)
 
-foreach(program motley motley-coordinator motley-worker motley-rank)
+# Two versions of libtorch lie beside each other: the one of motley-rank in lib/motley, that of motley-rank-VERSION under its name.
+if(TARGET motley-rank)
+  set(rank_libraries lib/${MOTLEY_RANK_NAME})
+  if(MOTLEY_RANK_NAME STREQUAL "motley-rank")
+    set(rank_libraries lib/motley)
+  endif()
+  install(TARGETS motley-rank RUNTIME DESTINATION bin)
+  # libtorch_cpu.so finds the CUDA runtime at ../../nvidia/ from itself, so the wheel's layout is kept.
+  set(rank_rpath "$ORIGIN/../${rank_libraries}/torch/lib")
+  install(DIRECTORY ${MOTLEY_TORCH_DIR}/torch/lib/ DESTINATION ${rank_libraries}/torch/lib FILES_MATCHING
+          PATTERN "libtorch_cpu.so" PATTERN "libc10.so" PATTERN "libc10_cuda.so" PATTERN "libgomp*.so*")
+  foreach(folder ${MOTLEY_CUDA_LIBRARY_DIRS})
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${MOTLEY_TORCH_DIR} OUTPUT_VARIABLE below)
+    list(APPEND rank_rpath "$ORIGIN/../${rank_libraries}/${below}")
+    install(DIRECTORY ${folder}/ DESTINATION ${rank_libraries}/${below} FILES_MATCHING
+            PATTERN "libcudart.so*" PATTERN "libcupti.so*" PATTERN "__pycache__" EXCLUDE)
+  endforeach()
+  set_target_properties(motley-rank PROPERTIES INSTALL_RPATH "${rank_rpath}")
+  if(NOT MOTLEY_RANK_NAME STREQUAL "motley-rank")
+    return()   # everything else is installed from the first build
+  endif()
+endif()
+
+foreach(program motley motley-coordinator motley-worker)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION bin)
   endif()
 endforeach()
-
-if(TARGET motley-rank)
-  # libtorch_cpu.so finds the CUDA runtime at ../../nvidia/cu13/lib from itself, so the wheel's layout is kept.
-  set_target_properties(motley-rank PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/motley/torch/lib")
-  install(DIRECTORY ${MOTLEY_TORCH_DIR}/torch/lib/ DESTINATION lib/motley/torch/lib FILES_MATCHING
-          PATTERN "libtorch_cpu.so" PATTERN "libc10.so" PATTERN "libgomp*.so*")
-  install(DIRECTORY ${MOTLEY_TORCH_DIR}/nvidia/cu13/lib/ DESTINATION lib/motley/nvidia/cu13/lib FILES_MATCHING
-          PATTERN "libcudart.so*" PATTERN "libcupti.so*")
-endif()
 
 # Man page and completion say what the program itself knows of its commands.
 if(TARGET motley)

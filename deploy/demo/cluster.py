@@ -265,12 +265,12 @@ class Cluster:
     def rank_pids(self):
         """Process ids of all ranks of this cluster's workers (found by their parent and program)."""
         parents = {d.pid for d in self.workers.values() if d.process}
-        return [pid for pid, parent, program in processes() if program == "motley-rank" and parent in parents]
+        return [pid for pid, parent, program in processes() if program.startswith("motley-rank") and parent in parents]
 
     def kill_node(self, name):
         """SIGKILL for the node's worker and its ranks, as if its power were gone."""
         worker = self.workers[name]
-        ranks = [pid for pid, parent, program in processes() if program == "motley-rank" and parent == worker.pid]
+        ranks = [pid for pid, parent, program in processes() if program.startswith("motley-rank") and parent == worker.pid]
         worker.kill()
         for pid in ranks:
             with contextlib.suppress(ProcessLookupError):   # it may die with its worker

@@ -7,18 +7,25 @@ flags_of() {
   case $1 in
     demo) echo "--json= --example= --only= --kill" ;;
     down) echo "--delete-checkpoints" ;;
-    test) echo "--asan" ;;
+    setup) echo "--libtorch= --gpu" ;;
+    test) echo "--asan --libtorch=" ;;
     clean) echo "--cache --delete-checkpoints" ;;
   esac
 }
 
 help_of() {
   case $1 in
-    setup) cat <<'TEXT'
-usage: ./run setup
+    setup) cat <<'TEXT'; torch_table
+usage: ./run setup [--libtorch VERSION] [--gpu]
 
 Installs what is missing: Debian packages (as root; otherwise it prints the one command to run and stops) and the PyTorch wheel,
 into the cache folder.
+
+  --libtorch VERSION    that version of PyTorch besides, and compile its rank, build/release/bin/motley-rank-VERSION: a version has
+                        kernels for some cards only. Workers start it for cards that motley-rank has none for
+  --gpu                 also what a machine with NVIDIA cards needs besides the wheel: cuBLAS, cuDNN, NCCL and more, for each
+                        libtorch that is here (2.11.0: 1.8 GB to download, 2.5 GB on disk). It says what, and fetches only what
+                        is missing. The driver is not installed
 TEXT
       ;;
     build) cat <<'TEXT'
@@ -55,11 +62,12 @@ Ends the cluster that ./run up started. Checkpoints stay where they are, and it 
 TEXT
       ;;
     test) cat <<'TEXT'
-usage: ./run test [--asan]
+usage: ./run test [--asan | --libtorch VERSION]
 
 Builds everything and runs every check that CI runs: unit tests, PyTorch as oracle, integration, rules.
 
-  --asan    instead the unit tests of coordinator, worker, planner and common code under the address sanitizer
+  --asan                instead the unit tests of coordinator, worker, planner and common code under the address sanitizer
+  --libtorch VERSION    instead the engine's unit tests with that version of PyTorch (./run setup --help lists them)
 TEXT
       ;;
     bench) cat <<'TEXT'

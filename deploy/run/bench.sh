@@ -22,6 +22,7 @@ bench() {
     if [[ $name == faults ]]; then
       compile faults 600 "compile the tests of corruption and crowds" coordinator_tests common_tests crowd_bench
     fi
+    if [[ $name == gpu ]]; then compile gpu 900 "compile the tests of cards and their bench" engine_tests cards_bench; fi
     mkdir -p "$ROOT/build/bench"
     python3 "$ROOT/tests/bench/${name}_bench.py" --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$(mktemp -d "$ROOT/build/bench/XXXXXX")" "$@"
     return

@@ -37,7 +37,8 @@ configure_and_compile() {
   # Configuring again is ninja's business (globs with CONFIGURE_DEPENDS), except the first time and for another torch.
   if ! grep -qsF "MOTLEY_TORCH_DIR:PATH=$TORCH_DIR" "$BUILD_DIR/CMakeCache.txt" ||
     ! grep -qsF "MOTLEY_CUDA_DIR:PATH=$CUDA_DIR" "$BUILD_DIR/CMakeCache.txt" || [[ ! -e $BUILD_DIR/build.ninja ]]; then
-    cmake --preset release "-DMOTLEY_TORCH_DIR=$TORCH_DIR" "-DMOTLEY_CUDA_DIR=$CUDA_DIR" "-DMOTLEY_WERROR=${CI:+ON}" || return
+    cmake --preset release "-DMOTLEY_TORCH_DIR=$TORCH_DIR" "-DMOTLEY_CUDA_DIR=$CUDA_DIR" "-DMOTLEY_WERROR=${CI:+ON}" \
+      "-DMOTLEY_RANK_NAME=$(rank_of "$TORCH_VERSION")" -B "$BUILD_DIR" || return
   fi
   ninja -C "$BUILD_DIR" -j "$(parallel_jobs)" "${targets[@]}"
 }
@@ -55,6 +56,17 @@ build_product() {
   setup_cuda_headers
   compile product "$PRODUCT_CORE_SECONDS" "compile" "${PRODUCT[@]}"
   say "built: $BIN_DIR"
+  say_old_ranks
+}
+
+# A rank of another libtorch is compiled when it is asked for. What it was compiled from may not understand what is new.
+say_old_ranks() {
+  local version
+  for version in "${TORCH_VERSIONS[@]:1}"; do
+    if of_other_sources "$version"; then
+      say "$(rank_of "$version") is of other sources; ./run setup --libtorch $version makes it anew"
+    fi
+  done
 }
 
 build_everything() {

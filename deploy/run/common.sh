@@ -8,14 +8,8 @@ export PYTHONDONTWRITEBYTECODE=1
 # Downloads outlive the clone and are shared by all clones of one user.
 MOTLEY_CACHE=${MOTLEY_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/motley}
 export MOTLEY_CACHE
-TORCH_VERSION=2.11.0
-TORCH_DIR=$MOTLEY_CACHE/torch-$TORCH_VERSION
-# Headers of CUDA and its libraries that the wheel lacks. Product: crt. Tests: what our own declarations are compared with.
-CUDA_DIR=$MOTLEY_CACHE/cuda-headers-13.0
-ORACLE_DIR=$MOTLEY_CACHE/oracle-torch-$TORCH_VERSION-transformers-5.23.0
 TOOLS_DIR=$MOTLEY_CACHE/tools
-BUILD_DIR=$ROOT/build/release
-BIN_DIR=$BUILD_DIR/bin
+BIN_DIR=$ROOT/build/release/bin
 LOG_DIR=$ROOT/build/logs
 STARTED=$SECONDS
 
@@ -31,6 +25,9 @@ trap stop_printer EXIT
 
 say() { printf '%5d s  %s\n' $((SECONDS - STARTED)) "$*"; }
 fail() { printf 'run: %s\n' "$*" >&2; }
+source deploy/run/torch_versions.sh
+
+ORACLE_DIR=$MOTLEY_CACHE/oracle-torch-$MAIN_TORCH-transformers-5.23.0
 
 # Prints how long `what` has been going on, with the log's last line: every second on a terminal, else every 30 s.
 progress_printer() {

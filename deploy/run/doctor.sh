@@ -1,5 +1,6 @@
 # ./run doctor: what is missing, each with the command that mends it. Changes nothing. Exit 1 if Motley could not be built.
 source deploy/run/setup.sh
+source deploy/run/doctor_cards.sh
 
 BROKEN=0
 good() { printf '  ok       %s\n' "$*"; }
@@ -22,7 +23,25 @@ doctor_build() {
     fi
   fi
   if have_torch; then good "libtorch $TORCH_VERSION in $TORCH_DIR"; else missing "libtorch $TORCH_VERSION" "./run setup"; fi
+  doctor_other_torch
   if [[ -x $BIN_DIR/motley-rank ]]; then good "binaries in $BIN_DIR"; else optional "binaries (not built yet)" "./run build"; fi
+}
+
+# Only who has such cards needs one.
+doctor_other_torch() {
+  local "${TORCH_VARIABLES[@]}" version program
+  for version in "${TORCH_VERSIONS[@]:1}"; do
+    use_torch "$version"
+    program=$BIN_DIR/$(rank_of "$version")
+    if ! have_torch || [[ ! -x $program ]]; then
+      optional "libtorch $version and its rank, for cards that libtorch $MAIN_TORCH has no kernels for ($TORCH_KERNELS)" \
+        "./run setup --libtorch $version"
+    elif of_other_sources "$version"; then
+      optional "a rank of libtorch $version from the sources of motley-rank" "./run setup --libtorch $version"
+    else
+      good "libtorch $version in $TORCH_DIR, its rank in $program"
+    fi
+  done
 }
 
 doctor_machine() {
@@ -34,16 +53,6 @@ doctor_machine() {
     missing "4 GiB free in $MOTLEY_CACHE (has $free_gib)" "free some, or set MOTLEY_CACHE to a folder on another disk"; fi
   if [[ $memory_gib -ge 4 ]]; then good "$memory_gib GiB of memory, $(nproc) cores"; else
     missing "4 GiB of memory for compiling (has $memory_gib)" "use a larger machine, or add swap"; fi
-}
-
-# The kernel driver's files name the cards; nvidia-smi is not needed.
-doctor_cards() {
-  local folder=${MOTLEY_NVIDIA_PROC:-/proc/driver/nvidia} cards driver
-  cards=$(sed -n 's/^Model:[[:space:]]*//p' "$folder"/gpus/*/information 2>/dev/null | uniq -c |
-    awk '{count = $1; $1 = ""; printf "%s", (NR > 1 ? "," : "") (count > 1 ? " " count " x" : "") $0}') || true
-  [[ -n $cards ]] || return 0
-  driver=$(grep -m 1 '^NVRM version:' "$folder/version" 2>/dev/null | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1) || true
-  note "NVIDIA cards:$cards; driver ${driver:-not known}. This version cannot use them yet: it trains on CPUs and emulated cards"
 }
 
 doctor_tests() {

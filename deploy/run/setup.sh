@@ -25,43 +25,45 @@ setup_packages() {
   long_step packages 60 "install ${#missing[@]} Debian packages" install_packages "${missing[@]}"
 }
 
-have_torch() { [[ -e $TORCH_DIR/torch/lib/libtorch_cpu.so && -d $TORCH_DIR/nvidia/cu13/lib ]]; }
-
-# The wheel is taken for libtorch: its headers and libraries, not its Python. libtorch_cpu.so asks for the two CUDA runtime
-# libraries even where there is no GPU.
-fetch_torch() {
-  local partial=$TORCH_DIR.partial.$$
-  have_torch && return 0   # a run that held the lock before us brought it
-  rm -rf "$TORCH_DIR" "$TORCH_DIR".partial.*
+# fetch_wheels FOLDER PACKAGE...: unpacked there by pip; whole, or not at all. An old torch has no wheel for a new
+# Python; none of it is run, so Python's version is no matter.
+fetch_wheels() {
+  local folder=$1 partial=$1.partial.$$
+  shift
+  rm -rf "$folder" "$folder".partial.*
   mkdir -p "$partial"
   PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 python3 -m pip install --no-input --no-cache-dir --disable-pip-version-check --no-deps \
-    --progress-bar off --target "$partial" "torch==$TORCH_VERSION" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85 || return
-  test -e "$partial/torch/lib/libtorch_cpu.so" || return
-  mv "$partial" "$TORCH_DIR"
+    --only-binary=:all: --python-version 3.11 --progress-bar off --target "$partial" "$@" || return
+  # Of CUDA only headers and the runtime's libraries are wanted; one of its packages brings a compiler.
+  find "$partial/nvidia" -mindepth 2 -maxdepth 2 ! -name include ! -name lib -exec rm -rf {} + || return
+  mv "$partial" "$folder"
 }
+
+# CUDA 13 has one folder for all that its packages bring, CUDA 12 one for each.
+have_in() { compgen -G "$1/nvidia/*/$2" >/dev/null; }
+have_torch() { [[ -e $TORCH_DIR/torch/lib/libtorch_cpu.so ]] && have_in "$TORCH_DIR" "lib/libcudart.so.*"; }
+have_cuda_headers() { have_in "$CUDA_DIR" include/crt/host_config.h && have_in "$CUDA_DIR" include/nvml.h; }
+
+# What a run that held the lock before us brought is there.
+# The wheel is taken for libtorch: its headers and libraries, not its Python.
+fetch_torch() { have_torch || fetch_wheels "$TORCH_DIR" "${TORCH_PACKAGES[@]}"; }
+fetch_cuda_headers() { have_cuda_headers || fetch_wheels "$CUDA_DIR" "${CUDA_PACKAGES[@]}"; }
+
+# The name of a duration: another version needs other seconds.
+duration_of() { if [[ $TORCH_VERSION == "$MAIN_TORCH" ]]; then echo "$1"; else echo "$1-$TORCH_VERSION"; fi; }
 
 setup_torch() {
   have_torch && return 0
   mkdir -p "$MOTLEY_CACHE"
-  with_lock "$MOTLEY_CACHE/torch.lock" long_step torch 60 "fetch PyTorch $TORCH_VERSION, 545 MB" fetch_torch
-}
-
-have_cuda_headers() { [[ -e $CUDA_DIR/nvidia/cu13/include/crt/host_config.h && -e $CUDA_DIR/nvidia/cu13/include/nvml.h ]]; }
-
-fetch_cuda_headers() {
-  local partial=$CUDA_DIR.partial.$$
-  have_cuda_headers && return 0
-  rm -rf "$CUDA_DIR" "$CUDA_DIR".partial.*
-  mkdir -p "$partial"
-  PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 python3 -m pip install --no-input --no-cache-dir --disable-pip-version-check --no-deps \
-    --progress-bar off --target "$partial" nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85 nvidia-nvml-dev==13.0.87 || return
-  mv "$partial" "$CUDA_DIR"
+  with_lock "$MOTLEY_CACHE/torch.lock" \
+    long_step "$(duration_of torch)" 60 "fetch PyTorch $TORCH_VERSION, $TORCH_MEGABYTES MB" fetch_torch
 }
 
 setup_cuda_headers() {
   have_cuda_headers && return 0
   mkdir -p "$MOTLEY_CACHE"
-  with_lock "$MOTLEY_CACHE/torch.lock" long_step cuda-headers 10 "fetch CUDA headers, 4 MB" fetch_cuda_headers
+  with_lock "$MOTLEY_CACHE/torch.lock" \
+    long_step "$(duration_of cuda-headers)" 10 "fetch CUDA headers, $CUDA_MEGABYTES MB" fetch_cuda_headers
 }
 
 setup_all() {
@@ -69,4 +71,21 @@ setup_all() {
   setup_torch
   setup_cuda_headers
   say "set up: packages installed, libtorch $TORCH_VERSION in $TORCH_DIR"
+}
+
+# setup [--libtorch VERSION] [--gpu]
+setup() {
+  local version= gpu=
+  while [[ $# -gt 0 ]]; do
+    if [[ $1 == --gpu ]]; then gpu=yes; else version=$2; shift; fi
+    shift
+  done
+  if [[ -z $version ]]; then
+    setup_all
+  else
+    source deploy/run/libtorch.sh
+    check_torch_version setup "$version"
+    setup_libtorch "$version"
+  fi
+  if [[ -n $gpu ]]; then source deploy/run/setup_gpu.sh; setup_gpu; fi
 }

@@ -1,6 +1,6 @@
 # ./run test: builds everything and runs every check. The last line is "N passed, N failed, N skipped". With --asan: the unit tests
-# without torch, under the address and undefined-behaviour sanitizers.
-source deploy/run/build.sh
+# without torch, under the address and undefined-behaviour sanitizers. With --libtorch: the engine's with that version.
+source deploy/run/libtorch.sh
 source deploy/run/tools.sh
 
 PASSED=0 FAILED=0 SKIPPED=0
@@ -41,11 +41,13 @@ leave_out() {
   say "left out: $1 ($2)"
 }
 
-# unit_tests [BUILD_FOLDER [TIMEOUT_SECONDS]]
+# unit_tests [BUILD_FOLDER [TIMEOUT_SECONDS [PROGRAM...]]]: with programs, only theirs.
 unit_tests() {
-  local build=${1:-$BUILD_DIR}
+  local build=${1:-$BUILD_DIR} timeout=${2:-300} only=()
+  shift $(($# < 2 ? $# : 2))
+  if [[ $# -gt 0 ]]; then only=(--label-regex "^($(tr ' ' '|' <<<"$*"))\$"); fi
   # Engine tests use the cores themselves.
-  ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" --timeout "${2:-300}" |
+  ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" --timeout "$timeout" "${only[@]}" |
     sed -uE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*Passed .*/ok \1/
             s/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception|Not Run).*/FAIL \1: \2/'
   local rc=${PIPESTATUS[0]}
@@ -71,6 +73,12 @@ test_asan() {
   finish
 }
 
+# test_engine VERSION
+test_engine() {
+  build_rank "$1" "${ENGINE_TESTS[@]}"
+  suite "engine with libtorch $1" unit_tests "$(build_folder_of "$1")" 300 "${ENGINE_TESTS[@]}"
+}
+
 finish() {
   if [[ $FAILED -gt 0 ]]; then
     say "failures:"
@@ -82,8 +90,19 @@ finish() {
 }
 
 test_all() {
+  local version
+  if [[ $# -gt 1 && " $* " == *" --asan "* ]]; then
+    fail "test: --asan and --libtorch are tests of their own: one after the other"
+    exit $EX_USAGE
+  fi
   if [[ ${1:-} == --asan ]]; then
     test_asan
+    return
+  fi
+  if [[ ${1:-} == --libtorch ]]; then
+    check_torch_version test "$2"
+    test_engine "$2"
+    finish
     return
   fi
   build_everything
@@ -98,7 +117,14 @@ test_all() {
     leave_out "format" "clang-format $CLANG_FORMAT_VERSION could not be fetched"
   fi
   suite "thread safety" python3 tests/integration/check_thread_safety.py "$BUILD_DIR"
+  # nccl.h comes with the oracle; the folder has its Python's version.
+  suite "declarations of NCCL" tests/integration/check_nccl_header.sh "$ORACLE_DIR"/lib/python3*/site-packages/nvidia/nccl/include \
+    "$TORCH_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include/cccl"
   suite "unit tests" unit_tests
+  for version in "${TORCH_VERSIONS[@]:1}"; do
+    test_engine "$version"
+    suite "ranks of libtorch $version" python3 tests/integration/check_libtorch.py "$version"
+  done
   if command -v promtool >/dev/null; then
     suite "Prometheus rules" tests/integration/check_rules.sh
   else
@@ -116,9 +142,11 @@ test_all() {
     suite "same numbers as PyTorch" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_plans.py
     suite "same states as PyTorch" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_states.py
     suite "step records" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_step_records.py
+    suite "bench of cards, without one" python3 tests/integration/check_gpu_bench.py "$MOTLEY_ORACLE_PYTHON" "$TORCH_DIR"
   else
     leave_out "same numbers as PyTorch" "the Python oracle could not be installed"
     leave_out "step records read by TensorBoard" "the Python oracle could not be installed"
+    leave_out "bench of cards, without one" "the Python oracle could not be installed"
   fi
   suite "the entry ./run" tests/integration/check_run.sh
   finish

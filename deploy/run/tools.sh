@@ -9,7 +9,7 @@ fetch_oracle() {
   rm -rf "$ORACLE_DIR".partial.*
   python3 -m venv "$partial" || return
   "$partial/bin/python" -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off \
-    "torch==$TORCH_VERSION" transformers==5.23.0 safetensors numpy "$TENSORBOARD" || return
+    "torch==$MAIN_TORCH" transformers==5.23.0 safetensors numpy "$TENSORBOARD" || return
   mv "$partial" "$ORACLE_DIR"
 }
 

@@ -320,8 +320,9 @@ RECORDED_CARDS = os.path.join(ROOT, "tests", "worker", "daemon", "nvidia")   # o
 
 def probe(folder, *arguments):
     command = [os.path.join(BIN, "motley-worker"), "--probe", *arguments]
-    return subprocess.run(command, env={**os.environ, "MOTLEY_NVIDIA_PROC": folder}, capture_output=True, text=True, timeout=60,
-                          check=False)
+    # As where NVML is missing, whatever this machine has.
+    environment = {**os.environ, "MOTLEY_NVIDIA_PROC": folder, "MOTLEY_NVML_LIBRARY": "libnowhere-ml.so.1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def probe_of_a_node(cluster):
@@ -344,14 +345,24 @@ def probe_of_a_node(cluster):
 
 
 def cards_that_cannot_be_used_are_named(cluster):
-    command = ["env", f"MOTLEY_NVIDIA_PROC={RECORDED_CARDS}", cluster.program("motley-worker"),
-               "--config", cluster.path("worker-n1.toml"), "--node", "with-cards"]
+    """In the worker's log, by --check and by `motley nodes`: each with its reason."""
+    environment = ["env", f"MOTLEY_NVIDIA_PROC={RECORDED_CARDS}", "MOTLEY_NVML_LIBRARY=libnowhere-ml.so.1"]
+    command = [*environment, cluster.program("motley-worker"), "--config", cluster.path("worker-n1.toml"),
+               "--node", "with-cards"]
+    said = ["NVIDIA A100-SXM4-40GB at 0000:3b:00.0", "Quadro RTX 8000 at 0000:d8:00.0", "names it"]
+    checked = subprocess.run([*command, "--check"], capture_output=True, text=True, timeout=60, check=False)
+    expect(checked.returncode == 0 and all(text in checked.stdout for text in said),
+           f"--check: {checked.stdout} {checked.stderr}")
     worker = Daemon("with-cards", command, cluster.path("with-cards.log"), detached=False).start()
     try:
-        def named():
-            with open(worker.log_path, encoding="utf-8", errors="replace") as file:
-                return "2 x NVIDIA A100-SXM4-40GB, Quadro RTX 8000, driver 535.129.03; this version cannot use" in file.read()
-        cluster.wait_for(named, 20, "the cards to be named", worker)
+        cluster.wait_for_nodes(["with-cards"])
+        with open(worker.log_path, encoding="utf-8", errors="replace") as file:
+            log = file.read()
+        expect(all(f"does not use {text}" in log for text in said[:2]), f"log: {log}")
+        node = next(n for n in cluster.nodes() if n["name"] == "with-cards")
+        expect([card["card"] for card in node["unused_cards"]][-1] == said[1], f"unused: {node['unused_cards']}")
+        expect(node["host_memory_bytes"] > 0, "the host's memory is not said")
+        expect(f"not used on with-cards: {said[0]}" in cluster.run_motley("nodes").stdout, "motley nodes does not say the cards")
     finally:
         worker.stop()
 

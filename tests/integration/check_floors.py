@@ -16,7 +16,8 @@ FLOORS = {
                 "search", "strategies", "strategies/megatron", "strategies/hexiscale", "strategies/poplar", "strategies/baton",
                 "strategies/zorse", "strategies/auto", "answers", "live"],
     "coordinator": ["client", "state", "store", "core", "epoch", "members", "periodic", "rpc", "."],
-    "worker": ["records", "engine/base", "engine/lanes", "engine/operators", "engine/transport", "engine/model", "engine/profiler", "engine", "daemon",
+    "worker": ["records", "engine/base", "engine/lanes", "engine/nccl", "engine/operators", "engine/transport", "engine/device", "engine/model",
+               "engine/profiler", "engine", "daemon",
                "rank"],
 }
 # Folders that nobody of their tree includes, wherever they stand: programs of their own.

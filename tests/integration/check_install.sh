@@ -9,7 +9,15 @@ source tests/integration/checks.sh
 
 install_tree() { cmake --install "$build" --prefix "$folder/usr" >/dev/null; }
 
-version_of() { [[ $("$folder/usr/bin/$1" --version) =~ ^"$1 "[0-9]+\.[0-9]+\.[0-9]+", commit "[^\ ]+", protocol motley.v1, libtorch "[0-9] ]]; }
+# version_of FILE [LIBTORCH]: a rank of another libtorch is a motley-rank, too.
+version_of() { [[ $("$folder/usr/bin/$1" --version) =~ ^"${1%-[0-9]*} "[0-9]+\.[0-9]+\.[0-9]+", commit "[^\ ]+", protocol motley.v1, libtorch "${2:-[0-9]} ]]; }
+
+# Of libtorch and what it needs, nothing comes from outside the installed tree.
+brings_libtorch() {
+  local found
+  found=$(ldd "$folder/usr/bin/$1" | grep -E 'torch|c10|cudart|cupti|not found')
+  grep -q libtorch_cpu <<<"$found" && ! grep -vF "$folder/usr/" <<<"$found"
+}
 
 verify_units() {
   local output
@@ -53,6 +61,16 @@ start_installed() {
 check "cmake --install" install_tree
 for program in motley motley-coordinator motley-worker motley-rank; do
   check "$program --version" version_of "$program"
+done
+check "motley-rank brings its libtorch" brings_libtorch motley-rank
+# A rank of another libtorch, where one was compiled, beside the first.
+for second in "$build"-*/; do
+  [[ -d $second/bin ]] || continue
+  rank=motley-rank-${second#"$build"-} rank=${rank%/}
+  check "cmake --install of $rank" cmake --install "$second" --prefix "$folder/usr"
+  check "$rank --version" version_of "$rank" "${rank#motley-rank-}"
+  check "$rank brings its libtorch" brings_libtorch "$rank"
+  check "motley-rank keeps its libtorch beside $rank" brings_libtorch motley-rank
 done
 for file in usr/etc/motley/coordinator.toml usr/etc/motley/worker.toml usr/share/motley/prometheus/alerts.yml \
             usr/share/motley/grafana/dashboards/job.json usr/share/motley/examples/gpt-text.toml \

@@ -124,9 +124,58 @@ def documented(results, cluster):
     results.check("every metric of docs/metrics.md is served", listed <= served, f"not served: {sorted(listed - served)}")
 
 
+class ClusterWithCards(TestCluster):
+    """Its node "cards" has an NVIDIA card: the fake of the unit tests, which answers from a file."""
+
+    CARD = {"name": "NVIDIA RTX A6000", "uuid": "GPU-0abc0", "bus": "0000:3b:00.0", "memory": 48 << 30, "reserved": 1 << 29,
+            "used": 0, "processes": [], "capability": 86, "generation": 4, "most_lanes": 16, "lanes": 16, "power_limit": 300000, "power": 120500,
+            "clock": 1410, "temperature": 45, "throttle": 0, "ecc": 0, "mode": 0, "mig": 0, "utilization": 87}
+
+    def write_cards(self, **changes):
+        with open(self.path("new-cards.json"), "w", encoding="utf-8") as file:
+            json.dump({"cards": [{**self.CARD, **changes}]}, file)
+        os.rename(self.path("new-cards.json"), self.path("cards.json"))
+
+    def placed(self, name, command):
+        if name != "worker-cards":
+            return super().placed(name, command)
+        library = os.path.join(os.path.dirname(self.bin), "tests", "libfake_nvml.so")
+        return ["env", f"MOTLEY_NVML_LIBRARY={library}", f"MOTLEY_FAKE_NVML={self.path('cards.json')}",
+                f"MOTLEY_RUN_FOLDER={self.path('')}", *command]
+
+
+def cards(results, cluster):
+    """What `motley nodes` says of a node's card, also when it falls off the bus. No job uses it: the card is not real."""
+    cluster.write_cards()
+    cluster.start_worker("cards", [])
+    cluster.wait_for_nodes(["cards"])
+    cluster.motley("nodes", "drain", "cards")
+
+    def device():
+        return next(n for n in cluster.nodes() if n["name"] == "cards")["devices"][0]
+    said = device()
+    wanted = {"name": "NVIDIA RTX A6000", "bus": "0000:3b:00.0", "driver_cuda": "13.0", "compute_capability": "8.6",
+              "pcie_lanes": 16, "host_link_bytes_per_second": 31.5e9, "health": "", "lost": ""}
+    results.check("a node without [[device]] offers its card", said["id"] == "cards/gpu0" and said["kind"] == "cuda" and
+                  said["model"] == "A6000" and wanted.items() <= said["card"].items(), str(said))
+    cluster.write_cards(throttle=0x20)
+    cluster.wait_for(lambda: device()["card"]["health"] == "slowed down: heat", 30, "the card to be slowed down")
+    cluster.write_cards(lost=True)
+    cluster.wait_for(lambda: device()["card"]["lost"], 30, "the card to be lost")
+    results.check("a lost card is an event", cluster.event_messages("card_lost") ==
+                  ["cards/gpu0: GPU is lost (fell off the bus): no plan uses it until its worker starts again"],
+                  str(cluster.event_messages("card_lost")))
+    results.check("motley nodes says why", "GPU is lost (fell off the bus)" in cluster.run_motley("nodes").stdout)
+    cluster.workers["cards"].stop()
+    cluster.write_cards()
+    cluster.start_worker("cards", [])
+    cluster.wait_for(lambda: not device()["card"]["lost"], 30, "the card to be back")
+
+
 def observe(results):
-    with TestCluster() as cluster:
+    with ClusterWithCards() as cluster:
         cluster.start({"n1": [PACED, PACED], "n2": [PACED]})
+        cards(results, cluster)
         prometheus = Prometheus(cluster)
         try:
             cluster.submit_job(JOB, job_sections(cluster, training__steps=400, data__validation_interval=4, checkpoint__interval=4,
@@ -141,7 +190,7 @@ def observe(results):
             cluster.motley("nodes", "drain", "n2")
             cluster.wait_for(lambda: int(cluster.job(JOB)["generation"]) >= 2, 30, "the second generation")
             cluster.wait_for_step(JOB, 20)
-            cluster.wait_for(lambda: len(prometheus.query("up == 1")) == 3, 30, "three healthy targets", prometheus.daemon)
+            cluster.wait_for(lambda: len(prometheus.query("up == 1")) == 4, 30, "four healthy targets", prometheus.daemon)
             cluster.wait_for(lambda: prometheus.query("rate(motley_device_steps_total[1m])"), 30, "two scrapes", prometheus.daemon)
             check_metrics_text(results, cluster)
             documented(results, cluster)

@@ -42,21 +42,35 @@ fakes() {
   echo "$folder/fakes"
 }
 
-# A clone with its own cache folder, whose cmake and ninja compile nothing: build_in CLONE.
+# A clone with its own cache folder, whose cmake and ninja compile nothing: build_in CLONE [COMMAND...].
 build_in() {
   local clone=$1
+  shift
   mkdir -p "$folder/compilers" "$folder/cache"
-  ln -sfn "$MOTLEY_CACHE_HERE"/torch-* "$folder/cache/"
+  ln -sfn "$MOTLEY_CACHE_HERE"/torch-* "$MOTLEY_CACHE_HERE"/cuda-headers-* "$folder/cache/"
   cat >"$folder/compilers/cmake" <<'TEXT'
 #!/bin/sh
-mkdir -p build/release
-echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >build/release/CMakeCache.txt
-echo "MOTLEY_TORCH_DIR:PATH=${3#*=}" >>build/release/CMakeCache.txt
-touch build/release/build.ninja
+for argument; do last=$argument; done
+mkdir -p "$last"
+echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >"$last/CMakeCache.txt"
+for argument; do
+  echo "$argument" | sed -n 's/^-D\([^=]*_DIR\)=/\1:PATH=/p; s/^-D\([^=]*_NAME\)=/\1:STRING=/p'
+done >>"$last/CMakeCache.txt"
+touch "$last/build.ninja"
 TEXT
-  printf '#!/bin/sh\nprintf "%%s compiled\\n" "$PWD" >>"$2/.ninja_log"\n' >"$folder/compilers/ninja"
+  # Its rank says which commit it is of: what stands in the clone's file "commit".
+  cat >"$folder/compilers/ninja" <<'TEXT'
+#!/bin/sh
+printf "%s compiled\n" "$PWD" >>"$2/.ninja_log"
+name=$(sed -n 's/^MOTLEY_RANK_NAME:STRING=//p' "$2/CMakeCache.txt")
+mkdir -p "$2/bin"
+printf '#!/bin/sh\necho "motley-rank 0.1.0, commit %s, protocol motley.v1, libtorch %s"\n' \
+  "$(cat commit 2>/dev/null)" "${name#motley-rank-}" >"$2/bin/$name"
+chmod +x "$2/bin/$name"
+TEXT
   chmod +x "$folder/compilers/"*
-  PATH=$folder/compilers:$PATH MOTLEY_CACHE=$folder/cache status_is 0 "$clone/run" build
+  if [[ $# -eq 0 ]]; then set -- build; fi
+  PATH=$folder/compilers:$PATH MOTLEY_CACHE=$folder/cache status_is 0 "$clone/run" "$@"
 }
 MOTLEY_CACHE_HERE=${MOTLEY_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/motley}
 
@@ -70,6 +84,78 @@ durations_of_this_machine() {
     build_in "$clone" && says "compile (the last time "
 }
 
+unknown_libtorch() {
+  local command
+  for command in setup test; do
+    PATH=$(fakes):$PATH status_is 64 "$root/run" "$command" --libtorch 2.7 && says "no libtorch '2.7'; did you mean '2.7.1'" &&
+      says "the known versions are: 2.11.0 2.7.1" && ! says "was called" || { echo "$command"; return 1; }
+    status_is 64 "$root/run" "$command" --libtorch && says "needs a value" || { echo "$command without a value"; return 1; }
+  done
+  PATH=$(fakes):$PATH status_is 64 "$root/run" test --libtorch 2.7.1 --asan && says "one after the other" && ! says "was called"
+}
+
+# What ./run can make is what workers choose from (common/device/rank_builds.cc): version, first and last architecture.
+known_libtorch() {
+  local chosen made
+  chosen=$(tr -d '\n' <"$root/common/device/rank_builds.cc" | grep -oE '\{"[0-9.]+", [0-9]+, "[0-9]+", \{[0-9, ]+\}\}' |
+    sed -E 's/\{"([0-9.]+)".*\{([0-9]+), .* ([0-9]+)\}\}/\1 sm_\2 to sm_\3/')
+  made=$("$root/run" setup --help | sed -nE 's/^ *([0-9.]+)  kernels for (sm_[0-9]+ to sm_[0-9]+);.*/\1 \2/p')
+  [[ -n $made && $chosen == "$made" ]] || { echo "workers choose from: $chosen; ./run makes: $made"; return 1; }
+}
+
+# A build folder of its own for the second rank, which is seen beside the first; neither build touches the other's.
+second_rank() {
+  local clone=$folder/second second=$folder/second/build/release/bin/motley-rank-2.7.1
+  clone_to "$clone"
+  echo one >"$clone/commit"
+  build_in "$clone" setup --libtorch 2.7.1 && says "set up: motley-rank 0.1.0, commit one, protocol motley.v1, libtorch 2.7.1" &&
+    grep -q "^MOTLEY_TORCH_DIR:PATH=.*/torch-2.7.1$" "$clone/build/release-2.7.1/CMakeCache.txt" &&
+    grep -q "^MOTLEY_CUDA_DIR:PATH=.*/cuda-headers-12.6$" "$clone/build/release-2.7.1/CMakeCache.txt" &&
+    [[ ! -e $clone/build/release/build.ninja ]] && build_in "$clone" && ! says "other sources" &&
+    grep -q "^MOTLEY_TORCH_DIR:PATH=.*/torch-2.11.0$" "$clone/build/release/CMakeCache.txt" &&
+    [[ $(wc -l <"$clone/build/release-2.7.1/.ninja_log") -eq 1 ]] && prints "libtorch 2.7.1" "$second" --version &&
+    mv "$clone" "$clone.moved" && prints "libtorch 2.7.1" "${second/second/second.moved}" --version
+}
+
+# Only what was asked for is compiled; a rank that stays behind is named, by the build and by the doctor.
+old_second_rank() {
+  local clone=$folder/old
+  clone_to "$clone"
+  echo one >"$clone/commit"
+  build_in "$clone" setup --libtorch 2.7.1 && echo two >"$clone/commit" && build_in "$clone" &&
+    says "motley-rank-2.7.1 is of other sources; ./run setup --libtorch 2.7.1 makes it anew" &&
+    build_in "$clone" doctor && says "without  a rank of libtorch 2.7.1 from the sources of motley-rank" &&
+    build_in "$clone" setup --libtorch 2.7.1 && build_in "$clone" && ! says "other sources" &&
+    build_in "$clone" doctor && says "ok       libtorch 2.7.1 in $folder/cache/torch-2.7.1"
+}
+
+# A pip that brings a file of each package, of any Python's wheel; what it brings beside headers and libraries is not kept.
+fetched_wheels() {
+  local clone=$folder/fetched cache=$folder/fetched-cache headers=$folder/fetched-cache/cuda-headers-12.6/nvidia/cuda_nvcc
+  local fakes=$folder/pip:$folder/compilers
+  clone_to "$clone"
+  mkdir -p "$folder/pip"
+  cat >"$folder/pip/python3" <<'TEXT'
+#!/bin/sh
+echo "$*" >>"$MOTLEY_CACHE/asked"
+while [ "$1" != --target ]; do shift; done
+case "$*" in
+  *torch==*) mkdir -p "$2/torch/lib" "$2/nvidia/cuda_runtime/lib" &&
+     touch "$2/torch/lib/libtorch_cpu.so" "$2/nvidia/cuda_runtime/lib/libcudart.so.12" ;;
+  *) mkdir -p "$2/nvidia/cuda_nvcc/include/crt" "$2/nvidia/cuda_nvcc/bin" "$2/nvidia/nvml_dev/include" &&
+     touch "$2/nvidia/cuda_nvcc/include/crt/host_config.h" "$2/nvidia/nvml_dev/include/nvml.h" "$2/nvidia/cuda_nvcc/bin/nvcc" ;;
+esac
+TEXT
+  chmod +x "$folder/pip/python3"
+  build_in "$clone" &&   # for the compilers
+    PATH=$fakes:$PATH MOTLEY_CACHE=$cache status_is 0 "$clone/run" setup --libtorch 2.7.1 &&
+    says "fetch PyTorch 2.7.1, 831 MB" && [[ $(wc -l <"$cache/asked") -eq 2 ]] &&
+    grep -q -- "--python-version 3.11 .* torch==2.7.1 nvidia-cuda-runtime-cu12==12.6.77 nvidia-cuda-cupti-cu12" "$cache/asked" &&
+    [[ -e $headers/include/crt/host_config.h && ! -e $headers/bin ]] &&
+    PATH=$fakes:$PATH MOTLEY_CACHE=$cache status_is 0 "$clone/run" setup --libtorch 2.7.1 && ! says "fetch" &&
+    status_is 0 env MOTLEY_CACHE="$cache" "$clone/run" clean --cache && [[ ! -e $cache && ! -e $clone/build ]]
+}
+
 copied_clone() {
   local clone=$folder/original
   clone_to "$clone"
@@ -79,13 +165,81 @@ copied_clone() {
     build_in "$clone" && ! says "was made for"
 }
 
+doctor_names_other_versions() {
+  MOTLEY_CACHE=$folder/no-cache status_is 1 "$root/run" doctor && says "MISSING  libtorch 2.11.0" &&
+    says "without  libtorch 2.7.1 and its rank, for cards that libtorch 2.11.0 has no kernels for (sm_50 to sm_90)" &&
+    says "mend: ./run setup --libtorch 2.7.1"
+}
+
 doctor_is_satisfied() { status_is 0 "$root/run" doctor; }
 
-# A driver's files as recorded on a machine with cards, and none.
+# A driver's files as recorded on a machine with cards (of before CUDA 13), cards without a driver, and none.
 doctor_names_nvidia_cards() {
+  local device=$folder/pci/0000:3b:00.0
+  mkdir -p "$device" "$folder/no-pci"
+  echo 0x10de >"$device/vendor" && echo 0x030200 >"$device/class"
   MOTLEY_NVIDIA_PROC=$root/tests/worker/daemon/nvidia status_is 0 "$root/run" doctor &&
-    says "NVIDIA cards: 2 x NVIDIA A100-SXM4-40GB, Quadro RTX 8000; driver 535.129.03. This version cannot use them yet" &&
-    MOTLEY_NVIDIA_PROC=$folder/nowhere status_is 0 "$root/run" doctor && ! says NVIDIA
+    says "NVIDIA cards: 2 x NVIDIA A100-SXM4-40GB, Quadro RTX 8000; driver 535.129.03" &&
+    says "without  a driver that runs libtorch 2.11.0 (has 535.129.03)" &&
+    says "mend: install driver 580 or newer, or .*--libtorch 2.7.1" &&
+    MOTLEY_NVIDIA_PROC=$folder/nowhere MOTLEY_PCI_DEVICES=$folder/pci status_is 0 "$root/run" doctor &&
+    says "without  NVIDIA's driver: 1 card(s) without one" &&
+    MOTLEY_NVIDIA_PROC=$folder/nowhere MOTLEY_PCI_DEVICES=$folder/no-pci status_is 0 "$root/run" doctor && ! says NVIDIA
+}
+
+# With a pip that writes a library of each package: what is asked for, that it comes beside the wheel, and that it is asked once.
+setup_gpu_brings_libraries() {
+  local cache=$folder/gpu-cache
+  mkdir -p "$cache/torch-2.11.0/torch/lib" "$cache/torch-2.11.0/nvidia/cu13/lib" "$folder/pip"
+  touch "$cache/torch-2.11.0/torch/lib/libtorch_cuda.so" "$cache/torch-2.11.0/nvidia/cu13/lib/libcudart.so.13"
+  cat >"$folder/pip/python3" <<'TEXT'
+#!/bin/bash
+while [[ $1 != --target ]]; do shift; done
+mkdir -p "$2/nvidia/cu13/lib"
+cd "$2/nvidia/cu13/lib" && shift 2 && echo "$@" >>"$FAKE_PIP_LOG"
+touch libcublas.so.13 libcudnn.so.9 libcufft.so.12 libnccl.so.2 libcusparseLt.so.0 libcusparse.so.12 libnvrtc.so.13
+touch libcurand.so.10 libnvshmem_host.so.3 libnvJitLink.so.13 libcufile.so.0
+TEXT
+  chmod +x "$folder/pip/python3"
+  cat >"$folder/setup-gpu" <<TEXT
+set -euo pipefail
+ROOT=$root MOTLEY_CACHE=$cache
+cd "$root"
+source deploy/run/common.sh; source deploy/run/durations.sh; source deploy/run/setup_gpu.sh
+setup_gpu
+TEXT
+  export FAKE_PIP_LOG=$folder/pip.log
+  PATH=$folder/pip:$PATH status_is 0 bash "$folder/setup-gpu" && says "nvidia-cublas==13.1.0.3 (423 MB), .* MB in all" &&
+    grep -q "nvidia-cudnn-cu13==9.19.0.56" "$FAKE_PIP_LOG" && [[ -e $cache/torch-2.11.0/nvidia/cu13/lib/libnccl.so.2 ]] &&
+    [[ -e $cache/torch-2.11.0/nvidia/cu13/lib/libcudart.so.13 ]] && ! compgen -G "$cache/torch-2.11.0.gpu.*" &&
+    rm "$cache/torch-2.11.0/nvidia/cu13/lib/libcurand.so.10" &&
+    PATH=$folder/pip:$PATH status_is 0 bash "$folder/setup-gpu" &&
+    [[ $(tail -n 1 "$FAKE_PIP_LOG") == nvidia-curand==10.4.0.35 ]] &&
+    PATH=$folder/pip:$PATH status_is 0 bash "$folder/setup-gpu" && says "libtorch 2.11.0 has its CUDA libraries" &&
+    [[ $(wc -l <"$FAKE_PIP_LOG") -eq 2 ]]
+}
+
+# The worker's table of builds and the scripts' have the same versions for the same cards.
+builds_are_the_scripts() {
+  local scripts worker
+  scripts=$(cd "$root" && ROOT=$root bash -c 'source deploy/run/common.sh
+    for version in "${TORCH_VERSIONS[@]}"; do use_torch "$version"; echo "$version $TORCH_KERNELS"; done')
+  worker=$(sed -nE 's/^.*\{"([0-9.]+)", [0-9]+, "[0-9]+", \{([0-9]+), .* ([0-9]+)\}\}.*$/\1 sm_\2 to sm_\3/p' \
+    "$root/common/device/rank_builds.cc")
+  [[ -n $worker && $worker == "$scripts" ]] || { echo "the worker has '$worker', the scripts '$scripts'"; return 1; }
+}
+
+# What the table names is what the wheel here asks for.
+gpu_table_is_the_wheels() {
+  local version package name metadata
+  while read -r version _ package _; do
+    metadata=$MOTLEY_CACHE_HERE/torch-$version/torch-$version.dist-info/METADATA
+    [[ -e $metadata ]] || continue
+    # CUDA 13's own libraries stand behind one name, cuda-toolkit.
+    name=$(sed -E 's/nvidia-(cuda-)?([a-z]+).*/\2/' <<<"$package")
+    grep -qE "^Requires-Dist: ($package;|cuda-toolkit\[.*\b$name\b.*\])" "$metadata" ||
+      { echo "$package is not what libtorch $version asks for"; return 1; }
+  done < <(source "$root/deploy/run/setup_gpu.sh" && gpu_table)
 }
 
 # A dpkg-query that knows no package, a user that is not root: one command is printed, nothing is changed.
@@ -153,8 +307,17 @@ check "--help of every command, and nothing else" help_of_every_command
 check "an unknown flag is a usage error that names the nearest" unknown_flag
 check "what a long step took is said the next time" durations_of_this_machine
 check "a copied clone compiles its own sources" copied_clone
+check "an unknown libtorch is a usage error that names the known ones" unknown_libtorch
+check "the ranks that ./run makes are those that workers choose from" known_libtorch
+check "a second libtorch has a rank beside the first" second_rank
+check "a rank of other sources is named" old_second_rank
+check "a second libtorch is fetched whole, and goes with the cache" fetched_wheels
 check "doctor" doctor_is_satisfied
+check "doctor names the other versions of libtorch" doctor_names_other_versions
 check "doctor names NVIDIA cards and their driver" doctor_names_nvidia_cards
+check "the worker and the scripts know the same builds" builds_are_the_scripts
+check "setup --gpu brings the libraries that are missing" setup_gpu_brings_libraries
+check "setup --gpu asks for what the wheel asks for" gpu_table_is_the_wheels
 check "without root it prints the one command and stops" without_root
 check "clean keeps checkpoints" clean_keeps_checkpoints
 check "a deep folder with a space in its name" deep_folder

@@ -17,7 +17,7 @@ def paced_job(cluster, job_id, **changes):
 
 def rank_of(cluster, node):
     worker = cluster.workers[node].pid
-    found = [pid for pid, parent, program in processes() if parent == worker and program == "motley-rank"]
+    found = [pid for pid, parent, program in processes() if parent == worker and program.startswith("motley-rank")]
     expect(found, f"node {node} runs no rank")
     return found[0]
 

@@ -18,11 +18,15 @@ bool IsGivenToChildren(std::string_view name) {
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-std::vector<std::string> ChildEnvironment(const char* const* environment) {
-  std::vector<std::string> given;
+std::vector<std::string> ChildEnvironment(const char* const* environment, const std::vector<std::string>& variables) {
+  std::vector<std::string> given = variables;
+  const auto is_replaced = [&](std::string_view name) {
+    return std::any_of(variables.begin(), variables.end(),
+                       [&](std::string_view variable) { return variable.substr(0, variable.find('=')) == name; });
+  };
   for (; *environment != nullptr; ++environment) {
-    const std::string_view entry(*environment);
-    if (IsGivenToChildren(entry.substr(0, entry.find('=')))) given.emplace_back(entry);
+    const std::string_view entry(*environment), name = entry.substr(0, entry.find('='));
+    if (IsGivenToChildren(name) && !is_replaced(name)) given.emplace_back(entry);
   }
   return given;
 }

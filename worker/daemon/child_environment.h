@@ -8,8 +8,8 @@
 
 namespace motley::worker {
 
-// "NAME=value" texts of a null-terminated list.
-std::vector<std::string> ChildEnvironment(const char* const* environment);
+// "NAME=value" texts of a null-terminated list, and `variables`, which replace those of their names.
+std::vector<std::string> ChildEnvironment(const char* const* environment, const std::vector<std::string>& variables = {});
 
 bool IsGivenToChildren(std::string_view name);
 

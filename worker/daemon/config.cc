@@ -59,6 +59,14 @@ Key Whole(const char* what, int64_t& out) {
             return true;
           }};
 }
+Key Index(std::optional<int64_t>& out) {
+  return {"a whole number from 0", [&out](const toml::node& node) {
+            const auto value = node.value_exact<int64_t>();
+            if (!value || *value < 0) return false;
+            out = *value;
+            return true;
+          }};
+}
 Key Bytes(int64_t& out) { return Whole("a whole number of bytes", out); }
 
 Key Texts(std::vector<std::string>& out) {
@@ -114,7 +122,9 @@ absl::Status ReadDevices(const std::string& source, const toml::node& node, std:
                                       {"model", Text(device.model)},
                                       {"memory_bytes", Bytes(device.memory_bytes)},
                                       {"flops_per_second", Number(device.flops_per_second)},
-                                      {"link_bytes_per_second", Number(device.link_bytes_per_second)}}));
+                                      {"link_bytes_per_second", Number(device.link_bytes_per_second)},
+                                      {"index", Index(device.index)},
+                                      {"uuid", Text(device.uuid)}}));
     const absl::StatusOr<DeviceKind> parsed = ParseDeviceKind(kind);
     if (!parsed.ok())
       return absl::InvalidArgumentError(absl::StrCat(Place(source, element), "device.", parsed.status().message()));
@@ -122,6 +132,21 @@ absl::Status ReadDevices(const std::string& source, const toml::node& node, std:
     if (device.name.empty()) device.name = absl::StrCat(RowOf(device.kind).name_prefix, devices.size());
     devices.push_back(std::move(device));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWhichCard(const DeviceConfig& device) {
+  const bool chooses = device.index.has_value() || !device.uuid.empty();
+  const auto wrong = [&](const char* text) {
+    return absl::InvalidArgumentError(absl::StrCat("device ", device.name, ": ", text));
+  };
+  if (device.kind != DeviceKind::kCuda)
+    return chooses ? wrong("index and uuid choose a card of kind = \"cuda\"") : absl::OkStatus();
+  if (!chooses) {
+    return wrong(
+        "kind = \"cuda\" needs index = 0, say, or uuid = \"GPU-...\" to choose a card; without any [[device]] all are taken");
+  }
+  if (device.index && !device.uuid.empty()) return wrong("index and uuid both choose a card; give one of them");
   return absl::OkStatus();
 }
 
@@ -221,6 +246,7 @@ absl::Status Validate(const WorkerConfig& config) {
     if (!names.insert(device.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("two devices are named '", device.name, "'"));
     }
+    MOTLEY_RETURN_IF_ERROR(CheckWhichCard(device));
     const DeviceKindRow& row = RowOf(device.kind);
     const bool declares = !device.model.empty() || device.flops_per_second != 0 || device.link_bytes_per_second != 0;
     if (declares && !row.speed_is_declared) {

@@ -1,6 +1,7 @@
 // The worker's configuration: a strict TOML file (docs/worker.md) and what it says of the node's devices.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct NetworkConfig {
   double node_link_bytes_per_second = 0;  // the node's NIC before dilation, each direction; 0 = not paced
 };
 
-// Numbers are the card's own, before dilation and memory scale; 0 = from the device table (emulated), or not limited (cpu).
+// Numbers are the card's own, before dilation and memory scale; 0 = from the device table (emulated), not limited (cpu), or all
+// that is free (cuda).
 struct DeviceConfig {
   std::string name;  // "gpu0"; default: kind and ordinal
   DeviceKind kind = DeviceKind::kCpu;
@@ -31,6 +33,8 @@ struct DeviceConfig {
   int64_t memory_bytes = 0;
   double flops_per_second = 0;
   double link_bytes_per_second = 0;
+  std::optional<int64_t> index;  // cuda: which card, as NVML numbers them
+  std::string uuid;              // or its UUID's beginning
 };
 
 struct WorkerConfig {
@@ -39,14 +43,14 @@ struct WorkerConfig {
   std::string data_address = "127.0.0.1";      // numeric address of the interface of the data plane
   std::string metrics = "127.0.0.1:0";         // empty: no listener
   std::string addresses_file;                  // --addresses: where to say which addresses were taken; empty = nowhere
-  std::string rank_binary;                     // default: motley-rank beside this program
+  std::string rank_binary;                     // default: motley-rank beside this program; other builds beside it (rank_builds.h)
   bool insecure = false;                       // allow plaintext beyond loopback
   std::vector<std::string> file_roots;         // [files] roots: beneath these lies what jobs may read and write; none: nothing
   double stop_seconds = 90;                    // told to end, it waits so long for its ranks to save; 0 = not at all
   int64_t cores = 0;                           // of the host, for this worker's CPU devices; 0 = all that it may run on
   EmulationConfig emulation;
   NetworkConfig network;
-  std::vector<DeviceConfig> devices;  // none in the file: one cpu
+  std::vector<DeviceConfig> devices;  // none in the file: every card that can be used, else one cpu (offer.h)
 };
 
 // INVALID_ARGUMENT names file, line, key and the nearest known key; NOT_FOUND when there is no such file.
@@ -56,8 +60,8 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
 // Ranges, addresses, names. INVALID_ARGUMENT names the key.
 absl::Status Validate(const WorkerConfig& config);
 
-// What the ranks obey, after dilation and scale. NOT_FOUND: a model that is not in the device table, naming the nearest.
-// The node's CPU devices share its cores.
+// What the ranks obey, after dilation and scale, by the file alone: of a card its name and kind. NOT_FOUND: a model that is not
+// in the device table, naming the nearest. The node's CPU devices share its cores.
 int UsableCores();  // that this process may run on
 absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfig& config, int cores = UsableCores());
 

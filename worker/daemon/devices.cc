@@ -77,8 +77,8 @@ absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfi
         description.memory_bytes = device.memory_bytes;
         description.threads = ThreadsOfCpu(cpu++, cpus, cores);
         break;
-      case DeviceKind::kCuda:
-        return absl::UnimplementedError(absl::StrCat("device ", device.name, ": NVIDIA cards cannot be used yet"));
+      case DeviceKind::kCuda:  // the rest is found on the machine (offer.h)
+        break;
     }
     description.kind = device.kind;
     description.id = DeviceId(absl::StrCat(config.name, "/", device.name));

@@ -11,7 +11,8 @@
 #include <iostream>
 
 #include "common/base/build_info.h"
-#include "worker/daemon/nvidia_cards.h"
+#include "worker/daemon/nvml_cards.h"
+#include "worker/daemon/offer.h"
 #include "worker/daemon/probe.h"
 
 namespace motley::worker {
@@ -24,12 +25,23 @@ std::string HostName() {
 }
 
 int Probe(const std::string& node) {
-  const absl::StatusOr<std::string> text = ProbeText(ReadHostFacts(node), FindNvidiaCards(NvidiaFolder()));
+  const absl::StatusOr<std::string> text = ProbeText(ReadHostFacts(node), LookForCards(NvmlLibrary::Open(), NvidiaFolder()));
   if (!text.ok()) {
     std::cerr << "motley-worker: " << text.status().message() << "\n";
     return EX_UNAVAILABLE;
   }
   std::cout << *text << std::flush;
+  return 0;
+}
+
+// What the configuration would offer on this machine now. The cards are locked for a moment.
+int Check(const WorkerConfig& config) {
+  const absl::StatusOr<Offer> offer = MakeOffer(config, LookForCards(NvmlLibrary::Open(), NvidiaFolder()));
+  if (!offer.ok()) {
+    std::cerr << "motley-worker: " << offer.status().message() << "\n";
+    return ExitCode(offer.status());
+  }
+  for (const std::string& line : Describe(*offer)) std::cout << line << "\n";
   return 0;
 }
 
@@ -61,12 +73,13 @@ FlagsResult ParseFlags(int argc, char** argv) {
   CLI::App app("motley-worker: offers this node's devices to a coordinator and runs their ranks.");
   app.set_version_flag("--version", BuildInfo("motley-worker"));
   std::string path, node, coordinator, addresses;
-  bool probe = false;
+  bool probe = false, check = false;
   app.add_option("--config", path, "TOML file (docs/worker.md); required, except with --probe");
   app.add_option("--node", node, "Name of this node, instead of worker.name");
   app.add_option("--coordinator", coordinator, "host:port, instead of worker.coordinator");
   app.add_option("--addresses", addresses, "File in which to say, as JSON, which addresses were taken (with port 0, say)");
   app.add_flag("--probe", probe, "Print this node's cards as the [[node]] of a cluster file (docs/clusters.md), and end");
+  app.add_flag("--check", check, "Print what the configuration would offer on this machine now, and end");
   try {
     app.parse(argc, argv);
     if (!probe && path.empty()) throw CLI::RequiredError("--config");
@@ -87,6 +100,7 @@ FlagsResult ParseFlags(int argc, char** argv) {
       std::cerr << "motley-worker: " << path << ": " << status.message() << "\n";
       return {std::nullopt, EX_CONFIG};
     }
+    if (check) return {std::nullopt, Check(*config)};
     return {*std::move(config), 0};
   }
   std::cerr << "motley-worker: " << status.message() << "\n";

@@ -11,7 +11,6 @@
 #include "common/base/addresses_file.h"
 #include "common/base/logging.h"
 #include "worker/daemon/flags.h"
-#include "worker/daemon/nvidia_cards.h"
 #include "worker/daemon/stop.h"
 #include "worker/daemon/storage_checker.h"
 #include "worker/daemon/worker.h"
@@ -35,11 +34,6 @@ int main(int argc, char** argv) {
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what gRPC says is said again, better, by us
   if (config.insecure)
     LogWarning("insecure = true: plaintext traffic beyond loopback is allowed; use it on a trusted network only");
-
-  if (const worker::NvidiaCards found = worker::FindNvidiaCards(worker::NvidiaFolder()); !found.cards.empty()) {
-    LogWarning(absl::StrCat("this node has ", worker::Describe(found),
-                            "; this version cannot use NVIDIA cards yet: it offers the ", "devices of its configuration"));
-  }
 
   // Blocked before any thread starts, so that only sigtimedwait takes them.
   sigset_t signals;

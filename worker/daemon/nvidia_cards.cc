@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/clean_text.h"
@@ -18,6 +19,7 @@ namespace motley::worker {
 namespace {
 
 constexpr int64_t kLargestBytes = 64 << 10;
+constexpr size_t kMostHolders = 4;  // in a sentence
 constexpr char kUnnamed[] = "a card without a name";
 
 // The value behind "Model:", say; empty where there is none.
@@ -54,7 +56,9 @@ NvidiaCards FindNvidiaCards(const std::string& folder) {
   std::error_code error;
   for (std::filesystem::directory_iterator card(folder + "/gpus", error), end; !error && card != end; card.increment(error)) {
     const std::string model = ValueOf(TextOf(card->path() / "information"), "Model:");
-    found.cards.push_back({card->path().filename(), model.empty() ? kUnnamed : model});
+    NvidiaCard& each = found.cards.emplace_back();
+    each.bus = card->path().filename();
+    each.model = model.empty() ? kUnnamed : model;
   }
   std::sort(found.cards.begin(), found.cards.end(), [](const auto& a, const auto& b) { return a.bus < b.bus; });
   return found;
@@ -69,5 +73,20 @@ std::string Describe(const NvidiaCards& found) {
   parts.push_back(found.driver.empty() ? "driver not known" : absl::StrCat("driver ", found.driver));
   return absl::StrJoin(parts, ", ");
 }
+
+std::string Name(const NvidiaCard& card) { return absl::StrCat(card.model, " at ", card.bus); }
+
+std::string Holders(const std::vector<CardProcess>& processes) {
+  std::vector<std::string> parts;
+  for (const CardProcess& process : processes) {
+    parts.push_back(process.name.empty() ? absl::StrCat("process ", process.pid)
+                                         : absl::StrCat(process.name, " (process ", process.pid, ")"));
+    if (process.bytes >= 0) absl::StrAppend(&parts.back(), " ", Gibibytes(process.bytes));
+    if (parts.size() == kMostHolders) break;
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string Gibibytes(int64_t bytes) { return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30)); }
 
 }  // namespace motley::worker

@@ -1,20 +1,49 @@
-// Which NVIDIA cards the kernel's driver knows on this machine, read from its files: no library, no program, no GPU time. This
-// version cannot use them; the worker says so instead of leaving them unmentioned.
+// The NVIDIA cards of this machine: what NVML says of them (nvml_cards), or, where it cannot be asked, which ones the kernel's
+// driver names in its files.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace motley::worker {
+
+struct CardProcess {
+  int64_t pid = 0;
+  std::string name;   // "python3"; empty: of another container or user
+  int64_t bytes = 0;  // of the card's memory; -1 = not known
+};
+
+enum class ComputeMode { kShared, kExclusive, kProhibited };
 
 struct NvidiaCard {
   std::string bus;    // "0000:3b:00.0"
   std::string model;  // as the driver names it: "NVIDIA A100-SXM4-40GB"
+  // From here on by NVML alone.
+  int index = 0;                       // NVML's, by bus address
+  std::string uuid;                    // "GPU-8f6c..."
+  std::string error;                   // why it cannot be asked: "GPU is lost (fell off the bus)"; nothing below is known then
+  int64_t memory_bytes = 0;            // of the board
+  int64_t reserved_bytes = 0;          // by driver and firmware
+  int64_t used_bytes = 0;              // by anybody
+  std::vector<CardProcess> processes;  // that hold memory, the largest first
+  int compute_capability = 0;          // 86
+  int pcie_generation = 0;             // that card and slot could have: an idle card links at a lower one
+  int pcie_lanes = 0, most_pcie_lanes = 0;  // as linked; as card and slot could have
+  std::vector<std::string> nvlink_peers;    // bus addresses
+  int power_limit_watts = 0;
+  int64_t uncorrected_errors = 0;  // of its memory, since the driver was loaded; without ECC 0
+  ComputeMode mode = ComputeMode::kShared;
+  bool mig = false;  // cut into instances
 };
 
 struct NvidiaCards {
   std::string driver;             // "535.129.03"; empty: not known
   std::vector<NvidiaCard> cards;  // by bus address, as CUDA_DEVICE_ORDER=PCI_BUS_ID numbers them
+  int driver_cuda = 0;            // 12020: runs CUDA 12.2; 0 = not known
+  absl::Status problem;           // why NVML could not be asked; OK: all of the above is known
 };
 
 // The driver's folder: $MOTLEY_NVIDIA_PROC, or /proc/driver/nvidia.
@@ -23,5 +52,10 @@ std::string NvidiaFolder();
 NvidiaCards FindNvidiaCards(const std::string& folder);
 // "2 x NVIDIA A100-SXM4-40GB, Tesla T4, driver 535.129.03"
 std::string Describe(const NvidiaCards& found);
+// "NVIDIA RTX A6000 at 0000:3b:00.0"
+std::string Name(const NvidiaCard& card);
+// "python3 (process 4711) 38.2 GiB, process 5 1.0 GiB": who holds the card's memory; empty: nobody is known.
+std::string Holders(const std::vector<CardProcess>& processes);
+std::string Gibibytes(int64_t bytes);  // "38.2 GiB"
 
 }  // namespace motley::worker

@@ -39,6 +39,18 @@ std::string CardToFillIn(const std::string& model) {
                       "\n# fp32_tflops =\n# fp16_tflops =\n# memory_gib =\n# memory_gb_per_second =\n# pcie_gb_per_second =\n");
 }
 
+// What is known of a card beyond its model, for whoever reads the file.
+std::string DescribeCard(const NvidiaCard& card) {
+  std::string text = absl::StrCat("# ", CleanLine(Name(card)), ": ");
+  if (!card.error.empty()) return absl::StrCat(text, card.error, "\n");
+  absl::StrAppend(&text, card.uuid, ", ", Gibibytes(card.memory_bytes), " (in use: ", Gibibytes(card.used_bytes), "), sm_",
+                  card.compute_capability, ", PCIe ", card.pcie_generation, " x", card.pcie_lanes);
+  if (!card.nvlink_peers.empty()) absl::StrAppend(&text, ", NVLink to ", absl::StrJoin(card.nvlink_peers, " and "));
+  if (card.power_limit_watts > 0) absl::StrAppend(&text, ", ", card.power_limit_watts, " W");
+  if (card.uncorrected_errors > 0) absl::StrAppend(&text, ", ", card.uncorrected_errors, " uncorrected memory errors");
+  return absl::StrCat(text, "\n");
+}
+
 std::string DescribeHost(const HostFacts& host) {
   return absl::StrFormat("%s, %d cores, %.1f GiB of memory", host.cpu.empty() ? "a CPU that does not say its name" : host.cpu,
                          host.cores, static_cast<double>(host.memory_bytes) / kGiB);
@@ -63,8 +75,9 @@ HostFacts ReadHostFacts(const std::string& name) {
 
 absl::StatusOr<std::string> ProbeText(const HostFacts& host, const NvidiaCards& found) {
   if (found.cards.empty()) {
+    const std::string why = found.problem.ok() ? "" : absl::StrCat("; ", found.problem.message());
     return absl::NotFoundError(
-        absl::StrCat("no NVIDIA card was found on this node (", DescribeHost(host),
+        absl::StrCat("no NVIDIA card was found on this node (", DescribeHost(host), why,
                      "): a cluster file describes cards. Its CPU can train: [[device]] kind = \"cpu\" in the "
                      "worker's configuration"));
   }
@@ -81,6 +94,11 @@ absl::StatusOr<std::string> ProbeText(const HostFacts& host, const NvidiaCards& 
     absl::StrAppendFormat(&text, "host_memory_gib = %.1f\n", static_cast<double>(host.memory_bytes) / kGiB);
   absl::StrAppend(&text, "# nic_gbit_per_second =   # of the network to the other nodes\n");
   for (const auto& [model, section] : unknown) absl::StrAppend(&text, section);
+  absl::StrAppend(&text, "\n");
+  if (!found.problem.ok()) absl::StrAppend(&text, "# more is not known: ", CleanLine(std::string(found.problem.message())), "\n");
+  for (const NvidiaCard& card : found.cards) {
+    if (found.problem.ok()) absl::StrAppend(&text, DescribeCard(card));
+  }
   return text;
 }
 

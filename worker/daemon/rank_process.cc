@@ -57,8 +57,10 @@ RankProcess::RankProcess(SpawnedProcess spawned)
       decoder_(kMaxMessageBytes),
       lines_(kMaxLineBytes) {}
 
-absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const std::string& program, int link_clock_fd) {
-  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess spawned, Spawn(program, {"--fd", "3", "--link-clock-fd", "4"}, link_clock_fd));
+absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const std::string& program,
+                                                                const std::vector<std::string>& variables, int link_clock_fd) {
+  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess spawned,
+                          Spawn(program, {"--fd", "3", "--link-clock-fd", "4"}, variables, link_clock_fd));
   return std::unique_ptr<RankProcess>(new RankProcess(std::move(spawned)));
 }
 

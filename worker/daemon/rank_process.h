@@ -19,7 +19,8 @@ namespace motley::worker {
 
 class RankProcess {
  public:
-  static absl::StatusOr<std::unique_ptr<RankProcess>> Start(const std::string& program, int link_clock_fd);
+  static absl::StatusOr<std::unique_ptr<RankProcess>> Start(const std::string& program, const std::vector<std::string>& variables,
+                                                            int link_clock_fd);
   // Kills and reaps what still runs.
   ~RankProcess();
 

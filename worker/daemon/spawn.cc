@@ -69,7 +69,8 @@ absl::StatusOr<UniqueFd> NewLinkClock() {
   return fd;
 }
 
-absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vector<std::string>& arguments, int link_clock_fd) {
+absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vector<std::string>& arguments,
+                                     const std::vector<std::string>& variables, int link_clock_fd) {
   if (absl::Status status = CheckProgram(program); !status.ok()) return status;
   int sockets[2], pipes[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return Errno("cannot make the rank's socket");
@@ -85,7 +86,7 @@ absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vect
   if (link_clock_fd >= 0) clock = HighCopy(link_clock_fd);
   if (!clock.ok()) return clock.status();
 
-  const std::vector<std::string> given = ChildEnvironment(environ);
+  const std::vector<std::string> given = ChildEnvironment(environ, variables);
   std::vector<char*> argv = {const_cast<char*>(program.c_str())}, environment;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   for (const std::string& variable : given) environment.push_back(const_cast<char*>(variable.c_str()));

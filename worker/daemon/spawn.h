@@ -40,8 +40,10 @@ struct SpawnedProcess {
   UniqueFd output;  // read end of its stdout and stderr, non-blocking
 };
 
-// `arguments` follow the program's name; `link_clock_fd` -1: none. NOT_FOUND or PERMISSION_DENIED when the program cannot be run.
-absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vector<std::string>& arguments, int link_clock_fd);
+// `arguments` follow the program's name; `variables` ("NAME=value") replace those of the worker; `link_clock_fd` -1: none.
+// NOT_FOUND or PERMISSION_DENIED when the program cannot be run.
+absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vector<std::string>& arguments,
+                                     const std::vector<std::string>& variables, int link_clock_fd);
 
 // Zeroed shared memory without a name, one for the ranks of one node and epoch.
 absl::StatusOr<UniqueFd> NewLinkClock();

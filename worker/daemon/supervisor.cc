@@ -141,6 +141,7 @@ void Supervisor::Loop() {
         ServeRank(*run, rank);
         // This daemon was stopped or starved itself: the silence is not the ranks'.
         if (slept) rank.watch.last_word = rank.watch.last_advance = now;
+        if (rank.phase == Rank::Phase::kRunning) CheckCard(*run, rank);
         if (rank.phase == Rank::Phase::kRunning) CheckHung(*run, rank);
         // One that said its last word keeps its phase; one that still runs was told to save and lost the checkpoint.
         if (now > rank.kill_at) KillRank(rank, Rank::Phase::kHung, "it did not end in time after it was told to save");

@@ -20,6 +20,8 @@
 #include "common/base/beneath.h"
 #include "common/base/clock.h"
 #include "common/session/session.h"
+#include "worker/daemon/card_watch.h"
+#include "worker/daemon/offer.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/rank_run.h"
 #include "worker/daemon/spawn.h"
@@ -29,8 +31,8 @@
 namespace motley::worker {
 
 struct SupervisorConfig {
-  std::string rank_binary;
-  std::vector<DeviceId> devices;                            // of this node
+  std::vector<OfferedDevice> devices;                       // of this node
+  CardWatch* cards = nullptr;                               // of its cards; outlives the supervisor; null: there are none
   FileRoots roots = FileRoots(std::vector<std::string>());  // beneath these lies what jobs may use
   WatchConfig watch;
   absl::Duration exit_grace = absl::Seconds(5);  // from the last word, or the closed socket, to SIGKILL
@@ -79,12 +81,15 @@ class Supervisor {
   absl::Status BeginRun(const JobId& job, Epoch epoch, const std::vector<RankAssignment>& assignments,
                         std::unique_ptr<ProfileSchedule> profile);
   absl::StatusOr<Rank> StartRank(const RankAssignment& assignment, int link_clock_fd);
+  RankEventKind WhyNotStarted(const DeviceId& device) const;
   void ServeRank(RankRun& run, Rank& rank);
   void OnMessage(RankRun& run, Rank& rank, RankMessage message);
   void OnEvent(RankRun& run, Rank& rank, RankReport event);
   void OnProgress(Rank& rank, const ProgressReport& progress);
   void OnExit(RankRun& run, Rank& rank, const std::string& how);
   void CheckHung(RankRun& run, Rank& rank);
+  void CheckCard(RankRun& run, Rank& rank);
+  std::string LostCard(const Rank& rank) const;
   void Report(RankRun& run, Rank& rank, RankEventKind kind, const std::string& message);
   void Remember(const RankReport& last_word);
   void SendLog(const RankRun& run, const Rank& rank, const std::string& line);

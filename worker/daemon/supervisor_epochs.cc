@@ -82,19 +82,15 @@ absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vect
   for (const RankAssignment& assignment : assignments) {
     absl::StatusOr<Rank> rank = link_clock.ok() ? StartRank(assignment, link_clock->get()) : link_clock.status();
     if (!rank.ok()) {
-      LogError(absl::StrCat(assignment.device.id.value(), ": ", rank.status().message()));
+      const std::string text = absl::StrCat(assignment.device.id.value(), ": ", CleanLine(std::string(rank.status().message())));
+      LogError(text);
       metrics_.RankExited("failed");
       if (!run->is_probe()) {
-        RankReport report{job,
-                          epoch,
-                          assignment.rank,
-                          assignment.device.id,
-                          RankEventKind::kFailed,
-                          CleanLine(std::string(rank.status().message()))};
+        RankReport report{job, epoch, assignment.rank, assignment.device.id, WhyNotStarted(assignment.device.id), text};
         Remember(report);
         outbox_.Push(std::move(report));
       }
-      return rank.status();  // the ranks started so far die with `run`
+      return absl::Status(rank.status().code(), text);  // the ranks started so far die with `run`
     }
     run->ranks.push_back(*std::move(rank));
   }
@@ -104,9 +100,17 @@ absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vect
   return absl::OkStatus();
 }
 
+// A lost card is a device that died: the job goes on without it. Everything else repeats by itself.
+RankEventKind Supervisor::WhyNotStarted(const DeviceId& device) const {
+  const bool lost = config_.cards != nullptr && !config_.cards->Lost(device).empty();
+  return lost ? RankEventKind::kDied : RankEventKind::kFailed;
+}
+
 absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int link_clock_fd) {
   const DeviceId& device = assignment.device.id;
-  if (std::find(config_.devices.begin(), config_.devices.end(), device) == config_.devices.end()) {
+  const auto offered = std::find_if(config_.devices.begin(), config_.devices.end(),
+                                    [&](const OfferedDevice& each) { return each.description.id == device; });
+  if (offered == config_.devices.end()) {
     return absl::NotFoundError(absl::StrCat("device '", device.value(), "' is not of this node"));
   }
   // The storage check has looked at the files, where they may hang; whoever starts ranks without one gets no further than this.
@@ -115,10 +119,16 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int
   const CheckpointSection& checkpoint = config.checkpoint;
   if (!checkpoint.folder.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.folder", checkpoint.folder));
   if (!checkpoint.initial.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.initial", checkpoint.initial));
+  std::vector<std::string> variables;
+  if (offered->description.kind == DeviceKind::kCuda) {
+    // The rank's only card: a UUID stays when indices change.
+    variables.push_back(absl::StrCat("CUDA_VISIBLE_DEVICES=", offered->description.card.uuid));
+    if (config_.cards != nullptr) MOTLEY_RETURN_IF_ERROR(config_.cards->MayStart(device, offered->description.memory_bytes));
+  }
   Rank rank;
   rank.number = assignment.rank;
   rank.device = device;
-  MOTLEY_ASSIGN_OR_RETURN(rank.process, RankProcess::Start(config_.rank_binary, link_clock_fd));
+  MOTLEY_ASSIGN_OR_RETURN(rank.process, RankProcess::Start(offered->rank_binary, variables, link_clock_fd));
   rank.watch.started = rank.watch.last_word = rank.watch.last_advance = clock_.Now();
   rank.watch.predicted_step = absl::Seconds(assignment.predicted_step_seconds);
   rank.watch.first_progress = absl::Seconds(assignment.first_progress_seconds > 0 ? assignment.first_progress_seconds : 60);

@@ -12,9 +12,11 @@ namespace {
 
 bool IsTerminal(RankEventKind kind) {
   return kind == RankEventKind::kFinished || kind == RankEventKind::kFailed || kind == RankEventKind::kPeerLost ||
-         kind == RankEventKind::kNonFinite;
+         kind == RankEventKind::kNonFinite || kind == RankEventKind::kDied;
 }
 
+// The supervisor serves nobody else meanwhile; NVML answers within milliseconds, or a card hangs.
+constexpr absl::Duration kCardPatience = absl::Milliseconds(500);
 constexpr size_t kMaxTextBytes = 8 << 10;  // of what people read
 
 void CutText(std::string& text) {
@@ -78,8 +80,20 @@ void Supervisor::OnProgress(Rank& rank, const ProgressReport& progress) {
   if (progress.instruction > 0 || (progress.step > 0 && progress.instruction >= 0)) rank.watch.has_advanced = true;
 }
 
+// Why the rank's card cannot be used any more: asked when the rank ended with an error, whose cause it then is. Empty: it can, or
+// it is no card.
+std::string Supervisor::LostCard(const Rank& rank) const {
+  return config_.cards == nullptr ? "" : config_.cards->LookAgain(rank.device, kCardPatience);
+}
+
 void Supervisor::OnEvent(RankRun& run, Rank& rank, RankReport event) {
   rank.watch.last_advance = clock_.Now();
+  if (event.kind == RankEventKind::kFailed) {
+    if (const std::string lost = LostCard(rank); !lost.empty()) {
+      event.kind = RankEventKind::kDied;
+      event.message = absl::StrCat(lost, "; the rank said: ", event.message);
+    }
+  }
   CutText(event.message);
   if (IsTerminal(event.kind)) {
     rank.phase = Rank::Phase::kEnded;
@@ -117,7 +131,9 @@ void Supervisor::OnExit(RankRun& run, Rank& rank, const std::string& how) {
   if (phase == Rank::Phase::kHung) {
     return Report(run, rank, RankEventKind::kDied, absl::StrCat("killed because it hung: ", rank.reason));
   }
-  std::string text = absl::StrCat(rank.device.value(), ": the rank's process ", how);
+  const std::string lost = LostCard(rank);
+  std::string text = lost.empty() ? absl::StrCat(rank.device.value(), ": the rank's process ", how)
+                                  : absl::StrCat(lost, "; the rank's process ", how);
   if (!rank.process->last_line().empty()) absl::StrAppend(&text, "; its last output: ", rank.process->last_line());
   LogError(text);
   metrics_.RankExited("died");
@@ -134,6 +150,19 @@ void Supervisor::CheckHung(RankRun& run, Rank& rank) {
   Report(run, rank, RankEventKind::kHung, text);
   KillRank(rank, Rank::Phase::kHung, decision.reason);
   FailProfile(run, rank, decision.reason);
+}
+
+// A card that is lost while its rank still waits for it.
+void Supervisor::CheckCard(RankRun& run, Rank& rank) {
+  const std::string lost = config_.cards == nullptr ? "" : config_.cards->Lost(rank.device);
+  if (lost.empty()) return;
+  LogError(absl::StrCat("job ", run.job.value(), " generation ", run.epoch.value(), ": ", lost));
+  metrics_.RankExited("died");
+  metrics_.Released(rank.device);
+  Report(run, rank, RankEventKind::kDied, lost);
+  FailProfile(run, rank, lost);
+  rank.phase = Rank::Phase::kEnded;  // its exit is no news
+  rank.process->Kill();
 }
 
 void Supervisor::SendLog(const RankRun& run, const Rank& rank, const std::string& line) {

@@ -7,6 +7,8 @@
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "worker/daemon/offer.h"
+#include "worker/daemon/probe.h"
 
 namespace motley::worker {
 namespace {
@@ -24,17 +26,23 @@ StoreMark Remembered(const StoreMark& known, const StoreMark& told) {
 }
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config, const Clock& clock, Events events) {
-  MOTLEY_ASSIGN_OR_RETURN(std::vector<DeviceDescription> devices, DescribeDevices(config));
+  absl::StatusOr<std::unique_ptr<NvmlLibrary>> nvml = NvmlLibrary::Open();
+  MOTLEY_ASSIGN_OR_RETURN(Offer offer, MakeOffer(config, LookForCards(nvml, NvidiaFolder())));
+  for (const std::string& line : motley::worker::Describe(offer)) LogInfo(line);
+  std::vector<DeviceDescription> devices;
+  for (const OfferedDevice& device : offer.devices) devices.push_back(device.description);
   auto worker = std::unique_ptr<Worker>(new Worker(config, clock, std::move(events)));
   Worker* self = worker.get();
   self->metrics_ = std::make_unique<WorkerMetrics>(self->registry_, config.name, devices);
   if (!config.metrics.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(self->metrics_server_, MetricsServer::Start(config.metrics, self->registry_));
   }
+  self->claims_ = std::move(offer.claims);
+  if (!self->claims_.empty()) self->WatchCards(*std::move(nvml), offer.devices);
   SupervisorConfig supervisor;
-  supervisor.rank_binary = config.rank_binary;
   supervisor.roots = FileRoots(config.file_roots);
-  for (const DeviceDescription& device : devices) supervisor.devices.push_back(device.id);
+  supervisor.devices = std::move(offer.devices);
+  supervisor.cards = self->card_watch_.get();
   self->supervisor_ = std::make_unique<Supervisor>(std::move(supervisor), clock, self->outbox_, *self->metrics_);
   self->storage_checker_ =
       std::make_unique<StorageChecker>(StorageCheckerConfig{.file_roots = config.file_roots}, clock, self->outbox_);
@@ -42,8 +50,20 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   MOTLEY_ASSIGN_OR_RETURN(self->reach_listener_, ReachListener::Start(config.data_address, NodeName(config.name), clock));
   self->description_ = {NodeName(config.name),        kVersion, NewIncarnation(), config.data_address, std::move(devices), {}, {},
                         self->reach_listener_->port()};
+  self->description_.unused_cards = std::move(offer.unused);
+  self->description_.host_memory_bytes = ReadHostFacts(config.name).memory_bytes;
   self->StartSession();
   return worker;
+}
+
+void Worker::WatchCards(std::unique_ptr<NvmlLibrary> nvml, const std::vector<OfferedDevice>& devices) {
+  nvml_ = std::move(nvml);
+  card_metrics_ = std::make_unique<CardMetrics>(registry_, config_.name);
+  card_watch_ = std::make_unique<CardWatch>(*nvml_, devices, *card_metrics_, [this](const CardReport& report) {
+    if (!report.lost.empty()) LogError(absl::StrCat(report.device.value(), ": ", report.lost));
+    if (!report.health.empty()) LogWarning(absl::StrCat(report.device.value(), ": ", report.health));
+    outbox_.Push(report);
+  });
 }
 
 void Worker::StartSession() {
@@ -70,6 +90,7 @@ void Worker::StartSession() {
 Worker::~Worker() {
   session_.reset();
   supervisor_.reset();
+  card_watch_.reset();
 }
 
 void Worker::SetConnected(bool connected) {
@@ -81,6 +102,15 @@ NodeDescription Worker::Describe() const {
   NodeDescription node = description_;
   node.newest_epochs = supervisor_->newest_epochs();
   node.store_mark = mark_;
+  if (card_watch_ == nullptr) return node;
+  for (const CardReport& now : card_watch_->reports()) {
+    for (DeviceDescription& device : node.devices) {
+      if (device.id != now.device) continue;
+      device.card.health = now.health;
+      device.card.lost = now.lost;
+      device.card.used_by_others_bytes = now.used_by_others_bytes;
+    }
+  }
   return node;
 }
 

@@ -10,7 +10,10 @@
 #include "common/base/clock.h"
 #include "common/metrics/metrics.h"
 #include "common/session/session.h"
+#include "worker/daemon/card_metrics.h"
+#include "worker/daemon/card_watch.h"
 #include "worker/daemon/config.h"
+#include "worker/daemon/nvml_library.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/reach.h"
 #include "worker/daemon/reach_listener.h"
@@ -28,8 +31,8 @@ class Worker {
     std::function<void(absl::Status)> on_refused;  // the coordinator will not have it; nothing more happens
   };
 
-  // `config` has passed Validate; `clock` must outlive the worker. UNAVAILABLE: the metrics port is taken, or worker.data_address
-  // is not of this machine.
+  // `config` has passed Validate; `clock` must outlive the worker. UNAVAILABLE: the metrics port is taken, worker.data_address is
+  // not of this machine, or a card cannot be used now (MakeOffer has more).
   static absl::StatusOr<std::unique_ptr<Worker>> Start(const WorkerConfig& config, const Clock& clock, Events events);
   // Ends the session in order, kills the ranks, removes what storage checks left.
   ~Worker();
@@ -47,6 +50,7 @@ class Worker {
   Worker(const WorkerConfig& config, const Clock& clock, Events events)
       : config_(config), clock_(clock), events_(std::move(events)) {}
   void StartSession();
+  void WatchCards(std::unique_ptr<NvmlLibrary> nvml, const std::vector<OfferedDevice>& devices);
   NodeDescription Describe() const;
   // On the session's thread.
   void OnCommand(CoordinatorCommand command);
@@ -60,6 +64,10 @@ class Worker {
   Outbox outbox_;
   std::unique_ptr<WorkerMetrics> metrics_;
   std::unique_ptr<MetricsServer> metrics_server_;
+  std::unique_ptr<NvmlLibrary> nvml_;  // null where there is none, or no card is offered
+  std::vector<CardClaim> claims_;
+  std::unique_ptr<CardMetrics> card_metrics_;
+  std::unique_ptr<CardWatch> card_watch_;
   std::unique_ptr<ReachListener> reach_listener_;
   std::unique_ptr<ReachChecker> reach_checker_;
   std::unique_ptr<StorageChecker> storage_checker_;

@@ -15,7 +15,7 @@ bool ReadsTokens(const Program& program) {
 
 }  // namespace
 
-Batch MakeBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len,
+Batch MakeBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len, c10::Device device,
                 const std::function<std::vector<int64_t>(const Microbatch&)>& samples_of) {
   Batch batch;
   batch.tokens.resize(program.microbatches.size());
@@ -23,8 +23,7 @@ Batch MakeBatch(const Dataset& data, Split split, const Program& program, int64_
   for (size_t m = 0; ReadsTokens(program) && m < program.microbatches.size(); ++m) {
     const std::vector<int64_t> samples = samples_of(program.microbatches[m]);
     const auto size = static_cast<int64_t>(samples.size());
-    at::Tensor& tokens = batch.tokens[m] = at::empty({size, seq_len}, at::kLong);
-    at::Tensor& targets = batch.targets[m] = at::empty({size, seq_len}, at::kLong);
+    at::Tensor tokens = at::empty({size, seq_len}, at::kLong), targets = at::empty({size, seq_len}, at::kLong);
     int64_t* token = tokens.mutable_data_ptr<int64_t>();
     int64_t* target = targets.mutable_data_ptr<int64_t>();
     for (const int64_t sample : samples) {
@@ -34,6 +33,8 @@ Batch MakeBatch(const Dataset& data, Split split, const Program& program, int64_
         *target++ = text[i + 1];
       }
     }
+    batch.tokens[m] = tokens.to(device);
+    batch.targets[m] = targets.to(device);
   }
   return batch;
 }

@@ -19,8 +19,8 @@ struct Batch {
 
 enum class Split { kTrain, kValidation };
 
-// `samples_of`: the dataset's indices of a microbatch's samples.
-Batch MakeBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len,
+// `samples_of`: the dataset's indices of a microbatch's samples. `device`: where the tensors are to be.
+Batch MakeBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len, c10::Device device,
                 const std::function<std::vector<int64_t>(const Microbatch&)>& samples_of);
 
 }  // namespace motley::engine

@@ -10,8 +10,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "worker/engine/base/memory.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/device/device_backend.h"
 #include "worker/engine/profiler/collective_profiler.h"
 #include "worker/engine/profiler/compute_profiler.h"
 #include "worker/engine/profiler/link_profiler.h"
@@ -78,10 +78,10 @@ class EngineImpl : public Engine {
     const absl::Cleanup forget_stop = [this] { stop_.stop = stop_.save = false; };
     MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
     at::set_num_threads(assignment.device.threads);
-    InstallMemoryLimit(assignment.device.memory_bytes, assignment.devices[assignment.rank].value());
     return Guarded("training", assignment, [&]() -> absl::StatusOr<RunEnd> {
-      MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator, Connect(assignment, "train/"));
-      Trainer trainer(assignment, options_, host_, *communicator, stop_);
+      MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));
+      MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator, Connect(assignment, *backend, "train/"));
+      Trainer trainer(assignment, options_, *backend, host_, *communicator, stop_);
       absl::StatusOr<RunEnd> end = trainer.Run();
       // Peers that still wait for this rank must not wait for their deadline.
       if (!end.ok()) communicator->Abort(std::string(end.status().message()));
@@ -98,19 +98,21 @@ class EngineImpl : public Engine {
     MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
     at::set_num_threads(assignment.device.threads);
     return Guarded("profiling compute", assignment, [&]() -> absl::StatusOr<ComputeProfile> {
+      MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));
       SystemClock clock;
       ComputePacer pacer(assignment.device, clock);
       ProgressMeter progress(host_);
       pacer.set_heartbeat([&] { progress.Beat("profiling compute"); });
-      return ProfileUnits(assignment, pacer);
+      return ProfileUnits(assignment, *backend, pacer);
     });
   }
 
   absl::StatusOr<CollectiveProfile> ProfileCollectives(const RankAssignment& assignment) override {
     MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
     return Guarded("profiling collectives", assignment, [&]() -> absl::StatusOr<CollectiveProfile> {
+      MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));
       MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator,
-                              Connect(assignment, "profile/", LinkPeers(assignment.devices, assignment.rank)));
+                              Connect(assignment, *backend, "profile/", LinkPeers(assignment.devices, assignment.rank)));
       ProgressMeter progress(host_);
       communicator->set_progress([&] { progress.Beat("profiling collectives and links"); });
       absl::StatusOr<CollectiveProfile> profile = ProfileTogether(assignment, *communicator);
@@ -120,8 +122,21 @@ class EngineImpl : public Engine {
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const RankAssignment& assignment, const std::string& purpose,
-                                                        const std::set<int>& more_peers = {}) {
+  // Opened once: an engine drives one device.
+  absl::StatusOr<DeviceBackend*> Backend(const RankAssignment& assignment) {
+    if (options_.backend == nullptr && backend_ == nullptr) {
+      MOTLEY_ASSIGN_OR_RETURN(backend_, OpenBackend(assignment.device, assignment.data_addresses[assignment.rank]));
+      if (const std::string note = backend_->note(); !note.empty()) {
+        host_.OnLog(absl::StrCat(assignment.devices[assignment.rank].value(), ": ", note));
+      }
+    }
+    DeviceBackend* const backend = options_.backend != nullptr ? options_.backend : backend_.get();
+    backend->SetMemoryCap(assignment.device.memory_bytes, assignment.devices[assignment.rank].value());
+    return backend;
+  }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> Connect(const RankAssignment& assignment, DeviceBackend& backend,
+                                                        const std::string& purpose, const std::set<int>& more_peers = {}) {
     if (links_ == nullptr) {
       MOTLEY_ASSIGN_OR_RETURN(links_, LinkClock::Map(options_.link_clock_fd));
     }
@@ -130,6 +145,12 @@ class EngineImpl : public Engine {
     options.devices = assignment.devices;
     options.data_addresses = assignment.data_addresses;
     options.device = assignment.device;
+    for (size_t lane = 0; lane < kNumLanes; ++lane) {
+      const DeviceStream* const stream = backend.StreamOf(static_cast<Lane>(lane));
+      if (stream != nullptr) options.streams[lane] = stream->handle();
+    }
+    options.memory = backend.memory();
+    options.nccl.api = backend.nccl();
     AddPeers(assignment, options);
     options.sends_to.insert(more_peers.begin(), more_peers.end());
     options.receives_from.insert(more_peers.begin(), more_peers.end());
@@ -143,6 +164,7 @@ class EngineImpl : public Engine {
   const EngineOptions options_;
   StopRequest stop_;
   std::unique_ptr<LinkClock> links_;
+  std::unique_ptr<DeviceBackend> backend_;
 };
 
 }  // namespace

@@ -19,6 +19,8 @@
 
 namespace motley::engine {
 
+class DeviceBackend;
+
 enum class RunEnd { kAllSteps, kStopped };
 
 class Engine {
@@ -41,6 +43,8 @@ struct EngineOptions {
   int link_clock_fd = -1;
   // For checkpoints by minutes; null: the system's. Must outlive the engine.
   const Clock* clock = nullptr;
+  // In place of the assigned device's own: tests drive devices that are not there. Must outlive the engine.
+  DeviceBackend* backend = nullptr;
   // Waits between attempts at a last checkpoint; empty: really.
   std::function<void(absl::Duration)> pause = {};
   // Called on an instruction's lane when it begins: tests delay lanes with it. From several threads at once.

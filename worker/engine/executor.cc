@@ -1,7 +1,6 @@
 #include "worker/engine/executor.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <cmath>
 #include <exception>
@@ -29,8 +28,8 @@ class Executor::Pass : public ProgramWork {
         input_(input),
         training_(program.kind == ProgramKind::kTraining),
         gradient_fresh_(program.gradient_buffers.size(), true),
-        loss_sum_(at::zeros({}, at::kDouble)),
-        not_finite_(at::full({}, kFinite, at::kLong)),
+        loss_sum_(at::zeros({}, executor.OptionsOf(at::kDouble))),
+        not_finite_(at::full({}, kFinite, executor.OptionsOf(at::kLong))),
         activations_(program.microbatches.size()),
         boundaries_(program.num_units, std::vector<at::Tensor>(program.microbatches.size())),
         saved_(program.num_units),
@@ -44,8 +43,7 @@ class Executor::Pass : public ProgramWork {
   }
 
   absl::StatusOr<StepOutcome> Run() {
-    MOTLEY_ASSIGN_OR_RETURN(outcome_.spans,
-                            RunProgram(program_, {&e_.compute_, &e_.collective_, &e_.send_, &e_.receive_}, *this));
+    MOTLEY_ASSIGN_OR_RETURN(outcome_.spans, RunProgram(program_, e_.lanes_.all(), *this));
     return outcome_;
   }
 
@@ -124,16 +122,28 @@ class Executor::Pass : public ProgramWork {
     mine.stop = input_.stop;
     mine.save = input_.save;
     mine.checkpoint = input_.checkpoint;
-    const std::vector<UnitState>& units = e_.state_.units();
-    for (size_t u = 0; training_ && u < units.size(); ++u) {
-      const double squared = units[u].size() > 0 ? SquaredNorm(units[u].gradient) : 0;
-      if (!std::isfinite(squared))
-        mine.not_finite = std::min(mine.not_finite, GradientPosition(static_cast<int>(u), program_.num_units));
-      mine.squared_norm += squared / (input_.loss_scale * input_.loss_scale);
-    }
+    if (training_) AddNorms(mine);
     MOTLEY_ASSIGN_OR_RETURN(const auto by_rank, e_.communicator_.GatherScalars(mine.ToVector()));
     outcome_.scalars = SummedScalars(by_rank);
     return CheckFinite();
+  }
+
+  void AddNorms(StepScalars& mine) const {
+    std::vector<int> owned;
+    std::vector<at::Tensor> norms;
+    const std::vector<UnitState>& units = e_.state_.units();
+    for (size_t u = 0; u < units.size(); ++u) {
+      if (units[u].size() == 0) continue;
+      owned.push_back(static_cast<int>(u));
+      norms.push_back(SquaredNorm(units[u].gradient));
+    }
+    if (owned.empty()) return;
+    const at::Tensor on_host = at::stack(norms).cpu();
+    for (size_t i = 0; i < owned.size(); ++i) {
+      const double squared = on_host.const_data_ptr<double>()[i];
+      if (!std::isfinite(squared)) mine.not_finite = std::min(mine.not_finite, GradientPosition(owned[i], program_.num_units));
+      mine.squared_norm += squared / (input_.loss_scale * input_.loss_scale);
+    }
   }
 
   // All ranks have the same scalars, so all come to the same verdict.
@@ -169,21 +179,28 @@ class Executor::Pass : public ProgramWork {
     const at::Tensor piece = border.Piece(op);
     const auto bytes = static_cast<int64_t>(piece.nbytes());
     MOTLEY_RETURN_IF_ERROR(e_.communicator_.Send(op.peer, piece.const_data_ptr(), bytes));
+    e_.backend_.UsedOn(piece, Lane::kSend);
     border.Sent(op);
     return absl::OkStatus();
   }
   template <typename Op>
   absl::Status Receive(const Op& op, Border& border) {
     const at::Tensor room = border.Room(op, e_.assignment_.config.training.seq_len, e_.assignment_.model.hidden_size,
-                                        at::TensorOptions().dtype(ScalarTypeOf(e_.precision_.compute)));
+                                        e_.OptionsOf(ScalarTypeOf(e_.precision_.compute)));
     return e_.communicator_.Receive(op.peer, room.mutable_data_ptr(), static_cast<int64_t>(room.nbytes()));
   }
 
   // ---- compute lane ----
 
+  // What the receive lane made.
+  at::Tensor Taken(at::Tensor whole) const {
+    e_.backend_.UsedOn(whole, Lane::kCompute);
+    return whole;
+  }
+
   absl::Status Do(const Forward& op) {
     at::Tensor& activation = activations_[op.microbatch];
-    if (op.unit > 0 && !Held(op.unit - 1)) activation = activations_in_.Take(op.unit, op.microbatch);
+    if (op.unit > 0 && !Held(op.unit - 1)) activation = Taken(activations_in_.Take(op.unit, op.microbatch));
     if (op.keep == Keep::kBoundary) boundaries_[op.unit][op.microbatch] = activation;
     Saved* saved = op.keep == Keep::kAll ? &saved_[op.unit][op.microbatch] : nullptr;
     if (op.unit == Head()) {
@@ -214,7 +231,7 @@ class Executor::Pass : public ProgramWork {
 
   absl::Status Do(const Backward& op) {
     at::Tensor& gradient = activations_[op.microbatch];  // of the unit's output; becomes that of its input
-    if (op.unit != Head() && !Held(op.unit + 1)) gradient = gradients_in_.Take(op.unit + 1, op.microbatch);
+    if (op.unit != Head() && !Held(op.unit + 1)) gradient = Taken(gradients_in_.Take(op.unit + 1, op.microbatch));
     at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
     at::Tensor gradients = GradientBuffer(op.grad, op.unit);
     Saved& saved = saved_[op.unit][op.microbatch];
@@ -326,31 +343,16 @@ class Executor::Pass : public ProgramWork {
   Border activations_out_, activations_in_, gradients_out_, gradients_in_;
 };
 
-namespace {
-
-// Before any work: a thread's first look at the number of threads takes the process's, whatever was set before.
-void SetThreads(int threads) {
-  at::get_num_threads();
-  at::set_num_threads(threads);
-}
-
-}  // namespace
-
-Executor::Executor(const RankAssignment& assignment, Precision precision, ShardedState& state, Communicator& communicator,
-                   ComputePacer& pacer)
+Executor::Executor(const RankAssignment& assignment, Precision precision, DeviceBackend& backend, ShardedState& state,
+                   Communicator& communicator, ComputePacer& pacer)
     : assignment_(assignment),
       precision_(precision),
+      backend_(backend),
       state_(state),
       communicator_(communicator),
-      model_(assignment.model, assignment.config.training.seq_len, precision.compute),
+      model_(assignment.model, assignment.config.training.seq_len, precision.compute, backend.tensors()),
       layout_(ParameterLayout(assignment.model)),
-      lanes_(clock_, [&communicator](const absl::Status& error) { communicator.Abort(std::string(error.message())); }),
-      // They copy: a team of their own would take the compute lane's cores. First, because the newest number becomes the
-      // process's.
-      collective_(lanes_, communicator.collective_pacer(), [] { SetThreads(1); }),
-      send_(lanes_, communicator.send_pacer(), [] { SetThreads(1); }),
-      receive_(lanes_, communicator.receive_pacer(), [] { SetThreads(1); }),
-      compute_(lanes_, pacer, [&assignment] { SetThreads(assignment.device.threads); }) {}
+      lanes_(assignment.device, backend, communicator, pacer) {}
 
 void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor UnitState::*shard,
                            DType type) {
@@ -363,7 +365,7 @@ void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<U
       buffers[b] = home_of->*shard;
       continue;
     }
-    buffers[b] = at::zeros({wanted[b].elements}, ScalarTypeOf(type));
+    buffers[b] = at::zeros({wanted[b].elements}, OptionsOf(ScalarTypeOf(type)));
     if (home_of == nullptr) continue;
     UnitState& own = *home_of;
     const at::Tensor range = buffers[b].narrow(0, own.begin, own.size());

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/base/clock.h"
 #include "common/program/program.h"
 #include "common/program/step_spans.h"
 #include "common/session/assignment.h"
 #include "worker/engine/batch.h"
+#include "worker/engine/device/device_backend.h"
 #include "worker/engine/lanes/compute_pacer.h"
-#include "worker/engine/lanes/host_lane.h"
 #include "worker/engine/model/state.h"
 #include "worker/engine/model/unit_model.h"
+#include "worker/engine/rank_lanes.h"
 #include "worker/engine/step_scalars.h"
 #include "worker/engine/transport/communicator.h"
 
@@ -44,8 +44,8 @@ struct StepOutcome {
 class Executor {
  public:
   // All references must outlive the executor. The pacer is the compute lane's.
-  Executor(const RankAssignment& assignment, Precision precision, ShardedState& state, Communicator& communicator,
-           ComputePacer& pacer);
+  Executor(const RankAssignment& assignment, Precision precision, DeviceBackend& backend, ShardedState& state,
+           Communicator& communicator, ComputePacer& pacer);
 
   // ABORTED: loss or gradient not finite and the step may not be skipped (training only): names the first unit and its device,
   // state unchanged. RESOURCE_EXHAUSTED: device memory. UNAVAILABLE: a peer was lost. INTERNAL: an operator failed. After an
@@ -63,18 +63,20 @@ class Executor {
   void MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor UnitState::*shard,
                    DType type);
 
+  // Of a tensor on the device.
+  at::TensorOptions OptionsOf(at::ScalarType type) const { return at::TensorOptions().dtype(type).device(backend_.tensors()); }
+
   const RankAssignment& assignment_;
   const Precision precision_;
+  DeviceBackend& backend_;
   ShardedState& state_;
   Communicator& communicator_;
   UnitModel model_;
   const std::vector<UnitSpec> layout_;
   std::vector<at::Tensor> parameter_buffers_, gradient_buffers_;
   std::function<void(int64_t, const Operation&)> progress_;
-  SystemClock clock_;
   // Last: their threads end before what they use.
-  HostLanes lanes_;
-  HostLane collective_, send_, receive_, compute_;
+  RankLanes lanes_;
 };
 
 }  // namespace motley::engine

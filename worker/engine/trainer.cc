@@ -12,7 +12,6 @@
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/base/heartbeat.h"
-#include "worker/engine/base/memory.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/checkpointer.h"
@@ -26,10 +25,11 @@ constexpr absl::Duration kFirstPause = absl::Seconds(1), kLongestPause = absl::S
 
 }  // namespace
 
-Trainer::Trainer(const RankAssignment& assignment, const EngineOptions& options, RankHost& host, Communicator& communicator,
-                 const StopRequest& stop)
+Trainer::Trainer(const RankAssignment& assignment, const EngineOptions& options, DeviceBackend& backend, RankHost& host,
+                 Communicator& communicator, const StopRequest& stop)
     : assignment_(assignment),
       options_(options),
+      backend_(backend),
       host_(host),
       communicator_(communicator),
       stop_(stop),
@@ -63,9 +63,10 @@ absl::Status Trainer::Prepare() {
   }
   order_ = std::make_unique<SampleOrder>(config.training.seed, data_->summary().digest, config.training.seq_len,
                                          data_->num_train_samples());
-  MOTLEY_ASSIGN_OR_RETURN(ShardedState state, ShardedState::Create(assignment_, [this] { progress_.Beat("restoring"); }));
+  MOTLEY_ASSIGN_OR_RETURN(ShardedState state,
+                          ShardedState::Create(assignment_, backend_.tensors(), [this] { progress_.Beat("restoring"); }));
   state_ = std::make_unique<ShardedState>(std::move(state));
-  executor_ = std::make_unique<Executor>(assignment_, precision, *state_, communicator_, pacer_);
+  executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_, pacer_);
   executor_->set_progress([this](int64_t instruction, const Operation& op) {
     progress_.Begin(instruction, op);
     if (options_.before_instruction) options_.before_instruction(instruction);
@@ -138,14 +139,15 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   const Program& program = assignment_.program;
   const int64_t begin_ns = MonotonicNs();
   progress_.BeginStep(step);
-  ResetPeak();
+  backend_.ResetPeak();
   pacer_.ResetCounters();
   const double lateness_before = communicator_.lateness_seconds();
 
   StepInput input;
-  input.batch = MakeBatch(*data_, Split::kTrain, program, config.training.seq_len, [&](const Microbatch& microbatch) {
-    return order_->Samples(step, config.training.global_batch_size, microbatch.first, microbatch.samples);
-  });
+  input.batch =
+      MakeBatch(*data_, Split::kTrain, program, config.training.seq_len, backend_.tensors(), [&](const Microbatch& microbatch) {
+        return order_->Samples(step, config.training.global_batch_size, microbatch.first, microbatch.samples);
+      });
   input.step = step;
   input.lr = LearningRate(config, step);
   LossScale& loss_scale = state_->loss_scale();
@@ -168,7 +170,7 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
     span = {span.begin - absl::Nanoseconds(begin_ns), span.end - absl::Nanoseconds(begin_ns)};
   result.lanes = SecondsByLane(program, outcome.spans, absl::Seconds(result.step_seconds));
   result.spans = std::move(outcome.spans);
-  result.peak_memory_bytes = PeakBytes();
+  result.peak_memory_bytes = backend_.PeakBytes();
   result.lateness_seconds = pacer_.lateness_seconds() + communicator_.lateness_seconds() - lateness_before;
   return outcome;
 }
@@ -189,11 +191,12 @@ void Trainer::TakeVerdict(const StepOutcome& outcome, StepResult& result) {
 absl::Status Trainer::Evaluate(int64_t steps_done, StepResult& result) {
   const Program& program = assignment_.evaluation;
   StepInput input;
-  input.batch = MakeBatch(*data_, Split::kValidation, program, assignment_.config.training.seq_len, [](const Microbatch& m) {
-    std::vector<int64_t> samples(m.samples);
-    std::iota(samples.begin(), samples.end(), m.first);
-    return samples;
-  });
+  input.batch = MakeBatch(*data_, Split::kValidation, program, assignment_.config.training.seq_len, backend_.tensors(),
+                          [](const Microbatch& m) {
+                            std::vector<int64_t> samples(m.samples);
+                            std::iota(samples.begin(), samples.end(), m.first);
+                            return samples;
+                          });
   input.step = steps_done - 1;
   MOTLEY_ASSIGN_OR_RETURN(const StepOutcome outcome, executor_->Run(program, input));
   result.has_validation_loss = true;

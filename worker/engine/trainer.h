@@ -10,6 +10,7 @@
 #include "common/data/sampling.h"
 #include "common/session/assignment.h"
 #include "worker/engine/checkpoint_schedule.h"
+#include "worker/engine/device/device_backend.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/executor.h"
 #include "worker/engine/lanes/compute_pacer.h"
@@ -27,8 +28,8 @@ struct StopRequest {
 class Trainer {
  public:
   // All references must outlive the trainer.
-  Trainer(const RankAssignment& assignment, const EngineOptions& options, RankHost& host, Communicator& communicator,
-          const StopRequest& stop);
+  Trainer(const RankAssignment& assignment, const EngineOptions& options, DeviceBackend& backend, RankHost& host,
+          Communicator& communicator, const StopRequest& stop);
 
   // Opens the data, restores the state, reports ready, trains. Errors: those of Dataset::Open, ShardedState::Create,
   // Executor::Run and SaveCheckpoint; FAILED_PRECONDITION when the data is not the assignment's.
@@ -52,6 +53,7 @@ class Trainer {
 
   const RankAssignment& assignment_;
   const EngineOptions& options_;
+  DeviceBackend& backend_;
   RankHost& host_;
   Communicator& communicator_;
   const StopRequest& stop_;

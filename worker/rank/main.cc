@@ -8,6 +8,7 @@
 #include "common/base/build_info.h"
 #include "common/base/clock.h"
 #include "worker/daemon/rank_session.h"
+#include "worker/engine/base/libtorch.h"
 #include "worker/engine/engine.h"
 
 int main(int argc, char** argv) {
@@ -22,6 +23,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 64;
+  }
+  if (const absl::Status status = motley::engine::CheckLibtorch(); !status.ok()) {
+    std::cerr << "motley-rank: " << status.message() << "\n";
+    return 70;
   }
   // The data plane writes with bare writev: a lost peer must be an error, not the end.
   signal(SIGPIPE, SIG_IGN);

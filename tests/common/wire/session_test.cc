@@ -119,16 +119,24 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   EXPECT_EQ(Back<CheckpointFailedReport>(WorkerReport(CheckpointFailedReport{JobId("j"), Epoch(2), 6, "EIO"})).message, "EIO");
   EXPECT_EQ(Back<LogReport>(WorkerReport(LogReport{JobId("j"), Epoch(2), "s", "t", 9})).epoch, Epoch(2));
   EXPECT_EQ(Back<LeavingReport>(WorkerReport(LeavingReport{90})).stop_seconds, 90);
+  const auto card = Back<CardReport>(WorkerReport(CardReport{DeviceId("n/gpu0"), "hot", "gone", 7}));
+  EXPECT_EQ(card.device, DeviceId("n/gpu0"));
+  EXPECT_EQ(card.health + card.lost, "hotgone");
+  EXPECT_EQ(card.used_by_others_bytes, 7);
   EXPECT_EQ(Back<PublishReport>(WorkerReport(PublishReport{JobId("j"), Epoch(2), 6, 0, 4, "delete"})).purpose, "delete");
 }
 
 TEST(SessionTest, HelloComesBackAsItWas) {
   NodeDescription node{NodeName("n1"), "0.1", 42, "127.0.0.1", {}, {{JobId("j"), Epoch(9)}}, {"store", 77}, 4567};
+  node.unused_cards = {{"NVIDIA T4 at 0000:3b:00.0", "others use it"}};
+  node.host_memory_bytes = 1 << 30;
   const auto back = wire::FromProto(wire::ToProto(node));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->newest_epochs, node.newest_epochs);
   EXPECT_EQ(back->store_mark, node.store_mark);
   EXPECT_EQ(back->reach_port, 4567);
+  EXPECT_EQ(back->unused_cards, node.unused_cards);
+  EXPECT_EQ(back->host_memory_bytes, 1 << 30);
   EXPECT_EQ(back->incarnation, 42);
 }
 

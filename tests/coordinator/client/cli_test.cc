@@ -147,6 +147,7 @@ TEST(CliTest, NodesAsTableAndJson) {
   EXPECT_EQ(parsed["nodes"][0]["devices"][0]["memory_bytes"], int64_t{24} << 30);
   EXPECT_EQ(parsed["nodes"][0]["devices"][0]["declared_flops_per_second"], json());  // what is not known is null
   EXPECT_EQ(json::parse(Motley(fake, {"nodes", "-o", "json"}).out), parsed);
+  EXPECT_EQ(table.out.find("CARD"), std::string::npos) << "there is none";
   EXPECT_EQ(Motley(fake, {"nodes", "drain", "a"}).out, "node a is draining\n");
   EXPECT_EQ(json::parse(Motley(fake, {"nodes", "undrain", "a", "-o", "json"}).out)["state"], "ready");
 }

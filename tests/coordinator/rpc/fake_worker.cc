@@ -75,6 +75,7 @@ FakeWorker::FakeWorker(const std::string& address, const std::string& node, Opti
     newest->set_job_id(job);
     newest->set_epoch(epoch);
   }
+  if (options_.on_hello) options_.on_hello(*hello);
   Send(message);
   reader_ = std::thread([this] { Read(); });
   if (options_.heartbeats) heart_ = std::thread([this] { Beat(); });

@@ -43,7 +43,8 @@ class FakeWorker {
     std::map<std::string, int64_t> newest_epochs;  // said in hello; starts that are not above them are dropped, as in life
     bool answer_traces = true;                     // an instruction as many nanoseconds long as the step's number
     std::string trace_error;
-    bool answer_kills = true;  // ranks that are killed are reported dead
+    bool answer_kills = true;                        // ranks that are killed are reported dead
+    std::function<void(v1::Hello& hello)> on_hello;  // changes what it says of itself
     // Called before the ranks of a saving stop end; here a test writes its checkpoint.
     std::function<void(const v1::RankAssignment& rank, int64_t step)> on_save;
   };

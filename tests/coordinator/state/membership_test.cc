@@ -139,6 +139,15 @@ TEST(Membership, DrainedLostAndLeftOutDevicesAreNotUsed) {
   EXPECT_TRUE(UsableDevices(state, run).empty());
 }
 
+TEST(Membership, ALostCardIsNotUsed) {
+  ClusterState state = With(Worker("n1", 1), absl::ZeroDuration());
+  state.nodes.at(NodeName("n1")).description.devices[0].card.lost = "GPU is lost";
+  JobId job;
+  EXPECT_EQ(DeviceStateName(state, DeviceId("n1/gpu0"), &job), "lost");
+  EXPECT_TRUE(UsableDevices(state, JobRun()).empty());
+  EXPECT_NE(WhyNoDevice(state, JobRun()).find("n1/gpu0: GPU is lost"), std::string::npos) << WhyNoDevice(state, JobRun());
+}
+
 TEST(Membership, NoDeviceNamesTheNodesAndTheRemedy) {
   ClusterState state = With(Worker("n1", 1), absl::ZeroDuration());
   state.nodes[NodeName("n2")] = state.nodes.at(NodeName("n1"));

@@ -129,11 +129,20 @@ TEST_F(SenderTest, LogLinesAreOfJobsThatRunOrRanThere) {
   EXPECT_EQ(Of("n1", line), Standing::kOwn);
 }
 
+TEST_F(SenderTest, ACardIsOfItsNode) {
+  EXPECT_EQ(Of("n1", CardReport{DeviceId("n1/gpu0")}), Standing::kForeign) << "it offers no device";
+  state_.nodes[NodeName("n1")].description.devices.resize(1);
+  state_.nodes[NodeName("n1")].description.devices[0].id = DeviceId("n1/gpu0");
+  EXPECT_EQ(Of("n1", CardReport{DeviceId("n1/gpu0")}), Standing::kOwn);
+  EXPECT_EQ(Of("n2", CardReport{DeviceId("n1/gpu0")}), Standing::kForeign);
+}
+
 TEST(ReportKind, NamesEveryAlternative) {
   EXPECT_EQ(ReportKind(HeartbeatReport()), "heartbeat");
   EXPECT_EQ(ReportKind(StepReport()), "step");
   EXPECT_EQ(ReportKind(CheckpointReport()), "checkpoint");
   EXPECT_EQ(ReportKind(LeavingReport()), "leaving");
+  EXPECT_EQ(ReportKind(CardReport()), "card");
 }
 
 }  // namespace

@@ -38,6 +38,11 @@ class FakeEngine : public engine::Engine {
       host_.OnLog(absl::StrCat("secret: ", getenv("SECRET_OF_THE_DAEMON") != nullptr, ", core files: ", core.rlim_max));
       return engine::RunEnd::kAllSteps;
     }
+    if (behaviour == "card") {
+      const char* visible = getenv("CUDA_VISIBLE_DEVICES");
+      host_.OnLog(absl::StrCat("CUDA_VISIBLE_DEVICES=", visible == nullptr ? "none" : visible));
+      return engine::RunEnd::kAllSteps;
+    }
     if (behaviour == "flood") {
       const std::string line = std::string(1 << 16, 'x') + "\n";
       while (true) (void)!write(STDERR_FILENO, line.data(), line.size());
@@ -52,7 +57,10 @@ class FakeEngine : public engine::Engine {
       _exit(3);
     }
     while (behaviour == "silent") pause();  // until it is killed
-    while (behaviour == "wait-for-stop" && !stop_) host_.OnProgress(0, 0, "forward");
+    const bool ends_badly = behaviour == "fail-when-stopped" || behaviour == "exit-when-stopped";
+    while ((behaviour == "wait-for-stop" || ends_badly) && !stop_) host_.OnProgress(0, 0, "forward");
+    if (behaviour == "fail-when-stopped") return absl::InternalError("CUDA error: unspecified launch failure");
+    if (behaviour == "exit-when-stopped") _exit(3);
     for (int64_t step = 1; step <= assignment.config.training.steps; ++step) {
       host_.OnProgress(step, 1, "forward");
       host_.OnStep({.step = step,

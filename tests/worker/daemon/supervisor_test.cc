@@ -33,6 +33,13 @@ std::vector<pid_t> Children() {
   return pids;
 }
 
+OfferedDevice Offered(const char* id) {
+  OfferedDevice device;
+  device.description.id = DeviceId(id);
+  device.rank_binary = "/proc/self/exe";
+  return device;
+}
+
 class SupervisorTest : public ::testing::Test {
  protected:
   SupervisorTest() : metrics_(registry_, "n1", {}) { Restart({}); }
@@ -40,8 +47,7 @@ class SupervisorTest : public ::testing::Test {
   void Restart(WatchConfig watch, absl::Duration stop_floor = absl::Minutes(1)) {
     supervisor_.reset();
     SupervisorConfig config;
-    config.rank_binary = "/proc/self/exe";
-    config.devices = {DeviceId("n1/gpu0"), DeviceId("n1/gpu1")};
+    for (const char* id : {"n1/gpu0", "n1/gpu1"}) config.devices.push_back(Offered(id));
     config.roots = FileRoots({"/data"});
     config.watch = watch;
     config.stop_floor = stop_floor;

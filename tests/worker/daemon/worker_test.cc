@@ -8,6 +8,7 @@
 #include <future>
 
 #include "common/wire/session.h"
+#include "tests/worker/daemon/fake_cards.h"
 
 namespace motley::worker {
 namespace {
@@ -74,6 +75,43 @@ TEST(Worker, EachHelloTellsWhatWasSeenAndWherePeersMayTry) {
   const ReachReport reach = CheckReach({"probe", {{hello.name, "127.0.0.1", hello.reach_port}}}, clock, absl::Seconds(3), never);
   EXPECT_EQ(reach.answers[0].error, "");
   worker->reset();
+  server->Shutdown();
+}
+
+TEST(Worker, AHelloHasTheNodesCards) {
+  FakeCards fake;
+  const TempFolder locks;
+  setenv("MOTLEY_RUN_FOLDER", locks.path().c_str(), 1);
+  fake.Add();
+  fake.Add()["mode"] = 2;
+  fake.Write();
+  Greeter greeter;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&greeter);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  WorkerConfig config;
+  config.name = "n1";
+  config.coordinator = "127.0.0.1:" + std::to_string(port);
+  config.rank_binary = "/proc/self/exe";
+  const SystemClock clock;
+  auto worker = Worker::Start(config, clock, {});
+  unsetenv("MOTLEY_RUN_FOLDER");
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  std::future<NodeDescription> second = greeter.hello.get_future();
+  ASSERT_EQ(second.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  const NodeDescription hello = second.get();
+  ASSERT_EQ(hello.devices.size(), 1u);
+  EXPECT_EQ(hello.devices[0].id, DeviceId("n1/gpu0"));
+  EXPECT_EQ(hello.devices[0].kind, DeviceKind::kCuda);
+  EXPECT_EQ(hello.devices[0].card.uuid, "GPU-0abc0");
+  ASSERT_EQ(hello.unused_cards.size(), 1u);
+  EXPECT_THAT(hello.unused_cards[0].reason, HasSubstr("compute mode is prohibited"));
+  EXPECT_GT(hello.host_memory_bytes, 0);
+  EXPECT_EQ(CardClaim::Take(locks.path(), "GPU-0abc0").status().code(), absl::StatusCode::kAlreadyExists);
+  worker->reset();
+  EXPECT_TRUE(CardClaim::Take(locks.path(), "GPU-0abc0").ok());
   server->Shutdown();
 }
 

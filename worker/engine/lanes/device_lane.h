@@ -1,8 +1,8 @@
 // A lane: what a device runs one after another. The interface of every back end; on a CPU it is a thread (host_lane.h), on a GPU
-// it will be a stream.
+// a stream (stream_lane.h).
 //
-// One thread, the issuer, gives all lanes of a device their work and waits for none of it before Finish. Emulated time is the
-// lane's affair (lane_pacer.h): work neither takes nor returns a time.
+// One thread, the issuer, gives all lanes of a device their work. It waits for none of it before Finish, but for a stream's work
+// that reads numbers back. Emulated time is the lane's affair (lane_pacer.h): work neither takes nor returns a time.
 #pragma once
 
 #include <functional>
@@ -10,14 +10,21 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/program/step_spans.h"
 
 namespace motley::engine {
 
-// A point of a lane: all that was run on it before. Made by Record; means something to lanes of the same back end alone.
+// A point of a lane: all that was run on it before. Made by Record. Lanes of one device wait for each other's, whatever their
+// back ends.
 class LaneEvent {
  public:
   virtual ~LaneEvent() = default;
+  // Whether it has been reached. An error of the device. Thread-safe.
+  virtual absl::StatusOr<bool> Fired() const = 0;
+  // By the lane's schedule. Once fired.
+  virtual absl::Duration end() const = 0;
 };
 using LaneEventPtr = std::shared_ptr<const LaneEvent>;
 
@@ -27,6 +34,8 @@ struct LaneWork {
   // What a declared speed slows down; nothing: it takes no time of its own (links have their own clocks).
   std::optional<double> flops;
   InstructionSpan* span = nullptr;  // filled in when it has ended, by the lane's schedule; readable after Finish
+  // Needs numbers on the host that the lane's earlier work makes, or what it waits for: runs when all of that has ended.
+  bool reads_back = false;
 };
 
 class DeviceLane {

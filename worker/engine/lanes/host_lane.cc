@@ -4,10 +4,11 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
+#include "common/base/status_macros.h"
 
 namespace motley::engine {
-
-HostLane::HostLane(HostLanes& lanes, LanePacer& pacer, const std::function<void()>& on_start) : lanes_(lanes), pacer_(pacer) {
+HostLane::HostLane(DeviceLanes& lanes, LanePacer& pacer, const std::function<void()>& on_start, DeviceStream* stream)
+    : lanes_(lanes), pacer_(pacer), stream_(stream) {
   absl::Notification started;
   thread_ = std::thread([this, &on_start, &started] {
     if (on_start) on_start();
@@ -28,12 +29,12 @@ HostLane::~HostLane() {
 
 void HostLane::Begin() { Add({.not_before = lanes_.clock_.Now()}); }
 
-void HostLane::Wait(LaneEventPtr event) { Add({.wait = std::static_pointer_cast<const HostLanes::Event>(std::move(event))}); }
+void HostLane::Wait(LaneEventPtr event) { Add({.wait = std::move(event)}); }
 
 void HostLane::Run(LaneWork work) { Add({.work = std::move(work)}); }
 
 LaneEventPtr HostLane::Record() {
-  auto event = std::make_shared<const HostLanes::Event>();
+  auto event = std::make_shared<DeviceLanes::HostEvent>(lanes_);
   Add({.fire = event});
   return event;
 }
@@ -71,39 +72,33 @@ void HostLane::Loop() {
 
 bool HostLane::Do(const Item& item) {
   ready_ = std::max(ready_, item.not_before);
-  {
-    absl::MutexLock lock(&lanes_.mutex_);
-    if (item.wait != nullptr) {
-      while (!item.wait->done && lanes_.error_.ok() && !stopping_) lanes_.changed_.Wait(&lanes_.mutex_);
-      ready_ = std::max(ready_, item.wait->end);
-    }
-    if (!lanes_.error_.ok() || stopping_) return false;
-    if (item.fire != nullptr) {
-      item.fire->done = true;
-      item.fire->end = pacer_.end();
-      lanes_.changed_.SignalAll();
-    }
+  if (item.wait != nullptr) {
+    if (!Await(*item.wait)) return false;
+    ready_ = std::max(ready_, item.wait->end());
   }
+  if (!lanes_.error().ok() || stopping_) return false;
+  if (item.fire != nullptr) item.fire->Fire(pacer_.end());
   if (!item.work.run) return true;
   pacer_.Begin(std::exchange(ready_, absl::ZeroDuration()));
-  const absl::Status status = item.work.run();
+  const absl::Status status = RunWork(item.work);
   if (status.ok()) {
     pacer_.End(item.work.flops);
     if (item.work.span != nullptr) *item.work.span = {pacer_.begin(), pacer_.end()};
     return true;
   }
-  Fail(status);
+  lanes_.Fail(status);
   return false;
 }
 
-void HostLane::Fail(const absl::Status& status) {
-  {
-    absl::MutexLock lock(&lanes_.mutex_);
-    if (!lanes_.error_.ok()) return;
-    lanes_.error_ = status;
-    lanes_.changed_.SignalAll();
-  }
-  if (lanes_.on_error_) lanes_.on_error_(status);
+bool HostLane::Await(const LaneEvent& event) {
+  return lanes_.Await(event, [this] { return stopping_.load(); }).ok();
+}
+
+absl::Status HostLane::RunWork(const LaneWork& work) {
+  if (stream_ == nullptr) return work.run();
+  MOTLEY_RETURN_IF_ERROR(stream_->Call(work.run));
+  MOTLEY_ASSIGN_OR_RETURN(const StreamMarkPtr mark, stream_->Mark());
+  return lanes_.Await(*mark, [this] { return stopping_.load(); });
 }
 
 }  // namespace motley::engine

@@ -1,48 +1,28 @@
-// Lanes of a CPU or of an emulated device: each is a thread that lives as long as the lane.
+// Lanes of a CPU or of an emulated device, and those of a card whose transport blocks a thread: each is a thread that lives as
+// long as the lane.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <thread>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
 #include "worker/engine/lanes/device_lane.h"
+#include "worker/engine/lanes/device_lanes.h"
+#include "worker/engine/lanes/device_stream.h"
 #include "worker/engine/lanes/lane_pacer.h"
 
 namespace motley::engine {
 
-// What the lanes of one device share: one lock, for events that they wait for, and the first error. Thread-safe.
-class HostLanes {
- public:
-  // `on_error` is called once, from the lane that fails first, without a lock: it wakes what blocks on other lanes.
-  HostLanes(const Clock& clock, std::function<void(const absl::Status&)> on_error)
-      : clock_(clock), on_error_(std::move(on_error)) {}
-
- private:
-  friend class HostLane;
-  // Guarded by the mutex; mutable because waiters hold events as const.
-  struct Event : LaneEvent {
-    mutable bool done = false;
-    mutable absl::Duration end;  // by the lane's schedule
-  };
-
-  const Clock& clock_;
-  const std::function<void(const absl::Status&)> on_error_;
-  absl::Mutex mutex_;
-  absl::CondVar changed_;
-  absl::Status error_ ABSL_GUARDED_BY(mutex_);
-};
-
 class HostLane : public DeviceLane {
  public:
-  // `on_start` runs on the lane's thread before any work and before the constructor returns. All must outlive the lane.
-  HostLane(HostLanes& lanes, LanePacer& pacer, const std::function<void()>& on_start);
+  // `on_start` runs on the lane's thread before any work and before the constructor returns. With a stream, work is called with
+  // it and has ended when the stream says so. All must outlive the lane.
+  HostLane(DeviceLanes& lanes, LanePacer& pacer, const std::function<void()>& on_start, DeviceStream* stream = nullptr);
   // Work that has not begun is dropped.
   ~HostLane() override;
 
@@ -56,22 +36,24 @@ class HostLane : public DeviceLane {
   // One of four: a time before which nothing begins, an event to wait for, work, an event to fire.
   struct Item {
     absl::Duration not_before;
-    std::shared_ptr<const HostLanes::Event> wait;
+    LaneEventPtr wait;
     LaneWork work;
-    std::shared_ptr<const HostLanes::Event> fire;
+    std::shared_ptr<DeviceLanes::HostEvent> fire;
   };
 
   void Loop();
   void Add(Item item);
   // Whether the item was waited for and run.
   bool Do(const Item& item);
-  void Fail(const absl::Status& status);
+  bool Await(const LaneEvent& event);
+  absl::Status RunWork(const LaneWork& work);
 
-  HostLanes& lanes_;
+  DeviceLanes& lanes_;
   LanePacer& pacer_;
+  DeviceStream* const stream_;
   std::deque<Item> queue_ ABSL_GUARDED_BY(lanes_.mutex_);
   bool idle_ ABSL_GUARDED_BY(lanes_.mutex_) = false;  // nothing queued and nothing under way
-  bool stopping_ ABSL_GUARDED_BY(lanes_.mutex_) = false;
+  std::atomic<bool> stopping_ = false;
   absl::Duration ready_;  // of the next piece of work; the lane's thread alone
   std::thread thread_;
 };

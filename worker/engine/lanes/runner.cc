@@ -22,7 +22,8 @@ absl::StatusOr<std::vector<InstructionSpan>> RunProgram(const Program& program, 
     for (const int32_t before : instructions[i].after) {
       if (lane_of(instructions[before].op) != lane_of(op)) lane.Wait(events[before]);
     }
-    lane.Run({[&work, i, &op] { return work.Do(i, op); }, work.FlopsOf(op), &spans[i]});
+    const bool reads_back = std::holds_alternative<ReduceScalars>(op);
+    lane.Run({[&work, i, &op] { return work.Do(i, op); }, work.FlopsOf(op), &spans[i], reads_back});
     if (awaited[i]) events[i] = lane.Record();
   }
   absl::Status status;

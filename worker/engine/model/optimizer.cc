@@ -37,22 +37,37 @@ void Update(const OptimizerSection& options, double lr, int64_t step, double cli
 
 double ClipCoefficient(double norm, double max_norm) { return max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0; }
 
-double SquaredNorm(const at::Tensor& gradient) {
+at::Tensor SquaredNorm(const at::Tensor& gradient) {
+  if (!gradient.is_cpu()) return at::linalg_vector_norm(gradient, 2, std::nullopt, /*keepdim=*/false, at::kDouble).square_();
   double sum = 0;
   AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "squared_norm", [&] {
     const scalar_t* data = gradient.const_data_ptr<scalar_t>();
     for (int64_t i = 0, n = gradient.numel(); i < n; ++i) sum += static_cast<double>(data[i]) * static_cast<double>(data[i]);
   });
-  return sum;
+  return at::scalar_tensor(sum, at::kDouble);
 }
 
-void AdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, const at::Tensor& gradient,
-               at::Tensor& parameter, at::Tensor& exp_avg, at::Tensor& exp_avg_sq) {
+void AdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, at::Tensor& gradient, at::Tensor& parameter,
+               at::Tensor& exp_avg, at::Tensor& exp_avg_sq) {
+  if (!parameter.is_cpu()) {
+    FusedAdamWStep(options, lr, step, clip, gradient, parameter, exp_avg, exp_avg_sq);
+    return;
+  }
   AT_DISPATCH_FLOATING_TYPES(parameter.scalar_type(), "adamw", [&] {
     Update<scalar_t>(options, lr, step, clip, parameter.numel(), gradient.const_data_ptr<scalar_t>(),
                      parameter.mutable_data_ptr<scalar_t>(), exp_avg.mutable_data_ptr<scalar_t>(),
                      exp_avg_sq.mutable_data_ptr<scalar_t>());
   });
+}
+
+void FusedAdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, at::Tensor& gradient,
+                    at::Tensor& parameter, at::Tensor& exp_avg, at::Tensor& exp_avg_sq) {
+  // Its own scale of gradients is a float32, which would show in float64.
+  if (clip != 1) gradient.mul_(clip);
+  const at::Tensor steps = at::full({}, static_cast<double>(step), parameter.options().dtype(at::kFloat));
+  at::TensorList none;
+  at::_fused_adamw_(parameter, gradient, exp_avg, exp_avg_sq, none, steps, lr, options.beta1, options.beta2, options.weight_decay,
+                    options.eps, /*amsgrad=*/false, /*maximize=*/false);
 }
 
 }  // namespace motley::engine

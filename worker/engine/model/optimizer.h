@@ -1,5 +1,5 @@
 // AdamW with decoupled weight decay on flat owned ranges: the numbers of torch.optim.AdamW after clip_grad_norm_.
-// Not thread-safe; works in place and allocates nothing.
+// Not thread-safe; works in place.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,12 +13,15 @@ namespace motley::engine {
 // min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_; 1 when max_norm is 0 (no clipping).
 double ClipCoefficient(double norm, double max_norm);
 
-// Sum of squares in float64.
-double SquaredNorm(const at::Tensor& gradient);
+// Sum of squares: a float64 scalar, left on the device.
+at::Tensor SquaredNorm(const at::Tensor& gradient);
 
 // One step. All tensors one-dimensional, contiguous, of equal length and dtype (float32 or float64); length 0 is legal.
-// `step` counts from 1. The gradient is multiplied by `clip` on the way in and left as it was.
-void AdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, const at::Tensor& gradient,
-               at::Tensor& parameter, at::Tensor& exp_avg, at::Tensor& exp_avg_sq);
+// `step` counts from 1. The gradient is multiplied by `clip`; what is in it afterwards is not defined.
+void AdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, at::Tensor& gradient, at::Tensor& parameter,
+               at::Tensor& exp_avg, at::Tensor& exp_avg_sq);
+// The same by ATen's fused operator: of devices that are not the host. For tests, of any.
+void FusedAdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, at::Tensor& gradient,
+                    at::Tensor& parameter, at::Tensor& exp_avg, at::Tensor& exp_avg_sq);
 
 }  // namespace motley::engine

@@ -51,7 +51,8 @@ absl::Status Restore(CheckpointReader& reader, int unit, bool only_weights, Unit
 
 }  // namespace
 
-absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignment, const std::function<void()>& progress) {
+absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignment, c10::Device device,
+                                                  const std::function<void()>& progress) {
   const std::vector<UnitSpec> layout = ParameterLayout(assignment.model);
   if (assignment.placement.size() != layout.size()) {
     return absl::InvalidArgumentError(
@@ -93,6 +94,8 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
         MOTLEY_RETURN_IF_ERROR(Restore(*reader, static_cast<int>(u), IsInitial(assignment), state));
       }
     }
+    for (at::Tensor* tensor : {&state.parameter, &state.gradient, &state.exp_avg, &state.exp_avg_sq})
+      *tensor = tensor->to(device);
     result.units_.push_back(std::move(state));
     progress();
   }
@@ -105,17 +108,19 @@ int64_t ShardedState::owned_elements() const {
   return sum;
 }
 
-std::vector<PieceData> ShardedState::Pieces() const {
-  std::vector<PieceData> pieces;
+StatePieces ShardedState::Pieces() const {
+  StatePieces result;
   for (size_t u = 0; u < units_.size(); ++u) {
     const UnitState& unit = units_[u];
     if (unit.size() == 0) continue;
-    const int index = static_cast<int>(u);
-    pieces.push_back({index, StateTensor::kParameter, unit.begin, unit.end, unit.parameter.const_data_ptr()});
-    pieces.push_back({index, StateTensor::kExpAvg, unit.begin, unit.end, unit.exp_avg.const_data_ptr()});
-    pieces.push_back({index, StateTensor::kExpAvgSq, unit.begin, unit.end, unit.exp_avg_sq.const_data_ptr()});
+    for (const auto& [kind, tensor] :
+         {std::pair{StateTensor::kParameter, &unit.parameter}, std::pair{StateTensor::kExpAvg, &unit.exp_avg},
+          std::pair{StateTensor::kExpAvgSq, &unit.exp_avg_sq}}) {
+      const at::Tensor& on_host = result.tensors.emplace_back(tensor->cpu());
+      result.pieces.push_back({static_cast<int>(u), kind, unit.begin, unit.end, on_host.const_data_ptr()});
+    }
   }
-  return pieces;
+  return result;
 }
 
 }  // namespace motley::engine

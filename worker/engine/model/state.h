@@ -21,12 +21,19 @@ struct UnitState {
   int64_t size() const { return end - begin; }
 };
 
+// Points into the tensors, which are the state's own or, of a device with a memory of its own, copies.
+struct StatePieces {
+  std::vector<PieceData> pieces;
+  std::vector<at::Tensor> tensors;
+};
+
 class ShardedState {
  public:
   // Restores assignment.resume_from, or initialises by the seed when it is empty. `progress` is called between units.
   // FAILED_PRECONDITION: the checkpoint is of another step, model or dtype; DATA_LOSS and others from reading it. May throw
   // c10::Error (out of memory).
-  static absl::StatusOr<ShardedState> Create(const RankAssignment& assignment, const std::function<void()>& progress);
+  static absl::StatusOr<ShardedState> Create(const RankAssignment& assignment, c10::Device device,
+                                             const std::function<void()>& progress);
 
   std::vector<UnitState>& units() { return units_; }
   const std::vector<UnitState>& units() const { return units_; }
@@ -34,8 +41,8 @@ class ShardedState {
   // The same on every rank.
   LossScale& loss_scale() { return loss_scale_; }
   const LossScale& loss_scale() const { return loss_scale_; }
-  // What a checkpoint holds of it; points into the tensors.
-  std::vector<PieceData> Pieces() const;
+  // What a checkpoint holds of it. Nothing may run on the device.
+  StatePieces Pieces() const;
 
  private:
   explicit ShardedState(DType compute) : loss_scale_(compute) {}

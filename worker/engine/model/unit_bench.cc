@@ -19,9 +19,14 @@ int64_t Bytes(const at::Tensor& t) { return t.defined() ? static_cast<int64_t>(t
 
 }  // namespace
 
-UnitBench::UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, Precision precision, UnitKind kind)
-    : model_(model), shape_(shape), seq_len_(seq_len), kind_(kind), type_(ScalarTypeOf(precision.compute)) {
-  const at::ScalarType master = ScalarTypeOf(precision.master);
+UnitBench::UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, Precision precision, c10::Device device,
+                     UnitKind kind)
+    : model_(model),
+      shape_(shape),
+      seq_len_(seq_len),
+      kind_(kind),
+      options_(at::TensorOptions().dtype(ScalarTypeOf(precision.compute)).device(device)) {
+  const at::TensorOptions master = options_.dtype(ScalarTypeOf(precision.master));
   const std::vector<UnitSpec> layout = ParameterLayout(shape);
   const int64_t elements = layout[UnitIndex(kind, shape)].num_elements;
   params_ = Uniform({elements}, kWeightBound);
@@ -33,7 +38,7 @@ UnitBench::UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len,
 }
 
 void UnitBench::Prepare(int64_t samples) {
-  const auto labels = [&] { return at::randint(shape_.vocab_size, {samples, seq_len_}, at::kLong); };
+  const auto labels = [&] { return at::randint(shape_.vocab_size, {samples, seq_len_}, options_.dtype(at::kLong)); };
   const auto activation = [&] { return Uniform({samples, seq_len_, shape_.hidden_size}, kActivationBound); };
   if (kind_ != UnitKind::kLayer) targets_ = labels();
   if (kind_ == UnitKind::kEmbedding) tokens_ = labels();
@@ -81,7 +86,7 @@ int64_t UnitBench::output_bytes() const { return Bytes(output_); }
 int64_t UnitBench::input_grad_bytes() const { return Bytes(grad_input_); }
 
 at::Tensor UnitBench::Uniform(at::IntArrayRef shape, double bound) const {
-  return at::empty(shape, type_).uniform_(-bound, bound);
+  return at::empty(shape, options_).uniform_(-bound, bound);
 }
 
 }  // namespace motley::engine

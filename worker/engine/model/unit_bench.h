@@ -15,7 +15,7 @@ namespace motley::engine {
 class UnitBench {
  public:
   // `model` must outlive the bench.
-  UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, Precision precision, UnitKind kind);
+  UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, Precision precision, c10::Device device, UnitKind kind);
 
   // Makes the inputs for `samples` sequences.
   void Prepare(int64_t samples);
@@ -35,7 +35,7 @@ class UnitBench {
   const ModelShape shape_;
   const int64_t seq_len_;
   const UnitKind kind_;
-  const at::ScalarType type_;
+  const at::TensorOptions options_;
   at::Tensor params_, grads_, embedding_params_, embedding_grads_;
   at::Tensor tokens_, targets_, input_, output_, grad_output_, grad_input_;
   Saved saved_;

@@ -13,13 +13,14 @@ int64_t Saved::Bytes() const {
   return bytes;
 }
 
-UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype)
+UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10::Device device)
     : shape_(shape), traits_(&TraitsOf(shape.family)), seq_len_(seq_len), dtype_(dtype), layout_(ParameterLayout(shape)) {
   switch (traits_->positions) {
     case PositionKind::kLearned:
       break;  // a table of the embedding
     case PositionKind::kRotary:
       rotary_ = MakeRotaryTables(seq_len, shape.head_dim, shape.rope_theta, ScalarTypeOf(dtype));
+      rotary_ = {rotary_.cos.to(device), rotary_.sin.to(device)};
       break;
   }
 }

@@ -28,7 +28,8 @@ struct Saved {
 
 class UnitModel {
  public:
-  UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype);
+  // `device`: where the tensors that it is given live.
+  UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10::Device device = c10::kCPU);
 
   // tokens: [samples, seq_len] int64.
   at::Tensor EmbeddingForward(const at::Tensor& params, const at::Tensor& tokens);

@@ -8,7 +8,6 @@
 
 #include "common/base/clock.h"
 #include "common/model/operators.h"
-#include "worker/engine/base/memory.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/model/optimizer.h"
@@ -25,10 +24,12 @@ constexpr int kRepeats = 3;
 constexpr int64_t kOptimizerElements = 1 << 16;
 
 // Seconds of one instruction of `flops` whose real work is `run`: the declared time, and what the host added.
-double TimeOnce(ComputePacer& pacer, double flops, const std::function<void()>& run) {
+double TimeOnce(DeviceBackend& backend, ComputePacer& pacer, double flops, const std::function<void()>& run) {
+  backend.Synchronize();
   const double before = pacer.busy_seconds() + pacer.lateness_seconds();
   pacer.Begin();
   run();
+  backend.Synchronize();
   pacer.End(flops);
   return pacer.busy_seconds() + pacer.lateness_seconds() - before;
 }
@@ -36,23 +37,27 @@ double TimeOnce(ComputePacer& pacer, double flops, const std::function<void()>& 
 // While it lives, the device refuses nothing: what one layer needs is known even where it does not fit, and the planner judges.
 class CapLift {
  public:
-  explicit CapLift(const DeviceId& device) : device_(device.value()), cap_bytes_(MemoryCapBytes()) {
-    InstallMemoryLimit(0, device_);
+  CapLift(DeviceBackend& backend, const DeviceId& device)
+      : backend_(backend), device_(device.value()), cap_bytes_(backend.MemoryCapBytes()) {
+    backend_.SetMemoryCap(0, device_);
   }
-  ~CapLift() { InstallMemoryLimit(cap_bytes_, device_); }
+  ~CapLift() { backend_.SetMemoryCap(cap_bytes_, device_); }
   CapLift(const CapLift&) = delete;
   CapLift& operator=(const CapLift&) = delete;
   int64_t cap_bytes() const { return cap_bytes_; }  // 0 = there was none
 
  private:
+  DeviceBackend& backend_;
   const std::string device_;
   const int64_t cap_bytes_;
 };
 
 class UnitProfiler {
  public:
-  UnitProfiler(const RankAssignment& assignment, Precision precision, int64_t cap_bytes, UnitModel& model, ComputePacer& pacer)
+  UnitProfiler(const RankAssignment& assignment, Precision precision, int64_t cap_bytes, DeviceBackend& backend, UnitModel& model,
+               ComputePacer& pacer)
       : assignment_(assignment),
+        backend_(backend),
         precision_(precision),
         seq_len_(assignment.config.training.seq_len),
         cap_bytes_(cap_bytes),
@@ -60,7 +65,7 @@ class UnitProfiler {
         pacer_(pacer) {}
 
   UnitProfile Measure(UnitKind kind, double budget_seconds) {
-    UnitBench bench(model_, assignment_.model, seq_len_, precision_, kind);
+    UnitBench bench(model_, assignment_.model, seq_len_, precision_, backend_.tensors(), kind);
     // Unmeasured: libraries set themselves up at the first call.
     bench.Prepare(1);
     bench.Forward();
@@ -99,18 +104,18 @@ class UnitProfiler {
     for (int repeat = 0; repeat < kRepeats; ++repeat) {
       const double lateness_before = pacer_.lateness_seconds();
       bench.Prepare(samples);
-      const int64_t before = CurrentBytes();
-      ResetPeak();
-      const double forward = TimeOnce(pacer_, forward_flops, [&] { bench.Forward(); });
-      const int64_t kept = CurrentBytes() - before;
-      const int64_t forward_workspace = PeakBytes() - CurrentBytes();
-      peak_bytes_ = std::max(peak_bytes_, PeakBytes());
+      const int64_t before = backend_.CurrentBytes();
+      backend_.ResetPeak();
+      const double forward = TimeOnce(backend_, pacer_, forward_flops, [&] { bench.Forward(); });
+      const int64_t kept = backend_.CurrentBytes() - before;
+      const int64_t forward_workspace = backend_.PeakBytes() - backend_.CurrentBytes();
+      peak_bytes_ = std::max(peak_bytes_, backend_.PeakBytes());
 
-      const int64_t at_backward = CurrentBytes();
-      ResetPeak();
-      const double backward = TimeOnce(pacer_, backward_flops, [&] { bench.Backward(); });
-      const int64_t backward_workspace = PeakBytes() - at_backward - bench.input_grad_bytes();
-      peak_bytes_ = std::max(peak_bytes_, PeakBytes());
+      const int64_t at_backward = backend_.CurrentBytes();
+      backend_.ResetPeak();
+      const double backward = TimeOnce(backend_, pacer_, backward_flops, [&] { bench.Backward(); });
+      const int64_t backward_workspace = backend_.PeakBytes() - at_backward - bench.input_grad_bytes();
+      peak_bytes_ = std::max(peak_bytes_, backend_.PeakBytes());
 
       point.forward_seconds = std::min(point.forward_seconds, forward);
       point.backward_seconds = std::min(point.backward_seconds, backward);
@@ -134,6 +139,7 @@ class UnitProfiler {
   }
 
   const RankAssignment& assignment_;
+  DeviceBackend& backend_;
   const Precision precision_;
   const int64_t seq_len_;
   const int64_t cap_bytes_;  // of the device; 0 = none
@@ -143,14 +149,15 @@ class UnitProfiler {
   const SystemClock clock_;
 };
 
-void MeasureOptimizer(const RankAssignment& assignment, DType dtype, ComputePacer& pacer, ComputeProfile& profile) {
-  const at::ScalarType type = ScalarTypeOf(dtype);
+void MeasureOptimizer(const RankAssignment& assignment, DType dtype, DeviceBackend& backend, ComputePacer& pacer,
+                      ComputeProfile& profile) {
+  const auto type = at::TensorOptions().dtype(ScalarTypeOf(dtype)).device(backend.tensors());
   const int64_t elements = std::min(kOptimizerElements, NumParameters(assignment.model));
   at::Tensor parameter = at::zeros({elements}, type), gradient = at::full({elements}, 1e-3, type);
   at::Tensor exp_avg = at::zeros({elements}, type), exp_avg_sq = at::zeros({elements}, type);
   double best = std::numeric_limits<double>::infinity();
   for (int step = 1; step <= kRepeats; ++step) {
-    best = std::min(best, TimeOnce(pacer, kOptimizerFlopsPerElement * static_cast<double>(elements), [&] {
+    best = std::min(best, TimeOnce(backend, pacer, kOptimizerFlopsPerElement * static_cast<double>(elements), [&] {
                       AdamWStep(assignment.config.optimizer, 1e-3, step, 1.0, gradient, parameter, exp_avg, exp_avg_sq);
                     }));
   }
@@ -162,26 +169,25 @@ void MeasureOptimizer(const RankAssignment& assignment, DType dtype, ComputePace
 
 }  // namespace
 
-ComputeProfile ProfileUnits(const RankAssignment& assignment, ComputePacer& pacer) {
+ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& backend, ComputePacer& pacer) {
   const SystemClock clock;
   const absl::Duration start = clock.Now();
   const auto precision = PrecisionOf(assignment.config.training);
   TORCH_CHECK(precision.ok(), std::string(precision.status().message()));
-  if (!MemoryLimitInstalled()) InstallMemoryLimit(assignment.device.memory_bytes, assignment.device.id.value());
-  const CapLift lift(assignment.device.id);
+  const CapLift lift(backend, assignment.device.id);
 
   ComputeProfile profile;
   profile.device = assignment.device.id;
   profile.digest =
       ComputeProfileDigest(assignment.device, assignment.model, assignment.config.training.seq_len, precision->compute);
-  const int64_t before = CurrentBytes();
-  UnitModel model(assignment.model, assignment.config.training.seq_len, precision->compute);
-  profile.context_bytes = CurrentBytes() - before;
-  UnitProfiler units(assignment, *precision, lift.cap_bytes(), model, pacer);
+  const int64_t before = backend.CurrentBytes();
+  UnitModel model(assignment.model, assignment.config.training.seq_len, precision->compute, backend.tensors());
+  profile.context_bytes = backend.CurrentBytes() - before;
+  UnitProfiler units(assignment, *precision, lift.cap_bytes(), backend, model, pacer);
   profile.embedding = units.Measure(UnitKind::kEmbedding, kEmbeddingBudgetSeconds);
   profile.layer = units.Measure(UnitKind::kLayer, kLayerBudgetSeconds);
   profile.head = units.Measure(UnitKind::kHead, kHeadBudgetSeconds);
-  MeasureOptimizer(assignment, precision->master, pacer, profile);
+  MeasureOptimizer(assignment, precision->master, backend, pacer, profile);
   profile.profile_seconds = absl::ToDoubleSeconds(clock.Now() - start);
   return profile;
 }

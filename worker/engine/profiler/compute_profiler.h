@@ -4,16 +4,17 @@
 // and the planner extrapolates linearly. At least two sizes; where memory holds only one sample the second is scaled up from the
 // first.
 //
-// Uses the process's counting allocator (worker/engine/base/memory.h): nothing else may allocate tensors meanwhile.
+// Reads the device's count of bytes: nothing else may allocate tensors on it meanwhile.
 // May throw c10::Error; c10::OutOfMemoryError when not even one sample of one unit fits the device.
 #pragma once
 
 #include "common/session/assignment.h"
 #include "common/session/profile.h"
+#include "worker/engine/device/device_backend.h"
 #include "worker/engine/lanes/compute_pacer.h"
 
 namespace motley::engine {
 
-ComputeProfile ProfileUnits(const RankAssignment& assignment, ComputePacer& pacer);
+ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& backend, ComputePacer& pacer);
 
 }  // namespace motley::engine

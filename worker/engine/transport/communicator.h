@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,10 @@ Owners OwnersOf(const std::vector<int64_t>& bounds);
 // Of all members together.
 int64_t ElementsOf(const Owners& owners);
 
+// What moves a group's or a pair's bytes. Nothing does where a rank is alone.
+enum class Transport { kNone, kTcp, kNccl };
+std::string_view TransportName(Transport transport);  // "none", "tcp", "nccl": of status lines
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -66,6 +71,10 @@ class Communicator {
   virtual absl::StatusOr<std::vector<std::vector<double>>> GatherScalars(const std::vector<double>& mine) = 0;
   // Everybody's text, by rank. Of any length.
   virtual absl::StatusOr<std::vector<std::string>> GatherStrings(const std::string& mine) = 0;
+  // Where the bytes of a group of this rank go, and those of its hand-overs. NCCL wants arrays on the card, TCP in host memory.
+  virtual Transport TransportOf(int group) const = 0;
+  virtual Transport TransportTo(int peer) const = 0;
+  virtual Transport TransportFrom(int peer) const = 0;
   // Whether calls of this lane return with their work done. Else it is in the lane's stream then (CommunicatorOptions::streams).
   virtual bool Blocks(Lane) const { return true; }
   // Asked while streams are awaited, from the thread that gives them work: whether everybody whom they wait for is well.
@@ -76,10 +85,11 @@ class Communicator {
   TransferPacer& collective_pacer() { return collective_pacer_; }
   TransferPacer& send_pacer() { return send_pacer_; }
   TransferPacer& receive_pacer() { return receive_pacer_; }
-  // Called whenever bytes have moved, from the thread of the call that moved them: from three at once. Set before any call.
+  // Called whenever bytes have moved (NCCL: were given to a stream), from the thread of the call: from three at once. Set before
+  // any call.
   void set_progress(std::function<void()> progress) { progress_ = std::move(progress); }
   // How late the host completed emulated transfers, in all. Thread-safe.
-  double lateness_seconds() const { return lateness_seconds_; }
+  virtual double lateness_seconds() const { return lateness_seconds_; }
 
  protected:
   SystemClock clock_;

@@ -1,7 +1,11 @@
 #include "worker/engine/transport/connect_communicator.h"
 
 #include <numeric>
+#include <utility>
 
+#include "common/base/status_macros.h"
+#include "worker/engine/transport/nccl_communicator.h"
+#include "worker/engine/transport/staged_communicator.h"
 #include "worker/engine/transport/tcp_communicator.h"
 
 namespace motley::engine {
@@ -14,7 +18,11 @@ std::vector<int> EveryRank(int world) {
 
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectCommunicator(const CommunicatorOptions& options, RankHost& host,
                                                                   LinkClock& links) {
-  return ConnectTcp(options, host, links);
+  MOTLEY_ASSIGN_OR_RETURN(ConnectedTcp tcp, ConnectTcp(options, host, links));
+  std::unique_ptr<Communicator> communicator = std::move(tcp.communicator);
+  if (options.memory != nullptr) communicator = StageOn(options, std::move(communicator));
+  if (options.nccl.api == nullptr) return communicator;
+  return ConnectNccl(options, tcp.introductions, std::move(communicator), host);
 }
 
 }  // namespace motley::engine

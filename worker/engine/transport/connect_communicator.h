@@ -14,10 +14,21 @@
 #include "common/base/ids.h"
 #include "common/device/device.h"
 #include "worker/engine/base/rank_host.h"
+#include "worker/engine/nccl/nccl_api.h"
+#include "worker/engine/transport/collective_way.h"
 #include "worker/engine/transport/communicator.h"
+#include "worker/engine/transport/device_memory.h"
 #include "worker/engine/transport/link_clock.h"
 
 namespace motley::engine {
+
+// Of a rank on a card. Groups and pairs whose members can use NCCL together do (transport_choice.h), the others use TCP.
+struct NcclOptions {
+  const NcclApi* api = nullptr;  // null: this rank has no NCCL, or the job wants none
+  // The job asked for NCCL by name: what cannot use it is an error and not a reason for TCP. The same on all ranks.
+  bool required = false;
+  NcclCosts costs;  // the same on all ranks
+};
 
 struct CommunicatorOptions {
   int rank = 0;
@@ -30,7 +41,9 @@ struct CommunicatorOptions {
   std::set<int> sends_to, receives_from;  // peers of this rank's hand-overs; each of them knows of it
   // cudaStream_t by Lane, of a device that has streams.
   std::array<void*, kNumLanes> streams{};
-  std::string key_prefix;                 // of rendezvous keys; distinguishes two communicators of one epoch
+  DeviceMemory* memory = nullptr;  // of a device that has one of its own: arrays lie in it
+  NcclOptions nccl;
+  std::string key_prefix;  // of rendezvous keys; distinguishes two communicators of one epoch
   // Once for all ranks to introduce themselves, once more for this one's peers to connect.
   absl::Duration connect_timeout = absl::Seconds(60);
   std::function<bool()> stopped;  // asked while connecting: nobody wants this communicator any more
@@ -44,7 +57,8 @@ std::vector<int> EveryRank(int world);
 
 // Blocks until all ranks are there and this one is connected with its neighbours in every ring that it is in and with the peers
 // of its hand-overs. UNAVAILABLE: the address cannot be bound, or (Fault::kPeer, by name) a peer did not come. CANCELLED:
-// stopped. INTERNAL: groups or peers that are none. `host` and `links` must outlive the result.
+// stopped. INTERNAL: groups or peers that are none. FAILED_PRECONDITION: NCCL is required and some members cannot use it
+// together; what each of them has is said. `host`, `links` and what options.nccl points to must outlive the result.
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectCommunicator(const CommunicatorOptions& options, RankHost& host,
                                                                   LinkClock& links);
 

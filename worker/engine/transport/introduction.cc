@@ -9,6 +9,8 @@
 #include "absl/strings/str_split.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
+#include "common/base/version.h"
+#include "common/program/program.h"
 #include "worker/engine/base/monotonic.h"
 
 namespace motley::engine {
@@ -21,22 +23,44 @@ std::string BootId() {
   return id.empty() ? "unknown" : id;
 }
 
-// "BOOT_ID DEVICE_RATE NODE_RATE PORT SECRET"
-std::string TextOf(const DeviceDescription& device, const MeetingPoint& point) {
-  return absl::StrCat(BootId(), " ", device.link_bytes_per_second, " ", device.node_link_bytes_per_second, " ", point.port, " ",
-                      absl::BytesToHexString(point.secret));
+// What ranks must agree in to exchange anything. Their libtorch may differ: each version has kernels for some cards only.
+std::string Build() { return absl::StrCat(kVersion, "/", kProgramVersion); }
+
+// The build comes first and ends with a space, so that another build's introduction is understood as far as that.
+absl::Status CheckBuild(const DeviceId& peer, const std::string& text, const DeviceId& self) {
+  const std::string build = text.substr(0, text.find(' '));
+  if (build == Build()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the rank of ", peer.value(), " is of build '", build, "' and that of ", self.value(), " of '", Build(),
+                   "' (version/program version): compile every node's ranks from the same sources (./run build; for another "
+                   "libtorch ./run setup --libtorch VERSION)"));
+}
+
+// "BUILD BOOT_ID DEVICE_RATE NODE_RATE PORT SECRET NCCL_VERSION CARD"; CARD may be empty.
+std::string TextOf(const Introduction& own) {
+  return absl::StrCat(Build(), " ", own.boot_id, " ", own.rates.device_bytes_per_second, " ", own.rates.node_bytes_per_second,
+                      " ", own.point.port, " ", absl::BytesToHexString(own.point.secret), " ", own.nccl_version, " ", own.card);
 }
 
 bool Parse(const std::string& text, Introduction& introduction) {
   const std::vector<std::string> parts = absl::StrSplit(text, ' ');
-  if (parts.size() != 5 || !absl::SimpleAtod(parts[1], &introduction.rates.device_bytes_per_second) ||
-      !absl::SimpleAtod(parts[2], &introduction.rates.node_bytes_per_second) ||
-      !absl::SimpleAtoi(parts[3], &introduction.point.port)) {
+  if (parts.size() != 8 || !absl::SimpleAtod(parts[2], &introduction.rates.device_bytes_per_second) ||
+      !absl::SimpleAtod(parts[3], &introduction.rates.node_bytes_per_second) ||
+      !absl::SimpleAtoi(parts[4], &introduction.point.port) || !absl::SimpleAtoi(parts[6], &introduction.nccl_version)) {
     return false;
   }
-  introduction.boot_id = parts[0];
-  introduction.point.secret = absl::HexStringToBytes(parts[4]);
+  introduction.boot_id = parts[1];
+  introduction.point.secret = absl::HexStringToBytes(parts[5]);
+  introduction.card = parts[7];
   return introduction.point.secret.size() == kSecretBytes;
+}
+
+absl::StatusOr<int> VersionOfNccl(const NcclApi* api) {
+  int version = 0;
+  if (api != nullptr && api->ncclGetVersion(&version) != ncclSuccess) {
+    return absl::FailedPreconditionError("NCCL does not say its version");
+  }
+  return version;
 }
 
 }  // namespace
@@ -44,8 +68,12 @@ bool Parse(const std::string& text, Introduction& introduction) {
 absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& options, const MeetingPoint& point,
                                                     RankHost& host) {
   const int world = static_cast<int>(options.devices.size());
+  Introduction own{BootId(), {}, point};
+  own.rates = {options.device.link_bytes_per_second, options.device.node_link_bytes_per_second};
+  own.card = options.device.card.uuid;
+  MOTLEY_ASSIGN_OR_RETURN(own.nccl_version, VersionOfNccl(options.nccl.api));
   const std::string base = absl::StrCat(options.key_prefix, "peer/");
-  MOTLEY_RETURN_IF_ERROR(host.KvSet(absl::StrCat(base, options.rank), TextOf(options.device, point)));
+  MOTLEY_RETURN_IF_ERROR(host.KvSet(absl::StrCat(base, options.rank), TextOf(own)));
   const absl::Duration deadline = absl::Nanoseconds(MonotonicNs()) + options.connect_timeout;
   std::vector<Introduction> all(world);
   for (int r = 0; r < world; ++r) {
@@ -57,6 +85,7 @@ absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& o
                            options.devices[r].value(), " did not come to the meeting of the ranks: ", text.status().message())),
                        Fault::kPeer);
     }
+    MOTLEY_RETURN_IF_ERROR(CheckBuild(options.devices[r], *text, options.devices[options.rank]));
     if (!Parse(*text, all[r])) {
       return absl::InternalError(absl::StrCat("rendezvous: ", options.devices[r].value(), " introduced itself as '", *text, "'"));
     }

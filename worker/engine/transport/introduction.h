@@ -16,10 +16,13 @@ struct Introduction {
   std::string boot_id;  // equal: the same machine, so CLOCK_MONOTONIC may be compared
   LinkRates rates;
   MeetingPoint point;
+  int nccl_version = 0;  // 0: the rank uses no NCCL
+  std::string card;      // UUID; empty: none
 };
 
 // Everybody's, by rank; this rank is met at `point`. Nobody is called before everybody is here, so that the calls' patience is
 // not spent on ranks that still start. UNAVAILABLE (Fault::kPeer): who did not come within options.connect_timeout.
+// FAILED_PRECONDITION: who is of another build.
 absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& options, const MeetingPoint& point,
                                                     RankHost& host);
 

@@ -1,6 +1,7 @@
 #include "worker/engine/transport/segment_socket.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -60,6 +61,13 @@ absl::Status SendParts(int socket, std::vector<iovec> parts, absl::Duration pati
 
 absl::Status ReceiveParts(int socket, std::vector<iovec> parts, absl::Duration patience) {
   return TransferAll(socket, parts, POLLIN, patience, [socket](msghdr* message) { return recvmsg(socket, message, 0); });
+}
+
+bool IsClosed(int socket) {
+  pollfd polled{socket, POLLRDHUP, 0};
+  if (poll(&polled, 1, 0) <= 0 || (polled.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) return false;
+  int unread = 0;
+  return ioctl(socket, FIONREAD, &unread) != 0 || unread == 0;
 }
 
 }  // namespace motley::engine

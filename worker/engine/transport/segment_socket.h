@@ -15,5 +15,7 @@ namespace motley::engine {
 // once.
 absl::Status SendParts(int socket, std::vector<iovec> parts, absl::Duration patience);
 absl::Status ReceiveParts(int socket, std::vector<iovec> parts, absl::Duration patience);
+// Whether the other end closed or lost the connection and nothing that it sent is left to read. Does not block, reads nothing.
+bool IsClosed(int socket);
 
 }  // namespace motley::engine

@@ -1,5 +1,7 @@
 #include "worker/engine/transport/tcp_communicator.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -10,11 +12,11 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/transport/channel.h"
+#include "worker/engine/transport/first_cause.h"
 #include "worker/engine/transport/hand_over.h"
 #include "worker/engine/transport/introduction.h"
 #include "worker/engine/transport/link_pacer.h"
@@ -22,6 +24,7 @@
 #include "worker/engine/transport/meeting.h"
 #include "worker/engine/transport/ring_engine.h"
 #include "worker/engine/transport/ring_place.h"
+#include "worker/engine/transport/segment_socket.h"
 
 namespace motley::engine {
 namespace {
@@ -63,9 +66,18 @@ class TcpCommunicator : public Communicator {
     }
   }
 
-  absl::Status Connect(RankHost& host, LinkClock& links) {
+  // Leaves with a word on the host exchange's connections, which nobody reads: who closes one without it was lost.
+  ~TcpCommunicator() override {
+    if (!first_cause_.NotAborted("").ok()) return;
+    for (const auto& [at, socket] : sockets_) {
+      if (at.second == kHostExchangeChannel) send(socket.get(), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+  }
+
+  // What everybody said of himself, by rank.
+  absl::StatusOr<std::vector<Introduction>> Connect(RankHost& host, LinkClock& links) {
     MOTLEY_ASSIGN_OR_RETURN(Meeting meeting, Meeting::Open(rank(), options_.devices[rank()], options_.data_addresses[rank()]));
-    MOTLEY_ASSIGN_OR_RETURN(const std::vector<Introduction> all, Introduce(options_, meeting.point(), host));
+    MOTLEY_ASSIGN_OR_RETURN(std::vector<Introduction> all, Introduce(options_, meeting.point(), host));
     std::vector<MeetingPeer> peers;
     for (const auto& [r, channel] : Connections()) peers.push_back({r, channel, options_.devices[r], all[r].point});
     MOTLEY_ASSIGN_OR_RETURN(Met met, meeting.Meet(peers, options_.connect_timeout, options_.stopped));
@@ -82,7 +94,7 @@ class TcpCommunicator : public Communicator {
     for (const int from : options_.receives_from) {
       receivers_.emplace(from, std::make_unique<HandOverReceiver>(PathOfHandOver(from, rank(), all, links)));
     }
-    return absl::OkStatus();
+    return all;
   }
 
   int rank() const override { return options_.rank; }
@@ -135,6 +147,23 @@ class TcpCommunicator : public Communicator {
     std::vector<std::string> result(world());
     for (int r = 0; r < world(); ++r) result[r] = all.substr(bounds[r], bounds[r + 1] - bounds[r]);
     return result;
+  }
+
+  Transport TransportOf(int group) const override {
+    const auto ring = rings_.find(group);
+    return ring == rings_.end() || ring->second.place.size() == 1 ? Transport::kNone : Transport::kTcp;
+  }
+  Transport TransportTo(int peer) const override { return senders_.contains(peer) ? Transport::kTcp : Transport::kNone; }
+  Transport TransportFrom(int peer) const override { return receivers_.contains(peer) ? Transport::kTcp : Transport::kNone; }
+
+  // Each rank has two neighbours in the host exchange's ring: whoever is lost, two notice it, and their end wakes the others.
+  absl::Status Health() override {
+    MOTLEY_RETURN_IF_ERROR(first_cause_.NotAborted("health"));
+    for (const auto& [at, socket] : sockets_) {
+      if (at.second != kHostExchangeChannel || !IsClosed(socket.get())) continue;
+      return Lost(PeerAt(at.first, at.second), absl::UnavailableError("the other end closed the connection"));
+    }
+    return absl::OkStatus();
   }
 
   void Abort(const std::string& reason) override { AbortIfFirst(reason); }
@@ -218,14 +247,14 @@ class TcpCommunicator : public Communicator {
 
   absl::StatusOr<absl::Duration> Pass(const char* what, const Ring& ring, const RingStream& stream, char* array,
                                       RingCombine combine, absl::Duration ready) {
-    MOTLEY_RETURN_IF_ERROR(NotAborted(what));
+    MOTLEY_RETURN_IF_ERROR(first_cause_.NotAborted(what));
     if (ring.engine == nullptr) return ready;
     return EndOf(what, ring.engine->Pass(stream, array, combine, absl::ToInt64Nanoseconds(ready), progress_));
   }
 
   template <typename Transfer>
   absl::Status HandOver(const std::string& what, TransferPacer& pacer, Transfer transfer) {
-    MOTLEY_RETURN_IF_ERROR(NotAborted(what));
+    MOTLEY_RETURN_IF_ERROR(first_cause_.NotAborted(what));
     const absl::StatusOr<TransferTimes> times = transfer(absl::ToInt64Nanoseconds(pacer.start()));
     MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end, EndOf(what, times));
     pacer.Took(absl::Nanoseconds(times->begin_ns), end);
@@ -240,18 +269,14 @@ class TcpCommunicator : public Communicator {
 
   // ---- the end ----
 
-  // The first cause ends everything; what another thread sees of that end is no cause: no peer was lost.
+  // The first cause ends everything.
   absl::Status Failed(const std::string& what, const absl::Status& error) {
-    if (!AbortIfFirst(absl::StrCat("an earlier ", what, " failed"))) return NotAborted(what);
+    if (!AbortIfFirst(absl::StrCat("an earlier ", what, " failed"))) return first_cause_.NotAborted(what);
     return WithFault(absl::UnavailableError(absl::StrCat(what, ": ", error.message())), FaultOf(error));
   }
 
   bool AbortIfFirst(const std::string& reason) {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (!abort_reason_.empty()) return false;
-      abort_reason_ = reason;
-    }
+    if (!first_cause_.Set(reason)) return false;
     if (host_exchange_.engine != nullptr) host_exchange_.engine->Abort();
     for (const auto& [group, ring] : rings_) {
       if (ring.engine != nullptr) ring.engine->Abort();
@@ -259,12 +284,6 @@ class TcpCommunicator : public Communicator {
     for (const auto& [peer, sender] : senders_) sender->Abort();
     for (const auto& [peer, receiver] : receivers_) receiver->Abort();
     return true;
-  }
-
-  absl::Status NotAborted(const std::string& what) {
-    absl::MutexLock lock(&mutex_);
-    if (abort_reason_.empty()) return absl::OkStatus();
-    return WithFault(absl::UnavailableError(absl::StrCat(what, ": ", abort_reason_)), Fault::kPeer);
   }
 
   const CommunicatorOptions options_;
@@ -275,17 +294,19 @@ class TcpCommunicator : public Communicator {
   std::map<int, Ring> rings_;  // by group
   std::map<int, std::unique_ptr<HandOverSender>> senders_;
   std::map<int, std::unique_ptr<HandOverReceiver>> receivers_;
-  absl::Mutex mutex_;
-  std::string abort_reason_ ABSL_GUARDED_BY(mutex_);
+  FirstCause first_cause_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Communicator>> ConnectTcp(const CommunicatorOptions& options, RankHost& host, LinkClock& links) {
+absl::StatusOr<ConnectedTcp> ConnectTcp(const CommunicatorOptions& options, RankHost& host, LinkClock& links) {
   MOTLEY_RETURN_IF_ERROR(CheckOptions(options));
   auto communicator = std::make_unique<TcpCommunicator>(options);
-  if (options.devices.size() > 1) MOTLEY_RETURN_IF_ERROR(communicator->Connect(host, links));
-  return communicator;
+  std::vector<Introduction> all(1);
+  if (options.devices.size() > 1) {
+    MOTLEY_ASSIGN_OR_RETURN(all, communicator->Connect(host, links));
+  }
+  return ConnectedTcp{std::move(communicator), std::move(all)};
 }
 
 }  // namespace motley::engine

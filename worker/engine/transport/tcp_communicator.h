@@ -7,16 +7,23 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/engine/base/rank_host.h"
 #include "worker/engine/transport/communicator.h"
 #include "worker/engine/transport/connect_communicator.h"
+#include "worker/engine/transport/introduction.h"
 #include "worker/engine/transport/link_clock.h"
 
 namespace motley::engine {
 
-// As ConnectCommunicator.
-absl::StatusOr<std::unique_ptr<Communicator>> ConnectTcp(const CommunicatorOptions& options, RankHost& host, LinkClock& links);
+struct ConnectedTcp {
+  std::unique_ptr<Communicator> communicator;
+  std::vector<Introduction> introductions;  // by rank
+};
+
+// As ConnectCommunicator, without NCCL.
+absl::StatusOr<ConnectedTcp> ConnectTcp(const CommunicatorOptions& options, RankHost& host, LinkClock& links);
 
 }  // namespace motley::engine

@@ -1,6 +1,7 @@
 #include "tests/worker/engine/equivalence/counting_communicator.h"
 
 #include "common/base/status_macros.h"
+#include "worker/engine/device/host_backend.h"
 #include "worker/engine/trainer.h"
 #include "worker/engine/transport/connect_communicator.h"
 
@@ -31,6 +32,9 @@ class Counting : public Communicator {
     return inner_.GatherScalars(mine);
   }
   absl::StatusOr<std::vector<std::string>> GatherStrings(const std::string& mine) override { return inner_.GatherStrings(mine); }
+  Transport TransportOf(int group) const override { return inner_.TransportOf(group); }
+  Transport TransportTo(int peer) const override { return inner_.TransportTo(peer); }
+  Transport TransportFrom(int peer) const override { return inner_.TransportFrom(peer); }
   void Abort(const std::string& reason) override { inner_.Abort(reason); }
 
   const CountedBytes& bytes() const { return bytes_; }
@@ -66,7 +70,8 @@ absl::StatusOr<CountedBytes> TrainCounting(const RankAssignment& assignment, Ran
   Counting communicator(*inner, options.groups);
   const StopRequest stop;
   const EngineOptions engine_options;
-  MOTLEY_RETURN_IF_ERROR(Trainer(assignment, engine_options, host, communicator, stop).Run().status());
+  HostBackend backend;
+  MOTLEY_RETURN_IF_ERROR(Trainer(assignment, engine_options, backend, host, communicator, stop).Run().status());
   return communicator.bytes();
 }
 

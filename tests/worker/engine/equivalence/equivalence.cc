@@ -11,11 +11,11 @@
 namespace motley::engine {
 namespace {
 
-absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint64_t> delays) {
+absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint64_t> delays, Devices devices) {
   MOTLEY_RETURN_IF_ERROR(planner::ValidateForEngine(planned.plan, planned.job.model));
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<RankAssignment> assignments,
                           AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan)));
-  return TrainOnThreads(assignments, delays);
+  return TrainOnThreads(assignments, delays, devices);
 }
 
 }  // namespace
@@ -52,13 +52,13 @@ planner::Plan OneDevicePlan(const TinyJob& job) {
 absl::StatusOr<TrainingRun> Equivalence::OneDevice(const TinyJob& job) {
   const auto found = one_device_.find(job.Name());
   if (found != one_device_.end()) return found->second;
-  MOTLEY_ASSIGN_OR_RETURN(TrainingRun run, Train({job, OneDevicePlan(job)}, std::nullopt));
+  MOTLEY_ASSIGN_OR_RETURN(TrainingRun run, Train({job, OneDevicePlan(job)}, std::nullopt, Devices::kHosts));
   return one_device_[job.Name()] = std::move(run);
 }
 
 absl::StatusOr<Differences> Equivalence::Run(const PlannedJob& planned, uint64_t seed) {
   MOTLEY_ASSIGN_OR_RETURN(const TrainingRun expected, OneDevice(planned.job));
-  MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, Train(planned, seed));
+  MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, Train(planned, seed, devices_));
   return Compare(run, expected, planned.job.model);
 }
 

@@ -25,9 +25,12 @@ PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path&
 // One stage of one device with one microbatch.
 planner::Plan OneDevicePlan(const TinyJob& job);
 
-// Not thread-safe. Trains each job once on one device and keeps what came out.
+// Not thread-safe. Trains each job once on one device of the host and keeps what came out.
 class Equivalence {
  public:
+  // What plans run on.
+  explicit Equivalence(Devices devices = Devices::kHosts) : devices_(devices) {}
+
   // Errors of the run.
   absl::StatusOr<TrainingRun> OneDevice(const TinyJob& job);
   // Lowers and trains the plan, with its lanes delayed by `seed`. Errors of ValidateForEngine, the lowering, the checks, the run.
@@ -36,6 +39,7 @@ class Equivalence {
   std::string Complaint(const PlannedJob& planned, uint64_t seed);
 
  private:
+  const Devices devices_;
   std::map<std::string, TrainingRun> one_device_;
 };
 

@@ -1,6 +1,7 @@
 #include "tests/worker/engine/equivalence/training_run.h"
 
 #include <filesystem>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -8,7 +9,9 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/data/sampling.h"
 #include "common/model/parameters.h"
+#include "tests/worker/engine/fake_card.h"
 #include "tests/worker/engine/fake_host.h"
+#include "tests/worker/engine/nccl/open_fake_nccl.h"
 #include "worker/engine/engine.h"
 
 namespace motley::engine {
@@ -31,6 +34,19 @@ absl::Status FirstCause(const std::vector<absl::Status>& ends) {
     if (cause.ok() || absl::IsUnavailable(cause)) cause = ends[rank];
   }
   return cause;
+}
+
+bool IsOnHost(Devices devices, int rank) {
+  const bool among_hosts = devices == Devices::kCardsAndHosts || devices == Devices::kOneCardAndHosts;
+  return devices == Devices::kHosts || (among_hosts && rank % 3 == 2);
+}
+bool IsReal(Devices devices) { return devices == Devices::kOneCard || devices == Devices::kOneCardAndHosts; }
+
+// Null: the rank is on the host or on a card that is there.
+std::unique_ptr<FakeCard> FakeCardOf(Devices devices, int rank, uint64_t seed) {
+  if (IsOnHost(devices, rank) || IsReal(devices)) return nullptr;
+  const NcclApi* const nccl = devices == Devices::kCardsOverTcp ? nullptr : &TheFakeNccl().library.api;
+  return std::make_unique<FakeCard>(static_cast<unsigned>(Mix64(seed + static_cast<uint64_t>(rank))), nccl);
 }
 
 bool Same(const std::vector<StepResult>& a, const std::vector<StepResult>& b) {
@@ -66,7 +82,8 @@ absl::StatusOr<TrainingState> ReadState(const std::string& checkpoint_folder) {
   return state;
 }
 
-absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays) {
+absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays,
+                                         Devices devices) {
   std::filesystem::remove_all(assignments[0].config.checkpoint.folder);
   const int world = static_cast<int>(assignments.size());
   FakeKv kv;
@@ -76,13 +93,18 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
   OnRanks(world, [&](int rank) {
     FakeHost host(kv);
     EngineOptions options;
+    const std::unique_ptr<FakeCard> card = FakeCardOf(devices, rank, delays.value_or(0));
+    options.backend = card.get();
     if (delays) {
       options.before_instruction = [seed = *delays, rank](int64_t instruction) {
         const absl::Duration delay = DelayOf(seed, rank, instruction);
         if (delay > absl::ZeroDuration()) absl::SleepFor(delay);
       };
     }
-    ends[rank] = CreateEngine(host, options)->Run(assignments[rank]).status();
+    RankAssignment assignment = assignments[rank];
+    if (card != nullptr) assignment.device.card.uuid = absl::StrCat("GPU-", rank);
+    if (IsReal(devices) && !IsOnHost(devices, rank)) assignment.device.kind = DeviceKind::kCuda;
+    ends[rank] = CreateEngine(host, options)->Run(assignment).status();
     steps[rank] = host.steps;
     if (rank == 0) checkpoints = host.checkpoints;
   });
@@ -94,8 +116,9 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
   return Checkpoints{steps[0], checkpoints};
 }
 
-absl::StatusOr<TrainingRun> TrainOnThreads(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays) {
-  MOTLEY_ASSIGN_OR_RETURN(const Checkpoints kept, TrainAndKeep(assignments, delays));
+absl::StatusOr<TrainingRun> TrainOnThreads(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays,
+                                           Devices devices) {
+  MOTLEY_ASSIGN_OR_RETURN(const Checkpoints kept, TrainAndKeep(assignments, delays, devices));
   TrainingRun run{kept.steps, {}};
   for (const auto& [step, folder] : kept.folders) {
     MOTLEY_ASSIGN_OR_RETURN(run.states[step], ReadState(folder));

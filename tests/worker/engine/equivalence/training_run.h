@@ -17,6 +17,11 @@ namespace motley::engine {
 // [unit of the model][StateTensor]: the flat arrays of a checkpoint.
 using TrainingState = std::vector<std::vector<std::vector<double>>>;
 
+// What the ranks run on: threads of the host; cards that are not there (fake_card.h), which meet by a fake NCCL or through the
+// host; every third rank a CPU, the others such cards with NCCL; the machine's first card, which all ranks share; every third
+// rank a CPU, the others on that card.
+enum class Devices { kHosts, kCards, kCardsOverTcp, kCardsAndHosts, kOneCard, kOneCardAndHosts };
+
 struct TrainingRun {
   std::vector<StepResult> steps;
   std::map<int64_t, TrainingState> states;  // by steps done
@@ -30,10 +35,11 @@ struct Checkpoints {
 // All ranks of one job, which writes checkpoints into an empty folder of its own. With `delays`, a seed, a quarter of the
 // instructions begin up to 2 ms late, whichever lane they are on. The first rank's error; INTERNAL: ranks that report other
 // numbers than rank 0.
-absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays);
+absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays,
+                                         Devices devices = Devices::kHosts);
 // The same; reads the checkpoints and removes them.
 absl::StatusOr<TrainingRun> TrainOnThreads(const std::vector<RankAssignment>& assignments,
-                                           std::optional<uint64_t> delays = std::nullopt);
+                                           std::optional<uint64_t> delays = std::nullopt, Devices devices = Devices::kHosts);
 
 // How long an instruction of a rank is kept waiting.
 absl::Duration DelayOf(uint64_t seed, int rank, int64_t instruction);

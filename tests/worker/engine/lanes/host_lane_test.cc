@@ -34,7 +34,7 @@ class HostLaneTest : public testing::Test {
 
   FakeClock clock_;
   std::atomic<int> errors_{0};
-  HostLanes lanes_{clock_, [this](const absl::Status&) { ++errors_; }};
+  DeviceLanes lanes_{clock_, [this](const absl::Status&) { ++errors_; }};
   DeclaredPacer first_pacer_, second_pacer_;
   HostLane first_{lanes_, first_pacer_, nullptr}, second_{lanes_, second_pacer_, nullptr};
 };

@@ -11,8 +11,11 @@
 #include "gtest/gtest.h"
 #include "tests/common/program/program_builder.h"
 #include "tests/common/program/program_texts.h"
+#include "tests/worker/engine/lanes/fake_streams.h"
 #include "worker/engine/lanes/compute_pacer.h"
 #include "worker/engine/lanes/host_lane.h"
+#include "worker/engine/lanes/queued_lane.h"
+#include "worker/engine/lanes/stream_lane.h"
 
 namespace motley::engine {
 namespace {
@@ -49,32 +52,44 @@ class CheckedWork : public ProgramWork {
   std::atomic<int> early_{0};
 };
 
-// A device's lanes, each with a pacer of its own.
+// What a device's lanes are. A card's compute lane is a stream; those of its transfers are streams or threads.
+enum class Lanes { kThreads, kStreams, kTransfersAreThreads };
+
 class Device {
  public:
-  explicit Device(const Clock& clock) : lanes_(clock, nullptr) {
+  Device(const Clock& clock, Lanes kind, unsigned seed = 1) : lanes_(clock, nullptr), streams_(seed) {
     for (size_t i = 0; i < kNumLanes; ++i) {
       pacers_.push_back(std::make_unique<ComputePacer>(DeviceDescription(), clock));
-      lane_.push_back(std::make_unique<HostLane>(lanes_, *pacers_.back(), nullptr));
+      if (kind != Lanes::kThreads) stream_.push_back(streams_.MakeStream());
+      DeviceStream* const stream = kind == Lanes::kThreads ? nullptr : stream_.back().get();
+      if (kind == Lanes::kStreams) {
+        lane_.push_back(std::make_unique<StreamLane>(lanes_, *stream));
+      } else if (kind == Lanes::kTransfersAreThreads && i == static_cast<size_t>(Lane::kCompute)) {
+        lane_.push_back(std::make_unique<QueuedLane>(lanes_, *stream, nullptr));
+      } else {
+        lane_.push_back(std::make_unique<HostLane>(lanes_, *pacers_.back(), nullptr, stream));
+      }
       all_[i] = lane_.back().get();
     }
   }
   const std::array<DeviceLane*, kNumLanes>& lanes() const { return all_; }
 
  private:
-  HostLanes lanes_;
+  DeviceLanes lanes_;
+  FakeStreamDevice streams_;
   std::vector<std::unique_ptr<ComputePacer>> pacers_;
+  std::vector<std::unique_ptr<DeviceStream>> stream_;
   std::array<DeviceLane*, kNumLanes> all_{};
-  std::vector<std::unique_ptr<HostLane>> lane_;
+  std::vector<std::unique_ptr<DeviceLane>> lane_;
 };
 
-class RunnerTest : public testing::Test {
+class RunnerTest : public testing::TestWithParam<Lanes> {
  protected:
   SystemClock clock_;
-  Device device_{clock_};
+  Device device_{clock_, GetParam()};
 };
 
-TEST_F(RunnerTest, NothingRunsBeforeWhatItWaitsFor) {
+TEST_P(RunnerTest, NothingRunsBeforeWhatItWaitsFor) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     const Program program = BuildProgram({.num_layers = 3, .microbatches = {2, 1, 1}, .tied = seed % 2 == 0, .recompute = true});
     CheckedWork work(program, seed);
@@ -84,7 +99,7 @@ TEST_F(RunnerTest, NothingRunsBeforeWhatItWaitsFor) {
   }
 }
 
-TEST_F(RunnerTest, StagesSendAndReceiveBesideTheirWork) {
+TEST_P(RunnerTest, StagesSendAndReceiveBesideTheirWork) {
   for (const char* text : {kFirstStage, kMiddleStage, kLastStage}) {
     const Program program = *ParseProgram(text);
     for (unsigned seed = 0; seed < 5; ++seed) {
@@ -96,7 +111,7 @@ TEST_F(RunnerTest, StagesSendAndReceiveBesideTheirWork) {
   }
 }
 
-TEST_F(RunnerTest, ADependencyThatIsLeftOutIsSeen) {
+TEST_P(RunnerTest, ADependencyThatIsLeftOutIsSeen) {
   Program program = BuildProgram({.num_layers = 2, .microbatches = {1}});
   const Program whole = program;
   for (Instruction& instruction : program.instructions) instruction.after.clear();
@@ -105,7 +120,7 @@ TEST_F(RunnerTest, ADependencyThatIsLeftOutIsSeen) {
   EXPECT_GT(work.early(), 0);
 }
 
-TEST_F(RunnerTest, SaysWhenEachInstructionRan) {
+TEST_P(RunnerTest, SaysWhenEachInstructionRan) {
   const Program program = *ParseProgram(kMiddleStage);
   CheckedWork work(program, 7);
   const absl::Duration begin = clock_.Now();
@@ -120,16 +135,23 @@ TEST_F(RunnerTest, SaysWhenEachInstructionRan) {
   }
 }
 
-TEST_F(RunnerTest, AnErrorAnywhereEndsTheRun) {
+TEST_P(RunnerTest, AnErrorAnywhereEndsTheRun) {
   const Program program = BuildProgram({.num_layers = 1, .microbatches = {1}});
   for (size_t i = 0; i < program.instructions.size(); ++i) {
-    Device device(clock_);
+    Device device(clock_, GetParam());
     CheckedWork work(program, 3);
     work.fails_at = static_cast<int>(i);
     EXPECT_EQ(RunProgram(program, device.lanes(), work).status(), absl::InternalError("planted")) << i;
     EXPECT_FALSE(work.all_ended());
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Lanes, RunnerTest, testing::Values(Lanes::kThreads, Lanes::kStreams, Lanes::kTransfersAreThreads),
+                         [](const auto& lanes) {
+                           return lanes.param == Lanes::kThreads   ? "Threads"
+                                  : lanes.param == Lanes::kStreams ? "Streams"
+                                                                   : "TransfersAreThreads";
+                         });
 
 }  // namespace
 }  // namespace motley::engine

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/worker/engine/model/autograd_oracle.h"
+#include "worker/engine/operators/attention_kernels.h"
 
 namespace motley::engine {
 namespace {
@@ -33,6 +34,24 @@ class AttentionTest : public OperatorTest {
     ExpectNear(got.output, want, tolerance(), "output");
     ExpectNear(AttentionBackward(grad_output, qkv.detach(), got, layout), grads[0], tolerance(),
                "gradient of the fused projection");
+    CheckMath(qkv.detach(), layout, want, grads[0], grad_output);
+  }
+
+  // What a card falls back to, against the same numbers.
+  void CheckMath(const at::Tensor& qkv, const HeadLayout& layout, const at::Tensor& want, const at::Tensor& want_grad,
+                 const at::Tensor& grad_output) {
+    const auto apart = [&](const at::Tensor& of, int64_t first, int64_t count) {
+      return HeadsView(of, layout, first, count).transpose(1, 2);
+    };
+    const auto together = [](const at::Tensor& heads) { return heads.transpose(1, 2).flatten(-2); };
+    const AttentionHeads heads = {apart(qkv, 0, layout.heads), apart(qkv, layout.heads, layout.kv_heads),
+                                  apart(qkv, layout.heads + layout.kv_heads, layout.kv_heads)};
+    const AttentionResult got = MathAttention().forward(heads);
+    ExpectNear(together(got.output), want, tolerance(), "output of the math kernel");
+    const at::Tensor grad = grad_output.unflatten(-1, {layout.heads, layout.head_dim}).transpose(1, 2);
+    const AttentionHeads grads = MathAttention().backward(grad, heads, got);
+    ExpectNear(at::cat({together(grads.q), together(grads.k), together(grads.v)}, -1), want_grad, tolerance(),
+               "gradient of the math kernel");
   }
 };
 

@@ -4,6 +4,7 @@
 #include "common/model/operators.h"
 #include "gtest/gtest.h"
 #include "worker/engine/base/memory.h"
+#include "worker/engine/device/host_backend.h"
 
 namespace motley::engine {
 namespace {
@@ -30,7 +31,7 @@ class ComputeProfilerTest : public ::testing::Test {
 
   ComputeProfile Profile() {
     ComputePacer pacer(assignment_.device, clock_);
-    return ProfileUnits(assignment_, pacer);
+    return ProfileUnits(assignment_, backend_, pacer);
   }
   // A device slow enough that the host meets its declared times.
   void Emulate(double flops_per_second) {
@@ -41,6 +42,7 @@ class ComputeProfilerTest : public ::testing::Test {
 
   RankAssignment assignment_;
   SystemClock clock_;
+  HostBackend backend_;
 };
 
 TEST_F(ComputeProfilerTest, BytesAreThoseOfTheOperatorTable) {

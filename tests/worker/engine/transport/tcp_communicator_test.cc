@@ -179,7 +179,7 @@ TEST(TcpCommunicator, NothingIsOnItsWayToAMemberWhoIsNotThere) {
 TEST(TcpCommunicator, AnAddressThatIsNotOursIsNamed) {
   FakeKv kv;
   FakeHost host(kv);
-  kv.Set("peer/1", "boot 0 0 4711 " + std::string(32, 'a'));
+  kv.Set("peer/1", "0.1.0/2 boot 0 0 4711 " + std::string(32, 'a') + " 0 ");
   auto links = LinkClock::Map(-1);
   CommunicatorOptions options;
   options.devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};
@@ -285,6 +285,60 @@ TEST(TcpCommunicator, AbortFromAnotherThreadEndsACallUnderWay) {
     std::thread other([&] { communicator.Abort("the compute lane failed"); });
     other.join();
   });
+}
+
+TEST(TcpCommunicator, HealthNamesAPeerThatIsLost) {
+  WithRanks(2, {}, [&](int rank, Communicator& communicator) {
+    ASSERT_TRUE(communicator.GatherScalars({0}).ok());
+    if (rank == 1) return communicator.Abort("told to");
+    absl::Status status;
+    while (status.ok()) status = communicator.Health();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_EQ(FaultOf(status), Fault::kPeer);
+    EXPECT_EQ(status.message(), "lost n1/gpu0: the other end closed the connection");
+  });
+}
+
+TEST(TcpCommunicator, APeerThatLeavesInOrderIsNotLost) {
+  FakeKv kv;
+  std::atomic<bool> gone = false;
+  OnRanks(2, [&](int rank) {
+    FakeHost host(kv);
+    auto links = LinkClock::Map(-1);
+    CommunicatorOptions options;
+    options.rank = rank;
+    options.devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};
+    options.data_addresses = {"127.0.0.1", "127.0.0.1"};
+    auto communicator = ConnectCommunicator(options, host, **links);
+    ASSERT_TRUE(communicator.ok()) << communicator.status();
+    ASSERT_TRUE((*communicator)->GatherScalars({0}).ok());
+    if (rank == 1) {
+      communicator->reset();
+      gone = true;
+      return;
+    }
+    while (!gone) std::this_thread::yield();
+    EXPECT_EQ((*communicator)->Health(), absl::OkStatus());
+    // Whoever still wants something of it is told.
+    EXPECT_EQ((*communicator)->GatherScalars({0}).status().code(), absl::StatusCode::kUnavailable);
+  });
+}
+
+TEST(TcpCommunicator, SaysThatItIsTcp) {
+  WithRanks(
+      2, {},
+      [](int rank, Communicator& communicator) {
+        EXPECT_EQ(TransportName(communicator.TransportOf(0)), "tcp");
+        EXPECT_EQ(TransportName(communicator.TransportOf(1)), "none");
+        EXPECT_EQ(communicator.TransportTo(1 - rank), rank == 0 ? Transport::kTcp : Transport::kNone);
+        EXPECT_EQ(communicator.TransportFrom(1 - rank), rank == 1 ? Transport::kTcp : Transport::kNone);
+        EXPECT_TRUE(communicator.Blocks(Lane::kCollective));
+      },
+      [](CommunicatorOptions& options) {
+        options.groups = {{0, 1}, {0}};
+        if (options.rank == 0) options.sends_to = {1};
+        if (options.rank == 1) options.receives_from = {0};
+      });
 }
 
 TEST(TcpCommunicator, AFailureInOneGroupEndsTheOthers) {

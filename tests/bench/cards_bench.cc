@@ -1,0 +1,179 @@
+// What one device reaches: the rates of matrix product, attention and copy by themselves, and whole steps of the engine beside
+// them.
+//   cards_bench --device cuda|cpu [--only ceilings|steps] [--model gpt2:124M] [--layers N] [--seq-len 1024] [--samples N]
+//               [--microbatches N] [--steps N] [--dtype float32|bfloat16|float16] [--size N] [--json F]
+//     --samples of a step, in --microbatches; --layers: fewer than the flavor's, where memory asks; --size: of the matrices
+// `./run bench gpu` runs it with rows of its own, beside PyTorch.
+#include <ATen/ATen.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
+#include "common/model/model_family.h"
+#include "tests/bench/bench_report.h"
+#include "tests/worker/engine/equivalence/equivalence.h"
+#include "tests/worker/engine/equivalence/plan_assignments.h"
+#include "tests/worker/engine/fake_host.h"
+#include "worker/engine/base/scalar_type.h"
+#include "worker/engine/device/device_backend.h"
+#include "worker/engine/engine.h"
+#include "worker/engine/operators/attention.h"
+
+namespace motley::engine {
+namespace {
+
+struct Options {
+  DeviceKind kind = DeviceKind::kCuda;
+  std::string only, model = "gpt2:124M";
+  DType dtype = DType::kFloat32;
+  int64_t layers = 0, seq_len = 1024, samples = 8, microbatches = 1, steps = 10, size = 8192;
+};
+
+absl::StatusOr<Options> ReadOptions(int argc, char** argv) {
+  Options options;
+  const auto flag = [&](const char* name) { return bench::Report::Flag(argc, argv, name); };
+  if (flag("--device") == "cpu") options.kind = DeviceKind::kCpu;
+  options.only = flag("--only");
+  if (const std::string model = flag("--model"); !model.empty()) options.model = model;
+  if (const std::string dtype = flag("--dtype"); !dtype.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(options.dtype, ParseDType(dtype));
+  }
+  const std::pair<const char*, int64_t*> numbers[] = {{"--layers", &options.layers},   {"--seq-len", &options.seq_len},
+                                                      {"--samples", &options.samples}, {"--microbatches", &options.microbatches},
+                                                      {"--steps", &options.steps},     {"--size", &options.size}};
+  for (const auto& [name, number] : numbers) {
+    const std::string text = flag(name);
+    if (!text.empty() && (!absl::SimpleAtoi(text, number) || *number < 0)) {
+      return absl::InvalidArgumentError(absl::StrCat(name, " wants a whole number, got '", text, "'"));
+    }
+  }
+  if (options.microbatches < 1 || options.samples % options.microbatches != 0) {
+    return absl::InvalidArgumentError("--samples must be a multiple of --microbatches");
+  }
+  return options;
+}
+
+// Of the fastest of several calls: others disturb, nothing speeds up.
+double SecondsOf(DeviceBackend& backend, const std::function<void()>& call) {
+  constexpr int kCalls = 10;
+  call();
+  double best = 1e9;
+  for (int i = 0; i < kCalls; ++i) {
+    backend.Synchronize();
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    backend.Synchronize();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return best;
+}
+
+void MeasureCeilings(const Options& options, DeviceBackend& backend, bench::Report* report) {
+  const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
+  const double n = static_cast<double>(options.size);
+  const at::Tensor a = at::randn({options.size, options.size}, type), b = at::randn({options.size, options.size}, type);
+  at::Tensor c = at::empty_like(a);
+  report->Add("matrix product", 2 * n * n * n / SecondsOf(backend, [&] { at::mm_out(c, a, b); }) / 1e12, "TFLOP/s");
+  const double bytes = 2 * static_cast<double>(a.nbytes());
+  report->Add("copy on the device, read and written", bytes / SecondsOf(backend, [&] { c.copy_(a); }) / 1e9, "GB/s");
+
+  const HeadLayout heads{.heads = 16, .kv_heads = 16, .head_dim = 64};
+  const at::Tensor qkv = at::randn({options.samples, options.seq_len, heads.width()}, type);
+  const at::Tensor grad = at::randn({options.samples, options.seq_len, heads.heads * heads.head_dim}, type);
+  // Two products of seq_len x seq_len, half of it masked, forward; five backward.
+  const double pairs = 0.5 * static_cast<double>(options.samples * heads.heads * options.seq_len * options.seq_len);
+  const double flops = 2 * 2 * pairs * static_cast<double>(heads.head_dim);
+  const AttentionOutput saved = AttentionForward(qkv, heads);
+  report->Add("attention forward, causal count", flops / SecondsOf(backend, [&] { AttentionForward(qkv, heads); }) / 1e12,
+              "TFLOP/s");
+  report->Add("attention backward, causal count",
+              2.5 * flops / SecondsOf(backend, [&] { AttentionBackward(grad, qkv, saved, heads); }) / 1e12, "TFLOP/s");
+}
+
+absl::StatusOr<TinyJob> JobOf(const Options& options, const std::filesystem::path& folder) {
+  const std::vector<std::string> name = absl::StrSplit(options.model, ':');
+  TinyJob job;
+  MOTLEY_ASSIGN_OR_RETURN(job.model, ModelFlavor(name[0], name.size() > 1 ? name[1] : ""));
+  if (options.layers > 0) job.model.num_layers = std::min(job.model.num_layers, options.layers);
+  WriteTinyText(folder);
+  job.config = MakeTinyJob(job.model.family, kTinySizes[0], DType::kFloat32, folder).config;
+  job.config.checkpoint = {};
+  job.config.data.validation_fraction = 0;
+  job.config.data.validation_samples = job.config.data.validation_interval = 0;
+  job.config.training.steps = options.steps;
+  job.config.training.seq_len = options.seq_len;
+  job.config.training.mixed_precision_param = std::string(DTypeName(options.dtype));
+  job.config.training.global_batch_size = options.samples;
+  return job;
+}
+
+// What a step needs at least: three times its forward's products, the masked half of attention left out, nothing computed twice.
+double CausalFlops(const ModelShape& model, int64_t samples, int64_t seq_len) {
+  const auto product = [](int64_t a, int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
+  const int64_t attended = model.num_heads * model.head_dim;
+  const int64_t ups = TraitsOf(model.family).activation == ActivationKind::kSwiGlu ? 2 : 1;
+  const double layer = product(model.hidden_size, 2 * attended + 2 * model.num_kv_heads * model.head_dim) +
+                       static_cast<double>(ups + 1) * product(model.hidden_size, model.intermediate_size);
+  const double weights = static_cast<double>(model.num_layers) * layer + product(model.vocab_size, model.hidden_size);
+  const double pairs = 0.5 * product(seq_len, seq_len) * static_cast<double>(samples * model.num_layers * attended);
+  return 3 * (2 * weights * static_cast<double>(samples * seq_len) + 2 * 2 * pairs);
+}
+
+absl::Status MeasureSteps(const Options& options, const std::filesystem::path& folder, bench::Report* report) {
+  MOTLEY_ASSIGN_OR_RETURN(const TinyJob job, JobOf(options, folder));
+  planner::Plan plan = OneDevicePlan(job);
+  plan.pipelines[0].stages[0].units[0].microbatches.assign(options.microbatches, options.samples / options.microbatches);
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<RankAssignment> assignments, AssignmentsOf(job.model, job.config, plan, {{}}));
+  assignments[0].device.kind = options.kind;
+  FakeKv kv;
+  FakeHost host(kv);
+  MOTLEY_RETURN_IF_ERROR(CreateEngine(host, {})->Run(assignments[0]).status());
+  std::vector<double> seconds;
+  for (size_t i = host.steps.size() / 3; i < host.steps.size(); ++i) seconds.push_back(host.steps[i].step_seconds);
+  std::sort(seconds.begin(), seconds.end());
+  const double step = seconds[seconds.size() / 2];
+  report->Add("step, median", step, "s");
+  report->Add("tokens", static_cast<double>(options.samples * options.seq_len) / step, "tokens/s");
+  report->Add("model FLOPs", CausalFlops(job.model, options.samples, options.seq_len) / step / 1e12, "TFLOP/s");
+  report->Add("peak memory", static_cast<double>(host.steps.back().peak_memory_bytes) / (1 << 20), "MiB");
+  report->Add("loss of the last step", host.steps.back().loss, "1");
+  return absl::OkStatus();
+}
+
+absl::Status Measure(int argc, char** argv, const std::filesystem::path& folder, bench::Report* report) {
+  MOTLEY_ASSIGN_OR_RETURN(const Options options, ReadOptions(argc, argv));
+  DeviceDescription device;
+  device.kind = options.kind;
+  if (options.only != "steps") {
+    MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceBackend> backend, OpenBackend(device, "127.0.0.1"));
+    MeasureCeilings(options, *backend, report);
+  }
+  return options.only == "ceilings" ? absl::OkStatus() : MeasureSteps(options, folder, report);
+}
+
+int Run(int argc, char** argv) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("cards_bench-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  bench::Report report;
+  const absl::Status status = Measure(argc, argv, folder, &report);
+  std::filesystem::remove_all(folder);
+  if (status.ok()) return report.Finish(argc, argv);
+  std::fprintf(stderr, "cards_bench: %s\n", status.ToString().c_str());
+  return status.code() == absl::StatusCode::kInvalidArgument ? 64 : 69;
+}
+
+}  // namespace
+}  // namespace motley::engine
+
+int main(int argc, char** argv) { return motley::engine::Run(argc, argv); }

@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/coordinator/client/fake_motley.h"
+
+namespace motley::client {
+namespace {
+
+using nlohmann::json;
+
+// A node with three cards: one that is well, one that slows down, one that its worker does not offer.
+void AddCards(FakeMotley& fake) {
+  v1::Node& node = fake.nodes["a"];
+  node.set_name("a");
+  node.set_state("ready");
+  node.set_host_memory_bytes(int64_t{512} << 30);
+  for (int i = 0; i < 2; ++i) {
+    v1::Device* device = node.add_devices();
+    device->set_id("a/gpu" + std::to_string(i));
+    device->set_kind("cuda");
+    v1::Card* card = device->mutable_card();
+    card->set_name("NVIDIA RTX A6000");
+    card->set_driver("580.65.06");
+    card->set_driver_cuda("13.0");
+    card->set_used_by_others_bytes(int64_t{3} << 30);
+    card->set_pcie_generation(4);
+    card->set_pcie_lanes(16);
+    card->set_host_link_bytes_per_second(31.5e9);
+    if (i == 0) card->add_nvlink_peers("0000:af:00.0");
+    if (i == 1) card->set_health("slowed down: heat");
+    if (i == 0) card->set_note("linked with 4 of 16 PCIe lanes");
+  }
+  v1::CardNotUsed* unused = node.add_unused_cards();
+  unused->set_card("Tesla P40 at 0000:d8:00.0");
+  unused->set_reason("no motley-rank at hand\x1b has kernels for sm_61");
+}
+
+TEST(NodesCommand, CardsAreSaidWithWhatIsWrong) {
+  FakeMotley fake;
+  AddCards(fake);
+  const std::string out = Motley(fake, {"nodes"}).out;
+  for (const char* part :
+       {"a/gpu0", "NVIDIA RTX A6000", "3.0 GiB", "580.65.06, CUDA 13.0", "PCIe 4 x16 + NVLink to 1", "well; linked with 4 of 16",
+        "slowed down: heat", "not used on a: Tesla P40 at 0000:d8:00.0: no motley-rank at hand\\u001b has kernels for sm_61\n"}) {
+    EXPECT_NE(out.find(part), std::string::npos) << part << " in\n" << out;
+  }
+  fake.nodes["a"].mutable_devices(1)->mutable_card()->set_lost("GPU is lost");
+  const std::string later = Motley(fake, {"nodes"}).out;
+  EXPECT_NE(later.find("GPU is lost"), std::string::npos) << later;
+}
+
+TEST(NodesCommand, JsonHasTheHostsMemoryAndLinks) {
+  FakeMotley fake;
+  AddCards(fake);
+  const json node = json::parse(Motley(fake, {"nodes", "-o", "json"}).out)["nodes"][0];
+  EXPECT_EQ(node["host_memory_bytes"], int64_t{512} << 30);
+  EXPECT_EQ(node["unused_cards"][0]["card"], "Tesla P40 at 0000:d8:00.0");
+  const json& card = node["devices"][0]["card"];
+  EXPECT_EQ(card["host_link_bytes_per_second"], 31.5e9);
+  EXPECT_EQ(card["nvlink_peers"], json::array({"0000:af:00.0"}));
+  EXPECT_EQ(card["power_limit_watts"], json()) << "not known";
+  fake.nodes["b"].add_devices()->set_id("b/cpu0");
+  const json other = json::parse(Motley(fake, {"nodes", "-o", "json"}).out)["nodes"][1];
+  EXPECT_EQ(other["devices"][0]["card"], json()) << "a CPU has none";
+  EXPECT_EQ(other["host_memory_bytes"], json());
+}
+
+}  // namespace
+}  // namespace motley::client

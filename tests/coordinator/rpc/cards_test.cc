@@ -1,0 +1,100 @@
+// A card that is lost is the first cause, an event, and a device that no plan uses.
+#include "tests/coordinator/rpc/cluster.h"
+
+namespace motley::coordinator {
+namespace {
+
+class Cards : public ClusterTest {
+ protected:
+  static void BecomeCuda(v1::Hello& hello) {
+    v1::DeviceDescription* device = hello.mutable_devices(0);
+    device->set_kind("cuda");
+    v1::CardDescription* card = device->mutable_card();
+    card->set_name("NVIDIA RTX A6000");
+    card->set_driver_cuda(13000);
+    card->set_compute_capability(86);
+    card->set_pcie_generation(4);
+    card->set_pcie_lanes(8);
+    v1::UnusedCard* unused = hello.add_unused_cards();
+    unused->set_card("Tesla P40 at 0000:d8:00.0");
+    unused->set_reason("others use it");
+    hello.set_host_memory_bytes(int64_t{64} << 30);
+  }
+  v1::Node NodeOf(const std::string& name) {
+    grpc::ClientContext context;
+    v1::ListNodesResponse response;
+    EXPECT_TRUE(stub_->ListNodes(&context, {}, &response).ok());
+    for (const v1::Node& node : response.nodes()) {
+      if (node.name() == name) return node;
+    }
+    return {};
+  }
+  std::string EventOf(const std::string& kind) {
+    grpc::ClientContext context;
+    auto reader = stub_->ListEvents(&context, v1::ListEventsRequest());
+    v1::Event event;
+    std::string found;
+    while (found.empty() && reader->Read(&event)) {
+      if (event.kind() == kind) found = event.message();
+    }
+    context.TryCancel();
+    return found;
+  }
+};
+
+TEST_F(Cards, ALostCardEndsTheEpochAndIsLeftOut) {
+  FakeWorker::Options with_card;
+  with_card.on_hello = BecomeCuda;
+  const auto n1 = Join("n1"), n2 = Join("n2", with_card);
+  const v1::Node joined = NodeOf("n2");
+  EXPECT_EQ(joined.devices(0).card().compute_capability(), "8.6");
+  EXPECT_EQ(joined.devices(0).card().driver_cuda(), "13.0");
+  EXPECT_DOUBLE_EQ(joined.devices(0).card().host_link_bytes_per_second(), 15.75e9);
+  EXPECT_FALSE(NodeOf("n1").devices(0).has_card());
+  ASSERT_EQ(joined.unused_cards_size(), 1);
+  EXPECT_EQ(joined.unused_cards(0).reason(), "others use it");
+  EXPECT_EQ(joined.host_memory_bytes(), int64_t{64} << 30);
+
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  auto ranks = n1->WaitForStart();
+  ASSERT_FALSE(ranks.empty() || n2->WaitForStart().empty());
+  EXPECT_EQ(ranks[0].device_ids_size(), 2);
+  n1->SendAll(v1::RankEvent::KIND_READY);
+  n2->SendAll(v1::RankEvent::KIND_READY);
+  const std::string lost = "GPU is lost (fell off the bus)";
+  v1::WorkerMessage message;
+  message.mutable_card_state()->set_device_id("n2/gpu0");
+  message.mutable_card_state()->set_lost(lost);
+  n2->Send(message);
+  n2->SendAll(v1::RankEvent::KIND_DIED, "n2/gpu0: " + lost);
+  ranks = n1->WaitForStart(ranks[0].epoch());
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].device_ids_size(), 1) << "without the lost card";
+  n1->SendAll(v1::RankEvent::KIND_READY);
+  n1->StepTo(1);
+  const std::string replan = WaitForEvent("a", "replan");
+  EXPECT_NE(replan.find("the rank on n2/gpu0 died: " + lost), std::string::npos) << replan;
+  EXPECT_EQ(EventOf("card_lost"), "n2/gpu0: " + lost + ": no plan uses it until its worker starts again");
+  const v1::Device device = NodeOf("n2").devices(0);
+  EXPECT_EQ(device.state(), "lost");
+  EXPECT_EQ(device.card().lost(), lost);
+}
+
+TEST_F(Cards, WhatAWorkerSaysLaterIsShown) {
+  FakeWorker::Options with_card;
+  with_card.on_hello = BecomeCuda;
+  const auto n1 = Join("n1", with_card);
+  v1::WorkerMessage message;
+  message.mutable_card_state()->set_device_id("n1/gpu0");
+  message.mutable_card_state()->set_health("slowed down: heat");
+  message.mutable_card_state()->set_used_by_others_bytes(77);
+  n1->Send(message);
+  for (int i = 0; i < 400 && NodeOf("n1").devices(0).card().health().empty(); ++i) absl::SleepFor(absl::Milliseconds(20));
+  const v1::Card card = NodeOf("n1").devices(0).card();
+  EXPECT_EQ(card.health(), "slowed down: heat");
+  EXPECT_EQ(card.used_by_others_bytes(), 77);
+  EXPECT_EQ(NodeOf("n1").devices(0).state(), "idle") << "it still computes";
+}
+
+}  // namespace
+}  // namespace motley::coordinator

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""The bench of cards on a machine without one: that its script and its programs work, on the CPU and packed.
+
+usage: check_gpu_bench.py PYTHON_WITH_TORCH LIBTORCH       MOTLEY_BIN: where the programs are
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MOST_MB = 60
+FAILED = []
+
+
+def check(name, ok, why=""):
+    print(f"ok gpu bench: {name}" if ok else f"FAIL gpu bench: {name}: {why}")
+    if not ok:
+        FAILED.append(name)
+
+
+def run(folder, *arguments):
+    return subprocess.run([sys.executable, os.path.join(folder, "gpu_bench.py"), *arguments], capture_output=True, text=True, check=False)
+
+
+def main():
+    python, libtorch = sys.argv[1:3]
+    bench = os.path.join(ROOT, "tests", "bench")
+    binaries = os.environ["MOTLEY_BIN"]
+    with tempfile.TemporaryDirectory() as work:
+        if not os.path.isdir("/proc/driver/nvidia/gpus"):
+            done = run(bench, "--bin", binaries)
+            check("says that there is no GPU", done.returncode == 69 and "no GPU" in done.stderr, done.stderr)
+
+        pack = os.path.join(work, "pack")
+        done = run(bench, "--bin", binaries, "--pack", pack)
+        check("packs", done.returncode == 0, done.stderr[-600:])
+        size = sum(os.path.getsize(os.path.join(pack, name)) for name in os.listdir(pack)) / 1e6
+        check(f"is no more than {MOST_MB} MB to carry", size <= MOST_MB, f"{size:.1f} MB")
+
+        state, result = os.path.join(work, "state.json"), os.path.join(work, "result.json")
+        trial = ["--bin", pack, "--libtorch", libtorch, "--trial", "--work", work, "--python", python, "--state", state, "--json", result]
+        done = run(pack, *trial, "--only", "tests", "--only", "ceilings")
+        check("runs what was packed", done.returncode == 0, (done.stdout + done.stderr)[-900:])
+        done = run(pack, *trial)
+        check("goes on with what is left", done.returncode == 0 and "ceilings:" not in done.stdout, (done.stdout + done.stderr)[-900:])
+        with open(result, encoding="utf-8") as file:
+            found = json.load(file)
+        step = found["sections"].get("gpt2-debug motley", {})
+        check("measures steps", step.get("tokens", 0) > 0 and 0 < step.get("loss of the last step", 0) < 10, json.dumps(found))
+        check("measures PyTorch beside", found["sections"].get("gpt2-debug eager", {}).get("tokens_per_second", 0) > 0, json.dumps(found))
+        check("says what stays unmeasured", len(found["unmeasured"]) > 0)
+    sys.exit(1 if FAILED else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+// What of a card's back end runs without a card: everything up to the first kernel refuses by name.
+#include "worker/engine/device/cuda_backend.h"
+
+#include <cuda_runtime_api.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/worker/engine/fake_host.h"
+#include "worker/engine/device/cuda_libraries.h"
+#include "worker/engine/device/cuda_status.h"
+#include "worker/engine/engine.h"
+
+namespace motley::engine {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+bool HasDriver() {
+  int version = 0;
+  return cudaDriverGetVersion(&version) == cudaSuccess && version > 0;
+}
+
+DeviceDescription Card() {
+  DeviceDescription card;
+  card.id = DeviceId("n1/gpu0");
+  card.kind = DeviceKind::kCuda;
+  card.card.uuid = "GPU-00000000-0000-0000-0000-000000000000";  // nobody's
+  return card;
+}
+
+TEST(CudaBackendTest, ACardThatIsNotThereIsRefusedWithTheReason) {
+  const auto backend = OpenBackend(Card(), "127.0.0.1");
+  ASSERT_EQ(backend.status().code(), absl::StatusCode::kFailedPrecondition) << backend.status();
+  EXPECT_THAT(backend.status().message(), HasSubstr(HasDriver() ? "is not visible to this process" : "no NVIDIA driver"));
+  // The process sees no other card either.
+  EXPECT_EQ(std::string(std::getenv("CUDA_VISIBLE_DEVICES")), Card().card.uuid);
+}
+
+TEST(CudaBackendTest, ARankOnSuchACardSaysSo) {
+  FakeKv kv;
+  FakeHost host(kv);
+  RankAssignment assignment;
+  assignment.device = Card();
+  assignment.devices = {assignment.device.id};
+  assignment.data_addresses = {"127.0.0.1"};
+  const auto engine = CreateEngine(host, {});
+  for (const absl::Status& status : {engine->Run(assignment).status(), engine->ProfileCompute(assignment).status(),
+                                     engine->ProfileCollectives(assignment).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(status.message(), HasSubstr("card"));
+  }
+}
+
+TEST(CudaLibrariesTest, WhatIsMissingIsNamedWithItsRemedy) {
+  const absl::Status status = OpenTorchCudaIn("/nowhere");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("/nowhere/libtorch_cuda.so"), HasSubstr("./run setup --gpu")));
+}
+
+TEST(CudaLibrariesTest, NcclIsTakenFromWhereTheUserSays) {
+  ASSERT_EQ(setenv("MOTLEY_NCCL_LIBRARY", "/nowhere/libnccl.so.2", 1), 0);
+  const absl::Status status = OpenTorchsNccl().status();
+  ASSERT_EQ(unsetenv("MOTLEY_NCCL_LIBRARY"), 0);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("/nowhere/libnccl.so.2"));
+}
+
+TEST(CudaStatusTest, SaysWhatMendsIt) {
+  EXPECT_EQ(CudaStatus("a copy", cudaSuccess), absl::OkStatus());
+  const absl::Status full = CudaStatus("a copy", cudaErrorMemoryAllocation);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(full.message(), AllOf(HasSubstr("a copy: "), HasSubstr("cudaErrorMemoryAllocation")));
+  const absl::Status old_card = CudaStatus("a first kernel", cudaErrorNoKernelImageForDevice);
+  EXPECT_EQ(old_card.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(old_card.message(), HasSubstr("--libtorch 2.7.1"));
+  EXPECT_THAT(CudaStatus("x", cudaErrorInsufficientDriver).message(), HasSubstr("install a newer driver"));
+  EXPECT_THAT(CudaStatus("x", cudaErrorDevicesUnavailable).message(), HasSubstr("exclusive"));
+  EXPECT_EQ(CudaStatus("x", cudaErrorIllegalAddress).code(), absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace motley::engine

@@ -1,0 +1,42 @@
+// A card that is not there: tensors on the host, lanes on fake streams, copies that come late. Everything but the kernels is what
+// a card gets.
+#pragma once
+
+#include <ATen/Parallel.h>
+
+#include <array>
+#include <memory>
+
+#include "tests/worker/engine/lanes/fake_device_memory.h"
+#include "tests/worker/engine/lanes/fake_streams.h"
+#include "worker/engine/device/host_backend.h"
+
+namespace motley::engine {
+
+class FakeCard : public HostBackend {
+ public:
+  // `nccl`: null: transfers go through the host.
+  explicit FakeCard(unsigned seed, const NcclApi* nccl = nullptr) : nccl_(nccl), device_(seed) {
+    for (auto& stream : streams_) {
+      stream = device_.MakeStream();
+      static_cast<void>(stream->Launch([] {
+        at::set_num_threads(1);  // of the stream's thread
+        return absl::OkStatus();
+      }));
+    }
+  }
+
+  DeviceStream* StreamOf(Lane lane) override { return streams_[static_cast<size_t>(lane)].get(); }
+  DeviceMemory* memory() override { return &memory_; }
+  const NcclApi* nccl() override { return nccl_; }
+
+  const FakeDeviceMemory& bytes() const { return memory_; }
+
+ private:
+  const NcclApi* const nccl_;
+  FakeDeviceMemory memory_;
+  FakeStreamDevice device_;
+  std::array<std::unique_ptr<DeviceStream>, kNumLanes> streams_;  // by Lane; after what their threads use
+};
+
+}  // namespace motley::engine

@@ -1,0 +1,47 @@
+// A device's memory on the host, whose copies run in fake streams: late, and in the order of the stream alone.
+#pragma once
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/worker/engine/lanes/fake_streams.h"
+#include "worker/engine/transport/device_memory.h"
+
+namespace motley::engine {
+
+// Streams are those of FakeStreamDevice.
+class FakeDeviceMemory : public DeviceMemory {
+ public:
+  absl::StatusOr<void*> Allocate(int64_t bytes, void*) override { return Take(bytes); }
+  void Free(void* room) override { GiveBack(room); }
+  absl::StatusOr<void*> AllocateHost(int64_t bytes) override { return Take(bytes); }
+  void FreeHost(void* room) override { GiveBack(room); }
+  absl::Status CopyAsync(void* to, const void* from, int64_t bytes, void* stream) override {
+    ++copies_;
+    const auto copy = [to, from, bytes] {
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+      return absl::OkStatus();
+    };
+    auto& of_device = *static_cast<FakeStream*>(stream);
+    return of_device.IsCurrent() ? copy() : of_device.Launch(copy);  // work that the stream runs is in its order already
+  }
+  absl::StatusOr<bool> IsDone(void* stream) override { return static_cast<FakeStream*>(stream)->Idle(); }
+
+  int live() const { return live_; }  // pieces of room that nobody has given back
+  int copies() const { return copies_; }
+
+ private:
+  void* Take(int64_t bytes) {
+    ++live_;
+    return std::malloc(static_cast<size_t>(bytes));
+  }
+  void GiveBack(void* room) {
+    --live_;
+    std::free(room);
+  }
+
+  std::atomic<int> live_{0}, copies_{0};
+};
+
+}  // namespace motley::engine

@@ -1,0 +1,40 @@
+// NCCL over host memory, for ranks that are threads of one process: a shared library with NCCL's names, opened the way the real
+// one is. Real data moves. docs/nccl.md
+//
+// Calls between ncclGroupStart and ncclGroupEnd are collected and run at the end, together; others by themselves. A call blocks
+// its thread, which stands for the stream, until the other members have come to theirs; an abort of the communicator or a failure
+// ends it. Members of one communicator that make different calls (another one, another count, type or root) all fail with
+// ncclInvalidUsage, and ncclGetLastError says who called what.
+//
+// Its functions beyond NCCL's steer it. All are thread-safe; one state for the process.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+
+struct FakeNcclBehaviour {
+  int version = 22809;
+  // So many polls of ncclCommGetAsyncError answer ncclInProgress: after all members have made a communicator, after each group of
+  // calls, and after ncclCommFinalize.
+  int in_progress_polls = 0;
+  // Each group of calls begins up to so late, by lot.
+  int latest_us = 0;
+  uint32_t seed = 0;
+};
+void fakeNcclBehave(const FakeNcclBehaviour* behaviour);
+
+// The communicator whose configuration has this name fails: as if the network had broken, its members see `result` in
+// ncclCommGetAsyncError. Calls under way stay blocked, as kernels do.
+void fakeNcclFail(const char* label, int result);
+// Member `rank` of the communicator with this name dies in its next group of calls: others wait for it for ever, and its own
+// thread comes back with ncclSystemError.
+void fakeNcclDieInNextCall(const char* label, int rank);
+// How many communicators of all ranks were made and neither destroyed nor aborted.
+int fakeNcclLiveComms();
+// How many calls (broadcasts, sends, ...) have run since the last reset, of all ranks.
+int64_t fakeNcclCalls();
+// As after loading.
+void fakeNcclReset();
+
+}  // extern "C"

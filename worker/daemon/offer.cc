@@ -1,0 +1,243 @@
+#include "worker/daemon/offer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/clean_text.h"
+#include "common/base/count.h"
+#include "common/base/status_macros.h"
+#include "common/device/device_kinds.h"
+#include "common/device/device_table.h"
+
+namespace motley::worker {
+namespace {
+
+constexpr int64_t kLeastBytes = int64_t{1} << 30;
+constexpr double kLeastShare = 0.1;  // of the card's memory: with less it is somebody's
+// Offered memory is a multiple of it, so that a few bytes more or less do not make all profiles another device's.
+constexpr int64_t kMemoryGrain = 256 << 20;
+
+int64_t FreeBytes(const NvidiaCard& card) {
+  return std::max<int64_t>(0, card.memory_bytes - card.reserved_bytes - card.used_bytes);
+}
+
+std::string OthersUse(const NvidiaCard& card) {
+  const std::string holders = Holders(card.processes);
+  return absl::StrCat("others use ", Gibibytes(card.used_bytes), " of its ", Gibibytes(card.memory_bytes),
+                      holders.empty() ? "" : absl::StrCat(": ", holders));
+}
+
+std::string BuildPath(const std::string& rank_binary, const RankBuild& build) {
+  const std::string newest = RankBinaryName(RankBuilds().front());
+  return absl::StrCat(rank_binary, RankBinaryName(build).substr(newest.size()));
+}
+
+// Of those that there are: "3 cards (index 0 to 2)".
+std::string HowMany(const NvidiaCards& found) {
+  if (found.cards.empty()) return "no NVIDIA card";
+  return found.cards.size() == 1 ? "1 card (index 0)"
+                                 : absl::StrCat(found.cards.size(), " cards (index 0 to ", found.cards.size() - 1, ")");
+}
+
+absl::StatusOr<const NvidiaCard*> FindCard(const DeviceConfig& device, const NvidiaCards& found) {
+  if (!found.problem.ok()) return absl::UnavailableError(std::string(found.problem.message()));
+  std::vector<const NvidiaCard*> matching;
+  std::vector<std::string> known;
+  for (const NvidiaCard& card : found.cards) {
+    const bool matches = device.index ? *device.index == card.index : absl::StartsWithIgnoreCase(card.uuid, device.uuid);
+    if (matches) matching.push_back(&card);
+    if (!card.uuid.empty()) known.push_back(card.uuid);
+  }
+  if (matching.size() == 1) return matching[0];
+  if (device.index) {
+    return absl::FailedPreconditionError(absl::StrCat("index = ", *device.index, ", but this node has ", HowMany(found)));
+  }
+  const std::string uuids = absl::StrJoin(known, ", ");
+  if (matching.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("no card of this node has a UUID that begins with ", Quoted(device.uuid),
+                                                      "; there ", known.empty() ? "are none" : "are: " + uuids));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("the UUIDs of ", matching.size(), " cards begin with ", Quoted(device.uuid), "; give more of it: ", uuids));
+}
+
+// As the cluster sees it. The device's id is there already.
+absl::Status Complete(const DeviceConfig& device, const NvidiaCard& card, const NvidiaCards& found, DeviceDescription& out) {
+  const int64_t free = FreeBytes(card) / kMemoryGrain * kMemoryGrain;
+  if (device.memory_bytes > free) {
+    return absl::UnavailableError(absl::StrCat("memory_bytes = ", device.memory_bytes, ", but ", Gibibytes(free), " (", free,
+                                               ") are free: ", OthersUse(card)));
+  }
+  const absl::StatusOr<GpuSpec> known = FindGpu(card.model);
+  out.model = known.ok() ? std::string(known->name) : card.model;
+  out.memory_bytes = device.memory_bytes > 0 ? device.memory_bytes : free;
+  CardDescription& facts = out.card;
+  facts.uuid = card.uuid;
+  facts.bus = card.bus;
+  facts.driver = found.driver;
+  facts.driver_cuda = found.driver_cuda;
+  facts.compute_capability = card.compute_capability;
+  facts.pcie_generation = card.pcie_generation;
+  facts.pcie_lanes = card.pcie_lanes;
+  facts.used_by_others_bytes = card.used_bytes;
+  facts.name = card.model;
+  facts.nvlink_peers = card.nvlink_peers;
+  facts.power_limit_watts = card.power_limit_watts;
+  std::vector<std::string> notes;
+  if (!known.ok()) {
+    const std::string_view nearest = NearestGpuName(card.model);
+    notes.push_back(absl::StrCat("not in the device table", nearest.empty() ? "" : "; nearest: ", std::string(nearest)));
+  }
+  if (card.pcie_lanes > 0 && card.pcie_lanes < card.most_pcie_lanes) {
+    notes.push_back(absl::StrCat("linked with ", card.pcie_lanes, " of ", card.most_pcie_lanes, " PCIe lanes"));
+  }
+  facts.note = absl::StrJoin(notes, "; ");
+  return absl::OkStatus();
+}
+
+// A card that was taken for a device, checked and locked.
+struct TakenCard {
+  const NvidiaCard* card = nullptr;
+  RankBuild build;
+};
+
+absl::StatusOr<TakenCard> Take(const NvidiaCard& card, const NvidiaCards& found, const std::vector<std::string>& builds,
+                               Offer& offer) {
+  TakenCard taken{&card, {}};
+  MOTLEY_ASSIGN_OR_RETURN(taken.build, CheckCard(card, found, builds));
+  MOTLEY_ASSIGN_OR_RETURN(CardClaim claim, CardClaim::Take(RunFolder(), card.uuid));
+  offer.claims.push_back(std::move(claim));
+  return taken;
+}
+
+// Every card that can be used becomes a device; the others are said.
+void TakeAll(const NvidiaCards& found, const std::vector<std::string>& builds, std::vector<DeviceConfig>& devices,
+             std::map<std::string, TakenCard>& taken, Offer& offer) {
+  for (const NvidiaCard& card : found.cards) {
+    absl::StatusOr<TakenCard> one = found.problem.ok() ? Take(card, found, builds, offer) : found.problem;
+    if (!one.ok()) {
+      offer.unused.push_back({Name(card), std::string(one.status().message())});
+      continue;
+    }
+    DeviceConfig& device = devices.emplace_back();
+    device.kind = DeviceKind::kCuda;
+    device.name = absl::StrCat(RowOf(device.kind).name_prefix, card.index);
+    taken[device.name] = *std::move(one);
+  }
+  // The library is there, so somebody expects cards.
+  if (found.cards.empty() && absl::IsUnavailable(found.problem)) {
+    offer.unused.push_back({"NVIDIA cards", std::string(found.problem.message())});
+  }
+}
+
+absl::Status TakeNamed(const std::vector<DeviceConfig>& devices, const NvidiaCards& found, const std::vector<std::string>& builds,
+                       std::map<std::string, TakenCard>& taken, Offer& offer) {
+  std::map<const NvidiaCard*, std::string> users;
+  for (const DeviceConfig& device : devices) {
+    if (device.kind != DeviceKind::kCuda) continue;
+    const auto with_name = [&device](const absl::Status& status) {
+      return absl::Status(status.code(), absl::StrCat("device ", device.name, ": ", status.message()));
+    };
+    const absl::StatusOr<const NvidiaCard*> card = FindCard(device, found);
+    if (!card.ok()) return with_name(card.status());
+    if (const auto [user, is_new] = users.emplace(*card, device.name); !is_new) {
+      return with_name(
+          absl::FailedPreconditionError(absl::StrCat("its card, ", Name(**card), ", is device ", user->second, "'s")));
+    }
+    absl::StatusOr<TakenCard> one = Take(**card, found, builds, offer);
+    if (!one.ok()) {
+      return with_name(absl::Status(one.status().code(), absl::StrCat(Name(**card), ": ", one.status().message())));
+    }
+    taken[device.name] = *std::move(one);
+  }
+  for (const NvidiaCard& card : found.cards) {
+    if (!users.contains(&card)) offer.unused.push_back({Name(card), "no [[device]] of the worker's configuration names it"});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RankBuild> CheckCard(const NvidiaCard& card, const NvidiaCards& found, const std::vector<std::string>& builds) {
+  if (!card.error.empty()) return absl::UnavailableError(absl::StrCat(card.error, "; reset it or start the machine again"));
+  const std::string smi = absl::StrCat("nvidia-smi -i ", card.bus);
+  if (card.mig) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("it is cut into instances (MIG), which are not supported: `", smi, " -mig 0` makes it one card again"));
+  }
+  if (card.mode != ComputeMode::kShared) {
+    const bool prohibited = card.mode == ComputeMode::kProhibited;
+    return absl::FailedPreconditionError(
+        absl::StrCat("its compute mode is ",
+                     prohibited ? "prohibited: nobody may compute on it"
+                                : "exclusive: a rank could not start before the last one's memory is gone",
+                     "; `", smi, " -c DEFAULT` lets processes share it"));
+  }
+  if (card.uncorrected_errors > 0) {
+    return absl::FailedPreconditionError(absl::StrCat("its memory had ", Count(card.uncorrected_errors, "error"),
+                                                      " that ECC could not correct: results may be wrong; `", smi,
+                                                      " --gpu-reset` retires the bad rows, or replace the card"));
+  }
+  const int64_t least = std::max(kLeastBytes, static_cast<int64_t>(kLeastShare * static_cast<double>(card.memory_bytes)));
+  if (FreeBytes(card) < least) {
+    return absl::UnavailableError(absl::StrCat(OthersUse(card), "; ", Gibibytes(FreeBytes(card)), " are left"));
+  }
+  return ChooseRankBuild(card.compute_capability, found.driver_cuda, found.driver, builds);
+}
+
+std::vector<std::string> PresentBuilds(const std::string& rank_binary) {
+  std::vector<std::string> present;
+  for (const RankBuild& build : RankBuilds()) {
+    if (access(BuildPath(rank_binary, build).c_str(), X_OK) == 0) present.emplace_back(build.libtorch);
+  }
+  return present;
+}
+
+absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& found) {
+  Offer offer;
+  WorkerConfig complete = config;
+  std::map<std::string, TakenCard> taken;  // by the device's name
+  const std::vector<std::string> builds = PresentBuilds(config.rank_binary);
+  if (config.devices.empty()) {
+    TakeAll(found, builds, complete.devices, taken, offer);
+  } else {
+    MOTLEY_RETURN_IF_ERROR(TakeNamed(config.devices, found, builds, taken, offer));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<DeviceDescription> descriptions, DescribeDevices(complete));
+  for (size_t i = 0; i < descriptions.size(); ++i) {
+    OfferedDevice device{std::move(descriptions[i]), config.rank_binary, -1};
+    if (device.description.kind == DeviceKind::kCuda) {
+      const TakenCard& card = taken.at(complete.devices[i].name);
+      const absl::Status status = Complete(complete.devices[i], *card.card, found, device.description);
+      if (!status.ok())
+        return absl::Status(status.code(), absl::StrCat("device ", complete.devices[i].name, ": ", status.message()));
+      device.rank_binary = BuildPath(config.rank_binary, card.build);
+      device.card_index = card.card->index;
+    }
+    offer.devices.push_back(std::move(device));
+  }
+  return offer;
+}
+
+std::vector<std::string> Describe(const Offer& offer) {
+  std::vector<std::string> lines;
+  for (const OfferedDevice& device : offer.devices) {
+    const DeviceDescription& d = device.description;
+    lines.push_back(absl::StrCat("offers ", d.id.value(), ": ", d.model, ", ", RowOf(d.kind).name));
+    if (d.memory_bytes > 0) absl::StrAppend(&lines.back(), ", ", Gibibytes(d.memory_bytes));
+    if (d.kind != DeviceKind::kCuda) continue;
+    absl::StrAppend(&lines.back(), ", ", d.card.name, " at ", d.card.bus, ", ", d.card.uuid, ", driver ", d.card.driver, ", by ",
+                    device.rank_binary.substr(device.rank_binary.rfind('/') + 1));
+    if (!d.card.note.empty()) absl::StrAppend(&lines.back(), "; ", d.card.note);
+  }
+  for (const UnusedCard& card : offer.unused) lines.push_back(absl::StrCat("does not use ", card.card, ": ", card.reason));
+  return lines;
+}
+
+}  // namespace motley::worker

@@ -1,0 +1,125 @@
+#include "worker/engine/device/cuda_backend.h"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "worker/engine/device/cuda_libraries.h"
+#include "worker/engine/device/cuda_memory.h"
+#include "worker/engine/device/cuda_status.h"
+#include "worker/engine/device/cuda_streams.h"
+#include "worker/engine/nccl/nccl_library.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr c10::DeviceIndex kOnlyCard = 0;
+constexpr size_t kAllBlocks = 0;  // of the allocator's counts: small and large ones together
+
+// Of both: 13000 is 13.0.
+std::string CudaVersion(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
+
+absl::Status CheckDriver() {
+  int driver = 0, runtime = 0;
+  MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the driver", cudaDriverGetVersion(&driver)));
+  MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for CUDA's version", cudaRuntimeGetVersion(&runtime)));
+  if (driver == 0)
+    return absl::FailedPreconditionError("there is no NVIDIA driver on this machine; install one, or leave the card out");
+  // A newer minor version of the same CUDA runs on an older driver.
+  if (driver / 1000 >= runtime / 1000) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the NVIDIA driver runs CUDA ", CudaVersion(driver), ", this build needs ",
+                                                    CudaVersion(runtime),
+                                                    "; install a newer driver, or a rank for the older one: "
+                                                    "`./run setup --libtorch 2.7.1`"));
+}
+
+// A kernel of ATen's own: whether this build has kernels for the card is known when one runs.
+absl::Status TryKernel() {
+  try {
+    const at::Tensor two = at::ones({1}, at::TensorOptions().device(c10::Device(c10::kCUDA, kOnlyCard))).add_(1).cpu();
+    if (two.item<float>() == 2) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("the card computes 1 + 1 = ", two.item<float>()));
+  } catch (const c10::Error& error) {
+    MOTLEY_RETURN_IF_ERROR(CudaStatus("a first kernel", cudaGetLastError()));
+    return absl::FailedPreconditionError(absl::StrCat("a first kernel: ", error.what_without_backtrace()));
+  }
+}
+
+class CudaBackend : public DeviceBackend {
+ public:
+  CudaBackend(int64_t card_bytes, absl::StatusOr<NcclLibrary> nccl) : card_bytes_(card_bytes), nccl_(std::move(nccl)) {
+    for (size_t lane = 0; lane < kNumLanes; ++lane) {
+      // Transfers go first: what they bring is waited for, and they take little of the card.
+      lanes_[lane] = streams_.Make(/*high_priority=*/lane != static_cast<size_t>(Lane::kCompute));
+    }
+  }
+
+  c10::Device tensors() const override { return {c10::kCUDA, kOnlyCard}; }
+  DeviceStream* StreamOf(Lane lane) override { return lanes_[static_cast<size_t>(lane)].get(); }
+  void Synchronize() override {
+    const absl::Status status = CudaStatus("waiting for the card", cudaDeviceSynchronize());
+    TORCH_CHECK(status.ok(), std::string(status.message()));
+  }
+  DeviceMemory* memory() override { return &memory_; }
+  const NcclApi* nccl() override { return nccl_.ok() ? &nccl_->api : nullptr; }
+  std::string note() const override {
+    if (nccl_.ok()) return absl::StrCat("NCCL ", NcclVersionText(nccl_->version), " from ", nccl_->path);
+    return absl::StrCat("without NCCL, other ranks are reached through the host's memory: ", nccl_.status().message());
+  }
+  void UsedOn(const at::Tensor& tensor, Lane lane) override {
+    const auto stream = static_cast<cudaStream_t>(StreamOf(lane)->handle());
+    c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(),
+                                                  c10::cuda::getStreamFromExternal(stream, kOnlyCard));
+  }
+
+  void SetMemoryCap(int64_t bytes, std::string_view) override {
+    cap_bytes_ = bytes;
+    const double share = bytes > 0 ? static_cast<double>(bytes) / static_cast<double>(card_bytes_) : 1;
+    c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(1.0, share), kOnlyCard);
+  }
+  int64_t MemoryCapBytes() const override { return cap_bytes_; }
+  int64_t CurrentBytes() const override { return Stats().allocated_bytes[kAllBlocks].current; }
+  int64_t PeakBytes() const override { return Stats().allocated_bytes[kAllBlocks].peak; }
+  void ResetPeak() override { c10::cuda::CUDACachingAllocator::resetPeakStats(kOnlyCard); }
+
+ private:
+  static c10::CachingDeviceAllocator::DeviceStats Stats() { return c10::cuda::CUDACachingAllocator::getDeviceStats(kOnlyCard); }
+
+  const int64_t card_bytes_;
+  const absl::StatusOr<NcclLibrary> nccl_;
+  int64_t cap_bytes_ = 0;
+  CudaMemory memory_;
+  CudaStreams streams_;
+  std::array<std::unique_ptr<DeviceStream>, kNumLanes> lanes_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription& device, const std::string& data_address) {
+  // Before the runtime's first look at the cards. An index may be another card's after the next boot.
+  if (!device.card.uuid.empty()) setenv("CUDA_VISIBLE_DEVICES", device.card.uuid.c_str(), /*overwrite=*/1);
+  MOTLEY_RETURN_IF_ERROR(CheckDriver());
+  int cards = 0;
+  MOTLEY_RETURN_IF_ERROR(CudaStatus("looking for the card", cudaGetDeviceCount(&cards)));
+  if (cards == 0)
+    return absl::FailedPreconditionError(absl::StrCat("card ", device.card.uuid, " is not visible to this process"));
+  PrepareNcclEnvironment(data_address);
+  // First: libtorch_cuda asks for a library of NCCL's name itself.
+  absl::StatusOr<NcclLibrary> nccl = OpenTorchsNccl();
+  MOTLEY_RETURN_IF_ERROR(OpenTorchCuda());
+  MOTLEY_RETURN_IF_ERROR(TryKernel());
+  size_t free = 0, total = 0;
+  MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the card's memory", cudaMemGetInfo(&free, &total)));
+  return std::make_unique<CudaBackend>(static_cast<int64_t>(total), std::move(nccl));
+}
+
+}  // namespace motley::engine

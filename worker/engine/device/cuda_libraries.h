@@ -1,0 +1,22 @@
+// The libraries that a card needs at run time and a CPU does not: they are opened when one is assigned. Private to the CUDA back
+// end.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/engine/nccl/nccl_library.h"
+
+namespace motley::engine {
+
+// libtorch_cuda.so, beside libtorch_cpu.so, with all that it asks for: ATen's operators run on cards from then on. Once a
+// process. FAILED_PRECONDITION: what could not be opened, and what brings it.
+absl::Status OpenTorchCuda();
+// The same from another folder: for tests.
+absl::Status OpenTorchCudaIn(const std::string& folder);
+
+// $MOTLEY_NCCL_LIBRARY, else the one that this libtorch was built with, where it is, else the system's. Errors as OpenNccl's.
+absl::StatusOr<NcclLibrary> OpenTorchsNccl();
+
+}  // namespace motley::engine

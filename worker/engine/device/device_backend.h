@@ -1,0 +1,56 @@
+// What a kind of device brings to the engine: where tensors live, what lanes run on, how its memory is counted. The engine asks
+// it and never for the kind. Private to the engine.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "common/device/device.h"
+#include "common/program/operation.h"
+#include "worker/engine/lanes/device_stream.h"
+#include "worker/engine/nccl/nccl_api.h"
+#include "worker/engine/transport/device_memory.h"
+
+namespace motley::engine {
+
+class DeviceBackend {
+ public:
+  virtual ~DeviceBackend() = default;
+  virtual c10::Device tensors() const = 0;
+
+  // What a lane's work is launched on; null: the device has no streams, work is done when its call returns. Lives as long as the
+  // back end.
+  virtual DeviceStream* StreamOf(Lane) { return nullptr; }
+  // Blocks until the device has done all that it was given: for timing and for the host's reading of tensors.
+  virtual void Synchronize() {}
+  // Copies between the host's memory and the device's; null: they are one.
+  virtual DeviceMemory* memory() { return nullptr; }
+  // What moves bytes between devices of this kind; null: nothing but the host does.
+  virtual const NcclApi* nccl() { return nullptr; }
+  // What people should know of how it was opened; empty: nothing.
+  virtual std::string note() const { return ""; }
+
+  // `tensor` was made on another lane and is used by what `lane` was given last: its memory is nobody else's before.
+  virtual void UsedOn(const at::Tensor&, Lane) {}
+
+  // ---- bytes that tensors hold ----
+
+  // Allocations beyond the cap fail with c10::OutOfMemoryError; 0 = no cap. `device`: for its text.
+  virtual void SetMemoryCap(int64_t bytes, std::string_view device) = 0;
+  virtual int64_t MemoryCapBytes() const = 0;
+  virtual int64_t CurrentBytes() const = 0;
+  virtual int64_t PeakBytes() const = 0;  // since the last ResetPeak
+  virtual void ResetPeak() = 0;
+};
+
+// `data_address`: of the interface that its transports use. FAILED_PRECONDITION: the device cannot be used; says why and what
+// mends it.
+absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenBackend(const DeviceDescription& device, const std::string& data_address);
+
+}  // namespace motley::engine

@@ -1,0 +1,44 @@
+// A lane of a device with streams: work is enqueued on the issuer's thread, nobody waits for it (docs/cuda.md).
+#pragma once
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "worker/engine/lanes/device_lane.h"
+#include "worker/engine/lanes/device_lanes.h"
+#include "worker/engine/lanes/device_stream.h"
+
+namespace motley::engine {
+
+// All calls from one thread.
+class StreamLane : public DeviceLane {
+ public:
+  // Both must outlive the lane.
+  StreamLane(DeviceLanes& lanes, DeviceStream& stream) : lanes_(lanes), stream_(stream) {}
+
+  void Begin() override;
+  // A thread's event is awaited by the caller: a stream cannot. So a device some of whose lanes are threads gives its streams
+  // threads, too (queued_lane.h).
+  void Wait(LaneEventPtr event) override;
+  // Work that reads back waits here for the lane.
+  void Run(LaneWork work) override;
+  LaneEventPtr Record() override;
+  // After an error: gives the stream some seconds to get rid of what it runs.
+  absl::Status Finish() override;
+
+ private:
+  class Event;
+  struct Ran {
+    StreamMarkPtr begin, end;
+    InstructionSpan* span;
+  };
+
+  absl::Status AwaitAll();
+  void Note(const absl::Status& status);
+
+  DeviceLanes& lanes_;
+  DeviceStream& stream_;
+  std::vector<Ran> ran_;  // of this step
+};
+
+}  // namespace motley::engine

@@ -1,0 +1,72 @@
+// One NCCL communicator: made, given calls, watched and ended without ever blocking in NCCL. docs/nccl.md
+//
+// Threads: one at a time makes calls; Health and Abort may come from any.
+//
+// Errors: UNAVAILABLE, Fault::kPeer: NCCL lost a member, or was aborted; Fault::kOurs: it calls the calls wrong. Each names the
+// communicator and its members, and says what NCCL says.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "worker/engine/nccl/nccl_api.h"
+
+namespace motley::engine {
+
+// How long NCCL is waited for, and what is asked meanwhile: an error ends the wait with it.
+struct NcclPatience {
+  absl::Duration deadline;
+  std::function<absl::Status()> check;  // may be null
+};
+
+struct NcclMembership {
+  std::string label;  // "train/group-3": what NCCL's own log calls it
+  std::string name;   // "group 3 (n0/gpu0, n1/gpu0)": for messages
+  ncclUniqueId id{};
+  int ranks = 0, rank = 0;
+};
+
+class NcclComm {
+ public:
+  // Waits until all members have made it.
+  static absl::StatusOr<std::unique_ptr<NcclComm>> Make(const NcclApi& api, NcclMembership membership,
+                                                        const NcclPatience& patience);
+  // Ends it with what was enqueued done, within a limit; else aborts.
+  ~NcclComm();
+  NcclComm(const NcclComm&) = delete;
+  NcclComm& operator=(const NcclComm&) = delete;
+
+  // Runs `calls` as one NCCL group and returns when NCCL has put them all on their streams; not when they are done.
+  absl::Status Enqueue(const std::function<ncclResult_t(ncclComm_t)>& calls, const NcclPatience& patience);
+  // What NCCL has noticed since.
+  absl::Status Health();
+  // Ends what it has on streams. Once; later calls do nothing.
+  void Abort();
+
+  const std::string& name() const { return membership_.name; }
+
+ private:
+  NcclComm(const NcclApi& api, NcclMembership membership) : api_(api), membership_(std::move(membership)) {}
+
+  absl::Status AwaitIdle(const char* what, const NcclPatience& patience);
+  absl::StatusOr<ncclResult_t> State();
+  absl::Status ErrorOf(const char* what, ncclResult_t result) const;
+
+  const NcclApi api_;
+  const NcclMembership membership_;
+  ncclComm_t comm_ = nullptr;  // constant from Make to Abort or the end
+  absl::Mutex mutex_;          // not held during a call: Abort is to end it
+  bool in_call_ ABSL_GUARDED_BY(mutex_) = false;
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// Polls `done` until it says true, with growing pauses. UNAVAILABLE: `what` took longer than the patience. Errors of `done` and
+// of the check.
+absl::Status PollUntil(const std::string& what, const NcclPatience& patience, const std::function<absl::StatusOr<bool>()>& done);
+
+}  // namespace motley::engine

@@ -1,0 +1,33 @@
+// Opens NCCL at run time. It stays open: it has threads of its own. docs/nccl.md
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "worker/engine/nccl/nccl_api.h"
+
+namespace motley::engine {
+
+inline constexpr char kNcclName[] = "libnccl.so.2";
+// The first one with all that is used.
+inline constexpr int kOldestNccl = 21800;
+
+struct NcclLibrary {
+  NcclApi api;
+  int version = 0;   // 22809 is 2.28.9
+  std::string path;  // where the loader found it
+};
+
+// `name`: a path, or a name for the loader's folders. FAILED_PRECONDITION: it is not there, is too old, lacks a function or does
+// not say its version; the message has the place and the remedy.
+absl::StatusOr<NcclLibrary> OpenNccl(const std::string& name = kNcclName);
+
+// "2.28.9"
+std::string NcclVersionText(int version);
+
+// To be called before the process's first use of NCCL and before it has threads that read its environment. Sets what this engine
+// relies on, where the user has not set it: the order of launches, several ranks on one card where NCCL can (2.30), and the
+// interface of `data_address` for NCCL's sockets (empty: NCCL chooses).
+void PrepareNcclEnvironment(const std::string& data_address);
+
+}  // namespace motley::engine

@@ -1,0 +1,31 @@
+// The kernels that causal attention may run on, one interface for all. Heads apart: [samples, heads, seq_len, head_dim]; k and v
+// may have fewer heads, each serves a group of q's.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace motley::engine {
+
+struct AttentionHeads {
+  at::Tensor q, k, v;
+};
+struct AttentionResult {
+  at::Tensor output;     // as q
+  at::Tensor logsumexp;  // [samples, heads, seq_len or more]: of the kernel that made it, for its backward
+};
+
+struct AttentionKernel {
+  const char* name;
+  AttentionResult (*forward)(const AttentionHeads& heads);
+  // Gradients of q, k and v.
+  AttentionHeads (*backward)(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved);
+};
+
+// By device, type and shape alone, so forward and backward choose the same.
+const AttentionKernel& KernelFor(const AttentionHeads& heads);
+
+// The textbook's products, on any device and in any type; keeps no square, but has two in backward. For what no other kernel
+// takes: float64 on a card, heads of odd sizes.
+const AttentionKernel& MathAttention();
+
+}  // namespace motley::engine

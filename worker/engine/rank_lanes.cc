@@ -1,0 +1,51 @@
+#include "worker/engine/rank_lanes.h"
+
+#include <ATen/Parallel.h>
+
+#include <string>
+#include <utility>
+
+#include "worker/engine/lanes/host_lane.h"
+#include "worker/engine/lanes/queued_lane.h"
+#include "worker/engine/lanes/stream_lane.h"
+
+namespace motley::engine {
+namespace {
+
+// Before any work: a thread's first look at the number of threads takes the process's, whatever was set before.
+void SetThreads(int threads) {
+  at::get_num_threads();
+  at::set_num_threads(threads);
+}
+
+}  // namespace
+
+RankLanes::RankLanes(const DeviceDescription& device, DeviceBackend& backend, Communicator& communicator, ComputePacer& pacer)
+    : shared_(
+          clock_, [&communicator](const absl::Status& error) { communicator.Abort(std::string(error.message())); },
+          [&communicator] { return communicator.Health(); }) {
+  const std::pair<Lane, LanePacer*> lanes[] = {{Lane::kCollective, &communicator.collective_pacer()},
+                                               {Lane::kSend, &communicator.send_pacer()},
+                                               {Lane::kReceive, &communicator.receive_pacer()},
+                                               {Lane::kCompute, &pacer}};  // last: the newest number becomes the process's
+  const bool threads_among_them =
+      communicator.Blocks(Lane::kCollective) || communicator.Blocks(Lane::kSend) || communicator.Blocks(Lane::kReceive);
+  for (const auto& [lane, lanes_pacer] : lanes) {
+    DeviceStream* const stream = backend.StreamOf(lane);
+    std::unique_ptr<DeviceLane>& made = lanes_[static_cast<size_t>(lane)];
+    // Transfers copy: a team of their own would take the compute lane's cores.
+    const int threads = lane == Lane::kCompute ? device.threads : 1;
+    const auto on_start = [threads] { SetThreads(threads); };
+    const bool blocks = lane != Lane::kCompute && communicator.Blocks(lane);
+    if (stream == nullptr || blocks) {
+      made = std::make_unique<HostLane>(shared_, *lanes_pacer, on_start, stream);
+    } else if (threads_among_them) {
+      made = std::make_unique<QueuedLane>(shared_, *stream, on_start);
+    } else {
+      made = std::make_unique<StreamLane>(shared_, *stream);
+    }
+    all_[static_cast<size_t>(lane)] = made.get();
+  }
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,158 @@
+#include "worker/engine/transport/nccl_mesh.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/fault.h"
+#include "common/base/status_macros.h"
+#include "worker/engine/transport/transport_choice.h"
+
+namespace motley::engine {
+namespace {
+
+// A group or an ordered pair that this rank is in.
+struct Circle {
+  enum class Kind { kGroup, kTo, kFrom };
+  Kind kind;
+  int key;            // of the group, or the peer
+  std::string label;  // "group-3", "hand-over-0-5"
+  std::vector<int> members;
+};
+
+// In the order in which all ranks make theirs: groups by their numbers, then pairs by sender and receiver.
+std::vector<Circle> CirclesOf(const CommunicatorOptions& options) {
+  std::vector<Circle> circles;
+  for (int g = 0; g < static_cast<int>(options.groups.size()); ++g) {
+    const std::vector<int>& members = options.groups[g];
+    if (std::count(members.begin(), members.end(), options.rank) == 0) continue;
+    circles.push_back({Circle::Kind::kGroup, g, absl::StrCat("group-", g), members});
+  }
+  const auto add_pair = [&](Circle::Kind kind, int peer, int from, int to) {
+    circles.push_back({kind, peer, absl::StrCat("hand-over-", from, "-", to), {from, to}});
+  };
+  for (const int from : options.receives_from) {
+    if (from < options.rank) add_pair(Circle::Kind::kFrom, from, from, options.rank);
+  }
+  for (const int to : options.sends_to) add_pair(Circle::Kind::kTo, to, options.rank, to);
+  for (const int from : options.receives_from) {
+    if (from > options.rank) add_pair(Circle::Kind::kFrom, from, from, options.rank);
+  }
+  return circles;
+}
+
+std::string NameOf(const Circle& circle, const std::vector<DeviceId>& devices) {
+  std::vector<std::string> names;
+  for (const int r : circle.members) names.push_back(devices[r].value());
+  if (circle.kind == Circle::Kind::kGroup) return absl::StrCat("group ", circle.key, " (", SomeNames(names), ")");
+  return absl::StrCat("hand-overs from ", names[0], " to ", names[1]);
+}
+
+// The first member makes the id, the others read it among the epoch's rendezvous keys.
+absl::StatusOr<ncclUniqueId> AgreeOnId(const CommunicatorOptions& options, const Circle& circle, RankHost& host) {
+  const std::string key = absl::StrCat(options.key_prefix, "nccl/", circle.label);
+  const NcclApi& api = *options.nccl.api;
+  ncclUniqueId id{};
+  const std::string& first = options.devices[circle.members[0]].value();
+  if (circle.members[0] == options.rank) {
+    const ncclResult_t result = api.ncclGetUniqueId(&id);
+    if (result != ncclSuccess) {
+      return absl::UnavailableError(
+          absl::StrCat("NCCL gives no id for ", NameOf(circle, options.devices), ": ", api.ncclGetErrorString(result)));
+    }
+    MOTLEY_RETURN_IF_ERROR(host.KvSet(key, absl::BytesToHexString({id.internal, sizeof(id.internal)})));
+    return id;
+  }
+  const absl::StatusOr<std::string> text = host.KvGet(key, options.connect_timeout);
+  if (absl::IsCancelled(text.status())) return text.status();
+  if (!text.ok()) {
+    return WithFault(absl::UnavailableError(absl::StrCat("no NCCL id of ", NameOf(circle, options.devices), " came from ", first,
+                                                         ": ", text.status().message())),
+                     Fault::kPeer);
+  }
+  const std::string bytes = absl::HexStringToBytes(*text);
+  if (bytes.size() != sizeof(id.internal)) {
+    return absl::InternalError(absl::StrCat("rendezvous: ", first, " gave '", *text, "' as the NCCL id of ", circle.label));
+  }
+  std::memcpy(id.internal, bytes.data(), bytes.size());
+  return id;
+}
+
+absl::StatusOr<std::unique_ptr<NcclComm>> Make(const CommunicatorOptions& options, const Circle& circle,
+                                               const NcclPatience& patience, RankHost& host) {
+  const Lane lane = circle.kind == Circle::Kind::kGroup ? Lane::kCollective
+                    : circle.kind == Circle::Kind::kTo  ? Lane::kSend
+                                                        : Lane::kReceive;
+  if (options.streams[static_cast<size_t>(lane)] == nullptr || options.memory == nullptr) {
+    return absl::InternalError(absl::StrCat("NCCL of ", circle.label, " has no stream or no device memory"));
+  }
+  NcclMembership membership;
+  membership.label = absl::StrCat(options.key_prefix, circle.label);
+  membership.name = NameOf(circle, options.devices);
+  membership.ranks = static_cast<int>(circle.members.size());
+  membership.rank =
+      static_cast<int>(std::find(circle.members.begin(), circle.members.end(), options.rank) - circle.members.begin());
+  MOTLEY_ASSIGN_OR_RETURN(membership.id, AgreeOnId(options, circle, host));
+  return NcclComm::Make(*options.nccl.api, std::move(membership), patience);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<NcclMesh>> NcclMesh::Connect(const CommunicatorOptions& options,
+                                                            const std::vector<Introduction>& introductions,
+                                                            const std::function<absl::Status()>& check, RankHost& host) {
+  std::vector<Circle> by_nccl;
+  std::vector<std::string> by_tcp;
+  for (Circle& circle : CirclesOf(options)) {
+    const TransportChoice choice = ChooseTransport(circle.members, options.devices, introductions);
+    if (choice.transport == Transport::kNccl) by_nccl.push_back(circle);
+    if (choice.why_not_nccl.empty()) continue;
+    const std::string what = absl::StrCat(NameOf(circle, options.devices), ": ", choice.why_not_nccl);
+    if (options.nccl.required) {
+      return absl::FailedPreconditionError(absl::StrCat("the job asks for NCCL, which cannot serve ", what,
+                                                        ". Give all their nodes one NCCL, or let the job's transport be chosen"));
+    }
+    // One of them says it for all: the first that knows of it.
+    const auto has_nccl = [&](int r) { return introductions[r].nccl_version > 0; };
+    if (*std::find_if(circle.members.begin(), circle.members.end(), has_nccl) == options.rank) by_tcp.push_back(what);
+  }
+  if (!by_tcp.empty()) host.OnLog(absl::StrCat("goes by TCP and not by NCCL: ", absl::StrJoin(by_tcp, "; ")));
+
+  const NcclPatience patience{options.connect_timeout, [&]() -> absl::Status {
+                                if (options.stopped && options.stopped()) return absl::CancelledError("stopped");
+                                return check();
+                              }};
+  std::unique_ptr<NcclMesh> mesh(new NcclMesh());
+  for (const Circle& circle : by_nccl) {
+    absl::StatusOr<std::unique_ptr<NcclComm>> made = Make(options, circle, patience, host);
+    if (!made.ok()) {
+      // Nobody waits for the others' orderly end.
+      mesh->Abort();
+      return made.status();
+    }
+    Comms& comms = circle.kind == Circle::Kind::kGroup ? mesh->groups_
+                   : circle.kind == Circle::Kind::kTo  ? mesh->to_
+                                                       : mesh->from_;
+    comms[circle.key] = *std::move(made);
+  }
+  return mesh;
+}
+
+absl::Status NcclMesh::Health() {
+  for (const Comms* comms : {&groups_, &to_, &from_}) {
+    for (const auto& [key, comm] : *comms) MOTLEY_RETURN_IF_ERROR(comm->Health());
+  }
+  return absl::OkStatus();
+}
+
+void NcclMesh::Abort() {
+  for (const Comms* comms : {&groups_, &to_, &from_}) {
+    for (const auto& [key, comm] : *comms) comm->Abort();
+  }
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,49 @@
+// The NCCL communicators of one rank: one for each of its groups and one for each ordered pair of its hand-overs, where the
+// members can use NCCL together. Private to the engine. docs/nccl.md
+//
+// Thread-safe once made.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/engine/base/rank_host.h"
+#include "worker/engine/nccl/nccl_comm.h"
+#include "worker/engine/transport/connect_communicator.h"
+#include "worker/engine/transport/introduction.h"
+
+namespace motley::engine {
+
+class NcclMesh {
+ public:
+  // Decides for each group and pair, says once what goes by TCP and why, then makes the communicators in one order on all ranks.
+  // `check`: asked while peers are awaited. Errors as ConnectCommunicator's.
+  static absl::StatusOr<std::unique_ptr<NcclMesh>> Connect(const CommunicatorOptions& options,
+                                                           const std::vector<Introduction>& introductions,
+                                                           const std::function<absl::Status()>& check, RankHost& host);
+
+  // Null: it goes by TCP, or there is no other member. Of a pair's two ranks the sender is rank 0.
+  NcclComm* OfGroup(int group) const { return Find(groups_, group); }
+  NcclComm* To(int peer) const { return Find(to_, peer); }
+  NcclComm* From(int peer) const { return Find(from_, peer); }
+
+  absl::Status Health();
+  void Abort();
+
+ private:
+  using Comms = std::map<int, std::unique_ptr<NcclComm>>;
+  NcclMesh() = default;
+
+  static NcclComm* Find(const Comms& comms, int key) {
+    const auto found = comms.find(key);
+    return found == comms.end() ? nullptr : found->second.get();
+  }
+
+  Comms groups_, to_, from_;  // constant once made
+};
+
+}  // namespace motley::engine
