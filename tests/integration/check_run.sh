@@ -94,15 +94,6 @@ unknown_libtorch() {
   PATH=$(fakes):$PATH status_is 64 "$root/run" test --libtorch 2.7.1 --asan && says "one after the other" && ! says "was called"
 }
 
-# What ./run can make is what workers choose from (common/device/rank_builds.cc): version, first and last architecture.
-known_libtorch() {
-  local chosen made
-  chosen=$(tr -d '\n' <"$root/common/device/rank_builds.cc" | grep -oE '\{"[0-9.]+", [0-9]+, "[0-9]+", \{[0-9, ]+\}\}' |
-    sed -E 's/\{"([0-9.]+)".*\{([0-9]+), .* ([0-9]+)\}\}/\1 sm_\2 to sm_\3/')
-  made=$("$root/run" setup --help | sed -nE 's/^ *([0-9.]+)  kernels for (sm_[0-9]+ to sm_[0-9]+);.*/\1 \2/p')
-  [[ -n $made && $chosen == "$made" ]] || { echo "workers choose from: $chosen; ./run makes: $made"; return 1; }
-}
-
 # A build folder of its own for the second rank, which is seen beside the first; neither build touches the other's.
 second_rank() {
   local clone=$folder/second second=$folder/second/build/release/bin/motley-rank-2.7.1
@@ -308,7 +299,6 @@ check "an unknown flag is a usage error that names the nearest" unknown_flag
 check "what a long step took is said the next time" durations_of_this_machine
 check "a copied clone compiles its own sources" copied_clone
 check "an unknown libtorch is a usage error that names the known ones" unknown_libtorch
-check "the ranks that ./run makes are those that workers choose from" known_libtorch
 check "a second libtorch has a rank beside the first" second_rank
 check "a rank of other sources is named" old_second_rank
 check "a second libtorch is fetched whole, and goes with the cache" fetched_wheels
