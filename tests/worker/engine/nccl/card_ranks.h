@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -42,12 +43,13 @@ inline void GiveCard(CommunicatorOptions& options, HostMemory& memory) {
   options.device.card.uuid = "GPU-" + std::to_string(options.rank);
 }
 
-// Connects `world` ranks with cards in one group of all, unless `adjust` says otherwise, and runs body(CardRank&) on each.
-// Nothing may be left on the cards.
+// Connects `world` ranks with cards in one group of all, unless `adjust` says otherwise, and runs body(CardRank&) on each when
+// all have connected or failed to. Nothing may be left on the cards.
 template <typename Body>
 void WithCards(int world, Body body, const AdjustOptions& adjust = nullptr) {
   FakeKv kv;
   const int live_before = TheFakeNccl().LiveComms();
+  std::latch all_are_back(world);
   OnRanks(world, [&](int rank) {
     CardRank one;
     one.rank = rank;
@@ -63,6 +65,8 @@ void WithCards(int world, Body body, const AdjustOptions& adjust = nullptr) {
     GiveCard(options, one.memory);
     if (adjust) adjust(options);
     one.connected = ConnectCommunicator(options, *one.host, *one.links);
+    // A failure that a body plants would reach ranks that still connect.
+    all_are_back.arrive_and_wait();
     body(one);
     one.connected = absl::UnknownError("over");
     EXPECT_EQ(one.memory.live(), 0);
