@@ -152,14 +152,9 @@ class NcclCommunicator : public Communicator {
     return PollUntil(what, patience_, [&] { return options_.memory->IsDone(stream); });
   }
 
-  // By the same schedule as a call of the host communicator itself.
   template <typename Call>
   absl::Status ByHost(TransferPacer& own, TransferPacer& hosts, Call call) {
-    hosts.Begin(own.start());
-    const absl::Status status = call();
-    hosts.End(std::nullopt);
-    if (status.ok()) own.Took(hosts.begin(), hosts.end());
-    return HostEnded(status);
+    return HostEnded(Forwarded(own, hosts, call));
   }
 
   template <typename T>

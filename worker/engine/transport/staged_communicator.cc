@@ -56,7 +56,11 @@ std::vector<ElementRange> Joined(std::vector<ElementRange> ranges) {
 class StagedCommunicator : public Communicator {
  public:
   StagedCommunicator(const CommunicatorOptions& options, std::unique_ptr<Communicator> host)
-      : memory_(*options.memory), streams_(options.streams), groups_(options.groups), host_(std::move(host)) {
+      : memory_(*options.memory),
+        streams_(options.streams),
+        groups_(options.groups),
+        paced_(options.device.link_bytes_per_second > 0),
+        host_(std::move(host)) {
     for (size_t lane = 0; lane < kNumLanes; ++lane) rooms_.emplace_back(memory_);
     host_->set_progress([this] {
       if (progress_) progress_();
@@ -72,8 +76,9 @@ class StagedCommunicator : public Communicator {
     const int64_t element_bytes = SizeOfBytes(dtype);
     MOTLEY_ASSIGN_OR_RETURN(char* const room, RoomOf(Lane::kCollective, split.end * element_bytes));
     MOTLEY_RETURN_IF_ERROR(Copy(Lane::kCollective, room, array, split.mine, element_bytes));
-    MOTLEY_RETURN_IF_ERROR(host_->AllGather(group, room, dtype, owners));
-    return Copy(Lane::kCollective, array, room, split.others, element_bytes);
+    MOTLEY_RETURN_IF_ERROR(
+        Forwarded(collective_pacer_, host_->collective_pacer(), [&] { return host_->AllGather(group, room, dtype, owners); }));
+    return CopyIn(Lane::kCollective, collective_pacer_, array, room, split.others, element_bytes);
   }
 
   absl::Status ReduceScatter(int group, void* array, DType dtype, const Owners& owners) override {
@@ -84,20 +89,21 @@ class StagedCommunicator : public Communicator {
     std::vector<ElementRange> all = split.mine;
     all.insert(all.end(), split.others.begin(), split.others.end());
     MOTLEY_RETURN_IF_ERROR(Copy(Lane::kCollective, room, array, Joined(all), element_bytes));
-    MOTLEY_RETURN_IF_ERROR(host_->ReduceScatter(group, room, dtype, owners));
-    return Copy(Lane::kCollective, array, room, split.mine, element_bytes);
+    MOTLEY_RETURN_IF_ERROR(Forwarded(collective_pacer_, host_->collective_pacer(),
+                                     [&] { return host_->ReduceScatter(group, room, dtype, owners); }));
+    return CopyIn(Lane::kCollective, collective_pacer_, array, room, split.mine, element_bytes);
   }
 
   absl::Status Send(int peer, const void* data, int64_t bytes) override {
     MOTLEY_ASSIGN_OR_RETURN(char* const room, RoomOf(Lane::kSend, bytes));
     MOTLEY_RETURN_IF_ERROR(Copy(Lane::kSend, room, data, {{0, bytes}}, 1));
-    return host_->Send(peer, room, bytes);
+    return Forwarded(send_pacer_, host_->send_pacer(), [&] { return host_->Send(peer, room, bytes); });
   }
 
   absl::Status Receive(int peer, void* data, int64_t bytes) override {
     MOTLEY_ASSIGN_OR_RETURN(char* const room, RoomOf(Lane::kReceive, bytes));
-    MOTLEY_RETURN_IF_ERROR(host_->Receive(peer, room, bytes));
-    return Copy(Lane::kReceive, data, room, {{0, bytes}}, 1);
+    MOTLEY_RETURN_IF_ERROR(Forwarded(receive_pacer_, host_->receive_pacer(), [&] { return host_->Receive(peer, room, bytes); }));
+    return CopyIn(Lane::kReceive, receive_pacer_, data, room, {{0, bytes}}, 1);
   }
 
   absl::StatusOr<std::vector<std::vector<double>>> GatherScalars(const std::vector<double>& mine) override {
@@ -135,6 +141,14 @@ class StagedCommunicator : public Communicator {
 
   absl::StatusOr<char*> RoomOf(Lane lane, int64_t bytes) { return rooms_[static_cast<size_t>(lane)].AtLeast(bytes); }
 
+  // What came, to the device. It is there when the copy ends; by the schedule of declared links, when they say so.
+  absl::Status CopyIn(Lane lane, TransferPacer& pacer, void* to, const void* from, const std::vector<ElementRange>& ranges,
+                      int64_t element_bytes) {
+    MOTLEY_RETURN_IF_ERROR(Copy(lane, to, from, ranges, element_bytes));
+    if (!paced_) pacer.TookUntil(clock_.Now());
+    return absl::OkStatus();
+  }
+
   // The ranges of one array to the same places of the other. Returns when they are there.
   absl::Status Copy(Lane lane, void* to, const void* from, const std::vector<ElementRange>& ranges, int64_t element_bytes) {
     void* const stream = streams_[static_cast<size_t>(lane)];
@@ -153,6 +167,7 @@ class StagedCommunicator : public Communicator {
   DeviceMemory& memory_;
   const std::array<void*, kNumLanes> streams_;
   const std::vector<std::vector<int>> groups_;
+  const bool paced_;             // the links are declared
   std::vector<HostRoom> rooms_;  // by Lane
   const std::unique_ptr<Communicator> host_;
 };

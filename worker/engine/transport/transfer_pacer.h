@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "worker/engine/lanes/lane_pacer.h"
@@ -32,6 +33,7 @@ class TransferPacer : public LanePacer {
   // For the communicator: when the data of the call under way was there. Outside of a lane: now.
   absl::Duration start() const { return start_.value_or(clock_.Now()); }
   // When it began to move, later than start() where a peer was awaited, and when its result was there.
+  void TookUntil(absl::Duration end) { told_end_ = end; }
   void Took(absl::Duration begin, absl::Duration end) {
     told_begin_ = begin;
     told_end_ = end;
@@ -42,5 +44,15 @@ class TransferPacer : public LanePacer {
   std::optional<absl::Duration> start_, told_begin_, told_end_;
   absl::Duration begin_, end_;
 };
+
+// A call that one communicator has another make: begins where the caller's lane says, and its times are the caller's.
+template <typename Call>
+absl::Status Forwarded(TransferPacer& own, TransferPacer& others, Call call) {
+  others.Begin(own.start());
+  absl::Status status = call();
+  others.End(std::nullopt);
+  if (status.ok()) own.Took(others.begin(), others.end());
+  return status;
+}
 
 }  // namespace motley::engine
