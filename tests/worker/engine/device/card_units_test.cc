@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include <filesystem>
+#include <string>
 #include <tuple>
 
 #include "tests/worker/engine/device/card.h"
@@ -82,7 +83,11 @@ TEST_P(CardUnitsTest, AStepOfAModelGivesTheHostsNumbers) {
 
 INSTANTIATE_TEST_SUITE_P(Models, CardUnitsTest,
                          testing::Combine(testing::Values(ModelFamily::kGpt2, ModelFamily::kLlama),
-                                          testing::Values(DType::kFloat64, DType::kFloat32)));
+                                          testing::Values(DType::kFloat64, DType::kFloat32)),
+                         [](const auto& model) {
+                           return std::string(std::get<0>(model.param) == ModelFamily::kGpt2 ? "Gpt2" : "Llama") +
+                                  (std::get<1>(model.param) == DType::kFloat64 ? "InFloat64" : "InFloat32");
+                         });
 
 }  // namespace
 }  // namespace motley::engine
