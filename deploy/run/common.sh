@@ -37,11 +37,11 @@ progress_printer() {
   while true; do
     if [[ -t 1 ]]; then
       sleep 1 & wait $!
-      last=$(tail -c 400 "$log" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-60 || true)
+      last=$(tail -c 400 "$log" 2>/dev/null | tr '\r' '\n' | grep -av '^[[:space:]]*$' | tail -n 1 | cut -c 1-60 || true)
       printf '\r\033[K%5d s  %s ... %d s  %s' $((SECONDS - STARTED)) "$what" $((SECONDS - begin)) "$last"
     else
       sleep 30 & wait $!
-      last=$(tail -c 400 "$log" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-60 || true)
+      last=$(tail -c 400 "$log" 2>/dev/null | tr '\r' '\n' | grep -av '^[[:space:]]*$' | tail -n 1 | cut -c 1-60 || true)
       say "$what ... $((SECONDS - begin)) s  $last"
     fi
   done
