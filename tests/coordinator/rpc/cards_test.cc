@@ -20,15 +20,6 @@ class Cards : public ClusterTest {
     unused->set_reason("others use it");
     hello.set_host_memory_bytes(int64_t{64} << 30);
   }
-  v1::Node NodeOf(const std::string& name) {
-    grpc::ClientContext context;
-    v1::ListNodesResponse response;
-    EXPECT_TRUE(stub_->ListNodes(&context, {}, &response).ok());
-    for (const v1::Node& node : response.nodes()) {
-      if (node.name() == name) return node;
-    }
-    return {};
-  }
   std::string EventOf(const std::string& kind) {
     grpc::ClientContext context;
     auto reader = stub_->ListEvents(&context, v1::ListEventsRequest());

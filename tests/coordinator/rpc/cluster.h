@@ -103,6 +103,16 @@ class ClusterTest : public testing::Test {
     EXPECT_EQ(job.state(), state) << v1::JobState_Name(job.state()) << ": " << job.reason();
     return job;
   }
+  // As the people's service lists it; empty: not at all.
+  v1::Node NodeOf(const std::string& name) {
+    grpc::ClientContext context;
+    v1::ListNodesResponse response;
+    EXPECT_TRUE(stub_->ListNodes(&context, {}, &response).ok());
+    for (const v1::Node& node : response.nodes()) {
+      if (node.name() == name) return node;
+    }
+    return {};
+  }
   // The message of the first event of this kind, waiting for it.
   std::string WaitForEvent(const std::string& id, const std::string& kind) {
     std::string message;

@@ -31,15 +31,6 @@ class Newcomers : public ClusterTest {
     return ranks[0].epoch();
   }
   void StepBoth(int64_t step) { n1_->Step(step), n2_->Step(step); }
-  v1::Node NodeOf(const std::string& name) {
-    grpc::ClientContext context;
-    v1::ListNodesResponse response;
-    EXPECT_TRUE(stub_->ListNodes(&context, {}, &response).ok());
-    for (const v1::Node& node : response.nodes()) {
-      if (node.name() == name) return node;
-    }
-    return {};
-  }
   // The newcomer is refused with these words; the job's epoch goes on and its ranks were never told to stop.
   void ExpectRefused(FakeWorker::Options options, const std::string& words) {
     const int64_t epoch = Train();

@@ -26,6 +26,15 @@ TEST(Worker, RemembersTheHighestMarkOfAStore) {
 // Greets a worker, tells it of an epoch and a mark and breaks the stream, until a hello says that it knows.
 class Greeter : public v1::WorkerService::Service {
  public:
+  Greeter() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~Greeter() override { server_->Shutdown(); }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
   grpc::Status Session(grpc::ServerContext*,
                        grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::WorkerMessage>* stream) override {
     v1::WorkerMessage message;
@@ -49,18 +58,17 @@ class Greeter : public v1::WorkerService::Service {
   }
 
   std::promise<NodeDescription> hello;
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
 };
 
 TEST(Worker, EachHelloTellsWhatWasSeenAndWherePeersMayTry) {
   Greeter greeter;
-  int port = 0;
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&greeter);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   WorkerConfig config;
   config.name = "n1";
-  config.coordinator = "127.0.0.1:" + std::to_string(port);
+  config.coordinator = greeter.address();
   config.metrics.clear();
   const SystemClock clock;
   auto worker = Worker::Start(config, clock, {});
@@ -75,7 +83,6 @@ TEST(Worker, EachHelloTellsWhatWasSeenAndWherePeersMayTry) {
   const ReachReport reach = CheckReach({"probe", {{hello.name, "127.0.0.1", hello.reach_port}}}, clock, absl::Seconds(3), never);
   EXPECT_EQ(reach.answers[0].error, "");
   worker->reset();
-  server->Shutdown();
 }
 
 TEST(Worker, AHelloHasTheNodesCards) {
@@ -86,14 +93,9 @@ TEST(Worker, AHelloHasTheNodesCards) {
   fake.Add()["mode"] = 2;
   fake.Write();
   Greeter greeter;
-  int port = 0;
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&greeter);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   WorkerConfig config;
   config.name = "n1";
-  config.coordinator = "127.0.0.1:" + std::to_string(port);
+  config.coordinator = greeter.address();
   config.rank_binary = "/proc/self/exe";
   const SystemClock clock;
   auto worker = Worker::Start(config, clock, {});
@@ -112,7 +114,6 @@ TEST(Worker, AHelloHasTheNodesCards) {
   EXPECT_EQ(CardClaim::Take(locks.path(), "GPU-0abc0").status().code(), absl::StatusCode::kAlreadyExists);
   worker->reset();
   EXPECT_TRUE(CardClaim::Take(locks.path(), "GPU-0abc0").ok());
-  server->Shutdown();
 }
 
 TEST(Worker, ADataAddressOfAnotherMachineIsRefused) {

@@ -115,6 +115,7 @@ class StagedCommunicator : public Communicator {
   Transport TransportFrom(int peer) const override { return host_->TransportFrom(peer); }
   absl::Status Health() override { return host_->Health(); }
   void Abort(const std::string& reason) override { host_->Abort(reason); }
+  double lateness_seconds() const override { return host_->lateness_seconds(); }
 
  private:
   // What this rank owns, what the others own, and where the last of it ends.

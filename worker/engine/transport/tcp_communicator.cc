@@ -105,6 +105,10 @@ class TcpCommunicator : public Communicator {
   }
 
   absl::Status ReduceScatter(int group, void* array, DType dtype, const Owners& owners) override {
+    if (dtype != DType::kFloat64 && dtype != DType::kFloat32) {
+      return absl::InternalError(
+          absl::StrCat("reduce-scatter: TCP sums in float32 and float64, not in ", std::string(DTypeName(dtype))));
+    }
     const RingCombine combine = dtype == DType::kFloat64 ? RingCombine::kAddFloat64 : RingCombine::kAddFloat32;
     return Collective("reduce-scatter", group, static_cast<char*>(array), dtype, owners, combine);
   }

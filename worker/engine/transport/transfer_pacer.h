@@ -33,11 +33,12 @@ class TransferPacer : public LanePacer {
   // For the communicator: when the data of the call under way was there. Outside of a lane: now.
   absl::Duration start() const { return start_.value_or(clock_.Now()); }
   // When it began to move, later than start() where a peer was awaited, and when its result was there.
-  void TookUntil(absl::Duration end) { told_end_ = end; }
   void Took(absl::Duration begin, absl::Duration end) {
     told_begin_ = begin;
     told_end_ = end;
   }
+  // The result was there later than was said.
+  void TookUntil(absl::Duration end) { told_end_ = end; }
 
  private:
   const Clock& clock_;

@@ -102,6 +102,7 @@ TEST(TcpCommunicator, CallsThatTheOptionsDoNotKnowAreNamed) {
                         "all-gather: rank " + std::to_string(rank) + " is in no group " + std::to_string(foreign));
         expect_internal(communicator.ReduceScatter(rank, array.data(), DType::kFloat32, {{}, {}}),
                         "reduce-scatter: 2 owners for the 1 members of group " + std::to_string(rank));
+        expect_internal(communicator.ReduceScatter(rank, array.data(), DType::kBFloat16, {{}}), "not in bfloat16");
         expect_internal(communicator.Send(foreign, array.data(), 4), "sends to no rank " + std::to_string(foreign));
         expect_internal(communicator.Receive(7, array.data(), 4), "receives from no rank 7");
         EXPECT_TRUE(communicator.GatherScalars({0}).ok());  // nothing was sent, nothing is broken
