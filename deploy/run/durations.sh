@@ -5,12 +5,12 @@ DURATIONS=$MOTLEY_CACHE/durations
 
 known_duration() { awk -v name="$1" '$1 == name {seconds = $2} END {print seconds}' "$DURATIONS" 2>/dev/null || true; }
 
-# Written beside and renamed: two at once lose a line at worst, never the file.
+# Written beside and renamed: two at once lose a line at worst, never the file. There may be no other line to keep.
 remember_duration() {
   local name=$1 seconds=$2 beside
   mkdir -p "$MOTLEY_CACHE"
   beside=$(mktemp "$DURATIONS.XXXXXX") || return 0
-  { grep -v "^$name " "$DURATIONS" 2>/dev/null; echo "$name $seconds"; } >"$beside"
+  { grep -v "^$name " "$DURATIONS" 2>/dev/null || true; echo "$name $seconds"; } >"$beside"
   mv "$beside" "$DURATIONS"
 }
 

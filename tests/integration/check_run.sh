@@ -84,6 +84,21 @@ durations_of_this_machine() {
     build_in "$clone" && says "compile (the last time "
 }
 
+# The very first step of a fresh machine: nothing is remembered yet, and then nothing but this step.
+first_step_of_a_fresh_machine() {
+  mkdir -p "$folder/first-step"
+  cat >"$folder/first-step/run" <<TEXT
+set -euo pipefail
+ROOT=$folder/first-step MOTLEY_CACHE=$folder/first-step/cache
+cd "$root"
+source deploy/run/common.sh; source deploy/run/durations.sh
+long_step packages 60 "install packages" true
+long_step packages 60 "install packages" true
+echo "goes on"
+TEXT
+  status_is 0 bash "$folder/first-step/run" && says "a guess: the first time" && says "the last time 0 s" && says "goes on"
+}
+
 unknown_libtorch() {
   local command
   for command in setup test; do
@@ -297,6 +312,7 @@ check "help lists the commands" prints "./run COMMAND" "$root/run" help
 check "--help of every command, and nothing else" help_of_every_command
 check "an unknown flag is a usage error that names the nearest" unknown_flag
 check "what a long step took is said the next time" durations_of_this_machine
+check "a fresh machine goes on after its first long step" first_step_of_a_fresh_machine
 check "a copied clone compiles its own sources" copied_clone
 check "an unknown libtorch is a usage error that names the known ones" unknown_libtorch
 check "a second libtorch has a rank beside the first" second_rank
