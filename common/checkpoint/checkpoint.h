@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -61,7 +62,9 @@ struct PieceData {
   int unit;
   StateTensor tensor;
   int64_t begin, end;
-  const void* data;
+  // Called when its turn has come to be written; what an earlier piece gave may be gone then. Of a device with a memory of its
+  // own the host holds one piece at a time.
+  std::function<const void*()> data;
 };
 absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, const std::string& file_name, DType dtype,
                                                    const std::vector<PieceData>& pieces);

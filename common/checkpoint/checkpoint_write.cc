@@ -26,8 +26,9 @@ absl::StatusOr<std::vector<std::string>> WritePieces(const std::string& path, DT
   BlockDigests digests;
   for (const PieceData& piece : pieces) {
     const int64_t bytes = BytesOf(piece, dtype);
-    digests.Update(piece.data, bytes);
-    MOTLEY_RETURN_IF_ERROR(writer.Write(piece.data, bytes));
+    const void* const data = piece.data();
+    digests.Update(data, bytes);
+    MOTLEY_RETURN_IF_ERROR(writer.Write(data, bytes));
   }
   MOTLEY_RETURN_IF_ERROR(writer.Finish());
   return digests.Finish();

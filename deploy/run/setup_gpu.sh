@@ -2,7 +2,8 @@
 # machines with NVIDIA cards need it: without cards nothing opens these libraries. The driver is the administrator's.
 
 # A row: libtorch, its oldest driver branch, a package, MB to download, the library that tells that it is there. Versions are
-# those of the wheel's METADATA. What it names besides (cuSOLVER, NVTX, triton) no part of Motley uses.
+# those of the wheel's METADATA, but for NCCL: ranks of all libtorches use one, so that they understand each other. What the
+# wheel names besides (cuSOLVER, NVTX, triton) no part of Motley uses.
 gpu_table() {
   cat <<'TEXT'
 2.11.0 580 nvidia-cublas==13.1.0.3 423 libcublas.so.13
@@ -19,7 +20,7 @@ gpu_table() {
 2.7.1 525 nvidia-cudnn-cu12==9.5.1.17 571 libcudnn.so.9
 2.7.1 525 nvidia-cublas-cu12==12.6.4.1 393 libcublas.so.12
 2.7.1 525 nvidia-cusparse-cu12==12.5.4.2 217 libcusparse.so.12
-2.7.1 525 nvidia-nccl-cu12==2.26.2 201 libnccl.so.2
+2.7.1 525 nvidia-nccl-cu12==2.28.9 297 libnccl.so.2
 2.7.1 525 nvidia-cufft-cu12==11.3.0.4 200 libcufft.so.11
 2.7.1 525 nvidia-cusparselt-cu12==0.6.3 157 libcusparseLt.so.0
 2.7.1 525 nvidia-curand-cu12==10.3.7.77 56 libcurand.so.10

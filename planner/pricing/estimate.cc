@@ -285,7 +285,8 @@ double Estimator::AcrossSeconds() const {
     for (const PipelineView& pipeline : view_.pipelines) {
       sets.push_back(DevicesOf(view_, view_.stages[pipeline.first_stage + s * pipeline.num_stages / first.num_stages]));
     }
-    const double bytes = PartBytes(setting_, stage, {stage.embedding, 0, stage.layers, stage.head});
+    const double bytes = PartBytes(setting_, stage, {stage.embedding, 0, stage.layers, stage.head}) *
+                         setting_.costs.RingBytes(Collective::kAllReduce) / static_cast<double>(setting_.costs.element_bytes());
     across = std::max(across, links_.SecondsAlone(AcrossFlow(links_, sets, Collective::kAllReduce, bytes)));
     hidden = std::min(hidden, At(first.first_stage + s).backward.front().last);
   }

@@ -146,7 +146,11 @@ absl::Status MeasureSteps(const Options& options, const std::filesystem::path& f
   report->Add("step, median", step, "s");
   report->Add("tokens", static_cast<double>(options.samples * options.seq_len) / step, "tokens/s");
   report->Add("model FLOPs", CausalFlops(job.model, options.samples, options.seq_len) / step / 1e12, "TFLOP/s");
-  report->Add("peak memory", static_cast<double>(host.steps.back().peak_memory_bytes) / (1 << 20), "MiB");
+  const auto peak = static_cast<double>(host.steps.back().peak_memory_bytes);
+  MOTLEY_ASSIGN_OR_RETURN(const int64_t predicted, PredictedPeakBytes(job.model, plan, options.dtype));
+  report->Add("peak memory", peak / (1 << 20), "MiB");
+  report->Add("peak memory, predicted", static_cast<double>(predicted) / (1 << 20), "MiB");
+  report->Add("peak memory, measured over predicted", peak / static_cast<double>(predicted), "1");
   report->Add("loss of the last step", host.steps.back().loss, "1");
   return absl::OkStatus();
 }

@@ -18,6 +18,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECTION_SECONDS = 480
+MOST_LEFT_MIB = 8  # the driver rounds
 PROGRAMS = ("engine_tests", "cards_bench")
 GPT2 = {"family": "gpt2", "vocab_size": 50257}
 LLAMA = {"family": "llama3", "vocab_size": 128256}
@@ -77,6 +78,27 @@ class Bench:
         out = self.program("engine_tests", "--gtest_filter=*Card*Test.*", "--gtest_brief=1")
         return {"tests": out.strip().splitlines()[-1]}
 
+    def used_mib(self):
+        """Of the first card, by all its processes; None where there is no card."""
+        if self.args.device != "cuda":
+            return None
+        done = self.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"])
+        if done.returncode != 0:
+            raise RuntimeError(f"nvidia-smi ended with {done.returncode}: {(done.stderr or done.stdout).strip()}")
+        return int(done.stdout.split()[0])
+
+    def starts(self):
+        count, test = (20, "CardPlansTest.ACardBesideACpu*:CardTransportTest.Nccl*") if self.args.device == "cuda" else (2, "LossScale*")
+        before = self.used_mib()
+        for _ in range(count):
+            self.program("engine_tests", f"--gtest_filter={test}", "--gtest_brief=1")
+        if before is None:
+            return {"starts": count}
+        left = self.used_mib() - before
+        if left > MOST_LEFT_MIB:
+            raise RuntimeError(f"{count} processes that used the card left {left} MiB on it")
+        return {"starts": count, "left_mib": left}
+
     def ceilings(self):
         size = {"cuda": "8192", "cpu": "256"}[self.args.device]
         return {dtype: self.rows("--only", "ceilings", "--dtype", dtype, "--size", size)
@@ -105,6 +127,7 @@ class Bench:
 
     def sections(self):
         yield "tests", self.tests
+        yield "starts", self.starts
         yield "ceilings", self.ceilings
         for name in self.args.steps:
             yield f"{name} motley", lambda name=name: self.motley(name)

@@ -50,6 +50,7 @@ def main():
         step = found["sections"].get("gpt2-debug motley", {})
         check("measures steps", step.get("tokens", 0) > 0 and 0 < step.get("loss of the last step", 0) < 10, json.dumps(found))
         check("measures PyTorch beside", found["sections"].get("gpt2-debug eager", {}).get("tokens_per_second", 0) > 0, json.dumps(found))
+        check("starts processes", found["sections"].get("starts", {}).get("starts") == 2, json.dumps(found))
         check("says what stays unmeasured", len(found["unmeasured"]) > 0)
     sys.exit(1 if FAILED else 0)
 

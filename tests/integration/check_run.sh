@@ -225,6 +225,13 @@ TEXT
     [[ $(wc -l <"$FAKE_PIP_LOG") -eq 2 ]]
 }
 
+# Ranks of two libtorches in one job go by NCCL if it is the same.
+one_nccl_for_all() {
+  local versions
+  versions=$(bash -c 'source "$0/deploy/run/setup_gpu.sh"; gpu_table' "$root" | sed -n 's/.* nvidia-nccl-cu[0-9]*==\([^ ]*\) .*/\1/p')
+  [[ $(wc -l <<<"$versions") -ge 2 && $(sort -u <<<"$versions" | wc -l) -eq 1 ]] || { echo "$versions"; return 1; }
+}
+
 # The worker's table of builds and the scripts' have the same versions for the same cards.
 builds_are_the_scripts() {
   local scripts worker
@@ -322,6 +329,7 @@ check "doctor" doctor_is_satisfied
 check "doctor names the other versions of libtorch" doctor_names_other_versions
 check "doctor names NVIDIA cards and their driver" doctor_names_nvidia_cards
 check "the worker and the scripts know the same builds" builds_are_the_scripts
+check "all libtorches come with one NCCL" one_nccl_for_all
 check "setup --gpu brings the libraries that are missing" setup_gpu_brings_libraries
 check "setup --gpu asks for what the wheel asks for" gpu_table_is_the_wheels
 check "without root it prints the one command and stops" without_root

@@ -87,8 +87,7 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
   const std::string& root = assignment.config.checkpoint.folder;
   const std::string final_folder = absl::StrCat(root, "/", CheckpointFolderName(step));
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
-  const StatePieces pieces = state.Pieces();
-  const auto written = WriteCheckpointFile(temporary, absl::StrCat("rank-", assignment.rank, ".bin"), dtype, pieces.pieces);
+  const auto written = WriteCheckpointFile(temporary, absl::StrCat("rank-", assignment.rank, ".bin"), dtype, state.Pieces());
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> entries, communicator.GatherStrings(ToMessage(written)));
   const absl::Status all_written = FirstError(entries, assignment.devices);
   absl::Status published;

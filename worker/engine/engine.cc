@@ -151,6 +151,7 @@ class EngineImpl : public Engine {
     }
     options.memory = backend.memory();
     options.nccl.api = backend.nccl();
+    options.nccl.multiprocessors = backend.multiprocessors();
     AddPeers(assignment, options);
     options.sends_to.insert(more_peers.begin(), more_peers.end());
     options.receives_from.insert(more_peers.begin(), more_peers.end());

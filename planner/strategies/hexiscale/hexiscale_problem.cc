@@ -200,7 +200,7 @@ double HexiscaleProblem::SyncSeconds(const HexiscaleLayout& layout) {
   const size_t pipelines = layout.pipelines.size();
   if (pipelines < 2) return 0;
   const int64_t num_layers = setting_.workload.model.num_layers;
-  const double element_bytes = static_cast<double>(setting_.costs.element_bytes());
+  const double element_bytes = setting_.costs.RingBytes(Collective::kAllReduce);
   std::vector<double> carried(shared_links_ ? At(setting_.links.num_resources()) : 0, 0);
   const auto reduce = [&](const std::vector<size_t>& stage_of, UnitKind unit, int64_t count) {
     std::set<int> nodes;

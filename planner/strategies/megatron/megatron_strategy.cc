@@ -191,7 +191,9 @@ std::vector<StageSpeed> MegatronSearch::Speeds(const GroupCut& cut, const Shape&
 double MegatronSearch::StepSeconds(const GroupCut& cut, const Shape& shape, const std::vector<StageSpeed>& speeds,
                                    const std::vector<int64_t>& layers) const {
   const double boundary = static_cast<double>(costs_.BoundaryBytes(static_cast<double>(shape.microbatch)));
-  const double layer_bytes = static_cast<double>(costs_.UnitElements(UnitKind::kLayer) * costs_.element_bytes()) / tp_;
+  const auto layer_elements = static_cast<double>(costs_.UnitElements(UnitKind::kLayer));
+  const double gathered = layer_elements * costs_.RingBytes(Collective::kAllGather) / tp_;
+  const double reduced = layer_elements * costs_.RingBytes(Collective::kReduceScatter) / tp_;
   PipelineLoad load;
   load.microbatches = shape.count;
   load.ministages = shape.ministages;
@@ -202,7 +204,7 @@ double MegatronSearch::StepSeconds(const GroupCut& cut, const Shape& shape, cons
   for (size_t s = 0; s < speeds.size(); ++s) {
     const double n = static_cast<double>(layers[s]);
     load.stage_seconds.push_back(speeds[s].extra_seconds + speeds[s].seconds_per_layer * n);
-    synchronise = std::max(synchronise, n * (cut.replica_gather[s].At(layer_bytes) + cut.replica_reduce[s].At(layer_bytes)));
+    synchronise = std::max(synchronise, n * (cut.replica_gather[s].At(gathered) + cut.replica_reduce[s].At(reduced)));
   }
   return PipelineSeconds(load) + synchronise;
 }

@@ -221,7 +221,9 @@ ZorseModel::StageSeconds ZorseModel::PriceStage(const ZorseChoice& choice, size_
   const double bytes = layers * static_cast<double>(layer_bytes_);
   StageSeconds seconds;
   seconds.gather = group.gather_latency_seconds + bytes * group.gather_seconds_per_byte;
-  seconds.reduce = group.reduce_latency_seconds + bytes * group.reduce_seconds_per_byte;
+  const double reduced =
+      bytes * setting_.costs.RingBytes(Collective::kReduceScatter) / static_cast<double>(setting_.costs.element_bytes());
+  seconds.reduce = group.reduce_latency_seconds + reduced * group.reduce_seconds_per_byte;
   double extra = 0;
   if (stage == 0) extra += ExtraSeconds(load, group, UnitKind::kEmbedding) / v;
   if (stage + 1 == stages) extra += ExtraSeconds(load, group, UnitKind::kHead) / v;

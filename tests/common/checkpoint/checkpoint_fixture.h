@@ -1,6 +1,7 @@
 // Checkpoints of a tiny model for tests: every element's value tells its unit, array and place.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -67,7 +68,7 @@ inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string&
   const std::string temporary = root + "/" + TemporaryCheckpointFolderName(step, manifest.epoch);
   const std::vector<UnitSpec> units = ParameterLayout(model);
   for (int rank = 0; rank < 2; ++rank) {
-    std::vector<std::vector<float>> arrays;
+    std::deque<std::vector<float>> arrays;
     std::vector<PieceData> pieces;
     for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
       const auto cut = static_cast<int64_t>(share * static_cast<double>(units[unit].num_elements));
@@ -76,7 +77,7 @@ inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string&
         const auto tensor = static_cast<StateTensor>(t);
         std::vector<float>& values = arrays.emplace_back();
         for (int64_t i = begin; i < end; ++i) values.push_back(ExpectedValue(unit, tensor, i));
-        pieces.push_back({unit, tensor, begin, end, values.data()});
+        pieces.push_back({unit, tensor, begin, end, [&values] { return values.data(); }});
       }
     }
     auto file = WriteCheckpointFile(temporary, "rank-" + std::to_string(rank) + ".bin", DType::kFloat32, pieces);

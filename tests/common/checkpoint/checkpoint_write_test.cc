@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -5,7 +6,9 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <thread>
+#include <vector>
 
 #include "common/base/sha256.h"
 #include "common/checkpoint/checkpoint.h"
@@ -45,13 +48,33 @@ TEST(CheckpointWriteTest, FullDiskIsResourceExhaustedAndLeavesNoFile) {
   const std::vector<double> values(10);
   const auto write = [&] {
     const FileSizeLimit limit(0);
-    return WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat64, {{0, StateTensor::kParameter, 0, 10, values.data()}});
+    return WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat64,
+                               {{0, StateTensor::kParameter, 0, 10, [&values] { return values.data(); }}});
   };
   const auto file = write();
   EXPECT_EQ(file.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(Message(file.status()).find("checkpoint folder " + temporary + " is full: 80 bytes to write"), std::string::npos)
       << file.status();
   EXPECT_TRUE(fs::is_empty(temporary)) << "the folder stays for the other ranks; rank 0 removes it when all have failed";
+}
+
+// So that the host needs room for one piece of a card's.
+TEST(CheckpointWriteTest, APieceIsAskedForWhenItsTurnHasCome) {
+  TempFolder root;
+  constexpr int kPieces = 3;
+  double value = 0;
+  std::vector<PieceData> pieces;
+  for (int i = 0; i < kPieces; ++i) {
+    pieces.push_back({i, StateTensor::kParameter, 0, 1, [&value] {
+                        ++value;
+                        return &value;
+                      }});
+  }
+  ASSERT_TRUE(WriteCheckpointFile(root / "a", "rank-0.bin", DType::kFloat64, pieces).ok());
+  std::ifstream file(root / "a/rank-0.bin", std::ios::binary);
+  double read[kPieces] = {};
+  file.read(reinterpret_cast<char*>(read), sizeof(read));
+  EXPECT_THAT(read, testing::ElementsAre(1, 2, 3));
 }
 
 TEST(CheckpointWriteTest, FileSizeLimitInTheMiddleOfAFile) {
@@ -88,7 +111,7 @@ TEST(CheckpointWriteTest, PreparedLinksAreNotFollowed) {
   fs::create_directories(temporary);
   fs::create_symlink(foreign, temporary + "/rank-0.bin");
   const std::vector<double> values(10);
-  const std::vector<PieceData> pieces = {{0, StateTensor::kParameter, 0, 10, values.data()}};
+  const std::vector<PieceData> pieces = {{0, StateTensor::kParameter, 0, 10, [&values] { return values.data(); }}};
   EXPECT_FALSE(WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat64, pieces).ok());
   fs::remove_all(temporary);
   fs::create_directory_symlink(root / "foreign", temporary);
@@ -169,13 +192,14 @@ TEST(CheckpointWriteTest, RanksThatFailAndRanksThatWriteShareTheirFolder) {
     failing.emplace_back([&] {
       const std::string name(300, 'x');  // longer than a name may be
       while (!done)
-        EXPECT_FALSE(
-            WriteCheckpointFile(folder, name, DType::kFloat32, {{0, StateTensor::kParameter, 0, 16, values.data()}}).ok());
+        EXPECT_FALSE(WriteCheckpointFile(folder, name, DType::kFloat32,
+                                         {{0, StateTensor::kParameter, 0, 16, [&values] { return values.data(); }}})
+                         .ok());
     });
   }
   for (int i = 0; i < 300; ++i) {
-    const auto file =
-        WriteCheckpointFile(folder, "rank-0.bin", DType::kFloat32, {{0, StateTensor::kParameter, 0, 16, values.data()}});
+    const auto file = WriteCheckpointFile(folder, "rank-0.bin", DType::kFloat32,
+                                          {{0, StateTensor::kParameter, 0, 16, [&values] { return values.data(); }}});
     EXPECT_TRUE(file.ok()) << file.status();
     fs::remove(folder + "/rank-0.bin");
   }

@@ -143,7 +143,7 @@ class ClusterTest : public testing::Test {
     for (const UnitSpec& unit : units) zeros.resize(std::max(zeros.size(), static_cast<size_t>(unit.num_elements)));
     for (size_t u = 0; u < units.size(); ++u) {
       for (const StateTensor tensor : {StateTensor::kParameter, StateTensor::kExpAvg, StateTensor::kExpAvgSq}) {
-        pieces.push_back({static_cast<int>(u), tensor, 0, units[u].num_elements, zeros.data()});
+        pieces.push_back({static_cast<int>(u), tensor, 0, units[u].num_elements, [&zeros] { return zeros.data(); }});
       }
     }
     std::filesystem::create_directories(root);

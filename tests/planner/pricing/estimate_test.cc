@@ -110,5 +110,21 @@ TEST(EstimateTest, StaysNearPipelinesInTurnWhoseStagesShareCards) {
             0.05);
 }
 
+// The engine gathers a half job's parameters in two bytes and sums its gradients in four.
+TEST(EstimateTest, SumsBetweenPipelinesOfAHalfJobAreInFloat32) {
+  Workload workload = WorkOf(MediumModel(8, false), 8, DType::kFloat16);
+  workload.state = StateKeeping::kEngine;
+  const double slow_nic = 2e8;
+  const auto setting = MakeSetting(Nodes({{"T4"}, {"T4"}}, 12e9, slow_nic), workload);
+  std::vector<PipelinePlan> pipelines(2);
+  for (int p = 0; p < 2; ++p) pipelines[p].stages = {StageOf(*setting, p, {{4}}, {{0, 7}}, 0)};
+  Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B, std::move(pipelines));
+  plan.pipelines_zero_stage = 0;
+  const auto evaluation = Evaluate(*setting, plan);
+  const auto price = EstimatePlan(*setting, plan);
+  ASSERT_TRUE(evaluation.ok() && price.ok()) << evaluation.status() << price.status();
+  EXPECT_NEAR(price->step_seconds / evaluation->plan.predicted.step_seconds, 1, 0.05);
+}
+
 }  // namespace
 }  // namespace motley::planner

@@ -23,7 +23,8 @@ namespace motley::engine {
 namespace {
 
 constexpr c10::DeviceIndex kOnlyCard = 0;
-constexpr size_t kAllBlocks = 0;  // of the allocator's counts: small and large ones together
+constexpr int kOldestForNccl = 6;  // compute capability; NCCL's builds have no kernels for older cards
+constexpr size_t kAllBlocks = 0;   // of the allocator's counts: small and large ones together
 
 // Of both: 13000 is 13.0.
 std::string CudaVersion(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
@@ -56,7 +57,8 @@ absl::Status TryKernel() {
 
 class CudaBackend : public DeviceBackend {
  public:
-  CudaBackend(int64_t card_bytes, absl::StatusOr<NcclLibrary> nccl) : card_bytes_(card_bytes), nccl_(std::move(nccl)) {
+  CudaBackend(int64_t card_bytes, int multiprocessors, absl::StatusOr<NcclLibrary> nccl)
+      : card_bytes_(card_bytes), multiprocessors_(multiprocessors), nccl_(std::move(nccl)) {
     for (size_t lane = 0; lane < kNumLanes; ++lane) {
       // Transfers go first: what they bring is waited for, and they take little of the card.
       lanes_[lane] = streams_.Make(/*high_priority=*/lane != static_cast<size_t>(Lane::kCompute));
@@ -71,6 +73,7 @@ class CudaBackend : public DeviceBackend {
   }
   DeviceMemory* memory() override { return &memory_; }
   const NcclApi* nccl() override { return nccl_.ok() ? &nccl_->api : nullptr; }
+  int multiprocessors() const override { return multiprocessors_; }
   std::string note() const override {
     if (nccl_.ok()) return absl::StrCat("NCCL ", NcclVersionText(nccl_->version), " from ", nccl_->path);
     return absl::StrCat("without NCCL, other ranks are reached through the host's memory: ", nccl_.status().message());
@@ -95,6 +98,7 @@ class CudaBackend : public DeviceBackend {
   static c10::CachingDeviceAllocator::DeviceStats Stats() { return c10::cuda::CUDACachingAllocator::getDeviceStats(kOnlyCard); }
 
   const int64_t card_bytes_;
+  const int multiprocessors_;
   const absl::StatusOr<NcclLibrary> nccl_;
   int64_t cap_bytes_ = 0;
   CudaMemory memory_;
@@ -107,6 +111,8 @@ class CudaBackend : public DeviceBackend {
 absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription& device, const std::string& data_address) {
   // Before the runtime's first look at the cards. An index may be another card's after the next boot.
   if (!device.card.uuid.empty()) setenv("CUDA_VISIBLE_DEVICES", device.card.uuid.c_str(), /*overwrite=*/1);
+  // With fewer queues than streams, a lane's work would wait behind another lane's, which may wait for a peer.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/1);
   MOTLEY_RETURN_IF_ERROR(CheckDriver());
   int cards = 0;
   MOTLEY_RETURN_IF_ERROR(CudaStatus("looking for the card", cudaGetDeviceCount(&cards)));
@@ -117,9 +123,16 @@ absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription&
   absl::StatusOr<NcclLibrary> nccl = OpenTorchsNccl();
   MOTLEY_RETURN_IF_ERROR(OpenTorchCuda());
   MOTLEY_RETURN_IF_ERROR(TryKernel());
+  int generation = 0;
+  MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the card's compute capability",
+                                    cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, kOnlyCard)));
+  if (generation < kOldestForNccl) nccl = absl::FailedPreconditionError("it has no kernels for a card this old");
   size_t free = 0, total = 0;
   MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the card's memory", cudaMemGetInfo(&free, &total)));
-  return std::make_unique<CudaBackend>(static_cast<int64_t>(total), std::move(nccl));
+  int multiprocessors = 0;
+  MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the card's multiprocessors",
+                                    cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, kOnlyCard)));
+  return std::make_unique<CudaBackend>(static_cast<int64_t>(total), multiprocessors, std::move(nccl));
 }
 
 }  // namespace motley::engine

@@ -54,9 +54,9 @@ class CudaMark : public StreamMark {
   }
   absl::Duration At() const override {
     float milliseconds = 0;
-    if (origin_ == nullptr || cudaEventElapsedTime(&milliseconds, origin_->event, event_) != cudaSuccess)
+    if (origin_ == nullptr || cudaEventElapsedTime(&milliseconds, origin_->event(), event_) != cudaSuccess)
       return absl::ZeroDuration();
-    return origin_->at + absl::Milliseconds(milliseconds);
+    return origin_->at() + absl::Milliseconds(milliseconds);
   }
   cudaEvent_t event() const { return event_; }
 
@@ -107,10 +107,10 @@ std::unique_ptr<DeviceStream> CudaStreams::Make(bool high_priority) {
 absl::Status CudaStreams::Settle() {
   MOTLEY_RETURN_IF_ERROR(CudaStatus("waiting for the card before a step", cudaDeviceSynchronize()));
   MOTLEY_ASSIGN_OR_RETURN(const cudaEvent_t event, events_.Take());
-  auto origin = std::make_shared<CudaOrigin>(CudaOrigin{events_, event, absl::ZeroDuration()});
-  MOTLEY_RETURN_IF_ERROR(CudaStatus("recording an event", cudaEventRecord(event, c10::cuda::getDefaultCUDAStream(0).stream())));
-  MOTLEY_RETURN_IF_ERROR(CudaStatus("waiting for an event", cudaEventSynchronize(event)));
-  origin->at = absl::Nanoseconds(MonotonicNs());
+  absl::Status recorded = CudaStatus("recording an event", cudaEventRecord(event, c10::cuda::getDefaultCUDAStream(0).stream()));
+  if (recorded.ok()) recorded = CudaStatus("waiting for an event", cudaEventSynchronize(event));
+  auto origin = std::make_shared<const CudaOrigin>(events_, event, absl::Nanoseconds(MonotonicNs()));
+  MOTLEY_RETURN_IF_ERROR(recorded);
   const std::lock_guard<std::mutex> lock(mutex_);
   origin_ = std::move(origin);
   return absl::OkStatus();

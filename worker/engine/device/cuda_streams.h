@@ -24,11 +24,21 @@ class CudaEvents {
 };
 
 // A point that all the card's streams are timed from, laid on the host's clock.
-struct CudaOrigin {
-  ~CudaOrigin() { events.GiveBack(event); }
-  CudaEvents& events;
-  cudaEvent_t event = nullptr;
-  absl::Duration at;
+class CudaOrigin {
+ public:
+  // The event goes back with it.
+  CudaOrigin(CudaEvents& events, cudaEvent_t event, absl::Duration at) : events_(events), event_(event), at_(at) {}
+  ~CudaOrigin() { events_.GiveBack(event_); }
+  CudaOrigin(const CudaOrigin&) = delete;
+  CudaOrigin& operator=(const CudaOrigin&) = delete;
+
+  cudaEvent_t event() const { return event_; }
+  absl::Duration at() const { return at_; }
+
+ private:
+  CudaEvents& events_;
+  const cudaEvent_t event_;
+  const absl::Duration at_;
 };
 
 // The streams of one card. Marks must not outlive it.

@@ -33,6 +33,8 @@ class DeviceBackend {
   virtual DeviceMemory* memory() { return nullptr; }
   // What moves bytes between devices of this kind; null: nothing but the host does.
   virtual const NcclApi* nccl() { return nullptr; }
+  // How much of it works at once: transfers are kept to a part of it. 0: not known.
+  virtual int multiprocessors() const { return 0; }
   // What people should know of how it was opened; empty: nothing.
   virtual std::string note() const { return ""; }
 

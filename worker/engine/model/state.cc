@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <memory>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -108,19 +109,23 @@ int64_t ShardedState::owned_elements() const {
   return sum;
 }
 
-StatePieces ShardedState::Pieces() const {
-  StatePieces result;
+std::vector<PieceData> ShardedState::Pieces() const {
+  std::vector<PieceData> pieces;
+  const auto on_host = std::make_shared<at::Tensor>();  // the piece that was read last
   for (size_t u = 0; u < units_.size(); ++u) {
     const UnitState& unit = units_[u];
     if (unit.size() == 0) continue;
     for (const auto& [kind, tensor] :
          {std::pair{StateTensor::kParameter, &unit.parameter}, std::pair{StateTensor::kExpAvg, &unit.exp_avg},
           std::pair{StateTensor::kExpAvgSq, &unit.exp_avg_sq}}) {
-      const at::Tensor& on_host = result.tensors.emplace_back(tensor->cpu());
-      result.pieces.push_back({static_cast<int>(u), kind, unit.begin, unit.end, on_host.const_data_ptr()});
+      pieces.push_back({static_cast<int>(u), kind, unit.begin, unit.end, [on_host, tensor = tensor] {
+                          *on_host = at::Tensor();
+                          *on_host = tensor->cpu();
+                          return on_host->const_data_ptr();
+                        }});
     }
   }
-  return result;
+  return pieces;
 }
 
 }  // namespace motley::engine

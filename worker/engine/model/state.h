@@ -21,12 +21,6 @@ struct UnitState {
   int64_t size() const { return end - begin; }
 };
 
-// Points into the tensors, which are the state's own or, of a device with a memory of its own, copies.
-struct StatePieces {
-  std::vector<PieceData> pieces;
-  std::vector<at::Tensor> tensors;
-};
-
 class ShardedState {
  public:
   // Restores assignment.resume_from, or initialises by the seed when it is empty. `progress` is called between units.
@@ -41,8 +35,9 @@ class ShardedState {
   // The same on every rank.
   LossScale& loss_scale() { return loss_scale_; }
   const LossScale& loss_scale() const { return loss_scale_; }
-  // What a checkpoint holds of it. Nothing may run on the device.
-  StatePieces Pieces() const;
+  // What a checkpoint holds of it, to be read while the state lives and nothing runs on the device. Pieces of a device with a
+  // memory of its own are copied to the host as they are read.
+  std::vector<PieceData> Pieces() const;
 
  private:
   explicit ShardedState(DType compute) : loss_scale_(compute) {}

@@ -47,6 +47,7 @@ absl::StatusOr<std::unique_ptr<NcclComm>> NcclComm::Make(const NcclApi& api, Ncc
   config.blocking = 0;
   config.commName = made->membership_.label.c_str();
   const NcclMembership& m = made->membership_;
+  if (m.most_ctas > 0) config.maxCTAs = m.most_ctas;
   const ncclResult_t result = api.ncclCommInitRankConfig(&made->comm_, m.ranks, m.id, m.rank, &config);
   const bool begun = result == ncclSuccess || result == ncclInProgress;
   const absl::Status ready = begun ? made->AwaitIdle(kMaking, patience) : made->ErrorOf(kMaking, result);

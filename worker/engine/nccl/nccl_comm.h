@@ -29,6 +29,8 @@ struct NcclMembership {
   std::string name;   // "group 3 (n0/gpu0, n1/gpu0)": for messages
   ncclUniqueId id{};
   int ranks = 0, rank = 0;
+  // How many of a card's multiprocessors its kernels may take; the same on all members. 0: as many as NCCL likes.
+  int most_ctas = 0;
 };
 
 class NcclComm {

@@ -120,8 +120,10 @@ absl::StatusOr<NcclLibrary> OpenNccl(const std::string& name) {
 }
 
 void PrepareNcclEnvironment(const std::string& data_address) {
-  constexpr int kKeepTheUsers = 0;
-  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", kKeepTheUsers);
+  constexpr int kKeepTheUsers = 0, kOurs = 1;
+  setenv("NCCL_COMM_BLOCKING", "0", kOurs);
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "0", kOurs);
+  setenv("NCCL_RUNTIME_CONNECT", "0", kOurs);
   setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", kKeepTheUsers);
   const std::string interface = data_address.empty() ? "" : InterfaceOf(data_address);
   // "=": this one, not all whose names begin so.

@@ -26,8 +26,9 @@ absl::StatusOr<NcclLibrary> OpenNccl(const std::string& name = kNcclName);
 std::string NcclVersionText(int version);
 
 // To be called before the process's first use of NCCL and before it has threads that read its environment. Sets what this engine
-// relies on, where the user has not set it: the order of launches, several ranks on one card where NCCL can (2.30), and the
-// interface of `data_address` for NCCL's sockets (empty: NCCL chooses).
+// relies on, whatever the user has set: calls that do not block, no order between communicators, connections made at the start.
+// Where the user has not set it: several ranks on one card where NCCL can (2.30), and the interface of `data_address` for NCCL's
+// sockets (empty: NCCL chooses).
 void PrepareNcclEnvironment(const std::string& data_address);
 
 }  // namespace motley::engine

@@ -27,7 +27,8 @@ struct NcclOptions {
   const NcclApi* api = nullptr;  // null: this rank has no NCCL, or the job wants none
   // The job asked for NCCL by name: what cannot use it is an error and not a reason for TCP. The same on all ranks.
   bool required = false;
-  NcclCosts costs;  // the same on all ranks
+  NcclCosts costs;          // the same on all ranks
+  int multiprocessors = 0;  // of this rank's card: bounds what transfers take of it; 0: not known, NCCL chooses
 };
 
 struct CommunicatorOptions {

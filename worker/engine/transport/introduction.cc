@@ -36,22 +36,24 @@ absl::Status CheckBuild(const DeviceId& peer, const std::string& text, const Dev
                    "libtorch ./run setup --libtorch VERSION)"));
 }
 
-// "BUILD BOOT_ID DEVICE_RATE NODE_RATE PORT SECRET NCCL_VERSION CARD"; CARD may be empty.
+// "BUILD BOOT_ID DEVICE_RATE NODE_RATE PORT SECRET NCCL_VERSION MULTIPROCESSORS CARD"; CARD may be empty.
 std::string TextOf(const Introduction& own) {
   return absl::StrCat(Build(), " ", own.boot_id, " ", own.rates.device_bytes_per_second, " ", own.rates.node_bytes_per_second,
-                      " ", own.point.port, " ", absl::BytesToHexString(own.point.secret), " ", own.nccl_version, " ", own.card);
+                      " ", own.point.port, " ", absl::BytesToHexString(own.point.secret), " ", own.nccl_version, " ",
+                      own.multiprocessors, " ", own.card);
 }
 
 bool Parse(const std::string& text, Introduction& introduction) {
   const std::vector<std::string> parts = absl::StrSplit(text, ' ');
-  if (parts.size() != 8 || !absl::SimpleAtod(parts[2], &introduction.rates.device_bytes_per_second) ||
+  if (parts.size() != 9 || !absl::SimpleAtod(parts[2], &introduction.rates.device_bytes_per_second) ||
       !absl::SimpleAtod(parts[3], &introduction.rates.node_bytes_per_second) ||
-      !absl::SimpleAtoi(parts[4], &introduction.point.port) || !absl::SimpleAtoi(parts[6], &introduction.nccl_version)) {
+      !absl::SimpleAtoi(parts[4], &introduction.point.port) || !absl::SimpleAtoi(parts[6], &introduction.nccl_version) ||
+      !absl::SimpleAtoi(parts[7], &introduction.multiprocessors)) {
     return false;
   }
   introduction.boot_id = parts[1];
   introduction.point.secret = absl::HexStringToBytes(parts[5]);
-  introduction.card = parts[7];
+  introduction.card = parts[8];
   return introduction.point.secret.size() == kSecretBytes;
 }
 
@@ -71,6 +73,7 @@ absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& o
   Introduction own{BootId(), {}, point};
   own.rates = {options.device.link_bytes_per_second, options.device.node_link_bytes_per_second};
   own.card = options.device.card.uuid;
+  own.multiprocessors = options.nccl.multiprocessors;
   MOTLEY_ASSIGN_OR_RETURN(own.nccl_version, VersionOfNccl(options.nccl.api));
   const std::string base = absl::StrCat(options.key_prefix, "peer/");
   MOTLEY_RETURN_IF_ERROR(host.KvSet(absl::StrCat(base, options.rank), TextOf(own)));

@@ -16,8 +16,9 @@ struct Introduction {
   std::string boot_id;  // equal: the same machine, so CLOCK_MONOTONIC may be compared
   LinkRates rates;
   MeetingPoint point;
-  int nccl_version = 0;  // 0: the rank uses no NCCL
-  std::string card;      // UUID; empty: none
+  int nccl_version = 0;     // 0: the rank uses no NCCL
+  int multiprocessors = 0;  // of its card; 0: it has none
+  std::string card;         // UUID; empty: none
 };
 
 // Everybody's, by rank; this rank is met at `point`. Nobody is called before everybody is here, so that the calls' patience is

@@ -1,8 +1,7 @@
 // The Communicator of a rank on a card: NCCL for the groups and pairs whose members can use it together, a host communicator for
 // the others and for scalars and texts. docs/nccl.md
 //
-// Threads: as Communicator's. NCCL wants the same order of launches on all ranks: lanes whose calls do not block are to be called
-// by one thread, in the program's order.
+// Threads: as Communicator's.
 #pragma once
 
 #include <memory>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,9 @@
 
 namespace motley::engine {
 namespace {
+
+constexpr int kMostCtasOfNccl = 32;
+constexpr int kSender = 0, kReceiver = 1;  // in the communicator of a pair
 
 // A group or an ordered pair that this rank is in.
 struct Circle {
@@ -82,12 +86,42 @@ absl::StatusOr<ncclUniqueId> AgreeOnId(const CommunicatorOptions& options, const
   return id;
 }
 
-absl::StatusOr<std::unique_ptr<NcclComm>> Make(const CommunicatorOptions& options, const Circle& circle,
+// A kernel that waits for its peer keeps what it has of the card. Each lane of the weakest member has its part, so a lane's
+// kernel finds room whatever the others wait for. The same on all members.
+int MostCtas(const Circle& circle, const std::vector<Introduction>& introductions) {
+  int fewest = std::numeric_limits<int>::max();
+  for (const int r : circle.members) fewest = std::min(fewest, introductions[r].multiprocessors);
+  return fewest == 0 ? 0 : std::clamp(fewest / static_cast<int>(kNumLanes), 1, kMostCtasOfNccl);
+}
+
+// NCCL connects a pair in its first hand-over, in which each waits for the other. Here nobody waits for anything else; in a step
+// the thread that gives all lanes their work would stand still for it.
+absl::Status HandOverAByte(const CommunicatorOptions& options, const Circle& circle, NcclComm& comm, void* stream,
+                           const NcclPatience& patience) {
+  MOTLEY_ASSIGN_OR_RETURN(void* const room, options.memory->Allocate(1, stream));
+  const bool sends = circle.kind == Circle::Kind::kTo;
+  const NcclApi& api = *options.nccl.api;
+  absl::Status status = comm.Enqueue(
+      [&](ncclComm_t handle) {
+        return sends ? api.ncclSend(room, 1, ncclUint8, kReceiver, handle, stream)
+                     : api.ncclRecv(room, 1, ncclUint8, kSender, handle, stream);
+      },
+      patience);
+  if (status.ok()) {
+    status = PollUntil(absl::StrCat("NCCL of ", comm.name(), ": its first byte"), patience,
+                       [&] { return options.memory->IsDone(stream); });
+  }
+  options.memory->Free(room);
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<NcclComm>> Make(const CommunicatorOptions& options, const Circle& circle, int most_ctas,
                                                const NcclPatience& patience, RankHost& host) {
   const Lane lane = circle.kind == Circle::Kind::kGroup ? Lane::kCollective
                     : circle.kind == Circle::Kind::kTo  ? Lane::kSend
                                                         : Lane::kReceive;
-  if (options.streams[static_cast<size_t>(lane)] == nullptr || options.memory == nullptr) {
+  void* const stream = options.streams[static_cast<size_t>(lane)];
+  if (stream == nullptr || options.memory == nullptr) {
     return absl::InternalError(absl::StrCat("NCCL of ", circle.label, " has no stream or no device memory"));
   }
   NcclMembership membership;
@@ -96,8 +130,16 @@ absl::StatusOr<std::unique_ptr<NcclComm>> Make(const CommunicatorOptions& option
   membership.ranks = static_cast<int>(circle.members.size());
   membership.rank =
       static_cast<int>(std::find(circle.members.begin(), circle.members.end(), options.rank) - circle.members.begin());
+  membership.most_ctas = most_ctas;
   MOTLEY_ASSIGN_OR_RETURN(membership.id, AgreeOnId(options, circle, host));
-  return NcclComm::Make(*options.nccl.api, std::move(membership), patience);
+  MOTLEY_ASSIGN_OR_RETURN(std::unique_ptr<NcclComm> comm, NcclComm::Make(*options.nccl.api, std::move(membership), patience));
+  if (circle.kind == Circle::Kind::kGroup) return comm;
+  // An error's comm is aborted: its end would wait for a peer.
+  if (absl::Status first = HandOverAByte(options, circle, *comm, stream, patience); !first.ok()) {
+    comm->Abort();
+    return first;
+  }
+  return comm;
 }
 
 }  // namespace
@@ -128,7 +170,7 @@ absl::StatusOr<std::unique_ptr<NcclMesh>> NcclMesh::Connect(const CommunicatorOp
                               }};
   std::unique_ptr<NcclMesh> mesh(new NcclMesh());
   for (const Circle& circle : by_nccl) {
-    absl::StatusOr<std::unique_ptr<NcclComm>> made = Make(options, circle, patience, host);
+    absl::StatusOr<std::unique_ptr<NcclComm>> made = Make(options, circle, MostCtas(circle, introductions), patience, host);
     if (!made.ok()) {
       // Nobody waits for the others' orderly end.
       mesh->Abort();

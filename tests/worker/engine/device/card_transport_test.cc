@@ -2,12 +2,16 @@
 #include <ATen/ATen.h>
 #include <cuda_runtime_api.h>
 
+#include <array>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "tests/worker/engine/device/card.h"
+#include "tests/worker/engine/transport/ranks.h"
 #include "worker/engine/lanes/stream_lane.h"
 #include "worker/engine/nccl/nccl_comm.h"
+#include "worker/engine/nccl/nccl_library.h"
 
 namespace motley::engine {
 namespace {
@@ -99,6 +103,46 @@ TEST_F(CardTransportTest, NcclOfOneRankWorksEndsAndIsAborted) {
     EXPECT_EQ((*comm)->Health(), absl::OkStatus());
     if (abort) (*comm)->Abort();
   }
+}
+
+// As threads of one process: NCCL looks for ranks of one card in one process, too.
+TEST_F(CardTransportTest, TwoRanksOnThisCardGoByNccl) {
+  constexpr int kFirstWithSharedCards = 23000;
+  int version = 0;
+  ASSERT_NE(card().nccl(), nullptr) << card().note();
+  ASSERT_EQ(card().nccl()->ncclGetVersion(&version), ncclSuccess);
+  if (version < kFirstWithSharedCards) GTEST_SKIP() << "NCCL " << NcclVersionText(version) << " has no two ranks on one card";
+  std::array<std::unique_ptr<DeviceBackend>, 2> backends;
+  for (auto& backend : backends) backend = *OpenBackend(TheCard(), "127.0.0.1");
+  const auto by_nccl = [&](CommunicatorOptions& options) {
+    EverybodyHandsOver(options);
+    DeviceBackend& backend = *backends[options.rank];
+    for (size_t lane = 0; lane < kNumLanes; ++lane) options.streams[lane] = backend.StreamOf(static_cast<Lane>(lane))->handle();
+    options.memory = backend.memory();
+    options.nccl = {.api = backend.nccl(), .required = true, .multiprocessors = backend.multiprocessors()};
+  };
+  WithRanks(
+      2, TheCard(),
+      [&](int rank, Communicator& communicator) {
+        DeviceBackend& backend = *backends[rank];
+        at::Tensor array = at::zeros({1000}, options()), got = at::zeros({1000}, options());
+        array.slice(0, rank == 0 ? 0 : 300, rank == 0 ? 300 : 1000).fill_(rank + 1);
+        backend.Synchronize();
+        EXPECT_EQ(communicator.AllGather(0, array.mutable_data_ptr(), DType::kFloat32, OwnersOf({0, 300, 1000})),
+                  absl::OkStatus());
+        backend.Synchronize();
+        EXPECT_EQ(array.sum().item<float>(), 300 + 2 * 700);
+        if (rank == 0) {
+          EXPECT_EQ(communicator.Send(1, array.const_data_ptr(), array.nbytes()), absl::OkStatus());
+        } else {
+          EXPECT_EQ(communicator.Receive(0, got.mutable_data_ptr(), got.nbytes()), absl::OkStatus());
+          backend.Synchronize();
+          EXPECT_TRUE(at::equal(got, array));
+        }
+        backend.Synchronize();
+        EXPECT_TRUE(communicator.GatherScalars({0}).ok());
+      },
+      by_nccl);
 }
 
 TEST_F(CardTransportTest, WhatIsBeyondTheCapFailsAndIsCounted) {

@@ -1,5 +1,6 @@
 #include "tests/worker/engine/equivalence/plan_assignments.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -8,6 +9,7 @@
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
+#include "planner/pricing/evaluate.h"
 
 namespace motley::engine {
 namespace {
@@ -28,7 +30,8 @@ planner::CardKind CardOf(double flops) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<planner::Setting>> SettingOfThreads(const ModelShape& model, const planner::Plan& plan) {
+absl::StatusOr<std::unique_ptr<planner::Setting>> SettingOfThreads(const ModelShape& model, const planner::Plan& plan,
+                                                                   DType dtype, const planner::PlanRequest& request) {
   planner::Cluster cluster;
   cluster.name = "threads";
   cluster.regions = {"here"};
@@ -53,8 +56,20 @@ absl::StatusOr<std::unique_ptr<planner::Setting>> SettingOfThreads(const ModelSh
   workload.model = model;
   workload.global_batch = plan.global_batch;
   workload.seq_len = plan.seq_len;
-  workload.dtype = DType::kFloat32;
-  return planner::Setting::Create(cluster, workload, planner::PlanRequest(), nullptr);
+  workload.dtype = dtype;
+  return planner::Setting::Create(cluster, workload, request, nullptr);
+}
+
+absl::StatusOr<int64_t> PredictedPeakBytes(const ModelShape& model, const planner::Plan& plan, DType dtype) {
+  MOTLEY_ASSIGN_OR_RETURN(const auto setting, SettingOfThreads(model, plan, dtype, {.runnable = true}));
+  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, planner::Evaluate(*setting, plan));
+  int64_t fullest = 0;
+  for (const planner::StagePlan& stage : evaluation.plan.pipelines[0].stages) {
+    for (const planner::UnitPlan& unit : stage.units) {
+      for (const planner::RankPlan& rank : unit.ranks) fullest = std::max(fullest, rank.predicted.peak_bytes);
+    }
+  }
+  return fullest;
 }
 
 std::vector<std::vector<int64_t>> FourSamples(const planner::Plan& plan) {

@@ -13,7 +13,12 @@ namespace motley::engine {
 
 // Every rank of the first pipeline is a node with one card, of three speeds in turn: speeds decide nothing but the order in which
 // ranks compute.
-absl::StatusOr<std::unique_ptr<planner::Setting>> SettingOfThreads(const ModelShape& model, const planner::Plan& plan);
+absl::StatusOr<std::unique_ptr<planner::Setting>> SettingOfThreads(const ModelShape& model, const planner::Plan& plan,
+                                                                   DType dtype = DType::kFloat32,
+                                                                   const planner::PlanRequest& request = {});
+
+// What the planner says that the fullest rank's tensors take at most, in a job of this type.
+absl::StatusOr<int64_t> PredictedPeakBytes(const ModelShape& model, const planner::Plan& plan, DType dtype);
 
 // Validation microbatches by rank: in every stage three samples on the last rank and one on the first.
 std::vector<std::vector<int64_t>> FourSamples(const planner::Plan& plan);

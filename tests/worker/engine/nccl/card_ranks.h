@@ -38,6 +38,7 @@ struct CardRank {
 inline void GiveCard(CommunicatorOptions& options, HostMemory& memory) {
   static char stream;  // its work is done when it was called
   options.nccl.api = &TheFakeNccl().library.api;
+  options.nccl.multiprocessors = 30 + 14 * options.rank;
   options.memory = &memory;
   options.streams.fill(&stream);
   options.device.card.uuid = "GPU-" + std::to_string(options.rank);

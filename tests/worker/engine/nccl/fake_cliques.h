@@ -40,6 +40,7 @@ using FakeOperationPtr = std::shared_ptr<FakeOperation>;
 struct FakeClique {
   int ranks = 0;
   std::string label;
+  int most_ctas = 0;  // of its configuration
   std::vector<bool> joined;
   int here = 0;
   // Nothing is done any more: what a member has given may be gone.

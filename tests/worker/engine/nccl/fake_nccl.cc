@@ -159,6 +159,14 @@ int fakeNcclLiveComms() {
   return static_cast<int>(state.comms.size());
 }
 
+int fakeNcclMostCtas(const char* label) {
+  Lock lock(state.mutex);
+  for (const ncclComm_t comm : state.comms) {
+    if (comm->clique->label == label) return comm->clique->most_ctas;
+  }
+  return 0;
+}
+
 int64_t fakeNcclCalls() {
   Lock lock(state.mutex);
   return state.calls;
@@ -197,7 +205,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
     clique = std::make_shared<FakeClique>();
     clique->ranks = ranks;
     clique->joined.resize(ranks);
+    clique->most_ctas = config->maxCTAs;
     if (config->commName != nullptr) clique->label = config->commName;
+  }
+  if (clique->most_ctas != config->maxCTAs) {
+    return Refuse(ncclInvalidArgument, "its members are to take unlike parts of their cards");
   }
   if (clique->ranks != ranks || rank < 0 || rank >= ranks || clique->joined[rank]) {
     return Refuse(ncclInvalidArgument,

@@ -32,6 +32,8 @@ void fakeNcclFail(const char* label, int result);
 void fakeNcclDieInNextCall(const char* label, int rank);
 // How many communicators of all ranks were made and neither destroyed nor aborted.
 int fakeNcclLiveComms();
+// How much of a card the communicator with this name was allowed to take (maxCTAs); kNcclUndefined: as much as it likes.
+int fakeNcclMostCtas(const char* label);
 // How many calls (broadcasts, sends, ...) have run since the last reset, of all ranks.
 int64_t fakeNcclCalls();
 // As after loading.

@@ -51,17 +51,24 @@ TEST(NcclLibrary, VersionsReadAsNvidiaWritesThem) {
   EXPECT_EQ(NcclVersionText(2708), "2.7.8");
 }
 
-TEST(NcclLibrary, SetsItsEnvironmentButNotOverTheUsers) {
+// A user's choice holds but where lanes would stand still with it.
+TEST(NcclLibrary, SetsItsEnvironment) {
   const auto value = [](const char* name) -> std::string {
     const char* text = std::getenv(name);
     return text == nullptr ? "not set" : text;
   };
   const auto clear = [] {
-    for (const char* name : {"NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_MULTI_RANK_GPU_ENABLE", "NCCL_SOCKET_IFNAME"}) unsetenv(name);
+    for (const char* name : {"NCCL_COMM_BLOCKING", "NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_MULTI_RANK_GPU_ENABLE",
+                             "NCCL_RUNTIME_CONNECT", "NCCL_SOCKET_IFNAME"}) {
+      unsetenv(name);
+    }
   };
   clear();
+  for (const char* name : {"NCCL_COMM_BLOCKING", "NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_RUNTIME_CONNECT"}) setenv(name, "1", 1);
   PrepareNcclEnvironment("203.0.113.1");  // of no interface here
-  EXPECT_EQ(value("NCCL_LAUNCH_ORDER_IMPLICIT"), "1");
+  for (const char* name : {"NCCL_COMM_BLOCKING", "NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_RUNTIME_CONNECT"}) {
+    EXPECT_EQ(value(name), "0") << name;
+  }
   EXPECT_EQ(value("NCCL_MULTI_RANK_GPU_ENABLE"), "1");
   EXPECT_EQ(value("NCCL_SOCKET_IFNAME"), "not set");
   PrepareNcclEnvironment("127.0.0.1");

@@ -23,6 +23,7 @@ struct FakeNccl {
   decltype(&fakeNcclFail) Fail;
   decltype(&fakeNcclDieInNextCall) DieInNextCall;
   decltype(&fakeNcclLiveComms) LiveComms;
+  decltype(&fakeNcclMostCtas) MostCtas;
   decltype(&fakeNcclCalls) Calls;
   decltype(&fakeNcclReset) Reset;
 };
@@ -41,6 +42,7 @@ inline const FakeNccl& TheFakeNccl() {
     find("fakeNcclFail", found.Fail);
     find("fakeNcclDieInNextCall", found.DieInNextCall);
     find("fakeNcclLiveComms", found.LiveComms);
+    find("fakeNcclMostCtas", found.MostCtas);
     find("fakeNcclCalls", found.Calls);
     find("fakeNcclReset", found.Reset);
     return found;

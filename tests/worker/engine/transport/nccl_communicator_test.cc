@@ -113,6 +113,39 @@ TEST_F(NcclCommunicatorTest, HandsOverInBothDirectionsAtOnce) {
       EverybodyHandsOver);
 }
 
+// Kernels wait for peers on the card. Those of three lanes, each in an order of its own, must find room beside each other.
+TEST_F(NcclCommunicatorTest, LanesTogetherFitOnTheWeakestMembersCard) {
+  WithCards(
+      3,
+      [&](CardRank& one) {
+        ASSERT_TRUE(one.connected.ok()) << one.connected.status();
+        for (const char* label : {"group-0", "group-1", "hand-over-0-2"}) {
+          const int ctas = TheFakeNccl().MostCtas(label);
+          EXPECT_GE(ctas, 1) << label;
+          EXPECT_LE(3 * ctas, 30) << label;
+        }
+        EXPECT_EQ(TheFakeNccl().MostCtas("hand-over-1-2"), 44 / 4);
+        ASSERT_TRUE(one.communicator().GatherScalars({0}).ok());
+      },
+      [](CommunicatorOptions& options) {
+        EverybodyHandsOver(options);
+        options.groups = {EveryRank(3), {0, 1}};
+      });
+}
+
+// In a step the thread that gives all lanes their work would wait for it.
+TEST_F(NcclCommunicatorTest, PairsAreConnectedBeforeTheFirstStep) {
+  TheFakeNccl().Reset();
+  WithCards(
+      3,
+      [&](CardRank& one) {
+        ASSERT_TRUE(one.connected.ok()) << one.connected.status();
+        EXPECT_EQ(TheFakeNccl().Calls(), 6 * 2);
+        ASSERT_TRUE(one.communicator().GatherScalars({0}).ok());
+      },
+      EverybodyHandsOver);
+}
+
 TEST_F(NcclCommunicatorTest, VersionsThatDifferGoByTcpAndTheFirstMemberSaysSo) {
   NcclApi older = TheFakeNccl().library.api;
   older.ncclGetVersion = [](int* version) {
