@@ -4,6 +4,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -24,6 +25,8 @@ class FakeCard : public HostBackend {
         return absl::OkStatus();
       }));
     }
+    memory_.set_busy(
+        [this] { return std::any_of(streams_.begin(), streams_.end(), [](const auto& stream) { return !stream->Idle(); }); });
   }
 
   DeviceStream* StreamOf(Lane lane) override { return streams_[static_cast<size_t>(lane)].get(); }

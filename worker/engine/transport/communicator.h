@@ -75,6 +75,9 @@ class Communicator {
   virtual Transport TransportOf(int group) const = 0;
   virtual Transport TransportTo(int peer) const = 0;
   virtual Transport TransportFrom(int peer) const = 0;
+  // Makes the room that this lane's largest call will want, on the host or elsewhere. To be called between steps: making it may
+  // wait for all that the device was given, and in a step something may be given that waits for this rank's next call.
+  virtual absl::Status Reserve(Lane, int64_t) { return absl::OkStatus(); }
   // Whether calls of this lane return with their work done. Else it is in the lane's stream then (CommunicatorOptions::streams).
   virtual bool Blocks(Lane) const { return true; }
   // Asked while streams are awaited, from the thread that gives them work: whether everybody whom they wait for is well.

@@ -109,6 +109,8 @@ class NcclCommunicator : public Communicator {
     return true;
   }
 
+  absl::Status Reserve(Lane lane, int64_t bytes) override { return host_->Reserve(lane, bytes); }
+
   // A connection that closed names the rank that was lost; NCCL only says that one was.
   absl::Status Health() override {
     MOTLEY_RETURN_IF_ERROR(first_cause_.NotAborted("health"));

@@ -110,6 +110,7 @@ class StagedCommunicator : public Communicator {
     return host_->GatherScalars(mine);
   }
   absl::StatusOr<std::vector<std::string>> GatherStrings(const std::string& mine) override { return host_->GatherStrings(mine); }
+  absl::Status Reserve(Lane lane, int64_t bytes) override { return RoomOf(lane, bytes).status(); }
   Transport TransportOf(int group) const override { return host_->TransportOf(group); }
   Transport TransportTo(int peer) const override { return host_->TransportTo(peer); }
   Transport TransportFrom(int peer) const override { return host_->TransportFrom(peer); }

@@ -32,6 +32,7 @@ class Counting : public Communicator {
     return inner_.GatherScalars(mine);
   }
   absl::StatusOr<std::vector<std::string>> GatherStrings(const std::string& mine) override { return inner_.GatherStrings(mine); }
+  absl::Status Reserve(Lane lane, int64_t bytes) override { return inner_.Reserve(lane, bytes); }
   Transport TransportOf(int group) const override { return inner_.TransportOf(group); }
   Transport TransportTo(int peer) const override { return inner_.TransportTo(peer); }
   Transport TransportFrom(int peer) const override { return inner_.TransportFrom(peer); }

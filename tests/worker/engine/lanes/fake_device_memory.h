@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "tests/worker/engine/lanes/fake_streams.h"
 #include "worker/engine/transport/device_memory.h"
@@ -15,7 +17,11 @@ class FakeDeviceMemory : public DeviceMemory {
  public:
   absl::StatusOr<void*> Allocate(int64_t bytes, void*) override { return Take(bytes); }
   void Free(void* room) override { GiveBack(room); }
-  absl::StatusOr<void*> AllocateHost(int64_t bytes) override { return Take(bytes); }
+  // A driver may wait for all that the device was given: in a step that could be for ever.
+  absl::StatusOr<void*> AllocateHost(int64_t bytes) override {
+    if (busy_ && busy_()) return absl::InternalError("room on the host is made while the device has work");
+    return Take(bytes);
+  }
   void FreeHost(void* room) override { GiveBack(room); }
   absl::Status CopyAsync(void* to, const void* from, int64_t bytes, void* stream) override {
     ++copies_;
@@ -28,6 +34,8 @@ class FakeDeviceMemory : public DeviceMemory {
   }
   absl::StatusOr<bool> IsDone(void* stream) override { return static_cast<FakeStream*>(stream)->Idle(); }
 
+  // Asked whether the device has work. Before anything is copied.
+  void set_busy(std::function<bool()> busy) { busy_ = std::move(busy); }
   int live() const { return live_; }  // pieces of room that nobody has given back
   int copies() const { return copies_; }
 
@@ -41,6 +49,7 @@ class FakeDeviceMemory : public DeviceMemory {
     std::free(room);
   }
 
+  std::function<bool()> busy_;
   std::atomic<int> live_{0}, copies_{0};
 };
 
