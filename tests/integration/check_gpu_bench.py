@@ -49,6 +49,8 @@ def main():
             found = json.load(file)
         step = found["sections"].get("gpt2-debug motley", {})
         check("measures steps", step.get("tokens", 0) > 0 and 0 < step.get("loss of the last step", 0) < 10, json.dumps(found))
+        memory = step.get("peak memory, measured over predicted", 0)
+        check("measures memory beside its prediction", 0.9 < memory < 1.02, json.dumps(found))
         check("measures PyTorch beside", found["sections"].get("gpt2-debug eager", {}).get("tokens_per_second", 0) > 0, json.dumps(found))
         check("starts processes", found["sections"].get("starts", {}).get("starts") == 2, json.dumps(found))
         check("says what stays unmeasured", len(found["unmeasured"]) > 0)

@@ -66,7 +66,9 @@ absl::StatusOr<int64_t> PredictedPeakBytes(const ModelShape& model, const planne
   int64_t fullest = 0;
   for (const planner::StagePlan& stage : evaluation.plan.pipelines[0].stages) {
     for (const planner::UnitPlan& unit : stage.units) {
-      for (const planner::RankPlan& rank : unit.ranks) fullest = std::max(fullest, rank.predicted.peak_bytes);
+      for (const planner::RankPlan& rank : unit.ranks) {
+        fullest = std::max(fullest, rank.predicted.memory.total() - rank.predicted.memory.context);
+      }
     }
   }
   return fullest;

@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<planner::Setting>> SettingOfThreads(const ModelSh
                                                                    DType dtype = DType::kFloat32,
                                                                    const planner::PlanRequest& request = {});
 
-// What the planner says that the fullest rank's tensors take at most, in a job of this type.
+// What the planner says that the fullest rank's tensors take at most, in a job of this type; the driver's context is no tensor.
 absl::StatusOr<int64_t> PredictedPeakBytes(const ModelShape& model, const planner::Plan& plan, DType dtype);
 
 // Validation microbatches by rank: in every stage three samples on the last rank and one on the first.
