@@ -20,6 +20,7 @@ struct CardDescription {
   std::string name;                       // as the driver has it: "NVIDIA RTX A6000"
   std::vector<std::string> nvlink_peers;  // bus addresses of cards of this node, sorted
   int power_limit_watts = 0;              // 0 = not known
+  int nccl_version = 0;                   // that a rank on it will open: 22809 is 2.28.9; 0 = not known
   std::string note;                       // what a reader should know: "not in the device table; nearest: RTX-3090"
   std::string health;                     // what is wrong though it computes: "slowed down: power limit"; empty = well
   std::string lost;                       // why it cannot be used any more; empty = it can

@@ -14,6 +14,7 @@
 #include "common/session/assignment.h"
 #include "common/session/profile.h"
 #include "common/session/step.h"
+#include "common/session/transport_use.h"
 
 namespace motley {
 
@@ -145,6 +146,8 @@ struct RankReport {
   std::string message;
   Fault fault = Fault::kOurs;      // of kFailed
   std::string damaged_checkpoint;  // with Fault::kDamage: the folder
+  // With kReady: of the groups whose first member this rank is and of the hand-overs that it sends.
+  std::vector<TransportUse> transports;
 };
 struct StepReport {
   JobId job;

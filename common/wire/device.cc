@@ -34,6 +34,7 @@ v1::CardDescription ToProto(const CardDescription& card) {
   proto.set_note(card.note);
   proto.set_health(card.health);
   proto.set_lost(card.lost);
+  proto.set_nccl_version(card.nccl_version);
   return proto;
 }
 
@@ -49,6 +50,7 @@ CardDescription FromProto(const v1::CardDescription& proto) {
           .name = proto.name(),
           .nvlink_peers = {proto.nvlink_peers().begin(), proto.nvlink_peers().end()},
           .power_limit_watts = proto.power_limit_watts(),
+          .nccl_version = std::max(proto.nccl_version(), 0),
           .note = proto.note(),
           .health = proto.health(),
           .lost = proto.lost()};

@@ -6,6 +6,7 @@
 #include "common/wire/session.h"
 #include "common/wire/session_stamp.h"
 #include "common/wire/step_spans.h"
+#include "common/wire/transport.h"
 
 namespace motley::wire {
 namespace {
@@ -72,6 +73,7 @@ struct ReportToProto {
       if (row.plain == report.fault) event->set_fault(row.wire);
     }
     event->set_damaged_checkpoint(report.damaged_checkpoint);
+    for (const TransportUse& use : report.transports) *event->add_transports() = ToProto(use);
   }
   void operator()(const StepReport& report) {
     v1::StepReport* to = Stamp(report, out.mutable_step_report());
@@ -148,6 +150,7 @@ std::optional<WorkerReport> RankFromProto(const v1::RankEvent& in) {
       if (fault.wire == in.fault()) report.fault = fault.plain;
     }
     report.damaged_checkpoint = in.damaged_checkpoint();
+    report.transports = FromProto(in.transports());
     return report;
   }
   return std::nullopt;

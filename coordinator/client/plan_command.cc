@@ -6,13 +6,16 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
 #include "common/base/files.h"
 #include "common/base/parse_json.h"
+#include "common/wire/transport.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/live_inputs.h"
 #include "coordinator/client/plan_diff_command.h"
 #include "coordinator/client/plan_offline_command.h"
+#include "coordinator/client/transport_lines.h"
 #include "planner/answers/given_plan.h"
 
 namespace motley::client {
@@ -44,7 +47,16 @@ Json DocumentOf(const v1::GetPlanResponse& plan) {
             {"explanation", plan.explanation()},
             {"programs", Json::array()}};
   for (const std::string& program : plan.programs()) json["programs"].push_back(program);
+  json["transports"] = ToJson(plan)["transports"];
   return json;
+}
+
+// Where the job has a card; others' ranks have no choice.
+void PrintTransports(Context& context, const v1::GetPlanResponse& plan) {
+  if (context.json) return;
+  for (const std::string& line : TransportLines(wire::FromProto(plan.transports()))) {
+    PrintProse(context, CleanLine(absl::StrCat("planned transport ", line)) + "\n");
+  }
 }
 
 void PrintPrograms(Context& context, const Flags& flags, const v1::GetPlanResponse& plan) {
@@ -87,6 +99,7 @@ Exit ShowStored(Context& context, const Flags& flags, const v1::GetPlanResponse&
     return {};
   }
   PrintProse(context, flags.offline.explain ? plan.explanation() : plan.plan_text());
+  PrintTransports(context, plan);
   PrintPrograms(context, flags, plan);
   return {};
 }
@@ -100,6 +113,7 @@ Exit PlanLive(Context& context, const Flags& flags) {
   if (!plan.ok()) return FromServer(plan.status());
   if (AsksForMore(flags.offline) && plan->has_inputs()) {
     if (Exit exit = ShowInForce(context, flags, *plan); exit.code != 0) return exit;
+    PrintTransports(context, *plan);
     PrintPrograms(context, flags, *plan);
     return {};
   }

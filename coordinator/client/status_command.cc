@@ -5,12 +5,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clean_text.h"
+#include "common/wire/transport.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/screen.h"
+#include "coordinator/client/transport_lines.h"
 
 namespace motley::client {
 namespace {
+
+constexpr size_t kIndent = 12;  // the values' column
 
 // "1 638 400".
 std::string Grouped(int64_t value) {
@@ -32,8 +36,21 @@ void PrintStep(const v1::Job& job, std::ostream& out) {
                          FormatBytes(s.peak_memory_bytes()));
 }
 
-void Print(const v1::Job& job, std::ostream& out, const Screen& screen) {
-  constexpr size_t kIndent = 12;  // the values' column
+// What goes by which transport, in the column of the values.
+void PrintTransports(const std::vector<TransportUse>& uses, std::ostream& out, const Screen& screen) {
+  std::vector<std::string> lines = TransportLines(uses);
+  if (const std::string surprise = TransportSurprise(uses); !surprise.empty()) lines.push_back(surprise);
+  std::string label = "transport";
+  for (const std::string& text : lines) {
+    out << Fold(absl::StrCat(label, std::string(kIndent - label.size(), ' '), CleanLine(text)), screen.width,
+                label.empty() ? 2 : kIndent)
+        << "\n";
+    label.clear();
+  }
+}
+
+void Print(const v1::GetJobResponse& response, std::ostream& out, const Screen& screen) {
+  const v1::Job& job = response.job();
   const auto line = [&](const std::string& text) { out << Fold(text, screen.width, kIndent) << "\n"; };
   const v1::TrainingSection& training = job.spec().training();
   const std::string state = FormatState(job.state());
@@ -66,6 +83,7 @@ void Print(const v1::Job& job, std::ostream& out, const Screen& screen) {
     line(absl::StrCat("time        ", FormatSeconds(job.last_step().elapsed_seconds()), " gone, about ",
                       FormatSeconds(job.last_step().remaining_seconds()), " left"));
   }
+  PrintTransports(wire::FromProto(response.transports()), out, screen);
   out << "submitted   " << FormatTime(job.submitted_unix_ms()) << "\n";
   out << "started     " << FormatTime(job.started_unix_ms()) << "\n";
   out << "finished    " << FormatTime(job.finished_unix_ms()) << "\n";
@@ -80,9 +98,11 @@ Exit Status(Context& context, const std::string& id) {
   auto response = connection->Call(&Connection::Stub::GetJob, request);
   if (!response.ok()) return FromServer(response.status());
   if (context.json) {
-    PrintDocument(context.out, ToJson(response->job()));
+    Json document = ToJson(response->job());
+    document["transports"] = ToJson(*response)["transports"];
+    PrintDocument(context.out, document);
   } else {
-    Print(response->job(), context.out, context.screen);
+    Print(*response, context.out, context.screen);
   }
   return {};
 }

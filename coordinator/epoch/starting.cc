@@ -13,6 +13,7 @@
 #include "coordinator/epoch/setup.h"
 #include "coordinator/state/measured_speed.h"
 #include "coordinator/state/membership.h"
+#include "coordinator/state/transports.h"
 
 namespace motley::coordinator {
 namespace {
@@ -198,6 +199,8 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.started_processes = true;
   run.ranks = std::move(runs);
   run.ranks_in_order = true;
+  run.planned_transports = PlannedTransports(ranks);
+  run.transports.clear();
   run.ideal_step_seconds = IdealStepSeconds(ranks);
   run.failures.clear();
   run.kv.clear();

@@ -111,6 +111,7 @@ struct Handler {
     const bool killed = run.stage == Stage::kStopping && !run.saving;
     switch (report.kind) {
       case RankEventKind::kReady:
+        if (!rank->ready) run.transports.insert(run.transports.end(), report.transports.begin(), report.transports.end());
         rank->ready = true;
         return;
       case RankEventKind::kFinished:

@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clean_text.h"
 #include "common/base/status_macros.h"
+#include "common/wire/transport.h"
 #include "coordinator/epoch/planning_inputs.h"
 #include "coordinator/rpc/find_job.h"
+#include "coordinator/state/transports.h"
 
 namespace motley::coordinator {
 namespace {
@@ -18,7 +20,7 @@ absl::Status CheckFields(const google::protobuf::FieldMask& fields) {
     if (google::protobuf::util::FieldMaskUtil::IsValidPath<v1::GetPlanResponse>(path)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("fields: a plan has no ", Quoted(path),
-                     "; it has epoch, plan_json, plan_text, explanation, trace_json, programs and inputs"));
+                     "; it has epoch, plan_json, plan_text, explanation, trace_json, programs, inputs and transports"));
   }
   return absl::OkStatus();
 }
@@ -36,6 +38,9 @@ absl::Status GetPlan(Core& core, const v1::GetPlanRequest& request, v1::GetPlanR
   response->set_trace_json(std::move(plan.trace_json));
   for (std::string& program : plan.programs) response->add_programs(std::move(program));
   if (!plan.inputs.empty()) *response->mutable_inputs() = PlanningInputsFromJson(plan.inputs);
+  if (core.state.run && core.state.run->job == job->id && plan.epoch == job->epoch) {
+    for (const TransportUse& use : PlannedTransports(*core.state.run)) *response->add_transports() = wire::ToProto(use);
+  }
   if (!request.fields().paths().empty()) google::protobuf::util::FieldMaskUtil::TrimMessage(request.fields(), response);
   return absl::OkStatus();
 }

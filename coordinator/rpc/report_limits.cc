@@ -18,13 +18,13 @@ struct Limit {
 };
 
 // Small messages come at the rate of steps; results come once. Rendezvous values hold the addresses of a rank's peers, 140 bytes
-// each.
+// each; a rank that is ready names the members of its groups and whom it hands over to.
 constexpr Limit kLimits[] = {
     {Message::kHello, 1 << 20},
     {Message::kHeartbeat, 1 << 10},
     {Message::kStorageCheckResult, 64 << 10},
     {Message::kProfileResult, kMaxReportBytes},
-    {Message::kRankEvent, 16 << 10},
+    {Message::kRankEvent, 256 << 10},
     {Message::kStepReport, 4 << 10},
     {Message::kKvSet, 256 << 10},
     {Message::kKvGet, 4 << 10},

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "common/base/some_names.h"
 
 namespace motley::coordinator {
 
@@ -18,12 +18,8 @@ void AppendSome(std::vector<Finding> some, const std::string& what, std::vector<
 std::string SomeNames(const std::vector<NodeName>& nodes) {
   constexpr size_t kMost = 8;
   std::vector<std::string> names;
-  for (const NodeName& node : nodes) {
-    if (names.size() == kMost) break;
-    names.push_back(node.value());
-  }
-  const std::string list = absl::StrJoin(names, ", ");
-  return nodes.size() > kMost ? absl::StrCat(list, " and ", nodes.size() - kMost, " more") : list;
+  for (const NodeName& node : nodes) names.push_back(node.value());
+  return motley::SomeNames(names, kMost);
 }
 
 }  // namespace motley::coordinator

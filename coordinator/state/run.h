@@ -109,6 +109,10 @@ struct JobRun {
   std::vector<Failure> failures;              // of this epoch, in order of arrival
   bool has_run = false;                       // a step was done in some epoch: the job is known to be possible
 
+  // Of the newest epoch that started ranks (transports.h).
+  std::vector<TransportUse> planned_transports;
+  std::vector<TransportUse> transports;  // as ranks that are ready reported them
+
   // kStorage
   std::string token;
   NodeName token_writer;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/count.h"
@@ -34,6 +35,17 @@ struct Judge {
     if (HostsRank(*state.run, node, rank)) return {};
     return Foreign(absl::StrCat(what, " of rank ", rank, ", which is not on this node"));
   }
+  // Only devices that have a rank may be named.
+  Standing OfRanks(const std::vector<TransportUse>& uses) const {
+    std::set<DeviceId> devices;
+    for (const RankRun& rank : state.run->ranks) devices.insert(rank.device);
+    for (const TransportUse& use : uses) {
+      for (const DeviceId& device : use.devices) {
+        if (!devices.contains(device)) return Foreign(absl::StrCat("the transport of device ", device.value().substr(0, 80)));
+      }
+    }
+    return {};
+  }
 
   // About the sender itself.
   Standing operator()(const HeartbeatReport&) const { return {}; }
@@ -56,7 +68,7 @@ struct Judge {
     const bool named = run.ranks_in_order ? HostsRank(run, node, report.rank) && run.ranks[report.rank].device == report.device
                                           : std::any_of(run.ranks.begin(), run.ranks.end(),
                                                         [&](const RankRun& rank) { return rank.device == report.device; });
-    if (named) return {};
+    if (named) return OfRanks(report.transports);
     return Foreign(absl::StrCat("rank ", report.rank, " on device ", report.device.value(), ", which has another rank or none"));
   }
   Standing operator()(const StepReport& report) const {

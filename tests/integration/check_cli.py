@@ -139,6 +139,24 @@ def wait_and_listings(cluster):
         expect(json.load(file)["traceEvents"], "the trace is empty")
 
 
+def transports_of_a_running_job(cluster):
+    """Without a card: one word; behind it every group of the plan's devices, which nothing was planned for."""
+    path = cluster.job_file("moving", job_sections(cluster, training__steps=100000, planner__strategy="cephalo"))
+    expect(cluster.run_motley("submit", path, "--id", "moving").returncode == 0, "submit")
+    cluster.wait_for_step("moving", 1)
+    text = cluster.run_motley("status", "moving").stdout
+    expect("\ntransport   tcp\n" in text, f"no transport in one word: {text}")
+    uses, plan = cluster.motley("status", "moving")["transports"], cluster.motley("plan", "moving")
+    devices = {rank["device"] for stage in plan["plan"]["pipelines"][0]["stages"] for unit in stage["units"] for rank in unit["ranks"]}
+    expect(len(devices) == 2, f"the plan has {devices}")
+    expect([(use["group"], set(use["devices"]), use["transport"], use["why_not_nccl"], use["planned"]) for use in uses] ==
+           [(0, devices, "tcp", None, None)], f"transports: {uses}")
+    expect(plan["transports"] == [], f"planned transports: {plan['transports']}")
+    cluster.run_motley("stop", "moving")
+    expect(cluster.run_motley("wait", "moving", "--timeout", "60").returncode == 1, "it was stopped")
+    expect(cluster.motley("status", "moving")["transports"] == [], "transports of a job that has ended")
+
+
 def terminal_output(cluster, *arguments, columns=80, **environment):
     """What the command writes to a terminal of so many columns, colours included."""
     leader, terminal = pty.openpty()
@@ -383,8 +401,8 @@ def main():
         results.run("unreachable coordinator", unreachable_coordinator, cluster)
         cluster.start({"n1": [CPU_DEVICE], "n2": [CPU_DEVICE]})
         for test in (unknown_key, unknown_section, out_of_range, bad_set, missing_job_file, config_show, examples_are_valid, unknown_job,
-                     reused_job_id, resume_wait_list_delete, wait_and_listings, terminal_of_80_columns, newest_lines,
-                     plan_on_the_live_cluster, data_errors, model_fits_nowhere,
+                     reused_job_id, resume_wait_list_delete, wait_and_listings, transports_of_a_running_job,
+                     terminal_of_80_columns, newest_lines, plan_on_the_live_cluster, data_errors, model_fits_nowhere,
                      socket_for_people, port_taken, insecure_listener, bad_daemon_config, duplicate_worker, probe_of_a_node,
                      cards_that_cannot_be_used_are_named, drain_and_undrain):
             results.run(test.__name__.replace("_", " "), test, cluster)

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -67,8 +68,21 @@ absl::StatusOr<const NvidiaCard*> FindCard(const DeviceConfig& device, const Nvi
       absl::StrCat("the UUIDs of ", matching.size(), " cards begin with ", Quoted(device.uuid), "; give more of it: ", uuids));
 }
 
+// Of a rank of this build; 0 where another library was asked for: only who opens it knows which that is.
+int NcclVersionOf(const RankBuild& build) {
+  const char* const wanted = std::getenv("MOTLEY_NCCL_LIBRARY");
+  return wanted == nullptr || *wanted == '\0' ? build.nccl : 0;
+}
+
+// A card that was taken for a device, checked and locked.
+struct TakenCard {
+  const NvidiaCard* card = nullptr;
+  RankBuild build;
+};
+
 // As the cluster sees it. The device's id is there already.
-absl::Status Complete(const DeviceConfig& device, const NvidiaCard& card, const NvidiaCards& found, DeviceDescription& out) {
+absl::Status Complete(const DeviceConfig& device, const TakenCard& taken, const NvidiaCards& found, DeviceDescription& out) {
+  const NvidiaCard& card = *taken.card;
   const int64_t free = FreeBytes(card) / kMemoryGrain * kMemoryGrain;
   if (device.memory_bytes > free) {
     return absl::UnavailableError(absl::StrCat("memory_bytes = ", device.memory_bytes, ", but ", Gibibytes(free), " (", free,
@@ -89,6 +103,7 @@ absl::Status Complete(const DeviceConfig& device, const NvidiaCard& card, const 
   facts.name = card.model;
   facts.nvlink_peers = card.nvlink_peers;
   facts.power_limit_watts = card.power_limit_watts;
+  facts.nccl_version = NcclVersionOf(taken.build);
   std::vector<std::string> notes;
   if (!known.ok()) {
     const std::string_view nearest = NearestGpuName(card.model);
@@ -100,12 +115,6 @@ absl::Status Complete(const DeviceConfig& device, const NvidiaCard& card, const 
   facts.note = absl::StrJoin(notes, "; ");
   return absl::OkStatus();
 }
-
-// A card that was taken for a device, checked and locked.
-struct TakenCard {
-  const NvidiaCard* card = nullptr;
-  RankBuild build;
-};
 
 absl::StatusOr<TakenCard> Take(const NvidiaCard& card, const NvidiaCards& found, const std::vector<std::string>& builds,
                                Offer& offer) {
@@ -214,7 +223,7 @@ absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& f
     OfferedDevice device{std::move(descriptions[i]), config.rank_binary, -1};
     if (device.description.kind == DeviceKind::kCuda) {
       const TakenCard& card = taken.at(complete.devices[i].name);
-      const absl::Status status = Complete(complete.devices[i], *card.card, found, device.description);
+      const absl::Status status = Complete(complete.devices[i], card, found, device.description);
       if (!status.ok())
         return absl::Status(status.code(), absl::StrCat("device ", complete.devices[i].name, ": ", status.message()));
       device.rank_binary = BuildPath(config.rank_binary, card.build);

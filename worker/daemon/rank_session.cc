@@ -264,7 +264,11 @@ absl::Status RankSession::ConfirmEpochIsNewest(int64_t step, const std::string& 
   return absl::FailedPreconditionError(absl::StrCat("this generation may not ", purpose, ": ", answer.mapped().reason));
 }
 
-void RankSession::OnReady() { SendEvent(RankEventKind::kReady, ""); }
+void RankSession::OnReady(const std::vector<TransportUse>& transports) {
+  RankReport report{job_, epoch_, rank_, device_, RankEventKind::kReady};
+  report.transports = transports;
+  (void)Send(WorkerReport(std::move(report)));
+}
 
 void RankSession::OnStep(const engine::StepResult& step) {
   bool awaited = false;

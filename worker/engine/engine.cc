@@ -10,6 +10,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/program/hand_over_peers.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/profiler/collective_profiler.h"
@@ -51,14 +52,9 @@ void AddPeers(const RankAssignment& assignment, CommunicatorOptions& options) {
   const Program& program = assignment.program;
   for (const std::vector<int32_t>& group : program.groups) options.groups.emplace_back(group.begin(), group.end());
   if (program.groups.empty()) options.groups = {EveryRank(assignment.world())};
-  for (const Program* p : {&program, &assignment.evaluation}) {
-    for (const Instruction& instruction : p->instructions) {
-      if (const auto* op = std::get_if<SendActivation>(&instruction.op)) options.sends_to.insert(op->peer);
-      if (const auto* op = std::get_if<SendGradient>(&instruction.op)) options.sends_to.insert(op->peer);
-      if (const auto* op = std::get_if<ReceiveActivation>(&instruction.op)) options.receives_from.insert(op->peer);
-      if (const auto* op = std::get_if<ReceiveGradient>(&instruction.op)) options.receives_from.insert(op->peer);
-    }
-  }
+  HandOverPeers peers = HandOverPeersOf(program, assignment.evaluation);
+  options.sends_to = std::move(peers.sends_to);
+  options.receives_from = std::move(peers.receives_from);
 }
 
 absl::StatusOr<CollectiveProfile> ProfileTogether(const RankAssignment& assignment, Communicator& communicator) {

@@ -206,7 +206,7 @@ absl::Status Trainer::Evaluate(int64_t steps_done, StepResult& result) {
 
 absl::StatusOr<RunEnd> Trainer::Run() {
   MOTLEY_RETURN_IF_ERROR(Prepare());
-  host_.OnReady();
+  host_.OnReady(communicator_.transports());
   // What an epoch resumed from needs no saving again.
   if (!assignment_.resume_from.empty()) saved_step_ = assignment_.start_step;
   // Before the first save it may free the space for it. What others still restore from may be among what older epochs left,

@@ -38,8 +38,8 @@ TEST(WireDeviceTest, RoundTrips) {
   card.id = DeviceId("n/gpu0");
   card.model = "NVIDIA RTX A6000";
   card.kind = DeviceKind::kCuda;
-  card.card = {"GPU-8f6c", "0000:3b:00.0",     "580.65.06",      13000, 86,        4,     16,
-               123456,     "NVIDIA RTX A6000", {"0000:af:00.0"}, 300,   "nearest", "hot", "gone"};
+  card.card = {"GPU-8f6c",         "0000:3b:00.0",   "580.65.06", 13000, 86,        4,     16,    123456,
+               "NVIDIA RTX A6000", {"0000:af:00.0"}, 300,         22809, "nearest", "hot", "gone"};
   back = FromProto(ToProto(card));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, card);

@@ -82,6 +82,16 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
     EXPECT_EQ(rank.damaged_checkpoint, "/c/step-1");
     EXPECT_EQ(rank.device, DeviceId("n/gpu0"));
   }
+  RankReport ready{JobId("j"), Epoch(2), 0, DeviceId("n/gpu0"), RankEventKind::kReady};
+  ready.transports = {{2, {DeviceId("n/gpu0"), DeviceId("m/gpu0")}, Transport::kNccl, "", {}},
+                      {{}, {DeviceId("n/gpu0"), DeviceId("m/cpu0")}, Transport::kTcp, "m/cpu0 has no NCCL", Transport::kNccl},
+                      {0, {DeviceId("n/gpu0")}, Transport::kNone, "", {}}};
+  EXPECT_EQ(Back<RankReport>(WorkerReport(ready)).transports, ready.transports);
+  v1::WorkerMessage of_newer = wire::ToProto(WorkerReport(ready));
+  of_newer.mutable_rank_event()->mutable_transports(0)->set_transport(static_cast<v1::Transport>(77));
+  const std::optional<WorkerReport> understood = wire::FromProto(of_newer);
+  ASSERT_TRUE(understood.has_value());
+  EXPECT_EQ(std::get<RankReport>(*understood).transports.size(), 2u) << "what a newer worker says is left out";
   StepReport step{JobId("j"), Epoch(2), 1, {}, 5, 0.5, {{1, 2, 3, 4}, 5, 6, 7, 8}};
   step.stats.step = 8;
   step.stats.loss = 2.5;

@@ -72,6 +72,7 @@ class FakeMotley : public v1::Motley::Service {
     return grpc::Status::OK;
   }
   grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request, v1::GetJobResponse* response) override {
+    for (const v1::TransportUse& use : transports) *response->add_transports() = use;
     return Find(request->job_id(), response->mutable_job());
   }
   grpc::Status StopJob(grpc::ServerContext*, const v1::StopJobRequest* request, v1::StopJobResponse* response) override {
@@ -209,6 +210,7 @@ class FakeMotley : public v1::Motley::Service {
   std::mutex mutex;
   std::map<std::string, v1::Job> jobs;
   std::map<std::string, std::vector<v1::JobUpdate>> updates;
+  std::vector<v1::TransportUse> transports;  // of every job
   std::map<std::string, v1::Node> nodes;
   std::vector<v1::Event> events;
   std::vector<v1::LogLine> lines;

@@ -99,6 +99,11 @@ TEST_F(SenderTest, DevicesRanksAndKeysAreTheirNodes) {
   rank.device = DeviceId("n2/gpu0");
   EXPECT_EQ(Of("n2", rank), Standing::kOwn);
   EXPECT_EQ(Of("n1", rank), Standing::kForeign);
+  rank.transports = {{0, {DeviceId("n1/gpu0"), DeviceId("n2/gpu0")}, Transport::kTcp, "", {}}};
+  EXPECT_EQ(Of("n2", rank), Standing::kOwn);
+  rank.transports[0].devices.emplace_back("n3/gpu0");
+  EXPECT_EQ(Of("n2", rank), Standing::kForeign) << "n3 takes no part";
+  rank.transports.clear();
   rank.rank = 0;
   EXPECT_EQ(Of("n2", rank), Standing::kForeign) << "it has rank 1";
   EXPECT_EQ(Of("n2", Make<KvSetReport>()), Standing::kOwn);

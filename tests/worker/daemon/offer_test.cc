@@ -65,6 +65,7 @@ TEST_F(OfferTest, WithoutDevicesEveryCardIsOffered) {
   EXPECT_EQ(first.card.compute_capability, 86);
   EXPECT_EQ(first.card.used_by_others_bytes, kCardGiB + 5);
   EXPECT_EQ(first.card.power_limit_watts, 300);
+  EXPECT_EQ(first.card.nccl_version, 22809) << "of the build that its ranks are";
   EXPECT_EQ(first.card.note, "");
   EXPECT_DOUBLE_EQ(HostLinkBytesPerSecond(first.card), 31.5e9);
   EXPECT_EQ(offer->devices[0].rank_binary, folder_ / "motley-rank");
@@ -75,6 +76,15 @@ TEST_F(OfferTest, WithoutDevicesEveryCardIsOffered) {
   EXPECT_TRUE(offer->unused.empty());
   EXPECT_THAT(Describe(*offer)[0],
               HasSubstr("offers n1/gpu0: A6000, cuda, 46.2 GiB, NVIDIA RTX A6000 at 0000:30:00.0, GPU-0abc0"));
+}
+
+TEST_F(OfferTest, WhichNcclAnotherLibraryIsNobodyKnowsBeforehand) {
+  fake_.Add();
+  ASSERT_EQ(setenv("MOTLEY_NCCL_LIBRARY", "/nowhere/libnccl.so.2", 1), 0);
+  const auto offer = Make("");
+  ASSERT_EQ(unsetenv("MOTLEY_NCCL_LIBRARY"), 0);
+  ASSERT_TRUE(offer.ok()) << offer.status();
+  EXPECT_EQ(offer->devices[0].description.card.nccl_version, 0);
 }
 
 TEST_F(OfferTest, AnUnknownCardNamesTheNearestRow) {

@@ -99,6 +99,10 @@ TEST_F(RankSessionTest, TakesASecondAssignment) {
     EXPECT_EQ(ready.kind, RankEventKind::kReady);
     EXPECT_EQ(ready.epoch, Epoch(epoch));
     EXPECT_EQ(ready.device, DeviceId("n1/gpu0"));
+    ASSERT_EQ(ready.transports.size(), 1u);
+    EXPECT_EQ(ready.transports[0].group, 0);
+    EXPECT_EQ(ready.transports[0].transport, Transport::kTcp);
+    EXPECT_EQ(ready.transports[0].why_not_nccl, "no card");
     EXPECT_EQ(Next<StepReport>().stats.loss, 2.5);
     EXPECT_EQ(NextEvent().kind, RankEventKind::kFinished);
   }

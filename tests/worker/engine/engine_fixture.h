@@ -113,6 +113,7 @@ class EngineTest : public testing::Test {
     std::vector<std::vector<StepResult>> steps;  // by rank
     std::map<int64_t, std::string> checkpoints, failed_checkpoints;
     int progress = 0;
+    std::vector<std::vector<TransportUse>> transports;  // that each rank reported
   };
   // `before` may set up each rank's host and keep the engine.
   Outcome Train(const std::vector<RankAssignment>& assignments, std::function<void(int, FakeHost&, Engine&)> before = {},
@@ -121,12 +122,14 @@ class EngineTest : public testing::Test {
     Outcome outcome;
     outcome.ends.assign(assignments.size(), absl::UnknownError("not run"));
     outcome.steps.resize(assignments.size());
+    outcome.transports.resize(assignments.size());
     OnRanks(static_cast<int>(assignments.size()), [&](int rank) {
       FakeHost host(kv);
       const auto engine = CreateEngine(host, options ? options(rank) : EngineOptions());
       if (before) before(rank, host, *engine);
       outcome.ends[rank] = engine->Run(assignments[rank]);
       outcome.steps[rank] = host.steps;
+      outcome.transports[rank] = host.transports;
       if (rank == 0) outcome.checkpoints = host.checkpoints;
       if (rank == 0) outcome.failed_checkpoints = host.failed_checkpoints;
       if (rank == 0) outcome.progress = host.progress;

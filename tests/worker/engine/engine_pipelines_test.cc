@@ -2,6 +2,8 @@
 #include <random>
 
 #include "tests/worker/engine/engine_fixture.h"
+#include "tests/worker/engine/fake_card.h"
+#include "tests/worker/engine/nccl/open_fake_nccl.h"
 
 namespace motley::engine {
 namespace {
@@ -120,6 +122,37 @@ TEST_F(PipelineTest, RanksWithProgramsOfUnlikePlansAreNamed) {
               std::string::npos)
         << end.status();
   }
+}
+
+// Two cards that are not there and a CPU behind them: each group and pair is reported once, by its first member.
+TEST_F(PipelineTest, RanksThatAreReadyReportTheirTransports) {
+  config_.training.steps = 1;
+  std::vector<RankAssignment> ranks =
+      AssignStages(Llama(), ScheduleFamily::kGPipe, {{{{0, 1}}, {{{4}, 0.5}, {{4}, 0.5}}}, {{{2, 2}}, {{{4, 4}, 1.0}}}});
+  std::vector<std::unique_ptr<FakeCard>> cards(ranks.size());
+  for (int r = 0; r < 2; ++r) {
+    cards[r] = std::make_unique<FakeCard>(r, &TheFakeNccl().library.api);
+    ranks[r].device.card.uuid = "GPU-" + std::to_string(r);
+  }
+  const Outcome outcome = Train(ranks, {}, [&](int rank) { return EngineOptions{.backend = cards[rank].get()}; });
+  std::map<std::vector<DeviceId>, int> pairs, groups;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    ASSERT_TRUE(outcome.ends[r].ok()) << outcome.ends[r].status();
+    for (const TransportUse& use : outcome.transports[r]) {
+      EXPECT_EQ(use.devices[0], ranks[r].device.id) << "its first member";
+      ++(use.group ? groups : pairs)[use.devices];
+      const bool with_cpu = std::count(use.devices.begin(), use.devices.end(), ranks[2].device.id) > 0;
+      if (use.devices.size() == 1) {
+        EXPECT_EQ(use.transport, Transport::kNone);
+        continue;
+      }
+      EXPECT_EQ(use.transport, with_cpu ? Transport::kTcp : Transport::kNccl);
+      EXPECT_EQ(use.why_not_nccl, with_cpu ? "n2/gpu0 has no NCCL" : "");
+    }
+  }
+  const DeviceId n0("n0/gpu0"), n1("n1/gpu0"), n2("n2/gpu0");
+  EXPECT_EQ((groups[{n0, n1}]), 1);
+  EXPECT_EQ(pairs, (std::map<std::vector<DeviceId>, int>{{{n0, n2}, 1}, {{n1, n2}, 1}, {{n2, n0}, 1}, {{n2, n1}, 1}}));
 }
 
 // Checkpoints know no layout: thirty changes of plan in one run, on the curve of one device.

@@ -43,7 +43,10 @@ class FakeHost : public RankHost {
   absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) override {
     return newest ? absl::OkStatus() : absl::FailedPreconditionError("stale");
   }
-  void OnReady() override { ++ready; }
+  void OnReady(const std::vector<TransportUse>& uses) override {
+    transports = uses;
+    ++ready;
+  }
   void OnStep(const StepResult& step) override {
     steps.push_back(step);
     if (on_step) on_step(step);
@@ -61,6 +64,7 @@ class FakeHost : public RankHost {
   bool newest = true;
   std::atomic<int> ready{0}, progress{0};
   std::vector<StepResult> steps;               // read after Run has returned
+  std::vector<TransportUse> transports;        // the same
   std::map<int64_t, std::string> checkpoints;  // the same
   std::map<int64_t, std::string> failed_checkpoints;
   std::function<void(const StepResult&)> on_step;

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/program/step_spans.h"
+#include "common/session/transport_use.h"
 
 namespace motley::engine {
 
@@ -38,7 +39,8 @@ class RankHost {
   // Asked just before every write that outlives the rank; `purpose` is for people: "publish step-00000040".
   // FAILED_PRECONDITION: a newer epoch exists.
   virtual absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) = 0;
-  virtual void OnReady() = 0;
+  // About to take the first step. `transports`: what this rank says of the epoch's, for all members.
+  virtual void OnReady(const std::vector<TransportUse>& transports) = 0;
   virtual void OnStep(const StepResult& step) = 0;
   virtual void OnProgress(int64_t step, int64_t instruction, const std::string& doing) = 0;
   virtual void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) = 0;

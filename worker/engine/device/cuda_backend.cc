@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/device/transport_choice.h"
 #include "worker/engine/device/cuda_libraries.h"
 #include "worker/engine/device/cuda_memory.h"
 #include "worker/engine/device/cuda_status.h"

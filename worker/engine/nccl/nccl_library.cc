@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/device/transport_choice.h"
 
 namespace motley::engine {
 namespace {
@@ -88,12 +89,6 @@ std::string InterfaceOf(const std::string& address) {
 }
 
 }  // namespace
-
-std::string NcclVersionText(int version) {
-  // Up to 2.8 a version had one digit less.
-  if (version < 10000) return absl::StrCat(version / 1000, ".", version / 100 % 10, ".", version % 100);
-  return absl::StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);
-}
 
 absl::StatusOr<NcclLibrary> OpenNccl(const std::string& name) {
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -22,9 +22,6 @@ struct NcclLibrary {
 // not say its version; the message has the place and the remedy.
 absl::StatusOr<NcclLibrary> OpenNccl(const std::string& name = kNcclName);
 
-// "2.28.9"
-std::string NcclVersionText(int version);
-
 // To be called before the process's first use of NCCL and before it has threads that read its environment. Sets what this engine
 // relies on, whatever the user has set: calls that do not block, no order between communicators, connections made at the start.
 // Where the user has not set it: several ranks on one card where NCCL can (2.30), and the interface of `data_address` for NCCL's

@@ -18,16 +18,4 @@ int64_t ElementsOf(const Owners& owners) {
   return elements;
 }
 
-std::string_view TransportName(Transport transport) {
-  switch (transport) {
-    case Transport::kNone:
-      return "none";
-    case Transport::kTcp:
-      return "tcp";
-    case Transport::kNccl:
-      return "nccl";
-  }
-  return "none";
-}
-
 }  // namespace motley::engine

@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +26,7 @@
 #include "common/base/clock.h"
 #include "common/base/dtype.h"
 #include "common/program/operation.h"
+#include "common/session/transport_use.h"
 #include "worker/engine/transport/transfer_pacer.h"
 
 namespace motley::engine {
@@ -46,10 +46,6 @@ using Owners = std::vector<std::vector<ElementRange>>;
 Owners OwnersOf(const std::vector<int64_t>& bounds);
 // Of all members together.
 int64_t ElementsOf(const Owners& owners);
-
-// What moves a group's or a pair's bytes. Nothing does where a rank is alone.
-enum class Transport { kNone, kTcp, kNccl };
-std::string_view TransportName(Transport transport);  // "none", "tcp", "nccl": of status lines
 
 class Communicator {
  public:
@@ -78,6 +74,9 @@ class Communicator {
   // Makes the room that this lane's largest call will want, on the host or elsewhere. To be called between steps: making it may
   // wait for all that the device was given, and in a step something may be given that waits for this rank's next call.
   virtual absl::Status Reserve(Lane, int64_t) { return absl::OkStatus(); }
+  // What this rank says of them for all (transport_report.h). Set before any call.
+  const std::vector<TransportUse>& transports() const { return transports_; }
+  void set_transports(std::vector<TransportUse> transports) { transports_ = std::move(transports); }
   // Whether calls of this lane return with their work done. Else it is in the lane's stream then (CommunicatorOptions::streams).
   virtual bool Blocks(Lane) const { return true; }
   // Asked while streams are awaited, from the thread that gives them work: whether everybody whom they wait for is well.
@@ -98,6 +97,7 @@ class Communicator {
   SystemClock clock_;
   TransferPacer collective_pacer_{clock_}, send_pacer_{clock_}, receive_pacer_{clock_};
   std::function<void()> progress_;
+  std::vector<TransportUse> transports_;
   std::atomic<double> lateness_seconds_{0};
 };
 

@@ -7,6 +7,7 @@
 #include "worker/engine/transport/nccl_communicator.h"
 #include "worker/engine/transport/staged_communicator.h"
 #include "worker/engine/transport/tcp_communicator.h"
+#include "worker/engine/transport/transport_report.h"
 
 namespace motley::engine {
 
@@ -21,8 +22,11 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectCommunicator(const Communic
   MOTLEY_ASSIGN_OR_RETURN(ConnectedTcp tcp, ConnectTcp(options, host, links));
   std::unique_ptr<Communicator> communicator = std::move(tcp.communicator);
   if (options.memory != nullptr) communicator = StageOn(options, std::move(communicator));
-  if (options.nccl.api == nullptr) return communicator;
-  return ConnectNccl(options, tcp.introductions, std::move(communicator), host);
+  if (options.nccl.api != nullptr) {
+    MOTLEY_ASSIGN_OR_RETURN(communicator, ConnectNccl(options, tcp.introductions, std::move(communicator), host));
+  }
+  communicator->set_transports(ReportTransports(options, tcp.introductions, *communicator));
+  return communicator;
 }
 
 }  // namespace motley::engine

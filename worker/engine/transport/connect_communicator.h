@@ -22,7 +22,8 @@
 
 namespace motley::engine {
 
-// Of a rank on a card. Groups and pairs whose members can use NCCL together do (transport_choice.h), the others use TCP.
+// Of a rank on a card. Groups and pairs whose members can use NCCL together do (common/device/transport_choice.h), the others use
+// TCP.
 struct NcclOptions {
   const NcclApi* api = nullptr;  // null: this rank has no NCCL, or the job wants none
   // The job asked for NCCL by name: what cannot use it is an error and not a reason for TCP. The same on all ranks.

@@ -97,4 +97,11 @@ absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& o
   return all;
 }
 
+std::vector<TransportMember> MembersOf(const std::vector<int>& ranks, const std::vector<DeviceId>& devices,
+                                       const std::vector<Introduction>& all) {
+  std::vector<TransportMember> members;
+  for (const int r : ranks) members.push_back({devices[r].value(), all[r].nccl_version, all[r].card});
+  return members;
+}
+
 }  // namespace motley::engine

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/device/transport_choice.h"
 #include "worker/engine/base/rank_host.h"
 #include "worker/engine/transport/connect_communicator.h"
 #include "worker/engine/transport/link_rates.h"
@@ -26,5 +27,9 @@ struct Introduction {
 // FAILED_PRECONDITION: who is of another build.
 absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& options, const MeetingPoint& point,
                                                     RankHost& host);
+
+// These ranks as the choice of their transport sees them. `devices`, `all`: by rank.
+std::vector<TransportMember> MembersOf(const std::vector<int>& ranks, const std::vector<DeviceId>& devices,
+                                       const std::vector<Introduction>& all);
 
 }  // namespace motley::engine

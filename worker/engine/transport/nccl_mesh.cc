@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/fault.h"
+#include "common/base/some_names.h"
 #include "common/base/status_macros.h"
-#include "worker/engine/transport/transport_choice.h"
 
 namespace motley::engine {
 namespace {
@@ -150,7 +150,7 @@ absl::StatusOr<std::unique_ptr<NcclMesh>> NcclMesh::Connect(const CommunicatorOp
   std::vector<Circle> by_nccl;
   std::vector<std::string> by_tcp;
   for (Circle& circle : CirclesOf(options)) {
-    const TransportChoice choice = ChooseTransport(circle.members, options.devices, introductions);
+    const TransportChoice choice = ChooseTransport(MembersOf(circle.members, options.devices, introductions));
     if (choice.transport == Transport::kNccl) by_nccl.push_back(circle);
     if (choice.why_not_nccl.empty()) continue;
     const std::string what = absl::StrCat(NameOf(circle, options.devices), ": ", choice.why_not_nccl);

@@ -39,6 +39,14 @@ TEST_F(NcclCommunicatorTest, NothingOfAGroupGoesByTheHost) {
 // Half of the ranks have no card; one group has only cards, one none, one both.
 TEST_F(NcclCommunicatorTest, AMixedJobGoesByGroup) {
   const std::vector<std::vector<int>> groups = {{0, 1}, {3, 2}, {2, 0, 1, 3}, {1}};
+  const DeviceId n0("n0/gpu0"), n1("n1/gpu0"), n2("n2/gpu0"), n3("n3/gpu0");
+  const std::vector<std::vector<TransportUse>> expected = {
+      {{0, {n0, n1}, Transport::kNccl, "", {}},
+       {{}, {n0, n1}, Transport::kNccl, "", {}},
+       {{}, {n0, n3}, Transport::kTcp, "n3/gpu0 has no NCCL", {}}},
+      {{3, {n1}, Transport::kNone, "", {}}},
+      {{2, {n2, n0, n1, n3}, Transport::kTcp, "n2/gpu0, n3/gpu0 have no NCCL", {}}, {{}, {n2, n3}, Transport::kTcp, "", {}}},
+      {{1, {n3, n2}, Transport::kTcp, "", {}}}};
   WithCards(
       4,
       [&](CardRank& one) {
@@ -61,15 +69,21 @@ TEST_F(NcclCommunicatorTest, AMixedJobGoesByGroup) {
         }
         // A lane with host traffic blocks: its NCCL calls are waited for.
         if (has_card) EXPECT_GE(one.memory.asked(), 10);
+        EXPECT_EQ(communicator.transports(), expected[one.rank]);
         ASSERT_TRUE(communicator.GatherScalars({0}).ok());
         const std::string line =
-            "goes by TCP and not by NCCL: group 2 (n2/gpu0, n0/gpu0, n1/gpu0, n3/gpu0): n2/gpu0, n3/gpu0 have no NCCL";
+            "goes by TCP and not by NCCL: group 2 (n2/gpu0, n0/gpu0, n1/gpu0, n3/gpu0): n2/gpu0, n3/gpu0 have no NCCL; "
+            "hand-overs from n0/gpu0 to n3/gpu0: n3/gpu0 has no NCCL";
         // The first member that knows NCCL says it for all.
         EXPECT_EQ(one.host->lines, one.rank == 0 ? std::vector<std::string>{line} : std::vector<std::string>{});
       },
       [&](CommunicatorOptions& options) {
         options.groups = groups;
         if (options.rank >= 2) options.nccl = {};
+        if (options.rank == 0) options.sends_to = {1, 3};
+        if (options.rank == 2) options.sends_to = {3};
+        if (options.rank == 1) options.receives_from = {0};
+        if (options.rank == 3) options.receives_from = {0, 2};
       });
 }
 

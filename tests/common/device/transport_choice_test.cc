@@ -1,8 +1,8 @@
-#include "worker/engine/transport/transport_choice.h"
+#include "common/device/transport_choice.h"
 
 #include <gtest/gtest.h>
 
-namespace motley::engine {
+namespace motley {
 namespace {
 
 struct Rank {
@@ -11,16 +11,12 @@ struct Rank {
 };
 
 TransportChoice Choose(const std::vector<Rank>& ranks, const std::vector<int>& members) {
-  std::vector<DeviceId> devices;
-  std::vector<Introduction> all;
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    devices.emplace_back("n" + std::to_string(r) + "/gpu0");
-    Introduction one;
-    one.nccl_version = ranks[r].nccl_version;
-    one.card = ranks[r].card.empty() ? "GPU-" + std::to_string(r) : ranks[r].card;
-    all.push_back(one);
+  std::vector<TransportMember> choosing;
+  for (const int r : members) {
+    const std::string card = ranks[r].card.empty() ? "GPU-" + std::to_string(r) : ranks[r].card;
+    choosing.push_back({"n" + std::to_string(r) + "/gpu0", ranks[r].nccl_version, card});
   }
-  return ChooseTransport(members, devices, all);
+  return ChooseTransport(choosing);
 }
 
 TEST(TransportChoice, MembersWithOneNcclUseIt) {
@@ -60,7 +56,11 @@ TEST(TransportChoice, TwoRanksOnOneCardNeedALaterNccl) {
   EXPECT_EQ(Choose({{23004, "GPU-a"}, {23004, "GPU-a"}}, {0, 1}).transport, Transport::kNccl);
 }
 
-TEST(TransportChoice, LongListsAreCut) { EXPECT_EQ(SomeNames({"a", "b", "c", "d", "e", "f"}), "a, b, c, d and 2 more"); }
+TEST(TransportChoice, VersionsReadAsNvidiaWritesThem) {
+  EXPECT_EQ(NcclVersionText(22809), "2.28.9");
+  EXPECT_EQ(NcclVersionText(23004), "2.30.4");
+  EXPECT_EQ(NcclVersionText(2708), "2.7.8");
+}
 
 }  // namespace
-}  // namespace motley::engine
+}  // namespace motley

@@ -1,23 +1,23 @@
-#include "worker/engine/transport/transport_choice.h"
+#include "common/device/transport_choice.h"
 
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "worker/engine/nccl/nccl_library.h"
+#include "common/base/some_names.h"
 
-namespace motley::engine {
+namespace motley {
 namespace {
 
 // From here on NCCL can have several ranks on one card.
 constexpr int kFirstWithSharedCards = 23000;
-std::string WhyNotNccl(const std::vector<int>& members, const std::vector<DeviceId>& devices,
-                       const std::vector<Introduction>& all) {
+
+std::string WhyNotNccl(const std::vector<TransportMember>& members) {
   std::map<int, std::vector<std::string>> by_version;
   std::map<std::string, std::vector<std::string>> by_card;
-  for (const int r : members) {
-    by_version[all[r].nccl_version].push_back(devices[r].value());
-    if (!all[r].card.empty()) by_card[all[r].card].push_back(devices[r].value());
+  for (const TransportMember& member : members) {
+    by_version[member.nccl_version].push_back(member.name);
+    if (!member.card.empty()) by_card[member.card].push_back(member.name);
   }
   const int newest = by_version.rbegin()->first;
   if (const auto without = by_version.find(0); without != by_version.end()) {
@@ -41,18 +41,29 @@ std::string WhyNotNccl(const std::vector<int>& members, const std::vector<Device
 
 }  // namespace
 
-std::string SomeNames(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 4;
-  if (names.size() <= kMost) return absl::StrJoin(names, ", ");
-  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + kMost, ", "), " and ", names.size() - kMost, " more");
+std::string_view TransportName(Transport transport) {
+  switch (transport) {
+    case Transport::kNone:
+      return "none";
+    case Transport::kTcp:
+      return "tcp";
+    case Transport::kNccl:
+      return "nccl";
+  }
+  return "none";
 }
 
-TransportChoice ChooseTransport(const std::vector<int>& members, const std::vector<DeviceId>& devices,
-                                const std::vector<Introduction>& all) {
+TransportChoice ChooseTransport(const std::vector<TransportMember>& members) {
   if (members.size() < 2) return {};
-  TransportChoice choice{Transport::kTcp, WhyNotNccl(members, devices, all)};
-  if (choice.why_not_nccl.empty() && all[members[0]].nccl_version > 0) choice.transport = Transport::kNccl;
+  TransportChoice choice{Transport::kTcp, WhyNotNccl(members)};
+  if (choice.why_not_nccl.empty() && members[0].nccl_version > 0) choice.transport = Transport::kNccl;
   return choice;
 }
 
-}  // namespace motley::engine
+std::string NcclVersionText(int version) {
+  // Up to 2.8 a version had one digit less.
+  if (version < 10000) return absl::StrCat(version / 1000, ".", version / 100 % 10, ".", version % 100);
+  return absl::StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);
+}
+
+}  // namespace motley
