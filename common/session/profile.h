@@ -54,12 +54,13 @@ struct CollectiveProfile {
   double profile_seconds = 0;
 };
 
-// Digest of all that a compute profile depends on: device with its emulation numbers, model shape, sequence, dtype, build.
+// Digest of all that a compute profile depends on: device with its emulation numbers, its card's driver and libtorch, model
+// shape, sequence, dtype, build.
 struct ModelShape;
 struct DeviceDescription;
 enum class DType;
 std::string ComputeProfileDigest(const DeviceDescription& device, const ModelShape& shape, int64_t seq_len, DType dtype);
-// Collectives depend on the set of devices in ring order and the largest unit.
+// Collectives depend on the set of devices in ring order, their NCCL and links, and the largest unit.
 std::string CollectiveProfileDigest(const std::vector<DeviceDescription>& devices, const ModelShape& shape, DType dtype);
 
 }  // namespace motley

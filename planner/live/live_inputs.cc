@@ -178,8 +178,8 @@ bool Alike(const CardKind& a, const CardKind& b, bool declared) {
   return a.memory_bytes == b.memory_bytes && (declared ? a.fp32_flops == b.fp32_flops : Alike(a.fp32_flops, b.fp32_flops));
 }
 
-// Collects cards: the first device of a label gives it its name and decides who is like it; others that measure differently are
-// LABEL-2, LABEL-3, ...
+// Collects cards: the first device of a label gives it its name and decides who is like it; others that measure differently, or
+// that another libtorch computes on, are LABEL-2, LABEL-3, ...
 class Cards {
  public:
   Cards(Cluster* cluster, MotleyProfile* profile) : cluster_(*cluster), profile_(*profile) {}
@@ -188,7 +188,8 @@ class Cards {
     const std::string label = ProfileCardName(device.model.empty() ? "device" : device.model);
     const bool declared = device.flops_per_second > 0;
     for (size_t k = 0; k < cluster_.kinds.size(); ++k) {
-      if (labels_[k] != label || !Alike(kind, cluster_.kinds[k], declared) || !Alike(card, firsts_[k])) continue;
+      if (labels_[k] != label || libtorches_[k] != device.libtorch) continue;
+      if (!Alike(kind, cluster_.kinds[k], declared) || !Alike(card, firsts_[k])) continue;
       AddToMean(card, ++measurements_[k], &profile_.cards[k]);
       return static_cast<int>(k);
     }
@@ -196,6 +197,7 @@ class Cards {
     for (int i = 2; Taken(kind.name); ++i) kind.name = absl::StrCat(label, "-", i);
     card.card = kind.name;
     labels_.push_back(label);
+    libtorches_.push_back(device.libtorch);
     firsts_.push_back(card);
     measurements_.push_back(1);
     cluster_.kinds.push_back(std::move(kind));
@@ -212,7 +214,7 @@ class Cards {
 
   Cluster& cluster_;
   MotleyProfile& profile_;
-  std::vector<std::string> labels_;  // by kind
+  std::vector<std::string> labels_, libtorches_;  // by kind
   std::vector<MeasuredCard> firsts_;
   std::vector<double> measurements_;
 };

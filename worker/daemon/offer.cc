@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/device/device_kinds.h"
 #include "common/device/device_table.h"
+#include "worker/daemon/rank_nccl.h"
 
 namespace motley::worker {
 namespace {
@@ -88,6 +89,7 @@ absl::Status Complete(const DeviceConfig& device, const NvidiaCard& card, const 
   facts.used_by_others_bytes = card.used_bytes;
   facts.name = card.model;
   facts.nvlink_peers = card.nvlink_peers;
+  facts.p2p_peers = card.p2p_peers;
   facts.power_limit_watts = card.power_limit_watts;
   std::vector<std::string> notes;
   if (!known.ok()) {
@@ -105,6 +107,19 @@ absl::Status Complete(const DeviceConfig& device, const NvidiaCard& card, const 
 struct TakenCard {
   const NvidiaCard* card = nullptr;
   RankBuild build;
+};
+
+// By build: several cards have one.
+class NcclByBuild {
+ public:
+  const std::string& Of(const std::string& rank_binary) {
+    const auto [at, is_new] = versions_.try_emplace(rank_binary);
+    if (is_new) at->second = NcclOf(rank_binary);
+    return at->second;
+  }
+
+ private:
+  std::map<std::string, std::string> versions_;
 };
 
 absl::StatusOr<TakenCard> Take(const NvidiaCard& card, const NvidiaCards& found, const std::vector<std::string>& builds,
@@ -210,8 +225,10 @@ absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& f
     MOTLEY_RETURN_IF_ERROR(TakeNamed(config.devices, found, builds, taken, offer));
   }
   MOTLEY_ASSIGN_OR_RETURN(std::vector<DeviceDescription> descriptions, DescribeDevices(complete));
+  NcclByBuild nccl;
   for (size_t i = 0; i < descriptions.size(); ++i) {
     OfferedDevice device{std::move(descriptions[i]), config.rank_binary, -1};
+    device.description.libtorch = RankBuilds().front().libtorch;
     if (device.description.kind == DeviceKind::kCuda) {
       const TakenCard& card = taken.at(complete.devices[i].name);
       const absl::Status status = Complete(complete.devices[i], *card.card, found, device.description);
@@ -219,6 +236,8 @@ absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& f
         return absl::Status(status.code(), absl::StrCat("device ", complete.devices[i].name, ": ", status.message()));
       device.rank_binary = BuildPath(config.rank_binary, card.build);
       device.card_index = card.card->index;
+      device.description.libtorch = card.build.libtorch;
+      device.description.card.nccl = nccl.Of(device.rank_binary);
     }
     offer.devices.push_back(std::move(device));
   }
@@ -233,7 +252,8 @@ std::vector<std::string> Describe(const Offer& offer) {
     if (d.memory_bytes > 0) absl::StrAppend(&lines.back(), ", ", Gibibytes(d.memory_bytes));
     if (d.kind != DeviceKind::kCuda) continue;
     absl::StrAppend(&lines.back(), ", ", d.card.name, " at ", d.card.bus, ", ", d.card.uuid, ", driver ", d.card.driver, ", by ",
-                    device.rank_binary.substr(device.rank_binary.rfind('/') + 1));
+                    device.rank_binary.substr(device.rank_binary.rfind('/') + 1),
+                    d.card.nccl.empty() ? " without NCCL" : absl::StrCat(" with NCCL ", d.card.nccl));
     if (!d.card.note.empty()) absl::StrAppend(&lines.back(), "; ", d.card.note);
   }
   for (const UnusedCard& card : offer.unused) lines.push_back(absl::StrCat("does not use ", card.card, ": ", card.reason));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/device/cuda_libraries.h"
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/profiler/collective_profiler.h"
 #include "worker/engine/profiler/compute_profiler.h"
@@ -169,6 +170,11 @@ class EngineImpl : public Engine {
 };
 
 }  // namespace
+
+absl::StatusOr<std::string> NcclVersion() {
+  MOTLEY_ASSIGN_OR_RETURN(const NcclLibrary nccl, OpenTorchsNccl());
+  return NcclVersionText(nccl.version);
+}
 
 std::unique_ptr<Engine> CreateEngine(RankHost& host, const EngineOptions& options) {
   return std::make_unique<EngineImpl>(host, options);

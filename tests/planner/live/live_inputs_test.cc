@@ -157,6 +157,19 @@ TEST(LiveInputs, NoiseMakesNoCard) {
   EXPECT_EQ(Described(input).cluster.kinds.size(), 5u) << "memory is exact";
 }
 
+TEST(LiveInputs, CardsUnderTwoLibtorchesAreTwo) {
+  PlannerInput input = Mixed();
+  for (DeviceDescription& device : input.devices) device.libtorch = "2.11.0";
+  const size_t kinds = Described(input).cluster.kinds.size();
+  input.devices[3].libtorch = "2.7.1";
+  const LiveInputs live = Described(input);
+  ASSERT_EQ(live.cluster.kinds.size(), kinds + 1);
+  EXPECT_NE(live.cluster.devices[2].kind, live.cluster.devices[3].kind);
+  EXPECT_EQ(live.profile.cards[live.cluster.devices[2].kind].layer.backward_seconds[1],
+            input.compute[2].layer.points[1].backward_seconds)
+      << "its own, and no mean";
+}
+
 TEST(LiveInputs, DevicesKeepTheirNames) {
   PlannerInput input = Mixed();
   input.devices[1].id = input.compute[1].device = DeviceId("n1/spare");

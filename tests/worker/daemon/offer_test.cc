@@ -210,6 +210,26 @@ TEST_F(OfferTest, TheRankIsTheNewestBuildThatRunsOnTheCard) {
   EXPECT_THAT(WhyUnused(), HasSubstr("driver 535.129.03 runs CUDA 12.2, and motley-rank of libtorch 2.11.0 needs 13.0"));
 }
 
+TEST_F(OfferTest, TheRanksLibrariesAreSaid) {
+  const auto says = [this](const std::string& script) {
+    chmod(folder_.Write("motley-rank", absl::StrCat("#!/bin/sh\n", script, "\n")).c_str(), 0755);
+    const auto offer = Make("");
+    EXPECT_TRUE(offer.ok()) << offer.status();
+    return offer->devices[0].description;
+  };
+  fake_.Add();
+  const DeviceDescription card = says("test \"$1\" = --nccl && echo 2.28.9");
+  EXPECT_EQ(card.libtorch, "2.11.0");
+  EXPECT_EQ(card.card.nccl, "2.28.9");
+  EXPECT_EQ(says("echo NCCL cannot be opened; exit 69").card.nccl, "");
+  EXPECT_EQ(says("yes 1").card.nccl, "") << "more than an answer has";
+  Build("motley-rank-2.7.1");
+  fake_.all["driver_cuda"] = 12020;
+  EXPECT_EQ(Make("")->devices[0].description.libtorch, "2.7.1");
+  fake_.all["cards"].clear();
+  EXPECT_EQ(Make("")->devices[0].description.libtorch, "2.11.0") << "of the CPU's rank";
+}
+
 TEST_F(OfferTest, ACardIsOneWorkers) {
   fake_.Add();
   {
