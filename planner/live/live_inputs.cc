@@ -274,9 +274,9 @@ absl::StatusOr<std::vector<bool>> ApplyLinks(const PlannerInput& input, const De
     return std::vector<bool>(cluster->nodes.size(), false);
   }
   MOTLEY_RETURN_IF_ERROR(Validate(measured, "collective profile"));
-  std::vector<bool> set = SetMeasuredLinks(measured, declared.nodes, cluster);
+  std::vector<bool> set = SetMeasuredLinks(measured, input.devices, declared.nodes, cluster);
   if (std::count(set.begin(), set.end(), true) > 0) {
-    cluster->notes.push_back(absl::StrCat("links are as measured: ", MeasuredLinksText(measured, *cluster)));
+    cluster->notes.push_back(absl::StrCat("links are as measured: ", MeasuredLinksText(measured, input.devices, *cluster)));
   }
   std::string slower = declared.all ? SlowerThanDeclared(measured, *cluster) : "";
   if (!slower.empty()) cluster->notes.push_back(std::move(slower));

@@ -62,10 +62,13 @@ void AddPeers(const RankAssignment& assignment, CommunicatorOptions& options) {
   }
 }
 
-absl::StatusOr<CollectiveProfile> ProfileTogether(const RankAssignment& assignment, Communicator& communicator) {
-  MOTLEY_ASSIGN_OR_RETURN(CollectiveProfile profile, ProfileRing(assignment, communicator));
+LinkPlan LinksOf(const RankAssignment& assignment) { return {assignment.devices, assignment.link_pairs}; }
+
+absl::StatusOr<CollectiveProfile> ProfileTogether(const RankAssignment& assignment, DeviceBackend& backend,
+                                                  Communicator& communicator) {
+  MOTLEY_ASSIGN_OR_RETURN(CollectiveProfile profile, ProfileRing(assignment, backend, communicator));
   const int64_t begin_ns = MonotonicNs();
-  MOTLEY_ASSIGN_OR_RETURN(profile.links, ProfileLinks(assignment.devices, communicator));
+  MOTLEY_ASSIGN_OR_RETURN(profile.links, ProfileLinks(LinksOf(assignment), backend, communicator));
   profile.profile_seconds += (MonotonicNs() - begin_ns) * 1e-9;
   return profile;
 }
@@ -113,10 +116,10 @@ class EngineImpl : public Engine {
     return Guarded("profiling collectives", assignment, [&]() -> absl::StatusOr<CollectiveProfile> {
       MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));
       MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator,
-                              Connect(assignment, *backend, "profile/", LinkPeers(assignment.devices, assignment.rank)));
+                              Connect(assignment, *backend, "profile/", LinkPeers(LinksOf(assignment), assignment.rank)));
       ProgressMeter progress(host_);
       communicator->set_progress([&] { progress.Beat("profiling collectives and links"); });
-      absl::StatusOr<CollectiveProfile> profile = ProfileTogether(assignment, *communicator);
+      absl::StatusOr<CollectiveProfile> profile = ProfileTogether(assignment, *backend, *communicator);
       if (!profile.ok()) communicator->Abort(std::string(profile.status().message()));
       return profile;
     });
