@@ -45,6 +45,12 @@ struct MeasuredLink {
   double bytes_per_second = 0;
 };
 
+// Of one card: how many times longer its work takes beside the other kind, at least 1 (docs/profiles.md).
+struct Overlap {
+  double compute = 1;      // beside a collective of all
+  double collectives = 1;  // beside a layer's passes
+};
+
 struct CollectiveProfile {
   std::vector<DeviceId> devices;  // by rank
   std::string digest;
@@ -52,6 +58,7 @@ struct CollectiveProfile {
   std::vector<MeasuredLink> links;  // both ways between nodes and inside them (docs/profiles.md); empty: not measured
   double barrier_seconds = 0;       // reducing a few scalars
   double profile_seconds = 0;
+  std::vector<Overlap> overlap;  // by rank; empty: not measured
 };
 
 // Digest of all that a compute profile depends on: device with its emulation numbers, its card's driver and libtorch, model

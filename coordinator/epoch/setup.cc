@@ -8,6 +8,7 @@
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
 #include "common/device/link_class.h"
+#include "common/session/overlap_text.h"
 #include "common/session/profile.h"
 #include "coordinator/epoch/planning.h"
 #include "coordinator/epoch/prober.h"
@@ -245,7 +246,8 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
   if (!report.collectives.points.empty()) {
     CollectiveProfile profile = report.collectives;
     profile.digest = CollectiveProfileDigest(devices, shape, precision.master);
-    lines.push_back(absl::StrCat("collectives of ", Count(devices.size(), "device")));
+    const std::string overlap = OverlapText(profile.overlap);
+    lines.push_back(absl::StrCat("collectives of ", Count(devices.size(), "device"), overlap.empty() ? "" : ": ", overlap));
     batch.collective_profiles.push_back(std::move(profile));
   }
   EventRecord event;

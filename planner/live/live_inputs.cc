@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/model/operators.h"
+#include "common/session/overlap_text.h"
 #include "planner/cluster/link_fit.h"
 #include "planner/costs/latency_book.h"
 #include "planner/costs/profile_series.h"
@@ -295,9 +296,13 @@ absl::Status FitToCollectives(const PlannerInput& input, const Declared& declare
                                                       " devices were neither measured nor declared; a job measures them before "
                                                       "it starts on them: wait until this one does, or submit it again"));
   }
+  MOTLEY_RETURN_IF_ERROR(Validate(input.collectives, "collective profile"));
   MOTLEY_ASSIGN_OR_RETURN(const LinkFit fit, FitLinks(*cluster, input.collectives));
   cluster->collectives = input.collectives;
   cluster->collectives.links.clear();  // nodes and pairs say them now
+  if (const std::string text = OverlapText(input.collectives.overlap); !text.empty()) {
+    cluster->notes.push_back(absl::StrCat(text, ", as measured; the plan takes both at their own speed"));
+  }
   // Rates that were declared or measured link by link are kept, and what collectives reach of them is an efficiency. Rates of
   // which neither is known are those that the collectives reach.
   const bool any_measured = std::count(measured.begin(), measured.end(), true) > 0;

@@ -16,6 +16,7 @@
 #include "worker/engine/profiler/collective_profiler.h"
 #include "worker/engine/profiler/compute_profiler.h"
 #include "worker/engine/profiler/link_profiler.h"
+#include "worker/engine/profiler/overlap_profiler.h"
 #include "worker/engine/trainer.h"
 #include "worker/engine/transport/connect_communicator.h"
 #include "worker/engine/transport/link_clock.h"
@@ -69,6 +70,7 @@ absl::StatusOr<CollectiveProfile> ProfileTogether(const RankAssignment& assignme
   MOTLEY_ASSIGN_OR_RETURN(CollectiveProfile profile, ProfileRing(assignment, backend, communicator));
   const int64_t begin_ns = MonotonicNs();
   MOTLEY_ASSIGN_OR_RETURN(profile.links, ProfileLinks(LinksOf(assignment), backend, communicator));
+  MOTLEY_ASSIGN_OR_RETURN(profile.overlap, ProfileOverlap(assignment, backend, communicator));
   profile.profile_seconds += (MonotonicNs() - begin_ns) * 1e-9;
   return profile;
 }

@@ -170,6 +170,20 @@ TEST(LiveInputs, CardsUnderTwoLibtorchesAreTwo) {
       << "its own, and no mean";
 }
 
+TEST(LiveInputs, OverlapIsSaidAndNotPlannedWith) {
+  PlannerInput input = Mixed();
+  const Cluster without = Described(input).cluster;
+  input.collectives.overlap.assign(input.devices.size(), {1.25, 1.5});
+  Cluster with = Described(input).cluster;
+  EXPECT_THAT(with.notes, testing::Contains(testing::HasSubstr("compute takes up to 1.25 times as long beside collectives")));
+  with.notes = without.notes;
+  EXPECT_EQ(ToToml(with), ToToml(without));
+  for (const std::vector<Overlap>& wrong : {std::vector<Overlap>{{1, 1}}, std::vector<Overlap>(input.devices.size(), {0.5, 1})}) {
+    input.collectives.overlap = wrong;
+    EXPECT_EQ(DescribeLive(input).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
 TEST(LiveInputs, DevicesKeepTheirNames) {
   PlannerInput input = Mixed();
   input.devices[1].id = input.compute[1].device = DeviceId("n1/spare");

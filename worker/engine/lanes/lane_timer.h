@@ -22,6 +22,9 @@ class LaneTime {
  public:
   // Once LaneTimer::Await has said OK.
   double seconds() const { return end_ == nullptr ? seconds_ : absl::ToDoubleSeconds(end_->At() - begin_->At()); }
+  // Of a piece in a stream, by the device's clock.
+  absl::Duration begin() const { return begin_->At(); }
+  absl::Duration end() const { return end_->At(); }
 
  private:
   friend class LaneTimer;

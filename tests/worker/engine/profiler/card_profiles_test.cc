@@ -63,6 +63,12 @@ TEST_F(ProfilesOnStreamsTest, CardsMeasureByNccl) {
   for (const CollectiveProfile& profile : profiles) {
     ExpectPoints(profile);
     EXPECT_EQ(Pairs(profile), (std::set<std::pair<int, int>>{{0, 1}, {1, 0}, {0, 2}, {2, 0}}));
+    ASSERT_EQ(profile.overlap.size(), 3u);
+    for (size_t r = 0; r < 3; ++r) {
+      EXPECT_GE(profile.overlap[r].compute, 1);
+      EXPECT_GE(profile.overlap[r].collectives, 1);
+      EXPECT_EQ(profile.overlap[r].compute, profiles[0].overlap[r].compute) << "all ranks know all";
+    }
   }
 }
 
@@ -70,6 +76,7 @@ TEST_F(ProfilesOnStreamsTest, WithoutNcclTheyMeasureThroughTheHost) {
   const auto profiles = Profile({true, true}, nullptr);
   ExpectPoints(profiles[0]);
   EXPECT_EQ(Pairs(profiles[0]), (std::set<std::pair<int, int>>{{0, 1}, {1, 0}}));
+  EXPECT_TRUE(profiles[0].overlap.empty()) << "a thread's time is not a stream's";
 }
 
 // One end may have a stream for its calls where the other has none.
