@@ -6,7 +6,8 @@
 
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/fake_card.h"
-#include "tests/worker/engine/nccl/open_fake_nccl.h"
+#include "tests/worker/engine/nccl/card_ranks.h"
+#include "worker/engine/profiler/collective_profiler.h"
 
 namespace motley::engine {
 namespace {
@@ -86,6 +87,20 @@ TEST_F(ProfilesOnStreamsTest, CardsBesideACpuMeasureEachPairByItsOwnWay) {
     ExpectPoints(profile);
     EXPECT_EQ(Pairs(profile), (std::set<std::pair<int, int>>{{0, 1}, {1, 0}, {1, 2}, {2, 1}, {1, 3}, {3, 1}}));
   }
+}
+
+// What waits in a stream for a rank that is gone is ended, on the others and on itself.
+TEST_F(ProfilesOnStreamsTest, ALostPeerEndsThem) {
+  const std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}, {}});
+  WithCards(2, [&](CardRank& one) {
+    ASSERT_TRUE(one.connected.ok()) << one.connected.status();
+    if (one.rank == 1) TheFakeNccl().DieInNextCall("group-0", 1);
+    FakeCard card(one.rank + 1, &TheFakeNccl().library.api);
+    const absl::Status status = ProfileRing(assignments[one.rank], card, one.communicator()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_EQ(card.bytes().live(), 0);
+  });
+  TheFakeNccl().Reset();
 }
 
 }  // namespace
