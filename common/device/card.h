@@ -19,8 +19,9 @@ struct CardDescription {
   int64_t used_by_others_bytes = 0;
   std::string name;                       // as the driver has it: "NVIDIA RTX A6000"
   std::vector<std::string> nvlink_peers;  // bus addresses of cards of this node, sorted
+  std::vector<std::string> p2p_peers;     // those that it reaches past the host's memory, over PCIe or NVLink; the same
   int power_limit_watts = 0;              // 0 = not known
-  int nccl_version = 0;                   // that a rank on it will open: 22809 is 2.28.9; 0 = not known
+  int nccl_version = 0;                   // that a rank on it opens: 22809 is 2.28.9; 0 = none
   std::string note;                       // what a reader should know: "not in the device table; nearest: RTX-3090"
   std::string health;                     // what is wrong though it computes: "slowed down: power limit"; empty = well
   std::string lost;                       // why it cannot be used any more; empty = it can

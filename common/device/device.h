@@ -29,6 +29,7 @@ struct DeviceDescription {
   double node_link_bytes_per_second = 0;  // the node's NIC, each direction, shared by its devices; 0 = not paced
   absl::Duration link_latency;
   int threads = 1;       // of tensor operators: what an emulated device computes with is no part of its speed
+  std::string libtorch;  // of the build of motley-rank that runs on it: "2.11.0"; empty = not known
   CardDescription card;  // of kind cuda
 
   friend bool operator==(const DeviceDescription&, const DeviceDescription&) = default;

@@ -22,8 +22,8 @@ std::string SetupCommand(const RankBuild& build) {
 }  // namespace
 
 const std::vector<RankBuild>& RankBuilds() {
-  static const auto* const builds = new std::vector<RankBuild>{{"2.11.0", 13000, "580", {75, 80, 86, 90, 100, 120}, 22809},
-                                                               {"2.7.1", 12060, "525", {50, 60, 70, 75, 80, 86, 90}, 22809}};
+  static const auto* const builds = new std::vector<RankBuild>{{"2.11.0", 13000, "580", {75, 80, 86, 90, 100, 120}},
+                                                               {"2.7.1", 12060, "525", {50, 60, 70, 75, 80, 86, 90}}};
   return *builds;
 }
 

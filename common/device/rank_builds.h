@@ -15,7 +15,6 @@ struct RankBuild {
   int cuda = 0;                    // 13000 is 13.0
   std::string_view driver_branch;  // the oldest driver that runs it: "580"
   std::vector<int> architectures;  // 86 is sm_86
-  int nccl = 0;                    // that is set up with it: 22809 is 2.28.9
 };
 
 // Newest first.

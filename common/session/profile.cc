@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/dtype.h"
 #include "common/base/version.h"
 #include "common/data/sampling.h"
@@ -19,11 +20,19 @@ constexpr int kProfileMethod = 1;
 // The same for collectives and links alone.
 constexpr int kCollectiveMethod = 2;
 
-// Every field, in full precision: a digest must change with any of them and with nothing else.
+// Every field, in full precision: a digest must change with any of them and with nothing else. Of a card: which one it is, what
+// computes on it, and the power that it may take; not how it is today.
 std::string Describe(const DeviceDescription& d) {
-  return absl::StrFormat("device{%s|%s|%d|%d|%.17g|%d|%.17g|%.17g|%d|%d}", d.id.value(), d.model, static_cast<int>(d.kind),
-                         d.memory_bytes, d.flops_per_second, absl::ToInt64Nanoseconds(d.launch), d.link_bytes_per_second,
-                         d.node_link_bytes_per_second, absl::ToInt64Nanoseconds(d.link_latency), d.threads);
+  return absl::StrFormat("device{%s|%s|%d|%d|%.17g|%d|%.17g|%.17g|%d|%d|%s}card{%s|%s|%d|%d}", d.id.value(), d.model,
+                         static_cast<int>(d.kind), d.memory_bytes, d.flops_per_second, absl::ToInt64Nanoseconds(d.launch),
+                         d.link_bytes_per_second, d.node_link_bytes_per_second, absl::ToInt64Nanoseconds(d.link_latency),
+                         d.threads, d.libtorch, d.card.uuid, d.card.driver, d.card.driver_cuda, d.card.power_limit_watts);
+}
+
+// What moves a card's bytes, and on what way.
+std::string DescribeLinks(const CardDescription& card) {
+  return absl::StrFormat("links{%d|%d|%d|%s|%s}", card.nccl_version, card.pcie_generation, card.pcie_lanes,
+                         absl::StrJoin(card.nvlink_peers, ","), absl::StrJoin(card.p2p_peers, ","));
 }
 
 std::string Describe(const ModelShape& s) {
@@ -46,7 +55,7 @@ std::string ComputeProfileDigest(const DeviceDescription& device, const ModelSha
 
 std::string CollectiveProfileDigest(const std::vector<DeviceDescription>& devices, const ModelShape& shape, DType dtype) {
   std::string text;
-  for (const DeviceDescription& device : devices) text += Describe(device);
+  for (const DeviceDescription& device : devices) text += Describe(device) + DescribeLinks(device.card);
   int64_t largest_unit = 0;
   for (const UnitSpec& unit : ParameterLayout(shape)) largest_unit = std::max(largest_unit, unit.num_elements);
   return Digest("collective", absl::StrFormat("method{%d}%sunit{%d}%s", kCollectiveMethod, text, largest_unit, DTypeName(dtype)));

@@ -45,6 +45,12 @@ struct MeasuredLink {
   double bytes_per_second = 0;
 };
 
+// Of one card: how many times longer its work takes beside the other kind, at least 1 (docs/profiles.md).
+struct Overlap {
+  double compute = 1;      // beside a collective of all
+  double collectives = 1;  // beside a layer's passes
+};
+
 struct CollectiveProfile {
   std::vector<DeviceId> devices;  // by rank
   std::string digest;
@@ -52,14 +58,16 @@ struct CollectiveProfile {
   std::vector<MeasuredLink> links;  // both ways between nodes and inside them (docs/profiles.md); empty: not measured
   double barrier_seconds = 0;       // reducing a few scalars
   double profile_seconds = 0;
+  std::vector<Overlap> overlap;  // by rank; empty: not measured
 };
 
-// Digest of all that a compute profile depends on: device with its emulation numbers, model shape, sequence, dtype, build.
+// Digest of all that a compute profile depends on: device with its emulation numbers, its card's driver and libtorch, model
+// shape, sequence, dtype, build.
 struct ModelShape;
 struct DeviceDescription;
 enum class DType;
 std::string ComputeProfileDigest(const DeviceDescription& device, const ModelShape& shape, int64_t seq_len, DType dtype);
-// Collectives depend on the set of devices in ring order and the largest unit.
+// Collectives depend on the set of devices in ring order, their NCCL and links, and the largest unit.
 std::string CollectiveProfileDigest(const std::vector<DeviceDescription>& devices, const ModelShape& shape, DType dtype);
 
 }  // namespace motley

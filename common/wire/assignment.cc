@@ -35,6 +35,12 @@ absl::Status CheckShape(const v1::RankAssignment& proto) {
           absl::StrCat("placement[", unit, "].bounds must have ", world + 1, " entries, got ", size));
     }
   }
+  for (const v1::RankPair& pair : proto.link_pairs()) {
+    if (pair.a() < 0 || pair.a() >= pair.b() || pair.b() >= world) {
+      return absl::InvalidArgumentError(absl::StrCat("link_pairs must be of two ranks below ", world,
+                                                     ", the lower one first, got ", pair.a(), " and ", pair.b()));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -65,6 +71,11 @@ v1::RankAssignment ToProto(const RankAssignment& a) {
   proto.set_predicted_step_seconds(a.predicted_step_seconds);
   *proto.mutable_predicted_lanes() = ToProto(a.predicted_lanes);
   proto.set_stage(a.stage);
+  for (const auto& [one, other] : a.link_pairs) {
+    v1::RankPair* out = proto.add_link_pairs();
+    out->set_a(one);
+    out->set_b(other);
+  }
   proto.set_start_step(a.start_step);
   proto.set_resume_from(a.resume_from);
   proto.set_model_config_json(ToHfConfig(a.model));
@@ -95,6 +106,7 @@ absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
   a.predicted_step_seconds = proto.predicted_step_seconds();
   a.predicted_lanes = FromProto(proto.predicted_lanes());
   a.stage = proto.stage();
+  for (const v1::RankPair& pair : proto.link_pairs()) a.link_pairs.emplace_back(pair.a(), pair.b());
   a.start_step = proto.start_step();
   a.resume_from = proto.resume_from();
   MOTLEY_ASSIGN_OR_RETURN(a.model, ParseHfConfig(proto.model_config_json(), "model_config_json"));

@@ -30,6 +30,7 @@ v1::CardDescription ToProto(const CardDescription& card) {
   proto.set_used_by_others_bytes(card.used_by_others_bytes);
   proto.set_name(card.name);
   for (const std::string& peer : card.nvlink_peers) proto.add_nvlink_peers(peer);
+  for (const std::string& peer : card.p2p_peers) proto.add_p2p_peers(peer);
   proto.set_power_limit_watts(card.power_limit_watts);
   proto.set_note(card.note);
   proto.set_health(card.health);
@@ -49,6 +50,7 @@ CardDescription FromProto(const v1::CardDescription& proto) {
           .used_by_others_bytes = proto.used_by_others_bytes(),
           .name = proto.name(),
           .nvlink_peers = {proto.nvlink_peers().begin(), proto.nvlink_peers().end()},
+          .p2p_peers = {proto.p2p_peers().begin(), proto.p2p_peers().end()},
           .power_limit_watts = proto.power_limit_watts(),
           .nccl_version = std::max(proto.nccl_version(), 0),
           .note = proto.note(),
@@ -70,6 +72,7 @@ v1::DeviceDescription ToProto(const DeviceDescription& device) {
   proto.set_node_link_bytes_per_second(device.node_link_bytes_per_second);
   proto.set_link_latency_seconds(absl::ToDoubleSeconds(device.link_latency));
   proto.set_threads(device.threads);
+  proto.set_libtorch(device.libtorch);
   if (device.card != CardDescription()) *proto.mutable_card() = ToProto(device.card);
   return proto;
 }
@@ -102,6 +105,7 @@ absl::StatusOr<DeviceDescription> FromProto(const v1::DeviceDescription& proto) 
   device.node_link_bytes_per_second = proto.node_link_bytes_per_second();
   device.link_latency = absl::Seconds(proto.link_latency_seconds());
   device.threads = std::clamp(proto.threads(), 1, kMostThreads);
+  device.libtorch = proto.libtorch();
   device.card = FromProto(proto.card());
   return device;
 }

@@ -71,6 +71,11 @@ v1::CollectiveProfile ToProto(const CollectiveProfile& profile) {
     out->set_latency_seconds(link.latency_seconds);
     out->set_bytes_per_second(link.bytes_per_second);
   }
+  for (const Overlap& overlap : profile.overlap) {
+    v1::Overlap* out = proto.add_overlap();
+    out->set_compute(overlap.compute);
+    out->set_collectives(overlap.collectives);
+  }
   proto.set_barrier_seconds(profile.barrier_seconds);
   proto.set_profile_seconds(profile.profile_seconds);
   return proto;
@@ -86,6 +91,7 @@ CollectiveProfile FromProto(const v1::CollectiveProfile& proto) {
   for (const v1::MeasuredLink& link : proto.links()) {
     profile.links.push_back({link.from(), link.to(), link.latency_seconds(), link.bytes_per_second()});
   }
+  for (const v1::Overlap& overlap : proto.overlap()) profile.overlap.push_back({overlap.compute(), overlap.collectives()});
   profile.barrier_seconds = proto.barrier_seconds();
   profile.profile_seconds = proto.profile_seconds();
   return profile;

@@ -7,6 +7,8 @@
 #include "common/base/count.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
+#include "common/device/link_class.h"
+#include "common/session/overlap_text.h"
 #include "common/session/profile.h"
 #include "coordinator/epoch/planning.h"
 #include "coordinator/epoch/prober.h"
@@ -77,6 +79,7 @@ void RefuseBeforePlanning(Core& core, absl::Status why) {
 std::vector<RankAssignment> ProfileRanks(const Core& core, const std::vector<DeviceDescription>& devices, const JobRecord& job,
                                          const ModelShape& shape) {
   std::vector<RankAssignment> ranks(devices.size());
+  const std::vector<std::pair<int, int>> pairs = RepresentativePairs(devices);
   for (size_t r = 0; r < ranks.size(); ++r) {
     RankAssignment& rank = ranks[r];
     rank.job = job.id;
@@ -90,6 +93,7 @@ std::vector<RankAssignment> ProfileRanks(const Core& core, const std::vector<Dev
     rank.config = RankConfig(job);
     rank.data_digest = job.data_digest;
     rank.device = devices[r];
+    rank.link_pairs = pairs;
   }
   return ranks;
 }
@@ -242,7 +246,8 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
   if (!report.collectives.points.empty()) {
     CollectiveProfile profile = report.collectives;
     profile.digest = CollectiveProfileDigest(devices, shape, precision.master);
-    lines.push_back(absl::StrCat("collectives of ", Count(devices.size(), "device")));
+    const std::string overlap = OverlapText(profile.overlap);
+    lines.push_back(absl::StrCat("collectives of ", Count(devices.size(), "device"), overlap.empty() ? "" : ": ", overlap));
     batch.collective_profiles.push_back(std::move(profile));
   }
   EventRecord event;

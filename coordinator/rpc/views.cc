@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/device/device_kinds.h"
 #include "common/device/rank_builds.h"
+#include "common/device/transport_choice.h"
 #include "common/wire/device.h"
 #include "common/wire/job.h"
 #include "coordinator/state/membership.h"
@@ -133,10 +134,12 @@ v1::Card View(const CardDescription& card) {
   out.set_pcie_lanes(card.pcie_lanes);
   out.set_host_link_bytes_per_second(HostLinkBytesPerSecond(card));
   for (const std::string& peer : card.nvlink_peers) out.add_nvlink_peers(peer);
+  for (const std::string& peer : card.p2p_peers) out.add_p2p_peers(peer);
   out.set_power_limit_watts(card.power_limit_watts);
   out.set_health(card.health);
   out.set_lost(card.lost);
   out.set_note(card.note);
+  if (card.nccl_version > 0) out.set_nccl(NcclVersionText(card.nccl_version));
   return out;
 }
 
@@ -158,6 +161,7 @@ v1::Node View(const ClusterState& state, const NodeRecord& node) {
     view->set_kind(RowOf(device.kind).name);
     view->set_memory_bytes(device.memory_bytes);
     view->set_declared_flops_per_second(device.flops_per_second);
+    view->set_libtorch(device.libtorch);
     if (device.kind == DeviceKind::kCuda) *view->mutable_card() = View(device.card);
     if (auto speed = state.speeds.find(device.id); speed != state.speeds.end()) {
       view->set_measured_tokens_per_second(speed->second.tokens_per_second);

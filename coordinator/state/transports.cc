@@ -18,18 +18,13 @@ UseKey KeyOf(const TransportUse& use) { return {!use.group.has_value(), use.grou
 bool IsCard(const RankAssignment& rank) { return rank.device.kind == DeviceKind::kCuda; }
 
 TransportUse Planned(std::optional<int> group, const std::vector<int>& members, const std::vector<RankAssignment>& ranks) {
-  constexpr int kAnyVersion = 1;  // where none of them is known: which one it is does not matter
-  int newest = kAnyVersion;
-  for (const int r : members) newest = std::max(newest, ranks[r].device.card.nccl_version);
-  const bool known = newest != kAnyVersion;
   TransportUse use;
   use.group = group;
   std::vector<TransportMember> choosing;
   for (const int r : members) {
     const DeviceDescription& device = ranks[r].device;
     use.devices.push_back(device.id);
-    const int version = device.card.nccl_version > 0 ? device.card.nccl_version : newest;
-    choosing.push_back({device.id.value(), IsCard(ranks[r]) ? version : 0, known ? device.card.uuid : ""});
+    choosing.push_back({device.id.value(), device.card.nccl_version, device.card.uuid});
   }
   TransportChoice choice = ChooseTransport(choosing);
   use.transport = choice.transport;

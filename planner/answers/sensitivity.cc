@@ -56,6 +56,10 @@ Cluster WithOneMore(const Cluster& cluster, int kind) {
   for (ClusterNode& node : out.nodes) {
     node.devices.clear();
     node.pcie_roots.clear();  // indices moved; without roots every device has its own link
+    for (DevicePair& pair : node.slow_pairs) {
+      pair.a += pair.a > static_cast<int>(last);
+      pair.b += pair.b > static_cast<int>(last);
+    }
   }
   for (size_t d = 0; d < out.devices.size(); ++d) {
     out.nodes[out.devices[d].node].devices.push_back(static_cast<int>(d));
@@ -85,7 +89,10 @@ std::vector<Question> Questions(const Cluster& cluster) {
       for (double& rate : row) rate *= kMoreRate;
     }
   }
-  for (ClusterNode& node : inside.nodes) node.device_link_bytes_per_second *= kMoreRate;
+  for (ClusterNode& node : inside.nodes) {
+    node.device_link_bytes_per_second *= kMoreRate;
+    for (DevicePair& pair : node.slow_pairs) pair.bytes_per_second *= kMoreRate;
+  }
   if (cluster.nodes.size() > 1)
     questions.push_back({"a network half as fast again", "network between nodes", std::move(network)});
   questions.push_back({"links inside the nodes half as fast again", "links inside nodes", std::move(inside)});

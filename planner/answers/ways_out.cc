@@ -265,6 +265,10 @@ class Finder {
     for (size_t n = 0; n < cluster.nodes.size(); ++n) {
       ClusterNode& own = cluster.nodes[n];
       own.pcie_roots.clear();  // the new cards' slots are not known
+      for (DevicePair& pair : own.slow_pairs) {
+        pair.a += pair.a > last ? count : 0;
+        pair.b += pair.b > last ? count : 0;
+      }
       own.devices.clear();
       for (size_t d = 0; d < cluster.devices.size(); ++d) {
         if (cluster.devices[d].node == static_cast<int>(n)) own.devices.push_back(static_cast<int>(d));

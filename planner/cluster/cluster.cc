@@ -48,6 +48,26 @@ absl::Status CheckPcieRoots(const Cluster& cluster, const ClusterNode& node, con
   return absl::OkStatus();
 }
 
+absl::Status CheckSlowPairs(const ClusterNode& node, const std::string& where) {
+  const auto is_own = [&node](int device) {
+    return std::find(node.devices.begin(), node.devices.end(), device) != node.devices.end();
+  };
+  const DevicePair* last = nullptr;
+  for (const DevicePair& pair : node.slow_pairs) {
+    if (!is_own(pair.a) || !is_own(pair.b) || pair.a >= pair.b) {
+      return Bad(absl::StrCat(where, ": a link between devices ", pair.a, " and ", pair.b, ", which are not two of the node's"));
+    }
+    if (last != nullptr && std::pair(last->a, last->b) >= std::pair(pair.a, pair.b)) {
+      return Bad(absl::StrCat(where, ": the link between devices ", pair.a, " and ", pair.b, " is there twice"));
+    }
+    last = &pair;
+    MOTLEY_RETURN_IF_ERROR(
+        CheckRange(where, "link of two devices", pair.bytes_per_second, kLeastRate, kMostDeviceLinkRate, "bytes/s"));
+    MOTLEY_RETURN_IF_ERROR(CheckRange(where, "latency of two devices", pair.latency_seconds, 0, kMostLatencySeconds, "seconds"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckNode(const Cluster& cluster, const ClusterNode& node) {
   const std::string where = absl::StrCat("node ", node.name.value());
   if (node.name.empty()) return Bad("a node has no name");
@@ -71,6 +91,7 @@ absl::Status CheckNode(const Cluster& cluster, const ClusterNode& node) {
   if (node.host_memory_bytes > 0 && node.host_link_bytes_per_second == 0) {
     return Bad(absl::StrCat(where, ": has host memory but no host link; give its rate, or no host memory"));
   }
+  MOTLEY_RETURN_IF_ERROR(CheckSlowPairs(node, where));
   return CheckPcieRoots(cluster, node, where);
 }
 
@@ -243,6 +264,8 @@ Cluster Restrict(const Cluster& cluster, const std::vector<int>& devices) {
     node.devices = renumbered(node.devices);
     for (std::vector<int>& root : node.pcie_roots) root = renumbered(root);
     std::erase_if(node.pcie_roots, [](const std::vector<int>& root) { return root.empty(); });
+    std::erase_if(node.slow_pairs, [&](const DevicePair& pair) { return device_of[pair.a] < 0 || device_of[pair.b] < 0; });
+    for (DevicePair& pair : node.slow_pairs) pair.a = device_of[pair.a], pair.b = device_of[pair.b];
   }
   for (const int d : kept_devices) {
     ClusterDevice& device = result.devices.emplace_back(cluster.devices[d]);

@@ -30,6 +30,14 @@ struct ClusterDevice {
   int node = 0;  // into Cluster::nodes
 };
 
+// Two devices of a node whose link is slower than their node's device links say: PCIe where others have NVLink.
+struct DevicePair {
+  int a = 0, b = 0;  // into Cluster::devices, a < b
+  double bytes_per_second = 0;
+  double latency_seconds = 0;
+  friend bool operator==(const DevicePair&, const DevicePair&) = default;
+};
+
 struct ClusterNode {
   NodeName name;
   int region = 0;                           // into Cluster::regions
@@ -42,7 +50,8 @@ struct ClusterNode {
   double host_link_bytes_per_second = 0;  // a device to host memory (PCIe), each direction
   // Devices that share one PCIe root: they share host_link_bytes_per_second. Empty: every device has its own.
   std::vector<std::vector<int>> pcie_roots;
-  double price_per_hour = 0;  // of the whole node; 0 = not known
+  std::vector<DevicePair> slow_pairs;  // ascending
+  double price_per_hour = 0;           // of the whole node; 0 = not known
 };
 
 struct Cluster {

@@ -232,6 +232,7 @@ void ClusterReader::ReadRoot(const toml::table& root) {
   for (const toml::table* card : table.Tables("card")) ReadCard(*card);
   for (const toml::table* node : table.Tables("node")) ReadNode(*node);
   for (const toml::table* link : table.Tables("link")) ReadLink(*link);
+  for (const toml::table* link : table.Tables("device_link")) ReadDeviceLink(*link);
   if (const toml::table* matrix = table.Table("matrix")) ReadMatrix(*matrix);
   for (const toml::table* link : table.Tables("region_link")) ReadRegionLink(*link);
   ReadCollectives(table);

@@ -43,6 +43,7 @@ class ClusterReader {
   void AddNode(const std::string& name, const ClusterNode& pattern, const std::vector<NodeCards>& cards,
                const std::vector<std::vector<int64_t>>& roots, int line);
   void ReadLink(const toml::table& toml);
+  void ReadDeviceLink(const toml::table& toml);
   void ReadRegionLink(const toml::table& toml);
   void ReadMatrix(const toml::table& toml);
   void ReadCollectives(ClusterTable& root);

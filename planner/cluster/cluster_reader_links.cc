@@ -1,4 +1,6 @@
 // What a cluster file says of links between nodes and regions.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "planner/cluster/cluster_reader.h"
 
@@ -51,6 +53,30 @@ void ClusterReader::ReadLink(const toml::table& toml) {
   if (two)
     SetLink(table, cluster_.nodes.size(), two->first, two->second, &cluster_.node_bytes_per_second,
             &cluster_.node_latency_seconds);
+}
+
+// Two devices of a node.
+void ClusterReader::ReadDeviceLink(const toml::table& toml) {
+  ClusterTable table(toml, "device_link", &problems_);
+  std::vector<std::string> names;
+  for (const ClusterDevice& device : cluster_.devices) names.push_back(device.id.value());
+  const auto two = TwoOf(table, "devices", names);
+  const std::optional<double> rate = table.Quantity(kLinkUnits, kLeastRate, kMostDeviceLinkRate);
+  const std::optional<double> latency = table.Quantity({{"latency_us", kMicro}}, 0, kMostLatencySeconds);
+  table.Finish();
+  if (!rate) return table.Problem("gb_per_second", "is missing; give gb_per_second or gbit_per_second");
+  if (!two) return;
+  const auto [a, b] = std::minmax(two->first, two->second);
+  if (cluster_.devices[a].node != cluster_.devices[b].node) {
+    return table.Problem("devices", "are of two nodes, whose links are [[link]]'s");
+  }
+  ClusterNode& node = cluster_.nodes[cluster_.devices[a].node];
+  const DevicePair pair{a, b, *rate, latency.value_or(node.device_link_latency_seconds)};
+  const auto at =
+      std::lower_bound(node.slow_pairs.begin(), node.slow_pairs.end(), pair,
+                       [](const DevicePair& x, const DevicePair& y) { return std::pair(x.a, x.b) < std::pair(y.a, y.b); });
+  if (at != node.slow_pairs.end() && at->a == a && at->b == b) return table.Problem("devices", "this link was given before");
+  node.slow_pairs.insert(at, pair);
 }
 
 void ClusterReader::ReadRegionLink(const toml::table& toml) {

@@ -102,6 +102,15 @@ void AddNode(const Cluster& cluster, const ClusterNode& node, std::string* out) 
   absl::StrAppend(out, "pcie_roots = [", absl::StrJoin(roots, ", "), "]\n");
 }
 
+void AddSlowPairs(const Cluster& cluster, const ClusterNode& node, std::string* out) {
+  for (const DevicePair& pair : node.slow_pairs) {
+    absl::StrAppend(out, "\n[[device_link]]\ndevices = ",
+                    QuotedList({cluster.devices[pair.a].id.value(), cluster.devices[pair.b].id.value()}), "\n");
+    Line("gb_per_second", pair.bytes_per_second, kGiga, out);
+    Line("latency_us", pair.latency_seconds, kMicro, out);
+  }
+}
+
 void AddLinks(const char* section, const char* key, const std::vector<std::string>& names,
               const std::vector<std::vector<double>>& rates, const std::vector<std::vector<double>>& latencies,
               std::string* out) {
@@ -140,6 +149,7 @@ std::string ToToml(const Cluster& cluster) {
     AddNode(cluster, node, &out);
     nodes.push_back(node.name.value());
   }
+  for (const ClusterNode& node : cluster.nodes) AddSlowPairs(cluster, node, &out);
   AddLinks("link", "nodes", nodes, cluster.node_bytes_per_second, cluster.node_latency_seconds, &out);
   AddLinks("region_link", "regions", cluster.regions, cluster.region_bytes_per_second, cluster.region_latency_seconds, &out);
   AddCollectives(cluster.collectives, &out);

@@ -48,6 +48,7 @@ Links::Links(const Cluster& cluster)
       region_latency_(cluster.region_latency_seconds) {
   for (const ClusterDevice& device : cluster.devices) node_of_.push_back(device.node);
   AddNodes(cluster);
+  AddSlowPairs(cluster);
   AddMatrices(cluster);
   AddHosts(cluster);
   AddMeasured(cluster);
@@ -85,7 +86,12 @@ void Links::AddNodes(const Cluster& cluster) {
     device_.push_back({out, Add(absl::StrCat(device.id.value(), " in"), rate)});
   }
   for (const ClusterNode& node : cluster.nodes) {
-    nodes_.push_back({node.region, node.device_link_latency_seconds, node.nic_latency_seconds});
+    nodes_.push_back({node.region,
+                      node.device_link_latency_seconds,
+                      node.nic_latency_seconds,
+                      node.devices.front(),
+                      static_cast<int>(node.devices.size()),
+                      {}});
     Pair nic;
     if (node.nic_bytes_per_second > 0) {
       nic.out = Add(absl::StrCat("NIC of ", node.name.value(), " out"), node.nic_bytes_per_second);
@@ -93,6 +99,28 @@ void Links::AddNodes(const Cluster& cluster) {
     }
     nic_.push_back(nic);
   }
+}
+
+void Links::AddSlowPairs(const Cluster& cluster) {
+  for (size_t n = 0; n < cluster.nodes.size(); ++n) {
+    Node& node = nodes_[n];
+    if (cluster.nodes[n].slow_pairs.empty()) continue;
+    node.pairs.resize(static_cast<size_t>(node.num_devices) * static_cast<size_t>(node.num_devices));
+    for (const DevicePair& pair : cluster.nodes[n].slow_pairs) {
+      for (const auto& [from, to] : {std::pair(pair.a, pair.b), std::pair(pair.b, pair.a)}) {
+        const std::string name = absl::StrCat(At(cluster.devices, from).id.value(), " to ", At(cluster.devices, to).id.value());
+        node.pairs[static_cast<size_t>((from - node.first_device) * node.num_devices + to - node.first_device)] = {
+            Add(name, pair.bytes_per_second), pair.latency_seconds};
+      }
+    }
+  }
+}
+
+const Links::SlowPair* Links::SlowPairOf(int from, int to) const {
+  const Node& node = At(nodes_, At(node_of_, from));
+  if (node.pairs.empty()) return nullptr;
+  const SlowPair& pair = At(node.pairs, (from - node.first_device) * node.num_devices + to - node.first_device);
+  return pair.resource >= 0 ? &pair : nullptr;
 }
 
 // A pair that is no slower than both NICs cannot bind and gets no resource of its own.
@@ -144,7 +172,10 @@ void Links::AddHosts(const Cluster& cluster) {
 double Links::Latency(int from, int to) const {
   const int a = At(node_of_, from), b = At(node_of_, to);
   const Node &source = At(nodes_, a), &target = At(nodes_, b);
-  if (a == b) return source.device_latency_seconds;
+  if (a == b) {
+    const SlowPair* const pair = SlowPairOf(from, to);
+    return pair != nullptr ? pair->latency_seconds : source.device_latency_seconds;
+  }
   double seconds = At(node_latency_, a, b);
   if (seconds <= 0) seconds = std::max(source.nic_latency_seconds, target.nic_latency_seconds);
   return std::max(seconds, At(region_latency_, source.region, target.region));
@@ -161,7 +192,10 @@ void Links::ForPath(int from, int to, Function add) const {
 template <typename Function>
 void Links::ForBorders(int from, int to, Function add) const {
   const int a = At(node_of_, from), b = At(node_of_, to);
-  if (a == b) return;
+  if (a == b) {
+    if (const SlowPair* const pair = SlowPairOf(from, to); pair != nullptr) add(pair->resource);
+    return;
+  }
   for (const int resource :
        {At(nic_, a).out, At(nic_, b).in, At(node_pair_, a, b), At(region_, At(nodes_, a).region, At(nodes_, b).region)}) {
     if (resource >= 0) add(resource);

@@ -1,6 +1,7 @@
 // The cluster's links as shared resources, and what transfers load on them. Full duplex: each direction is its own resource.
 //
 //   device out/in   a device's own link, inside the node
+//   device pair     two devices of a node that are slower than their own links
 //   nic out/in      of a node, shared by its devices
 //   pair            two nodes' measured rate, where the cluster gives a matrix
 //   region          from one region to another, shared by all
@@ -63,16 +64,25 @@ class Links {
   struct Pair {  // resources, -1 = none
     int out = -1, in = -1;
   };
+  struct SlowPair {
+    int resource = -1;
+    double latency_seconds = 0;
+  };
   struct Node {
     int region = 0;
     double device_latency_seconds = 0, nic_latency_seconds = 0;
+    int first_device = 0, num_devices = 0;
+    std::vector<SlowPair> pairs;  // [from][to] of its devices; empty: none is slow
   };
   int Add(std::string name, double capacity);
   void AddNodes(const Cluster& cluster);
+  void AddSlowPairs(const Cluster& cluster);
+  // Of two devices of one node; null: their own links say all.
+  const SlowPair* SlowPairOf(int from, int to) const;
   void AddHosts(const Cluster& cluster);
   void AddMatrices(const Cluster& cluster);
   double Latency(int from, int to) const;
-  // Calls `add(resource)` for everything that a transfer loads on its way; ForBorders: for what lies between two nodes.
+  // Calls `add(resource)` for everything that a transfer loads on its way; ForBorders: for all but the devices' own links.
   template <typename Function>
   void ForPath(int from, int to, Function add) const;
   template <typename Function>

@@ -37,6 +37,16 @@ absl::Status Validate(const CollectiveProfile& profile, const std::string& where
                                                    link.latency_seconds, " s, ", link.bytes_per_second,
                                                    " bytes/s) makes no sense; profile the collectives again"));
   }
+  const bool overlap_ok =
+      (profile.overlap.empty() || profile.overlap.size() == profile.devices.size()) &&
+      std::all_of(profile.overlap.begin(), profile.overlap.end(), [](const Overlap& o) {
+        return std::isfinite(o.compute) && o.compute >= 1 && std::isfinite(o.collectives) && o.collectives >= 1;
+      });
+  if (!overlap_ok) {
+    return absl::InvalidArgumentError(absl::StrCat(where,
+                                                   ": how much longer work takes beside other work must be at least 1, for ",
+                                                   profile.devices.size(), " devices; profile the collectives again"));
+  }
   if (std::isfinite(profile.barrier_seconds) && profile.barrier_seconds >= 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(where, ": reducing scalars is said to take ", profile.barrier_seconds, " s; profile the collectives again"));

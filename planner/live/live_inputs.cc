@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/model/operators.h"
+#include "common/session/overlap_text.h"
 #include "planner/cluster/link_fit.h"
 #include "planner/costs/latency_book.h"
 #include "planner/costs/profile_series.h"
@@ -178,8 +179,8 @@ bool Alike(const CardKind& a, const CardKind& b, bool declared) {
   return a.memory_bytes == b.memory_bytes && (declared ? a.fp32_flops == b.fp32_flops : Alike(a.fp32_flops, b.fp32_flops));
 }
 
-// Collects cards: the first device of a label gives it its name and decides who is like it; others that measure differently are
-// LABEL-2, LABEL-3, ...
+// Collects cards: the first device of a label gives it its name and decides who is like it; others that measure differently, or
+// that another libtorch computes on, are LABEL-2, LABEL-3, ...
 class Cards {
  public:
   Cards(Cluster* cluster, MotleyProfile* profile) : cluster_(*cluster), profile_(*profile) {}
@@ -188,7 +189,8 @@ class Cards {
     const std::string label = ProfileCardName(device.model.empty() ? "device" : device.model);
     const bool declared = device.flops_per_second > 0;
     for (size_t k = 0; k < cluster_.kinds.size(); ++k) {
-      if (labels_[k] != label || !Alike(kind, cluster_.kinds[k], declared) || !Alike(card, firsts_[k])) continue;
+      if (labels_[k] != label || libtorches_[k] != device.libtorch) continue;
+      if (!Alike(kind, cluster_.kinds[k], declared) || !Alike(card, firsts_[k])) continue;
       AddToMean(card, ++measurements_[k], &profile_.cards[k]);
       return static_cast<int>(k);
     }
@@ -196,6 +198,7 @@ class Cards {
     for (int i = 2; Taken(kind.name); ++i) kind.name = absl::StrCat(label, "-", i);
     card.card = kind.name;
     labels_.push_back(label);
+    libtorches_.push_back(device.libtorch);
     firsts_.push_back(card);
     measurements_.push_back(1);
     cluster_.kinds.push_back(std::move(kind));
@@ -212,7 +215,7 @@ class Cards {
 
   Cluster& cluster_;
   MotleyProfile& profile_;
-  std::vector<std::string> labels_;  // by kind
+  std::vector<std::string> labels_, libtorches_;  // by kind
   std::vector<MeasuredCard> firsts_;
   std::vector<double> measurements_;
 };
@@ -272,9 +275,9 @@ absl::StatusOr<std::vector<bool>> ApplyLinks(const PlannerInput& input, const De
     return std::vector<bool>(cluster->nodes.size(), false);
   }
   MOTLEY_RETURN_IF_ERROR(Validate(measured, "collective profile"));
-  std::vector<bool> set = SetMeasuredLinks(measured, declared.nodes, cluster);
+  std::vector<bool> set = SetMeasuredLinks(measured, input.devices, declared.nodes, cluster);
   if (std::count(set.begin(), set.end(), true) > 0) {
-    cluster->notes.push_back(absl::StrCat("links are as measured: ", MeasuredLinksText(measured, *cluster)));
+    cluster->notes.push_back(absl::StrCat("links are as measured: ", MeasuredLinksText(measured, input.devices, *cluster)));
   }
   std::string slower = declared.all ? SlowerThanDeclared(measured, *cluster) : "";
   if (!slower.empty()) cluster->notes.push_back(std::move(slower));
@@ -293,9 +296,13 @@ absl::Status FitToCollectives(const PlannerInput& input, const Declared& declare
                                                       " devices were neither measured nor declared; a job measures them before "
                                                       "it starts on them: wait until this one does, or submit it again"));
   }
+  MOTLEY_RETURN_IF_ERROR(Validate(input.collectives, "collective profile"));
   MOTLEY_ASSIGN_OR_RETURN(const LinkFit fit, FitLinks(*cluster, input.collectives));
   cluster->collectives = input.collectives;
   cluster->collectives.links.clear();  // nodes and pairs say them now
+  if (const std::string text = OverlapText(input.collectives.overlap); !text.empty()) {
+    cluster->notes.push_back(absl::StrCat(text, ", as measured; the plan takes both at their own speed"));
+  }
   // Rates that were declared or measured link by link are kept, and what collectives reach of them is an efficiency. Rates of
   // which neither is known are those that the collectives reach.
   const bool any_measured = std::count(measured.begin(), measured.end(), true) > 0;

@@ -42,11 +42,20 @@ class DeviceFinder {
   absl::flat_hash_map<std::string_view, size_t> index_;
 };
 
+// The devices of its node that it reaches by a slow pair, by their distance.
+std::vector<int> SlowWays(const ClusterNode& node, int device) {
+  std::vector<int> ways;
+  for (const DevicePair& pair : node.slow_pairs) {
+    if (pair.a == device || pair.b == device) ways.push_back(pair.a + pair.b - 2 * device);
+  }
+  return ways;
+}
+
 // What makes links differ between two devices of a kind.
 auto LinksOf(const Cluster& cluster, int device) {
   const ClusterNode& node = cluster.nodes[cluster.devices[device].node];
   return std::make_tuple(node.region, node.devices.size(), node.device_link_bytes_per_second, node.nic_bytes_per_second,
-                         node.host_link_bytes_per_second, node.pcie_roots.size());
+                         node.host_link_bytes_per_second, node.pcie_roots.size(), SlowWays(node, device));
 }
 
 // Shares that differ by the rounding of a placement are equal.

@@ -237,23 +237,21 @@ builds_are_the_scripts() {
   local scripts worker
   scripts=$(cd "$root" && ROOT=$root bash -c 'source deploy/run/common.sh
     for version in "${TORCH_VERSIONS[@]}"; do use_torch "$version"; echo "$version $TORCH_KERNELS"; done')
-  worker=$(sed -nE 's/^.*\{"([0-9.]+)", [0-9]+, "[0-9]+", \{([0-9]+), .* ([0-9]+)\}, [0-9]+\}.*$/\1 sm_\2 to sm_\3/p' \
+  worker=$(sed -nE 's/^.*\{"([0-9.]+)", [0-9]+, "[0-9]+", \{([0-9]+), .* ([0-9]+)\}\}.*$/\1 sm_\2 to sm_\3/p' \
     "$root/common/device/rank_builds.cc")
   [[ -n $worker && $worker == "$scripts" ]] || { echo "the worker has '$worker', the scripts '$scripts'"; return 1; }
-  # Of NCCL, 2.28.9 is 22809 there.
-  scripts=$(cd "$root" && bash -c 'source deploy/run/setup_gpu.sh && gpu_table' |
-    sed -nE 's/^([0-9.]+) .* nvidia-nccl-cu[0-9]+==([0-9]+)\.([0-9]+)\.([0-9]+) .*$/\1 \2 \3 \4/p' |
-    while read -r version major minor patch; do echo "$version $((major * 10000 + minor * 100 + patch))"; done)
-  worker=$(sed -nE 's/^.*\{"([0-9.]+)", [0-9]+, "[0-9]+", \{.*\}, ([0-9]+)\}.*$/\1 \2/p' "$root/common/device/rank_builds.cc")
-  [[ -n $worker && $worker == "$scripts" ]] || { echo "the worker has NCCL '$worker', the scripts '$scripts'"; return 1; }
+}
 }
 
 # What the table names is what the wheel here asks for.
 gpu_table_is_the_wheels() {
-  local version package name metadata
+  local version package name metadata main
+  main=$(source "$root/deploy/run/setup_gpu.sh" && gpu_table | head -n 1 | cut -d ' ' -f 1)
   while read -r version _ package _; do
     metadata=$MOTLEY_CACHE_HERE/torch-$version/torch-$version.dist-info/METADATA
     [[ -e $metadata ]] || continue
+    # Of NCCL all libtorches have the newest one's.
+    [[ $version == "$main" || $package != nvidia-nccl-* ]] || continue
     # CUDA 13's own libraries stand behind one name, cuda-toolkit.
     name=$(sed -E 's/nvidia-(cuda-)?([a-z]+).*/\2/' <<<"$package")
     grep -qE "^Requires-Dist: ($package;|cuda-toolkit\[.*\b$name\b.*\])" "$metadata" ||

@@ -33,6 +33,7 @@ struct NvidiaCard {
   int pcie_generation = 0;             // that card and slot could have: an idle card links at a lower one
   int pcie_lanes = 0, most_pcie_lanes = 0;  // as linked; as card and slot could have
   std::vector<std::string> nvlink_peers;    // bus addresses
+  std::vector<std::string> p2p_peers;       // of cards that it reaches past the host's memory
   int power_limit_watts = 0;
   int64_t uncorrected_errors = 0;  // of its memory, since the driver was loaded; without ECC 0
   ComputeMode mode = ComputeMode::kShared;

@@ -34,6 +34,7 @@ inline constexpr int kUncorrectedError = 1;
 inline constexpr int kVolatileCounter = 0;  // since the driver was loaded
 inline constexpr int kTemperatureGpu = 0;
 inline constexpr int kEnabled = 1;
+inline constexpr int kP2pRead = 0, kP2pNvLink = 2, kP2pOk = 0;
 inline constexpr int kModeExclusiveThread = 1, kModeProhibited = 2, kModeExclusiveProcess = 3;
 
 inline constexpr unsigned long long kSwPowerCap = 0x4, kHwSlowdown = 0x8, kSwThermal = 0x20, kHwThermal = 0x40,
@@ -88,6 +89,7 @@ struct EventData {
   X(nvmlDeviceGetCurrPcieLinkWidth, PcieWidth, Return (*)(DeviceHandle, unsigned*), false)                                 \
   X(nvmlDeviceGetNvLinkState, NvLinkState, Return (*)(DeviceHandle, unsigned, int*), false)                                \
   X(nvmlDeviceGetNvLinkRemotePciInfo_v2, NvLinkPeer, Return (*)(DeviceHandle, unsigned, PciInfo*), false)                  \
+  X(nvmlDeviceGetP2PStatus, P2pStatus, Return (*)(DeviceHandle, DeviceHandle, int, int*), false)                           \
   X(nvmlDeviceGetEnforcedPowerLimit, PowerLimit, Return (*)(DeviceHandle, unsigned*), false)                               \
   X(nvmlDeviceGetPowerUsage, Power, Return (*)(DeviceHandle, unsigned*), false)                                            \
   X(nvmlDeviceGetClockInfo, Clock, Return (*)(DeviceHandle, int, unsigned*), false)                                        \

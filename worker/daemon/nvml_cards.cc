@@ -126,6 +126,27 @@ NvidiaCard ReadCard(const NvmlLibrary& nvml, unsigned index) {
   return card;
 }
 
+// Of every two cards. Behind a switch NVLink's other end is no card: there only this says who reaches whom.
+void ReadPeers(const Functions& f, std::vector<NvidiaCard>& cards) {
+  const auto reaches = [&f](const NvidiaCard& from, const NvidiaCard& to, int way) {
+    DeviceHandle a = nullptr, b = nullptr;
+    int status = -1;
+    return f.HandleByIndex(static_cast<unsigned>(from.index), &a) == kSuccess &&
+           f.HandleByIndex(static_cast<unsigned>(to.index), &b) == kSuccess &&
+           Call(f.P2pStatus, a, b, way, &status) == kSuccess && status == nvml::kP2pOk;
+  };
+  for (NvidiaCard& card : cards) {
+    std::set<std::string> nvlink(card.nvlink_peers.begin(), card.nvlink_peers.end()), p2p;
+    for (const NvidiaCard& other : cards) {
+      if (other.index == card.index || !card.error.empty() || !other.error.empty()) continue;
+      if (reaches(card, other, nvml::kP2pNvLink)) nvlink.insert(other.bus);
+      if (reaches(card, other, nvml::kP2pRead)) p2p.insert(other.bus);
+    }
+    card.nvlink_peers.assign(nvlink.begin(), nvlink.end());
+    card.p2p_peers.assign(p2p.begin(), p2p.end());
+  }
+}
+
 }  // namespace
 
 NvidiaCards ReadCards(const NvmlLibrary& nvml) {
@@ -139,6 +160,7 @@ NvidiaCards ReadCards(const NvmlLibrary& nvml) {
     return found;
   }
   for (unsigned index = 0; index < count; ++index) found.cards.push_back(ReadCard(nvml, index));
+  ReadPeers(f, found.cards);
   return found;
 }
 

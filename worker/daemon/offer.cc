@@ -15,6 +15,8 @@
 #include "common/base/status_macros.h"
 #include "common/device/device_kinds.h"
 #include "common/device/device_table.h"
+#include "common/device/transport_choice.h"
+#include "worker/daemon/rank_nccl.h"
 
 namespace motley::worker {
 namespace {
@@ -68,12 +70,6 @@ absl::StatusOr<const NvidiaCard*> FindCard(const DeviceConfig& device, const Nvi
       absl::StrCat("the UUIDs of ", matching.size(), " cards begin with ", Quoted(device.uuid), "; give more of it: ", uuids));
 }
 
-// Of a rank of this build; 0 where another library was asked for: only who opens it knows which that is.
-int NcclVersionOf(const RankBuild& build) {
-  const char* const wanted = std::getenv("MOTLEY_NCCL_LIBRARY");
-  return wanted == nullptr || *wanted == '\0' ? build.nccl : 0;
-}
-
 // A card that was taken for a device, checked and locked.
 struct TakenCard {
   const NvidiaCard* card = nullptr;
@@ -102,8 +98,8 @@ absl::Status Complete(const DeviceConfig& device, const TakenCard& taken, const 
   facts.used_by_others_bytes = card.used_bytes;
   facts.name = card.model;
   facts.nvlink_peers = card.nvlink_peers;
+  facts.p2p_peers = card.p2p_peers;
   facts.power_limit_watts = card.power_limit_watts;
-  facts.nccl_version = NcclVersionOf(taken.build);
   std::vector<std::string> notes;
   if (!known.ok()) {
     const std::string_view nearest = NearestGpuName(card.model);
@@ -115,6 +111,19 @@ absl::Status Complete(const DeviceConfig& device, const TakenCard& taken, const 
   facts.note = absl::StrJoin(notes, "; ");
   return absl::OkStatus();
 }
+
+// By build: several cards have one.
+class NcclByBuild {
+ public:
+  int Of(const std::string& rank_binary) {
+    const auto [at, is_new] = versions_.try_emplace(rank_binary);
+    if (is_new) at->second = NcclOf(rank_binary);
+    return at->second;
+  }
+
+ private:
+  std::map<std::string, int> versions_;
+};
 
 absl::StatusOr<TakenCard> Take(const NvidiaCard& card, const NvidiaCards& found, const std::vector<std::string>& builds,
                                Offer& offer) {
@@ -219,8 +228,10 @@ absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& f
     MOTLEY_RETURN_IF_ERROR(TakeNamed(config.devices, found, builds, taken, offer));
   }
   MOTLEY_ASSIGN_OR_RETURN(std::vector<DeviceDescription> descriptions, DescribeDevices(complete));
+  NcclByBuild nccl;
   for (size_t i = 0; i < descriptions.size(); ++i) {
     OfferedDevice device{std::move(descriptions[i]), config.rank_binary, -1};
+    device.description.libtorch = RankBuilds().front().libtorch;
     if (device.description.kind == DeviceKind::kCuda) {
       const TakenCard& card = taken.at(complete.devices[i].name);
       const absl::Status status = Complete(complete.devices[i], card, found, device.description);
@@ -228,6 +239,8 @@ absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& f
         return absl::Status(status.code(), absl::StrCat("device ", complete.devices[i].name, ": ", status.message()));
       device.rank_binary = BuildPath(config.rank_binary, card.build);
       device.card_index = card.card->index;
+      device.description.libtorch = card.build.libtorch;
+      device.description.card.nccl_version = nccl.Of(device.rank_binary);
     }
     offer.devices.push_back(std::move(device));
   }
@@ -241,8 +254,10 @@ std::vector<std::string> Describe(const Offer& offer) {
     lines.push_back(absl::StrCat("offers ", d.id.value(), ": ", d.model, ", ", RowOf(d.kind).name));
     if (d.memory_bytes > 0) absl::StrAppend(&lines.back(), ", ", Gibibytes(d.memory_bytes));
     if (d.kind != DeviceKind::kCuda) continue;
-    absl::StrAppend(&lines.back(), ", ", d.card.name, " at ", d.card.bus, ", ", d.card.uuid, ", driver ", d.card.driver, ", by ",
-                    device.rank_binary.substr(device.rank_binary.rfind('/') + 1));
+    absl::StrAppend(
+        &lines.back(), ", ", d.card.name, " at ", d.card.bus, ", ", d.card.uuid, ", driver ", d.card.driver, ", by ",
+        device.rank_binary.substr(device.rank_binary.rfind('/') + 1),
+        d.card.nccl_version == 0 ? " without NCCL" : absl::StrCat(" with NCCL ", NcclVersionText(d.card.nccl_version)));
     if (!d.card.note.empty()) absl::StrAppend(&lines.back(), "; ", d.card.note);
   }
   for (const UnusedCard& card : offer.unused) lines.push_back(absl::StrCat("does not use ", card.card, ": ", card.reason));

@@ -10,12 +10,15 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/device/transport_choice.h"
 #include "common/program/hand_over_peers.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/device/cuda_libraries.h"
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/profiler/collective_profiler.h"
 #include "worker/engine/profiler/compute_profiler.h"
 #include "worker/engine/profiler/link_profiler.h"
+#include "worker/engine/profiler/overlap_profiler.h"
 #include "worker/engine/trainer.h"
 #include "worker/engine/transport/connect_communicator.h"
 #include "worker/engine/transport/link_clock.h"
@@ -57,10 +60,14 @@ void AddPeers(const RankAssignment& assignment, CommunicatorOptions& options) {
   options.receives_from = std::move(peers.receives_from);
 }
 
-absl::StatusOr<CollectiveProfile> ProfileTogether(const RankAssignment& assignment, Communicator& communicator) {
-  MOTLEY_ASSIGN_OR_RETURN(CollectiveProfile profile, ProfileRing(assignment, communicator));
+LinkPlan LinksOf(const RankAssignment& assignment) { return {assignment.devices, assignment.link_pairs}; }
+
+absl::StatusOr<CollectiveProfile> ProfileTogether(const RankAssignment& assignment, DeviceBackend& backend,
+                                                  Communicator& communicator) {
+  MOTLEY_ASSIGN_OR_RETURN(CollectiveProfile profile, ProfileRing(assignment, backend, communicator));
   const int64_t begin_ns = MonotonicNs();
-  MOTLEY_ASSIGN_OR_RETURN(profile.links, ProfileLinks(assignment.devices, communicator));
+  MOTLEY_ASSIGN_OR_RETURN(profile.links, ProfileLinks(LinksOf(assignment), backend, communicator));
+  MOTLEY_ASSIGN_OR_RETURN(profile.overlap, ProfileOverlap(assignment, backend, communicator));
   profile.profile_seconds += (MonotonicNs() - begin_ns) * 1e-9;
   return profile;
 }
@@ -108,10 +115,10 @@ class EngineImpl : public Engine {
     return Guarded("profiling collectives", assignment, [&]() -> absl::StatusOr<CollectiveProfile> {
       MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));
       MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator,
-                              Connect(assignment, *backend, "profile/", LinkPeers(assignment.devices, assignment.rank)));
+                              Connect(assignment, *backend, "profile/", LinkPeers(LinksOf(assignment), assignment.rank)));
       ProgressMeter progress(host_);
       communicator->set_progress([&] { progress.Beat("profiling collectives and links"); });
-      absl::StatusOr<CollectiveProfile> profile = ProfileTogether(assignment, *communicator);
+      absl::StatusOr<CollectiveProfile> profile = ProfileTogether(assignment, *backend, *communicator);
       if (!profile.ok()) communicator->Abort(std::string(profile.status().message()));
       return profile;
     });
@@ -165,6 +172,11 @@ class EngineImpl : public Engine {
 };
 
 }  // namespace
+
+absl::StatusOr<std::string> NcclVersion() {
+  MOTLEY_ASSIGN_OR_RETURN(const NcclLibrary nccl, OpenTorchsNccl());
+  return NcclVersionText(nccl.version);
+}
 
 std::unique_ptr<Engine> CreateEngine(RankHost& host, const EngineOptions& options) {
   return std::make_unique<EngineImpl>(host, options);

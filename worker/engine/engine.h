@@ -53,6 +53,9 @@ struct EngineOptions {
   std::function<bool(int64_t step)> overflows = {};
 };
 
+// The NCCL that ranks of this build open on a card: "2.28.9". FAILED_PRECONDITION: there is none, with the remedy.
+absl::StatusOr<std::string> NcclVersion();
+
 // `host` must outlive the engine.
 std::unique_ptr<Engine> CreateEngine(RankHost& host, const EngineOptions& options);
 

@@ -16,17 +16,25 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", motley::BuildInfo("motley-rank"));
   int fd = -1;
   motley::engine::EngineOptions engine_options;
-  app.add_option("--fd", fd, "Socket to the worker (inherited)")->required();
+  bool nccl = false;
+  CLI::Option* const asks = app.add_flag("--nccl", nccl, "Print the version of the NCCL that it would open, and end");
+  app.add_option("--fd", fd, "Socket to the worker (inherited)")->excludes(asks);
   app.add_option("--link-clock-fd", engine_options.link_clock_fd,
                  "Memory in which the node's emulated links keep their time (inherited)");
   try {
     app.parse(argc, argv);
+    if (!nccl && fd < 0) throw CLI::RequiredError("--fd");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 64;
   }
   if (const absl::Status status = motley::engine::CheckLibtorch(); !status.ok()) {
     std::cerr << "motley-rank: " << status.message() << "\n";
     return 70;
+  }
+  if (nccl) {
+    const absl::StatusOr<std::string> version = motley::engine::NcclVersion();
+    (version.ok() ? std::cout : std::cerr) << (version.ok() ? *version : std::string(version.status().message())) << "\n";
+    return version.ok() ? 0 : 69;
   }
   // The data plane writes with bare writev: a lost peer must be an error, not the end.
   signal(SIGPIPE, SIG_IGN);

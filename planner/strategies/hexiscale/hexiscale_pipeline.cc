@@ -31,9 +31,10 @@ PipelineDesigner::PipelineDesigner(HexiscaleProblem* problem, EdgeWeights rates,
   std::map<std::tuple<int, double, double, double, double, size_t>, int> classes;
   for (size_t n = 0; n < cluster.nodes.size(); ++n) {
     const ClusterNode& node = cluster.nodes[n];
+    const bool alone =
+        !cluster.node_bytes_per_second.empty() || !cluster.node_latency_seconds.empty() || !node.slow_pairs.empty();
     const auto key = std::make_tuple(node.region, node.device_link_bytes_per_second, node.device_link_latency_seconds,
-                                     node.nic_bytes_per_second, node.nic_latency_seconds,
-                                     cluster.node_bytes_per_second.empty() && cluster.node_latency_seconds.empty() ? 0 : n);
+                                     node.nic_bytes_per_second, node.nic_latency_seconds, alone ? n + 1 : 0);
     node_class_.push_back(classes.try_emplace(key, static_cast<int>(classes.size())).first->second);
   }
 }

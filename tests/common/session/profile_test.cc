@@ -39,6 +39,11 @@ TEST(ProfileDigestTest, ChangesWithEveryFieldOfTheDevice) {
       [](DeviceDescription& d) { d.node_link_bytes_per_second += 1; },
       [](DeviceDescription& d) { d.link_latency += absl::Nanoseconds(1); },
       [](DeviceDescription& d) { ++d.threads; },
+      [](DeviceDescription& d) { d.libtorch = "2.7.1"; },
+      [](DeviceDescription& d) { d.card.uuid = "GPU-2"; },
+      [](DeviceDescription& d) { d.card.driver = "580.65.06"; },
+      [](DeviceDescription& d) { d.card.driver_cuda = 13000; },
+      [](DeviceDescription& d) { d.card.power_limit_watts = 200; },
   };
   std::set<std::string> compute, collective;
   const ModelShape shape = *ModelFlavor("gpt2", "debug");
@@ -50,6 +55,39 @@ TEST(ProfileDigestTest, ChangesWithEveryFieldOfTheDevice) {
   }
   EXPECT_EQ(compute.size(), std::size(changes));
   EXPECT_EQ(collective.size(), std::size(changes));
+}
+
+TEST(ProfileDigestTest, WhatMovesACardsBytesIsTheCollectivesAffairAlone) {
+  const std::function<void(CardDescription&)> changes[] = {
+      [](CardDescription&) {},
+      [](CardDescription& c) { c.nccl_version = 22809; },
+      [](CardDescription& c) { c.pcie_generation = 4; },
+      [](CardDescription& c) { c.pcie_lanes = 8; },
+      [](CardDescription& c) { c.nvlink_peers = {"0000:af:00.0"}; },
+      [](CardDescription& c) { c.p2p_peers = {"0000:af:00.0"}; },
+  };
+  std::set<std::string> compute, collective;
+  const ModelShape shape = *ModelFlavor("gpt2", "debug");
+  for (const auto& change : changes) {
+    DeviceDescription device = Device();
+    change(device.card);
+    compute.insert(ComputeProfileDigest(device, shape, 128, DType::kFloat32));
+    collective.insert(CollectiveProfileDigest({Device(), device}, shape, DType::kFloat32));
+  }
+  EXPECT_EQ(compute.size(), 1u);
+  EXPECT_EQ(collective.size(), std::size(changes));
+}
+
+TEST(ProfileDigestTest, HowACardIsTodayIsNoPartOfIt) {
+  const ModelShape shape = *ModelFlavor("gpt2", "debug");
+  DeviceDescription today = Device();
+  today.card.used_by_others_bytes = 5;
+  today.card.health = "slowed down: heat";
+  today.card.note = "linked with 8 of 16 PCIe lanes";
+  EXPECT_EQ(ComputeProfileDigest(today, shape, 128, DType::kFloat32),
+            ComputeProfileDigest(Device(), shape, 128, DType::kFloat32));
+  EXPECT_EQ(CollectiveProfileDigest({today}, shape, DType::kFloat32),
+            CollectiveProfileDigest({Device()}, shape, DType::kFloat32));
 }
 
 TEST(ProfileDigestTest, ChangesWithEveryFieldOfTheModel) {

@@ -57,6 +57,7 @@ RankAssignment Sample() {
   a.device.model = "L4";
   a.device.kind = DeviceKind::kEmulated;
   a.first_progress_seconds = 12;
+  a.link_pairs = {{0, 1}};
   return a;
 }
 
@@ -86,6 +87,7 @@ TEST(WireAssignmentTest, RoundTrips) {
   EXPECT_EQ(back->data_digest, a.data_digest);
   EXPECT_EQ(back->device, a.device);
   EXPECT_EQ(back->first_progress_seconds, a.first_progress_seconds);
+  EXPECT_EQ(back->link_pairs, a.link_pairs);
   EXPECT_EQ(ToProto(*back).SerializeAsString(), ToProto(a).SerializeAsString());
 }
 
@@ -111,6 +113,9 @@ TEST(WireAssignmentTest, RefusesByFieldName) {
   proto = ToProto(Sample());
   proto.mutable_placement(1)->add_bounds(3);
   EXPECT_NE(message(proto).find("placement[1].bounds"), std::string::npos);
+  proto = ToProto(Sample());
+  proto.add_link_pairs()->set_b(2);
+  EXPECT_NE(message(proto).find("link_pairs"), std::string::npos);
   proto = ToProto(Sample());
   proto.set_program("program nonsense");
   EXPECT_EQ(message(proto).rfind("program: ", 0), 0u) << message(proto);

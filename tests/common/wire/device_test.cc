@@ -19,6 +19,7 @@ DeviceDescription Emulated() {
   device.node_link_bytes_per_second = 6.25e6;
   device.link_latency = absl::Nanoseconds(1250);
   device.threads = 3;
+  device.libtorch = "2.11.0";
   return device;
 }
 
@@ -38,8 +39,8 @@ TEST(WireDeviceTest, RoundTrips) {
   card.id = DeviceId("n/gpu0");
   card.model = "NVIDIA RTX A6000";
   card.kind = DeviceKind::kCuda;
-  card.card = {"GPU-8f6c",         "0000:3b:00.0",   "580.65.06", 13000, 86,        4,     16,    123456,
-               "NVIDIA RTX A6000", {"0000:af:00.0"}, 300,         22809, "nearest", "hot", "gone"};
+  card.card = {"GPU-8f6c",         "0000:3b:00.0",   "580.65.06",      13000, 86,    4,         16,    123456,
+               "NVIDIA RTX A6000", {"0000:af:00.0"}, {"0000:b0:00.0"}, 300,   22809, "nearest", "hot", "gone"};
   back = FromProto(ToProto(card));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, card);

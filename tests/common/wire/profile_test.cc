@@ -42,6 +42,7 @@ TEST(WireProfileTest, CollectiveRoundTrips) {
   profile.digest = "def";
   profile.points = {{1024, 0.5, 0.1, 0.2}, {4096, 1.0, 0.3, 0.4}};
   profile.links = {{0, 1, 1e-5, 2e9}, {1, 0, 2e-5, 1e9}};
+  profile.overlap = {{1.25, 1.5}, {1, 2}};
   profile.barrier_seconds = 0.001;
   profile.profile_seconds = 2;
 
@@ -58,6 +59,9 @@ TEST(WireProfileTest, CollectiveRoundTrips) {
   EXPECT_EQ(back.links[0].to, 1);
   EXPECT_EQ(back.links[0].latency_seconds, 1e-5);
   EXPECT_EQ(back.links[1].bytes_per_second, 1e9);
+  ASSERT_EQ(back.overlap.size(), 2u);
+  EXPECT_EQ(back.overlap[0].compute, 1.25);
+  EXPECT_EQ(back.overlap[1].collectives, 2);
   EXPECT_EQ(back.barrier_seconds, 0.001);
   EXPECT_EQ(back.profile_seconds, 2);
 }

@@ -1,5 +1,8 @@
 #include "coordinator/epoch/setup.h"
 
+#include <gmock/gmock.h>
+
+#include "common/device/link_class.h"
 #include "coordinator/epoch/rendezvous.h"
 #include "coordinator/state/membership.h"
 #include "tests/coordinator/core/core_fixture.h"
@@ -38,6 +41,78 @@ TEST_F(StorageChecks, AQuestionThatIsAskedAgainIsAnsweredOnce) {
   set.key = "rank-1";
   OnKvSet(*core_, set);
   EXPECT_EQ(node.sent.size(), 1u);
+}
+
+// Two cards of one node and a job on them.
+class Profiling : public CoreTest {
+ protected:
+  Profiling() : link_(AddNode("n1")), run_(AddRun("a")) {
+    for (int i = 0; i < 2; ++i) AddCard(i);
+  }
+  void AddCard(int i) {
+    DeviceDescription& card = run_.considered.emplace_back();
+    card.id = DeviceId("n1/gpu" + std::to_string(i));
+    card.kind = DeviceKind::kCuda;
+    card.memory_bytes = int64_t{8} << 30;
+    card.libtorch = "2.11.0";
+    card.card = {.bus = "bus" + std::to_string(i), .driver = "580.65.06", .nccl_version = 22809};
+  }
+  // What is measured now; nothing where all is known.
+  ProfileCommand Measured() {
+    link_.sent.clear();
+    EXPECT_TRUE(BeginProfiling(*core_).ok());
+    return link_.sent.empty() ? ProfileCommand() : std::get<ProfileCommand>(link_.sent[0]);
+  }
+  void Report() {
+    ProfileReport report;
+    for (const DeviceDescription& device : run_.considered) {
+      ComputeProfile& profile = report.compute.emplace_back();
+      profile.device = device.id;
+      for (UnitProfile* unit : {&profile.embedding, &profile.layer, &profile.head})
+        unit->points = {{1, 1, 2, 3, 4}, {2, 2, 4, 6, 8}};
+    }
+    report.collectives.points = {{1024, 0.5, 0.1, 0.2}};
+    ASSERT_TRUE(StoreProfiles(*core_, NodeName("n1"), run_.considered, report).ok());
+  }
+
+  Link& link_;
+  JobRun& run_;
+};
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST_F(Profiling, WhatWasUpgradedIsMeasuredAgain) {
+  EXPECT_THAT(Measured().compute_devices, ElementsAre(DeviceId("n1/gpu0"), DeviceId("n1/gpu1")));
+  Report();
+  EXPECT_THAT(Measured().ranks, IsEmpty()) << "all is known";
+
+  CardDescription& card = run_.considered[1].card;
+  card.driver = "590.10";
+  EXPECT_THAT(Measured().compute_devices, ElementsAre(DeviceId("n1/gpu1")));
+  EXPECT_TRUE(Measured().collectives);
+  card.driver = "580.65.06";
+  run_.considered[0].libtorch = "2.7.1";
+  EXPECT_THAT(Measured().compute_devices, ElementsAre(DeviceId("n1/gpu0")));
+  run_.considered[0].libtorch = "2.11.0";
+  card.nccl_version = 22901;
+  const ProfileCommand command = Measured();
+  EXPECT_THAT(command.compute_devices, IsEmpty());
+  EXPECT_TRUE(command.collectives);
+  card.nccl_version = 22809;
+  EXPECT_THAT(Measured().ranks, IsEmpty()) << "as it was";
+}
+
+TEST_F(Profiling, EveryRankIsToldWhichLinksAreMeasured) {
+  EXPECT_THAT(Measured().ranks[0].link_pairs, IsEmpty()) << "one class: the first two";
+  AddCard(2);
+  run_.considered[0].card.nvlink_peers = {"bus2"};
+  run_.considered[2].card.nvlink_peers = {"bus0"};
+  const ProfileCommand command = Measured();
+  ASSERT_EQ(command.ranks.size(), 3u);
+  for (const RankAssignment& rank : command.ranks) {
+    EXPECT_THAT(rank.link_pairs, ElementsAre(std::pair(0, 1), std::pair(0, 2), std::pair(1, 2)));
+  }
 }
 
 }  // namespace

@@ -58,12 +58,8 @@ TEST(PlannedTransports, OtherBuildsHaveOtherVersions) {
             "0 n0/d n1/d tcp (NCCL 2.26.2 on n1/d, 2.28.9 on n0/d: ranks of different versions do not understand each other)\n");
 }
 
-TEST(PlannedTransports, ACardWhoseNcclIsNotKnownIsThoughtToHaveTheOthers) {
-  const std::string all_by_nccl = "0 n0/d n1/d nccl\n1 n2/d n0/d n1/d nccl\n2 n2/d none\npair n0/d n2/d nccl\n";
-  EXPECT_EQ(Text(PlannedTransports(Ranks({{}, {DeviceKind::kCuda, 0}, {}}))), all_by_nccl);
-  std::vector<RankAssignment> unknown = Ranks({{DeviceKind::kCuda, 0}, {DeviceKind::kCuda, 0}, {DeviceKind::kCuda, 0}});
-  for (RankAssignment& rank : unknown) rank.device.card.uuid = "GPU-0";
-  EXPECT_EQ(Text(PlannedTransports(unknown)), all_by_nccl);
+TEST(PlannedTransports, ACardWhoseRankHasNoNcclIsNamed) {
+  EXPECT_EQ(Text({PlannedTransports(Ranks({{}, {DeviceKind::kCuda, 0}, {}}))[0]}), "0 n0/d n1/d tcp (n1/d has no NCCL)\n");
 }
 
 TEST(FoundTransports, AreInOneOrderAndBesideWhatWasPlanned) {

@@ -10,6 +10,7 @@ TEST(StoreJson, CollectiveProfilesRoundTrip) {
   profile.devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};
   profile.points = {{1024, 0.5, 0.1, 0.2}};
   profile.links = {{0, 1, 1e-5, 2e9}, {1, 0, 2e-5, 1e9}};
+  profile.overlap = {{1.25, 1.5}};
   const auto back = CollectiveProfileFromJson(ToJson(profile));
   ASSERT_TRUE(back.ok()) << back.status();
   ASSERT_EQ(back->links.size(), 2u);
@@ -17,6 +18,9 @@ TEST(StoreJson, CollectiveProfilesRoundTrip) {
   EXPECT_EQ(back->links[1].to, 0);
   EXPECT_EQ(back->links[1].latency_seconds, 2e-5);
   EXPECT_EQ(back->links[1].bytes_per_second, 1e9);
+  ASSERT_EQ(back->overlap.size(), 1u);
+  EXPECT_EQ(back->overlap[0].compute, 1.25);
+  EXPECT_EQ(back->overlap[0].collectives, 1.5);
 }
 
 TEST(StoreJson, ACollectiveProfileWithoutLinksIsRead) {

@@ -255,6 +255,18 @@ TEST(ClusterFile, NamesThatClash) {
   EXPECT_THAT(ErrorOf("[[node]]\ngpus = [\"T4\"]\npcie_roots = [[0], [0]]\n"), HasSubstr("twice"));
 }
 
+TEST(ClusterFile, LinksOfTwoDevices) {
+  const std::string nodes =
+      "[defaults]\nnic_gb_per_second = 1\n[[node]]\nname = \"a\"\ngpus = [\"T4\", \"T4\"]\n"
+      "[[node]]\nname = \"b\"\ngpus = [\"T4\"]\n[[device_link]]\n";
+  EXPECT_THAT(ErrorOf(nodes + "devices = [\"a/gpu0\", \"a/gpu1\"]\n"), HasSubstr("device_link.gb_per_second: is missing"));
+  EXPECT_THAT(ErrorOf(nodes + "devices = [\"a/gpu0\", \"b/gpu0\"]\ngb_per_second = 1\n"), HasSubstr("are of two nodes"));
+  EXPECT_THAT(ErrorOf(nodes + "devices = [\"a/gpu0\", \"a/gpu0\"]\ngb_per_second = 1\n"), HasSubstr("two different ones"));
+  EXPECT_THAT(ErrorOf(nodes + "devices = [\"a/gpu0\", \"a/gpu1\"]\ngb_per_second = 1\n[[device_link]]\n"
+                              "devices = [\"a/gpu1\", \"a/gpu0\"]\ngb_per_second = 2\n"),
+              HasSubstr("this link was given before"));
+}
+
 // A slip in a count must not take all memory.
 TEST(ClusterFile, HugeClustersAreRefused) {
   EXPECT_THAT(ErrorOf("[defaults]\nnic_gb_per_second = 1\n[[node]]\ncount = 12500\ngpus = [{card = \"T4\", count = 8}]\n"),

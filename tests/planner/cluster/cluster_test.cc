@@ -40,6 +40,14 @@ TEST(Cluster, ValidateNamesWhatIsWrong) {
   c = Lab();
   c.nodes[0].device_link_latency_seconds = -1e-6;
   ExpectRefused(c, "latency");
+  for (const DevicePair& wrong : {DevicePair{0, 1, 0, 0}, DevicePair{1, 0, 1e9, 0}, DevicePair{0, 5, 1e9, 0}}) {
+    c = Lab();
+    c.nodes[0].slow_pairs = {wrong};
+    ExpectRefused(c, "link");
+  }
+  c = Lab();
+  c.nodes[0].slow_pairs = {{0, 1, 1e9, 0}, {0, 1, 1e9, 0}};
+  ExpectRefused(c, "is there twice");
   c = Lab();
   c.kinds[0].memory_bytes = 0;
   ExpectRefused(c, "card RTX-3090: memory_bytes is 0");
@@ -89,6 +97,8 @@ TEST(Cluster, RestrictRenumbersEverything) {
   c.nodes[1].price_per_hour = 2;
   c.nodes[2].price_per_hour = 4;
   c.node_bytes_per_second = {{0, 1e8, 2e8}, {1e8, 0, 3e8}, {2e8, 3e8, 0}};
+  c.nodes[0].slow_pairs = {{0, 2, 1e9, 1e-5}, {1, 3, 2e9, 1e-5}};
+  c.nodes[2].slow_pairs = {{8, 9, 3e9, 1e-5}};
   const Cluster rest = Restrict(c, {1, 2, 3, 8, 9});  // without n1/gpu0 and n2
   EXPECT_TRUE(Validate(rest).ok()) << Validate(rest);
   ASSERT_EQ(rest.nodes.size(), 2u);
@@ -96,6 +106,8 @@ TEST(Cluster, RestrictRenumbersEverything) {
   EXPECT_EQ(rest.devices[4].id, DeviceId("n3/gpu1"));
   EXPECT_EQ(rest.nodes[1].devices, (std::vector<int>{3, 4}));
   EXPECT_EQ(rest.nodes[0].pcie_roots, (std::vector<std::vector<int>>{{0}, {1, 2}}));
+  EXPECT_EQ(rest.nodes[0].slow_pairs, (std::vector<DevicePair>{{0, 2, 2e9, 1e-5}}));
+  EXPECT_EQ(rest.nodes[1].slow_pairs, (std::vector<DevicePair>{{3, 4, 3e9, 1e-5}}));
   EXPECT_EQ(rest.kinds.size(), 2u);
   EXPECT_EQ(rest.kinds[rest.devices[3].kind].name, "Titan-RTX");
   EXPECT_DOUBLE_EQ(rest.node_bytes_per_second[0][1], 2e8);

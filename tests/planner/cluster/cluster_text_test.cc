@@ -26,6 +26,16 @@ void ExpectMatricesAlike(const std::vector<std::vector<double>>& a, const std::v
   }
 }
 
+void ExpectPairsAlike(const std::vector<DevicePair>& a, const std::vector<DevicePair>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].a, b[i].a);
+    EXPECT_EQ(a[i].b, b[i].b);
+    EXPECT_DOUBLE_EQ(a[i].bytes_per_second, b[i].bytes_per_second);
+    EXPECT_DOUBLE_EQ(a[i].latency_seconds, b[i].latency_seconds);
+  }
+}
+
 void ExpectAlike(const Cluster& a, const Cluster& b) {
   EXPECT_EQ(a.name, b.name);
   EXPECT_EQ(a.notes, b.notes);
@@ -57,6 +67,7 @@ void ExpectAlike(const Cluster& a, const Cluster& b) {
     EXPECT_DOUBLE_EQ(a.nodes[n].host_link_bytes_per_second, b.nodes[n].host_link_bytes_per_second);
     EXPECT_EQ(a.nodes[n].host_memory_bytes, b.nodes[n].host_memory_bytes);
     EXPECT_EQ(a.nodes[n].pcie_roots, b.nodes[n].pcie_roots);
+    ExpectPairsAlike(a.nodes[n].slow_pairs, b.nodes[n].slow_pairs);
     EXPECT_EQ(a.nodes[n].price_per_hour, b.nodes[n].price_per_hour);
   }
   ExpectMatricesAlike(a.node_bytes_per_second, b.node_bytes_per_second);
@@ -101,12 +112,21 @@ region = "south"
 nodes = ["x", "y"]
 gb_per_second = 0.3
 latency_us = 7.7
+[[device_link]]
+devices = ["x/gpu2", "x/gpu0"]
+gb_per_second = 2
+[[device_link]]
+devices = ["x/gpu0", "x/cpu7"]
+gbit_per_second = 12
+latency_us = 30
 [[region_link]]
 regions = ["north", "south"]
 gbit_per_second = 3
 )");
   ASSERT_EQ(cluster.devices[1].id.value(), "x/cpu7");
   EXPECT_EQ(cluster.devices[2].id.value(), "x/gpu2");
+  const std::vector<DevicePair> pairs = {{0, 1, 1.5e9, 30e-6}, {0, 2, 2e9, cluster.nodes[0].device_link_latency_seconds}};
+  ExpectPairsAlike(cluster.nodes[0].slow_pairs, pairs);
   ExpectAlike(cluster, Parsed(ToToml(cluster)));
   EXPECT_THAT(ToToml(cluster), HasSubstr(R"(gpus = ["tiny", {card = "tiny", name = "cpu7"}, {card = "L4", count = 2}])"));
 }

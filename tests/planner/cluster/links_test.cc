@@ -55,6 +55,34 @@ TEST(Links, PointToPoint) {
   EXPECT_DOUBLE_EQ(links.Rate(0, 3), 1e9);
 }
 
+// NVLink by two, and a slow way between the pairs.
+TEST(Links, DevicesThatAreSlowerThanTheirOwnLinks) {
+  Cluster cluster = *ParseCluster(R"(
+[[node]]
+name = "a"
+gpus = [{card = "T4", count = 4}]
+device_link_gb_per_second = 10
+device_link_latency_us = 5
+)",
+                                  "test");
+  const Links alike(cluster);
+  cluster.nodes[0].slow_pairs = {{0, 2, 1e9, 2e-5}, {0, 3, 1e9, 2e-5}, {1, 2, 1e9, 2e-5}, {1, 3, 1e9, 2e-5}};
+  ASSERT_TRUE(Validate(cluster).ok()) << Validate(cluster);
+  const Links links(cluster);
+  EXPECT_DOUBLE_EQ(links.Rate(0, 1), 10e9);
+  EXPECT_DOUBLE_EQ(links.Rate(2, 3), 10e9);
+  EXPECT_DOUBLE_EQ(links.Rate(3, 0), 1e9);
+  EXPECT_EQ(Loads(links, links.PointToPoint(0, 1, 100)), Loads(alike, alike.PointToPoint(0, 1, 100)));
+  EXPECT_EQ(Loads(links, links.PointToPoint(2, 1, 100)),
+            (Expected{{"a/gpu1 in", 100}, {"a/gpu2 out", 100}, {"a/gpu2 to a/gpu1", 100}}));
+  EXPECT_DOUBLE_EQ(links.PointToPoint(0, 1, 1).latency_seconds, 5e-6);
+  EXPECT_DOUBLE_EQ(links.PointToPoint(1, 2, 1).latency_seconds, 2e-5);
+  // A ring of all goes over the slow way twice, a ring of two that are near does not.
+  const std::vector<int> all = {0, 1, 2, 3}, near = {2, 3};
+  EXPECT_NEAR(links.SecondsAlone(links.Ring(Collective::kAllGather, all, 4e9)), 3, 1e-3);
+  EXPECT_NEAR(links.SecondsAlone(links.Ring(Collective::kAllGather, near, 4e9)), 0.2, 1e-3);
+}
+
 // Every hop carries all but the receiver's part when gathering, all but the sender's when reducing.
 TEST(Links, RingOfFourEven) {
   const Links links(TwoNodes());

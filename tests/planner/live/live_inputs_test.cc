@@ -157,6 +157,33 @@ TEST(LiveInputs, NoiseMakesNoCard) {
   EXPECT_EQ(Described(input).cluster.kinds.size(), 5u) << "memory is exact";
 }
 
+TEST(LiveInputs, CardsUnderTwoLibtorchesAreTwo) {
+  PlannerInput input = Mixed();
+  for (DeviceDescription& device : input.devices) device.libtorch = "2.11.0";
+  const size_t kinds = Described(input).cluster.kinds.size();
+  input.devices[3].libtorch = "2.7.1";
+  const LiveInputs live = Described(input);
+  ASSERT_EQ(live.cluster.kinds.size(), kinds + 1);
+  EXPECT_NE(live.cluster.devices[2].kind, live.cluster.devices[3].kind);
+  EXPECT_EQ(live.profile.cards[live.cluster.devices[2].kind].layer.backward_seconds[1],
+            input.compute[2].layer.points[1].backward_seconds)
+      << "its own, and no mean";
+}
+
+TEST(LiveInputs, OverlapIsSaidAndNotPlannedWith) {
+  PlannerInput input = Mixed();
+  const Cluster without = Described(input).cluster;
+  input.collectives.overlap.assign(input.devices.size(), {1.25, 1.5});
+  Cluster with = Described(input).cluster;
+  EXPECT_THAT(with.notes, testing::Contains(testing::HasSubstr("compute takes up to 1.25 times as long beside collectives")));
+  with.notes = without.notes;
+  EXPECT_EQ(ToToml(with), ToToml(without));
+  for (const std::vector<Overlap>& wrong : {std::vector<Overlap>{{1, 1}}, std::vector<Overlap>(input.devices.size(), {0.5, 1})}) {
+    input.collectives.overlap = wrong;
+    EXPECT_EQ(DescribeLive(input).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
 TEST(LiveInputs, DevicesKeepTheirNames) {
   PlannerInput input = Mixed();
   input.devices[1].id = input.compute[1].device = DeviceId("n1/spare");

@@ -131,6 +131,37 @@ TEST(MeasuredLinks, OneNodeHasItsDevicesLinks) {
   EXPECT_NEAR(cluster.nodes[0].device_link_latency_seconds, 5e-6, 1e-12);
 }
 
+// Four cards of one node: by NVLink 0 and 1, 2 and 3; through the host's memory the others.
+TEST(MeasuredLinks, DevicesOfANodeHaveTheirClassesRates) {
+  PlannerInput input = MakeInput(SmallModel(), {{"a/gpu0", "L4"}, {"a/gpu1", "L4"}, {"a/gpu2", "L4"}, {"a/gpu3", "L4"}}, 8);
+  for (int d = 0; d < 4; ++d) {
+    input.devices[d].card.bus = "bus" + std::to_string(d);
+    input.devices[d].card.nvlink_peers = {"bus" + std::to_string(d ^ 1)};
+  }
+  const auto both_ways = [&](int a, int b, double rate, double latency) {
+    input.collectives.links.push_back({a, b, latency, rate});
+    input.collectives.links.push_back({b, a, latency, rate});
+  };
+  both_ways(0, 1, 100e9, 5e-6);
+  both_ways(2, 3, 98e9, 5e-6);
+  both_ways(0, 2, 9e9, 2e-5);
+  both_ways(1, 3, 8e9, 2e-5);
+  const Cluster cluster = Described(input).cluster;
+  const Links links(cluster);
+  EXPECT_NEAR(links.Rate(0, 1), 98e9, 1);
+  EXPECT_NEAR(links.Rate(3, 2), 98e9, 1);
+  EXPECT_NEAR(links.Rate(0, 3), 8e9, 1) << "of its class, though it was not measured itself";
+  EXPECT_NEAR(links.PointToPoint(1, 2, 1).latency_seconds, 2e-5, 1e-12);
+  EXPECT_THAT(cluster.notes,
+              Contains(HasSubstr("inside nodes by NVLink 98 to 98 GB/s, inside nodes by host memory 8 to 8 GB/s")));
+  const auto read = ParseCluster(ToToml(cluster), "c.toml");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_NEAR(Links(*read).Rate(0, 3), 8e9, 1);
+  // Classes that measure alike are one.
+  for (MeasuredLink& link : input.collectives.links) link.bytes_per_second = 9e9 + 1e8 * link.from;
+  EXPECT_TRUE(Described(input).cluster.nodes[0].slow_pairs.empty());
+}
+
 TEST(MeasuredLinks, DeclaredLinksStand) {
   PlannerInput input = Rooms();
   for (DeviceDescription& device : input.devices) {

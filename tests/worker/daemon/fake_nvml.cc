@@ -168,6 +168,15 @@ Return nvmlDeviceGetNvLinkRemotePciInfo_v2(DeviceHandle card, unsigned link, nvm
   if (error == nvml::kSuccess) *out = PciOf(peers.at(link).get<std::string>());
   return error;
 }
+// "p2p" and "nvswitch": bus addresses of the cards that this one reaches past the host's memory, and of those by NVLink switches.
+Return nvmlDeviceGetP2PStatus(DeviceHandle card, DeviceHandle other, int index, int* out) {
+  Json peers;
+  std::string bus;
+  if (const Return error = Answer(other, __func__, "bus", &bus); error != nvml::kSuccess) return error;
+  const Return error = Answer(card, __func__, index == nvml::kP2pNvLink ? "nvswitch" : "p2p", &peers);
+  *out = std::find(peers.begin(), peers.end(), bus) != peers.end() ? nvml::kP2pOk : 1;
+  return error;
+}
 Return nvmlDeviceGetEnforcedPowerLimit(DeviceHandle card, unsigned* out) { return Answer(card, __func__, "power_limit", out); }
 Return nvmlDeviceGetPowerUsage(DeviceHandle card, unsigned* out) { return Answer(card, __func__, "power", out); }
 Return nvmlDeviceGetClockInfo(DeviceHandle card, int, unsigned* out) { return Answer(card, __func__, "clock", out); }

@@ -66,6 +66,7 @@ static_assert(kVolatileCounter == NVML_VOLATILE_ECC && kTemperatureGpu == NVML_T
               kEnabled == NVML_FEATURE_ENABLED);
 static_assert(kModeExclusiveThread == NVML_COMPUTEMODE_EXCLUSIVE_THREAD && kModeProhibited == NVML_COMPUTEMODE_PROHIBITED);
 static_assert(kModeExclusiveProcess == NVML_COMPUTEMODE_EXCLUSIVE_PROCESS);
+static_assert(kP2pRead == NVML_P2P_CAPS_INDEX_READ && kP2pNvLink == NVML_P2P_CAPS_INDEX_NVLINK && kP2pOk == NVML_P2P_STATUS_OK);
 static_assert(kSwPowerCap == nvmlClocksEventReasonSwPowerCap && kHwSlowdown == nvmlClocksThrottleReasonHwSlowdown);
 static_assert(kSwThermal == nvmlClocksEventReasonSwThermalSlowdown && kHwThermal == nvmlClocksThrottleReasonHwThermalSlowdown);
 static_assert(kHwPowerBrake == nvmlClocksThrottleReasonHwPowerBrakeSlowdown && kEventXid == nvmlEventTypeXidCriticalError);

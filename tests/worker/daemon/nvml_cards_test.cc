@@ -47,6 +47,22 @@ TEST(NvmlCards, EveryFactIsRead) {
   EXPECT_TRUE(read.mig);
 }
 
+TEST(NvmlCards, WhoReachesWhomIsAskedOfEveryTwo) {
+  FakeCards fake;
+  for (int i = 0; i < 3; ++i) fake.Add();
+  nlohmann::json& cards = fake.all["cards"];
+  cards[0]["nvlink"] = {"0000:07:00.0"};  // a switch
+  cards[0]["nvswitch"] = {"0000:31:00.0"};
+  cards[0]["p2p"] = {"0000:31:00.0", "0000:32:00.0"};
+  cards[1]["p2p"] = {"0000:30:00.0"};
+  const NvidiaCards found = fake.Read();
+  ASSERT_EQ(found.cards.size(), 3u);
+  EXPECT_THAT(found.cards[0].nvlink_peers, ElementsAre("0000:07:00.0", "0000:31:00.0"));
+  EXPECT_THAT(found.cards[0].p2p_peers, ElementsAre("0000:31:00.0", "0000:32:00.0"));
+  EXPECT_THAT(found.cards[1].p2p_peers, ElementsAre("0000:30:00.0"));
+  EXPECT_TRUE(found.cards[2].p2p_peers.empty()) << "it does not say";
+}
+
 // A GeForce has no ECC and no NVLink, an old driver lacks functions, a container hides processes.
 TEST(NvmlCards, WhatACardDoesNotSayIsNotKnown) {
   FakeCards fake;

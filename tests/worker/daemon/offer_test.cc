@@ -65,7 +65,6 @@ TEST_F(OfferTest, WithoutDevicesEveryCardIsOffered) {
   EXPECT_EQ(first.card.compute_capability, 86);
   EXPECT_EQ(first.card.used_by_others_bytes, kCardGiB + 5);
   EXPECT_EQ(first.card.power_limit_watts, 300);
-  EXPECT_EQ(first.card.nccl_version, 22809) << "of the build that its ranks are";
   EXPECT_EQ(first.card.note, "");
   EXPECT_DOUBLE_EQ(HostLinkBytesPerSecond(first.card), 31.5e9);
   EXPECT_EQ(offer->devices[0].rank_binary, folder_ / "motley-rank");
@@ -76,15 +75,6 @@ TEST_F(OfferTest, WithoutDevicesEveryCardIsOffered) {
   EXPECT_TRUE(offer->unused.empty());
   EXPECT_THAT(Describe(*offer)[0],
               HasSubstr("offers n1/gpu0: A6000, cuda, 46.2 GiB, NVIDIA RTX A6000 at 0000:30:00.0, GPU-0abc0"));
-}
-
-TEST_F(OfferTest, WhichNcclAnotherLibraryIsNobodyKnowsBeforehand) {
-  fake_.Add();
-  ASSERT_EQ(setenv("MOTLEY_NCCL_LIBRARY", "/nowhere/libnccl.so.2", 1), 0);
-  const auto offer = Make("");
-  ASSERT_EQ(unsetenv("MOTLEY_NCCL_LIBRARY"), 0);
-  ASSERT_TRUE(offer.ok()) << offer.status();
-  EXPECT_EQ(offer->devices[0].description.card.nccl_version, 0);
 }
 
 TEST_F(OfferTest, AnUnknownCardNamesTheNearestRow) {
@@ -218,6 +208,26 @@ TEST_F(OfferTest, TheRankIsTheNewestBuildThatRunsOnTheCard) {
   }
   std::filesystem::remove(folder_ / "motley-rank-2.7.1");
   EXPECT_THAT(WhyUnused(), HasSubstr("driver 535.129.03 runs CUDA 12.2, and motley-rank of libtorch 2.11.0 needs 13.0"));
+}
+
+TEST_F(OfferTest, TheRanksLibrariesAreSaid) {
+  const auto says = [this](const std::string& script) {
+    chmod(folder_.Write("motley-rank", absl::StrCat("#!/bin/sh\n", script, "\n")).c_str(), 0755);
+    const auto offer = Make("");
+    EXPECT_TRUE(offer.ok()) << offer.status();
+    return offer->devices[0].description;
+  };
+  fake_.Add();
+  const DeviceDescription card = says("test \"$1\" = --nccl && echo 2.28.9");
+  EXPECT_EQ(card.libtorch, "2.11.0");
+  EXPECT_EQ(card.card.nccl_version, 22809);
+  EXPECT_EQ(says("echo NCCL cannot be opened; exit 69").card.nccl_version, 0);
+  EXPECT_EQ(says("yes 1").card.nccl_version, 0) << "more than an answer has";
+  Build("motley-rank-2.7.1");
+  fake_.all["driver_cuda"] = 12020;
+  EXPECT_EQ(Make("")->devices[0].description.libtorch, "2.7.1");
+  fake_.all["cards"].clear();
+  EXPECT_EQ(Make("")->devices[0].description.libtorch, "2.11.0") << "of the CPU's rank";
 }
 
 TEST_F(OfferTest, ACardIsOneWorkers) {

@@ -12,6 +12,11 @@ constexpr absl::Duration kDrain = absl::Seconds(5);
 
 }  // namespace
 
+void Drain(const DeviceStream& stream) {
+  const absl::Time until = absl::Now() + kDrain;
+  while (!stream.Idle() && absl::Now() < until) absl::SleepFor(absl::Milliseconds(1));
+}
+
 class StreamLane::Event : public LaneEvent {
  public:
   explicit Event(StreamMarkPtr mark) : mark_(std::move(mark)) {}
@@ -63,9 +68,7 @@ absl::Status StreamLane::Finish() {
     }
   }
   const absl::Status error = lanes_.error();
-  if (error.ok()) return error;
-  const absl::Time until = absl::Now() + kDrain;
-  while (!stream_.Idle() && absl::Now() < until) absl::SleepFor(absl::Milliseconds(1));
+  if (!error.ok()) Drain(stream_);
   return error;
 }
 

@@ -10,6 +10,9 @@
 
 namespace motley::engine {
 
+// After an error: gives the stream some seconds to get rid of what it runs.
+void Drain(const DeviceStream& stream);
+
 // All calls from one thread.
 class StreamLane : public DeviceLane {
  public:
@@ -23,7 +26,6 @@ class StreamLane : public DeviceLane {
   // Work that reads back waits here for the lane.
   void Run(LaneWork work) override;
   LaneEventPtr Record() override;
-  // After an error: gives the stream some seconds to get rid of what it runs.
   absl::Status Finish() override;
 
  private:

@@ -1,6 +1,9 @@
 #include "worker/engine/profiler/collective_profiler.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -8,6 +11,8 @@
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/profiler/transfer_room.h"
+#include "worker/engine/profiler/transfer_timer.h"
 
 namespace motley::engine {
 namespace {
@@ -29,10 +34,14 @@ std::vector<int64_t> SkewedBounds(int64_t elements, int world, double largest) {
 
 class RingProfiler {
  public:
-  RingProfiler(Communicator& communicator, DType dtype, int64_t largest)
-      : communicator_(communicator), dtype_(dtype), array_(static_cast<size_t>(largest * SizeOfBytes(dtype))) {}
+  // `room`: zeros of the largest array.
+  RingProfiler(DeviceBackend& backend, Communicator& communicator, DType dtype, TransferRoom& room)
+      : communicator_(communicator),
+        stream_(communicator.Blocks(Lane::kCollective) ? nullptr : backend.StreamOf(Lane::kCollective)),
+        dtype_(dtype),
+        room_(room) {}
 
-  // Seconds of the slowest rank.
+  // Seconds of the slowest rank by the host's clock: of calls that return with their work done.
   template <typename Call>
   absl::StatusOr<double> Time(Call call) {
     double best = 0;
@@ -60,21 +69,47 @@ class RingProfiler {
     point.bytes = elements * SizeOfBytes(dtype_);
     point.skew = skew;
     MOTLEY_ASSIGN_OR_RETURN(point.all_gather_seconds,
-                            Time([&] { return communicator_.AllGather(kGroup, array_.data(), dtype_, owners); }));
+                            TimeCollective([&] { return communicator_.AllGather(kGroup, room_.data(), dtype_, owners); }));
     MOTLEY_ASSIGN_OR_RETURN(point.reduce_scatter_seconds,
-                            Time([&] { return communicator_.ReduceScatter(kGroup, array_.data(), dtype_, owners); }));
+                            TimeCollective([&] { return communicator_.ReduceScatter(kGroup, room_.data(), dtype_, owners); }));
     return point;
   }
 
  private:
+  absl::StatusOr<double> TimeCollective(const std::function<absl::Status()>& call) {
+    return stream_ == nullptr ? Time(call) : TimeOnStream(call);
+  }
+
+  // Nobody waits between repetitions: one lets all ranks begin the next together. The first brings them together and does not
+  // count.
+  absl::StatusOr<double> TimeOnStream(const std::function<absl::Status()>& call) {
+    LaneTimer timer = TransferTimer(*stream_, communicator_.collective_pacer(), communicator_);
+    timer.Settle();
+    std::vector<LaneTime> times;
+    for (int i = 0; i <= kMostRepetitions; ++i) times.push_back(timer.Measure(std::nullopt, call));
+    MOTLEY_RETURN_IF_ERROR(timer.Await());
+    std::vector<double> mine;
+    for (const LaneTime& time : times) mine.push_back(time.seconds());
+    MOTLEY_ASSIGN_OR_RETURN(const auto all, communicator_.GatherScalars(mine));
+    double best = std::numeric_limits<double>::infinity();
+    for (size_t i = 1; i < mine.size(); ++i) {
+      double slowest = 0;
+      for (const std::vector<double>& of_rank : all) slowest = std::max(slowest, of_rank[i]);
+      best = std::min(best, slowest);
+    }
+    return best;
+  }
+
   Communicator& communicator_;
+  DeviceStream* const stream_;  // null: calls return with their work done
   const DType dtype_;
-  std::vector<char> array_;  // zeros: sums of them stay finite
+  TransferRoom& room_;
 };
 
 }  // namespace
 
-absl::StatusOr<CollectiveProfile> ProfileRing(const RankAssignment& assignment, Communicator& communicator) {
+absl::StatusOr<CollectiveProfile> ProfileRing(const RankAssignment& assignment, DeviceBackend& backend,
+                                              Communicator& communicator) {
   const int64_t begin_ns = MonotonicNs();
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
   CollectiveProfile profile;
@@ -83,7 +118,9 @@ absl::StatusOr<CollectiveProfile> ProfileRing(const RankAssignment& assignment, 
   std::vector<int64_t> sizes;
   for (const UnitSpec& unit : ParameterLayout(assignment.model)) sizes.push_back(unit.num_elements);
   const auto [smallest, largest] = std::minmax_element(sizes.begin(), sizes.end());
-  RingProfiler profiler(communicator, dtype, *largest);
+  MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<TransferRoom> room,
+                          TransferRoom::Make(backend, Lane::kCollective, *largest * SizeOfBytes(dtype)));
+  RingProfiler profiler(backend, communicator, dtype, *room);
   MOTLEY_ASSIGN_OR_RETURN(profile.barrier_seconds, profiler.Time([&] {
     return communicator.GatherScalars({0, 0, 0, 0, 0, 0}).status();
   }));

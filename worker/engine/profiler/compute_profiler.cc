@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
 #include "common/model/operators.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/base/torch_pch.h"
+#include "worker/engine/lanes/lane_timer.h"
 #include "worker/engine/model/optimizer.h"
 #include "worker/engine/model/unit_bench.h"
 
@@ -21,18 +24,12 @@ constexpr double kLayerBudgetSeconds = 2.0;
 constexpr double kHeadBudgetSeconds = 0.7;
 // The host disturbs single runs; the fastest of a few counts. A device whose declared time was met needs one.
 constexpr int kRepeats = 3;
-constexpr int64_t kOptimizerElements = 1 << 16;
+// On a stream, before those that count: they follow each other without a wait, and this one fills the stream.
+constexpr int kWarmUps = 1;
+// A card does the few in the time of its launch, and says nothing of an element.
+constexpr int64_t kOptimizerElements = 1 << 16, kOptimizerElementsOnStream = 1 << 22;
 
-// Seconds of one instruction of `flops` whose real work is `run`: the declared time, and what the host added.
-double TimeOnce(DeviceBackend& backend, ComputePacer& pacer, double flops, const std::function<void()>& run) {
-  backend.Synchronize();
-  const double before = pacer.busy_seconds() + pacer.lateness_seconds();
-  pacer.Begin();
-  run();
-  backend.Synchronize();
-  pacer.End(flops);
-  return pacer.busy_seconds() + pacer.lateness_seconds() - before;
-}
+void Check(const absl::Status& status) { TORCH_CHECK(status.ok(), std::string(status.message())); }
 
 // While it lives, the device refuses nothing: what one layer needs is known even where it does not fit, and the planner judges.
 class CapLift {
@@ -65,12 +62,17 @@ class UnitProfiler {
         pacer_(pacer) {}
 
   UnitProfile Measure(UnitKind kind, double budget_seconds) {
-    UnitBench bench(model_, assignment_.model, seq_len_, precision_, backend_.tensors(), kind);
+    std::optional<UnitBench> bench;
+    LaneTimer warm_up(backend_.StreamOf(Lane::kCompute), pacer_);
     // Unmeasured: libraries set themselves up at the first call.
-    bench.Prepare(1);
-    bench.Forward();
-    bench.Backward();
-    bench.Clear();
+    warm_up.Run(Done([&] {
+      bench.emplace(model_, assignment_.model, seq_len_, precision_, backend_.tensors(), kind);
+      bench->Prepare(1);
+      bench->Forward();
+      bench->Backward();
+      bench->Clear();
+    }));
+    Check(warm_up.Await());
 
     const absl::Duration start = clock_.Now();
     const int64_t largest = std::max<int64_t>(2, assignment_.config.training.global_batch_size);
@@ -79,10 +81,10 @@ class UnitProfiler {
     for (int64_t samples = 1; samples <= largest; samples *= 2) {
       const absl::Duration point_start = clock_.Now();
       try {
-        profile.points.push_back(MeasurePoint(bench, kind, samples));
+        profile.points.push_back(MeasurePoint(*bench, kind, samples));
       } catch (const c10::OutOfMemoryError&) {
         if (profile.points.empty()) throw;
-        bench.Clear();
+        bench->Clear();
         break;
       }
       // Larger microbatches would only eat the host's memory: the device holds none of them.
@@ -95,37 +97,69 @@ class UnitProfiler {
   }
 
  private:
+  struct Passes {
+    LaneTime forward, backward;
+  };
+
+  static LaneTimer::Work Done(std::function<void()> work) {
+    return [work = std::move(work)] {
+      work();
+      return absl::OkStatus();
+    };
+  }
+
   ComputePoint MeasurePoint(UnitBench& bench, UnitKind kind, int64_t samples) {
-    const double forward_flops = ForwardFlops(assignment_.model, kind, samples, seq_len_);
-    const double backward_flops = BackwardFlops(assignment_.model, kind, samples, seq_len_);
     ComputePoint point;
     point.microbatch = samples;
-    point.forward_seconds = point.backward_seconds = std::numeric_limits<double>::infinity();
-    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    LaneTimer timer(backend_.StreamOf(Lane::kCompute), pacer_);
+    timer.Settle();
+    std::vector<Passes> counting;
+    const int warm_ups = timer.on_stream() ? kWarmUps : 0;
+    for (int run = 0; run < warm_ups + kRepeats; ++run) {
       const double lateness_before = pacer_.lateness_seconds();
-      bench.Prepare(samples);
-      const int64_t before = backend_.CurrentBytes();
-      backend_.ResetPeak();
-      const double forward = TimeOnce(backend_, pacer_, forward_flops, [&] { bench.Forward(); });
-      const int64_t kept = backend_.CurrentBytes() - before;
-      const int64_t forward_workspace = backend_.PeakBytes() - backend_.CurrentBytes();
-      peak_bytes_ = std::max(peak_bytes_, backend_.PeakBytes());
-
-      const int64_t at_backward = backend_.CurrentBytes();
-      backend_.ResetPeak();
-      const double backward = TimeOnce(backend_, pacer_, backward_flops, [&] { bench.Backward(); });
-      const int64_t backward_workspace = backend_.PeakBytes() - at_backward - bench.input_grad_bytes();
-      peak_bytes_ = std::max(peak_bytes_, backend_.PeakBytes());
-
-      point.forward_seconds = std::min(point.forward_seconds, forward);
-      point.backward_seconds = std::min(point.backward_seconds, backward);
-      point.saved_bytes = kept - bench.output_bytes() + bench.input_bytes();
-      point.workspace_bytes = std::max<int64_t>({forward_workspace, backward_workspace, 0});
-      bench.Clear();
+      const Passes passes = RunOnce(bench, kind, samples, timer, run == 0 ? &point : nullptr);
+      if (run >= warm_ups) counting.push_back(passes);
       const bool declared_time_met = assignment_.device.flops_per_second > 0 && pacer_.lateness_seconds() == lateness_before;
       if (declared_time_met) break;
     }
+    Check(timer.Await());
+    point.forward_seconds = point.backward_seconds = std::numeric_limits<double>::infinity();
+    for (const Passes& passes : counting) {
+      point.forward_seconds = std::min(point.forward_seconds, passes.forward.seconds());
+      point.backward_seconds = std::min(point.backward_seconds, passes.backward.seconds());
+    }
     return point;
+  }
+
+  // `bytes` not null: sets what of the point is bytes. They are those of the moment, so each pass is awaited then.
+  Passes RunOnce(UnitBench& bench, UnitKind kind, int64_t samples, LaneTimer& timer, ComputePoint* bytes) {
+    const auto await = [&] {
+      if (bytes != nullptr) Check(timer.Await());
+    };
+    Passes passes;
+    timer.Run(Done([&bench, samples] { bench.Prepare(samples); }));
+    await();
+    const int64_t before = backend_.CurrentBytes();
+    if (bytes != nullptr) backend_.ResetPeak();
+    passes.forward = timer.Measure(ForwardFlops(assignment_.model, kind, samples, seq_len_), Done([&bench] { bench.Forward(); }));
+    await();
+    const int64_t at_backward = backend_.CurrentBytes();
+    if (bytes != nullptr) {
+      bytes->saved_bytes = at_backward - before - bench.output_bytes() + bench.input_bytes();
+      bytes->workspace_bytes = std::max<int64_t>(0, backend_.PeakBytes() - at_backward);
+      peak_bytes_ = std::max(peak_bytes_, backend_.PeakBytes());
+      backend_.ResetPeak();
+    }
+    passes.backward =
+        timer.Measure(BackwardFlops(assignment_.model, kind, samples, seq_len_), Done([&bench] { bench.Backward(); }));
+    await();
+    if (bytes != nullptr) {
+      const int64_t workspace = backend_.PeakBytes() - at_backward - bench.input_grad_bytes();
+      bytes->workspace_bytes = std::max(bytes->workspace_bytes, workspace);
+      peak_bytes_ = std::max(peak_bytes_, backend_.PeakBytes());
+    }
+    timer.Run(Done([&bench] { bench.Clear(); }));
+    return passes;
   }
 
   // The planner's straight line needs a second point; by its bytes it will not use a microbatch of that size.
@@ -152,15 +186,28 @@ class UnitProfiler {
 void MeasureOptimizer(const RankAssignment& assignment, DType dtype, DeviceBackend& backend, ComputePacer& pacer,
                       ComputeProfile& profile) {
   const auto type = at::TensorOptions().dtype(ScalarTypeOf(dtype)).device(backend.tensors());
-  const int64_t elements = std::min(kOptimizerElements, NumParameters(assignment.model));
-  at::Tensor parameter = at::zeros({elements}, type), gradient = at::full({elements}, 1e-3, type);
-  at::Tensor exp_avg = at::zeros({elements}, type), exp_avg_sq = at::zeros({elements}, type);
-  double best = std::numeric_limits<double>::infinity();
-  for (int step = 1; step <= kRepeats; ++step) {
-    best = std::min(best, TimeOnce(backend, pacer, kOptimizerFlopsPerElement * static_cast<double>(elements), [&] {
-                      AdamWStep(assignment.config.optimizer, 1e-3, step, 1.0, gradient, parameter, exp_avg, exp_avg_sq);
-                    }));
+  at::Tensor parameter, gradient, exp_avg, exp_avg_sq;
+  LaneTimer timer(backend.StreamOf(Lane::kCompute), pacer);
+  const int64_t most = timer.on_stream() ? kOptimizerElementsOnStream : kOptimizerElements;
+  const int64_t elements = std::min(most, NumParameters(assignment.model));
+  timer.Settle();
+  timer.Run([&] {
+    parameter = at::zeros({elements}, type), gradient = at::full({elements}, 1e-3, type);
+    exp_avg = at::zeros({elements}, type), exp_avg_sq = at::zeros({elements}, type);
+    return absl::OkStatus();
+  });
+  std::vector<LaneTime> times;
+  const int warm_ups = timer.on_stream() ? kWarmUps : 0;
+  for (int step = 1; step <= warm_ups + kRepeats; ++step) {
+    const LaneTime time = timer.Measure(kOptimizerFlopsPerElement * static_cast<double>(elements), [&, step] {
+      AdamWStep(assignment.config.optimizer, 1e-3, step, 1.0, gradient, parameter, exp_avg, exp_avg_sq);
+      return absl::OkStatus();
+    });
+    if (step > warm_ups) times.push_back(time);
   }
+  Check(timer.Await());
+  double best = std::numeric_limits<double>::infinity();
+  for (const LaneTime& time : times) best = std::min(best, time.seconds());
   // The declared launch falls once a step and not by element.
   const double launch = assignment.device.flops_per_second > 0 ? absl::ToDoubleSeconds(assignment.device.launch) : 0;
   profile.optimizer_seconds_per_element = (best - launch) / static_cast<double>(elements);
@@ -181,9 +228,15 @@ ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& bac
   profile.digest =
       ComputeProfileDigest(assignment.device, assignment.model, assignment.config.training.seq_len, precision->compute);
   const int64_t before = backend.CurrentBytes();
-  UnitModel model(assignment.model, assignment.config.training.seq_len, precision->compute, backend.tensors());
+  std::optional<UnitModel> model;  // its tables are made where they are used
+  LaneTimer timer(backend.StreamOf(Lane::kCompute), pacer);
+  timer.Run([&] {
+    model.emplace(assignment.model, assignment.config.training.seq_len, precision->compute, backend.tensors());
+    return absl::OkStatus();
+  });
+  Check(timer.Await());
   profile.context_bytes = backend.CurrentBytes() - before;
-  UnitProfiler units(assignment, *precision, lift.cap_bytes(), backend, model, pacer);
+  UnitProfiler units(assignment, *precision, lift.cap_bytes(), backend, *model, pacer);
   profile.embedding = units.Measure(UnitKind::kEmbedding, kEmbeddingBudgetSeconds);
   profile.layer = units.Measure(UnitKind::kLayer, kLayerBudgetSeconds);
   profile.head = units.Measure(UnitKind::kHead, kHeadBudgetSeconds);

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/profiler/transfer_room.h"
+#include "worker/engine/profiler/transfer_timer.h"
 
 namespace motley::engine {
 namespace {
@@ -52,10 +56,19 @@ std::vector<std::vector<std::pair<int, int>>> Rounds(int nodes) {
   return rounds;
 }
 
-// The sender leads: before each transfer it says how many bytes come, 0 = no more. That word also gives both ends one start.
+// The sender leads: before its transfers it says how many bytes come, and how often; 0 = no more. That word also gives both ends
+// one start.
 class HandOverTimer {
  public:
-  explicit HandOverTimer(Communicator& communicator) : communicator_(communicator), data_(kMostBytes) {}
+  HandOverTimer(Communicator& communicator, DeviceBackend& backend) : communicator_(communicator), backend_(backend) {}
+
+  absl::Status Allocate() {
+    MOTLEY_ASSIGN_OR_RETURN(sent_, TransferRoom::Make(backend_, Lane::kSend, kMostBytes));
+    received_ = sent_;  // a rank never leads and follows at once; a card's room is one stream's
+    if (backend_.memory() == nullptr) return absl::OkStatus();
+    MOTLEY_ASSIGN_OR_RETURN(received_, TransferRoom::Make(backend_, Lane::kReceive, kMostBytes));
+    return absl::OkStatus();
+  }
 
   absl::StatusOr<MeasuredLink> Lead(int to) {
     const int64_t begin_ns = MonotonicNs();
@@ -73,45 +86,93 @@ class HandOverTimer {
       MOTLEY_ASSIGN_OR_RETURN(large, Transfer(to, bytes));
     }
     MOTLEY_ASSIGN_OR_RETURN(const double again, Transfer(to, bytes));
-    MOTLEY_RETURN_IF_ERROR(Send(to, Now(), &kNoMore, sizeof(kNoMore)));
+    MOTLEY_RETURN_IF_ERROR(Announce(to, kNoMore));
     return LinkOf(to, small, bytes, std::min(large, again));
   }
 
   absl::Status Follow(int from) {
     for (;;) {
-      int64_t bytes = 0;
-      MOTLEY_RETURN_IF_ERROR(Receive(from, Now(), &bytes, sizeof(bytes)));
-      if (bytes == kNoMore) return absl::OkStatus();
-      if (bytes < 0 || bytes > kMostBytes) return absl::InternalError(absl::StrCat("a link is measured with ", bytes, " bytes"));
-      MOTLEY_RETURN_IF_ERROR(Receive(from, communicator_.receive_pacer().end(), data_.data(), bytes));
+      int64_t word = 0;
+      MOTLEY_RETURN_IF_ERROR(Receive(from, Now(), sizeof(word), 1));
+      MOTLEY_RETURN_IF_ERROR(received_->Read(&word, sizeof(word)));
+      if (word == kNoMore) return absl::OkStatus();
+      const int64_t bytes = word & kBytesMask, times = word >> kTimesShift;
+      if (bytes < 1 || bytes > kMostBytes || times < 0 || times > kTimesOnStream) {
+        return absl::InternalError(absl::StrCat("a link is measured with ", bytes, " bytes, ", times, " times"));
+      }
+      MOTLEY_RETURN_IF_ERROR(Receive(from, communicator_.receive_pacer().end(), bytes, std::max<int64_t>(1, times)));
     }
   }
 
  private:
   static constexpr int64_t kNoMore = 0;
+  // A word's: how many bytes, and above them how often. 0 times is once.
+  static constexpr int kTimesShift = 32;
+  static constexpr int64_t kBytesMask = (int64_t{1} << kTimesShift) - 1;
+  // In a stream transfers follow each other without a wait, and the first, which waits until the other end has read the word,
+  // does not count.
+  static constexpr int64_t kTimesOnStream = 3;
 
   static absl::Duration Now() { return absl::Nanoseconds(MonotonicNs()); }
 
-  absl::Status Send(int to, absl::Duration ready, const void* data, int64_t bytes) {
+  // Null: the lane's calls return with their work done.
+  DeviceStream* StreamOf(Lane lane) const { return communicator_.Blocks(lane) ? nullptr : backend_.StreamOf(lane); }
+
+  absl::Status Send(int to, absl::Duration ready, int64_t bytes) {
     communicator_.send_pacer().Begin(ready);
-    MOTLEY_RETURN_IF_ERROR(communicator_.Send(to, data, bytes));
+    MOTLEY_RETURN_IF_ERROR(communicator_.Send(to, sent_->data(), bytes));
     communicator_.send_pacer().End(std::nullopt);
     return absl::OkStatus();
   }
 
-  absl::Status Receive(int from, absl::Duration ready, void* data, int64_t bytes) {
-    communicator_.receive_pacer().Begin(ready);
-    MOTLEY_RETURN_IF_ERROR(communicator_.Receive(from, data, bytes));
-    communicator_.receive_pacer().End(std::nullopt);
+  absl::Status Announce(int to, int64_t word) {
+    MOTLEY_RETURN_IF_ERROR(sent_->Write(&word, sizeof(word)));
+    DeviceStream* const stream = StreamOf(Lane::kSend);
+    if (stream == nullptr) return Send(to, Now(), sizeof(word));
+    LaneTimer timer = TransferTimer(*stream, communicator_.send_pacer(), communicator_);
+    timer.Run([&] { return communicator_.Send(to, sent_->data(), sizeof(word)); });
+    return timer.Await();
+  }
+
+  absl::Status Receive(int from, absl::Duration ready, int64_t bytes, int64_t times) {
+    if (DeviceStream* const stream = StreamOf(Lane::kReceive); stream != nullptr) {
+      LaneTimer timer = TransferTimer(*stream, communicator_.receive_pacer(), communicator_);
+      for (int64_t i = 0; i < times; ++i) {
+        timer.Run([this, from, bytes] { return communicator_.Receive(from, received_->data(), bytes); });
+      }
+      return timer.Await();
+    }
+    for (int64_t i = 0; i < times; ++i) {
+      communicator_.receive_pacer().Begin(ready);
+      MOTLEY_RETURN_IF_ERROR(communicator_.Receive(from, received_->data(), bytes));
+      communicator_.receive_pacer().End(std::nullopt);
+      ready = communicator_.receive_pacer().end();
+    }
     return absl::OkStatus();
   }
 
   // Seconds from the word's end, by the schedule. A sender ends no earlier than the receiver, so its time is the slower end's.
   absl::StatusOr<double> Transfer(int to, int64_t bytes) {
-    MOTLEY_RETURN_IF_ERROR(Send(to, Now(), &bytes, sizeof(bytes)));
+    if (DeviceStream* const stream = StreamOf(Lane::kSend); stream != nullptr) return TransferOnStream(*stream, to, bytes);
+    MOTLEY_RETURN_IF_ERROR(Announce(to, bytes));
     const absl::Duration start = communicator_.send_pacer().end();
-    MOTLEY_RETURN_IF_ERROR(Send(to, start, data_.data(), bytes));
+    MOTLEY_RETURN_IF_ERROR(Send(to, start, bytes));
     return absl::ToDoubleSeconds(communicator_.send_pacer().end() - start);
+  }
+
+  // Seconds between the stream's marks, of the fastest.
+  absl::StatusOr<double> TransferOnStream(DeviceStream& stream, int to, int64_t bytes) {
+    MOTLEY_RETURN_IF_ERROR(Announce(to, bytes | kTimesOnStream << kTimesShift));
+    LaneTimer timer = TransferTimer(stream, communicator_.send_pacer(), communicator_);
+    timer.Settle();
+    std::vector<LaneTime> times;
+    for (int64_t i = 0; i < kTimesOnStream; ++i) {
+      times.push_back(timer.Measure(std::nullopt, [&] { return communicator_.Send(to, sent_->data(), bytes); }));
+    }
+    MOTLEY_RETURN_IF_ERROR(timer.Await());
+    double best = std::numeric_limits<double>::infinity();
+    for (size_t i = 1; i < times.size(); ++i) best = std::min(best, times[i].seconds());
+    return best;
   }
 
   MeasuredLink LinkOf(int to, double small, int64_t bytes, double large) const {
@@ -125,8 +186,19 @@ class HandOverTimer {
   }
 
   Communicator& communicator_;
-  std::vector<char> data_;
+  DeviceBackend& backend_;
+  std::shared_ptr<TransferRoom> sent_, received_;
 };
+
+// By rank, of nodes; each node's in their order.
+std::vector<RankPair> PairsInside(const LinkPlan& plan, const std::vector<std::vector<int>>& nodes) {
+  if (!plan.inside.empty()) return plan.inside;
+  std::vector<RankPair> pairs;
+  for (const std::vector<int>& node : nodes) {
+    if (node.size() > 1) pairs.emplace_back(node[0], node[1]);
+  }
+  return pairs;
+}
 
 // Everybody's links, by rank.
 absl::StatusOr<std::vector<MeasuredLink>> GatherLinks(const std::vector<MeasuredLink>& mine, Communicator& communicator) {
@@ -144,11 +216,14 @@ absl::StatusOr<std::vector<MeasuredLink>> GatherLinks(const std::vector<Measured
 
 }  // namespace
 
-std::vector<std::vector<RankPair>> LinkTurns(const std::vector<DeviceId>& devices) {
-  const std::vector<std::vector<int>> nodes = RanksByNode(devices);
+std::vector<std::vector<RankPair>> LinkTurns(const LinkPlan& plan) {
+  const std::vector<std::vector<int>> nodes = RanksByNode(plan.devices);
   std::vector<std::vector<RankPair>> turns(1);
-  for (const std::vector<int>& node : nodes) {
-    if (node.size() > 1) turns[0].emplace_back(node[0], node[1]);
+  std::map<NodeName, size_t> pairs_of;  // a node has one pair in a turn
+  for (const RankPair& pair : PairsInside(plan, nodes)) {
+    const size_t turn = pairs_of[NodeOf(plan.devices[pair.first])]++;
+    if (turn == turns.size()) turns.emplace_back();
+    turns[turn].push_back(pair);
   }
   for (const auto& round : Rounds(static_cast<int>(nodes.size()))) {
     std::vector<RankPair>& turn = turns.emplace_back();
@@ -161,9 +236,9 @@ std::vector<std::vector<RankPair>> LinkTurns(const std::vector<DeviceId>& device
   return alone.size() <= kMostPairsAlone ? alone : turns;
 }
 
-std::set<int> LinkPeers(const std::vector<DeviceId>& devices, int rank) {
+std::set<int> LinkPeers(const LinkPlan& plan, int rank) {
   std::set<int> peers;
-  for (const std::vector<RankPair>& turn : LinkTurns(devices)) {
+  for (const std::vector<RankPair>& turn : LinkTurns(plan)) {
     for (const auto& [a, b] : turn) {
       if (a == rank) peers.insert(b);
       if (b == rank) peers.insert(a);
@@ -172,12 +247,15 @@ std::set<int> LinkPeers(const std::vector<DeviceId>& devices, int rank) {
   return peers;
 }
 
-absl::StatusOr<std::vector<MeasuredLink>> ProfileLinks(const std::vector<DeviceId>& devices, Communicator& communicator) {
-  const std::vector<std::vector<RankPair>> turns = LinkTurns(devices);
+absl::StatusOr<std::vector<MeasuredLink>> ProfileLinks(const LinkPlan& plan, DeviceBackend& backend, Communicator& communicator) {
+  const std::vector<std::vector<RankPair>> turns = LinkTurns(plan);
   if (turns.empty()) return std::vector<MeasuredLink>();
   std::vector<MeasuredLink> mine;
   std::optional<HandOverTimer> timer;  // of ranks that are in a pair
-  if (!LinkPeers(devices, communicator.rank()).empty()) timer.emplace(communicator);
+  if (!LinkPeers(plan, communicator.rank()).empty()) {
+    timer.emplace(communicator, backend);
+    MOTLEY_RETURN_IF_ERROR(timer->Allocate());
+  }
   for (const std::vector<RankPair>& turn : turns) {
     // A barrier: nobody else's bytes are about.
     MOTLEY_RETURN_IF_ERROR(communicator.GatherScalars({0}).status());

@@ -1,8 +1,13 @@
 #include "worker/engine/profiler/compute_profiler.h"
 
+#include <functional>
+#include <utility>
+
 #include "common/base/clock.h"
 #include "common/model/operators.h"
 #include "gtest/gtest.h"
+#include "tests/worker/engine/fake_card.h"
+#include "tests/worker/engine/lanes/clocked_stream.h"
 #include "worker/engine/base/memory.h"
 #include "worker/engine/device/host_backend.h"
 
@@ -29,9 +34,10 @@ class ComputeProfilerTest : public ::testing::Test {
   }
   void TearDown() override { InstallMemoryLimit(0); }
 
-  ComputeProfile Profile() {
+  ComputeProfile Profile() { return Profile(backend_); }
+  ComputeProfile Profile(DeviceBackend& backend) {
     ComputePacer pacer(assignment_.device, clock_);
-    return ProfileUnits(assignment_, backend_, pacer);
+    return ProfileUnits(assignment_, backend, pacer);
   }
   // A device slow enough that the host meets its declared times.
   void Emulate(double flops_per_second) {
@@ -81,6 +87,67 @@ TEST_F(ComputeProfilerTest, MixedPrecisionIsMeasuredInTheTypeThatComputes) {
     EXPECT_EQ(profile.context_bytes, 2 * 64 * 8 * 2);  // the rotary tables
     EXPECT_GT(profile.optimizer_seconds_per_element, 0);
   }
+}
+
+// Its compute stream has a clock of its own.
+class ClockedCard : public HostBackend {
+ public:
+  explicit ClockedCard(std::function<absl::Duration(int)> takes) : stream_(std::move(takes)) {}
+  DeviceStream* StreamOf(Lane) override { return &stream_; }
+  const ClockedStream& stream() const { return stream_; }
+
+ private:
+  ClockedStream stream_;
+};
+
+// What the host needs for a pass is thousands of times what the stream says.
+TEST_F(ComputeProfilerTest, AStreamsTimesAreItsOwn) {
+  // A run of a point: inputs, forward, backward, what is left goes. The first fills the stream and does not count.
+  const int forward_ns[] = {1, 30, 20, 40}, backward_ns[] = {2, 90, 80, 70};
+  ClockedCard card([&](int number) {
+    const int run = number / 4 % 4, part = number % 4;
+    if (part == 0 || part == 3) return absl::Hours(1);
+    return absl::Nanoseconds(part == 1 ? forward_ns[run] : backward_ns[run]);
+  });
+  const ComputeProfile profile = Profile(card);
+  for (const UnitProfile* unit : {&profile.embedding, &profile.layer, &profile.head}) {
+    ASSERT_GE(unit->points.size(), 2u);
+    for (const ComputePoint& point : unit->points) {
+      EXPECT_NEAR(point.forward_seconds, 20e-9, 1e-12);
+      EXPECT_NEAR(point.backward_seconds, 70e-9, 1e-12);
+    }
+  }
+  EXPECT_EQ(profile.step_overhead_seconds, 0);
+}
+
+TEST_F(ComputeProfilerTest, OnAStreamOneRunOfAPointIsAwaited) {
+  ClockedCard card([](int) { return absl::Nanoseconds(1); });
+  const ComputeProfile profile = Profile(card);
+  const size_t points = profile.embedding.points.size() + profile.layer.points.size() + profile.head.points.size();
+  // The tables, three units' first calls and the optimizer; of a point three waits for its bytes and one for its times.
+  EXPECT_EQ(card.stream().looks(), static_cast<int>(5 + 4 * points));
+}
+
+TEST_F(ComputeProfilerTest, ALateStreamsBytesAreThoseOfTheOperatorTable) {
+  FakeCard card(3);
+  const ComputeProfile profile = Profile(card);
+  for (const auto& [unit, kind] : {std::pair(&profile.embedding, UnitKind::kEmbedding),
+                                   std::pair(&profile.layer, UnitKind::kLayer), std::pair(&profile.head, UnitKind::kHead)}) {
+    ASSERT_GE(unit->points.size(), 2u);
+    for (const ComputePoint& point : unit->points) {
+      EXPECT_EQ(point.saved_bytes, SavedBytes(assignment_.model, kind, point.microbatch, 64, DType::kFloat32));
+      EXPECT_GT(point.forward_seconds, 0);
+      EXPECT_GT(point.backward_seconds, 0);
+    }
+  }
+  EXPECT_EQ(profile.context_bytes, 2 * 64 * 8 * 4);  // the rotary tables
+  EXPECT_GT(profile.optimizer_seconds_per_element, 0);
+}
+
+TEST_F(ComputeProfilerTest, AStreamThatHoldsNoModelFailsByTheOperatorsWords) {
+  FakeCard card(3);
+  assignment_.model.head_dim = 0;  // no such model: an operator throws
+  EXPECT_ANY_THROW(Profile(card));
 }
 
 TEST_F(ComputeProfilerTest, EmulatedDeviceIsMeasuredAsDeclared) {

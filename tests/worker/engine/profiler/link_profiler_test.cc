@@ -1,5 +1,6 @@
 #include "worker/engine/profiler/link_profiler.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <set>
 
 #include "tests/worker/engine/transport/ranks.h"
+#include "worker/engine/device/host_backend.h"
 #include "worker/engine/transport/link_rates.h"
 
 namespace motley::engine {
@@ -34,14 +36,15 @@ Measured Profile(const std::vector<DeviceId>& devices, const std::vector<LinkRat
       static_cast<int>(devices.size()), {},
       [&](int rank, Communicator& communicator) {
         const absl::Time begin = absl::Now();
-        auto links = ProfileLinks(devices, communicator);
+        HostBackend backend;
+        auto links = ProfileLinks(LinkPlan{devices, {}}, backend, communicator);
         ASSERT_TRUE(links.ok()) << links.status();
         measured.links[rank] = *links;
         if (rank == 0) measured.seconds = absl::ToDoubleSeconds(absl::Now() - begin);
       },
       [&](CommunicatorOptions& options) {
         options.devices = devices;
-        options.sends_to = options.receives_from = LinkPeers(devices, options.rank);
+        options.sends_to = options.receives_from = LinkPeers(LinkPlan{devices, {}}, options.rank);
         options.device.link_latency = latency;
         if (rates.empty()) return;
         options.device.link_bytes_per_second = rates[options.rank].device_bytes_per_second;
@@ -124,13 +127,14 @@ TEST(LinkProfiler, ALostPeerEndsIt) {
             EXPECT_TRUE(communicator.GatherScalars({0}).ok());  // the first turn's barrier
             return;
           }
-          const absl::Status status = ProfileLinks(devices, communicator).status();
+          HostBackend backend;
+          const absl::Status status = ProfileLinks(LinkPlan{devices, {}}, backend, communicator).status();
           EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
           communicator.Abort("as the engine does");
         },
         [&](CommunicatorOptions& options) {
           options.devices = devices;
-          options.sends_to = options.receives_from = LinkPeers(devices, options.rank);
+          options.sends_to = options.receives_from = LinkPeers(LinkPlan{devices, {}}, options.rank);
         });
   }
 }
@@ -139,7 +143,7 @@ void ExpectEveryPairOnce(const std::vector<int>& ranks_of_node) {
   const std::vector<DeviceId> devices = Devices(ranks_of_node);
   std::set<std::pair<NodeName, NodeName>> met;
   size_t inside = 0;
-  for (const std::vector<RankPair>& turn : LinkTurns(devices)) {
+  for (const std::vector<RankPair>& turn : LinkTurns(LinkPlan{devices, {}})) {
     std::set<NodeName> busy;
     for (const auto& [a, b] : turn) {
       const NodeName one = NodeOf(devices[a]), other = NodeOf(devices[b]);
@@ -159,8 +163,24 @@ void ExpectEveryPairOnce(const std::vector<int>& ranks_of_node) {
 
 TEST(LinkProfiler, ManyNodesMeetInRounds) {
   for (int nodes = 1; nodes < 40; ++nodes) ExpectEveryPairOnce(std::vector<int>(nodes, 1 + nodes % 3));
-  EXPECT_EQ(LinkTurns(Devices(std::vector<int>(8, 2))).size(), 36u) << "each pair alone";
-  EXPECT_EQ(LinkTurns(Devices(std::vector<int>(60, 2))).size(), 60u) << "59 rounds, and one inside the nodes";
+  EXPECT_EQ(LinkTurns(LinkPlan{Devices(std::vector<int>(8, 2)), {}}).size(), 36u) << "each pair alone";
+  EXPECT_EQ(LinkTurns(LinkPlan{Devices(std::vector<int>(60, 2)), {}}).size(), 60u) << "59 rounds, and one inside the nodes";
+}
+
+using testing::ElementsAre;
+using testing::Pair;
+
+TEST(LinkProfiler, ChosenPairsOfANodeTakeTurns) {
+  const LinkPlan plan{Devices({3, 2}), {{0, 1}, {0, 2}, {3, 4}}};
+  EXPECT_THAT(LinkTurns(plan),
+              ElementsAre(ElementsAre(Pair(0, 1)), ElementsAre(Pair(3, 4)), ElementsAre(Pair(0, 2)), ElementsAre(Pair(0, 3))));
+  EXPECT_THAT(LinkPeers(plan, 0), ElementsAre(1, 2, 3));
+  EXPECT_THAT(LinkPeers(plan, 4), ElementsAre(3));
+  LinkPlan many{Devices(std::vector<int>(20, 3)), {}};
+  for (int n = 0; n < 20; ++n) many.inside.insert(many.inside.end(), {{3 * n, 3 * n + 1}, {3 * n, 3 * n + 2}});
+  const auto turns = LinkTurns(many);
+  ASSERT_EQ(turns.size(), 2u + 19);
+  for (const auto& turn : {turns[0], turns[1]}) EXPECT_EQ(turn.size(), 20u) << "one pair of each node";
 }
 
 }  // namespace
