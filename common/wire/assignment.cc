@@ -36,8 +36,9 @@ absl::Status CheckShape(const v1::RankAssignment& proto) {
     }
   }
   for (const v1::RankPair& pair : proto.link_pairs()) {
-    if (pair.a() < 0 || pair.a() >= pair.b() || pair.b() >= world) {
-      return absl::InvalidArgumentError(absl::StrCat("link_pairs must be of two ranks below ", world,
+    const bool are_ranks = pair.a() >= 0 && pair.a() < pair.b() && pair.b() < world;
+    if (!are_ranks || NodeOf(DeviceId(proto.device_ids(pair.a()))) != NodeOf(DeviceId(proto.device_ids(pair.b())))) {
+      return absl::InvalidArgumentError(absl::StrCat("link_pairs must be of two ranks of one node below ", world,
                                                      ", the lower one first, got ", pair.a(), " and ", pair.b()));
     }
   }

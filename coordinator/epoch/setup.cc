@@ -14,6 +14,7 @@
 #include "coordinator/epoch/prober.h"
 #include "coordinator/state/measured_speed.h"
 #include "coordinator/state/membership.h"
+#include "planner/cluster/measured_collectives.h"
 #include "planner/live/job_request.h"
 
 namespace motley::coordinator {
@@ -245,6 +246,8 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
   }
   if (!report.collectives.points.empty()) {
     CollectiveProfile profile = report.collectives;
+    // A note for people, for whose sake no plan on these devices is to fail.
+    if (!planner::Validate(profile, "").ok()) profile.overlap.clear();
     profile.digest = CollectiveProfileDigest(devices, shape, precision.master);
     const std::string overlap = OverlapText(profile.overlap);
     lines.push_back(absl::StrCat("collectives of ", Count(devices.size(), "device"), overlap.empty() ? "" : ": ", overlap));

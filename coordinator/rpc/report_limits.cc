@@ -48,6 +48,7 @@ void CutTexts(Message* message) {
     case Message::kLog:
       return Cut(message->mutable_log()->mutable_text());
     case Message::kRankEvent:
+      for (v1::TransportUse& use : *message->mutable_rank_event()->mutable_transports()) Cut(use.mutable_why_not_nccl());
       return Cut(message->mutable_rank_event()->mutable_message());
     case Message::kStorageCheckResult:
       return Cut(message->mutable_storage_check_result()->mutable_error());

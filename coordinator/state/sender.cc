@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/count.h"
@@ -35,11 +37,17 @@ struct Judge {
     if (HostsRank(*state.run, node, rank)) return {};
     return Foreign(absl::StrCat(what, " of rank ", rank, ", which is not on this node"));
   }
-  // Only devices that have a rank may be named.
-  Standing OfRanks(const std::vector<TransportUse>& uses) const {
+  // A rank speaks of groups whose first member it is and of hand-overs that it sends, of each once; all are devices that have a
+  // rank.
+  Standing OfRanks(const std::vector<TransportUse>& uses, const DeviceId& speaker) const {
     std::set<DeviceId> devices;
     for (const RankRun& rank : state.run->ranks) devices.insert(rank.device);
+    std::set<std::pair<int, std::vector<DeviceId>>> seen;
     for (const TransportUse& use : uses) {
+      constexpr int kHandOvers = -1;
+      const bool is_own = !use.devices.empty() && use.devices.front() == speaker && (use.group || use.devices.size() == 2);
+      if (!is_own || !seen.emplace(use.group.value_or(kHandOvers), use.devices).second)
+        return Foreign("a transport that is another rank's to say, or was said");
       for (const DeviceId& device : use.devices) {
         if (!devices.contains(device)) return Foreign(absl::StrCat("the transport of device ", device.value().substr(0, 80)));
       }
@@ -68,7 +76,7 @@ struct Judge {
     const bool named = run.ranks_in_order ? HostsRank(run, node, report.rank) && run.ranks[report.rank].device == report.device
                                           : std::any_of(run.ranks.begin(), run.ranks.end(),
                                                         [&](const RankRun& rank) { return rank.device == report.device; });
-    if (named) return OfRanks(report.transports);
+    if (named) return OfRanks(report.transports, report.device);
     return Foreign(absl::StrCat("rank ", report.rank, " on device ", report.device.value(), ", which has another rank or none"));
   }
   Standing operator()(const StepReport& report) const {

@@ -60,6 +60,7 @@ std::vector<TransportUse> FoundTransports(const JobRun& run) {
   std::vector<TransportUse> found = run.transports;
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return KeyOf(a) < KeyOf(b); });
   for (TransportUse& use : found) {
+    use.planned.reset();  // no rank's to say
     if (const auto known = planned.find(KeyOf(use)); known != planned.end()) use.planned = known->second;
   }
   return found;

@@ -9,8 +9,8 @@
 
 namespace motley::coordinator {
 
-// What the ranks will choose, as far as the coordinator knows them: every group, then every pair that hands over. A card whose
-// NCCL nobody knows is thought to have the other members'. Empty: no rank has a card, so that all goes by TCP. `ranks`: by rank.
+// What the ranks will choose, as far as the coordinator knows them: every group, then every pair that hands over. Empty: no rank
+// has a card, so that all goes by TCP. `ranks`: by rank.
 std::vector<TransportUse> PlannedTransports(const std::vector<RankAssignment>& ranks);
 
 // Of a run whose ranks start, train or stop; else empty. In one order, whichever rank reported first; with what was planned.

@@ -54,6 +54,7 @@ step() {
   shift
   mkdir -p "$LOG_DIR"
   log=$(mktemp "$LOG_DIR/$(date +%H%M%S)-$(tr -cs 'a-zA-Z0-9' '-' <<<"$what" | cut -c 1-40)XXXX.log")
+  # Bash has words of its own for a printer that is ended before its first wait.
   progress_printer "$what" "$log" 2>/dev/null &
   PRINTER_PID=$!
   "$@" >"$log" 2>&1 </dev/null || rc=$?

@@ -7,7 +7,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr size_t kMostNodesInMatrix = 2048;  // the matrix is dense
+constexpr size_t kMostNodesInMatrix = 2048, kMostDevicesInMatrix = 1024;  // matrices are dense
 constexpr double kMicro = 1e-6;
 constexpr std::initializer_list<Unit> kLinkUnits = {{"gbit_per_second", 1e9 / 8}, {"gb_per_second", 1e9}};
 
@@ -71,6 +71,10 @@ void ClusterReader::ReadDeviceLink(const toml::table& toml) {
     return table.Problem("devices", "are of two nodes, whose links are [[link]]'s");
   }
   ClusterNode& node = cluster_.nodes[cluster_.devices[a].node];
+  if (node.devices.size() > kMostDevicesInMatrix) {
+    return table.Problem("devices",
+                         absl::StrCat("links of their own are for nodes of at most ", kMostDevicesInMatrix, " devices"));
+  }
   const DevicePair pair{a, b, *rate, latency.value_or(node.device_link_latency_seconds)};
   const auto at =
       std::lower_bound(node.slow_pairs.begin(), node.slow_pairs.end(), pair,

@@ -241,7 +241,6 @@ builds_are_the_scripts() {
     "$root/common/device/rank_builds.cc")
   [[ -n $worker && $worker == "$scripts" ]] || { echo "the worker has '$worker', the scripts '$scripts'"; return 1; }
 }
-}
 
 # What the table names is what the wheel here asks for.
 gpu_table_is_the_wheels() {

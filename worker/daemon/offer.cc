@@ -254,10 +254,10 @@ std::vector<std::string> Describe(const Offer& offer) {
     lines.push_back(absl::StrCat("offers ", d.id.value(), ": ", d.model, ", ", RowOf(d.kind).name));
     if (d.memory_bytes > 0) absl::StrAppend(&lines.back(), ", ", Gibibytes(d.memory_bytes));
     if (d.kind != DeviceKind::kCuda) continue;
-    absl::StrAppend(
-        &lines.back(), ", ", d.card.name, " at ", d.card.bus, ", ", d.card.uuid, ", driver ", d.card.driver, ", by ",
-        device.rank_binary.substr(device.rank_binary.rfind('/') + 1),
-        d.card.nccl_version == 0 ? " without NCCL" : absl::StrCat(" with NCCL ", NcclVersionText(d.card.nccl_version)));
+    absl::StrAppend(&lines.back(), ", ", d.card.name, " at ", d.card.bus, ", ", d.card.uuid, ", driver ", d.card.driver, ", by ",
+                    device.rank_binary.substr(device.rank_binary.rfind('/') + 1),
+                    d.card.nccl_version == 0 ? " without NCCL (`motley-rank --nccl` says why)"
+                                             : absl::StrCat(" with NCCL ", NcclVersionText(d.card.nccl_version)));
     if (!d.card.note.empty()) absl::StrAppend(&lines.back(), "; ", d.card.note);
   }
   for (const UnusedCard& card : offer.unused) lines.push_back(absl::StrCat("does not use ", card.card, ": ", card.reason));

@@ -29,7 +29,7 @@ RankAssignment Sample() {
   a.job = JobId("job-1");
   a.epoch = Epoch(5);
   a.rank = 1;
-  a.devices = {DeviceId("n1/gpu0"), DeviceId("n2/gpu0")};
+  a.devices = {DeviceId("n2/gpu1"), DeviceId("n2/gpu0")};
   a.data_addresses = {"127.0.0.1", "127.0.0.2"};
   a.placement = {{{0, 10, 20}}, {{0, 0, 30}}, {{0, 5, 5}}};
   a.recompute = "full";
@@ -116,6 +116,9 @@ TEST(WireAssignmentTest, RefusesByFieldName) {
   proto = ToProto(Sample());
   proto.add_link_pairs()->set_b(2);
   EXPECT_NE(message(proto).find("link_pairs"), std::string::npos);
+  proto = ToProto(Sample());
+  proto.set_device_ids(0, "n1/gpu0");
+  EXPECT_NE(message(proto).find("link_pairs must be of two ranks of one node"), std::string::npos);
   proto = ToProto(Sample());
   proto.set_program("program nonsense");
   EXPECT_EQ(message(proto).rfind("program: ", 0), 0u) << message(proto);

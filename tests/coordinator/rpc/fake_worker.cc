@@ -69,6 +69,7 @@ FakeWorker::FakeWorker(const std::string& address, const std::string& node, Opti
     if (options_.compute_capability == 0) continue;
     device->set_kind("cuda");
     device->mutable_card()->set_compute_capability(options_.compute_capability);
+    device->mutable_card()->set_nccl_version(22809);
   }
   for (const auto& [job, epoch] : options_.newest_epochs) {
     v1::JobEpoch* newest = hello->add_newest_epochs();

@@ -99,9 +99,16 @@ TEST_F(SenderTest, DevicesRanksAndKeysAreTheirNodes) {
   rank.device = DeviceId("n2/gpu0");
   EXPECT_EQ(Of("n2", rank), Standing::kOwn);
   EXPECT_EQ(Of("n1", rank), Standing::kForeign);
-  rank.transports = {{0, {DeviceId("n1/gpu0"), DeviceId("n2/gpu0")}, Transport::kTcp, "", {}}};
+  const DeviceId own("n2/gpu0"), other("n1/gpu0");
+  rank.transports = {{0, {own, other}, Transport::kTcp, "", {}}, {{}, {own, other}, Transport::kTcp, "", {}}};
   EXPECT_EQ(Of("n2", rank), Standing::kOwn);
-  rank.transports[0].devices.emplace_back("n3/gpu0");
+  rank.transports[1].group = 0;
+  EXPECT_EQ(Of("n2", rank), Standing::kForeign) << "twice";
+  rank.transports[1] = {1, {other, own}, Transport::kTcp, "", {}};
+  EXPECT_EQ(Of("n2", rank), Standing::kForeign) << "another rank's to say";
+  rank.transports[1] = {{}, {own}, Transport::kTcp, "", {}};
+  EXPECT_EQ(Of("n2", rank), Standing::kForeign) << "a hand-over to nobody";
+  rank.transports[1] = {1, {own, DeviceId("n3/gpu0")}, Transport::kTcp, "", {}};
   EXPECT_EQ(Of("n2", rank), Standing::kForeign) << "n3 takes no part";
   rank.transports.clear();
   rank.rank = 0;

@@ -32,6 +32,10 @@ std::vector<int64_t> SkewedBounds(int64_t elements, int world, double largest) {
   return bounds;
 }
 
+int RepetitionsAt(double seconds) {
+  return std::clamp(static_cast<int>(kPointSeconds / std::max(seconds, 1e-6)), 1, kMostRepetitions);
+}
+
 class RingProfiler {
  public:
   // `room`: zeros of the largest array.
@@ -58,7 +62,7 @@ class RingProfiler {
       for (const std::vector<double>& of_rank : all) slowest = std::max(slowest, of_rank[0]);
       best = i == 0 ? slowest : std::min(best, slowest);
       // The same on every rank: computed from what all have seen.
-      if (i == 0) repetitions = std::clamp(static_cast<int>(kPointSeconds / std::max(slowest, 1e-6)), 1, kMostRepetitions);
+      if (i == 0) repetitions = RepetitionsAt(slowest);
     }
     return best;
   }
@@ -80,19 +84,24 @@ class RingProfiler {
     return stream_ == nullptr ? Time(call) : TimeOnStream(call);
   }
 
-  // Nobody waits between repetitions: one lets all ranks begin the next together. The first brings them together and does not
-  // count.
+  // The first run brings the ranks together, says how many more there is time for, and does not count.
   absl::StatusOr<double> TimeOnStream(const std::function<absl::Status()>& call) {
+    MOTLEY_ASSIGN_OR_RETURN(const double first, FastestOnStream(call, 1));
+    return FastestOnStream(call, RepetitionsAt(first));
+  }
+
+  // Nobody waits between the runs: one lets all ranks begin the next together.
+  absl::StatusOr<double> FastestOnStream(const std::function<absl::Status()>& call, int runs) {
     LaneTimer timer = TransferTimer(*stream_, communicator_.collective_pacer(), communicator_);
     timer.Settle();
     std::vector<LaneTime> times;
-    for (int i = 0; i <= kMostRepetitions; ++i) times.push_back(timer.Measure(std::nullopt, call));
+    for (int i = 0; i < runs; ++i) times.push_back(timer.Measure(std::nullopt, call));
     MOTLEY_RETURN_IF_ERROR(timer.Await());
     std::vector<double> mine;
     for (const LaneTime& time : times) mine.push_back(time.seconds());
     MOTLEY_ASSIGN_OR_RETURN(const auto all, communicator_.GatherScalars(mine));
     double best = std::numeric_limits<double>::infinity();
-    for (size_t i = 1; i < mine.size(); ++i) {
+    for (size_t i = 0; i < mine.size(); ++i) {
       double slowest = 0;
       for (const std::vector<double>& of_rank : all) slowest = std::max(slowest, of_rank[i]);
       best = std::min(best, slowest);

@@ -21,10 +21,14 @@
 namespace motley::engine {
 namespace {
 
-constexpr int kAlone = 4;  // the first does not count
-// Both are given so much that the one that takes longer runs so often.
-constexpr double kTogether = 8;
+// Alone each runs for so long, after a first time that does not count.
+constexpr double kAloneSeconds = 0.5;
+constexpr int kMostAlone = 3;
+// Both are given so much that the one that takes longer runs so often; twice where that would take longer than this. Nothing is
+// said to the worker meanwhile, which does not wait for ever.
+constexpr double kTogether = 8, kLeastTogether = 2, kTogetherSeconds = 5;
 constexpr int kMostPieces = 500;
+constexpr double kNotMeasured = 0;
 constexpr int kGroup = 0;  // all ranks
 
 class OverlapProfiler {
@@ -43,17 +47,11 @@ class OverlapProfiler {
         gather_([&communicator, &room, dtype, &owners] { return communicator.AllGather(kGroup, room.data(), dtype, owners); }) {}
 
   absl::StatusOr<Overlap> Measure() {
-    MOTLEY_ASSIGN_OR_RETURN(const double pass_seconds, Alone(compute_stream_, pass_));
-    MOTLEY_ASSIGN_OR_RETURN(const double gather_seconds, Alone(collective_stream_, gather_));
-    MOTLEY_ASSIGN_OR_RETURN(const auto all, communicator_.GatherScalars({pass_seconds, gather_seconds}));
-    // Everybody's, so that all ranks make as many collectives.
-    double longest = 0, slowest_gather = 0;
-    for (const std::vector<double>& of_rank : all) {
-      longest = std::max({longest, of_rank[0], of_rank[1]});
-      slowest_gather = std::max(slowest_gather, of_rank[1]);
-    }
-    return Together(pass_seconds, PiecesFor(kTogether * longest, pass_seconds), gather_seconds,
-                    PiecesFor(kTogether * longest, slowest_gather));
+    MOTLEY_ASSIGN_OR_RETURN(const Times pass, Alone(compute_stream_, pass_));
+    MOTLEY_ASSIGN_OR_RETURN(const Times gather, Alone(collective_stream_, gather_));
+    const double longest = std::max(pass.slowest, gather.slowest);
+    const double seconds = std::max(kLeastTogether * longest, std::min(kTogether * longest, kTogetherSeconds));
+    return Together(pass.mine, PiecesFor(seconds, pass.mine), gather.mine, PiecesFor(seconds, gather.slowest));
   }
 
  private:
@@ -61,15 +59,27 @@ class OverlapProfiler {
     return static_cast<int>(std::clamp(std::ceil(seconds / std::max(one, 1e-9)), 1.0, static_cast<double>(kMostPieces)));
   }
 
-  absl::StatusOr<double> Alone(DeviceStream& stream, const LaneTimer::Work& work) {
+  // Seconds of a piece: this rank's, and those of the slowest, by which all ranks make as many collectives.
+  struct Times {
+    double mine = 0, slowest = 0;
+  };
+
+  absl::StatusOr<Times> Alone(DeviceStream& stream, const LaneTimer::Work& work) {
+    MOTLEY_ASSIGN_OR_RETURN(const Times first, Fastest(stream, work, 1));
+    return Fastest(stream, work, std::clamp(static_cast<int>(kAloneSeconds / std::max(first.slowest, 1e-6)), 1, kMostAlone));
+  }
+
+  absl::StatusOr<Times> Fastest(DeviceStream& stream, const LaneTimer::Work& work, int runs) {
     LaneTimer timer = TransferTimer(stream, pacer_, communicator_);
     timer.Settle();
     std::vector<LaneTime> times;
-    for (int i = 0; i < kAlone; ++i) times.push_back(timer.Measure(std::nullopt, work));
+    for (int i = 0; i < runs; ++i) times.push_back(timer.Measure(std::nullopt, work));
     MOTLEY_RETURN_IF_ERROR(timer.Await());
-    double best = std::numeric_limits<double>::infinity();
-    for (int i = 1; i < kAlone; ++i) best = std::min(best, times[i].seconds());
-    return best;
+    Times fastest{std::numeric_limits<double>::infinity()};
+    for (const LaneTime& time : times) fastest.mine = std::min(fastest.mine, time.seconds());
+    MOTLEY_ASSIGN_OR_RETURN(const auto all, communicator_.GatherScalars({fastest.mine}));
+    for (const std::vector<double>& of_rank : all) fastest.slowest = std::max(fastest.slowest, of_rank[0]);
+    return fastest;
   }
 
   // Both streams get their work in step, so that neither waits for the host while the other is given all of its.
@@ -97,7 +107,8 @@ class OverlapProfiler {
     }
     MOTLEY_RETURN_IF_ERROR(compute.Await());
     MOTLEY_RETURN_IF_ERROR(collective.Await());
-    return Overlap{Slowdown(of_compute, pass_seconds, of_collective), Slowdown(of_collective, gather_seconds, of_compute)};
+    return Overlap{Slowdown(of_compute, pass_seconds, of_collective).value_or(kNotMeasured),
+                   Slowdown(of_collective, gather_seconds, of_compute).value_or(kNotMeasured)};
   }
 
   DeviceStream &compute_stream_, &collective_stream_;
@@ -135,8 +146,8 @@ absl::StatusOr<Overlap> MeasureOne(const RankAssignment& assignment, DeviceBacke
 
 }  // namespace
 
-double Slowdown(const std::vector<LaneTime>& pieces, double alone_seconds, const std::vector<LaneTime>& others) {
-  if (others.empty() || alone_seconds <= 0) return 1;
+std::optional<double> Slowdown(const std::vector<LaneTime>& pieces, double alone_seconds, const std::vector<LaneTime>& others) {
+  if (others.empty() || alone_seconds <= 0) return std::nullopt;
   const absl::Duration begin = others.front().begin(), end = others.back().end();
   double seconds = 0;
   int count = 0;
@@ -145,7 +156,8 @@ double Slowdown(const std::vector<LaneTime>& pieces, double alone_seconds, const
     seconds += piece.seconds();
     ++count;
   }
-  return count == 0 ? 1 : std::max(1.0, seconds / count / alone_seconds);
+  if (count == 0) return std::nullopt;
+  return std::max(1.0, seconds / count / alone_seconds);
 }
 
 absl::StatusOr<std::vector<Overlap>> ProfileOverlap(const RankAssignment& assignment, DeviceBackend& backend,
@@ -164,7 +176,10 @@ absl::StatusOr<std::vector<Overlap>> ProfileOverlap(const RankAssignment& assign
   }
   MOTLEY_RETURN_IF_ERROR(mine.status());
   MOTLEY_ASSIGN_OR_RETURN(const auto all, communicator.GatherScalars({mine->compute, mine->collectives}));
-  for (const std::vector<double>& of_rank : all) overlap.push_back({of_rank[0], of_rank[1]});
+  for (const std::vector<double>& of_rank : all) {
+    if (of_rank[0] == kNotMeasured || of_rank[1] == kNotMeasured) return std::vector<Overlap>();
+    overlap.push_back({of_rank[0], of_rank[1]});
+  }
   return overlap;
 }
 

@@ -16,6 +16,8 @@ class TransferRoom {
   // All zeros: sums of them stay finite. RESOURCE_EXHAUSTED: the device is full.
   static absl::StatusOr<std::unique_ptr<TransferRoom>> Make(DeviceBackend& backend, Lane lane, int64_t bytes);
   ~TransferRoom();
+  TransferRoom(const TransferRoom&) = delete;
+  TransferRoom& operator=(const TransferRoom&) = delete;
 
   void* data() { return device_ != nullptr ? device_ : host_.data(); }
   // A few bytes at the beginning; done on return, with what the lane was given before.

@@ -14,7 +14,7 @@ namespace {
 
 class ProfilesOnStreamsTest : public EngineTest {
  protected:
-  // `cards` by rank: whether it has one. All are of one node where `one_node`.
+  // `cards` by rank: whether it has one. All are of one node.
   std::vector<CollectiveProfile> Profile(const std::vector<bool>& cards, const NcclApi* nccl,
                                          const std::vector<std::pair<int, int>>& pairs = {}) {
     std::vector<Device> devices(cards.size());

@@ -25,14 +25,14 @@ std::vector<LaneTime> Pieces(const std::vector<int>& seconds) {
 TEST(Slowdown, CountsWhatRanBesideTheOthers) {
   const std::vector<LaneTime> others = Pieces({4, 4, 4});  // until 12
   // The last three ran when the others had ended.
-  EXPECT_DOUBLE_EQ(Slowdown(Pieces({3, 4, 5, 2, 1, 1}), 2, others), 2);
-  EXPECT_DOUBLE_EQ(Slowdown(Pieces({5, 5}), 2, others), 2.5);
+  EXPECT_DOUBLE_EQ(*Slowdown(Pieces({3, 4, 5, 2, 1, 1}), 2, others), 2);
+  EXPECT_DOUBLE_EQ(*Slowdown(Pieces({5, 5}), 2, others), 2.5);
 }
 
 TEST(Slowdown, IsNeverASpeedup) {
   EXPECT_EQ(Slowdown(Pieces({1, 1, 1}), 2, Pieces({4})), 1);
-  EXPECT_EQ(Slowdown(Pieces({9}), 2, Pieces({4})), 1) << "none ran beside the others alone";
-  EXPECT_EQ(Slowdown(Pieces({9}), 2, {}), 1);
+  EXPECT_EQ(Slowdown(Pieces({9}), 2, Pieces({4})), std::nullopt) << "none ran beside the others alone";
+  EXPECT_EQ(Slowdown(Pieces({9}), 2, {}), std::nullopt);
 }
 
 }  // namespace
