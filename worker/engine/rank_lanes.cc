@@ -7,7 +7,6 @@
 
 #include "worker/engine/lanes/host_lane.h"
 #include "worker/engine/lanes/queued_lane.h"
-#include "worker/engine/lanes/stream_lane.h"
 
 namespace motley::engine {
 namespace {
@@ -28,8 +27,6 @@ RankLanes::RankLanes(const DeviceDescription& device, DeviceBackend& backend, Co
                                                {Lane::kSend, &communicator.send_pacer()},
                                                {Lane::kReceive, &communicator.receive_pacer()},
                                                {Lane::kCompute, &pacer}};  // last: the newest number becomes the process's
-  const bool threads_among_them =
-      communicator.Blocks(Lane::kCollective) || communicator.Blocks(Lane::kSend) || communicator.Blocks(Lane::kReceive);
   for (const auto& [lane, lanes_pacer] : lanes) {
     DeviceStream* const stream = backend.StreamOf(lane);
     std::unique_ptr<DeviceLane>& made = lanes_[static_cast<size_t>(lane)];
@@ -39,10 +36,8 @@ RankLanes::RankLanes(const DeviceDescription& device, DeviceBackend& backend, Co
     const bool blocks = lane != Lane::kCompute && communicator.Blocks(lane);
     if (stream == nullptr || blocks) {
       made = std::make_unique<HostLane>(shared_, *lanes_pacer, on_start, stream);
-    } else if (threads_among_them) {
-      made = std::make_unique<QueuedLane>(shared_, *stream, on_start);
     } else {
-      made = std::make_unique<StreamLane>(shared_, *stream);
+      made = std::make_unique<QueuedLane>(shared_, *stream, on_start);
     }
     all_[static_cast<size_t>(lane)] = made.get();
   }

@@ -33,12 +33,22 @@ void Update(const OptimizerSection& options, double lr, int64_t step, double cli
   });
 }
 
+// The operator makes a copy in float64 first: of a piece, not of the whole.
+at::Tensor SquaredNormInPieces(const at::Tensor& gradient) {
+  constexpr int64_t kPieceElements = int64_t{4} << 20;
+  at::Tensor sum = at::zeros({}, gradient.options().dtype(at::kDouble));
+  for (const at::Tensor& piece : gradient.split(kPieceElements)) {
+    sum.add_(at::linalg_vector_norm(piece, 2, std::nullopt, /*keepdim=*/false, at::kDouble).square_());
+  }
+  return sum;
+}
+
 }  // namespace
 
 double ClipCoefficient(double norm, double max_norm) { return max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0; }
 
 at::Tensor SquaredNorm(const at::Tensor& gradient) {
-  if (!gradient.is_cpu()) return at::linalg_vector_norm(gradient, 2, std::nullopt, /*keepdim=*/false, at::kDouble).square_();
+  if (!gradient.is_cpu()) return SquaredNormInPieces(gradient);
   double sum = 0;
   AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "squared_norm", [&] {
     const scalar_t* data = gradient.const_data_ptr<scalar_t>();

@@ -1,6 +1,7 @@
 #include "worker/engine/nccl/nccl_comm.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,8 @@
 namespace motley::engine {
 namespace {
 
+// Most calls are on their stream at the second or third look.
+constexpr int kLooksAtOnce = 50;
 constexpr absl::Duration kShortestPause = absl::Microseconds(20), kLongestPause = absl::Milliseconds(1);
 // Non-blocking calls return at once. One that does not is what an abort must end.
 constexpr absl::Duration kCallsLeaveWithin = absl::Milliseconds(50);
@@ -27,9 +30,13 @@ Fault FaultOfResult(ncclResult_t result) {
 absl::Status PollUntil(const std::string& what, const NcclPatience& patience, const std::function<absl::StatusOr<bool>()>& done) {
   const absl::Time deadline = absl::Now() + patience.deadline;
   absl::Duration pause = kShortestPause;
-  for (;;) {
+  for (int looks = 0;; ++looks) {
     MOTLEY_ASSIGN_OR_RETURN(const bool is_done, done());
     if (is_done) return absl::OkStatus();
+    if (looks < kLooksAtOnce) {
+      std::this_thread::yield();
+      continue;
+    }
     if (patience.check) MOTLEY_RETURN_IF_ERROR(patience.check());
     if (absl::Now() > deadline) {
       return WithFault(absl::UnavailableError(absl::StrCat(what, ": nothing came for ", absl::FormatDuration(patience.deadline))),
@@ -56,19 +63,24 @@ absl::StatusOr<std::unique_ptr<NcclComm>> NcclComm::Make(const NcclApi& api, Ncc
   return ready;
 }
 
-NcclComm::~NcclComm() {
+void NcclComm::BeginFinalize() {
   {
     absl::MutexLock lock(&mutex_);
-    if (over_ || comm_ == nullptr) return;
+    if (over_ || comm_ == nullptr || finalizing_) return;
   }
   const ncclResult_t result = api_.ncclCommFinalize(comm_);
-  const bool begun = result == ncclSuccess || result == ncclInProgress;
-  if (!begun || !AwaitIdle("ending its communicator", {kFinalizedWithin, nullptr}).ok()) {
-    Abort();
-    return;
+  finalizing_ = result == ncclSuccess || result == ncclInProgress;
+  if (!finalizing_) Abort();
+}
+
+NcclComm::~NcclComm() {
+  BeginFinalize();
+  if (finalizing_ && !AwaitIdle("ending its communicator", {kFinalizedWithin, nullptr}).ok()) Abort();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (comm_ == nullptr || std::exchange(over_, true)) return;
   }
-  absl::MutexLock lock(&mutex_);
-  if (!std::exchange(over_, true)) api_.ncclCommDestroy(comm_);
+  api_.ncclCommDestroy(comm_);
 }
 
 absl::Status NcclComm::Enqueue(const std::function<ncclResult_t(ncclComm_t)>& calls, const NcclPatience& patience) {
@@ -99,14 +111,18 @@ absl::Status NcclComm::Health() {
 }
 
 void NcclComm::Abort() {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (std::exchange(over_, true) || comm_ == nullptr) return;
-    const auto out = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !in_call_; };
-    mutex_.AwaitWithTimeout(absl::Condition(&out), kCallsLeaveWithin);
-  }
-  api_.ncclCommAbort(comm_);
+  if (MarkOver()) TakeAway();
 }
+
+bool NcclComm::MarkOver() {
+  absl::MutexLock lock(&mutex_);
+  if (std::exchange(over_, true) || comm_ == nullptr) return false;
+  const auto out = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !in_call_; };
+  mutex_.AwaitWithTimeout(absl::Condition(&out), kCallsLeaveWithin);
+  return true;
+}
+
+void NcclComm::TakeAway() { api_.ncclCommAbort(comm_); }
 
 absl::Status NcclComm::AwaitIdle(const char* what, const NcclPatience& patience) {
   return PollUntil(absl::StrCat("NCCL of ", name(), ": ", what), patience, [&]() -> absl::StatusOr<bool> {

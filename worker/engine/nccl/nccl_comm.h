@@ -2,6 +2,8 @@
 //
 // Threads: one at a time makes calls; Health and Abort may come from any.
 //
+// A rank with several ends them together (nccl_mesh.h): NCCL's ends wait for the whole card and for other ranks'.
+//
 // Errors: UNAVAILABLE, Fault::kPeer: NCCL lost a member, or was aborted; Fault::kOurs: it calls the calls wrong. Each names the
 // communicator and its members, and says what NCCL says.
 #pragma once
@@ -38,7 +40,7 @@ class NcclComm {
   // Waits until all members have made it.
   static absl::StatusOr<std::unique_ptr<NcclComm>> Make(const NcclApi& api, NcclMembership membership,
                                                         const NcclPatience& patience);
-  // Ends it with what was enqueued done, within a limit; else aborts.
+  // Finalizes, if nobody has, and gives it back; what does not end within a limit is aborted.
   ~NcclComm();
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
@@ -49,6 +51,11 @@ class NcclComm {
   absl::Status Health();
   // Ends what it has on streams. Once; later calls do nothing.
   void Abort();
+  // Abort in two parts, for several communicators at once. True: it was not over, and nobody is in a call, so TakeAway is due.
+  bool MarkOver();
+  void TakeAway();
+  // The orderly end's first half: no call comes any more, what was enqueued is done. Begin it on all before any is awaited.
+  void BeginFinalize();
 
   const std::string& name() const { return membership_.name; }
 
@@ -65,6 +72,7 @@ class NcclComm {
   absl::Mutex mutex_;          // not held during a call: Abort is to end it
   bool in_call_ ABSL_GUARDED_BY(mutex_) = false;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finalizing_ = false;  // of the thread that ends it
 };
 
 // Polls `done` until it says true, with growing pauses. UNAVAILABLE: `what` took longer than the patience. Errors of `done` and

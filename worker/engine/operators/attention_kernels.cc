@@ -132,6 +132,8 @@ constexpr AttentionKernel kMath = {"math", MathForward, MathBackward};
 // What ATen would choose: at::SDPBackend's numbers. cuDNN's runs where flash does.
 enum SdpBackend : int64_t { kSdpFlash = 1, kSdpEfficient = 2, kSdpCudnn = 3 };
 
+constexpr int64_t kFlashAlignment = 8, kFlashLargestHead = 192;
+
 int64_t Choice(const AttentionHeads& heads) {
   return at::_fused_sdp_choice(heads.q, heads.k, heads.v, std::nullopt, kNoDropout, kCausal, std::nullopt,
                                /*enable_gqa=*/GroupOf(heads) > 1);
@@ -141,8 +143,12 @@ int64_t Choice(const AttentionHeads& heads) {
 
 const AttentionKernel& KernelFor(const AttentionHeads& heads) {
   if (heads.q.is_cpu()) return kHost;
-  const int64_t choice = Choice(heads);
-  if (choice == kSdpFlash || choice == kSdpCudnn) return kFlash;
+  const int64_t choice = Choice(heads), head_dim = heads.q.size(-1);
+  if (choice == kSdpFlash || choice == kSdpCudnn) {
+    // Its operator wants heads that ATen's own attention pads to this; and beyond 192 some cards have no backward of it.
+    if (head_dim % kFlashAlignment != 0) return kMath;
+    return head_dim <= kFlashLargestHead ? kFlash : kEfficient;
+  }
   // Groups rule it out there; here they are expanded.
   if (choice == kSdpEfficient || (GroupOf(heads) > 1 && Choice(Expanded(heads)) == kSdpEfficient)) return kEfficient;
   return kMath;

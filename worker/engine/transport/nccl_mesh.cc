@@ -1,9 +1,11 @@
 #include "worker/engine/transport/nccl_mesh.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -17,6 +19,7 @@ namespace motley::engine {
 namespace {
 
 constexpr int kMostCtasOfNccl = 32;
+constexpr int kFirstWithGroupedAborts = 22200;
 constexpr int kSender = 0, kReceiver = 1;  // in the communicator of a pair
 
 // A group or an ordered pair that this rank is in.
@@ -91,7 +94,10 @@ absl::StatusOr<ncclUniqueId> AgreeOnId(const CommunicatorOptions& options, const
 int MostCtas(const Circle& circle, const std::vector<Introduction>& introductions) {
   int fewest = std::numeric_limits<int>::max();
   for (const int r : circle.members) fewest = std::min(fewest, introductions[r].multiprocessors);
-  return fewest == 0 ? 0 : std::clamp(fewest / static_cast<int>(kNumLanes), 1, kMostCtasOfNccl);
+  if (fewest == 0) return 0;
+  const int most = std::clamp(fewest / static_cast<int>(kNumLanes), 1, kMostCtasOfNccl);
+  // Of a pair's channels NCCL makes a power of two, the next one above.
+  return circle.kind == Circle::Kind::kGroup ? most : static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
 }
 
 // NCCL connects a pair in its first hand-over, in which each waits for the other. Here nobody waits for anything else; in a step
@@ -168,7 +174,7 @@ absl::StatusOr<std::unique_ptr<NcclMesh>> NcclMesh::Connect(const CommunicatorOp
                                 if (options.stopped && options.stopped()) return absl::CancelledError("stopped");
                                 return check();
                               }};
-  std::unique_ptr<NcclMesh> mesh(new NcclMesh());
+  std::unique_ptr<NcclMesh> mesh(new NcclMesh(*options.nccl.api));
   for (const Circle& circle : by_nccl) {
     absl::StatusOr<std::unique_ptr<NcclComm>> made = Make(options, circle, MostCtas(circle, introductions), patience, host);
     if (!made.ok()) {
@@ -179,22 +185,36 @@ absl::StatusOr<std::unique_ptr<NcclMesh>> NcclMesh::Connect(const CommunicatorOp
     Comms& comms = circle.kind == Circle::Kind::kGroup ? mesh->groups_
                    : circle.kind == Circle::Kind::kTo  ? mesh->to_
                                                        : mesh->from_;
-    comms[circle.key] = *std::move(made);
+    comms[circle.key] = mesh->all_.emplace_back(*std::move(made)).get();
   }
   return mesh;
 }
 
+NcclMesh::~NcclMesh() {
+  for (const auto& comm : all_) comm->BeginFinalize();
+  for (auto& comm : all_) comm.reset();
+}
+
 absl::Status NcclMesh::Health() {
-  for (const Comms* comms : {&groups_, &to_, &from_}) {
-    for (const auto& [key, comm] : *comms) MOTLEY_RETURN_IF_ERROR(comm->Health());
-  }
+  for (const auto& comm : all_) MOTLEY_RETURN_IF_ERROR(comm->Health());
   return absl::OkStatus();
 }
 
 void NcclMesh::Abort() {
-  for (const Comms* comms : {&groups_, &to_, &from_}) {
-    for (const auto& [key, comm] : *comms) comm->Abort();
+  std::vector<NcclComm*> due;
+  for (const auto& comm : all_) {
+    if (comm->MarkOver()) due.push_back(comm.get());
   }
+  int version = 0;
+  if (api_.ncclGetVersion(&version) == ncclSuccess && version >= kFirstWithGroupedAborts) {
+    api_.ncclGroupStart();
+    for (NcclComm* const comm : due) comm->TakeAway();
+    api_.ncclGroupEnd();
+    return;
+  }
+  std::vector<std::thread> aborting;
+  for (NcclComm* const comm : due) aborting.emplace_back([comm] { comm->TakeAway(); });
+  for (std::thread& thread : aborting) thread.join();
 }
 
 }  // namespace motley::engine

@@ -21,6 +21,9 @@ namespace motley::engine {
 
 class NcclMesh {
  public:
+  // The orderly end: all are finalized before the first is given back, in the order in which all ranks made theirs. Else two
+  // ranks of one node would each wait for the other to end another one.
+  ~NcclMesh();
   // Decides for each group and pair, says once what goes by TCP and why, then makes the communicators in one order on all ranks.
   // `check`: asked while peers are awaited. Errors as ConnectCommunicator's.
   static absl::StatusOr<std::unique_ptr<NcclMesh>> Connect(const CommunicatorOptions& options,
@@ -33,18 +36,22 @@ class NcclMesh {
   NcclComm* From(int peer) const { return Find(from_, peer); }
 
   absl::Status Health();
+  // All at once: NCCL's abort of one waits for the card, on which another one's kernels may still wait for the lost peer.
   void Abort();
 
  private:
-  using Comms = std::map<int, std::unique_ptr<NcclComm>>;
-  NcclMesh() = default;
+  using Comms = std::map<int, NcclComm*>;
+  explicit NcclMesh(const NcclApi& api) : api_(api) {}
 
   static NcclComm* Find(const Comms& comms, int key) {
     const auto found = comms.find(key);
-    return found == comms.end() ? nullptr : found->second.get();
+    return found == comms.end() ? nullptr : found->second;
   }
 
-  Comms groups_, to_, from_;  // constant once made
+  const NcclApi api_;
+  // Constant once made:
+  std::vector<std::unique_ptr<NcclComm>> all_;  // in the order of their making
+  Comms groups_, to_, from_;
 };
 
 }  // namespace motley::engine

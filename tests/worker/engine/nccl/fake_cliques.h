@@ -43,6 +43,7 @@ struct FakeClique {
   int most_ctas = 0;  // of its configuration
   std::vector<bool> joined;
   int here = 0;
+  int finalized = 0;
   // Nothing is done any more: what a member has given may be gone.
   bool broken = false;
   ncclResult_t error = ncclSuccess;

@@ -75,6 +75,9 @@ void StartLate(Lock& lock) {
   lock.lock();
 }
 
+// Of a real one there is no end.
+constexpr std::chrono::seconds kLongestEnd(20);
+
 // Blocks until all are done, or one of them cannot be any more.
 ncclResult_t AwaitAll(const std::vector<FakeCall>& calls, const std::vector<FakeOperationPtr>& operations, Lock& lock) {
   ncclResult_t result = ncclSuccess;
@@ -242,12 +245,19 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   Lock lock(state.mutex);
   if (comm->blocked > 0) return Refuse(ncclInvalidUsage, "finalized during a call");
   comm->polls_left = state.behaviour.in_progress_polls;
+  ++comm->clique->finalized;
+  state.changed.notify_all();
   return ncclInProgress;
 }
 
+// As on one node: it waits for the other members' connections to close.
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   Lock lock(state.mutex);
+  const FakeClique& clique = *comm->clique;
+  const bool ended = state.changed.wait_for(lock, kLongestEnd, [&] { return clique.broken || clique.finalized >= clique.ranks; });
+  if (!ended) Refuse(ncclInternalError, "given back before the other members were finalized");
   Forget(comm);
+  if (!ended) return ncclInternalError;
   return ncclSuccess;
 }
 
