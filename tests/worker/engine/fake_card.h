@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <thread>
 
 #include "tests/worker/engine/lanes/fake_device_memory.h"
 #include "tests/worker/engine/lanes/fake_streams.h"
@@ -24,6 +25,9 @@ class FakeCard : public HostBackend {
         at::set_num_threads(1);  // of the stream's thread
         return absl::OkStatus();
       }));
+    }
+    for (auto& stream : streams_) {
+      while (!stream->Idle()) std::this_thread::yield();
     }
     memory_.set_busy(
         [this] { return std::any_of(streams_.begin(), streams_.end(), [](const auto& stream) { return !stream->Idle(); }); });
