@@ -50,8 +50,8 @@ def strategies(name, names):
 
 
 def killed_node():
-    """From one pipeline to another and back."""
-    row, = run("zorse", "--kill", "--only", "float32", "--steps", "14")["kill"]
+    """From one pipeline to another and back. A busy host takes its time to start the node again: the job is to last till then."""
+    row, = run("zorse", "--kill", "--only", "float32", "--steps", "24")["kill"]
     expect(row["undisturbed_replans"] == 0, f"{row['undisturbed_replans']} replans of the undisturbed job")
     expect(row["replans"] == 2 and len(row["generations"]) == 3, f"{row['replans']} replans: {row['generations']}")
     before, between, after = row["generations"]
@@ -59,7 +59,7 @@ def killed_node():
     lost = f"{row['node']}/"
     expect(lost in before["layout"] and lost not in between["layout"] and lost in after["layout"], f"layouts: {row['generations']}")
     expect(between["steps_repeated"] <= 3 and after["steps_repeated"] == 0, f"steps repeated: {row['generations']}")
-    expect(row["losses"][-1][1] == 14 and row["loss_last"] != row["losses"][0][2], f"steps and losses: {row['losses']}")
+    expect(row["losses"][-1][1] == 24 and row["loss_last"] != row["losses"][0][2], f"steps and losses: {row['losses']}")
     expect(row["largest_relative_difference"] <= KILLED_TOLERANCE, f"losses differ by {row['largest_relative_difference']}")
 
 
