@@ -15,7 +15,8 @@ version_of() { [[ $("$folder/usr/bin/$1" --version) =~ ^"${1%-[0-9]*} "[0-9]+\.[
 # Of libtorch and what it needs, nothing comes from outside the installed tree.
 brings_libtorch() {
   local found
-  found=$(ldd "$folder/usr/bin/$1" | grep -E 'torch|c10|cudart|cupti|not found')
+  # Without the addresses, in which "c10" stands now and then.
+  found=$(ldd "$folder/usr/bin/$1" | sed 's/ (0x.*//' | grep -E 'torch|c10|cudart|cupti|not found')
   grep -q libtorch_cpu <<<"$found" && ! grep -vF "$folder/usr/" <<<"$found"
 }
 
