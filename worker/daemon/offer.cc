@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -77,8 +76,7 @@ struct TakenCard {
 };
 
 // As the cluster sees it. The device's id is there already.
-absl::Status Complete(const DeviceConfig& device, const TakenCard& taken, const NvidiaCards& found, DeviceDescription& out) {
-  const NvidiaCard& card = *taken.card;
+absl::Status Complete(const DeviceConfig& device, const NvidiaCard& card, const NvidiaCards& found, DeviceDescription& out) {
   const int64_t free = FreeBytes(card) / kMemoryGrain * kMemoryGrain;
   if (device.memory_bytes > free) {
     return absl::UnavailableError(absl::StrCat("memory_bytes = ", device.memory_bytes, ", but ", Gibibytes(free), " (", free,
@@ -234,7 +232,7 @@ absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& f
     device.description.libtorch = RankBuilds().front().libtorch;
     if (device.description.kind == DeviceKind::kCuda) {
       const TakenCard& card = taken.at(complete.devices[i].name);
-      const absl::Status status = Complete(complete.devices[i], card, found, device.description);
+      const absl::Status status = Complete(complete.devices[i], *card.card, found, device.description);
       if (!status.ok())
         return absl::Status(status.code(), absl::StrCat("device ", complete.devices[i].name, ": ", status.message()));
       device.rank_binary = BuildPath(config.rank_binary, card.build);

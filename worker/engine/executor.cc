@@ -16,7 +16,6 @@
 #include "worker/engine/lanes/runner.h"
 #include "worker/engine/model/optimizer.h"
 #include "worker/engine/operators/half.h"
-#include "worker/engine/reserve_transfers.h"
 
 namespace motley::engine {
 
@@ -383,12 +382,6 @@ absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInpu
     communicator_.Abort("a rank had no memory for its buffers");
     return absl::ResourceExhaustedError(absl::StrCat(assignment_.devices[assignment_.rank].value(),
                                                      ": parameter and gradient buffers: ", error.what_without_backtrace()));
-  }
-  const absl::Status room =
-      ReserveTransfers(program, assignment_.model, assignment_.config.training.seq_len, precision_, communicator_);
-  if (!room.ok()) {
-    communicator_.Abort("a rank had no memory for its transfers");
-    return room;
   }
   return Pass(*this, program, input).Run();
 }

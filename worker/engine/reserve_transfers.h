@@ -11,7 +11,7 @@
 
 namespace motley::engine {
 
-// Between steps. Errors of Communicator::Reserve.
+// Before the first step. Errors of Communicator::Reserve.
 absl::Status ReserveTransfers(const Program& program, const ModelShape& model, int64_t seq_len, Precision precision,
                               Communicator& communicator);
 

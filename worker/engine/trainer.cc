@@ -15,6 +15,7 @@
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/checkpointer.h"
+#include "worker/engine/reserve_transfers.h"
 
 namespace motley::engine {
 namespace {
@@ -66,6 +67,9 @@ absl::Status Trainer::Prepare() {
   MOTLEY_ASSIGN_OR_RETURN(ShardedState state,
                           ShardedState::Create(assignment_, backend_.tensors(), [this] { progress_.Beat("restoring"); }));
   state_ = std::make_unique<ShardedState>(std::move(state));
+  for (const Program* program : {&assignment_.program, &assignment_.evaluation}) {
+    MOTLEY_RETURN_IF_ERROR(ReserveTransfers(*program, assignment_.model, config.training.seq_len, precision, communicator_));
+  }
   executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_, pacer_);
   executor_->set_progress([this](int64_t instruction, const Operation& op) {
     progress_.Begin(instruction, op);

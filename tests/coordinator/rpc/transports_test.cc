@@ -6,20 +6,16 @@ namespace {
 
 class Transports : public ClusterTest {
  protected:
-  v1::GetJobResponse Ask(const std::string& id) {
+  v1::GetJobResponse Ask(const std::string& id) { return Said<v1::GetJobResponse>(id, &v1::Motley::Stub::GetJob); }
+  v1::GetPlanResponse Plan(const std::string& id) { return Said<v1::GetPlanResponse>(id, &v1::Motley::Stub::GetPlan); }
+  template <typename Response, typename Request>
+  Response Said(const std::string& id,
+                grpc::Status (v1::Motley::Stub::*method)(grpc::ClientContext*, const Request&, Response*)) {
     grpc::ClientContext context;
-    v1::GetJobRequest request;
+    Request request;
     request.set_job_id(id);
-    v1::GetJobResponse response;
-    EXPECT_TRUE(stub_->GetJob(&context, request, &response).ok());
-    return response;
-  }
-  v1::GetPlanResponse Plan(const std::string& id) {
-    grpc::ClientContext context;
-    v1::GetPlanRequest request;
-    request.set_job_id(id);
-    v1::GetPlanResponse response;
-    EXPECT_TRUE(stub_->GetPlan(&context, request, &response).ok());
+    Response response;
+    EXPECT_TRUE(((*stub_).*method)(&context, request, &response).ok());
     return response;
   }
   // The rank is ready and says how group 0, which has all devices, exchanges its bytes.

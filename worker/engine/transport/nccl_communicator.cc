@@ -54,7 +54,8 @@ class NcclCommunicator : public Communicator {
     if (comm == nullptr) return ByHost(send_pacer_, host_->send_pacer(), [&] { return host_->Send(peer, data, bytes); });
     return ByNccl(absl::StrCat("sending to ", options_.devices[peer].value()), Lane::kSend, [&] {
       const auto send = [&](ncclComm_t handle) {
-        return options_.nccl.api->ncclSend(data, static_cast<size_t>(bytes), ncclUint8, kReceiver, handle, StreamOf(Lane::kSend));
+        return options_.nccl.api->ncclSend(data, static_cast<size_t>(bytes), ncclUint8, NcclMesh::kReceiver, handle,
+                                           StreamOf(Lane::kSend));
       };
       return bytes == 0 ? absl::OkStatus() : comm->Enqueue(send, patience_);
     });
@@ -65,7 +66,7 @@ class NcclCommunicator : public Communicator {
     if (comm == nullptr) return ByHost(receive_pacer_, host_->receive_pacer(), [&] { return host_->Receive(peer, data, bytes); });
     return ByNccl(absl::StrCat("receiving from ", options_.devices[peer].value()), Lane::kReceive, [&] {
       const auto receive = [&](ncclComm_t handle) {
-        return options_.nccl.api->ncclRecv(data, static_cast<size_t>(bytes), ncclUint8, kSender, handle,
+        return options_.nccl.api->ncclRecv(data, static_cast<size_t>(bytes), ncclUint8, NcclMesh::kSender, handle,
                                            StreamOf(Lane::kReceive));
       };
       return bytes == 0 ? absl::OkStatus() : comm->Enqueue(receive, patience_);
@@ -123,8 +124,6 @@ class NcclCommunicator : public Communicator {
   double lateness_seconds() const override { return host_->lateness_seconds(); }
 
  private:
-  static constexpr int kSender = 0, kReceiver = 1;  // in the communicator of a pair
-
   void* StreamOf(Lane lane) const { return options_.streams[static_cast<size_t>(lane)]; }
 
   void Progress() {

@@ -20,7 +20,6 @@ namespace {
 
 constexpr int kMostCtasOfNccl = 32;
 constexpr int kFirstWithGroupedAborts = 22200;
-constexpr int kSender = 0, kReceiver = 1;  // in the communicator of a pair
 
 // A group or an ordered pair that this rank is in.
 struct Circle {
@@ -100,8 +99,8 @@ int MostCtas(const Circle& circle, const std::vector<Introduction>& introduction
   return circle.kind == Circle::Kind::kGroup ? most : static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
 }
 
-// NCCL connects a pair in its first hand-over, in which each waits for the other. Here nobody waits for anything else; in a step
-// the thread that gives all lanes their work would stand still for it.
+// NCCL connects a pair in its first hand-over, in which each waits for the other inside a call. Here nobody waits for anything
+// else; in a step what the lane was given before it would wait, too.
 absl::Status HandOverAByte(const CommunicatorOptions& options, const Circle& circle, NcclComm& comm, void* stream,
                            const NcclPatience& patience) {
   MOTLEY_ASSIGN_OR_RETURN(void* const room, options.memory->Allocate(1, stream));
@@ -109,8 +108,8 @@ absl::Status HandOverAByte(const CommunicatorOptions& options, const Circle& cir
   const NcclApi& api = *options.nccl.api;
   absl::Status status = comm.Enqueue(
       [&](ncclComm_t handle) {
-        return sends ? api.ncclSend(room, 1, ncclUint8, kReceiver, handle, stream)
-                     : api.ncclRecv(room, 1, ncclUint8, kSender, handle, stream);
+        return sends ? api.ncclSend(room, 1, ncclUint8, NcclMesh::kReceiver, handle, stream)
+                     : api.ncclRecv(room, 1, ncclUint8, NcclMesh::kSender, handle, stream);
       },
       patience);
   if (status.ok()) {

@@ -30,7 +30,9 @@ class NcclMesh {
                                                            const std::vector<Introduction>& introductions,
                                                            const std::function<absl::Status()>& check, RankHost& host);
 
-  // Null: it goes by TCP, or there is no other member. Of a pair's two ranks the sender is rank 0.
+  static constexpr int kSender = 0, kReceiver = 1;  // in the communicator of a pair
+
+  // Null: it goes by TCP, or there is no other member.
   NcclComm* OfGroup(int group) const { return Find(groups_, group); }
   NcclComm* To(int peer) const { return Find(to_, peer); }
   NcclComm* From(int peer) const { return Find(from_, peer); }

@@ -147,7 +147,7 @@ TEST_F(NcclCommunicatorTest, LanesTogetherFitOnTheWeakestMembersCard) {
       });
 }
 
-// In a step the thread that gives all lanes their work would wait for it.
+// In a step the lane's earlier work would wait for it.
 TEST_F(NcclCommunicatorTest, PairsAreConnectedBeforeTheFirstStep) {
   TheFakeNccl().Reset();
   WithCards(
