@@ -225,6 +225,11 @@ absl::Status MakeOwnFolder(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat(path, " is a symbolic link where a folder was to be made; remove it"));
 }
 
+bool FileExists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
 absl::Status RemoveTree(const std::string& path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);

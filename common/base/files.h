@@ -75,6 +75,8 @@ absl::Status SyncFolder(const std::string& path);
 absl::Status MakeFolders(const std::string& path);
 // The same, but the path's last part is a folder and no link to one: whoever prepared a link would lead the writing elsewhere.
 absl::Status MakeOwnFolder(const std::string& path);
+// A folder, too. False where it cannot be known.
+bool FileExists(const std::string& path);
 // Like rm -r; fine when it is not there.
 absl::Status RemoveTree(const std::string& path);
 

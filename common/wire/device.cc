@@ -18,7 +18,7 @@ absl::Status CheckNumber(const v1::DeviceDescription& proto, std::string_view fi
       absl::StrCat("device '", proto.id(), "': ", std::string(field), " must be a finite number of at least 0, got ", value));
 }
 
-v1::CardDescription ToProto(const CardDescription& card) {
+v1::CardDescription CardToProto(const CardDescription& card) {
   v1::CardDescription proto;
   proto.set_uuid(card.uuid);
   proto.set_bus(card.bus);
@@ -39,7 +39,7 @@ v1::CardDescription ToProto(const CardDescription& card) {
   return proto;
 }
 
-CardDescription FromProto(const v1::CardDescription& proto) {
+CardDescription CardFromProto(const v1::CardDescription& proto) {
   return {.uuid = proto.uuid(),
           .bus = proto.bus(),
           .driver = proto.driver(),
@@ -73,7 +73,7 @@ v1::DeviceDescription ToProto(const DeviceDescription& device) {
   proto.set_link_latency_seconds(absl::ToDoubleSeconds(device.link_latency));
   proto.set_threads(device.threads);
   proto.set_libtorch(device.libtorch);
-  if (device.card != CardDescription()) *proto.mutable_card() = ToProto(device.card);
+  if (device.card != CardDescription()) *proto.mutable_card() = CardToProto(device.card);
   return proto;
 }
 
@@ -106,7 +106,7 @@ absl::StatusOr<DeviceDescription> FromProto(const v1::DeviceDescription& proto) 
   device.link_latency = absl::Seconds(proto.link_latency_seconds());
   device.threads = std::clamp(proto.threads(), 1, kMostThreads);
   device.libtorch = proto.libtorch();
-  device.card = FromProto(proto.card());
+  device.card = CardFromProto(proto.card());
   return device;
 }
 

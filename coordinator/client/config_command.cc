@@ -14,12 +14,12 @@ namespace {
 
 constexpr size_t kLongestShown = 60;
 
-struct Flags {
+struct ConfigFlags {
   std::string file;
   std::vector<std::string> overrides;
 };
 
-Exit Check(Context& context, const Flags& flags) {
+Exit Check(Context& context, const ConfigFlags& flags) {
   if (Exit exit = RefuseDirectory(flags.file); exit.code != 0) return exit;
   auto file = LoadJobFile(flags.file, flags.overrides);
   if (!file.ok()) return FromJobFile(file.status());
@@ -42,7 +42,7 @@ std::string Short(std::string text) {
   return text;
 }
 
-Exit Show(Context& context, const Flags& flags) {
+Exit Show(Context& context, const ConfigFlags& flags) {
   if (Exit exit = RefuseDirectory(flags.file); exit.code != 0) return exit;
   auto file = LoadJobFile(flags.file, flags.overrides);
   if (!file.ok()) return FromJobFile(file.status());
@@ -69,7 +69,7 @@ Exit Show(Context& context, const Flags& flags) {
 }  // namespace
 
 Action AddConfig(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ConfigFlags>();
   CLI::App* check = app.add_subcommand("check", "say whether the file is valid, or everything that is wrong with it");
   CLI::App* show = app.add_subcommand("show", "every value and where it came from");
   for (CLI::App* sub : {check, show}) {

@@ -19,7 +19,7 @@ namespace {
 // Beyond what the coordinator's limits of stages add up to; with paths, and behind another examination.
 constexpr absl::Duration kLongest = absl::Minutes(5);
 
-struct Flags {
+struct DoctorFlags {
   std::string data, folder, job;
   bool rates = false;
 };
@@ -93,7 +93,7 @@ std::string Absolute(const std::string& path) {
   return path.empty() || error ? path : absolute.lexically_normal().string();
 }
 
-Exit Examine(Context& context, const Flags& flags) {
+Exit Examine(Context& context, const DoctorFlags& flags) {
   v1::CheckClusterRequest request;
   request.set_data_path(Absolute(flags.data));
   request.set_checkpoint_folder(Absolute(flags.folder));
@@ -118,7 +118,7 @@ Exit Examine(Context& context, const Flags& flags) {
 }  // namespace
 
 Action AddDoctor(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<DoctorFlags>();
   CLI::Option* data = app.add_option("--data", flags->data, "every node reads it and the digests are compared, as for data.path")
                           ->type_name("PATH");
   CLI::Option* folder =

@@ -20,7 +20,7 @@ std::vector<std::string> StateNames() {
   return names;
 }
 
-struct Flags {
+struct ListFlags {
   std::vector<std::string> states;
   int limit = 0;
 };
@@ -35,7 +35,7 @@ Json Brief(const v1::Job& job) {
 }
 
 // The newest so many that are asked for, oldest first as always.
-Exit List(Context& context, const Flags& flags) {
+Exit List(Context& context, const ListFlags& flags) {
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
   v1::ListJobsRequest request;
@@ -72,7 +72,7 @@ Exit List(Context& context, const Flags& flags) {
 }  // namespace
 
 Action AddList(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ListFlags>();
   app.add_option("--state", flags->states, "only jobs in this state; may be given again")
       ->type_name("STATE")
       ->allow_extra_args(false)

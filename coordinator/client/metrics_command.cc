@@ -13,14 +13,14 @@
 namespace motley::client {
 namespace {
 
-struct Flags {
+struct MetricsFlags {
   std::string id;
   bool watch = false;
   int limit = 0;  // 0 = all
 };
 
 // The steps so far; the newest `limit` of them.
-Exit PrintSteps(Context& context, Connection& connection, const v1::Job& job, const Flags& flags) {
+Exit PrintSteps(Context& context, Connection& connection, const v1::Job& job, const MetricsFlags& flags) {
   std::deque<v1::JobUpdate> steps;
   const Watch watch{job.id(),
                     [&](const v1::JobUpdate& update) {
@@ -66,7 +66,7 @@ Exit WatchSteps(Context& context, Connection& connection, const v1::Job& job) {
   return {};
 }
 
-Exit Metrics(Context& context, const Flags& flags) {
+Exit Metrics(Context& context, const MetricsFlags& flags) {
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
   auto job = GetJob(*connection, flags.id);
@@ -77,7 +77,7 @@ Exit Metrics(Context& context, const Flags& flags) {
 }  // namespace
 
 Action AddMetrics(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<MetricsFlags>();
   app.add_option("JOB", flags->id, "the job's id")->required();
   CLI::Option* watch = app.add_flag("-w,--watch", flags->watch, "keep printing until the job ends");
   app.add_option("--limit", flags->limit, "only the newest so many steps")

@@ -21,7 +21,7 @@
 namespace motley::client {
 namespace {
 
-struct Flags {
+struct PlanFlags {
   PlanOfflineFlags offline;  // trace and explain of both kinds of planning
   std::string id;
   bool program = false;
@@ -30,7 +30,7 @@ struct Flags {
   std::vector<const CLI::Option*> planning;  // flags that ask for a plan to be made, where JOB alone shows the one in force
 };
 
-bool AsksForPlanning(const Flags& flags) {
+bool AsksForPlanning(const PlanFlags& flags) {
   return std::any_of(flags.planning.begin(), flags.planning.end(), [](const CLI::Option* option) { return option->count() > 0; });
 }
 
@@ -59,7 +59,7 @@ void PrintTransports(Context& context, const v1::GetPlanResponse& plan) {
   }
 }
 
-void PrintPrograms(Context& context, const Flags& flags, const v1::GetPlanResponse& plan) {
+void PrintPrograms(Context& context, const PlanFlags& flags, const v1::GetPlanResponse& plan) {
   if (!flags.program || context.json) return;
   for (int r = 0; r < plan.programs_size(); ++r) {
     if (flags.rank < 0 || flags.rank == r) PrintProse(context, "\n" + plan.programs(r));
@@ -67,7 +67,7 @@ void PrintPrograms(Context& context, const Flags& flags, const v1::GetPlanRespon
 }
 
 // The plan in force priced again on what it was made from: then it is explained, compared and drawn as any other.
-Exit ShowInForce(Context& context, const Flags& flags, const v1::GetPlanResponse& response) {
+Exit ShowInForce(Context& context, const PlanFlags& flags, const v1::GetPlanResponse& response) {
   if (Exit exit = CheckOutputs(flags.offline); exit.code != 0) return exit;
   OfflineInput input;
   if (Exit exit = LoadInputs(flags.id, response.inputs(), &input); exit.code != 0) return exit;
@@ -83,7 +83,7 @@ Exit ShowInForce(Context& context, const Flags& flags, const v1::GetPlanResponse
 }
 
 // What the coordinator rendered when it planned: all that there is of a plan whose inputs were not kept.
-Exit ShowStored(Context& context, const Flags& flags, const v1::GetPlanResponse& plan) {
+Exit ShowStored(Context& context, const PlanFlags& flags, const v1::GetPlanResponse& plan) {
   if (flags.offline.compare || flags.offline.exact || !flags.offline.svg.empty()) {
     return {EX_DATAERR,
             absl::StrCat("the plan of job ", flags.id, " was made by an older coordinator, which did not keep what it ",
@@ -104,7 +104,7 @@ Exit ShowStored(Context& context, const Flags& flags, const v1::GetPlanResponse&
   return {};
 }
 
-Exit PlanLive(Context& context, const Flags& flags) {
+Exit PlanLive(Context& context, const PlanFlags& flags) {
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
   v1::GetPlanRequest request;
@@ -121,7 +121,7 @@ Exit PlanLive(Context& context, const Flags& flags) {
 }
 
 // The live cluster's own numbers, the offline planner's answer.
-Exit PlanOnLive(Context& context, const Flags& flags) {
+Exit PlanOnLive(Context& context, const PlanFlags& flags) {
   if (flags.program) {
     return {kUsage, "--programs shows the programs of the plan in force; leave it out, or the flags that make another plan"};
   }
@@ -130,7 +130,7 @@ Exit PlanOnLive(Context& context, const Flags& flags) {
   return PlanWith(context, flags.offline, input);
 }
 
-Exit Plan(Context& context, Flags flags) {
+Exit RunPlan(Context& context, PlanFlags flags) {
   const bool offline = IsOffline(flags.offline);
   if (offline && !flags.id.empty()) {
     return {kUsage, absl::StrCat("a job has its own cluster and model: give JOB, or --cluster and --model",
@@ -151,7 +151,7 @@ Exit Plan(Context& context, Flags flags) {
 }  // namespace
 
 Action AddPlan(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PlanFlags>();
   app.add_option("JOB", flags->id, "the job's id, for the plan that a live cluster runs, or others that it could run");
   app.add_flag("--programs", flags->program, "of a job: the ranks' programs too, as text (docs/program.md)");
   app.add_option("--rank", flags->rank, "with --programs: of this rank alone")->type_name("R")->check(CLI::NonNegativeNumber);
@@ -184,7 +184,7 @@ Action AddPlan(CLI::App& app) {
   app.require_subcommand(0, 1);
   CLI::App* diff = nullptr;
   const Action run_diff = AddPlanDiff(app, &diff);
-  return [flags, diff, run_diff](Context& context) { return diff->parsed() ? run_diff(context) : Plan(context, *flags); };
+  return [flags, diff, run_diff](Context& context) { return diff->parsed() ? run_diff(context) : RunPlan(context, *flags); };
 }
 
 }  // namespace motley::client

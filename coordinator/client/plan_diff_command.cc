@@ -17,13 +17,13 @@
 namespace motley::client {
 namespace {
 
-struct Flags {
+struct PlanDiffFlags {
   std::string before, after, model;
 };
 
 // The model that the plans are for: as given, else as the plans name it. Plans of a live job name none; their placements tell the
 // sizes.
-Exit FindModel(const Flags& flags, const planner::Plan& after, std::optional<ModelShape>* model) {
+Exit FindModel(const PlanDiffFlags& flags, const planner::Plan& after, std::optional<ModelShape>* model) {
   const std::string& name = flags.model.empty() ? after.model : flags.model;
   if (name.empty()) return {};
   absl::StatusOr<planner::Workload> workload = planner::LoadModel(name);
@@ -34,7 +34,7 @@ Exit FindModel(const Flags& flags, const planner::Plan& after, std::optional<Mod
   return flags.model.empty() ? Exit() : FromPlanner(workload.status());
 }
 
-Json ToJson(const planner::PlanDiff& diff) {
+Json DiffToJson(const planner::PlanDiff& diff) {
   const auto changes = [](const std::vector<planner::Change>& list) {
     Json json = Json::array();
     for (const planner::Change& c : list) json.push_back({{"what", c.what}, {"before", c.before}, {"after", c.after}});
@@ -50,7 +50,7 @@ Json ToJson(const planner::PlanDiff& diff) {
 }
 
 void PrintJson(std::ostream& out, const planner::PlanDiff& diff, const absl::StatusOr<std::vector<planner::StateMove>>& moves) {
-  Json json = ToJson(diff);
+  Json json = DiffToJson(diff);
   if (moves.ok()) {
     int64_t total = 0;
     json["moves"] = Json::array();
@@ -84,7 +84,7 @@ void PrintText(std::ostream& out, const Screen& screen, const planner::PlanDiff&
   table.Print(out, screen);
 }
 
-Exit Diff(Context& context, const Flags& flags) {
+Exit Diff(Context& context, const PlanDiffFlags& flags) {
   planner::Plan before, after;
   if (Exit exit = LoadPlanFile(flags.before, &before); exit.code != 0) return exit;
   if (Exit exit = LoadPlanFile(flags.after, &after); exit.code != 0) return exit;
@@ -105,7 +105,7 @@ Exit Diff(Context& context, const Flags& flags) {
 }  // namespace
 
 Action AddPlanDiff(CLI::App& plan, CLI::App** parsed) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PlanDiffFlags>();
   CLI::App* app = plan.add_subcommand("diff", "what changes from one plan to another, and which bytes would move");
   app->add_option("A", flags->before, "a plan file: JSON or text")->required();
   app->add_option("B", flags->after, "another")->required();

@@ -13,13 +13,13 @@
 namespace motley::client {
 namespace {
 
-struct Flags {
+struct ResumeFlags {
   std::string id;
   std::vector<std::string> overrides;
   bool wait = false;
 };
 
-Exit Resume(Context& context, const Flags& flags) {
+Exit Resume(Context& context, const ResumeFlags& flags) {
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
   v1::ResumeJobRequest request;
@@ -50,7 +50,7 @@ Exit Resume(Context& context, const Flags& flags) {
 }  // namespace
 
 Action AddResume(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ResumeFlags>();
   app.add_option("JOB", flags->id, "the job's id; it has ended")->required();
   app.add_option("--set", flags->overrides, "section.key=value instead of the job's, say training.steps=200; may be given again")
       ->type_name("KEY=VALUE")

@@ -17,7 +17,7 @@
 namespace motley::client {
 namespace {
 
-struct Flags {
+struct SimulateFlags {
   OfflineFlags offline;
   std::string plan, trace, svg;
   bool explain = false;
@@ -47,8 +47,8 @@ Exit Complete(const planner::Plan& plan, OfflineFlags* flags) {
   return TakeFromPlan<std::string>("--dtype", dtype, "", &flags->dtype);
 }
 
-Exit Simulate(Context& context, const Flags& given) {
-  Flags flags = given;
+Exit Simulate(Context& context, const SimulateFlags& given) {
+  SimulateFlags flags = given;
   planner::Plan plan;
   if (Exit exit = LoadPlanFile(flags.plan, &plan); exit.code != 0) return exit;
   if (Exit exit = Complete(plan, &flags.offline); exit.code != 0) return exit;
@@ -88,7 +88,7 @@ Exit Simulate(Context& context, const Flags& given) {
 }  // namespace
 
 Action AddSimulate(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SimulateFlags>();
   flags->offline.dtype.clear();  // the plan's
   app.add_option("PLAN", flags->plan, "a plan file: JSON or text")->required();
   AddSettingFlags(app, &flags->offline);

@@ -23,7 +23,7 @@ constexpr size_t kRandomLetters = 6;
 // gRPC's words for a message that it did not take in; a coordinator whose disk is full is another case, which passes.
 constexpr char kTooLarge[] = "larger than max";
 
-struct Flags {
+struct SubmitFlags {
   std::string file, id;
   std::vector<std::string> overrides;
   bool wait = false;
@@ -60,7 +60,7 @@ Exit SayExists(Context& context, const v1::Job& job) {
                                           "; to begin anew: another --job-id")};
 }
 
-Exit Submit(Context& context, const Flags& flags) {
+Exit Submit(Context& context, const SubmitFlags& flags) {
   if (Exit exit = RefuseDirectory(flags.file); exit.code != 0) return exit;
   auto file = LoadJobFile(flags.file, flags.overrides);
   if (!file.ok()) return FromJobFile(file.status());
@@ -89,7 +89,7 @@ Exit Submit(Context& context, const Flags& flags) {
 }  // namespace
 
 Action AddSubmit(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SubmitFlags>();
   app.add_option("FILE", flags->file, "the job file (TOML)")->required();
   // One value for each --set, so that the file's name may follow it.
   app.add_option("--set", flags->overrides, "section.key=value instead of the file's; may be given again")

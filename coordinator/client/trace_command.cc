@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kShownDifferences = 10;
 
-struct Flags {
+struct TraceFlags {
   std::string id, out;
   int64_t step = 0;
 };
@@ -36,7 +36,7 @@ struct Measured {
   std::vector<double> step_seconds;  // by rank
 };
 
-Exit AskRanks(Context& context, Connection& connection, const Flags& flags, Measured* measured) {
+Exit AskRanks(Context& context, Connection& connection, const TraceFlags& flags, Measured* measured) {
   Waiting waiting(context);
   std::string wrong;
   v1::TraceStepRequest request;
@@ -73,7 +73,7 @@ Exit AskRanks(Context& context, Connection& connection, const Flags& flags, Meas
 }
 
 // The plan that the ranks run, simulated on what it was made from.
-Exit Compare(const Flags& flags, const v1::GetPlanResponse& response, Measured measured, planner::MeasuredStep* step) {
+Exit Compare(const TraceFlags& flags, const v1::GetPlanResponse& response, Measured measured, planner::MeasuredStep* step) {
   if (response.epoch() != measured.epoch) {
     return {EX_TEMPFAIL, absl::StrCat("job ", flags.id, " was planned again while its step was read; ask again")};
   }
@@ -96,7 +96,7 @@ Exit Compare(const Flags& flags, const v1::GetPlanResponse& response, Measured m
 
 std::string Signed(double seconds) { return absl::StrFormat("%+.3f s", seconds); }
 
-void Print(Context& context, const Flags& flags, int64_t number, double seconds, const planner::MeasuredStep& step) {
+void Print(Context& context, const TraceFlags& flags, int64_t number, double seconds, const planner::MeasuredStep& step) {
   const double simulated = planner::ToSeconds(step.simulated.end);
   context.out << absl::StrFormat("step %d of job %s: measured %.3f s, simulated %.3f s (%+.1f %%)\n", number, flags.id, seconds,
                                  simulated, (seconds / simulated - 1) * 100);
@@ -110,7 +110,7 @@ void Print(Context& context, const Flags& flags, int64_t number, double seconds,
   table.Print(context.out, context.screen);
 }
 
-void PrintJson(Context& context, const Flags& flags, int64_t number, double seconds, const planner::MeasuredStep& step) {
+void PrintJson(Context& context, const TraceFlags& flags, int64_t number, double seconds, const planner::MeasuredStep& step) {
   Json differences = Json::array();
   for (const planner::StepDifference& d : step.differences) {
     differences.push_back(Json{{"device", d.device.value()},
@@ -125,7 +125,7 @@ void PrintJson(Context& context, const Flags& flags, int64_t number, double seco
                                   {"differences", std::move(differences)}});
 }
 
-Exit Trace(Context& context, Flags flags) {
+Exit Trace(Context& context, TraceFlags flags) {
   // -o means a format everywhere else.
   if (flags.out == "json" || flags.out == "text") {
     context.json = flags.out == "json";
@@ -157,7 +157,7 @@ Exit Trace(Context& context, Flags flags) {
 }  // namespace
 
 Action AddTrace(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TraceFlags>();
   app.add_option("JOB", flags->id, "the id of a job that trains")->required();
   app.add_option("--step", flags->step, "the newest by default; the ranks keep the last few, one to come is waited for")
       ->type_name("N")

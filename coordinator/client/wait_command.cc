@@ -13,12 +13,12 @@
 namespace motley::client {
 namespace {
 
-struct Flags {
+struct WaitFlags {
   std::string id;
   double timeout_seconds = 0;
 };
 
-Exit Wait(Context& context, const Flags& flags) {
+Exit Wait(Context& context, const WaitFlags& flags) {
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
   Watch watch;
@@ -41,7 +41,7 @@ Exit Wait(Context& context, const Flags& flags) {
 }  // namespace
 
 Action AddWait(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<WaitFlags>();
   app.add_option("JOB", flags->id, "the job's id")->required();
   app.add_option("--timeout", flags->timeout_seconds, "give up after so many seconds, with exit code 75")
       ->type_name("SECONDS")

@@ -44,7 +44,7 @@ void Refuse(Core& core, const NodeName& name, Probe& probe, const std::string& w
 }
 
 // One action of the decision.
-struct Apply {
+struct ApplyProbe {
   Core& core;
   JobRun& run;
   const JobRecord& job;
@@ -172,7 +172,7 @@ void ProbeNewcomers(Core& core) {
   UpdateHolds(core);
   if (!core.state.run) return;
   for (const ProbeAction& action : DecideProbes(core.clock.Now(), core.state, core.config.driver.probe)) {
-    std::visit(Apply{core, *core.state.run, core.state.jobs.at(core.state.run->job)}, action);
+    std::visit(ApplyProbe{core, *core.state.run, core.state.jobs.at(core.state.run->job)}, action);
   }
 }
 

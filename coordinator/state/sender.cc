@@ -23,7 +23,7 @@ bool AllFinite(const StepReport& report) {
          std::isfinite(stats.loss_scale) && std::isfinite(report.lateness_seconds);
 }
 
-struct Judge {
+struct JudgeReport {
   const ClusterState& state;
   const NodeName& node;
 
@@ -153,7 +153,7 @@ bool HostsRank(const JobRun& run, const NodeName& node, int rank) {
 }
 
 Standing StandingOf(const ClusterState& state, const NodeName& node, const WorkerReport& report) {
-  return std::visit(Judge{state, node}, report);
+  return std::visit(JudgeReport{state, node}, report);
 }
 
 const std::array<const char*, std::variant_size_v<WorkerReport>>& ReportKinds() {

@@ -29,11 +29,6 @@ constexpr absl::Duration kBetweenCopies = absl::Milliseconds(200);
 // Where nothing says how much is lost. Workers know what they have seen; this is for those that are away.
 constexpr int64_t kUnknownRaise = 1000;
 
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 absl::Status Copy(const std::string& from, const std::string& to) {
   std::error_code error;
   fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
@@ -114,7 +109,7 @@ absl::Status Raise(Database& database, const LedgerState& state, const MarkFile:
 }  // namespace
 
 absl::StatusOr<StoreSummary> CheckStore(const std::string& folder) {
-  if (!Exists(folder + "/coordinator.db")) return NoStore(folder);
+  if (!FileExists(folder + "/coordinator.db")) return NoStore(folder);
   MOTLEY_ASSIGN_OR_RETURN(const StateFolder lock, StateFolder::Lock(folder));
   MOTLEY_ASSIGN_OR_RETURN(const MarkFile::Content file, MarkFile::Read(lock.Mark()));
   MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, Database::Open(lock.Database(), Database::Mode::kInspect));
@@ -125,15 +120,15 @@ absl::StatusOr<StoreSummary> CheckStore(const std::string& folder) {
 
 absl::StatusOr<StoreSummary> BackUpStore(const std::string& folder, const std::string& to) {
   const std::string database = folder + "/coordinator.db", partial = to + ".partial";
-  if (!Exists(database)) return NoStore(folder);
-  if (Exists(to)) return absl::AlreadyExistsError(absl::StrCat("'", to, "' is there already; give the backup another name"));
+  if (!FileExists(database)) return NoStore(folder);
+  if (FileExists(to)) return absl::AlreadyExistsError(absl::StrCat("'", to, "' is there already; give the backup another name"));
   MOTLEY_ASSIGN_OR_RETURN(const MarkFile::Content before, MarkFile::Read(folder + "/coordinator.mark"));
   absl::StatusOr<StoreSummary> summary = absl::DataLossError("no copy was taken");
   for (int copy = 0; copy < kCopies; ++copy) {
     if (copy > 0) absl::SleepFor(kBetweenCopies);
     MOTLEY_RETURN_IF_ERROR(Remove(partial));
     MOTLEY_RETURN_IF_ERROR(Copy(database, partial));
-    if (Exists(database + "-wal")) MOTLEY_RETURN_IF_ERROR(Copy(database + "-wal", partial + "-wal"));
+    if (FileExists(database + "-wal")) MOTLEY_RETURN_IF_ERROR(Copy(database + "-wal", partial + "-wal"));
     summary = TakeIn(partial);
     if (!summary.ok() || !summary->findings.empty()) continue;
     const bool older =
@@ -153,7 +148,7 @@ absl::StatusOr<StoreSummary> BackUpStore(const std::string& folder, const std::s
 }
 
 absl::StatusOr<RestoredStore> RestoreStore(const std::string& folder, const std::string& from) {
-  if (!Exists(from)) return absl::NotFoundError(absl::StrCat("'", from, "' does not exist"));
+  if (!FileExists(from)) return absl::NotFoundError(absl::StrCat("'", from, "' does not exist"));
   MOTLEY_ASSIGN_OR_RETURN(StateFolder lock, StateFolder::Lock(folder));
   MOTLEY_RETURN_IF_ERROR(Remove(lock.Draft()));
   MOTLEY_RETURN_IF_ERROR(Copy(from, lock.Draft()));

@@ -5,20 +5,15 @@
 #include <stdio.h>
 #include <sys/file.h>
 
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/files.h"
 #include "common/base/status_macros.h"
 
 namespace motley::coordinator {
 namespace {
-
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
 
 absl::Status Rename(const std::string& from, const std::string& to) {
   return rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : FileError(errno, "rename", from);
@@ -49,11 +44,11 @@ absl::StatusOr<std::string> StateFolder::Replace(std::string_view because) {
 }
 
 absl::StatusOr<std::string> StateFolder::FinishReplacing(std::string_view because) {
-  if (!Exists(Ready())) return "";
+  if (!FileExists(Ready())) return "";
   const std::string aside = absl::StrCat(Database(), ".", std::string(because), "-", absl::ToUnixMillis(absl::Now()));
-  const bool had = Exists(Database());
+  const bool had = FileExists(Database());
   // The log first: with the new database it would be taken for that one's.
-  if (Exists(Database() + "-wal")) MOTLEY_RETURN_IF_ERROR(Rename(Database() + "-wal", aside + "-wal"));
+  if (FileExists(Database() + "-wal")) MOTLEY_RETURN_IF_ERROR(Rename(Database() + "-wal", aside + "-wal"));
   if (had) MOTLEY_RETURN_IF_ERROR(Rename(Database(), aside));
   MOTLEY_RETURN_IF_ERROR(Rename(Ready(), Database()));
   MOTLEY_RETURN_IF_ERROR(SyncFolder(path_));

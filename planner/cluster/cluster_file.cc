@@ -11,13 +11,13 @@
 #include "absl/strings/str_join.h"
 #include "common/device/device_table.h"
 #include "planner/cluster/cluster_reader.h"
+#include "planner/cluster/cluster_units.h"
 
 namespace motley::planner {
 namespace {
 
 // Round figures of NCCL inside a node and of TCP in a machine room; docs/clusters.md.
 constexpr double kDeviceLatencySeconds = 5e-6, kNicLatencySeconds = 20e-6;
-constexpr double kGiga = 1e9, kGigabit = 1e9 / 8, kTera = 1e12, kGiB = 1 << 30, kMicro = 1e-6;
 
 constexpr std::initializer_list<Unit> kNicUnits = {{"nic_gbit_per_second", kGigabit}, {"nic_gb_per_second", kGiga}};
 

@@ -3,12 +3,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/cluster/cluster_reader.h"
+#include "planner/cluster/cluster_units.h"
 
 namespace motley::planner {
 namespace {
 
 constexpr size_t kMostNodesInMatrix = 2048, kMostDevicesInMatrix = 1024;  // matrices are dense
-constexpr double kMicro = 1e-6;
 constexpr std::initializer_list<Unit> kLinkUnits = {{"gbit_per_second", 1e9 / 8}, {"gb_per_second", 1e9}};
 
 }  // namespace

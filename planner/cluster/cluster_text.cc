@@ -7,11 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/cluster/cluster_units.h"
 
 namespace motley::planner {
 namespace {
-
-constexpr double kGiga = 1e9, kTera = 1e12, kGiB = 1 << 30, kMicro = 1e-6;
 
 // JSON's strings are TOML's.
 std::string Quoted(const std::string& text) {

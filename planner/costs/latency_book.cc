@@ -28,7 +28,6 @@ using Json = nlohmann::json;
 constexpr double kSecondsPerMillisecond = 1e-3;
 // Forward's part of forward and backward: the median of the published series (10th and 90th percentile: 0.26 and 0.37).
 constexpr double kForwardPart = 0.32;
-constexpr int64_t kMostTokens = int64_t{1} << 24;
 
 absl::StatusOr<std::vector<double>> Numbers(const Json& json, const std::string& path) {
   std::vector<double> numbers;

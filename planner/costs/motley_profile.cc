@@ -15,7 +15,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kVersionKey[] = "motley_profile";
-constexpr int64_t kMostTokens = int64_t{1} << 24;
 constexpr int64_t kMostBytes = int64_t{1} << 42;
 
 template <typename... Parts>

@@ -15,7 +15,8 @@
 
 namespace motley::planner {
 
-inline constexpr int kMotleyProfileVersion = 3;  // 1 had layers alone, 2 no bytes; both are read too
+inline constexpr int kMotleyProfileVersion = 3;           // 1 had layers alone, 2 no bytes; both are read too
+inline constexpr int64_t kMostTokens = int64_t{1} << 24;  // of a sequence
 
 // One unit of the model over samples: lists of the same length. Bytes may be empty: not measured, then they are computed.
 struct MeasuredSeries {

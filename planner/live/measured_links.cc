@@ -14,7 +14,7 @@ namespace motley::planner {
 namespace {
 
 // Rates that are no further apart are one: measuring a link twice is off by about as much, and groups must not follow noise.
-constexpr double kAlike = 0.1;
+constexpr double kAlikeWays = 0.1;
 // Latencies are noisier, and matter less.
 constexpr double kLongWay = 2;
 
@@ -59,7 +59,7 @@ void Level(std::vector<double>* rates) {
   std::stable_sort(order.begin(), order.end(), [](const double* a, const double* b) { return *a > *b; });
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     double sum = 0;
-    for (end = begin; end < order.size() && *order[end] >= (1 - kAlike) * *order[begin]; ++end) sum += *order[end];
+    for (end = begin; end < order.size() && *order[end] >= (1 - kAlikeWays) * *order[begin]; ++end) sum += *order[end];
     for (size_t i = begin; i < end; ++i) *order[i] = sum / static_cast<double>(end - begin);
   }
 }
@@ -106,7 +106,8 @@ void SetSlowPairs(const Ways& ways, const std::vector<DeviceDescription>& device
     for (size_t j = i + 1; j < node->devices.size(); ++j) {
       const int a = node->devices[i], b = node->devices[j];
       const auto way = ways.inside.find({n, ClassOfLink(devices[a], devices[b])});
-      if (way == ways.inside.end() || way->second.bytes_per_second >= (1 - kAlike) * node->device_link_bytes_per_second) continue;
+      if (way == ways.inside.end() || way->second.bytes_per_second >= (1 - kAlikeWays) * node->device_link_bytes_per_second)
+        continue;
       node->slow_pairs.push_back({a, b, way->second.bytes_per_second, way->second.latency_seconds});
     }
   }
@@ -134,7 +135,7 @@ std::vector<bool> SetMeasuredLinks(const CollectiveProfile& measured, const std:
     const auto [a, b] = pair;
     if (!set[a] && !set[b]) continue;
     const ClusterNode &one = cluster->nodes[a], &other = cluster->nodes[b];
-    if (way.bytes_per_second < (1 - kAlike) * std::min(one.nic_bytes_per_second, other.nic_bytes_per_second)) {
+    if (way.bytes_per_second < (1 - kAlikeWays) * std::min(one.nic_bytes_per_second, other.nic_bytes_per_second)) {
       SetPair(a, b, way.bytes_per_second, nodes, &cluster->node_bytes_per_second);
     }
     if (way.latency_seconds > kLongWay * std::max(one.nic_latency_seconds, other.nic_latency_seconds)) {
@@ -169,7 +170,7 @@ std::string MeasuredLinksText(const CollectiveProfile& measured, const std::vect
 
 std::string SlowerThanDeclared(const CollectiveProfile& measured, const Cluster& cluster) {
   const Links links(cluster);
-  double worst = 1 - kAlike;
+  double worst = 1 - kAlikeWays;
   std::string text;
   for (const MeasuredLink& link : measured.links) {
     const double part = link.bytes_per_second / links.Rate(link.from, link.to);

@@ -9,13 +9,13 @@ namespace motley::planner {
 namespace {
 
 // A unit's part of its pipeline's batch.
-struct Part {
+struct BorderPart {
   int device = 0;  // of its first rank, which sends and receives
   int64_t begin = 0, end = 0;
 };
 
-std::vector<Part> PartsOf(const PlanView& view, const StageView& stage) {
-  std::vector<Part> parts;
+std::vector<BorderPart> PartsOf(const PlanView& view, const StageView& stage) {
+  std::vector<BorderPart> parts;
   for (const int a : stage.actors) {
     const ActorView& actor = view.actors[a];
     int64_t batch = 0;
@@ -48,11 +48,11 @@ class BorderLoads {
  private:
   void AddPipeline(const PipelineView& pipeline) {
     if (pipeline.num_stages < 2) return;
-    std::vector<std::vector<Part>> parts;
+    std::vector<std::vector<BorderPart>> parts;
     for (int s = 0; s < pipeline.num_stages; ++s) {
       parts.push_back(PartsOf(view_, view_.stages[pipeline.first_stage + s]));
     }
-    const auto at = [&](const Element& element) -> const std::vector<Part>& {
+    const auto at = [&](const Element& element) -> const std::vector<BorderPart>& {
       return parts[element.stage - pipeline.first_stage];
     };
     for (size_t e = 0; e + 1 < pipeline.elements.size(); ++e) {
@@ -62,7 +62,7 @@ class BorderLoads {
   }
 
   // Forward one way, the gradients the other.
-  void Add(size_t stage, const std::vector<Part>& from, const std::vector<Part>& to) {
+  void Add(size_t stage, const std::vector<BorderPart>& from, const std::vector<BorderPart>& to) {
     std::vector<Flow> flows;
     for (size_t i = 0, j = 0; i < from.size() && j < to.size();) {
       const int64_t samples = std::min(from[i].end, to[j].end) - std::max(from[i].begin, to[j].begin);

@@ -6,16 +6,15 @@
 //   network   nodes (regions) whose links carry little in T can do little of the work in T
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr UnitKind kUnits[] = {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead};
 // The simulator rounds to picoseconds; a bound must not be above it by that.
 constexpr double kRounding = 1 - 1e-9;

@@ -16,9 +16,9 @@ namespace {
 constexpr size_t kMostOrdered = 8;     // stages, whose neighbours are exchanged
 constexpr double kLeastShare = 0.005;  // a change of a share that is worth a look
 
-class Generator {
+class PlanMovesGenerator {
  public:
-  Generator(const Setting& setting, const Plan& plan) : setting_(setting), plan_(plan) {}
+  PlanMovesGenerator(const Setting& setting, const Plan& plan) : setting_(setting), plan_(plan) {}
 
   std::vector<Move> All() {
     Layers();
@@ -294,7 +294,7 @@ int KindOfRank(const Setting& setting, const RankPlan& rank) {
   return setting.KindOf(std::max(0, setting.FindDevice(rank.device)));
 }
 
-std::vector<Move> Neighbours(const Setting& setting, const Plan& plan) { return Generator(setting, plan).All(); }
+std::vector<Move> Neighbours(const Setting& setting, const Plan& plan) { return PlanMovesGenerator(setting, plan).All(); }
 
 void AssignLayers(const std::vector<int64_t>& counts, int64_t ministages, PipelinePlan* pipeline) {
   for (StagePlan& stage : pipeline->stages) {

@@ -18,9 +18,9 @@ constexpr double kFactors[] = {1, 1.5, 2, 3, 4, 8};
 
 using Group = std::vector<int>;
 
-class Generator {
+class RegroupingGenerator {
  public:
-  Generator(const Setting& setting, const TurnChoice& choice)
+  RegroupingGenerator(const Setting& setting, const TurnChoice& choice)
       : setting_(setting), choice_(choice), count_(choice.groups.size()) {}
 
   std::vector<TurnChoice> All() {
@@ -215,6 +215,8 @@ class Generator {
 
 }  // namespace
 
-std::vector<TurnChoice> Regrouped(const Setting& setting, const TurnChoice& choice) { return Generator(setting, choice).All(); }
+std::vector<TurnChoice> Regrouped(const Setting& setting, const TurnChoice& choice) {
+  return RegroupingGenerator(setting, choice).All();
+}
 
 }  // namespace motley::planner

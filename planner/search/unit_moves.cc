@@ -51,9 +51,9 @@ std::vector<int64_t> Shared(int64_t batch, const std::vector<double>& weights) {
   return out;
 }
 
-class Generator {
+class UnitMovesGenerator {
  public:
-  Generator(const Setting& setting, const Plan& plan, std::vector<Move>* moves)
+  UnitMovesGenerator(const Setting& setting, const Plan& plan, std::vector<Move>* moves)
       : setting_(setting), plan_(plan), classes_(UnitClassesOf(plan)), moves_(*moves) {}
 
   void Run() {
@@ -273,7 +273,9 @@ class Generator {
 
 }  // namespace
 
-void AddUnitMoves(const Setting& setting, const Plan& plan, std::vector<Move>* moves) { Generator(setting, plan, moves).Run(); }
+void AddUnitMoves(const Setting& setting, const Plan& plan, std::vector<Move>* moves) {
+  UnitMovesGenerator(setting, plan, moves).Run();
+}
 
 void ShareEvenly(StagePlan* stage) {
   size_t ranks = 0;

@@ -18,9 +18,9 @@ namespace {
 
 constexpr double kEven = 1e-9;  // shares are computed
 
-class Generator {
+class WidthMovesGenerator {
  public:
-  Generator(const Setting& setting, const Plan& plan, std::vector<Move>* moves)
+  WidthMovesGenerator(const Setting& setting, const Plan& plan, std::vector<Move>* moves)
       : setting_(setting),
         plan_(plan),
         moves_(*moves),
@@ -179,6 +179,8 @@ class Generator {
 
 }  // namespace
 
-void AddWidthMoves(const Setting& setting, const Plan& plan, std::vector<Move>* moves) { Generator(setting, plan, moves).Run(); }
+void AddWidthMoves(const Setting& setting, const Plan& plan, std::vector<Move>* moves) {
+  WidthMovesGenerator(setting, plan, moves).Run();
+}
 
 }  // namespace motley::planner

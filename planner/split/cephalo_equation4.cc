@@ -1,17 +1,15 @@
 #include "planner/split/cephalo_equation4.h"
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "planner/split/table_growth.h"
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Way {
   SplitChoice choice;

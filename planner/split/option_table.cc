@@ -1,13 +1,12 @@
 #include "planner/split/option_table.h"
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
+
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Whether what microbatches keep depends on their samples alone, not on how these are cut.
 bool IsProportional(const std::vector<MemoryTerm>& terms) {

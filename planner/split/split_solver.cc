@@ -9,18 +9,17 @@
 // Limits:     Skew levels are given, not searched between. Memory in whole bytes.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "planner/split/option_table.h"
 #include "planner/split/split_problem.h"
 #include "planner/split/state_knapsack.h"
 #include "planner/split/table_growth.h"
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
 namespace {
 
 using Pass = OptionTable::Pass;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Best {
   double seconds = kInfinity;

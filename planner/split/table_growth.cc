@@ -1,13 +1,13 @@
 #include "planner/split/table_growth.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
 namespace {
 
 bool LongEnough(const SplitProblem& problem, const SplitKind& kind, double seconds) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const int64_t size = kind.largest_size();
   if (size < 1) return false;
   const bool keep = kind.allow_keep && ActivationBytes(kind, false, size, size) <= kind.capacity_bytes;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Clang's thread-safety analysis on every file of the daemons that uses a mutex: GCC, which builds Motley, ignores the annotations.
 
-Takes the compile commands of a configured build folder (argument; default build/release). Prints "ok NAME" or "FAIL NAME: why";
+Takes the compile commands of a configured build folder (argument; default build/release), of each file by itself where several are
+compiled as one. Prints "ok NAME" or "FAIL NAME: why";
 leaves everything out without clang++-16.
 """
 import concurrent.futures
@@ -16,12 +17,23 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDERS = ("common/", "coordinator/", "worker/daemon/", "worker/engine/", "worker/records/")
 CLANG = "clang++-16"
+TOGETHER = re.compile(r'^#include "(.+\.cc)"$', re.M)
 KEPT = re.compile(r"^-(I|D|isystem|std=)")  # of the command's flags; GCC's own warnings and optimisation say nothing here
 
 
 def text_of(path):
     with open(path, encoding="utf-8") as file:
         return file.read()
+
+
+def commands_by_file(build):
+    """(file, compile command) of each source."""
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+        entries = json.load(file)
+    for entry in entries:
+        together = TOGETHER.findall(text_of(entry["file"])) if "/Unity/" in entry["file"] else [entry["file"]]
+        for path in together:
+            yield {**entry, "file": path}
 
 
 def guarded(path):
@@ -52,8 +64,8 @@ def main():
         print(f"skip thread safety: no {CLANG} (apt-get install clang-16)")
         return
     build = sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build", "release")
-    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
-        entries = [entry for entry in json.load(file) if os.path.relpath(entry["file"], ROOT).startswith(FOLDERS) and guarded(entry["file"])]
+    entries = [entry for entry in commands_by_file(build)
+               if os.path.relpath(entry["file"], ROOT).startswith(FOLDERS) and guarded(entry["file"])]
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, errors in pool.map(analyse, entries):

@@ -19,7 +19,6 @@ namespace {
 
 constexpr size_t kPieceBytes = 256 << 10;
 constexpr size_t kLongestAnswer = 128;
-constexpr absl::Duration kSlice = absl::Milliseconds(100);  // how late a cancellation may be noticed
 
 // Nothing on the way shall make it smaller.
 std::string Noise() {

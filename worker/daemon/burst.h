@@ -22,6 +22,7 @@
 namespace motley::worker {
 
 inline constexpr int64_t kBurstBytes = int64_t{64} << 20;
+inline constexpr absl::Duration kSlice = absl::Milliseconds(100);  // how late a cancellation may be noticed
 inline constexpr absl::Duration kBurstTime = absl::Milliseconds(250);
 inline constexpr std::string_view kBurstWord = "motley-burst ";
 inline constexpr std::string_view kTookWord = "motley-took ";

@@ -19,9 +19,8 @@
 namespace motley::worker {
 namespace {
 
-constexpr size_t kLongestLine = 128;                        // greeting and name
-constexpr size_t kAtATime = 256;                            // connections; well below the limit of descriptors
-constexpr absl::Duration kSlice = absl::Milliseconds(100);  // how late a cancellation may be noticed
+constexpr size_t kLongestLine = 128;  // greeting and name
+constexpr size_t kAtATime = 256;      // connections; well below the limit of descriptors
 constexpr absl::Duration kPatience = absl::Seconds(3);
 constexpr size_t kMaxWaiting = 32;
 

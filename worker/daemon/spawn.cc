@@ -16,7 +16,7 @@
 namespace motley::worker {
 namespace {
 
-constexpr int kChildSocket = 3, kChildLinkClock = 4;
+constexpr int kChildLinkClock = 4;
 constexpr int kFirstFreeFd = 10;  // above all that the child renumbers
 constexpr off_t kLinkClockBytes = 1 << 16;
 

@@ -15,6 +15,8 @@
 
 namespace motley::worker {
 
+inline constexpr int kChildSocket = 3;
+
 // Closes its descriptor.
 class UniqueFd {
  public:

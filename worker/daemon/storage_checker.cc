@@ -17,17 +17,17 @@
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
 #include "common/wire/session.h"
+#include "worker/daemon/spawn.h"
 #include "worker/daemon/storage_check.h"
 
 namespace motley::worker {
 namespace {
 
 constexpr absl::Duration kTokenPatience = absl::Seconds(5);  // shared file systems are late
-constexpr absl::Duration kGoodbye = absl::Seconds(1);
+constexpr absl::Duration kChildrensGoodbye = absl::Seconds(1);
 constexpr size_t kMaxRequestBytes = 64 << 10;
 constexpr size_t kMaxChildren = 64;
 constexpr int kTickMs = 100;  // exits are looked for this often
-constexpr int kChildSocket = 3;
 constexpr char kRemove[] = "remove", kCheck[] = "check";
 
 std::string Names(const StorageCheckCommand& check) {
@@ -107,7 +107,7 @@ void StorageChecker::Loop() {
       stopping = stopping_;
       stops.swap(stops_);
     }
-    if (stopping && end == absl::InfiniteDuration()) end = clock_.Now() + kGoodbye;
+    if (stopping && end == absl::InfiniteDuration()) end = clock_.Now() + kChildrensGoodbye;
     for (Child& child : children_) {
       const StorageCheckCommand& command = child.task.command;
       const bool unwanted = stopping || std::any_of(stops.begin(), stops.end(), [&](const StopCommand& stop) {

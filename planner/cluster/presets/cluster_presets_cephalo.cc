@@ -4,7 +4,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr ClusterPreset kPresets[] = {
+constexpr ClusterPreset kCephaloClusters[] = {
     {"cephalo-a", "Cephalo cluster A: 8 GPUs of 4 kinds in 2 machines, 50 Gbit/s (section 4.1)", R"toml(
 name = "cephalo-a"
 usable_memory = 0.8
@@ -61,6 +61,6 @@ usd_per_hour = 7.824
 
 }  // namespace
 
-std::span<const ClusterPreset> CephaloClusters() { return kPresets; }
+std::span<const ClusterPreset> CephaloClusters() { return kCephaloClusters; }
 
 }  // namespace motley::planner

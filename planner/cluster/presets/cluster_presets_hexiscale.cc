@@ -4,7 +4,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr ClusterPreset kPresets[] = {
+constexpr ClusterPreset kHexiscaleClusters[] = {
     {"hexiscale-1", "HexiScale setting 1: 8 x 3080 Ti, 8 x 3090, 24 x 4090 (section 5.1)", R"toml(
 name = "hexiscale-1"
 notes = [
@@ -341,6 +341,6 @@ device_link_gb_per_second = 200
 
 }  // namespace
 
-std::span<const ClusterPreset> HexiscaleClusters() { return kPresets; }
+std::span<const ClusterPreset> HexiscaleClusters() { return kHexiscaleClusters; }
 
 }  // namespace motley::planner

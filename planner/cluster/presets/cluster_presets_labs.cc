@@ -4,7 +4,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr ClusterPreset kPresets[] = {
+constexpr ClusterPreset kLabClusters[] = {
     {"two-4090", "A desktop with two RTX 4090", R"toml(
 name = "two-4090"
 
@@ -87,6 +87,6 @@ gpus = [{card = "Titan-RTX", count = 2}]
 
 }  // namespace
 
-std::span<const ClusterPreset> LabClusters() { return kPresets; }
+std::span<const ClusterPreset> LabClusters() { return kLabClusters; }
 
 }  // namespace motley::planner

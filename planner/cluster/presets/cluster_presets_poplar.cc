@@ -4,7 +4,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr ClusterPreset kPresets[] = {
+constexpr ClusterPreset kPoplarAndBatonClusters[] = {
     {"poplar-a", "Poplar cluster A: 4 A100 80 GB (NVLink) and 4 A100 40 GB (PCIe) (table 1)", R"toml(
 name = "poplar-a"
 notes = [
@@ -60,6 +60,6 @@ gpus = [{card = "T4", count = 2}]
 
 }  // namespace
 
-std::span<const ClusterPreset> PoplarAndBatonClusters() { return kPresets; }
+std::span<const ClusterPreset> PoplarAndBatonClusters() { return kPoplarAndBatonClusters; }
 
 }  // namespace motley::planner

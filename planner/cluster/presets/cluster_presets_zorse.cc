@@ -4,7 +4,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr ClusterPreset kPresets[] = {
+constexpr ClusterPreset kZorseClusters[] = {
     {"zorse-a", "Zorse cluster A: 4 H100 NVL and 16 A100 80 GB on Azure, 50 Gbit/s (table 2)", R"toml(
 name = "zorse-a"
 notes = [
@@ -128,6 +128,6 @@ latency_us = 30000
 
 }  // namespace
 
-std::span<const ClusterPreset> ZorseClusters() { return kPresets; }
+std::span<const ClusterPreset> ZorseClusters() { return kZorseClusters; }
 
 }  // namespace motley::planner

@@ -8,7 +8,6 @@
 // As published: no replicas, power-of-two microbatches, the cluster's own order, one degree. Tuned: replicas inside stages, any
 // microbatch that divides, other orders, a degree for each kind of node, the slowest kinds left out.
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 #include <queue>
@@ -27,12 +26,12 @@
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/megatron/megatron_cut.h"
 #include "planner/util/in_parallel.h"
+#include "planner/util/infinity.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kEstimates = 16;
 
 // Everything but the layers of each stage.

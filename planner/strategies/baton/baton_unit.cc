@@ -6,13 +6,12 @@
 #include "planner/strategies/baton/baton_unit.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
+
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Positions of each kind's first rank: `kinds` ascends.
 std::vector<size_t> FirstOfEachKind(const std::vector<int>& kinds) {

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <utility>
 
 #include "planner/strategies/proportional_layers.h"
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kBetter = 1 - 1e-9;      // less is rounding
 constexpr double kLackingSeconds = 1e12;  // price of a layer that lacks memory: more than any step
 constexpr int kPatience = 8;              // steps in a row that bring nothing

@@ -6,14 +6,13 @@
 #include <utility>
 
 #include "planner/strategies/hexiscale/hexiscale_pipeline.h"
+#include "planner/util/at.h"
 
 namespace motley::planner {
 namespace {
 
 constexpr size_t kTau = 3;      // neighbours that the search follows
 constexpr int kMostPaths = 24;  // orders priced in one search
-
-size_t At(int i) { return static_cast<size_t>(i); }
 
 }  // namespace
 

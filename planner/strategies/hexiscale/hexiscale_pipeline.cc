@@ -2,25 +2,23 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <tuple>
 
 #include "planner/groups/graph_partition.h"
 #include "planner/strategies/proportional_layers.h"
+#include "planner/util/at.h"
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMostMetisGroups = 4;  // k of the second phase, beside the natural pieces
 constexpr int64_t kMostMicrobatch = 64;
 constexpr size_t kPiecesOneByOne = 6;
 constexpr double kRounding = 1e-9;  // relative, between a bound and the time that it bounds
 constexpr size_t kFewPieces = 4;    // up to here every uniform degree has its own order
-
-size_t At(int i) { return static_cast<size_t>(i); }
 
 }  // namespace
 

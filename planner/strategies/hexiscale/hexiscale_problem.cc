@@ -5,11 +5,10 @@
 #include <set>
 
 #include "planner/costs/memory_model.h"
+#include "planner/util/at.h"
 
 namespace motley::planner {
 namespace {
-
-size_t At(int i) { return static_cast<size_t>(i); }
 
 // All-reduces of a layer and microbatch: two forward, two backward, two where the forward is repeated (the 12 of equation 3).
 constexpr int kAllReduces = 6, kAllReducesKept = 4;

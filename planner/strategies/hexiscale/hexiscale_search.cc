@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -14,12 +13,13 @@
 #include "planner/groups/groupings.h"
 #include "planner/strategies/hexiscale/hexiscale_descent.h"
 #include "planner/strategies/proportional_layers.h"
+#include "planner/util/at.h"
+#include "planner/util/infinity.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kImproved = 3;  // layouts that local moves start from
 constexpr int kMovesLimit = 60;  // layouts priced from one start, up to kFewDevices devices; fewer beyond, for they cost more
 constexpr int kFewDevices = 64;
@@ -30,8 +30,6 @@ constexpr int kDescentLimit = 1000;       // layouts that each of them prices
 constexpr size_t kStarts = 24;            // partitions that they start from, up to kAllPartitionsDevices devices
 constexpr size_t kFewStarts = 6;          // beyond
 constexpr int kAllPartitionsDevices = 6;  // up to which PartitionIntoPipelines gives all partitions
-
-size_t At(int i) { return static_cast<size_t>(i); }
 
 std::vector<int> DevicesOf(const HexiscalePipeline& pipeline) {
   std::vector<int> devices;

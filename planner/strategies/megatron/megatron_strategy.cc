@@ -8,7 +8,6 @@
 // sharded over replicas. Tuned: layers by the stages' speeds and memories, any number of stages, other orders of devices, the
 // slowest kinds left out.
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -23,12 +22,12 @@
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/megatron/megatron_cut.h"
 #include "planner/strategies/megatron/megatron_layers.h"
+#include "planner/util/infinity.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kEstimates = 24;
 constexpr int64_t kMostMinistages = 8;
 

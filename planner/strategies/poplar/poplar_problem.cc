@@ -8,16 +8,15 @@
 #include "planner/strategies/poplar/poplar_problem.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "planner/strategies/poplar/poplar_cover.h"
 #include "planner/strategies/poplar/poplar_rounds.h"
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kMostKindsEnumerated = 4;  // 2^4 combinations of ways
 
 std::vector<CoverPiece> Microbatches(const PoplarTable& table) {

@@ -1,15 +1,13 @@
 // Algorithm 2 of Poplar as its text means it (poplar_problem.h says which lines are repaired).
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "planner/strategies/poplar/poplar_rounds.h"
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A kind's peak on its speed curve.
 struct Peak {

@@ -1,20 +1,15 @@
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
 
 #include "planner/strategies/zorse/zorse_model.h"
+#include "planner/util/at.h"
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-size_t At(int i) { return static_cast<size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 int64_t ZorseModel::MostLayers(ZorseChoice* trial, size_t stage, bool even_shards) const {
   const int64_t least = trial->ministages;  // every ministage has a layer

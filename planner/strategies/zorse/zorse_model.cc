@@ -4,21 +4,16 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <map>
 #include <queue>
 #include <utility>
 
 #include "planner/strategies/proportional_layers.h"
+#include "planner/util/at.h"
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-size_t At(int i) { return static_cast<size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 ZorseModel::ZorseModel(const Setting& setting) : setting_(setting) {
   const Costs& costs = setting.costs;

@@ -10,6 +10,8 @@
 
 namespace motley {
 
+inline std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
 inline ModelShape TinyModel(bool tied) {
   return {.family = ModelFamily::kGpt2,
           .vocab_size = 256,

@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
-
 // Replaces the byte at `offset` by another.
 void Alter(const std::string& path, size_t offset) {
   std::string text = TempFolder::Read(path);

@@ -40,8 +40,6 @@ class FileSizeLimit {
   const sighandler_t old_handler_;
 };
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
-
 TEST(CheckpointWriteTest, FullDiskIsResourceExhaustedAndLeavesNoFile) {
   TempFolder root;
   const std::string temporary = root / ".tmp-step-00000001-epoch-1";

@@ -24,7 +24,7 @@ std::vector<std::string> Notes(const std::string& text) {
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? model->notes : std::vector<std::string>{};
 }
-std::string LlamaWith(const std::string& more) {
+std::string LlamaShapeWith(const std::string& more) {
   return R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
     "intermediate_size": 96, )" +
          more + "}";
@@ -93,9 +93,9 @@ TEST(HfShapeTest, WhatTrainingRefusesIsANoteOfPlanning) {
                    "rope_scaling with rope_type \"longrope\" is not supported", "no product"},
         std::tuple{R"("quantization_config": {"bits": 4})", "quantization_config {\"bits\":4} is not supported; remove it",
                    "parameters are priced in the precision of the training"}}) {
-    EXPECT_THAT(Refusal(LlamaWith(more)), HasSubstr(refusal));
-    EXPECT_THAT(Refusal(LlamaWith(more)), Not(HasSubstr("\n"))) << "said once";
-    EXPECT_THAT(Notes(LlamaWith(more)), ElementsAre(AllOf(HasSubstr(note), HasSubstr("does not train it yet"))));
+    EXPECT_THAT(Refusal(LlamaShapeWith(more)), HasSubstr(refusal));
+    EXPECT_THAT(Refusal(LlamaShapeWith(more)), Not(HasSubstr("\n"))) << "said once";
+    EXPECT_THAT(Notes(LlamaShapeWith(more)), ElementsAre(AllOf(HasSubstr(note), HasSubstr("does not train it yet"))));
   }
 }
 
@@ -144,11 +144,11 @@ TEST(HfShapeTest, PlanningRefusesWhatHasNoShape) {
       {"[1]", "c.json: must be a JSON object"},
       {"{", "c.json: is not JSON"},
       {R"({"model_type": "mixtral", "num_local_experts": 8})", "model_type \"mixtral\": mixture of experts is not supported"},
-      {LlamaWith(R"("num_experts": 8)"), "num_experts 8: mixture of experts"},
-      {LlamaWith(R"("cp_size": 2)"), "cp_size 2: context parallelism"},
-      {LlamaWith(R"("rope_scaling": 5)"), "rope_scaling must be an object"},
-      {LlamaWith(R"("sliding_window": "some")"), "sliding_window must be an integer"},
-      {LlamaWith(R"("use_sliding_window": 1)"), "use_sliding_window must be true or false"},
+      {LlamaShapeWith(R"("num_experts": 8)"), "num_experts 8: mixture of experts"},
+      {LlamaShapeWith(R"("cp_size": 2)"), "cp_size 2: context parallelism"},
+      {LlamaShapeWith(R"("rope_scaling": 5)"), "rope_scaling must be an object"},
+      {LlamaShapeWith(R"("sliding_window": "some")"), "sliding_window must be an integer"},
+      {LlamaShapeWith(R"("use_sliding_window": 1)"), "use_sliding_window must be true or false"},
       {R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "add_cross_attention": true})",
        "add_cross_attention true: cross-attention is not supported"},
       {R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "add_cross_attention": 1})",
@@ -170,8 +170,8 @@ TEST(HfShapeTest, WindowsCountWhereTheyAreUsed) {
   const std::string off = R"("use_sliding_window": false)";
   qwen.replace(qwen.find(off), off.size(), R"("use_sliding_window": true)");
   EXPECT_THAT(absl::StrJoin(Notes(qwen), "\n"), HasSubstr("sliding_window 131072"));
-  EXPECT_TRUE(Notes(LlamaWith(R"("sliding_window": null)")).empty());
-  EXPECT_TRUE(Notes(LlamaWith(absl::StrCat(off, R"(, "sliding_window": 16)"))).empty());
+  EXPECT_TRUE(Notes(LlamaShapeWith(R"("sliding_window": null)")).empty());
+  EXPECT_TRUE(Notes(LlamaShapeWith(absl::StrCat(off, R"(, "sliding_window": 16)"))).empty());
 }
 
 }  // namespace

@@ -6,13 +6,13 @@ namespace motley {
 namespace {
 
 template <typename T>
-T Back(const RankCommand& command) {
+T ThroughRank(const RankCommand& command) {
   const auto back = wire::FromProto(wire::ToProto(command));
   EXPECT_TRUE(back.ok()) << back.status();
   return std::get<T>(*back);
 }
 template <typename T>
-T Back(const WorkerReport& report) {
+T ThroughRank(const WorkerReport& report) {
   const auto back = wire::FromProto(wire::ToProto(RankMessage(report)));
   EXPECT_TRUE(back.has_value());
   return std::get<T>(std::get<WorkerReport>(*back));
@@ -31,31 +31,34 @@ RankAssignment Assignment() {
 }
 
 TEST(RankWire, CommandsComeBackAsTheyWere) {
-  const auto start = Back<StartCommand>(RankCommand(StartCommand{{Assignment()}}));
+  const auto start = ThroughRank<StartCommand>(RankCommand(StartCommand{{Assignment()}}));
   ASSERT_EQ(start.ranks.size(), 1u);
   EXPECT_EQ(start.ranks[0].device.id, DeviceId("n/gpu1"));
-  const auto profile = Back<ProfileCommand>(
+  const auto profile = ThroughRank<ProfileCommand>(
       RankCommand(ProfileCommand{JobId("j"), Epoch(3), {Assignment()}, {DeviceId("n/gpu1")}, true, "probe"}));
   EXPECT_EQ(profile.compute_devices, std::vector<DeviceId>{DeviceId("n/gpu1")});
   EXPECT_TRUE(profile.collectives);
   EXPECT_EQ(profile.check_id, "probe");
-  EXPECT_TRUE(Back<StopCommand>(RankCommand(StopCommand{JobId("j"), Epoch(3), true, "why"})).save);
-  EXPECT_EQ(Back<KvValueCommand>(RankCommand(KvValueCommand{JobId("j"), Epoch(3), "k", "v", 2})).value, "v");
-  EXPECT_EQ(Back<PublishAnswerCommand>(RankCommand(PublishAnswerCommand{JobId("j"), Epoch(3), 4, 0, true, "", 9})).question, 9);
+  EXPECT_TRUE(ThroughRank<StopCommand>(RankCommand(StopCommand{JobId("j"), Epoch(3), true, "why"})).save);
+  EXPECT_EQ(ThroughRank<KvValueCommand>(RankCommand(KvValueCommand{JobId("j"), Epoch(3), "k", "v", 2})).value, "v");
+  EXPECT_EQ(
+      ThroughRank<PublishAnswerCommand>(RankCommand(PublishAnswerCommand{JobId("j"), Epoch(3), 4, 0, true, "", 9})).question, 9);
 }
 
 TEST(RankWire, WhatARankSaysComesBackAsItWas) {
   EXPECT_EQ(
-      Back<RankReport>(WorkerReport(RankReport{JobId("j"), Epoch(3), 1, DeviceId("n/gpu1"), RankEventKind::kHung, "m"})).message,
+      ThroughRank<RankReport>(WorkerReport(RankReport{JobId("j"), Epoch(3), 1, DeviceId("n/gpu1"), RankEventKind::kHung, "m"}))
+          .message,
       "m");
-  EXPECT_EQ(Back<StepReport>(WorkerReport(StepReport{JobId("j"), Epoch(3), 1, {}, 77})).peak_memory_bytes, 77);
-  EXPECT_EQ(Back<KvSetReport>(WorkerReport(KvSetReport{JobId("j"), Epoch(3), "k", "v"})).value, "v");
-  EXPECT_EQ(Back<KvGetReport>(WorkerReport(KvGetReport{JobId("j"), Epoch(3), "k", 1})).rank, 1);
-  EXPECT_EQ(Back<PublishReport>(WorkerReport(PublishReport{JobId("j"), Epoch(3), 4, 0, 5, "delete"})).purpose, "delete");
-  EXPECT_EQ(Back<CheckpointReport>(WorkerReport(CheckpointReport{JobId("j"), Epoch(3), 4, "/c", 6, 0.5})).folder, "/c");
-  EXPECT_EQ(Back<CheckpointFailedReport>(WorkerReport(CheckpointFailedReport{JobId("j"), Epoch(3), 4, "EIO"})).message, "EIO");
-  EXPECT_EQ(Back<ProfileReport>(WorkerReport(ProfileReport{JobId("j"), Epoch(3), "e"})).error, "e");
-  EXPECT_EQ(Back<LogReport>(WorkerReport(LogReport{JobId("j"), Epoch(3), "s", "t", 8})).text, "t");
+  EXPECT_EQ(ThroughRank<StepReport>(WorkerReport(StepReport{JobId("j"), Epoch(3), 1, {}, 77})).peak_memory_bytes, 77);
+  EXPECT_EQ(ThroughRank<KvSetReport>(WorkerReport(KvSetReport{JobId("j"), Epoch(3), "k", "v"})).value, "v");
+  EXPECT_EQ(ThroughRank<KvGetReport>(WorkerReport(KvGetReport{JobId("j"), Epoch(3), "k", 1})).rank, 1);
+  EXPECT_EQ(ThroughRank<PublishReport>(WorkerReport(PublishReport{JobId("j"), Epoch(3), 4, 0, 5, "delete"})).purpose, "delete");
+  EXPECT_EQ(ThroughRank<CheckpointReport>(WorkerReport(CheckpointReport{JobId("j"), Epoch(3), 4, "/c", 6, 0.5})).folder, "/c");
+  EXPECT_EQ(ThroughRank<CheckpointFailedReport>(WorkerReport(CheckpointFailedReport{JobId("j"), Epoch(3), 4, "EIO"})).message,
+            "EIO");
+  EXPECT_EQ(ThroughRank<ProfileReport>(WorkerReport(ProfileReport{JobId("j"), Epoch(3), "e"})).error, "e");
+  EXPECT_EQ(ThroughRank<LogReport>(WorkerReport(LogReport{JobId("j"), Epoch(3), "s", "t", 8})).text, "t");
   const auto progress = wire::FromProto(wire::ToProto(RankMessage(ProgressReport{Epoch(3), 4, 5, "forward"})));
   EXPECT_EQ(std::get<ProgressReport>(*progress).doing, "forward");
   EXPECT_EQ(std::get<ProgressReport>(*progress).instruction, 5);

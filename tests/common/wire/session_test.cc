@@ -6,49 +6,49 @@ namespace motley {
 namespace {
 
 template <typename T>
-T Back(const CoordinatorCommand& command) {
+T ThroughSession(const CoordinatorCommand& command) {
   const auto back = wire::FromProto(wire::ToProto(command));
   EXPECT_TRUE(back.ok() && back->has_value()) << back.status();
   return std::get<T>(**back);
 }
 template <typename T>
-T Back(const WorkerReport& report) {
+T ThroughSession(const WorkerReport& report) {
   const auto back = wire::FromProto(wire::ToProto(report));
   EXPECT_TRUE(back.has_value());
   return std::get<T>(*back);
 }
 
 TEST(SessionTest, CommandsComeBackAsTheyWere) {
-  const auto check =
-      Back<StorageCheckCommand>(CoordinatorCommand(StorageCheckCommand{JobId("j"), Epoch(3), "/d", "/c", "t", true, "p1", "/i"}));
+  const auto check = ThroughSession<StorageCheckCommand>(
+      CoordinatorCommand(StorageCheckCommand{JobId("j"), Epoch(3), "/d", "/c", "t", true, "p1", "/i"}));
   EXPECT_EQ(check.job, JobId("j"));
   EXPECT_EQ(check.epoch, Epoch(3));
   EXPECT_EQ(check.data_path + check.checkpoint_folder + check.token + check.check_id + check.initial, "/d/ctp1/i");
   EXPECT_TRUE(check.write_token);
   const auto reach =
-      Back<ReachCheckCommand>(CoordinatorCommand(ReachCheckCommand{"p2", {{NodeName("n"), "10.0.0.1", 7}}, "s", true}));
+      ThroughSession<ReachCheckCommand>(CoordinatorCommand(ReachCheckCommand{"p2", {{NodeName("n"), "10.0.0.1", 7}}, "s", true}));
   EXPECT_EQ(reach.secret, "s");
   EXPECT_TRUE(reach.burst);
   StorageCheckCommand over{JobId("j"), Epoch(3), "", "", "", false, ""};
-  EXPECT_FALSE(Back<StorageCheckCommand>(CoordinatorCommand(over)).over);
+  EXPECT_FALSE(ThroughSession<StorageCheckCommand>(CoordinatorCommand(over)).over);
   over.over = true;
-  EXPECT_TRUE(Back<StorageCheckCommand>(CoordinatorCommand(over)).over);
+  EXPECT_TRUE(ThroughSession<StorageCheckCommand>(CoordinatorCommand(over)).over);
   ASSERT_EQ(reach.targets.size(), 1u);
   EXPECT_EQ(reach.check_id + reach.targets[0].node.value() + reach.targets[0].address, "p2n10.0.0.1");
   EXPECT_EQ(reach.targets[0].port, 7);
-  const auto stop = Back<StopCommand>(CoordinatorCommand(StopCommand{JobId("j"), Epoch(4), true, "why"}));
+  const auto stop = ThroughSession<StopCommand>(CoordinatorCommand(StopCommand{JobId("j"), Epoch(4), true, "why"}));
   EXPECT_TRUE(stop.save);
   EXPECT_EQ(stop.reason, "why");
   const auto value =
-      Back<KvValueCommand>(CoordinatorCommand(KvValueCommand{JobId("j"), Epoch(4), "k", std::string("\0v", 2), 5}));
+      ThroughSession<KvValueCommand>(CoordinatorCommand(KvValueCommand{JobId("j"), Epoch(4), "k", std::string("\0v", 2), 5}));
   EXPECT_EQ(value.value, std::string("\0v", 2));
   EXPECT_EQ(value.rank, 5);
   const auto answer =
-      Back<PublishAnswerCommand>(CoordinatorCommand(PublishAnswerCommand{JobId("j"), Epoch(4), 9, 1, true, "r", 11}));
+      ThroughSession<PublishAnswerCommand>(CoordinatorCommand(PublishAnswerCommand{JobId("j"), Epoch(4), 9, 1, true, "r", 11}));
   EXPECT_TRUE(answer.allowed);
   EXPECT_EQ(answer.question, 11);
-  EXPECT_EQ(Back<HeartbeatAnswer>(CoordinatorCommand(HeartbeatAnswer{{"id", 6}})).store_mark, (StoreMark{"id", 6}));
-  EXPECT_TRUE(Back<StartCommand>(CoordinatorCommand(StartCommand{})).ranks.empty());
+  EXPECT_EQ(ThroughSession<HeartbeatAnswer>(CoordinatorCommand(HeartbeatAnswer{{"id", 6}})).store_mark, (StoreMark{"id", 6}));
+  EXPECT_TRUE(ThroughSession<StartCommand>(CoordinatorCommand(StartCommand{})).ranks.empty());
 }
 
 TEST(SessionTest, AssignmentsThatDoNotParseAreNamed) {
@@ -75,7 +75,7 @@ TEST(SessionTest, AssignmentsThatDoNotParseAreNamed) {
 TEST(SessionTest, ReportsComeBackAsTheyWere) {
   for (const RankEventKind kind : {RankEventKind::kReady, RankEventKind::kFinished, RankEventKind::kFailed, RankEventKind::kDied,
                                    RankEventKind::kHung, RankEventKind::kPeerLost, RankEventKind::kNonFinite}) {
-    const auto rank = Back<RankReport>(
+    const auto rank = ThroughSession<RankReport>(
         WorkerReport(RankReport{JobId("j"), Epoch(2), 3, DeviceId("n/gpu0"), kind, "m", Fault::kDamage, "/c/step-1"}));
     EXPECT_EQ(rank.kind, kind);
     EXPECT_EQ(rank.fault, Fault::kDamage);
@@ -86,7 +86,7 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   ready.transports = {{2, {DeviceId("n/gpu0"), DeviceId("m/gpu0")}, Transport::kNccl, "", {}},
                       {{}, {DeviceId("n/gpu0"), DeviceId("m/cpu0")}, Transport::kTcp, "m/cpu0 has no NCCL", Transport::kNccl},
                       {0, {DeviceId("n/gpu0")}, Transport::kNone, "", {}}};
-  EXPECT_EQ(Back<RankReport>(WorkerReport(ready)).transports, ready.transports);
+  EXPECT_EQ(ThroughSession<RankReport>(WorkerReport(ready)).transports, ready.transports);
   v1::WorkerMessage of_newer = wire::ToProto(WorkerReport(ready));
   of_newer.mutable_rank_event()->mutable_transports(0)->set_transport(static_cast<v1::Transport>(77));
   const std::optional<WorkerReport> understood = wire::FromProto(of_newer);
@@ -98,7 +98,7 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   step.stats.validation_loss = 3.5;
   step.stats.loss_scale = 4096;
   step.stats.skipped = true;
-  const auto step_back = Back<StepReport>(WorkerReport(step));
+  const auto step_back = ThroughSession<StepReport>(WorkerReport(step));
   EXPECT_EQ(step_back.stats.step, 8);
   EXPECT_EQ(step_back.stats.validation_loss, 3.5);
   EXPECT_EQ(step_back.stats.loss_scale, 4096);
@@ -111,29 +111,31 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   // Of two lanes: the second begins before the first has ended, the third before the second began.
   const std::vector<InstructionSpan> spans = {
       {absl::Nanoseconds(5), absl::Seconds(2)}, {absl::Seconds(1), absl::Seconds(1)}, {absl::Milliseconds(3), absl::Seconds(4)}};
-  const auto trace = Back<TraceReport>(WorkerReport(TraceReport{JobId("j"), Epoch(2), 1, 8, "e", 4.5, spans}));
+  const auto trace = ThroughSession<TraceReport>(WorkerReport(TraceReport{JobId("j"), Epoch(2), 1, 8, "e", 4.5, spans}));
   EXPECT_EQ(trace.spans, spans);
   EXPECT_EQ(trace.step, 8);
   EXPECT_EQ(trace.rank, 1);
   EXPECT_EQ(trace.error, "e");
   EXPECT_EQ(trace.step_seconds, 4.5);
-  const auto storage = Back<StorageReport>(WorkerReport(StorageReport{JobId("j"), Epoch(2), "e", 4, "d", true, "p"}));
+  const auto storage = ThroughSession<StorageReport>(WorkerReport(StorageReport{JobId("j"), Epoch(2), "e", 4, "d", true, "p"}));
   EXPECT_EQ(storage.error + storage.data_digest + storage.check_id, "edp");
   EXPECT_TRUE(storage.token_seen);
-  const auto reach = Back<ReachReport>(WorkerReport(ReachReport{"p", {{NodeName("n"), "refused", 0.5, 2e6}}}));
-  EXPECT_EQ(Back<HeartbeatReport>(WorkerReport(HeartbeatReport{1234})).unix_ms, 1234);
+  const auto reach = ThroughSession<ReachReport>(WorkerReport(ReachReport{"p", {{NodeName("n"), "refused", 0.5, 2e6}}}));
+  EXPECT_EQ(ThroughSession<HeartbeatReport>(WorkerReport(HeartbeatReport{1234})).unix_ms, 1234);
   ASSERT_EQ(reach.answers.size(), 1u);
   EXPECT_EQ(reach.answers[0].error, "refused");
   EXPECT_EQ(reach.answers[0].connect_seconds, 0.5);
   EXPECT_EQ(reach.answers[0].bytes_per_second, 2e6);
-  EXPECT_EQ(Back<CheckpointFailedReport>(WorkerReport(CheckpointFailedReport{JobId("j"), Epoch(2), 6, "EIO"})).message, "EIO");
-  EXPECT_EQ(Back<LogReport>(WorkerReport(LogReport{JobId("j"), Epoch(2), "s", "t", 9})).epoch, Epoch(2));
-  EXPECT_EQ(Back<LeavingReport>(WorkerReport(LeavingReport{90})).stop_seconds, 90);
-  const auto card = Back<CardReport>(WorkerReport(CardReport{DeviceId("n/gpu0"), "hot", "gone", 7}));
+  EXPECT_EQ(ThroughSession<CheckpointFailedReport>(WorkerReport(CheckpointFailedReport{JobId("j"), Epoch(2), 6, "EIO"})).message,
+            "EIO");
+  EXPECT_EQ(ThroughSession<LogReport>(WorkerReport(LogReport{JobId("j"), Epoch(2), "s", "t", 9})).epoch, Epoch(2));
+  EXPECT_EQ(ThroughSession<LeavingReport>(WorkerReport(LeavingReport{90})).stop_seconds, 90);
+  const auto card = ThroughSession<CardReport>(WorkerReport(CardReport{DeviceId("n/gpu0"), "hot", "gone", 7}));
   EXPECT_EQ(card.device, DeviceId("n/gpu0"));
   EXPECT_EQ(card.health + card.lost, "hotgone");
   EXPECT_EQ(card.used_by_others_bytes, 7);
-  EXPECT_EQ(Back<PublishReport>(WorkerReport(PublishReport{JobId("j"), Epoch(2), 6, 0, 4, "delete"})).purpose, "delete");
+  EXPECT_EQ(ThroughSession<PublishReport>(WorkerReport(PublishReport{JobId("j"), Epoch(2), 6, 0, 4, "delete"})).purpose,
+            "delete");
 }
 
 TEST(SessionTest, HelloComesBackAsItWas) {

@@ -8,18 +8,13 @@
 
 #include "common/job/job.h"
 #include "tests/common/base/temp_folder.h"
+#include "tests/planner/cluster/parsed_cluster.h"
 
 namespace motley::planner {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-Cluster Parsed(const std::string& toml) {
-  absl::StatusOr<Cluster> cluster = ParseCluster(toml, "c.toml");
-  EXPECT_TRUE(cluster.ok()) << cluster.status();
-  return cluster.ok() ? *std::move(cluster) : Cluster();
-}
 
 std::string ErrorOf(const std::string& toml) {
   const absl::Status status = ParseCluster(toml, "c.toml").status();

@@ -4,17 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "planner/cluster/cluster_file.h"
+#include "tests/planner/cluster/parsed_cluster.h"
 
 namespace motley::planner {
 namespace {
 
 using ::testing::HasSubstr;
-
-Cluster Parsed(const std::string& toml) {
-  absl::StatusOr<Cluster> cluster = ParseCluster(toml, "c.toml");
-  EXPECT_TRUE(cluster.ok()) << cluster.status() << "\n" << toml;
-  return cluster.ok() ? *std::move(cluster) : Cluster();
-}
 
 void ExpectMatricesAlike(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b) {
   ASSERT_EQ(a.size(), b.size());

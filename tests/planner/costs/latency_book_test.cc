@@ -25,7 +25,7 @@ constexpr char kPublished[] = R"({
     "w6800": {"512": {"float16": [[1.0, 0.0], [2.0, 0.0], [1.0, 3.0, 2.0, 4.0], [2.0, 4.0, 6.0, 8.0]]}}
   }})";
 
-std::string ErrorOf(const std::string& json) { return std::string(LatencyBook::Parse(json, "f.json").status().message()); }
+std::string BookError(const std::string& json) { return std::string(LatencyBook::Parse(json, "f.json").status().message()); }
 
 TEST(LatencyBook, SeriesAreSecondsOverSamples) {
   const auto book = LatencyBook::Parse(kPublished, "f.json");
@@ -98,40 +98,40 @@ TEST(LatencyBook, FindIsExact) {
 }
 
 TEST(LatencyBook, TimesInAnotherUnitAreRefused) {
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": 1e-9}}}})"), HasSubstr("m/l4/512/fp16: batch 16 takes"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": 1e12}}}})"), HasSubstr("is it in the right unit?"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": [[1, 0], [2, 0], [1e-8, 2], [2, 4]]}}}})"),
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": {"fp16": 1e-9}}}})"), HasSubstr("m/l4/512/fp16: batch 16 takes"));
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": {"fp16": 1e12}}}})"), HasSubstr("is it in the right unit?"));
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": {"fp16": [[1, 0], [2, 0], [1e-8, 2], [2, 4]]}}}})"),
               HasSubstr("m/l4/512/fp16/forward: batch 1 takes"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": [[1, 0], [2, 0], [1, 2], [2, 4e8]]}}}})"),
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": {"fp16": [[1, 0], [2, 0], [1, 2], [2, 4e8]]}}}})"),
               HasSubstr("m/l4/512/fp16/backward: batch 2 takes"));
 }
 
 TEST(LatencyBook, BrokenInputIsRefusedByPath) {
-  EXPECT_THAT(ErrorOf("{"), HasSubstr("f.json: is not JSON"));
-  EXPECT_THAT(ErrorOf("[1]"), HasSubstr("must be a JSON object"));
-  EXPECT_THAT(ErrorOf(R"({"m": 3})"), HasSubstr("f.json: m: must be an object by card"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": []}})"), HasSubstr("m/l4: must be an object by sequence"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"abc": {}}}})"), HasSubstr("'abc' is not a sequence length"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": 4}}})"), HasSubstr("m/l4/512: must be an object by dtype"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"int8": 4}}}})"), HasSubstr("dtype 'int8' is not known"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": "x"}}}})"), HasSubstr("two such fits"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": [[1, 2, 3], [1, 2]]}}}})"),
+  EXPECT_THAT(BookError("{"), HasSubstr("f.json: is not JSON"));
+  EXPECT_THAT(BookError("[1]"), HasSubstr("must be a JSON object"));
+  EXPECT_THAT(BookError(R"({"m": 3})"), HasSubstr("f.json: m: must be an object by card"));
+  EXPECT_THAT(BookError(R"({"m": {"l4": []}})"), HasSubstr("m/l4: must be an object by sequence"));
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"abc": {}}}})"), HasSubstr("'abc' is not a sequence length"));
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": 4}}})"), HasSubstr("m/l4/512: must be an object by dtype"));
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": {"int8": 4}}}})"), HasSubstr("dtype 'int8' is not known"));
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": {"fp16": "x"}}}})"), HasSubstr("two such fits"));
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": {"fp16": [[1, 2, 3], [1, 2]]}}}})"),
               HasSubstr("forward: a fit is [slope, intercept], got 3"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": [[1, 2], [1, 2], [1, "x"], [1, 2]]}}}})"),
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": {"fp16": [[1, 2], [1, 2], [1, "x"], [1, 2]]}}}})"),
               HasSubstr("must be a list of numbers, has a string"));
 }
 
 TEST(LatencyBook, TimesThatNoClockGivesAreRefused) {
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": -4}}}})"), HasSubstr("slope must be above 0"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": [1, -100]}}}})"), HasSubstr("negative at batch 16"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": [[1, 1], [1, 1], [1, -2], [1, 2]]}}}})"),
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": {"fp16": -4}}}})"), HasSubstr("slope must be above 0"));
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": {"fp16": [1, -100]}}}})"), HasSubstr("negative at batch 16"));
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": {"fp16": [[1, 1], [1, 1], [1, -2], [1, 2]]}}}})"),
               HasSubstr("time of batch 2 must be above 0"));
-  EXPECT_THAT(ErrorOf(R"({"m": {"l4": {"512": {"fp16": [[1, 1], [1, 1], [], [1]]}}}})"), HasSubstr("0 batch sizes"));
+  EXPECT_THAT(BookError(R"({"m": {"l4": {"512": {"fp16": [[1, 1], [1, 1], [], [1]]}}}})"), HasSubstr("0 batch sizes"));
 }
 
 TEST(LatencyBook, AFileTooLargeIsNotParsed) {
   const std::string large(static_cast<size_t>(kMostProfileBytes) + 1, ' ');
-  EXPECT_THAT(ErrorOf(large), HasSubstr("profiles have at most"));
+  EXPECT_THAT(BookError(large), HasSubstr("profiles have at most"));
 }
 
 TEST(LatencyBook, LoadStopsAtTheLimit) {
@@ -166,13 +166,13 @@ std::string Own(const std::string& layers) { return R"({"motley_profile": 2, "la
 TEST(LatencyBook, TwoEntriesOfOneKeyAreRefusedAndNamed) {
   const std::string text =
       Own(Layer("L4", "[1]", "[0.1]") + "," + Layer("T4", "[1]", "[0.1]") + "," + Layer("l4", "[1]", "[99]"));
-  EXPECT_THAT(ErrorOf(text), HasSubstr("layers[2] is of the same model, card, sequence and dtype as layers[0]"));
+  EXPECT_THAT(BookError(text), HasSubstr("layers[2] is of the same model, card, sequence and dtype as layers[0]"));
 }
 
 TEST(LatencyBook, AMisspelledKeyIsRefusedWithTheNearest) {
   std::string text = Own(Layer("L4", "[1]", "[0.1]"));
   text.insert(text.find("\"samples\""), "\"context_byte\": 7, ");
-  EXPECT_THAT(ErrorOf(text), HasSubstr("layers[0]: unknown key 'context_byte'; did you mean 'context_bytes'?"));
+  EXPECT_THAT(BookError(text), HasSubstr("layers[0]: unknown key 'context_byte'; did you mean 'context_bytes'?"));
 }
 
 TEST(LatencyBook, RepairsOfOwnProfilesReachWhoUsesTheNumbers) {
@@ -195,13 +195,13 @@ TEST(LatencyBook, MillisecondsTakenForSecondsAreDoubted) {
 }
 
 TEST(LatencyBook, OwnProfilesAreChecked) {
-  EXPECT_THAT(ErrorOf(R"({"motley_profile": 4, "layers": []})"), HasSubstr("motley_profile must be 1 to 3"));
-  EXPECT_THAT(ErrorOf(R"({"motley_profile": 1})"), HasSubstr("layers must be a list"));
-  EXPECT_THAT(ErrorOf(R"({"motley_profile": 1, "layers": [3]})"), HasSubstr("layers[0]: must be an object"));
-  EXPECT_THAT(ErrorOf(R"({"motley_profile": 1, "layers": [{"model": "m", "card": "L4", "dtype": "fp16"}]})"),
+  EXPECT_THAT(BookError(R"({"motley_profile": 4, "layers": []})"), HasSubstr("motley_profile must be 1 to 3"));
+  EXPECT_THAT(BookError(R"({"motley_profile": 1})"), HasSubstr("layers must be a list"));
+  EXPECT_THAT(BookError(R"({"motley_profile": 1, "layers": [3]})"), HasSubstr("layers[0]: must be an object"));
+  EXPECT_THAT(BookError(R"({"motley_profile": 1, "layers": [{"model": "m", "card": "L4", "dtype": "fp16"}]})"),
               HasSubstr("seq_len must be"));
   EXPECT_THAT(
-      ErrorOf(R"({"motley_profile": 1, "layers": [{"model": "m", "card": "L4", "dtype": "fp16", "seq_len": 8, "samples": [2, 1],
+      BookError(R"({"motley_profile": 1, "layers": [{"model": "m", "card": "L4", "dtype": "fp16", "seq_len": 8, "samples": [2, 1],
                 "forward_seconds": [1, 2], "backward_seconds": [1, 2]}]})"),
       HasSubstr("must be above 0 and rise"));
 }

@@ -42,7 +42,7 @@ MotleyProfile Whole() {
 }
 
 absl::StatusOr<MotleyProfile> Read(const std::string& text) { return ReadMotleyProfile(nlohmann::json::parse(text), "p.json"); }
-std::string ErrorOf(const std::string& text) {
+std::string ProfileError(const std::string& text) {
   const absl::Status status = Read(text).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
   return std::string(status.message());
@@ -80,18 +80,18 @@ TEST(MotleyProfile, ModelsThatArePlannedAloneHaveAShapeToo) {
 }
 
 TEST(MotleyProfile, BytesAreCheckedBesideTheirSamples) {
-  const auto bytes = [](const std::string& list) { return ErrorOf(With(R"(, "saved_bytes": )" + list)); };
+  const auto bytes = [](const std::string& list) { return ProfileError(With(R"(, "saved_bytes": )" + list)); };
   EXPECT_THAT(bytes("[1, 2]"), HasSubstr("layers[0].saved_bytes: must be a list of as many numbers as samples, 1"));
   EXPECT_THAT(bytes("[-1]"), HasSubstr("bytes must be whole numbers from 0"));
   EXPECT_THAT(bytes("[1.5]"), HasSubstr("bytes must be whole numbers from 0"));
-  EXPECT_THAT(ErrorOf(With(R"(, "head": {"samples": [1, 2], "forward_seconds": [1, 1], "backward_seconds": [1, 1],
+  EXPECT_THAT(ProfileError(With(R"(, "head": {"samples": [1, 2], "forward_seconds": [1, 1], "backward_seconds": [1, 1],
                            "workspace_bytes": [5, 4]})")),
               HasSubstr("layers[0].head.workspace_bytes: more samples cannot need fewer bytes, 4 after 5"));
 }
 
 TEST(MotleyProfile, VersionOneHasLayersAlone) {
   const std::string text = With(R"(, "head": "for people", "context_bytes": -1)");
-  EXPECT_THAT(ErrorOf(text), HasSubstr("layers[0].head: must be an object"));
+  EXPECT_THAT(ProfileError(text), HasSubstr("layers[0].head: must be an object"));
   std::string first = text;
   first.replace(first.find("2,"), 1, "1");
   const auto read = Read(first);
@@ -100,19 +100,19 @@ TEST(MotleyProfile, VersionOneHasLayersAlone) {
 }
 
 TEST(MotleyProfile, ErrorsNameThePath) {
-  EXPECT_THAT(ErrorOf(R"({"motley_profile": 4, "layers": []})"), HasSubstr("p.json: motley_profile must be 1 to 3"));
-  EXPECT_THAT(ErrorOf(R"({"motley_profile": "2", "layers": []})"), HasSubstr("motley_profile must be"));
-  EXPECT_THAT(ErrorOf(R"({"motley_profile": 2})"), HasSubstr("layers must be a list"));
-  EXPECT_THAT(ErrorOf(With("", R"("models": 3, )")), HasSubstr("models must be an object"));
-  EXPECT_THAT(ErrorOf(With("", R"("models": {"m": {"model_type": "mixtral"}}, )")), HasSubstr("p.json: models.m"));
-  EXPECT_THAT(ErrorOf(With(R"(, "embedding": {"samples": [1]})")),
+  EXPECT_THAT(ProfileError(R"({"motley_profile": 4, "layers": []})"), HasSubstr("p.json: motley_profile must be 1 to 3"));
+  EXPECT_THAT(ProfileError(R"({"motley_profile": "2", "layers": []})"), HasSubstr("motley_profile must be"));
+  EXPECT_THAT(ProfileError(R"({"motley_profile": 2})"), HasSubstr("layers must be a list"));
+  EXPECT_THAT(ProfileError(With("", R"("models": 3, )")), HasSubstr("models must be an object"));
+  EXPECT_THAT(ProfileError(With("", R"("models": {"m": {"model_type": "mixtral"}}, )")), HasSubstr("p.json: models.m"));
+  EXPECT_THAT(ProfileError(With(R"(, "embedding": {"samples": [1]})")),
               HasSubstr("layers[0].embedding.forward_seconds: must be a list"));
-  EXPECT_THAT(ErrorOf(With(R"(, "optimizer": 3)")), HasSubstr("layers[0].optimizer: must be an object"));
-  EXPECT_THAT(ErrorOf(With(R"(, "optimizer": {"seconds_per_element": -1, "launch_seconds": 0})")),
+  EXPECT_THAT(ProfileError(With(R"(, "optimizer": 3)")), HasSubstr("layers[0].optimizer: must be an object"));
+  EXPECT_THAT(ProfileError(With(R"(, "optimizer": {"seconds_per_element": -1, "launch_seconds": 0})")),
               HasSubstr("layers[0].optimizer.seconds_per_element: must be a number of seconds"));
-  EXPECT_THAT(ErrorOf(With(R"(, "optimizer": {"seconds_per_element": 1})")), HasSubstr("optimizer.launch_seconds"));
-  EXPECT_THAT(ErrorOf(With(R"(, "context_bytes": -5)")), HasSubstr("layers[0].context_bytes: must be a whole number"));
-  EXPECT_THAT(ErrorOf(With(R"(, "context_bytes": 1.5)")), HasSubstr("context_bytes"));
+  EXPECT_THAT(ProfileError(With(R"(, "optimizer": {"seconds_per_element": 1})")), HasSubstr("optimizer.launch_seconds"));
+  EXPECT_THAT(ProfileError(With(R"(, "context_bytes": -5)")), HasSubstr("layers[0].context_bytes: must be a whole number"));
+  EXPECT_THAT(ProfileError(With(R"(, "context_bytes": 1.5)")), HasSubstr("context_bytes"));
 }
 
 TEST(MotleyProfile, TheBookChecksEverySeries) {

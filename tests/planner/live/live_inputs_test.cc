@@ -8,17 +8,12 @@
 #include "planner/cluster/cluster_text.h"
 #include "planner/live/planner.h"
 #include "tests/planner/cluster_fixture.h"
+#include "tests/planner/live/described.h"
 
 namespace motley::planner {
 namespace {
 
 using ::testing::HasSubstr;
-
-LiveInputs Described(const PlannerInput& input) {
-  absl::StatusOr<LiveInputs> live = DescribeLive(input);
-  EXPECT_TRUE(live.ok()) << live.status();
-  return live.ok() ? *std::move(live) : LiveInputs();
-}
 
 // The way that the command line takes: through the texts.
 std::unique_ptr<Setting> SettingFromTexts(const PlannerInput& input, PlanRequest request) {

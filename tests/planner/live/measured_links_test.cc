@@ -10,6 +10,7 @@
 #include "planner/cluster/links.h"
 #include "planner/live/planner.h"
 #include "tests/planner/cluster_fixture.h"
+#include "tests/planner/live/described.h"
 
 namespace motley::planner {
 namespace {
@@ -57,12 +58,6 @@ PlannerInput Rooms(const ModelShape& model = SmallModel(), int64_t batch = 32) {
       },
       [&](int a, int b) { return room(a) == room(b) ? 2e-5 : 1e-3; });
   return input;
-}
-
-LiveInputs Described(const PlannerInput& input) {
-  absl::StatusOr<LiveInputs> live = DescribeLive(input);
-  EXPECT_TRUE(live.ok()) << live.status();
-  return live.ok() ? *std::move(live) : LiveInputs();
 }
 
 TEST(MeasuredLinks, NodesAndPairsAreAsMeasured) {

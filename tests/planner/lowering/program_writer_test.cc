@@ -29,7 +29,7 @@ std::string LaneText(const Program& program, Lane lane) {
   return text.empty() ? text : text.substr(1);
 }
 
-std::vector<Program> Lowered(const Setting& setting, const Plan& plan) {
+std::vector<Program> LoweredPrograms(const Setting& setting, const Plan& plan) {
   auto programs = LowerTraining(setting, plan);
   EXPECT_TRUE(programs.ok()) << programs.status();
   if (!programs.ok()) return {};
@@ -44,7 +44,7 @@ std::unique_ptr<Setting> TwoNodes(int64_t layers, bool tied, int64_t batch) {
 TEST(ProgramWriterTest, ALayeredStageKeepsATiedEmbeddingAndTheLastTwoUnits) {
   const auto setting = TwoNodes(2, true, 3);
   const auto programs =
-      Lowered(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{2, 1}, {}}, {{0, 1}})}}}));
+      LoweredPrograms(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{2, 1}, {}}, {{0, 1}})}}}));
   // Units 0 embedding, 1, 2 layers, 3 head; the head's share of the embedding's gradient right after the head.
   EXPECT_EQ(LaneText(programs[0], Lane::kCollective), "G0 G1 G2 G3 G1 R3 R0 R2 R1 R0 S");
   // A rank without samples reaches the same collectives in the same order.
@@ -54,15 +54,15 @@ TEST(ProgramWriterTest, ALayeredStageKeepsATiedEmbeddingAndTheLastTwoUnits) {
 TEST(ProgramWriterTest, ALayeredStageGathersAnUntiedEmbeddingAgain) {
   const auto setting = TwoNodes(2, false, 3);
   const auto programs =
-      Lowered(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{2}, {1}}, {{0, 1}})}}}));
+      LoweredPrograms(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{2}, {1}}, {{0, 1}})}}}));
   EXPECT_EQ(LaneText(programs[0], Lane::kCollective), "G0 G1 G2 G3 G1 R3 G0 R2 R1 R0 S");
 }
 
 TEST(ProgramWriterTest, TwoStagesOfOneRankRunGPipe) {
   const auto setting = TwoNodes(2, false, 4);
   const auto programs =
-      Lowered(*setting, PlanOf(*setting, ScheduleFamily::kGPipe,
-                               {{{StageOf(*setting, 0, {{2, 2}}, {{0, 0}}), StageOf(*setting, 2, {{2, 2}}, {{1, 1}})}}}));
+      LoweredPrograms(*setting, PlanOf(*setting, ScheduleFamily::kGPipe,
+                                       {{{StageOf(*setting, 0, {{2, 2}}, {{0, 0}}), StageOf(*setting, 2, {{2, 2}}, {{1, 1}})}}}));
   EXPECT_EQ(LaneText(programs[0], Lane::kCompute), "F0.0 F1.0 F0.1 F1.1 B1.0 B0.0 B1.1 B0.1");
   EXPECT_EQ(LaneText(programs[1], Lane::kCompute), "F2.0 F3.0 F2.1 F3.1 B3.0 B2.0 B3.1 B2.1");
   EXPECT_THAT(programs[0].units, ElementsAre(0, 1));
@@ -74,7 +74,7 @@ TEST(ProgramWriterTest, InterleavedMicrobatchesThatDoNotLineUpGoMinistageByMinis
   const auto setting = TwoNodes(4, false, 12);
   const std::vector<std::vector<LayerRange>> dealt = DealLayers(4, 2, 2);
   const std::vector<int64_t> ones(4, 1);
-  const auto programs = Lowered(
+  const auto programs = LoweredPrograms(
       *setting,
       PlanOf(*setting, ScheduleFamily::kInterleaved,
              {{{StageOf(*setting, 0, {ones, ones, ones}, dealt[0], 0), StageOf(*setting, 3, {{1, 8, 1, 2}}, dealt[1], 0)}}}));

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string Complaint(const std::string& json) { return std::string(PlanFromJson(json).status().message()); }
+std::string JsonComplaint(const std::string& json) { return std::string(PlanFromJson(json).status().message()); }
 
 TEST(PlanJsonTest, RoundTripsExactly) {
   for (const Plan& plan : {OneStagePlan(SmallModel()), FullPlan(), Plan()}) {
@@ -38,7 +38,7 @@ TEST(PlanJsonTest, MicrobatchesInFlight) {
   EXPECT_EQ(parsed->pipelines[0].stages[0].in_flight, 3);
   EXPECT_EQ(parsed->pipelines[0].stages[1].in_flight, 0) << "not given: the schedule's own";
   EXPECT_EQ(ToJson(*parsed), ToJson(plan));
-  EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"in_flight":2.5,"units":[]}]}]})"),
+  EXPECT_THAT(JsonComplaint(R"({"pipelines":[{"stages":[{"in_flight":2.5,"units":[]}]}]})"),
               HasSubstr("plan.pipelines[0].stages[0].in_flight: must be an integer"));
 }
 
@@ -57,21 +57,22 @@ TEST(PlanJsonTest, ReadsVersionOne) {
 }
 
 TEST(PlanJsonTest, ErrorsNameThePath) {
-  EXPECT_THAT(Complaint("{"), HasSubstr("not JSON"));
-  EXPECT_THAT(Complaint("[]"), HasSubstr("plan: must be an object"));
-  EXPECT_THAT(Complaint("{}"), HasSubstr("pipelines is missing"));
-  EXPECT_THAT(Complaint(R"({"pipeline":[]})"), HasSubstr("unknown key 'pipeline'; did you mean 'pipelines'?"));
-  EXPECT_THAT(Complaint(R"({"pipelines":{}})"), HasSubstr("plan.pipelines: must be a list"));
-  EXPECT_THAT(Complaint(R"({"pipelines":[{}]})"), HasSubstr("plan.pipelines[0]: stages is missing"));
-  EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"units":[{"ranks":[{"device":1}]}]}]}]})"),
+  EXPECT_THAT(JsonComplaint("{"), HasSubstr("not JSON"));
+  EXPECT_THAT(JsonComplaint("[]"), HasSubstr("plan: must be an object"));
+  EXPECT_THAT(JsonComplaint("{}"), HasSubstr("pipelines is missing"));
+  EXPECT_THAT(JsonComplaint(R"({"pipeline":[]})"), HasSubstr("unknown key 'pipeline'; did you mean 'pipelines'?"));
+  EXPECT_THAT(JsonComplaint(R"({"pipelines":{}})"), HasSubstr("plan.pipelines: must be a list"));
+  EXPECT_THAT(JsonComplaint(R"({"pipelines":[{}]})"), HasSubstr("plan.pipelines[0]: stages is missing"));
+  EXPECT_THAT(JsonComplaint(R"({"pipelines":[{"stages":[{"units":[{"ranks":[{"device":1}]}]}]}]})"),
               HasSubstr("plan.pipelines[0].stages[0].units[0].ranks[0].device: must be a string"));
-  EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"units":[{"ranks":[{"device":"a","recompute":"norm3"}]}]}]}]})"),
+  EXPECT_THAT(JsonComplaint(R"({"pipelines":[{"stages":[{"units":[{"ranks":[{"device":"a","recompute":"norm3"}]}]}]}]})"),
               HasSubstr("ranks[0].recompute: operator 'norm3' is not known; did you mean 'norm1'?"));
-  EXPECT_THAT(Complaint(R"({"dtype":"bf61","pipelines":[]})"), HasSubstr("plan.dtype: dtype 'bf61' is not known"));
-  EXPECT_THAT(Complaint(R"({"schedule":"layred","pipelines":[]})"), HasSubstr("plan.schedule: schedule 'layred' is not known"));
-  EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"ministages":[[1]],"units":[]}]}]})"),
+  EXPECT_THAT(JsonComplaint(R"({"dtype":"bf61","pipelines":[]})"), HasSubstr("plan.dtype: dtype 'bf61' is not known"));
+  EXPECT_THAT(JsonComplaint(R"({"schedule":"layred","pipelines":[]})"),
+              HasSubstr("plan.schedule: schedule 'layred' is not known"));
+  EXPECT_THAT(JsonComplaint(R"({"pipelines":[{"stages":[{"ministages":[[1]],"units":[]}]}]})"),
               HasSubstr("ministages[0]: must be [first layer, last layer]"));
-  EXPECT_THAT(Complaint(R"({"pipelines":[{"stages":[{"units":[{"ranks":[{"offload":["weights"]}]}]}]}]})"),
+  EXPECT_THAT(JsonComplaint(R"({"pipelines":[{"stages":[{"units":[{"ranks":[{"offload":["weights"]}]}]}]}]})"),
               HasSubstr("offload[0]: 'weights' is not known"));
 }
 
@@ -83,24 +84,24 @@ TEST(PlanJsonTest, WhatOtherSystemsDivideIsRefusedByName) {
 }
 
 TEST(PlanJsonTest, NumbersThatAreNone) {
-  EXPECT_THAT(Complaint(R"({"global_batch":1.5,"pipelines":[]})"), HasSubstr("plan.global_batch: must be an integer"));
-  EXPECT_THAT(Complaint(R"({"global_batch":18446744073709551615,"pipelines":[]})"),
+  EXPECT_THAT(JsonComplaint(R"({"global_batch":1.5,"pipelines":[]})"), HasSubstr("plan.global_batch: must be an integer"));
+  EXPECT_THAT(JsonComplaint(R"({"global_batch":18446744073709551615,"pipelines":[]})"),
               HasSubstr("plan.global_batch: must be an integer"));
-  EXPECT_THAT(Complaint(R"({"pipelines_zero_stage":4294967296,"pipelines":[]})"), HasSubstr("must be a small integer"));
-  EXPECT_THAT(Complaint(R"({"predicted":{"mfu":null},"pipelines":[]})"), HasSubstr("plan.predicted.mfu: must be a number"));
-  EXPECT_THAT(Complaint(R"({"predicted":{"estimated":1},"pipelines":[]})"), HasSubstr("must be true or false"));
+  EXPECT_THAT(JsonComplaint(R"({"pipelines_zero_stage":4294967296,"pipelines":[]})"), HasSubstr("must be a small integer"));
+  EXPECT_THAT(JsonComplaint(R"({"predicted":{"mfu":null},"pipelines":[]})"), HasSubstr("plan.predicted.mfu: must be a number"));
+  EXPECT_THAT(JsonComplaint(R"({"predicted":{"estimated":1},"pipelines":[]})"), HasSubstr("must be true or false"));
 }
 
 TEST(PlanJsonTest, AnotherVersionIsSaidBeforeItsKeys) {
-  EXPECT_THAT(Complaint(R"({"schema_version":9,"stages":[]})"),
+  EXPECT_THAT(JsonComplaint(R"({"schema_version":9,"stages":[]})"),
               HasSubstr("schema_version 9 is not known, this build reads 1 to 2"));
-  EXPECT_THAT(Complaint(R"({"schema_version":"2"})"), HasSubstr("schema_version: must be"));
+  EXPECT_THAT(JsonComplaint(R"({"schema_version":"2"})"), HasSubstr("schema_version: must be"));
 }
 
 TEST(PlanJsonTest, ADocumentThatIsNoPlanIsNotParsed) {
   const std::string huge(static_cast<size_t>(kLongestPlanBytes) + 1, '[');
-  EXPECT_THAT(Complaint(huge), HasSubstr("67108865 bytes; a plan has at most 67108864"));
-  EXPECT_THAT(Complaint(std::string(1 << 20, '[')), HasSubstr("plan: is nested deeper than 32 levels"));
+  EXPECT_THAT(JsonComplaint(huge), HasSubstr("67108865 bytes; a plan has at most 67108864"));
+  EXPECT_THAT(JsonComplaint(std::string(1 << 20, '[')), HasSubstr("plan: is nested deeper than 32 levels"));
 }
 
 TEST(PlanJsonTest, NamesThatAreNotUtf8AreReplaced) {

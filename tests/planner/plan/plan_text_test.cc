@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string Complaint(const std::string& text) { return std::string(ParsePlanText(text).status().message()); }
+std::string TextComplaint(const std::string& text) { return std::string(ParsePlanText(text).status().message()); }
 
 TEST(PlanTextTest, NamesEveryRank) {
   const std::string text = ToText(OneStagePlan(SmallModel()));
@@ -63,7 +63,7 @@ TEST(PlanTextTest, MicrobatchesInFlight) {
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->pipelines[0].stages[0].in_flight, 3);
   EXPECT_EQ(Definition(*parsed), Definition(plan));
-  EXPECT_THAT(Complaint("plan x batch 4 seq 8 fp32 1f1b\npipeline 0 / stage 0 layers 0-3 zero 3 in-flight many\n"),
+  EXPECT_THAT(TextComplaint("plan x batch 4 seq 8 fp32 1f1b\npipeline 0 / stage 0 layers 0-3 zero 3 in-flight many\n"),
               HasSubstr("line 2: expected a whole number, got 'many'"));
 }
 
@@ -130,40 +130,43 @@ TEST(PlanTextTest, OddNamesSurvive) {
 
 TEST(PlanTextTest, ErrorsNameTheLine) {
   const std::string head = "plan x batch 4 seq 8 fp32 layered\n", stage = "pipeline 0 / stage 0 layers 0-3 zero 3\n";
-  EXPECT_THAT(Complaint(""), HasSubstr("the first line must be 'plan STRATEGY"));
-  EXPECT_THAT(Complaint("rank 0 a batch 0 shard 1\n"), HasSubstr("line 1: the first line must be"));
-  EXPECT_THAT(Complaint("plan x batch many\n"), HasSubstr("line 1: expected a whole number, got 'many'"));
-  EXPECT_THAT(Complaint("plan x batch 4 seq 8 fp31 layered\n"), HasSubstr("dtype 'fp31'"));
-  EXPECT_THAT(Complaint(head + head), HasSubstr("line 2: a second plan begins here"));
-  EXPECT_THAT(Complaint(head + "rank 0 a batch 0 shard 1\n"), HasSubstr("line 2: expected 'pipeline 0 / stage 0 layers ...'"));
-  EXPECT_THAT(Complaint(head + "pipeline 1 / stage 0 layers 0-3\n"), HasSubstr("line 2: pipeline 1 where 0 comes next"));
-  EXPECT_THAT(Complaint(head + "pipeline 0 / stage 1 layers 0-3\n"), HasSubstr("line 2: stage 1 where 0 comes next"));
-  EXPECT_THAT(Complaint(head + "pipeline 0 / stage 0 layers 3-0\n"), HasSubstr("expected layers such as"));
-  EXPECT_THAT(Complaint(head + "pipeline 0 / stage 0 layers 0-6/2\n"), HasSubstr("expected layers such as"));
-  EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 2x3 shard 1\n"), HasSubstr("line 3: batch is 4 but the microbatches"));
-  EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 0x4 shard 1\n"), HasSubstr("expected microbatches such as 2x4+3"));
-  EXPECT_THAT(Complaint(head + stage + "rank 0 a shard 1\n"), HasSubstr("expected 'batch'"));
-  EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 1x4 shard nan\n"), HasSubstr("expected a number, got 'nan'"));
-  EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 1x4 shard 1 offload ram\n"), HasSubstr("expected 'recompute'"));
-  EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 1x4 shard 1 recompute norm3\n"),
+  EXPECT_THAT(TextComplaint(""), HasSubstr("the first line must be 'plan STRATEGY"));
+  EXPECT_THAT(TextComplaint("rank 0 a batch 0 shard 1\n"), HasSubstr("line 1: the first line must be"));
+  EXPECT_THAT(TextComplaint("plan x batch many\n"), HasSubstr("line 1: expected a whole number, got 'many'"));
+  EXPECT_THAT(TextComplaint("plan x batch 4 seq 8 fp31 layered\n"), HasSubstr("dtype 'fp31'"));
+  EXPECT_THAT(TextComplaint(head + head), HasSubstr("line 2: a second plan begins here"));
+  EXPECT_THAT(TextComplaint(head + "rank 0 a batch 0 shard 1\n"),
+              HasSubstr("line 2: expected 'pipeline 0 / stage 0 layers ...'"));
+  EXPECT_THAT(TextComplaint(head + "pipeline 1 / stage 0 layers 0-3\n"), HasSubstr("line 2: pipeline 1 where 0 comes next"));
+  EXPECT_THAT(TextComplaint(head + "pipeline 0 / stage 1 layers 0-3\n"), HasSubstr("line 2: stage 1 where 0 comes next"));
+  EXPECT_THAT(TextComplaint(head + "pipeline 0 / stage 0 layers 3-0\n"), HasSubstr("expected layers such as"));
+  EXPECT_THAT(TextComplaint(head + "pipeline 0 / stage 0 layers 0-6/2\n"), HasSubstr("expected layers such as"));
+  EXPECT_THAT(TextComplaint(head + stage + "rank 0 a batch 4 = 2x3 shard 1\n"),
+              HasSubstr("line 3: batch is 4 but the microbatches"));
+  EXPECT_THAT(TextComplaint(head + stage + "rank 0 a batch 4 = 0x4 shard 1\n"), HasSubstr("expected microbatches such as 2x4+3"));
+  EXPECT_THAT(TextComplaint(head + stage + "rank 0 a shard 1\n"), HasSubstr("expected 'batch'"));
+  EXPECT_THAT(TextComplaint(head + stage + "rank 0 a batch 4 = 1x4 shard nan\n"), HasSubstr("expected a number, got 'nan'"));
+  EXPECT_THAT(TextComplaint(head + stage + "rank 0 a batch 4 = 1x4 shard 1 offload ram\n"), HasSubstr("expected 'recompute'"));
+  EXPECT_THAT(TextComplaint(head + stage + "rank 0 a batch 4 = 1x4 shard 1 recompute norm3\n"),
               HasSubstr("line 3: operator 'norm3' is not known"));
-  EXPECT_THAT(Complaint(head + stage + "rank 0 a batch 4 = 1x4 shard 1 recompute none offload ram\n"),
+  EXPECT_THAT(TextComplaint(head + stage + "rank 0 a batch 4 = 1x4 shard 1 recompute none offload ram\n"),
               HasSubstr("offload 'ram'"));
-  EXPECT_THAT(Complaint(head + stage + "unit of 2 batch 4 = 1x4\nrank 0 a shard 1\n"),
+  EXPECT_THAT(TextComplaint(head + stage + "unit of 2 batch 4 = 1x4\nrank 0 a shard 1\n"),
               HasSubstr("units of 2 ranks: 1 are not complete"));
-  EXPECT_THAT(Complaint(head + stage + "nonsense\n"), HasSubstr("line 3: expected a whole number, got 'nonsense'"));
-  EXPECT_THAT(Complaint(head + "unused n1/gpu0\n"), HasSubstr("expected 'unused DEVICE: REASON'"));
-  EXPECT_THAT(Complaint(head + stage + "ranks 0-9 n/gpu9..0 batch 0 shard 1\n"), HasSubstr("expected a range of devices"));
-  EXPECT_THAT(Complaint(head + stage + "placement 0,a\n"), HasSubstr("expected a whole number, got 'a'"));
+  EXPECT_THAT(TextComplaint(head + stage + "nonsense\n"), HasSubstr("line 3: expected a whole number, got 'nonsense'"));
+  EXPECT_THAT(TextComplaint(head + "unused n1/gpu0\n"), HasSubstr("expected 'unused DEVICE: REASON'"));
+  EXPECT_THAT(TextComplaint(head + stage + "ranks 0-9 n/gpu9..0 batch 0 shard 1\n"), HasSubstr("expected a range of devices"));
+  EXPECT_THAT(TextComplaint(head + stage + "placement 0,a\n"), HasSubstr("expected a whole number, got 'a'"));
 }
 
 TEST(PlanTextTest, AShortTextCannotFillTheMemory) {
   const std::string head = "plan x batch 4 seq 8 fp32 layered\npipeline 0 / stage 0 layers 0-3 zero 3\n";
-  EXPECT_THAT(Complaint(head + "ranks 0- n/gpu0..999999999 batch 0 shard 1\n"), HasSubstr("expected a range of devices"));
-  EXPECT_THAT(Complaint(head + "rank 0 a batch 1000000000000 = 1000000000000x1 shard 1\n"), HasSubstr("expected microbatches"));
-  EXPECT_THAT(Complaint(head + "ranks 0- n/gpu0..1000000 batch 1000000 = 1000000x1 shard 0\n"),
+  EXPECT_THAT(TextComplaint(head + "ranks 0- n/gpu0..999999999 batch 0 shard 1\n"), HasSubstr("expected a range of devices"));
+  EXPECT_THAT(TextComplaint(head + "rank 0 a batch 1000000000000 = 1000000000000x1 shard 1\n"),
+              HasSubstr("expected microbatches"));
+  EXPECT_THAT(TextComplaint(head + "ranks 0- n/gpu0..1000000 batch 1000000 = 1000000x1 shard 0\n"),
               HasSubstr("unfolds to more than"));
-  EXPECT_THAT(Complaint(head + "placement 1000000x 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17\n"),
+  EXPECT_THAT(TextComplaint(head + "placement 1000000x 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17\n"),
               HasSubstr("unfolds to more than"));
 }
 

@@ -58,7 +58,7 @@ std::multiset<std::string> DevicesOf(const Plan& plan) {
   return devices;
 }
 
-std::vector<Move> MovesOf(const Setting& setting, const Plan& plan) {
+std::vector<Move> UnitMovesOf(const Setting& setting, const Plan& plan) {
   auto evaluation = Evaluate(setting, plan);
   EXPECT_TRUE(evaluation.ok()) << evaluation.status();
   std::vector<Move> moves;
@@ -81,7 +81,7 @@ TEST(UnitMovesTest, EveryNeighbourKeepsTheRulesTheBatchesAndTheDevices) {
     const Plan plan = random.Next(*setting);
     // Interleaving may ask for counts that a neighbour lacks.
     if (plan.schedule == ScheduleFamily::kInterleaved || !Validate(plan, setting->workload.model).ok()) continue;
-    for (const Move& move : MovesOf(*setting, plan)) {
+    for (const Move& move : UnitMovesOf(*setting, plan)) {
       EXPECT_EQ(Validate(move.plan, setting->workload.model), absl::OkStatus()) << move.what;
       EXPECT_EQ(BatchesOf(move.plan), BatchesOf(plan)) << move.what;
       EXPECT_EQ(DevicesOf(move.plan), DevicesOf(plan)) << move.what;
@@ -96,9 +96,9 @@ TEST(UnitMovesTest, EveryNeighbourKeepsTheRulesTheBatchesAndTheDevices) {
 class UnitMovesOfTwoStagesTest : public testing::Test {
  protected:
   UnitMovesOfTwoStagesTest() : setting_(MakeSetting(Nodes({{"T4", "T4", "A10G"}, {"A10G"}}), WorkOf(MediumModel(8, false), 24))) {
-    moves_ = MovesOf(*setting_, PlanOf(*setting_, ScheduleFamily::k1F1B,
-                                       {{{StageOf(*setting_, 0, {{4, 4}, {4, 4}, {4, 4}}, {{0, 6}}, 1),
-                                          StageOf(*setting_, 3, {{4, 4, 4, 4, 4, 4}}, {{7, 7}}, 1)}}}));
+    moves_ = UnitMovesOf(*setting_, PlanOf(*setting_, ScheduleFamily::k1F1B,
+                                           {{{StageOf(*setting_, 0, {{4, 4}, {4, 4}, {4, 4}}, {{0, 6}}, 1),
+                                              StageOf(*setting_, 3, {{4, 4, 4, 4, 4, 4}}, {{7, 7}}, 1)}}}));
   }
   static std::vector<int64_t> Microbatches(const Move& move, size_t stage, size_t unit) {
     return move.plan.pipelines[0].stages[stage].units[unit].microbatches;
@@ -137,9 +137,9 @@ TEST_F(UnitMovesOfTwoStagesTest, SamplesGoFromTheBusiestClassToTheLeastBusy) {
 TEST_F(UnitMovesOfTwoStagesTest, AUnitGoesToTheBusiestStageOnly) {
   // The first stage, of seven layers, is the busiest; the second has one unit, which it keeps.
   for (const Move& move : moves_) EXPECT_THAT(move.what, testing::Not(HasSubstr("a unit of")));
-  const std::vector<Move> other = MovesOf(*setting_, PlanOf(*setting_, ScheduleFamily::k1F1B,
-                                                            {{{StageOf(*setting_, 0, {{4, 4}, {4, 4}, {4, 4}}, {{0, 0}}, 1),
-                                                               StageOf(*setting_, 3, {{4, 4, 4, 4, 4, 4}}, {{1, 7}}, 1)}}}));
+  const std::vector<Move> other = UnitMovesOf(*setting_, PlanOf(*setting_, ScheduleFamily::k1F1B,
+                                                                {{{StageOf(*setting_, 0, {{4, 4}, {4, 4}, {4, 4}}, {{0, 0}}, 1),
+                                                                   StageOf(*setting_, 3, {{4, 4, 4, 4, 4, 4}}, {{1, 7}}, 1)}}}));
   const Move* given = Find(other, "a unit of 1 x A10G from stage 0 to stage 1");
   ASSERT_NE(given, nullptr);
   const std::vector<StagePlan>& stages = given->plan.pipelines[0].stages;
@@ -171,7 +171,7 @@ TEST(UnitMovesTest, AUnitThatIsLeftAloneStoresWhatItComputes) {
   pairs.units.resize(2);
   const Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B, {{{pairs, StageOf(*setting, 4, {{4, 4, 4, 4}}, {{1, 7}}, 1)}}});
   ASSERT_EQ(Validate(plan, setting->workload.model), absl::OkStatus());
-  const std::vector<Move> moves = MovesOf(*setting, plan);
+  const std::vector<Move> moves = UnitMovesOf(*setting, plan);
   const Move* given = Find(moves, "a unit of 2 x T4 from stage 0 to stage 1");
   ASSERT_NE(given, nullptr);
   EXPECT_EQ(Validate(given->plan, setting->workload.model), absl::OkStatus());
@@ -183,7 +183,7 @@ TEST(UnitMovesTest, AUnitThatIsLeftAloneStoresWhatItComputes) {
 TEST(UnitMovesTest, SameQuestionSameMoves) {
   const auto setting = MakeSetting(Nodes({{"T4", "A10G"}}), WorkOf(MediumModel(4, false), 8));
   const Plan plan = PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{2, 2}, {4}}, {{0, 3}})}}});
-  const std::vector<Move> first = MovesOf(*setting, plan), second = MovesOf(*setting, plan);
+  const std::vector<Move> first = UnitMovesOf(*setting, plan), second = UnitMovesOf(*setting, plan);
   ASSERT_EQ(first.size(), second.size());
   ASSERT_THAT(first, testing::Not(IsEmpty()));
   for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(ToJson(first[i].plan), ToJson(second[i].plan));

@@ -19,7 +19,7 @@ Plan Flat(const Setting& setting, int64_t batch) {
   return PlanOf(setting, ScheduleFamily::k1F1B, {{{StageOf(setting, 0, each, {{0, 3}}, 1)}}});
 }
 
-std::vector<Move> MovesOf(const Setting& setting, const Plan& plan) {
+std::vector<Move> WidthMovesOf(const Setting& setting, const Plan& plan) {
   const auto evaluation = Evaluate(setting, plan);
   EXPECT_TRUE(evaluation.ok()) << evaluation.status();
   std::vector<Move> moves;
@@ -45,7 +45,7 @@ std::vector<std::string> Whats(const std::vector<Move>& moves) {
 
 TEST(WidthMovesTest, LikeCardsOfANodeJoinOneOrAll) {
   const auto setting = MakeSetting(Nodes({{"T4", "T4", "T4", "T4"}}), WorkOf(MediumModel(4, false), 16));
-  const std::vector<Move> moves = MovesOf(*setting, Flat(*setting, 4));
+  const std::vector<Move> moves = WidthMovesOf(*setting, Flat(*setting, 4));
   ASSERT_THAT(Whats(moves),
               ElementsAre("1 x T4 and 1 x T4 of stage 0 as one unit", "all 1 x T4 and 1 x T4 of stage 0 as one unit each"));
   EXPECT_THAT(Widths(moves[0].plan), ElementsAre(2, 1, 1));
@@ -60,7 +60,7 @@ TEST(WidthMovesTest, LikeCardsOfANodeJoinOneOrAll) {
 
 TEST(WidthMovesTest, UnlikeCardsShareByWholeHeads) {
   const auto setting = MakeSetting(Nodes({{"A100-40GB", "T4"}}), WorkOf(MediumModel(4, false), 8));
-  const std::vector<Move> moves = MovesOf(*setting, Flat(*setting, 4));
+  const std::vector<Move> moves = WidthMovesOf(*setting, Flat(*setting, 4));
   ASSERT_EQ(moves.size(), 1u);
   const UnitPlan& joined = moves[0].plan.pipelines[0].stages[0].units[0];
   ASSERT_EQ(joined.ranks.size(), 2u);
@@ -73,10 +73,10 @@ TEST(WidthMovesTest, UnlikeCardsShareByWholeHeads) {
 
 TEST(WidthMovesTest, NeitherAcrossNodesNorBeyondTheDegree) {
   const auto apart = MakeSetting(Nodes({{"T4"}, {"T4"}}), WorkOf(MediumModel(4, false), 8));
-  EXPECT_TRUE(MovesOf(*apart, Flat(*apart, 4)).empty());
+  EXPECT_TRUE(WidthMovesOf(*apart, Flat(*apart, 4)).empty());
   const auto narrow = MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, false), 8));
   narrow->request.max_tp = 1;
-  EXPECT_TRUE(MovesOf(*narrow, Flat(*narrow, 4)).empty());
+  EXPECT_TRUE(WidthMovesOf(*narrow, Flat(*narrow, 4)).empty());
 }
 
 // Joined and cut again, in every pipeline of a class.
@@ -85,10 +85,10 @@ TEST(WidthMovesTest, CuttingUndoesJoiningInAllLikePipelines) {
   PipelinePlan pipeline{{StageOf(*setting, 0, {{2, 2}, {2, 2}}, {{0, 3}}, 1)}};
   PipelinePlan other{{StageOf(*setting, 2, {{2, 2}, {2, 2}}, {{0, 3}}, 1)}};
   const Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B, {pipeline, other});
-  const std::vector<Move> joins = MovesOf(*setting, plan);
+  const std::vector<Move> joins = WidthMovesOf(*setting, plan);
   ASSERT_EQ(joins.size(), 1u);
   for (const PipelinePlan& p : joins[0].plan.pipelines) EXPECT_EQ(p.stages[0].units.size(), 1u);
-  const std::vector<Move> cuts = MovesOf(*setting, joins[0].plan);
+  const std::vector<Move> cuts = WidthMovesOf(*setting, joins[0].plan);
   ASSERT_THAT(Whats(cuts), ElementsAre("2 x T4 of stage 0 as two units"));
   for (const PipelinePlan& p : cuts[0].plan.pipelines) {
     ASSERT_EQ(p.stages[0].units.size(), 2u);

@@ -12,7 +12,7 @@
 namespace motley::engine {
 namespace {
 
-absl::Status Nothing() { return absl::OkStatus(); }
+absl::Status NoWork() { return absl::OkStatus(); }
 
 class LaneTimerTest : public ::testing::Test {
  protected:
@@ -25,8 +25,8 @@ TEST_F(LaneTimerTest, AStreamsTimeIsBetweenItsMarks) {
   ClockedStream stream([](int number) { return absl::Seconds(10 + number); });
   LaneTimer timer(&stream, pacer_);
   timer.Settle();
-  timer.Run(Nothing);
-  const LaneTime first = timer.Measure(1e9, Nothing), second = timer.Measure(1e9, Nothing);
+  timer.Run(NoWork);
+  const LaneTime first = timer.Measure(1e9, NoWork), second = timer.Measure(1e9, NoWork);
   ASSERT_EQ(timer.Await(), absl::OkStatus());
   EXPECT_DOUBLE_EQ(first.seconds(), 11);
   EXPECT_DOUBLE_EQ(second.seconds(), 12);
@@ -35,7 +35,7 @@ TEST_F(LaneTimerTest, AStreamsTimeIsBetweenItsMarks) {
 TEST_F(LaneTimerTest, NobodyWaitsBetweenPieces) {
   ClockedStream stream([](int) { return absl::Seconds(1); });
   LaneTimer timer(&stream, pacer_);
-  for (int i = 0; i < 5; ++i) timer.Measure(std::nullopt, Nothing);
+  for (int i = 0; i < 5; ++i) timer.Measure(std::nullopt, NoWork);
   EXPECT_EQ(stream.looks(), 0);
   EXPECT_EQ(timer.Await(), absl::OkStatus());
   EXPECT_GT(stream.looks(), 0);
@@ -104,7 +104,7 @@ TEST_F(LaneTimerTest, TheDevicesErrorIsSaid) {
   FakeStreamDevice device(7);
   const auto stream = device.MakeStream();
   LaneTimer timer(stream.get(), pacer_);
-  timer.Run(Nothing);
+  timer.Run(NoWork);
   device.Fail(absl::InternalError("a kernel went wrong"));
   EXPECT_EQ(timer.Await(), absl::InternalError("a kernel went wrong"));
 }

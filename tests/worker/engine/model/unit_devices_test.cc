@@ -19,7 +19,7 @@ namespace motley::engine {
 namespace {
 
 const c10::Device kNowhere(c10::kMeta);
-constexpr int64_t kSeqLen = 16;
+constexpr int64_t kTokens = 16;
 
 // ---- operators for which libtorch has no kernel there: shapes alone ----
 
@@ -70,9 +70,9 @@ TEST_P(UnitDevicesTest, AUnitStaysOnItsDevice) {
   const auto [family, compute] = GetParam();
   const ModelShape shape = MakeTinyJob(family, kTinySizes[0], compute, "").model;
   const Precision precision{.master = DType::kFloat32, .compute = compute};
-  UnitModel model(shape, kSeqLen, compute, kNowhere);
+  UnitModel model(shape, kTokens, compute, kNowhere);
   for (const UnitKind kind : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead}) {
-    UnitBench unit(model, shape, kSeqLen, precision, kNowhere, kind);
+    UnitBench unit(model, shape, kTokens, precision, kNowhere, kind);
     unit.Prepare(2);
     ASSERT_NO_THROW(unit.Forward()) << static_cast<int>(kind);
     ASSERT_NO_THROW(unit.Backward()) << static_cast<int>(kind);
@@ -86,8 +86,8 @@ TEST(UnitDevices, ANormStaysOnItsDevice) {
 // That the test sees what it is for.
 TEST(UnitDevices, TablesOnTheHostAreFound) {
   const ModelShape shape = MakeTinyJob(ModelFamily::kLlama, kTinySizes[0], DType::kFloat32, "").model;
-  UnitModel model(shape, kSeqLen, DType::kFloat32, c10::kCPU);
-  UnitBench layer(model, shape, kSeqLen, Precision(), kNowhere, UnitKind::kLayer);
+  UnitModel model(shape, kTokens, DType::kFloat32, c10::kCPU);
+  UnitBench layer(model, shape, kTokens, Precision(), kNowhere, UnitKind::kLayer);
   layer.Prepare(2);
   EXPECT_THROW(layer.Forward(), c10::Error);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/fault.h"
+#include "tests/worker/engine/transport/expect_lost.h"
 #include "tests/worker/engine/transport/ranks.h"
 
 namespace motley::engine {
@@ -172,12 +173,6 @@ TEST(HandOver, SharesTheNicWithACollective) {
   EXPECT_LE(end, 1.1 * both);
   EXPECT_GE(hand_over_end, 1.5 * absl::Seconds(kHandOverBytes / kRate));
   EXPECT_LE(hand_over_end, 0.65 * both);
-}
-
-void ExpectLost(const absl::Status& status, const std::string& text) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_EQ(FaultOf(status), Fault::kPeer) << status;
-  EXPECT_NE(status.message().find(text), std::string::npos) << status;
 }
 
 TEST(HandOver, APeerThatIsGoneIsNamedToWhoeverWaitsForIt) {

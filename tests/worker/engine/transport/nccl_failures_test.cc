@@ -6,6 +6,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/fault.h"
 #include "tests/worker/engine/nccl/card_ranks.h"
+#include "tests/worker/engine/transport/expect_lost.h"
 
 namespace motley::engine {
 namespace {
@@ -19,12 +20,6 @@ class NcclFailuresTest : public testing::Test {
 absl::Status Gather(CardRank& one) {
   std::vector<float> array(100, 1);
   return one.communicator().AllGather(0, array.data(), DType::kFloat32, OwnersOf({0, 50, 100}));
-}
-
-void ExpectLost(const absl::Status& status, const std::string& what) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_EQ(FaultOf(status), Fault::kPeer) << status;
-  EXPECT_NE(status.message().find(what), std::string::npos) << status;
 }
 
 TEST_F(NcclFailuresTest, AbortFromAnotherThreadEndsABlockedCall) {
