@@ -15,6 +15,7 @@
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/checkpointer.h"
+#include "worker/engine/rehearsal.h"
 #include "worker/engine/reserve_transfers.h"
 
 namespace motley::engine {
@@ -64,6 +65,8 @@ absl::Status Trainer::Prepare() {
   }
   order_ = std::make_unique<SampleOrder>(config.training.seed, data_->summary().digest, config.training.seq_len,
                                          data_->num_train_samples());
+  progress_.Beat("rehearsing the model's units");
+  MOTLEY_RETURN_IF_ERROR(Rehearse(assignment_, precision, backend_, pacer_));
   MOTLEY_ASSIGN_OR_RETURN(ShardedState state,
                           ShardedState::Create(assignment_, backend_.tensors(), [this] { progress_.Beat("restoring"); }));
   state_ = std::make_unique<ShardedState>(std::move(state));

@@ -43,6 +43,8 @@ class DeviceBackend {
 
   // ---- bytes that tensors hold ----
 
+  // Before the first step: the device gets back what its allocator keeps for later.
+  virtual void GiveBackCaches() {}
   // Allocations beyond the cap fail with c10::OutOfMemoryError; 0 = no cap. `device`: for its text.
   virtual void SetMemoryCap(int64_t bytes, std::string_view device) = 0;
   virtual int64_t MemoryCapBytes() const = 0;

@@ -1,0 +1,120 @@
+// What steps call of PyTorch was called before the first of them.
+#include "worker/engine/lanes/compute_pacer.h"
+#include "worker/engine/rehearsal.h"
+
+#include <ATen/record_function.h>
+
+#include <atomic>
+#include <barrier>
+#include <set>
+
+#include "absl/synchronization/mutex.h"
+#include "tests/worker/engine/engine_fixture.h"
+#include "tests/worker/engine/fake_card.h"
+
+namespace motley::engine {
+namespace {
+
+// The operators that any thread has called, while it lives.
+class Operators {
+ public:
+  Operators() {
+    seen_.clear();
+    handle_ = at::addGlobalCallback(at::RecordFunctionCallback(&Operators::Note).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~Operators() { at::removeCallback(handle_); }
+  // Those since the last call.
+  std::set<std::string> Take() {
+    absl::MutexLock lock(&mutex_);
+    return std::exchange(seen_, {});
+  }
+
+ private:
+  static std::unique_ptr<at::ObserverContext> Note(const at::RecordFunction& function) {
+    absl::MutexLock lock(&mutex_);
+    seen_.insert(function.name());
+    return nullptr;
+  }
+  static inline absl::Mutex mutex_;
+  static inline std::set<std::string> seen_;
+  at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
+};
+
+// Launch nothing: they say how memory is to be read, or ask for some.
+bool IsView(const std::string& name) {
+  static const std::set<std::string> kViews = {
+      "aten::view",    "aten::as_strided", "aten::narrow",  "aten::slice",      "aten::select",           "aten::t",
+      "aten::reshape", "aten::transpose",  "aten::permute", "aten::empty",      "aten::empty_like",       "aten::empty_strided",
+      "aten::expand",  "aten::unsqueeze",  "aten::squeeze", "aten::lift_fresh", "aten::detach",           "aten::_reshape_alias",
+      "aten::chunk",   "aten::split",      "aten::unbind",  "aten::contiguous", "aten::split_with_sizes", "aten::from_blob"};
+  return kViews.contains(name);
+}
+
+class RehearsalTest : public EngineTest {
+ protected:
+  // Names that steps call and nothing before.
+  std::set<std::string> NewInSteps(const ModelShape& model) {
+    constexpr int kRanks = 2;
+    const std::vector<RankAssignment> assignments = Assign(model, {{{3, 2}, 0.7}, {{3}, 0.3}});
+    Operators operators;
+    std::set<std::string> before, during;
+    std::barrier all_ready(kRanks, [&]() noexcept { before = operators.Take(); });
+    std::array<std::atomic<bool>, kRanks> arrived{};
+    std::atomic<int> past = 0;
+    std::vector<std::unique_ptr<FakeCard>> cards;
+    for (int r = 0; r < kRanks; ++r) cards.push_back(std::make_unique<FakeCard>(r + 1));
+    const Outcome outcome = Train(assignments, {}, [&](int rank) {
+      EngineOptions options;
+      options.backend = cards[rank].get();
+      options.before_instruction = [&, rank](int64_t) {
+        if (!arrived[rank].exchange(true)) {
+          all_ready.arrive_and_wait();
+          ++past;
+        }
+        while (past < kRanks) std::this_thread::yield();
+      };
+      return options;
+    });
+    for (const auto& end : outcome.ends) EXPECT_TRUE(end.ok()) << end.status();
+    for (const std::string& name : operators.Take()) {
+      if (!IsView(name) && !before.contains(name)) during.insert(name);
+    }
+    EXPECT_TRUE(before.contains("aten::bmm") || before.contains("aten::mm")) << testing::PrintToString(before);
+    return during;
+  }
+};
+
+TEST_F(RehearsalTest, StepsCallNothingNew) {
+  config_.training.dtype = "float32";
+  for (const char* type : {"float32", "bfloat16", "float16"}) {
+    config_.training.mixed_precision_param = type;
+    for (const ModelShape& model : {Gpt2(), Llama(), Qwen2()}) {
+      EXPECT_EQ(NewInSteps(model), std::set<std::string>()) << type << " " << static_cast<int>(model.family);
+    }
+  }
+}
+
+TEST_F(RehearsalTest, WithoutStreamsThereIsNothingToLoad) {
+  const std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}});
+  HostBackend host;
+  SystemClock clock;
+  ComputePacer pacer(assignments[0].device, clock);
+  Operators operators;
+  EXPECT_EQ(Rehearse(assignments[0], {}, host, pacer), absl::OkStatus());
+  EXPECT_EQ(operators.Take(), std::set<std::string>());
+}
+
+TEST_F(RehearsalTest, AUnitBeyondTheCardsMemoryIsNamed) {
+  const std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}});
+  FakeCard card(1);
+  card.SetMemoryCap(10'000, "n0/gpu0");
+  SystemClock clock;
+  ComputePacer pacer(assignments[0].device, clock);
+  const absl::Status status = Rehearse(assignments[0], {}, card, pacer);
+  card.SetMemoryCap(0, "n0/gpu0");
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_NE(status.message().find("n0/gpu0: a unit of the model"), std::string::npos) << status;
+}
+
+}  // namespace
+}  // namespace motley::engine
