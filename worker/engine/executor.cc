@@ -13,6 +13,7 @@
 #include "common/model/operators.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/border.h"
+#include "worker/engine/group_owners.h"
 #include "worker/engine/lanes/runner.h"
 #include "worker/engine/model/optimizer.h"
 #include "worker/engine/operators/half.h"
@@ -99,14 +100,15 @@ class Executor::Pass : public ProgramWork {
     // In a home is what the rank owns, unless it must be cast to the compute type.
     const bool there = program_.parameter_buffers[op.buffer].home_of >= 0 && !e_.precision_.mixed();
     if (!there && own.size() > 0) whole.narrow(0, own.begin, own.size()).copy_(own.parameter);
-    return e_.communicator_.AllGather(op.group, whole.mutable_data_ptr(), e_.precision_.compute, OwnersIn(op.group, op.unit));
+    return e_.communicator_.AllGather(op.group, whole.mutable_data_ptr(), e_.precision_.compute,
+                                      OwnersIn(e_.assignment_, program_, op.group, op.unit));
   }
 
   absl::Status Do(const ReduceScatter& op) {
     UnitState& own = e_.state_.units()[op.unit];
     at::Tensor whole = UnitOf(e_.gradient_buffers_[op.grad], op.unit);
-    MOTLEY_RETURN_IF_ERROR(
-        e_.communicator_.ReduceScatter(op.group, whole.mutable_data_ptr(), e_.precision_.master, OwnersIn(op.group, op.unit)));
+    MOTLEY_RETURN_IF_ERROR(e_.communicator_.ReduceScatter(op.group, whole.mutable_data_ptr(), e_.precision_.master,
+                                                          OwnersIn(e_.assignment_, program_, op.group, op.unit)));
     const bool home = program_.gradient_buffers[op.grad].home_of >= 0;  // the sum stays in it
     if (!home && own.size() > 0) own.gradient.add_(whole.narrow(0, own.begin, own.size()));
     gradient_fresh_[op.grad] = true;
@@ -289,16 +291,6 @@ class Executor::Pass : public ProgramWork {
 
   int Head() const { return program_.num_units - 1; }
   bool Held(int unit) const { return held_[unit]; }
-  // What the group's members own of a unit, in the order of its ring.
-  Owners OwnersIn(int group, int unit) const {
-    const std::vector<int64_t>& bounds = e_.assignment_.placement[unit].bounds;
-    Owners owners;
-    for (const int32_t member : program_.groups[group]) {
-      owners.emplace_back();
-      if (bounds[member] < bounds[member + 1]) owners.back().push_back({bounds[member], bounds[member + 1]});
-    }
-    return owners;
-  }
   at::Tensor UnitOf(const at::Tensor& buffer, int unit) const { return buffer.narrow(0, 0, e_.layout_[unit].num_elements); }
   at::Tensor Tied(int buffer) const { return buffer >= 0 ? UnitOf(e_.parameter_buffers_[buffer], 0) : at::Tensor(); }
   // Zeroed at the first write after a reduction. Its last reduction and this write are ordered by the program.

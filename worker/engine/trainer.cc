@@ -71,7 +71,7 @@ absl::Status Trainer::Prepare() {
                           ShardedState::Create(assignment_, backend_.tensors(), [this] { progress_.Beat("restoring"); }));
   state_ = std::make_unique<ShardedState>(std::move(state));
   for (const Program* program : {&assignment_.program, &assignment_.evaluation}) {
-    MOTLEY_RETURN_IF_ERROR(ReserveTransfers(*program, assignment_.model, config.training.seq_len, precision, communicator_));
+    MOTLEY_RETURN_IF_ERROR(ReserveTransfers(assignment_, *program, precision, communicator_));
   }
   executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_, pacer_);
   executor_->set_progress([this](int64_t instruction, const Operation& op) {

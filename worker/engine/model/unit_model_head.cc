@@ -13,7 +13,7 @@ namespace motley::engine {
 namespace {
 
 // What the head keeps, in this order; common/model/operators.h prices exactly these.
-enum SavedIndex { kInput, kMean, kRstd, kNormed, kNumSaved };
+enum SavedOfHead { kHeadInput, kHeadMean, kHeadRstd, kHeadNormed, kNumSavedOfHead };
 
 // Calls body(first row, rows) for each chunk.
 template <typename Body>
@@ -39,19 +39,19 @@ at::Tensor UnitModel::HeadForward(const at::Tensor& params, const at::Tensor& em
 
 at::Tensor UnitModel::HeadBackward(const at::Tensor& params, const at::Tensor& embedding_params, Saved& saved,
                                    const at::Tensor& targets, double scale, at::Tensor& grads, at::Tensor& embedding_grads) {
-  TORCH_CHECK(saved.tensors.size() == kNumSaved, "backward of a head whose forward kept nothing");
+  TORCH_CHECK(saved.tensors.size() == kNumSavedOfHead, "backward of a head whose forward kept nothing");
   const HeadTensors w = HeadView(shape_, layout_.back(), params, layout_.front(), embedding_params);
   HeadTensors g = HeadView(shape_, layout_.back(), grads, layout_.front(), embedding_grads);
   const at::Tensor labels = targets.reshape({-1});
-  const at::Tensor normed = std::exchange(saved.tensors[kNormed], at::Tensor());
+  const at::Tensor normed = std::exchange(saved.tensors[kHeadNormed], at::Tensor());
   at::Tensor grad = at::empty_like(normed);
   ForEachChunk(normed.size(0), [&](int64_t begin, int64_t rows) {
     grad.narrow(0, begin, rows)
         .copy_(
             LmHeadLossBackward(normed.narrow(0, begin, rows), w.projection, labels.narrow(0, begin, rows), scale, g.projection));
   });
-  const at::Tensor input = std::exchange(saved.tensors[kInput], at::Tensor());
-  const NormStats stats{saved.tensors[kMean], saved.tensors[kRstd]};
+  const at::Tensor input = std::exchange(saved.tensors[kHeadInput], at::Tensor());
+  const NormStats stats{saved.tensors[kHeadMean], saved.tensors[kHeadRstd]};
   saved.tensors.clear();
   return NormBackward(traits_->norm, grad, input, w.norm, w.norm_bias, stats, g.norm, g.norm_bias)
       .view({targets.size(0), targets.size(1), -1});

@@ -13,7 +13,7 @@ namespace motley::engine {
 namespace {
 
 // What a layer keeps, in this order; common/model/operators.h prices exactly these.
-enum SavedIndex {
+enum SavedOfLayer {
   kInput,
   kMean1,
   kRstd1,
@@ -41,7 +41,7 @@ at::Tensor UnitModel::LayerForward(const at::Tensor& params, const at::Tensor& i
   const int64_t samples = input.size(0), seq_len = input.size(1);
   if (saved != nullptr) saved->tensors.assign(kNumSaved, at::Tensor());
   // Moves a tensor that nobody needs any more in this forward into what is kept, or drops it.
-  const auto keep = [&](SavedIndex index, at::Tensor& t) {
+  const auto keep = [&](SavedOfLayer index, at::Tensor& t) {
     if (saved != nullptr) saved->tensors[index] = t;
     t.reset();
   };
@@ -84,7 +84,7 @@ at::Tensor UnitModel::LayerBackward(const at::Tensor& params, Saved& saved, cons
   const WeightLayout layout = traits_->weights;
   const HeadLayout heads{shape_.num_heads, shape_.num_kv_heads, shape_.head_dim};
   // Hands a kept tensor over: it is freed at the end of the statement that uses it last.
-  const auto take = [&](SavedIndex index) -> at::Tensor { return std::exchange(saved.tensors[index], at::Tensor()); };
+  const auto take = [&](SavedOfLayer index) -> at::Tensor { return std::exchange(saved.tensors[index], at::Tensor()); };
 
   const at::Tensor grad_rows = AsRows(grad_output);
   ProjectionBackwardWeight(grad_rows, take(kActivated), layout, g.down, g.down_bias);

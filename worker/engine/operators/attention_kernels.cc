@@ -87,7 +87,7 @@ AttentionHeads EfficientBackward(const at::Tensor& grad_output, const AttentionH
 double ScaleOf(const AttentionHeads& heads) { return 1 / std::sqrt(static_cast<double>(heads.q.size(-1))); }
 
 // In float32 at least: a sum of exponentials in a half type is none.
-AttentionHeads Widened(const AttentionHeads& heads) {
+AttentionHeads WidenedHeads(const AttentionHeads& heads) {
   const at::ScalarType type = heads.q.scalar_type();
   if (type == at::kDouble || type == at::kFloat) return heads;
   return {heads.q.to(at::kFloat), heads.k.to(at::kFloat), heads.v.to(at::kFloat)};
@@ -102,7 +102,7 @@ at::Tensor Scores(const AttentionHeads& heads) {
 }
 
 AttentionResult MathForward(const AttentionHeads& heads) {
-  const AttentionHeads all = Widened(Expanded(heads));
+  const AttentionHeads all = WidenedHeads(Expanded(heads));
   at::Tensor scores = Scores(all);
   const at::Tensor logsumexp = at::logsumexp(scores, -1);
   scores.sub_(logsumexp.unsqueeze(-1)).exp_();
@@ -110,7 +110,7 @@ AttentionResult MathForward(const AttentionHeads& heads) {
 }
 
 AttentionHeads MathBackward(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved) {
-  const AttentionHeads all = Widened(Expanded(heads));
+  const AttentionHeads all = WidenedHeads(Expanded(heads));
   const at::ScalarType wide = all.q.scalar_type();
   const at::Tensor grad = grad_output.to(wide);
   const at::Tensor weights = Scores(all).sub_(saved.logsumexp.unsqueeze(-1)).exp_();

@@ -72,6 +72,7 @@ class RingProfiler {
     CollectivePoint point;
     point.bytes = elements * SizeOfBytes(dtype_);
     point.skew = skew;
+    MOTLEY_RETURN_IF_ERROR(communicator_.ReserveCollective(kGroup, dtype_, owners));
     MOTLEY_ASSIGN_OR_RETURN(point.all_gather_seconds,
                             TimeCollective([&] { return communicator_.AllGather(kGroup, room_.data(), dtype_, owners); }));
     MOTLEY_ASSIGN_OR_RETURN(point.reduce_scatter_seconds,

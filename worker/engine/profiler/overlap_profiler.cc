@@ -29,7 +29,7 @@ constexpr int kMostAlone = 3;
 constexpr double kTogether = 8, kLeastTogether = 2, kTogetherSeconds = 5;
 constexpr int kMostPieces = 500;
 constexpr double kNotMeasured = 0;
-constexpr int kGroup = 0;  // all ranks
+constexpr int kAllRanks = 0;
 
 class OverlapProfiler {
  public:
@@ -44,7 +44,8 @@ class OverlapProfiler {
           bench.Backward();
           return absl::OkStatus();
         }),
-        gather_([&communicator, &room, dtype, &owners] { return communicator.AllGather(kGroup, room.data(), dtype, owners); }) {}
+        gather_(
+            [&communicator, &room, dtype, &owners] { return communicator.AllGather(kAllRanks, room.data(), dtype, owners); }) {}
 
   absl::StatusOr<Overlap> Measure() {
     MOTLEY_ASSIGN_OR_RETURN(const Times pass, Alone(compute_stream_, pass_));
@@ -127,6 +128,7 @@ absl::StatusOr<Overlap> MeasureOne(const RankAssignment& assignment, DeviceBacke
   std::vector<int64_t> bounds;
   for (int r = 0; r <= communicator.world(); ++r) bounds.push_back(largest * r / communicator.world());
   const Owners owners = OwnersOf(bounds);
+  MOTLEY_RETURN_IF_ERROR(communicator.ReserveCollective(kAllRanks, precision.master, owners));
   // What computes is made where it computes.
   std::optional<UnitModel> model;
   std::optional<UnitBench> bench;

@@ -74,6 +74,8 @@ class Communicator {
   // Makes the room that this lane's largest call will want, on the host or elsewhere. To be called between steps: making it may
   // wait for all that the device was given, and in a step something may be given that waits for this rank's next call.
   virtual absl::Status Reserve(Lane, int64_t) { return absl::OkStatus(); }
+  // The same for what a collective with these owners wants besides.
+  virtual absl::Status ReserveCollective(int /*group*/, DType, const Owners&) { return absl::OkStatus(); }
   // What this rank says of them for all (transport_report.h). Set before any call.
   const std::vector<TransportUse>& transports() const { return transports_; }
   void set_transports(std::vector<TransportUse> transports) { transports_ = std::move(transports); }

@@ -38,6 +38,12 @@ NcclCollectives::~NcclCollectives() {
   if (room_ != nullptr) memory_.Free(room_);
 }
 
+absl::Status NcclCollectives::Reserve(DType dtype, const Owners& owners) {
+  const CollectivePlan plan = PlanCollective(owners, SizeOfBytes(dtype), costs_);
+  if (plan.way != CollectiveWay::kPadded) return absl::OkStatus();
+  return MakeRoom(plan.slot_elements * SizeOfBytes(dtype) * static_cast<int64_t>(owners.size()));
+}
+
 absl::Status NcclCollectives::AllGather(NcclComm& comm, int member, char* array, DType dtype, const Owners& owners,
                                         const NcclPatience& patience) {
   const int64_t element_bytes = SizeOfBytes(dtype);

@@ -20,6 +20,8 @@ class NcclCollectives {
   NcclCollectives(const NcclCollectives&) = delete;
   NcclCollectives& operator=(const NcclCollectives&) = delete;
 
+  // Makes the room that collectives with these owners want. Without it they make it themselves.
+  absl::Status Reserve(DType dtype, const Owners& owners);
   // Puts the collective on the stream. `member`: this rank's place among the owners.
   absl::Status AllGather(NcclComm& comm, int member, char* array, DType dtype, const Owners& owners,
                          const NcclPatience& patience);

@@ -111,6 +111,9 @@ class NcclCommunicator : public Communicator {
   }
 
   absl::Status Reserve(Lane lane, int64_t bytes) override { return host_->Reserve(lane, bytes); }
+  absl::Status ReserveCollective(int group, DType dtype, const Owners& owners) override {
+    return mesh_->OfGroup(group) == nullptr ? absl::OkStatus() : collectives_.Reserve(dtype, owners);
+  }
 
   // A connection that closed names the rank that was lost; NCCL only says that one was.
   absl::Status Health() override {

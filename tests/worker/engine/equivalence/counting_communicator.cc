@@ -33,6 +33,9 @@ class Counting : public Communicator {
   }
   absl::StatusOr<std::vector<std::string>> GatherStrings(const std::string& mine) override { return inner_.GatherStrings(mine); }
   absl::Status Reserve(Lane lane, int64_t bytes) override { return inner_.Reserve(lane, bytes); }
+  absl::Status ReserveCollective(int group, DType dtype, const Owners& owners) override {
+    return inner_.ReserveCollective(group, dtype, owners);
+  }
   Transport TransportOf(int group) const override { return inner_.TransportOf(group); }
   Transport TransportTo(int peer) const override { return inner_.TransportTo(peer); }
   Transport TransportFrom(int peer) const override { return inner_.TransportFrom(peer); }

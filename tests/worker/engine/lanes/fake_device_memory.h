@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/base/status_macros.h"
 #include "tests/worker/engine/lanes/fake_streams.h"
 #include "worker/engine/transport/device_memory.h"
 
@@ -17,16 +18,14 @@ namespace motley::engine {
 // Streams are those of FakeStreamDevice.
 class FakeDeviceMemory : public DeviceMemory {
  public:
-  absl::StatusOr<void*> Allocate(int64_t bytes, void*) override { return Take(bytes); }
+  // A driver may wait for all that the device was given: in a step that could be for ever. So all room is made before.
+  absl::StatusOr<void*> Allocate(int64_t bytes, void*) override {
+    MOTLEY_RETURN_IF_ERROR(AwaitIdle());
+    return Take(bytes);
+  }
   void Free(void* room) override { GiveBack(room); }
-  // A driver may wait for all that the device was given: in a step that could be for ever.
   absl::StatusOr<void*> AllocateHost(int64_t bytes) override {
-    // A stream whose last mark was seen has yet to put its work away.
-    const absl::Time until = absl::Now() + absl::Milliseconds(200);
-    while (busy_ && busy_()) {
-      if (absl::Now() > until) return absl::InternalError("room on the host is made while the device has work");
-      std::this_thread::yield();
-    }
+    MOTLEY_RETURN_IF_ERROR(AwaitIdle());
     return Take(bytes);
   }
   void FreeHost(void* room) override { GiveBack(room); }
@@ -47,6 +46,15 @@ class FakeDeviceMemory : public DeviceMemory {
   int copies() const { return copies_; }
 
  private:
+  absl::Status AwaitIdle() {
+    // A stream whose last mark was seen has yet to put its work away.
+    const absl::Time until = absl::Now() + absl::Milliseconds(200);
+    while (busy_ && busy_()) {
+      if (absl::Now() > until) return absl::InternalError("room is made while the device has work");
+      std::this_thread::yield();
+    }
+    return absl::OkStatus();
+  }
   void* Take(int64_t bytes) {
     ++live_;
     return std::malloc(static_cast<size_t>(bytes));
