@@ -16,6 +16,7 @@
 #include "planner/costs/roofline.h"
 #include "planner/live/job_request.h"
 #include "planner/live/measured_links.h"
+#include "planner/live/overlap_efficiency.h"
 
 namespace motley::planner {
 namespace {
@@ -301,7 +302,9 @@ absl::Status FitToCollectives(const PlannerInput& input, const Declared& declare
   cluster->collectives = input.collectives;
   cluster->collectives.links.clear();  // nodes and pairs say them now
   if (const std::string text = OverlapText(input.collectives.overlap); !text.empty()) {
-    cluster->notes.push_back(absl::StrCat(text, ", as measured; the plan takes both at their own speed"));
+    cluster->overlap_efficiency = OverlapEfficiency(input.collectives.overlap);
+    cluster->notes.push_back(
+        absl::StrFormat("%s, as measured: %.3g of a collective hides behind compute", text, cluster->overlap_efficiency));
   }
   // Rates that were declared or measured link by link are kept, and what collectives reach of them is an efficiency. Rates of
   // which neither is known are those that the collectives reach.

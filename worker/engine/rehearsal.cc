@@ -69,6 +69,7 @@ absl::Status Rehearse(const RankAssignment& assignment, Precision precision, Dev
     UnitModel model(assignment.model, assignment.config.training.seq_len, precision.compute, device);
     LaneTimer timer(backend.StreamOf(Lane::kCompute), pacer);
     for (const UnitKind kind : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead}) {
+      if (samples[static_cast<size_t>(kind)].empty()) continue;
       timer.Run([&, kind] {
         RehearseUnit(model, assignment, precision, device, kind, samples[static_cast<size_t>(kind)]);
         return absl::OkStatus();

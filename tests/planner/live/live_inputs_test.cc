@@ -165,13 +165,17 @@ TEST(LiveInputs, CardsUnderTwoLibtorchesAreTwo) {
       << "its own, and no mean";
 }
 
-TEST(LiveInputs, OverlapIsSaidAndNotPlannedWith) {
+TEST(LiveInputs, OverlapIsSaidAndPlannedWith) {
   PlannerInput input = Mixed();
   const Cluster without = Described(input).cluster;
+  EXPECT_EQ(without.overlap_efficiency, 1);
   input.collectives.overlap.assign(input.devices.size(), {1.25, 1.5});
   Cluster with = Described(input).cluster;
   EXPECT_THAT(with.notes, testing::Contains(testing::HasSubstr("compute takes up to 1.25 times as long beside collectives")));
+  EXPECT_DOUBLE_EQ(with.overlap_efficiency, 0.7);
+  EXPECT_EQ(ParseCluster(ToToml(with), "c.toml")->overlap_efficiency, with.overlap_efficiency);
   with.notes = without.notes;
+  with.overlap_efficiency = 1;
   EXPECT_EQ(ToToml(with), ToToml(without));
   for (const std::vector<Overlap>& wrong : {std::vector<Overlap>{{1, 1}}, std::vector<Overlap>(input.devices.size(), {0.5, 1})}) {
     input.collectives.overlap = wrong;

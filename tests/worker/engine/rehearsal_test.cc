@@ -1,5 +1,4 @@
 // What steps call of PyTorch was called before the first of them.
-#include "worker/engine/lanes/compute_pacer.h"
 #include "worker/engine/rehearsal.h"
 
 #include <ATen/record_function.h>
@@ -11,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/fake_card.h"
+#include "worker/engine/lanes/compute_pacer.h"
 
 namespace motley::engine {
 namespace {
