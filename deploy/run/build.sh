@@ -3,7 +3,7 @@ source deploy/run/setup.sh
 
 PRODUCT=(motley motley-coordinator motley-worker motley-rank)
 # Measured without a compiler cache on a slow machine of two cores.
-PRODUCT_CORE_SECONDS=720 TESTS_CORE_SECONDS=480
+PRODUCT_CORE_SECONDS=720 TESTS_CORE_SECONDS=520
 
 # A clone that was copied with its build folder would compile the sources that CMake remembers: those of the original.
 disown_copied_build() {

@@ -5,7 +5,7 @@ source deploy/run/build.sh
 # The tests that a version of libtorch may change. Lanes know no torch, but carry the engine.
 ENGINE_TESTS=(engine_tests lanes_tests)
 # Measured after a first build: the compiler cache then has all that knows no torch.
-RANK_CORE_SECONDS=120 ENGINE_TESTS_CORE_SECONDS=170
+RANK_CORE_SECONDS=80 ENGINE_TESTS_CORE_SECONDS=110
 
 # build_rank VERSION [TARGET...]: the rank, and these besides; it is seen among the other programs, where workers look for ranks.
 build_rank() {
