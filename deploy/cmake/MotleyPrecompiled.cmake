@@ -17,7 +17,7 @@ function(motley_compile_soon target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# With MOTLEY_UNITY the files of a folder are compiled some at a time, as one: a first build takes a third of the time, most of which
+# With MOTLEY_UNITY the files of a folder are compiled some at a time, as one: a first build takes two fifths of the time, most of which
 # is reading headers. Which files are together depends on their names alone, and a folder that has grown has its parts cut in two:
 # a new file can clash with those of its part, never make two others clash.
 option(MOTLEY_UNITY "Compile several files of a folder as one" OFF)

@@ -118,7 +118,7 @@ class Coordinator {
   int input_ = -1;
 };
 
-// Cores that it takes meanwhile.
+// Cores that it takes meanwhile: processor time of another process, so `meanwhile` lasts in real seconds.
 double Cores(const Coordinator& coordinator, const std::function<void()>& meanwhile) {
   const Usage before = coordinator.Used();
   meanwhile();

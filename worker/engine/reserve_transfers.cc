@@ -15,33 +15,29 @@ namespace motley::engine {
 absl::Status ReserveTransfers(const RankAssignment& assignment, const Program& program, Precision precision,
                               Communicator& communicator) {
   const std::vector<UnitSpec> layout = ParameterLayout(assignment.model);
-  const int64_t row_bytes =
-      assignment.config.training.seq_len * assignment.model.hidden_size * SizeOfBytes(precision.compute);  // of a sample
-  absl::Status status;
-  // Of what goes through the host.
-  const auto bytes_of = [&](const auto& op) -> int64_t {
+  const int64_t sample_bytes =
+      assignment.config.training.seq_len * assignment.model.hidden_size * SizeOfBytes(precision.compute);  // handed over
+  std::array<int64_t, kNumLanes> through_host{};  // the largest array of each lane
+  const auto note = [&](Lane lane, int64_t bytes) {
+    through_host[static_cast<size_t>(lane)] = std::max(through_host[static_cast<size_t>(lane)], bytes);
+  };
+  const auto reserve = [&](const auto& op) -> absl::Status {
     using Op = std::decay_t<decltype(op)>;
+    constexpr Lane kLane = Op::kTraits.lane;
     if constexpr (std::is_same_v<Op, Gather> || std::is_same_v<Op, ReduceScatter>) {
       const DType type = std::is_same_v<Op, Gather> ? precision.compute : precision.master;
-      if (communicator.TransportOf(op.group) == Transport::kTcp) return layout[op.unit].num_elements * SizeOfBytes(type);
-      status.Update(communicator.ReserveCollective(op.group, type, OwnersIn(assignment, program, op.group, op.unit)));
-      return 0;
+      if (communicator.TransportOf(op.group) != Transport::kTcp)
+        return communicator.ReserveCollective(op.group, type, OwnersIn(assignment, program, op.group, op.unit));
+      note(kLane, layout[op.unit].num_elements * SizeOfBytes(type));
     } else if constexpr (requires { op.peer, op.samples; }) {
-      const Transport transport =
-          Op::kTraits.lane == Lane::kSend ? communicator.TransportTo(op.peer) : communicator.TransportFrom(op.peer);
-      return transport == Transport::kTcp ? op.samples * row_bytes : 0;
-    } else {
-      return 0;
+      const Transport transport = kLane == Lane::kSend ? communicator.TransportTo(op.peer) : communicator.TransportFrom(op.peer);
+      if (transport == Transport::kTcp) note(kLane, op.samples * sample_bytes);
     }
+    return absl::OkStatus();
   };
-  std::array<int64_t, kNumLanes> largest{};
-  for (const Instruction& instruction : program.instructions) {
-    int64_t& of_lane = largest[static_cast<size_t>(LaneOf(instruction.op))];
-    of_lane = std::max(of_lane, std::visit(bytes_of, instruction.op));
-  }
-  MOTLEY_RETURN_IF_ERROR(status);
+  for (const Instruction& instruction : program.instructions) MOTLEY_RETURN_IF_ERROR(std::visit(reserve, instruction.op));
   for (size_t lane = 0; lane < kNumLanes; ++lane) {
-    if (largest[lane] > 0) MOTLEY_RETURN_IF_ERROR(communicator.Reserve(static_cast<Lane>(lane), largest[lane]));
+    if (through_host[lane] > 0) MOTLEY_RETURN_IF_ERROR(communicator.Reserve(static_cast<Lane>(lane), through_host[lane]));
   }
   return absl::OkStatus();
 }

@@ -9,7 +9,6 @@
 #include "planner/util/infinity.h"
 
 namespace motley::planner {
-namespace {}  // namespace
 
 int64_t ZorseModel::MostLayers(ZorseChoice* trial, size_t stage, bool even_shards) const {
   const int64_t least = trial->ministages;  // every ministage has a layer

@@ -13,7 +13,6 @@
 #include "planner/util/infinity.h"
 
 namespace motley::planner {
-namespace {}  // namespace
 
 ZorseModel::ZorseModel(const Setting& setting) : setting_(setting) {
   const Costs& costs = setting.costs;
