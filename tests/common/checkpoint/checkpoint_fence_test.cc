@@ -1,6 +1,7 @@
 // A writer that is stopped between any two of its operations while newer epochs go on and end, and one that is killed there.
 #include "common/checkpoint/checkpoint_fence.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -8,6 +9,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "common/checkpoint/checkpoint.h"
 #include "tests/common/base/temp_folder.h"
@@ -203,6 +206,21 @@ TEST(CheckpointFenceTest, DiscardLooksAtWhatItMoved) {
     return absl::OkStatus();
   };
   EXPECT_EQ(DiscardCheckpoint(root / "step-00000020", 20, kAsideSuffix, fence).code(), absl::StatusCode::kFailedPrecondition);
+  ExpectWholeAndOf(root.path(), 20, 4);
+}
+
+// Of a newer epoch when it is looked at first: not even moved, so that a reader never misses it.
+TEST(CheckpointFenceTest, DiscardDoesNotTouchWhatANewerEpochWrote) {
+  TempFolder root;
+  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, TinyModel(true), 0.5, NewestEpoch(4)).ok());
+  CheckpointFence fence = NewestEpoch(3);
+  std::vector<std::string> operations;
+  fence.before = [&](const std::string& operation) {
+    operations.push_back(operation);
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(DiscardCheckpoint(root / "step-00000020", 20, kAsideSuffix, fence).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(operations, testing::IsEmpty());
   ExpectWholeAndOf(root.path(), 20, 4);
 }
 
