@@ -56,13 +56,21 @@ def corruptions_part(share, seed):
     return corruptions(10_000 * share, seed)
 
 
+def curve_part(share, _seed):
+    from faults_curve import curve
+    if os.geteuid() != 0:
+        print("left out: curve: mounts need root", flush=True)
+        return [], []
+    return curve(share)
+
+
 def figures_part(_share, _seed):
     from faults_figures import figures
     return figures()
 
 
 PARTS = {"kills": kills_part, "partitions": partitions_part, "flapping": flapping_part, "newcomers": newcomers_part,
-         "corruptions": corruptions_part, "figures": figures_part}
+         "corruptions": corruptions_part, "curve": curve_part, "figures": figures_part}
 
 
 def as_text(row):
