@@ -10,6 +10,7 @@ namespace {
 
 constexpr char kPayload[] = "motley/fault";
 constexpr char kFolderPayload[] = "motley/damaged_checkpoint";
+constexpr char kDevicePayload[] = "motley/blamed_device";
 constexpr std::array<std::string_view, 4> kNames = {"ours", "peer", "storage", "damage"};
 
 }  // namespace
@@ -44,6 +45,16 @@ absl::Status WithDamagedCheckpoint(absl::Status status, const std::string& folde
 
 std::string DamagedCheckpointOf(const absl::Status& status) {
   const auto payload = status.GetPayload(kFolderPayload);
+  return payload ? std::string(*payload) : std::string();
+}
+
+absl::Status WithBlamedDevice(absl::Status status, const std::string& device) {
+  if (!status.ok() && !device.empty()) status.SetPayload(kDevicePayload, absl::Cord(device));
+  return status;
+}
+
+std::string BlamedDeviceOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kDevicePayload);
   return payload ? std::string(*payload) : std::string();
 }
 

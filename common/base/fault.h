@@ -26,6 +26,10 @@ Fault FaultOf(const absl::Status& status);
 absl::Status WithDamagedCheckpoint(absl::Status status, const std::string& folder);
 std::string DamagedCheckpointOf(const absl::Status& status);  // empty: none
 
+// The device whose machine is to blame for what several did together, where that is known; other errors stay as they are.
+absl::Status WithBlamedDevice(absl::Status status, const std::string& device);
+std::string BlamedDeviceOf(const absl::Status& status);  // empty: nobody, or not known
+
 std::string_view FaultName(Fault fault);                 // "ours", "peer", "storage", "damage"
 std::optional<Fault> ParseFault(std::string_view name);  // null: no such name
 

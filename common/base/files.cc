@@ -30,8 +30,9 @@ absl::StatusCode CodeOf(int error) {
       return absl::StatusCode::kPermissionDenied;
     case ENOSPC:
     case EDQUOT:
-    case EFBIG:
       return absl::StatusCode::kResourceExhausted;
+    case EFBIG:
+      return absl::StatusCode::kOutOfRange;
     case EEXIST:
     case ENOTEMPTY:
       return absl::StatusCode::kAlreadyExists;
@@ -218,11 +219,22 @@ absl::Status MakeFolders(const std::string& path) {
 }
 
 absl::Status MakeOwnFolder(const std::string& path) {
-  MOTLEY_RETURN_IF_ERROR(MakeFolders(path));
+  const std::filesystem::path whole(path);
+  const std::string parent = whole.parent_path().string(), name = whole.filename().string();
+  const FileDescriptor folder(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 && errno == ENOENT) {
+    return WithFault(absl::UnavailableError(absl::StrCat(
+                         "folder ", parent, " is not there; mount its file system here, or make it again if it was removed")),
+                     Fault::kStorage);
+  }
+  if (folder.get() < 0 && errno == ENOTDIR) return absl::InvalidArgumentError(absl::StrCat(parent, " is no folder"));
+  if (folder.get() < 0) return FileError(errno, "open the folder", parent);
+  if (::mkdirat(folder.get(), name.c_str(), 0777) != 0 && errno != EEXIST) return FileError(errno, "make the folder", path);
   struct stat found;
-  if (::lstat(path.c_str(), &found) != 0) return FileError(errno, "make the folder", path);
+  if (::fstatat(folder.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return FileError(errno, "make the folder", path);
   if (S_ISDIR(found.st_mode)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(path, " is a symbolic link where a folder was to be made; remove it"));
+  return absl::InvalidArgumentError(absl::StrCat(path, " is a ", S_ISLNK(found.st_mode) ? "symbolic link" : "file",
+                                                 " where a folder was to be made; remove it"));
 }
 
 bool FileExists(const std::string& path) {
@@ -231,8 +243,12 @@ bool FileExists(const std::string& path) {
 }
 
 absl::Status RemoveTree(const std::string& path) {
+  constexpr int kMostTries = 5;  // others may remove parts of it, or add some, meanwhile
   std::error_code error;
-  std::filesystem::remove_all(path, error);
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    std::filesystem::remove_all(path, error);
+    if (error.value() != ENOENT && error.value() != ENOTEMPTY) break;
+  }
   return error ? FileError(error.value(), "remove", path) : absl::OkStatus();
 }
 

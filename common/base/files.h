@@ -11,8 +11,8 @@
 
 namespace motley {
 
-// The Status of a failed system call: ENOENT is NOT_FOUND, EACCES PERMISSION_DENIED, ENOSPC, EDQUOT and EFBIG
-// RESOURCE_EXHAUSTED, EEXIST ALREADY_EXISTS, the rest UNAVAILABLE. "cannot read /x: no such file or directory". All that may be
+// The Status of a failed system call: ENOENT is NOT_FOUND, EACCES PERMISSION_DENIED, ENOSPC and EDQUOT RESOURCE_EXHAUSTED, EFBIG
+// OUT_OF_RANGE, EEXIST ALREADY_EXISTS, the rest UNAVAILABLE. "cannot read /x: no such file or directory". All that may be
 // otherwise later (no right, a full disk, an input or output error) is Fault::kStorage; a wrong path is not.
 absl::Status FileError(int error, std::string_view action, const std::string& path);
 
@@ -73,7 +73,9 @@ absl::Status WriteFileDurably(const std::string& path, std::string_view text);
 absl::Status SyncFolder(const std::string& path);
 // Like mkdir -p.
 absl::Status MakeFolders(const std::string& path);
-// The same, but the path's last part is a folder and no link to one: whoever prepared a link would lead the writing elsewhere.
+// Only the path's last part is made: where a share is not mounted any more the way to it would be made on the wrong disk. That
+// part is a folder and no link to one: whoever prepared a link would lead the writing elsewhere. Fault::kStorage: what it lies
+// in is not there. INVALID_ARGUMENT: that is no folder.
 absl::Status MakeOwnFolder(const std::string& path);
 // A folder, too. False where it cannot be known.
 bool FileExists(const std::string& path);

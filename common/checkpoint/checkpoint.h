@@ -56,8 +56,9 @@ struct CheckpointManifest {
   std::vector<CheckpointFile> files;
 };
 
-// Writes one rank's file into `folder` (created if missing): header-free arrays in the order given, digests while
-// writing, fsync. A full disk is RESOURCE_EXHAUSTED and names folder and bytes.
+// Writes one rank's file into `folder` (created if missing; what it lies in is not): header-free arrays in the order given,
+// digests while writing, fsync. A full disk is RESOURCE_EXHAUSTED, a limit of a file's size OUT_OF_RANGE; both name folder and
+// bytes. Fault::kStorage, too: the folder that it lies in is not there, or goes meanwhile.
 struct PieceData {
   int unit;
   StateTensor tensor;
@@ -72,15 +73,17 @@ std::string FileEntryToJson(const CheckpointFile& file);
 absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json);
 
 // Writes manifest.json into the temporary folder, syncs, and gives it its final name, which an older checkpoint of the same step
-// may have. Asks before and after: an epoch that is not the newest any more takes back what it published.
-// FAILED_PRECONDITION: a newer epoch exists; its checkpoints have their names (common/checkpoint/checkpoint_fence.h).
+// may have. Looks first at each of the manifest's files, name and size: without them all nothing is published (Fault::kStorage;
+// who has patience looks before, common/checkpoint/checkpoint_look.h). Asks before and after: an epoch that is not the newest any
+// more takes back what it published. FAILED_PRECONDITION: a newer epoch exists; its checkpoints have their names
+// (common/checkpoint/checkpoint_fence.h).
 absl::Status PublishCheckpoint(const std::string& temporary_folder, const std::string& final_folder,
                                const CheckpointManifest& manifest, const CheckpointFence& fence);
 // After a failure: what this epoch wrote and did not publish.
 absl::Status RemoveTemporaryCheckpoint(const std::string& folder, const CheckpointFence& fence);
 
-// NOT_FOUND: no manifest (never finished). DATA_LOSS: cut off or altered. FAILED_PRECONDITION: whole, and of a newer format.
-// All name the file.
+// NOT_FOUND: no manifest (never finished). DATA_LOSS: cut off or altered, or no file (a named pipe is not waited for).
+// FAILED_PRECONDITION: whole, and of a newer format. All name the file.
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder);
 // That the pieces cover every element once, and that every file is there with its size. Reads no contents. DATA_LOSS names the
 // file; NOT_FOUND: it is not there.
@@ -93,13 +96,19 @@ struct FoundCheckpoint {
   CheckpointManifest manifest;
   std::vector<std::string> skipped;  // newer ones that are damaged, each with the reason
 };
+// Why whoever looks does not want a checkpoint; OK: it does.
+using CheckpointFilter = std::function<absl::Status(const CheckpointManifest& manifest, const std::string& folder)>;
 // Newest checkpoint under `root` whose structure verifies, without those of the folders `left_out` ("<root>/step-00000040":
 // readers found them damaged). Who reads its contents verifies them (common/checkpoint/checkpoint_reader.h). Only proven damage
-// skips a checkpoint. NOT_FOUND: there is none. DATA_LOSS: there are, and none is left; names each. Others: one cannot be
-// read now (Fault::kStorage), or is of a newer format.
-absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out);
+// skips a checkpoint, or `wanted`: others may put theirs there. NOT_FOUND: there is none; a folder of such a name without a
+// manifest is none, and stands in `not_one` with the reason. The status of `wanted`: none but what it refused. DATA_LOSS: there
+// are, and none is left; names each. Others: one cannot be read now (Fault::kStorage), or is of a newer format.
+absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out,
+                                                     const CheckpointFilter& wanted = {},
+                                                     std::vector<std::string>* not_one = nullptr);
 // Settles what older epochs left unfinished and, unless `keep_latest` is 0, deletes published checkpoints beyond the newest
-// `keep_latest` up to `newest_step`, the one just published. Those of a higher step did not verify when the run resumed below
+// `keep_latest` up to `newest_step`, the one just published. Only those count whose structure verifies, and of this job: another
+// one's stay as they are. Those of a higher step did not verify when the run resumed below
 // them; they go too, or they would count as the newest and push out the good ones. Asks before each deletion, and deletes only
 // what an epoch up to the fence's wrote. What cannot be read now stays. FAILED_PRECONDITION: a newer epoch exists.
 absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence);

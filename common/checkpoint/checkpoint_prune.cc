@@ -20,19 +20,32 @@ absl::Status Settle(const std::string& root, const CheckpointFolder& folder, con
   return DiscardCheckpoint(folder.path, folder.step, kTrashSuffix, fence);
 }
 
-// Published folders to delete. FAILED_PRECONDITION: one is of a newer epoch, so nothing here is ours to delete.
+// The job whose checkpoint has just been published; empty: it cannot be told.
+std::string OwnerOf(const std::vector<CheckpointFolder>& folders, int64_t newest_step) {
+  for (const CheckpointFolder& folder : folders) {
+    if (!folder.published || folder.step != newest_step) continue;
+    const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder.path);
+    return manifest.ok() ? manifest->job : "";
+  }
+  return "";
+}
+
+// Published folders to delete. What was not made by the job that prunes is not its to count or to delete. FAILED_PRECONDITION:
+// one is of a newer epoch, so nothing here is ours to delete.
 absl::StatusOr<std::vector<CheckpointFolder>> Superseded(const std::vector<CheckpointFolder>& folders, int64_t keep_latest,
                                                          int64_t newest_step, const CheckpointFence& fence) {
   std::vector<CheckpointFolder> doomed;
+  const std::string owner = OwnerOf(folders, newest_step);
   int64_t kept = 0;
   for (const CheckpointFolder& folder : folders) {
     if (!folder.published) continue;
-    const absl::StatusOr<int64_t> epoch = EpochThatWrote(folder.path);
-    if (epoch.ok() && *epoch > fence.epoch) return NewerEpochWrote(folder.path, fence.epoch);
+    const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder.path);
+    if (manifest.ok() && !owner.empty() && manifest->job != owner) continue;
+    if (manifest.ok() && manifest->epoch > fence.epoch) return NewerEpochWrote(folder.path, fence.epoch);
     if (folder.step > newest_step || kept >= keep_latest) {
       doomed.push_back(folder);
-    } else if (epoch.ok() && *epoch > 0) {
-      ++kept;  // one that cannot be read is not one of the newest
+    } else if (manifest.ok() && VerifyStructure(folder.path, *manifest).ok()) {
+      ++kept;  // nothing else can be resumed from
     }
   }
   return doomed;

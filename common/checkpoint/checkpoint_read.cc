@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/fault.h"
 #include "common/base/files.h"
 #include "common/base/sha256.h"
 #include "common/base/status_macros.h"
@@ -119,8 +120,11 @@ absl::StatusOr<std::vector<Candidate>> CandidatesOfStep(const std::vector<Checkp
 
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder) {
   const std::string path = absl::StrCat(folder, "/", kManifestName);
-  MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kLargestManifestBytes));
-  return ManifestFromJson(text, path);
+  const absl::StatusOr<std::string> text = ReadSmallFile(path, kLargestManifestBytes);
+  // Too large, or no file at all: no writer of ours left it so.
+  if (absl::IsInvalidArgument(text.status())) return absl::DataLossError(text.status().message());
+  MOTLEY_RETURN_IF_ERROR(text.status());
+  return ManifestFromJson(*text, path);
 }
 
 absl::Status VerifyStructure(const std::string& folder, const CheckpointManifest& manifest) {
@@ -140,9 +144,12 @@ absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifes
   return absl::OkStatus();
 }
 
-absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out) {
+absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out,
+                                                     const CheckpointFilter& wanted, std::vector<std::string>* not_one) {
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> folders, ListCheckpointFolders(root));
   FoundCheckpoint result;
+  absl::Status unwanted;  // the newest of them
+  bool damaged = false;
   for (size_t next = 0; next < folders.size();) {
     const std::string published = absl::StrCat(root, "/", CheckpointFolderName(folders[next].step));
     MOTLEY_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, CandidatesOfStep(folders, &next));
@@ -152,16 +159,31 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
       if (status.ok() && (left_out.contains(candidate.folder) || left_out.contains(published))) {
         status = absl::DataLossError(absl::StrCat(candidate.folder, " is damaged: a rank that read it found out"));
       }
+      if (status.ok() && wanted) {
+        status = wanted(*candidate.manifest, candidate.folder);
+        if (!status.ok() && FaultOf(status) == Fault::kStorage) return status;
+        if (!status.ok()) {
+          if (unwanted.ok()) unwanted = status;
+          result.skipped.push_back(std::string(status.message()));
+          continue;
+        }
+      }
       if (status.ok()) {
         result.folder = candidate.folder;
         result.manifest = *std::move(candidate.manifest);
         return result;
       }
       if (!ProvesDamage(status)) return status;
+      damaged |= !absl::IsNotFound(candidate.manifest.status());
       result.skipped.push_back(std::string(status.message()));
     }
   }
-  if (result.skipped.empty()) return absl::NotFoundError(absl::StrCat("no checkpoint in ", root));
+  if (!damaged && !unwanted.ok()) return unwanted;
+  if (!damaged) {
+    const std::string but = result.skipped.empty() ? "" : absl::StrCat(": ", absl::StrJoin(result.skipped, "; "));
+    if (not_one != nullptr) *not_one = std::move(result.skipped);
+    return absl::NotFoundError(absl::StrCat("no checkpoint in ", root, but));
+  }
   return absl::DataLossError(absl::StrCat("no checkpoint in ", root, " verifies: ", absl::StrJoin(result.skipped, "; "),
                                           "; restore one, or remove the folder to begin again"));
 }

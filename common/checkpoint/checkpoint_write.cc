@@ -1,3 +1,4 @@
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "common/checkpoint/checkpoint_blocks.h"
 #include "common/checkpoint/checkpoint_fence.h"
 #include "common/checkpoint/checkpoint_folders.h"
+#include "common/checkpoint/checkpoint_look.h"
 #include "common/checkpoint/checkpoint_manifest.h"
 
 namespace motley {
@@ -34,15 +36,35 @@ absl::StatusOr<std::vector<std::string>> WritePieces(const std::string& path, DT
   return digests.Finish();
 }
 
-// The same error with what the reader needs: folder, bytes wanted, bytes free.
+// Of a file that may not grow so far: the disk has room for it.
+std::string WhyTooLarge() {
+  struct rlimit limit;
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return "its file system holds no file that large";
+  return absl::StrCat("the worker's file size limit (ulimit -f, LimitFSIZE) is ", limit.rlim_cur, " bytes; raise it");
+}
+
+// The same error with what the reader needs: folder, bytes wanted, bytes free. What was there a moment ago and is not now is a
+// file system that went, not a wrong path.
 absl::Status Explain(const absl::Status& status, const std::string& folder, int64_t bytes) {
+  if (absl::IsNotFound(status)) {
+    return WithFault(absl::UnavailableError(absl::StrCat(status.message(), "; is checkpoint.folder mounted here?")),
+                     Fault::kStorage);
+  }
+  const std::string reason(status.message());
+  if (absl::IsOutOfRange(status)) {
+    return WithFault(absl::OutOfRangeError(absl::StrCat("checkpoint folder ", folder, ": ", bytes,
+                                                        " bytes to write: ", WhyTooLarge(), " (", reason, ")")),
+                     FaultOf(status));
+  }
   if (!absl::IsResourceExhausted(status)) return status;
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);
   const std::string free = error ? "" : absl::StrCat(", ", space.available, " bytes are free");
-  return WithFault(absl::ResourceExhaustedError(absl::StrCat("checkpoint folder ", folder, " is full: ", bytes, " bytes to write",
-                                                             free, " (", std::string(status.message()),
-                                                             "); free space there or choose another checkpoint.folder")),
+  const bool quota = !error && space.available > static_cast<uint64_t>(bytes);
+  return WithFault(absl::ResourceExhaustedError(absl::StrCat(
+                       "checkpoint folder ", folder, quota ? " takes no more (a quota?): " : " is full: ", bytes,
+                       " bytes to write", free, " (", reason, "); free space there or choose another checkpoint.folder")),
                    FaultOf(status));
 }
 
@@ -90,26 +112,38 @@ absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, co
   }
   if (!blocks.ok()) return Explain(blocks.status(), folder, file.bytes);
   file.blocks = *std::move(blocks);
-  MOTLEY_RETURN_IF_ERROR(SyncFolder(folder));
+  if (const absl::Status synced = SyncFolder(folder); !synced.ok()) return Explain(synced, folder, file.bytes);
   return file;
 }
 
 absl::Status PublishCheckpoint(const std::string& temporary_folder, const std::string& final_folder,
                                const CheckpointManifest& manifest, const CheckpointFence& fence) {
   const std::string name = fs::path(final_folder).filename().string();
+  if (const std::vector<size_t> missing = FilesNotSeen(temporary_folder, manifest.files, absl::ZeroDuration());
+      !missing.empty()) {
+    return WithFault(
+        absl::UnavailableError(absl::StrCat(temporary_folder, "/", manifest.files[missing[0]].name, " is not seen here",
+                                            missing.size() == 1 ? "" : absl::StrCat(" (of ", missing.size(), ")"), "; ", name,
+                                            " is not published without it")),
+        Fault::kStorage);
+  }
   MOTLEY_RETURN_IF_ERROR(fence.confirm(absl::StrCat("publish ", name)));
   MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("write the manifest of ", name)));
   const std::string text = ManifestToJson(manifest);
   const absl::Status written = WriteFileDurably(absl::StrCat(temporary_folder, "/", kManifestName), text);
   if (!written.ok()) return Explain(written, temporary_folder, static_cast<int64_t>(text.size()));
-  MOTLEY_RETURN_IF_ERROR(SyncFolder(temporary_folder));
+  if (const absl::Status synced = SyncFolder(temporary_folder); !synced.ok()) return Explain(synced, temporary_folder, 0);
 
   MOTLEY_ASSIGN_OR_RETURN(const int64_t there, EpochThatWrote(final_folder));
   if (there > fence.epoch) return NewerEpochWrote(final_folder, fence.epoch);
-  MOTLEY_ASSIGN_OR_RETURN(const std::string displaced, PlaceCheckpoint(temporary_folder, final_folder, fence));
+  const absl::StatusOr<std::string> placed = PlaceCheckpoint(temporary_folder, final_folder, fence);
+  if (!placed.ok()) return Explain(placed.status(), temporary_folder, 0);
+  const std::string& displaced = *placed;
   MOTLEY_RETURN_IF_ERROR(PutBackIfNewer(displaced, final_folder, fence));
   MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("sync the name of ", name)));
-  MOTLEY_RETURN_IF_ERROR(SyncFolder(fs::path(final_folder).parent_path().string()));
+  if (const absl::Status synced = SyncFolder(fs::path(final_folder).parent_path().string()); !synced.ok()) {
+    return Explain(synced, final_folder, 0);
+  }
 
   const absl::Status newest = fence.confirm(absl::StrCat("keep ", name));
   if (absl::IsFailedPrecondition(newest)) (void)TakeBack(final_folder, displaced, manifest.step, fence);

@@ -200,6 +200,7 @@ struct CheckpointFailedReport {
   Epoch epoch;
   int64_t step = 0;
   std::string message;
+  DeviceId blamed = {};  // whose node is to blame for it; empty: nobody's, or not known
 };
 struct LogReport {
   JobId job;

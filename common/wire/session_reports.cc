@@ -124,6 +124,7 @@ struct ReportToProto {
     v1::CheckpointFailed* failed = Stamp(report, out.mutable_checkpoint_failed());
     failed->set_step(report.step);
     failed->set_message(report.message);
+    failed->set_blamed_device_id(report.blamed.value());
   }
   void operator()(const LogReport& report) {
     v1::LogChunk* log = Stamp(report, out.mutable_log());
@@ -236,7 +237,8 @@ std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
     }
     case v1::WorkerMessage::kCheckpointFailed: {
       const auto& in = message.checkpoint_failed();
-      return CheckpointFailedReport{JobId(in.job_id()), Epoch(in.epoch()), in.step(), in.message()};
+      return CheckpointFailedReport{JobId(in.job_id()), Epoch(in.epoch()), in.step(), in.message(),
+                                    DeviceId(in.blamed_device_id())};
     }
     case v1::WorkerMessage::kLog: {
       const auto& in = message.log();

@@ -7,6 +7,7 @@
 #include "common/base/count.h"
 #include "common/base/status_macros.h"
 #include "coordinator/epoch/prober.h"
+#include "coordinator/epoch/storage_blame.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
@@ -93,6 +94,7 @@ absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& 
     Batch failure;
     RecordFailure(core, *action.failure, &failure.events);
     for (EventRecord& event : failure.events) core.Emit(std::move(event));
+    BlameForRestore(core, *action.failure);
   }
   const bool refused = action.failure && BlamesNewcomers(core.state, run, *action.failure) && RefuseUnproven(core, reason);
   const bool planned = action.save || action.cause_label.empty();

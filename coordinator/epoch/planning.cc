@@ -113,14 +113,18 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
                  const std::string& data_digest, const std::set<std::string>& damaged, const JobId& job) {
   Prepared prepared;
   if (!checkpoint_folder.empty()) {
-    auto found = FindNewestCheckpoint(checkpoint_folder, damaged);
+    // What somebody copied into the folder must not end a job that has checkpoints of its own there.
+    const auto ours = [&](const CheckpointManifest& manifest, const std::string& folder) -> absl::Status {
+      MOTLEY_RETURN_IF_ERROR(CheckOwner(manifest, job, checkpoint_folder, folder));
+      return CheckFits(manifest, input, data_digest, folder);
+    };
+    std::vector<std::string> not_one;
+    auto found = FindNewestCheckpoint(checkpoint_folder, damaged, ours, &not_one);
     if (found.ok()) {
       prepared.resume_from = found->folder;
       prepared.start_step = found->manifest.step;
       for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
       prepared.skipped = found->skipped;
-      prepared.status = CheckOwner(found->manifest, job, checkpoint_folder, found->folder);
-      if (prepared.status.ok()) prepared.status = CheckFits(found->manifest, input, data_digest, found->folder);
     } else if (absl::IsNotFound(found.status()) && !published.empty()) {
       // Beginning again at step 0 would throw away what the ranks saved.
       // A folder that is not mounted looks empty, too.
@@ -130,6 +134,7 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
                                   Fault::kStorage);
     } else if (absl::IsNotFound(found.status())) {
       prepared.status = PrepareInitial(input, damaged, &prepared);
+      prepared.skipped.insert(prepared.skipped.begin(), not_one.begin(), not_one.end());
     } else {
       prepared.status = found.status();
     }

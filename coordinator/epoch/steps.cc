@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/count.h"
 #include "common/base/logging.h"
+#include "coordinator/epoch/storage_blame.h"
 
 namespace motley::coordinator {
 namespace {
@@ -153,13 +154,15 @@ void OnCheckpointFailed(Core& core, const NodeName& node, const CheckpointFailed
   EventRecord event;
   event.job = run.job;
   event.kind = kind::kCheckpointFailed;
-  event.node = node;
+  event.node = report.blamed.empty() ? node : NodeOf(report.blamed);
+  event.device = report.blamed;
   event.epoch = report.epoch;
   event.message = absl::StrFormat("the checkpoint of step %d could not be written: %s; training goes on and it is tried again",
                                   report.step, report.message);
   run.checkpoint_trouble = event.message;
   core.metrics.checkpoint_failures.Add({{"job_id", run.job.value()}});
   core.Emit(std::move(event));
+  BlameForSave(core, report);
 }
 
 void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& report) {
@@ -167,6 +170,7 @@ void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& repo
   JobRecord& job = core.state.jobs.at(run.job);
   run.deaths.clear();  // durable progress: deaths are in a row no more
   run.checkpoint_trouble.clear();
+  run.storage_blame = {};
   run.damaged.erase(report.folder);  // whatever had the name
   run.saved_step = report.step;
   run.save_seconds = report.seconds;

@@ -95,6 +95,14 @@ struct StepTrace {
   std::vector<std::optional<TraceReport>> ranks;  // their answers
 };
 
+// A node whose file system is not the others', while that lasts (epoch/storage_blame.h).
+struct StorageBlame {
+  NodeName node = {};
+  int times = 0;  // in a row
+  Epoch epoch = {};
+  int64_t step = 0;  // of the save, in that epoch
+};
+
 struct JobRun {
   JobId job;
   Stage stage = Stage::kIdle;
@@ -157,6 +165,7 @@ struct JobRun {
   // Devices that are not used by this job any more, and why; deaths in a row without a checkpoint between.
   std::map<DeviceId, int> deaths;
   std::map<DeviceId, std::string> left_out;
+  StorageBlame storage_blame;
   // For the line about the replan: what ended the last epoch, and when it last made a step.
   std::string replan_cause;  // empty once the line is written
   absl::Duration last_step_at;

@@ -119,7 +119,11 @@ struct JudgeReport {
     return Foreign(absl::StrCat("a checkpoint of step ", report.step, ", when step ", job.step, " is the newest"));
   }
   Standing operator()(const CheckpointFailedReport& report) const {
-    return Matters(report) ? OfRank(0, "a checkpoint") : Standing();
+    if (!Matters(report)) return {};
+    if (Standing standing = OfRank(0, "a checkpoint"); standing.kind != Standing::kOwn) return standing;
+    const auto is_it = [&](const RankRun& rank) { return rank.device == report.blamed; };
+    if (report.blamed.empty() || std::any_of(state.run->ranks.begin(), state.run->ranks.end(), is_it)) return {};
+    return Foreign(absl::StrCat("the blame of device ", report.blamed.value().substr(0, 80)));
   }
   Standing operator()(const TraceReport& report) const {
     return Matters(report) ? OfRank(report.rank, "a timeline") : Standing();

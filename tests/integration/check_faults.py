@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Things die, stop, and lie: the first cause is reported, training goes on with the same numbers, and nothing is left behind."""
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import time
 
 from harness import Results, TestCluster, expect, state_of
 from cluster import processes
+import mounts
 import netns
 from faults_common import PACED, paced_job, rank_of
 from faults_kills import kills
@@ -242,6 +244,50 @@ def full_disk(cluster):
     return None
 
 
+def lost_share():
+    """The share is unmounted on one node of three, in the middle of a job: nothing is published that lacks its file, so that the
+    loss of a rank afterwards costs the steps since the newest whole checkpoint, and the node."""
+    if mounts.why_not():
+        return mounts.why_not()
+    with mounts.MountsCluster() as cluster:
+        cluster.start(NODES)
+        paced_job(cluster, "lost-share", checkpoint__folder=cluster.mount)
+        folder = os.path.join(cluster.share, "lost-share")
+        cluster.wait_for(lambda: os.path.isdir(os.path.join(folder, "step-00000005")), 60, "the checkpoint of step 5", poll_seconds=0.02)
+        begin = time.time()
+        cluster.unmount("n3", "-l")
+        expect_cause(cluster, "lost-share", {"checkpoint_failed"}, ["n3"], 30, begin)
+        said = [(e["node"], e["device"]) for e in cluster.events("lost-share") if e["kind"] == "checkpoint_failed"]
+        expect(said[-1][1].startswith("n3/"), f"blamed: {said}")
+        whole = whole_checkpoints(folder)
+        expect(whole, "the good checkpoints are gone")
+        os.kill(rank_of(cluster, "n2"), signal.SIGKILL)
+        expect_cause(cluster, "lost-share", {"device_left_out"}, ["n3"], 60, begin)
+        cluster.wait_for_state("lost-share", "SUCCEEDED", 120)
+        if Undisturbed.curve:
+            expect_same_curve(cluster, "lost-share")
+        expect(max(whole_checkpoints(folder)) == STEPS, f"whole checkpoints: {whole_checkpoints(folder)}")
+        expect(not os.listdir(cluster.mount), f"made on the node's own disk: {os.listdir(cluster.mount)}")
+        for name in ("n1", "n2"):   # a worker without a rank keeps nobody from unmounting
+            cluster.wait_for(lambda: not [p for p, parent, _ in processes() if parent == cluster.workers[name].pid], 20, f"{name}'s rank to end")
+            cluster.unmount(name)
+    return None
+
+
+def whole_checkpoints(folder):
+    """Steps of the published checkpoints, each of which has all files of its manifest."""
+    steps = []
+    for name in sorted(os.listdir(folder)):
+        if not name.startswith("step-"):
+            continue
+        with open(os.path.join(folder, name, "manifest.json"), encoding="utf-8") as file:
+            files = {f["name"]: f["bytes"] for f in json.load(file)["files"]}
+        there = {f: os.path.getsize(os.path.join(folder, name, f)) for f in os.listdir(os.path.join(folder, name)) if f.endswith(".bin")}
+        expect(there == files, f"{name} was published with {there} instead of {files}")
+        steps.append(int(name[len("step-"):]))
+    return steps
+
+
 def expect_met(rows, problems):
     expect(all(row["met"] for row in rows) and not problems, f"{problems}; {[row for row in rows if not row['met']]}")
 
@@ -303,6 +349,7 @@ def main():
                         cluster.run_motley("stop", job["id"])
         results.run("full disk", full_disk, cluster)
         results.run("nothing is left", nothing_left, cluster, before_shm)
+    results.run("lost share", lost_share)
     results.run("kills of the coordinator", killed_again_and_again, 1)
     results.run("partitions", partitioned)
     results.run("bad newcomers", bad_newcomers)

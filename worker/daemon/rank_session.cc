@@ -327,8 +327,8 @@ void RankSession::OnCheckpoint(int64_t step, const std::string& folder, int64_t 
   (void)Send(WorkerReport(CheckpointReport{job_, epoch_, step, folder, bytes, seconds, free_bytes}));
 }
 
-void RankSession::OnCheckpointFailed(int64_t step, const std::string& message) {
-  (void)Send(WorkerReport(CheckpointFailedReport{job_, epoch_, step, CleanLine(message)}));
+void RankSession::OnCheckpointFailed(int64_t step, const std::string& message, const DeviceId& blamed) {
+  (void)Send(WorkerReport(CheckpointFailedReport{job_, epoch_, step, CleanLine(message), blamed}));
 }
 
 void RankSession::OnLog(const std::string& line) {

@@ -52,7 +52,7 @@ class RankSession : public engine::RankHost {
   void OnStep(const engine::StepResult& step) override;
   void OnProgress(int64_t step, int64_t instruction, const std::string& doing) override;
   void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) override;
-  void OnCheckpointFailed(int64_t step, const std::string& message) override;
+  void OnCheckpointFailed(int64_t step, const std::string& message, const DeviceId& blamed) override;
   void OnLog(const std::string& line) override;
 
  private:

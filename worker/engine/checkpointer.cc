@@ -1,41 +1,22 @@
 #include "worker/engine/checkpointer.h"
 
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/checkpoint_look.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/save_verdict.h"
 
 namespace motley::engine {
 namespace {
 
-// A rank's contribution or failure as text: "ok <entry>" or "error <code> <fault> <message>".
-std::string ErrorMessage(const absl::Status& status) {
-  return absl::StrCat("error ", static_cast<int>(status.code()), " ", std::string(FaultName(FaultOf(status))), " ",
-                      status.message());
-}
-std::string ToMessage(const absl::StatusOr<CheckpointFile>& file) {
-  return file.ok() ? absl::StrCat("ok ", FileEntryToJson(*file)) : ErrorMessage(file.status());
-}
-std::string ToMessage(const absl::Status& status) { return status.ok() ? "ok" : ErrorMessage(status); }
-
-absl::Status ErrorOf(const std::string& message, const DeviceId& device) {
-  if (message.rfind("error ", 0) != 0) return absl::OkStatus();
-  const std::vector<std::string> parts = absl::StrSplit(message, absl::MaxSplits(' ', 3));
-  if (parts.size() != 4) return absl::InternalError(absl::StrCat("checkpoint on ", device.value(), ": ", message));
-  return WithFault(absl::Status(static_cast<absl::StatusCode>(std::atoi(parts[1].c_str())),
-                                absl::StrCat("checkpoint on ", device.value(), ": ", parts[3])),
-                   ParseFault(parts[2]).value_or(Fault::kOurs));
-}
-
-absl::Status FirstError(const std::vector<std::string>& messages, const std::vector<DeviceId>& devices) {
-  for (size_t r = 0; r < messages.size(); ++r) MOTLEY_RETURN_IF_ERROR(ErrorOf(messages[r], devices[r]));
-  return absl::OkStatus();
-}
+std::string FileName(int rank) { return absl::StrCat("rank-", rank, ".bin"); }
 
 CheckpointFence MakeFence(const RankAssignment& assignment, int64_t step, RankHost& host) {
   return {.epoch = assignment.epoch.value(),
@@ -57,15 +38,18 @@ CheckpointManifest MakeManifest(const RankAssignment& assignment, int64_t step, 
   return manifest;
 }
 
-// Rank 0's part.
-absl::Status Publish(const RankAssignment& assignment, CheckpointManifest manifest, const std::vector<std::string>& messages,
-                     const std::string& temporary, const std::string& final_folder, RankHost& host, int64_t* bytes) {
+// Rank 0's part, once all ranks have written and seen the token.
+absl::Status Publish(const RankAssignment& assignment, CheckpointManifest manifest, const std::vector<std::string>& entries,
+                     absl::Duration patience, const std::string& temporary, const std::string& final_folder, RankHost& host,
+                     int64_t* bytes) {
   const int64_t step = manifest.step;
-  for (const std::string& message : messages) {
-    MOTLEY_ASSIGN_OR_RETURN(CheckpointFile file, FileEntryFromJson(message.substr(3)));
+  for (const std::string& entry : entries) {
+    MOTLEY_ASSIGN_OR_RETURN(CheckpointFile file, FileOf(entry));
     *bytes += file.bytes;
     manifest.files.push_back(std::move(file));
   }
+  MOTLEY_RETURN_IF_ERROR(NotAllSeen(FilesNotSeen(temporary, manifest.files, patience), assignment.devices, temporary));
+  MOTLEY_RETURN_IF_ERROR(RemoveToken(temporary));
   const CheckpointFence fence = MakeFence(assignment, step, host);
   MOTLEY_RETURN_IF_ERROR(PublishCheckpoint(temporary, final_folder, manifest, fence));
   const CheckpointSection& config = assignment.config.checkpoint;
@@ -74,44 +58,66 @@ absl::Status Publish(const RankAssignment& assignment, CheckpointManifest manife
   return absl::OkStatus();
 }
 
+// Every rank's part: its file beside rank 0's token. What it has to say of both.
+std::string WriteAndLook(const RankAssignment& assignment, const ShardedState& state, int64_t step, DType dtype,
+                         absl::Duration patience, const std::string& temporary) {
+  std::string token;
+  if (assignment.rank == 0) {
+    token = absl::StrCat(assignment.epoch.value(), "-", step, "-", MonotonicNs());
+    // First of all, so that nobody waits for it.
+    if (const absl::Status status = WriteToken(temporary, token); !status.ok()) return EntryMessage(status, "");
+  }
+  const auto written = WriteCheckpointFile(temporary, FileName(assignment.rank), dtype, state.Pieces());
+  if (written.ok() && assignment.rank != 0) token = ReadToken(temporary, patience);
+  return EntryMessage(written, token);
+}
+
 // After a failure, by rank 0: what was written and will not be published.
 void Forget(const RankAssignment& assignment, int64_t step, const std::string& temporary, RankHost& host) {
   const absl::Status removed = RemoveTemporaryCheckpoint(temporary, MakeFence(assignment, step, host));
   if (!removed.ok()) host.OnLog(absl::StrCat("an unfinished checkpoint stays: ", removed.message()));
 }
 
+// The same by another rank, where rank 0 does not see what it wrote: a disk that a share was mounted on would fill. What is not
+// there, or not empty, stays so.
+void ForgetOwnFile(const RankAssignment& assignment, const std::string& temporary) {
+  (void)::unlink(absl::StrCat(temporary, "/", FileName(assignment.rank)).c_str());
+  (void)::rmdir(temporary.c_str());
+}
+
 // All ranks' part. Nobody goes on before rank 0 has published or removed what was written.
-absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedState& state, int64_t step,
+absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedState& state, int64_t step, absl::Duration patience,
                              const std::string& temporary, Communicator& communicator, RankHost& host) {
   const int64_t begin_ns = MonotonicNs();
   const std::string& root = assignment.config.checkpoint.folder;
   const std::string final_folder = absl::StrCat(root, "/", CheckpointFolderName(step));
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
-  const auto written = WriteCheckpointFile(temporary, absl::StrCat("rank-", assignment.rank, ".bin"), dtype, state.Pieces());
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> entries, communicator.GatherStrings(ToMessage(written)));
-  const absl::Status all_written = FirstError(entries, assignment.devices);
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
+                          communicator.GatherStrings(WriteAndLook(assignment, state, step, dtype, patience, temporary)));
+  const absl::Status all_written = VerdictOf(entries, assignment.devices, root);
   absl::Status published;
+  if (!all_written.ok() && assignment.rank != 0 && !LiesWithRank0(entries, assignment.rank)) ForgetOwnFile(assignment, temporary);
   if (assignment.rank == 0) {
     int64_t bytes = 0;
     if (all_written.ok()) {
-      published = Publish(assignment, MakeManifest(assignment, step, dtype, state.loss_scale()), entries, temporary, final_folder,
-                          host, &bytes);
+      published = Publish(assignment, MakeManifest(assignment, step, dtype, state.loss_scale()), entries, patience, temporary,
+                          final_folder, host, &bytes);
     }
     if (!all_written.ok() || !published.ok()) Forget(assignment, step, temporary, host);
     if (all_written.ok() && published.ok()) host.OnCheckpoint(step, final_folder, bytes, (MonotonicNs() - begin_ns) * 1e-9);
   }
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> verdicts, communicator.GatherStrings(ToMessage(published)));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> verdicts, communicator.GatherStrings(VerdictMessage(published)));
   MOTLEY_RETURN_IF_ERROR(all_written);
-  return FirstError(verdicts, assignment.devices);
+  return ErrorOf(verdicts[0], assignment.devices[0]);
 }
 
 }  // namespace
 
-absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, Communicator& communicator,
-                            RankHost& host) {
+absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, absl::Duration patience,
+                            Communicator& communicator, RankHost& host) {
   const std::string temporary =
       absl::StrCat(assignment.config.checkpoint.folder, "/", TemporaryCheckpointFolderName(step, assignment.epoch.value()));
-  const absl::Status verdict = WriteAndPublish(assignment, state, step, temporary, communicator, host);
+  const absl::Status verdict = WriteAndPublish(assignment, state, step, patience, temporary, communicator, host);
   // The ranks did not come to a verdict.
   if (FaultOf(verdict) == Fault::kPeer && assignment.rank == 0) Forget(assignment, step, temporary, host);
   return verdict;
@@ -123,7 +129,7 @@ void RemoveAbandonedCheckpoints(const RankAssignment& assignment, RankHost& host
   constexpr int64_t kKeepAllPublished = 0;
   const int64_t step = assignment.start_step;
   const absl::Status pruned = PruneCheckpoints(root, kKeepAllPublished, step, MakeFence(assignment, step, host));
-  if (pruned.ok() || absl::IsNotFound(pruned)) return;  // the first checkpoint makes the folder
+  if (pruned.ok() || absl::IsNotFound(pruned)) return;  // it may not be mounted now: the first save says so
   host.OnLog(absl::StrCat("unfinished checkpoints stay: ", pruned.message()));
 }
 

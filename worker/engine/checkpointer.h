@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/session/assignment.h"
 #include "worker/engine/base/rank_host.h"
 #include "worker/engine/model/state.h"
@@ -12,12 +13,13 @@
 
 namespace motley::engine {
 
-// Every rank writes its file into the temporary folder; rank 0 collects the entries, proves that the epoch is the newest,
-// publishes and prunes. All ranks return the same verdict: the first failure's status, which names its device. On failure
-// the temporary folder is removed and published checkpoints are untouched. FAILED_PRECONDITION: a newer epoch exists.
+// Every rank writes its file into the temporary folder and looks for rank 0's token there, for up to `patience`; rank 0 collects
+// the entries, looks at every file, proves that the epoch is the newest, publishes and prunes. All ranks return the same verdict,
+// which names a device, and carries the one whose node is to blame where that is known (BlamedDeviceOf; save_verdict.h). On
+// failure the temporary folder is removed and published checkpoints are untouched. FAILED_PRECONDITION: a newer epoch exists.
 // Fault::kStorage: it cannot be written now; the ranks may go on and try again. Fault::kPeer: they cannot.
-absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, Communicator& communicator,
-                            RankHost& host);
+absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, absl::Duration patience,
+                            Communicator& communicator, RankHost& host);
 
 // Rank 0, at the start of a run: removes the temporary folders that older epochs left. What cannot be removed is logged.
 void RemoveAbandonedCheckpoints(const RankAssignment& assignment, RankHost& host);

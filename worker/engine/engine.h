@@ -45,6 +45,8 @@ struct EngineOptions {
   const Clock* clock = nullptr;
   // In place of the assigned device's own: tests drive devices that are not there. Must outlive the engine.
   DeviceBackend* backend = nullptr;
+  // Of a save, with what another node wrote and this one does not see yet: shared file systems are late.
+  absl::Duration look_patience = absl::Seconds(5);
   // Waits between attempts at a last checkpoint; empty: really.
   std::function<void(absl::Duration)> pause = {};
   // Called on an instruction's lane when it begins: tests delay lanes with it. From several threads at once.

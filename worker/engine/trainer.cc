@@ -105,12 +105,12 @@ bool Trainer::EvaluationDue(int64_t steps_done) const {
 absl::Status Trainer::Save(int64_t steps_done) {
   // Gigabytes to a slow file system take longer than the patience with a rank that does not move.
   const Heartbeat heartbeat(kSaveBeat, [this] { progress_.Beat("saving a checkpoint"); });
-  const absl::Status status = SaveCheckpoint(assignment_, *state_, steps_done, communicator_, host_);
+  const absl::Status status = SaveCheckpoint(assignment_, *state_, steps_done, options_.look_patience, communicator_, host_);
   if (status.ok()) {
     saved_step_ = steps_done;
     schedule_.Saved();
   } else if (FaultOf(status) == Fault::kStorage && assignment_.rank == 0) {
-    host_.OnCheckpointFailed(steps_done, std::string(status.message()));
+    host_.OnCheckpointFailed(steps_done, std::string(status.message()), DeviceId(BlamedDeviceOf(status)));
   }
   return status;
 }

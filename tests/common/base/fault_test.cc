@@ -29,5 +29,13 @@ TEST(FaultTest, DamageCarriesTheCheckpoint) {
   EXPECT_TRUE(WithDamagedCheckpoint(absl::OkStatus(), "/c").ok());
 }
 
+TEST(FaultTest, BlameIsAField) {
+  const absl::Status blamed = WithBlamedDevice(WithFault(absl::UnavailableError("gone"), Fault::kStorage), "n2/gpu0");
+  EXPECT_EQ(BlamedDeviceOf(blamed), "n2/gpu0");
+  EXPECT_EQ(FaultOf(blamed), Fault::kStorage);
+  EXPECT_EQ(BlamedDeviceOf(WithBlamedDevice(absl::UnavailableError("gone"), "")), "");
+  EXPECT_TRUE(WithBlamedDevice(absl::OkStatus(), "n2/gpu0").ok());
+}
+
 }  // namespace
 }  // namespace motley

@@ -28,7 +28,8 @@ TEST(FilesTest, WritableIsAskedWithoutWriting) {
 TEST(FilesTest, ErrorsNameActionPathAndCause) {
   EXPECT_EQ(FileError(ENOENT, "read", "/x"), absl::NotFoundError("cannot read /x: No such file or directory"));
   EXPECT_EQ(FileError(EACCES, "read", "/x").code(), absl::StatusCode::kPermissionDenied);
-  for (const int error : {ENOSPC, EDQUOT, EFBIG})
+  EXPECT_EQ(FileError(EFBIG, "write", "/x").code(), absl::StatusCode::kOutOfRange);
+  for (const int error : {ENOSPC, EDQUOT})
     EXPECT_EQ(FileError(error, "write", "/x").code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(FileError(EIO, "read", "/x").code(), absl::StatusCode::kUnavailable);
   for (const int error : {EIO, ESTALE, ETIMEDOUT, ENOSPC, EDQUOT, EROFS, EACCES, EPERM, EMFILE, ENFILE, ENOMEM, EFBIG, ENODEV}) {
@@ -72,6 +73,20 @@ TEST(FilesTest, Folders) {
   EXPECT_TRUE(RemoveTree(folder / "a").ok());
   EXPECT_EQ(SyncFolder(folder / "a").code(), absl::StatusCode::kNotFound);
   EXPECT_FALSE(MakeFolders(folder.Write("file", "x") + "/below").ok());
+}
+
+// A way that is made where a share was mounted fills the wrong disk.
+TEST(FilesTest, OnlyTheLastPartOfAnOwnFolderIsMade) {
+  TempFolder folder;
+  EXPECT_EQ(FaultOf(MakeOwnFolder(folder / "a/b")), Fault::kStorage);
+  EXPECT_FALSE(FileExists(folder / "a"));
+  EXPECT_TRUE(MakeOwnFolder(folder / "a").ok());
+  EXPECT_TRUE(MakeOwnFolder(folder / "a/b").ok() && MakeOwnFolder(folder / "a/b").ok());
+  std::filesystem::create_directory_symlink(folder / "a/b", folder / "link");
+  EXPECT_EQ(MakeOwnFolder(folder / "link").code(), absl::StatusCode::kInvalidArgument);
+  const std::string file = folder.Write("file", "x");
+  EXPECT_EQ(MakeOwnFolder(file).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(MakeOwnFolder(file + "/below").code(), absl::StatusCode::kInvalidArgument);
 }
 
 // Opening a pipe waits for a writer, a socket's reader for ever; a worker and the coordinator stood still with them.

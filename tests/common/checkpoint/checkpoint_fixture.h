@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,7 @@ inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string&
   manifest.model = model;
   manifest.seed = 42;
   manifest.data_digest = "0123abcd";
+  std::filesystem::create_directories(root);
   const std::string temporary = root + "/" + TemporaryCheckpointFolderName(step, manifest.epoch);
   const std::vector<UnitSpec> units = ParameterLayout(model);
   for (int rank = 0; rank < 2; ++rank) {

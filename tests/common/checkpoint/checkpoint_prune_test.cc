@@ -4,6 +4,7 @@
 #include <set>
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/checkpoint_manifest.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
 
@@ -51,6 +52,34 @@ TEST(CheckpointPruneTest, DamagedManifestsAreNotAmongTheNewest) {
   root.Write("step-00000040/manifest.json", "{");
   ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 60, NewestEpoch()).ok());
   EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000040", "step-00000060"}));
+}
+
+// A save without all its files pushed the good ones out.
+TEST(CheckpointPruneTest, WhatLacksFilesIsNotAmongTheNewest) {
+  TempFolder root;
+  for (const int64_t step : {20, 30, 40, 50, 60}) {
+    ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  }
+  fs::remove(root / "step-00000050/rank-1.bin");
+  fs::resize_file(root / "step-00000040/rank-0.bin", 9);
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 60, NewestEpoch()).ok());
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000040", "step-00000050", "step-00000060"}));
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 1, 60, NewestEpoch()).ok());
+  EXPECT_EQ(Names(root.path()), std::set<std::string>{"step-00000060"});
+}
+
+// Somebody put them there: they count for nothing, and stay.
+TEST(CheckpointPruneTest, AnotherJobsCheckpointsAreNotOurs) {
+  TempFolder root, other;
+  for (const int64_t step : {20, 30, 40}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  const auto theirs = WriteTestCheckpoint(other.path(), 35, TinyModel(true), 0.5, NewestEpoch(9));
+  ASSERT_TRUE(theirs.ok());
+  CheckpointManifest manifest = *theirs;
+  manifest.job = "job-2";
+  other.Write("step-00000035/manifest.json", ManifestToJson(manifest));
+  fs::copy(other / "step-00000035", root / "step-00000035");
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 40, NewestEpoch()).ok());
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000035", "step-00000040"}));
 }
 
 TEST(CheckpointPruneTest, AnEpochThatIsNotTheNewestDeletesNothing) {

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -230,6 +231,39 @@ TEST(CheckpointReadTest, NoneIsNotFoundAndNoneThatVerifiesIsDataLoss) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << "there was one: beginning again must be somebody's decision";
   EXPECT_NE(Message(status).find("rank-0.bin is missing"), std::string::npos);
   EXPECT_NE(Message(status).find("restore one"), std::string::npos);
+}
+
+// Whoever may write in the folder could end the job, or have it wait for a writer that never comes.
+TEST(CheckpointReadTest, WhatOthersPutThereIsSkippedWithAReason) {
+  TempFolder root;
+  for (const int64_t step : {20, 40, 60, 80}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  fs::remove(root / "step-00000080/manifest.json");
+  ASSERT_EQ(::mkfifo((root / "step-00000080/manifest.json").c_str(), 0666), 0);
+  fs::remove(root / "step-00000060/manifest.json");
+  fs::create_directories(root / "step-00000060/manifest.json");
+  const auto wanted = [](const CheckpointManifest& manifest, const std::string& folder) {
+    return manifest.step == 40 ? absl::FailedPreconditionError(folder + " is another job's") : absl::OkStatus();
+  };
+  auto found = FindNewestCheckpoint(root.path(), {}, wanted);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->manifest.step, 20);
+  ASSERT_EQ(found->skipped.size(), 3u);
+  EXPECT_NE(found->skipped[0].find("step-00000080/manifest.json is a named pipe"), std::string::npos) << found->skipped[0];
+  EXPECT_NE(found->skipped[1].find("step-00000060/manifest.json is a folder"), std::string::npos) << found->skipped[1];
+  EXPECT_NE(found->skipped[2].find("step-00000040 is another job's"), std::string::npos) << found->skipped[2];
+  for (const char* name : {"step-00000020", "step-00000060", "step-00000080"}) fs::remove_all(root / name);
+  EXPECT_EQ(FindNewestCheckpoint(root.path(), {}, wanted).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(CheckpointReadTest, AFolderWithoutAManifestIsNoCheckpoint) {
+  TempFolder root;
+  root.Write("step-00000099/notes.txt", "mine");
+  std::vector<std::string> not_one;
+  EXPECT_EQ(FindNewestCheckpoint(root.path(), {}, {}, &not_one).status().code(), absl::StatusCode::kNotFound);
+  ASSERT_EQ(not_one.size(), 1u);
+  EXPECT_NE(not_one[0].find("step-00000099/manifest.json"), std::string::npos) << not_one[0];
+  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, TinyModel(true), 0.5).ok());
+  EXPECT_EQ(FindNewestCheckpoint(root.path(), {})->manifest.step, 20);
 }
 
 TEST(CheckpointReadTest, WhatReadersFoundDamagedIsLeftOut) {

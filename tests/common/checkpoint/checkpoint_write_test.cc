@@ -10,8 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/fault.h"
 #include "common/base/sha256.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/checkpoint_look.h"
 #include "common/checkpoint/checkpoint_manifest.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
@@ -21,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// While it lives, no file grows beyond so many bytes: what a full disk is to a writer.
+// While it lives, no file grows beyond so many bytes.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : old_handler_(::signal(SIGXFSZ, SIG_IGN)) {
@@ -40,7 +42,7 @@ class FileSizeLimit {
   const sighandler_t old_handler_;
 };
 
-TEST(CheckpointWriteTest, FullDiskIsResourceExhaustedAndLeavesNoFile) {
+TEST(CheckpointWriteTest, AFileSizeLimitIsNamedAsOneAndLeavesNoFile) {
   TempFolder root;
   const std::string temporary = root / ".tmp-step-00000001-epoch-1";
   const std::vector<double> values(10);
@@ -50,8 +52,12 @@ TEST(CheckpointWriteTest, FullDiskIsResourceExhaustedAndLeavesNoFile) {
                                {{0, StateTensor::kParameter, 0, 10, [&values] { return values.data(); }}});
   };
   const auto file = write();
-  EXPECT_EQ(file.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_NE(Message(file.status()).find("checkpoint folder " + temporary + " is full: 80 bytes to write"), std::string::npos)
+  EXPECT_EQ(file.status().code(), absl::StatusCode::kOutOfRange) << "this node's own: the disk, which is everybody's, has room";
+  EXPECT_EQ(FaultOf(file.status()), Fault::kStorage);
+  EXPECT_NE(Message(file.status())
+                .find("checkpoint folder " + temporary +
+                      ": 80 bytes to write: the worker's file size limit (ulimit -f, LimitFSIZE) is 0 bytes; raise it"),
+            std::string::npos)
       << file.status();
   EXPECT_TRUE(fs::is_empty(temporary)) << "the folder stays for the other ranks; rank 0 removes it when all have failed";
 }
@@ -82,7 +88,7 @@ TEST(CheckpointWriteTest, FileSizeLimitInTheMiddleOfAFile) {
     return WriteTestCheckpoint(root.path(), 7, TinyModel(true), 0.5);
   };
   const auto manifest = write();
-  EXPECT_EQ(manifest.status().code(), absl::StatusCode::kResourceExhausted) << manifest.status();
+  EXPECT_EQ(manifest.status().code(), absl::StatusCode::kOutOfRange) << manifest.status();
   // The folder stays: other ranks may be writing into it, and rank 0 removes it when all have failed.
   for (const auto& entry : fs::recursive_directory_iterator(root.path())) EXPECT_TRUE(entry.is_directory()) << entry.path();
 }
@@ -97,7 +103,7 @@ TEST(CheckpointWriteTest, AManifestThatDoesNotFitPublishesNothing) {
     const FileSizeLimit limit(0);
     return PublishCheckpoint(temporary, root / "step-00000001", manifest, NewestEpoch());
   };
-  EXPECT_EQ(publish().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(publish().code(), absl::StatusCode::kOutOfRange);
   EXPECT_FALSE(fs::exists(root / "step-00000001"));
 }
 
@@ -131,6 +137,66 @@ TEST(CheckpointWriteTest, UnwritableFolderIsNamed) {
   auto result = WriteCheckpointFile(file + "/below", "rank-0.bin", DType::kFloat32, {});
   EXPECT_FALSE(result.ok());
   EXPECT_NE(Message(result.status()).find(file), std::string::npos);
+}
+
+// A share that went leaves the folder that it was mounted on: what is made there fills the wrong disk, and nobody finds it.
+TEST(CheckpointWriteTest, NothingIsMadeWhereTheJobsFolderIsNot) {
+  TempFolder root;
+  const std::string temporary = root / "job/.tmp-step-00000001-epoch-1";
+  for (const absl::Status& status :
+       {WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat32, {}).status(), WriteToken(temporary, "1")}) {
+    EXPECT_EQ(FaultOf(status), Fault::kStorage) << status;
+    EXPECT_NE(Message(status).find(root / "job is not there"), std::string::npos) << status;
+  }
+  EXPECT_TRUE(fs::is_empty(root.path()));
+}
+
+TEST(CheckpointWriteTest, AShareThatGoesInASaveIsNoWrongPath) {
+  TempFolder root;
+  for (const char* folder : {"share/job", "disk"}) fs::create_directories(root / folder);
+  fs::create_directory_symlink("share", root / "mount");
+  const std::vector<double> values(10);
+  const auto unmount = [&] {
+    fs::remove(root / "mount");
+    fs::create_directory_symlink("disk", root / "mount");
+    return values.data();
+  };
+  const auto written = WriteCheckpointFile(root / "mount/job/.tmp-step-00000001-epoch-1", "rank-0.bin", DType::kFloat64,
+                                           {{0, StateTensor::kParameter, 0, 10, unmount}});
+  EXPECT_EQ(FaultOf(written.status()), Fault::kStorage) << written.status();
+  EXPECT_NE(Message(written.status()).find("mounted here"), std::string::npos) << written.status();
+  EXPECT_TRUE(fs::is_empty(root / "disk"));
+}
+
+TEST(CheckpointWriteTest, NothingIsPublishedOfWhichAFileIsNotSeen) {
+  for (const bool cut : {false, true}) {
+    TempFolder root;
+    const auto manifest = WriteTestCheckpoint(root.path(), 5, TinyModel(true), 0.5);
+    ASSERT_TRUE(manifest.ok()) << manifest.status();
+    const std::string temporary = root / ".tmp-step-00000006-epoch-3", final = root / "step-00000006";
+    fs::copy(root / "step-00000005", temporary);
+    fs::remove(temporary + "/manifest.json");
+    cut ? fs::resize_file(temporary + "/rank-1.bin", 9) : void(fs::remove(temporary + "/rank-1.bin"));
+    EXPECT_EQ(FilesNotSeen(temporary, manifest->files, absl::ZeroDuration()), std::vector<size_t>{1});
+    const absl::Status status = PublishCheckpoint(temporary, final, *manifest, NewestEpoch());
+    EXPECT_EQ(FaultOf(status), Fault::kStorage) << status;
+    EXPECT_NE(Message(status).find("rank-1.bin is not seen here"), std::string::npos) << status;
+    EXPECT_FALSE(fs::exists(final) || fs::exists(temporary + "/manifest.json"));
+  }
+}
+
+TEST(CheckpointWriteTest, WhoLooksSeesATokenOnceItIsWhole) {
+  TempFolder root;
+  const std::string folder = root / ".tmp-step-00000001-epoch-1";
+  EXPECT_EQ(ReadToken(folder, absl::ZeroDuration()), "");
+  fs::create_directories(folder);
+  root.Write(".tmp-step-00000001-epoch-1/token", "3-5-");
+  EXPECT_EQ(ReadToken(folder, absl::ZeroDuration()), "") << "it is being written";
+  std::thread late([&] { EXPECT_TRUE(WriteToken(folder, "3-5-77").ok()); });
+  EXPECT_EQ(ReadToken(folder, absl::Seconds(60)), "3-5-77");
+  late.join();
+  EXPECT_TRUE(RemoveToken(folder).ok() && RemoveToken(folder).ok());
+  EXPECT_TRUE(fs::is_empty(folder));
 }
 
 TEST(CheckpointWriteTest, SavingAStepAgainReplacesIt) {

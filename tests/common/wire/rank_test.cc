@@ -55,8 +55,10 @@ TEST(RankWire, WhatARankSaysComesBackAsItWas) {
   EXPECT_EQ(ThroughRank<KvGetReport>(WorkerReport(KvGetReport{JobId("j"), Epoch(3), "k", 1})).rank, 1);
   EXPECT_EQ(ThroughRank<PublishReport>(WorkerReport(PublishReport{JobId("j"), Epoch(3), 4, 0, 5, "delete"})).purpose, "delete");
   EXPECT_EQ(ThroughRank<CheckpointReport>(WorkerReport(CheckpointReport{JobId("j"), Epoch(3), 4, "/c", 6, 0.5})).folder, "/c");
-  EXPECT_EQ(ThroughRank<CheckpointFailedReport>(WorkerReport(CheckpointFailedReport{JobId("j"), Epoch(3), 4, "EIO"})).message,
-            "EIO");
+  const auto failed = ThroughRank<CheckpointFailedReport>(
+      WorkerReport(CheckpointFailedReport{JobId("j"), Epoch(3), 4, "EIO", DeviceId("n2/gpu0")}));
+  EXPECT_EQ(failed.message, "EIO");
+  EXPECT_EQ(failed.blamed, DeviceId("n2/gpu0"));
   EXPECT_EQ(ThroughRank<ProfileReport>(WorkerReport(ProfileReport{JobId("j"), Epoch(3), "e"})).error, "e");
   EXPECT_EQ(ThroughRank<LogReport>(WorkerReport(LogReport{JobId("j"), Epoch(3), "s", "t", 8})).text, "t");
   const auto progress = wire::FromProto(wire::ToProto(RankMessage(ProgressReport{Epoch(3), 4, 5, "forward"})));

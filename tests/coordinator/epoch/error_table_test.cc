@@ -1,5 +1,7 @@
 // The rows of the table in docs/errors.md: what follows each failure, and how long the next epoch waits.
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/steps.h"
+#include "coordinator/state/membership.h"
 #include "tests/coordinator/core/core_fixture.h"
 
 namespace motley::coordinator {
@@ -43,6 +45,16 @@ class ErrorTable : public CoreTest {
     }
     return -1;
   }
+  void BeginEpochOfThree() {
+    JobRun& run = *core_->state.run;
+    run.stage = Stage::kRunning;
+    run.stage_since = clock_.Now();
+    run.ranks.clear();
+    for (const char* device : {"n1/gpu0", "n2/gpu0", "n3/gpu0"}) run.ranks.push_back({DeviceId(device), 1, 0});
+    run.ranks_in_order = true;
+    for (const char* node : {"n1", "n2", "n3"}) run.storage_ok[NodeName(node)] = 1;
+    run.considered = UsableDevices(core_->state, run);
+  }
   std::vector<double> SecondsAfterEach(const Failure& failure, int times) {
     std::vector<double> seconds;
     for (int i = 0; i < times; ++i) seconds.push_back(SecondsAfter(failure));
@@ -71,6 +83,76 @@ TEST_F(ErrorTable, FilesAreWaitedForAlsoWhenStepsWereMade) {
   EXPECT_EQ(SecondsAfterEach(failure, 7), (std::vector<double>{1, 2, 4, 8, 15, 30, 30}));
   EXPECT_EQ(SecondsAfter(failure, 3), 1);
   EXPECT_EQ(waiting_, "the rank on n2/gpu0 cannot use its files now: words; tried again after 1 s");
+}
+
+// The ranks know whose folder it is: not the words, and not who says it, decide.
+TEST_F(ErrorTable, TheNodeThatIsToBlameForThreeSavesInARowIsLeftOut) {
+  AddNode("n3");
+  BeginEpochOfThree();
+  const auto fail = [&](int64_t step, const std::string& blamed) {
+    OnCheckpointFailed(*core_, NodeName("n1"), {JobId("a"), job().epoch, step, "words", DeviceId(blamed)});
+  };
+  JobRun& run = *core_->state.run;
+  fail(10, "n3/gpu0");
+  fail(10, "n3/gpu0");  // the same save, tried again
+  fail(20, "n3/gpu0");
+  fail(30, "");  // nobody's
+  fail(40, "n3/gpu0");
+  fail(50, "n3/gpu0");
+  fail(60, "n2/gpu0");
+  fail(70, "n3/gpu0");
+  fail(80, "n3/gpu0");
+  OnCheckpoint(*core_, NodeName("n1"), {JobId("a"), job().epoch, 90, "/checkpoints/a/step-00000090", 1, 1});
+  fail(100, "n3/gpu0");
+  fail(110, "n3/gpu0");
+  EXPECT_TRUE(run.left_out.empty() && run.failures.empty());
+  Drive(*core_);
+  EXPECT_EQ(run.stage, Stage::kRunning);
+  fail(120, "n3/gpu0");
+  ASSERT_EQ(run.left_out.size(), 1u);
+  EXPECT_NE(run.left_out[DeviceId("n3/gpu0")].find("third time in a row"), std::string::npos);
+  EXPECT_EQ(CountEvents("device_left_out"), 1);
+  Drive(*core_);
+  EXPECT_EQ(run.stage, Stage::kStopping) << job().reason;
+  EXPECT_FALSE(run.saving) << "it cannot be saved with that node";
+  const auto events = store_->EventsAfter(JobId("a"), 0, 1000);
+  ASSERT_TRUE(events.ok());
+  EXPECT_TRUE(std::any_of(events->begin(), events->end(), [](const EventRecord& e) {
+    return e.kind == "checkpoint_failed" && e.node == NodeName("n3") && e.device == DeviceId("n3/gpu0");
+  }));
+}
+
+TEST_F(ErrorTable, OfTwoNodesNobodyIsBlamed) {
+  BeginEpochOfThree();
+  core_->state.run->ranks.pop_back();
+  for (int64_t step = 10; step < 100; step += 10) {
+    OnCheckpointFailed(*core_, NodeName("n1"), {JobId("a"), job().epoch, step, "words", DeviceId("n2/gpu0")});
+  }
+  EXPECT_TRUE(core_->state.run->left_out.empty());
+}
+
+// The coordinator has just found the checkpoint, and the ranks of the other nodes read it.
+TEST_F(ErrorTable, ANodeThatCannotReadTheCheckpointThreeTimesIsLeftOut) {
+  AddNode("n3");
+  Failure failure = Of(FailureKind::kFailed, Fault::kStorage);
+  for (const int nodes : {2, 3}) {
+    for (int time = 0; time < 3; ++time) {
+      EXPECT_TRUE(core_->state.run->left_out.empty());
+      BeginEpochOfThree();
+      JobRun& run = *core_->state.run;
+      run.stage = Stage::kStarting;
+      run.resumed_from = "/checkpoints/a/step-00000010";
+      if (nodes == 2) run.ranks.pop_back();
+      job().epoch = Epoch(job().epoch.value() + 1);
+      failure.at = clock_.Now();
+      run.failures = {failure};
+      Drive(*core_);
+      ASSERT_EQ(run.stage, Stage::kStopping);
+      for (RankRun& rank : run.ranks) rank.ended = true;
+      Drive(*core_);
+    }
+    EXPECT_EQ(core_->state.run->left_out.contains(DeviceId("n2/gpu0")), nodes == 3);
+  }
 }
 
 TEST_F(ErrorTable, ADamagedCheckpointIsLeftOutAtOnce) {

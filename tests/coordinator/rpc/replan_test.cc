@@ -1,4 +1,6 @@
 // Nodes and coordinators that come and go while a job trains.
+#include <sys/stat.h>
+
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -134,6 +136,33 @@ TEST_F(Replan, AnAlteredCheckpointIsSkippedAndTheOneBeforeIsUsed) {
   ASSERT_FALSE(ranks.empty());
   EXPECT_EQ(ranks[0].start_step(), 1);
   EXPECT_NE(WaitForEvent("a", "checkpoint_skipped").find("step-00000002"), std::string::npos);
+}
+
+// Whoever may write there could end a job that has trained.
+TEST_F(Replan, WhatOthersPutIntoTheFolderIsSkipped) {
+  const std::string folder = folder_ + "/checkpoints/a";
+  std::filesystem::create_directories(folder + "/step-00000099");  // empty, and before the job has a checkpoint of its own
+  auto n1 = Join("n1", Saving()), n2 = Join("n2", Saving());
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  EXPECT_NE(WaitForEvent("a", "checkpoint_skipped").find("step-00000099"), std::string::npos);
+  std::filesystem::remove_all(folder + "/step-00000099");
+  Save(n1->ranks()[0], 2);
+  v1::RankAssignment theirs = n1->ranks()[0];
+  theirs.set_job_id("b");
+  Save(theirs, 7);
+  Save(n1->ranks()[0], 8);
+  std::filesystem::remove(folder + "/step-00000008/manifest.json");
+  ASSERT_EQ(::mkfifo((folder + "/step-00000008/manifest.json").c_str(), 0666), 0);
+  n2->Drop();
+  const auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].start_step(), 2);
+  std::string said;
+  Watch("a", [&](const v1::JobUpdate& update) {
+    if (update.has_event() && update.event().kind() == "checkpoint_skipped") said += update.event().message() + "\n";
+    return said.find("was made by job 'b'") != std::string::npos && said.find("is a named pipe") != std::string::npos;
+  });
 }
 
 TEST_F(Replan, WithoutACheckpointThatVerifiesTheJobDoesNotBeginAgain) {

@@ -93,6 +93,16 @@ TEST_F(SenderTest, ACheckpointIsOfAStepThatWasDoneAndInTheJobsFolder) {
   EXPECT_EQ(Of("n1", Checkpoint(1, "/c/j/step-00000001")), Standing::kForeign) << "of an older epoch";
 }
 
+TEST_F(SenderTest, BlameIsOfADeviceOfTheEpochAndSaidByRank0) {
+  CheckpointFailedReport failed = Make<CheckpointFailedReport>();
+  EXPECT_EQ(Of("n1", failed), Standing::kOwn);
+  failed.blamed = DeviceId("n2/gpu0");
+  EXPECT_EQ(Of("n1", failed), Standing::kOwn);
+  EXPECT_EQ(Of("n2", failed), Standing::kForeign);
+  failed.blamed = DeviceId("n3/gpu0");
+  EXPECT_EQ(Of("n1", failed), Standing::kForeign) << "it takes no part";
+}
+
 TEST_F(SenderTest, DevicesRanksAndKeysAreTheirNodes) {
   RankReport rank = Make<RankReport>();
   rank.rank = 1;

@@ -169,6 +169,7 @@ TEST_F(RankSessionTest, ACoordinatorThatDoesNotAnswerIsNoFailureOfTheRank) {
 
 TEST_F(RankSessionTest, StepRecordsAreKeptWhenTheCoordinatorAllowsItAndBeforeTheLastWord) {
   const std::string folder = absl::StrCat(::testing::TempDir(), "/rank_session_records_", getpid());
+  std::filesystem::create_directories(folder);
   for (const bool allowed : {true, false}) {
     RankAssignment assignment = TestAssignment("train", allowed ? 1 : 2);
     assignment.config.checkpoint.folder = folder;

@@ -132,6 +132,94 @@ TEST_F(EngineTest, AFailedCheckpointIsNamedByEveryRank) {
   }
 }
 
+// Each rank has a way of its own to the share, as nodes have mounts; a rank's leads to its own disk when it is gone.
+class LostMountTest : public EngineTest {
+ protected:
+  std::string Mount(int rank) const { return (folder_ / ("mount-" + std::to_string(rank))).string(); }
+  void Point(int rank, const std::string& to) const {
+    std::filesystem::remove(Mount(rank));
+    std::filesystem::create_directory_symlink(folder_ / to, Mount(rank));
+  }
+  // The mount of `lost` goes after step 7, between the saves of steps 5 and 10, and comes back in the first pause after the last.
+  // Its mount point holds a folder of the job's name already, or it does not.
+  Outcome TrainWithout(size_t world, int lost, bool same_name) {
+    std::filesystem::create_directories(folder_ / "share/job");
+    std::filesystem::create_directories(folder_ / (same_name ? "disk/job" : "disk"));
+    config_.checkpoint.interval = 5;
+    config_.checkpoint.keep_latest_k = 1;
+    std::vector<RankAssignment> ranks = Assign(Gpt2(), std::vector<Device>(world, {{8 / int64_t(world)}, 1.0 / double(world)}));
+    for (RankAssignment& rank : ranks) {
+      Point(rank.rank, "share");
+      rank.config.checkpoint.folder = Mount(rank.rank) + "/job";
+    }
+    const auto before = [this, lost](int rank, FakeHost& host, Engine&) {
+      if (rank != lost) return;
+      host.on_step = [this, rank](const StepResult& step) {
+        if (step.step == 7) Point(rank, "disk");
+      };
+    };
+    return Train(ranks, before, [this, lost](int rank) {
+      // Rank 0's token comes at once, or never.
+      return EngineOptions{.look_patience = lost != 0 && rank == lost ? absl::ZeroDuration() : absl::Seconds(lost == 0 ? 1 : 60),
+                           .pause = [this, lost, rank](absl::Duration) {
+                             if (rank == lost) Point(rank, "share");
+                           }};
+    });
+  }
+  void ExpectOnlyTheLastWasAdded(const Outcome& outcome) {
+    for (const auto& end : outcome.ends) EXPECT_TRUE(end.ok()) << end.status();
+    EXPECT_EQ(outcome.checkpoints.size(), 2u);
+    EXPECT_TRUE(outcome.checkpoints.contains(5) && outcome.checkpoints.contains(12));
+    EXPECT_EQ(outcome.failed_checkpoints.size(), 2u);
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "share/job")) names.push_back(entry.path().filename());
+    EXPECT_EQ(names, std::vector<std::string>{"step-00000012"}) << "and nothing was pruned for one that lacks files before";
+    const auto manifest = ReadManifest((folder_ / "share/job/step-00000012").string());
+    ASSERT_TRUE(manifest.ok()) << manifest.status();
+    EXPECT_TRUE(VerifyCheckpoint((folder_ / "share/job/step-00000012").string(), *manifest).ok());
+  }
+};
+
+TEST_F(LostMountTest, NothingIsPublishedAndItsNodeIsBlamed) {
+  for (const int lost : {2, 0}) {
+    for (const bool same_name : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "rank " << lost << (same_name ? ", a folder of the job's name" : ""));
+      const Outcome outcome = TrainWithout(4, lost, same_name);
+      ExpectOnlyTheLastWasAdded(outcome);
+      const std::string device = "n" + std::to_string(lost) + "/gpu0";
+      for (const int64_t step : {10, 12}) {
+        EXPECT_EQ(outcome.blamed_devices.at(step), device) << outcome.failed_checkpoints.at(step);
+        EXPECT_EQ(outcome.failed_checkpoints.at(step).find("checkpoint on " + device), 0u) << outcome.failed_checkpoints.at(step);
+      }
+      EXPECT_TRUE(std::filesystem::is_empty(folder_ / (same_name ? "disk/job" : "disk"))) << "nothing fills the mount point";
+      for (const char* folder : {"share", "disk"}) std::filesystem::remove_all(folder_ / folder);
+    }
+  }
+}
+
+TEST_F(LostMountTest, OfTwoNodesNobodyIsBlamedAndNothingIsPublished) {
+  const Outcome outcome = TrainWithout(2, 1, true);
+  ExpectOnlyTheLastWasAdded(outcome);
+  EXPECT_EQ(outcome.blamed_devices.at(10), "");
+  EXPECT_NE(outcome.failed_checkpoints.at(10).find("is not the same folder on n1/gpu0"), std::string::npos)
+      << outcome.failed_checkpoints.at(10);
+}
+
+TEST_F(LostMountTest, AMountThatIsGoneBeforeTheFirstSaveLeavesNothing) {
+  config_.checkpoint.folder = (folder_ / "checkpoints/job").string();
+  const auto before = [&](int rank, FakeHost& host, Engine&) {
+    if (rank == 0) std::filesystem::remove_all(folder_ / "checkpoints/job");
+  };
+  std::atomic<int> pauses = 0;
+  const Outcome outcome =
+      Train(Assign(Gpt2(), {{{8}, 1.0}}), before, [&](int) { return EngineOptions{.pause = [&](absl::Duration) { ++pauses; }}; });
+  EXPECT_EQ(FaultOf(outcome.ends[0].status()), Fault::kStorage) << outcome.ends[0].status();
+  EXPECT_NE(outcome.ends[0].status().message().find(config_.checkpoint.folder + " is not there"), std::string::npos)
+      << outcome.ends[0].status();
+  EXPECT_GT(pauses, 0) << "it is waited for";
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "checkpoints"));
+}
+
 TEST_F(EngineTest, ACheckpointThatCannotBeWrittenNowEndsNothing) {
   config_.checkpoint.folder = (folder_ / "checkpoints").string();
   config_.checkpoint.interval = 5;

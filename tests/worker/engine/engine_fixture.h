@@ -111,7 +111,7 @@ class EngineTest : public testing::Test {
   struct Outcome {
     std::vector<absl::StatusOr<RunEnd>> ends;
     std::vector<std::vector<StepResult>> steps;  // by rank
-    std::map<int64_t, std::string> checkpoints, failed_checkpoints;
+    std::map<int64_t, std::string> checkpoints, failed_checkpoints, blamed_devices;
     int progress = 0;
     std::vector<std::vector<TransportUse>> transports;  // that each rank reported
   };
@@ -123,6 +123,7 @@ class EngineTest : public testing::Test {
     outcome.ends.assign(assignments.size(), absl::UnknownError("not run"));
     outcome.steps.resize(assignments.size());
     outcome.transports.resize(assignments.size());
+    for (const RankAssignment& assignment : assignments) MakeCheckpointFolder(assignment.config);
     OnRanks(static_cast<int>(assignments.size()), [&](int rank) {
       FakeHost host(kv);
       const auto engine = CreateEngine(host, options ? options(rank) : EngineOptions());
@@ -132,6 +133,7 @@ class EngineTest : public testing::Test {
       outcome.transports[rank] = host.transports;
       if (rank == 0) outcome.checkpoints = host.checkpoints;
       if (rank == 0) outcome.failed_checkpoints = host.failed_checkpoints;
+      if (rank == 0) outcome.blamed_devices = host.blamed_devices;
       if (rank == 0) outcome.progress = host.progress;
     });
     return outcome;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "common/job/job.h"
 #include "worker/engine/base/rank_host.h"
 
 namespace motley::engine {
@@ -55,8 +57,9 @@ class FakeHost : public RankHost {
   void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) override {
     checkpoints[step] = folder;
   }
-  void OnCheckpointFailed(int64_t step, const std::string& message) override {
+  void OnCheckpointFailed(int64_t step, const std::string& message, const DeviceId& blamed) override {
     failed_checkpoints[step] = message;
+    blamed_devices[step] = blamed.value();
     if (on_checkpoint_failed) on_checkpoint_failed();
   }
   void OnLog(const std::string& line) override {}
@@ -66,13 +69,19 @@ class FakeHost : public RankHost {
   std::vector<StepResult> steps;               // read after Run has returned
   std::vector<TransportUse> transports;        // the same
   std::map<int64_t, std::string> checkpoints;  // the same
-  std::map<int64_t, std::string> failed_checkpoints;
+  std::map<int64_t, std::string> failed_checkpoints, blamed_devices;
   std::function<void(const StepResult&)> on_step;
   std::function<void()> on_checkpoint_failed;
 
  private:
   FakeKv& kv_;
 };
+
+// As the storage check does before an epoch: ranks do not make it.
+inline void MakeCheckpointFolder(const JobConfig& config) {
+  std::error_code not_a_folder;
+  if (!config.checkpoint.folder.empty()) std::filesystem::create_directories(config.checkpoint.folder, not_a_folder);
+}
 
 // Runs body(rank) on `world` threads and waits for all.
 template <typename Body>

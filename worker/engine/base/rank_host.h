@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/ids.h"
 #include "common/program/step_spans.h"
 #include "common/session/transport_use.h"
 
@@ -44,8 +45,8 @@ class RankHost {
   virtual void OnStep(const StepResult& step) = 0;
   virtual void OnProgress(int64_t step, int64_t instruction, const std::string& doing) = 0;
   virtual void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) = 0;
-  // A checkpoint could not be written; training goes on and it is tried again.
-  virtual void OnCheckpointFailed(int64_t step, const std::string& message) = 0;
+  // A checkpoint could not be written; training goes on and it is tried again. `blamed`: whose node is to blame; may be empty.
+  virtual void OnCheckpointFailed(int64_t step, const std::string& message, const DeviceId& blamed) = 0;
   virtual void OnLog(const std::string& line) = 0;
 };
 

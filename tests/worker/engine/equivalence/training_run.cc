@@ -90,6 +90,7 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
   std::vector<absl::Status> ends(world);
   std::vector<std::vector<StepResult>> steps(world);
   std::map<int64_t, std::string> checkpoints;
+  for (const RankAssignment& assignment : assignments) MakeCheckpointFolder(assignment.config);
   OnRanks(world, [&](int rank) {
     FakeHost host(kv);
     EngineOptions options;

@@ -45,6 +45,7 @@ class TrainingRunFolderTest : public testing::Test {
 
 TEST_F(TrainingRunFolderTest, EveryInstructionCanBeDelayed) {
   const RankAssignment assignment = OneDevice()[0];
+  MakeCheckpointFolder(assignment.config);
   FakeKv kv;
   FakeHost host(kv);
   std::atomic<int64_t> begun = 0;
