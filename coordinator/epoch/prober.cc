@@ -243,12 +243,14 @@ void RefuseSwapped(Core& core, const std::set<NodeName>& newcomers, const std::s
     const NodeRecord& node = core.state.nodes.at(name);
     run.storage_ok.erase(name);
     if (IsCountedByAddress(core.state, run, node)) addresses.insert(node.peer_address);
-    if (!node.connected) continue;  // why is said, and it is held when it comes again
+    if (!node.connected || node.leaves_at) continue;  // why is said, and it is not used
     Probe& probe = run.probes[name];
     probe.incarnation = node.description.incarnation;
     Refuse(core, name, probe, absl::StrCat("the generation that it joined ended before its first step: ", why));
   }
-  for (const std::string& address : addresses) CountFailedSwap(core.clock.Now(), config, address, &run.address_pauses);
+  const bool has_stepped = run.last_step_at != absl::ZeroDuration();
+  const absl::Duration cost = has_stepped ? core.clock.Now() - run.last_step_at : absl::ZeroDuration();
+  for (const std::string& address : addresses) CountFailedSwap(core.clock.Now(), config, address, cost, &run.address_pauses);
   // Those that came from there and passed meanwhile wait as well.
   for (const auto& [name, node] : core.state.nodes) {
     if (addresses.contains(node.peer_address)) run.storage_ok.erase(name);

@@ -305,6 +305,18 @@ Decision DecidePlanning(const View& v) {
   return {Finish{JobPhase::kFailed, status.code()}, text};
 }
 
+// That come and go within a swap, say that they were told to.
+std::set<NodeName> NewcomersThatLeave(const View& v) {
+  std::set<NodeName> leaving;
+  for (const RankRun& rank : v.run.ranks) {
+    const NodeName name = NodeOf(rank.device);
+    auto node = v.state.nodes.find(name);
+    if (node == v.state.nodes.end() || !node->second.leaves_at) continue;
+    leaving.merge(BlamedNewcomers(v.state, v.run, {v.now, FailureKind::kNodeLost, name, DeviceId(), ""}));
+  }
+  return leaving;
+}
+
 // Somebody was told to end. What was trained is saved if that fits the time; else the epoch ends at once, and says what that
 // costs.
 std::optional<Decision> DecideLeaving(const View& v) {
@@ -318,7 +330,8 @@ std::optional<Decision> DecideLeaving(const View& v) {
   const absl::Duration needed = TimeToSave(v.now, v.run, v.job);
   const std::string begin = absl::StrCat(leaving->who, " was told to end");
   if (!running || at_risk == 0) {
-    return Decision{EndEpoch{false, Ending::kReplan, label, std::nullopt}, absl::StrCat(begin, "; every step is saved")};
+    return Decision{EndEpoch{false, Ending::kReplan, label, std::nullopt, NewcomersThatLeave(v)},
+                    absl::StrCat(begin, "; every step is saved")};
   }
   if (needed <= leaving->left) {
     return Decision{EndEpoch{true, Ending::kReplan, label, std::nullopt},

@@ -63,7 +63,7 @@ struct EndEpoch {
   Ending ending;
   std::string cause_label;
   std::optional<Failure> failure;
-  std::set<NodeName> blamed = {};  // newcomers, without which the job goes on
+  std::set<NodeName> blamed = {};  // newcomers without which the job goes on
 };
 struct KillEpoch {
   std::optional<Failure> failure;

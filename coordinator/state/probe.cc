@@ -277,12 +277,13 @@ bool IsCountedByAddress(const ClusterState& state, const JobRun& run, const Node
   });
 }
 
-void CountFailedSwap(absl::Duration now, const ProbeConfig& config, const std::string& address,
+void CountFailedSwap(absl::Duration now, const ProbeConfig& config, const std::string& address, absl::Duration cost,
                      std::map<std::string, AddressPause>* pauses) {
   constexpr size_t kMostAddresses = 1000;
   std::erase_if(*pauses, [&](const auto& entry) { return now - entry.second.until > config.longest_pause; });
   AddressPause& pause = (*pauses)[address];
-  pause.until = now + PauseAfterRefusals(config, pause.failures);
+  const absl::Duration wanted = std::max(PauseAfterRefusals(config, pause.failures), config.pauses_of_cost * cost);
+  pause.until = now + std::min(wanted, config.longest_pause);
   ++pause.failures;
   if (pauses->size() <= kMostAddresses) return;
   pauses->erase(std::min_element(pauses->begin(), pauses->end(),

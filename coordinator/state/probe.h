@@ -31,6 +31,8 @@ struct ProbeConfig {
   absl::Duration plan_timeout = absl::Seconds(60);
   absl::Duration first_pause = absl::Seconds(30);  // after a refusal; doubles
   absl::Duration longest_pause = absl::Minutes(10);
+  // An address waits at least so many times what its failed swap cost the job: whatever its names, it takes a twentieth at most.
+  int pauses_of_cost = 20;
   // Devices of one job. Planning and the meeting of the ranks grow with them, and a running job stands still for both.
   int max_devices = 512;
 };
@@ -98,9 +100,9 @@ std::set<NodeName> BlamedNewcomers(const ClusterState& state, const JobRun& run,
 absl::Duration PauseAfterRefusals(const ProbeConfig& config, int before);
 // Newcomers from this node's address wait together: not on this machine, nor where a node came from that has made steps.
 bool IsCountedByAddress(const ClusterState& state, const JobRun& run, const NodeRecord& node);
-// A swap with a node from this address failed: the new pauses. Those that were over long ago are forgotten, and so is the oldest
-// of very many.
-void CountFailedSwap(absl::Duration now, const ProbeConfig& config, const std::string& address,
+// A swap with a node from this address failed, for which the job stood still for `cost`. Pauses that were over long ago are
+// forgotten, and so is the oldest of very many.
+void CountFailedSwap(absl::Duration now, const ProbeConfig& config, const std::string& address, absl::Duration cost,
                      std::map<std::string, AddressPause>* pauses);
 
 struct BeginProbe {

@@ -415,6 +415,16 @@ TEST_F(SwapTest, TheNextRanksWaitUntilThoseThatMeasuredAreGone) {
   EXPECT_TRUE(std::holds_alternative<StartRanks>(Now().action)) << "n3 is new, and does not say so";
 }
 
+TEST_F(SwapTest, OneThatIsToldToEndInTheSwapIsCounted) {
+  Swap(Stage::kStarting);
+  node("n2").leaves_at = now_ + absl::Seconds(90);
+  EXPECT_EQ(Blamed(), std::set<NodeName>{NodeName("n2")});
+  node("n2").leaves_at.reset();
+  node("n1").leaves_at = now_ + absl::Seconds(90);
+  EXPECT_TRUE(std::holds_alternative<EndEpoch>(Now().action));
+  EXPECT_TRUE(Blamed().empty()) << "it was there before";
+}
+
 TEST_F(SwapTest, AStartOfASwapIsWaitedForLessLong) {
   Swap(Stage::kStarting);
   Meet({0, 1, 2});

@@ -176,7 +176,7 @@ TEST_F(ProbeTest, FailedSwapsCountForTheAddress) {
   const auto left = [&] { return absl::ToDoubleSeconds(pauses.at("10.0.0.9").until - now_); };
   std::vector<double> seconds;
   for (int i = 0; i < 7; ++i) {
-    CountFailedSwap(now_, config_, "10.0.0.9", &pauses);
+    CountFailedSwap(now_, config_, "10.0.0.9", absl::Seconds(1), &pauses);
     seconds.push_back(left());
   }
   EXPECT_EQ(seconds, (std::vector<double>{30, 60, 120, 240, 480, 600, 600}));
@@ -197,9 +197,16 @@ TEST_F(ProbeTest, FailedSwapsCountForTheAddress) {
   now_ += absl::Seconds(600);
   EXPECT_TRUE(NowIs<BeginProbe>("n2"));
   now_ += config_.longest_pause + absl::Seconds(1);
-  CountFailedSwap(now_, config_, "10.0.0.9", &pauses);
+  CountFailedSwap(now_, config_, "10.0.0.9", absl::Seconds(1), &pauses);
   EXPECT_EQ(left(), 30) << "long ago";
-  for (int i = 0; i < 2000; ++i) CountFailedSwap(now_ + absl::Seconds(1), config_, absl::StrCat("10.1.", i), &pauses);
+  CountFailedSwap(now_, config_, "10.0.0.9", absl::Seconds(12), &pauses);
+  EXPECT_EQ(left(), 240) << "twenty times what it cost";
+  CountFailedSwap(now_, config_, "10.0.0.9", absl::Seconds(60), &pauses);
+  EXPECT_EQ(left(), 600);
+  pauses.erase("10.0.0.9");
+  CountFailedSwap(now_, config_, "10.0.0.9", absl::ZeroDuration(), &pauses);
+  for (int i = 0; i < 2000; ++i)
+    CountFailedSwap(now_ + absl::Seconds(1), config_, absl::StrCat("10.1.", i), absl::ZeroDuration(), &pauses);
   EXPECT_EQ(pauses.size(), 1000u);
 }
 
@@ -214,7 +221,7 @@ TEST_F(ProbeTest, ThisMachineAndProvenNodesAreNotCountedByAddress) {
   EXPECT_TRUE(IsCountedByAddress(state_, run(), n2));
   run().proven[NodeName("n1")] = 1;
   EXPECT_FALSE(IsCountedByAddress(state_, run(), n2)) << "behind one address with a node that trains";
-  CountFailedSwap(now_, config_, "10.0.0.9", &run().address_pauses);
+  CountFailedSwap(now_, config_, "10.0.0.9", absl::Seconds(1), &run().address_pauses);
   EXPECT_TRUE(NowIs<BeginProbe>("n2"));
   n1.description.incarnation = 2;
   EXPECT_TRUE(IsCountedByAddress(state_, run(), n2)) << "another worker took the name";
