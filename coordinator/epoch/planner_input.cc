@@ -51,6 +51,7 @@ absl::StatusOr<planner::PlannerInput> MakePlannerInput(Core& core, const JobReco
   }
   MOTLEY_ASSIGN_OR_RETURN(input.collectives, MeasuredTogether(core, input.devices, input.model, precision));
   if (!input.collectives.points.empty() || !core.state.run || core.state.run->job != job.id) return input;
+  input.predicts_links = core.state.run->predicts_collectives;
   MOTLEY_ASSIGN_OR_RETURN(input.measured, MeasuredTogether(core, core.state.run->measured_together, input.model, precision));
   return input;
 }

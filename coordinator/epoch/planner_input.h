@@ -11,8 +11,8 @@ namespace motley::coordinator {
 
 // The devices that were measured for this job's model, sequence and dtype, of those given; their profiles beside them.
 // Profiles in `fresh` count where the store has none yet. Collectives have no points where exactly these devices were not
-// measured together; `measured` are then those of the devices of the job that last were. Errors of the store other than
-// NOT_FOUND, of the model.
+// measured together: `measured` are then those of the job's devices that last were, and links are predicted where the job itself
+// runs on such a plan. Errors of the store other than NOT_FOUND, of the model.
 absl::StatusOr<planner::PlannerInput> MakePlannerInput(Core& core, const JobRecord& job,
                                                        const std::vector<DeviceDescription>& devices,
                                                        const std::vector<ComputeProfile>& fresh = {});

@@ -31,7 +31,6 @@ absl::StatusOr<planner::PlannerInput> MakeInput(Core& core, const JobRun& run, c
     return absl::InternalError(
         absl::StrCat("node ", NodeOf(device).value(), " profiled, but reported nothing for ", device.value()));
   }
-  input.predicts_links = run.predicts_collectives;
   if (run.considered.size() > 1 && input.collectives.points.empty() && !input.predicts_links) {
     return absl::InternalError("the ranks profiled, but none reported the collectives");
   }
