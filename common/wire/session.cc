@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/device/device_ranges.h"
 #include "common/wire/device.h"
 
 namespace motley::wire {
@@ -43,6 +44,7 @@ absl::StatusOr<NodeDescription> FromProto(const v1::Hello& hello) {
   NodeDescription node{NodeName(hello.node()), hello.version(), hello.incarnation(), hello.data_address(), {}, {}, {}, 0};
   for (const v1::DeviceDescription& device : hello.devices()) {
     MOTLEY_ASSIGN_OR_RETURN(DeviceDescription description, FromProto(device));
+    MOTLEY_RETURN_IF_ERROR(CheckRanges(description));
     node.devices.push_back(std::move(description));
   }
   for (const v1::JobEpoch& newest : hello.newest_epochs()) {

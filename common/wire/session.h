@@ -11,7 +11,7 @@
 namespace motley::wire {
 
 v1::Hello ToProto(const NodeDescription& node);
-// INVALID_ARGUMENT names the field.
+// INVALID_ARGUMENT names the field, or the device with a number that none has (device_ranges.h).
 absl::StatusOr<NodeDescription> FromProto(const v1::Hello& hello);
 
 v1::StoreMark ToProto(const StoreMark& mark);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 
 namespace motley::coordinator {
 
@@ -10,6 +11,8 @@ class Executor {
   virtual ~Executor() = default;
   // `work` runs on another thread and must touch only what it owns; then `done` runs on the loop. In order of the calls.
   virtual void Run(std::function<void()> work, std::function<void()> done) = 0;
+  // The same for what no job waits for: it holds up nothing that Run was given.
+  virtual void RunAside(std::function<void()> work, std::function<void()> done) { Run(std::move(work), std::move(done)); }
 };
 
 }  // namespace motley::coordinator

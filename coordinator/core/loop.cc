@@ -41,7 +41,15 @@ void TaskThread::Run() {
 }
 
 void BackgroundExecutor::Run(std::function<void()> work, std::function<void()> done) {
-  worker_.Post([this, work = std::move(work), done = std::move(done)] {
+  RunOn(worker_, std::move(work), std::move(done));
+}
+
+void BackgroundExecutor::RunAside(std::function<void()> work, std::function<void()> done) {
+  RunOn(aside_, std::move(work), std::move(done));
+}
+
+void BackgroundExecutor::RunOn(TaskThread& thread, std::function<void()> work, std::function<void()> done) {
+  thread.Post([this, work = std::move(work), done = std::move(done)] {
     work();
     loop_.Post(done);
   });

@@ -42,16 +42,25 @@ class TaskThread {
   std::thread thread_;
 };
 
-// Runs work on its own thread and the continuation on the loop. `loop` must outlive it.
+// Runs work on two threads of its own and the continuations on the loop. `loop` must outlive it.
 class BackgroundExecutor : public Executor {
  public:
-  explicit BackgroundExecutor(TaskThread& loop) : loop_(loop) { worker_.Start(); }
+  explicit BackgroundExecutor(TaskThread& loop) : loop_(loop) {
+    worker_.Start();
+    aside_.Start();
+  }
   void Run(std::function<void()> work, std::function<void()> done) override;
-  void Stop() { worker_.Stop(); }
+  void RunAside(std::function<void()> work, std::function<void()> done) override;
+  void Stop() {
+    worker_.Stop();
+    aside_.Stop();
+  }
 
  private:
+  void RunOn(TaskThread& thread, std::function<void()> work, std::function<void()> done);
+
   TaskThread& loop_;
-  TaskThread worker_;
+  TaskThread worker_, aside_;
 };
 
 }  // namespace motley::coordinator

@@ -24,7 +24,8 @@ void SendStop(Core& core, bool save, const std::string& reason) {
 }
 
 // The event of the failure itself (a lost node has its own already), and the device's record of deaths.
-void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>* events) {
+// `blamed`: newcomers that it is blamed on, if any: then it says nothing of others.
+void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>* events, const std::set<NodeName>& blamed = {}) {
   JobRun& run = *core.state.run;
   EventRecord event;
   event.job = run.job;
@@ -45,7 +46,7 @@ void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>*
     event.message = absl::StrCat(failure.damaged_checkpoint, ": ", failure.message, "; the checkpoint before it is used instead");
     events->push_back(event);
   }
-  if (remedy != Remedy::kRestart) return;
+  if (remedy != Remedy::kRestart || !(blamed.empty() || blamed.contains(event.node))) return;
   if (++run.deaths[failure.device] < core.config.driver.max_deaths) return;
   run.left_out[failure.device] = absl::StrCat("its rank died ", Count(run.deaths[failure.device], "time"), " in a row");
   event.kind = kind::kDeviceLeftOut;
@@ -92,13 +93,13 @@ absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& 
 
   if (action.failure) {
     Batch failure;
-    RecordFailure(core, *action.failure, &failure.events);
+    RecordFailure(core, *action.failure, &failure.events, action.blamed);
     for (EventRecord& event : failure.events) core.Emit(std::move(event));
     BlameForRestore(core, *action.failure);
   }
-  const bool refused = action.failure && BlamesNewcomers(core.state, run, *action.failure) && RefuseUnproven(core, reason);
+  RefuseSwapped(core, action.blamed, reason);
   const bool planned = action.save || action.cause_label.empty();
-  if (action.ending == Ending::kReplan && !planned && !refused) {
+  if (action.ending == Ending::kReplan && !planned && action.blamed.empty()) {
     NoteTrouble(run, action.failure ? RemedyFor(*action.failure) : Remedy::kReplan, reason);
   }
   run.saving = action.save;

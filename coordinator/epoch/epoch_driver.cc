@@ -45,12 +45,13 @@ struct Apply {
   }
   absl::Status operator()(const LeaveOutNode& action) { return LeaveOut(core, action.node, reason); }
   absl::Status operator()(const RefuseNewcomers&) {
-    RefuseUnproven(core, reason);
+    RefuseSwapped(core, UnprovenNodes(core.state, run), reason);
     run.stage = Stage::kIdle;
     run.prepared.reset();
     return absl::OkStatus();
   }
   absl::Status operator()(const RequestProfiles&) { return BeginProfiling(core); }
+  absl::Status operator()(const PredictCollectives&) { return GoOnPredicted(core, reason); }
   absl::Status operator()(const PreparePlan&) { return BeginPlanning(core); }
   absl::Status operator()(const RetryLater&) {
     Postpone(core, reason);

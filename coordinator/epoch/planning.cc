@@ -22,11 +22,6 @@
 namespace motley::coordinator {
 namespace {
 
-// Reasons and events are lines. The planner's answer to what does not fit is a list.
-absl::Status OnOneLine(const absl::Status& status) {
-  return {status.code(), absl::StrReplaceAll(status.message(), {{":\n  ", ": "}, {"\n  ", "; "}, {"\n", "; "}})};
-}
-
 absl::StatusOr<planner::PlannerInput> MakeInput(Core& core, const JobRun& run, const JobRecord& job) {
   MOTLEY_ASSIGN_OR_RETURN(planner::PlannerInput input, MakePlannerInput(core, job, run.considered));
   input.epoch = Epoch(job.epoch.value() + (run.started_processes ? 1 : 0));
@@ -36,7 +31,7 @@ absl::StatusOr<planner::PlannerInput> MakeInput(Core& core, const JobRun& run, c
     return absl::InternalError(
         absl::StrCat("node ", NodeOf(device).value(), " profiled, but reported nothing for ", device.value()));
   }
-  if (run.considered.size() > 1 && input.collectives.points.empty()) {
+  if (run.considered.size() > 1 && input.collectives.points.empty() && !input.predicts_links) {
     return absl::InternalError("the ranks profiled, but none reported the collectives");
   }
   return input;
@@ -170,6 +165,10 @@ void ForgetPlanning(Core& core, const JobId& id) {
 
 }  // namespace
 
+absl::Status OnOneLine(const absl::Status& status) {
+  return {status.code(), absl::StrReplaceAll(status.message(), {{":\n  ", ": "}, {"\n  ", "; "}, {"\n", "; "}})};
+}
+
 absl::Status BeginPlanning(Core& core) {
   JobRun& run = *core.state.run;
   JobRecord& job = core.state.jobs.at(run.job);
@@ -185,6 +184,7 @@ absl::Status BeginPlanning(Core& core) {
     job.plannings_begun = 0;
     return absl::OkStatus();
   }
+  if (!input->collectives.points.empty()) run.measured_together = run.considered;
   auto prepared = std::make_shared<Prepared>();
   core.executor.Run(
       [prepared, input = *std::move(input), folder = CheckpointFolder(job), published = job.newest_checkpoint,

@@ -7,5 +7,7 @@
 namespace motley::coordinator {
 
 absl::Status BeginPlanning(Core& core);
+// The planner's list of what does not fit as a sentence: reasons and events are lines.
+absl::Status OnOneLine(const absl::Status& status);
 
 }  // namespace motley::coordinator

@@ -11,6 +11,7 @@
 #include "common/session/profile.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/setup.h"
+#include "coordinator/epoch/trial.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
@@ -28,13 +29,10 @@ EventRecord ProbeEvent(const Core& core, const NodeName& node, const char* kind,
 
 void Refuse(Core& core, const NodeName& name, Probe& probe, const std::string& why) {
   const ProbeConfig& config = core.config.driver.probe;
+  LeaveTrial(core, name);
   probe.stage = ProbeStage::kRefused;
   probe.why = why;
-  absl::Duration pause = config.first_pause;
-  int& refusals = core.state.run->refusals[name];
-  for (int i = 0; i < refusals && pause < config.longest_pause; ++i) pause *= 2;
-  pause = std::min(pause, config.longest_pause);
-  ++refusals;
+  const absl::Duration pause = PauseAfterRefusals(config, core.state.run->refusals[name]++);
   probe.since = core.clock.Now();
   probe.again_at = core.clock.Now() + pause;
   const std::string text = absl::StrFormat("job %s goes on without node %s: %s; looked at again in %.0f s",
@@ -57,6 +55,7 @@ struct ApplyProbe {
   }
 
   void operator()(const BeginProbe& action) {
+    LeaveTrial(core, action.node);
     Probe& probe = run.probes[action.node] = Probe();
     probe.incarnation = Node(action.node).description.incarnation;
     probe.id = absl::StrCat("probe-", job.id.value(), "-", ++run.probes_begun, "-", core.journal.UnixMs());
@@ -101,9 +100,11 @@ struct ApplyProbe {
     Enter(action.node, ProbeStage::kProfile);
     absl::StatusOr<ProfileCommand> command = ProbeProfile(core, action.node, run.probes.at(action.node).id);
     if (!command.ok()) return Refuse(core, action.node, run.probes.at(action.node), std::string(command.status().message()));
-    if (command->compute_devices.empty()) return (*this)(PassProbe{action.node});
+    if (command->compute_devices.empty()) return Enter(action.node, ProbeStage::kPlan);
     core.Send(action.node, *std::move(command));
   }
+  void operator()(const AwaitPlan& action) { Enter(action.node, ProbeStage::kPlan); }
+  void operator()(const TryPlan& action) { BeginTrial(core, action.nodes); }
   void operator()(const PassProbe& action) {
     NodeRecord& node = Node(action.node);
     Probe& probe = run.probes.at(action.node);
@@ -126,7 +127,24 @@ struct ApplyProbe {
     Refuse(core, action.node, probe, action.why);
     if (measuring) core.Send(action.node, StopCommand{job.id, job.epoch, false, "its profile is not waited for any more"});
   }
+  void operator()(const HoldOff& action) {
+    LeaveTrial(core, action.node);
+    Probe& probe = run.probes[action.node];
+    const bool measuring = probe.stage == ProbeStage::kProfile;
+    probe = Probe();
+    probe.incarnation = Node(action.node).description.incarnation;
+    probe.stage = ProbeStage::kRefused;
+    probe.why = action.why;
+    probe.begun = probe.since = core.clock.Now();
+    probe.again_at = action.until;
+    Node(action.node).reason =
+        absl::StrFormat("job %s goes on without node %s: %s; looked at in %.0f s", job.id.value(), action.node.value(),
+                        action.why, absl::ToDoubleSeconds(action.until - core.clock.Now()));
+    LogInfo(Node(action.node).reason);
+    if (measuring) core.Send(action.node, StopCommand{job.id, job.epoch, false, action.why});
+  }
   void operator()(const ForgetProbe& action) {
+    LeaveTrial(core, action.node);
     auto node = core.state.nodes.find(action.node);
     if (node != core.state.nodes.end() && node->second.connected && !node->second.drained && !node->second.held) {
       node->second.reason.clear();
@@ -217,16 +235,26 @@ void MarkProven(Core& core) {
   }
 }
 
-bool RefuseUnproven(Core& core, const std::string& why) {
+void RefuseSwapped(Core& core, const std::set<NodeName>& newcomers, const std::string& why) {
   JobRun& run = *core.state.run;
-  const std::set<NodeName> unproven = UnprovenNodes(core.state, run);
-  for (const NodeName& name : unproven) {
+  const ProbeConfig& config = core.config.driver.probe;
+  std::set<std::string> addresses;
+  for (const NodeName& name : newcomers) {
+    const NodeRecord& node = core.state.nodes.at(name);
     run.storage_ok.erase(name);
+    if (IsCountedByAddress(core.state, run, node)) addresses.insert(node.peer_address);
+    if (!node.connected || node.leaves_at) continue;  // why is said, and it is not used
     Probe& probe = run.probes[name];
-    probe.incarnation = core.state.nodes.at(name).description.incarnation;
+    probe.incarnation = node.description.incarnation;
     Refuse(core, name, probe, absl::StrCat("the generation that it joined ended before its first step: ", why));
   }
-  return !unproven.empty();
+  const bool has_stepped = run.last_step_at != absl::ZeroDuration();
+  const absl::Duration cost = has_stepped ? core.clock.Now() - run.last_step_at : absl::ZeroDuration();
+  for (const std::string& address : addresses) CountFailedSwap(core.clock.Now(), config, address, cost, &run.address_pauses);
+  // Those that came from there and passed meanwhile wait as well.
+  for (const auto& [name, node] : core.state.nodes) {
+    if (addresses.contains(node.peer_address)) run.storage_ok.erase(name);
+  }
 }
 
 void ResetTokens(Core& core) {

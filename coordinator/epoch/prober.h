@@ -1,6 +1,9 @@
 // Looks at newcomers beside the job that trains (state/probe decides), and holds back nodes that come and go (state/flapping).
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "coordinator/core/core.h"
 
 namespace motley::coordinator {
@@ -15,9 +18,9 @@ void OnProbeStorage(Core& core, const NodeName& node, const StorageReport& repor
 void OnProbeReach(Core& core, const NodeName& node, const ReachReport& report);
 void OnProbeProfile(Core& core, const NodeName& node, const ProfileReport& report);
 
-// The epoch ended before its first step: its unproven nodes are refused for a while, and the job goes on with the others as
-// before. False: there are none.
-bool RefuseUnproven(Core& core, const std::string& why);
+// The epoch ended before its first step because of these newcomers: they are refused for a while, with what else comes from their
+// addresses, and the job goes on with the others as before.
+void RefuseSwapped(Core& core, const std::set<NodeName>& newcomers, const std::string& why);
 // The nodes of the epoch that ends have made steps together.
 void MarkProven(Core& core);
 // A new epoch begins, or the job ends: what the workers keep for a probe's storage check is gone.

@@ -1,9 +1,11 @@
 #include "coordinator/epoch/rendezvous.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
+#include "common/session/rendezvous_key.h"
 
 namespace motley::coordinator {
 namespace {
@@ -24,6 +26,9 @@ void OnKvSet(Core& core, const KvSetReport& report) {
   }
   run.kv_bytes += bytes;
   run.kv[report.key] = report.value;
+  const std::optional<int> owner = OwnerOfKey(report.key);
+  const bool is_known = run.ranks_in_order && owner && static_cast<size_t>(*owner) < run.ranks.size();
+  if (is_known && !run.ranks[*owner].met) run.ranks[*owner].met = core.clock.Now();
   auto waiters = run.kv_waiters.extract(report.key);
   if (waiters.empty()) return;
   for (const JobRun::KvWaiter& waiter : waiters.mapped()) {

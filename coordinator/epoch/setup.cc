@@ -130,6 +130,7 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
   run.ranks.clear();
   run.failures.clear();
   run.started_processes = false;
+  run.predicts_collectives = false;
   run.infeasible.clear();
   run.storage.clear();
   const std::set<NodeName> nodes = NodesOf(devices);
@@ -202,7 +203,9 @@ absl::Status BeginProfiling(Core& core) {
   run.stage = Stage::kProfiling;
   run.stage_since = core.clock.Now();
   run.started_processes = true;
+  run.measures_alone = !missing.compute.empty();
   run.ranks.clear();
+  run.ranks_in_order = missing.collectives;
   for (RankAssignment& rank : ProfileRanks(core, run.considered, job, shape)) {
     const bool measured_alone = compute.contains(rank.device.id);
     if (!measured_alone && !missing.collectives) continue;
@@ -272,6 +275,7 @@ absl::StatusOr<ProfileCommand> ProbeProfile(const Core& core, const NodeName& no
   command.epoch = job.epoch;
   command.check_id = check_id;
   std::vector<DeviceDescription> missing;
+  MOTLEY_RETURN_IF_ERROR(planner::CheckComputeType(core.state.nodes.at(node).description.devices, job.config));
   for (const DeviceDescription& device : core.state.nodes.at(node).description.devices) {
     const std::string digest = ComputeProfileDigest(device, shape, job.config.training.seq_len, precision.compute);
     if (core.store.FindComputeProfile(digest).ok()) continue;
@@ -280,6 +284,25 @@ absl::StatusOr<ProfileCommand> ProbeProfile(const Core& core, const NodeName& no
   }
   command.ranks = ProfileRanks(core, missing, job, shape);
   return command;
+}
+
+absl::Status GoOnPredicted(Core& core, const std::string& why) {
+  JobRun& run = *core.state.run;
+  const JobRecord& job = core.state.jobs.at(run.job);
+  run.profiling.clear();
+  run.predicts_collectives = true;
+  std::set<NodeName> nodes;
+  for (const RankRun& rank : run.ranks) {
+    if (!IsGone(core.state, rank)) nodes.insert(NodeOf(rank.device));
+  }
+  for (const NodeName& node : nodes) core.Send(node, StopCommand{job.id, job.epoch, false, why});
+  EventRecord event;
+  event.job = job.id;
+  event.kind = kind::kProfile;
+  event.epoch = job.epoch;
+  event.message = why;
+  core.Emit(std::move(event));
+  return BeginPlanning(core);
 }
 
 void OnProfileReport(Core& core, const NodeName& node, const ProfileReport& report) {

@@ -17,6 +17,8 @@ absl::Status LeaveOut(Core& core, const NodeName& node, const std::string& why);
 
 // Asks for the profiles that are not stored under their digest; goes to planning when there are none.
 absl::Status BeginProfiling(Core& core);
+// The collectives take too long: their ranks are told to end, and planning begins without what they measured.
+absl::Status GoOnPredicted(Core& core, const std::string& why);
 void OnProfileReport(Core& core, const NodeName& node, const ProfileReport& report);
 
 // What a node measured of these devices goes to the store under its digest, with an event.

@@ -79,6 +79,7 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   node.reason = node.drained ? "drained by the user" : "";
   node.last_seen = node.up_since = core.clock.Now();
   node.registered_unix_ms = node.last_seen_unix_ms = core.journal.UnixMs();
+  node.peer_address = link->peer_address();
   core.links[description.name] = std::move(link);
   core.state.membership_changed = core.clock.Now();
   core.Emit(NodeEvent(kind::kNodeJoined, description.name, Summary(description)));

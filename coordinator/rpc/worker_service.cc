@@ -13,6 +13,7 @@
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/members/registry.h"
 #include "coordinator/members/reports.h"
+#include "coordinator/rpc/peer_host.h"
 #include "coordinator/rpc/report_limits.h"
 #include "coordinator/rpc/status.h"
 
@@ -28,7 +29,8 @@ constexpr size_t kKeptMessageBytes = 64 << 10;
 // a worker cannot flood the loop.
 class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
-  SessionReactor(TaskThread& loop, Core& core) : loop_(loop), core_(core), link_(std::make_shared<Link>(this)) {
+  SessionReactor(TaskThread& loop, Core& core, std::string peer_address)
+      : loop_(loop), core_(core), link_(std::make_shared<Link>(this, std::move(peer_address))) {
     StartRead(&incoming_);
   }
 
@@ -56,14 +58,16 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
  private:
   // What the core holds; it may outlive the stream by a turn of the loop.
   struct Link : public WorkerLink {
-    explicit Link(SessionReactor* reactor) : session(reactor) {}
+    Link(SessionReactor* reactor, std::string peer) : session(reactor), peer(std::move(peer)) {}
     void Send(CoordinatorCommand command) override {
       if (session != nullptr) session->Enqueue(wire::ToProto(command));
     }
     void Close(absl::Status status) override {
       if (session != nullptr) session->FinishWith(std::move(status));
     }
+    std::string peer_address() const override { return peer; }
     SessionReactor* session;
+    const std::string peer;
   };
 
   void HandleMessage() {
@@ -160,7 +164,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
 grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* WorkerSessions::Session(
     grpc::CallbackServerContext* context) {
   context->set_compression_algorithm(GRPC_COMPRESS_GZIP);  // long programs are text that repeats itself
-  return new SessionReactor(loop_, core_);
+  return new SessionReactor(loop_, core_, HostOfPeer(context->peer()));
 }
 
 }  // namespace motley::coordinator

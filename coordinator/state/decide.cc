@@ -1,6 +1,7 @@
 #include "coordinator/state/decide.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -166,9 +167,56 @@ Decision DecideStorage(const View& v) {
 std::optional<Decision> DecideFailure(const View& v) {
   std::optional<Failure> cause = FirstCause(v.now, v.run.failures, v.config.cause);
   if (!cause) return std::nullopt;
-  const bool ends = RemedyFor(*cause) == Remedy::kEnd && !BlamesNewcomers(v.state, v.run, *cause);
+  std::set<NodeName> blamed = BlamedNewcomers(v.state, v.run, *cause);
+  const bool ends = RemedyFor(*cause) == Remedy::kEnd && blamed.empty();
   const Ending ending = ends ? Ending::kFail : Ending::kReplan;
-  return Decision{EndEpoch{false, ending, CauseLabel(*cause), *cause}, Describe(*cause)};
+  return Decision{EndEpoch{false, ending, CauseLabel(*cause), *cause, std::move(blamed)}, Describe(*cause)};
+}
+
+// Newcomers whose ranks have not told the others where they listen, once those that were there before have. Where these did not
+// come either, it is rather the host, or the way to it: they are all given longer.
+std::set<NodeName> SilentNewcomers(const View& v) {
+  const std::set<NodeName> unproven = UnprovenNodes(v.state, v.run);
+  std::set<NodeName> silent;
+  bool others_came = true;
+  for (const RankRun& rank : v.run.ranks) {
+    if (rank.met || rank.ready || rank.ended) continue;
+    const NodeName node = NodeOf(rank.device);
+    if (unproven.contains(node)) {
+      silent.insert(node);
+    } else {
+      others_came = false;
+    }
+  }
+  return v.in_stage() > (others_came ? v.config.meet_timeout : v.config.swap_timeout) ? silent : std::set<NodeName>();
+}
+
+// A swap goes on without those that say nothing in it.
+std::optional<Decision> DecideSilence(const View& v) {
+  std::set<NodeName> silent = SilentNewcomers(v);
+  if (silent.empty()) return std::nullopt;
+  const auto rank = std::find_if(v.run.ranks.begin(), v.run.ranks.end(), [&](const RankRun& r) {
+    return silent.contains(NodeOf(r.device)) && !r.met && !r.ready && !r.ended;
+  });
+  const Failure failure{
+      v.now, FailureKind::kHung, NodeOf(rank->device), rank->device,
+      absl::StrFormat("it did not come to the meeting of the ranks within %.0f s", absl::ToDoubleSeconds(v.in_stage()))};
+  return Decision{EndEpoch{false, Ending::kReplan, CauseLabel(failure), failure, std::move(silent)}, Describe(failure)};
+}
+
+// In a swap nothing but collectives is measured: every newcomer's devices were measured in its probe.
+Decision DecideCollectivesOfSwap(const View& v) {
+  if (auto silence = DecideSilence(v)) return *silence;
+  absl::Duration met = v.now - v.in_stage() + v.config.meet_timeout;  // at the latest
+  const auto has_met = [](const RankRun& rank) { return rank.met.has_value() || rank.ended; };
+  if (std::all_of(v.run.ranks.begin(), v.run.ranks.end(), has_met)) {
+    met = v.now - v.in_stage();
+    for (const RankRun& rank : v.run.ranks) met = std::max(met, rank.met.value_or(met));
+  }
+  if (v.now - met <= v.config.collectives_timeout) return {KeepOn{}, "measuring collectives with the nodes that joined"};
+  return {PredictCollectives{}, absl::StrFormat("the collectives of these %s were not measured within %.0f s, which a job that "
+                                                "stands still waits for them: the plan is made with predicted ones",
+                                                Count(v.run.considered.size(), "device"), absl::ToDoubleSeconds(v.in_stage()))};
 }
 
 Decision DecideProfiling(const View& v) {
@@ -179,13 +227,15 @@ Decision DecideProfiling(const View& v) {
   if (v.run.profiling.empty()) return {PreparePlan{}, ""};
   std::vector<std::string> missing;
   for (const NodeName& node : v.run.profiling) missing.push_back(node.value());
-  const bool swap = !UnprovenNodes(v.state, v.run).empty();
+  std::set<NodeName> newcomers = UnprovenNodes(v.state, v.run);
+  const bool swap = !newcomers.empty();
+  if (swap && !v.run.measures_alone) return DecideCollectivesOfSwap(v);
   const absl::Duration limit = swap ? v.config.swap_timeout : v.config.profile_timeout;
   if (v.in_stage() > limit) {
     const std::string why = absl::StrFormat("profiling was not finished within %.0f s on %s", absl::ToDoubleSeconds(limit),
                                             absl::StrJoin(missing, ", "));
     const Failure failure{v.now, FailureKind::kProfile, NodeName(missing.front()), DeviceId(), why};
-    return {EndEpoch{false, swap ? Ending::kReplan : Ending::kFail, CauseLabel(failure), failure}, why};
+    return {EndEpoch{false, swap ? Ending::kReplan : Ending::kFail, CauseLabel(failure), failure, std::move(newcomers)}, why};
   }
   return {KeepOn{}, absl::StrCat("measuring compute, memory and collectives on ", absl::StrJoin(missing, ", "))};
 }
@@ -206,15 +256,27 @@ Decision DecideStarting(const View& v) {
     if (!rank.ready && !rank.ended) missing.push_back(rank.device.value());
   }
   if (missing.empty() || v.run.epoch_steps > 0) return {MarkRunning{}, "training"};
-  const absl::Duration patience =
-      v.config.starting_timeout + absl::Seconds(v.run.resume_bytes / v.config.slowest_restore_bytes_per_second);
+  if (auto silence = DecideSilence(v)) return *silence;
+  std::set<NodeName> newcomers = UnprovenNodes(v.state, v.run);
+  const absl::Duration patience = (newcomers.empty() ? v.config.starting_timeout : v.config.swap_timeout) +
+                                  absl::Seconds(v.run.resume_bytes / v.config.slowest_restore_bytes_per_second);
   if (v.in_stage() > patience) {
-    return {EndEpoch{false, Ending::kReplan, "start_timeout", std::nullopt},
+    return {EndEpoch{false, Ending::kReplan, "start_timeout", std::nullopt, std::move(newcomers)},
             absl::StrFormat("not every rank was ready within %.0f s; nothing is heard of %s", absl::ToDoubleSeconds(patience),
                             absl::StrJoin(missing, ", "))};
   }
   return {KeepOn{}, absl::StrFormat("ranks start, meet and restore (%d of %d are ready)", v.run.ranks.size() - missing.size(),
                                     v.run.ranks.size())};
+}
+
+// They may be ended in the midst of it, and a card has to be free of the one rank before it takes the next. Newcomers that do not
+// say so are waited for less long.
+bool MeasurersAreGone(const View& v) {
+  const std::set<NodeName> unproven = UnprovenNodes(v.state, v.run);
+  return std::all_of(v.run.ranks.begin(), v.run.ranks.end(), [&](const RankRun& rank) {
+    const bool is_new = unproven.contains(NodeOf(rank.device));
+    return IsGone(v.state, rank) || v.in_stage() > (is_new ? v.config.collectives_timeout : v.config.kill_timeout);
+  });
 }
 
 Decision DecidePlanning(const View& v) {
@@ -227,7 +289,10 @@ Decision DecidePlanning(const View& v) {
   }
   if (!v.run.prepared) return DecideLatePlan(v);
   const absl::Status& status = v.run.prepared->status;
-  if (status.ok()) return {StartRanks{}, "ranks start, meet and restore"};
+  if (status.ok()) {
+    if (!MeasurersAreGone(v)) return {KeepOn{}, "waiting until the ranks that measured have ended"};
+    return {StartRanks{}, "ranks start, meet and restore"};
+  }
   const std::string text(status.message());
   // The folder may be there again, or readable, later; the planner's own errors have other codes.
   if (FaultOf(status) == Fault::kStorage || absl::IsUnavailable(status) || absl::IsPermissionDenied(status)) {
@@ -238,6 +303,18 @@ Decision DecidePlanning(const View& v) {
     return {Wait{}, absl::StrCat("no plan fits the devices that are left (", text, "); goes on when a worker joins")};
   }
   return {Finish{JobPhase::kFailed, status.code()}, text};
+}
+
+// That come and go within a swap, say that they were told to.
+std::set<NodeName> NewcomersThatLeave(const View& v) {
+  std::set<NodeName> leaving;
+  for (const RankRun& rank : v.run.ranks) {
+    const NodeName name = NodeOf(rank.device);
+    auto node = v.state.nodes.find(name);
+    if (node == v.state.nodes.end() || !node->second.leaves_at) continue;
+    leaving.merge(BlamedNewcomers(v.state, v.run, {v.now, FailureKind::kNodeLost, name, DeviceId(), ""}));
+  }
+  return leaving;
 }
 
 // Somebody was told to end. What was trained is saved if that fits the time; else the epoch ends at once, and says what that
@@ -253,7 +330,8 @@ std::optional<Decision> DecideLeaving(const View& v) {
   const absl::Duration needed = TimeToSave(v.now, v.run, v.job);
   const std::string begin = absl::StrCat(leaving->who, " was told to end");
   if (!running || at_risk == 0) {
-    return Decision{EndEpoch{false, Ending::kReplan, label, std::nullopt}, absl::StrCat(begin, "; every step is saved")};
+    return Decision{EndEpoch{false, Ending::kReplan, label, std::nullopt, NewcomersThatLeave(v)},
+                    absl::StrCat(begin, "; every step is saved")};
   }
   if (needed <= leaving->left) {
     return Decision{EndEpoch{true, Ending::kReplan, label, std::nullopt},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -29,7 +30,10 @@ struct DriverConfig {
   // a start that nobody answers.
   absl::Duration starting_timeout = absl::Seconds(120);
   int64_t slowest_restore_bytes_per_second = 10'000'000;
-  // The same when newcomers are measured together with a job that stands still for it.
+  // In a swap the job stands still. Its ranks meet within the first, and measure their collectives within the second from then
+  // on, or the plan is made with predicted ones; the third is for planning and for starting.
+  absl::Duration meet_timeout = absl::Seconds(10);
+  absl::Duration collectives_timeout = absl::Seconds(5);
   absl::Duration swap_timeout = absl::Seconds(60);
   absl::Duration save_timeout = absl::Seconds(120);  // finishing a step and writing a checkpoint
   absl::Duration kill_timeout = absl::Seconds(10);   // after it the rank is taken for gone: the epoch number fences it
@@ -49,6 +53,7 @@ struct LeaveOutNode {
 };                          // of this job: it sees other data or another folder
 struct RefuseNewcomers {};  // the job goes on with the nodes that it trained with before; back to idle
 struct RequestProfiles {};
+struct PredictCollectives {};  // they take too long to measure: the ranks that do are ended, and the plan is made without
 struct PreparePlan {};
 struct RetryLater {};  // planning failed for now: back to idle, and a pause
 struct StartRanks {};
@@ -58,6 +63,7 @@ struct EndEpoch {
   Ending ending;
   std::string cause_label;
   std::optional<Failure> failure;
+  std::set<NodeName> blamed = {};  // newcomers without which the job goes on
 };
 struct KillEpoch {
   std::optional<Failure> failure;
@@ -67,8 +73,9 @@ struct Finish {
   JobPhase phase;
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failure whose kind is known
 };
-using JobAction = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RefuseNewcomers, RequestProfiles,
-                               PreparePlan, RetryLater, StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
+using JobAction =
+    std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RefuseNewcomers, RequestProfiles, PredictCollectives,
+                 PreparePlan, RetryLater, StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
 
 struct Decision {
   JobAction action;

@@ -120,14 +120,14 @@ absl::Status CheckPlaces(const ClusterState& state, const PlannerSection& planne
   return absl::OkStatus();
 }
 
-std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run) {
+std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run, const std::set<NodeName>& newcomers) {
   std::vector<DeviceDescription> usable;
   const auto job = state.jobs.find(run.job);
   const PlannerSection everything, &planner = job == state.jobs.end() ? everything : job->second.config.planner;
   const bool probing = ProbesNewcomers(state, run);
   for (const auto& [name, node] : state.nodes) {
     if (!node.connected || node.drained || node.held || node.leaves_at) continue;
-    if (probing && !IsTrusted(state, run, name)) continue;
+    if (probing && !IsTrusted(state, run, name) && !newcomers.contains(name)) continue;
     for (const DeviceDescription& device : node.description.devices) {
       if (!run.left_out.contains(device.id) && !IsExcluded(planner, device.id) && device.card.lost.empty()) {
         usable.push_back(device);

@@ -1,6 +1,7 @@
 // Who is there, who may be used, and who is let in. Pure functions of the state.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,8 +31,9 @@ bool IsExcluded(const PlannerSection& planner, const DeviceId& device);
 absl::Status CheckPlaces(const ClusterState& state, const PlannerSection& planner);
 
 // Devices that the job may be planned on, by id: of nodes that are connected, not drained and not held, and not left out or
-// excluded; no card that is lost. While newcomers are probed (state/probe), only of nodes that have passed.
-std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run);
+// excluded; no card that is lost. While newcomers are probed (state/probe), only of nodes that have passed, and of `newcomers`.
+std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run,
+                                             const std::set<NodeName>& newcomers = {});
 std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices);
 // Why there is no usable device and what helps: names the nodes that are lost, drained or leaving and the devices left out.
 std::string WhyNoDevice(const ClusterState& state, const JobRun& run);

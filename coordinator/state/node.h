@@ -18,6 +18,7 @@ struct NodeRecord {
   bool connected = false;
   bool drained = false;                     // durable
   bool held = false;                        // it comes and goes: not used until it has been up for a while (state/flapping)
+  std::string peer_address;                 // its session's other end, numeric; empty: not known
   std::string reason;                       // why it is lost, drained, held or refused by the job
   std::vector<absl::Duration> falls;        // steady; the newest last
   absl::Duration up_since;                  // steady

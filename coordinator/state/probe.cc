@@ -6,7 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/address.h"
+#include "common/base/count.h"
 #include "coordinator/state/cluster.h"
+#include "planner/costs/profile_series.h"
 
 namespace motley::coordinator {
 namespace {
@@ -43,17 +46,21 @@ std::string StorageComplaint(const JobRecord& job, const ProbeToken& token, cons
   return "";
 }
 
-bool Measures(const UnitProfile& unit) {
-  return !unit.points.empty() && std::all_of(unit.points.begin(), unit.points.end(), [](const ComputePoint& point) {
-    return point.microbatch > 0 && point.forward_seconds > 0 && point.backward_seconds > 0 && point.forward_seconds < 1e6 &&
-           point.backward_seconds < 1e6;
+// The planner needs times of the layer; embedding and head may take next to none.
+bool Measures(const UnitProfile& unit, double least_sample_seconds) {
+  return !unit.points.empty() && std::all_of(unit.points.begin(), unit.points.end(), [&](const ComputePoint& point) {
+    const auto samples = static_cast<double>(point.microbatch);
+    const auto can_be = [&](double seconds) {
+      return seconds > 0 && seconds >= least_sample_seconds * samples && seconds <= planner::kMostSampleSeconds * samples;
+    };
+    return point.microbatch > 0 && can_be(point.forward_seconds) && can_be(point.backward_seconds);
   });
 }
 
 std::string ProfileComplaint(const NodeRecord& node, const ProfileReport& report) {
   if (!report.error.empty()) return absl::StrCat("profiling failed: ", report.error);
   for (const ComputeProfile& profile : report.compute) {
-    if (!Measures(profile.embedding) || !Measures(profile.layer) || !Measures(profile.head)) {
+    if (!Measures(profile.embedding, 0) || !Measures(profile.layer, planner::kLeastSampleSeconds) || !Measures(profile.head, 0)) {
       return absl::StrCat("its profile of ", profile.device.value(), " has times that cannot be");
     }
   }
@@ -63,6 +70,27 @@ std::string ProfileComplaint(const NodeRecord& node, const ProfileReport& report
     if (!there) return absl::StrCat("it profiled, but reported nothing for ", device.id.value());
   }
   return "";
+}
+
+bool IsProven(const JobRun& run, const NodeRecord& node) {
+  auto proven = run.proven.find(node.description.name);
+  return proven != run.proven.end() && proven->second == node.description.incarnation;
+}
+
+// Nodes of the epoch that never were in one that made a step, lost or not; none where nobody is left to go on with.
+std::set<NodeName> NewNodes(const ClusterState& state, const JobRun& run) {
+  std::set<NodeName> unproven;
+  bool any_proven = false;
+  for (const DeviceDescription& device : run.considered) {
+    auto node = state.nodes.find(NodeOf(device.id));
+    if (node == state.nodes.end()) continue;
+    if (!IsProven(run, node->second)) {
+      unproven.insert(node->first);
+    } else if (MayBeUsed(node->second)) {
+      any_proven = true;
+    }
+  }
+  return any_proven ? unproven : std::set<NodeName>();
 }
 
 struct View {
@@ -129,21 +157,62 @@ std::optional<ProbeAction> DecideProfile(const View& v, const NodeName& name, co
   if (probe.profile) {
     const std::string complaint = ProfileComplaint(node, *probe.profile);
     if (!complaint.empty()) return RefuseProbe{name, complaint};
-    return PassProbe{name};
+    return AwaitPlan{name};
   }
   if (v.now - probe.since <= v.config.profile_timeout) return std::nullopt;
   return RefuseProbe{name, Late(v, v.config.profile_timeout, "its profile was not finished")};
 }
 
+// One that takes longer is not waited for: what it says then is dropped.
+bool IsTrialUnderWay(const View& v) { return v.run.trial && v.now - v.run.trial->since <= v.config.plan_timeout; }
+
+std::optional<ProbeAction> DecidePlan(const View& v, const NodeName& name, const Probe& probe) {
+  if (probe.plan && !probe.plan->ok()) {
+    return RefuseProbe{name, absl::StrCat("there is no plan with it: ", std::string(probe.plan->message()))};
+  }
+  if (probe.plan) return PassProbe{name};
+  if (!v.run.trial || !v.run.trial->nodes.contains(name) || IsTrialUnderWay(v)) return std::nullopt;
+  return RefuseProbe{name, Late(v, v.config.plan_timeout, "there was no plan with it")};
+}
+
+// Of all that wait for one at once: a rack that comes makes one trial.
+std::optional<ProbeAction> DecideTrial(const View& v) {
+  TryPlan together, single;
+  for (const auto& [name, probe] : v.run.probes) {
+    const bool refused_now = v.run.trial && v.run.trial->nodes.contains(name);  // by DecidePlan, as it took too long
+    if (probe.stage != ProbeStage::kPlan || probe.plan || refused_now) continue;
+    if (!probe.alone) together.nodes.insert(name);
+    if (probe.alone && single.nodes.empty()) single.nodes.insert(name);
+  }
+  if (!together.nodes.empty()) return together;
+  if (!single.nodes.empty()) return single;
+  return std::nullopt;
+}
+
+// Null: nobody from its address waits.
+const AddressPause* PauseOf(const View& v, const NodeRecord& node) {
+  auto pause = v.run.address_pauses.find(node.peer_address);
+  const bool waits =
+      pause != v.run.address_pauses.end() && v.now < pause->second.until && IsCountedByAddress(v.state, v.run, node);
+  return waits ? &pause->second : nullptr;
+}
+
 std::optional<ProbeAction> DecideNode(const View& v, const NodeName& name, const NodeRecord& node) {
   auto found = v.run.probes.find(name);
   const bool wanted = MayBeUsed(node) && !IsTrusted(v.state, v.run, name) && !AllLeftOut(v.run, node);
-  if (found == v.run.probes.end()) {
-    if (!wanted) return std::nullopt;
-    return BeginProbe{name};
+  if (!wanted) {
+    if (found == v.run.probes.end()) return std::nullopt;
+    return ForgetProbe{name};
   }
+  const AddressPause* pause = PauseOf(v, node);
+  const bool held_off = found != v.run.probes.end() && found->second.stage == ProbeStage::kRefused &&
+                        found->second.incarnation == node.description.incarnation && v.now < found->second.again_at;
+  if (pause != nullptr && !held_off) {
+    return HoldOff{name, pause->until,
+                   absl::StrCat(Count(pause->failures, "swap"), " with nodes from address ", node.peer_address, " failed")};
+  }
+  if (found == v.run.probes.end()) return BeginProbe{name};
   const Probe& probe = found->second;
-  if (!wanted) return ForgetProbe{name};
   if (probe.incarnation != node.description.incarnation) return BeginProbe{name};
   switch (probe.stage) {
     case ProbeStage::kStorage: {
@@ -158,6 +227,8 @@ std::optional<ProbeAction> DecideNode(const View& v, const NodeName& name, const
       return DecideReach(v, name, probe);
     case ProbeStage::kProfile:
       return DecideProfile(v, name, probe, node);
+    case ProbeStage::kPlan:
+      return DecidePlan(v, name, probe);
     case ProbeStage::kRefused:
       if (v.now >= probe.again_at) return BeginProbe{name};
       return std::nullopt;
@@ -174,31 +245,49 @@ bool IsTrusted(const ClusterState& state, const JobRun& run, const NodeName& nam
 }
 
 std::set<NodeName> UnprovenNodes(const ClusterState& state, const JobRun& run) {
-  std::set<NodeName> unproven;
-  bool any_proven = false;
-  for (const DeviceDescription& device : run.considered) {
-    const NodeName name = NodeOf(device.id);
-    auto node = state.nodes.find(name);
-    if (node == state.nodes.end() || !MayBeUsed(node->second)) continue;
-    auto proven = run.proven.find(name);
-    if (proven != run.proven.end() && proven->second == node->second.description.incarnation) {
-      any_proven = true;
-    } else {
-      unproven.insert(name);
-    }
-  }
-  return any_proven ? unproven : std::set<NodeName>();
+  std::set<NodeName> unproven = NewNodes(state, run);
+  std::erase_if(unproven, [&](const NodeName& name) { return !MayBeUsed(state.nodes.at(name)); });
+  return unproven;
 }
 
-bool BlamesNewcomers(const ClusterState& state, const JobRun& run, const Failure& failure) {
+std::set<NodeName> BlamedNewcomers(const ClusterState& state, const JobRun& run, const Failure& failure) {
   const bool before_first_step = run.stage == Stage::kProfiling || run.epoch_steps == 0;
-  const std::set<NodeName> unproven = UnprovenNodes(state, run);
-  if (!before_first_step || unproven.empty()) return false;
+  const std::set<NodeName> unproven = NewNodes(state, run);
+  if (!before_first_step || unproven.empty()) return {};
   const NodeName at = failure.device.empty() ? failure.node : NodeOf(failure.device);
+  const FailureKind kind = failure.kind;
   // Whoever lost its peers, or could not measure with them, speaks of the others.
   const bool speaks_of_others =
-      failure.kind == FailureKind::kPeerLost || failure.kind == FailureKind::kProfile || failure.kind == FailureKind::kNonFinite;
-  return speaks_of_others || unproven.contains(at);
+      kind == FailureKind::kPeerLost || kind == FailureKind::kProfile || kind == FailureKind::kNonFinite;
+  if (unproven.contains(at) && !speaks_of_others) return {at};
+  // A rank that trained before and stands still now waits for one that is new.
+  return speaks_of_others || kind == FailureKind::kHung ? UnprovenNodes(state, run) : std::set<NodeName>();
+}
+
+absl::Duration PauseAfterRefusals(const ProbeConfig& config, int before) {
+  absl::Duration pause = config.first_pause;
+  for (int i = 0; i < before && pause < config.longest_pause; ++i) pause *= 2;
+  return std::min(pause, config.longest_pause);
+}
+
+bool IsCountedByAddress(const ClusterState& state, const JobRun& run, const NodeRecord& node) {
+  if (node.peer_address.empty() || IsLoopback(node.peer_address)) return false;
+  return std::none_of(state.nodes.begin(), state.nodes.end(), [&](const auto& entry) {
+    return entry.second.peer_address == node.peer_address && IsProven(run, entry.second);
+  });
+}
+
+void CountFailedSwap(absl::Duration now, const ProbeConfig& config, const std::string& address, absl::Duration cost,
+                     std::map<std::string, AddressPause>* pauses) {
+  constexpr size_t kMostAddresses = 1000;
+  std::erase_if(*pauses, [&](const auto& entry) { return now - entry.second.until > config.longest_pause; });
+  AddressPause& pause = (*pauses)[address];
+  const absl::Duration wanted = std::max(PauseAfterRefusals(config, pause.failures), config.pauses_of_cost * cost);
+  pause.until = now + std::min(wanted, config.longest_pause);
+  ++pause.failures;
+  if (pauses->size() <= kMostAddresses) return;
+  pauses->erase(std::min_element(pauses->begin(), pauses->end(),
+                                 [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
 }
 
 bool ProbesNewcomers(const ClusterState& state, const JobRun& run) {
@@ -231,6 +320,8 @@ std::vector<ProbeAction> DecideProbes(absl::Duration now, const ClusterState& st
     if (std::holds_alternative<AskToken>(*action) && std::exchange(token_asked, true)) continue;
     actions.push_back(*std::move(action));
   }
+  if (!probing || IsTrialUnderWay(view)) return actions;
+  if (std::optional<ProbeAction> trial = DecideTrial(view)) actions.push_back(*std::move(trial));
   return actions;
 }
 

@@ -1,15 +1,18 @@
-// A node that comes while a job trains is looked at beside it, and is planned with only when it has passed: its data and folder,
-// the way to every node of the job and back, the speed of its devices. Nothing that it says, or does not say, stops the job.
+// A node that comes while a job trains is looked at beside it, and is taken in only when it has passed: its data and folder, the
+// way to every node of the job and back, the speed of its devices, a plan with it. Nothing that it says, or does not say, stops
+// the job. A swap that fails all the same is counted by the address that it came from: names cost nothing.
 //
 // Pure: DecideProbes(now, state, config) says what to do next; epoch/prober does it and files the answers.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/session/session.h"
@@ -19,18 +22,22 @@ namespace motley::coordinator {
 struct ClusterState;
 struct Failure;
 struct JobRun;
+struct NodeRecord;
 
 struct ProbeConfig {
   absl::Duration storage_timeout = absl::Seconds(300);  // reading the data on the newcomer
   absl::Duration reach_timeout = absl::Seconds(10);     // workers try for 3 s
   absl::Duration profile_timeout = absl::Seconds(300);
+  absl::Duration plan_timeout = absl::Seconds(60);
   absl::Duration first_pause = absl::Seconds(30);  // after a refusal; doubles
   absl::Duration longest_pause = absl::Minutes(10);
+  // An address waits at least so many times what its failed swap cost the job: whatever its names, it takes a twentieth at most.
+  int pauses_of_cost = 20;
   // Devices of one job. Planning and the meeting of the ranks grow with them, and a running job stands still for both.
   int max_devices = 512;
 };
 
-enum class ProbeStage { kStorage, kReach, kProfile, kRefused };
+enum class ProbeStage { kStorage, kReach, kProfile, kPlan, kRefused };
 
 struct Probe {
   int64_t incarnation = 0;
@@ -45,6 +52,9 @@ struct Probe {
   std::string unreachable;        // the first complaint
   // kProfile
   std::optional<ProfileReport> profile;
+  // kPlan
+  bool alone = false;                // there was no plan with all newcomers, so they are tried one by one
+  std::optional<absl::Status> plan;  // with it
   // kRefused
   std::string why;
   absl::Duration again_at;
@@ -59,6 +69,19 @@ struct ProbeToken {
   std::string error;
 };
 
+// A plan with newcomers, made beside the job and thrown away.
+struct TrialPlan {
+  int64_t ticket = 0;
+  std::set<NodeName> nodes;
+  absl::Duration since;
+};
+
+// Swaps in a row that newcomers from one address made fail.
+struct AddressPause {
+  int failures = 0;
+  absl::Duration until;  // nobody from there is looked at before
+};
+
 // The node passed a check for this job in its present life: it took part in set-up, or a probe.
 bool IsTrusted(const ClusterState& state, const JobRun& run, const NodeName& node);
 // Newcomers are probed: the job has trained, and there are nodes to go on with.
@@ -69,8 +92,18 @@ bool JoinIsNear(absl::Duration now, const JobRun& run);
 // Nodes of the epoch that never were in one that made a step, beside others that were: what goes wrong before the first step is
 // blamed on them. Empty: nobody to blame, or nobody to go on with.
 std::set<NodeName> UnprovenNodes(const ClusterState& state, const JobRun& run);
-// The failure came before the epoch's first step, and not from a proven node alone: the job goes on without the newcomers.
-bool BlamesNewcomers(const ClusterState& state, const JobRun& run, const Failure& failure);
+// Which of them a failure is blamed on: of one that came before the epoch's first step, the newcomer that it is of, or all where
+// it speaks of others. Empty: a node that was there before failed by itself.
+std::set<NodeName> BlamedNewcomers(const ClusterState& state, const JobRun& run, const Failure& failure);
+
+// How long a node or an address waits after its refusal, `before` being those in a row before it.
+absl::Duration PauseAfterRefusals(const ProbeConfig& config, int before);
+// Newcomers from this node's address wait together: not on this machine, nor where a node came from that has made steps.
+bool IsCountedByAddress(const ClusterState& state, const JobRun& run, const NodeRecord& node);
+// A swap with a node from this address failed, for which the job stood still for `cost`. Pauses that were over long ago are
+// forgotten, and so is the oldest of very many.
+void CountFailedSwap(absl::Duration now, const ProbeConfig& config, const std::string& address, absl::Duration cost,
+                     std::map<std::string, AddressPause>* pauses);
 
 struct BeginProbe {
   NodeName node;
@@ -87,6 +120,12 @@ struct AskReach {
 struct AskProfile {
   NodeName node;
 };
+struct AwaitPlan {
+  NodeName node;
+};
+struct TryPlan {
+  std::set<NodeName> nodes;
+};
 struct PassProbe {
   NodeName node;
 };
@@ -94,12 +133,19 @@ struct RefuseProbe {
   NodeName node;
   std::string why;
 };
+// Refused without being looked at: others from its address made swaps fail.
+struct HoldOff {
+  NodeName node;
+  absl::Duration until;
+  std::string why;
+};
 struct ForgetProbe {
   NodeName node;
 };
-using ProbeAction = std::variant<BeginProbe, AskToken, AskStorage, AskReach, AskProfile, PassProbe, RefuseProbe, ForgetProbe>;
+using ProbeAction = std::variant<BeginProbe, AskToken, AskStorage, AskReach, AskProfile, AwaitPlan, TryPlan, PassProbe,
+                                 RefuseProbe, HoldOff, ForgetProbe>;
 
-// Call only while state.run is set. At most one action for each node and turn.
+// Call only while state.run is set. At most one action for each node and turn, and one trial at a time.
 std::vector<ProbeAction> DecideProbes(absl::Duration now, const ClusterState& state, const ProbeConfig& config);
 
 }  // namespace motley::coordinator

@@ -38,6 +38,7 @@ struct RankRun {
   DeviceId device;
   int64_t incarnation = 0;  // of its worker: another one means that the rank is dead
   int64_t capacity_bytes = 0;
+  std::optional<absl::Duration> met;  // when it told the others where it listens
   bool ready = false;
   bool ended = false;      // its process is gone, or is about to exit by itself
   int64_t peak_bytes = 0;  // newest step's
@@ -131,9 +132,15 @@ struct JobRun {
   std::map<NodeName, Probe> probes;
   ProbeToken probe_token;
   int64_t probes_begun = 0;
-  std::map<NodeName, int> refusals;  // in a row: each makes the next pause longer
+  std::optional<TrialPlan> trial;                      // under way
+  std::map<NodeName, int> refusals;                    // in a row: each makes the next pause longer
+  std::map<std::string, AddressPause> address_pauses;  // by peer address: of failed swaps
   // kProfiling
   std::set<NodeName> profiling;  // workers that have not answered
+  bool measures_alone = false;   // some of them measure their devices first
+  // The devices' collectives are predicted in this epoch, from those that were last measured together, if any.
+  bool predicts_collectives = false;
+  std::vector<DeviceDescription> measured_together;
   // kPlanning
   int64_t planning_ticket = 0;  // the task whose answer counts
   std::optional<Prepared> prepared;

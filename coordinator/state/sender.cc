@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/count.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/session/rendezvous_key.h"
 
 namespace motley::coordinator {
 namespace {
@@ -95,8 +97,9 @@ struct JudgeReport {
     return {Standing::kGap, absl::StrCat("it reported step ", step, " after step ", job.step)};
   }
   Standing operator()(const KvSetReport& report) const {
-    if (!Matters(report) || HostsRank(*state.run, node)) return {};
-    return Foreign("a key of ranks, of which none is on this node");
+    if (!Matters(report)) return {};
+    const std::optional<int> owner = OwnerOfKey(report.key);
+    return owner ? OfRank(*owner, "a key") : Foreign("a key that is no rank's");
   }
   Standing operator()(const KvGetReport& report) const {
     return Matters(report) ? OfRank(report.rank, "a question") : Standing();

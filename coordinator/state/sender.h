@@ -1,4 +1,5 @@
-// Who may say what: a worker speaks for its own devices and ranks, under the newest epoch, and steps come one after the other.
+// Who may say what: a worker speaks for its own devices and ranks, with rendezvous keys of theirs, under the newest epoch, and
+// steps come one after the other.
 // Pure functions of the state.
 #pragma once
 

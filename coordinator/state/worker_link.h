@@ -1,6 +1,8 @@
 // The way to one worker, for as long as its session lives. Called on the loop only.
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "common/session/session.h"
 
@@ -12,6 +14,8 @@ class WorkerLink {
   virtual void Send(CoordinatorCommand command) = 0;
   // Ends the session; the worker sees `status`.
   virtual void Close(absl::Status status) = 0;
+  // Of its other end, numeric; empty: not known.
+  virtual std::string peer_address() const { return ""; }
 };
 
 }  // namespace motley::coordinator

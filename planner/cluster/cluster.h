@@ -11,6 +11,7 @@
 #include "common/base/dtype.h"
 #include "common/base/ids.h"
 #include "common/device/device.h"
+#include "common/device/device_ranges.h"
 #include "common/session/profile.h"
 
 namespace motley::planner {
@@ -80,13 +81,9 @@ struct Cluster {
   double price_per_hour() const;
 };
 
-// What Validate takes for a slip in the unit. Wide: from emulated devices on a laptop to machines some years ahead.
-inline constexpr double kLeastFlops = 1e6, kMostFlops = 1e17;
-inline constexpr double kLeastDeviceBytes = 1 << 20, kMostDeviceBytes = 4e12;  // of one card
+// What Validate takes for a slip in the unit, beside the ranges of devices.
 inline constexpr double kMostHostBytes = 1e15;
-inline constexpr double kLeastRate = 1e3;  // bytes a second, of any link
-inline constexpr double kMostNicRate = 2e12, kMostDeviceLinkRate = 10e12, kMostMemoryRate = 1e14;
-inline constexpr double kMostLatencySeconds = 10;
+inline constexpr double kMostMemoryRate = 1e14;  // bytes a second, of a card's memory
 
 // Sizes, rates, symmetry, indices. INVALID_ARGUMENT names node or device, field and remedy.
 absl::Status Validate(const Cluster& cluster);

@@ -285,10 +285,67 @@ absl::StatusOr<std::vector<bool>> ApplyLinks(const PlannerInput& input, const De
   return set;
 }
 
+std::string NotMeasured(const PlannerInput& input) {
+  return absl::StrCat("the collectives of these ", input.devices.size(), " devices were not measured");
+}
+
+// From `input.measured`: as its devices alone would be described.
+absl::StatusOr<Cluster> DescribeMeasured(const PlannerInput& input) {
+  PlannerInput known = input;
+  known.devices.clear();
+  known.compute.clear();
+  for (size_t d = 0; d < input.devices.size(); ++d) {
+    const std::vector<DeviceId>& measured = input.measured.devices;
+    if (std::find(measured.begin(), measured.end(), input.devices[d].id) == measured.end()) continue;
+    known.devices.push_back(input.devices[d]);
+    known.compute.push_back(input.compute[d]);
+  }
+  if (known.devices.size() != input.measured.devices.size() || input.measured.points.empty()) return Cluster();
+  known.collectives = std::exchange(known.measured, CollectiveProfile());
+  MOTLEY_ASSIGN_OR_RETURN(LiveInputs live, DescribeLive(known));
+  return std::move(live.cluster);
+}
+
+absl::Status PredictLinks(const PlannerInput& input, const Declared& declared, Cluster* cluster) {
+  MOTLEY_ASSIGN_OR_RETURN(const Cluster known, DescribeMeasured(input));
+  if (known.nodes.empty()) {
+    cluster->notes.push_back(
+        absl::StrCat(NotMeasured(input), ": links are as declared", declared.all ? "" : ", or taken for 1 GB/s"));
+    return absl::OkStatus();
+  }
+  ClusterNode slowest = known.nodes[0];
+  for (const ClusterNode& node : known.nodes) {
+    slowest.device_link_bytes_per_second = std::min(slowest.device_link_bytes_per_second, node.device_link_bytes_per_second);
+    slowest.nic_bytes_per_second = std::min(slowest.nic_bytes_per_second, node.nic_bytes_per_second);
+    slowest.device_link_latency_seconds = std::max(slowest.device_link_latency_seconds, node.device_link_latency_seconds);
+    slowest.nic_latency_seconds = std::max(slowest.nic_latency_seconds, node.nic_latency_seconds);
+  }
+  for (size_t n = 0; n < cluster->nodes.size(); ++n) {
+    ClusterNode& node = cluster->nodes[n];
+    const auto same =
+        std::find_if(known.nodes.begin(), known.nodes.end(), [&](const ClusterNode& each) { return each.name == node.name; });
+    const ClusterNode& like = same != known.nodes.end() ? *same : slowest;
+    if (same != known.nodes.end() || !declared.nodes[n]) {
+      node.device_link_bytes_per_second = like.device_link_bytes_per_second;
+      node.nic_bytes_per_second = like.nic_bytes_per_second;
+      // What a node alone says of its network are the links inside it.
+      if (known.nodes.size() == 1 && !declared.nodes[n])
+        node.nic_bytes_per_second = std::min(node.nic_bytes_per_second, kNominalRate);
+    }
+    node.device_link_latency_seconds = like.device_link_latency_seconds;
+    node.nic_latency_seconds = like.nic_latency_seconds;
+  }
+  cluster->collective_efficiency = known.collective_efficiency;
+  cluster->overlap_efficiency = known.overlap_efficiency;
+  cluster->notes.push_back(absl::StrCat(NotMeasured(input), ": they are predicted from those of ", known.devices.size()));
+  return absl::OkStatus();
+}
+
 absl::Status FitToCollectives(const PlannerInput& input, const Declared& declared, const std::vector<bool>& measured,
                               Cluster* cluster) {
   if (input.devices.size() < 2) return absl::OkStatus();
   if (input.collectives.points.empty()) {
+    if (input.predicts_links) return PredictLinks(input, declared, cluster);
     if (declared.all) {
       cluster->notes.push_back("these devices were not measured together: links are as declared");
       return absl::OkStatus();

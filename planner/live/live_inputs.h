@@ -25,6 +25,8 @@ struct PlannerInput {
   std::vector<DeviceDescription> devices;  // in rank order (sorted by id)
   std::vector<ComputeProfile> compute;     // one per device, same order
   CollectiveProfile collectives;           // of all of them; empty for one device
+  CollectiveProfile measured;              // where it has no points: of some of them
+  bool predicts_links = false;             // there is no waiting for measurements: what nobody said of links is guessed
   std::vector<DeviceId> excluded;          // there, but planner.exclude names them
   ModelShape model;
   JobConfig config;  // batch, sequence, dtype, planner section
@@ -39,6 +41,8 @@ struct LiveInputs {
 
 // `input` as the coordinator has it, except that `collectives` without points means: these devices were not measured together.
 // Then the links are those that the devices declare. Nodes that declare none have those that were measured one by one, if any.
+// With `predicts_links` what collectives reach is as on the devices of `measured`, a node that declares nothing is linked as the
+// slowest of theirs, and without any it is linked with 1 GB/s.
 // Devices of one label whose times lie within 2 % of each other are one card: its times are their mean. FAILED_PRECONDITION:
 // neither measured nor declared links; INVALID_ARGUMENT: devices and profiles that do not belong together or make no sense, a
 // cluster that does not pass its Validate.

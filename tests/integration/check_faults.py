@@ -14,7 +14,7 @@ import mounts
 import netns
 from faults_common import PACED, paced_job, rank_of
 from faults_kills import kills
-from faults_newcomers import newcomers
+from faults_newcomers import newcomers, silent_in_swap
 from faults_partitions import BOTH, FROM, partitions
 
 NOTICE_SECONDS = 5
@@ -310,6 +310,10 @@ def bad_newcomers():
     return netns.why_not() or expect_met(*newcomers(1))
 
 
+def silent_newcomer():
+    return netns.why_not() or silent_in_swap()
+
+
 def nothing_left(cluster, before_shm):
     cluster.stop()
     left = [(pid, name) for pid, _, name in processes() if name.startswith("motley") and cluster_owns(pid, cluster)]
@@ -353,6 +357,7 @@ def main():
     results.run("kills of the coordinator", killed_again_and_again, 1)
     results.run("partitions", partitioned)
     results.run("bad newcomers", bad_newcomers)
+    results.run("a newcomer that is silent in the swap", silent_newcomer)
     results.exit()
 
 

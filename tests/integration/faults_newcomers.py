@@ -4,7 +4,7 @@ import stat
 import statistics
 import time
 
-from harness import expect, make_text
+from harness import BIN, expect, make_text
 from faults_common import PACED, Progress, last_step, paced_job, row, stop_job
 from netns import NetworkCluster
 
@@ -23,6 +23,12 @@ while True:
     time.sleep(0.25)
     os.write(3, bytes([2, 0, 0, 0, 0x4a, 0]))
 """
+# A rank that measures its device alone, and then ranks that never say a word.
+HALF_RANK = """#!/bin/sh
+mkdir "$0.began" 2>/dev/null && exec '{rank}' "$@"
+exec sleep 1000
+"""
+MOST_SWAP_SECONDS = 25   # 10 for the meeting; the rest to save, to plan and to start again on a loaded machine
 
 
 class Newcomers(NetworkCluster):
@@ -168,3 +174,42 @@ def newcomers(count, kinds=None):
             progress.add()
         stop_job(cluster, "steady")
     return rows, problems
+
+
+def longest_pause(cluster, job_id, until):
+    """Seconds without a new step, at the most, until `until()`."""
+    newest, since, longest = last_step(cluster.job(job_id)), time.monotonic(), 0.0
+    deadline = time.monotonic() + 120
+    while not until():
+        expect(time.monotonic() < deadline, f"not within 120 s: {cluster.job(job_id).get('reason')}; {cluster.nodes()}")
+        step = last_step(cluster.job(job_id))
+        longest = max(longest, time.monotonic() - since)
+        if step != newest:
+            newest, since = step, time.monotonic()
+        time.sleep(0.1)
+    return longest
+
+
+def silent_in_swap():
+    """A newcomer that passes every check and is silent in the swap is left out, and so is the next name from its address."""
+    with Newcomers() as cluster:
+        cluster.start(STABLE)
+        paced_job(cluster, "steady", training__steps=1_000_000, checkpoint__interval=100)
+        cluster.wait_for_step("steady", 5)
+        epoch = last_step(cluster.job("steady"))[0]
+        cluster.come(("half-rank", HALF_RANK.format(rank=os.path.join(BIN, "motley-rank"))))
+        goes_on = lambda: set(cluster.states().values()) == {"refused"} and last_step(cluster.job("steady"))[0] > epoch
+        pause = longest_pause(cluster, "steady", goes_on)
+        expect(pause < MOST_SWAP_SECONDS, f"the job stood still for {pause:.1f} s")
+        steps = [int(r["step"]) for r in cluster.motley("metrics", "steady")["steps"]]
+        expect(len(steps) == len(set(steps)), f"steps were repeated: {steps}")
+        cluster.go()
+        epoch = last_step(cluster.job("steady"))[0]
+        cluster.come()
+        cluster.wait_for(lambda: set(cluster.states().values()) == {"refused"}, 30, "the next newcomer from there to be held off")
+        reason = next(n["reason"] for n in cluster.nodes() if n["name"] in cluster.here)
+        expect("1 swap with nodes from address" in reason, reason)
+        step = last_step(cluster.job("steady"))
+        cluster.wait_for_step("steady", step[1] + 5)
+        expect(last_step(cluster.job("steady"))[0] == epoch, "a generation ended for a node that was held off")
+        stop_job(cluster, "steady")

@@ -17,6 +17,7 @@
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 #include "common/device/device_kinds.h"
+#include "common/device/device_ranges.h"
 
 namespace motley::worker {
 namespace {
@@ -237,8 +238,8 @@ absl::Status Validate(const WorkerConfig& config) {
   const EmulationConfig& e = config.emulation;
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.time_dilation", e.time_dilation, 1e-3, 1e9));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.memory_scale", e.memory_scale, 1e-9, 1));
-  MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.launch_seconds", e.launch_seconds, 0, 10));
-  MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.link_latency_seconds", e.link_latency_seconds, 0, 10));
+  MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.launch_seconds", e.launch_seconds, 0, kMostLatencySeconds));
+  MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.link_latency_seconds", e.link_latency_seconds, 0, kMostLatencySeconds));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("network.node_link_bytes_per_second", config.network.node_link_bytes_per_second, 0, 1e15));
   std::set<std::string> names;
   for (const DeviceConfig& device : config.devices) {
@@ -253,11 +254,6 @@ absl::Status Validate(const WorkerConfig& config) {
       return absl::InvalidArgumentError(absl::StrCat("device ", device.name, ": a ", row.name,
                                                      " is as fast as it is; use kind = \"emulated\" to declare a speed"));
     }
-    MOTLEY_RETURN_IF_ERROR(
-        CheckPositive(absl::StrCat("memory_bytes of ", device.name), static_cast<double>(device.memory_bytes), 0, 9e15));
-    MOTLEY_RETURN_IF_ERROR(CheckPositive(absl::StrCat("flops_per_second of ", device.name), device.flops_per_second, 0, 1e18));
-    MOTLEY_RETURN_IF_ERROR(
-        CheckPositive(absl::StrCat("link_bytes_per_second of ", device.name), device.link_bytes_per_second, 0, 1e15));
   }
   return DescribeDevices(config).status();
 }

@@ -60,8 +60,9 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
 // Ranges, addresses, names. INVALID_ARGUMENT names the key.
 absl::Status Validate(const WorkerConfig& config);
 
-// What the ranks obey, after dilation and scale, by the file alone: of a card its name and kind. NOT_FOUND: a model that is not
-// in the device table, naming the nearest. The node's CPU devices share its cores.
+// What the ranks obey, after dilation and scale, by the file alone: of a card its name, kind and the memory that it may have.
+// NOT_FOUND: a model that is not in the device table, naming the nearest. INVALID_ARGUMENT: a number that no device has
+// (device_ranges.h). The node's CPU devices share its cores.
 int UsableCores();  // that this process may run on
 absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfig& config, int cores = UsableCores());
 

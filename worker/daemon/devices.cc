@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/device/device_ranges.h"
 #include "common/device/device_table.h"
 #include "worker/daemon/config.h"
 
@@ -78,10 +79,13 @@ absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfi
         description.threads = ThreadsOfCpu(cpu++, cpus, cores);
         break;
       case DeviceKind::kCuda:  // the rest is found on the machine (offer.h)
+        description.memory_bytes = device.memory_bytes;
         break;
     }
     description.kind = device.kind;
     description.id = DeviceId(absl::StrCat(config.name, "/", device.name));
+    const bool is_found = device.kind == DeviceKind::kCuda && device.memory_bytes == 0;
+    if (!is_found) MOTLEY_RETURN_IF_ERROR(CheckRanges(description));
     out.push_back(std::move(description));
   }
   return out;

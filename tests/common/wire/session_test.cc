@@ -138,6 +138,32 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
             "delete");
 }
 
+TEST(SessionTest, AHelloWithWhatNoDeviceHasIsRefused) {
+  NodeDescription node{NodeName("n1"), "0.1", 42, "127.0.0.1", {}, {}, {}, 0};
+  DeviceDescription& device = node.devices.emplace_back();
+  device.id = DeviceId("n1/gpu0");
+  const auto memory = [&](DeviceKind kind, int64_t bytes) {
+    device.kind = kind;
+    device.memory_bytes = bytes;
+    return wire::FromProto(wire::ToProto(node)).status();
+  };
+  for (const int64_t bytes : {int64_t{100}, (int64_t{1} << 20) - 1, int64_t{4'000'000'000'001}, int64_t{1} << 50}) {
+    for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kEmulated, DeviceKind::kCuda}) {
+      const absl::Status status = memory(kind, bytes);
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bytes;
+      EXPECT_NE(status.message().find("device 'n1/gpu0': memory_bytes is "), std::string::npos) << status;
+    }
+  }
+  EXPECT_TRUE(memory(DeviceKind::kEmulated, int64_t{1} << 20).ok());
+  EXPECT_TRUE(memory(DeviceKind::kCuda, 4'000'000'000'000).ok());
+  EXPECT_TRUE(memory(DeviceKind::kCpu, 0).ok()) << "not limited";
+  EXPECT_FALSE(memory(DeviceKind::kEmulated, 0).ok());
+  EXPECT_TRUE(memory(DeviceKind::kEmulated, int64_t{1} << 30).ok());
+  v1::Hello hello = wire::ToProto(node);
+  hello.mutable_devices(0)->set_link_latency_seconds(1e300);
+  EXPECT_NE(wire::FromProto(hello).status().message().find("link_latency_seconds is inf"), std::string::npos);
+}
+
 TEST(SessionTest, HelloComesBackAsItWas) {
   NodeDescription node{NodeName("n1"), "0.1", 42, "127.0.0.1", {}, {{JobId("j"), Epoch(9)}}, {"store", 77}, 4567};
   node.unused_cards = {{"NVIDIA T4 at 0000:3b:00.0", "others use it"}};

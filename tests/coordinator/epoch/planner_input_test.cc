@@ -70,6 +70,37 @@ TEST_F(PlannerInputTest, OtherDevicesCollectivesDoNotCount) {
   EXPECT_TRUE(input->collectives.points.empty());
 }
 
+TEST_F(PlannerInputTest, ThoseThatTheJobLastMeasuredTogetherSayWhatOthersMayReach) {
+  for (const DeviceDescription& device : devices_) Measure(device);
+  const std::vector<DeviceDescription> before = {devices_[0], devices_[2]};
+  MeasureTogether(before);
+  JobRun& run = core_->state.run.emplace();
+  run.job = job_.id;
+  run.measured_together = before;
+  auto input = MakePlannerInput(*core_, job_, devices_);
+  ASSERT_TRUE(input.ok()) << input.status();
+  EXPECT_TRUE(input->collectives.points.empty());
+  EXPECT_EQ(input->measured.devices, (std::vector<DeviceId>{devices_[0].id, devices_[2].id}));
+  EXPECT_EQ(input->measured.points.size(), 1u);
+  EXPECT_FALSE(input->predicts_links);
+  run.predicts_collectives = true;
+  EXPECT_TRUE(MakePlannerInput(*core_, job_, devices_)->predicts_links) << "the job runs on it";
+  run.job = JobId("another");
+  input = MakePlannerInput(*core_, job_, devices_);
+  EXPECT_FALSE(input->predicts_links || !input->measured.points.empty());
+}
+
+TEST_F(PlannerInputTest, WhatIsNotStoredYetCounts) {
+  Measure(devices_[0]);
+  ComputeProfile fresh;
+  fresh.device = devices_[2].id;
+  fresh.context_bytes = 9;
+  const auto input = MakePlannerInput(*core_, job_, devices_, {fresh});
+  ASSERT_TRUE(input.ok()) << input.status();
+  ASSERT_EQ(input->devices.size(), 2u);
+  EXPECT_EQ(input->compute[1].context_bytes, 9);
+}
+
 TEST_F(PlannerInputTest, AnotherSequenceWasNotMeasured) {
   for (const DeviceDescription& device : devices_) Measure(device);
   job_.config.training.seq_len /= 2;

@@ -33,12 +33,12 @@ TEST_F(StorageChecks, AQuestionThatIsAskedAgainIsAnsweredOnce) {
   const JobRun& run = AddRun("a");
   KvGetReport get;
   get.job = run.job;
-  get.key = "rank-1";
+  get.key = "train/0/peer/1";
   OnKvGet(*core_, NodeName("n1"), get);
   OnKvGet(*core_, NodeName("n1"), get);
   KvSetReport set;
   set.job = run.job;
-  set.key = "rank-1";
+  set.key = "train/0/peer/1";
   OnKvSet(*core_, set);
   EXPECT_EQ(node.sent.size(), 1u);
 }

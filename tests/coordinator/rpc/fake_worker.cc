@@ -5,6 +5,7 @@
 #include "common/base/version.h"
 #include "common/model/operators.h"
 #include "common/model/parameters.h"
+#include "common/session/rendezvous_key.h"
 #include "common/wire/assignment.h"
 
 namespace motley::coordinator {
@@ -163,6 +164,9 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     const v1::RankAssignment& first = message.start_epoch().ranks(0);
     const auto seen = options_.newest_epochs.find(first.job_id());
     if (seen != options_.newest_epochs.end() && first.epoch() <= seen->second) return;
+    for (const v1::RankAssignment& rank : message.start_epoch().ranks()) {
+      if (!options_.on_start || options_.on_start(rank)) Meet(rank, "train/");
+    }
     absl::MutexLock lock(&mutex_);
     ranks_.assign(message.start_epoch().ranks().begin(), message.start_epoch().ranks().end());
     if (!ranks_.empty()) last_step_ = ranks_[0].start_step();
@@ -188,6 +192,12 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
 
 void FakeWorker::AnswerProfile(const v1::ProfileRequest& request) {
   if (request.collectives() && !options_.answer_collectives) return;
+  if (request.collectives()) {
+    for (const v1::RankAssignment& rank : request.ranks()) Meet(rank, "profile/");
+    absl::MutexLock lock(&mutex_);
+    measuring_.assign(request.ranks().begin(), request.ranks().end());
+  }
+  if (request.collectives() && !options_.measures) return;
   v1::WorkerMessage answer;
   v1::ProfileResult* result = answer.mutable_profile_result();
   result->set_job_id(request.job_id());
@@ -210,6 +220,7 @@ void FakeWorker::AnswerProfile(const v1::ProfileRequest& request) {
     profile->set_optimizer_seconds_per_element(1e-8);
     if (request.collectives() && rank.rank() == 0) *result->mutable_collectives() = InventCollectives(rank, assignment->model);
   }
+  if (options_.on_profile) options_.on_profile(*result);
   Send(answer);
 }
 
@@ -222,6 +233,9 @@ void FakeWorker::AnswerStop(const v1::StopEpoch& stop) {
     for (const v1::RankAssignment& rank : ranks_) {
       if (rank.epoch() == stop.epoch()) ranks.push_back(rank);
     }
+    for (const v1::RankAssignment& rank : measuring_) {
+      if (rank.epoch() == stop.epoch()) ranks.push_back(rank);
+    }
     step = last_step_;
   }
   if (!stop.save() && !options_.answer_kills) return;
@@ -229,6 +243,16 @@ void FakeWorker::AnswerStop(const v1::StopEpoch& stop) {
     if (stop.save() && options_.on_save && rank.rank() == 0) options_.on_save(rank, step);
     SendEvent(rank, stop.save() ? v1::RankEvent::KIND_FINISHED : v1::RankEvent::KIND_DIED, "stopped as asked");
   }
+}
+
+void FakeWorker::Meet(const v1::RankAssignment& rank, const std::string& run) {
+  if (!options_.meets) return;
+  v1::WorkerMessage message;
+  message.mutable_kv_set()->set_job_id(rank.job_id());
+  message.mutable_kv_set()->set_epoch(rank.epoch());
+  message.mutable_kv_set()->set_key(RendezvousKey(absl::StrCat(run, rank.epoch(), "/"), "peer", rank.rank()));
+  message.mutable_kv_set()->set_value("here");
+  Send(message);
 }
 
 void FakeWorker::Step(int64_t step) {

@@ -38,7 +38,11 @@ class FakeWorker {
     std::string profile_error;
     bool empty_profile = false;
     bool answer_collectives = true;
-    bool answer_profiles = true;  // with invented, plausible numbers
+    bool meets = true;                                             // its ranks say where they listen, when they start
+    bool measures = true;                                          // and what their collectives took
+    std::function<bool(const v1::RankAssignment& rank)> on_start;  // false: the rank is not heard of
+    bool answer_profiles = true;                                   // with invented, plausible numbers
+    std::function<void(v1::ProfileResult& result)> on_profile;     // changes them
     bool heartbeats = true;
     std::map<std::string, int64_t> newest_epochs;  // said in hello; starts that are not above them are dropped, as in life
     bool answer_traces = true;                     // an instruction as many nanoseconds long as the step's number
@@ -82,6 +86,7 @@ class FakeWorker {
   void Handle(const v1::CoordinatorMessage& message);
   void AnswerProfile(const v1::ProfileRequest& request);
   void AnswerStop(const v1::StopEpoch& stop);
+  void Meet(const v1::RankAssignment& rank, const std::string& run);
   bool Wait(const std::function<bool()>& condition);
 
   const std::string node_;
@@ -92,6 +97,7 @@ class FakeWorker {
   absl::Mutex write_mutex_;
   absl::Mutex mutex_;
   std::vector<v1::RankAssignment> ranks_;
+  std::vector<v1::RankAssignment> measuring_;  // together
   std::vector<v1::PublishAnswer> answers_;
   int64_t stopped_epoch_ = 0;
   int64_t last_step_ = 0;

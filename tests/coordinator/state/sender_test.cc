@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "common/session/rendezvous_key.h"
+
 namespace motley::coordinator {
 namespace {
 
@@ -123,8 +125,16 @@ TEST_F(SenderTest, DevicesRanksAndKeysAreTheirNodes) {
   rank.transports.clear();
   rank.rank = 0;
   EXPECT_EQ(Of("n2", rank), Standing::kForeign) << "it has rank 1";
-  EXPECT_EQ(Of("n2", Make<KvSetReport>()), Standing::kOwn);
-  EXPECT_EQ(Of("n3", Make<KvSetReport>()), Standing::kForeign);
+  KvSetReport set = Make<KvSetReport>();
+  set.key = RendezvousKey("train/3/", "peer", 1);
+  EXPECT_EQ(Of("n2", set), Standing::kOwn);
+  EXPECT_EQ(Of("n1", set), Standing::kForeign) << "it would stand in for rank 1";
+  EXPECT_EQ(Of("n3", set), Standing::kForeign);
+  set.key = RendezvousKey("train/3/", "nccl", 0, "hand-over-0-1");
+  EXPECT_EQ(Of("n1", set), Standing::kOwn);
+  EXPECT_EQ(Of("n2", set), Standing::kForeign) << "the first member makes the id";
+  set.key = "anything";
+  EXPECT_EQ(Of("n1", set), Standing::kForeign);
   KvGetReport get = Make<KvGetReport>();
   EXPECT_EQ(Of("n1", get), Standing::kOwn);
   EXPECT_EQ(Of("n2", get), Standing::kForeign);

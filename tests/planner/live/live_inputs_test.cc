@@ -233,6 +233,34 @@ TEST(LiveInputs, LinksThatWereNotMeasuredAreAsDeclared) {
   EXPECT_THAT(status.message(), HasSubstr("submit it again"));
 }
 
+TEST(LiveInputs, LinksThatNobodyWaitsForArePredicted) {
+  PlannerInput input = Mixed();
+  for (DeviceDescription& device : input.devices) device.link_bytes_per_second = device.node_link_bytes_per_second = 0;
+  // All but the last were measured, in a ring that goes through all.
+  input.measured = input.collectives;
+  input.measured.links.clear();
+  input.measured.overlap.clear();
+  input.measured.devices.clear();
+  for (size_t d = 0; d + 1 < input.devices.size(); ++d) input.measured.devices.push_back(input.devices[d].id);
+  PlannerInput alone = input;
+  alone.devices.pop_back();
+  alone.compute.pop_back();
+  alone.collectives = input.measured;
+  const LiveInputs known = Described(alone);
+  input.collectives = CollectiveProfile();
+  EXPECT_FALSE(DescribeLive(input).ok()) << "neither measured nor declared";
+  input.predicts_links = true;
+  const LiveInputs live = Described(input);
+  EXPECT_EQ(live.cluster.nodes[0].device_link_bytes_per_second, known.cluster.nodes[0].device_link_bytes_per_second);
+  EXPECT_EQ(live.cluster.nodes.back().device_link_latency_seconds, known.cluster.nodes[0].device_link_latency_seconds);
+  EXPECT_THAT(live.cluster.notes, testing::Contains(HasSubstr("were not measured: they are predicted from those of 4")));
+  EXPECT_TRUE(MakePlan(input).ok());
+  input.measured.devices.back() = DeviceId("gone/gpu0");
+  const LiveInputs nominal = Described(input);
+  EXPECT_THAT(nominal.cluster.notes, testing::Contains(HasSubstr("or taken for 1 GB/s")));
+  EXPECT_TRUE(MakePlan(input).ok());
+}
+
 TEST(LiveInputs, OneDeviceNeedsNoLinks) {
   PlannerInput input = MakeInput(SmallModel(), {{"n1/gpu0", "L4"}}, 8);
   input.collectives = {};

@@ -51,7 +51,7 @@ model = "a6000"
 [[device]]
 name = "odd"
 kind = "emulated"
-memory_bytes = 1000
+memory_bytes = 4194304
 flops_per_second = 2e9
 link_bytes_per_second = 5e6
 )");
@@ -66,8 +66,27 @@ link_bytes_per_second = 5e6
   EXPECT_DOUBLE_EQ((*devices)[0].flops_per_second, 38.7e9);
   EXPECT_DOUBLE_EQ((*devices)[0].node_link_bytes_per_second, 1e6);
   EXPECT_EQ((*devices)[1].id.value(), "n1/odd");
-  EXPECT_EQ((*devices)[1].memory_bytes, 500);
+  EXPECT_EQ((*devices)[1].memory_bytes, 2 << 20);
   EXPECT_DOUBLE_EQ((*devices)[1].link_bytes_per_second, 5e3);
+}
+
+TEST(WorkerConfig, WhatNoDeviceHasIsRefused) {
+  const auto message = [](const std::string& device, const std::string& emulation = "") {
+    const absl::Status status =
+        Validate(Parse(absl::StrCat("[worker]\nname = 'n1'\n[emulation]\n", emulation, "\n[[device]]\n", device, "\n")));
+    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << status;
+    return Message(status);
+  };
+  EXPECT_THAT(message("memory_bytes = 100"), HasSubstr("device 'n1/cpu0': memory_bytes is 100"));
+  EXPECT_THAT(message("memory_bytes = 9000000000000000"), HasSubstr("device 'n1/cpu0': memory_bytes is 9e+15"));
+  EXPECT_EQ(message("memory_bytes = 0"), "");
+  EXPECT_EQ(message("memory_bytes = 1048576"), "");
+  EXPECT_THAT(message("kind = 'emulated'\nmodel = 'A6000'", "memory_scale = 1e-6"),
+              HasSubstr("device 'n1/gpu0': memory_bytes is"))
+      << "what the rank obeys, after the scale";
+  EXPECT_THAT(message("kind = 'emulated'\nmodel = 'A6000'", "time_dilation = 1e9"),
+              HasSubstr("device 'n1/gpu0': flops_per_second"));
+  EXPECT_THAT(message("kind = 'cuda'\nindex = 0\nmemory_bytes = 100"), HasSubstr("device 'n1/gpu0': memory_bytes is 100"));
 }
 
 TEST(WorkerConfig, CpuDevicesDivideTheCores) {

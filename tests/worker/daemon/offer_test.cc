@@ -95,11 +95,11 @@ TEST_F(OfferTest, ANarrowLinkIsSaid) {
 TEST_F(OfferTest, ACardIsNamedByIndexOrByTheBeginningOfItsUuid) {
   fake_.Add();
   fake_.Add();
-  auto offer = Make("[[device]]\nkind = 'cuda'\nuuid = 'gpu-1'\nmemory_bytes = 1000000\n[[device]]\nkind = 'cpu'\n");
+  auto offer = Make("[[device]]\nkind = 'cuda'\nuuid = 'gpu-1'\nmemory_bytes = 2000000\n[[device]]\nkind = 'cpu'\n");
   ASSERT_TRUE(offer.ok()) << offer.status();
   ASSERT_EQ(offer->devices.size(), 2u);
   EXPECT_EQ(offer->devices[0].description.card.uuid, "GPU-1abc1");
-  EXPECT_EQ(offer->devices[0].description.memory_bytes, 1000000);
+  EXPECT_EQ(offer->devices[0].description.memory_bytes, 2000000);
   EXPECT_EQ(offer->devices[1].description.kind, DeviceKind::kCpu);
   ASSERT_EQ(offer->unused.size(), 1u);
   EXPECT_EQ(offer->unused[0].card, "NVIDIA RTX A6000 at 0000:30:00.0");

@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/program/program.h"
+#include "common/session/rendezvous_key.h"
 #include "worker/engine/base/monotonic.h"
 
 namespace motley::engine {
@@ -75,13 +76,13 @@ absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& o
   own.card = options.device.card.uuid;
   own.multiprocessors = options.nccl.multiprocessors;
   MOTLEY_ASSIGN_OR_RETURN(own.nccl_version, VersionOfNccl(options.nccl.api));
-  const std::string base = absl::StrCat(options.key_prefix, "peer/");
-  MOTLEY_RETURN_IF_ERROR(host.KvSet(absl::StrCat(base, options.rank), TextOf(own)));
+  const auto key = [&](int rank) { return RendezvousKey(options.key_prefix, "peer", rank); };
+  MOTLEY_RETURN_IF_ERROR(host.KvSet(key(options.rank), TextOf(own)));
   const absl::Duration deadline = absl::Nanoseconds(MonotonicNs()) + options.connect_timeout;
   std::vector<Introduction> all(world);
   for (int r = 0; r < world; ++r) {
     const absl::Duration left = std::max(absl::ZeroDuration(), deadline - absl::Nanoseconds(MonotonicNs()));
-    const absl::StatusOr<std::string> text = host.KvGet(absl::StrCat(base, r), left);
+    const absl::StatusOr<std::string> text = host.KvGet(key(r), left);
     if (absl::IsCancelled(text.status())) return text.status();
     if (!text.ok()) {
       return WithFault(absl::UnavailableError(absl::StrCat(

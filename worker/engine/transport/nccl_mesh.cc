@@ -14,6 +14,7 @@
 #include "common/base/fault.h"
 #include "common/base/some_names.h"
 #include "common/base/status_macros.h"
+#include "common/session/rendezvous_key.h"
 
 namespace motley::engine {
 namespace {
@@ -60,7 +61,7 @@ std::string NameOf(const Circle& circle, const std::vector<DeviceId>& devices) {
 
 // The first member makes the id, the others read it among the epoch's rendezvous keys.
 absl::StatusOr<ncclUniqueId> AgreeOnId(const CommunicatorOptions& options, const Circle& circle, RankHost& host) {
-  const std::string key = absl::StrCat(options.key_prefix, "nccl/", circle.label);
+  const std::string key = RendezvousKey(options.key_prefix, "nccl", circle.members[0], circle.label);
   const NcclApi& api = *options.nccl.api;
   ncclUniqueId id{};
   const std::string& first = options.devices[circle.members[0]].value();
