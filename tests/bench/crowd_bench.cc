@@ -18,6 +18,7 @@
 
 #include "absl/time/clock.h"
 #include "common/base/logging.h"
+#include "common/rpc/channel.h"
 #include "common/wire/job.h"
 #include "coordinator/server.h"
 #include "tests/bench/bench_report.h"
@@ -172,7 +173,7 @@ void WaitForAll(const Listeners& listeners) {
 void JobsAndWatchers(absl::Duration time, Report* report) {
   Coordinator coordinator;
   const double idle = coordinator.ResidentMib();
-  const auto stub = v1::Motley::NewStub(OwnConnection(coordinator.people()));
+  const auto stub = v1::Motley::NewStub(OpenChannel(coordinator.people()));
   for (int i = 0; i < kJobs; ++i) Submit(*stub, JobName(i));
   const double with_jobs = coordinator.ResidentMib();
   std::atomic<int64_t> seen = 0;
@@ -214,7 +215,7 @@ void Workers(absl::Duration time, Report* report) {
 class TalkingJob {
  public:
   explicit TalkingJob(const Coordinator& coordinator)
-      : stub_(v1::Motley::NewStub(OwnConnection(coordinator.people()))), worker_(coordinator.workers(), "n1", {}) {
+      : stub_(v1::Motley::NewStub(OpenChannel(coordinator.people()))), worker_(coordinator.workers(), "n1", {}) {
     Submit(*stub_, "talks");
     ranks_ = worker_.WaitForStart();
     if (ranks_.empty()) Give("the job did not start");
@@ -246,7 +247,7 @@ void Listeners(const std::string& what, absl::Duration time, bool jobs, const Ma
   Coordinator coordinator;
   TalkingJob talking(coordinator);
   if (jobs) {
-    const auto stub = v1::Motley::NewStub(OwnConnection(coordinator.people()));
+    const auto stub = v1::Motley::NewStub(OpenChannel(coordinator.people()));
     for (int i = 0; i < kListeners; ++i) Submit(*stub, JobName(i));
   }
   talking.Talk(absl::Seconds(1));  // a first line for those who wait for one
