@@ -288,6 +288,21 @@ down_keeps_checkpoints() {
     status_is 0 "$root/run" up && status_is 0 "$root/run" down --delete-checkpoints && [[ ! -e $root/build/cluster ]]
 }
 
+# What lies beside it is the user's: a text in a root of the cluster, an export, notes.
+down_deletes_what_jobs_wrote() {
+  local work=$folder/work job=$folder/work/checkpoints/some-job
+  down_there() { status_is 0 python3 "$root/deploy/demo/up.py" down --bin none --cache none --work "$work" "$@"; }
+  make_checkpoint "$job" && mkdir -p "$job/tb" "$job/steps" "$job/.tmp-step-00000020-epoch-3" "$job/exported" "$work/my texts/step-2" &&
+    touch "$job/tb/events.out.tfevents.0000000002.motley" "$job/steps/generation-00000002.csv" "$job/.token-some-job" \
+      "$job/exported/model.safetensors" "$work/my texts/step-2/manifest.json" &&
+    echo "my own words" >"$work/my texts/text.txt" && ln -s "$work/my texts" "$job/step-00000030" && down_there &&
+    says "some-job" && [[ -e $job/step-00000010 ]] && down_there --delete-checkpoints && says "deleted 2 checkpoints" &&
+    says "stays: checkpoints, my texts" &&
+    [[ $(cd "$work" && find . ! -type d | sort | tr '\n' ' ') == "./checkpoints/some-job/exported/model.safetensors \
+./checkpoints/some-job/step-00000030 ./my texts/step-2/manifest.json ./my texts/text.txt " ]] || { find "$work"; return 1; }
+  rm -r "$job" "$work/my texts" && make_checkpoint "$job" && down_there --delete-checkpoints && [[ ! -e $work ]]
+}
+
 clean_keeps_checkpoints() {
   local clone=$folder/cleaned kept=$folder/cleaned/build/cluster/checkpoints/some-job
   clone_to "$clone"
@@ -337,6 +352,7 @@ check "setup --gpu brings the libraries that are missing" setup_gpu_brings_libra
 check "setup --gpu asks for what the wheel asks for" gpu_table_is_the_wheels
 check "without root it prints the one command and stops" without_root
 check "clean keeps checkpoints" clean_keeps_checkpoints
+check "down --delete-checkpoints deletes what jobs wrote and nothing else" down_deletes_what_jobs_wrote
 check "a deep folder with a space in its name" deep_folder
 if [[ -e $root/build/cluster ]]; then
   echo "skip run: up and down: the demo cluster of this clone is in use, or its checkpoints are there"
