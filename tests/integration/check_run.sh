@@ -269,6 +269,30 @@ without_root() {
     ! says "apt-get was called"
 }
 
+# As root they are installed; otherwise the command is said and the tests go on without them.
+packages_of_the_tests() {
+  local user
+  mkdir -p "$folder/apt"
+  printf '#!/bin/sh\nexit 1\n' >"$folder/apt/dpkg-query"
+  printf '#!/bin/sh\necho "$*" >>"%s/apt/asked"\n' "$folder" >"$folder/apt/apt-get"
+  cat >"$folder/test-packages" <<TEXT
+set -euo pipefail
+ROOT=$root MOTLEY_CACHE=$folder/apt-cache
+cd "$root"
+source deploy/run/common.sh; source deploy/run/tools.sh
+setup_test_packages
+echo "goes on"
+TEXT
+  for user in 1000 0; do
+    printf '#!/bin/sh\necho %s\n' "$user" >"$folder/apt/id"
+    chmod +x "$folder/apt/"{dpkg-query,apt-get,id}
+    PATH=$folder/apt:$PATH status_is 0 bash "$folder/test-packages" && says "goes on" || return 1
+    [[ $user -ne 0 ]] || break
+    says "only root may install: apt-get update && apt-get install .* clang-16 zsh fish man-db systemd" && [[ ! -e $folder/apt/asked ]] || return 1
+  done
+  grep -q "install -y --no-install-recommends clang-16 zsh fish man-db systemd" "$folder/apt/asked"
+}
+
 deep_folder() {
   local deep="$folder/a folder/with a space/$(printf 'deep/%.0s' {1..25})clone"
   clone_to "$deep"
@@ -351,6 +375,7 @@ check "all libtorches come with one NCCL" one_nccl_for_all
 check "setup --gpu brings the libraries that are missing" setup_gpu_brings_libraries
 check "setup --gpu asks for what the wheel asks for" gpu_table_is_the_wheels
 check "without root it prints the one command and stops" without_root
+check "the packages of the tests are installed, or named" packages_of_the_tests
 check "clean keeps checkpoints" clean_keeps_checkpoints
 check "down --delete-checkpoints deletes what jobs wrote and nothing else" down_deletes_what_jobs_wrote
 check "a deep folder with a space in its name" deep_folder
