@@ -20,8 +20,8 @@ namespace motley::bench {
 // A node with one device that is never asked anything. Beat() may be called from one thread.
 class IdleWorker : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
-  IdleWorker(const std::string& address, const std::string& node, std::atomic<int>* alive)
-      : alive_(*alive), stub_(v1::WorkerService::NewStub(OpenChannel(address))) {
+  IdleWorker(const std::shared_ptr<grpc::Channel>& channel, const std::string& node, std::atomic<int>* alive)
+      : alive_(*alive), stub_(v1::WorkerService::NewStub(channel)) {
     v1::Hello* hello = hello_.mutable_hello();
     hello->set_node(node);
     hello->set_version(kVersion);
@@ -55,9 +55,14 @@ class IdleWorker : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coordin
       if (welcome_) --alive_;
       return;
     }
-    if (message_.has_welcome()) welcome_ = true, ++alive_;
+    if (message_.has_welcome()) {
+      welcome_ = true, ++alive_;
+    } else {
+      ++answers_;
+    }
     StartRead(&message_);
   }
+  int64_t answers() const { return answers_; }  // of heartbeats
   void OnDone(const grpc::Status&) override { done_.Notify(); }
 
  private:
@@ -68,6 +73,7 @@ class IdleWorker : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coordin
   v1::WorkerMessage hello_, heartbeat_;
   v1::CoordinatorMessage message_;
   std::atomic<bool> writing_{true};
+  std::atomic<int64_t> answers_{0};
   absl::Notification done_;
 };
 
