@@ -21,6 +21,7 @@
 #include "coordinator/members/recovery.h"
 #include "coordinator/periodic/runner.h"
 #include "coordinator/rpc/acceptor.h"
+#include "coordinator/rpc/busy_peers.h"
 #include "coordinator/rpc/endpoint.h"
 #include "coordinator/rpc/health_service.h"
 #include "coordinator/rpc/listening_socket.h"
@@ -51,10 +52,11 @@ struct Server::Parts {
         executor(loop),
         core(config, clock, *store, executor, registry, [this](std::function<void()> task) { loop.Post(std::move(task)); }),
         runner(core, PeriodicJobs()),
-        motley(loop, core),
-        workers(loop, core),
-        people_health(loop, core, Role::kPerson, v1::Motley::service_full_name()),
-        workers_health(loop, core, Role::kWorker, v1::WorkerService::service_full_name()) {}
+        motley(TaskPoster(loop, TaskKind::kPeople), core, people_busy),
+        workers(TaskPoster(loop, TaskKind::kWorkers), core, workers_busy),
+        people_health(TaskPoster(loop, TaskKind::kPeople), core, people_busy, Role::kPerson, v1::Motley::service_full_name()),
+        workers_health(TaskPoster(loop, TaskKind::kWorkers), core, workers_busy, Role::kWorker,
+                       v1::WorkerService::service_full_name()) {}
 
   const Config config;
   SystemClock clock;
@@ -65,6 +67,7 @@ struct Server::Parts {
   BackgroundExecutor executor;
   Core core;
   Runner runner;
+  BusyPeers people_busy, workers_busy;
   MotleyService motley;
   WorkerSessions workers;
   HealthService people_health, workers_health;
@@ -107,8 +110,8 @@ absl::Status Server::Parts::Serve() {
   size_t people_most = config.people_connections, workers_most = config.worker_connections;
   FitConnections(DescriptorLimit(), &people_most, &workers_most);
   std::vector<Acceptor::Server> servers;
-  servers.push_back({"people", std::move(people_sockets), std::move(people_endpoint.acceptor), people_most});
-  servers.push_back({"workers", std::move(workers_sockets), std::move(workers_endpoint.acceptor), workers_most});
+  servers.push_back({"people", std::move(people_sockets), std::move(people_endpoint.acceptor), people_most, &people_busy});
+  servers.push_back({"workers", std::move(workers_sockets), std::move(workers_endpoint.acceptor), workers_most, &workers_busy});
   acceptor = std::make_unique<Acceptor>(std::move(servers));
   return absl::OkStatus();
 }

@@ -8,20 +8,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
+#include "common/rpc/channel.h"
 #include "proto/grpc/health/v1/health.grpc.pb.h"
 
 namespace motley::coordinator {
 
 absl::Status AskHealth(const std::string& address, absl::Duration patience) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  const auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(patience));
   grpc::health::v1::HealthCheckResponse response;
-  const grpc::Status status = grpc::health::v1::Health::NewStub(channel)->Check(&context, {}, &response);
+  const grpc::Status status = grpc::health::v1::Health::NewStub(OpenChannel(address))->Check(&context, {}, &response);
   if (!status.ok()) return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   if (response.status() == grpc::health::v1::HealthCheckResponse::SERVING) return absl::OkStatus();
   return absl::UnavailableError("it does not serve");

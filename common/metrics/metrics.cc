@@ -1,7 +1,6 @@
 #include "common/metrics/metrics.h"
 
 #include <prometheus/counter.h>
-#include <prometheus/exposer.h>
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
@@ -11,17 +10,16 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/address.h"
+#include "common/base/status_macros.h"
+#include "common/base/tcp_listener.h"
+#include "common/metrics/text_server.h"
 
 namespace motley {
 namespace {
-
-// A thread serves one connection at a time: slow ones hold it until their time is over, the others go on.
-constexpr int kThreads = 8;
-constexpr int kRequestMs = 3000;
 
 template <typename T>
 void RemoveFrom(prometheus::Family<T>& family, const std::string& label, const std::string& value) {
@@ -125,23 +123,15 @@ void CounterFamily::Remove(const MetricLabels& labels) {
 }
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& address, const MetricsRegistry& registry) {
-  absl::StatusOr<HostPort> parsed = ParseHostPort("the metrics address", address, 0);
-  if (!parsed.ok()) return parsed.status();
+  MOTLEY_ASSIGN_OR_RETURN(TcpListener listener, TcpListener::Open("the metrics address", address));
   auto server = std::unique_ptr<MetricsServer>(new MetricsServer());
-  server->host_ = address.substr(0, address.rfind(':'));
-  try {
-    server->exposer_ = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
-        "listening_ports", address, "num_threads", std::to_string(kThreads), "request_timeout_ms", std::to_string(kRequestMs)});
-    server->exposer_->RegisterCollectable(registry.state_->registry);
-    const std::vector<int> ports = server->exposer_->GetListeningPorts();
-    server->port_ = ports.empty() ? parsed->port : ports.front();
-  } catch (const std::exception& e) {
-    return absl::UnavailableError(absl::StrCat("cannot listen for metrics on ", address, " (", e.what(),
-                                               "): is the port taken? Set another metrics address, or port 0 for a free one"));
-  }
+  server->address_ = listener.address();
+  server->server_ = std::make_unique<TextServer>(std::move(listener), "/metrics", [&registry] { return registry.ToText(); });
   return server;
 }
 
 MetricsServer::~MetricsServer() = default;
+
+int MetricsServer::port() const { return server_->port(); }
 
 }  // namespace motley

@@ -9,13 +9,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace prometheus {
 class Counter;
-class Exposer;
 class Gauge;
 class Registry;
 template <typename T>
@@ -26,6 +26,7 @@ namespace motley {
 
 using MetricLabels = std::map<std::string, std::string>;
 class MetricsRegistry;
+class TextServer;
 
 // A value that goes up and down. Valid while its registry lives; copying copies the handle.
 class GaugeFamily {
@@ -88,7 +89,7 @@ class MetricsRegistry {
   std::unique_ptr<State> state_;
 };
 
-// Serves GET /metrics from its own threads until destroyed.
+// Serves GET /metrics from a thread of its own until destroyed.
 class MetricsServer {
  public:
   // `address` is "host:port"; port 0 takes a free one. UNAVAILABLE when the port is taken or the address is not of this
@@ -96,15 +97,14 @@ class MetricsServer {
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(const std::string& address, const MetricsRegistry& registry);
   ~MetricsServer();
 
-  int port() const { return port_; }
+  int port() const;
   // "host:port" with the port really taken.
-  std::string address() const { return host_ + ":" + std::to_string(port_); }
+  const std::string& address() const { return address_; }
 
  private:
   MetricsServer() = default;
-  std::unique_ptr<prometheus::Exposer> exposer_;
-  std::string host_;
-  int port_ = 0;
+  std::unique_ptr<TextServer> server_;
+  std::string address_;
 };
 
 }  // namespace motley

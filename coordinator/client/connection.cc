@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/rpc/channel.h"
 
 namespace motley::client {
 namespace {
@@ -95,14 +96,14 @@ Connection::Connection(std::string address, ConnectionOptions options, std::shar
 absl::StatusOr<Connection> Connection::Open(const std::string& address, const ConnectionOptions& options,
                                             const std::function<void(const std::string&)>& say) {
   if (absl::Status status = CheckSocket(address); !status.ok()) return status;
-  grpc::ChannelArguments arguments;
+  grpc::ChannelArguments arguments = DirectArguments();
   arguments.SetMaxReceiveMessageSize(kLargestMessageBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);  // the least that an attempt may take
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(absl::ToInt64Milliseconds(kKeepalive)));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(absl::ToInt64Milliseconds(kKeepaliveAnswer)));
-  auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  auto channel = OpenChannel(address, arguments);
   if (absl::Status status = AwaitFirst(channel, address, options, say); !status.ok()) return status;
   return Connection(address, options, std::move(channel));
 }

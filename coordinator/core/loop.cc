@@ -3,6 +3,12 @@
 #include <utility>
 
 namespace motley::coordinator {
+namespace {
+
+// A crowd's tasks never end: what happens by the clock comes between them.
+constexpr int kTasksOfATick = 64;
+
+}  // namespace
 
 void TaskThread::Start(std::function<absl::Duration()> tick) {
   tick_ = std::move(tick);
@@ -11,9 +17,9 @@ void TaskThread::Start(std::function<absl::Duration()> tick) {
 
 TaskThread::~TaskThread() { Stop(); }
 
-void TaskThread::Post(std::function<void()> task) {
+void TaskThread::Post(std::function<void()> task, TaskKind kind) {
   absl::MutexLock lock(&mutex_);
-  if (!stopping_) tasks_.push_back(std::move(task));
+  if (!stopping_) tasks_.Push(kind, std::move(task));
   changed_.NotifyAll();
 }
 
@@ -27,17 +33,22 @@ void TaskThread::Stop() {
 }
 
 void TaskThread::Run() {
-  while (true) {
-    const absl::Duration sleep = tick_ ? tick_() : absl::InfiniteDuration();
-    std::deque<std::function<void()>> tasks;
+  while (RunSome(tick_ ? tick_() : absl::InfiniteDuration())) {
+  }
+}
+
+bool TaskThread::RunSome(absl::Duration sleep) {
+  for (int ran = 0; ran < kTasksOfATick; ++ran) {
+    std::function<void()> task;
     {
       absl::MutexLock lock(&mutex_);
-      changed_.WaitFor(mutex_, sleep, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return HasWork(); });
-      if (stopping_ && tasks_.empty()) return;
-      tasks.swap(tasks_);
+      if (ran == 0) changed_.WaitFor(mutex_, sleep, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return HasWork(); });
+      if (tasks_.empty()) return !stopping_;
+      task = tasks_.Pop();
     }
-    for (std::function<void()>& task : tasks) task();
+    task();
   }
+  return true;
 }
 
 void BackgroundExecutor::Run(std::function<void()> work, std::function<void()> done) {

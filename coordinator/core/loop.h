@@ -1,20 +1,21 @@
 // The thread that owns all state, and the one beside it for work that takes long. See docs/threading.md.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/steady_condition.h"
 #include "coordinator/core/executor.h"
+#include "coordinator/core/task_queue.h"
 
 namespace motley::coordinator {
 
-// A thread that runs posted functions in order. Posters are bounded by their number: a stream posts its next message after
-// the last one was handled.
+// A thread that runs posted functions, those of one kind in order, the kinds in turns. Posters are bounded by their number: a
+// stream posts its next message after the last one was handled.
 class TaskThread {
  public:
   TaskThread() = default;
@@ -23,23 +24,38 @@ class TaskThread {
   TaskThread(const TaskThread&) = delete;
   TaskThread& operator=(const TaskThread&) = delete;
 
-  // Once. What was posted before runs then. `tick` runs between tasks and returns how long it may sleep; null: no ticks.
+  // Once. What was posted before runs then. `tick` runs between tasks, whatever waits, and returns how long it may sleep; null:
+  // no ticks.
   void Start(std::function<absl::Duration()> tick = nullptr);
   // Thread-safe. After Stop a task is dropped.
-  void Post(std::function<void()> task);
+  void Post(std::function<void()> task, TaskKind kind = TaskKind::kOwn);
   // Thread-safe, idempotent: finishes the queue and joins.
   void Stop();
 
  private:
   void Run();
+  // Runs tasks until none waits or a tick is due. False: stopped, and none waits.
+  bool RunSome(absl::Duration sleep);
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !tasks_.empty(); }
 
   std::function<absl::Duration()> tick_;  // constant after Start
   SteadyCondition changed_;
   absl::Mutex mutex_;
-  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  TaskQueue tasks_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
+};
+
+// A thread as those who post tasks of one kind see it. The thread must outlive it.
+class TaskPoster {
+ public:
+  TaskPoster(TaskThread& thread, TaskKind kind) : thread_(&thread), kind_(kind) {}
+  // Thread-safe.
+  void Post(std::function<void()> task) const { thread_->Post(std::move(task), kind_); }
+
+ private:
+  TaskThread* thread_;
+  TaskKind kind_;
 };
 
 // Runs work on two threads of its own and the continuations on the loop. `loop` must outlive it.

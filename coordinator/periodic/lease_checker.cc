@@ -29,6 +29,11 @@ void CheckLeases(Core& core) {
       if (node.connected) node.last_seen = now;
     }
   }
+  // What waits for its turn behind a crowd was sent in time.
+  for (const auto& [name, link] : core.links) {
+    if (auto node = core.state.nodes.find(name); node != core.state.nodes.end() && link->HasUnread())
+      node->second.last_seen = now;
+  }
   const LeaseDecision leases = DecideLeases(now, core.state, core.config.lease);
   if (leases.brake != core.lease_brake && !leases.brake.empty()) LogWarning(leases.brake);
   core.lease_brake = leases.brake;

@@ -22,6 +22,8 @@ constexpr int kRetryMs = 100;
 constexpr size_t kReservedDescriptors = 64;
 // Taken in a row from one socket, so that a flood there does not starve the others.
 constexpr int kMostInARow = 64;
+// Of a full server's connections, closed together where they have no call.
+constexpr size_t kShareAtOnce = 64;
 
 bool IsExhaustion(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
@@ -39,13 +41,26 @@ bool IsOurselves(int fd) {
 
 }  // namespace
 
-bool ConnectionBound::HasRoom() {
+bool ConnectionBound::MakeRoom() {
   if (open_.size() < most_) return true;
-  for (auto it = open_.begin(); it != open_.end();) it = InodeOf(it->first) == it->second ? std::next(it) : open_.erase(it);
+  std::erase_if(open_, [](const Held& held) { return InodeOf(held.fd) != held.inode; });
+  // Some at once: all were looked at for it.
+  size_t wanted = open_.size() < most_ ? 0 : open_.size() - most_ + 1 + most_ / kShareAtOnce;
+  std::erase_if(open_, [&](const Held& held) { return wanted > 0 && CloseIfIdle(held) && wanted-- > 0; });
   return open_.size() < most_;
 }
 
-void ConnectionBound::Add(int fd) { open_[fd] = InodeOf(fd); }
+bool ConnectionBound::CloseIfIdle(const Held& held) {
+  if (held.peer.empty() || busy_.Has(held.peer)) return false;
+  // Of one's own, so that gRPC cannot close it and the number be another's meanwhile.
+  const int fd = fcntl(held.fd, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) return false;
+  if (InodeOf(fd) == held.inode) shutdown(fd, SHUT_RDWR);  // gRPC reads its end, and closes it
+  close(fd);
+  return true;
+}
+
+void ConnectionBound::Add(int fd) { open_.push_back({fd, InodeOf(fd), PeerOfSocket(fd)}); }
 
 void FitConnections(size_t descriptors, size_t* people, size_t* workers) {
   const size_t room = std::max<size_t>(descriptors, kReservedDescriptors + 8) - kReservedDescriptors;
@@ -57,7 +72,7 @@ void FitConnections(size_t descriptors, size_t* people, size_t* workers) {
 Acceptor::Acceptor(std::vector<Server> servers) : servers_(std::move(servers)) {
   if (pipe2(wake_, O_CLOEXEC) != 0) LogError(absl::StrCat("no pipe for the acceptor: ", strerror(errno)));
   for (Server& server : servers_) {
-    bounds_.push_back(std::make_unique<ConnectionBound>(server.most_connections));
+    bounds_.push_back(std::make_unique<ConnectionBound>(server.most_connections, *server.busy));
     for (const ListeningSocket& socket : server.sockets) listeners_.push_back({&server, bounds_.back().get(), socket.fd()});
   }
   thread_ = std::thread([this] { Run(); });
@@ -102,11 +117,11 @@ bool Acceptor::Take(const Listener& listener) {
           absl::StrCat("no connection can be taken: ", strerror(errno), "; those that wait are taken when descriptors are free"));
       return false;
     }
-    if (listener.bound->HasRoom()) {
+    if (listener.bound->MakeRoom()) {
       said_full_ = false;
     } else if (!IsOurselves(fd)) {
       Say(&said_full_, absl::StrCat("the server for ", listener.server->name, " holds ", listener.bound->most(),
-                                    " connections; more are closed (limits.", listener.server->name, "_connections)"));
+                                    " connections with calls; more are closed (limits.", listener.server->name, "_connections)"));
       close(fd);
       continue;
     }

@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
+#include "coordinator/rpc/busy_peers.h"
 #include "coordinator/rpc/listening_socket.h"
 
 namespace motley::coordinator {
@@ -18,14 +18,24 @@ namespace motley::coordinator {
 // the bound is reached. Used on the acceptor's thread.
 class ConnectionBound {
  public:
-  explicit ConnectionBound(size_t most) : most_(most) {}
-  bool HasRoom();
+  ConnectionBound(size_t most, const BusyPeers& busy) : most_(most), busy_(busy) {}
+  // Where there is none, connections by TCP that have no call are closed, the oldest first: whoever holds them can come again.
+  // False: all have one, or their ends have no names (Unix sockets).
+  bool MakeRoom();
   void Add(int fd);
   size_t most() const { return most_; }
 
  private:
+  struct Held {
+    int fd = -1;
+    uint64_t inode = 0;  // of its socket, by which a reused number is told
+    std::string peer;    // empty: of a Unix socket
+  };
+  bool CloseIfIdle(const Held& held);
+
   const size_t most_;
-  std::unordered_map<int, uint64_t> open_;  // descriptor -> inode of its socket, by which a reused number is told
+  const BusyPeers& busy_;
+  std::vector<Held> open_;  // the oldest first
 };
 
 // One thread for all listening sockets. While there are no descriptors it waits and tries again; connections wait in the
@@ -36,8 +46,10 @@ class Acceptor {
     std::string name;  // for people: "people", "workers"
     std::vector<ListeningSocket> sockets;
     std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> grpc;
-    // Connections beyond it are closed at once. Those of this process to itself are taken anyway: the watchdog's.
+    // Beyond it the oldest without a call is closed for a new one, and where all have one, the new one. Those of this process to
+    // itself are taken anyway: the watchdog's.
     size_t most_connections = 0;
+    const BusyPeers* busy = nullptr;  // must outlive the acceptor
   };
   // The gRPC servers must have been started, and must outlive this.
   explicit Acceptor(std::vector<Server> servers);

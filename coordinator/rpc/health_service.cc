@@ -31,14 +31,14 @@ class HealthSource : public StreamSource<HealthCheckResponse> {
 
 }  // namespace
 
-HealthService::HealthService(TaskThread& loop, Core& core, Role role, std::string service)
-    : loop_(loop), core_(core), service_(std::move(service)) {
+HealthService::HealthService(TaskPoster loop, Core& core, BusyPeers& busy, Role role, std::string service)
+    : loop_(loop), core_(core), busy_(busy), service_(std::move(service)) {
   for (const int method : NotGranted(role, grpc::health::v1::Health::service_full_name())) MarkMethodGeneric(method);
 }
 
-grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext*, const HealthCheckRequest* request,
+grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context, const HealthCheckRequest* request,
                                                HealthCheckResponse* response) {
-  return new UnaryReactor(loop_, [this, request, response]() -> absl::Status {
+  return new UnaryReactor(loop_, busy_, *context, [this, request, response]() -> absl::Status {
     if (!Knows(request->service())) {
       return absl::NotFoundError(absl::StrCat("service ", Quoted(request->service()), " is not served here"));
     }
@@ -47,9 +47,10 @@ grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext*, con
   });
 }
 
-grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(grpc::CallbackServerContext*,
+grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(grpc::CallbackServerContext* context,
                                                                     const HealthCheckRequest* request) {
-  return new StreamReactor<HealthCheckResponse>(loop_, core_, std::make_unique<HealthSource>(Knows(request->service())));
+  return new StreamReactor<HealthCheckResponse>(loop_, core_, busy_, *context,
+                                                std::make_unique<HealthSource>(Knows(request->service())));
 }
 
 }  // namespace motley::coordinator

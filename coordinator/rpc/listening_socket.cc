@@ -1,8 +1,6 @@
 #include "coordinator/rpc/listening_socket.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,19 +8,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/address.h"
 #include "common/base/status_macros.h"
+#include "common/base/tcp_listener.h"
 
 namespace motley::coordinator {
 namespace {
 
 constexpr int kBacklog = 1024;
-// SO_REUSEADDR: connections of a coordinator that was killed linger on its address.
-constexpr int kOn = 1;
 
 absl::Status CannotListen(const std::string& address, int error) {
   return absl::UnavailableError(
@@ -62,26 +57,9 @@ absl::Status MakeRoom(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<ListeningSocket> ListeningSocket::Tcp(const std::string& key, const std::string& address) {
-  MOTLEY_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(key, address, 0));
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(parsed.host.c_str(), std::to_string(parsed.port).c_str(), &hints, &found); error != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", gai_strerror(error)));
-  }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
-  ListeningSocket made(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (made.fd_ < 0) return CannotListen(address, errno);
-  setsockopt(made.fd_, SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof(kOn));
-  if (bind(made.fd_, found->ai_addr, found->ai_addrlen) != 0 || listen(made.fd_, kBacklog) != 0)
-    return CannotListen(address, errno);
-  sockaddr_storage taken = {};
-  socklen_t length = sizeof(taken);
-  if (getsockname(made.fd_, reinterpret_cast<sockaddr*>(&taken), &length) != 0) return CannotListen(address, errno);
-  const in_port_t port = taken.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&taken)->sin6_port
-                                                     : reinterpret_cast<sockaddr_in*>(&taken)->sin_port;
-  made.address_ = absl::StrCat(address.substr(0, address.rfind(':')), ":", ntohs(port));
+  MOTLEY_ASSIGN_OR_RETURN(TcpListener listener, TcpListener::Open(key, address));
+  ListeningSocket made(listener.Release());
+  made.address_ = listener.address();
   return made;
 }
 

@@ -23,65 +23,70 @@
 namespace motley::coordinator {
 
 template <typename Request, typename Response>
-grpc::ServerUnaryReactor* MotleyService::Call(absl::Status (*handler)(Core&, const Request&, Response*), const Request* request,
-                                              Response* response) {
-  return new UnaryReactor(loop_, [this, handler, request, response] {
+grpc::ServerUnaryReactor* MotleyService::Call(const Context& context, absl::Status (*handler)(Core&, const Request&, Response*),
+                                              const Request* request, Response* response) {
+  return new UnaryReactor(loop_, busy_, context, [this, handler, request, response] {
     const absl::Status status = handler(core_, *request, response);
     CleanTexts(*response);
     return status;
   });
 }
 
-grpc::ServerUnaryReactor* MotleyService::SubmitJob(Context*, const v1::SubmitJobRequest* request,
+grpc::ServerUnaryReactor* MotleyService::SubmitJob(Context* context, const v1::SubmitJobRequest* request,
                                                    v1::SubmitJobResponse* response) {
-  return Call(coordinator::SubmitJob, request, response);
+  return Call(*context, coordinator::SubmitJob, request, response);
 }
-grpc::ServerUnaryReactor* MotleyService::GetJob(Context*, const v1::GetJobRequest* request, v1::GetJobResponse* response) {
-  return Call(coordinator::GetJob, request, response);
+grpc::ServerUnaryReactor* MotleyService::GetJob(Context* context, const v1::GetJobRequest* request,
+                                                v1::GetJobResponse* response) {
+  return Call(*context, coordinator::GetJob, request, response);
 }
-grpc::ServerUnaryReactor* MotleyService::ListJobs(Context*, const v1::ListJobsRequest* request, v1::ListJobsResponse* response) {
-  return Call(coordinator::ListJobs, request, response);
+grpc::ServerUnaryReactor* MotleyService::ListJobs(Context* context, const v1::ListJobsRequest* request,
+                                                  v1::ListJobsResponse* response) {
+  return Call(*context, coordinator::ListJobs, request, response);
 }
-grpc::ServerUnaryReactor* MotleyService::StopJob(Context*, const v1::StopJobRequest* request, v1::StopJobResponse* response) {
-  return Call(coordinator::StopJob, request, response);
+grpc::ServerUnaryReactor* MotleyService::StopJob(Context* context, const v1::StopJobRequest* request,
+                                                 v1::StopJobResponse* response) {
+  return Call(*context, coordinator::StopJob, request, response);
 }
-grpc::ServerUnaryReactor* MotleyService::ResumeJob(Context*, const v1::ResumeJobRequest* request,
+grpc::ServerUnaryReactor* MotleyService::ResumeJob(Context* context, const v1::ResumeJobRequest* request,
                                                    v1::ResumeJobResponse* response) {
-  return Call(coordinator::ResumeJob, request, response);
+  return Call(*context, coordinator::ResumeJob, request, response);
 }
-grpc::ServerUnaryReactor* MotleyService::DeleteJob(Context*, const v1::DeleteJobRequest* request,
+grpc::ServerUnaryReactor* MotleyService::DeleteJob(Context* context, const v1::DeleteJobRequest* request,
                                                    v1::DeleteJobResponse* response) {
-  return Call(coordinator::DeleteJob, request, response);
+  return Call(*context, coordinator::DeleteJob, request, response);
 }
-grpc::ServerUnaryReactor* MotleyService::ListNodes(Context*, const v1::ListNodesRequest* request,
+grpc::ServerUnaryReactor* MotleyService::ListNodes(Context* context, const v1::ListNodesRequest* request,
                                                    v1::ListNodesResponse* response) {
-  return Call(coordinator::ListNodes, request, response);
+  return Call(*context, coordinator::ListNodes, request, response);
 }
-grpc::ServerUnaryReactor* MotleyService::DrainNode(Context*, const v1::DrainNodeRequest* request,
+grpc::ServerUnaryReactor* MotleyService::DrainNode(Context* context, const v1::DrainNodeRequest* request,
                                                    v1::DrainNodeResponse* response) {
-  return Call(coordinator::DrainNode, request, response);
+  return Call(*context, coordinator::DrainNode, request, response);
 }
-grpc::ServerUnaryReactor* MotleyService::GetPlan(Context*, const v1::GetPlanRequest* request, v1::GetPlanResponse* response) {
-  return Call(coordinator::GetPlan, request, response);
+grpc::ServerUnaryReactor* MotleyService::GetPlan(Context* context, const v1::GetPlanRequest* request,
+                                                 v1::GetPlanResponse* response) {
+  return Call(*context, coordinator::GetPlan, request, response);
 }
-grpc::ServerUnaryReactor* MotleyService::GetPlanningInputs(Context*, const v1::GetPlanningInputsRequest* request,
+grpc::ServerUnaryReactor* MotleyService::GetPlanningInputs(Context* context, const v1::GetPlanningInputsRequest* request,
                                                            v1::GetPlanningInputsResponse* response) {
-  return Call(coordinator::GetPlanningInputs, request, response);
+  return Call(*context, coordinator::GetPlanningInputs, request, response);
 }
-grpc::ServerWriteReactor<v1::CheckClusterUpdate>* MotleyService::CheckCluster(Context*, const v1::CheckClusterRequest* request) {
-  return new StreamReactor<v1::CheckClusterUpdate>(loop_, core_, std::make_unique<CheckClusterSource>(*request));
+grpc::ServerWriteReactor<v1::CheckClusterUpdate>* MotleyService::CheckCluster(Context* context,
+                                                                              const v1::CheckClusterRequest* request) {
+  return new StreamReactor<v1::CheckClusterUpdate>(loop_, core_, busy_, *context, std::make_unique<CheckClusterSource>(*request));
 }
-grpc::ServerWriteReactor<v1::JobUpdate>* MotleyService::WatchJob(Context*, const v1::WatchJobRequest* request) {
-  return new StreamReactor<v1::JobUpdate>(loop_, core_, std::make_unique<WatchJobSource>(*request));
+grpc::ServerWriteReactor<v1::JobUpdate>* MotleyService::WatchJob(Context* context, const v1::WatchJobRequest* request) {
+  return new StreamReactor<v1::JobUpdate>(loop_, core_, busy_, *context, std::make_unique<WatchJobSource>(*request));
 }
-grpc::ServerWriteReactor<v1::Event>* MotleyService::ListEvents(Context*, const v1::ListEventsRequest* request) {
-  return new StreamReactor<v1::Event>(loop_, core_, std::make_unique<ListEventsSource>(*request));
+grpc::ServerWriteReactor<v1::Event>* MotleyService::ListEvents(Context* context, const v1::ListEventsRequest* request) {
+  return new StreamReactor<v1::Event>(loop_, core_, busy_, *context, std::make_unique<ListEventsSource>(*request));
 }
-grpc::ServerWriteReactor<v1::LogLine>* MotleyService::TailLogs(Context*, const v1::TailLogsRequest* request) {
-  return new StreamReactor<v1::LogLine>(loop_, core_, std::make_unique<TailLogsSource>(*request));
+grpc::ServerWriteReactor<v1::LogLine>* MotleyService::TailLogs(Context* context, const v1::TailLogsRequest* request) {
+  return new StreamReactor<v1::LogLine>(loop_, core_, busy_, *context, std::make_unique<TailLogsSource>(*request));
 }
-grpc::ServerWriteReactor<v1::TraceStepUpdate>* MotleyService::TraceStep(Context*, const v1::TraceStepRequest* request) {
-  return new StreamReactor<v1::TraceStepUpdate>(loop_, core_, std::make_unique<TraceStepSource>(*request));
+grpc::ServerWriteReactor<v1::TraceStepUpdate>* MotleyService::TraceStep(Context* context, const v1::TraceStepRequest* request) {
+  return new StreamReactor<v1::TraceStepUpdate>(loop_, core_, busy_, *context, std::make_unique<TraceStepSource>(*request));
 }
 
 }  // namespace motley::coordinator

@@ -5,6 +5,7 @@
 
 #include "coordinator/core/core.h"
 #include "coordinator/core/loop.h"
+#include "coordinator/rpc/busy_peers.h"
 #include "coordinator/rpc/roles.h"
 #include "proto/motley/v1/motley.grpc.pb.h"
 
@@ -12,8 +13,8 @@ namespace motley::coordinator {
 
 class MotleyService : public v1::Motley::CallbackService {
  public:
-  // Both must outlive the gRPC server.
-  MotleyService(TaskThread& loop, Core& core) : loop_(loop), core_(core) {
+  // All must outlive the gRPC server.
+  MotleyService(TaskPoster loop, Core& core, BusyPeers& busy) : loop_(loop), core_(core), busy_(busy) {
     for (const int method : NotGranted(Role::kPerson, v1::Motley::service_full_name())) MarkMethodGeneric(method);
   }
 
@@ -38,11 +39,12 @@ class MotleyService : public v1::Motley::CallbackService {
  private:
   // The request and response live until the call is done.
   template <typename Request, typename Response>
-  grpc::ServerUnaryReactor* Call(absl::Status (*handler)(Core&, const Request&, Response*), const Request* request,
-                                 Response* response);
+  grpc::ServerUnaryReactor* Call(const Context& context, absl::Status (*handler)(Core&, const Request&, Response*),
+                                 const Request* request, Response* response);
 
-  TaskThread& loop_;
+  const TaskPoster loop_;
   Core& core_;
+  BusyPeers& busy_;
 };
 
 }  // namespace motley::coordinator

@@ -11,6 +11,7 @@
 
 #include "coordinator/core/core.h"
 #include "coordinator/core/loop.h"
+#include "coordinator/rpc/busy_peers.h"
 #include "coordinator/rpc/clean_message.h"
 #include "coordinator/rpc/status.h"
 #include "coordinator/rpc/stream_source.h"
@@ -19,7 +20,8 @@ namespace motley::coordinator {
 
 class UnaryReactor : public grpc::ServerUnaryReactor {
  public:
-  UnaryReactor(TaskThread& loop, std::function<absl::Status()> call) : loop_(loop) {
+  UnaryReactor(TaskPoster loop, BusyPeers& busy, const grpc::CallbackServerContext& context, std::function<absl::Status()> call)
+      : loop_(loop), mark_(busy, context.peer()) {
     loop_.Post([this, call = std::move(call)] { Finish(ToGrpc(call())); });
   }
   void OnDone() override {
@@ -27,14 +29,16 @@ class UnaryReactor : public grpc::ServerUnaryReactor {
   }
 
  private:
-  TaskThread& loop_;
+  const TaskPoster loop_;
+  const CallMark mark_;
 };
 
 template <typename Message>
 class StreamReactor : public grpc::ServerWriteReactor<Message> {
  public:
-  StreamReactor(TaskThread& loop, Core& core, std::unique_ptr<StreamSource<Message>> source)
-      : loop_(loop), core_(core), source_(std::move(source)) {
+  StreamReactor(TaskPoster loop, Core& core, BusyPeers& busy, const grpc::CallbackServerContext& context,
+                std::unique_ptr<StreamSource<Message>> source)
+      : loop_(loop), core_(core), mark_(busy, context.peer()), source_(std::move(source)) {
     loop_.Post([this] { PullNext(); });
   }
   void OnWriteDone(bool ok) override {
@@ -76,8 +80,9 @@ class StreamReactor : public grpc::ServerWriteReactor<Message> {
     this->Finish(std::move(status));
   }
 
-  TaskThread& loop_;
+  const TaskPoster loop_;
   Core& core_;
+  const CallMark mark_;
   std::unique_ptr<StreamSource<Message>> source_;
   Message message_;
   // The journal may hold a wake-up of a stream that is over.

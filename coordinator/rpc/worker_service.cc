@@ -1,5 +1,6 @@
 #include "coordinator/rpc/worker_service.h"
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -29,12 +30,13 @@ constexpr size_t kKeptMessageBytes = 64 << 10;
 // a worker cannot flood the loop.
 class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
-  SessionReactor(TaskThread& loop, Core& core, std::string peer_address)
-      : loop_(loop), core_(core), link_(std::make_shared<Link>(this, std::move(peer_address))) {
+  SessionReactor(TaskPoster loop, Core& core, BusyPeers& busy, const grpc::CallbackServerContext& context)
+      : loop_(loop), core_(core), mark_(busy, context.peer()), link_(std::make_shared<Link>(this, HostOfPeer(context.peer()))) {
     StartRead(&incoming_);
   }
 
   void OnReadDone(bool ok) override {
+    unread_ = ok;
     loop_.Post([this, ok] { ok ? HandleMessage() : End(absl::UnavailableError("the worker closed its connection")); });
   }
   void OnWriteDone(bool ok) override {
@@ -62,6 +64,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
     void Send(CoordinatorCommand command) override {
       if (session != nullptr) session->Enqueue(wire::ToProto(command));
     }
+    bool HasUnread() const override { return session != nullptr && session->unread_; }
     void Close(absl::Status status) override {
       if (session != nullptr) session->FinishWith(std::move(status));
     }
@@ -71,6 +74,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
   };
 
   void HandleMessage() {
+    unread_ = false;
     if (finishing_) return;
     if (absl::Status status = LimitReport(&incoming_); !status.ok()) {
       LogWarning(absl::StrCat("session of ", node_ ? node_->value() : "a worker that said no hello",
@@ -150,12 +154,14 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
     Finish(ToGrpc(status));
   }
 
-  TaskThread& loop_;
+  const TaskPoster loop_;
   Core& core_;
+  const CallMark mark_;
   std::shared_ptr<Link> link_;
   v1::WorkerMessage incoming_;
   std::deque<v1::CoordinatorMessage> outgoing_;  // the front one is being written while writing_
   std::optional<NodeName> node_;                 // set when admitted
+  std::atomic<bool> unread_ = false;             // incoming_ waits for the loop
   bool writing_ = false, finishing_ = false, lost_ = false, overflowed_ = false;
 };
 
@@ -164,7 +170,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
 grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* WorkerSessions::Session(
     grpc::CallbackServerContext* context) {
   context->set_compression_algorithm(GRPC_COMPRESS_GZIP);  // long programs are text that repeats itself
-  return new SessionReactor(loop_, core_, HostOfPeer(context->peer()));
+  return new SessionReactor(loop_, core_, busy_, *context);
 }
 
 }  // namespace motley::coordinator

@@ -5,6 +5,7 @@
 
 #include "coordinator/core/core.h"
 #include "coordinator/core/loop.h"
+#include "coordinator/rpc/busy_peers.h"
 #include "coordinator/rpc/roles.h"
 #include "proto/motley/v1/worker.grpc.pb.h"
 
@@ -12,15 +13,16 @@ namespace motley::coordinator {
 
 class WorkerSessions : public v1::WorkerService::CallbackService {
  public:
-  // Both must outlive the gRPC server.
-  WorkerSessions(TaskThread& loop, Core& core) : loop_(loop), core_(core) {
+  // All must outlive the gRPC server.
+  WorkerSessions(TaskPoster loop, Core& core, BusyPeers& busy) : loop_(loop), core_(core), busy_(busy) {
     for (const int method : NotGranted(Role::kWorker, v1::WorkerService::service_full_name())) MarkMethodGeneric(method);
   }
   grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(grpc::CallbackServerContext* context) override;
 
  private:
-  TaskThread& loop_;
+  const TaskPoster loop_;
   Core& core_;
+  BusyPeers& busy_;
 };
 
 }  // namespace motley::coordinator

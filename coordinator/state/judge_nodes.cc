@@ -44,6 +44,22 @@ Finding JudgeNode(absl::Duration now, const ClusterState& state, const NodeRecor
   return finding;
 }
 
+// A node that computes on something else than its cards slows every plan down that it is part of.
+void JudgeCards(const ClusterState& state, std::vector<Finding>* findings) {
+  std::vector<Finding> rows;
+  for (const auto& [name, node] : state.nodes) {
+    const std::vector<UnusedCard>& unused = node.description.unused_cards;
+    const std::vector<DeviceDescription>& devices = node.description.devices;
+    const bool offers_one =
+        std::any_of(devices.begin(), devices.end(), [](const auto& device) { return device.kind == DeviceKind::kCuda; });
+    if (!node.connected || unused.empty() || offers_one) continue;
+    const std::string others = unused.size() == 1 ? "" : absl::StrCat("; and ", Count(unused.size() - 1, "more card"));
+    rows.push_back({FindingState::kWarning, absl::StrCat("cards of ", name.value()),
+                    absl::StrCat("it offers none of them: ", unused.front().card, ": ", unused.front().reason, others)});
+  }
+  AppendSome(std::move(rows), "cards", findings);
+}
+
 void JudgeRefusedWorkers(absl::Duration now, const ClusterState& state, std::vector<Finding>* findings) {
   std::vector<Finding> rows;
   for (const auto& [name, refused] : state.refused_workers) {
@@ -72,6 +88,7 @@ std::vector<Finding> JudgeNodes(absl::Duration now, const ClusterState& state) {
     findings = std::move(well);
   }
   AppendSome(std::move(others), "nodes", &findings);
+  JudgeCards(state, &findings);
   JudgeRefusedWorkers(now, state, &findings);
   return findings;
 }

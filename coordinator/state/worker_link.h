@@ -12,6 +12,8 @@ class WorkerLink {
  public:
   virtual ~WorkerLink() = default;
   virtual void Send(CoordinatorCommand command) = 0;
+  // Whether the worker has sent something that still waits for the loop.
+  virtual bool HasUnread() const = 0;
   // Ends the session; the worker sees `status`.
   virtual void Close(absl::Status status) = 0;
   // Of its other end, numeric; empty: not known.

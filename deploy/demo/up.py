@@ -4,9 +4,9 @@
 Ending it removes what `up` and the daemons made, by name. What else lies in the folder is the user's, checkpoints above all.
 """
 import argparse
-import glob
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +17,9 @@ import setting
 from cluster import Cluster, ClusterError
 from text import extract_text
 
+# What jobs write in their folders (docs/checkpoints.md, docs/step-records.md).
+CHECKPOINT = re.compile(r"step-\d{8,}|\.tmp-step-\d+-epoch-\d+.*")
+RECORDS = re.compile(r"tb/events\.out\.tfevents\.\d+\.motley|steps/generation-\d+\.(csv|jsonl)|.*/\.token-[^/]*")
 PATIENCE_SECONDS = 20   # a coordinator that is told to end saves the running job first
 
 
@@ -140,10 +143,29 @@ def size(folder):
     return f"{sum(sizes) / 1e6:.1f} MB"
 
 
+def checkpoints_in(work):
+    """Folders of checkpoints, whole or begun. A link to one is the user's."""
+    paths = [os.path.join(top, name) for top, folders, _ in os.walk(work) for name in folders if CHECKPOINT.fullmatch(name)]
+    return [path for path in paths if not os.path.islink(path)
+            and (os.path.basename(path).startswith(".") or os.path.exists(os.path.join(path, "manifest.json")))]
+
+
+def delete_checkpoints(work):
+    """Removes what jobs wrote, by its names: checkpoints, whole or begun, and step records. Returns how many checkpoints."""
+    found = checkpoints_in(work)
+    for path in found:
+        if os.path.isdir(path):   # not gone with another around it
+            shutil.rmtree(path)
+    for top, _, files in os.walk(work):
+        for name in files:
+            if RECORDS.fullmatch(f"{os.path.basename(top)}/{name}"):
+                os.remove(os.path.join(top, name))
+    return len(found)
+
+
 def say_what_stays(work):
     """Removes the folder when nothing of the user's is in it."""
-    checkpoints = glob.glob(os.path.join(glob.escape(work), "**", "step-*", "manifest.json"), recursive=True)
-    jobs = sorted({os.path.dirname(os.path.dirname(path)) for path in checkpoints})
+    jobs = sorted({os.path.dirname(path) for path in checkpoints_in(work)})
     if jobs:
         print(f"  checkpoints stay ({size(work)}; ./run down --delete-checkpoints deletes them):")
         for job in jobs:
@@ -161,9 +183,9 @@ def down(arguments):
     state = read_state(arguments.work)
     print("  no demo cluster is running here" if state is None else f"  ended {end(state, arguments.work)} daemons")
     if arguments.delete_checkpoints and os.path.isdir(arguments.work):
-        freed = size(arguments.work)
-        shutil.rmtree(arguments.work)
-        print(f"  deleted {arguments.work} with its checkpoints, {freed}")
+        held = size(arguments.work)
+        deleted = delete_checkpoints(arguments.work)
+        print(f"  deleted {deleted} checkpoint{'' if deleted == 1 else 's'} in {arguments.work}: {held} before, {size(arguments.work)} now")
     say_what_stays(arguments.work)
     return 0
 
@@ -173,7 +195,7 @@ def main():
     parser.add_argument("action", choices=["up", "down"])
     for name in ("bin", "cache", "work"):
         parser.add_argument(f"--{name}", required=True)
-    parser.add_argument("--delete-checkpoints", action="store_true", help="down: remove the cluster's folder whole")
+    parser.add_argument("--delete-checkpoints", action="store_true", help="down: remove what jobs wrote in the cluster's folder")
     arguments = parser.parse_args()
     return {"up": up, "down": down}[arguments.action](arguments)
 

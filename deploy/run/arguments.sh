@@ -58,7 +58,7 @@ usage: ./run down [--delete-checkpoints]
 
 Ends the cluster that ./run up started. Checkpoints stay where they are, and it says where.
 
-  --delete-checkpoints    delete those in the cluster's folder (build/cluster)
+  --delete-checkpoints    delete what jobs wrote in the cluster's folder (build/cluster); what you put there stays
 TEXT
       ;;
     test) cat <<'TEXT'

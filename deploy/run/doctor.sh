@@ -13,7 +13,7 @@ doctor_build() {
   if ! is_debian; then
     missing "Debian or Ubuntu (this machine has no apt)" "use Debian 12, or install the equivalents of: ${PACKAGES[*]}"
   else
-    mapfile -t packages < <(missing_packages)
+    mapfile -t packages < <(missing_packages "${PACKAGES[@]}")
     if [[ ${#packages[@]} -eq 0 ]]; then
       good "all ${#PACKAGES[@]} Debian packages"
     elif [[ $(id -u) -eq 0 ]]; then
@@ -56,14 +56,17 @@ doctor_machine() {
 }
 
 doctor_tests() {
+  local program
   if [[ -x $ORACLE_DIR/bin/python ]]; then good "the Python oracle"; else
     optional "the Python oracle (PyTorch and transformers, 4.9 GB; ./run test compares with it)" "./run test"; fi
   if command -v go >/dev/null || command -v grpcurl >/dev/null || [[ -x $TOOLS_DIR/grpcurl ]]; then good "grpcurl, or Go to build it"; else
-    optional "Go, so no grpcurl: the tests leave out its checks" "install Go 1.21 or newer (https://go.dev/dl), then ./run test"; fi
+    optional "Go, so no grpcurl" "./run test"; fi
   if command -v promtool >/dev/null || [[ -x $TOOLS_DIR/promtool ]]; then good "promtool and prometheus"; else
     optional "promtool (./run test fetches it)" "./run test"; fi
-  if command -v systemd-analyze >/dev/null; then good "systemd-analyze"; else
-    optional "systemd-analyze: the tests leave out the check of the units" "apt-get install -y systemd"; fi
+  for program in clang++-16 zsh fish man systemd-analyze; do
+    if command -v "$program" >/dev/null; then good "$program"; else
+      optional "$program (./run test installs it as root, and leaves its checks out otherwise)" "./run test"; fi
+  done
 }
 
 doctor() {

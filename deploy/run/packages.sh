@@ -18,11 +18,22 @@ PACKAGES=(
   bible-kjv bible-kjv-text
 )
 
+# What only ./run test needs.
+TEST_PACKAGES=(
+  # the analysis of lock annotations, which GCC ignores
+  clang-16
+  # shells that take the completion, the reader of the man page, the judge of the units
+  zsh fish man-db systemd
+  # builds grpcurl, which Debian does not have
+  golang-go
+)
+
 is_debian() { command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; }
 
+# missing_packages PACKAGE...
 missing_packages() {
   local package
-  for package in "${PACKAGES[@]}"; do
+  for package; do
     dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || echo "$package"
   done
 }

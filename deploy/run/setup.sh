@@ -15,7 +15,7 @@ setup_packages() {
     fail "this is no Debian or Ubuntu: install the equivalents of these packages yourself: ${PACKAGES[*]}"
     exit $EX_UNAVAILABLE
   fi
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_packages "${PACKAGES[@]}")
   [[ ${#missing[@]} -eq 0 ]] && return 0
   if [[ $(id -u) -ne 0 ]]; then
     fail "${#missing[@]} Debian packages are missing and only root may install them. Run this once, then ./run again:"

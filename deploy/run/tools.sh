@@ -1,5 +1,6 @@
-# What only the tests need, all in the cache folder: the Python oracle, promtool and prometheus, grpcurl.
+# What only the tests need: Debian packages, and in the cache folder the Python oracle, promtool and prometheus, grpcurl.
 # Each is optional where it cannot be had; the tests then say which checks they leave out.
+source deploy/run/setup.sh
 
 TENSORBOARD=tensorboard==2.20.0
 
@@ -51,9 +52,31 @@ fetch_grpcurl() {
   GOBIN=$TOOLS_DIR GOFLAGS=-modcacherw go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.1
 }
 
+# A program that came otherwise, a newer Go say, needs no package.
+missing_test_packages() {
+  local missing=() package
+  mapfile -t missing < <(missing_packages "${TEST_PACKAGES[@]}")
+  for package in "${missing[@]}"; do
+    [[ $package == golang-go ]] && { command -v go || command -v grpcurl || [[ -x $TOOLS_DIR/grpcurl ]]; } >/dev/null || echo "$package"
+  done
+}
+
+setup_test_packages() {
+  local missing=()
+  is_debian || return 0
+  mapfile -t missing < <(missing_test_packages)
+  [[ ${#missing[@]} -eq 0 ]] && return 0
+  if [[ $(id -u) -ne 0 ]]; then
+    say "checks are left out for want of ${#missing[@]} packages, which only root may install: $(apt_command "${missing[@]}")"
+    return 0
+  fi
+  long_step test-packages 30 "install ${#missing[@]} Debian packages for the tests" install_packages "${missing[@]}" || true
+}
+
 setup_tools() {
   local lock=$MOTLEY_CACHE/tools.lock
   mkdir -p "$MOTLEY_CACHE"
+  setup_test_packages
   if [[ ! -d $ORACLE_DIR ]]; then
     with_lock "$lock" long_step oracle 120 "install the Python oracle, 4.9 GB" fetch_oracle || true
   fi

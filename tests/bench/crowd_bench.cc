@@ -1,5 +1,6 @@
 // What many cost one coordinator, in memory and processor time: 1,000 jobs with a watcher each, 3,000 workers, 1,000 listeners
-// while a job says 100 lines a second. The coordinator runs in a process of its own; the crowd is all in this one.
+// while a job says 100 lines a second; and what people wait for beside 10,000 workers. The coordinator runs in a process of its
+// own; the crowd is all in this one.
 //
 //   crowd_bench [--json F] [--seconds S]        S: of each measurement, 10
 #include <signal.h>
@@ -8,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -18,6 +21,7 @@
 
 #include "absl/time/clock.h"
 #include "common/base/logging.h"
+#include "common/rpc/channel.h"
 #include "common/wire/job.h"
 #include "coordinator/server.h"
 #include "tests/bench/bench_report.h"
@@ -31,6 +35,7 @@ namespace {
 using coordinator::FakeWorker;
 
 constexpr int kJobs = 1000, kWorkers = 3000, kListeners = 1000, kLinesPerSecond = 100;
+constexpr int kFlood = 10000, kFloodOnAConnection = 5, kFloodHertz = 2;
 
 [[noreturn]] void Give(const std::string& what) {
   std::fprintf(stderr, "crowd_bench: %s\n", what.c_str());
@@ -172,7 +177,7 @@ void WaitForAll(const Listeners& listeners) {
 void JobsAndWatchers(absl::Duration time, Report* report) {
   Coordinator coordinator;
   const double idle = coordinator.ResidentMib();
-  const auto stub = v1::Motley::NewStub(OwnConnection(coordinator.people()));
+  const auto stub = v1::Motley::NewStub(OpenChannel(coordinator.people()));
   for (int i = 0; i < kJobs; ++i) Submit(*stub, JobName(i));
   const double with_jobs = coordinator.ResidentMib();
   std::atomic<int64_t> seen = 0;
@@ -185,36 +190,103 @@ void JobsAndWatchers(absl::Duration time, Report* report) {
   report->Add("1,000 jobs with a watcher each, nothing happens", Cores(coordinator, [&] { absl::SleepFor(time); }), "cores");
 }
 
+// Workers of one coordinator that beat evenly, each `hertz` times a second.
+class Crowd {
+ public:
+  Crowd(const Coordinator& coordinator, int count, int on_a_connection, int hertz) : count_(count) {
+    std::shared_ptr<grpc::Channel> channel;
+    for (int i = 0; i < count; ++i) {
+      if (i % on_a_connection == 0) channel = OpenChannel(coordinator.workers());
+      workers_.push_back(std::make_unique<IdleWorker>(channel, absl::StrCat("n", i), &alive_));
+    }
+    heart_ = std::thread([this, hertz] {
+      size_t at = 0;
+      for (absl::Time next = absl::Now(); !over_; next += absl::Milliseconds(10)) {
+        for (int i = 0; i < count_ * hertz / 100; ++i) workers_[at++ % workers_.size()]->Beat();
+        absl::SleepFor(next - absl::Now());
+      }
+    });
+    WaitUntil("not every worker was welcomed", [&] { return all_alive(); });
+  }
+  ~Crowd() {
+    over_ = true;
+    heart_.join();
+  }
+  bool all_alive() const { return alive_ == count_; }
+  int64_t answers() const {
+    int64_t answers = 0;
+    for (const auto& worker : workers_) answers += worker->answers();
+    return answers;
+  }
+
+ private:
+  const int count_;
+  std::atomic<int> alive_ = 0;
+  std::vector<std::unique_ptr<IdleWorker>> workers_;
+  std::atomic<bool> over_ = false;
+  std::thread heart_;
+};
+
 void Workers(absl::Duration time, Report* report) {
   Coordinator coordinator;
-  std::atomic<int> alive = 0;
-  std::vector<std::unique_ptr<IdleWorker>> workers;
-  std::atomic<bool> over = false;
-  for (int i = 0; i < kWorkers; ++i) {
-    workers.push_back(std::make_unique<IdleWorker>(coordinator.workers(), absl::StrCat("n", i), &alive));
-  }
-  // Each once a second, evenly over it.
-  std::thread heart([&] {
-    for (absl::Time next = absl::Now(); !over; next += absl::Milliseconds(10)) {
-      static size_t at = 0;
-      for (int i = 0; i < kWorkers / 100; ++i) workers[at++ % workers.size()]->Beat();
-      absl::SleepFor(next - absl::Now());
-    }
-  });
-  WaitUntil("not every worker was welcomed", [&] { return alive == kWorkers; });
+  const Crowd crowd(coordinator, kWorkers, 1, 1);
   const double cores = Cores(coordinator, [&] { absl::SleepFor(time); });
   report->AddGoal("3,000 workers: resident", coordinator.ResidentMib(), "MiB", 256);
   report->AddGoal("3,000 workers, a heartbeat a second each", cores, "cores", 0.5);
-  report->AddCheck("3,000 workers: none was lost meanwhile", alive == kWorkers);
-  over = true;
-  heart.join();
+  report->AddCheck("3,000 workers: none was lost meanwhile", crowd.all_alive());
+}
+
+// All pages, as `motley nodes` asks for them.
+int ListNodes(v1::Motley::Stub& stub) {
+  v1::ListNodesRequest request;
+  int nodes = 0;
+  do {
+    grpc::ClientContext context;
+    v1::ListNodesResponse response;
+    const grpc::Status status = stub.ListNodes(&context, request, &response);
+    if (!status.ok()) Give("list the nodes: " + status.error_message());
+    nodes += response.nodes_size();
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  return nodes;
+}
+
+// What people wait for beside more heartbeats than one coordinator can take: asked without a pause, each time anew.
+void PeopleBesideAFlood(absl::Duration time, Report* report) {
+  Coordinator coordinator;
+  const Crowd crowd(coordinator, kFlood, kFloodOnAConnection, kFloodHertz);
+  const auto ask = [&](const std::string& what, const std::function<void(v1::Motley::Stub&)>& call) {
+    std::vector<double> seconds;
+    for (const absl::Time end = absl::Now() + time; absl::Now() < end;) {
+      const absl::Time begin = absl::Now();
+      call(*v1::Motley::NewStub(OpenChannel(coordinator.people())));
+      seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
+    }
+    std::sort(seconds.begin(), seconds.end());
+    report->Add(absl::StrCat("10,000 workers flood: ", what, ", median"), seconds[seconds.size() / 2], "s");
+    report->AddGoal(absl::StrCat("10,000 workers flood: ", what, ", longest"), seconds.back(), "s", 2);
+  };
+  const int64_t before = crowd.answers();
+  absl::SleepFor(time);
+  report->Add("10,000 workers flood: heartbeats answered while nobody asks",
+              static_cast<double>(crowd.answers() - before) / absl::ToDoubleSeconds(time), "1/s");
+  ask("motley list", [](v1::Motley::Stub& stub) {
+    grpc::ClientContext context;
+    v1::ListJobsResponse response;
+    const grpc::Status status = stub.ListJobs(&context, {}, &response);
+    if (!status.ok()) Give("list the jobs: " + status.error_message());
+  });
+  ask("motley nodes", [](v1::Motley::Stub& stub) {
+    if (ListNodes(stub) != kFlood) Give("a page has gone");
+  });
+  report->AddCheck("10,000 workers flood: none was lost meanwhile", crowd.all_alive());
 }
 
 // A job that trains on one invented worker, which says 100 lines a second while `listeners` listen.
 class TalkingJob {
  public:
   explicit TalkingJob(const Coordinator& coordinator)
-      : stub_(v1::Motley::NewStub(OwnConnection(coordinator.people()))), worker_(coordinator.workers(), "n1", {}) {
+      : stub_(v1::Motley::NewStub(OpenChannel(coordinator.people()))), worker_(coordinator.workers(), "n1", {}) {
     Submit(*stub_, "talks");
     ranks_ = worker_.WaitForStart();
     if (ranks_.empty()) Give("the job did not start");
@@ -246,7 +318,7 @@ void Listeners(const std::string& what, absl::Duration time, bool jobs, const Ma
   Coordinator coordinator;
   TalkingJob talking(coordinator);
   if (jobs) {
-    const auto stub = v1::Motley::NewStub(OwnConnection(coordinator.people()));
+    const auto stub = v1::Motley::NewStub(OpenChannel(coordinator.people()));
     for (int i = 0; i < kListeners; ++i) Submit(*stub, JobName(i));
   }
   talking.Talk(absl::Seconds(1));  // a first line for those who wait for one
@@ -271,6 +343,7 @@ int Main(int argc, char** argv) {
   Report report;
   JobsAndWatchers(time, &report);
   Workers(time, &report);
+  PeopleBesideAFlood(time, &report);
   Listeners(
       "1,000 watchers of other jobs, a job says 100 lines/s", time, true,
       [](const Coordinator& c, int i, std::atomic<int64_t>* seen) { return WatchOf(c, JobName(i), seen); }, &report);

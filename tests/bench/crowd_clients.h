@@ -11,23 +11,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/version.h"
+#include "common/rpc/channel.h"
 #include "proto/motley/v1/motley.grpc.pb.h"
 #include "proto/motley/v1/worker.grpc.pb.h"
 
 namespace motley::bench {
 
-inline std::shared_ptr<grpc::Channel> OwnConnection(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
-
 // A node with one device that is never asked anything. Beat() may be called from one thread.
 class IdleWorker : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
-  IdleWorker(const std::string& address, const std::string& node, std::atomic<int>* alive)
-      : alive_(*alive), stub_(v1::WorkerService::NewStub(OwnConnection(address))) {
+  IdleWorker(const std::shared_ptr<grpc::Channel>& channel, const std::string& node, std::atomic<int>* alive)
+      : alive_(*alive), stub_(v1::WorkerService::NewStub(channel)) {
     v1::Hello* hello = hello_.mutable_hello();
     hello->set_node(node);
     hello->set_version(kVersion);
@@ -61,9 +55,14 @@ class IdleWorker : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coordin
       if (welcome_) --alive_;
       return;
     }
-    if (message_.has_welcome()) welcome_ = true, ++alive_;
+    if (message_.has_welcome()) {
+      welcome_ = true, ++alive_;
+    } else {
+      ++answers_;
+    }
     StartRead(&message_);
   }
+  int64_t answers() const { return answers_; }  // of heartbeats
   void OnDone(const grpc::Status&) override { done_.Notify(); }
 
  private:
@@ -74,6 +73,7 @@ class IdleWorker : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coordin
   v1::WorkerMessage hello_, heartbeat_;
   v1::CoordinatorMessage message_;
   std::atomic<bool> writing_{true};
+  std::atomic<int64_t> answers_{0};
   absl::Notification done_;
 };
 
@@ -84,7 +84,7 @@ class Listener : public grpc::ClientReadReactor<Message> {
   // `start(stub, context, this)` begins the call.
   template <typename Start>
   Listener(const std::string& address, std::atomic<int64_t>* seen, const Start& start)
-      : seen_(*seen), stub_(v1::Motley::NewStub(OwnConnection(address))) {
+      : seen_(*seen), stub_(v1::Motley::NewStub(OpenChannel(address))) {
     context_.set_wait_for_ready(true);
     start(*stub_, &context_, this);
     this->StartRead(&message_);

@@ -9,9 +9,16 @@ failed=0
 
 # rule NAME PATTERN FOLDER...: no include line under the folders matches the pattern. Excluded paths: EXCEPT (a regex).
 rule() {
+  local name=$1 pattern=$2
+  shift 2
+  never "$name" "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($pattern)" "$@"
+}
+
+# never NAME PATTERN FOLDER...: the same of any line.
+never() {
   local name=$1 pattern=$2 found
   shift 2
-  found=$(grep -rnE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($pattern)" --include='*.h' --include='*.cc' "$@" 2>/dev/null |
+  found=$(grep -rnE "$pattern" --include='*.h' --include='*.cc' "$@" 2>/dev/null |
           grep -vE "${EXCEPT:-^$}" | head -3 | tr '\n' ' ')
   if [[ -n $found ]]; then
     echo "FAIL include-rule $name: $found"
@@ -28,11 +35,12 @@ rule "planner includes neither coordinator nor worker" 'coordinator/|worker/' pl
 rule "coordinator never includes worker" 'worker/' coordinator
 rule "worker never includes coordinator or planner" 'coordinator/|planner/' worker
 rule "torch only in the engine" "$TORCH" common planner coordinator worker/daemon worker/rank worker/records worker/engine/lanes worker/engine/nccl worker/engine/transport
-EXCEPT='^common/wire/' rule "no protocol in common outside wire" "$WIRE" common
+EXCEPT='^common/(rpc|wire)/' rule "no protocol in common outside rpc and wire" "$WIRE" common
 rule "no protocol in planner and engine" "$WIRE" planner worker/engine
 EXCEPT='^worker/daemon/(coordinator_stream|session|rank_process|rank_session|storage_checker)\.' rule "the worker's protocol only at its edges" "$WIRE" worker/daemon
 rule "the engine's boundary shows no torch" "$TORCH" worker/engine/engine.h
 rule "never torch/torch.h" 'torch/torch\.h' common planner coordinator worker tests
 EXCEPT='^common/base/logging\.cc:' rule "spdlog only in common/base/logging.cc" 'spdlog/' common planner coordinator worker
+EXCEPT='^common/rpc/channel\.cc:' never "channels are opened by common/rpc alone, past any proxy" 'Create(Custom)?Channel\(' common coordinator worker tests
 rule "includes start at the root" '\.\./' common planner coordinator worker tests
 exit $failed

@@ -8,21 +8,15 @@ import shutil
 import subprocess
 import sys
 import urllib.parse
-import urllib.request
 
 from harness import ROOT, Results, TestCluster, expect, job_sections
-from cluster import Daemon
+from cluster import Daemon, fetch
 
 DEPLOY = os.path.join(ROOT, "deploy")
 PACED = {"kind": "emulated", "model": "slow", "flops_per_second": 2e8, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
 JOB = "observed"
 LISTENING = re.compile(r'msg="Listening on" address=(\S+)')
 SELECTOR = re.compile(r"\b((?:motley_\w+|up)(?:\{[^}]*\})?)")
-
-
-def fetch(url):
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        return answer.read().decode()
 
 
 class Prometheus:

@@ -269,6 +269,30 @@ without_root() {
     ! says "apt-get was called"
 }
 
+# As root they are installed; otherwise the command is said and the tests go on without them.
+packages_of_the_tests() {
+  local user
+  mkdir -p "$folder/apt"
+  printf '#!/bin/sh\nexit 1\n' >"$folder/apt/dpkg-query"
+  printf '#!/bin/sh\necho "$*" >>"%s/apt/asked"\n' "$folder" >"$folder/apt/apt-get"
+  cat >"$folder/test-packages" <<TEXT
+set -euo pipefail
+ROOT=$root MOTLEY_CACHE=$folder/apt-cache
+cd "$root"
+source deploy/run/common.sh; source deploy/run/tools.sh
+setup_test_packages
+echo "goes on"
+TEXT
+  for user in 1000 0; do
+    printf '#!/bin/sh\necho %s\n' "$user" >"$folder/apt/id"
+    chmod +x "$folder/apt/"{dpkg-query,apt-get,id}
+    PATH=$folder/apt:$PATH status_is 0 bash "$folder/test-packages" && says "goes on" || return 1
+    [[ $user -ne 0 ]] || break
+    says "only root may install: apt-get update && apt-get install .* clang-16 zsh fish man-db systemd" && [[ ! -e $folder/apt/asked ]] || return 1
+  done
+  grep -q "install -y --no-install-recommends clang-16 zsh fish man-db systemd" "$folder/apt/asked"
+}
+
 deep_folder() {
   local deep="$folder/a folder/with a space/$(printf 'deep/%.0s' {1..25})clone"
   clone_to "$deep"
@@ -286,6 +310,21 @@ down_keeps_checkpoints() {
     status_is 0 "$root/run" down && says "ended 4 daemons" && says "$kept" &&
     [[ -e $kept/step-00000010/manifest.json && $(ls "$root/build/cluster") == checkpoints ]] &&
     status_is 0 "$root/run" up && status_is 0 "$root/run" down --delete-checkpoints && [[ ! -e $root/build/cluster ]]
+}
+
+# What lies beside it is the user's: a text in a root of the cluster, an export, notes.
+down_deletes_what_jobs_wrote() {
+  local work=$folder/work job=$folder/work/checkpoints/some-job
+  down_there() { status_is 0 python3 "$root/deploy/demo/up.py" down --bin none --cache none --work "$work" "$@"; }
+  make_checkpoint "$job" && mkdir -p "$job/tb" "$job/steps" "$job/.tmp-step-00000020-epoch-3" "$job/exported" "$work/my texts/step-2" &&
+    touch "$job/tb/events.out.tfevents.0000000002.motley" "$job/steps/generation-00000002.csv" "$job/.token-some-job" \
+      "$job/exported/model.safetensors" "$work/my texts/step-2/manifest.json" &&
+    echo "my own words" >"$work/my texts/text.txt" && ln -s "$work/my texts" "$job/step-00000030" && down_there &&
+    says "some-job" && [[ -e $job/step-00000010 ]] && down_there --delete-checkpoints && says "deleted 2 checkpoints" &&
+    says "stays: checkpoints, my texts" &&
+    [[ $(cd "$work" && find . ! -type d | sort | tr '\n' ' ') == "./checkpoints/some-job/exported/model.safetensors \
+./checkpoints/some-job/step-00000030 ./my texts/step-2/manifest.json ./my texts/text.txt " ]] || { find "$work"; return 1; }
+  rm -r "$job" "$work/my texts" && make_checkpoint "$job" && down_there --delete-checkpoints && [[ ! -e $work ]]
 }
 
 clean_keeps_checkpoints() {
@@ -336,7 +375,9 @@ check "all libtorches come with one NCCL" one_nccl_for_all
 check "setup --gpu brings the libraries that are missing" setup_gpu_brings_libraries
 check "setup --gpu asks for what the wheel asks for" gpu_table_is_the_wheels
 check "without root it prints the one command and stops" without_root
+check "the packages of the tests are installed, or named" packages_of_the_tests
 check "clean keeps checkpoints" clean_keeps_checkpoints
+check "down --delete-checkpoints deletes what jobs wrote and nothing else" down_deletes_what_jobs_wrote
 check "a deep folder with a space in its name" deep_folder
 if [[ -e $root/build/cluster ]]; then
   echo "skip run: up and down: the demo cluster of this clone is in use, or its checkpoints are there"

@@ -4,13 +4,16 @@
 usage: check_starts.py [COUNT [AT_ONCE]]
 """
 import argparse
+import os
 import socket
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 from harness import CPU_DEVICE, Results, TestCluster, expect
+from cluster import samples
 
 CANNOT_CREATE = 73
 NODES = {f"n{i}": [CPU_DEVICE] for i in range(1, 4)}
@@ -67,6 +70,14 @@ def restarted_coordinator():
         cluster.wait_for_nodes(NODES)
 
 
+def proxy_of_the_site():
+    """As on many campus machines: a proxy stands in the environment, and it does not know this machine."""
+    variables = dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+    with TestCluster() as cluster, mock.patch.dict(os.environ, variables):
+        cluster.start({"n1": [CPU_DEVICE]})
+        expect(samples(cluster.metrics_address, "motley_nodes"), "the metrics were asked of the proxy")
+
+
 def folder_that_is_not_there():
     with TestCluster() as cluster:
         cluster.start({"n1": [CPU_DEVICE]})
@@ -89,6 +100,7 @@ def main():
     count, at_once = arguments.count, arguments.at_once
     results.run(f"{count} fresh clusters, {at_once} at once", many_at_once, count, at_once)
     results.run("a restarted coordinator keeps its addresses", restarted_coordinator)
+    results.run("a proxy in the environment is not asked", proxy_of_the_site)
     results.run("an addresses file in a folder that is not there", folder_that_is_not_there)
     results.exit()
 

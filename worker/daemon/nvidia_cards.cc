@@ -41,13 +41,26 @@ std::string DriverVersion(const std::string& line) {
   return "";
 }
 
+std::string FolderOf(const char* variable, const char* otherwise) {
+  const char* folder = std::getenv(variable);
+  return folder != nullptr && *folder != '\0' ? folder : otherwise;
+}
+
 std::string TextOf(const std::string& path) { return ReadSmallFile(path, kLargestBytes).value_or(""); }
 
 }  // namespace
 
-std::string NvidiaFolder() {
-  const char* folder = std::getenv("MOTLEY_NVIDIA_PROC");
-  return folder != nullptr && *folder != '\0' ? folder : "/proc/driver/nvidia";
+std::string NvidiaFolder() { return FolderOf("MOTLEY_NVIDIA_PROC", "/proc/driver/nvidia"); }
+std::string PciFolder() { return FolderOf("MOTLEY_PCI_DEVICES", "/sys/bus/pci/devices"); }
+
+int CountCardsOnBus(const std::string& folder) {
+  int count = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator device(folder, error), end; !error && device != end; device.increment(error)) {
+    count += absl::StartsWith(TextOf(device->path() / "vendor"), "0x10de") &&  // NVIDIA
+             absl::StartsWith(TextOf(device->path() / "class"), "0x03");       // display controllers
+  }
+  return count;
 }
 
 NvidiaCards FindNvidiaCards(const std::string& folder) {

@@ -45,10 +45,15 @@ struct NvidiaCards {
   std::vector<NvidiaCard> cards;  // by bus address, as CUDA_DEVICE_ORDER=PCI_BUS_ID numbers them
   int driver_cuda = 0;            // 12020: runs CUDA 12.2; 0 = not known
   absl::Status problem;           // why NVML could not be asked; OK: all of the above is known
+  int on_bus = 0;                 // cards on the PCI bus, where neither NVML nor the driver's files name one
 };
 
 // The driver's folder: $MOTLEY_NVIDIA_PROC, or /proc/driver/nvidia.
 std::string NvidiaFolder();
+// The kernel's list of PCI devices: $MOTLEY_PCI_DEVICES, or /sys/bus/pci/devices.
+std::string PciFolder();
+// Of `folder`: NVIDIA's that show pictures or compute. They are seen without any driver, and in containers that cannot use them.
+int CountCardsOnBus(const std::string& folder);
 // Reads `folder`/version and `folder`/gpus/*/information. None where there is no driver.
 NvidiaCards FindNvidiaCards(const std::string& folder);
 // "2 x NVIDIA A100-SXM4-40GB, Tesla T4, driver 535.129.03"

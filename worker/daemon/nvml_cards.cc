@@ -168,6 +168,7 @@ NvidiaCards LookForCards(const absl::StatusOr<std::unique_ptr<NvmlLibrary>>& nvm
   if (nvml.ok()) return ReadCards(**nvml);
   NvidiaCards found = FindNvidiaCards(folder);
   found.problem = nvml.status();
+  if (found.cards.empty()) found.on_bus = CountCardsOnBus(PciFolder());
   return found;
 }
 

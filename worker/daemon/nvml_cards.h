@@ -15,6 +15,7 @@ namespace motley::worker {
 // All of them, by NVML's index. A card that does not answer is there with its error.
 NvidiaCards ReadCards(const NvmlLibrary& nvml);
 // By NVML if it could be opened; else what the kernel driver's files in `folder` say, with the reason as `problem`.
+// Where these name none, what stands on the bus (PciFolder) is counted.
 NvidiaCards LookForCards(const absl::StatusOr<std::unique_ptr<NvmlLibrary>>& nvml, const std::string& folder);
 
 // Why a card runs slower than it could.

@@ -146,9 +146,13 @@ void TakeAll(const NvidiaCards& found, const std::vector<std::string>& builds, s
     device.name = absl::StrCat(RowOf(device.kind).name_prefix, card.index);
     taken[device.name] = *std::move(one);
   }
-  // The library is there, so somebody expects cards.
-  if (found.cards.empty() && absl::IsUnavailable(found.problem)) {
-    offer.unused.push_back({"NVIDIA cards", std::string(found.problem.message())});
+  if (!found.cards.empty()) return;
+  const std::string why = found.problem.ok() ? "there is none" : std::string(found.problem.message());
+  // The library is there, or cards are: somebody expects them.
+  if (found.on_bus > 0 || absl::IsUnavailable(found.problem)) {
+    offer.unused.push_back({found.on_bus > 0 ? Count(found.on_bus, "NVIDIA card") : "NVIDIA cards", why});
+  } else {
+    offer.no_card = why;
   }
 }
 
@@ -258,6 +262,7 @@ std::vector<std::string> Describe(const Offer& offer) {
                                              : absl::StrCat(" with NCCL ", NcclVersionText(d.card.nccl_version)));
     if (!d.card.note.empty()) absl::StrAppend(&lines.back(), "; ", d.card.note);
   }
+  if (!offer.no_card.empty()) lines.push_back(absl::StrCat("no NVIDIA card is offered: ", offer.no_card));
   for (const UnusedCard& card : offer.unused) lines.push_back(absl::StrCat("does not use ", card.card, ": ", card.reason));
   return lines;
 }

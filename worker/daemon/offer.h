@@ -23,6 +23,7 @@ struct OfferedDevice {
 struct Offer {
   std::vector<OfferedDevice> devices;
   std::vector<UnusedCard> unused;
+  std::string no_card;            // why no NVIDIA card is offered, where nobody named devices and there is none to name
   std::vector<CardClaim> claims;  // held for as long as the cards are offered
 };
 

@@ -1,13 +1,12 @@
 #include "worker/daemon/session.h"
 
-#include <grpcpp/create_channel.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
+#include "common/rpc/channel.h"
 #include "common/wire/session.h"
 
 namespace motley::worker {
@@ -18,12 +17,10 @@ constexpr absl::Duration kGoodbye = absl::Seconds(1);
 constexpr absl::Duration kShortestLease = absl::Milliseconds(300);
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) {
-  grpc::ChannelArguments arguments;
+  grpc::ChannelArguments arguments = DirectArguments();
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  // A connection of its own, so that every attempt is a new one and not gRPC's memory of a failed one.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // No keepalive: the coordinator answers heartbeats, and who does not is given up within a lease.
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return OpenChannel(address, arguments);
 }
 
 }  // namespace

@@ -76,6 +76,15 @@ TEST(CliTest, ARefusalAndAnUnknownHostAreSaidAtOnce) {
   EXPECT_NE(std::string(no_socket.status().message()).find("No such file"), std::string::npos) << no_socket.status();
 }
 
+TEST(CliTest, AProxyOfTheEnvironmentIsNotAsked) {
+  FakeMotley server;
+  for (const char* variable : {"http_proxy", "https_proxy", "grpc_proxy"}) {
+    setenv(variable, "http://127.0.0.1:9", 1);
+    EXPECT_EQ(RunAlone({"--coordinator", server.address(), "list"}).code, 0) << variable;
+    unsetenv(variable);
+  }
+}
+
 // A port where the connection is taken and nobody speaks.
 TEST(CliTest, SilenceIsSaidBeforeItIsGivenUp) {
   const int listening = socket(AF_INET, SOCK_STREAM, 0);

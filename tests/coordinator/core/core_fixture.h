@@ -21,8 +21,10 @@ class CoreTest : public testing::Test {
  protected:
   struct Link : public WorkerLink {
     void Send(CoordinatorCommand command) override { sent.push_back(std::move(command)); }
+    bool HasUnread() const override { return unread; }
     void Close(absl::Status) override {}
     std::vector<CoordinatorCommand> sent;
+    bool unread = false;
   };
   struct NoExecutor : public Executor {
     void Run(std::function<void()>, std::function<void()>) override {}

@@ -30,5 +30,16 @@ TEST_F(LeaseChecker, TheSilenceOfACoordinatorThatStoodStillIsItsOwn) {
   EXPECT_FALSE(core_->state.nodes.at(NodeName("n1")).connected) << "the lease began anew, and ends";
 }
 
+TEST_F(LeaseChecker, AMessageThatWaitsForTheLoopIsNoSilence) {
+  Link& link = AddNode("n1");
+  link.unread = true;
+  CheckLeases(*core_);
+  for (int i = 0; i < 100; ++i) {
+    clock_.Advance(absl::Milliseconds(250));
+    CheckLeases(*core_);
+  }
+  EXPECT_TRUE(core_->state.nodes.at(NodeName("n1")).connected);
+}
+
 }  // namespace
 }  // namespace motley::coordinator

@@ -16,8 +16,11 @@
 
 #include "absl/time/clock.h"
 #include "common/base/logging.h"
+#include "common/rpc/channel.h"
+#include "coordinator/rpc/busy_peers.h"
 #include "coordinator/rpc/listening_socket.h"
 #include "coordinator/watchdog.h"
+#include "proto/grpc/health/v1/health.grpc.pb.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -204,19 +207,72 @@ TEST_F(AcceptorTest, TheWatchdogIsQuietWhenNobodyAnswers) {
   EXPECT_EQ(alive, 0);
 }
 
+// They have greeted, and would have been held for ten minutes: everybody else was locked out meanwhile.
+TEST_F(AcceptorTest, TheOldestWithoutACallMakesRoom) {
+  config_.people_connections = 4;
+  Start();
+  const auto channel_with_a_call = OpenChannel(server_->address());
+  grpc::ClientContext context;
+  auto watch = grpc::health::v1::Health::NewStub(channel_with_a_call)->Watch(&context, {});
+  grpc::health::v1::HealthCheckResponse answer;
+  ASSERT_TRUE(watch->Read(&answer));
+  std::vector<std::shared_ptr<grpc::Channel>> idle;
+  for (int i = 0; i < 3; ++i) {
+    idle.push_back(OpenChannel(server_->address()));
+    ASSERT_TRUE(idle.back()->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(20)));
+  }
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(AskHealth(server_->address(), absl::Seconds(10)).ok()) << i;
+  context.TryCancel();
+  EXPECT_FALSE(watch->Read(&answer));
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED) << "its connection was not closed";
+}
+
+TEST(BusyPeers, ACallIsFoundByItsConnection) {
+  for (const char* address : {"127.0.0.1:0", "[::1]:0"}) {
+    const auto listener = ListeningSocket::Tcp("the address", address);
+    if (!listener.ok()) continue;  // a machine without IPv6
+    const int port = std::stoi(listener->address().substr(listener->address().rfind(':') + 1));
+    sockaddr_in6 v6 = {};
+    v6.sin6_family = AF_INET6, v6.sin6_addr = in6addr_loopback, v6.sin6_port = htons(static_cast<uint16_t>(port));
+    sockaddr_in v4 = {};
+    v4.sin_family = AF_INET, v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK), v4.sin_port = v6.sin6_port;
+    const bool is_v4 = address[0] != '[';
+    const int from = socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
+    ASSERT_EQ(is_v4 ? connect(from, reinterpret_cast<sockaddr*>(&v4), sizeof(v4))
+                    : connect(from, reinterpret_cast<sockaddr*>(&v6), sizeof(v6)),
+              0);
+    pollfd polled = {listener->fd(), POLLIN, 0};
+    ASSERT_EQ(poll(&polled, 1, 20'000), 1);
+    const int fd = accept(listener->fd(), nullptr, nullptr);
+    const std::string peer = PeerOfSocket(fd), number = peer.substr(peer.rfind(':'));
+    EXPECT_EQ(peer, (is_v4 ? "ipv4:127.0.0.1" : "ipv6:[::1]") + number);
+    BusyPeers busy;
+    {
+      const CallMark mark(busy, (is_v4 ? "ipv4:127.0.0.1" : "ipv6:%5B::1%5D") + number);
+      const CallMark second(busy, (is_v4 ? "ipv4:127.0.0.1" : "ipv6:[::1]") + number);
+      EXPECT_TRUE(busy.Has(peer));
+    }
+    EXPECT_FALSE(busy.Has(peer));
+    close(from), close(fd);
+  }
+  EXPECT_EQ(PeerOfCall("unix:"), "");
+  EXPECT_EQ(PeerOfCall("ipv6:%5Bfe80::1%25eth0%5D:47"), "ipv6:[fe80::1]:47");
+}
+
 TEST(ConnectionBound, CountsWhatIsStillOpen) {
-  ConnectionBound bound(2);
+  BusyPeers busy;
+  ConnectionBound bound(2, busy);
   int first[2], second[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, first), 0);
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, second), 0);
   bound.Add(first[0]);
-  EXPECT_TRUE(bound.HasRoom());
+  EXPECT_TRUE(bound.MakeRoom());
   bound.Add(second[0]);
-  EXPECT_FALSE(bound.HasRoom());
+  EXPECT_FALSE(bound.MakeRoom());
   close(first[0]);
   const int reused = open("/dev/null", O_RDONLY);  // takes the number
   EXPECT_EQ(reused, first[0]);
-  EXPECT_TRUE(bound.HasRoom());
+  EXPECT_TRUE(bound.MakeRoom());
   for (const int fd : {reused, first[1], second[0], second[1]}) close(fd);
 }
 

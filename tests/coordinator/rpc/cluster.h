@@ -13,6 +13,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/job/job.h"
 #include "common/model/parameters.h"
+#include "common/rpc/channel.h"
 #include "common/wire/job.h"
 #include "coordinator/server.h"
 #include "proto/motley/v1/motley.grpc.pb.h"
@@ -45,7 +46,7 @@ class ClusterTest : public testing::Test {
     auto server = Server::Start(config_);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
-    stub_ = v1::Motley::NewStub(grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+    stub_ = v1::Motley::NewStub(OpenChannel(server_->address()));
   }
   std::unique_ptr<FakeWorker> Join(const std::string& node, FakeWorker::Options options = {}) {
     auto worker = std::make_unique<FakeWorker>(server_->workers_address(), node, std::move(options));

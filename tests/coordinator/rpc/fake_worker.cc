@@ -5,6 +5,7 @@
 #include "common/base/version.h"
 #include "common/model/operators.h"
 #include "common/model/parameters.h"
+#include "common/rpc/channel.h"
 #include "common/session/rendezvous_key.h"
 #include "common/wire/assignment.h"
 
@@ -48,9 +49,7 @@ v1::CollectiveProfile InventCollectives(const v1::RankAssignment& rank, const Mo
 
 FakeWorker::FakeWorker(const std::string& address, const std::string& node, Options options)
     : node_(node), options_(std::move(options)) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each worker its own connection, as in life
-  stub_ = v1::WorkerService::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  stub_ = v1::WorkerService::NewStub(OpenChannel(address));
   context_.set_wait_for_ready(true);
   stream_ = stub_->Session(&context_);
   v1::WorkerMessage message;

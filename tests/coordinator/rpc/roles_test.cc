@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "common/rpc/channel.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -15,7 +16,7 @@ class Roles : public ClusterTest {
  protected:
   // What an empty message to the method is answered with; OK also when the stream stays open.
   static grpc::Status Call(const std::string& address, const std::string& method) {
-    grpc::GenericStub stub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+    grpc::GenericStub stub(OpenChannel(address));
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
     grpc::CompletionQueue queue;

@@ -314,6 +314,18 @@ TEST_F(ExaminationTest, NodesThatAreNotReadyAndWorkersThatWereRefused) {
   EXPECT_EQ(Found(FindingState::kWrong).size(), 1u);
 }
 
+TEST_F(ExaminationTest, ANodeThatOffersNoneOfItsCardsIsANote) {
+  for (const char* name : {"a", "b", "c"}) AddNode(name);
+  state_.nodes.at(NodeName("a")).description.unused_cards = {{"NVIDIA cards", "the library cannot be opened"}, {"x", "y"}};
+  state_.nodes.at(NodeName("b")).description.unused_cards = {{"NVIDIA T4", "is full"}};
+  state_.nodes.at(NodeName("b")).description.devices[0].kind = DeviceKind::kCuda;
+  Begin();
+  AnswerAll();
+  ASSERT_EQ(Found(FindingState::kWarning).size(), 1u);
+  EXPECT_EQ(Text(FindingState::kWarning),
+            "cards of a: it offers none of them: NVIDIA cards: the library cannot be opened; and 1 more card\n");
+}
+
 TEST_F(ExaminationTest, AClockThatIsOffIsANote) {
   for (const char* name : {"a", "b"}) AddNode(name);
   state_.nodes.at(NodeName("a")).clock.Add(1'000'000, 1'000'020);

@@ -45,11 +45,13 @@ class FakeCards {
   FakeCards() {
     setenv("MOTLEY_NVML_LIBRARY", MOTLEY_FAKE_NVML_LIBRARY, 1);
     setenv("MOTLEY_FAKE_NVML", path().c_str(), 1);
+    setenv("MOTLEY_PCI_DEVICES", (folder_ / "no-bus").c_str(), 1);
     Write();
   }
   ~FakeCards() {
     unsetenv("MOTLEY_NVML_LIBRARY");
     unsetenv("MOTLEY_FAKE_NVML");
+    unsetenv("MOTLEY_PCI_DEVICES");
   }
 
   std::string path() const { return folder_ / "cards.json"; }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <tuple>
+
 #include "absl/strings/str_cat.h"
 #include "tests/worker/daemon/fake_cards.h"
 
@@ -133,8 +135,28 @@ TEST_F(OfferTest, WithoutDriverOrLibraryACardCannotBeNamed) {
   EXPECT_THAT(std::string(no_driver.message()), HasSubstr("device gpu0: NVIDIA's kernel driver is not loaded"));
   EXPECT_THAT(WhyUnused(), HasSubstr("is not loaded")) << "the library is there, so somebody expects cards";
   setenv("MOTLEY_NVML_LIBRARY", "libnowhere-ml.so.1", 1);
-  EXPECT_TRUE(Make("")->unused.empty()) << "a machine without cards";
+  const auto offer = Make("");
+  EXPECT_TRUE(offer->unused.empty()) << "a machine without cards";
+  ASSERT_EQ(Describe(*offer).size(), 2u);
+  EXPECT_THAT(Describe(*offer)[1], HasSubstr("no NVIDIA card is offered: NVIDIA's management library cannot be opened ("));
+  EXPECT_EQ(Describe(*Make("[[device]]\nkind = 'cpu'\n")).size(), 1u) << "somebody chose";
   EXPECT_THAT(Error(kFirst), HasSubstr("device gpu0: NVIDIA's management library cannot be opened"));
+}
+
+// A container without --gpus: the bus shows the cards, nothing else does.
+TEST_F(OfferTest, CardsOnTheBusWithoutALibraryAreSaid) {
+  for (const auto& [bus, vendor, kind] : {std::tuple("0000:3b:00.0", "0x10de\n", "0x030200\n"),
+                                          {"0000:3b:00.1", "0x10de\n", "0x040300\n"},  // its sound
+                                          {"0000:00:02.0", "0x8086\n", "0x030000\n"}}) {
+    folder_.Write(absl::StrCat("pci/", bus, "/vendor"), vendor);
+    folder_.Write(absl::StrCat("pci/", bus, "/class"), kind);
+  }
+  setenv("MOTLEY_PCI_DEVICES", (folder_ / "pci").c_str(), 1);
+  setenv("MOTLEY_NVML_LIBRARY", "libnowhere-ml.so.1", 1);
+  const auto offer = Make("");
+  ASSERT_EQ(offer->unused.size(), 1u);
+  EXPECT_EQ(offer->unused[0].card, "1 NVIDIA card");
+  EXPECT_THAT(Describe(*offer).back(), HasSubstr("does not use 1 NVIDIA card: NVIDIA's management library cannot be opened"));
 }
 
 TEST_F(OfferTest, WithoutALibraryTheCardsAreSaidAndNotUsed) {

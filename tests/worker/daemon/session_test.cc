@@ -165,6 +165,13 @@ TEST_F(SessionTest, WaitsForACoordinatorThatIsNotThereYet) {
   EXPECT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator&) { return connected_ == 1; }));
 }
 
+TEST_F(SessionTest, AProxyOfTheEnvironmentIsNotAsked) {
+  setenv("http_proxy", "http://127.0.0.1:9", 1);
+  auto session = Dial();
+  EXPECT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator&) { return connected_ == 1; }));
+  unsetenv("http_proxy");
+}
+
 TEST_F(SessionTest, RefusalsEndIt) {
   for (const auto& [code, wanted] : {std::pair(grpc::StatusCode::FAILED_PRECONDITION, absl::StatusCode::kFailedPrecondition),
                                      std::pair(grpc::StatusCode::ALREADY_EXISTS, absl::StatusCode::kAlreadyExists)}) {
