@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/price.h"
 
 namespace motley::planner {
 namespace {
@@ -45,12 +46,12 @@ absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> can
   }
   std::sort(order.begin(), order.end());
 
-  Plan best;
+  Evaluation best;
   bool found = false;
   size_t simulated = 0, tasks = 0;
   std::string lacking = "there is no plan to try";
   for (const Guess& guess : order) {
-    if (found && (guess.too_big || guess.seconds >= kGuessError * best.predicted.step_seconds)) break;
+    if (found && (guess.too_big || guess.seconds >= kGuessError * best.plan.predicted.step_seconds)) break;
     if (found && simulated >= simulations) break;
     if (found && tasks + ExpectedTasks(candidates[guess.index].plan) > kMostTasks) continue;  // a smaller one may follow
     MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Evaluate(setting, std::move(candidates[guess.index].plan)));
@@ -60,12 +61,13 @@ absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> can
       if (simulated == 1) lacking = absl::StrJoin(evaluation.does_not_fit, "; ");
       continue;
     }
-    if (found && evaluation.plan.predicted.step_seconds >= best.predicted.step_seconds) continue;
-    best = std::move(evaluation.plan);
+    if (found && evaluation.plan.predicted.step_seconds >= best.plan.predicted.step_seconds) continue;
+    best = std::move(evaluation);
     found = true;
   }
   if (!found) return absl::ResourceExhaustedError(absl::StrCat("no plan fits: ", lacking));
-  return best;
+  MOTLEY_RETURN_IF_ERROR(PriceByPrograms(setting, &best));
+  return std::move(best.plan);
 }
 
 absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<Plan> candidates, size_t simulations) {

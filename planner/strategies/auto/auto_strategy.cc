@@ -1,10 +1,11 @@
 // auto: the best plan of the whole language that a bounded search finds. docs/strategies/auto.md.
 //
-//   1 every strategy's own plan (tuned), simulated: auto is never worse than the best of them
+//   1 every strategy's own plan (tuned), priced: auto is never worse than the best of them
 //   2 pipelines in turn (auto_turns) and layered ones (auto_stages) over candidate groupings, everything uneven inside: plans
 //     that no strategy has
 //   3 the few best of 1 and 2 climb (polish): layers, microbatches, recomputation by operator, schedules, sharding, offload
-// All of it within the setting's limits(): a job's plan is the best of what the engine runs.
+// All of it within the setting's limits(): a job's plan is the best of what the engine runs. Climbing is by Evaluate; whatever is
+// chosen between is chosen by Price, which is what answers show.
 // Deterministic: the budget counts search nodes; a deadline is opt-in and marks the plan.
 #include <algorithm>
 #include <atomic>
@@ -22,6 +23,7 @@
 #include "planner/groups/groupings.h"
 #include "planner/groups/left_out.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/price.h"
 #include "planner/search/plan_moves.h"
 #include "planner/search/polish.h"
 #include "planner/setting/request_check.h"
@@ -76,10 +78,10 @@ class AutoSearch {
     std::optional<Candidate> candidate;
   };
 
-  // Simulated; a candidate when it fits and follows the request.
-  Offered Price(std::string origin, Plan plan) const {
+  // Priced; a candidate when it fits and follows the request.
+  Offered Offer(std::string origin, Plan plan) const {
     if (absl::Status follows = FollowsRequest(setting_, plan, true); !follows.ok()) return {std::move(follows), std::nullopt};
-    auto priced = Evaluate(setting_, std::move(plan));
+    auto priced = Price(setting_, std::move(plan));
     if (!priced.ok()) return {};
     if (!priced->does_not_fit.empty()) return {absl::ResourceExhaustedError(priced->does_not_fit[0]), std::nullopt};
     const double seconds = priced->plan.predicted.step_seconds;
@@ -113,11 +115,11 @@ class AutoSearch {
       const std::string name(strategies[i].name);
       auto plan = strategies[i].plan(setting_);
       if (!plan.ok()) return {plan.status(), std::nullopt};
-      // Most strategies simulate their answer and say what came out.
+      // Most strategies price their answer and say what came out.
       if (const double seconds = plan->predicted.step_seconds; seconds > 0 && FollowsRequest(setting_, *plan, true).ok()) {
         return {absl::OkStatus(), Candidate{name, *std::move(plan), seconds}};
       }
-      return Price(name, *std::move(plan));
+      return Offer(name, *std::move(plan));
     });
     budget_.stopped_by_clock |= late;
   }
@@ -161,7 +163,7 @@ class AutoSearch {
 
   void TryTurns(const std::vector<Grouping>& groupings) {
     std::vector<TurnPlan> found = FindTurnPlans(setting_, groupings, kTurnsOffered, &budget_);
-    OfferAll(found.size(), [&](size_t i) { return Price(found[i].origin, std::move(found[i].plan)); });
+    OfferAll(found.size(), [&](size_t i) { return Offer(found[i].origin, std::move(found[i].plan)); });
   }
 
   void TryGroupings(const std::vector<Grouping>& groupings) {
@@ -188,7 +190,7 @@ class AutoSearch {
     }
     std::stable_sort(all.begin(), all.end(), by_seconds);
     all.resize(std::min(all.size(), kStagesOffered));
-    OfferAll(all.size(), [&](size_t i) { return Price(all[i].first.origin, std::move(all[i].first.plan)); });
+    OfferAll(all.size(), [&](size_t i) { return Offer(all[i].first.origin, std::move(all[i].first.plan)); });
   }
 
   // The best, then the best of every schedule and number of pipelines: different ends of the language have different summits.
@@ -218,6 +220,8 @@ class AutoSearch {
       climbed[i].budget = budget_;
       climbed[i].budget.nodes = kClimbersAtOnce * budget_.nodes / static_cast<int64_t>(starts.size());
       climbed[i].end = Polish(setting_, candidates_[starts[i]].plan, &climbed[i].budget);
+      if (!climbed[i].end.ok()) return;
+      if (absl::Status priced = PriceByPrograms(setting_, &*climbed[i].end); !priced.ok()) climbed[i].end = std::move(priced);
     });
     Candidate best = candidates_[0];
     const std::string start = best.origin;
