@@ -11,28 +11,16 @@
 namespace motley::planner {
 namespace {
 
-constexpr int64_t kMostComputed = 400'000;  // passes of a microbatch through a unit, of all ranks; about a second
-
-int64_t Computed(const Plan& plan) {
-  int64_t computed = 0;
-  for (const PipelinePlan& pipeline : plan.pipelines) {
-    for (const StagePlan& stage : pipeline.stages) {
-      int64_t layers = 0, microbatches = 0;
-      for (const LayerRange& range : stage.ministages) layers += range.last - range.first + 1;
-      for (const UnitPlan& unit : stage.units) microbatches += static_cast<int64_t>(unit.microbatches.size());
-      computed += layers * microbatches;
-    }
-  }
-  return computed;
-}
+constexpr int64_t kMostNodes = 1'000'000;  // about a second
 
 }  // namespace
 
 RunsHere FindRunsHere(const Setting& setting, const Plan& plan) {
   if (plan.predicted.as_run) return {absl::OkStatus(), plan.predicted.step_seconds};
   if (absl::Status runs = ValidateForEngine(plan, setting.workload.model); !runs.ok()) return {std::move(runs), 0};
-  if (plan.global_batch != setting.workload.global_batch || Computed(plan) > kMostComputed) return {};
-  const absl::StatusOr<Evaluation> priced = Price(setting.AsRun(), plan);
+  const Setting as_run = setting.AsRun();
+  if (plan.global_batch != setting.workload.global_batch || PriceNodes(as_run, plan) > kMostNodes) return {};
+  const absl::StatusOr<Evaluation> priced = Price(as_run, plan);
   if (!priced.ok()) return {priced.status(), 0};
   if (!priced->does_not_fit.empty()) {
     return {absl::ResourceExhaustedError(

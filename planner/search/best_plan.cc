@@ -46,12 +46,12 @@ absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> can
   }
   std::sort(order.begin(), order.end());
 
-  Evaluation best;
+  Plan best;
   bool found = false;
   size_t simulated = 0, tasks = 0;
   std::string lacking = "there is no plan to try";
   for (const Guess& guess : order) {
-    if (found && (guess.too_big || guess.seconds >= kGuessError * best.plan.predicted.step_seconds)) break;
+    if (found && (guess.too_big || guess.seconds >= kGuessError * best.predicted.step_seconds)) break;
     if (found && simulated >= simulations) break;
     if (found && tasks + ExpectedTasks(candidates[guess.index].plan) > kMostTasks) continue;  // a smaller one may follow
     MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Evaluate(setting, std::move(candidates[guess.index].plan)));
@@ -61,13 +61,12 @@ absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> can
       if (simulated == 1) lacking = absl::StrJoin(evaluation.does_not_fit, "; ");
       continue;
     }
-    if (found && evaluation.plan.predicted.step_seconds >= best.plan.predicted.step_seconds) continue;
-    best = std::move(evaluation);
+    if (found && evaluation.plan.predicted.step_seconds >= best.predicted.step_seconds) continue;
+    best = std::move(evaluation.plan);
     found = true;
   }
   if (!found) return absl::ResourceExhaustedError(absl::StrCat("no plan fits: ", lacking));
-  MOTLEY_RETURN_IF_ERROR(PriceByPrograms(setting, &best));
-  return std::move(best.plan);
+  return best;
 }
 
 absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<Plan> candidates, size_t simulations) {
@@ -76,10 +75,12 @@ absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<Plan> candidat
   return BestPlan(setting, std::move(liked), simulations);
 }
 
-absl::StatusOr<Plan> FasterPlan(absl::StatusOr<Plan> a, absl::StatusOr<Plan> b) {
+absl::StatusOr<Plan> FasterPlan(const Setting& setting, absl::StatusOr<Plan> a, absl::StatusOr<Plan> b) {
   if (!b.ok()) return a;
   if (!a.ok()) return b;
-  return b->predicted.step_seconds < a->predicted.step_seconds ? std::move(b) : std::move(a);
+  std::vector<Contender> contenders = {{&*a}, {&*b}};
+  MOTLEY_ASSIGN_OR_RETURN(const size_t faster, FindFastest(setting, &contenders));
+  return faster == 0 ? std::move(a) : std::move(b);
 }
 
 }  // namespace motley::planner

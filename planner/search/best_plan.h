@@ -17,15 +17,16 @@ struct LikedPlan {
   Plan plan;
 };
 
-// The fastest by simulation, with its price (planner/pricing/price.h). Plans are simulated in the order of the longer of two
-// guesses, the search's and the estimator's (neither sees all contention), until a guess is a tenth longer than the best
-// simulated step or `simulations` were made (fewer where the plans are large). Ties: the order given. RESOURCE_EXHAUSTED: none
-// fits; says what the first one lacks. Errors of Price.
+// The fastest by simulation, with its predictions. Plans are simulated in the order of the longer of two guesses, the search's
+// and the estimator's (neither sees all contention), until a guess is a tenth longer than the best simulated step or
+// `simulations` were made (fewer where the plans are large). Ties: the order given. RESOURCE_EXHAUSTED: none fits; says what the
+// first one lacks.
 absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> candidates, size_t simulations = 12);
 // The same without guesses of the search's own.
 absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<Plan> candidates, size_t simulations = 12);
 
-// The faster of two answers, the first of equals; the error of the first where neither is a plan.
-absl::StatusOr<Plan> FasterPlan(absl::StatusOr<Plan> a, absl::StatusOr<Plan> b);
+// The faster by its price (planner/pricing/price.h) of two answers that Evaluate has priced, the first of equals; the error of
+// the first where neither is a plan.
+absl::StatusOr<Plan> FasterPlan(const Setting& setting, absl::StatusOr<Plan> a, absl::StatusOr<Plan> b);
 
 }  // namespace motley::planner
