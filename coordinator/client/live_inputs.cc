@@ -56,7 +56,7 @@ std::string ShellWord(const std::string& text) {
   return plain ? text : absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
-Exit Save(Context& context, const Inputs& inputs, const std::string& folder) {
+Exit Save(Context& context, const Inputs& inputs, bool runnable, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return FromOutput(absl::UnavailableError(absl::StrCat("cannot make folder ", folder, ": ", error.message())));
@@ -69,7 +69,8 @@ Exit Save(Context& context, const Inputs& inputs, const std::string& folder) {
   }
   context.err << CleanText(absl::StrCat("saved; the same without the cluster: motley plan --cluster ", ShellWord(cluster),
                                         " --model ", ShellWord(model), " --profiles ", ShellWord(profiles), " --global-batch ",
-                                        inputs.global_batch(), " --seq-len ", inputs.seq_len(), " --dtype ", inputs.dtype()))
+                                        inputs.global_batch(), " --seq-len ", inputs.seq_len(), " --dtype ", inputs.dtype(),
+                                        runnable ? " --runnable" : ""))
               << "\n";
   return {};
 }
@@ -89,7 +90,7 @@ Exit LoadLive(Context& context, const std::string& job, const OfflineFlags& flag
   if (Exit exit = Parse(job, *inputs, &basis); exit.code != 0) return exit;
   DropAbsentPins(basis.cluster, &basis.request);
   if (!folder.empty()) {
-    if (Exit exit = Save(context, *inputs, folder); exit.code != 0) return exit;
+    if (Exit exit = Save(context, *inputs, flags.runnable.value_or(true), folder); exit.code != 0) return exit;
   }
   input->warnings.assign(inputs->warnings().begin(), inputs->warnings().end());
   return FinishOffline(flags, std::move(basis), input);

@@ -47,7 +47,7 @@ Exit ParseRequest(const OfflineFlags& flags, planner::PlanRequest* request) {
   request->zero_stage = flags.zero_stage;
   request->exclude = flags.exclude;
   request->max_tp = flags.max_tp;
-  request->runnable = flags.runnable;
+  request->runnable = flags.runnable.value_or(request->runnable);
   if (flags.recompute == "auto") request->recompute = planner::RecomputePolicy::kAuto;
   if (flags.recompute == "none") request->recompute = planner::RecomputePolicy::kNone;
   if (flags.recompute == "full") request->recompute = planner::RecomputePolicy::kFull;
@@ -168,6 +168,11 @@ void AddSettingFlags(CLI::App& app, OfflineFlags* flags) {
       ->allow_extra_args(false);
 }
 
+void AddRunnableFlag(CLI::App& app, const std::string& what, OfflineFlags* flags) {
+  app.add_flag_function(
+      "--runnable,!--no-runnable", [flags](int64_t count) { flags->runnable = count > 0; }, what);
+}
+
 void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
   std::string known;
   for (const planner::CatalogEntry& entry : planner::Catalog()) {
@@ -194,7 +199,7 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
   app.add_option("--recompute", flags->recompute, "recompute activations: auto as memory asks for it (the default), none, full")
       ->type_name("HOW")
       ->check(CLI::IsMember({"auto", "none", "full"}));
-  app.add_flag("--runnable", flags->runnable, "only plans that the engine runs today");
+  AddRunnableFlag(app, "only plans that the engine runs today, priced as it runs them; of a JOB the default", flags);
   app.add_option("--memory-reserve", flags->memory_reserve,
                  "part of each card that no plan uses, such as 10%; else the cluster's")
       ->type_name("PART");

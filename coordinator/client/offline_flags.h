@@ -19,7 +19,7 @@ struct OfflineFlags {
   int64_t global_batch = 0, seq_len = 0;  // 0 = not given
   std::vector<std::string> profiles;
   std::string strategy = "auto", fidelity = "tuned", recompute;  // empty: auto, or the job's
-  bool runnable = false;
+  std::optional<bool> runnable;                                  // not given: the basis's
   std::optional<int> zero_stage;
   std::vector<std::string> pins, exclude;
   int max_tp = planner::PlanRequest().max_tp;
@@ -32,6 +32,9 @@ void AddSettingFlags(CLI::App& app, OfflineFlags* flags);
 // --deadline.
 void AddRequestFlags(CLI::App& app, OfflineFlags* flags);
 
+// --runnable and its opposite alone.
+void AddRunnableFlag(CLI::App& app, const std::string& what, OfflineFlags* flags);
+
 // What the flags name, loaded. The book must outlive what reads it.
 struct OfflineInput {
   std::unique_ptr<planner::Setting> setting;
@@ -43,7 +46,7 @@ struct OfflineBasis {
   planner::Cluster cluster;
   planner::Workload workload;
   std::unique_ptr<planner::LatencyBook> book;  // may be nullptr
-  planner::PlanRequest request;                // what flags that are not given leave as it is: recomputation and pins
+  planner::PlanRequest request;  // what flags that are not given leave as it is: recomputation, pins, whether it must run
 };
 // Exit 64: a flag is missing or wrong. 66: a file or preset is not there, or a pinned or excluded device. 65: what is in them is
 // wrong.

@@ -75,9 +75,6 @@ Exit ShowInForce(Context& context, const PlanFlags& flags, const v1::GetPlanResp
   if (!plan.ok()) return FromPlanner(plan.status());
   absl::StatusOr<planner::GivenPlan> priced = planner::PriceGivenPlan(*input.setting, *std::move(plan));
   if (!priced.ok()) return FromPlanner(priced.status());
-  // As the job's own prediction was.
-  if (const absl::Status status = planner::PriceByPrograms(*input.setting, &priced->evaluation); !status.ok())
-    return FromPlanner(status);
   const Json document = DocumentOf(response);
   return ShowPlan(context, flags.offline, input, {std::move(priced->evaluation), std::move(priced->bound), 0}, &document);
 }

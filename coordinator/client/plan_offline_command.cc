@@ -16,6 +16,7 @@
 #include "coordinator/client/plan_summary.h"
 #include "planner/answers/explain_plan.h"
 #include "planner/answers/plan_answer.h"
+#include "planner/answers/runs_here.h"
 #include "planner/answers/sensitivity.h"
 #include "planner/simulator/picture.h"
 #include "planner/simulator/trace.h"
@@ -48,16 +49,12 @@ planner::Sensitivity FindSensitivity(Context& context, const OfflineInput& input
   return planner::FindSensitivity(*input.setting, result.evaluation.plan, input.book.get(), progress);
 }
 
-absl::Status Runs(const OfflineInput& input, const planner::Plan& plan) {
-  return planner::ValidateForEngine(plan, input.setting->workload.model);
-}
-
 // What asks for more planning comes after what is known at once.
 void PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result) {
   const planner::Plan& plan = result.evaluation.plan;
   if (flags.exact) return PrintProse(context, CleanText(planner::ToText(plan, planner::TextPrecision::kExact)));
-  PrintProse(context, CleanText(absl::StrCat(SummaryText(plan, result.bound, Runs(input, plan)), "\n", planner::LayoutText(plan),
-                                             NotesText(plan, flags.verbose))));
+  PrintProse(context, CleanText(absl::StrCat(SummaryText(plan, result.bound, planner::FindRunsHere(*input.setting, plan)), "\n",
+                                             planner::LayoutText(plan), NotesText(plan, flags.verbose))));
   if (flags.timing) context.out << absl::StrFormat("planned in %.3f s\n", result.planning_seconds);
   if (!flags.explain) return;
   PrintProse(context, CleanText(planner::ExplainDetails(*input.setting, result.evaluation)));
@@ -81,7 +78,7 @@ void PrintMore(Context& context, const PlanOfflineFlags& flags, const planner::P
 Json ReportFor(const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result,
                const std::vector<planner::ComparisonRow>& rows, const planner::Sensitivity* sensitivity) {
   Json report = ReportOf(result.evaluation.plan);
-  report["runnable"] = RunnableToJson(Runs(input, result.evaluation.plan));
+  report["runnable"] = ToJson(planner::FindRunsHere(*input.setting, result.evaluation.plan));
   report["lower_bound"] = ToJson(result.bound);
   if (!input.warnings.empty()) report["warnings"] = input.warnings;
   if (flags.compare || flags.explain) report["comparison"] = ToJson(rows);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clean_text.h"
+#include "coordinator/client/plan_summary.h"
 #include "coordinator/client/table.h"
 #include "planner/util/quantity_text.h"
 
@@ -24,12 +25,6 @@ std::string FirstLine(const absl::Status& status) {
 
 std::string FidelityName(planner::Fidelity fidelity) { return fidelity == planner::Fidelity::kPublished ? "published" : "tuned"; }
 
-// Without the word that names the document.
-std::string WhyNot(const absl::Status& runs) {
-  const std::string message(runs.message());
-  return message.starts_with("plan: ") ? message.substr(6) : message;
-}
-
 // Those without a plan last, in their order.
 std::vector<const ComparisonRow*> FastestFirst(const std::vector<ComparisonRow>& rows) {
   std::vector<const ComparisonRow*> sorted;
@@ -39,6 +34,12 @@ std::vector<const ComparisonRow*> FastestFirst(const std::vector<ComparisonRow>&
     return a->plan.predicted.step_seconds < b->plan.predicted.step_seconds;
   });
   return sorted;
+}
+
+// Where the step is idealised, two prices of one plan stand side by side.
+std::string RunsHereCell(const ComparisonRow& row) {
+  if (!row.runs.status.ok()) return "no";
+  return row.plan.predicted.as_run || row.runs.step_seconds == 0 ? "yes" : planner::SecondsText(row.runs.step_seconds);
 }
 
 struct Column {
@@ -121,7 +122,7 @@ Json ToJson(const std::vector<ComparisonRow>& rows) {
                    {"worst_memory", row.worst_memory},
                    {"idle_share", p.idle_share},
                    {"gap", p.gap()},
-                   {"runnable", RunnableToJson(row.runs)},
+                   {"runnable", ToJson(row.runs)},
                    {"binding_constraint", p.binding_constraint}});
     } else {
       json["why_not"] = std::string(row.status.message());
@@ -137,12 +138,12 @@ void PrintPlan(std::ostream& out, const Plan& plan, Json report) {
   PrintDocument(out, document);
 }
 
-Json RunnableToJson(const absl::Status& runs) {
-  if (runs.ok()) return {{"ok", true}};
-  return {{"ok", false}, {"why", WhyNot(runs)}};
+Json ToJson(const planner::RunsHere& runs) {
+  if (!runs.status.ok()) return {{"ok", false}, {"why", WhyNotHere(runs)}};
+  Json json = {{"ok", true}};
+  if (runs.step_seconds > 0) json["step_seconds"] = runs.step_seconds;
+  return json;
 }
-
-std::string RunsHereText(const absl::Status& runs) { return runs.ok() ? "yes" : absl::StrCat("no (", WhyNot(runs), ")"); }
 
 void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<ComparisonRow>& unsorted) {
   const std::vector<const ComparisonRow*> rows = FastestFirst(unsorted);
@@ -174,7 +175,7 @@ void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<
     if (row->status.ok()) {
       for (size_t c = 1; c < columns.size(); ++c) cells.push_back(columns[c].text(row->plan));
       cells.push_back(percent(row->worst_memory));
-      cells.push_back(row->runs.ok() ? "yes" : "no");
+      cells.push_back(RunsHereCell(*row));
       cells.push_back(row->plan.predicted.binding_constraint);
     } else {
       reasons.push_back(absl::StrCat(reasons.size() + 1, ": ", row->strategy, ": ", FirstLine(row->status)));

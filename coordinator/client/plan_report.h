@@ -17,15 +17,14 @@ Json ReportOf(const planner::Plan& plan);
 Json ToJson(const planner::LowerBound& bound);
 Json ToJson(const planner::Sensitivity& sensitivity);
 Json ToJson(const planner::MemoryByPurpose& memory);
-// {"ok": true}, or {"ok": false, "why": ...}.
-Json RunnableToJson(const absl::Status& runs);
-// For people: "yes", or "no (pipelines[0].stages: 2 given, the engine runs exactly 1)".
-std::string RunsHereText(const absl::Status& runs);
+// {"ok": true, "step_seconds": ...}, or {"ok": false, "why": ...}.
+Json ToJson(const planner::RunsHere& runs);
 // One object for each row; rows without a plan say why.
 Json ToJson(const std::vector<planner::ComparisonRow>& rows);
 
 void PrintPlan(std::ostream& out, const planner::Plan& plan, Json report);
-// A line for each row, the fastest first; why there is no plan stands beneath. Columns that say nothing are left out.
+// A line for each row, the fastest first; why there is no plan stands beneath. Columns that say nothing are left out. RUNS HERE
+// is "yes" where the step is as it would run, else the seconds of that, or "no".
 void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<planner::ComparisonRow>& rows);
 // For an explanation: what the other strategies would have come to, against `plan`, the fastest first; those without a plan say
 // why.

@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "coordinator/client/plan_report.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::client {
@@ -24,9 +23,16 @@ std::string SearchSentence(const std::string& note) {
   return text;
 }
 
+std::string RunsHereText(const planner::Plan& plan, const planner::RunsHere& runs) {
+  if (!runs.status.ok()) return absl::StrCat("no (", WhyNotHere(runs), ")");
+  if (plan.predicted.as_run || runs.step_seconds == 0) return "yes";
+  return absl::StrCat("yes, in ", planner::SecondsText(runs.step_seconds),
+                      " a step; above it is idealised (--runnable plans what runs)");
+}
+
 }  // namespace
 
-std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const absl::Status& runs) {
+std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const planner::RunsHere& runs) {
   const planner::PlanPrediction& p = plan.predicted;
   std::string out = absl::StrFormat("%s a step, %.0f tokens/s", planner::SecondsText(p.step_seconds), p.tokens_per_second);
   if (p.tokens_per_dollar > 0) absl::StrAppendFormat(&out, ", %.3g tokens/$", p.tokens_per_dollar);
@@ -43,7 +49,12 @@ std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bo
     absl::StrAppendFormat(&out, "\n%.1f %% above the bound: no plan can be faster than %s (%s)", 100 * p.gap(),
                           planner::SecondsText(bound.seconds), bound.because);
   }
-  return absl::StrCat(out, "\nruns here: ", RunsHereText(runs), "\n");
+  return absl::StrCat(out, "\nruns here: ", RunsHereText(plan, runs), "\n");
+}
+
+std::string WhyNotHere(const planner::RunsHere& runs) {
+  const std::string message(runs.status.message());
+  return message.starts_with("plan: ") ? message.substr(6) : message;  // without the word that names the document
 }
 
 std::string NotesText(const planner::Plan& plan, bool verbose) {

@@ -3,14 +3,17 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "planner/answers/runs_here.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
 
 namespace motley::client {
 
-// Four lines. `bound` of 0 seconds: not computed, then three.
-std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const absl::Status& runs);
+// Four lines. `bound` of 0 seconds: not computed, then three. Where the seconds are idealised and the engine runs the plan, the
+// last one says in how many.
+std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const planner::RunsHere& runs);
+// "pipelines[0].stages: 2 given, the engine runs exactly 1".
+std::string WhyNotHere(const planner::RunsHere& runs);
 // What the prediction rests on, a line each. The search's own words are for those who know how it searches.
 std::string NotesText(const planner::Plan& plan, bool verbose);
 // What the short words of a summary mean.

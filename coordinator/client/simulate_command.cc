@@ -13,6 +13,7 @@
 #include "coordinator/client/plan_summary.h"
 #include "planner/answers/explain_plan.h"
 #include "planner/answers/given_plan.h"
+#include "planner/answers/runs_here.h"
 
 namespace motley::client {
 namespace {
@@ -31,10 +32,11 @@ Exit TakeFromPlan(const char* flag, const T& in_plan, const T& none, T* value) {
           absl::StrCat("the plan's is ", in_plan, ", ", flag, " says ", *value, "; a plan is priced for what it was made for")};
 }
 
-// What the command line leaves out, the plan says: names of presets, batch, sequence, precision.
+// What the command line leaves out, the plan says: names of presets, batch, sequence, precision, and what its price is of.
 Exit Complete(const planner::Plan& plan, OfflineFlags* flags) {
   if (flags->cluster.empty()) flags->cluster = plan.cluster;
   if (flags->model.empty()) flags->model = plan.model;
+  if (!flags->runnable) flags->runnable = plan.predicted.as_run;
   if (Exit exit = TakeFromPlan<int64_t>("--global-batch", plan.global_batch, 0, &flags->global_batch); exit.code != 0)
     return exit;
   if (Exit exit = TakeFromPlan<int64_t>("--seq-len", plan.seq_len, 0, &flags->seq_len); exit.code != 0) return exit;
@@ -73,7 +75,7 @@ Exit Simulate(Context& context, const SimulateFlags& given) {
     if (flags.explain) report["explanation"] = planner::ExplainPlan(*input.setting, evaluation, priced->bound);
     PrintPlan(context.out, evaluation.plan, std::move(report));
   } else {
-    const absl::Status runs = planner::ValidateForEngine(evaluation.plan, input.setting->workload.model);
+    const planner::RunsHere runs = planner::FindRunsHere(*input.setting, evaluation.plan);
     PrintProse(context, CleanText(absl::StrCat(SummaryText(evaluation.plan, priced->bound, runs), "\n",
                                                planner::LayoutText(evaluation.plan), NotesText(evaluation.plan, false))));
     if (flags.explain) PrintProse(context, CleanText(planner::ExplainDetails(*input.setting, evaluation)));
@@ -94,11 +96,13 @@ Action AddSimulate(CLI::App& app) {
   AddSettingFlags(app, &flags->offline);
   app.add_option("--memory-reserve", flags->offline.memory_reserve, "part of each card that no plan uses, such as 10%")
       ->type_name("PART");
+  AddRunnableFlag(app, "priced as the engine runs it, or idealised; else as the plan was", &flags->offline);
   app.add_flag("--explain", flags->explain, "who does what, the lower bound, what the latencies rest on");
   app.add_option("--trace", flags->trace, "write the step's timeline to this file (Chrome trace format)")->type_name("FILE");
   app.add_option("--svg", flags->svg, "draw the step into this file")->type_name("FILE");
   app.footer(
-      "Cluster, model, batch, sequence and dtype are the plan's where they are not given. Exit 65 when the plan breaks a rule or "
+      "Cluster, model, batch, sequence, dtype and what it is priced as are the plan's where they are not given. Exit 65 when the "
+      "plan breaks a rule or "
       "does not fit;\n"
       "it is priced all the same where a price has a meaning.\n"
       "Example: motley plan --cluster cephalo-a --model llama-7b --global-batch 128 --seq-len 512 -o json > plan.json\n"

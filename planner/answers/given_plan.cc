@@ -10,11 +10,8 @@
 #include "common/base/status_macros.h"
 #include "common/device/device_table.h"
 #include "planner/answers/plan_answer.h"
-#include "planner/lowering/program_graph.h"
-#include "planner/lowering/program_writer.h"
 #include "planner/plan/each_rank.h"
-#include "planner/plan/ownership.h"
-#include "planner/plan/placement.h"
+#include "planner/pricing/price.h"
 
 namespace motley::planner {
 namespace {
@@ -190,24 +187,16 @@ absl::StatusOr<GivenPlan> PriceGivenPlan(const Setting& setting, Plan plan) {
   plan.cluster = setting.cluster.name;
   plan.model = setting.workload.model_name;
   if (plan.global_batch == setting.workload.global_batch) {
-    MOTLEY_ASSIGN_OR_RETURN(given.evaluation, Evaluate(setting, std::move(plan)));
+    MOTLEY_ASSIGN_OR_RETURN(given.evaluation, Price(setting, std::move(plan)));
     given.bound = FindLowerBound(setting);
     given.evaluation.plan.predicted.lower_bound_seconds = given.bound.seconds;
   } else {
     Setting mended = setting;
     mended.workload.global_batch = plan.global_batch;
-    MOTLEY_ASSIGN_OR_RETURN(given.evaluation, Evaluate(mended, std::move(plan)));
+    MOTLEY_ASSIGN_OR_RETURN(given.evaluation, Price(mended, std::move(plan)));
   }
   CompleteUnused(setting, &given.evaluation.plan);
   return given;
-}
-
-absl::Status PriceByPrograms(const Setting& setting, Evaluation* evaluation) {
-  if (!ValidateForEngine(evaluation->plan, setting.workload.model).ok()) return absl::OkStatus();
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<Program> programs, LowerTraining(setting, evaluation->plan));
-  const std::vector<UnitPlacement> placement = SteppersOf(evaluation->plan, UnitElements(setting.costs.layout()));
-  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, evaluation->plan, programs, placement));
-  return Retime(std::move(priced.graph), evaluation);
 }
 
 }  // namespace motley::planner

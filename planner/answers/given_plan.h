@@ -30,8 +30,4 @@ void FillIn(const PlanDefaults& defaults, Plan* plan);
 // precision that is not the setting's.
 absl::StatusOr<GivenPlan> PriceGivenPlan(const Setting& setting, Plan plan);
 
-// Where the engine runs the plan: its seconds, graph and timeline become those of its ranks' programs, as a job's are. A plan
-// that the engine does not run stays as it is. Errors of LowerTraining.
-absl::Status PriceByPrograms(const Setting& setting, Evaluation* evaluation);
-
 }  // namespace motley::planner

@@ -8,9 +8,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
-#include "planner/answers/given_plan.h"
 #include "planner/answers/ways_out.h"
 #include "planner/plan/each_rank.h"
+#include "planner/pricing/price.h"
 #include "planner/pricing/worst_memory.h"
 #include "planner/setting/request_check.h"
 #include "planner/util/in_parallel.h"
@@ -44,7 +44,7 @@ absl::StatusOr<Evaluation> PlanAndEvaluate(const Setting& setting, const Catalog
   MOTLEY_RETURN_IF_ERROR(FollowsRequest(setting, plan, false));
   plan.cluster = setting.cluster.name;
   plan.model = setting.workload.model_name;
-  MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Evaluate(setting, std::move(plan)));
+  MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Price(setting, std::move(plan)));
   if (!evaluation.does_not_fit.empty()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("strategy ", std::string(strategy.name), ": no plan fits: ", absl::StrJoin(evaluation.does_not_fit, "; ")));
@@ -66,7 +66,6 @@ absl::StatusOr<PlanAnswer> AnswerPlan(const Setting& setting, const LatencyBook*
   MOTLEY_RETURN_IF_ERROR(evaluation.status());
   PlanAnswer result;
   result.evaluation = *std::move(evaluation);
-  if (setting.request.runnable) MOTLEY_RETURN_IF_ERROR(PriceByPrograms(setting, &result.evaluation));
   result.bound = FindLowerBound(setting);
   result.evaluation.plan.predicted.lower_bound_seconds = result.bound.seconds;
   result.planning_seconds = absl::ToDoubleSeconds(absl::Now() - start);
@@ -88,7 +87,7 @@ std::vector<ComparisonRow> Compare(const Setting& setting) {
       row.plan = std::move(evaluation->plan);
       row.plan.predicted.lower_bound_seconds = bound.seconds;
       row.worst_memory = WorstMemory(setting, row.plan);
-      row.runs = ValidateForEngine(row.plan, setting.workload.model);
+      row.runs = FindRunsHere(setting, row.plan);
     }
     row.planning_seconds = absl::ToDoubleSeconds(absl::Now() - start);
   });

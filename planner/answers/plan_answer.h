@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/answers/runs_here.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/setting/setting.h"
 #include "planner/strategies/catalog.h"
@@ -16,8 +17,8 @@ struct PlanAnswer {
   LowerBound bound;
   double planning_seconds = 0;
 };
-// Runs the requested strategy, evaluates, fills in the bound. RESOURCE_EXHAUSTED: nothing fits: which bytes are missing and the
-// cheapest ways out, tried with `book`'s latencies (without: estimates, which changes no bytes). NOT_FOUND: unknown strategy.
+// Runs the requested strategy, prices its plan, fills in the bound. RESOURCE_EXHAUSTED: nothing fits: which bytes are missing and
+// the cheapest ways out, tried with `book`'s latencies (without: estimates, which changes no bytes). NOT_FOUND: unknown strategy.
 absl::StatusOr<PlanAnswer> AnswerPlan(const Setting& setting, const LatencyBook* book = nullptr);
 
 // One row of --compare.
@@ -26,15 +27,16 @@ struct ComparisonRow {
   Fidelity fidelity = Fidelity::kTuned;
   absl::Status status;  // why there is no plan
   Plan plan;
-  absl::Status runs;        // ok, or what of the plan the engine does not run yet
+  RunsHere runs;
   double worst_memory = 0;  // largest peak / usable
   double planning_seconds = 0;
 };
-// One for each strategy of the catalog, in its order, at the request's fidelity. Unless the request is `runnable` their plans may
-// be of the whole language; `runs` says which of them the engine runs.
+// One for each strategy of the catalog, in its order, at the request's fidelity, each with the price that it has as an answer.
+// Unless the request is `runnable` their plans may be of the whole language and are priced idealised; `runs` says which of them
+// the engine runs, and how fast.
 std::vector<ComparisonRow> Compare(const Setting& setting);
 
-// One strategy's plan, named, complete (every device of the setting is in a rank or unused, with a reason) and evaluated.
+// One strategy's plan, named, complete (every device of the setting is in a rank or unused, with a reason) and priced (price.h).
 // RESOURCE_EXHAUSTED also where the strategy's own model said that the plan fits and the ledger says it does not.
 absl::StatusOr<Evaluation> PlanAndEvaluate(const Setting& setting, const CatalogEntry& strategy);
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/pricing/evaluate.h"
+#include "planner/pricing/price.h"
 #include "planner/search/polish.h"
 #include "planner/strategies/catalog.h"
 
@@ -35,10 +35,11 @@ double BestSeconds(const Setting& setting, Cluster cluster, const Plan& best, co
     const double found = priced->plan.predicted.step_seconds;
     seconds = seconds > 0 ? std::min(seconds, found) : found;
   };
-  if (auto plan = strategy->plan(**changed); plan.ok()) consider(Evaluate(**changed, *std::move(plan)));
+  if (auto plan = strategy->plan(**changed); plan.ok()) consider(Price(**changed, *std::move(plan)));
   if (strategy->name == "auto") {
     SearchBudget budget = BudgetOf((*changed)->request);
-    consider(Polish(**changed, best, &budget));
+    absl::StatusOr<Evaluation> climbed = Polish(**changed, best, &budget);
+    if (climbed.ok() && PriceByPrograms(**changed, &*climbed).ok()) consider(climbed);
   }
   return seconds;
 }
@@ -116,7 +117,7 @@ void FindRegret(const Setting& setting, double best_seconds, const std::function
     }
     auto plan = strategy->plan(wrong);
     if (!plan.ok()) continue;
-    const auto truth = Evaluate(setting, *std::move(plan));
+    const auto truth = Price(setting, *std::move(plan));
     if (!truth.ok() || !truth->does_not_fit.empty()) continue;
     const double regret = std::max(0.0, truth->plan.predicted.step_seconds / best_seconds - 1);
     sum += regret;

@@ -50,6 +50,8 @@ class Costs {
   double OptimizerSeconds(int kind, double elements) const;
   // Every time of this kind becomes `factor` times as long: wrong profiles, for questions of the kind "what if".
   void ScaleSeconds(int kind, double factor);
+  // The same seconds, with the bytes of the other way to keep state.
+  void KeepStateAs(StateKeeping state) { workload_.state = state; }
   const Provenance& provenance(int kind) const { return kinds_[kind].provenance; }
 
   // Bytes. Parameters in compute dtype; gradients as the workload keeps them; optimizer: master copy (for half types) and two

@@ -30,7 +30,8 @@ class Writer {
         head_(static_cast<int32_t>(setting.workload.model.num_layers) + 1),
         places_(PlacesOf(setting, view)),
         routes_(view, pipeline_),
-        ranks_(view.ranks.size()) {
+        ranks_(view.ranks.size()),
+        slowest_(view.stages.size(), 0) {
     for (int s = 0; s < pipeline_.num_stages; ++s) scripts_.push_back(ScriptOf(setting, view, s, order, options));
     for (size_t r = 0; r < ranks_.size(); ++r) StartRank(static_cast<int>(r));
     for (size_t i = 0; i < order.size(); ++i) {
@@ -77,7 +78,9 @@ class Writer {
     std::map<std::tuple<bool, int32_t, int64_t>, int32_t> received;  // instruction
     std::map<std::tuple<bool, int, int64_t>, size_t> emitted;        // backward, chunk, microbatch: place in the order
     int32_t last_compute = -1;
+    size_t next = kNoPlace;  // the place in the order of what it computes next
   };
+  static constexpr size_t kNoPlace = std::numeric_limits<size_t>::max();
 
   const StageScript& ScriptOfRank(int rank) const { return scripts_[ranks_[rank].stage]; }
   const ActorView& ActorOf(const Rank& rank) const { return view_.actors[rank.actor]; }
@@ -133,12 +136,7 @@ class Writer {
   bool Ready(int r) const {
     const Rank& rank = ranks_[r];
     const UnitUse& use = ScriptOfRank(r).uses[rank.use];
-    if (use.waits_for >= 0) {
-      const StageView& stage = view_.stages[rank.stage];
-      for (int i = 0; i < stage.num_ranks; ++i) {
-        if (ranks_[stage.first_rank + i].use <= static_cast<size_t>(use.waits_for)) return false;
-      }
-    }
+    if (use.waits_for >= 0 && slowest_[rank.stage] <= static_cast<size_t>(use.waits_for)) return false;
     const auto missing = rank.missing.find({use.backward, use.backward ? use.unit + 1 : use.unit, MicrobatchOf(rank, use)});
     return missing == rank.missing.end() || missing->second == 0;
   }
@@ -146,18 +144,22 @@ class Writer {
   // Of the ranks that can go on the one whose work was emitted first; -1 = none.
   int Next() const {
     int best = -1;
-    size_t first = std::numeric_limits<size_t>::max();
+    size_t first = kNoPlace;
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      const Rank& rank = ranks_[r];
-      const StageScript& script = scripts_[rank.stage];
-      if (rank.use >= script.uses.size()) continue;
-      const UnitUse& use = script.uses[rank.use];
-      const size_t place = rank.emitted.at({use.backward, places_.chunk_of[use.unit], MicrobatchOf(rank, use)});
-      if (place >= first || !Ready(static_cast<int>(r))) continue;
-      first = place;
+      if (ranks_[r].next >= first || !Ready(static_cast<int>(r))) continue;
+      first = ranks_[r].next;
       best = static_cast<int>(r);
     }
     return best;
+  }
+
+  // After every change of the rank's use or microbatch.
+  void FindNext(Rank* rank) {
+    const StageScript& script = scripts_[rank->stage];
+    rank->next = kNoPlace;
+    if (rank->use >= script.uses.size()) return;
+    const UnitUse& use = script.uses[rank->use];
+    rank->next = rank->emitted.at({use.backward, places_.chunk_of[use.unit], MicrobatchOf(*rank, use)});
   }
 
   void Compute(int r) {
@@ -168,17 +170,19 @@ class Writer {
     use.backward ? Backward(&rank, use, k) : Forward(&rank, use, k);
     Deliver(r, use, k);
     const auto [first, last] = MicrobatchesIn(rank, use);
-    if (first + ++rank.microbatch < last) return;
+    if (first + ++rank.microbatch < last) return FindNext(&rank);
     FinishUse(r);
     PassEmptyUses(r);
   }
 
   void PassEmptyUses(int r) {
     const StageScript& script = ScriptOfRank(r);
-    for (Rank& rank = ranks_[r]; rank.use < script.uses.size(); FinishUse(r)) {
+    Rank& rank = ranks_[r];
+    for (; rank.use < script.uses.size(); FinishUse(r)) {
       const auto [first, last] = MicrobatchesIn(rank, script.uses[rank.use]);
-      if (first < last) return;
+      if (first < last) break;
     }
+    FindNext(&rank);
   }
 
   void FinishUse(int r) {
@@ -187,8 +191,17 @@ class Writer {
     for (const int32_t buffer : after.released) rank.writer->AddRelease(buffer);
     for (const auto& [unit, buffer] : after.gathered) rank.writer->AddGather(unit, buffer, rank.stage);
     for (const auto& [unit, buffer] : after.reduced) rank.writer->AddReduce(unit, buffer, rank.stage);
-    ++rank.use;
+    const bool was_slowest = rank.use++ == slowest_[rank.stage];
     rank.microbatch = 0;
+    if (was_slowest) slowest_[rank.stage] = SlowestOf(rank.stage);
+  }
+
+  // The use that the last of the stage's ranks is at.
+  size_t SlowestOf(int s) const {
+    const StageView& stage = view_.stages[s];
+    size_t slowest = kNoPlace;
+    for (int i = 0; i < stage.num_ranks; ++i) slowest = std::min(slowest, ranks_[stage.first_rank + i].use);
+    return slowest;
   }
 
   // The newest instruction that brings what a microbatch waits for at a border; -1 where there is none. Everything that was sent
@@ -303,6 +316,7 @@ class Writer {
   const Routes routes_;
   std::vector<StageScript> scripts_;  // by stage
   std::vector<Rank> ranks_;
+  std::vector<size_t> slowest_;  // by stage
 };
 
 // In GPipe's order, all forwards first, nobody waits for a neighbour that waits for him; more forwards ahead lead there. With

@@ -103,6 +103,9 @@ struct UnusedDevice {
 
 struct PlanPrediction {
   double step_seconds = 0;
+  // What the seconds are of (planner/pricing/price.h): the ranks' programs with the state that the engine keeps; or the plan
+  // idealised, as published plans are.
+  bool as_run = false;
   double tokens_per_second = 0;
   std::string binding_constraint;  // "compute of n1/gpu0", "all-gather", "memory of n2/gpu0"
   double mfu = 0, hfu = 0;         // of the used and unused devices' peaks; docs/profiles.md has the definitions

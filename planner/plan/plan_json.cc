@@ -49,6 +49,7 @@ Json StageToJson(const StagePlan& stage) {
 
 Json PredictionToJson(const PlanPrediction& p) {
   return {{"step_seconds", p.step_seconds},
+          {"as_run", p.as_run},
           {"tokens_per_second", p.tokens_per_second},
           {"binding_constraint", p.binding_constraint},
           {"mfu", p.mfu},

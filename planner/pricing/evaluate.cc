@@ -1,6 +1,7 @@
 #include "planner/pricing/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -113,13 +114,33 @@ void AddRanks(const Setting& setting, const PlanView& view, const LoweredPlan& l
   }
 }
 
+constexpr double kAlike = 1e-4;  // ranks of one card differ by the few elements that their shares are rounded to
+
+// The first lane that is as busy as any.
+size_t FindBusiest(const Timeline& timeline) {
+  const auto most = static_cast<double>(*std::max_element(timeline.busy.begin(), timeline.busy.end()));
+  const auto is_busy = [most](Picoseconds busy) { return static_cast<double>(busy) >= most * (1 - kAlike); };
+  return static_cast<size_t>(std::find_if(timeline.busy.begin(), timeline.busy.end(), is_busy) - timeline.busy.begin());
+}
+
+// The actor of a lane, with those whose lane of this kind is as busy. A name that stands for several ranks says so itself.
+std::string ActorsOf(size_t lane, const StepGraph& graph, const Timeline& timeline) {
+  const Actor& actor = graph.actors[lane / kLanesPerActor];
+  int others = 0;
+  for (size_t i = lane % kLanesPerActor; i < timeline.busy.size(); i += kLanesPerActor) {
+    const auto busy = static_cast<double>(timeline.busy[i]), most = static_cast<double>(timeline.busy[lane]);
+    others += i != lane && std::abs(busy - most) <= kAlike * most ? graph.actors[i / kLanesPerActor].count : 0;
+  }
+  return actor.count > 1 || others == 0 ? actor.name : absl::StrCat(actor.name, " and ", others, " like it");
+}
+
 // The busiest lane; of a lane that carries several kinds of tasks, the kind that takes longest.
-std::string BusiestLane(const LoweredPlan& lowered, const Timeline& timeline) {
-  const size_t lane = static_cast<size_t>(std::max_element(timeline.busy.begin(), timeline.busy.end()) - timeline.busy.begin());
-  const std::string& actor = lowered.graph.actors[lane / kLanesPerActor].name;
+std::string BusiestLane(const StepGraph& graph, const Timeline& timeline) {
+  const size_t lane = FindBusiest(timeline);
+  const std::string actor = ActorsOf(lane, graph, timeline);
   Picoseconds compute = 0, gather = 0, scatter = 0, reduce = 0;
-  for (size_t t = 0; t < lowered.graph.tasks.size(); ++t) {
-    const Task& task = lowered.graph.tasks[t];
+  for (size_t t = 0; t < graph.tasks.size(); ++t) {
+    const Task& task = graph.tasks[t];
     if (std::find(task.lanes.begin(), task.lanes.end(), static_cast<int32_t>(lane)) == task.lanes.end()) continue;
     const Picoseconds span = timeline.spans[t].end - timeline.spans[t].begin;
     if (task.kind == TaskKind::kGather) gather += span;
@@ -225,7 +246,7 @@ absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan) {
   predicted.step_seconds = ToSeconds(result.timeline.end);
   AddRates(setting, view, &predicted);
   AddConfidence(setting, view, &predicted);
-  predicted.binding_constraint = BusiestLane(lowered, result.timeline);
+  predicted.binding_constraint = BusiestLane(lowered.graph, result.timeline);
   for (size_t r = 0; r < view.ranks.size() && !result.does_not_fit.empty(); ++r) {
     if (view.ranks[r].plan->predicted.peak_bytes <= setting.UsableBytes(view.ranks[r].device)) continue;
     predicted.binding_constraint = absl::StrCat("memory of ", view.ranks[r].plan->device.value());
@@ -241,6 +262,8 @@ absl::Status Retime(StepGraph graph, Evaluation* evaluation) {
   PlanPrediction& predicted = evaluation->plan.predicted;
   const double seconds = ToSeconds(evaluation->timeline.end), times = seconds / predicted.step_seconds;
   predicted.step_seconds = seconds;
+  predicted.as_run = true;
+  if (evaluation->does_not_fit.empty()) predicted.binding_constraint = BusiestLane(evaluation->graph, evaluation->timeline);
   for (double* rate : {&predicted.tokens_per_second, &predicted.mfu, &predicted.hfu, &predicted.tokens_per_dollar})
     *rate /= times;
   for (double* range : {&predicted.low_seconds, &predicted.high_seconds}) *range *= times;

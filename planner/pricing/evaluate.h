@@ -1,5 +1,5 @@
-// What any plan costs on a setting: lowered to a step graph, simulated, its memory counted. Every strategy's plan goes through
-// this one door, so their numbers can be compared.
+// What any plan of the language costs on a setting, idealised: lowered to a step graph that merges like ranks, simulated, its
+// memory counted. Searches compare with it. What is shown, and what finished plans are compared by, is Price's (price.h).
 #pragma once
 
 #include <string>
@@ -24,8 +24,8 @@ struct Evaluation {
 // all the same and says so in does_not_fit.
 absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan);
 
-// Takes the seconds of `graph`, a finer one of the same plan (planner/lowering/program_graph.h), for the plan's: rates and ranges
-// follow. Errors of Run.
+// Takes the seconds of `graph`, that of the plan's programs (planner/lowering/program_graph.h), for the plan's: rates, ranges and
+// what binds follow. Errors of Run.
 absl::Status Retime(StepGraph graph, Evaluation* evaluation);
 
 // Step seconds in closed form, and the fullest device: for searches. Within a few percent of Evaluate where links are not

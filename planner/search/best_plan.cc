@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/price.h"
 
 namespace motley::planner {
 namespace {
@@ -74,10 +75,12 @@ absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<Plan> candidat
   return BestPlan(setting, std::move(liked), simulations);
 }
 
-absl::StatusOr<Plan> FasterPlan(absl::StatusOr<Plan> a, absl::StatusOr<Plan> b) {
+absl::StatusOr<Plan> FasterPlan(const Setting& setting, absl::StatusOr<Plan> a, absl::StatusOr<Plan> b) {
   if (!b.ok()) return a;
   if (!a.ok()) return b;
-  return b->predicted.step_seconds < a->predicted.step_seconds ? std::move(b) : std::move(a);
+  std::vector<Contender> contenders = {{&*a}, {&*b}};
+  MOTLEY_ASSIGN_OR_RETURN(const size_t faster, FindFastest(setting, &contenders));
+  return faster == 0 ? std::move(a) : std::move(b);
 }
 
 }  // namespace motley::planner

@@ -25,7 +25,8 @@ absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> can
 // The same without guesses of the search's own.
 absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<Plan> candidates, size_t simulations = 12);
 
-// The faster of two answers, the first of equals; the error of the first where neither is a plan.
-absl::StatusOr<Plan> FasterPlan(absl::StatusOr<Plan> a, absl::StatusOr<Plan> b);
+// The faster by its price (planner/pricing/price.h) of two answers that Evaluate has priced, the first of equals; the error of
+// the first where neither is a plan.
+absl::StatusOr<Plan> FasterPlan(const Setting& setting, absl::StatusOr<Plan> a, absl::StatusOr<Plan> b);
 
 }  // namespace motley::planner

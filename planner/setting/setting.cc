@@ -126,6 +126,14 @@ absl::StatusOr<std::unique_ptr<Setting>> Setting::Create(Cluster cluster, Worklo
                                               std::move(links), std::move(costs), std::move(pinned_stage)});
 }
 
+Setting Setting::AsRun() const {
+  Setting setting = *this;
+  setting.request.runnable = true;
+  setting.workload.state = StateKeeping::kEngine;
+  setting.costs.KeepStateAs(StateKeeping::kEngine);
+  return setting;
+}
+
 int Setting::FindDevice(const DeviceId& device) const {
   for (int d = 0; d < num_devices(); ++d) {
     if (cluster.devices[d].id == device) return d;

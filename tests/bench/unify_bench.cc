@@ -1,25 +1,32 @@
-// All strategies on the same rows, priced by one simulator: as published, tuned by us, auto, and the lower bound.
+// All strategies on the same rows, priced by one simulator: as published, tuned by us, auto, and the lower bound. Then auto
+// against the others alone: on the same rows with plans that the engine runs, and both ways on clusters drawn by a seed.
 //
-//   unify_bench [--data FOLDER] [--rows TEXT] [--json FILE]
+//   unify_bench [--data FOLDER] [--rows TEXT] [--only rows|runnable|drawn] [--drawn N] [--seed S] [--json FILE]
 //
 // FOLDER holds the published latencies (zorse/ and cephalo/model_latencies.json); without them every latency is estimated, and
-// the head line says so. --rows keeps rows whose cluster or model contains TEXT.
+// the head line says so. --rows keeps rows whose cluster or model contains TEXT. N clusters are drawn, 30 where it is not given.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/files.h"
+#include "common/base/status_macros.h"
 #include "planner/answers/plan_answer.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/strategies/catalog.h"
 #include "tests/bench/bench_report.h"
+#include "tests/bench/unify_drawn.h"
 #include "tests/bench/unify_rows.h"
 
 namespace motley::planner {
@@ -28,7 +35,8 @@ namespace {
 using bench::Limit;
 using bench::Report;
 
-constexpr double kNever = 0;  // no plan fits
+constexpr double kNever = 0;      // no plan fits
+constexpr double kBeaten = 1e-3;  // less is no difference
 
 struct RowResult {
   std::string name;
@@ -70,33 +78,42 @@ double StepSeconds(const Setting& setting, const CatalogEntry& entry, std::strin
   return priced->plan.predicted.step_seconds;
 }
 
-absl::StatusOr<RowResult> RunRow(const UnifyRow& row, const LatencyBook* book) {
+struct Problem {
+  std::string name;
+  Cluster cluster;
+  Workload workload;
+  bool runnable = false;
+};
+
+absl::StatusOr<Problem> ProblemOf(absl::StatusOr<Cluster> cluster, const std::string& what, const std::string& model,
+                                  int64_t batch, int64_t seq_len, const std::string& dtype, bool runnable) {
+  MOTLEY_RETURN_IF_ERROR(cluster.status());
+  MOTLEY_ASSIGN_OR_RETURN(Workload workload, LoadModel(model));
+  workload.global_batch = batch;
+  workload.seq_len = seq_len;
+  MOTLEY_ASSIGN_OR_RETURN(workload.dtype, ParseDType(dtype));
+  std::string name = absl::StrCat(what, " ", model, " B", batch, " S", seq_len, " ", dtype, runnable ? ", runnable" : "");
+  return Problem{std::move(name), *std::move(cluster), std::move(workload), runnable};
+}
+
+absl::StatusOr<RowResult> Solve(const Problem& problem, const LatencyBook* book) {
   RowResult result;
-  result.name = absl::StrCat(row.cluster, " ", row.model, " B", row.global_batch, " S", row.seq_len, " ", row.dtype);
+  result.name = problem.name;
   const absl::Time start = absl::Now();
   for (const Fidelity fidelity : {Fidelity::kPublished, Fidelity::kTuned}) {
-    auto cluster = LoadCluster(row.cluster);
-    if (!cluster.ok()) return cluster.status();
-    auto workload = LoadModel(row.model);
-    if (!workload.ok()) return workload.status();
-    workload->global_batch = row.global_batch;
-    workload->seq_len = row.seq_len;
-    const auto dtype = ParseDType(row.dtype);
-    if (!dtype.ok()) return dtype.status();
-    workload->dtype = *dtype;
     PlanRequest request;
     request.fidelity = fidelity;
-    const auto setting = Setting::Create(*std::move(cluster), *std::move(workload), request, book);
-    if (!setting.ok()) return setting.status();
+    request.runnable = problem.runnable;
+    MOTLEY_ASSIGN_OR_RETURN(const auto setting, Setting::Create(problem.cluster, problem.workload, request, book));
     for (const CatalogEntry& entry : Catalog()) {
       const std::string name(entry.name);
       if (name == "auto") {
-        if (fidelity == Fidelity::kTuned) result.automatic = StepSeconds(**setting, entry, &result.origin);
+        if (fidelity == Fidelity::kTuned) result.automatic = StepSeconds(*setting, entry, &result.origin);
       } else {
-        (fidelity == Fidelity::kPublished ? result.published : result.tuned)[name] = StepSeconds(**setting, entry, nullptr);
+        (fidelity == Fidelity::kPublished ? result.published : result.tuned)[name] = StepSeconds(*setting, entry, nullptr);
       }
     }
-    result.bound = FindLowerBound(**setting).seconds;
+    result.bound = FindLowerBound(*setting).seconds;
   }
   result.seconds_spent = absl::ToDoubleSeconds(absl::Now() - start);
   return result;
@@ -123,6 +140,21 @@ void PrintRow(const RowResult& row) {
   std::fflush(stdout);
 }
 
+// Strategies that are faster than auto, or fit where it does not, each a line.
+int PrintBeaten(const RowResult& row) {
+  int beaten = 0;
+  for (const auto& [fidelity, results] : {std::pair("published", &row.published), std::pair("tuned", &row.tuned)}) {
+    for (const auto& [name, seconds] : *results) {
+      if (seconds == kNever || (row.automatic > 0 && seconds >= row.automatic * (1 - kBeaten))) continue;
+      std::printf("  BEATEN: %s %s %s s, auto %s s\n", name.c_str(), fidelity, Text(seconds).c_str(),
+                  Text(row.automatic).c_str());
+      ++beaten;
+    }
+  }
+  std::fflush(stdout);
+  return beaten > 0 ? 1 : 0;
+}
+
 struct Totals {
   int rows = 0, auto_alone = 0, auto_beaten = 0, none = 0, against = 0;
   double of_bound = 0, log_gain = 0, seconds = 0;
@@ -132,14 +164,13 @@ struct Totals {
 void Count(const RowResult& row, Totals* totals) {
   ++totals->rows;
   totals->seconds += row.seconds_spent;
-  const double published = Best(row.published), tuned = Best(row.tuned);
+  const double published = Best(row.published);
+  totals->auto_beaten += PrintBeaten(row);
   if (row.automatic == kNever) {
     ++totals->none;
-    totals->auto_beaten += published > 0 || tuned > 0;
     return;
   }
   totals->of_bound += row.bound / row.automatic;
-  for (const double other : {published, tuned}) totals->auto_beaten += other > 0 && other < row.automatic * (1 - 1e-9);
   if (published == kNever) {
     ++totals->auto_alone;
     return;
@@ -160,38 +191,115 @@ void Summarise(const Totals& totals, Report* report) {
   report->AddGoal("time for all rows", totals.seconds, "s", 720);
 }
 
-int Main(int argc, char** argv) {
-  const std::string data = Report::Flag(argc, argv, "--data"), only = Report::Flag(argc, argv, "--rows");
-  const auto book = ReadBook(data.empty() ? "../shared/data" : data);
-  std::printf("seconds of a step as published/tuned; - = does not fit\n");
-  Report report;
-  Totals totals;
-  for (const UnifyRow& row : UnifyRows()) {
-    if (!only.empty() && !absl::StrContains(row.cluster, only) && !absl::StrContains(row.model, only)) continue;
-    const auto result = RunRow(row, book.get());
-    if (!result.ok()) {
-      std::printf("%s %s: %s\n", row.cluster, row.model, std::string(result.status().message()).c_str());
-      return 65;
-    }
-    PrintRow(*result);
-    Count(*result, &totals);
-    report.Add(absl::StrCat(result->name, ": auto"), result->automatic, "s");
-    report.Add(absl::StrCat(result->name, ": lower bound"), result->bound, "s");
-    for (const auto& [name, seconds] : result->published)
-      report.Add(absl::StrCat(result->name, ": ", name, " as published"), seconds, "s");
-    for (const auto& [name, seconds] : result->tuned) report.Add(absl::StrCat(result->name, ": ", name, " tuned"), seconds, "s");
+class Bench {
+ public:
+  Bench(int argc, char** argv) : only_(Report::Flag(argc, argv, "--only")), kept_(Report::Flag(argc, argv, "--rows")) {
+    const std::string data = Report::Flag(argc, argv, "--data");
+    book_ = ReadBook(data.empty() ? "../shared/data" : data);
+    if (!absl::SimpleAtoi(Report::Flag(argc, argv, "--drawn"), &drawn_)) drawn_ = 30;
+    if (!absl::SimpleAtoi(Report::Flag(argc, argv, "--seed"), &seed_)) seed_ = 1;
   }
-  Summarise(totals, &report);
-  std::sort(totals.gains.rbegin(), totals.gains.rend());
-  for (size_t i = 0; i < std::min<size_t>(3, totals.gains.size()); ++i) {
-    std::printf("gains most: %s, %.2f x\n", totals.gains[i].second.c_str(), totals.gains[i].first);
+
+  absl::Status Run() {
+    std::printf("seconds of a step as published/tuned; - = does not fit\n");
+    if (IsAsked("rows")) MOTLEY_RETURN_IF_ERROR(Rows());
+    if (IsAsked("runnable")) MOTLEY_RETURN_IF_ERROR(Runnable());
+    if (IsAsked("drawn") && kept_.empty()) MOTLEY_RETURN_IF_ERROR(Drawn());
+    return absl::OkStatus();
+  }
+  const Report& report() const { return report_; }
+
+ private:
+  bool IsAsked(const char* part) const { return only_.empty() || only_ == part; }
+
+  absl::Status Add(const absl::StatusOr<Problem>& problem, Totals* totals, RowResult* result) {
+    MOTLEY_RETURN_IF_ERROR(problem.status());
+    MOTLEY_ASSIGN_OR_RETURN(*result, Solve(*problem, book_.get()));
+    PrintRow(*result);
+    Count(*result, totals);
+    return absl::OkStatus();
+  }
+
+  // The fixed rows.
+  absl::Status EachRow(bool runnable, Totals* totals, const std::function<void(const RowResult&)>& then) {
+    for (const UnifyRow& row : UnifyRows()) {
+      if (!kept_.empty() && !absl::StrContains(row.cluster, kept_) && !absl::StrContains(row.model, kept_)) continue;
+      RowResult result;
+      MOTLEY_RETURN_IF_ERROR(
+          Add(ProblemOf(LoadCluster(row.cluster), row.cluster, row.model, row.global_batch, row.seq_len, row.dtype, runnable),
+              totals, &result));
+      then(result);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Rows() {
+    Totals totals;
+    MOTLEY_RETURN_IF_ERROR(EachRow(false, &totals, [this](const RowResult& result) {
+      report_.Add(absl::StrCat(result.name, ": auto"), result.automatic, "s");
+      report_.Add(absl::StrCat(result.name, ": lower bound"), result.bound, "s");
+      for (const auto& [name, seconds] : result.published)
+        report_.Add(absl::StrCat(result.name, ": ", name, " as published"), seconds, "s");
+      for (const auto& [name, seconds] : result.tuned) report_.Add(absl::StrCat(result.name, ": ", name, " tuned"), seconds, "s");
+    }));
+    Summarise(totals, &report_);
+    std::sort(totals.gains.rbegin(), totals.gains.rend());
+    for (size_t i = 0; i < std::min<size_t>(3, totals.gains.size()); ++i) {
+      std::printf("gains most: %s, %.2f x\n", totals.gains[i].second.c_str(), totals.gains[i].first);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Runnable() {
+    Totals totals;
+    MOTLEY_RETURN_IF_ERROR(EachRow(true, &totals, [](const RowResult&) {}));
+    AddAgainst("runnable rows", totals);
+    return absl::OkStatus();
+  }
+
+  absl::Status Drawn() {
+    RowDrawer drawer(seed_);
+    Totals open, runnable;
+    for (int i = 0; i < drawn_; ++i) {
+      const DrawnRow row = drawer.Next();
+      for (const bool runs : {false, true}) {
+        RowResult result;
+        MOTLEY_RETURN_IF_ERROR(Add(ProblemOf(ParseCluster(row.toml, "drawn"), absl::StrCat(i + 1, " of ", drawn_, ": ", row.what),
+                                             row.model, row.global_batch, row.seq_len, row.dtype, runs),
+                                   runs ? &runnable : &open, &result));
+      }
+    }
+    AddAgainst("drawn clusters", open);
+    AddAgainst("drawn clusters, runnable", runnable);
+    return absl::OkStatus();
+  }
+
+  void AddAgainst(const std::string& what, const Totals& totals) {
+    report_.Add(what, totals.rows, "1");
+    report_.Add(absl::StrCat(what, " where nothing fits"), totals.none, "1");
+    report_.AddGoal(absl::StrCat(what, " where auto is beaten"), totals.auto_beaten, "1", 0);
+    report_.Add(absl::StrCat("time for ", what), totals.seconds, "s");
+  }
+
+  const std::string only_, kept_;
+  std::unique_ptr<LatencyBook> book_;
+  int drawn_ = 0;
+  uint64_t seed_ = 0;
+  Report report_;
+};
+
+int Main(int argc, char** argv) {
+  Bench unify(argc, argv);
+  if (const absl::Status status = unify.Run(); !status.ok()) {
+    std::printf("%s\n", std::string(status.message()).c_str());
+    return 65;
   }
   Report summary;
-  for (const bench::Row& row : report.rows()) {
+  for (const bench::Row& row : unify.report().rows()) {
     if (row.goal || !absl::StrContains(row.name, ": ")) summary.AddRow(row);
   }
   summary.Print();
-  if (const std::string path = Report::Flag(argc, argv, "--json"); !path.empty() && !report.WriteJson(path)) {
+  if (const std::string path = Report::Flag(argc, argv, "--json"); !path.empty() && !unify.report().WriteJson(path)) {
     std::fprintf(stderr, "cannot write %s\n", path.c_str());
     return 73;
   }

@@ -220,7 +220,7 @@ def plan_on_the_live_cluster(cluster):
     expect({"even", "cephalo", "hexiscale", "auto"} <= set(rows), f"rows: {sorted(rows)}")
     expect(devices <= {rank["device"] for rank in compared["report"]["ranks"]} | {d["device"] for d in compared["plan"]["unused"]},
            f"{devices} are not all in {compared['report']['ranks']}")
-    hexiscale = cluster.motley("plan", "waited", "--strategy", "hexiscale")
+    hexiscale = cluster.motley("plan", "waited", "--strategy", "hexiscale", "--no-runnable")
     expect(hexiscale["strategy"] == "hexiscale" and not hexiscale["predicted"].get("estimated"), f"{hexiscale['predicted']}")
     # The same profile, the same strategy: the offline planner agrees with what the coordinator predicted.
     folder = cluster.path("saved inputs")
@@ -229,8 +229,8 @@ def plan_on_the_live_cluster(cluster):
     expect(0.8 < ratio < 1.25, f"offline predicts {ratio:.3f} of what the coordinator predicts")
     training = cluster.job("waited")["spec"]["training"]
     files = {"--cluster": "cluster.toml", "--model": "config.json", "--profiles": "profiles.json"}
-    alone = [cluster.program("motley"), "plan", "--strategy", "even", "-o", "json", "--global-batch", str(training["global_batch_size"]),
-             "--seq-len", str(training["seq_len"])]
+    alone = [cluster.program("motley"), "plan", "--strategy", "even", "--runnable", "-o", "json", "--global-batch",
+             str(training["global_batch_size"]), "--seq-len", str(training["seq_len"])]
     for flag, name in files.items():
         alone += [flag, os.path.join(folder, name)]
     done = subprocess.run(alone, capture_output=True, text=True, timeout=60, check=False)

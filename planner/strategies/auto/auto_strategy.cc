@@ -1,10 +1,11 @@
 // auto: the best plan of the whole language that a bounded search finds. docs/strategies/auto.md.
 //
-//   1 every strategy's own plan (tuned), simulated: auto is never worse than the best of them
+//   1 every strategy's own plan (tuned): auto is never worse than the best of them
 //   2 pipelines in turn (auto_turns) and layered ones (auto_stages) over candidate groupings, everything uneven inside: plans
 //     that no strategy has
 //   3 the few best of 1 and 2 climb (polish): layers, microbatches, recomputation by operator, schedules, sharding, offload
-// All of it within the setting's limits(): a job's plan is the best of what the engine runs.
+// All of it within the setting's limits(): a job's plan is the best of what the engine runs. Search is by Evaluate; the answer
+// is chosen by Price, which is what answers show, and so is what climbs, as far as the budget goes.
 // Deterministic: the budget counts search nodes; a deadline is opt-in and marks the plan.
 #include <algorithm>
 #include <atomic>
@@ -22,6 +23,7 @@
 #include "planner/groups/groupings.h"
 #include "planner/groups/left_out.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/price.h"
 #include "planner/search/plan_moves.h"
 #include "planner/search/polish.h"
 #include "planner/setting/request_check.h"
@@ -40,10 +42,14 @@ constexpr size_t kGroupingsTurned = 128;  // by the rough bound; tried as such p
 constexpr size_t kGroupingsSplit = 8;     // by the rough bound; their stages are split exactly
 constexpr size_t kGroupingsVaried = 3;    // whose ministages, sharding and order are varied
 
+constexpr int64_t kPartForPrices = 4;  // of the nodes that are left for climbing, for pricing what it begins with
+
 struct Candidate {
   std::string origin;  // "zorse", "groups by node"
   Plan plan;
-  double seconds = 0;
+  double seconds = 0;     // Evaluate's
+  double price = 0;       // Price's; 0: not known
+  bool finalist = false;  // a strategy's own plan, or climbed: priced before the choice in any case
 };
 
 class AutoSearch {
@@ -70,6 +76,12 @@ class AutoSearch {
     return std::tie(a.seconds, a.origin) < std::tie(b.seconds, b.origin);
   }
 
+  // By price, where there is one.
+  static bool Cheaper(const Candidate& a, const Candidate& b) {
+    const double a_seconds = a.price > 0 ? a.price : a.seconds, b_seconds = b.price > 0 ? b.price : b.seconds;
+    return std::tie(a_seconds, a.origin) < std::tie(b_seconds, b.origin);
+  }
+
   // What became of a plan.
   struct Offered {
     absl::Status why_not;
@@ -77,13 +89,13 @@ class AutoSearch {
   };
 
   // Simulated; a candidate when it fits and follows the request.
-  Offered Price(std::string origin, Plan plan) const {
+  Offered Offer(std::string origin, Plan plan) const {
     if (absl::Status follows = FollowsRequest(setting_, plan, true); !follows.ok()) return {std::move(follows), std::nullopt};
     auto priced = Evaluate(setting_, std::move(plan));
     if (!priced.ok()) return {};
     if (!priced->does_not_fit.empty()) return {absl::ResourceExhaustedError(priced->does_not_fit[0]), std::nullopt};
     const double seconds = priced->plan.predicted.step_seconds;
-    return {absl::OkStatus(), Candidate{std::move(origin), std::move(priced->plan), seconds}};
+    return {absl::OkStatus(), Candidate{std::move(origin), std::move(priced->plan), seconds, 0, false}};
   }
 
   // `offer(i)` for all i on several threads; taken together in order, so that the outcome is the same on any number of them.
@@ -115,9 +127,11 @@ class AutoSearch {
       if (!plan.ok()) return {plan.status(), std::nullopt};
       // Most strategies simulate their answer and say what came out.
       if (const double seconds = plan->predicted.step_seconds; seconds > 0 && FollowsRequest(setting_, *plan, true).ok()) {
-        return {absl::OkStatus(), Candidate{name, *std::move(plan), seconds}};
+        return {absl::OkStatus(), Candidate{name, *std::move(plan), seconds, 0, true}};
       }
-      return Price(name, *std::move(plan));
+      Offered offered = Offer(name, *std::move(plan));
+      if (offered.candidate) offered.candidate->finalist = true;
+      return offered;
     });
     budget_.stopped_by_clock |= late;
   }
@@ -128,7 +142,7 @@ class AutoSearch {
     if (!plan.ok() || !budget_.Spend(EstimateNodes(setting_))) return;
     const auto price = EstimatePlan(setting_, *plan);
     if (!price.ok() || price->worst_memory > 1) return;
-    found->push_back({{origin, *std::move(plan), price->step_seconds}, choice});
+    found->push_back({{origin, *std::move(plan), price->step_seconds, 0, false}, choice});
   }
 
   std::vector<Grouping> RoughlyBest(size_t count) const {
@@ -161,7 +175,7 @@ class AutoSearch {
 
   void TryTurns(const std::vector<Grouping>& groupings) {
     std::vector<TurnPlan> found = FindTurnPlans(setting_, groupings, kTurnsOffered, &budget_);
-    OfferAll(found.size(), [&](size_t i) { return Price(found[i].origin, std::move(found[i].plan)); });
+    OfferAll(found.size(), [&](size_t i) { return Offer(found[i].origin, std::move(found[i].plan)); });
   }
 
   void TryGroupings(const std::vector<Grouping>& groupings) {
@@ -188,7 +202,7 @@ class AutoSearch {
     }
     std::stable_sort(all.begin(), all.end(), by_seconds);
     all.resize(std::min(all.size(), kStagesOffered));
-    OfferAll(all.size(), [&](size_t i) { return Price(all[i].first.origin, std::move(all[i].first.plan)); });
+    OfferAll(all.size(), [&](size_t i) { return Offer(all[i].first.origin, std::move(all[i].first.plan)); });
   }
 
   // The best, then the best of every schedule and number of pipelines: different ends of the language have different summits.
@@ -206,8 +220,41 @@ class AutoSearch {
     return starts;
   }
 
-  absl::StatusOr<Plan> Climb() {
+  // The candidate with the least price, of those that have one, every strategy's and the climbed.
+  absl::StatusOr<size_t> Fastest() {
+    std::vector<Contender> contenders;
+    std::vector<size_t> which;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      if (!candidates_[i].finalist && candidates_[i].price == 0) continue;
+      contenders.push_back({&candidates_[i].plan, candidates_[i].price});
+      which.push_back(i);
+    }
+    MOTLEY_ASSIGN_OR_RETURN(const size_t fastest, FindFastest(setting_, &contenders));
+    return which[fastest];
+  }
+
+  // Prices as many as the budget allows, the fastest by simulation first: what climbs shall be fast as it runs.
+  void PriceCandidates() {
     std::stable_sort(candidates_.begin(), candidates_.end(), Faster);
+    std::vector<Candidate*> asked;
+    int64_t left = budget_.nodes / kPartForPrices;
+    for (Candidate& candidate : candidates_) {
+      const int64_t nodes = PriceNodes(setting_, candidate.plan);
+      if (nodes == 0) candidate.price = candidate.seconds;
+      if (nodes == 0 || nodes > left) continue;
+      left -= nodes;
+      budget_.nodes -= nodes;
+      asked.push_back(&candidate);
+    }
+    InParallel(asked.size(), [&](size_t i) {
+      const auto priced = Price(setting_, asked[i]->plan);
+      if (priced.ok()) asked[i]->price = priced->plan.predicted.step_seconds;
+    });
+    std::stable_sort(candidates_.begin(), candidates_.end(), Cheaper);
+  }
+
+  absl::StatusOr<Plan> Climb() {
+    PriceCandidates();
     const std::vector<size_t> starts = Starts();
     struct Climbed {
       SearchBudget budget;
@@ -219,17 +266,17 @@ class AutoSearch {
       climbed[i].budget.nodes = kClimbersAtOnce * budget_.nodes / static_cast<int64_t>(starts.size());
       climbed[i].end = Polish(setting_, candidates_[starts[i]].plan, &climbed[i].budget);
     });
-    Candidate best = candidates_[0];
-    const std::string start = best.origin;
+    const std::string start = candidates_[0].origin;
     for (size_t i = 0; i < starts.size(); ++i) {
       budget_.stopped_by_clock |= climbed[i].budget.stopped_by_clock;
       if (!climbed[i].end.ok() || !climbed[i].end->does_not_fit.empty()) continue;
       Plan& plan = climbed[i].end->plan;
       if (!FollowsRequest(setting_, plan, false).ok()) continue;
-      Candidate other{candidates_[starts[i]].origin, std::move(plan), 0};
-      other.seconds = other.plan.predicted.step_seconds;
-      if (Faster(other, best)) best = std::move(other);
+      const double seconds = plan.predicted.step_seconds;
+      candidates_.push_back({candidates_[starts[i]].origin, std::move(plan), seconds, 0, true});
     }
+    MOTLEY_ASSIGN_OR_RETURN(const size_t fastest, Fastest());
+    Candidate& best = candidates_[fastest];
     best.plan.strategy = "auto";
     best.plan.predicted.notes.push_back(
         absl::StrCat("found from ", best.origin, best.origin == start ? "" : absl::StrCat(" (before climbing ", start, " led)")));

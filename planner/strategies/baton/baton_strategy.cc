@@ -364,7 +364,7 @@ absl::StatusOr<Plan> PlanBaton(const Setting& setting) {
   if (setting.request.fidelity == Fidelity::kPublished) return BatonSearch(setting, false).Run();
   absl::StatusOr<Plan> tuned, published;
   InParallel(2, [&](size_t i) { (i == 0 ? tuned : published) = BatonSearch(setting, i == 0).Run(); });
-  return FasterPlan(std::move(tuned), std::move(published));
+  return FasterPlan(setting, std::move(tuned), std::move(published));
 }
 
 }  // namespace motley::planner

@@ -94,9 +94,7 @@ absl::StatusOr<Plan> PlanHexiscale(const Setting& setting) {
   if (setting.request.recompute == RecomputePolicy::kNone) return Best(setting, partitions, false);
   absl::StatusOr<Plan> published, tuned;
   InParallel(2, [&](size_t i) { (i == 0 ? tuned : published) = Best(setting, partitions, i == 1); });
-  if (!tuned.ok()) return published.ok() ? published : tuned;
-  const bool keep = published.ok() && published->predicted.step_seconds < tuned->predicted.step_seconds;
-  return keep ? published : tuned;
+  return FasterPlan(setting, std::move(tuned), std::move(published));
 }
 
 }  // namespace motley::planner

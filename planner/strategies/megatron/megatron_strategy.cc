@@ -372,7 +372,7 @@ absl::StatusOr<Plan> PlanMegatron(const Setting& setting) {
   }
   absl::StatusOr<Plan> published = MegatronSearch(setting, false).Run();
   if (setting.request.fidelity == Fidelity::kPublished) return published;
-  return FasterPlan(MegatronSearch(setting, true).Run(), std::move(published));
+  return FasterPlan(setting, MegatronSearch(setting, true).Run(), std::move(published));
 }
 
 }  // namespace motley::planner

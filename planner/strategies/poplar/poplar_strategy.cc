@@ -376,7 +376,7 @@ absl::StatusOr<Plan> PlanPoplar(const Setting& setting) {
   }
   absl::StatusOr<Plan> published = PoplarSearch(setting, false).Published();
   if (setting.request.fidelity == Fidelity::kPublished) return published;
-  return FasterPlan(PoplarSearch(setting, true).Tuned(), std::move(published));
+  return FasterPlan(setting, PoplarSearch(setting, true).Tuned(), std::move(published));
 }
 
 }  // namespace motley::planner

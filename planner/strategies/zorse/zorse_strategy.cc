@@ -307,10 +307,10 @@ absl::StatusOr<Plan> PlanZorse(const Setting& setting) {
     if (i == 0) full = all.Run(groupings);
     if (i == 1) published = begin({true, RecomputePolicy::kFull}).Run(groupings);
   });
-  absl::StatusOr<Plan> best = FasterPlan(std::move(full), std::move(published));
+  absl::StatusOr<Plan> best = FasterPlan(setting, std::move(full), std::move(published));
   // What does not fit with everything recomputed fits in no way.
   if (policy == RecomputePolicy::kFull || !best.ok()) return best;
-  return FasterPlan(std::move(best), begin({false, policy}).Run(groupings, all.found()));
+  return FasterPlan(setting, std::move(best), begin({false, policy}).Run(groupings, all.found()));
 }
 
 }  // namespace motley::planner

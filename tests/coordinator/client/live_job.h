@@ -12,12 +12,12 @@
 
 namespace motley::client {
 
-// Job "j", generation 3, strategy cephalo. Its inputs are not yet those of the plan in force.
+// Job "j", generation 3. Its inputs are not yet those of the plan in force.
 struct LiveJob {
-  LiveJob() {
+  explicit LiveJob(const std::string& strategy = "cephalo") {
     planner::PlannerInput input = planner::MakeInput(planner::SmallModel(), planner::MixedDevices(), 32);
     for (DeviceDescription& device : input.devices) device.link_bytes_per_second = 1e9;
-    input.config.planner.strategy = "cephalo";
+    input.config.planner.strategy = strategy;
     input.cluster_name = "cluster-of-j";
     const planner::LiveInputs live = *planner::DescribeLive(input);
     fake.AddJob("j", v1::JOB_STATE_RUNNING);
@@ -33,7 +33,7 @@ struct LiveJob {
     fake.plan.set_plan_json(planner::ToJson(plan.plan));
     for (const Program& program : plan.programs) fake.plan.add_programs(ToText(program));
     *fake.plan.mutable_inputs() = fake.inputs;
-    fake.plan.mutable_inputs()->mutable_planner()->set_strategy("cephalo");
+    fake.plan.mutable_inputs()->mutable_planner()->set_strategy(strategy);
   }
 
   FakeMotley fake;

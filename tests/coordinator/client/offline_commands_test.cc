@@ -66,7 +66,8 @@ TEST_F(OfflineTest, PlansWithoutACoordinator) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("plan cephalo batch 24 seq 128 float32 layered cluster mixed"));
   EXPECT_THAT(ran.out, testing::AllOf(HasSubstr("n1/gpu0 A6000"), HasSubstr("\nbound by "), HasSubstr("above the bound: ")));
-  EXPECT_THAT(ran.out, testing::ContainsRegex("^[^\n]* a step, [^\n]*\nbound by [^\n]*\n[^\n]*\nruns here: yes\n\nplan "))
+  EXPECT_THAT(ran.out,
+              testing::ContainsRegex("^[^\n]* a step, [^\n]*\nbound by [^\n]*\n[^\n]*\nruns here: yes, in [^\n]*\n\nplan "))
       << "four lines say what most people ask";
   const Ran explained = Plan({"--strategy", "cephalo", "--explain"});
   EXPECT_THAT(explained.out, testing::ContainsRegex("latencies:\n  A6000: .*\nother strategies' plans:\n  .*% more; bound by "));
@@ -105,6 +106,38 @@ TEST_F(OfflineTest, TheDocumentIsThePlanAndTheSameEveryTime) {
   }
   EXPECT_EQ(batch, 24);
   EXPECT_TRUE(json::parse(Plan({"--strategy", "cephalo", "--timing", "-o", "json"}).out)["report"].contains("planning_seconds"));
+}
+
+// The row of a strategy in the comparison of a document.
+json RowOf(const json& document, const std::string& strategy) {
+  for (const json& row : document["report"]["comparison"]) {
+    if (row["strategy"] == strategy) return row;
+  }
+  return {};
+}
+
+TEST_F(OfflineTest, OnePlanHasOnePriceOnEveryWay) {
+  for (const char* dtype : {"fp32", "fp16"}) {
+    for (const char* runnable : {"--runnable", "--no-runnable"}) {
+      for (const std::string strategy : {"auto", "megatron", "hexiscale"}) {
+        const std::string what = absl::StrCat(strategy, " ", dtype, " ", runnable);
+        const Ran ran = Plan({"--strategy", strategy, "--dtype", dtype, runnable, "--compare", "-o", "json"});
+        ASSERT_EQ(ran.code, 0) << what << ran.err;
+        const json document = json::parse(ran.out), row = RowOf(document, strategy);
+        EXPECT_EQ(row["step_seconds"], document["predicted"]["step_seconds"]) << what;
+        EXPECT_EQ(row["binding_constraint"], document["predicted"]["binding_constraint"]) << what;
+        EXPECT_EQ(row["runnable"], document["report"]["runnable"]) << what;
+        const std::string file = folder_.Write("plan.json", ran.out);
+        const Ran simulated = Run({"simulate", file, "--cluster", cluster_, "--model", model_, "-o", "json"});
+        ASSERT_EQ(simulated.code, 0) << what << simulated.err;
+        EXPECT_EQ(json::parse(simulated.out)["predicted"]["step_seconds"], document["predicted"]["step_seconds"]) << what;
+        if (document["report"]["runnable"]["ok"] == false) continue;
+        // What `runs here` says is what it comes to where that is asked for.
+        const Ran as_run = Run({"simulate", file, "--cluster", cluster_, "--model", model_, "--runnable", "-o", "json"});
+        EXPECT_EQ(json::parse(as_run.out)["predicted"]["step_seconds"], document["report"]["runnable"]["step_seconds"]) << what;
+      }
+    }
+  }
 }
 
 TEST_F(OfflineTest, CompareHasARowForEachStrategy) {

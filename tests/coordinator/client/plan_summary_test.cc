@@ -19,7 +19,7 @@ planner::Plan Predicted() {
 }
 
 TEST(PlanSummary, FourLines) {
-  EXPECT_EQ(SummaryText(Predicted(), {1.6, "compute: all at their best rates"}, absl::OkStatus()),
+  EXPECT_EQ(SummaryText(Predicted(), {1.6, "compute: all at their best rates"}, {}),
             "2.00 s a step, 1000 tokens/s\nbound by compute of n1/gpu0\n"
             "25.0 % above the bound: no plan can be faster than 1.60 s (compute: all at their best rates)\nruns here: yes\n");
 }
@@ -30,11 +30,19 @@ TEST(PlanSummary, SaysWhatItRestsOnAndWhyItDoesNotRun) {
   plan.predicted.low_seconds = 1;
   plan.predicted.high_seconds = 3;
   plan.predicted.mfu = plan.predicted.hfu = 0.5;
-  const std::string text = SummaryText(plan, {}, absl::UnimplementedError("plan: zero_stage 2 given, the engine runs 3"));
+  const std::string text = SummaryText(plan, {}, {absl::UnimplementedError("plan: zero_stage 2 given, the engine runs 3"), 0});
   EXPECT_EQ(
       text,
       "2.00 s a step, 1000 tokens/s; between 1.00 s and 3.00 s, as it rests on estimates\n"
       "bound by compute of n1/gpu0; MFU 50.0 %, HFU 50.0 %, idle 0.0 %\nruns here: no (zero_stage 2 given, the engine runs 3)\n");
+}
+
+TEST(PlanSummary, ThePriceOfAPlanAsItWouldRunStandsBesideTheIdealisedOne) {
+  planner::Plan plan = Predicted();
+  EXPECT_THAT(SummaryText(plan, {}, {absl::OkStatus(), 2.5}),
+              HasSubstr("\nruns here: yes, in 2.50 s a step; above it is idealised (--runnable plans what runs)\n"));
+  plan.predicted.as_run = true;
+  EXPECT_THAT(SummaryText(plan, {}, {absl::OkStatus(), 2}), HasSubstr("\nruns here: yes\n"));
 }
 
 TEST(PlanSummary, TheSearchsOwnWordsAreForThoseWhoAsk) {

@@ -59,17 +59,18 @@ TEST(BestPlanTest, NothingToChooseFromOrABrokenPlan) {
 }
 
 TEST(BestPlanTest, FasterOfTwoAnswers) {
+  const auto setting = TwoCards("gpt2-124m");
   Plan slow, fast;
   slow.predicted.step_seconds = 2;
   slow.strategy = "slow";
   fast.predicted.step_seconds = 1;
   fast.strategy = "fast";
   const absl::Status none = absl::ResourceExhaustedError("none");
-  EXPECT_EQ(FasterPlan(slow, fast)->strategy, "fast");
-  EXPECT_EQ(FasterPlan(fast, slow)->strategy, "fast");
-  EXPECT_EQ(FasterPlan(none, slow)->strategy, "slow");
-  EXPECT_EQ(FasterPlan(slow, none)->strategy, "slow");
-  EXPECT_EQ(FasterPlan(none, absl::InternalError("other")).status(), none);
+  EXPECT_EQ(FasterPlan(*setting, slow, fast)->strategy, "fast");
+  EXPECT_EQ(FasterPlan(*setting, fast, slow)->strategy, "fast");
+  EXPECT_EQ(FasterPlan(*setting, none, slow)->strategy, "slow");
+  EXPECT_EQ(FasterPlan(*setting, slow, none)->strategy, "slow");
+  EXPECT_EQ(FasterPlan(*setting, none, absl::InternalError("other")).status(), none);
 }
 
 }  // namespace

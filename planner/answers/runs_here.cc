@@ -1,0 +1,33 @@
+#include "planner/answers/runs_here.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/pricing/price.h"
+
+namespace motley::planner {
+namespace {
+
+constexpr int64_t kMostNodes = 1'000'000;  // about a second
+
+}  // namespace
+
+RunsHere FindRunsHere(const Setting& setting, const Plan& plan) {
+  if (plan.predicted.as_run) return {absl::OkStatus(), plan.predicted.step_seconds};
+  if (absl::Status runs = ValidateForEngine(plan, setting.workload.model); !runs.ok()) return {std::move(runs), 0};
+  const Setting as_run = setting.AsRun();
+  if (plan.global_batch != setting.workload.global_batch || PriceNodes(as_run, plan) > kMostNodes) return {};
+  const absl::StatusOr<Evaluation> priced = Price(as_run, plan);
+  if (!priced.ok()) return {priced.status(), 0};
+  if (!priced->does_not_fit.empty()) {
+    return {absl::ResourceExhaustedError(
+                absl::StrCat("with the state that the engine keeps, ", absl::StrJoin(priced->does_not_fit, "; "))),
+            0};
+  }
+  return {absl::OkStatus(), priced->plan.predicted.step_seconds};
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,133 @@
+#include "planner/pricing/price.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/status_macros.h"
+#include "planner/lowering/program_graph.h"
+#include "planner/lowering/program_writer.h"
+#include "planner/plan/ownership.h"
+#include "planner/plan/placement.h"
+#include "planner/util/in_parallel.h"
+
+namespace motley::planner {
+
+namespace {
+
+constexpr double kMostTooLong = 1.15;  // Evaluate's seconds over the programs', at most: where it merges what is not quite alike
+constexpr size_t kAtOnce = 4;          // priced side by side; the same on every machine
+
+// Passes of a microbatch through a layer, of all ranks.
+int64_t Passes(const Plan& plan) {
+  int64_t passes = 0;
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (const StagePlan& stage : pipeline.stages) {
+      int64_t layers = 0, microbatches = 0;
+      for (const LayerRange& range : stage.ministages) layers += range.last - range.first + 1;
+      for (const UnitPlan& unit : stage.units) microbatches += static_cast<int64_t>(unit.microbatches.size());
+      passes += layers * microbatches;
+    }
+  }
+  return passes;
+}
+
+// Whether the merged graph is, task by task, that of the programs.
+bool IsMergedExact(const Plan& plan) {
+  return plan.schedule == ScheduleFamily::kLayered && plan.pipelines.size() == 1 && plan.pipelines[0].stages.size() == 1 &&
+         plan.pipelines[0].stages[0].zero_stage == 3;
+}
+
+// Without the line that says whose it is.
+std::string WhoDoesWhat(const Plan& plan) {
+  const std::string text = LayoutText(plan, TextPrecision::kExact);
+  return text.substr(std::min(text.find('\n'), text.size()));
+}
+
+class Fastest {
+ public:
+  Fastest(const Setting& setting, std::vector<Contender>* contenders) : setting_(setting), all_(*contenders) {
+    for (size_t i = 0; i < all_.size(); ++i) {
+      if (all_[i].price == 0 && PriceNodes(setting, *all_[i].plan) == 0) all_[i].price = Idealised(i);
+      all_[i].price > 0 ? Offer(i) : unknown_.push_back(i);
+    }
+    std::stable_sort(unknown_.begin(), unknown_.end(), [this](size_t a, size_t b) { return Idealised(a) < Idealised(b); });
+  }
+
+  absl::StatusOr<size_t> Find() {
+    absl::Status why_not;
+    for (size_t next = 0; next < unknown_.size();) {
+      std::vector<size_t> asked;
+      for (; next < unknown_.size() && asked.size() < (best_ ? kAtOnce : 1); ++next) {
+        if (!IsTooSlow(unknown_[next]) && !HasTwin(unknown_[next])) asked.push_back(unknown_[next]);
+      }
+      std::vector<absl::Status> status(asked.size());
+      InParallel(asked.size(), [&](size_t k) {
+        const absl::StatusOr<Evaluation> priced = Price(setting_, *all_[asked[k]].plan);
+        status[k] = priced.status();
+        if (priced.ok()) all_[asked[k]].price = priced->plan.predicted.step_seconds;
+      });
+      for (size_t k = 0; k < asked.size(); ++k) {
+        if (status[k].ok()) Offer(asked[k]);
+        why_not.Update(status[k]);
+      }
+    }
+    if (best_) return *best_;
+    why_not.Update(absl::FailedPreconditionError("there is no plan to choose"));
+    return why_not;
+  }
+
+ private:
+  double Idealised(size_t i) const { return all_[i].plan->predicted.step_seconds; }
+  bool IsTooSlow(size_t i) const { return best_ && Idealised(i) >= kMostTooLong * all_[*best_].price; }
+
+  void Offer(size_t i) {
+    const bool better = !best_ || all_[i].price < all_[*best_].price || (all_[i].price == all_[*best_].price && i < *best_);
+    if (better) best_ = i;
+  }
+
+  // Several strategies often find one plan: the first of them stands for all.
+  bool HasTwin(size_t i) const {
+    for (size_t other = 0; other < all_.size(); ++other) {
+      const bool before = all_[other].price > 0 || other < i;
+      if (other == i || !before || Idealised(other) != Idealised(i)) continue;
+      if (WhoDoesWhat(*all_[other].plan) == WhoDoesWhat(*all_[i].plan)) return true;
+    }
+    return false;
+  }
+
+  const Setting& setting_;
+  std::vector<Contender>& all_;
+  std::vector<size_t> unknown_;  // without a price at first, the fastest by Evaluate first
+  std::optional<size_t> best_;
+};
+
+}  // namespace
+
+absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
+  MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Evaluate(setting, std::move(plan)));
+  MOTLEY_RETURN_IF_ERROR(PriceByPrograms(setting, &evaluation));
+  return evaluation;
+}
+
+absl::Status PriceByPrograms(const Setting& setting, Evaluation* evaluation) {
+  if (!setting.request.runnable || !ValidateForEngine(evaluation->plan, setting.workload.model).ok()) return absl::OkStatus();
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<Program> programs, LowerTraining(setting, evaluation->plan));
+  const std::vector<UnitPlacement> placement = SteppersOf(evaluation->plan, UnitElements(setting.costs.layout()));
+  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, evaluation->plan, programs, placement));
+  return Retime(std::move(priced.graph), evaluation);
+}
+
+int64_t PriceNodes(const Setting& setting, const Plan& plan) {
+  constexpr int64_t kNodesAPass = 3;
+  if (!setting.request.runnable || IsMergedExact(plan) || !ValidateForEngine(plan, setting.workload.model).ok()) return 0;
+  return kNodesAPass * Passes(plan);
+}
+
+absl::StatusOr<size_t> FindFastest(const Setting& setting, std::vector<Contender>* contenders) {
+  return Fastest(setting, contenders).Find();
+}
+
+}  // namespace motley::planner

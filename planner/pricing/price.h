@@ -1,0 +1,37 @@
+// The one price of a finished plan: what answers, comparisons, explanations and simulations show, and by what strategies and
+// `auto` choose between plans.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "planner/plan/plan.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/setting/setting.h"
+
+namespace motley::planner {
+
+// Where the setting asks for plans that the engine runs, and it runs this one: its memory by Evaluate, its seconds, graph and
+// timeline those of its ranks' programs, as a job's are (`predicted.as_run`). Else Evaluate. Errors of Evaluate and
+// LowerTraining.
+absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan);
+
+// The second half of Price, of what Evaluate has said.
+absl::Status PriceByPrograms(const Setting& setting, Evaluation* evaluation);
+
+// Search nodes (planner/search/polish.h) that Price takes for a plan's programs. 0: it takes Evaluate's word, which is the same.
+int64_t PriceNodes(const Setting& setting, const Plan& plan);
+
+// A plan that Evaluate has priced.
+struct Contender {
+  const Plan* plan = nullptr;
+  double price = 0;  // Price's seconds, where they are known already
+};
+// Whose Price is least; of equals the first. Plans that are much slower by Evaluate are not priced, nor is one twice. Fills in
+// the prices that it found. FAILED_PRECONDITION: none can be lowered; there is none.
+absl::StatusOr<size_t> FindFastest(const Setting& setting, std::vector<Contender>* contenders);
+
+}  // namespace motley::planner

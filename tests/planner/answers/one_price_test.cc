@@ -1,0 +1,122 @@
+// One plan has one price wherever it is shown, and auto is not beaten by it.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "planner/answers/given_plan.h"
+#include "planner/answers/plan_answer.h"
+#include "planner/pricing/price.h"
+#include "planner/strategies/catalog.h"
+#include "tests/planner/offline_fixture.h"
+
+namespace motley::planner {
+namespace {
+
+// Two workstations and a node of old cards behind 10 Gbit/s; cards of two nodes that share stages; a slow pair.
+constexpr const char* kClusters[] = {R"(name = "lab"
+[defaults]
+nic_gbit_per_second = 10
+[[node]]
+name = "ws"
+gpus = [{card = "RTX-3090", count = 2}]
+[[node]]
+name = "old"
+gpus = [{card = "RTX-2080-Ti", count = 4}]
+[[node]]
+name = "new"
+gpus = ["RTX-4090"]
+)",
+                                     R"(name = "unlike"
+[defaults]
+nic_gbit_per_second = 25
+[[node]]
+name = "a"
+gpus = [{card = "A100-40GB", count = 2}, "V100-16GB"]
+[[node]]
+name = "b"
+gpus = ["T4", {card = "A10G", count = 2}]
+)",
+                                     R"(name = "far"
+[defaults]
+nic_gbit_per_second = 1
+[[node]]
+name = "n"
+count = 2
+gpus = [{card = "A6000", count = 2}]
+)"};
+
+std::unique_ptr<Setting> SettingFor(const char* toml, const char* model, DType dtype, bool runnable) {
+  Workload workload = *LoadModel(model);
+  workload.global_batch = 64;
+  workload.seq_len = 1024;
+  workload.dtype = dtype;
+  PlanRequest request;
+  request.runnable = runnable;
+  request.budget_nodes = 20'000;
+  return MakeSetting(std::move(workload), request, toml);
+}
+
+void ExpectOnePrice(Setting setting) {
+  const std::vector<ComparisonRow> rows = Compare(setting);
+  const double best = rows.back().plan.predicted.step_seconds;
+  ASSERT_EQ(rows.back().strategy, "auto");
+  for (const ComparisonRow& row : rows) {
+    if (!row.status.ok()) continue;
+    EXPECT_LE(best, row.plan.predicted.step_seconds * (1 + 1e-9)) << row.strategy << " beats auto";
+    setting.request.strategy = row.strategy;
+    const auto answer = AnswerPlan(setting);
+    ASSERT_TRUE(answer.ok()) << row.strategy << answer.status();
+    const PlanPrediction& shown = answer->evaluation.plan.predicted;
+    EXPECT_EQ(shown.step_seconds, row.plan.predicted.step_seconds) << row.strategy;
+    EXPECT_EQ(shown.as_run, setting.request.runnable) << row.strategy;
+    const auto given = PriceGivenPlan(setting, *PlanFromJson(ToJson(answer->evaluation.plan)));
+    ASSERT_TRUE(given.ok()) << row.strategy << given.status();
+    EXPECT_EQ(given->evaluation.plan.predicted.step_seconds, shown.step_seconds) << row.strategy;
+    EXPECT_EQ(given->evaluation.plan.predicted.binding_constraint, shown.binding_constraint) << row.strategy;
+    if (!row.runs.status.ok()) continue;
+    const auto as_run = PriceGivenPlan(setting.AsRun(), *PlanFromJson(ToJson(answer->evaluation.plan)));
+    EXPECT_EQ(as_run->evaluation.plan.predicted.step_seconds, row.runs.step_seconds) << row.strategy;
+  }
+}
+
+TEST(OnePriceTest, PlannedComparedAndSimulatedAreOne) {
+  for (const char* toml : kClusters) {
+    for (const char* model : {"llama-1.1b", "llama-3b"}) {
+      for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
+        for (const bool runnable : {true, false}) {
+          SCOPED_TRACE(absl::StrCat(toml, model, " ", std::string(DTypeName(dtype)), runnable ? " runnable" : ""));
+          ExpectOnePrice(*SettingFor(toml, model, dtype, runnable));
+        }
+      }
+    }
+  }
+}
+
+// What binds is said of the step that is shown.
+TEST(OnePriceTest, WhatBindsIsOfTheProgramsToo) {
+  const auto setting = SettingFor(kClusters[0], "llama-1.1b", DType::kFloat16, true);
+  auto priced = Evaluate(*setting, *PlanHexiscale(*setting));
+  ASSERT_TRUE(priced.ok()) << priced.status();
+  priced->plan.predicted.binding_constraint = "another graph's";
+  ASSERT_EQ(PriceByPrograms(*setting, &*priced), absl::OkStatus());
+  const PlanPrediction& predicted = priced->plan.predicted;
+  EXPECT_TRUE(predicted.as_run);
+  EXPECT_EQ(predicted.step_seconds, ToSeconds(priced->timeline.end));
+  EXPECT_EQ(predicted.binding_constraint.rfind("compute of ", 0), 0u) << predicted.binding_constraint;
+}
+
+// A plan that the engine does not run is idealised in any setting, and says so.
+TEST(OnePriceTest, WhatDoesNotRunIsIdealised) {
+  const auto open = SettingFor(kClusters[1], "llama-1.1b", DType::kFloat16, false);
+  auto plan = PlanAndEvaluate(*open, *FindInCatalog("megatron"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  plan->plan.schedule = ScheduleFamily::kZeroBubble;
+  const auto priced = Price(open->AsRun(), plan->plan);
+  ASSERT_TRUE(priced.ok()) << priced.status();
+  EXPECT_FALSE(priced->plan.predicted.as_run);
+}
+
+}  // namespace
+}  // namespace motley::planner
