@@ -145,7 +145,7 @@ void Session::Handle(const v1::CoordinatorMessage& message, StreamState& state) 
     state.patience = std::max(absl::Milliseconds(message.welcome().lease_ms()), kShortestLease);
     heartbeat_ = state.patience / 3;
     state.next_heartbeat = state.last_heard;
-    return handler_.on_connected(wire::FromProto(message.welcome().store_mark()));
+    return handler_.on_connected(wire::FromProto(message.welcome().store_mark()), message.welcome().key_id());
   }
   absl::StatusOr<std::optional<CoordinatorCommand>> command = wire::FromProto(message);
   if (command.ok()) {

@@ -33,6 +33,7 @@ class FakeCoordinator : public v1::WorkerService::Service {
     v1::CoordinatorMessage welcome;
     welcome.mutable_welcome()->set_lease_ms(300);
     welcome.mutable_welcome()->mutable_store_mark()->set_commits(17);
+    welcome.mutable_welcome()->set_key_id("key");
     stream->Write(welcome);
     stream->Write(first_message_);
     while (stream->Read(&message)) {
@@ -97,16 +98,17 @@ class SessionTest : public ::testing::Test {
       NodeDescription node;
       node.name = NodeName("n1");
       node.incarnation = 42;
-      node.newest_epochs = {{JobId("job"), Epoch(++dials_)}};
+      node.newest_epochs = {{JobId("job"), Epoch(++dials_), "token", "key"}};
       return node;
     };
     handler.on_command = [this](const CoordinatorCommand& command) {
       coordinator_.Change([&] { received_.push_back(command); });
     };
-    handler.on_connected = [this](const StoreMark& mark) {
+    handler.on_connected = [this](const StoreMark& mark, const std::string& key_id) {
       coordinator_.Change([&] {
         ++connected_;
         mark_ = mark;
+        key_id_ = key_id;
       });
     };
     handler.on_disconnected = [this](const std::string&) { coordinator_.Change([&] { ++disconnected_; }); };
@@ -122,6 +124,7 @@ class SessionTest : public ::testing::Test {
   int dials_ = 0;  // session's thread
   std::vector<CoordinatorCommand> received_;
   StoreMark mark_;
+  std::string key_id_;
   std::atomic<int> connected_{0}, disconnected_{0};
   absl::Status refused_;
 };
@@ -139,6 +142,7 @@ TEST_F(SessionTest, SaysHelloBeatsRelaysAndSaysGoodbye) {
   EXPECT_EQ(std::get<StopCommand>(received_[0]).reason, "to the worker");
   EXPECT_TRUE(std::holds_alternative<HeartbeatAnswer>(received_[1]));
   EXPECT_EQ(mark_.commits, 17);
+  EXPECT_EQ(key_id_, "key");
   session.reset();
   EXPECT_TRUE(coordinator_.WaitUntil([](FakeCoordinator& c) { return c.goodbyes_ == 1; }));
 }
