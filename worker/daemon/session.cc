@@ -58,7 +58,8 @@ void Session::Run() {
     absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = Dial();
     const absl::Status status = channel.ok() ? RunStream(*channel, &welcomed) : channel.status();
     if (stopping_.HasBeenNotified()) return;
-    if (IsRefusal(status)) return handler_.on_refused(status);
+    // Whoever was welcome is no wrong configuration: a new start, without this one's memory and maybe of a new version, may help.
+    if (IsRefusal(status)) return handler_.on_refused(ever_welcomed_ ? absl::AbortedError(status.message()) : status);
     const std::string reason(status.message());
     if (welcomed) {
       handler_.on_disconnected(reason);

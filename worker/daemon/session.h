@@ -37,7 +37,8 @@ class Session {
     std::function<void(const StoreMark&, const std::string& key_id)> on_connected;
     std::function<void(CoordinatorCommand)> on_command;
     std::function<void(const std::string& why)> on_disconnected;
-    std::function<void(absl::Status)> on_refused;  // last call: the session has ended
+    // Last call: the session has ended. ABORTED: refused now, although it was welcome before.
+    std::function<void(absl::Status)> on_refused;
   };
 
   Session(SessionConfig config, Handler handler, const Clock& clock, Outbox& outbox);

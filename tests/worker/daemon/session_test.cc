@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
+#include <sysexits.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -11,6 +12,7 @@
 #include <optional>
 
 #include "common/wire/session.h"
+#include "worker/daemon/flags.h"
 
 namespace motley::worker {
 namespace {
@@ -180,6 +182,19 @@ TEST_F(SessionTest, RefusalsEndIt) {
     EXPECT_THAT(std::string(refused_.message()), HasSubstr("version '9'"));
   }
   EXPECT_EQ(connected_, 0);
+}
+
+TEST_F(SessionTest, WhoWasWelcomeBeforeIsToBeStartedAgain) {
+  auto session = Dial();
+  ASSERT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator&) { return connected_ == 1; }));
+  coordinator_.Change([&] {
+    coordinator_.refusal_ = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "hello holds a number");
+    coordinator_.break_after_ = 1;
+  });
+  EXPECT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator&) { return !refused_.ok(); }));
+  EXPECT_EQ(refused_.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(refused_.message()), HasSubstr("hello holds a number"));
+  EXPECT_EQ(ExitCode(refused_), EX_TEMPFAIL) << "systemd starts it again; not after 78";
 }
 
 TEST_F(SessionTest, ACoordinatorThatSaysNothingForALeaseIsGivenUpAndDialedAnew) {
