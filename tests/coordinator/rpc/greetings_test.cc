@@ -1,5 +1,7 @@
 // What a worker says of generations and of the store when it dials in: what the coordinator gave counts, what is invented does
 // nothing.
+#include <tuple>
+
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -101,6 +103,29 @@ TEST_F(Greetings, AnEmptyStoreBeginsAtTheBeginning) {
   const auto ranks = n1_->WaitForStart();
   ASSERT_FALSE(ranks.empty() || n2_->WaitForStart().empty());
   EXPECT_LE(ranks[0].epoch(), epoch);
+}
+
+// Ranks leave alone what a newer generation wrote: a new store goes on above what the folder holds, if a coordinator can have
+// given it.
+TEST_F(Greetings, AnEmptyStoreGoesOnAboveTheCheckpoints) {
+  Train();
+  v1::RankAssignment rank = n1_->ranks()[0];
+  for (const auto& [step, written, most] :
+       {std::tuple{5, int64_t{40}, int64_t{50}}, std::tuple{6, int64_t{1} << 62, int64_t{10}}}) {
+    rank.set_epoch(written);
+    Save(rank, step);
+    n1_.reset(), n2_.reset(), server_.reset();
+    std::filesystem::remove_all(config_.state_folder);
+    Start();
+    n1_ = Join("n1");
+    n2_ = Join("n2");
+    ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+    const auto ranks = n1_->WaitForStart();
+    ASSERT_FALSE(ranks.empty());
+    EXPECT_EQ(ranks[0].start_step(), step);
+    EXPECT_LT(ranks[0].epoch(), most);
+    if (written < most) EXPECT_GT(ranks[0].epoch(), written);
+  }
 }
 
 // Whoever names a number must not get it back as one that the coordinator gave.
