@@ -22,8 +22,20 @@ namespace motley {
 struct StoreMark {
   std::string store_id;  // empty: none was told
   int64_t commits = 0;
+  std::string token;  // proves to the coordinator that it said so itself; empty in the store
   friend bool operator==(const StoreMark&, const StoreMark&) = default;
 };
+
+// The newest epoch of a job that a worker has seen, with what proves that the coordinator gave it.
+struct SeenEpoch {
+  JobId job;
+  Epoch epoch;
+  std::string token;
+  std::string key_id;  // of the coordinator's key
+  friend bool operator==(const SeenEpoch&, const SeenEpoch&) = default;
+};
+// So many a worker brings at most, and so many are looked at.
+inline constexpr size_t kMostSeenEpochs = 4096;
 
 // What a worker says of itself when it dials in.
 struct NodeDescription {
@@ -32,14 +44,15 @@ struct NodeDescription {
   int64_t incarnation = 0;
   std::string data_address;
   std::vector<DeviceDescription> devices;
-  std::vector<std::pair<JobId, Epoch>> newest_epochs;  // that this worker has seen
-  StoreMark store_mark;                                // the highest that it was told
-  int reach_port = 0;                                  // on data_address; 0: none
+  std::vector<SeenEpoch> newest_epochs;
+  StoreMark store_mark;  // the highest that it was told
+  int reach_port = 0;    // on data_address; 0: none
   std::vector<UnusedCard> unused_cards;
   int64_t host_memory_bytes = 0;  // 0: not known
 };
 
 // ---- to a worker ----
+// `token`: what job and epoch are brought back with.
 struct StorageCheckCommand {
   JobId job;
   Epoch epoch;
@@ -67,15 +80,18 @@ struct ProfileCommand {
   std::vector<DeviceId> compute_devices;
   bool collectives = false;
   std::string check_id;
+  std::string token;
 };
 struct StartCommand {
   std::vector<RankAssignment> ranks;
+  std::string token;
 };
 struct StopCommand {
   JobId job;
   Epoch epoch;
   bool save = false;
   std::string reason;
+  std::string token;
 };
 struct KvValueCommand {
   JobId job;

@@ -13,9 +13,10 @@ v1::StoreMark ToProto(const StoreMark& mark) {
   v1::StoreMark out;
   out.set_store_id(mark.store_id);
   out.set_commits(mark.commits);
+  out.set_token(mark.token);
   return out;
 }
-StoreMark FromProto(const v1::StoreMark& mark) { return {mark.store_id(), mark.commits()}; }
+StoreMark FromProto(const v1::StoreMark& mark) { return {mark.store_id(), mark.commits(), mark.token()}; }
 
 v1::Hello ToProto(const NodeDescription& node) {
   v1::Hello hello;
@@ -24,10 +25,12 @@ v1::Hello ToProto(const NodeDescription& node) {
   hello.set_incarnation(node.incarnation);
   hello.set_data_address(node.data_address);
   for (const DeviceDescription& device : node.devices) *hello.add_devices() = ToProto(device);
-  for (const auto& [job, epoch] : node.newest_epochs) {
+  for (const SeenEpoch& seen : node.newest_epochs) {
     v1::JobEpoch* newest = hello.add_newest_epochs();
-    newest->set_job_id(job.value());
-    newest->set_epoch(epoch.value());
+    newest->set_job_id(seen.job.value());
+    newest->set_epoch(seen.epoch.value());
+    newest->set_token(seen.token);
+    newest->set_key_id(seen.key_id);
   }
   *hello.mutable_store_mark() = ToProto(node.store_mark);
   hello.set_reach_port(node.reach_port);
@@ -48,7 +51,7 @@ absl::StatusOr<NodeDescription> FromProto(const v1::Hello& hello) {
     node.devices.push_back(std::move(description));
   }
   for (const v1::JobEpoch& newest : hello.newest_epochs()) {
-    node.newest_epochs.emplace_back(JobId(newest.job_id()), Epoch(newest.epoch()));
+    node.newest_epochs.push_back({JobId(newest.job_id()), Epoch(newest.epoch()), newest.token(), newest.key_id()});
   }
   node.store_mark = FromProto(hello.store_mark());
   node.reach_port = hello.reach_port();

@@ -41,15 +41,17 @@ struct CommandToProto {
     for (const DeviceId& device : command.compute_devices) request->add_compute_device_ids(device.value());
     request->set_collectives(command.collectives);
     request->set_check_id(command.check_id);
+    request->set_token(command.token);
   }
   void operator()(const StartCommand& command) {
-    out.mutable_start_epoch();
+    out.mutable_start_epoch()->set_token(command.token);
     for (const RankAssignment& rank : command.ranks) *out.mutable_start_epoch()->add_ranks() = ToProto(rank);
   }
   void operator()(const StopCommand& command) {
     v1::StopEpoch* stop = Stamp(command, out.mutable_stop_epoch());
     stop->set_save(command.save);
     stop->set_reason(command.reason);
+    stop->set_token(command.token);
   }
   void operator()(const KvValueCommand& command) {
     v1::KvValue* value = Stamp(command, out.mutable_kv_value());
@@ -85,7 +87,7 @@ absl::StatusOr<std::vector<RankAssignment>> RanksFromProto(const google::protobu
 }
 
 absl::StatusOr<ProfileCommand> ProfileFromProto(const v1::ProfileRequest& in) {
-  ProfileCommand command{JobId(in.job_id()), Epoch(in.epoch()), {}, {}, in.collectives(), in.check_id()};
+  ProfileCommand command{JobId(in.job_id()), Epoch(in.epoch()), {}, {}, in.collectives(), in.check_id(), in.token()};
   MOTLEY_ASSIGN_OR_RETURN(command.ranks, RanksFromProto(in.ranks()));
   for (const std::string& device : in.compute_device_ids()) command.compute_devices.push_back(DeviceId(device));
   return command;
@@ -124,11 +126,12 @@ absl::StatusOr<std::optional<CoordinatorCommand>> FromProto(const v1::Coordinato
     case v1::CoordinatorMessage::kStartEpoch: {
       StartCommand command;
       MOTLEY_ASSIGN_OR_RETURN(command.ranks, RanksFromProto(message.start_epoch().ranks()));
+      command.token = message.start_epoch().token();
       return command;
     }
     case v1::CoordinatorMessage::kStopEpoch: {
       const auto& in = message.stop_epoch();
-      return StopCommand{JobId(in.job_id()), Epoch(in.epoch()), in.save(), in.reason()};
+      return StopCommand{JobId(in.job_id()), Epoch(in.epoch()), in.save(), in.reason(), in.token()};
     }
     case v1::CoordinatorMessage::kKvValue: {
       const auto& in = message.kv_value();

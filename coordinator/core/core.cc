@@ -1,12 +1,36 @@
 #include "coordinator/core/core.h"
 
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
 
 namespace motley::coordinator {
+namespace {
+
+// Tokens for the messages whose number a worker remembers. Only numbers that this coordinator has given get one: a worker can
+// make it answer about others, and who has a token may show it for ever.
+struct Vouch {
+  const ClusterState& state;
+  const NumberKey& numbers;
+
+  std::string TokenOf(const JobId& job, Epoch epoch) const {
+    const auto known = state.jobs.find(job);
+    return known == state.jobs.end() || epoch > known->second.epoch ? "" : numbers.TokenOf(job, epoch);
+  }
+  void operator()(ProfileCommand& command) const { command.token = TokenOf(command.job, command.epoch); }
+  void operator()(StopCommand& command) const { command.token = TokenOf(command.job, command.epoch); }
+  void operator()(StartCommand& command) const {
+    if (!command.ranks.empty()) command.token = TokenOf(command.ranks[0].job, command.ranks[0].epoch);
+  }
+  template <typename Other>
+  void operator()(Other&) const {}
+};
+
+}  // namespace
 
 JobRecord WithPhase(const JobRecord& job, JobPhase phase, const std::string& reason) {
   JobRecord next = job;
@@ -27,7 +51,16 @@ EventRecord PhaseEvent(const JobRecord& before, const JobRecord& after) {
 
 void Core::Send(const NodeName& node, CoordinatorCommand command) {
   auto it = links.find(node);
-  if (it != links.end()) it->second->Send(std::move(command));
+  if (it == links.end()) return;
+  std::visit(Vouch{state, numbers}, command);
+  it->second->Send(std::move(command));
+}
+
+void Core::CountForeign(const NodeName& node, const std::string& kind, const std::string& why) {
+  metrics.foreign_reports.Add({{"kind", kind}});
+  if (!foreign_said.emplace(node, kind).second) return;
+  LogWarning(absl::StrCat("worker ", node.value(), " reports ", why,
+                          "; dropped, as every further such report (counted in motley_foreign_reports_total)"));
 }
 
 absl::Status Core::SetPhase(JobRecord& job, JobPhase phase, const std::string& reason) {

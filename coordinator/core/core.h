@@ -18,6 +18,7 @@
 #include "coordinator/state/cluster.h"
 #include "coordinator/state/examination.h"
 #include "coordinator/state/worker_link.h"
+#include "coordinator/store/number_key.h"
 #include "coordinator/store/store.h"
 
 namespace motley::coordinator {
@@ -30,7 +31,8 @@ struct Core {
         store(store),
         executor(executor),
         metrics(registry),
-        journal(config, clock, store, metrics, std::move(post)) {}
+        journal(config, clock, store, metrics, std::move(post)),
+        numbers(store.secret(), store.mark().store_id) {}
 
   const Config& config;
   Clock& clock;
@@ -38,6 +40,7 @@ struct Core {
   Executor& executor;
   Metrics metrics;
   Journal journal;
+  const NumberKey numbers;
   ClusterState state;
   std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
   int64_t planning_tickets = 0;
@@ -48,8 +51,12 @@ struct Core {
   std::weak_ptr<const int> examiner;                        // who asked for it; gone: nobody waits for it
   bool stopping = false;  // the process ends: sessions that break now say nothing about their nodes
 
-  // Dropped when the node is not connected: its loss is an event of its own.
+  // Dropped when the node is not connected: its loss is an event of its own. Generations go with their tokens.
   void Send(const NodeName& node, CoordinatorCommand command);
+  // What workers are told of the store, with its token.
+  StoreMark Mark() const { return numbers.WithToken(store.mark()); }
+  // What a worker may not say: counted, and logged the first time for each node and kind.
+  void CountForeign(const NodeName& node, const std::string& kind, const std::string& why);
   // The job's new phase and reason, with its event, on disk before it is in memory.
   absl::Status SetPhase(JobRecord& job, JobPhase phase, const std::string& reason);
   // A reason without a new phase: seen by watchers, logged when it changes, not stored.

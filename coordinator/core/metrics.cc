@@ -41,6 +41,7 @@ Metrics::Metrics(MetricsRegistry& r)
           r.Counter("motley_foreign_reports_total", "Reports dropped because their worker may not make them, by kind")) {
   store_findings.Set(0);
   for (const char* kind : ReportKinds()) foreign_reports.Add({{"kind", kind}}, 0);
+  for (const char* kind : {kHelloGeneration, kHelloMark}) foreign_reports.Add({{"kind", kind}}, 0);
   r.Gauge("motley_build_info", "Always 1; the version is a label").Set({{"version", kVersion}}, 1);
 }
 

@@ -1,5 +1,6 @@
 #include "coordinator/epoch/planning.h"
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -64,6 +65,14 @@ absl::Status CheckOwner(const CheckpointManifest& manifest, const JobId& job, co
                                                     ", or give checkpoint.folder as another folder"));
 }
 
+// Above what wrote the job's checkpoints: a store that is new, or was restored, begins below it, and ranks leave alone what a
+// newer epoch wrote. The number comes from a file, so one that nobody reaches, an epoch a second for thirty thousand years, is
+// not followed.
+Epoch AboveCheckpoint(Epoch epoch, const CheckpointManifest& manifest) {
+  constexpr int64_t kMaxEpoch = 1'000'000'000'000;
+  return manifest.epoch < kMaxEpoch ? std::max(epoch, Epoch(manifest.epoch + 1)) : epoch;
+}
+
 // A checkpoint, or the newest of a folder of checkpoints.
 absl::StatusOr<FoundCheckpoint> FindInitial(const std::string& folder, const std::set<std::string>& damaged) {
   absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder);
@@ -104,7 +113,7 @@ absl::Status PrepareInitial(const planner::PlannerInput& input, const std::set<s
 
 // Runs beside the loop, on values of its own.
 // `published`: the newest checkpoint that a rank reported, or empty.
-Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoint_folder, const std::string& published,
+Prepared Prepare(planner::PlannerInput input, const std::string& checkpoint_folder, const std::string& published,
                  const std::string& data_digest, const std::set<std::string>& damaged, const JobId& job) {
   Prepared prepared;
   if (!checkpoint_folder.empty()) {
@@ -118,6 +127,7 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
     if (found.ok()) {
       prepared.resume_from = found->folder;
       prepared.start_step = found->manifest.step;
+      input.epoch = AboveCheckpoint(input.epoch, found->manifest);
       for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
       prepared.skipped = found->skipped;
     } else if (absl::IsNotFound(found.status()) && !published.empty()) {
@@ -135,6 +145,7 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
     }
     if (!prepared.status.ok()) return prepared;
   }
+  prepared.epoch = input.epoch;
   absl::StatusOr<planner::PlanResult> result = planner::MakePlan(input);
   prepared.status = OnOneLine(result.status());
   if (result.ok()) prepared.plan = *std::move(result);

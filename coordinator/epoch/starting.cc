@@ -1,5 +1,6 @@
 #include "coordinator/epoch/starting.h"
 
+#include <algorithm>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -163,8 +164,9 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   const Prepared& prepared = *run.prepared;
   JobRecord next = WithPhase(job, JobPhase::kStarting, reason);
   // Processes that were started under the newest number, for profiling, must not be mistaken for this epoch's.
-  const bool new_number = run.started_processes;
-  if (new_number) next.epoch = Epoch(job.epoch.value() + 1);
+  if (run.started_processes) next.epoch = Epoch(job.epoch.value() + 1);
+  next.epoch = std::max(next.epoch, prepared.epoch);
+  const bool new_number = next.epoch > job.epoch;
   if (next.started_unix_ms == 0) next.started_unix_ms = core.journal.UnixMs();
   next.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;
   if (!prepared.resume_from.empty() && !prepared.initial) next.newest_checkpoint = prepared.resume_from;

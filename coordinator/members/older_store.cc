@@ -9,16 +9,15 @@
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
 #include "coordinator/epoch/ending.h"
+#include "coordinator/state/sender.h"
 
 namespace motley::coordinator {
 namespace {
 
-// An epoch a second for thirty thousand years: more is no number of ours.
-constexpr int64_t kMaxEpoch = 1'000'000'000'000;
-constexpr int64_t kMaxCommits = 1'000'000'000'000'000;
 // Of jobs that the store does not know. Beyond it they are only told to end.
 constexpr size_t kMaxForeign = 100000;
 constexpr size_t kMaxForeignStores = 100;
+constexpr size_t kLongestStoreId = 64;
 
 // What runs under a number that is not the newest any more ends at once: it could not publish what it saved.
 absl::Status LeaveEpoch(Core& core, const std::string& reason) {
@@ -44,20 +43,22 @@ absl::Status LeaveEpoch(Core& core, const std::string& reason) {
 absl::Status LearnMark(Core& core, const NodeDescription& node) {
   const StoreMark& told = node.store_mark;
   const StoreMark ours = core.store.mark();
-  if (told.commits < 0 || told.commits > kMaxCommits) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("hello.store_mark.commits must be 0 to ", kMaxCommits, ", got ", told.commits));
-  }
   EventRecord event;
   event.kind = kind::kStoreOlder;
   event.node = node.name;
   if (told.store_id.empty() || (told.store_id == ours.store_id && told.commits <= ours.commits)) return absl::OkStatus();
   if (told.store_id != ours.store_id) {
+    if (told.store_id.size() > kLongestStoreId) return absl::OkStatus();
     if (core.state.foreign_stores.size() >= kMaxForeignStores || !core.state.foreign_stores.insert(told.store_id).second)
       return absl::OkStatus();
     event.message = absl::StrCat("node ", node.name.value(), " has worked for a coordinator with another store (", told.commits,
                                  " commits): its jobs are not known here; if it was this one, restore its database");
     core.Emit(std::move(event));
+    return absl::OkStatus();
+  }
+  if (!core.numbers.Gave(told)) {
+    core.CountForeign(node.name, kHelloMark,
+                      absl::StrCat(told.commits, " commits of this store, which the coordinator did not tell it of"));
     return absl::OkStatus();
   }
   const int64_t lost = told.commits - ours.commits;
@@ -79,15 +80,29 @@ absl::Status LearnMark(Core& core, const NodeDescription& node) {
   return core.state.run ? LeaveEpoch(core, reason) : absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<StopCommand>> LearnEpochs(Core& core, const NodeDescription& node) {
+// The epochs above ours, by job, that a coordinator with our key gave. What it gave with another key is none of ours: the worker
+// has ended it when it reads our welcome.
+std::map<JobId, Epoch> Believed(Core& core, const NodeDescription& node) {
   std::map<JobId, Epoch> newest;
-  for (const auto& [id, epoch] : node.newest_epochs) {
-    if (epoch.value() < 0 || epoch.value() > kMaxEpoch) {
-      return absl::InvalidArgumentError(absl::StrCat("hello.newest_epochs holds generation ", epoch.value(), " of job '",
-                                                     id.value().substr(0, 80), "'; they are 0 to ", kMaxEpoch));
+  const size_t looked_at = std::min(node.newest_epochs.size(), kMostSeenEpochs);
+  for (size_t i = 0; i < looked_at; ++i) {
+    const SeenEpoch& seen = node.newest_epochs[i];
+    if (!seen.key_id.empty() && seen.key_id != core.numbers.id()) continue;
+    const auto job = core.state.jobs.find(seen.job);
+    if (job != core.state.jobs.end() && seen.epoch <= job->second.epoch) continue;
+    if (core.numbers.Gave(seen)) {
+      newest[seen.job] = std::max(newest[seen.job], seen.epoch);
+      continue;
     }
-    newest[id] = std::max(newest[id], epoch);
+    core.CountForeign(node.name, kHelloGeneration,
+                      absl::StrCat("generation ", seen.epoch.value(), " of job '", seen.job.value().substr(0, 80),
+                                   "', which the coordinator did not give it"));
   }
+  return newest;
+}
+
+absl::StatusOr<std::vector<StopCommand>> LearnEpochs(Core& core, const NodeDescription& node) {
+  const std::map<JobId, Epoch> newest = Believed(core, node);
   std::vector<StopCommand> stops;
   Batch batch;
   for (const auto& [id, epoch] : newest) {
@@ -105,7 +120,6 @@ absl::StatusOr<std::vector<StopCommand>> LearnEpochs(Core& core, const NodeDescr
       stops.push_back({id, epoch, false, "the coordinator does not know this job"});
       continue;
     }
-    if (epoch <= job->second.epoch) continue;
     stops.push_back({id, epoch, false, "the coordinator goes on from an older state"});
     EventRecord event;
     event.job = id;

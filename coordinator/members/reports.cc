@@ -31,7 +31,7 @@ struct Handler {
 
   void operator()(const HeartbeatReport& report) {
     core.state.nodes.at(node).clock.Add(report.unix_ms, core.journal.UnixMs());
-    core.Send(node, HeartbeatAnswer{core.store.mark()});
+    core.Send(node, HeartbeatAnswer{core.Mark()});
   }
   void operator()(const ReachReport& report) {
     IsOfExamination(report.check_id) ? OnExaminedReach(core, node, report) : OnProbeReach(core, node, report);
@@ -53,9 +53,11 @@ struct Handler {
   void operator()(const StepReport& report) {
     if (IsCurrent(report)) return OnStep(core, report);
     // A rank that trains on although its epoch is over, say on a worker that was away when the job ended. Told with the number
-    // that it named itself: the worker ignores it when it has begun a newer epoch meanwhile.
+    // that it named itself: the worker ignores it when it has begun a newer epoch meanwhile. A number that was never given is
+    // nobody's: whoever was given a higher one by an older state said so in its hello.
     auto job = core.state.jobs.find(report.job);
-    if (job == core.state.jobs.end() || (!IsFinal(job->second.phase) && report.epoch >= job->second.epoch)) return;
+    if (job == core.state.jobs.end() || report.epoch > job->second.epoch) return;
+    if (!IsFinal(job->second.phase) && report.epoch == job->second.epoch) return;
     core.Send(node, StopCommand{report.job, report.epoch, false, "its generation is over"});
   }
   void operator()(const KvSetReport& report) {
@@ -140,13 +142,7 @@ struct Handler {
 
 // Dropped and counted. Said once for each node and kind: whoever sends such reports would otherwise fill the log.
 void DropForeign(Core& core, const NodeName& node, const WorkerReport& report, const std::string& why) {
-  const std::string kind = ReportKind(report);
-  core.metrics.foreign_reports.Add({{"kind", kind}});
-  if (core.foreign_said.emplace(node, kind).second) {
-    LogWarning(absl::StrCat("worker ", node.value(), " reports ", why,
-                            "; dropped, as every further such report (counted in "
-                            "motley_foreign_reports_total)"));
-  }
+  core.CountForeign(node, ReportKind(report), why);
   if (const auto* question = std::get_if<PublishReport>(&report)) {
     core.Send(node, PublishAnswerCommand{question->job, question->epoch, question->step, question->rank, false, why,
                                          question->question});

@@ -98,9 +98,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
     if (status.ok()) {
       v1::CoordinatorMessage welcome;
       welcome.mutable_welcome()->set_lease_ms(absl::ToInt64Milliseconds(core_.config.lease));
-      const StoreMark mark = core_.store.mark();
-      welcome.mutable_welcome()->mutable_store_mark()->set_store_id(mark.store_id);
-      welcome.mutable_welcome()->mutable_store_mark()->set_commits(mark.commits);
+      *welcome.mutable_welcome()->mutable_store_mark() = wire::ToProto(core_.Mark());
+      welcome.mutable_welcome()->set_key_id(core_.numbers.id());
       Enqueue(std::move(welcome));
       status = Admit(core_, *description, link_);
     }

@@ -81,6 +81,7 @@ struct StorageAnswer {
 // What the planning task hands back.
 struct Prepared {
   absl::Status status;  // of the plan
+  Epoch epoch;          // that it is for, or a later one
   planner::PlanResult plan;
   std::string resume_from;  // folder, or empty
   int64_t start_step = 0;

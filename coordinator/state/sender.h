@@ -34,6 +34,9 @@ Standing StandingOf(const ClusterState& state, const NodeName& node, const Worke
 
 // Every value of the metrics' label `kind`, in the order of the variant's alternatives.
 const std::array<const char*, std::variant_size_v<WorkerReport>>& ReportKinds();
+// What a hello may claim and the coordinator did not give, further values of `kind`.
+inline constexpr const char* kHelloGeneration = "hello_generation";
+inline constexpr const char* kHelloMark = "hello_store_mark";
 // "step", "kv_set": the metrics' label `kind`.
 std::string ReportKind(const WorkerReport& report);
 

@@ -121,9 +121,10 @@ absl::Status Scan(const Database& database, TableId table, int64_t version, cons
 absl::StatusOr<Inspection> Inspect(const Database& database, int64_t version) {
   Inspection inspection;
   MOTLEY_RETURN_IF_ERROR(CheckStructure(database, version, &inspection));
-  const absl::StatusOr<LedgerState> mark = ReadMark(database);
+  const absl::StatusOr<LedgerState> mark = ReadMark(database, version);
   if (mark.ok()) {
     inspection.state.mark = mark->mark;
+    inspection.state.secret = mark->secret;
   } else {
     inspection.findings.push_back(
         {kind::kStoreDamaged, absl::StrCat(std::string(mark.status().message()), "; whether rows are missing cannot be known")});

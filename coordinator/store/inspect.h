@@ -21,7 +21,7 @@ struct StoreFinding {
 };
 
 struct Inspection {
-  LedgerState state;  // the sums as counted from the rows; the mark is empty when it cannot be read
+  LedgerState state;  // the sums as counted from the rows; mark and secret are empty when they cannot be read
   std::vector<StoreFinding> findings;
   std::array<int64_t, kNumTables> missing = {};  // rows that the mark counts and are not there
   bool sound() const { return findings.empty(); }

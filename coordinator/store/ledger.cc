@@ -19,7 +19,11 @@ void Bind(Statement& statement, const Value& value) {
   std::visit([&](const auto& v) { statement.Bind(v); }, value);
 }
 
-Row MarkRow(const LedgerState& state) { return {state.mark.store_id, state.mark.commits, SumsText(state.sums)}; }
+Row MarkRow(const LedgerState& state) {
+  Row row = {state.mark.store_id, state.mark.commits, SumsText(state.sums)};
+  if (!state.secret.empty()) row.push_back(state.secret);
+  return row;
+}
 
 }  // namespace
 
@@ -38,9 +42,9 @@ std::string CreateSql(int64_t version) {
   return absl::StrCat(sql,
                       "CREATE INDEX events_by_job ON events (job, sequence);\n"
                       "CREATE TABLE mark (id INTEGER NOT NULL PRIMARY KEY, store_id TEXT NOT NULL, commits INTEGER NOT NULL, "
-                      "sums TEXT NOT NULL, hash TEXT NOT NULL);\n"
-                      "PRAGMA user_version=",
-                      version, ";\n");
+                      "sums TEXT NOT NULL, ",
+                      version < kKeyVersion ? "" : "secret TEXT NOT NULL, ",
+                      "hash TEXT NOT NULL);\nPRAGMA user_version=", version, ";\n");
 }
 
 absl::StatusOr<std::string> ReadDefinitions(const Database& database) {
@@ -59,12 +63,15 @@ absl::StatusOr<std::string> ExpectedDefinitions(int64_t version) {
   return ReadDefinitions(*memory);
 }
 
-absl::StatusOr<LedgerState> ReadMark(const Database& database) {
-  Statement row = database.Prepare("SELECT store_id, commits, sums, hash FROM mark WHERE id = 1");
+absl::StatusOr<LedgerState> ReadMark(const Database& database, int64_t version) {
+  const bool keyed = version >= kKeyVersion;
+  Statement row =
+      database.Prepare(absl::StrCat("SELECT store_id, commits, sums, hash", keyed ? ", secret" : "", " FROM mark WHERE id = 1"));
   MOTLEY_ASSIGN_OR_RETURN(const bool found, row.Step());
   if (!found) return absl::DataLossError("the mark, which counts the commits, is missing");
   LedgerState state;
   state.mark = {row.Text(0), row.Integer(1)};
+  if (keyed) state.secret = row.Text(4);
   if (!ParseSums(row.Text(2), &state.sums) || HashOf("mark", MarkRow(state)) != row.Text(3)) {
     return absl::DataLossError("the mark, which counts the commits, is not what was written");
   }
@@ -107,7 +114,8 @@ absl::Status Ledger::Remove(TableId table, const Row& key) {
 absl::Status Ledger::Seal() {
   ++state_.mark.commits;
   const Row row = MarkRow(state_);
-  Statement write = database_.Prepare("INSERT OR REPLACE INTO mark VALUES (1,?,?,?,?)");
+  Statement write =
+      database_.Prepare(absl::StrCat("INSERT OR REPLACE INTO mark VALUES (1,?,?,?,?", state_.secret.empty() ? ")" : ",?)"));
   for (const Value& value : row) Bind(write, value);
   return write.Bind(HashOf("mark", row)).Run();
 }

@@ -13,9 +13,11 @@
 
 namespace motley::coordinator {
 
-inline constexpr int64_t kSchemaVersion = 5;
+inline constexpr int64_t kSchemaVersion = 6;
 // Since this one rows carry their hash, and there is a mark.
 inline constexpr int64_t kHashedVersion = 2;
+// Since this one the mark holds the secret of NumberKey.
+inline constexpr int64_t kKeyVersion = 6;
 // Tables, mark and version of an empty database, without a transaction around them; also as older versions had them.
 std::string CreateSql(int64_t version = kSchemaVersion);
 // The definitions as the database has them, for comparison with those of a new one.
@@ -25,10 +27,11 @@ absl::StatusOr<std::string> ExpectedDefinitions(int64_t version);
 struct LedgerState {
   StoreMark mark;
   TableSums sums;
+  std::string secret;  // of NumberKey, made with the store; empty before version 6
   friend bool operator==(const LedgerState&, const LedgerState&) = default;
 };
 // The mark row as written. DATA_LOSS: it is not there, or its own hash does not fit.
-absl::StatusOr<LedgerState> ReadMark(const Database& database);
+absl::StatusOr<LedgerState> ReadMark(const Database& database, int64_t version = kSchemaVersion);
 
 // Not thread-safe. Used inside a transaction of its database; after a rollback the state from before is put back with Reset.
 class Ledger {

@@ -9,16 +9,21 @@
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
 #include "coordinator/state/event.h"
+#include "coordinator/store/number_key.h"
 #include "coordinator/store/rebuild.h"
 
 namespace motley::coordinator {
 namespace {
 
-// The new database in the place of the one that `opened` holds.
-absl::Status Remake(StateFolder& folder, int64_t version, const Inspection& inspection, const StoreMark& mark,
-                    const char* because, OpenedDatabase* opened) {
+// The new database in the place of the one that `opened` holds. A secret that is not known, because the version had none or the
+// mark was damaged, is made anew: what workers bring back of before counts no more then, and fences nothing (NumberKey's id).
+absl::Status Remake(StateFolder& folder, int64_t version, const Inspection& inspection, LedgerState start, const char* because,
+                    OpenedDatabase* opened) {
+  if (start.secret.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(start.secret, NumberKey::NewSecret());
+  }
   for (const char* tail : {"", "-wal"}) MOTLEY_RETURN_IF_ERROR(RemoveTree(folder.Draft() + tail));
-  MOTLEY_ASSIGN_OR_RETURN(opened->said, Rebuild(*opened->database, version, inspection, mark, folder.Draft()));
+  MOTLEY_ASSIGN_OR_RETURN(opened->said, Rebuild(*opened->database, version, inspection, start, folder.Draft()));
   opened->database->LeaveLog();
   opened->database.reset();
   MOTLEY_ASSIGN_OR_RETURN(const std::string aside, folder.Replace(because));
@@ -35,6 +40,7 @@ absl::Status Create(StateFolder& folder, const MarkFile::Content& file, OpenedDa
   LedgerState empty;
   // Workers that know the old one are not told of another store.
   empty.mark.store_id = file.mark ? file.mark->store_id : NewStoreId();
+  MOTLEY_ASSIGN_OR_RETURN(empty.secret, NumberKey::NewSecret());
   ledger.Reset(empty);
   MOTLEY_RETURN_IF_ERROR(opened->database->Execute(absl::StrCat("BEGIN IMMEDIATE;", CreateSql())));
   MOTLEY_RETURN_IF_ERROR(ledger.Seal());
@@ -95,7 +101,8 @@ absl::StatusOr<OpenedDatabase> OpenDatabase(StateFolder& folder) {
   }
   if (version < kHashedVersion) {
     const StoreMark fresh{file.mark ? file.mark->store_id : NewStoreId(), file.mark ? file.mark->commits : 0};
-    MOTLEY_RETURN_IF_ERROR(Remake(folder, version, Inspection(), fresh, absl::StrCat("version-", version).c_str(), &opened));
+    MOTLEY_RETURN_IF_ERROR(
+        Remake(folder, version, Inspection(), {fresh, {}, ""}, absl::StrCat("version-", version).c_str(), &opened));
     return opened;
   }
   MOTLEY_ASSIGN_OR_RETURN(const Inspection inspection, Inspect(*opened.database, version));
@@ -109,7 +116,7 @@ absl::StatusOr<OpenedDatabase> OpenDatabase(StateFolder& folder) {
   if (mark.store_id.empty()) mark = file.mark.value_or(StoreMark{NewStoreId(), 0});
   opened.count_from = std::max(opened.count_from, mark.commits);
   const std::string because = inspection.sound() ? absl::StrCat("version-", version) : "damaged";
-  MOTLEY_RETURN_IF_ERROR(Remake(folder, version, inspection, mark, because.c_str(), &opened));
+  MOTLEY_RETURN_IF_ERROR(Remake(folder, version, inspection, {mark, {}, inspection.state.secret}, because.c_str(), &opened));
   return opened;
 }
 

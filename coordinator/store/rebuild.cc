@@ -123,11 +123,11 @@ EventRecord EventFor(const StoreFinding& finding, int64_t sequence) {
 }
 
 absl::StatusOr<std::vector<StoreFinding>> Rebuild(const Database& from, int64_t version, const Inspection& inspection,
-                                                  const StoreMark& mark, const std::string& path) {
+                                                  const LedgerState& start, const std::string& path) {
   MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Database> to, Database::Open(path));
   MOTLEY_RETURN_IF_ERROR(to->Execute(absl::StrCat("BEGIN IMMEDIATE;", CreateSql())));
   Ledger ledger(*to);
-  ledger.Reset({mark, {}});
+  ledger.Reset({start.mark, {}, start.secret});
   Mentions mentions;
   Inspection seen = inspection;
   int64_t sequence = 0;

@@ -14,10 +14,10 @@ namespace motley::coordinator {
 // A finding as people see it among the events.
 EventRecord EventFor(const StoreFinding& finding, int64_t sequence);
 
-// Writes the database at `path`, which must not be there, and closes it; it counts commits from `mark` on. `inspection` is that
-// of `from`, empty for an older version. Returns the inspection's findings and what became of the jobs; the new database has them
-// as events.
+// Writes the database at `path`, which must not be there, and closes it; it counts commits from `start` on, whose secret it gets.
+// `inspection` is that of `from`, empty for a version without hashes. Returns the inspection's findings and what became of the
+// jobs; the new database has them as events.
 absl::StatusOr<std::vector<StoreFinding>> Rebuild(const Database& from, int64_t version, const Inspection& inspection,
-                                                  const StoreMark& mark, const std::string& path);
+                                                  const LedgerState& start, const std::string& path);
 
 }  // namespace motley::coordinator

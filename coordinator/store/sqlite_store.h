@@ -30,6 +30,7 @@ class SqliteStore : public Store {
   absl::StatusOr<std::map<DeviceId, MeasuredSpeed>> LoadSpeeds() override;
   absl::StatusOr<int64_t> Prune(const Retention& kept, int64_t limit) override;
   StoreMark mark() const override { return ledger_.state().mark; }
+  const std::string& secret() const override { return ledger_.state().secret; }
   int64_t findings() const override { return findings_; }
 
  private:

@@ -88,6 +88,8 @@ class Store {
   virtual absl::StatusOr<int64_t> Prune(const Retention& kept, int64_t limit) = 0;
   // How far the store has got.
   virtual StoreMark mark() const = 0;
+  // Of NumberKey: made with the store, the same in all its copies.
+  virtual const std::string& secret() const = 0;
   // What was not as it had been written when the store was opened; each is an event, too.
   virtual int64_t findings() const = 0;
 };

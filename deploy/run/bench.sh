@@ -20,7 +20,7 @@ bench() {
     build_product
     # Unit tests that the benchmark runs with seeds of its own, and a benchmark that it includes.
     if [[ $name == faults ]]; then
-      compile faults 600 "compile the tests of corruption and crowds" coordinator_tests common_tests crowd_bench
+      compile faults 600 "compile the tests of corruption and crowds" coordinator_tests common_tests crowd_bench strangers_bench
     fi
     if [[ $name == gpu ]]; then compile gpu 900 "compile the tests of cards and their bench" engine_tests cards_bench; fi
     mkdir -p "$ROOT/build/bench"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Faults at length: kills, partitions, a node that comes and goes, newcomers of every bad kind, corruptions; what was lost, and how
-soon training goes on. docs/faults.md
+"""Faults at length: kills, partitions, a node that comes and goes, newcomers of every bad kind, strangers, corruptions; what was
+lost, and how soon training goes on. docs/faults.md
 
 usage: faults_bench.py --bin FOLDER [--json FILE] [--minutes N] [--seed S] [--only PART,PART]
 
@@ -51,6 +51,11 @@ def newcomers_part(share, _seed):
     return newcomers(max(2, round(50 * share)))
 
 
+def strangers_part(share, _seed):
+    from faults_strangers import strangers
+    return strangers(max(10, 300 * share))
+
+
 def corruptions_part(share, seed):
     from faults_corruptions import corruptions
     return corruptions(10_000 * share, seed)
@@ -70,7 +75,7 @@ def figures_part(_share, _seed):
 
 
 PARTS = {"kills": kills_part, "partitions": partitions_part, "flapping": flapping_part, "newcomers": newcomers_part,
-         "corruptions": corruptions_part, "curve": curve_part, "figures": figures_part}
+         "strangers": strangers_part, "corruptions": corruptions_part, "curve": curve_part, "figures": figures_part}
 
 
 def as_text(row):

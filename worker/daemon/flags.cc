@@ -60,6 +60,7 @@ int ExitCode(const absl::Status& status) {
     case absl::StatusCode::kUnavailable:
       return EX_UNAVAILABLE;
     case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kAborted:
       return EX_TEMPFAIL;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:

@@ -55,7 +55,8 @@ void Session::Run() {
     absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = Dial();
     const absl::Status status = channel.ok() ? RunStream(*channel, &welcomed) : channel.status();
     if (stopping_.HasBeenNotified()) return;
-    if (IsRefusal(status)) return handler_.on_refused(status);
+    // Whoever was welcome is no wrong configuration: a new start, without this one's memory and maybe of a new version, may help.
+    if (IsRefusal(status)) return handler_.on_refused(ever_welcomed_ ? absl::AbortedError(status.message()) : status);
     const std::string reason(status.message());
     if (welcomed) {
       handler_.on_disconnected(reason);
@@ -142,7 +143,7 @@ void Session::Handle(const v1::CoordinatorMessage& message, StreamState& state) 
     state.patience = std::max(absl::Milliseconds(message.welcome().lease_ms()), kShortestLease);
     heartbeat_ = state.patience / 3;
     state.next_heartbeat = state.last_heard;
-    return handler_.on_connected(wire::FromProto(message.welcome().store_mark()));
+    return handler_.on_connected(wire::FromProto(message.welcome().store_mark()), message.welcome().key_id());
   }
   absl::StatusOr<std::optional<CoordinatorCommand>> command = wire::FromProto(message);
   if (command.ok()) {

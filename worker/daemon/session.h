@@ -32,11 +32,13 @@ struct SessionConfig {
 class Session {
  public:
   struct Handler {
-    std::function<NodeDescription()> hello;              // of each attempt
-    std::function<void(const StoreMark&)> on_connected;  // after each welcome
+    std::function<NodeDescription()> hello;  // of each attempt
+    // After each welcome: how far the store has got, and whose numbers come from now on.
+    std::function<void(const StoreMark&, const std::string& key_id)> on_connected;
     std::function<void(CoordinatorCommand)> on_command;
     std::function<void(const std::string& why)> on_disconnected;
-    std::function<void(absl::Status)> on_refused;  // last call: the session has ended
+    // Last call: the session has ended. ABORTED: refused now, although it was welcome before.
+    std::function<void(absl::Status)> on_refused;
   };
 
   Session(SessionConfig config, Handler handler, const Clock& clock, Outbox& outbox);

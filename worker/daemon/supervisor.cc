@@ -90,8 +90,18 @@ void Supervisor::Deliver(TraceCommand trace) {
   });
 }
 
-void Supervisor::OnConnected() {
-  Post([this] {
+void Supervisor::OnConnected(const std::string& key_id) {
+  Post([this, key_id] {
+    bool other_store = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      other_store = seen_.key_id() != key_id;
+      seen_.UseKey(key_id);
+    }
+    if (other_store) {
+      last_words_.clear();
+      for (const auto& run : runs_) KillRun(*run, "the coordinator has another store, which does not know this generation");
+    }
     for (const auto& run : runs_) {
       for (const Rank& rank : run->ranks) {
         if (rank.phase != Rank::Phase::kRunning) continue;
@@ -107,9 +117,9 @@ absl::Duration Supervisor::last_turn() const {
   return last_turn_;
 }
 
-std::vector<std::pair<JobId, Epoch>> Supervisor::newest_epochs() const {
+std::vector<SeenEpoch> Supervisor::newest_epochs() const {
   absl::MutexLock lock(&mutex_);
-  return {newest_epochs_.begin(), newest_epochs_.end()};
+  return seen_.All();
 }
 
 bool Supervisor::training() const {
@@ -119,8 +129,12 @@ bool Supervisor::training() const {
 
 Epoch Supervisor::Newest(const JobId& job) const {
   absl::MutexLock lock(&mutex_);
-  const auto it = newest_epochs_.find(job);
-  return it == newest_epochs_.end() ? Epoch() : it->second;
+  return seen_.Newest(job);
+}
+
+void Supervisor::See(const JobId& job, Epoch epoch, const std::string& token) {
+  absl::MutexLock lock(&mutex_);
+  seen_.See(job, epoch, token);
 }
 
 void Supervisor::Loop() {

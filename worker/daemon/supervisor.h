@@ -24,6 +24,7 @@
 #include "worker/daemon/offer.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/rank_run.h"
+#include "worker/daemon/seen_epochs.h"
 #include "worker/daemon/spawn.h"
 #include "worker/daemon/watchdog.h"
 #include "worker/daemon/worker_metrics.h"
@@ -55,13 +56,14 @@ class Supervisor {
   void Deliver(PublishAnswerCommand answer);
   // A rank that is not here any more says nothing.
   void Deliver(TraceCommand trace);
-  // The session is (again) there: repeats what was asked and not answered.
-  void OnConnected();
+  // The session is (again) there: repeats what was asked and not answered. Numbers are of this key from now on; ranks that were
+  // started under one of another key are of another store's jobs, and end.
+  void OnConnected(const std::string& key_id);
 
   // Of the loop's newest turn; a daemon whose loop stands still must not pet systemd's watchdog.
   absl::Duration last_turn() const;
   // The newest epoch of every job that this worker has seen.
-  std::vector<std::pair<JobId, Epoch>> newest_epochs() const;
+  std::vector<SeenEpoch> newest_epochs() const;
   // Ranks that train; what is asked in commands under way counts.
   bool training() const;
 
@@ -77,7 +79,8 @@ class Supervisor {
   void ProfileOnLoop(const ProfileCommand& command);
   void StopOnLoop(const StopCommand& command);
   bool IsStale(const JobId& job, Epoch epoch) const;
-  void BeginEpoch(const JobId& job, Epoch epoch);
+  void BeginEpoch(const JobId& job, Epoch epoch, const std::string& token);
+  void See(const JobId& job, Epoch epoch, const std::string& token);
   absl::Status BeginRun(const JobId& job, Epoch epoch, const std::vector<RankAssignment>& assignments,
                         std::unique_ptr<ProfileSchedule> profile);
   absl::StatusOr<Rank> StartRank(const RankAssignment& assignment, int link_clock_fd);
@@ -111,8 +114,8 @@ class Supervisor {
   std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration last_turn_ ABSL_GUARDED_BY(mutex_);
-  std::map<JobId, Epoch> newest_epochs_ ABSL_GUARDED_BY(mutex_);  // older messages are dropped; changed by the loop alone
-  bool training_ ABSL_GUARDED_BY(mutex_) = false;                 // as of the newest turn
+  SeenEpochs seen_ ABSL_GUARDED_BY(mutex_);        // older messages are dropped; changed by the loop alone
+  bool training_ ABSL_GUARDED_BY(mutex_) = false;  // as of the newest turn
 
   std::vector<std::unique_ptr<RankRun>> runs_;
   std::map<JobId, std::vector<RankReport>> last_words_;  // how the newest epoch's ranks ended

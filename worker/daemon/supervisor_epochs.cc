@@ -19,7 +19,7 @@ void Supervisor::StartOnLoop(const StartCommand& command) {
   if (command.ranks.empty()) return;
   const RankAssignment& first = command.ranks[0];
   if (IsStale(first.job, first.epoch)) return;
-  BeginEpoch(first.job, first.epoch);
+  BeginEpoch(first.job, first.epoch, command.token);
   if (absl::Status status = BeginRun(first.job, first.epoch, command.ranks, nullptr); !status.ok()) return;
   RankRun& run = *runs_.back();
   for (size_t i = 0; i < run.ranks.size(); ++i) {
@@ -34,7 +34,7 @@ void Supervisor::ProfileOnLoop(const ProfileCommand& command) {
   absl::Status status;
   if (!probe) {
     if (IsStale(command.job, command.epoch)) return;
-    BeginEpoch(command.job, command.epoch);
+    BeginEpoch(command.job, command.epoch, command.token);
   } else {
     // What trains here is worth more than a probe; an older probe is not.
     for (const auto& run : runs_) {
@@ -62,11 +62,8 @@ bool Supervisor::IsStale(const JobId& job, Epoch epoch) const {
 }
 
 // A device has one rank: what still runs here is of an epoch that is over.
-void Supervisor::BeginEpoch(const JobId& job, Epoch epoch) {
-  {
-    absl::MutexLock lock(&mutex_);
-    newest_epochs_[job] = epoch;
-  }
+void Supervisor::BeginEpoch(const JobId& job, Epoch epoch, const std::string& token) {
+  See(job, epoch, token);
   last_words_[job].clear();
   for (const auto& run : runs_) KillRun(*run, Name(job, epoch) + " begins");
 }
@@ -155,8 +152,7 @@ void Supervisor::StopOnLoop(const StopCommand& command) {
   if (!command.save && newest == command.epoch) {
     for (const RankReport& event : last_words_[command.job]) outbox_.Push(event);
   }
-  absl::MutexLock lock(&mutex_);
-  newest_epochs_[command.job] = command.epoch;
+  See(command.job, command.epoch, command.token);
 }
 
 void Supervisor::KillRank(Rank& rank, Rank::Phase phase, const std::string& reason) {

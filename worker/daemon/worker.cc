@@ -72,11 +72,13 @@ void Worker::StartSession() {
   Session::Handler handler;
   handler.hello = [this] { return Describe(); };
   handler.on_command = [this](CoordinatorCommand command) { OnCommand(std::move(command)); };
-  handler.on_connected = [this](const StoreMark& mark) {
+  handler.on_connected = [this](const StoreMark& mark, const std::string& key_id) {
     LogInfo(absl::StrCat("in session with the coordinator at ", config_.coordinator));
+    if (key_id != key_id_) mark_ = StoreMark();  // its token means nothing to this coordinator
+    key_id_ = key_id;
     OnMark(mark);
     SetConnected(true);
-    supervisor_->OnConnected();
+    supervisor_->OnConnected(key_id);
     if (events_.on_connected) events_.on_connected();
   };
   handler.on_disconnected = [this](const std::string&) { SetConnected(false); };

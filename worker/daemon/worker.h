@@ -74,7 +74,8 @@ class Worker {
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<Session> session_;
   std::atomic<bool> connected_ = false;
-  StoreMark mark_;  // session's thread only
+  StoreMark mark_;  // session's thread only, like the next one
+  std::string key_id_;
 };
 
 // What a worker remembers of the coordinator's store: the highest mark, or the newest one of another store.

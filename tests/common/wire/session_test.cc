@@ -36,8 +36,10 @@ TEST(SessionTest, CommandsComeBackAsTheyWere) {
   ASSERT_EQ(reach.targets.size(), 1u);
   EXPECT_EQ(reach.check_id + reach.targets[0].node.value() + reach.targets[0].address, "p2n10.0.0.1");
   EXPECT_EQ(reach.targets[0].port, 7);
-  const auto stop = ThroughSession<StopCommand>(CoordinatorCommand(StopCommand{JobId("j"), Epoch(4), true, "why"}));
+  const auto stop =
+      ThroughSession<StopCommand>(CoordinatorCommand(StopCommand{JobId("j"), Epoch(4), true, "why", std::string("\0t", 2)}));
   EXPECT_TRUE(stop.save);
+  EXPECT_EQ(stop.token, std::string("\0t", 2));
   EXPECT_EQ(stop.reason, "why");
   const auto value =
       ThroughSession<KvValueCommand>(CoordinatorCommand(KvValueCommand{JobId("j"), Epoch(4), "k", std::string("\0v", 2), 5}));
@@ -47,7 +49,12 @@ TEST(SessionTest, CommandsComeBackAsTheyWere) {
       ThroughSession<PublishAnswerCommand>(CoordinatorCommand(PublishAnswerCommand{JobId("j"), Epoch(4), 9, 1, true, "r", 11}));
   EXPECT_TRUE(answer.allowed);
   EXPECT_EQ(answer.question, 11);
-  EXPECT_EQ(ThroughSession<HeartbeatAnswer>(CoordinatorCommand(HeartbeatAnswer{{"id", 6}})).store_mark, (StoreMark{"id", 6}));
+  EXPECT_EQ(ThroughSession<HeartbeatAnswer>(CoordinatorCommand(HeartbeatAnswer{{"id", 6, "t"}})).store_mark,
+            (StoreMark{"id", 6, "t"}));
+  EXPECT_EQ(ThroughSession<StartCommand>(CoordinatorCommand(StartCommand{{}, "t"})).token, "t");
+  EXPECT_EQ(
+      ThroughSession<ProfileCommand>(CoordinatorCommand(ProfileCommand{JobId("j"), Epoch(4), {}, {}, true, "p", "t"})).token,
+      "t");
   EXPECT_TRUE(ThroughSession<StartCommand>(CoordinatorCommand(StartCommand{})).ranks.empty());
 }
 
@@ -165,7 +172,7 @@ TEST(SessionTest, AHelloWithWhatNoDeviceHasIsRefused) {
 }
 
 TEST(SessionTest, HelloComesBackAsItWas) {
-  NodeDescription node{NodeName("n1"), "0.1", 42, "127.0.0.1", {}, {{JobId("j"), Epoch(9)}}, {"store", 77}, 4567};
+  NodeDescription node{NodeName("n1"), "0.1", 42, "127.0.0.1", {}, {{JobId("j"), Epoch(9), "t", "k"}}, {"store", 77, "u"}, 4567};
   node.unused_cards = {{"NVIDIA T4 at 0000:3b:00.0", "others use it"}};
   node.host_memory_bytes = 1 << 30;
   const auto back = wire::FromProto(wire::ToProto(node));

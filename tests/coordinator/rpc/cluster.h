@@ -16,6 +16,8 @@
 #include "common/rpc/channel.h"
 #include "common/wire/job.h"
 #include "coordinator/server.h"
+#include "coordinator/store/number_key.h"
+#include "coordinator/store/sqlite_store.h"
 #include "proto/motley/v1/motley.grpc.pb.h"
 #include "tests/coordinator/rpc/fake_worker.h"
 #include "tests/coordinator/rpc/tiny_job.h"
@@ -52,6 +54,24 @@ class ClusterTest : public testing::Test {
     auto worker = std::make_unique<FakeWorker>(server_->workers_address(), node, std::move(options));
     EXPECT_TRUE(worker->WaitForWelcome());
     return worker;
+  }
+  // Numbers as this coordinator gives them. It is restarted for it: only one process opens a store.
+  NumberKey Key() {
+    server_.reset();
+    auto store = SqliteStore::Open(config_.state_folder);
+    EXPECT_TRUE(store.ok()) << store.status();
+    const NumberKey key((*store)->secret(), (*store)->mark().store_id);
+    store->reset();
+    Start();
+    return key;
+  }
+  static v1::JobEpoch Given(const NumberKey& key, const std::string& job, int64_t epoch) {
+    v1::JobEpoch given;
+    given.set_job_id(job);
+    given.set_epoch(epoch);
+    given.set_token(key.TokenOf(JobId(job), Epoch(epoch)));
+    given.set_key_id(key.id());
+    return given;
   }
   JobConfig MakeConfig(int64_t steps) { return TinyJob(steps, folder_ + "/checkpoints"); }
   grpc::Status Submit(const std::string& id, const JobConfig& config, v1::Job* job = nullptr) {

@@ -71,11 +71,7 @@ FakeWorker::FakeWorker(const std::string& address, const std::string& node, Opti
     device->mutable_card()->set_compute_capability(options_.compute_capability);
     device->mutable_card()->set_nccl_version(22809);
   }
-  for (const auto& [job, epoch] : options_.newest_epochs) {
-    v1::JobEpoch* newest = hello->add_newest_epochs();
-    newest->set_job_id(job);
-    newest->set_epoch(epoch);
-  }
+  hello->mutable_newest_epochs()->Assign(options_.seen.begin(), options_.seen.end());
   if (options_.on_hello) options_.on_hello(*hello);
   Send(message);
   reader_ = std::thread([this] { Read(); });
@@ -121,6 +117,8 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
   if (message.has_welcome()) {
     absl::MutexLock lock(&mutex_);
     welcome_ = true;
+    mark_ = message.welcome().store_mark();
+    key_id_ = message.welcome().key_id();
   } else if (message.has_storage_check() && message.storage_check().over()) {
     absl::MutexLock lock(&mutex_);
     ++forgotten_;
@@ -161,8 +159,13 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     AnswerProfile(message.profile_request());
   } else if (message.has_start_epoch()) {
     const v1::RankAssignment& first = message.start_epoch().ranks(0);
-    const auto seen = options_.newest_epochs.find(first.job_id());
-    if (seen != options_.newest_epochs.end() && first.epoch() <= seen->second) return;
+    {
+      absl::MutexLock lock(&mutex_);
+      for (const v1::JobEpoch& seen : options_.seen) {
+        if (seen.key_id() == key_id_ && seen.job_id() == first.job_id() && first.epoch() <= seen.epoch()) return;
+      }
+      See(first.job_id(), first.epoch(), message.start_epoch().token());
+    }
     for (const v1::RankAssignment& rank : message.start_epoch().ranks()) {
       if (!options_.on_start || options_.on_start(rank)) Meet(rank, "train/");
     }
@@ -229,6 +232,7 @@ void FakeWorker::AnswerStop(const v1::StopEpoch& stop) {
   {
     absl::MutexLock lock(&mutex_);
     stopped_epoch_ = std::max(stopped_epoch_, stop.epoch());
+    See(stop.job_id(), stop.epoch(), stop.token());
     for (const v1::RankAssignment& rank : ranks_) {
       if (rank.epoch() == stop.epoch()) ranks.push_back(rank);
     }
@@ -339,6 +343,26 @@ bool FakeWorker::WaitForStop(int64_t epoch) {
 bool FakeWorker::HasStopped(int64_t epoch) {
   absl::MutexLock lock(&mutex_);
   return stopped_epoch_ >= epoch;
+}
+v1::StoreMark FakeWorker::mark() {
+  absl::MutexLock lock(&mutex_);
+  return mark_;
+}
+std::vector<v1::JobEpoch> FakeWorker::seen() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<v1::JobEpoch> seen;
+  for (const auto& [job, epoch] : seen_) seen.push_back(epoch);
+  return seen;
+}
+// With the lock held.
+void FakeWorker::See(const std::string& job, int64_t epoch, const std::string& token) {
+  if (token.empty()) return;
+  v1::JobEpoch& newest = seen_[job];
+  if (epoch < newest.epoch()) return;
+  newest.set_job_id(job);
+  newest.set_epoch(epoch);
+  newest.set_token(token);
+  newest.set_key_id(key_id_);
 }
 bool FakeWorker::WaitForForgotten() {
   return Wait([this] { return forgotten_ > 0; });

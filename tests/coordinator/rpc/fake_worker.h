@@ -44,8 +44,9 @@ class FakeWorker {
     bool answer_profiles = true;                                   // with invented, plausible numbers
     std::function<void(v1::ProfileResult& result)> on_profile;     // changes them
     bool heartbeats = true;
-    std::map<std::string, int64_t> newest_epochs;  // said in hello; starts that are not above them are dropped, as in life
-    bool answer_traces = true;                     // an instruction as many nanoseconds long as the step's number
+    // Said in hello; starts that are not above those of the coordinator's own key are dropped, as in life.
+    std::vector<v1::JobEpoch> seen;
+    bool answer_traces = true;  // an instruction as many nanoseconds long as the step's number
     std::string trace_error;
     bool answer_kills = true;                        // ranks that are killed are reported dead
     std::function<void(v1::Hello& hello)> on_hello;  // changes what it says of itself
@@ -79,6 +80,9 @@ class FakeWorker {
   void Fail(v1::Fault fault, const std::string& message, const std::string& damaged_checkpoint = "");
   void Send(const v1::WorkerMessage& message);
   std::vector<v1::RankAssignment> ranks();
+  // Of the store, as the coordinator told it in its welcome; and what it gave a token for since.
+  v1::StoreMark mark();
+  std::vector<v1::JobEpoch> seen();
 
  private:
   void Read();
@@ -87,6 +91,7 @@ class FakeWorker {
   void AnswerProfile(const v1::ProfileRequest& request);
   void AnswerStop(const v1::StopEpoch& stop);
   void Meet(const v1::RankAssignment& rank, const std::string& run);
+  void See(const std::string& job, int64_t epoch, const std::string& token);
   bool Wait(const std::function<bool()>& condition);
 
   const std::string node_;
@@ -99,6 +104,9 @@ class FakeWorker {
   std::vector<v1::RankAssignment> ranks_;
   std::vector<v1::RankAssignment> measuring_;  // together
   std::vector<v1::PublishAnswer> answers_;
+  v1::StoreMark mark_;
+  std::string key_id_;
+  std::map<std::string, v1::JobEpoch> seen_;
   int64_t stopped_epoch_ = 0;
   int64_t last_step_ = 0;
   int forgotten_ = 0;

@@ -343,8 +343,9 @@ TEST_F(Replan, ARestartedCoordinatorKnowsItsJobsAndResumesTheRunningOne) {
 
 // The state folder was put back from an older copy: what the workers remember is above what it says.
 TEST_F(Replan, AWorkerThatHasSeenALaterEpochRaisesTheJobsNumber) {
+  const NumberKey key = Key();
   FakeWorker::Options later;
-  later.newest_epochs = {{"a", 40}, {"lost", 3}};
+  later.seen = {Given(key, "a", 40), Given(key, "lost", 3)};
   auto n1 = Join("n1", later);
   EXPECT_TRUE(n1->WaitForStop(3)) << "of a job that the store does not know";
   ASSERT_TRUE(Submit("a", MakeConfig(4)).ok());
@@ -355,11 +356,12 @@ TEST_F(Replan, AWorkerThatHasSeenALaterEpochRaisesTheJobsNumber) {
 }
 
 TEST_F(Replan, ARunningEpochEndsForAWorkerThatHasSeenALaterOne) {
+  const NumberKey key = Key();
   auto n1 = Join("n1"), n2 = Join("n2");
   ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
   const int64_t epoch = Train(*n1, *n2, 2);
   FakeWorker::Options later;
-  later.newest_epochs = {{"a", epoch + 5}};
+  later.seen = {Given(key, "a", epoch + 5)};
   auto n3 = Join("n3", later);
   EXPECT_TRUE(n1->WaitForStop(epoch + 5)) << "ends everything up to the number that was seen";
   EXPECT_TRUE(n3->WaitForStop(epoch + 5));
@@ -382,18 +384,20 @@ TEST_F(Replan, AnOlderStateFolderGoesOnAboveTheWorkersEpochs) {
   const std::string older = folder_ + "/older";
   std::filesystem::copy(config_.state_folder, older);
   Start();
+  FakeWorker::Options later;
   {
     auto n1 = Join("n1"), n2 = Join("n2");
     const auto ranks = n1->WaitForStart(epoch);
     ASSERT_FALSE(ranks.empty());
     epoch = ranks[0].epoch();
+    later.seen = n1->seen();
     server_.reset();
   }
   std::filesystem::remove_all(config_.state_folder);
   std::filesystem::rename(older, config_.state_folder);
   Start();
-  FakeWorker::Options later;
-  later.newest_epochs = {{"a", epoch}};
+  ASSERT_EQ(later.seen.size(), 1u);
+  EXPECT_EQ(later.seen[0].epoch(), epoch);
   auto n1 = Join("n1", later), n2 = Join("n2", later);
   const auto ranks = n1->WaitForStart(epoch);
   ASSERT_FALSE(ranks.empty());

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
+#include <sysexits.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -11,6 +12,7 @@
 #include <optional>
 
 #include "common/wire/session.h"
+#include "worker/daemon/flags.h"
 
 namespace motley::worker {
 namespace {
@@ -33,6 +35,7 @@ class FakeCoordinator : public v1::WorkerService::Service {
     v1::CoordinatorMessage welcome;
     welcome.mutable_welcome()->set_lease_ms(300);
     welcome.mutable_welcome()->mutable_store_mark()->set_commits(17);
+    welcome.mutable_welcome()->set_key_id("key");
     stream->Write(welcome);
     stream->Write(first_message_);
     while (stream->Read(&message)) {
@@ -97,16 +100,17 @@ class SessionTest : public ::testing::Test {
       NodeDescription node;
       node.name = NodeName("n1");
       node.incarnation = 42;
-      node.newest_epochs = {{JobId("job"), Epoch(++dials_)}};
+      node.newest_epochs = {{JobId("job"), Epoch(++dials_), "token", "key"}};
       return node;
     };
     handler.on_command = [this](const CoordinatorCommand& command) {
       coordinator_.Change([&] { received_.push_back(command); });
     };
-    handler.on_connected = [this](const StoreMark& mark) {
+    handler.on_connected = [this](const StoreMark& mark, const std::string& key_id) {
       coordinator_.Change([&] {
         ++connected_;
         mark_ = mark;
+        key_id_ = key_id;
       });
     };
     handler.on_disconnected = [this](const std::string&) { coordinator_.Change([&] { ++disconnected_; }); };
@@ -122,6 +126,7 @@ class SessionTest : public ::testing::Test {
   int dials_ = 0;  // session's thread
   std::vector<CoordinatorCommand> received_;
   StoreMark mark_;
+  std::string key_id_;
   std::atomic<int> connected_{0}, disconnected_{0};
   absl::Status refused_;
 };
@@ -139,6 +144,7 @@ TEST_F(SessionTest, SaysHelloBeatsRelaysAndSaysGoodbye) {
   EXPECT_EQ(std::get<StopCommand>(received_[0]).reason, "to the worker");
   EXPECT_TRUE(std::holds_alternative<HeartbeatAnswer>(received_[1]));
   EXPECT_EQ(mark_.commits, 17);
+  EXPECT_EQ(key_id_, "key");
   session.reset();
   EXPECT_TRUE(coordinator_.WaitUntil([](FakeCoordinator& c) { return c.goodbyes_ == 1; }));
 }
@@ -183,6 +189,19 @@ TEST_F(SessionTest, RefusalsEndIt) {
     EXPECT_THAT(std::string(refused_.message()), HasSubstr("version '9'"));
   }
   EXPECT_EQ(connected_, 0);
+}
+
+TEST_F(SessionTest, WhoWasWelcomeBeforeIsToBeStartedAgain) {
+  auto session = Dial();
+  ASSERT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator&) { return connected_ == 1; }));
+  coordinator_.Change([&] {
+    coordinator_.refusal_ = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "hello holds a number");
+    coordinator_.break_after_ = 1;
+  });
+  EXPECT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator&) { return !refused_.ok(); }));
+  EXPECT_EQ(refused_.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(refused_.message()), HasSubstr("hello holds a number"));
+  EXPECT_EQ(ExitCode(refused_), EX_TEMPFAIL) << "systemd starts it again; not after 78";
 }
 
 TEST_F(SessionTest, ACoordinatorThatSaysNothingForALeaseIsGivenUpAndDialedAnew) {

@@ -252,7 +252,7 @@ TEST_F(SupervisorTest, ANewEpochEndsTheOldAndAnOldOneIsIgnored) {
 TEST_F(SupervisorTest, MeetsThroughTheCoordinatorAndAsksAgain) {
   Start({TestAssignment("meet")});
   EXPECT_EQ(WaitForReport<KvGetReport>().key, "rank-other");
-  supervisor_->OnConnected();
+  supervisor_->OnConnected("");
   EXPECT_EQ(WaitForReport<KvSetReport>().value, "here");
   EXPECT_EQ(WaitForReport<KvGetReport>().rank, 0);
   supervisor_->Deliver(KvValueCommand{JobId("job"), Epoch(1), "rank-other", "you", 0});
@@ -260,10 +260,24 @@ TEST_F(SupervisorTest, MeetsThroughTheCoordinatorAndAsksAgain) {
   WaitForEvent(Kind::kFinished);
 }
 
+// A coordinator that was started with an empty store, and begins at 1.
+TEST_F(SupervisorTest, RanksOfAnotherStoreEndAndItsNumbersFenceNothing) {
+  supervisor_->OnConnected("one");
+  supervisor_->Start({{TestAssignment("until-stopped", 7)}, "seven"});
+  WaitForEvent(Kind::kReady);
+  supervisor_->OnConnected("one");
+  supervisor_->OnConnected("two");
+  EXPECT_THAT(WaitForEvent(Kind::kFinished).message, HasSubstr("the coordinator has another store"));
+  supervisor_->Start({{TestAssignment("train", 1)}, "first"});
+  EXPECT_EQ(WaitForEvent(Kind::kFinished).message, "all steps done");
+  EXPECT_EQ(supervisor_->newest_epochs(),
+            (std::vector<SeenEpoch>{{JobId("job"), Epoch(7), "seven", "one"}, {JobId("job"), Epoch(1), "first", "two"}}));
+}
+
 TEST_F(SupervisorTest, SaysTheNewestStepAgainToANewSession) {
   Start({TestAssignment("until-stopped")});
   EXPECT_EQ(WaitForReport<StepReport>().stats.step, 1);
-  supervisor_->OnConnected();
+  supervisor_->OnConnected("");
   EXPECT_EQ(WaitForReport<StepReport>().stats.step, 1);
 }
 
@@ -334,7 +348,7 @@ TEST_F(SupervisorTest, AProbeLeavesRanksThatTrainAlone) {
   EXPECT_EQ(answer.check_id, "probe-2");
   EXPECT_THAT(answer.error, HasSubstr("generation 4 of job job runs here"));
   EXPECT_EQ(Children().size(), 1u);
-  EXPECT_EQ(supervisor_->newest_epochs(), (std::vector<std::pair<JobId, Epoch>>{{JobId("job"), Epoch(4)}}));
+  EXPECT_EQ(supervisor_->newest_epochs(), (std::vector<SeenEpoch>{{JobId("job"), Epoch(4), "", ""}}));
   Stop(4, true);
   WaitForEvent(Kind::kFinished);
 }

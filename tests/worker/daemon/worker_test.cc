@@ -42,7 +42,8 @@ class Greeter : public v1::WorkerService::Service {
     const NodeDescription said = *wire::FromProto(message.hello());
     v1::CoordinatorMessage welcome;
     welcome.mutable_welcome()->set_lease_ms(30'000);
-    *welcome.mutable_welcome()->mutable_store_mark() = wire::ToProto(StoreMark{"store", 5});
+    *welcome.mutable_welcome()->mutable_store_mark() = wire::ToProto(StoreMark{"store", 5, "five"});
+    welcome.mutable_welcome()->set_key_id("key");
     stream->Write(welcome);
     if (!said.newest_epochs.empty()) {
       hello.set_value(said);
@@ -50,8 +51,8 @@ class Greeter : public v1::WorkerService::Service {
       }
       return grpc::Status::OK;
     }
-    stream->Write(wire::ToProto(CoordinatorCommand(StopCommand{JobId("job"), Epoch(7), false, "over"})));
-    stream->Write(wire::ToProto(CoordinatorCommand(HeartbeatAnswer{{"store", 6}})));
+    stream->Write(wire::ToProto(CoordinatorCommand(StopCommand{JobId("job"), Epoch(7), false, "over", "seven"})));
+    stream->Write(wire::ToProto(CoordinatorCommand(HeartbeatAnswer{{"store", 6, "six"}})));
     while (stream->Read(&message) && !message.has_heartbeat()) {
     }
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "restarting");
@@ -77,8 +78,8 @@ TEST(Worker, EachHelloTellsWhatWasSeenAndWherePeersMayTry) {
   ASSERT_EQ(second.wait_for(std::chrono::seconds(20)), std::future_status::ready);
   const NodeDescription hello = second.get();
   EXPECT_EQ(hello.name, NodeName("n1"));
-  EXPECT_EQ(hello.store_mark, (StoreMark{"store", 6}));
-  EXPECT_EQ(hello.newest_epochs, (std::vector<std::pair<JobId, Epoch>>{{JobId("job"), Epoch(7)}}));
+  EXPECT_EQ(hello.store_mark, (StoreMark{"store", 6, "six"}));
+  EXPECT_EQ(hello.newest_epochs, (std::vector<SeenEpoch>{{JobId("job"), Epoch(7), "seven", "key"}}));
   absl::Notification never;
   const ReachReport reach = CheckReach({"probe", {{hello.name, "127.0.0.1", hello.reach_port}}}, clock, absl::Seconds(3), never);
   EXPECT_EQ(reach.answers[0].error, "");
