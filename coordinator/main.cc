@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
 #include <iostream>
@@ -33,10 +34,14 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Jobs and events are not for every account of the machine. Folders can be walked through: what is beneath has modes of its own.
+void KeepFilesToOneself() { umask(umask(0077) | 0066); }
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace motley;
+  KeepFilesToOneself();
   if (const auto code = coordinator::RunStoreCommand(argc, argv, std::cout, std::cerr)) return *code;
   const coordinator::FlagsResult flags = coordinator::ParseFlags(argc, argv);
   if (!flags.config) return flags.exit_code;

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
 #include <atomic>
@@ -40,6 +41,12 @@ constexpr int kMaxRequestBytes = (1 << 20) + (256 << 10) + (16 << 10);
 size_t DescriptorLimit() {
   rlimit limit;
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<size_t>(limit.rlim_cur) : 1024;
+}
+
+// Of the socket, in a folder that is there, where nobody but the coordinator's group comes in. What fails, the socket says.
+void MakeFolderForPeople(const std::string& path) {
+  constexpr mode_t kMode = 0750;
+  if (mkdir(path.c_str(), kMode) == 0) (void)chmod(path.c_str(), kMode);  // whatever the umask
 }
 
 }  // namespace
@@ -86,6 +93,7 @@ struct Server::Parts {
 
 absl::Status Server::Parts::Bind() {
   if (const std::string path = SocketPath(config); !path.empty()) {
+    if (!config.socket) MakeFolderForPeople(path.substr(0, path.rfind('/')));
     MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Unix(path));
     socket_address = people_address = socket.address();
     people_sockets.push_back(std::move(socket));

@@ -47,9 +47,9 @@ bool LacksOpenAt2(int error) { return error == ENOSYS || error == EPERM; }
 
 // The last part with `flags`.
 absl::StatusOr<FileDescriptor> OpenParts(const FileDescriptor& folder, const std::string& path, int flags) {
-  FileDescriptor at(::openat(folder.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (at.get() < 0) return FileError(errno, "open", path);
   const std::vector<std::string> parts = PartsOf(path);
+  FileDescriptor at(::openat(folder.get(), ".", (parts.empty() ? flags : O_PATH) | O_DIRECTORY | O_CLOEXEC));
+  if (at.get() < 0) return FileError(errno, "open", path);
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string& part = parts[i];
     if (part == "..") return absl::PermissionDeniedError(absl::StrCat(Quoted(path), " leads out of its folder by '..'"));
@@ -77,6 +77,20 @@ absl::StatusOr<FileDescriptor> Resolve(const FileDescriptor& folder, const std::
   return OpenParts(folder, path, flags);
 }
 
+// For reading, where `wrong` has nothing against its mode.
+absl::StatusOr<FileDescriptor> OpenLookedAt(const FileDescriptor& folder, const std::string& path, Resolver resolver,
+                                            absl::Status (*wrong)(unsigned mode, const std::string& path)) {
+  // Looked at before it is opened, because opening a device can act; and after, because the name may have changed hands.
+  FileDescriptor file;
+  for (const int flags : {O_PATH, O_RDONLY | O_NONBLOCK | O_NOCTTY}) {
+    MOTLEY_ASSIGN_OR_RETURN(file, Resolve(folder, path, flags, resolver));
+    struct stat found;
+    if (::fstat(file.get(), &found) != 0) return FileError(errno, "read", path);
+    MOTLEY_RETURN_IF_ERROR(wrong(found.st_mode, path));
+  }
+  return file;
+}
+
 }  // namespace
 
 absl::Status CheckPath(std::string_view name, const std::string& path) {
@@ -97,15 +111,13 @@ absl::StatusOr<FileDescriptor> OpenBeneath(const FileDescriptor& folder, const s
 }
 
 absl::StatusOr<FileDescriptor> OpenFileBeneath(const FileDescriptor& folder, const std::string& path, Resolver resolver) {
-  // Looked at before it is opened, because opening a device can act; and after, because the name may have changed hands.
-  FileDescriptor file;
-  for (const int flags : {O_PATH, O_RDONLY | O_NONBLOCK | O_NOCTTY}) {
-    MOTLEY_ASSIGN_OR_RETURN(file, Resolve(folder, path, flags, resolver));
-    struct stat found;
-    if (::fstat(file.get(), &found) != 0) return FileError(errno, "read", path);
-    MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
-  }
-  return file;
+  return OpenLookedAt(folder, path, resolver, NotRegular);
+}
+
+absl::StatusOr<FileDescriptor> OpenFileOrFolderBeneath(const FileDescriptor& folder, const std::string& path, Resolver resolver) {
+  return OpenLookedAt(folder, path, resolver, [](unsigned mode, const std::string& name) {
+    return S_ISDIR(mode) ? absl::OkStatus() : NotRegular(mode, name);
+  });
 }
 
 absl::StatusOr<FileDescriptor> MakeFolderBeneath(const FileDescriptor& folder, const std::string& path, Resolver resolver) {
@@ -169,6 +181,10 @@ absl::StatusOr<FileDescriptor> FileRoots::BeneathOne(std::string_view name, cons
 
 absl::StatusOr<FileDescriptor> FileRoots::Open(std::string_view name, const std::string& path) const {
   return BeneathOne(name, path, OpenBeneath);
+}
+
+absl::StatusOr<FileDescriptor> FileRoots::OpenForRead(std::string_view name, const std::string& path) const {
+  return BeneathOne(name, path, OpenFileOrFolderBeneath);
 }
 
 absl::StatusOr<FileDescriptor> FileRoots::MakeFolder(std::string_view name, const std::string& path) const {

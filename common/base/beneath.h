@@ -27,6 +27,9 @@ absl::StatusOr<FileDescriptor> OpenBeneath(const FileDescriptor& folder, const s
 // The same of a regular file, for reading; never waits for another process. INVALID_ARGUMENT says what else it is.
 absl::StatusOr<FileDescriptor> OpenFileBeneath(const FileDescriptor& folder, const std::string& path,
                                                Resolver resolver = Resolver::kKernel);
+// The same of a regular file or of a folder, for reading (of a folder: its entries, and what is opened beneath it).
+absl::StatusOr<FileDescriptor> OpenFileOrFolderBeneath(const FileDescriptor& folder, const std::string& path,
+                                                       Resolver resolver = Resolver::kKernel);
 // The folder `path` beneath `folder`; what is missing of it is made.
 absl::StatusOr<FileDescriptor> MakeFolderBeneath(const FileDescriptor& folder, const std::string& path,
                                                  Resolver resolver = Resolver::kKernel);
@@ -44,15 +47,18 @@ class FileRoots {
   // `path` lies beneath a root, links included. FAILED_PRECONDITION without roots: names the key to set. PERMISSION_DENIED
   // beneath none: names the roots. NOT_FOUND where there is nothing. Errors begin with `name`, the job's key.
   absl::StatusOr<FileDescriptor> Open(std::string_view name, const std::string& path) const;
+  // The same of a regular file or a folder, for reading. Whoever uses it uses what was looked at, whatever the path names later.
+  absl::StatusOr<FileDescriptor> OpenForRead(std::string_view name, const std::string& path) const;
   // The same of a folder that is made where it is missing.
   absl::StatusOr<FileDescriptor> MakeFolder(std::string_view name, const std::string& path) const;
+
+  // The root above the path, as Covers looks.
+  absl::StatusOr<std::string> RootOf(std::string_view name, const std::string& path) const;
+  const std::vector<std::string>& paths() const { return roots_; }
 
  private:
   using Action = absl::StatusOr<FileDescriptor> (*)(const FileDescriptor&, const std::string&, Resolver);
   absl::StatusOr<FileDescriptor> BeneathOne(std::string_view name, const std::string& path, Action action) const;
-
-  // The root above the path.
-  absl::StatusOr<std::string> RootOf(std::string_view name, const std::string& path) const;
 
   std::vector<std::string> roots_;
 };

@@ -1,72 +1,19 @@
 #include "common/data/dataset.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <functional>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/beneath.h"
 #include "common/base/files.h"
 #include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
+#include "common/data/data_files.h"
 #include "common/data/data_format.h"
 
 namespace motley {
 namespace {
-
-namespace fs = std::filesystem;
-
-// All files of a folder and its subfolders, hidden ones left out, relative to it in byte order of their paths.
-absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& folder) {
-  std::vector<std::string> files;
-  std::error_code error;
-  fs::recursive_directory_iterator entry(folder, error);
-  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    if (entry->path().filename().string().front() == '.') {
-      entry.disable_recursion_pending();
-      continue;
-    }
-    std::error_code ignored;  // a dangling link is neither: reading it gives the error
-    if (!entry->is_directory(ignored)) files.push_back(entry->path().lexically_relative(folder).string());
-  }
-  if (error) return FileError(error.value(), "list", folder);
-  std::sort(files.begin(), files.end());
-  if (files.empty()) return absl::InvalidArgumentError(absl::StrCat("data folder ", folder, " holds no file"));
-  return files;
-}
-
-using UseBlock = std::function<absl::Status(const std::string& file, std::string_view block)>;
-
-// A folder's files are opened beneath it: whoever may write there must not make us read a file that only we may read.
-absl::Status ForEachFile(const std::string& path, const UseBlock& use,
-                         const std::function<absl::Status(const std::string&)>& end) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return FileError(error ? error.value() : ENOENT, "read the data", path);
-  if (!fs::is_directory(status)) {
-    MOTLEY_RETURN_IF_ERROR(ForEachBlock(path, [&](std::string_view block) { return use(path, block); }));
-    return end(path);
-  }
-  const FileDescriptor folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0) return FileError(errno, "read the data", path);
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOfFolder(path));
-  for (const std::string& file : files) {
-    const std::string name = absl::StrCat(path, "/", file);
-    const absl::StatusOr<FileDescriptor> open = OpenFileBeneath(folder, file);
-    if (!open.ok()) {
-      return absl::Status(open.status().code(), absl::StrCat("data folder ", path, ": ", std::string(open.status().message())));
-    }
-    MOTLEY_RETURN_IF_ERROR(ForEachBlock(*open, name, [&](std::string_view block) { return use(name, block); }));
-    MOTLEY_RETURN_IF_ERROR(end(name));
-  }
-  return absl::OkStatus();
-}
 
 absl::Status NotUtf8(const std::string& path, int64_t offset) {
   return absl::InvalidArgumentError(absl::StrCat("data file ", path, " is not UTF-8 text: wrong byte sequence at byte ", offset,
@@ -92,12 +39,13 @@ class TextChecker {
 };
 
 // Walks the text once: every block is checked, digested and given to `use`.
-absl::StatusOr<DataSummary> Walk(const std::string& path, const std::function<void(std::string_view)>& use) {
+absl::StatusOr<DataSummary> Walk(const FileDescriptor& opened, const std::string& path,
+                                 const std::function<void(std::string_view)>& use) {
   DataSummary summary;
   Sha256 sha;
   TextChecker checker;
-  MOTLEY_RETURN_IF_ERROR(ForEachFile(
-      path,
+  MOTLEY_RETURN_IF_ERROR(ForEachDataFile(
+      opened, path,
       [&](const std::string& file, std::string_view block) -> absl::Status {
         MOTLEY_RETURN_IF_ERROR(checker.Feed(file, block));
         sha.Update(block.data(), block.size());
@@ -145,14 +93,15 @@ absl::Status CheckDataSize(int64_t bytes, int64_t seq_len, double validation_fra
                    wanted, " validation samples"));
 }
 
-absl::StatusOr<DataSummary> SummarizeData(const std::string& path) {
-  return Walk(path, [](std::string_view) {});
+absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path) {
+  return Walk(opened, path, [](std::string_view) {});
 }
 
-absl::StatusOr<Dataset> Dataset::Open(const std::string& path, int64_t seq_len, double validation_fraction) {
+absl::StatusOr<Dataset> Dataset::Read(const FileDescriptor& opened, const std::string& path, int64_t seq_len,
+                                      double validation_fraction) {
   auto text = std::make_shared<std::string>();
   Dataset data;
-  MOTLEY_ASSIGN_OR_RETURN(data.summary_, Walk(path, [&](std::string_view block) { text->append(block); }));
+  MOTLEY_ASSIGN_OR_RETURN(data.summary_, Walk(opened, path, [&](std::string_view block) { text->append(block); }));
   if (absl::Status size = CheckDataSize(data.summary_.bytes, seq_len, validation_fraction, 1); !size.ok()) {
     return absl::Status(size.code(), absl::StrCat(path, ": ", size.message()));
   }

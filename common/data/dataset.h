@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/base/files.h"
 
 namespace motley {
 
@@ -17,8 +18,9 @@ struct DataSummary {
   std::string digest;  // SHA-256 (hex) of the files' bytes in name order: of one file, what sha256sum prints
 };
 
-// Size and digest without keeping the text. NOT_FOUND / PERMISSION_DENIED / INVALID_ARGUMENT (not UTF-8: file and byte offset).
-absl::StatusOr<DataSummary> SummarizeData(const std::string& path);
+// Size and digest of opened data (data_files.h) without keeping the text; the path names it in errors. NOT_FOUND /
+// PERMISSION_DENIED / INVALID_ARGUMENT (not UTF-8: file and byte offset).
+absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path);
 
 // Whether so many bytes hold a training sample and `validation_samples` validation samples (none with fraction 0).
 // FAILED_PRECONDITION says how many bytes are needed. The last floor(bytes * fraction) bytes are the validation part.
@@ -30,8 +32,10 @@ int64_t TrainingSamples(int64_t bytes, int64_t seq_len, double validation_fracti
 // Thread-safe after construction.
 class Dataset {
  public:
-  // FAILED_PRECONDITION when a split has no sample: says how many bytes are needed.
-  static absl::StatusOr<Dataset> Open(const std::string& path, int64_t seq_len, double validation_fraction);
+  // The whole text of opened data, with the errors of SummarizeData. FAILED_PRECONDITION when a split has no sample: says how
+  // many bytes are needed.
+  static absl::StatusOr<Dataset> Read(const FileDescriptor& opened, const std::string& path, int64_t seq_len,
+                                      double validation_fraction);
 
   int64_t num_train_samples() const { return train_bytes_ > 0 ? (train_bytes_ - 1) / seq_len_ : 0; }
   int64_t num_validation_samples() const;

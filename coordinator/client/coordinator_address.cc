@@ -9,7 +9,7 @@
 namespace motley::client {
 namespace {
 
-constexpr const char* kSockets[] = {"/run/motley/coordinator.sock", "/var/lib/motley/coordinator/coordinator.sock"};
+constexpr const char* kSockets[] = {"/run/motley/coordinator.sock", "/var/lib/motley/coordinator/people/coordinator.sock"};
 
 }  // namespace
 

@@ -119,6 +119,7 @@ absl::Status UnknownKey(const std::string& place, const std::string& name, const
 }
 
 constexpr char kRunFolder[] = "/run/motley";
+constexpr char kPeopleFolder[] = "people";  // in the state folder, whose files are nobody else's
 
 // Plaintext without passwords may leave the machine only where somebody said so.
 absl::Status CheckReach(const std::string& key, const std::string& address, bool insecure, const std::string& danger,
@@ -153,7 +154,9 @@ absl::Status CheckListeners(const Config& config) {
 
 std::string SocketPath(const Config& config) {
   if (config.socket) return *config.socket;
-  return absl::StrCat(access(kRunFolder, W_OK) == 0 ? std::string(kRunFolder) : config.state_folder, "/coordinator.sock");
+  const std::string folder =
+      access(kRunFolder, W_OK) == 0 ? std::string(kRunFolder) : absl::StrCat(config.state_folder, "/", kPeopleFolder);
+  return absl::StrCat(folder, "/coordinator.sock");
 }
 
 absl::Status Validate(const Config& config) {

@@ -58,7 +58,7 @@ absl::Status LoadConfigFile(const std::string& path, Config* config);
 // The same of its text; `source` names it in errors.
 absl::Status ParseConfig(std::string_view text, const std::string& source, Config* config);
 // Where people find the coordinator: config.socket, or /run/motley/coordinator.sock where that folder is there and writable (the
-// service's), else coordinator.sock in the state folder. Empty: no socket.
+// service's), else people/coordinator.sock in the state folder. Empty: no socket.
 std::string SocketPath(const Config& config);
 
 }  // namespace motley::coordinator

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <utility>
 
@@ -15,6 +16,8 @@
 namespace motley::coordinator {
 namespace {
 
+constexpr mode_t kModeOfNew = 0710;  // the group walks through, to the socket for people
+
 absl::Status Rename(const std::string& from, const std::string& to) {
   return rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : FileError(errno, "rename", from);
 }
@@ -22,9 +25,11 @@ absl::Status Rename(const std::string& from, const std::string& to) {
 }  // namespace
 
 absl::StatusOr<StateFolder> StateFolder::Lock(const std::string& path) {
+  const bool is_new = !FileExists(path);
   if (absl::Status made = MakeFolders(path); !made.ok()) {
     return absl::PermissionDeniedError(absl::StrCat("state folder '", path, "': ", std::string(made.message())));
   }
+  if (is_new && chmod(path.c_str(), kModeOfNew) != 0) return FileError(errno, "close to others", path);
   const std::string lock_path = path + "/coordinator.lock";
   FileDescriptor lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (lock.get() < 0) return FileError(errno, "write", lock_path);

@@ -16,9 +16,15 @@ import urllib.request
 
 PATIENCE_SECONDS = 60   # of a start: a busy machine is slow, and a daemon that ended is noticed at once
 PR_SET_PDEATHSIG = 1
+SOCKET = os.path.join("people", "coordinator.sock")   # a folder of its own: the group comes to it, and to nothing else
 LABEL = re.compile(r'(\w+)="([^"]*)"')
 LIBC = ctypes.CDLL(None)
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def closed_to_others(path, flags):
+    """For open(): a file that the user and the group read."""
+    return os.open(path, flags, 0o640)
 
 
 class ClusterError(Exception):
@@ -60,7 +66,7 @@ class Daemon:
         def die_with_parent():
             LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
-        with open(self.log_path, "ab") as log:
+        with open(self.log_path, "ab", opener=closed_to_others) as log:
             # A group of its own: Ctrl-C reaches this script alone, which then ends the daemons in order.
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                             start_new_session=True, preexec_fn=None if self.detached else die_with_parent)
@@ -102,7 +108,8 @@ class Cluster:
     def __init__(self, bin_folder, folder, detached=False, file_roots=()):
         """Jobs may use files in `folder` and beneath `file_roots`."""
         self.bin, self.folder, self.detached = os.path.abspath(bin_folder), os.path.abspath(folder), detached
-        os.makedirs(folder, exist_ok=True)
+        for made in (self.folder, os.path.dirname(self.path(SOCKET))):
+            os.makedirs(made, mode=0o750, exist_ok=True)
         self.host = "127.0.0.1"   # the coordinator's, for its workers
         self.port = self.workers_port = self.metrics_port = 0   # any; a coordinator that is started again takes its own again
         self.file_roots = [self.folder, *map(os.path.abspath, file_roots)]
@@ -153,7 +160,7 @@ class Cluster:
 
     @property
     def socket(self):
-        path = self.path("coordinator.sock")
+        path = self.path(SOCKET)
         return path if len(path.encode()) < 108 else ""  # the longest that a Unix socket may have
 
     def path(self, *parts):
@@ -164,7 +171,7 @@ class Cluster:
 
     def _daemon(self, name, program, config):
         config_path = self.path(f"{name}.toml")
-        with open(config_path, "w", encoding="utf-8") as file:
+        with open(config_path, "w", encoding="utf-8", opener=closed_to_others) as file:
             file.write(to_toml(config))
         addresses_path = self.path(f"{name}.addresses.json")
         command = self.placed(name, [self.program(program), "--config", config_path, "--addresses", addresses_path])

@@ -14,7 +14,7 @@ import sys
 import time
 
 import setting
-from cluster import Cluster, ClusterError
+from cluster import SOCKET, Cluster, ClusterError, closed_to_others
 from text import extract_text
 
 # What jobs write in their folders (docs/checkpoints.md, docs/step-records.md).
@@ -68,7 +68,7 @@ def revive(state, work):
         return 70
     for name in dead:
         entry = state["processes"][name]
-        with open(os.path.join(work, f"{name}.log"), "ab") as log:
+        with open(os.path.join(work, f"{name}.log"), "ab", opener=closed_to_others) as log:
             daemon = subprocess.Popen([entry["program"], "--config", os.path.join(work, f"{name}.toml"), "--addresses",
                                        os.path.join(work, f"{name}.addresses.json")], stdout=log, stderr=log, start_new_session=True)
         entry["pid"] = daemon.pid
@@ -103,13 +103,13 @@ def up(arguments):
         print(f"up: {error}", file=sys.stderr)
         return 70
     job_path = cluster.path("demo.toml")
-    with open(job_path, "w", encoding="utf-8") as file:
+    with open(job_path, "w", encoding="utf-8", opener=closed_to_others) as file:
         file.write(setting.job_file(text_path, cluster.path("checkpoints"), "cephalo", 200, 20))
     state = {"folder": os.path.realpath(arguments.work), "address": cluster.address, "metrics": cluster.metrics_address,
              "worker_metrics": worker_metrics,
              "text": text_path, "job_file": job_path, "motley": cluster.program("motley"),
              "processes": {d.name: {"pid": d.pid, "program": os.path.realpath(d.command[0])} for d in cluster.daemons()}}
-    with open(cluster.path("cluster.json"), "w", encoding="utf-8") as file:
+    with open(cluster.path("cluster.json"), "w", encoding="utf-8", opener=closed_to_others) as file:
         json.dump(state, file, indent=2)
     print("  the demo cluster is up:")
     print_addresses(state)
@@ -130,8 +130,9 @@ def end(state, work):
     for entry in state["processes"].values():
         if ours(entry):
             os.kill(entry["pid"], signal.SIGKILL)
-    shutil.rmtree(os.path.join(work, "coordinator-state"), ignore_errors=True)
-    made = [f"{name}{ending}" for name in state["processes"] for ending in (".toml", ".log", ".addresses.json", ".sock")]
+    for folder in ("coordinator-state", os.path.dirname(SOCKET)):
+        shutil.rmtree(os.path.join(work, folder), ignore_errors=True)
+    made = [f"{name}{ending}" for name in state["processes"] for ending in (".toml", ".log", ".addresses.json")]
     for name in [*made, os.path.basename(state["job_file"]), "cluster.json"]:
         if os.path.lexists(os.path.join(work, name)):
             os.remove(os.path.join(work, name))

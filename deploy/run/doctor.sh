@@ -53,7 +53,13 @@ doctor_machine() {
     missing "4 GiB free in $MOTLEY_CACHE (has $free_gib)" "free some, or set MOTLEY_CACHE to a folder on another disk"; fi
   if [[ $memory_gib -ge 4 ]]; then good "$memory_gib GiB of memory, $(nproc) cores"; else
     missing "4 GiB of memory for compiling (has $memory_gib)" "use a larger machine, or add swap"; fi
+  if has_landlock; then good "Landlock: the kernel holds ranks to the roots of their worker"; else
+    optional "Landlock: the kernel does not hold ranks to the roots of their worker (docs/security.md)" \
+             "boot Linux 5.13 or newer with landlock among lsm="; fi
 }
+
+# landlock_create_ruleset that asks for the version; 444 on all architectures.
+has_landlock() { python3 -c 'import ctypes; raise SystemExit(ctypes.CDLL(None).syscall(444, None, 0, 1) < 1)'; }
 
 doctor_tests() {
   local program

@@ -16,6 +16,7 @@ from faults_common import PACED, paced_job, rank_of
 from faults_kills import kills
 from faults_newcomers import newcomers, silent_in_swap
 from faults_partitions import BOTH, FROM, partitions
+from faults_roots import swapped_folder
 
 NOTICE_SECONDS = 5
 NODES = {"n1": [PACED], "n2": [PACED], "n3": [PACED]}
@@ -351,6 +352,7 @@ def main():
                 for job in cluster.motley("list")["jobs"]:   # a failed test must not hold up the next
                     if state_of(job) not in {"SUCCEEDED", "FAILED", "STOPPED"}:
                         cluster.run_motley("stop", job["id"])
+        results.run("a checkpoint folder swapped for a link outside", swapped_folder, cluster)
         results.run("full disk", full_disk, cluster)
         results.run("nothing is left", nothing_left, cluster, before_shm)
     results.run("lost share", lost_share)

@@ -108,6 +108,8 @@ if command -v systemd-analyze >/dev/null; then
     check "systemd-analyze verify ${unit%:*}" verify_units "${unit%:*}"
     check "systemd-analyze security ${unit%:*}" exposure_is_low "${unit%:*}" "${unit#*:}"
   done
+  python3 tests/integration/check_unit_filter.py "$folder/usr/lib/systemd/system/motley-worker.service" \
+    "$folder/usr/bin/motley-worker" "$folder/worker.toml" || failed=1
 else
   echo "skip install: systemd-analyze: not on this machine (apt-get install systemd)"
 fi

@@ -6,6 +6,7 @@ usage: check_starts.py [COUNT [AT_ONCE]]
 import argparse
 import os
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from harness import CPU_DEVICE, Results, TestCluster, expect
 from cluster import samples
 
 CANNOT_CREATE = 73
+NOBODY = NOBODYS_GROUP = 65534
 NODES = {f"n{i}": [CPU_DEVICE] for i in range(1, 4)}
 
 
@@ -91,6 +93,50 @@ def folder_that_is_not_there():
                    f"{command}: status {done.returncode}: {done.stderr[-300:]!r}")
 
 
+def mode_of(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def comes_to(path, group):
+    """Whether another user, of this group alone, connects to the socket."""
+    child = os.fork()
+    if child == 0:
+        refused = 1
+        try:
+            os.setgroups([])
+            os.setgid(group)
+            os.setuid(NOBODY)
+            socket.socket(socket.AF_UNIX).connect(path)
+            refused = 0
+        finally:
+            os._exit(refused)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def closed_to_others():
+    """State, configuration and logs are the user's and the group's, and the group commands the cluster by the socket."""
+    before = os.umask(0o022)   # as accounts of people have it
+    try:
+        with TestCluster() as cluster:
+            cluster.start({"n1": [CPU_DEVICE]})
+            for top, folders, files in os.walk(cluster.folder):
+                # A worker's files are as its user's umask makes them; it has none here but its addresses.
+                names = [*folders, *(name for name in files if name != "worker-n1.addresses.json")]
+                opened = [os.path.join(top, name) for name in names if mode_of(os.path.join(top, name)) & 0o007]
+                expect(not opened, f"open to every account: {opened}")
+            state = cluster.path("coordinator-state")
+            expect(not any(mode_of(os.path.join(state, name)) & 0o077 for name in os.listdir(state)), f"state: {os.listdir(state)}")
+            expect(mode_of(os.path.dirname(cluster.socket)) == 0o750 and mode_of(cluster.socket) == 0o660, "the socket's modes")
+            if os.geteuid() != 0:
+                return "the group's way to the socket: only root makes another user"
+            os.chmod(cluster.top, 0o711)   # the test's own; the cluster's folder stays as it was made
+            for group, enters in ((os.stat(cluster.socket).st_gid, True), (NOBODYS_GROUP, False)):
+                entered = comes_to(cluster.socket, group)
+                expect(entered == enters, f"group {group} {'comes' if entered else 'does not come'} to the socket")
+    finally:
+        os.umask(before)
+
+
 def main():
     parser = argparse.ArgumentParser(description="fresh clusters, several at once")
     parser.add_argument("count", nargs="?", type=int, default=10)
@@ -102,6 +148,7 @@ def main():
     results.run("a restarted coordinator keeps its addresses", restarted_coordinator)
     results.run("a proxy in the environment is not asked", proxy_of_the_site)
     results.run("an addresses file in a folder that is not there", folder_that_is_not_there)
+    results.run("files are closed to other accounts, the socket is open to the group", closed_to_others)
     results.exit()
 
 

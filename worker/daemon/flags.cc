@@ -11,9 +11,11 @@
 #include <iostream>
 
 #include "common/base/build_info.h"
+#include "common/base/landlock.h"
 #include "worker/daemon/nvml_cards.h"
 #include "worker/daemon/offer.h"
 #include "worker/daemon/probe.h"
+#include "worker/daemon/rank_files.h"
 
 namespace motley::worker {
 namespace {
@@ -42,6 +44,7 @@ int Check(const WorkerConfig& config) {
     return ExitCode(offer.status());
   }
   for (const std::string& line : Describe(*offer)) std::cout << line << "\n";
+  std::cout << DescribeHold(LandlockVersion()) << "\n";
   return 0;
 }
 

@@ -47,19 +47,22 @@ bool ReadsBack(const StorageCheckCommand& check, const FileRoots& roots) {
 
 absl::Status CheckNamed(const StorageCheckCommand& check, const FileRoots& roots) {
   MOTLEY_RETURN_IF_ERROR(CheckName("job_id", check.job.value()));  // it becomes part of a file's name
-  if (!check.data_path.empty()) MOTLEY_RETURN_IF_ERROR(roots.Open("data.path", check.data_path).status());
   if (!check.initial.empty()) MOTLEY_RETURN_IF_ERROR(roots.Open("checkpoint.initial", check.initial).status());
   if (check.checkpoint_folder.empty()) return absl::OkStatus();
   const absl::Status folder = roots.Open(kFolderKey, check.checkpoint_folder).status();
   return absl::IsNotFound(folder) ? absl::OkStatus() : folder;
 }
 
-// What was read of the data.
+// What was read of the data. It is opened once, beneath its root: what the path leads to later is not read.
 absl::StatusOr<DataSummary> Check(const StorageCheckCommand& check, const FileRoots& roots) {
+  FileDescriptor data;
+  if (!check.data_path.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(data, roots.OpenForRead("data.path", check.data_path));
+  }
   MOTLEY_RETURN_IF_ERROR(CheckNamed(check, roots));
   if (check.write_token && !check.token.empty()) MOTLEY_RETURN_IF_ERROR(WriteToken(check, roots));
   if (check.data_path.empty()) return DataSummary();  // the writer of a probe's token: it trains, and has seen its data
-  return SummarizeData(check.data_path);
+  return SummarizeData(data, check.data_path);
 }
 
 }  // namespace

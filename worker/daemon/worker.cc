@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/landlock.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "worker/daemon/offer.h"
 #include "worker/daemon/probe.h"
+#include "worker/daemon/rank_files.h"
 
 namespace motley::worker {
 namespace {
@@ -16,6 +18,10 @@ namespace {
 int64_t NewIncarnation() {
   std::random_device random;
   return static_cast<int64_t>((static_cast<uint64_t>(random()) << 31) ^ random());
+}
+
+void SayHold(const absl::StatusOr<int>& landlock_version) {
+  landlock_version.ok() ? LogInfo(DescribeHold(landlock_version)) : LogWarning(DescribeHold(landlock_version));
 }
 
 }  // namespace
@@ -29,6 +35,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   absl::StatusOr<std::unique_ptr<NvmlLibrary>> nvml = NvmlLibrary::Open();
   MOTLEY_ASSIGN_OR_RETURN(Offer offer, MakeOffer(config, LookForCards(nvml, NvidiaFolder())));
   for (const std::string& line : motley::worker::Describe(offer)) LogInfo(line);
+  SayHold(LandlockVersion());
   std::vector<DeviceDescription> devices;
   for (const OfferedDevice& device : offer.devices) devices.push_back(device.description);
   auto worker = std::unique_ptr<Worker>(new Worker(config, clock, std::move(events)));

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/beneath.h"
 #include "common/base/clock.h"
 #include "common/session/assignment.h"
 #include "common/session/profile.h"
@@ -41,6 +42,8 @@ class Engine {
 struct EngineOptions {
   // Shared memory of the node's ranks in which emulated links keep their next free time (link_clock.h); -1 = own.
   int link_clock_fd = -1;
+  // Beneath these lies the data; null: wherever its path leads. Must outlive the engine.
+  const FileRoots* roots = nullptr;
   // For checkpoints by minutes; null: the system's. Must outlive the engine.
   const Clock* clock = nullptr;
   // In place of the assigned device's own: tests drive devices that are not there. Must outlive the engine.

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
+#include "common/data/data_files.h"
 #include "worker/engine/base/heartbeat.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/batch.h"
@@ -46,13 +47,14 @@ absl::Status Trainer::Prepare() {
   progress_.BeginStep(assignment_.start_step);
   MOTLEY_RETURN_IF_ERROR(AgreeOnPrograms());
   progress_.Beat("opening the data");
-  MOTLEY_ASSIGN_OR_RETURN(Dataset data,
-                          Dataset::Open(config.data.path, config.training.seq_len, config.data.validation_fraction));
+  const std::string& path = config.data.path;
+  MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor opened,
+                          options_.roots != nullptr ? options_.roots->OpenForRead("data.path", path) : OpenData(path));
+  MOTLEY_ASSIGN_OR_RETURN(Dataset data, Dataset::Read(opened, path, config.training.seq_len, config.data.validation_fraction));
   if (!assignment_.data_digest.empty() && data.summary().digest != assignment_.data_digest) {
-    return absl::FailedPreconditionError(absl::StrCat("data ", config.data.path, " has digest ", data.summary().digest, " on ",
-                                                      NodeOf(assignment_.devices[assignment_.rank]).value(),
-                                                      ", the job was planned for ", assignment_.data_digest,
-                                                      "; put the same files on every node"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "data ", path, " has digest ", data.summary().digest, " on ", NodeOf(assignment_.devices[assignment_.rank]).value(),
+        ", the job was planned for ", assignment_.data_digest, "; put the same files on every node"));
   }
   data_ = std::make_unique<Dataset>(std::move(data));
   if (!assignment_.evaluation.instructions.empty()) {

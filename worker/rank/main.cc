@@ -5,8 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "common/base/beneath.h"
 #include "common/base/build_info.h"
 #include "common/base/clock.h"
+#include "worker/daemon/rank_files.h"
 #include "worker/daemon/rank_session.h"
 #include "worker/engine/base/libtorch.h"
 #include "worker/engine/engine.h"
@@ -16,11 +18,14 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", motley::BuildInfo("motley-rank"));
   int fd = -1;
   motley::engine::EngineOptions engine_options;
+  motley::worker::RankRoots roots;
   bool nccl = false;
   CLI::Option* const asks = app.add_flag("--nccl", nccl, "Print the version of the NCCL that it would open, and end");
   app.add_option("--fd", fd, "Socket to the worker (inherited)")->excludes(asks);
   app.add_option("--link-clock-fd", engine_options.link_clock_fd,
                  "Memory in which the node's emulated links keep their time (inherited)");
+  app.add_option("--read-root", roots.read, "A folder beneath which it may read files of jobs")->allow_extra_args(false);
+  app.add_option("--write-root", roots.write, "The one beneath which it may write checkpoints")->allow_extra_args(false);
   try {
     app.parse(argc, argv);
     if (!nccl && fd < 0) throw CLI::RequiredError("--fd");
@@ -38,6 +43,15 @@ int main(int argc, char** argv) {
   }
   // The data plane writes with bare writev: a lost peer must be an error, not the end.
   signal(SIGPIPE, SIG_IGN);
+
+  // Before it hears of a job. The libraries' own threads of before open nothing that a job names.
+  const auto held = motley::worker::HoldRankToItsFiles(roots);
+  if (!held.ok()) {
+    std::cerr << "motley-rank: " << held.status().message() << "\n";
+    return 70;
+  }
+  const motley::FileRoots file_roots(roots.read);
+  engine_options.roots = &file_roots;
 
   const motley::SystemClock clock;
   motley::worker::RankSession::Options options;

@@ -86,6 +86,21 @@ TEST_P(BeneathFolderTest, LinksThatStayInsideAreFollowedWhereTheKernelWatches) {
   }
 }
 
+TEST_P(BeneathFolderTest, FilesAndFoldersAreOpenedForReading) {
+  const auto open = [&](const std::string& path) { return OpenFileOrFolderBeneath(top_, path, GetParam()); };
+  char byte = 0;
+  ASSERT_TRUE(open("data/text").ok());
+  EXPECT_EQ(::read(open("data/text")->get(), &byte, 1), 1);
+  for (const char* path : {".", "data"}) {
+    ASSERT_TRUE(open(path).ok()) << open(path).status();
+    EXPECT_EQ(::fcntl(open(path)->get(), F_GETFL) & O_PATH, 0) << path << ": its entries can be read";
+  }
+  Link("../outside", "relative");
+  EXPECT_EQ(open("relative").status().code(), absl::StatusCode::kPermissionDenied);
+  ASSERT_EQ(::mkfifo((folder_ / "root/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(open("pipe").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_P(BeneathFolderTest, FoldersAreMadeInsideAndNowhereElse) {
   ASSERT_TRUE(MakeFolderBeneath(top_, "checkpoints/a/b", GetParam()).ok());
   ASSERT_TRUE(MakeFolderBeneath(top_, "checkpoints/a/b", GetParam()).ok()) << "it may be there";

@@ -5,6 +5,7 @@
 
 #include <tuple>
 
+#include "common/data/data_files.h"
 #include "common/data/dataset.h"
 #include "tests/common/base/temp_folder.h"
 
@@ -50,7 +51,7 @@ TEST(DataFormatTest, AFolderNamesItsFile) {
   TempFolder folder;
   folder.Write("a.txt", std::string(1000, 'a'));
   folder.Write("sub/b.jsonl", "{\"text\": \"b\"}\n");
-  const absl::Status status = SummarizeData(folder.path()).status();
+  const absl::Status status = SummarizeData(*OpenData(folder.path()), folder.path()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), StartsWith("data file " + folder / "sub/b.jsonl is JSON Lines, not plain text; "));
 }

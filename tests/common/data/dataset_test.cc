@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/base/sha256.h"
+#include "common/data/data_files.h"
 #include "tests/common/base/temp_folder.h"
 
 namespace motley {
@@ -12,12 +13,21 @@ namespace {
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
+absl::StatusOr<DataSummary> Summarize(const std::string& path) {
+  const absl::StatusOr<FileDescriptor> opened = OpenData(path);
+  return opened.ok() ? SummarizeData(*opened, path) : opened.status();
+}
+absl::StatusOr<Dataset> OpenDataset(const std::string& path, int64_t seq_len, double validation_fraction) {
+  const absl::StatusOr<FileDescriptor> opened = OpenData(path);
+  return opened.ok() ? Dataset::Read(*opened, path, seq_len, validation_fraction) : opened.status();
+}
+
 TEST(DatasetTest, SamplesOverlapByOneByteAndSplitsDoNot) {
   TempFolder folder;
   std::string text;
   for (int i = 0; i < 100; ++i) text.push_back(static_cast<char>('0' + i % 64));
   const std::string path = folder.Write("t.txt", text);
-  auto data = Dataset::Open(path, 7, 0.25);
+  auto data = OpenDataset(path, 7, 0.25);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ(data->num_train_samples(), 10);      // 75 bytes: (75 - 1) / 7
   EXPECT_EQ(data->num_validation_samples(), 3);  // 25 bytes: (25 - 1) / 7
@@ -35,7 +45,7 @@ TEST(DatasetTest, FoldersInNameOrderWithoutHiddenFiles) {
   folder.Write("a/inner.txt", "first");
   folder.Write(".hidden", "\xff");
   folder.Write(".git/x", "\xff");
-  auto summary = SummarizeData(folder.path());
+  auto summary = Summarize(folder.path());
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_EQ(summary->bytes, 11);
   EXPECT_EQ(summary->digest, Sha256Hex("firstsecond"));
@@ -45,28 +55,28 @@ TEST(DatasetTest, NotUtf8NamesFileAndOffset) {
   TempFolder folder;
   folder.Write("a.txt", "fine \xc3\xa4");
   const std::string bad = folder.Write("b.txt", "ab\xc3(");
-  auto summary = SummarizeData(folder.path());
+  auto summary = Summarize(folder.path());
   EXPECT_EQ(summary.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(summary.status()),
             "data file " + bad + " is not UTF-8 text: wrong byte sequence at byte 2; convert it (iconv) or leave it out");
   // A sequence may not go on in the next file, nor be cut off by a block's end.
   folder.Write("b.txt", "abc\xe2\x82");
-  EXPECT_NE(Message(SummarizeData(folder.path()).status()).find("at byte 3"), std::string::npos);
+  EXPECT_NE(Message(Summarize(folder.path()).status()).find("at byte 3"), std::string::npos);
   folder.Write("b.txt", std::string((1 << 20) - 1, 'x') + "\xe2\x82\xac");
-  EXPECT_TRUE(SummarizeData(folder.path()).ok());
+  EXPECT_TRUE(Summarize(folder.path()).ok());
 }
 
 TEST(DatasetTest, MissingUnreadableEmptyOrOdd) {
   TempFolder folder;
   const std::string missing = folder / "missing";
-  EXPECT_EQ(SummarizeData(missing).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_NE(Message(SummarizeData(missing).status()).find(missing), std::string::npos);
-  EXPECT_EQ(SummarizeData(folder.path()).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(SummarizeData("/dev/null").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Summarize(missing).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(Message(Summarize(missing).status()).find(missing), std::string::npos);
+  EXPECT_EQ(Summarize(folder.path()).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Summarize("/dev/null").status().code(), absl::StatusCode::kInvalidArgument);
   if (::geteuid() != 0) {  // root may read everything
     const std::string secret = folder.Write("secret", "x");
     ::chmod(secret.c_str(), 0);
-    EXPECT_EQ(SummarizeData(secret).status().code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_EQ(Summarize(secret).status().code(), absl::StatusCode::kPermissionDenied);
   }
 }
 
@@ -75,9 +85,9 @@ TEST(DatasetTest, APipeInTheFolderIsNamedAndNotWaitedFor) {
   folder.Write("a.txt", "text");
   const std::string pipe = folder / "b.txt";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(SummarizeData(folder.path()).status(),
+  EXPECT_EQ(Summarize(folder.path()).status(),
             absl::InvalidArgumentError("data folder " + folder.path() + ": b.txt is a named pipe; give a regular file"));
-  EXPECT_EQ(SummarizeData(pipe).status(), absl::InvalidArgumentError(pipe + " is a named pipe; give a regular file"));
+  EXPECT_EQ(Summarize(pipe).status(), absl::InvalidArgumentError(pipe + " is a named pipe; give a regular file"));
 }
 
 TEST(DatasetTest, LinksInAFolderStayInIt) {
@@ -85,20 +95,49 @@ TEST(DatasetTest, LinksInAFolderStayInIt) {
   folder.Write("data/a.txt", "first");
   const std::string secret = folder.Write("secret", "secret"), link = folder / "data/b.txt";
   ASSERT_EQ(::symlink("a.txt", link.c_str()), 0);
-  EXPECT_EQ(SummarizeData(folder / "data")->bytes, 10);
+  EXPECT_EQ(Summarize(folder / "data")->bytes, 10);
   for (const std::string& target : {secret, std::string("../secret")}) {
     ::unlink(link.c_str());
     ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
-    const absl::Status status = SummarizeData(folder / "data").status();
+    const absl::Status status = Summarize(folder / "data").status();
     EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
     EXPECT_NE(Message(status).find("data: 'b.txt' leads out of its folder"), std::string::npos) << status;
   }
 }
 
+// What was opened is read, whatever its path leads to by then.
+TEST(DatasetTest, AChangedPathChangesNothing) {
+  TempFolder folder;
+  folder.Write("text", "ours");
+  folder.Write("data/a.txt", "first");
+  folder.Write("data/sub/b.txt", "second");
+  folder.Write("secret/a.txt", "secret");
+  const std::string text = folder / "text", data = folder / "data";
+  const auto file = OpenData(text), files = OpenData(data);
+  ASSERT_TRUE(file.ok() && files.ok());
+  for (const std::string& path : {text, data}) {
+    ASSERT_EQ(::rename(path.c_str(), (path + ".old").c_str()), 0);
+    ASSERT_EQ(::symlink((folder / (path == text ? "secret/a.txt" : "secret")).c_str(), path.c_str()), 0);
+  }
+  EXPECT_EQ(SummarizeData(*file, text)->digest, Sha256Hex("ours"));
+  EXPECT_EQ(SummarizeData(*files, data)->digest, Sha256Hex("firstsecond"));
+  EXPECT_EQ(Dataset::Read(*files, data, 3, 0)->summary().digest, Sha256Hex("firstsecond")) << "and again";
+}
+
+TEST(DatasetTest, LinksToFoldersAreNoFoldersOfTheData) {
+  TempFolder folder;
+  folder.Write("data/a/x.txt", "first");
+  folder.Write("secret/y.txt", "secret");
+  ASSERT_EQ(::symlink("a", (folder / "data/b").c_str()), 0);
+  EXPECT_EQ(Summarize(folder / "data")->digest, Sha256Hex("first"));
+  ASSERT_EQ(::symlink("../secret", (folder / "data/c").c_str()), 0);
+  EXPECT_EQ(Summarize(folder / "data").status().code(), absl::StatusCode::kPermissionDenied);
+}
+
 TEST(DatasetTest, TooShortSaysHowManyBytesAreNeeded) {
   TempFolder folder;
   const std::string path = folder.Write("short.txt", "0123456789");
-  const absl::Status status = Dataset::Open(path, 16, 0.25).status();
+  const absl::Status status = OpenDataset(path, 16, 0.25).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(Message(status).find("the data has 10 bytes; at least 68 are needed"), std::string::npos) << status;
   for (const double fraction : {0.0, 0.05, 0.1, 0.5, 0.9}) {
@@ -114,7 +153,7 @@ TEST(DatasetTest, TooShortSaysHowManyBytesAreNeeded) {
 
 TEST(DatasetTest, WithoutAValidationPart) {
   TempFolder folder;
-  auto data = Dataset::Open(folder.Write("t.txt", "0123456789"), 3, 0);
+  auto data = OpenDataset(folder.Write("t.txt", "0123456789"), 3, 0);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ(data->num_train_samples(), 3);
   EXPECT_EQ(data->num_validation_samples(), 0);

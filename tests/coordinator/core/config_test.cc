@@ -103,7 +103,8 @@ TEST(CoordinatorConfig, TheSocketIsInTheStateFolderWhereTheServicesFolderIsNot) 
   Config config;
   config.state_folder = "/s";
   const std::string path = SocketPath(config);
-  EXPECT_TRUE(path == "/s/coordinator.sock" || (path == "/run/motley/coordinator.sock" && access("/run/motley", W_OK) == 0))
+  EXPECT_TRUE(path == "/s/people/coordinator.sock" ||
+              (path == "/run/motley/coordinator.sock" && access("/run/motley", W_OK) == 0))
       << path;
   config.socket = "/elsewhere";
   EXPECT_EQ(SocketPath(config), "/elsewhere");

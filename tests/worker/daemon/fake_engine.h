@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
@@ -36,6 +38,13 @@ class FakeEngine : public engine::Engine {
       rlimit core{};
       getrlimit(RLIMIT_CORE, &core);
       host_.OnLog(absl::StrCat("secret: ", getenv("SECRET_OF_THE_DAEMON") != nullptr, ", core files: ", core.rlim_max));
+      return engine::RunEnd::kAllSteps;
+    }
+    if (behaviour == "arguments") {
+      std::ifstream file("/proc/self/cmdline");
+      std::string line;
+      for (std::string argument; std::getline(file, argument, '\0');) absl::StrAppend(&line, argument, " ");
+      host_.OnLog(line);
       return engine::RunEnd::kAllSteps;
     }
     if (behaviour == "card") {

@@ -1,11 +1,17 @@
 #include "worker/daemon/storage_check.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdio.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+
+#include "common/base/sha256.h"
 
 namespace motley::worker {
 namespace {
@@ -109,6 +115,32 @@ TEST_F(StorageCheckTest, PreparedLinksAreNotFollowed) {
   check_.checkpoint_folder = outside + "/job";
   EXPECT_THAT(CheckStorage(check_, FileRoots({folder_ + "/root"}), clock_, absl::ZeroDuration()).error,
               HasSubstr("/root/out/job': 'out/job' leads out of its folder"));
+}
+
+// A link in a root that a local user points inside and outside by turns: what lies outside is never read.
+TEST_F(StorageCheckTest, ALinkThatFlipsNeverLeadsOut) {
+  const std::string root = folder_ + "/root", link = root + "/link", spare = root + "/spare";
+  std::filesystem::create_directories(root);
+  std::ofstream(root + "/text") << "for jobs";
+  std::ofstream(folder_ + "/secret") << "not for jobs";
+  std::filesystem::create_symlink("text", link);
+  std::filesystem::create_symlink("../secret", spare);
+  check_.data_path = link;
+  check_.checkpoint_folder.clear();
+  check_.token.clear();
+  std::atomic<bool> stop = false;
+  std::thread flipper([&] {
+    while (!stop) ::renameat2(AT_FDCWD, link.c_str(), AT_FDCWD, spare.c_str(), RENAME_EXCHANGE);
+  });
+  int inside = 0, refused = 0, foreign = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const StorageReport report = CheckStorage(check_, FileRoots({root}), clock_, absl::ZeroDuration());
+    const bool is_foreign = report.data_digest == Sha256Hex("not for jobs");
+    ++(is_foreign ? foreign : report.error.empty() ? inside : refused);
+  }
+  stop = true;
+  flipper.join();
+  EXPECT_EQ(foreign, 0) << inside << " inside, " << refused << " refused";
 }
 
 TEST_F(StorageCheckTest, TheTokenIsRemovedWhereItWasWritten) {

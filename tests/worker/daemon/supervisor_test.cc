@@ -204,6 +204,17 @@ TEST_F(SupervisorTest, ARankGetsAListedEnvironmentAndNoCoreFiles) {
   EXPECT_EQ(WaitForReport<LogReport>().text, "secret: 0, core files: 0");
 }
 
+TEST_F(SupervisorTest, ARankIsToldItsRoots) {
+  RankAssignment assignment = TestAssignment("arguments");
+  assignment.config.data.path = "/data/text";
+  Start({assignment});
+  EXPECT_THAT(WaitForReport<LogReport>().text, testing::EndsWith(" --read-root /data "));
+  assignment.epoch = Epoch(2);
+  assignment.config.checkpoint.folder = "/data/checkpoints/job";
+  Start({assignment});
+  EXPECT_THAT(WaitForReport<LogReport>().text, testing::EndsWith(" --read-root /data --write-root /data "));
+}
+
 TEST_F(SupervisorTest, ARankThatFloodsItsOutputDelaysNobody) {
   Start({TestAssignment("flood", 4, 0), TestAssignment("train", 4, 1)});
   std::string line;

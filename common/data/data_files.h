@@ -1,0 +1,26 @@
+// The files of a data path: one file, or those of a folder and its subfolders (hidden ones left out) in byte order of their
+// paths. They are read from the descriptor that was opened: the path only names them in errors, and who changes what it leads to
+// changes nothing of what is read.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/files.h"
+
+namespace motley {
+
+// Wherever the path leads; what a job names is opened by FileRoots::OpenForRead. NOT_FOUND / PERMISSION_DENIED /
+// INVALID_ARGUMENT (neither a regular file nor a folder).
+absl::StatusOr<FileDescriptor> OpenData(const std::string& path);
+
+// Gives every file's blocks to `use` and its name to `end`; stops at the first error that one of them returns. The files of a
+// folder are opened beneath it: PERMISSION_DENIED where a link leads out. INVALID_ARGUMENT for a folder without a file.
+absl::Status ForEachDataFile(const FileDescriptor& opened, const std::string& path,
+                             const std::function<absl::Status(const std::string& file, std::string_view block)>& use,
+                             const std::function<absl::Status(const std::string& file)>& end);
+
+}  // namespace motley
