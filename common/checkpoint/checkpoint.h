@@ -91,7 +91,8 @@ absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifes
 struct FoundCheckpoint {
   std::string folder;
   CheckpointManifest manifest;
-  std::vector<std::string> skipped;  // newer ones that are damaged, each with the reason
+  std::vector<std::string> skipped;   // newer ones that are damaged, each with the reason
+  std::vector<std::string> unjudged;  // folders of those that are not among `left_out`: nobody but this caller has looked at them
 };
 // Newest checkpoint under `root` whose structure verifies, without those of the folders `left_out` ("<root>/step-00000040":
 // readers found them damaged). Who reads its contents verifies them (common/checkpoint/checkpoint_reader.h). Only proven damage
@@ -100,9 +101,11 @@ struct FoundCheckpoint {
 absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out);
 // Settles what older epochs left unfinished and, unless `keep_latest` is 0, deletes published checkpoints beyond the newest
 // `keep_latest` up to `newest_step`, the one just published. Those of a higher step did not verify when the run resumed below
-// them; they go too, or they would count as the newest and push out the good ones. Asks before each deletion, and deletes only
-// what an epoch up to the fence's wrote. What cannot be read now stays. FAILED_PRECONDITION: a newer epoch exists.
-absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence);
+// them; they go too, or they would count as the newest and push out the good ones. Only folders that are `spared` stay until the
+// run has come to their steps: one reader alone found them damaged. Asks before each deletion, and deletes only what an epoch up
+// to the fence's wrote. What cannot be read now stays. FAILED_PRECONDITION: a newer epoch exists.
+absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence,
+                              const std::set<std::string>& spared = {});
 
 // Writes HuggingFace's layout: config.json and model.safetensors (tied head left out as transformers does). The checkpoint is
 // verified first. ALREADY_EXISTS when out_folder holds a model already.

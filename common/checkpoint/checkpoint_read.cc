@@ -158,6 +158,7 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
         return result;
       }
       if (!ProvesDamage(status)) return status;
+      if (!left_out.contains(candidate.folder)) result.unjudged.push_back(candidate.folder);
       result.skipped.push_back(std::string(status.message()));
     }
   }

@@ -7,6 +7,8 @@
 #include "common/base/count.h"
 #include "common/base/status_macros.h"
 #include "coordinator/epoch/prober.h"
+#include "coordinator/epoch/second_opinion.h"
+#include "coordinator/epoch/setup.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
@@ -38,11 +40,12 @@ void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>*
     events->push_back(event);
   }
   const Remedy remedy = RemedyFor(failure);
-  if (remedy == Remedy::kOlderCheckpoint) {
-    run.damaged.insert(failure.damaged_checkpoint);
-    event.kind = kind::kCheckpointSkipped;
-    event.message = absl::StrCat(failure.damaged_checkpoint, ": ", failure.message, "; the checkpoint before it is used instead");
-    events->push_back(event);
+  // A newcomer's word ends nothing: it is refused.
+  const bool believed = !BlamesNewcomers(core.state, run, failure);
+  if (remedy == Remedy::kSecondReader && believed) Suspect(core, failure);
+  if (remedy == Remedy::kWithoutNode && believed && !EndsJob(core.state, run, failure)) {
+    run.odd_nodes.insert(event.node);
+    LeaveOut(core, event.node, Describe(failure));
   }
   if (remedy != Remedy::kRestart) return;
   if (++run.deaths[failure.device] < core.config.driver.max_deaths) return;
@@ -186,6 +189,9 @@ absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason, ab
   }
   RememberNodes(core.state);
   for (const auto& [node, probe] : run.probes) core.Send(node, StopCommand{run.job, job.epoch, false, reason});
+  if (run.suspicion && !run.suspicion->reader.empty()) {
+    core.Send(run.suspicion->reader, StopCommand{run.job, job.epoch, false, reason});
+  }
   core.state.run.reset();
   // What alerts watch must not stand still for ever; the rest stays for the dashboards.
   Metrics& m = core.metrics;

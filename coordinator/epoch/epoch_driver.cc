@@ -5,6 +5,8 @@
 #include "coordinator/epoch/ending.h"
 #include "coordinator/epoch/planning.h"
 #include "coordinator/epoch/prober.h"
+#include "coordinator/epoch/run_begin.h"
+#include "coordinator/epoch/second_opinion.h"
 #include "coordinator/epoch/setup.h"
 #include "coordinator/epoch/starting.h"
 #include "coordinator/state/decide.h"
@@ -43,7 +45,18 @@ struct Apply {
     core.SetReason(job, reason);
     return absl::OkStatus();
   }
-  absl::Status operator()(const LeaveOutNode& action) { return LeaveOut(core, action.node, reason); }
+  absl::Status operator()(const LeaveOutNode& action) {
+    LeaveOut(core, action.node, reason);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const AskSecondReader& action) {
+    AskReader(core, action.node, reason);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const JudgeCheckpoint& action) {
+    Judge(core, action.verdict, reason);
+    return absl::OkStatus();
+  }
   absl::Status operator()(const RefuseNewcomers&) {
     RefuseUnproven(core, reason);
     run.stage = Stage::kIdle;

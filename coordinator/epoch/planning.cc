@@ -119,9 +119,13 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
       prepared.start_step = found->manifest.step;
       for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
       prepared.skipped = found->skipped;
-      prepared.status = CheckOwner(found->manifest, job, checkpoint_folder, found->folder);
-      if (prepared.status.ok()) prepared.status = CheckFits(found->manifest, input, data_digest, found->folder);
-    } else if (absl::IsNotFound(found.status()) && !published.empty()) {
+      prepared.unjudged = found->unjudged;
+      prepared.status = CheckOwner(found->manifest, wish.job, wish.folder, found->folder);
+      if (prepared.status.ok()) prepared.status = CheckFits(found->manifest, input, wish.data_digest, found->folder);
+      if (prepared.status.ok() && wish.is_new) {
+        prepared.status = CheckStepsAreLeft(found->manifest, input.config.training.steps, found->folder);
+      }
+    } else if (absl::IsNotFound(found.status()) && !wish.published.empty()) {
       // Beginning again at step 0 would throw away what the ranks saved.
       // A folder that is not mounted looks empty, too.
       prepared.status = WithFault(absl::FailedPreconditionError(absl::StrCat(

@@ -163,7 +163,7 @@ void OnStorageReport(Core& core, const NodeName& node, const StorageReport& repo
   }
 }
 
-absl::Status LeaveOut(Core& core, const NodeName& node, const std::string& why) {
+void LeaveOut(Core& core, const NodeName& node, const std::string& why) {
   JobRun& run = *core.state.run;
   for (const DeviceDescription& device : run.considered) {
     if (NodeOf(device.id) == node) run.left_out[device.id] = why;
@@ -175,7 +175,6 @@ absl::Status LeaveOut(Core& core, const NodeName& node, const std::string& why) 
   event.epoch = core.state.jobs.at(run.job).epoch;
   event.message = absl::StrCat("the job goes on without node ", node.value(), ": ", why);
   core.Emit(std::move(event));
-  return absl::OkStatus();
 }
 
 absl::Status BeginProfiling(Core& core) {

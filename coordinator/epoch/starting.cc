@@ -77,6 +77,7 @@ RankAssignment Common(const ClusterState& state, const JobRun& run, const JobRec
   common.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;
   common.start_step = prepared.start_step;
   common.resume_from = prepared.resume_from;
+  common.spared_checkpoints = prepared.unjudged;
   common.model = shape;
   common.config = RankConfig(job);
   common.data_digest = job.data_digest;

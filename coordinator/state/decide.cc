@@ -76,6 +76,7 @@ Decision DecideIdle(const View& v) {
             absl::StrFormat("ranks died or stalled %s in a row before the first step; the last time: %s",
                             Count(v.run.trouble.deaths, "time"), v.run.trouble.reason)};
   }
+  if (auto reading = DecideSecondReader(v.now, v.state, v.config)) return *reading;
   if (v.usable.empty()) return {Wait{}, WhyNoDevice(v.state, v.run)};
   if (!v.run.infeasible.empty() && Ids(v.usable) == v.run.infeasible) return {Wait{}, v.run.infeasible_reason};
   if (const absl::Duration pause = PauseAfter(v.run.trouble.remedy, v.run.trouble.times); v.in_stage() < pause) {

@@ -13,6 +13,7 @@
 #include "coordinator/state/cluster.h"
 #include "coordinator/state/examination.h"
 #include "coordinator/state/flapping.h"
+#include "coordinator/state/second_reader.h"
 
 namespace motley::coordinator {
 
@@ -48,6 +49,12 @@ struct LeaveOutNode {
   NodeName node;
 };                          // of this job: it sees other data or another folder
 struct RefuseNewcomers {};  // the job goes on with the nodes that it trained with before; back to idle
+struct AskSecondReader {
+  NodeName node;
+};  // reads the checkpoint that is suspected
+struct JudgeCheckpoint {
+  Verdict verdict;
+};
 struct RequestProfiles {};
 struct PreparePlan {};
 struct RetryLater {};  // planning failed for now: back to idle, and a pause
@@ -67,8 +74,9 @@ struct Finish {
   JobPhase phase;
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failure whose kind is known
 };
-using JobAction = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RefuseNewcomers, RequestProfiles,
-                               PreparePlan, RetryLater, StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
+using JobAction =
+    std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RefuseNewcomers, AskSecondReader, JudgeCheckpoint,
+                 RequestProfiles, PreparePlan, RetryLater, StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
 
 struct Decision {
   JobAction action;

@@ -1,5 +1,6 @@
 #include "worker/engine/checkpointer.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,7 +70,8 @@ absl::Status Publish(const RankAssignment& assignment, CheckpointManifest manife
   const CheckpointFence fence = MakeFence(assignment, step, host);
   MOTLEY_RETURN_IF_ERROR(PublishCheckpoint(temporary, final_folder, manifest, fence));
   const CheckpointSection& config = assignment.config.checkpoint;
-  const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, step, fence);
+  const std::set<std::string> spared(assignment.spared_checkpoints.begin(), assignment.spared_checkpoints.end());
+  const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, step, fence, spared);
   if (!pruned.ok()) host.OnLog(absl::StrCat("old checkpoints stay: ", pruned.message()));
   return absl::OkStatus();
 }
