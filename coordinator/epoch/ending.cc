@@ -131,7 +131,7 @@ absl::Status KillRanks(Core& core, const KillEpoch& action, const std::string& r
     for (EventRecord& event : events) core.Emit(std::move(event));
     const Remedy remedy = RemedyFor(*action.failure);
     NoteTrouble(run, remedy, reason);
-    if (remedy == Remedy::kEnd) run.ending = Ending::kFail;
+    if (EndsJob(core.state, run, *action.failure)) run.ending = Ending::kFail;
   }
   core.SetReason(core.state.jobs.at(run.job), reason);
   SendStop(core, false, reason);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
 namespace {
@@ -85,6 +86,15 @@ Remedy RemedyFor(const Failure& failure) {
       break;
   }
   return Remedy::kEnd;
+}
+
+bool EndsJob(const ClusterState& state, const JobRun& run, const Failure& failure) {
+  const Remedy remedy = RemedyFor(failure);
+  if (remedy != Remedy::kWithoutNode) return remedy == Remedy::kEnd;
+  const NodeName odd = NodeOf(failure.device);
+  if (std::any_of(run.odd_nodes.begin(), run.odd_nodes.end(), [&](const NodeName& node) { return node != odd; })) return true;
+  const std::vector<DeviceDescription> usable = UsableDevices(state, run);
+  return std::all_of(usable.begin(), usable.end(), [&](const DeviceDescription& device) { return NodeOf(device.id) == odd; });
 }
 
 absl::Duration PauseAfter(Remedy remedy, int times) {

@@ -167,9 +167,13 @@ Decision DecideStorage(const View& v) {
 std::optional<Decision> DecideFailure(const View& v) {
   std::optional<Failure> cause = FirstCause(v.now, v.run.failures, v.config.cause);
   if (!cause) return std::nullopt;
-  const bool ends = RemedyFor(*cause) == Remedy::kEnd && !BlamesNewcomers(v.state, v.run, *cause);
+  const bool ends = EndsJob(v.state, v.run, *cause) && !BlamesNewcomers(v.state, v.run, *cause);
   const Ending ending = ends ? Ending::kFail : Ending::kReplan;
-  return Decision{EndEpoch{false, ending, CauseLabel(*cause), *cause}, Describe(*cause)};
+  std::string reason = Describe(*cause);
+  if (ends && RemedyFor(*cause) == Remedy::kWithoutNode && !v.run.odd_nodes.empty()) {
+    absl::StrAppend(&reason, "; node ", v.run.odd_nodes.begin()->value(), ", which was left out before, said the like");
+  }
+  return Decision{EndEpoch{false, ending, CauseLabel(*cause), *cause}, std::move(reason)};
 }
 
 Decision DecideProfiling(const View& v) {

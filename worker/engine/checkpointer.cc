@@ -33,8 +33,13 @@ absl::Status ErrorOf(const std::string& message, const DeviceId& device) {
                    ParseFault(parts[2]).value_or(Fault::kOurs));
 }
 
-absl::Status FirstError(const std::vector<std::string>& messages, const std::vector<DeviceId>& devices) {
-  for (size_t r = 0; r < messages.size(); ++r) MOTLEY_RETURN_IF_ERROR(ErrorOf(messages[r], devices[r]));
+// What one machine refuses is its own rank's to say: to the others it is a peer that is lost, so that nobody else is blamed.
+absl::Status FirstError(const std::vector<std::string>& messages, const RankAssignment& assignment) {
+  for (size_t r = 0; r < messages.size(); ++r) {
+    absl::Status error = ErrorOf(messages[r], assignment.devices[r]);
+    const bool of_others = FaultOf(error) == Fault::kNode && static_cast<int>(r) != assignment.rank;
+    if (!error.ok()) return of_others ? WithFault(std::move(error), Fault::kPeer) : error;
+  }
   return absl::OkStatus();
 }
 
@@ -91,7 +96,7 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
   const auto written = WriteCheckpointFile(temporary, absl::StrCat("rank-", assignment.rank, ".bin"), dtype, state.Pieces());
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> entries, communicator.GatherStrings(ToMessage(written)));
-  const absl::Status all_written = FirstError(entries, assignment.devices);
+  const absl::Status all_written = FirstError(entries, assignment);
   absl::Status published;
   if (assignment.rank == 0) {
     int64_t bytes = 0;
@@ -104,7 +109,7 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
   }
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> verdicts, communicator.GatherStrings(ToMessage(published)));
   MOTLEY_RETURN_IF_ERROR(all_written);
-  return FirstError(verdicts, assignment.devices);
+  return FirstError(verdicts, assignment);
 }
 
 }  // namespace

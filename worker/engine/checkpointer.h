@@ -15,7 +15,8 @@ namespace motley::engine {
 // Every rank writes its file into the temporary folder; rank 0 collects the entries, proves that the epoch is the newest,
 // publishes and prunes. All ranks return the same verdict: the first failure's status, which names its device. On failure
 // the temporary folder is removed and published checkpoints are untouched. FAILED_PRECONDITION: a newer epoch exists.
-// Fault::kStorage: it cannot be written now; the ranks may go on and try again. Fault::kPeer: they cannot.
+// Fault::kStorage: it cannot be written now; the ranks may go on and try again. Fault::kPeer: they cannot. What one rank's
+// machine refuses is Fault::kNode to that rank alone, and Fault::kPeer to the others.
 absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, Communicator& communicator,
                             RankHost& host);
 
