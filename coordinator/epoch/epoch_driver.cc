@@ -34,6 +34,7 @@ struct Apply {
     if (run.prepared) {  // no plan fits: another set of devices may
       run.infeasible = Ids(run.considered);
       run.infeasible_reason = reason;
+      if (UnprovenNodes(core.state, run).empty()) run.proven_without_plan = run.infeasible;
       run.prepared.reset();
     }
     return core.SetPhase(job, JobPhase::kWaiting, reason);
@@ -93,10 +94,7 @@ void DriveQueue(Core& core) {
   }
   for (const auto& [id, reason] : decision.waiting) core.SetReason(core.state.jobs.at(id), reason);
   if (decision.activate) {
-    core.state.run.emplace();
-    core.state.run->job = *decision.activate;
-    core.state.run->has_run = core.state.jobs.at(*decision.activate).step > 0;
-    core.state.run->stage_since = core.clock.Now();
+    BeginRun(core, *decision.activate);
   }
 }
 

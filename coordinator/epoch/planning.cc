@@ -141,6 +141,7 @@ Prepared Prepare(const planner::PlannerInput& input, const std::string& checkpoi
   }
   absl::StatusOr<planner::PlanResult> result = planner::MakePlan(input);
   prepared.status = OnOneLine(result.status());
+  prepared.of_planner = true;
   if (result.ok()) prepared.plan = *std::move(result);
   return prepared;
 }

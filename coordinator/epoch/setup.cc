@@ -127,6 +127,7 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
   run.stage = Stage::kStorage;
   run.stage_since = core.clock.Now();
   run.considered = devices;
+  for (const DeviceDescription& device : devices) run.took_part.insert(device.id);
   run.ranks.clear();
   run.failures.clear();
   run.started_processes = false;

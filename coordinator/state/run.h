@@ -94,7 +94,8 @@ struct StorageAnswer {
 
 // What the planning task hands back.
 struct Prepared {
-  absl::Status status;  // of the plan
+  absl::Status status;      // of the plan
+  bool of_planner = false;  // the status is the planner's word: on other devices there may be a plan
   planner::PlanResult plan;
   std::string resume_from;  // folder, or empty
   int64_t start_step = 0;
@@ -127,6 +128,9 @@ struct JobRun {
   std::set<NodeName> odd_nodes;               // left out with Fault::kNode since the newest save
   std::vector<Failure> failures;              // of this epoch, in order of arrival
   bool has_run = false;                       // a step was done in some epoch: the job is known to be possible
+  std::set<DeviceId> took_part;               // devices that some epoch of the job was set up on
+  std::vector<std::string> named;             // nodes and devices without which it cannot go on (planner.plan_json, planner.pins)
+  std::vector<std::string> dropped_pins;      // of the newest plan; said when they change
 
   // Of the newest epoch that started ranks (transports.h).
   std::vector<TransportUse> planned_transports;
@@ -151,6 +155,7 @@ struct JobRun {
   // No plan fits these devices; another set may.
   std::vector<DeviceId> infeasible;
   std::string infeasible_reason;
+  std::vector<DeviceId> proven_without_plan;  // the newest set without newcomers for which there was none
   // kStarting
   int64_t resume_bytes = 0;  // that the ranks read before they are ready
   // kRunning
