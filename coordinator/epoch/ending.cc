@@ -162,6 +162,28 @@ absl::Status FinishEnding(Core& core) {
   return absl::OkStatus();
 }
 
+absl::Status WithdrawStop(Core& core, JobRecord& job) {
+  const bool stops = core.state.run && core.state.run->job == job.id && core.state.run->stage == Stage::kStopping &&
+                     core.state.run->ending == Ending::kStop;
+  const std::string reason = "resumed by the user before it had stopped: goes on when its ranks have ended";
+  Batch batch;
+  batch.jobs.push_back(stops ? WithPhase(job, JobPhase::kReplanning, reason) : job);
+  batch.jobs[0].stop_requested = false;
+  if (stops) batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  job = batch.jobs[0];
+  if (!stops) return absl::OkStatus();
+  JobRun& run = *core.state.run;
+  run.ending = Ending::kReplan;
+  run.ending_reason = reason;
+  if (run.has_run && run.replan_cause.empty()) {
+    run.replan_cause = "stopped and resumed by the user";
+    run.cause_label = "resumed";
+    run.step_before_replan = job.step;
+  }
+  return absl::OkStatus();
+}
+
 void Postpone(Core& core, const std::string& reason) {
   JobRun& run = *core.state.run;
   run.stage = Stage::kIdle;
