@@ -15,6 +15,7 @@ enum class Fault {
   kPeer,     // a connection between ranks broke: a consequence, or the network; tried again when the peers reach each other
   kStorage,  // a file cannot be read or written now (EIO, EACCES, a full disk): tried again with growing pauses
   kDamage,   // a file is not what was written: what is damaged is left out, the one before is used
+  kNode,  // this machine refuses what others grant (EINVAL of a mount's fsync): it is left out; the job ends when another says so
 };
 
 // The same status with its fault; OK stays OK.
@@ -30,7 +31,7 @@ std::string DamagedCheckpointOf(const absl::Status& status);  // empty: none
 absl::Status WithBlamedDevice(absl::Status status, const std::string& device);
 std::string BlamedDeviceOf(const absl::Status& status);  // empty: nobody, or not known
 
-std::string_view FaultName(Fault fault);                 // "ours", "peer", "storage", "damage"
+std::string_view FaultName(Fault fault);                 // "ours", "peer", "storage", "damage", "node"
 std::optional<Fault> ParseFault(std::string_view name);  // null: no such name
 
 }  // namespace motley

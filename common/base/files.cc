@@ -51,21 +51,22 @@ bool IsWrongPath(int error) {
     case ENOTEMPTY:
     case ENAMETOOLONG:
     case ELOOP:
-    case EINVAL:
-    case ENOSYS:
-    case EXDEV:
       return true;
     default:
       return false;
   }
 }
 
+// The file system knows no such call (fsync on some FUSE and 9p mounts, a rename across mounts). Another machine's may.
+bool IsOddMount(int error) { return error == EINVAL || error == ENOSYS || error == EXDEV; }
+
 }  // namespace
 
 absl::Status FileError(int error, std::string_view action, const std::string& path) {
   const absl::Status status(
       CodeOf(error), absl::StrCat("cannot ", std::string(action), " ", path, ": ", std::generic_category().message(error)));
-  return IsWrongPath(error) ? status : WithFault(status, Fault::kStorage);
+  if (IsWrongPath(error)) return status;
+  return WithFault(status, IsOddMount(error) ? Fault::kNode : Fault::kStorage);
 }
 
 FileDescriptor::~FileDescriptor() {

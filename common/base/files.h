@@ -13,7 +13,8 @@ namespace motley {
 
 // The Status of a failed system call: ENOENT is NOT_FOUND, EACCES PERMISSION_DENIED, ENOSPC and EDQUOT RESOURCE_EXHAUSTED, EFBIG
 // OUT_OF_RANGE, EEXIST ALREADY_EXISTS, the rest UNAVAILABLE. "cannot read /x: no such file or directory". All that may be
-// otherwise later (no right, a full disk, an input or output error) is Fault::kStorage; a wrong path is not.
+// otherwise later (no right, a full disk, an input or output error) is Fault::kStorage; a wrong path is not. What this machine's
+// file system does not know (EINVAL, ENOSYS, EXDEV) is Fault::kNode.
 absl::Status FileError(int error, std::string_view action, const std::string& path);
 
 // A file descriptor that closes itself.

@@ -94,7 +94,8 @@ absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifes
 struct FoundCheckpoint {
   std::string folder;
   CheckpointManifest manifest;
-  std::vector<std::string> skipped;  // newer ones that are damaged, each with the reason
+  std::vector<std::string> skipped;   // newer ones that are damaged, each with the reason
+  std::vector<std::string> unjudged;  // folders of those that are not among `left_out`: nobody but this caller has looked at them
 };
 // Why whoever looks does not want a checkpoint; OK: it does.
 using CheckpointFilter = std::function<absl::Status(const CheckpointManifest& manifest, const std::string& folder)>;
@@ -108,10 +109,12 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
                                                      std::vector<std::string>* not_one = nullptr);
 // Settles what older epochs left unfinished and, unless `keep_latest` is 0, deletes published checkpoints beyond the newest
 // `keep_latest` up to `newest_step`, the one just published. Only those count whose structure verifies, and of this job: another
-// one's stay as they are. Those of a higher step did not verify when the run resumed below
-// them; they go too, or they would count as the newest and push out the good ones. Asks before each deletion, and deletes only
-// what an epoch up to the fence's wrote. What cannot be read now stays. FAILED_PRECONDITION: a newer epoch exists.
-absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence);
+// one's stay as they are. Those of a higher step did not verify when the run resumed below them; they go too, or they would count
+// as the newest and push out the good ones. Only folders that are `spared` stay until the run has come to their steps: one reader
+// alone found them damaged. Asks before each deletion, and deletes only what an epoch up to the fence's wrote. What cannot be read
+// now stays. FAILED_PRECONDITION: a newer epoch exists.
+absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence,
+                              const std::set<std::string>& spared = {});
 
 // Writes HuggingFace's layout: config.json and model.safetensors (tied head left out as transformers does). The checkpoint is
 // verified first. ALREADY_EXISTS when out_folder holds a model already.

@@ -1,3 +1,7 @@
+#include <set>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/files.h"
 #include "common/base/status_macros.h"
@@ -33,7 +37,8 @@ std::string OwnerOf(const std::vector<CheckpointFolder>& folders, int64_t newest
 // Published folders to delete. What was not made by the job that prunes is not its to count or to delete. FAILED_PRECONDITION:
 // one is of a newer epoch, so nothing here is ours to delete.
 absl::StatusOr<std::vector<CheckpointFolder>> Superseded(const std::vector<CheckpointFolder>& folders, int64_t keep_latest,
-                                                         int64_t newest_step, const CheckpointFence& fence) {
+                                                         int64_t newest_step, const CheckpointFence& fence,
+                                                         const std::set<std::string>& spared) {
   std::vector<CheckpointFolder> doomed;
   const std::string owner = OwnerOf(folders, newest_step);
   int64_t kept = 0;
@@ -42,6 +47,7 @@ absl::StatusOr<std::vector<CheckpointFolder>> Superseded(const std::vector<Check
     const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder.path);
     if (manifest.ok() && !owner.empty() && manifest->job != owner) continue;
     if (manifest.ok() && manifest->epoch > fence.epoch) return NewerEpochWrote(folder.path, fence.epoch);
+    if (folder.step > newest_step && spared.contains(folder.path)) continue;
     if (folder.step > newest_step || kept >= keep_latest) {
       doomed.push_back(folder);
     } else if (manifest.ok() && VerifyStructure(folder.path, *manifest).ok()) {
@@ -53,7 +59,8 @@ absl::StatusOr<std::vector<CheckpointFolder>> Superseded(const std::vector<Check
 
 }  // namespace
 
-absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence) {
+absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence,
+                              const std::set<std::string>& spared) {
   MOTLEY_ASSIGN_OR_RETURN(std::vector<CheckpointFolder> folders, ListCheckpointFolders(root));
   absl::Status first_error;
   // What stays because of its own error does not keep the rest; a newer epoch, or nobody to ask, ends it all.
@@ -69,7 +76,8 @@ absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int6
   }
   if (keep_latest > 0) {
     MOTLEY_ASSIGN_OR_RETURN(folders, ListCheckpointFolders(root));
-    MOTLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> doomed, Superseded(folders, keep_latest, newest_step, fence));
+    MOTLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> doomed,
+                            Superseded(folders, keep_latest, newest_step, fence, spared));
     for (const CheckpointFolder& folder : doomed) {
       changed = true;
       MOTLEY_RETURN_IF_ERROR(fence.confirm(absl::StrCat("delete ", folder.name)));

@@ -175,6 +175,7 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
       }
       if (!ProvesDamage(status)) return status;
       damaged |= !absl::IsNotFound(candidate.manifest.status());
+      if (!left_out.contains(candidate.folder)) result.unjudged.push_back(candidate.folder);
       result.skipped.push_back(std::string(status.message()));
     }
   }

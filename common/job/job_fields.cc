@@ -150,6 +150,7 @@ std::vector<JobField> JobFields(JobConfig& c) {
       Text("planner", "recompute", c.planner.recompute, {"auto", "none", "full"}),
       Text("planner", "exclude", c.planner.exclude),
       Text("planner", "pins", c.planner.pins),
+      Flag("planner", "pins_required", c.planner.pins_required),
       Integer("planner", "max_tp", c.planner.max_tp, 1, 1 << 14),
       Integer("planner", "budget_nodes", c.planner.budget_nodes, 1, 1e15),
       Document("planner", "plan_json", c.planner.plan_json),

@@ -53,6 +53,7 @@ struct RankAssignment {
   std::string data_digest;
   DeviceDescription device;
   double first_progress_seconds = 60;
+  std::vector<std::string> spared_checkpoints;  // folders of later steps that one reader alone found damaged: not to be deleted
   std::vector<std::pair<int, int>> link_pairs;  // for profiling: ranks of one node; empty: of each node the first two
 
   int world() const { return static_cast<int>(devices.size()); }

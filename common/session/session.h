@@ -58,9 +58,10 @@ struct StorageCheckCommand {
   Epoch epoch;
   std::string data_path, checkpoint_folder, token;
   bool write_token = false;
-  std::string check_id;  // not empty: a probe beside a running job
-  std::string initial;   // folder of the weights that the job begins with, or empty
-  bool over = false;     // no check, but the end of those before: no answers, no token
+  std::string check_id;           // not empty: a probe beside a running job
+  std::string initial;            // folder of the weights that the job begins with, or empty
+  bool over = false;              // no check, but the end of those before: no answers, no token
+  std::string verify_checkpoint;  // not empty: nothing else is looked at than whether this checkpoint verifies
 };
 struct ReachTarget {
   NodeName node;

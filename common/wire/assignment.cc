@@ -77,6 +77,7 @@ v1::RankAssignment ToProto(const RankAssignment& a) {
     out->set_a(one);
     out->set_b(other);
   }
+  for (const std::string& folder : a.spared_checkpoints) proto.add_spared_checkpoints(folder);
   proto.set_start_step(a.start_step);
   proto.set_resume_from(a.resume_from);
   proto.set_model_config_json(ToHfConfig(a.model));
@@ -108,6 +109,7 @@ absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
   a.predicted_lanes = FromProto(proto.predicted_lanes());
   a.stage = proto.stage();
   for (const v1::RankPair& pair : proto.link_pairs()) a.link_pairs.emplace_back(pair.a(), pair.b());
+  a.spared_checkpoints.assign(proto.spared_checkpoints().begin(), proto.spared_checkpoints().end());
   a.start_step = proto.start_step();
   a.resume_from = proto.resume_from();
   MOTLEY_ASSIGN_OR_RETURN(a.model, ParseHfConfig(proto.model_config_json(), "model_config_json"));

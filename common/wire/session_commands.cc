@@ -21,6 +21,7 @@ struct CommandToProto {
     check->set_check_id(command.check_id);
     check->set_initial(command.initial);
     check->set_over(command.over);
+    check->set_verify_checkpoint(command.verify_checkpoint);
   }
   void operator()(const ReachCheckCommand& command) {
     v1::ReachCheck* check = out.mutable_reach_check();
@@ -113,9 +114,9 @@ absl::StatusOr<std::optional<CoordinatorCommand>> FromProto(const v1::Coordinato
   switch (message.message_case()) {
     case v1::CoordinatorMessage::kStorageCheck: {
       const auto& in = message.storage_check();
-      return StorageCheckCommand{JobId(in.job_id()),     Epoch(in.epoch()), in.data_path(),
-                                 in.checkpoint_folder(), in.token(),        in.write_token(),
-                                 in.check_id(),          in.initial(),      in.over()};
+      return StorageCheckCommand{JobId(in.job_id()), Epoch(in.epoch()),     in.data_path(), in.checkpoint_folder(),
+                                 in.token(),         in.write_token(),      in.check_id(),  in.initial(),
+                                 in.over(),          in.verify_checkpoint()};
     }
     case v1::CoordinatorMessage::kReachCheck:
       return ReachFromProto(message.reach_check());

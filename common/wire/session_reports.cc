@@ -28,7 +28,8 @@ struct FaultRow {
 constexpr FaultRow kFaults[] = {{Fault::kOurs, v1::FAULT_OURS},
                                 {Fault::kPeer, v1::FAULT_PEER},
                                 {Fault::kStorage, v1::FAULT_STORAGE},
-                                {Fault::kDamage, v1::FAULT_DAMAGE}};
+                                {Fault::kDamage, v1::FAULT_DAMAGE},
+                                {Fault::kNode, v1::FAULT_NODE}};
 
 struct ReportToProto {
   v1::WorkerMessage out;

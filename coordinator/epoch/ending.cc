@@ -7,6 +7,8 @@
 #include "common/base/count.h"
 #include "common/base/status_macros.h"
 #include "coordinator/epoch/prober.h"
+#include "coordinator/epoch/second_opinion.h"
+#include "coordinator/epoch/setup.h"
 #include "coordinator/epoch/storage_blame.h"
 #include "coordinator/state/membership.h"
 
@@ -40,11 +42,12 @@ void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>*
     events->push_back(event);
   }
   const Remedy remedy = RemedyFor(failure);
-  if (remedy == Remedy::kOlderCheckpoint) {
-    run.damaged.insert(failure.damaged_checkpoint);
-    event.kind = kind::kCheckpointSkipped;
-    event.message = absl::StrCat(failure.damaged_checkpoint, ": ", failure.message, "; the checkpoint before it is used instead");
-    events->push_back(event);
+  // A newcomer's word ends nothing: it is refused.
+  const bool believed = BlamedNewcomers(core.state, run, failure).empty();
+  if (remedy == Remedy::kSecondReader && believed) Suspect(core, failure);
+  if (remedy == Remedy::kWithoutNode && believed && !EndsJob(core.state, run, failure)) {
+    run.odd_nodes.insert(event.node);
+    LeaveOut(core, event.node, Describe(failure));
   }
   if (remedy != Remedy::kRestart || !(blamed.empty() || blamed.contains(event.node))) return;
   if (++run.deaths[failure.device] < core.config.driver.max_deaths) return;
@@ -131,7 +134,7 @@ absl::Status KillRanks(Core& core, const KillEpoch& action, const std::string& r
     for (EventRecord& event : events) core.Emit(std::move(event));
     const Remedy remedy = RemedyFor(*action.failure);
     NoteTrouble(run, remedy, reason);
-    if (remedy == Remedy::kEnd) run.ending = Ending::kFail;
+    if (EndsJob(core.state, run, *action.failure)) run.ending = Ending::kFail;
   }
   core.SetReason(core.state.jobs.at(run.job), reason);
   SendStop(core, false, reason);
@@ -162,6 +165,28 @@ absl::Status FinishEnding(Core& core) {
   return absl::OkStatus();
 }
 
+absl::Status WithdrawStop(Core& core, JobRecord& job) {
+  const bool stops = core.state.run && core.state.run->job == job.id && core.state.run->stage == Stage::kStopping &&
+                     core.state.run->ending == Ending::kStop;
+  const std::string reason = "resumed by the user before it had stopped: goes on when its ranks have ended";
+  Batch batch;
+  batch.jobs.push_back(stops ? WithPhase(job, JobPhase::kReplanning, reason) : job);
+  batch.jobs[0].stop_requested = false;
+  if (stops) batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  job = batch.jobs[0];
+  if (!stops) return absl::OkStatus();
+  JobRun& run = *core.state.run;
+  run.ending = Ending::kReplan;
+  run.ending_reason = reason;
+  if (run.has_run && run.replan_cause.empty()) {
+    run.replan_cause = "stopped and resumed by the user";
+    run.cause_label = "resumed";
+    run.step_before_replan = job.step;
+  }
+  return absl::OkStatus();
+}
+
 void Postpone(Core& core, const std::string& reason) {
   JobRun& run = *core.state.run;
   run.stage = Stage::kIdle;
@@ -189,6 +214,9 @@ absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason, ab
   }
   RememberNodes(core.state);
   for (const auto& [node, probe] : run.probes) core.Send(node, StopCommand{run.job, job.epoch, false, reason});
+  if (run.suspicion && !run.suspicion->reader.empty()) {
+    core.Send(run.suspicion->reader, StopCommand{run.job, job.epoch, false, reason});
+  }
   core.state.run.reset();
   // What alerts watch must not stand still for ever; the rest stays for the dashboards.
   Metrics& m = core.metrics;

@@ -15,6 +15,8 @@ absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& 
 absl::Status KillRanks(Core& core, const KillEpoch& action, const std::string& reason);
 // Every rank is gone: the next epoch, or the end of the job.
 absl::Status FinishEnding(Core& core);
+// The user resumes a job that was told to stop and has not: it goes on. What it saves meanwhile it saves.
+absl::Status WithdrawStop(Core& core, JobRecord& job);
 // A checkpoint could not be looked for now: back to idle, where a pause is waited for.
 void Postpone(Core& core, const std::string& reason);
 // The job is over and gives the cluster back.

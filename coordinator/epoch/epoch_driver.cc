@@ -5,6 +5,8 @@
 #include "coordinator/epoch/ending.h"
 #include "coordinator/epoch/planning.h"
 #include "coordinator/epoch/prober.h"
+#include "coordinator/epoch/run_begin.h"
+#include "coordinator/epoch/second_opinion.h"
 #include "coordinator/epoch/setup.h"
 #include "coordinator/epoch/starting.h"
 #include "coordinator/state/decide.h"
@@ -32,6 +34,7 @@ struct Apply {
     if (run.prepared) {  // no plan fits: another set of devices may
       run.infeasible = Ids(run.considered);
       run.infeasible_reason = reason;
+      if (UnprovenNodes(core.state, run).empty()) run.proven_without_plan = run.infeasible;
       run.prepared.reset();
     }
     return core.SetPhase(job, JobPhase::kWaiting, reason);
@@ -43,7 +46,18 @@ struct Apply {
     core.SetReason(job, reason);
     return absl::OkStatus();
   }
-  absl::Status operator()(const LeaveOutNode& action) { return LeaveOut(core, action.node, reason); }
+  absl::Status operator()(const LeaveOutNode& action) {
+    LeaveOut(core, action.node, reason);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const AskSecondReader& action) {
+    AskReader(core, action.node, reason);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const JudgeCheckpoint& action) {
+    Judge(core, action.verdict, reason);
+    return absl::OkStatus();
+  }
   absl::Status operator()(const RefuseNewcomers&) {
     RefuseSwapped(core, UnprovenNodes(core.state, run), reason);
     run.stage = Stage::kIdle;
@@ -81,10 +95,7 @@ void DriveQueue(Core& core) {
   }
   for (const auto& [id, reason] : decision.waiting) core.SetReason(core.state.jobs.at(id), reason);
   if (decision.activate) {
-    core.state.run.emplace();
-    core.state.run->job = *decision.activate;
-    core.state.run->has_run = core.state.jobs.at(*decision.activate).step > 0;
-    core.state.run->stage_since = core.clock.Now();
+    BeginRun(core, *decision.activate);
   }
 }
 

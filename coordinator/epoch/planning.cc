@@ -111,34 +111,53 @@ absl::Status PrepareInitial(const planner::PlannerInput& input, const std::set<s
   return absl::OkStatus();
 }
 
+// A new job that finds its last step done would succeed without having made one: the steps are an earlier job's of its id.
+absl::Status CheckStepsAreLeft(const CheckpointManifest& manifest, int64_t steps, const std::string& folder) {
+  if (manifest.step < steps) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("checkpoint ", folder, " is at step ", manifest.step, " and training.steps is ", steps,
+                   ": no step is left to make. It was made by an earlier job ", Quoted(manifest.job),
+                   "; give more steps, or submit "
+                   "the job under another name or with another checkpoint.folder"));
+}
+
+struct CheckpointWish {
+  std::string folder;     // of the job; empty: none
+  std::string published;  // the newest checkpoint that a rank reported, or empty
+  std::string data_digest;
+  std::set<std::string> damaged;
+  JobId job;
+  bool is_new = false;  // it has never started a rank
+};
+
 // Runs beside the loop, on values of its own.
-// `published`: the newest checkpoint that a rank reported, or empty.
-Prepared Prepare(planner::PlannerInput input, const std::string& checkpoint_folder, const std::string& published,
-                 const std::string& data_digest, const std::set<std::string>& damaged, const JobId& job) {
+Prepared Prepare(planner::PlannerInput input, const CheckpointWish& wish) {
   Prepared prepared;
-  if (!checkpoint_folder.empty()) {
+  if (!wish.folder.empty()) {
     // What somebody copied into the folder must not end a job that has checkpoints of its own there.
     const auto ours = [&](const CheckpointManifest& manifest, const std::string& folder) -> absl::Status {
-      MOTLEY_RETURN_IF_ERROR(CheckOwner(manifest, job, checkpoint_folder, folder));
-      return CheckFits(manifest, input, data_digest, folder);
+      MOTLEY_RETURN_IF_ERROR(CheckOwner(manifest, wish.job, wish.folder, folder));
+      return CheckFits(manifest, input, wish.data_digest, folder);
     };
     std::vector<std::string> not_one;
-    auto found = FindNewestCheckpoint(checkpoint_folder, damaged, ours, &not_one);
+    auto found = FindNewestCheckpoint(wish.folder, wish.damaged, ours, &not_one);
     if (found.ok()) {
       prepared.resume_from = found->folder;
       prepared.start_step = found->manifest.step;
       input.epoch = AboveCheckpoint(input.epoch, found->manifest);
       for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
       prepared.skipped = found->skipped;
-    } else if (absl::IsNotFound(found.status()) && !published.empty()) {
+      prepared.unjudged = found->unjudged;
+      if (wish.is_new) prepared.status = CheckStepsAreLeft(found->manifest, input.config.training.steps, found->folder);
+    } else if (absl::IsNotFound(found.status()) && !wish.published.empty()) {
       // Beginning again at step 0 would throw away what the ranks saved.
       // A folder that is not mounted looks empty, too.
       prepared.status = WithFault(absl::FailedPreconditionError(absl::StrCat(
-                                      std::string(found.status().message()), ", but ", published,
+                                      std::string(found.status().message()), ", but ", wish.published,
                                       " was published; the coordinator must see checkpoint.folder as the workers do")),
                                   Fault::kStorage);
     } else if (absl::IsNotFound(found.status())) {
-      prepared.status = PrepareInitial(input, damaged, &prepared);
+      prepared.status = PrepareInitial(input, wish.damaged, &prepared);
       prepared.skipped.insert(prepared.skipped.begin(), not_one.begin(), not_one.end());
     } else {
       prepared.status = found.status();
@@ -148,6 +167,7 @@ Prepared Prepare(planner::PlannerInput input, const std::string& checkpoint_fold
   prepared.epoch = input.epoch;
   absl::StatusOr<planner::PlanResult> result = planner::MakePlan(input);
   prepared.status = OnOneLine(result.status());
+  prepared.of_planner = true;
   if (result.ok()) prepared.plan = *std::move(result);
   return prepared;
 }
@@ -198,9 +218,9 @@ absl::Status BeginPlanning(Core& core) {
   if (!input->collectives.points.empty()) run.measured_together = run.considered;
   auto prepared = std::make_shared<Prepared>();
   core.executor.Run(
-      [prepared, input = *std::move(input), folder = CheckpointFolder(job), published = job.newest_checkpoint,
-       digest = job.data_digest, damaged = run.damaged,
-       id = job.id] { *prepared = Prepare(input, folder, published, digest, damaged, id); },
+      [prepared, input = *std::move(input),
+       wish = CheckpointWish{CheckpointFolder(job), job.newest_checkpoint, job.data_digest, run.damaged, job.id,
+                             job.started_unix_ms == 0}] { *prepared = Prepare(input, wish); },
       [&core, prepared, ticket = run.planning_ticket, id = job.id] {
         ForgetPlanning(core, id);
         // The set of devices may have changed meanwhile, or the job ended.

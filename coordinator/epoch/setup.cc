@@ -127,6 +127,7 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
   run.stage = Stage::kStorage;
   run.stage_since = core.clock.Now();
   run.considered = devices;
+  for (const DeviceDescription& device : devices) run.took_part.insert(device.id);
   run.ranks.clear();
   run.failures.clear();
   run.started_processes = false;
@@ -164,7 +165,7 @@ void OnStorageReport(Core& core, const NodeName& node, const StorageReport& repo
   }
 }
 
-absl::Status LeaveOut(Core& core, const NodeName& node, const std::string& why) {
+void LeaveOut(Core& core, const NodeName& node, const std::string& why) {
   JobRun& run = *core.state.run;
   for (const DeviceDescription& device : run.considered) {
     if (NodeOf(device.id) == node) run.left_out[device.id] = why;
@@ -176,7 +177,6 @@ absl::Status LeaveOut(Core& core, const NodeName& node, const std::string& why) 
   event.epoch = core.state.jobs.at(run.job).epoch;
   event.message = absl::StrCat("the job goes on without node ", node.value(), ": ", why);
   core.Emit(std::move(event));
-  return absl::OkStatus();
 }
 
 absl::Status BeginProfiling(Core& core) {

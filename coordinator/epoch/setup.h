@@ -13,7 +13,7 @@ namespace motley::coordinator {
 absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>& devices, const std::string& reason);
 void OnStorageReport(Core& core, const NodeName& node, const StorageReport& report);
 // The job goes on without this node.
-absl::Status LeaveOut(Core& core, const NodeName& node, const std::string& why);
+void LeaveOut(Core& core, const NodeName& node, const std::string& why);
 
 // Asks for the profiles that are not stored under their digest; goes to planning when there are none.
 absl::Status BeginProfiling(Core& core);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/count.h"
 #include "common/base/sha256.h"
 #include "common/base/status_macros.h"
@@ -78,6 +79,7 @@ RankAssignment Common(const ClusterState& state, const JobRun& run, const JobRec
   common.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;
   common.start_step = prepared.start_step;
   common.resume_from = prepared.resume_from;
+  common.spared_checkpoints = prepared.unjudged;
   common.model = shape;
   common.config = RankConfig(job);
   common.data_digest = job.data_digest;
@@ -189,6 +191,10 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
     const std::string used = prepared.resume_from.empty() ? "the initial weights are" : absl::StrCat(prepared.resume_from, " is");
     batch.events.push_back(JobEvent(next, kind::kCheckpointSkipped, absl::StrCat(skipped, "; ", used, " used instead")));
   }
+  if (!prepared.plan.dropped_pins.empty() && prepared.plan.dropped_pins != run.dropped_pins) {
+    batch.events.push_back(JobEvent(next, kind::kPinsDropped,
+                                    absl::StrCat("planned without pins: ", absl::StrJoin(prepared.plan.dropped_pins, "; "))));
+  }
   batch.events.push_back(JobEvent(next, kind::kPlan, PlanSentence(prepared)));
   batch.events.push_back(PhaseEvent(job, next));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
@@ -216,6 +222,8 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.typical_step_seconds = 0;
   run.saved_step = prepared.start_step;
   run.state_bytes = StateBytes(ranks.front());
+  run.dropped_pins = prepared.plan.dropped_pins;
+  run.proven_without_plan.clear();
   run.prepared.reset();
   std::map<NodeName, StartCommand> commands;
   for (RankAssignment& rank : ranks) {

@@ -172,6 +172,8 @@ void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& repo
   run.checkpoint_trouble.clear();
   run.storage_blame = {};
   run.damaged.erase(report.folder);  // whatever had the name
+  run.read_twice.erase(report.folder);
+  run.odd_nodes.clear();  // the others can do what the node that was left out cannot
   run.saved_step = report.step;
   run.save_seconds = report.seconds;
   job.newest_checkpoint = report.folder;

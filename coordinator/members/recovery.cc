@@ -4,6 +4,7 @@
 #include "common/base/count.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "coordinator/epoch/run_begin.h"
 #include "coordinator/state/decide.h"
 
 namespace motley::coordinator {
@@ -13,11 +14,7 @@ constexpr int kMaxPlannings = 2;
 
 absl::Status ResumeRun(Core& core, const JobId& id) {
   JobRecord& job = core.state.jobs.at(id);
-  JobRun& run = core.state.run.emplace();
-  run.job = id;
-  // Steps reach the store with the next checkpoint or change: a job that was running may have done some.
-  run.has_run = job.step > 0 || job.phase == JobPhase::kRunning;
-  run.stage_since = core.clock.Now();
+  JobRun& run = BeginRun(core, id);
   run.not_before = core.clock.Now() + core.config.lease;
   run.last_step_at = core.clock.Now();
   run.started_processes = true;

@@ -8,6 +8,7 @@
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/epoch/rendezvous.h"
+#include "coordinator/epoch/second_opinion.h"
 #include "coordinator/epoch/setup.h"
 #include "coordinator/epoch/steps.h"
 #include "coordinator/epoch/tracing.h"
@@ -43,6 +44,7 @@ struct Handler {
   }
   void operator()(const StorageReport& report) {
     if (IsOfExamination(report.check_id)) return OnExaminedStorage(core, node, report);
+    if (OnSecondReading(core, node, report)) return;
     if (!report.check_id.empty()) return OnProbeStorage(core, node, report);
     if (IsCurrent(report)) OnStorageReport(core, node, report);
   }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/wire/job.h"
+#include "coordinator/epoch/ending.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/rpc/check_spec.h"
 #include "coordinator/rpc/find_job.h"
@@ -23,6 +24,11 @@ absl::Status ResumeJob(Core& core, const v1::ResumeJobRequest& request, v1::Resu
       return absl::FailedPreconditionError(absl::StrCat("job ", job->id.value(), " has not ended, it is ",
                                                         std::string(JobPhaseName(job->phase)), " at step ", job->step,
                                                         "; its settings can change when it has: motley stop ", job->id.value()));
+    }
+    if (job->stop_requested) {
+      MOTLEY_RETURN_IF_ERROR(WithdrawStop(core, *job));
+      Drive(core);
+      response->set_resumed(true);
     }
     *response->mutable_job() = View(core, *job);
     return absl::OkStatus();

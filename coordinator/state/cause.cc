@@ -4,6 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
 namespace {
@@ -42,7 +43,7 @@ std::string Describe(const Failure& failure) {
       if (RemedyFor(failure) == Remedy::kWaitForStorage) {
         return absl::StrCat("the rank on ", failure.device.value(), " cannot use its files now", tail);
       }
-      if (RemedyFor(failure) == Remedy::kOlderCheckpoint) {
+      if (RemedyFor(failure) == Remedy::kSecondReader) {
         return absl::StrCat("the rank on ", failure.device.value(), " found checkpoint ", failure.damaged_checkpoint, " damaged",
                             tail);
       }
@@ -78,11 +79,22 @@ Remedy RemedyFor(const Failure& failure) {
     case Fault::kStorage:
       return Remedy::kWaitForStorage;
     case Fault::kDamage:
-      return failure.damaged_checkpoint.empty() ? Remedy::kEnd : Remedy::kOlderCheckpoint;
+      return failure.damaged_checkpoint.empty() ? Remedy::kEnd : Remedy::kSecondReader;
+    case Fault::kNode:
+      return Remedy::kWithoutNode;
     case Fault::kOurs:
       break;
   }
   return Remedy::kEnd;
+}
+
+bool EndsJob(const ClusterState& state, const JobRun& run, const Failure& failure) {
+  const Remedy remedy = RemedyFor(failure);
+  if (remedy != Remedy::kWithoutNode) return remedy == Remedy::kEnd;
+  const NodeName odd = NodeOf(failure.device);
+  if (std::any_of(run.odd_nodes.begin(), run.odd_nodes.end(), [&](const NodeName& node) { return node != odd; })) return true;
+  const std::vector<DeviceDescription> usable = UsableDevices(state, run);
+  return std::all_of(usable.begin(), usable.end(), [&](const DeviceDescription& device) { return NodeOf(device.id) == odd; });
 }
 
 absl::Duration PauseAfter(Remedy remedy, int times) {
@@ -90,7 +102,7 @@ absl::Duration PauseAfter(Remedy remedy, int times) {
   static constexpr std::array<double, 5> kSeconds = {0.5, 1, 2, 4, 5};
   // A disk or a mount that somebody has to mend.
   static constexpr std::array<double, 6> kStorageSeconds = {1, 2, 4, 8, 15, 30};
-  if (times <= 0 || remedy == Remedy::kOlderCheckpoint) return absl::ZeroDuration();
+  if (times <= 0 || remedy == Remedy::kSecondReader || remedy == Remedy::kWithoutNode) return absl::ZeroDuration();
   const auto turn = static_cast<size_t>(times - 1);
   return absl::Seconds(remedy == Remedy::kWaitForStorage ? kStorageSeconds[std::min(turn, kStorageSeconds.size() - 1)]
                                                          : kSeconds[std::min(turn, kSeconds.size() - 1)]);
@@ -106,7 +118,7 @@ std::string CauseLabel(const Failure& failure) {
       return "rank_hung";
     case FailureKind::kFailed:
       if (RemedyFor(failure) == Remedy::kWaitForStorage) return "storage";
-      return RemedyFor(failure) == Remedy::kOlderCheckpoint ? "checkpoint_damaged" : "rank_failed";
+      return RemedyFor(failure) == Remedy::kSecondReader ? "checkpoint_damaged" : "rank_failed";
     case FailureKind::kNonFinite:
       return "nonfinite";
     case FailureKind::kProfile:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "coordinator/state/cluster.h"
 #include "coordinator/state/run.h"
 
 namespace motley::coordinator {
@@ -24,6 +25,9 @@ std::optional<Failure> FirstCause(absl::Duration now, const std::vector<Failure>
 std::string Describe(const Failure& failure);
 // The table of errors (docs/errors.md).
 Remedy RemedyFor(const Failure& failure);
+// The job ends with this failure, unless newcomers are to blame: what repeats by itself, and what one machine refuses
+// (Fault::kNode) when another one does so, too, or there is no other.
+bool EndsJob(const ClusterState& state, const JobRun& run, const Failure& failure);
 // How long the next epoch waits after `times` failures in a row without a step between them.
 absl::Duration PauseAfter(Remedy remedy, int times);
 // From a bounded set, for the metrics' label `cause`.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/count.h"
 #include "common/data/dataset.h"
+#include "coordinator/state/awaited.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/queue.h"
 #include "coordinator/state/saving.h"
@@ -77,7 +78,14 @@ Decision DecideIdle(const View& v) {
             absl::StrFormat("ranks died or stalled %s in a row before the first step; the last time: %s",
                             Count(v.run.trouble.deaths, "time"), v.run.trouble.reason)};
   }
+  if (auto reading = DecideSecondReader(v.now, v.state, v.config)) return *reading;
   if (v.usable.empty()) return {Wait{}, WhyNoDevice(v.state, v.run)};
+  if (const std::string away = NamedAway(v.state, v.run); !away.empty()) {
+    const bool by_hand = !v.job.config.planner.plan_json.empty();
+    return {Wait{}, absl::StrCat(by_hand ? "the plan by hand" : "planner.pins", " names what cannot be used now: ", away,
+                                 "; goes on by itself when it can",
+                                 by_hand ? "" : " (planner.pins_required = false drops pins that cannot be kept)")};
+  }
   if (!v.run.infeasible.empty() && Ids(v.usable) == v.run.infeasible) return {Wait{}, v.run.infeasible_reason};
   if (const absl::Duration pause = PauseAfter(v.run.trouble.remedy, v.run.trouble.times); v.in_stage() < pause) {
     return {Wait{}, absl::StrFormat("%s; tried again after %.3g s", v.run.trouble.reason, absl::ToDoubleSeconds(pause))};
@@ -168,9 +176,13 @@ std::optional<Decision> DecideFailure(const View& v) {
   std::optional<Failure> cause = FirstCause(v.now, v.run.failures, v.config.cause);
   if (!cause) return std::nullopt;
   std::set<NodeName> blamed = BlamedNewcomers(v.state, v.run, *cause);
-  const bool ends = RemedyFor(*cause) == Remedy::kEnd && blamed.empty();
+  const bool ends = EndsJob(v.state, v.run, *cause) && blamed.empty();
   const Ending ending = ends ? Ending::kFail : Ending::kReplan;
-  return Decision{EndEpoch{false, ending, CauseLabel(*cause), *cause, std::move(blamed)}, Describe(*cause)};
+  std::string reason = Describe(*cause);
+  if (ends && RemedyFor(*cause) == Remedy::kWithoutNode && !v.run.odd_nodes.empty()) {
+    absl::StrAppend(&reason, "; node ", v.run.odd_nodes.begin()->value(), ", which was left out before, said the like");
+  }
+  return Decision{EndEpoch{false, ending, CauseLabel(*cause), *cause, std::move(blamed)}, std::move(reason)};
 }
 
 // Newcomers whose ranks have not told the others where they listen, once those that were there before have. Where these did not
@@ -279,6 +291,15 @@ bool MeasurersAreGone(const View& v) {
   });
 }
 
+// The devices that trained have no plan by themselves, so it is not for the newcomers that there is none: perhaps more are
+// missing, and these may be of the same job, come back one after the other.
+bool HadNoPlanBefore(const View& v) {
+  const std::set<NodeName> unproven = UnprovenNodes(v.state, v.run);
+  std::vector<DeviceId> proven = Ids(v.run.considered);
+  std::erase_if(proven, [&](const DeviceId& device) { return unproven.contains(NodeOf(device)); });
+  return v.run.prepared->of_planner && proven == v.run.proven_without_plan;
+}
+
 Decision DecidePlanning(const View& v) {
   if (v.job.stop_requested) return Stopped();
   if (v.changed()) return {AbandonSetup{}, absl::StrCat("planning begins again: ", DescribeChange(v))};
@@ -298,8 +319,14 @@ Decision DecidePlanning(const View& v) {
   if (FaultOf(status) == Fault::kStorage || absl::IsUnavailable(status) || absl::IsPermissionDenied(status)) {
     return {RetryLater{}, absl::StrCat("the coordinator cannot look for checkpoints now: ", text)};
   }
-  if (swap) return {RefuseNewcomers{}, text};
-  if (absl::IsResourceExhausted(status) && v.run.has_run) {
+  if (swap && !HadNoPlanBefore(v)) return {RefuseNewcomers{}, text};
+  // Once there was a plan.
+  const bool had_plan = v.run.has_run || v.job.started_unix_ms > 0;
+  if (const std::string away = PartnersAway(v.state, v.run); had_plan && v.run.prepared->of_planner && !away.empty()) {
+    return {Wait{},
+            absl::StrCat("no plan for the devices that are left (", text, "); goes on when others can be used again: ", away)};
+  }
+  if ((absl::IsResourceExhausted(status) || swap) && v.run.has_run) {
     return {Wait{}, absl::StrCat("no plan fits the devices that are left (", text, "); goes on when a worker joins")};
   }
   return {Finish{JobPhase::kFailed, status.code()}, text};

@@ -14,6 +14,7 @@
 #include "coordinator/state/cluster.h"
 #include "coordinator/state/examination.h"
 #include "coordinator/state/flapping.h"
+#include "coordinator/state/second_reader.h"
 
 namespace motley::coordinator {
 
@@ -52,6 +53,12 @@ struct LeaveOutNode {
   NodeName node;
 };                          // of this job: it sees other data or another folder
 struct RefuseNewcomers {};  // the job goes on with the nodes that it trained with before; back to idle
+struct AskSecondReader {
+  NodeName node;
+};  // reads the checkpoint that is suspected
+struct JudgeCheckpoint {
+  Verdict verdict;
+};
 struct RequestProfiles {};
 struct PredictCollectives {};  // they take too long to measure: the ranks that do are ended, and the plan is made without
 struct PreparePlan {};
@@ -74,8 +81,9 @@ struct Finish {
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failure whose kind is known
 };
 using JobAction =
-    std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RefuseNewcomers, RequestProfiles, PredictCollectives,
-                 PreparePlan, RetryLater, StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
+    std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RefuseNewcomers, AskSecondReader, JudgeCheckpoint,
+                 RequestProfiles, PredictCollectives, PreparePlan, RetryLater, StartRanks, MarkRunning, EndEpoch, KillEpoch,
+                 EpochEnded, Finish>;
 
 struct Decision {
   JobAction action;

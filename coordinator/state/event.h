@@ -34,6 +34,7 @@ inline constexpr char kCardLost[] = "card_lost";
 inline constexpr char kProbePassed[] = "probe_passed";
 inline constexpr char kProfile[] = "profile";
 inline constexpr char kPlan[] = "plan";
+inline constexpr char kPinsDropped[] = "pins_dropped";
 inline constexpr char kReplan[] = "replan";
 inline constexpr char kCheckpoint[] = "checkpoint";
 inline constexpr char kCheckpointFailed[] = "checkpoint_failed";

@@ -58,11 +58,26 @@ struct Failure {
 
 // What helps against a failure (cause.h says which).
 enum class Remedy {
-  kReplan,           // the next epoch begins with what is there
-  kRestart,          // the same, and a device whose rank ended so three times in a row is left out
-  kWaitForStorage,   // the next epoch begins when the file may be there again
-  kOlderCheckpoint,  // the damaged one is left out
-  kEnd,              // it repeats by itself: the job is FAILED
+  kReplan,          // the next epoch begins with what is there
+  kRestart,         // the same, and a device whose rank ended so three times in a row is left out
+  kWaitForStorage,  // the next epoch begins when the file may be there again
+  kSecondReader,    // another node reads the checkpoint that is said to be damaged; it or its accuser is left out
+  kWithoutNode,     // the node is left out; when another says the same the job is FAILED
+  kEnd,             // it repeats by itself: the job is FAILED
+};
+
+// A checkpoint in which a rank found damage, until a second reader has said what it finds (second_reader.h).
+struct Suspicion {
+  std::string checkpoint;  // its folder
+  DeviceId accuser;
+  std::string complaint;
+  int64_t bytes = 0;         // of the checkpoint
+  std::set<NodeName> tried;  // nodes that were asked, the one that is asked now among them
+  NodeName reader;           // that is asked now; empty: none
+  int64_t incarnation = 0;   // of its worker
+  std::string check_id;
+  absl::Duration asked;
+  std::optional<StorageReport> answer;
 };
 
 // Why the next epoch does not begin at once.
@@ -80,14 +95,16 @@ struct StorageAnswer {
 
 // What the planning task hands back.
 struct Prepared {
-  absl::Status status;  // of the plan
+  absl::Status status;      // of the plan
+  bool of_planner = false;  // the status is the planner's word: on other devices there may be a plan
   Epoch epoch;          // that it is for, or a later one
   planner::PlanResult plan;
   std::string resume_from;  // folder, or empty
   int64_t start_step = 0;
-  int64_t resume_bytes = 0;          // of that folder
-  bool initial = false;              // it is not this job's: only its weights are taken
-  std::vector<std::string> skipped;  // newer checkpoints that did not verify, with reasons
+  int64_t resume_bytes = 0;           // of that folder
+  bool initial = false;               // it is not this job's: only its weights are taken
+  std::vector<std::string> skipped;   // newer checkpoints that did not verify, with reasons
+  std::vector<std::string> unjudged;  // their folders, where only the coordinator has looked
 };
 
 // When the instructions of one step ran: asked of all ranks of an epoch.
@@ -115,9 +132,15 @@ struct JobRun {
   bool ranks_in_order = false;                // ranks[r] is rank r: an epoch of training that this coordinator began
   bool started_processes = false;             // under the job's newest epoch number: the next start takes a new one
   Trouble trouble;                            // since the newest step
-  std::set<std::string> damaged;              // checkpoints that ranks found damaged
+  std::optional<Suspicion> suspicion;         // set-up waits for the verdict
+  std::set<std::string> damaged;              // checkpoints that are not used: a rank and a second reader found damage
+  std::set<std::string> read_twice;           // checkpoints that the accuser's own node read again and found whole
+  std::set<NodeName> odd_nodes;               // left out with Fault::kNode since the newest save
   std::vector<Failure> failures;              // of this epoch, in order of arrival
   bool has_run = false;                       // a step was done in some epoch: the job is known to be possible
+  std::set<DeviceId> took_part;               // devices that some epoch of the job was set up on
+  std::vector<std::string> named;             // nodes and devices without which it cannot go on (planner.plan_json, planner.pins)
+  std::vector<std::string> dropped_pins;      // of the newest plan; said when they change
 
   // Of the newest epoch that started ranks (transports.h).
   std::vector<TransportUse> planned_transports;
@@ -148,6 +171,7 @@ struct JobRun {
   // No plan fits these devices; another set may.
   std::vector<DeviceId> infeasible;
   std::string infeasible_reason;
+  std::vector<DeviceId> proven_without_plan;  // the newest set without newcomers for which there was none
   // kStarting
   int64_t resume_bytes = 0;  // that the ranks read before they are ready
   // kRunning

@@ -174,6 +174,18 @@ absl::StatusOr<EpochRow> SqliteStore::NewestEpoch(const JobId& job) {
   return EpochOf(*found);
 }
 
+absl::StatusOr<std::set<DeviceId>> SqliteStore::DevicesOf(const JobId& job) {
+  Statement rows = database_->Prepare("SELECT * FROM epochs WHERE job = ?");
+  rows.Bind(job.value());
+  std::set<DeviceId> devices;
+  MOTLEY_RETURN_IF_ERROR(ReadRows(TableId::kEpochs, rows, [&](const Row& row) -> absl::Status {
+    MOTLEY_ASSIGN_OR_RETURN(const EpochRow epoch, EpochOf(row));
+    for (const EpochRow::Rank& rank : epoch.ranks) devices.insert(rank.device);
+    return absl::OkStatus();
+  }));
+  return devices;
+}
+
 absl::StatusOr<PlanRow> SqliteStore::FindPlan(const JobId& job) {
   Statement row = database_->Prepare("SELECT * FROM plans WHERE job = ?");
   const absl::StatusOr<Row> found = FindRow(TableId::kPlans, row.Bind(job.value()));

@@ -22,6 +22,7 @@ class SqliteStore : public Store {
   absl::Status Commit(Batch& batch) override;
   absl::StatusOr<std::vector<JobRecord>> LoadJobs() override;
   absl::StatusOr<EpochRow> NewestEpoch(const JobId& job) override;
+  absl::StatusOr<std::set<DeviceId>> DevicesOf(const JobId& job) override;
   absl::StatusOr<PlanRow> FindPlan(const JobId& job) override;
   absl::StatusOr<std::vector<EventRecord>> EventsAfter(const JobId& job, int64_t sequence, int limit) override;
   absl::StatusOr<std::vector<NodeName>> LoadDrained() override;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,8 @@ class Store {
   virtual absl::StatusOr<std::vector<JobRecord>> LoadJobs() = 0;
   // NOT_FOUND when the job never began an epoch with ranks. The newest one.
   virtual absl::StatusOr<EpochRow> NewestEpoch(const JobId& job) = 0;
+  // Devices of the job's epochs, as far back as these are kept.
+  virtual absl::StatusOr<std::set<DeviceId>> DevicesOf(const JobId& job) = 0;
   virtual absl::StatusOr<PlanRow> FindPlan(const JobId& job) = 0;
   // At most `limit` events after `sequence`, oldest first; of one job, or of all when it is empty.
   virtual absl::StatusOr<std::vector<EventRecord>> EventsAfter(const JobId& job, int64_t sequence, int limit) = 0;

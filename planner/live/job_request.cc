@@ -1,14 +1,17 @@
 #include "planner/live/job_request.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/count.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "planner/answers/given_plan.h"
+#include "planner/plan/each_rank.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -78,15 +81,32 @@ absl::StatusOr<PlanRequest> RequestOf(const PlannerSection& section) {
 }
 
 std::vector<std::string> DropAbsentPins(const Cluster& cluster, PlanRequest* request) {
-  std::vector<std::string> notes;
+  std::vector<std::string> dropped;
   std::erase_if(request->pins, [&](const auto& pin) {
     const bool there = std::any_of(cluster.devices.begin(), cluster.devices.end(), [&](const ClusterDevice& device) {
       return device.id.value() == pin.second || NodeOf(device.id).value() == pin.second;
     });
-    if (!there) notes.push_back(absl::StrCat("pin ", pin.first, "=", pin.second, ": not there now, so planned without it"));
-    return !there;
+    int stage = 0;
+    const bool numbered = pin.first.starts_with("stage") && absl::SimpleAtoi(pin.first.substr(5), &stage);
+    const bool possible = !numbered || stage < static_cast<int>(cluster.devices.size());
+    if (there && possible) return false;
+    dropped.push_back(absl::StrCat(pin.first, "=", pin.second, ": ", there ? "too few devices for that stage" : "not there now"));
+    return true;
   });
-  return notes;
+  return dropped;
+}
+
+std::vector<std::string> NamedPlaces(const PlannerSection& section) {
+  std::set<std::string> places;
+  if (!section.plan_json.empty()) {
+    const absl::StatusOr<Plan> plan = PlanFromJson(section.plan_json);
+    if (plan.ok()) ForEachRank(*plan, [&](const RankPlan& rank) { places.insert(rank.device.value()); });
+  } else if (section.pins_required) {
+    const absl::StatusOr<PlanRequest> request = RequestOf(section);
+    if (!request.ok()) return {};
+    for (const auto& [stage, place] : request->pins) places.insert(place);
+  }
+  return {places.begin(), places.end()};
 }
 
 absl::StatusOr<CatalogEntry> StrategyOf(const PlannerSection& section) {

@@ -19,8 +19,12 @@ namespace motley::planner {
 // none.
 absl::StatusOr<PlanRequest> RequestOf(const PlannerSection& section);
 
-// Nodes come and go; a pin to one that is not there now is for the days when it is. Returns a note for each that goes.
+// Pins that cannot be kept on this cluster go: of a node or device that is not there now, or in a stage of which there are not so
+// many devices. Returns each, with why: "stage0=n1: not there now".
 std::vector<std::string> DropAbsentPins(const Cluster& cluster, PlanRequest* request);
+
+// The nodes and devices without which a job has no plan: those of its plan by hand, or of its pins where they are required.
+std::vector<std::string> NamedPlaces(const PlannerSection& section);
 
 // INVALID_ARGUMENT: not known.
 absl::StatusOr<CatalogEntry> StrategyOf(const PlannerSection& section);

@@ -437,7 +437,8 @@ absl::StatusOr<JobSetting> SettingOf(const PlannerInput& input) {
   MOTLEY_ASSIGN_OR_RETURN(PlanRequest request, RequestOf(input.config.planner));
   request.from_job = true;
   Cluster cluster = job.inputs.cluster;
-  for (std::string& note : DropAbsentPins(cluster, &request)) cluster.notes.push_back(std::move(note));
+  if (!input.config.planner.pins_required) job.dropped_pins = DropAbsentPins(cluster, &request);
+  for (const std::string& pin : job.dropped_pins) cluster.notes.push_back(absl::StrCat("planned without pin ", pin));
   MOTLEY_ASSIGN_OR_RETURN(job.setting,
                           Setting::Create(std::move(cluster), std::move(workload), std::move(request), job.book.get()));
   return job;

@@ -53,6 +53,7 @@ struct JobSetting {
   LiveInputs inputs;
   std::unique_ptr<LatencyBook> book;
   std::unique_ptr<Setting> setting;
+  std::vector<std::string> dropped_pins;  // each with why; none where pins are required
 };
 
 // The job's setting with its planner section as the request: only plans that the engine runs. Errors of DescribeLive, RequestOf

@@ -45,9 +45,7 @@ void Place(const std::vector<int64_t>& elements, Plan* plan) {
   }
 }
 
-}  // namespace
-
-absl::StatusOr<PlanResult> MakePlan(const PlannerInput& input) {
+absl::StatusOr<PlanResult> PlanAsAsked(const PlannerInput& input) {
   const absl::Time start = absl::Now();
   MOTLEY_ASSIGN_OR_RETURN(JobSetting job, SettingOf(input));
   const Setting& setting = *job.setting;
@@ -86,8 +84,25 @@ absl::StatusOr<PlanResult> MakePlan(const PlannerInput& input) {
   result.trace_json = TraceJson(evaluation.graph, evaluation.timeline);
   result.plan = std::move(evaluation.plan);
   result.inputs = std::move(job.inputs);
+  result.dropped_pins = std::move(job.dropped_pins);
   result.planning_seconds = absl::ToDoubleSeconds(absl::Now() - start);
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<PlanResult> MakePlan(const PlannerInput& input) {
+  absl::StatusOr<PlanResult> result = PlanAsAsked(input);
+  const PlannerSection& section = input.config.planner;
+  if (result.ok() || section.pins_required || section.pins.empty() || !section.plan_json.empty()) return result;
+  PlannerInput without = input;
+  without.config.planner.pins.clear();
+  absl::StatusOr<PlanResult> unpinned = PlanAsAsked(without);
+  if (!unpinned.ok()) return result;
+  for (const std::string& pin : Listed(section.pins)) {
+    unpinned->dropped_pins.push_back(absl::StrCat(pin, ": ", result.status().message()));
+  }
+  return unpinned;
 }
 
 }  // namespace motley::planner

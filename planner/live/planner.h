@@ -15,17 +15,19 @@ namespace motley::planner {
 
 struct PlanResult {
   Plan plan;
-  std::vector<Program> programs;         // by rank, validated, in an order that comes to its end
-  std::vector<Program> evaluations;      // by rank: the validation pass; empty programs when the job has none
-  std::vector<UnitPlacement> placement;  // by unit of the model, over all ranks: who keeps and steps which elements
-  std::vector<LaneSeconds> lanes;        // by rank: of the simulated step
-  LiveInputs inputs;                     // what it was planned from
-  std::string explanation;               // for people: plan, bound, what each kind of device does, what the numbers rest on
-  std::string trace_json;                // the simulated step for Perfetto
+  std::vector<Program> programs;          // by rank, validated, in an order that comes to its end
+  std::vector<Program> evaluations;       // by rank: the validation pass; empty programs when the job has none
+  std::vector<UnitPlacement> placement;   // by unit of the model, over all ranks: who keeps and steps which elements
+  std::vector<LaneSeconds> lanes;         // by rank: of the simulated step
+  LiveInputs inputs;                      // what it was planned from
+  std::vector<std::string> dropped_pins;  // each with why, where planner.pins_required is false
+  std::string explanation;                // for people: plan, bound, what each kind of device does, what the numbers rest on
+  std::string trace_json;                 // the simulated step for Perfetto
   double planning_seconds = 0;
 };
 
-// The plan that config.planner asks for: its strategy's, or the one in its plan_json.
+// The plan that config.planner asks for: its strategy's, or the one in its plan_json. Where pins are not required and no plan
+// keeps those whose devices are there, it is made without any.
 // RESOURCE_EXHAUSTED: the model fits on no plan; says how many bytes are missing, where, and the ways out. Or its programs are
 // too long to be sent (program_size.h). INVALID_ARGUMENT: unknown strategy (names the known ones); a given plan that breaks a
 // rule, is of another batch, names a device that is not there. UNIMPLEMENTED: the engine does not run such plans yet.

@@ -12,7 +12,8 @@
 namespace motley::worker {
 
 // Blocks while it reads the data. A reader waits up to `patience` for the token (shared file systems are late). The report
-// carries the error in words, and never fails otherwise. The token's file is TokenPath; whoever wrote it removes it.
+// carries the error in words, and never fails otherwise. With `verify_checkpoint` it reads that checkpoint whole and nothing
+// else. The token's file is TokenPath; whoever wrote it removes it.
 StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& roots, const Clock& clock, absl::Duration patience);
 void RemoveToken(const StorageCheckCommand& check, const FileRoots& roots);
 

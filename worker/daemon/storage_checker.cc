@@ -160,7 +160,9 @@ absl::Status StorageChecker::Start(Task task) {
   MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess process, Spawn(config_.program, arguments, {}, -1));
   // A socket takes this much at once, so nothing here waits for the child; one that is gone already answers by its exit.
   (void)WriteAll(process.socket.get(), frame);
-  const absl::Duration patience = check ? config_.check_patience : config_.remove_patience;
+  const absl::Duration patience = !check                                   ? config_.remove_patience
+                                  : task.command.verify_checkpoint.empty() ? config_.check_patience
+                                                                           : config_.verify_patience;
   children_.push_back({std::move(task), std::move(process), FrameDecoder(), clock_.Now() + patience, !check});
   return absl::OkStatus();
 }

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,12 @@ namespace motley::engine {
 namespace {
 
 std::string FileName(int rank) { return absl::StrCat("rank-", rank, ".bin"); }
+
+// What one machine refuses is its own rank's to say: to the others it is a peer that is lost, so that nobody else is blamed.
+absl::Status AsSeenBy(const RankAssignment& assignment, absl::Status verdict) {
+  const bool of_others = FaultOf(verdict) == Fault::kNode && BlamedDeviceOf(verdict) != assignment.devices[assignment.rank].value();
+  return of_others ? WithFault(std::move(verdict), Fault::kPeer) : verdict;
+}
 
 CheckpointFence MakeFence(const RankAssignment& assignment, int64_t step, RankHost& host) {
   return {.epoch = assignment.epoch.value(),
@@ -53,7 +61,8 @@ absl::Status Publish(const RankAssignment& assignment, CheckpointManifest manife
   const CheckpointFence fence = MakeFence(assignment, step, host);
   MOTLEY_RETURN_IF_ERROR(PublishCheckpoint(temporary, final_folder, manifest, fence));
   const CheckpointSection& config = assignment.config.checkpoint;
-  const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, step, fence);
+  const std::set<std::string> spared(assignment.spared_checkpoints.begin(), assignment.spared_checkpoints.end());
+  const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, step, fence, spared);
   if (!pruned.ok()) host.OnLog(absl::StrCat("old checkpoints stay: ", pruned.message()));
   return absl::OkStatus();
 }
@@ -120,7 +129,7 @@ absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState
   const absl::Status verdict = WriteAndPublish(assignment, state, step, patience, temporary, communicator, host);
   // The ranks did not come to a verdict.
   if (FaultOf(verdict) == Fault::kPeer && assignment.rank == 0) Forget(assignment, step, temporary, host);
-  return verdict;
+  return AsSeenBy(assignment, verdict);
 }
 
 void RemoveAbandonedCheckpoints(const RankAssignment& assignment, RankHost& host) {

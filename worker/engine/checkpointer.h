@@ -17,7 +17,8 @@ namespace motley::engine {
 // the entries, looks at every file, proves that the epoch is the newest, publishes and prunes. All ranks return the same verdict,
 // which names a device, and carries the one whose node is to blame where that is known (BlamedDeviceOf; save_verdict.h). On
 // failure the temporary folder is removed and published checkpoints are untouched. FAILED_PRECONDITION: a newer epoch exists.
-// Fault::kStorage: it cannot be written now; the ranks may go on and try again. Fault::kPeer: they cannot.
+// Fault::kStorage: it cannot be written now; the ranks may go on and try again. Fault::kPeer: they cannot. What
+// one rank's machine refuses is Fault::kNode to that rank alone, and Fault::kPeer to the others.
 absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, absl::Duration patience,
                             Communicator& communicator, RankHost& host);
 

@@ -70,10 +70,13 @@ absl::Status ErrorOf(const std::string& message, const DeviceId& device) {
   if (parts.size() != 5) return absl::InternalError(absl::StrCat(begin, message));
   // A verdict names its device already.
   const bool named = parts[4].rfind("checkpoint on ", 0) == 0;
+  const Fault fault = ParseFault(parts[2]).value_or(Fault::kOurs);
+  std::string blamed = FromWord(parts[3]);
+  if (blamed.empty() && fault == Fault::kNode) blamed = device.value();
   return WithBlamedDevice(WithFault(absl::Status(static_cast<absl::StatusCode>(std::atoi(parts[1].c_str())),
                                                  absl::StrCat(named ? "" : begin, parts[4])),
-                                    ParseFault(parts[2]).value_or(Fault::kOurs)),
-                          FromWord(parts[3]));
+                                    fault),
+                          blamed);
 }
 
 std::string EntryMessage(const absl::StatusOr<CheckpointFile>& file, const std::string& token) {

@@ -15,7 +15,7 @@ namespace motley::engine {
 // As text, with all that a Status of ours carries: "ok <rest>" or "error ...".
 std::string ErrorMessage(const absl::Status& status);
 std::string VerdictMessage(const absl::Status& status);
-// OK for "ok ..."; names the device that said it.
+// OK for "ok ..."; names the device that said it, and blames it for what its machine refuses (Fault::kNode).
 absl::Status ErrorOf(const std::string& message, const DeviceId& device);
 
 // A rank's file, and the token of rank 0 that it saw beside it (checkpoint_look.h); one line without spaces, or empty.

@@ -38,6 +38,7 @@ TEST(FilesTest, ErrorsNameActionPathAndCause) {
   for (const int error : {ENOENT, ENOTDIR, EISDIR, EEXIST, ELOOP}) {
     EXPECT_EQ(FaultOf(FileError(error, "write", "/x")), Fault::kOurs) << error;
   }
+  for (const int error : {EINVAL, ENOSYS, EXDEV}) EXPECT_EQ(FaultOf(FileError(error, "sync", "/x")), Fault::kNode) << error;
 }
 
 TEST(FilesTest, RoundTripAndPositions) {

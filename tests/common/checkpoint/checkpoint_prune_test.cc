@@ -38,6 +38,18 @@ TEST(CheckpointPruneTest, WhatDidNotVerifyDoesNotCountAmongTheNewest) {
   EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000040"}));
 }
 
+// It may be the reader that is damaged.
+TEST(CheckpointPruneTest, WhatOneReaderAloneFoundDamagedStaysUntilTheRunHasComeToIt) {
+  TempFolder root;
+  for (const int64_t step : {20, 30, 40, 60, 80}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  const std::set<std::string> spared = {root / "step-00000080"};
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 40, NewestEpoch(), spared).ok());
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000040", "step-00000080"}))
+      << "nor does it count among the newest";
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 1, 80, NewestEpoch(), spared).ok());
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000080"}));
+}
+
 TEST(CheckpointPruneTest, ZeroKeepsAll) {
   TempFolder root;
   for (const int64_t step : {20, 40, 60}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());

@@ -274,6 +274,11 @@ TEST(CheckpointReadTest, WhatReadersFoundDamagedIsLeftOut) {
   EXPECT_EQ(found->manifest.step, 40);
   ASSERT_EQ(found->skipped.size(), 1u);
   EXPECT_NE(found->skipped[0].find("step-00000060 is damaged"), std::string::npos);
+  EXPECT_TRUE(found->unjudged.empty());
+  fs::remove(root / "step-00000040/rank-0.bin");
+  found = FindNewestCheckpoint(root.path(), {root / "step-00000060"});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->unjudged, std::vector<std::string>{root / "step-00000040"}) << "nobody else has looked at it";
   const std::set<std::string> all = {root / "step-00000020", root / "step-00000040", root / "step-00000060"};
   EXPECT_EQ(FindNewestCheckpoint(root.path(), all).status().code(), absl::StatusCode::kDataLoss);
 }

@@ -58,6 +58,7 @@ RankAssignment Sample() {
   a.device.kind = DeviceKind::kEmulated;
   a.first_progress_seconds = 12;
   a.link_pairs = {{0, 1}};
+  a.spared_checkpoints = {"/c/j/step-00000040"};
   return a;
 }
 
@@ -88,6 +89,7 @@ TEST(WireAssignmentTest, RoundTrips) {
   EXPECT_EQ(back->device, a.device);
   EXPECT_EQ(back->first_progress_seconds, a.first_progress_seconds);
   EXPECT_EQ(back->link_pairs, a.link_pairs);
+  EXPECT_EQ(back->spared_checkpoints, a.spared_checkpoints);
   EXPECT_EQ(ToProto(*back).SerializeAsString(), ToProto(a).SerializeAsString());
 }
 

@@ -29,6 +29,9 @@ TEST(SessionTest, CommandsComeBackAsTheyWere) {
       ThroughSession<ReachCheckCommand>(CoordinatorCommand(ReachCheckCommand{"p2", {{NodeName("n"), "10.0.0.1", 7}}, "s", true}));
   EXPECT_EQ(reach.secret, "s");
   EXPECT_TRUE(reach.burst);
+  StorageCheckCommand verify{JobId("j"), Epoch(3), "", "", "", false, "second"};
+  verify.verify_checkpoint = "/c/j/step-00000040";
+  EXPECT_EQ(ThroughSession<StorageCheckCommand>(CoordinatorCommand(verify)).verify_checkpoint, "/c/j/step-00000040");
   StorageCheckCommand over{JobId("j"), Epoch(3), "", "", "", false, ""};
   EXPECT_FALSE(ThroughSession<StorageCheckCommand>(CoordinatorCommand(over)).over);
   over.over = true;

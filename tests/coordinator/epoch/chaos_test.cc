@@ -1,12 +1,16 @@
 // Random events in random order, seeded, on a clock that is turned by hand: whatever came before, a job whose cluster is well
 // again goes on and ends well. No state is left without a way on, and nothing that heals ends the job.
 #include <array>
+#include <list>
 #include <random>
 
 #include "common/base/version.h"
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/prober.h"
+#include "coordinator/members/recovery.h"
 #include "coordinator/members/registry.h"
 #include "coordinator/members/reports.h"
+#include "planner/live/job_request.h"
 #include "tests/coordinator/core/core_fixture.h"
 
 namespace motley::coordinator {
@@ -42,7 +46,21 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
       Dial(nodes_[n]);
     }
   }
+  ~Chaos() override { core_.reset(); }  // before its registry
   JobRecord& job() { return core_->state.jobs.at(JobId("a")); }
+  // Only of a job of which the store knows that it has trained and is not being planned: another that fails has failed.
+  void RestartCoordinator() {
+    const auto stored = store_->LoadJobs();
+    if (!stored.ok() || stored->empty() || stored->at(0).plannings_begun > 0) return;
+    if (stored->at(0).step == 0 && stored->at(0).phase != JobPhase::kRunning) return;
+    for (Node& node : nodes_) {
+      node.link = nullptr;
+      node.ranks.clear();
+    }
+    core_ = std::make_unique<Core>(config_, clock_, *store_, executor_, registries_.emplace_back(),
+                                   [](std::function<void()> task) { task(); });
+    ASSERT_TRUE(Recover(*core_).ok());
+  }
   bool Chance(double share) { return std::uniform_real_distribution<double>(0, 1)(random_) < share; }
 
   // A new worker, or the same one on a new stream.
@@ -113,10 +131,24 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
       for (const CoordinatorCommand& command : sent) std::visit(Answer{*this, node}, command);
     }
   }
-  // Every device gets a rank; what they compute does not matter.
+  bool IsConsidered(const std::string& place) const {
+    const auto& devices = core_->state.run->considered;
+    return std::any_of(devices.begin(), devices.end(), [&](const DeviceDescription& device) {
+      return device.id.value() == place || NodeOf(device.id).value() == place;
+    });
+  }
+  // Every device gets a rank; what they compute does not matter. There is no plan without what pins or the plan by hand name, nor
+  // for fewer devices than are wanted.
   void Plan() {
     JobRun& run = *core_->state.run;
     Prepared& prepared = run.prepared.emplace();
+    prepared.of_planner = true;
+    job().plannings_begun = 0;
+    for (const std::string& place : planner::NamedPlaces(job().config.planner)) {
+      if (!IsConsidered(place)) prepared.status = absl::NotFoundError(place + ": the cluster has no such node or device");
+    }
+    if (run.considered.size() < fewest_devices_) prepared.status = absl::InvalidArgumentError("too few devices for that stage");
+    if (!prepared.status.ok()) return;
     planner::UnitPlan unit;
     unit.microbatches = {1};
     for (const DeviceDescription& device : run.considered) unit.ranks.emplace_back().device = device.id;
@@ -148,6 +180,7 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
     for (Node& node : nodes_) End(node, RankEventKind::kFinished);
   }
   void Turn() {
+    ProbeNewcomers(*core_);
     Drive(*core_);
     AnswerAll();
     if (core_->state.run && core_->state.run->stage == Stage::kPlanning && !core_->state.run->prepared) Plan();
@@ -158,7 +191,9 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
   // Nothing here is for ever, and nothing is the job's own fault.
   void Disturb() {
     Node& node = nodes_[std::uniform_int_distribution<int>(0, kNodes - 1)(random_)];
-    switch (std::uniform_int_distribution<int>(0, 9)(random_)) {
+    switch (std::uniform_int_distribution<int>(0, restarts_ ? 10 : 9)(random_)) {
+      case 10:
+        return RestartCoordinator();
       case 0:
         return node.link == nullptr ? Dial(node) : Lose(node);
       case 1:
@@ -185,11 +220,16 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
     }
   }
 
+  void TrainsWhenAllIsWellAgain();
+
+  bool restarts_ = false;
+  size_t fewest_devices_ = 0;
+  std::list<MetricsRegistry> registries_;
   std::mt19937 random_;
   std::array<Node, kNodes> nodes_;
 };
 
-TEST_P(Chaos, AClusterThatIsWellAgainEndsItsJob) {
+void Chaos::TrainsWhenAllIsWellAgain() {
   while (job().step < 1) Turn();  // ranks that die in a job that never ran end it
   for (int turn = 0; turn < 600; ++turn) {
     if (Chance(0.12)) Disturb();
@@ -198,13 +238,41 @@ TEST_P(Chaos, AClusterThatIsWellAgainEndsItsJob) {
     if (IsFinal(job().phase)) return;  // it got through
   }
   for (Node& node : nodes_) {
-    if (node.link != nullptr) Lose(node);
+    // Those that never went are the ones that the others are newcomers to.
+    const bool stays = node.link != nullptr && Chance(0.5);
+    if (node.link != nullptr && !stays) Lose(node);
     (void)SetDrained(*core_, node.description.name, false);
-    Dial(node);
+    if (!stays) Dial(node);
+    for (int turn = 0; turn < 50; ++turn) Turn();
   }
   const absl::Duration calm = clock_.Now();
-  while (!IsFinal(job().phase) && clock_.Now() - calm < absl::Minutes(10)) Turn();
+  while (!IsFinal(job().phase) && clock_.Now() - calm < absl::Minutes(30)) Turn();
   EXPECT_EQ(job().phase, JobPhase::kSucceeded) << JobPhaseName(job().phase) << ": " << job().reason;
+}
+
+TEST_P(Chaos, AClusterThatIsWellAgainEndsItsJob) { TrainsWhenAllIsWellAgain(); }
+
+TEST_P(Chaos, AJobThatIsBoundByPinsWaitsForItsDevices) {
+  restarts_ = true;
+  job().config.planner.pins = "stage0=n1, stage1=n3/gpu0";
+  core_->state.run->named = planner::NamedPlaces(job().config.planner);
+  TrainsWhenAllIsWellAgain();
+}
+
+TEST_P(Chaos, AJobThatIsBoundByAPlanByHandWaitsForItsDevices) {
+  restarts_ = true;
+  job().config.planner.plan_json = R"({"pipelines": [{"stages": [
+      {"ministages": [[0, 0]], "units": [{"microbatches": [8], "ranks": [{"device": "n0/gpu0"}]}]},
+      {"ministages": [[1, 1]], "units": [{"microbatches": [8], "ranks": [{"device": "n2/gpu0"}]}]}]}]})";
+  core_->state.run->named = planner::NamedPlaces(job().config.planner);
+  ASSERT_EQ(core_->state.run->named.size(), 2u);
+  TrainsWhenAllIsWellAgain();
+}
+
+TEST_P(Chaos, AJobThatNeedsMostDevicesWaitsForThem) {
+  restarts_ = true;
+  fewest_devices_ = 3;
+  TrainsWhenAllIsWellAgain();
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Chaos, testing::Range(1, 9));

@@ -1,5 +1,6 @@
 // The rows of the table in docs/errors.md: what follows each failure, and how long the next epoch waits.
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/second_opinion.h"
 #include "coordinator/epoch/steps.h"
 #include "coordinator/state/membership.h"
 #include "tests/coordinator/core/core_fixture.h"
@@ -26,6 +27,7 @@ class ErrorTable : public CoreTest {
     JobRun& run = *core_->state.run;
     run.stage = Stage::kStarting;
     run.stage_since = clock_.Now();
+    run.considered = UsableDevices(core_->state, run);
     run.ranks = {{DeviceId("n1/gpu0"), 1, 0}, {DeviceId("n2/gpu0"), 1, 0}};
     run.ranks_in_order = true;
     run.epoch_steps = steps;
@@ -155,10 +157,47 @@ TEST_F(ErrorTable, ANodeThatCannotReadTheCheckpointThreeTimesIsLeftOut) {
   }
 }
 
-TEST_F(ErrorTable, ADamagedCheckpointIsLeftOutAtOnce) {
-  EXPECT_EQ(SecondsAfter(Of(FailureKind::kFailed, Fault::kDamage, "/c/a/step-00000002")), 0);
-  EXPECT_TRUE(core_->state.run->damaged.contains("/c/a/step-00000002"));
+TEST_F(ErrorTable, ADamagedCheckpointIsLeftOutAtOnceWhenASecondReaderSaysSo) {
+  JobRun& run = *core_->state.run;
+  run.storage_ok = run.proven = {{NodeName("n1"), 1}, {NodeName("n2"), 1}};
+  const Failure failure = Of(FailureKind::kFailed, Fault::kDamage, "/c/a/step-00000002");
+  EXPECT_EQ(SecondsAfter(failure), -1) << "nothing begins before node n1 has answered";
+  ASSERT_TRUE(run.suspicion);
+  EXPECT_EQ(run.suspicion->reader, NodeName("n1"));
+  StorageReport answer{JobId("a"), job().epoch, "rank-0.bin was altered", 0, "", true, "of another question"};
+  answer.error_code = absl::StatusCode::kDataLoss;
+  EXPECT_FALSE(OnSecondReading(*core_, NodeName("n1"), answer));
+  answer.check_id = run.suspicion->check_id;
+  EXPECT_FALSE(OnSecondReading(*core_, NodeName("n2"), answer)) << "n1 was asked";
+  EXPECT_TRUE(OnSecondReading(*core_, NodeName("n1"), answer));
+  Drive(*core_);
+  EXPECT_NE(run.stage, Stage::kIdle) << job().reason;
+  EXPECT_TRUE(run.damaged.contains("/c/a/step-00000002"));
+  EXPECT_TRUE(run.left_out.empty());
   EXPECT_EQ(CountEvents("checkpoint_skipped"), 1);
+}
+
+TEST_F(ErrorTable, WhatOneMachineRefusesLeavesItOutAndEndsTheJobWhenAnotherDoesSo) {
+  JobRun& run = *core_->state.run;
+  AddNode("n3");
+  const Failure odd = Of(FailureKind::kFailed, Fault::kNode);
+  EXPECT_EQ(SecondsAfter(odd, 3), 0);
+  EXPECT_TRUE(run.left_out.contains(DeviceId("n2/gpu0")));
+  EXPECT_EQ(CountEvents("device_left_out"), 1);
+  run.left_out.clear();  // its worker was started again
+  EXPECT_EQ(SecondsAfter(odd, 3), 0) << "the same node says nothing about the others";
+  Failure another = odd;
+  another.device = DeviceId("n1/gpu0");
+  another.node = NodeName("n1");
+  EXPECT_EQ(SecondsAfter(another, 3), -1);
+  EXPECT_EQ(job().phase, JobPhase::kFailed);
+  EXPECT_NE(job().reason.find("words; node n2, which was left out before, said the like"), std::string::npos) << job().reason;
+}
+
+TEST_F(ErrorTable, WhatTheOnlyMachineRefusesEndsTheJob) {
+  core_->state.nodes.at(NodeName("n1")).drained = true;
+  EXPECT_EQ(SecondsAfter(Of(FailureKind::kFailed, Fault::kNode), 3), -1);
+  EXPECT_EQ(job().phase, JobPhase::kFailed);
 }
 
 TEST_F(ErrorTable, ADeviceWhoseRankDiesThreeTimesIsLeftOutAndWithoutDevicesTheJobWaits) {

@@ -1,5 +1,6 @@
 #include "coordinator/members/recovery.h"
 
+#include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/planning.h"
 #include "tests/coordinator/core/core_fixture.h"
 
@@ -32,6 +33,30 @@ TEST_F(Recovery, PlanningIsCountedOnDiskBeforeItBegins) {
   AddRun("a");
   ASSERT_TRUE(BeginPlanning(*core_).ok());
   EXPECT_EQ(store_->LoadJobs()->at(0).plannings_begun, 1);
+}
+
+// The node that took part is gone when the coordinator comes back: the job knows it all the same.
+TEST_F(Recovery, WhoTookPartAndWhatIsNamedOutliveARestart) {
+  JobRecord job = Planned("a", 0);
+  job.phase = JobPhase::kRunning;
+  job.config.planner.pins = "stage0=n1,stage1=n2";
+  Batch batch;
+  batch.jobs = {job};
+  batch.epochs = {{job.id, Epoch(1), 0, {{DeviceId("n1/gpu0"), 1}, {DeviceId("n2/gpu0"), 1}}},
+                  {job.id, Epoch(2), 0, {{DeviceId("n1/gpu0"), 1}}}};
+  ASSERT_TRUE(store_->Commit(batch).ok());
+  ASSERT_TRUE(Recover(*core_).ok());
+  const JobRun& run = *core_->state.run;
+  EXPECT_TRUE(run.has_run);
+  EXPECT_EQ(run.took_part, (std::set<DeviceId>{DeviceId("n1/gpu0"), DeviceId("n2/gpu0")}));
+  EXPECT_EQ(run.named, (std::vector<std::string>{"n1", "n2"}));
+  AddNode("n1");
+  core_->state.run->ranks.clear();
+  clock_.Advance(absl::Minutes(1));
+  Drive(*core_);
+  const JobRecord& waiting = core_->state.jobs.at(job.id);
+  EXPECT_EQ(waiting.phase, JobPhase::kWaiting) << waiting.reason;
+  EXPECT_NE(waiting.reason.find("n2 (not seen since the coordinator was started)"), std::string::npos) << waiting.reason;
 }
 
 }  // namespace

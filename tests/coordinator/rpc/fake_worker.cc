@@ -133,6 +133,10 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     result->set_error(options_.storage_error);
     result->set_error_code(options_.storage_error_code);
     result->set_check_id(message.storage_check().check_id());
+    if (!message.storage_check().verify_checkpoint().empty()) {
+      result->set_error(options_.verify_error);
+      result->set_error_code(options_.verify_error.empty() ? 0 : static_cast<int>(absl::StatusCode::kDataLoss));
+    }
     Send(answer);
   } else if (message.has_reach_check() && options_.answer_reach) {
     v1::WorkerMessage answer;

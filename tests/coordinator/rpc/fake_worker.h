@@ -29,7 +29,8 @@ class FakeWorker {
     bool sees_token = true;
     std::string storage_error;
     int storage_error_code = 0;
-    int reach_port = 9;  // nobody connects: who reaches whom is said below
+    std::string verify_error;  // what it finds in a checkpoint that another node found damaged; empty: it verifies
+    int reach_port = 9;        // nobody connects: who reaches whom is said below
     bool answer_reach = true;
     std::string unreachable;        // node that this one does not reach; "*": none at all
     double bytes_per_second = 1e8;  // of bursts that it is asked for

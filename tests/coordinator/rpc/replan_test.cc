@@ -231,8 +231,31 @@ TEST_F(Replan, ACheckpointThatCannotBeReadNowIsWaitedForAndNobodyElseIsNamed) {
   FinishOn({n1.get(), n2.get()}, 10);
 }
 
-TEST_F(Replan, ACheckpointThatARankFindsDamagedIsLeftOut) {
+// n1's rank said so; n2 reads the file before anybody is blamed.
+TEST_F(Replan, WhoAloneFindsDamageInACheckpointIsLeftOut) {
   auto n1 = Join("n1", Saving()), n2 = Join("n2", Saving());
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  Save(n1->ranks()[0], 2);
+  n2->SendAll(v1::RankEvent::KIND_DIED, "signal 9");
+  const auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  n1->Fail(v1::FAULT_DAMAGE, "block 0 of rank-0.bin is not what was written", ranks[0].resume_from());
+  const std::string said = WaitForEvent("a", "device_left_out");
+  EXPECT_NE(said.find("without node n1"), std::string::npos) << said;
+  EXPECT_NE(said.find("block 0 of rank-0.bin"), std::string::npos) << said;
+  EXPECT_NE(said.find("verifies on node n2"), std::string::npos) << said;
+  const auto alone = n2->WaitForStart(ranks[0].epoch());
+  ASSERT_EQ(alone.size(), 1u);
+  EXPECT_EQ(alone[0].resume_from(), ranks[0].resume_from()) << "no checkpoint is lost by it";
+  EXPECT_EQ(alone[0].spared_checkpoints_size(), 0);
+  FinishOn({n2.get()}, 10);
+}
+
+TEST_F(Replan, ACheckpointThatTwoReadersFindDamagedIsLeftOut) {
+  FakeWorker::Options second = Saving();
+  second.verify_error = "rank-0.bin was altered: its digest does not match";
+  auto n1 = Join("n1", Saving()), n2 = Join("n2", second);
   ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
   int64_t epoch = Train(*n1, *n2, 2);
   Save(n1->ranks()[0], 2);
@@ -241,7 +264,9 @@ TEST_F(Replan, ACheckpointThatARankFindsDamagedIsLeftOut) {
   ASSERT_FALSE(ranks.empty());
   n1->Fail(v1::FAULT_DAMAGE, "block 0 of rank-0.bin is not what was written", ranks[0].resume_from());
   const std::string said = WaitForEvent("a", "checkpoint_skipped");
-  EXPECT_NE(said.find("step-00000002: block 0 of rank-0.bin"), std::string::npos) << said;
+  EXPECT_NE(said.find("step-00000002, in which the rank on n1/gpu0 found damage (block 0 of rank-0.bin"), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("does not verify on node n2, either: rank-0.bin was altered"), std::string::npos) << said;
   EXPECT_NE(WaitForState("a", v1::JOB_STATE_FAILED).reason().find("step-00000002"), std::string::npos) << "none was before it";
 }
 

@@ -103,6 +103,38 @@ TEST_F(Resume, WhatMayNotChangeIsNamed) {
   EXPECT_EQ(ResumeJob("nobody", v1::JobSpec(), &response).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
+TEST_F(Resume, AJobThatIsResumedWhileItStopsGoesOn) {
+  std::atomic<bool> resumed = false;
+  FakeWorker::Options options;
+  // The user changes their mind while the checkpoint is written.
+  options.on_save = [&](const v1::RankAssignment& rank, int64_t step) {
+    Save(rank, step);
+    if (rank.epoch() > 10) return;
+    v1::ResumeJobResponse response;
+    const grpc::Status status = ResumeJob("a", v1::JobSpec(), &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_TRUE(response.resumed());
+    EXPECT_EQ(response.job().state(), v1::JOB_STATE_REPLANNING) << response.job().reason();
+    resumed = true;
+  };
+  auto worker = Join("n1", options);
+  ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
+  const auto ranks = worker->WaitForStart();
+  ASSERT_FALSE(ranks.empty());
+  worker->SendAll(v1::RankEvent::KIND_READY);
+  worker->StepTo(3);
+  WaitForState("a", v1::JOB_STATE_RUNNING);
+  ASSERT_TRUE(StopJob("a").ok());
+  const auto again = worker->WaitForStart(ranks[0].epoch());
+  ASSERT_FALSE(again.empty()) << GetJob("a").reason();
+  EXPECT_TRUE(resumed);
+  EXPECT_EQ(again[0].start_step(), 3) << "what it saved is not lost";
+  worker->SendAll(v1::RankEvent::KIND_READY);
+  worker->StepTo(5);
+  worker->SendAll(v1::RankEvent::KIND_FINISHED);
+  EXPECT_EQ(WaitForState("a", v1::JOB_STATE_SUCCEEDED).step(), 5);
+}
+
 TEST_F(Resume, AResumedJobOutlivesARestart) {
   TrainAndStop();
   worker_.reset();
@@ -131,6 +163,19 @@ TEST_F(Resume, ADeletedJobIsForgottenAndItsCheckpointsStay) {
   const auto ranks = worker_->WaitForStart(epoch);
   ASSERT_FALSE(ranks.empty());
   EXPECT_EQ(ranks[0].start_step(), 3) << "from the checkpoints that stayed";
+}
+
+TEST_F(Resume, ANewJobThatFindsAllItsStepsDoneSaysSo) {
+  TrainAndStop();
+  v1::DeleteJobResponse response;
+  ASSERT_TRUE(DeleteJob("a", &response).ok());
+  ASSERT_TRUE(Submit("a", MakeConfig(2)).ok());
+  const v1::Job job = WaitForState("a", v1::JOB_STATE_FAILED);
+  for (const char* part : {"step-00000003 is at step 3 and training.steps is 2: no step is left to make",
+                           "made by an earlier job 'a'", "give more steps"}) {
+    EXPECT_TRUE(absl::StrContains(job.reason(), part)) << job.reason();
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/checkpoints/a/step-00000003"));
 }
 
 }  // namespace

@@ -100,5 +100,14 @@ TEST_F(FlappingTest, ANodeThatIsAloneIsUsedWhateverItDid) {
   EXPECT_FALSE(Hold("n1").held);
 }
 
+// Two of four: as likely their own fault as the network's, so they are held. Three of four are most.
+TEST_F(FlappingTest, HalfOfTheNodesAreNotMost) {
+  state_.nodes.erase(NodeName("n5"));
+  for (const char* name : {"n1", "n2"}) Fall(name);
+  EXPECT_EQ(Falls(now_, state_, Node("n1"), config_), 1);
+  Fall("n3");
+  EXPECT_EQ(Falls(now_, state_, Node("n1"), config_), 0);
+}
+
 }  // namespace
 }  // namespace motley::coordinator

@@ -337,9 +337,31 @@ TEST(PlannerTest, PinsHoldWhereTheirDeviceIs) {
   input.config.planner.pins = "stage0=n5";
   EXPECT_TRUE(uses(MakePlan(input), "n5/gpu0"));
   input.config.planner.pins = "stage0=n9";  // its node is not there today
+  EXPECT_EQ(MakePlan(input).status().code(), absl::StatusCode::kNotFound) << "pins are required unless the job says otherwise";
+  input.config.planner.pins_required = false;
   const auto without = MakePlan(input);
   EXPECT_FALSE(uses(without, "n5/gpu0"));
-  EXPECT_THAT(without->explanation, HasSubstr("pin stage0=n9: not there now"));
+  EXPECT_THAT(without->explanation, HasSubstr("planned without pin stage0=n9: not there now"));
+  EXPECT_THAT(without->dropped_pins, testing::ElementsAre("stage0=n9: not there now"));
+}
+
+TEST(PlannerTest, PinsThatAreNotRequiredAndCannotBeKeptAreDropped) {
+  PlannerInput input = MakeInput(SmallModel(), {{"n1/gpu0", "x"}}, 8);
+  input.config.planner.pins = "stage0=n2, stage1=n1";
+  EXPECT_FALSE(MakePlan(input).ok());
+  input.config.planner.pins_required = false;
+  const auto kept = MakePlan(input);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_THAT(kept->dropped_pins, testing::ElementsAre("stage0=n2: not there now", "stage1=n1: too few devices for that stage"));
+  // Both are there, and the strategy makes one stage.
+  input = MakeInput(SmallModel(), {{"n1/gpu0", "x"}, {"n2/gpu0", "x"}}, 8);
+  input.config.planner.pins = "stage0=n1, stage1=n2";
+  EXPECT_FALSE(MakePlan(input).ok());
+  input.config.planner.pins_required = false;
+  const auto unpinned = MakePlan(input);
+  ASSERT_TRUE(unpinned.ok()) << unpinned.status();
+  ASSERT_EQ(unpinned->dropped_pins.size(), 2u);
+  EXPECT_THAT(unpinned->dropped_pins[1], HasSubstr("stage1=n2: "));
 }
 
 // Links so slow that gathering parameters costs more than waiting for the stage before.

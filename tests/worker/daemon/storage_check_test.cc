@@ -13,6 +13,8 @@
 
 #include "common/base/sha256.h"
 
+#include "tests/common/checkpoint/checkpoint_fixture.h"
+
 namespace motley::worker {
 namespace {
 
@@ -51,6 +53,26 @@ TEST_F(StorageCheckTest, OneWritesTheOtherReads) {
   EXPECT_EQ(read.check_id, "probe");
   check_.token = "of another job";
   EXPECT_FALSE(Check(check_).token_seen);
+}
+
+TEST_F(StorageCheckTest, ACheckpointThatAnotherNodeDoubtsIsReadWhole) {
+  const std::string root = folder_ + "/checkpoints/job";
+  std::filesystem::create_directories(root);
+  ASSERT_TRUE(WriteTestCheckpoint(root, 20, TinyModel(true), 0.5).ok());
+  StorageCheckCommand verify{JobId("job"), Epoch(2), "", "", "", false, "second"};
+  verify.verify_checkpoint = root + "/step-00000020";
+  EXPECT_EQ(Check(verify).error, "");
+  EXPECT_EQ(Check(verify).check_id, "second");
+  std::fstream file(verify.verify_checkpoint + "/rank-0.bin", std::ios::in | std::ios::out | std::ios::binary);
+  const char byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(0).put(byte);
+  file.close();
+  EXPECT_THAT(Check(verify).error, HasSubstr("rank-0.bin was altered"));
+  EXPECT_EQ(Check(verify).error_code, absl::StatusCode::kDataLoss);
+  verify.verify_checkpoint = root + "/step-00000040";
+  EXPECT_EQ(Check(verify).error_code, absl::StatusCode::kNotFound) << "not seen here: no verdict";
+  verify.verify_checkpoint = "/etc";
+  EXPECT_NE(Check(verify).error, "") << "outside of the roots";
 }
 
 TEST_F(StorageCheckTest, NamesWhatIsMissing) {

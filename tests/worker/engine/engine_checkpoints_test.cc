@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "common/base/fault.h"
+#include "common/base/files.h"
 #include "common/checkpoint/checkpoint.h"
 #include "tests/worker/engine/engine_fixture.h"
 
@@ -218,6 +219,20 @@ TEST_F(LostMountTest, AMountThatIsGoneBeforeTheFirstSaveLeavesNothing) {
       << outcome.ends[0].status();
   EXPECT_GT(pauses, 0) << "it is waited for";
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "checkpoints"));
+}
+
+// Rank 0's file system knows no such call: the other rank has lost a peer, and its machine is not blamed.
+TEST_F(EngineTest, WhatOneMachineRefusesIsItsOwnRanksToSay) {
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  const auto before = [](int rank, FakeHost& host, Engine&) {
+    if (rank == 0) host.confirmation = FileError(EINVAL, "sync the folder", "/c");
+  };
+  const Outcome outcome = Train(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}), before);
+  EXPECT_EQ(FaultOf(outcome.ends[0].status()), Fault::kNode) << outcome.ends[0].status();
+  EXPECT_EQ(FaultOf(outcome.ends[1].status()), Fault::kPeer) << outcome.ends[1].status();
+  for (const auto& end : outcome.ends) {
+    EXPECT_NE(end.status().message().find("checkpoint on n0/gpu0: cannot sync the folder /c"), std::string::npos) << end.status();
+  }
 }
 
 TEST_F(EngineTest, ACheckpointThatCannotBeWrittenNowEndsNothing) {

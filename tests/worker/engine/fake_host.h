@@ -43,7 +43,7 @@ class FakeHost : public RankHost {
   }
   absl::StatusOr<std::string> KvGet(const std::string& key, absl::Duration timeout) override { return kv_.Get(key, timeout); }
   absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) override {
-    return newest ? absl::OkStatus() : absl::FailedPreconditionError("stale");
+    return newest ? confirmation : absl::FailedPreconditionError("stale");
   }
   void OnReady(const std::vector<TransportUse>& uses) override {
     transports = uses;
@@ -65,6 +65,7 @@ class FakeHost : public RankHost {
   void OnLog(const std::string& line) override {}
 
   bool newest = true;
+  absl::Status confirmation;  // of the newest epoch
   std::atomic<int> ready{0}, progress{0};
   std::vector<StepResult> steps;               // read after Run has returned
   std::vector<TransportUse> transports;        // the same
