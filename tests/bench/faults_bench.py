@@ -52,8 +52,16 @@ def newcomers_part(share, _seed):
 
 
 def strangers_part(share, _seed):
+    import netns
+    from faults_joiners import joiners
     from faults_strangers import strangers
-    return strangers(max(10, 300 * share))
+    seconds = max(30, 300 * share)
+    rows, problems = strangers(seconds)
+    if netns.why_not():
+        print(f"left out: strangers that join: {netns.why_not()}", flush=True)
+        return rows, problems
+    more, wrong = joiners(seconds)
+    return rows + more, problems + wrong
 
 
 def corruptions_part(share, seed):
