@@ -71,12 +71,14 @@ absl::Status Publish(const RankAssignment& assignment, CheckpointManifest manife
 std::string WriteAndLook(const RankAssignment& assignment, const ShardedState& state, int64_t step, DType dtype,
                          absl::Duration patience, const std::string& temporary) {
   std::string token;
+  absl::Status token_written;
   if (assignment.rank == 0) {
     token = absl::StrCat(assignment.epoch.value(), "-", step, "-", MonotonicNs());
-    // First of all, so that nobody waits for it.
-    if (const absl::Status status = WriteToken(temporary, token); !status.ok()) return EntryMessage(status, "");
+    token_written = WriteToken(temporary, token);  // first of all, so that nobody waits for it
   }
   const auto written = WriteCheckpointFile(temporary, FileName(assignment.rank), dtype, state.Pieces());
+  // Where neither can be written the file's error says more: how much there was to write, and how much is free.
+  if (written.ok() && !token_written.ok()) return EntryMessage(token_written, "");
   if (written.ok() && assignment.rank != 0) token = ReadToken(temporary, patience);
   return EntryMessage(written, token);
 }
