@@ -238,8 +238,9 @@ void Chaos::TrainsWhenAllIsWellAgain() {
     if (IsFinal(job().phase)) return;  // it got through
   }
   for (Node& node : nodes_) {
-    // Those that never went are the ones that the others are newcomers to.
-    const bool stays = node.link != nullptr && Chance(0.5);
+    // Those that never went are the ones that the others are newcomers to. Who was told to end ends.
+    const bool chosen = node.link != nullptr && Chance(0.5);
+    const bool stays = chosen && !core_->state.nodes.at(node.description.name).leaves_at;
     if (node.link != nullptr && !stays) Lose(node);
     (void)SetDrained(*core_, node.description.name, false);
     if (!stays) Dial(node);
