@@ -1,12 +1,14 @@
 #include "coordinator/core/loop.h"
 
+#include <functional>
 #include <utility>
+#include <vector>
 
 namespace motley::coordinator {
 namespace {
 
 // A crowd's tasks never end: what happens by the clock comes between them.
-constexpr int kTasksOfATick = 64;
+constexpr size_t kTasksOfATick = 64;
 
 }  // namespace
 
@@ -38,16 +40,16 @@ void TaskThread::Run() {
 }
 
 bool TaskThread::RunSome(absl::Duration sleep) {
-  for (int ran = 0; ran < kTasksOfATick; ++ran) {
-    std::function<void()> task;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (ran == 0) changed_.WaitFor(mutex_, sleep, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return HasWork(); });
-      if (tasks_.empty()) return !stopping_;
-      task = tasks_.Pop();
-    }
-    task();
+  std::vector<std::function<void()>> tasks;
+  tasks.reserve(kTasksOfATick);
+  {
+    absl::MutexLock lock(&mutex_);
+    changed_.WaitFor(mutex_, sleep, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return HasWork(); });
+    if (stopping_ && tasks_.empty()) return false;
+    // In one go: taken one by one, they and those who post would wait for each other.
+    while (tasks.size() < kTasksOfATick && !tasks_.empty()) tasks.push_back(tasks_.Pop());
   }
+  for (std::function<void()>& task : tasks) task();
   return true;
 }
 
