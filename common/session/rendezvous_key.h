@@ -1,5 +1,5 @@
-// The keys under which ranks find each other: RUN/EPOCH/WHAT/RANK, or RUN/EPOCH/WHAT/RANK/REST. The rank in it is the one that says the
-// value; nobody else's word for it counts.
+// The keys under which ranks find each other: RUN/EPOCH/WHAT/RANK, or RUN/EPOCH/WHAT/RANK/REST. The rank in it is the one that
+// says the value; nobody else's word for it counts.
 #pragma once
 
 #include <optional>
