@@ -111,8 +111,8 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
 // `keep_latest` up to `newest_step`, the one just published. Only those count whose structure verifies, and of this job: another
 // one's stay as they are. Those of a higher step did not verify when the run resumed below them; they go too, or they would count
 // as the newest and push out the good ones. Only folders that are `spared` stay until the run has come to their steps: one reader
-// alone found them damaged. Asks before each deletion, and deletes only what an epoch up to the fence's wrote. What cannot be read
-// now stays. FAILED_PRECONDITION: a newer epoch exists.
+// alone found them damaged. Asks before each deletion, and deletes only what an epoch up to the fence's wrote. What cannot be
+// read now stays. FAILED_PRECONDITION: a newer epoch exists.
 absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence,
                               const std::set<std::string>& spared = {});
 

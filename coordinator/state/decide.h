@@ -80,10 +80,9 @@ struct Finish {
   JobPhase phase;
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failure whose kind is known
 };
-using JobAction =
-    std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RefuseNewcomers, AskSecondReader, JudgeCheckpoint,
-                 RequestProfiles, PredictCollectives, PreparePlan, RetryLater, StartRanks, MarkRunning, EndEpoch, KillEpoch,
-                 EpochEnded, Finish>;
+using JobAction = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RefuseNewcomers, AskSecondReader,
+                               JudgeCheckpoint, RequestProfiles, PredictCollectives, PreparePlan, RetryLater, StartRanks,
+                               MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
 
 struct Decision {
   JobAction action;

@@ -97,7 +97,7 @@ struct StorageAnswer {
 struct Prepared {
   absl::Status status;      // of the plan
   bool of_planner = false;  // the status is the planner's word: on other devices there may be a plan
-  Epoch epoch;          // that it is for, or a later one
+  Epoch epoch;              // that it is for, or a later one
   planner::PlanResult plan;
   std::string resume_from;  // folder, or empty
   int64_t start_step = 0;

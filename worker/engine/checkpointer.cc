@@ -22,7 +22,8 @@ std::string FileName(int rank) { return absl::StrCat("rank-", rank, ".bin"); }
 
 // What one machine refuses is its own rank's to say: to the others it is a peer that is lost, so that nobody else is blamed.
 absl::Status AsSeenBy(const RankAssignment& assignment, absl::Status verdict) {
-  const bool of_others = FaultOf(verdict) == Fault::kNode && BlamedDeviceOf(verdict) != assignment.devices[assignment.rank].value();
+  const bool of_others =
+      FaultOf(verdict) == Fault::kNode && BlamedDeviceOf(verdict) != assignment.devices[assignment.rank].value();
   return of_others ? WithFault(std::move(verdict), Fault::kPeer) : verdict;
 }
 

@@ -11,8 +11,8 @@ namespace {
 // saved of both microbatches is there, the gradient that the second stage sent, and the one that is being made.
 TEST(ProgramMemoryTest, AStageHoldsTheGradientItReceived) {
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, false), 4));
-  const Plan plan =
-      PlanOf(*setting, ScheduleFamily::kGPipe, {{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}}), StageOf(*setting, 1, {{2, 2}}, {{2, 3}})}}});
+  const Plan plan = PlanOf(*setting, ScheduleFamily::kGPipe,
+                           {{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}}), StageOf(*setting, 1, {{2, 2}}, {{2, 3}})}}});
   const auto programs = LowerTraining(*setting, plan);
   ASSERT_TRUE(programs.ok()) << programs.status();
   const Costs& costs = setting->costs;

@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "common/base/sha256.h"
-
 #include "tests/common/checkpoint/checkpoint_fixture.h"
 
 namespace motley::worker {
