@@ -11,6 +11,7 @@
 #include "coordinator/epoch/starting.h"
 #include "coordinator/state/decide.h"
 #include "coordinator/state/membership.h"
+#include "coordinator/state/queue.h"
 
 namespace motley::coordinator {
 namespace {

@@ -5,7 +5,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "coordinator/epoch/run_begin.h"
-#include "coordinator/state/decide.h"
+#include "coordinator/state/queue.h"
 
 namespace motley::coordinator {
 namespace {

@@ -7,31 +7,16 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/count.h"
-#include "common/data/dataset.h"
 #include "coordinator/state/awaited.h"
+#include "coordinator/state/decide_view.h"
 #include "coordinator/state/membership.h"
-#include "coordinator/state/queue.h"
 #include "coordinator/state/saving.h"
 
 namespace motley::coordinator {
 namespace {
 
-// What every stage's function needs.
-struct View {
-  absl::Duration now;
-  const ClusterState& state;
-  const DriverConfig& config;
-  const JobRun& run;
-  const JobRecord& job;
-  std::vector<DeviceDescription> usable;
-
-  bool changed() const { return usable != run.considered; }
-  bool settled() const { return now - state.membership_changed >= config.settle && !JoinIsNear(now, run); }
-  absl::Duration in_stage() const { return now - run.stage_since; }
-};
-
 // "n4 joined", "n2 is not to be used any more": what is different from the devices that the epoch was planned for.
-std::string DescribeChange(const View& v) {
+std::string DescribeChange(const DecideView& v) {
   auto nodes = [](const std::vector<DeviceDescription>& in, const std::vector<DeviceDescription>& not_in) {
     std::vector<std::string> names;
     for (const DeviceDescription& device : in) {
@@ -48,7 +33,7 @@ std::string DescribeChange(const View& v) {
   return absl::StrJoin(parts, " and ");
 }
 
-bool AnyAdded(const View& v) {
+bool AnyAdded(const DecideView& v) {
   return std::any_of(v.usable.begin(), v.usable.end(), [&](const DeviceDescription& device) {
     return std::find(v.run.considered.begin(), v.run.considered.end(), device) == v.run.considered.end();
   });
@@ -57,14 +42,14 @@ bool AnyAdded(const View& v) {
 Decision Stopped() { return {Finish{JobPhase::kStopped}, "stopped by the user"}; }
 
 // After a restart: every worker that had ranks is there again, so that nobody has to be waited for.
-bool AllBack(const View& v) {
+bool AllBack(const DecideView& v) {
   return !v.run.ranks.empty() && std::all_of(v.run.ranks.begin(), v.run.ranks.end(), [&](const RankRun& rank) {
     auto node = v.state.nodes.find(NodeOf(rank.device));
     return node != v.state.nodes.end() && node->second.connected;
   });
 }
 
-Decision DecideIdle(const View& v) {
+Decision DecideIdle(const DecideView& v) {
   if (v.now < v.run.not_before && !AllBack(v)) {
     return {KeepOn{}, "the coordinator was restarted and gives its workers a lease's time to come back"};
   }
@@ -95,65 +80,7 @@ Decision DecideIdle(const View& v) {
           absl::StrCat("checking data and checkpoint folder on the nodes of ", Count(v.usable.size(), "device"))};
 }
 
-// The node that wrote the token may be the one with another folder: it is when most of the others do not see what it wrote.
-bool WriterIsOdd(const View& v) {
-  int asked = 0, blind = 0;
-  for (const auto& [node, answer] : v.run.storage) {
-    if (node == v.run.token_writer || !answer.answered || !answer.report.error.empty()) continue;
-    ++asked;
-    blind += !answer.report.token_seen;
-  }
-  return !v.run.token.empty() && blind >= 2 && 2 * blind > asked;
-}
-
-// Null while answers are missing or all are good.
-std::optional<Decision> StorageVerdict(const View& v) {
-  const bool all_answered =
-      std::all_of(v.run.storage.begin(), v.run.storage.end(), [](const auto& a) { return a.second.answered; });
-  if (v.run.has_run && all_answered && WriterIsOdd(v)) {
-    return Decision{LeaveOutNode{v.run.token_writer},
-                    absl::StrCat("node ", v.run.token_writer.value(), ": checkpoint.folder '", v.job.config.checkpoint.folder,
-                                 "' is not the folder of the other nodes; use a folder that all nodes share")};
-  }
-  std::string digest = v.job.data_digest, digest_node;
-  int64_t bytes = -1;
-  for (const auto& [node, answer] : v.run.storage) {
-    if (!answer.answered) continue;
-    std::string complaint = answer.report.error;
-    const absl::StatusCode code = complaint.empty() ? absl::StatusCode::kFailedPrecondition : answer.report.error_code;
-    if (complaint.empty() && !v.run.token.empty() && node != v.run.token_writer && !answer.report.token_seen) {
-      if (v.run.has_run && !all_answered) continue;  // perhaps it is the writer's folder that differs
-      complaint =
-          absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder, "' is not the same folder as on node ",
-                       v.run.token_writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
-    }
-    if (complaint.empty() && !digest.empty() && answer.report.data_digest != digest) {
-      complaint = absl::StrFormat("data.path '%s' holds other data (%d bytes, digest %s) than %s (%sdigest %s)",
-                                  v.job.config.data.path, answer.report.data_bytes, answer.report.data_digest,
-                                  digest_node.empty() ? "when the job began" : absl::StrCat("on node ", digest_node),
-                                  bytes < 0 ? "" : absl::StrFormat("%d bytes, ", bytes), digest);
-    }
-    if (complaint.empty()) {
-      const JobConfig& config = v.job.config;
-      const absl::Status size = CheckDataSize(answer.report.data_bytes, config.training.seq_len, config.data.validation_fraction,
-                                              config.data.validation_samples);
-      // Too short for one is too short for all: the digests agree.
-      if (!size.ok()) {
-        return Decision{Finish{JobPhase::kFailed, size.code()},
-                        absl::StrFormat("data.path '%s': %s", config.data.path, std::string(size.message()))};
-      }
-      if (digest.empty()) digest = answer.report.data_digest, digest_node = node.value(), bytes = answer.report.data_bytes;
-      continue;
-    }
-    const std::string sentence = absl::StrCat("node ", node.value(), ": ", complaint);
-    // A job that has trained is not given up for a newcomer's folder.
-    if (v.run.has_run && v.run.storage.size() > 1) return Decision{LeaveOutNode{node}, sentence};
-    return Decision{Finish{JobPhase::kFailed, code}, sentence};
-  }
-  return std::nullopt;
-}
-
-Decision DecideStorage(const View& v) {
+Decision DecideStorage(const DecideView& v) {
   if (v.job.stop_requested) return Stopped();
   if (v.changed()) return {AbandonSetup{}, absl::StrCat("set-up begins again: ", DescribeChange(v))};
   if (auto verdict = StorageVerdict(v)) return *verdict;
@@ -172,7 +99,7 @@ Decision DecideStorage(const View& v) {
 }
 
 // The first failure of the epoch, as the end of it.
-std::optional<Decision> DecideFailure(const View& v) {
+std::optional<Decision> DecideFailure(const DecideView& v) {
   std::optional<Failure> cause = FirstCause(v.now, v.run.failures, v.config.cause);
   if (!cause) return std::nullopt;
   std::set<NodeName> blamed = BlamedNewcomers(v.state, v.run, *cause);
@@ -187,7 +114,7 @@ std::optional<Decision> DecideFailure(const View& v) {
 
 // Newcomers whose ranks have not told the others where they listen, once those that were there before have. Where these did not
 // come either, it is rather the host, or the way to it: they are all given longer.
-std::set<NodeName> SilentNewcomers(const View& v) {
+std::set<NodeName> SilentNewcomers(const DecideView& v) {
   const std::set<NodeName> unproven = UnprovenNodes(v.state, v.run);
   std::set<NodeName> silent;
   bool others_came = true;
@@ -204,7 +131,7 @@ std::set<NodeName> SilentNewcomers(const View& v) {
 }
 
 // A swap goes on without those that say nothing in it.
-std::optional<Decision> DecideSilence(const View& v) {
+std::optional<Decision> DecideSilence(const DecideView& v) {
   std::set<NodeName> silent = SilentNewcomers(v);
   if (silent.empty()) return std::nullopt;
   const auto rank = std::find_if(v.run.ranks.begin(), v.run.ranks.end(), [&](const RankRun& r) {
@@ -217,7 +144,7 @@ std::optional<Decision> DecideSilence(const View& v) {
 }
 
 // In a swap nothing but collectives is measured: every newcomer's devices were measured in its probe.
-Decision DecideCollectivesOfSwap(const View& v) {
+Decision DecideCollectivesOfSwap(const DecideView& v) {
   if (auto silence = DecideSilence(v)) return *silence;
   absl::Duration met = v.now - v.in_stage() + v.config.meet_timeout;  // at the latest
   const auto has_met = [](const RankRun& rank) { return rank.met.has_value() || rank.ended; };
@@ -231,7 +158,7 @@ Decision DecideCollectivesOfSwap(const View& v) {
                                                 Count(v.run.considered.size(), "device"), absl::ToDoubleSeconds(v.in_stage()))};
 }
 
-Decision DecideProfiling(const View& v) {
+Decision DecideProfiling(const DecideView& v) {
   if (auto failure = DecideFailure(v)) return *failure;
   if (v.job.stop_requested) return {EndEpoch{false, Ending::kStop, "", std::nullopt}, "stopping, as the user asked"};
   if (v.changed())
@@ -253,7 +180,7 @@ Decision DecideProfiling(const View& v) {
 }
 
 // A folder that does not answer, or a search without end. The answer that still comes is dropped with its ticket.
-Decision DecideLatePlan(const View& v) {
+Decision DecideLatePlan(const DecideView& v) {
   if (v.in_stage() <= v.config.planning_timeout) return {KeepOn{}, "looking for the newest checkpoint and planning"};
   const std::string reason = absl::StrFormat("looking for the newest checkpoint in '%s' and planning took longer than %.0f s",
                                              v.job.config.checkpoint.folder, absl::ToDoubleSeconds(v.config.planning_timeout));
@@ -262,7 +189,7 @@ Decision DecideLatePlan(const View& v) {
 }
 
 // A worker may drop what it is sent, and say nothing.
-Decision DecideStarting(const View& v) {
+Decision DecideStarting(const DecideView& v) {
   std::vector<std::string> missing;
   for (const RankRun& rank : v.run.ranks) {
     if (!rank.ready && !rank.ended) missing.push_back(rank.device.value());
@@ -283,7 +210,7 @@ Decision DecideStarting(const View& v) {
 
 // They may be ended in the midst of it, and a card has to be free of the one rank before it takes the next. Newcomers that do not
 // say so are waited for less long.
-bool MeasurersAreGone(const View& v) {
+bool MeasurersAreGone(const DecideView& v) {
   const std::set<NodeName> unproven = UnprovenNodes(v.state, v.run);
   return std::all_of(v.run.ranks.begin(), v.run.ranks.end(), [&](const RankRun& rank) {
     const bool is_new = unproven.contains(NodeOf(rank.device));
@@ -293,14 +220,14 @@ bool MeasurersAreGone(const View& v) {
 
 // The devices that trained have no plan by themselves, so it is not for the newcomers that there is none: perhaps more are
 // missing, and these may be of the same job, come back one after the other.
-bool HadNoPlanBefore(const View& v) {
+bool HadNoPlanBefore(const DecideView& v) {
   const std::set<NodeName> unproven = UnprovenNodes(v.state, v.run);
   std::vector<DeviceId> proven = Ids(v.run.considered);
   std::erase_if(proven, [&](const DeviceId& device) { return unproven.contains(NodeOf(device)); });
   return v.run.prepared->of_planner && proven == v.run.proven_without_plan;
 }
 
-Decision DecidePlanning(const View& v) {
+Decision DecidePlanning(const DecideView& v) {
   if (v.job.stop_requested) return Stopped();
   if (v.changed()) return {AbandonSetup{}, absl::StrCat("planning begins again: ", DescribeChange(v))};
   const bool swap = !UnprovenNodes(v.state, v.run).empty();
@@ -333,7 +260,7 @@ Decision DecidePlanning(const View& v) {
 }
 
 // That come and go within a swap, say that they were told to.
-std::set<NodeName> NewcomersThatLeave(const View& v) {
+std::set<NodeName> NewcomersThatLeave(const DecideView& v) {
   std::set<NodeName> leaving;
   for (const RankRun& rank : v.run.ranks) {
     const NodeName name = NodeOf(rank.device);
@@ -346,7 +273,7 @@ std::set<NodeName> NewcomersThatLeave(const View& v) {
 
 // Somebody was told to end. What was trained is saved if that fits the time; else the epoch ends at once, and says what that
 // costs.
-std::optional<Decision> DecideLeaving(const View& v) {
+std::optional<Decision> DecideLeaving(const DecideView& v) {
   const std::optional<Leaving> leaving = WhoLeaves(v.now, v.state);
   if (!leaving) return std::nullopt;
   const char* label = leaving->node ? "node_leaving" : "coordinator_stopped";
@@ -373,7 +300,7 @@ std::optional<Decision> DecideLeaving(const View& v) {
                                   why, Count(at_risk, "step"))};
 }
 
-Decision DecideActive(const View& v) {
+Decision DecideActive(const DecideView& v) {
   if (AllGone(v.state, v.run) && v.run.failures.empty()) {
     if (v.job.step >= v.job.config.training.steps) {
       return {Finish{JobPhase::kSucceeded}, AllStepsDone(v.job)};
@@ -396,7 +323,7 @@ Decision DecideActive(const View& v) {
   return {KeepOn{}, "training"};
 }
 
-Decision DecideStopping(const View& v) {
+Decision DecideStopping(const DecideView& v) {
   if (AllGone(v.state, v.run)) return {EpochEnded{}, v.run.ending_reason};
   if (v.run.saving) {
     if (auto cause = FirstCause(v.now, v.run.failures, v.config.cause))
@@ -415,7 +342,7 @@ Decision DecideStopping(const View& v) {
 
 Decision Decide(absl::Duration now, const ClusterState& state, const DriverConfig& config) {
   const JobRun& run = *state.run;
-  const View view{now, state, config, run, state.jobs.at(run.job), UsableDevices(state, run)};
+  const DecideView view{now, state, config, run, state.jobs.at(run.job), UsableDevices(state, run)};
   if (state.stops_at && (run.stage == Stage::kIdle || run.stage == Stage::kStorage || run.stage == Stage::kPlanning)) {
     return {KeepOn{}, "the coordinator was told to end; the job goes on when it is back"};
   }
@@ -435,27 +362,6 @@ Decision Decide(absl::Duration now, const ClusterState& state, const DriverConfi
       return DecideStopping(view);
   }
   return {KeepOn{}, ""};
-}
-
-QueueDecision DecideQueue(const ClusterState& state) {
-  QueueDecision decision;
-  const JobRecord* next = nullptr;
-  for (const auto& [id, job] : state.jobs) {
-    if (IsFinal(job.phase) || (state.run && state.run->job == id)) continue;
-    if (job.stop_requested && job.phase == JobPhase::kQueued) {
-      decision.stopped.push_back(id);
-      continue;
-    }
-    if (!state.run && (next == nullptr || ComesBefore(job, *next))) next = &job;
-  }
-  if (next != nullptr) decision.activate = next->id;
-  const JobId holder = state.run ? state.run->job : next != nullptr ? next->id : JobId();
-  for (const auto& [id, job] : state.jobs) {
-    if (IsFinal(job.phase) || id == holder || job.stop_requested) continue;
-    decision.waiting.emplace_back(
-        id, absl::StrCat("waits for job ", holder.value(), ", which has the cluster: one job trains at a time"));
-  }
-  return decision;
 }
 
 }  // namespace motley::coordinator

@@ -92,11 +92,4 @@ struct Decision {
 // Call only while state.run is set.
 Decision Decide(absl::Duration now, const ClusterState& state, const DriverConfig& config);
 
-struct QueueDecision {
-  std::optional<JobId> activate;                       // gets the cluster now
-  std::vector<JobId> stopped;                          // ended by the user before they began
-  std::vector<std::pair<JobId, std::string>> waiting;  // the others, with the reason
-};
-QueueDecision DecideQueue(const ClusterState& state);
-
 }  // namespace motley::coordinator

@@ -42,4 +42,25 @@ std::string QueueSentence(int64_t now_unix_ms, const ClusterState& state, const 
   return text;
 }
 
+QueueDecision DecideQueue(const ClusterState& state) {
+  QueueDecision decision;
+  const JobRecord* next = nullptr;
+  for (const auto& [id, job] : state.jobs) {
+    if (IsFinal(job.phase) || (state.run && state.run->job == id)) continue;
+    if (job.stop_requested && job.phase == JobPhase::kQueued) {
+      decision.stopped.push_back(id);
+      continue;
+    }
+    if (!state.run && (next == nullptr || ComesBefore(job, *next))) next = &job;
+  }
+  if (next != nullptr) decision.activate = next->id;
+  const JobId holder = state.run ? state.run->job : next != nullptr ? next->id : JobId();
+  for (const auto& [id, job] : state.jobs) {
+    if (IsFinal(job.phase) || id == holder || job.stop_requested) continue;
+    decision.waiting.emplace_back(
+        id, absl::StrCat("waits for job ", holder.value(), ", which has the cluster: one job trains at a time"));
+  }
+  return decision;
+}
+
 }  // namespace motley::coordinator

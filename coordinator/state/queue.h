@@ -1,8 +1,11 @@
-// What a queued job waits for, since when, and how long that may take.
+// Which job gets the cluster; what a queued job waits for, since when, and how long that may take.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "coordinator/state/cluster.h"
 
@@ -14,5 +17,12 @@ bool ComesBefore(const JobRecord& a, const JobRecord& b);
 // A sentence with times, for whoever asks now; empty when the job does not wait for another one. The reason that is kept and
 // published has no times: it would change all the while.
 std::string QueueSentence(int64_t now_unix_ms, const ClusterState& state, const JobRecord& job);
+
+struct QueueDecision {
+  std::optional<JobId> activate;                       // gets the cluster now
+  std::vector<JobId> stopped;                          // ended by the user before they began
+  std::vector<std::pair<JobId, std::string>> waiting;  // the others, with the reason
+};
+QueueDecision DecideQueue(const ClusterState& state);
 
 }  // namespace motley::coordinator

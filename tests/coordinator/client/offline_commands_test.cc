@@ -9,57 +9,13 @@
 #include "nlohmann/json.hpp"
 #include "planner/plan/plan.h"
 #include "planner/strategies/catalog.h"
-#include "tests/common/base/temp_folder.h"
-#include "tests/coordinator/client/fake_motley.h"
+#include "tests/coordinator/client/offline_fixture.h"
 
 namespace motley::client {
 namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
-
-constexpr char kCluster[] = R"(name = "mixed"
-[defaults]
-nic_gbit_per_second = 50
-[[node]]
-name = "n1"
-gpus = ["A6000", "L4"]
-[[node]]
-name = "n2"
-gpus = [{card = "P40", count = 2}]
-)";
-
-class OfflineTest : public testing::Test {
- protected:
-  OfflineTest() {
-    cluster_ = folder_.Write("mixed.toml", kCluster);
-    ModelShape model = *ModelFlavor("gpt2", "debug");
-    model.num_layers = 4;
-    model.hidden_size = 512;
-    model.head_dim = 512 / model.num_heads;
-    model.intermediate_size = 2048;
-    model.max_positions = 256;
-    model_ = folder_.Write("config.json", ToHfConfig(model));
-  }
-
-  static Ran Run(const std::vector<std::string>& arguments) { return MotleyAlone(arguments); }
-  std::vector<std::string> With(const std::string& command, const std::vector<std::string>& more) const {
-    std::vector<std::string> all = {command,          "--cluster", cluster_,    "--model", model_,
-                                    "--global-batch", "24",        "--seq-len", "128"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-  Ran Plan(const std::vector<std::string>& more) const { return Run(With("plan", more)); }
-  // A plan file of `strategy`.
-  std::string PlanFile(const std::string& name, const std::string& strategy) {
-    const Ran ran = Plan({"--strategy", strategy, "-o", "json"});
-    EXPECT_EQ(ran.code, 0) << ran.err;
-    return folder_.Write(name, ran.out);
-  }
-
-  TempFolder folder_;
-  std::string cluster_, model_;
-};
 
 TEST_F(OfflineTest, PlansWithoutACoordinator) {
   const Ran ran = Plan({"--strategy", "cephalo"});
@@ -254,112 +210,12 @@ TEST_F(OfflineTest, WhatDoesNotFitSaysWhatWould) {
   EXPECT_THAT(ran.err, HasSubstr("more "));
 }
 
-TEST_F(OfflineTest, SimulatePricesAPlanThatWasWritten) {
-  for (const char* strategy : {"cephalo", "even"}) {
-    const std::string file = PlanFile("plan.json", strategy);
-    const json written = json::parse(TempFolder::Read(file));
-    const Ran ran = Run({"simulate", file, "--cluster", cluster_, "--model", model_, "-o", "json"});
-    EXPECT_EQ(ran.code, 0) << ran.err;
-    const json priced = json::parse(ran.out);
-    EXPECT_EQ(priced["predicted"], written["predicted"]) << "the same simulator";
-    EXPECT_EQ(priced["pipelines"], written["pipelines"]);
-    EXPECT_TRUE(priced["report"]["broken_rules"].empty());
-  }
-}
-
-TEST_F(OfflineTest, SimulateReadsTheExactTextToo) {
-  const std::string text = folder_.Write("plan.txt", Plan({"--strategy", "cephalo", "--exact"}).out);
-  const json from_text = json::parse(Run({"simulate", text, "--cluster", cluster_, "--model", model_, "-o", "json"}).out);
-  const json from_json = json::parse(
-      Run({"simulate", PlanFile("plan.json", "cephalo"), "--cluster", cluster_, "--model", model_, "-o", "json"}).out);
-  EXPECT_EQ(from_text["predicted"], from_json["predicted"]);
-}
-
-TEST_F(OfflineTest, SimulateNamesTheRuleThatAPlanBreaks) {
-  json plan = json::parse(TempFolder::Read(PlanFile("plan.json", "cephalo")));
-  const auto simulate = [&](const json& changed, std::vector<std::string> more = {}) {
-    std::vector<std::string> all = {"simulate", folder_.Write("changed.json", changed.dump()), "--cluster", cluster_, "--model",
-                                    model_};
-    all.insert(all.end(), more.begin(), more.end());
-    return Run(all);
-  };
-  json changed = plan;
-  changed["pipelines"][0]["stages"][0]["units"][0]["ranks"][0]["shard_ratio"] = 0.999;
-  Ran ran = simulate(changed);
-  EXPECT_EQ(ran.code, 65);
-  EXPECT_THAT(ran.err, HasSubstr("breaks a rule: pipeline 0 stage 0: the shard ratios add up to"));
-  EXPECT_THAT(ran.out, HasSubstr(" a step, ")) << "priced all the same";
-  changed = plan;
-  changed["global_batch"] = 30;
-  ran = simulate(changed);
-  EXPECT_EQ(ran.code, 65);
-  EXPECT_THAT(ran.err, HasSubstr("the ranks' microbatches add up to 24, the global batch is 30; priced with 24"));
-  EXPECT_THAT(ran.out, HasSubstr(" a step, "));
-  changed = plan;
-  changed["pipelines"][0]["stages"][0]["ministages"] = {{0, 2}};
-  ran = simulate(changed);
-  EXPECT_EQ(ran.code, 65);
-  EXPECT_THAT(ran.err, HasSubstr("ministages end before layer 3"));
-  changed = plan;
-  changed["pipelines"][0]["stages"][0]["units"][0]["ranks"][0]["device"] = "n7/gpu0";
-  ran = simulate(changed);
-  EXPECT_EQ(ran.code, 65);
-  EXPECT_THAT(ran.err, HasSubstr("changed.json: plan: rank 0 (n7/gpu0): cluster mixed has no such device"));
-  changed = plan;
-  changed["schema_version"] = 3;
-  ran = simulate(changed);
-  EXPECT_EQ(ran.code, 65);
-  EXPECT_THAT(ran.err, HasSubstr("schema_version 3 is not known"));
-  ran = simulate(plan, {"--seq-len", "64"});
-  EXPECT_EQ(ran.code, 65);
-  EXPECT_THAT(ran.err, HasSubstr("the plan's is 128, --seq-len says 64"));
-  EXPECT_EQ(simulate(plan, {"--dtype", "bf16"}).code, 65);
-  EXPECT_EQ(simulate(plan, {"--dtype", "fp32"}).code, 0) << "another name of the same";
-}
-
-TEST_F(OfflineTest, APlanThatDoesNotFitIsPricedAllTheSame) {
-  const std::string file = PlanFile("plan.json", "cephalo");
-  const Ran ran = Run({"simulate", file, "--cluster", cluster_, "--model", model_, "--memory-reserve", "99.5%"});
-  EXPECT_EQ(ran.code, 65);
-  EXPECT_THAT(ran.err, HasSubstr("does not fit: n1/gpu0"));
-  EXPECT_THAT(ran.out, HasSubstr(" a step, "));
-}
-
-TEST_F(OfflineTest, SimulateWarnsOfOtherCards) {
-  const std::string plan = PlanFile("plan.json", "even");
-  std::string other = kCluster;
-  other.replace(other.find("mixed"), 5, "other");
-  other.replace(other.find("A6000"), 5, "A100");
-  const Ran ran = Run({"simulate", plan, "--cluster", folder_.Write("other.toml", other), "--model", model_, "-o", "json"});
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr("warning: plan says A6000 for n1/gpu0 and was made for mixed; here it is A100-40GB of other"));
-  EXPECT_EQ(json::parse(ran.out)["report"]["warnings"].size(), 1u);
-}
-
 TEST_F(OfflineTest, AProfileOfWhichNothingIsUsedIsNamed) {
   const std::string profile = folder_.Write("far.json", R"({"motley_profile": 1, "layers": []})");
   const Ran ran = Plan({"--strategy", "even", "--profiles", profile});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr(absl::StrCat("no entry of ", profile, " was used")));
   EXPECT_EQ(Plan({"--strategy", "even"}).err, "");
-}
-
-TEST_F(OfflineTest, PlanFilesThatAreNone) {
-  EXPECT_THAT(Run({"simulate", folder_.Write("list", "[1]"), "--cluster", cluster_, "--model", model_}).err,
-              HasSubstr("expected a JSON object"));
-  const auto simulate = [&](const std::string& text) {
-    return Run({"simulate", folder_.Write("p", text), "--cluster", cluster_, "--model", model_});
-  };
-  for (const char* text : {"", "{", "[1]", "{}", "nonsense", "plan x batch"}) EXPECT_EQ(simulate(text).code, 65) << text;
-  const std::string huge = folder_ / "huge.json";
-  std::ofstream(huge).close();
-  std::filesystem::resize_file(huge, uintmax_t{1} << 30);  // sparse
-  const Ran ran = Run({"simulate", huge, "--cluster", cluster_, "--model", model_});
-  EXPECT_EQ(ran.code, 65);
-  EXPECT_THAT(ran.err, HasSubstr("huge.json"));
-  const Ran profile = Plan({"--profiles", huge});
-  EXPECT_EQ(profile.code, 65);
-  EXPECT_THAT(profile.err, HasSubstr("huge.json"));
 }
 
 TEST_F(OfflineTest, DiffSaysWhatChangesAndWhatMoves) {

@@ -277,34 +277,6 @@ TEST_F(DecideTest, ACheckpointFolderThatCannotBeLookedAtIsWaitedFor) {
   EXPECT_TRUE(std::holds_alternative<Finish>(Now().action));
 }
 
-TEST(DecideQueue, OneJobHasTheClusterAndTheOthersSayWhyTheyWait) {
-  ClusterState state;
-  for (const auto& [id, time] : {std::pair("a", 2), std::pair("b", 1), std::pair("c", 3)}) {
-    JobRecord job;
-    job.id = JobId(id);
-    job.submitted_unix_ms = time;
-    state.jobs[job.id] = job;
-  }
-  state.jobs.at(JobId("c")).stop_requested = true;
-  const QueueDecision decision = DecideQueue(state);
-  EXPECT_EQ(*decision.activate, JobId("b"));
-  EXPECT_EQ(decision.stopped, std::vector<JobId>{JobId("c")});
-  ASSERT_EQ(decision.waiting.size(), 1u);
-  EXPECT_EQ(decision.waiting[0].second, "waits for job b, which has the cluster: one job trains at a time");
-}
-
-TEST(DecideQueue, AJobThatHadTheClusterKeepsIt) {
-  ClusterState state;
-  JobRecord old_job, new_job;
-  old_job.id = JobId("z");
-  old_job.submitted_unix_ms = 5;
-  old_job.phase = JobPhase::kRunning;
-  new_job.id = JobId("a");
-  state.jobs[old_job.id] = old_job;
-  state.jobs[new_job.id] = new_job;
-  EXPECT_EQ(*DecideQueue(state).activate, JobId("z"));
-}
-
 TEST_F(DecideTest, PlanningHasALimit) {
   Enter(Stage::kPlanning);
   now_ += config_.planning_timeout;

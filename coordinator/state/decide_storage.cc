@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/data/dataset.h"
+#include "coordinator/state/decide_view.h"
+
+namespace motley::coordinator {
+namespace {
+
+// The node that wrote the token may be the one with another folder: it is when most of the others do not see what it wrote.
+bool WriterIsOdd(const DecideView& v) {
+  int asked = 0, blind = 0;
+  for (const auto& [node, answer] : v.run.storage) {
+    if (node == v.run.token_writer || !answer.answered || !answer.report.error.empty()) continue;
+    ++asked;
+    blind += !answer.report.token_seen;
+  }
+  return !v.run.token.empty() && blind >= 2 && 2 * blind > asked;
+}
+
+}  // namespace
+
+std::optional<Decision> StorageVerdict(const DecideView& v) {
+  const bool all_answered =
+      std::all_of(v.run.storage.begin(), v.run.storage.end(), [](const auto& a) { return a.second.answered; });
+  if (v.run.has_run && all_answered && WriterIsOdd(v)) {
+    return Decision{LeaveOutNode{v.run.token_writer},
+                    absl::StrCat("node ", v.run.token_writer.value(), ": checkpoint.folder '", v.job.config.checkpoint.folder,
+                                 "' is not the folder of the other nodes; use a folder that all nodes share")};
+  }
+  std::string digest = v.job.data_digest, digest_node;
+  int64_t bytes = -1;
+  for (const auto& [node, answer] : v.run.storage) {
+    if (!answer.answered) continue;
+    std::string complaint = answer.report.error;
+    const absl::StatusCode code = complaint.empty() ? absl::StatusCode::kFailedPrecondition : answer.report.error_code;
+    if (complaint.empty() && !v.run.token.empty() && node != v.run.token_writer && !answer.report.token_seen) {
+      if (v.run.has_run && !all_answered) continue;  // perhaps it is the writer's folder that differs
+      complaint =
+          absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder, "' is not the same folder as on node ",
+                       v.run.token_writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
+    }
+    if (complaint.empty() && !digest.empty() && answer.report.data_digest != digest) {
+      complaint = absl::StrFormat("data.path '%s' holds other data (%d bytes, digest %s) than %s (%sdigest %s)",
+                                  v.job.config.data.path, answer.report.data_bytes, answer.report.data_digest,
+                                  digest_node.empty() ? "when the job began" : absl::StrCat("on node ", digest_node),
+                                  bytes < 0 ? "" : absl::StrFormat("%d bytes, ", bytes), digest);
+    }
+    if (complaint.empty()) {
+      const JobConfig& config = v.job.config;
+      const absl::Status size = CheckDataSize(answer.report.data_bytes, config.training.seq_len, config.data.validation_fraction,
+                                              config.data.validation_samples);
+      // Too short for one is too short for all: the digests agree.
+      if (!size.ok()) {
+        return Decision{Finish{JobPhase::kFailed, size.code()},
+                        absl::StrFormat("data.path '%s': %s", config.data.path, std::string(size.message()))};
+      }
+      if (digest.empty()) digest = answer.report.data_digest, digest_node = node.value(), bytes = answer.report.data_bytes;
+      continue;
+    }
+    const std::string sentence = absl::StrCat("node ", node.value(), ": ", complaint);
+    // A job that has trained is not given up for a newcomer's folder.
+    if (v.run.has_run && v.run.storage.size() > 1) return Decision{LeaveOutNode{node}, sentence};
+    return Decision{Finish{JobPhase::kFailed, code}, sentence};
+  }
+  return std::nullopt;
+}
+
+}  // namespace motley::coordinator

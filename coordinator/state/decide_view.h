@@ -1,0 +1,30 @@
+// What the functions of a job's stages see, and what the storage check of a set-up says. Private to the decisions (decide.h).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "coordinator/state/decide.h"
+#include "coordinator/state/membership.h"
+
+namespace motley::coordinator {
+
+struct DecideView {
+  absl::Duration now;
+  const ClusterState& state;
+  const DriverConfig& config;
+  const JobRun& run;
+  const JobRecord& job;
+  std::vector<DeviceDescription> usable;
+
+  bool changed() const { return usable != run.considered; }
+  bool settled() const { return now - state.membership_changed >= config.settle && !JoinIsNear(now, run); }
+  absl::Duration in_stage() const { return now - run.stage_since; }
+};
+
+// Null while answers are missing or all are good.
+std::optional<Decision> StorageVerdict(const DecideView& v);
+
+}  // namespace motley::coordinator

@@ -1,0 +1,95 @@
+#include "planner/live/measured_cards.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace motley::planner {
+namespace {
+
+// Devices whose times are no further apart are one card: measuring the same card twice is off by about as much, strategies group
+// by card, and the mean of several measurements says more of each than its own.
+constexpr double kAlike = 0.02;
+
+bool Alike(double a, double b) { return std::abs(a - b) <= kAlike * std::max(std::abs(a), std::abs(b)); }
+
+bool Alike(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return Alike(x, y); });
+}
+
+bool Alike(const std::optional<MeasuredSeries>& a, const std::optional<MeasuredSeries>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return a->samples == b->samples && Alike(a->forward_seconds, b->forward_seconds) &&
+         Alike(a->backward_seconds, b->backward_seconds);
+}
+
+// `of`: how many measurements `mean` then is of.
+void AddToMean(double value, double of, double* mean) { *mean += (value - *mean) / of; }
+
+void AddToMean(const std::vector<double>& values, double of, std::vector<double>* mean) {
+  for (size_t i = 0; i < values.size(); ++i) AddToMean(values[i], of, &(*mean)[i]);
+}
+
+void KeepMost(const std::vector<int64_t>& values, std::vector<int64_t>* most) {
+  for (size_t i = 0; i < values.size(); ++i) (*most)[i] = std::max((*most)[i], values[i]);
+}
+
+// Of times the mean, of bytes the most.
+void AddToMean(const MeasuredSeries& other, double of, MeasuredSeries* mean) {
+  AddToMean(other.forward_seconds, of, &mean->forward_seconds);
+  AddToMean(other.backward_seconds, of, &mean->backward_seconds);
+  KeepMost(other.saved_bytes, &mean->saved_bytes);
+  KeepMost(other.workspace_bytes, &mean->workspace_bytes);
+}
+
+void AddToMean(const MeasuredCard& other, double of, MeasuredCard* mean) {
+  AddToMean(other.layer, of, &mean->layer);
+  if (mean->embedding) AddToMean(*other.embedding, of, &*mean->embedding);
+  if (mean->head) AddToMean(*other.head, of, &*mean->head);
+  AddToMean(other.optimizer->seconds_per_element, of, &mean->optimizer->seconds_per_element);
+  AddToMean(other.optimizer->launch_seconds, of, &mean->optimizer->launch_seconds);
+}
+
+bool Alike(const MeasuredCard& a, const MeasuredCard& b) {
+  return Alike(std::optional(a.layer), std::optional(b.layer)) && Alike(a.embedding, b.embedding) && Alike(a.head, b.head) &&
+         Alike(a.optimizer->seconds_per_element, b.optimizer->seconds_per_element) &&
+         Alike(a.optimizer->launch_seconds, b.optimizer->launch_seconds) && a.context_bytes == b.context_bytes;
+}
+
+// Rates follow from what was measured, or were declared and then count exactly.
+bool Alike(const CardKind& a, const CardKind& b, bool declared) {
+  return a.memory_bytes == b.memory_bytes && (declared ? a.fp32_flops == b.fp32_flops : Alike(a.fp32_flops, b.fp32_flops));
+}
+
+}  // namespace
+
+int MeasuredCards::Add(const DeviceDescription& device, CardKind kind, MeasuredCard card) {
+  const std::string label = ProfileCardName(device.model.empty() ? "device" : device.model);
+  const bool declared = device.flops_per_second > 0;
+  for (size_t k = 0; k < cluster_.kinds.size(); ++k) {
+    if (labels_[k] != label || libtorches_[k] != device.libtorch) continue;
+    if (!Alike(kind, cluster_.kinds[k], declared) || !Alike(card, firsts_[k])) continue;
+    AddToMean(card, ++measurements_[k], &profile_.cards[k]);
+    return static_cast<int>(k);
+  }
+  kind.name = label;
+  for (int i = 2; Taken(kind.name); ++i) kind.name = absl::StrCat(label, "-", i);
+  card.card = kind.name;
+  labels_.push_back(label);
+  libtorches_.push_back(device.libtorch);
+  firsts_.push_back(card);
+  measurements_.push_back(1);
+  cluster_.kinds.push_back(std::move(kind));
+  profile_.cards.push_back(std::move(card));
+  return static_cast<int>(cluster_.kinds.size()) - 1;
+}
+
+bool MeasuredCards::Taken(const std::string& name) const {
+  return ProfileCardName(name) != name ||
+         std::any_of(cluster_.kinds.begin(), cluster_.kinds.end(), [&](const CardKind& kind) { return kind.name == name; });
+}
+
+}  // namespace motley::planner
