@@ -163,10 +163,15 @@ std::optional<ProbeAction> DecideProfile(const View& v, const NodeName& name, co
   return RefuseProbe{name, Late(v, v.config.profile_timeout, "its profile was not finished")};
 }
 
+// The job stands still for want of a plan: there is nothing that a newcomer could stop, and those that come back one by one have
+// a plan only together.
+bool NeedsNoTrial(const View& v) { return !v.run.proven_without_plan.empty(); }
+
 // One that takes longer is not waited for: what it says then is dropped.
 bool IsTrialUnderWay(const View& v) { return v.run.trial && v.now - v.run.trial->since <= v.config.plan_timeout; }
 
 std::optional<ProbeAction> DecidePlan(const View& v, const NodeName& name, const Probe& probe) {
+  if (NeedsNoTrial(v)) return PassProbe{name};
   if (probe.plan && !probe.plan->ok()) {
     return RefuseProbe{name, absl::StrCat("there is no plan with it: ", std::string(probe.plan->message()))};
   }
@@ -177,6 +182,7 @@ std::optional<ProbeAction> DecidePlan(const View& v, const NodeName& name, const
 
 // Of all that wait for one at once: a rack that comes makes one trial.
 std::optional<ProbeAction> DecideTrial(const View& v) {
+  if (NeedsNoTrial(v)) return std::nullopt;
   TryPlan together, single;
   for (const auto& [name, probe] : v.run.probes) {
     const bool refused_now = v.run.trial && v.run.trial->nodes.contains(name);  // by DecidePlan, as it took too long

@@ -3,6 +3,8 @@
 #include <array>
 #include <list>
 #include <random>
+#include <set>
+#include <utility>
 
 #include "common/base/version.h"
 #include "coordinator/epoch/epoch_driver.h"
@@ -161,6 +163,13 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
     prepared.plan.evaluations.resize(run.considered.size());
     prepared.plan.lanes.resize(run.considered.size());
   }
+  // What the trial plans beside the job say of newcomers: that there is one.
+  void AnswerTrial() {
+    JobRun& run = *core_->state.run;
+    if (!run.trial) return;
+    const std::set<NodeName> nodes = std::exchange(run.trial, std::nullopt)->nodes;
+    for (const NodeName& node : nodes) run.probes.at(node).plan = absl::OkStatus();
+  }
   // One step of the rank 0 that runs, if all its peers do.
   void Train() {
     const JobRun& run = *core_->state.run;
@@ -185,7 +194,7 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
     AnswerAll();
     if (core_->state.run && core_->state.run->stage == Stage::kPlanning && !core_->state.run->prepared) Plan();
     Drive(*core_);
-    if (core_->state.run) Train();
+    if (core_->state.run) AnswerTrial(), Train();
     clock_.Advance(absl::Milliseconds(100));
   }
   // Nothing here is for ever, and nothing is the job's own fault.

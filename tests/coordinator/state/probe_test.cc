@@ -136,6 +136,14 @@ TEST_F(ProbeTest, WithoutAPlanItIsRefusedWithThePlannersWords) {
   EXPECT_EQ(std::get<RefuseProbe>(Now()[0]).why, "there is no plan with it: n2/gpu0 lacks 5 bytes");
 }
 
+TEST_F(ProbeTest, AJobThatStandsStillForWantOfAPlanNeedsNoTrial) {
+  Begin().stage = ProbeStage::kPlan;
+  run().proven_without_plan = {DeviceId("n1/gpu0")};
+  const auto actions = Now();
+  ASSERT_EQ(actions.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<PassProbe>(actions[0]));
+}
+
 TEST_F(ProbeTest, AllThatWaitAreTriedTogetherAndOneByOneWhereThatFails) {
   Begin().stage = ProbeStage::kPlan;
   AddNode("n3");
