@@ -13,6 +13,7 @@ from cluster import processes
 import mounts
 import netns
 from faults_common import PACED, paced_job, rank_of
+from faults_curve import curve, flipped_reads
 from faults_kills import kills
 from faults_newcomers import newcomers, silent_in_swap
 from faults_partitions import BOTH, FROM, partitions
@@ -311,6 +312,11 @@ def bad_newcomers():
     return netns.why_not() or expect_met(*newcomers(1))
 
 
+def misreading_node():
+    """One fault of the long job's: a node that reads other bytes of a checkpoint than there are."""
+    return mounts.why_not() or expect_met(*curve(0, [flipped_reads]))
+
+
 def silent_newcomer():
     return netns.why_not() or silent_in_swap()
 
@@ -356,6 +362,7 @@ def main():
         results.run("full disk", full_disk, cluster)
         results.run("nothing is left", nothing_left, cluster, before_shm)
     results.run("lost share", lost_share)
+    results.run("a node that misreads checkpoints", misreading_node)
     results.run("kills of the coordinator", killed_again_and_again, 1)
     results.run("partitions", partitioned)
     results.run("bad newcomers", bad_newcomers)

@@ -7,8 +7,9 @@ import stat
 import subprocess
 import time
 
-from harness import ROOT, TestCluster, expect, job_sections, state_of
-from cluster import ClusterError
+from harness import ROOT, expect, job_sections, state_of
+from cluster import ClusterError, processes
+from mounts import MountsCluster
 from faults_common import PACED, Progress, last_step, rank_of, row, seconds_to_next_step
 
 NODES = ["n1", "n2", "n3"]
@@ -20,15 +21,12 @@ LAYOUT_DIFFERENCE = 1e-13
 PATIENCE_SECONDS = 60   # of the next step after a fault
 
 
-class CurveCluster(TestCluster):
-    """Every worker, and the coordinator, sees the checkpoints by a mount of its own, which can go; ranks of n2 can be made to misread."""
+class CurveCluster(MountsCluster):
+    """Jobs save in the share; ranks of n2 can be made to misread it."""
 
     def __init__(self):
         super().__init__()
-        self.share = os.path.join(self.top, "share")
         self.sign = os.path.join(self.top, "misread")
-        for folder in (self.share, self.checkpoints()):
-            os.makedirs(folder)
         library = os.path.join(self.top, "flip_reads.so")
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library,
                         os.path.join(ROOT, "tests", "integration", "flip_reads.c"), "-ldl"], check=True)
@@ -39,11 +37,8 @@ class CurveCluster(TestCluster):
                        f"exec '{self.program('motley-rank')}' \"$@\"\n")
         os.chmod(self.misreading_rank, stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
 
-    def placed(self, name, command):
-        if name == "motley":
-            return command
-        return ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" "$1" && shift 1 && exec "$@"', self.share, self.checkpoints(),
-                *command]
+    def checkpoints(self, job_id=""):
+        return os.path.join(self.mount, job_id).rstrip("/")
 
     def start_node(self, name):
         extra = {"rank_binary": self.misreading_rank} if name == "n2" else {}
@@ -52,11 +47,6 @@ class CurveCluster(TestCluster):
     def start_again(self, name):
         self.workers[name].process.wait()
         self.start_node(name)
-
-    def mounted(self, name, there):
-        enter = ["nsenter", "--mount", "--target", str(self.workers[name].pid)]
-        subprocess.run([*enter, "mount", "--bind", self.share, self.checkpoints()] if there else
-                       [*enter, "umount", "--lazy", self.checkpoints()], check=True)
 
     def records(self, job_id):
         """Every step as often as it was made, in order, however often the coordinator was started again meanwhile."""
@@ -70,6 +60,15 @@ class CurveCluster(TestCluster):
 def submit(cluster, job_id, steps):
     cluster.submit_job(job_id, job_sections(cluster, **{
         "training__steps": steps, "training__dtype": "float64", "checkpoint__interval": INTERVAL, "metrics__step_records": "jsonl"}))
+
+
+def wait_for_rank(cluster, node):
+    """The node takes part again: after a loss it is held for a while."""
+    def there():
+        worker = cluster.workers[node].pid
+        return any(parent == worker and program.startswith("motley-rank") for _, parent, program in processes())
+
+    cluster.wait_for(there, PATIENCE_SECONDS, f"a rank on {node}")
 
 
 # ---- the faults, each with what ends it ----
@@ -91,12 +90,16 @@ def joined_node(cluster, _job):
 
 
 def unmounted_share(cluster, job):
-    """Two saves go wrong for it, a rank dies meanwhile, and the share comes back."""
-    cluster.mounted("n2", False)
-    cluster.wait_for(lambda: cluster.event_messages("checkpoint_failed", job), 90, "a save to go wrong")
+    """A save goes wrong for n2, a rank dies meanwhile, and the share comes back."""
+    wait_for_rank(cluster, "n2")
+    known = len(cluster.event_messages("checkpoint_failed", job))
+    cluster.unmount("n2", "--lazy")
+    cluster.wait_for(lambda: cluster.event_messages("checkpoint_failed", job)[known:], 90, "a save to go wrong")
     os.kill(rank_of(cluster, "n3"), signal.SIGKILL)
     cluster.wait_for_step(job, int(cluster.job(job)["step"]) + 3)
-    cluster.mounted("n2", True)
+    cluster.remount("n2")
+    cluster.workers["n2"].kill()   # it may have been left out for that
+    cluster.start_again("n2")
 
 
 def killed_coordinator(cluster, _job):
@@ -111,14 +114,17 @@ def leaving_worker(cluster, _job):
 
 
 def flipped_reads(cluster, job):
-    """n2 reads other bytes than there are, whoever wrote them, until a step is made again."""
+    """n2 reads other bytes than there are. The others see them whole: it is left out until its worker is started again."""
+    wait_for_rank(cluster, "n2")
+    known = len(cluster.event_messages("device_left_out", job))
     with open(cluster.sign, "w", encoding="utf-8"):
         pass
-    after = last_step(cluster.job(job))
     os.kill(rank_of(cluster, "n3"), signal.SIGKILL)
-    cluster.wait_for(lambda: last_step(cluster.job(job))[0] > after[0] and last_step(cluster.job(job)) != after, 90,
-                     "training to go on while n2 misreads")
+    cluster.wait_for(lambda: any("n2" in said for said in cluster.event_messages("device_left_out", job)[known:]), 90,
+                     "n2, which misreads, to be left out")
     os.unlink(cluster.sign)
+    cluster.workers["n2"].kill()
+    cluster.start_again("n2")
 
 
 def drained_node(cluster, _job):
@@ -142,7 +148,7 @@ def ended_coordinator(cluster, _job):
     cluster.wait_for_nodes(["n1", "n3"])
 
 
-SEQUENCE = [killed_rank, stopped_rank, killed_worker, joined_node, unmounted_share, killed_coordinator, leaving_worker, flipped_reads,
+SEQUENCE = [killed_rank, flipped_reads, stopped_rank, killed_worker, joined_node, unmounted_share, killed_coordinator, leaving_worker,
             drained_node, two_killed_workers, ended_coordinator]
 assert len(SEQUENCE) == FAULTS
 
