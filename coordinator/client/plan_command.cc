@@ -17,6 +17,7 @@
 #include "coordinator/client/plan_offline_command.h"
 #include "coordinator/client/transport_lines.h"
 #include "planner/answers/given_plan.h"
+#include "planner/plan/schedule_listing.h"
 
 namespace motley::client {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 struct PlanFlags {
   PlanOfflineFlags offline;  // trace and explain of both kinds of planning
   std::string id;
-  bool program = false;
+  bool program = false, schedule = false;
   int rank = -1;                             // of the programs; -1 = all
   std::string save_inputs;                   // folder
   std::vector<const CLI::Option*> planning;  // flags that ask for a plan to be made, where JOB alone shows the one in force
@@ -57,6 +58,13 @@ void PrintTransports(Context& context, const v1::GetPlanResponse& plan) {
   for (const std::string& line : TransportLines(wire::FromProto(plan.transports()))) {
     PrintProse(context, CleanLine(absl::StrCat("planned transport ", line)) + "\n");
   }
+}
+
+// A plan that does not parse is an older coordinator's; nothing else of the answer depends on it.
+void PrintSchedule(Context& context, const PlanFlags& flags, const v1::GetPlanResponse& response) {
+  if (!flags.schedule || context.json) return;
+  const absl::StatusOr<planner::Plan> plan = planner::PlanFromJson(response.plan_json());
+  PrintProse(context, "\n" + (plan.ok() ? planner::ScheduleListing(*plan) : std::string(plan.status().message()) + "\n"));
 }
 
 void PrintPrograms(Context& context, const PlanFlags& flags, const v1::GetPlanResponse& plan) {
@@ -97,6 +105,7 @@ Exit ShowStored(Context& context, const PlanFlags& flags, const v1::GetPlanRespo
   }
   PrintProse(context, flags.offline.explain ? plan.explanation() : plan.plan_text());
   PrintTransports(context, plan);
+  PrintSchedule(context, flags, plan);
   PrintPrograms(context, flags, plan);
   return {};
 }
@@ -111,6 +120,7 @@ Exit PlanLive(Context& context, const PlanFlags& flags) {
   if (AsksForMore(flags.offline) && plan->has_inputs()) {
     if (Exit exit = ShowInForce(context, flags, *plan); exit.code != 0) return exit;
     PrintTransports(context, *plan);
+    PrintSchedule(context, flags, *plan);
     PrintPrograms(context, flags, *plan);
     return {};
   }
@@ -119,8 +129,9 @@ Exit PlanLive(Context& context, const PlanFlags& flags) {
 
 // The live cluster's own numbers, the offline planner's answer.
 Exit PlanOnLive(Context& context, const PlanFlags& flags) {
-  if (flags.program) {
-    return {kUsage, "--programs shows the programs of the plan in force; leave it out, or the flags that make another plan"};
+  if (flags.program || flags.schedule) {
+    return {kUsage, absl::StrCat("--", flags.program ? "programs" : "schedule",
+                                 " shows that of the plan in force; leave it out, or the flags that make another plan")};
   }
   OfflineInput input;
   if (Exit exit = LoadLive(context, flags.id, flags.offline.offline, flags.save_inputs, &input); exit.code != 0) return exit;
@@ -150,6 +161,8 @@ Exit RunPlan(Context& context, PlanFlags flags) {
 Action AddPlan(CLI::App& app) {
   auto flags = std::make_shared<PlanFlags>();
   app.add_option("JOB", flags->id, "the job's id, for the plan that a live cluster runs, or others that it could run");
+  app.add_flag("--schedule", flags->schedule,
+               "of a job: what each rank computes, in which order, on which samples (docs/plan-to-step.md)");
   app.add_flag("--programs", flags->program, "of a job: the ranks' programs too, as text (docs/program.md)");
   app.add_option("--rank", flags->rank, "with --programs: of this rank alone")->type_name("R")->check(CLI::NonNegativeNumber);
   AddShowingFlags(app, &flags->offline);
@@ -161,15 +174,15 @@ Action AddPlan(CLI::App& app) {
       ->type_name("FOLDER");
   for (size_t i = shared; i < app.get_options().size(); ++i) flags->planning.push_back(app.get_options()[i]);
   app.footer(
-      "JOB alone (with --explain, --compare, --exact, --programs, --trace, --svg) shows the plan in force; any other flag makes "
-      "a "
-      "plan "
-      "of what the job's cluster measured, and changes nothing. Batch, sequence, dtype, recomputation and pins are then the "
+      "JOB alone (with --explain, --compare, --exact, --schedule, --programs, --trace, --svg) shows the plan in force; any other "
+      "flag makes a plan of what the job's cluster measured, and changes nothing. Batch, sequence, dtype, recomputation and pins "
+      "are then the "
       "job's "
       "where they are not given; without a job, dtype is float32.\n"
       "Examples:\n"
       "  motley plan my-job --explain\n"
       "  motley plan my-job --compare\n"
+      "  motley plan my-job --schedule\n"
       "  motley plan my-job --svg step.svg\n"
       "  motley plan my-job --strategy hexiscale --explain --exclude n3\n"
       "  motley plan my-job --save-inputs folder\n"

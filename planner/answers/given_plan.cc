@@ -16,7 +16,8 @@
 namespace motley::planner {
 namespace {
 
-constexpr size_t kMostWarnings = 8;  // a plan for another cluster may differ in every device
+constexpr int kFirstWithSchedules = 3;  // schema
+constexpr size_t kMostWarnings = 8;     // a plan for another cluster may differ in every device
 
 // "A100" and "A100-40GB" are one card.
 std::string CardName(const std::string& label) {
@@ -176,12 +177,15 @@ absl::StatusOr<GivenPlan> PriceGivenPlan(const Setting& setting, Plan plan) {
   const Workload& workload = setting.workload;
   FillIn({workload.model.num_layers, workload.global_batch, workload.seq_len}, &plan);
   plan.predicted = {};
+  const int made_anew = plan.schema_version < kFirstWithSchedules ? plan.schema_version : 0;
+  plan.schema_version = kPlanSchemaVersion;
   GivenPlan given;
   given.warnings = FindOtherCards(setting, plan);
   MOTLEY_RETURN_IF_ERROR(CheckDevices(setting, plan));
   DropUnknownUnused(setting, &plan);
   if (const absl::Status valid = Validate(plan, setting.workload.model); !valid.ok()) {
     Mender(&given.broken).Mend(&plan);
+    if (!given.broken.empty()) plan.training.reset(), plan.validation.reset();  // they were of the sums as written
     MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
   }
   plan.cluster = setting.cluster.name;
@@ -196,6 +200,10 @@ absl::StatusOr<GivenPlan> PriceGivenPlan(const Setting& setting, Plan plan) {
     MOTLEY_ASSIGN_OR_RETURN(given.evaluation, Price(mended, std::move(plan)));
   }
   CompleteUnused(setting, &given.evaluation.plan);
+  if (made_anew && given.evaluation.plan.training) {
+    given.evaluation.plan.predicted.notes.push_back(absl::StrCat(
+        "the plan is of schema ", made_anew, ", which had no schedules: its schedule was made anew, from today's costs"));
+  }
   return given;
 }
 

@@ -1,13 +1,18 @@
 #include "planner/live/evaluation_split.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_walk.h"
 #include "planner/lowering/program_writer.h"
+#include "planner/plan/each_rank.h"
 #include "planner/plan/placement.h"
+#include "planner/plan/validation_pass.h"
+#include "planner/scheduling/make_schedule.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -63,9 +68,9 @@ Evaluator Describe(const Setting& setting, const UnitPlan& unit) {
 }
 
 // Each sample goes to whom it ends at first.
-absl::Status Deal(int64_t samples, std::vector<Evaluator>* evaluators) {
+absl::Status Deal(int64_t samples, std::span<Evaluator> evaluators) {
   int64_t room = 0;
-  for (const Evaluator& e : *evaluators) room += e.room;
+  for (const Evaluator& e : evaluators) room += e.room;
   if (room < samples) {
     return absl::ResourceExhaustedError(absl::StrCat("validation does not fit: the devices hold the activations of ", room,
                                                      " of ", samples, " samples at once; lower data.validation_samples"));
@@ -73,7 +78,7 @@ absl::Status Deal(int64_t samples, std::vector<Evaluator>* evaluators) {
   for (int64_t i = 0; i < samples; ++i) {
     Evaluator* next = nullptr;
     double least = 0;
-    for (Evaluator& e : *evaluators) {
+    for (Evaluator& e : evaluators) {
       const double end = static_cast<double>(e.samples + 1) * e.seconds_per_sample;
       if (e.microbatch == 0 || e.samples == e.room || (next != nullptr && end >= least)) continue;
       next = &e;
@@ -94,21 +99,49 @@ absl::Status CheckMemory(const Setting& setting, const Evaluator& e, const Progr
                                                    BytesText(missing), " (", missing, " bytes); lower data.validation_samples"));
 }
 
+// The devices with the samples that a schedule gives them.
+void TakeScheduled(const Schedule& schedule, std::vector<Evaluator>* all) {
+  const std::vector<std::vector<int64_t>> microbatches = MicrobatchesOf(schedule);
+  for (size_t i = 0; i < all->size(); ++i) {
+    (*all)[i].samples = std::accumulate(microbatches[i].begin(), microbatches[i].end(), int64_t{0});
+  }
+}
+
+absl::Status ScheduleValidation(const Setting& setting, int64_t samples, std::vector<Evaluator>* all, Plan* plan) {
+  size_t next = 0;
+  std::vector<std::vector<int64_t>> microbatches;
+  for (const StagePlan& stage : plan->pipelines[0].stages) {
+    const std::span<Evaluator> evaluators(all->data() + next, stage.units.size());
+    MOTLEY_RETURN_IF_ERROR(Deal(samples, evaluators));
+    for (const Evaluator& e : evaluators) {
+      microbatches.push_back(e.samples > 0 ? Microbatches(e.samples, e.microbatch) : std::vector<int64_t>());
+    }
+    next += stage.units.size();
+  }
+  MOTLEY_ASSIGN_OR_RETURN(plan->validation, MakeValidationSchedule(setting, *plan, microbatches));
+  return absl::OkStatus();
+}
+
+// Of the pipeline's first stage.
+int64_t SamplesOf(const Schedule& schedule) {
+  int64_t samples = 0;
+  for (const MemberMicrobatches& member : schedule.pipelines[0].stages[0].members) {
+    for (const ScheduledMicrobatch& microbatch : member) samples += microbatch.samples;
+  }
+  return samples;
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<Program>> PlanEvaluation(const Setting& setting, const Plan& plan, int64_t samples) {
+absl::StatusOr<std::vector<Program>> PlanEvaluation(const Setting& setting, int64_t samples, Plan* plan) {
   std::vector<Evaluator> all;
-  for (const StagePlan& stage : plan.pipelines[0].stages) {
-    std::vector<Evaluator> evaluators;
-    for (const UnitPlan& unit : stage.units) evaluators.push_back(Describe(setting, unit));
-    MOTLEY_RETURN_IF_ERROR(Deal(samples, &evaluators));
-    all.insert(all.end(), evaluators.begin(), evaluators.end());
+  ForEachUnit(*plan, [&](const UnitPlan& unit) { all.push_back(Describe(setting, unit)); });
+  if (plan->validation && SamplesOf(*plan->validation) == samples) {
+    TakeScheduled(*plan->validation, &all);
+  } else {
+    MOTLEY_RETURN_IF_ERROR(ScheduleValidation(setting, samples, &all, plan));
   }
-  std::vector<std::vector<int64_t>> microbatches;
-  for (const Evaluator& e : all) {
-    microbatches.push_back(e.samples > 0 ? Microbatches(e.samples, e.microbatch) : std::vector<int64_t>());
-  }
-  MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> programs, LowerEvaluation(setting, plan, microbatches));
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> programs, LowerEvaluation(setting, *plan));
   MOTLEY_RETURN_IF_ERROR(CheckOrder(programs));
   for (size_t r = 0; r < all.size(); ++r) MOTLEY_RETURN_IF_ERROR(CheckMemory(setting, all[r], programs[r]));
   return programs;

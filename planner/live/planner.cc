@@ -12,9 +12,7 @@
 #include "planner/live/evaluation_split.h"
 #include "planner/live/job_request.h"
 #include "planner/live/program_size.h"
-#include "planner/lowering/program_graph.h"
 #include "planner/lowering/program_spans.h"
-#include "planner/lowering/program_writer.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
@@ -65,17 +63,15 @@ absl::StatusOr<PlanResult> PlanAsAsked(const PlannerInput& input) {
   result.placement = SteppersOf(evaluation.plan, elements);
   evaluation.plan.epoch = input.epoch;
   for (const DeviceId& device : input.excluded) evaluation.plan.unused.push_back({device, "planner.exclude names it"});
-  MOTLEY_ASSIGN_OR_RETURN(result.programs, LowerTraining(setting, evaluation.plan));
-  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, evaluation.plan, result.programs, result.placement));
-  MOTLEY_RETURN_IF_ERROR(Retime(std::move(priced.graph), &evaluation));
-  const RankSpans spans = SpansByRank(result.programs, priced.task_of, evaluation.timeline);
+  result.programs = std::move(evaluation.programs);
+  const RankSpans spans = SpansByRank(result.programs, evaluation.task_of, evaluation.timeline);
   for (size_t r = 0; r < spans.size(); ++r) {
     const absl::Duration step = absl::Seconds(evaluation.plan.predicted.step_seconds);
     result.lanes.push_back(SecondsByLane(result.programs[r], spans[r], step));
   }
   const DataSection& data = input.config.data;
   if (data.validation_fraction > 0 && data.validation_samples > 0) {
-    MOTLEY_ASSIGN_OR_RETURN(result.evaluations, PlanEvaluation(setting, evaluation.plan, data.validation_samples));
+    MOTLEY_ASSIGN_OR_RETURN(result.evaluations, PlanEvaluation(setting, data.validation_samples, &evaluation.plan));
   } else {
     result.evaluations.resize(result.programs.size());
   }

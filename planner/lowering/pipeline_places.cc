@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "planner/lowering/stage_script.h"
-#include "planner/lowering/step_lowering_orders.h"
 
 namespace motley::planner {
 namespace {
@@ -42,7 +41,7 @@ void AddBorders(const std::vector<Element>& elements, PipelinePlaces* places) {
   for (size_t e = 1; e < elements.size(); ++e) {
     const Element& element = elements[e];
     if (elements[e - 1].stage == element.stage) continue;
-    const int32_t first = UnitsOf({element.embedding, element.first_layer, element.layers, element.head}, false).front();
+    const int32_t first = UnitsOf(PartOf(element), false).front();
     places->backward_borders[first] = {static_cast<int>(e) - 1, first};
     places->forward_borders[first - 1] = {static_cast<int>(e), first};
   }
@@ -58,13 +57,6 @@ PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view) {
   places.forward_borders.resize(units);
   places.backward_borders.resize(units);
   AddBorders(pipeline.elements, &places);
-  places.chunk_of.resize(units);
-  for (int s = 0; s < pipeline.num_stages; ++s) {
-    const StageWork work = WorkOf(view, s, setting.workload.model.tie_embeddings);
-    for (size_t c = 0; c < work.chunks.size(); ++c) {
-      for (const int32_t unit : UnitsOf(work.chunks[c].part, false)) places.chunk_of[unit] = static_cast<int>(c);
-    }
-  }
   return places;
 }
 

@@ -1,4 +1,4 @@
-// Where a pipeline's units of the model are: groups of ranks, borders between ranks, chunks. Part of the program writer.
+// Where a pipeline's units of the model are: groups of ranks, borders between ranks. Part of the program writer.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,6 @@ struct PipelinePlaces {
   std::vector<std::vector<int32_t>> groups;
   int32_t tied_group = -1;
   std::vector<PipelineBorder> forward_borders, backward_borders;  // by unit: what it makes in the pass goes there
-  std::vector<int> chunk_of;                                      // by unit: into its stage's work
 };
 
 // Of the plan's one pipeline of single-device units.

@@ -13,9 +13,10 @@
 #include "planner/lowering/pipeline_places.h"
 #include "planner/lowering/rank_writer.h"
 #include "planner/lowering/stage_script.h"
-#include "planner/lowering/step_lowering_engine.h"
 #include "planner/lowering/step_lowering_routes.h"
 #include "planner/lowering/step_lowering_view.h"
+#include "planner/plan/schedule_walk.h"
+#include "planner/plan/validation_pass.h"
 
 namespace motley::planner {
 namespace {
@@ -23,26 +24,24 @@ namespace {
 // All ranks of one pipeline of single-device units.
 class Writer {
  public:
-  Writer(const Setting& setting, const PlanView& view, const std::vector<EmittedOp>& order, const ScriptOptions& options)
+  Writer(const Setting& setting, const PlanView& view, const PipelineSchedule& schedule, const PipelineWalk& walk, bool training)
       : view_(view),
         pipeline_(view.pipelines.front()),
-        training_(options.training),
+        walk_(walk),
+        training_(training),
         head_(static_cast<int32_t>(setting.workload.model.num_layers) + 1),
         places_(PlacesOf(setting, view)),
         routes_(view, pipeline_),
         ranks_(view.ranks.size()),
         slowest_(view.stages.size(), 0) {
-    for (int s = 0; s < pipeline_.num_stages; ++s) scripts_.push_back(ScriptOf(setting, view, s, order, options));
-    for (size_t r = 0; r < ranks_.size(); ++r) StartRank(static_cast<int>(r));
-    for (size_t i = 0; i < order.size(); ++i) {
-      const EmittedOp& emitted = order[i];
-      for (int64_t k = emitted.op.first; k < emitted.op.last; ++k) {
-        ranks_[RankOf(emitted.actor)].emitted[{emitted.backward, emitted.op.chunk, k}] = i;
-      }
+    for (int s = 0; s < pipeline_.num_stages; ++s) {
+      scripts_.push_back(ScriptOf(setting, view, s, schedule.stages[s], training));
+      AddRounds(schedule.stages[s]);
     }
+    for (size_t r = 0; r < ranks_.size(); ++r) StartRank(static_cast<int>(r));
   }
 
-  // FAILED_PRECONDITION: the ranks would wait for each other.
+  // INTERNAL: the ranks would wait for each other, although the schedule says that they do not.
   absl::StatusOr<std::vector<Program>> Write() {
     for (size_t r = 0; r < ranks_.size(); ++r) Begin(static_cast<int>(r));
     for (int rank = Next(); rank >= 0; rank = Next()) Compute(rank);
@@ -76,17 +75,24 @@ class Writer {
     // Samples that microbatches still miss at a border: backward, unit, microbatch.
     std::map<std::tuple<bool, int32_t, int64_t>, int64_t> missing;
     std::map<std::tuple<bool, int32_t, int64_t>, int32_t> received;  // instruction
-    std::map<std::tuple<bool, int, int64_t>, size_t> emitted;        // backward, chunk, microbatch: place in the order
     int32_t last_compute = -1;
-    size_t next = kNoPlace;  // the place in the order of what it computes next
+    double next = kNever;  // when it comes to what it computes next
   };
-  static constexpr size_t kNoPlace = std::numeric_limits<size_t>::max();
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   const StageScript& ScriptOfRank(int rank) const { return scripts_[ranks_[rank].stage]; }
   const ActorView& ActorOf(const Rank& rank) const { return view_.actors[rank.actor]; }
   int RankOf(int actor) const { return view_.actors[actor].first_rank; }
 
   // ---- before the walk ----
+
+  // Members of a stage are its ranks.
+  void AddRounds(const StageSchedule& stage) {
+    for (const MemberMicrobatches& member : stage.members) {
+      std::vector<int64_t>& of_round = microbatch_of_round_.emplace_back(static_cast<size_t>(NumRounds(stage)), -1);
+      for (size_t k = 0; k < member.size(); ++k) of_round[member[k].round] = static_cast<int64_t>(k);
+    }
+  }
 
   void StartRank(int r) {
     Rank& rank = ranks_[r];
@@ -127,9 +133,9 @@ class Writer {
 
   // Microbatches of the rank in a use.
   std::pair<int64_t, int64_t> MicrobatchesIn(const Rank& rank, const UnitUse& use) const {
-    const int64_t count = ActorOf(rank).count();
-    if (use.microbatch == kAllMicrobatches) return {0, count};
-    return {std::min(use.microbatch, count), std::min(use.microbatch + 1, count)};
+    if (use.round == kAllRounds) return {0, ActorOf(rank).count()};
+    const int64_t microbatch = microbatch_of_round_[ActorOf(rank).first_rank][use.round];
+    return {microbatch, microbatch < 0 ? microbatch : microbatch + 1};
   }
   int64_t MicrobatchOf(const Rank& rank, const UnitUse& use) const { return MicrobatchesIn(rank, use).first + rank.microbatch; }
 
@@ -141,10 +147,10 @@ class Writer {
     return missing == rank.missing.end() || missing->second == 0;
   }
 
-  // Of the ranks that can go on the one whose work was emitted first; -1 = none.
+  // Of the ranks that can go on the one that comes to its work first; -1 = none.
   int Next() const {
     int best = -1;
-    size_t first = kNoPlace;
+    double first = kNever;
     for (size_t r = 0; r < ranks_.size(); ++r) {
       if (ranks_[r].next >= first || !Ready(static_cast<int>(r))) continue;
       first = ranks_[r].next;
@@ -156,10 +162,22 @@ class Writer {
   // After every change of the rank's use or microbatch.
   void FindNext(Rank* rank) {
     const StageScript& script = scripts_[rank->stage];
-    rank->next = kNoPlace;
+    rank->next = kNever;
     if (rank->use >= script.uses.size()) return;
     const UnitUse& use = script.uses[rank->use];
-    rank->next = rank->emitted.at({use.backward, places_.chunk_of[use.unit], MicrobatchOf(*rank, use)});
+    rank->next = EndOf(*rank, use);
+  }
+
+  // When the rank is done with the use's next microbatch, by the schedule. Microbatch by microbatch a unit is a part of the
+  // microbatch's time; block by block it is a part of the time of all of them.
+  double EndOf(const Rank& rank, const UnitUse& use) const {
+    const size_t member = static_cast<size_t>(ActorOf(rank).first_rank - view_.stages[rank.stage].first_rank);
+    const LogicalTimes& times = walk_.times[rank.stage][member];
+    const LogicalSpan& own = times.At(use.backward, use.virtual_stage, MicrobatchOf(rank, use));
+    if (use.round != kAllRounds) return own.begin + (own.end - own.begin) * (use.place + 1) / use.num_places;
+    const double begin = times.At(use.backward, use.virtual_stage, 0).begin;
+    const double end = times.At(use.backward, use.virtual_stage, ActorOf(rank).count() - 1).end;
+    return begin + ((end - begin) * use.place + (own.end - begin)) / use.num_places;
   }
 
   void Compute(int r) {
@@ -199,7 +217,7 @@ class Writer {
   // The use that the last of the stage's ranks is at.
   size_t SlowestOf(int s) const {
     const StageView& stage = view_.stages[s];
-    size_t slowest = kNoPlace;
+    size_t slowest = std::numeric_limits<size_t>::max();
     for (int i = 0; i < stage.num_ranks; ++i) slowest = std::min(slowest, ranks_[stage.first_rank + i].use);
     return slowest;
   }
@@ -305,52 +323,47 @@ class Writer {
                       ", microbatch ", MicrobatchOf(rank, use), ";");
     }
     text.pop_back();
-    return absl::FailedPreconditionError(text);
+    return absl::InternalError(text);
   }
 
   const PlanView& view_;
   const PipelineView& pipeline_;
+  const PipelineWalk& walk_;
   const bool training_;
   const int32_t head_;
   const PipelinePlaces places_;
   const Routes routes_;
   std::vector<StageScript> scripts_;  // by stage
   std::vector<Rank> ranks_;
-  std::vector<size_t> slowest_;  // by stage
+  std::vector<size_t> slowest_;                            // by stage
+  std::vector<std::vector<int64_t>> microbatch_of_round_;  // by rank; -1 = none
 };
 
-// In GPipe's order, all forwards first, nobody waits for a neighbour that waits for him; more forwards ahead lead there. With
-// several ministages their order can be what ranks of unlike microbatches cannot keep.
-absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& plan, bool training) {
-  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false}));
-  std::vector<EmittedOp> order;
-  Lower(setting, view, &order);
-  ScriptOptions options{.training = training};
-  while (options.forwards_ahead <= static_cast<int64_t>(order.size())) {
-    absl::StatusOr<std::vector<Program>> programs = Writer(setting, view, order, options).Write();
-    if (!absl::IsFailedPrecondition(programs.status())) return programs;
-    options.forwards_ahead = std::max<int64_t>(1, 2 * options.forwards_ahead);
+absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& plan, const Schedule& schedule, bool training) {
+  MOTLEY_ASSIGN_OR_RETURN(PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
+  const PipelineSchedule& pipeline = schedule.pipelines.front();
+  size_t actor = 0;
+  for (const StageSchedule& stage : pipeline.stages) {
+    for (const MemberMicrobatches& member : stage.members) {
+      std::vector<int64_t>& begin = view.actors[actor++].begin;
+      for (const ScheduledMicrobatch& microbatch : member) begin.push_back(microbatch.first);
+    }
   }
-  options.by_ministage = true;
-  return Writer(setting, view, order, options).Write();
+  const PipelineWalk walk = WalkSchedule(plan.pipelines.front(), pipeline, training);
+  return Writer(setting, view, pipeline, walk, training).Write();
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const Plan& plan) {
   MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, setting.workload.model));
-  return Write(setting, plan, true);
+  if (!plan.training) return absl::FailedPreconditionError("the plan has no schedule yet");
+  return Write(setting, plan, *plan.training, true);
 }
 
-absl::StatusOr<std::vector<Program>> LowerEvaluation(const Setting& setting, const Plan& plan,
-                                                     const std::vector<std::vector<int64_t>>& microbatches) {
-  Plan pass = plan;
-  pass.schedule = ScheduleFamily::kLayered;
-  size_t rank = 0;
-  for (StagePlan& stage : pass.pipelines.front().stages) {
-    for (UnitPlan& unit : stage.units) unit.microbatches = microbatches[rank++];
-  }
-  return Write(setting, pass, false);
+absl::StatusOr<std::vector<Program>> LowerEvaluation(const Setting& setting, const Plan& plan) {
+  if (!plan.validation) return absl::FailedPreconditionError("the plan has no schedule of a validation pass");
+  return Write(setting, ValidationPass(plan, MicrobatchesOf(*plan.validation)), *plan.validation, false);
 }
 
 }  // namespace motley::planner

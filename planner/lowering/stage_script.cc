@@ -1,7 +1,6 @@
 #include "planner/lowering/stage_script.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "planner/plan/ownership.h"
@@ -60,17 +59,16 @@ class Pool {
 
 class Scripter {
  public:
-  Scripter(const Setting& setting, const PlanView& view, int stage, const std::vector<EmittedOp>& order,
-           const ScriptOptions& options)
+  Scripter(const Setting& setting, const PlanView& view, int stage, const StageSchedule& schedule, bool training)
       : costs_(setting.costs),
         view_(view),
         stage_(view.stages[stage]),
-        order_(order),
-        options_(options),
-        training_(options.training),
+        schedule_(schedule),
+        training_(training),
         head_(static_cast<int32_t>(setting.workload.model.num_layers) + 1),
         tied_(setting.workload.model.tie_embeddings),
-        work_(WorkOf(view, stage, tied_)),
+        elements_(view.pipelines[stage_.pipeline].elements),
+        in_turn_(WorkOf(view, stage, tied_).residency == Residency::kInTurn),
         gathers_(stage_.shared() && stage_.plan->zero_stage == 3),
         reduces_in_turn_(stage_.shared() && stage_.plan->zero_stage >= 2),
         every_round_(reduces_in_turn_ && view.schedule != ScheduleFamily::kLayered),
@@ -79,12 +77,9 @@ class Scripter {
 
   StageScript Script() {
     const size_t units = static_cast<size_t>(head_) + 1;
-    const PipelineView& pipeline = view_.pipelines[stage_.pipeline];
-    for (const Element& element : pipeline.elements) {
+    for (const Element& element : elements_) {
       if (&view_.stages[element.stage] != &stage_) continue;
-      for (const int32_t unit : UnitsOf({element.embedding, element.first_layer, element.layers, element.head}, false)) {
-        script_.units.push_back(unit);
-      }
+      for (const int32_t unit : UnitsOf(PartOf(element), false)) script_.units.push_back(unit);
     }
     std::sort(script_.units.begin(), script_.units.end());
     last_backward_.assign(units, -1);
@@ -102,58 +97,20 @@ class Scripter {
   AfterUse& After(int32_t use) { return use < 0 ? script_.before : script_.after[use]; }
   bool TiedApart() const { return tied_ && stage_.num_stages > 1 && (stage_.embedding || stage_.head); }
 
-  // The rank with the most microbatches has every use that any of them has.
-  int Leader() const {
-    int leader = stage_.actors.front();
-    for (const int a : stage_.actors) {
-      if (view_.actors[a].count() > view_.actors[leader].count()) leader = a;
-    }
-    return leader;
-  }
-
-  // The leader's work. A backward moves behind as many more forwards as the options say, as far as there are any.
-  std::vector<EmittedOp> WorkOfLeader() const {
-    const int leader = Leader();
-    std::vector<EmittedOp> forwards, work;
-    std::vector<std::pair<size_t, EmittedOp>> backwards;  // forwards that come before it
-    for (const EmittedOp& emitted : order_) {
-      if (emitted.actor != leader) continue;
-      if (!emitted.backward) forwards.push_back(emitted);
-      if (emitted.backward && training_) {
-        backwards.emplace_back(forwards.size() + static_cast<size_t>(options_.forwards_ahead), emitted);
-      }
-    }
-    if (options_.by_ministage) OrderByMinistage(forwards, backwards);
-    size_t next = 0;
-    for (const auto& [before, backward] : backwards) {
-      while (next < std::min(before, forwards.size())) work.push_back(forwards[next++]);
-      work.push_back(backward);
-    }
-    while (next < forwards.size()) work.push_back(forwards[next++]);
-    return work;
-  }
-
-  static void OrderByMinistage(std::vector<EmittedOp>& forwards, std::vector<std::pair<size_t, EmittedOp>>& backwards) {
-    std::stable_sort(forwards.begin(), forwards.end(),
-                     [](const EmittedOp& a, const EmittedOp& b) { return a.op.chunk < b.op.chunk; });
-    std::stable_sort(backwards.begin(), backwards.end(),
-                     [](const auto& a, const auto& b) { return a.second.op.chunk > b.second.op.chunk; });
-    for (auto& backward : backwards) backward.first = forwards.size();
-  }
-
+  // Blocks that are gathered in turn are used by all microbatches before the next.
   void AddUses() {
-    const bool together = work_.residency == Residency::kInTurn;
-    std::set<std::pair<bool, int32_t>> seen;
-    for (const EmittedOp& emitted : WorkOfLeader()) {
-      const std::vector<int32_t> units = UnitsOf(work_.chunks[emitted.op.chunk].part, emitted.backward);
-      if (together) {
-        for (const int32_t unit : units) {
-          if (seen.emplace(emitted.backward, unit).second) AddUse({emitted.backward, unit, kAllMicrobatches});
+    for (const Action& action : schedule_.actions) {
+      const bool backward = action.kind != ActionKind::kForward;
+      const std::vector<int32_t> units = UnitsOf(PartOf(elements_[action.virtual_stage]), backward);
+      for (int64_t round = action.first; round < (in_turn_ ? action.first + 1 : action.last); ++round) {
+        for (size_t i = 0; i < units.size(); ++i) {
+          AddUse({.backward = backward,
+                  .unit = units[i],
+                  .virtual_stage = action.virtual_stage,
+                  .place = static_cast<int32_t>(i),
+                  .num_places = static_cast<int32_t>(units.size()),
+                  .round = in_turn_ ? kAllRounds : round});
         }
-        continue;
-      }
-      for (int64_t k = emitted.op.first; k < emitted.op.last; ++k) {
-        for (const int32_t unit : units) AddUse({emitted.backward, unit, k});
       }
     }
   }
@@ -235,12 +192,12 @@ class Scripter {
   const Costs& costs_;
   const PlanView& view_;
   const StageView& stage_;
-  const std::vector<EmittedOp>& order_;
-  const ScriptOptions options_;
+  const StageSchedule& schedule_;
   const bool training_;
   const int32_t head_;
   const bool tied_;
-  const StageWork work_;
+  const std::vector<Element>& elements_;
+  const bool in_turn_;
   const bool gathers_, reduces_in_turn_, every_round_;
   StageScript script_;
   Pool parameters_, gradients_;
@@ -248,6 +205,8 @@ class Scripter {
 };
 
 }  // namespace
+
+Part PartOf(const Element& element) { return {element.embedding, element.first_layer, element.layers, element.head}; }
 
 std::vector<int32_t> UnitsOf(const Part& part, bool backward) {
   std::vector<int32_t> units;
@@ -259,9 +218,8 @@ std::vector<int32_t> UnitsOf(const Part& part, bool backward) {
   return units;
 }
 
-StageScript ScriptOf(const Setting& setting, const PlanView& view, int stage, const std::vector<EmittedOp>& order,
-                     const ScriptOptions& options) {
-  return Scripter(setting, view, stage, order, options).Script();
+StageScript ScriptOf(const Setting& setting, const PlanView& view, int stage, const StageSchedule& schedule, bool training) {
+  return Scripter(setting, view, stage, schedule, training).Script();
 }
 
 }  // namespace motley::planner

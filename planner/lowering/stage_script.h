@@ -13,19 +13,21 @@
 #include <vector>
 
 #include "common/program/program.h"
-#include "planner/lowering/step_lowering_engine.h"
 #include "planner/lowering/step_lowering_orders.h"
 #include "planner/lowering/step_lowering_view.h"
+#include "planner/plan/schedule.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {
 
-inline constexpr int64_t kAllMicrobatches = -1;
+inline constexpr int64_t kAllRounds = -1;
 
 struct UnitUse {
   bool backward = false;
   int32_t unit = 0;
-  int64_t microbatch = 0;                   // kAllMicrobatches: the rank's, in turn
+  int32_t virtual_stage = 0;
+  int32_t place = 0, num_places = 1;        // among the virtual stage's units, in the order of the pass
+  int64_t round = 0;                        // kAllRounds: the rank's microbatches, in turn
   int32_t parameters = -1, gradients = -1;  // buffers
   // The stage's ranks must have passed this use before one begins; -1 = none.
   int32_t waits_for = -1;
@@ -54,18 +56,10 @@ struct StageScript {
   int32_t head_parameters = -1, head_gradients = -1;
 };
 
-struct ScriptOptions {
-  bool training = true;  // with backwards
-  // So many forwards more come before each backward than in the order given: ranks of unlike microbatches that keep one order may
-  // need them.
-  int64_t forwards_ahead = 0;
-  // All microbatches pass a ministage before the next, forward, then backward: what every stage can follow, whatever its
-  // microbatches.
-  bool by_ministage = false;
-};
-// `order`: of all actors.
-StageScript ScriptOf(const Setting& setting, const PlanView& view, int stage, const std::vector<EmittedOp>& order,
-                     const ScriptOptions& options);
+// `schedule`: of the stage, which stands for the pipeline's elements as virtual stages. `training`: with backwards.
+StageScript ScriptOf(const Setting& setting, const PlanView& view, int stage, const StageSchedule& schedule, bool training);
+
+Part PartOf(const Element& element);
 
 // Units of the model that a chunk computes, in the order of the pass.
 std::vector<int32_t> UnitsOf(const Part& part, bool backward);

@@ -17,7 +17,7 @@ std::string NameOf(const PlanView& view, const ActorView& actor) {
 
 }  // namespace
 
-LoweredPlan Lower(const Setting& setting, const PlanView& view, std::vector<EmittedOp>* order) {
+LoweredPlan Lower(const Setting& setting, const PlanView& view) {
   GraphWriter writer(setting.links);
   for (const ActorView& actor : view.actors) {
     const StageView& stage = view.stages[actor.stage];
@@ -35,7 +35,7 @@ LoweredPlan Lower(const Setting& setting, const PlanView& view, std::vector<Emit
     const int stage = static_cast<int>(s);
     groups.emplace_back(context, stage, WorkOf(view, stage, context.tied()), &end);
   }
-  StepEngine engine(context, &groups, &end, order);
+  StepEngine engine(context, &groups, &end);
   engine.Run();
   end.Finish();
   return {writer.Finish(), engine.in_flight()};

@@ -11,12 +11,10 @@ static constexpr size_t kWindow = 8;
 // Of a pass of a microbatch, about: compute, its transfer, the other tasks beside it.
 static constexpr size_t kTasksAnOperation = 3;
 
-StepEngine::StepEngine(const LoweringContext& context, std::vector<StageGroup>* groups, StepEnd* end,
-                       std::vector<EmittedOp>* emitted)
+StepEngine::StepEngine(const LoweringContext& context, std::vector<StageGroup>* groups, StepEnd* end)
     : context_(context),
       groups_(*groups),
       end_(*end),
-      emitted_(emitted),
       actors_(context.view.actors.size()),
       most_in_flight_(context.view.actors.size(), 0) {
   for (const PipelineView& pipeline : context_.view.pipelines) routes_.emplace_back(context_.view, pipeline);
@@ -185,7 +183,6 @@ void StepEngine::Emit(int actor, const Candidate& candidate) {
   const StepOp op = (candidate.backward ? state.order.backward : state.order.forward)[candidate.position];
   done[candidate.position] = true;
   while (next < done.size() && done[next]) ++next;
-  if (emitted_ != nullptr) emitted_->push_back({actor, candidate.backward, op});
   if (candidate.backward) {
     Backward(actor, op);
     --state.in_flight;

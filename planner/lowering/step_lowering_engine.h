@@ -19,18 +19,11 @@ struct LoweredPlan {
   StepGraph graph;
   std::vector<int64_t> in_flight;  // by actor: most forwards of a chunk that waited for their backward
 };
-// What an actor computes, in the order of emission.
-struct EmittedOp {
-  int actor = 0;
-  bool backward = false;
-  StepOp op;
-};
-// `order` (may be nullptr) receives all actors' work.
-LoweredPlan Lower(const Setting& setting, const PlanView& view, std::vector<EmittedOp>* order = nullptr);
+LoweredPlan Lower(const Setting& setting, const PlanView& view);
 
 class StepEngine {
  public:
-  StepEngine(const LoweringContext& context, std::vector<StageGroup>* groups, StepEnd* end, std::vector<EmittedOp>* emitted);
+  StepEngine(const LoweringContext& context, std::vector<StageGroup>* groups, StepEnd* end);
   void Run();
   const std::vector<int64_t>& in_flight() const { return most_in_flight_; }
 
@@ -88,7 +81,6 @@ class StepEngine {
   const LoweringContext& context_;
   std::vector<StageGroup>& groups_;
   StepEnd& end_;
-  std::vector<EmittedOp>* const emitted_;                       // may be nullptr
   std::vector<Routes> routes_;                                  // by pipeline
   std::vector<std::vector<std::vector<Arrival>>> arrivals_[2];  // forward, backward; pipeline, element, slot
   std::vector<ActorState> actors_;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,25 +16,10 @@
 #include "common/model/model.h"
 #include "common/session/assignment.h"
 #include "planner/plan/op_set.h"
+#include "planner/plan/schedule.h"
+#include "planner/plan/schedule_family.h"
 
 namespace motley::planner {
-
-enum class ScheduleFamily {
-  // All microbatches of a ministage before the next ministage, forward and backward (Cephalo section 2.2: ministage = layer;
-  // Zorse section 3.1.1). With ZeRO 3 every layer is gathered once forward and once backward, whatever the microbatches.
-  kLayered,
-  // All forwards of a stage, then all backwards. One stage: gradient accumulation with activations kept.
-  kGPipe,
-  // One forward, one backward, at most (stages - s) microbatches in flight on stage s. One stage: plain gradient accumulation,
-  // with ZeRO 3 gathering every layer for every microbatch (FSDP, Poplar).
-  k1F1B,
-  // 1F1B over ministages (Megatron's virtual stages).
-  kInterleaved,
-  // 1F1B with the backward of the weights deferred into the bubbles (ZB-H1).
-  kZeroBubble,
-};
-std::string_view ScheduleName(ScheduleFamily schedule);  // "layered", "gpipe", "1f1b", "interleaved", "zero_bubble"
-absl::StatusOr<ScheduleFamily> ParseSchedule(std::string_view name);
 
 // Peak bytes of one rank by what they are for. Peak is of the sum, so a purpose's number is its part at that moment.
 struct MemoryByPurpose {
@@ -118,7 +104,7 @@ struct PlanPrediction {
   std::vector<std::string> notes;            // "A10G at 1024 tokens: estimated from ...", "stopped at the deadline"
 };
 
-inline constexpr int kPlanSchemaVersion = 2;
+inline constexpr int kPlanSchemaVersion = 3;
 
 struct Plan {
   int schema_version = kPlanSchemaVersion;
@@ -133,6 +119,10 @@ struct Plan {
   // ranks that hold it in the several pipelines, 2 = gradients too.
   int pipelines_zero_stage = 0;
   std::vector<PipelinePlan> pipelines;
+  // What every rank computes, in order, of a step and of the validation pass: made once, when the plan is finished
+  // (planner/scheduling/make_schedule.h), from the costs of that moment; programs follow from plan and schedule alone. None in a
+  // plan that is not finished, or that the engine does not run.
+  std::optional<Schedule> training, validation;
   std::vector<UnusedDevice> unused;
   PlanPrediction predicted;
 };
@@ -155,8 +145,8 @@ absl::StatusOr<Plan> ParsePlanText(std::string_view text);
 
 // On one line; `indent` >= 0: for people.
 std::string ToJson(const Plan& plan, int indent = -1);
-// Schema versions 1 and 2. INVALID_ARGUMENT names the path in the document. Reports that `motley plan -o json` adds
-// (docs/plan-language.md) are ignored.
+// Schema versions 1 to 3; 1 and 2 know no schedules. INVALID_ARGUMENT names the path in the document. Reports that `motley plan
+// -o json` adds (docs/plan-language.md) are ignored.
 absl::StatusOr<Plan> PlanFromJson(const std::string& json);
 // Longer documents are refused before they are parsed.
 inline constexpr int64_t kLongestPlanBytes = int64_t{64} << 20;

@@ -2,6 +2,7 @@
 // equal plans give equal bytes.
 #include "nlohmann/json.hpp"
 #include "planner/plan/plan.h"
+#include "planner/plan/schedule_json.h"
 
 namespace motley::planner {
 namespace {
@@ -64,6 +65,13 @@ Json PredictionToJson(const PlanPrediction& p) {
           {"notes", p.notes}};
 }
 
+Json SchedulesToJson(const Plan& plan) {
+  Json schedules = Json::object();
+  if (plan.training) schedules["training"] = ScheduleToJson(plan, *plan.training);
+  if (plan.validation) schedules["validation"] = ScheduleToJson(plan, *plan.validation);
+  return schedules;
+}
+
 }  // namespace
 
 std::string ToJson(const Plan& plan, int indent) {
@@ -76,19 +84,20 @@ std::string ToJson(const Plan& plan, int indent) {
   for (const UnusedDevice& device : plan.unused) {
     unused.push_back({{"device", device.device.value()}, {"because", device.because}});
   }
-  const Json json = {{"schema_version", kPlanSchemaVersion},
-                     {"strategy", plan.strategy},
-                     {"generation", plan.epoch.value()},
-                     {"cluster", plan.cluster},
-                     {"model", plan.model},
-                     {"global_batch", plan.global_batch},
-                     {"seq_len", plan.seq_len},
-                     {"dtype", std::string(DTypeName(plan.dtype))},
-                     {"schedule", std::string(ScheduleName(plan.schedule))},
-                     {"pipelines_zero_stage", plan.pipelines_zero_stage},
-                     {"pipelines", std::move(pipelines)},
-                     {"unused", std::move(unused)},
-                     {"predicted", PredictionToJson(plan.predicted)}};
+  Json json = {{"schema_version", kPlanSchemaVersion},
+               {"strategy", plan.strategy},
+               {"generation", plan.epoch.value()},
+               {"cluster", plan.cluster},
+               {"model", plan.model},
+               {"global_batch", plan.global_batch},
+               {"seq_len", plan.seq_len},
+               {"dtype", std::string(DTypeName(plan.dtype))},
+               {"schedule", std::string(ScheduleName(plan.schedule))},
+               {"pipelines_zero_stage", plan.pipelines_zero_stage},
+               {"pipelines", std::move(pipelines)},
+               {"unused", std::move(unused)},
+               {"predicted", PredictionToJson(plan.predicted)}};
+  if (plan.training || plan.validation) json["schedules"] = SchedulesToJson(plan);
   // Names may hold bytes that are not UTF-8 (a path): replaced, not thrown.
   return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }

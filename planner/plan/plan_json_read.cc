@@ -4,6 +4,7 @@
 #include "common/base/parse_json.h"
 #include "common/base/status_macros.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/schedule_json.h"
 #include "planner/util/json_reader.h"
 
 namespace motley::planner {
@@ -138,9 +139,10 @@ void ReadPlan(const JsonReader& reader, Plan* plan) {
     reader.Fail(absl::StrCat("schema_version ", version, " is not known, this build reads 1 to ", kPlanSchemaVersion,
                              "; plan again, or use the motley that wrote it"));
   }
+  plan->schema_version = version;
   RefuseParallelism(reader);
   reader.Keys({"schema_version", "strategy", "generation", "epoch", "cluster", "model", "global_batch", "seq_len", "dtype",
-               "schedule", "pipelines_zero_stage", "pipelines", "unused", "predicted", "report"});
+               "schedule", "pipelines_zero_stage", "pipelines", "unused", "predicted", "report", "schedules"});
   int64_t epoch = 0;
   reader.Get("epoch", &epoch);  // its name in older plans
   reader.Get("generation", &epoch);
@@ -170,6 +172,11 @@ void ReadPlan(const JsonReader& reader, Plan* plan) {
     });
   }
   if (reader.Has("predicted")) ReadPrediction(reader["predicted"], &plan->predicted);
+  if (!reader.Has("schedules")) return;
+  const JsonReader schedules = reader["schedules"];
+  schedules.Keys({"training", "validation"});
+  if (schedules.Has("training")) ReadSchedule(schedules["training"], *plan, &plan->training.emplace());
+  if (schedules.Has("validation")) ReadSchedule(schedules["validation"], *plan, &plan->validation.emplace());
 }
 
 }  // namespace

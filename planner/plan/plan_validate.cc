@@ -8,6 +8,7 @@
 #include "common/model/parameters.h"
 #include "planner/plan/op_set.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/schedule_check.h"
 
 namespace motley::planner {
 namespace {
@@ -310,7 +311,10 @@ absl::Status Validate(const Plan& plan, const ModelShape& model) {
   }
   MOTLEY_RETURN_IF_ERROR(CheckDistinctDevices(plan));
   MOTLEY_RETURN_IF_ERROR(CheckBatches(plan));
-  return CheckPlacements(plan, model);
+  MOTLEY_RETURN_IF_ERROR(CheckPlacements(plan, model));
+  if (plan.training) MOTLEY_RETURN_IF_ERROR(ValidateSchedule(plan, *plan.training, true));
+  if (plan.validation) MOTLEY_RETURN_IF_ERROR(ValidateSchedule(plan, *plan.validation, false));
+  return absl::OkStatus();
 }
 
 }  // namespace motley::planner

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
+#include "planner/lowering/program_memory.h"
 #include "planner/lowering/step_lowering_engine.h"
 #include "planner/lowering/step_lowering_view.h"
 #include "planner/util/quantity_text.h"
@@ -77,25 +78,36 @@ struct Lack {
   }
 };
 
-void AddRanks(const Setting& setting, const PlanView& view, const LoweredPlan& lowered, Evaluation* result) {
+// The forwards in flight of the family's order, or more where the merged graph had to let more through: stages of unequal
+// microbatches may need them.
+int64_t InFlightOf(const PlanView& view, const RankView& rank, const RankDuty& duty, const LoweredPlan& lowered) {
+  const StageView& stage = view.stages[rank.stage];
+  const auto count = static_cast<int64_t>(stage.plan->units[rank.unit].microbatches.size());
+  const int64_t formula =
+      duty.in_flight > 0 ? duty.in_flight : InFlight(view.schedule, stage.index, stage.num_stages, duty.ministages, count);
+  const int64_t delayed = TraitsOf(view.schedule).splits_backward ? stage.index : 0;
+  const auto actor = static_cast<size_t>(view.actor_of_rank[static_cast<size_t>(&rank - view.ranks.data())]);
+  return std::max(formula, lowered.in_flight[actor] + delayed);
+}
+
+// `in_flight_of`: of a rank and its duty. `activations_of`: bytes that a rank, by its number, has at least at its peak; the
+// ledger does not know what it receives ahead of its use.
+template <typename InFlight, typename Activations>
+void CountMemory(const Setting& setting, const PlanView& view, InFlight in_flight_of, Activations activations_of,
+                 Evaluation* result) {
+  result->does_not_fit.clear();
   std::vector<int64_t> host(setting.cluster.nodes.size(), 0);
   std::vector<Lack> lacks;
   for (size_t r = 0; r < view.ranks.size(); ++r) {
     const RankView& rank = view.ranks[r];
     RankPlan& plan = RankIn(&result->plan, view, r);
     RankDuty duty = DutyOf(view, rank);
-    const StageView& stage = view.stages[rank.stage];
-    const std::vector<int64_t>& microbatches = stage.plan->units[rank.unit].microbatches;
-    // Stages of unequal microbatches may need more in flight than the schedule's formula says.
-    const auto count = static_cast<int64_t>(microbatches.size());
-    const int64_t formula =
-        duty.in_flight > 0 ? duty.in_flight : InFlight(view.schedule, stage.index, stage.num_stages, duty.ministages, count);
-    const int64_t delayed = view.schedule == ScheduleFamily::kZeroBubble ? stage.index : 0;
-    duty.in_flight = std::max(formula, lowered.in_flight[view.actor_of_rank[r]] + delayed);
+    duty.in_flight = in_flight_of(rank, duty);
     plan.device_model = setting.cluster.kinds[rank.kind].name;
-    plan.predicted.memory = MemoryOf(setting.costs, duty, microbatches);
-    plan.predicted.peak_bytes = plan.predicted.memory.total();
-    plan.predicted.busy_seconds = BusySeconds(setting, view, rank);
+    plan.predicted.memory = MemoryOf(setting.costs, duty, view.stages[rank.stage].plan->units[rank.unit].microbatches);
+    MemoryByPurpose& memory = plan.predicted.memory;
+    memory.boundaries += std::max<int64_t>(0, activations_of(r) - memory.boundaries - memory.saved - memory.workspace);
+    plan.predicted.peak_bytes = memory.total();
     host[setting.cluster.devices[rank.device].node] += plan.predicted.memory.host;
     const int64_t usable = setting.UsableBytes(rank.device);
     if (plan.predicted.peak_bytes <= usable) continue;
@@ -111,6 +123,16 @@ void AddRanks(const Setting& setting, const PlanView& view, const LoweredPlan& l
         node.host_memory_bytes > 0 ? absl::StrCat("has ", BytesText(node.host_memory_bytes)) : "gives none (host_memory)";
     result->does_not_fit.push_back(
         absl::StrCat("the host memory of ", node.name.value(), ": offloading needs ", BytesText(host[n]), ", the node ", has));
+  }
+}
+
+// Names the first rank that lacks memory.
+void BindByMemory(const Setting& setting, const PlanView& view, Evaluation* result) {
+  for (size_t r = 0; r < view.ranks.size() && !result->does_not_fit.empty(); ++r) {
+    const RankPlan& rank = RankIn(&result->plan, view, r);
+    if (rank.predicted.peak_bytes <= setting.UsableBytes(view.ranks[r].device)) continue;
+    result->plan.predicted.binding_constraint = absl::StrCat("memory of ", rank.device.value());
+    return;
   }
 }
 
@@ -241,19 +263,33 @@ absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, result.plan));
   LoweredPlan lowered = Lower(setting, view);
   MOTLEY_ASSIGN_OR_RETURN(result.timeline, ::motley::planner::Run(lowered.graph));
-  AddRanks(setting, view, lowered, &result);
+  CountMemory(
+      setting, view, [&](const RankView& rank, const RankDuty& duty) { return InFlightOf(view, rank, duty, lowered); },
+      [](size_t) { return int64_t{0}; }, &result);
+  for (size_t r = 0; r < view.ranks.size(); ++r) {
+    RankIn(&result.plan, view, r).predicted.busy_seconds = BusySeconds(setting, view, view.ranks[r]);
+  }
   PlanPrediction& predicted = result.plan.predicted;
   predicted.step_seconds = ToSeconds(result.timeline.end);
   AddRates(setting, view, &predicted);
   AddConfidence(setting, view, &predicted);
   predicted.binding_constraint = BusiestLane(lowered.graph, result.timeline);
-  for (size_t r = 0; r < view.ranks.size() && !result.does_not_fit.empty(); ++r) {
-    if (view.ranks[r].plan->predicted.peak_bytes <= setting.UsableBytes(view.ranks[r].device)) continue;
-    predicted.binding_constraint = absl::StrCat("memory of ", view.ranks[r].plan->device.value());
-    break;
-  }
+  BindByMemory(setting, view, &result);
   result.graph = std::move(lowered.graph);
   return result;
+}
+
+absl::Status CountMemoryAsScheduled(const Setting& setting, Evaluation* evaluation) {
+  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, evaluation->plan, {.merge = false, .assign_samples = false}));
+  const Schedule& schedule = *evaluation->plan.training;
+  const auto in_flight = [&](const RankView& rank, const RankDuty&) {
+    const StageSchedule& stage = schedule.pipelines[rank.pipeline].stages[view.stages[rank.stage].index];
+    return MostInFlight(stage, static_cast<size_t>(rank.unit));
+  };
+  const auto walked = [&](size_t r) { return ActivationPeakBytes(setting.costs, view.ranks[r].kind, evaluation->programs[r]); };
+  CountMemory(setting, view, in_flight, walked, evaluation);
+  BindByMemory(setting, view, evaluation);
+  return absl::OkStatus();
 }
 
 absl::Status Retime(StepGraph graph, Evaluation* evaluation) {

@@ -2,10 +2,12 @@
 // memory counted. Searches compare with it. What is shown, and what finished plans are compared by, is Price's (price.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/program/program.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
@@ -16,6 +18,10 @@ struct Evaluation {
   Plan plan;  // predictions filled in (lower bound excepted)
   StepGraph graph;
   Timeline timeline;
+  // Where the plan was priced as it runs (price.h): what its ranks do, and the graph's task of every instruction (-1 = it takes
+  // no time).
+  std::vector<Program> programs;
+  std::vector<std::vector<int32_t>> task_of;
   // A sentence for ranks that lack the same memory: "n1/gpu0 (L4) and 3 more need ... lack ..."; empty: the plan fits.
   std::vector<std::string> does_not_fit;
 };
@@ -23,6 +29,10 @@ struct Evaluation {
 // INVALID_ARGUMENT: the plan breaks a rule or names a device that the setting does not have. A plan that lacks memory is priced
 // all the same and says so in does_not_fit.
 absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan);
+
+// Counts the memory of a plan with a training schedule and programs anew: with the forwards that its ranks keep in flight there,
+// and what they receive ahead of its use. What Evaluate counts assumes the family's own order.
+absl::Status CountMemoryAsScheduled(const Setting& setting, Evaluation* evaluation);
 
 // Takes the seconds of `graph`, that of the plan's programs (planner/lowering/program_graph.h), for the plan's: rates, ranges and
 // what binds follow. Errors of Run.

@@ -11,6 +11,7 @@
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
+#include "planner/scheduling/make_schedule.h"
 #include "planner/util/in_parallel.h"
 
 namespace motley::planner {
@@ -46,6 +47,12 @@ std::string WhoDoesWhat(const Plan& plan) {
   return text.substr(std::min(text.find('\n'), text.size()));
 }
 
+// A schedule that was mended may keep more in flight than the search took it to.
+absl::Status FitsAsScheduled(const Evaluation& evaluation) {
+  if (evaluation.does_not_fit.empty()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(evaluation.does_not_fit.front());
+}
+
 class Fastest {
  public:
   Fastest(const Setting& setting, std::vector<Contender>* contenders) : setting_(setting), all_(*contenders) {
@@ -66,8 +73,8 @@ class Fastest {
       std::vector<absl::Status> status(asked.size());
       InParallel(asked.size(), [&](size_t k) {
         const absl::StatusOr<Evaluation> priced = Price(setting_, *all_[asked[k]].plan);
-        status[k] = priced.status();
-        if (priced.ok()) all_[asked[k]].price = priced->plan.predicted.step_seconds;
+        status[k] = priced.ok() ? FitsAsScheduled(*priced) : priced.status();
+        if (status[k].ok()) all_[asked[k]].price = priced->plan.predicted.step_seconds;
       });
       for (size_t k = 0; k < asked.size(); ++k) {
         if (status[k].ok()) Offer(asked[k]);
@@ -114,9 +121,15 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
 
 absl::Status PriceByPrograms(const Setting& setting, Evaluation* evaluation) {
   if (!setting.request.runnable || !ValidateForEngine(evaluation->plan, setting.workload.model).ok()) return absl::OkStatus();
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<Program> programs, LowerTraining(setting, evaluation->plan));
-  const std::vector<UnitPlacement> placement = SteppersOf(evaluation->plan, UnitElements(setting.costs.layout()));
-  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, evaluation->plan, programs, placement));
+  Plan& plan = evaluation->plan;
+  if (!plan.training) {
+    MOTLEY_ASSIGN_OR_RETURN(plan.training, MakeTrainingSchedule(setting, plan));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(evaluation->programs, LowerTraining(setting, plan));
+  MOTLEY_RETURN_IF_ERROR(CountMemoryAsScheduled(setting, evaluation));
+  const std::vector<UnitPlacement> placement = SteppersOf(plan, UnitElements(setting.costs.layout()));
+  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, plan, evaluation->programs, placement));
+  evaluation->task_of = std::move(priced.task_of);
   return Retime(std::move(priced.graph), evaluation);
 }
 

@@ -14,9 +14,9 @@
 
 namespace motley::planner {
 
-// Where the setting asks for plans that the engine runs, and it runs this one: its memory by Evaluate, its seconds, graph and
-// timeline those of its ranks' programs, as a job's are (`predicted.as_run`). Else Evaluate. Errors of Evaluate and
-// LowerTraining.
+// Where the setting asks for plans that the engine runs, and it runs this one: it gets a training schedule unless it has one; its
+// memory is counted as scheduled; its seconds, graph and timeline are those of its ranks' programs, as a job's are
+// (`predicted.as_run`). Else Evaluate. Errors of Evaluate, MakeTrainingSchedule and LowerTraining.
 absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan);
 
 // The second half of Price, of what Evaluate has said.
@@ -31,7 +31,7 @@ struct Contender {
   double price = 0;  // Price's seconds, where they are known already
 };
 // Whose Price is least; of equals the first. Plans that are much slower by Evaluate are not priced, nor is one twice. Fills in
-// the prices that it found. FAILED_PRECONDITION: none can be lowered; there is none.
+// the prices that it found. FAILED_PRECONDITION: none can be lowered; there is none. RESOURCE_EXHAUSTED: none fits as scheduled.
 absl::StatusOr<size_t> FindFastest(const Setting& setting, std::vector<Contender>* contenders);
 
 }  // namespace motley::planner

@@ -17,7 +17,6 @@
 #include "planner/answers/plan_answer.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/live/planner.h"
-#include "planner/lowering/program_writer.h"
 #include "planner/setting/blank_plan.h"
 #include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
@@ -25,6 +24,7 @@
 #include "tests/bench/bench_report.h"
 #include "tests/bench/measure_apart.h"
 #include "tests/planner/cluster_fixture.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::planner {
 namespace {
@@ -305,7 +305,7 @@ void MeasurePrograms(Report* report) {
     const std::string name = absl::StrCat("programs, 8 ranks in ", stages, " stages, 32 layers, 64 microbatches a rank");
     if (!setting.ok()) return AddRows(name, {0, 0, TextOf(setting.status())}, kNoGoal, report);
     const Plan plan = EightRanks(**setting, stages);
-    AddRows(name, MeasureApart([&] { return TextOf(LowerTraining(**setting, plan).status()); }), 100, report);
+    AddRows(name, MeasureApart([&] { return TextOf(ScheduleAndLower(**setting, plan).status()); }), 100, report);
   }
 }
 

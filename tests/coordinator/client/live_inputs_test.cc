@@ -189,6 +189,9 @@ TEST_F(LivePlanTest, ContradictionsAreWrongUsage) {
   EXPECT_THAT(cluster.err, HasSubstr("give JOB, or --cluster and --model"));
   EXPECT_EQ(Plan({"--model", "llama-7b"}).code, 64);
   EXPECT_EQ(Plan({"--programs", "--strategy", "even"}).code, 64);
+  const Ran schedule = Plan({"--schedule", "--strategy", "even"});
+  EXPECT_EQ(schedule.code, 64);
+  EXPECT_THAT(schedule.err, HasSubstr("--schedule shows that of the plan in force"));
   EXPECT_EQ(Plan({"--strategy", "cephalos"}).code, 64);
   EXPECT_EQ(Plan({"--dtype", "int4"}).code, 64);
   EXPECT_EQ(Motley(fake_, {"plan", "--save-inputs", "x"}).code, 64);

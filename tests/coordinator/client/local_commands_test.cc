@@ -63,6 +63,29 @@ TEST(PlanCommandTest, TextExplanationProgramsTraceAndJson) {
   EXPECT_EQ(parsed["programs"][0], "program 2\n");
 }
 
+TEST(PlanCommandTest, TheScheduleInForce) {
+  FakeMotley fake;
+  fake.AddJob("j", v1::JOB_STATE_RUNNING);
+  fake.plan.set_plan_text("the plan\n");
+  fake.plan.set_plan_json(
+      R"({"schema_version": 3, "schedule": "gpipe", "pipelines": [{"stages": [{"ministages": [[0, 3]], "units": [
+      {"ranks": [{"device": "n1/gpu0", "shard_ratio": 0.5}], "microbatches": [2, 1]},
+      {"ranks": [{"device": "n2/gpu0", "shard_ratio": 0.5}], "microbatches": []}]}]}],
+      "schedules": {"training": [{"stage_of": [0], "stages": [{"actions": "0F0 0F1 0B0 0B1", "classes": [
+        {"devices": ["n1/gpu0"], "microbatches": "2@0 1@2"}, {"devices": ["n2/gpu0"], "microbatches": ""}]}]}]}})");
+  EXPECT_EQ(Motley(fake, {"plan", "j", "--schedule"}).out,
+            "the plan\n\n"
+            "training, gpipe\n"
+            "  virtual stage 0: stage 0, layers 0-3, the embedding, the head\n"
+            "  stage 0: 2 rounds, microbatch by microbatch\n"
+            "    n1/gpu0  samples 2@0 1@2\n"
+            "      0F0 0F1 0B0 0B1\n"
+            "    n2/gpu0  computes nothing\n");
+  fake.plan.set_plan_json(R"({"schema_version": 2, "pipelines": []})");
+  EXPECT_EQ(Motley(fake, {"plan", "j", "--schedule"}).out,
+            "the plan\n\nthe plan has no schedule: it was not finished, or made by an older motley\n");
+}
+
 TEST(ExportCommandTest, WritesTheNewestThatVerifies) {
   TempFolder root;
   FakeMotley fake;

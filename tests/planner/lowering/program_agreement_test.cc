@@ -6,11 +6,11 @@
 #include "gtest/gtest.h"
 #include "planner/lowering/program_graph.h"
 #include "planner/lowering/program_memory.h"
-#include "planner/lowering/program_writer.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
 #include "planner/pricing/evaluate.h"
 #include "tests/planner/lowering/lowering_fixture.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::planner {
 namespace {
@@ -46,7 +46,7 @@ void ExpectAgreement(const Setting& setting, const std::vector<Duty>& duties) {
   stage.ministages = {{0, layers - 1}};
   stage.placement = PlaceByShares(UnitElements(setting.costs.layout()), shares);
   const Plan whole = PlanOf(setting, ScheduleFamily::kLayered, {{{stage}}});
-  const auto programs = LowerTraining(setting, whole);
+  const auto programs = ScheduleAndLower(setting, whole);
   ASSERT_TRUE(programs.ok()) << programs.status();
   const double step = ProgramSeconds(setting, whole, *programs);
   stage.ministages.clear();
@@ -128,7 +128,7 @@ TEST(ProgramAgreementTest, PipelinesThatLineUp) {
     if (setting->workload.dtype != DType::kFloat32 || !ValidateForEngine(plan, setting->workload.model).ok()) continue;
     const auto evaluation = Evaluate(*setting, plan);
     ASSERT_TRUE(evaluation.ok()) << evaluation.status();
-    const auto programs = LowerTraining(*setting, plan);
+    const auto programs = ScheduleAndLower(*setting, plan);
     ASSERT_TRUE(programs.ok()) << programs.status();
     const double off = std::abs(ProgramSeconds(*setting, plan, *programs) / evaluation->plan.predicted.step_seconds - 1);
     far += off > 0.05 ? 1 : 0;

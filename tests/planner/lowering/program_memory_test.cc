@@ -1,8 +1,8 @@
 #include "planner/lowering/program_memory.h"
 
 #include "gtest/gtest.h"
-#include "planner/lowering/program_writer.h"
 #include "tests/planner/lowering/lowering_fixture.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::planner {
 namespace {
@@ -13,7 +13,7 @@ TEST(ProgramMemoryTest, AStageHoldsTheGradientItReceived) {
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, false), 4));
   const Plan plan = PlanOf(*setting, ScheduleFamily::kGPipe,
                            {{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}}), StageOf(*setting, 1, {{2, 2}}, {{2, 3}})}}});
-  const auto programs = LowerTraining(*setting, plan);
+  const auto programs = ScheduleAndLower(*setting, plan);
   ASSERT_TRUE(programs.ok()) << programs.status();
   const Costs& costs = setting->costs;
   const int kind = setting->KindOf(0);

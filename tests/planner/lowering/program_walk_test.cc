@@ -2,8 +2,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/lowering/program_writer.h"
 #include "tests/planner/lowering/lowering_fixture.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::planner {
 namespace {
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 std::vector<Program> Programs() {
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, true), 4));
   auto programs =
-      LowerTraining(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{2}, {2}}, {{0, 3}})}}}));
+      ScheduleAndLower(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{2}, {2}}, {{0, 3}})}}}));
   EXPECT_TRUE(programs.ok()) << programs.status();
   return *std::move(programs);
 }
@@ -21,9 +21,9 @@ std::vector<Program> Programs() {
 // Two stages of one rank, a microbatch each.
 std::vector<Program> Pipeline() {
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, false), 4));
-  auto programs =
-      LowerTraining(*setting, PlanOf(*setting, ScheduleFamily::kGPipe,
-                                     {{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}}), StageOf(*setting, 1, {{2, 2}}, {{2, 3}})}}}));
+  auto programs = ScheduleAndLower(
+      *setting, PlanOf(*setting, ScheduleFamily::kGPipe,
+                       {{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}}), StageOf(*setting, 1, {{2, 2}}, {{2, 3}})}}}));
   EXPECT_TRUE(programs.ok()) << programs.status();
   return *std::move(programs);
 }

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "planner/lowering/program_walk.h"
 #include "tests/planner/lowering/lowering_fixture.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::planner {
 namespace {
@@ -30,7 +31,7 @@ std::string LaneText(const Program& program, Lane lane) {
 }
 
 std::vector<Program> LoweredPrograms(const Setting& setting, const Plan& plan) {
-  auto programs = LowerTraining(setting, plan);
+  auto programs = ScheduleAndLower(setting, plan);
   EXPECT_TRUE(programs.ok()) << programs.status();
   if (!programs.ok()) return {};
   EXPECT_EQ(CheckOrder(*programs), absl::OkStatus());
@@ -99,7 +100,7 @@ TEST(ProgramWriterTest, RandomPlansBecomeValidProgramsThatComeToTheirEnd) {
   for (int i = 0; i < 400; ++i) {
     const auto setting = random.NextSetting(i % 2 == 0);
     const Plan plan = Runnable(&random, *setting);
-    const auto programs = LowerTraining(*setting, plan);
+    const auto programs = ScheduleAndLower(*setting, plan);
     if (!programs.ok()) {
       ++stuck;
       ADD_FAILURE() << programs.status() << "\n" << ToText(plan);

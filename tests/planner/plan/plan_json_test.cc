@@ -50,10 +50,38 @@ TEST(PlanJsonTest, ReadsVersionOne) {
       {"ranks": [{"device": "n2/gpu0", "shard_ratio": 0.75}], "microbatches": []}], "placement": []}]}],
     "unused": [], "predicted": {"step_seconds": 0.4, "tokens_per_second": 480, "binding_constraint": "all-gather"}})");
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->schema_version, kPlanSchemaVersion);
+  EXPECT_EQ(plan->schema_version, 1);
   EXPECT_EQ(plan->pipelines[0].stages[0].zero_stage, 3);
   EXPECT_EQ(plan->pipelines[0].stages[0].units[0].ranks[0].tp_share, 1);
   EXPECT_EQ(Validate(*plan, SmallModel()), absl::OkStatus());
+}
+
+TEST(PlanJsonTest, SchedulesByClassOfDevices) {
+  const auto json = [](const std::string& classes, const std::string& actions = "(0F0 0B0)x2+1") {
+    return R"({"global_batch": 8, "seq_len": 32, "schedule": "1f1b", "pipelines": [{"stages": [{"ministages": [[0, 3]], "units": [
+      {"ranks": [{"device": "a/0", "shard_ratio": 0.5}], "microbatches": [2, 2]},
+      {"ranks": [{"device": "a/1", "shard_ratio": 0.5}], "microbatches": [2, 2]}]}]}],
+      "schedules": {"training": [{"stage_of": [0], "stages": [{"actions": ")" +
+           actions + R"(", "classes": )" + classes + "}]}]}}";
+  };
+  const auto plan = PlanFromJson(json(R"([{"devices": ["a/1", "a/0"], "microbatches": "2@0 2@4"}])"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const StageSchedule& stage = plan->training->pipelines[0].stages[0];
+  EXPECT_EQ(ToText(stage.members[0]), "2@2 2@6");
+  EXPECT_EQ(ToText(stage.members[1]), "2@0 2@4");
+  EXPECT_EQ(ToText(ActionsOf(stage, 0)), "0F0 0B0 0F1 0B1");
+  EXPECT_EQ(Validate(*plan, SmallModel()), absl::OkStatus());
+  EXPECT_EQ(*PlanFromJson(ToJson(*plan))->training, *plan->training);
+
+  const std::string path = "plan.schedules.training[0].stages[0]";
+  EXPECT_THAT(JsonComplaint(json(R"([{"devices": ["a/1"], "microbatches": "2@0 2@4"}])")),
+              HasSubstr(path + ": classes: device 0 of the stage is missing"));
+  EXPECT_THAT(JsonComplaint(json(R"([{"devices": ["a/1", "a/1"], "microbatches": "2@0 2@4"}])")),
+              HasSubstr(path + ".classes[0]: devices: 'a/1' is there twice"));
+  EXPECT_THAT(JsonComplaint(json(R"([{"devices": ["b/1"], "microbatches": "2@0 2@4"}])")), HasSubstr("the stage has no 'b/1'"));
+  EXPECT_THAT(JsonComplaint(json(R"([{"devices": ["a/1", "a/0"], "microbatches": "2@0 2"}])")),
+              HasSubstr("schedule: '2' is not a microbatch like 4@12"));
+  EXPECT_THAT(JsonComplaint(json("[]", "0F0 0G0")), HasSubstr("schedule: '0G0' is not an action like 2F0"));
 }
 
 TEST(PlanJsonTest, ErrorsNameThePath) {
@@ -94,7 +122,7 @@ TEST(PlanJsonTest, NumbersThatAreNone) {
 
 TEST(PlanJsonTest, AnotherVersionIsSaidBeforeItsKeys) {
   EXPECT_THAT(JsonComplaint(R"({"schema_version":9,"stages":[]})"),
-              HasSubstr("schema_version 9 is not known, this build reads 1 to 2"));
+              HasSubstr("schema_version 9 is not known, this build reads 1 to 3"));
   EXPECT_THAT(JsonComplaint(R"({"schema_version":"2"})"), HasSubstr("schema_version: must be"));
 }
 

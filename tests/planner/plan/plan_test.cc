@@ -32,7 +32,7 @@ TEST(PlanTest, ScheduleNamesRoundTrip) {
 }
 
 TEST(PlanTest, HeaderRules) {
-  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.schema_version = 3; }), HasSubstr("schema_version 3 is not known"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.schema_version = 4; }), HasSubstr("schema_version 4 is not known"));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = 0; }), HasSubstr("global_batch must be in 1.."));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = int64_t{1} << 62; }), HasSubstr("global_batch must be in 1.."));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.seq_len = 4096; }), HasSubstr("seq_len must be in 1..128"));

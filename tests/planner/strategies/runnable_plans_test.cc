@@ -6,10 +6,10 @@
 #include "gtest/gtest.h"
 #include "planner/answers/plan_answer.h"
 #include "planner/lowering/program_walk.h"
-#include "planner/lowering/program_writer.h"
 #include "planner/plan/each_rank.h"
 #include "planner/strategies/catalog.h"
 #include "tests/planner/offline_fixture.h"
+#include "tests/planner/scheduled.h"
 #include "tests/planner/tiny_settings.h"
 
 namespace motley::planner {
@@ -29,7 +29,7 @@ std::unique_ptr<Setting> Runnable(const Setting& open, PlanRequest request = {})
 // The engine takes it, and its ranks' programs come to an end together.
 void ExpectRuns(const Setting& setting, const Plan& plan) {
   ASSERT_EQ(ValidateForEngine(plan, setting.workload.model), absl::OkStatus()) << ToText(plan);
-  const auto programs = LowerTraining(setting, plan);
+  const auto programs = ScheduleAndLower(setting, plan);
   ASSERT_TRUE(programs.ok()) << programs.status() << ToText(plan);
   EXPECT_EQ(CheckOrder(*programs), absl::OkStatus()) << ToText(plan);
 }

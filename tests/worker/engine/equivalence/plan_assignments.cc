@@ -6,10 +6,10 @@
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "planner/lowering/program_walk.h"
-#include "planner/lowering/program_writer.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
 #include "planner/pricing/evaluate.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::engine {
 namespace {
@@ -89,9 +89,9 @@ absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& mode
                                                           const planner::Plan& plan,
                                                           const std::vector<std::vector<int64_t>>& evaluation) {
   MOTLEY_ASSIGN_OR_RETURN(const auto setting, SettingOfThreads(model, plan));
-  MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> programs, planner::LowerTraining(*setting, plan));
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> programs, planner::ScheduleAndLower(*setting, plan));
   MOTLEY_RETURN_IF_ERROR(Check(programs));
-  MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> evaluations, planner::LowerEvaluation(*setting, plan, evaluation));
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> evaluations, planner::ScheduleAndLowerEvaluation(*setting, plan, evaluation));
   MOTLEY_RETURN_IF_ERROR(Check(evaluations));
   RankAssignment common;
   common.job = JobId("job");

@@ -1,0 +1,55 @@
+#include "planner/plan/schedule_family.h"
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
+#include "common/base/nearest.h"
+
+namespace motley::planner {
+namespace {
+
+// By the enumerator's value.
+// clang-format off
+constexpr std::array<FamilyTraits, 5> kFamilies = {{
+    //                                              by_ministage  keeps_all  alternates  takes_in_flight  splits_backward
+    {ScheduleFamily::kLayered,     "layered",       true,         true,      false,      false,           false},
+    {ScheduleFamily::kGPipe,       "gpipe",         false,        true,      false,      false,           false},
+    {ScheduleFamily::k1F1B,        "1f1b",          false,        false,     true,       true,            false},
+    {ScheduleFamily::kInterleaved, "interleaved",   false,        false,     true,       false,           false},
+    {ScheduleFamily::kZeroBubble,  "zero_bubble",   false,        false,     true,       true,            true},
+}};
+// clang-format on
+
+constexpr bool InOrder() {
+  for (size_t i = 0; i < kFamilies.size(); ++i) {
+    if (static_cast<size_t>(kFamilies[i].family) != i) return false;
+  }
+  return true;
+}
+static_assert(InOrder(), "a row of kFamilies is not at its enumerator's value");
+
+}  // namespace
+
+const FamilyTraits& TraitsOf(ScheduleFamily family) { return kFamilies[static_cast<size_t>(family)]; }
+
+std::string_view ScheduleName(ScheduleFamily schedule) { return TraitsOf(schedule).name; }
+
+absl::StatusOr<ScheduleFamily> ParseSchedule(std::string_view name) {
+  std::vector<std::string> known;
+  std::string list;
+  for (const FamilyTraits& traits : kFamilies) {
+    if (traits.name == name) return traits.family;
+    known.emplace_back(traits.name);
+    absl::StrAppend(&list, list.empty() ? "" : ", ", known.back());
+  }
+  const std::string nearest = NearestWord(name, known);
+  return absl::InvalidArgumentError(
+      absl::StrCat("schedule ", Quoted(name), " is not known; ",
+                   nearest.empty() ? absl::StrCat("use one of ", list) : absl::StrCat("did you mean '", nearest, "'?")));
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,62 @@
+// Goes through a plan's schedule as its ranks would, without seconds: whether they wait for each other, and in which order they
+// come to what they compute. Pure: a function of plan and schedule.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/plan/plan.h"
+#include "planner/plan/schedule.h"
+
+namespace motley::planner {
+
+// When a member computes a virtual stage's microbatch, in forward passes of a whole stage. Members are taken to be equally busy: the
+// place of a microbatch's samples in the batch says when its member has computed it.
+struct LogicalSpan {
+  double begin = 0, end = 0;
+};
+
+class LogicalTimes {
+ public:
+  LogicalTimes(size_t virtual_stages, size_t microbatches)
+      : microbatches_(microbatches), times_(2 * virtual_stages * microbatches) {}
+  LogicalSpan& At(bool backward, int32_t virtual_stage, int64_t microbatch) {
+    return times_[Index(backward, virtual_stage, microbatch)];
+  }
+  const LogicalSpan& At(bool backward, int32_t virtual_stage, int64_t microbatch) const {
+    return times_[Index(backward, virtual_stage, microbatch)];
+  }
+
+ private:
+  size_t Index(bool backward, int32_t virtual_stage, int64_t microbatch) const {
+    return (2 * static_cast<size_t>(virtual_stage) + (backward ? 1 : 0)) * microbatches_ + static_cast<size_t>(microbatch);
+  }
+  size_t microbatches_;
+  std::vector<LogicalSpan> times_;
+};
+
+// A member that does not come to its end.
+struct StuckMember {
+  size_t stage = 0, member = 0;
+  size_t action = 0;  // of the stage, that it has not done
+  int64_t microbatch = 0;
+};
+
+struct PipelineWalk {
+  std::vector<std::vector<LogicalTimes>> times;  // by stage, member
+  std::vector<StuckMember> stuck;                // empty: everybody comes to its end
+  // Where some are stuck: stages that stand before a backward and whose next forward could be computed, each with the forwards
+  // without backward that it would then have.
+  struct Ahead {
+    size_t stage = 0;
+    int64_t in_flight = 0;
+  };
+  std::vector<Ahead> could_run_ahead;
+};
+
+// `pipeline` of `plan`, with a schedule that fits it (ValidateSchedule's rules but the last).
+PipelineWalk WalkSchedule(const PipelinePlan& plan, const PipelineSchedule& schedule, bool training);
+
+}  // namespace motley::planner

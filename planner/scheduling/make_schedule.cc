@@ -1,0 +1,122 @@
+#include "planner/scheduling/make_schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "planner/lowering/step_lowering_view.h"
+#include "planner/plan/schedule_check.h"
+#include "planner/plan/schedule_walk.h"
+#include "planner/plan/validation_pass.h"
+#include "planner/scheduling/family_order.h"
+
+namespace motley::planner {
+namespace {
+
+// Times that a limit is raised by one before it is raised faster.
+constexpr int64_t kCarefully = 16;
+
+MemberMicrobatches MicrobatchesOf(const ActorView& actor) {
+  MemberMicrobatches microbatches;
+  for (int64_t k = 0; k < actor.count(); ++k) microbatches.push_back({actor.begin[k], actor.size(k), k});
+  return microbatches;
+}
+
+// One pipeline's samples, without orders.
+PipelineSchedule DealtOf(const PlanView& view, const PipelineView& pipeline) {
+  PipelineSchedule schedule;
+  for (const Element& element : pipeline.elements) schedule.stage_of.push_back(element.stage - pipeline.first_stage);
+  for (int s = pipeline.first_stage; s < pipeline.first_stage + pipeline.num_stages; ++s) {
+    StageSchedule& stage = schedule.stages.emplace_back();
+    for (const int actor : view.stages[s].actors) stage.members.push_back(MicrobatchesOf(view.actors[actor]));
+  }
+  return schedule;
+}
+
+std::vector<StageShape> ShapesOf(const PlanView& view, const PipelineView& pipeline, const PipelineSchedule& schedule) {
+  std::vector<StageShape> shapes;
+  for (int s = 0; s < pipeline.num_stages; ++s) {
+    const StageView& stage = view.stages[pipeline.first_stage + s];
+    StageShape shape;
+    shape.index = s;
+    shape.num_stages = pipeline.num_stages;
+    for (size_t v = 0; v < schedule.stage_of.size(); ++v) {
+      if (schedule.stage_of[v] == s) shape.virtual_stages.push_back(static_cast<int32_t>(v));
+    }
+    shape.rounds = NumRounds(schedule.stages[s]);
+    const auto ministages = static_cast<int64_t>(shape.virtual_stages.size());
+    shape.limit = TraitsOf(view.schedule).takes_in_flight
+                      ? MostInFlight(view, stage, shape.rounds)
+                      : InFlight(view.schedule, s, pipeline.num_stages, ministages, shape.rounds);
+    shapes.push_back(std::move(shape));
+  }
+  return shapes;
+}
+
+// Lets forwards run ahead where they must, no further: of the stages whose next forward could be computed while all wait, the one
+// nearest to the loss keeps one more in flight. With all forwards first (GPipe's order) nobody waits; with several virtual stages
+// a stage their order can be what ranks of unlike microbatches cannot keep, and then all pass one before the next.
+class Mender {
+ public:
+  Mender(ScheduleFamily family, const PipelinePlan& plan, std::vector<StageShape> shapes, PipelineSchedule* schedule)
+      : family_(family), plan_(plan), shapes_(std::move(shapes)), schedule_(*schedule) {}
+
+  absl::Status Mend() {
+    for (size_t s = 0; s < shapes_.size(); ++s) Order(s);
+    for (int64_t tries = 0;; ++tries) {
+      const PipelineWalk walk = WalkSchedule(plan_, schedule_, true);
+      if (walk.stuck.empty()) return absl::OkStatus();
+      if (walk.could_run_ahead.empty()) return OrderAllByVirtualStage();
+      const PipelineWalk::Ahead& ahead = walk.could_run_ahead.back();
+      StageShape& shape = shapes_[ahead.stage];
+      const int64_t more = std::max<int64_t>(1, tries < kCarefully ? 1 : shape.limit);
+      shape.limit = std::max(shape.limit + more, ahead.in_flight);
+      Order(ahead.stage);
+    }
+  }
+
+ private:
+  void Order(size_t s) { schedule_.stages[s].actions = FamilyOrder(family_, shapes_[s]); }
+
+  absl::Status OrderAllByVirtualStage() {
+    for (size_t s = 0; s < shapes_.size(); ++s) schedule_.stages[s].actions = OrderByVirtualStage(shapes_[s]);
+    const PipelineWalk walk = WalkSchedule(plan_, schedule_, true);
+    if (walk.stuck.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("the plan's ranks would wait for each other: ", WaitsText(plan_, schedule_, walk)));
+  }
+
+  const ScheduleFamily family_;
+  const PipelinePlan& plan_;
+  std::vector<StageShape> shapes_;
+  PipelineSchedule& schedule_;
+};
+
+}  // namespace
+
+absl::StatusOr<Schedule> MakeTrainingSchedule(const Setting& setting, const Plan& plan) {
+  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false}));
+  Schedule schedule;
+  for (size_t p = 0; p < view.pipelines.size(); ++p) {
+    PipelineSchedule& pipeline = schedule.pipelines.emplace_back(DealtOf(view, view.pipelines[p]));
+    Mender mender(plan.schedule, plan.pipelines[p], ShapesOf(view, view.pipelines[p], pipeline), &pipeline);
+    MOTLEY_RETURN_IF_ERROR(mender.Mend());
+  }
+  return schedule;
+}
+
+absl::StatusOr<Schedule> MakeValidationSchedule(const Setting& setting, const Plan& plan,
+                                                const std::vector<std::vector<int64_t>>& microbatches) {
+  const Plan pass = ValidationPass(plan, microbatches);
+  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, pass, {.merge = false}));
+  Schedule schedule;
+  for (const PipelineView& pipeline : view.pipelines) {
+    PipelineSchedule& dealt = schedule.pipelines.emplace_back(DealtOf(view, pipeline));
+    const std::vector<StageShape> shapes = ShapesOf(view, pipeline, dealt);
+    for (size_t s = 0; s < shapes.size(); ++s) dealt.stages[s].actions = ForwardOrder(shapes[s]);
+  }
+  return schedule;
+}
+
+}  // namespace motley::planner

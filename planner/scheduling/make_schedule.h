@@ -1,0 +1,24 @@
+// Makes the schedules of a finished plan: deals the samples with the costs of the moment, orders each stage as its family says, and
+// mends orders in which ranks of unlike microbatches would wait for each other.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/plan/plan.h"
+#include "planner/plan/schedule.h"
+#include "planner/setting/setting.h"
+
+namespace motley::planner {
+
+// Of a training step. The result passes ValidateSchedule. Errors of ViewOf; FAILED_PRECONDITION: no order is known in which
+// the ranks do not wait for each other (names them).
+absl::StatusOr<Schedule> MakeTrainingSchedule(const Setting& setting, const Plan& plan);
+
+// Of the validation pass: forward only, layered, with `microbatches` by unit in the plan's order in place of the plan's. In every
+// stage they add up to the same number of samples.
+absl::StatusOr<Schedule> MakeValidationSchedule(const Setting& setting, const Plan& plan,
+                                                const std::vector<std::vector<int64_t>>& microbatches);
+
+}  // namespace motley::planner
