@@ -284,12 +284,7 @@ class SaveErrors : public testing::Test {
     }
   }
 
-  static constexpr int64_t kEpoch = 3;
-  WatchedCalls calls_;
-};
-
-TEST_F(SaveErrors, EachIsWaitedForOrItsNodesOrEndsTheJobAndNothingIsLost) {
-  for (const bool again : {false, true}) {
+  void RefuseEach(bool again) {
     const TempFolder before(kFolder), undisturbed(kFolder);
     Prepare(before.path(), again);
     Prepare(undisturbed.path(), again);
@@ -302,15 +297,21 @@ TEST_F(SaveErrors, EachIsWaitedForOrItsNodesOrEndsTheJobAndNothingIsLost) {
           const TempFolder root(kFolder);
           fs::copy(before.path(), root.path(), fs::copy_options::recursive);
           const absl::Status status = SaveWith(root.path(), call, error);
-          SCOPED_TRACE(testing::Message() << (again ? "again, " : "") << "call " << call << ", " << calls_.made[call] << ", "
-                                          << strerrorname_np(error) << ": " << status);
+          SCOPED_TRACE(testing::Message() << "call " << call << ", " << calls_.made[call] << ", " << strerrorname_np(error)
+                                          << ": " << status);
           ExpectAsDocumented(status, calls, refusals);
           ExpectNothingLost(root.path(), status.ok(), again);
         }
       }
     }
   }
-}
+
+  static constexpr int64_t kEpoch = 3;
+  WatchedCalls calls_;
+};
+
+TEST_F(SaveErrors, OfAStepThatIsSavedForTheFirstTime) { RefuseEach(false); }
+TEST_F(SaveErrors, OfAStepThatIsSavedAgain) { RefuseEach(true); }
 
 }  // namespace
 }  // namespace motley
