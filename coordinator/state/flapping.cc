@@ -38,9 +38,10 @@ bool HasOthersFalls(const NodeRecord& node) {
 int Falls(absl::Duration now, const ClusterState& state, const NodeRecord& node, const FlappingConfig& config) {
   if (!HasOthersFalls(node)) return OwnFalls(now, now, state, node, config);
   int falls = 0;
+  if (!state.run) return falls;
   for (const auto& [name, other] : state.nodes) {
     const bool is_gone = !other.connected && other.peer_address == node.peer_address;
-    if (is_gone) falls += OwnFalls(node.up_since, now, state, other, config);
+    if (is_gone && state.run->proven.contains(name)) falls += OwnFalls(node.up_since, now, state, other, config);
   }
   return falls;
 }
