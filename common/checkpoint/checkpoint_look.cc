@@ -35,9 +35,9 @@ FileDescriptor OpenFolder(const std::string& folder) {
 }  // namespace
 
 absl::Status WriteToken(const std::string& folder, const std::string& text) {
-  MOTLEY_RETURN_IF_ERROR(MakeOwnFolder(folder));
-  const absl::Status written = WriteFileDurably(absl::StrCat(folder, "/", kTokenName), absl::StrCat(text, "\n"));
-  // The folder was there a moment ago.
+  absl::Status written = MakeOwnFolder(folder);
+  if (written.ok()) written = WriteFileDurably(absl::StrCat(folder, "/", kTokenName), absl::StrCat(text, "\n"));
+  // The folder, or what it lies in, was there a moment ago.
   return absl::IsNotFound(written) ? WithFault(absl::UnavailableError(written.message()), Fault::kStorage) : written;
 }
 

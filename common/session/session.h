@@ -49,6 +49,7 @@ struct NodeDescription {
   int reach_port = 0;    // on data_address; 0: none
   std::vector<UnusedCard> unused_cards;
   int64_t host_memory_bytes = 0;  // 0: not known
+  std::string files_not_held;     // why the kernel does not hold ranks to the worker's roots; empty: it does
 };
 
 // ---- to a worker ----

@@ -40,6 +40,7 @@ v1::Hello ToProto(const NodeDescription& node) {
     unused->set_reason(card.reason);
   }
   hello.set_host_memory_bytes(node.host_memory_bytes);
+  hello.set_files_not_held(node.files_not_held);
   return hello;
 }
 
@@ -57,6 +58,7 @@ absl::StatusOr<NodeDescription> FromProto(const v1::Hello& hello) {
   node.reach_port = hello.reach_port();
   for (const v1::UnusedCard& unused : hello.unused_cards()) node.unused_cards.push_back({unused.card(), unused.reason()});
   node.host_memory_bytes = hello.host_memory_bytes();
+  node.files_not_held = hello.files_not_held();
   return node;
 }
 

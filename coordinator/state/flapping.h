@@ -2,7 +2,8 @@
 // up for a growing time before it is planned with again. Pure functions of the state.
 //
 // A fall that more than half of the nodes share is not the node's fault (a switch, the coordinator's own network): it does not
-// count.
+// count. Names cost nothing: under a new one, a node has the falls of those that came from its address before, made steps with
+// the job, and are gone.
 #pragma once
 
 #include <string>
@@ -22,7 +23,8 @@ struct FlappingConfig {
   absl::Duration longest_hold = absl::Minutes(30);
 };
 
-// How many times `node` fell within the window by itself.
+// How many times `node` fell within the window by itself; for one that never fell, nodes from its address that trained with
+// the job, fell before it came and are gone. This machine's own addresses are everybody's.
 int Falls(absl::Duration now, const ClusterState& state, const NodeRecord& node, const FlappingConfig& config);
 
 struct HoldDecision {

@@ -60,6 +60,19 @@ void JudgeCards(const ClusterState& state, std::vector<Finding>* findings) {
   AppendSome(std::move(rows), "cards", findings);
 }
 
+// Whoever may write into a job's folders on such a node leads its ranks elsewhere by a link.
+void JudgeFiles(const ClusterState& state, std::vector<Finding>* findings) {
+  std::vector<Finding> rows;
+  for (const auto& [name, node] : state.nodes) {
+    const std::string& why = node.description.files_not_held;
+    if (!node.connected || why.empty()) continue;
+    rows.push_back({FindingState::kWarning, absl::StrCat("files of ", name.value()),
+                    absl::StrCat("the kernel does not hold ranks to [files] roots: ", why,
+                                 "; let nobody but the worker's user write there")});
+  }
+  AppendSome(std::move(rows), "files", findings);
+}
+
 void JudgeRefusedWorkers(absl::Duration now, const ClusterState& state, std::vector<Finding>* findings) {
   std::vector<Finding> rows;
   for (const auto& [name, refused] : state.refused_workers) {
@@ -89,6 +102,7 @@ std::vector<Finding> JudgeNodes(absl::Duration now, const ClusterState& state) {
   }
   AppendSome(std::move(others), "nodes", &findings);
   JudgeCards(state, &findings);
+  JudgeFiles(state, &findings);
   JudgeRefusedWorkers(now, state, &findings);
   return findings;
 }

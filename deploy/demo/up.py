@@ -6,7 +6,6 @@ Ending it removes what `up` and the daemons made, by name. What else lies in the
 import argparse
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -15,11 +14,9 @@ import time
 
 import setting
 from cluster import SOCKET, Cluster, ClusterError, closed_to_others
+from job_files import checkpoints_in, delete_checkpoints, size
 from text import extract_text
 
-# What jobs write in their folders (docs/checkpoints.md, docs/step-records.md).
-CHECKPOINT = re.compile(r"step-\d{8,}|\.tmp-step-\d+-epoch-\d+.*")
-RECORDS = re.compile(r"tb/events\.out\.tfevents\.\d+\.motley|steps/generation-\d+\.(csv|jsonl)|.*/\.token-[^/]*")
 PATIENCE_SECONDS = 20   # a coordinator that is told to end saves the running job first
 
 
@@ -139,31 +136,6 @@ def end(state, work):
     return len(living)
 
 
-def size(folder):
-    sizes = [os.path.getsize(os.path.join(top, name)) for top, _, names in os.walk(folder) for name in names]
-    return f"{sum(sizes) / 1e6:.1f} MB"
-
-
-def checkpoints_in(work):
-    """Folders of checkpoints, whole or begun. A link to one is the user's."""
-    paths = [os.path.join(top, name) for top, folders, _ in os.walk(work) for name in folders if CHECKPOINT.fullmatch(name)]
-    return [path for path in paths if not os.path.islink(path)
-            and (os.path.basename(path).startswith(".") or os.path.exists(os.path.join(path, "manifest.json")))]
-
-
-def delete_checkpoints(work):
-    """Removes what jobs wrote, by its names: checkpoints, whole or begun, and step records. Returns how many checkpoints."""
-    found = checkpoints_in(work)
-    for path in found:
-        if os.path.isdir(path):   # not gone with another around it
-            shutil.rmtree(path)
-    for top, _, files in os.walk(work):
-        for name in files:
-            if RECORDS.fullmatch(f"{os.path.basename(top)}/{name}"):
-                os.remove(os.path.join(top, name))
-    return len(found)
-
-
 def say_what_stays(work):
     """Removes the folder when nothing of the user's is in it."""
     jobs = sorted({os.path.dirname(path) for path in checkpoints_in(work)})
@@ -184,9 +156,7 @@ def down(arguments):
     state = read_state(arguments.work)
     print("  no demo cluster is running here" if state is None else f"  ended {end(state, arguments.work)} daemons")
     if arguments.delete_checkpoints and os.path.isdir(arguments.work):
-        held = size(arguments.work)
-        deleted = delete_checkpoints(arguments.work)
-        print(f"  deleted {deleted} checkpoint{'' if deleted == 1 else 's'} in {arguments.work}: {held} before, {size(arguments.work)} now")
+        delete_checkpoints(arguments.work)
     say_what_stays(arguments.work)
     return 0
 

@@ -93,8 +93,8 @@ usage: ./run clean [--cache] [--delete-checkpoints]
 
 Removes build/, and ends the cluster of ./run up before. Checkpoints of that cluster stay where they are, and it says where.
 
-  --cache                 remove the downloads, too
-  --delete-checkpoints    delete those checkpoints, too
+  --cache                 remove the downloads, too; what you put into their folder stays
+  --delete-checkpoints    delete what jobs wrote, too; what you put beside it stays
 TEXT
       ;;
     help) usage ;;

@@ -1,9 +1,12 @@
 # ./run clean [--cache] [--delete-checkpoints]: removes what ./run made. A running demo cluster is ended first; its checkpoints
-# are not of ./run's making.
+# are not of ./run's making, and no text of the user's is.
 source deploy/run/demo.sh
 
+# What ./run itself puts into the folder of the downloads.
+DOWNLOADS=('torch-*' 'cuda-headers-*' 'oracle-*' tools 'prometheus.????' '*.lock' durations 'durations.??????' kjv.txt)
+
 clean() {
-  local cache=0 down=() argument found
+  local cache=0 down=() argument
   for argument in "$@"; do
     if [[ $argument == --cache ]]; then cache=1; else down+=("$argument"); fi
   done
@@ -15,17 +18,28 @@ clean() {
     rm -rf "$ROOT/build"
     say "removed build/"
   fi
-  if [[ $cache -eq 0 ]]; then
-    if [[ -d $MOTLEY_CACHE ]]; then
-      say "the downloads stay ($(du -sh "$MOTLEY_CACHE" | cut -f 1) in $MOTLEY_CACHE; ./run clean --cache removes them)"
-    fi
+  [[ -d $MOTLEY_CACHE ]] || return 0
+  if [[ $cache -eq 1 ]]; then
+    clean_cache "${down[@]}"
+  else
+    say "the downloads stay ($(du -sh "$MOTLEY_CACHE" | cut -f 1) in $MOTLEY_CACHE; ./run clean --cache removes them)"
+  fi
+}
+
+# clean_cache [--delete-checkpoints]: jobs of the demo's cluster may write there, and users may.
+clean_cache() {
+  local name names=() checkpoints
+  for name in "${DOWNLOADS[@]}"; do names+=(-o -name "$name"); done
+  find "$MOTLEY_CACHE/" -mindepth 1 -maxdepth 1 \( "${names[@]:1}" \) -exec rm -rf {} +
+  if [[ $# -gt 0 ]]; then python3 deploy/demo/job_files.py delete "$MOTLEY_CACHE"; fi
+  find "$MOTLEY_CACHE" -depth -type d -empty -delete
+  if [[ ! -e $MOTLEY_CACHE ]]; then
+    say "removed $MOTLEY_CACHE"
     return 0
   fi
-  found=$(find "$MOTLEY_CACHE" -path '*/step-*/manifest.json' -printf '%h\n' -quit 2>/dev/null)
-  if [[ -n $found && ${#down[@]} -eq 0 ]]; then   # jobs of the demo's cluster may write there
-    say "$MOTLEY_CACHE stays: there are checkpoints in it ($found); --delete-checkpoints removes them with it"
-    return 0
+  say "removed the downloads; what else is in $MOTLEY_CACHE stays: $(cd "$MOTLEY_CACHE" && ls -A | paste -sd' ')"
+  checkpoints=$(python3 deploy/demo/job_files.py list "$MOTLEY_CACHE")
+  if [[ -n $checkpoints ]]; then
+    printf '%s\n' "checkpoints (--delete-checkpoints deletes them):" "$checkpoints" | sed 's/^/         /'
   fi
-  rm -rf "$MOTLEY_CACHE"
-  say "removed $MOTLEY_CACHE"
 }

@@ -18,6 +18,7 @@ from faults_kills import kills
 from faults_newcomers import newcomers, silent_in_swap
 from faults_partitions import BOTH, FROM, partitions
 from faults_roots import swapped_folder
+import faults_strangers
 
 NOTICE_SECONDS = 5
 NODES = {"n1": [PACED], "n2": [PACED], "n3": [PACED]}
@@ -321,6 +322,10 @@ def silent_newcomer():
     return netns.why_not() or silent_in_swap()
 
 
+def invented_numbers():
+    return faults_strangers.why_not() or faults_strangers.nothing_believed()
+
+
 def nothing_left(cluster, before_shm):
     cluster.stop()
     left = [(pid, name) for pid, _, name in processes() if name.startswith("motley") and cluster_owns(pid, cluster)]
@@ -367,6 +372,7 @@ def main():
     results.run("partitions", partitioned)
     results.run("bad newcomers", bad_newcomers)
     results.run("a newcomer that is silent in the swap", silent_newcomer)
+    results.run("strangers that invent numbers", invented_numbers)
     results.exit()
 
 

@@ -327,15 +327,18 @@ down_deletes_what_jobs_wrote() {
   rm -r "$job" "$work/my texts" && make_checkpoint "$job" && down_there --delete-checkpoints && [[ ! -e $work ]]
 }
 
-clean_keeps_checkpoints() {
-  local clone=$folder/cleaned kept=$folder/cleaned/build/cluster/checkpoints/some-job
+# The folder of the downloads is a root of the demo's cluster: jobs write there, and users put their texts there.
+clean_removes_its_own() {
+  local clone=$folder/cleaned downloads=$folder/downloads kept=$folder/cleaned/build/cluster/checkpoints/some-job
   clone_to "$clone"
-  make_checkpoint "$kept" && mkdir -p "$clone/build/release" && make_checkpoint "$folder/downloads/some-job" &&
-    MOTLEY_CACHE=$folder/downloads status_is 0 "$clone/run" clean --cache && says "$kept" &&
-    says "$folder/downloads stays" && [[ -e $kept/step-00000010/manifest.json && ! -e $clone/build/release ]] &&
-    [[ -e $folder/downloads/some-job/step-00000010/manifest.json ]] &&
-    MOTLEY_CACHE=$folder/downloads status_is 0 "$clone/run" clean --cache --delete-checkpoints &&
-    [[ ! -e $clone/build && ! -e $folder/downloads ]]
+  make_checkpoint "$kept" && mkdir -p "$clone/build/release" "$downloads/torch-1" && make_checkpoint "$downloads/some-job" &&
+    touch "$downloads/torch.lock" && echo "my own words" >"$downloads/text.txt" && export MOTLEY_CACHE=$downloads &&
+    status_is 0 "$clone/run" clean --cache && says "$kept" && says "$downloads stays: some-job text.txt" &&
+    says "$downloads/some-job/step-00000010" && [[ -e $kept/step-00000010/manifest.json && ! -e $clone/build/release ]] &&
+    [[ -e $downloads/some-job/step-00000010/manifest.json && ! -e $downloads/torch-1 ]] &&
+    status_is 0 "$clone/run" clean --cache --delete-checkpoints &&
+    [[ ! -e $clone/build && $(ls -A "$downloads") == text.txt && $(cat "$downloads/text.txt") == "my own words" ]] &&
+    rm "$downloads/text.txt" && status_is 0 "$clone/run" clean --cache && [[ ! -e $downloads ]]
 }
 
 up_and_down() {
@@ -376,7 +379,7 @@ check "setup --gpu brings the libraries that are missing" setup_gpu_brings_libra
 check "setup --gpu asks for what the wheel asks for" gpu_table_is_the_wheels
 check "without root it prints the one command and stops" without_root
 check "the packages of the tests are installed, or named" packages_of_the_tests
-check "clean keeps checkpoints" clean_keeps_checkpoints
+check "clean removes what ./run made and, asked, what jobs wrote" clean_removes_its_own
 check "down --delete-checkpoints deletes what jobs wrote and nothing else" down_deletes_what_jobs_wrote
 check "a deep folder with a space in its name" deep_folder
 if [[ -e $root/build/cluster ]]; then

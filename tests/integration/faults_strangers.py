@@ -14,14 +14,18 @@ ROUNDS = 3
 MOST_SLOWER = 0.02
 
 
-def window(cluster, seconds, kind=None):
+def why_not():
+    return None if os.path.exists(os.path.join(BIN, "strangers_bench")) else "no strangers_bench"
+
+
+def window(cluster, seconds, kind=None, each=1):
     """(generations ended, steps repeated, median step in seconds) of a time that passes here, with strangers or without."""
     generation, first = last_step(cluster.job("train"))
     if kind is None:
         time.sleep(seconds)
     else:
         command = [os.path.join(BIN, "strangers_bench"), "--workers", cluster.workers_address, "--kind", kind, "--job", "train",
-                   "--seconds", str(seconds)]
+                   "--seconds", str(seconds), "--each", str(each)]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         expect(done.returncode == 0, done.stdout[-400:])
         print(f"    {kind}: {done.stdout.strip()}", flush=True)
@@ -50,8 +54,8 @@ def one_kind(cluster, kind, seconds, progress):
 
 def strangers(seconds, kinds=KINDS):
     """Rows, and what went wrong in words."""
-    if not os.path.exists(os.path.join(BIN, "strangers_bench")):
-        print("left out: strangers: no strangers_bench", flush=True)
+    if why_not():
+        print(f"left out: strangers: {why_not()}", flush=True)
         return [], []
     rows, problems = [], []
     progress = Progress("rounds of strangers", ROUNDS * len(kinds))
@@ -70,3 +74,27 @@ def strangers(seconds, kinds=KINDS):
                 rows.append(row(f"{kind}: measured", None, "", None, met=False))
             stop_job(cluster, "train")
     return rows, problems
+
+
+def nothing_believed():
+    """Beside a job strangers invent generations, marks of the store and memory: no generation ends. And nothing stays of them: a
+    coordinator and a worker that are started again go on with the next generation."""
+    with TestCluster() as cluster:
+        cluster.start(STABLE)
+        paced_job(cluster, "train", training__steps=1_000_000)
+        cluster.wait_for_step("train", 5)
+        for kind in KINDS:
+            ended, repeated, _ = window(cluster, 6, kind, each=0.25)
+            expect(ended == 0 and repeated == 0, f"{kind}: {ended} generations ended, {repeated} steps were repeated")
+        generation, step = last_step(cluster.job("train"))
+        cluster.coordinator.kill()
+        cluster.coordinator.process.wait()
+        cluster.start_coordinator()
+        cluster.workers["n1"].kill()
+        cluster.workers["n1"].process.wait()
+        cluster.start_worker("n1", STABLE["n1"])
+        cluster.wait_for_nodes(STABLE, 40)
+        cluster.wait_for_step("train", step + 5)
+        now = last_step(cluster.job("train"))[0]
+        expect(generation < now < generation + 10, f"generation {now} after {generation}")
+        stop_job(cluster, "train")

@@ -20,8 +20,10 @@ int64_t NewIncarnation() {
   return static_cast<int64_t>((static_cast<uint64_t>(random()) << 31) ^ random());
 }
 
-void SayHold(const absl::StatusOr<int>& landlock_version) {
+// Returns why the kernel does not hold ranks to their roots; empty: it does.
+std::string SayHold(const absl::StatusOr<int>& landlock_version) {
   landlock_version.ok() ? LogInfo(DescribeHold(landlock_version)) : LogWarning(DescribeHold(landlock_version));
+  return std::string(landlock_version.status().message());
 }
 
 }  // namespace
@@ -35,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   absl::StatusOr<std::unique_ptr<NvmlLibrary>> nvml = NvmlLibrary::Open();
   MOTLEY_ASSIGN_OR_RETURN(Offer offer, MakeOffer(config, LookForCards(nvml, NvidiaFolder())));
   for (const std::string& line : motley::worker::Describe(offer)) LogInfo(line);
-  SayHold(LandlockVersion());
+  std::string files_not_held = SayHold(LandlockVersion());
   std::vector<DeviceDescription> devices;
   for (const OfferedDevice& device : offer.devices) devices.push_back(device.description);
   auto worker = std::unique_ptr<Worker>(new Worker(config, clock, std::move(events)));
@@ -59,6 +61,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
                         self->reach_listener_->port()};
   self->description_.unused_cards = std::move(offer.unused);
   self->description_.host_memory_bytes = ReadHostFacts(config.name).memory_bytes;
+  self->description_.files_not_held = std::move(files_not_held);
   self->StartSession();
   return worker;
 }

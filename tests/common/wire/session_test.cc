@@ -178,6 +178,7 @@ TEST(SessionTest, HelloComesBackAsItWas) {
   NodeDescription node{NodeName("n1"), "0.1", 42, "127.0.0.1", {}, {{JobId("j"), Epoch(9), "t", "k"}}, {"store", 77, "u"}, 4567};
   node.unused_cards = {{"NVIDIA T4 at 0000:3b:00.0", "others use it"}};
   node.host_memory_bytes = 1 << 30;
+  node.files_not_held = "the kernel has no Landlock";
   const auto back = wire::FromProto(wire::ToProto(node));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->newest_epochs, node.newest_epochs);
@@ -185,6 +186,7 @@ TEST(SessionTest, HelloComesBackAsItWas) {
   EXPECT_EQ(back->reach_port, 4567);
   EXPECT_EQ(back->unused_cards, node.unused_cards);
   EXPECT_EQ(back->host_memory_bytes, 1 << 30);
+  EXPECT_EQ(back->files_not_held, node.files_not_held);
   EXPECT_EQ(back->incarnation, 42);
 }
 

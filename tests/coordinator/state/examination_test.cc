@@ -326,6 +326,17 @@ TEST_F(ExaminationTest, ANodeThatOffersNoneOfItsCardsIsANote) {
             "cards of a: it offers none of them: NVIDIA cards: the library cannot be opened; and 1 more card\n");
 }
 
+TEST_F(ExaminationTest, ANodeWhoseKernelDoesNotHoldItsRanksIsANote) {
+  for (const char* name : {"a", "b", "c"}) AddNode(name);
+  state_.nodes.at(NodeName("b")).description.files_not_held = "the kernel has no Landlock";
+  Begin();
+  AnswerAll();
+  EXPECT_EQ(
+      Text(FindingState::kWarning),
+      "files of b: the kernel does not hold ranks to [files] roots: the kernel has no Landlock; let nobody but the worker's "
+      "user write there\n");
+}
+
 TEST_F(ExaminationTest, AClockThatIsOffIsANote) {
   for (const char* name : {"a", "b"}) AddNode(name);
   state_.nodes.at(NodeName("a")).clock.Add(1'000'000, 1'000'020);

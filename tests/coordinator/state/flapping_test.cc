@@ -48,6 +48,56 @@ TEST_F(FlappingTest, ANodeThatComesAndGoesIsNotUsedAgain) {
   }
 }
 
+// One each 15 s, under a name of its own: the job loses two pauses, and no more.
+TEST_F(FlappingTest, NewNamesFromOneAddressAreOneThatComesAndGoes) {
+  state_.run.emplace();
+  int used = 0;
+  for (int turn = 0; turn < 40; ++turn) {
+    const std::string name = "new" + std::to_string(turn);
+    NodeRecord& node = state_.nodes[NodeName(name)];
+    node.description.name = NodeName(name);
+    node.peer_address = "10.0.0.9";
+    Rise(name);
+    now_ += absl::Seconds(14);
+    if (!Hold(name).held) {
+      ++used;
+      state_.run->proven[NodeName(name)] = 1;
+    }
+    if (turn == 2) {
+      EXPECT_EQ(Hold(name).reason,
+                "a node from its address 10.0.0.9 was lost 2 times in the last 10 min: used when it has been up for 15 s");
+    }
+    Fall(name);
+    now_ += absl::Seconds(1);
+  }
+  EXPECT_EQ(used, 2);
+}
+
+TEST_F(FlappingTest, WhoWasThereBeforeOrIsOfThisMachineHasNoFallsOfOthers) {
+  state_.run.emplace().proven[NodeName("n2")] = 1;
+  for (const char* address : {"10.0.0.9", "127.0.0.1", ""}) {
+    for (const char* name : {"n1", "n2"}) Node(name).peer_address = address;
+    Rise("n1");
+    now_ += absl::Seconds(1);
+    Rise("n2");
+    Fall("n2");
+    now_ += absl::Seconds(1);
+    EXPECT_FALSE(Hold("n1").held) << address;
+    Node("n2").falls.clear();
+  }
+  Fall("n2");
+  now_ += absl::Seconds(1);
+  for (const char* address : {"127.0.0.1", ""}) {
+    for (const char* name : {"n1", "n2"}) Node(name).peer_address = address;
+    Rise("n1");
+    EXPECT_FALSE(Hold("n1").held) << address;
+  }
+  for (const char* name : {"n1", "n2"}) Node(name).peer_address = "10.0.0.9";
+  EXPECT_TRUE(Hold("n1").held);
+  state_.run->proven.erase(NodeName("n2"));
+  EXPECT_FALSE(Hold("n1").held) << "it never trained: its fall cost the job nothing";
+}
+
 TEST_F(FlappingTest, TheHoldGrowsAndIsSaid) {
   absl::Duration last;
   for (int fall = 1; fall <= 12; ++fall) {

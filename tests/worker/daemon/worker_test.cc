@@ -7,6 +7,7 @@
 #include <chrono>
 #include <future>
 
+#include "common/base/landlock.h"
 #include "common/wire/session.h"
 #include "tests/worker/daemon/fake_cards.h"
 
@@ -112,6 +113,7 @@ TEST(Worker, AHelloHasTheNodesCards) {
   ASSERT_EQ(hello.unused_cards.size(), 1u);
   EXPECT_THAT(hello.unused_cards[0].reason, HasSubstr("compute mode is prohibited"));
   EXPECT_GT(hello.host_memory_bytes, 0);
+  EXPECT_EQ(hello.files_not_held.empty(), LandlockVersion().ok()) << hello.files_not_held;
   EXPECT_EQ(CardClaim::Take(locks.path(), "GPU-0abc0").status().code(), absl::StatusCode::kAlreadyExists);
   worker->reset();
   EXPECT_TRUE(CardClaim::Take(locks.path(), "GPU-0abc0").ok());
