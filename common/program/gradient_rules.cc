@@ -59,7 +59,7 @@ absl::Status GradientRules::Check(const ZeroGrad& z) {
   });
 }
 
-absl::Status GradientRules::ReduceUnit(int32_t index, int32_t unit, const ElementRange& elements) {
+absl::Status GradientRules::ReduceUnit(int32_t index, int32_t unit, const ArrayRange& elements) {
   Buffer& buffer = buffers_[index];
   Tenant* tenant = Find(index, unit);
   if (tenant == nullptr) {

@@ -45,7 +45,7 @@ class GradientRules {
     if (!op.elements.whole() && op.more_units > 0) return check_.Error("a range of elements is of one unit");
     return check_.ForUnits(op.unit, op.more_units, [&](int32_t unit) { return ReduceUnit(op.grad, unit, op.elements); });
   }
-  absl::Status ReduceUnit(int32_t index, int32_t unit, const ElementRange& elements);
+  absl::Status ReduceUnit(int32_t index, int32_t unit, const ArrayRange& elements);
   bool HasRoom(int32_t index, int32_t unit) const;
   Tenant* Find(int32_t index, int32_t unit);
 

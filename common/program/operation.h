@@ -23,7 +23,7 @@ struct Gather {
   int32_t buffer;
   int32_t group;
   int32_t more_units = 0;
-  ElementRange elements;
+  ArrayRange elements;
 };
 // From `root`, which has the unit's whole parameters, into parameter buffer `buffer` of each of the group's ranks.
 struct Broadcast {
@@ -123,7 +123,7 @@ struct ReduceScatter {
   int32_t grad;
   int32_t group;
   int32_t more_units = 0;
-  ElementRange elements;
+  ArrayRange elements;
 };
 // The same, but each rank of the group has the whole sum: each is an owner of all, and adds it to its gradient shard.
 struct AllReduce {
@@ -132,7 +132,7 @@ struct AllReduce {
   int32_t grad;
   int32_t group;
   int32_t more_units = 0;
-  ElementRange elements;
+  ArrayRange elements;
 };
 // The ranks of a tensor-parallel group sum what each has of a microbatch, behind a unit or segment that names no `tp_group`.
 struct AllReduceActivation {

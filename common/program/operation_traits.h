@@ -34,11 +34,11 @@ enum class State { kParameters, kMoments };
 constexpr std::array<std::string_view, 2> WordsOf(State) { return {"parameters", "moments"}; }
 
 // Elements [first, first + count) of a unit's array; a count of 0 means the whole array.
-struct ElementRange {
+struct ArrayRange {
   int64_t first = 0, count = 0;
   bool whole() const { return count == 0; }
   int64_t end() const { return first + count; }
-  friend bool operator==(const ElementRange&, const ElementRange&) = default;
+  friend bool operator==(const ArrayRange&, const ArrayRange&) = default;
 };
 
 enum class InEvaluation { kNo, kYes };

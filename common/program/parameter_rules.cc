@@ -7,7 +7,7 @@ namespace motley {
 absl::Status ParameterRules::Check(const Broadcast& b) {
   MOTLEY_RETURN_IF_ERROR(check_.InGroup(b.group));
   MOTLEY_RETURN_IF_ERROR(check_.RootInGroup(b.root, b.group));
-  return Fill(b, ElementRange{});
+  return Fill(b, ArrayRange{});
 }
 
 const ParameterRules::Tenant* ParameterRules::Find(int32_t index, int32_t unit) const {
@@ -24,7 +24,7 @@ bool ParameterRules::HasRoom(int32_t index, int32_t unit) const {
   return std::all_of(tenants.begin(), tenants.end(), [&](const Tenant& t) { return std::abs(t.unit - unit) < room; });
 }
 
-absl::Status ParameterRules::FillUnit(int32_t index, int32_t unit, const ElementRange& elements) {
+absl::Status ParameterRules::FillUnit(int32_t index, int32_t unit, const ArrayRange& elements) {
   MOTLEY_RETURN_IF_ERROR(check_.CheckHome("parameter", index, check_.program.parameter_buffers, unit));
   Buffer& buffer = buffers_[index];
   auto* tenant = const_cast<Tenant*>(Find(index, unit));

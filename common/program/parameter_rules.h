@@ -33,14 +33,14 @@ class ParameterRules {
   };
 
   template <typename Op>
-  absl::Status Fill(const Op& op, const ElementRange& elements) {
+  absl::Status Fill(const Op& op, const ArrayRange& elements) {
     MOTLEY_RETURN_IF_ERROR(check_.ForUnits(op.unit, op.more_units, [&](int32_t unit) { return check_.HoldsArray(unit); }));
     MOTLEY_RETURN_IF_ERROR(check_.InGroup(op.group));
     MOTLEY_RETURN_IF_ERROR(check_.InRange("parameter buffer", op.buffer, check_.program.parameter_buffers));
     if (!elements.whole() && op.more_units > 0) return check_.Error("a range of elements is of one unit");
     return check_.ForUnits(op.unit, op.more_units, [&](int32_t unit) { return FillUnit(op.buffer, unit, elements); });
   }
-  absl::Status FillUnit(int32_t index, int32_t unit, const ElementRange& elements);
+  absl::Status FillUnit(int32_t index, int32_t unit, const ArrayRange& elements);
   bool HasRoom(int32_t index, int32_t unit) const;
   const Tenant* Find(int32_t index, int32_t unit) const;
 

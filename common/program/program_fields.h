@@ -46,7 +46,7 @@ struct ByteCounter {
   constexpr void Optional(const char*, const int32_t& value) { bytes += sizeof(value); }
   constexpr void Span(const char*, const int32_t& first, const int32_t& more) { bytes += sizeof(first) + sizeof(more); }
   constexpr void OptionalSpan(const char*, const int32_t& first, const int32_t& more) { bytes += sizeof(first) + sizeof(more); }
-  constexpr void Elements(const char*, const ElementRange& value) { bytes += sizeof(value); }
+  constexpr void Elements(const char*, const ArrayRange& value) { bytes += sizeof(value); }
   constexpr void Operators(const char*, const uint32_t& value) { bytes += sizeof(value); }
   template <typename Choice>
   constexpr void Word(const char*, const Choice& value) {

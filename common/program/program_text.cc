@@ -58,7 +58,7 @@ class FieldPrinter {
   void OptionalSpan(const char* key, int32_t first, int32_t more) {
     if (first != -1) Span(key, first, more);
   }
-  void Elements(const char* key, const ElementRange& range) {
+  void Elements(const char* key, const ArrayRange& range) {
     if (!range.whole()) absl::StrAppend(&out_, " ", key, "=", range.count, "@", range.first);
   }
   void Operators(const char* key, uint32_t operators) {
@@ -188,7 +188,7 @@ class FieldParser {
     if (key_ == key) Span(key, first, more);
   }
   // "24640@0"
-  void Elements(const char* key, ElementRange& range) {
+  void Elements(const char* key, ArrayRange& range) {
     range = {};
     if (key_ != key || !status_.ok()) return;
     Microbatch part;  // of the same form

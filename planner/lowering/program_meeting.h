@@ -13,7 +13,7 @@ namespace motley::planner {
 // What all ranks of a group must mean by an instruction. Group -1 = all ranks, unit -1 = none.
 struct Together {
   int32_t group = -1, unit = -1, more_units = 0;
-  ElementRange elements;
+  ArrayRange elements;
   int32_t root = -1;
   Segment segment = Segment::kWhole;
   Exchanged of = Exchanged::kActivation;

@@ -113,7 +113,7 @@ class GrammarPrinter {
   void Optional(const char* key, int32_t) { Maybe(key, "int"); }
   void Span(const char* key, int32_t, int32_t) { absl::StrAppend(&text_, Quote(), " ", key, "=\" span"); }
   void OptionalSpan(const char* key, int32_t, int32_t) { Maybe(key, "span"); }
-  void Elements(const char* key, const ElementRange&) { Maybe(key, "part"); }
+  void Elements(const char* key, const ArrayRange&) { Maybe(key, "part"); }
   void Operators(const char* key, uint32_t) { Maybe(key, "operators"); }
   void Word(const char* key, Keep) { absl::StrAppend(&text_, Quote(), " ", key, "=\" keep"); }
   void Word(const char* key, Segment) { Maybe(key, "segment"); }

@@ -169,7 +169,7 @@ TEST_F(ProgramWideTest, ARangeIsWorthItsSingles) {
         [&](auto& op) {
           if constexpr (requires { op.elements; }) {
             if (!op.elements.whole())
-              op.elements = op.elements.first == 0 ? ElementRange{0, 100} : ElementRange{100, elements[4] - 100};
+              op.elements = op.elements.first == 0 ? ArrayRange{0, 100} : ArrayRange{100, elements[4] - 100};
           }
         },
         instruction.op);
@@ -194,8 +194,8 @@ TEST_F(ProgramWideTest, RangesOfElementsAreTheModels) {
 TEST_F(ProgramWideTest, RecomputingSomeOperatorsKeepsTheOthers) {
   MakeOneRank(3, 4);
   Program some = Parsed(kWide);
-  Program all = Parsed(kWide, {{"4", "forward block=1-3 mb=0-1 buffer=1 keep=boundary after=1"},
-                               {"10", "recompute block=1-3 mb=0-1 buffer=1"}});
+  Program all = Parsed(
+      kWide, {{"4", "forward block=1-3 mb=0-1 buffer=1 keep=boundary after=1"}, {"10", "recompute block=1-3 mb=0-1 buffer=1"}});
   EXPECT_EQ(Peak(some), Peak(all)) << "when all was recomputed";
   for (Program* program : {&some, &all}) program->instructions.resize(9);
   // At the head: of both microbatches in three layers what the two operators do not save.

@@ -26,7 +26,7 @@ struct FieldChanger {
   // The engine's programs have ranges of one alone; what they could also name is held to the rules, not to numbers.
   void Span(const char* key, int32_t& first, int32_t&) { Field(key, first); }
   void OptionalSpan(const char*, int32_t&, int32_t&) {}
-  void Elements(const char*, ElementRange&) {}
+  void Elements(const char*, ArrayRange&) {}
   void Operators(const char*, uint32_t&) {}
   void Word(const char*, Segment&) {}
   void Word(const char*, Exchanged&) {}
