@@ -10,13 +10,6 @@ absl::Status ParameterRules::Check(const Broadcast& b) {
   return Fill(b, ArrayRange{});
 }
 
-const ParameterRules::Tenant* ParameterRules::Find(int32_t index, int32_t unit) const {
-  for (const Tenant& tenant : buffers_[index].tenants) {
-    if (tenant.unit == unit) return &tenant;
-  }
-  return nullptr;
-}
-
 // Beside those that are in the buffer: they stand one behind the other.
 bool ParameterRules::HasRoom(int32_t index, int32_t unit) const {
   const int32_t room = check_.program.parameter_buffers[index].num_units;
@@ -27,7 +20,7 @@ bool ParameterRules::HasRoom(int32_t index, int32_t unit) const {
 absl::Status ParameterRules::FillUnit(int32_t index, int32_t unit, const ArrayRange& elements) {
   MOTLEY_RETURN_IF_ERROR(check_.CheckHome("parameter", index, check_.program.parameter_buffers, unit));
   Buffer& buffer = buffers_[index];
-  auto* tenant = const_cast<Tenant*>(Find(index, unit));
+  Tenant* tenant = Find(buffer.tenants, unit);
   if (tenant != nullptr && (tenant->whole || elements.whole())) {
     if (check_.program.parameter_buffers[index].home_of >= 0) {
       return check_.Error(absl::StrCat("parameter buffer ", index, " is a home and gathered already"));
@@ -73,7 +66,7 @@ absl::Status ParameterRules::Check(const Release& r) {
 absl::Status ParameterRules::BufferHolds(int32_t index, int32_t unit) const {
   MOTLEY_RETURN_IF_ERROR(check_.InRange("parameter buffer", index, check_.program.parameter_buffers));
   const std::vector<Tenant>& tenants = buffers_[index].tenants;
-  const Tenant* tenant = Find(index, unit);
+  const Tenant* tenant = Find(tenants, unit);
   if (tenant == nullptr) {
     return check_.Error(absl::StrCat("parameter buffer ", index, " holds ",
                                      tenants.empty() ? "nothing" : absl::StrCat("unit ", tenants[0].unit), ", not unit ", unit,

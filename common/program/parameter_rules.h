@@ -42,7 +42,14 @@ class ParameterRules {
   }
   absl::Status FillUnit(int32_t index, int32_t unit, const ArrayRange& elements);
   bool HasRoom(int32_t index, int32_t unit) const;
-  const Tenant* Find(int32_t index, int32_t unit) const;
+  // The unit's place in a buffer, as constant as the buffer; null: it has none.
+  template <typename Tenants>
+  static auto Find(Tenants& tenants, int32_t unit) -> decltype(tenants.data()) {
+    for (auto& tenant : tenants) {
+      if (tenant.unit == unit) return &tenant;
+    }
+    return nullptr;
+  }
 
   const ProgramCheck& check_;
   std::vector<Buffer> buffers_;

@@ -121,9 +121,7 @@ class RandomFields {
     first = -1, more = 0;
     if (Pick(0, 1) == 0) Span(key, first, more);
   }
-  void Elements(const char*, ArrayRange& range) {
-    range = Pick(0, 1) == 0 ? ArrayRange{} : ArrayRange{Pick(0, 99), Pick(1, 99)};
-  }
+  void Elements(const char*, ArrayRange& range) { range = Pick(0, 1) == 0 ? ArrayRange{} : ArrayRange{Pick(0, 99), Pick(1, 99)}; }
   void Operators(const char*, uint32_t& operators) { operators = static_cast<uint32_t>(Pick(0, (1 << kNumOps) - 1)); }
   template <typename Choice>
   void Word(const char*, Choice& choice) {
