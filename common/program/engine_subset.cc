@@ -17,7 +17,7 @@ std::string_view RefusedField(const Op& op) {
     if (op.more_microbatches != 0) return "a range of microbatches";
   }
   if constexpr (requires { op.segment; }) {
-    if (op.segment != Segment::kWhole) return "a segment of a unit";
+    if (op.segment != UnitSegment::kWhole) return "a segment of a unit";
   }
   if constexpr (requires { op.elements; }) {
     if (!op.elements.whole()) return "a range of a unit's elements";

@@ -3,14 +3,14 @@
 namespace motley {
 namespace {
 
-bool IsSecond(Segment segment) { return segment == Segment::kMlp || segment == Segment::kLoss; }
+bool IsSecond(UnitSegment segment) { return segment == UnitSegment::kMlp || segment == UnitSegment::kLoss; }
 
 }  // namespace
 
-absl::Status MicrobatchRules::AdvanceSegment(int32_t unit, int32_t more_units, Segment segment, bool backward,
+absl::Status MicrobatchRules::AdvanceSegment(int32_t unit, int32_t more_units, UnitSegment segment, bool backward,
                                              UnitPass& pass) const {
   if (more_units > 0) return check_.Error("a segment is of one unit");
-  const bool of_layer = segment == Segment::kAttention || segment == Segment::kMlp;
+  const bool of_layer = segment == UnitSegment::kAttention || segment == UnitSegment::kMlp;
   if (of_layer ? !check_.IsLayer(unit) : unit != check_.head()) {
     return check_.Error(
         absl::StrCat("unit ", unit, " has no such segment; a layer has attention and mlp, the head logits and loss"));
@@ -75,7 +75,7 @@ absl::Status MicrobatchRules::RunWeight(const BackwardWeight& b, int32_t unit, i
   if (work.weight.done >= 0) {
     return check_.Error(absl::StrCat("unit ", unit, " already ran microbatch ", microbatch, "'s backward of the weights"));
   }
-  const bool first_segment = b.segment != Segment::kWhole && IsSecond(b.segment);
+  const bool first_segment = b.segment != UnitSegment::kWhole && IsSecond(b.segment);
   if (first_segment ? !work.input.begun() : work.input.done < 0) {
     return check_.Error(absl::StrCat("microbatch ", microbatch, " must run unit ", unit, "'s backward_input first"));
   }
@@ -110,15 +110,15 @@ absl::Status MicrobatchRules::Check(const AllReduceActivation& op) {
   if (work.tp_group != -1) return check_.Error(absl::StrCat("the sums of unit ", op.unit, " are inside its instructions"));
   if (work.sum_group != -1 && work.sum_group != op.group) return check_.Error("the sums of a unit are of one group");
   work.sum_group = op.group;
-  if (op.of == Exchanged::kRows && (op.unit != check_.head() || op.segment != Segment::kLogits)) {
+  if (op.of == Exchanged::kRows && (op.unit != check_.head() || op.segment != UnitSegment::kLogits)) {
     return check_.Error("rows are of the head's logits");
   }
   if (op.of == Exchanged::kActivation && op.unit == check_.head()) return check_.Error("the head's output is a number");
   if (op.of == Exchanged::kGradient && op.unit == 0) return check_.Error("the input of unit 0 has no gradient");
   const bool gradient = op.of == Exchanged::kGradient;
   UnitPass& pass = gradient ? work.input : work.recompute.begun() ? work.recompute : work.forward;
-  if (op.segment == Segment::kWhole || IsSecond(op.segment) != gradient) {
-    if (op.segment != Segment::kWhole && pass.done >= 0 && pass.half < 0) return check_.Error("the unit ran whole");
+  if (op.segment == UnitSegment::kWhole || IsSecond(op.segment) != gradient) {
+    if (op.segment != UnitSegment::kWhole && pass.done >= 0 && pass.half < 0) return check_.Error("the unit ran whole");
     const int32_t next = gradient ? op.unit - 1 : op.unit + 1;
     const bool used = check_.Held(next) && (gradient ? At(next, op.microbatch).input : At(next, op.microbatch).forward).begun();
     return Sum(pass, false, used && &pass != &work.recompute);

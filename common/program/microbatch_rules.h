@@ -38,7 +38,7 @@ class MicrobatchRules {
   // The present instruction runs (a segment of) the pass; a backward's segments come in the other order.
   template <typename Op>
   absl::Status Advance(const Op& op, bool backward, UnitPass& pass) const {
-    if (op.segment == Segment::kWhole) {
+    if (op.segment == UnitSegment::kWhole) {
       if (pass.half >= 0) return check_.Error("one of its segments ran alone; run the other one");
       pass.done = check_.at;
       return absl::OkStatus();
@@ -49,7 +49,7 @@ class MicrobatchRules {
   template <typename Op>
   absl::Status CheckTp(const Op& op) const {
     if (op.tp_group == -1) return absl::OkStatus();
-    if (op.segment != Segment::kWhole) return check_.Error("a segment names no tp group: its sums stand beside it");
+    if (op.segment != UnitSegment::kWhole) return check_.Error("a segment names no tp group: its sums stand beside it");
     return check_.InGroup(op.tp_group);
   }
   absl::Status SameTp(int32_t tp_group, const UnitWork& work) const;
@@ -70,7 +70,7 @@ class MicrobatchRules {
   bool Sends(int32_t unit, int32_t microbatch) const;
 
  private:
-  absl::Status AdvanceSegment(int32_t unit, int32_t more_units, Segment segment, bool backward, UnitPass& pass) const;
+  absl::Status AdvanceSegment(int32_t unit, int32_t more_units, UnitSegment segment, bool backward, UnitPass& pass) const;
   // That the unit's input is on the device.
   absl::Status InputThere(int32_t unit, int32_t microbatch) const;
   absl::Status Sum(UnitPass& pass, bool half, bool used);

@@ -52,7 +52,7 @@ struct Forward {
   Keep keep;
   int32_t more_units = 0;
   int32_t more_microbatches = 0;
-  Segment segment = Segment::kWhole;
+  UnitSegment segment = UnitSegment::kWhole;
   uint32_t operators = 0;
   int32_t tp_group = -1;
 };
@@ -66,7 +66,7 @@ struct Recompute {
   int32_t tied_buffer;
   int32_t more_units = 0;
   int32_t more_microbatches = 0;
-  Segment segment = Segment::kWhole;
+  UnitSegment segment = UnitSegment::kWhole;
   uint32_t operators = 0;
   int32_t tp_group = -1;
 };
@@ -82,7 +82,7 @@ struct Backward {
   int32_t tied_grad;
   int32_t more_units = 0;
   int32_t more_microbatches = 0;
-  Segment segment = Segment::kWhole;
+  UnitSegment segment = UnitSegment::kWhole;
   int32_t tp_group = -1;
 };
 // The two parts of a Backward (Zero Bubble's B and W). The gradient with respect to the input, for the unit before.
@@ -94,7 +94,7 @@ struct BackwardInput {
   int32_t tied_buffer;
   int32_t more_units = 0;
   int32_t more_microbatches = 0;
-  Segment segment = Segment::kWhole;
+  UnitSegment segment = UnitSegment::kWhole;
   int32_t tp_group = -1;
 };
 // The gradients with respect to the weights, some time after the first part. Needs no parameters.
@@ -106,7 +106,7 @@ struct BackwardWeight {
   int32_t tied_grad;
   int32_t more_units = 0;
   int32_t more_microbatches = 0;
-  Segment segment = Segment::kWhole;
+  UnitSegment segment = UnitSegment::kWhole;
 };
 // Zeroes gradient buffer `grad`: a rank without samples still contributes to the sum.
 struct ZeroGrad {
@@ -141,7 +141,7 @@ struct AllReduceActivation {
   int32_t microbatch;
   Exchanged of;
   int32_t group;
-  Segment segment = Segment::kWhole;
+  UnitSegment segment = UnitSegment::kWhole;
 };
 // From `root`, which received it, to the group's other ranks: a microbatch's input of `unit`, or the gradient with respect to it.
 struct BroadcastActivation {

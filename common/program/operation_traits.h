@@ -19,8 +19,8 @@ constexpr std::array<std::string_view, 3> WordsOf(Keep) { return {"all", "bounda
 
 // The part of a unit that a compute instruction runs. A layer is attention (with its norm and residual), then mlp; a head is
 // logits, then loss. Between the two is a sum over a tensor-parallel group.
-enum class Segment { kWhole, kAttention, kMlp, kLogits, kLoss };
-constexpr std::array<std::string_view, 5> WordsOf(Segment) { return {"", "attention", "mlp", "logits", "loss"}; }
+enum class UnitSegment { kWhole, kAttention, kMlp, kLogits, kLoss };
+constexpr std::array<std::string_view, 5> WordsOf(UnitSegment) { return {"", "attention", "mlp", "logits", "loss"}; }
 
 // What of a microbatch a collective moves.
 // kActivation: all_reduce: the output of a unit or segment; broadcast: a unit's input.

@@ -143,7 +143,7 @@ class Validator {
       MOTLEY_RETURN_IF_ERROR(CheckBackward(b, unit, m));
       if ((b.tied_buffer == -1) != (b.tied_grad == -1)) return check_.Error("tied and tied_grad belong together");
       UnitPass& weight = microbatches_.At(unit, m).weight;
-      if (weight.begun() && b.segment == Segment::kWhole) return check_.Error("its backward_weight ran already");
+      if (weight.begun() && b.segment == UnitSegment::kWhole) return check_.Error("its backward_weight ran already");
       MOTLEY_RETURN_IF_ERROR(WriteGradients(b, unit));
       return microbatches_.Advance(b, true, weight);
     });

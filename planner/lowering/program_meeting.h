@@ -15,7 +15,7 @@ struct Together {
   int32_t group = -1, unit = -1, more_units = 0;
   ArrayRange elements;
   int32_t root = -1;
-  Segment segment = Segment::kWhole;
+  UnitSegment segment = UnitSegment::kWhole;
   Exchanged of = Exchanged::kActivation;
   int64_t first_sample = 0, end_sample = 0;
   int32_t more_microbatches = 0;

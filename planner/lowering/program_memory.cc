@@ -103,8 +103,8 @@ class Ledger {
       if (IsLastBackward(b.segment)) live_ -= s.output + s.saved;
     });
   }
-  static bool IsSecond(Segment segment) { return segment == Segment::kMlp || segment == Segment::kLoss; }
-  static bool IsLastBackward(Segment segment) { return !IsSecond(segment); }
+  static bool IsSecond(UnitSegment segment) { return segment == UnitSegment::kMlp || segment == UnitSegment::kLoss; }
+  static bool IsLastBackward(UnitSegment segment) { return !IsSecond(segment); }
 
   // What a border's other side makes or needs lives here from its receipt, or until it is sent.
   template <typename Op>
@@ -124,8 +124,8 @@ class Ledger {
   }
   // The sum stands where its term was; where another rank sends it, this one has no more use for it.
   void Walk(const AllReduceActivation& op) {
-    const bool output = op.of == Exchanged::kActivation && op.segment != Segment::kAttention && !Held(op.unit + 1);
-    const bool gradient = op.of == Exchanged::kGradient && op.segment != Segment::kMlp && !Held(op.unit - 1);
+    const bool output = op.of == Exchanged::kActivation && op.segment != UnitSegment::kAttention && !Held(op.unit + 1);
+    const bool gradient = op.of == Exchanged::kGradient && op.segment != UnitSegment::kMlp && !Held(op.unit - 1);
     if (Follows(op.group) && (output || gradient)) live_ -= costs_.BoundaryBytes(SamplesOf(op.microbatch));
   }
 

@@ -33,14 +33,14 @@ double AttentionPart(const Costs& costs, int kind) {
 double ComputeSeconds(const Costs& costs, int kind, double tp_share, const ComputeWork& work, UnitKind unit, double samples) {
   const double whole = WholeSeconds(costs, kind, tp_share, work, unit, samples);
   switch (work.segment) {
-    case Segment::kWhole:
-    case Segment::kLogits:  // the loss of logits that are there takes next to nothing
+    case UnitSegment::kWhole:
+    case UnitSegment::kLogits:  // the loss of logits that are there takes next to nothing
       return whole;
-    case Segment::kAttention:
+    case UnitSegment::kAttention:
       return AttentionPart(costs, kind) * whole;
-    case Segment::kMlp:
+    case UnitSegment::kMlp:
       return (1 - AttentionPart(costs, kind)) * whole;
-    case Segment::kLoss:
+    case UnitSegment::kLoss:
       return 0;
   }
   return whole;

@@ -19,7 +19,7 @@ constexpr ComputePass PassOf(const BackwardWeight&) { return ComputePass::kBackw
 // What the operation says beside its units and microbatches.
 struct ComputeWork {
   ComputePass pass = ComputePass::kForward;
-  Segment segment = Segment::kWhole;
+  UnitSegment segment = UnitSegment::kWhole;
   uint32_t operators = 0;
 };
 

@@ -116,7 +116,7 @@ class GrammarPrinter {
   void Elements(const char* key, const ArrayRange&) { Maybe(key, "part"); }
   void Operators(const char* key, uint32_t) { Maybe(key, "operators"); }
   void Word(const char* key, Keep) { absl::StrAppend(&text_, Quote(), " ", key, "=\" keep"); }
-  void Word(const char* key, Segment) { Maybe(key, "segment"); }
+  void Word(const char* key, UnitSegment) { Maybe(key, "segment"); }
   void Word(const char* key, Exchanged) { absl::StrAppend(&text_, Quote(), " ", key, "=\" exchanged"); }
   void Word(const char* key, State) { absl::StrAppend(&text_, Quote(), " ", key, "=\" state"); }
   std::string Text() { return absl::StrCat(text_, open_ ? "\"" : "", "\n"); }
@@ -152,7 +152,7 @@ TEST(ProgramTextTest, ThePageHasTheGrammarAndTheMeaningOfEveryOperation) {
     EXPECT_THAT(page.str().substr(line, page.str().find('\n', line + 1) - line), testing::EndsWith(absl::StrCat("= ", all)));
   };
   has_words("keep", WordsOf(Keep()));
-  has_words("segment", WordsOf(Segment()));
+  has_words("segment", WordsOf(UnitSegment()));
   has_words("exchanged", WordsOf(Exchanged()));
   has_words("state", WordsOf(State()));
 }

@@ -28,7 +28,7 @@ struct FieldChanger {
   void OptionalSpan(const char*, int32_t&, int32_t&) {}
   void Elements(const char*, ArrayRange&) {}
   void Operators(const char*, uint32_t&) {}
-  void Word(const char*, Segment&) {}
+  void Word(const char*, UnitSegment&) {}
   void Word(const char*, Exchanged&) {}
   void Word(const char*, State&) {}
   void Word(const char*, Keep& value) {
