@@ -31,6 +31,7 @@ enum class Op {
   kFinalNorm,
   kLmHeadLoss,  // chunked projection + cross entropy
 };
+inline constexpr int kNumOps = static_cast<int>(Op::kLmHeadLoss) + 1;
 std::string_view OpName(Op op);
 
 struct OpCost {

@@ -1,23 +1,12 @@
 #include "common/program/handed_samples.h"
 
-#include <algorithm>
-#include <iterator>
-
 namespace motley {
 
 std::optional<HandedSamples::Range> HandedSamples::Add(int32_t unit, int32_t microbatch, Range range, int instruction) {
-  const auto [first, end] = range;
   Place& place = places_[{unit, microbatch}];
-  // They are disjoint: of those that begin before `end`, the last one ends last.
-  const auto next = place.ranges.lower_bound(end);
-  if (next != place.ranges.begin() && std::prev(next)->second > first) {
-    const auto& [other_first, other_end] = *std::prev(next);
-    return Range(std::max(first, other_first), std::min(end, other_end));
-  }
-  place.ranges.emplace(first, end);
-  place.samples += end - first;
-  place.last = instruction;
-  return std::nullopt;
+  const std::optional<Range> twice = place.samples.Add(range);
+  if (!twice) place.last = instruction;
+  return twice;
 }
 
 const HandedSamples::Place& HandedSamples::At(int32_t unit, int32_t microbatch) const {

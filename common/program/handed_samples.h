@@ -6,17 +6,18 @@
 #include <optional>
 #include <utility>
 
+#include "common/program/disjoint_ranges.h"
+
 namespace motley {
 
 class HandedSamples {
  public:
   // Of one microbatch at the border before `unit`.
   struct Place {
-    std::map<int64_t, int64_t> ranges;  // end by first; disjoint
-    int64_t samples = 0;
+    DisjointRanges samples;
     int last = -1;  // instruction; a lane keeps their order
   };
-  using Range = std::pair<int64_t, int64_t>;  // [first, end)
+  using Range = DisjointRanges::Range;
 
   // Samples [first, end) by `instruction`. What of them was handed over before; then nothing is added.
   std::optional<Range> Add(int32_t unit, int32_t microbatch, Range range, int instruction);

@@ -23,7 +23,7 @@ struct Instruction {
   std::vector<int32_t> after;  // indices of instructions, ascending, each less than this one's
 };
 
-// Samples [first, first + samples) of the pipeline's batch.
+// Samples [first, first + samples) of the step's global batch.
 struct Microbatch {
   int64_t samples = 0, first = 0;
   int64_t end() const { return first + samples; }
@@ -33,13 +33,16 @@ struct Microbatch {
 // `home_of` >= 0: the buffer is where that unit's array is between steps too, and what the rank owns of it is a range in it (in
 // mixed precision a range of gradients only; that of parameters, of another type, is cast into it by the gather). Such a buffer
 // of parameters is gathered once a step and never released; one of gradients is reduced once and takes all of its unit's.
+// `num_units` > 1: there is room for so many consecutive units at once, one behind the other; a home is theirs from `home_of` on.
 struct UnitBuffer {
   int64_t elements = 0;
   int32_t home_of = -1;
+  int32_t num_units = 1;
+  bool IsHomeOf(int32_t unit) const { return home_of >= 0 && home_of <= unit && unit - home_of < num_units; }
   friend bool operator==(const UnitBuffer&, const UnitBuffer&) = default;
 };
 
-inline constexpr int32_t kProgramVersion = 2;
+inline constexpr int32_t kProgramVersion = 3;
 
 struct Program {
   int32_t version = kProgramVersion;
@@ -55,13 +58,13 @@ struct Program {
 };
 
 // Text form, one instruction a line; round-trips exactly (docs/program.md has the grammar):
-//   program 2 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8
+//   program 3 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8
 //   holds 0,1,2
 //   groups 0,1 2,3,4
 //   parameters 65536,65536:1
 //   gradients 65536
-//   0 gather unit=0 buffer=0 group=0
-//   1 forward unit=0 mb=0 buffer=0 keep=all after=0
+//   0 gather block=0 buffer=0 group=0
+//   1 forward block=0 mb=0 buffer=0 keep=all after=0
 std::string ToText(const Program& program);
 // INVALID_ARGUMENT names the line.
 absl::StatusOr<Program> ParseProgram(std::string_view text);

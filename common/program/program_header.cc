@@ -25,12 +25,24 @@ absl::Status CheckGroups(const Program& p) {
   return absl::OkStatus();
 }
 
+// A range counts as one instruction for each of its units and microbatches.
+int64_t SinglesOf(const Operation& op) {
+  return std::visit(
+      [](const auto& o) {
+        int64_t singles = 1;
+        if constexpr (requires { o.more_units; }) singles *= int64_t{std::max(0, o.more_units)} + 1;
+        if constexpr (requires { o.more_microbatches; }) singles *= int64_t{std::max(0, o.more_microbatches)} + 1;
+        return singles;
+      },
+      op);
+}
+
 absl::Status CheckHeader(const Program& p) {
   const auto error = [&p](const std::string& rule) {
     return absl::FailedPreconditionError(absl::StrCat("program of rank ", p.rank, ", header: ", rule));
   };
   if (p.version != kProgramVersion) {
-    return error(absl::StrCat("version ", p.version, " is not known, this build runs ", kProgramVersion));
+    return error(UnknownVersion(p.version));
   }
   if (p.world < 1 || p.rank < 0 || p.rank >= p.world) return error(absl::StrCat("rank must be in 0..world-1 of world ", p.world));
   // More would be no model, and the validator's own tables grow with it.
@@ -45,10 +57,28 @@ absl::Status CheckHeader(const Program& p) {
     }
     previous = unit;
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCount(const Program& p) {
+  const auto error = [&p](const std::string& rule) {
+    return absl::FailedPreconditionError(absl::StrCat("program of rank ", p.rank, ", header: ", rule));
+  };
+  // The validator looks at each unit and microbatch of a range.
+  constexpr int64_t kMostOfRanges = int64_t{1} << 20;
+  int64_t singles = 0, of_ranges = 0;
+  for (const Instruction& instruction : p.instructions) {
+    const int64_t of_this = SinglesOf(instruction.op);
+    if (of_this > 1) of_ranges += std::min(of_this, kMostOfRanges + 1);
+    if (of_ranges > kMostOfRanges) {
+      return error(absl::StrCat("its ranges are of more than ", kMostOfRanges, " units and microbatches in all"));
+    }
+    singles += of_this;
+  }
   // Every unit held runs every microbatch forward: fewer instructions cannot be a program (and bounds the tables).
-  if (p.microbatches.size() * std::max<size_t>(1, p.units.size()) > p.instructions.size()) {
-    return error(absl::StrCat(p.instructions.size(), " instructions are fewer than ", p.microbatches.size(), " microbatches x ",
-                              p.units.size(), " units held"));
+  if (p.microbatches.size() * std::max<size_t>(1, p.units.size()) > static_cast<size_t>(singles)) {
+    return error(absl::StrCat(singles, " instructions are fewer than ", p.microbatches.size(), " microbatches x ", p.units.size(),
+                              " units held"));
   }
   return absl::OkStatus();
 }
@@ -82,13 +112,17 @@ absl::Status CheckBuffers(const Program& p, const char* what, const std::vector<
       return absl::FailedPreconditionError(absl::StrCat("program of rank ", p.rank, ", header: ", what, " buffer ", i, rule));
     };
     if (buffers[i].elements < 1) return error(absl::StrCat(" must have a size of at least 1, got ", buffers[i].elements));
-    const int32_t unit = buffers[i].home_of;
-    if (unit == -1) continue;
-    if (!std::binary_search(p.units.begin(), p.units.end(), unit)) {
-      return error(absl::StrCat(" is the home of unit ", unit, ", which the rank does not hold"));
+    if (buffers[i].num_units < 1) {
+      return error(absl::StrCat(" must have room for at least 1 unit, got ", buffers[i].num_units));
     }
-    if (has_home[unit]) return error(absl::StrCat(" is a second home of unit ", unit));
-    has_home[unit] = true;
+    if (buffers[i].home_of == -1) continue;
+    for (int64_t unit = buffers[i].home_of; unit < int64_t{buffers[i].home_of} + buffers[i].num_units; ++unit) {
+      if (!std::binary_search(p.units.begin(), p.units.end(), unit)) {
+        return error(absl::StrCat(" is the home of unit ", unit, ", which the rank does not hold"));
+      }
+      if (has_home[unit]) return error(absl::StrCat(" is a second home of unit ", unit));
+      has_home[unit] = true;
+    }
   }
   return absl::OkStatus();
 }
@@ -110,8 +144,15 @@ absl::Status CheckDependencies(const Program& p) {
 
 }  // namespace
 
+std::string UnknownVersion(int32_t version) {
+  return absl::StrCat("version ", version, " is not known, this build reads ", kProgramVersion, "; the program comes from ",
+                      version < kProgramVersion ? "an older" : "a newer", " coordinator: update ",
+                      version < kProgramVersion ? "the coordinator" : "this node", " so that both are of one build");
+}
+
 absl::Status ValidateHeader(const Program& program) {
   MOTLEY_RETURN_IF_ERROR(CheckHeader(program));
+  MOTLEY_RETURN_IF_ERROR(CheckCount(program));
   MOTLEY_RETURN_IF_ERROR(CheckMicrobatches(program));
   MOTLEY_RETURN_IF_ERROR(CheckGroups(program));
   MOTLEY_RETURN_IF_ERROR(CheckBuffers(program, "parameter", program.parameter_buffers));

@@ -1,7 +1,7 @@
-// What a program's header says, by unit and by group. Part of Validate (program.h).
+// What a program says of its units and groups as a whole. Part of Validate (program.h).
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -11,20 +11,14 @@ namespace motley {
 
 struct ProgramIndex {
   // `program` has passed ValidateHeader.
-  explicit ProgramIndex(const Program& program) : place(program.num_units, -1), gradient_home(program.num_units, -1) {
-    for (size_t i = 0; i < program.units.size(); ++i) place[program.units[i]] = static_cast<int32_t>(i);
-    for (size_t i = 0; i < program.gradient_buffers.size(); ++i) {
-      const int32_t unit = program.gradient_buffers[i].home_of;
-      if (unit >= 0) gradient_home[unit] = static_cast<int32_t>(i);
-    }
-    for (const std::vector<int32_t>& members : program.groups) {
-      in_group.push_back(std::find(members.begin(), members.end(), program.rank) != members.end());
-    }
-  }
+  explicit ProgramIndex(const Program& program);
 
   std::vector<int32_t> place;          // by unit: among the rank's units; -1 = not held
   std::vector<int32_t> gradient_home;  // by unit: its home among the gradient buffers; -1 = none
   std::vector<bool> in_group;          // by group: whether the rank is a member
+  std::vector<int64_t> elements;       // by unit: where the last range of its array ends; 0 = there are none
+  // By State and unit: whether the rank's part waits in host memory between the steps.
+  std::array<std::vector<bool>, 2> in_host;
 };
 
 }  // namespace motley

@@ -1,5 +1,6 @@
 // The text form of a program. Grammar and example: docs/program.md.
 #include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -10,14 +11,14 @@
 #include "absl/strings/str_split.h"
 #include "common/base/clean_text.h"
 #include "common/base/status_macros.h"
+#include "common/model/operators.h"
 #include "common/program/program.h"
 #include "common/program/program_fields.h"
+#include "common/program/program_header.h"
 
 namespace motley {
 namespace {
 
-constexpr std::array<std::pair<Keep, const char*>, 3> kKeeps = {
-    {{Keep::kAll, "all"}, {Keep::kBoundary, "boundary"}, {Keep::kNothing, "nothing"}}};
 constexpr std::array<std::pair<ProgramKind, const char*>, 2> kKinds = {
     {{ProgramKind::kTraining, "training"}, {ProgramKind::kEvaluation, "evaluation"}}};
 
@@ -31,8 +32,12 @@ const char* NameOf(const Table& table, Value value) {
 
 std::string Text(int32_t value) { return absl::StrCat(value); }
 std::string Text(const Microbatch& m) { return absl::StrCat(m.samples, "@", m.first); }
+std::string SpanText(int64_t first, int64_t more) {
+  return more == 0 ? absl::StrCat(first) : absl::StrCat(first, "-", first + more);
+}
 std::string Text(const UnitBuffer& b) {
-  return b.home_of == -1 ? absl::StrCat(b.elements) : absl::StrCat(b.elements, ":", b.home_of);
+  if (b.home_of != -1) return absl::StrCat(b.elements, ":", SpanText(b.home_of, b.num_units - 1));
+  return b.num_units == 1 ? absl::StrCat(b.elements) : absl::StrCat(b.elements, "x", b.num_units);
 }
 std::string Text(const std::vector<int32_t>& list) { return absl::StrJoin(list, ","); }
 
@@ -49,7 +54,27 @@ class FieldPrinter {
   void Optional(const char* key, int32_t value) {
     if (value != -1) Field(key, value);
   }
-  void Keeps(Keep keep) { absl::StrAppend(&out_, " keep=", NameOf(kKeeps, keep)); }
+  void Span(const char* key, int32_t first, int32_t more) { absl::StrAppend(&out_, " ", key, "=", SpanText(first, more)); }
+  void OptionalSpan(const char* key, int32_t first, int32_t more) {
+    if (first != -1) Span(key, first, more);
+  }
+  void Elements(const char* key, const ArrayRange& range) {
+    if (!range.whole()) absl::StrAppend(&out_, " ", key, "=", range.count, "@", range.first);
+  }
+  void Operators(const char* key, uint32_t operators) {
+    const char* separator = "=";
+    for (int i = 0; i < kNumOps; ++i) {
+      if ((operators >> i & 1) == 0) continue;
+      absl::StrAppend(&out_, *separator == '=' ? " " : "", *separator == '=' ? key : "", separator,
+                      std::string(OpName(static_cast<Op>(i))));
+      separator = ",";
+    }
+  }
+  template <typename Choice>
+  void Word(const char* key, Choice choice) {
+    const std::string_view word = WordsOf(choice)[static_cast<size_t>(choice)];
+    if (!word.empty()) absl::StrAppend(&out_, " ", key, "=", std::string(word));
+  }
 
  private:
   std::string& out_;
@@ -89,11 +114,33 @@ class Line {
     MOTLEY_RETURN_IF_ERROR(ParseNumber(what, parts[0], out.samples));
     return ParseNumber(what, parts[1], out.first);
   }
-  // "65536" or "65536:3"
+  // "65536", "65536x3", "65536:3" or "65536:3-5"
   absl::Status ParseNumber(const std::string& what, const std::string& word, UnitBuffer& out) const {
-    const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits(':', 1));
+    const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits(absl::ByAnyChar(":x"), 1));
     MOTLEY_RETURN_IF_ERROR(ParseNumber(what, parts[0], out.elements));
-    return parts.size() == 1 ? absl::OkStatus() : ParseNumber(what, parts[1], out.home_of);
+    if (parts.size() == 1) return absl::OkStatus();
+    if (word[parts[0].size()] == 'x') {
+      MOTLEY_RETURN_IF_ERROR(ParseNumber(what, parts[1], out.num_units));
+      return out.num_units == 1 ? Error(absl::StrCat(what, " must not say x1")) : absl::OkStatus();
+    }
+    int32_t more = 0;
+    MOTLEY_RETURN_IF_ERROR(ParseSpan(what, parts[1], out.home_of, more));
+    out.num_units = more + 1;
+    return absl::OkStatus();
+  }
+  // "3" or "3-5"
+  absl::Status ParseSpan(const std::string& what, const std::string& word, int32_t& first, int32_t& more) const {
+    const size_t dash = word.find('-', 1);
+    more = 0;
+    if (dash == std::string::npos) return ParseNumber(what, word, first);
+    int32_t last = 0;
+    MOTLEY_RETURN_IF_ERROR(ParseNumber(what, word.substr(0, dash), first));
+    MOTLEY_RETURN_IF_ERROR(ParseNumber(what, word.substr(dash + 1), last));
+    if (first < 0 || last <= first || last == std::numeric_limits<int32_t>::max()) {
+      return Error(absl::StrCat(what, " must be an integer or a range that ascends from 0 or more, got ", Quoted(word)));
+    }
+    more = last - first;
+    return absl::OkStatus();
   }
   template <typename T>
   absl::Status ParseNumber(const std::string& what, const std::string& word, T& out) const {
@@ -125,27 +172,60 @@ class FieldParser {
   explicit FieldParser(Line& line) : line_(line) { Advance(); }
 
   void Field(const char* key, int32_t& value) {
-    if (!status_.ok()) return;
-    if (key_ != key) {
-      status_ = line_.Error(absl::StrCat("expected '", key, "=...', got ", Quoted(word_)));
-      return;
-    }
-    status_ = line_.ParseNumber(key, value_, value);
-    Advance();
+    if (Has(key)) Read(line_.ParseNumber(key, value_, value));
   }
   void Optional(const char* key, int32_t& value) {
     value = -1;
     if (key_ == key) Field(key, value);
   }
-  void Keeps(Keep& keep) {
-    if (!status_.ok()) return;
-    for (const auto& [value, name] : kKeeps) {
-      if (key_ == "keep" && value_ == name) {
-        keep = value;
-        return Advance();
-      }
+  void Span(const char* key, int32_t& first, int32_t& more) {
+    more = 0;
+    if (Has(key)) Read(line_.ParseSpan(key, value_, first, more));
+  }
+  void OptionalSpan(const char* key, int32_t& first, int32_t& more) {
+    first = -1;
+    more = 0;
+    if (key_ == key) Span(key, first, more);
+  }
+  // "24640@0"
+  void Elements(const char* key, ArrayRange& range) {
+    range = {};
+    if (key_ != key || !status_.ok()) return;
+    Microbatch part;  // of the same form
+    const absl::Status status = line_.ParseNumber(key, value_, part);
+    range = {part.first, part.samples};
+    if (status.ok() && (range.count < 1 || range.first < 0 || range.first > std::numeric_limits<int64_t>::max() - range.count)) {
+      return Read(line_.Error(absl::StrCat(key, " must be at least 1, from 0 on, got ", Quoted(value_))));
     }
-    status_ = line_.Error(absl::StrCat("expected keep=all, keep=boundary or keep=nothing, got ", Quoted(word_)));
+    Read(status);
+  }
+  void Operators(const char* key, uint32_t& operators) {
+    operators = 0;
+    if (key_ != key || !status_.ok()) return;
+    for (const absl::string_view name : absl::StrSplit(value_, ',')) {
+      int op = 0;
+      while (op < kNumOps && std::string(OpName(static_cast<Op>(op))) != name) ++op;
+      if (op == kNumOps || operators >> op != 0) {
+        return Read(line_.Error(absl::StrCat(key, " must name operators in their order, got ", Quoted(value_))));
+      }
+      operators |= uint32_t{1} << op;
+    }
+    Advance();
+  }
+  template <typename Choice>
+  void Word(const char* key, Choice& choice) {
+    const auto words = WordsOf(choice);
+    choice = Choice{};
+    if (!status_.ok() || (words[0].empty() && key_ != key)) return;
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (key_ != key || value_ != words[i] || value_.empty()) continue;
+      choice = static_cast<Choice>(i);
+      return Advance();
+    }
+    const std::string all = absl::StrJoin(
+        words, ", ", [key](std::string* out, std::string_view word) { absl::StrAppend(out, key, "=", std::string(word)); });
+    status_ =
+        line_.Error(absl::StrCat("expected ", words[0].empty() ? all.substr(all.find(' ') + 1) : all, ", got ", Quoted(word_)));
   }
   absl::Status Finish(std::vector<int32_t>& after) {
     MOTLEY_RETURN_IF_ERROR(status_);
@@ -158,6 +238,14 @@ class FieldParser {
   }
 
  private:
+  bool Has(const char* key) {
+    if (status_.ok() && key_ != key) status_ = line_.Error(absl::StrCat("expected '", key, "=...', got ", Quoted(word_)));
+    return status_.ok();
+  }
+  void Read(absl::Status status) {
+    status_ = std::move(status);
+    Advance();
+  }
   void Advance() {
     word_ = line_.Word();
     const size_t equals = word_.find('=');
@@ -197,7 +285,7 @@ absl::Status ParseHeader(Line& line, Program& program) {
   MOTLEY_RETURN_IF_ERROR(line.Expect("program"));
   MOTLEY_RETURN_IF_ERROR(line.Number("version", program.version));
   if (program.version != kProgramVersion) {
-    return line.Error(absl::StrCat("version ", program.version, " is not known, this build reads ", kProgramVersion));
+    return line.Error(UnknownVersion(program.version));
   }
   const std::string kind = line.Word();
   bool known = false;

@@ -52,7 +52,8 @@ LaneSeconds SecondsByLane(const Program& program, const std::vector<InstructionS
       const Lane lane = LaneOf(program.instructions[*awaited].op);
       const absl::Duration until = std::min(spans[i].begin, spans[*awaited].end);
       const absl::Duration busy = BusyWithin(lanes[static_cast<size_t>(lane)], free, until);
-      (lane == Lane::kCollective ? seconds.collective : seconds.hand_over) += absl::ToDoubleSeconds(busy);
+      double& waited = lane == Lane::kCollective ? seconds.collective : lane == Lane::kCopy ? seconds.copy : seconds.hand_over;
+      waited += absl::ToDoubleSeconds(busy);
       seconds.bubble += absl::ToDoubleSeconds(until - free - busy);
       seconds.host += absl::ToDoubleSeconds(spans[i].begin - until);
     }

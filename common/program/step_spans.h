@@ -16,7 +16,7 @@ struct InstructionSpan {
   friend bool operator==(const InstructionSpan&, const InstructionSpan&) = default;
 };
 
-// A step of one rank. The compute lane's busy seconds and its four waits add up to the step.
+// A step of one rank. The compute lane's busy seconds and its waits add up to the step.
 struct LaneSeconds {
   std::array<double, kNumLanes> busy{};  // by Lane
   // What the compute lane waited for:
@@ -24,6 +24,7 @@ struct LaneSeconds {
   double hand_over = 0;   // samples on their way
   double bubble = 0;      // ranks that are not so far yet: no transfer is under way, or only the scalars are missing
   double host = 0;        // nothing: before the first instruction, between two, after the last
+  double copy = 0;        // copies from or to host memory
 };
 
 // `spans`: one for each instruction, since the step's begin; the step ends at `step`.

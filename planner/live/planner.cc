@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
+#include "common/program/engine_subset.h"
 #include "planner/answers/explain_plan.h"
 #include "planner/answers/given_plan.h"
 #include "planner/answers/plan_answer.h"
@@ -74,6 +75,9 @@ absl::StatusOr<PlanResult> PlanAsAsked(const PlannerInput& input) {
     MOTLEY_ASSIGN_OR_RETURN(result.evaluations, PlanEvaluation(setting, data.validation_samples, &evaluation.plan));
   } else {
     result.evaluations.resize(result.programs.size());
+  }
+  for (const std::vector<Program>* programs : {&result.programs, &result.evaluations}) {
+    for (const Program& program : *programs) MOTLEY_RETURN_IF_ERROR(RunsInEngine(program));
   }
   MOTLEY_RETURN_IF_ERROR(CheckProgramSizes(evaluation.plan, {&result.programs, &result.evaluations}));
   result.explanation = ExplainPlan(setting, evaluation, bound);

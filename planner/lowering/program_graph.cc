@@ -1,11 +1,16 @@
 #include "planner/lowering/program_graph.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/dtype.h"
 #include "common/base/status_macros.h"
+#include "common/program/program_index.h"
 #include "planner/lowering/program_memory.h"
+#include "planner/lowering/program_seconds.h"
 #include "planner/lowering/program_walk.h"
 #include "planner/lowering/step_lowering_graph.h"
 #include "planner/lowering/step_lowering_seconds.h"
@@ -37,30 +42,12 @@ class Graph : public WalkListener {
 
   void Ran(size_t r, int32_t i) override {
     const Operation& op = At(r, i).op;
-    std::visit([&](const auto& o) { Compute(r, i, o); }, op);
+    std::visit([&](const auto& o) { Alone(r, i, o); }, op);
   }
 
   void Met(const std::vector<RankInstruction>& members) override {
     const Operation& op = At(members.front().rank, members.front().instruction).op;
-    IndexList after, lanes;
-    std::vector<int> devices;
-    for (const auto& [rank, instruction] : members) {
-      AddWaits(rank, instruction, &after);
-      lanes.push_back(GraphWriter::Lane(static_cast<int>(rank), LaneKind::kCollective));
-      devices.push_back(view_.ranks[rank].device);
-    }
-    int32_t task = -1;
-    if (const auto* gather = std::get_if<Gather>(&op)) {
-      const int flow = RingFlow(Collective::kAllGather, gather->group, gather->unit, devices);
-      task = writer_.AddTransfer(TaskKind::kGather, std::move(lanes), flow, 1, 1, std::move(after), {gather->unit, -1});
-    } else if (const auto* reduce = std::get_if<ReduceScatter>(&op)) {
-      const int flow = RingFlow(Collective::kReduceScatter, reduce->group, reduce->unit, devices);
-      task = writer_.AddTransfer(TaskKind::kReduceScatter, std::move(lanes), flow, 1, 1, std::move(after), {reduce->unit, -1});
-    } else {
-      const int flow = writer_.AddFlow({setting_.links.TreeSeconds(devices), {}});
-      task = writer_.AddTransfer(TaskKind::kScalars, std::move(lanes), flow, 1, 1, std::move(after));
-    }
-    for (const RankInstruction& member : members) IsTask(member, task);
+    std::visit([&](const auto& o) { Together(members, o); }, op);
   }
 
   void HandedOver(RankInstruction send, RankInstruction receive) override {
@@ -89,32 +76,211 @@ class Graph : public WalkListener {
 
   const Instruction& At(size_t rank, int32_t index) const { return programs_[rank].instructions[index]; }
 
-  // Of the device's seconds for one microbatch in one unit.
-  void Compute(size_t r, int32_t i, const Forward& op) { AddUnit(r, i, TaskKind::kForward, op.unit, op.microbatch); }
-  void Compute(size_t r, int32_t i, const Recompute& op) { AddUnit(r, i, TaskKind::kRecompute, op.unit, op.microbatch); }
-  void Compute(size_t r, int32_t i, const Backward& op) { AddUnit(r, i, TaskKind::kBackward, op.unit, op.microbatch); }
-  void Compute(size_t r, int32_t i, const OptimizerStep&) {
+  // ---- compute ----
+
+  template <typename Op>
+  void Alone(size_t r, int32_t i, const Op& op) {
+    if constexpr (Op::kTraits.lane == Lane::kCompute) Compute(r, i, op);
+    if constexpr (Op::kTraits.lane == Lane::kCopy) Copy(r, i, op);
+  }
+
+  // Of the device's seconds for the microbatches in the units.
+  template <typename Op>
+    requires requires(const Op& op) { PassOf(op); }
+  void Compute(size_t r, int32_t i, const Op& op) {
+    const TaskTag tag{op.unit, op.more_microbatches == 0 ? op.microbatch : -1};
+    Add(r, i, KindOf(PassOf(op)), SecondsAt(r, op), tag);
+  }
+  void Compute(size_t r, int32_t i, const OptimizerStep& op) {
     int64_t owned = 0;
-    for (const UnitPlacement& unit : placement_) owned += unit.bounds[r + 1] - unit.bounds[r];
-    Add(r, i, TaskKind::kOptimizer, setting_.costs.OptimizerSeconds(view_.ranks[r].kind, static_cast<double>(owned)), {});
+    if (op.first_unit == -1) {
+      for (const UnitPlacement& unit : placement_) owned += unit.bounds[r + 1] - unit.bounds[r];
+    } else {
+      owned = Owned(r, op.first_unit, op.more_units);
+    }
+    Add(r, i, TaskKind::kOptimizer, setting_.costs.OptimizerSeconds(view_.ranks[r].kind, static_cast<double>(owned)),
+        {op.first_unit, -1});
   }
   // What takes no time: over when what it waits for is.
   void Compute(size_t r, int32_t i, const Release&) { Nothing(r, i); }
   void Compute(size_t r, int32_t i, const ZeroGrad&) { Nothing(r, i); }
+
+  static TaskKind KindOf(ComputePass pass) {
+    switch (pass) {
+      case ComputePass::kForward:
+        return TaskKind::kForward;
+      case ComputePass::kRecompute:
+        return TaskKind::kRecompute;
+      case ComputePass::kBackward:
+        return TaskKind::kBackward;
+      case ComputePass::kBackwardInput:
+        return TaskKind::kBackwardInput;
+      case ComputePass::kBackwardWeight:
+        return TaskKind::kBackwardWeight;
+    }
+    return TaskKind::kForward;
+  }
   template <typename Op>
-  void Compute(size_t, int32_t, const Op&) {
-    static_assert(Op::kTraits.lane != Lane::kCompute, "an operation of the compute lane has no seconds");
+  static ComputeWork WorkOf(const Op& op) {
+    ComputeWork work{PassOf(op), op.segment, 0};
+    if constexpr (requires { op.operators; }) work.operators = op.operators;
+    return work;
+  }
+  double SamplesOf(size_t r, int32_t microbatch) const {
+    return static_cast<double>(programs_[r].microbatches[microbatch].samples);
+  }
+  template <typename Op>
+  double SecondsAt(size_t r, const Op& op) const {
+    const RankView& rank = view_.ranks[r];
+    double seconds = 0;
+    for (int32_t unit = op.unit; unit <= op.unit + op.more_units; ++unit) {
+      const UnitKind kind = UnitKindOf(programs_[r], unit);
+      for (int32_t m = op.microbatch; m <= op.microbatch + op.more_microbatches; ++m) {
+        seconds += ComputeSeconds(setting_.costs, rank.kind, rank.plan->tp_share, WorkOf(op), kind, SamplesOf(r, m));
+      }
+    }
+    return seconds;
   }
 
-  void AddUnit(size_t r, int32_t i, TaskKind kind, int32_t unit, int32_t microbatch) {
-    const UnitKind unit_kind = UnitKindOf(programs_[r], unit);
-    const int device_kind = view_.ranks[r].kind;
-    const auto samples = static_cast<double>(programs_[r].microbatches[microbatch].samples);
+  // A tensor-parallel group's: the slowest rank's time holds for all, then the sums, which nothing hides.
+  template <typename Op>
+    requires requires(const Op& op) { op.tp_group; }
+  void Together(const std::vector<RankInstruction>& members, const Op& op) {
+    double slowest = 0;
+    IndexList after, tasks, lanes;
+    for (const auto& [rank, instruction] : members) {
+      const auto& own = std::get<Op>(At(rank, instruction).op);
+      slowest = std::max(slowest, SecondsAt(rank, own));
+      AddWaits(rank, instruction, &after);
+      after.push_back(last_compute_[rank]);
+      lanes.push_back(GraphWriter::Lane(static_cast<int>(rank), LaneKind::kCompute));
+    }
+    for (const RankInstruction& member : members) {
+      tasks.push_back(writer_.AddCompute(KindOf(PassOf(op)), static_cast<int>(member.rank), slowest, after, {op.unit, -1}));
+      last_compute_[member.rank] = tasks.back();
+      IsTask(member, tasks.back());
+    }
+    const size_t first = members.front().rank;
+    int sums = 0;
+    for (int32_t unit = op.unit; unit <= op.unit + op.more_units; ++unit) {
+      sums += SumsInside(WorkOf(op), UnitKindOf(programs_[first], unit));
+    }
+    for (int32_t m = op.microbatch; sums > 0 && m <= op.microbatch + op.more_microbatches; ++m) {
+      const int flow = writer_.AddFlow(ActivationSum(members, setting_.costs.BoundaryBytes(SamplesOf(first, m))));
+      tasks = {writer_.AddTransfer(TaskKind::kAllReduce, lanes, flow, sums, 1, tasks, {op.unit, m})};
+      for (const RankInstruction& member : members) {
+        last_compute_[member.rank] = tasks.back();
+        IsTask(member, tasks.back());
+      }
+    }
+  }
+  Flow ActivationSum(const std::vector<RankInstruction>& members, int64_t bytes) const {
+    return setting_.links.Ring(Collective::kAllReduce, DevicesOf(members), static_cast<double>(bytes));
+  }
+
+  // ---- collectives ----
+
+  std::vector<int> DevicesOf(const std::vector<RankInstruction>& members) const {
+    std::vector<int> devices;
+    for (const RankInstruction& member : members) devices.push_back(view_.ranks[member.rank].device);
+    return devices;
+  }
+  void AddCollective(const std::vector<RankInstruction>& members, TaskKind kind, int flow, TaskTag tag) {
+    IndexList after, lanes;
+    for (const auto& [rank, instruction] : members) {
+      AddWaits(rank, instruction, &after);
+      lanes.push_back(GraphWriter::Lane(static_cast<int>(rank), LaneKind::kCollective));
+    }
+    const int32_t task = writer_.AddTransfer(kind, std::move(lanes), flow, 1, 1, std::move(after), tag);
+    for (const RankInstruction& member : members) IsTask(member, task);
+  }
+  void Together(const std::vector<RankInstruction>& members, const Gather& op) {
+    AddCollective(members, TaskKind::kGather, RingFlow(Collective::kAllGather, op, DevicesOf(members)), {op.unit, -1});
+  }
+  void Together(const std::vector<RankInstruction>& members, const ReduceScatter& op) {
+    AddCollective(members, TaskKind::kReduceScatter, RingFlow(Collective::kReduceScatter, op, DevicesOf(members)), {op.unit, -1});
+  }
+  void Together(const std::vector<RankInstruction>& members, const AllReduce& op) {
+    AddCollective(members, TaskKind::kAllReduce, RingFlow(Collective::kAllReduce, op, DevicesOf(members)), {op.unit, -1});
+  }
+  // As a gather to which the root gives everything.
+  void Together(const std::vector<RankInstruction>& members, const Broadcast& op) {
+    double bytes = 0;
+    for (int32_t unit = op.unit; unit <= op.unit + op.more_units; ++unit) {
+      bytes += static_cast<double>(placement_[unit].bounds.back()) * setting_.costs.RingBytes(Collective::kAllGather);
+    }
+    AddCollective(members, TaskKind::kGather, BroadcastFlow(members, op.root, bytes), {op.unit, -1});
+  }
+  void Together(const std::vector<RankInstruction>& members, const BroadcastActivation& op) {
+    const int64_t bytes = setting_.costs.BoundaryBytes(SamplesOf(members.front().rank, op.microbatch));
+    AddCollective(members, TaskKind::kGather, BroadcastFlow(members, op.root, static_cast<double>(bytes)),
+                  {op.unit, op.microbatch});
+  }
+  void Together(const std::vector<RankInstruction>& members, const AllReduceActivation& op) {
+    const double samples = SamplesOf(members.front().rank, op.microbatch);
+    // Three numbers of float32 for each row of logits.
+    const double rows = samples * static_cast<double>(setting_.costs.workload().seq_len) * 3 * SizeOfBytes(DType::kFloat32);
+    const int64_t bytes = op.of == Exchanged::kRows ? static_cast<int64_t>(rows) : setting_.costs.BoundaryBytes(samples);
+    AddCollective(members, TaskKind::kAllReduce, writer_.AddFlow(ActivationSum(members, bytes)), {op.unit, op.microbatch});
+  }
+  void Together(const std::vector<RankInstruction>& members, const ReduceScalars&) {
+    const int flow = writer_.AddFlow({setting_.links.TreeSeconds(DevicesOf(members)), {}});
+    AddCollective(members, TaskKind::kScalars, flow, {});
+  }
+  template <typename Op>
+    requires(Op::kTraits.lane != Lane::kCollective && !requires(const Op& op) { op.tp_group; })
+  void Together(const std::vector<RankInstruction>&, const Op&) {}  // no walk meets in it
+
+  int BroadcastFlow(const std::vector<RankInstruction>& members, int32_t root, double bytes) {
+    std::vector<double> shares;
+    for (const RankInstruction& member : members) shares.push_back(member.rank == static_cast<size_t>(root) ? 1 : 0);
+    return writer_.AddFlow(setting_.links.Ring(Collective::kAllGather, DevicesOf(members), bytes, shares));
+  }
+
+  // ---- copies ----
+
+  void AddCopy(size_t r, int32_t i, TaskKind kind, double bytes, TaskTag tag) {
+    const int device = view_.ranks[r].device;
+    const bool out = kind == TaskKind::kOffload;
+    const int flow = writer_.AddFlow(out ? setting_.links.ToHost(device, bytes) : setting_.links.FromHost(device, bytes));
+    IndexList after;
+    AddWaits(r, i, &after);
+    IsTask({r, i}, writer_.AddTransfer(kind, {GraphWriter::Lane(static_cast<int>(r), LaneKind::kCopy)}, flow, 1, 1,
+                                       std::move(after), tag));
+  }
+  template <typename Op>
+  double InputBytes(size_t r, const Op& op) const {
+    int64_t bytes = 0;
+    for (int32_t m = op.microbatch; m <= op.microbatch + op.more_microbatches; ++m) {
+      bytes += setting_.costs.BoundaryBytes(SamplesOf(r, m)) * (op.more_units + 1);
+    }
+    return static_cast<double>(bytes);
+  }
+  double StateBytes(size_t r, int32_t unit, int32_t more, State of) const {
     const Costs& costs = setting_.costs;
-    const double seconds = kind == TaskKind::kBackward    ? costs.BackwardSeconds(device_kind, unit_kind, samples)
-                           : kind == TaskKind::kRecompute ? costs.RecomputeSeconds(device_kind, unit_kind, OpSet::All(), samples)
-                                                          : costs.ForwardSeconds(device_kind, unit_kind, samples);
-    Add(r, i, kind, seconds, {unit, microbatch});
+    const int64_t each = of == State::kParameters ? costs.element_bytes() : costs.optimizer_bytes_per_element();
+    return static_cast<double>(Owned(r, unit, more) * each);
+  }
+  void Copy(size_t r, int32_t i, const OffloadActivation& op) {
+    AddCopy(r, i, TaskKind::kOffload, InputBytes(r, op), {op.unit, op.microbatch});
+  }
+  void Copy(size_t r, int32_t i, const PrefetchActivation& op) {
+    AddCopy(r, i, TaskKind::kPrefetch, InputBytes(r, op), {op.unit, op.microbatch});
+  }
+  void Copy(size_t r, int32_t i, const OffloadState& op) {
+    AddCopy(r, i, TaskKind::kOffload, StateBytes(r, op.unit, op.more_units, op.of), {op.unit, -1});
+  }
+  void Copy(size_t r, int32_t i, const PrefetchState& op) {
+    AddCopy(r, i, TaskKind::kPrefetch, StateBytes(r, op.unit, op.more_units, op.of), {op.unit, -1});
+  }
+
+  // ---- what all share ----
+
+  // Elements of the units that the rank owns.
+  int64_t Owned(size_t r, int32_t unit, int32_t more) const {
+    int64_t owned = 0;
+    for (int32_t u = unit; u <= unit + more; ++u) owned += placement_[u].bounds[r + 1] - placement_[u].bounds[r];
+    return owned;
   }
   void Add(size_t r, int32_t i, TaskKind kind, double seconds, TaskTag tag) {
     IndexList after;
@@ -133,17 +299,28 @@ class Graph : public WalkListener {
     }
   }
 
-  int RingFlow(Collective collective, int32_t group, int32_t unit, const std::vector<int>& devices) {
-    const auto [at, added] = rings_.try_emplace({collective, group, unit}, -1);
+  // Of the ranges that the group's ranks own, all units at once.
+  template <typename Op>
+  int RingFlow(Collective collective, const Op& op, const std::vector<int>& devices) {
+    const RingKey key = {collective, op.group, op.unit, op.more_units, op.elements.first, op.elements.count};
+    const auto [at, added] = rings_.try_emplace(key, -1);
     if (!added) return at->second;
-    const std::vector<int64_t>& bounds = placement_[unit].bounds;
-    const auto whole = static_cast<double>(bounds.back());
-    std::vector<double> shares;
-    for (const int32_t member : programs_[0].groups[group]) {
-      shares.push_back(static_cast<double>(bounds[member + 1] - bounds[member]) / whole);
+    const std::vector<int32_t>& members = programs_[0].groups[op.group];
+    std::vector<double> shares(members.size(), 0);
+    double whole = 0;
+    for (int32_t unit = op.unit; unit <= op.unit + op.more_units; ++unit) {
+      const std::vector<int64_t>& bounds = placement_[unit].bounds;
+      const int64_t begin = op.elements.first, end = op.elements.whole() ? bounds.back() : op.elements.end();
+      whole += static_cast<double>(end - begin);
+      for (size_t i = 0; i < members.size(); ++i) {
+        const int64_t first = std::max(begin, bounds[members[i]]), last = std::min(end, bounds[members[i] + 1]);
+        shares[i] += static_cast<double>(std::max<int64_t>(0, last - first));
+      }
     }
-    const double bytes = whole * setting_.costs.RingBytes(collective);
-    return at->second = writer_.AddFlow(setting_.links.Ring(collective, devices, bytes, shares));
+    for (double& share : shares) share /= whole;
+    if (collective == Collective::kAllReduce) shares.clear();  // each owns all
+    return at->second =
+               writer_.AddFlow(setting_.links.Ring(collective, devices, whole * setting_.costs.RingBytes(collective), shares));
   }
   int HandOverFlow(size_t from, size_t to, int32_t samples) {
     const auto [at, added] = hand_overs_.try_emplace({from, to, samples}, -1);
@@ -159,16 +336,32 @@ class Graph : public WalkListener {
   GraphWriter writer_;
   std::vector<std::vector<IndexList>> ends_;  // by rank and instruction: the tasks after which it is over
   std::vector<std::vector<int32_t>> task_of_;
-  std::vector<int32_t> last_compute_;                              // by rank
-  std::map<std::tuple<Collective, int32_t, int32_t>, int> rings_;  // by group and unit
+  std::vector<int32_t> last_compute_;  // by rank
+  using RingKey = std::tuple<Collective, int32_t, int32_t, int32_t, int64_t, int64_t>;
+  std::map<RingKey, int> rings_;                                   // by group, units and elements
   std::map<std::tuple<size_t, size_t, int32_t>, int> hand_overs_;  // by ranks and samples
 };
+
+// That ranges of elements are those of the model's units: each program is held to itself alone (Validate).
+absl::Status CheckElements(const std::vector<Program>& programs, const std::vector<UnitPlacement>& placement) {
+  for (const Program& program : programs) {
+    const ProgramIndex index(program);
+    for (size_t unit = 0; unit < index.elements.size(); ++unit) {
+      const int64_t end = index.elements[unit], elements = placement[unit].bounds.back();
+      if (end == 0 || end == elements) continue;
+      return absl::FailedPreconditionError(absl::StrCat("program of rank ", program.rank, ": its ranges of unit ", unit,
+                                                        " end at element ", end, ", the unit has ", elements));
+    }
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
 absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs,
                                              const std::vector<UnitPlacement>& placement) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
+  MOTLEY_RETURN_IF_ERROR(CheckElements(programs, placement));
   Graph graph(setting, view, programs, placement);
   MOTLEY_RETURN_IF_ERROR(WalkPrograms(programs, &graph));
   return graph.Finish();

@@ -1,5 +1,6 @@
 #include "planner/lowering/program_walk.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <numeric>
@@ -8,49 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "planner/lowering/program_meeting.h"
 
 namespace motley::planner {
 namespace {
-
-// What all ranks of a group must mean by a collective. Group -1 = all ranks, unit -1 = none.
-struct Together {
-  int32_t group = -1, unit = -1;
-};
-Together TogetherBy(const Gather& g) { return {g.group, g.unit}; }
-Together TogetherBy(const ReduceScatter& r) { return {r.group, r.unit}; }
-Together TogetherBy(const ReduceScalars&) { return {}; }
-
-std::optional<Together> TogetherOf(const Operation& op) {
-  return std::visit(
-      []<typename Op>(const Op& o) -> std::optional<Together> {
-        if constexpr (Op::kTraits.lane == Lane::kCollective) {
-          return TogetherBy(o);
-        } else {
-          return std::nullopt;
-        }
-      },
-      op);
-}
-
-// What both ends of a hand-over must mean.
-struct HandOver {
-  int32_t peer = 0, unit = 0, first = 0, samples = 0;
-  bool gradient = false;
-  bool Matches(const HandOver& other) const {
-    return unit == other.unit && first == other.first && samples == other.samples && gradient == other.gradient;
-  }
-};
-template <typename Op>
-HandOver HandOverBy(const Op& op, bool gradient) {
-  return {op.peer, op.unit, op.first, op.samples, gradient};
-}
-std::optional<HandOver> HandOverOf(const Operation& op) {
-  if (const auto* o = std::get_if<SendActivation>(&op)) return HandOverBy(*o, false);
-  if (const auto* o = std::get_if<ReceiveActivation>(&op)) return HandOverBy(*o, false);
-  if (const auto* o = std::get_if<SendGradient>(&op)) return HandOverBy(*o, true);
-  if (const auto* o = std::get_if<ReceiveGradient>(&op)) return HandOverBy(*o, true);
-  return std::nullopt;
-}
 
 // Runs all programs side by side until nothing moves.
 class Walk {
@@ -72,13 +34,12 @@ class Walk {
     for (bool moved = true; moved;) {
       moved = false;
       for (size_t r = 0; r < ranks_.size(); ++r) {
-        for (; Runs(r, Lane::kCompute); moved = true) {
-          if (listener_ != nullptr) listener_->Ran(r, Head(r, Lane::kCompute));
-          Done(r, Lane::kCompute);
-        }
-        MOTLEY_ASSIGN_OR_RETURN(const bool met, Meet(r));
+        moved |= RunAlone(r, Lane::kCompute);
+        moved |= RunAlone(r, Lane::kCopy);
+        MOTLEY_ASSIGN_OR_RETURN(const bool computed, Meet(r, Lane::kCompute));
+        MOTLEY_ASSIGN_OR_RETURN(const bool met, Meet(r, Lane::kCollective));
         MOTLEY_ASSIGN_OR_RETURN(const bool sent, Send(r));
-        moved |= met || sent;
+        moved |= computed || met || sent;
       }
     }
     for (const Rank& rank : ranks_) {
@@ -122,34 +83,50 @@ class Walk {
     ranks_[rank].done[state.queue[state.next++]] = true;
   }
 
-  // The collective that rank `r` is at, if all of its group are there.
-  absl::StatusOr<bool> Meet(size_t r) {
-    if (!Runs(r, Lane::kCollective)) return false;
-    const int32_t own = Head(r, Lane::kCollective);
-    const Operation& op = At(r, own).op;
-    const Together together = *TogetherOf(op);
-    const std::vector<int32_t>& members = together.group < 0 ? all_ : programs_[r].groups[together.group];
+  std::optional<Together> TogetherAt(size_t rank, int32_t index) const { return TogetherOf(programs_[rank], At(rank, index).op); }
+
+  // What the rank needs nobody for. Whether there was anything.
+  bool RunAlone(size_t r, Lane lane) {
+    bool any = false;
+    for (; Runs(r, lane) && !TogetherAt(r, Head(r, lane)); any = true) {
+      if (listener_ != nullptr) listener_->Ran(r, Head(r, lane));
+      Done(r, lane);
+    }
+    return any;
+  }
+
+  const std::vector<int32_t>& MembersOf(size_t r, const Together& together) const {
+    return together.group < 0 ? all_ : programs_[r].groups[together.group];
+  }
+
+  // What rank `r` is at with others on the lane, if all of its group are there. Invariant: the order in which collectives meet
+  // here keeps every rank's, so that programs that come to their end have one global order.
+  absl::StatusOr<bool> Meet(size_t r, Lane lane) {
+    if (!Runs(r, lane)) return false;
+    const int32_t own = Head(r, lane);
+    const std::optional<Together> together = TogetherAt(r, own);
+    if (!together) return false;
+    const std::vector<int32_t>& members = MembersOf(r, *together);
     bool all = true;
     for (const int32_t m : members) {
       const auto member = static_cast<size_t>(m);
-      const int32_t head = Head(member, Lane::kCollective);
+      const int32_t head = Head(member, lane);
       if (head < 0) return false;
-      const Operation& other = At(member, head).op;
-      const Together its = *TogetherOf(other);
-      if (its.group == together.group && (other.index() != op.index() || its.unit != together.unit)) {
+      const std::optional<Together> its = TogetherAt(member, head);
+      const bool same_group = its && its->group == together->group;
+      if (same_group && (At(member, head).op.index() != At(r, own).op.index() || *its != *together)) {
         return absl::FailedPreconditionError(absl::StrCat("collectives do not match: rank ", r, " is at ", Describe(r, own),
                                                           ", rank ", m, " at ", Describe(member, head)));
       }
-      all = all && its.group == together.group && Runs(member, Lane::kCollective);
+      all = all && same_group && Runs(member, lane);
     }
     if (!all) return false;
     if (listener_ != nullptr) {
       std::vector<RankInstruction> together_now;
-      for (const int32_t m : members)
-        together_now.push_back({static_cast<size_t>(m), Head(static_cast<size_t>(m), Lane::kCollective)});
+      for (const int32_t m : members) together_now.push_back({static_cast<size_t>(m), Head(static_cast<size_t>(m), lane)});
       listener_->Met(together_now);
     }
-    for (const int32_t m : members) Done(static_cast<size_t>(m), Lane::kCollective);
+    for (const int32_t m : members) Done(static_cast<size_t>(m), lane);
     return true;
   }
 
@@ -174,19 +151,53 @@ class Walk {
     return true;
   }
 
-  std::string Describe(size_t rank, int32_t index) const {
-    const Operation& op = At(rank, index).op;
-    std::string what;
-    if (const auto together = TogetherOf(op); together && together->unit >= 0) what = absl::StrCat(" unit ", together->unit);
-    if (const auto handed = HandOverOf(op)) {
-      what = absl::StrCat(" unit ", handed->unit, " samples ", handed->first, " to ", handed->first + handed->samples, " peer ",
-                          handed->peer);
+  std::string Describe(size_t rank, int32_t index) const { return DescribeInstruction(programs_[rank], index); }
+
+  // The rank's next collective of the group, from its lane's head on; -1 = none.
+  int32_t NextOfGroup(size_t rank, int32_t group) const {
+    const LaneState& lane = ranks_[rank].lanes[static_cast<size_t>(Lane::kCollective)];
+    for (size_t i = lane.next; i < lane.queue.size(); ++i) {
+      if (TogetherAt(rank, lane.queue[i])->group == group) return lane.queue[i];
     }
-    return absl::StrCat("instruction ", index, " (", std::string(OperationName(op)), what, ")");
+    return -1;
+  }
+  // A member of the rank's present collective that is at another one and has this one behind it; -1 = none.
+  int LateMember(size_t rank) const {
+    const Together together = *TogetherAt(rank, Head(rank, Lane::kCollective));
+    for (const int32_t m : MembersOf(rank, together)) {
+      const auto member = static_cast<size_t>(m);
+      if (!Runs(member, Lane::kCollective)) continue;
+      const int32_t head = Head(member, Lane::kCollective), next = NextOfGroup(member, together.group);
+      if (next >= 0 && next != head) return m;
+    }
+    return -1;
+  }
+  // Two collectives for which ranks wait in a circle, and the rank that has them in the wrong order; empty: there are none.
+  std::string Crossing() const {
+    for (size_t start = 0; start < ranks_.size(); ++start) {
+      std::vector<size_t> way;  // each waits for the next
+      size_t rank = start;
+      while (Runs(rank, Lane::kCollective) && std::find(way.begin(), way.end(), rank) == way.end()) {
+        way.push_back(rank);
+        const int late = LateMember(rank);
+        if (late < 0) break;
+        rank = static_cast<size_t>(late);
+      }
+      if (way.empty() || LateMember(way.back()) < 0) continue;
+      const size_t waiter = way.back();
+      const int32_t group = TogetherAt(waiter, Head(waiter, Lane::kCollective))->group;
+      return absl::StrCat(
+          "collectives cross at rank ", rank, ": it has ", Describe(rank, Head(rank, Lane::kCollective)), " before ",
+          Describe(rank, NextOfGroup(rank, group)), ", but rank ", waiter,
+          " is at the latter and comes to the former, or to what it waits for, behind it; all ranks must keep one "
+          "order of collectives");
+    }
+    return "";
   }
 
   absl::Status Deadlock() const {
     std::string text = "the programs deadlock:";
+    if (const std::string crossing = Crossing(); !crossing.empty()) absl::StrAppend(&text, " ", crossing, ";");
     for (size_t r = 0; r < ranks_.size(); ++r) {
       for (size_t lane = 0; lane < kNumLanes; ++lane) {
         const int32_t index = Head(r, static_cast<Lane>(lane));

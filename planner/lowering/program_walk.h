@@ -20,7 +20,8 @@ struct RankInstruction {
 class WalkListener {
  public:
   virtual ~WalkListener() = default;
-  virtual void Ran(size_t rank, int32_t instruction) = 0;  // on the compute lane
+  virtual void Ran(size_t rank, int32_t instruction) = 0;  // alone: on the compute or copy lane
+  // A collective, or what a tensor-parallel group computes.
   virtual void Met(const std::vector<RankInstruction>& members) = 0;
   virtual void HandedOver(RankInstruction send, RankInstruction receive) = 0;
 };
@@ -29,7 +30,7 @@ class WalkListener {
 // have run; a group's collectives meet in their order on its ranks' lanes, a send meets the next receive of its peer's lane, and
 // both block their lanes until then. `listener` may be nullptr. FAILED_PRECONDITION: none, programs that do not know the same
 // groups, collectives or hand-overs that do not match, or a deadlock: names every rank and lane that is stuck, its instruction
-// and what it waits for.
+// and what it waits for, and where it comes of collectives that have no common order, two of them and the rank where they cross.
 absl::Status WalkPrograms(const std::vector<Program>& programs, WalkListener* listener);
 
 // Whether they come to their end together. Before anything starts.

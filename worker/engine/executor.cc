@@ -91,6 +91,16 @@ class Executor::Pass : public ProgramWork {
   std::optional<double> Flops(const ReceiveActivation&) const { return std::nullopt; }
   std::optional<double> Flops(const SendGradient&) const { return std::nullopt; }
   std::optional<double> Flops(const ReceiveGradient&) const { return std::nullopt; }
+  std::optional<double> Flops(const Broadcast&) const { return std::nullopt; }
+  std::optional<double> Flops(const BackwardInput&) const { return std::nullopt; }
+  std::optional<double> Flops(const BackwardWeight&) const { return std::nullopt; }
+  std::optional<double> Flops(const AllReduce&) const { return std::nullopt; }
+  std::optional<double> Flops(const AllReduceActivation&) const { return std::nullopt; }
+  std::optional<double> Flops(const BroadcastActivation&) const { return std::nullopt; }
+  std::optional<double> Flops(const OffloadActivation&) const { return std::nullopt; }
+  std::optional<double> Flops(const PrefetchActivation&) const { return std::nullopt; }
+  std::optional<double> Flops(const PrefetchState&) const { return std::nullopt; }
+  std::optional<double> Flops(const OffloadState&) const { return std::nullopt; }
 
   // ---- collective lane ----
 
@@ -168,6 +178,20 @@ class Executor::Pass : public ProgramWork {
             : "Lower",
         " optimizer.lr, raise lr_scheduler.warmup_steps, or set training.max_norm"));
   }
+
+  // ---- what the engine does not run yet: RunsInEngine has refused the program ----
+
+  static absl::Status Refused() { return absl::UnimplementedError("the engine does not run this operation yet"); }
+  absl::Status Do(const Broadcast&) { return Refused(); }
+  absl::Status Do(const BackwardInput&) { return Refused(); }
+  absl::Status Do(const BackwardWeight&) { return Refused(); }
+  absl::Status Do(const AllReduce&) { return Refused(); }
+  absl::Status Do(const AllReduceActivation&) { return Refused(); }
+  absl::Status Do(const BroadcastActivation&) { return Refused(); }
+  absl::Status Do(const OffloadActivation&) { return Refused(); }
+  absl::Status Do(const PrefetchActivation&) { return Refused(); }
+  absl::Status Do(const PrefetchState&) { return Refused(); }
+  absl::Status Do(const OffloadState&) { return Refused(); }
 
   // ---- send and receive lanes ----
 

@@ -20,13 +20,13 @@ class RankLanes {
   // All must outlive the lanes. The pacer is the compute lane's.
   RankLanes(const DeviceDescription& device, DeviceBackend& backend, Communicator& communicator, ComputePacer& pacer);
 
-  const std::array<DeviceLane*, kNumLanes>& all() const { return all_; }
+  const std::array<DeviceLane*, kNumEngineLanes>& all() const { return all_; }
 
  private:
   SystemClock clock_;
   DeviceLanes shared_;
-  std::array<std::unique_ptr<DeviceLane>, kNumLanes> lanes_;
-  std::array<DeviceLane*, kNumLanes> all_{};
+  std::array<std::unique_ptr<DeviceLane>, kNumEngineLanes> lanes_;
+  std::array<DeviceLane*, kNumEngineLanes> all_{};
 };
 
 }  // namespace motley::engine

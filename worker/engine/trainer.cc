@@ -12,6 +12,7 @@
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
 #include "common/data/data_files.h"
+#include "common/program/engine_subset.h"
 #include "worker/engine/base/heartbeat.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/batch.h"
@@ -43,6 +44,7 @@ Trainer::Trainer(const RankAssignment& assignment, const EngineOptions& options,
 absl::Status Trainer::Prepare() {
   const JobConfig& config = assignment_.config;
   MOTLEY_RETURN_IF_ERROR(Validate(assignment_.program));
+  for (const Program* program : {&assignment_.program, &assignment_.evaluation}) MOTLEY_RETURN_IF_ERROR(RunsInEngine(*program));
   MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
   progress_.BeginStep(assignment_.start_step);
   MOTLEY_RETURN_IF_ERROR(AgreeOnPrograms());

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/model/operators.h"
 #include "common/program/program.h"
 #include "common/program/program_fields.h"
 
@@ -115,7 +116,17 @@ class RandomFields {
   explicit RandomFields(std::mt19937& random) : random_(random) {}
   void Field(const char*, int32_t& value) { value = Pick(0, 9); }
   void Optional(const char*, int32_t& value) { value = Pick(-1, 3); }
-  void Keeps(Keep& keep) { keep = static_cast<Keep>(Pick(0, 2)); }
+  void Span(const char*, int32_t& first, int32_t& more) { first = Pick(0, 9), more = std::max(0, Pick(-3, 2)); }
+  void OptionalSpan(const char* key, int32_t& first, int32_t& more) {
+    first = -1, more = 0;
+    if (Pick(0, 1) == 0) Span(key, first, more);
+  }
+  void Elements(const char*, ArrayRange& range) { range = Pick(0, 1) == 0 ? ArrayRange{} : ArrayRange{Pick(0, 99), Pick(1, 99)}; }
+  void Operators(const char*, uint32_t& operators) { operators = static_cast<uint32_t>(Pick(0, (1 << kNumOps) - 1)); }
+  template <typename Choice>
+  void Word(const char*, Choice& choice) {
+    choice = static_cast<Choice>(Pick(0, static_cast<int32_t>(WordsOf(choice).size()) - 1));
+  }
 
  private:
   int32_t Pick(int32_t low, int32_t high) { return std::uniform_int_distribution<int32_t>(low, high)(random_); }
@@ -128,7 +139,8 @@ inline Program RandomProgram(std::mt19937& random) {
   const auto size = [&random] { return std::uniform_int_distribution<int64_t>(0, int64_t{1} << 50)(random); };
   const auto buffers = [&] {
     std::vector<UnitBuffer> list(pick(0, 4));
-    for (UnitBuffer& buffer : list) buffer = {size(), pick(-2, 9)};
+    for (UnitBuffer& buffer : list) buffer = {size(), pick(-2, 9), 1 + std::max(0, pick(-2, 2))};
+    for (UnitBuffer& buffer : list) buffer.num_units = buffer.home_of == -2 ? 1 : buffer.num_units;
     return list;
   };
   Program p;

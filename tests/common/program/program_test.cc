@@ -11,11 +11,23 @@
 namespace motley {
 namespace {
 
-TEST(ProgramTest, OnlyWhatNeedsOtherRanksRunsOutsideTheComputeLane) {
+TEST(ProgramTest, OnlyWhatNeedsOtherRanksOrTheHostRunsOutsideTheComputeLane) {
   const std::map<std::string_view, Lane> lanes = {
-      {"gather", Lane::kCollective},        {"reduce_scatter", Lane::kCollective}, {"reduce_scalars", Lane::kCollective},
-      {"send_activation", Lane::kSend},     {"send_gradient", Lane::kSend},        {"receive_activation", Lane::kReceive},
+      {"gather", Lane::kCollective},
+      {"reduce_scatter", Lane::kCollective},
+      {"reduce_scalars", Lane::kCollective},
+      {"send_activation", Lane::kSend},
+      {"send_gradient", Lane::kSend},
+      {"receive_activation", Lane::kReceive},
       {"receive_gradient", Lane::kReceive},
+      {"broadcast", Lane::kCollective},
+      {"all_reduce", Lane::kCollective},
+      {"all_reduce_activation", Lane::kCollective},
+      {"broadcast_activation", Lane::kCollective},
+      {"offload_activation", Lane::kCopy},
+      {"prefetch_activation", Lane::kCopy},
+      {"prefetch_state", Lane::kCopy},
+      {"offload_state", Lane::kCopy},
   };
   for (const Operation& op : kEveryOperation) {
     const auto lane = lanes.find(OperationName(op));

@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kHeader[] =
-    "program 2 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8\n"
+    "program 3 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8\n"
     "holds 0,1,7\n"
     "groups 0,1 4,2,3\n"
     "parameters 65536,65536:1\n"
@@ -29,10 +29,10 @@ constexpr char kHeader[] =
 
 TEST(ProgramTextTest, ReadsWhatThePageShows) {
   const auto program = ParseProgram(absl::StrCat(kHeader,
-                                                 "0 gather unit=0 buffer=1 group=1\n"
-                                                 "1 forward unit=7 mb=2 buffer=1 tied=0 keep=boundary after=0\n"
-                                                 "2 backward unit=7 mb=2 buffer=1 tied=0 grad=0 tied_grad=3 after=0,1\n"
-                                                 "3 send_activation unit=2 mb=2 first=9 samples=1 peer=4 after=1\n"));
+                                                 "0 gather block=0 buffer=1 group=1\n"
+                                                 "1 forward block=7 mb=2 buffer=1 tied=0 keep=boundary after=0\n"
+                                                 "2 backward block=7 mb=2 buffer=1 tied=0 grad=0 tied_grad=3 after=0,1\n"
+                                                 "3 send_activation block=2 mb=2 first=9 samples=1 peer=4 after=1\n"));
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(program->kind, ProgramKind::kTraining);
   EXPECT_EQ(program->world, 5);
@@ -105,16 +105,27 @@ TEST(ProgramTextTest, RoundTripKeepsEveryField) {
   }
 }
 
-// An operation as the page's grammar writes it: "gather unit=" int " buffer=" int
+// An operation as the page's grammar writes it: "gather block=" int " buffer=" int
 class GrammarPrinter {
  public:
   explicit GrammarPrinter(std::string_view name) : text_(absl::StrCat("\"", std::string(name))) {}
   void Field(const char* key, int32_t) { absl::StrAppend(&text_, Quote(), " ", key, "=\" int"); }
-  void Optional(const char* key, int32_t) { absl::StrAppend(&text_, " [ \" ", key, "=\" int ]"); }
-  void Keeps(Keep) { absl::StrAppend(&text_, " \" keep=\" ( \"all\" | \"boundary\" | \"nothing\" )"); }
+  void Optional(const char* key, int32_t) { Maybe(key, "int"); }
+  void Span(const char* key, int32_t, int32_t) { absl::StrAppend(&text_, Quote(), " ", key, "=\" span"); }
+  void OptionalSpan(const char* key, int32_t, int32_t) { Maybe(key, "span"); }
+  void Elements(const char* key, const ArrayRange&) { Maybe(key, "part"); }
+  void Operators(const char* key, uint32_t) { Maybe(key, "operators"); }
+  void Word(const char* key, Keep) { absl::StrAppend(&text_, Quote(), " ", key, "=\" keep"); }
+  void Word(const char* key, UnitSegment) { Maybe(key, "segment"); }
+  void Word(const char* key, Exchanged) { absl::StrAppend(&text_, Quote(), " ", key, "=\" exchanged"); }
+  void Word(const char* key, State) { absl::StrAppend(&text_, Quote(), " ", key, "=\" state"); }
   std::string Text() { return absl::StrCat(text_, open_ ? "\"" : "", "\n"); }
 
  private:
+  void Maybe(const char* key, const char* what) {
+    absl::StrAppend(&text_, open_ ? "\"" : "", " [ \" ", key, "=\" ", what, " ]");
+    open_ = false;
+  }
   // The first field shares the quotes of the name.
   std::string Quote() { return std::exchange(open_, false) ? "" : " \""; }
   std::string text_;
@@ -131,11 +142,24 @@ TEST(ProgramTextTest, ThePageHasTheGrammarAndTheMeaningOfEveryOperation) {
     EXPECT_THAT(page.str(), HasSubstr(grammar.Text()));
     EXPECT_THAT(page.str(), HasSubstr(absl::StrCat("\n| `", std::string(OperationName(op)), "` | ")));
   }
+  const auto has_words = [&page](const std::string& name, const auto& words) {
+    std::string all;
+    for (const std::string_view word : words) {
+      if (!word.empty()) absl::StrAppend(&all, all.empty() ? "" : " | ", "\"", std::string(word), "\"");
+    }
+    const size_t line = page.str().find(absl::StrCat("\n    ", name, " "));
+    ASSERT_NE(line, std::string::npos) << name;
+    EXPECT_THAT(page.str().substr(line, page.str().find('\n', line + 1) - line), testing::EndsWith(absl::StrCat("= ", all)));
+  };
+  has_words("keep", WordsOf(Keep()));
+  has_words("segment", WordsOf(UnitSegment()));
+  has_words("exchanged", WordsOf(Exchanged()));
+  has_words("state", WordsOf(State()));
 }
 
 TEST(ProgramTextTest, CommentsBlanksAndEmptyListsAreRead) {
   const auto program = ParseProgram(
-      "# a rank that only stores\n\n  program 2 evaluation rank 1 of 2 units 3 microbatches -  # none\r\n"
+      "# a rank that only stores\n\n  program 3 evaluation rank 1 of 2 units 3 microbatches -  # none\r\n"
       "holds -\ngroups   0  1 # one each\nparameters 10\ngradients -\n\n0   reduce_scalars   # the end\n");
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(program->kind, ProgramKind::kEvaluation);
@@ -154,21 +178,23 @@ struct BadText {
 
 TEST(ProgramTextTest, ErrorsNameTheLine) {
   const std::string h = kHeader;
-  const std::string p = "program 2 training rank 0 of 1 units 3 microbatches -\n";
+  const std::string p = "program 3 training rank 0 of 1 units 3 microbatches -\n";
   const BadText cases[] = {
       {"empty", "", "line 1: it ends before its five header lines"},
-      {"header cut", "program 2 training rank 0 of 5 units 8 microbatches 1@0\nholds -\ngroups -\nparameters 1\n", "ends before"},
+      {"header cut", "program 3 training rank 0 of 5 units 8 microbatches 1@0\nholds -\ngroups -\nparameters 1\n", "ends before"},
       {"other text", "plan 1\n", "line 1: expected 'program', got 'plan'"},
-      {"version", "program 3 training rank 0 of 1 units 3 microbatches -\n", "line 1: version 3 is not known"},
-      {"kind", "program 2 dreaming rank 0 of 1 units 3 microbatches -\n", "got 'dreaming'"},
-      {"header's rest", "program 2 training rank 0 of 1 units 3 microbatches - x\n", "line 1: unexpected 'x'"},
-      {"number", "program 2 training rank zero of 1 units 3 microbatches -\n", "rank must be an integer, got 'zero'"},
-      {"overflow", "program 2 training rank 99999999999 of 1 units 3 microbatches -\n", "must be an integer"},
-      {"list", "program 2 training rank 0 of 1 units 3 microbatches 1@0,,2@1\n", "microbatches must be 'samples@first', got ''"},
-      {"first sample missing", "program 2 training rank 0 of 1 units 3 microbatches 4\n", "must be 'samples@first', got '4'"},
-      {"first sample empty", "program 2 training rank 0 of 1 units 3 microbatches 4@\n",
+      {"older version", "program 2 training rank 0 of 1 units 3 microbatches -\n",
+       "line 1: version 2 is not known, this build reads 3; the program comes from an older coordinator: update the coordinator"},
+      {"newer version", "program 4 training rank 0 of 1 units 3 microbatches -\n", "from a newer coordinator: update this node"},
+      {"kind", "program 3 dreaming rank 0 of 1 units 3 microbatches -\n", "got 'dreaming'"},
+      {"header's rest", "program 3 training rank 0 of 1 units 3 microbatches - x\n", "line 1: unexpected 'x'"},
+      {"number", "program 3 training rank zero of 1 units 3 microbatches -\n", "rank must be an integer, got 'zero'"},
+      {"overflow", "program 3 training rank 99999999999 of 1 units 3 microbatches -\n", "must be an integer"},
+      {"list", "program 3 training rank 0 of 1 units 3 microbatches 1@0,,2@1\n", "microbatches must be 'samples@first', got ''"},
+      {"first sample missing", "program 3 training rank 0 of 1 units 3 microbatches 4\n", "must be 'samples@first', got '4'"},
+      {"first sample empty", "program 3 training rank 0 of 1 units 3 microbatches 4@\n",
        "microbatches must be an integer, got ''"},
-      {"first sample twice", "program 2 training rank 0 of 1 units 3 microbatches 4@0@1\n", "'samples@first', got '4@0@1'"},
+      {"first sample twice", "program 3 training rank 0 of 1 units 3 microbatches 4@0@1\n", "'samples@first', got '4@0@1'"},
       {"holds", p + "parameters 1\n", "line 2: expected 'holds', got 'parameters'"},
       {"holds' rest", p + "holds 0 1\n", "line 2: unexpected '1'"},
       {"groups", p + "holds 0\nparameters 1\n", "line 3: expected 'groups', got 'parameters'"},
@@ -179,14 +205,27 @@ TEST(ProgramTextTest, ErrorsNameTheLine) {
       {"home", p + "holds 0\ngroups -\nparameters 1:\n", "line 4: parameters must be an integer, got ''"},
       {"two homes", p + "holds 0\ngroups -\nparameters 1\ngradients 1:0:1\n", "line 5: gradients must be an integer, got '0:1'"},
       {"index", h + "1 reduce_scalars\n", "line 6: expected instruction 0, got 1"},
-      {"operation", h + "0 think unit=1\n", "line 6: 'think' is no operation"},
-      {"missing field", h + "0 gather unit=1\n", "line 6: expected 'buffer=...', got ''"},
-      {"wrong field", h + "0 gather unit=1 grad=2\n", "line 6: expected 'buffer=...', got 'grad=2'"},
-      {"no group", h + "0 gather unit=1 buffer=2\n", "line 6: expected 'group=...', got ''"},
-      {"no peer", h + "0 send_gradient unit=1 mb=0 first=0 samples=1 after=0\n", "line 6: expected 'peer=...', got 'after=0'"},
-      {"field's value", h + "0 gather unit=x buffer=2\n", "line 6: unit must be an integer, got 'x'"},
-      {"keep", h + "0 forward unit=1 mb=0 buffer=0 keep=some\n", "line 6: expected keep=all"},
-      {"extra", h + "0 release buffer=0 unit=1\n", "line 6: unexpected 'unit=1'"},
+      {"operation", h + "0 think block=1\n", "line 6: 'think' is no operation"},
+      {"missing field", h + "0 gather block=1\n", "line 6: expected 'buffer=...', got ''"},
+      {"wrong field", h + "0 gather block=1 grad=2\n", "line 6: expected 'buffer=...', got 'grad=2'"},
+      {"no group", h + "0 gather block=1 buffer=2\n", "line 6: expected 'group=...', got ''"},
+      {"no peer", h + "0 send_gradient block=1 mb=0 first=0 samples=1 after=0\n", "line 6: expected 'peer=...', got 'after=0'"},
+      {"field's value", h + "0 gather block=x buffer=2\n", "line 6: block must be an integer, got 'x'"},
+      {"keep", h + "0 forward block=1 mb=0 buffer=0 keep=some\n", "line 6: expected keep=all"},
+      {"range", h + "0 gather block=3-1 buffer=0 group=0\n", "line 6: block must be an integer or a range that ascends"},
+      {"range of one", h + "0 zero_grad block=3-3 grad=0\n", "a range that ascends from 0 or more, got '3-3'"},
+      {"range's end", h + "0 zero_grad block=3- grad=0\n", "line 6: block must be an integer, got ''"},
+      {"elements", h + "0 gather block=3 elements=0@4 buffer=0 group=0\n", "line 6: elements must be at least 1, from 0 on"},
+      {"elements' first", h + "0 gather block=3 elements=4@-1 buffer=0 group=0\n", "elements must be at least 1, from 0 on"},
+      {"segment", h + "0 recompute block=3 mb=0 segment=half buffer=0\n",
+       "line 6: expected segment=attention, segment=mlp, segment=logits, segment=loss, got 'segment=half'"},
+      {"of", h + "0 offload_state block=3 of=rows\n", "line 6: expected of=parameters, of=moments, got 'of=rows'"},
+      {"operators", h + "0 recompute block=3 mb=0 buffer=0 ops=attention,qkv\n", "ops must name operators in their order"},
+      {"operator", h + "0 recompute block=3 mb=0 buffer=0 ops=magic\n", "must name operators in their order, got 'magic'"},
+      {"room", p + "holds 0\ngroups -\nparameters 1x\n", "line 4: parameters must be an integer, got ''"},
+      {"room of one", p + "holds 0\ngroups -\nparameters 4x1\n", "line 4: parameters must not say x1"},
+      {"homes", p + "holds 0\ngroups -\nparameters 4:2-1\n", "a range that ascends"},
+      {"extra", h + "0 release buffer=0 block=1\n", "line 6: unexpected 'block=1'"},
       {"after", h + "0 release buffer=0 after=a\n", "line 6: after must be an integer, got 'a'"},
       {"after's rest", h + "0 release buffer=0 after=1 after=2\n", "line 6: unexpected 'after=2'"},
   };

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "common/program/program_order.h"
 #include "tests/common/program/program_builder.h"
 #include "tests/common/program/program_texts.h"
+#include "tests/common/program/wide_program_texts.h"
 
 namespace motley {
 namespace {
@@ -35,7 +37,9 @@ TEST(ProgramValidateTest, LayeredProgramsPass) {
 }
 
 TEST(ProgramValidateTest, HandWrittenProgramsPass) {
-  for (const char* text : kValidTexts) {
+  std::vector<const char*> texts(std::begin(kValidTexts), std::end(kValidTexts));
+  texts.insert(texts.end(), std::begin(kAllWideTexts), std::end(kAllWideTexts));
+  for (const char* text : texts) {
     const auto program = ParseProgram(text);
     ASSERT_TRUE(program.ok()) << program.status();
     EXPECT_EQ(ToText(*program), text);
@@ -50,8 +54,8 @@ TEST(ProgramValidateTest, TheDocumentedExampleIsThisOne) {
   bool inside = false;
   while (std::getline(page, line)) {
     const std::string text = line.starts_with("    ") ? line.substr(4) : "";
-    if (text.starts_with("program 2 ")) examples.emplace_back();
-    inside = !text.empty() && (inside || text.starts_with("program 2 "));
+    if (text.starts_with("program 3 ")) examples.emplace_back();
+    inside = !text.empty() && (inside || text.starts_with("program 3 "));
     if (inside) absl::StrAppend(&examples.back(), text, "\n");
   }
   EXPECT_THAT(examples, ElementsAre(kTraining, kFirstStage));
@@ -59,9 +63,9 @@ TEST(ProgramValidateTest, TheDocumentedExampleIsThisOne) {
 
 TEST(ProgramValidateTest, ATiedEmbeddingMayBeReducedTwice) {
   const auto program = ParseProgram(Edited(kTied,
-                                           {{"6", "reduce_scatter unit=0 grad=1 group=0"},
-                                            {"7", "backward unit=0 mb=0 buffer=0 grad=1 after=6"},
-                                            {"8", "reduce_scatter unit=0 grad=1 group=0 after=7"},
+                                           {{"6", "reduce_scatter block=0 grad=1 group=0"},
+                                            {"7", "backward block=0 mb=0 buffer=0 grad=1 after=6"},
+                                            {"8", "reduce_scatter block=0 grad=1 group=0 after=7"},
                                             {"9", "reduce_scalars"}},
                                            "10 optimizer_step after=9\n"));
   ASSERT_TRUE(program.ok()) << program.status();
@@ -81,6 +85,7 @@ std::vector<Program> ProgramsToBreak() {
     // A rank without samples gathers for the others.
     if (Program program = *ParseProgram(text); !program.microbatches.empty()) programs.push_back(std::move(program));
   }
+  for (const char* text : kWideTexts) programs.push_back(*ParseProgram(text));
   return programs;
 }
 

@@ -43,7 +43,7 @@ class FakeCard : public HostBackend {
   const NcclApi* const nccl_;
   FakeDeviceMemory memory_;
   FakeStreamDevice device_;
-  std::array<std::unique_ptr<DeviceStream>, kNumLanes> streams_;  // by Lane; after what their threads use
+  std::array<std::unique_ptr<DeviceStream>, kNumEngineLanes> streams_;  // by Lane; after what their threads use
 };
 
 }  // namespace motley::engine

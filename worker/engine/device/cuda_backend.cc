@@ -60,7 +60,7 @@ class CudaBackend : public DeviceBackend {
  public:
   CudaBackend(int64_t card_bytes, int multiprocessors, absl::StatusOr<NcclLibrary> nccl)
       : card_bytes_(card_bytes), multiprocessors_(multiprocessors), nccl_(std::move(nccl)) {
-    for (size_t lane = 0; lane < kNumLanes; ++lane) {
+    for (size_t lane = 0; lane < kNumEngineLanes; ++lane) {
       // Transfers go first: what they bring is waited for, and they take little of the card.
       lanes_[lane] = streams_.Make(/*high_priority=*/lane != static_cast<size_t>(Lane::kCompute));
     }
@@ -105,7 +105,7 @@ class CudaBackend : public DeviceBackend {
   int64_t cap_bytes_ = 0;
   CudaMemory memory_;
   CudaStreams streams_;
-  std::array<std::unique_ptr<DeviceStream>, kNumLanes> lanes_;
+  std::array<std::unique_ptr<DeviceStream>, kNumEngineLanes> lanes_;
 };
 
 }  // namespace

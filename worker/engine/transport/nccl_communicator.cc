@@ -105,6 +105,7 @@ class NcclCommunicator : public Communicator {
       case Lane::kReceive:
         return by_tcp(options_.receives_from, [this](int peer) { return TransportFrom(peer); });
       case Lane::kCompute:
+      case Lane::kCopy:  // touches no network
         return false;
     }
     return true;

@@ -95,7 +95,7 @@ int MostCtas(const Circle& circle, const std::vector<Introduction>& introduction
   int fewest = std::numeric_limits<int>::max();
   for (const int r : circle.members) fewest = std::min(fewest, introductions[r].multiprocessors);
   if (fewest == 0) return 0;
-  const int most = std::clamp(fewest / static_cast<int>(kNumLanes), 1, kMostCtasOfNccl);
+  const int most = std::clamp(fewest / static_cast<int>(kNumEngineLanes), 1, kMostCtasOfNccl);
   // Of a pair's channels NCCL makes a power of two, the next one above.
   return circle.kind == Circle::Kind::kGroup ? most : static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
 }

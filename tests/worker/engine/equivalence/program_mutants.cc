@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,8 +20,18 @@ struct FieldChanger {
     what = absl::StrCat(key, " ", value, " -> ", value + change);
     value += change;
   }
-  void Optional(const char* key, int32_t& value) { Field(key, value); }
-  void Keeps(Keep& value) {
+  void Optional(const char* key, int32_t& value) {
+    if (std::string_view(key) != "tp") Field(key, value);
+  }
+  // The engine's programs have ranges of one alone; what they could also name is held to the rules, not to numbers.
+  void Span(const char* key, int32_t& first, int32_t&) { Field(key, first); }
+  void OptionalSpan(const char*, int32_t&, int32_t&) {}
+  void Elements(const char*, ArrayRange&) {}
+  void Operators(const char*, uint32_t&) {}
+  void Word(const char*, UnitSegment&) {}
+  void Word(const char*, Exchanged&) {}
+  void Word(const char*, State&) {}
+  void Word(const char*, Keep& value) {
     if (count++ != wanted) return;
     what = "keep";
     value = value == Keep::kAll ? Keep::kBoundary : Keep::kAll;

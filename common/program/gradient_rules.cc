@@ -1,0 +1,100 @@
+#include "common/program/gradient_rules.h"
+
+#include <algorithm>
+
+namespace motley {
+
+GradientRules::Tenant* GradientRules::Find(int32_t index, int32_t unit) {
+  for (Tenant& tenant : buffers_[index].tenants) {
+    if (tenant.unit == unit) return &tenant;
+  }
+  return nullptr;
+}
+
+bool GradientRules::HasRoom(int32_t index, int32_t unit) const {
+  const int32_t room = check_.program.gradient_buffers[index].num_units;
+  const std::vector<Tenant>& tenants = buffers_[index].tenants;
+  return std::all_of(tenants.begin(), tenants.end(), [&](const Tenant& t) { return std::abs(t.unit - unit) < room; });
+}
+
+absl::Status GradientRules::Write(int32_t index, int32_t unit) {
+  MOTLEY_RETURN_IF_ERROR(check_.InRange("gradient buffer", index, check_.program.gradient_buffers));
+  MOTLEY_RETURN_IF_ERROR(check_.CheckHome("gradient", index, check_.program.gradient_buffers, unit));
+  // A sum from another buffer would be added to the shard in the home, which the home's first write zeroes.
+  if (const int32_t home = check_.index.gradient_home[unit]; home >= 0 && home != index) {
+    return check_.Error(absl::StrCat("the home of unit ", unit, "'s gradients is buffer ", home, ", not ", index));
+  }
+  Buffer& buffer = buffers_[index];
+  Tenant* tenant = Find(index, unit);
+  if (tenant != nullptr && tenant->elements.total() > 0) {
+    return check_.Error(absl::StrCat("a part of the gradients of unit ", unit, " was reduced; reduce the rest first"));
+  }
+  if (tenant == nullptr) {
+    if (!HasRoom(index, unit)) {
+      return check_.Error(
+          absl::StrCat("gradient buffer ", index, " still holds unit ", buffer.tenants[0].unit, "; reduce it first"));
+    }
+    const auto reduced = buffer.reduced.find(unit);
+    if (reduced != buffer.reduced.end() && check_.program.gradient_buffers[index].home_of >= 0) {
+      return check_.Error(absl::StrCat("gradient buffer ", index, " is a home and reduced already"));
+    }
+    const int before = buffer.tenants.empty() ? buffer.last_reduce : reduced != buffer.reduced.end() ? reduced->second : -1;
+    MOTLEY_RETURN_IF_ERROR(
+        check_.Ordered(before, absl::StrCat("the first write of gradient buffer ", index, " must wait for its last reduction")));
+    tenant = &buffer.tenants.emplace_back();
+    tenant->unit = unit;
+  }
+  tenant->last_write = check_.at;
+  return absl::OkStatus();
+}
+
+absl::Status GradientRules::Check(const ZeroGrad& z) {
+  MOTLEY_RETURN_IF_ERROR(check_.ForUnits(z.unit, z.more_units, [&](int32_t unit) { return check_.HoldsArray(unit); }));
+  MOTLEY_RETURN_IF_ERROR(check_.InRange("gradient buffer", z.grad, check_.program.gradient_buffers));
+  return check_.ForUnits(z.unit, z.more_units, [&](int32_t unit) -> absl::Status {
+    if (Find(z.grad, unit) != nullptr || !HasRoom(z.grad, unit)) {
+      return check_.Error(absl::StrCat("gradient buffer ", z.grad, " holds gradients that were not reduced"));
+    }
+    return Write(z.grad, unit);
+  });
+}
+
+absl::Status GradientRules::ReduceUnit(int32_t index, int32_t unit, const ArrayRange& elements) {
+  Buffer& buffer = buffers_[index];
+  Tenant* tenant = Find(index, unit);
+  if (tenant == nullptr) {
+    return check_.Error(absl::StrCat("gradient buffer ", index, " holds no gradients of unit ", unit));
+  }
+  MOTLEY_RETURN_IF_ERROR(
+      check_.Ordered(tenant->last_write, absl::StrCat("the reduction of unit ", unit, " must wait for its last backward")));
+  if (elements.whole() && tenant->elements.total() > 0) {
+    return check_.Error(absl::StrCat("a part of the gradients of unit ", unit, " was reduced; reduce the rest alone"));
+  }
+  if (!elements.whole()) {
+    if (const auto twice = tenant->elements.Add({elements.first, elements.end()})) {
+      return check_.Error(
+          absl::StrCat("elements ", twice->first, " to ", twice->second, " of unit ", unit, " are reduced twice"));
+    }
+  }
+  buffer.last_reduce = check_.at;
+  if (!elements.whole() && tenant->elements.total() < check_.index.elements[unit]) return absl::OkStatus();
+  buffer.reduced[unit] = check_.at;
+  reduced_[unit] = check_.at;
+  buffer.tenants.erase(buffer.tenants.begin() + (tenant - buffer.tenants.data()));
+  return absl::OkStatus();
+}
+
+absl::Status GradientRules::CheckEnd() const {
+  for (size_t g = 0; g < buffers_.size(); ++g) {
+    if (buffers_[g].tenants.empty()) continue;
+    return check_.EndError(
+        absl::StrCat("gradient buffer ", g, " holds gradients of unit ", buffers_[g].tenants[0].unit, " that were not reduced"));
+  }
+  for (const int32_t unit : check_.program.units) {
+    if (reduced_[unit] >= 0) continue;
+    return check_.EndError(absl::StrCat("the gradients of unit ", unit, " are never reduced; without samples, zero them first"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace motley

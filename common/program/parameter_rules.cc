@@ -1,0 +1,82 @@
+#include "common/program/parameter_rules.h"
+
+#include <algorithm>
+
+namespace motley {
+
+absl::Status ParameterRules::Check(const Broadcast& b) {
+  MOTLEY_RETURN_IF_ERROR(check_.InGroup(b.group));
+  MOTLEY_RETURN_IF_ERROR(check_.RootInGroup(b.root, b.group));
+  return Fill(b, ArrayRange{});
+}
+
+// Beside those that are in the buffer: they stand one behind the other.
+bool ParameterRules::HasRoom(int32_t index, int32_t unit) const {
+  const int32_t room = check_.program.parameter_buffers[index].num_units;
+  const std::vector<Tenant>& tenants = buffers_[index].tenants;
+  return std::all_of(tenants.begin(), tenants.end(), [&](const Tenant& t) { return std::abs(t.unit - unit) < room; });
+}
+
+absl::Status ParameterRules::FillUnit(int32_t index, int32_t unit, const ArrayRange& elements) {
+  MOTLEY_RETURN_IF_ERROR(check_.CheckHome("parameter", index, check_.program.parameter_buffers, unit));
+  Buffer& buffer = buffers_[index];
+  Tenant* tenant = Find(buffer.tenants, unit);
+  if (tenant != nullptr && (tenant->whole || elements.whole())) {
+    if (check_.program.parameter_buffers[index].home_of >= 0) {
+      return check_.Error(absl::StrCat("parameter buffer ", index, " is a home and gathered already"));
+    }
+    return check_.Error(absl::StrCat("parameter buffer ", index, " still holds unit ", unit, "; release it first"));
+  }
+  if (tenant == nullptr) {
+    if (!HasRoom(index, unit)) {
+      return check_.Error(
+          absl::StrCat("parameter buffer ", index, " still holds unit ", buffer.tenants[0].unit, "; release it first"));
+    }
+    MOTLEY_RETURN_IF_ERROR(check_.Ordered(buffer.last_release,
+                                          absl::StrCat("a gather into parameter buffer ", index, " must wait for its release")));
+    tenant = &buffer.tenants.emplace_back();
+    tenant->unit = unit;
+  }
+  tenant->gather = check_.at;
+  tenant->whole = elements.whole();
+  if (elements.whole()) return absl::OkStatus();
+  if (const auto twice = tenant->elements.Add({elements.first, elements.end()})) {
+    return check_.Error(absl::StrCat("elements ", twice->first, " to ", twice->second, " of unit ", unit, " are gathered twice"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParameterRules::Check(const Release& r) {
+  MOTLEY_RETURN_IF_ERROR(check_.InRange("parameter buffer", r.buffer, check_.program.parameter_buffers));
+  Buffer& buffer = buffers_[r.buffer];
+  if (check_.program.parameter_buffers[r.buffer].home_of >= 0) {
+    return check_.Error(absl::StrCat("parameter buffer ", r.buffer, " is a home, which is never released"));
+  }
+  if (buffer.tenants.empty()) return check_.Error(absl::StrCat("parameter buffer ", r.buffer, " holds nothing"));
+  // Uses are on the release's own lane and earlier; the gathers are not.
+  for (const Tenant& tenant : buffer.tenants) {
+    MOTLEY_RETURN_IF_ERROR(
+        check_.Ordered(tenant.gather, absl::StrCat("the release of parameter buffer ", r.buffer, " must wait for its gather")));
+  }
+  buffer.tenants.clear();
+  buffer.last_release = check_.at;
+  return absl::OkStatus();
+}
+
+absl::Status ParameterRules::BufferHolds(int32_t index, int32_t unit) const {
+  MOTLEY_RETURN_IF_ERROR(check_.InRange("parameter buffer", index, check_.program.parameter_buffers));
+  const std::vector<Tenant>& tenants = buffers_[index].tenants;
+  const Tenant* tenant = Find(tenants, unit);
+  if (tenant == nullptr) {
+    return check_.Error(absl::StrCat("parameter buffer ", index, " holds ",
+                                     tenants.empty() ? "nothing" : absl::StrCat("unit ", tenants[0].unit), ", not unit ", unit,
+                                     "; gather it first"));
+  }
+  if (!tenant->whole && tenant->elements.total() < check_.index.elements[unit]) {
+    return check_.Error(absl::StrCat("parameter buffer ", index, " holds ", tenant->elements.total(), " of the ",
+                                     check_.index.elements[unit], " elements of unit ", unit, "; gather the rest first"));
+  }
+  return check_.Ordered(tenant->gather, absl::StrCat("use of unit ", unit, " must wait for its gather"));
+}
+
+}  // namespace motley

@@ -1,0 +1,58 @@
+// Which units the parameter buffers hold, instruction by instruction: rules 7 to 9 of docs/program.md. Part of Validate
+// (program.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/program/disjoint_ranges.h"
+#include "common/program/program_check.h"
+
+namespace motley {
+
+class ParameterRules {
+ public:
+  explicit ParameterRules(const ProgramCheck& check) : check_(check), buffers_(check.program.parameter_buffers.size()) {}
+
+  absl::Status Check(const Gather& g) { return Fill(g, g.elements); }
+  absl::Status Check(const Broadcast& b);
+  absl::Status Check(const Release& r);
+  // That the buffer holds the unit, whole, and the present instruction waits for that.
+  absl::Status BufferHolds(int32_t buffer, int32_t unit) const;
+
+ private:
+  struct Tenant {
+    int32_t unit = -1;
+    int gather = -1;  // the last instruction that filled it
+    bool whole = false;
+    DisjointRanges elements;  // otherwise
+  };
+  struct Buffer {
+    std::vector<Tenant> tenants;  // none = free
+    int last_release = -1;        // instruction that freed it last
+  };
+
+  template <typename Op>
+  absl::Status Fill(const Op& op, const ArrayRange& elements) {
+    MOTLEY_RETURN_IF_ERROR(check_.ForUnits(op.unit, op.more_units, [&](int32_t unit) { return check_.HoldsArray(unit); }));
+    MOTLEY_RETURN_IF_ERROR(check_.InGroup(op.group));
+    MOTLEY_RETURN_IF_ERROR(check_.InRange("parameter buffer", op.buffer, check_.program.parameter_buffers));
+    if (!elements.whole() && op.more_units > 0) return check_.Error("a range of elements is of one unit");
+    return check_.ForUnits(op.unit, op.more_units, [&](int32_t unit) { return FillUnit(op.buffer, unit, elements); });
+  }
+  absl::Status FillUnit(int32_t index, int32_t unit, const ArrayRange& elements);
+  bool HasRoom(int32_t index, int32_t unit) const;
+  // The unit's place in a buffer, as constant as the buffer; null: it has none.
+  template <typename Tenants>
+  static auto Find(Tenants& tenants, int32_t unit) -> decltype(tenants.data()) {
+    for (auto& tenant : tenants) {
+      if (tenant.unit == unit) return &tenant;
+    }
+    return nullptr;
+  }
+
+  const ProgramCheck& check_;
+  std::vector<Buffer> buffers_;
+};
+
+}  // namespace motley

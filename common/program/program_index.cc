@@ -1,0 +1,36 @@
+#include "common/program/program_index.h"
+
+#include <algorithm>
+
+namespace motley {
+
+ProgramIndex::ProgramIndex(const Program& program)
+    : place(program.num_units, -1), gradient_home(program.num_units, -1), elements(program.num_units, 0) {
+  for (size_t i = 0; i < program.units.size(); ++i) place[program.units[i]] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < program.gradient_buffers.size(); ++i) {
+    const UnitBuffer& buffer = program.gradient_buffers[i];
+    if (buffer.home_of < 0) continue;
+    for (int32_t k = 0; k < buffer.num_units; ++k) gradient_home[buffer.home_of + k] = static_cast<int32_t>(i);
+  }
+  for (const std::vector<int32_t>& members : program.groups) {
+    in_group.push_back(std::find(members.begin(), members.end(), program.rank) != members.end());
+  }
+  for (std::vector<bool>& units : in_host) units.assign(program.num_units, false);
+  const auto exists = [&program](int64_t unit) { return unit >= 0 && unit < program.num_units; };
+  for (const Instruction& instruction : program.instructions) {
+    std::visit(
+        [&](const auto& op) {
+          if constexpr (requires { op.elements; }) {
+            if (exists(op.unit)) elements[op.unit] = std::max(elements[op.unit], op.elements.end());
+          }
+        },
+        instruction.op);
+    const auto* prefetch = std::get_if<PrefetchState>(&instruction.op);
+    if (prefetch == nullptr) continue;
+    for (int64_t unit = prefetch->unit; unit <= int64_t{prefetch->unit} + prefetch->more_units && exists(unit); ++unit) {
+      in_host[static_cast<size_t>(prefetch->of)][unit] = true;
+    }
+  }
+}
+
+}  // namespace motley
