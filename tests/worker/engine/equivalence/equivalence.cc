@@ -18,16 +18,30 @@ absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint6
   return TrainOnThreads(assignments, delays, devices);
 }
 
-}  // namespace
+uint64_t Drawn(uint64_t seed, int64_t n) { return Mix64(Mix64(seed) + static_cast<uint64_t>(n)); }
 
-PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
-  const uint64_t drawn = Mix64(Mix64(seed) + static_cast<uint64_t>(n));
+TinyJob DrawTinyJob(uint64_t drawn, int64_t n, const std::filesystem::path& folder, bool half) {
   const ModelFamily family = n % 2 == 0 ? ModelFamily::kGpt2 : ModelFamily::kLlama;
   const TinySize size = kTinySizes[drawn % std::size(kTinySizes)];
   const DType whole = n / 2 % 4 == 3 ? DType::kFloat32 : DType::kFloat64;
   const DType compute = !half ? whole : n / 2 % 2 == 0 ? DType::kBFloat16 : DType::kFloat16;
+  return MakeTinyJob(family, size, compute, folder);
+}
+
+}  // namespace
+
+PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
+  const uint64_t drawn = Drawn(seed, n);
   PlannedJob planned;
-  planned.job = MakeTinyJob(family, size, compute, folder);
+  planned.job = DrawTinyJob(drawn, n, folder, half);
+  planned.plan = RandomEnginePlan(drawn).Draw(planned.job);
+  return planned;
+}
+
+PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder) {
+  const uint64_t drawn = Drawn(seed, n);
+  PlannedJob planned;
+  planned.job = Widened(DrawTinyJob(drawn, n, folder, /*half=*/n % 3 == 2));
   planned.plan = RandomEnginePlan(drawn).Draw(planned.job);
   return planned;
 }
