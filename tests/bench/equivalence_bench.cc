@@ -66,6 +66,7 @@ void MeasureTraining(int64_t plans, uint64_t seed, const std::filesystem::path& 
     const absl::StatusOr<Differences> found = equivalence.Run(planned, delays);
     const std::string complaint = found.ok() ? Complaint(*found, LimitsOf(planned.plan.dtype)) : found.status().ToString();
     if (found.ok()) worst[dtype].curve.Take(found->curve.relative, absl::StrCat(found->curve.where, ", plan ", n));
+    if (found.ok()) worst[dtype].memory.Take(found->memory.relative, absl::StrCat(found->memory.where, ", plan ", n));
     if (found.ok()) worst[dtype].state.Take(found->state.relative, absl::StrCat(found->state.where, ", plan ", n));
     if (!complaint.empty()) {
       ++*failed;
@@ -78,6 +79,7 @@ void MeasureTraining(int64_t plans, uint64_t seed, const std::filesystem::path& 
     report->Add(dtype + ": plans", static_cast<double>(count[dtype]), "1");
     report->AddGoal(dtype + ": loss and gradient norm, worst", differences.curve.relative, "1", limits.curve);
     report->AddGoal(dtype + ": arrays of the checkpoints, worst", differences.state.relative, "1", limits.state);
+    report->AddGoal(dtype + ": peak bytes of a rank, worst", differences.memory.relative, "1", limits.memory);
     std::fprintf(stderr, "%s: worst are %s and %s\n", dtype.c_str(), differences.curve.where.c_str(),
                  differences.state.where.c_str());
   }

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "tests/bench/bench_report.h"
 #include "tests/worker/engine/equivalence/equivalence.h"
-#include "tests/worker/engine/equivalence/plan_assignments.h"
-#include "tests/worker/engine/equivalence/plan_memory.h"
+#include "tests/worker/engine/equivalence/memory_predictions.h"
 
 namespace motley::engine {
 
@@ -35,26 +33,18 @@ struct MemoryGaps {
 
 class MemoryBench {
  public:
-  // What is nearer than this to the prediction is right.
-  static constexpr int64_t kUncountedBytes = 64 << 10;
-
   // `text`: where a line for each rank goes; may be null.
   MemoryBench(uint64_t seed, const std::filesystem::path& folder, std::FILE* text) : seed_(seed), folder_(folder), text_(text) {}
 
   absl::Status Measure(int64_t n) {
     const PlannedJob planned = DrawWideJob(seed_, n, folder_);
-    const auto predicted = predictions_.Of(planned);
-    if (!predicted.ok()) return predicted.status();
-    const auto assignments = AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan));
-    if (!assignments.ok()) return assignments.status();
-    const absl::StatusOr<Checkpoints> run = TrainAndKeep(*assignments, std::nullopt);
-    if (!run.ok()) return run.status();
+    const absl::StatusOr<std::vector<RankMemory>> ranks = predictions_.AndMeasured(planned);
+    if (!ranks.ok()) return ranks.status();
     size_t r = 0;
     for (const planner::StagePlan& stage : planned.plan.pipelines[0].stages) {
       for (const planner::UnitPlan& unit : stage.units) {
-        const RankMemory rank{(*predicted)[r], run->peak_bytes[r]};
-        Take(planned, stage, rank);
-        if (text_ != nullptr) Print(n, r, planned, stage, unit, rank);
+        Take(planned, stage, (*ranks)[r]);
+        if (text_ != nullptr) Print(n, r, planned, stage, unit, (*ranks)[r]);
         ++r;
       }
     }
@@ -93,8 +83,8 @@ class MemoryBench {
     const auto& stages = planned.plan.pipelines[0].stages;
     std::fprintf(text_, "%s\n",
                  absl::StrCat("plan ", n, " rank ", r, ": ", planned.job.Name(), "; ",
-                              std::string(planner::ScheduleName(planned.plan.schedule)), ", stage ", &stage - stages.data(), " of ",
-                              stages.size(), ", ", stage.units.size(), " ranks, zero ", stage.zero_stage, ", ministages ",
+                              std::string(planner::ScheduleName(planned.plan.schedule)), ", stage ", &stage - stages.data(),
+                              " of ", stages.size(), ", ", stage.units.size(), " ranks, zero ", stage.zero_stage, ", ministages ",
                               stage.ministages.size(), ", microbatches ", absl::StrJoin(unit.microbatches, "+"),
                               unit.ranks[0].recompute.all() ? ", recompute" : "", "; measured ", kib(rank.measured_bytes),
                               " KiB, predicted ", kib(memory.total()), ": parameters ", kib(memory.parameters), " gradients ",

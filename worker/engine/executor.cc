@@ -354,7 +354,8 @@ void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<U
   for (size_t b = 0; b < wanted.size(); ++b) {
     if (buffers[b].defined() && buffers[b].numel() >= wanted[b].elements) continue;
     UnitState* const home_of = wanted[b].home_of < 0 || !takes_in ? nullptr : &state_.units()[wanted[b].home_of];
-    if (home_of != nullptr && !is_zero && home_of->size() == wanted[b].elements) {  // the shard is the whole unit: no second one beside it
+    // The shard is the whole unit: no second one beside it.
+    if (home_of != nullptr && !is_zero && home_of->size() == wanted[b].elements) {
       buffers[b] = home_of->*shard;
       continue;
     }

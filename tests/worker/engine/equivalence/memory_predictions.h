@@ -1,5 +1,5 @@
-// What a plan's ranks are predicted to hold at most, as in a job: saved and temporary bytes of the units measured, the rest by the
-// planner's ledger.
+// What a plan's ranks are predicted to hold at most, as in a job: saved and temporary bytes of the units measured, the rest by
+// the planner's ledger.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/session/profile.h"
 #include "planner/plan/plan.h"
-#include "tests/worker/engine/equivalence/equivalence.h"
+#include "tests/worker/engine/equivalence/planned_job.h"
 
 namespace motley::engine {
 
@@ -26,6 +26,8 @@ class MemoryPredictions {
  public:
   // By rank. Errors of the profiler and of Evaluate.
   absl::StatusOr<std::vector<planner::MemoryByPurpose>> Of(const PlannedJob& planned);
+  // The same beside what the ranks hold when they train on the host. Errors of the run, too.
+  absl::StatusOr<std::vector<RankMemory>> AndMeasured(const PlannedJob& planned);
 
  private:
   absl::StatusOr<ComputeProfile> ProfileOf(const TinyJob& job);
