@@ -46,8 +46,8 @@ class EngineState {
   bool EmbeddingInTurn() const { return duty_.embedding && !tied_; }
   int64_t units() const { return duty_.layers + (EmbeddingInTurn() ? 1 : 0) + (duty_.head ? 1 : 0); }
 
-  // Two buffers that the units take in turn, in their order: those of even places and those of odd ones. Where places `shift` from
-  // one microbatch to the next, every unit has been in both. A single unit has one buffer, or with several `uses` another.
+  // Two buffers that the units take in turn, in their order: those of even places and those of odd ones. Where places `shift`
+  // from one microbatch to the next, every unit has been in both. A single unit has one buffer, or with several `uses` another.
   int64_t InTurn(bool shift, int64_t uses) const {
     int64_t buffers[2] = {0, 0};
     int64_t place = 0;
@@ -173,7 +173,7 @@ class EngineActivations {
 
   const Costs& costs_;
   const RankDuty& duty_;
-  const bool by_unit_;     // all microbatches pass a unit before the next
+  const bool by_unit_;    // all microbatches pass a unit before the next
   const bool keeps_all_;  // all forwards come before the first backward
 };
 

@@ -9,7 +9,8 @@ namespace {
 
 class EngineMemoryTest : public testing::TestWithParam<DType> {
  protected:
-  EngineMemoryTest() : tied_(MakeSetting(Nodes({{"T4", "T4"}}), Work(true))), apart_(MakeSetting(Nodes({{"T4", "T4"}}), Work(false))) {}
+  EngineMemoryTest()
+      : tied_(MakeSetting(Nodes({{"T4", "T4"}}), Work(true))), apart_(MakeSetting(Nodes({{"T4", "T4"}}), Work(false))) {}
 
   static Workload Work(bool tied) {
     Workload workload = WorkOf(MediumModel(12, tied), 64, GetParam());
