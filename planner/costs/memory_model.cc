@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/costs/engine_memory.h"
+
 namespace motley::planner {
 namespace {
 
@@ -184,17 +186,6 @@ MemoryByPurpose Sum(const Costs& costs, const RankDuty& duty, const Kept& kept) 
 
 bool KeepsAll(ScheduleFamily schedule) { return schedule == ScheduleFamily::kLayered || schedule == ScheduleFamily::kGPipe; }
 
-// Microbatches (whole ones, through all ministages) and chunks (of one ministage) at the peak.
-struct Flight {
-  int64_t microbatches = 0, chunks = 0;
-};
-Flight FlightOf(const RankDuty& duty, int64_t count) {
-  if (KeepsAll(duty.schedule)) return {count, count * duty.ministages};
-  int64_t chunks = duty.in_flight > 0 ? std::min(duty.in_flight, count * duty.ministages)
-                                      : InFlight(duty.schedule, duty.stage, duty.num_stages, duty.ministages, count);
-  return {std::min(count, (chunks + duty.ministages - 1) / duty.ministages), chunks};
-}
-
 // `samples` of `microbatches` in flight.
 Kept KeptOf(const RankDuty& duty, const Flight& flight, int64_t samples, int64_t largest) {
   int64_t layer_samples = samples * duty.layers;
@@ -213,7 +204,15 @@ int64_t InFlight(ScheduleFamily schedule, int stage, int num_stages, int64_t min
   return std::min(all, schedule == ScheduleFamily::kZeroBubble ? stages : after + 1);
 }
 
+Flight FlightOf(const RankDuty& duty, int64_t count) {
+  if (KeepsAll(duty.schedule)) return {count, count * duty.ministages};
+  const int64_t chunks = duty.in_flight > 0 ? std::min(duty.in_flight, count * duty.ministages)
+                                            : InFlight(duty.schedule, duty.stage, duty.num_stages, duty.ministages, count);
+  return {std::min(count, (chunks + duty.ministages - 1) / duty.ministages), chunks};
+}
+
 MemoryByPurpose MemoryOf(const Costs& costs, const RankDuty& duty, const std::vector<int64_t>& microbatches) {
+  if (IsEngines(costs, duty)) return EngineMemoryOf(costs, duty, MicrobatchSizes(microbatches));
   const Flight flight = FlightOf(duty, static_cast<int64_t>(microbatches.size()));
   const size_t window = static_cast<size_t>(flight.microbatches);
   int64_t sum = 0, most = 0, largest = 0;
@@ -227,6 +226,7 @@ MemoryByPurpose MemoryOf(const Costs& costs, const RankDuty& duty, const std::ve
 }
 
 MemoryByPurpose MemoryOf(const Costs& costs, const RankDuty& duty, int64_t count, int64_t size, int64_t last) {
+  if (IsEngines(costs, duty)) return EngineMemoryOf(costs, duty, MicrobatchSizes(count, size, last));
   const Flight flight = FlightOf(duty, count + (last > 0 ? 1 : 0));
   const int64_t full = std::min(flight.microbatches, count);
   const int64_t samples = full * size + (flight.microbatches > full ? last : 0);

@@ -1,6 +1,6 @@
 // The one memory ledger for plans: peak bytes by purpose of a rank that holds these layers and computes these microbatches under
-// this schedule. Strategies ask it while they search, Evaluate reports it, `motley estimate` prints it. Pure, thread-safe, no
-// allocation. docs/simulator.md, "Memory", has the formulas.
+// this schedule. What the engine runs is engine_memory.h's. Strategies ask it while they search, Evaluate reports it, `motley
+// estimate` prints it. Pure, thread-safe, no allocation. docs/simulator.md, "Memory", has the formulas.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,9 @@ struct RankDuty {
   bool sums_across = false;  // gradients wait for a sum over several pipelines: no ministage steps right after its backward
   int64_t group_size = 1;    // units that share the state; 1 = nothing to gather
   int64_t in_flight = 0;     // microbatches (of one ministage) kept at once; 0 = what the schedule's formula says
+  // The largest microbatch of the neighbouring stages: what one of them hands over may come at once. 0 = there is none.
+  int64_t from_previous = 0, from_next = 0;
+  int64_t rounds = 0;  // microbatches of the rank of its stage that has most; 0 = not known, several
 };
 
 // `microbatches`: of its unit in one step; empty = stores only.
@@ -42,5 +45,11 @@ MemoryByPurpose MemoryOf(const Costs& costs, const RankDuty& duty, int64_t count
 // 1F1B stages - stage, zero bubble stages, interleaved Megatron's 2 (stages - stage - 1) + (ministages - 1) stages + 1. `count`
 // microbatches a step bound it; layered and GPipe keep them all.
 int64_t InFlight(ScheduleFamily schedule, int stage, int num_stages, int64_t ministages, int64_t count);
+
+// What a rank of `count` microbatches keeps at the peak: microbatches (whole ones, through all ministages) and chunks (of one).
+struct Flight {
+  int64_t microbatches = 0, chunks = 0;
+};
+Flight FlightOf(const RankDuty& duty, int64_t count);
 
 }  // namespace motley::planner

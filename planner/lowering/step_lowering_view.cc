@@ -308,6 +308,19 @@ absl::StatusOr<PlanView> ViewOf(const Setting& setting, const Plan& plan, ViewOp
   return Viewer(setting, plan, options).View();
 }
 
+// Of the stage before or behind another. Several ministages go round.
+static int64_t LargestMicrobatch(const PlanView& view, const StageView& stage, int step) {
+  const bool round = stage.plan->ministages.size() > 1;
+  const int index = stage.index + step, stages = stage.num_stages;
+  if (stages == 1 || (!round && (index < 0 || index >= stages))) return 0;
+  int64_t largest = 0;
+  const int first = view.pipelines[stage.pipeline].first_stage;
+  for (const int a : view.stages[first + (index + stages) % stages].actors) {
+    for (const int64_t m : *view.actors[a].microbatches) largest = std::max(largest, m);
+  }
+  return largest;
+}
+
 RankDuty DutyOf(const PlanView& view, const RankView& rank) {
   const StageView& stage = view.stages[rank.stage];
   RankDuty duty;
@@ -331,6 +344,9 @@ RankDuty DutyOf(const PlanView& view, const RankView& rank) {
   duty.offload_optimizer = rank.plan->offload_optimizer;
   duty.sums_across = view.pipelines.size() > 1;
   duty.group_size = stage.num_units;
+  for (const int a : stage.actors) duty.rounds = std::max(duty.rounds, view.actors[a].count());
+  duty.from_previous = LargestMicrobatch(view, stage, -1);
+  duty.from_next = LargestMicrobatch(view, stage, 1);
   // What a stage puts off of the weights' gradients it keeps beside what is in flight.
   const bool puts_off = view.schedule == ScheduleFamily::kZeroBubble;
   if (stage.plan->in_flight > 0) duty.in_flight = stage.plan->in_flight + (puts_off ? stage.index : 0);

@@ -1,7 +1,10 @@
 // Random plans against one device of the same engine: every step's loss and gradient norm, and every array of every checkpoint.
 // Ranks are threads, their lanes are delayed at random. Ends with 1 where a plan does not train like one device.
-//   equivalence_bench [--json F] [--plans N] [--seed S] [--references DIR]
+// Then the memory of the ranks of other random plans, of wide models, against the planner's prediction.
+//   equivalence_bench [--json F] [--plans N] [--memory N] [--text F] [--seed S] [--references DIR]
 //     --plans       default 300; a third of a second each
+//     --memory      plans whose memory is measured, default 100
+//     --text        a line for each rank whose memory is measured
 //     --seed        of plans and delays, default 2
 //     --references  instead: writes for each job what the one device computed, for tests/oracle/check_states.py
 #include <unistd.h>
@@ -14,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/bench/bench_report.h"
+#include "tests/bench/equivalence_memory.h"
 #include "tests/worker/engine/equivalence/equivalence.h"
 #include "tests/worker/engine/equivalence/reference_files.h"
 #include "tests/worker/engine/equivalence/shrink.h"
@@ -49,7 +53,7 @@ void Explain(const PlannedJob& planned, uint64_t seed, const std::string& compla
   std::fprintf(stderr, "the smallest like it: %s\n%s\n", equivalence.Complaint(smallest, seed).c_str(), ToText(smallest).c_str());
 }
 
-bench::Report Measure(int64_t plans, uint64_t seed, const std::filesystem::path& folder, int64_t* failed) {
+void MeasureTraining(int64_t plans, uint64_t seed, const std::filesystem::path& folder, bench::Report* report, int64_t* failed) {
   Equivalence equivalence;
   Progress progress(plans);
   std::map<std::string, Differences> worst;  // by dtype
@@ -62,6 +66,7 @@ bench::Report Measure(int64_t plans, uint64_t seed, const std::filesystem::path&
     const absl::StatusOr<Differences> found = equivalence.Run(planned, delays);
     const std::string complaint = found.ok() ? Complaint(*found, LimitsOf(planned.plan.dtype)) : found.status().ToString();
     if (found.ok()) worst[dtype].curve.Take(found->curve.relative, absl::StrCat(found->curve.where, ", plan ", n));
+    if (found.ok()) worst[dtype].memory.Take(found->memory.relative, absl::StrCat(found->memory.where, ", plan ", n));
     if (found.ok()) worst[dtype].state.Take(found->state.relative, absl::StrCat(found->state.where, ", plan ", n));
     if (!complaint.empty()) {
       ++*failed;
@@ -69,18 +74,31 @@ bench::Report Measure(int64_t plans, uint64_t seed, const std::filesystem::path&
     }
     progress.Done(n + 1, *failed);
   }
-  bench::Report report;
   for (const auto& [dtype, differences] : worst) {
     const Limits limits = LimitsOf(*ParseDType(dtype));
-    report.Add(dtype + ": plans", static_cast<double>(count[dtype]), "1");
-    report.AddGoal(dtype + ": loss and gradient norm, worst", differences.curve.relative, "1", limits.curve);
-    report.AddGoal(dtype + ": arrays of the checkpoints, worst", differences.state.relative, "1", limits.state);
+    report->Add(dtype + ": plans", static_cast<double>(count[dtype]), "1");
+    report->AddGoal(dtype + ": loss and gradient norm, worst", differences.curve.relative, "1", limits.curve);
+    report->AddGoal(dtype + ": arrays of the checkpoints, worst", differences.state.relative, "1", limits.state);
+    report->AddGoal(dtype + ": peak bytes of a rank, worst", differences.memory.relative, "1", limits.memory);
     std::fprintf(stderr, "%s: worst are %s and %s\n", dtype.c_str(), differences.curve.where.c_str(),
                  differences.state.where.c_str());
   }
-  report.AddGoal("plans that do not train like one device", static_cast<double>(*failed), "1", 0);
-  report.Add("seconds a plan", progress.seconds() / static_cast<double>(plans), "s");
-  return report;
+  report->AddGoal("plans that do not train like one device", static_cast<double>(*failed), "1", 0);
+  report->Add("seconds a plan", progress.seconds() / static_cast<double>(plans), "s");
+}
+
+void MeasureMemory(int64_t plans, uint64_t seed, const std::filesystem::path& folder, std::FILE* text, bench::Report* report,
+                   int64_t* failed) {
+  MemoryBench memory(seed, folder, text);
+  Progress progress(plans);
+  for (int64_t n = 0; n < plans; ++n) {
+    if (const absl::Status status = memory.Measure(n); !status.ok()) {
+      ++*failed;
+      std::fprintf(stderr, "plan %lld: %s\n", static_cast<long long>(n), status.ToString().c_str());
+    }
+    progress.Done(n + 1, *failed);
+  }
+  memory.AddTo(report);
 }
 
 }  // namespace
@@ -90,9 +108,11 @@ int main(int argc, char** argv) {
   using motley::bench::Report;
   const std::string plans = Report::Flag(argc, argv, "--plans"), seed = Report::Flag(argc, argv, "--seed");
   const std::string references = Report::Flag(argc, argv, "--references");
+  const std::string memory = Report::Flag(argc, argv, "--memory"), text = Report::Flag(argc, argv, "--text");
   const int64_t count = plans.empty() ? 300 : std::atoll(plans.c_str());
-  if (count < 1) {
-    std::fprintf(stderr, "--plans must be a number of at least 1\n");
+  const int64_t of_memory = memory.empty() ? 100 : std::atoll(memory.c_str());
+  if (count < 0 || of_memory < 0 || count + of_memory == 0) {
+    std::fprintf(stderr, "--plans and --memory must be numbers, one of them at least 1\n");
     return 64;
   }
   if (!references.empty()) {
@@ -103,8 +123,12 @@ int main(int argc, char** argv) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("equivalence_bench-" + std::to_string(getpid()));
   motley::engine::WriteTinyText(folder);
   int64_t failed = 0;
-  const Report report =
-      motley::engine::Measure(count, seed.empty() ? 2 : std::strtoull(seed.c_str(), nullptr, 10), folder, &failed);
+  const uint64_t drawn = seed.empty() ? 2 : std::strtoull(seed.c_str(), nullptr, 10);
+  Report report;
+  if (count > 0) motley::engine::MeasureTraining(count, drawn, folder, &report, &failed);
+  std::FILE* const lines = text.empty() ? nullptr : std::fopen(text.c_str(), "w");
+  if (of_memory > 0) motley::engine::MeasureMemory(of_memory, drawn, folder, lines, &report, &failed);
+  if (lines != nullptr) std::fclose(lines);
   std::filesystem::remove_all(folder);
   const int rc = report.Finish(argc, argv);
   return failed > 0 || report.missed() > 0 ? 1 : rc;

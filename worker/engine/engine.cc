@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/device/transport_choice.h"
 #include "common/program/hand_over_peers.h"
+#include "worker/engine/base/memory.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/device/cuda_libraries.h"
 #include "worker/engine/device/device_backend.h"
@@ -83,6 +84,7 @@ class EngineImpl : public Engine {
     at::set_num_threads(assignment.device.threads);
     return Guarded("training", assignment, [&]() -> absl::StatusOr<RunEnd> {
       MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));
+      const CountingIn counting(backend->host_account());
       MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator, Connect(assignment, *backend, "train/"));
       Trainer trainer(assignment, options_, *backend, host_, *communicator, stop_);
       absl::StatusOr<RunEnd> end = trainer.Run();
@@ -102,6 +104,7 @@ class EngineImpl : public Engine {
     at::set_num_threads(assignment.device.threads);
     return Guarded("profiling compute", assignment, [&]() -> absl::StatusOr<ComputeProfile> {
       MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));
+      const CountingIn counting(backend->host_account());
       SystemClock clock;
       ComputePacer pacer(assignment.device, clock);
       ProgressMeter progress(host_);
@@ -114,6 +117,7 @@ class EngineImpl : public Engine {
     MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
     return Guarded("profiling collectives", assignment, [&]() -> absl::StatusOr<CollectiveProfile> {
       MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));
+      const CountingIn counting(backend->host_account());
       MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator,
                               Connect(assignment, *backend, "profile/", LinkPeers(LinksOf(assignment), assignment.rank)));
       ProgressMeter progress(host_);

@@ -372,12 +372,14 @@ Executor::Executor(const RankAssignment& assignment, Precision precision, Device
 
 void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor UnitState::*shard,
                            DType type) {
-  const bool takes_in = type == precision_.master;  // what the state is in
+  const bool takes_in = type == precision_.master;     // what the state is in
+  const bool is_zero = shard == &UnitState::gradient;  // as gradients are between steps
   if (buffers.size() < wanted.size()) buffers.resize(wanted.size());
   for (size_t b = 0; b < wanted.size(); ++b) {
     if (buffers[b].defined() && buffers[b].numel() >= wanted[b].elements) continue;
     UnitState* const home_of = wanted[b].home_of < 0 || !takes_in ? nullptr : &state_.units()[wanted[b].home_of];
-    if (home_of != nullptr && home_of->size() == wanted[b].elements) {  // the shard is the whole unit: no second one beside it
+    // The shard is the whole unit: no second one beside it.
+    if (home_of != nullptr && !is_zero && home_of->size() == wanted[b].elements) {
       buffers[b] = home_of->*shard;
       continue;
     }
@@ -385,13 +387,21 @@ void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<U
     if (home_of == nullptr) continue;
     UnitState& own = *home_of;
     const at::Tensor range = buffers[b].narrow(0, own.begin, own.size());
-    range.copy_(own.*shard);
+    if (!is_zero) range.copy_(own.*shard);
     own.*shard = range;
+  }
+}
+
+void Executor::FreeShardsOfGradients(const Program& program) {
+  if (gradient_buffers_.size() >= program.gradient_buffers.size()) return;  // they have their homes
+  for (const UnitBuffer& buffer : program.gradient_buffers) {
+    if (buffer.home_of >= 0) state_.units()[buffer.home_of].gradient = at::Tensor();
   }
 }
 
 absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInput& input) {
   try {
+    FreeShardsOfGradients(program);
     MakeBuffers(parameter_buffers_, program.parameter_buffers, &UnitState::parameter, precision_.compute);
     MakeBuffers(gradient_buffers_, program.gradient_buffers, &UnitState::gradient, precision_.master);
   } catch (const c10::Error& error) {

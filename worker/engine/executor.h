@@ -63,6 +63,9 @@ class Executor {
   void MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor UnitState::*shard,
                    DType type);
 
+  // Those that will get a home: they are zero between steps, and no second one is needed while buffers are made.
+  void FreeShardsOfGradients(const Program& program);
+
   // Of a tensor on the device.
   at::TensorOptions OptionsOf(at::ScalarType type) const { return at::TensorOptions().dtype(type).device(backend_.tensors()); }
 

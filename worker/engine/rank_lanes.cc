@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "worker/engine/base/memory.h"
 #include "worker/engine/lanes/host_lane.h"
 #include "worker/engine/lanes/queued_lane.h"
 
@@ -32,7 +33,10 @@ RankLanes::RankLanes(const DeviceDescription& device, DeviceBackend& backend, Co
     std::unique_ptr<DeviceLane>& made = lanes_[static_cast<size_t>(lane)];
     // Transfers copy: a team of their own would take the compute lane's cores.
     const int threads = lane == Lane::kCompute ? device.threads : 1;
-    const auto on_start = [threads] { SetThreads(threads); };
+    const auto on_start = [threads, account = backend.host_account()] {
+      SetThreads(threads);
+      CountIn(account);
+    };
     const bool blocks = lane != Lane::kCompute && communicator.Blocks(lane);
     if (stream == nullptr || blocks) {
       made = std::make_unique<HostLane>(shared_, *lanes_pacer, on_start, stream);

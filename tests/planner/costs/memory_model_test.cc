@@ -48,7 +48,8 @@ TEST_F(MemoryModelTest, TrainingStateByZeroStage) {
   EXPECT_EQ(MemoryOf(costs(), alone, {2, 2}).gathered, 0);
 }
 
-// The engine's way: parameters in the half type only in buffers and where they are resident, gradients in float32.
+// The engine's way: parameters in the half type only in buffers and where they are resident, gradients in float32; one rank steps
+// an element also where nothing is sharded.
 TEST_F(MemoryModelTest, TrainingStateOfTheEngineInAHalfType) {
   Workload workload = WorkOf(MediumModel(12, false), 64, DType::kFloat16);
   workload.state = StateKeeping::kEngine;
@@ -56,7 +57,7 @@ TEST_F(MemoryModelTest, TrainingStateOfTheEngineInAHalfType) {
   const Costs& mixed = setting->costs;
   const int64_t all = 4 * Layer(), quarter = all / 4;
   const int64_t parameters[] = {2 * all, 2 * all, 2 * all, 0}, gradients[] = {4 * all, 4 * all, 4 * quarter, 4 * quarter},
-                optimizer[] = {12 * all, 12 * quarter, 12 * quarter, 12 * quarter},
+                optimizer[] = {12 * quarter, 12 * quarter, 12 * quarter, 12 * quarter},
                 gathered[] = {0, 0, 8 * Layer(), 12 * Layer()};
   for (int zero = 0; zero <= 3; ++zero) {
     const MemoryByPurpose memory = MemoryOf(mixed, Middle(ScheduleFamily::k1F1B, zero), {2, 2});

@@ -62,7 +62,7 @@ TEST_F(EngineTest, AModelBeyondTheDevicesMemoryIsResourceExhausted) {
   std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}});
   assignments[0].device.memory_bytes = 100'000;
   const auto end = Train(assignments).ends[0];
-  InstallMemoryLimit(0);
+  ProcessMemory()->SetLimit(0, "");
   EXPECT_EQ(end.status().code(), absl::StatusCode::kResourceExhausted) << end.status();
   EXPECT_NE(end.status().message().find("n0/gpu0"), std::string::npos) << end.status();
 }

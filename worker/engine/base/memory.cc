@@ -4,103 +4,107 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <string>
+#include <new>
+#include <utility>
 
 namespace motley::engine {
 namespace {
 
-// Each block carries its size in a prefix of one cache line, which keeps the data aligned as ATen wants it (64 bytes).
+// Null: the process's.
+thread_local MemoryAccountPtr thread_account;
+
+// Each block says in a prefix of one cache line where it counts, which keeps the data aligned as ATen wants it (64 bytes).
 constexpr size_t kPrefixBytes = 64;
+struct Prefix {
+  int64_t bytes = 0;
+  MemoryAccountPtr account;
+};
+static_assert(sizeof(Prefix) <= kPrefixBytes);
 
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    void* data = bytes == 0 ? nullptr : Take(bytes);
+    void* data = bytes == 0 ? nullptr : Take(static_cast<int64_t>(bytes));
     return {data, data, &Free, c10::Device(c10::DeviceType::CPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &Free; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
 
-  void SetLimit(int64_t cap_bytes, std::string_view device) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    device_ = std::string(device);
-    cap_bytes_ = cap_bytes;
-  }
-  int64_t cap_bytes() const { return cap_bytes_; }
-  int64_t current_bytes() const { return current_bytes_; }
-  int64_t peak_bytes() const { return peak_bytes_; }
-  void ResetPeak() { peak_bytes_ = current_bytes_.load(); }
-
  private:
-  static void Free(void* data);
-
-  void* Take(size_t bytes) {
-    const int64_t asked = static_cast<int64_t>(bytes);
-    const int64_t now = current_bytes_.fetch_add(asked) + asked;
-    const int64_t cap = cap_bytes_;
+  static void* Take(int64_t bytes) {
+    const MemoryAccountPtr& account = thread_account != nullptr ? thread_account : ProcessMemory();
+    account->Add(bytes);
     void* block = nullptr;
-    if ((cap > 0 && now > cap) || posix_memalign(&block, kPrefixBytes, bytes + kPrefixBytes) != 0) {
-      current_bytes_ -= asked;
-      Refuse(asked, now - asked, cap);
+    if (posix_memalign(&block, kPrefixBytes, static_cast<size_t>(bytes) + kPrefixBytes) != 0) {
+      account->Remove(bytes);
+      account->Refuse(bytes, account->current_bytes(), /*cap_bytes=*/0);
     }
-    int64_t peak = peak_bytes_;
-    while (now > peak && !peak_bytes_.compare_exchange_weak(peak, now)) {
-    }
-    std::memcpy(block, &asked, sizeof(asked));
+    new (block) Prefix{bytes, account};
     return static_cast<char*>(block) + kPrefixBytes;
   }
-
-  [[noreturn]] void Refuse(int64_t asked, int64_t held, int64_t cap) {
-    std::string device;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      device = device_;
-    }
-    const std::string limit = cap > 0 ? "its memory is " + std::to_string(cap) + " bytes" : "the host has no more";
-    C10_THROW_ERROR(OutOfMemoryError,
-                    c10::str("out of memory on ", device, ": asked for ", asked, " bytes with ", held, " bytes in use, ", limit,
-                             "; use smaller microbatches, recompute, or a device with more memory"));
+  static void Free(void* data) {
+    if (data == nullptr) return;
+    auto* const prefix = std::launder(reinterpret_cast<Prefix*>(static_cast<char*>(data) - kPrefixBytes));
+    prefix->account->Remove(prefix->bytes);
+    prefix->~Prefix();
+    std::free(prefix);
   }
-
-  std::atomic<int64_t> cap_bytes_{0}, current_bytes_{0}, peak_bytes_{0};
-  std::mutex mutex_;
-  std::string device_;  // guarded by mutex_
 };
 
-// Never destroyed: tensors of static lifetime may be freed after main.
-CountingAllocator& Instance() {
-  static auto* const allocator = new CountingAllocator;
-  return *allocator;
-}
 std::atomic<bool> installed{false};
 std::once_flag install_once;
 
-void CountingAllocator::Free(void* data) {
-  if (data == nullptr) return;
-  char* const block = static_cast<char*>(data) - kPrefixBytes;
-  int64_t bytes = 0;
-  std::memcpy(&bytes, block, sizeof(bytes));
-  Instance().current_bytes_ -= bytes;
-  std::free(block);
-}
-
 }  // namespace
 
-void InstallMemoryLimit(int64_t cap_bytes, std::string_view device) {
-  Instance().SetLimit(cap_bytes, device);
+void MemoryAccount::SetLimit(int64_t cap_bytes, std::string_view device) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  device_ = std::string(device);
+  cap_bytes_ = cap_bytes;
+}
+
+void MemoryAccount::Add(int64_t bytes) {
+  const int64_t now = current_bytes_.fetch_add(bytes) + bytes;
+  const int64_t cap = cap_bytes_;
+  if (cap > 0 && now > cap) {
+    Remove(bytes);
+    Refuse(bytes, now - bytes, cap);
+  }
+  int64_t peak = peak_bytes_;
+  while (now > peak && !peak_bytes_.compare_exchange_weak(peak, now)) {
+  }
+}
+
+void MemoryAccount::Refuse(int64_t asked_bytes, int64_t held_bytes, int64_t cap_bytes) {
+  std::string device;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    device = device_;
+  }
+  const std::string limit = cap_bytes > 0 ? "its memory is " + std::to_string(cap_bytes) + " bytes" : "the host has no more";
+  C10_THROW_ERROR(OutOfMemoryError,
+                  c10::str("out of memory on ", device, ": asked for ", asked_bytes, " bytes with ", held_bytes,
+                           " bytes in use, ", limit, "; use smaller microbatches, recompute, or a device with more memory"));
+}
+
+void InstallCounting() {
   std::call_once(install_once, [] {
-    c10::SetCPUAllocator(&Instance());
+    static auto* const allocator = new CountingAllocator;  // never destroyed: tensors of static lifetime may be freed after main
+    c10::SetCPUAllocator(allocator);
     installed = true;
   });
 }
-bool MemoryLimitInstalled() { return installed; }
-int64_t MemoryCapBytes() { return Instance().cap_bytes(); }
-int64_t CurrentBytes() { return Instance().current_bytes(); }
-int64_t PeakBytes() { return Instance().peak_bytes(); }
-void ResetPeak() { Instance().ResetPeak(); }
+bool CountingInstalled() { return installed; }
+
+const MemoryAccountPtr& ProcessMemory() {
+  static const auto* const account = new MemoryAccountPtr(std::make_shared<MemoryAccount>());
+  return *account;
+}
+
+void CountIn(MemoryAccountPtr account) { thread_account = std::move(account); }
+
+CountingIn::CountingIn(MemoryAccountPtr account) : before_(std::exchange(thread_account, std::move(account))) {}
+CountingIn::~CountingIn() { thread_account = std::move(before_); }
 
 }  // namespace motley::engine

@@ -1,21 +1,63 @@
 // Counts every byte that tensors hold in this process and refuses what does not fit the device, as a card would: the
 // allocation fails with c10::OutOfMemoryError (a c10::Error) whose text names the device, the bytes asked and the cap.
-// Bytes are those asked for: no rounding, no allocator overhead. Tensors made before the first call are not counted.
-// Thread-safe. Plain functions because c10 has one CPU allocator per process.
+// Bytes are those asked for: no rounding, no allocator overhead. Tensors made before the first InstallCounting are not counted.
+//
+// A tensor counts in the account of the thread that makes it, until it is freed, by whichever thread. So ranks that are threads
+// of one process count apart, if all threads of a rank count in its account. Threads that were told nothing count in the
+// process's. Thread-safe. c10 has one CPU allocator per process.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <string_view>
 
 namespace motley::engine {
 
-// Installs the counting allocator (once; later calls only change cap and name). cap_bytes 0 = no cap.
-void InstallMemoryLimit(int64_t cap_bytes, std::string_view device = "this device");
-bool MemoryLimitInstalled();
+// Bytes of one device. Thread-safe.
+class MemoryAccount {
+ public:
+  // cap_bytes 0 = no cap.
+  void SetLimit(int64_t cap_bytes, std::string_view device);
+  int64_t cap_bytes() const { return cap_bytes_; }
+  int64_t current_bytes() const { return current_bytes_; }
+  int64_t peak_bytes() const { return peak_bytes_; }         // since the last ResetPeak
+  void ResetPeak() { peak_bytes_ = current_bytes_.load(); }  // the peak becomes current_bytes()
 
-int64_t MemoryCapBytes();  // 0 = no cap
-int64_t CurrentBytes();
-int64_t PeakBytes();  // since the last ResetPeak
-void ResetPeak();     // the peak becomes CurrentBytes()
+  // The allocator's: throws c10::OutOfMemoryError beyond the cap.
+  void Add(int64_t bytes);
+  void Remove(int64_t bytes) { current_bytes_ -= bytes; }
+  // Throws: the host has no more.
+  [[noreturn]] void Refuse(int64_t asked_bytes, int64_t held_bytes, int64_t cap_bytes);
+
+ private:
+  std::atomic<int64_t> cap_bytes_{0}, current_bytes_{0}, peak_bytes_{0};
+  std::mutex mutex_;
+  std::string device_ = "this device";  // guarded by mutex_
+};
+using MemoryAccountPtr = std::shared_ptr<MemoryAccount>;  // its tensors may outlive its device
+
+// From the first call on c10's allocator for the host is the counting one.
+void InstallCounting();
+bool CountingInstalled();
+
+// Where threads count that were told nothing.
+const MemoryAccountPtr& ProcessMemory();
+// The calling thread counts in `account` from now on.
+void CountIn(MemoryAccountPtr account);
+
+// The calling thread counts in `account` while this lives.
+class CountingIn {
+ public:
+  explicit CountingIn(MemoryAccountPtr account);
+  ~CountingIn();
+  CountingIn(const CountingIn&) = delete;
+  CountingIn& operator=(const CountingIn&) = delete;
+
+ private:
+  MemoryAccountPtr before_;
+};
 
 }  // namespace motley::engine

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "common/device/device.h"
 #include "common/program/operation.h"
+#include "worker/engine/base/memory.h"
 #include "worker/engine/lanes/device_stream.h"
 #include "worker/engine/nccl/nccl_api.h"
 #include "worker/engine/transport/device_memory.h"
@@ -43,6 +44,8 @@ class DeviceBackend {
 
   // ---- bytes that tensors hold ----
 
+  // Where tensors in the host's memory count that a thread makes for the device: each of its threads counts in it.
+  virtual MemoryAccountPtr host_account() const { return ProcessMemory(); }
   // Before the first step: the device gets back what its allocator keeps for later.
   virtual void GiveBackCaches() {}
   // Allocations beyond the cap fail with c10::OutOfMemoryError; 0 = no cap. `device`: for its text.

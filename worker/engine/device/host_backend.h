@@ -2,21 +2,32 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
 #include "worker/engine/base/memory.h"
 #include "worker/engine/device/device_backend.h"
 
 namespace motley::engine {
 
-// The process has one counter of the host's tensors: back ends of one process share it.
 class HostBackend : public DeviceBackend {
  public:
+  // A rank's process has one device, so its tensors are the process's, those of libtorch's own threads too. Devices that share a
+  // process need an account each.
+  explicit HostBackend(MemoryAccountPtr account = ProcessMemory()) : account_(std::move(account)) {}
+
   c10::Device tensors() const override { return c10::kCPU; }
-  void SetMemoryCap(int64_t bytes, std::string_view device) override { InstallMemoryLimit(bytes, device); }
-  int64_t MemoryCapBytes() const override { return engine::MemoryCapBytes(); }
-  int64_t CurrentBytes() const override { return engine::CurrentBytes(); }
-  int64_t PeakBytes() const override { return engine::PeakBytes(); }
-  void ResetPeak() override { engine::ResetPeak(); }
+  MemoryAccountPtr host_account() const override { return account_; }
+  void SetMemoryCap(int64_t bytes, std::string_view device) override {
+    InstallCounting();
+    account_->SetLimit(bytes, device);
+  }
+  int64_t MemoryCapBytes() const override { return account_->cap_bytes(); }
+  int64_t CurrentBytes() const override { return account_->current_bytes(); }
+  int64_t PeakBytes() const override { return account_->peak_bytes(); }
+  void ResetPeak() override { account_->ResetPeak(); }
+
+ private:
+  const MemoryAccountPtr account_;
 };
 
 }  // namespace motley::engine

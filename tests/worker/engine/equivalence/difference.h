@@ -1,6 +1,7 @@
-// How far two runs of one job are apart, and where most.
+// How far two runs of one job are apart, and where most; and a run from the memory that it was predicted.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "common/base/dtype.h"
@@ -19,10 +20,14 @@ struct Difference {
 struct Differences {
   Difference curve;  // loss, gradient norm and validation loss of every step
   Difference state;  // every array of every checkpoint, relative to its Euclidean norm over the unit
+  // Every rank's peak bytes from the prediction, relative to it; what is nearer than kUncountedBytes is 0. Of ranks on the host.
+  Difference memory;
 };
+inline constexpr int64_t kUncountedBytes = 64 << 10;
 
 struct Limits {
   double curve = 0, state = 0;
+  double memory = 0.03;  // the bench's goal; no complaint yet
 };
 // Of the type that is computed in. float32 sums in another order differ in the seventh digit, and AdamW divides what is almost
 // zero by its own size. Half products are rounded by microbatch to three digits (float16: four), and moments add up differences.

@@ -1,5 +1,6 @@
 #include "tests/worker/engine/equivalence/equivalence.h"
 
+#include <cmath>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -18,35 +19,32 @@ absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint6
   return TrainOnThreads(assignments, delays, devices);
 }
 
-}  // namespace
+uint64_t Drawn(uint64_t seed, int64_t n) { return Mix64(Mix64(seed) + static_cast<uint64_t>(n)); }
 
-PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
-  const uint64_t drawn = Mix64(Mix64(seed) + static_cast<uint64_t>(n));
+TinyJob DrawTinyJob(uint64_t drawn, int64_t n, const std::filesystem::path& folder, bool half) {
   const ModelFamily family = n % 2 == 0 ? ModelFamily::kGpt2 : ModelFamily::kLlama;
   const TinySize size = kTinySizes[drawn % std::size(kTinySizes)];
   const DType whole = n / 2 % 4 == 3 ? DType::kFloat32 : DType::kFloat64;
   const DType compute = !half ? whole : n / 2 % 2 == 0 ? DType::kBFloat16 : DType::kFloat16;
+  return MakeTinyJob(family, size, compute, folder);
+}
+
+}  // namespace
+
+PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
+  const uint64_t drawn = Drawn(seed, n);
   PlannedJob planned;
-  planned.job = MakeTinyJob(family, size, compute, folder);
+  planned.job = DrawTinyJob(drawn, n, folder, half);
   planned.plan = RandomEnginePlan(drawn).Draw(planned.job);
   return planned;
 }
 
-planner::Plan OneDevicePlan(const TinyJob& job) {
-  planner::Plan plan;
-  plan.strategy = "one device";
-  plan.epoch = Epoch(1);
-  plan.global_batch = job.config.training.global_batch_size;
-  plan.seq_len = job.config.training.seq_len;
-  plan.dtype = PrecisionOf(job.config.training)->compute;
-  planner::StagePlan stage;
-  stage.ministages = {{0, job.model.num_layers - 1}};
-  planner::RankPlan rank;
-  rank.device = DeviceId("n0/gpu0");
-  rank.shard_ratio = 1;
-  stage.units = {{{rank}, {plan.global_batch}}};
-  plan.pipelines = {{{stage}}};
-  return plan;
+PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder) {
+  const uint64_t drawn = Drawn(seed, n);
+  PlannedJob planned;
+  planned.job = Widened(DrawTinyJob(drawn, n, folder, /*half=*/n % 3 == 2));
+  planned.plan = RandomEnginePlan(drawn).Draw(planned.job);
+  return planned;
 }
 
 absl::StatusOr<TrainingRun> Equivalence::OneDevice(const TinyJob& job) {
@@ -59,7 +57,18 @@ absl::StatusOr<TrainingRun> Equivalence::OneDevice(const TinyJob& job) {
 absl::StatusOr<Differences> Equivalence::Run(const PlannedJob& planned, uint64_t seed) {
   MOTLEY_ASSIGN_OR_RETURN(const TrainingRun expected, OneDevice(planned.job));
   MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, Train(planned, seed, devices_));
-  return Compare(run, expected, planned.job.model);
+  Differences differences = Compare(run, expected, planned.job.model);
+  // Cards that are not there share the process's memory, those that are there one card's.
+  if (devices_ == Devices::kHosts) {
+    MOTLEY_ASSIGN_OR_RETURN(const std::vector<planner::MemoryByPurpose> predicted, predictions_.Of(planned));
+    for (size_t r = 0; r < predicted.size(); ++r) {
+      const RankMemory rank{predicted[r], run.peak_bytes[r]};
+      differences.memory.Take(
+          std::abs(rank.Excess(kUncountedBytes)),
+          absl::StrCat("memory of rank ", r, " (", rank.measured_bytes, " bytes, predicted ", predicted[r].total(), ")"));
+    }
+  }
+  return differences;
 }
 
 std::string Equivalence::Complaint(const PlannedJob& planned, uint64_t seed) {

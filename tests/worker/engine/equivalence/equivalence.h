@@ -9,21 +9,17 @@
 #include "absl/status/statusor.h"
 #include "planner/plan/plan.h"
 #include "tests/worker/engine/equivalence/difference.h"
+#include "tests/worker/engine/equivalence/memory_predictions.h"
+#include "tests/worker/engine/equivalence/planned_job.h"
 #include "tests/worker/engine/equivalence/tiny_job.h"
 
 namespace motley::engine {
 
-struct PlannedJob {
-  TinyJob job;
-  planner::Plan plan;
-};
-
 // Number `n` of a seed: of four one in float32, the others in float64; both models alike. With `half` all in half types, both
 // alike.
 PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
-
-// One stage of one device with one microbatch.
-planner::Plan OneDevicePlan(const TinyJob& job);
+// The same for wide models, every third in a half type: jobs whose bytes are looked at, too short to compare what they compute.
+PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder);
 
 // Not thread-safe. Trains each job once on one device of the host and keeps what came out.
 class Equivalence {
@@ -41,6 +37,7 @@ class Equivalence {
  private:
   const Devices devices_;
   std::map<std::string, TrainingRun> one_device_;
+  MemoryPredictions predictions_;
 };
 
 // For people: the job and the plan's text, exact enough to be given to another run.

@@ -48,6 +48,19 @@ TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType compute, const std:
   return job;
 }
 
+TinyJob Widened(TinyJob job) {
+  constexpr int64_t kTimes = 6, kVocabulary = 1024, kSeqLen = 64;
+  job.model.hidden_size *= kTimes;
+  job.model.intermediate_size *= kTimes;
+  job.model.head_dim *= kTimes;
+  job.model.vocab_size = kVocabulary;
+  job.model.max_positions = 2 * kSeqLen;
+  job.config.training.seq_len = kSeqLen;
+  job.config.training.steps = 2;
+  job.config.checkpoint = {};
+  return job;
+}
+
 void WriteTinyText(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   std::ofstream text(folder / kText);

@@ -31,6 +31,9 @@ inline constexpr TinySize kTinySizes[] = {{3, 9}, {5, 8}, {8, 12}};
 // Of a half type the job is mixed: its master is float32.
 TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType compute, const std::filesystem::path& folder);
 
+// Hundreds of times as many bytes, two steps and no checkpoint.
+TinyJob Widened(TinyJob job);
+
 // A text of some ten thousand bytes, where MakeTinyJob looks for it.
 void WriteTinyText(const std::filesystem::path& folder);
 

@@ -1,5 +1,6 @@
 #include "tests/worker/engine/equivalence/training_run.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -12,6 +13,7 @@
 #include "tests/worker/engine/fake_card.h"
 #include "tests/worker/engine/fake_host.h"
 #include "tests/worker/engine/nccl/open_fake_nccl.h"
+#include "worker/engine/device/host_backend.h"
 #include "worker/engine/engine.h"
 
 namespace motley::engine {
@@ -95,7 +97,9 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
     FakeHost host(kv);
     EngineOptions options;
     const std::unique_ptr<FakeCard> card = FakeCardOf(devices, rank, delays.value_or(0));
+    HostBackend on_host(std::make_shared<MemoryAccount>());
     options.backend = card.get();
+    if (IsOnHost(devices, rank)) options.backend = &on_host;
     if (delays) {
       options.before_instruction = [seed = *delays, rank](int64_t instruction) {
         const absl::Duration delay = DelayOf(seed, rank, instruction);
@@ -114,13 +118,18 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
     if (!Same(steps[rank], steps[0]))
       return absl::InternalError(absl::StrCat("rank ", rank, " reports other numbers than rank 0"));
   }
-  return Checkpoints{steps[0], checkpoints};
+  Checkpoints kept{steps[0], checkpoints, {}};
+  for (const std::vector<StepResult>& of_rank : steps) {
+    int64_t& peak = kept.peak_bytes.emplace_back(0);
+    for (const StepResult& step : of_rank) peak = std::max(peak, step.peak_memory_bytes);
+  }
+  return kept;
 }
 
 absl::StatusOr<TrainingRun> TrainOnThreads(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays,
                                            Devices devices) {
   MOTLEY_ASSIGN_OR_RETURN(const Checkpoints kept, TrainAndKeep(assignments, delays, devices));
-  TrainingRun run{kept.steps, {}};
+  TrainingRun run{kept.steps, {}, kept.peak_bytes};
   for (const auto& [step, folder] : kept.folders) {
     MOTLEY_ASSIGN_OR_RETURN(run.states[step], ReadState(folder));
   }

@@ -25,11 +25,13 @@ enum class Devices { kHosts, kCards, kCardsOverTcp, kCardsAndHosts, kOneCard, kO
 struct TrainingRun {
   std::vector<StepResult> steps;
   std::map<int64_t, TrainingState> states;  // by steps done
+  std::vector<int64_t> peak_bytes;          // by rank, of the fullest step; of ranks on the host, of which each counts its own
 };
 
 struct Checkpoints {
   std::vector<StepResult> steps;
   std::map<int64_t, std::string> folders;  // by steps done
+  std::vector<int64_t> peak_bytes;         // as above
 };
 
 // All ranks of one job, which writes checkpoints into an empty folder of its own. With `delays`, a seed, a quarter of the

@@ -200,27 +200,28 @@ TEST_P(UnitModelTest, KeepingNothingGivesTheSameOutput) {
 }
 
 TEST_P(UnitModelTest, SavedTensorsMatchTheOperatorTable) {
-  InstallMemoryLimit(0);
+  InstallCounting();
   UnitModel model(shape, kSeqLen, dtype);
   const at::Tensor input = Random({kSamples, kSeqLen, shape.hidden_size}, type);
   Saved layer, head;
-  const int64_t before = CurrentBytes();
+  const int64_t before = ProcessMemory()->current_bytes();
   const at::Tensor output = model.LayerForward(flats[1], input, &layer);
   const int64_t want = SavedBytes(shape, UnitKind::kLayer, kSamples, kSeqLen, dtype);
   EXPECT_EQ(layer.Bytes(), want);
   // What the allocator sees: all that is kept but the input, which was there, and the output.
-  EXPECT_EQ(CurrentBytes() - before, want - static_cast<int64_t>(input.nbytes()) + static_cast<int64_t>(output.nbytes()));
+  EXPECT_EQ(ProcessMemory()->current_bytes() - before,
+            want - static_cast<int64_t>(input.nbytes()) + static_cast<int64_t>(output.nbytes()));
   model.HeadForward(flats.back(), shape.tie_embeddings ? flats[0] : at::Tensor(), input, targets, &head);
   EXPECT_EQ(head.Bytes(), SavedBytes(shape, UnitKind::kHead, kSamples, kSeqLen, dtype));
 }
 
 TEST_P(UnitModelTest, ForwardThatKeepsNothingLeavesOnlyTheOutput) {
-  InstallMemoryLimit(0);
+  InstallCounting();
   UnitModel model(shape, kSeqLen, dtype);
   const at::Tensor input = Random({kSamples, kSeqLen, shape.hidden_size}, type);
-  const int64_t before = CurrentBytes();
+  const int64_t before = ProcessMemory()->current_bytes();
   const at::Tensor output = model.LayerForward(flats[1], input, nullptr);
-  EXPECT_EQ(CurrentBytes() - before, static_cast<int64_t>(output.nbytes()));
+  EXPECT_EQ(ProcessMemory()->current_bytes() - before, static_cast<int64_t>(output.nbytes()));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -30,9 +30,9 @@ class ComputeProfilerTest : public ::testing::Test {
     assignment_.config.training.seq_len = 64;
     assignment_.config.training.global_batch_size = 4;
     assignment_.device.id = DeviceId("n1/gpu0");
-    InstallMemoryLimit(0);
+    backend_.SetMemoryCap(0, "n1/gpu0");
   }
-  void TearDown() override { InstallMemoryLimit(0); }
+  void TearDown() override { backend_.SetMemoryCap(0, "n1/gpu0"); }
 
   ComputeProfile Profile() { return Profile(backend_); }
   ComputeProfile Profile(DeviceBackend& backend) {
@@ -188,17 +188,17 @@ TEST_F(ComputeProfilerTest, SlowDeviceIsAskedForLessThanFiveSeconds) {
 TEST_F(ComputeProfilerTest, StopsBeyondTheDevicesMemory) {
   const int64_t one = SavedBytes(assignment_.model, UnitKind::kLayer, 1, 64, DType::kFloat32);
   assignment_.config.training.global_batch_size = 1024;
-  const int64_t cap = CurrentBytes() + 10 * one;
-  InstallMemoryLimit(cap, "n1/gpu0");
+  const int64_t cap = backend_.CurrentBytes() + 10 * one;
+  backend_.SetMemoryCap(cap, "n1/gpu0");
   const ComputeProfile profile = Profile();
   EXPECT_GE(profile.layer.points.size(), 2u);
   EXPECT_LE(profile.layer.points.back().microbatch, 16);  // the first that does not fit
-  EXPECT_EQ(MemoryCapBytes(), cap);
+  EXPECT_EQ(backend_.MemoryCapBytes(), cap);
 }
 
 TEST_F(ComputeProfilerTest, DeviceThatHoldsNoUnitIsStillProfiled) {
-  const int64_t cap = CurrentBytes() + 1024;
-  InstallMemoryLimit(cap, "n1/gpu0");
+  const int64_t cap = backend_.CurrentBytes() + 1024;
+  backend_.SetMemoryCap(cap, "n1/gpu0");
   const ComputeProfile profile = Profile();
   ASSERT_EQ(profile.layer.points.size(), 2u);
   const ComputePoint &one = profile.layer.points[0], &two = profile.layer.points[1];
@@ -206,14 +206,14 @@ TEST_F(ComputeProfilerTest, DeviceThatHoldsNoUnitIsStillProfiled) {
   EXPECT_EQ(two.microbatch, 2);
   EXPECT_DOUBLE_EQ(two.forward_seconds, 2 * one.forward_seconds);
   EXPECT_EQ(two.saved_bytes, 2 * one.saved_bytes);
-  EXPECT_EQ(MemoryCapBytes(), cap);
+  EXPECT_EQ(backend_.MemoryCapBytes(), cap);
 }
 
 TEST_F(ComputeProfilerTest, FailureRestoresTheMemoryLimit) {
-  InstallMemoryLimit(int64_t{1} << 30, "n1/gpu0");
+  backend_.SetMemoryCap(int64_t{1} << 30, "n1/gpu0");
   assignment_.model.head_dim = 0;  // no such model: an operator throws
   EXPECT_ANY_THROW(Profile());
-  EXPECT_EQ(MemoryCapBytes(), int64_t{1} << 30);
+  EXPECT_EQ(backend_.MemoryCapBytes(), int64_t{1} << 30);
 }
 
 }  // namespace

@@ -1,0 +1,268 @@
+#include "planner/costs/engine_memory.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace motley::planner {
+namespace {
+
+constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
+constexpr UnitKind kEmbeddingUnit = UnitKind::kEmbedding, kLayerUnit = UnitKind::kLayer, kHeadUnit = UnitKind::kHead;
+
+// State and the buffers of parameters and gradients, as programs declare them (docs/pipelines.md).
+class EngineState {
+ public:
+  EngineState(const Costs& costs, const RankDuty& duty, int64_t rounds)
+      : costs_(costs),
+        duty_(duty),
+        rounds_(rounds),
+        embedding_(costs.UnitElements(kEmbeddingUnit)),
+        layer_(costs.UnitElements(kLayerUnit)),
+        head_(costs.UnitElements(kHeadUnit)),
+        tied_(costs.workload().model.tie_embeddings),
+        layered_(duty.schedule == ScheduleFamily::kLayered),
+        gathers_(duty.group_size > 1 && duty.zero_stage == 3),
+        reduces_in_turn_(duty.group_size > 1 && duty.zero_stage >= 2) {}
+
+  void AddTo(MemoryByPurpose* memory) const {
+    const int64_t elements = duty_.layers * layer_ + (duty_.embedding ? embedding_ : 0) + (duty_.head ? head_ : 0);
+    // Of what nobody shards one rank steps each element, too, in even parts.
+    const double share = duty_.zero_stage == 0 ? 1.0 / static_cast<double>(duty_.group_size) : duty_.share;
+    const auto owned = static_cast<int64_t>(share * static_cast<double>(elements) + 0.5);
+    const int64_t size = costs_.element_bytes(), gradient_size = costs_.gradient_bytes();
+    const bool master_alone = gathers_ && costs_.casts_gathered();
+    memory->parameters = master_alone ? 0 : size * (duty_.zero_stage == 3 ? owned : elements);
+    memory->gradients = gradient_size * (duty_.zero_stage >= 2 ? owned : elements);
+    memory->optimizer = costs_.optimizer_bytes_per_element() * owned;
+    // A tied embedding has buffers of its own for the whole step; its home is one where it is not gathered.
+    const bool copy = tied_ && duty_.head && !duty_.embedding, kept = tied_ && duty_.embedding;
+    if (copy || (kept && gathers_)) memory->gathered += size * embedding_;
+    if (copy || (kept && reduces_in_turn_)) memory->gathered += gradient_size * embedding_;
+    if (gathers_) memory->gathered += size * InTurn(ParametersShift(), 1);
+    if (reduces_in_turn_) memory->gathered += gradient_size * Gradients();
+  }
+
+ private:
+  bool EmbeddingInTurn() const { return duty_.embedding && !tied_; }
+  int64_t units() const { return duty_.layers + (EmbeddingInTurn() ? 1 : 0) + (duty_.head ? 1 : 0); }
+
+  // Two buffers that the units take in turn, in their order: those of even places and those of odd ones. Where places `shift`
+  // from one microbatch to the next, every unit has been in both. A single unit has one buffer, or with several `uses` another.
+  int64_t InTurn(bool shift, int64_t uses) const {
+    int64_t buffers[2] = {0, 0};
+    int64_t place = 0;
+    const auto put = [&](int64_t elements) { buffers[place % 2] = std::max(buffers[place % 2], elements), ++place; };
+    if (EmbeddingInTurn()) put(embedding_);
+    for (int64_t i = 0; i < std::min<int64_t>(duty_.layers, 2); ++i) put(layer_);
+    place = units() - (duty_.head ? 1 : 0);
+    if (duty_.head) put(head_);
+    if (shift && (units() > 1 || uses > 1)) return 2 * std::max(buffers[0], buffers[1]);
+    return buffers[0] + buffers[1];
+  }
+
+  // Between two forwards, or two backwards, the units begin again from the other end than where they were left.
+  bool ParametersShift() const {
+    if (layered_ || rounds_ < 2) return false;
+    if (duty_.ministages > 1) return true;
+    const int64_t flight = duty_.in_flight > 0 && duty_.schedule != ScheduleFamily::kGPipe
+                               ? duty_.in_flight
+                               : InFlight(duty_.schedule, duty_.stage, duty_.num_stages, 1, rounds_);
+    return flight > 1 && units() % 2 == 1 && units() > 1;
+  }
+  int64_t Gradients() const {
+    if (!layered_) return InTurn(rounds_ > 1 && (units() % 2 == 1 || duty_.ministages > 1), rounds_);
+    if (gathers_ || rounds_ < 2) return InTurn(false, 1);
+    // Each microbatch passes the whole ministage, so its gradients add up until the last; the next one takes the same buffers.
+    const int64_t embedding = EmbeddingInTurn() ? embedding_ : 0, head = duty_.head ? head_ : 0;
+    if (duty_.ministages == 1) return duty_.layers * layer_ + embedding + head;
+    const int64_t layers = duty_.largest_ministage;
+    if (duty_.head) {
+      const int64_t at_embedding = embedding > 0 ? std::max(embedding, layer_) : layer_;
+      return (layers - 1) * layer_ + std::max(head, layer_) + at_embedding;
+    }
+    // No fewer than two: the first that is free is not taken while there is one alone.
+    if (layers == 1) return layer_ + std::max(embedding, layer_);
+    return layers * layer_ + embedding;
+  }
+
+  const Costs& costs_;
+  const RankDuty& duty_;
+  const int64_t rounds_;  // microbatches of the rank of the stage that has most
+  const int64_t embedding_, layer_, head_;
+  const bool tied_, layered_, gathers_, reduces_in_turn_;
+};
+
+// Where the pass of a microbatch begins: of the rank's samples those of microbatches whose backward is done, those that were
+// forward and still have theirs before them, the microbatch's own; what neighbours have handed over for later ones.
+struct Turn {
+  int64_t done = 0, left = 0, own = 0;
+  int64_t inputs = 0, gradients = 0;
+};
+
+// Activations at one moment.
+struct At {
+  int64_t boundaries = 0, saved = 0, workspace = 0;
+  int64_t total() const { return boundaries + saved + workspace; }
+};
+
+// The moments that can be the peak, of the backward of one microbatch: at the head, at the last layer, at the embedding.
+class EngineActivations {
+ public:
+  EngineActivations(const Costs& costs, const RankDuty& duty)
+      : costs_(costs),
+        duty_(duty),
+        by_unit_(duty.schedule == ScheduleFamily::kLayered && duty.group_size > 1 && duty.zero_stage == 3),
+        keeps_all_(duty.schedule == ScheduleFamily::kLayered || duty.schedule == ScheduleFamily::kGPipe) {}
+
+  At Peak(const Turn& turn, int64_t most_layer_samples) const {
+    At peak;
+    const auto take = [&](const At& other) {
+      if (other.total() > peak.total()) peak = other;
+    };
+    // What is through with a unit leaves nothing of it; through with a ministage, where all pass one before the next.
+    const int64_t all = turn.done + turn.left;
+    const int64_t last_ministage = duty_.ministages > 1 ? duty_.largest_ministage : duty_.layers;
+    const int64_t freed = keeps_all_ ? (by_unit_ ? 1 : last_ministage) * turn.done : 0;
+    const int64_t passed = std::min(most_layer_samples, keeps_all_ ? duty_.layers * all : duty_.layers * turn.left);
+    const int64_t at_head = duty_.head ? turn.left : 0;
+    // Between units of one stage lie the gradients of those that are through.
+    const bool gradients_stay = by_unit_ || (keeps_all_ && duty_.ministages > 1 && duty_.num_stages == 1);
+    const int64_t gradients = gradients_stay ? turn.done : 0;
+    if (duty_.head) {
+      const int64_t layers = by_unit_ ? passed : passed - freed;
+      take({Boundary(layers + turn.left + gradients + turn.own + turn.inputs), Layers(layers) + Saved(kHeadUnit, at_head),
+            Workspace(kHeadUnit, turn.own)});
+    }
+    if (duty_.layers > 0) {
+      const int64_t layers = passed - freed;
+      const int64_t waiting = by_unit_ ? turn.left - turn.own : duty_.head ? turn.left - turn.own : turn.gradients;
+      const int64_t again = costs_.SavedBytes(duty_.kind, kLayerUnit, OpSet::None(), static_cast<double>(turn.own)) -
+                            costs_.SavedBytes(duty_.kind, kLayerUnit, duty_.recompute, static_cast<double>(turn.own));
+      const int64_t head_saved = by_unit_ || !duty_.head ? 0 : Saved(kHeadUnit, turn.left - turn.own);
+      take({Boundary(layers + gradients + waiting + 2 * turn.own + turn.inputs), Layers(layers) + again + head_saved,
+            Workspace(kLayerUnit, turn.own)});
+    }
+    if (duty_.embedding) take(AtEmbedding(turn, passed));
+    return peak;
+  }
+  // The head's forward: its logits are the largest temporary of a forward. `left`: with the microbatch's own.
+  At Forward(const Turn& turn, int64_t all) const {
+    const int64_t layers = duty_.layers * (by_unit_ ? all : turn.left), inputs = by_unit_ ? all : turn.left;
+    return {Boundary(layers + inputs), Layers(layers) + Saved(kHeadUnit, turn.left), Workspace(kHeadUnit, turn.own)};
+  }
+
+ private:
+  At AtEmbedding(const Turn& turn, int64_t passed) const {
+    if (by_unit_) return {Boundary(turn.left), 0, Workspace(kEmbeddingUnit, turn.own)};
+    const int64_t others = turn.left - turn.own, layers = duty_.ministages > 1 ? 0 : std::min(passed, duty_.layers * others);
+    const int64_t at_head = duty_.head && duty_.ministages == 1 ? others : 0;
+    return {Boundary(layers + at_head + turn.own), Layers(layers) + Saved(kHeadUnit, at_head),
+            Workspace(kEmbeddingUnit, turn.own)};
+  }
+
+  int64_t Boundary(int64_t samples) const { return costs_.BoundaryBytes(static_cast<double>(samples)); }
+  int64_t Layers(int64_t samples) const {
+    return costs_.SavedBytes(duty_.kind, kLayerUnit, duty_.recompute, static_cast<double>(samples));
+  }
+  int64_t Saved(UnitKind unit, int64_t samples) const {
+    return costs_.SavedBytes(duty_.kind, unit, OpSet::None(), static_cast<double>(samples));
+  }
+  int64_t Workspace(UnitKind unit, int64_t samples) const {
+    return costs_.WorkspaceBytes(duty_.kind, unit, static_cast<double>(samples));
+  }
+
+  const Costs& costs_;
+  const RankDuty& duty_;
+  const bool by_unit_;    // all microbatches pass a unit before the next
+  const bool keeps_all_;  // all forwards come before the first backward
+};
+
+// Whether a turn can be the peak beside those that were looked at: more of nothing than before is none.
+class Candidates {
+ public:
+  bool Take(const Turn& turn) {
+    if (turn.left <= most_left_ && turn.own <= most_own_) return false;
+    most_left_ = std::max(most_left_, turn.left);
+    most_own_ = std::max(most_own_, turn.own);
+    return true;
+  }
+
+ private:
+  int64_t most_left_ = -1, most_own_ = -1;
+};
+
+// What the neighbours may have handed over at a backward: what is computed in one piece there comes at once. `next`: the first
+// microbatch that has not been forward.
+void AddHandedOver(const RankDuty& duty, const MicrobatchSizes& microbatches, int64_t next, Turn* turn) {
+  turn->inputs = 0;
+  for (int64_t i = next; i < microbatches.count() && turn->inputs < duty.from_previous; ++i) turn->inputs += microbatches[i];
+  turn->gradients = std::clamp<int64_t>(duty.from_next - 1, 0, turn->left - turn->own);
+}
+
+At PeakOfBackwards(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
+  const int64_t count = microbatches.count();
+  const Flight flight = FlightOf(duty, count);
+  const EngineActivations activations(costs, duty);
+  const bool in_chunks = duty.ministages > 1 && flight.chunks < flight.microbatches * duty.ministages;
+  Turn turn;
+  turn.left = microbatches.Sum(flight.microbatches);
+  At peak;
+  Candidates candidates;
+  for (int64_t i = 0; i < (microbatches.AreKnownToFall() ? std::min<int64_t>(count, 1) : count); ++i) {
+    turn.own = microbatches[i];
+    if (candidates.Take(turn)) {
+      AddHandedOver(duty, microbatches, i + flight.microbatches, &turn);
+      const At moment = activations.Peak(turn, in_chunks ? flight.chunks * turn.own * duty.largest_ministage : kNoBound);
+      if (moment.total() > peak.total()) peak = moment;
+    }
+    turn.done += turn.own;
+    turn.left -= turn.own;
+    if (i + flight.microbatches < count) turn.left += microbatches[i + flight.microbatches];
+  }
+  return peak;
+}
+
+At PeakOfForwards(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
+  At peak;
+  // Where the first is the largest, its backward holds as much at the head as any forward; over ministages the head comes last.
+  if (!duty.head || microbatches.AreKnownToFall() || duty.ministages > 1) return peak;
+  const int64_t count = microbatches.count(), flight = FlightOf(duty, count).microbatches, all = microbatches.Sum(count);
+  const EngineActivations activations(costs, duty);
+  Turn turn;
+  Candidates candidates;
+  for (int64_t i = 0; i < count; ++i) {
+    turn.own = microbatches[i];
+    turn.left += turn.own - (i >= flight ? microbatches[i - flight] : 0);
+    if (!candidates.Take(turn)) continue;
+    const At moment = activations.Forward(turn, all);
+    if (moment.total() > peak.total()) peak = moment;
+  }
+  return peak;
+}
+
+}  // namespace
+
+bool IsEngines(const Costs& costs, const RankDuty& duty) {
+  const bool offloads = duty.offload_activations || duty.offload_parameters || duty.offload_optimizer;
+  return costs.workload().state == StateKeeping::kEngine && !offloads && duty.tp_share == 1 && duty.replica_share == 1 &&
+         !duty.sums_across && duty.schedule != ScheduleFamily::kZeroBubble;
+}
+
+MemoryByPurpose EngineMemoryOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
+  MemoryByPurpose memory;
+  const int64_t count = microbatches.count(), rounds = duty.rounds > 0 ? duty.rounds : 2;
+  EngineState(costs, duty, std::max(rounds, count)).AddTo(&memory);
+  memory.context = costs.ContextBytes(duty.kind);
+  if (count == 0) return memory;
+  const At backward = PeakOfBackwards(costs, duty, microbatches), forward = PeakOfForwards(costs, duty, microbatches);
+  const At& peak = forward.total() > backward.total() ? forward : backward;
+  memory.boundaries = peak.boundaries;
+  memory.saved = peak.saved;
+  memory.workspace = peak.workspace;
+  if (duty.embedding || duty.head) {  // tokens and targets of the whole step lie there from its begin
+    memory.saved += costs.SavedBytes(duty.kind, kEmbeddingUnit, OpSet::None(), static_cast<double>(microbatches.Sum(count)));
+  }
+  return memory;
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,141 @@
+// The ledger of plans as the engine runs them. (tests/worker/engine/equivalence holds it to programs and to what ranks count.)
+#include "planner/costs/engine_memory.h"
+
+#include "gtest/gtest.h"
+#include "tests/planner/lowering/lowering_fixture.h"
+
+namespace motley::planner {
+namespace {
+
+class EngineMemoryTest : public testing::TestWithParam<DType> {
+ protected:
+  EngineMemoryTest()
+      : tied_(MakeSetting(Nodes({{"T4", "T4"}}), Work(true))), apart_(MakeSetting(Nodes({{"T4", "T4"}}), Work(false))) {}
+
+  static Workload Work(bool tied) {
+    Workload workload = WorkOf(MediumModel(12, tied), 64, GetParam());
+    workload.state = StateKeeping::kEngine;
+    return workload;
+  }
+  const Costs& costs() const { return apart_->costs; }
+  int64_t Layer() const { return costs().UnitElements(UnitKind::kLayer); }
+  int64_t Gradient(int64_t elements) const { return elements * costs().gradient_bytes(); }
+  int64_t Parameter(int64_t elements) const { return elements * costs().element_bytes(); }
+  // A middle stage of four layers in a group of four.
+  RankDuty Middle(ScheduleFamily schedule, int zero_stage) const {
+    RankDuty duty;
+    duty.layers = duty.largest_ministage = 4;
+    duty.schedule = schedule;
+    duty.stage = 1;
+    duty.num_stages = 3;
+    duty.zero_stage = zero_stage;
+    duty.share = 0.5;
+    duty.group_size = 4;
+    return duty;
+  }
+  std::unique_ptr<Setting> tied_, apart_;
+};
+
+TEST_P(EngineMemoryTest, WithoutShardsMomentsLieInEvenParts) {
+  const MemoryByPurpose memory = MemoryOf(costs(), Middle(ScheduleFamily::k1F1B, 0), {2, 2});
+  EXPECT_EQ(memory.optimizer, costs().optimizer_bytes_per_element() * Layer()) << "a quarter of four layers";
+  EXPECT_EQ(memory.parameters, Parameter(4 * Layer()));
+  EXPECT_EQ(memory.gradients, Gradient(4 * Layer()));
+  EXPECT_EQ(MemoryOf(costs(), Middle(ScheduleFamily::k1F1B, 1), {2, 2}).optimizer, 2 * memory.optimizer) << "its share is half";
+}
+
+// The steppers are in the first stage. The other end has a buffer of parameters and one of gradients, for the whole step.
+TEST_P(EngineMemoryTest, ATiedEmbeddingsOtherEndHasBuffersAlone) {
+  const Costs& costs = tied_->costs;
+  const int64_t embedding = costs.UnitElements(UnitKind::kEmbedding), norm = costs.UnitElements(UnitKind::kHead);
+  for (int zero = 0; zero <= 3; ++zero) {
+    RankDuty last = Middle(ScheduleFamily::kGPipe, zero);
+    last.stage = 2;
+    const MemoryByPurpose without = MemoryOf(costs, last, {2, 2});
+    last.head = true;
+    const MemoryByPurpose with = MemoryOf(costs, last, {2, 2});
+    const int64_t moments = costs.optimizer_bytes_per_element() * norm;
+    EXPECT_LE(with.optimizer - without.optimizer, moments) << zero;
+    EXPECT_GE(with.gathered - without.gathered, Parameter(embedding) + Gradient(embedding)) << zero;
+    EXPECT_LE(with.gathered - without.gathered, Parameter(embedding + norm) + Gradient(embedding + norm)) << zero;
+  }
+  // In the first stage its home is one of the rank's own where nothing is gathered.
+  RankDuty first = Middle(ScheduleFamily::kGPipe, 1);
+  first.stage = 0;
+  first.embedding = true;
+  EXPECT_EQ(MemoryOf(costs, first, {2, 2}).gathered, 0);
+  first.zero_stage = 2;
+  EXPECT_EQ(MemoryOf(costs, first, {2, 2}).gathered, Gradient(embedding + 2 * Layer()));
+  first.zero_stage = 3;
+  EXPECT_EQ(MemoryOf(costs, first, {2, 2}).gathered, Gradient(embedding + 2 * Layer()) + Parameter(embedding + 2 * Layer()));
+}
+
+TEST_P(EngineMemoryTest, GradientsOfALayeredMinistageAddUpUntilTheLastMicrobatch) {
+  RankDuty duty = Middle(ScheduleFamily::kLayered, 2);
+  const auto gathered = [&](const std::vector<int64_t>& microbatches) { return MemoryOf(costs(), duty, microbatches).gathered; };
+  EXPECT_EQ(gathered({1, 1}), Gradient(4 * Layer()));
+  duty.ministages = 4;
+  duty.largest_ministage = 1;
+  EXPECT_EQ(gathered({1, 1}), Gradient(2 * Layer())) << "the next ministages take the same buffers, no fewer than two";
+  duty.ministages = 2;
+  duty.largest_ministage = 3;
+  EXPECT_EQ(gathered({1, 1}), Gradient(3 * Layer()));
+  EXPECT_EQ(gathered({2}), Gradient(3 * Layer())) << "another rank of the stage may have two microbatches";
+  duty.rounds = 1;
+  EXPECT_EQ(gathered({2}), Gradient(2 * Layer())) << "nothing to add up: two in turn";
+}
+
+// Head and layers share two buffers; a single unit that is reduced several times takes both.
+TEST_P(EngineMemoryTest, UnitsTakeTwoBuffersInTurn) {
+  RankDuty last = Middle(ScheduleFamily::kGPipe, 2);
+  last.head = true;
+  last.layers = last.largest_ministage = 2;
+  const int64_t head = costs().UnitElements(UnitKind::kHead);
+  const auto gathered = [&](const std::vector<int64_t>& microbatches) {
+    last.rounds = static_cast<int64_t>(microbatches.size());
+    return MemoryOf(costs(), last, microbatches).gathered;
+  };
+  ASSERT_GT(head, Layer());
+  EXPECT_EQ(gathered({4}), Gradient(head + Layer()));
+  EXPECT_EQ(gathered({2, 2}), Gradient(2 * head)) << "three units: with the next microbatch the head is in the other buffer";
+  last.layers = last.largest_ministage = 3;
+  EXPECT_EQ(gathered({2, 2}), Gradient(head + Layer())) << "four units: always in the same";
+  RankDuty single = Middle(ScheduleFamily::kGPipe, 3);
+  single.layers = single.largest_ministage = single.rounds = 1;
+  EXPECT_EQ(MemoryOf(costs(), single, {4}).gathered, Gradient(Layer()) + Parameter(Layer()));
+  EXPECT_EQ(MemoryOf(costs(), single, {2, 2}).gathered, Gradient(2 * Layer()) + Parameter(Layer()));
+}
+
+// When the large microbatch comes last, the others have left nothing by its backward.
+TEST_P(EngineMemoryTest, ThePeakFollowsTheOrderOfUnlikeMicrobatches) {
+  const auto activations = [&](ScheduleFamily schedule, const std::vector<int64_t>& microbatches) {
+    RankDuty duty = Middle(schedule, 1);
+    duty.group_size = 1;
+    const MemoryByPurpose memory = MemoryOf(costs(), duty, microbatches);
+    return memory.boundaries + memory.saved + memory.workspace;
+  };
+  for (const ScheduleFamily schedule : {ScheduleFamily::kGPipe, ScheduleFamily::kLayered}) {
+    EXPECT_LT(activations(schedule, {1, 1, 1, 5}), activations(schedule, {5, 1, 1, 1}));
+    EXPECT_GE(activations(schedule, {1, 1, 1, 5}), activations(schedule, {5}));
+  }
+  EXPECT_EQ(activations(ScheduleFamily::k1F1B, {1, 4, 1, 1}), activations(ScheduleFamily::k1F1B, {4, 1, 1}));
+}
+
+TEST_P(EngineMemoryTest, OffloadAndTensorParallelAreThePublishedLedgers) {
+  RankDuty duty = Middle(ScheduleFamily::kLayered, 3);
+  EXPECT_TRUE(IsEngines(costs(), duty));
+  duty.offload_optimizer = true;
+  EXPECT_FALSE(IsEngines(costs(), duty));
+  duty = Middle(ScheduleFamily::kLayered, 3);
+  duty.tp_share = 0.5;
+  EXPECT_FALSE(IsEngines(costs(), duty));
+  Workload published = Work(false);
+  published.state = StateKeeping::kPapers;
+  EXPECT_FALSE(IsEngines(MakeSetting(Nodes({{"T4", "T4"}}), published)->costs, Middle(ScheduleFamily::kLayered, 3)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, EngineMemoryTest, testing::Values(DType::kFloat32, DType::kFloat16, DType::kFloat64),
+                         [](const auto& info) { return std::string(DTypeName(info.param)); });
+
+}  // namespace
+}  // namespace motley::planner

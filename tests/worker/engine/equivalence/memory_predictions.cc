@@ -1,0 +1,124 @@
+#include "tests/worker/engine/equivalence/memory_predictions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "planner/costs/latency_book.h"
+#include "planner/costs/motley_profile.h"
+#include "planner/pricing/evaluate.h"
+#include "tests/worker/engine/equivalence/plan_assignments.h"
+#include "tests/worker/engine/equivalence/training_run.h"
+#include "tests/worker/engine/fake_host.h"
+#include "worker/engine/device/host_backend.h"
+#include "worker/engine/engine.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr int64_t kMostSamples = 16;
+constexpr size_t kEnoughPoints = 5;  // 1 to 16 samples
+constexpr int kAttempts = 3;
+
+// Of the unit that has fewest.
+size_t Points(const ComputeProfile& profile) {
+  return std::min({profile.embedding.points.size(), profile.layer.points.size(), profile.head.points.size()});
+}
+
+// The profile's bytes with the seconds that the plan's programs are ordered by.
+planner::MeasuredSeries SeriesOf(const planner::Costs& costs, int kind, UnitKind unit, const UnitProfile& profile) {
+  planner::MeasuredSeries series;
+  for (const ComputePoint& point : profile.points) {
+    const auto samples = static_cast<double>(point.microbatch);
+    series.samples.push_back(samples);
+    series.forward_seconds.push_back(costs.ForwardSeconds(kind, unit, samples));
+    series.backward_seconds.push_back(costs.BackwardSeconds(kind, unit, samples));
+    series.saved_bytes.push_back(point.saved_bytes);
+    series.workspace_bytes.push_back(point.workspace_bytes);
+  }
+  return series;
+}
+
+planner::MotleyProfile ProfileOfThreads(const planner::Setting& setting, const ComputeProfile& measured) {
+  planner::MotleyProfile profile;
+  profile.source = "measured here";
+  profile.models[setting.workload.model_name] = setting.workload.model;
+  for (size_t k = 0; k < setting.cluster.kinds.size(); ++k) {
+    const auto series = [&](UnitKind unit, const UnitProfile& points) {
+      return SeriesOf(setting.costs, static_cast<int>(k), unit, points);
+    };
+    planner::MeasuredCard card;
+    card.model = setting.workload.model_name;
+    card.card = setting.cluster.kinds[k].name;
+    card.seq_len = setting.workload.seq_len;
+    card.dtype = setting.workload.dtype;
+    card.layer = series(UnitKind::kLayer, measured.layer);
+    card.embedding = series(UnitKind::kEmbedding, measured.embedding);
+    card.head = series(UnitKind::kHead, measured.head);
+    card.context_bytes = measured.context_bytes;
+    profile.cards.push_back(std::move(card));
+  }
+  return profile;
+}
+
+}  // namespace
+
+double RankMemory::Excess(int64_t uncounted_bytes) const {
+  const int64_t more = measured_bytes - predicted.total();
+  if (std::abs(more) <= uncounted_bytes) return 0;
+  return static_cast<double>(more) / static_cast<double>(predicted.total());
+}
+
+absl::StatusOr<ComputeProfile> MemoryPredictions::ProfileOf(const TinyJob& job) {
+  const std::string name =
+      absl::StrCat(static_cast<int>(job.model.family), " ", job.model.hidden_size, " ", job.config.training.seq_len, " ",
+                   std::string(DTypeName(PrecisionOf(job.config.training)->compute)));
+  const auto found = profiles_.find(name);
+  if (found != profiles_.end()) return found->second;
+  FakeKv kv;
+  FakeHost host(kv);
+  HostBackend backend(std::make_shared<MemoryAccount>());
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<RankAssignment> assignments,
+                          AssignmentsOf(job.model, job.config, OneDevicePlan(job), {{}}));
+  RankAssignment assignment = assignments[0];
+  assignment.config.training.global_batch_size = kMostSamples;
+  // On a host that is busy the profiler's time is over before the larger microbatches, whose bytes are not those of small ones.
+  ComputeProfile profile;
+  for (int attempt = 0; attempt < kAttempts && Points(profile) < kEnoughPoints; ++attempt) {
+    MOTLEY_ASSIGN_OR_RETURN(ComputeProfile other, CreateEngine(host, {.backend = &backend})->ProfileCompute(assignment));
+    if (Points(other) > Points(profile)) profile = std::move(other);
+  }
+  return profiles_[name] = std::move(profile);
+}
+
+absl::StatusOr<std::vector<planner::MemoryByPurpose>> MemoryPredictions::Of(const PlannedJob& planned) {
+  MOTLEY_ASSIGN_OR_RETURN(const ComputeProfile measured, ProfileOf(planned.job));
+  const planner::PlanRequest request{.runnable = true};
+  MOTLEY_ASSIGN_OR_RETURN(const auto seconds, SettingOfThreads(planned.job.model, planned.plan, planned.plan.dtype, request));
+  MOTLEY_ASSIGN_OR_RETURN(const planner::LatencyBook book,
+                          planner::LatencyBook::Of(ProfileOfThreads(*seconds, measured), "measured here"));
+  MOTLEY_ASSIGN_OR_RETURN(const auto setting,
+                          planner::Setting::Create(seconds->cluster, seconds->workload, seconds->request, &book));
+  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, planner::Evaluate(*setting, planned.plan));
+  std::vector<planner::MemoryByPurpose> by_rank;
+  for (const planner::StagePlan& stage : evaluation.plan.pipelines[0].stages) {
+    for (const planner::UnitPlan& unit : stage.units) by_rank.push_back(unit.ranks[0].predicted.memory);
+  }
+  return by_rank;
+}
+
+absl::StatusOr<std::vector<RankMemory>> MemoryPredictions::AndMeasured(const PlannedJob& planned) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<planner::MemoryByPurpose> predicted, Of(planned));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<RankAssignment> assignments,
+                          AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan)));
+  MOTLEY_ASSIGN_OR_RETURN(const Checkpoints run, TrainAndKeep(assignments, std::nullopt));
+  std::vector<RankMemory> ranks;
+  for (size_t r = 0; r < predicted.size(); ++r) ranks.push_back({predicted[r], run.peak_bytes[r]});
+  return ranks;
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,38 @@
+// What a plan's ranks are predicted to hold at most, as in a job: saved and temporary bytes of the units measured, the rest by
+// the planner's ledger.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/session/profile.h"
+#include "planner/plan/plan.h"
+#include "tests/worker/engine/equivalence/planned_job.h"
+
+namespace motley::engine {
+
+struct RankMemory {
+  planner::MemoryByPurpose predicted;
+  int64_t measured_bytes = 0;
+  // Of the predicted bytes, above 0 where the rank holds more; what lies within `uncounted_bytes` is none.
+  double Excess(int64_t uncounted_bytes = 0) const;
+};
+
+// Not thread-safe. Measures each model and type once.
+class MemoryPredictions {
+ public:
+  // By rank. Errors of the profiler and of Evaluate.
+  absl::StatusOr<std::vector<planner::MemoryByPurpose>> Of(const PlannedJob& planned);
+  // The same beside what the ranks hold when they train on the host. Errors of the run, too.
+  absl::StatusOr<std::vector<RankMemory>> AndMeasured(const PlannedJob& planned);
+
+ private:
+  absl::StatusOr<ComputeProfile> ProfileOf(const TinyJob& job);
+
+  std::map<std::string, ComputeProfile> profiles_;
+};
+
+}  // namespace motley::engine
