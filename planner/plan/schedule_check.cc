@@ -21,8 +21,8 @@ class Checker {
 
   absl::Status Check() {
     if (schedule_.pipelines.size() != plan_.pipelines.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(Name(), ": ", schedule_.pipelines.size(), " pipelines, the plan has ",
-                                                     plan_.pipelines.size()));
+      return absl::InvalidArgumentError(
+          absl::StrCat(Name(), ": ", schedule_.pipelines.size(), " pipelines, the plan has ", plan_.pipelines.size()));
     }
     for (pipeline_ = 0; pipeline_ < plan_.pipelines.size(); ++pipeline_) MOTLEY_RETURN_IF_ERROR(CheckPipeline());
     return absl::OkStatus();
@@ -100,7 +100,8 @@ class Checker {
     std::sort(ranges.begin(), ranges.end());
     for (const auto& [first, end] : ranges) {
       if (first != *samples) {
-        return WrongInStage(s, ": sample ", std::min(first, *samples), first < *samples ? " is in two microbatches" : " is in none");
+        return WrongInStage(s, ": sample ", std::min(first, *samples),
+                            first < *samples ? " is in two microbatches" : " is in none");
       }
       *samples = end;
     }
@@ -122,15 +123,18 @@ class Checker {
     }
     for (const Action& action : stage.actions) {
       const std::string text = ToText(std::vector<Action>{action});
-      if (action.virtual_stage >= static_cast<int32_t>(stage_of.size()) || stage_of[action.virtual_stage] != static_cast<int32_t>(s)) {
+      if (action.virtual_stage >= static_cast<int32_t>(stage_of.size()) ||
+          stage_of[action.virtual_stage] != static_cast<int32_t>(s)) {
         return WrongInStage(s, ".actions: ", text, ": the stage does not hold virtual stage ", action.virtual_stage);
       }
-      if (action.last > static_cast<int64_t>(rounds)) return WrongInStage(s, ".actions: ", text, ": there are ", rounds, " rounds");
+      if (action.last > static_cast<int64_t>(rounds))
+        return WrongInStage(s, ".actions: ", text, ": there are ", rounds, " rounds");
       if (TraitsOf(Family()).by_ministage && action.last - action.first != static_cast<int64_t>(rounds)) {
         return WrongInStage(s, ".actions: ", text, ": in a layered schedule all ", rounds, " rounds pass together");
       }
       for (int64_t round = action.first; round < action.last; ++round) {
-        if (const char* rule = Do(action.kind, &done[action.virtual_stage], action.virtual_stage, static_cast<size_t>(round), done)) {
+        if (const char* rule =
+                Do(action.kind, &done[action.virtual_stage], action.virtual_stage, static_cast<size_t>(round), done)) {
           return WrongInStage(s, ".actions: ", text, ", microbatch ", round, ": ", rule);
         }
       }
@@ -160,7 +164,8 @@ class Checker {
         }
         if (!done.forward) return "its forward comes first";
         if (done.input) return "computed twice";
-        if (behind < all.size() && !all[behind].empty() && !all[behind][round].input) return "the virtual stage behind comes first";
+        if (behind < all.size() && !all[behind].empty() && !all[behind][round].input)
+          return "the virtual stage behind comes first";
         done.input = true;
         done.weights = kind == ActionKind::kBackward;
         return nullptr;

@@ -14,7 +14,7 @@ namespace {
 
 // By the enumerator's value.
 // clang-format off
-constexpr std::array<FamilyTraits, 5> kFamilies = {{
+constexpr std::array<ScheduleTraits, 5> kFamilies = {{
     //                                              by_ministage  keeps_all  alternates  takes_in_flight  splits_backward
     {ScheduleFamily::kLayered,     "layered",       true,         true,      false,      false,           false},
     {ScheduleFamily::kGPipe,       "gpipe",         false,        true,      false,      false,           false},
@@ -34,14 +34,14 @@ static_assert(InOrder(), "a row of kFamilies is not at its enumerator's value");
 
 }  // namespace
 
-const FamilyTraits& TraitsOf(ScheduleFamily family) { return kFamilies[static_cast<size_t>(family)]; }
+const ScheduleTraits& TraitsOf(ScheduleFamily family) { return kFamilies[static_cast<size_t>(family)]; }
 
 std::string_view ScheduleName(ScheduleFamily schedule) { return TraitsOf(schedule).name; }
 
 absl::StatusOr<ScheduleFamily> ParseSchedule(std::string_view name) {
   std::vector<std::string> known;
   std::string list;
-  for (const FamilyTraits& traits : kFamilies) {
+  for (const ScheduleTraits& traits : kFamilies) {
     if (traits.name == name) return traits.family;
     known.emplace_back(traits.name);
     absl::StrAppend(&list, list.empty() ? "" : ", ", known.back());

@@ -23,7 +23,7 @@ enum class ScheduleFamily {
   kZeroBubble,
 };
 
-struct FamilyTraits {
+struct ScheduleTraits {
   ScheduleFamily family;
   std::string_view name;
   bool by_ministage;     // all microbatches pass a ministage before any enters the next
@@ -34,7 +34,7 @@ struct FamilyTraits {
 };
 
 // Every family has a row.
-const FamilyTraits& TraitsOf(ScheduleFamily family);
+const ScheduleTraits& TraitsOf(ScheduleFamily family);
 
 std::string_view ScheduleName(ScheduleFamily schedule);  // "layered", "gpipe", "1f1b", "interleaved", "zero_bubble"
 // INVALID_ARGUMENT: lists the names, or the one that was meant.

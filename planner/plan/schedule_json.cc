@@ -33,9 +33,8 @@ MemberMicrobatches OfMember(const MemberMicrobatches& first, size_t i) {
 std::vector<MemberClass> ClassesOf(const StageSchedule& stage) {
   std::vector<MemberClass> classes;
   for (size_t m = 0; m < stage.members.size(); ++m) {
-    const auto like = std::find_if(classes.begin(), classes.end(), [&](const MemberClass& c) {
-      return OfMember(c.first, c.members.size()) == stage.members[m];
-    });
+    const auto like = std::find_if(classes.begin(), classes.end(),
+                                   [&](const MemberClass& c) { return OfMember(c.first, c.members.size()) == stage.members[m]; });
     like == classes.end() ? classes.push_back({{m}, stage.members[m]}) : like->members.push_back(m);
   }
   return classes;

@@ -11,7 +11,8 @@ namespace {
 
 class Listing {
  public:
-  Listing(const Plan& plan, const Schedule& schedule, ScheduleFamily family) : plan_(plan), schedule_(schedule), family_(family) {}
+  Listing(const Plan& plan, const Schedule& schedule, ScheduleFamily family)
+      : plan_(plan), schedule_(schedule), family_(family) {}
 
   std::string Text() {
     for (size_t p = 0; p < schedule_.pipelines.size(); ++p) {

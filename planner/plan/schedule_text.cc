@@ -136,7 +136,8 @@ absl::StatusOr<std::vector<Action>> ParseActions(std::string_view text, int64_t 
       open = false;
       const size_t length = actions.size() - begin;
       MOTLEY_ASSIGN_OR_RETURN(const Repeat repeat, ParseTimes(word.substr(close + 1), length));
-      if (repeat.times > static_cast<size_t>(most) / length) return Wrong(whole, absl::StrCat("one of ", most, " actions at most"));
+      if (repeat.times > static_cast<size_t>(most) / length)
+        return Wrong(whole, absl::StrCat("one of ", most, " actions at most"));
       for (size_t i = begin; i < begin + length * (repeat.times - 1); ++i) actions.push_back(Shifted(actions[i], repeat.by));
     }
     if (static_cast<int64_t>(actions.size()) > most) return Wrong(whole, absl::StrCat("one of ", most, " actions at most"));

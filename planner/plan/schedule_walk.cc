@@ -40,7 +40,7 @@ struct Arrival {
 
 struct Stage {
   std::vector<Member> members;
-  std::vector<Slot> slots;          // by their samples
+  std::vector<Slot> slots;           // by their samples
   std::vector<size_t> must_be_over;  // by action: all members have done so many actions before one begins it
   std::vector<size_t> passed;        // by action: members that are through with it
   std::vector<double> end;           // by action: when the last of them was, or of an action before
@@ -282,8 +282,8 @@ class Walker {
   const PipelinePlan& plan_;
   const PipelineSchedule& schedule_;
   std::vector<Stage> stages_;
-  std::vector<double> weight_;                      // by virtual stage
-  std::vector<std::vector<Arrival>> arrivals_[2];   // forward, backward; by virtual stage, slot
+  std::vector<double> weight_;                     // by virtual stage
+  std::vector<std::vector<Arrival>> arrivals_[2];  // forward, backward; by virtual stage, slot
   std::vector<std::vector<LogicalTimes>> times_;
   using Entry = std::tuple<double, size_t, size_t, size_t>;  // time, stage, member, its item
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;

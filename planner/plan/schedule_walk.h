@@ -12,8 +12,8 @@
 
 namespace motley::planner {
 
-// When a member computes a virtual stage's microbatch, in forward passes of a whole stage. Members are taken to be equally busy: the
-// place of a microbatch's samples in the batch says when its member has computed it.
+// When a member computes a virtual stage's microbatch, in forward passes of a whole stage. Members are taken to be equally busy:
+// the place of a microbatch's samples in the batch says when its member has computed it.
 struct LogicalSpan {
   double begin = 0, end = 0;
 };

@@ -34,24 +34,24 @@ PipelineSchedule DealtOf(const PlanView& view, const PipelineView& pipeline) {
   return schedule;
 }
 
-std::vector<StageShape> ShapesOf(const PlanView& view, const PipelineView& pipeline, const PipelineSchedule& schedule) {
-  std::vector<StageShape> shapes;
+std::vector<StagePlace> StagePlaces(const PlanView& view, const PipelineView& pipeline, const PipelineSchedule& schedule) {
+  std::vector<StagePlace> places;
   for (int s = 0; s < pipeline.num_stages; ++s) {
     const StageView& stage = view.stages[pipeline.first_stage + s];
-    StageShape shape;
-    shape.index = s;
-    shape.num_stages = pipeline.num_stages;
+    StagePlace place;
+    place.index = s;
+    place.num_stages = pipeline.num_stages;
     for (size_t v = 0; v < schedule.stage_of.size(); ++v) {
-      if (schedule.stage_of[v] == s) shape.virtual_stages.push_back(static_cast<int32_t>(v));
+      if (schedule.stage_of[v] == s) place.virtual_stages.push_back(static_cast<int32_t>(v));
     }
-    shape.rounds = NumRounds(schedule.stages[s]);
-    const auto ministages = static_cast<int64_t>(shape.virtual_stages.size());
-    shape.limit = TraitsOf(view.schedule).takes_in_flight
-                      ? MostInFlight(view, stage, shape.rounds)
-                      : InFlight(view.schedule, s, pipeline.num_stages, ministages, shape.rounds);
-    shapes.push_back(std::move(shape));
+    place.rounds = NumRounds(schedule.stages[s]);
+    const auto ministages = static_cast<int64_t>(place.virtual_stages.size());
+    place.limit = TraitsOf(view.schedule).takes_in_flight
+                      ? MostInFlight(view, stage, place.rounds)
+                      : InFlight(view.schedule, s, pipeline.num_stages, ministages, place.rounds);
+    places.push_back(std::move(place));
   }
-  return shapes;
+  return places;
 }
 
 // Lets forwards run ahead where they must, no further: of the stages whose next forward could be computed while all wait, the one
@@ -59,28 +59,28 @@ std::vector<StageShape> ShapesOf(const PlanView& view, const PipelineView& pipel
 // a stage their order can be what ranks of unlike microbatches cannot keep, and then all pass one before the next.
 class Mender {
  public:
-  Mender(ScheduleFamily family, const PipelinePlan& plan, std::vector<StageShape> shapes, PipelineSchedule* schedule)
-      : family_(family), plan_(plan), shapes_(std::move(shapes)), schedule_(*schedule) {}
+  Mender(ScheduleFamily family, const PipelinePlan& plan, std::vector<StagePlace> places, PipelineSchedule* schedule)
+      : family_(family), plan_(plan), places_(std::move(places)), schedule_(*schedule) {}
 
   absl::Status Mend() {
-    for (size_t s = 0; s < shapes_.size(); ++s) Order(s);
+    for (size_t s = 0; s < places_.size(); ++s) Order(s);
     for (int64_t tries = 0;; ++tries) {
       const PipelineWalk walk = WalkSchedule(plan_, schedule_, true);
       if (walk.stuck.empty()) return absl::OkStatus();
       if (walk.could_run_ahead.empty()) return OrderAllByVirtualStage();
       const PipelineWalk::Ahead& ahead = walk.could_run_ahead.back();
-      StageShape& shape = shapes_[ahead.stage];
-      const int64_t more = std::max<int64_t>(1, tries < kCarefully ? 1 : shape.limit);
-      shape.limit = std::max(shape.limit + more, ahead.in_flight);
+      StagePlace& place = places_[ahead.stage];
+      const int64_t more = std::max<int64_t>(1, tries < kCarefully ? 1 : place.limit);
+      place.limit = std::max(place.limit + more, ahead.in_flight);
       Order(ahead.stage);
     }
   }
 
  private:
-  void Order(size_t s) { schedule_.stages[s].actions = FamilyOrder(family_, shapes_[s]); }
+  void Order(size_t s) { schedule_.stages[s].actions = FamilyOrder(family_, places_[s]); }
 
   absl::Status OrderAllByVirtualStage() {
-    for (size_t s = 0; s < shapes_.size(); ++s) schedule_.stages[s].actions = OrderByVirtualStage(shapes_[s]);
+    for (size_t s = 0; s < places_.size(); ++s) schedule_.stages[s].actions = OrderByVirtualStage(places_[s]);
     const PipelineWalk walk = WalkSchedule(plan_, schedule_, true);
     if (walk.stuck.empty()) return absl::OkStatus();
     return absl::FailedPreconditionError(
@@ -89,7 +89,7 @@ class Mender {
 
   const ScheduleFamily family_;
   const PipelinePlan& plan_;
-  std::vector<StageShape> shapes_;
+  std::vector<StagePlace> places_;
   PipelineSchedule& schedule_;
 };
 
@@ -100,7 +100,7 @@ absl::StatusOr<Schedule> MakeTrainingSchedule(const Setting& setting, const Plan
   Schedule schedule;
   for (size_t p = 0; p < view.pipelines.size(); ++p) {
     PipelineSchedule& pipeline = schedule.pipelines.emplace_back(DealtOf(view, view.pipelines[p]));
-    Mender mender(plan.schedule, plan.pipelines[p], ShapesOf(view, view.pipelines[p], pipeline), &pipeline);
+    Mender mender(plan.schedule, plan.pipelines[p], StagePlaces(view, view.pipelines[p], pipeline), &pipeline);
     MOTLEY_RETURN_IF_ERROR(mender.Mend());
   }
   return schedule;
@@ -113,8 +113,8 @@ absl::StatusOr<Schedule> MakeValidationSchedule(const Setting& setting, const Pl
   Schedule schedule;
   for (const PipelineView& pipeline : view.pipelines) {
     PipelineSchedule& dealt = schedule.pipelines.emplace_back(DealtOf(view, pipeline));
-    const std::vector<StageShape> shapes = ShapesOf(view, pipeline, dealt);
-    for (size_t s = 0; s < shapes.size(); ++s) dealt.stages[s].actions = ForwardOrder(shapes[s]);
+    const std::vector<StagePlace> places = StagePlaces(view, pipeline, dealt);
+    for (size_t s = 0; s < places.size(); ++s) dealt.stages[s].actions = ForwardOrder(places[s]);
   }
   return schedule;
 }

@@ -1,5 +1,5 @@
-// Makes the schedules of a finished plan: deals the samples with the costs of the moment, orders each stage as its family says, and
-// mends orders in which ranks of unlike microbatches would wait for each other.
+// Makes the schedules of a finished plan: deals the samples with the costs of the moment, orders each stage as its family says,
+// and mends orders in which ranks of unlike microbatches would wait for each other.
 #pragma once
 
 #include <cstdint>

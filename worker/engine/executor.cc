@@ -5,6 +5,7 @@
 #include <cmath>
 #include <exception>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -91,16 +92,6 @@ class Executor::Pass : public ProgramWork {
   std::optional<double> Flops(const ReceiveActivation&) const { return std::nullopt; }
   std::optional<double> Flops(const SendGradient&) const { return std::nullopt; }
   std::optional<double> Flops(const ReceiveGradient&) const { return std::nullopt; }
-  std::optional<double> Flops(const Broadcast&) const { return std::nullopt; }
-  std::optional<double> Flops(const BackwardInput&) const { return std::nullopt; }
-  std::optional<double> Flops(const BackwardWeight&) const { return std::nullopt; }
-  std::optional<double> Flops(const AllReduce&) const { return std::nullopt; }
-  std::optional<double> Flops(const AllReduceActivation&) const { return std::nullopt; }
-  std::optional<double> Flops(const BroadcastActivation&) const { return std::nullopt; }
-  std::optional<double> Flops(const OffloadActivation&) const { return std::nullopt; }
-  std::optional<double> Flops(const PrefetchActivation&) const { return std::nullopt; }
-  std::optional<double> Flops(const PrefetchState&) const { return std::nullopt; }
-  std::optional<double> Flops(const OffloadState&) const { return std::nullopt; }
 
   // ---- collective lane ----
 
@@ -181,17 +172,22 @@ class Executor::Pass : public ProgramWork {
 
   // ---- what the engine does not run yet: RunsInEngine has refused the program ----
 
-  static absl::Status Refused() { return absl::UnimplementedError("the engine does not run this operation yet"); }
-  absl::Status Do(const Broadcast&) { return Refused(); }
-  absl::Status Do(const BackwardInput&) { return Refused(); }
-  absl::Status Do(const BackwardWeight&) { return Refused(); }
-  absl::Status Do(const AllReduce&) { return Refused(); }
-  absl::Status Do(const AllReduceActivation&) { return Refused(); }
-  absl::Status Do(const BroadcastActivation&) { return Refused(); }
-  absl::Status Do(const OffloadActivation&) { return Refused(); }
-  absl::Status Do(const PrefetchActivation&) { return Refused(); }
-  absl::Status Do(const PrefetchState&) { return Refused(); }
-  absl::Status Do(const OffloadState&) { return Refused(); }
+  template <typename Op, typename... Refused>
+  static constexpr bool kIsOneOf = (std::is_same_v<Op, Refused> || ...);
+  template <typename Op>
+  static constexpr bool kIsRefused =
+      kIsOneOf<Op, Broadcast, BackwardInput, BackwardWeight, AllReduce, AllReduceActivation, BroadcastActivation,
+               OffloadActivation, PrefetchActivation, PrefetchState, OffloadState>;
+  template <typename Op>
+    requires kIsRefused<Op>
+  std::optional<double> Flops(const Op&) const {
+    return std::nullopt;
+  }
+  template <typename Op>
+    requires kIsRefused<Op>
+  absl::Status Do(const Op&) {
+    return absl::UnimplementedError("the engine does not run this operation yet");
+  }
 
   // ---- send and receive lanes ----
 
@@ -369,35 +365,6 @@ Executor::Executor(const RankAssignment& assignment, Precision precision, Device
       model_(assignment.model, assignment.config.training.seq_len, precision.compute, backend.tensors()),
       layout_(ParameterLayout(assignment.model)),
       lanes_(assignment.device, backend, communicator, pacer) {}
-
-void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor UnitState::*shard,
-                           DType type) {
-  const bool takes_in = type == precision_.master;     // what the state is in
-  const bool is_zero = shard == &UnitState::gradient;  // as gradients are between steps
-  if (buffers.size() < wanted.size()) buffers.resize(wanted.size());
-  for (size_t b = 0; b < wanted.size(); ++b) {
-    if (buffers[b].defined() && buffers[b].numel() >= wanted[b].elements) continue;
-    UnitState* const home_of = wanted[b].home_of < 0 || !takes_in ? nullptr : &state_.units()[wanted[b].home_of];
-    // The shard is the whole unit: no second one beside it.
-    if (home_of != nullptr && !is_zero && home_of->size() == wanted[b].elements) {
-      buffers[b] = home_of->*shard;
-      continue;
-    }
-    buffers[b] = at::zeros({wanted[b].elements}, OptionsOf(ScalarTypeOf(type)));
-    if (home_of == nullptr) continue;
-    UnitState& own = *home_of;
-    const at::Tensor range = buffers[b].narrow(0, own.begin, own.size());
-    if (!is_zero) range.copy_(own.*shard);
-    own.*shard = range;
-  }
-}
-
-void Executor::FreeShardsOfGradients(const Program& program) {
-  if (gradient_buffers_.size() >= program.gradient_buffers.size()) return;  // they have their homes
-  for (const UnitBuffer& buffer : program.gradient_buffers) {
-    if (buffer.home_of >= 0) state_.units()[buffer.home_of].gradient = at::Tensor();
-  }
-}
 
 absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInput& input) {
   try {

@@ -88,9 +88,11 @@ TEST(ScheduleCheckTest, VirtualStagesOfOneStage) {
   Schedule schedule = MakeTrainingSchedule(*setting, plan).value();
   EXPECT_EQ(ValidateSchedule(plan, schedule, true), absl::OkStatus());
   schedule.pipelines[0].stages[0].actions = ParseActions("1F0", 100).value();
-  EXPECT_THAT(ValidateSchedule(plan, schedule, true).message(), HasSubstr("1F0, microbatch 0: the virtual stage before comes first"));
+  EXPECT_THAT(ValidateSchedule(plan, schedule, true).message(),
+              HasSubstr("1F0, microbatch 0: the virtual stage before comes first"));
   schedule.pipelines[0].stages[0].actions = ParseActions("0F0 1F0 0B0", 100).value();
-  EXPECT_THAT(ValidateSchedule(plan, schedule, true).message(), HasSubstr("0B0, microbatch 0: the virtual stage behind comes first"));
+  EXPECT_THAT(ValidateSchedule(plan, schedule, true).message(),
+              HasSubstr("0B0, microbatch 0: the virtual stage behind comes first"));
 }
 
 }  // namespace

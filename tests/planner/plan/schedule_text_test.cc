@@ -17,7 +17,10 @@ Action F(int32_t v, int64_t first) { return {ActionKind::kForward, v, first, fir
 Action B(int32_t v, int64_t first) { return {ActionKind::kBackward, v, first, first + 1}; }
 
 TEST(ScheduleTextTest, ActionsRoundTrip) {
-  const std::vector<Action> actions = {F(0, 0), {ActionKind::kForward, 1, 0, 8}, B(12, 3), {ActionKind::kInputGradient, 1, 2, 3},
+  const std::vector<Action> actions = {F(0, 0),
+                                       {ActionKind::kForward, 1, 0, 8},
+                                       B(12, 3),
+                                       {ActionKind::kInputGradient, 1, 2, 3},
                                        {ActionKind::kWeightGradient, 1, 2, 3}};
   EXPECT_EQ(ToText(actions), "0F0 1F0-7 12B3 1I2 1W2");
   EXPECT_EQ(ParseActions(ToText(actions), kMost).value(), actions);

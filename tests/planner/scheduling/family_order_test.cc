@@ -6,7 +6,7 @@
 namespace motley::planner {
 namespace {
 
-std::string OrderText(ScheduleFamily family, const StageShape& shape) {
+std::string OrderText(ScheduleFamily family, const StagePlace& shape) {
   std::string text;
   for (const Action& action : FamilyOrder(family, shape)) text += (text.empty() ? "" : " ") + ToText(std::vector<Action>{action});
   return text;
@@ -17,9 +17,7 @@ TEST(FamilyOrderTest, Layered) {
   EXPECT_EQ(OrderText(ScheduleFamily::kLayered, {1, 2, {1, 3}, 2, 0}), "1F0-1 3F0-1 3B0-1 1B0-1");
 }
 
-TEST(FamilyOrderTest, GPipe) {
-  EXPECT_EQ(OrderText(ScheduleFamily::kGPipe, {1, 2, {1}, 3, 3}), "1F0 1F1 1F2 1B0 1B1 1B2");
-}
+TEST(FamilyOrderTest, GPipe) { EXPECT_EQ(OrderText(ScheduleFamily::kGPipe, {1, 2, {1}, 3, 3}), "1F0 1F1 1F2 1B0 1B1 1B2"); }
 
 TEST(FamilyOrderTest, OneForwardOneBackward) {
   EXPECT_EQ(OrderText(ScheduleFamily::k1F1B, {0, 3, {0}, 4, 3}), "0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3");
@@ -41,9 +39,7 @@ TEST(FamilyOrderTest, ZeroBubble) {
   EXPECT_EQ(OrderText(ScheduleFamily::kZeroBubble, {1, 2, {1}, 3, 1}), "1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2");
 }
 
-TEST(FamilyOrderTest, AStageWithoutRoundsComputesNothing) {
-  EXPECT_EQ(OrderText(ScheduleFamily::k1F1B, {0, 2, {0}, 0, 1}), "");
-}
+TEST(FamilyOrderTest, AStageWithoutRoundsComputesNothing) { EXPECT_EQ(OrderText(ScheduleFamily::k1F1B, {0, 2, {0}, 0, 1}), ""); }
 
 TEST(FamilyOrderTest, WhatAnyStagesCanFollow) {
   EXPECT_EQ(ToText(OrderByVirtualStage({0, 2, {0, 2}, 2, 1})), "0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1");

@@ -39,16 +39,17 @@ TEST(MakeScheduleTest, EqualStagesKeepTheFamilysOrder) {
 // The second stage's microbatch takes four of the first's: two in flight would wait for ever.
 TEST(MakeScheduleTest, SmallMicrobatchesBeforeLargeOnesRunAhead) {
   const auto setting = TwoNodes(4, 8);
-  const Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B,
-                           {{{StageOf(*setting, 0, {std::vector<int64_t>(8, 1)}, {{0, 1}}, 0),
-                              StageOf(*setting, 1, {{4, 4}}, {{2, 3}}, 0)}}});
-  EXPECT_THAT(Orders(*setting, plan), ElementsAre("0F0 0F1 0F2 0F3 0B0 0F4 0B1 0F5 0B2 0F6 0B3 0F7 0B4 0B5 0B6 0B7", "1F0 1B0 1F1 1B1"));
+  const Plan plan =
+      PlanOf(*setting, ScheduleFamily::k1F1B,
+             {{{StageOf(*setting, 0, {std::vector<int64_t>(8, 1)}, {{0, 1}}, 0), StageOf(*setting, 1, {{4, 4}}, {{2, 3}}, 0)}}});
+  EXPECT_THAT(Orders(*setting, plan),
+              ElementsAre("0F0 0F1 0F2 0F3 0B0 0F4 0B1 0F5 0B2 0F6 0B3 0F7 0B4 0B5 0B6 0B7", "1F0 1B0 1F1 1B1"));
 }
 
 TEST(MakeScheduleTest, ARankWithoutMicrobatchesComputesNothing) {
   const auto setting = TwoNodes(2, 3);
-  const auto schedule =
-      MakeTrainingSchedule(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{2, 1}, {}}, {{0, 1}})}}}));
+  const auto schedule = MakeTrainingSchedule(
+      *setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{2, 1}, {}}, {{0, 1}})}}}));
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   const StageSchedule& stage = schedule->pipelines[0].stages[0];
   EXPECT_EQ(ToText(stage.actions), "0F0-1 0B0-1");
@@ -60,8 +61,8 @@ TEST(MakeScheduleTest, ARankWithoutMicrobatchesComputesNothing) {
 // Zorse section 3.2: the i-th microbatch that a stage completes goes to whoever is due. The A10G is faster than the T4.
 TEST(MakeScheduleTest, SamplesAreDealtInTheOrderInWhichTheyAreDone) {
   const auto setting = MakeSetting(Nodes({{"T4", "A10G"}}), WorkOf(MediumModel(2, false), 4));
-  const auto schedule =
-      MakeTrainingSchedule(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{1}, {1, 1, 1}}, {{0, 1}})}}}));
+  const auto schedule = MakeTrainingSchedule(
+      *setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{1}, {1, 1, 1}}, {{0, 1}})}}}));
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   EXPECT_EQ(schedule->pipelines[0].stages[0].members[1].front().first, 0);
   EXPECT_GT(schedule->pipelines[0].stages[0].members[0].front().first, 0);

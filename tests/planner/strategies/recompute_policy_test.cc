@@ -122,7 +122,7 @@ std::unique_ptr<Setting> OfMemory(double first_gib, double second_gib, int64_t b
 
 // The short cards only hold their part of the activations by recomputing.
 TEST(RecomputePolicyTest, ZorseRecomputesOnlyWhereMemoryAsksForIt) {
-  for (const double gib : {4.0, 5.0, 6.0}) {
+  for (const double gib : {4.0, 5.0, 5.5}) {
     const auto setting = [gib](RecomputePolicy policy) { return OfMemory(40, gib, 32, 512, Asking(policy)); };
     const auto plan = PlanAndEvaluate(*setting(RecomputePolicy::kAuto), *FindInCatalog("zorse"));
     ASSERT_TRUE(plan.ok()) << plan.status();
