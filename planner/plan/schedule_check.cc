@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "planner/plan/schedule_walk.h"
 
@@ -14,6 +15,7 @@ namespace motley::planner {
 namespace {
 
 constexpr size_t kMostNamed = 4;  // of members that wait for each other
+constexpr absl::string_view kRemedy = "; leave schedules out of the plan and they are made anew";
 
 class Checker {
  public:
@@ -22,7 +24,7 @@ class Checker {
   absl::Status Check() {
     if (schedule_.pipelines.size() != plan_.pipelines.size()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(Name(), ": ", schedule_.pipelines.size(), " pipelines, the plan has ", plan_.pipelines.size()));
+          absl::StrCat(Name(), ": ", schedule_.pipelines.size(), " pipelines, the plan has ", plan_.pipelines.size(), kRemedy));
     }
     for (pipeline_ = 0; pipeline_ < plan_.pipelines.size(); ++pipeline_) MOTLEY_RETURN_IF_ERROR(CheckPipeline());
     return absl::OkStatus();
@@ -32,7 +34,7 @@ class Checker {
   std::string Name() const { return training_ ? "schedules.training" : "schedules.validation"; }
   template <typename... Parts>
   absl::Status Wrong(const Parts&... parts) const {
-    return absl::InvalidArgumentError(absl::StrCat(Name(), "[", pipeline_, "]", parts...));
+    return absl::InvalidArgumentError(absl::StrCat(Name(), "[", pipeline_, "]", parts..., kRemedy));
   }
   template <typename... Parts>
   absl::Status WrongInStage(size_t s, const Parts&... parts) const {

@@ -16,6 +16,7 @@ namespace motley::planner {
 // virtual stages that are not the plan's; members that do not have the plan's microbatches, or samples that a stage has twice or
 // not at all; a round that a member has two microbatches in; an action of another stage's virtual stage, in rounds that are not
 // there, twice, never, or before what it needs; members that would wait for each other (which, before which actions).
+// Each with the remedy: a plan without schedules gets new ones.
 absl::Status ValidateSchedule(const Plan& plan, const Schedule& schedule, bool training);
 
 // Who is stuck, before what: "a/gpu0 before 0B3, b/gpu0 before 1F0".

@@ -26,6 +26,7 @@ def make_plan(template, microbatches, shares, recompute):
     plan = copy.deepcopy(template)
     plan["strategy"] = "by hand"
     plan.pop("predicted", None)
+    plan.pop("schedules", None)  # of the template's microbatches; left out, they are made anew
     stage = plan["pipelines"][0]["stages"][0]
     recompute = [recompute] * len(shares) if isinstance(recompute, str) else recompute
     for unit, sizes, policy in zip(stage["units"], microbatches, recompute):
