@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "planner/lowering/hand_over_order.h"
 #include "planner/lowering/pipeline_places.h"
 #include "planner/lowering/rank_writer.h"
 #include "planner/lowering/stage_script.h"
@@ -44,7 +45,9 @@ class Writer {
   // INTERNAL: the ranks would wait for each other, although the schedule says that they do not.
   absl::StatusOr<std::vector<Program>> Write() {
     for (size_t r = 0; r < ranks_.size(); ++r) Begin(static_cast<int>(r));
-    for (int rank = Next(); rank >= 0; rank = Next()) Compute(rank);
+    do {
+      for (int rank = Next(); rank >= 0; rank = Next()) Compute(rank);
+    } while (Come(hand_overs_.All()));
     for (size_t r = 0; r < ranks_.size(); ++r) {
       if (ranks_[r].use < ScriptOfRank(static_cast<int>(r)).uses.size()) return Stuck();
     }
@@ -58,20 +61,13 @@ class Writer {
   }
 
  private:
-  // A hand-over that its sender has written and its receiver has not.
-  struct Coming {
-    Operation op;
-    bool backward = false;
-    int32_t unit = 0;
-    int64_t microbatch = 0;
-  };
   struct Rank {
     int actor = 0, stage = 0;
     bool recompute = false;
     std::unique_ptr<RankWriter> writer;
     size_t use = 0;          // in the stage's script
     int64_t microbatch = 0;  // done in the use
-    std::deque<Coming> coming;
+    std::deque<ComingPiece> coming;
     // Samples that microbatches still miss at a border: backward, unit, microbatch.
     std::map<std::tuple<bool, int32_t, int64_t>, int64_t> missing;
     std::map<std::tuple<bool, int32_t, int64_t>, int32_t> received;  // instruction
@@ -88,9 +84,15 @@ class Writer {
 
   // Members of a stage are its ranks.
   void AddRounds(const StageSchedule& stage) {
+    std::vector<int64_t>& samples = samples_of_round_.emplace_back(static_cast<size_t>(NumRounds(stage)), 0);
     for (const MemberMicrobatches& member : stage.members) {
       std::vector<int64_t>& of_round = microbatch_of_round_.emplace_back(static_cast<size_t>(NumRounds(stage)), -1);
-      for (size_t k = 0; k < member.size(); ++k) of_round[member[k].round] = static_cast<int64_t>(k);
+      std::vector<int64_t>& round_of = round_of_microbatch_.emplace_back();
+      for (size_t k = 0; k < member.size(); ++k) {
+        of_round[member[k].round] = static_cast<int64_t>(k);
+        round_of.push_back(member[k].round);
+        samples[member[k].round] += member[k].samples;
+      }
     }
   }
 
@@ -226,11 +228,11 @@ class Writer {
   // to the rank before is received before.
   int32_t Receive(Rank* rank, bool backward, int32_t unit, int64_t k) {
     if (!rank->missing.contains({backward, unit, k})) return -1;
-    const auto is_it = [&](const Coming& c) { return c.backward == backward && c.unit == unit && c.microbatch == k; };
+    const auto is_it = [&](const ComingPiece& c) { return c.backward == backward && c.unit == unit && c.microbatch == k; };
     const auto newest = std::find_if(rank->coming.rbegin(), rank->coming.rend(), is_it);
     for (auto left = rank->coming.rend() - newest; left > 0; --left) {
-      const Coming& coming = rank->coming.front();
-      const int32_t instruction = rank->writer->Add(coming.op, {});
+      const ComingPiece& coming = rank->coming.front();
+      const int32_t instruction = rank->writer->Add(coming.receive, {});
       rank->received[{coming.backward, coming.unit, coming.microbatch}] = instruction;
       rank->coming.pop_front();
     }
@@ -277,10 +279,11 @@ class Writer {
   void Deliver(int r, const UnitUse& use, int64_t k) {
     const PipelineBorder& border = (use.backward ? places_.backward_borders : places_.forward_borders)[use.unit];
     if (border.element < 0) return;
-    Rank& rank = ranks_[r];
+    const Rank& rank = ranks_[r];
     const Slot& slot = routes_.SlotsOf(rank.stage)[routes_.SlotOf(rank.actor, k)];
     const int stage = pipeline_.elements[border.element].stage;
     const Routes::Range range = routes_.Overlap(slot, stage);
+    Come(hand_overs_.WithSender(r));
     for (int i = range.first; i < range.last; ++i) HandOver(r, use.backward, border.unit, slot, routes_.SlotsOf(stage)[i]);
   }
 
@@ -298,8 +301,19 @@ class Writer {
     const Operation send = backward ? Operation(fill(SendGradient{}, from.k, peer)) : fill(SendActivation{}, from.k, peer);
     const Operation receive = backward ? Operation(fill(ReceiveGradient{}, to.k, r)) : fill(ReceiveActivation{}, to.k, r);
     ranks_[r].writer->Add(send, {ranks_[r].last_compute});
-    ranks_[peer].coming.push_back({receive, backward, unit, to.k});
-    ranks_[peer].missing.at({backward, unit, to.k}) -= samples;
+    const int64_t round = round_of_microbatch_[r][from.k];
+    Come(hand_overs_.Add({receive, backward, unit, to.k, r, peer, first, samples}, round,
+                         samples_of_round_[ranks_[r].stage][round]));
+  }
+
+  // The receivers may take these. Whether there are any.
+  bool Come(std::vector<ComingPiece> pieces) {
+    for (ComingPiece& piece : pieces) {
+      Rank& receiver = ranks_[piece.receiver];
+      receiver.missing.at({piece.backward, piece.unit, piece.microbatch}) -= piece.samples;
+      receiver.coming.push_back(std::move(piece));
+    }
+    return !pieces.empty();
   }
 
   // ---- after the walk ----
@@ -337,6 +351,9 @@ class Writer {
   std::vector<Rank> ranks_;
   std::vector<size_t> slowest_;                            // by stage
   std::vector<std::vector<int64_t>> microbatch_of_round_;  // by rank; -1 = none
+  std::vector<std::vector<int64_t>> round_of_microbatch_;  // by rank
+  std::vector<std::vector<int64_t>> samples_of_round_;     // by stage
+  HandOverOrder hand_overs_;
 };
 
 absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& plan, const Schedule& schedule, bool training) {

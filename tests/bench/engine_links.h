@@ -7,12 +7,12 @@
 #include <functional>
 #include <string>
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/bench/bench_report.h"
 #include "tests/bench/engine_job.h"
+#include "tests/planner/lowering/hand_overs.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/transport/connect_communicator.h"
 
@@ -129,29 +129,9 @@ inline void MeasureGroups(const std::string&, bench::Report* report) {
 
 // ---- hand-overs of many to many ----
 
-struct HandOver {
-  int peer = 0;
-  int64_t bytes = 0;
-};
-inline int64_t Bytes(const std::vector<HandOver>& all) {
-  int64_t sum = 0;
-  for (const HandOver& h : all) sum += h.bytes;
-  return sum;
-}
-struct HandOvers {
-  std::vector<HandOver> sends, receives;  // in the program's order
-};
-
-// What a rank sends and receives of activations, or of gradients.
-template <typename Send, typename Receive>
-HandOvers HandOversOf(const Program& program, int64_t bytes_of_sample) {
-  HandOvers all;
-  for (const Instruction& instruction : program.instructions) {
-    if (const auto* op = std::get_if<Send>(&instruction.op)) all.sends.push_back({op->peer, op->samples * bytes_of_sample});
-    if (const auto* op = std::get_if<Receive>(&instruction.op)) all.receives.push_back({op->peer, op->samples * bytes_of_sample});
-  }
-  return all;
-}
+using planner::HandOver;
+using planner::HandOvers;
+using planner::HandOversOf;
 
 inline void RunHandOvers(Communicator& communicator, const HandOvers& mine, absl::Duration begin) {
   std::thread sender([&] {
@@ -184,38 +164,6 @@ inline double TimeHandOvers(const std::vector<DeviceDescription>& devices, const
   return Median(seconds);
 }
 
-// Seconds of the busiest link: a rank's bytes, either way.
-inline double LinkSeconds(const std::vector<HandOvers>& ranks) {
-  int64_t most = 0;
-  for (const HandOvers& rank : ranks) most = std::max({most, Bytes(rank.sends), Bytes(rank.receives)});
-  return static_cast<double>(most) / kSharedRate;
-}
-
-// Seconds of the hand-overs in their programs' order, each as soon as it is the next on its sender's and its receiver's lane.
-inline double OrderSeconds(const std::vector<HandOvers>& ranks) {
-  struct Lane {
-    size_t next = 0;
-    double free = 0;
-  };
-  std::vector<Lane> send(ranks.size()), receive(ranks.size());
-  double end = 0;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (size_t from = 0; from < ranks.size(); ++from) {
-      if (send[from].next == ranks[from].sends.size()) continue;
-      const HandOver& h = ranks[from].sends[send[from].next];
-      Lane& to = receive[h.peer];
-      if (ranks[h.peer].receives[to.next].peer != static_cast<int>(from)) continue;
-      end = std::max(send[from].free, to.free) + static_cast<double>(h.bytes) / kSharedRate;
-      send[from] = {send[from].next + 1, end};
-      to = {to.next + 1, end};
-      moved = true;
-    }
-  }
-  for (const Lane& lane : send) end = std::max(end, lane.free);
-  return end;
-}
-
 inline std::vector<int64_t> Pieces(int64_t samples, int64_t pieces) { return std::vector<int64_t>(pieces, samples / pieces); }
 
 inline Planned TwoRanksAndThree(const BenchJob& job, int64_t microbatches) {
@@ -235,12 +183,14 @@ inline void MeasureHandOvers(const std::string& text, bench::Report* report) {
   for (const int64_t microbatches : {1, 2, 4}) {
     const Planned planned = TwoRanksAndThree(job, microbatches);
     for (const bool forward : {true, false}) {
-      std::vector<HandOvers> ranks;
+      planner::Border border;
       for (const Program& program : planned.result.programs) {
-        ranks.push_back(forward ? HandOversOf<SendActivation, ReceiveActivation>(program, kSampleBytes)
-                                : HandOversOf<SendGradient, ReceiveGradient>(program, kSampleBytes));
+        border.ranks.push_back(forward ? HandOversOf<SendActivation, ReceiveActivation>(program, kSampleBytes)
+                                       : HandOversOf<SendGradient, ReceiveGradient>(program, kSampleBytes));
+        border.rates.push_back(kSharedRate);
       }
-      const double links = LinkSeconds(ranks), order = OrderSeconds(ranks), seconds = TimeHandOvers(job.devices, ranks);
+      const double links = border.LaneSeconds(), order = border.OrderSeconds();
+      const double seconds = TimeHandOvers(job.devices, border.ranks);
       const std::string name =
           absl::StrCat("hand-over, ", forward ? "2 ranks to 3, " : "3 ranks to 2, ", microbatches, " a rank");
       std::fprintf(stderr, "%s: %.1f ms, in this order %.1f ms, links' bound %.1f ms\n", name.c_str(), seconds * 1e3, order * 1e3,
