@@ -38,8 +38,7 @@ double BestSeconds(const Setting& setting, Cluster cluster, const Plan& best, co
   if (auto plan = strategy->plan(**changed); plan.ok()) consider(Price(**changed, *std::move(plan)));
   if (strategy->name == "auto") {
     SearchBudget budget = BudgetOf((*changed)->request);
-    absl::StatusOr<Evaluation> climbed = Polish(**changed, best, &budget);
-    if (climbed.ok() && PriceByPrograms(**changed, &*climbed).ok()) consider(climbed);
+    if (auto climbed = Polish(**changed, best, &budget); climbed.ok()) consider(Price(**changed, std::move(climbed->plan)));
   }
   return seconds;
 }

@@ -37,7 +37,7 @@ class StageClock {
   Arrival Forward(size_t c, const Arrival& arrival) {
     const double exposed = in_turn() ? (1 - overlap_) * stage_.gather_seconds[c] : 0;
     const Arrival out =
-        Pass(stage_.forward[c], std::max({compute_, in_turn() ? gathered_[c] : 0, arrival.first}) + exposed, arrival);
+        Pass(stage_.forward[c], std::max({compute_ + exposed, in_turn() ? gathered_[c] : 0, arrival.first}), arrival);
     compute_ = out.last;
     if (in_turn() && !StaysAtTurn(c)) {
       freed_[Buffer(c)] = out.last;
@@ -48,7 +48,7 @@ class StageClock {
 
   Arrival Backward(size_t c, const Arrival& arrival) {
     const double exposed = in_turn() && !StaysAtTurn(c) ? (1 - overlap_) * stage_.gather_seconds[c] : 0;
-    const double start = std::max({compute_, in_turn() ? gathered_[c] : 0, arrival.first, reduced_[Buffer(c)]}) + exposed;
+    const double start = std::max({compute_ + exposed, in_turn() ? gathered_[c] : 0, arrival.first, reduced_[Buffer(c)]});
     const Arrival out = Pass(stage_.backward[c], start, arrival);
     compute_ = out.last + (1 - overlap_) * stage_.reduce_seconds[c];
     if (in_turn()) {
@@ -71,19 +71,19 @@ class StageClock {
 
   void Gather(size_t c) {
     copy_ = std::max(copy_, freed_[Buffer(c)]) + stage_.fetch_seconds[c];
-    lane_ = std::max({lane_, copy_, freed_[Buffer(c)]}) + overlap_ * stage_.gather_seconds[c];
+    lane_ = std::max({lane_, copy_, freed_[Buffer(c)]}) + stage_.gather_seconds[c];
     gathered_[c] = lane_;
   }
 
   // The reductions of a chunk of several units begin with the last microbatch's backward.
   void Reduce(size_t c, double finish) {
-    const double seconds = overlap_ * stage_.reduce_seconds[c];
+    const double seconds = stage_.reduce_seconds[c];
     const bool pieces = stage_.work.chunks[c].part.units() > 1;
     const double begin = pieces ? finish - (1 - 1 / kPieces) * stage_.backward[c].last : finish;
     lane_ = std::max(std::max(lane_, begin) + seconds, finish + (pieces ? seconds / kPieces : seconds));
     reduced_[Buffer(c)] = lane_;
     if (!keeps() || c + 1 < chunks()) return;
-    lane_ += overlap_ * stage_.reduce_seconds[0];  // the head's part of a tied embedding's gradient
+    lane_ += stage_.reduce_seconds[0];  // the head's part of a tied embedding's gradient
     reduced_[2] = lane_;
   }
 

@@ -151,9 +151,7 @@ class StageEstimator {
 
 }  // namespace
 
-double Hidden(double compute, double transfer, double overlap) {
-  return std::max(compute, overlap * transfer) + (1 - overlap) * transfer;
-}
+double Hidden(double compute, double transfer, double overlap) { return std::max(compute + (1 - overlap) * transfer, transfer); }
 
 double PartBytes(const Setting& setting, const StageView& stage, const Part& part) {
   const Costs& costs = setting.costs;

@@ -26,7 +26,7 @@ struct StageEstimate {
   double first_samples = 0;                                           // of the smallest microbatch
 };
 
-// `overlap`: Cluster::overlap_efficiency hides that part of a transfer behind compute.
+// Seconds of compute and a transfer beside it, which costs the compute all but `overlap` (Cluster::overlap_efficiency) of it.
 double Hidden(double compute, double transfer, double overlap);
 StageEstimate EstimateStage(const Setting& setting, const PlanView& view, int stage);
 // Bytes of parameters that the stage holds of `part`.

@@ -30,14 +30,6 @@ struct Evaluation {
 // all the same and says so in does_not_fit.
 absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan);
 
-// Counts the memory of a plan with a training schedule and programs anew: with the forwards that its ranks keep in flight there,
-// and what they receive ahead of its use. What Evaluate counts assumes the family's own order.
-absl::Status CountMemoryAsScheduled(const Setting& setting, Evaluation* evaluation);
-
-// Takes the seconds of `graph`, that of the plan's programs (planner/lowering/program_graph.h), for the plan's: rates, ranges and
-// what binds follow. Errors of Run.
-absl::Status Retime(StepGraph graph, Evaluation* evaluation);
-
 // Step seconds in closed form, and the fullest device: for searches. Within a few percent of Evaluate where links are not
 // contended (docs/simulator.md has the measured distance). No names are looked up, no graph is made.
 struct QuickPrice {

@@ -8,9 +8,12 @@
 
 #include "common/base/status_macros.h"
 #include "planner/lowering/program_graph.h"
+#include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_writer.h"
+#include "planner/lowering/step_lowering_view.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
+#include "planner/pricing/prediction.h"
 #include "planner/scheduling/make_schedule.h"
 #include "planner/util/in_parallel.h"
 
@@ -39,6 +42,10 @@ int64_t Passes(const Plan& plan) {
 bool IsMergedExact(const Plan& plan) {
   return plan.schedule == ScheduleFamily::kLayered && plan.pipelines.size() == 1 && plan.pipelines[0].stages.size() == 1 &&
          plan.pipelines[0].stages[0].zero_stage == 3;
+}
+
+bool IsPricedAsRun(const Setting& setting, const Plan& plan) {
+  return setting.request.runnable && ValidateForEngine(plan, setting.workload.model).ok();
 }
 
 // Without the line that says whose it is.
@@ -114,28 +121,31 @@ class Fastest {
 }  // namespace
 
 absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
-  MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Evaluate(setting, std::move(plan)));
-  MOTLEY_RETURN_IF_ERROR(PriceByPrograms(setting, &evaluation));
-  return evaluation;
-}
-
-absl::Status PriceByPrograms(const Setting& setting, Evaluation* evaluation) {
-  if (!setting.request.runnable || !ValidateForEngine(evaluation->plan, setting.workload.model).ok()) return absl::OkStatus();
-  Plan& plan = evaluation->plan;
+  if (!IsPricedAsRun(setting, plan)) return Evaluate(setting, std::move(plan));
+  MOTLEY_RETURN_IF_ERROR(CheckWorkload(setting, plan));
   if (!plan.training) {
     MOTLEY_ASSIGN_OR_RETURN(plan.training, MakeTrainingSchedule(setting, plan));
   }
-  MOTLEY_ASSIGN_OR_RETURN(evaluation->programs, LowerTraining(setting, plan));
-  MOTLEY_RETURN_IF_ERROR(CountMemoryAsScheduled(setting, evaluation));
-  const std::vector<UnitPlacement> placement = SteppersOf(plan, UnitElements(setting.costs.layout()));
-  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, plan, evaluation->programs, placement));
-  evaluation->task_of = std::move(priced.task_of);
-  return Retime(std::move(priced.graph), evaluation);
+  Evaluation result;
+  result.plan = std::move(plan);
+  MOTLEY_ASSIGN_OR_RETURN(result.programs, LowerTraining(setting, result.plan));
+  const std::vector<UnitPlacement> placement = SteppersOf(result.plan, UnitElements(setting.costs.layout()));
+  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, result.plan, result.programs, placement));
+  result.task_of = std::move(priced.task_of);
+  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, result.plan, {.merge = false, .assign_samples = false}));
+  const Schedule& schedule = *result.plan.training;
+  const auto in_flight = [&](const RankView& rank, const RankDuty&) {
+    const StageSchedule& stage = schedule.pipelines[rank.pipeline].stages[view.stages[rank.stage].index];
+    return MostInFlight(stage, static_cast<size_t>(rank.unit));
+  };
+  const auto walked = [&](size_t r) { return ActivationPeakBytes(setting.costs, view.ranks[r].kind, result.programs[r]); };
+  MOTLEY_RETURN_IF_ERROR(Predict(setting, view, std::move(priced.graph), in_flight, walked, &result));
+  return result;
 }
 
 int64_t PriceNodes(const Setting& setting, const Plan& plan) {
   constexpr int64_t kNodesAPass = 3;
-  if (!setting.request.runnable || IsMergedExact(plan) || !ValidateForEngine(plan, setting.workload.model).ok()) return 0;
+  if (IsMergedExact(plan) || !IsPricedAsRun(setting, plan)) return 0;
   return kNodesAPass * Passes(plan);
 }
 

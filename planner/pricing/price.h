@@ -19,9 +19,6 @@ namespace motley::planner {
 // (`predicted.as_run`). Else Evaluate. Errors of Evaluate, MakeTrainingSchedule and LowerTraining.
 absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan);
 
-// The second half of Price, of what Evaluate has said.
-absl::Status PriceByPrograms(const Setting& setting, Evaluation* evaluation);
-
 // Search nodes (planner/search/polish.h) that Price takes for a plan's programs. 0: it takes Evaluate's word, which is the same.
 int64_t PriceNodes(const Setting& setting, const Plan& plan);
 

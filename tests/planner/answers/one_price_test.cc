@@ -97,10 +97,12 @@ TEST(OnePriceTest, PlannedComparedAndSimulatedAreOne) {
 // What binds is said of the step that is shown.
 TEST(OnePriceTest, WhatBindsIsOfTheProgramsToo) {
   const auto setting = SettingFor(kClusters[0], "llama-1.1b", DType::kFloat16, true);
-  auto priced = Evaluate(*setting, *PlanHexiscale(*setting));
+  auto merged = Evaluate(*setting, *PlanHexiscale(*setting));
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_FALSE(merged->plan.predicted.as_run);
+  merged->plan.predicted.binding_constraint = "another graph's";
+  const auto priced = Price(*setting, merged->plan);
   ASSERT_TRUE(priced.ok()) << priced.status();
-  priced->plan.predicted.binding_constraint = "another graph's";
-  ASSERT_EQ(PriceByPrograms(*setting, &*priced), absl::OkStatus());
   const PlanPrediction& predicted = priced->plan.predicted;
   EXPECT_TRUE(predicted.as_run);
   EXPECT_EQ(predicted.step_seconds, ToSeconds(priced->timeline.end));

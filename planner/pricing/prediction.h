@@ -1,0 +1,31 @@
+// What is predicted of a plan, once its step is a graph: memory, seconds, rates, their ranges, and what binds. Part of Evaluate
+// (a graph that merges like ranks) and of Price (the graph of the ranks' programs).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "planner/costs/memory_model.h"
+#include "planner/lowering/step_lowering_view.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/setting/setting.h"
+#include "planner/simulator/step_graph.h"
+
+namespace motley::planner {
+
+// INVALID_ARGUMENT: the plan is for another batch, length or type than the setting's.
+absl::Status CheckWorkload(const Setting& setting, const Plan& plan);
+
+// Forwards without their backward that a rank keeps at most.
+using InFlightOfRank = absl::FunctionRef<int64_t(const RankView&, const RankDuty&)>;
+// Bytes of activations that a rank, by its number, has at its peak at least: the ledger does not know what it receives ahead of
+// its use.
+using ActivationsOfRank = absl::FunctionRef<int64_t(size_t)>;
+
+// Runs the graph and fills in all but the programs. `view`: of evaluation->plan. Errors of Run.
+absl::Status Predict(const Setting& setting, const PlanView& view, StepGraph graph, InFlightOfRank in_flight_of,
+                     ActivationsOfRank activations_of, Evaluation* evaluation);
+
+}  // namespace motley::planner
