@@ -16,8 +16,8 @@ namespace motley::planner {
 namespace {
 
 // Names sums for people. A hand-over is on two lanes of two ranks.
-std::string NameOf(TaskKind kind, LaneKind lane) {
-  if (kind == TaskKind::kSend) return lane == LaneKind::kSendLane ? "sends" : "receives";
+std::string NameOf(TaskKind kind, Lane lane) {
+  if (kind == TaskKind::kSend) return lane == Lane::kSend ? "sends" : "receives";
   return std::string(TaskName(kind));
 }
 
@@ -58,7 +58,7 @@ void AddTasks(const MeasuredStep& step, Sums* sums) {
     const Task& task = step.graph.tasks[t];
     const TaskSpan &measured = step.measured.spans[t], &simulated = step.simulated.spans[t];
     for (const int32_t lane : task.lanes) {
-      auto& [m, s] = (*sums)[{static_cast<size_t>(lane / kLanesPerActor), NameOf(task.kind, LaneKind(lane % kLanesPerActor))}];
+      auto& [m, s] = (*sums)[{static_cast<size_t>(lane / kNumLanes), NameOf(task.kind, Lane(lane % kNumLanes))}];
       m += ToSeconds(measured.end - measured.begin);
       s += ToSeconds(simulated.end - simulated.begin);
     }

@@ -60,8 +60,8 @@ class Graph : public WalkListener {
     IndexList after;
     AddWaits(send.rank, send.instruction, &after);
     AddWaits(receive.rank, receive.instruction, &after);
-    IndexList lanes = {GraphWriter::Lane(static_cast<int>(send.rank), LaneKind::kSendLane),
-                       GraphWriter::Lane(static_cast<int>(receive.rank), LaneKind::kReceiveLane)};
+    IndexList lanes = {LaneIndex(static_cast<int>(send.rank), Lane::kSend),
+                       LaneIndex(static_cast<int>(receive.rank), Lane::kReceive)};
     const int32_t task = writer_.AddTransfer(TaskKind::kSend, std::move(lanes), HandOverFlow(send.rank, receive.rank, samples), 1,
                                              1, std::move(after), {unit, microbatch});
     IsTask(send, task);
@@ -153,7 +153,7 @@ class Graph : public WalkListener {
       slowest = std::max(slowest, SecondsAt(rank, own));
       AddWaits(rank, instruction, &after);
       after.push_back(last_compute_[rank]);
-      lanes.push_back(GraphWriter::Lane(static_cast<int>(rank), LaneKind::kCompute));
+      lanes.push_back(LaneIndex(static_cast<int>(rank), Lane::kCompute));
     }
     for (const RankInstruction& member : members) {
       tasks.push_back(writer_.AddCompute(KindOf(PassOf(op)), static_cast<int>(member.rank), slowest, after, {op.unit, -1}));
@@ -189,7 +189,7 @@ class Graph : public WalkListener {
     IndexList after, lanes;
     for (const auto& [rank, instruction] : members) {
       AddWaits(rank, instruction, &after);
-      lanes.push_back(GraphWriter::Lane(static_cast<int>(rank), LaneKind::kCollective));
+      lanes.push_back(LaneIndex(static_cast<int>(rank), Lane::kCollective));
     }
     const int32_t task = writer_.AddTransfer(kind, std::move(lanes), flow, 1, 1, std::move(after), tag);
     for (const RankInstruction& member : members) IsTask(member, task);
@@ -245,8 +245,7 @@ class Graph : public WalkListener {
     const int flow = writer_.AddFlow(out ? setting_.links.ToHost(device, bytes) : setting_.links.FromHost(device, bytes));
     IndexList after;
     AddWaits(r, i, &after);
-    IsTask({r, i}, writer_.AddTransfer(kind, {GraphWriter::Lane(static_cast<int>(r), LaneKind::kCopy)}, flow, 1, 1,
-                                       std::move(after), tag));
+    IsTask({r, i}, writer_.AddTransfer(kind, {LaneIndex(static_cast<int>(r), Lane::kCopy)}, flow, 1, 1, std::move(after), tag));
   }
   template <typename Op>
   double InputBytes(size_t r, const Op& op) const {

@@ -40,7 +40,7 @@ RankSpans SpansByRank(const std::vector<Program>& programs, const std::vector<st
 Timeline TimelineOf(const RankSpans& spans, const std::vector<std::vector<int32_t>>& task_of, const StepGraph& graph) {
   Timeline timeline;
   timeline.spans.resize(graph.tasks.size());
-  timeline.busy.resize(graph.actors.size() * kLanesPerActor);
+  timeline.busy.resize(graph.actors.size() * kNumLanes);
   for (size_t r = 0; r < spans.size(); ++r) {
     for (size_t i = 0; i < spans[r].size(); ++i) {
       if (task_of[r][i] < 0) continue;

@@ -13,7 +13,7 @@ constexpr int kStreamPieces = 8;
 
 IndexList LoweringContext::CollectiveLanes(int stage) const {
   IndexList lanes;
-  for (const int a : view.stages[stage].actors) lanes.push_back(GraphWriter::Lane(a, LaneKind::kCollective));
+  for (const int a : view.stages[stage].actors) lanes.push_back(LaneIndex(a, Lane::kCollective));
   return lanes;
 }
 
@@ -169,7 +169,7 @@ int32_t StepEnd::Scalars() {
   IndexList lanes;
   for (const RankView& rank : context_.view.ranks) devices.push_back(rank.device);
   for (size_t a = 0; a < context_.view.actors.size(); ++a) {
-    lanes.push_back(GraphWriter::Lane(static_cast<int>(a), LaneKind::kCollective));
+    lanes.push_back(LaneIndex(static_cast<int>(a), Lane::kCollective));
   }
   const int flow = context_.writer.AddFlow({context_.setting.links.TreeSeconds(devices), {}});
   return context_.writer.AddTransfer(TaskKind::kScalars, std::move(lanes), flow, 1, 1, final_);
@@ -182,7 +182,7 @@ int32_t StepEnd::Step(int actor, double elements, IndexList after) {
   const double owned = OwnedPart(context_.view, rank) * elements;
   double& owed = context_.owed_seconds[actor];
   if (owed > 0) context_.writer.AddCompute(TaskKind::kWait, actor, std::exchange(owed, 0), after);
-  const IndexList copy = {GraphWriter::Lane(actor, LaneKind::kCopy)};
+  const IndexList copy = {LaneIndex(actor, Lane::kCopy)};
   const int pieces = rank.plan->offload_optimizer ? kStreamPieces : 1;
   const Costs& costs = context_.setting.costs;
   int32_t step = -1;

@@ -72,7 +72,7 @@ bool StepEngine::Possible(int actor, bool backward, const StepOp& op, double* st
   if (!groups_[a.stage].Ready(backward, op.chunk)) return false;
   const Chunk& chunk = ChunkOf(actor, op);
   const StageView& stage = context_.stage(a.stage);
-  *start = context_.writer.LaneFree(GraphWriter::Lane(actor, LaneKind::kCompute));
+  *start = context_.writer.LaneFree(LaneIndex(actor, Lane::kCompute));
   if (backward) {
     for (int64_t k = op.first; k < op.last; ++k) {
       if (state.forward_task[Cell(actor, op.chunk, k)] < 0) return false;
@@ -234,7 +234,7 @@ int32_t StepEngine::Compute(TaskKind kind, int actor, const StepOp& op, const Pa
   for (int64_t k = op.first; k < op.last && times > 0;) {
     int64_t next = k + 1;
     while (next < op.last && a.size(next) == a.size(k)) ++next;
-    task = context_.writer.AddTransfer(TaskKind::kAllReduce, {GraphWriter::Lane(actor, LaneKind::kCompute)},
+    task = context_.writer.AddTransfer(TaskKind::kAllReduce, {LaneIndex(actor, Lane::kCompute)},
                                        context_.flows.TensorParallel(actor, a.size(k)), times * static_cast<double>(next - k), 1,
                                        {task}, tag);
     k = next;
@@ -365,7 +365,7 @@ void StepEngine::Send(bool backward, int actor, int64_t k, int element, Routes::
     }
     const int flow = context_.flows.Send({actor, a.begin[k], a.size(k)}, to);
     const auto first_layer = static_cast<int32_t>(pipeline.elements[element].first_layer);
-    task = context_.writer.AddTransfer(TaskKind::kSend, {GraphWriter::Lane(actor, LaneKind::kSendLane)}, flow, 1, 1, {task},
+    task = context_.writer.AddTransfer(TaskKind::kSend, {LaneIndex(actor, Lane::kSend)}, flow, 1, 1, {task},
                                        {first_layer + 1, static_cast<int32_t>(k)});
   }
   std::vector<Arrival>& arrivals = Arrivals(backward, stage.pipeline, element);

@@ -61,7 +61,7 @@ std::vector<bool> BindingLinks(const std::vector<const Flow*>& flows, const Link
 
 int GraphWriter::AddActor(Actor actor) {
   graph_.actors.push_back(std::move(actor));
-  lane_free_.resize(graph_.actors.size() * kLanesPerActor, 0);
+  lane_free_.resize(graph_.actors.size() * kNumLanes, 0);
   return static_cast<int>(graph_.actors.size()) - 1;
 }
 
@@ -95,7 +95,7 @@ int32_t GraphWriter::Add(Task task, double seconds, FlowUse use) {
 int32_t GraphWriter::AddCompute(TaskKind kind, int actor, double seconds, IndexList after, TaskTag tag) {
   Task task;
   task.kind = kind;
-  task.lanes = {Lane(actor, LaneKind::kCompute)};
+  task.lanes = {LaneIndex(actor, Lane::kCompute)};
   task.duration = ToPicoseconds(seconds);
   task.after = std::move(after);
   task.unit = tag.unit;

@@ -33,7 +33,6 @@ class GraphWriter {
   // `times` flows one after another (loads and latency), of which `part` is carried.
   int32_t AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, double part, IndexList after, TaskTag tag = {});
 
-  static int32_t Lane(int actor, LaneKind lane) { return actor * kLanesPerActor + static_cast<int32_t>(lane); }
   // When the task ends if no transfer shares a link.
   double EndOf(int32_t task) const { return task < 0 ? 0 : end_[task]; }
   double LaneFree(int32_t lane) const { return lane_free_[lane]; }

@@ -164,7 +164,7 @@ IndexList StageGroup::Fetch(const Part& part, const IndexList& after) {
       share = std::max(share, stage_.plan->zero_stage == 0 ? rank.plan->tp_share : rank.share);
     }
     if (!fetches || share <= 0) continue;
-    tasks.push_back(context_.writer.AddTransfer(TaskKind::kPrefetch, {GraphWriter::Lane(a, LaneKind::kCopy)},
+    tasks.push_back(context_.writer.AddTransfer(TaskKind::kPrefetch, {LaneIndex(a, Lane::kCopy)},
                                                 context_.flows.FromHost(a, share * bytes), 1, 1, after,
                                                 {context_.TagOf(part), -1}));
   }

@@ -120,7 +120,7 @@ class Drawing {
         left_(kMargin + kNames),
         width_(std::max(200, options.width - 2 * kMargin - kNames - kBusy)),
         actors_(ChooseActors(graph, static_cast<size_t>(std::max(1, options.most_actors)))),
-        lane_tasks_(graph.actors.size() * kLanesPerActor) {
+        lane_tasks_(graph.actors.size() * kNumLanes) {
     for (size_t t = 0; t < graph.tasks.size(); ++t) {
       for (const int32_t lane : graph.tasks[t].lanes) lane_tasks_[lane].push_back(static_cast<int32_t>(t));
       if (!graph.tasks[t].lanes.empty()) kinds_[static_cast<size_t>(graph.tasks[t].kind)] = true;
@@ -224,16 +224,16 @@ class Drawing {
   void DrawActor(size_t a) {
     const Actor& actor = graph_.actors[a];
     Text(kMargin + (stages_differ_ ? 10 : 0), y_ + kComputeHeight - 4, "name", Shortened(actor.name, kLongestName));
-    const Picoseconds busy = timeline_.busy[a * kLanesPerActor];
+    const Picoseconds busy = timeline_.busy[a * kNumLanes];
     if (timeline_.end > 0) {
       Text(left_ + width_ + kBusy, y_ + kComputeHeight - 4, "name",
            absl::StrFormat("%.0f %%", 100 * static_cast<double>(busy) / static_cast<double>(timeline_.end)), "end");
     }
-    for (int lane = 0; lane < kLanesPerActor; ++lane) {
-      const std::vector<int32_t>& tasks = lane_tasks_[a * kLanesPerActor + lane];
-      const bool compute = lane == static_cast<int>(LaneKind::kCompute);
+    for (int lane = 0; lane < kNumLanes; ++lane) {
+      const std::vector<int32_t>& tasks = lane_tasks_[a * kNumLanes + lane];
+      const bool compute = lane == static_cast<int>(Lane::kCompute);
       if (tasks.empty() && !compute) continue;
-      if (!compute) Text(left_ - 6, y_ + kLaneHeight, "lane", LaneName(static_cast<LaneKind>(lane)), "end");
+      if (!compute) Text(left_ - 6, y_ + kLaneHeight, "lane", LaneName(static_cast<Lane>(lane)), "end");
       DrawLane(tasks, compute ? kComputeHeight : kLaneHeight);
       y_ += (compute ? kComputeHeight : kLaneHeight) + kLaneGap;
     }

@@ -30,9 +30,9 @@ class Machine {
       : graph_(graph),
         slow_(ChooseStragglers(graph.actors.size(), stragglers)),
         slowdown_(stragglers.slowdown),
-        lane_tasks_(graph.actors.size() * kLanesPerActor),
+        lane_tasks_(graph.actors.size() * kNumLanes),
         followers_(graph.tasks.size()),
-        lane_head_(graph.actors.size() * kLanesPerActor, 0),
+        lane_head_(graph.actors.size() * kNumLanes, 0),
         waits_(graph.tasks.size()),
         state_(graph.tasks.size(), State::kWaiting),
         flow_end_(graph.tasks.size(), 0),
@@ -107,8 +107,7 @@ class Machine {
 
   Picoseconds DurationOf(const Task& task) const {
     if (!IsCompute(task.kind)) return task.duration;
-    const bool slow =
-        std::any_of(task.lanes.begin(), task.lanes.end(), [this](int32_t lane) { return slow_[lane / kLanesPerActor]; });
+    const bool slow = std::any_of(task.lanes.begin(), task.lanes.end(), [this](int32_t lane) { return slow_[lane / kNumLanes]; });
     return slow ? ToPicoseconds(ToSeconds(task.duration) * slowdown_) : task.duration;
   }
 

@@ -9,8 +9,8 @@ namespace motley::planner {
 namespace {
 
 std::string LaneText(const StepGraph& graph, int32_t lane) {
-  const Actor& actor = graph.actors[lane / kLanesPerActor];
-  return absl::StrCat(std::string(LaneName(static_cast<LaneKind>(lane % kLanesPerActor))), " of ", actor.name);
+  const Actor& actor = graph.actors[lane / kNumLanes];
+  return absl::StrCat(std::string(LaneName(static_cast<Lane>(lane % kNumLanes))), " of ", actor.name);
 }
 
 std::string TaskText(const StepGraph& graph, int32_t task) {
@@ -19,7 +19,7 @@ std::string TaskText(const StepGraph& graph, int32_t task) {
 
 // What is wrong with the task by itself, empty when nothing is.
 std::string Fault(const StepGraph& graph, const Task& task) {
-  const auto lanes = static_cast<int32_t>(graph.actors.size()) * kLanesPerActor;
+  const auto lanes = static_cast<int32_t>(graph.actors.size()) * kNumLanes;
   const auto num_tasks = static_cast<int32_t>(graph.tasks.size());
   if (task.duration < 0) return absl::StrCat("its duration is negative: ", task.duration, " ps");
   for (size_t i = 0; i < task.lanes.size(); ++i) {

@@ -72,17 +72,17 @@ bool IsCompute(TaskKind kind) {
   return false;
 }
 
-std::string_view LaneName(LaneKind kind) {
-  switch (kind) {
-    case LaneKind::kCompute:
+std::string_view LaneName(Lane lane) {
+  switch (lane) {
+    case Lane::kCompute:
       return "compute";
-    case LaneKind::kCollective:
+    case Lane::kCollective:
       return "collective";
-    case LaneKind::kSendLane:
+    case Lane::kSend:
       return "send";
-    case LaneKind::kCopy:
+    case Lane::kCopy:
       return "copy";
-    case LaneKind::kReceiveLane:
+    case Lane::kReceive:
       return "receive";
   }
   return "unknown";

@@ -15,6 +15,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
+#include "common/program/operation_traits.h"
 #include "planner/cluster/links.h"
 
 namespace motley::planner {
@@ -44,11 +45,9 @@ inline constexpr size_t kNumTaskKinds = static_cast<size_t>(TaskKind::kWait) + 1
 std::string_view TaskName(TaskKind kind);
 bool IsCompute(TaskKind kind);
 
-// kCompute computes; kCollective carries collectives of the group; kSendLane and kReceiveLane point-to-point (the second in
-// graphs of programs alone); kCopy host transfers.
-enum class LaneKind { kCompute, kCollective, kSendLane, kCopy, kReceiveLane };
-std::string_view LaneName(LaneKind kind);
-inline constexpr int kLanesPerActor = 5;
+std::string_view LaneName(Lane lane);
+// An actor's lane. Sends of merged graphs use the sender's alone.
+inline int32_t LaneIndex(int actor, Lane lane) { return actor * kNumLanes + static_cast<int32_t>(lane); }
 
 struct Actor {
   std::string name;  // "n1/gpu0" or "n1/gpu0 and 7 like it"
@@ -62,7 +61,7 @@ using IndexList = absl::InlinedVector<int32_t, 4>;
 
 struct Task {
   TaskKind kind = TaskKind::kForward;
-  IndexList lanes;                     // actor * kLanesPerActor + LaneKind; several: a collective that all must have reached
+  IndexList lanes;                     // LaneIndex; several: a collective that all must have reached
   Picoseconds duration = 0;            // compute; for transfers what is spent beyond the loads (latency)
   std::vector<LinkLoad> loads;         // of a transfer; empty = compute or a measured duration
   IndexList after;                     // tasks, each less than this one's index

@@ -13,7 +13,7 @@ std::string TraceJson(const StepGraph& graph, const Timeline& timeline) {
 
 std::string TraceJson(const StepGraph& graph, const std::vector<NamedTimeline>& timelines) {
   TraceWriter writer;
-  std::vector<bool> lane_used(graph.actors.size() * kLanesPerActor, false);
+  std::vector<bool> lane_used(graph.actors.size() * kNumLanes, false);
   for (const Task& task : graph.tasks) {
     for (const int32_t lane : task.lanes) lane_used[lane] = true;
   }
@@ -23,9 +23,9 @@ std::string TraceJson(const StepGraph& graph, const std::vector<NamedTimeline>& 
     const std::string name = absl::StrCat("pipeline ", actor.pipeline, " stage ", actor.stage, " ", actor.name);
     for (size_t i = 0; i < count; ++i) {
       writer.Process(a * count + i, timelines[i].name.empty() ? name : absl::StrCat(timelines[i].name, ": ", name));
-      for (int lane = 0; lane < kLanesPerActor; ++lane) {
-        if (!lane_used[a * kLanesPerActor + static_cast<size_t>(lane)]) continue;
-        writer.Thread(a * count + i, lane, std::string(LaneName(static_cast<LaneKind>(lane))));
+      for (int lane = 0; lane < kNumLanes; ++lane) {
+        if (!lane_used[a * kNumLanes + static_cast<size_t>(lane)]) continue;
+        writer.Thread(a * count + i, lane, std::string(LaneName(static_cast<Lane>(lane))));
       }
     }
   }
@@ -34,8 +34,8 @@ std::string TraceJson(const StepGraph& graph, const std::vector<NamedTimeline>& 
     for (size_t i = 0; i < count; ++i) {
       const TaskSpan& span = timelines[i].timeline->spans[t];
       for (const int32_t lane : graph.tasks[t].lanes) {
-        writer.Span(static_cast<size_t>(lane / kLanesPerActor) * count + i, lane % kLanesPerActor, label,
-                    TaskName(graph.tasks[t].kind), ToSeconds(span.begin), ToSeconds(span.end), "task", t);
+        writer.Span(static_cast<size_t>(lane / kNumLanes) * count + i, lane % kNumLanes, label, TaskName(graph.tasks[t].kind),
+                    ToSeconds(span.begin), ToSeconds(span.end), "task", t);
       }
     }
   }

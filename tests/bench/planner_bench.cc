@@ -253,10 +253,10 @@ StepGraph RingGraph(int actors, int tasks, bool sends) {
       if (last[other] >= 0) task.after.push_back(last[other]);
     }
     task.duration = 100'000'000 + t % 977 * 1000;
-    task.lanes = {actor * kLanesPerActor};
+    task.lanes = {LaneIndex(actor, Lane::kCompute)};
     if (sends && t / actors % 4 == 3) {
       task.kind = TaskKind::kSend;
-      task.lanes = {actor * kLanesPerActor + static_cast<int32_t>(LaneKind::kSendLane)};
+      task.lanes = {LaneIndex(actor, Lane::kSend)};
       task.duration = 1'000'000;
       task.loads = {{actor, 1e6}, {actors + next, 1e6}};
     }

@@ -273,7 +273,7 @@ TEST_F(ProgramWideTest, ATensorParallelGroupIsPricedAsSearchesPriceIt) {
   double compute = 0;
   for (const Task& task : graph.tasks) {
     const bool pass = task.kind == TaskKind::kForward || task.kind == TaskKind::kBackward;
-    if (pass && task.lanes[0] == GraphWriter::Lane(2, LaneKind::kCompute)) compute += ToSeconds(task.duration);
+    if (pass && task.lanes[0] == LaneIndex(2, Lane::kCompute)) compute += ToSeconds(task.duration);
   }
   EXPECT_NEAR(compute,
               2 * (costs.ForwardSeconds(0, UnitKind::kLayer, 2, 0.5) + costs.BackwardSeconds(0, UnitKind::kLayer, 2, 0.5)), 1e-9);

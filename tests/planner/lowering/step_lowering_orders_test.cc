@@ -19,7 +19,7 @@ int64_t MostInFlight(const Lowered& lowered, int actor) {
   std::map<int32_t, std::pair<Picoseconds, Picoseconds>> kept;
   for (size_t t = 0; t < lowered.graph.tasks.size(); ++t) {
     const Task& task = lowered.graph.tasks[t];
-    if (task.microbatch < 0 || task.lanes[0] != actor * kLanesPerActor) continue;
+    if (task.microbatch < 0 || task.lanes[0] != actor * kNumLanes) continue;
     auto& [begin, end] = kept.try_emplace(task.microbatch, lowered.timeline.spans[t].begin, 0).first->second;
     begin = std::min(begin, lowered.timeline.spans[t].begin);
     if (task.kind == TaskKind::kBackward || task.kind == TaskKind::kBackwardInput)

@@ -273,8 +273,8 @@ TEST(StepLoweringTest, LinksThatCannotBindMakeNoDifference) {
   writer.AddActor({});
   const Flow ring = setting->links.Ring(Collective::kAllGather, std::vector<int>{0, 1, 2, 3, 4}, 1e8);
   const Flow send = setting->links.PointToPoint(0, 3, 1e7);
-  writer.AddTransfer(TaskKind::kGather, {GraphWriter::Lane(0, LaneKind::kCollective)}, writer.AddFlow(ring), 2, 1, {});
-  writer.AddTransfer(TaskKind::kSend, {GraphWriter::Lane(1, LaneKind::kSendLane)}, writer.AddFlow(send), 1, 1, {-1});
+  writer.AddTransfer(TaskKind::kGather, {LaneIndex(0, Lane::kCollective)}, writer.AddFlow(ring), 2, 1, {});
+  writer.AddTransfer(TaskKind::kSend, {LaneIndex(1, Lane::kSend)}, writer.AddFlow(send), 1, 1, {-1});
   StepGraph graph = writer.Finish();
   const auto kept = RunGraph(graph);
   EXPECT_LT(graph.tasks[0].loads.size(), ring.loads.size());

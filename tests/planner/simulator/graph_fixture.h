@@ -14,8 +14,6 @@ namespace motley::planner {
 
 inline constexpr Picoseconds kSecond = 1'000'000'000'000;
 
-inline int32_t LaneIndex(int actor, LaneKind kind) { return actor * kLanesPerActor + static_cast<int32_t>(kind); }
-
 inline StepGraph MakeGraph(int actors, std::vector<double> links = {}) {
   StepGraph graph;
   for (int a = 0; a < actors; ++a) {
@@ -40,10 +38,10 @@ inline int32_t Add(StepGraph* graph, TaskKind kind, IndexList lanes, double seco
   return static_cast<int32_t>(graph->tasks.size()) - 1;
 }
 inline int32_t Compute(StepGraph* graph, int actor, double seconds, IndexList after = {}) {
-  return Add(graph, TaskKind::kForward, {LaneIndex(actor, LaneKind::kCompute)}, seconds, std::move(after));
+  return Add(graph, TaskKind::kForward, {LaneIndex(actor, Lane::kCompute)}, seconds, std::move(after));
 }
 inline int32_t Send(StepGraph* graph, int actor, std::vector<LinkLoad> loads, IndexList after = {}, double latency = 0) {
-  return Add(graph, TaskKind::kSend, {LaneIndex(actor, LaneKind::kSendLane)}, latency, std::move(after), std::move(loads));
+  return Add(graph, TaskKind::kSend, {LaneIndex(actor, Lane::kSend)}, latency, std::move(after), std::move(loads));
 }
 
 // Run, under a name that gtest's own does not hide.
@@ -67,7 +65,7 @@ inline StepGraph RandomGraph(std::mt19937_64* random, int tasks, bool transfers)
     } else if (what == 2) {
       IndexList lanes;
       for (int a = 0; a < actors; ++a) {
-        if (lanes.empty() || draw(2) == 0) lanes.push_back(LaneIndex(a, LaneKind::kCollective));
+        if (lanes.empty() || draw(2) == 0) lanes.push_back(LaneIndex(a, Lane::kCollective));
       }
       Add(&graph, TaskKind::kGather, lanes, seconds, after);
     } else {
@@ -75,7 +73,7 @@ inline StepGraph RandomGraph(std::mt19937_64* random, int tasks, bool transfers)
       for (int l = 0; l < links; ++l) {
         if (draw(2) == 0) loads.push_back({l, draw(6) == 0 ? 0 : 1e4 * (1 + draw(500))});
       }
-      const LaneKind lane = what == 3 ? LaneKind::kSendLane : LaneKind::kCollective;
+      const Lane lane = what == 3 ? Lane::kSend : Lane::kCollective;
       Add(&graph, TaskKind::kSend, {LaneIndex(draw(actors), lane)}, draw(2) * 1e-4 * draw(50), after, loads);
     }
   }

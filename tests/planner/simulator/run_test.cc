@@ -18,7 +18,7 @@ std::string ErrorOf(const StepGraph& graph, const Stragglers& stragglers = {}) {
 
 TEST(RunTest, AnEmptyStepTakesNoTime) {
   EXPECT_EQ(RunGraph(StepGraph{})->end, 0);
-  EXPECT_EQ(RunGraph(MakeGraph(2))->busy, std::vector<Picoseconds>(2 * kLanesPerActor, 0));
+  EXPECT_EQ(RunGraph(MakeGraph(2))->busy, std::vector<Picoseconds>(2 * kNumLanes, 0));
 }
 
 TEST(RunTest, LanesRunInOrderAndWaitForTheirPredecessors) {
@@ -32,19 +32,19 @@ TEST(RunTest, LanesRunInOrderAndWaitForTheirPredecessors) {
   EXPECT_EQ(timeline.spans[d].begin, 3 * kSecond + kSecond / 2);
   EXPECT_EQ(timeline.end, 4 * kSecond + kSecond / 2);
   EXPECT_EQ(timeline.busy[0], 3 * kSecond);
-  EXPECT_EQ(timeline.busy[LaneIndex(1, LaneKind::kCompute)], kSecond + kSecond / 2);
+  EXPECT_EQ(timeline.busy[LaneIndex(1, Lane::kCompute)], kSecond + kSecond / 2);
 }
 
 TEST(RunTest, ACollectiveStartsWhenAllHaveReachedIt) {
   StepGraph graph = MakeGraph(2);
   const int32_t slow = Compute(&graph, 1, 3);
   const int32_t gather =
-      Add(&graph, TaskKind::kGather, {LaneIndex(0, LaneKind::kCollective), LaneIndex(1, LaneKind::kCollective)}, 1, {slow});
+      Add(&graph, TaskKind::kGather, {LaneIndex(0, Lane::kCollective), LaneIndex(1, Lane::kCollective)}, 1, {slow});
   Compute(&graph, 0, 1, {gather});
   const Timeline timeline = *RunGraph(graph);
   EXPECT_EQ(timeline.spans[1].begin, 3 * kSecond);
-  EXPECT_EQ(timeline.busy[LaneIndex(0, LaneKind::kCollective)], kSecond);  // waiting is not busy
-  EXPECT_EQ(timeline.busy[LaneIndex(1, LaneKind::kCollective)], kSecond);
+  EXPECT_EQ(timeline.busy[LaneIndex(0, Lane::kCollective)], kSecond);  // waiting is not busy
+  EXPECT_EQ(timeline.busy[LaneIndex(1, Lane::kCollective)], kSecond);
   EXPECT_EQ(timeline.end, 5 * kSecond);
 }
 
@@ -141,7 +141,7 @@ TEST(RunTest, NeverUnderItsLowerBounds) {
     const StepGraph graph = RandomGraph(&random, 80, true);
     const Timeline timeline = *RunGraph(graph);
     const double end = ToSeconds(timeline.end) * (1 + 1e-12) + 1e-12;
-    std::vector<double> path(graph.tasks.size()), lanes(graph.actors.size() * kLanesPerActor, 0),
+    std::vector<double> path(graph.tasks.size()), lanes(graph.actors.size() * kNumLanes, 0),
         bytes(graph.link_bytes_per_second.size(), 0);
     for (size_t t = 0; t < graph.tasks.size(); ++t) {
       const double alone = SecondsAlone(graph, graph.tasks[t]);
@@ -189,13 +189,13 @@ TEST(RunTest, MonotoneInDurationsWithoutSharedLinks) {
 TEST(RunTest, StragglersAreChosenBySeedAndSlowComputeOnly) {
   StepGraph graph = MakeGraph(10);
   for (int a = 0; a < 10; ++a) Compute(&graph, a, 1);
-  Add(&graph, TaskKind::kGather, {LaneIndex(0, LaneKind::kCollective)}, 1);
+  Add(&graph, TaskKind::kGather, {LaneIndex(0, Lane::kCollective)}, 1);
   const auto slow_actors = [&](uint64_t seed, double part) {
     const Timeline timeline = *RunGraph(graph, {seed, part, 2.5});
     EXPECT_EQ(timeline.busy[1], kSecond);
     std::vector<int> slow;
     for (int a = 0; a < 10; ++a) {
-      const Picoseconds busy = timeline.busy[LaneIndex(a, LaneKind::kCompute)];
+      const Picoseconds busy = timeline.busy[LaneIndex(a, Lane::kCompute)];
       EXPECT_TRUE(busy == kSecond || busy == 2 * kSecond + kSecond / 2);
       if (busy > kSecond) slow.push_back(a);
     }
@@ -215,7 +215,7 @@ TEST(RunTest, DeadlockListsEveryStuckLane) {
   StepGraph graph = MakeGraph(2);
   Compute(&graph, 0, 1);
   Compute(&graph, 0, 1, {2});  // after the collective ...
-  Add(&graph, TaskKind::kGather, {LaneIndex(0, LaneKind::kCollective), LaneIndex(1, LaneKind::kCollective)}, 1, {3});
+  Add(&graph, TaskKind::kGather, {LaneIndex(0, Lane::kCollective), LaneIndex(1, Lane::kCollective)}, 1, {3});
   graph.tasks.back().unit = 4;
   Compute(&graph, 1, 1, {1});  // ... which waits for this, which waits for that
   const auto status = RunGraph(graph).status();
@@ -231,7 +231,7 @@ TEST(RunTest, DeadlockNamesTheLaneThatIsInTheWayAndTasksOnNoLane) {
   StepGraph graph = MakeGraph(1);
   Add(&graph, TaskKind::kWait, {}, 0, {0});
   Compute(&graph, 0, 1, {2});
-  Add(&graph, TaskKind::kScalars, {LaneIndex(0, LaneKind::kCompute), LaneIndex(0, LaneKind::kCollective)}, 0);
+  Add(&graph, TaskKind::kScalars, {LaneIndex(0, Lane::kCompute), LaneIndex(0, Lane::kCollective)}, 0);
   EXPECT_THAT(ErrorOf(graph), HasSubstr("collective of n0/gpu0 is stuck at task 2 (scalars) waiting for compute of n0/gpu0, "
                                         "which is at task 1"));
   EXPECT_THAT(ErrorOf(graph), HasSubstr("task 0 (wait) on no lane is stuck waiting for task 0 (wait)"));
@@ -249,8 +249,7 @@ TEST(RunTest, RefusesWhatDoesNotExistOrIsNoNumber) {
   const double inf = std::numeric_limits<double>::infinity();
   EXPECT_THAT(broken([](StepGraph* g) { g->tasks[0].duration = -5; }),
               HasSubstr("task 0 (forward): its duration is negative: -5 ps"));
-  EXPECT_THAT(broken([](StepGraph* g) { g->tasks[0].lanes = {kLanesPerActor}; }),
-              HasSubstr("lane 5 does not exist; the graph has 5"));
+  EXPECT_THAT(broken([](StepGraph* g) { g->tasks[0].lanes = {kNumLanes}; }), HasSubstr("lane 5 does not exist; the graph has 5"));
   EXPECT_THAT(broken([](StepGraph* g) { g->tasks[0].lanes = {-1}; }), HasSubstr("lane -1 does not exist"));
   EXPECT_THAT(broken([](StepGraph* g) { g->tasks[0].lanes = {1, 0, 1}; }), HasSubstr("names lane collective of n0/gpu0 twice"));
   EXPECT_THAT(broken([](StepGraph* g) { g->tasks[1].after = {2}; }),

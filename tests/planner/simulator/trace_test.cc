@@ -15,8 +15,8 @@ TEST(TraceTest, AnEventForEveryTaskOnEachOfItsLanes) {
   const int32_t a = Compute(&graph, 0, 1);
   graph.tasks[0].unit = 3;
   graph.tasks[0].microbatch = 1;
-  Add(&graph, TaskKind::kWait, {LaneIndex(0, LaneKind::kCompute)}, 0);
-  Add(&graph, TaskKind::kGather, {LaneIndex(0, LaneKind::kCollective), LaneIndex(1, LaneKind::kCollective)}, 0.25, {a}, {{0, 5}});
+  Add(&graph, TaskKind::kWait, {LaneIndex(0, Lane::kCompute)}, 0);
+  Add(&graph, TaskKind::kGather, {LaneIndex(0, Lane::kCollective), LaneIndex(1, Lane::kCollective)}, 0.25, {a}, {{0, 5}});
   const Timeline timeline = *RunGraph(graph);
   const auto json = nlohmann::json::parse(TraceJson(graph, timeline));
   std::set<std::string> names;
