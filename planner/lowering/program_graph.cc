@@ -9,6 +9,7 @@
 #include "common/base/dtype.h"
 #include "common/base/status_macros.h"
 #include "common/program/program_index.h"
+#include "planner/lowering/overlap_charge.h"
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_seconds.h"
 #include "planner/lowering/program_walk.h"
@@ -23,7 +24,12 @@ class Graph : public WalkListener {
  public:
   Graph(const Setting& setting, const PlanView& view, const std::vector<Program>& programs,
         const std::vector<UnitPlacement>& placement)
-      : setting_(setting), view_(view), programs_(programs), placement_(placement), writer_(setting.links) {
+      : setting_(setting),
+        view_(view),
+        programs_(programs),
+        placement_(placement),
+        writer_(setting.links),
+        hidden_(setting.cluster.overlap_efficiency) {
     for (const RankView& rank : view.ranks) {
       const StageView& stage = view.stages[rank.stage];
       writer_.AddActor({rank.plan->device.value(), stage.pipeline, stage.index, 1, rank.device});
@@ -36,6 +42,11 @@ class Graph : public WalkListener {
     }
     last_compute_.assign(programs.size(), -1);
     writer_.Expect(instructions);
+    for (size_t r = 0; r < programs.size() && hidden_ < 1; ++r) {
+      charges_.push_back(OverlapCharges(programs[r], [this](const Operation& op) {
+        return std::visit([this](const auto& o) { return SecondsBeside(o); }, op);
+      }));
+    }
   }
 
   ProgramGraph Finish() { return {writer_.Finish(), std::move(task_of_)}; }
@@ -63,7 +74,7 @@ class Graph : public WalkListener {
     IndexList lanes = {LaneIndex(static_cast<int>(send.rank), Lane::kSend),
                        LaneIndex(static_cast<int>(receive.rank), Lane::kReceive)};
     const int32_t task = writer_.AddTransfer(TaskKind::kSend, std::move(lanes), HandOverFlow(send.rank, receive.rank, samples), 1,
-                                             1, std::move(after), {unit, microbatch});
+                                             std::move(after), {unit, microbatch});
     IsTask(send, task);
     IsTask(receive, task);
   }
@@ -156,6 +167,7 @@ class Graph : public WalkListener {
       lanes.push_back(LaneIndex(static_cast<int>(rank), Lane::kCompute));
     }
     for (const RankInstruction& member : members) {
+      Pay(member.rank, member.instruction);
       tasks.push_back(writer_.AddCompute(KindOf(PassOf(op)), static_cast<int>(member.rank), slowest, after, {op.unit, -1}));
       last_compute_[member.rank] = tasks.back();
       IsTask(member, tasks.back());
@@ -167,7 +179,7 @@ class Graph : public WalkListener {
     }
     for (int32_t m = op.microbatch; sums > 0 && m <= op.microbatch + op.more_microbatches; ++m) {
       const int flow = writer_.AddFlow(ActivationSum(members, setting_.costs.BoundaryBytes(SamplesOf(first, m))));
-      tasks = {writer_.AddTransfer(TaskKind::kAllReduce, lanes, flow, sums, 1, tasks, {op.unit, m})};
+      tasks = {writer_.AddTransfer(TaskKind::kAllReduce, lanes, flow, sums, tasks, {op.unit, m})};
       for (const RankInstruction& member : members) {
         last_compute_[member.rank] = tasks.back();
         IsTask(member, tasks.back());
@@ -185,36 +197,49 @@ class Graph : public WalkListener {
     for (const RankInstruction& member : members) devices.push_back(view_.ranks[member.rank].device);
     return devices;
   }
+  std::vector<int> DevicesOf(int32_t group) const {
+    std::vector<int> devices;
+    for (const int32_t rank : programs_[0].groups[group]) devices.push_back(view_.ranks[rank].device);
+    return devices;
+  }
   void AddCollective(const std::vector<RankInstruction>& members, TaskKind kind, int flow, TaskTag tag) {
     IndexList after, lanes;
     for (const auto& [rank, instruction] : members) {
       AddWaits(rank, instruction, &after);
       lanes.push_back(LaneIndex(static_cast<int>(rank), Lane::kCollective));
     }
-    const int32_t task = writer_.AddTransfer(kind, std::move(lanes), flow, 1, 1, std::move(after), tag);
+    const int32_t task = writer_.AddTransfer(kind, std::move(lanes), flow, 1, std::move(after), tag);
     for (const RankInstruction& member : members) IsTask(member, task);
   }
-  void Together(const std::vector<RankInstruction>& members, const Gather& op) {
-    AddCollective(members, TaskKind::kGather, RingFlow(Collective::kAllGather, op, DevicesOf(members)), {op.unit, -1});
+  // Collectives of parameters and gradients run beside compute.
+  static TaskKind BesideCompute(const Gather&) { return TaskKind::kGather; }
+  static TaskKind BesideCompute(const Broadcast&) { return TaskKind::kGather; }
+  static TaskKind BesideCompute(const ReduceScatter&) { return TaskKind::kReduceScatter; }
+  static TaskKind BesideCompute(const AllReduce&) { return TaskKind::kAllReduce; }
+  template <typename Op>
+    requires requires(const Op& op) { BesideCompute(op); }
+  void Together(const std::vector<RankInstruction>& members, const Op& op) {
+    AddCollective(members, BesideCompute(op), FlowOf(op), {op.unit, -1});
   }
-  void Together(const std::vector<RankInstruction>& members, const ReduceScatter& op) {
-    AddCollective(members, TaskKind::kReduceScatter, RingFlow(Collective::kReduceScatter, op, DevicesOf(members)), {op.unit, -1});
-  }
-  void Together(const std::vector<RankInstruction>& members, const AllReduce& op) {
-    AddCollective(members, TaskKind::kAllReduce, RingFlow(Collective::kAllReduce, op, DevicesOf(members)), {op.unit, -1});
-  }
+  int FlowOf(const Gather& op) { return RingFlow(Collective::kAllGather, op, op.elements, -1); }
+  int FlowOf(const ReduceScatter& op) { return RingFlow(Collective::kReduceScatter, op, op.elements, -1); }
+  int FlowOf(const AllReduce& op) { return RingFlow(Collective::kAllReduce, op, op.elements, -1); }
   // As a gather to which the root gives everything.
-  void Together(const std::vector<RankInstruction>& members, const Broadcast& op) {
-    double bytes = 0;
-    for (int32_t unit = op.unit; unit <= op.unit + op.more_units; ++unit) {
-      bytes += static_cast<double>(placement_[unit].bounds.back()) * setting_.costs.RingBytes(Collective::kAllGather);
-    }
-    AddCollective(members, TaskKind::kGather, BroadcastFlow(members, op.root, bytes), {op.unit, -1});
+  int FlowOf(const Broadcast& op) { return RingFlow(Collective::kAllGather, op, {}, op.root); }
+  // What of a collective some compute pays.
+  template <typename Op>
+  double SecondsBeside(const Op& op) {
+    if constexpr (requires { BesideCompute(op); }) return (1 - hidden_) * writer_.SecondsAlone(FlowOf(op));
+    return 0;
   }
+
   void Together(const std::vector<RankInstruction>& members, const BroadcastActivation& op) {
     const int64_t bytes = setting_.costs.BoundaryBytes(SamplesOf(members.front().rank, op.microbatch));
-    AddCollective(members, TaskKind::kGather, BroadcastFlow(members, op.root, static_cast<double>(bytes)),
-                  {op.unit, op.microbatch});
+    std::vector<double> shares;
+    for (const RankInstruction& member : members) shares.push_back(member.rank == static_cast<size_t>(op.root) ? 1 : 0);
+    const int flow =
+        writer_.AddFlow(setting_.links.Ring(Collective::kAllGather, DevicesOf(members), static_cast<double>(bytes), shares));
+    AddCollective(members, TaskKind::kGather, flow, {op.unit, op.microbatch});
   }
   void Together(const std::vector<RankInstruction>& members, const AllReduceActivation& op) {
     const double samples = SamplesOf(members.front().rank, op.microbatch);
@@ -231,12 +256,6 @@ class Graph : public WalkListener {
     requires(Op::kTraits.lane != Lane::kCollective && !requires(const Op& op) { op.tp_group; })
   void Together(const std::vector<RankInstruction>&, const Op&) {}  // no walk meets in it
 
-  int BroadcastFlow(const std::vector<RankInstruction>& members, int32_t root, double bytes) {
-    std::vector<double> shares;
-    for (const RankInstruction& member : members) shares.push_back(member.rank == static_cast<size_t>(root) ? 1 : 0);
-    return writer_.AddFlow(setting_.links.Ring(Collective::kAllGather, DevicesOf(members), bytes, shares));
-  }
-
   // ---- copies ----
 
   void AddCopy(size_t r, int32_t i, TaskKind kind, double bytes, TaskTag tag) {
@@ -245,7 +264,7 @@ class Graph : public WalkListener {
     const int flow = writer_.AddFlow(out ? setting_.links.ToHost(device, bytes) : setting_.links.FromHost(device, bytes));
     IndexList after;
     AddWaits(r, i, &after);
-    IsTask({r, i}, writer_.AddTransfer(kind, {LaneIndex(static_cast<int>(r), Lane::kCopy)}, flow, 1, 1, std::move(after), tag));
+    IsTask({r, i}, writer_.AddTransfer(kind, {LaneIndex(static_cast<int>(r), Lane::kCopy)}, flow, 1, std::move(after), tag));
   }
   template <typename Op>
   double InputBytes(size_t r, const Op& op) const {
@@ -284,8 +303,15 @@ class Graph : public WalkListener {
   void Add(size_t r, int32_t i, TaskKind kind, double seconds, TaskTag tag) {
     IndexList after;
     AddWaits(r, i, &after);
+    Pay(r, i);
     last_compute_[r] = writer_.AddCompute(kind, static_cast<int>(r), seconds, std::move(after), tag);
     IsTask({r, i}, last_compute_[r]);
+  }
+  // What collectives cost the lane's compute before the instruction. Where it idles anyway, as under one that nothing hides, this
+  // adds nothing: it waits for no task.
+  void Pay(size_t r, int32_t i) {
+    if (charges_.empty() || charges_[r][i] <= 0) return;
+    writer_.AddCompute(TaskKind::kWait, static_cast<int>(r), charges_[r][i], {});
   }
   void Nothing(size_t r, int32_t i) {
     AddWaits(r, i, &ends_[r][i]);
@@ -298,10 +324,10 @@ class Graph : public WalkListener {
     }
   }
 
-  // Of the ranges that the group's ranks own, all units at once.
+  // Of the ranges that the group's ranks own, or of what `root` has, all units at once.
   template <typename Op>
-  int RingFlow(Collective collective, const Op& op, const std::vector<int>& devices) {
-    const RingKey key = {collective, op.group, op.unit, op.more_units, op.elements.first, op.elements.count};
+  int RingFlow(Collective collective, const Op& op, const ArrayRange& elements, int32_t root) {
+    const RingKey key = {collective, op.group, op.unit, op.more_units, elements.first, elements.count, root};
     const auto [at, added] = rings_.try_emplace(key, -1);
     if (!added) return at->second;
     const std::vector<int32_t>& members = programs_[0].groups[op.group];
@@ -309,17 +335,17 @@ class Graph : public WalkListener {
     double whole = 0;
     for (int32_t unit = op.unit; unit <= op.unit + op.more_units; ++unit) {
       const std::vector<int64_t>& bounds = placement_[unit].bounds;
-      const int64_t begin = op.elements.first, end = op.elements.whole() ? bounds.back() : op.elements.end();
+      const int64_t begin = elements.first, end = elements.whole() ? bounds.back() : elements.end();
       whole += static_cast<double>(end - begin);
       for (size_t i = 0; i < members.size(); ++i) {
         const int64_t first = std::max(begin, bounds[members[i]]), last = std::min(end, bounds[members[i] + 1]);
-        shares[i] += static_cast<double>(std::max<int64_t>(0, last - first));
+        shares[i] += static_cast<double>(root == -1 ? std::max<int64_t>(0, last - first) : members[i] == root ? end - begin : 0);
       }
     }
     for (double& share : shares) share /= whole;
     if (collective == Collective::kAllReduce) shares.clear();  // each owns all
-    return at->second =
-               writer_.AddFlow(setting_.links.Ring(collective, devices, whole * setting_.costs.RingBytes(collective), shares));
+    const double bytes = whole * setting_.costs.RingBytes(collective);
+    return at->second = writer_.AddFlow(setting_.links.Ring(collective, DevicesOf(op.group), bytes, shares));
   }
   int HandOverFlow(size_t from, size_t to, int32_t samples) {
     const auto [at, added] = hand_overs_.try_emplace({from, to, samples}, -1);
@@ -335,9 +361,11 @@ class Graph : public WalkListener {
   GraphWriter writer_;
   std::vector<std::vector<IndexList>> ends_;  // by rank and instruction: the tasks after which it is over
   std::vector<std::vector<int32_t>> task_of_;
-  std::vector<int32_t> last_compute_;  // by rank
-  using RingKey = std::tuple<Collective, int32_t, int32_t, int32_t, int64_t, int64_t>;
-  std::map<RingKey, int> rings_;                                   // by group, units and elements
+  std::vector<int32_t> last_compute_;         // by rank
+  const double hidden_;                       // part of a collective beside compute that costs it nothing
+  std::vector<std::vector<double>> charges_;  // by rank and instruction; empty = nothing costs anything
+  using RingKey = std::tuple<Collective, int32_t, int32_t, int32_t, int64_t, int64_t, int32_t>;
+  std::map<RingKey, int> rings_;                                   // by group, units, elements and root
   std::map<std::tuple<size_t, size_t, int32_t>, int> hand_overs_;  // by ranks and samples
 };
 

@@ -18,7 +18,7 @@ int32_t StepEngine::Offload(int actor, const StepOp& op, int32_t task) {
   const Part& part = ChunkOf(actor, op).part;
   if (!context_.view.ranks[a.first_rank].plan->offload_activations || part.layers == 0) return -1;
   const int flow = context_.flows.ToHost(actor, BoundaryBytes(actor, op, part));
-  return context_.writer.AddTransfer(TaskKind::kOffload, {LaneIndex(actor, Lane::kCopy)}, flow, 1, 1, {task},
+  return context_.writer.AddTransfer(TaskKind::kOffload, {LaneIndex(actor, Lane::kCopy)}, flow, 1, {task},
                                      {context_.TagOf(part), static_cast<int32_t>(op.first)});
 }
 
@@ -31,7 +31,7 @@ int32_t StepEngine::Prefetch(int actor, const StepOp& op) {
   const size_t ends = state.backward_ends.size();
   if (ends >= 2) after.push_back(state.backward_ends[ends - 2]);
   const int flow = context_.flows.FromHost(actor, BoundaryBytes(actor, op, part));
-  return context_.writer.AddTransfer(TaskKind::kPrefetch, {LaneIndex(actor, Lane::kCopy)}, flow, 1, 1, std::move(after),
+  return context_.writer.AddTransfer(TaskKind::kPrefetch, {LaneIndex(actor, Lane::kCopy)}, flow, 1, std::move(after),
                                      {context_.TagOf(part), static_cast<int32_t>(op.first)});
 }
 

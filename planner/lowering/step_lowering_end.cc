@@ -122,7 +122,7 @@ int32_t StepEnd::AddAcross(TaskKind kind, Collective collective, const std::vect
   }
   const double bytes = static_cast<double>(elements) * context_.setting.costs.RingBytes(collective);
   const int flow = context_.writer.AddFlow(AcrossFlow(context_.setting.links, sets, collective, bytes));
-  return context_.writer.AddTransfer(kind, std::move(lanes), flow, 1, 1, std::move(after), {static_cast<int32_t>(unit), -1});
+  return context_.writer.AddTransfer(kind, std::move(lanes), flow, 1, std::move(after), {static_cast<int32_t>(unit), -1});
 }
 
 void StepEnd::Across(int64_t first, int64_t last) {
@@ -172,7 +172,7 @@ int32_t StepEnd::Scalars() {
     lanes.push_back(LaneIndex(static_cast<int>(a), Lane::kCollective));
   }
   const int flow = context_.writer.AddFlow({context_.setting.links.TreeSeconds(devices), {}});
-  return context_.writer.AddTransfer(TaskKind::kScalars, std::move(lanes), flow, 1, 1, final_);
+  return context_.writer.AddTransfer(TaskKind::kScalars, std::move(lanes), flow, 1, final_);
 }
 
 // The actor's part of `elements` of its stage.
@@ -181,7 +181,7 @@ int32_t StepEnd::Step(int actor, double elements, IndexList after) {
   const RankView& rank = context_.view.ranks[a.first_rank];
   const double owned = OwnedPart(context_.view, rank) * elements;
   double& owed = context_.owed_seconds[actor];
-  if (owed > 0) context_.writer.AddCompute(TaskKind::kWait, actor, std::exchange(owed, 0), after);
+  if (owed > 0) context_.writer.AddCompute(TaskKind::kWait, actor, std::exchange(owed, 0), {});
   const IndexList copy = {LaneIndex(actor, Lane::kCopy)};
   const int pieces = rank.plan->offload_optimizer ? kStreamPieces : 1;
   const Costs& costs = context_.setting.costs;
@@ -191,13 +191,13 @@ int32_t StepEnd::Step(int actor, double elements, IndexList after) {
     IndexList inputs = after;
     const double moments = part * owned * static_cast<double>(costs.optimizer_bytes_per_element());
     if (rank.plan->offload_optimizer) {
-      inputs.push_back(context_.writer.AddTransfer(TaskKind::kPrefetch, copy, context_.flows.FromHost(actor, moments), 1, 1, {}));
+      inputs.push_back(context_.writer.AddTransfer(TaskKind::kPrefetch, copy, context_.flows.FromHost(actor, moments), 1, {}));
     }
     step = context_.writer.AddCompute(TaskKind::kOptimizer, actor, context_.seconds.OptimizerSeconds(actor, part * elements),
                                       std::move(inputs));
     double back = rank.plan->offload_optimizer ? moments : 0;
     if (rank.plan->offload_parameters) back += part * owned * static_cast<double>(costs.element_bytes());
-    if (back > 0) context_.writer.AddTransfer(TaskKind::kOffload, copy, context_.flows.ToHost(actor, back), 1, 1, {step});
+    if (back > 0) context_.writer.AddTransfer(TaskKind::kOffload, copy, context_.flows.ToHost(actor, back), 1, {step});
   }
   return step;
 }
@@ -208,7 +208,7 @@ void StepEnd::GatherParameters(int stage, const IndexList& after) {
   const StageView& s = context_.stage(stage);
   if (!s.shared() || s.offload_parameters || (s.plan->zero_stage != 1 && s.plan->zero_stage != 2)) return;
   context_.writer.AddTransfer(TaskKind::kGather, context_.CollectiveLanes(stage),
-                              context_.flows.Group(stage, Collective::kAllGather, StageElements(stage)), 1, 1, after);
+                              context_.flows.Group(stage, Collective::kAllGather, StageElements(stage)), 1, after);
 }
 
 // The pipelines' parts of the stepped parameters, neighbouring layers of the same stages at once.

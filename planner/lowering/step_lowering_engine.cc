@@ -235,16 +235,17 @@ int32_t StepEngine::Compute(TaskKind kind, int actor, const StepOp& op, const Pa
     int64_t next = k + 1;
     while (next < op.last && a.size(next) == a.size(k)) ++next;
     task = context_.writer.AddTransfer(TaskKind::kAllReduce, {LaneIndex(actor, Lane::kCompute)},
-                                       context_.flows.TensorParallel(actor, a.size(k)), times * static_cast<double>(next - k), 1,
+                                       context_.flows.TensorParallel(actor, a.size(k)), times * static_cast<double>(next - k),
                                        {task}, tag);
     k = next;
   }
   return task;
 }
 
-void StepEngine::PayOwed(int actor, double exposed_seconds, const IndexList& after) {
+// Where the lane idles anyway, as under a collective that nothing hides, this adds nothing: it waits for no task.
+void StepEngine::PayOwed(int actor, double exposed_seconds) {
   const double owed = std::exchange(context_.owed_seconds[actor], 0) + exposed_seconds;
-  if (owed > 0) context_.writer.AddCompute(TaskKind::kWait, actor, owed, after);
+  if (owed > 0) context_.writer.AddCompute(TaskKind::kWait, actor, owed, {});
 }
 
 void StepEngine::Forward(int actor, const StepOp& op) {
@@ -253,7 +254,7 @@ void StepEngine::Forward(int actor, const StepOp& op) {
   const Chunk& chunk = ChunkOf(actor, op);
   IndexList inputs = Inputs(false, actor, op);
   const ChunkInputs parameters = group.Use(false, op);
-  PayOwed(actor, parameters.exposed_seconds, parameters.first);
+  PayOwed(actor, parameters.exposed_seconds);
   inputs.insert(inputs.end(), parameters.first.begin(), parameters.first.end());
   int32_t task = -1;
   if (group.work().residency == Residency::kPerMicrobatch && chunk.part.units() > 1) {
@@ -282,7 +283,7 @@ void StepEngine::Backward(int actor, const StepOp& op) {
   const bool zero_bubble = context_.view.schedule == ScheduleFamily::kZeroBubble;
   IndexList gradients = Inputs(true, actor, op);
   const ChunkInputs parameters = group.Use(true, op);
-  PayOwed(actor, parameters.exposed_seconds, parameters.first);
+  PayOwed(actor, parameters.exposed_seconds);
   IndexList again = parameters.first;
   again.push_back(Prefetch(actor, op));
   gradients.push_back(parameters.gradients);
@@ -365,7 +366,7 @@ void StepEngine::Send(bool backward, int actor, int64_t k, int element, Routes::
     }
     const int flow = context_.flows.Send({actor, a.begin[k], a.size(k)}, to);
     const auto first_layer = static_cast<int32_t>(pipeline.elements[element].first_layer);
-    task = context_.writer.AddTransfer(TaskKind::kSend, {LaneIndex(actor, Lane::kSend)}, flow, 1, 1, {task},
+    task = context_.writer.AddTransfer(TaskKind::kSend, {LaneIndex(actor, Lane::kSend)}, flow, 1, {task},
                                        {first_layer + 1, static_cast<int32_t>(k)});
   }
   std::vector<Arrival>& arrivals = Arrivals(backward, stage.pipeline, element);

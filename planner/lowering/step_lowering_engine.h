@@ -71,7 +71,7 @@ class StepEngine {
   void Weights(int actor, const StepOp& op);
   IndexList Inputs(bool backward, int actor, const StepOp& op);
   int32_t Compute(TaskKind kind, int actor, const StepOp& op, const Part& part, double share, IndexList after);
-  void PayOwed(int actor, double exposed_seconds, const IndexList& after);
+  void PayOwed(int actor, double exposed_seconds);
   void Deliver(bool backward, int actor, const StepOp& op, int32_t task);
   void Send(bool backward, int actor, int64_t k, int element, Routes::Range range, int32_t task);
   int32_t Offload(int actor, const StepOp& op, int32_t task);

@@ -103,18 +103,16 @@ int32_t GraphWriter::AddCompute(TaskKind kind, int actor, double seconds, IndexL
   return Add(std::move(task), seconds, {});
 }
 
-int32_t GraphWriter::AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, double part, IndexList after,
-                                 TaskTag tag) {
+int32_t GraphWriter::AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, IndexList after, TaskTag tag) {
   const SharedFlow& shared = flows_[flow];
-  const double scale = times * part;
   Task task;
   task.kind = kind;
   task.lanes = std::move(lanes);
-  task.duration = ToPicoseconds(shared.flow.latency_seconds * scale);
+  task.duration = ToPicoseconds(shared.flow.latency_seconds * times);
   task.after = std::move(after);
   task.unit = tag.unit;
   task.microbatch = tag.microbatch;
-  return Add(std::move(task), shared.alone_seconds * scale, {flow, scale});
+  return Add(std::move(task), shared.alone_seconds * times, {flow, times});
 }
 
 StepGraph GraphWriter::Finish() {

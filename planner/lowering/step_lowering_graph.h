@@ -30,8 +30,8 @@ class GraphWriter {
 
   // Tasks in `after` may be -1 (nothing) or repeated. The task's index.
   int32_t AddCompute(TaskKind kind, int actor, double seconds, IndexList after, TaskTag tag = {});
-  // `times` flows one after another (loads and latency), of which `part` is carried.
-  int32_t AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, double part, IndexList after, TaskTag tag = {});
+  // `times` flows one after another (loads and latency).
+  int32_t AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, IndexList after, TaskTag tag = {});
 
   // When the task ends if no transfer shares a link.
   double EndOf(int32_t task) const { return task < 0 ? 0 : end_[task]; }

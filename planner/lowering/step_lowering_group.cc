@@ -145,8 +145,8 @@ IndexList StageGroup::Gather(const Part& part, const IndexList& after, double* e
   if (!gathers()) return inputs;
   const int flow = context_.flows.Group(stage_index_, Collective::kAllGather, Elements(part));
   *exposed_seconds += (1 - context_.overlap()) * context_.writer.SecondsAlone(flow);
-  return {context_.writer.AddTransfer(TaskKind::kGather, context_.CollectiveLanes(stage_index_), flow, 1, context_.overlap(),
-                                      std::move(inputs), {context_.TagOf(part), -1})};
+  return {context_.writer.AddTransfer(TaskKind::kGather, context_.CollectiveLanes(stage_index_), flow, 1, std::move(inputs),
+                                      {context_.TagOf(part), -1})};
 }
 
 // Each actor its own part from host memory; without offload nothing but `after`.
@@ -165,8 +165,7 @@ IndexList StageGroup::Fetch(const Part& part, const IndexList& after) {
     }
     if (!fetches || share <= 0) continue;
     tasks.push_back(context_.writer.AddTransfer(TaskKind::kPrefetch, {LaneIndex(a, Lane::kCopy)},
-                                                context_.flows.FromHost(a, share * bytes), 1, 1, after,
-                                                {context_.TagOf(part), -1}));
+                                                context_.flows.FromHost(a, share * bytes), 1, after, {context_.TagOf(part), -1}));
   }
   return tasks.empty() ? after : tasks;
 }
@@ -228,7 +227,7 @@ int32_t StageGroup::Reduce(const Part& part, IndexList after) {
   const double exposed = (1 - context_.overlap()) * context_.writer.SecondsAlone(flow);
   for (const int a : stage_.actors) context_.owed_seconds[a] += exposed;
   return context_.writer.AddTransfer(sharded ? TaskKind::kReduceScatter : TaskKind::kAllReduce,
-                                     context_.CollectiveLanes(stage_index_), flow, 1, context_.overlap(), std::move(after),
+                                     context_.CollectiveLanes(stage_index_), flow, 1, std::move(after),
                                      {context_.TagOf(part), -1});
 }
 

@@ -26,7 +26,7 @@ struct ChunkInputs {
   IndexList first;             // before its first unit
   IndexList rest;              // before its last unit
   int32_t gradients = -1;      // before its backward: the buffer is free
-  double exposed_seconds = 0;  // of the gather, that nothing hides
+  double exposed_seconds = 0;  // what the gather costs the compute beside it
 };
 
 class StageGroup {
@@ -76,7 +76,7 @@ class StageGroup {
   void MakePieces();
   static std::vector<Part> Cut(const Part& part, int64_t most);
   void WriteGather(bool backward, int chunk);
-  // The tasks after which the part's parameters are there; adds to `exposed_seconds` what nothing hides.
+  // The tasks after which the part's parameters are there; adds to `exposed_seconds` what the gather costs compute.
   IndexList Gather(const Part& part, const IndexList& after, double* exposed_seconds);
   Gathered GatherForUse(bool backward, const Part& part);
   IndexList Fetch(const Part& part, const IndexList& after);

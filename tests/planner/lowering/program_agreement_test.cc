@@ -82,6 +82,31 @@ TEST(ProgramAgreementTest, UnevenBatchesSharesAndRecomputation) {
   }
 }
 
+// What collectives cost the compute beside them (measured of a job's devices together) is in a job's prediction, too. A rank that
+// is early pays for a sum one computation later in the merged graph: that writes the sum when the last rank is there.
+TEST(ProgramAgreementTest, WhatOverlapDoesNotHide) {
+  for (const double nic : {0.2e9, 3e9, 100e9}) {
+    SCOPED_TRACE(testing::Message() << "NIC " << nic);
+    double merged[2], programs[2];
+    for (const bool all_hides : {false, true}) {
+      Cluster cluster = Nodes({{"A10G", "T4"}, {"V100-16GB"}}, 12e9, nic);
+      cluster.overlap_efficiency = all_hides ? 1 : 0.7;
+      const auto setting = MakeSetting(std::move(cluster), WorkOf(MediumModel(6, true), 20));
+      const Plan plan =
+          PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{4, 4, 3}, {2, 1}, {3, 3}}, {{0, 5}})}}});
+      const auto evaluation = Evaluate(*setting, plan);
+      const auto lowered = ScheduleAndLower(*setting, plan);
+      ASSERT_TRUE(evaluation.ok() && lowered.ok()) << evaluation.status() << lowered.status();
+      merged[all_hides] = evaluation->plan.predicted.step_seconds;
+      programs[all_hides] = ProgramSeconds(*setting, plan, *lowered);
+      EXPECT_NEAR(programs[all_hides], merged[all_hides], (all_hides ? 1e-6 : 0.02) * merged[all_hides]);
+    }
+    // Less overlap is never faster; where the network binds, compute that idles anyway pays.
+    EXPECT_GE(merged[0], (nic == 100e9 ? 1.01 : 1) * merged[1]);
+    EXPECT_NEAR(programs[0] - programs[1], merged[0] - merged[1], 0.002 * merged[1]);
+  }
+}
+
 TEST(ProgramAgreementTest, MixedPrecision) {
   for (const DType dtype : {DType::kBFloat16, DType::kFloat16}) {
     Workload workload = WorkOf(MediumModel(6, true), 20, dtype);

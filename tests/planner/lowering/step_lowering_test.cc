@@ -223,11 +223,11 @@ TEST(StepLoweringTest, WhatOverlapDoesNotHideIsAdded) {
   const auto [full, transfers] = step(1);
   const auto [half, half_transfers] = step(0.5);
   const auto [none, none_transfers] = step(0);
-  EXPECT_NEAR(half_transfers, transfers / 2, 0.01 * transfers);
+  EXPECT_NEAR(half_transfers, transfers, 0.01 * transfers);
+  EXPECT_NEAR(none_transfers, transfers, 0.01 * transfers);
   EXPECT_GT(half, full);
   EXPECT_GT(none, half);
   EXPECT_LE(none, full + transfers * 1.01);
-  EXPECT_NEAR(none_transfers, 0, 1e-9);
 }
 
 TEST(StepLoweringTest, UnequalMicrobatchesNeverDeadlock) {
@@ -273,8 +273,8 @@ TEST(StepLoweringTest, LinksThatCannotBindMakeNoDifference) {
   writer.AddActor({});
   const Flow ring = setting->links.Ring(Collective::kAllGather, std::vector<int>{0, 1, 2, 3, 4}, 1e8);
   const Flow send = setting->links.PointToPoint(0, 3, 1e7);
-  writer.AddTransfer(TaskKind::kGather, {LaneIndex(0, Lane::kCollective)}, writer.AddFlow(ring), 2, 1, {});
-  writer.AddTransfer(TaskKind::kSend, {LaneIndex(1, Lane::kSend)}, writer.AddFlow(send), 1, 1, {-1});
+  writer.AddTransfer(TaskKind::kGather, {LaneIndex(0, Lane::kCollective)}, writer.AddFlow(ring), 2, {});
+  writer.AddTransfer(TaskKind::kSend, {LaneIndex(1, Lane::kSend)}, writer.AddFlow(send), 1, {-1});
   StepGraph graph = writer.Finish();
   const auto kept = RunGraph(graph);
   EXPECT_LT(graph.tasks[0].loads.size(), ring.loads.size());
