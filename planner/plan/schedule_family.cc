@@ -12,15 +12,18 @@
 namespace motley::planner {
 namespace {
 
+constexpr VirtualStageMap kRound = VirtualStageMap::kRoundRobin;
+
 // By the enumerator's value.
 // clang-format off
 constexpr std::array<ScheduleTraits, 5> kFamilies = {{
-    //                                              by_ministage  keeps_all  alternates  takes_in_flight  splits_backward
-    {ScheduleFamily::kLayered,     "layered",       true,         true,      false,      false,           false},
-    {ScheduleFamily::kGPipe,       "gpipe",         false,        true,      false,      false,           false},
-    {ScheduleFamily::k1F1B,        "1f1b",          false,        false,     true,       true,            false},
-    {ScheduleFamily::kInterleaved, "interleaved",   false,        false,     true,       false,           false},
-    {ScheduleFamily::kZeroBubble,  "zero_bubble",   false,        false,     true,       true,            true},
+    //                                            by_ministage        alternates      splits_backward   map
+    //                                            |      keeps_all    |      takes_in_flight     ministages
+    {ScheduleFamily::kLayered,     "layered",     true,  true,        false, false,   false,     0,     kRound},
+    {ScheduleFamily::kGPipe,       "gpipe",       false, true,        false, false,   false,     1,     kRound},
+    {ScheduleFamily::k1F1B,        "1f1b",        false, false,       true,  true,    false,     1,     kRound},
+    {ScheduleFamily::kInterleaved, "interleaved", false, false,       true,  false,   false,     0,     kRound},
+    {ScheduleFamily::kZeroBubble,  "zero_bubble", false, false,       true,  true,    true,      1,     kRound},
 }};
 // clang-format on
 
@@ -35,6 +38,22 @@ static_assert(InOrder(), "a row of kFamilies is not at its enumerator's value");
 }  // namespace
 
 const ScheduleTraits& TraitsOf(ScheduleFamily family) { return kFamilies[static_cast<size_t>(family)]; }
+
+int64_t WeightsPutOff(ScheduleFamily family, int64_t stage) { return TraitsOf(family).splits_backward ? stage : 0; }
+
+std::string NamesOf(bool (*holds)(const ScheduleTraits&), const char* conjunction) {
+  std::vector<std::string> names;
+  for (const ScheduleTraits& traits : kFamilies) {
+    if (holds(traits)) names.emplace_back(traits.name);
+  }
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool last = i + 1 == names.size();
+    if (i > 0) text += last ? absl::StrCat(" ", conjunction, " ") : ", ";
+    text += names[i];
+  }
+  return text;
+}
 
 std::string_view ScheduleName(ScheduleFamily schedule) { return TraitsOf(schedule).name; }
 

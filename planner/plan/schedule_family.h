@@ -2,6 +2,9 @@
 // planner/scheduling/family_order and a row of docs/simulator.md's table.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -23,6 +26,12 @@ enum class ScheduleFamily {
   kZeroBubble,
 };
 
+// How virtual stages go over the stages (planner/plan/virtual_stages.h).
+enum class VirtualStageMap {
+  kRoundRobin,  // 0 1 2 0 1 2: ministage i of every stage before ministage i + 1 of any
+  kV,           // 0 1 2 2 1 0: to and fro, so that the first stage holds the embedding and the head
+};
+
 struct ScheduleTraits {
   ScheduleFamily family;
   std::string_view name;
@@ -31,10 +40,18 @@ struct ScheduleTraits {
   bool alternates;       // forwards and backwards take turns: ranks go at the pace of the pipeline, not at their own
   bool takes_in_flight;  // follows StagePlan::in_flight; without it 1F1B's own
   bool splits_backward;  // the gradients of the weights apart from those of the input
+  size_t ministages;     // that each of several stages has; 0 = any number
+  VirtualStageMap map;
 };
 
 // Every family has a row.
 const ScheduleTraits& TraitsOf(ScheduleFamily family);
+
+// Backwards by which a stage puts off the gradients of the weights.
+int64_t WeightsPutOff(ScheduleFamily family, int64_t stage);
+
+// The names of those of which it holds: "layered, gpipe and 1f1b".
+std::string NamesOf(bool (*holds)(const ScheduleTraits&), const char* conjunction);
 
 std::string_view ScheduleName(ScheduleFamily schedule);  // "layered", "gpipe", "1f1b", "interleaved", "zero_bubble"
 // INVALID_ARGUMENT: lists the names, or the one that was meant.

@@ -55,7 +55,7 @@ inline Uniform UniformPipeline(ScheduleFamily schedule, int64_t stages, int64_t 
   ModelShape model = MediumModel(layers, false);
   model.vocab_size = 2;  // the ends cost next to nothing
   u.setting = MakeSetting(Nodes(nodes, kFastLink, kFastNic), WorkOf(model, microbatches));
-  const auto dealt = DealLayers(layers, stages, rounds);
+  const auto dealt = DealLayers(layers, stages, rounds, TraitsOf(schedule).map);
   PipelinePlan pipeline;
   for (int64_t s = 0; s < stages; ++s) {
     pipeline.stages.push_back(

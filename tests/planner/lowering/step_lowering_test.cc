@@ -77,6 +77,39 @@ TEST(StepLoweringTest, LayeredMinistagesShortenTheFill) {
   EXPECT_LT(LowerAndRun(*four.setting, four.plan).seconds(), LowerAndRun(*one.setting, one.plan).seconds());
 }
 
+// Virtual stages 0 1 1 0: both ends of the model on the first stage, and nothing is sent where the V turns.
+TEST(StepLoweringTest, VirtualStagesInAV) {
+  const auto setting = MakeSetting(Nodes({{"T4"}, {"T4"}}), WorkOf(MediumModel(4, true), 6));
+  const Plan plan =
+      PlanOf(*setting, ScheduleFamily::kLayered,
+             {{{StageOf(*setting, 0, {{2, 2, 2}}, {{0, 0}, {3, 3}}, 0), StageOf(*setting, 1, {{3, 3}}, {{1, 1}, {2, 2}}, 0)}}});
+  const auto view = ViewOf(*setting, plan);
+  ASSERT_TRUE(view.ok()) << view.status();
+  std::vector<int64_t> stages, layers;
+  for (const Element& element : view->pipelines[0].elements) {
+    stages.push_back(element.stage);
+    layers.push_back(element.first_layer);
+  }
+  EXPECT_THAT(stages, ::testing::ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(layers, ::testing::ElementsAre(0, 1, 2, 3));
+  EXPECT_TRUE(view->stages[0].embedding && view->stages[0].head);
+  EXPECT_FALSE(view->stages[0].tied_copy);
+  EXPECT_FALSE(view->stages[1].embedding || view->stages[1].head);
+  EXPECT_EQ(view->stages[0].from_previous, 3);
+  EXPECT_EQ(view->stages[1].from_next, 2);
+
+  const auto graph = LowerPlan(*setting, plan, nullptr);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto timeline = RunGraph(*graph);
+  EXPECT_TRUE(timeline.ok()) << timeline.status();
+  const auto count = [&](TaskKind kind) {
+    return std::count_if(graph->tasks.begin(), graph->tasks.end(), [kind](const Task& task) { return task.kind == kind; });
+  };
+  // Each way one border forward and one back; of both stages' microbatches every pair that shares samples.
+  EXPECT_EQ(count(TaskKind::kSend), 4 * 4);
+  EXPECT_EQ(count(TaskKind::kAllReduce), 0) << "a tied embedding beside its head has one gradient";
+}
+
 TEST(StepLoweringTest, ActivationsReachWhoeverStandsForTheSamples) {
   // 3 units send to 2: every sample crosses once each way, whatever the microbatches.
   const auto setting = MakeSetting(Nodes({{"T4", "T4", "A10G"}, {"V100-16GB", "T4"}}), WorkOf(MediumModel(4, false), 24));

@@ -121,7 +121,8 @@ TEST(PlanTest, OneRankForEachDevice) {
 
 TEST(PlanTest, SchedulesHaveRulesOfTheirOwn) {
   for (const ScheduleFamily family : {ScheduleFamily::kGPipe, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
-    EXPECT_THAT(Broken(FullPlan(), [=](Plan& p) { p.schedule = family; }), HasSubstr("use layered or interleaved for several"));
+    EXPECT_THAT(Broken(FullPlan(), [=](Plan& p) { p.schedule = family; }),
+                HasSubstr("runs exactly 1, use layered or interleaved for several"));
     Plan plan = FullPlan();
     plan.schedule = family;
     plan.pipelines[0].stages[0].ministages = {{0, 1}};
