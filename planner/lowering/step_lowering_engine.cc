@@ -135,7 +135,7 @@ void StepEngine::Run() {
   }
   for (size_t a = 0; a < actors_.size(); ++a) {
     ActorState& state = actors_[a];
-    while (state.next_weight < state.emitted_backward.size() && context_.view.schedule == ScheduleFamily::kZeroBubble) {
+    while (state.next_weight < state.emitted_backward.size()) {
       Weights(static_cast<int>(a), state.emitted_backward[state.next_weight++]);
     }
   }
@@ -279,7 +279,7 @@ void StepEngine::Backward(int actor, const StepOp& op) {
   const int stage = context_.view.actors[actor].stage;
   StageGroup& group = groups_[stage];
   const Chunk& chunk = ChunkOf(actor, op);
-  const bool zero_bubble = context_.view.schedule == ScheduleFamily::kZeroBubble;
+  const bool splits = TraitsOf(context_.view.schedule).splits_backward;
   IndexList gradients = Inputs(true, actor, op);
   const ChunkInputs parameters = group.Use(true, op);
   PayOwed(actor, parameters.exposed_seconds, parameters.first);
@@ -289,8 +289,8 @@ void StepEngine::Backward(int actor, const StepOp& op) {
 
   const bool final = group.IsFinal(actor, op);
   const bool per_use = group.work().residency == Residency::kPerMicrobatch && chunk.part.units() > 1;
-  const std::vector<Part>& pieces = final && !zero_bubble ? group.pieces(op.chunk) : group.round_pieces(op.chunk);
-  const double backward_part = zero_bubble ? context_.setting.costs.InputGradientPart() : 1;
+  const std::vector<Part>& pieces = final && !splits ? group.pieces(op.chunk) : group.round_pieces(op.chunk);
+  const double backward_part = splits ? context_.setting.costs.InputGradientPart() : 1;
   IndexList tasks;
   for (size_t i = 0; i < pieces.size(); ++i) {
     IndexList inputs = i == 0 ? again : IndexList{};
@@ -300,13 +300,13 @@ void StepEngine::Backward(int actor, const StepOp& op) {
       inputs.clear();
     }
     if (i == 0) inputs.insert(inputs.end(), gradients.begin(), gradients.end());
-    tasks.push_back(Compute(zero_bubble ? TaskKind::kBackwardInput : TaskKind::kBackward, actor, op, pieces[i], backward_part,
-                            std::move(inputs)));
+    tasks.push_back(
+        Compute(splits ? TaskKind::kBackwardInput : TaskKind::kBackward, actor, op, pieces[i], backward_part, std::move(inputs)));
     if (pieces.size() == 1 || i + 2 == pieces.size()) group.Released(actor, tasks.back());
   }
   state.backward_ends.push_back(tasks.back());
   Deliver(true, actor, op, tasks.back());
-  if (zero_bubble) {
+  if (splits) {
     state.emitted_backward.push_back(op);
     const int64_t due = static_cast<int64_t>(state.emitted_backward.size()) - 1 - state.order.weight_delay;
     if (due >= 0) Weights(actor, state.emitted_backward[state.next_weight++]);
@@ -316,7 +316,7 @@ void StepEngine::Backward(int actor, const StepOp& op) {
   }
 }
 
-// Zero bubble: the gradient of the weights, after that of the input.
+// Where the backward is split: the gradient of the weights, after that of the input.
 void StepEngine::Weights(int actor, const StepOp& op) {
   StageGroup& group = groups_[context_.view.actors[actor].stage];
   const bool final = group.IsFinal(actor, op);

@@ -42,7 +42,7 @@ class StepEngine {
     // Chunk x microbatch: the forward's last task (-1 = not yet), and the copy of its boundaries to the host.
     std::vector<int32_t> forward_task, offload_task;
     std::vector<int32_t> backward_ends;  // last tasks, in the order of emission
-    size_t next_weight = 0;              // zero bubble: of the emitted backwards
+    size_t next_weight = 0;              // of the emitted backwards, where they are split
     std::vector<StepOp> emitted_backward;
   };
   // A candidate: the actor's next op and when it could start.

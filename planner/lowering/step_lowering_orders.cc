@@ -7,7 +7,7 @@
 namespace motley::planner {
 namespace {
 
-bool Layered(const PlanView& view) { return view.schedule == ScheduleFamily::kLayered; }
+bool Layered(const PlanView& view) { return TraitsOf(view.schedule).by_ministage; }
 
 // Layered. A pipeline's neighbours wait for single microbatches at the two ends of a ministage; everywhere else the microbatches
 // of a chunk are one piece of work, cut only where one of them waits for something of its own.
@@ -94,12 +94,9 @@ ActorOrder OrderOf(const PlanView& view, int actor, const StageWork& work) {
       }
     }
   }
-  const bool zero_bubble = view.schedule == ScheduleFamily::kZeroBubble;
-  order.limit = zero_bubble || view.schedule == ScheduleFamily::k1F1B
-                    ? MostInFlight(view, stage, count)
-                    : InFlight(view.schedule, stage.index, stage.num_stages, chunks, count);
-  // ZB-H1: as much memory as 1F1B's first stage has, so stage s may put off s microbatches' weights.
-  if (zero_bubble) order.weight_delay = std::min<int64_t>(stage.index, count);
+  order.limit = TraitsOf(view.schedule).takes_in_flight ? MostInFlight(view, stage, count)
+                                                        : InFlight(view.schedule, stage.index, stage.num_stages, chunks, count);
+  order.weight_delay = std::min<int64_t>(WeightsPutOff(view.schedule, stage.index), count);
   return order;
 }
 

@@ -43,7 +43,7 @@ struct ActorOrder {
   std::vector<StepOp> forward, backward;
   // After so many forwards without their backward, a backward comes next (if the data allow).
   int64_t limit = 0;
-  // Zero bubble: the weights' gradient follows so many backwards later.
+  // Where the backward is split: the weights' gradient follows so many backwards later.
   int64_t weight_delay = 0;
 };
 ActorOrder OrderOf(const PlanView& view, int actor, const StageWork& work);

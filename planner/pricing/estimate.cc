@@ -102,7 +102,7 @@ class Estimator {
     for (size_t s = 0; s < view_.stages.size(); ++s) stages_.push_back(EstimateStage(setting_, view_, static_cast<int>(s)));
     borders_ = BordersOf(setting_, view_);
     QuickPrice price;
-    const bool passes = view_.schedule == ScheduleFamily::kLayered || view_.schedule == ScheduleFamily::kGPipe;
+    const bool passes = TraitsOf(view_.schedule).keeps_all;
     for (const PipelineView& pipeline : view_.pipelines) {
       price.step_seconds = std::max(price.step_seconds, passes ? TwoPasses(pipeline) : InTurn(pipeline));
     }
@@ -207,8 +207,7 @@ double Estimator::StartSeconds(const StageEstimate& stage) const {
 // The stage that ends last, with what follows its last backward.
 double Estimator::InTurn(const PipelineView& pipeline) const {
   if (pipeline.elements.size() > static_cast<size_t>(pipeline.num_stages)) return LongestStage(pipeline);
-  const bool zero_bubble = view_.schedule == ScheduleFamily::kZeroBubble;
-  const double input_part = zero_bubble ? setting_.costs.InputGradientPart() : 1;
+  const double input_part = TraitsOf(view_.schedule).splits_backward ? setting_.costs.InputGradientPart() : 1;
   std::vector<TurnStage> turns;
   for (int s = 0; s < pipeline.num_stages; ++s) {
     const size_t index = static_cast<size_t>(pipeline.first_stage + s);
@@ -222,7 +221,7 @@ double Estimator::InTurn(const PipelineView& pipeline) const {
     turn.forward_seconds = forward;
     turn.backward_seconds = input_part * backward;
     turn.weight_seconds = (1 - input_part) * backward;
-    turn.weight_delay = zero_bubble ? s : 0;
+    turn.weight_delay = WeightsPutOff(view_.schedule, s);
     turn.border_seconds = borders_.seconds[index];
     turn.border_latency_seconds = borders_.latency_seconds[index];
     turns.push_back(turn);
@@ -299,8 +298,7 @@ double Estimator::AfterSeconds() const {
   for (size_t i = 0; i < stages_.size(); ++i) {
     const StageView& stage = view_.stages[i];
     const int zero = stage.plan->zero_stage;
-    const bool interleaved =
-        view_.schedule == ScheduleFamily::kLayered && stage.offload_parameters && view_.pipelines.size() == 1;
+    const bool interleaved = TraitsOf(view_.schedule).by_ministage && stage.offload_parameters && view_.pipelines.size() == 1;
     const double pieces = interleaved ? static_cast<double>(stages_[i].work.chunks.size()) : 1;
     const bool gathers = (zero == 1 || zero == 2) && !stage.offload_parameters;
     after = std::max(after, stages_[i].optimizer / pieces + (gathers ? stages_[i].gather_all : 0));
