@@ -97,9 +97,13 @@ StepEngine::Candidate StepEngine::At(int actor, bool backward, size_t position) 
   return candidate;
 }
 
-// What the schedule wants next: forwards up to the limit, then a backward.
+// What the schedule wants next: the turn of a fixed order; else forwards up to the limit, then a backward.
 StepEngine::Candidate StepEngine::Next(int actor) const {
   const ActorState& state = actors_[actor];
+  if (state.next_turn < state.order.turns.size()) {
+    const StepTurn& turn = state.order.turns[state.next_turn];
+    return At(actor, turn.kind != ActionKind::kForward, turn.position);
+  }
   const bool forward_left = state.next_forward < state.order.forward.size();
   if (forward_left && state.in_flight < state.order.limit) return At(actor, false, state.next_forward);
   if (state.next_backward < state.order.backward.size()) return At(actor, true, state.next_backward);
@@ -192,12 +196,26 @@ void StepEngine::Emit(int actor, const Candidate& candidate) {
     most_in_flight_[actor] = std::max(most_in_flight_[actor], state.in_flight);
     state.order.limit = std::max(state.order.limit, state.in_flight);
   }
+  PassTurns(actor);
   // Gathers that are now written may let the whole stage go on.
   const int stage = context_.view.actors[actor].stage;
   if (WorkOfActor(actor).residency == Residency::kInTurn) {
     for (const int a : context_.stage(stage).actors) Push(a);
   } else {
     Push(actor);
+  }
+}
+
+// What is done, and the weights whose turn it is: they wait for nobody.
+void StepEngine::PassTurns(int actor) {
+  ActorState& state = actors_[actor];
+  for (; state.next_turn < state.order.turns.size(); ++state.next_turn) {
+    const StepTurn& turn = state.order.turns[state.next_turn];
+    if (turn.kind == ActionKind::kWeightGradient) {
+      Weights(actor, state.order.backward[turn.position]);
+    } else if (!(turn.kind == ActionKind::kForward ? state.forward_done : state.backward_done)[turn.position]) {
+      return;
+    }
   }
 }
 
@@ -306,6 +324,7 @@ void StepEngine::Backward(int actor, const StepOp& op) {
   }
   state.backward_ends.push_back(tasks.back());
   Deliver(true, actor, op, tasks.back());
+  if (splits && !state.order.turns.empty()) return;  // the weights have a turn of their own
   if (splits) {
     state.emitted_backward.push_back(op);
     const int64_t due = static_cast<int64_t>(state.emitted_backward.size()) - 1 - state.order.weight_delay;

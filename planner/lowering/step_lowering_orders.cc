@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "planner/plan/family_order.h"
+
 namespace motley::planner {
 namespace {
 
@@ -45,6 +47,30 @@ class LayeredOrder {
   ActorOrder order_;
 };
 
+// Operation for operation the family's own order, in which a stage's chunks are its virtual stages.
+ActorOrder FixedOrder(ScheduleFamily family, const StageView& stage, int64_t count, int64_t chunks) {
+  StagePlace place;
+  place.index = stage.index;
+  place.num_stages = stage.num_stages;
+  for (int32_t c = 0; c < chunks; ++c) place.virtual_stages.push_back(c);
+  place.rounds = count;
+  place.limit = InFlight(family, stage.index, stage.num_stages, chunks, count);
+  ActorOrder order;
+  std::vector<size_t> backward_of(static_cast<size_t>(chunks * count), 0);
+  for (const Action& action : FamilyOrder(family, place)) {
+    size_t& backward = backward_of[static_cast<size_t>(action.virtual_stage * count + action.first)];
+    if (action.kind == ActionKind::kWeightGradient) {
+      order.turns.push_back({action.kind, backward});
+      continue;
+    }
+    std::vector<StepOp>& pass = action.kind == ActionKind::kForward ? order.forward : order.backward;
+    order.turns.push_back({action.kind, pass.size()});
+    if (action.kind != ActionKind::kForward) backward = pass.size();
+    pass.push_back({action.virtual_stage, action.first, action.last});
+  }
+  return order;
+}
+
 }  // namespace
 
 StageWork WorkOf(const PlanView& view, int stage, bool tied) {
@@ -82,6 +108,7 @@ ActorOrder OrderOf(const PlanView& view, int actor, const StageWork& work) {
     for (int r = 0; r < a.ranks_per_unit; ++r) recomputes |= !view.ranks[a.first_rank + r].recompute.empty();
     return LayeredOrder(work, count, stage.num_stages == 1, recomputes).order();
   }
+  if (TraitsOf(view.schedule).fixed_order) return FixedOrder(view.schedule, stage, count, chunks);
   ActorOrder order;
   // Megatron-LM's virtual stages: as many microbatches as there are stages pass a ministage before the next.
   const int64_t group = stage.num_stages;

@@ -17,13 +17,13 @@ constexpr VirtualStageMap kRound = VirtualStageMap::kRoundRobin;
 // By the enumerator's value.
 // clang-format off
 constexpr std::array<ScheduleTraits, 5> kFamilies = {{
-    //                                            by_ministage        alternates      splits_backward   map
-    //                                            |      keeps_all    |      takes_in_flight     ministages
-    {ScheduleFamily::kLayered,     "layered",     true,  true,        false, false,   false,     0,     kRound},
-    {ScheduleFamily::kGPipe,       "gpipe",       false, true,        false, false,   false,     1,     kRound},
-    {ScheduleFamily::k1F1B,        "1f1b",        false, false,       true,  true,    false,     1,     kRound},
-    {ScheduleFamily::kInterleaved, "interleaved", false, false,       true,  false,   false,     0,     kRound},
-    {ScheduleFamily::kZeroBubble,  "zero_bubble", false, false,       true,  true,    true,      1,     kRound},
+    //                                            by_ministage  alternates    splits_backward  ministages
+    //                                            |      keeps_all     takes_in_flight   fixed_order  map
+    {ScheduleFamily::kLayered,     "layered",     true,  true,  false, false, false,     false,    0, kRound},
+    {ScheduleFamily::kGPipe,       "gpipe",       false, true,  false, false, false,     true,     1, kRound},
+    {ScheduleFamily::k1F1B,        "1f1b",        false, false, true,  true,  false,     false,    1, kRound},
+    {ScheduleFamily::kInterleaved, "interleaved", false, false, true,  false, false,     false,    0, kRound},
+    {ScheduleFamily::kZeroBubble,  "zero_bubble", false, false, true,  true,  true,      false,    1, kRound},
 }};
 // clang-format on
 
@@ -39,7 +39,10 @@ static_assert(InOrder(), "a row of kFamilies is not at its enumerator's value");
 
 const ScheduleTraits& TraitsOf(ScheduleFamily family) { return kFamilies[static_cast<size_t>(family)]; }
 
-int64_t WeightsPutOff(ScheduleFamily family, int64_t stage) { return TraitsOf(family).splits_backward ? stage : 0; }
+int64_t WeightsPutOff(ScheduleFamily family, int64_t stage) {
+  const ScheduleTraits& traits = TraitsOf(family);
+  return traits.splits_backward && !traits.fixed_order ? stage : 0;
+}
 
 std::string NamesOf(bool (*holds)(const ScheduleTraits&), const char* conjunction) {
   std::vector<std::string> names;

@@ -1,5 +1,5 @@
 // The families of schedules and what is true of each: a row of traits. A new family is a row here, an order in
-// planner/scheduling/family_order and a row of docs/simulator.md's table.
+// planner/plan/family_order and a row of docs/simulator.md's table.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +40,7 @@ struct ScheduleTraits {
   bool alternates;       // forwards and backwards take turns: ranks go at the pace of the pipeline, not at their own
   bool takes_in_flight;  // follows StagePlan::in_flight; without it 1F1B's own
   bool splits_backward;  // the gradients of the weights apart from those of the input
+  bool fixed_order;      // computed action by action as FamilyOrder says; else data that are late change whose turn it is
   size_t ministages;     // that each of several stages has; 0 = any number
   VirtualStageMap map;
 };
@@ -47,7 +48,7 @@ struct ScheduleTraits {
 // Every family has a row.
 const ScheduleTraits& TraitsOf(ScheduleFamily family);
 
-// Backwards by which a stage puts off the gradients of the weights.
+// Backwards by which a stage puts off the gradients of the weights, where no fixed order says when they come.
 int64_t WeightsPutOff(ScheduleFamily family, int64_t stage);
 
 // The names of those of which it holds: "layered, gpipe and 1f1b".

@@ -1,5 +1,5 @@
 // The orders of the families, word by word.
-#include "planner/scheduling/family_order.h"
+#include "planner/plan/family_order.h"
 
 #include "gtest/gtest.h"
 
@@ -42,7 +42,8 @@ TEST(FamilyOrderTest, ZeroBubble) {
 TEST(FamilyOrderTest, AStageWithoutRoundsComputesNothing) { EXPECT_EQ(OrderText(ScheduleFamily::k1F1B, {0, 2, {0}, 0, 1}), ""); }
 
 TEST(FamilyOrderTest, WhatAnyStagesCanFollow) {
-  EXPECT_EQ(ToText(OrderByVirtualStage({0, 2, {0, 2}, 2, 1})), "0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1");
+  EXPECT_EQ(ToText(OrderByVirtualStage(ScheduleFamily::kInterleaved, {0, 2, {0, 2}, 2, 1})), "0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1");
+  EXPECT_EQ(ToText(OrderByVirtualStage(ScheduleFamily::kZeroBubble, {0, 1, {0}, 2, 1})), "0F0 0F1 0I0 0W0 0I1 0W1");
   EXPECT_EQ(ToText(ForwardOrder({0, 2, {0, 2}, 2, 1})), "0F0-1 2F0-1");
 }
 

@@ -1,4 +1,4 @@
-#include "planner/scheduling/family_order.h"
+#include "planner/plan/family_order.h"
 
 #include <algorithm>
 
@@ -60,11 +60,14 @@ std::vector<Action> FamilyOrder(ScheduleFamily family, const StagePlace& place) 
   return traits.by_ministage ? Layered(place) : Alternating(place, traits.splits_backward);
 }
 
-std::vector<Action> OrderByVirtualStage(const StagePlace& place) {
+std::vector<Action> OrderByVirtualStage(ScheduleFamily family, const StagePlace& place) {
+  const bool splits = TraitsOf(family).splits_backward;
   std::vector<Action> actions;
   for (const Action& together : Layered(place)) {
+    const bool halved = splits && together.kind == ActionKind::kBackward;
     for (int64_t round = 0; round < place.rounds; ++round) {
-      actions.push_back({together.kind, together.virtual_stage, round, round + 1});
+      actions.push_back({halved ? ActionKind::kInputGradient : together.kind, together.virtual_stage, round, round + 1});
+      if (halved) actions.push_back({ActionKind::kWeightGradient, together.virtual_stage, round, round + 1});
     }
   }
   return actions;
