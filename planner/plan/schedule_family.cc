@@ -16,7 +16,7 @@ constexpr VirtualStageMap kRound = VirtualStageMap::kRoundRobin;
 
 // By the enumerator's value.
 // clang-format off
-constexpr std::array<ScheduleTraits, 5> kFamilies = {{
+constexpr std::array<ScheduleTraits, 6> kFamilies = {{
     //                                            by_ministage  alternates    splits_backward  ministages
     //                                            |      keeps_all     takes_in_flight   fixed_order  map
     {ScheduleFamily::kLayered,     "layered",     true,  true,  false, false, false,     false,    0, kRound},
@@ -24,6 +24,7 @@ constexpr std::array<ScheduleTraits, 5> kFamilies = {{
     {ScheduleFamily::k1F1B,        "1f1b",        false, false, true,  true,  false,     false,    1, kRound},
     {ScheduleFamily::kInterleaved, "interleaved", false, false, true,  false, false,     false,    0, kRound},
     {ScheduleFamily::kZeroBubble,  "zero_bubble", false, false, true,  true,  true,      false,    1, kRound},
+    {ScheduleFamily::kZeroBubbleV, "zb_v",        false, false, true,  false, true,      true,     2, VirtualStageMap::kV},
 }};
 // clang-format on
 

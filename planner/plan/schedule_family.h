@@ -24,6 +24,9 @@ enum class ScheduleFamily {
   kInterleaved,
   // 1F1B with the backward of the weights deferred into the bubbles (ZB-H1).
   kZeroBubble,
+  // Two ministages a stage in a V, and no bubble but the fill of one ministage where forward and the two halves of the backward
+  // take as long; keeps what 1F1B's first stage keeps (ZB-V).
+  kZeroBubbleV,
 };
 
 // How virtual stages go over the stages (planner/plan/virtual_stages.h).
@@ -54,7 +57,7 @@ int64_t WeightsPutOff(ScheduleFamily family, int64_t stage);
 // The names of those of which it holds: "layered, gpipe and 1f1b".
 std::string NamesOf(bool (*holds)(const ScheduleTraits&), const char* conjunction);
 
-std::string_view ScheduleName(ScheduleFamily schedule);  // "layered", "gpipe", "1f1b", "interleaved", "zero_bubble"
+std::string_view ScheduleName(ScheduleFamily schedule);  // "layered", "gpipe", "1f1b", "interleaved", "zero_bubble", "zb_v"
 // INVALID_ARGUMENT: lists the names, or the one that was meant.
 absl::StatusOr<ScheduleFamily> ParseSchedule(std::string_view name);
 

@@ -144,6 +144,7 @@ class Estimator {
   double FillSeconds() const;
   double InTurn(const PipelineView& pipeline) const;
   double LongestStage(const PipelineView& pipeline) const;
+  double FilledStage(const PipelineView& pipeline) const;
   double StartSeconds(const StageEstimate& stage) const;
   double AcrossSeconds() const;
   double AfterSeconds() const;
@@ -206,6 +207,7 @@ double Estimator::StartSeconds(const StageEstimate& stage) const {
 
 // The stage that ends last, with what follows its last backward.
 double Estimator::InTurn(const PipelineView& pipeline) const {
+  if (TraitsOf(view_.schedule).fixed_order && pipeline.num_stages > 1) return FilledStage(pipeline);
   if (pipeline.elements.size() > static_cast<size_t>(pipeline.num_stages)) return LongestStage(pipeline);
   const double input_part = TraitsOf(view_.schedule).splits_backward ? setting_.costs.InputGradientPart() : 1;
   std::vector<TurnStage> turns;
@@ -271,6 +273,28 @@ double Estimator::LongestStage(const PipelineView& pipeline) const {
     longest = std::max(longest, before + own.all + wait + StartSeconds(stage) + ReductionTail(stage.reduce_all, own.last));
   }
   return longest;
+}
+
+// ZB-V. Many microbatches: no bubble but the fill, so the stage whose work, from when its first one has come, takes longest. Few:
+// each stage goes through them at the pace of forwards and input gradients, behind the first one's way down, up and back.
+double Estimator::FilledStage(const PipelineView& pipeline) const {
+  double filled = 0, fill = 0, way = 0, rest = 0;
+  for (int s = pipeline.first_stage; s < pipeline.first_stage + pipeline.num_stages; ++s) {
+    const StageEstimate& stage = At(s);
+    const double hop = s > pipeline.first_stage ? SendSeconds(s - 1, s) : 0;
+    double forward = 0, backward = 0;
+    for (const ChunkSeconds& chunk : stage.forward) forward += chunk.all;
+    for (const ChunkSeconds& chunk : stage.backward) backward += chunk.all;
+    const double tail = StartSeconds(stage) + ReductionTail(stage.reduce_all, stage.backward.back().last);
+    const double rounds = static_cast<double>(std::max<int64_t>(1, stage.rounds));
+    const double inputs = setting_.costs.InputGradientPart() * backward, round = (forward + inputs) / rounds;
+    fill += hop;
+    filled = std::max(filled, fill + forward + backward + tail);
+    fill += stage.forward.front().first;
+    way += round + 4 * hop;
+    rest = std::max(rest, (rounds - 1) * round + (backward - inputs) / rounds + tail);
+  }
+  return std::max(filled, way + rest);
 }
 
 // Sums between pipelines: by the first one's stages, with those of the others that lie at the same depth.
