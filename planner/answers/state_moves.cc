@@ -9,6 +9,7 @@
 #include "common/model/parameters.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
+#include "planner/plan/virtual_stages.h"
 
 namespace motley::planner {
 namespace {
@@ -50,7 +51,7 @@ absl::Status CheckShape(const Plan& plan) {
     if (pipeline.stages.empty()) return broken("stages: empty");
     for (size_t s = 0; s < pipeline.stages.size(); ++s) {
       const StagePlan& stage = pipeline.stages[s];
-      size_t ranks = 0, units = (s == 0) + (s + 1 == pipeline.stages.size());
+      size_t ranks = 0, units = (s == EmbeddingStage(pipeline)) + (s == HeadStage(pipeline));
       if (stage.ministages.empty() || stage.units.empty()) return broken("a stage without ministages or units");
       for (const LayerRange& range : stage.ministages) {
         if (range.first < 0 || range.last < range.first || range.last >= kMostLayers)

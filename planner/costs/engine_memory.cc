@@ -20,7 +20,7 @@ class EngineState {
         layer_(costs.UnitElements(kLayerUnit)),
         head_(costs.UnitElements(kHeadUnit)),
         tied_(costs.workload().model.tie_embeddings),
-        layered_(duty.schedule == ScheduleFamily::kLayered),
+        layered_(TraitsOf(duty.schedule).by_ministage),
         gathers_(duty.group_size > 1 && duty.zero_stage == 3),
         reduces_in_turn_(duty.group_size > 1 && duty.zero_stage >= 2) {}
 
@@ -64,7 +64,7 @@ class EngineState {
   bool ParametersShift() const {
     if (layered_ || rounds_ < 2) return false;
     if (duty_.ministages > 1) return true;
-    const int64_t flight = duty_.in_flight > 0 && duty_.schedule != ScheduleFamily::kGPipe
+    const int64_t flight = duty_.in_flight > 0 && !TraitsOf(duty_.schedule).keeps_all
                                ? duty_.in_flight
                                : InFlight(duty_.schedule, duty_.stage, duty_.num_stages, 1, rounds_);
     return flight > 1 && units() % 2 == 1 && units() > 1;
@@ -111,8 +111,8 @@ class EngineActivations {
   EngineActivations(const Costs& costs, const RankDuty& duty)
       : costs_(costs),
         duty_(duty),
-        by_unit_(duty.schedule == ScheduleFamily::kLayered && duty.group_size > 1 && duty.zero_stage == 3),
-        keeps_all_(duty.schedule == ScheduleFamily::kLayered || duty.schedule == ScheduleFamily::kGPipe) {}
+        by_unit_(TraitsOf(duty.schedule).by_ministage && duty.group_size > 1 && duty.zero_stage == 3),
+        keeps_all_(TraitsOf(duty.schedule).keeps_all) {}
 
   At Peak(const Turn& turn, int64_t most_layer_samples) const {
     At peak;
@@ -245,7 +245,7 @@ At PeakOfForwards(const Costs& costs, const RankDuty& duty, const MicrobatchSize
 bool IsEngines(const Costs& costs, const RankDuty& duty) {
   const bool offloads = duty.offload_activations || duty.offload_parameters || duty.offload_optimizer;
   return costs.workload().state == StateKeeping::kEngine && !offloads && duty.tp_share == 1 && duty.replica_share == 1 &&
-         !duty.sums_across && duty.schedule != ScheduleFamily::kZeroBubble;
+         !duty.sums_across && !TraitsOf(duty.schedule).splits_backward;
 }
 
 MemoryByPurpose EngineMemoryOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {

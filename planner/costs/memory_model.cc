@@ -71,7 +71,7 @@ void AddState(const Costs& costs, const RankDuty& duty, MemoryByPurpose* memory)
     memory->parameters = Scaled(near_part, memory->parameters);
   }
   // A ministage's optimizer step right after its backward frees its gradients (Zorse section 3.1.2).
-  const bool interleaved = duty.offload_parameters && duty.schedule == ScheduleFamily::kLayered && !duty.sums_across;
+  const bool interleaved = duty.offload_parameters && TraitsOf(duty.schedule).by_ministage && !duty.sums_across;
   memory->gradients = gradient_size * (duty.zero_stage >= 2 ? owned : whole);
   if (interleaved) memory->gradients = Scaled(near_part, memory->gradients);
   if (duty.replica_gradients) memory->gradients = Scaled(duty.replica_share, memory->gradients);
@@ -80,7 +80,7 @@ void AddState(const Costs& costs, const RankDuty& duty, MemoryByPurpose* memory)
   if (duty.zero_stage == 3 && shared) memory->gathered += size * buffers;
   if ((duty.zero_stage >= 2 && shared) || (duty.replica_gradients && duty.replica_share < 1)) {
     // Layered with resident parameters takes each microbatch through the whole ministage: its gradients add up until the last.
-    const bool whole_ministage = duty.zero_stage < 3 && duty.schedule == ScheduleFamily::kLayered;
+    const bool whole_ministage = duty.zero_stage < 3 && TraitsOf(duty.schedule).by_ministage;
     memory->gathered += gradient_size * (whole_ministage ? Scaled(duty.tp_share, near) : buffers);
   }
 
@@ -117,7 +117,7 @@ class Activations {
     if (!duty.offload_activations) return;
     // The current microbatch's and the next one's stay.
     host_ = layer_boundaries_;
-    const bool by_layer = duty.schedule == ScheduleFamily::kLayered && duty.zero_stage == 3;
+    const bool by_layer = TraitsOf(duty.schedule).by_ministage && duty.zero_stage == 3;
     layer_boundaries_ = std::min(layer_boundaries_, 2 * boundary_ * (by_layer ? 1 : duty.largest_ministage));
     boundary_all_ = std::min(boundary_all_, 2 * boundary_);
   }
@@ -132,8 +132,9 @@ class Activations {
   }
 
  private:
-  bool layered() const { return duty_.schedule == ScheduleFamily::kLayered; }
-  bool gpipe() const { return duty_.schedule == ScheduleFamily::kGPipe; }
+  bool layered() const { return TraitsOf(duty_.schedule).by_ministage; }
+  bool gpipe() const { return keeps_all() && !layered(); }
+  bool keeps_all() const { return TraitsOf(duty_.schedule).keeps_all; }
   int64_t HeadSaved(int64_t samples) const {
     return duty_.head ? costs_.SavedBytes(duty_.kind, kHead, OpSet::None(), static_cast<double>(samples), duty_.tp_share) : 0;
   }
@@ -143,7 +144,7 @@ class Activations {
 
   // Layered and GPipe have passed the head with every microbatch before the first backward, the others with one.
   Moment HeadMoment() const {
-    const bool all = layered() || gpipe();
+    const bool all = keeps_all();
     return {layer_boundaries_ + (all ? boundary_all_ : boundary_) + boundary_,
             embedding_saved_ + layer_saved_ + HeadSaved(all ? kept_.samples : kept_.largest), Workspace(kHead)};
   }
@@ -184,12 +185,10 @@ MemoryByPurpose Sum(const Costs& costs, const RankDuty& duty, const Kept& kept) 
   return memory;
 }
 
-bool KeepsAll(ScheduleFamily schedule) { return schedule == ScheduleFamily::kLayered || schedule == ScheduleFamily::kGPipe; }
-
 // `samples` of `microbatches` in flight.
 Kept KeptOf(const RankDuty& duty, const Flight& flight, int64_t samples, int64_t largest) {
   int64_t layer_samples = samples * duty.layers;
-  if (duty.ministages > 1 && !KeepsAll(duty.schedule)) {
+  if (duty.ministages > 1 && !TraitsOf(duty.schedule).keeps_all) {
     layer_samples = std::min(layer_samples, flight.chunks * largest * duty.largest_ministage);
   }
   return {samples, layer_samples, largest};
@@ -199,13 +198,14 @@ Kept KeptOf(const RankDuty& duty, const Flight& flight, int64_t samples, int64_t
 
 int64_t InFlight(ScheduleFamily schedule, int stage, int num_stages, int64_t ministages, int64_t count) {
   const int64_t stages = num_stages, after = num_stages - 1 - stage, all = count * ministages;
-  if (KeepsAll(schedule)) return all;
+  if (TraitsOf(schedule).keeps_all) return all;
+  if (TraitsOf(schedule).splits_backward) return std::min(all, ministages * stages);
   if (ministages > 1) return std::min(all, 2 * after + (ministages - 1) * stages + 1);
-  return std::min(all, schedule == ScheduleFamily::kZeroBubble ? stages : after + 1);
+  return std::min(all, after + 1);
 }
 
 Flight FlightOf(const RankDuty& duty, int64_t count) {
-  if (KeepsAll(duty.schedule)) return {count, count * duty.ministages};
+  if (TraitsOf(duty.schedule).keeps_all) return {count, count * duty.ministages};
   const int64_t chunks = duty.in_flight > 0 ? std::min(duty.in_flight, count * duty.ministages)
                                             : InFlight(duty.schedule, duty.stage, duty.num_stages, duty.ministages, count);
   return {std::min(count, (chunks + duty.ministages - 1) / duty.ministages), chunks};

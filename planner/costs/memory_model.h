@@ -42,8 +42,8 @@ MemoryByPurpose MemoryOf(const Costs& costs, const RankDuty& duty, const std::ve
 MemoryByPurpose MemoryOf(const Costs& costs, const RankDuty& duty, int64_t count, int64_t size, int64_t last);
 
 // Microbatches, each of one ministage, that a stage keeps at once under a schedule that runs forward and backward in turn:
-// 1F1B stages - stage, zero bubble stages, interleaved Megatron's 2 (stages - stage - 1) + (ministages - 1) stages + 1. `count`
-// microbatches a step bound it; layered and GPipe keep them all.
+// 1F1B stages - stage, those that split the backward ministages x stages, interleaved Megatron's 2 (stages - stage - 1) +
+// (ministages - 1) stages + 1. `count` microbatches a step bound it; layered and GPipe keep them all.
 int64_t InFlight(ScheduleFamily schedule, int stage, int num_stages, int64_t ministages, int64_t count);
 
 // What a rank of `count` microbatches keeps at the peak: microbatches (whole ones, through all ministages) and chunks (of one).

@@ -71,7 +71,7 @@ class Scripter {
         in_turn_(WorkOf(view, stage, tied_).residency == Residency::kInTurn),
         gathers_(stage_.shared() && stage_.plan->zero_stage == 3),
         reduces_in_turn_(stage_.shared() && stage_.plan->zero_stage >= 2),
-        every_round_(reduces_in_turn_ && view.schedule != ScheduleFamily::kLayered),
+        every_round_(reduces_in_turn_ && !TraitsOf(view.schedule).by_ministage),
         parameters_(&script_.parameter_buffers),
         gradients_(&script_.gradient_buffers) {}
 

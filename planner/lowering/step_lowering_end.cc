@@ -43,7 +43,9 @@ StepEnd::StepEnd(const LoweringContext& context)
 void StepEnd::Reduced(int stage, const Part& part, IndexList tasks) {
   const StageView& s = context_.stage(stage);
   const size_t p = static_cast<size_t>(s.pipeline);
-  const bool split_tie = context_.tied() && s.num_stages > 1;
+  const PipelineView& pipeline = context_.view.pipelines[p];
+  const int first = pipeline.embedding_stage(), last = pipeline.head_stage();
+  const bool split_tie = context_.tied() && first != last;
   if (part.layers > 0) UnitReady(s.pipeline, part.first_layer + 1, part.first_layer + part.layers, tasks);
   if (part.head) {
     UnitReady(s.pipeline, last_unit_, last_unit_, tasks);
@@ -56,14 +58,11 @@ void StepEnd::Reduced(int stage, const Part& part, IndexList tasks) {
     return;
   }
   if (head_tasks_[p].empty() || embedding_tasks_[p].empty()) return;
-  // The embedding's gradient has two parts, of the first stage and of the last one's copy.
-  const PipelineView& pipeline = context_.view.pipelines[p];
+  // The embedding's gradient has two parts, of its own stage and of the copy beside the head.
   IndexList after = head_tasks_[p];
   after.insert(after.end(), embedding_tasks_[p].begin(), embedding_tasks_[p].end());
-  UnitReady(
-      s.pipeline, 0, 0,
-      {AddAcross(TaskKind::kAllReduce, Collective::kAllReduce,
-                 {pipeline.first_stage, pipeline.first_stage + pipeline.num_stages - 1}, UnitElements(0), std::move(after), 0)});
+  UnitReady(s.pipeline, 0, 0,
+            {AddAcross(TaskKind::kAllReduce, Collective::kAllReduce, {first, last}, UnitElements(0), std::move(after), 0)});
 }
 
 void StepEnd::UnitReady(int pipeline, int64_t first, int64_t last, const IndexList& tasks) {
@@ -106,8 +105,9 @@ std::vector<int> StepEnd::HoldersOf(int64_t unit) const {
       return unit - 1 >= element.first_layer && unit - 1 < element.first_layer + element.layers;
     };
     const auto element = std::find_if(pipeline.elements.begin(), pipeline.elements.end(), holds);
-    const int last = pipeline.first_stage + pipeline.num_stages - 1;
-    stages.push_back(unit == 0 ? pipeline.first_stage : element == pipeline.elements.end() ? last : element->stage);
+    stages.push_back(unit == 0                            ? pipeline.embedding_stage()
+                     : element == pipeline.elements.end() ? pipeline.head_stage()
+                                                          : element->stage);
   }
   return stages;
 }
@@ -143,7 +143,7 @@ void StepEnd::Across(int64_t first, int64_t last) {
 }
 
 bool StepEnd::Interleaved(int stage) const {
-  return context_.view.schedule == ScheduleFamily::kLayered && context_.stage(stage).offload_parameters &&
+  return TraitsOf(context_.view.schedule).by_ministage && context_.stage(stage).offload_parameters &&
          context_.view.pipelines.size() == 1;
 }
 

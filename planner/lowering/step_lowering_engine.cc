@@ -97,9 +97,13 @@ StepEngine::Candidate StepEngine::At(int actor, bool backward, size_t position) 
   return candidate;
 }
 
-// What the schedule wants next: forwards up to the limit, then a backward.
+// What the schedule wants next: the turn of a fixed order; else forwards up to the limit, then a backward.
 StepEngine::Candidate StepEngine::Next(int actor) const {
   const ActorState& state = actors_[actor];
+  if (state.next_turn < state.order.turns.size()) {
+    const StepTurn& turn = state.order.turns[state.next_turn];
+    return At(actor, turn.kind != ActionKind::kForward, turn.position);
+  }
   const bool forward_left = state.next_forward < state.order.forward.size();
   if (forward_left && state.in_flight < state.order.limit) return At(actor, false, state.next_forward);
   if (state.next_backward < state.order.backward.size()) return At(actor, true, state.next_backward);
@@ -135,7 +139,7 @@ void StepEngine::Run() {
   }
   for (size_t a = 0; a < actors_.size(); ++a) {
     ActorState& state = actors_[a];
-    while (state.next_weight < state.emitted_backward.size() && context_.view.schedule == ScheduleFamily::kZeroBubble) {
+    while (state.next_weight < state.emitted_backward.size()) {
       Weights(static_cast<int>(a), state.emitted_backward[state.next_weight++]);
     }
   }
@@ -192,12 +196,26 @@ void StepEngine::Emit(int actor, const Candidate& candidate) {
     most_in_flight_[actor] = std::max(most_in_flight_[actor], state.in_flight);
     state.order.limit = std::max(state.order.limit, state.in_flight);
   }
+  PassTurns(actor);
   // Gathers that are now written may let the whole stage go on.
   const int stage = context_.view.actors[actor].stage;
   if (WorkOfActor(actor).residency == Residency::kInTurn) {
     for (const int a : context_.stage(stage).actors) Push(a);
   } else {
     Push(actor);
+  }
+}
+
+// What is done, and the weights whose turn it is: they wait for nobody.
+void StepEngine::PassTurns(int actor) {
+  ActorState& state = actors_[actor];
+  for (; state.next_turn < state.order.turns.size(); ++state.next_turn) {
+    const StepTurn& turn = state.order.turns[state.next_turn];
+    if (turn.kind == ActionKind::kWeightGradient) {
+      Weights(actor, state.order.backward[turn.position]);
+    } else if (!(turn.kind == ActionKind::kForward ? state.forward_done : state.backward_done)[turn.position]) {
+      return;
+    }
   }
 }
 
@@ -280,7 +298,7 @@ void StepEngine::Backward(int actor, const StepOp& op) {
   const int stage = context_.view.actors[actor].stage;
   StageGroup& group = groups_[stage];
   const Chunk& chunk = ChunkOf(actor, op);
-  const bool zero_bubble = context_.view.schedule == ScheduleFamily::kZeroBubble;
+  const bool splits = TraitsOf(context_.view.schedule).splits_backward;
   IndexList gradients = Inputs(true, actor, op);
   const ChunkInputs parameters = group.Use(true, op);
   PayOwed(actor, parameters.exposed_seconds);
@@ -290,8 +308,8 @@ void StepEngine::Backward(int actor, const StepOp& op) {
 
   const bool final = group.IsFinal(actor, op);
   const bool per_use = group.work().residency == Residency::kPerMicrobatch && chunk.part.units() > 1;
-  const std::vector<Part>& pieces = final && !zero_bubble ? group.pieces(op.chunk) : group.round_pieces(op.chunk);
-  const double backward_part = zero_bubble ? context_.setting.costs.InputGradientPart() : 1;
+  const std::vector<Part>& pieces = final && !splits ? group.pieces(op.chunk) : group.round_pieces(op.chunk);
+  const double backward_part = splits ? context_.setting.costs.InputGradientPart() : 1;
   IndexList tasks;
   for (size_t i = 0; i < pieces.size(); ++i) {
     IndexList inputs = i == 0 ? again : IndexList{};
@@ -301,13 +319,14 @@ void StepEngine::Backward(int actor, const StepOp& op) {
       inputs.clear();
     }
     if (i == 0) inputs.insert(inputs.end(), gradients.begin(), gradients.end());
-    tasks.push_back(Compute(zero_bubble ? TaskKind::kBackwardInput : TaskKind::kBackward, actor, op, pieces[i], backward_part,
-                            std::move(inputs)));
+    tasks.push_back(
+        Compute(splits ? TaskKind::kBackwardInput : TaskKind::kBackward, actor, op, pieces[i], backward_part, std::move(inputs)));
     if (pieces.size() == 1 || i + 2 == pieces.size()) group.Released(actor, tasks.back());
   }
   state.backward_ends.push_back(tasks.back());
   Deliver(true, actor, op, tasks.back());
-  if (zero_bubble) {
+  if (splits && !state.order.turns.empty()) return;  // the weights have a turn of their own
+  if (splits) {
     state.emitted_backward.push_back(op);
     const int64_t due = static_cast<int64_t>(state.emitted_backward.size()) - 1 - state.order.weight_delay;
     if (due >= 0) Weights(actor, state.emitted_backward[state.next_weight++]);
@@ -317,7 +336,7 @@ void StepEngine::Backward(int actor, const StepOp& op) {
   }
 }
 
-// Zero bubble: the gradient of the weights, after that of the input.
+// Where the backward is split: the gradient of the weights, after that of the input.
 void StepEngine::Weights(int actor, const StepOp& op) {
   StageGroup& group = groups_[context_.view.actors[actor].stage];
   const bool final = group.IsFinal(actor, op);

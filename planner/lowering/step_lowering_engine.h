@@ -36,13 +36,13 @@ class StepEngine {
   struct ActorState {
     ActorOrder order;
     std::vector<bool> forward_done, backward_done;  // by position in the order
-    size_t next_forward = 0, next_backward = 0;
+    size_t next_forward = 0, next_backward = 0, next_turn = 0;
     int64_t in_flight = 0;
     double queued_start = -1;  // of its live entry in the queue; -1 = none
     // Chunk x microbatch: the forward's last task (-1 = not yet), and the copy of its boundaries to the host.
     std::vector<int32_t> forward_task, offload_task;
     std::vector<int32_t> backward_ends;  // last tasks, in the order of emission
-    size_t next_weight = 0;              // zero bubble: of the emitted backwards
+    size_t next_weight = 0;              // of the emitted backwards, where they are split
     std::vector<StepOp> emitted_backward;
   };
   // A candidate: the actor's next op and when it could start.
@@ -65,6 +65,7 @@ class StepEngine {
   Candidate FirstPossible(int actor, bool backward, size_t window) const;  // among the next `window` operations
   void Push(int actor);
   void Emit(int actor, const Candidate& candidate);
+  void PassTurns(int actor);
 
   void Forward(int actor, const StepOp& op);
   void Backward(int actor, const StepOp& op);

@@ -62,7 +62,7 @@ StageGroup::StageGroup(const LoweringContext& context, int stage, StageWork work
 }
 
 // DeepSpeed reduces the gradients of every microbatch where they are sharded (ZeRO 2 and 3), else once.
-bool StageGroup::per_round() const { return context_.view.schedule != ScheduleFamily::kLayered && stage_.plan->zero_stage >= 2; }
+bool StageGroup::per_round() const { return !TraitsOf(context_.view.schedule).by_ministage && stage_.plan->zero_stage >= 2; }
 
 std::vector<Part> StageGroup::Cut(const Part& part, int64_t most) {
   std::vector<Part> pieces;
@@ -105,7 +105,7 @@ bool StageGroup::Ready(bool backward, int chunk) const {
 ChunkInputs StageGroup::Use(bool backward, const StepOp& op) {
   ChunkInputs inputs;
   const size_t c = static_cast<size_t>(op.chunk);
-  const bool one_buffer = context_.view.schedule == ScheduleFamily::kLayered && stage_.plan->zero_stage >= 2;
+  const bool one_buffer = TraitsOf(context_.view.schedule).by_ministage && stage_.plan->zero_stage >= 2;
   if (backward && one_buffer && op.first == 0) inputs.gradients = reduced_[BufferOf(op.chunk)];
   if (work_.residency == Residency::kResident) return inputs;
   const Gathered* gathered = nullptr;

@@ -4,10 +4,12 @@
 #include <limits>
 #include <utility>
 
+#include "planner/plan/family_order.h"
+
 namespace motley::planner {
 namespace {
 
-bool Layered(const PlanView& view) { return view.schedule == ScheduleFamily::kLayered; }
+bool Layered(const PlanView& view) { return TraitsOf(view.schedule).by_ministage; }
 
 // Layered. A pipeline's neighbours wait for single microbatches at the two ends of a ministage; everywhere else the microbatches
 // of a chunk are one piece of work, cut only where one of them waits for something of its own.
@@ -44,6 +46,30 @@ class LayeredOrder {
   const bool alone_, recomputes_;
   ActorOrder order_;
 };
+
+// Operation for operation the family's own order, in which a stage's chunks are its virtual stages.
+ActorOrder FixedOrder(ScheduleFamily family, const StageView& stage, int64_t count, int64_t chunks) {
+  StagePlace place;
+  place.index = stage.index;
+  place.num_stages = stage.num_stages;
+  for (int32_t c = 0; c < chunks; ++c) place.virtual_stages.push_back(c);
+  place.rounds = count;
+  place.limit = InFlight(family, stage.index, stage.num_stages, chunks, count);
+  ActorOrder order;
+  std::vector<size_t> backward_of(static_cast<size_t>(chunks * count), 0);
+  for (const Action& action : FamilyOrder(family, place)) {
+    size_t& backward = backward_of[static_cast<size_t>(action.virtual_stage * count + action.first)];
+    if (action.kind == ActionKind::kWeightGradient) {
+      order.turns.push_back({action.kind, backward});
+      continue;
+    }
+    std::vector<StepOp>& pass = action.kind == ActionKind::kForward ? order.forward : order.backward;
+    order.turns.push_back({action.kind, pass.size()});
+    if (action.kind != ActionKind::kForward) backward = pass.size();
+    pass.push_back({action.virtual_stage, action.first, action.last});
+  }
+  return order;
+}
 
 }  // namespace
 
@@ -82,6 +108,7 @@ ActorOrder OrderOf(const PlanView& view, int actor, const StageWork& work) {
     for (int r = 0; r < a.ranks_per_unit; ++r) recomputes |= !view.ranks[a.first_rank + r].recompute.empty();
     return LayeredOrder(work, count, stage.num_stages == 1, recomputes).order();
   }
+  if (TraitsOf(view.schedule).fixed_order) return FixedOrder(view.schedule, stage, count, chunks);
   ActorOrder order;
   // Megatron-LM's virtual stages: as many microbatches as there are stages pass a ministage before the next.
   const int64_t group = stage.num_stages;
@@ -94,12 +121,9 @@ ActorOrder OrderOf(const PlanView& view, int actor, const StageWork& work) {
       }
     }
   }
-  const bool zero_bubble = view.schedule == ScheduleFamily::kZeroBubble;
-  order.limit = zero_bubble || view.schedule == ScheduleFamily::k1F1B
-                    ? MostInFlight(view, stage, count)
-                    : InFlight(view.schedule, stage.index, stage.num_stages, chunks, count);
-  // ZB-H1: as much memory as 1F1B's first stage has, so stage s may put off s microbatches' weights.
-  if (zero_bubble) order.weight_delay = std::min<int64_t>(stage.index, count);
+  order.limit = TraitsOf(view.schedule).takes_in_flight ? MostInFlight(view, stage, count)
+                                                        : InFlight(view.schedule, stage.index, stage.num_stages, chunks, count);
+  order.weight_delay = std::min<int64_t>(WeightsPutOff(view.schedule, stage.index), count);
   return order;
 }
 

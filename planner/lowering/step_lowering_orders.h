@@ -6,6 +6,7 @@
 
 #include "planner/lowering/step_lowering_seconds.h"
 #include "planner/lowering/step_lowering_view.h"
+#include "planner/plan/schedule.h"
 
 namespace motley::planner {
 
@@ -39,11 +40,19 @@ struct StepOp {
   int64_t first = 0, last = 0;
 };
 
+// One of an actor's operations, by its place in the pass. Weights: of the backward that they belong to.
+struct StepTurn {
+  ActionKind kind = ActionKind::kForward;
+  size_t position = 0;
+};
+
 struct ActorOrder {
   std::vector<StepOp> forward, backward;
+  // Where the family's order is fixed: what comes when. Else empty, and `limit` and `weight_delay` say it.
+  std::vector<StepTurn> turns;
   // After so many forwards without their backward, a backward comes next (if the data allow).
   int64_t limit = 0;
-  // Zero bubble: the weights' gradient follows so many backwards later.
+  // Where the backward is split: the weights' gradient follows so many backwards later.
   int64_t weight_delay = 0;
 };
 ActorOrder OrderOf(const PlanView& view, int actor, const StageWork& work);

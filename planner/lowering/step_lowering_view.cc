@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "planner/plan/virtual_stages.h"
 
 namespace motley::planner {
 namespace {
@@ -88,42 +89,59 @@ class Viewer {
     PipelineView result;
     result.first_stage = static_cast<int>(view_.stages.size());
     result.num_stages = static_cast<int>(pipeline.stages.size());
-    for (int s = 0; s < result.num_stages; ++s) MOTLEY_RETURN_IF_ERROR(AddStage(p, s));
+    const std::vector<VirtualStage> order = VirtualStagesOf(pipeline);
+    for (int s = 0; s < result.num_stages; ++s) MOTLEY_RETURN_IF_ERROR(AddStage(p, s, order));
     for (const UnitPlan& unit : pipeline.stages[0].units) result.batch += unit.batch();
     if (options_.merge && options_.assign_samples && result.num_stages > 1) Refine(result.first_stage, result.num_stages);
     for (int s = result.first_stage; s < result.first_stage + result.num_stages; ++s) {
       NumberActors(&view_.stages[s]);
       if (options_.assign_samples) AssignSamples(view_.stages[s]);
     }
-    size_t rounds = 0;
-    for (const StagePlan& stage : pipeline.stages) rounds = std::max(rounds, stage.ministages.size());
-    for (size_t i = 0; i < rounds; ++i) {
-      for (int s = 0; s < result.num_stages; ++s) {
-        const auto& ministages = pipeline.stages[s].ministages;
-        if (i >= ministages.size()) continue;
-        Element element;
-        element.stage = result.first_stage + s;
-        element.ministage = static_cast<int>(i);
-        element.first_layer = ministages[i].first;
-        element.layers = ministages[i].last - ministages[i].first + 1;
-        result.elements.push_back(element);
-      }
+    for (const VirtualStage& v : order) {
+      const LayerRange& range = pipeline.stages[v.stage].ministages[v.ministage];
+      Element element;
+      element.stage = result.first_stage + static_cast<int>(v.stage);
+      element.ministage = static_cast<int>(v.ministage);
+      element.first_layer = range.first;
+      element.layers = range.last - range.first + 1;
+      result.elements.push_back(element);
     }
     result.elements.front().embedding = true;
     result.elements.back().head = true;
+    AddNeighbours(result);
     view_.pipelines.push_back(std::move(result));
     return absl::OkStatus();
   }
 
-  absl::Status AddStage(int p, int s) {
+  // Who hands over to whom, and how much at once.
+  void AddNeighbours(const PipelineView& pipeline) {
+    std::vector<int64_t> largest;
+    for (int s = 0; s < pipeline.num_stages; ++s) largest.push_back(LargestMicrobatch(view_.stages[pipeline.first_stage + s]));
+    for (size_t e = 1; e < pipeline.elements.size(); ++e) {
+      StageView &before = view_.stages[pipeline.elements[e - 1].stage], &behind = view_.stages[pipeline.elements[e].stage];
+      if (&before == &behind) continue;
+      behind.from_previous = std::max(behind.from_previous, largest[before.index]);
+      before.from_next = std::max(before.from_next, largest[behind.index]);
+    }
+  }
+
+  int64_t LargestMicrobatch(const StageView& stage) const {
+    int64_t largest = 0;
+    for (const int a : stage.actors) {
+      for (const int64_t m : *view_.actors[a].microbatches) largest = std::max(largest, m);
+    }
+    return largest;
+  }
+
+  absl::Status AddStage(int p, int s, const std::vector<VirtualStage>& order) {
     const PipelinePlan& pipeline = plan_.pipelines[p];
     StageView stage;
     stage.pipeline = p;
     stage.index = s;
     stage.num_stages = static_cast<int>(pipeline.stages.size());
     stage.plan = &pipeline.stages[s];
-    stage.embedding = s == 0;
-    stage.head = s + 1 == stage.num_stages;
+    stage.embedding = static_cast<size_t>(s) == order.front().stage;
+    stage.head = static_cast<size_t>(s) == order.back().stage;
     stage.tied_copy = stage.head && !stage.embedding && setting_.workload.model.tie_embeddings;
     for (const LayerRange& range : stage.plan->ministages) {
       stage.layers += range.last - range.first + 1;
@@ -272,7 +290,7 @@ class Viewer {
       int64_t k = 0;
     };
     std::vector<Due> order;
-    const bool paced = plan_.schedule != ScheduleFamily::kLayered && plan_.schedule != ScheduleFamily::kGPipe;
+    const bool paced = TraitsOf(plan_.schedule).alternates;
     for (const int a : stage.actors) {
       ActorView& actor = view_.actors[a];
       actor.begin.resize(static_cast<size_t>(actor.count()));
@@ -308,19 +326,6 @@ absl::StatusOr<PlanView> ViewOf(const Setting& setting, const Plan& plan, ViewOp
   return Viewer(setting, plan, options).View();
 }
 
-// Of the stage before or behind another. Several ministages go round.
-static int64_t LargestMicrobatch(const PlanView& view, const StageView& stage, int step) {
-  const bool round = stage.plan->ministages.size() > 1;
-  const int index = stage.index + step, stages = stage.num_stages;
-  if (stages == 1 || (!round && (index < 0 || index >= stages))) return 0;
-  int64_t largest = 0;
-  const int first = view.pipelines[stage.pipeline].first_stage;
-  for (const int a : view.stages[first + (index + stages) % stages].actors) {
-    for (const int64_t m : *view.actors[a].microbatches) largest = std::max(largest, m);
-  }
-  return largest;
-}
-
 RankDuty DutyOf(const PlanView& view, const RankView& rank) {
   const StageView& stage = view.stages[rank.stage];
   RankDuty duty;
@@ -345,11 +350,10 @@ RankDuty DutyOf(const PlanView& view, const RankView& rank) {
   duty.sums_across = view.pipelines.size() > 1;
   duty.group_size = stage.num_units;
   for (const int a : stage.actors) duty.rounds = std::max(duty.rounds, view.actors[a].count());
-  duty.from_previous = LargestMicrobatch(view, stage, -1);
-  duty.from_next = LargestMicrobatch(view, stage, 1);
+  duty.from_previous = stage.from_previous;
+  duty.from_next = stage.from_next;
   // What a stage puts off of the weights' gradients it keeps beside what is in flight.
-  const bool puts_off = view.schedule == ScheduleFamily::kZeroBubble;
-  if (stage.plan->in_flight > 0) duty.in_flight = stage.plan->in_flight + (puts_off ? stage.index : 0);
+  if (stage.plan->in_flight > 0) duty.in_flight = stage.plan->in_flight + WeightsPutOff(view.schedule, stage.index);
   return duty;
 }
 

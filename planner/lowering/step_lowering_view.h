@@ -43,7 +43,9 @@ struct StageView {
   bool tied_copy = false;  // the head computes with a copy of an embedding that lives in another stage
   int64_t layers = 0, largest_ministage = 0;
   int first_rank = 0, num_ranks = 0, num_units = 0;
-  std::vector<int> actors;                                                                  // into PlanView::actors
+  std::vector<int> actors;  // into PlanView::actors
+  // The largest microbatch of the stages that hand over to this one; 0 = there are none.
+  int64_t from_previous = 0, from_next = 0;
   bool offload_parameters = false, offload_optimizer = false, offload_activations = false;  // of any rank
   // Units that share state: nothing is gathered or reduced for one.
   bool shared() const { return num_units > 1; }
@@ -61,6 +63,8 @@ struct PipelineView {
   int first_stage = 0, num_stages = 0;
   int64_t batch = 0;
   std::vector<Element> elements;
+  int embedding_stage() const { return elements.front().stage; }  // into PlanView::stages
+  int head_stage() const { return elements.back().stage; }
 };
 
 struct PlanView {
@@ -83,8 +87,9 @@ absl::StatusOr<PlanView> ViewOf(const Setting& setting, const Plan& plan, ViewOp
 // What the ledger needs to know of a rank.
 RankDuty DutyOf(const PlanView& view, const RankView& rank);
 
-// 1F1B and zero bubble: forwards without their backward that a unit of `count` microbatches keeps at most: StagePlan::in_flight
-// or the schedule's own. Where the plan says so of a stage, no later one waits for more than that lets through.
+// Families that take it (ScheduleTraits::takes_in_flight): forwards without their backward that a unit of `count` microbatches
+// keeps at most: StagePlan::in_flight or the schedule's own. Where the plan says so of a stage, no later one waits for more than
+// that lets through.
 int64_t MostInFlight(const PlanView& view, const StageView& stage, int64_t count);
 
 // Elements of the model's arrays that a ministage holds; a tied head's copy of the embedding counts.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/plan/placement.h"
+#include "planner/plan/virtual_stages.h"
 
 namespace motley::planner {
 namespace {
@@ -76,11 +77,11 @@ void AddParts(const OwnedRange& held, const std::vector<int64_t>& borders, int64
 
 std::vector<size_t> UnitsOfStage(const PipelinePlan& pipeline, size_t s, size_t num_units) {
   std::vector<size_t> units;
-  if (s == 0) units.push_back(0);
+  if (s == EmbeddingStage(pipeline)) units.push_back(0);
   for (const LayerRange& range : pipeline.stages[s].ministages) {
     for (int64_t layer = range.first; layer <= range.last; ++layer) units.push_back(static_cast<size_t>(layer + 1));
   }
-  if (s + 1 == pipeline.stages.size()) units.push_back(num_units - 1);
+  if (s == HeadStage(pipeline)) units.push_back(num_units - 1);
   return units;
 }
 

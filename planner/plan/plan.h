@@ -65,19 +65,19 @@ struct UnitPlan {
 };
 
 struct StagePlan {
-  // Interleaved round robin over the pipeline's stages: ministage i of every stage comes before ministage i + 1 of any.
+  // The virtual stages that lie here, in the order in which a microbatch passes them (planner/plan/virtual_stages.h).
   std::vector<LayerRange> ministages;
   std::vector<UnitPlan> units;  // data-parallel members; each computes its part of the pipeline's batch
   int zero_stage = 3;           // of the group: 0 nothing is sharded, 1 optimizer, 2 + gradients, 3 + parameters
-  // 1F1B and zero bubble: forwards without their backward that the stage keeps; 0 = as many as stages are left. More hides slow
-  // links (eager 1F1B: Zhuang et al., MLSys 2023), less saves memory.
+  // Where the family takes it: forwards without their backward that the stage keeps; 0 = as many as stages are left. More hides
+  // slow links (eager 1F1B: Zhuang et al., MLSys 2023), less saves memory.
   int64_t in_flight = 0;
   // By unit of the model (embedding, layers, head) over the stage's ranks in order. Empty: every unit of the stage is cut at
   // the ranks' shard ratios.
   std::vector<UnitPlacement> placement;
 };
 
-// A replica of the whole model. The first stage holds the embedding, the last the head.
+// A replica of the whole model. The stage of the first virtual stage holds the embedding, that of the last one the head.
 struct PipelinePlan {
   std::vector<StagePlan> stages;
 };

@@ -2,6 +2,7 @@
 #include "planner/plan/plan_engine_limits.h"
 
 #include <algorithm>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -29,6 +30,11 @@ absl::Status CheckRank(const RankPlan& rank, size_t r) {
 
 }  // namespace
 
+bool Allows(const PlanLimits& limits, ScheduleFamily family) {
+  const ScheduleTraits& traits = TraitsOf(family);
+  return (limits.split_backward || !traits.splits_backward) && (limits.virtual_stages_in_v || traits.map != VirtualStageMap::kV);
+}
+
 bool IsLayeredAllTheSame(const Plan& plan) {
   if (plan.pipelines.size() != 1 || plan.pipelines[0].stages.size() != 1) return false;
   const std::vector<UnitPlan>& units = plan.pipelines[0].stages[0].units;
@@ -40,8 +46,9 @@ absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model) {
   if (plan.pipelines.size() > kEngineLimits.most_pipelines) {
     return Beyond("pipelines: ", plan.pipelines.size(), " given, the engine runs exactly ", kEngineLimits.most_pipelines);
   }
-  if (!kEngineLimits.zero_bubble && plan.schedule == ScheduleFamily::kZeroBubble) {
-    return Beyond("schedule zero_bubble given, the engine runs layered, gpipe, 1f1b and interleaved");
+  if (!Allows(kEngineLimits, plan.schedule)) {
+    const auto runs = [](const ScheduleTraits& traits) { return Allows(kEngineLimits, traits.family); };
+    return Beyond("schedule ", std::string(ScheduleName(plan.schedule)), " given, the engine runs ", NamesOf(runs, "and"));
   }
   size_t rank = 0;
   for (size_t s = 0; s < plan.pipelines[0].stages.size(); ++s) {

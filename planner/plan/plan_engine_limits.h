@@ -5,17 +5,22 @@
 #include <cstddef>
 #include <limits>
 
+#include "planner/plan/schedule_family.h"
+
 namespace motley::planner {
 
 struct PlanLimits {
   size_t most_pipelines = std::numeric_limits<size_t>::max();
   int most_tp = std::numeric_limits<int>::max();  // ranks of a unit
-  bool zero_bubble = true;
-  bool offload = true;                // parameters, optimizer or activations to host memory
-  bool recompute_by_operator = true;  // else nothing or everything, by rank
+  bool split_backward = true;                     // families that compute input and weight gradients apart
+  bool virtual_stages_in_v = true;                // families whose virtual stages lie in a V
+  bool offload = true;                            // parameters, optimizer or activations to host memory
+  bool recompute_by_operator = true;              // else nothing or everything, by rank
 };
 
 inline constexpr PlanLimits kWholeLanguage = {};
-inline constexpr PlanLimits kEngineLimits = {1, 1, false, false, false};
+inline constexpr PlanLimits kEngineLimits = {1, 1, false, false, false, false};
+
+bool Allows(const PlanLimits& limits, ScheduleFamily family);
 
 }  // namespace motley::planner

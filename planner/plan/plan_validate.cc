@@ -7,8 +7,10 @@
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "planner/plan/op_set.h"
+#include "planner/plan/ownership.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/schedule_check.h"
+#include "planner/plan/virtual_stages.h"
 
 namespace motley::planner {
 namespace {
@@ -47,27 +49,25 @@ absl::Status CheckHeader(const Plan& plan, const ModelShape& model) {
   return absl::OkStatus();
 }
 
-// Ministage i of stages 0, 1, ..., then i + 1: each range begins where the one before ended.
-absl::Status CheckMinistages(const PipelinePlan& pipeline, size_t p, const ModelShape& model) {
+// In the order of the family's map each range begins where the one before ended.
+absl::Status CheckMinistages(const PipelinePlan& pipeline, size_t p, VirtualStageMap map, const ModelShape& model) {
   const size_t rounds = pipeline.stages[0].ministages.size();
   for (size_t s = 0; s < pipeline.stages.size(); ++s) {
     const size_t count = pipeline.stages[s].ministages.size();
     if (count == 0) return Invalid("pipeline ", p, " stage ", s, ": ministages are empty, a stage holds at least one layer");
     if (count != rounds) {
-      return Invalid("pipeline ", p, " stage ", s, ": ", count, " ministages, stage 0 has ", rounds,
-                     "; ministages go round robin, so every stage of a pipeline has as many");
+      return Invalid("pipeline ", p, " stage ", s, ": ", count, " ministages, stage 0 has ", rounds, "; ministages go ",
+                     std::string(MapName(map)), ", so every stage of a pipeline has as many");
     }
   }
   int64_t next = 0;
-  for (size_t i = 0; i < rounds; ++i) {
-    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-      const LayerRange& range = pipeline.stages[s].ministages[i];
-      if (range.first != next || range.last < range.first || range.last >= model.num_layers) {
-        return Invalid("pipeline ", p, " stage ", s, ": ministages[", i, "] is layers ", range.first, "-", range.last,
-                       " where layer ", next, " of 0-", model.num_layers - 1, " comes next");
-      }
-      next = range.last + 1;
+  for (const auto& [s, i] : MappedStages(map, pipeline.stages.size(), rounds)) {
+    const LayerRange& range = pipeline.stages[s].ministages[i];
+    if (range.first != next || range.last < range.first || range.last >= model.num_layers) {
+      return Invalid("pipeline ", p, " stage ", s, ": ministages[", i, "] is layers ", range.first, "-", range.last,
+                     " where layer ", next, " of 0-", model.num_layers - 1, " comes next");
     }
+    next = range.last + 1;
   }
   if (next != model.num_layers) {
     return Invalid("pipeline ", p, ": ministages end before layer ", next, ", the model has ", model.num_layers, " layers");
@@ -141,12 +141,12 @@ absl::Status CheckStage(const Plan& plan, const StagePlan& stage, Place* place) 
   if (stage.zero_stage < 0 || stage.zero_stage > 3) {
     return Invalid(place->Stage(), ": zero_stage must be 0, 1, 2 or 3, got ", stage.zero_stage);
   }
-  const bool in_turn = plan.schedule == ScheduleFamily::k1F1B || plan.schedule == ScheduleFamily::kZeroBubble;
   if (stage.in_flight < 0)
     return Invalid(place->Stage(), ": in_flight must be at least 1, or 0 for the schedule's own, got ", stage.in_flight);
-  if (stage.in_flight > 0 && !in_turn) {
-    return Invalid(place->Stage(), ": in_flight given, but the schedule is ", std::string(ScheduleName(plan.schedule)),
-                   "; only 1f1b and zero_bubble choose how many microbatches a stage keeps");
+  if (stage.in_flight > 0 && !TraitsOf(plan.schedule).takes_in_flight) {
+    return Invalid(place->Stage(), ": in_flight given, but the schedule is ", std::string(ScheduleName(plan.schedule)), "; only ",
+                   NamesOf([](const ScheduleTraits& traits) { return traits.takes_in_flight; }, "and"),
+                   " choose how many microbatches a stage keeps");
   }
   double shares = 0;
   for (size_t u = 0; u < stage.units.size(); ++u) {
@@ -164,10 +164,11 @@ absl::Status CheckSchedule(const Plan& plan, const PipelinePlan& pipeline, size_
   const size_t stages = pipeline.stages.size();
   if (stages == 1) return absl::OkStatus();
   const size_t rounds = pipeline.stages[0].ministages.size();
-  const std::string name(ScheduleName(plan.schedule));
-  if (rounds > 1 && plan.schedule != ScheduleFamily::kLayered && plan.schedule != ScheduleFamily::kInterleaved) {
-    return Invalid("pipeline ", p, ": ", rounds, " ministages a stage; schedule ", name,
-                   " runs one, use layered or interleaved for several");
+  const ScheduleTraits& traits = TraitsOf(plan.schedule);
+  if (traits.ministages > 0 && rounds != traits.ministages) {
+    return Invalid("pipeline ", p, ": ", rounds, " ministages a stage; schedule ", std::string(traits.name), " runs exactly ",
+                   traits.ministages, ", use ", NamesOf([](const ScheduleTraits& any) { return any.ministages == 0; }, "or"),
+                   " for several");
   }
   if (plan.schedule != ScheduleFamily::kInterleaved || rounds == 1) return absl::OkStatus();
   size_t count = 0;  // of the first unit that computes
@@ -223,17 +224,6 @@ absl::Status CheckDistinctDevices(const Plan& plan) {
   return absl::OkStatus();
 }
 
-// The units of the model that a stage holds, in the model's order.
-std::vector<const UnitSpec*> UnitsOf(const StagePlan& stage, bool first, bool last, const std::vector<UnitSpec>& layout) {
-  std::vector<const UnitSpec*> units;
-  if (first) units.push_back(&layout.front());
-  for (const LayerRange& range : stage.ministages) {
-    for (int64_t layer = range.first; layer <= range.last; ++layer) units.push_back(&layout[layer + 1]);
-  }
-  if (last) units.push_back(&layout.back());
-  return units;
-}
-
 absl::Status CheckPlacement(const StagePlan& stage, const std::vector<const UnitSpec*>& units, const Place& place) {
   if (stage.placement.empty()) return absl::OkStatus();  // cut at the shard ratios
   if (stage.zero_stage == 0)
@@ -286,8 +276,11 @@ absl::Status CheckPlacements(const Plan& plan, const ModelShape& model) {
       const StagePlan& stage = stages[place.stage];
       if (!stage.placement.empty()) {
         if (layout.empty()) layout = ParameterLayout(model);
-        const bool first = place.stage == 0, last = place.stage + 1 == stages.size();
-        MOTLEY_RETURN_IF_ERROR(CheckPlacement(stage, UnitsOf(stage, first, last, layout), place));
+        std::vector<const UnitSpec*> units;
+        for (const size_t u : UnitsOfStage(plan.pipelines[place.pipeline], place.stage, layout.size())) {
+          units.push_back(&layout[u]);
+        }
+        MOTLEY_RETURN_IF_ERROR(CheckPlacement(stage, units, place));
       }
       for (const UnitPlan& unit : stage.units) place.rank += unit.ranks.size();
     }
@@ -303,7 +296,7 @@ absl::Status Validate(const Plan& plan, const ModelShape& model) {
   for (; place.pipeline < plan.pipelines.size(); ++place.pipeline) {
     const PipelinePlan& pipeline = plan.pipelines[place.pipeline];
     if (pipeline.stages.empty()) return Invalid("pipeline ", place.pipeline, ": stages: empty, at least one must compute");
-    MOTLEY_RETURN_IF_ERROR(CheckMinistages(pipeline, place.pipeline, model));
+    MOTLEY_RETURN_IF_ERROR(CheckMinistages(pipeline, place.pipeline, TraitsOf(plan.schedule).map, model));
     for (place.stage = 0; place.stage < pipeline.stages.size(); ++place.stage) {
       MOTLEY_RETURN_IF_ERROR(CheckStage(plan, pipeline.stages[place.stage], &place));
     }

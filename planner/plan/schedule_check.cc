@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "planner/plan/schedule_walk.h"
+#include "planner/plan/virtual_stages.h"
 
 namespace motley::planner {
 namespace {
@@ -58,15 +59,16 @@ class Checker {
     return CheckWaits();
   }
 
-  // The same order that the plan's ministages have: stage by stage, round robin.
   absl::Status CheckVirtualStages() const {
     const PipelineSchedule& schedule = ScheduleOf();
     const std::vector<StagePlan>& stages = PipelineOf().stages;
     if (schedule.stages.size() != stages.size()) {
       return Wrong(": ", schedule.stages.size(), " stages, the plan has ", stages.size());
     }
-    if (schedule.stage_of == StagesOfMinistages(PipelineOf())) return absl::OkStatus();
-    return Wrong(".stage_of: virtual stages must go round the stages as the plan's ministages do");
+    std::vector<int32_t> stage_of;
+    for (const VirtualStage& v : VirtualStagesOf(PipelineOf())) stage_of.push_back(static_cast<int32_t>(v.stage));
+    if (schedule.stage_of == stage_of) return absl::OkStatus();
+    return Wrong(".stage_of: virtual stages must lie on the stages as the plan's ministages do");
   }
 
   absl::Status CheckMembers(size_t s) const {
@@ -218,18 +220,6 @@ std::string WaitsText(const PipelinePlan& plan, const PipelineSchedule& schedule
   }
   if (walk.stuck.size() > kMostNamed) absl::StrAppend(&text, " and ", walk.stuck.size() - kMostNamed, " more");
   return text;
-}
-
-std::vector<int32_t> StagesOfMinistages(const PipelinePlan& plan) {
-  std::vector<int32_t> stage_of;
-  size_t rounds = 0;
-  for (const StagePlan& stage : plan.stages) rounds = std::max(rounds, stage.ministages.size());
-  for (size_t i = 0; i < rounds; ++i) {
-    for (size_t s = 0; s < plan.stages.size(); ++s) {
-      if (i < plan.stages[s].ministages.size()) stage_of.push_back(static_cast<int32_t>(s));
-    }
-  }
-  return stage_of;
 }
 
 absl::Status ValidateSchedule(const Plan& plan, const Schedule& schedule, bool training) {

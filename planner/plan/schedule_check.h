@@ -22,7 +22,4 @@ absl::Status ValidateSchedule(const Plan& plan, const Schedule& schedule, bool t
 // Who is stuck, before what: "a/gpu0 before 0B3, b/gpu0 before 1F0".
 std::string WaitsText(const PipelinePlan& plan, const PipelineSchedule& schedule, const PipelineWalk& walk);
 
-// The stage of every virtual stage where they go round the stages, as the plan's ministages do.
-std::vector<int32_t> StagesOfMinistages(const PipelinePlan& plan);
-
 }  // namespace motley::planner

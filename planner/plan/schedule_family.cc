@@ -12,15 +12,19 @@
 namespace motley::planner {
 namespace {
 
+constexpr VirtualStageMap kRound = VirtualStageMap::kRoundRobin;
+
 // By the enumerator's value.
 // clang-format off
-constexpr std::array<ScheduleTraits, 5> kFamilies = {{
-    //                                              by_ministage  keeps_all  alternates  takes_in_flight  splits_backward
-    {ScheduleFamily::kLayered,     "layered",       true,         true,      false,      false,           false},
-    {ScheduleFamily::kGPipe,       "gpipe",         false,        true,      false,      false,           false},
-    {ScheduleFamily::k1F1B,        "1f1b",          false,        false,     true,       true,            false},
-    {ScheduleFamily::kInterleaved, "interleaved",   false,        false,     true,       false,           false},
-    {ScheduleFamily::kZeroBubble,  "zero_bubble",   false,        false,     true,       true,            true},
+constexpr std::array<ScheduleTraits, 6> kFamilies = {{
+    //                                            by_ministage  alternates    splits_backward  ministages
+    //                                            |      keeps_all     takes_in_flight   fixed_order  map
+    {ScheduleFamily::kLayered,     "layered",     true,  true,  false, false, false,     false,    0, kRound},
+    {ScheduleFamily::kGPipe,       "gpipe",       false, true,  false, false, false,     true,     1, kRound},
+    {ScheduleFamily::k1F1B,        "1f1b",        false, false, true,  true,  false,     false,    1, kRound},
+    {ScheduleFamily::kInterleaved, "interleaved", false, false, true,  false, false,     false,    0, kRound},
+    {ScheduleFamily::kZeroBubble,  "zero_bubble", false, false, true,  true,  true,      false,    1, kRound},
+    {ScheduleFamily::kZeroBubbleV, "zb_v",        false, false, true,  false, true,      true,     2, VirtualStageMap::kV},
 }};
 // clang-format on
 
@@ -35,6 +39,25 @@ static_assert(InOrder(), "a row of kFamilies is not at its enumerator's value");
 }  // namespace
 
 const ScheduleTraits& TraitsOf(ScheduleFamily family) { return kFamilies[static_cast<size_t>(family)]; }
+
+int64_t WeightsPutOff(ScheduleFamily family, int64_t stage) {
+  const ScheduleTraits& traits = TraitsOf(family);
+  return traits.splits_backward && !traits.fixed_order ? stage : 0;
+}
+
+std::string NamesOf(bool (*holds)(const ScheduleTraits&), const char* conjunction) {
+  std::vector<std::string> names;
+  for (const ScheduleTraits& traits : kFamilies) {
+    if (holds(traits)) names.emplace_back(traits.name);
+  }
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool last = i + 1 == names.size();
+    if (i > 0) text += last ? absl::StrCat(" ", conjunction, " ") : ", ";
+    text += names[i];
+  }
+  return text;
+}
 
 std::string_view ScheduleName(ScheduleFamily schedule) { return TraitsOf(schedule).name; }
 

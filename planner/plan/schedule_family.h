@@ -1,7 +1,10 @@
 // The families of schedules and what is true of each: a row of traits. A new family is a row here, an order in
-// planner/scheduling/family_order and a row of docs/simulator.md's table.
+// planner/plan/family_order and a row of docs/simulator.md's table.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -21,6 +24,15 @@ enum class ScheduleFamily {
   kInterleaved,
   // 1F1B with the backward of the weights deferred into the bubbles (ZB-H1).
   kZeroBubble,
+  // Two ministages a stage in a V, and no bubble but the fill of one ministage where forward and the two halves of the backward
+  // take as long; keeps what 1F1B's first stage keeps (ZB-V).
+  kZeroBubbleV,
+};
+
+// How virtual stages go over the stages (planner/plan/virtual_stages.h).
+enum class VirtualStageMap {
+  kRoundRobin,  // 0 1 2 0 1 2: ministage i of every stage before ministage i + 1 of any
+  kV,           // 0 1 2 2 1 0: to and fro, so that the first stage holds the embedding and the head
 };
 
 struct ScheduleTraits {
@@ -31,12 +43,21 @@ struct ScheduleTraits {
   bool alternates;       // forwards and backwards take turns: ranks go at the pace of the pipeline, not at their own
   bool takes_in_flight;  // follows StagePlan::in_flight; without it 1F1B's own
   bool splits_backward;  // the gradients of the weights apart from those of the input
+  bool fixed_order;      // computed action by action as FamilyOrder says; else data that are late change whose turn it is
+  size_t ministages;     // that each of several stages has; 0 = any number
+  VirtualStageMap map;
 };
 
 // Every family has a row.
 const ScheduleTraits& TraitsOf(ScheduleFamily family);
 
-std::string_view ScheduleName(ScheduleFamily schedule);  // "layered", "gpipe", "1f1b", "interleaved", "zero_bubble"
+// Backwards by which a stage puts off the gradients of the weights, where no fixed order says when they come.
+int64_t WeightsPutOff(ScheduleFamily family, int64_t stage);
+
+// The names of those of which it holds: "layered, gpipe and 1f1b".
+std::string NamesOf(bool (*holds)(const ScheduleTraits&), const char* conjunction);
+
+std::string_view ScheduleName(ScheduleFamily schedule);  // "layered", "gpipe", "1f1b", "interleaved", "zero_bubble", "zb_v"
 // INVALID_ARGUMENT: lists the names, or the one that was meant.
 absl::StatusOr<ScheduleFamily> ParseSchedule(std::string_view name);
 

@@ -102,7 +102,7 @@ class Estimator {
     for (size_t s = 0; s < view_.stages.size(); ++s) stages_.push_back(EstimateStage(setting_, view_, static_cast<int>(s)));
     borders_ = BordersOf(setting_, view_);
     QuickPrice price;
-    const bool passes = view_.schedule == ScheduleFamily::kLayered || view_.schedule == ScheduleFamily::kGPipe;
+    const bool passes = TraitsOf(view_.schedule).keeps_all;
     for (const PipelineView& pipeline : view_.pipelines) {
       price.step_seconds = std::max(price.step_seconds, passes ? TwoPasses(pipeline) : InTurn(pipeline));
     }
@@ -144,6 +144,7 @@ class Estimator {
   double FillSeconds() const;
   double InTurn(const PipelineView& pipeline) const;
   double LongestStage(const PipelineView& pipeline) const;
+  double FilledStage(const PipelineView& pipeline) const;
   double StartSeconds(const StageEstimate& stage) const;
   double AcrossSeconds() const;
   double AfterSeconds() const;
@@ -206,9 +207,9 @@ double Estimator::StartSeconds(const StageEstimate& stage) const {
 
 // The stage that ends last, with what follows its last backward.
 double Estimator::InTurn(const PipelineView& pipeline) const {
+  if (TraitsOf(view_.schedule).fixed_order && pipeline.num_stages > 1) return FilledStage(pipeline);
   if (pipeline.elements.size() > static_cast<size_t>(pipeline.num_stages)) return LongestStage(pipeline);
-  const bool zero_bubble = view_.schedule == ScheduleFamily::kZeroBubble;
-  const double input_part = zero_bubble ? setting_.costs.InputGradientPart() : 1;
+  const double input_part = TraitsOf(view_.schedule).splits_backward ? setting_.costs.InputGradientPart() : 1;
   std::vector<TurnStage> turns;
   for (int s = 0; s < pipeline.num_stages; ++s) {
     const size_t index = static_cast<size_t>(pipeline.first_stage + s);
@@ -222,7 +223,7 @@ double Estimator::InTurn(const PipelineView& pipeline) const {
     turn.forward_seconds = forward;
     turn.backward_seconds = input_part * backward;
     turn.weight_seconds = (1 - input_part) * backward;
-    turn.weight_delay = zero_bubble ? s : 0;
+    turn.weight_delay = WeightsPutOff(view_.schedule, s);
     turn.border_seconds = borders_.seconds[index];
     turn.border_latency_seconds = borders_.latency_seconds[index];
     turns.push_back(turn);
@@ -274,6 +275,28 @@ double Estimator::LongestStage(const PipelineView& pipeline) const {
   return longest;
 }
 
+// ZB-V. Many microbatches: no bubble but the fill, so the stage whose work, from when its first one has come, takes longest. Few:
+// each stage goes through them at the pace of forwards and input gradients, behind the first one's way down, up and back.
+double Estimator::FilledStage(const PipelineView& pipeline) const {
+  double filled = 0, fill = 0, way = 0, rest = 0;
+  for (int s = pipeline.first_stage; s < pipeline.first_stage + pipeline.num_stages; ++s) {
+    const StageEstimate& stage = At(s);
+    const double hop = s > pipeline.first_stage ? SendSeconds(s - 1, s) : 0;
+    double forward = 0, backward = 0;
+    for (const ChunkSeconds& chunk : stage.forward) forward += chunk.all;
+    for (const ChunkSeconds& chunk : stage.backward) backward += chunk.all;
+    const double tail = StartSeconds(stage) + ReductionTail(stage.reduce_all, stage.backward.back().last);
+    const double rounds = static_cast<double>(std::max<int64_t>(1, stage.rounds));
+    const double inputs = setting_.costs.InputGradientPart() * backward, round = (forward + inputs) / rounds;
+    fill += hop;
+    filled = std::max(filled, fill + forward + backward + tail);
+    fill += stage.forward.front().first;
+    way += round + 4 * hop;
+    rest = std::max(rest, (rounds - 1) * round + (backward - inputs) / rounds + tail);
+  }
+  return std::max(filled, way + rest);
+}
+
 // Sums between pipelines: by the first one's stages, with those of the others that lie at the same depth.
 double Estimator::AcrossSeconds() const {
   if (view_.pipelines.size() == 1) return 0;
@@ -299,8 +322,7 @@ double Estimator::AfterSeconds() const {
   for (size_t i = 0; i < stages_.size(); ++i) {
     const StageView& stage = view_.stages[i];
     const int zero = stage.plan->zero_stage;
-    const bool interleaved =
-        view_.schedule == ScheduleFamily::kLayered && stage.offload_parameters && view_.pipelines.size() == 1;
+    const bool interleaved = TraitsOf(view_.schedule).by_ministage && stage.offload_parameters && view_.pipelines.size() == 1;
     const double pieces = interleaved ? static_cast<double>(stages_[i].work.chunks.size()) : 1;
     const bool gathers = (zero == 1 || zero == 2) && !stage.offload_parameters;
     after = std::max(after, stages_[i].optimizer / pieces + (gathers ? stages_[i].gather_all : 0));

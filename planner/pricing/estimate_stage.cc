@@ -99,7 +99,7 @@ class StageEstimator {
   // Where parameters come for every microbatch, its compute can be no shorter than its transfers.
   void AddChunk(size_t c) {
     const bool gathers = estimate_.work.residency == Residency::kPerMicrobatch;
-    const bool reduces = view_.schedule != ScheduleFamily::kLayered && zero() >= 2;
+    const bool reduces = !TraitsOf(view_.schedule).by_ministage && zero() >= 2;
     const double forward_transfers = gathers ? std::max(estimate_.gather_seconds[c], estimate_.fetch_seconds[c]) : 0;
     const double backward_transfers =
         gathers ? std::max(estimate_.gather_seconds[c] + (reduces ? estimate_.reduce_seconds[c] : 0), estimate_.fetch_seconds[c])

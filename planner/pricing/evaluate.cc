@@ -19,7 +19,7 @@ int64_t InFlightOf(const PlanView& view, const RankView& rank, const RankDuty& d
   const auto count = static_cast<int64_t>(stage.plan->units[rank.unit].microbatches.size());
   const int64_t formula =
       duty.in_flight > 0 ? duty.in_flight : InFlight(view.schedule, stage.index, stage.num_stages, duty.ministages, count);
-  const int64_t delayed = TraitsOf(view.schedule).splits_backward ? stage.index : 0;
+  const int64_t delayed = WeightsPutOff(view.schedule, stage.index);
   const auto actor = static_cast<size_t>(view.actor_of_rank[static_cast<size_t>(&rank - view.ranks.data())]);
   return std::max(formula, lowered.in_flight[actor] + delayed);
 }

@@ -40,7 +40,7 @@ int64_t Passes(const Plan& plan) {
 
 // Whether the merged graph is, task by task, that of the programs.
 bool IsMergedExact(const Plan& plan) {
-  return plan.schedule == ScheduleFamily::kLayered && plan.pipelines.size() == 1 && plan.pipelines[0].stages.size() == 1 &&
+  return TraitsOf(plan.schedule).by_ministage && plan.pipelines.size() == 1 && plan.pipelines[0].stages.size() == 1 &&
          plan.pipelines[0].stages[0].zero_stage == 3;
 }
 

@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "planner/lowering/step_lowering_view.h"
+#include "planner/plan/family_order.h"
 #include "planner/plan/schedule_check.h"
 #include "planner/plan/schedule_walk.h"
 #include "planner/plan/validation_pass.h"
-#include "planner/scheduling/family_order.h"
 
 namespace motley::planner {
 namespace {
@@ -55,8 +55,9 @@ std::vector<StagePlace> StagePlaces(const PlanView& view, const PipelineView& pi
 }
 
 // Lets forwards run ahead where they must, no further: of the stages whose next forward could be computed while all wait, the one
-// nearest to the loss keeps one more in flight. With all forwards first (GPipe's order) nobody waits; with several virtual stages
-// a stage their order can be what ranks of unlike microbatches cannot keep, and then all pass one before the next.
+// nearest to the loss keeps one more in flight. A fixed order has no limit to raise. With all forwards first (GPipe's order)
+// nobody waits; with several virtual stages a stage their order can be what ranks of unlike microbatches cannot keep, and then
+// all pass one before the next.
 class Mender {
  public:
   Mender(ScheduleFamily family, const PipelinePlan& plan, std::vector<StagePlace> places, PipelineSchedule* schedule)
@@ -67,7 +68,7 @@ class Mender {
     for (int64_t tries = 0;; ++tries) {
       const PipelineWalk walk = WalkSchedule(plan_, schedule_, true);
       if (walk.stuck.empty()) return absl::OkStatus();
-      if (walk.could_run_ahead.empty()) return OrderAllByVirtualStage();
+      if (walk.could_run_ahead.empty() || TraitsOf(family_).fixed_order) return OrderAllByVirtualStage();
       const PipelineWalk::Ahead& ahead = walk.could_run_ahead.back();
       StagePlace& place = places_[ahead.stage];
       const int64_t more = std::max<int64_t>(1, tries < kCarefully ? 1 : place.limit);
@@ -80,7 +81,7 @@ class Mender {
   void Order(size_t s) { schedule_.stages[s].actions = FamilyOrder(family_, places_[s]); }
 
   absl::Status OrderAllByVirtualStage() {
-    for (size_t s = 0; s < places_.size(); ++s) schedule_.stages[s].actions = OrderByVirtualStage(places_[s]);
+    for (size_t s = 0; s < places_.size(); ++s) schedule_.stages[s].actions = OrderByVirtualStage(family_, places_[s]);
     const PipelineWalk walk = WalkSchedule(plan_, schedule_, true);
     if (walk.stuck.empty()) return absl::OkStatus();
     return absl::FailedPreconditionError(

@@ -16,7 +16,7 @@ bool Fits(const Setting& setting, const PlanView& view, const StageView& stage, 
     for (int r = 0; r < actor.ranks_per_unit; ++r) {
       const RankView& rank = view.ranks[actor.first_rank + r];
       RankDuty duty = DutyOf(view, rank);
-      duty.in_flight = in_flight + (view.schedule == ScheduleFamily::kZeroBubble ? stage.index : 0);
+      duty.in_flight = in_flight + WeightsPutOff(view.schedule, stage.index);
       if (MemoryOf(setting.costs, duty, *actor.microbatches).total() > setting.UsableBytes(rank.device)) return false;
     }
   }
@@ -40,7 +40,7 @@ int64_t LetThrough(const PipelinePlan& pipeline, int stage, int64_t rounds) {
 }  // namespace
 
 Plan WithInFlight(const Setting& setting, Plan plan, double factor) {
-  if (plan.schedule != ScheduleFamily::k1F1B && plan.schedule != ScheduleFamily::kZeroBubble) return plan;
+  if (!TraitsOf(plan.schedule).takes_in_flight) return plan;
   for (PipelinePlan& pipeline : plan.pipelines) {
     for (StagePlan& stage : pipeline.stages) stage.in_flight = 0;
   }

@@ -166,7 +166,7 @@ class PlanMovesGenerator {
     if (ministages < 1) return;
     Plan& plan = Add(absl::StrCat(std::string(ScheduleName(schedule)), " with ", ministages, " ministages"));
     plan.schedule = schedule;
-    const bool in_turn = schedule == ScheduleFamily::k1F1B || schedule == ScheduleFamily::kZeroBubble;
+    const bool in_turn = TraitsOf(schedule).takes_in_flight;
     for (PipelinePlan& pipeline : plan.pipelines) {
       for (StagePlan& stage : pipeline.stages) stage.in_flight = in_turn ? stage.in_flight : 0;
     }
@@ -191,7 +191,7 @@ class PlanMovesGenerator {
         DealMinistages(ministages, ScheduleFamily::kInterleaved);
     }
     for (const ScheduleFamily other : {ScheduleFamily::kLayered, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
-      if (other == ScheduleFamily::kZeroBubble && !setting_.limits().zero_bubble) continue;
+      if (!Allows(setting_.limits(), other)) continue;
       if (other != plan_.schedule) DealMinistages(other == ScheduleFamily::kLayered ? now : 1, other);
     }
     if (plan_.schedule != ScheduleFamily::kInterleaved) DealMinistages(2, ScheduleFamily::kInterleaved);

@@ -215,7 +215,7 @@ class StageCost {
     duty.tp_share = 1.0 / crew.ranks;
     duty.group_size = num_units_;
     duty.offload_optimizer = choice_.offload_optimizer;
-    duty.in_flight = InFlight() + (choice_.schedule == ScheduleFamily::kZeroBubble ? duty.stage : 0);
+    duty.in_flight = InFlight() + WeightsPutOff(choice_.schedule, duty.stage);
     return duty;
   }
   int64_t Bytes(const Crew& crew, const RankDuty& duty) const {

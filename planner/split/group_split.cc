@@ -184,7 +184,7 @@ absl::StatusOr<GroupAnswer> SplitGroup(const Setting& setting, const GroupQuesti
   absl::StatusOr<GroupAnswer> answer = SplitBy(setting, question, &SolveSplit);
   // Collectives that run for every microbatch are part of a microbatch's seconds, and the tables have one such number: of the
   // most skewed shares. Even ones may be the better way all the same.
-  const bool each_microbatch = question.schedule != ScheduleFamily::kLayered && question.zero_stage >= 2;
+  const bool each_microbatch = !TraitsOf(question.schedule).by_ministage && question.zero_stage >= 2;
   if (!each_microbatch || question.even_shards || question.devices.size() < 2) return answer;
   GroupQuestion evenly = question;
   evenly.even_shards = true;

@@ -20,10 +20,6 @@ double HostRate(const Setting& setting, int device) {
   return setting.cluster.nodes[setting.cluster.devices[device].node].host_link_bytes_per_second;
 }
 
-bool KeepsAllInFlight(ScheduleFamily schedule) {
-  return schedule == ScheduleFamily::kLayered || schedule == ScheduleFamily::kGPipe;
-}
-
 // Parameters of the group's part of the model, in elements.
 int64_t ElementsOf(const Setting& setting, const GroupQuestion& q) {
   return q.layers * setting.costs.UnitElements(UnitKind::kLayer) +
@@ -84,7 +80,7 @@ GroupTables::GroupTables(const Setting& setting, const GroupQuestion& question) 
 }
 
 void GroupTables::AddLevels() {
-  const bool layered = question_.schedule == ScheduleFamily::kLayered;
+  const bool layered = TraitsOf(question_.schedule).by_ministage;
   double host_seconds = 0;
   if (question_.offload_parameters) {
     for (const int device : question_.devices) {
@@ -141,11 +137,11 @@ GroupTables::Slopes GroupTables::FindSlopes(const RankDuty& duty) const {
     return (std::max<int64_t>(rise, 0) + kProbeSamples - 1) / kProbeSamples;
   };
   const int64_t first = slope(1);
-  return {first, KeepsAllInFlight(duty.schedule) ? slope(kManyMicrobatches) : first};
+  return {first, TraitsOf(duty.schedule).keeps_all ? slope(kManyMicrobatches) : first};
 }
 
 int64_t GroupTables::InFlight(const RankDuty& duty) const {
-  if (KeepsAllInFlight(duty.schedule)) return INT64_MAX;
+  if (TraitsOf(duty.schedule).keeps_all) return INT64_MAX;
   const int64_t most = 2 * duty.num_stages * duty.ministages + 2;
   int64_t bytes = Bytes(duty, 1, kProbeSamples);
   for (int64_t count = 1; count < most; ++count) {

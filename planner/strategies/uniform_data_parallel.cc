@@ -67,7 +67,7 @@ class Search {
   // Layered with sharded parameters goes by units in any case; with whole ones a ministage is a layer, so that all microbatches
   // pass it before its gradients are reduced.
   int64_t LayersPerMinistage(int zero_stage) const {
-    return search_.schedule == ScheduleFamily::kLayered && zero_stage < 3 ? 1 : setting_.workload.model.num_layers;
+    return TraitsOf(search_.schedule).by_ministage && zero_stage < 3 ? 1 : setting_.workload.model.num_layers;
   }
 
   GroupQuestion Question(int zero_stage) const {

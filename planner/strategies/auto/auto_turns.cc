@@ -166,7 +166,7 @@ class TurnSearch {
     }
     TurnChoice choice = best.choice;
     choice.schedule = ScheduleFamily::kZeroBubble;
-    if (setting_.limits().zero_bubble) consider(choice);
+    if (Allows(setting_.limits(), choice.schedule)) consider(choice);
     if (setting_.request.pins.empty()) {
       for (const std::vector<size_t>& order : Orders(best.choice.groups.size())) consider(Reordered(best.choice, order));
     }

@@ -83,6 +83,7 @@ TEST_F(MemoryModelTest, MicrobatchesInFlightBySchedule) {
   EXPECT_EQ(InFlight(k1F1B, 1, 4, 1, 9), 3);
   EXPECT_EQ(InFlight(k1F1B, 1, 4, 1, 2), 2);
   EXPECT_EQ(InFlight(kZeroBubble, 3, 4, 1, 9), 4);
+  EXPECT_EQ(InFlight(kZeroBubbleV, 3, 4, 2, 9), 8);  // ministages: four whole microbatches, as 1F1B's first stage
   EXPECT_EQ(InFlight(kInterleaved, 0, 4, 2, 8), 2 * 3 + 4 + 1);
   EXPECT_EQ(InFlight(kInterleaved, 0, 4, 2, 4), 8);  // no more than there are
   const std::vector<int64_t> microbatches(8, 2);
@@ -90,6 +91,9 @@ TEST_F(MemoryModelTest, MicrobatchesInFlightBySchedule) {
   const int64_t of_one = costs().SavedBytes(0, UnitKind::kLayer, OpSet::None(), 4 * 2);
   EXPECT_EQ(saved(k1F1B), 2 * of_one);  // stage 1 of 3
   EXPECT_EQ(saved(kZeroBubble), 3 * of_one);
+  RankDuty in_v = Middle(kZeroBubbleV);
+  in_v.ministages = in_v.largest_ministage = 2;
+  EXPECT_EQ(MemoryOf(costs(), in_v, microbatches).saved, 3 * of_one) << "as 1F1B's first stage";
   EXPECT_EQ(saved(kGPipe), 8 * of_one);
   EXPECT_EQ(saved(kLayered), 8 * of_one);
 }

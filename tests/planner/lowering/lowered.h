@@ -48,14 +48,18 @@ struct Uniform {
   double forward = 0, backward = 0;  // of one microbatch of one stage's layers
   double ends = 0;                   // embedding, head, optimizer
 };
-inline Uniform UniformPipeline(ScheduleFamily schedule, int64_t stages, int64_t rounds, int64_t microbatches) {
+inline Uniform UniformPipeline(ScheduleFamily schedule, int64_t stages, int64_t rounds, int64_t microbatches,
+                               int64_t hidden_size = 512) {
   Uniform u;
   const int64_t layers = 12;
   std::vector<std::vector<std::string>> nodes(static_cast<size_t>(stages), {"T4"});
   ModelShape model = MediumModel(layers, false);
   model.vocab_size = 2;  // the ends cost next to nothing
+  model.hidden_size = hidden_size;
+  model.num_heads = model.num_kv_heads = hidden_size / model.head_dim;
+  model.intermediate_size = 4 * hidden_size;
   u.setting = MakeSetting(Nodes(nodes, kFastLink, kFastNic), WorkOf(model, microbatches));
-  const auto dealt = DealLayers(layers, stages, rounds);
+  const auto dealt = DealLayers(layers, stages, rounds, TraitsOf(schedule).map);
   PipelinePlan pipeline;
   for (int64_t s = 0; s < stages; ++s) {
     pipeline.stages.push_back(

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/virtual_stages.h"
 #include "planner/setting/setting.h"
 #include "tests/planner/cluster_fixture.h"
 
@@ -111,11 +112,14 @@ inline Plan PlanOf(const Setting& setting, ScheduleFamily schedule, std::vector<
 }
 
 // Layers dealt to stages, `rounds` ministages each, as evenly as they go.
-inline std::vector<std::vector<LayerRange>> DealLayers(int64_t layers, int64_t stages, int64_t rounds) {
+inline std::vector<std::vector<LayerRange>> DealLayers(int64_t layers, int64_t stages, int64_t rounds,
+                                                       VirtualStageMap map = VirtualStageMap::kRoundRobin) {
   std::vector<std::vector<LayerRange>> result(static_cast<size_t>(stages));
   const int64_t pieces = stages * rounds;
-  for (int64_t i = 0; i < pieces; ++i) {
-    result[i % stages].push_back({layers * i / pieces, layers * (i + 1) / pieces - 1});
+  int64_t i = 0;
+  for (const VirtualStage& v : MappedStages(map, static_cast<size_t>(stages), static_cast<size_t>(rounds))) {
+    result[v.stage].push_back({layers * i / pieces, layers * (i + 1) / pieces - 1});
+    ++i;
   }
   return result;
 }

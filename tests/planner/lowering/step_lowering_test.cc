@@ -70,11 +70,76 @@ TEST(StepLoweringTest, ZeroBubbleFillsWithTheWeights) {
   }
 }
 
+// ZB-V: where forward and the two halves of the backward take as long, the one bubble is the fill of a ministage a stage, half of
+// ZB-H1's. Qi et al., "Zero Bubble Pipeline Parallelism" (ICLR'24) section 6.
+TEST(StepLoweringTest, ZeroBubbleVHasHalfTheBubble) {
+  for (const int64_t stages : {2, 3, 6}) {
+    const int64_t microbatches = 2 * stages, wide = 16384;  // layers beside which the ends are nothing
+    const auto bubble = [=](const Uniform& u) {
+      const Costs& costs = u.setting->costs;
+      const double busy = static_cast<double>(microbatches) * (u.forward + u.backward) +
+                          costs.OptimizerSeconds(0, static_cast<double>(costs.TotalElements() / stages));
+      return (LowerAndRun(*u.setting, u.plan).seconds() - busy) / (static_cast<double>(stages - 1) * u.forward);
+    };
+    const Uniform v = UniformPipeline(ScheduleFamily::kZeroBubbleV, stages, 2, microbatches, wide);
+    ASSERT_NEAR(v.backward, 2 * v.forward, 0.01 * v.forward);
+    const double of_v = bubble(v), of_h1 = bubble(UniformPipeline(ScheduleFamily::kZeroBubble, stages, 1, microbatches, wide));
+    std::printf("%d stages: bubbles in (S - 1) forwards, ZB-V %.4f, ZB-H1 %.4f\n", static_cast<int>(stages), of_v, of_h1);
+    EXPECT_NEAR(of_v, 0.5, 0.02);
+    EXPECT_NEAR(of_h1, 1, 0.02);
+  }
+}
+
+TEST(StepLoweringTest, ZeroBubbleVIsEstimated) {
+  for (const int64_t stages : {2, 3, 6}) {
+    for (const int64_t microbatches : {int64_t{1}, stages, 2 * stages, 4 * stages}) {
+      const Uniform u = UniformPipeline(ScheduleFamily::kZeroBubbleV, stages, 2, microbatches);
+      const auto price = EstimatePlan(*u.setting, u.plan);
+      ASSERT_TRUE(price.ok()) << price.status();
+      const double off = price->step_seconds / LowerAndRun(*u.setting, u.plan).seconds() - 1;
+      EXPECT_LT(std::abs(off), 0.05) << stages << " stages, " << microbatches << " microbatches: " << off;
+    }
+  }
+}
+
 // Zorse section 3.1.1: interleaved layered passes start the next stage after a ministage, not after a stage.
 TEST(StepLoweringTest, LayeredMinistagesShortenTheFill) {
   const Uniform one = UniformPipeline(ScheduleFamily::kLayered, 3, 1, 4),
                 four = UniformPipeline(ScheduleFamily::kLayered, 3, 4, 4);
   EXPECT_LT(LowerAndRun(*four.setting, four.plan).seconds(), LowerAndRun(*one.setting, one.plan).seconds());
+}
+
+// Virtual stages 0 1 1 0: both ends of the model on the first stage, and nothing is sent where the V turns.
+TEST(StepLoweringTest, VirtualStagesInAV) {
+  const auto setting = MakeSetting(Nodes({{"T4"}, {"T4"}}), WorkOf(MediumModel(4, true), 6));
+  const Plan plan =
+      PlanOf(*setting, ScheduleFamily::kLayered,
+             {{{StageOf(*setting, 0, {{2, 2, 2}}, {{0, 0}, {3, 3}}, 0), StageOf(*setting, 1, {{3, 3}}, {{1, 1}, {2, 2}}, 0)}}});
+  const auto view = ViewOf(*setting, plan);
+  ASSERT_TRUE(view.ok()) << view.status();
+  std::vector<int64_t> stages, layers;
+  for (const Element& element : view->pipelines[0].elements) {
+    stages.push_back(element.stage);
+    layers.push_back(element.first_layer);
+  }
+  EXPECT_THAT(stages, ::testing::ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(layers, ::testing::ElementsAre(0, 1, 2, 3));
+  EXPECT_TRUE(view->stages[0].embedding && view->stages[0].head);
+  EXPECT_FALSE(view->stages[0].tied_copy);
+  EXPECT_FALSE(view->stages[1].embedding || view->stages[1].head);
+  EXPECT_EQ(view->stages[0].from_previous, 3);
+  EXPECT_EQ(view->stages[1].from_next, 2);
+
+  const auto graph = LowerPlan(*setting, plan, nullptr);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto timeline = RunGraph(*graph);
+  EXPECT_TRUE(timeline.ok()) << timeline.status();
+  const auto count = [&](TaskKind kind) {
+    return std::count_if(graph->tasks.begin(), graph->tasks.end(), [kind](const Task& task) { return task.kind == kind; });
+  };
+  // Each way one border forward and one back; of both stages' microbatches every pair that shares samples.
+  EXPECT_EQ(count(TaskKind::kSend), 4 * 4);
+  EXPECT_EQ(count(TaskKind::kAllReduce), 0) << "a tied embedding beside its head has one gradient";
 }
 
 TEST(StepLoweringTest, ActivationsReachWhoeverStandsForTheSamples) {

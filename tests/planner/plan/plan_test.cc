@@ -25,7 +25,7 @@ TEST(PlanTest, GoodPlansPass) {
 
 TEST(PlanTest, ScheduleNamesRoundTrip) {
   for (const ScheduleFamily family : {ScheduleFamily::kLayered, ScheduleFamily::kGPipe, ScheduleFamily::k1F1B,
-                                      ScheduleFamily::kInterleaved, ScheduleFamily::kZeroBubble}) {
+                                      ScheduleFamily::kInterleaved, ScheduleFamily::kZeroBubble, ScheduleFamily::kZeroBubbleV}) {
     EXPECT_EQ(*ParseSchedule(ScheduleName(family)), family);
   }
   EXPECT_THAT(std::string(ParseSchedule("gpip").status().message()), HasSubstr("did you mean 'gpipe'?"));
@@ -121,7 +121,8 @@ TEST(PlanTest, OneRankForEachDevice) {
 
 TEST(PlanTest, SchedulesHaveRulesOfTheirOwn) {
   for (const ScheduleFamily family : {ScheduleFamily::kGPipe, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
-    EXPECT_THAT(Broken(FullPlan(), [=](Plan& p) { p.schedule = family; }), HasSubstr("use layered or interleaved for several"));
+    EXPECT_THAT(Broken(FullPlan(), [=](Plan& p) { p.schedule = family; }),
+                HasSubstr("runs exactly 1, use layered or interleaved for several"));
     Plan plan = FullPlan();
     plan.schedule = family;
     plan.pipelines[0].stages[0].ministages = {{0, 1}};
@@ -142,6 +143,22 @@ TEST(PlanTest, SchedulesHaveRulesOfTheirOwn) {
     rank.device = DeviceId("z/" + rank.device.value());
     rank.shard_ratio = 0;
   }
+  EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
+}
+
+TEST(PlanTest, ZeroBubbleVLiesInAV) {
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.schedule = ScheduleFamily::kZeroBubbleV; }),
+              HasSubstr("pipeline 0 stage 1: ministages[1] is layers 3-3 where layer 2 of 0-3 comes next"));
+  EXPECT_THAT(Broken(InTurnPlan(),
+                     [](Plan& p) {
+                       p.schedule = ScheduleFamily::kZeroBubbleV;
+                       p.pipelines[0].stages[0].in_flight = 0;
+                     }),
+              HasSubstr("1 ministages a stage; schedule zb_v runs exactly 2"));
+  Plan plan = FullPlan();
+  plan.schedule = ScheduleFamily::kZeroBubbleV;
+  plan.pipelines[0].stages[0].ministages = {{0, 0}, {3, 3}};
+  plan.pipelines[0].stages[1].ministages = {{1, 1}, {2, 2}};
   EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
 }
 
@@ -203,6 +220,8 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
               HasSubstr("units[1].ranks: 2 given"));
   EXPECT_THAT(refused([](P& p, S&) { p.schedule = ScheduleFamily::kZeroBubble; }),
               HasSubstr("schedule zero_bubble given, the engine runs layered, gpipe, 1f1b and interleaved"));
+  EXPECT_THAT(refused([](P& p, S&) { p.schedule = ScheduleFamily::kZeroBubbleV; }),
+              HasSubstr("schedule zb_v given, the engine runs layered, gpipe, 1f1b and interleaved"));
   EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].recompute = OpSet().With(Op::kNorm1); }),
               HasSubstr("rank 1 (n1/gpu1): recompute 'norm1' given"));
   EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].offload_optimizer = true; }),

@@ -36,7 +36,7 @@ TEST(ScheduleCheckTest, EveryRule) {
   const std::vector<BrokenSchedule> kBroken = {
       {"schedules.training: 2 pipelines, the plan has 1", [](Scheduled* s) { s->schedule.pipelines.push_back(s->pipeline()); }},
       {"[0]: 3 stages, the plan has 2", [](Scheduled* s) { s->pipeline().stages.push_back(s->stage(1)); }},
-      {"stage_of: virtual stages must go round", [](Scheduled* s) { s->pipeline().stage_of = {1, 0}; }},
+      {"stage_of: virtual stages must lie", [](Scheduled* s) { s->pipeline().stage_of = {1, 0}; }},
       {"stages[0]: 2 devices, the plan's stage has 1", [](Scheduled* s) { s->stage(0).members.push_back({}); }},
       {"a microbatch of n0/gpu1 has no sample", [](Scheduled* s) { s->stage(1).members[0][1].samples = 0; }},
       {"n0/gpu0 has two microbatches in round 1", [](Scheduled* s) { s->stage(0).members[0][2].round = 1; }},

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/cluster/cluster_file.h"
+#include "planner/plan/virtual_stages.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/strategies/catalog.h"
 #include "tests/planner/cluster_fixture.h"
@@ -101,6 +102,23 @@ Plan RandomPlan(Random& random, const Setting& setting) {
   return plan;
 }
 
+// The same devices with two ministages a stage in a V. False: there are too few layers.
+bool PutInAV(int64_t layers, Plan* plan) {
+  plan->schedule = ScheduleFamily::kZeroBubbleV;
+  for (PipelinePlan& pipeline : plan->pipelines) {
+    const auto pieces = 2 * static_cast<int64_t>(pipeline.stages.size());
+    if (pieces == 2) continue;
+    if (layers < pieces) return false;
+    for (StagePlan& stage : pipeline.stages) stage.ministages.clear();
+    int64_t i = 0;
+    for (const VirtualStage& v : MappedStages(VirtualStageMap::kV, pipeline.stages.size(), 2)) {
+      pipeline.stages[v.stage].ministages.push_back({layers * i / pieces, layers * (i + 1) / pieces - 1});
+      ++i;
+    }
+  }
+  return true;
+}
+
 TEST(LowerBoundPlans, RandomPlansAreNeverBelow) {
   Random random(7);
   int priced = 0;
@@ -113,7 +131,7 @@ TEST(LowerBoundPlans, RandomPlansAreNeverBelow) {
              Pick(random, 2, 24), Pick(random, 2, 6), 256);
     const LowerBound bound = FindLowerBound(*setting);
     for (int i = 0; i < 400; ++i) {
-      const Plan plan = RandomPlan(random, *setting);
+      Plan plan = RandomPlan(random, *setting);
       ASSERT_TRUE(Validate(plan, setting->workload.model).ok()) << Validate(plan, setting->workload.model);
       const absl::StatusOr<Evaluation> evaluation = Evaluate(*setting, plan);
       ASSERT_TRUE(evaluation.ok()) << evaluation.status() << "\n" << ToText(plan);
@@ -121,6 +139,11 @@ TEST(LowerBoundPlans, RandomPlansAreNeverBelow) {
       ASSERT_GE(seconds, bound.seconds) << bound.because << "\n" << ToText(evaluation->plan);
       closest = std::min(closest, seconds / bound.seconds);
       ++priced;
+      if (!PutInAV(setting->workload.model.num_layers, &plan)) continue;
+      ASSERT_TRUE(Validate(plan, setting->workload.model).ok()) << Validate(plan, setting->workload.model);
+      const absl::StatusOr<Evaluation> in_v = Evaluate(*setting, plan);
+      ASSERT_TRUE(in_v.ok()) << in_v.status() << "\n" << ToText(plan);
+      ASSERT_GE(in_v->plan.predicted.step_seconds, bound.seconds) << bound.because << "\n" << ToText(in_v->plan);
     }
   }
   EXPECT_EQ(priced, 2000);

@@ -8,6 +8,7 @@
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/schedule_check.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/pricing/price.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 
@@ -79,6 +80,43 @@ TEST(MakeScheduleTest, RandomPlansOfTheWholeLanguageGetValidSchedules) {
     const absl::Status valid = ValidateSchedule(plan, *schedule, true);
     ASSERT_TRUE(valid.ok()) << valid << "\n" << ToText(plan);
   }
+}
+
+// The same plans with their virtual stages in a V: their merged graphs come to an end, too.
+TEST(MakeScheduleTest, RandomPlansInAVGetValidSchedules) {
+  RandomPlans random(53);
+  int several = 0;
+  for (int i = 0; i < 500; ++i) {
+    const auto setting = random.NextSetting(i % 2 == 0);
+    Plan plan = random.Next(*setting);
+    plan.schedule = ScheduleFamily::kZeroBubbleV;
+    for (PipelinePlan& pipeline : plan.pipelines) {
+      const auto stages = static_cast<int64_t>(pipeline.stages.size());
+      const auto dealt = DealLayers(setting->workload.model.num_layers, stages, stages > 1 ? 2 : 1, TraitsOf(plan.schedule).map);
+      for (size_t s = 0; s < dealt.size(); ++s) pipeline.stages[s].ministages = dealt[s];
+      several += stages > 1 ? 1 : 0;
+    }
+    if (!Validate(plan, setting->workload.model).ok()) continue;
+    const auto schedule = MakeTrainingSchedule(*setting, plan);
+    ASSERT_TRUE(schedule.ok()) << schedule.status() << "\n" << ToText(plan);
+    const absl::Status valid = ValidateSchedule(plan, *schedule, true);
+    ASSERT_TRUE(valid.ok()) << valid << "\n" << ToText(plan);
+    const auto evaluation = Evaluate(*setting, plan);
+    ASSERT_TRUE(evaluation.ok()) << evaluation.status() << "\n" << ToText(plan);
+  }
+  EXPECT_GT(several, 100);
+}
+
+// Two ministages each of a half of the stage's layers: what 1F1B's first stage keeps.
+TEST(MakeScheduleTest, ZeroBubbleVKeepsAsManyMicrobatchesAsThereAreStages) {
+  const auto setting = TwoNodes(8, 16);
+  std::vector<StagePlan> stages;
+  const auto dealt = DealLayers(8, 4, 2, VirtualStageMap::kV);
+  for (int s = 0; s < 4; ++s) stages.push_back(StageOf(*setting, s, {std::vector<int64_t>(16, 1)}, dealt[s], 0));
+  const auto schedule = MakeTrainingSchedule(*setting, PlanOf(*setting, ScheduleFamily::kZeroBubbleV, {{stages}}));
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_THAT(schedule->pipelines[0].stage_of, ElementsAre(0, 1, 2, 3, 3, 2, 1, 0));
+  for (const StageSchedule& stage : schedule->pipelines[0].stages) EXPECT_EQ(MostInFlight(stage, 0), 2 * 4);
 }
 
 // The schedule that goes with the plan is the whole of what its programs rest on: other costs, the same bytes.

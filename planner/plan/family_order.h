@@ -23,7 +23,7 @@ std::vector<Action> FamilyOrder(ScheduleFamily family, const StagePlace& place);
 
 // What any stages can follow, whatever their microbatches: all rounds pass a virtual stage before the next, forward, then
 // backward.
-std::vector<Action> OrderByVirtualStage(const StagePlace& place);
+std::vector<Action> OrderByVirtualStage(ScheduleFamily family, const StagePlace& place);
 
 // The validation pass: forward only, all rounds of a virtual stage together.
 std::vector<Action> ForwardOrder(const StagePlace& place);

@@ -1,5 +1,5 @@
 // The orders of the families, word by word.
-#include "planner/scheduling/family_order.h"
+#include "planner/plan/family_order.h"
 
 #include "gtest/gtest.h"
 
@@ -39,10 +39,22 @@ TEST(FamilyOrderTest, ZeroBubble) {
   EXPECT_EQ(OrderText(ScheduleFamily::kZeroBubble, {1, 2, {1}, 3, 1}), "1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2");
 }
 
+// Two stages, virtual stages 0 1 1 0: as PyTorch's ScheduleZBVZeroBubble orders four microbatches.
+TEST(FamilyOrderTest, ZeroBubbleV) {
+  EXPECT_EQ(OrderText(ScheduleFamily::kZeroBubbleV, {0, 2, {0, 3}, 4, 0}),
+            "0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0F3 0I0 0W0 3F2 3I2 3W2 0I1 0W1 3F3 3I3 3W3 0I2 0W2 0I3 0W3");
+  EXPECT_EQ(OrderText(ScheduleFamily::kZeroBubbleV, {1, 2, {1, 2}, 4, 0}),
+            "1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 2W1 1F3 1I1 1W1 2F3 2I2 2W2 1I2 2I3 1I3 1W2 2W3 1W3");
+  // Fewer microbatches than fill the pipeline; a stage alone.
+  EXPECT_EQ(OrderText(ScheduleFamily::kZeroBubbleV, {1, 2, {1, 2}, 1, 0}), "1F0 2F0 2I0 2W0 1I0 1W0");
+  EXPECT_EQ(OrderText(ScheduleFamily::kZeroBubbleV, {0, 1, {0}, 2, 1}), "0F0 0I0 0W0 0F1 0I1 0W1");
+}
+
 TEST(FamilyOrderTest, AStageWithoutRoundsComputesNothing) { EXPECT_EQ(OrderText(ScheduleFamily::k1F1B, {0, 2, {0}, 0, 1}), ""); }
 
 TEST(FamilyOrderTest, WhatAnyStagesCanFollow) {
-  EXPECT_EQ(ToText(OrderByVirtualStage({0, 2, {0, 2}, 2, 1})), "0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1");
+  EXPECT_EQ(ToText(OrderByVirtualStage(ScheduleFamily::kInterleaved, {0, 2, {0, 2}, 2, 1})), "0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1");
+  EXPECT_EQ(ToText(OrderByVirtualStage(ScheduleFamily::kZeroBubble, {0, 1, {0}, 2, 1})), "0F0 0F1 0I0 0W0 0I1 0W1");
   EXPECT_EQ(ToText(ForwardOrder({0, 2, {0, 2}, 2, 1})), "0F0-1 2F0-1");
 }
 

@@ -1,6 +1,8 @@
-#include "planner/scheduling/family_order.h"
+#include "planner/plan/family_order.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <utility>
 
 namespace motley::planner {
 namespace {
@@ -53,18 +55,65 @@ std::vector<Action> Alternating(const StagePlace& place, bool splits) {
   return actions;
 }
 
+// ZB-V (the same, section 6), in the order of PyTorch's ScheduleZBVZeroBubble. The stage's first virtual stage is on the way down
+// the stages, its second on the way back up. The order is that of 2 S - 1 rounds at least; of fewer the others are left out.
+class ZeroBubbleV {
+ public:
+  explicit ZeroBubbleV(const StagePlace& place) : place_(place), rounds_(std::max(2 * place.num_stages - 1, place.rounds)) {}
+
+  std::vector<Action> Order() {
+    using enum ActionKind;
+    const int64_t before = place_.index, left = place_.num_stages - place_.index;
+    Repeat(2 * left - 1, {{kForward, 0}});
+    Repeat(before, {{kForward, 1}, {kForward, 0}});
+    Repeat(left, {{kForward, 1}, {kInputGradient, 1}, {kWeightGradient, 1}});
+    while (Done(kForward, 1) < rounds_) {
+      if (Done(kForward, 0) < rounds_) Add(kForward, 0);
+      Repeat(1, {{kInputGradient, 0}, {kWeightGradient, 0}, {kForward, 1}, {kInputGradient, 1}, {kWeightGradient, 1}});
+    }
+    Repeat(before, {{kInputGradient, 0}, {kInputGradient, 1}});
+    Repeat(left, {{kInputGradient, 0}, {kWeightGradient, 0}});
+    Repeat(rounds_ - Done(kWeightGradient, 1), {{kWeightGradient, 1}});
+    Repeat(rounds_ - Done(kWeightGradient, 0), {{kWeightGradient, 0}});
+    return std::move(actions_);
+  }
+
+ private:
+  int64_t& Done(ActionKind kind, size_t way) { return done_[static_cast<size_t>(kind)][way]; }
+  void Add(ActionKind kind, size_t way) {
+    const int64_t round = Done(kind, way)++;
+    if (round < place_.rounds) actions_.push_back({kind, place_.virtual_stages[way], round, round + 1});
+  }
+  void Repeat(int64_t times, std::initializer_list<std::pair<ActionKind, size_t>> steps) {
+    for (int64_t i = 0; i < times; ++i) {
+      for (const auto& [kind, way] : steps) Add(kind, way);
+    }
+  }
+
+  const StagePlace& place_;
+  const int64_t rounds_;
+  int64_t done_[4][2] = {};  // by kind, way
+  std::vector<Action> actions_;
+};
+
 }  // namespace
 
 std::vector<Action> FamilyOrder(ScheduleFamily family, const StagePlace& place) {
   const ScheduleTraits& traits = TraitsOf(family);
-  return traits.by_ministage ? Layered(place) : Alternating(place, traits.splits_backward);
+  if (traits.by_ministage) return Layered(place);
+  // One stage may have any number of ministages; nobody waits for it.
+  if (traits.map == VirtualStageMap::kV && place.virtual_stages.size() == 2) return ZeroBubbleV(place).Order();
+  return Alternating(place, traits.splits_backward);
 }
 
-std::vector<Action> OrderByVirtualStage(const StagePlace& place) {
+std::vector<Action> OrderByVirtualStage(ScheduleFamily family, const StagePlace& place) {
+  const bool splits = TraitsOf(family).splits_backward;
   std::vector<Action> actions;
   for (const Action& together : Layered(place)) {
+    const bool halved = splits && together.kind == ActionKind::kBackward;
     for (int64_t round = 0; round < place.rounds; ++round) {
-      actions.push_back({together.kind, together.virtual_stage, round, round + 1});
+      actions.push_back({halved ? ActionKind::kInputGradient : together.kind, together.virtual_stage, round, round + 1});
+      if (halved) actions.push_back({ActionKind::kWeightGradient, together.virtual_stage, round, round + 1});
     }
   }
   return actions;
