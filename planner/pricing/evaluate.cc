@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "planner/costs/engine_memory.h"
 #include "planner/costs/memory_model.h"
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/step_lowering_engine.h"
@@ -90,11 +91,9 @@ int64_t InFlightOf(const PlanView& view, const RankView& rank, const RankDuty& d
   return std::max(formula, lowered.in_flight[actor] + delayed);
 }
 
-// `in_flight_of`: of a rank and its duty. `activations_of`: bytes that a rank, by its number, has at least at its peak; the
-// ledger does not know what it receives ahead of its use.
-template <typename InFlight, typename Activations>
-void CountMemory(const Setting& setting, const PlanView& view, InFlight in_flight_of, Activations activations_of,
-                 Evaluation* result) {
+// `in_flight_of`: of a rank and its duty. `correct`: of a rank's number, its duty and what the ledger says of it.
+template <typename InFlight, typename Correct>
+void CountMemory(const Setting& setting, const PlanView& view, InFlight in_flight_of, Correct correct, Evaluation* result) {
   result->does_not_fit.clear();
   std::vector<int64_t> host(setting.cluster.nodes.size(), 0);
   std::vector<Lack> lacks;
@@ -105,9 +104,8 @@ void CountMemory(const Setting& setting, const PlanView& view, InFlight in_fligh
     duty.in_flight = in_flight_of(rank, duty);
     plan.device_model = setting.cluster.kinds[rank.kind].name;
     plan.predicted.memory = MemoryOf(setting.costs, duty, view.stages[rank.stage].plan->units[rank.unit].microbatches);
-    MemoryByPurpose& memory = plan.predicted.memory;
-    memory.boundaries += std::max<int64_t>(0, activations_of(r) - memory.boundaries - memory.saved - memory.workspace);
-    plan.predicted.peak_bytes = memory.total();
+    correct(r, duty, &plan.predicted.memory);
+    plan.predicted.peak_bytes = plan.predicted.memory.total();
     host[setting.cluster.devices[rank.device].node] += plan.predicted.memory.host;
     const int64_t usable = setting.UsableBytes(rank.device);
     if (plan.predicted.peak_bytes <= usable) continue;
@@ -265,7 +263,7 @@ absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan) {
   MOTLEY_ASSIGN_OR_RETURN(result.timeline, ::motley::planner::Run(lowered.graph));
   CountMemory(
       setting, view, [&](const RankView& rank, const RankDuty& duty) { return InFlightOf(view, rank, duty, lowered); },
-      [](size_t) { return int64_t{0}; }, &result);
+      [](size_t, const RankDuty&, MemoryByPurpose*) {}, &result);
   for (size_t r = 0; r < view.ranks.size(); ++r) {
     RankIn(&result.plan, view, r).predicted.busy_seconds = BusySeconds(setting, view, view.ranks[r]);
   }
@@ -286,8 +284,16 @@ absl::Status CountMemoryAsScheduled(const Setting& setting, Evaluation* evaluati
     const StageSchedule& stage = schedule.pipelines[rank.pipeline].stages[view.stages[rank.stage].index];
     return MostInFlight(stage, static_cast<size_t>(rank.unit));
   };
-  const auto walked = [&](size_t r) { return ActivationPeakBytes(setting.costs, view.ranks[r].kind, evaluation->programs[r]); };
-  CountMemory(setting, view, in_flight, walked, evaluation);
+  // The ledger follows the family's order; the programs say what is there when.
+  const auto walk = [&](size_t r, const RankDuty& duty, MemoryByPurpose* memory) {
+    const RankView& rank = view.ranks[r];
+    const MicrobatchSizes microbatches(view.stages[rank.stage].plan->units[rank.unit].microbatches);
+    const ActivationBytes peak = PeakActivations(setting.costs, rank.kind, evaluation->programs[r]);
+    memory->boundaries = peak.boundaries;
+    memory->saved = peak.saved + TokenBytesOf(setting.costs, duty, microbatches);
+    memory->workspace = peak.workspace;
+  };
+  CountMemory(setting, view, in_flight, walk, evaluation);
   BindByMemory(setting, view, evaluation);
   return absl::OkStatus();
 }

@@ -30,8 +30,8 @@ struct Evaluation {
 // all the same and says so in does_not_fit.
 absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan);
 
-// Counts the memory of a plan with a training schedule and programs anew: with the forwards that its ranks keep in flight there,
-// and what they receive ahead of its use. What Evaluate counts assumes the family's own order.
+// Counts the memory of a plan with a training schedule and programs anew: activations as its programs have them, in the order in
+// which they run. What Evaluate counts is a closed form of the family's own order.
 absl::Status CountMemoryAsScheduled(const Setting& setting, Evaluation* evaluation);
 
 // Takes the seconds of `graph`, that of the plan's programs (planner/lowering/program_graph.h), for the plan's: rates, ranges and
