@@ -64,6 +64,11 @@ struct UnitPlan {
   }
 };
 
+struct LayerRange {
+  int64_t first = 0, last = 0;  // inclusive
+  friend bool operator==(const LayerRange&, const LayerRange&) = default;
+};
+
 struct StagePlan {
   // Interleaved round robin over the pipeline's stages: ministage i of every stage comes before ministage i + 1 of any.
   std::vector<LayerRange> ministages;
