@@ -25,6 +25,7 @@ struct LaneSeconds {
   double bubble = 0;      // ranks that are not so far yet: no transfer is under way, or only the scalars are missing
   double host = 0;        // nothing: before the first instruction, between two, after the last
   double copy = 0;        // copies from or to host memory
+  friend bool operator==(const LaneSeconds&, const LaneSeconds&) = default;
 };
 
 // `spans`: one for each instruction, since the step's begin; the step ends at `step`.

@@ -21,28 +21,18 @@ struct UnitPlacement {
   friend bool operator==(const UnitPlacement&, const UnitPlacement&) = default;
 };
 
-struct LayerRange {
-  int64_t first = 0, last = 0;  // inclusive
-  friend bool operator==(const LayerRange&, const LayerRange&) = default;
-};
-
+// The planner's answer for the device is in its program (units that it computes, its microbatches, what it recomputes) and in the
+// placement (its share of the training state). Profiling has neither.
 struct RankAssignment {
-  // The planner's answer for this device.
-  int64_t batch_size = 0;
-  std::vector<int64_t> microbatches;
-  double shard_ratio = 0;
-  std::vector<LayerRange> ministages;
-
   JobId job;
   Epoch epoch;
   int rank = 0;
   std::vector<DeviceId> devices;            // by rank
   std::vector<std::string> data_addresses;  // by rank: interface address of the data plane
   std::vector<UnitPlacement> placement;     // by unit
-  std::string recompute = "none";
-  Program program;              // of a training step
-  Program evaluation;           // of a validation pass over config.data.validation_samples
-  std::string programs_digest;  // of all ranks' programs: they agree on it before the first step
+  Program program;                          // of a training step
+  Program evaluation;                       // of a validation pass over config.data.validation_samples
+  std::string programs_digest;              // of all ranks' programs: they agree on it before the first step
   double predicted_step_seconds = 0;
   LaneSeconds predicted_lanes;  // of a step
   int stage = 0;                // of the pipeline
@@ -58,5 +48,10 @@ struct RankAssignment {
 
   int world() const { return static_cast<int>(devices.size()); }
 };
+
+// Samples of the global batch that the rank computes in a step; 0 when profiling.
+int64_t BatchSize(const RankAssignment& assignment);
+// What the rank owns of the units that it owns parts of, 0..1: its share of its stage's training state. 0 when profiling.
+double OwnedShare(const RankAssignment& assignment);
 
 }  // namespace motley

@@ -49,14 +49,6 @@ absl::Status CheckShape(const v1::RankAssignment& proto) {
 
 v1::RankAssignment ToProto(const RankAssignment& a) {
   v1::RankAssignment proto;
-  proto.set_batch_size(a.batch_size);
-  proto.mutable_microbatches()->Add(a.microbatches.begin(), a.microbatches.end());
-  proto.set_shard_ratio(a.shard_ratio);
-  for (const LayerRange& range : a.ministages) {
-    v1::LayerRange* out = proto.add_ministages();
-    out->set_first(range.first);
-    out->set_last(range.last);
-  }
   proto.set_job_id(a.job.value());
   proto.set_epoch(a.epoch.value());
   proto.set_rank(a.rank);
@@ -65,7 +57,6 @@ v1::RankAssignment ToProto(const RankAssignment& a) {
   for (const UnitPlacement& unit : a.placement) {
     proto.add_placement()->mutable_bounds()->Add(unit.bounds.begin(), unit.bounds.end());
   }
-  proto.set_recompute(a.recompute);
   proto.set_program(ProgramText(a.program));
   proto.set_evaluation_program(ProgramText(a.evaluation));
   proto.set_programs_digest(a.programs_digest);
@@ -91,17 +82,12 @@ v1::RankAssignment ToProto(const RankAssignment& a) {
 absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
   MOTLEY_RETURN_IF_ERROR(CheckShape(proto));
   RankAssignment a;
-  a.batch_size = proto.batch_size();
-  a.microbatches.assign(proto.microbatches().begin(), proto.microbatches().end());
-  a.shard_ratio = proto.shard_ratio();
-  for (const v1::LayerRange& range : proto.ministages()) a.ministages.push_back({range.first(), range.last()});
   a.job = JobId(proto.job_id());
   a.epoch = Epoch(proto.epoch());
   a.rank = proto.rank();
   for (const std::string& device : proto.device_ids()) a.devices.emplace_back(device);
   a.data_addresses.assign(proto.data_addresses().begin(), proto.data_addresses().end());
   for (const v1::UnitBounds& unit : proto.placement()) a.placement.push_back({{unit.bounds().begin(), unit.bounds().end()}});
-  a.recompute = proto.recompute();
   MOTLEY_ASSIGN_OR_RETURN(a.program, ParseField("program", proto.program()));
   MOTLEY_ASSIGN_OR_RETURN(a.evaluation, ParseField("evaluation_program", proto.evaluation_program()));
   a.programs_digest = proto.programs_digest();

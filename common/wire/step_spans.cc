@@ -21,6 +21,8 @@ v1::LaneSeconds ToProto(const LaneSeconds& seconds) {
   proto.set_waits_for_hand_over(seconds.hand_over);
   proto.set_waits_in_bubble(seconds.bubble);
   proto.set_waits_for_host(seconds.host);
+  proto.set_copy(Busy(seconds, Lane::kCopy));
+  proto.set_waits_for_copies(seconds.copy);
   return proto;
 }
 
@@ -34,6 +36,8 @@ LaneSeconds FromProto(const v1::LaneSeconds& proto) {
   seconds.hand_over = proto.waits_for_hand_over();
   seconds.bubble = proto.waits_in_bubble();
   seconds.host = proto.waits_for_host();
+  Busy(seconds, Lane::kCopy) = proto.copy();
+  seconds.copy = proto.waits_for_copies();
   return seconds;
 }
 

@@ -15,6 +15,7 @@ namespace motley::client {
 namespace {
 
 using planner::ComparisonRow;
+using planner::LayerRange;
 using planner::Plan;
 using planner::PlanPrediction;
 

@@ -65,17 +65,56 @@ absl::StatusOr<PlanRow> RowOf(const JobRecord& job, const planner::PlanResult& r
   return row;
 }
 
+// Where the plan puts a rank.
+struct Place {
+  DeviceDescription device;
+  int stage = 0;
+};
+
+// By rank: pipelines, stages, units and ranks in the plan's order.
+absl::StatusOr<std::vector<Place>> PlacesOf(const planner::Plan& plan, const std::vector<DeviceDescription>& considered) {
+  std::map<DeviceId, const DeviceDescription*> offered;
+  for (const DeviceDescription& device : considered) offered[device.id] = &device;
+  std::vector<Place> places;
+  for (const planner::PipelinePlan& pipeline : plan.pipelines) {
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      for (const planner::UnitPlan& unit : pipeline.stages[s].units) {
+        for (const planner::RankPlan& rank : unit.ranks) {
+          const auto device = offered.find(rank.device);
+          if (device == offered.end()) {
+            return absl::InternalError(absl::StrCat("the plan uses device ", rank.device.value(), ", which is not there"));
+          }
+          places.push_back({*device->second, static_cast<int>(s)});
+        }
+      }
+    }
+  }
+  return places;
+}
+
+std::string DigestOf(const planner::PlanResult& plan) {
+  Sha256 digest;
+  for (const std::vector<Program>* programs : {&plan.programs, &plan.evaluations}) {
+    for (const Program& program : *programs) {
+      const std::string text = ToText(program);
+      digest.Update(text.data(), text.size());
+    }
+  }
+  return digest.Hex();
+}
+
 // What all ranks have in common.
-RankAssignment Common(const ClusterState& state, const JobRun& run, const JobRecord& job, const ModelShape& shape,
-                      const std::vector<DeviceDescription>& by_rank) {
-  const Prepared& prepared = *run.prepared;
+RankAssignment Common(const ClusterState& state, const Prepared& prepared, const JobRecord& job, const ModelShape& shape,
+                      const std::vector<Place>& places) {
   RankAssignment common;
   common.job = job.id;
   common.epoch = job.epoch;
-  common.devices = Ids(by_rank);
-  for (const DeviceDescription& device : by_rank) {
-    common.data_addresses.push_back(state.nodes.at(NodeOf(device.id)).description.data_address);
+  for (const Place& place : places) {
+    common.devices.push_back(place.device.id);
+    common.data_addresses.push_back(state.nodes.at(NodeOf(place.device.id)).description.data_address);
   }
+  common.placement = prepared.plan.placement;
+  common.programs_digest = DigestOf(prepared.plan);
   common.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;
   common.start_step = prepared.start_step;
   common.resume_from = prepared.resume_from;
@@ -93,69 +132,24 @@ int64_t StateBytes(const RankAssignment& rank) {
   return NumParameters(rank.model) * kTensors * kLargestElementBytes;
 }
 
-std::string DigestOf(const planner::PlanResult& plan) {
-  Sha256 digest;
-  for (const std::vector<Program>* programs : {&plan.programs, &plan.evaluations}) {
-    for (const Program& program : *programs) {
-      const std::string text = ToText(program);
-      digest.Update(text.data(), text.size());
-    }
-  }
-  return digest.Hex();
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& state, const JobRun& run, const JobRecord& job) {
   const planner::PlanResult& result = run.prepared->plan;
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(job.config));
-  std::map<DeviceId, DeviceDescription> offered;
-  for (const DeviceDescription& device : run.considered) offered[device.id] = device;
-
-  // Rank order is the plan's: pipelines, stages, units, ranks.
-  std::vector<RankAssignment> ranks;
-  std::vector<DeviceDescription> by_rank;
-  for (const planner::PipelinePlan& pipeline : result.plan.pipelines) {
-    for (const planner::StagePlan& stage : pipeline.stages) {
-      for (const planner::UnitPlan& unit : stage.units) {
-        for (const planner::RankPlan& plan : unit.ranks) {
-          auto device = offered.find(plan.device);
-          if (device == offered.end())
-            return absl::InternalError(absl::StrCat("the plan uses device ", plan.device.value(), ", which is not there"));
-          RankAssignment rank;
-          rank.batch_size = unit.batch();
-          rank.microbatches = unit.microbatches;
-          rank.shard_ratio = plan.shard_ratio;
-          rank.ministages = stage.ministages;
-          rank.recompute = ToText(plan.recompute);
-          rank.stage = static_cast<int>(&stage - pipeline.stages.data());
-          ranks.push_back(std::move(rank));
-          by_rank.push_back(device->second);
-        }
-      }
-    }
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(result.plan, run.considered));
+  if (result.programs.size() != places.size() || result.evaluations.size() != places.size() ||
+      result.lanes.size() != places.size()) {
+    return absl::InternalError(absl::StrCat("the plan has ", places.size(), " ranks and ", result.programs.size(), " programs"));
   }
-  if (result.programs.size() != ranks.size() || result.evaluations.size() != ranks.size() ||
-      result.lanes.size() != ranks.size()) {
-    return absl::InternalError(absl::StrCat("the plan has ", ranks.size(), " ranks and ", result.programs.size(), " programs"));
-  }
-  RankAssignment common = Common(state, run, job, shape, by_rank);
-  common.programs_digest = DigestOf(result);
+  std::vector<RankAssignment> ranks(places.size(), Common(state, *run.prepared, job, shape, places));
   for (size_t r = 0; r < ranks.size(); ++r) {
-    RankAssignment rank = common;
-    rank.batch_size = ranks[r].batch_size;
-    rank.microbatches = ranks[r].microbatches;
-    rank.shard_ratio = ranks[r].shard_ratio;
-    rank.ministages = ranks[r].ministages;
-    rank.placement = result.placement;
-    rank.recompute = ranks[r].recompute;
-    rank.rank = static_cast<int>(r);
-    rank.program = result.programs[r];
-    rank.evaluation = result.evaluations[r];
-    rank.device = by_rank[r];
-    rank.predicted_lanes = result.lanes[r];
-    rank.stage = ranks[r].stage;
-    ranks[r] = std::move(rank);
+    ranks[r].rank = static_cast<int>(r);
+    ranks[r].device = places[r].device;
+    ranks[r].stage = places[r].stage;
+    ranks[r].program = result.programs[r];
+    ranks[r].evaluation = result.evaluations[r];
+    ranks[r].predicted_lanes = result.lanes[r];
   }
   return ranks;
 }

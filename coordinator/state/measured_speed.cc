@@ -36,13 +36,15 @@ MeasuredSpeed SpeedOf(const ComputeProfile& profile, const ModelShape& shape, in
 }
 
 double IdealStepSeconds(const std::vector<RankAssignment>& ranks) {
-  double flops = 0, flops_per_second = 0;
+  double flops_per_second = 0;
   for (const RankAssignment& rank : ranks) {
     if (rank.device.flops_per_second <= 0) return 0;
-    flops += FlopsOf(rank.model, rank.batch_size, rank.config.training.seq_len);
     flops_per_second += rank.device.flops_per_second;
   }
-  return flops_per_second > 0 ? flops / flops_per_second : 0;
+  if (ranks.empty()) return 0;
+  // Not by the ranks' samples: a sample passes a rank of each stage.
+  const TrainingSection& training = ranks.front().config.training;
+  return FlopsOf(ranks.front().model, training.global_batch_size, training.seq_len) / flops_per_second;
 }
 
 }  // namespace motley::coordinator

@@ -248,6 +248,12 @@ bool IsEngines(const Costs& costs, const RankDuty& duty) {
          !duty.sums_across && !TraitsOf(duty.schedule).splits_backward;
 }
 
+int64_t TokenBytesOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
+  if (!duty.embedding && !duty.head) return 0;
+  const auto samples = static_cast<double>(microbatches.Sum(microbatches.count()));
+  return costs.SavedBytes(duty.kind, kEmbeddingUnit, OpSet::None(), samples);
+}
+
 MemoryByPurpose EngineMemoryOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
   MemoryByPurpose memory;
   const int64_t count = microbatches.count(), rounds = duty.rounds > 0 ? duty.rounds : 2;
@@ -259,9 +265,7 @@ MemoryByPurpose EngineMemoryOf(const Costs& costs, const RankDuty& duty, const M
   memory.boundaries = peak.boundaries;
   memory.saved = peak.saved;
   memory.workspace = peak.workspace;
-  if (duty.embedding || duty.head) {  // tokens and targets of the whole step lie there from its begin
-    memory.saved += costs.SavedBytes(duty.kind, kEmbeddingUnit, OpSet::None(), static_cast<double>(microbatches.Sum(count)));
-  }
+  memory.saved += TokenBytesOf(costs, duty, microbatches);
   return memory;
 }
 

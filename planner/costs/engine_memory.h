@@ -38,6 +38,9 @@ class MicrobatchSizes {
 // Whether the engine runs what the rank does, and keeps state its own way.
 bool IsEngines(const Costs& costs, const RankDuty& duty);
 
+// Tokens and targets of all of the rank's samples in a step: they lie there from its begin, where the embedding or the head is.
+int64_t TokenBytesOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches);
+
 MemoryByPurpose EngineMemoryOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches);
 
 }  // namespace motley::planner

@@ -91,7 +91,7 @@ absl::Status Deal(int64_t samples, std::span<Evaluator> evaluators) {
 
 absl::Status CheckMemory(const Setting& setting, const Evaluator& e, const Program& program) {
   const int64_t needed =
-      e.stays + ActivationPeakBytes(setting.costs, setting.KindOf(e.device), program) + e.samples * TokenBytes(setting);
+      e.stays + PeakActivations(setting.costs, setting.KindOf(e.device), program).total() + e.samples * TokenBytes(setting);
   const int64_t missing = needed - setting.UsableBytes(e.device);
   if (missing <= 0) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("validation does not fit: ", setting.cluster.devices[e.device].id.value(),

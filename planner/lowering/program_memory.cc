@@ -1,49 +1,89 @@
 #include "planner/lowering/program_memory.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <variant>
 #include <vector>
 
 namespace motley::planner {
 namespace {
+
+// The two halves of a layer, by what makes its saved tensors.
+constexpr OpSet kAttentionHalf =
+    OpSet().With(Op::kNorm1).With(Op::kQkv).With(Op::kRotary).With(Op::kAttention).With(Op::kAttnOut);
+constexpr OpSet kMlpHalf =
+    OpSet().With(Op::kResidual1).With(Op::kNorm2).With(Op::kUp).With(Op::kActivation).With(Op::kDown).With(Op::kResidual2);
 
 // Walks the instructions in the order of the program. Between units lives one activation (forward) or its gradient (backward) per
 // microbatch.
 class Ledger {
  public:
   Ledger(const Costs& costs, int kind, const Program& program, double tp_share)
-      : costs_(costs), kind_(kind), program_(program), tp_share_(tp_share), held_(program.num_units, false) {
+      : costs_(costs),
+        kind_(kind),
+        program_(program),
+        tp_share_(tp_share),
+        as_engine_(costs.workload().state == StateKeeping::kEngine),
+        held_(program.num_units, false),
+        activations_(program),
+        gradients_(program) {
     for (const int32_t unit : program.units) held_[unit] = true;
   }
 
-  int64_t Peak() {
-    for (const Instruction& instruction : program_.instructions) {
-      std::visit([this](const auto& op) { Walk(op); }, instruction.op);
+  ActivationBytes Peak() {
+    const size_t count = program_.instructions.size();
+    for (at_ = 0; at_ < count; ++at_) {
+      while (as_engine_ && next_receive_ < count && (next_receive_ <= at_ || !IsReceive(next_receive_))) ++next_receive_;
+      std::visit([this](const auto& op) { Walk(op); }, program_.instructions[at_].op);
     }
     return peak_;
   }
 
  private:
   struct Sizes {
-    int64_t input, output, saved, workspace;
+    int64_t input, output;
+    int64_t saved;  // beside the input
+    int64_t workspace;
   };
+
+  // Samples of what is handed over at the borders of units, by unit and microbatch: so many have been sent or received.
+  class Pieces {
+   public:
+    explicit Pieces(const Program& program)
+        : microbatches_(program.microbatches.size()), done_(static_cast<size_t>(program.num_units) * microbatches_, 0) {}
+    template <typename Op>
+    int64_t& Of(const Op& op) {
+      return done_[static_cast<size_t>(op.unit) * microbatches_ + static_cast<size_t>(op.microbatch)];
+    }
+
+   private:
+    size_t microbatches_;
+    std::vector<int64_t> done_;
+  };
+
   // The embedding's input are tokens, counted with what it saves; the head's output is a number.
   Sizes SizesOf(int32_t unit, int32_t microbatch) const {
     const double samples = SamplesOf(microbatch);
     const UnitKind unit_kind = UnitKindOf(program_, unit);
-    const int64_t boundary = costs_.BoundaryBytes(samples), input = unit_kind == UnitKind::kEmbedding ? 0 : boundary;
-    return {input, unit_kind == UnitKind::kHead ? 0 : boundary,
-            input + costs_.SavedBytes(kind_, unit_kind, OpSet::None(), samples, tp_share_),
-            costs_.WorkspaceBytes(kind_, unit_kind, samples, tp_share_)};
+    const int64_t boundary = costs_.BoundaryBytes(samples);
+    return {unit_kind == UnitKind::kEmbedding ? 0 : boundary, unit_kind == UnitKind::kHead ? 0 : boundary,
+            SavedWithout(OpSet::None(), unit, microbatch), costs_.WorkspaceBytes(kind_, unit_kind, samples, tp_share_)};
   }
   double SamplesOf(int32_t microbatch) const { return static_cast<double>(program_.microbatches[microbatch].samples); }
   // What stays of a unit beside its input when nothing is kept of these operators.
-  int64_t SavedWithout(uint32_t operators, int32_t unit, int32_t microbatch) const {
-    return costs_.SavedBytes(kind_, UnitKindOf(program_, unit), OperatorSet(operators), SamplesOf(microbatch), tp_share_);
+  int64_t SavedWithout(OpSet operators, int32_t unit, int32_t microbatch) const {
+    const UnitKind unit_kind = UnitKindOf(program_, unit);
+    if (as_engine_ && unit_kind == UnitKind::kEmbedding) return 0;  // tokens
+    return costs_.SavedBytes(kind_, unit_kind, operators, SamplesOf(microbatch), tp_share_);
   }
-  void Touch(int64_t transient) { peak_ = std::max(peak_, live_ + transient); }
   bool Held(int32_t unit) const { return unit >= 0 && unit < program_.num_units && held_[unit]; }
   // Whether another rank of the group hands over what this one has, too.
   bool Follows(int32_t group) const { return group != -1 && program_.groups[group].front() != program_.rank; }
+
+  // What is there for the length of the instruction beside what lives.
+  void Touch(int64_t boundaries, int64_t saved, int64_t workspace) {
+    const ActivationBytes moment{live_.boundaries + boundaries + AwaitedBytes(), live_.saved + saved, workspace};
+    if (moment.total() > peak_.total()) peak_ = moment;
+  }
 
   template <typename Op, typename Function>
   void ForCells(const Op& op, bool backward, Function walk) {
@@ -53,90 +93,127 @@ class Ledger {
     }
   }
 
-  // What is saved includes the input. Without keeping, internals still exist while the unit runs (an upper bound). The first of
-  // two segments counts as the unit, the second works in what is there.
+  // A layer of a step. Its largest temporaries are gone when its second half begins, which ends with all that it keeps.
+  void TouchLayerForward(const Sizes& s, bool keeps_all, int32_t unit, int32_t microbatch) {
+    Touch(0, SavedWithout(kMlpHalf, unit, microbatch), s.workspace);
+    Touch(s.output, keeps_all ? s.saved : SavedWithout(kAttentionHalf, unit, microbatch), 0);
+  }
+  // Without keeping, internals still exist while the unit runs (an upper bound). The first of two segments counts as the unit,
+  // the second works in what is there.
   void Walk(const Forward& f) {
     ForCells(f, false, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
-      if (IsSecond(f.segment)) return Touch(s.output + s.workspace);
-      Touch(s.saved - s.input + s.output + s.workspace);
-      if (f.keep == Keep::kAll) live_ += s.saved - s.input;
-      if (f.keep == Keep::kBoundary) live_ += SavedWithout(f.operators, unit, microbatch);
-      if (f.keep == Keep::kNothing) live_ -= s.input;
-      live_ += s.output;
-      if (Follows(f.tp_group) && unit + 1 < program_.num_units && !Held(unit + 1)) live_ -= s.output;
+      if (IsSecond(f.segment)) return Touch(s.output, 0, s.workspace);
+      if (as_engine_ && f.keep != Keep::kNothing && UnitKindOf(program_, unit) == UnitKind::kLayer) {
+        TouchLayerForward(s, f.keep == Keep::kAll, unit, microbatch);
+      } else {
+        Touch(s.output, s.saved, s.workspace);
+      }
+      if (f.keep == Keep::kAll) live_.saved += s.saved;
+      if (f.keep == Keep::kBoundary) live_.saved += SavedWithout(OperatorSet(f.operators), unit, microbatch);
+      if (f.keep == Keep::kNothing) live_.boundaries -= s.input;
+      live_.boundaries += s.output;
+      if (Follows(f.tp_group) && unit + 1 < program_.num_units && !Held(unit + 1)) live_.boundaries -= s.output;
     });
   }
   void Walk(const Recompute& r) {
     ForCells(r, false, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
-      if (IsSecond(r.segment)) return Touch(s.output + s.workspace);
-      const int64_t again = s.saved - s.input - SavedWithout(r.operators, unit, microbatch);
-      Touch(again + s.output + s.workspace);
-      live_ += again;
+      if (IsSecond(r.segment)) return Touch(s.output, 0, s.workspace);
+      const int64_t again = s.saved - SavedWithout(OperatorSet(r.operators), unit, microbatch);
+      Touch(s.output, again, s.workspace);
+      live_.saved += again;
     });
   }
   // The gradient of the output is there already; that of the input is made before the saved tensors are all gone.
   void Walk(const Backward& b) {
     ForCells(b, true, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
-      Touch(s.input + s.workspace);
+      Touch(s.input, 0, s.workspace);
       if (!IsLastBackward(b.segment)) return;
-      live_ += s.input - s.output - s.saved;
-      if (Follows(b.tp_group) && unit > 0 && !Held(unit - 1)) live_ -= s.input;
+      live_.boundaries -= s.output;  // in place of its input there is the gradient
+      live_.saved -= s.saved;
+      if (Follows(b.tp_group) && unit > 0 && !Held(unit - 1)) live_.boundaries -= s.input;
     });
   }
   // What was saved and the gradient of the output stay for the second part.
   void Walk(const BackwardInput& b) {
     ForCells(b, true, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
-      Touch(s.input + s.workspace);
+      Touch(s.input, 0, s.workspace);
       if (!IsLastBackward(b.segment)) return;
-      live_ += s.input;
-      if (Follows(b.tp_group) && unit > 0 && !Held(unit - 1)) live_ -= s.input;
+      live_.boundaries += s.input;
+      if (Follows(b.tp_group) && unit > 0 && !Held(unit - 1)) live_.boundaries -= s.input;
     });
   }
   void Walk(const BackwardWeight& b) {
     ForCells(b, true, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
-      Touch(s.workspace);
-      if (IsLastBackward(b.segment)) live_ -= s.output + s.saved;
+      Touch(0, 0, s.workspace);
+      if (!IsLastBackward(b.segment)) return;
+      live_.boundaries -= s.output + s.input;
+      live_.saved -= s.saved;
     });
   }
   static bool IsSecond(UnitSegment segment) { return segment == UnitSegment::kMlp || segment == UnitSegment::kLoss; }
   static bool IsLastBackward(UnitSegment segment) { return !IsSecond(segment); }
 
-  // What a border's other side makes or needs lives here from its receipt, or until it is sent.
+  // What a border's other side makes or needs lives here, whole, from its first piece's receipt or until its last one is sent.
+  int64_t BoundaryOf(int32_t microbatch) const { return costs_.BoundaryBytes(SamplesOf(microbatch)); }
   template <typename Op>
-  int64_t HandedOver(const Op& op) const {
-    return costs_.BoundaryBytes(static_cast<double>(op.samples));
+  void Send(const Op& op, Pieces& pieces) {
+    int64_t& sent = pieces.Of(op);
+    sent += op.samples;
+    if (sent == program_.microbatches[op.microbatch].samples) live_.boundaries -= BoundaryOf(op.microbatch);
+  }
+  template <typename Op>
+  void Receive(const Op& op, Pieces& pieces) {
+    int64_t& received = pieces.Of(op);
+    if (received == 0) Received(BoundaryOf(op.microbatch));
+    received += op.samples;
   }
   void Received(int64_t bytes) {
-    live_ += bytes;
-    Touch(0);
+    live_.boundaries += bytes;
+    Touch(0, 0, 0);
   }
-  void Walk(const SendActivation& op) { live_ -= HandedOver(op); }
-  void Walk(const SendGradient& op) { live_ -= HandedOver(op); }
-  void Walk(const ReceiveActivation& op) { Received(HandedOver(op)); }
-  void Walk(const ReceiveGradient& op) { Received(HandedOver(op)); }
+  void Walk(const SendActivation& op) { Send(op, activations_); }
+  void Walk(const SendGradient& op) { Send(op, gradients_); }
+  void Walk(const ReceiveActivation& op) { Receive(op, activations_); }
+  void Walk(const ReceiveGradient& op) { Receive(op, gradients_); }
   void Walk(const BroadcastActivation& op) {
-    if (op.root != program_.rank) Received(costs_.BoundaryBytes(SamplesOf(op.microbatch)));
+    if (op.root != program_.rank) Received(BoundaryOf(op.microbatch));
   }
+
+  // The receive lane makes the room of what comes next as soon as the one before has come and nothing else is in the way.
+  bool IsReceive(size_t i) const { return LaneOf(program_.instructions[i].op) == Lane::kReceive; }
+  int64_t AwaitedBytes() {
+    if (!as_engine_ || next_receive_ >= program_.instructions.size()) return 0;
+    const Instruction& next = program_.instructions[next_receive_];
+    if (!next.after.empty() && static_cast<size_t>(next.after.back()) >= at_) return 0;
+    if (const auto* activation = std::get_if<ReceiveActivation>(&next.op)) return RoomOf(*activation, activations_);
+    if (const auto* gradient = std::get_if<ReceiveGradient>(&next.op)) return RoomOf(*gradient, gradients_);
+    return 0;
+  }
+  template <typename Op>
+  int64_t RoomOf(const Op& op, Pieces& pieces) const {
+    return pieces.Of(op) == 0 ? BoundaryOf(op.microbatch) : 0;
+  }
+
   // The sum stands where its term was; where another rank sends it, this one has no more use for it.
   void Walk(const AllReduceActivation& op) {
     const bool output = op.of == Exchanged::kActivation && op.segment != UnitSegment::kAttention && !Held(op.unit + 1);
     const bool gradient = op.of == Exchanged::kGradient && op.segment != UnitSegment::kMlp && !Held(op.unit - 1);
-    if (Follows(op.group) && (output || gradient)) live_ -= costs_.BoundaryBytes(SamplesOf(op.microbatch));
+    if (Follows(op.group) && (output || gradient)) live_.boundaries -= BoundaryOf(op.microbatch);
   }
 
   // A unit's input, as copies move it.
   template <typename Op>
   int64_t InputsOf(const Op& op) {
     int64_t bytes = 0;
-    ForCells(op, false, [&](int32_t, int32_t microbatch) { bytes += costs_.BoundaryBytes(SamplesOf(microbatch)); });
+    ForCells(op, false, [&](int32_t, int32_t microbatch) { bytes += BoundaryOf(microbatch); });
     return bytes;
   }
-  void Walk(const OffloadActivation& op) { live_ -= InputsOf(op); }
+  void Walk(const OffloadActivation& op) { live_.boundaries -= InputsOf(op); }
   void Walk(const PrefetchActivation& op) { Received(InputsOf(op)); }
 
   // These work in buffers that the program declares and in the owned shard, which the memory model counts apart.
@@ -155,8 +232,11 @@ class Ledger {
   const int kind_;
   const Program& program_;
   const double tp_share_;
+  const bool as_engine_;
   std::vector<bool> held_;  // by unit
-  int64_t live_ = 0, peak_ = 0;
+  Pieces activations_, gradients_;
+  size_t at_ = 0, next_receive_ = 0;  // instructions
+  ActivationBytes live_, peak_;
 };
 
 }  // namespace
@@ -175,7 +255,7 @@ OpSet OperatorSet(uint32_t operators) {
   return set;
 }
 
-int64_t ActivationPeakBytes(const Costs& costs, int kind, const Program& program, double tp_share) {
+ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, double tp_share) {
   return Ledger(costs, kind, program, tp_share).Peak();
 }
 

@@ -1,7 +1,7 @@
 // Peak bytes of activations in one rank's program: what docs/design.md lists, walked along the compute lane. Activations are made
 // and freed by compute instructions, whose order a lane fixes, so the peak needs no clock; hand-overs and copies to host memory
-// count where the text has them. The check that what programs do is what the memory model (costs/memory_model.h) says of their
-// plan.
+// count where the text has them. This is the memory of a plan as run; the memory model (costs/memory_model.h) is the closed form
+// for searches.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,17 @@ UnitKind UnitKindOf(const Program& program, int32_t unit);
 // The operators of a `forward` or `recompute`: 0 means all.
 OpSet OperatorSet(uint32_t operators);
 
-// The largest sum of activations, saved tensors and workspace at any instruction, on a device of `kind`.
-// `tp_share`: the part of each unit's heads and columns that the rank computes.
-int64_t ActivationPeakBytes(const Costs& costs, int kind, const Program& program, double tp_share = 1);
+// Activations at one moment.
+struct ActivationBytes {
+  int64_t boundaries = 0;  // activations between units and their gradients, kept or handed over
+  int64_t saved = 0;       // operators' saved tensors
+  int64_t workspace = 0;
+  int64_t total() const { return boundaries + saved + workspace; }
+};
+
+// The fullest moment at any instruction, on a device of `kind`. `tp_share`: the part of each unit's heads and columns that the
+// rank computes. Where only plans that the engine runs are asked for it is counted as the engine does: a hand-over has its room
+// from when its lane waits for it, and tokens and targets, which lie there all step, are not counted.
+ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, double tp_share = 1);
 
 }  // namespace motley::planner

@@ -64,6 +64,11 @@ struct UnitPlan {
   }
 };
 
+struct LayerRange {
+  int64_t first = 0, last = 0;  // inclusive
+  friend bool operator==(const LayerRange&, const LayerRange&) = default;
+};
+
 struct StagePlan {
   // The virtual stages that lie here, in the order in which a microbatch passes them (planner/plan/virtual_stages.h).
   std::vector<LayerRange> ministages;

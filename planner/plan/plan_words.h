@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/session/assignment.h"
+#include "common/base/ids.h"
 #include "planner/plan/plan.h"
 
 namespace motley::planner {

@@ -34,8 +34,8 @@ absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, result.plan));
   LoweredPlan lowered = Lower(setting, view);
   const auto in_flight = [&](const RankView& rank, const RankDuty& duty) { return InFlightOf(view, rank, duty, lowered); };
-  const auto nothing_more = [](size_t) { return int64_t{0}; };
-  MOTLEY_RETURN_IF_ERROR(Predict(setting, view, std::move(lowered.graph), in_flight, nothing_more, &result));
+  const auto as_it_is = [](size_t, const RankDuty&, MemoryByPurpose*) {};
+  MOTLEY_RETURN_IF_ERROR(Predict(setting, view, std::move(lowered.graph), in_flight, as_it_is, &result));
   return result;
 }
 

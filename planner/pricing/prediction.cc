@@ -63,7 +63,7 @@ struct Lack {
   }
 };
 
-void CountMemory(const Setting& setting, const PlanView& view, InFlightOfRank in_flight_of, ActivationsOfRank activations_of,
+void CountMemory(const Setting& setting, const PlanView& view, InFlightOfRank in_flight_of, CorrectMemory correct,
                  Evaluation* result) {
   result->does_not_fit.clear();
   std::vector<int64_t> host(setting.cluster.nodes.size(), 0);
@@ -75,9 +75,8 @@ void CountMemory(const Setting& setting, const PlanView& view, InFlightOfRank in
     duty.in_flight = in_flight_of(rank, duty);
     plan.device_model = setting.cluster.kinds[rank.kind].name;
     plan.predicted.memory = MemoryOf(setting.costs, duty, view.stages[rank.stage].plan->units[rank.unit].microbatches);
-    MemoryByPurpose& memory = plan.predicted.memory;
-    memory.boundaries += std::max<int64_t>(0, activations_of(r) - memory.boundaries - memory.saved - memory.workspace);
-    plan.predicted.peak_bytes = memory.total();
+    correct(r, duty, &plan.predicted.memory);
+    plan.predicted.peak_bytes = plan.predicted.memory.total();
     host[setting.cluster.devices[rank.device].node] += plan.predicted.memory.host;
     const int64_t usable = setting.UsableBytes(rank.device);
     if (plan.predicted.peak_bytes <= usable) continue;
@@ -239,10 +238,10 @@ absl::Status CheckWorkload(const Setting& setting, const Plan& plan) {
 }
 
 absl::Status Predict(const Setting& setting, const PlanView& view, StepGraph graph, InFlightOfRank in_flight_of,
-                     ActivationsOfRank activations_of, Evaluation* evaluation) {
+                     CorrectMemory correct, Evaluation* evaluation) {
   MOTLEY_ASSIGN_OR_RETURN(evaluation->timeline, ::motley::planner::Run(graph));
   evaluation->graph = std::move(graph);
-  CountMemory(setting, view, in_flight_of, activations_of, evaluation);
+  CountMemory(setting, view, in_flight_of, correct, evaluation);
   for (size_t r = 0; r < view.ranks.size(); ++r) {
     RankIn(&evaluation->plan, view, r).predicted.busy_seconds = BusySeconds(setting, view, view.ranks[r]);
   }

@@ -20,12 +20,11 @@ absl::Status CheckWorkload(const Setting& setting, const Plan& plan);
 
 // Forwards without their backward that a rank keeps at most.
 using InFlightOfRank = absl::FunctionRef<int64_t(const RankView&, const RankDuty&)>;
-// Bytes of activations that a rank, by its number, has at its peak at least: the ledger does not know what it receives ahead of
-// its use.
-using ActivationsOfRank = absl::FunctionRef<int64_t(size_t)>;
+// Corrects what the ledger says of a rank, by its number and duty.
+using CorrectMemory = absl::FunctionRef<void(size_t, const RankDuty&, MemoryByPurpose*)>;
 
 // Runs the graph and fills in all but the programs. `view`: of evaluation->plan. Errors of Run.
 absl::Status Predict(const Setting& setting, const PlanView& view, StepGraph graph, InFlightOfRank in_flight_of,
-                     ActivationsOfRank activations_of, Evaluation* evaluation);
+                     CorrectMemory correct, Evaluation* evaluation);
 
 }  // namespace motley::planner

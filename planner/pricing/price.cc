@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
+#include "planner/costs/engine_memory.h"
 #include "planner/lowering/program_graph.h"
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_writer.h"
@@ -138,8 +139,16 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
     const StageSchedule& stage = schedule.pipelines[rank.pipeline].stages[view.stages[rank.stage].index];
     return MostInFlight(stage, static_cast<size_t>(rank.unit));
   };
-  const auto walked = [&](size_t r) { return ActivationPeakBytes(setting.costs, view.ranks[r].kind, result.programs[r]); };
-  MOTLEY_RETURN_IF_ERROR(Predict(setting, view, std::move(priced.graph), in_flight, walked, &result));
+  // The ledger follows the family's order; the programs say what is there when.
+  const auto walk = [&](size_t r, const RankDuty& duty, MemoryByPurpose* memory) {
+    const RankView& rank = view.ranks[r];
+    const MicrobatchSizes microbatches(view.stages[rank.stage].plan->units[rank.unit].microbatches);
+    const ActivationBytes peak = PeakActivations(setting.costs, rank.kind, result.programs[r]);
+    memory->boundaries = peak.boundaries;
+    memory->saved = peak.saved + TokenBytesOf(setting.costs, duty, microbatches);
+    memory->workspace = peak.workspace;
+  };
+  MOTLEY_RETURN_IF_ERROR(Predict(setting, view, std::move(priced.graph), in_flight, walk, &result));
   return result;
 }
 

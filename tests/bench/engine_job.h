@@ -135,7 +135,7 @@ struct BenchRank {
   double share = 0;
 };
 struct BenchStage {
-  std::vector<LayerRange> ministages;
+  std::vector<planner::LayerRange> ministages;
   std::vector<BenchRank> ranks;
   int zero_stage = 3;
 };
@@ -232,7 +232,6 @@ inline std::vector<RankAssignment> AssignmentsOf(const BenchJob& job, const Plan
       RankAssignment& own = assignments.emplace_back(common);
       own.device = *std::find_if(job.devices.begin(), job.devices.end(),
                                  [&](const DeviceDescription& d) { return d.id == unit.ranks[0].device; });
-      own.microbatches = unit.microbatches;
     }
   }
   std::vector<DeviceId> devices;

@@ -40,14 +40,14 @@ inline std::vector<NamedPlan> TenPlans(const BenchJob& job) {
         {0, {3, 3, 3}, shares[0]}, {1, {3, 3}, shares[1]}, {2, {3, 2}, shares[2]}, {3, {3}, shares[3]}, {4, {1}, shares[4]}};
   };
   // A stage a node, layers by the node's speed.
-  const auto stages = [](const std::vector<std::vector<LayerRange>>& layers, int zero_stage) {
+  const auto stages = [](const std::vector<std::vector<planner::LayerRange>>& layers, int zero_stage) {
     return std::vector<BenchStage>{{layers[0], {{0, {4, 4, 4}, 0.6}, {1, {4, 4, 4}, 0.4}}, zero_stage},
                                    {layers[1], {{2, {4, 4, 4}, 0.5}, {3, {4, 4, 4}, 0.5}}, zero_stage},
                                    {layers[2], {{4, {4, 4, 4, 4, 4, 4}, 1}}, zero_stage}};
   };
-  const std::vector<std::vector<LayerRange>> whole = {{{0, 2}}, {{3, 4}}, {{5, 5}}};
-  const std::vector<std::vector<LayerRange>> halves = {{{0, 0}, {3, 3}}, {{1, 1}, {4, 4}}, {{2, 2}, {5, 5}}};
-  const std::vector<LayerRange> all = {{0, 5}};
+  const std::vector<std::vector<planner::LayerRange>> whole = {{{0, 2}}, {{3, 4}}, {{5, 5}}};
+  const std::vector<std::vector<planner::LayerRange>> halves = {{{0, 0}, {3, 3}}, {{1, 1}, {4, 4}}, {{2, 2}, {5, 5}}};
+  const std::vector<planner::LayerRange> all = {{0, 5}};
   std::vector<NamedPlan> plans;
   plans.push_back({"even", PlannedBy(job, "even")});
   plans.push_back({"cephalo", PlannedBy(job, "cephalo")});

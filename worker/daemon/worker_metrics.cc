@@ -31,7 +31,7 @@ WorkerMetrics::WorkerMetrics(MetricsRegistry& r, std::string node, const std::ve
       memory_capacity_(r.Gauge("motley_device_memory_capacity_bytes", "Memory that the device may use; 0 = not limited")),
       memory_peak_(r.Gauge("motley_device_memory_peak_bytes", "Peak of the newest step")),
       batch_size_(r.Gauge("motley_device_batch_size", "Samples per step assigned")),
-      shard_ratio_(r.Gauge("motley_device_shard_ratio", "Share of the training state")),
+      shard_ratio_(r.Gauge("motley_device_shard_ratio", "Share of its stage's training state")),
       job_(r.Gauge("motley_device_job", "1 while the device trains this job; joins the device's series to a job")),
       step_seconds_(r.Gauge("motley_device_step_seconds", "Newest step")),
       predicted_busy_(r.Gauge("motley_device_predicted_busy_seconds", "Of a step, by lane, as the plan's simulation has it")),
@@ -71,8 +71,8 @@ void WorkerMetrics::Assigned(const RankAssignment& assignment) {
   jobs_[assignment.device.id] = job;
   job_.Set(job, 1);
   SetPredicted(labels, assignment.predicted_lanes);
-  batch_size_.Set(labels, static_cast<double>(assignment.batch_size));
-  shard_ratio_.Set(labels, assignment.shard_ratio);
+  batch_size_.Set(labels, static_cast<double>(BatchSize(assignment)));
+  shard_ratio_.Set(labels, OwnedShare(assignment));
 }
 
 void WorkerMetrics::ForgetJob(const DeviceId& device) {

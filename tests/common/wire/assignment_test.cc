@@ -22,21 +22,18 @@ Program SmallProgram(ProgramKind kind) {
 
 RankAssignment Sample() {
   RankAssignment a;
-  a.batch_size = 7;
-  a.microbatches = {4, 3};
-  a.shard_ratio = 0.25;
-  a.ministages = {{0, 1}};
   a.job = JobId("job-1");
   a.epoch = Epoch(5);
   a.rank = 1;
   a.devices = {DeviceId("n2/gpu1"), DeviceId("n2/gpu0")};
   a.data_addresses = {"127.0.0.1", "127.0.0.2"};
   a.placement = {{{0, 10, 20}}, {{0, 0, 30}}, {{0, 5, 5}}};
-  a.recompute = "full";
   a.program = SmallProgram(ProgramKind::kTraining);
   a.evaluation = SmallProgram(ProgramKind::kEvaluation);
   a.programs_digest = "0123abcd";
   a.predicted_step_seconds = 1.25;
+  a.predicted_lanes = {{0.1, 0.2, 0.3, 0.4, 0.5}, 0.6, 0.7, 0.8, 0.9, 1.0};
+  a.stage = 2;
   a.start_step = 40;
   a.resume_from = "/checkpoints/step-00000040";
   a.model = {.family = ModelFamily::kLlama,
@@ -66,21 +63,18 @@ TEST(WireAssignmentTest, RoundTrips) {
   const RankAssignment a = Sample();
   const auto back = FromProto(ToProto(a));
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(back->batch_size, a.batch_size);
-  EXPECT_EQ(back->microbatches, a.microbatches);
-  EXPECT_EQ(back->shard_ratio, a.shard_ratio);
-  EXPECT_EQ(back->ministages, a.ministages);
   EXPECT_EQ(back->job, a.job);
   EXPECT_EQ(back->epoch, a.epoch);
   EXPECT_EQ(back->rank, a.rank);
   EXPECT_EQ(back->devices, a.devices);
   EXPECT_EQ(back->data_addresses, a.data_addresses);
   EXPECT_EQ(back->placement, a.placement);
-  EXPECT_EQ(back->recompute, a.recompute);
   EXPECT_EQ(ToText(back->program), ToText(a.program));
   EXPECT_EQ(ToText(back->evaluation), ToText(a.evaluation));
   EXPECT_EQ(back->programs_digest, a.programs_digest);
   EXPECT_EQ(back->predicted_step_seconds, a.predicted_step_seconds);
+  EXPECT_EQ(back->predicted_lanes, a.predicted_lanes);
+  EXPECT_EQ(back->stage, a.stage);
   EXPECT_EQ(back->start_step, a.start_step);
   EXPECT_EQ(back->resume_from, a.resume_from);
   EXPECT_EQ(back->model, a.model);

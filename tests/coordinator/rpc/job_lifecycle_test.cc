@@ -1,4 +1,5 @@
 // A job from submission to its end, over the real API and sessions; the ranks are invented.
+#include "common/wire/assignment.h"
 #include "tests/common/model/published_configs.h"
 #include "tests/coordinator/rpc/cluster.h"
 
@@ -20,6 +21,7 @@ TEST_F(JobLifecycle, SubmittedJobIsCheckedProfiledPlannedStartedAndFinished) {
   ASSERT_FALSE(ranks1.empty());
   ASSERT_FALSE(ranks2.empty());
   int64_t batch = 0;
+  double share = 0;
   for (const auto& ranks : {ranks1, ranks2}) {
     for (const v1::RankAssignment& rank : ranks) {
       EXPECT_EQ(rank.job_id(), "a");
@@ -31,10 +33,14 @@ TEST_F(JobLifecycle, SubmittedJobIsCheckedProfiledPlannedStartedAndFinished) {
       EXPECT_NE(rank.evaluation_program(), "");
       EXPECT_GT(rank.predicted_step_seconds(), 0);
       EXPECT_EQ(rank.spec().checkpoint().folder(), folder_ + "/checkpoints/a");
-      batch += rank.batch_size();
+      const auto assignment = wire::FromProto(rank);
+      ASSERT_TRUE(assignment.ok()) << assignment.status();
+      batch += BatchSize(*assignment);
+      share += OwnedShare(*assignment);
     }
   }
   EXPECT_EQ(batch, 8);
+  EXPECT_NEAR(share, 1, 1e-12);
   n1->SendAll(v1::RankEvent::KIND_READY);
   n2->SendAll(v1::RankEvent::KIND_READY);
   WaitForState("a", v1::JOB_STATE_RUNNING);

@@ -7,12 +7,17 @@
 namespace motley::planner {
 namespace {
 
-// Two stages, two microbatches of two samples. The first stage's peak is where its last layer's first backward runs: all that was
-// saved of both microbatches is there, the gradient that the second stage sent, and the one that is being made.
+// Two stages, two microbatches of two samples.
+Plan TwoByTwo(const Setting& setting) {
+  return PlanOf(setting, ScheduleFamily::kGPipe,
+                {{{StageOf(setting, 0, {{2, 2}}, {{0, 1}}), StageOf(setting, 1, {{2, 2}}, {{2, 3}})}}});
+}
+
+// The first stage's peak is where its last layer's first backward runs: all that was saved of both microbatches is there, the
+// gradient that the second stage sent, and the one that is being made.
 TEST(ProgramMemoryTest, AStageHoldsTheGradientItReceived) {
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, false), 4));
-  const Plan plan = PlanOf(*setting, ScheduleFamily::kGPipe,
-                           {{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}}), StageOf(*setting, 1, {{2, 2}}, {{2, 3}})}}});
+  const Plan plan = TwoByTwo(*setting);
   const auto programs = ScheduleAndLower(*setting, plan);
   ASSERT_TRUE(programs.ok()) << programs.status();
   const Costs& costs = setting->costs;
@@ -21,8 +26,50 @@ TEST(ProgramMemoryTest, AStageHoldsTheGradientItReceived) {
   const auto saved = [&](UnitKind unit) { return costs.SavedBytes(kind, unit, OpSet::None(), 2); };
   // Of a layer: its input and what it keeps besides.
   const int64_t microbatch = saved(UnitKind::kEmbedding) + 2 * (border + saved(UnitKind::kLayer));
-  EXPECT_EQ(ActivationPeakBytes(costs, kind, (*programs)[0]),
+  EXPECT_EQ(PeakActivations(costs, kind, (*programs)[0]).total(),
             2 * microbatch + 2 * border + costs.WorkspaceBytes(kind, UnitKind::kLayer, 2));
+}
+
+std::unique_ptr<Setting> RunnableSetting(int64_t batch) {
+  PlanRequest request;
+  request.runnable = true;
+  auto setting = Setting::Create(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, false), batch), request, nullptr);
+  EXPECT_TRUE(setting.ok()) << setting.status();
+  return *std::move(setting);
+}
+
+// As the engine counts: the room of the second gradient is there while the lane waits for it, and tokens are not the walk's.
+TEST(ProgramMemoryTest, TheNextHandOverHasItsRoom) {
+  const auto setting = RunnableSetting(4);
+  const auto programs = ScheduleAndLower(*setting, TwoByTwo(*setting));
+  ASSERT_TRUE(programs.ok()) << programs.status();
+  const Costs& costs = setting->costs;
+  const int kind = setting->KindOf(0);
+  const ActivationBytes peak = PeakActivations(costs, kind, (*programs)[0]);
+  EXPECT_EQ(peak.boundaries, (2 * 2 + 3) * costs.BoundaryBytes(2));
+  EXPECT_EQ(peak.saved, 2 * 2 * costs.SavedBytes(kind, UnitKind::kLayer, OpSet::None(), 2));
+  EXPECT_EQ(peak.workspace, costs.WorkspaceBytes(kind, UnitKind::kLayer, 2));
+}
+
+// Four pieces of one sample make one microbatch of the second stage: its room is there, whole, from the first of them. The first
+// stage, whose order was mended, keeps five microbatches at once instead of 1F1B's two.
+TEST(ProgramMemoryTest, AMendedOrderIsCountedAsItRuns) {
+  const auto setting = RunnableSetting(8);
+  const Plan plan =
+      PlanOf(*setting, ScheduleFamily::k1F1B,
+             {{{StageOf(*setting, 0, {std::vector<int64_t>(8, 1)}, {{0, 1}}, 0), StageOf(*setting, 1, {{4, 4}}, {{2, 3}}, 0)}}});
+  const auto programs = ScheduleAndLower(*setting, plan);
+  ASSERT_TRUE(programs.ok()) << programs.status();
+  const Costs& costs = setting->costs;
+  const int kind = setting->KindOf(0);
+  const auto saved = [&](int64_t samples) { return 2 * costs.SavedBytes(kind, UnitKind::kLayer, OpSet::None(), samples); };
+  EXPECT_GE(PeakActivations(costs, kind, (*programs)[0]).saved, saved(4));
+  EXPECT_LE(PeakActivations(costs, kind, (*programs)[0]).saved, saved(5));
+  const int64_t at_head = costs.SavedBytes(kind, UnitKind::kHead, OpSet::None(), 4);
+  const ActivationBytes second = PeakActivations(costs, kind, (*programs)[1]);
+  EXPECT_EQ(second.saved, saved(4) + at_head);
+  // Inputs of two layers and the head, the gradient of the head's input, the next microbatch's room.
+  EXPECT_EQ(second.boundaries, 5 * costs.BoundaryBytes(4));
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ class ProgramWideTest : public testing::Test {
     return ToSeconds(timeline->end);
   }
   int64_t Peak(const Program& program, double tp_share = 1) const {
-    return ActivationPeakBytes(setting_->costs, 0, program, tp_share);
+    return PeakActivations(setting_->costs, 0, program, tp_share).total();
   }
   int64_t Border() const { return setting_->costs.BoundaryBytes(2); }
 

@@ -182,7 +182,7 @@ TEST(MakeScheduleTest, NoProgramNeedsMoreMemoryThanItsPlanWasSaidToNeed) {
         const RankPrediction& predicted = unit.ranks[0].predicted;
         const int64_t activations = predicted.memory.boundaries + predicted.memory.saved + predicted.memory.workspace;
         const int kind = (*setting)->KindOf((*setting)->FindDevice(unit.ranks[0].device));
-        const int64_t walked = ActivationPeakBytes((*setting)->costs, kind, priced->programs[r]);
+        const int64_t walked = PeakActivations((*setting)->costs, kind, priced->programs[r]).total();
         EXPECT_LE(walked, activations) << "rank " << r << " of\n" << ToText(priced->plan);
         ++r;
       }

@@ -8,6 +8,7 @@
 namespace motley::engine {
 namespace {
 
+using planner::LayerRange;
 using planner::ScheduleFamily;
 
 struct Stage {

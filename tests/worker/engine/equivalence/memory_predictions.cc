@@ -10,23 +10,38 @@
 #include "common/base/status_macros.h"
 #include "planner/costs/latency_book.h"
 #include "planner/costs/motley_profile.h"
-#include "planner/pricing/evaluate.h"
+#include "planner/pricing/price.h"
 #include "tests/worker/engine/equivalence/plan_assignments.h"
 #include "tests/worker/engine/equivalence/training_run.h"
-#include "tests/worker/engine/fake_host.h"
-#include "worker/engine/device/host_backend.h"
-#include "worker/engine/engine.h"
+#include "worker/engine/base/memory.h"
+#include "worker/engine/model/unit_bench.h"
+#include "worker/engine/model/unit_model.h"
 
 namespace motley::engine {
 namespace {
 
 constexpr int64_t kMostSamples = 16;
-constexpr size_t kEnoughPoints = 5;  // 1 to 16 samples
-constexpr int kAttempts = 3;
 
-// Of the unit that has fewest.
-size_t Points(const ComputeProfile& profile) {
-  return std::min({profile.embedding.points.size(), profile.layer.points.size(), profile.head.points.size()});
+// What the profiler says of bytes, whatever the time that it takes: on a host half types are slow, and the profiler's is over
+// before the larger microbatches.
+UnitProfile BytesOf(UnitModel& model, const TinyJob& job, Precision precision, UnitKind kind, MemoryAccount& account) {
+  UnitBench bench(model, job.model, job.config.training.seq_len, precision, c10::kCPU, kind);
+  UnitProfile profile;
+  for (int64_t samples = 1; samples <= kMostSamples; samples *= 2) {
+    ComputePoint& point = profile.points.emplace_back();
+    point.microbatch = samples;
+    bench.Prepare(samples);
+    const int64_t before = account.current_bytes();
+    account.ResetPeak();
+    bench.Forward();
+    const int64_t at_backward = account.current_bytes(), forward = account.peak_bytes() - at_backward;
+    point.saved_bytes = at_backward - before - bench.output_bytes() + bench.input_bytes();
+    account.ResetPeak();
+    bench.Backward();
+    point.workspace_bytes = std::max(forward, account.peak_bytes() - at_backward - bench.input_grad_bytes());
+    bench.Clear();
+  }
+  return profile;
 }
 
 // The profile's bytes with the seconds that the plan's programs are ordered by.
@@ -74,24 +89,20 @@ double RankMemory::Excess(int64_t uncounted_bytes) const {
 }
 
 absl::StatusOr<ComputeProfile> MemoryPredictions::ProfileOf(const TinyJob& job) {
-  const std::string name =
-      absl::StrCat(static_cast<int>(job.model.family), " ", job.model.hidden_size, " ", job.config.training.seq_len, " ",
-                   std::string(DTypeName(PrecisionOf(job.config.training)->compute)));
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(job.config.training));
+  const std::string name = absl::StrCat(static_cast<int>(job.model.family), " ", job.model.hidden_size, " ",
+                                        job.config.training.seq_len, " ", std::string(DTypeName(precision.compute)));
   const auto found = profiles_.find(name);
   if (found != profiles_.end()) return found->second;
-  FakeKv kv;
-  FakeHost host(kv);
-  HostBackend backend(std::make_shared<MemoryAccount>());
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<RankAssignment> assignments,
-                          AssignmentsOf(job.model, job.config, OneDevicePlan(job), {{}}));
-  RankAssignment assignment = assignments[0];
-  assignment.config.training.global_batch_size = kMostSamples;
-  // On a host that is busy the profiler's time is over before the larger microbatches, whose bytes are not those of small ones.
+  InstallCounting();
+  const auto account = std::make_shared<MemoryAccount>();
+  const CountingIn counting(account);
+  UnitModel model(job.model, job.config.training.seq_len, precision.compute);
   ComputeProfile profile;
-  for (int attempt = 0; attempt < kAttempts && Points(profile) < kEnoughPoints; ++attempt) {
-    MOTLEY_ASSIGN_OR_RETURN(ComputeProfile other, CreateEngine(host, {.backend = &backend})->ProfileCompute(assignment));
-    if (Points(other) > Points(profile)) profile = std::move(other);
-  }
+  profile.context_bytes = account->current_bytes();
+  profile.embedding = BytesOf(model, job, precision, UnitKind::kEmbedding, *account);
+  profile.layer = BytesOf(model, job, precision, UnitKind::kLayer, *account);
+  profile.head = BytesOf(model, job, precision, UnitKind::kHead, *account);
   return profiles_[name] = std::move(profile);
 }
 
@@ -103,7 +114,7 @@ absl::StatusOr<std::vector<planner::MemoryByPurpose>> MemoryPredictions::Of(cons
                           planner::LatencyBook::Of(ProfileOfThreads(*seconds, measured), "measured here"));
   MOTLEY_ASSIGN_OR_RETURN(const auto setting,
                           planner::Setting::Create(seconds->cluster, seconds->workload, seconds->request, &book));
-  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, planner::Evaluate(*setting, planned.plan));
+  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, planner::Price(*setting, planned.plan));
   std::vector<planner::MemoryByPurpose> by_rank;
   for (const planner::StagePlan& stage : evaluation.plan.pipelines[0].stages) {
     for (const planner::UnitPlan& unit : stage.units) by_rank.push_back(unit.ranks[0].predicted.memory);
@@ -113,8 +124,9 @@ absl::StatusOr<std::vector<planner::MemoryByPurpose>> MemoryPredictions::Of(cons
 
 absl::StatusOr<std::vector<RankMemory>> MemoryPredictions::AndMeasured(const PlannedJob& planned) {
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<planner::MemoryByPurpose> predicted, Of(planned));
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<RankAssignment> assignments,
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<RankAssignment> assignments,
                           AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan)));
+  for (RankAssignment& assignment : assignments) assignment.evaluation = Program();  // predicted is what training takes
   MOTLEY_ASSIGN_OR_RETURN(const Checkpoints run, TrainAndKeep(assignments, std::nullopt));
   std::vector<RankMemory> ranks;
   for (size_t r = 0; r < predicted.size(); ++r) ranks.push_back({predicted[r], run.peak_bytes[r]});

@@ -1,5 +1,5 @@
-// What a plan's ranks are predicted to hold at most, as in a job: saved and temporary bytes of the units measured, the rest by
-// the planner's ledger.
+// What a plan's ranks are predicted to hold at most while they train, as in a job: saved and temporary bytes of the units
+// measured, the rest by the planner's ledger and the walk through their programs.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct RankMemory {
 // Not thread-safe. Measures each model and type once.
 class MemoryPredictions {
  public:
-  // By rank. Errors of the profiler and of Evaluate.
+  // By rank. Errors of Price.
   absl::StatusOr<std::vector<planner::MemoryByPurpose>> Of(const PlannedJob& planned);
   // The same beside what the ranks hold when they train on the host. Errors of the run, too.
   absl::StatusOr<std::vector<RankMemory>> AndMeasured(const PlannedJob& planned);

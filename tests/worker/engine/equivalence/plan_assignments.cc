@@ -105,18 +105,13 @@ absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& mode
       common.data_addresses.push_back("127.0.0.1");
     }
   }
-  std::vector<RankAssignment> assignments;
-  for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
-    for (const planner::UnitPlan& unit : stage.units) {
-      const size_t rank = assignments.size();
-      RankAssignment& own = assignments.emplace_back(common);
-      own.rank = static_cast<int>(rank);
-      own.device.id = own.devices[rank];
-      own.microbatches = unit.microbatches;
-      own.batch_size = unit.batch();
-      own.program = std::move(programs[rank]);
-      own.evaluation = std::move(evaluations[rank]);
-    }
+  std::vector<RankAssignment> assignments(common.devices.size(), common);
+  for (size_t rank = 0; rank < assignments.size(); ++rank) {
+    RankAssignment& own = assignments[rank];
+    own.rank = static_cast<int>(rank);
+    own.device.id = own.devices[rank];
+    own.program = std::move(programs[rank]);
+    own.evaluation = std::move(evaluations[rank]);
   }
   return assignments;
 }

@@ -7,6 +7,7 @@
 namespace motley::engine {
 namespace {
 
+using planner::LayerRange;
 using planner::Plan;
 using planner::ScheduleFamily;
 using planner::StagePlan;

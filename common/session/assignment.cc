@@ -1,0 +1,22 @@
+#include "common/session/assignment.h"
+
+namespace motley {
+
+int64_t BatchSize(const RankAssignment& assignment) {
+  int64_t samples = 0;
+  for (const Microbatch& microbatch : assignment.program.microbatches) samples += microbatch.samples;
+  return samples;
+}
+
+double OwnedShare(const RankAssignment& assignment) {
+  int64_t owned = 0, whole = 0;
+  for (const UnitPlacement& unit : assignment.placement) {
+    const int64_t own = unit.bounds[assignment.rank + 1] - unit.bounds[assignment.rank];
+    if (own == 0) continue;  // another stage's
+    owned += own;
+    whole += unit.bounds.back();
+  }
+  return whole > 0 ? static_cast<double>(owned) / static_cast<double>(whole) : 0;
+}
+
+}  // namespace motley

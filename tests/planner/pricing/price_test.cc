@@ -1,0 +1,79 @@
+// Plans whose order must be mended keep more in flight than their family does: what is chosen fits as it runs.
+#include "planner/pricing/price.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/planner/lowering/lowering_fixture.h"
+#include "tests/planner/mended_plan.h"
+
+namespace motley::planner {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Two unlike cards, the first with so many bytes (0: its own).
+std::unique_ptr<Setting> UnlikeCards(int64_t first_bytes = 0) {
+  Cluster cluster = Nodes({{"T4", "A100-40GB"}});
+  if (first_bytes > 0) cluster.kinds[0].memory_bytes = first_bytes;
+  PlanRequest request;
+  request.runnable = true;
+  request.memory_reserve = 0;
+  auto setting = Setting::Create(std::move(cluster), WorkOf(MediumModel(4, false), 8), request, nullptr);
+  EXPECT_TRUE(setting.ok()) << setting.status();
+  return *std::move(setting);
+}
+
+// The second stage takes four microbatches of the first's at once, so that 1F1B's two in flight become five.
+Plan Unequal(const Setting& setting, OpSet recompute = OpSet::None()) {
+  return PlanOf(setting, ScheduleFamily::k1F1B,
+                {{{StageOf(setting, 0, {std::vector<int64_t>(8, 1)}, {{0, 1}}, 0, recompute),
+                   StageOf(setting, 1, {{4, 4}}, {{2, 3}}, 0)}}});
+}
+
+int64_t FirstPeakBytes(const Evaluation& evaluation) {
+  return evaluation.plan.pipelines[0].stages[0].units[0].ranks[0].predicted.peak_bytes;
+}
+
+class MendedPriceTest : public testing::Test {
+ protected:
+  MendedPriceTest() {
+    const auto roomy = UnlikeCards();
+    const Plan plan = Unequal(*roomy);
+    in_family_order_ = PeakInFamilyOrder(*roomy, plan, 0);
+    const auto priced = Price(*roomy, plan);
+    EXPECT_TRUE(priced.ok()) << priced.status();
+    as_mended_ = FirstPeakBytes(*priced);
+  }
+  int64_t in_family_order_ = 0, as_mended_ = 0;
+};
+
+TEST_F(MendedPriceTest, WhatFitsInTheFamilysOrderAloneDoesNotFit) {
+  ASSERT_LT(in_family_order_, as_mended_);
+  for (const int64_t bytes : {in_family_order_, as_mended_ - 1}) {
+    const auto tight = UnlikeCards(bytes);
+    const auto priced = Price(*tight, Unequal(*tight));
+    ASSERT_TRUE(priced.ok()) << priced.status();
+    ASSERT_EQ(priced->does_not_fit.size(), 1u) << bytes;
+    EXPECT_THAT(priced->does_not_fit[0], HasSubstr("n0/gpu0 (T4) needs"));
+    EXPECT_EQ(priced->plan.predicted.binding_constraint, "memory of n0/gpu0");
+  }
+  const auto enough = UnlikeCards(as_mended_);
+  EXPECT_TRUE(Price(*enough, Unequal(*enough))->does_not_fit.empty());
+}
+
+TEST_F(MendedPriceTest, TheFastestThatFitsAsMendedIsChosen) {
+  const auto tight = UnlikeCards(as_mended_ - 1);
+  const Plan fast = Evaluate(*tight, Unequal(*tight))->plan, fits = Evaluate(*tight, Unequal(*tight, OpSet::All()))->plan;
+  ASSERT_LT(fast.predicted.step_seconds, fits.predicted.step_seconds);
+  std::vector<Contender> both = {{&fast}, {&fits}};
+  const auto chosen = FindFastest(*tight, &both);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(*chosen, 1u);
+  std::vector<Contender> alone = {{&fast}};
+  const absl::Status refused = FindFastest(*tight, &alone).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("n0/gpu0 (T4) needs"));
+}
+
+}  // namespace
+}  // namespace motley::planner

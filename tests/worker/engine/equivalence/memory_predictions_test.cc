@@ -1,0 +1,66 @@
+// The planner's prediction of each rank's memory against what the rank holds.
+#include "tests/worker/engine/equivalence/memory_predictions.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "tests/worker/engine/equivalence/equivalence.h"
+
+namespace motley::engine {
+namespace {
+
+class MeasuredMemoryTest : public testing::Test {
+ protected:
+  MeasuredMemoryTest() { WriteTinyText(folder_); }
+  ~MeasuredMemoryTest() override { std::filesystem::remove_all(folder_); }
+
+  std::vector<RankMemory> RanksOf(const PlannedJob& planned) {
+    const absl::StatusOr<std::vector<RankMemory>> ranks = predictions_.AndMeasured(planned);
+    EXPECT_TRUE(ranks.ok()) << ranks.status() << ToText(planned);
+    return ranks.ok() ? *ranks : std::vector<RankMemory>();
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("memory_predictions_test-" + std::to_string(getpid()));
+  MemoryPredictions predictions_;
+};
+
+TEST_F(MeasuredMemoryTest, RanksOfRandomPlansHoldWhatIsPredicted) {
+  constexpr int kPlans = 12;
+  constexpr double kMostMean = 0.01, kMostOff = 0.03;
+  double sum = 0;
+  int64_t count = 0;
+  for (int n = 0; n < kPlans; ++n) {
+    const PlannedJob planned = DrawWideJob(3, n, folder_);
+    for (const RankMemory& rank : RanksOf(planned)) {
+      const double excess = rank.Excess(kUncountedBytes);
+      EXPECT_LE(std::abs(excess), kMostOff) << "plan " << n << "\n" << ToText(planned);
+      sum += std::abs(excess);
+      ++count;
+    }
+  }
+  EXPECT_LE(sum, kMostMean * static_cast<double>(count));
+}
+
+// The second rank owns most of every unit and computes nothing: its peak is where the buffers are made that take its shards in.
+TEST_F(MeasuredMemoryTest, ShardsAndTheirHomesAreNotThereTwice) {
+  PlannedJob planned;
+  planned.job = Widened(MakeTinyJob(ModelFamily::kLlama, kTinySizes[0], DType::kFloat32, folder_));
+  planned.plan = OneDevicePlan(planned.job);
+  planner::StagePlan& stage = planned.plan.pipelines[0].stages[0];
+  stage.zero_stage = 1;
+  stage.units.push_back(stage.units[0]);
+  stage.units[1].microbatches.clear();
+  stage.units[1].ranks[0].device = DeviceId("n1/gpu0");
+  stage.units[0].ranks[0].shard_ratio = 0.1;
+  stage.units[1].ranks[0].shard_ratio = 0.9;
+  const std::vector<RankMemory> ranks = RanksOf(planned);
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_EQ(ranks[1].Excess(kUncountedBytes), 0) << ranks[1].measured_bytes << " of " << ranks[1].predicted.total();
+}
+
+}  // namespace
+}  // namespace motley::engine
