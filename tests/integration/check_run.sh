@@ -138,12 +138,12 @@ old_second_rank() {
 # A pip that brings a file of each package, of any Python's wheel; what it brings beside headers and libraries is not kept.
 fetched_wheels() {
   local clone=$folder/fetched cache=$folder/fetched-cache headers=$folder/fetched-cache/cuda-headers-12.6/nvidia/cuda_nvcc
-  local fakes=$folder/pip:$folder/compilers
+  local fakes=$folder/pip:$folder/compilers asked=$folder/pip/asked
   clone_to "$clone"
   mkdir -p "$folder/pip"
   cat >"$folder/pip/python3" <<'TEXT'
 #!/bin/sh
-echo "$*" >>"$MOTLEY_CACHE/asked"
+echo "$*" >>"$(dirname "$0")/asked"
 while [ "$1" != --target ]; do shift; done
 case "$*" in
   *torch==*) mkdir -p "$2/torch/lib" "$2/nvidia/cuda_runtime/lib" &&
@@ -155,8 +155,8 @@ TEXT
   chmod +x "$folder/pip/python3"
   build_in "$clone" &&   # for the compilers
     PATH=$fakes:$PATH MOTLEY_CACHE=$cache status_is 0 "$clone/run" setup --libtorch 2.7.1 &&
-    says "fetch PyTorch 2.7.1, 831 MB" && [[ $(wc -l <"$cache/asked") -eq 2 ]] &&
-    grep -q -- "--python-version 3.11 .* torch==2.7.1 nvidia-cuda-runtime-cu12==12.6.77 nvidia-cuda-cupti-cu12" "$cache/asked" &&
+    says "fetch PyTorch 2.7.1, 831 MB" && [[ $(wc -l <"$asked") -eq 2 ]] &&
+    grep -q -- "--python-version 3.11 .* torch==2.7.1 nvidia-cuda-runtime-cu12==12.6.77 nvidia-cuda-cupti-cu12" "$asked" &&
     [[ -e $headers/include/crt/host_config.h && ! -e $headers/bin ]] &&
     PATH=$fakes:$PATH MOTLEY_CACHE=$cache status_is 0 "$clone/run" setup --libtorch 2.7.1 && ! says "fetch" &&
     status_is 0 env MOTLEY_CACHE="$cache" "$clone/run" clean --cache && [[ ! -e $cache && ! -e $clone/build ]]
