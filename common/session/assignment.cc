@@ -10,11 +10,12 @@ int64_t BatchSize(const RankAssignment& assignment) {
 
 double OwnedShare(const RankAssignment& assignment) {
   int64_t owned = 0, whole = 0;
-  for (const UnitPlacement& unit : assignment.placement) {
-    const int64_t own = unit.bounds[assignment.rank + 1] - unit.bounds[assignment.rank];
+  const Ownership& ownership = assignment.ownership;
+  for (int32_t block = 0; block < ownership.num_blocks(); ++block) {
+    const int64_t own = ownership.NumOwned(block, assignment.rank);
     if (own == 0) continue;  // another stage's
     owned += own;
-    whole += unit.bounds.back();
+    whole += ownership.NumElements(block);
   }
   return whole > 0 ? static_cast<double>(owned) / static_cast<double>(whole) : 0;
 }

@@ -10,29 +10,24 @@
 #include "common/device/device.h"
 #include "common/job/job.h"
 #include "common/model/model.h"
+#include "common/program/ownership.h"
 #include "common/program/program.h"
 #include "common/program/step_spans.h"
 
 namespace motley {
 
-// Who owns which elements of one unit: rank r owns [bounds[r], bounds[r + 1]). Size world + 1; empty ranges are legal.
-struct UnitPlacement {
-  std::vector<int64_t> bounds;
-  friend bool operator==(const UnitPlacement&, const UnitPlacement&) = default;
-};
-
-// The planner's answer for the device is in its program (units that it computes, its microbatches, what it recomputes) and in the
-// placement (its share of the training state). Profiling has neither.
+// The planner's answer for the device is in its program (blocks that it computes, its microbatches, what it recomputes) and in
+// the ownership (its share of the training state). Profiling has neither.
 struct RankAssignment {
   JobId job;
   Epoch epoch;
   int rank = 0;
   std::vector<DeviceId> devices;            // by rank
   std::vector<std::string> data_addresses;  // by rank: interface address of the data plane
-  std::vector<UnitPlacement> placement;     // by unit
-  Program program;                          // of a training step
-  Program evaluation;                       // of a validation pass over config.data.validation_samples
-  std::string programs_digest;              // of all ranks' programs: they agree on it before the first step
+  Ownership ownership;
+  Program program;              // of a training step
+  Program evaluation;           // of a validation pass over config.data.validation_samples
+  std::string programs_digest;  // of all ranks' programs: they agree on it before the first step
   double predicted_step_seconds = 0;
   LaneSeconds predicted_lanes;  // of a step
   int stage = 0;                // of the pipeline
@@ -51,7 +46,7 @@ struct RankAssignment {
 
 // Samples of the global batch that the rank computes in a step; 0 when profiling.
 int64_t BatchSize(const RankAssignment& assignment);
-// What the rank owns of the units that it owns parts of, 0..1: its share of its stage's training state. 0 when profiling.
+// What the rank owns of the blocks that it owns parts of, 0..1: its share of its stage's training state. 0 when profiling.
 double OwnedShare(const RankAssignment& assignment);
 
 }  // namespace motley

@@ -1,5 +1,7 @@
 #include "common/wire/assignment.h"
 
+#include <map>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/wire/device.h"
@@ -8,6 +10,8 @@
 
 namespace motley::wire {
 namespace {
+
+constexpr int32_t kMostBlocks = 1 << 16;  // as programs have
 
 std::string ProgramText(const Program& program) { return program.instructions.empty() ? std::string() : ToText(program); }
 
@@ -28,13 +32,6 @@ absl::Status CheckShape(const v1::RankAssignment& proto) {
     return absl::InvalidArgumentError(
         absl::StrCat("data_addresses must have one entry for each of ", world, " device_ids, got ", proto.data_addresses_size()));
   }
-  for (int unit = 0; unit < proto.placement_size(); ++unit) {
-    const int size = proto.placement(unit).bounds_size();
-    if (size != world + 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("placement[", unit, "].bounds must have ", world + 1, " entries, got ", size));
-    }
-  }
   for (const v1::RankPair& pair : proto.link_pairs()) {
     const bool are_ranks = pair.a() >= 0 && pair.a() < pair.b() && pair.b() < world;
     if (!are_ranks || NodeOf(DeviceId(proto.device_ids(pair.a()))) != NodeOf(DeviceId(proto.device_ids(pair.b())))) {
@@ -43,6 +40,50 @@ absl::Status CheckShape(const v1::RankAssignment& proto) {
     }
   }
   return absl::OkStatus();
+}
+
+v1::OwnedAlike AlikeToProto(const Ownership::Alike& alike) {
+  v1::OwnedAlike proto;
+  for (const BlockSpan& span : alike.blocks) {
+    v1::BlockSpan* out = proto.add_blocks();
+    out->set_first(span.first);
+    out->set_last(span.last);
+  }
+  for (const OwnedRange& range : *alike.ranges) {
+    v1::OwnedRange* out = proto.add_ranges();
+    out->set_rank(range.rank);
+    out->set_begin(range.begin);
+    out->set_end(range.end);
+  }
+  return proto;
+}
+
+// Whether every element has one owner is checked where the model's arrays are known.
+absl::StatusOr<Ownership> OwnershipFromProto(const v1::RankAssignment& proto) {
+  std::map<int32_t, const v1::OwnedAlike*> by_block;
+  for (const v1::OwnedAlike& alike : proto.ownership()) {
+    for (const v1::BlockSpan& span : alike.blocks()) {
+      if (span.first() < 0 || span.last() < span.first() || span.last() >= kMostBlocks) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("ownership: blocks ", span.first(), " to ", span.last(), " are not in 0..", kMostBlocks - 1));
+      }
+      for (int32_t block = span.first(); block <= span.last(); ++block) {
+        if (!by_block.emplace(block, &alike).second) {
+          return absl::InvalidArgumentError(absl::StrCat("ownership: block ", block, " is there twice"));
+        }
+      }
+    }
+  }
+  Ownership ownership;
+  for (const auto& [block, alike] : by_block) {
+    if (block != ownership.num_blocks()) {
+      return absl::InvalidArgumentError(absl::StrCat("ownership: block ", ownership.num_blocks(), " is missing"));
+    }
+    OwnedRanges ranges;
+    for (const v1::OwnedRange& range : alike->ranges()) ranges.push_back({range.rank(), range.begin(), range.end()});
+    ownership.Add(ranges);
+  }
+  return ownership;
 }
 
 }  // namespace
@@ -54,9 +95,7 @@ v1::RankAssignment ToProto(const RankAssignment& a) {
   proto.set_rank(a.rank);
   for (const DeviceId& device : a.devices) proto.add_device_ids(device.value());
   for (const std::string& address : a.data_addresses) proto.add_data_addresses(address);
-  for (const UnitPlacement& unit : a.placement) {
-    proto.add_placement()->mutable_bounds()->Add(unit.bounds.begin(), unit.bounds.end());
-  }
+  for (const Ownership::Alike& alike : a.ownership.AlikeBlocks()) *proto.add_ownership() = AlikeToProto(alike);
   proto.set_program(ProgramText(a.program));
   proto.set_evaluation_program(ProgramText(a.evaluation));
   proto.set_programs_digest(a.programs_digest);
@@ -87,7 +126,7 @@ absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
   a.rank = proto.rank();
   for (const std::string& device : proto.device_ids()) a.devices.emplace_back(device);
   a.data_addresses.assign(proto.data_addresses().begin(), proto.data_addresses().end());
-  for (const v1::UnitBounds& unit : proto.placement()) a.placement.push_back({{unit.bounds().begin(), unit.bounds().end()}});
+  MOTLEY_ASSIGN_OR_RETURN(a.ownership, OwnershipFromProto(proto));
   MOTLEY_ASSIGN_OR_RETURN(a.program, ParseField("program", proto.program()));
   MOTLEY_ASSIGN_OR_RETURN(a.evaluation, ParseField("evaluation_program", proto.evaluation_program()));
   a.programs_digest = proto.programs_digest();

@@ -113,7 +113,7 @@ RankAssignment Common(const ClusterState& state, const Prepared& prepared, const
     common.devices.push_back(place.device.id);
     common.data_addresses.push_back(state.nodes.at(NodeOf(place.device.id)).description.data_address);
   }
-  common.placement = prepared.plan.placement;
+  common.ownership = *prepared.plan.plan.ownership;
   common.programs_digest = DigestOf(prepared.plan);
   common.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;
   common.start_step = prepared.start_step;

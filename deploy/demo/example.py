@@ -65,7 +65,7 @@ def plan_by_hand(cluster, entry):
     plan.pop("report", None)
     for stage in plan["pipelines"][0]["stages"] if entry.get("shards") == "even" else []:
         ranks = [rank for unit in stage["units"] for rank in unit["ranks"]]
-        stage["placement"] = []
+        plan.pop("ownership", None)   # of the shares that were
         for rank in ranks:
             rank["shard_ratio"] = 1 / len(ranks)
     return json.dumps(plan)

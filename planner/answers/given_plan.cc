@@ -16,8 +16,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr int kFirstWithSchedules = 3;  // schema
-constexpr size_t kMostWarnings = 8;     // a plan for another cluster may differ in every device
+constexpr size_t kMostWarnings = 8;  // a plan for another cluster may differ in every device
 
 // "A100" and "A100-40GB" are one card.
 std::string CardName(const std::string& label) {
@@ -151,7 +150,7 @@ class Mender {
     for (UnitPlan& unit : stage.units) {
       for (RankPlan& rank : unit.ranks) rank.shard_ratio /= shards;
     }
-    stage.placement.clear();
+    plan->ownership.reset();
   }
 
   template <typename... Parts>
@@ -177,7 +176,7 @@ absl::StatusOr<GivenPlan> PriceGivenPlan(const Setting& setting, Plan plan) {
   const Workload& workload = setting.workload;
   FillIn({workload.model.num_layers, workload.global_batch, workload.seq_len}, &plan);
   plan.predicted = {};
-  const int made_anew = plan.schema_version < kFirstWithSchedules ? plan.schema_version : 0;
+  const int version = plan.schema_version;
   plan.schema_version = kPlanSchemaVersion;
   GivenPlan given;
   given.warnings = FindOtherCards(setting, plan);
@@ -200,9 +199,14 @@ absl::StatusOr<GivenPlan> PriceGivenPlan(const Setting& setting, Plan plan) {
     MOTLEY_ASSIGN_OR_RETURN(given.evaluation, Price(mended, std::move(plan)));
   }
   CompleteUnused(setting, &given.evaluation.plan);
-  if (made_anew && given.evaluation.plan.training) {
-    given.evaluation.plan.predicted.notes.push_back(absl::StrCat(
-        "the plan is of schema ", made_anew, ", which had no schedules: its schedule was made anew, from today's costs"));
+  Plan& priced = given.evaluation.plan;
+  if (version < kFirstWithSchedules && priced.training) {
+    priced.predicted.notes.push_back(absl::StrCat("the plan is of schema ", version,
+                                                  ", which had no schedules: its schedule was made anew, from today's costs"));
+  }
+  if (version < kFirstWithOwnership && priced.ownership) {
+    priced.predicted.notes.push_back(
+        absl::StrCat("the plan is of schema ", version, ": who owns which elements was made anew, from its shares"));
   }
   return given;
 }

@@ -80,8 +80,7 @@ void AddWaits(const MeasuredStep& step, Sums* sums) {
 absl::StatusOr<MeasuredStep> CompareStep(const Setting& setting, const Plan& plan, const std::vector<Program>& programs,
                                          RankSpans spans, const std::vector<double>& step_seconds) {
   MOTLEY_RETURN_IF_ERROR(CheckSpans(programs, spans));
-  const std::vector<UnitPlacement> placement = SteppersOf(plan, UnitElements(setting.costs.layout()));
-  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, plan, programs, placement));
+  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, plan, programs));
   MeasuredStep step;
   MOTLEY_ASSIGN_OR_RETURN(step.simulated, Run(priced.graph));
   const RankSpans simulated = SpansByRank(programs, priced.task_of, step.simulated);

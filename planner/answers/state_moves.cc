@@ -9,7 +9,6 @@
 #include "common/model/parameters.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
-#include "planner/plan/virtual_stages.h"
 
 namespace motley::planner {
 namespace {
@@ -51,21 +50,10 @@ absl::Status CheckShape(const Plan& plan) {
     if (pipeline.stages.empty()) return broken("stages: empty");
     for (size_t s = 0; s < pipeline.stages.size(); ++s) {
       const StagePlan& stage = pipeline.stages[s];
-      size_t ranks = 0, units = (s == EmbeddingStage(pipeline)) + (s == HeadStage(pipeline));
       if (stage.ministages.empty() || stage.units.empty()) return broken("a stage without ministages or units");
       for (const LayerRange& range : stage.ministages) {
         if (range.first < 0 || range.last < range.first || range.last >= kMostLayers)
           return broken("ministages that are no ranges of layers");
-        units += static_cast<size_t>(range.last - range.first + 1);
-      }
-      for (const UnitPlan& unit : stage.units) ranks += unit.ranks.size();
-      if (stage.placement.empty()) continue;
-      if (stage.placement.size() != units || stage.zero_stage == 0) return broken("a placement that is not of its stage's units");
-      for (const UnitPlacement& unit : stage.placement) {
-        if (unit.bounds.size() != ranks + 1 || unit.bounds.front() != 0 ||
-            !std::is_sorted(unit.bounds.begin(), unit.bounds.end())) {
-          return broken("a placement whose bounds do not go from 0 upwards, one for each rank and one more");
-        }
       }
     }
   }
@@ -82,24 +70,30 @@ int64_t LastLayer(const Plan& plan) {
   return last;
 }
 
-// Elements by unit, as far as the plan's placements tell; 0 = not told.
+// Elements by block, as far as the plan's ownership tells; 0 = not told.
 void AddSizes(const Plan& plan, std::vector<int64_t>* sizes) {
-  for (const PipelinePlan& pipeline : plan.pipelines) {
-    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-      const std::vector<UnitPlacement>& placement = pipeline.stages[s].placement;
-      const std::vector<size_t> units = UnitsOfStage(pipeline, s, sizes->size());
-      for (size_t u = 0; u < placement.size() && u < units.size(); ++u) (*sizes)[units[u]] = placement[u].bounds.back();
-    }
+  for (int32_t block = 0; plan.ownership && block < plan.ownership->num_blocks(); ++block) {
+    if (static_cast<size_t>(block) < sizes->size()) (*sizes)[static_cast<size_t>(block)] = plan.ownership->NumElements(block);
   }
+}
+
+absl::Status CheckOwnership(const Plan& plan, const std::vector<int64_t>& sizes) {
+  if (!plan.ownership) return absl::OkStatus();
+  int32_t world = 0;
+  ForEachRank(plan, [&world](const RankPlan&) { ++world; });
+  return Validate(*plan.ownership, sizes, world);
 }
 
 Holdings HoldingsOf(const Plan& plan, const std::vector<int64_t>& sizes, const Names& names) {
   std::vector<size_t> devices;  // by rank
   ForEachRank(plan, [&](const RankPlan& rank) { devices.push_back(names.Index(rank.device)); });
   Holdings holdings;
-  for (const std::vector<OwnedRange>& unit : OwnershipOf(plan, sizes)) {
+  const Ownership ownership = OwnershipOf(plan, sizes);
+  for (int32_t block = 0; block < ownership.num_blocks(); ++block) {
     holdings.emplace_back();
-    for (const OwnedRange& range : unit) holdings.back().push_back({devices[range.rank], range.begin, range.end});
+    for (const OwnedRange& range : ownership.Of(block)) {
+      holdings.back().push_back({devices[range.rank], range.begin, range.end});
+    }
   }
   return holdings;
 }
@@ -182,8 +176,11 @@ absl::StatusOr<std::vector<StateMove>> FindStateMoves(const Plan& before, const 
   AddSizes(before, &sizes);
   AddSizes(after, &sizes);
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
-    return absl::InvalidArgumentError("neither plan has placements, so the sizes of its layers are not known; give the model");
+    return absl::InvalidArgumentError(
+        "neither plan says who owns which elements, so the sizes of its layers are not known; give the model");
   }
+  MOTLEY_RETURN_IF_ERROR(CheckOwnership(before, sizes));
+  MOTLEY_RETURN_IF_ERROR(CheckOwnership(after, sizes));
   const Names names(before, after);
   MoveFinder finder(names, StateBytesPerElement(after.dtype));
   const Holdings from = HoldingsOf(before, sizes, names), to = HoldingsOf(after, sizes, names);

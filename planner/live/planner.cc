@@ -15,8 +15,6 @@
 #include "planner/live/program_size.h"
 #include "planner/lowering/program_spans.h"
 #include "planner/plan/each_rank.h"
-#include "planner/plan/ownership.h"
-#include "planner/plan/placement.h"
 #include "planner/simulator/trace.h"
 
 namespace motley::planner {
@@ -34,16 +32,6 @@ absl::StatusOr<Evaluation> PriceGiven(const Setting& setting, const PlannerInput
   return std::move(given.evaluation);
 }
 
-// The elements that the ranks' shares come to. Without sharding there are none to say.
-void Place(const std::vector<int64_t>& elements, Plan* plan) {
-  PipelinePlan& pipeline = plan->pipelines[0];
-  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-    std::vector<int64_t> of_stage;
-    for (const size_t unit : UnitsOfStage(pipeline, s, elements.size())) of_stage.push_back(elements[unit]);
-    if (pipeline.stages[s].zero_stage > 0) pipeline.stages[s].placement = PlacementOf(pipeline.stages[s], of_stage);
-  }
-}
-
 absl::StatusOr<PlanResult> PlanAsAsked(const PlannerInput& input) {
   const absl::Time start = absl::Now();
   MOTLEY_ASSIGN_OR_RETURN(JobSetting job, SettingOf(input));
@@ -59,9 +47,6 @@ absl::StatusOr<PlanResult> PlanAsAsked(const PlannerInput& input) {
     MOTLEY_ASSIGN_OR_RETURN(evaluation, PriceGiven(setting, input, &bound));
   }
   PlanResult result;
-  const std::vector<int64_t> elements = UnitElements(setting.costs.layout());
-  Place(elements, &evaluation.plan);
-  result.placement = SteppersOf(evaluation.plan, elements);
   evaluation.plan.epoch = input.epoch;
   for (const DeviceId& device : input.excluded) evaluation.plan.unused.push_back({device, "planner.exclude names it"});
   result.programs = std::move(evaluation.programs);

@@ -17,7 +17,6 @@ struct PlanResult {
   Plan plan;
   std::vector<Program> programs;          // by rank, validated, in an order that comes to its end
   std::vector<Program> evaluations;       // by rank: the validation pass; empty programs when the job has none
-  std::vector<UnitPlacement> placement;   // by unit of the model, over all ranks: who keeps and steps which elements
   std::vector<LaneSeconds> lanes;         // by rank: of the simulated step
   LiveInputs inputs;                      // what it was planned from
   std::vector<std::string> dropped_pins;  // each with why, where planner.pins_required is false

@@ -16,18 +16,19 @@
 #include "planner/lowering/step_lowering_graph.h"
 #include "planner/lowering/step_lowering_seconds.h"
 #include "planner/lowering/step_lowering_view.h"
+#include "planner/plan/ownership.h"
+#include "planner/plan/placement.h"
 
 namespace motley::planner {
 namespace {
 
 class Graph : public WalkListener {
  public:
-  Graph(const Setting& setting, const PlanView& view, const std::vector<Program>& programs,
-        const std::vector<UnitPlacement>& placement)
+  Graph(const Setting& setting, const PlanView& view, const std::vector<Program>& programs, const Ownership& ownership)
       : setting_(setting),
         view_(view),
         programs_(programs),
-        placement_(placement),
+        ownership_(ownership),
         writer_(setting.links),
         hidden_(setting.cluster.overlap_efficiency) {
     for (const RankView& rank : view.ranks) {
@@ -39,6 +40,10 @@ class Graph : public WalkListener {
       ends_.emplace_back(program.instructions.size());
       task_of_.emplace_back(program.instructions.size(), -1);
       instructions += program.instructions.size();
+    }
+    for (const std::vector<int32_t>& group : programs.front().groups) {
+      std::vector<int32_t>& places = place_in_.emplace_back(programs.size(), -1);
+      for (size_t i = 0; i < group.size(); ++i) places[static_cast<size_t>(group[i])] = static_cast<int32_t>(i);
     }
     last_compute_.assign(programs.size(), -1);
     writer_.Expect(instructions);
@@ -103,12 +108,8 @@ class Graph : public WalkListener {
     Add(r, i, KindOf(PassOf(op)), SecondsAt(r, op), tag);
   }
   void Compute(size_t r, int32_t i, const OptimizerStep& op) {
-    int64_t owned = 0;
-    if (op.first_unit == -1) {
-      for (const UnitPlacement& unit : placement_) owned += unit.bounds[r + 1] - unit.bounds[r];
-    } else {
-      owned = Owned(r, op.first_unit, op.more_units);
-    }
+    const int64_t owned =
+        op.first_unit == -1 ? ownership_.NumOwned(static_cast<int32_t>(r)) : Owned(r, op.first_unit, op.more_units);
     Add(r, i, TaskKind::kOptimizer, setting_.costs.OptimizerSeconds(view_.ranks[r].kind, static_cast<double>(owned)),
         {op.first_unit, -1});
   }
@@ -297,7 +298,7 @@ class Graph : public WalkListener {
   // Elements of the units that the rank owns.
   int64_t Owned(size_t r, int32_t unit, int32_t more) const {
     int64_t owned = 0;
-    for (int32_t u = unit; u <= unit + more; ++u) owned += placement_[u].bounds[r + 1] - placement_[u].bounds[r];
+    for (int32_t u = unit; u <= unit + more; ++u) owned += ownership_.NumOwned(u, static_cast<int32_t>(r));
     return owned;
   }
   void Add(size_t r, int32_t i, TaskKind kind, double seconds, TaskTag tag) {
@@ -334,12 +335,16 @@ class Graph : public WalkListener {
     std::vector<double> shares(members.size(), 0);
     double whole = 0;
     for (int32_t unit = op.unit; unit <= op.unit + op.more_units; ++unit) {
-      const std::vector<int64_t>& bounds = placement_[unit].bounds;
-      const int64_t begin = elements.first, end = elements.whole() ? bounds.back() : elements.end();
+      const int64_t begin = elements.first, end = elements.whole() ? ownership_.NumElements(unit) : elements.end();
       whole += static_cast<double>(end - begin);
-      for (size_t i = 0; i < members.size(); ++i) {
-        const int64_t first = std::max(begin, bounds[members[i]]), last = std::min(end, bounds[members[i] + 1]);
-        shares[i] += static_cast<double>(root == -1 ? std::max<int64_t>(0, last - first) : members[i] == root ? end - begin : 0);
+      if (root != -1) {
+        shares[static_cast<size_t>(place_in_[op.group][root])] += static_cast<double>(end - begin);
+        continue;
+      }
+      for (const OwnedRange& range : ownership_.Of(unit)) {
+        const int64_t owned = std::min(end, range.end) - std::max(begin, range.begin);
+        const int32_t place = place_in_[op.group][range.rank];
+        if (owned > 0 && place >= 0) shares[static_cast<size_t>(place)] += static_cast<double>(owned);
       }
     }
     for (double& share : shares) share /= whole;
@@ -357,24 +362,25 @@ class Graph : public WalkListener {
   const Setting& setting_;
   const PlanView& view_;
   const std::vector<Program>& programs_;
-  const std::vector<UnitPlacement>& placement_;
+  const Ownership& ownership_;
   GraphWriter writer_;
   std::vector<std::vector<IndexList>> ends_;  // by rank and instruction: the tasks after which it is over
   std::vector<std::vector<int32_t>> task_of_;
-  std::vector<int32_t> last_compute_;         // by rank
-  const double hidden_;                       // part of a collective beside compute that costs it nothing
-  std::vector<std::vector<double>> charges_;  // by rank and instruction; empty = nothing costs anything
+  std::vector<std::vector<int32_t>> place_in_;  // by group and rank: its place in the ring; -1 = not there
+  std::vector<int32_t> last_compute_;           // by rank
+  const double hidden_;                         // part of a collective beside compute that costs it nothing
+  std::vector<std::vector<double>> charges_;    // by rank and instruction; empty = nothing costs anything
   using RingKey = std::tuple<Collective, int32_t, int32_t, int32_t, int64_t, int64_t, int32_t>;
   std::map<RingKey, int> rings_;                                   // by group, units, elements and root
   std::map<std::tuple<size_t, size_t, int32_t>, int> hand_overs_;  // by ranks and samples
 };
 
 // That ranges of elements are those of the model's units: each program is held to itself alone (Validate).
-absl::Status CheckElements(const std::vector<Program>& programs, const std::vector<UnitPlacement>& placement) {
+absl::Status CheckElements(const std::vector<Program>& programs, const Ownership& ownership) {
   for (const Program& program : programs) {
     const ProgramIndex index(program);
     for (size_t unit = 0; unit < index.elements.size(); ++unit) {
-      const int64_t end = index.elements[unit], elements = placement[unit].bounds.back();
+      const int64_t end = index.elements[unit], elements = ownership.NumElements(static_cast<int32_t>(unit));
       if (end == 0 || end == elements) continue;
       return absl::FailedPreconditionError(absl::StrCat("program of rank ", program.rank, ": its ranges of unit ", unit,
                                                         " end at element ", end, ", the unit has ", elements));
@@ -385,11 +391,11 @@ absl::Status CheckElements(const std::vector<Program>& programs, const std::vect
 
 }  // namespace
 
-absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs,
-                                             const std::vector<UnitPlacement>& placement) {
+absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
-  MOTLEY_RETURN_IF_ERROR(CheckElements(programs, placement));
-  Graph graph(setting, view, programs, placement);
+  const Ownership ownership = OwnershipOf(plan, UnitElements(setting.costs.layout()));
+  MOTLEY_RETURN_IF_ERROR(CheckElements(programs, ownership));
+  Graph graph(setting, view, programs, ownership);
   MOTLEY_RETURN_IF_ERROR(WalkPrograms(programs, &graph));
   return graph.Finish();
 }

@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "common/program/program.h"
-#include "common/session/assignment.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
@@ -20,8 +19,8 @@ struct ProgramGraph {
 };
 
 // An actor a rank, in the plan's order. A hand-over takes its sender's and its receiver's lane; what takes no time (`release`,
-// `zero_grad`) is no task. `programs`: of `plan` (program_writer.h); `placement`: SteppersOf the plan. Errors of WalkPrograms.
-absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs,
-                                             const std::vector<UnitPlacement>& placement);
+// `zero_grad`) is no task. `programs`: of `plan` (program_writer.h), whose ownership says what collectives move and optimizers
+// step. Errors of WalkPrograms.
+absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs);
 
 }  // namespace motley::planner

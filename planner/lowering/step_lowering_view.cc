@@ -59,7 +59,7 @@ auto LinksOf(const Cluster& cluster, int device) {
                          node.host_link_bytes_per_second, node.pcie_roots.size(), SlowWays(node, device));
 }
 
-// Shares that differ by the rounding of a placement are equal.
+// Shares that differ by rounding to whole elements are equal.
 constexpr double kShareTolerance = 1e-6;
 // Actors that one class of units is cut into where its neighbours in the pipeline are narrower.
 constexpr int64_t kMostPieces = 8;
@@ -152,7 +152,6 @@ class Viewer {
     const int index = static_cast<int>(view_.stages.size());
     for (size_t u = 0; u < stage.plan->units.size(); ++u) MOTLEY_RETURN_IF_ERROR(AddUnit(index, static_cast<int>(u), &stage));
     stage.num_ranks = static_cast<int>(view_.ranks.size()) - stage.first_rank;
-    SetShares(stage);
     classes_.push_back(ClassesOf(index, stage));
     view_.stages.push_back(std::move(stage));
     return absl::OkStatus();
@@ -176,22 +175,6 @@ class Viewer {
     }
     return absl::OkStatus();
   }
-
-  // A placement says exactly what the shard ratios say roughly. Ratios need no elements to be exact: state is priced by them.
-  void SetShares(const StageView& stage) {
-    if (stage.plan->placement.empty()) return;
-    int64_t total = 0;
-    std::vector<int64_t> owned(static_cast<size_t>(stage.num_ranks), 0);
-    for (const UnitPlacement& unit : stage.plan->placement) {
-      for (size_t r = 0; r < owned.size(); ++r) owned[r] += unit.bounds[r + 1] - unit.bounds[r];
-      total += unit.bounds.back();
-    }
-    for (size_t r = 0; r < owned.size(); ++r) {
-      RankOf(stage, r).share = total > 0 ? static_cast<double>(owned[r]) / static_cast<double>(total) : 0;
-    }
-  }
-
-  RankView& RankOf(const StageView& stage, size_t r) { return view_.ranks[static_cast<size_t>(stage.first_rank) + r]; }
 
   bool UnitsAlike(const ActorView& actor, const UnitPlan& unit, int first_rank) const {
     if (static_cast<size_t>(actor.ranks_per_unit) != unit.ranks.size() || *actor.microbatches != unit.microbatches) return false;

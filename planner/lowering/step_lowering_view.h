@@ -17,7 +17,7 @@ namespace motley::planner {
 struct RankView {
   int device = 0, kind = 0;
   int pipeline = 0, stage = 0, unit = 0;  // stage: into PlanView::stages
-  double share = 0;                       // of the stage's sharded state; from the placement where the plan has one
+  double share = 0;                       // of the stage's sharded state
   OpSet recompute;
   const RankPlan* plan = nullptr;
 };

@@ -1,6 +1,7 @@
 #include "planner/plan/ownership.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/plan/placement.h"
 #include "planner/plan/virtual_stages.h"
@@ -8,145 +9,124 @@
 namespace motley::planner {
 namespace {
 
-// Ranks that hold the stage's state once, and the number of the first of them.
-struct Holders {
-  int first_rank = 0;
-  std::vector<const RankPlan*> ranks;
-};
-
-// Without sharding every unit of the stage holds everything.
-std::vector<Holders> HoldersOf(const StagePlan& stage, int first_rank) {
-  std::vector<Holders> all;
+// Of the stage's ranks, in order.
+std::vector<double> SharesOf(const StagePlan& stage) {
+  std::vector<double> shares;
   for (const UnitPlan& unit : stage.units) {
-    if (all.empty() || stage.zero_stage == 0) all.push_back({first_rank, {}});
-    for (const RankPlan& rank : unit.ranks) all.back().ranks.push_back(&rank);
-    first_rank += static_cast<int>(unit.ranks.size());
+    for (const RankPlan& rank : unit.ranks) {
+      const double even = rank.tp_share / static_cast<double>(stage.units.size());
+      shares.push_back(stage.zero_stage == 0 ? even : rank.shard_ratio);
+    }
   }
-  return all;
+  return shares;
 }
 
-// What pipeline `p` holds of each unit of the model.
-Ownership HeldBy(const PipelinePlan& pipeline, int first_rank, const std::vector<int64_t>& elements) {
-  Ownership held(elements.size());
+// What the ranks of one pipeline hold of each block. `first_rank`: the pipeline's.
+std::vector<OwnedRanges> HeldBy(const PipelinePlan& pipeline, int32_t first_rank, const std::vector<int64_t>& elements) {
+  std::vector<OwnedRanges> held(elements.size());
   for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-    const StagePlan& stage = pipeline.stages[s];
-    const std::vector<size_t> units = UnitsOfStage(pipeline, s, elements.size());
-    std::vector<int64_t> sizes;
-    for (const size_t unit : units) sizes.push_back(elements[unit]);
-    const std::vector<Holders> all = HoldersOf(stage, first_rank);
-    for (const Holders& holders : all) {
-      const std::vector<UnitPlacement> placement = PlacementOf(stage, holders.ranks, sizes);
-      for (size_t u = 0; u < units.size(); ++u) {
-        const std::vector<int64_t>& bounds = placement[u].bounds;
-        for (size_t r = 0; r < holders.ranks.size(); ++r) {
-          if (bounds[r] == bounds[r + 1]) continue;
-          const int rank = holders.first_rank + static_cast<int>(r);
-          held[units[u]].push_back({rank, bounds[r], bounds[r + 1], &holders == &all.front()});
-        }
+    const std::vector<double> shares = SharesOf(pipeline.stages[s]);
+    for (const size_t block : UnitsOfStage(pipeline, s, elements.size())) {
+      const std::vector<int64_t> bounds = CutByShares(elements[block], shares);
+      for (size_t r = 0; r < shares.size(); ++r) {
+        held[block].push_back({first_rank + static_cast<int32_t>(r), bounds[r], bounds[r + 1]});
       }
     }
-    first_rank = all.back().first_rank + static_cast<int>(all.back().ranks.size());
+    first_rank += static_cast<int32_t>(shares.size());
   }
   return held;
 }
 
-// Where what any of the pipelines' ranks hold of one unit begins or ends.
-std::vector<int64_t> Borders(const std::vector<Ownership>& held, size_t unit) {
+// One block: where all pipelines' ranks are the same the piece is cut in as many parts as there are pipelines; pipeline p owns
+// part p.
+OwnedRanges Divided(const std::vector<OwnedRanges>& held) {
   std::vector<int64_t> borders;
-  for (const Ownership& pipeline : held) {
-    for (const OwnedRange& range : pipeline[unit]) borders.insert(borders.end(), {range.begin, range.end});
+  for (const OwnedRanges& pipeline : held) {
+    for (const OwnedRange& range : pipeline) borders.insert(borders.end(), {range.begin, range.end});
   }
   std::sort(borders.begin(), borders.end());
   borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
-  return borders;
-}
-
-// Every piece that the same ranks hold is cut in as many parts as there are pipelines; pipeline `p` owns part p.
-void AddParts(const OwnedRange& held, const std::vector<int64_t>& borders, int64_t p, int64_t pipelines,
-              std::vector<OwnedRange>* owned) {
-  for (auto border = std::lower_bound(borders.begin(), borders.end(), held.begin); *border < held.end; ++border) {
-    const int64_t begin = *border, length = *(border + 1) - begin;
-    OwnedRange part = held;
-    part.begin = begin + length * p / pipelines;
-    part.end = begin + length * (p + 1) / pipelines;
-    if (part.begin < part.end) owned->push_back(part);
+  const auto pipelines = static_cast<int64_t>(held.size());
+  OwnedRanges owned;
+  std::vector<size_t> at(held.size(), 0);  // the range that holds the piece, by pipeline
+  for (size_t i = 0; i + 1 < borders.size(); ++i) {
+    const int64_t begin = borders[i], length = borders[i + 1] - begin;
+    for (int64_t p = 0; p < pipelines; ++p) {
+      const OwnedRanges& ranges = held[static_cast<size_t>(p)];
+      size_t& range = at[static_cast<size_t>(p)];
+      while (ranges[range].end <= begin) ++range;
+      owned.push_back({ranges[range].rank, begin + length * p / pipelines, begin + length * (p + 1) / pipelines});
+    }
   }
+  return owned;
 }
 
-}  // namespace
-
-std::vector<size_t> UnitsOfStage(const PipelinePlan& pipeline, size_t s, size_t num_units) {
-  std::vector<size_t> units;
-  if (s == EmbeddingStage(pipeline)) units.push_back(0);
-  for (const LayerRange& range : pipeline.stages[s].ministages) {
-    for (int64_t layer = range.first; layer <= range.last; ++layer) units.push_back(static_cast<size_t>(layer + 1));
+int32_t NumRanks(const PipelinePlan& pipeline) {
+  size_t ranks = 0;
+  for (const StagePlan& stage : pipeline.stages) {
+    for (const UnitPlan& unit : stage.units) ranks += unit.ranks.size();
   }
-  if (s == HeadStage(pipeline)) units.push_back(num_units - 1);
-  return units;
+  return static_cast<int32_t>(ranks);
 }
 
-std::vector<UnitPlacement> PlacementOf(const StagePlan& stage, const std::vector<const RankPlan*>& ranks,
-                                       const std::vector<int64_t>& elements) {
-  if (!stage.placement.empty()) return stage.placement;
-  std::vector<double> shares;
-  for (const RankPlan* rank : ranks) shares.push_back(stage.zero_stage == 0 ? rank->tp_share : rank->shard_ratio);
-  return PlaceByShares(elements, shares);
-}
-
-std::vector<UnitPlacement> PlacementOf(const StagePlan& stage, const std::vector<int64_t>& elements) {
-  return PlacementOf(stage, HoldersOf(stage, 0).front().ranks, elements);
-}
-
-Ownership OwnershipOf(const Plan& plan, const std::vector<int64_t>& elements) {
-  std::vector<Ownership> held;  // by pipeline
-  int first_rank = 0;
+Ownership ByShares(const Plan& plan, const std::vector<int64_t>& elements) {
+  std::vector<std::vector<OwnedRanges>> held;  // by pipeline
+  int32_t first_rank = 0;
   for (const PipelinePlan& pipeline : plan.pipelines) {
     held.push_back(HeldBy(pipeline, first_rank, elements));
-    for (const StagePlan& stage : pipeline.stages) {
-      for (const UnitPlan& unit : stage.units) first_rank += static_cast<int>(unit.ranks.size());
-    }
+    first_rank += NumRanks(pipeline);
   }
-  Ownership ownership(elements.size());
-  for (size_t u = 0; u < elements.size(); ++u) {
-    const std::vector<int64_t> borders = Borders(held, u);
-    for (size_t p = 0; p < held.size(); ++p) {
-      for (OwnedRange range : held[p][u]) {
-        if (plan.pipelines_zero_stage > 0) {
-          AddParts(range, borders, static_cast<int64_t>(p), static_cast<int64_t>(held.size()), &ownership[u]);
-        } else {
-          range.first &= p == 0;
-          ownership[u].push_back(range);
-        }
-      }
-    }
+  Ownership ownership;
+  for (size_t block = 0; block < elements.size(); ++block) {
+    std::vector<OwnedRanges> of_block;
+    for (std::vector<OwnedRanges>& pipeline : held) of_block.push_back(std::move(pipeline[block]));
+    ownership.Add(of_block.size() == 1 ? of_block[0] : Divided(of_block));
   }
   return ownership;
 }
 
-std::vector<UnitPlacement> SteppersOf(const Plan& plan, const std::vector<int64_t>& elements) {
-  const PipelinePlan& pipeline = plan.pipelines.front();
-  size_t world = 0;
-  for (const StagePlan& stage : pipeline.stages) world += stage.units.size();
-  std::vector<UnitPlacement> all(elements.size());
-  size_t first_rank = 0;
-  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-    const StagePlan& stage = pipeline.stages[s];
-    const std::vector<size_t> units = UnitsOfStage(pipeline, s, elements.size());
-    std::vector<int64_t> sizes;
-    for (const size_t unit : units) sizes.push_back(elements[unit]);
-    const size_t ranks = stage.units.size();
-    const std::vector<UnitPlacement> placement =
-        stage.zero_stage == 0 ? PlaceByShares(sizes, std::vector<double>(ranks, 1.0 / static_cast<double>(ranks)))
-                              : PlacementOf(stage, sizes);
-    for (size_t u = 0; u < units.size(); ++u) {
-      std::vector<int64_t>& bounds = all[units[u]].bounds;
-      bounds.assign(first_rank, 0);
-      bounds.insert(bounds.end(), placement[u].bounds.begin(), placement[u].bounds.end());
-      bounds.resize(world + 1, sizes[u]);
-    }
-    first_rank += ranks;
+}  // namespace
+
+std::vector<size_t> UnitsOfStage(const PipelinePlan& pipeline, size_t s, size_t num_blocks) {
+  std::vector<size_t> blocks;
+  if (s == EmbeddingStage(pipeline)) blocks.push_back(0);
+  for (const LayerRange& range : pipeline.stages[s].ministages) {
+    for (int64_t layer = range.first; layer <= range.last; ++layer) blocks.push_back(static_cast<size_t>(layer + 1));
   }
-  return all;
+  if (s == HeadStage(pipeline)) blocks.push_back(num_blocks - 1);
+  return blocks;
+}
+
+Ownership OwnershipOf(const Plan& plan, const std::vector<int64_t>& elements) {
+  return plan.ownership ? *plan.ownership : ByShares(plan, elements);
+}
+
+void GiveOwnership(const std::vector<int64_t>& elements, Plan* plan) {
+  if (!plan->ownership) plan->ownership = ByShares(*plan, elements);
+  for (PipelinePlan& pipeline : plan->pipelines) {
+    for (StagePlan& stage : pipeline.stages) stage.zero_stage = std::max(stage.zero_stage, 1);
+  }
+  SetShardRatios(plan);
+}
+
+void SetShardRatios(Plan* plan) {
+  int32_t rank = 0;
+  for (PipelinePlan& pipeline : plan->pipelines) {
+    for (StagePlan& stage : pipeline.stages) {
+      int64_t whole = 0;
+      std::vector<int64_t> owned;
+      for (const UnitPlan& unit : stage.units) {
+        for (size_t r = 0; r < unit.ranks.size(); ++r) whole += owned.emplace_back(plan->ownership->NumOwned(rank++));
+      }
+      size_t next = 0;
+      for (UnitPlan& unit : stage.units) {
+        for (RankPlan& r : unit.ranks) {
+          r.shard_ratio = whole > 0 ? static_cast<double>(owned[next]) / static_cast<double>(whole) : 0;
+          ++next;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace motley::planner

@@ -11,23 +11,19 @@ std::vector<int64_t> UnitElements(const std::vector<UnitSpec>& layout) {
   return elements;
 }
 
-std::vector<UnitPlacement> PlaceByShares(const std::vector<int64_t>& elements, const std::vector<double>& shares) {
-  size_t last_owner = 0;
-  for (size_t r = 0; r < shares.size(); ++r) {
-    if (shares[r] > 0) last_owner = r;
+std::vector<int64_t> CutByShares(int64_t elements, const std::vector<double>& shares) {
+  size_t last = 0;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    if (shares[i] > 0) last = i;
   }
-  std::vector<UnitPlacement> placement;
-  for (const int64_t all : elements) {
-    std::vector<int64_t> bounds = {0};
-    double sum = 0;
-    for (size_t r = 0; r < shares.size(); ++r) {
-      sum += shares[r];
-      const auto bound = static_cast<int64_t>(std::llround(sum * static_cast<double>(all)));
-      bounds.push_back(r >= last_owner ? all : std::clamp(bound, bounds.back(), all));
-    }
-    placement.push_back({std::move(bounds)});
+  std::vector<int64_t> cuts = {0};
+  double sum = 0;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    sum += shares[i];
+    const auto cut = static_cast<int64_t>(std::llround(sum * static_cast<double>(elements)));
+    cuts.push_back(i >= last ? elements : std::clamp(cut, cuts.back(), elements));
   }
-  return placement;
+  return cuts;
 }
 
 std::vector<int64_t> Microbatches(int64_t batch, int64_t microbatch) {

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/model/model.h"
-#include "common/session/assignment.h"
+#include "common/program/ownership.h"
 #include "planner/plan/op_set.h"
 #include "planner/plan/schedule.h"
 #include "planner/plan/schedule_family.h"
@@ -45,7 +45,7 @@ struct RankPlan {
   DeviceId device;
   std::string device_model;          // for people
   OpSet recompute;                   // in all of the rank's layers
-  double shard_ratio = 0;            // of the stage's training state; with ZeRO 1 and 2 of its optimizer state
+  double shard_ratio = 0;            // of the stage's training state; with ZeRO 1 and 2 of its optimizer state; see ownership
   double tp_share = 1;               // of the unit's tensor-parallel work; a unit's shares add up to 1
   bool offload_activations = false;  // boundaries wait in host memory
   bool offload_parameters = false;   // ministages that do not compute wait in host memory
@@ -77,9 +77,6 @@ struct StagePlan {
   // Where the family takes it: forwards without their backward that the stage keeps; 0 = as many as stages are left. More hides
   // slow links (eager 1F1B: Zhuang et al., MLSys 2023), less saves memory.
   int64_t in_flight = 0;
-  // By unit of the model (embedding, layers, head) over the stage's ranks in order. Empty: every unit of the stage is cut at
-  // the ranks' shard ratios.
-  std::vector<UnitPlacement> placement;
 };
 
 // A replica of the whole model. The stage of the first virtual stage holds the embedding, that of the last one the head.
@@ -109,7 +106,9 @@ struct PlanPrediction {
   std::vector<std::string> notes;            // "A10G at 1024 tokens: estimated from ...", "stopped at the deadline"
 };
 
-inline constexpr int kPlanSchemaVersion = 3;
+inline constexpr int kPlanSchemaVersion = 4;
+// Older plans' schedules, and owned ranges, are made anew.
+inline constexpr int kFirstWithSchedules = 3, kFirstWithOwnership = 4;
 
 struct Plan {
   int schema_version = kPlanSchemaVersion;
@@ -124,6 +123,9 @@ struct Plan {
   // ranks that hold it in the several pipelines, 2 = gradients too.
   int pipelines_zero_stage = 0;
   std::vector<PipelinePlan> pipelines;
+  // Who owns which elements, by rank in the plan's order: made once, when the plan is finished (planner/plan/ownership.h); the
+  // ranks' shard ratios then follow from it. None: every block of a stage is cut at the shard ratios.
+  std::optional<Ownership> ownership;
   // What every rank computes, in order, of a step and of the validation pass: made once, when the plan is finished
   // (planner/scheduling/make_schedule.h), from the costs of that moment; programs follow from plan and schedule alone. None in a
   // plan that is not finished, or that the engine does not run.
@@ -150,8 +152,9 @@ absl::StatusOr<Plan> ParsePlanText(std::string_view text);
 
 // On one line; `indent` >= 0: for people.
 std::string ToJson(const Plan& plan, int indent = -1);
-// Schema versions 1 to 3; 1 and 2 know no schedules. INVALID_ARGUMENT names the path in the document. Reports that `motley plan
-// -o json` adds (docs/plan-language.md) are ignored.
+// Schema versions 1 to 4; 1 and 2 know no schedules, 3 and older have placements by stage, which are not read: shares say the
+// same. INVALID_ARGUMENT names the path in the document. Reports that `motley plan -o json` adds (docs/plan-language.md) are
+// ignored.
 absl::StatusOr<Plan> PlanFromJson(const std::string& json);
 // Longer documents are refused before they are parsed.
 inline constexpr int64_t kLongestPlanBytes = int64_t{64} << 20;

@@ -1,6 +1,7 @@
 // Writes the plan's JSON form (docs/plan-language.md). Keys are in a fixed order and numbers in their shortest exact form, so
 // equal plans give equal bytes.
 #include "nlohmann/json.hpp"
+#include "planner/plan/ownership_json.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/schedule_json.h"
 
@@ -23,27 +24,27 @@ Json OffloadToJson(const RankPlan& rank) {
   return offload;
 }
 
-Json RankToJson(const RankPlan& rank) {
+// With `ownership` the plan says elsewhere what the rank owns.
+Json RankToJson(const RankPlan& rank, bool ownership) {
   Json predicted = {{"busy_seconds", rank.predicted.busy_seconds}, {"peak_bytes", rank.predicted.peak_bytes}};
   if (rank.predicted.memory != MemoryByPurpose{}) predicted["memory"] = MemoryToJson(rank.predicted.memory);
-  return {{"device", rank.device.value()},    {"device_model", rank.device_model}, {"recompute", ToText(rank.recompute)},
-          {"shard_ratio", rank.shard_ratio},  {"tp_share", rank.tp_share},         {"offload", OffloadToJson(rank)},
-          {"predicted", std::move(predicted)}};
+  Json json = {{"device", rank.device.value()}, {"device_model", rank.device_model}, {"recompute", ToText(rank.recompute)}};
+  if (!ownership) json["shard_ratio"] = rank.shard_ratio;
+  json["tp_share"] = rank.tp_share;
+  json["offload"] = OffloadToJson(rank);
+  json["predicted"] = std::move(predicted);
+  return json;
 }
 
-Json StageToJson(const StagePlan& stage) {
-  Json ministages = Json::array(), units = Json::array(), placement = Json::array();
+Json StageToJson(const StagePlan& stage, bool ownership) {
+  Json ministages = Json::array(), units = Json::array();
   for (const LayerRange& range : stage.ministages) ministages.push_back({range.first, range.last});
   for (const UnitPlan& unit : stage.units) {
     Json ranks = Json::array();
-    for (const RankPlan& rank : unit.ranks) ranks.push_back(RankToJson(rank));
+    for (const RankPlan& rank : unit.ranks) ranks.push_back(RankToJson(rank, ownership));
     units.push_back({{"ranks", std::move(ranks)}, {"microbatches", unit.microbatches}});
   }
-  for (const UnitPlacement& unit : stage.placement) placement.push_back(unit.bounds);
-  Json json = {{"ministages", std::move(ministages)},
-               {"zero_stage", stage.zero_stage},
-               {"units", std::move(units)},
-               {"placement", std::move(placement)}};
+  Json json = {{"ministages", std::move(ministages)}, {"zero_stage", stage.zero_stage}, {"units", std::move(units)}};
   if (stage.in_flight > 0) json["in_flight"] = stage.in_flight;
   return json;
 }
@@ -78,7 +79,7 @@ std::string ToJson(const Plan& plan, int indent) {
   Json pipelines = Json::array(), unused = Json::array();
   for (const PipelinePlan& pipeline : plan.pipelines) {
     Json stages = Json::array();
-    for (const StagePlan& stage : pipeline.stages) stages.push_back(StageToJson(stage));
+    for (const StagePlan& stage : pipeline.stages) stages.push_back(StageToJson(stage, plan.ownership.has_value()));
     pipelines.push_back({{"stages", std::move(stages)}});
   }
   for (const UnusedDevice& device : plan.unused) {
@@ -97,6 +98,7 @@ std::string ToJson(const Plan& plan, int indent) {
                {"pipelines", std::move(pipelines)},
                {"unused", std::move(unused)},
                {"predicted", PredictionToJson(plan.predicted)}};
+  if (plan.ownership) json["ownership"] = OwnershipToJson(plan);
   if (plan.training || plan.validation) json["schedules"] = SchedulesToJson(plan);
   // Names may hold bytes that are not UTF-8 (a path): replaced, not thrown.
   return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);

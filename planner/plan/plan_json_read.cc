@@ -3,6 +3,7 @@
 #include "common/base/clean_text.h"
 #include "common/base/parse_json.h"
 #include "common/base/status_macros.h"
+#include "planner/plan/ownership_json.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/schedule_json.h"
 #include "planner/util/json_reader.h"
@@ -73,8 +74,11 @@ void ReadRank(const JsonReader& reader, RankPlan* rank) {
   if (predicted.Has("memory")) ReadMemory(predicted["memory"], &rank->predicted.memory);
 }
 
-void ReadStage(const JsonReader& reader, StagePlan* stage) {
+void ReadStage(const JsonReader& reader, int version, StagePlan* stage) {
   RefuseParallelism(reader);
+  if (reader.Has("placement") && version >= kFirstWithOwnership) {
+    return reader.Fail("placement: the plan's own `ownership` says it since schema version 4");
+  }
   reader.Keys({"ministages", "zero_stage", "in_flight", "units", "placement"});
   if (reader.Has("ministages")) {
     reader["ministages"].ForEach([stage](const JsonReader& item) {
@@ -95,8 +99,6 @@ void ReadStage(const JsonReader& reader, StagePlan* stage) {
     if (!item.Has("ranks")) return item.Fail("ranks is missing");
     item["ranks"].ForEach([&unit](const JsonReader& rank) { ReadRank(rank, &unit.ranks.emplace_back()); });
   });
-  if (!reader.Has("placement")) return;
-  reader["placement"].ForEach([stage](const JsonReader& item) { item.Read(&stage->placement.emplace_back().bounds); });
 }
 
 void ReadPrediction(const JsonReader& reader, PlanPrediction* predicted) {
@@ -142,7 +144,7 @@ void ReadPlan(const JsonReader& reader, Plan* plan) {
   plan->schema_version = version;
   RefuseParallelism(reader);
   reader.Keys({"schema_version", "strategy", "generation", "epoch", "cluster", "model", "global_batch", "seq_len", "dtype",
-               "schedule", "pipelines_zero_stage", "pipelines", "unused", "predicted", "report", "schedules"});
+               "schedule", "pipelines_zero_stage", "pipelines", "unused", "predicted", "report", "ownership", "schedules"});
   int64_t epoch = 0;
   reader.Get("epoch", &epoch);  // its name in older plans
   reader.Get("generation", &epoch);
@@ -156,11 +158,11 @@ void ReadPlan(const JsonReader& reader, Plan* plan) {
   ReadName(reader, "schedule", &plan->schedule, ParseSchedule);
   reader.Get("pipelines_zero_stage", &plan->pipelines_zero_stage);
   if (!reader.Has("pipelines")) return reader.Fail("pipelines is missing");
-  reader["pipelines"].ForEach([plan](const JsonReader& item) {
+  reader["pipelines"].ForEach([plan, version](const JsonReader& item) {
     PipelinePlan& pipeline = plan->pipelines.emplace_back();
     item.Keys({"stages"});
     if (!item.Has("stages")) return item.Fail("stages is missing");
-    item["stages"].ForEach([&pipeline](const JsonReader& stage) { ReadStage(stage, &pipeline.stages.emplace_back()); });
+    item["stages"].ForEach([&](const JsonReader& stage) { ReadStage(stage, version, &pipeline.stages.emplace_back()); });
   });
   if (reader.Has("unused")) {
     reader["unused"].ForEach([plan](const JsonReader& item) {
@@ -172,6 +174,7 @@ void ReadPlan(const JsonReader& reader, Plan* plan) {
     });
   }
   if (reader.Has("predicted")) ReadPrediction(reader["predicted"], &plan->predicted);
+  if (reader.Has("ownership")) ReadOwnership(reader["ownership"], plan);
   if (!reader.Has("schedules")) return;
   const JsonReader schedules = reader["schedules"];
   schedules.Keys({"training", "validation"});

@@ -146,18 +146,6 @@ class StageWriter {
   size_t units_ = 0, unit_size_ = 0;
 };
 
-void AppendPlacement(const StagePlan& stage, std::string* out) {
-  for (size_t i = 0; i < stage.placement.size();) {
-    size_t end = i + 1;
-    while (end < stage.placement.size() && stage.placement[end] == stage.placement[i]) ++end;
-    absl::StrAppend(out, "  placement ", end - i > 1 ? absl::StrCat(end - i, "x ") : "");
-    const std::vector<int64_t>& bounds = stage.placement[i].bounds;
-    for (size_t b = 0; b < bounds.size(); ++b) absl::StrAppend(out, b == 0 ? "" : ",", bounds[b]);
-    absl::StrAppend(out, "\n");
-    i = end;
-  }
-}
-
 // A sentence that stays on its line and reads back as it was.
 std::string Sentence(const std::string& text) {
   const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x20; });
@@ -219,7 +207,6 @@ std::string LayoutText(const Plan& plan, TextPrecision precision) {
       absl::StrAppend(&out, "pipeline ", p, " / stage ", s, " layers ", LayersText(stage.ministages), " zero ", stage.zero_stage,
                       stage.in_flight != 0 ? absl::StrCat(" in-flight ", stage.in_flight) : "", "\n");
       StageWriter(precision, &rank, &out).Write(stage);
-      if (precision == TextPrecision::kExact) AppendPlacement(stage, &out);
     }
   }
   AppendUnused(plan, &out);

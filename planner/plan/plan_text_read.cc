@@ -117,7 +117,6 @@ class Reader {
     if (words.Accept("pipeline")) return ReadStage(&words);
     if (absl::StartsWith(absl::string_view(line.data(), line.size()), "unused ")) return ReadUnused(line.substr(7));
     if (stage_ == nullptr) return absl::InvalidArgumentError("expected 'pipeline 0 / stage 0 layers ...' before the ranks");
-    if (words.Accept("placement")) return ReadPlacement(&words);
     if (words.Accept("rank") || words.Accept("ranks")) return ReadRanks(&words);
     return ReadGroup(&words);
   }
@@ -228,25 +227,6 @@ class Reader {
   absl::Status CheckGroups() const {
     if (units_ == 0 && group_.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("units of ", unit_size_, " ranks: ", units_, " are not complete"));
-  }
-
-  // placement [34x] 0,4608,18432
-  absl::Status ReadPlacement(Words* words) {
-    int64_t count = 1;
-    if (absl::EndsWith(absl::string_view(words->peek().data(), words->peek().size()), "x")) {
-      const std::string_view word = words->Take();
-      MOTLEY_ASSIGN_OR_RETURN(count, ReadInteger(word.substr(0, word.size() - 1)));
-    }
-    if (count < 1 || count > 1 << 20) return absl::InvalidArgumentError("placement: a count of units such as 34x");
-    UnitPlacement unit;
-    const std::string_view word = words->Take();
-    for (const absl::string_view bound : absl::StrSplit(absl::string_view(word.data(), word.size()), ',')) {
-      MOTLEY_ASSIGN_OR_RETURN(const int64_t number, ReadInteger(std::string_view(bound.data(), bound.size())));
-      unit.bounds.push_back(number);
-    }
-    MOTLEY_RETURN_IF_ERROR(Spend(static_cast<size_t>(count), unit.bounds.size()));
-    stage_->placement.insert(stage_->placement.end(), static_cast<size_t>(count), unit);
-    return absl::OkStatus();
   }
 
   // DEVICES: REASON

@@ -8,6 +8,7 @@
 #include "common/model/parameters.h"
 #include "planner/plan/op_set.h"
 #include "planner/plan/ownership.h"
+#include "planner/plan/placement.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/schedule_check.h"
 #include "planner/plan/virtual_stages.h"
@@ -153,7 +154,7 @@ absl::Status CheckStage(const Plan& plan, const StagePlan& stage, Place* place) 
     MOTLEY_RETURN_IF_ERROR(CheckUnit(plan, stage.units[u], u, place));
     for (const RankPlan& rank : stage.units[u].ranks) shares += rank.shard_ratio;
   }
-  if (stage.zero_stage > 0 && std::abs(shares - 1) > kTolerance) {
+  if (stage.zero_stage > 0 && !plan.ownership && std::abs(shares - 1) > kTolerance) {
     return Invalid(place->Stage(), ": shard_ratio adds up to ", shares, " over its ranks, it must be 1");
   }
   return CheckLoneUnit(stage, *place);
@@ -224,68 +225,52 @@ absl::Status CheckDistinctDevices(const Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status CheckPlacement(const StagePlan& stage, const std::vector<const UnitSpec*>& units, const Place& place) {
-  if (stage.placement.empty()) return absl::OkStatus();  // cut at the shard ratios
-  if (stage.zero_stage == 0)
-    return Invalid(place.Stage(), ": placement given, but with zero_stage 0 every rank holds everything");
-  std::vector<const RankPlan*> ranks;
-  for (const UnitPlan& unit : stage.units) {
-    if (unit.ranks.size() > 1) {
-      return Invalid(place.Stage(), ": placement given, but units of several ranks are cut at their tensor-parallel shares");
+// A rank owns of what its stage computes with.
+absl::Status CheckOwners(const Plan& plan, const ModelShape& model) {
+  const std::vector<int64_t> elements = UnitElements(ParameterLayout(model));
+  std::vector<std::vector<bool>> holds;  // by rank and block
+  std::vector<std::string> names;
+  Place place;
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      std::vector<bool> blocks(elements.size(), false);
+      for (const size_t block : UnitsOfStage(pipeline, s, elements.size())) blocks[block] = true;
+      for (const UnitPlan& unit : pipeline.stages[s].units) {
+        for (const RankPlan& rank : unit.ranks) {
+          holds.push_back(blocks);
+          names.push_back(place.Rank(rank));
+          ++place.rank;
+        }
+      }
     }
-    ranks.push_back(&unit.ranks[0]);
   }
-  const auto name = [&](size_t r) { return Place{place.pipeline, place.stage, place.rank + r}.Rank(*ranks[r]); };
-  if (stage.placement.size() != units.size()) {
-    return Invalid("placement: ", stage.placement.size(), " units given, ", place.Stage(), " has ", units.size(),
-                   " (embedding, layers, head)");
-  }
-  std::vector<int64_t> owned(ranks.size(), 0);
-  int64_t total = 0;
-  for (size_t u = 0; u < units.size(); ++u) {
-    const std::vector<int64_t>& bounds = stage.placement[u].bounds;
-    if (bounds.size() != ranks.size() + 1) {
-      return Invalid("placement[", u, "]: ", bounds.size(), " bounds given, ", ranks.size(), " ranks need ", ranks.size() + 1);
-    }
-    if (bounds.front() != 0 || bounds.back() != units[u]->num_elements) {
-      return Invalid("placement[", u, "]: bounds must go from 0 to ", units[u]->num_elements, ", got ", bounds.front(), " to ",
-                     bounds.back());
-    }
-    for (size_t r = 0; r < ranks.size(); ++r) {
-      if (bounds[r + 1] < bounds[r]) return Invalid("placement[", u, "]: bounds fall at ", name(r));
-      owned[r] += bounds[r + 1] - bounds[r];
-    }
-    total += units[u]->num_elements;
-  }
-  for (size_t r = 0; r < owned.size(); ++r) {
-    const double ratio = static_cast<double>(owned[r]) / static_cast<double>(total);
-    const double rounding = static_cast<double>(units.size()) / static_cast<double>(total);
-    if (std::abs(ratio - ranks[r]->shard_ratio) > kTolerance + rounding) {
-      return Invalid(name(r), ": shard_ratio is ", ranks[r]->shard_ratio, " but the placement gives it ", ratio);
+  MOTLEY_RETURN_IF_ERROR(Validate(*plan.ownership, elements, static_cast<int32_t>(holds.size())));
+  for (const Ownership::Alike& alike : plan.ownership->AlikeBlocks()) {
+    for (const BlockSpan& span : alike.blocks) {
+      for (int32_t block = span.first; block <= span.last; ++block) {
+        for (const OwnedRange& range : *alike.ranges) {
+          if (holds[range.rank][static_cast<size_t>(block)]) continue;
+          return Invalid("ownership: ", names[range.rank], " owns elements ", range.begin, " to ", range.end, " of block ", block,
+                         ", which its stage does not hold");
+        }
+      }
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckPlacements(const Plan& plan, const ModelShape& model) {
-  std::vector<UnitSpec> layout;  // made where a stage gives a placement: it lists every tensor
-  Place place;
-  for (; place.pipeline < plan.pipelines.size(); ++place.pipeline) {
-    const std::vector<StagePlan>& stages = plan.pipelines[place.pipeline].stages;
-    for (place.stage = 0; place.stage < stages.size(); ++place.stage) {
-      const StagePlan& stage = stages[place.stage];
-      if (!stage.placement.empty()) {
-        if (layout.empty()) layout = ParameterLayout(model);
-        std::vector<const UnitSpec*> units;
-        for (const size_t u : UnitsOfStage(plan.pipelines[place.pipeline], place.stage, layout.size())) {
-          units.push_back(&layout[u]);
-        }
-        MOTLEY_RETURN_IF_ERROR(CheckPlacement(stage, units, place));
+absl::Status CheckOwnership(const Plan& plan, const ModelShape& model) {
+  if (!plan.ownership) return absl::OkStatus();  // by the shard ratios
+  size_t s = 0;
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (const StagePlan& stage : pipeline.stages) {
+      if (stage.zero_stage == 0) {
+        return Invalid("ownership: given, but stage ", s, " has zero_stage 0, where every rank owns everything; say 1");
       }
-      for (const UnitPlan& unit : stage.units) place.rank += unit.ranks.size();
+      ++s;
     }
   }
-  return absl::OkStatus();
+  return CheckOwners(plan, model);
 }
 
 }  // namespace
@@ -304,7 +289,7 @@ absl::Status Validate(const Plan& plan, const ModelShape& model) {
   }
   MOTLEY_RETURN_IF_ERROR(CheckDistinctDevices(plan));
   MOTLEY_RETURN_IF_ERROR(CheckBatches(plan));
-  MOTLEY_RETURN_IF_ERROR(CheckPlacements(plan, model));
+  MOTLEY_RETURN_IF_ERROR(CheckOwnership(plan, model));
   if (plan.training) MOTLEY_RETURN_IF_ERROR(ValidateSchedule(plan, *plan.training, true));
   if (plan.validation) MOTLEY_RETURN_IF_ERROR(ValidateSchedule(plan, *plan.validation, false));
   return absl::OkStatus();

@@ -124,14 +124,14 @@ class Fastest {
 absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
   if (!IsPricedAsRun(setting, plan)) return Evaluate(setting, std::move(plan));
   MOTLEY_RETURN_IF_ERROR(CheckWorkload(setting, plan));
+  GiveOwnership(UnitElements(setting.costs.layout()), &plan);
   if (!plan.training) {
     MOTLEY_ASSIGN_OR_RETURN(plan.training, MakeTrainingSchedule(setting, plan));
   }
   Evaluation result;
   result.plan = std::move(plan);
   MOTLEY_ASSIGN_OR_RETURN(result.programs, LowerTraining(setting, result.plan));
-  const std::vector<UnitPlacement> placement = SteppersOf(result.plan, UnitElements(setting.costs.layout()));
-  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, result.plan, result.programs, placement));
+  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, result.plan, result.programs));
   result.task_of = std::move(priced.task_of);
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, result.plan, {.merge = false, .assign_samples = false}));
   const Schedule& schedule = *result.plan.training;

@@ -130,7 +130,6 @@ class PlanMovesGenerator {
       changed |= std::abs(shares[i] / total - ranks[i]->shard_ratio) > kLeastShare;
       ranks[i]->shard_ratio = shares[i] / total;
     }
-    stage->placement.clear();
     return changed;
   }
   double FreeBytes(const RankPlan& rank) const {
@@ -299,7 +298,6 @@ std::vector<Move> Neighbours(const Setting& setting, const Plan& plan) { return 
 void AssignLayers(const std::vector<int64_t>& counts, int64_t ministages, PipelinePlan* pipeline) {
   for (StagePlan& stage : pipeline->stages) {
     stage.ministages.clear();
-    stage.placement.clear();
   }
   int64_t next = 0;
   for (int64_t i = 0; i < ministages; ++i) {

@@ -284,7 +284,6 @@ void ShareEvenly(StagePlan* stage) {
     for (RankPlan& rank : unit.ranks)
       rank.shard_ratio = stage->units.size() == 1 ? rank.tp_share : 1.0 / static_cast<double>(ranks);
   }
-  stage->placement.clear();
 }
 
 std::vector<int64_t> EvenParts(int64_t batch, int64_t count) {

@@ -2,6 +2,8 @@
 import copy
 import json
 
+# Owners of seven equal parts of every block: ranks in no order, several parts of a rank, none of another.
+SCATTERED = [2, 0, 3, 0, 2, 2, 3]
 # name: (microbatches of each rank, shares of each rank, recompute of each rank); the batch is 12.
 HAND_PLANS = {
     "even batches, even shards": ([[3], [3], [3], [3]], [.25, .25, .25, .25], "none"),
@@ -14,6 +16,7 @@ HAND_PLANS = {
     "one device holds everything": ([[3], [3], [3], [3]], [.0, 1.0, .0, .0], "none"),
     "one device computes everything": ([[], [], [12], []], [.25, .25, .25, .25], "none"),
     "one device does both": ([[12], [], [], []], [1.0, .0, .0, .0], "none"),
+    "owners in any order": ([[4], [4], [2], [2]], SCATTERED, "none"),
     "smaller last microbatch": ([[2, 2, 1], [3, 1], [2], [1]], [.4, .3, .2, .1], "none"),
     "microbatches of one": ([[1, 1, 1, 1, 1], [1, 1, 1], [1, 1], [1, 1]], [.25, .25, .25, .25], "none"),
     "recompute everywhere": ([[3, 2], [4], [2], [1]], [.4, .3, .2, .1], "full"),
@@ -33,20 +36,15 @@ def make_plan(template, microbatches, shares, recompute):
         unit["microbatches"] = sizes
         unit["ranks"][0]["recompute"] = policy
         unit["ranks"][0].pop("predicted", None)
-    owned, total = [0] * len(shares), 0
-    placement = []
-    for bounds in stage["placement"]:
-        elements = bounds[-1]
-        cumulated = [round(elements * sum(shares[:rank])) for rank in range(len(shares))] + [elements]
-        # A rank after the last positive share owns nothing, whatever rounding says.
-        for rank, share in enumerate(shares):
-            if share == 0:
-                cumulated[rank] = cumulated[rank + 1] if all(s == 0 for s in shares[rank:]) else cumulated[rank]
-        placement.append(cumulated)
-        total += elements
-        for rank in range(len(shares)):
-            owned[rank] += cumulated[rank + 1] - cumulated[rank]
-    stage["placement"] = placement
-    for unit, elements in zip(stage["units"], owned):
-        unit["ranks"][0]["shard_ratio"] = elements / total
+    ownership = plan.pop("ownership")
+    if shares != SCATTERED:
+        for unit, share in zip(stage["units"], shares):
+            unit["ranks"][0]["shard_ratio"] = share
+        return json.dumps(plan)
+    devices = [unit["ranks"][0]["device"] for unit in stage["units"]]
+    for alike in ownership:
+        elements = alike["ranges"][-1][2]
+        cuts = [elements * i // len(SCATTERED) for i in range(len(SCATTERED) + 1)]
+        alike["ranges"] = [[devices[rank], cuts[i], cuts[i + 1]] for i, rank in enumerate(SCATTERED)]
+    plan["ownership"] = ownership
     return json.dumps(plan)

@@ -8,6 +8,7 @@
 
 #include "common/model/parameters.h"
 #include "planner/live/live_inputs.h"
+#include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/plan.h"
 
@@ -20,7 +21,7 @@ struct DeviceDuty {
   double share = 0;  // of the training state; all duties' shares add up to 1
 };
 
-// With a placement by shares, without predictions.
+// With the ownership that the shares come to, as a finished plan has it; without predictions.
 inline Plan HandPlan(const PlannerInput& input, const std::string& strategy, const std::vector<DeviceDuty>& duties,
                      std::vector<UnusedDevice> unused = {}) {
   Plan plan;
@@ -32,9 +33,6 @@ inline Plan HandPlan(const PlannerInput& input, const std::string& strategy, con
   plan.unused = std::move(unused);
   StagePlan stage;
   stage.ministages = {{0, input.model.num_layers - 1}};
-  std::vector<double> shares;
-  for (const DeviceDuty& duty : duties) shares.push_back(duty.share);
-  stage.placement = PlaceByShares(UnitElements(ParameterLayout(input.model)), shares);
   for (const DeviceDuty& duty : duties) {
     RankPlan rank;
     rank.device = input.devices[duty.device].id;
@@ -44,6 +42,7 @@ inline Plan HandPlan(const PlannerInput& input, const std::string& strategy, con
     stage.units.push_back({{rank}, Microbatches(duty.batch, duty.microbatch)});
   }
   plan.pipelines = {{{std::move(stage)}}};
+  GiveOwnership(UnitElements(ParameterLayout(input.model)), &plan);
   return plan;
 }
 

@@ -96,22 +96,24 @@ class Executor::Pass : public ProgramWork {
   // ---- collective lane ----
 
   absl::Status Do(const Gather& op) {
-    const UnitState& own = e_.state_.units()[op.unit];
     at::Tensor whole = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
     // In a home is what the rank owns, unless it must be cast to the compute type.
     const bool there = program_.parameter_buffers[op.buffer].home_of >= 0 && !e_.precision_.mixed();
-    if (!there && own.size() > 0) whole.narrow(0, own.begin, own.size()).copy_(own.parameter);
+    for (const RangeState& own : e_.state_.Of(op.unit)) {
+      if (!there) whole.narrow(0, own.begin, own.size()).copy_(own.parameter);
+    }
     return e_.communicator_.AllGather(op.group, whole.mutable_data_ptr(), e_.precision_.compute,
                                       OwnersIn(e_.assignment_, program_, op.group, op.unit));
   }
 
   absl::Status Do(const ReduceScatter& op) {
-    UnitState& own = e_.state_.units()[op.unit];
     at::Tensor whole = UnitOf(e_.gradient_buffers_[op.grad], op.unit);
     MOTLEY_RETURN_IF_ERROR(e_.communicator_.ReduceScatter(op.group, whole.mutable_data_ptr(), e_.precision_.master,
                                                           OwnersIn(e_.assignment_, program_, op.group, op.unit)));
     const bool home = program_.gradient_buffers[op.grad].home_of >= 0;  // the sum stays in it
-    if (!home && own.size() > 0) own.gradient.add_(whole.narrow(0, own.begin, own.size()));
+    for (RangeState& own : e_.state_.Of(op.unit)) {
+      if (!home) own.gradient.add_(whole.narrow(0, own.begin, own.size()));
+    }
     gradient_fresh_[op.grad] = true;
     return absl::OkStatus();
   }
@@ -132,19 +134,16 @@ class Executor::Pass : public ProgramWork {
   }
 
   void AddNorms(StepScalars& mine) const {
-    std::vector<int> owned;
-    std::vector<at::Tensor> norms;
-    const std::vector<UnitState>& units = e_.state_.units();
-    for (size_t u = 0; u < units.size(); ++u) {
-      if (units[u].size() == 0) continue;
-      owned.push_back(static_cast<int>(u));
-      norms.push_back(SquaredNorm(units[u].gradient));
-    }
+    const std::vector<RangeState>& owned = e_.state_.ranges();
     if (owned.empty()) return;
+    std::vector<at::Tensor> norms;
+    for (const RangeState& range : owned) norms.push_back(SquaredNorm(range.gradient));
     const at::Tensor on_host = at::stack(norms).cpu();
     for (size_t i = 0; i < owned.size(); ++i) {
       const double squared = on_host.const_data_ptr<double>()[i];
-      if (!std::isfinite(squared)) mine.not_finite = std::min(mine.not_finite, GradientPosition(owned[i], program_.num_units));
+      if (!std::isfinite(squared)) {
+        mine.not_finite = std::min(mine.not_finite, GradientPosition(owned[i].block, program_.num_units));
+      }
       mine.squared_norm += squared / (input_.loss_scale * input_.loss_scale);
     }
   }
@@ -286,11 +285,10 @@ class Executor::Pass : public ProgramWork {
     const JobConfig& config = e_.assignment_.config;
     const double clip = ClipCoefficient(outcome_.scalars.norm(), config.training.max_norm) / input_.loss_scale;
     const int64_t update = input_.step - input_.skipped + 1;
-    for (UnitState& unit : e_.state_.units()) {
-      if (unit.size() == 0) continue;
+    for (RangeState& own : e_.state_.ranges()) {
       if (outcome_.overflow.empty())
-        AdamWStep(config.optimizer, input_.lr, update, clip, unit.gradient, unit.parameter, unit.exp_avg, unit.exp_avg_sq);
-      unit.gradient.zero_();  // reductions add to it
+        AdamWStep(config.optimizer, input_.lr, update, clip, own.gradient, own.parameter, own.exp_avg, own.exp_avg_sq);
+      own.gradient.zero_();  // reductions add to it
     }
     return absl::OkStatus();
   }
@@ -369,8 +367,8 @@ Executor::Executor(const RankAssignment& assignment, Precision precision, Device
 absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInput& input) {
   try {
     FreeShardsOfGradients(program);
-    MakeBuffers(parameter_buffers_, program.parameter_buffers, &UnitState::parameter, precision_.compute);
-    MakeBuffers(gradient_buffers_, program.gradient_buffers, &UnitState::gradient, precision_.master);
+    MakeBuffers(parameter_buffers_, program.parameter_buffers, &RangeState::parameter, precision_.compute);
+    MakeBuffers(gradient_buffers_, program.gradient_buffers, &RangeState::gradient, precision_.master);
   } catch (const c10::Error& error) {
     communicator_.Abort("a rank had no memory for its buffers");
     return absl::ResourceExhaustedError(absl::StrCat(assignment_.devices[assignment_.rank].value(),

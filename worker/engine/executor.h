@@ -60,7 +60,7 @@ class Executor {
 
   // Those that a program has and earlier ones had not. A home of the shard's own type takes the shard in: it is a range of the
   // buffer from then on.
-  void MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor UnitState::*shard,
+  void MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor RangeState::*shard,
                    DType type);
 
   // Those that will get a home: they are zero between steps, and no second one is needed while buffers are made.

@@ -1,4 +1,4 @@
-// What the members of a program's group own of a unit.
+// What the members of a program's group own of a block.
 #pragma once
 
 #include "common/session/assignment.h"
@@ -7,12 +7,13 @@
 namespace motley::engine {
 
 // In the order of the group's ring.
-inline Owners OwnersIn(const RankAssignment& assignment, const Program& program, int group, int unit) {
-  const std::vector<int64_t>& bounds = assignment.placement[unit].bounds;
+inline Owners OwnersIn(const RankAssignment& assignment, const Program& program, int group, int block) {
   Owners owners;
   for (const int32_t member : program.groups[group]) {
     owners.emplace_back();
-    if (bounds[member] < bounds[member + 1]) owners.back().push_back({bounds[member], bounds[member + 1]});
+    for (const OwnedRange& range : assignment.ownership.Of(block)) {
+      if (range.rank == member) owners.back().push_back({range.begin, range.end});
+    }
   }
   return owners;
 }

@@ -9,7 +9,9 @@ namespace {
 RankAssignment SecondOfThree() {
   RankAssignment assignment;
   assignment.rank = 1;
-  assignment.placement = {{{0, 10, 40, 40}}, {{0, 40, 60, 60}}, {{0, 0, 0, 30}}};
+  assignment.ownership.Add({{0, 0, 10}, {1, 10, 40}});
+  assignment.ownership.Add({{0, 0, 40}, {1, 40, 60}});
+  assignment.ownership.Add({{2, 0, 30}});
   assignment.program.microbatches = {{4, 7}, {3, 11}};
   return assignment;
 }
@@ -28,7 +30,8 @@ TEST(AssignmentTest, OwnedShareIsOfTheOwnStage) {
 
 TEST(AssignmentTest, WhoOwnsNothingHasNoShare) {
   RankAssignment assignment = SecondOfThree();
-  assignment.placement = {{{0, 10, 10, 10}}};
+  assignment.ownership = {};
+  assignment.ownership.Add({{0, 0, 10}});
   EXPECT_EQ(OwnedShare(assignment), 0);
   EXPECT_EQ(OwnedShare({}), 0) << "profiling";
 }

@@ -27,7 +27,8 @@ RankAssignment Sample() {
   a.rank = 1;
   a.devices = {DeviceId("n2/gpu1"), DeviceId("n2/gpu0")};
   a.data_addresses = {"127.0.0.1", "127.0.0.2"};
-  a.placement = {{{0, 10, 20}}, {{0, 0, 30}}, {{0, 5, 5}}};
+  for (const OwnedRanges& ranges : {OwnedRanges{{0, 0, 10}, {1, 10, 20}}, {{1, 0, 30}}, {{0, 0, 10}, {1, 10, 20}}})
+    a.ownership.Add(ranges);
   a.program = SmallProgram(ProgramKind::kTraining);
   a.evaluation = SmallProgram(ProgramKind::kEvaluation);
   a.programs_digest = "0123abcd";
@@ -68,7 +69,7 @@ TEST(WireAssignmentTest, RoundTrips) {
   EXPECT_EQ(back->rank, a.rank);
   EXPECT_EQ(back->devices, a.devices);
   EXPECT_EQ(back->data_addresses, a.data_addresses);
-  EXPECT_EQ(back->placement, a.placement);
+  EXPECT_EQ(back->ownership, a.ownership);
   EXPECT_EQ(ToText(back->program), ToText(a.program));
   EXPECT_EQ(ToText(back->evaluation), ToText(a.evaluation));
   EXPECT_EQ(back->programs_digest, a.programs_digest);
@@ -107,8 +108,14 @@ TEST(WireAssignmentTest, RefusesByFieldName) {
   proto.add_data_addresses("x");
   EXPECT_NE(message(proto).find("data_addresses"), std::string::npos);
   proto = ToProto(Sample());
-  proto.mutable_placement(1)->add_bounds(3);
-  EXPECT_NE(message(proto).find("placement[1].bounds"), std::string::npos);
+  *proto.add_ownership() = proto.ownership(1);
+  EXPECT_EQ(message(proto), "ownership: block 1 is there twice");
+  proto = ToProto(Sample());
+  proto.mutable_ownership(1)->mutable_blocks(0)->set_first(9);
+  EXPECT_EQ(message(proto), "ownership: blocks 9 to 1 are not in 0..65535");
+  proto = ToProto(Sample());
+  proto.mutable_ownership()->RemoveLast();
+  EXPECT_EQ(message(proto), "ownership: block 1 is missing");
   proto = ToProto(Sample());
   proto.add_link_pairs()->set_b(2);
   EXPECT_NE(message(proto).find("link_pairs"), std::string::npos);

@@ -21,8 +21,7 @@ class MeasuredStepTest : public testing::TestWithParam<const char*> {
     input.config.planner.strategy = GetParam();
     job_ = *SettingOf(input);
     result_ = *MakePlan(input);
-    const auto placement = SteppersOf(result_.plan, UnitElements(job_.setting->costs.layout()));
-    const ProgramGraph graph = *GraphOfPrograms(*job_.setting, result_.plan, result_.programs, placement);
+    const ProgramGraph graph = *GraphOfPrograms(*job_.setting, result_.plan, result_.programs);
     spans_ = SpansByRank(result_.programs, graph.task_of, *::motley::planner::Run(graph.graph));
     seconds_.assign(spans_.size(), result_.plan.predicted.step_seconds);
   }

@@ -211,7 +211,7 @@ TEST(GivenPlanTest, OtherCardsUnderTheSameNamesAreSaid) {
 TEST(GivenPlanTest, ANegativeShareIsNamedAsItIsWritten) {
   const auto setting = MakeSetting(SmallWorkload());
   Plan plan = AnswerPlan(*MakeSetting(SmallWorkload(), Asking("cephalo")))->evaluation.plan;
-  plan.pipelines[0].stages[0].placement.clear();
+  plan.ownership.reset();
   plan.pipelines[0].stages[0].units[0].ranks[0].shard_ratio = -0.1;
   EXPECT_THAT(std::string(PriceGivenPlan(*setting, plan).status().message()), HasSubstr("-0.1")) << "not scaled";
 }
@@ -224,7 +224,7 @@ TEST(GivenPlanTest, SumsAreMendedAndListed) {
   EXPECT_TRUE(good->broken.empty());
   EXPECT_EQ(good->evaluation.plan.predicted.step_seconds, plan.predicted.step_seconds);
   plan.global_batch = 30;
-  plan.pipelines[0].stages[0].placement.clear();
+  plan.ownership.reset();
   for (UnitPlan& unit : plan.pipelines[0].stages[0].units) unit.ranks[0].shard_ratio *= 0.5;
   const auto mended = PriceGivenPlan(*setting, plan);
   ASSERT_TRUE(mended.ok()) << mended.status();

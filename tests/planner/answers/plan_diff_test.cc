@@ -97,18 +97,19 @@ TEST(StateMovesTest, OnlyWhatChangesItsOwner) {
   EXPECT_EQ(joined[0].from, DeviceId("b/gpu0"));
 }
 
-TEST(StateMovesTest, ReplicasAreBroughtWholeFromTheNearest) {
+// Where nothing is sharded, too, every element has one owner, in even parts.
+TEST(StateMovesTest, WithoutShardsOwnersAreEven) {
   const ModelShape model = SmallModel();
-  const int64_t bytes = NumParameters(model) * 12;
+  const auto bytes = static_cast<double>(NumParameters(model) * 12);
   const Plan before = Sharded({{"a/gpu0", 1}, {"b/gpu0", 1}}, 0);
   const auto moves = *FindStateMoves(before, Sharded({{"a/gpu0", 1}, {"b/gpu0", 1}, {"b/gpu1", 1}}, 0), &model);
-  ASSERT_EQ(moves.size(), 1u);
-  EXPECT_EQ(moves[0].from, DeviceId("b/gpu0")) << "of the same node";
-  EXPECT_EQ(moves[0].bytes, bytes);
-  EXPECT_TRUE(FindStateMoves(before, Sharded({{"a/gpu0", 0.4}, {"b/gpu0", 0.6}}), &model)->empty())
-      << "sharding drops, it moves nothing";
-  EXPECT_EQ(Total(*FindStateMoves(Sharded({{"a/gpu0", 0.5}, {"b/gpu0", 0.5}}), before, &model)), bytes)
-      << "each gets the other's half";
+  ASSERT_EQ(moves.size(), 2u);
+  EXPECT_EQ(moves[0].to, DeviceId("b/gpu0"));
+  EXPECT_NEAR(static_cast<double>(moves[0].bytes), bytes / 6, 12.0 * 12);
+  EXPECT_EQ(moves[1].from, DeviceId("b/gpu0"));
+  EXPECT_EQ(moves[1].to, DeviceId("b/gpu1"));
+  EXPECT_NEAR(static_cast<double>(moves[1].bytes), bytes / 3, 12.0 * 12);
+  EXPECT_TRUE(FindStateMoves(Sharded({{"a/gpu0", 0.5}, {"b/gpu0", 0.5}}), before, &model)->empty());
 }
 
 TEST(StateMovesTest, StagesAndPipelines) {
@@ -161,10 +162,8 @@ TEST(StateMovesTest, PlansOfNoShapeAreRefused) {
   EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.ministages.clear(); }), HasSubstr("without ministages"));
   EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.ministages = {{0, int64_t{1} << 60}}; }), HasSubstr("no ranges of layers"));
   EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.ministages = {{-1, 3}}; }), HasSubstr("no ranges of layers"));
-  EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.placement.pop_back(); }), HasSubstr("not of its stage's units"));
-  EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.placement[1].bounds.clear(); }), HasSubstr("bounds"));
-  EXPECT_THAT(refused([](Plan&, StagePlan& s) { std::swap(s.placement[1].bounds[1], s.placement[1].bounds[2]); }),
-              HasSubstr("bounds"));
+  EXPECT_THAT(refused([](Plan& p, StagePlan&) { p.ownership->Add({{0, 0, 1}}); }), HasSubstr("of 7 blocks, the model has 6"));
+  EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.units.resize(2); }), HasSubstr("are of rank 2, there are 2"));
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ TEST(LiveInputs, ThePlanAwayFromTheClusterIsTheJobsPlan) {
     const auto text = [](Plan plan) {
       plan.model.clear();
       plan.epoch = Epoch(0);
-      plan.pipelines[0].stages[0].placement.clear();
+      plan.ownership.reset();
       return ToText(plan);
     };
     EXPECT_EQ(text(away), text(job)) << strategy;

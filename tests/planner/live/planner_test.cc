@@ -226,6 +226,38 @@ TEST(PlannerTest, EvenIsEven) {
   }
 }
 
+TEST(PlannerTest, OwnersGivenByHandAreKept) {
+  PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 6);
+  std::string blocks;
+  const std::vector<int64_t> elements = UnitElements(ParameterLayout(input.model));
+  for (size_t block = 0; block < elements.size(); ++block) {
+    const int64_t n = elements[block];
+    absl::StrAppend(&blocks, block == 0 ? "" : ",", R"({"blocks":[[)", block, ",", block, R"(]],"ranges":[["n2/gpu0",0,)", n / 4,
+                    R"(],["n1/gpu0",)", n / 4, ",", n / 2, R"(],["n2/gpu0",)", n / 2, ",", n, "]]}");
+  }
+  input.config.planner.plan_json = R"({"pipelines":[{"stages":[{"units":[
+      {"ranks":[{"device":"n1/gpu0"}],"microbatches":[2,2]},{"ranks":[{"device":"n2/gpu0"}],"microbatches":[2]}]}]}],
+      "ownership":[)" + blocks + "]}";
+  const auto result = MakePlan(input);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->plan.ownership->Of(2),
+            (OwnedRanges{{1, 0, elements[2] / 4}, {0, elements[2] / 4, elements[2] / 2}, {1, elements[2] / 2, elements[2]}}));
+  EXPECT_NEAR(UnitsOf(*result)[1].ranks[0].shard_ratio, 0.75, 1e-3);
+  std::string& json = input.config.planner.plan_json;
+  json.replace(json.rfind(R"(["n2/gpu0",)") + 11, 0, "1");
+  EXPECT_THAT(std::string(MakePlan(input).status().message()), HasSubstr("have no owner"));
+}
+
+TEST(PlannerTest, WhatNobodyShardsIsSteppedByOneRank) {
+  PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 6);
+  input.config.planner.plan_json = R"({"pipelines":[{"stages":[{"zero_stage":0,"units":[
+      {"ranks":[{"device":"n1/gpu0"}],"microbatches":[4]},{"ranks":[{"device":"n2/gpu0"}],"microbatches":[2]}]}]}]})";
+  const auto result = MakePlan(input);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->plan.pipelines[0].stages[0].zero_stage, 1);
+  EXPECT_NEAR(UnitsOf(*result)[0].ranks[0].shard_ratio, 0.5, 1e-3);
+}
+
 TEST(PlannerTest, PricesAPlanGivenByHand) {
   PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 6);
   // Batch 0 on one, share 0 on another, the rest derived; three devices left out.
@@ -236,7 +268,7 @@ TEST(PlannerTest, PricesAPlanGivenByHand) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->plan.strategy, "manual");
   EXPECT_EQ(result->programs.size(), 2u);
-  EXPECT_EQ(result->plan.pipelines[0].stages[0].placement[1].bounds[1], 0);
+  EXPECT_EQ(result->plan.ownership->NumOwned(1, 0), 0);
   EXPECT_EQ(result->evaluations[1].microbatches.size(), 0u);
   input.config.training.global_batch_size = 7;
   EXPECT_EQ(MakePlan(input).status().code(), absl::StatusCode::kInvalidArgument);

@@ -17,8 +17,7 @@ namespace {
 
 // Of the programs' own graph.
 double ProgramSeconds(const Setting& setting, const Plan& plan, const std::vector<Program>& programs) {
-  const auto placement = SteppersOf(plan, UnitElements(setting.costs.layout()));
-  const auto graph = GraphOfPrograms(setting, plan, programs, placement);
+  const auto graph = GraphOfPrograms(setting, plan, programs);
   EXPECT_TRUE(graph.ok()) << graph.status();
   const auto timeline = Run(graph->graph);
   EXPECT_TRUE(timeline.ok()) << timeline.status();
@@ -34,18 +33,16 @@ struct Duty {
 void ExpectAgreement(const Setting& setting, const std::vector<Duty>& duties) {
   const int64_t layers = setting.workload.model.num_layers;
   StagePlan stage;
-  std::vector<double> shares;
   for (size_t u = 0; u < duties.size(); ++u) {
     RankPlan rank;
     rank.device = setting.cluster.devices[u].id;
     rank.shard_ratio = duties[u].share;
     rank.recompute = ParseOpSet(duties[u].recompute).value();
-    shares.push_back(duties[u].share);
     stage.units.push_back({{rank}, duties[u].microbatches});
   }
   stage.ministages = {{0, layers - 1}};
-  stage.placement = PlaceByShares(UnitElements(setting.costs.layout()), shares);
-  const Plan whole = PlanOf(setting, ScheduleFamily::kLayered, {{{stage}}});
+  Plan whole = PlanOf(setting, ScheduleFamily::kLayered, {{{stage}}});
+  GiveOwnership(UnitElements(setting.costs.layout()), &whole);
   const auto programs = ScheduleAndLower(setting, whole);
   ASSERT_TRUE(programs.ok()) << programs.status();
   const double step = ProgramSeconds(setting, whole, *programs);

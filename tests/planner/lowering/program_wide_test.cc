@@ -128,13 +128,13 @@ class ProgramWideTest : public testing::Test {
     plan_ = PlanOf(*setting_, ScheduleFamily::kLayered,
                    {{{StageOf(*setting_, 0, {std::vector<int64_t>(static_cast<size_t>(batch / 2), 2)}, {{0, layers - 1}})}}});
     PlaceEvenly({1});
-    placement_ = SteppersOf(plan_, UnitElements(setting_->costs.layout()));
   }
   void PlaceEvenly(const std::vector<double>& shares) {
-    plan_.pipelines[0].stages[0].placement = PlaceByShares(UnitElements(setting_->costs.layout()), shares);
+    for (size_t u = 0; u < shares.size(); ++u) plan_.pipelines[0].stages[0].units[u].ranks[0].shard_ratio = shares[u];
+    GiveOwnership(UnitElements(setting_->costs.layout()), &plan_);
   }
   StepGraph GraphOf(const std::vector<Program>& programs) const {
-    const auto graph = GraphOfPrograms(*setting_, plan_, programs, placement_);
+    const auto graph = GraphOfPrograms(*setting_, plan_, programs);
     EXPECT_TRUE(graph.ok()) << graph.status();
     return graph->graph;
   }
@@ -150,7 +150,6 @@ class ProgramWideTest : public testing::Test {
 
   std::unique_ptr<Setting> setting_;
   Plan plan_;
-  std::vector<UnitPlacement> placement_;
 };
 
 int CountOf(const StepGraph& graph, TaskKind kind) {
@@ -187,7 +186,7 @@ TEST_F(ProgramWideTest, RangesOfElementsAreTheModels) {
   Program wide = Parsed(kWide);
   wide.world = 1;
   wide.groups = {{0}};
-  const auto graph = GraphOfPrograms(*setting_, plan_, {wide}, placement_);
+  const auto graph = GraphOfPrograms(*setting_, plan_, {wide});
   EXPECT_THAT(std::string(graph.status().message()), HasSubstr("its ranges of unit 4 end at element 16448, the unit has "));
 }
 
@@ -262,10 +261,11 @@ TEST_F(ProgramWideTest, ATensorParallelGroupIsPricedAsSearchesPriceIt) {
   plan_ = PlanOf(*setting_, ScheduleFamily::kGPipe, {{{stage({0}, {{0, -1}}), stage({1, 2}, {{0, 1}}), stage({3}, {{2, 1}})}}});
   std::vector<Program> programs = AroundAGroup();
   const std::vector<int64_t> elements = UnitElements(setting_->costs.layout());
-  placement_ = {{{0, elements[0], elements[0], elements[0], elements[0]}},
-                {{0, 0, elements[1] / 2, elements[1], elements[1]}},
-                {{0, 0, elements[2] / 2, elements[2], elements[2]}},
-                {{0, 0, 0, 0, elements[3]}}};
+  plan_.ownership.emplace();
+  plan_.ownership->Add({{0, 0, elements[0]}});
+  plan_.ownership->Add({{1, 0, elements[1] / 2}, {2, elements[1] / 2, elements[1]}});
+  plan_.ownership->Add({{1, 0, elements[2] / 2}, {2, elements[2] / 2, elements[2]}});
+  plan_.ownership->Add({{3, 0, elements[3]}});
   const StepGraph graph = GraphOf(programs);
   // Four between segments, and the two inside each pass of the other layer as one task.
   EXPECT_EQ(CountOf(graph, TaskKind::kAllReduce), 6);
@@ -285,7 +285,6 @@ TEST_F(ProgramWideTest, RowsAreThreeNumbersEach) {
   setting_ = MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(1, false), 2));
   plan_ = PlanOf(*setting_, ScheduleFamily::kLayered, {{{StageOf(*setting_, 0, {{1}, {1}}, {{0, 0}})}}});
   PlaceEvenly({0.5, 0.5});
-  placement_ = SteppersOf(plan_, UnitElements(setting_->costs.layout()));
   Program first = Parsed(kRows, {{"groups", "0,1 0 1"}}), second = first;
   second.rank = 1;
   std::get<Gather>(second.instructions[1].op).group = 2;

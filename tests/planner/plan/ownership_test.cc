@@ -1,8 +1,5 @@
 #include "planner/plan/ownership.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "gtest/gtest.h"
 #include "planner/lowering/step_lowering_view.h"
 #include "planner/plan/placement.h"
@@ -11,49 +8,30 @@
 namespace motley::planner {
 namespace {
 
-TEST(OwnershipTest, EveryElementIsCountedOnceAndTheLedgerBooksWhatIsOwned) {
+TEST(OwnershipTest, EveryElementHasOneOwnerAndTheLedgerBooksWhatIsOwned) {
   RandomPlans random(11);
-  int replicated = 0, sharded = 0;
   for (int i = 0; i < 100; ++i) {
     const auto setting = random.NextSetting();
     const Plan plan = random.Next(*setting);
     const std::vector<int64_t> elements = UnitElements(setting->costs.layout());
     const Ownership ownership = OwnershipOf(plan, elements);
-    ASSERT_EQ(ownership.size(), elements.size());
     const auto view = ViewOf(*setting, plan);
     ASSERT_TRUE(view.ok()) << view.status();
-    std::vector<int64_t> owned(view->ranks.size(), 0);
-    for (size_t u = 0; u < elements.size(); ++u) {
-      std::vector<std::pair<int64_t, int64_t>> counted;
-      for (const OwnedRange& range : ownership[u]) {
-        ASSERT_LT(range.begin, range.end);
-        owned[range.rank] += range.end - range.begin;
-        if (range.first) counted.push_back({range.begin, range.end});
-        ++(range.first ? sharded : replicated);
-      }
-      std::sort(counted.begin(), counted.end());
-      int64_t next = 0;
-      for (const auto& [begin, end] : counted) {
-        EXPECT_EQ(begin, next) << "unit " << u << " of plan " << i;
-        next = end;
-      }
-      EXPECT_EQ(next, elements[u]);
-    }
-    for (size_t r = 0; r < owned.size(); ++r) {
-      const RankView& rank = view->ranks[r];
+    EXPECT_EQ(Validate(ownership, elements, static_cast<int32_t>(view->ranks.size())), absl::OkStatus());
+    for (const RankView& rank : view->ranks) {
+      const int32_t r = static_cast<int32_t>(&rank - view->ranks.data());
       const StageView& stage = view->stages[rank.stage];
       int64_t held = 0;
       for (const size_t u : UnitsOfStage(plan.pipelines[rank.pipeline], static_cast<size_t>(stage.index), elements.size())) {
         held += elements[u];
       }
       const RankDuty duty = DutyOf(*view, rank);
-      const double share = (stage.plan->zero_stage == 0 ? duty.tp_share : duty.share) * duty.replica_share;
-      EXPECT_NEAR(static_cast<double>(owned[r]), share * static_cast<double>(held),
+      const double alone = stage.plan->zero_stage == 0 ? duty.tp_share / stage.num_units : duty.share;
+      EXPECT_NEAR(static_cast<double>(ownership.NumOwned(r)),
+                  alone * static_cast<double>(held) / static_cast<double>(plan.pipelines.size()),
                   static_cast<double>(2 * plan.pipelines.size() * 16 * elements.size()));
     }
   }
-  EXPECT_GT(replicated, 0);
-  EXPECT_GT(sharded, 0);
 }
 
 // Pipeline 0 is one rank, pipeline 1 is two: cut at each pipeline's own borders, some elements would have two owners and some
@@ -64,10 +42,28 @@ TEST(OwnershipTest, UnlikePipelinesShareWhatTheyHoldAlike) {
   one.stages = {StageOf(*setting, 0, {{4}}, {{0, 0}})};
   two.stages = {StageOf(*setting, 1, {{2}, {2}}, {{0, 0}})};
   Plan plan = PlanOf(*setting, ScheduleFamily::kLayered, {one, two});
-  plan.pipelines_zero_stage = 1;
   const Ownership ownership = OwnershipOf(plan, {8, 8, 8});
-  const std::vector<OwnedRange> expected = {{0, 0, 2, true}, {0, 4, 6, true}, {1, 2, 4, true}, {2, 6, 8, true}};
-  for (const std::vector<OwnedRange>& unit : ownership) EXPECT_EQ(unit, expected);
+  const OwnedRanges expected = {{0, 0, 2}, {1, 2, 4}, {0, 4, 6}, {2, 6, 8}};
+  for (int32_t block = 0; block < 3; ++block) EXPECT_EQ(ownership.Of(block), expected);
+  EXPECT_EQ(ownership.AlikeBlocks().size(), 1u);
+}
+
+TEST(OwnershipTest, SharesBecomeRangesAndFollowFromThem) {
+  const auto setting = MakeSetting(Nodes({{"T4", "T4", "T4"}}), WorkOf(MediumModel(1, true), 8));
+  Plan plan = PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{2}, {2}, {4}}, {{0, 0}})}}});
+  StagePlan& stage = plan.pipelines[0].stages[0];
+  const std::vector<double> shares = {0.5, 0, 0.5};
+  for (size_t u = 0; u < 3; ++u) stage.units[u].ranks[0].shard_ratio = shares[u];
+  GiveOwnership({9, 9, 9}, &plan);
+  EXPECT_EQ(plan.ownership->Of(1), (OwnedRanges{{0, 0, 5}, {2, 5, 9}}));
+  EXPECT_DOUBLE_EQ(stage.units[0].ranks[0].shard_ratio, 5.0 / 9);
+  EXPECT_EQ(stage.units[1].ranks[0].shard_ratio, 0);
+  // What nobody shards is one rank's, too, in even parts.
+  plan.ownership.reset();
+  stage.zero_stage = 0;
+  GiveOwnership({9, 9, 9}, &plan);
+  EXPECT_EQ(plan.ownership->Of(1), (OwnedRanges{{0, 0, 3}, {1, 3, 6}, {2, 6, 9}}));
+  EXPECT_EQ(stage.zero_stage, 1);
 }
 
 }  // namespace

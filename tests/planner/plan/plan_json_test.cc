@@ -7,6 +7,7 @@ namespace motley::planner {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string JsonComplaint(const std::string& json) { return std::string(PlanFromJson(json).status().message()); }
 
@@ -54,6 +55,50 @@ TEST(PlanJsonTest, ReadsVersionOne) {
   EXPECT_EQ(plan->pipelines[0].stages[0].zero_stage, 3);
   EXPECT_EQ(plan->pipelines[0].stages[0].units[0].ranks[0].tp_share, 1);
   EXPECT_EQ(Validate(*plan, SmallModel()), absl::OkStatus());
+}
+
+TEST(PlanJsonTest, PlacementsOfOlderPlansAreMadeAnew) {
+  const auto json = [](const std::string& version) {
+    return R"({"schema_version": )" + version + R"(, "pipelines": [{"stages": [{"ministages": [[0, 3]], "units": [
+        {"ranks": [{"device": "n1/gpu0", "shard_ratio": 0.25}], "microbatches": [2]},
+        {"ranks": [{"device": "n2/gpu0", "shard_ratio": 0.75}], "microbatches": []}],
+        "placement": [[0, 1, 4], [0, 1, 4], [0, 1, 4], [0, 1, 4], [0, 1, 4], [0, 1, 4]]}]}]})";
+  };
+  const auto old = PlanFromJson(json("3"));
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_FALSE(old->ownership);
+  EXPECT_EQ(old->pipelines[0].stages[0].units[1].ranks[0].shard_ratio, 0.75);
+  EXPECT_THAT(JsonComplaint(json("4")), HasSubstr("stages[0]: placement: the plan's own `ownership` says it since schema"));
+}
+
+TEST(PlanJsonTest, OwnersAreNamedAndLikeBlocksStandOnce) {
+  const auto json = [](const std::string& ownership, const std::string& share = "") {
+    return R"({"global_batch": 2, "seq_len": 32, "pipelines": [{"stages": [{"ministages": [[0, 1]], "units": [
+      {"ranks": [{"device": "a/0")" +
+           share + R"(}], "microbatches": [1]}, {"ranks": [{"device": "a/1"}], "microbatches": [1]}]}]}],
+      "ownership": )" +
+           ownership + "}";
+  };
+  const auto plan = PlanFromJson(json(R"([{"blocks": [[0, 0], [3, 3]], "ranges": [["a/1", 0, 6]]},
+               {"blocks": [[1, 2]], "ranges": [["a/1", 0, 1], ["a/0", 1, 4], ["a/1", 4, 6]]}])"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->ownership->Of(2), (OwnedRanges{{1, 0, 1}, {0, 1, 4}, {1, 4, 6}}));
+  EXPECT_EQ(plan->ownership->Of(3), (OwnedRanges{{1, 0, 6}}));
+  EXPECT_DOUBLE_EQ(plan->pipelines[0].stages[0].units[0].ranks[0].shard_ratio, 0.25);
+  EXPECT_EQ(*PlanFromJson(ToJson(*plan))->ownership, *plan->ownership);
+  EXPECT_THAT(ToJson(*plan), Not(HasSubstr("shard_ratio")));
+
+  const std::string good = R"({"blocks": [[0, 3]], "ranges": [["a/0", 0, 6]]})";
+  EXPECT_THAT(JsonComplaint(json("[" + good + "]", R"(, "shard_ratio": 0.5)")),
+              HasSubstr("plan.ownership: stands beside shard_ratio, which says the same; leave out one of them"));
+  EXPECT_THAT(JsonComplaint(json("[" + good + "," + good + "]")), HasSubstr("ownership[1].blocks[0]: block 0 is there twice"));
+  EXPECT_THAT(JsonComplaint(json(R"([{"blocks": [[1, 3]], "ranges": []}])")), HasSubstr("ownership: block 0 is missing"));
+  EXPECT_THAT(JsonComplaint(json(R"([{"blocks": [[0, 1]], "ranges": [["b/0", 0, 6]]}])")),
+              HasSubstr("ranges[0]: the plan has no device 'b/0'"));
+  EXPECT_THAT(JsonComplaint(json(R"([{"blocks": [[0, 1]], "ranges": [["a/0", 6]]}])")), HasSubstr("ranges[0]: must be [device,"));
+  EXPECT_THAT(JsonComplaint(json(R"([{"blocks": [3], "ranges": []}])")), HasSubstr("blocks[0]: must be"));
+  EXPECT_THAT(JsonComplaint(json(R"([{"blocks": [[0, 99999999]], "ranges": []}])")),
+              HasSubstr("must be [first block, last block]"));
 }
 
 TEST(PlanJsonTest, SchedulesByClassOfDevices) {
@@ -122,7 +167,7 @@ TEST(PlanJsonTest, NumbersThatAreNone) {
 
 TEST(PlanJsonTest, AnotherVersionIsSaidBeforeItsKeys) {
   EXPECT_THAT(JsonComplaint(R"({"schema_version":9,"stages":[]})"),
-              HasSubstr("schema_version 9 is not known, this build reads 1 to 3"));
+              HasSubstr("schema_version 9 is not known, this build reads 1 to 4"));
   EXPECT_THAT(JsonComplaint(R"({"schema_version":"2"})"), HasSubstr("schema_version: must be"));
 }
 

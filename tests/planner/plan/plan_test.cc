@@ -32,7 +32,7 @@ TEST(PlanTest, ScheduleNamesRoundTrip) {
 }
 
 TEST(PlanTest, HeaderRules) {
-  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.schema_version = 4; }), HasSubstr("schema_version 4 is not known"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.schema_version = 5; }), HasSubstr("schema_version 5 is not known"));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = 0; }), HasSubstr("global_batch must be in 1.."));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = int64_t{1} << 62; }), HasSubstr("global_batch must be in 1.."));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.seq_len = 4096; }), HasSubstr("seq_len must be in 1..128"));
@@ -176,29 +176,48 @@ TEST(PlanTest, OnlySchedulesInTurnChooseWhatIsInFlight) {
   }
 }
 
-TEST(PlanTest, PlacementsAreWhole) {
-  const auto broken = [](auto&& change) {
-    return Broken(OneStagePlan(SmallModel()), [&](Plan& p) { change(p.pipelines[0].stages[0]); });
+TEST(PlanTest, EveryElementHasOneOwnerThatComputesWithIt) {
+  const ModelShape model = SmallModel();
+  const std::vector<int64_t> elements = UnitElements(ParameterLayout(model));
+  // Of all blocks the same ranks own the same parts, but of block `changed` these.
+  const auto owned = [&](Plan& p, int32_t changed, OwnedRanges ranges) {
+    Ownership ownership;
+    for (int32_t block = 0; block < p.ownership->num_blocks(); ++block) {
+      ownership.Add(block == changed ? ranges : p.ownership->Of(block));
+    }
+    p.ownership = ownership;
   };
-  using S = StagePlan;
-  EXPECT_THAT(broken([](S& s) { s.placement[2].bounds[1] = 1; }), HasSubstr("shard_ratio"));
-  EXPECT_THAT(broken([](S& s) { s.placement[2].bounds[1] = s.placement[2].bounds[2] + 1; }), HasSubstr("bounds fall at rank 1"));
-  EXPECT_THAT(broken([](S& s) { s.placement[2].bounds.back() -= 1; }), HasSubstr("bounds must go from 0 to"));
-  EXPECT_THAT(broken([](S& s) { s.placement[2].bounds.pop_back(); }), HasSubstr("placement[2]: 4 bounds given, 4 ranks need 5"));
-  EXPECT_THAT(broken([](S& s) { s.placement.pop_back(); }), HasSubstr("placement: 5 units given, pipeline 0 stage 0 has 6"));
-  EXPECT_THAT(broken([](S& s) { s.zero_stage = 0; }), HasSubstr("with zero_stage 0 every rank holds everything"));
-  EXPECT_EQ(broken([](S& s) { s.placement.clear(); }), "");
+  const auto broken = [&](auto&& change) { return Broken(OneStagePlan(model), change); };
+  const int64_t n = elements[2];
+  EXPECT_EQ(broken([&](Plan& p) { owned(p, 2, {{3, 0, 5}, {0, 5, n - 7}, {3, n - 7, n}}); }), "");
+  EXPECT_EQ(broken([](Plan& p) { p.ownership.reset(); }), "");
+  EXPECT_THAT(broken([&](Plan& p) {
+                owned(p, 2, {{0, 0, 5}, {1, 6, n}});
+              }),
+              HasSubstr("elements 5 to 6 of block 2 have no owner"));
+  EXPECT_THAT(broken([&](Plan& p) { owned(p, 2, {{0, 0, n - 1}}); }), HasSubstr("of block 2 have no owner"));
+  EXPECT_THAT(broken([&](Plan& p) {
+                owned(p, 2, {{0, 0, 9}, {1, 5, n}});
+              }),
+              HasSubstr("elements 5 to 9 of block 2 have two owners, rank 0 and rank 1"));
+  EXPECT_THAT(broken([&](Plan& p) { owned(p, 2, {{0, 0, n + 1}}); }), HasSubstr("do not exist"));
+  EXPECT_THAT(broken([&](Plan& p) { owned(p, 2, {{4, 0, n}}); }), HasSubstr("are of rank 4, there are 4"));
+  EXPECT_THAT(broken([&](Plan& p) { owned(p, 2, {{0, 0, 9}, {1, 12, 9}, {2, 9, n}}); }), HasSubstr("are no range"));
+  EXPECT_THAT(broken([&](Plan& p) { p.ownership->Add({{0, 0, 1}}); }), HasSubstr("of 7 blocks, the model has 6"));
+  EXPECT_THAT(broken([](Plan& p) { p.pipelines[0].stages[0].zero_stage = 0; }), HasSubstr("zero_stage 0"));
 }
 
-TEST(PlanTest, APlacementListsTheUnitsOfItsStage) {
+TEST(PlanTest, ARankOwnsNothingOfAnotherStagesBlocks) {
   Plan plan = FullPlan();
-  const std::vector<UnitSpec> layout = ParameterLayout(SmallModel());
-  // Layers 1 and 3 and the head.
-  plan.pipelines[0].stages[1].placement = PlaceByShares(UnitElements({layout[2], layout[4], layout[5]}), {1.0 / 3, 2.0 / 3});
+  const std::vector<int64_t> elements = UnitElements(ParameterLayout(SmallModel()));
+  GiveOwnership(elements, &plan);
   EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
-  plan.pipelines[0].stages[0].placement = PlaceByShares(UnitElements({layout[0], layout[1], layout[3]}), {0.62, 0.38});
+  Ownership ownership;
+  for (int32_t block = 0; block < 5; ++block) ownership.Add(plan.ownership->Of(block));
+  ownership.Add({{0, 0, elements[5]}});
+  plan.ownership = ownership;
   EXPECT_THAT(std::string(Validate(plan, SmallModel()).message()),
-              HasSubstr("units of several ranks are cut at their tensor-parallel"));
+              HasSubstr("rank 0 (a/gpu0) owns elements 0 to " + std::to_string(elements[5]) + " of block 5"));
 }
 
 TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
@@ -213,7 +232,6 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
   using S = StagePlan;
   EXPECT_THAT(refused([](P& p, S&) { p = FullPlan(); }), HasSubstr("pipelines: 2 given, the engine runs exactly 1"));
   EXPECT_THAT(refused([](P&, S& s) {
-                s.placement.clear();
                 s.units[1].ranks[0].tp_share = 0.5;
                 s.units[1].ranks.push_back(MakeRank("n9/gpu0", "x", 0, 0.5));
               }),
@@ -230,7 +248,7 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
 
 TEST(PlanTest, TheEngineRunsStagesInEveryScheduleAndZeroStage) {
   Plan plan = OneStagePlan(SmallModel());
-  plan.pipelines[0].stages[0].placement.clear();
+  plan.ownership.reset();
   for (const ScheduleFamily schedule : {ScheduleFamily::kLayered, ScheduleFamily::kGPipe, ScheduleFamily::k1F1B}) {
     for (const int zero_stage : {0, 1, 2, 3}) {
       plan.schedule = schedule;

@@ -46,7 +46,8 @@ note: T4: estimated from P40
 }
 
 TEST(PlanTextTest, ExactTextRoundTrips) {
-  for (const Plan& plan : {OneStagePlan(SmallModel()), FullPlan()}) {
+  for (Plan plan : {OneStagePlan(SmallModel()), FullPlan()}) {
+    plan.ownership.reset();  // like schedules, it is not in the text
     const std::string text = ToText(plan, TextPrecision::kExact);
     const auto parsed = ParsePlanText(text);
     ASSERT_TRUE(parsed.ok()) << parsed.status() << "\n" << text;
@@ -156,7 +157,6 @@ TEST(PlanTextTest, ErrorsNameTheLine) {
   EXPECT_THAT(TextComplaint(head + stage + "nonsense\n"), HasSubstr("line 3: expected a whole number, got 'nonsense'"));
   EXPECT_THAT(TextComplaint(head + "unused n1/gpu0\n"), HasSubstr("expected 'unused DEVICE: REASON'"));
   EXPECT_THAT(TextComplaint(head + stage + "ranks 0-9 n/gpu9..0 batch 0 shard 1\n"), HasSubstr("expected a range of devices"));
-  EXPECT_THAT(TextComplaint(head + stage + "placement 0,a\n"), HasSubstr("expected a whole number, got 'a'"));
 }
 
 TEST(PlanTextTest, AShortTextCannotFillTheMemory) {
@@ -165,8 +165,6 @@ TEST(PlanTextTest, AShortTextCannotFillTheMemory) {
   EXPECT_THAT(TextComplaint(head + "rank 0 a batch 1000000000000 = 1000000000000x1 shard 1\n"),
               HasSubstr("expected microbatches"));
   EXPECT_THAT(TextComplaint(head + "ranks 0- n/gpu0..1000000 batch 1000000 = 1000000x1 shard 0\n"),
-              HasSubstr("unfolds to more than"));
-  EXPECT_THAT(TextComplaint(head + "placement 1000000x 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17\n"),
               HasSubstr("unfolds to more than"));
 }
 

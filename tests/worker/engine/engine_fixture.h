@@ -86,16 +86,6 @@ class EngineTest : public testing::Test {
       rank.recompute = planner::ParseOpSet(devices[r].recompute).value();
       stage.units.push_back({{rank}, devices[r].microbatches});
     }
-    for (const UnitSpec& unit : ParameterLayout(model)) {
-      UnitPlacement placement{{0}};
-      double before = 0;
-      for (const Device& device : devices) {
-        before += device.share;
-        placement.bounds.push_back(std::min<int64_t>(std::llround(before * unit.num_elements), unit.num_elements));
-      }
-      placement.bounds.back() = unit.num_elements;
-      stage.placement.push_back(placement);
-    }
     plan.pipelines = {{{stage}}};
     return AssignPlan(model, plan, FourSamples(plan));
   }

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -40,12 +41,12 @@ absl::Status CheckFits(const CheckpointManifest& manifest, const RankAssignment&
   return absl::OkStatus();
 }
 
-absl::Status Restore(CheckpointReader& reader, int unit, bool only_weights, UnitState& state) {
+absl::Status Restore(CheckpointReader& reader, bool only_weights, RangeState& state) {
   for (const auto& [kind, tensor] :
        {std::pair{StateTensor::kParameter, &state.parameter}, std::pair{StateTensor::kExpAvg, &state.exp_avg},
         std::pair{StateTensor::kExpAvgSq, &state.exp_avg_sq}}) {
     if (only_weights && kind != StateTensor::kParameter) continue;
-    MOTLEY_RETURN_IF_ERROR(reader.Read(unit, kind, state.begin, state.end, tensor->mutable_data_ptr()));
+    MOTLEY_RETURN_IF_ERROR(reader.Read(state.block, kind, state.begin, state.end, tensor->mutable_data_ptr()));
   }
   return absl::OkStatus();
 }
@@ -55,10 +56,9 @@ absl::Status Restore(CheckpointReader& reader, int unit, bool only_weights, Unit
 absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignment, c10::Device device,
                                                   const std::function<void()>& progress) {
   const std::vector<UnitSpec> layout = ParameterLayout(assignment.model);
-  if (assignment.placement.size() != layout.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("placement: ", assignment.placement.size(), " units, the model has ", layout.size()));
-  }
+  std::vector<int64_t> elements;
+  for (const UnitSpec& block : layout) elements.push_back(block.num_elements);
+  MOTLEY_RETURN_IF_ERROR(Validate(assignment.ownership, elements, assignment.world()));
   MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(assignment.config.training));
   if (assignment.resume_from.empty() && assignment.start_step > 0) {
     return absl::FailedPreconditionError(
@@ -75,50 +75,48 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
     const CheckpointManifest& manifest = reader->manifest();
     result.loss_scale_.Restore(manifest.loss_scale, manifest.steps_at_loss_scale, manifest.skipped_steps);
   }
-  for (size_t u = 0; u < layout.size(); ++u) {
-    const std::vector<int64_t>& bounds = assignment.placement[u].bounds;
-    if (static_cast<int>(bounds.size()) != assignment.world() + 1 || bounds.front() != 0 ||
-        bounds.back() != layout[u].num_elements) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("placement of unit ", u, " does not cover its ", layout[u].num_elements, " elements"));
-    }
-    UnitState state;
-    state.begin = bounds[assignment.rank];
-    state.end = bounds[assignment.rank + 1];
-    for (at::Tensor* tensor : {&state.parameter, &state.gradient, &state.exp_avg, &state.exp_avg_sq}) {
-      *tensor = at::zeros({state.size()}, options);
-    }
-    if (state.size() > 0) {
+  for (int32_t block = 0; block < assignment.ownership.num_blocks(); ++block) {
+    for (const OwnedRange& range : assignment.ownership.Of(block)) {
+      if (range.rank != assignment.rank) continue;
+      RangeState state;
+      state.block = block;
+      state.begin = range.begin;
+      state.end = range.end;
+      const auto tensors = {&state.parameter, &state.gradient, &state.exp_avg, &state.exp_avg_sq};
+      for (at::Tensor* tensor : tensors) *tensor = at::zeros({state.size()}, options);
       if (!reader) {
-        InitializeRange(layout[u], assignment.config.training.seed, state.begin, state.end, state.parameter);
+        const UnitSpec& spec = layout[static_cast<size_t>(block)];
+        InitializeRange(spec, assignment.config.training.seed, state.begin, state.end, state.parameter);
       } else {
-        MOTLEY_RETURN_IF_ERROR(Restore(*reader, static_cast<int>(u), IsInitial(assignment), state));
+        MOTLEY_RETURN_IF_ERROR(Restore(*reader, IsInitial(assignment), state));
       }
+      for (at::Tensor* tensor : tensors) *tensor = tensor->to(device);
+      result.ranges_.push_back(std::move(state));
     }
-    for (at::Tensor* tensor : {&state.parameter, &state.gradient, &state.exp_avg, &state.exp_avg_sq})
-      *tensor = tensor->to(device);
-    result.units_.push_back(std::move(state));
     progress();
   }
   return result;
 }
 
+std::span<RangeState> ShardedState::Of(int32_t block) {
+  const auto of_block = std::ranges::equal_range(ranges_, block, {}, &RangeState::block);
+  return {of_block.begin(), of_block.end()};
+}
+
 int64_t ShardedState::owned_elements() const {
   int64_t sum = 0;
-  for (const UnitState& unit : units_) sum += unit.size();
+  for (const RangeState& range : ranges_) sum += range.size();
   return sum;
 }
 
 std::vector<PieceData> ShardedState::Pieces() const {
   std::vector<PieceData> pieces;
   const auto on_host = std::make_shared<at::Tensor>();  // the piece that was read last
-  for (size_t u = 0; u < units_.size(); ++u) {
-    const UnitState& unit = units_[u];
-    if (unit.size() == 0) continue;
+  for (const RangeState& range : ranges_) {
     for (const auto& [kind, tensor] :
-         {std::pair{StateTensor::kParameter, &unit.parameter}, std::pair{StateTensor::kExpAvg, &unit.exp_avg},
-          std::pair{StateTensor::kExpAvgSq, &unit.exp_avg_sq}}) {
-      pieces.push_back({static_cast<int>(u), kind, unit.begin, unit.end, [on_host, tensor = tensor] {
+         {std::pair{StateTensor::kParameter, &range.parameter}, std::pair{StateTensor::kExpAvg, &range.exp_avg},
+          std::pair{StateTensor::kExpAvgSq, &range.exp_avg_sq}}) {
+      pieces.push_back({range.block, kind, range.begin, range.end, [on_host, tensor = tensor] {
                           *on_host = at::Tensor();
                           *on_host = tensor->cpu();
                           return on_host->const_data_ptr();

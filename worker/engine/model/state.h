@@ -1,11 +1,12 @@
-// The training state that a rank owns: of every unit one contiguous range of parameter, gradient and both Adam moments,
-// each a flat tensor of training.dtype. Not thread-safe; the program's dependencies order its users.
+// The training state that a rank owns: of every block any number of ranges of parameter, gradient and both Adam moments, each a
+// flat tensor of training.dtype. Not thread-safe; the program's dependencies order its users.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,22 +16,26 @@
 
 namespace motley::engine {
 
-struct UnitState {
-  int64_t begin = 0, end = 0;  // owned elements of the unit's flat array; may be empty
+// Owned elements [begin, end) of a block's flat array; not empty.
+struct RangeState {
+  int32_t block = 0;
+  int64_t begin = 0, end = 0;
   at::Tensor parameter, gradient, exp_avg, exp_avg_sq;
   int64_t size() const { return end - begin; }
 };
 
 class ShardedState {
  public:
-  // Restores assignment.resume_from, or initialises by the seed when it is empty. `progress` is called between units.
+  // Restores assignment.resume_from, or initialises by the seed when it is empty. `progress` is called between blocks.
   // FAILED_PRECONDITION: the checkpoint is of another step, model or dtype; DATA_LOSS and others from reading it. May throw
   // c10::Error (out of memory).
   static absl::StatusOr<ShardedState> Create(const RankAssignment& assignment, c10::Device device,
                                              const std::function<void()>& progress);
 
-  std::vector<UnitState>& units() { return units_; }
-  const std::vector<UnitState>& units() const { return units_; }
+  // Of all blocks, in their order; of one.
+  std::vector<RangeState>& ranges() { return ranges_; }
+  const std::vector<RangeState>& ranges() const { return ranges_; }
+  std::span<RangeState> Of(int32_t block);
   int64_t owned_elements() const;
   // The same on every rank.
   LossScale& loss_scale() { return loss_scale_; }
@@ -41,7 +46,7 @@ class ShardedState {
 
  private:
   explicit ShardedState(DType compute) : loss_scale_(compute) {}
-  std::vector<UnitState> units_;
+  std::vector<RangeState> ranges_;
   LossScale loss_scale_;
 };
 

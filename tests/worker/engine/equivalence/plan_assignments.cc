@@ -96,7 +96,7 @@ absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& mode
   RankAssignment common;
   common.job = JobId("job");
   common.epoch = Epoch(1);
-  common.placement = planner::SteppersOf(plan, planner::UnitElements(ParameterLayout(model)));
+  common.ownership = planner::OwnershipOf(plan, planner::UnitElements(ParameterLayout(model)));
   common.model = model;
   common.config = config;
   for (const planner::StagePlan& stage : plan.pipelines[0].stages) {

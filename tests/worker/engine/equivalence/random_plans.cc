@@ -44,27 +44,33 @@ void RandomEnginePlan::DrawBatches(const planner::Plan& plan, int64_t stages, in
   std::shuffle(stage.units.begin(), stage.units.end(), random_);
 }
 
-void RandomEnginePlan::DrawShares(const std::vector<int64_t>& elements, planner::StagePlan& stage) {
-  const int64_t units = static_cast<int64_t>(stage.units.size());
-  if (stage.zero_stage > 0 && Sometimes(3)) {
-    // Each unit of the model has cuts of its own; the shares are what they come to.
-    std::vector<int64_t> owned(units);
-    for (const int64_t n : elements) {
-      const std::vector<int64_t> sizes = Cut(n, units, 0);
-      UnitPlacement& placement = stage.placement.emplace_back();
-      placement.bounds = {0};
-      for (int64_t u = 0; u < units; ++u) {
-        placement.bounds.push_back(placement.bounds.back() + sizes[u]);
-        owned[u] += sizes[u];
+// Some of 16 parts: zeros are as likely as others.
+void RandomEnginePlan::DrawShares(planner::StagePlan& stage) {
+  const std::vector<int64_t> parts = Cut(16, static_cast<int64_t>(stage.units.size()), 0);
+  for (size_t u = 0; u < parts.size(); ++u) stage.units[u].ranks[0].shard_ratio = static_cast<double>(parts[u]) / 16;
+}
+
+// Ranges in any order of the stage's ranks, several of a rank, other ones of each block.
+void RandomEnginePlan::DrawOwnership(const std::vector<UnitSpec>& layout, planner::Plan& plan) {
+  std::vector<OwnedRanges> by_block(layout.size());
+  int32_t first_rank = 0;
+  planner::PipelinePlan& pipeline = plan.pipelines[0];
+  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+    planner::StagePlan& stage = pipeline.stages[s];
+    if (stage.zero_stage == 0) stage.zero_stage = 1 + static_cast<int>(Below(3));
+    const int64_t ranks = static_cast<int64_t>(stage.units.size());
+    for (const size_t block : planner::UnitsOfStage(pipeline, s, layout.size())) {
+      int64_t begin = 0;
+      for (const int64_t size : Cut(layout[block].num_elements, 2 * ranks, 0)) {
+        by_block[block].push_back({first_rank + static_cast<int32_t>(Below(ranks)), begin, begin + size});
+        begin += size;
       }
     }
-    const auto total = static_cast<double>(std::accumulate(owned.begin(), owned.end(), int64_t{0}));
-    for (int64_t u = 0; u < units; ++u) stage.units[u].ranks[0].shard_ratio = static_cast<double>(owned[u]) / total;
-    return;
+    first_rank += static_cast<int32_t>(ranks);
   }
-  // Some of 16 parts: zeros are as likely as others.
-  const std::vector<int64_t> parts = Cut(16, units, 0);
-  for (int64_t u = 0; u < units; ++u) stage.units[u].ranks[0].shard_ratio = static_cast<double>(parts[u]) / 16;
+  plan.ownership.emplace();
+  for (const OwnedRanges& ranges : by_block) plan.ownership->Add(ranges);
+  planner::SetShardRatios(&plan);
 }
 
 planner::Plan RandomEnginePlan::Draw(const TinyJob& job) {
@@ -98,13 +104,12 @@ planner::Plan RandomEnginePlan::Draw(const TinyJob& job) {
       rank.recompute = Sometimes(3) ? planner::OpSet::All() : planner::OpSet::None();
     }
     DrawBatches(plan, stages, rounds, stage);
-    std::vector<int64_t> elements;
-    for (const size_t unit : planner::UnitsOfStage(pipeline, s, layout.size())) elements.push_back(layout[unit].num_elements);
-    DrawShares(elements, stage);
+    DrawShares(stage);
     for (planner::UnitPlan& unit : stage.units) {
       unit.ranks[0].device = DeviceId("n" + std::to_string(device++) + "/gpu0");
     }
   }
+  if (Sometimes(3)) DrawOwnership(layout, plan);
   return plan;
 }
 

@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "common/model/model.h"
+#include "common/model/parameters.h"
 #include "planner/plan/plan.h"
 #include "tests/worker/engine/equivalence/tiny_job.h"
 
 namespace motley::engine {
 
 // Draws everything that ValidateForEngine lets through, over one to eight devices: stages and ministages of unlike sizes, the
-// schedules, ZeRO stages, shares and hand-made placements with zeros, ranks without samples, microbatches that do not line up,
+// schedules, ZeRO stages, shares with zeros, owned ranges in any order, ranks without samples, microbatches that do not line up,
 // in_flight, recompute by rank. The same plan for the same seed on every machine.
 class RandomEnginePlan {
  public:
@@ -25,7 +26,8 @@ class RandomEnginePlan {
   // `total` in `parts` numbers of at least `least`, any of them as likely large as small.
   std::vector<int64_t> Cut(int64_t total, int64_t parts, int64_t least);
   void DrawBatches(const planner::Plan& plan, int64_t stages, int64_t rounds, planner::StagePlan& stage);
-  void DrawShares(const std::vector<int64_t>& elements, planner::StagePlan& stage);
+  void DrawShares(planner::StagePlan& stage);
+  void DrawOwnership(const std::vector<UnitSpec>& layout, planner::Plan& plan);
 
   std::mt19937_64 random_;
 };

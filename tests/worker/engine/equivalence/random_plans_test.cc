@@ -29,7 +29,7 @@ TEST(RandomEnginePlanTest, AllAreLoweredAndEverythingOccurs) {
     for (const planner::StagePlan& stage : stages) {
       ++seen["zero " + std::to_string(stage.zero_stage)];
       seen["in flight"] += stage.in_flight > 0;
-      seen["placement"] += !stage.placement.empty();
+      seen["ownership"] += plan.ownership.has_value();
       for (const planner::UnitPlan& unit : stage.units) {
         seen["no samples"] += unit.microbatches.empty();
         seen["no share"] += stage.zero_stage > 0 && unit.ranks[0].shard_ratio == 0;

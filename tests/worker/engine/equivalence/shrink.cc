@@ -15,9 +15,9 @@ using planner::UnitPlan;
 
 std::vector<StagePlan>& StagesOf(PlannedJob& planned) { return planned.plan.pipelines[0].stages; }
 
-// What is left of the shares adds up to 1 again; a placement was made for the ranks or layers that there were.
-void Rebalance(StagePlan& stage) {
-  stage.placement.clear();
+// What is left of the shares adds up to 1 again; owners were those of the ranks that there were.
+void Rebalance(PlannedJob& planned, StagePlan& stage) {
+  planned.plan.ownership.reset();
   double sum = 0;
   for (const UnitPlan& unit : stage.units) sum += unit.ranks[0].shard_ratio;
   for (UnitPlan& unit : stage.units) {
@@ -56,6 +56,7 @@ class Smaller {
  private:
   void Add(PlannedJob planned) {
     NameDevices(planned);
+    if (!planner::Validate(planned.plan, planned.job.model).ok()) planned.plan.ownership.reset();
     if (ToText(planned) != ToText(from_) && planner::ValidateForEngine(planned.plan, planned.job.model).ok()) {
       found_.push_back(std::move(planned));
     }
@@ -65,9 +66,8 @@ class Smaller {
     PlannedJob planned = from_;
     std::vector<StagePlan>& stages = StagesOf(planned);
     for (size_t m = 0; m < stages[s].ministages.size(); ++m) stages[s].ministages[m].last = stages[s + 1].ministages[m].last;
-    stages[s].placement.clear();
     stages.erase(stages.begin() + static_cast<int64_t>(s) + 1);
-    Rebalance(stages[s]);
+    Rebalance(planned, stages[s]);
     Add(std::move(planned));
   }
 
@@ -84,7 +84,6 @@ class Smaller {
       stage.ministages.resize(rounds - 1);
       stage.ministages.back() = {next, next + layers - 1};
       next += layers;
-      stage.placement.clear();
     }
     Add(std::move(planned));
   }
@@ -102,7 +101,7 @@ class Smaller {
     } else {
       heir->microbatches.back() += dropped.batch();
     }
-    Rebalance(stage);
+    Rebalance(planned, stage);
     Add(std::move(planned));
   }
 
@@ -110,7 +109,6 @@ class Smaller {
     PlannedJob planned = from_;
     --planned.job.model.num_layers;
     for (StagePlan& stage : StagesOf(planned)) {
-      stage.placement.clear();
       for (LayerRange& range : stage.ministages) {
         if (range.first > layer) --range.first;
         if (range.last >= layer) --range.last;
@@ -144,14 +142,11 @@ class Smaller {
     }
     if (s == 0) Add(std::move(all));
     change([](StagePlan& stage) { stage.in_flight = 0; });
-    change([](StagePlan& stage) {
-      stage.zero_stage = 0;
-      stage.placement.clear();
-    });
-    change([](StagePlan& stage) {
-      for (UnitPlan& unit : stage.units) unit.ranks[0].shard_ratio = 1;
-      Rebalance(stage);
-    });
+    change([](StagePlan& stage) { stage.zero_stage = 0; });
+    PlannedJob even = from_;
+    for (UnitPlan& unit : StagesOf(even)[s].units) unit.ranks[0].shard_ratio = 1;
+    Rebalance(even, StagesOf(even)[s]);
+    Add(std::move(even));
   }
 
   // `count`: as few as that.
