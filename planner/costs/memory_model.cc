@@ -29,7 +29,7 @@ int64_t EmbeddingElements(const Costs& costs, const RankDuty& duty) {
   return duty.embedding ? costs.UnitElements(kEmbedding) : 0;
 }
 
-// Two buffers that the stage's units take in turn, as programs declare them (lowering/stage_script.h); a tied embedding
+// Two buffers that the stage's units take in turn, as programs declare them (lowering/stage_passes.h); a tied embedding
 // beside its head has one of its own.
 int64_t TwoBuffers(const Costs& costs, const RankDuty& duty) {
   const int64_t layer = costs.UnitElements(kLayer);

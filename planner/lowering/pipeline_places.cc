@@ -1,9 +1,5 @@
 #include "planner/lowering/pipeline_places.h"
 
-#include <utility>
-
-#include "planner/lowering/stage_script.h"
-
 namespace motley::planner {
 namespace {
 
@@ -37,26 +33,11 @@ void AddGroups(const Setting& setting, const PlanView& view, int num_stages, Pip
   places->groups.push_back(ByNode(setting, view, RanksOf(view, {0, num_stages - 1})));
 }
 
-void AddBorders(const std::vector<Element>& elements, PipelinePlaces* places) {
-  for (size_t e = 1; e < elements.size(); ++e) {
-    const Element& element = elements[e];
-    if (elements[e - 1].stage == element.stage) continue;
-    const int32_t first = UnitsOf(PartOf(element), false).front();
-    places->backward_borders[first] = {static_cast<int>(e) - 1, first};
-    places->forward_borders[first - 1] = {static_cast<int>(e), first};
-  }
-}
-
 }  // namespace
 
 PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view) {
-  const PipelineView& pipeline = view.pipelines.front();
-  const size_t units = static_cast<size_t>(setting.workload.model.num_layers) + 2;
   PipelinePlaces places;
-  AddGroups(setting, view, pipeline.num_stages, &places);
-  places.forward_borders.resize(units);
-  places.backward_borders.resize(units);
-  AddBorders(pipeline.elements, &places);
+  AddGroups(setting, view, view.pipelines.front().num_stages, &places);
   return places;
 }
 

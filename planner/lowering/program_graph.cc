@@ -105,7 +105,7 @@ class Graph : public WalkListener {
     requires requires(const Op& op) { PassOf(op); }
   void Compute(size_t r, int32_t i, const Op& op) {
     const TaskTag tag{op.unit, op.more_microbatches == 0 ? op.microbatch : -1};
-    Add(r, i, KindOf(PassOf(op)), SecondsAt(r, op), tag);
+    Add(r, i, PassOf(op), SecondsAt(r, op), tag);
   }
   void Compute(size_t r, int32_t i, const OptimizerStep& op) {
     const int64_t owned =
@@ -117,21 +117,6 @@ class Graph : public WalkListener {
   void Compute(size_t r, int32_t i, const Release&) { Nothing(r, i); }
   void Compute(size_t r, int32_t i, const ZeroGrad&) { Nothing(r, i); }
 
-  static TaskKind KindOf(ComputePass pass) {
-    switch (pass) {
-      case ComputePass::kForward:
-        return TaskKind::kForward;
-      case ComputePass::kRecompute:
-        return TaskKind::kRecompute;
-      case ComputePass::kBackward:
-        return TaskKind::kBackward;
-      case ComputePass::kBackwardInput:
-        return TaskKind::kBackwardInput;
-      case ComputePass::kBackwardWeight:
-        return TaskKind::kBackwardWeight;
-    }
-    return TaskKind::kForward;
-  }
   template <typename Op>
   static ComputeWork WorkOf(const Op& op) {
     ComputeWork work{PassOf(op), op.segment, 0};
@@ -169,7 +154,7 @@ class Graph : public WalkListener {
     }
     for (const RankInstruction& member : members) {
       Pay(member.rank, member.instruction);
-      tasks.push_back(writer_.AddCompute(KindOf(PassOf(op)), static_cast<int>(member.rank), slowest, after, {op.unit, -1}));
+      tasks.push_back(writer_.AddCompute(PassOf(op), static_cast<int>(member.rank), slowest, after, {op.unit, -1}));
       last_compute_[member.rank] = tasks.back();
       IsTask(member, tasks.back());
     }

@@ -7,18 +7,19 @@ namespace {
 
 double WholeSeconds(const Costs& costs, int kind, double tp_share, const ComputeWork& work, UnitKind unit, double samples) {
   switch (work.pass) {
-    case ComputePass::kForward:
+    case TaskKind::kForward:
       return costs.ForwardSeconds(kind, unit, samples, tp_share);
-    case ComputePass::kRecompute:
+    case TaskKind::kRecompute:
       return costs.RecomputeSeconds(kind, unit, OperatorSet(work.operators), samples, tp_share);
-    case ComputePass::kBackward:
+    case TaskKind::kBackward:
       return costs.BackwardSeconds(kind, unit, samples, tp_share);
-    case ComputePass::kBackwardInput:
+    case TaskKind::kBackwardInput:
       return costs.InputGradientPart() * costs.BackwardSeconds(kind, unit, samples, tp_share);
-    case ComputePass::kBackwardWeight:
+    case TaskKind::kBackwardWeight:
       return (1 - costs.InputGradientPart()) * costs.BackwardSeconds(kind, unit, samples, tp_share);
+    default:
+      return 0;
   }
-  return 0;
 }
 
 // The part of a layer's forward that attention is, with its norm and residual.
@@ -49,19 +50,18 @@ double ComputeSeconds(const Costs& costs, int kind, double tp_share, const Compu
 int SumsInside(const ComputeWork& work, UnitKind unit) {
   const bool layer = unit == UnitKind::kLayer;
   switch (work.pass) {
-    case ComputePass::kForward:
+    case TaskKind::kForward:
       return layer ? 2 : unit == UnitKind::kEmbedding ? 1 : 0;
-    case ComputePass::kRecompute: {
+    case TaskKind::kRecompute: {
       const OpSet operators = OperatorSet(work.operators);
       return layer ? (operators.Has(Op::kAttnOut) ? 1 : 0) + (operators.Has(Op::kDown) ? 1 : 0) : 0;
     }
-    case ComputePass::kBackward:
-    case ComputePass::kBackwardInput:
+    case TaskKind::kBackward:
+    case TaskKind::kBackwardInput:
       return layer ? 2 : unit == UnitKind::kHead ? 1 : 0;
-    case ComputePass::kBackwardWeight:
+    default:
       return 0;
   }
-  return 0;
 }
 
 }  // namespace motley::planner

@@ -6,19 +6,20 @@
 
 #include "common/program/program.h"
 #include "planner/costs/costs.h"
+#include "planner/simulator/step_graph.h"
 
 namespace motley::planner {
 
-enum class ComputePass { kForward, kRecompute, kBackward, kBackwardInput, kBackwardWeight };
-constexpr ComputePass PassOf(const Forward&) { return ComputePass::kForward; }
-constexpr ComputePass PassOf(const Recompute&) { return ComputePass::kRecompute; }
-constexpr ComputePass PassOf(const Backward&) { return ComputePass::kBackward; }
-constexpr ComputePass PassOf(const BackwardInput&) { return ComputePass::kBackwardInput; }
-constexpr ComputePass PassOf(const BackwardWeight&) { return ComputePass::kBackwardWeight; }
+// What an operation computes.
+constexpr TaskKind PassOf(const Forward&) { return TaskKind::kForward; }
+constexpr TaskKind PassOf(const Recompute&) { return TaskKind::kRecompute; }
+constexpr TaskKind PassOf(const Backward&) { return TaskKind::kBackward; }
+constexpr TaskKind PassOf(const BackwardInput&) { return TaskKind::kBackwardInput; }
+constexpr TaskKind PassOf(const BackwardWeight&) { return TaskKind::kBackwardWeight; }
 
 // What the operation says beside its units and microbatches.
 struct ComputeWork {
-  ComputePass pass = ComputePass::kForward;
+  TaskKind pass = TaskKind::kForward;
   UnitSegment segment = UnitSegment::kWhole;
   uint32_t operators = 0;
 };

@@ -1,10 +1,13 @@
 // Lowers a plan to programs, one for each rank: what the ranks of the epoch run. A function of plan and schedule alone: nothing
-// here asks what anything costs.
+// here asks what anything costs. A chain of passes (docs/plan-to-step.md), each from a value to a value:
 //
-// Each stage gets a script (stage_script.h) that says its buffers and collectives; here all ranks walk their scripts side by
-// side, an instruction for each unit and microbatch, in the order of the schedule's logical times (planner/plan/schedule_walk.h).
-// The walk is one order of all instructions of all ranks in which everything stands behind what it waits for, and every lane
-// keeps it. So the programs come to their end with transfers that block, too.
+//     ComputeSteps      a stage's schedule as steps                      stage_passes.h
+//     WithParameters    their parameter buffers, gathers, releases
+//     WithGradients     their gradient buffers and reductions
+//     MemberSteps       the microbatches of each member in them          transfer_pass.h
+//     WithTransfers     who sends what to whom, and when
+//     OperationsOf      what one rank does, in order                     rank_passes.h
+//     WithDependencies  the same, numbered, each with its `after`
 #pragma once
 
 #include <vector>

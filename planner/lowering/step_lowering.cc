@@ -1,9 +1,6 @@
 #include "planner/lowering/step_lowering.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "planner/lowering/step_lowering_engine.h"
 
 namespace motley::planner {
@@ -39,13 +36,6 @@ LoweredPlan Lower(const Setting& setting, const PlanView& view) {
   engine.Run();
   end.Finish();
   return {writer.Finish(), engine.in_flight()};
-}
-
-absl::StatusOr<StepGraph> LowerPlan(const Setting& setting, const Plan& plan, std::vector<int>* actor_of_rank) {
-  MOTLEY_ASSIGN_OR_RETURN(PlanView view, ViewOf(setting, plan));
-  LoweredPlan lowered = Lower(setting, view);
-  if (actor_of_rank != nullptr) *actor_of_rank = std::move(view.actor_of_rank);
-  return std::move(lowered.graph);
 }
 
 }  // namespace motley::planner

@@ -3,14 +3,22 @@
 // synchronisation between pipelines; optimizer. docs/simulator.md draws each schedule.
 #pragma once
 
-#include "absl/status/statusor.h"
-#include "planner/plan/plan.h"
+#include <cstdint>
+#include <vector>
+
+#include "planner/lowering/step_lowering_view.h"
 #include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
 
 namespace motley::planner {
 
-// `plan` has passed Validate. `actor_of_rank` (may be nullptr) receives, by rank in plan order, the actor that stands for it.
-absl::StatusOr<StepGraph> LowerPlan(const Setting& setting, const Plan& plan, std::vector<int>* actor_of_rank);
+// A plan as a graph, with what the ledger wants to know of the order.
+struct LoweredPlan {
+  StepGraph graph;
+  std::vector<int64_t> in_flight;  // by actor: most forwards of a chunk that waited for their backward
+};
+
+// `view`: of a plan that has passed Validate.
+LoweredPlan Lower(const Setting& setting, const PlanView& view);
 
 }  // namespace motley::planner

@@ -1,5 +1,5 @@
 // What follows a step's backward: sums between pipelines and of a tied embedding, the norm, the optimizer, parameters that every
-// rank needs again. Part of LowerPlan.
+// rank needs again. Part of Lower.
 #pragma once
 
 #include <cstdint>

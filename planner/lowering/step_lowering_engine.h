@@ -1,4 +1,4 @@
-// Emits every actor's compute in the order in which it is likely to run. Part of LowerPlan.
+// Emits every actor's compute in the order in which it is likely to run. Part of Lower.
 #pragma once
 
 #include <cstdint>
@@ -6,20 +6,12 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "planner/lowering/step_lowering_end.h"
 #include "planner/lowering/step_lowering_group.h"
 #include "planner/lowering/step_lowering_orders.h"
 #include "planner/lowering/step_lowering_routes.h"
 
 namespace motley::planner {
-
-// A plan as a graph, with what the ledger wants to know of the order.
-struct LoweredPlan {
-  StepGraph graph;
-  std::vector<int64_t> in_flight;  // by actor: most forwards of a chunk that waited for their backward
-};
-LoweredPlan Lower(const Setting& setting, const PlanView& view);
 
 class StepEngine {
  public:

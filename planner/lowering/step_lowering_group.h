@@ -1,9 +1,9 @@
-// The collectives of one stage: parameters gathered ahead of their use, gradients reduced behind it. Part of LowerPlan.
+// The collectives of one stage: parameters gathered ahead of their use, gradients reduced behind it. Part of Lower.
 //
 // In turn (layered, docs/planner.md): chunk c lives in parameter buffer c % 2 and gradient buffer c % 2; the gather of c + 2
 // (forward) or c - 2 (backward) follows the last use of c and precedes c's reduction; the last two chunks stay gathered at the
 // turn; a tied embedding has buffers of its own. One stage of single layers has exactly the order of its programs
-// (stage_script.h). Per microbatch: each use of a chunk gathers its first unit while the use before computes its last one, and
+// (stage_passes.h). Per microbatch: each use of a chunk gathers its first unit while the use before computes its last one, and
 // the rest meanwhile; reductions follow pieces of the backward, the last one's stands behind the next use's gathers.
 #pragma once
 

@@ -5,7 +5,7 @@
 
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
-#include "planner/lowering/step_lowering_engine.h"
+#include "planner/lowering/step_lowering.h"
 #include "planner/lowering/step_lowering_view.h"
 #include "planner/pricing/prediction.h"
 

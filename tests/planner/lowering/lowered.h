@@ -4,11 +4,19 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/base/status_macros.h"
 #include "gtest/gtest.h"
 #include "planner/lowering/step_lowering.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 
 namespace motley::planner {
+
+// `actor_of_rank` (may be nullptr) receives, by rank in plan order, the actor that stands for it.
+inline absl::StatusOr<StepGraph> LowerPlan(const Setting& setting, const Plan& plan, std::vector<int>* actor_of_rank) {
+  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan));
+  if (actor_of_rank != nullptr) *actor_of_rank = view.actor_of_rank;
+  return Lower(setting, view).graph;
+}
 
 struct Lowered {
   StepGraph graph;

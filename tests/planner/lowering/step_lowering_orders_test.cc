@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "planner/lowering/step_lowering_engine.h"
 #include "tests/planner/lowering/lowered.h"
 
 namespace motley::planner {

@@ -7,7 +7,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/lowering/step_lowering_engine.h"
 #include "planner/lowering/step_lowering_flows.h"
 #include "planner/lowering/step_lowering_seconds.h"
 #include "planner/pricing/evaluate.h"

@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "planner/lowering/buffer_pool.h"
+#include "planner/lowering/stage_passes.h"
+
+namespace motley::planner {
+namespace {
+
+class GradientPass {
+ public:
+  GradientPass(StageSteps stage, const StageShape& shape) : shape_(shape), stage_(std::move(stage)) {}
+
+  StageSteps Run() {
+    Keep();
+    std::vector<int32_t> last_of_unit(shape_.elements.size(), -1);
+    for (int32_t i = 0; i < num_steps(); ++i) {
+      if (stage_.steps[i].backward()) last_of_unit[stage_.steps[i].unit] = i;
+    }
+    for (int32_t i = 0; i < num_steps(); ++i) {
+      if (stage_.steps[i].backward()) Place(i, i == last_of_unit[stage_.steps[i].unit]);
+    }
+    // Each end has added its part of a tied embedding's gradient.
+    if (apart_ >= 0) stage_.steps.back().reduced.push_back({0, apart_, shape_.tied_group});
+    stage_.gradient_buffers = pool_.Buffers();
+    return std::move(stage_);
+  }
+
+ private:
+  int32_t num_steps() const { return static_cast<int32_t>(stage_.steps.size()); }
+
+  void Keep() {
+    const bool home = !shape_.reduces_in_turn;
+    if (shape_.tied_group >= 0) apart_ = pool_.Keep(0, shape_.elements[0], home && shape_.has_embedding());
+    for (const int32_t unit : shape_.units) {
+      const bool is_tied = shape_.tied && unit == 0;
+      if (is_tied ? apart_ < 0 : home) pool_.Keep(unit, shape_.elements[unit], home);
+    }
+    if (shape_.tied && shape_.has_head()) stage_.tied_gradients = pool_.Find(0);
+  }
+
+  void Place(int32_t i, bool last) {
+    StageStep& step = stage_.steps[i];
+    step.gradients = pool_.Find(step.unit);
+    if (step.gradients < 0) step.gradients = pool_.Take(step.unit, shape_.elements[step.unit]);
+    BufferPool::Place& place = pool_[step.gradients];
+    step.waits_for = std::max(step.waits_for, place.last_step);
+    place.busy = true;
+    const bool reduces = last || (shape_.reduces_every_round && !place.stays);
+    if (reduces && step.gradients != apart_) Reduce(i, step.unit, step.gradients);
+    // The head's part of a tied embedding's gradient goes while the layers compute.
+    const bool head_tied = step.unit == shape_.head() && stage_.tied_gradients >= 0 && apart_ < 0;
+    if (last && head_tied && shape_.reduces_in_turn && !shape_.reduces_every_round) Reduce(i, 0, stage_.tied_gradients);
+  }
+  void Reduce(int32_t i, int32_t unit, int32_t buffer) {
+    stage_.steps[i].reduced.push_back({unit, buffer, shape_.group});
+    BufferPool::Place& place = pool_[buffer];
+    place.busy = false;
+    place.last_step = i;
+    if (!place.stays) place.unit = -1;
+  }
+
+  const StageShape& shape_;
+  StageSteps stage_;
+  BufferPool pool_;
+  int32_t apart_ = -1;  // the buffer of a tied embedding that lies on two stages
+};
+
+}  // namespace
+
+StageSteps WithGradients(StageSteps stage, const StageShape& shape) { return GradientPass(std::move(stage), shape).Run(); }
+
+}  // namespace motley::planner

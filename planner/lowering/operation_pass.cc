@@ -1,0 +1,64 @@
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "planner/lowering/rank_passes.h"
+
+namespace motley::planner {
+namespace {
+
+class OperationPass {
+ public:
+  OperationPass(const StageSteps& stage, const RankTraits& rank) : stage_(stage), rank_(rank) {}
+
+  std::vector<Operation> Run(const std::vector<MemberStep>& own) {
+    for (const auto& [unit, buffer, group] : stage_.gathered) Add(Gather{unit, buffer, group});
+    auto next = own.begin();
+    for (size_t i = 0; i < stage_.steps.size(); ++i) {
+      const StageStep& step = stage_.steps[i];
+      for (; next != own.end() && next->step == i; ++next) AddMicrobatch(step, *next);
+      for (const int32_t buffer : step.released) Add(Release{buffer});
+      for (const auto& [unit, buffer, group] : step.gathered) Add(Gather{unit, buffer, group});
+      for (const auto& [unit, buffer, group] : step.reduced) {
+        if (written_.erase(buffer) == 0) Add(ZeroGrad{unit, buffer});
+        Add(ReduceScatter{unit, buffer, group});
+      }
+    }
+    Add(ReduceScalars{});
+    if (rank_.training) Add(OptimizerStep{});
+    return std::move(operations_);
+  }
+
+ private:
+  void Add(Operation op) { operations_.push_back(std::move(op)); }
+
+  void AddMicrobatch(const StageStep& step, const MemberStep& own) {
+    const auto microbatch = static_cast<int32_t>(own.microbatch);
+    const int32_t tied = step.unit == rank_.head ? stage_.tied_parameters : -1;
+    const int32_t tied_grad = step.unit == rank_.head ? stage_.tied_gradients : -1;
+    const bool recompute = rank_.recompute && step.unit > 0 && step.unit < rank_.head;
+    if (recompute && step.backward()) Add(Recompute{step.unit, microbatch, step.parameters, tied});
+    for (const Operation& receive : own.receives) Add(receive);
+    if (step.backward()) {
+      Add(Backward{step.unit, microbatch, step.parameters, tied, step.gradients, tied_grad});
+      written_.insert({step.gradients, tied_grad});
+    } else {
+      const Keep keep = !rank_.training ? Keep::kNothing : recompute ? Keep::kBoundary : Keep::kAll;
+      Add(Forward{step.unit, microbatch, step.parameters, tied, keep});
+    }
+    for (const Operation& send : own.sends) Add(send);
+  }
+
+  const StageSteps& stage_;
+  const RankTraits& rank_;
+  std::vector<Operation> operations_;
+  std::set<int32_t> written_;  // gradient buffers, since they were reduced
+};
+
+}  // namespace
+
+std::vector<Operation> OperationsOf(const StageSteps& stage, const std::vector<MemberStep>& own, const RankTraits& rank) {
+  return OperationPass(stage, rank).Run(own);
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,26 @@
+// The program writer's last two passes: from a stage's steps to the program of one of its ranks.
+#pragma once
+
+#include <vector>
+
+#include "common/program/program.h"
+#include "planner/lowering/stage_steps.h"
+#include "planner/lowering/transfer_pass.h"
+
+namespace motley::planner {
+
+struct RankTraits {
+  bool training = true;
+  bool recompute = false;  // the layers
+  int32_t head = 0;        // the model's last unit
+};
+
+// What the rank does, in order. To the stage's steps and its own microbatches in them this adds the second run of layers of which
+// the boundary alone was kept, zeroes where the rank has nothing to add to a sum, and the end of the step.
+std::vector<Operation> OperationsOf(const StageSteps& stage, const std::vector<MemberStep>& own, const RankTraits& rank);
+
+// The same as instructions. `after` follows from the operations alone: who fills a buffer and who frees it, what brings a
+// microbatch over a border, what makes the loss. It names only what the instruction's lane would not wait for anyway.
+std::vector<Instruction> WithDependencies(std::vector<Operation> operations);
+
+}  // namespace motley::planner

@@ -1,0 +1,22 @@
+// The program writer's passes over the steps of one stage: pure functions, each after the one above.
+#pragma once
+
+#include "planner/lowering/stage_steps.h"
+#include "planner/plan/schedule.h"
+
+namespace motley::planner {
+
+// The schedule as steps, without buffers and collectives. "0F0 0B0" of units 1 and 2: forward of 1, of 2, backward of 2, of 1.
+StageSteps ComputeSteps(const StageSchedule& schedule, const StageShape& shape);
+
+// Where the steps find their parameters, and the gathers that bring them. Units that stay have a buffer each, their home,
+// gathered before the first step. The others live in two buffers: a step that does not find its unit takes the buffer whose last
+// use is longest ago, and the gather into it follows that use.
+StageSteps WithParameters(StageSteps stage, const StageShape& shape);
+
+// The buffers that backwards add to, and the reductions out of them. A unit with a home is reduced once, behind its last
+// backward. The others share two buffers: a unit takes one at its first backward and leaves it at its reduction, behind the last
+// backward or, where the stage reduces every round, behind each.
+StageSteps WithGradients(StageSteps stage, const StageShape& shape);
+
+}  // namespace motley::planner

@@ -1,0 +1,58 @@
+// What the ranks of one stage do together in a step: a list of *steps* (a unit's forward or backward of one microbatch), the
+// buffers that each step finds its unit in, and the collectives behind it. All ranks of the stage go through one list, whatever
+// their microbatches, so that collectives match. The first passes of the program writer fill it in.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/program/program.h"
+#include "planner/plan/schedule.h"
+
+namespace motley::planner {
+
+inline constexpr int64_t kAllRounds = -1;
+
+// A gather into a parameter buffer, or a reduction out of a gradient buffer.
+struct UnitCollective {
+  int32_t unit = 0, buffer = 0, group = 0;
+};
+
+struct StageStep {
+  ActionKind kind = ActionKind::kForward;
+  int32_t unit = 0, virtual_stage = 0;
+  int32_t place = 0, num_places = 1;        // among the virtual stage's units, in the order of the pass
+  int64_t round = 0;                        // kAllRounds: the rank's microbatches, in turn
+  int32_t parameters = -1, gradients = -1;  // buffers
+  int32_t waits_for = -1;                   // a step that all ranks must have passed before one begins this one; -1 = none
+  // Behind it, in this order.
+  std::vector<int32_t> released;  // parameter buffers
+  std::vector<UnitCollective> gathered, reduced;
+  bool backward() const { return kind != ActionKind::kForward; }
+};
+
+struct StageSteps {
+  std::vector<UnitCollective> gathered;  // before the first step
+  std::vector<StageStep> steps;
+  std::vector<UnitBuffer> parameter_buffers, gradient_buffers;
+  int32_t tied_parameters = -1, tied_gradients = -1;  // where a tied head finds unit 0; -1 = none is here
+};
+
+// What the passes ask of a stage.
+struct StageShape {
+  std::vector<std::vector<int32_t>> units_of;  // by virtual stage of the pipeline, in forward order; none where it is elsewhere
+  std::vector<int32_t> units;                  // the same, ascending
+  std::vector<int64_t> elements;               // by unit of the model
+  bool tied = false;                           // the head computes with unit 0's array
+  bool by_block = false;                       // all of a rank's microbatches pass a unit before the next
+  bool gathers_in_turn = false;                // else every unit's parameters have a home
+  bool reduces_in_turn = false;                // else every unit's gradients have a home
+  bool reduces_every_round = false;            // what is reduced in turn
+  int32_t group = 0;                           // the stage's ranks
+  int32_t tied_group = -1;                     // the ranks of both ends of a tied embedding, where they are two stages
+  int32_t head() const { return static_cast<int32_t>(elements.size()) - 1; }
+  bool has_embedding() const { return units.front() == 0; }
+  bool has_head() const { return units.back() == head(); }
+};
+
+}  // namespace motley::planner

@@ -1,0 +1,42 @@
+// The pass of the program writer that says who sends what to whom.
+//
+// All members of all stages (data-parallel: a rank each) go through their steps side by side, in the order of the schedule's
+// logical times (planner/plan/schedule_walk.h), and each hand-over is written where its sender has made it. This is one order of
+// all that all ranks do, in which everything stands behind what it waits for, and every lane keeps it. So the programs come to
+// their end with transfers that block, too. Which pieces a receiver takes first, hand_over_order.h says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/program/program.h"
+#include "planner/lowering/stage_steps.h"
+#include "planner/plan/schedule.h"
+#include "planner/plan/schedule_walk.h"
+
+namespace motley::planner {
+
+// One microbatch in a step of the stage. A member skips the steps of rounds that it has no microbatch in.
+struct MemberStep {
+  size_t step = 0;
+  int64_t microbatch = 0;
+  double end = 0;                          // when the member is done with it, in logical time
+  std::vector<Operation> receives, sends;  // before it, and what it has made behind it
+};
+
+struct Member {
+  size_t stage = 0, index = 0;  // of the pipeline, of the stage
+  int32_t rank = 0;
+  std::vector<MemberStep> steps;
+};
+
+// A member's steps, without transfers.
+std::vector<MemberStep> MemberSteps(const StageSteps& stage, const MemberMicrobatches& microbatches, const LogicalTimes& times);
+
+// With them. `members`: all of a pipeline. INTERNAL: they would wait for each other, although the schedule says that they do not.
+absl::StatusOr<std::vector<Member>> WithTransfers(std::vector<Member> members, const std::vector<StageSteps>& stages,
+                                                  const PipelineSchedule& schedule);
+
+}  // namespace motley::planner

@@ -1,0 +1,110 @@
+// From a stage's steps to one rank's program, by golden strings.
+#include "planner/lowering/rank_passes.h"
+
+#include <algorithm>
+
+#include "gtest/gtest.h"
+#include "planner/lowering/stage_passes.h"
+#include "tests/planner/lowering/stage_text.h"
+
+namespace motley::planner {
+namespace {
+
+// Instructions as a program has them, without its header.
+std::string InstructionsText(std::vector<Instruction> instructions) {
+  Program program;
+  program.instructions = std::move(instructions);
+  const std::string text = ToText(program);
+  return text.substr(text.find("\n0 ") + 1);
+}
+std::string OperationsText(const std::vector<Operation>& operations) {
+  std::vector<Instruction> instructions;
+  for (const Operation& op : operations) instructions.push_back({op, {}});
+  return InstructionsText(std::move(instructions));
+}
+
+// A model of embedding, layer and head on one stage.
+StageSteps OneStage(const std::string& actions, bool training = true) {
+  const StageShape shape = ShapeOfUnits({{0, 1, 2}}, 3);
+  StageSteps stage = WithParameters(ComputeSteps(ScheduleOf(actions), shape), shape);
+  return training ? WithGradients(std::move(stage), shape) : stage;
+}
+std::vector<MemberStep> OneMicrobatch(size_t steps) {
+  std::vector<MemberStep> own;
+  for (size_t i = 0; i < steps; ++i) own.push_back({i, 0, 0, {}, {}});
+  return own;
+}
+
+TEST(OperationPassTest, LayersRunAgainWhereTheBoundaryAloneWasKept) {
+  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0 0B0"), OneMicrobatch(6), {.recompute = true, .head = 2})),
+            "0 gather block=0 buffer=0 group=0\n"
+            "1 gather block=1 buffer=1 group=0\n"
+            "2 gather block=2 buffer=2 group=0\n"
+            "3 forward block=0 mb=0 buffer=0 keep=all\n"
+            "4 forward block=1 mb=0 buffer=1 keep=boundary\n"
+            "5 forward block=2 mb=0 buffer=2 keep=all\n"
+            "6 backward block=2 mb=0 buffer=2 grad=2\n"
+            "7 reduce_scatter block=2 grad=2 group=0\n"
+            "8 recompute block=1 mb=0 buffer=1\n"
+            "9 backward block=1 mb=0 buffer=1 grad=1\n"
+            "10 reduce_scatter block=1 grad=1 group=0\n"
+            "11 backward block=0 mb=0 buffer=0 grad=0\n"
+            "12 reduce_scatter block=0 grad=0 group=0\n"
+            "13 reduce_scalars\n"
+            "14 optimizer_step\n");
+}
+
+TEST(OperationPassTest, WithoutSamplesARankAddsZeroes) {
+  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0 0B0"), {}, {.head = 2})),
+            "0 gather block=0 buffer=0 group=0\n"
+            "1 gather block=1 buffer=1 group=0\n"
+            "2 gather block=2 buffer=2 group=0\n"
+            "3 zero_grad block=2 grad=2\n"
+            "4 reduce_scatter block=2 grad=2 group=0\n"
+            "5 zero_grad block=1 grad=1\n"
+            "6 reduce_scatter block=1 grad=1 group=0\n"
+            "7 zero_grad block=0 grad=0\n"
+            "8 reduce_scatter block=0 grad=0 group=0\n"
+            "9 reduce_scalars\n"
+            "10 optimizer_step\n");
+}
+
+TEST(OperationPassTest, AnEvaluationKeepsNothing) {
+  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0", false), OneMicrobatch(3), {.training = false, .head = 2})),
+            "0 gather block=0 buffer=0 group=0\n"
+            "1 gather block=1 buffer=1 group=0\n"
+            "2 gather block=2 buffer=2 group=0\n"
+            "3 forward block=0 mb=0 buffer=0 keep=nothing\n"
+            "4 forward block=1 mb=0 buffer=1 keep=nothing\n"
+            "5 forward block=2 mb=0 buffer=2 keep=nothing\n"
+            "6 reduce_scalars\n");
+}
+
+TEST(DependencyPassTest, ABufferIsUsedBetweenItsGatherAndItsRelease) {
+  EXPECT_EQ(InstructionsText(WithDependencies({Gather{0, 0, 0}, Forward{0, 0, 0, -1, Keep::kAll}, Release{0}, Gather{1, 0, 0},
+                                               Forward{1, 0, 0, -1, Keep::kAll}, Forward{1, 1, 0, -1, Keep::kAll}})),
+            "0 gather block=0 buffer=0 group=0\n"
+            "1 forward block=0 mb=0 buffer=0 keep=all after=0\n"
+            "2 release buffer=0\n"
+            "3 gather block=1 buffer=0 group=0 after=2\n"
+            "4 forward block=1 mb=0 buffer=0 keep=all after=3\n"
+            "5 forward block=1 mb=1 buffer=0 keep=all\n");
+}
+
+TEST(DependencyPassTest, ABackwardWaitsForItsGradientAndForItsBuffersLastReduction) {
+  EXPECT_EQ(
+      InstructionsText(WithDependencies({ReceiveGradient{2, 0, 0, 1, 1}, Backward{1, 0, 0, -1, 0, -1},
+                                         SendGradient{1, 0, 0, 1, 2}, ReduceScatter{1, 0, 0}, ReceiveGradient{2, 1, 1, 1, 1},
+                                         Backward{1, 1, 0, -1, 0, -1}, ReduceScalars{}, OptimizerStep{}})),
+      "0 receive_gradient block=2 mb=0 first=0 samples=1 peer=1\n"
+      "1 backward block=1 mb=0 buffer=0 grad=0 after=0\n"
+      "2 send_gradient block=1 mb=0 first=0 samples=1 peer=2 after=1\n"
+      "3 reduce_scatter block=1 grad=0 group=0 after=1\n"
+      "4 receive_gradient block=2 mb=1 first=1 samples=1 peer=1\n"
+      "5 backward block=1 mb=1 buffer=0 grad=0 after=3,4\n"
+      "6 reduce_scalars after=5\n"
+      "7 optimizer_step after=6\n");
+}
+
+}  // namespace
+}  // namespace motley::planner

@@ -1,0 +1,103 @@
+// The passes over one stage's steps, each by golden strings (stage_text.h).
+#include "planner/lowering/stage_passes.h"
+
+#include <algorithm>
+
+#include "gtest/gtest.h"
+#include "tests/planner/lowering/stage_text.h"
+
+namespace motley::planner {
+namespace {
+
+StageSteps Parameters(const std::string& actions, const StageShape& shape) {
+  return WithParameters(ComputeSteps(ScheduleOf(actions), shape), shape);
+}
+StageSteps Gradients(const std::string& actions, const StageShape& shape) {
+  return WithGradients(ComputeSteps(ScheduleOf(actions), shape), shape);
+}
+
+TEST(ComputePassTest, AVirtualStagesUnitsForwardAndBack) {
+  const StageShape shape = ShapeOfUnits({{0, 1}, {}, {4, 5}}, 6);
+  EXPECT_EQ(StepsText(ComputeSteps(ScheduleOf("0F0 2F0 2B0 0B0"), shape)), "F0.0 F1.0 F4.0 F5.0 B5.0 B4.0 B1.0 B0.0");
+}
+
+TEST(ComputePassTest, SeveralRoundsMicrobatchByMicrobatchOrBlockByBlock) {
+  StageShape shape = ShapeOfUnits({{0, 1}}, 2);
+  EXPECT_EQ(StepsText(ComputeSteps(ScheduleOf("0F0-1 0B0-1"), shape)), "F0.0 F1.0 F0.1 F1.1 B1.0 B0.0 B1.1 B0.1");
+  shape.by_block = true;
+  EXPECT_EQ(StepsText(ComputeSteps(ScheduleOf("0F0-1 0B0-1"), shape)), "F0 F1 B1 B0");
+}
+
+TEST(ParameterPassTest, HomesAreGatheredBeforeTheFirstStep) {
+  const StageSteps stage = Parameters("0F0 0B0", ShapeOfUnits({{1, 2}}, 4));
+  EXPECT_EQ(StepsText(stage), "+1:0 +2:1 F1.0:0 F2.0:1 B2.0:1 B1.0:0");
+  EXPECT_EQ(BuffersText(stage.parameter_buffers), "20:1 30:2");
+}
+
+TEST(ParameterPassTest, GatheredUnitsTakeTheBufferWhoseLastUseIsLongestAgo) {
+  StageShape shape = ShapeOfUnits({{0, 1, 2, 3}}, 4);
+  shape.by_block = shape.gathers_in_turn = true;
+  const StageSteps stage = Parameters("0F0-3 0B0-3", shape);
+  EXPECT_EQ(StepsText(stage), "+0:0 +1:1 F0:0 -0 +2:0 F1:1 -1 +3:1 F2:0<0 F3:1<1 B3:1 -1 +1:1 B2:0 -0 +0:0 B1:1<4 -1 B0:0<5 -0");
+  EXPECT_EQ(BuffersText(stage.parameter_buffers), "30 40");
+}
+
+TEST(ParameterPassTest, ATiedEmbeddingStaysForTheHead) {
+  StageShape shape = ShapeOfUnits({{0, 1, 2, 3}}, 4);
+  shape.by_block = shape.gathers_in_turn = shape.tied = true;
+  const StageSteps stage = Parameters("0F0 0B0", shape);
+  EXPECT_EQ(StepsText(stage), "+0:0 +1:1 +2:2 F0:0 F1:1 -1 +3:1 F2:2 F3:1<1 B3:1 -1 +1:1 B2:2 -2 B1:1<4 -1 B0:0 -0");
+  EXPECT_EQ(stage.tied_parameters, 0);
+}
+
+// The two ends meet in group 2; the embedding's is its home.
+TEST(ParameterPassTest, ATiedEmbeddingOnTwoStagesIsGatheredByBoth) {
+  StageShape first = ShapeOfUnits({{0, 1}, {}}, 4), last = ShapeOfUnits({{}, {2, 3}}, 4);
+  first.tied = last.tied = true;
+  first.tied_group = last.tied_group = 2;
+  last.group = 1;
+  const StageSteps with_embedding = Parameters("0F0 0B0", first), with_head = Parameters("1F0 1B0", last);
+  EXPECT_EQ(StepsText(with_embedding), "+0:0@2 +1:1 F0.0:0 F1.0:1 B1.0:1 B0.0:0");
+  EXPECT_EQ(StepsText(with_head), "+0:0@2 +2:1@1 +3:2@1 F2.0:1 F3.0:2 B3.0:2 -0 B2.0:1");
+  EXPECT_EQ(BuffersText(with_embedding.parameter_buffers), "10:0 20:1");
+  EXPECT_EQ(BuffersText(with_head.parameter_buffers), "10 30:2 40:3");
+}
+
+TEST(GradientPassTest, AHomeIsReducedOnceBehindItsLastBackward) {
+  const StageSteps stage = Gradients("0F0 0B0 0F1 0B1", ShapeOfUnits({{1, 2}}, 4));
+  EXPECT_EQ(StepsText(stage), "F1.0 F2.0 B2.0/1 B1.0/0 F1.1 F2.1 B2.1/1 /2:1 B1.1/0 /1:0");
+  EXPECT_EQ(BuffersText(stage.gradient_buffers), "20:1 30:2");
+}
+
+TEST(GradientPassTest, TwoBuffersInTurn) {
+  StageShape shape = ShapeOfUnits({{0, 1, 2}}, 3);
+  shape.by_block = shape.reduces_in_turn = true;
+  const StageSteps stage = Gradients("0F0-1 0B0-1", shape);
+  EXPECT_EQ(StepsText(stage), "F0 F1 F2 B2/0 /2:0 B1/1 /1:1 B0/0<3 /0:0");
+  EXPECT_EQ(BuffersText(stage.gradient_buffers), "30 20");
+}
+
+TEST(GradientPassTest, EveryRoundIsReduced) {
+  StageShape shape = ShapeOfUnits({{1, 2}}, 4);
+  shape.reduces_in_turn = shape.reduces_every_round = true;
+  EXPECT_EQ(StepsText(Gradients("0F0 0B0 0F1 0B1", shape)),
+            "F1.0 F2.0 B2.0/0 /2:0 B1.0/1 /1:1 F1.1 F2.1 B2.1/0<2 /2:0 B1.1/1<3 /1:1");
+}
+
+TEST(GradientPassTest, ATiedHeadsPartGoesWhileTheLayersCompute) {
+  StageShape shape = ShapeOfUnits({{0, 1, 2}}, 3);
+  shape.tied = shape.by_block = shape.reduces_in_turn = true;
+  const StageSteps stage = Gradients("0F0 0B0", shape);
+  EXPECT_EQ(StepsText(stage), "F0 F1 F2 B2/1 /2:1 /0:0 B1/2 /1:2 B0/0<3 /0:0");
+  EXPECT_EQ(stage.tied_gradients, 0);
+}
+
+TEST(GradientPassTest, ATiedEmbeddingOnTwoStagesIsReducedAtTheEnd) {
+  StageShape shape = ShapeOfUnits({{}, {2, 3}}, 4);
+  shape.tied = true;
+  shape.tied_group = 2;
+  EXPECT_EQ(StepsText(Gradients("1F0 1B0", shape)), "F2.0 F3.0 B3.0/2 /3:2 B2.0/1 /2:1 /0:0@2");
+}
+
+}  // namespace
+}  // namespace motley::planner
