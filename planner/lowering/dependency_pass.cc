@@ -97,6 +97,11 @@ class DependencyPass {
     Writes(op);
     Needs(received_, Border(true, op.unit + 1, op.microbatch));
   }
+  void Visit(const BackwardInput& op) {
+    Reads(op);
+    Needs(received_, Border(true, op.unit + 1, op.microbatch));
+  }
+  void Visit(const BackwardWeight& op) { Writes(op); }
 
   // ---- transfers and the end of the step: of what was computed last ----
 
@@ -115,8 +120,6 @@ class DependencyPass {
 
   // No pass writes these yet.
   void Visit(const Broadcast&) {}
-  void Visit(const BackwardInput&) {}
-  void Visit(const BackwardWeight&) {}
   void Visit(const AllReduce&) {}
   void Visit(const AllReduceActivation&) {}
   void Visit(const BroadcastActivation&) {}

@@ -16,10 +16,10 @@ class GradientPass {
     Keep();
     std::vector<int32_t> last_of_unit(shape_.elements.size(), -1);
     for (int32_t i = 0; i < num_steps(); ++i) {
-      if (stage_.steps[i].backward()) last_of_unit[stage_.steps[i].unit] = i;
+      if (stage_.steps[i].makes_gradients()) last_of_unit[stage_.steps[i].unit] = i;
     }
     for (int32_t i = 0; i < num_steps(); ++i) {
-      if (stage_.steps[i].backward()) Place(i, i == last_of_unit[stage_.steps[i].unit]);
+      if (stage_.steps[i].makes_gradients()) Place(i, i == last_of_unit[stage_.steps[i].unit]);
     }
     // Each end has added its part of a tied embedding's gradient.
     if (apart_ >= 0) stage_.steps.back().reduced.push_back({0, apart_, shape_.tied_group});

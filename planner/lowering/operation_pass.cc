@@ -37,15 +37,26 @@ class OperationPass {
     const int32_t tied = step.unit == rank_.head ? stage_.tied_parameters : -1;
     const int32_t tied_grad = step.unit == rank_.head ? stage_.tied_gradients : -1;
     const bool recompute = rank_.recompute && step.unit > 0 && step.unit < rank_.head;
-    if (recompute && step.backward()) Add(Recompute{step.unit, microbatch, step.parameters, tied});
-    for (const Operation& receive : own.receives) Add(receive);
-    if (step.backward()) {
-      Add(Backward{step.unit, microbatch, step.parameters, tied, step.gradients, tied_grad});
-      written_.insert({step.gradients, tied_grad});
-    } else {
-      const Keep keep = !rank_.training ? Keep::kNothing : recompute ? Keep::kBoundary : Keep::kAll;
-      Add(Forward{step.unit, microbatch, step.parameters, tied, keep});
+    const Keep keep = !rank_.training ? Keep::kNothing : recompute ? Keep::kBoundary : Keep::kAll;
+    if (recompute && step.backward() && step.needs_parameters()) {
+      Add(Recompute{step.unit, microbatch, step.parameters, tied});
     }
+    for (const Operation& receive : own.receives) Add(receive);
+    switch (step.kind) {
+      case ActionKind::kForward:
+        Add(Forward{step.unit, microbatch, step.parameters, tied, keep});
+        break;
+      case ActionKind::kBackward:
+        Add(Backward{step.unit, microbatch, step.parameters, tied, step.gradients, tied_grad});
+        break;
+      case ActionKind::kInputGradient:
+        Add(BackwardInput{step.unit, microbatch, step.parameters, tied});
+        break;
+      case ActionKind::kWeightGradient:
+        Add(BackwardWeight{step.unit, microbatch, step.gradients, tied_grad});
+        break;
+    }
+    if (step.makes_gradients()) written_.insert({step.gradients, tied_grad});
     for (const Operation& send : own.sends) Add(send);
   }
 

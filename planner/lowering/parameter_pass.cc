@@ -27,6 +27,7 @@ StageSteps WithParameters(StageSteps stage, const StageShape& shape) {
   Keep(shape, &stage, &pool);
   for (int32_t i = 0; i < static_cast<int32_t>(stage.steps.size()); ++i) {
     StageStep& step = stage.steps[i];
+    if (!step.needs_parameters()) continue;
     step.parameters = pool.Find(step.unit);
     if (step.parameters < 0) {
       step.parameters = pool.Take(step.unit, shape.elements[step.unit]);

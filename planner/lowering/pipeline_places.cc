@@ -26,18 +26,19 @@ std::vector<int32_t> RanksOf(const PlanView& view, const std::vector<int>& stage
   return ranks;
 }
 
-void AddGroups(const Setting& setting, const PlanView& view, int num_stages, PipelinePlaces* places) {
-  for (int s = 0; s < num_stages; ++s) places->groups.push_back(ByNode(setting, view, RanksOf(view, {s})));
-  if (!setting.workload.model.tie_embeddings || num_stages == 1) return;
+void AddGroups(const Setting& setting, const PlanView& view, const PipelineView& pipeline, PipelinePlaces* places) {
+  for (int s = 0; s < pipeline.num_stages; ++s) places->groups.push_back(ByNode(setting, view, RanksOf(view, {s})));
+  const int first = pipeline.embedding_stage(), last = pipeline.head_stage();
+  if (!setting.workload.model.tie_embeddings || first == last) return;
   places->tied_group = static_cast<int32_t>(places->groups.size());
-  places->groups.push_back(ByNode(setting, view, RanksOf(view, {0, num_stages - 1})));
+  places->groups.push_back(ByNode(setting, view, RanksOf(view, {first, last})));
 }
 
 }  // namespace
 
 PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view) {
   PipelinePlaces places;
-  AddGroups(setting, view, view.pipelines.front().num_stages, &places);
+  AddGroups(setting, view, view.pipelines.front(), &places);
   return places;
 }
 

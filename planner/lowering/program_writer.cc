@@ -10,6 +10,7 @@
 #include "planner/lowering/step_lowering_view.h"
 #include "planner/lowering/transfer_pass.h"
 #include "planner/plan/placement.h"
+#include "planner/plan/plan_engine_limits.h"
 #include "planner/plan/schedule_walk.h"
 #include "planner/plan/validation_pass.h"
 
@@ -94,7 +95,8 @@ absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& p
 }  // namespace
 
 absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const Plan& plan) {
-  MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, setting.workload.model));
+  MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
+  MOTLEY_RETURN_IF_ERROR(ValidateWithin(kWrittenLimits, plan));
   if (!plan.training) return absl::FailedPreconditionError("the plan has no schedule yet");
   return Write(setting, plan, *plan.training, true);
 }

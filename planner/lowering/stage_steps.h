@@ -28,7 +28,11 @@ struct StageStep {
   // Behind it, in this order.
   std::vector<int32_t> released;  // parameter buffers
   std::vector<UnitCollective> gathered, reduced;
+  // A backward of which the weights' gradients are apart hands over what its first part makes.
   bool backward() const { return kind != ActionKind::kForward; }
+  bool hands_over() const { return kind != ActionKind::kWeightGradient; }
+  bool needs_parameters() const { return kind != ActionKind::kWeightGradient; }
+  bool makes_gradients() const { return kind == ActionKind::kBackward || kind == ActionKind::kWeightGradient; }
 };
 
 struct StageSteps {

@@ -67,7 +67,7 @@ class TransferPass {
   }
   // The other stage that a microbatch goes to behind the step, or comes from before it; -1 = none.
   int Neighbour(size_t m, const StageStep& step, bool behind) const {
-    if (step.place != (behind ? step.num_places - 1 : 0)) return -1;
+    if (!step.hands_over() || step.place != (behind ? step.num_places - 1 : 0)) return -1;
     const int32_t v = step.virtual_stage + (step.backward() == behind ? -1 : 1);
     if (v < 0 || v >= static_cast<int32_t>(schedule_.stage_of.size())) return -1;
     return schedule_.stage_of[v] == static_cast<int32_t>(members_[m].stage) ? -1 : schedule_.stage_of[v];
@@ -188,10 +188,10 @@ class TransferPass {
 
 // Microbatch by microbatch a unit is a part of the microbatch's time; block by block it is a part of the time of all of them.
 double EndOf(const StageStep& step, int64_t k, int64_t count, const LogicalTimes& times) {
-  const LogicalSpan& own = times.At(step.backward(), step.virtual_stage, k);
+  const LogicalSpan& own = times.At(step.kind, step.virtual_stage, k);
   if (step.round != kAllRounds) return own.begin + (own.end - own.begin) * (step.place + 1) / step.num_places;
-  const double begin = times.At(step.backward(), step.virtual_stage, 0).begin;
-  const double end = times.At(step.backward(), step.virtual_stage, count - 1).end;
+  const double begin = times.At(step.kind, step.virtual_stage, 0).begin;
+  const double end = times.At(step.kind, step.virtual_stage, count - 1).end;
   return begin + ((end - begin) * step.place + (own.end - begin)) / step.num_places;
 }
 

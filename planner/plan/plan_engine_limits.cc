@@ -17,13 +17,13 @@ absl::Status Beyond(const Parts&... parts) {
   return absl::UnimplementedError(absl::StrCat("plan: ", parts...));
 }
 
-absl::Status CheckRank(const RankPlan& rank, size_t r) {
+absl::Status CheckRank(const PlanLimits& limits, const RankPlan& rank, size_t r) {
   const std::string name = absl::StrCat("rank ", r, " (", rank.device.value(), ")");
-  if (!kEngineLimits.recompute_by_operator && !rank.recompute.empty() && !rank.recompute.all()) {
-    return Beyond(name, ": recompute '", ToText(rank.recompute), "' given, the engine recomputes none or full");
+  if (!limits.recompute_by_operator && !rank.recompute.empty() && !rank.recompute.all()) {
+    return Beyond(name, ": recompute '", ToText(rank.recompute), "' given, ", limits.who, " none or full");
   }
-  if (!kEngineLimits.offload && (rank.offload_activations || rank.offload_parameters || rank.offload_optimizer)) {
-    return Beyond(name, ": offload given, the engine keeps everything on the device");
+  if (!limits.offload && (rank.offload_activations || rank.offload_parameters || rank.offload_optimizer)) {
+    return Beyond(name, ": offload given, ", limits.who, " plans that keep everything on the device");
   }
   return absl::OkStatus();
 }
@@ -41,27 +41,33 @@ bool IsLayeredAllTheSame(const Plan& plan) {
   return std::all_of(units.begin(), units.end(), [](const UnitPlan& unit) { return unit.microbatches.size() <= 1; });
 }
 
-absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model) {
-  MOTLEY_RETURN_IF_ERROR(Validate(plan, model));
-  if (plan.pipelines.size() > kEngineLimits.most_pipelines) {
-    return Beyond("pipelines: ", plan.pipelines.size(), " given, the engine runs exactly ", kEngineLimits.most_pipelines);
+absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan) {
+  if (plan.pipelines.size() > limits.most_pipelines) {
+    return Beyond("pipelines: ", plan.pipelines.size(), " given, ", limits.who, " exactly ", limits.most_pipelines);
   }
-  if (!Allows(kEngineLimits, plan.schedule)) {
-    const auto runs = [](const ScheduleTraits& traits) { return Allows(kEngineLimits, traits.family); };
-    return Beyond("schedule ", std::string(ScheduleName(plan.schedule)), " given, the engine runs ", NamesOf(runs, "and"));
+  if (!Allows(limits, plan.schedule)) {
+    const std::string allowed = NamesOf([&limits](const ScheduleTraits& traits) { return Allows(limits, traits.family); }, "and");
+    return Beyond("schedule ", std::string(ScheduleName(plan.schedule)), " given, ", limits.who, " ", allowed);
   }
-  size_t rank = 0;
-  for (size_t s = 0; s < plan.pipelines[0].stages.size(); ++s) {
-    const std::vector<UnitPlan>& units = plan.pipelines[0].stages[s].units;
-    for (size_t u = 0; u < units.size(); ++u) {
-      if (units[u].ranks.size() > static_cast<size_t>(kEngineLimits.most_tp)) {
-        return Beyond("pipelines[0].stages[", s, "].units[", u, "].ranks: ", units[u].ranks.size(),
-                      " given, the engine runs units of exactly ", kEngineLimits.most_tp, " rank (no tensor parallelism)");
+  size_t r = 0;
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
+      const std::vector<UnitPlan>& units = plan.pipelines[p].stages[s].units;
+      for (size_t u = 0; u < units.size(); ++u) {
+        if (units[u].ranks.size() > static_cast<size_t>(limits.most_tp)) {
+          return Beyond("pipelines[", p, "].stages[", s, "].units[", u, "].ranks: ", units[u].ranks.size(), " given, ",
+                        limits.who, " units of exactly ", limits.most_tp, " rank (no tensor parallelism)");
+        }
+        for (const RankPlan& rank : units[u].ranks) MOTLEY_RETURN_IF_ERROR(CheckRank(limits, rank, r++));
       }
-      MOTLEY_RETURN_IF_ERROR(CheckRank(units[u].ranks[0], rank++));
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model) {
+  MOTLEY_RETURN_IF_ERROR(Validate(plan, model));
+  return ValidateWithin(kEngineLimits, plan);
 }
 
 }  // namespace motley::planner

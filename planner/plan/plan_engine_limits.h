@@ -5,9 +5,12 @@
 #include <cstddef>
 #include <limits>
 
+#include "absl/status/status.h"
 #include "planner/plan/schedule_family.h"
 
 namespace motley::planner {
+
+struct Plan;
 
 struct PlanLimits {
   size_t most_pipelines = std::numeric_limits<size_t>::max();
@@ -16,10 +19,16 @@ struct PlanLimits {
   bool virtual_stages_in_v = true;                // families whose virtual stages lie in a V
   bool offload = true;                            // parameters, optimizer or activations to host memory
   bool recompute_by_operator = true;              // else nothing or everything, by rank
+  const char* who = "all take";                   // whose limits they are, for people
 };
 
 inline constexpr PlanLimits kWholeLanguage = {};
-inline constexpr PlanLimits kEngineLimits = {1, 1, false, false, false, false};
+inline constexpr PlanLimits kEngineLimits = {1, 1, false, false, false, false, "the engine runs"};
+// Of what programs can be written (planner/lowering/program_writer.h).
+inline constexpr PlanLimits kWrittenLimits = {1, 1, true, true, false, false, "programs are written for"};
+
+// UNIMPLEMENTED: what is beyond the limits; names the part of the plan, which has passed Validate.
+absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan);
 
 bool Allows(const PlanLimits& limits, ScheduleFamily family);
 

@@ -45,7 +45,7 @@ int64_t WeightsPutOff(ScheduleFamily family, int64_t stage) {
   return traits.splits_backward && !traits.fixed_order ? stage : 0;
 }
 
-std::string NamesOf(bool (*holds)(const ScheduleTraits&), const char* conjunction) {
+std::string NamesOf(absl::FunctionRef<bool(const ScheduleTraits&)> holds, const char* conjunction) {
   std::vector<std::string> names;
   for (const ScheduleTraits& traits : kFamilies) {
     if (holds(traits)) names.emplace_back(traits.name);

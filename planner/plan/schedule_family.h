@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 
 namespace motley::planner {
@@ -55,7 +56,7 @@ const ScheduleTraits& TraitsOf(ScheduleFamily family);
 int64_t WeightsPutOff(ScheduleFamily family, int64_t stage);
 
 // The names of those of which it holds: "layered, gpipe and 1f1b".
-std::string NamesOf(bool (*holds)(const ScheduleTraits&), const char* conjunction);
+std::string NamesOf(absl::FunctionRef<bool(const ScheduleTraits&)> holds, const char* conjunction);
 
 std::string_view ScheduleName(ScheduleFamily schedule);  // "layered", "gpipe", "1f1b", "interleaved", "zero_bubble", "zb_v"
 // INVALID_ARGUMENT: lists the names, or the one that was meant.

@@ -203,9 +203,7 @@ class Walker {
     const double forward = member.duration[item.microbatch] * weight_[action.virtual_stage];
     const bool halved = action.kind == ActionKind::kInputGradient || action.kind == ActionKind::kWeightGradient;
     member.free = time + (action.kind == ActionKind::kForward || halved ? 1 : 2) * forward;
-    if (action.kind != ActionKind::kWeightGradient) {
-      times_[s][m].At(IsBackward(action.kind), action.virtual_stage, item.microbatch) = {time, member.free};
-    }
+    times_[s][m].At(action.kind, action.virtual_stage, item.microbatch) = {time, member.free};
     Deliver(s, m, action, item.microbatch, member.free);
     ++member.next;
     // Others may have waited for an action's end.

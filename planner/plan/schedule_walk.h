@@ -21,17 +21,20 @@ struct LogicalSpan {
 class LogicalTimes {
  public:
   LogicalTimes(size_t virtual_stages, size_t microbatches)
-      : microbatches_(microbatches), times_(2 * virtual_stages * microbatches) {}
-  LogicalSpan& At(bool backward, int32_t virtual_stage, int64_t microbatch) {
-    return times_[Index(backward, virtual_stage, microbatch)];
+      : microbatches_(microbatches), times_(kPasses * virtual_stages * microbatches) {}
+  LogicalSpan& At(ActionKind kind, int32_t virtual_stage, int64_t microbatch) {
+    return times_[Index(kind, virtual_stage, microbatch)];
   }
-  const LogicalSpan& At(bool backward, int32_t virtual_stage, int64_t microbatch) const {
-    return times_[Index(backward, virtual_stage, microbatch)];
+  const LogicalSpan& At(ActionKind kind, int32_t virtual_stage, int64_t microbatch) const {
+    return times_[Index(kind, virtual_stage, microbatch)];
   }
 
  private:
-  size_t Index(bool backward, int32_t virtual_stage, int64_t microbatch) const {
-    return (2 * static_cast<size_t>(virtual_stage) + (backward ? 1 : 0)) * microbatches_ + static_cast<size_t>(microbatch);
+  // A backward is whole or in two parts.
+  static constexpr size_t kPasses = 3;
+  size_t Index(ActionKind kind, int32_t virtual_stage, int64_t microbatch) const {
+    const size_t pass = kind == ActionKind::kForward ? 0 : kind == ActionKind::kWeightGradient ? 2 : 1;
+    return (kPasses * static_cast<size_t>(virtual_stage) + pass) * microbatches_ + static_cast<size_t>(microbatch);
   }
   size_t microbatches_;
   std::vector<LogicalSpan> times_;

@@ -54,6 +54,28 @@ TEST(OperationPassTest, LayersRunAgainWhereTheBoundaryAloneWasKept) {
             "14 optimizer_step\n");
 }
 
+TEST(OperationPassTest, ABackwardInTwoParts) {
+  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0 0I0 0W0"), OneMicrobatch(9), {.recompute = true, .head = 2})),
+            "0 gather block=0 buffer=0 group=0\n"
+            "1 gather block=1 buffer=1 group=0\n"
+            "2 gather block=2 buffer=2 group=0\n"
+            "3 forward block=0 mb=0 buffer=0 keep=all\n"
+            "4 forward block=1 mb=0 buffer=1 keep=boundary\n"
+            "5 forward block=2 mb=0 buffer=2 keep=all\n"
+            "6 backward_input block=2 mb=0 buffer=2\n"
+            "7 recompute block=1 mb=0 buffer=1\n"
+            "8 backward_input block=1 mb=0 buffer=1\n"
+            "9 backward_input block=0 mb=0 buffer=0\n"
+            "10 backward_weight block=2 mb=0 grad=2\n"
+            "11 reduce_scatter block=2 grad=2 group=0\n"
+            "12 backward_weight block=1 mb=0 grad=1\n"
+            "13 reduce_scatter block=1 grad=1 group=0\n"
+            "14 backward_weight block=0 mb=0 grad=0\n"
+            "15 reduce_scatter block=0 grad=0 group=0\n"
+            "16 reduce_scalars\n"
+            "17 optimizer_step\n");
+}
+
 TEST(OperationPassTest, WithoutSamplesARankAddsZeroes) {
   EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0 0B0"), {}, {.head = 2})),
             "0 gather block=0 buffer=0 group=0\n"

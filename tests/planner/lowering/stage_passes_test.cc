@@ -42,6 +42,14 @@ TEST(ParameterPassTest, GatheredUnitsTakeTheBufferWhoseLastUseIsLongestAgo) {
   EXPECT_EQ(BuffersText(stage.parameter_buffers), "30 40");
 }
 
+// A weights' gradient needs no parameters, and makes what is reduced.
+TEST(ParameterPassTest, TheSecondPartOfABackwardGathersNothing) {
+  StageShape shape = ShapeOfUnits({{0, 1, 2}}, 3);
+  shape.gathers_in_turn = true;
+  EXPECT_EQ(StepsText(Parameters("0F0 0I0 0W0", shape)),
+            "+0:0 +1:1 F0.0:0 -0 +2:0 F1.0:1 F2.0:0<0 I2.0:0 -0 +0:0 I1.0:1 -1 I0.0:0<3 -0 W2.0 W1.0 W0.0");
+}
+
 TEST(ParameterPassTest, ATiedEmbeddingStaysForTheHead) {
   StageShape shape = ShapeOfUnits({{0, 1, 2, 3}}, 4);
   shape.by_block = shape.gathers_in_turn = shape.tied = true;
@@ -82,6 +90,10 @@ TEST(GradientPassTest, EveryRoundIsReduced) {
   shape.reduces_in_turn = shape.reduces_every_round = true;
   EXPECT_EQ(StepsText(Gradients("0F0 0B0 0F1 0B1", shape)),
             "F1.0 F2.0 B2.0/0 /2:0 B1.0/1 /1:1 F1.1 F2.1 B2.1/0<2 /2:0 B1.1/1<3 /1:1");
+}
+
+TEST(GradientPassTest, ASplitBackwardIsReducedBehindItsLastWeightGradient) {
+  EXPECT_EQ(StepsText(Gradients("0F0 0I0 0F1 0I1 0W0 0W1", ShapeOfUnits({{1}}, 3))), "F1.0 I1.0 F1.1 I1.1 W1.0/0 W1.1/0 /1:0");
 }
 
 TEST(GradientPassTest, ATiedHeadsPartGoesWhileTheLayersCompute) {

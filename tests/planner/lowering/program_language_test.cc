@@ -1,0 +1,105 @@
+// Programs of plans that the engine does not run yet: every rank's passes Validate, all come to their end together, and their
+// graph is priced beside the merged one of searches (Evaluate).
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "planner/lowering/program_graph.h"
+#include "planner/lowering/program_writer.h"
+#include "planner/plan/ownership.h"
+#include "planner/plan/placement.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/scheduling/make_schedule.h"
+#include "tests/planner/lowering/lowering_fixture.h"
+
+namespace motley::planner {
+namespace {
+
+// How far two prices of the same plans are apart.
+struct Apart {
+  int plans = 0;
+  double sum = 0, worst = 0;
+  double mean() const { return sum / plans; }
+};
+
+// The plan with a schedule, its programs and their seconds; 0 after a failure.
+double ProgramSeconds(const Setting& setting, Plan plan) {
+  auto schedule = MakeTrainingSchedule(setting, plan);
+  EXPECT_TRUE(schedule.ok()) << schedule.status() << "\n" << ToText(plan);
+  if (!schedule.ok()) return 0;
+  plan.training = *std::move(schedule);
+  const auto programs = LowerTraining(setting, plan);
+  EXPECT_TRUE(programs.ok()) << programs.status() << "\n" << ToText(plan);
+  if (!programs.ok()) return 0;
+  const auto graph = GraphOfPrograms(setting, plan, *programs, SteppersOf(plan, UnitElements(setting.costs.layout())));
+  EXPECT_TRUE(graph.ok()) << graph.status() << "\n" << ToText(plan);
+  if (!graph.ok()) return 0;
+  const auto timeline = Run(graph->graph);
+  EXPECT_TRUE(timeline.ok()) << timeline.status();
+  return timeline.ok() ? ToSeconds(timeline->end) : 0;
+}
+
+// Random plans that `change` accepts, after what it makes of them. `calm`: their stages' microbatches line up.
+Apart Compare(uint64_t seed, int plans, bool calm, const std::function<bool(const Setting&, Plan*)>& change) {
+  RandomPlans random(seed);
+  Apart apart;
+  while (apart.plans < plans && !testing::Test::HasFailure()) {
+    const auto setting = random.NextSetting(calm);
+    Plan plan = random.Next(*setting);
+    MakeRunnable(&plan);
+    plan.dtype = setting->workload.dtype;
+    if (!change(*setting, &plan) || !Validate(plan, setting->workload.model).ok()) continue;
+    const auto evaluation = Evaluate(*setting, plan);
+    EXPECT_TRUE(evaluation.ok()) << evaluation.status();
+    if (!evaluation.ok()) break;
+    const double off = std::abs(ProgramSeconds(*setting, plan) / evaluation->plan.predicted.step_seconds - 1);
+    apart.worst = std::max(apart.worst, off);
+    apart.sum += off;
+    ++apart.plans;
+  }
+  testing::Test::RecordProperty(calm ? "mean_calm" : "mean", std::to_string(apart.mean()));
+  testing::Test::RecordProperty(calm ? "worst_calm" : "worst", std::to_string(apart.worst));
+  return apart;
+}
+
+bool IsOneOfSingles(const Plan& plan) {
+  if (plan.pipelines.size() != 1) return false;
+  for (const StagePlan& stage : plan.pipelines[0].stages) {
+    for (const UnitPlan& unit : stage.units) {
+      if (unit.ranks.size() != 1) return false;
+    }
+  }
+  return true;
+}
+
+bool MakeZeroBubble(const Setting&, Plan* plan) {
+  if (!TraitsOf(plan->schedule).takes_in_flight || !IsOneOfSingles(*plan)) return false;
+  plan->schedule = ScheduleFamily::kZeroBubble;
+  return true;
+}
+bool MakeZeroBubbleV(const Setting& setting, Plan* plan) {
+  const int64_t layers = setting.workload.model.num_layers;
+  const auto stages = static_cast<int64_t>(plan->pipelines[0].stages.size());
+  if (!TraitsOf(plan->schedule).takes_in_flight || !IsOneOfSingles(*plan) || layers < 2 * stages) return false;
+  plan->schedule = ScheduleFamily::kZeroBubbleV;
+  const auto dealt = DealLayers(layers, stages, 2, VirtualStageMap::kV);
+  for (int64_t s = 0; s < stages; ++s) plan->pipelines[0].stages[s].ministages = dealt[s];
+  return true;
+}
+
+TEST(ProgramLanguageTest, ZeroBubble) {
+  Compare(31, 200, false, MakeZeroBubble);
+  const Apart apart = Compare(32, 150, true, MakeZeroBubble);
+  EXPECT_LT(apart.mean(), 0.02);
+}
+
+TEST(ProgramLanguageTest, ZeroBubbleInAV) {
+  Compare(33, 200, false, MakeZeroBubbleV);
+  const Apart apart = Compare(34, 150, true, MakeZeroBubbleV);
+  EXPECT_LT(apart.mean(), 0.02);
+}
+
+}  // namespace
+}  // namespace motley::planner
