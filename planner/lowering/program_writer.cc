@@ -68,6 +68,7 @@ class Writer {
     size_t use = 0;          // in the stage's script
     int64_t microbatch = 0;  // done in the use
     std::deque<ComingPiece> coming;
+    std::deque<int32_t> sends;  // instructions whose pieces have no order yet
     // Samples that microbatches still miss at a border: backward, unit, microbatch.
     std::map<std::tuple<bool, int32_t, int64_t>, int64_t> missing;
     std::map<std::tuple<bool, int32_t, int64_t>, int32_t> received;  // instruction
@@ -300,15 +301,18 @@ class Writer {
     };
     const Operation send = backward ? Operation(fill(SendGradient{}, from.k, peer)) : fill(SendActivation{}, from.k, peer);
     const Operation receive = backward ? Operation(fill(ReceiveGradient{}, to.k, r)) : fill(ReceiveActivation{}, to.k, r);
-    ranks_[r].writer->Add(send, {ranks_[r].last_compute});
+    ranks_[r].sends.push_back(ranks_[r].writer->Add(send, {ranks_[r].last_compute}));
     const int64_t round = round_of_microbatch_[r][from.k];
-    Come(hand_overs_.Add({receive, backward, unit, to.k, r, peer, first, samples}, round,
+    Come(hand_overs_.Add({send, receive, backward, unit, to.k, r, peer, first, samples}, round,
                          samples_of_round_[ranks_[r].stage][round]));
   }
 
-  // The receivers may take these. Whether there are any.
+  // The order in which these are sent, and the receivers may take them. Whether there are any.
   bool Come(std::vector<ComingPiece> pieces) {
     for (ComingPiece& piece : pieces) {
+      Rank& sender = ranks_[piece.sender];
+      sender.writer->Put(sender.sends.front(), piece.send);
+      sender.sends.pop_front();
       Rank& receiver = ranks_[piece.receiver];
       receiver.missing.at({piece.backward, piece.unit, piece.microbatch}) -= piece.samples;
       receiver.coming.push_back(std::move(piece));

@@ -27,6 +27,8 @@ class RankWriter {
   Program Finish() && { return std::move(program_); }
   // -1 in `after`: nothing. The instruction's index.
   int32_t Add(Operation op, std::initializer_list<int32_t> after);
+  // In place of another one of the same lane that waits for the same.
+  void Put(int32_t instruction, Operation op) { program_.instructions[instruction].op = std::move(op); }
 
   void AddGather(int32_t unit, int32_t buffer, int32_t group);
   // Frees the buffer; where nothing used it, not before its gather.
