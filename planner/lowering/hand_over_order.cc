@@ -1,35 +1,67 @@
 #include "planner/lowering/hand_over_order.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <tuple>
 #include <utility>
 
 namespace motley::planner {
 namespace {
 
-// The list schedule of a round's pieces.
-std::vector<ComingPiece> InOrder(std::vector<ComingPiece> pieces) {
-  std::map<int32_t, std::vector<ComingPiece>> of_sender;  // the next at the back
-  std::sort(pieces.begin(), pieces.end(), [](const ComingPiece& a, const ComingPiece& b) { return a.first > b.first; });
-  for (ComingPiece& piece : pieces) of_sender[piece.sender].push_back(std::move(piece));
-  std::map<int32_t, int64_t> sent, received;  // samples, by rank: when its lane is free
-  std::vector<ComingPiece> ordered;
-  while (!of_sender.empty()) {
-    const auto rank_of = [&](const auto& entry) {
-      const ComingPiece& piece = entry.second.back();
-      return std::tuple(std::max(sent[piece.sender], received[piece.receiver]), piece.microbatch, -piece.first);
-    };
-    const auto next = std::min_element(of_sender.begin(), of_sender.end(),
-                                       [&](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
-    const ComingPiece& piece = ordered.emplace_back(std::move(next->second.back()));
-    sent[piece.sender] = received[piece.receiver] = std::max(sent[piece.sender], received[piece.receiver]) + piece.samples;
-    next->second.pop_back();
-    if (next->second.empty()) of_sender.erase(next);
+struct Waiting {
+  ComingPiece piece;
+  int64_t* send = nullptr;  // when its two lanes are free
+  int64_t* receive = nullptr;
+  int64_t begin() const { return std::max(*send, *receive); }
+  auto rank() const { return std::tuple(begin(), piece.microbatch, -piece.first); }
+};
+
+// Of what a sender has left, by its samples, the first, or what can begin first of all that is over before any before it begins.
+size_t NextOf(const std::vector<Waiting>& left) {
+  size_t next = 0;
+  int64_t earliest = left.front().begin(), before = earliest;
+  for (size_t i = 1; i < left.size(); ++i) {
+    const int64_t begin = left[i].begin();
+    if (begin < earliest && begin + left[i].piece.samples <= before) {
+      next = i;
+      earliest = begin;
+    }
+    before = std::min(before, begin);
   }
-  return ordered;
+  return next;
 }
 
 }  // namespace
+
+std::vector<ComingPiece> HandOverOrder::InOrder(std::vector<ComingPiece> pieces, Lanes* lanes) {
+  for (auto* of_ranks : {&lanes->send, &lanes->receive}) {
+    for (auto& [rank, samples] : *of_ranks) samples /= 2;
+  }
+  std::map<int32_t, std::vector<Waiting>> of_sender;
+  std::sort(pieces.begin(), pieces.end(), [](const ComingPiece& a, const ComingPiece& b) { return a.first < b.first; });
+  for (ComingPiece& piece : pieces) {
+    int64_t& send = lanes->send[piece.sender];
+    int64_t& receive = lanes->receive[piece.receiver];
+    of_sender[piece.sender].push_back({std::move(piece), &send, &receive});
+  }
+  std::vector<ComingPiece> ordered;
+  while (!of_sender.empty()) {
+    std::vector<Waiting>* from = nullptr;  // who sends next, and what
+    size_t next = 0;
+    for (auto& [sender, left] : of_sender) {
+      const size_t own = NextOf(left);
+      if (from != nullptr && left[own].rank() >= (*from)[next].rank()) continue;
+      from = &left;
+      next = own;
+    }
+    Waiting& taken = (*from)[next];
+    *taken.send = *taken.receive = taken.begin() + taken.piece.samples;
+    const ComingPiece& piece = ordered.emplace_back(std::move(taken.piece));
+    from->erase(from->begin() + static_cast<ptrdiff_t>(next));
+    if (from->empty()) of_sender.erase(piece.sender);
+  }
+  return ordered;
+}
 
 std::vector<ComingPiece> HandOverOrder::Add(ComingPiece piece, int64_t round, int64_t samples_of_round) {
   const Key key = {piece.backward, piece.unit, round};
@@ -58,7 +90,7 @@ std::vector<ComingPiece> HandOverOrder::Take(const Key& key) {
   std::vector<ComingPiece> pieces = std::exchange(at->second.waiting, {});
   if (at->second.missing == 0) rounds_.erase(at);
   for (const ComingPiece& piece : pieces) of_sender_.erase(piece.sender);
-  return InOrder(std::move(pieces));
+  return InOrder(std::move(pieces), &lanes_[{key.backward, key.unit}]);
 }
 
 }  // namespace motley::planner

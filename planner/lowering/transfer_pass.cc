@@ -30,6 +30,7 @@ struct Slot {
 // How far a member is.
 struct Progress {
   size_t next = 0;
+  MemberStep* sends = nullptr;         // what it has made whose pieces have no order yet
   std::map<Arrival, int64_t> missing;  // samples
   std::deque<ComingPiece> coming;      // that may be received
 };
@@ -139,6 +140,7 @@ class TransferPass {
     const ScheduledMicrobatch& from = MicrobatchesOf(m)[own->microbatch];
     const int32_t unit = step.backward() ? step.unit : step.unit + 1, rank = members_[m].rank, sender = static_cast<int32_t>(m);
     Come(hand_overs_.WithSender(sender));
+    progress_[m].sends = own;
     auto to = std::partition_point(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.end <= from.first; });
     for (; to != slots.end() && to->begin < from.end(); ++to) {
       const int64_t first = std::max(from.first, to->begin), samples = std::min(from.end(), to->end) - first;
@@ -146,21 +148,22 @@ class TransferPass {
       const auto fill = [&]<typename Op>(Op, int64_t k, int32_t other) -> Operation {
         return Op{unit, static_cast<int32_t>(k), static_cast<int32_t>(first), static_cast<int32_t>(samples), other};
       };
-      ComingPiece piece{{}, step.backward(), unit, to->microbatch, sender, static_cast<int32_t>(to->member), first, samples};
+      ComingPiece piece{{}, {}, step.backward(), unit, to->microbatch, sender, static_cast<int32_t>(to->member), first, samples};
       if (step.backward()) {
-        own->sends.push_back(fill(SendGradient{}, own->microbatch, peer));
+        piece.send = fill(SendGradient{}, own->microbatch, peer);
         piece.receive = fill(ReceiveGradient{}, to->microbatch, rank);
       } else {
-        own->sends.push_back(fill(SendActivation{}, own->microbatch, peer));
+        piece.send = fill(SendActivation{}, own->microbatch, peer);
         piece.receive = fill(ReceiveActivation{}, to->microbatch, rank);
       }
       Come(hand_overs_.Add(std::move(piece), from.round, samples_.at({members_[m].stage, from.round})));
     }
   }
 
-  // The receivers may take these. Whether there are any.
+  // The order in which these are sent, and the receivers may take them. Whether there are any.
   bool Come(std::vector<ComingPiece> pieces) {
     for (ComingPiece& piece : pieces) {
+      progress_[piece.sender].sends->sends.push_back(piece.send);
       Progress& receiver = progress_[piece.receiver];
       receiver.missing.at({piece.backward, piece.unit, piece.microbatch}) -= piece.samples;
       receiver.coming.push_back(std::move(piece));

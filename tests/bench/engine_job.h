@@ -187,8 +187,7 @@ inline Planned PlannedAs(const BenchJob& job, const planner::Plan& plan) {
 
 // Of programs that may do the plan's work in another order than its own.
 inline double SimulatedSeconds(const Planned& planned, const std::vector<Program>& programs) {
-  const planner::ProgramGraph graph =
-      OrDie(planner::GraphOfPrograms(*planned.setting.setting, planned.result.plan, programs, planned.result.placement));
+  const planner::ProgramGraph graph = OrDie(planner::GraphOfPrograms(*planned.setting.setting, planned.result.plan, programs));
   return planner::ToSeconds(OrDie(planner::Run(graph.graph)).end);
 }
 
@@ -223,7 +222,7 @@ inline std::vector<RankAssignment> AssignmentsOf(const BenchJob& job, const Plan
   RankAssignment common;
   common.job = JobId("bench");
   common.epoch = Epoch(1);
-  common.placement = planned.result.placement;
+  common.ownership = *planned.result.plan.ownership;
   common.model = job.model;
   common.config = job.config;
   std::vector<RankAssignment> assignments;
