@@ -65,9 +65,14 @@ int64_t Ownership::NumOwned(int32_t block, int32_t rank) const {
   return owned;
 }
 
-int64_t Ownership::NumOwned(int32_t rank) const {
-  int64_t owned = 0;
-  for (int32_t block = 0; block < num_blocks(); ++block) owned += NumOwned(block, rank);
+std::vector<double> Ownership::NumOwnedByRank(size_t world) const {
+  std::vector<double> blocks(ranges_.size(), 0), owned(world, 0);
+  for (const int32_t alike : alike_) ++blocks[static_cast<size_t>(alike)];
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    for (const OwnedRange& range : ranges_[i]) {
+      owned[static_cast<size_t>(range.rank)] += blocks[i] * static_cast<double>(range.size());
+    }
+  }
   return owned;
 }
 

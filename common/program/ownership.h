@@ -37,8 +37,9 @@ class Ownership {
   const OwnedRanges& Of(int32_t block) const { return ranges_[static_cast<size_t>(alike_[static_cast<size_t>(block)])]; }
   int64_t NumElements(int32_t block) const { return Of(block).empty() ? 0 : Of(block).back().end; }
   int64_t NumOwned(int32_t block, int32_t rank) const;
-  // Of all blocks.
-  int64_t NumOwned(int32_t rank) const;
+  // Elements of all blocks, by rank. Every owner is one of `world`. Also of ranges that Validate refuses, which could add up to
+  // more than an integer holds.
+  std::vector<double> NumOwnedByRank(size_t world) const;
 
   // Ranges, and the blocks that are owned so.
   struct Alike {

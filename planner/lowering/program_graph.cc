@@ -29,6 +29,7 @@ class Graph : public WalkListener {
         view_(view),
         programs_(programs),
         ownership_(ownership),
+        owned_(ownership.NumOwnedByRank(programs.size())),
         writer_(setting.links),
         hidden_(setting.cluster.overlap_efficiency) {
     for (const RankView& rank : view.ranks) {
@@ -108,10 +109,8 @@ class Graph : public WalkListener {
     Add(r, i, PassOf(op), SecondsAt(r, op), tag);
   }
   void Compute(size_t r, int32_t i, const OptimizerStep& op) {
-    const int64_t owned =
-        op.first_unit == -1 ? ownership_.NumOwned(static_cast<int32_t>(r)) : Owned(r, op.first_unit, op.more_units);
-    Add(r, i, TaskKind::kOptimizer, setting_.costs.OptimizerSeconds(view_.ranks[r].kind, static_cast<double>(owned)),
-        {op.first_unit, -1});
+    const double owned = op.first_unit == -1 ? owned_[r] : static_cast<double>(Owned(r, op.first_unit, op.more_units));
+    Add(r, i, TaskKind::kOptimizer, setting_.costs.OptimizerSeconds(view_.ranks[r].kind, owned), {op.first_unit, -1});
   }
   // What takes no time: over when what it waits for is.
   void Compute(size_t r, int32_t i, const Release&) { Nothing(r, i); }
@@ -348,6 +347,7 @@ class Graph : public WalkListener {
   const PlanView& view_;
   const std::vector<Program>& programs_;
   const Ownership& ownership_;
+  const std::vector<double> owned_;  // by rank
   GraphWriter writer_;
   std::vector<std::vector<IndexList>> ends_;  // by rank and instruction: the tasks after which it is over
   std::vector<std::vector<int32_t>> task_of_;

@@ -1,6 +1,7 @@
 #include "planner/plan/ownership.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "planner/plan/placement.h"
@@ -61,12 +62,15 @@ OwnedRanges Divided(const std::vector<OwnedRanges>& held) {
   return owned;
 }
 
-int32_t NumRanks(const PipelinePlan& pipeline) {
+int32_t NumRanks(const StagePlan& stage) {
   size_t ranks = 0;
-  for (const StagePlan& stage : pipeline.stages) {
-    for (const UnitPlan& unit : stage.units) ranks += unit.ranks.size();
-  }
+  for (const UnitPlan& unit : stage.units) ranks += unit.ranks.size();
   return static_cast<int32_t>(ranks);
+}
+int32_t NumRanks(const PipelinePlan& pipeline) {
+  int32_t ranks = 0;
+  for (const StagePlan& stage : pipeline.stages) ranks += NumRanks(stage);
+  return ranks;
 }
 
 Ownership ByShares(const Plan& plan, const std::vector<int64_t>& elements) {
@@ -110,20 +114,16 @@ void GiveOwnership(const std::vector<int64_t>& elements, Plan* plan) {
 }
 
 void SetShardRatios(Plan* plan) {
-  int32_t rank = 0;
+  size_t world = 0;
+  for (const PipelinePlan& pipeline : plan->pipelines) world += static_cast<size_t>(NumRanks(pipeline));
+  const std::vector<double> owned = plan->ownership->NumOwnedByRank(world);
+  auto next = owned.begin();
   for (PipelinePlan& pipeline : plan->pipelines) {
     for (StagePlan& stage : pipeline.stages) {
-      int64_t whole = 0;
-      std::vector<int64_t> owned;
-      for (const UnitPlan& unit : stage.units) {
-        for (size_t r = 0; r < unit.ranks.size(); ++r) whole += owned.emplace_back(plan->ownership->NumOwned(rank++));
-      }
-      size_t next = 0;
+      const auto end = next + NumRanks(stage);
+      const double whole = std::accumulate(next, end, 0.0);
       for (UnitPlan& unit : stage.units) {
-        for (RankPlan& r : unit.ranks) {
-          r.shard_ratio = whole > 0 ? static_cast<double>(owned[next]) / static_cast<double>(whole) : 0;
-          ++next;
-        }
+        for (RankPlan& rank : unit.ranks) rank.shard_ratio = *next++ / std::max(1.0, whole);
       }
     }
   }

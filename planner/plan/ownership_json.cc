@@ -36,7 +36,9 @@ void ReadRange(const JsonReader& item, const std::map<std::string, int32_t>& ran
     if (field == 2) part.Read(&range.end);
     ++field;
   });
-  if (field != 3) return item.Fail("must be [device, first element, element behind the last]");
+  if (field != 3 || range.begin < 0 || range.end < 0) {
+    return item.Fail("must be [device, first element, element behind the last]");
+  }
   const auto rank = ranks.find(device);
   if (rank == ranks.end()) return item.Fail(absl::StrCat("the plan has no device ", Quoted(device)));
   range.rank = rank->second;

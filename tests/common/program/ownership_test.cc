@@ -18,7 +18,7 @@ TEST(OwnershipTest, LikeBlocksAreStoredOnceWhereverTheyAre) {
   EXPECT_EQ(ownership.NumElements(0), 4);
   EXPECT_EQ(ownership.NumOwned(4, 1), 5);
   EXPECT_EQ(ownership.NumOwned(0, 0), 0);
-  EXPECT_EQ(ownership.NumOwned(1), 4 + 5 + 5 + 4 + 5);
+  EXPECT_EQ(ownership.NumOwnedByRank(3), (std::vector<double>{15, 4 + 5 + 5 + 4 + 5, 0}));
 }
 
 TEST(OwnershipTest, NeighboursOfOneRankBecomeOneAndEmptyOnesNone) {

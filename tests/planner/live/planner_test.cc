@@ -245,7 +245,7 @@ TEST(PlannerTest, OwnersGivenByHandAreKept) {
   EXPECT_NEAR(UnitsOf(*result)[1].ranks[0].shard_ratio, 0.75, 1e-3);
   std::string& json = input.config.planner.plan_json;
   json.replace(json.rfind(R"(["n2/gpu0",)") + 11, 0, "1");
-  EXPECT_THAT(std::string(MakePlan(input).status().message()), HasSubstr("have no owner"));
+  EXPECT_THAT(std::string(MakePlan(input).status().message()), HasSubstr("of block 5 are no range"));
 }
 
 TEST(PlannerTest, WhatNobodyShardsIsSteppedByOneRank) {

@@ -33,7 +33,7 @@ double ProgramSeconds(const Setting& setting, Plan plan) {
   const auto programs = LowerTraining(setting, plan);
   EXPECT_TRUE(programs.ok()) << programs.status() << "\n" << ToText(plan);
   if (!programs.ok()) return 0;
-  const auto graph = GraphOfPrograms(setting, plan, *programs, SteppersOf(plan, UnitElements(setting.costs.layout())));
+  const auto graph = GraphOfPrograms(setting, plan, *programs);
   EXPECT_TRUE(graph.ok()) << graph.status() << "\n" << ToText(plan);
   if (!graph.ok()) return 0;
   const auto timeline = Run(graph->graph);

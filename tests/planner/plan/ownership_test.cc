@@ -18,8 +18,9 @@ TEST(OwnershipTest, EveryElementHasOneOwnerAndTheLedgerBooksWhatIsOwned) {
     const auto view = ViewOf(*setting, plan);
     ASSERT_TRUE(view.ok()) << view.status();
     EXPECT_EQ(Validate(ownership, elements, static_cast<int32_t>(view->ranks.size())), absl::OkStatus());
+    const std::vector<double> owned = ownership.NumOwnedByRank(view->ranks.size());
     for (const RankView& rank : view->ranks) {
-      const int32_t r = static_cast<int32_t>(&rank - view->ranks.data());
+      const auto r = static_cast<size_t>(&rank - view->ranks.data());
       const StageView& stage = view->stages[rank.stage];
       int64_t held = 0;
       for (const size_t u : UnitsOfStage(plan.pipelines[rank.pipeline], static_cast<size_t>(stage.index), elements.size())) {
@@ -27,8 +28,7 @@ TEST(OwnershipTest, EveryElementHasOneOwnerAndTheLedgerBooksWhatIsOwned) {
       }
       const RankDuty duty = DutyOf(*view, rank);
       const double alone = stage.plan->zero_stage == 0 ? duty.tp_share / stage.num_units : duty.share;
-      EXPECT_NEAR(static_cast<double>(ownership.NumOwned(r)),
-                  alone * static_cast<double>(held) / static_cast<double>(plan.pipelines.size()),
+      EXPECT_NEAR(owned[r], alone * static_cast<double>(held) / static_cast<double>(plan.pipelines.size()),
                   static_cast<double>(2 * plan.pipelines.size() * 16 * elements.size()));
     }
   }
