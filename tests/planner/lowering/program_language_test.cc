@@ -24,6 +24,31 @@ struct Apart {
   double mean() const { return sum / plans; }
 };
 
+// Who owns which elements of each unit, over all ranks: those of a tensor-parallel unit that shares nothing what they compute.
+std::vector<UnitPlacement> PlacementOfRanks(const Setting& setting, const Plan& plan) {
+  const std::vector<int64_t> elements = UnitElements(setting.costs.layout());
+  std::vector<UnitPlacement> all(elements.size());
+  for (UnitPlacement& unit : all) unit.bounds = {0};
+  const PipelinePlan& pipeline = plan.pipelines.front();
+  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+    const StagePlan& stage = pipeline.stages[s];
+    std::vector<double> shares;
+    for (const UnitPlan& unit : stage.units) {
+      for (const RankPlan& rank : unit.ranks) {
+        shares.push_back(stage.zero_stage == 0 ? rank.tp_share / static_cast<double>(stage.units.size()) : rank.shard_ratio);
+      }
+    }
+    const std::vector<size_t> held = UnitsOfStage(pipeline, s, elements.size());
+    const std::vector<UnitPlacement> placed = PlaceByShares(elements, shares);
+    for (size_t u = 0; u < elements.size(); ++u) {
+      const bool holds = std::find(held.begin(), held.end(), u) != held.end();
+      const int64_t before = all[u].bounds.back();
+      for (size_t r = 0; r < shares.size(); ++r) all[u].bounds.push_back(holds ? placed[u].bounds[r + 1] : before);
+    }
+  }
+  return all;
+}
+
 // The plan with a schedule, its programs and their seconds; 0 after a failure.
 double ProgramSeconds(const Setting& setting, Plan plan) {
   auto schedule = MakeTrainingSchedule(setting, plan);
@@ -33,7 +58,7 @@ double ProgramSeconds(const Setting& setting, Plan plan) {
   const auto programs = LowerTraining(setting, plan);
   EXPECT_TRUE(programs.ok()) << programs.status() << "\n" << ToText(plan);
   if (!programs.ok()) return 0;
-  const auto graph = GraphOfPrograms(setting, plan, *programs, SteppersOf(plan, UnitElements(setting.costs.layout())));
+  const auto graph = GraphOfPrograms(setting, plan, *programs, PlacementOfRanks(setting, plan));
   EXPECT_TRUE(graph.ok()) << graph.status() << "\n" << ToText(plan);
   if (!graph.ok()) return 0;
   const auto timeline = Run(graph->graph);
@@ -87,6 +112,30 @@ bool MakeZeroBubbleV(const Setting& setting, Plan* plan) {
   const auto dealt = DealLayers(layers, stages, 2, VirtualStageMap::kV);
   for (int64_t s = 0; s < stages; ++s) plan->pipelines[0].stages[s].ministages = dealt[s];
   return true;
+}
+
+bool HasTensorParallelUnits(const Setting&, Plan* plan) { return plan->pipelines.size() == 1 && !IsOneOfSingles(*plan); }
+
+TEST(ProgramLanguageTest, TensorParallelUnits) {
+  Compare(35, 300, false, HasTensorParallelUnits);
+  const Apart apart = Compare(36, 150, true, HasTensorParallelUnits);
+  EXPECT_LT(apart.mean(), 0.02);
+}
+
+// A pair beside a single rank, before a stage of another width: the stage's ranks meet all together.
+TEST(ProgramLanguageTest, UnitsOfUnlikeWidths) {
+  for (const ScheduleFamily family : {ScheduleFamily::kLayered, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
+    for (int zero = 0; zero <= 3; ++zero) {
+      const auto setting = MakeSetting(Nodes({{"T4", "T4", "A10G", "T4"}}), WorkOf(MediumModel(4, true), 8));
+      StagePlan first = StageOf(*setting, 0, {{2, 2}, {1}, {1, 1, 2}}, {{0, 1}}, zero);
+      first.units[1].ranks[0].tp_share = 0.7;
+      first.units[0].ranks[0].tp_share = 0.3;
+      first.units[0].ranks.push_back(first.units[1].ranks[0]);
+      first.units.erase(first.units.begin() + 1);
+      const StagePlan last = StageOf(*setting, 3, {{4, 4}}, {{2, 3}}, zero);
+      EXPECT_GT(ProgramSeconds(*setting, PlanOf(*setting, family, {{{first, last}}})), 0);
+    }
+  }
 }
 
 TEST(ProgramLanguageTest, ZeroBubble) {
