@@ -7,6 +7,7 @@ namespace motley::planner {
 
 StageSteps ComputeSteps(const StageSchedule& schedule, const StageShape& shape) {
   StageSteps result;
+  result.group = shape.group;
   for (const Action& action : schedule.actions) {
     std::vector<int32_t> units = shape.units_of[action.virtual_stage];
     if (action.kind != ActionKind::kForward) std::reverse(units.begin(), units.end());

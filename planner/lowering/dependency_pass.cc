@@ -107,6 +107,11 @@ class DependencyPass {
 
   void Visit(const ReceiveActivation& op) { received_[{false, op.unit, op.microbatch}] = at_; }
   void Visit(const ReceiveGradient& op) { received_[{true, op.unit, op.microbatch}] = at_; }
+  void Visit(const BroadcastActivation& op) {
+    const Border border(op.of == Exchanged::kGradient, op.unit, op.microbatch);
+    Needs(received_, border);
+    received_[border] = at_;
+  }
   void Visit(const SendActivation&) { NeedsComputed(); }
   void Visit(const SendGradient&) { NeedsComputed(); }
   void Visit(const ReduceScalars&) {
@@ -122,7 +127,6 @@ class DependencyPass {
   void Visit(const Broadcast&) {}
   void Visit(const AllReduce&) {}
   void Visit(const AllReduceActivation&) {}
-  void Visit(const BroadcastActivation&) {}
   void Visit(const OffloadActivation&) {}
   void Visit(const PrefetchActivation&) {}
   void Visit(const PrefetchState&) {}

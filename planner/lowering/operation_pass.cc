@@ -39,25 +39,40 @@ class OperationPass {
     const bool recompute = rank_.recompute && step.unit > 0 && step.unit < rank_.head;
     const Keep keep = !rank_.training ? Keep::kNothing : recompute ? Keep::kBoundary : Keep::kAll;
     if (recompute && step.backward() && step.needs_parameters()) {
-      Add(Recompute{step.unit, microbatch, step.parameters, tied});
+      AddTogether(Recompute{step.unit, microbatch, step.parameters, tied});
     }
-    for (const Operation& receive : own.receives) Add(receive);
+    AddTransfers(own.receives);
+    if (own.arrives && rank_.tp_group >= 0) {
+      const Exchanged of = step.backward() ? Exchanged::kGradient : Exchanged::kActivation;
+      Add(BroadcastActivation{step.backward() ? step.unit + 1 : step.unit, microbatch, of, rank_.tp_group, rank_.leader});
+    }
     switch (step.kind) {
       case ActionKind::kForward:
-        Add(Forward{step.unit, microbatch, step.parameters, tied, keep});
+        AddTogether(Forward{step.unit, microbatch, step.parameters, tied, keep});
         break;
       case ActionKind::kBackward:
-        Add(Backward{step.unit, microbatch, step.parameters, tied, step.gradients, tied_grad});
+        AddTogether(Backward{step.unit, microbatch, step.parameters, tied, step.gradients, tied_grad});
         break;
       case ActionKind::kInputGradient:
-        Add(BackwardInput{step.unit, microbatch, step.parameters, tied});
+        AddTogether(BackwardInput{step.unit, microbatch, step.parameters, tied});
         break;
       case ActionKind::kWeightGradient:
         Add(BackwardWeight{step.unit, microbatch, step.gradients, tied_grad});
         break;
     }
     if (step.makes_gradients()) written_.insert({step.gradients, tied_grad});
-    for (const Operation& send : own.sends) Add(send);
+    AddTransfers(own.sends);
+  }
+  // The ranks of a tensor-parallel unit compute it together.
+  template <typename Op>
+  void AddTogether(Op op) {
+    op.tp_group = rank_.tp_group;
+    Add(op);
+  }
+  void AddTransfers(const std::vector<Operation>& transfers) {
+    for (const Operation& transfer : transfers) {
+      if (!rank_.follows) Add(transfer);
+    }
   }
 
   const StageSteps& stage_;

@@ -1,5 +1,7 @@
 #include "planner/lowering/pipeline_places.h"
 
+#include <algorithm>
+
 namespace motley::planner {
 namespace {
 
@@ -34,11 +36,40 @@ void AddGroups(const Setting& setting, const PlanView& view, const PipelineView&
   places->groups.push_back(ByNode(setting, view, RanksOf(view, {first, last})));
 }
 
+bool CutAlike(const StagePlan& stage) {
+  return std::all_of(stage.units.begin(), stage.units.end(), [&](const UnitPlan& unit) {
+    return std::equal(unit.ranks.begin(), unit.ranks.end(), stage.units[0].ranks.begin(), stage.units[0].ranks.end(),
+                      [](const RankPlan& a, const RankPlan& b) { return a.tp_share == b.tp_share; });
+  });
+}
+
+void AddTensorParallelGroups(const Setting& setting, const PlanView& view, const StageView& stage, PipelinePlaces* places) {
+  const auto add = [&](const std::vector<int32_t>& ranks, std::vector<int32_t>* group_of) {
+    for (const int32_t rank : ranks) (*group_of)[rank] = static_cast<int32_t>(places->groups.size());
+    places->groups.push_back(ByNode(setting, view, ranks));
+  };
+  std::vector<std::vector<int32_t>> slices(stage.plan->units[0].ranks.size());
+  int32_t rank = stage.first_rank;
+  for (const UnitPlan& unit : stage.plan->units) {
+    std::vector<int32_t> ranks;
+    for (size_t i = 0; i < unit.ranks.size(); ++i, ++rank) {
+      ranks.push_back(rank);
+      if (i < slices.size()) slices[i].push_back(rank);
+    }
+    if (ranks.size() > 1) add(ranks, &places->tp_group);
+  }
+  if (slices.size() == 1 || !CutAlike(*stage.plan)) return;
+  for (const std::vector<int32_t>& slice : slices) add(slice, &places->slice_group);
+}
+
 }  // namespace
 
 PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view) {
   PipelinePlaces places;
   AddGroups(setting, view, view.pipelines.front(), &places);
+  places.tp_group.assign(view.ranks.size(), -1);
+  places.slice_group = places.tp_group;
+  for (const StageView& stage : view.stages) AddTensorParallelGroups(setting, view, stage, &places);
   return places;
 }
 

@@ -14,9 +14,12 @@ struct PipelinePlaces {
   // ring enters a node and one leaves it.
   std::vector<std::vector<int32_t>> groups;
   int32_t tied_group = -1;
+  // By rank of a tensor-parallel unit, else -1: its unit; the ranks of the stage with the same slice, where all units are cut
+  // alike.
+  std::vector<int32_t> tp_group, slice_group;
 };
 
-// Of the plan's one pipeline of single-device units.
+// Of the plan's one pipeline.
 PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view);
 
 }  // namespace motley::planner

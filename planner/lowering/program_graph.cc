@@ -317,7 +317,7 @@ class Graph : public WalkListener {
     if (!added) return at->second;
     const std::vector<int32_t>& members = programs_[0].groups[op.group];
     std::vector<double> shares(members.size(), 0);
-    double whole = 0;
+    double whole = 0, owned = 0;
     for (int32_t unit = op.unit; unit <= op.unit + op.more_units; ++unit) {
       const int64_t begin = elements.first, end = elements.whole() ? ownership_.NumElements(unit) : elements.end();
       whole += static_cast<double>(end - begin);
@@ -331,10 +331,21 @@ class Graph : public WalkListener {
         if (owned > 0 && place >= 0) shares[static_cast<size_t>(place)] += static_cast<double>(owned);
       }
     }
-    for (double& share : shares) share /= whole;
-    if (collective == Collective::kAllReduce) shares.clear();  // each owns all
-    const double bytes = whole * setting_.costs.RingBytes(collective);
+    for (const double share : shares) owned += share;
+    for (double& share : shares) share /= owned;
+    if (collective == Collective::kAllReduce || owned == 0) shares.clear();  // each owns all
+    const double bytes = whole * PartHeld(members) * setting_.costs.RingBytes(collective);
     return at->second = writer_.AddFlow(setting_.links.Ring(collective, DevicesOf(op.group), bytes, shares));
+  }
+  // Of the units' arrays: ranks of tensor-parallel units meet with those that hold the same slice, or all of a unit do.
+  double PartHeld(const std::vector<int32_t>& ranks) const {
+    const RankView& first = view_.ranks[ranks.front()];
+    double part = 0;
+    for (const int32_t r : ranks) {
+      const RankView& rank = view_.ranks[r];
+      if (rank.stage == first.stage && rank.unit == first.unit) part += rank.plan->tp_share;
+    }
+    return part;
   }
   int HandOverFlow(size_t from, size_t to, int32_t samples) {
     const auto [at, added] = hand_overs_.try_emplace({from, to, samples}, -1);

@@ -47,13 +47,32 @@ StageShape ShapeOf(const Setting& setting, const PlanView& view, int s, const Pi
   return shape;
 }
 
-Program HeaderOf(const StageShape& shape, const StageSteps& stage, const MemberMicrobatches& microbatches) {
+// The stage's steps, as its members go through them.
+StageSteps StepsOf(const StageView& stage, const StageSchedule& schedule, const StageShape& shape, bool training) {
+  StageSteps steps = WithParameters(ComputeSteps(schedule, shape), shape);
+  if (training) steps = WithGradients(std::move(steps), shape);
+  return stage.shared() && stage.num_ranks > stage.num_units ? WithRoomForBroadcasts(std::move(steps), shape) : steps;
+}
+
+RankTraits TraitsOfRank(const PlanView& view, const PipelinePlaces& places, int32_t r, const StageShape& shape, bool training) {
+  const ActorView& unit = view.actors[view.actor_of_rank[r]];
+  RankTraits traits{.training = training, .head = shape.head(), .tp_group = places.tp_group[r]};
+  for (int i = 0; i < unit.ranks_per_unit; ++i) traits.recompute |= view.ranks[unit.first_rank + i].recompute.all();
+  traits.leader = traits.tp_group < 0 ? -1 : unit.first_rank;
+  traits.follows = r != unit.first_rank;
+  return traits;
+}
+
+Program ProgramOf(const StageShape& shape, const StageSteps& stage, const MemberMicrobatches& microbatches, const Member& member,
+                  const RankTraits& rank) {
   Program program;
+  program.kind = rank.training ? ProgramKind::kTraining : ProgramKind::kEvaluation;
   program.num_units = shape.head() + 1;
   program.units = shape.units;
   for (const ScheduledMicrobatch& own : microbatches) program.microbatches.push_back({own.samples, own.first});
   program.parameter_buffers = stage.parameter_buffers;
   program.gradient_buffers = stage.gradient_buffers;
+  program.instructions = WithDependencies(OperationsOf(stage, member.steps, rank));
   return program;
 }
 
@@ -65,29 +84,33 @@ absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& p
   const PipelineWalk walk = WalkSchedule(plan.pipelines.front(), pipeline, training);
   std::vector<StageShape> shapes;
   std::vector<StageSteps> stages;
-  std::vector<Member> members;
+  std::vector<Member> members;  // by actor
   for (size_t s = 0; s < view.stages.size(); ++s) {
     shapes.push_back(ShapeOf(setting, view, static_cast<int>(s), places));
-    stages.push_back(WithParameters(ComputeSteps(pipeline.stages[s], shapes[s]), shapes[s]));
-    if (training) stages[s] = WithGradients(std::move(stages[s]), shapes[s]);
+    stages.push_back(StepsOf(view.stages[s], pipeline.stages[s], shapes[s], training));
     for (size_t m = 0; m < pipeline.stages[s].members.size(); ++m) {
-      const auto rank = static_cast<int32_t>(members.size());
+      const int32_t rank = view.actors[members.size()].first_rank;
       members.push_back({s, m, rank, MemberSteps(stages[s], pipeline.stages[s].members[m], walk.times[s][m])});
     }
   }
   MOTLEY_ASSIGN_OR_RETURN(members, WithTransfers(std::move(members), stages, pipeline));
   std::vector<Program> programs;
-  for (const Member& member : members) {
-    const StageSteps& stage = stages[member.stage];
-    Program program = HeaderOf(shapes[member.stage], stage, pipeline.stages[member.stage].members[member.index]);
-    program.kind = training ? ProgramKind::kTraining : ProgramKind::kEvaluation;
-    program.rank = member.rank;
-    program.world = static_cast<int32_t>(members.size());
+  for (int32_t r = 0; r < static_cast<int32_t>(view.ranks.size()); ++r) {
+    const Member& member = members[view.actor_of_rank[r]];
+    const size_t s = member.stage;
+    const RankTraits traits = TraitsOfRank(view, places, r, shapes[s], training);
+    const MemberMicrobatches& microbatches = pipeline.stages[s].members[member.index];
+    Program& program = programs.emplace_back();
+    if (traits.tp_group < 0) {
+      program = ProgramOf(shapes[s], stages[s], microbatches, member, traits);
+    } else {
+      const StageSteps slice = SliceOf(stages[s], view.ranks[r].plan->tp_share, places.slice_group[r]);
+      program = ProgramOf(shapes[s], slice, microbatches, member, traits);
+    }
+    program.rank = r;
+    program.world = static_cast<int32_t>(view.ranks.size());
     program.groups = places.groups;
-    const RankTraits traits = {training, view.ranks[member.rank].recompute.all(), program.num_units - 1};
-    program.instructions = WithDependencies(OperationsOf(stage, member.steps, traits));
     if (const absl::Status valid = Validate(program); !valid.ok()) return absl::InternalError(valid.message());
-    programs.push_back(std::move(program));
   }
   return programs;
 }

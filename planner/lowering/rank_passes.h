@@ -13,6 +13,9 @@ struct RankTraits {
   bool training = true;
   bool recompute = false;  // the layers
   int32_t head = 0;        // the model's last unit
+  // Of a tensor-parallel unit, else -1. The leader sends and receives for all; what it received, it broadcasts.
+  int32_t tp_group = -1, leader = -1;
+  bool follows = false;  // it is not the leader
 };
 
 // What the rank does, in order. To the stage's steps and its own microbatches in them this adds the second run of layers of which

@@ -19,4 +19,13 @@ StageSteps WithParameters(StageSteps stage, const StageShape& shape);
 // backward or, where the stage reduces every round, behind each.
 StageSteps WithGradients(StageSteps stage, const StageShape& shape);
 
+// For a stage with tensor-parallel units: their ranks pass on what arrives by a collective of their own, which no collective of
+// the stage may keep waiting. So a step that something may arrive for waits until the stage's collectives before it can go, and
+// sums that no buffer waits for follow the last such step.
+StageSteps WithRoomForBroadcasts(StageSteps stage, const StageShape& shape);
+
+// The stage's steps of a rank that computes `tp_share` of each unit: its buffers have a slice of the units. `group` (-1 = the
+// stage's): the ranks that hold the same slice.
+StageSteps SliceOf(StageSteps stage, double tp_share, int32_t group);
+
 }  // namespace motley::planner

@@ -40,6 +40,7 @@ struct StageSteps {
   std::vector<StageStep> steps;
   std::vector<UnitBuffer> parameter_buffers, gradient_buffers;
   int32_t tied_parameters = -1, tied_gradients = -1;  // where a tied head finds unit 0; -1 = none is here
+  int32_t group = 0;                                  // what collectives name the stage's ranks by
 };
 
 // What the passes ask of a stage.

@@ -81,9 +81,10 @@ class TransferPass {
       slots_[s].push_back({microbatches[k].first, microbatches[k].end(), m, static_cast<int64_t>(k)});
       samples_[{s, microbatches[k].round}] += microbatches[k].samples;
     }
-    for (const MemberStep& own : members_[m].steps) {
+    for (MemberStep& own : members_[m].steps) {
       const StageStep& step = StepOf(m, own);
-      if (Neighbour(m, step, false) < 0) continue;
+      own.arrives = Neighbour(m, step, false) >= 0;
+      if (!own.arrives) continue;
       progress_[m].missing[ArrivalOf(step, own.microbatch)] = microbatches[own.microbatch].samples;
     }
   }
@@ -207,7 +208,7 @@ std::vector<MemberStep> MemberSteps(const StageSteps& stage, const MemberMicroba
   std::vector<MemberStep> steps;
   for (size_t i = 0; i < stage.steps.size(); ++i) {
     const StageStep& step = stage.steps[i];
-    const auto add = [&](int64_t k) { steps.push_back({i, k, EndOf(step, k, count, times), {}, {}}); };
+    const auto add = [&](int64_t k) { steps.push_back({i, k, EndOf(step, k, count, times)}); };
     if (step.round == kAllRounds) {
       for (int64_t k = 0; k < count; ++k) add(k);
     } else if (const auto own = of_round.find(step.round); own != of_round.end()) {

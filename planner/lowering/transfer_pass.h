@@ -1,9 +1,10 @@
 // The pass of the program writer that says who sends what to whom.
 //
-// All members of all stages (data-parallel: a rank each) go through their steps side by side, in the order of the schedule's
-// logical times (planner/plan/schedule_walk.h), and each hand-over is written where its sender has made it. This is one order of
-// all that all ranks do, in which everything stands behind what it waits for, and every lane keeps it. So the programs come to
-// their end with transfers that block, too. Which pieces a receiver takes first, hand_over_order.h says.
+// All members of all stages (data-parallel: a rank, or the ranks of a tensor-parallel unit) go through their steps side by side,
+// in the order of the schedule's logical times (planner/plan/schedule_walk.h), and each hand-over is written where its sender has
+// made it. This is one order of all that all ranks do, in which everything stands behind what it waits for, and every lane keeps
+// it. So the programs come to their end with transfers that block, too. Which pieces a receiver takes first, hand_over_order.h
+// says.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +25,12 @@ struct MemberStep {
   int64_t microbatch = 0;
   double end = 0;                          // when the member is done with it, in logical time
   std::vector<Operation> receives, sends;  // before it, and what it has made behind it
+  bool arrives = false;                    // what it is computed from
 };
 
 struct Member {
   size_t stage = 0, index = 0;  // of the pipeline, of the stage
-  int32_t rank = 0;
+  int32_t rank = 0;             // of several the first, which sends and receives
   std::vector<MemberStep> steps;
 };
 

@@ -8,8 +8,6 @@
 #include "gtest/gtest.h"
 #include "planner/lowering/program_graph.h"
 #include "planner/lowering/program_writer.h"
-#include "planner/plan/ownership.h"
-#include "planner/plan/placement.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/lowering/lowering_fixture.h"
@@ -87,6 +85,30 @@ bool MakeZeroBubbleV(const Setting& setting, Plan* plan) {
   const auto dealt = DealLayers(layers, stages, 2, VirtualStageMap::kV);
   for (int64_t s = 0; s < stages; ++s) plan->pipelines[0].stages[s].ministages = dealt[s];
   return true;
+}
+
+bool HasTensorParallelUnits(const Setting&, Plan* plan) { return plan->pipelines.size() == 1 && !IsOneOfSingles(*plan); }
+
+TEST(ProgramLanguageTest, TensorParallelUnits) {
+  Compare(35, 300, false, HasTensorParallelUnits);
+  const Apart apart = Compare(36, 150, true, HasTensorParallelUnits);
+  EXPECT_LT(apart.mean(), 0.02);
+}
+
+// A pair beside a single rank, before a stage of another width: the stage's ranks meet all together.
+TEST(ProgramLanguageTest, UnitsOfUnlikeWidths) {
+  for (const ScheduleFamily family : {ScheduleFamily::kLayered, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
+    for (int zero = 0; zero <= 3; ++zero) {
+      const auto setting = MakeSetting(Nodes({{"T4", "T4", "A10G", "T4"}}), WorkOf(MediumModel(4, true), 8));
+      StagePlan first = StageOf(*setting, 0, {{2, 2}, {1}, {1, 1, 2}}, {{0, 1}}, zero);
+      first.units[1].ranks[0].tp_share = 0.7;
+      first.units[0].ranks[0].tp_share = 0.3;
+      first.units[0].ranks.push_back(first.units[1].ranks[0]);
+      first.units.erase(first.units.begin() + 1);
+      const StagePlan last = StageOf(*setting, 3, {{4, 4}}, {{2, 3}}, zero);
+      EXPECT_GT(ProgramSeconds(*setting, PlanOf(*setting, family, {{{first, last}}})), 0);
+    }
+  }
 }
 
 TEST(ProgramLanguageTest, ZeroBubble) {

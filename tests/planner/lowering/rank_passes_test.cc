@@ -102,6 +102,27 @@ TEST(OperationPassTest, AnEvaluationKeepsNothing) {
             "6 reduce_scalars\n");
 }
 
+// The middle unit of three, whose input arrives: the leader receives for the other rank.
+TEST(OperationPassTest, ALeaderBroadcastsWhatItReceives) {
+  const StageShape shape = ShapeOfUnits({{}, {1}, {}}, 3);
+  const StageSteps stage = WithParameters(ComputeSteps(ScheduleOf("1F0"), shape), shape);
+  const MemberStep own = {0, 0, 0, {ReceiveActivation{1, 0, 0, 1, 5}}, {SendActivation{2, 0, 0, 1, 6}}, true};
+  RankTraits rank = {.training = false, .head = 2, .tp_group = 4, .leader = 7};
+  EXPECT_EQ(InstructionsText(WithDependencies(OperationsOf(stage, {own}, rank))),
+            "0 gather block=1 buffer=0 group=0\n"
+            "1 receive_activation block=1 mb=0 first=0 samples=1 peer=5\n"
+            "2 broadcast_activation block=1 mb=0 of=activation group=4 root=7 after=1\n"
+            "3 forward block=1 mb=0 buffer=0 keep=nothing tp=4 after=2\n"
+            "4 send_activation block=2 mb=0 first=0 samples=1 peer=6 after=3\n"
+            "5 reduce_scalars after=3\n");
+  rank.follows = true;
+  EXPECT_EQ(InstructionsText(WithDependencies(OperationsOf(stage, {own}, rank))),
+            "0 gather block=1 buffer=0 group=0\n"
+            "1 broadcast_activation block=1 mb=0 of=activation group=4 root=7\n"
+            "2 forward block=1 mb=0 buffer=0 keep=nothing tp=4 after=1\n"
+            "3 reduce_scalars after=2\n");
+}
+
 TEST(DependencyPassTest, ABufferIsUsedBetweenItsGatherAndItsRelease) {
   EXPECT_EQ(InstructionsText(WithDependencies({Gather{0, 0, 0}, Forward{0, 0, 0, -1, Keep::kAll}, Release{0}, Gather{1, 0, 0},
                                                Forward{1, 0, 0, -1, Keep::kAll}, Forward{1, 1, 0, -1, Keep::kAll}})),

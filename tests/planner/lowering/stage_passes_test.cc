@@ -111,5 +111,27 @@ TEST(GradientPassTest, ATiedEmbeddingOnTwoStagesIsReducedAtTheEnd) {
   EXPECT_EQ(StepsText(Gradients("1F0 1B0", shape)), "F2.0 F3.0 B3.0/2 /3:2 B2.0/1 /2:1 /0:0@2");
 }
 
+// The second virtual stage's sums would stand before what arrives for the first one's backward.
+TEST(TensorParallelPassTest, SumsLeaveTheWayToBroadcasts) {
+  const StageShape shape = ShapeOfUnits({{0}, {}, {2}}, 4);
+  EXPECT_EQ(StepsText(Gradients("0F0 2F0 2B0 0B0", shape)), "F0.0 F2.0 B2.0/1 /2:1 B0.0/0 /0:0");
+  EXPECT_EQ(StepsText(WithRoomForBroadcasts(Gradients("0F0 2F0 2B0 0B0", shape), shape)), "F0.0 F2.0 B2.0/1 B0.0/0 /2:1 /0:0");
+}
+
+TEST(TensorParallelPassTest, WhatIsGatheredInTurnIsWaitedFor) {
+  StageShape shape = ShapeOfUnits({{1, 2, 3}}, 5);
+  shape.gathers_in_turn = true;
+  EXPECT_EQ(StepsText(WithRoomForBroadcasts(Parameters("0F0 0F1", shape), shape)),
+            "+1:0 +2:1 F1.0:0 -0 +3:0 F2.0:1 -1 +1:1 F3.0:0<0 -0 +2:0 F1.1:1<2 -1 +3:1 F2.1:0<2 -0 F3.1:1<3 -1");
+}
+
+TEST(TensorParallelPassTest, ASliceHasItsPartOfTheBuffersAndItsGroup) {
+  StageShape shape = ShapeOfUnits({{1, 2}}, 4);
+  shape.group = 1;
+  const StageSteps slice = SliceOf(Parameters("0F0", shape), 0.4, 3);
+  EXPECT_EQ(StepsText(slice), "+1:0@3 +2:1@3 F1.0:0 F2.0:1");
+  EXPECT_EQ(BuffersText(slice.parameter_buffers), "8:1 12:2");
+}
+
 }  // namespace
 }  // namespace motley::planner
