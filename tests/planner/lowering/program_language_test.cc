@@ -7,7 +7,9 @@
 
 #include "gtest/gtest.h"
 #include "planner/lowering/program_graph.h"
+#include "planner/lowering/program_walk.h"
 #include "planner/lowering/program_writer.h"
+#include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
 #include "planner/pricing/evaluate.h"
@@ -24,29 +26,49 @@ struct Apart {
   double mean() const { return sum / plans; }
 };
 
-// Who owns which elements of each unit, over all ranks: those of a tensor-parallel unit that shares nothing what they compute.
-std::vector<UnitPlacement> PlacementOfRanks(const Setting& setting, const Plan& plan) {
-  const std::vector<int64_t> elements = UnitElements(setting.costs.layout());
-  std::vector<UnitPlacement> all(elements.size());
-  for (UnitPlacement& unit : all) unit.bounds = {0};
-  const PipelinePlan& pipeline = plan.pipelines.front();
+// What a pipeline's ranks own, behind those before. Of a tensor-parallel unit that shares nothing what they compute.
+void AddPlacement(const PipelinePlan& pipeline, const std::vector<int64_t>& elements, double pipelines,
+                  std::vector<UnitPlacement>* all) {
   for (size_t s = 0; s < pipeline.stages.size(); ++s) {
     const StagePlan& stage = pipeline.stages[s];
-    std::vector<double> shares;
-    for (const UnitPlan& unit : stage.units) {
-      for (const RankPlan& rank : unit.ranks) {
-        shares.push_back(stage.zero_stage == 0 ? rank.tp_share / static_cast<double>(stage.units.size()) : rank.shard_ratio);
-      }
-    }
     const std::vector<size_t> held = UnitsOfStage(pipeline, s, elements.size());
-    const std::vector<UnitPlacement> placed = PlaceByShares(elements, shares);
+    const auto units = static_cast<double>(stage.units.size());
     for (size_t u = 0; u < elements.size(); ++u) {
       const bool holds = std::find(held.begin(), held.end(), u) != held.end();
-      const int64_t before = all[u].bounds.back();
-      for (size_t r = 0; r < shares.size(); ++r) all[u].bounds.push_back(holds ? placed[u].bounds[r + 1] : before);
+      std::vector<int64_t>& bounds = (*all)[u].bounds;
+      const int64_t before = bounds.back();
+      double share = 0;
+      for (const UnitPlan& unit : stage.units) {
+        for (const RankPlan& rank : unit.ranks) {
+          share += (stage.zero_stage == 0 ? rank.tp_share / units : rank.shard_ratio) / pipelines;
+          const int64_t end = before + std::llround(share * static_cast<double>(elements[u]));
+          bounds.push_back(holds ? std::min(end, elements[u]) : before);
+        }
+      }
     }
   }
+}
+
+// Who owns which elements of each unit, over all ranks; every pipeline as much.
+std::vector<UnitPlacement> PlacementOfRanks(const Setting& setting, const Plan& plan) {
+  const std::vector<int64_t> elements = UnitElements(setting.costs.layout());
+  std::vector<UnitPlacement> all(elements.size(), UnitPlacement{{0}});
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    AddPlacement(pipeline, elements, static_cast<double>(plan.pipelines.size()), &all);
+  }
   return all;
+}
+
+// A validation pass with the plan's own microbatches.
+void ExpectEvaluation(const Setting& setting, Plan plan) {
+  std::vector<std::vector<int64_t>> microbatches;
+  ForEachUnit(plan, [&](const UnitPlan& unit) { microbatches.push_back(unit.microbatches); });
+  auto schedule = MakeValidationSchedule(setting, plan, microbatches);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  plan.validation = *std::move(schedule);
+  const auto programs = LowerEvaluation(setting, plan);
+  ASSERT_TRUE(programs.ok()) << programs.status() << "\n" << ToText(plan);
+  EXPECT_EQ(CheckOrder(*programs), absl::OkStatus()) << ToText(plan);
 }
 
 // The plan with a schedule, its programs and their seconds; 0 after a failure.
@@ -79,6 +101,7 @@ Apart Compare(uint64_t seed, int plans, bool calm, const std::function<bool(cons
     const auto evaluation = Evaluate(*setting, plan);
     EXPECT_TRUE(evaluation.ok()) << evaluation.status();
     if (!evaluation.ok()) break;
+    ExpectEvaluation(*setting, plan);
     const double off = std::abs(ProgramSeconds(*setting, plan) / evaluation->plan.predicted.step_seconds - 1);
     apart.worst = std::max(apart.worst, off);
     apart.sum += off;
@@ -120,6 +143,14 @@ TEST(ProgramLanguageTest, TensorParallelUnits) {
   Compare(35, 300, false, HasTensorParallelUnits);
   const Apart apart = Compare(36, 150, true, HasTensorParallelUnits);
   EXPECT_LT(apart.mean(), 0.02);
+}
+
+bool HasSeveralPipelines(const Setting&, Plan* plan) { return plan->pipelines.size() > 1; }
+
+TEST(ProgramLanguageTest, SeveralPipelines) {
+  Compare(37, 300, false, HasSeveralPipelines);
+  const Apart apart = Compare(38, 150, true, HasSeveralPipelines);
+  EXPECT_LT(apart.mean(), 0.03);
 }
 
 // A pair beside a single rank, before a stage of another width: the stage's ranks meet all together.
