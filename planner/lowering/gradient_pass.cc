@@ -19,15 +19,17 @@ class GradientPass {
       if (stage_.steps[i].makes_gradients()) last_of_unit[stage_.steps[i].unit] = i;
     }
     for (int32_t i = 0; i < num_steps(); ++i) {
-      if (stage_.steps[i].makes_gradients()) Place(i, i == last_of_unit[stage_.steps[i].unit]);
+      if (stage_.steps[i].makes_gradients()) Place(i, !across() && i == last_of_unit[stage_.steps[i].unit]);
     }
+    if (across()) ReduceAcross(last_of_unit);
     // Each end has added its part of a tied embedding's gradient.
-    if (apart_ >= 0) stage_.steps.back().reduced.push_back({0, apart_, shape_.tied_group});
+    if (apart_ >= 0 && !across()) stage_.steps.back().reduced.push_back({0, apart_, shape_.tied_group});
     stage_.gradient_buffers = pool_.Buffers();
     return std::move(stage_);
   }
 
  private:
+  bool across() const { return !shape_.sum_group.empty(); }  // pipelines
   int32_t num_steps() const { return static_cast<int32_t>(stage_.steps.size()); }
 
   void Keep() {
@@ -52,6 +54,18 @@ class GradientPass {
     // The head's part of a tied embedding's gradient goes while the layers compute.
     const bool head_tied = step.unit == shape_.head() && stage_.tied_gradients >= 0 && apart_ < 0;
     if (last && head_tied && shape_.reduces_in_turn && !shape_.reduces_every_round) Reduce(i, 0, stage_.tied_gradients);
+  }
+  // Stages that hold some of the same units need one order of them: from the last unit to the first, each when it and all behind
+  // it are complete. Behind the stage's last gather: then nothing that is computed waits for other pipelines.
+  void ReduceAcross(const std::vector<int32_t>& last_of_unit) {
+    int32_t at = 0;
+    for (int32_t i = 0; i < num_steps(); ++i) at = stage_.steps[i].gathered.empty() ? at : i;
+    for (int32_t unit = shape_.head(); unit >= 0; --unit) {
+      const int32_t buffer = pool_.Find(unit);
+      if (buffer < 0) continue;
+      at = std::max(at, last_of_unit[unit]);
+      stage_.steps[at].reduced.push_back({unit, buffer, shape_.sum_group[unit]});
+    }
   }
   void Reduce(int32_t i, int32_t unit, int32_t buffer) {
     stage_.steps[i].reduced.push_back({unit, buffer, shape_.group});

@@ -9,7 +9,8 @@ namespace {
 // What is gathered once: homes, and a tied embedding, which both its ends need all step long.
 void Keep(const StageShape& shape, StageSteps* stage, BufferPool* pool) {
   const auto keep = [&](int32_t unit, bool home, int32_t group) {
-    stage->gathered.push_back({unit, pool->Keep(unit, shape.elements[unit], home), group});
+    const int32_t by = shape.sum_group.empty() ? group : shape.sum_group[unit];
+    stage->gathered.push_back({unit, pool->Keep(unit, shape.elements[unit], home), by});
   };
   const bool apart = shape.tied_group >= 0;
   if (apart) keep(0, shape.has_embedding() && !shape.gathers_in_turn, shape.tied_group);

@@ -28,12 +28,33 @@ std::vector<int32_t> RanksOf(const PlanView& view, const std::vector<int>& stage
   return ranks;
 }
 
-void AddGroups(const Setting& setting, const PlanView& view, const PipelineView& pipeline, PipelinePlaces* places) {
-  for (int s = 0; s < pipeline.num_stages; ++s) places->groups.push_back(ByNode(setting, view, RanksOf(view, {s})));
+void AddTiedGroup(const Setting& setting, const PlanView& view, const PipelineView& pipeline, PipelinePlaces* places) {
   const int first = pipeline.embedding_stage(), last = pipeline.head_stage();
-  if (!setting.workload.model.tie_embeddings || first == last) return;
-  places->tied_group = static_cast<int32_t>(places->groups.size());
-  places->groups.push_back(ByNode(setting, view, RanksOf(view, {first, last})));
+  const bool apart = setting.workload.model.tie_embeddings && first != last;
+  places->tied_group.push_back(apart ? static_cast<int32_t>(places->groups.size()) : -1);
+  if (apart) places->groups.push_back(ByNode(setting, view, RanksOf(view, {first, last})));
+}
+
+// A group is listed once, however many units it serves.
+void AddSumGroups(const Setting& setting, const PlanView& view, PipelinePlaces* places) {
+  const auto num_units = static_cast<int64_t>(setting.costs.layout().size());
+  for (int64_t unit = 0; unit < num_units; ++unit) {
+    std::vector<int> stages;
+    for (const PipelineView& pipeline : view.pipelines) {
+      const bool tied = unit == 0 && setting.workload.model.tie_embeddings;
+      for (const Element& element : pipeline.elements) {
+        const bool layer = unit > element.first_layer && unit <= element.first_layer + element.layers;
+        const bool holds = unit == 0 ? element.embedding || (tied && element.head) : unit + 1 == num_units ? element.head : layer;
+        if (holds) stages.push_back(element.stage);
+      }
+    }
+    std::sort(stages.begin(), stages.end());
+    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+    const std::vector<int32_t> group = ByNode(setting, view, RanksOf(view, stages));
+    const auto listed = std::find(places->groups.begin(), places->groups.end(), group);
+    places->sum_group.push_back(static_cast<int32_t>(listed - places->groups.begin()));
+    if (listed == places->groups.end()) places->groups.push_back(group);
+  }
 }
 
 bool CutAlike(const StagePlan& stage) {
@@ -66,10 +87,14 @@ void AddTensorParallelGroups(const Setting& setting, const PlanView& view, const
 
 PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view) {
   PipelinePlaces places;
-  AddGroups(setting, view, view.pipelines.front(), &places);
+  for (int s = 0; s < static_cast<int>(view.stages.size()); ++s) {
+    places.groups.push_back(ByNode(setting, view, RanksOf(view, {s})));
+  }
+  for (const PipelineView& pipeline : view.pipelines) AddTiedGroup(setting, view, pipeline, &places);
   places.tp_group.assign(view.ranks.size(), -1);
   places.slice_group = places.tp_group;
   for (const StageView& stage : view.stages) AddTensorParallelGroups(setting, view, stage, &places);
+  if (view.pipelines.size() > 1) AddSumGroups(setting, view, &places);
   return places;
 }
 

@@ -10,16 +10,17 @@
 namespace motley::planner {
 
 struct PipelinePlaces {
-  // By stage; then the ranks of a tied embedding's two ends, where they are on two stages. Members by node, so that one hop of a
-  // ring enters a node and one leaves it.
+  // By stage; then what the fields below name. Members by node, so that one hop of a ring enters a node and one leaves it.
   std::vector<std::vector<int32_t>> groups;
-  int32_t tied_group = -1;
+  // By pipeline: the ranks of a tied embedding's two ends, where they are on two stages; else -1.
+  std::vector<int32_t> tied_group;
+  // By unit of the model: the ranks of all pipelines that hold it. Of one pipeline empty.
+  std::vector<int32_t> sum_group;
   // By rank of a tensor-parallel unit, else -1: its unit; the ranks of the stage with the same slice, where all units are cut
   // alike.
   std::vector<int32_t> tp_group, slice_group;
 };
 
-// Of the plan's one pipeline.
 PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view);
 
 }  // namespace motley::planner

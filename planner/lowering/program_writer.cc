@@ -43,7 +43,11 @@ StageShape ShapeOf(const Setting& setting, const PlanView& view, int s, const Pi
   shape.by_block = by_ministage && shape.gathers_in_turn;
   shape.reduces_every_round = !by_ministage && shape.reduces_in_turn;
   shape.group = s;
-  if (stage.embedding || stage.head) shape.tied_group = places.tied_group;
+  if (stage.embedding || stage.head) shape.tied_group = places.tied_group[stage.pipeline];
+  shape.sum_group = places.sum_group;
+  if (shape.sum_group.empty()) return shape;
+  // Between pipelines the ranks meet twice a step: for the parameters and for the gradients.
+  shape.reduces_in_turn = shape.reduces_every_round = shape.gathers_in_turn = shape.by_block = false;
   return shape;
 }
 
@@ -51,7 +55,8 @@ StageShape ShapeOf(const Setting& setting, const PlanView& view, int s, const Pi
 StageSteps StepsOf(const StageView& stage, const StageSchedule& schedule, const StageShape& shape, bool training) {
   StageSteps steps = WithParameters(ComputeSteps(schedule, shape), shape);
   if (training) steps = WithGradients(std::move(steps), shape);
-  return stage.shared() && stage.num_ranks > stage.num_units ? WithRoomForBroadcasts(std::move(steps), shape) : steps;
+  const bool meets = stage.shared() || !shape.sum_group.empty();
+  return meets && stage.num_ranks > stage.num_units ? WithRoomForBroadcasts(std::move(steps), shape) : steps;
 }
 
 RankTraits TraitsOfRank(const PlanView& view, const PipelinePlaces& places, int32_t r, const StageShape& shape, bool training) {
@@ -76,41 +81,72 @@ Program ProgramOf(const StageShape& shape, const StageSteps& stage, const Member
   return program;
 }
 
-// The passes, one after another.
-absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& plan, const Schedule& schedule, bool training) {
-  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
-  const PipelineSchedule& pipeline = schedule.pipelines.front();
-  const PipelinePlaces places = PlacesOf(setting, view);
-  const PipelineWalk walk = WalkSchedule(plan.pipelines.front(), pipeline, training);
+// One pipeline's ranks: what they do together and what each computes.
+struct PipelineSteps {
+  PipelineSchedule schedule;  // samples of the global batch
   std::vector<StageShape> shapes;
   std::vector<StageSteps> stages;
-  std::vector<Member> members;  // by actor
-  for (size_t s = 0; s < view.stages.size(); ++s) {
-    shapes.push_back(ShapeOf(setting, view, static_cast<int>(s), places));
-    stages.push_back(StepsOf(view.stages[s], pipeline.stages[s], shapes[s], training));
-    for (size_t m = 0; m < pipeline.stages[s].members.size(); ++m) {
-      const int32_t rank = view.actors[members.size()].first_rank;
-      members.push_back({s, m, rank, MemberSteps(stages[s], pipeline.stages[s].members[m], walk.times[s][m])});
+  std::vector<Member> members;
+};
+
+absl::StatusOr<PipelineSteps> StepsOfPipeline(const Setting& setting, const PlanView& view, const PipelinePlaces& places,
+                                              size_t p, const PipelineWalk& walk, PipelineSchedule schedule, bool training) {
+  PipelineSteps result;
+  int actor = view.stages[view.pipelines[p].first_stage].actors.front();
+  for (size_t s = 0; s < schedule.stages.size(); ++s) {
+    const int stage = view.pipelines[p].first_stage + static_cast<int>(s);
+    result.shapes.push_back(ShapeOf(setting, view, stage, places));
+    result.stages.push_back(StepsOf(view.stages[stage], schedule.stages[s], result.shapes[s], training));
+    for (size_t m = 0; m < schedule.stages[s].members.size(); ++m) {
+      const int32_t rank = view.actors[actor++].first_rank;
+      result.members.push_back({s, m, rank, MemberSteps(result.stages[s], schedule.stages[s].members[m], walk.times[s][m])});
     }
   }
-  MOTLEY_ASSIGN_OR_RETURN(members, WithTransfers(std::move(members), stages, pipeline));
-  std::vector<Program> programs;
-  for (int32_t r = 0; r < static_cast<int32_t>(view.ranks.size()); ++r) {
-    const Member& member = members[view.actor_of_rank[r]];
-    const size_t s = member.stage;
-    const RankTraits traits = TraitsOfRank(view, places, r, shapes[s], training);
-    const MemberMicrobatches& microbatches = pipeline.stages[s].members[member.index];
-    Program& program = programs.emplace_back();
-    if (traits.tp_group < 0) {
-      program = ProgramOf(shapes[s], stages[s], microbatches, member, traits);
-    } else {
-      const StageSteps slice = SliceOf(stages[s], view.ranks[r].plan->tp_share, places.slice_group[r]);
-      program = ProgramOf(shapes[s], slice, microbatches, member, traits);
+  MOTLEY_ASSIGN_OR_RETURN(result.members, WithTransfers(std::move(result.members), result.stages, schedule));
+  result.schedule = std::move(schedule);
+  return result;
+}
+
+void Shift(int64_t samples, PipelineSchedule* schedule) {
+  for (StageSchedule& stage : schedule->stages) {
+    for (MemberMicrobatches& member : stage.members) {
+      for (ScheduledMicrobatch& microbatch : member) microbatch.first += samples;
     }
-    program.rank = r;
-    program.world = static_cast<int32_t>(view.ranks.size());
-    program.groups = places.groups;
-    if (const absl::Status valid = Validate(program); !valid.ok()) return absl::InternalError(valid.message());
+  }
+}
+
+Program ProgramOfRank(const PlanView& view, const PipelinePlaces& places, int32_t r, const PipelineSteps& pipeline,
+                      const Member& member, bool training) {
+  const StageShape& shape = pipeline.shapes[member.stage];
+  const StageSteps& stage = pipeline.stages[member.stage];
+  const MemberMicrobatches& microbatches = pipeline.schedule.stages[member.stage].members[member.index];
+  const RankTraits traits = TraitsOfRank(view, places, r, shape, training);
+  if (traits.tp_group < 0) return ProgramOf(shape, stage, microbatches, member, traits);
+  return ProgramOf(shape, SliceOf(stage, view.ranks[r].plan->tp_share, places.slice_group[r]), microbatches, member, traits);
+}
+
+// The passes, one after another. Pipelines meet in sums alone.
+absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& plan, const Schedule& schedule, bool training) {
+  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
+  const PipelinePlaces places = PlacesOf(setting, view);
+  std::vector<Program> programs;
+  int64_t samples = 0;
+  for (size_t p = 0; p < view.pipelines.size(); ++p) {
+    const PipelineWalk walk = WalkSchedule(plan.pipelines[p], schedule.pipelines[p], training);
+    PipelineSchedule shifted = schedule.pipelines[p];
+    Shift(std::exchange(samples, samples + view.pipelines[p].batch), &shifted);
+    MOTLEY_ASSIGN_OR_RETURN(const PipelineSteps pipeline,
+                            StepsOfPipeline(setting, view, places, p, walk, std::move(shifted), training));
+    for (const Member& member : pipeline.members) {
+      const int ranks = view.actors[view.actor_of_rank[member.rank]].ranks_per_unit;
+      for (int32_t r = member.rank; r < member.rank + ranks; ++r) {
+        Program& program = programs.emplace_back(ProgramOfRank(view, places, r, pipeline, member, training));
+        program.rank = r;
+        program.world = static_cast<int32_t>(view.ranks.size());
+        program.groups = places.groups;
+        if (const absl::Status valid = Validate(program); !valid.ok()) return absl::InternalError(valid.message());
+      }
+    }
   }
   return programs;
 }

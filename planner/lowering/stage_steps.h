@@ -55,6 +55,9 @@ struct StageShape {
   bool reduces_every_round = false;            // what is reduced in turn
   int32_t group = 0;                           // the stage's ranks
   int32_t tied_group = -1;                     // the ranks of both ends of a tied embedding, where they are two stages
+  // Of several pipelines, by unit of the model: all ranks that hold it. They share what they own of it, so its parameters and its
+  // gradients have homes, gathered and summed once by all of them. Else empty.
+  std::vector<int32_t> sum_group;
   int32_t head() const { return static_cast<int32_t>(elements.size()) - 1; }
   bool has_embedding() const { return units.front() == 0; }
   bool has_head() const { return units.back() == head(); }

@@ -25,7 +25,8 @@ struct PlanLimits {
 inline constexpr PlanLimits kWholeLanguage = {};
 inline constexpr PlanLimits kEngineLimits = {1, 1, false, false, false, false, "the engine runs"};
 // Of what programs can be written (planner/lowering/program_writer.h).
-inline constexpr PlanLimits kWrittenLimits = {1, kWholeLanguage.most_tp, true, true, false, false, "programs are written for"};
+inline constexpr PlanLimits kWrittenLimits = {kWholeLanguage.most_pipelines, kWholeLanguage.most_tp, true, true, false, false,
+                                              "programs are written for"};
 
 // UNIMPLEMENTED: what is beyond the limits; names the part of the plan, which has passed Validate.
 absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan);

@@ -7,7 +7,9 @@
 
 #include "gtest/gtest.h"
 #include "planner/lowering/program_graph.h"
+#include "planner/lowering/program_walk.h"
 #include "planner/lowering/program_writer.h"
+#include "planner/plan/each_rank.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/lowering/lowering_fixture.h"
@@ -21,6 +23,18 @@ struct Apart {
   double sum = 0, worst = 0;
   double mean() const { return sum / plans; }
 };
+
+// A validation pass with the plan's own microbatches.
+void ExpectEvaluation(const Setting& setting, Plan plan) {
+  std::vector<std::vector<int64_t>> microbatches;
+  ForEachUnit(plan, [&](const UnitPlan& unit) { microbatches.push_back(unit.microbatches); });
+  auto schedule = MakeValidationSchedule(setting, plan, microbatches);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  plan.validation = *std::move(schedule);
+  const auto programs = LowerEvaluation(setting, plan);
+  ASSERT_TRUE(programs.ok()) << programs.status() << "\n" << ToText(plan);
+  EXPECT_EQ(CheckOrder(*programs), absl::OkStatus()) << ToText(plan);
+}
 
 // The plan with a schedule, its programs and their seconds; 0 after a failure.
 double ProgramSeconds(const Setting& setting, Plan plan) {
@@ -52,6 +66,7 @@ Apart Compare(uint64_t seed, int plans, bool calm, const std::function<bool(cons
     const auto evaluation = Evaluate(*setting, plan);
     EXPECT_TRUE(evaluation.ok()) << evaluation.status();
     if (!evaluation.ok()) break;
+    ExpectEvaluation(*setting, plan);
     const double off = std::abs(ProgramSeconds(*setting, plan) / evaluation->plan.predicted.step_seconds - 1);
     apart.worst = std::max(apart.worst, off);
     apart.sum += off;
@@ -93,6 +108,18 @@ TEST(ProgramLanguageTest, TensorParallelUnits) {
   Compare(35, 300, false, HasTensorParallelUnits);
   const Apart apart = Compare(36, 150, true, HasTensorParallelUnits);
   EXPECT_LT(apart.mean(), 0.02);
+}
+
+// Searches price ZeRO 0 between pipelines as replicas; programs have one owner of an element.
+bool HasSeveralPipelines(const Setting&, Plan* plan) {
+  plan->pipelines_zero_stage = std::max(plan->pipelines_zero_stage, 1);
+  return plan->pipelines.size() > 1;
+}
+
+TEST(ProgramLanguageTest, SeveralPipelines) {
+  Compare(37, 300, false, HasSeveralPipelines);
+  const Apart apart = Compare(38, 150, true, HasSeveralPipelines);
+  EXPECT_LT(apart.mean(), 0.03);
 }
 
 // A pair beside a single rank, before a stage of another width: the stage's ranks meet all together.

@@ -111,6 +111,21 @@ TEST(GradientPassTest, ATiedEmbeddingOnTwoStagesIsReducedAtTheEnd) {
   EXPECT_EQ(StepsText(Gradients("1F0 1B0", shape)), "F2.0 F3.0 B3.0/2 /3:2 B2.0/1 /2:1 /0:0@2");
 }
 
+// From the last unit to the first, whatever the order of virtual stages; by the ranks that hold the unit in all pipelines.
+TEST(GradientPassTest, SeveralPipelinesSumOnceInOneOrder) {
+  StageShape shape = ShapeOfUnits({{1}, {2}}, 4);
+  shape.sum_group = {4, 5, 6, 7};
+  EXPECT_EQ(StepsText(Gradients("0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1", shape)),
+            "F1.0 F2.0 B2.0/1 B1.0/0 F1.1 F2.1 B2.1/1 /2:1@6 B1.1/0 /1:0@5");
+  EXPECT_EQ(StepsText(Gradients("0F0 1F0 0B0 1B0", shape)), "F1.0 F2.0 B1.0/0 B2.0/1 /2:1@6 /1:0@5");
+}
+
+TEST(ParameterPassTest, SeveralPipelinesGatherTogether) {
+  StageShape shape = ShapeOfUnits({{1, 2}}, 4);
+  shape.sum_group = {4, 5, 6, 7};
+  EXPECT_EQ(StepsText(Parameters("0F0", shape)), "+1:0@5 +2:1@6 F1.0:0 F2.0:1");
+}
+
 // The second virtual stage's sums would stand before what arrives for the first one's backward.
 TEST(TensorParallelPassTest, SumsLeaveTheWayToBroadcasts) {
   const StageShape shape = ShapeOfUnits({{0}, {}, {2}}, 4);
