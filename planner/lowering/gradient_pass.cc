@@ -10,11 +10,11 @@ namespace {
 
 class GradientPass {
  public:
-  GradientPass(StageSteps stage, const StageShape& shape) : shape_(shape), stage_(std::move(stage)) {}
+  GradientPass(StageSteps stage, const StageTraits& traits) : traits_(traits), stage_(std::move(stage)) {}
 
   StageSteps Run() {
     Keep();
-    std::vector<int32_t> last_of_unit(shape_.elements.size(), -1);
+    std::vector<int32_t> last_of_unit(traits_.elements.size(), -1);
     for (int32_t i = 0; i < num_steps(); ++i) {
       if (stage_.steps[i].makes_gradients()) last_of_unit[stage_.steps[i].unit] = i;
     }
@@ -23,59 +23,59 @@ class GradientPass {
     }
     if (across()) ReduceAcross(last_of_unit);
     // Each end has added its part of a tied embedding's gradient.
-    if (apart_ >= 0 && !across()) stage_.steps.back().reduced.push_back({0, apart_, shape_.tied_group});
+    if (apart_ >= 0 && !across()) stage_.steps.back().reduced.push_back({0, apart_, traits_.tied_group});
     stage_.gradient_buffers = pool_.Buffers();
     return std::move(stage_);
   }
 
  private:
-  bool across() const { return !shape_.sum_group.empty(); }  // pipelines
+  bool across() const { return !traits_.sum_group.empty(); }  // pipelines
   int32_t num_steps() const { return static_cast<int32_t>(stage_.steps.size()); }
 
   void Keep() {
-    const bool home = !shape_.reduces_in_turn;
-    if (shape_.tied_group >= 0) apart_ = pool_.Keep(0, shape_.elements[0], home && shape_.has_embedding());
-    for (const int32_t unit : shape_.units) {
-      const bool is_tied = shape_.tied && unit == 0;
-      if (is_tied ? apart_ < 0 : home) pool_.Keep(unit, shape_.elements[unit], home);
+    const bool home = !traits_.reduces_in_turn;
+    if (traits_.tied_group >= 0) apart_ = pool_.Keep(0, traits_.elements[0], home && traits_.has_embedding());
+    for (const int32_t unit : traits_.units) {
+      const bool is_tied = traits_.tied && unit == 0;
+      if (is_tied ? apart_ < 0 : home) pool_.Keep(unit, traits_.elements[unit], home);
     }
-    if (shape_.tied && shape_.has_head()) stage_.tied_gradients = pool_.Find(0);
+    if (traits_.tied && traits_.has_head()) stage_.tied_gradients = pool_.Find(0);
   }
 
   void Place(int32_t i, bool last) {
     StageStep& step = stage_.steps[i];
     step.gradients = pool_.Find(step.unit);
-    if (step.gradients < 0) step.gradients = pool_.Take(step.unit, shape_.elements[step.unit]);
+    if (step.gradients < 0) step.gradients = pool_.Take(step.unit, traits_.elements[step.unit]);
     BufferPool::Place& place = pool_[step.gradients];
     step.waits_for = std::max(step.waits_for, place.last_step);
     place.busy = true;
-    const bool reduces = last || (shape_.reduces_every_round && !place.stays);
+    const bool reduces = last || (traits_.reduces_every_round && !place.stays);
     if (reduces && step.gradients != apart_) Reduce(i, step.unit, step.gradients);
     // The head's part of a tied embedding's gradient goes while the layers compute.
-    const bool head_tied = step.unit == shape_.head() && stage_.tied_gradients >= 0 && apart_ < 0;
-    if (last && head_tied && shape_.reduces_in_turn && !shape_.reduces_every_round) Reduce(i, 0, stage_.tied_gradients);
+    const bool head_tied = step.unit == traits_.head() && stage_.tied_gradients >= 0 && apart_ < 0;
+    if (last && head_tied && traits_.reduces_in_turn && !traits_.reduces_every_round) Reduce(i, 0, stage_.tied_gradients);
   }
   // Stages that hold some of the same units need one order of them: from the last unit to the first, each when it and all behind
   // it are complete. Behind the stage's last gather: then nothing that is computed waits for other pipelines.
   void ReduceAcross(const std::vector<int32_t>& last_of_unit) {
     int32_t at = 0;
     for (int32_t i = 0; i < num_steps(); ++i) at = stage_.steps[i].gathered.empty() ? at : i;
-    for (int32_t unit = shape_.head(); unit >= 0; --unit) {
+    for (int32_t unit = traits_.head(); unit >= 0; --unit) {
       const int32_t buffer = pool_.Find(unit);
       if (buffer < 0) continue;
       at = std::max(at, last_of_unit[unit]);
-      stage_.steps[at].reduced.push_back({unit, buffer, shape_.sum_group[unit]});
+      stage_.steps[at].reduced.push_back({unit, buffer, traits_.sum_group[unit]});
     }
   }
   void Reduce(int32_t i, int32_t unit, int32_t buffer) {
-    stage_.steps[i].reduced.push_back({unit, buffer, shape_.group});
+    stage_.steps[i].reduced.push_back({unit, buffer, traits_.group});
     BufferPool::Place& place = pool_[buffer];
     place.busy = false;
     place.last_step = i;
     if (!place.stays) place.unit = -1;
   }
 
-  const StageShape& shape_;
+  const StageTraits& traits_;
   StageSteps stage_;
   BufferPool pool_;
   int32_t apart_ = -1;  // the buffer of a tied embedding that lies on two stages
@@ -83,6 +83,6 @@ class GradientPass {
 
 }  // namespace
 
-StageSteps WithGradients(StageSteps stage, const StageShape& shape) { return GradientPass(std::move(stage), shape).Run(); }
+StageSteps WithGradients(StageSteps stage, const StageTraits& traits) { return GradientPass(std::move(stage), traits).Run(); }
 
 }  // namespace motley::planner

@@ -27,53 +27,53 @@ std::vector<int32_t> UnitsOf(const Element& element) {
   return units;
 }
 
-StageShape ShapeOf(const Setting& setting, const PlanView& view, int s, const PipelinePlaces& places) {
+StageTraits TraitsOfStage(const Setting& setting, const PlanView& view, int s, const PipelinePlaces& places) {
   const StageView& stage = view.stages[s];
-  StageShape shape;
+  StageTraits traits;
   for (const Element& element : view.pipelines[stage.pipeline].elements) {
-    shape.units_of.push_back(element.stage == s ? UnitsOf(element) : std::vector<int32_t>());
-    shape.units.insert(shape.units.end(), shape.units_of.back().begin(), shape.units_of.back().end());
+    traits.units_of.push_back(element.stage == s ? UnitsOf(element) : std::vector<int32_t>());
+    traits.units.insert(traits.units.end(), traits.units_of.back().begin(), traits.units_of.back().end());
   }
-  std::sort(shape.units.begin(), shape.units.end());
-  shape.elements = UnitElements(setting.costs.layout());
-  shape.tied = setting.workload.model.tie_embeddings;
-  shape.gathers_in_turn = stage.shared() && stage.plan->zero_stage == 3;
-  shape.reduces_in_turn = stage.shared() && stage.plan->zero_stage >= 2;
+  std::sort(traits.units.begin(), traits.units.end());
+  traits.elements = UnitElements(setting.costs.layout());
+  traits.tied = setting.workload.model.tie_embeddings;
+  traits.gathers_in_turn = stage.shared() && stage.plan->zero_stage == 3;
+  traits.reduces_in_turn = stage.shared() && stage.plan->zero_stage >= 2;
   const bool by_ministage = TraitsOf(view.schedule).by_ministage;
-  shape.by_block = by_ministage && shape.gathers_in_turn;
-  shape.reduces_every_round = !by_ministage && shape.reduces_in_turn;
-  shape.group = s;
-  if (stage.embedding || stage.head) shape.tied_group = places.tied_group[stage.pipeline];
-  shape.sum_group = places.sum_group;
-  if (shape.sum_group.empty()) return shape;
+  traits.by_block = by_ministage && traits.gathers_in_turn;
+  traits.reduces_every_round = !by_ministage && traits.reduces_in_turn;
+  traits.group = s;
+  if (stage.embedding || stage.head) traits.tied_group = places.tied_group[stage.pipeline];
+  traits.sum_group = places.sum_group;
+  if (traits.sum_group.empty()) return traits;
   // Between pipelines the ranks meet twice a step: for the parameters and for the gradients.
-  shape.reduces_in_turn = shape.reduces_every_round = shape.gathers_in_turn = shape.by_block = false;
-  return shape;
-}
-
-// The stage's steps, as its members go through them.
-StageSteps StepsOf(const StageView& stage, const StageSchedule& schedule, const StageShape& shape, bool training) {
-  StageSteps steps = WithParameters(ComputeSteps(schedule, shape), shape);
-  if (training) steps = WithGradients(std::move(steps), shape);
-  const bool meets = stage.shared() || !shape.sum_group.empty();
-  return meets && stage.num_ranks > stage.num_units ? WithRoomForBroadcasts(std::move(steps), shape) : steps;
-}
-
-RankTraits TraitsOfRank(const PlanView& view, const PipelinePlaces& places, int32_t r, const StageShape& shape, bool training) {
-  const ActorView& unit = view.actors[view.actor_of_rank[r]];
-  RankTraits traits{.training = training, .head = shape.head(), .tp_group = places.tp_group[r]};
-  for (int i = 0; i < unit.ranks_per_unit; ++i) traits.recompute |= view.ranks[unit.first_rank + i].recompute.all();
-  traits.leader = traits.tp_group < 0 ? -1 : unit.first_rank;
-  traits.follows = r != unit.first_rank;
+  traits.reduces_in_turn = traits.reduces_every_round = traits.gathers_in_turn = traits.by_block = false;
   return traits;
 }
 
-Program ProgramOf(const StageShape& shape, const StageSteps& stage, const MemberMicrobatches& microbatches, const Member& member,
-                  const RankTraits& rank) {
+// The stage's steps, as its members go through them.
+StageSteps StepsOf(const StageView& stage, const StageSchedule& schedule, const StageTraits& traits, bool training) {
+  StageSteps steps = WithParameters(ComputeSteps(schedule, traits), traits);
+  if (training) steps = WithGradients(std::move(steps), traits);
+  const bool meets = stage.shared() || !traits.sum_group.empty();
+  return meets && stage.num_ranks > stage.num_units ? WithRoomForBroadcasts(std::move(steps), traits) : steps;
+}
+
+RankTraits TraitsOfRank(const PlanView& view, const PipelinePlaces& places, int32_t r, const StageTraits& stage, bool training) {
+  const ActorView& unit = view.actors[view.actor_of_rank[r]];
+  RankTraits rank{.training = training, .head = stage.head(), .tp_group = places.tp_group[r]};
+  for (int i = 0; i < unit.ranks_per_unit; ++i) rank.recompute |= view.ranks[unit.first_rank + i].recompute.all();
+  rank.leader = rank.tp_group < 0 ? -1 : unit.first_rank;
+  rank.follows = r != unit.first_rank;
+  return rank;
+}
+
+Program ProgramOf(const StageTraits& traits, const StageSteps& stage, const MemberMicrobatches& microbatches,
+                  const StageMember& member, const RankTraits& rank) {
   Program program;
   program.kind = rank.training ? ProgramKind::kTraining : ProgramKind::kEvaluation;
-  program.num_units = shape.head() + 1;
-  program.units = shape.units;
+  program.num_units = traits.head() + 1;
+  program.units = traits.units;
   for (const ScheduledMicrobatch& own : microbatches) program.microbatches.push_back({own.samples, own.first});
   program.parameter_buffers = stage.parameter_buffers;
   program.gradient_buffers = stage.gradient_buffers;
@@ -84,9 +84,9 @@ Program ProgramOf(const StageShape& shape, const StageSteps& stage, const Member
 // One pipeline's ranks: what they do together and what each computes.
 struct PipelineSteps {
   PipelineSchedule schedule;  // samples of the global batch
-  std::vector<StageShape> shapes;
+  std::vector<StageTraits> traits;
   std::vector<StageSteps> stages;
-  std::vector<Member> members;
+  std::vector<StageMember> members;
 };
 
 absl::StatusOr<PipelineSteps> StepsOfPipeline(const Setting& setting, const PlanView& view, const PipelinePlaces& places,
@@ -95,8 +95,8 @@ absl::StatusOr<PipelineSteps> StepsOfPipeline(const Setting& setting, const Plan
   int actor = view.stages[view.pipelines[p].first_stage].actors.front();
   for (size_t s = 0; s < schedule.stages.size(); ++s) {
     const int stage = view.pipelines[p].first_stage + static_cast<int>(s);
-    result.shapes.push_back(ShapeOf(setting, view, stage, places));
-    result.stages.push_back(StepsOf(view.stages[stage], schedule.stages[s], result.shapes[s], training));
+    result.traits.push_back(TraitsOfStage(setting, view, stage, places));
+    result.stages.push_back(StepsOf(view.stages[stage], schedule.stages[s], result.traits[s], training));
     for (size_t m = 0; m < schedule.stages[s].members.size(); ++m) {
       const int32_t rank = view.actors[actor++].first_rank;
       result.members.push_back({s, m, rank, MemberSteps(result.stages[s], schedule.stages[s].members[m], walk.times[s][m])});
@@ -116,13 +116,13 @@ void Shift(int64_t samples, PipelineSchedule* schedule) {
 }
 
 Program ProgramOfRank(const PlanView& view, const PipelinePlaces& places, int32_t r, const PipelineSteps& pipeline,
-                      const Member& member, bool training) {
-  const StageShape& shape = pipeline.shapes[member.stage];
+                      const StageMember& member, bool training) {
+  const StageTraits& traits = pipeline.traits[member.stage];
   const StageSteps& stage = pipeline.stages[member.stage];
   const MemberMicrobatches& microbatches = pipeline.schedule.stages[member.stage].members[member.index];
-  const RankTraits traits = TraitsOfRank(view, places, r, shape, training);
-  if (traits.tp_group < 0) return ProgramOf(shape, stage, microbatches, member, traits);
-  return ProgramOf(shape, SliceOf(stage, view.ranks[r].plan->tp_share, places.slice_group[r]), microbatches, member, traits);
+  const RankTraits rank = TraitsOfRank(view, places, r, traits, training);
+  if (rank.tp_group < 0) return ProgramOf(traits, stage, microbatches, member, rank);
+  return ProgramOf(traits, SliceOf(stage, view.ranks[r].plan->tp_share, places.slice_group[r]), microbatches, member, rank);
 }
 
 // The passes, one after another. Pipelines meet in sums alone.
@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& p
     Shift(std::exchange(samples, samples + view.pipelines[p].batch), &shifted);
     MOTLEY_ASSIGN_OR_RETURN(const PipelineSteps pipeline,
                             StepsOfPipeline(setting, view, places, p, walk, std::move(shifted), training));
-    for (const Member& member : pipeline.members) {
+    for (const StageMember& member : pipeline.members) {
       const int ranks = view.actors[view.actor_of_rank[member.rank]].ranks_per_unit;
       for (int32_t r = member.rank; r < member.rank + ranks; ++r) {
         Program& program = programs.emplace_back(ProgramOfRank(view, places, r, pipeline, member, training));

@@ -4,10 +4,13 @@
 //     ComputeSteps      a stage's schedule as steps                      stage_passes.h
 //     WithParameters    their parameter buffers, gathers, releases
 //     WithGradients     their gradient buffers and reductions
+//     WithRoomForBroadcasts, SliceOf    where units are tensor-parallel
 //     MemberSteps       the microbatches of each member in them          transfer_pass.h
 //     WithTransfers     who sends what to whom, and when
 //     OperationsOf      what one rank does, in order                     rank_passes.h
 //     WithDependencies  the same, numbered, each with its `after`
+//
+// Pipelines have steps and transfers of their own, and meet in sums alone.
 #pragma once
 
 #include <vector>

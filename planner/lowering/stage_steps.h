@@ -44,7 +44,7 @@ struct StageSteps {
 };
 
 // What the passes ask of a stage.
-struct StageShape {
+struct StageTraits {
   std::vector<std::vector<int32_t>> units_of;  // by virtual stage of the pipeline, in forward order; none where it is elsewhere
   std::vector<int32_t> units;                  // the same, ascending
   std::vector<int64_t> elements;               // by unit of the model

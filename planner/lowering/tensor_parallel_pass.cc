@@ -14,17 +14,17 @@ bool MayArrive(const StageStep& step) { return step.place == 0 && step.hands_ove
 
 }  // namespace
 
-StageSteps WithRoomForBroadcasts(StageSteps stage, const StageShape& shape) {
+StageSteps WithRoomForBroadcasts(StageSteps stage, const StageTraits& traits) {
   const auto last = std::find_if(stage.steps.rbegin(), stage.steps.rend(), MayArrive);
   if (last == stage.steps.rend()) return stage;
   const auto last_arrival = static_cast<size_t>(std::distance(last, stage.steps.rend())) - 1;
   std::vector<UnitCollective> put_off;
-  for (size_t i = 0; i <= last_arrival && !shape.reduces_in_turn; ++i) {
+  for (size_t i = 0; i <= last_arrival && !traits.reduces_in_turn; ++i) {
     std::vector<UnitCollective>& reduced = stage.steps[i].reduced;
     put_off.insert(put_off.end(), reduced.begin(), reduced.end());
     reduced.clear();
   }
-  if (!shape.reduces_in_turn) stage.steps[last_arrival].reduced = std::move(put_off);
+  if (!traits.reduces_in_turn) stage.steps[last_arrival].reduced = std::move(put_off);
   int32_t collective = -1;
   for (size_t i = 0; i < stage.steps.size(); ++i) {
     StageStep& step = stage.steps[i];

@@ -37,7 +37,7 @@ struct Progress {
 
 class TransferPass {
  public:
-  TransferPass(std::vector<Member> members, const std::vector<StageSteps>& stages, const PipelineSchedule& schedule)
+  TransferPass(std::vector<StageMember> members, const std::vector<StageSteps>& stages, const PipelineSchedule& schedule)
       : members_(std::move(members)),
         stages_(stages),
         schedule_(schedule),
@@ -51,7 +51,7 @@ class TransferPass {
     }
   }
 
-  absl::StatusOr<std::vector<Member>> Run() {
+  absl::StatusOr<std::vector<StageMember>> Run() {
     do {
       for (size_t m = Next(); m < members_.size(); m = Next()) Compute(m);
     } while (Come(hand_overs_.All()));
@@ -180,7 +180,7 @@ class TransferPass {
                                             own.microbatch));
   }
 
-  std::vector<Member> members_;
+  std::vector<StageMember> members_;
   const std::vector<StageSteps>& stages_;
   const PipelineSchedule& schedule_;
   std::vector<Progress> progress_;                         // by member
@@ -218,8 +218,8 @@ std::vector<MemberStep> MemberSteps(const StageSteps& stage, const MemberMicroba
   return steps;
 }
 
-absl::StatusOr<std::vector<Member>> WithTransfers(std::vector<Member> members, const std::vector<StageSteps>& stages,
-                                                  const PipelineSchedule& schedule) {
+absl::StatusOr<std::vector<StageMember>> WithTransfers(std::vector<StageMember> members, const std::vector<StageSteps>& stages,
+                                                       const PipelineSchedule& schedule) {
   return TransferPass(std::move(members), stages, schedule).Run();
 }
 

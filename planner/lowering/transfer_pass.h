@@ -28,7 +28,7 @@ struct MemberStep {
   bool arrives = false;                    // what it is computed from
 };
 
-struct Member {
+struct StageMember {
   size_t stage = 0, index = 0;  // of the pipeline, of the stage
   int32_t rank = 0;             // of several the first, which sends and receives
   std::vector<MemberStep> steps;
@@ -38,7 +38,7 @@ struct Member {
 std::vector<MemberStep> MemberSteps(const StageSteps& stage, const MemberMicrobatches& microbatches, const LogicalTimes& times);
 
 // With them. `members`: all of a pipeline. INTERNAL: they would wait for each other, although the schedule says that they do not.
-absl::StatusOr<std::vector<Member>> WithTransfers(std::vector<Member> members, const std::vector<StageSteps>& stages,
-                                                  const PipelineSchedule& schedule);
+absl::StatusOr<std::vector<StageMember>> WithTransfers(std::vector<StageMember> members, const std::vector<StageSteps>& stages,
+                                                       const PipelineSchedule& schedule);
 
 }  // namespace motley::planner

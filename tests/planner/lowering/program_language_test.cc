@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/lowering/program_graph.h"
 #include "planner/lowering/program_walk.h"
@@ -120,6 +121,27 @@ TEST(ProgramLanguageTest, SeveralPipelines) {
   Compare(37, 300, false, HasSeveralPipelines);
   const Apart apart = Compare(38, 150, true, HasSeveralPipelines);
   EXPECT_LT(apart.mean(), 0.03);
+}
+
+// Stages, the two ends of the second pipeline's tied embedding, its pair and the pair's slices, then who holds each block: the
+// first pipeline and one stage of the second, or both for the embedding.
+TEST(ProgramLanguageTest, GroupsAreListedOnce) {
+  const auto setting = MakeSetting(Nodes({{"T4", "T4"}, {"T4", "T4"}, {"T4"}}), WorkOf(MediumModel(4, true), 8));
+  StagePlan pair = StageOf(*setting, 2, {{2, 2}}, {{0, 1}}, 0);
+  pair.units[0].ranks.push_back(StageOf(*setting, 3, {{2, 2}}, {{0, 1}}, 0).units[0].ranks[0]);
+  for (RankPlan& rank : pair.units[0].ranks) rank.tp_share = rank.shard_ratio = 0.5;
+  Plan plan = PlanOf(*setting, ScheduleFamily::kGPipe,
+                     {{{StageOf(*setting, 0, {{2}, {2}}, {{0, 3}}, 1)}}, {{pair, StageOf(*setting, 4, {{2, 2}}, {{2, 3}}, 0)}}});
+  ASSERT_EQ(Validate(plan, setting->workload.model), absl::OkStatus());
+  auto schedule = MakeTrainingSchedule(*setting, plan);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  plan.training = *std::move(schedule);
+  const auto programs = LowerTraining(*setting, plan);
+  ASSERT_TRUE(programs.ok()) << programs.status();
+  const std::string text = ToText(programs->at(4));
+  EXPECT_THAT(text, testing::HasSubstr("\ngroups 0,1 2,3 4 2,3,4 2,3 2 3 0,1,2,3,4 0,1,2,3 0,1,4\n"));
+  EXPECT_THAT(text, testing::HasSubstr(" microbatches 2@4,2@6\n")) << "of the global batch";
+  EXPECT_THAT(text, testing::HasSubstr("reduce_scatter block=3 grad=1 group=9")) << "by all that hold it";
 }
 
 // A pair beside a single rank, before a stage of another width: the stage's ranks meet all together.

@@ -25,9 +25,9 @@ std::string OperationsText(const std::vector<Operation>& operations) {
 
 // A model of embedding, layer and head on one stage.
 StageSteps OneStage(const std::string& actions, bool training = true) {
-  const StageShape shape = ShapeOfUnits({{0, 1, 2}}, 3);
-  StageSteps stage = WithParameters(ComputeSteps(ScheduleOf(actions), shape), shape);
-  return training ? WithGradients(std::move(stage), shape) : stage;
+  const StageTraits traits = StageOfUnits({{0, 1, 2}}, 3);
+  StageSteps stage = WithParameters(ComputeSteps(ScheduleOf(actions), traits), traits);
+  return training ? WithGradients(std::move(stage), traits) : stage;
 }
 std::vector<MemberStep> OneMicrobatch(size_t steps) {
   std::vector<MemberStep> own;
@@ -104,8 +104,8 @@ TEST(OperationPassTest, AnEvaluationKeepsNothing) {
 
 // The middle unit of three, whose input arrives: the leader receives for the other rank.
 TEST(OperationPassTest, ALeaderBroadcastsWhatItReceives) {
-  const StageShape shape = ShapeOfUnits({{}, {1}, {}}, 3);
-  const StageSteps stage = WithParameters(ComputeSteps(ScheduleOf("1F0"), shape), shape);
+  const StageTraits traits = StageOfUnits({{}, {1}, {}}, 3);
+  const StageSteps stage = WithParameters(ComputeSteps(ScheduleOf("1F0"), traits), traits);
   const MemberStep own = {0, 0, 0, {ReceiveActivation{1, 0, 0, 1, 5}}, {SendActivation{2, 0, 0, 1, 6}}, true};
   RankTraits rank = {.training = false, .head = 2, .tp_group = 4, .leader = 7};
   EXPECT_EQ(InstructionsText(WithDependencies(OperationsOf(stage, {own}, rank))),

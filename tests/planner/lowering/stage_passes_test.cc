@@ -9,58 +9,58 @@
 namespace motley::planner {
 namespace {
 
-StageSteps Parameters(const std::string& actions, const StageShape& shape) {
-  return WithParameters(ComputeSteps(ScheduleOf(actions), shape), shape);
+StageSteps Parameters(const std::string& actions, const StageTraits& traits) {
+  return WithParameters(ComputeSteps(ScheduleOf(actions), traits), traits);
 }
-StageSteps Gradients(const std::string& actions, const StageShape& shape) {
-  return WithGradients(ComputeSteps(ScheduleOf(actions), shape), shape);
+StageSteps Gradients(const std::string& actions, const StageTraits& traits) {
+  return WithGradients(ComputeSteps(ScheduleOf(actions), traits), traits);
 }
 
 TEST(ComputePassTest, AVirtualStagesUnitsForwardAndBack) {
-  const StageShape shape = ShapeOfUnits({{0, 1}, {}, {4, 5}}, 6);
-  EXPECT_EQ(StepsText(ComputeSteps(ScheduleOf("0F0 2F0 2B0 0B0"), shape)), "F0.0 F1.0 F4.0 F5.0 B5.0 B4.0 B1.0 B0.0");
+  const StageTraits traits = StageOfUnits({{0, 1}, {}, {4, 5}}, 6);
+  EXPECT_EQ(StepsText(ComputeSteps(ScheduleOf("0F0 2F0 2B0 0B0"), traits)), "F0.0 F1.0 F4.0 F5.0 B5.0 B4.0 B1.0 B0.0");
 }
 
 TEST(ComputePassTest, SeveralRoundsMicrobatchByMicrobatchOrBlockByBlock) {
-  StageShape shape = ShapeOfUnits({{0, 1}}, 2);
-  EXPECT_EQ(StepsText(ComputeSteps(ScheduleOf("0F0-1 0B0-1"), shape)), "F0.0 F1.0 F0.1 F1.1 B1.0 B0.0 B1.1 B0.1");
-  shape.by_block = true;
-  EXPECT_EQ(StepsText(ComputeSteps(ScheduleOf("0F0-1 0B0-1"), shape)), "F0 F1 B1 B0");
+  StageTraits traits = StageOfUnits({{0, 1}}, 2);
+  EXPECT_EQ(StepsText(ComputeSteps(ScheduleOf("0F0-1 0B0-1"), traits)), "F0.0 F1.0 F0.1 F1.1 B1.0 B0.0 B1.1 B0.1");
+  traits.by_block = true;
+  EXPECT_EQ(StepsText(ComputeSteps(ScheduleOf("0F0-1 0B0-1"), traits)), "F0 F1 B1 B0");
 }
 
 TEST(ParameterPassTest, HomesAreGatheredBeforeTheFirstStep) {
-  const StageSteps stage = Parameters("0F0 0B0", ShapeOfUnits({{1, 2}}, 4));
+  const StageSteps stage = Parameters("0F0 0B0", StageOfUnits({{1, 2}}, 4));
   EXPECT_EQ(StepsText(stage), "+1:0 +2:1 F1.0:0 F2.0:1 B2.0:1 B1.0:0");
   EXPECT_EQ(BuffersText(stage.parameter_buffers), "20:1 30:2");
 }
 
 TEST(ParameterPassTest, GatheredUnitsTakeTheBufferWhoseLastUseIsLongestAgo) {
-  StageShape shape = ShapeOfUnits({{0, 1, 2, 3}}, 4);
-  shape.by_block = shape.gathers_in_turn = true;
-  const StageSteps stage = Parameters("0F0-3 0B0-3", shape);
+  StageTraits traits = StageOfUnits({{0, 1, 2, 3}}, 4);
+  traits.by_block = traits.gathers_in_turn = true;
+  const StageSteps stage = Parameters("0F0-3 0B0-3", traits);
   EXPECT_EQ(StepsText(stage), "+0:0 +1:1 F0:0 -0 +2:0 F1:1 -1 +3:1 F2:0<0 F3:1<1 B3:1 -1 +1:1 B2:0 -0 +0:0 B1:1<4 -1 B0:0<5 -0");
   EXPECT_EQ(BuffersText(stage.parameter_buffers), "30 40");
 }
 
 // A weights' gradient needs no parameters, and makes what is reduced.
 TEST(ParameterPassTest, TheSecondPartOfABackwardGathersNothing) {
-  StageShape shape = ShapeOfUnits({{0, 1, 2}}, 3);
-  shape.gathers_in_turn = true;
-  EXPECT_EQ(StepsText(Parameters("0F0 0I0 0W0", shape)),
+  StageTraits traits = StageOfUnits({{0, 1, 2}}, 3);
+  traits.gathers_in_turn = true;
+  EXPECT_EQ(StepsText(Parameters("0F0 0I0 0W0", traits)),
             "+0:0 +1:1 F0.0:0 -0 +2:0 F1.0:1 F2.0:0<0 I2.0:0 -0 +0:0 I1.0:1 -1 I0.0:0<3 -0 W2.0 W1.0 W0.0");
 }
 
 TEST(ParameterPassTest, ATiedEmbeddingStaysForTheHead) {
-  StageShape shape = ShapeOfUnits({{0, 1, 2, 3}}, 4);
-  shape.by_block = shape.gathers_in_turn = shape.tied = true;
-  const StageSteps stage = Parameters("0F0 0B0", shape);
+  StageTraits traits = StageOfUnits({{0, 1, 2, 3}}, 4);
+  traits.by_block = traits.gathers_in_turn = traits.tied = true;
+  const StageSteps stage = Parameters("0F0 0B0", traits);
   EXPECT_EQ(StepsText(stage), "+0:0 +1:1 +2:2 F0:0 F1:1 -1 +3:1 F2:2 F3:1<1 B3:1 -1 +1:1 B2:2 -2 B1:1<4 -1 B0:0 -0");
   EXPECT_EQ(stage.tied_parameters, 0);
 }
 
 // The two ends meet in group 2; the embedding's is its home.
 TEST(ParameterPassTest, ATiedEmbeddingOnTwoStagesIsGatheredByBoth) {
-  StageShape first = ShapeOfUnits({{0, 1}, {}}, 4), last = ShapeOfUnits({{}, {2, 3}}, 4);
+  StageTraits first = StageOfUnits({{0, 1}, {}}, 4), last = StageOfUnits({{}, {2, 3}}, 4);
   first.tied = last.tied = true;
   first.tied_group = last.tied_group = 2;
   last.group = 1;
@@ -72,78 +72,78 @@ TEST(ParameterPassTest, ATiedEmbeddingOnTwoStagesIsGatheredByBoth) {
 }
 
 TEST(GradientPassTest, AHomeIsReducedOnceBehindItsLastBackward) {
-  const StageSteps stage = Gradients("0F0 0B0 0F1 0B1", ShapeOfUnits({{1, 2}}, 4));
+  const StageSteps stage = Gradients("0F0 0B0 0F1 0B1", StageOfUnits({{1, 2}}, 4));
   EXPECT_EQ(StepsText(stage), "F1.0 F2.0 B2.0/1 B1.0/0 F1.1 F2.1 B2.1/1 /2:1 B1.1/0 /1:0");
   EXPECT_EQ(BuffersText(stage.gradient_buffers), "20:1 30:2");
 }
 
 TEST(GradientPassTest, TwoBuffersInTurn) {
-  StageShape shape = ShapeOfUnits({{0, 1, 2}}, 3);
-  shape.by_block = shape.reduces_in_turn = true;
-  const StageSteps stage = Gradients("0F0-1 0B0-1", shape);
+  StageTraits traits = StageOfUnits({{0, 1, 2}}, 3);
+  traits.by_block = traits.reduces_in_turn = true;
+  const StageSteps stage = Gradients("0F0-1 0B0-1", traits);
   EXPECT_EQ(StepsText(stage), "F0 F1 F2 B2/0 /2:0 B1/1 /1:1 B0/0<3 /0:0");
   EXPECT_EQ(BuffersText(stage.gradient_buffers), "30 20");
 }
 
 TEST(GradientPassTest, EveryRoundIsReduced) {
-  StageShape shape = ShapeOfUnits({{1, 2}}, 4);
-  shape.reduces_in_turn = shape.reduces_every_round = true;
-  EXPECT_EQ(StepsText(Gradients("0F0 0B0 0F1 0B1", shape)),
+  StageTraits traits = StageOfUnits({{1, 2}}, 4);
+  traits.reduces_in_turn = traits.reduces_every_round = true;
+  EXPECT_EQ(StepsText(Gradients("0F0 0B0 0F1 0B1", traits)),
             "F1.0 F2.0 B2.0/0 /2:0 B1.0/1 /1:1 F1.1 F2.1 B2.1/0<2 /2:0 B1.1/1<3 /1:1");
 }
 
 TEST(GradientPassTest, ASplitBackwardIsReducedBehindItsLastWeightGradient) {
-  EXPECT_EQ(StepsText(Gradients("0F0 0I0 0F1 0I1 0W0 0W1", ShapeOfUnits({{1}}, 3))), "F1.0 I1.0 F1.1 I1.1 W1.0/0 W1.1/0 /1:0");
+  EXPECT_EQ(StepsText(Gradients("0F0 0I0 0F1 0I1 0W0 0W1", StageOfUnits({{1}}, 3))), "F1.0 I1.0 F1.1 I1.1 W1.0/0 W1.1/0 /1:0");
 }
 
 TEST(GradientPassTest, ATiedHeadsPartGoesWhileTheLayersCompute) {
-  StageShape shape = ShapeOfUnits({{0, 1, 2}}, 3);
-  shape.tied = shape.by_block = shape.reduces_in_turn = true;
-  const StageSteps stage = Gradients("0F0 0B0", shape);
+  StageTraits traits = StageOfUnits({{0, 1, 2}}, 3);
+  traits.tied = traits.by_block = traits.reduces_in_turn = true;
+  const StageSteps stage = Gradients("0F0 0B0", traits);
   EXPECT_EQ(StepsText(stage), "F0 F1 F2 B2/1 /2:1 /0:0 B1/2 /1:2 B0/0<3 /0:0");
   EXPECT_EQ(stage.tied_gradients, 0);
 }
 
 TEST(GradientPassTest, ATiedEmbeddingOnTwoStagesIsReducedAtTheEnd) {
-  StageShape shape = ShapeOfUnits({{}, {2, 3}}, 4);
-  shape.tied = true;
-  shape.tied_group = 2;
-  EXPECT_EQ(StepsText(Gradients("1F0 1B0", shape)), "F2.0 F3.0 B3.0/2 /3:2 B2.0/1 /2:1 /0:0@2");
+  StageTraits traits = StageOfUnits({{}, {2, 3}}, 4);
+  traits.tied = true;
+  traits.tied_group = 2;
+  EXPECT_EQ(StepsText(Gradients("1F0 1B0", traits)), "F2.0 F3.0 B3.0/2 /3:2 B2.0/1 /2:1 /0:0@2");
 }
 
 // From the last unit to the first, whatever the order of virtual stages; by the ranks that hold the unit in all pipelines.
 TEST(GradientPassTest, SeveralPipelinesSumOnceInOneOrder) {
-  StageShape shape = ShapeOfUnits({{1}, {2}}, 4);
-  shape.sum_group = {4, 5, 6, 7};
-  EXPECT_EQ(StepsText(Gradients("0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1", shape)),
+  StageTraits traits = StageOfUnits({{1}, {2}}, 4);
+  traits.sum_group = {4, 5, 6, 7};
+  EXPECT_EQ(StepsText(Gradients("0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1", traits)),
             "F1.0 F2.0 B2.0/1 B1.0/0 F1.1 F2.1 B2.1/1 /2:1@6 B1.1/0 /1:0@5");
-  EXPECT_EQ(StepsText(Gradients("0F0 1F0 0B0 1B0", shape)), "F1.0 F2.0 B1.0/0 B2.0/1 /2:1@6 /1:0@5");
+  EXPECT_EQ(StepsText(Gradients("0F0 1F0 0B0 1B0", traits)), "F1.0 F2.0 B1.0/0 B2.0/1 /2:1@6 /1:0@5");
 }
 
 TEST(ParameterPassTest, SeveralPipelinesGatherTogether) {
-  StageShape shape = ShapeOfUnits({{1, 2}}, 4);
-  shape.sum_group = {4, 5, 6, 7};
-  EXPECT_EQ(StepsText(Parameters("0F0", shape)), "+1:0@5 +2:1@6 F1.0:0 F2.0:1");
+  StageTraits traits = StageOfUnits({{1, 2}}, 4);
+  traits.sum_group = {4, 5, 6, 7};
+  EXPECT_EQ(StepsText(Parameters("0F0", traits)), "+1:0@5 +2:1@6 F1.0:0 F2.0:1");
 }
 
 // The second virtual stage's sums would stand before what arrives for the first one's backward.
 TEST(TensorParallelPassTest, SumsLeaveTheWayToBroadcasts) {
-  const StageShape shape = ShapeOfUnits({{0}, {}, {2}}, 4);
-  EXPECT_EQ(StepsText(Gradients("0F0 2F0 2B0 0B0", shape)), "F0.0 F2.0 B2.0/1 /2:1 B0.0/0 /0:0");
-  EXPECT_EQ(StepsText(WithRoomForBroadcasts(Gradients("0F0 2F0 2B0 0B0", shape), shape)), "F0.0 F2.0 B2.0/1 B0.0/0 /2:1 /0:0");
+  const StageTraits traits = StageOfUnits({{0}, {}, {2}}, 4);
+  EXPECT_EQ(StepsText(Gradients("0F0 2F0 2B0 0B0", traits)), "F0.0 F2.0 B2.0/1 /2:1 B0.0/0 /0:0");
+  EXPECT_EQ(StepsText(WithRoomForBroadcasts(Gradients("0F0 2F0 2B0 0B0", traits), traits)), "F0.0 F2.0 B2.0/1 B0.0/0 /2:1 /0:0");
 }
 
 TEST(TensorParallelPassTest, WhatIsGatheredInTurnIsWaitedFor) {
-  StageShape shape = ShapeOfUnits({{1, 2, 3}}, 5);
-  shape.gathers_in_turn = true;
-  EXPECT_EQ(StepsText(WithRoomForBroadcasts(Parameters("0F0 0F1", shape), shape)),
+  StageTraits traits = StageOfUnits({{1, 2, 3}}, 5);
+  traits.gathers_in_turn = true;
+  EXPECT_EQ(StepsText(WithRoomForBroadcasts(Parameters("0F0 0F1", traits), traits)),
             "+1:0 +2:1 F1.0:0 -0 +3:0 F2.0:1 -1 +1:1 F3.0:0<0 -0 +2:0 F1.1:1<2 -1 +3:1 F2.1:0<2 -0 F3.1:1<3 -1");
 }
 
 TEST(TensorParallelPassTest, ASliceHasItsPartOfTheBuffersAndItsGroup) {
-  StageShape shape = ShapeOfUnits({{1, 2}}, 4);
-  shape.group = 1;
-  const StageSteps slice = SliceOf(Parameters("0F0", shape), 0.4, 3);
+  StageTraits traits = StageOfUnits({{1, 2}}, 4);
+  traits.group = 1;
+  const StageSteps slice = SliceOf(Parameters("0F0", traits), 0.4, 3);
   EXPECT_EQ(StepsText(slice), "+1:0@3 +2:1@3 F1.0:0 F2.0:1");
   EXPECT_EQ(BuffersText(slice.parameter_buffers), "8:1 12:2");
 }

@@ -26,13 +26,13 @@ inline StageSchedule ScheduleOf(const std::string& actions) {
 }
 
 // A stage that computes `units_of` by virtual stage, of a model of `units` units; unit u has 10 (u + 1) elements.
-inline StageShape ShapeOfUnits(std::vector<std::vector<int32_t>> units_of, int32_t units) {
-  StageShape shape;
-  for (const auto& own : units_of) shape.units.insert(shape.units.end(), own.begin(), own.end());
-  std::sort(shape.units.begin(), shape.units.end());
-  shape.units_of = std::move(units_of);
-  for (int32_t u = 0; u < units; ++u) shape.elements.push_back(10 * (u + 1));
-  return shape;
+inline StageTraits StageOfUnits(std::vector<std::vector<int32_t>> units_of, int32_t units) {
+  StageTraits traits;
+  for (const auto& own : units_of) traits.units.insert(traits.units.end(), own.begin(), own.end());
+  std::sort(traits.units.begin(), traits.units.end());
+  traits.units_of = std::move(units_of);
+  for (int32_t u = 0; u < units; ++u) traits.elements.push_back(10 * (u + 1));
+  return traits;
 }
 
 // "F1.0" forward of unit 1 in round 0 ("F1" of all rounds); where buffers were placed "B1.0:0/2" finds parameters in buffer 0 and

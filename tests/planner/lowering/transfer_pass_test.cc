@@ -10,7 +10,7 @@ namespace motley::planner {
 namespace {
 
 // "<1:0+2 F1.0 >2:0+2": receives samples [0, 2) from rank 1, computes, sends to rank 2. Of activations and gradients alike.
-std::string MemberText(const Member& member, const StageSteps& stage) {
+std::string MemberText(const StageMember& member, const StageSteps& stage) {
   std::string text;
   const auto add = [&text](char what, const Operation& op) {
     std::visit(
@@ -38,18 +38,18 @@ std::vector<std::string> Transfers(const std::vector<std::string>& actions,
   std::vector<StageSteps> stages;
   const auto count = static_cast<int32_t>(actions.size());
   for (int32_t s = 0; s < count; ++s) {
-    StageShape shape = ShapeOfUnits(std::vector<std::vector<int32_t>>(actions.size()), count);
-    shape.units_of[s] = shape.units = {s};
+    StageTraits traits = StageOfUnits(std::vector<std::vector<int32_t>>(actions.size()), count);
+    traits.units_of[s] = traits.units = {s};
     StageSchedule stage = ScheduleOf(actions[s]);
     stage.members.clear();
     for (const std::string& own : microbatches[s]) stage.members.push_back(ParseMicrobatches(own).value());
     schedule.stage_of.push_back(s);
-    stages.push_back(WithParameters(ComputeSteps(stage, shape), shape));
+    stages.push_back(WithParameters(ComputeSteps(stage, traits), traits));
     schedule.stages.push_back(std::move(stage));
     plan.stages.push_back({.ministages = {{s, s}}, .units = std::vector<UnitPlan>(microbatches[s].size()), .zero_stage = 0});
   }
   const PipelineWalk walk = WalkSchedule(plan, schedule, true);
-  std::vector<Member> members;
+  std::vector<StageMember> members;
   for (size_t s = 0; s < stages.size(); ++s) {
     for (size_t m = 0; m < schedule.stages[s].members.size(); ++m) {
       const auto rank = static_cast<int32_t>(members.size());
@@ -59,7 +59,7 @@ std::vector<std::string> Transfers(const std::vector<std::string>& actions,
   const auto result = WithTransfers(members, stages, schedule);
   if (!result.ok()) return {std::string(result.status().message())};
   std::vector<std::string> texts;
-  for (const Member& member : *result) texts.push_back(MemberText(member, stages[member.stage]));
+  for (const StageMember& member : *result) texts.push_back(MemberText(member, stages[member.stage]));
   return texts;
 }
 
