@@ -326,9 +326,9 @@ class Graph : public WalkListener {
         continue;
       }
       for (const OwnedRange& range : ownership_.Of(unit)) {
-        const int64_t owned = std::min(end, range.end) - std::max(begin, range.begin);
+        const int64_t part = std::min(end, range.end) - std::max(begin, range.begin);
         const int32_t place = place_in_[op.group][range.rank];
-        if (owned > 0 && place >= 0) shares[static_cast<size_t>(place)] += static_cast<double>(owned);
+        if (part > 0 && place >= 0) shares[static_cast<size_t>(place)] += static_cast<double>(part);
       }
     }
     for (const double share : shares) owned += share;

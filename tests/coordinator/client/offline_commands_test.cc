@@ -47,7 +47,7 @@ TEST_F(OfflineTest, TheDocumentIsThePlanAndTheSameEveryTime) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->cluster, "mixed");
   const json document = json::parse(ran.out);
-  EXPECT_EQ(document["schema_version"], 3);
+  EXPECT_EQ(document["schema_version"], planner::kPlanSchemaVersion);
   const json& report = document["report"];
   EXPECT_EQ(report["comparison"].size(), planner::Catalog().size());
   EXPECT_FALSE(report.contains("planning_seconds"));
