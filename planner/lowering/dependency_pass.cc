@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <map>
 #include <tuple>
 #include <utility>
 #include <variant>
 
+#include "absl/container/flat_hash_map.h"
 #include "planner/lowering/rank_passes.h"
 
 namespace motley::planner {
@@ -15,6 +15,7 @@ class DependencyPass {
  public:
   std::vector<Instruction> Run(std::vector<Operation> operations) {
     for (auto& of_lane : waited_) of_lane.fill(-1);
+    instructions_.reserve(operations.size());
     for (Operation& op : operations) {
       at_ = static_cast<int32_t>(instructions_.size());
       needs_.clear();
@@ -28,7 +29,8 @@ class DependencyPass {
  private:
   // The newest instruction that did something, by buffer or by what comes over a border.
   template <typename Key>
-  using Newest = std::map<Key, int32_t>;
+  using Newest = absl::flat_hash_map<Key, int32_t>;
+  using Boundary = std::pair<int32_t, int32_t>;       // unit, microbatch
   using Border = std::tuple<bool, int32_t, int32_t>;  // backward, first unit behind the border, microbatch
 
   void Needs(int32_t instruction) { needs_.push_back(instruction); }
@@ -57,6 +59,7 @@ class DependencyPass {
 
   void Visit(const Gather& op) {
     Needs(released_, op.buffer);
+    Needs(fetched_, {State::kParameters, op.unit});
     gathered_[op.buffer] = at_;
   }
   void Visit(const Release& op) {
@@ -67,9 +70,12 @@ class DependencyPass {
     Needs(reduced_, op.grad);
     written_[op.grad] = at_;
   }
-  void Visit(const ReduceScatter& op) {
+  void Visit(const ReduceScatter& op) { Reduces(op); }
+  void Visit(const AllReduce& op) { Reduces(op); }
+  template <typename Op>
+  void Reduces(const Op& op) {
     Needs(written_, op.grad);
-    reduced_[op.grad] = at_;
+    reduced_[op.grad] = summed_[op.unit] = at_;
   }
 
   // ---- compute ----
@@ -91,15 +97,22 @@ class DependencyPass {
     Reads(op);
     Needs(received_, Border(false, op.unit, op.microbatch));
   }
-  void Visit(const Recompute& op) { Reads(op); }
+  void Visit(const Recompute& op) {
+    Needs(prefetched_, {op.unit, op.microbatch});
+    Reads(op);
+  }
   void Visit(const Backward& op) {
+    Needs(prefetched_, {op.unit, op.microbatch});
     Reads(op);
     Writes(op);
-    Needs(received_, Border(true, op.unit + 1, op.microbatch));
+    backward_ = at_;
+    Needs(received_, Border(true, op.unit + op.more_units + 1, op.microbatch));
   }
   void Visit(const BackwardInput& op) {
+    Needs(prefetched_, {op.unit, op.microbatch});
     Reads(op);
-    Needs(received_, Border(true, op.unit + 1, op.microbatch));
+    backward_ = at_;
+    Needs(received_, Border(true, op.unit + op.more_units + 1, op.microbatch));
   }
   void Visit(const BackwardWeight& op) { Writes(op); }
 
@@ -118,26 +131,56 @@ class DependencyPass {
     NeedsComputed();
     scalars_ = at_;
   }
-  void Visit(const OptimizerStep&) { Needs(scalars_); }
+  // Named blocks may be stepped before the norm is known, once their own sums are there.
+  void Visit(const OptimizerStep& op) {
+    if (scalars_ >= 0) Needs(scalars_);
+    for (int32_t unit = op.first_unit; op.first_unit >= 0 && unit <= op.first_unit + op.more_units; ++unit) Needs(summed_, unit);
+    Needs(fetched_, {State::kMoments, op.first_unit});
+    stepped_ = at_;
+  }
   void NeedsComputed() {
     if (computed_ >= 0) Needs(computed_);
   }
 
+  // ---- copies ----
+
+  template <typename Op, typename Use>
+  static void ForEach(const Op& op, Use use) {
+    for (int32_t unit = op.unit; unit <= op.unit + op.more_units; ++unit) {
+      for (int32_t m = op.microbatch; m <= op.microbatch + op.more_microbatches; ++m) use(std::pair(unit, m));
+    }
+  }
+  void Visit(const OffloadActivation& op) {
+    NeedsComputed();
+    ForEach(op, [this](const Boundary& boundary) { offloaded_[boundary] = at_; });
+  }
+  // Into the room that a backward has left.
+  void Visit(const PrefetchActivation& op) {
+    if (backward_ >= 0) Needs(backward_);
+    ForEach(op, [this](const Boundary& boundary) {
+      Needs(offloaded_, boundary);
+      prefetched_[boundary] = at_;
+    });
+  }
+  void Visit(const PrefetchState& op) {
+    if (op.of == State::kParameters) NeedsComputed();
+    fetched_[{op.of, op.unit}] = at_;
+  }
+  void Visit(const OffloadState&) { Needs(stepped_); }
+
   // No pass writes these yet.
   void Visit(const Broadcast&) {}
-  void Visit(const AllReduce&) {}
   void Visit(const AllReduceActivation&) {}
-  void Visit(const OffloadActivation&) {}
-  void Visit(const PrefetchActivation&) {}
-  void Visit(const PrefetchState&) {}
-  void Visit(const OffloadState&) {}
 
   std::vector<Instruction> instructions_;
   std::array<std::array<int32_t, kNumLanes>, kNumLanes> waited_;  // [lane][other]: newest instruction that it comes after
-  int32_t at_ = 0, computed_ = -1, scalars_ = -1;
+  int32_t at_ = 0, computed_ = -1, backward_ = -1, stepped_ = -1, scalars_ = -1;
   std::vector<int32_t> needs_;           // of the instruction
   Newest<int32_t> gathered_, released_;  // by parameter buffer
   Newest<int32_t> written_, reduced_;    // by gradient buffer
+  Newest<int32_t> summed_;               // by unit
+  Newest<std::pair<State, int32_t>> fetched_;
+  Newest<Boundary> offloaded_, prefetched_;
   Newest<Border> received_;
 };
 

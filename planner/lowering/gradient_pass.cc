@@ -16,19 +16,21 @@ class GradientPass {
     Keep();
     std::vector<int32_t> last_of_unit(traits_.elements.size(), -1);
     for (int32_t i = 0; i < num_steps(); ++i) {
-      if (stage_.steps[i].makes_gradients()) last_of_unit[stage_.steps[i].unit] = i;
+      const StageStep& step = stage_.steps[i];
+      for (int32_t unit = step.unit; step.makes_gradients() && unit <= step.last_unit(); ++unit) last_of_unit[unit] = i;
     }
     for (int32_t i = 0; i < num_steps(); ++i) {
       if (stage_.steps[i].makes_gradients()) Place(i, !across() && i == last_of_unit[stage_.steps[i].unit]);
     }
     if (across()) ReduceAcross(last_of_unit);
     // Each end has added its part of a tied embedding's gradient.
-    if (apart_ >= 0 && !across()) stage_.steps.back().reduced.push_back({0, apart_, traits_.tied_group});
+    if (apart_ >= 0 && !across()) stage_.steps.back().reduced.push_back({0, apart_, traits_.tied_group, !traits_.gathers_tied});
     stage_.gradient_buffers = pool_.Buffers();
     return std::move(stage_);
   }
 
  private:
+  bool gathers() const { return traits_.gathers_homes || traits_.gathers_in_turn; }
   bool across() const { return !traits_.sum_group.empty(); }  // pipelines
   int32_t num_steps() const { return static_cast<int32_t>(stage_.steps.size()); }
 
@@ -37,7 +39,7 @@ class GradientPass {
     if (traits_.tied_group >= 0) apart_ = pool_.Keep(0, traits_.elements[0], home && traits_.has_embedding());
     for (const int32_t unit : traits_.units) {
       const bool is_tied = traits_.tied && unit == 0;
-      if (is_tied ? apart_ < 0 : home) pool_.Keep(unit, traits_.elements[unit], home);
+      if (is_tied ? apart_ < 0 : home || traits_.streams) pool_.Keep(unit, traits_.elements[unit], home);
     }
     if (traits_.tied && traits_.has_head()) stage_.tied_gradients = pool_.Find(0);
   }
@@ -49,7 +51,7 @@ class GradientPass {
     BufferPool::Place& place = pool_[step.gradients];
     step.waits_for = std::max(step.waits_for, place.last_step);
     place.busy = true;
-    const bool reduces = last || (traits_.reduces_every_round && !place.stays);
+    const bool reduces = last || (traits_.reduces_every_round && (traits_.streams || !place.stays));
     if (reduces && step.gradients != apart_) Reduce(i, step.unit, step.gradients);
     // The head's part of a tied embedding's gradient goes while the layers compute.
     const bool head_tied = step.unit == traits_.head() && stage_.tied_gradients >= 0 && apart_ < 0;
@@ -64,11 +66,11 @@ class GradientPass {
       const int32_t buffer = pool_.Find(unit);
       if (buffer < 0) continue;
       at = std::max(at, last_of_unit[unit]);
-      stage_.steps[at].reduced.push_back({unit, buffer, traits_.sum_group[unit]});
+      stage_.steps[at].reduced.push_back({unit, buffer, traits_.sum_group[unit], !traits_.gathers_homes});
     }
   }
   void Reduce(int32_t i, int32_t unit, int32_t buffer) {
-    stage_.steps[i].reduced.push_back({unit, buffer, traits_.group});
+    if (traits_.reduces) stage_.steps[i].reduced.push_back({unit, buffer, traits_.group, !gathers()});
     BufferPool::Place& place = pool_[buffer];
     place.busy = false;
     place.last_step = i;

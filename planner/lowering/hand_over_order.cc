@@ -37,6 +37,11 @@ std::vector<ComingPiece> HandOverOrder::InOrder(std::vector<ComingPiece> pieces,
   for (auto* of_ranks : {&lanes->send, &lanes->receive}) {
     for (auto& [rank, samples] : *of_ranks) samples /= 2;
   }
+  if (pieces.size() == 1) {
+    int64_t &send = lanes->send[pieces[0].sender], &receive = lanes->receive[pieces[0].receiver];
+    send = receive = std::max(send, receive) + pieces[0].samples;
+    return pieces;
+  }
   std::map<int32_t, std::vector<Waiting>> of_sender;
   std::sort(pieces.begin(), pieces.end(), [](const ComingPiece& a, const ComingPiece& b) { return a.first < b.first; });
   for (ComingPiece& piece : pieces) {
@@ -63,12 +68,12 @@ std::vector<ComingPiece> HandOverOrder::InOrder(std::vector<ComingPiece> pieces,
   return ordered;
 }
 
-std::vector<ComingPiece> HandOverOrder::Add(ComingPiece piece, int64_t round, int64_t samples_of_round) {
+std::vector<ComingPiece> HandOverOrder::Add(const ComingPiece& piece, int64_t round, int64_t samples_of_round) {
   const Key key = {piece.backward, piece.unit, round};
   Round& of_round = rounds_.try_emplace(key, Round{{}, samples_of_round}).first->second;
   of_round.missing -= piece.samples;
   of_sender_[piece.sender] = key;
-  of_round.waiting.push_back(std::move(piece));
+  of_round.waiting.push_back(piece);
   return of_round.missing == 0 ? Take(key) : std::vector<ComingPiece>();
 }
 

@@ -22,16 +22,13 @@
 #include <utility>
 #include <vector>
 
-#include "common/program/program.h"
-
 namespace motley::planner {
 
 // What its sender has made and its receiver has not received.
 struct ComingPiece {
-  Operation send, receive;
   bool backward = false;
-  int32_t unit = 0;        // the first behind the border
-  int64_t microbatch = 0;  // of the receiver
+  int32_t unit = 0;                           // the first behind the border
+  int64_t microbatch = 0, of_microbatch = 0;  // of the receiver, of the sender
   int32_t sender = 0, receiver = 0;
   int64_t first = 0, samples = 0;  // of the pipeline's batch
 };
@@ -41,7 +38,7 @@ struct ComingPiece {
 class HandOverOrder {
  public:
   // Of `round` of the sending stage, which has so many samples. The pieces that are now handed over, in this order.
-  std::vector<ComingPiece> Add(ComingPiece piece, int64_t round, int64_t samples_of_round);
+  std::vector<ComingPiece> Add(const ComingPiece& piece, int64_t round, int64_t samples_of_round);
   // Those that wait together with the sender's: to be handed over before anything that it sends next. There may be none.
   std::vector<ComingPiece> WithSender(int32_t sender);
   // All that wait.

@@ -1,5 +1,4 @@
 #include <cstddef>
-#include <set>
 #include <utility>
 
 #include "planner/lowering/rank_passes.h"
@@ -9,19 +8,21 @@ namespace {
 
 class OperationPass {
  public:
-  OperationPass(const StageSteps& stage, const RankTraits& rank) : stage_(stage), rank_(rank) {}
+  OperationPass(const StageSteps& stage, const RankTraits& rank)
+      : stage_(stage), rank_(rank), written_(stage.gradient_buffers.size(), false) {}
 
   std::vector<Operation> Run(const std::vector<MemberStep>& own) {
-    for (const auto& [unit, buffer, group] : stage_.gathered) Add(Gather{unit, buffer, group});
+    AddGathers(stage_.gathered);
     auto next = own.begin();
     for (size_t i = 0; i < stage_.steps.size(); ++i) {
       const StageStep& step = stage_.steps[i];
       for (; next != own.end() && next->step == i; ++next) AddMicrobatch(step, *next);
       for (const int32_t buffer : step.released) Add(Release{buffer});
-      for (const auto& [unit, buffer, group] : step.gathered) Add(Gather{unit, buffer, group});
-      for (const auto& [unit, buffer, group] : step.reduced) {
-        if (written_.erase(buffer) == 0) Add(ZeroGrad{unit, buffer});
-        Add(ReduceScatter{unit, buffer, group});
+      AddGathers(step.gathered);
+      for (const auto& [unit, buffer, group, to_all, more_units] : step.reduced) {
+        if (!written_[buffer]) Add(ZeroGrad{unit, buffer});
+        written_[buffer] = false;
+        to_all ? Add(AllReduce{unit, buffer, group}) : Add(ReduceScatter{unit, buffer, group});
       }
     }
     Add(ReduceScalars{});
@@ -32,14 +33,18 @@ class OperationPass {
  private:
   void Add(Operation op) { operations_.push_back(std::move(op)); }
 
+  void AddGathers(const UnitCollectives& gathers) {
+    for (const auto& [unit, buffer, group, to_all, more_units] : gathers) Add(Gather{unit, buffer, group, more_units});
+  }
+
   void AddMicrobatch(const StageStep& step, const MemberStep& own) {
     const auto microbatch = static_cast<int32_t>(own.microbatch);
-    const int32_t tied = step.unit == rank_.head ? stage_.tied_parameters : -1;
-    const int32_t tied_grad = step.unit == rank_.head ? stage_.tied_gradients : -1;
-    const bool recompute = rank_.recompute && step.unit > 0 && step.unit < rank_.head;
+    const int32_t tied = step.last_unit() == rank_.head ? stage_.tied_parameters : -1;
+    const int32_t tied_grad = step.last_unit() == rank_.head ? stage_.tied_gradients : -1;
+    const bool recompute = rank_.recompute && step.last_unit() > 0 && step.unit < rank_.head;
     const Keep keep = !rank_.training ? Keep::kNothing : recompute ? Keep::kBoundary : Keep::kAll;
     if (recompute && step.backward() && step.needs_parameters()) {
-      AddTogether(Recompute{step.unit, microbatch, step.parameters, tied});
+      AddTogether(step, own, Recompute{step.unit, microbatch, step.parameters, tied});
     }
     AddTransfers(own.receives);
     if (own.arrives && rank_.tp_group >= 0) {
@@ -48,25 +53,29 @@ class OperationPass {
     }
     switch (step.kind) {
       case ActionKind::kForward:
-        AddTogether(Forward{step.unit, microbatch, step.parameters, tied, keep});
+        AddTogether(step, own, Forward{step.unit, microbatch, step.parameters, tied, keep});
         break;
       case ActionKind::kBackward:
-        AddTogether(Backward{step.unit, microbatch, step.parameters, tied, step.gradients, tied_grad});
+        AddTogether(step, own, Backward{step.unit, microbatch, step.parameters, tied, step.gradients, tied_grad});
         break;
       case ActionKind::kInputGradient:
-        AddTogether(BackwardInput{step.unit, microbatch, step.parameters, tied});
+        AddTogether(step, own, BackwardInput{step.unit, microbatch, step.parameters, tied});
         break;
       case ActionKind::kWeightGradient:
-        Add(BackwardWeight{step.unit, microbatch, step.gradients, tied_grad});
+        AddTogether(step, own, BackwardWeight{step.unit, microbatch, step.gradients, tied_grad});
         break;
     }
-    if (step.makes_gradients()) written_.insert({step.gradients, tied_grad});
+    for (const int32_t grad : {step.gradients, tied_grad}) {
+      if (step.makes_gradients() && grad >= 0) written_[grad] = true;
+    }
     AddTransfers(own.sends);
   }
-  // The ranks of a tensor-parallel unit compute it together.
+  // Of all that the member does in the step. The ranks of a tensor-parallel unit compute it together.
   template <typename Op>
-  void AddTogether(Op op) {
-    op.tp_group = rank_.tp_group;
+  void AddTogether(const StageStep& step, const MemberStep& own, Op op) {
+    op.more_units = step.more_units;
+    op.more_microbatches = static_cast<int32_t>(own.more_microbatches);
+    if constexpr (requires { op.tp_group; }) op.tp_group = rank_.tp_group;
     Add(op);
   }
   void AddTransfers(const std::vector<Operation>& transfers) {
@@ -78,7 +87,7 @@ class OperationPass {
   const StageSteps& stage_;
   const RankTraits& rank_;
   std::vector<Operation> operations_;
-  std::set<int32_t> written_;  // gradient buffers, since they were reduced
+  std::vector<bool> written_;  // by gradient buffer: since it was reduced
 };
 
 }  // namespace

@@ -10,7 +10,10 @@ namespace {
 void Keep(const StageTraits& traits, StageSteps* stage, BufferPool* pool) {
   const auto keep = [&](int32_t unit, bool home, int32_t group) {
     const int32_t by = traits.sum_group.empty() ? group : traits.sum_group[unit];
-    stage->gathered.push_back({unit, pool->Keep(unit, traits.elements[unit], home), by});
+    const int32_t buffer = pool->Keep(unit, traits.elements[unit], home);
+    const bool across = !traits.sum_group.empty(), of_homes = home ? traits.gathers_homes : true;
+    const bool gathers = across ? traits.gathers_homes : group == traits.tied_group ? traits.gathers_tied : of_homes;
+    if (gathers) stage->gathered.push_back({unit, buffer, by});
   };
   const bool apart = traits.tied_group >= 0;
   if (apart) keep(0, traits.has_embedding() && !traits.gathers_in_turn, traits.tied_group);
@@ -21,20 +24,81 @@ void Keep(const StageTraits& traits, StageSteps* stage, BufferPool* pool) {
   if (traits.tied && traits.has_head()) stage->tied_parameters = pool->Find(0);
 }
 
+// What a step's unit is gathered with, under one name in the pool.
+struct ComingUnits {
+  int32_t name = 0, first = 0, more = 0;
+  int64_t elements = 0;
+};
+
+ComingUnits UnitsComing(const StageTraits& traits, const StageStep& step) {
+  if (!traits.whole_ministages) return {step.unit, step.unit, 0, traits.elements[step.unit]};
+  const std::vector<int32_t>& units = traits.units_of[step.virtual_stage];
+  ComingUnits coming{static_cast<int32_t>(traits.elements.size()) + step.virtual_stage, units.front(),
+                     static_cast<int32_t>(units.size()) - 1};
+  for (const int32_t unit : units) coming.elements += traits.elements[unit];
+  return coming;
+}
+
+// A pass of a virtual stage by one microbatch: steps [first, last].
+struct Stream {
+  int32_t first = 0, last = 0;
+};
+
+std::vector<Stream> StreamsOf(const StageSteps& stage) {
+  std::vector<Stream> streams;
+  for (int32_t i = 0; i < static_cast<int32_t>(stage.steps.size()); ++i) {
+    const StageStep& step = stage.steps[i];
+    if (step.needs_parameters() && step.place == 0) streams.push_back({i, i});
+    if (step.needs_parameters()) streams.back().last = i;
+  }
+  return streams;
+}
+
+// Two buffers: of a pass's first unit, where the stream begins, and of the others, which are all there when the last is computed.
+// The next pass's follow the last but one and the last step that use them.
+void AddStreams(const StageTraits& traits, StageSteps* stage, BufferPool* pool) {
+  const int32_t begin = pool->Take(-1, 0), rest = pool->Take(-1, 0);
+  int32_t begin_used = -1, rest_used = -1;
+  const auto gather = [&](int32_t step, int32_t more, int32_t unit, int32_t buffer, int32_t used) {
+    if (used >= 0) stage->steps[used].released.push_back(buffer);
+    (used >= 0 ? stage->steps[used].gathered : stage->gathered).push_back({unit, buffer, traits.group, false, more});
+    stage->steps[step].waits_for = std::max(stage->steps[step].waits_for, used);
+  };
+  for (const auto& [first, last] : StreamsOf(*stage)) {
+    const int32_t first_unit = stage->steps[first].unit, last_unit = stage->steps[last].unit;
+    gather(first, 0, first_unit, begin, begin_used);
+    for (int32_t i = first; i < std::max(last, first + 1); ++i) stage->steps[i].parameters = begin;
+    begin_used = std::max(first, last - 1);
+    if (first == last) continue;
+    const int32_t low = stage->steps[first].backward() ? last_unit : first_unit + 1;
+    const int32_t more = stage->steps[first].num_places - 2;
+    gather(last, more, low, rest, rest_used);
+    stage->steps[last].parameters = rest;
+    rest_used = last;
+  }
+}
+
 }  // namespace
 
 StageSteps WithParameters(StageSteps stage, const StageTraits& traits) {
   BufferPool pool;
   Keep(traits, &stage, &pool);
+  if (traits.streams) {
+    AddStreams(traits, &stage, &pool);
+    stage.parameter_buffers = pool.Buffers();
+    return stage;
+  }
   for (int32_t i = 0; i < static_cast<int32_t>(stage.steps.size()); ++i) {
     StageStep& step = stage.steps[i];
     if (!step.needs_parameters()) continue;
-    step.parameters = pool.Find(step.unit);
+    const ComingUnits units = UnitsComing(traits, step);
+    step.parameters = pool.Find(units.name);
     if (step.parameters < 0) {
-      step.parameters = pool.Take(step.unit, traits.elements[step.unit]);
+      step.parameters = pool.Take(units.name, units.elements);
       const int32_t last = pool[step.parameters].last_step;
       if (last >= 0) stage.steps[last].released.push_back(step.parameters);
-      (last >= 0 ? stage.steps[last].gathered : stage.gathered).push_back({step.unit, step.parameters, traits.group});
+      (last >= 0 ? stage.steps[last].gathered : stage.gathered)
+          .push_back({units.first, step.parameters, traits.group, false, units.more});
       step.waits_for = std::max(step.waits_for, last);
     }
     pool[step.parameters].last_step = i;

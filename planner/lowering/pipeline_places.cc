@@ -37,19 +37,7 @@ void AddTiedGroup(const Setting& setting, const PlanView& view, const PipelineVi
 
 // A group is listed once, however many units it serves.
 void AddSumGroups(const Setting& setting, const PlanView& view, PipelinePlaces* places) {
-  const auto num_units = static_cast<int64_t>(setting.costs.layout().size());
-  for (int64_t unit = 0; unit < num_units; ++unit) {
-    std::vector<int> stages;
-    for (const PipelineView& pipeline : view.pipelines) {
-      const bool tied = unit == 0 && setting.workload.model.tie_embeddings;
-      for (const Element& element : pipeline.elements) {
-        const bool layer = unit > element.first_layer && unit <= element.first_layer + element.layers;
-        const bool holds = unit == 0 ? element.embedding || (tied && element.head) : unit + 1 == num_units ? element.head : layer;
-        if (holds) stages.push_back(element.stage);
-      }
-    }
-    std::sort(stages.begin(), stages.end());
-    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  for (const std::vector<int>& stages : HoldersOf(view, UnitsAsBlocks(setting), setting.workload.model.tie_embeddings)) {
     const std::vector<int32_t> group = ByNode(setting, view, RanksOf(view, stages));
     const auto listed = std::find(places->groups.begin(), places->groups.end(), group);
     places->sum_group.push_back(static_cast<int32_t>(listed - places->groups.begin()));
@@ -96,6 +84,21 @@ PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view) {
   for (const StageView& stage : view.stages) AddTensorParallelGroups(setting, view, stage, &places);
   if (view.pipelines.size() > 1) AddSumGroups(setting, view, &places);
   return places;
+}
+
+std::vector<std::vector<int>> HoldersOf(const PlanView& view, const ModelBlocks& blocks, bool tied) {
+  std::vector<std::vector<int>> holders(blocks.parts.size());
+  for (const PipelineView& pipeline : view.pipelines) {
+    for (const Element& element : pipeline.elements) {
+      for (const int32_t block : BlocksOf(blocks, element)) holders[block].push_back(element.stage);
+      if (tied && element.head) holders[0].push_back(element.stage);
+    }
+  }
+  for (std::vector<int>& stages : holders) {
+    std::sort(stages.begin(), stages.end());
+    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  }
+  return holders;
 }
 
 }  // namespace motley::planner

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/lowering/step_lowering_view.h"
+#include "planner/lowering/model_blocks.h"
+#include "planner/lowering/plan_view.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {
@@ -22,5 +23,8 @@ struct PipelinePlaces {
 };
 
 PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view);
+
+// By block: the stages that compute with it, of all pipelines, ascending.
+std::vector<std::vector<int>> HoldersOf(const PlanView& view, const ModelBlocks& blocks, bool tied);
 
 }  // namespace motley::planner

@@ -1,21 +1,18 @@
 #include "planner/lowering/program_graph.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/dtype.h"
 #include "common/base/status_macros.h"
 #include "common/program/program_index.h"
+#include "planner/lowering/graph_writer.h"
 #include "planner/lowering/overlap_charge.h"
-#include "planner/lowering/program_memory.h"
+#include "planner/lowering/program_rates.h"
 #include "planner/lowering/program_seconds.h"
 #include "planner/lowering/program_walk.h"
-#include "planner/lowering/step_lowering_graph.h"
-#include "planner/lowering/step_lowering_seconds.h"
-#include "planner/lowering/step_lowering_view.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
 
@@ -24,29 +21,17 @@ namespace {
 
 class Graph : public WalkListener {
  public:
-  Graph(const Setting& setting, const PlanView& view, const std::vector<Program>& programs, const Ownership& ownership)
-      : setting_(setting),
-        view_(view),
-        programs_(programs),
-        ownership_(ownership),
-        owned_(ownership.NumOwnedByRank(programs.size())),
-        writer_(setting.links),
-        hidden_(setting.cluster.overlap_efficiency) {
-    for (const RankView& rank : view.ranks) {
-      const StageView& stage = view.stages[rank.stage];
-      writer_.AddActor({rank.plan->device.value(), stage.pipeline, stage.index, 1, rank.device});
-    }
+  // `hidden`: the part of a collective beside compute that costs it nothing.
+  Graph(const std::vector<Program>& programs, double hidden, ProgramRates* rates, GraphWriter* writer)
+      : programs_(programs), hidden_(hidden), rates_(*rates), writer_(*writer), last_compute_(programs.size(), -1) {
+    for (std::vector<std::vector<int32_t>>& last : last_hand_over_) last.resize(programs.size());
     size_t instructions = 0;
-    for (const Program& program : programs) {
-      ends_.emplace_back(program.instructions.size());
-      task_of_.emplace_back(program.instructions.size(), -1);
-      instructions += program.instructions.size();
+    for (size_t r = 0; r < programs.size(); ++r) {
+      writer_.AddActor(rates_.ActorOf(r));
+      ends_.emplace_back(programs[r].instructions.size());
+      task_of_.emplace_back(programs[r].instructions.size(), -1);
+      instructions += programs[r].instructions.size();
     }
-    for (const std::vector<int32_t>& group : programs.front().groups) {
-      std::vector<int32_t>& places = place_in_.emplace_back(programs.size(), -1);
-      for (size_t i = 0; i < group.size(); ++i) places[static_cast<size_t>(group[i])] = static_cast<int32_t>(i);
-    }
-    last_compute_.assign(programs.size(), -1);
     writer_.Expect(instructions);
     for (size_t r = 0; r < programs.size() && hidden_ < 1; ++r) {
       charges_.push_back(OverlapCharges(programs[r], [this](const Operation& op) {
@@ -68,21 +53,26 @@ class Graph : public WalkListener {
   }
 
   void HandedOver(RankInstruction send, RankInstruction receive) override {
-    const Operation& op = At(send.rank, send.instruction).op;
-    const auto* activation = std::get_if<SendActivation>(&op);
-    const auto* gradient = std::get_if<SendGradient>(&op);
-    const int32_t samples = activation != nullptr ? activation->samples : gradient->samples;
-    const int32_t unit = activation != nullptr ? activation->unit : gradient->unit;
-    const int32_t microbatch = activation != nullptr ? activation->microbatch : gradient->microbatch;
-    IndexList after;
+    const Piece from = PieceAt(send), to = PieceAt(receive);
+    const HandOverPiece piece = {send.rank, receive.rank, from.microbatch, to.microbatch, from.first, from.samples};
+    IndexList after, lanes;
     AddWaits(send.rank, send.instruction, &after);
     AddWaits(receive.rank, receive.instruction, &after);
-    IndexList lanes = {LaneIndex(static_cast<int>(send.rank), Lane::kSend),
-                       LaneIndex(static_cast<int>(receive.rank), Lane::kReceive)};
-    const int32_t task = writer_.AddTransfer(TaskKind::kSend, std::move(lanes), HandOverFlow(send.rank, receive.rank, samples), 1,
-                                             std::move(after), {unit, microbatch});
+    const UnitRange senders = TakeLane(send.rank, Lane::kSend, from, &lanes, &after);
+    const UnitRange receivers = TakeLane(receive.rank, Lane::kReceive, to, &lanes, &after);
+    const int32_t task = writer_.AddTransfer(TaskKind::kSend, std::move(lanes), rates_.HandOver(piece), 1, std::move(after),
+                                             {from.unit, from.microbatch});
     IsTask(send, task);
     IsTask(receive, task);
+    LeaveLane(send.rank, Lane::kSend, senders, task);
+    LeaveLane(receive.rank, Lane::kReceive, receivers, task);
+    if (receivers.all()) return;
+    // Who needs the microbatch names its newest piece alone: the units' others are over with it.
+    const std::vector<int32_t>& newest = LastHandOvers(receive.rank, Lane::kReceive);
+    IndexList& ends = ends_[receive.rank][receive.instruction];
+    ends.assign(newest.begin(), newest.end());
+    std::sort(ends.begin(), ends.end());
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   }
 
  private:
@@ -93,100 +83,110 @@ class Graph : public WalkListener {
 
   const Instruction& At(size_t rank, int32_t index) const { return programs_[rank].instructions[index]; }
 
+  // ---- hand-overs ----
+
+  // What all four of their operations say.
+  struct Piece {
+    int32_t unit = 0, microbatch = 0, first = 0, samples = 0;
+  };
+  Piece PieceAt(const RankInstruction& at) const {
+    return std::visit(
+        [](const auto& op) -> Piece {
+          if constexpr (requires { op.peer; }) return {op.unit, op.microbatch, op.first, op.samples};
+          return {};
+        },
+        At(at.rank, at.instruction).op);
+  }
+  std::vector<int32_t>& LastHandOvers(size_t r, Lane lane) { return last_hand_over_[lane == Lane::kSend ? 0 : 1][r]; }
+  // Who hands over one after another. The units of a class each do so for themselves: a piece of some of them waits for these
+  // units' last ones and takes no lane, as others may send or receive beside it.
+  UnitRange TakeLane(size_t r, Lane lane, const Piece& piece, IndexList* lanes, IndexList* after) {
+    const UnitRange units = rates_.UnitsWith(r, piece.microbatch, piece.first, piece.samples);
+    if (units.all()) lanes->push_back(LaneIndex(static_cast<int>(r), lane));
+    if (units.units == 1) return units;
+    std::vector<int32_t>& last = LastHandOvers(r, lane);
+    last.resize(static_cast<size_t>(units.units), -1);
+    for (int64_t u = units.first; u < units.last; ++u) {
+      if (after->empty() || after->back() != last[u]) after->push_back(last[u]);
+    }
+    return units;
+  }
+  void LeaveLane(size_t r, Lane lane, const UnitRange& units, int32_t task) {
+    if (units.units == 1) return;
+    std::vector<int32_t>& last = LastHandOvers(r, lane);
+    std::fill(last.begin() + units.first, last.begin() + units.last, task);
+  }
+
   // ---- compute ----
 
   template <typename Op>
   void Alone(size_t r, int32_t i, const Op& op) {
-    if constexpr (Op::kTraits.lane == Lane::kCompute) Compute(r, i, op);
+    if constexpr (Op::kTraits.lane == Lane::kCompute) Compute({r, i}, op);
     if constexpr (Op::kTraits.lane == Lane::kCopy) Copy(r, i, op);
   }
 
-  // Of the device's seconds for the microbatches in the units.
   template <typename Op>
     requires requires(const Op& op) { PassOf(op); }
-  void Compute(size_t r, int32_t i, const Op& op) {
-    const TaskTag tag{op.unit, op.more_microbatches == 0 ? op.microbatch : -1};
-    Add(r, i, PassOf(op), SecondsAt(r, op), tag);
+  void Compute(const RankInstruction& at, const Op& op) {
+    const ComputeSpan what = WhatOf(op);
+    const double seconds = rates_.Seconds(at.rank, what);
+    // A class that recomputes some operators runs nothing again of an embedding or head.
+    if (what.work.pass == TaskKind::kRecompute && seconds <= 0) return Nothing(at.rank, at.instruction);
+    Add(at, what.work.pass, seconds, {op.unit, op.more_microbatches == 0 ? op.microbatch : -1});
+    AddSums({&at, 1}, what);
   }
-  void Compute(size_t r, int32_t i, const OptimizerStep& op) {
-    const double owned = op.first_unit == -1 ? owned_[r] : static_cast<double>(Owned(r, op.first_unit, op.more_units));
-    Add(r, i, TaskKind::kOptimizer, setting_.costs.OptimizerSeconds(view_.ranks[r].kind, owned), {op.first_unit, -1});
+  void Compute(const RankInstruction& at, const OptimizerStep& op) {
+    Add(at, TaskKind::kOptimizer, rates_.OptimizerSeconds(at.rank, op), {op.first_unit, -1});
   }
   // What takes no time: over when what it waits for is.
-  void Compute(size_t r, int32_t i, const Release&) { Nothing(r, i); }
-  void Compute(size_t r, int32_t i, const ZeroGrad&) { Nothing(r, i); }
+  void Compute(const RankInstruction& at, const Release&) { Nothing(at.rank, at.instruction); }
+  void Compute(const RankInstruction& at, const ZeroGrad&) { Nothing(at.rank, at.instruction); }
 
   template <typename Op>
-  static ComputeWork WorkOf(const Op& op) {
-    ComputeWork work{PassOf(op), op.segment, 0};
-    if constexpr (requires { op.operators; }) work.operators = op.operators;
-    return work;
-  }
-  double SamplesOf(size_t r, int32_t microbatch) const {
-    return static_cast<double>(programs_[r].microbatches[microbatch].samples);
-  }
-  template <typename Op>
-  double SecondsAt(size_t r, const Op& op) const {
-    const RankView& rank = view_.ranks[r];
-    double seconds = 0;
-    for (int32_t unit = op.unit; unit <= op.unit + op.more_units; ++unit) {
-      const UnitKind kind = UnitKindOf(programs_[r], unit);
-      for (int32_t m = op.microbatch; m <= op.microbatch + op.more_microbatches; ++m) {
-        seconds += ComputeSeconds(setting_.costs, rank.kind, rank.plan->tp_share, WorkOf(op), kind, SamplesOf(r, m));
-      }
-    }
-    return seconds;
+  static ComputeSpan WhatOf(const Op& op) {
+    ComputeSpan what{{PassOf(op), op.segment, 0}, op.unit, op.more_units, op.microbatch, op.more_microbatches};
+    if constexpr (requires { op.operators; }) what.work.operators = op.operators;
+    return what;
   }
 
-  // A tensor-parallel group's: the slowest rank's time holds for all, then the sums, which nothing hides.
+  // A tensor-parallel group's: the slowest rank's time holds for all.
   template <typename Op>
     requires requires(const Op& op) { op.tp_group; }
   void Together(const std::vector<RankInstruction>& members, const Op& op) {
     double slowest = 0;
-    IndexList after, tasks, lanes;
+    IndexList after;
     for (const auto& [rank, instruction] : members) {
-      const auto& own = std::get<Op>(At(rank, instruction).op);
-      slowest = std::max(slowest, SecondsAt(rank, own));
+      slowest = std::max(slowest, rates_.Seconds(rank, WhatOf(std::get<Op>(At(rank, instruction).op))));
       AddWaits(rank, instruction, &after);
       after.push_back(last_compute_[rank]);
-      lanes.push_back(LaneIndex(static_cast<int>(rank), Lane::kCompute));
     }
     for (const RankInstruction& member : members) {
       Pay(member.rank, member.instruction);
-      tasks.push_back(writer_.AddCompute(PassOf(op), static_cast<int>(member.rank), slowest, after, {op.unit, -1}));
-      last_compute_[member.rank] = tasks.back();
-      IsTask(member, tasks.back());
+      Computes(member, writer_.AddCompute(PassOf(op), static_cast<int>(member.rank), slowest, after, {op.unit, -1}));
     }
-    const size_t first = members.front().rank;
-    int sums = 0;
-    for (int32_t unit = op.unit; unit <= op.unit + op.more_units; ++unit) {
-      sums += SumsInside(WorkOf(op), UnitKindOf(programs_[first], unit));
+    AddSums(members, WhatOf(op));
+  }
+  // The sums inside what the members have computed, which nothing hides.
+  void AddSums(std::span<const RankInstruction> members, const ComputeSpan& what) {
+    const InnerSums sums = rates_.SumsInside(members, what);
+    if (sums.empty()) return;
+    IndexList lanes, after;
+    for (const RankInstruction& member : members) {
+      lanes.push_back(LaneIndex(static_cast<int>(member.rank), Lane::kCompute));
+      after.push_back(last_compute_[member.rank]);
     }
-    for (int32_t m = op.microbatch; sums > 0 && m <= op.microbatch + op.more_microbatches; ++m) {
-      const int flow = writer_.AddFlow(ActivationSum(members, setting_.costs.BoundaryBytes(SamplesOf(first, m))));
-      tasks = {writer_.AddTransfer(TaskKind::kAllReduce, lanes, flow, sums, tasks, {op.unit, m})};
-      for (const RankInstruction& member : members) {
-        last_compute_[member.rank] = tasks.back();
-        IsTask(member, tasks.back());
-      }
+    for (const InnerSum& sum : sums) {
+      after = {writer_.AddTransfer(TaskKind::kAllReduce, lanes, sum.flow, sum.times, after, {what.unit, sum.microbatch})};
+      for (const RankInstruction& member : members) Computes(member, after.front());
     }
   }
-  Flow ActivationSum(const std::vector<RankInstruction>& members, int64_t bytes) const {
-    return setting_.links.Ring(Collective::kAllReduce, DevicesOf(members), static_cast<double>(bytes));
+  void Computes(const RankInstruction& at, int32_t task) {
+    last_compute_[at.rank] = task;
+    IsTask(at, task);
   }
 
   // ---- collectives ----
 
-  std::vector<int> DevicesOf(const std::vector<RankInstruction>& members) const {
-    std::vector<int> devices;
-    for (const RankInstruction& member : members) devices.push_back(view_.ranks[member.rank].device);
-    return devices;
-  }
-  std::vector<int> DevicesOf(int32_t group) const {
-    std::vector<int> devices;
-    for (const int32_t rank : programs_[0].groups[group]) devices.push_back(view_.ranks[rank].device);
-    return devices;
-  }
   void AddCollective(const std::vector<RankInstruction>& members, TaskKind kind, int flow, TaskTag tag) {
     IndexList after, lanes;
     for (const auto& [rank, instruction] : members) {
@@ -206,11 +206,15 @@ class Graph : public WalkListener {
   void Together(const std::vector<RankInstruction>& members, const Op& op) {
     AddCollective(members, BesideCompute(op), FlowOf(op), {op.unit, -1});
   }
-  int FlowOf(const Gather& op) { return RingFlow(Collective::kAllGather, op, op.elements, -1); }
-  int FlowOf(const ReduceScatter& op) { return RingFlow(Collective::kReduceScatter, op, op.elements, -1); }
-  int FlowOf(const AllReduce& op) { return RingFlow(Collective::kAllReduce, op, op.elements, -1); }
+  int FlowOf(const Gather& op) { return RingFlow(Collective::kAllGather, op, op.elements); }
+  int FlowOf(const ReduceScatter& op) { return RingFlow(Collective::kReduceScatter, op, op.elements); }
+  int FlowOf(const AllReduce& op) { return RingFlow(Collective::kAllReduce, op, op.elements); }
   // As a gather to which the root gives everything.
   int FlowOf(const Broadcast& op) { return RingFlow(Collective::kAllGather, op, {}, op.root); }
+  template <typename Op>
+  int RingFlow(Collective collective, const Op& op, const ArrayRange& elements, int32_t root = -1) {
+    return rates_.Ring({collective, op.group, op.unit, op.more_units, elements, root});
+  }
   // What of a collective some compute pays.
   template <typename Op>
   double SecondsBeside(const Op& op) {
@@ -219,23 +223,13 @@ class Graph : public WalkListener {
   }
 
   void Together(const std::vector<RankInstruction>& members, const BroadcastActivation& op) {
-    const int64_t bytes = setting_.costs.BoundaryBytes(SamplesOf(members.front().rank, op.microbatch));
-    std::vector<double> shares;
-    for (const RankInstruction& member : members) shares.push_back(member.rank == static_cast<size_t>(op.root) ? 1 : 0);
-    const int flow =
-        writer_.AddFlow(setting_.links.Ring(Collective::kAllGather, DevicesOf(members), static_cast<double>(bytes), shares));
-    AddCollective(members, TaskKind::kGather, flow, {op.unit, op.microbatch});
+    AddCollective(members, TaskKind::kGather, rates_.Exchange(members, op), {op.unit, op.microbatch});
   }
   void Together(const std::vector<RankInstruction>& members, const AllReduceActivation& op) {
-    const double samples = SamplesOf(members.front().rank, op.microbatch);
-    // Three numbers of float32 for each row of logits.
-    const double rows = samples * static_cast<double>(setting_.costs.workload().seq_len) * 3 * SizeOfBytes(DType::kFloat32);
-    const int64_t bytes = op.of == Exchanged::kRows ? static_cast<int64_t>(rows) : setting_.costs.BoundaryBytes(samples);
-    AddCollective(members, TaskKind::kAllReduce, writer_.AddFlow(ActivationSum(members, bytes)), {op.unit, op.microbatch});
+    AddCollective(members, TaskKind::kAllReduce, rates_.Exchange(members, op), {op.unit, op.microbatch});
   }
   void Together(const std::vector<RankInstruction>& members, const ReduceScalars&) {
-    const int flow = writer_.AddFlow({setting_.links.TreeSeconds(DevicesOf(members)), {}});
-    AddCollective(members, TaskKind::kScalars, flow, {});
+    AddCollective(members, TaskKind::kScalars, rates_.Scalars(), {});
   }
   template <typename Op>
     requires(Op::kTraits.lane != Lane::kCollective && !requires(const Op& op) { op.tp_group; })
@@ -243,54 +237,27 @@ class Graph : public WalkListener {
 
   // ---- copies ----
 
-  void AddCopy(size_t r, int32_t i, TaskKind kind, double bytes, TaskTag tag) {
-    const int device = view_.ranks[r].device;
-    const bool out = kind == TaskKind::kOffload;
-    const int flow = writer_.AddFlow(out ? setting_.links.ToHost(device, bytes) : setting_.links.FromHost(device, bytes));
+  static TaskKind CopyOf(const OffloadActivation&) { return TaskKind::kOffload; }
+  static TaskKind CopyOf(const PrefetchActivation&) { return TaskKind::kPrefetch; }
+  static TaskKind CopyOf(const OffloadState&) { return TaskKind::kOffload; }
+  static TaskKind CopyOf(const PrefetchState&) { return TaskKind::kPrefetch; }
+  template <typename Op>
+  void Copy(size_t r, int32_t i, const Op& op) {
+    TaskTag tag{op.unit, -1};
+    if constexpr (requires { op.microbatch; }) tag.microbatch = op.microbatch;
     IndexList after;
     AddWaits(r, i, &after);
-    IsTask({r, i}, writer_.AddTransfer(kind, {LaneIndex(static_cast<int>(r), Lane::kCopy)}, flow, 1, std::move(after), tag));
-  }
-  template <typename Op>
-  double InputBytes(size_t r, const Op& op) const {
-    int64_t bytes = 0;
-    for (int32_t m = op.microbatch; m <= op.microbatch + op.more_microbatches; ++m) {
-      bytes += setting_.costs.BoundaryBytes(SamplesOf(r, m)) * (op.more_units + 1);
-    }
-    return static_cast<double>(bytes);
-  }
-  double StateBytes(size_t r, int32_t unit, int32_t more, State of) const {
-    const Costs& costs = setting_.costs;
-    const int64_t each = of == State::kParameters ? costs.element_bytes() : costs.optimizer_bytes_per_element();
-    return static_cast<double>(Owned(r, unit, more) * each);
-  }
-  void Copy(size_t r, int32_t i, const OffloadActivation& op) {
-    AddCopy(r, i, TaskKind::kOffload, InputBytes(r, op), {op.unit, op.microbatch});
-  }
-  void Copy(size_t r, int32_t i, const PrefetchActivation& op) {
-    AddCopy(r, i, TaskKind::kPrefetch, InputBytes(r, op), {op.unit, op.microbatch});
-  }
-  void Copy(size_t r, int32_t i, const OffloadState& op) {
-    AddCopy(r, i, TaskKind::kOffload, StateBytes(r, op.unit, op.more_units, op.of), {op.unit, -1});
-  }
-  void Copy(size_t r, int32_t i, const PrefetchState& op) {
-    AddCopy(r, i, TaskKind::kPrefetch, StateBytes(r, op.unit, op.more_units, op.of), {op.unit, -1});
+    IsTask({r, i}, writer_.AddTransfer(CopyOf(op), {LaneIndex(static_cast<int>(r), Lane::kCopy)}, rates_.Copy(r, op), 1,
+                                       std::move(after), tag));
   }
 
   // ---- what all share ----
 
-  // Elements of the units that the rank owns.
-  int64_t Owned(size_t r, int32_t unit, int32_t more) const {
-    int64_t owned = 0;
-    for (int32_t u = unit; u <= unit + more; ++u) owned += ownership_.NumOwned(u, static_cast<int32_t>(r));
-    return owned;
-  }
-  void Add(size_t r, int32_t i, TaskKind kind, double seconds, TaskTag tag) {
+  void Add(const RankInstruction& at, TaskKind kind, double seconds, TaskTag tag) {
     IndexList after;
-    AddWaits(r, i, &after);
-    Pay(r, i);
-    last_compute_[r] = writer_.AddCompute(kind, static_cast<int>(r), seconds, std::move(after), tag);
-    IsTask({r, i}, last_compute_[r]);
+    AddWaits(at.rank, at.instruction, &after);
+    Pay(at.rank, at.instruction);
+    Computes(at, writer_.AddCompute(kind, static_cast<int>(at.rank), seconds, std::move(after), tag));
   }
   // What collectives cost the lane's compute before the instruction. Where it idles anyway, as under one that nothing hides, this
   // adds nothing: it waits for no task.
@@ -299,6 +266,7 @@ class Graph : public WalkListener {
     writer_.AddCompute(TaskKind::kWait, static_cast<int>(r), charges_[r][i], {});
   }
   void Nothing(size_t r, int32_t i) {
+    Pay(r, i);
     AddWaits(r, i, &ends_[r][i]);
     ends_[r][i].push_back(last_compute_[r]);
   }
@@ -309,66 +277,15 @@ class Graph : public WalkListener {
     }
   }
 
-  // Of the ranges that the group's ranks own, or of what `root` has, all units at once.
-  template <typename Op>
-  int RingFlow(Collective collective, const Op& op, const ArrayRange& elements, int32_t root) {
-    const RingKey key = {collective, op.group, op.unit, op.more_units, elements.first, elements.count, root};
-    const auto [at, added] = rings_.try_emplace(key, -1);
-    if (!added) return at->second;
-    const std::vector<int32_t>& members = programs_[0].groups[op.group];
-    std::vector<double> shares(members.size(), 0);
-    double whole = 0, owned = 0;
-    for (int32_t unit = op.unit; unit <= op.unit + op.more_units; ++unit) {
-      const int64_t begin = elements.first, end = elements.whole() ? ownership_.NumElements(unit) : elements.end();
-      whole += static_cast<double>(end - begin);
-      if (root != -1) {
-        shares[static_cast<size_t>(place_in_[op.group][root])] += static_cast<double>(end - begin);
-        continue;
-      }
-      for (const OwnedRange& range : ownership_.Of(unit)) {
-        const int64_t part = std::min(end, range.end) - std::max(begin, range.begin);
-        const int32_t place = place_in_[op.group][range.rank];
-        if (part > 0 && place >= 0) shares[static_cast<size_t>(place)] += static_cast<double>(part);
-      }
-    }
-    for (const double share : shares) owned += share;
-    for (double& share : shares) share /= owned;
-    if (collective == Collective::kAllReduce || owned == 0) shares.clear();  // each owns all
-    const double bytes = whole * PartHeld(members) * setting_.costs.RingBytes(collective);
-    return at->second = writer_.AddFlow(setting_.links.Ring(collective, DevicesOf(op.group), bytes, shares));
-  }
-  // Of the units' arrays: ranks of tensor-parallel units meet with those that hold the same slice, or all of a unit do.
-  double PartHeld(const std::vector<int32_t>& ranks) const {
-    const RankView& first = view_.ranks[ranks.front()];
-    double part = 0;
-    for (const int32_t r : ranks) {
-      const RankView& rank = view_.ranks[r];
-      if (rank.stage == first.stage && rank.unit == first.unit) part += rank.plan->tp_share;
-    }
-    return part;
-  }
-  int HandOverFlow(size_t from, size_t to, int32_t samples) {
-    const auto [at, added] = hand_overs_.try_emplace({from, to, samples}, -1);
-    if (!added) return at->second;
-    const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(samples)));
-    return at->second = writer_.AddFlow(setting_.links.PointToPoint(view_.ranks[from].device, view_.ranks[to].device, bytes));
-  }
-
-  const Setting& setting_;
-  const PlanView& view_;
   const std::vector<Program>& programs_;
-  const Ownership& ownership_;
-  const std::vector<double> owned_;  // by rank
-  GraphWriter writer_;
-  std::vector<std::vector<IndexList>> ends_;  // by rank and instruction: the tasks after which it is over
+  const double hidden_;
+  ProgramRates& rates_;
+  GraphWriter& writer_;
+  std::vector<std::vector<IndexList>> ends_;  // by program and instruction: the tasks after which it is over
   std::vector<std::vector<int32_t>> task_of_;
-  std::vector<std::vector<int32_t>> place_in_;  // by group and rank: its place in the ring; -1 = not there
-  std::vector<int32_t> last_compute_;           // by rank
-  const double hidden_;                         // part of a collective beside compute that costs it nothing
-  std::vector<std::vector<double>> charges_;    // by rank and instruction; empty = nothing costs anything
-  using RingKey = std::tuple<Collective, int32_t, int32_t, int32_t, int64_t, int64_t, int32_t>;
-  std::map<RingKey, int> rings_;                                   // by group, units, elements and root
-  std::map<std::tuple<size_t, size_t, int32_t>, int> hand_overs_;  // by ranks and samples
+  std::vector<int32_t> last_compute_;                                // by program
+  std::array<std::vector<std::vector<int32_t>>, 2> last_hand_over_;  // sends, receives: by program and unit, where it has several
+  std::vector<std::vector<double>> charges_;                         // by program and instruction; empty = nothing costs anything
 };
 
 // That ranges of elements are those of the model's units: each program is held to itself alone (Validate).
@@ -385,15 +302,28 @@ absl::Status CheckElements(const std::vector<Program>& programs, const Ownership
   return absl::OkStatus();
 }
 
+absl::StatusOr<ProgramGraph> GraphAt(const Setting& setting, const std::vector<Program>& programs, ProgramRates* rates,
+                                     GraphWriter* writer) {
+  Graph graph(programs, setting.cluster.overlap_efficiency, rates, writer);
+  MOTLEY_RETURN_IF_ERROR(WalkPrograms(programs, &graph));
+  return graph.Finish();
+}
+
 }  // namespace
 
 absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
   const Ownership ownership = OwnershipOf(plan, UnitElements(setting.costs.layout()));
   MOTLEY_RETURN_IF_ERROR(CheckElements(programs, ownership));
-  Graph graph(setting, view, programs, ownership);
-  MOTLEY_RETURN_IF_ERROR(WalkPrograms(programs, &graph));
-  return graph.Finish();
+  GraphWriter writer(setting.links);
+  return GraphAt(setting, programs, RatesOfRanks(setting, view, programs, ownership, &writer).get(), &writer);
+}
+
+absl::StatusOr<StepGraph> GraphOfClasses(const Setting& setting, const PlanView& view, const ClassPrograms& classes) {
+  GraphWriter writer(setting.links);
+  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph graph,
+                          GraphAt(setting, classes.programs, RatesOfClasses(setting, view, classes, &writer).get(), &writer));
+  return std::move(graph.graph);
 }
 
 }  // namespace motley::planner

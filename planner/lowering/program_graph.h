@@ -1,12 +1,14 @@
-// Programs as a step graph: what the ranks will do, instruction by instruction, priced with the costs and links of the plan's own
-// graph (step_lowering.h). That graph merges like ranks and takes a ministage as one task, for searches; this one is what a job's
-// prediction, trace and watch limit rest on.
+// Programs as a step graph: what they do, instruction by instruction, at the rates of program_rates.h. Of ranks' programs it is
+// what a job's prediction, trace and watch limit rest on; of classes' (class_programs.h), which merge like ranks, what searches
+// compare.
 #pragma once
 
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/program/program.h"
+#include "planner/lowering/class_programs.h"
+#include "planner/lowering/plan_view.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
@@ -22,5 +24,9 @@ struct ProgramGraph {
 // `zero_grad`) is no task. `programs`: of `plan` (program_writer.h), whose ownership says what collectives move and optimizers
 // step. Errors of WalkPrograms.
 absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs);
+
+// An actor a class. What is of some of a class's units does not keep the others waiting: a hand-over takes the lane of a class
+// all of whose units take part, else it waits for these units' last one. `classes`: of `view`. Errors of WalkPrograms.
+absl::StatusOr<StepGraph> GraphOfClasses(const Setting& setting, const PlanView& view, const ClassPrograms& classes);
 
 }  // namespace motley::planner

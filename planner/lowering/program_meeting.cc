@@ -59,6 +59,15 @@ std::optional<Together> TogetherOf(const Program& program, const Operation& op) 
       op);
 }
 
+bool IsTogether(const Operation& op) {
+  return std::visit(
+      []<typename Op>(const Op& o) {
+        if constexpr (requires { o.tp_group; }) return o.tp_group != -1;
+        return Op::kTraits.lane == Lane::kCollective;
+      },
+      op);
+}
+
 std::optional<HandOver> HandOverOf(const Operation& op) {
   if (const auto* o = std::get_if<SendActivation>(&op)) return HandOverBy(*o, false);
   if (const auto* o = std::get_if<ReceiveActivation>(&op)) return HandOverBy(*o, false);

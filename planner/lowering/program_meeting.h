@@ -24,6 +24,9 @@ struct Together {
 // Nothing: the rank needs no others for it, or one other (HandOverOf).
 std::optional<Together> TogetherOf(const Program& program, const Operation& op);
 
+// Whether there is anything, without saying what.
+bool IsTogether(const Operation& op);
+
 // What both ends of a hand-over must mean.
 struct HandOver {
   int32_t peer = 0, unit = 0, first = 0, samples = 0;

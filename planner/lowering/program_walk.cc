@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -34,6 +35,7 @@ class Walk {
     for (bool moved = true; moved;) {
       moved = false;
       for (size_t r = 0; r < ranks_.size(); ++r) {
+        if (!std::exchange(ranks_[r].may_move, false)) continue;
         moved |= RunAlone(r, Lane::kCompute);
         moved |= RunAlone(r, Lane::kCopy);
         MOTLEY_ASSIGN_OR_RETURN(const bool computed, Meet(r, Lane::kCompute));
@@ -58,6 +60,7 @@ class Walk {
   struct Rank {
     std::vector<bool> done;  // by instruction
     std::array<LaneState, kNumLanes> lanes;
+    bool may_move = true;  // it or whoever it sends to has gone on since it was looked at
   };
 
   const Instruction& At(size_t rank, int32_t index) const { return programs_[rank].instructions[index]; }
@@ -81,6 +84,9 @@ class Walk {
   void Done(size_t rank, Lane lane) {
     LaneState& state = LaneOfRank(rank, lane);
     ranks_[rank].done[state.queue[state.next++]] = true;
+    ranks_[rank].may_move = true;
+    const int32_t receive = Head(rank, Lane::kReceive);
+    if (receive >= 0) ranks_[HandOverOf(At(rank, receive).op)->peer].may_move = true;
   }
 
   std::optional<Together> TogetherAt(size_t rank, int32_t index) const { return TogetherOf(programs_[rank], At(rank, index).op); }
@@ -88,7 +94,7 @@ class Walk {
   // What the rank needs nobody for. Whether there was anything.
   bool RunAlone(size_t r, Lane lane) {
     bool any = false;
-    for (; Runs(r, lane) && !TogetherAt(r, Head(r, lane)); any = true) {
+    for (; Runs(r, lane) && !IsTogether(At(r, Head(r, lane)).op); any = true) {
       if (listener_ != nullptr) listener_->Ran(r, Head(r, lane));
       Done(r, lane);
     }
@@ -104,8 +110,8 @@ class Walk {
   absl::StatusOr<bool> Meet(size_t r, Lane lane) {
     if (!Runs(r, lane)) return false;
     const int32_t own = Head(r, lane);
+    if (!IsTogether(At(r, own).op)) return false;
     const std::optional<Together> together = TogetherAt(r, own);
-    if (!together) return false;
     const std::vector<int32_t>& members = MembersOf(r, *together);
     bool all = true;
     for (const int32_t m : members) {

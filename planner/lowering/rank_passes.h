@@ -22,6 +22,20 @@ struct RankTraits {
 // the boundary alone was kept, zeroes where the rank has nothing to add to a sum, and the end of the step.
 std::vector<Operation> OperationsOf(const StageSteps& stage, const std::vector<MemberStep>& own, const RankTraits& rank);
 
+// What of a rank waits in host memory while it is not needed.
+struct CopyTraits {
+  bool activations = false;    // the inputs of units, between forward and backward
+  bool parameters = false;     // what it owns of them
+  bool moments = false;        // the same, between the steps
+  bool steps_in_turn = false;  // a unit is stepped once its sum is there, not at the step's end (Zorse section 3.1.2)
+  std::vector<int32_t> units;  // of the rank
+  bool any() const { return activations || parameters || moments; }
+};
+
+// With copies to host memory and back: inputs one backward ahead of their use, parameters before each gather, moments around the
+// optimizer, a piece after the other.
+std::vector<Operation> WithCopies(std::vector<Operation> operations, const CopyTraits& traits);
+
 // The same as instructions. `after` follows from the operations alone: who fills a buffer and who frees it, what brings a
 // microbatch over a border, what makes the loss. It names only what the instruction's lane would not wait for anyway.
 std::vector<Instruction> WithDependencies(std::vector<Operation> operations);

@@ -1,6 +1,7 @@
 // What the ranks of one stage do together in a step: a list of *steps* (a unit's forward or backward of one microbatch), the
 // buffers that each step finds its unit in, and the collectives behind it. All ranks of the stage go through one list, whatever
-// their microbatches, so that collectives match. The first passes of the program writer fill it in.
+// their microbatches, so that collectives match. The first passes of the program writer fill it in. A "unit" here is what the
+// traits list: a unit of the model, or in a search a block of several (model_blocks.h).
 #pragma once
 
 #include <cstdint>
@@ -16,27 +17,34 @@ inline constexpr int64_t kAllRounds = -1;
 // A gather into a parameter buffer, or a reduction out of a gradient buffer.
 struct UnitCollective {
   int32_t unit = 0, buffer = 0, group = 0;
+  bool to_all = false;     // a reduction of which each rank gets the whole sum
+  int32_t more_units = 0;  // of a gather
 };
+
+using UnitCollectives = std::vector<UnitCollective>;
 
 struct StageStep {
   ActionKind kind = ActionKind::kForward;
   int32_t unit = 0, virtual_stage = 0;
   int32_t place = 0, num_places = 1;        // among the virtual stage's units, in the order of the pass
   int64_t round = 0;                        // kAllRounds: the rank's microbatches, in turn
+  int32_t more_units = 0;                   // of units `unit` to `unit + more_units`, whose places follow each other
   int32_t parameters = -1, gradients = -1;  // buffers
   int32_t waits_for = -1;                   // a step that all ranks must have passed before one begins this one; -1 = none
   // Behind it, in this order.
   std::vector<int32_t> released;  // parameter buffers
-  std::vector<UnitCollective> gathered, reduced;
+  UnitCollectives gathered, reduced;
   // A backward of which the weights' gradients are apart hands over what its first part makes.
   bool backward() const { return kind != ActionKind::kForward; }
   bool hands_over() const { return kind != ActionKind::kWeightGradient; }
   bool needs_parameters() const { return kind != ActionKind::kWeightGradient; }
   bool makes_gradients() const { return kind == ActionKind::kBackward || kind == ActionKind::kWeightGradient; }
+  int32_t last_place() const { return place + more_units; }
+  int32_t last_unit() const { return unit + more_units; }
 };
 
 struct StageSteps {
-  std::vector<UnitCollective> gathered;  // before the first step
+  UnitCollectives gathered;  // before the first step
   std::vector<StageStep> steps;
   std::vector<UnitBuffer> parameter_buffers, gradient_buffers;
   int32_t tied_parameters = -1, tied_gradients = -1;  // where a tied head finds unit 0; -1 = none is here
@@ -53,8 +61,18 @@ struct StageTraits {
   bool gathers_in_turn = false;                // else every unit's parameters have a home
   bool reduces_in_turn = false;                // else every unit's gradients have a home
   bool reduces_every_round = false;            // what is reduced in turn
-  int32_t group = 0;                           // the stage's ranks
-  int32_t tied_group = -1;                     // the ranks of both ends of a tied embedding, where they are two stages
+  // What plans that run do, and what nobody shards needs not.
+  bool gathers_homes = true;  // else each rank steps what is there
+  bool gathers_tied = true;   // the same of a tied embedding on two stages
+  bool reduces = true;        // else the stage's gradients are nobody else's
+  bool joins = false;         // neighbouring units are one step where nothing of them comes or goes apart
+  // What is gathered in turn comes unit by unit while the units before are computed: a pass of a virtual stage waits for its
+  // first unit, and its last one for all others. For programs whose units are blocks: two buffers of blocks would keep them
+  // waiting.
+  bool streams = false;
+  bool whole_ministages = false;  // what is gathered in turn is all units of a virtual stage, not one
+  int32_t group = 0;              // the stage's ranks
+  int32_t tied_group = -1;        // the ranks of both ends of a tied embedding, where they are two stages
   // Of several pipelines, by unit of the model: all ranks that hold it. They share what they own of it, so its parameters and its
   // gradients have homes, gathered and summed once by all of them. Else empty.
   std::vector<int32_t> sum_group;

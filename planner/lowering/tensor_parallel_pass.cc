@@ -18,9 +18,9 @@ StageSteps WithRoomForBroadcasts(StageSteps stage, const StageTraits& traits) {
   const auto last = std::find_if(stage.steps.rbegin(), stage.steps.rend(), MayArrive);
   if (last == stage.steps.rend()) return stage;
   const auto last_arrival = static_cast<size_t>(std::distance(last, stage.steps.rend())) - 1;
-  std::vector<UnitCollective> put_off;
+  UnitCollectives put_off;
   for (size_t i = 0; i <= last_arrival && !traits.reduces_in_turn; ++i) {
-    std::vector<UnitCollective>& reduced = stage.steps[i].reduced;
+    UnitCollectives& reduced = stage.steps[i].reduced;
     put_off.insert(put_off.end(), reduced.begin(), reduced.end());
     reduced.clear();
   }
@@ -41,7 +41,7 @@ StageSteps SliceOf(StageSteps stage, double tp_share, int32_t group) {
     }
   }
   if (group < 0) return stage;
-  const auto rename = [&](std::vector<UnitCollective>* collectives) {
+  const auto rename = [&](UnitCollectives* collectives) {
     for (UnitCollective& collective : *collectives) {
       if (collective.group == stage.group) collective.group = group;
     }

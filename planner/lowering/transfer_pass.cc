@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <deque>
-#include <limits>
-#include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "planner/lowering/hand_over_order.h"
 
@@ -17,7 +17,7 @@ namespace {
 using Arrival = std::tuple<bool, int32_t, int64_t>;
 
 Arrival ArrivalOf(const StageStep& step, int64_t microbatch) {
-  return {step.backward(), step.backward() ? step.unit + 1 : step.unit, microbatch};
+  return {step.backward(), step.backward() ? step.last_unit() + 1 : step.unit, microbatch};
 }
 
 // A microbatch of a stage, by its place in the batch.
@@ -27,12 +27,24 @@ struct Slot {
   int64_t microbatch = 0;
 };
 
+// Of a microbatch that comes over a border.
+struct ArrivingSamples {
+  int64_t not_sent = 0, not_received = 0;
+};
+
 // How far a member is.
 struct Progress {
   size_t next = 0;
-  MemberStep* sends = nullptr;         // what it has made whose pieces have no order yet
-  std::map<Arrival, int64_t> missing;  // samples
-  std::deque<ComingPiece> coming;      // that may be received
+  MemberStep* sends = nullptr;  // what it has made whose pieces have no order yet
+  absl::flat_hash_map<Arrival, ArrivingSamples> arriving;
+  std::deque<ComingPiece> coming;  // that may be received
+};
+
+// Steps that all of a stage's members have passed.
+struct Passed {
+  size_t steps = 0;
+  std::vector<size_t> members;  // of the stage
+  std::ptrdiff_t at_next = 0;   // of them, that come to the next step
 };
 
 class TransferPass {
@@ -43,17 +55,19 @@ class TransferPass {
         schedule_(schedule),
         progress_(members_.size()),
         slots_(stages.size()),
-        passed_(stages.size(), 0) {
+        passed_(stages.size()),
+        samples_(stages.size()) {
     for (size_t m = 0; m < members_.size(); ++m) AddMember(m);
     for (size_t s = 0; s < stages.size(); ++s) {
       std::sort(slots_[s].begin(), slots_[s].end(), [](const Slot& a, const Slot& b) { return a.begin < b.begin; });
       CountPassed(s);
     }
+    for (size_t m = 0; m < members_.size(); ++m) OfferIfReady(m);
   }
 
   absl::StatusOr<std::vector<StageMember>> Run() {
     do {
-      for (size_t m = Next(); m < members_.size(); m = Next()) Compute(m);
+      while (!ready_.empty()) Compute(ready_.extract(ready_.begin()).value().second);
     } while (Come(hand_overs_.All()));
     for (size_t m = 0; m < members_.size(); ++m) {
       if (progress_[m].next < members_[m].steps.size()) return Stuck(m);
@@ -68,7 +82,7 @@ class TransferPass {
   }
   // The other stage that a microbatch goes to behind the step, or comes from before it; -1 = none.
   int Neighbour(size_t m, const StageStep& step, bool behind) const {
-    if (!step.hands_over() || step.place != (behind ? step.num_places - 1 : 0)) return -1;
+    if (!step.hands_over() || (behind ? step.last_place() + 1 != step.num_places : step.place != 0)) return -1;
     const int32_t v = step.virtual_stage + (step.backward() == behind ? -1 : 1);
     if (v < 0 || v >= static_cast<int32_t>(schedule_.stage_of.size())) return -1;
     return schedule_.stage_of[v] == static_cast<int32_t>(members_[m].stage) ? -1 : schedule_.stage_of[v];
@@ -76,98 +90,108 @@ class TransferPass {
 
   void AddMember(size_t m) {
     const size_t s = members_[m].stage;
+    passed_[s].members.push_back(m);
     const MemberMicrobatches& microbatches = MicrobatchesOf(m);
     for (size_t k = 0; k < microbatches.size(); ++k) {
       slots_[s].push_back({microbatches[k].first, microbatches[k].end(), m, static_cast<int64_t>(k)});
-      samples_[{s, microbatches[k].round}] += microbatches[k].samples;
+      samples_[s].resize(std::max(samples_[s].size(), static_cast<size_t>(microbatches[k].round) + 1), 0);
+      samples_[s][microbatches[k].round] += microbatches[k].samples;
     }
     for (MemberStep& own : members_[m].steps) {
       const StageStep& step = StepOf(m, own);
       own.arrives = Neighbour(m, step, false) >= 0;
       if (!own.arrives) continue;
-      progress_[m].missing[ArrivalOf(step, own.microbatch)] = microbatches[own.microbatch].samples;
+      const int64_t samples = microbatches[own.microbatch].samples;
+      progress_[m].arriving[ArrivalOf(step, own.microbatch)] = {samples, samples};
     }
   }
 
-  // Of the members that can go on the one that is done with its work first; behind the last: none.
-  size_t Next() const {
-    size_t best = members_.size();
-    double first = std::numeric_limits<double>::infinity();
-    for (size_t m = 0; m < members_.size(); ++m) {
-      const size_t next = progress_[m].next;
-      if (next == members_[m].steps.size() || members_[m].steps[next].end >= first || !IsReady(m)) continue;
-      first = members_[m].steps[next].end;
-      best = m;
-    }
-    return best;
+  void OfferIfReady(size_t m) {
+    if (progress_[m].next < members_[m].steps.size() && IsReady(m)) ready_.emplace(members_[m].steps[progress_[m].next].end, m);
   }
   bool IsReady(size_t m) const {
     const MemberStep& own = members_[m].steps[progress_[m].next];
     const StageStep& step = StepOf(m, own);
-    if (step.waits_for >= 0 && passed_[members_[m].stage] <= static_cast<size_t>(step.waits_for)) return false;
-    const auto missing = progress_[m].missing.find(ArrivalOf(step, own.microbatch));
-    return missing == progress_[m].missing.end() || missing->second == 0;
+    if (step.waits_for >= 0 && passed_[members_[m].stage].steps <= static_cast<size_t>(step.waits_for)) return false;
+    return !own.arrives || progress_[m].arriving.at(ArrivalOf(step, own.microbatch)).not_sent == 0;
   }
 
   void Compute(size_t m) {
     MemberStep& own = members_[m].steps[progress_[m].next++];
     const StageStep& step = StepOf(m, own);
-    Receive(ArrivalOf(step, own.microbatch), &progress_[m].coming, &own.receives);
+    if (own.arrives) Receive(ArrivalOf(step, own.microbatch), &progress_[m], &own.receives);
     if (const int to = Neighbour(m, step, true); to >= 0) Deliver(m, step, slots_[static_cast<size_t>(to)], &own);
-    CountPassed(members_[m].stage);
+    OfferIfReady(m);
+    const size_t s = members_[m].stage;
+    if (own.step > passed_[s].steps || NextStep(m) == own.step || --passed_[s].at_next > 0) return;
+    CountPassed(s);
+    for (const size_t member : passed_[s].members) OfferIfReady(member);
   }
 
-  // Steps that all of the stage's members have passed.
+  size_t NextStep(size_t m) const {
+    const std::vector<MemberStep>& steps = members_[m].steps;
+    return progress_[m].next == steps.size() ? stages_[members_[m].stage].steps.size() : steps[progress_[m].next].step;
+  }
   void CountPassed(size_t s) {
-    passed_[s] = stages_[s].steps.size();
-    for (size_t m = 0; m < members_.size(); ++m) {
-      if (members_[m].stage != s || progress_[m].next == members_[m].steps.size()) continue;
-      passed_[s] = std::min(passed_[s], members_[m].steps[progress_[m].next].step);
-    }
+    Passed& passed = passed_[s];
+    passed.steps = stages_[s].steps.size();
+    for (const size_t m : passed.members) passed.steps = std::min(passed.steps, NextStep(m));
+    passed.at_next =
+        std::count_if(passed.members.begin(), passed.members.end(), [&](size_t m) { return NextStep(m) == passed.steps; });
   }
 
   // What the member needs now, and everything that was sent to it before that.
-  static void Receive(const Arrival& arrival, std::deque<ComingPiece>* coming, std::vector<Operation>* receives) {
-    const auto is_it = [&](const ComingPiece& c) { return Arrival(c.backward, c.unit, c.microbatch) == arrival; };
-    const auto newest = std::find_if(coming->rbegin(), coming->rend(), is_it);
-    for (auto left = coming->rend() - newest; left > 0; --left) {
-      receives->push_back(std::move(coming->front().receive));
-      coming->pop_front();
+  void Receive(const Arrival& arrival, Progress* progress, std::vector<Operation>* receives) const {
+    const ArrivingSamples& needed = progress->arriving.at(arrival);
+    while (needed.not_received > 0) {
+      const ComingPiece& piece = progress->coming.front();
+      progress->arriving.at({piece.backward, piece.unit, piece.microbatch}).not_received -= piece.samples;
+      receives->push_back(ReceiveOf(piece));
+      progress->coming.pop_front();
     }
   }
 
   // To those of the neighbouring virtual stage who have the same samples.
   void Deliver(size_t m, const StageStep& step, const std::vector<Slot>& slots, MemberStep* own) {
     const ScheduledMicrobatch& from = MicrobatchesOf(m)[own->microbatch];
-    const int32_t unit = step.backward() ? step.unit : step.unit + 1, rank = members_[m].rank, sender = static_cast<int32_t>(m);
+    const int32_t unit = step.backward() ? step.unit : step.last_unit() + 1, sender = static_cast<int32_t>(m);
     Come(hand_overs_.WithSender(sender));
     progress_[m].sends = own;
+    const int64_t samples_of_round = samples_[members_[m].stage][from.round];
     auto to = std::partition_point(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.end <= from.first; });
     for (; to != slots.end() && to->begin < from.end(); ++to) {
       const int64_t first = std::max(from.first, to->begin), samples = std::min(from.end(), to->end) - first;
-      const int32_t peer = members_[to->member].rank;
-      const auto fill = [&]<typename Op>(Op, int64_t k, int32_t other) -> Operation {
-        return Op{unit, static_cast<int32_t>(k), static_cast<int32_t>(first), static_cast<int32_t>(samples), other};
-      };
-      ComingPiece piece{{}, {}, step.backward(), unit, to->microbatch, sender, static_cast<int32_t>(to->member), first, samples};
-      if (step.backward()) {
-        piece.send = fill(SendGradient{}, own->microbatch, peer);
-        piece.receive = fill(ReceiveGradient{}, to->microbatch, rank);
-      } else {
-        piece.send = fill(SendActivation{}, own->microbatch, peer);
-        piece.receive = fill(ReceiveActivation{}, to->microbatch, rank);
-      }
-      Come(hand_overs_.Add(std::move(piece), from.round, samples_.at({members_[m].stage, from.round})));
+      Come(hand_overs_.Add(
+          {step.backward(), unit, to->microbatch, own->microbatch, sender, static_cast<int32_t>(to->member), first, samples},
+          from.round, samples_of_round));
     }
+  }
+
+  // The piece as its sender and its receiver write it.
+  template <typename OfGradient, typename OfActivation>
+  static Operation OperationOf(const ComingPiece& piece, int64_t microbatch, int32_t peer) {
+    const auto k = static_cast<int32_t>(microbatch), first = static_cast<int32_t>(piece.first);
+    const auto samples = static_cast<int32_t>(piece.samples);
+    if (piece.backward) return OfGradient{piece.unit, k, first, samples, peer};
+    return OfActivation{piece.unit, k, first, samples, peer};
+  }
+  Operation SendOf(const ComingPiece& piece) const {
+    return OperationOf<SendGradient, SendActivation>(piece, piece.of_microbatch, members_[piece.receiver].rank);
+  }
+  Operation ReceiveOf(const ComingPiece& piece) const {
+    return OperationOf<ReceiveGradient, ReceiveActivation>(piece, piece.microbatch, members_[piece.sender].rank);
   }
 
   // The order in which these are sent, and the receivers may take them. Whether there are any.
   bool Come(std::vector<ComingPiece> pieces) {
-    for (ComingPiece& piece : pieces) {
-      progress_[piece.sender].sends->sends.push_back(piece.send);
+    for (const ComingPiece& piece : pieces) {
+      progress_[piece.sender].sends->sends.push_back(SendOf(piece));
       Progress& receiver = progress_[piece.receiver];
-      receiver.missing.at({piece.backward, piece.unit, piece.microbatch}) -= piece.samples;
-      receiver.coming.push_back(std::move(piece));
+      int64_t& not_sent = receiver.arriving.at({piece.backward, piece.unit, piece.microbatch}).not_sent;
+      not_sent -= piece.samples;
+      const auto to = static_cast<size_t>(piece.receiver);
+      receiver.coming.push_back(piece);
+      if (not_sent == 0) OfferIfReady(to);
     }
     return !pieces.empty();
   }
@@ -183,17 +207,18 @@ class TransferPass {
   std::vector<StageMember> members_;
   const std::vector<StageSteps>& stages_;
   const PipelineSchedule& schedule_;
-  std::vector<Progress> progress_;                         // by member
-  std::vector<std::vector<Slot>> slots_;                   // by stage, in the order of their samples
-  std::vector<size_t> passed_;                             // by stage
-  std::map<std::pair<size_t, int64_t>, int64_t> samples_;  // by stage and round
+  std::vector<Progress> progress_;             // by member
+  std::vector<std::vector<Slot>> slots_;       // by stage, in the order of their samples
+  std::vector<Passed> passed_;                 // by stage
+  std::set<std::pair<double, size_t>> ready_;  // when it is done with its next step, member
+  std::vector<std::vector<int64_t>> samples_;  // by stage and round
   HandOverOrder hand_overs_;
 };
 
 // Microbatch by microbatch a unit is a part of the microbatch's time; block by block it is a part of the time of all of them.
 double EndOf(const StageStep& step, int64_t k, int64_t count, const LogicalTimes& times) {
   const LogicalSpan& own = times.At(step.kind, step.virtual_stage, k);
-  if (step.round != kAllRounds) return own.begin + (own.end - own.begin) * (step.place + 1) / step.num_places;
+  if (step.round != kAllRounds) return own.begin + (own.end - own.begin) * (step.last_place() + 1) / step.num_places;
   const double begin = times.At(step.kind, step.virtual_stage, 0).begin;
   const double end = times.At(step.kind, step.virtual_stage, count - 1).end;
   return begin + ((end - begin) * step.place + (own.end - begin)) / step.num_places;
@@ -201,15 +226,22 @@ double EndOf(const StageStep& step, int64_t k, int64_t count, const LogicalTimes
 
 }  // namespace
 
-std::vector<MemberStep> MemberSteps(const StageSteps& stage, const MemberMicrobatches& microbatches, const LogicalTimes& times) {
+std::vector<MemberStep> MemberSteps(const StageSteps& stage, const MemberMicrobatches& microbatches, const LogicalTimes& times,
+                                    Joined joined) {
   const auto count = static_cast<int64_t>(microbatches.size());
   std::map<int64_t, int64_t> of_round;
   for (int64_t k = 0; k < count; ++k) of_round[microbatches[k].round] = k;
   std::vector<MemberStep> steps;
   for (size_t i = 0; i < stage.steps.size(); ++i) {
     const StageStep& step = stage.steps[i];
-    const auto add = [&](int64_t k) { steps.push_back({i, k, EndOf(step, k, count, times)}); };
-    if (step.round == kAllRounds) {
+    const auto add = [&](int64_t k, int64_t more = 0) { steps.push_back({i, k, more, EndOf(step, k + more, count, times)}); };
+    const bool is_inside = step.place > 0 && step.last_place() + 1 < step.num_places;
+    if (step.round == kAllRounds && count > 0 && (joined == Joined::kAll || (joined == Joined::kInside && is_inside))) {
+      // A unit's first backward waits for a gradient buffer, what runs again before it does not.
+      const int64_t alone = step.backward() && count > 1 ? 1 : 0;
+      if (alone > 0) add(0);
+      add(alone, count - 1 - alone);
+    } else if (step.round == kAllRounds) {
       for (int64_t k = 0; k < count; ++k) add(k);
     } else if (const auto own = of_round.find(step.round); own != of_round.end()) {
       add(own->second);
@@ -220,6 +252,7 @@ std::vector<MemberStep> MemberSteps(const StageSteps& stage, const MemberMicroba
 
 absl::StatusOr<std::vector<StageMember>> WithTransfers(std::vector<StageMember> members, const std::vector<StageSteps>& stages,
                                                        const PipelineSchedule& schedule) {
+  if (stages.size() == 1) return members;  // nobody is handed anything
   return TransferPass(std::move(members), stages, schedule).Run();
 }
 

@@ -19,10 +19,11 @@
 
 namespace motley::planner {
 
-// One microbatch in a step of the stage. A member skips the steps of rounds that it has no microbatch in.
+// One microbatch in a step of the stage, or several where none of them is handed over. A member skips the steps of rounds that it
+// has no microbatch in.
 struct MemberStep {
   size_t step = 0;
-  int64_t microbatch = 0;
+  int64_t microbatch = 0, more_microbatches = 0;
   double end = 0;                          // when the member is done with it, in logical time
   std::vector<Operation> receives, sends;  // before it, and what it has made behind it
   bool arrives = false;                    // what it is computed from
@@ -34,8 +35,12 @@ struct StageMember {
   std::vector<MemberStep> steps;
 };
 
+// Of the steps that all of a member's microbatches pass in turn: those in which they are one MemberStep.
+enum class Joined { kNone, kInside, kAll };  // kInside: of a virtual stage's units all but the first and the last
+
 // A member's steps, without transfers.
-std::vector<MemberStep> MemberSteps(const StageSteps& stage, const MemberMicrobatches& microbatches, const LogicalTimes& times);
+std::vector<MemberStep> MemberSteps(const StageSteps& stage, const MemberMicrobatches& microbatches, const LogicalTimes& times,
+                                    Joined joined = Joined::kNone);
 
 // With them. `members`: all of a pipeline. INTERNAL: they would wait for each other, although the schedule says that they do not.
 absl::StatusOr<std::vector<StageMember>> WithTransfers(std::vector<StageMember> members, const std::vector<StageSteps>& stages,

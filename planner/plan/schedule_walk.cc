@@ -127,7 +127,11 @@ class Walker {
   // before all have done it.
   void LockSteps(size_t s, bool training, Stage* stage) const {
     const StagePlan& plan = plan_.stages[s];
-    const bool shared = plan.units.size() > 1, gathers = shared && plan.zero_stage == 3;
+    const auto is_fetched = [](const UnitPlan& unit) {
+      return std::any_of(unit.ranks.begin(), unit.ranks.end(), [](const RankPlan& rank) { return rank.offload_parameters; });
+    };
+    const bool in_turn = plan.zero_stage == 3 || std::any_of(plan.units.begin(), plan.units.end(), is_fetched);
+    const bool shared = plan.units.size() > 1, gathers = shared && in_turn;
     const bool reduces = training && shared && plan.zero_stage >= 2;
     size_t behind_backwards = 0;
     for (size_t a = 0; a < Of(s).actions.size(); ++a) {

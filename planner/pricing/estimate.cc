@@ -7,7 +7,7 @@
 
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
-#include "planner/lowering/step_lowering_flows.h"
+#include "planner/lowering/class_flows.h"
 #include "planner/pricing/estimate_borders.h"
 #include "planner/pricing/estimate_stage.h"
 #include "planner/pricing/estimate_turns.h"

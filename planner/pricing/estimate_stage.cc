@@ -5,7 +5,7 @@
 #include <map>
 
 #include "planner/cluster/transfer_line.h"
-#include "planner/lowering/step_lowering_flows.h"
+#include "planner/lowering/class_flows.h"
 
 namespace motley::planner {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/lowering/step_lowering_orders.h"
-#include "planner/lowering/step_lowering_seconds.h"
-#include "planner/lowering/step_lowering_view.h"
+#include "planner/lowering/class_seconds.h"
+#include "planner/lowering/plan_view.h"
+#include "planner/pricing/stage_work.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {

@@ -1,5 +1,6 @@
-// What any plan of the language costs on a setting, idealised: lowered to a step graph that merges like ranks, simulated, its
-// memory counted. Searches compare with it. What is shown, and what finished plans are compared by, is Price's (price.h).
+// What any plan of the language costs on a setting, idealised: the programs of its classes of like ranks as a step graph,
+// simulated, its memory counted. Searches compare with it. What is shown, and what finished plans are compared by, is Price's
+// (price.h).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What is predicted of a plan, once its step is a graph: memory, seconds, rates, their ranges, and what binds. Part of Evaluate
-// (a graph that merges like ranks) and of Price (the graph of the ranks' programs).
+// (the graph of classes' programs) and of Price (the graph of the ranks' programs).
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "planner/costs/memory_model.h"
-#include "planner/lowering/step_lowering_view.h"
+#include "planner/lowering/plan_view.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"

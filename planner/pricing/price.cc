@@ -8,10 +8,10 @@
 
 #include "common/base/status_macros.h"
 #include "planner/costs/engine_memory.h"
+#include "planner/lowering/plan_view.h"
 #include "planner/lowering/program_graph.h"
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_writer.h"
-#include "planner/lowering/step_lowering_view.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
 #include "planner/pricing/prediction.h"
@@ -39,8 +39,8 @@ int64_t Passes(const Plan& plan) {
   return passes;
 }
 
-// Whether the merged graph is, task by task, that of the programs.
-bool IsMergedExact(const Plan& plan) {
+// Whether the classes' programs cost what the ranks' do, task by task.
+bool AreClassesExact(const Plan& plan) {
   return TraitsOf(plan.schedule).by_ministage && plan.pipelines.size() == 1 && plan.pipelines[0].stages.size() == 1 &&
          plan.pipelines[0].stages[0].zero_stage == 3;
 }
@@ -154,7 +154,7 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
 
 int64_t PriceNodes(const Setting& setting, const Plan& plan) {
   constexpr int64_t kNodesAPass = 3;
-  if (IsMergedExact(plan) || !IsPricedAsRun(setting, plan)) return 0;
+  if (AreClassesExact(plan) || !IsPricedAsRun(setting, plan)) return 0;
   return kNodesAPass * Passes(plan);
 }
 

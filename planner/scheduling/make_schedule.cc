@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "planner/lowering/step_lowering_view.h"
+#include "planner/lowering/plan_view.h"
 #include "planner/plan/family_order.h"
 #include "planner/plan/schedule_check.h"
 #include "planner/plan/schedule_walk.h"
@@ -19,7 +19,7 @@ constexpr int64_t kCarefully = 16;
 
 MemberMicrobatches MicrobatchesOf(const ActorView& actor) {
   MemberMicrobatches microbatches;
-  for (int64_t k = 0; k < actor.count(); ++k) microbatches.push_back({actor.begin[k], actor.size(k), k});
+  for (int64_t k = 0; k < actor.count(); ++k) microbatches.push_back({actor.begin[k], actor.samples(k), k});
   return microbatches;
 }
 
@@ -63,11 +63,11 @@ class Mender {
   Mender(ScheduleFamily family, const PipelinePlan& plan, std::vector<StagePlace> places, PipelineSchedule* schedule)
       : family_(family), plan_(plan), places_(std::move(places)), schedule_(*schedule) {}
 
-  absl::Status Mend() {
+  absl::StatusOr<PipelineWalk> Mend() {
     for (size_t s = 0; s < places_.size(); ++s) Order(s);
     for (int64_t tries = 0;; ++tries) {
-      const PipelineWalk walk = WalkSchedule(plan_, schedule_, true);
-      if (walk.stuck.empty()) return absl::OkStatus();
+      PipelineWalk walk = WalkSchedule(plan_, schedule_, true);
+      if (walk.stuck.empty()) return walk;
       if (walk.could_run_ahead.empty() || TraitsOf(family_).fixed_order) return OrderAllByVirtualStage();
       const PipelineWalk::Ahead& ahead = walk.could_run_ahead.back();
       StagePlace& place = places_[ahead.stage];
@@ -80,10 +80,10 @@ class Mender {
  private:
   void Order(size_t s) { schedule_.stages[s].actions = FamilyOrder(family_, places_[s]); }
 
-  absl::Status OrderAllByVirtualStage() {
+  absl::StatusOr<PipelineWalk> OrderAllByVirtualStage() {
     for (size_t s = 0; s < places_.size(); ++s) schedule_.stages[s].actions = OrderByVirtualStage(family_, places_[s]);
-    const PipelineWalk walk = WalkSchedule(plan_, schedule_, true);
-    if (walk.stuck.empty()) return absl::OkStatus();
+    PipelineWalk walk = WalkSchedule(plan_, schedule_, true);
+    if (walk.stuck.empty()) return walk;
     return absl::FailedPreconditionError(
         absl::StrCat("the plan's ranks would wait for each other: ", WaitsText(plan_, schedule_, walk)));
   }
@@ -98,13 +98,19 @@ class Mender {
 
 absl::StatusOr<Schedule> MakeTrainingSchedule(const Setting& setting, const Plan& plan) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false}));
-  Schedule schedule;
+  MOTLEY_ASSIGN_OR_RETURN(WalkedSchedule walked, ScheduleOfActors(view, plan));
+  return std::move(walked.schedule);
+}
+
+absl::StatusOr<WalkedSchedule> ScheduleOfActors(const PlanView& view, const Plan& plan) {
+  WalkedSchedule walked;
   for (size_t p = 0; p < view.pipelines.size(); ++p) {
-    PipelineSchedule& pipeline = schedule.pipelines.emplace_back(DealtOf(view, view.pipelines[p]));
+    PipelineSchedule& pipeline = walked.schedule.pipelines.emplace_back(DealtOf(view, view.pipelines[p]));
     Mender mender(plan.schedule, plan.pipelines[p], StagePlaces(view, view.pipelines[p], pipeline), &pipeline);
-    MOTLEY_RETURN_IF_ERROR(mender.Mend());
+    MOTLEY_ASSIGN_OR_RETURN(PipelineWalk walk, mender.Mend());
+    walked.walks.push_back(std::move(walk));
   }
-  return schedule;
+  return walked;
 }
 
 absl::StatusOr<Schedule> MakeValidationSchedule(const Setting& setting, const Plan& plan,

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/lowering/plan_view.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/schedule.h"
+#include "planner/plan/schedule_walk.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {
@@ -15,6 +17,14 @@ namespace motley::planner {
 // Of a training step. The result passes ValidateSchedule. Errors of ViewOf; FAILED_PRECONDITION: no order is known in which
 // the ranks do not wait for each other (names them).
 absl::StatusOr<Schedule> MakeTrainingSchedule(const Setting& setting, const Plan& plan);
+
+// The same of `view`'s actors in place of ranks: a class of units that do the same is one member. `view`: of `plan`, with
+// samples. With the walk of each pipeline.
+struct WalkedSchedule {
+  Schedule schedule;
+  std::vector<PipelineWalk> walks;
+};
+absl::StatusOr<WalkedSchedule> ScheduleOfActors(const PlanView& view, const Plan& plan);
 
 // Of the validation pass: forward only, layered, with `microbatches` by unit in the plan's order in place of the plan's. In every
 // stage they add up to the same number of samples.

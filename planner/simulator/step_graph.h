@@ -1,4 +1,4 @@
-// One training step as tasks on lanes: what the simulator runs. Every plan is lowered to one (planner/lowering/step_lowering),
+// One training step as tasks on lanes: what the simulator runs. Programs become one (planner/lowering/program_graph),
 // also those that the engine does not run yet. A plain value.
 //
 // A task starts when it is at the head of all its lanes, the lanes are free, and every task of `after` has ended. A lane runs its
@@ -46,7 +46,7 @@ std::string_view TaskName(TaskKind kind);
 bool IsCompute(TaskKind kind);
 
 std::string_view LaneName(Lane lane);
-// An actor's lane. Sends of merged graphs use the sender's alone.
+// An actor's lane.
 inline int32_t LaneIndex(int actor, Lane lane) { return actor * kNumLanes + static_cast<int32_t>(lane); }
 
 struct Actor {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "planner/lowering/step_lowering_view.h"
+#include "planner/lowering/plan_view.h"
 #include "planner/pricing/evaluate.h"
 #include "tests/planner/all_plans.h"
 #include "tests/planner/plan_floor.h"

@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "planner/costs/memory_model.h"
-#include "planner/lowering/step_lowering_view.h"
+#include "planner/lowering/plan_view.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
 

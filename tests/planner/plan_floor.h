@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "planner/costs/memory_model.h"
-#include "planner/lowering/step_lowering_flows.h"
-#include "planner/lowering/step_lowering_seconds.h"
-#include "planner/lowering/step_lowering_view.h"
+#include "planner/lowering/class_flows.h"
+#include "planner/lowering/class_seconds.h"
+#include "planner/lowering/plan_view.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {

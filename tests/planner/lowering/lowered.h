@@ -6,16 +6,25 @@
 
 #include "common/base/status_macros.h"
 #include "gtest/gtest.h"
-#include "planner/lowering/step_lowering.h"
+#include "planner/lowering/class_programs.h"
+#include "planner/lowering/program_graph.h"
+#include "planner/scheduling/make_schedule.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 
 namespace motley::planner {
+
+// Of the view's actors: classes, or each unit on its own.
+inline absl::StatusOr<StepGraph> GraphOfView(const Setting& setting, const PlanView& view, const Plan& plan) {
+  MOTLEY_ASSIGN_OR_RETURN(const WalkedSchedule walked, ScheduleOfActors(view, plan));
+  MOTLEY_ASSIGN_OR_RETURN(const ClassPrograms classes, LowerClasses(setting, view, walked.schedule, walked.walks));
+  return GraphOfClasses(setting, view, classes);
+}
 
 // `actor_of_rank` (may be nullptr) receives, by rank in plan order, the actor that stands for it.
 inline absl::StatusOr<StepGraph> LowerPlan(const Setting& setting, const Plan& plan, std::vector<int>* actor_of_rank) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan));
   if (actor_of_rank != nullptr) *actor_of_rank = view.actor_of_rank;
-  return Lower(setting, view).graph;
+  return GraphOfView(setting, view, plan);
 }
 
 struct Lowered {

@@ -6,10 +6,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "planner/lowering/graph_writer.h"
 #include "planner/lowering/program_graph.h"
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_walk.h"
-#include "planner/lowering/step_lowering_graph.h"
 #include "planner/plan/ownership.h"
 #include "planner/simulator/step_graph.h"
 #include "tests/common/program/program_texts.h"

@@ -106,7 +106,7 @@ TEST(OperationPassTest, AnEvaluationKeepsNothing) {
 TEST(OperationPassTest, ALeaderBroadcastsWhatItReceives) {
   const StageTraits traits = StageOfUnits({{}, {1}, {}}, 3);
   const StageSteps stage = WithParameters(ComputeSteps(ScheduleOf("1F0"), traits), traits);
-  const MemberStep own = {0, 0, 0, {ReceiveActivation{1, 0, 0, 1, 5}}, {SendActivation{2, 0, 0, 1, 6}}, true};
+  const MemberStep own = {0, 0, 0, 0, {ReceiveActivation{1, 0, 0, 1, 5}}, {SendActivation{2, 0, 0, 1, 6}}, true};
   RankTraits rank = {.training = false, .head = 2, .tp_group = 4, .leader = 7};
   EXPECT_EQ(InstructionsText(WithDependencies(OperationsOf(stage, {own}, rank))),
             "0 gather block=1 buffer=0 group=0\n"
@@ -147,6 +147,68 @@ TEST(DependencyPassTest, ABackwardWaitsForItsGradientAndForItsBuffersLastReducti
       "5 backward block=1 mb=1 buffer=0 grad=0 after=3,4\n"
       "6 reduce_scalars after=5\n"
       "7 optimizer_step after=6\n");
+}
+
+// Two microbatches of one unit: inputs leave behind each forward and come back one backward ahead.
+TEST(CopyPassTest, InputsWaitInHostMemory) {
+  const StageTraits traits = StageOfUnits({{1}}, 3);
+  const StageSteps stage = WithParameters(ComputeSteps(ScheduleOf("0F0-2 0B0-2"), traits), traits);
+  std::vector<MemberStep> own;
+  for (size_t i = 0; i < 6; ++i) own.push_back({i, static_cast<int64_t>(i % 3)});
+  CopyTraits copies;
+  copies.activations = true;
+  EXPECT_EQ(InstructionsText(WithDependencies(WithCopies(OperationsOf(stage, own, {.head = 2}), copies))),
+            "0 gather block=1 buffer=0 group=0\n"
+            "1 forward block=1 mb=0 buffer=0 keep=all after=0\n"
+            "2 offload_activation block=1 mb=0 after=1\n"
+            "3 forward block=1 mb=1 buffer=0 keep=all\n"
+            "4 offload_activation block=1 mb=1 after=3\n"
+            "5 forward block=1 mb=2 buffer=0 keep=all\n"
+            "6 offload_activation block=1 mb=2 after=5\n"
+            "7 prefetch_activation block=1 mb=0\n"
+            "8 prefetch_activation block=1 mb=1\n"
+            "9 backward block=1 mb=0 buffer=0 grad=-1 after=7\n"
+            "10 prefetch_activation block=1 mb=2 after=9\n"
+            "11 backward block=1 mb=1 buffer=0 grad=-1 after=8\n"
+            "12 backward block=1 mb=2 buffer=0 grad=-1 after=10\n"
+            "13 reduce_scalars after=12\n"
+            "14 optimizer_step after=13\n");
+}
+
+TEST(CopyPassTest, MomentsComeAndGoAroundTheOptimizer) {
+  CopyTraits copies;
+  copies.moments = copies.parameters = true;
+  copies.units = {0, 1};
+  EXPECT_EQ(InstructionsText(WithDependencies(WithCopies({Gather{0, 0, 0}, ReduceScalars{}, OptimizerStep{}}, copies))),
+            "0 prefetch_state block=0 of=parameters\n"
+            "1 gather block=0 buffer=0 group=0 after=0\n"
+            "2 reduce_scalars\n"
+            "3 prefetch_state block=0 of=moments\n"
+            "4 optimizer_step block=0 after=2,3\n"
+            "5 offload_state block=0 of=moments after=4\n"
+            "6 offload_state block=0 of=parameters\n"
+            "7 prefetch_state block=1 of=moments\n"
+            "8 optimizer_step block=1 after=7\n"
+            "9 offload_state block=1 of=moments after=8\n"
+            "10 offload_state block=1 of=parameters\n");
+}
+
+// Zorse: a ministage's optimizer follows its own sum, once the device has gone on with the one before.
+TEST(CopyPassTest, UnitsAreSteppedInTurn) {
+  CopyTraits copies;
+  copies.parameters = copies.steps_in_turn = true;
+  copies.units = {0, 1};
+  const std::vector<Operation> operations = {ReduceScatter{1, 1, 0}, Backward{0, 0, 0, -1, 0, -1}, ReduceScatter{0, 0, 0},
+                                             ReduceScalars{}, OptimizerStep{}};
+  EXPECT_EQ(OperationsText(WithCopies(operations, copies)),
+            "0 reduce_scatter block=1 grad=1 group=0\n"
+            "1 backward block=0 mb=0 buffer=0 grad=0\n"
+            "2 optimizer_step block=1\n"
+            "3 offload_state block=1 of=parameters\n"
+            "4 reduce_scatter block=0 grad=0 group=0\n"
+            "5 optimizer_step block=0\n"
+            "6 offload_state block=0 of=parameters\n"
+            "7 reduce_scalars\n");
 }
 
 }  // namespace

@@ -35,24 +35,27 @@ inline StageTraits StageOfUnits(std::vector<std::vector<int32_t>> units_of, int3
   return traits;
 }
 
-// "F1.0" forward of unit 1 in round 0 ("F1" of all rounds); where buffers were placed "B1.0:0/2" finds parameters in buffer 0 and
-// adds to gradient buffer 2; "<1" begins when all ranks have passed step 1. Then "-0" frees parameter buffer 0, "+2:0" gathers
-// unit 2 into it, "/1:2" reduces unit 1 out of gradient buffer 2; "@3" by group 3, where that is not group 0.
+// "F1.0" forward of unit 1 in round 0 ("F1" of all rounds, "F1-3.0" of units 1 to 3); where buffers were placed "B1.0:0/2" finds
+// parameters in buffer 0 and adds to gradient buffer 2; "<1" begins when all ranks have passed step 1. Then "-0" frees parameter
+// buffer 0, "+2:0" gathers unit 2 into it, "/1:2" reduces unit 1 out of gradient buffer 2, "=1:2" to all; "@3" by group 3, where
+// that is not group 0.
 inline std::string StepsText(const StageSteps& stage) {
   std::string text;
   const auto add = [&text](char what, const UnitCollective& c) {
-    absl::StrAppend(&text, " ", std::string(1, what), c.unit, ":", c.buffer, c.group != 0 ? absl::StrCat("@", c.group) : "");
+    absl::StrAppend(&text, " ", std::string(1, what), c.unit, c.more_units > 0 ? absl::StrCat("-", c.unit + c.more_units) : "",
+                    ":", c.buffer, c.group != 0 ? absl::StrCat("@", c.group) : "");
   };
   for (const UnitCollective& gathered : stage.gathered) add('+', gathered);
   for (const StageStep& step : stage.steps) {
     absl::StrAppend(&text, " ", std::string(1, "FBIW"[static_cast<int>(step.kind)]), step.unit);
+    if (step.more_units > 0) absl::StrAppend(&text, "-", step.last_unit());
     if (step.round != kAllRounds) absl::StrAppend(&text, ".", step.round);
     if (step.parameters >= 0) absl::StrAppend(&text, ":", step.parameters);
     if (step.gradients >= 0) absl::StrAppend(&text, "/", step.gradients);
     if (step.waits_for >= 0) absl::StrAppend(&text, "<", step.waits_for);
     for (const int32_t buffer : step.released) absl::StrAppend(&text, " -", buffer);
     for (const UnitCollective& gathered : step.gathered) add('+', gathered);
-    for (const UnitCollective& reduced : step.reduced) add('/', reduced);
+    for (const UnitCollective& reduced : step.reduced) add(reduced.to_all ? '=' : '/', reduced);
   }
   return text.empty() ? text : text.substr(1);
 }

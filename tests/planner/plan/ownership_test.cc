@@ -1,7 +1,7 @@
 #include "planner/plan/ownership.h"
 
 #include "gtest/gtest.h"
-#include "planner/lowering/step_lowering_view.h"
+#include "planner/lowering/plan_view.h"
 #include "planner/plan/placement.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 

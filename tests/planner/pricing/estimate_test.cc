@@ -97,11 +97,14 @@ Distance InTurn(const std::vector<std::vector<std::vector<std::string>>>& cluste
   return distance;
 }
 
-// One border goes over network cards, which nothing else uses.
+// One border goes over network cards, which nothing else uses. A rank receives in one order, whichever way it comes: a gradient
+// that is there waits behind activations on the slow border. The estimator takes what has arrived, which is far off where a stage
+// keeps fewer in flight than the schedule's own number over the slowest card.
 TEST(EstimateTest, FollowsPipelinesInTurnOverASlowBorder) {
-  EXPECT_EQ(InTurn({{{"T4"}, {"A10G"}}, {{"T4", "A10G"}, {"T4"}}, {{"T4", "A10G"}, {"V100-16GB", "T4"}}}, 0.02, "one slow border")
-                .plans,
-            120);
+  const Distance distance =
+      InTurn({{{"T4"}, {"A10G"}}, {{"T4", "A10G"}, {"T4"}}, {{"T4", "A10G"}, {"V100-16GB", "T4"}}}, 0.31, "one slow border");
+  EXPECT_EQ(distance.plans, 120);
+  EXPECT_LT(distance.mean(), 0.01);
 }
 
 // A node between two others gets samples and gradients over one card, which the estimator takes for free.

@@ -1,4 +1,4 @@
-#include "planner/lowering/step_lowering_view.h"
+#include "planner/lowering/plan_view.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "planner/lowering/step_lowering_flows.h"
+#include "planner/lowering/class_flows.h"
 
 #include <algorithm>
 
@@ -96,20 +96,20 @@ Flow AcrossFlow(const Links& links, const std::vector<std::vector<int>>& sets, C
 }
 
 template <typename Cache, typename Make>
-int PlanFlows::Cached(Cache* cache, const typename Cache::key_type& key, Make make) {
+int ClassFlows::Cached(Cache* cache, const typename Cache::key_type& key, Make make) {
   const auto [at, added] = cache->try_emplace(key, -1);
   if (added) at->second = writer_->AddFlow(make());
   return at->second;
 }
 
-int PlanFlows::Group(int stage, Collective collective, int64_t elements) {
+int ClassFlows::Group(int stage, Collective collective, int64_t elements) {
   return Cached(&group_, {stage, static_cast<int>(collective), elements}, [&] {
     const double bytes = static_cast<double>(elements) * setting_.costs.RingBytes(collective);
     return GroupFlow(setting_.links, view_, view_.stages[stage], collective, bytes);
   });
 }
 
-int PlanFlows::TensorParallel(int actor, int64_t microbatch) {
+int ClassFlows::TensorParallel(int actor, int64_t microbatch) {
   return Cached(&tensor_parallel_, {actor, microbatch}, [&] {
     const ActorView& a = view_.actors[actor];
     const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(microbatch)));
@@ -123,34 +123,7 @@ int PlanFlows::TensorParallel(int actor, int64_t microbatch) {
   });
 }
 
-void PlanFlows::AddSends(const Samples& from, const Samples& to, std::vector<Flow>* flows) const {
-  const ActorView &source = view_.actors[from.actor], &target = view_.actors[to.actor];
-  for (int64_t i = 0; i < source.units(); ++i) {
-    const int64_t begin = from.begin - to.begin + i * from.size, end = begin + from.size;  // in the target's microbatch
-    for (int64_t j = std::max<int64_t>(0, begin / to.size); j < target.units() && j * to.size < end; ++j) {
-      const int64_t samples = std::min(end, (j + 1) * to.size) - std::max(begin, j * to.size);
-      if (samples <= 0) continue;
-      const int a = view_.ranks[source.unit_ranks[i]].device;
-      const int b = view_.ranks[target.unit_ranks[j]].device;
-      const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(samples)));
-      flows->push_back(setting_.links.PointToPoint(a, b, bytes));
-    }
-  }
-}
-
-int PlanFlows::Send(const Samples& from, std::span<const Samples> to) {
-  SendKey key = {from.actor, from.size};
-  for (const Samples& target : to) {
-    for (const int64_t part : {int64_t{target.actor}, target.size, target.begin - from.begin}) key.push_back(part);
-  }
-  return Cached(&send_, key, [&] {
-    std::vector<Flow> flows;
-    for (const Samples& target : to) AddSends(from, target, &flows);
-    return Links::Together(flows);
-  });
-}
-
-int PlanFlows::Host(int actor, double bytes, bool to_host) {
+int ClassFlows::Host(int actor, double bytes, bool to_host) {
   return Cached(&host_, {actor, bytes, to_host}, [&] {
     const ActorView& a = view_.actors[actor];
     std::vector<Flow> flows;

@@ -1,4 +1,4 @@
-#include "planner/lowering/step_lowering_flows.h"
+#include "planner/lowering/class_flows.h"
 
 #include <gtest/gtest.h>
 
@@ -43,14 +43,14 @@ std::map<std::string, double> BytesOut(const std::vector<std::vector<double>>& u
 }
 
 // By what a ring of two carries: in an all-reduce each sends all bytes once.
-TEST(StepLoweringFlowsTest, ASingleRankBesideAPairIsInTwoRings) {
+TEST(ClassFlowsTest, ASingleRankBesideAPairIsInTwoRings) {
   const auto out = BytesOut({{1}, {0.5, 0.5}}, Collective::kAllReduce);
   EXPECT_DOUBLE_EQ(out.at("n0/gpu0"), kBytes);
   EXPECT_DOUBLE_EQ(out.at("n0/gpu1"), kBytes / 2);
   EXPECT_DOUBLE_EQ(out.at("n0/gpu2"), kBytes / 2);
 }
 
-TEST(StepLoweringFlowsTest, PairsThatAreCutAlikeMeetRankByRank) {
+TEST(ClassFlowsTest, PairsThatAreCutAlikeMeetRankByRank) {
   const auto out = BytesOut({{0.7, 0.3}, {0.7, 0.3}}, Collective::kAllReduce);
   EXPECT_NEAR(out.at("n0/gpu0"), 0.7 * kBytes, 1e-9);
   EXPECT_NEAR(out.at("n0/gpu1"), 0.3 * kBytes, 1e-9);
@@ -58,14 +58,14 @@ TEST(StepLoweringFlowsTest, PairsThatAreCutAlikeMeetRankByRank) {
   EXPECT_NEAR(out.at("n0/gpu3"), 0.3 * kBytes, 1e-9);
 }
 
-TEST(StepLoweringFlowsTest, EveryoneSendsWhatItHoldsWhereverUnitsAreCut) {
+TEST(ClassFlowsTest, EveryoneSendsWhatItHoldsWhereverUnitsAreCut) {
   const auto out = BytesOut({{0.6, 0.4}, {0.5, 0.2, 0.3}}, Collective::kAllReduce);
   const double parts[] = {0.6, 0.4, 0.5, 0.2, 0.3};
   for (int r = 0; r < 5; ++r) EXPECT_NEAR(out.at("n0/gpu" + std::to_string(r)), parts[r] * kBytes, 1e-9) << r;
 }
 
 // Of two that meet, each receives what the other stores.
-TEST(StepLoweringFlowsTest, GathersGoByTheShardsOfEachSlice) {
+TEST(ClassFlowsTest, GathersGoByTheShardsOfEachSlice) {
   const auto out = BytesOut({{1}, {0.5, 0.5}}, Collective::kAllGather, {0.5, 0.5, 0});
   EXPECT_NEAR(out.at("n0/gpu0"), (1.0 / 3 + 1) * kBytes / 2, 1e-9) << "a third of one slice, all of the other";
   EXPECT_NEAR(out.at("n0/gpu1"), 2.0 / 3 * kBytes / 2, 1e-9);

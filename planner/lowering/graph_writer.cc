@@ -1,4 +1,4 @@
-#include "planner/lowering/step_lowering_graph.h"
+#include "planner/lowering/graph_writer.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "planner/lowering/step_lowering_seconds.h"
+#include "planner/lowering/class_seconds.h"
 
 #include <algorithm>
 

@@ -1,5 +1,4 @@
 // Schedules against their formulas, data flow, collectives by ZeRO stage, and properties on random plans.
-#include "planner/lowering/step_lowering.h"
 
 #include <cmath>
 #include <map>
@@ -7,8 +6,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/lowering/step_lowering_flows.h"
-#include "planner/lowering/step_lowering_seconds.h"
+#include "planner/lowering/class_flows.h"
+#include "planner/lowering/class_seconds.h"
 #include "planner/pricing/evaluate.h"
 #include "tests/planner/lowering/lowered.h"
 #include "tests/planner/lowering/lowering_fixture.h"
@@ -21,7 +20,7 @@ using ::testing::HasSubstr;
 // (gtest's fixtures have a Run of their own.)
 absl::StatusOr<Timeline> RunGraph(const StepGraph& graph) { return Run(graph); }
 
-TEST(StepLoweringTest, OneDeviceTakesTheSumOfItsWork) {
+TEST(ClassStepsTest, OneDeviceTakesTheSumOfItsWork) {
   for (const auto schedule :
        {ScheduleFamily::kLayered, ScheduleFamily::kGPipe, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
     const auto setting = MakeSetting(Nodes({{"T4"}}), WorkOf(MediumModel(4, true), 7));
@@ -34,7 +33,7 @@ TEST(StepLoweringTest, OneDeviceTakesTheSumOfItsWork) {
 }
 
 // GPipe and 1F1B: (n + S - 1)(f + b). Narayanan et al., "Megatron-LM" (SC'21) section 2.2.
-TEST(StepLoweringTest, GPipeAnd1F1BHaveThePublishedBubble) {
+TEST(ClassStepsTest, GPipeAnd1F1BHaveThePublishedBubble) {
   for (const auto schedule : {ScheduleFamily::kGPipe, ScheduleFamily::k1F1B, ScheduleFamily::kLayered}) {
     for (const int64_t stages : {2, 3, 4}) {
       const Uniform u = UniformPipeline(schedule, stages, 1, 8);
@@ -47,7 +46,7 @@ TEST(StepLoweringTest, GPipeAnd1F1BHaveThePublishedBubble) {
 }
 
 // Interleaved: the bubble shrinks by the number of ministages. The same, section 2.2.2.
-TEST(StepLoweringTest, InterleavingDividesTheBubble) {
+TEST(ClassStepsTest, InterleavingDividesTheBubble) {
   for (const int64_t rounds : {2, 3}) {
     const Uniform u = UniformPipeline(ScheduleFamily::kInterleaved, 2, rounds, 8);
     const double ideal = (8 + 1.0 / static_cast<double>(rounds)) * (u.forward + u.backward);
@@ -58,7 +57,7 @@ TEST(StepLoweringTest, InterleavingDividesTheBubble) {
 }
 
 // ZB-H1: a bubble of (S - 1)(f + b_input - b_weight). Qi et al., "Zero Bubble Pipeline Parallelism" (ICLR'24) table 1.
-TEST(StepLoweringTest, ZeroBubbleFillsWithTheWeights) {
+TEST(ClassStepsTest, ZeroBubbleFillsWithTheWeights) {
   for (const int64_t stages : {2, 4}) {
     const Uniform u = UniformPipeline(ScheduleFamily::kZeroBubble, stages, 1, 8);
     const double input = u.setting->costs.InputGradientPart() * u.backward, weight = u.backward - input;
@@ -71,7 +70,7 @@ TEST(StepLoweringTest, ZeroBubbleFillsWithTheWeights) {
 
 // ZB-V: where forward and the two halves of the backward take as long, the one bubble is the fill of a ministage a stage, half of
 // ZB-H1's. Qi et al., "Zero Bubble Pipeline Parallelism" (ICLR'24) section 6.
-TEST(StepLoweringTest, ZeroBubbleVHasHalfTheBubble) {
+TEST(ClassStepsTest, ZeroBubbleVHasHalfTheBubble) {
   for (const int64_t stages : {2, 3, 6}) {
     const int64_t microbatches = 2 * stages, wide = 16384;  // layers beside which the ends are nothing
     const auto bubble = [=](const Uniform& u) {
@@ -89,7 +88,7 @@ TEST(StepLoweringTest, ZeroBubbleVHasHalfTheBubble) {
   }
 }
 
-TEST(StepLoweringTest, ZeroBubbleVIsEstimated) {
+TEST(ClassStepsTest, ZeroBubbleVIsEstimated) {
   for (const int64_t stages : {2, 3, 6}) {
     for (const int64_t microbatches : {int64_t{1}, stages, 2 * stages, 4 * stages}) {
       const Uniform u = UniformPipeline(ScheduleFamily::kZeroBubbleV, stages, 2, microbatches);
@@ -102,14 +101,14 @@ TEST(StepLoweringTest, ZeroBubbleVIsEstimated) {
 }
 
 // Zorse section 3.1.1: interleaved layered passes start the next stage after a ministage, not after a stage.
-TEST(StepLoweringTest, LayeredMinistagesShortenTheFill) {
+TEST(ClassStepsTest, LayeredMinistagesShortenTheFill) {
   const Uniform one = UniformPipeline(ScheduleFamily::kLayered, 3, 1, 4),
                 four = UniformPipeline(ScheduleFamily::kLayered, 3, 4, 4);
   EXPECT_LT(LowerAndRun(*four.setting, four.plan).seconds(), LowerAndRun(*one.setting, one.plan).seconds());
 }
 
 // Virtual stages 0 1 1 0: both ends of the model on the first stage, and nothing is sent where the V turns.
-TEST(StepLoweringTest, VirtualStagesInAV) {
+TEST(ClassStepsTest, VirtualStagesInAV) {
   const auto setting = MakeSetting(Nodes({{"T4"}, {"T4"}}), WorkOf(MediumModel(4, true), 6));
   const Plan plan =
       PlanOf(*setting, ScheduleFamily::kLayered,
@@ -141,7 +140,7 @@ TEST(StepLoweringTest, VirtualStagesInAV) {
   EXPECT_EQ(count(TaskKind::kAllReduce), 0) << "a tied embedding beside its head has one gradient";
 }
 
-TEST(StepLoweringTest, ActivationsReachWhoeverStandsForTheSamples) {
+TEST(ClassStepsTest, ActivationsReachWhoeverStandsForTheSamples) {
   // 3 units send to 2: every sample crosses once each way, whatever the microbatches.
   const auto setting = MakeSetting(Nodes({{"T4", "T4", "A10G"}, {"V100-16GB", "T4"}}), WorkOf(MediumModel(4, false), 24));
   Plan plan = PlanOf(*setting, ScheduleFamily::kGPipe,
@@ -162,7 +161,7 @@ TEST(StepLoweringTest, ActivationsReachWhoeverStandsForTheSamples) {
   EXPECT_NEAR(out, crossing, 1);
 }
 
-TEST(StepLoweringTest, SamplesAreDealtInOrderOfCompletion) {
+TEST(ClassStepsTest, SamplesAreDealtInOrderOfCompletion) {
   const auto setting = MakeSetting(Nodes({{"A100-40GB", "T4"}}), WorkOf(MediumModel(4, false), 12));
   const Plan plan = PlanOf(*setting, ScheduleFamily::kGPipe, {{{StageOf(*setting, 0, {{2, 2, 2, 2}, {2, 2}}, {{0, 3}}, 0)}}});
   const auto view = ViewOf(*setting, plan);
@@ -176,7 +175,7 @@ TEST(StepLoweringTest, SamplesAreDealtInOrderOfCompletion) {
   EXPECT_THAT(begins, testing::UnorderedElementsAre(0, 2, 4, 6, 8, 10));
 }
 
-TEST(StepLoweringTest, CollectivesByZeroStage) {
+TEST(ClassStepsTest, CollectivesByZeroStage) {
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, false), 8));
   const auto lower = [&](ScheduleFamily schedule, int zero) {
     return LowerAndRun(*setting, PlanOf(*setting, schedule, {{{StageOf(*setting, 0, {{2, 2}, {2, 2}}, {{0, 3}}, zero)}}}));
@@ -197,7 +196,7 @@ TEST(StepLoweringTest, CollectivesByZeroStage) {
   EXPECT_EQ(layered.Count(TaskKind::kReduceScatter), 6);
 }
 
-TEST(StepLoweringTest, OffloadedMinistagesAreFetchedTwiceAndSteppedInTurn) {
+TEST(ClassStepsTest, OffloadedMinistagesAreFetchedTwiceAndSteppedInTurn) {
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}, {"T4", "T4"}}), WorkOf(MediumModel(8, false), 8));
   std::vector<StagePlan> stages;
   const auto dealt = DealLayers(8, 2, 4);
@@ -209,8 +208,7 @@ TEST(StepLoweringTest, OffloadedMinistagesAreFetchedTwiceAndSteppedInTurn) {
   const Lowered lowered = LowerAndRun(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{stages}}));
   // Zorse table 1: every ministage twice, but the last two of each stage stay at the turn.
   EXPECT_EQ(lowered.Count(TaskKind::kGather), 2 * (4 + 2));
-  EXPECT_EQ(lowered.Count(TaskKind::kOptimizer), 2 * 4);  // one actor a stage, a step a ministage
-  EXPECT_EQ(lowered.Count(TaskKind::kScalars), 0);
+  EXPECT_EQ(lowered.Count(TaskKind::kOptimizer), 2 * 4 + 2);  // one actor a stage, a step a ministage; embedding and head
   // The first optimizer step does not wait for the whole backward.
   Picoseconds first_step = lowered.timeline.end, last_backward = 0;
   for (size_t t = 0; t < lowered.graph.tasks.size(); ++t) {
@@ -221,7 +219,7 @@ TEST(StepLoweringTest, OffloadedMinistagesAreFetchedTwiceAndSteppedInTurn) {
   EXPECT_LT(first_step, last_backward);
 }
 
-TEST(StepLoweringTest, TiedEmbeddingOfTwoStagesIsSummedOnce) {
+TEST(ClassStepsTest, TiedEmbeddingOfTwoStagesIsSummedOnce) {
   for (const bool tied : {false, true}) {
     const auto setting = MakeSetting(Nodes({{"T4"}, {"T4"}}), WorkOf(MediumModel(4, tied), 4));
     const Lowered lowered =
@@ -231,7 +229,7 @@ TEST(StepLoweringTest, TiedEmbeddingOfTwoStagesIsSummedOnce) {
   }
 }
 
-TEST(StepLoweringTest, PipelinesSumWhatTheyShare) {
+TEST(ClassStepsTest, PipelinesSumWhatTheyShare) {
   const auto setting = MakeSetting(Nodes({{"T4"}, {"T4"}, {"A10G"}}), WorkOf(MediumModel(4, false), 8));
   const PipelinePlan two{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}}, 0), StageOf(*setting, 1, {{2, 2}}, {{2, 3}}, 0)}};
   const PipelinePlan one{{StageOf(*setting, 2, {{2, 2}}, {{0, 3}}, 0)}};
@@ -254,7 +252,7 @@ TEST(StepLoweringTest, PipelinesSumWhatTheyShare) {
   EXPECT_NEAR(sharded.Seconds(TaskKind::kOptimizer), summed.Seconds(TaskKind::kOptimizer) / 2, 1e-6);
 }
 
-TEST(StepLoweringTest, UnequalTensorParallelWaitsForTheSlowestAndItsSums) {
+TEST(ClassStepsTest, UnequalTensorParallelWaitsForTheSlowestAndItsSums) {
   const auto setting = MakeSetting(Nodes({{"A10G", "T4"}}), WorkOf(MediumModel(4, false), 4));
   StagePlan stage = StageOf(*setting, 0, {{}, {}}, {{0, 3}}, 0);
   stage.units = {{{stage.units[0].ranks[0], stage.units[1].ranks[0]}, {2, 2}}};
@@ -274,7 +272,7 @@ TEST(StepLoweringTest, UnequalTensorParallelWaitsForTheSlowestAndItsSums) {
   EXPECT_EQ(LowerAndRun(*setting, plan).graph.actors.size(), 1u);
 }
 
-TEST(StepLoweringTest, WhatOverlapDoesNotHideIsAdded) {
+TEST(ClassStepsTest, WhatOverlapDoesNotHideIsAdded) {
   Cluster cluster = Nodes({{"T4", "T4"}}, 12e9, 3e9);
   const Workload workload = WorkOf(MediumModel(8, false), 16);
   const auto step = [&](double efficiency) {
@@ -294,7 +292,7 @@ TEST(StepLoweringTest, WhatOverlapDoesNotHideIsAdded) {
   EXPECT_LE(none, full + transfers * 1.01);
 }
 
-TEST(StepLoweringTest, UnequalMicrobatchesNeverDeadlock) {
+TEST(ClassStepsTest, UnequalMicrobatchesNeverDeadlock) {
   // Stage 1 needs eight samples at once; 1F1B's limit would let stage 0 send four.
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}, {"A10G"}}), WorkOf(MediumModel(4, false), 16));
   const Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B,
@@ -302,16 +300,19 @@ TEST(StepLoweringTest, UnequalMicrobatchesNeverDeadlock) {
                               StageOf(*setting, 2, {{8, 8}}, {{2, 3}}, 0)}}});
   const auto view = ViewOf(*setting, plan);
   ASSERT_TRUE(view.ok());
-  const LoweredPlan lowered = Lower(*setting, *view);
-  EXPECT_TRUE(RunGraph(lowered.graph).ok());
-  EXPECT_GE(lowered.in_flight[0], 4);  // and the ledger knows
+  const auto graph = GraphOfView(*setting, *view, plan);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(RunGraph(*graph).ok());
+  const auto walked = ScheduleOfActors(*view, plan);
+  ASSERT_TRUE(walked.ok()) << walked.status();
+  EXPECT_GE(MostInFlight(walked->schedule.pipelines[0].stages[0], 0), 4);  // and the ledger knows
   const auto evaluation = Evaluate(*setting, plan);
   ASSERT_TRUE(evaluation.ok()) << evaluation.status();
   const MemoryByPurpose by_formula = MemoryOf(setting->costs, DutyOf(*view, view->ranks[0]), std::vector<int64_t>(8, 1));
   EXPECT_GT(evaluation->plan.pipelines[0].stages[0].units[0].ranks[0].predicted.peak_bytes, by_formula.total());
 }
 
-TEST(StepLoweringTest, FiveHundredRanksAreFewActors) {
+TEST(ClassStepsTest, FiveHundredRanksAreFewActors) {
   std::vector<std::vector<std::string>> nodes(64, std::vector<std::string>(8, "A100-40GB"));
   for (size_t n = 32; n < 64; ++n) nodes[n].assign(8, "V100-16GB");
   const auto setting = MakeSetting(Nodes(nodes), WorkOf(MediumModel(32, false), 2048));
@@ -330,7 +331,7 @@ TEST(StepLoweringTest, FiveHundredRanksAreFewActors) {
   for (const Task& task : lowered.graph.tasks) EXPECT_LE(task.loads.size(), 16u);
 }
 
-TEST(StepLoweringTest, LinksThatCannotBindMakeNoDifference) {
+TEST(ClassStepsTest, LinksThatCannotBindMakeNoDifference) {
   const auto setting = MakeSetting(Nodes({{"T4", "T4", "T4"}, {"A10G", "A10G"}}), WorkOf(MediumModel(4, false), 8));
   GraphWriter writer(setting->links);
   writer.AddActor({});
@@ -352,7 +353,7 @@ TEST(StepLoweringTest, LinksThatCannotBindMakeNoDifference) {
 }
 
 // Merging is exact where neighbours' microbatches line up, and else off by the fill of one microbatch.
-TEST(StepLoweringTest, RandomPlansRunAboveTheirWorkAndMergingChangesLittle) {
+TEST(ClassStepsTest, RandomPlansRunAboveTheirWorkAndMergingChangesLittle) {
   RandomPlans random(11);
   double distance = 0;
   int plans = 0;
@@ -363,8 +364,8 @@ TEST(StepLoweringTest, RandomPlansRunAboveTheirWorkAndMergingChangesLittle) {
     SCOPED_TRACE(ToJson(plan));
     const auto merged = ViewOf(*setting, plan), apart = ViewOf(*setting, plan, {.merge = false});
     ASSERT_TRUE(merged.ok() && apart.ok());
-    const auto together = RunGraph(Lower(*setting, *merged).graph), alone = RunGraph(Lower(*setting, *apart).graph),
-               again = RunGraph(Lower(*setting, *merged).graph);
+    const auto together = RunGraph(*GraphOfView(*setting, *merged, plan)), alone = RunGraph(*GraphOfView(*setting, *apart, plan)),
+               again = RunGraph(*GraphOfView(*setting, *merged, plan));
     ASSERT_TRUE(together.ok()) << together.status();
     ASSERT_TRUE(alone.ok()) << alone.status();
     EXPECT_EQ(together->end, again->end);
@@ -386,7 +387,7 @@ TEST(StepLoweringTest, RandomPlansRunAboveTheirWorkAndMergingChangesLittle) {
   EXPECT_LT(distance / plans, 0.015);
 }
 
-TEST(StepLoweringTest, UnknownAndRepeatedDevicesAreNamed) {
+TEST(ClassStepsTest, UnknownAndRepeatedDevicesAreNamed) {
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, false), 4));
   Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B, {{{StageOf(*setting, 0, {{2}, {2}}, {{0, 3}})}}});
   plan.pipelines[0].stages[0].units[1].ranks[0].device = DeviceId("n9/gpu3");

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/lowering/step_lowering_view.h"
+#include "planner/lowering/plan_view.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {

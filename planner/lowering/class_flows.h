@@ -1,17 +1,14 @@
-// The transfers of a plan as flows of the graph, each made once: collectives of groups, tensor-parallel all-reduces, activations
-// between stages, host copies, sums between pipelines.
+// What classes of ranks move as flows of the graph, each made once: collectives of groups, tensor-parallel all-reduces, host
+// copies, sums between stages and pipelines.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <span>
 #include <tuple>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
-#include "planner/lowering/step_lowering_graph.h"
-#include "planner/lowering/step_lowering_view.h"
+#include "planner/lowering/graph_writer.h"
+#include "planner/lowering/plan_view.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {
@@ -22,34 +19,25 @@ namespace motley::planner {
 // even.
 Flow GroupFlow(const Links& links, const PlanView& view, const StageView& stage, Collective collective, double bytes);
 
-// A collective over several sets of ranks (one set per pipeline) that each hold `bytes` spread over them: as many rings as the
+// A collective over several sets of ranks (a unit each) that each hold `bytes` spread over them: as many rings as the
 // smallest set has ranks, each through one rank of every set, each with its part of the bytes.
 Flow AcrossFlow(const Links& links, const std::vector<std::vector<int>>& sets, Collective collective, double bytes);
 
 std::vector<int> DevicesOf(const PlanView& view, const StageView& stage);
 
-class PlanFlows {
+class ClassFlows {
  public:
-  PlanFlows(const Setting& setting, const PlanView& view, GraphWriter* writer)
+  ClassFlows(const Setting& setting, const PlanView& view, GraphWriter* writer)
       : setting_(setting), view_(view), writer_(writer) {}
 
   int Group(int stage, Collective collective, int64_t elements);
   // One all-reduce of `microbatch` samples' activations in every unit of the actor.
   int TensorParallel(int actor, int64_t microbatch);
-  // A microbatch of an actor: its first sample, and the samples of each of the actor's units.
-  struct Samples {
-    int actor = 0;
-    int64_t begin = 0, size = 0;
-  };
-  // What the microbatch and each of `to` have in common, all at once.
-  int Send(const Samples& from, std::span<const Samples> to);
   // Bytes of each rank of the actor.
   int ToHost(int actor, double bytes) { return Host(actor, bytes, true); }
   int FromHost(int actor, double bytes) { return Host(actor, bytes, false); }
 
  private:
-  using SendKey = absl::InlinedVector<int64_t, 8>;  // two numbers and three for each receiver
-  void AddSends(const Samples& from, const Samples& to, std::vector<Flow>* flows) const;
   int Host(int actor, double bytes, bool to_host);
   template <typename Cache, typename Make>
   int Cached(Cache* cache, const typename Cache::key_type& key, Make make);
@@ -59,7 +47,6 @@ class PlanFlows {
   GraphWriter* writer_;
   std::map<std::tuple<int, int, int64_t>, int> group_;
   std::map<std::tuple<int, int64_t>, int> tensor_parallel_;
-  absl::flat_hash_map<SendKey, int> send_;
   std::map<std::tuple<int, double, bool>, int> host_;
 };
 

@@ -1,0 +1,113 @@
+#include "planner/lowering/pipeline_steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "planner/lowering/stage_passes.h"
+#include "planner/plan/schedule_family.h"
+
+namespace motley::planner {
+namespace {
+
+bool ShardsNothing(const PlanView& view, const StageView& stage) {
+  return stage.plan->zero_stage == 0 && view.pipelines_zero_stage == 0;
+}
+
+// Whom the stage's ranks meet for what, where the plan is only priced.
+void AddReplicas(const WrittenPass& pass, const StageView& stage, StageTraits* traits) {
+  const std::vector<StageView>& stages = pass.view.stages;
+  const bool across = pass.view.pipelines.size() > 1;
+  const auto whole = [&](const StageView& s) { return ShardsNothing(pass.view, s); };
+  traits->gathers_homes = across ? !std::all_of(stages.begin(), stages.end(), whole) : stage.shared() && !whole(stage);
+  traits->gathers_tied = false;
+  traits->joins = true;
+  traits->streams = traits->gathers_in_turn && !traits->by_block;
+  traits->whole_ministages = traits->by_block && stage.offload_parameters && !(stage.shared() && stage.plan->zero_stage == 3);
+  traits->reduces = stage.shared() || across || stage.offload_parameters;
+}
+
+StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
+  const StageView& stage = pass.view.stages[s];
+  StageTraits traits;
+  for (const Element& element : pass.view.pipelines[stage.pipeline].elements) {
+    traits.units_of.push_back(element.stage == s ? BlocksOf(pass.blocks, element) : std::vector<int32_t>());
+    traits.units.insert(traits.units.end(), traits.units_of.back().begin(), traits.units_of.back().end());
+  }
+  std::sort(traits.units.begin(), traits.units.end());
+  traits.elements = pass.blocks.elements;
+  traits.tied = pass.setting.workload.model.tie_embeddings;
+  traits.gathers_in_turn = ComesInTurn(stage);
+  traits.reduces_in_turn = stage.shared() && stage.plan->zero_stage >= 2;
+  const bool by_ministage = TraitsOf(pass.view.schedule).by_ministage;
+  traits.by_block = by_ministage && traits.gathers_in_turn;
+  traits.reduces_every_round = !by_ministage && traits.reduces_in_turn;
+  traits.group = s;
+  if (stage.embedding || stage.head) traits.tied_group = pass.places.tied_group[stage.pipeline];
+  traits.sum_group = pass.places.sum_group;
+  if (pass.merged) AddReplicas(pass, stage, &traits);
+  if (traits.sum_group.empty()) return traits;
+  // Between pipelines the ranks meet twice a step: for the parameters and for the gradients.
+  traits.reduces_in_turn = traits.reduces_every_round = traits.gathers_in_turn = traits.by_block = traits.streams = false;
+  return traits;
+}
+
+// The stage's steps, as its members go through them.
+StageSteps StepsOf(const WrittenPass& pass, const StageView& stage, const StageSchedule& schedule, const StageTraits& traits) {
+  StageSteps steps = WithParameters(ComputeSteps(schedule, traits), traits);
+  if (pass.training) steps = WithGradients(std::move(steps), traits);
+  if (pass.merged) return steps;
+  const bool meets = stage.shared() || !traits.sum_group.empty();
+  return meets && stage.num_ranks > stage.num_units ? WithRoomForBroadcasts(std::move(steps), traits) : steps;
+}
+
+void Shift(int64_t samples, PipelineSchedule* schedule) {
+  for (StageSchedule& stage : schedule->stages) {
+    for (MemberMicrobatches& member : stage.members) {
+      for (ScheduledMicrobatch& microbatch : member) microbatch.first += samples;
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<PipelineSteps> StepsOfPipeline(const WrittenPass& pass, size_t p, const PipelineSchedule& schedule,
+                                              const PipelineWalk& walk, int64_t first_sample) {
+  const PipelineView& pipeline = pass.view.pipelines[p];
+  const Joined joined = !pass.merged ? Joined::kNone : pipeline.num_stages > 1 ? Joined::kInside : Joined::kAll;
+  PipelineSteps result;
+  result.schedule = schedule;
+  Shift(first_sample, &result.schedule);
+  int actor = pass.view.stages[pipeline.first_stage].actors.front();
+  for (size_t s = 0; s < schedule.stages.size(); ++s) {
+    const int stage = pipeline.first_stage + static_cast<int>(s);
+    result.traits.push_back(TraitsOfStage(pass, stage));
+    result.stages.push_back(StepsOf(pass, pass.view.stages[stage], schedule.stages[s], result.traits[s]));
+    for (size_t m = 0; m < schedule.stages[s].members.size(); ++m, ++actor) {
+      const int32_t rank = pass.merged ? actor : pass.view.actors[actor].first_rank;
+      std::vector<MemberStep> steps = MemberSteps(result.stages[s], schedule.stages[s].members[m], walk.times[s][m], joined);
+      result.members.push_back({s, m, rank, std::move(steps)});
+    }
+  }
+  MOTLEY_ASSIGN_OR_RETURN(result.members, WithTransfers(std::move(result.members), result.stages, result.schedule));
+  return result;
+}
+
+Program ProgramOf(const WrittenPass& pass, const PipelineSteps& pipeline, const StageSteps& slice, const StageMember& member,
+                  const RankTraits& rank, const CopyTraits& copies) {
+  Program program;
+  program.kind = pass.training ? ProgramKind::kTraining : ProgramKind::kEvaluation;
+  program.num_units = pass.blocks.head() + 1;
+  program.units = pipeline.traits[member.stage].units;
+  for (const ScheduledMicrobatch& own : pipeline.schedule.stages[member.stage].members[member.index]) {
+    program.microbatches.push_back({own.samples, own.first});
+  }
+  program.parameter_buffers = slice.parameter_buffers;
+  program.gradient_buffers = slice.gradient_buffers;
+  std::vector<Operation> operations = OperationsOf(slice, member.steps, rank);
+  if (copies.any()) operations = WithCopies(std::move(operations), copies);
+  program.instructions = WithDependencies(std::move(operations));
+  return program;
+}
+
+}  // namespace motley::planner

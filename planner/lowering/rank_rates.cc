@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "common/base/dtype.h"
+#include "planner/lowering/program_memory.h"
+#include "planner/lowering/program_rates.h"
+
+namespace motley::planner {
+namespace {
+
+class RankRates : public ProgramRates {
+ public:
+  RankRates(const Setting& setting, const PlanView& view, const std::vector<Program>& programs, const Ownership& ownership,
+            GraphWriter* writer)
+      : setting_(setting),
+        view_(view),
+        programs_(programs),
+        ownership_(ownership),
+        owned_(ownership.NumOwnedByRank(programs.size())),
+        writer_(*writer) {
+    for (const std::vector<int32_t>& group : programs.front().groups) {
+      std::vector<int32_t>& places = place_in_.emplace_back(programs.size(), -1);
+      for (size_t i = 0; i < group.size(); ++i) places[static_cast<size_t>(group[i])] = static_cast<int32_t>(i);
+    }
+  }
+
+  Actor ActorOf(size_t r) const override {
+    const RankView& rank = view_.ranks[r];
+    const StageView& stage = view_.stages[rank.stage];
+    return {rank.plan->device.value(), stage.pipeline, stage.index, 1, rank.device};
+  }
+
+  // ---- compute ----
+
+  double Seconds(size_t r, const ComputeSpan& what) override {
+    const RankView& rank = view_.ranks[r];
+    double seconds = 0;
+    for (int32_t unit = what.unit; unit <= what.unit + what.more_units; ++unit) {
+      const UnitKind kind = UnitKindOf(programs_[r], unit);
+      for (int32_t m = what.microbatch; m <= what.microbatch + what.more_microbatches; ++m) {
+        seconds += ComputeSeconds(setting_.costs, rank.kind, rank.plan->tp_share, what.work, kind, SamplesOf(r, m));
+      }
+    }
+    return seconds;
+  }
+  // A rank alone sums nothing.
+  InnerSums SumsInside(std::span<const RankInstruction> members, const ComputeSpan& what) override {
+    InnerSums result;
+    if (members.size() == 1) return result;
+    const size_t first = members.front().rank;
+    int sums = 0;
+    for (int32_t unit = what.unit; unit <= what.unit + what.more_units; ++unit) {
+      sums += planner::SumsInside(what.work, UnitKindOf(programs_[first], unit));
+    }
+    for (int32_t m = what.microbatch; sums > 0 && m <= what.microbatch + what.more_microbatches; ++m) {
+      const int64_t bytes = setting_.costs.BoundaryBytes(SamplesOf(first, m));
+      result.push_back({ActivationSum(members, bytes), static_cast<double>(sums), m});
+    }
+    return result;
+  }
+  double OptimizerSeconds(size_t r, const OptimizerStep& op) override {
+    const double owned = op.first_unit == -1 ? owned_[r] : static_cast<double>(Owned(r, op.first_unit, op.more_units));
+    return setting_.costs.OptimizerSeconds(view_.ranks[r].kind, owned);
+  }
+
+  // ---- collectives ----
+
+  // Of the ranges that the group's ranks own, or of what `root` has, all units at once.
+  int Ring(const RingWork& what) override {
+    const auto& [collective, group, unit, more_units, elements, root] = what;
+    const RingKey key = {collective, group, unit, more_units, elements.first, elements.count, root};
+    const auto [at, added] = rings_.try_emplace(key, -1);
+    if (!added) return at->second;
+    std::vector<double> shares(programs_[0].groups[group].size(), 0);
+    double whole = 0, owned = 0;
+    for (int32_t u = unit; u <= unit + more_units; ++u) whole += AddShares(what, u, &shares);
+    for (const double share : shares) owned += share;
+    for (double& share : shares) share /= owned;
+    if (collective == Collective::kAllReduce || owned == 0) shares.clear();  // each owns all
+    const std::vector<int32_t>& members = programs_[0].groups[group];
+    const double bytes = whole * PartHeld(members) * setting_.costs.RingBytes(collective);
+    std::vector<int> devices;
+    for (const int32_t rank : members) devices.push_back(view_.ranks[rank].device);
+    return at->second = writer_.AddFlow(setting_.links.Ring(collective, devices, bytes, shares));
+  }
+  int Scalars() override {
+    std::vector<int> devices;
+    for (const RankView& rank : view_.ranks) devices.push_back(rank.device);
+    return writer_.AddFlow({setting_.links.TreeSeconds(devices), {}});
+  }
+  int Exchange(std::span<const RankInstruction> members, const BroadcastActivation& op) override {
+    const int64_t bytes = setting_.costs.BoundaryBytes(SamplesOf(members.front().rank, op.microbatch));
+    std::vector<double> shares;
+    for (const RankInstruction& member : members) shares.push_back(member.rank == static_cast<size_t>(op.root) ? 1 : 0);
+    return writer_.AddFlow(setting_.links.Ring(Collective::kAllGather, DevicesOf(members), static_cast<double>(bytes), shares));
+  }
+  int Exchange(std::span<const RankInstruction> members, const AllReduceActivation& op) override {
+    const double samples = SamplesOf(members.front().rank, op.microbatch);
+    // Three numbers of float32 for each row of logits.
+    const double rows = samples * static_cast<double>(setting_.costs.workload().seq_len) * 3 * SizeOfBytes(DType::kFloat32);
+    return ActivationSum(members, op.of == Exchanged::kRows ? static_cast<int64_t>(rows) : setting_.costs.BoundaryBytes(samples));
+  }
+
+  // ---- hand-overs and copies ----
+
+  int HandOver(const HandOverPiece& piece) override {
+    const auto [at, added] = hand_overs_.try_emplace({piece.from, piece.to, piece.samples}, -1);
+    if (!added) return at->second;
+    const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(piece.samples)));
+    const int from = view_.ranks[piece.from].device, to = view_.ranks[piece.to].device;
+    return at->second = writer_.AddFlow(setting_.links.PointToPoint(from, to, bytes));
+  }
+  UnitRange UnitsWith(size_t, int32_t, int64_t, int64_t) const override { return {}; }
+
+  int Copy(size_t r, const OffloadActivation& op) override { return ToHost(r, InputBytes(r, op)); }
+  int Copy(size_t r, const PrefetchActivation& op) override { return FromHost(r, InputBytes(r, op)); }
+  int Copy(size_t r, const OffloadState& op) override { return ToHost(r, StateBytes(r, op.unit, op.more_units, op.of)); }
+  int Copy(size_t r, const PrefetchState& op) override { return FromHost(r, StateBytes(r, op.unit, op.more_units, op.of)); }
+
+ private:
+  double SamplesOf(size_t r, int32_t microbatch) const {
+    return static_cast<double>(programs_[r].microbatches[microbatch].samples);
+  }
+  // Elements of the units that the rank owns.
+  int64_t Owned(size_t r, int32_t unit, int32_t more) const {
+    int64_t owned = 0;
+    for (int32_t u = unit; u <= unit + more; ++u) owned += ownership_.NumOwned(u, static_cast<int32_t>(r));
+    return owned;
+  }
+  int ActivationSum(std::span<const RankInstruction> members, int64_t bytes) {
+    return writer_.AddFlow(setting_.links.Ring(Collective::kAllReduce, DevicesOf(members), static_cast<double>(bytes)));
+  }
+  std::vector<int> DevicesOf(std::span<const RankInstruction> members) const {
+    std::vector<int> devices;
+    for (const RankInstruction& member : members) devices.push_back(view_.ranks[member.rank].device);
+    return devices;
+  }
+  // What each of the group has of the unit's elements, which there are.
+  double AddShares(const RingWork& what, int32_t unit, std::vector<double>* shares) const {
+    const std::vector<int32_t>& place_of = place_in_[what.group];
+    const int64_t begin = what.elements.first, end = what.elements.whole() ? ownership_.NumElements(unit) : what.elements.end();
+    const auto whole = static_cast<double>(end - begin);
+    if (what.root != -1) {
+      (*shares)[static_cast<size_t>(place_of[what.root])] += whole;
+      return whole;
+    }
+    for (const OwnedRange& range : ownership_.Of(unit)) {
+      const int64_t part = std::min(end, range.end) - std::max(begin, range.begin);
+      const int32_t place = place_of[range.rank];
+      if (part > 0 && place >= 0) (*shares)[static_cast<size_t>(place)] += static_cast<double>(part);
+    }
+    return whole;
+  }
+  // Of the units' arrays: ranks of tensor-parallel units meet with those that hold the same slice, or all of a unit do.
+  double PartHeld(const std::vector<int32_t>& ranks) const {
+    const RankView& first = view_.ranks[ranks.front()];
+    double part = 0;
+    for (const int32_t r : ranks) {
+      const RankView& rank = view_.ranks[r];
+      if (rank.stage == first.stage && rank.unit == first.unit) part += rank.plan->tp_share;
+    }
+    return part;
+  }
+
+  int ToHost(size_t r, double bytes) { return writer_.AddFlow(setting_.links.ToHost(view_.ranks[r].device, bytes)); }
+  int FromHost(size_t r, double bytes) { return writer_.AddFlow(setting_.links.FromHost(view_.ranks[r].device, bytes)); }
+  template <typename Op>
+  double InputBytes(size_t r, const Op& op) const {
+    int64_t bytes = 0;
+    for (int32_t m = op.microbatch; m <= op.microbatch + op.more_microbatches; ++m) {
+      bytes += setting_.costs.BoundaryBytes(SamplesOf(r, m)) * (op.more_units + 1);
+    }
+    return static_cast<double>(bytes);
+  }
+  double StateBytes(size_t r, int32_t unit, int32_t more, State of) const {
+    const Costs& costs = setting_.costs;
+    const int64_t each = of == State::kParameters ? costs.element_bytes() : costs.optimizer_bytes_per_element();
+    return static_cast<double>(Owned(r, unit, more) * each);
+  }
+
+  const Setting& setting_;
+  const PlanView& view_;
+  const std::vector<Program>& programs_;
+  const Ownership& ownership_;
+  const std::vector<double> owned_;  // by rank
+  GraphWriter& writer_;
+  std::vector<std::vector<int32_t>> place_in_;  // by group and rank: its place in the ring; -1 = not there
+  using RingKey = std::tuple<Collective, int32_t, int32_t, int32_t, int64_t, int64_t, int32_t>;
+  std::map<RingKey, int> rings_;                                   // by group, units, elements and root
+  std::map<std::tuple<size_t, size_t, int64_t>, int> hand_overs_;  // by ranks and samples
+};
+
+}  // namespace
+
+std::unique_ptr<ProgramRates> RatesOfRanks(const Setting& setting, const PlanView& view, const std::vector<Program>& programs,
+                                           const Ownership& ownership, GraphWriter* writer) {
+  return std::make_unique<RankRates>(setting, view, programs, ownership, writer);
+}
+
+}  // namespace motley::planner

@@ -1,0 +1,34 @@
+#include "planner/pricing/stage_work.h"
+
+#include "planner/plan/schedule_family.h"
+
+namespace motley::planner {
+
+StageWork WorkOf(const PlanView& view, int stage, bool tied) {
+  const StageView& s = view.stages[stage];
+  const std::vector<Element>& elements = view.pipelines[s.pipeline].elements;
+  StageWork work;
+  const bool layered = TraitsOf(view.schedule).by_ministage;
+  const bool gathers = s.shared() && s.plan->zero_stage == 3;
+  if (gathers || s.offload_parameters) work.residency = layered ? Residency::kInTurn : Residency::kPerMicrobatch;
+  const bool by_unit = layered && gathers;
+  work.keeps_embedding = by_unit && tied && s.embedding && s.head;
+  for (size_t e = 0; e < elements.size(); ++e) {
+    const Element& element = elements[e];
+    if (element.stage != stage) continue;
+    const size_t begin = work.chunks.size();
+    const int index = static_cast<int>(e);
+    if (by_unit) {
+      if (element.embedding) work.chunks.push_back({{true, element.first_layer, 0, false}, index});
+      for (int64_t l = 0; l < element.layers; ++l) work.chunks.push_back({{false, element.first_layer + l, 1, false}, index});
+      if (element.head) work.chunks.push_back({{false, element.first_layer + element.layers, 0, true}, index});
+    } else {
+      work.chunks.push_back({{element.embedding, element.first_layer, element.layers, element.head}, index});
+    }
+    work.chunks[begin].first = true;
+    work.chunks.back().last = true;
+  }
+  return work;
+}
+
+}  // namespace motley::planner

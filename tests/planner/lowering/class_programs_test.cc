@@ -1,0 +1,105 @@
+// Programs of classes of units: they come to their end together, are short, and cost what the ranks' own programs cost.
+#include "planner/lowering/class_programs.h"
+
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "planner/lowering/program_graph.h"
+#include "planner/lowering/program_walk.h"
+#include "planner/lowering/program_writer.h"
+#include "planner/plan/ownership.h"
+#include "planner/scheduling/make_schedule.h"
+#include "tests/planner/lowering/lowered.h"
+#include "tests/planner/lowering/lowering_fixture.h"
+
+namespace motley::planner {
+namespace {
+
+absl::StatusOr<ClassPrograms> ProgramsOf(const Setting& setting, const Plan& plan) {
+  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan));
+  MOTLEY_ASSIGN_OR_RETURN(const WalkedSchedule walked, ScheduleOfActors(view, plan));
+  return LowerClasses(setting, view, walked.schedule, walked.walks);
+}
+
+// Of the ranks' own programs; 0: none are written of such a plan.
+double RankSeconds(const Setting& setting, Plan plan) {
+  auto training = MakeTrainingSchedule(setting, plan);
+  EXPECT_TRUE(training.ok()) << training.status();
+  plan.training = *std::move(training);
+  const auto programs = LowerTraining(setting, plan);
+  if (absl::IsUnimplemented(programs.status())) return 0;
+  EXPECT_TRUE(programs.ok()) << programs.status();
+  const auto graph = GraphOfPrograms(setting, plan, *programs);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return ToSeconds(::motley::planner::Run(graph->graph)->end);
+}
+
+TEST(ClassProgramsTest, RandomPlansComeToTheirEnd) {
+  RandomPlans random(12);
+  int plans = 0;
+  for (int i = 0; i < 500; ++i) {
+    const auto setting = random.NextSetting();
+    const Plan plan = random.Next(*setting);
+    if (!Validate(plan, setting->workload.model).ok()) continue;
+    const auto classes = ProgramsOf(*setting, plan);
+    ASSERT_TRUE(classes.ok()) << classes.status() << "\n" << ToText(plan);
+    EXPECT_EQ(CheckOrder(classes->programs), absl::OkStatus()) << ToText(plan);
+    ++plans;
+  }
+  EXPECT_GT(plans, 300);
+}
+
+struct Distance {
+  int plans = 0;
+  double sum = 0, worst = 0;
+};
+
+// Whatever the microbatches. Plans in which nobody shards are left out: ranks that run hand on what one of them has stepped.
+TEST(ClassProgramsTest, RandomPlansCostWhatTheirRanksDo) {
+  RandomPlans random(12);
+  std::map<std::string, Distance> distances;
+  for (int i = 0; i < 1000; ++i) {
+    const auto setting = random.NextSetting();
+    Plan plan = random.Next(*setting);
+    for (PipelinePlan& pipeline : plan.pipelines) {
+      for (StagePlan& stage : pipeline.stages) stage.zero_stage = std::max(stage.zero_stage, 1);
+    }
+    if (!Validate(plan, setting->workload.model).ok()) continue;
+    const double ranks = RankSeconds(*setting, plan);
+    if (ranks == 0) continue;
+    const double off = std::abs(LowerAndRun(*setting, plan).seconds() / ranks - 1);
+    Distance& distance = distances[plan.pipelines.size() > 1 ? "several pipelines" : std::string(ScheduleName(plan.schedule))];
+    ++distance.plans;
+    distance.sum += off;
+    distance.worst = std::max(distance.worst, off);
+  }
+  for (const auto& [kind, distance] : distances) {
+    std::printf("%-18s %4d plans: mean %4.1f %%, worst %4.1f %% from the ranks' programs\n", kind.c_str(), distance.plans,
+                100 * distance.sum / distance.plans, 100 * distance.worst);
+    EXPECT_LT(distance.sum / distance.plans, 0.05) << kind;
+  }
+  EXPECT_EQ(distances.size(), 6u);
+}
+
+// 512 devices of four kinds in a pipeline of four stages.
+TEST(ClassProgramsTest, ManyDevicesAreFewTasks) {
+  std::vector<std::vector<std::string>> nodes;
+  for (const char* card : {"A100-40GB", "V100-16GB", "A10G", "T4"})
+    nodes.insert(nodes.end(), 16, std::vector<std::string>(8, card));
+  const auto setting = MakeSetting(Nodes(nodes), WorkOf(MediumModel(32, false), 4096));
+  for (const ScheduleFamily family : {ScheduleFamily::kLayered, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
+    std::vector<StagePlan> stages;
+    for (int s = 0; s < 4; ++s) {
+      const auto units = std::vector<std::vector<int64_t>>(128, std::vector<int64_t>(32, 1));
+      stages.push_back(StageOf(*setting, 128 * s, units, {{8 * s, 8 * s + 7}}, 2, OpSet::All()));
+    }
+    const Lowered lowered = LowerAndRun(*setting, PlanOf(*setting, family, {{stages}}));
+    EXPECT_LE(lowered.graph.tasks.size(), 5000u) << ScheduleName(family);
+  }
+}
+
+}  // namespace
+}  // namespace motley::planner
