@@ -16,20 +16,35 @@ class DependencyPass {
   std::vector<Instruction> Run(std::vector<Operation> operations) {
     for (auto& of_lane : waited_) of_lane.fill(-1);
     instructions_.reserve(operations.size());
+    lanes_.reserve(operations.size());
     for (Operation& op : operations) {
       at_ = static_cast<int32_t>(instructions_.size());
       needs_.clear();
       std::visit([this](const auto& o) { Visit(o); }, op);
-      std::vector<int32_t> after = Missing(LaneOf(op));
-      instructions_.push_back({std::move(op), std::move(after)});
+      const Lane lane = LaneOf(op);
+      instructions_.push_back({std::move(op), Missing(lane)});
+      lanes_.push_back(lane);
     }
     return std::move(instructions_);
   }
 
  private:
-  // The newest instruction that did something, by buffer or by what comes over a border.
+  // The newest instruction that did something, by what comes over a border and such, or by buffer or unit.
   template <typename Key>
   using Newest = absl::flat_hash_map<Key, int32_t>;
+  class NewestByNumber {
+   public:
+    int32_t& operator[](int32_t number) {
+      if (static_cast<size_t>(number) >= at_.size()) at_.resize(static_cast<size_t>(number) + 1, -1);
+      return at_[static_cast<size_t>(number)];
+    }
+    int32_t Find(int32_t number) const {
+      return number >= 0 && static_cast<size_t>(number) < at_.size() ? at_[static_cast<size_t>(number)] : -1;
+    }
+
+   private:
+    std::vector<int32_t> at_;
+  };
   using Boundary = std::pair<int32_t, int32_t>;       // unit, microbatch
   using Border = std::tuple<bool, int32_t, int32_t>;  // backward, first unit behind the border, microbatch
 
@@ -38,13 +53,16 @@ class DependencyPass {
   void Needs(const Newest<Key>& newest, const Key& key) {
     if (const auto at = newest.find(key); at != newest.end()) Needs(at->second);
   }
+  void Needs(const NewestByNumber& newest, int32_t number) {
+    if (const int32_t at = newest.Find(number); at >= 0) Needs(at);
+  }
 
   // What the instruction needs and its lane has not waited for; of each lane the newest stands for all.
   std::vector<int32_t> Missing(Lane lane) {
     std::array<int32_t, kNumLanes>& waited = waited_[static_cast<size_t>(lane)];
     std::array<int32_t, kNumLanes> newest = waited;
     for (const int32_t need : needs_) {
-      const Lane other = LaneOf(instructions_[need].op);
+      const Lane other = lanes_[static_cast<size_t>(need)];
       if (other != lane) newest[static_cast<size_t>(other)] = std::max(newest[static_cast<size_t>(other)], need);
     }
     std::vector<int32_t> after;
@@ -88,6 +106,7 @@ class DependencyPass {
   template <typename Op>
   void Writes(const Op& op) {
     for (const int32_t buffer : {op.grad, op.tied_grad}) {
+      if (buffer < 0) continue;
       Needs(reduced_, buffer);
       written_[buffer] = at_;
     }
@@ -173,12 +192,13 @@ class DependencyPass {
   void Visit(const AllReduceActivation&) {}
 
   std::vector<Instruction> instructions_;
+  std::vector<Lane> lanes_;  // by instruction
   std::array<std::array<int32_t, kNumLanes>, kNumLanes> waited_;  // [lane][other]: newest instruction that it comes after
   int32_t at_ = 0, computed_ = -1, backward_ = -1, stepped_ = -1, scalars_ = -1;
   std::vector<int32_t> needs_;           // of the instruction
-  Newest<int32_t> gathered_, released_;  // by parameter buffer
-  Newest<int32_t> written_, reduced_;    // by gradient buffer
-  Newest<int32_t> summed_;               // by unit
+  NewestByNumber gathered_, released_;  // by parameter buffer
+  NewestByNumber written_, reduced_;    // by gradient buffer
+  NewestByNumber summed_;               // by unit
   Newest<std::pair<State, int32_t>> fetched_;
   Newest<Boundary> offloaded_, prefetched_;
   Newest<Border> received_;

@@ -25,6 +25,7 @@ class Walk {
       Rank& rank = ranks_[r];
       const std::vector<Instruction>& instructions = programs[r].instructions;
       rank.done.assign(instructions.size(), false);
+      for (LaneState& lane : rank.lanes) lane.queue.reserve(instructions.size() / 2);
       for (size_t i = 0; i < instructions.size(); ++i) {
         rank.lanes[static_cast<size_t>(LaneOf(instructions[i].op))].queue.push_back(static_cast<int32_t>(i));
       }
