@@ -266,14 +266,19 @@ class Viewer {
   // is due. Here both stages' microbatches are put in order of the time at which their unit has computed them, and the batch's
   // samples are dealt out in this order on either side; a microbatch then meets those that cover its samples. Where forward and
   // backward take turns, units go at the pace at which the pipeline feeds them: time counts as a part of the unit's own total.
+  // Times are compared as moments of the stage's: units of equal counts are done at the same ones, where sums of seconds differ
+  // in their last digit, and neighbours whose units take turns in another order can be stuck.
   void AssignSamples(const StageView& stage) {
     struct Due {
       double seconds = 0;
       int actor = 0;
       int64_t k = 0;
+      int64_t moment = 0;
     };
+    constexpr double kMoments = int64_t{1} << 32;  // of the whole time
     std::vector<Due> order;
     const bool paced = TraitsOf(plan_.schedule).alternates;
+    double longest = 0;
     for (const int a : stage.actors) {
       ActorView& actor = view_.actors[a];
       actor.begin.resize(static_cast<size_t>(actor.count()));
@@ -284,9 +289,11 @@ class Viewer {
         order.push_back({seconds, a, k});
       }
       for (size_t i = first; paced && i < order.size(); ++i) order[i].seconds /= seconds;
+      longest = std::max(longest, paced ? 1 : seconds);
     }
+    for (Due& due : order) due.moment = static_cast<int64_t>(due.seconds / longest * kMoments + 0.5);
     std::sort(order.begin(), order.end(),
-              [](const Due& a, const Due& b) { return std::tie(a.seconds, a.actor, a.k) < std::tie(b.seconds, b.actor, b.k); });
+              [](const Due& a, const Due& b) { return std::tie(a.moment, a.actor, a.k) < std::tie(b.moment, b.actor, b.k); });
     int64_t next = 0;
     for (const Due& due : order) {
       ActorView& actor = view_.actors[due.actor];

@@ -69,6 +69,26 @@ TEST(MakeScheduleTest, SamplesAreDealtInTheOrderInWhichTheyAreDone) {
   EXPECT_GT(schedule->pipelines[0].stages[0].members[0].front().first, 0);
 }
 
+// Under 1F1B units of equal counts keep the same pace, whatever their speeds: the last digit of a sum of seconds deals nothing.
+TEST(MakeScheduleTest, UnitsOfEqualCountsTakeTurns) {
+  const std::vector<std::string> cards = {"T4", "A10G", "V100-16GB", "A100-40GB"};
+  for (size_t c = 1; c < cards.size(); ++c) {
+    const auto setting = MakeSetting(Nodes({{cards[c - 1], cards[c]}}), WorkOf(MediumModel(2, false), 28));
+    for (int64_t size = 1; size <= 2; ++size) {
+      const std::vector<int64_t> microbatches(static_cast<size_t>(14 / size), size);
+      const auto schedule = MakeTrainingSchedule(
+          *setting, PlanOf(*setting, ScheduleFamily::k1F1B, {{{StageOf(*setting, 0, {microbatches, microbatches}, {{0, 1}})}}}));
+      ASSERT_TRUE(schedule.ok()) << schedule.status();
+      for (int64_t member = 0; member < 2; ++member) {
+        for (const ScheduledMicrobatch& m : schedule->pipelines[0].stages[0].members[static_cast<size_t>(member)]) {
+          EXPECT_EQ(m.first, (2 * m.round + member) * size)
+              << cards[c - 1] << " and " << cards[c] << ", microbatches of " << size;
+        }
+      }
+    }
+  }
+}
+
 TEST(MakeScheduleTest, RandomPlansOfTheWholeLanguageGetValidSchedules) {
   RandomPlans random(41);
   for (int i = 0; i < 2000; ++i) {

@@ -44,7 +44,7 @@ UnitProfile BytesOf(UnitModel& model, const TinyJob& job, Precision precision, U
   return profile;
 }
 
-// The profile's bytes with the seconds that the plan's programs are ordered by.
+// The profile's bytes; seconds are the setting's, which knows no card.
 planner::MeasuredSeries SeriesOf(const planner::Costs& costs, int kind, UnitKind unit, const UnitProfile& profile) {
   planner::MeasuredSeries series;
   for (const ComputePoint& point : profile.points) {
@@ -106,7 +106,8 @@ absl::StatusOr<ComputeProfile> MemoryPredictions::ProfileOf(const TinyJob& job) 
   return profiles_[name] = std::move(profile);
 }
 
-absl::StatusOr<std::vector<planner::MemoryByPurpose>> MemoryPredictions::Of(const PlannedJob& planned) {
+// Schedules follow seconds, those of other settings may be others: what is run is what is priced.
+absl::StatusOr<planner::Evaluation> MemoryPredictions::Price(const PlannedJob& planned) {
   MOTLEY_ASSIGN_OR_RETURN(const ComputeProfile measured, ProfileOf(planned.job));
   const planner::PlanRequest request{.runnable = true};
   MOTLEY_ASSIGN_OR_RETURN(const auto seconds, SettingOfThreads(planned.job.model, planned.plan, planned.plan.dtype, request));
@@ -114,7 +115,12 @@ absl::StatusOr<std::vector<planner::MemoryByPurpose>> MemoryPredictions::Of(cons
                           planner::LatencyBook::Of(ProfileOfThreads(*seconds, measured), "measured here"));
   MOTLEY_ASSIGN_OR_RETURN(const auto setting,
                           planner::Setting::Create(seconds->cluster, seconds->workload, seconds->request, &book));
-  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, planner::Price(*setting, planned.plan));
+  MOTLEY_ASSIGN_OR_RETURN(planner::Plan plan, ScheduledOnThreads(planned.job.model, planned.plan));
+  return planner::Price(*setting, std::move(plan));
+}
+
+absl::StatusOr<std::vector<planner::MemoryByPurpose>> MemoryPredictions::Of(const PlannedJob& planned) {
+  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, Price(planned));
   std::vector<planner::MemoryByPurpose> by_rank;
   for (const planner::StagePlan& stage : evaluation.plan.pipelines[0].stages) {
     for (const planner::UnitPlan& unit : stage.units) by_rank.push_back(unit.ranks[0].predicted.memory);

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/session/profile.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/evaluate.h"
 #include "tests/worker/engine/equivalence/planned_job.h"
 
 namespace motley::engine {
@@ -24,6 +25,8 @@ struct RankMemory {
 // Not thread-safe. Measures each model and type once.
 class MemoryPredictions {
  public:
+  // Priced with the programs that the ranks get on threads. Errors of Price.
+  absl::StatusOr<planner::Evaluation> Price(const PlannedJob& planned);
   // By rank. Errors of Price.
   absl::StatusOr<std::vector<planner::MemoryByPurpose>> Of(const PlannedJob& planned);
   // The same beside what the ranks hold when they train on the host. Errors of the run, too.

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "tests/worker/engine/equivalence/equivalence.h"
+#include "tests/worker/engine/equivalence/plan_assignments.h"
 
 namespace motley::engine {
 namespace {
@@ -43,6 +44,22 @@ TEST_F(MeasuredMemoryTest, RanksOfRandomPlansHoldWhatIsPredicted) {
     }
   }
   EXPECT_LE(sum, kMostMean * static_cast<double>(count));
+}
+
+// The seconds of float64 differ from the threads' in the last digit, which has decided who computes which samples.
+TEST_F(MeasuredMemoryTest, WhatIsPricedIsWhatRuns) {
+  constexpr int kPlans = 40;
+  for (int n = 0; n < kPlans; ++n) {
+    const PlannedJob planned = DrawPlannedJob(2612, n, folder_);
+    const absl::StatusOr<planner::Evaluation> priced = predictions_.Price(planned);
+    const auto run = AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan));
+    ASSERT_TRUE(priced.ok() && run.ok()) << priced.status() << run.status();
+    ASSERT_EQ(priced->programs.size(), run->size());
+    for (size_t r = 0; r < run->size(); ++r) {
+      EXPECT_EQ(ToText(priced->programs[r]), ToText((*run)[r].program)) << "rank " << r << " of plan " << n << "\n"
+                                                                        << ToText(planned);
+    }
+  }
 }
 
 // The second rank owns most of every unit and computes nothing: its peak is where the buffers are made that take its shards in.

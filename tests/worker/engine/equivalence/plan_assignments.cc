@@ -9,6 +9,7 @@
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/scheduling/make_schedule.h"
 #include "tests/planner/scheduled.h"
 
 namespace motley::engine {
@@ -83,6 +84,12 @@ std::vector<std::vector<int64_t>> FourSamples(const planner::Plan& plan) {
     evaluation[first].push_back(1);
   }
   return evaluation;
+}
+
+absl::StatusOr<planner::Plan> ScheduledOnThreads(const ModelShape& model, planner::Plan plan) {
+  MOTLEY_ASSIGN_OR_RETURN(const auto setting, SettingOfThreads(model, plan));
+  MOTLEY_ASSIGN_OR_RETURN(plan.training, planner::MakeTrainingSchedule(*setting, plan));
+  return plan;
 }
 
 absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& model, const JobConfig& config,
