@@ -1,8 +1,9 @@
 // Random plans against one device of the same engine: every step's loss and gradient norm, and every array of every checkpoint.
 // Ranks are threads, their lanes are delayed at random. Ends with 1 where a plan does not train like one device.
 // Then the memory of the ranks of other random plans, of wide models, against the planner's prediction.
-//   equivalence_bench [--json F] [--plans N] [--memory N] [--text F] [--seed S] [--references DIR]
+//   equivalence_bench [--json F] [--plans N] [--from N] [--memory N] [--text F] [--seed S] [--references DIR]
 //     --plans       default 300; a third of a second each
+//     --from        number of the first of --plans, default 0; --plans 1 prints it, to look at one again
 //     --memory      plans whose memory is measured, default 100
 //     --text        a line for each rank whose memory is measured
 //     --seed        of plans and delays, default 2
@@ -53,13 +54,15 @@ void Explain(const PlannedJob& planned, uint64_t seed, const std::string& compla
   std::fprintf(stderr, "the smallest like it: %s\n%s\n", equivalence.Complaint(smallest, seed).c_str(), ToText(smallest).c_str());
 }
 
-void MeasureTraining(int64_t plans, uint64_t seed, const std::filesystem::path& folder, bench::Report* report, int64_t* failed) {
+void MeasureTraining(int64_t from, int64_t plans, uint64_t seed, const std::filesystem::path& folder, bench::Report* report,
+                     int64_t* failed) {
   Equivalence equivalence;
   Progress progress(plans);
   std::map<std::string, Differences> worst;  // by dtype
   std::map<std::string, int64_t> count;
-  for (int64_t n = 0; n < plans; ++n) {
+  for (int64_t n = from; n < from + plans; ++n) {
     const PlannedJob planned = DrawPlannedJob(seed, n, folder);
+    if (plans == 1) std::fprintf(stderr, "plan %lld: %s\n", static_cast<long long>(n), ToText(planned).c_str());
     const uint64_t delays = seed + static_cast<uint64_t>(n);
     const std::string& dtype = planned.job.config.training.dtype;
     ++count[dtype];
@@ -72,7 +75,7 @@ void MeasureTraining(int64_t plans, uint64_t seed, const std::filesystem::path& 
       ++*failed;
       Explain(planned, delays, absl::StrCat("plan ", n, ": ", complaint), equivalence);
     }
-    progress.Done(n + 1, *failed);
+    progress.Done(n + 1 - from, *failed);
   }
   for (const auto& [dtype, differences] : worst) {
     const Limits limits = LimitsOf(*ParseDType(dtype));
@@ -80,8 +83,8 @@ void MeasureTraining(int64_t plans, uint64_t seed, const std::filesystem::path& 
     report->AddGoal(dtype + ": loss and gradient norm, worst", differences.curve.relative, "1", limits.curve);
     report->AddGoal(dtype + ": arrays of the checkpoints, worst", differences.state.relative, "1", limits.state);
     report->AddGoal(dtype + ": peak bytes of a rank, worst", differences.memory.relative, "1", limits.memory);
-    std::fprintf(stderr, "%s: worst are %s and %s\n", dtype.c_str(), differences.curve.where.c_str(),
-                 differences.state.where.c_str());
+    std::fprintf(stderr, "%s: worst are %s, %s and %s\n", dtype.c_str(), differences.curve.where.c_str(),
+                 differences.state.where.c_str(), differences.memory.where.c_str());
   }
   report->AddGoal("plans that do not train like one device", static_cast<double>(*failed), "1", 0);
   report->Add("seconds a plan", progress.seconds() / static_cast<double>(plans), "s");
@@ -109,10 +112,12 @@ int main(int argc, char** argv) {
   const std::string plans = Report::Flag(argc, argv, "--plans"), seed = Report::Flag(argc, argv, "--seed");
   const std::string references = Report::Flag(argc, argv, "--references");
   const std::string memory = Report::Flag(argc, argv, "--memory"), text = Report::Flag(argc, argv, "--text");
+  const std::string first = Report::Flag(argc, argv, "--from");
+  const int64_t from = first.empty() ? 0 : std::atoll(first.c_str());
   const int64_t count = plans.empty() ? 300 : std::atoll(plans.c_str());
   const int64_t of_memory = memory.empty() ? 100 : std::atoll(memory.c_str());
-  if (count < 0 || of_memory < 0 || count + of_memory == 0) {
-    std::fprintf(stderr, "--plans and --memory must be numbers, one of them at least 1\n");
+  if (count < 0 || from < 0 || of_memory < 0 || count + of_memory == 0) {
+    std::fprintf(stderr, "--plans, --from and --memory must be numbers, --plans or --memory at least 1\n");
     return 64;
   }
   if (!references.empty()) {
@@ -125,7 +130,7 @@ int main(int argc, char** argv) {
   int64_t failed = 0;
   const uint64_t drawn = seed.empty() ? 2 : std::strtoull(seed.c_str(), nullptr, 10);
   Report report;
-  if (count > 0) motley::engine::MeasureTraining(count, drawn, folder, &report, &failed);
+  if (count > 0) motley::engine::MeasureTraining(from, count, drawn, folder, &report, &failed);
   std::FILE* const lines = text.empty() ? nullptr : std::fopen(text.c_str(), "w");
   if (of_memory > 0) motley::engine::MeasureMemory(of_memory, drawn, folder, lines, &report, &failed);
   if (lines != nullptr) std::fclose(lines);
