@@ -192,10 +192,10 @@ class DependencyPass {
   void Visit(const AllReduceActivation&) {}
 
   std::vector<Instruction> instructions_;
-  std::vector<Lane> lanes_;  // by instruction
+  std::vector<Lane> lanes_;                                       // by instruction
   std::array<std::array<int32_t, kNumLanes>, kNumLanes> waited_;  // [lane][other]: newest instruction that it comes after
   int32_t at_ = 0, computed_ = -1, backward_ = -1, stepped_ = -1, scalars_ = -1;
-  std::vector<int32_t> needs_;           // of the instruction
+  std::vector<int32_t> needs_;          // of the instruction
   NewestByNumber gathered_, released_;  // by parameter buffer
   NewestByNumber written_, reduced_;    // by gradient buffer
   NewestByNumber summed_;               // by unit
