@@ -239,6 +239,12 @@ class Ledger {
   ActivationBytes live_, peak_;
 };
 
+int64_t ElementsBesideHomes(const std::vector<UnitBuffer>& buffers) {
+  int64_t elements = 0;
+  for (const UnitBuffer& buffer : buffers) elements += buffer.home_of < 0 ? buffer.elements : 0;
+  return elements;
+}
+
 }  // namespace
 
 UnitKind UnitKindOf(const Program& program, int32_t unit) {
@@ -257,6 +263,11 @@ OpSet OperatorSet(uint32_t operators) {
 
 ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, double tp_share) {
   return Ledger(costs, kind, program, tp_share).Peak();
+}
+
+int64_t GatheredBytes(const Costs& costs, const Program& program) {
+  return costs.element_bytes() * ElementsBesideHomes(program.parameter_buffers) +
+         costs.gradient_bytes() * ElementsBesideHomes(program.gradient_buffers);
 }
 
 }  // namespace motley::planner

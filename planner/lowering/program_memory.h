@@ -31,4 +31,7 @@ struct ActivationBytes {
 // from when its lane waits for it, and tokens and targets, which lie there all step, are not counted.
 ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, double tp_share = 1);
 
+// Of the buffers that the program declares those that are no unit's home: what units are assembled in beside the rank's state.
+int64_t GatheredBytes(const Costs& costs, const Program& program);
+
 }  // namespace motley::planner

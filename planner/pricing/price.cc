@@ -139,11 +139,12 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
     const StageSchedule& stage = schedule.pipelines[rank.pipeline].stages[view.stages[rank.stage].index];
     return MostInFlight(stage, static_cast<size_t>(rank.unit));
   };
-  // The ledger follows the family's order; the programs say what is there when.
+  // The ledger follows the family's order; the programs say what is there when, and in how many buffers.
   const auto walk = [&](size_t r, const RankDuty& duty, MemoryByPurpose* memory) {
     const RankView& rank = view.ranks[r];
     const MicrobatchSizes microbatches(view.stages[rank.stage].plan->units[rank.unit].microbatches);
     const ActivationBytes peak = PeakActivations(setting.costs, rank.kind, result.programs[r]);
+    memory->gathered = GatheredBytes(setting.costs, result.programs[r]);
     memory->boundaries = peak.boundaries;
     memory->saved = peak.saved + TokenBytesOf(setting.costs, duty, microbatches);
     memory->workspace = peak.workspace;

@@ -75,5 +75,22 @@ TEST_F(MendedPriceTest, TheFastestThatFitsAsMendedIsChosen) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("n0/gpu0 (T4) needs"));
 }
 
+// The closed form knows the larger ministage alone and takes it to be the head's; here it is the other one.
+TEST(PriceTest, BuffersAreTheProgramsOwn) {
+  PlanRequest request;
+  request.runnable = true;
+  auto setting = Setting::Create(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(6, true), 8), request, nullptr);
+  ASSERT_TRUE(setting.ok()) << setting.status();
+  const Plan plan =
+      PlanOf(**setting, ScheduleFamily::kLayered, {{{StageOf(**setting, 0, {{2, 2}, {2, 2}}, {{0, 3}, {4, 5}}, 2)}}});
+  const auto priced = Price(**setting, plan);
+  ASSERT_TRUE(priced.ok()) << priced.status();
+  int64_t elements = 0;
+  for (const UnitBuffer& buffer : priced->programs[0].gradient_buffers) elements += buffer.elements;
+  const MemoryByPurpose& memory = priced->plan.pipelines[0].stages[0].units[0].ranks[0].predicted.memory;
+  EXPECT_EQ(memory.gathered, (*setting)->costs.gradient_bytes() * elements);
+  EXPECT_EQ(priced->programs[0].gradient_buffers.size(), 1u + 4u) << "the tied embedding's and a ministage's";
+}
+
 }  // namespace
 }  // namespace motley::planner
