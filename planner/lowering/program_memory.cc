@@ -1,6 +1,7 @@
 #include "planner/lowering/program_memory.h"
 
 #include <cstddef>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -13,17 +14,59 @@ constexpr OpSet kAttentionHalf =
 constexpr OpSet kMlpHalf =
     OpSet().With(Op::kResidual1).With(Op::kNorm2).With(Op::kUp).With(Op::kActivation).With(Op::kDown).With(Op::kResidual2);
 
+// A receive, of activations or gradients.
+struct HandOver {
+  bool gradient = false;
+  int32_t unit = 0, microbatch = 0, first = 0, peer = 0;
+  bool IsOfCell(const HandOver& other) const {
+    return gradient == other.gradient && unit == other.unit && microbatch == other.microbatch;
+  }
+};
+
+std::optional<HandOver> HandOverOf(const Instruction& instruction) {
+  const auto of = [](const auto& op, bool gradient) { return HandOver{gradient, op.unit, op.microbatch, op.first, op.peer}; };
+  if (const auto* activation = std::get_if<ReceiveActivation>(&instruction.op)) return of(*activation, false);
+  if (const auto* gradient = std::get_if<ReceiveGradient>(&instruction.op)) return of(*gradient, true);
+  return std::nullopt;
+}
+
+// The microbatch of its peer that it is a piece of.
+const Microbatch* WholeOf(std::span<const Program> all, const HandOver& hand_over) {
+  for (const Microbatch& whole : all[static_cast<size_t>(hand_over.peer)].microbatches) {
+    if (whole.first <= hand_over.first && hand_over.first < whole.end()) return &whole;
+  }
+  return nullptr;
+}
+
+// By instruction: a receive that comes at once with the one before it, as the peer has computed both in one piece.
+std::vector<bool> ComingWithTheOneBefore(const Program& program, std::span<const Program> all) {
+  std::vector<bool> coming(program.instructions.size(), false);
+  std::optional<HandOver> before;
+  const Microbatch* whole_before = nullptr;
+  for (size_t i = 0; i < coming.size() && !all.empty(); ++i) {
+    if (LaneOf(program.instructions[i].op) != Lane::kReceive) continue;
+    const std::optional<HandOver> now = HandOverOf(program.instructions[i]);
+    const Microbatch* const whole = now ? WholeOf(all, *now) : nullptr;
+    const bool alike = before && now && before->gradient == now->gradient && before->unit == now->unit;
+    coming[i] = alike && whole != nullptr && whole == whole_before;
+    before = now;
+    whole_before = whole;
+  }
+  return coming;
+}
+
 // Walks the instructions in the order of the program. Between units lives one activation (forward) or its gradient (backward) per
 // microbatch.
 class Ledger {
  public:
-  Ledger(const Costs& costs, int kind, const Program& program, double tp_share)
+  Ledger(const Costs& costs, int kind, const Program& program, double tp_share, std::span<const Program> all)
       : costs_(costs),
         kind_(kind),
         program_(program),
         tp_share_(tp_share),
         as_engine_(costs.workload().state == StateKeeping::kEngine),
         held_(program.num_units, false),
+        comes_with_the_one_before_(ComingWithTheOneBefore(program, all)),
         activations_(program),
         gradients_(program) {
     for (const int32_t unit : program.units) held_[unit] = true;
@@ -184,19 +227,27 @@ class Ledger {
     if (op.root != program_.rank) Received(BoundaryOf(op.microbatch));
   }
 
-  // The receive lane makes the room of what comes next as soon as the one before has come and nothing else is in the way.
+  // The receive lane makes the room of what comes next as soon as the one before has come and nothing else is in the way. What
+  // was computed in one piece with the one before has come, too, so the lane is at what follows it.
   bool IsReceive(size_t i) const { return LaneOf(program_.instructions[i].op) == Lane::kReceive; }
   int64_t AwaitedBytes() {
-    if (!as_engine_ || next_receive_ >= program_.instructions.size()) return 0;
-    const Instruction& next = program_.instructions[next_receive_];
-    if (!next.after.empty() && static_cast<size_t>(next.after.back()) >= at_) return 0;
-    if (const auto* activation = std::get_if<ReceiveActivation>(&next.op)) return RoomOf(*activation, activations_);
-    if (const auto* gradient = std::get_if<ReceiveGradient>(&next.op)) return RoomOf(*gradient, gradients_);
-    return 0;
+    if (!as_engine_) return 0;
+    int64_t bytes = 0;
+    std::optional<HandOver> before;
+    for (size_t i = next_receive_; i < program_.instructions.size(); ++i) {
+      if (!IsReceive(i)) continue;
+      const Instruction& next = program_.instructions[i];
+      const std::optional<HandOver> hand_over = HandOverOf(next);
+      if (!hand_over || (!next.after.empty() && static_cast<size_t>(next.after.back()) >= at_)) break;
+      if (!before || !before->IsOfCell(*hand_over)) bytes += RoomOf(*hand_over);
+      if (!comes_with_the_one_before_[i]) break;
+      before = hand_over;
+    }
+    return bytes;
   }
-  template <typename Op>
-  int64_t RoomOf(const Op& op, Pieces& pieces) const {
-    return pieces.Of(op) == 0 ? BoundaryOf(op.microbatch) : 0;
+  int64_t RoomOf(const HandOver& hand_over) {
+    Pieces& pieces = hand_over.gradient ? gradients_ : activations_;
+    return pieces.Of(hand_over) == 0 ? BoundaryOf(hand_over.microbatch) : 0;
   }
 
   // The sum stands where its term was; where another rank sends it, this one has no more use for it.
@@ -233,7 +284,8 @@ class Ledger {
   const Program& program_;
   const double tp_share_;
   const bool as_engine_;
-  std::vector<bool> held_;  // by unit
+  std::vector<bool> held_;                             // by unit
+  const std::vector<bool> comes_with_the_one_before_;  // by instruction
   Pieces activations_, gradients_;
   size_t at_ = 0, next_receive_ = 0;  // instructions
   ActivationBytes live_, peak_;
@@ -261,8 +313,9 @@ OpSet OperatorSet(uint32_t operators) {
   return set;
 }
 
-ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, double tp_share) {
-  return Ledger(costs, kind, program, tp_share).Peak();
+ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, double tp_share,
+                                std::span<const Program> all) {
+  return Ledger(costs, kind, program, tp_share, all).Peak();
 }
 
 int64_t GatheredBytes(const Costs& costs, const Program& program) {

@@ -143,7 +143,7 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
   const auto walk = [&](size_t r, const RankDuty& duty, MemoryByPurpose* memory) {
     const RankView& rank = view.ranks[r];
     const MicrobatchSizes microbatches(view.stages[rank.stage].plan->units[rank.unit].microbatches);
-    const ActivationBytes peak = PeakActivations(setting.costs, rank.kind, result.programs[r]);
+    const ActivationBytes peak = PeakActivations(setting.costs, rank.kind, result.programs[r], /*tp_share=*/1, result.programs);
     memory->gathered = GatheredBytes(setting.costs, result.programs[r]);
     memory->boundaries = peak.boundaries;
     memory->saved = peak.saved + TokenBytesOf(setting.costs, duty, microbatches);

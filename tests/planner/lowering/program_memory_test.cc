@@ -72,5 +72,21 @@ TEST(ProgramMemoryTest, AMendedOrderIsCountedAsItRuns) {
   EXPECT_EQ(second.boundaries, 5 * costs.BoundaryBytes(4));
 }
 
+// The first stage computes in one piece what the second one takes in four: the other three are there before they are computed.
+TEST(ProgramMemoryTest, WhatIsComputedInOnePieceComesAtOnce) {
+  const auto setting = RunnableSetting(8);
+  const Plan plan =
+      PlanOf(*setting, ScheduleFamily::k1F1B,
+             {{{StageOf(*setting, 0, {{8}}, {{0, 1}}, 0), StageOf(*setting, 1, {std::vector<int64_t>(4, 2)}, {{2, 3}}, 0)}}});
+  const auto programs = ScheduleAndLower(*setting, plan);
+  ASSERT_TRUE(programs.ok()) << programs.status();
+  const Costs& costs = setting->costs;
+  const int kind = setting->KindOf(1);
+  const int64_t border = costs.BoundaryBytes(2);
+  // Inputs of two layers and the head, the gradient of the head's input; the rooms of what comes.
+  EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1]).boundaries, (4 + 1) * border);
+  EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1], 1, *programs).boundaries, (4 + 3) * border);
+}
+
 }  // namespace
 }  // namespace motley::planner
