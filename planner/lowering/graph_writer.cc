@@ -61,14 +61,12 @@ std::vector<bool> BindingLinks(const std::vector<const Flow*>& flows, const Link
 
 int GraphWriter::AddActor(Actor actor) {
   graph_.actors.push_back(std::move(actor));
-  lane_free_.resize(graph_.actors.size() * kNumLanes, 0);
   return static_cast<int>(graph_.actors.size()) - 1;
 }
 
 void GraphWriter::Expect(size_t tasks) {
   graph_.tasks.reserve(tasks);
   uses_.reserve(tasks);
-  end_.reserve(tasks);
 }
 
 int GraphWriter::AddFlow(Flow flow) {
@@ -77,18 +75,12 @@ int GraphWriter::AddFlow(Flow flow) {
   return static_cast<int>(flows_.size()) - 1;
 }
 
-int32_t GraphWriter::Add(Task task, double seconds, FlowUse use) {
-  double begin = 0;
+int32_t GraphWriter::Add(Task task, FlowUse use) {
   std::sort(task.after.begin(), task.after.end());
   task.after.erase(std::unique(task.after.begin(), task.after.end()), task.after.end());
   if (!task.after.empty() && task.after.front() < 0) task.after.erase(task.after.begin());
-  for (const int32_t a : task.after) begin = std::max(begin, EndOf(a));
-  for (const int32_t lane : task.lanes) begin = std::max(begin, LaneFree(lane));
-  const double end = begin + seconds;
-  for (const int32_t lane : task.lanes) lane_free_[lane] = end;
   graph_.tasks.push_back(std::move(task));
   uses_.push_back(use);
-  end_.push_back(end);
   return static_cast<int32_t>(graph_.tasks.size()) - 1;
 }
 
@@ -100,7 +92,7 @@ int32_t GraphWriter::AddCompute(TaskKind kind, int actor, double seconds, IndexL
   task.after = std::move(after);
   task.unit = tag.unit;
   task.microbatch = tag.microbatch;
-  return Add(std::move(task), seconds, {});
+  return Add(std::move(task), {});
 }
 
 int32_t GraphWriter::AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, IndexList after, TaskTag tag) {
@@ -112,7 +104,7 @@ int32_t GraphWriter::AddTransfer(TaskKind kind, IndexList lanes, int flow, doubl
   task.after = std::move(after);
   task.unit = tag.unit;
   task.microbatch = tag.microbatch;
-  return Add(std::move(task), shared.alone_seconds * times, {flow, times});
+  return Add(std::move(task), {flow, times});
 }
 
 StepGraph GraphWriter::Finish() {

@@ -1,5 +1,5 @@
-// Writes a step graph: tasks with their dependencies, transfers by shared flow. Keeps a clock without contention on the way, so
-// that the lowering can emit tasks in the order in which they are likely to run: lanes run tasks in the order of the vector.
+// Writes a step graph: tasks with their dependencies, transfers by shared flow. Lanes run tasks in the order in which they are
+// added.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,6 @@ class GraphWriter {
   // `times` flows one after another (loads and latency).
   int32_t AddTransfer(TaskKind kind, IndexList lanes, int flow, double times, IndexList after, TaskTag tag = {});
 
-  // When the task ends if no transfer shares a link.
-  double EndOf(int32_t task) const { return task < 0 ? 0 : end_[task]; }
-  double LaneFree(int32_t lane) const { return lane_free_[lane]; }
-
   // Fills in the loads. Links that cannot be the ones that bind are left out: those on which no flow takes longer than on
   // one kept link. Max-min shares stay what they were, since such a link's limit follows from the kept one's.
   StepGraph Finish();
@@ -50,14 +46,12 @@ class GraphWriter {
     int flow = -1;
     double scale = 1;
   };
-  int32_t Add(Task task, double seconds, FlowUse use);
+  int32_t Add(Task task, FlowUse use);
 
   const Links& links_;
   StepGraph graph_;
   std::vector<SharedFlow> flows_;
-  std::vector<FlowUse> uses_;      // by task
-  std::vector<double> end_;        // by task
-  std::vector<double> lane_free_;  // by lane
+  std::vector<FlowUse> uses_;  // by task
 };
 
 }  // namespace motley::planner

@@ -44,7 +44,7 @@ struct ScheduleTraits {
   bool alternates;       // forwards and backwards take turns: ranks go at the pace of the pipeline, not at their own
   bool takes_in_flight;  // follows StagePlan::in_flight; without it 1F1B's own
   bool splits_backward;  // the gradients of the weights apart from those of the input
-  bool fixed_order;      // computed action by action as FamilyOrder says; else data that are late change whose turn it is
+  bool fixed_order;      // has no limit in flight that mending could raise
   size_t ministages;     // that each of several stages has; 0 = any number
   VirtualStageMap map;
 };
