@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -35,7 +36,12 @@ size_t NextOf(const std::vector<Waiting>& left) {
 
 std::vector<ComingPiece> HandOverOrder::InOrder(std::vector<ComingPiece> pieces, Lanes* lanes) {
   for (auto* of_ranks : {&lanes->send, &lanes->receive}) {
-    for (auto& [rank, samples] : *of_ranks) samples /= 2;
+    for (int64_t& samples : *of_ranks) samples /= 2;
+  }
+  for (const ComingPiece& piece : pieces) {
+    const auto sender = static_cast<size_t>(piece.sender), receiver = static_cast<size_t>(piece.receiver);
+    if (sender >= lanes->send.size()) lanes->send.resize(sender + 1, 0);
+    if (receiver >= lanes->receive.size()) lanes->receive.resize(receiver + 1, 0);
   }
   if (pieces.size() == 1) {
     int64_t &send = lanes->send[pieces[0].sender], &receive = lanes->receive[pieces[0].receiver];
@@ -72,20 +78,22 @@ std::vector<ComingPiece> HandOverOrder::Add(const ComingPiece& piece, int64_t ro
   const Key key = {piece.backward, piece.unit, round};
   Round& of_round = rounds_.try_emplace(key, Round{{}, samples_of_round}).first->second;
   of_round.missing -= piece.samples;
-  of_sender_[piece.sender] = key;
+  const auto sender = static_cast<size_t>(piece.sender);
+  if (sender >= of_sender_.size()) of_sender_.resize(sender + 1);
+  of_sender_[sender] = key;
   of_round.waiting.push_back(piece);
   return of_round.missing == 0 ? Take(key) : std::vector<ComingPiece>();
 }
 
 std::vector<ComingPiece> HandOverOrder::WithSender(int32_t sender) {
-  const auto at = of_sender_.find(sender);
-  return at == of_sender_.end() ? std::vector<ComingPiece>() : Take(Key(at->second));
+  const auto at = static_cast<size_t>(sender);
+  return at >= of_sender_.size() || !of_sender_[at] ? std::vector<ComingPiece>() : Take(Key(*of_sender_[at]));
 }
 
 std::vector<ComingPiece> HandOverOrder::All() {
   std::vector<ComingPiece> all;
-  while (!of_sender_.empty()) {
-    for (ComingPiece& piece : WithSender(of_sender_.begin()->first)) all.push_back(std::move(piece));
+  for (size_t sender = 0; sender < of_sender_.size(); ++sender) {
+    for (ComingPiece& piece : WithSender(static_cast<int32_t>(sender))) all.push_back(std::move(piece));
   }
   return all;
 }
@@ -94,7 +102,7 @@ std::vector<ComingPiece> HandOverOrder::Take(const Key& key) {
   const auto at = rounds_.find(key);
   std::vector<ComingPiece> pieces = std::exchange(at->second.waiting, {});
   if (at->second.missing == 0) rounds_.erase(at);
-  for (const ComingPiece& piece : pieces) of_sender_.erase(piece.sender);
+  for (const ComingPiece& piece : pieces) of_sender_[static_cast<size_t>(piece.sender)].reset();
   return InOrder(std::move(pieces), &lanes_[{key.backward, key.unit}]);
 }
 

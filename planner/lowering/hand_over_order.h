@@ -16,11 +16,12 @@
 // that to do, and none of it if the stage's computation does.
 #pragma once
 
-#include <compare>
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "absl/container/flat_hash_map.h"
 
 namespace motley::planner {
 
@@ -28,6 +29,7 @@ namespace motley::planner {
 struct ComingPiece {
   bool backward = false;
   int32_t unit = 0;                           // the first behind the border
+  int32_t virtual_stage = 0;                  // of the receiver
   int64_t microbatch = 0, of_microbatch = 0;  // of the receiver, of the sender
   int32_t sender = 0, receiver = 0;
   int64_t first = 0, samples = 0;  // of the pipeline's batch
@@ -49,22 +51,26 @@ class HandOverOrder {
     bool backward = false;
     int32_t unit = 0;
     int64_t round = 0;
-    auto operator<=>(const Key&) const = default;
+    bool operator==(const Key&) const = default;
+    template <typename H>
+    friend H AbslHashValue(H state, const Key& key) {
+      return H::combine(std::move(state), key.backward, key.unit, key.round);
+    }
   };
   struct Round {
     std::vector<ComingPiece> waiting;
     int64_t missing = 0;  // samples that have not come
   };
-  // Samples after which a rank's lane is free.
+  // Samples after which a lane is free, by rank.
   struct Lanes {
-    std::map<int32_t, int64_t> send, receive;
+    std::vector<int64_t> send, receive;
   };
   static std::vector<ComingPiece> InOrder(std::vector<ComingPiece> pieces, Lanes* lanes);
   std::vector<ComingPiece> Take(const Key& key);
 
-  std::map<Key, Round> rounds_;  // that are not complete
-  std::map<int32_t, Key> of_sender_;
-  std::map<std::pair<bool, int32_t>, Lanes> lanes_;  // by border: backward, unit
+  absl::flat_hash_map<Key, Round> rounds_;       // that are not complete
+  std::vector<std::optional<Key>> of_sender_;    // what it has that waits
+  absl::flat_hash_map<std::pair<bool, int32_t>, Lanes> lanes_;  // by border: backward, unit
 };
 
 }  // namespace motley::planner

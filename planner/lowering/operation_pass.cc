@@ -8,10 +8,17 @@ namespace {
 
 class OperationPass {
  public:
-  OperationPass(const StageSteps& stage, const RankTraits& rank)
-      : stage_(stage), rank_(rank), written_(stage.gradient_buffers.size(), false) {}
+  OperationPass(const StageSteps& stage, const StageMember& member, const RankTraits& rank)
+      : stage_(stage),
+        member_(member),
+        rank_(rank),
+        receive_(member.receives.begin()),
+        send_(member.sends.begin()),
+        written_(stage.gradient_buffers.size(), false) {}
 
-  std::vector<Operation> Run(const std::vector<MemberStep>& own) {
+  std::vector<Operation> Run() {
+    const std::vector<MemberStep>& own = member_.steps;
+    operations_.reserve(own.size() + member_.receives.size() + member_.sends.size() + stage_.steps.size());
     AddGathers(stage_.gathered);
     auto next = own.begin();
     for (size_t i = 0; i < stage_.steps.size(); ++i) {
@@ -31,6 +38,8 @@ class OperationPass {
   }
 
  private:
+  using Transfer = std::vector<Operation>::const_iterator;
+
   void Add(Operation op) { operations_.push_back(std::move(op)); }
 
   void AddGathers(const UnitCollectives& gathers) {
@@ -46,7 +55,7 @@ class OperationPass {
     if (recompute && step.backward() && step.needs_parameters()) {
       AddTogether(step, own, Recompute{step.unit, microbatch, step.parameters, tied});
     }
-    AddTransfers(own.receives);
+    AddTransfers(own.num_receives, &receive_);
     if (own.arrives && rank_.tp_group >= 0) {
       const Exchanged of = step.backward() ? Exchanged::kGradient : Exchanged::kActivation;
       Add(BroadcastActivation{step.backward() ? step.unit + 1 : step.unit, microbatch, of, rank_.tp_group, rank_.leader});
@@ -68,7 +77,7 @@ class OperationPass {
     for (const int32_t grad : {step.gradients, tied_grad}) {
       if (step.makes_gradients() && grad >= 0) written_[grad] = true;
     }
-    AddTransfers(own.sends);
+    AddTransfers(own.num_sends, &send_);
   }
   // Of all that the member does in the step. The ranks of a tensor-parallel unit compute it together.
   template <typename Op>
@@ -78,22 +87,23 @@ class OperationPass {
     if constexpr (requires { op.tp_group; }) op.tp_group = rank_.tp_group;
     Add(op);
   }
-  void AddTransfers(const std::vector<Operation>& transfers) {
-    for (const Operation& transfer : transfers) {
-      if (!rank_.follows) Add(transfer);
-    }
+  void AddTransfers(int32_t count, Transfer* next) {
+    if (!rank_.follows) operations_.insert(operations_.end(), *next, *next + count);
+    *next += count;
   }
 
   const StageSteps& stage_;
+  const StageMember& member_;
   const RankTraits& rank_;
+  Transfer receive_, send_;  // the member's next ones
   std::vector<Operation> operations_;
   std::vector<bool> written_;  // by gradient buffer: since it was reduced
 };
 
 }  // namespace
 
-std::vector<Operation> OperationsOf(const StageSteps& stage, const std::vector<MemberStep>& own, const RankTraits& rank) {
-  return OperationPass(stage, rank).Run(own);
+std::vector<Operation> OperationsOf(const StageSteps& stage, const StageMember& member, const RankTraits& rank) {
+  return OperationPass(stage, member, rank).Run();
 }
 
 }  // namespace motley::planner

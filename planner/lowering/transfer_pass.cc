@@ -1,24 +1,15 @@
 #include "planner/lowering/transfer_pass.h"
 
 #include <algorithm>
-#include <deque>
-#include <set>
-#include <tuple>
+#include <functional>
+#include <queue>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "planner/lowering/hand_over_order.h"
 
 namespace motley::planner {
 namespace {
-
-// What comes over a border: backward, first unit behind the border, microbatch of the receiver.
-using Arrival = std::tuple<bool, int32_t, int64_t>;
-
-Arrival ArrivalOf(const StageStep& step, int64_t microbatch) {
-  return {step.backward(), step.backward() ? step.last_unit() + 1 : step.unit, microbatch};
-}
 
 // A microbatch of a stage, by its place in the batch.
 struct Slot {
@@ -34,10 +25,11 @@ struct ArrivingSamples {
 
 // How far a member is.
 struct Progress {
-  size_t next = 0;
-  MemberStep* sends = nullptr;  // what it has made whose pieces have no order yet
-  absl::flat_hash_map<Arrival, ArrivingSamples> arriving;
-  std::deque<ComingPiece> coming;  // that may be received
+  size_t next = 0, offered = 0;               // its next step, and those that have been ready
+  MemberStep* sends = nullptr;                // what it has made whose pieces have no order yet
+  std::vector<ArrivingSamples> arriving;      // by place of the border (PlaceOf) and own microbatch
+  std::vector<ComingPiece> coming;            // that may be received: those from first_coming on
+  size_t first_coming = 0;
 };
 
 // Steps that all of a stage's members have passed.
@@ -56,7 +48,9 @@ class TransferPass {
         progress_(members_.size()),
         slots_(stages.size()),
         passed_(stages.size()),
-        samples_(stages.size()) {
+        samples_(stages.size()),
+        num_places_(stages.size(), 0) {
+    for (const int32_t stage : schedule.stage_of) place_of_.push_back(num_places_[stage]++);
     for (size_t m = 0; m < members_.size(); ++m) AddMember(m);
     for (size_t s = 0; s < stages.size(); ++s) {
       std::sort(slots_[s].begin(), slots_[s].end(), [](const Slot& a, const Slot& b) { return a.begin < b.begin; });
@@ -67,7 +61,11 @@ class TransferPass {
 
   absl::StatusOr<std::vector<StageMember>> Run() {
     do {
-      while (!ready_.empty()) Compute(ready_.extract(ready_.begin()).value().second);
+      while (!ready_.empty()) {
+        const size_t m = ready_.top().second;
+        ready_.pop();
+        Compute(m);
+      }
     } while (Come(hand_overs_.All()));
     for (size_t m = 0; m < members_.size(); ++m) {
       if (progress_[m].next < members_[m].steps.size()) return Stuck(m);
@@ -88,10 +86,17 @@ class TransferPass {
     return schedule_.stage_of[v] == static_cast<int32_t>(members_[m].stage) ? -1 : schedule_.stage_of[v];
   }
 
+  // Of what comes to a virtual stage of the member's: its place among those of the stage, twice.
+  ArrivingSamples& Arriving(size_t m, bool backward, int32_t virtual_stage, int64_t microbatch) {
+    const auto place = static_cast<size_t>(2 * place_of_[virtual_stage] + (backward ? 1 : 0));
+    return progress_[m].arriving[place * MicrobatchesOf(m).size() + static_cast<size_t>(microbatch)];
+  }
+
   void AddMember(size_t m) {
     const size_t s = members_[m].stage;
     passed_[s].members.push_back(m);
     const MemberMicrobatches& microbatches = MicrobatchesOf(m);
+    progress_[m].arriving.resize(2 * static_cast<size_t>(num_places_[s]) * microbatches.size());
     for (size_t k = 0; k < microbatches.size(); ++k) {
       slots_[s].push_back({microbatches[k].first, microbatches[k].end(), m, static_cast<int64_t>(k)});
       samples_[s].resize(std::max(samples_[s].size(), static_cast<size_t>(microbatches[k].round) + 1), 0);
@@ -102,24 +107,27 @@ class TransferPass {
       own.arrives = Neighbour(m, step, false) >= 0;
       if (!own.arrives) continue;
       const int64_t samples = microbatches[own.microbatch].samples;
-      progress_[m].arriving[ArrivalOf(step, own.microbatch)] = {samples, samples};
+      Arriving(m, step.backward(), step.virtual_stage, own.microbatch) = {samples, samples};
     }
   }
 
   void OfferIfReady(size_t m) {
-    if (progress_[m].next < members_[m].steps.size() && IsReady(m)) ready_.emplace(members_[m].steps[progress_[m].next].end, m);
+    Progress& own = progress_[m];
+    if (own.next < own.offered || own.next == members_[m].steps.size() || !IsReady(m)) return;
+    own.offered = own.next + 1;
+    ready_.emplace(members_[m].steps[own.next].end, m);
   }
-  bool IsReady(size_t m) const {
+  bool IsReady(size_t m) {
     const MemberStep& own = members_[m].steps[progress_[m].next];
     const StageStep& step = StepOf(m, own);
     if (step.waits_for >= 0 && passed_[members_[m].stage].steps <= static_cast<size_t>(step.waits_for)) return false;
-    return !own.arrives || progress_[m].arriving.at(ArrivalOf(step, own.microbatch)).not_sent == 0;
+    return !own.arrives || Arriving(m, step.backward(), step.virtual_stage, own.microbatch).not_sent == 0;
   }
 
   void Compute(size_t m) {
     MemberStep& own = members_[m].steps[progress_[m].next++];
     const StageStep& step = StepOf(m, own);
-    if (own.arrives) Receive(ArrivalOf(step, own.microbatch), &progress_[m], &own.receives);
+    if (own.arrives) Receive(m, step, &own);
     if (const int to = Neighbour(m, step, true); to >= 0) Deliver(m, step, slots_[static_cast<size_t>(to)], &own);
     OfferIfReady(m);
     const size_t s = members_[m].stage;
@@ -141,13 +149,13 @@ class TransferPass {
   }
 
   // What the member needs now, and everything that was sent to it before that.
-  void Receive(const Arrival& arrival, Progress* progress, std::vector<Operation>* receives) const {
-    const ArrivingSamples& needed = progress->arriving.at(arrival);
-    while (needed.not_received > 0) {
-      const ComingPiece& piece = progress->coming.front();
-      progress->arriving.at({piece.backward, piece.unit, piece.microbatch}).not_received -= piece.samples;
-      receives->push_back(ReceiveOf(piece));
-      progress->coming.pop_front();
+  void Receive(size_t m, const StageStep& step, MemberStep* own) {
+    Progress& progress = progress_[m];
+    const ArrivingSamples& needed = Arriving(m, step.backward(), step.virtual_stage, own->microbatch);
+    for (; needed.not_received > 0; ++own->num_receives) {
+      const ComingPiece& piece = progress.coming[progress.first_coming++];
+      Arriving(m, piece.backward, piece.virtual_stage, piece.microbatch).not_received -= piece.samples;
+      members_[m].receives.push_back(ReceiveOf(piece));
     }
   }
 
@@ -155,15 +163,17 @@ class TransferPass {
   void Deliver(size_t m, const StageStep& step, const std::vector<Slot>& slots, MemberStep* own) {
     const ScheduledMicrobatch& from = MicrobatchesOf(m)[own->microbatch];
     const int32_t unit = step.backward() ? step.unit : step.last_unit() + 1, sender = static_cast<int32_t>(m);
+    const int32_t virtual_stage = step.virtual_stage + (step.backward() ? -1 : 1);
     Come(hand_overs_.WithSender(sender));
     progress_[m].sends = own;
     const int64_t samples_of_round = samples_[members_[m].stage][from.round];
     auto to = std::partition_point(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.end <= from.first; });
     for (; to != slots.end() && to->begin < from.end(); ++to) {
       const int64_t first = std::max(from.first, to->begin), samples = std::min(from.end(), to->end) - first;
+      const auto receiver = static_cast<int32_t>(to->member);
       Come(hand_overs_.Add(
-          {step.backward(), unit, to->microbatch, own->microbatch, sender, static_cast<int32_t>(to->member), first, samples},
-          from.round, samples_of_round));
+          {step.backward(), unit, virtual_stage, to->microbatch, own->microbatch, sender, receiver, first, samples}, from.round,
+          samples_of_round));
     }
   }
 
@@ -185,12 +195,12 @@ class TransferPass {
   // The order in which these are sent, and the receivers may take them. Whether there are any.
   bool Come(std::vector<ComingPiece> pieces) {
     for (const ComingPiece& piece : pieces) {
-      progress_[piece.sender].sends->sends.push_back(SendOf(piece));
-      Progress& receiver = progress_[piece.receiver];
-      int64_t& not_sent = receiver.arriving.at({piece.backward, piece.unit, piece.microbatch}).not_sent;
+      const auto from = static_cast<size_t>(piece.sender), to = static_cast<size_t>(piece.receiver);
+      ++progress_[from].sends->num_sends;
+      members_[from].sends.push_back(SendOf(piece));
+      progress_[to].coming.push_back(piece);
+      int64_t& not_sent = Arriving(to, piece.backward, piece.virtual_stage, piece.microbatch).not_sent;
       not_sent -= piece.samples;
-      const auto to = static_cast<size_t>(piece.receiver);
-      receiver.coming.push_back(piece);
       if (not_sent == 0) OfferIfReady(to);
     }
     return !pieces.empty();
@@ -210,8 +220,11 @@ class TransferPass {
   std::vector<Progress> progress_;             // by member
   std::vector<std::vector<Slot>> slots_;       // by stage, in the order of their samples
   std::vector<Passed> passed_;                 // by stage
-  std::set<std::pair<double, size_t>> ready_;  // when it is done with its next step, member
+  // When it is done with its next step, member.
+  std::priority_queue<std::pair<double, size_t>, std::vector<std::pair<double, size_t>>, std::greater<>> ready_;
   std::vector<std::vector<int64_t>> samples_;  // by stage and round
+  std::vector<int32_t> num_places_;            // by stage: its virtual stages
+  std::vector<int32_t> place_of_;              // by virtual stage: among those of its stage
   HandOverOrder hand_overs_;
 };
 

@@ -24,15 +24,16 @@ namespace motley::planner {
 struct MemberStep {
   size_t step = 0;
   int64_t microbatch = 0, more_microbatches = 0;
-  double end = 0;                          // when the member is done with it, in logical time
-  std::vector<Operation> receives, sends;  // before it, and what it has made behind it
-  bool arrives = false;                    // what it is computed from
+  double end = 0;                        // when the member is done with it, in logical time
+  bool arrives = false;                  // what it is computed from
+  int32_t num_receives = 0, num_sends = 0;  // before it, and of what it has made behind it
 };
 
 struct StageMember {
   size_t stage = 0, index = 0;  // of the pipeline, of the stage
   int32_t rank = 0;             // of several the first, which sends and receives
   std::vector<MemberStep> steps;
+  std::vector<Operation> receives, sends;  // of one step after the other
 };
 
 // Of the steps that all of a member's microbatches pass in turn: those in which they are one MemberStep.

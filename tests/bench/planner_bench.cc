@@ -17,6 +17,7 @@
 #include "planner/answers/plan_answer.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/live/planner.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/setting/blank_plan.h"
 #include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
@@ -282,7 +283,7 @@ Plan EightRanks(const Setting& setting, int stages) {
   const int wide = kRanks / stages;
   Plan plan = BlankPlan(setting, "bench", ScheduleFamily::k1F1B);
   plan.global_batch = int64_t{kMicrobatches} * wide;
-  plan.dtype = DType::kFloat32;
+  plan.dtype = setting.workload.dtype;
   PipelinePlan& pipeline = plan.pipelines.emplace_back();
   const int64_t layers = setting.workload.model.num_layers / stages;
   for (int s = 0; s < stages; ++s) {
@@ -306,6 +307,10 @@ void MeasurePrograms(Report* report) {
     if (!setting.ok()) return AddRows(name, {0, 0, TextOf(setting.status())}, kNoGoal, report);
     const Plan plan = EightRanks(**setting, stages);
     AddRows(name, MeasureApart([&] { return TextOf(ScheduleAndLower(**setting, plan).status()); }), 100, report);
+    Setting own = **setting;
+    own.workload.global_batch = plan.global_batch;
+    AddRows(absl::StrCat("price in a search, of ", name), MeasureApart([&] { return TextOf(Evaluate(own, plan).status()); }),
+            kNoGoal, report);
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 using testing::IsEmpty;
 
 ComingPiece Piece(int32_t sender, int32_t receiver, int64_t first, int64_t samples, int64_t microbatch = 0) {
-  return {false, 1, microbatch, 0, sender, receiver, first, samples};
+  return {false, 1, 1, microbatch, 0, sender, receiver, first, samples};
 }
 // "0>3 1>3": of sender 0 to rank 3, ...
 std::string Text(const std::vector<ComingPiece>& pieces) {

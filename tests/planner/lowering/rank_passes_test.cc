@@ -29,9 +29,9 @@ StageSteps OneStage(const std::string& actions, bool training = true) {
   StageSteps stage = WithParameters(ComputeSteps(ScheduleOf(actions), traits), traits);
   return training ? WithGradients(std::move(stage), traits) : stage;
 }
-std::vector<MemberStep> OneMicrobatch(size_t steps) {
-  std::vector<MemberStep> own;
-  for (size_t i = 0; i < steps; ++i) own.push_back({i, 0, 0, {}, {}});
+StageMember OneMicrobatch(size_t steps) {
+  StageMember own;
+  for (size_t i = 0; i < steps; ++i) own.steps.push_back({i});
   return own;
 }
 
@@ -106,9 +106,12 @@ TEST(OperationPassTest, AnEvaluationKeepsNothing) {
 TEST(OperationPassTest, ALeaderBroadcastsWhatItReceives) {
   const StageTraits traits = StageOfUnits({{}, {1}, {}}, 3);
   const StageSteps stage = WithParameters(ComputeSteps(ScheduleOf("1F0"), traits), traits);
-  const MemberStep own = {0, 0, 0, 0, {ReceiveActivation{1, 0, 0, 1, 5}}, {SendActivation{2, 0, 0, 1, 6}}, true};
+  StageMember own;
+  own.steps = {{.step = 0, .arrives = true, .num_receives = 1, .num_sends = 1}};
+  own.receives = {ReceiveActivation{1, 0, 0, 1, 5}};
+  own.sends = {SendActivation{2, 0, 0, 1, 6}};
   RankTraits rank = {.training = false, .head = 2, .tp_group = 4, .leader = 7};
-  EXPECT_EQ(InstructionsText(WithDependencies(OperationsOf(stage, {own}, rank))),
+  EXPECT_EQ(InstructionsText(WithDependencies(OperationsOf(stage, own, rank))),
             "0 gather block=1 buffer=0 group=0\n"
             "1 receive_activation block=1 mb=0 first=0 samples=1 peer=5\n"
             "2 broadcast_activation block=1 mb=0 of=activation group=4 root=7 after=1\n"
@@ -116,7 +119,7 @@ TEST(OperationPassTest, ALeaderBroadcastsWhatItReceives) {
             "4 send_activation block=2 mb=0 first=0 samples=1 peer=6 after=3\n"
             "5 reduce_scalars after=3\n");
   rank.follows = true;
-  EXPECT_EQ(InstructionsText(WithDependencies(OperationsOf(stage, {own}, rank))),
+  EXPECT_EQ(InstructionsText(WithDependencies(OperationsOf(stage, own, rank))),
             "0 gather block=1 buffer=0 group=0\n"
             "1 broadcast_activation block=1 mb=0 of=activation group=4 root=7\n"
             "2 forward block=1 mb=0 buffer=0 keep=nothing tp=4 after=1\n"
@@ -153,8 +156,8 @@ TEST(DependencyPassTest, ABackwardWaitsForItsGradientAndForItsBuffersLastReducti
 TEST(CopyPassTest, InputsWaitInHostMemory) {
   const StageTraits traits = StageOfUnits({{1}}, 3);
   const StageSteps stage = WithParameters(ComputeSteps(ScheduleOf("0F0-2 0B0-2"), traits), traits);
-  std::vector<MemberStep> own;
-  for (size_t i = 0; i < 6; ++i) own.push_back({i, static_cast<int64_t>(i % 3)});
+  StageMember own;
+  for (size_t i = 0; i < 6; ++i) own.steps.push_back({i, static_cast<int64_t>(i % 3)});
   CopyTraits copies;
   copies.activations = true;
   EXPECT_EQ(InstructionsText(WithDependencies(WithCopies(OperationsOf(stage, own, {.head = 2}), copies))),

@@ -21,11 +21,12 @@ std::string MemberText(const StageMember& member, const StageSteps& stage) {
         },
         op);
   };
+  auto receive = member.receives.begin(), send = member.sends.begin();
   for (const MemberStep& own : member.steps) {
-    for (const Operation& receive : own.receives) add('<', receive);
+    for (int32_t i = 0; i < own.num_receives; ++i) add('<', *receive++);
     const StageStep& step = stage.steps[own.step];
     absl::StrAppend(&text, " ", std::string(1, "FBIW"[static_cast<int>(step.kind)]), step.unit, ".", own.microbatch);
-    for (const Operation& send : own.sends) add('>', send);
+    for (int32_t i = 0; i < own.num_sends; ++i) add('>', *send++);
   }
   return text.empty() ? text : text.substr(1);
 }
@@ -53,7 +54,7 @@ std::vector<std::string> Transfers(const std::vector<std::string>& actions,
   for (size_t s = 0; s < stages.size(); ++s) {
     for (size_t m = 0; m < schedule.stages[s].members.size(); ++m) {
       const auto rank = static_cast<int32_t>(members.size());
-      members.push_back({s, m, rank, MemberSteps(stages[s], schedule.stages[s].members[m], walk.times[s][m])});
+      members.push_back({s, m, rank, MemberSteps(stages[s], schedule.stages[s].members[m], walk.times[s][m]), {}, {}});
     }
   }
   const auto result = WithTransfers(members, stages, schedule);
