@@ -68,8 +68,8 @@ class HandOverOrder {
   static std::vector<ComingPiece> InOrder(std::vector<ComingPiece> pieces, Lanes* lanes);
   std::vector<ComingPiece> Take(const Key& key);
 
-  absl::flat_hash_map<Key, Round> rounds_;       // that are not complete
-  std::vector<std::optional<Key>> of_sender_;    // what it has that waits
+  absl::flat_hash_map<Key, Round> rounds_;                      // that are not complete
+  std::vector<std::optional<Key>> of_sender_;                   // what it has that waits
   absl::flat_hash_map<std::pair<bool, int32_t>, Lanes> lanes_;  // by border: backward, unit
 };
 

@@ -18,8 +18,9 @@ struct RankTraits {
   bool follows = false;  // it is not the leader
 };
 
-// What the rank does, in order: the member's steps or, of a tensor-parallel unit, what they are for one of its ranks. This adds the second run of layers of which
-// the boundary alone was kept, zeroes where the rank has nothing to add to a sum, and the end of the step.
+// What the rank does, in order: the member's steps or, of a tensor-parallel unit, what they are for one of its ranks. This adds
+// the second run of layers of which the boundary alone was kept, zeroes where the rank has nothing to add to a sum, and the end
+// of the step.
 std::vector<Operation> OperationsOf(const StageSteps& stage, const StageMember& member, const RankTraits& rank);
 
 // What of a rank waits in host memory while it is not needed.

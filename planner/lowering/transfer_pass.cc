@@ -25,10 +25,10 @@ struct ArrivingSamples {
 
 // How far a member is.
 struct Progress {
-  size_t next = 0, offered = 0;               // its next step, and those that have been ready
-  MemberStep* sends = nullptr;                // what it has made whose pieces have no order yet
-  std::vector<ArrivingSamples> arriving;      // by place of the border (PlaceOf) and own microbatch
-  std::vector<ComingPiece> coming;            // that may be received: those from first_coming on
+  size_t next = 0, offered = 0;           // its next step, and those that have been ready
+  MemberStep* sends = nullptr;            // what it has made whose pieces have no order yet
+  std::vector<ArrivingSamples> arriving;  // by place of the border (PlaceOf) and own microbatch
+  std::vector<ComingPiece> coming;        // that may be received: those from first_coming on
   size_t first_coming = 0;
 };
 
@@ -217,9 +217,9 @@ class TransferPass {
   std::vector<StageMember> members_;
   const std::vector<StageSteps>& stages_;
   const PipelineSchedule& schedule_;
-  std::vector<Progress> progress_;             // by member
-  std::vector<std::vector<Slot>> slots_;       // by stage, in the order of their samples
-  std::vector<Passed> passed_;                 // by stage
+  std::vector<Progress> progress_;        // by member
+  std::vector<std::vector<Slot>> slots_;  // by stage, in the order of their samples
+  std::vector<Passed> passed_;            // by stage
   // When it is done with its next step, member.
   std::priority_queue<std::pair<double, size_t>, std::vector<std::pair<double, size_t>>, std::greater<>> ready_;
   std::vector<std::vector<int64_t>> samples_;  // by stage and round

@@ -24,8 +24,8 @@ namespace motley::planner {
 struct MemberStep {
   size_t step = 0;
   int64_t microbatch = 0, more_microbatches = 0;
-  double end = 0;                        // when the member is done with it, in logical time
-  bool arrives = false;                  // what it is computed from
+  double end = 0;                           // when the member is done with it, in logical time
+  bool arrives = false;                     // what it is computed from
   int32_t num_receives = 0, num_sends = 0;  // before it, and of what it has made behind it
 };
 

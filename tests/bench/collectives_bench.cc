@@ -1,5 +1,6 @@
 // Time of uneven all-gather and reduce-scatter over equal paced links, against the lower bound, for shares from even to
-// one owner of everything. docs/collectives.md explains the bound and what the columns of Gloo's own all-gather are.
+// one owner of everything, and of an all-reduce. docs/collectives.md explains the bound and what the columns of Gloo's own
+// all-gather are.
 //
 //   collectives_bench [ranks] [megabytes] [MB/s of each link] [repetitions] [--check]
 //   collectives_bench gloo-rank RANK RANKS ADDRESS FOLDER MEGABYTES LARGEST_SHARE
@@ -49,7 +50,7 @@ int64_t LargestTransfer(const std::vector<int64_t>& bounds) {
 }
 
 struct Times {
-  double all_gather = 1e30, reduce_scatter = 1e30, gloo_unpaced = 1e30;
+  double all_gather = 1e30, reduce_scatter = 1e30, all_reduce = 1e30, gloo_unpaced = 1e30;
 };
 
 // The largest of everybody's.
@@ -140,6 +141,7 @@ Times Measure(const Setup& setup, const std::vector<int64_t>& bounds) {
     for (int i = 0; i < setup.repetitions; ++i) {
       timed([&] { (void)(*communicator)->AllGather(0, array.data(), DType::kFloat32, owners); }, best.all_gather);
       timed([&] { (void)(*communicator)->ReduceScatter(0, array.data(), DType::kFloat32, owners); }, best.reduce_scatter);
+      timed([&] { (void)(*communicator)->AllReduce(0, array.data(), DType::kFloat32, setup.elements); }, best.all_reduce);
       timed([&] { GlooAllGather(context, bounds, array, i); }, best.gloo_unpaced);
     }
   });
@@ -151,6 +153,7 @@ int Run(const Setup& setup, bool check) {
               setup.bytes_per_second * 1e-6, setup.repetitions);
   std::printf("largest share  bound ms  all-gather  ratio  reduce-scatter  ratio  Gloo: whole blocks*  ratio  unpaced ms\n");
   bool good = true;
+  double all_reduce = 1e30;
   const double even = 1.0 / setup.ranks;
   for (double skew : {even, 0.35, 0.5, 0.75, 0.9, 1.0}) {
     const std::vector<int64_t> bounds = Bounds(setup, std::max(skew, even));
@@ -162,7 +165,12 @@ int Run(const Setup& setup, bool check) {
                 times.all_gather / bound, times.reduce_scatter * 1e3, times.reduce_scatter / bound, blocks * 1e3, blocks / bound,
                 times.gloo_unpaced * 1e3);
     good = good && times.all_gather <= 1.15 * bound && times.reduce_scatter <= 1.15 * bound;
+    all_reduce = std::min(all_reduce, times.all_reduce);
   }
+  const double bound = 2 * LargestTransfer(Bounds(setup, even)) / setup.bytes_per_second;
+  std::printf("all-reduce, whoever owns what: bound %.1f ms, %.1f ms, ratio %.3f\n", bound * 1e3, all_reduce * 1e3,
+              all_reduce / bound);
+  good = good && all_reduce <= 1.15 * bound;
   std::printf("* computed from its schedule for these links; the last column is Gloo's allgatherv measured on bare loopback\n");
   return check && !good ? 1 : 0;
 }

@@ -82,6 +82,8 @@ struct NcclApi {
                                 void* stream) = nullptr;
   ncclResult_t (*ncclReduceScatter)(const void* from, void* to, size_t each, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                                     void* stream) = nullptr;
+  ncclResult_t (*ncclAllReduce)(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                void* stream) = nullptr;
   ncclResult_t (*ncclSend)(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                            void* stream) = nullptr;
   ncclResult_t (*ncclRecv)(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, void* stream) = nullptr;

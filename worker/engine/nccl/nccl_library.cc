@@ -64,6 +64,7 @@ std::vector<std::string> Fill(void* library, NcclApi& api) {
   symbols.Find("ncclReduce", api.ncclReduce);
   symbols.Find("ncclAllGather", api.ncclAllGather);
   symbols.Find("ncclReduceScatter", api.ncclReduceScatter);
+  symbols.Find("ncclAllReduce", api.ncclAllReduce);
   symbols.Find("ncclSend", api.ncclSend);
   symbols.Find("ncclRecv", api.ncclRecv);
   return symbols.missing;

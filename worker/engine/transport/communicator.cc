@@ -10,6 +10,12 @@ Owners OwnersOf(const std::vector<int64_t>& bounds) {
   return owners;
 }
 
+Owners EvenOwners(int64_t elements, int members) {
+  std::vector<int64_t> bounds;
+  for (int64_t m = 0; m <= members; ++m) bounds.push_back(elements * m / members);
+  return OwnersOf(bounds);
+}
+
 int64_t ElementsOf(const Owners& owners) {
   int64_t elements = 0;
   for (const std::vector<ElementRange>& of_member : owners) {

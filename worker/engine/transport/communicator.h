@@ -44,6 +44,8 @@ using Owners = std::vector<std::vector<ElementRange>>;
 
 // Member i owns [bounds[i], bounds[i + 1]).
 Owners OwnersOf(const std::vector<int64_t>& bounds);
+// As even as whole elements go.
+Owners EvenOwners(int64_t elements, int members);
 // Of all members together.
 int64_t ElementsOf(const Owners& owners);
 
@@ -58,6 +60,9 @@ class Communicator {
   virtual absl::Status AllGather(int group, void* array, DType dtype, const Owners& owners) = 0;
   // Sums `array` over the members, in float32 or float64. On return the rank's own ranges hold the sum, the others' are scratch.
   virtual absl::Status ReduceScatter(int group, void* array, DType dtype, const Owners& owners) = 0;
+
+  // Sums all of `array` over the members, in its own type. On return it is the same on all of them to the last bit.
+  virtual absl::Status AllReduce(int group, void* array, DType dtype, int64_t elements) = 0;
 
   // A hand-over: blocks until the peer has taken all bytes, or all of them have come. Whoever is first waits for the other.
   virtual absl::Status Send(int peer, const void* data, int64_t bytes) = 0;

@@ -49,6 +49,21 @@ class NcclCommunicator : public Communicator {
                   [&] { return collectives_.ReduceScatter(*comm, member, static_cast<char*>(array), dtype, owners, patience_); });
   }
 
+  absl::Status AllReduce(int group, void* array, DType dtype, int64_t elements) override {
+    NcclComm* const comm = mesh_->OfGroup(group);
+    if (comm == nullptr) {
+      return ByHost(collective_pacer_, host_->collective_pacer(),
+                    [&] { return host_->AllReduce(group, array, dtype, elements); });
+    }
+    return ByNccl("all-reduce", Lane::kCollective, [&] {
+      const auto reduce = [&](ncclComm_t handle) {
+        return options_.nccl.api->ncclAllReduce(array, array, static_cast<size_t>(elements), NcclTypeOf(dtype), ncclSum, handle,
+                                                StreamOf(Lane::kCollective));
+      };
+      return elements == 0 ? absl::OkStatus() : comm->Enqueue(reduce, patience_);
+    });
+  }
+
   absl::Status Send(int peer, const void* data, int64_t bytes) override {
     NcclComm* const comm = mesh_->To(peer);
     if (comm == nullptr) return ByHost(send_pacer_, host_->send_pacer(), [&] { return host_->Send(peer, data, bytes); });

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/transport/half_types.h"
 #include "worker/engine/transport/segment_socket.h"
 
 namespace motley::engine {
@@ -39,11 +40,35 @@ void Add(char* to, const char* from, int64_t bytes) {
 
 // Nothing for kCopy: what is copied was received in place.
 void Add(RingCombine combine, char* to, const char* from, int64_t bytes) {
-  if (combine == RingCombine::kAddFloat32) Add<float>(to, from, bytes);
-  if (combine == RingCombine::kAddFloat64) Add<double>(to, from, bytes);
+  switch (combine) {
+    case RingCombine::kCopy:
+      return;
+    case RingCombine::kAddFloat32:
+      return Add<float>(to, from, bytes);
+    case RingCombine::kAddFloat64:
+      return Add<double>(to, from, bytes);
+    case RingCombine::kAddFloat16:
+      return Add<Float16>(to, from, bytes);
+    case RingCombine::kAddBFloat16:
+      return Add<BFloat16>(to, from, bytes);
+  }
 }
 
 }  // namespace
+
+RingCombine SumOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return RingCombine::kAddFloat32;
+    case DType::kFloat64:
+      return RingCombine::kAddFloat64;
+    case DType::kFloat16:
+      return RingCombine::kAddFloat16;
+    case DType::kBFloat16:
+      return RingCombine::kAddBFloat16;
+  }
+  return RingCombine::kAddFloat32;
+}
 
 RingEngine::RingEngine(Neighbour left, Neighbour right, LinkPacer& pacer, absl::Duration patience)
     : left_(std::move(left)),

@@ -11,13 +11,15 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/dtype.h"
 #include "worker/engine/transport/link_pacer.h"
 #include "worker/engine/transport/ring_stream.h"
 #include "worker/engine/transport/segment_message.h"
 
 namespace motley::engine {
 
-enum class RingCombine { kCopy, kAddFloat32, kAddFloat64 };
+enum class RingCombine { kCopy, kAddFloat32, kAddFloat64, kAddFloat16, kAddBFloat16 };
+RingCombine SumOf(DType dtype);
 
 class RingEngine {
  public:

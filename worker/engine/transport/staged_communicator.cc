@@ -94,6 +94,18 @@ class StagedCommunicator : public Communicator {
     return CopyIn(Lane::kCollective, collective_pacer_, array, room, split.mine, element_bytes);
   }
 
+  absl::Status AllReduce(int group, void* array, DType dtype, int64_t elements) override {
+    const int members = group >= 0 && group < static_cast<int>(groups_.size()) ? static_cast<int>(groups_[group].size()) : 0;
+    if (members == 1) return absl::OkStatus();  // all is here
+    const std::vector<ElementRange> all = {{0, elements}};
+    const int64_t element_bytes = SizeOfBytes(dtype);
+    MOTLEY_ASSIGN_OR_RETURN(char* const room, RoomOf(Lane::kCollective, elements * element_bytes));
+    MOTLEY_RETURN_IF_ERROR(Copy(Lane::kCollective, room, array, all, element_bytes));
+    MOTLEY_RETURN_IF_ERROR(
+        Forwarded(collective_pacer_, host_->collective_pacer(), [&] { return host_->AllReduce(group, room, dtype, elements); }));
+    return CopyIn(Lane::kCollective, collective_pacer_, array, room, all, element_bytes);
+  }
+
   absl::Status Send(int peer, const void* data, int64_t bytes) override {
     MOTLEY_ASSIGN_OR_RETURN(char* const room, RoomOf(Lane::kSend, bytes));
     MOTLEY_RETURN_IF_ERROR(Copy(Lane::kSend, room, data, {{0, bytes}}, 1));

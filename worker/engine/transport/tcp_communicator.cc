@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -101,7 +102,7 @@ class TcpCommunicator : public Communicator {
   int world() const override { return static_cast<int>(options_.devices.size()); }
 
   absl::Status AllGather(int group, void* array, DType dtype, const Owners& owners) override {
-    return Collective("all-gather", group, static_cast<char*>(array), dtype, owners, RingCombine::kCopy);
+    return Collective("all-gather", group, static_cast<char*>(array), dtype, owners, {RingCombine::kCopy});
   }
 
   absl::Status ReduceScatter(int group, void* array, DType dtype, const Owners& owners) override {
@@ -109,8 +110,14 @@ class TcpCommunicator : public Communicator {
       return absl::InternalError(
           absl::StrCat("reduce-scatter: TCP sums in float32 and float64, not in ", std::string(DTypeName(dtype))));
     }
-    const RingCombine combine = dtype == DType::kFloat64 ? RingCombine::kAddFloat64 : RingCombine::kAddFloat32;
-    return Collective("reduce-scatter", group, static_cast<char*>(array), dtype, owners, combine);
+    return Collective("reduce-scatter", group, static_cast<char*>(array), dtype, owners, {SumOf(dtype)});
+  }
+
+  // Each element is summed at one member, whose sum the others are given.
+  absl::Status AllReduce(int group, void* array, DType dtype, int64_t elements) override {
+    const auto found = rings_.find(group);
+    const Owners owners = EvenOwners(elements, found == rings_.end() ? 1 : found->second.place.size());
+    return Collective("all-reduce", group, static_cast<char*>(array), dtype, owners, {SumOf(dtype), RingCombine::kCopy});
   }
 
   absl::Status Send(int peer, const void* data, int64_t bytes) override {
@@ -218,7 +225,9 @@ class TcpCommunicator : public Communicator {
 
   // ---- calls ----
 
-  absl::Status Collective(const char* what, int group, char* array, DType dtype, const Owners& owners, RingCombine combine) {
+  // Passes around the ring, one after another.
+  absl::Status Collective(const char* what, int group, char* array, DType dtype, const Owners& owners,
+                          std::initializer_list<RingCombine> passes) {
     const auto found = rings_.find(group);
     if (found == rings_.end()) return absl::InternalError(absl::StrCat(what, ": rank ", rank(), " is in no group ", group));
     const Ring& ring = found->second;
@@ -230,10 +239,13 @@ class TcpCommunicator : public Communicator {
     const int64_t segment_bytes = SegmentBytesOf(ring, owners, element_bytes);
     ring_segment_bytes_ = ring.slowest_bytes_per_second > 0 ? segment_bytes : 0;
     const absl::Cleanup over = [this] { ring_segment_bytes_ = 0; };
-    const int first_owner = combine == RingCombine::kCopy ? ring.place.index : ring.place.LeftIndex();
-    const RingStream stream = MakeRingStream(owners, element_bytes, first_owner, segment_bytes);
     const absl::Duration start = collective_pacer_.start();
-    MOTLEY_ASSIGN_OR_RETURN(const absl::Duration end, Pass(what, ring, stream, array, combine, start));
+    absl::Duration end = start;
+    for (const RingCombine combine : passes) {
+      const int first_owner = combine == RingCombine::kCopy ? ring.place.index : ring.place.LeftIndex();
+      const RingStream stream = MakeRingStream(owners, element_bytes, first_owner, segment_bytes);
+      MOTLEY_ASSIGN_OR_RETURN(end, Pass(what, ring, stream, array, combine, end));
+    }
     collective_pacer_.Took(start, end);
     return absl::OkStatus();
   }

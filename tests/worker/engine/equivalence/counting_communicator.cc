@@ -23,6 +23,10 @@ class Counting : public Communicator {
     if (groups_[group].size() > 1) bytes_.reduced += ElementsOf(owners) * SizeOfBytes(dtype);
     return inner_.ReduceScatter(group, array, dtype, owners);
   }
+  absl::Status AllReduce(int group, void* array, DType dtype, int64_t elements) override {
+    if (groups_[group].size() > 1) bytes_.reduced += elements * SizeOfBytes(dtype);
+    return inner_.AllReduce(group, array, dtype, elements);
+  }
   absl::Status Send(int peer, const void* data, int64_t bytes) override {
     bytes_.handed_over += bytes;
     return inner_.Send(peer, data, bytes);

@@ -106,6 +106,11 @@ void MoveData(const std::vector<const FakeCall*>& calls) {
       for (size_t i = 0; i < calls.size(); ++i) std::memcpy(calls[i]->to, sum.data() + i * bytes, bytes);
       return;
     }
+    case FakeKind::kAllReduce: {
+      const std::vector<char> sum = SumOf(calls, first.count, first.type);
+      for (const FakeCall* call : calls) std::memcpy(call->to, sum.data(), bytes);
+      return;
+    }
     case FakeKind::kSend:
     case FakeKind::kReceive:
       std::memcpy(calls[1]->to, calls[0]->from, bytes);
@@ -195,6 +200,8 @@ std::string TextOf(const FakeCall& call) {
       return "all-gather of " + what;
     case FakeKind::kReduceScatter:
       return "reduce-scatter of " + what;
+    case FakeKind::kAllReduce:
+      return "all-reduce of " + what;
     case FakeKind::kSend:
       return "send of " + what + " to " + root;
     case FakeKind::kReceive:

@@ -16,7 +16,7 @@
 
 namespace motley::engine {
 
-enum class FakeKind { kBroadcast, kReduce, kAllGather, kReduceScatter, kSend, kReceive };
+enum class FakeKind { kBroadcast, kReduce, kAllGather, kReduceScatter, kAllReduce, kSend, kReceive };
 
 struct FakeCall {
   FakeKind kind;

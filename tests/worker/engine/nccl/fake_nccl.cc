@@ -52,7 +52,8 @@ std::string WhyNot(const std::vector<FakeCall>& calls) {
     FakeClique& clique = *call.comm->clique;
     if (clique.here < clique.ranks) return TextOf(call) + " on a communicator that is not made yet";
     if (call.comm->polls_left > 0) return TextOf(call) + " while the one before is in progress";
-    const bool has_root = call.kind != FakeKind::kAllGather && call.kind != FakeKind::kReduceScatter;
+    const bool has_root =
+        call.kind != FakeKind::kAllGather && call.kind != FakeKind::kReduceScatter && call.kind != FakeKind::kAllReduce;
     if (has_root && (call.root < 0 || call.root >= clique.ranks)) return TextOf(call) + ": there is no such rank";
   }
   return "";
@@ -321,6 +322,10 @@ ncclResult_t ncclAllGather(const void* from, void* to, size_t each, ncclDataType
 ncclResult_t ncclReduceScatter(const void* from, void* to, size_t each, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
                                void*) {
   return Take({FakeKind::kReduceScatter, comm, from, to, each, type});
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm, void*) {
+  return Take({FakeKind::kAllReduce, comm, from, to, count, type});
 }
 
 ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, void*) {

@@ -117,7 +117,8 @@ MOTLEY_SAME_FUNCTION(ncclBroadcast);
 MOTLEY_SAME_FUNCTION(ncclReduce);
 MOTLEY_SAME_FUNCTION(ncclAllGather);
 MOTLEY_SAME_FUNCTION(ncclReduceScatter);
+MOTLEY_SAME_FUNCTION(ncclAllReduce);
 MOTLEY_SAME_FUNCTION(ncclSend);
 MOTLEY_SAME_FUNCTION(ncclRecv);
 // Whoever adds a function adds it here too.
-static_assert(sizeof(ours::NcclApi) == 17 * sizeof(void*));
+static_assert(sizeof(ours::NcclApi) == 18 * sizeof(void*));

@@ -2,17 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "tests/worker/engine/nccl/card_ranks.h"
-#include "tests/worker/engine/nccl/half_sums.h"
+#include "tests/worker/engine/transport/all_reduce_check.h"
 
 namespace motley::engine {
 namespace {
 
-constexpr int kJobs = 100, kRounds = 10;  // each an all-gather and a reduce-scatter: 2,000 collectives
+constexpr int kJobs = 100, kRounds = 10;  // each an all-gather, a reduce-scatter and an all-reduce: 3,000 collectives
 
 struct Round {
   int group = 0;
@@ -67,61 +65,8 @@ Job DrawJob(std::mt19937& random) {
   return job;
 }
 
-double Decode(DType dtype, const std::vector<char>& array, int64_t i) {
-  const char* const at = array.data() + i * SizeOfBytes(dtype);
-  const auto as = [at]<typename T>(T value) {
-    std::memcpy(&value, at, sizeof(T));
-    return value;
-  };
-  switch (dtype) {
-    case DType::kFloat64:
-      return as(double());
-    case DType::kFloat32:
-      return as(float());
-    case DType::kFloat16:
-      return FloatOfFloat16(as(uint16_t()));
-    case DType::kBFloat16:
-      return FloatOfBFloat16(as(uint16_t()));
-  }
-  return 0;
-}
-
-void Encode(DType dtype, std::vector<char>& array, int64_t i, double value) {
-  char* const at = array.data() + i * SizeOfBytes(dtype);
-  const auto put = [at](auto bits) { std::memcpy(at, &bits, sizeof(bits)); };
-  switch (dtype) {
-    case DType::kFloat64:
-      return put(value);
-    case DType::kFloat32:
-      return put(static_cast<float>(value));
-    case DType::kFloat16:
-      return put(Float16Of(static_cast<float>(value)));
-    case DType::kBFloat16:
-      return put(BFloat16Of(static_cast<float>(value)));
-  }
-}
-
-double HalfAnUlpAtOne(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return 0x1p-53;
-    case DType::kFloat32:
-      return 0x1p-24;
-    case DType::kFloat16:
-      return 0x1p-11;
-    case DType::kBFloat16:
-      return 0x1p-8;
-  }
-  return 0;
-}
-
-// What a rank brings: between -1 and 1, in the type.
 std::vector<char> Brought(const Round& round, int rank) {
-  std::mt19937 random(round.seed + static_cast<unsigned>(rank));
-  std::uniform_real_distribution<double> values(-1, 1);
-  std::vector<char> array(static_cast<size_t>(round.elements * SizeOfBytes(round.dtype)));
-  for (int64_t i = 0; i < round.elements; ++i) Encode(round.dtype, array, i, values(random));
-  return array;
+  return RandomValues(round.dtype, round.elements, round.seed + static_cast<unsigned>(rank));
 }
 
 void CheckGathered(const Job& job, const Round& round, int rank, const std::vector<char>& array) {
@@ -146,21 +91,15 @@ void CheckSummed(const Job& job, const Round& round, int rank, const std::vector
   const size_t member = static_cast<size_t>(std::find(members.begin(), members.end(), rank) - members.begin());
   for (const ElementRange& range : round.owners[member]) {
     for (int64_t i = range.begin; i < range.end; ++i) {
-      double sum = 0, sizes = 0;
-      for (const std::vector<char>& one : brought) {
-        sum += Decode(round.dtype, one, i);
-        sizes += std::fabs(Decode(round.dtype, one, i));
-      }
-      // Each addition rounds by half a unit in the last place of a partial sum, which is no larger than the sum of the sizes.
-      const double bound = 1.01 * static_cast<double>(members.size()) * HalfAnUlpAtOne(round.dtype) * sizes;
-      ASSERT_NEAR(Decode(round.dtype, array, i), sum, bound)
+      const SumWithBound sum = SumOfValues(round.dtype, brought, i);
+      ASSERT_NEAR(ValueAt(round.dtype, array, i), sum.sum, sum.bound)
           << "reduce-scatter of " << round.elements << " " << DTypeName(round.dtype) << " on rank " << rank << ", element " << i;
     }
   }
 }
 
 // False: the communicator is dead, as is allowed where a rank aborts.
-bool RunRound(const Job& job, const Round& round, CardRank& one) {
+bool RunRound(const Job& job, const Round& round, CardRank& one, AllReduceCheck* all_reduces) {
   const std::vector<int>& members = job.groups[round.group];
   if (std::count(members.begin(), members.end(), one.rank) == 0) return true;
   std::vector<char> array = Brought(round, one.rank);
@@ -170,6 +109,9 @@ bool RunRound(const Job& job, const Round& round, CardRank& one) {
     array = Brought(round, one.rank);
     status = one.communicator().ReduceScatter(round.group, array.data(), round.dtype, round.owners);
     if (status.ok()) CheckSummed(job, round, one.rank, array);
+  }
+  if (status.ok()) {
+    status = all_reduces->Sum(one.communicator(), round.group, members, round.dtype, round.elements, round.seed);
   }
   if (status.ok()) return true;
   EXPECT_GE(job.aborts, 0) << status;
@@ -187,6 +129,7 @@ TEST(NcclRandom, EqualsSumsInFloat64) {
     const FakeNcclBehaviour behaviour{
         .in_progress_polls = j % 4, .latest_us = j % 2 == 0 ? 0 : 300, .seed = static_cast<uint32_t>(j)};
     TheFakeNccl().Behave(&behaviour);
+    AllReduceCheck all_reduces;
     WithCards(
         job.world,
         [&](CardRank& one) {
@@ -194,7 +137,7 @@ TEST(NcclRandom, EqualsSumsInFloat64) {
           HealthWatch watch(one.communicator());
           for (int i = 0; i < kRounds; ++i) {
             if (one.rank == job.aborts && i == job.aborts_before) one.communicator().Abort("told to");
-            if (!RunRound(job, job.rounds[i], one)) break;
+            if (!RunRound(job, job.rounds[i], one, &all_reduces)) break;
           }
           // Nobody leaves before all are done, or an abort would find nobody.
           EXPECT_EQ(one.communicator().GatherScalars({0}).ok(), job.aborts < 0);

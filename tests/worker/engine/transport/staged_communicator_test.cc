@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/worker/engine/lanes/fake_device_memory.h"
+#include "tests/worker/engine/transport/all_reduce_check.h"
 #include "tests/worker/engine/transport/ranks.h"
 
 namespace motley::engine {
@@ -67,6 +68,12 @@ TEST_F(StagedCommunicatorTest, CardsAndCpusSumTogether) {
   });
 }
 
+TEST_F(StagedCommunicatorTest, AnAllReduceIsTheSameOnCardsAndCpus) {
+  const std::vector<std::vector<int>> groups = {EveryRank(kWorld), {0, 1}, {3, 2, 0}, {2}};
+  AllReduceCheck check;
+  OnCardsAndCpus(groups, [&](int, Communicator& communicator) { CheckAllReduces(&check, communicator, groups); });
+}
+
 TEST_F(StagedCommunicatorTest, HandsOverBetweenCardsAndCpus) {
   OnCardsAndCpus({}, [&](int rank, Communicator& communicator) {
     for (int from = 0; from < kWorld; ++from) {
@@ -91,6 +98,7 @@ TEST_F(StagedCommunicatorTest, AGroupThatIsNoneIsNamed) {
     float value = 0;
     EXPECT_EQ(communicator.AllGather(3, &value, DType::kFloat32, {{}}).code(), absl::StatusCode::kInternal);
     EXPECT_EQ(communicator.ReduceScatter(0, &value, DType::kFloat32, {{}}).code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(communicator.AllReduce(3, &value, DType::kFloat32, 1).code(), absl::StatusCode::kInternal);
     const std::vector<int64_t> bounds = {0, 0, 0, 0, 1};
     EXPECT_EQ(communicator.ReduceScatter(0, &value, DType::kFloat32, OwnersOf(bounds)), absl::OkStatus());
   });

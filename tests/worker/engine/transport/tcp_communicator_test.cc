@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "common/base/fault.h"
+#include "tests/worker/engine/transport/all_reduce_check.h"
 #include "tests/worker/engine/transport/ranks.h"
 #include "tests/worker/engine/transport/strangers.h"
 
@@ -88,6 +89,19 @@ TEST(TcpCommunicator, GroupsSumAmongTheirMembersAlone) {
   }
 }
 
+// Each element is summed at one member, in one order, and given to the others.
+TEST(TcpCommunicator, AnAllReduceIsTheSameOnAllMembers) {
+  const std::vector<std::vector<int>> groups = {EveryRank(4), {0, 1}, {3, 1, 0}, {2}, {2, 3}};
+  DeviceDescription slow;
+  slow.link_bytes_per_second = 500e6;
+  for (const DeviceDescription& device : {DeviceDescription(), slow}) {
+    AllReduceCheck check;
+    WithRanks(
+        4, device, [&](int, Communicator& communicator) { CheckAllReduces(&check, communicator, groups); },
+        [&](CommunicatorOptions& options) { options.groups = groups; });
+  }
+}
+
 TEST(TcpCommunicator, CallsThatTheOptionsDoNotKnowAreNamed) {
   const auto expect_internal = [](const absl::Status& status, const std::string& what) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
@@ -103,6 +117,7 @@ TEST(TcpCommunicator, CallsThatTheOptionsDoNotKnowAreNamed) {
         expect_internal(communicator.ReduceScatter(rank, array.data(), DType::kFloat32, {{}, {}}),
                         "reduce-scatter: 2 owners for the 1 members of group " + std::to_string(rank));
         expect_internal(communicator.ReduceScatter(rank, array.data(), DType::kBFloat16, {{}}), "not in bfloat16");
+        expect_internal(communicator.AllReduce(foreign, array.data(), DType::kFloat32, 4), "all-reduce: rank ");
         expect_internal(communicator.Send(foreign, array.data(), 4), "sends to no rank " + std::to_string(foreign));
         expect_internal(communicator.Receive(7, array.data(), 4), "receives from no rank 7");
         EXPECT_TRUE(communicator.GatherScalars({0}).ok());  // nothing was sent, nothing is broken
