@@ -12,10 +12,19 @@ namespace {
 
 constexpr double kProbeBytes = 1 << 20;
 
-void Widen(const ChunkSeconds& other, ChunkSeconds* worst) {
-  worst->all = std::max(worst->all, other.all);
-  worst->first = worst->first == 0 ? other.first : std::min(worst->first, other.first);
-  worst->last = std::max(worst->last, other.last);
+// By the actor's passes from `first` on.
+void Widen(const ActorSeconds& actor, size_t first, double PassesSeconds::*pass, ChunkSeconds* worst) {
+  const PassesSeconds* passes = actor.passes.data() + first;
+  double all = 0;
+  for (size_t i = 0; i < actor.runs.size(); ++i) all += static_cast<double>(actor.runs[i].count) * (passes[i].*pass);
+  worst->all = std::max(worst->all, all);
+  worst->first = worst->first == 0 ? passes->*pass : std::min(worst->first, passes->*pass);
+  worst->last = std::max(worst->last, actor.passes.back().*pass);
+}
+
+// The last so many once more.
+void Repeat(size_t count, std::vector<PassesSeconds>* passes) {
+  for (size_t i = 0; i < count; ++i) passes->push_back((*passes)[passes->size() - count]);
 }
 
 bool SameChunk(const Part& a, const Part& b) { return a.layers == b.layers && a.embedding == b.embedding && a.head == b.head; }
@@ -30,11 +39,13 @@ class StageEstimator {
     estimate_.first_samples = INFINITY;
     for (const int a : stage_.actors) AddActor(a);
     AddTransfers();
+    AddBlocks();
     const std::vector<Chunk>& chunks = estimate_.work.chunks;
     for (size_t c = 0; c < chunks.size(); ++c) {
       if (c > 0 && SameChunk(chunks[c].part, chunks[c - 1].part)) {
         estimate_.forward.push_back(estimate_.forward.back());
         estimate_.backward.push_back(estimate_.backward.back());
+        for (ActorSeconds& actor : estimate_.actors) Repeat(actor.runs.size(), &actor.passes);
       } else {
         AddChunk(c);
       }
@@ -66,16 +77,25 @@ class StageEstimator {
     estimate_.reduce_all = reduce.At(to_reduce * bytes);
   }
 
+  void AddBlocks() {
+    const bool across = view_.pipelines.size() > 1, by_ministage = TraitsOf(view_.schedule).by_ministage;
+    const auto ministages = static_cast<int64_t>(stage_.plan->ministages.size());
+    const bool streams = estimate_.work.residency == Residency::kPerMicrobatch && !across;
+    if (streams) {
+      estimate_.blocks = estimate_.last_blocks = stage_.layers;
+    } else if (!by_ministage && stage_.shared() && zero() >= 2 && !across) {
+      estimate_.blocks = estimate_.last_blocks = std::max<int64_t>(1, 4 / ministages);
+    } else if (stage_.shared() || across || stage_.offload_parameters) {
+      estimate_.last_blocks = std::max<int64_t>(1, static_cast<int64_t>(kReductionPieces) / ministages);
+    }
+  }
+
   Part Whole() const { return {stage_.embedding, 0, stage_.layers, stage_.head}; }
 
   void AddActor(int a) {
     const ActorView& actor = view_.actors[a];
     estimate_.rounds = std::max(estimate_.rounds, actor.count());
-    std::map<int64_t, int64_t>& sizes = sizes_[a];
-    for (const int64_t m : *actor.microbatches) ++sizes[m];
-    if (!sizes.empty()) {
-      estimate_.first_samples = std::min(estimate_.first_samples, static_cast<double>(sizes.begin()->first * actor.units()));
-    }
+    if (actor.count() > 0) AddSizes(actor);
     if (actor.ranks_per_unit > 1) {
       std::vector<int> devices;
       for (int r = 0; r < actor.ranks_per_unit; ++r) devices.push_back(view_.ranks[actor.first_rank + r].device);
@@ -96,6 +116,17 @@ class StageEstimator {
     estimate_.optimizer = std::max(estimate_.optimizer, step);
   }
 
+  void AddSizes(const ActorView& actor) {
+    ActorSeconds& seconds = estimate_.actors.emplace_back();
+    seconds.actor = &actor;
+    for (const int64_t m : *actor.microbatches) {
+      if (seconds.runs.empty() || seconds.runs.back().samples != m) seconds.runs.push_back({m, 0});
+      ++seconds.runs.back().count;
+    }
+    for (const MicrobatchRun& run : seconds.runs)
+      estimate_.first_samples = std::min(estimate_.first_samples, static_cast<double>(run.samples * actor.units()));
+  }
+
   // Where parameters come for every microbatch, its compute can be no shorter than its transfers.
   void AddChunk(size_t c) {
     const bool gathers = estimate_.work.residency == Residency::kPerMicrobatch;
@@ -106,25 +137,24 @@ class StageEstimator {
         : reduces ? estimate_.reduce_seconds[c]
                   : 0;
     ChunkSeconds forward, backward;
-    for (const int a : stage_.actors) {
-      if (view_.actors[a].count() == 0) continue;
-      Widen(Pass(a, estimate_.work.chunks[c].part, false, forward_transfers), &forward);
-      Widen(Pass(a, estimate_.work.chunks[c].part, true, backward_transfers), &backward);
+    for (ActorSeconds& actor : estimate_.actors) {
+      const size_t first = actor.passes.size();
+      for (const MicrobatchRun& run : actor.runs) {
+        actor.passes.push_back(
+            PassesOf(actor, estimate_.work.chunks[c].part, run.samples, forward_transfers, backward_transfers));
+      }
+      Widen(actor, first, &PassesSeconds::forward, &forward);
+      Widen(actor, first, &PassesSeconds::backward, &backward);
     }
     estimate_.forward.push_back(forward);
     estimate_.backward.push_back(backward);
   }
 
-  ChunkSeconds Pass(int a, const Part& part, bool backward, double transfers) {
-    const ActorView& actor = view_.actors[a];
-    ChunkSeconds seconds;
-    for (const auto& [size, count] : sizes_[a]) {
-      const double of_size = Hidden(Microbatch(a, part, backward, size), transfers, setting_.cluster.overlap_efficiency);
-      seconds.all += static_cast<double>(count) * of_size;
-      if (size == actor.microbatches->front()) seconds.first = of_size;
-      if (size == actor.microbatches->back()) seconds.last = of_size;
-    }
-    return seconds;
+  PassesSeconds PassesOf(const ActorSeconds& actor, const Part& part, int64_t m, double forward, double backward) {
+    const int a = static_cast<int>(actor.actor - view_.actors.data());
+    const double overlap = setting_.cluster.overlap_efficiency;
+    return {Hidden(Microbatch(a, part, false, m), forward, overlap), Hidden(Microbatch(a, part, true, m), backward, overlap),
+            table_.Of(a, m).Recompute(part)};
   }
 
   double Microbatch(int a, const Part& part, bool backward, int64_t m) {
@@ -143,9 +173,8 @@ class StageEstimator {
   const int index_;
   const StageView& stage_;
   SecondsTable table_;
-  std::map<int, std::map<int64_t, int64_t>> sizes_;  // by actor: microbatch sizes, how many of each
-  std::map<int, TransferLine> meets_;                // by actor: an all-reduce inside its tensor-parallel unit
-  TransferLine fetch_;                               // of an actor's own part from host memory, over the bytes of the whole
+  std::map<int, TransferLine> meets_;  // by actor: an all-reduce inside its tensor-parallel unit
+  TransferLine fetch_;                 // of an actor's own part from host memory, over the bytes of the whole
   StageEstimate estimate_;
 };
 
