@@ -60,7 +60,7 @@ class StageEstimator {
     TransferLine gather, reduce;
     const Collective sum = zero() == 0 ? Collective::kAllReduce : Collective::kReduceScatter;
     const double to_reduce = setting_.costs.RingBytes(sum) / static_cast<double>(setting_.costs.element_bytes());
-    if (stage_.shared()) {
+    if (stage_.shared() && view_.pipelines.size() == 1) {
       if (zero() > 0)
         gather =
             LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes), kProbeBytes);
@@ -130,7 +130,7 @@ class StageEstimator {
   // Where parameters come for every microbatch, its compute can be no shorter than its transfers.
   void AddChunk(size_t c) {
     const bool gathers = estimate_.work.residency == Residency::kPerMicrobatch;
-    const bool reduces = !TraitsOf(view_.schedule).by_ministage && zero() >= 2;
+    const bool reduces = !TraitsOf(view_.schedule).by_ministage && zero() >= 2 && view_.pipelines.size() == 1;
     const double forward_transfers = gathers ? std::max(estimate_.gather_seconds[c], estimate_.fetch_seconds[c]) : 0;
     const double backward_transfers =
         gathers ? std::max(estimate_.gather_seconds[c] + (reduces ? estimate_.reduce_seconds[c] : 0), estimate_.fetch_seconds[c])
