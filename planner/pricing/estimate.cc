@@ -1,6 +1,6 @@
-// EstimatePlan (evaluate.h): seconds of a plan without a graph. Layered and GPipe follow the stages' chunks once forward and once
-// backward, with a clock for each stage's compute and collectives; 1F1B and its kin are a formula of the longest stage.
-// docs/simulator.md, "Estimator", has both and their distance from the simulator.
+// EstimatePlan (evaluate.h): seconds of a plan without a graph. Layered and GPipe follow the stages' chunks forward, then
+// backward (estimate_passes.h); 1F1B and zero bubble follow passes round by round (estimate_turns.h); others are a formula of the
+// longest stage. docs/simulator.md, "Estimator", has all and their distance from the simulator.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -59,9 +59,9 @@ class Estimator {
         links_.PointToPoint(device(from), device(to), static_cast<double>(setting_.costs.BoundaryBytes(samples))));
   }
 
-  // What the reductions of a whole stage add after its last backward.
-  static double ReductionTail(double reduction, double last_backward) {
-    return std::max(reduction / kReductionPieces, reduction - (1 - 1 / kReductionPieces) * last_backward);
+  // What the reductions of a whole stage add after its last backward, and gathers before its first forward.
+  static double ReductionTail(double reduction, double pass) {
+    return std::max(reduction / kReductionPieces, reduction - (1 - 1 / kReductionPieces) * pass);
   }
 
   double FillSeconds() const;
@@ -70,6 +70,7 @@ class Estimator {
   double LongestStage(const PipelineView& pipeline) const;
   double FilledStage(const PipelineView& pipeline) const;
   double StartSeconds(const StageEstimate& stage) const;
+  void AddUnits(const StageView& stage, std::vector<std::vector<int>>* sets) const;
   double AcrossSeconds() const;
   double AfterSeconds() const;
 
@@ -199,23 +200,37 @@ double Estimator::FilledStage(const PipelineView& pipeline) const {
   return std::max(filled, way + rest);
 }
 
+void Estimator::AddUnits(const StageView& stage, std::vector<std::vector<int>>* sets) const {
+  for (int r = stage.first_rank; r < stage.first_rank + stage.num_ranks; ++r) {
+    if (r == stage.first_rank || view_.ranks[r].unit != view_.ranks[r - 1].unit) sets->emplace_back();
+    sets->back().push_back(view_.ranks[r].device);
+  }
+}
+
 // Sums between pipelines: by the first one's stages, with those of the others that lie at the same depth.
 double Estimator::AcrossSeconds() const {
   if (view_.pipelines.size() == 1) return 0;
-  double across = 0, hidden = INFINITY;
+  double across = 0, backward = INFINITY, forward = INFINITY;
   const PipelineView& first = view_.pipelines[0];
   for (int s = 0; s < first.num_stages; ++s) {
     const StageView& stage = view_.stages[first.first_stage + s];
-    std::vector<std::vector<int>> sets;
+    std::vector<std::vector<int>> sets;  // a unit each, those of a node together
     for (const PipelineView& pipeline : view_.pipelines) {
-      sets.push_back(DevicesOf(view_, view_.stages[pipeline.first_stage + s * pipeline.num_stages / first.num_stages]));
+      AddUnits(view_.stages[pipeline.first_stage + s * pipeline.num_stages / first.num_stages], &sets);
     }
+    std::stable_sort(sets.begin(), sets.end(), [this](const auto& a, const auto& b) {
+      return setting_.cluster.devices[a.front()].node < setting_.cluster.devices[b.front()].node;
+    });
     const double bytes = PartBytes(setting_, stage, {stage.embedding, 0, stage.layers, stage.head}) *
                          setting_.costs.RingBytes(Collective::kAllReduce) / static_cast<double>(setting_.costs.element_bytes());
     across = std::max(across, links_.SecondsAlone(AcrossFlow(links_, sets, Collective::kAllReduce, bytes)));
-    hidden = std::min(hidden, At(first.first_stage + s).backward.front().last);
+    backward = std::min(backward, At(first.first_stage + s).backward.front().last);
+    forward = std::min(forward, At(first.first_stage + s).forward.front().first);
   }
-  return ReductionTail(across, hidden);
+  const bool whole = view_.pipelines_zero_stage == 0 && std::all_of(view_.stages.begin(), view_.stages.end(),
+                                                                    [](const StageView& s) { return s.plan->zero_stage == 0; });
+  // Where anybody shards, the second half of the all-reduce is a gather beside the first forward.
+  return whole ? ReductionTail(across, backward) : ReductionTail(across / 2, backward) + ReductionTail(across / 2, forward);
 }
 
 // Norm, optimizer, gathers of stepped parameters.
@@ -224,10 +239,8 @@ double Estimator::AfterSeconds() const {
   for (size_t i = 0; i < stages_.size(); ++i) {
     const StageView& stage = view_.stages[i];
     const int zero = stage.plan->zero_stage;
-    const bool interleaved = TraitsOf(view_.schedule).by_ministage && stage.offload_parameters && view_.pipelines.size() == 1;
-    const double pieces = interleaved ? static_cast<double>(stages_[i].work.chunks.size()) : 1;
     const bool gathers = (zero == 1 || zero == 2) && !stage.offload_parameters;
-    after = std::max(after, stages_[i].optimizer / pieces + (gathers ? stages_[i].gather_all : 0));
+    after = std::max(after, stages_[i].optimizer + (gathers ? stages_[i].gather_all : 0));
   }
   std::vector<int> devices;
   for (const RankView& rank : view_.ranks) devices.push_back(rank.device);

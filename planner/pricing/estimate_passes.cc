@@ -44,13 +44,14 @@ class StagePasses {
   }
 
   size_t chunks() const { return stage_.work.chunks.size(); }
-  double end() const { return std::max(compute_end(), lane_); }
+  double end() const { return std::max(compute_end(), lane_) + stage_.last_step; }
 
   // `from`, `to`: what comes over the border before it and goes over the one behind it, where there is one.
   void Forward(size_t c, const Arrivals* from, const Border& border, Arrivals* to) {
     const double exposed = in_turn() ? (1 - overlap_) * stage_.gather_seconds[c] : 0;
     Begin(exposed, in_turn() ? gathered_[c] : 0);
     Pass(c, false, from, border, to);
+    Offload(c);
     if (!in_turn() || StaysAtTurn(c)) return;
     freed_[Buffer(c)] = compute_end();
     if (!(keeps() && c == 0)) Gather(c + 2);
@@ -58,6 +59,7 @@ class StagePasses {
 
   void Backward(size_t c, const Arrivals* from, const Border& border, Arrivals* to) {
     const double exposed = in_turn() && !StaysAtTurn(c) ? (1 - overlap_) * stage_.gather_seconds[c] : 0;
+    if (stage_.copies() && c + 1 == chunks()) Begin(0, copy_ + CopySeconds(c, false));
     Begin(exposed, std::max(in_turn() ? gathered_[c] : 0, reduced_[Buffer(c)]));
     Pass(c, true, from, border, to);
     const double end = compute_end();
@@ -100,17 +102,45 @@ class StagePasses {
     sent_.assign(free_.size(), 0);
   }
 
+  // The slowest actor's copies of a chunk's activations: of all its microbatches, or of the last.
+  double CopySeconds(size_t c, bool all) const {
+    double slowest = 0;
+    for (const ActorSeconds& actor : stage_.actors) {
+      double own = 0;
+      const PassesSeconds* passes = actor.passes.data() + c * actor.runs.size();
+      for (size_t i = 0; i < actor.runs.size(); ++i)
+        own = all ? own + static_cast<double>(actor.runs[i].count) * passes[i].copy : passes[i].copy;
+      slowest = std::max(slowest, own);
+    }
+    return slowest;
+  }
+
+  // Beside the forwards that are left of the chunk; a stage alone makes one of them.
+  void Offload(size_t c) {
+    if (!stage_.copies()) return;
+    const double all = CopySeconds(c, true), end = compute_end();
+    const bool joined = slots_.empty();
+    const double begin = joined ? end : end - stage_.forward[c].all + stage_.forward[c].first;
+    copy_ = std::max(std::max(copy_, begin) + all, end + CopySeconds(c, false));
+  }
+
   void Begin(double exposed, double at) {
     for (double& free : free_) free = std::max(free + exposed, at);
   }
+  void Together(double seconds) { std::fill(free_.begin(), free_.end(), compute_end() + seconds); }
 
   void Pass(size_t c, bool backward, const Arrivals* from, const Border& border, Arrivals* to) {
     if (from == nullptr && to == nullptr) {
+      if (stage_.in_step[backward]) return Together((backward ? stage_.backward : stage_.forward)[c].all);
       for (size_t a = 0; a < free_.size(); ++a) {
         const ActorSeconds& actor = stage_.actors[a];
         const PassesSeconds* passes = actor.passes.data() + c * actor.runs.size();
-        for (size_t i = 0; i < actor.runs.size(); ++i)
+        double copies = 0, alone = passes[0].backward;  // the first microbatch's backward, beside which the others' inputs come
+        for (size_t i = 0; i < actor.runs.size(); ++i) {
           free_[a] += static_cast<double>(actor.runs[i].count) * (backward ? passes[i].backward : passes[i].forward);
+          copies += static_cast<double>(actor.runs[i].count) * passes[i].copy;
+        }
+        if (backward) free_[a] += std::max(0.0, copies - passes[0].copy - alone);
       }
       return;
     }
@@ -129,7 +159,7 @@ class StagePasses {
           if ((*from)[i].end >= slot.end) break;
         }
       }
-      free += (backward ? pass.backward : pass.forward) - ahead;
+      free += (backward ? std::max(pass.backward, pass.copy) : pass.forward) - ahead;
       if (to == nullptr) continue;
       double& sent = sent_[slot.actor];
       sent = std::max(sent, free) + border.latency_seconds + border.seconds_per_sample * static_cast<double>(slot.size);

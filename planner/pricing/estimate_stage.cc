@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <utility>
 
 #include "planner/cluster/transfer_line.h"
 #include "planner/lowering/class_flows.h"
@@ -38,6 +40,7 @@ class StageEstimator {
     estimate_.work = WorkOf(view_, index_, setting_.workload.model.tie_embeddings);
     estimate_.first_samples = INFINITY;
     for (const int a : stage_.actors) AddActor(a);
+    AddCopies();
     AddTransfers();
     AddBlocks();
     const std::vector<Chunk>& chunks = estimate_.work.chunks;
@@ -55,6 +58,19 @@ class StageEstimator {
 
  private:
   int zero() const { return stage_.plan->zero_stage; }
+
+  // All of the stage's ranks copy at the same time.
+  void AddCopies() {
+    std::vector<Flow> fetches, activations;
+    for (int r = stage_.first_rank; r < stage_.first_rank + stage_.num_ranks; ++r) {
+      const RankView& rank = view_.ranks[r];
+      const double part = kProbeBytes * OwnedPart(view_, rank);
+      if (rank.plan->offload_parameters && part > 0) fetches.push_back(setting_.links.ToHost(rank.device, part));
+      if (rank.plan->offload_activations) activations.push_back(setting_.links.ToHost(rank.device, kProbeBytes));
+    }
+    if (!fetches.empty()) fetch_ = LineOf(setting_.links, Links::Together(fetches), kProbeBytes);
+    if (!activations.empty()) copy_ = LineOf(setting_.links, Links::Together(activations), kProbeBytes);
+  }
 
   void AddTransfers() {
     TransferLine gather, reduce;
@@ -75,6 +91,10 @@ class StageEstimator {
     const double bytes = PartBytes(setting_, stage_, Whole());
     estimate_.gather_all = gather.At(bytes);
     estimate_.reduce_all = reduce.At(to_reduce * bytes);
+    // Offloaded parameters go back to the host. Layered, ministages of a pipeline alone step one by one.
+    estimate_.optimizer += fetch_.At(bytes);
+    if (estimate_.work.residency != Residency::kInTurn || !stage_.offload_parameters) return;
+    estimate_.last_step = std::exchange(estimate_.optimizer, 0) / static_cast<double>(estimate_.work.chunks.size());
   }
 
   void AddBlocks() {
@@ -109,9 +129,6 @@ class StageEstimator {
       const double moments =
           OwnedPart(view_, rank) * elements * static_cast<double>(setting_.costs.optimizer_bytes_per_element());
       if (rank.plan->offload_optimizer) step = std::max(step, 2 * host.At(moments));
-      const double share = zero() == 0 ? rank.plan->tp_share : rank.share;
-      fetch_.latency_seconds = std::max(fetch_.latency_seconds, host.latency_seconds);
-      fetch_.seconds_per_byte = std::max(fetch_.seconds_per_byte, host.seconds_per_byte * share);
     }
     estimate_.optimizer = std::max(estimate_.optimizer, step);
   }
@@ -146,15 +163,44 @@ class StageEstimator {
       Widen(actor, first, &PassesSeconds::forward, &forward);
       Widen(actor, first, &PassesSeconds::backward, &backward);
     }
+    estimate_.in_step[0] = stage_.shared() && gathers;
+    estimate_.in_step[1] = stage_.shared() && (gathers || reduces);
+    if (estimate_.in_step[1]) HoldInStep(gathers, &forward, &backward);
     estimate_.forward.push_back(forward);
     estimate_.backward.push_back(backward);
+  }
+
+  // Ranks that meet in every round (gathers: forward and backward; else in the backward alone) go through the last chunk's rounds
+  // together, each as long as its slowest takes. Where a forward and a backward take turns, ranks that meet in one meet in both.
+  void HoldInStep(bool gathers, ChunkSeconds* forward, ChunkSeconds* backward) const {
+    std::vector<double> slowest[3];  // by round: forward, backward, both
+    for (std::vector<double>& rounds : slowest) rounds.assign(static_cast<size_t>(estimate_.rounds), 0);
+    for (const ActorSeconds& actor : estimate_.actors) {
+      size_t round = 0;
+      for (size_t i = 0; i < actor.runs.size(); ++i) {
+        const PassesSeconds& pass = actor.passes[actor.passes.size() - actor.runs.size() + i];
+        for (int64_t k = 0; k < actor.runs[i].count; ++k, ++round) {
+          slowest[0][round] = std::max(slowest[0][round], pass.forward);
+          slowest[1][round] = std::max(slowest[1][round], pass.backward);
+          slowest[2][round] = std::max(slowest[2][round], pass.forward + pass.backward);
+        }
+      }
+    }
+    const auto sum = [](const std::vector<double>& rounds) { return std::accumulate(rounds.begin(), rounds.end(), 0.0); };
+    if (gathers) forward->all = sum(slowest[0]);
+    const bool both = !gathers && TraitsOf(view_.schedule).alternates;
+    backward->all = both ? sum(slowest[2]) - forward->all : sum(slowest[1]);
   }
 
   PassesSeconds PassesOf(const ActorSeconds& actor, const Part& part, int64_t m, double forward, double backward) {
     const int a = static_cast<int>(actor.actor - view_.actors.data());
     const double overlap = setting_.cluster.overlap_efficiency;
-    return {Hidden(Microbatch(a, part, false, m), forward, overlap), Hidden(Microbatch(a, part, true, m), backward, overlap),
-            table_.Of(a, m).Recompute(part)};
+    PassesSeconds passes = {Hidden(Microbatch(a, part, false, m), forward, overlap),
+                            Hidden(Microbatch(a, part, true, m), backward, overlap), table_.Of(a, m).Recompute(part)};
+    if (!view_.ranks[actor.actor->first_rank].plan->offload_activations) return passes;
+    passes.copy = copy_.At(static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(part.layers * m))));
+    if (TraitsOf(view_.schedule).alternates) passes.backward = std::max(passes.backward, 2 * passes.copy - passes.forward);
+    return passes;
   }
 
   double Microbatch(int a, const Part& part, bool backward, int64_t m) {
@@ -174,6 +220,7 @@ class StageEstimator {
   const StageView& stage_;
   SecondsTable table_;
   std::map<int, TransferLine> meets_;  // by actor: an all-reduce inside its tensor-parallel unit
+  TransferLine copy_;                  // of an actor's activations to host memory
   TransferLine fetch_;                 // of an actor's own part from host memory, over the bytes of the whole
   StageEstimate estimate_;
 };

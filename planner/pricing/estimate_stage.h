@@ -30,6 +30,7 @@ struct MicrobatchRun {
 struct PassesSeconds {
   double forward = 0, backward = 0;
   double recompute = 0;  // of the backward, what is computed again before it
+  double copy = 0;       // offloaded activations: to the host, and back before the backward
 };
 
 struct ActorSeconds {
@@ -46,10 +47,14 @@ struct StageEstimate {
   double gather_all = 0, reduce_all = 0;                              // of the whole stage at once
   double optimizer = 0;                                               // of the slowest actor, its host copies included
   int64_t rounds = 0;                                                 // the most microbatches of a unit
-  double first_samples = 0;                                           // of the smallest microbatch
+  bool in_step[2] = {false, false};                                   // forward, backward: ranks meet in every round
+  // Of ministages that step in turn, behind their own reductions: the last one's.
+  double last_step = 0;
+  double first_samples = 0;  // of the smallest microbatch
   // Blocks of layers that a backward computes one by one (model_blocks.h): usually, and in the last round. Only the first one's
   // recomputation does not wait for the gradient that comes.
   int64_t blocks = 1, last_blocks = 1;
+  bool copies() const { return !actors.empty() && actors.front().passes.front().copy > 0; }
   // The part of a chunk's recomputation that comes before the gradient.
   double PartAhead(size_t chunk, bool last) const {
     const int64_t layers = std::max<int64_t>(1, work.chunks[chunk].part.layers);
