@@ -262,6 +262,14 @@ class Viewer {
     return slowest;
   }
 
+  static void AssignInTurn(ActorView* actor) {
+    int64_t next = 0;
+    for (int64_t k = 0; k < actor->count(); ++k) {
+      actor->begin.push_back(next);
+      next += actor->samples(k);
+    }
+  }
+
   // Zorse section 3.2, cross-stage communication: the i-th microbatch that a stage completes goes to whoever of the next stage
   // is due. Here both stages' microbatches are put in order of the time at which their unit has computed them, and the batch's
   // samples are dealt out in this order on either side; a microbatch then meets those that cover its samples. Where forward and
@@ -269,6 +277,7 @@ class Viewer {
   // Times are compared as moments of the stage's: units of equal counts are done at the same ones, where sums of seconds differ
   // in their last digit, and neighbours whose units take turns in another order can be stuck.
   void AssignSamples(const StageView& stage) {
+    if (stage.actors.size() == 1) return AssignInTurn(&view_.actors[stage.actors.front()]);
     struct Due {
       double seconds = 0;
       int actor = 0;

@@ -23,7 +23,12 @@ class Graph : public WalkListener {
  public:
   // `hidden`: the part of a collective beside compute that costs it nothing.
   Graph(const std::vector<Program>& programs, double hidden, ProgramRates* rates, GraphWriter* writer)
-      : programs_(programs), hidden_(hidden), rates_(*rates), writer_(*writer), last_compute_(programs.size(), -1) {
+      : programs_(programs),
+        hidden_(hidden),
+        rates_(*rates),
+        writer_(*writer),
+        last_compute_(programs.size(), -1),
+        send_waits_(programs.size()) {
     for (std::vector<std::vector<int32_t>>& last : last_hand_over_) last.resize(programs.size());
     size_t instructions = 0;
     for (size_t r = 0; r < programs.size(); ++r) {
@@ -57,8 +62,12 @@ class Graph : public WalkListener {
     const HandOverPiece piece = {send.rank, receive.rank, from.microbatch, to.microbatch, from.first, from.samples};
     IndexList after, lanes;
     AddWaits(send.rank, send.instruction, &after);
+    if (!after.empty()) send_waits_[send.rank] = after;
     AddWaits(receive.rank, receive.instruction, &after);
     const UnitRange senders = TakeLane(send.rank, Lane::kSend, from, &lanes, &after);
+    // A send names what its lane has not waited for. Beside the lane it waits for the same.
+    const IndexList& waits = send_waits_[send.rank];
+    if (!senders.all()) after.insert(after.end(), waits.begin(), waits.end());
     const UnitRange receivers = TakeLane(receive.rank, Lane::kReceive, to, &lanes, &after);
     const int32_t task = writer_.AddTransfer(TaskKind::kSend, std::move(lanes), rates_.HandOver(piece), 1, std::move(after),
                                              {from.unit, from.microbatch});
@@ -284,6 +293,7 @@ class Graph : public WalkListener {
   std::vector<std::vector<IndexList>> ends_;  // by program and instruction: the tasks after which it is over
   std::vector<std::vector<int32_t>> task_of_;
   std::vector<int32_t> last_compute_;                                // by program
+  std::vector<IndexList> send_waits_;                                // by program: what the last send that names any names
   std::array<std::vector<std::vector<int32_t>>, 2> last_hand_over_;  // sends, receives: by program and unit, where it has several
   std::vector<std::vector<double>> charges_;                         // by program and instruction; empty = nothing costs anything
 };

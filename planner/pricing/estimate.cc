@@ -1,6 +1,6 @@
-// EstimatePlan (evaluate.h): seconds of a plan without a graph. Layered and GPipe follow the stages' chunks once forward and once
-// backward, with a clock for each stage's compute and collectives; 1F1B and its kin are a formula of the longest stage.
-// docs/simulator.md, "Estimator", has both and their distance from the simulator.
+// EstimatePlan (evaluate.h): seconds of a plan without a graph. Layered and GPipe follow the stages' chunks forward, then
+// backward (estimate_passes.h); 1F1B and zero bubble follow passes round by round (estimate_turns.h); others are a formula of the
+// longest stage. docs/simulator.md, "Estimator", has all and their distance from the simulator.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -9,90 +9,13 @@
 #include "planner/costs/memory_model.h"
 #include "planner/lowering/class_flows.h"
 #include "planner/pricing/estimate_borders.h"
+#include "planner/pricing/estimate_passes.h"
 #include "planner/pricing/estimate_stage.h"
 #include "planner/pricing/estimate_turns.h"
 #include "planner/pricing/evaluate.h"
 
 namespace motley::planner {
 namespace {
-
-// As the lowering overlaps the last backward's reductions.
-constexpr double kPieces = 16;
-
-// One stage in the two passes: when its compute and its collective lane are free, and its buffers (docs/planner.md, "Lowering").
-class StageClock {
- public:
-  StageClock(const StageEstimate& stage, double overlap)
-      : stage_(stage), overlap_(overlap), gathered_(stage.work.chunks.size(), 0) {
-    if (!in_turn()) return;
-    for (size_t c = 0; c < std::min<size_t>(keeps() ? 3 : 2, chunks()); ++c) Gather(c);
-  }
-
-  struct Arrival {
-    double first = 0, last = 0;  // of the microbatches
-  };
-  size_t chunks() const { return stage_.work.chunks.size(); }
-  double end() const { return std::max(compute_, lane_); }
-
-  Arrival Forward(size_t c, const Arrival& arrival) {
-    const double exposed = in_turn() ? (1 - overlap_) * stage_.gather_seconds[c] : 0;
-    const Arrival out =
-        Pass(stage_.forward[c], std::max({compute_ + exposed, in_turn() ? gathered_[c] : 0, arrival.first}), arrival);
-    compute_ = out.last;
-    if (in_turn() && !StaysAtTurn(c)) {
-      freed_[Buffer(c)] = out.last;
-      if (!(keeps() && c == 0)) Gather(c + 2);
-    }
-    return out;
-  }
-
-  Arrival Backward(size_t c, const Arrival& arrival) {
-    const double exposed = in_turn() && !StaysAtTurn(c) ? (1 - overlap_) * stage_.gather_seconds[c] : 0;
-    const double start = std::max({compute_ + exposed, in_turn() ? gathered_[c] : 0, arrival.first, reduced_[Buffer(c)]});
-    const Arrival out = Pass(stage_.backward[c], start, arrival);
-    compute_ = out.last + (1 - overlap_) * stage_.reduce_seconds[c];
-    if (in_turn()) {
-      freed_[Buffer(c)] = out.last;
-      if (c >= 2 && !(keeps() && c == 2)) Gather(c - 2);
-    }
-    if (stage_.reduce_seconds[c] > 0) Reduce(c, out.last);
-    return out;
-  }
-
- private:
-  bool in_turn() const { return stage_.work.residency == Residency::kInTurn; }
-  bool keeps() const { return stage_.work.keeps_embedding; }
-  size_t Buffer(size_t c) const { return keeps() && c == 0 ? 2 : c % 2; }
-  bool StaysAtTurn(size_t c) const { return c + 2 >= chunks() || (keeps() && c == 0); }
-
-  static Arrival Pass(const ChunkSeconds& chunk, double start, const Arrival& arrival) {
-    return {start + std::min(chunk.first, chunk.all), std::max(start + chunk.all, arrival.last + chunk.last)};
-  }
-
-  void Gather(size_t c) {
-    copy_ = std::max(copy_, freed_[Buffer(c)]) + stage_.fetch_seconds[c];
-    lane_ = std::max({lane_, copy_, freed_[Buffer(c)]}) + stage_.gather_seconds[c];
-    gathered_[c] = lane_;
-  }
-
-  // The reductions of a chunk of several units begin with the last microbatch's backward.
-  void Reduce(size_t c, double finish) {
-    const double seconds = stage_.reduce_seconds[c];
-    const bool pieces = stage_.work.chunks[c].part.units() > 1;
-    const double begin = pieces ? finish - (1 - 1 / kPieces) * stage_.backward[c].last : finish;
-    lane_ = std::max(std::max(lane_, begin) + seconds, finish + (pieces ? seconds / kPieces : seconds));
-    reduced_[Buffer(c)] = lane_;
-    if (!keeps() || c + 1 < chunks()) return;
-    lane_ += stage_.reduce_seconds[0];  // the head's part of a tied embedding's gradient
-    reduced_[2] = lane_;
-  }
-
-  const StageEstimate& stage_;
-  const double overlap_;
-  double compute_ = 0, lane_ = 0, copy_ = 0;
-  double freed_[3] = {0, 0, 0}, reduced_[3] = {0, 0, 0};
-  std::vector<double> gathered_;  // by chunk
-};
 
 class Estimator {
  public:
@@ -104,7 +27,8 @@ class Estimator {
     QuickPrice price;
     const bool passes = TraitsOf(view_.schedule).keeps_all;
     for (const PipelineView& pipeline : view_.pipelines) {
-      price.step_seconds = std::max(price.step_seconds, passes ? TwoPasses(pipeline) : InTurn(pipeline));
+      price.step_seconds =
+          std::max(price.step_seconds, passes ? EndOfPasses(setting_, view_, pipeline, stages_, borders_) : InTurn(pipeline));
     }
     // No step is shorter than its fullest link, which idles until the first microbatch has come through.
     if (borders_.fullest_seconds > 0) price.step_seconds = std::max(price.step_seconds, borders_.fullest_seconds + FillSeconds());
@@ -135,17 +59,18 @@ class Estimator {
         links_.PointToPoint(device(from), device(to), static_cast<double>(setting_.costs.BoundaryBytes(samples))));
   }
 
-  // What the reductions of a whole stage add after its last backward.
-  static double ReductionTail(double reduction, double last_backward) {
-    return std::max(reduction / kPieces, reduction - (1 - 1 / kPieces) * last_backward);
+  // What the reductions of a whole stage add after its last backward, and gathers before its first forward.
+  static double ReductionTail(double reduction, double pass) {
+    return std::max(reduction / kReductionPieces, reduction - (1 - 1 / kReductionPieces) * pass);
   }
 
-  double TwoPasses(const PipelineView& pipeline) const;
   double FillSeconds() const;
-  double InTurn(const PipelineView& pipeline) const;
+  double InTurn(const PipelineView& pipeline);
+  TurnStage TurnOf(size_t index) const;
   double LongestStage(const PipelineView& pipeline) const;
   double FilledStage(const PipelineView& pipeline) const;
   double StartSeconds(const StageEstimate& stage) const;
+  void AddUnits(const StageView& stage, std::vector<std::vector<int>>* sets) const;
   double AcrossSeconds() const;
   double AfterSeconds() const;
 
@@ -154,35 +79,9 @@ class Estimator {
   const Links& links_;
   std::vector<StageEstimate> stages_;
   Borders borders_;
+  std::vector<TurnStage> turns_;  // of the last pipeline, and their ends: pipelines that are alike follow each other
+  std::vector<double> ends_;
 };
-
-double Estimator::TwoPasses(const PipelineView& pipeline) const {
-  std::vector<StageClock> clocks;
-  std::vector<size_t> next(static_cast<size_t>(pipeline.num_stages), 0);  // chunk of each stage
-  for (int s = 0; s < pipeline.num_stages; ++s)
-    clocks.emplace_back(At(pipeline.first_stage + s), setting_.cluster.overlap_efficiency);
-  const std::vector<Element>& elements = pipeline.elements;
-  StageClock::Arrival arrival;
-  for (size_t e = 0; e < elements.size(); ++e) {
-    const size_t i = static_cast<size_t>(elements[e].stage - pipeline.first_stage);
-    const double send = e > 0 ? SendSeconds(elements[e - 1].stage, elements[e].stage) : 0;
-    arrival = {arrival.first + send, arrival.last + send};
-    const std::vector<Chunk>& chunks = At(elements[e].stage).work.chunks;
-    for (size_t& c = next[i]; c < chunks.size() && chunks[c].element == static_cast<int>(e); ++c)
-      arrival = clocks[i].Forward(c, arrival);
-  }
-  for (size_t e = elements.size(); e-- > 0;) {
-    const size_t i = static_cast<size_t>(elements[e].stage - pipeline.first_stage);
-    const double send = e + 1 < elements.size() ? SendSeconds(elements[e + 1].stage, elements[e].stage) : 0;
-    arrival = {arrival.first + send, arrival.last + send};
-    const std::vector<Chunk>& chunks = At(elements[e].stage).work.chunks;
-    for (size_t& c = next[i]; c > 0 && chunks[c - 1].element == static_cast<int>(e); --c)
-      arrival = clocks[i].Backward(c - 1, arrival);
-  }
-  double end = 0;
-  for (const StageClock& clock : clocks) end = std::max(end, clock.end());
-  return end;
-}
 
 // The first microbatch's way forward through the quickest pipeline.
 double Estimator::FillSeconds() const {
@@ -206,35 +105,39 @@ double Estimator::StartSeconds(const StageEstimate& stage) const {
 }
 
 // The stage that ends last, with what follows its last backward.
-double Estimator::InTurn(const PipelineView& pipeline) const {
+double Estimator::InTurn(const PipelineView& pipeline) {
   if (TraitsOf(view_.schedule).fixed_order && pipeline.num_stages > 1) return FilledStage(pipeline);
   if (pipeline.elements.size() > static_cast<size_t>(pipeline.num_stages)) return LongestStage(pipeline);
-  const double input_part = TraitsOf(view_.schedule).splits_backward ? setting_.costs.InputGradientPart() : 1;
   std::vector<TurnStage> turns;
-  for (int s = 0; s < pipeline.num_stages; ++s) {
-    const size_t index = static_cast<size_t>(pipeline.first_stage + s);
-    const StageEstimate& stage = stages_[index];
-    TurnStage turn;
-    turn.rounds = std::max<int64_t>(1, stage.rounds);
-    turn.in_flight = MostInFlight(view_, view_.stages[index], turn.rounds);
-    double forward = 0, backward = 0;
-    for (const ChunkSeconds& chunk : stage.forward) forward += chunk.all / static_cast<double>(turn.rounds);
-    for (const ChunkSeconds& chunk : stage.backward) backward += chunk.all / static_cast<double>(turn.rounds);
-    turn.forward_seconds = forward;
-    turn.backward_seconds = input_part * backward;
-    turn.weight_seconds = (1 - input_part) * backward;
-    turn.weight_delay = WeightsPutOff(view_.schedule, s);
-    turn.border_seconds = borders_.seconds[index];
-    turn.border_latency_seconds = borders_.latency_seconds[index];
-    turns.push_back(turn);
-  }
-  const std::vector<double> ends = EndsOfTurns(turns);
+  for (int s = 0; s < pipeline.num_stages; ++s) turns.push_back(TurnOf(static_cast<size_t>(pipeline.first_stage + s)));
+  if (turns != turns_) ends_ = EndsOfTurns(turns);
+  turns_ = std::move(turns);
   double longest = 0;
-  for (size_t s = 0; s < ends.size(); ++s) {
+  for (size_t s = 0; s < ends_.size(); ++s) {
     const StageEstimate& stage = stages_[static_cast<size_t>(pipeline.first_stage) + s];
-    longest = std::max(longest, ends[s] + StartSeconds(stage) + ReductionTail(stage.reduce_all, stage.backward.back().last));
+    longest = std::max(longest, ends_[s] + StartSeconds(stage) + ReductionTail(stage.reduce_all, stage.backward.back().last));
   }
   return longest;
+}
+
+TurnStage Estimator::TurnOf(size_t index) const {
+  const StageEstimate& stage = stages_[index];
+  const double input_part = TraitsOf(view_.schedule).splits_backward ? setting_.costs.InputGradientPart() : 1;
+  TurnStage turn;
+  turn.rounds = std::max<int64_t>(1, stage.rounds);
+  turn.in_flight = MostInFlight(view_, view_.stages[index], turn.rounds);
+  double forward = 0, backward = 0, recompute = 0;
+  for (const ChunkSeconds& chunk : stage.forward) forward += chunk.all / static_cast<double>(turn.rounds);
+  for (const ChunkSeconds& chunk : stage.backward) backward += chunk.all / static_cast<double>(turn.rounds);
+  for (const ActorSeconds& actor : stage.actors) recompute = std::max(recompute, actor.passes.front().recompute);
+  turn.forward_seconds = forward;
+  turn.backward_seconds = recompute + input_part * (backward - recompute);
+  turn.ahead_seconds = recompute * stage.PartAhead(0, false);
+  turn.weight_seconds = (1 - input_part) * (backward - recompute);
+  turn.weight_delay = WeightsPutOff(view_.schedule, view_.stages[index].index);
+  turn.border_seconds = borders_.seconds[index];
+  turn.border_latency_seconds = borders_.latency_seconds[index];
+  return turn;
 }
 
 // Interleaved: the stage whose work, with what it waits for before, at the turn and after, takes longest.
@@ -297,23 +200,37 @@ double Estimator::FilledStage(const PipelineView& pipeline) const {
   return std::max(filled, way + rest);
 }
 
+void Estimator::AddUnits(const StageView& stage, std::vector<std::vector<int>>* sets) const {
+  for (int r = stage.first_rank; r < stage.first_rank + stage.num_ranks; ++r) {
+    if (r == stage.first_rank || view_.ranks[r].unit != view_.ranks[r - 1].unit) sets->emplace_back();
+    sets->back().push_back(view_.ranks[r].device);
+  }
+}
+
 // Sums between pipelines: by the first one's stages, with those of the others that lie at the same depth.
 double Estimator::AcrossSeconds() const {
   if (view_.pipelines.size() == 1) return 0;
-  double across = 0, hidden = INFINITY;
+  double across = 0, backward = INFINITY, forward = INFINITY;
   const PipelineView& first = view_.pipelines[0];
   for (int s = 0; s < first.num_stages; ++s) {
     const StageView& stage = view_.stages[first.first_stage + s];
-    std::vector<std::vector<int>> sets;
+    std::vector<std::vector<int>> sets;  // a unit each, those of a node together
     for (const PipelineView& pipeline : view_.pipelines) {
-      sets.push_back(DevicesOf(view_, view_.stages[pipeline.first_stage + s * pipeline.num_stages / first.num_stages]));
+      AddUnits(view_.stages[pipeline.first_stage + s * pipeline.num_stages / first.num_stages], &sets);
     }
+    std::stable_sort(sets.begin(), sets.end(), [this](const auto& a, const auto& b) {
+      return setting_.cluster.devices[a.front()].node < setting_.cluster.devices[b.front()].node;
+    });
     const double bytes = PartBytes(setting_, stage, {stage.embedding, 0, stage.layers, stage.head}) *
                          setting_.costs.RingBytes(Collective::kAllReduce) / static_cast<double>(setting_.costs.element_bytes());
     across = std::max(across, links_.SecondsAlone(AcrossFlow(links_, sets, Collective::kAllReduce, bytes)));
-    hidden = std::min(hidden, At(first.first_stage + s).backward.front().last);
+    backward = std::min(backward, At(first.first_stage + s).backward.front().last);
+    forward = std::min(forward, At(first.first_stage + s).forward.front().first);
   }
-  return ReductionTail(across, hidden);
+  const bool whole = view_.pipelines_zero_stage == 0 && std::all_of(view_.stages.begin(), view_.stages.end(),
+                                                                    [](const StageView& s) { return s.plan->zero_stage == 0; });
+  // Where anybody shards, the second half of the all-reduce is a gather beside the first forward.
+  return whole ? ReductionTail(across, backward) : ReductionTail(across / 2, backward) + ReductionTail(across / 2, forward);
 }
 
 // Norm, optimizer, gathers of stepped parameters.
@@ -322,10 +239,8 @@ double Estimator::AfterSeconds() const {
   for (size_t i = 0; i < stages_.size(); ++i) {
     const StageView& stage = view_.stages[i];
     const int zero = stage.plan->zero_stage;
-    const bool interleaved = TraitsOf(view_.schedule).by_ministage && stage.offload_parameters && view_.pipelines.size() == 1;
-    const double pieces = interleaved ? static_cast<double>(stages_[i].work.chunks.size()) : 1;
     const bool gathers = (zero == 1 || zero == 2) && !stage.offload_parameters;
-    after = std::max(after, stages_[i].optimizer / pieces + (gathers ? stages_[i].gather_all : 0));
+    after = std::max(after, stages_[i].optimizer + (gathers ? stages_[i].gather_all : 0));
   }
   std::vector<int> devices;
   for (const RankView& rank : view_.ranks) devices.push_back(rank.device);
@@ -335,7 +250,8 @@ double Estimator::AfterSeconds() const {
 }  // namespace
 
 absl::StatusOr<QuickPrice> EstimatePlan(const Setting& setting, const Plan& plan) {
-  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = true, .assign_samples = false}));
+  MOTLEY_ASSIGN_OR_RETURN(const PlanView view,
+                          ViewOf(setting, plan, {.merge = true, .assign_samples = TraitsOf(plan.schedule).keeps_all}));
   return Estimator(setting, view).Price();
 }
 

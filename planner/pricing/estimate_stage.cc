@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <utility>
 
 #include "planner/cluster/transfer_line.h"
 #include "planner/lowering/class_flows.h"
@@ -12,10 +14,19 @@ namespace {
 
 constexpr double kProbeBytes = 1 << 20;
 
-void Widen(const ChunkSeconds& other, ChunkSeconds* worst) {
-  worst->all = std::max(worst->all, other.all);
-  worst->first = worst->first == 0 ? other.first : std::min(worst->first, other.first);
-  worst->last = std::max(worst->last, other.last);
+// By the actor's passes from `first` on.
+void Widen(const ActorSeconds& actor, size_t first, double PassesSeconds::*pass, ChunkSeconds* worst) {
+  const PassesSeconds* passes = actor.passes.data() + first;
+  double all = 0;
+  for (size_t i = 0; i < actor.runs.size(); ++i) all += static_cast<double>(actor.runs[i].count) * (passes[i].*pass);
+  worst->all = std::max(worst->all, all);
+  worst->first = worst->first == 0 ? passes->*pass : std::min(worst->first, passes->*pass);
+  worst->last = std::max(worst->last, actor.passes.back().*pass);
+}
+
+// The last so many once more.
+void Repeat(size_t count, std::vector<PassesSeconds>* passes) {
+  for (size_t i = 0; i < count; ++i) passes->push_back((*passes)[passes->size() - count]);
 }
 
 bool SameChunk(const Part& a, const Part& b) { return a.layers == b.layers && a.embedding == b.embedding && a.head == b.head; }
@@ -29,12 +40,15 @@ class StageEstimator {
     estimate_.work = WorkOf(view_, index_, setting_.workload.model.tie_embeddings);
     estimate_.first_samples = INFINITY;
     for (const int a : stage_.actors) AddActor(a);
+    AddCopies();
     AddTransfers();
+    AddBlocks();
     const std::vector<Chunk>& chunks = estimate_.work.chunks;
     for (size_t c = 0; c < chunks.size(); ++c) {
       if (c > 0 && SameChunk(chunks[c].part, chunks[c - 1].part)) {
         estimate_.forward.push_back(estimate_.forward.back());
         estimate_.backward.push_back(estimate_.backward.back());
+        for (ActorSeconds& actor : estimate_.actors) Repeat(actor.runs.size(), &actor.passes);
       } else {
         AddChunk(c);
       }
@@ -45,11 +59,24 @@ class StageEstimator {
  private:
   int zero() const { return stage_.plan->zero_stage; }
 
+  // All of the stage's ranks copy at the same time.
+  void AddCopies() {
+    std::vector<Flow> fetches, activations;
+    for (int r = stage_.first_rank; r < stage_.first_rank + stage_.num_ranks; ++r) {
+      const RankView& rank = view_.ranks[r];
+      const double part = kProbeBytes * OwnedPart(view_, rank);
+      if (rank.plan->offload_parameters && part > 0) fetches.push_back(setting_.links.ToHost(rank.device, part));
+      if (rank.plan->offload_activations) activations.push_back(setting_.links.ToHost(rank.device, kProbeBytes));
+    }
+    if (!fetches.empty()) fetch_ = LineOf(setting_.links, Links::Together(fetches), kProbeBytes);
+    if (!activations.empty()) copy_ = LineOf(setting_.links, Links::Together(activations), kProbeBytes);
+  }
+
   void AddTransfers() {
     TransferLine gather, reduce;
     const Collective sum = zero() == 0 ? Collective::kAllReduce : Collective::kReduceScatter;
     const double to_reduce = setting_.costs.RingBytes(sum) / static_cast<double>(setting_.costs.element_bytes());
-    if (stage_.shared()) {
+    if (stage_.shared() && view_.pipelines.size() == 1) {
       if (zero() > 0)
         gather =
             LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes), kProbeBytes);
@@ -64,6 +91,23 @@ class StageEstimator {
     const double bytes = PartBytes(setting_, stage_, Whole());
     estimate_.gather_all = gather.At(bytes);
     estimate_.reduce_all = reduce.At(to_reduce * bytes);
+    // Offloaded parameters go back to the host. Layered, ministages of a pipeline alone step one by one.
+    estimate_.optimizer += fetch_.At(bytes);
+    if (estimate_.work.residency != Residency::kInTurn || !stage_.offload_parameters) return;
+    estimate_.last_step = std::exchange(estimate_.optimizer, 0) / static_cast<double>(estimate_.work.chunks.size());
+  }
+
+  void AddBlocks() {
+    const bool across = view_.pipelines.size() > 1, by_ministage = TraitsOf(view_.schedule).by_ministage;
+    const auto ministages = static_cast<int64_t>(stage_.plan->ministages.size());
+    const bool streams = estimate_.work.residency == Residency::kPerMicrobatch && !across;
+    if (streams) {
+      estimate_.blocks = estimate_.last_blocks = stage_.layers;
+    } else if (!by_ministage && stage_.shared() && zero() >= 2 && !across) {
+      estimate_.blocks = estimate_.last_blocks = std::max<int64_t>(1, 4 / ministages);
+    } else if (stage_.shared() || across || stage_.offload_parameters) {
+      estimate_.last_blocks = std::max<int64_t>(1, static_cast<int64_t>(kReductionPieces) / ministages);
+    }
   }
 
   Part Whole() const { return {stage_.embedding, 0, stage_.layers, stage_.head}; }
@@ -71,11 +115,7 @@ class StageEstimator {
   void AddActor(int a) {
     const ActorView& actor = view_.actors[a];
     estimate_.rounds = std::max(estimate_.rounds, actor.count());
-    std::map<int64_t, int64_t>& sizes = sizes_[a];
-    for (const int64_t m : *actor.microbatches) ++sizes[m];
-    if (!sizes.empty()) {
-      estimate_.first_samples = std::min(estimate_.first_samples, static_cast<double>(sizes.begin()->first * actor.units()));
-    }
+    if (actor.count() > 0) AddSizes(actor);
     if (actor.ranks_per_unit > 1) {
       std::vector<int> devices;
       for (int r = 0; r < actor.ranks_per_unit; ++r) devices.push_back(view_.ranks[actor.first_rank + r].device);
@@ -89,42 +129,78 @@ class StageEstimator {
       const double moments =
           OwnedPart(view_, rank) * elements * static_cast<double>(setting_.costs.optimizer_bytes_per_element());
       if (rank.plan->offload_optimizer) step = std::max(step, 2 * host.At(moments));
-      const double share = zero() == 0 ? rank.plan->tp_share : rank.share;
-      fetch_.latency_seconds = std::max(fetch_.latency_seconds, host.latency_seconds);
-      fetch_.seconds_per_byte = std::max(fetch_.seconds_per_byte, host.seconds_per_byte * share);
     }
     estimate_.optimizer = std::max(estimate_.optimizer, step);
+  }
+
+  void AddSizes(const ActorView& actor) {
+    ActorSeconds& seconds = estimate_.actors.emplace_back();
+    seconds.actor = &actor;
+    for (const int64_t m : *actor.microbatches) {
+      if (seconds.runs.empty() || seconds.runs.back().samples != m) seconds.runs.push_back({m, 0});
+      ++seconds.runs.back().count;
+    }
+    for (const MicrobatchRun& run : seconds.runs)
+      estimate_.first_samples = std::min(estimate_.first_samples, static_cast<double>(run.samples * actor.units()));
   }
 
   // Where parameters come for every microbatch, its compute can be no shorter than its transfers.
   void AddChunk(size_t c) {
     const bool gathers = estimate_.work.residency == Residency::kPerMicrobatch;
-    const bool reduces = !TraitsOf(view_.schedule).by_ministage && zero() >= 2;
+    const bool reduces = !TraitsOf(view_.schedule).by_ministage && zero() >= 2 && view_.pipelines.size() == 1;
     const double forward_transfers = gathers ? std::max(estimate_.gather_seconds[c], estimate_.fetch_seconds[c]) : 0;
     const double backward_transfers =
         gathers ? std::max(estimate_.gather_seconds[c] + (reduces ? estimate_.reduce_seconds[c] : 0), estimate_.fetch_seconds[c])
         : reduces ? estimate_.reduce_seconds[c]
                   : 0;
     ChunkSeconds forward, backward;
-    for (const int a : stage_.actors) {
-      if (view_.actors[a].count() == 0) continue;
-      Widen(Pass(a, estimate_.work.chunks[c].part, false, forward_transfers), &forward);
-      Widen(Pass(a, estimate_.work.chunks[c].part, true, backward_transfers), &backward);
+    for (ActorSeconds& actor : estimate_.actors) {
+      const size_t first = actor.passes.size();
+      for (const MicrobatchRun& run : actor.runs) {
+        actor.passes.push_back(
+            PassesOf(actor, estimate_.work.chunks[c].part, run.samples, forward_transfers, backward_transfers));
+      }
+      Widen(actor, first, &PassesSeconds::forward, &forward);
+      Widen(actor, first, &PassesSeconds::backward, &backward);
     }
+    estimate_.in_step[0] = stage_.shared() && gathers;
+    estimate_.in_step[1] = stage_.shared() && (gathers || reduces);
+    if (estimate_.in_step[1]) HoldInStep(gathers, &forward, &backward);
     estimate_.forward.push_back(forward);
     estimate_.backward.push_back(backward);
   }
 
-  ChunkSeconds Pass(int a, const Part& part, bool backward, double transfers) {
-    const ActorView& actor = view_.actors[a];
-    ChunkSeconds seconds;
-    for (const auto& [size, count] : sizes_[a]) {
-      const double of_size = Hidden(Microbatch(a, part, backward, size), transfers, setting_.cluster.overlap_efficiency);
-      seconds.all += static_cast<double>(count) * of_size;
-      if (size == actor.microbatches->front()) seconds.first = of_size;
-      if (size == actor.microbatches->back()) seconds.last = of_size;
+  // Ranks that meet in every round (gathers: forward and backward; else in the backward alone) go through the last chunk's rounds
+  // together, each as long as its slowest takes. Where a forward and a backward take turns, ranks that meet in one meet in both.
+  void HoldInStep(bool gathers, ChunkSeconds* forward, ChunkSeconds* backward) const {
+    std::vector<double> slowest[3];  // by round: forward, backward, both
+    for (std::vector<double>& rounds : slowest) rounds.assign(static_cast<size_t>(estimate_.rounds), 0);
+    for (const ActorSeconds& actor : estimate_.actors) {
+      size_t round = 0;
+      for (size_t i = 0; i < actor.runs.size(); ++i) {
+        const PassesSeconds& pass = actor.passes[actor.passes.size() - actor.runs.size() + i];
+        for (int64_t k = 0; k < actor.runs[i].count; ++k, ++round) {
+          slowest[0][round] = std::max(slowest[0][round], pass.forward);
+          slowest[1][round] = std::max(slowest[1][round], pass.backward);
+          slowest[2][round] = std::max(slowest[2][round], pass.forward + pass.backward);
+        }
+      }
     }
-    return seconds;
+    const auto sum = [](const std::vector<double>& rounds) { return std::accumulate(rounds.begin(), rounds.end(), 0.0); };
+    if (gathers) forward->all = sum(slowest[0]);
+    const bool both = !gathers && TraitsOf(view_.schedule).alternates;
+    backward->all = both ? sum(slowest[2]) - forward->all : sum(slowest[1]);
+  }
+
+  PassesSeconds PassesOf(const ActorSeconds& actor, const Part& part, int64_t m, double forward, double backward) {
+    const int a = static_cast<int>(actor.actor - view_.actors.data());
+    const double overlap = setting_.cluster.overlap_efficiency;
+    PassesSeconds passes = {Hidden(Microbatch(a, part, false, m), forward, overlap),
+                            Hidden(Microbatch(a, part, true, m), backward, overlap), table_.Of(a, m).Recompute(part)};
+    if (!view_.ranks[actor.actor->first_rank].plan->offload_activations) return passes;
+    passes.copy = copy_.At(static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(part.layers * m))));
+    if (TraitsOf(view_.schedule).alternates) passes.backward = std::max(passes.backward, 2 * passes.copy - passes.forward);
+    return passes;
   }
 
   double Microbatch(int a, const Part& part, bool backward, int64_t m) {
@@ -143,9 +219,9 @@ class StageEstimator {
   const int index_;
   const StageView& stage_;
   SecondsTable table_;
-  std::map<int, std::map<int64_t, int64_t>> sizes_;  // by actor: microbatch sizes, how many of each
-  std::map<int, TransferLine> meets_;                // by actor: an all-reduce inside its tensor-parallel unit
-  TransferLine fetch_;                               // of an actor's own part from host memory, over the bytes of the whole
+  std::map<int, TransferLine> meets_;  // by actor: an all-reduce inside its tensor-parallel unit
+  TransferLine copy_;                  // of an actor's activations to host memory
+  TransferLine fetch_;                 // of an actor's own part from host memory, over the bytes of the whole
   StageEstimate estimate_;
 };
 

@@ -1,6 +1,8 @@
 // What the estimator (evaluate.h) knows of a stage: seconds of its chunks and of its transfers, summed once.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -11,19 +13,53 @@
 
 namespace motley::planner {
 
+// As the lowering overlaps the last backward's reductions.
+inline constexpr double kReductionPieces = 16;
+
 // One pass of a chunk: all microbatches of the slowest actor, the first one of the quickest, the last one of the slowest.
 struct ChunkSeconds {
   double all = 0, first = 0, last = 0;
 };
 
+// Equal microbatches of an actor that follow each other.
+struct MicrobatchRun {
+  int64_t samples = 0, count = 0;  // of a microbatch; microbatches
+};
+
+// A microbatch's passes of a chunk.
+struct PassesSeconds {
+  double forward = 0, backward = 0;
+  double recompute = 0;  // of the backward, what is computed again before it
+  double copy = 0;       // offloaded activations: to the host, and back before the backward
+};
+
+struct ActorSeconds {
+  const ActorView* actor = nullptr;
+  std::vector<MicrobatchRun> runs;
+  std::vector<PassesSeconds> passes;  // by chunk and, in it, by run
+};
+
 struct StageEstimate {
   StageWork work;
+  std::vector<ActorSeconds> actors;                                   // that compute
   std::vector<ChunkSeconds> forward, backward;                        // by chunk; backward with recomputation
   std::vector<double> gather_seconds, reduce_seconds, fetch_seconds;  // by chunk
   double gather_all = 0, reduce_all = 0;                              // of the whole stage at once
   double optimizer = 0;                                               // of the slowest actor, its host copies included
   int64_t rounds = 0;                                                 // the most microbatches of a unit
-  double first_samples = 0;                                           // of the smallest microbatch
+  bool in_step[2] = {false, false};                                   // forward, backward: ranks meet in every round
+  // Of ministages that step in turn, behind their own reductions: the last one's.
+  double last_step = 0;
+  double first_samples = 0;  // of the smallest microbatch
+  // Blocks of layers that a backward computes one by one (model_blocks.h): usually, and in the last round. Only the first one's
+  // recomputation does not wait for the gradient that comes.
+  int64_t blocks = 1, last_blocks = 1;
+  bool copies() const { return !actors.empty() && actors.front().passes.front().copy > 0; }
+  // The part of a chunk's recomputation that comes before the gradient.
+  double PartAhead(size_t chunk, bool last) const {
+    const int64_t layers = std::max<int64_t>(1, work.chunks[chunk].part.layers);
+    return 1 / static_cast<double>(std::min(layers, last ? last_blocks : blocks));
+  }
 };
 
 // Seconds of compute and a transfer beside it, which costs the compute all but `overlap` (Cluster::overlap_efficiency) of it.

@@ -15,10 +15,12 @@ struct TurnStage {
                                 // let through makes those go beyond theirs
   double forward_seconds = 0;   // of a round
   double backward_seconds = 0;  // of a round; zero bubble: of the inputs' gradient
+  double ahead_seconds = 0;     // of the backward: what is recomputed before the gradient comes
   double weight_seconds = 0;    // zero bubble: of the weights' gradient, `weight_delay` backwards later
   int64_t weight_delay = 0;
   double border_seconds = 0;          // of the whole batch to the next stage, one way
   double border_latency_seconds = 0;  // of each transfer
+  bool operator==(const TurnStage&) const = default;
 };
 
 // When each stage has ended its last pass. A microbatch goes as soon as its stage's order lets it and its samples have arrived; a

@@ -10,8 +10,10 @@ StageWork WorkOf(const PlanView& view, int stage, bool tied) {
   StageWork work;
   const bool layered = TraitsOf(view.schedule).by_ministage;
   const bool gathers = s.shared() && s.plan->zero_stage == 3;
-  if (gathers || s.offload_parameters) work.residency = layered ? Residency::kInTurn : Residency::kPerMicrobatch;
-  const bool by_unit = layered && gathers;
+  // What several pipelines share they hold whole.
+  if ((gathers || s.offload_parameters) && view.pipelines.size() == 1)
+    work.residency = layered ? Residency::kInTurn : Residency::kPerMicrobatch;
+  const bool by_unit = work.residency == Residency::kInTurn && gathers;
   work.keeps_embedding = by_unit && tied && s.embedding && s.head;
   for (size_t e = 0; e < elements.size(); ++e) {
     const Element& element = elements[e];

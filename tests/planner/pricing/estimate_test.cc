@@ -49,11 +49,72 @@ std::map<std::string, Distance> Distances(bool calm) {
 }
 
 TEST(EstimateTest, StaysCloseToTheSimulatorWhereLinksAreNotContended) {
-  for (const auto& [kind, distance] : Distances(true)) EXPECT_LT(distance.mean(), 0.05) << kind;
+  const std::map<std::string, double> worst = {
+      {"one stage", 0.045},   {"layered", 0.175},         {"gpipe", 0.17}, {"1f1b", 0.055}, {"interleaved", 0.125},
+      {"zero_bubble", 0.085}, {"several pipelines", 0.17}};
+  for (const auto& [kind, distance] : Distances(true)) {
+    EXPECT_LT(distance.mean(), 0.016) << kind;
+    EXPECT_LT(distance.worst, worst.at(kind)) << kind;
+  }
 }
 
 TEST(EstimateTest, IsOfTheRightSizeWhereTheyAre) {
-  for (const auto& [kind, distance] : Distances(false)) EXPECT_LT(distance.mean(), 0.3) << kind;
+  for (const auto& [kind, distance] : Distances(false)) EXPECT_LT(distance.mean(), 0.18) << kind;
+}
+
+void ExpectWithin(double part, const Setting& setting, const Plan& plan) {
+  const auto evaluation = Evaluate(setting, plan);
+  const auto price = EstimatePlan(setting, plan);
+  ASSERT_TRUE(evaluation.ok() && price.ok()) << evaluation.status() << price.status();
+  EXPECT_NEAR(price->step_seconds / evaluation->plan.predicted.step_seconds, 1, part) << ScheduleName(plan.schedule);
+}
+
+// Microbatches that come from unlike cards at unlike times.
+TEST(EstimateTest, FollowsTheMicrobatchesOfUnlikeCards) {
+  const auto setting = MakeSetting(Nodes({{"T4", "A10G", "T4"}}, 400e9, 200e9), WorkOf(MediumModel(8, false), 32));
+  for (const ScheduleFamily schedule : {ScheduleFamily::kGPipe, ScheduleFamily::kLayered}) {
+    for (const OpSet recompute : {OpSet::None(), OpSet::All()}) {
+      const StagePlan first = StageOf(*setting, 0, {{2, 2, 2, 2}, {6, 6, 6, 6}}, {{0, 3}}, 1, recompute);
+      const StagePlan second = StageOf(*setting, 2, {{4, 4, 4, 4, 4, 4, 4, 4}}, {{4, 7}}, 0, recompute);
+      ExpectWithin(0.02, *setting, PlanOf(*setting, schedule, {{{first, second}}}));
+    }
+  }
+}
+
+// Where every round is gathered or reduced, each lasts as long as its slowest rank takes.
+TEST(EstimateTest, RanksThatMeetInEveryRoundGoThroughThemTogether) {
+  const auto setting = MakeSetting(Nodes({{"T4", "T4"}}, 400e9, 200e9), WorkOf(MediumModel(8, false), 32));
+  for (const ScheduleFamily schedule : {ScheduleFamily::kGPipe, ScheduleFamily::k1F1B}) {
+    for (const int zero : {2, 3}) {
+      ExpectWithin(0.03, *setting,
+                   PlanOf(*setting, schedule, {{{StageOf(*setting, 0, {{12, 2, 2}, {2, 2, 12}}, {{0, 7}}, zero)}}}));
+    }
+  }
+}
+
+// Activations go to the host and come back over one lane, which is slower than the compute here.
+TEST(EstimateTest, KnowsWhatOffloadedActivationsCost) {
+  const auto setting = MakeSetting(Nodes({{"A100-40GB", "A100-40GB"}}, 400e9, 200e9), WorkOf(MediumModel(8, false), 32));
+  for (const bool alone : {true, false}) {
+    PipelinePlan pipeline;
+    const std::vector<int64_t> microbatches(8, 4);
+    if (alone) pipeline.stages = {StageOf(*setting, 0, {microbatches}, {{0, 7}}, 0)};
+    if (!alone)
+      pipeline.stages = {StageOf(*setting, 0, {microbatches}, {{0, 3}}, 0), StageOf(*setting, 1, {microbatches}, {{4, 7}}, 0)};
+    Plan plan = PlanOf(*setting, ScheduleFamily::kLayered, {pipeline});
+    for (StagePlan& stage : plan.pipelines[0].stages) stage.units[0].ranks[0].offload_activations = true;
+    ExpectWithin(0.06, *setting, plan);
+  }
+}
+
+// What several pipelines share they gather and sum once a step.
+TEST(EstimateTest, SeveralPipelinesDoNotGatherForEveryMicrobatch) {
+  const auto setting = MakeSetting(Nodes({{"T4", "T4"}, {"T4", "T4"}}, 12e9, 3e9), WorkOf(MediumModel(8, false), 32));
+  for (const ScheduleFamily schedule : {ScheduleFamily::k1F1B, ScheduleFamily::kLayered}) {
+    std::vector<PipelinePlan> pipelines(2);
+    for (int p = 0; p < 2; ++p) pipelines[p].stages = {StageOf(*setting, 2 * p, {{2, 2, 2, 2}, {2, 2, 2, 2}}, {{0, 7}}, 3)};
+    ExpectWithin(0.05, *setting, PlanOf(*setting, schedule, std::move(pipelines)));
+  }
 }
 
 // Pipelines of single cards with equal microbatches, one stage after the other over the cluster, under both schedules in turn,
@@ -98,19 +159,17 @@ Distance InTurn(const std::vector<std::vector<std::vector<std::string>>>& cluste
 }
 
 // One border goes over network cards, which nothing else uses. A rank receives in one order, whichever way it comes: a gradient
-// that is there waits behind activations on the slow border. The estimator takes what has arrived, which is far off where a stage
-// keeps fewer in flight than the schedule's own number over the slowest card.
+// that is there waits behind activations on the slow border.
 TEST(EstimateTest, FollowsPipelinesInTurnOverASlowBorder) {
   const Distance distance =
-      InTurn({{{"T4"}, {"A10G"}}, {{"T4", "A10G"}, {"T4"}}, {{"T4", "A10G"}, {"V100-16GB", "T4"}}}, 0.31, "one slow border");
+      InTurn({{{"T4"}, {"A10G"}}, {{"T4", "A10G"}, {"T4"}}, {{"T4", "A10G"}, {"V100-16GB", "T4"}}}, 0.001, "one slow border");
   EXPECT_EQ(distance.plans, 120);
-  EXPECT_LT(distance.mean(), 0.01);
 }
 
 // A node between two others gets samples and gradients over one card, which the estimator takes for free.
 TEST(EstimateTest, StaysNearPipelinesInTurnWhoseStagesShareCards) {
-  EXPECT_LT(InTurn({{{"T4"}, {"A10G"}, {"T4"}}, {{"T4"}, {"A10G"}, {"V100-16GB"}, {"T4"}}}, 0.25, "all borders slow").mean(),
-            0.05);
+  EXPECT_LT(InTurn({{{"T4"}, {"A10G"}, {"T4"}}, {{"T4"}, {"A10G"}, {"V100-16GB"}, {"T4"}}}, 0.03, "all borders slow").mean(),
+            0.001);
 }
 
 // The engine gathers a half job's parameters in two bytes and sums its gradients in four.

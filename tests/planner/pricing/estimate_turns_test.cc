@@ -92,6 +92,26 @@ TEST(EstimateTurnsTest, AStageBetweenSendsBothWays) {
   EXPECT_NEAR((Last(turns) - Last(fewer)) / 40, 4, 1e-9);
 }
 
+// The first stage sends two microbatches over a border of 4 s, which come at 5 and at 9 s. The second computes the first one
+// until 6 s, the third has its gradient at 8 s. The second receives it behind the other microbatch, which was sent first, though
+// it needs the gradient first: backward 9 to 11 s, forward until 12 s. That goes on to the third stage behind the gradient for
+// the first, at 15 s, is back at 17 s and done at 19 s; a second earlier if the gradient had been received at 8 s.
+TEST(EstimateTurnsTest, AStageReceivesInTheOrderInWhichItIsSentTo) {
+  std::vector<TurnStage> turns = Like(3, 2, 1, 2);
+  turns[1].in_flight = 1;
+  turns[2].backward_seconds = 1;
+  turns[0].border_seconds = 2 * 4.0;
+  EXPECT_NEAR(EndsOfTurns(turns)[1], 19, 1e-9);
+}
+
+// Two stages, one microbatch: 1 s forward each, then 3 s of which 1 s is computed again before the gradient comes.
+TEST(EstimateTurnsTest, RecomputationDoesNotWaitForTheGradient) {
+  std::vector<TurnStage> turns = Like(2, 1, 1, 3);
+  EXPECT_NEAR(Last(turns), 1 + 1 + 3 + 3, 1e-9);
+  for (TurnStage& turn : turns) turn.ahead_seconds = 1;
+  EXPECT_NEAR(Last(turns), 1 + 1 + 3 + 2, 1e-9);
+}
+
 TEST(EstimateTurnsTest, UnlikeRoundsWaitForTheirSamplesAndEnd) {
   // One forward of the second stage needs all eight of the first, whose limit is two.
   std::vector<TurnStage> turns = Like(2, 8, 1, 2);
@@ -158,14 +178,21 @@ TEST(EstimateTurnsTest, NeitherIsManyRoundsWork) {
   }
 }
 
-// Of the first stage, which waits for no forward. (A later one does all its forwards in flight before its first backward, so more
-// of them may make it wait for longer.)
+// Of the first stage, which waits for no forward, where passes take the schedule's own time. (A later stage does all its forwards
+// in flight before its first backward, so more of them may make it wait for longer; and where stages are unlike, more of them may
+// hold up gradients that are received behind them.)
 TEST(EstimateTurnsTest, NeverFasterWithFewerInFlight) {
   RandomTurns random(5);
   int slower = 0;
   for (int i = 0; i < 1000; ++i) {
     std::vector<TurnStage> turns = random.Next(40, true);
     if (turns.size() < 2) continue;
+    for (TurnStage& turn : turns) {
+      turn.forward_seconds = 1;
+      turn.weight_seconds = turn.weight_seconds > 0 ? 1 : 0;
+      turn.backward_seconds = 2 - turn.weight_seconds;
+      turn.border_seconds = turn.border_latency_seconds = 0;
+    }
     const double before = Last(turns);
     turns[0].in_flight = std::max(turns[1].in_flight, turns[0].in_flight - 1 - random.Below(3));
     EXPECT_GE(Last(turns), before * (1 - 1e-12));
@@ -191,7 +218,8 @@ TEST(EstimateTurnsTest, NeverSlowerOverFasterBorders) {
 // have found by then.
 TEST(EstimateTurnsTest, ManyRoundsGoOnAtThePaceOfTheFirst) {
   RandomTurns random(7);
-  int looked_at = 0;
+  int looked_at = 0, late = 0;
+  double sum = 0;
   for (int i = 0; i < 300; ++i) {
     std::vector<TurnStage> many = random.Next(1000, true);
     for (TurnStage& turn : many) turn.rounds *= 2;
@@ -208,11 +236,13 @@ TEST(EstimateTurnsTest, ManyRoundsGoOnAtThePaceOfTheFirst) {
     const int64_t rounds = many[0].rounds;
     if (rounds <= 190) continue;
     ++looked_at;
-    const double all = with_rounds(rounds);
-    EXPECT_NEAR(all, counted + static_cast<double>(rounds - 190) * pace, 0.02 * all)
-        << many.size() << " stages, " << rounds << " rounds";
+    const double off = std::abs(counted + static_cast<double>(rounds - 190) * pace - with_rounds(rounds)) / with_rounds(rounds);
+    sum += off;
+    late += off > 0.02;
   }
   EXPECT_GT(looked_at, 200);
+  EXPECT_LT(sum / looked_at, 0.0005);
+  EXPECT_LE(late, 1) << "one pipeline in hundreds is still not at its pace after so many rounds";
 }
 
 // Eight rounds against a thousand: the pace of a few rounds would count the fill of the pipeline again and again.

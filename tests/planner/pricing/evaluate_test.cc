@@ -1,5 +1,9 @@
 #include "planner/pricing/evaluate.h"
 
+#include <algorithm>
+#include <map>
+#include <vector>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/plan/each_rank.h"
@@ -142,6 +146,36 @@ TEST(EvaluateInFlightTest, MoreHidesASlowLinkAndCostsMemoryLessSavesIt) {
   EXPECT_GT(each, 0);
   EXPECT_EQ(peak(four, 0) - peak(own, 0), 2 * each);
   EXPECT_EQ(peak(four, 1), peak(one, 1)) << "the other stage does not change";
+}
+
+// The first stage's two T4 are one class, with two microbatches. The A10G has the first one's samples, the T4 and the V100 those
+// of a card each of the second one.
+TEST(EvaluateClassTest, EveryPieceOfAClassWaitsForWhatItsCardsCompute) {
+  const auto setting = MakeSetting(Nodes({{"T4", "T4", "A10G", "V100-16GB", "T4"}}), WorkOf(MediumModel(8, false), 8));
+  const Plan plan =
+      PlanOf(*setting, ScheduleFamily::kLayered,
+             {{{StageOf(*setting, 0, {{2, 2}, {2, 2}}, {{0, 3}}, 0), StageOf(*setting, 2, {{4}, {2}, {2}}, {{4, 7}}, 0)}}});
+  const auto evaluation = Evaluate(*setting, plan);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  const StepGraph& graph = evaluation->graph;
+  Picoseconds made = 0;                 // by the class
+  std::map<int32_t, Picoseconds> used;  // first, by the other stage's actors
+  for (size_t t = 0; t < graph.tasks.size(); ++t) {
+    if (graph.tasks[t].kind != TaskKind::kForward) continue;
+    const int32_t actor = graph.tasks[t].lanes[0] / kNumLanes;
+    const TaskSpan& span = evaluation->timeline.spans[t];
+    if (graph.actors[static_cast<size_t>(actor)].stage == 0) {
+      EXPECT_EQ(graph.actors[static_cast<size_t>(actor)].count, 2);
+      made = std::max(made, span.end);
+    } else {
+      used.try_emplace(actor, span.begin);
+    }
+  }
+  std::vector<Picoseconds> begins;
+  for (const auto& [actor, begin] : used) begins.push_back(begin);
+  std::sort(begins.begin(), begins.end());
+  ASSERT_THAT(begins, SizeIs(3));
+  EXPECT_GT(begins[1], made);
 }
 
 TEST_F(EvaluateTest, RefusesWhatIsNotAPlanOfThisSetting) {
