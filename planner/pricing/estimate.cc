@@ -59,17 +59,11 @@ class Estimator {
         links_.PointToPoint(device(from), device(to), static_cast<double>(setting_.costs.BoundaryBytes(samples))));
   }
 
-  // What the reductions of a whole stage add after its last backward, and gathers before its first forward.
-  static double ReductionTail(double reduction, double pass) {
-    return std::max(reduction / kReductionPieces, reduction - (1 - 1 / kReductionPieces) * pass);
-  }
-
   double FillSeconds() const;
   double InTurn(const PipelineView& pipeline);
   TurnStage TurnOf(size_t index) const;
   double LongestStage(const PipelineView& pipeline) const;
   double FilledStage(const PipelineView& pipeline) const;
-  double StartSeconds(const StageEstimate& stage) const;
   void AddUnits(const StageView& stage, std::vector<std::vector<int>>* sets) const;
   double AcrossSeconds() const;
   double AfterSeconds() const;
@@ -98,12 +92,6 @@ double Estimator::FillSeconds() const {
   return least;
 }
 
-// Parameters that are gathered for every microbatch: the first unit's.
-double Estimator::StartSeconds(const StageEstimate& stage) const {
-  if (stage.work.residency != Residency::kPerMicrobatch) return 0;
-  return (stage.gather_seconds[0] + stage.fetch_seconds[0]) / static_cast<double>(stage.work.chunks[0].part.units());
-}
-
 // The stage that ends last, with what follows its last backward.
 double Estimator::InTurn(const PipelineView& pipeline) {
   if (TraitsOf(view_.schedule).fixed_order && pipeline.num_stages > 1) return FilledStage(pipeline);
@@ -115,7 +103,7 @@ double Estimator::InTurn(const PipelineView& pipeline) {
   double longest = 0;
   for (size_t s = 0; s < ends_.size(); ++s) {
     const StageEstimate& stage = stages_[static_cast<size_t>(pipeline.first_stage) + s];
-    longest = std::max(longest, ends_[s] + StartSeconds(stage) + ReductionTail(stage.reduce_all, stage.backward.back().last));
+    longest = std::max(longest, ends_[s] + Unhidden(stage.reduce_all, stage.backward.back().last));
   }
   return longest;
 }
@@ -135,6 +123,7 @@ TurnStage Estimator::TurnOf(size_t index) const {
   turn.ahead_seconds = recompute * stage.PartAhead(0, false);
   turn.weight_seconds = (1 - input_part) * (backward - recompute);
   turn.weight_delay = WeightsPutOff(view_.schedule, view_.stages[index].index);
+  turn.start_seconds = stage.start_seconds;
   turn.border_seconds = borders_.seconds[index];
   turn.border_latency_seconds = borders_.latency_seconds[index];
   return turn;
@@ -173,7 +162,7 @@ double Estimator::LongestStage(const PipelineView& pipeline) const {
     // After the last forward, where there is one after the turn.
     if (own.rounds > depth) wait += std::max(0.0, after - warm * own.backward / own.chunks);
     const StageEstimate& stage = At(pipeline.first_stage + static_cast<int>(j));
-    longest = std::max(longest, before + own.all + wait + StartSeconds(stage) + ReductionTail(stage.reduce_all, own.last));
+    longest = std::max(longest, std::max(before, stage.start_seconds) + own.all + wait + Unhidden(stage.reduce_all, own.last));
   }
   return longest;
 }
@@ -188,13 +177,13 @@ double Estimator::FilledStage(const PipelineView& pipeline) const {
     double forward = 0, backward = 0;
     for (const ChunkSeconds& chunk : stage.forward) forward += chunk.all;
     for (const ChunkSeconds& chunk : stage.backward) backward += chunk.all;
-    const double tail = StartSeconds(stage) + ReductionTail(stage.reduce_all, stage.backward.back().last);
+    const double tail = Unhidden(stage.reduce_all, stage.backward.back().last);
     const double rounds = static_cast<double>(std::max<int64_t>(1, stage.rounds));
     const double inputs = setting_.costs.InputGradientPart() * backward, round = (forward + inputs) / rounds;
-    fill += hop;
+    fill = std::max(fill + hop, stage.start_seconds);
     filled = std::max(filled, fill + forward + backward + tail);
     fill += stage.forward.front().first;
-    way += round + 4 * hop;
+    way += round + 4 * hop + (s == pipeline.first_stage ? stage.start_seconds : 0);
     rest = std::max(rest, (rounds - 1) * round + (backward - inputs) / rounds + tail);
   }
   return std::max(filled, way + rest);
@@ -230,18 +219,13 @@ double Estimator::AcrossSeconds() const {
   const bool whole = view_.pipelines_zero_stage == 0 && std::all_of(view_.stages.begin(), view_.stages.end(),
                                                                     [](const StageView& s) { return s.plan->zero_stage == 0; });
   // Where anybody shards, the second half of the all-reduce is a gather beside the first forward.
-  return whole ? ReductionTail(across, backward) : ReductionTail(across / 2, backward) + ReductionTail(across / 2, forward);
+  return whole ? Unhidden(across, backward) : Unhidden(across / 2, backward) + Unhidden(across / 2, forward);
 }
 
-// Norm, optimizer, gathers of stepped parameters.
+// Norm and optimizer.
 double Estimator::AfterSeconds() const {
   double after = 0;
-  for (size_t i = 0; i < stages_.size(); ++i) {
-    const StageView& stage = view_.stages[i];
-    const int zero = stage.plan->zero_stage;
-    const bool gathers = (zero == 1 || zero == 2) && !stage.offload_parameters;
-    after = std::max(after, stages_[i].optimizer + (gathers ? stages_[i].gather_all : 0));
-  }
+  for (const StageEstimate& stage : stages_) after = std::max(after, stage.optimizer);
   std::vector<int> devices;
   for (const RankView& rank : view_.ranks) devices.push_back(rank.device);
   return after + links_.TreeSeconds(devices);

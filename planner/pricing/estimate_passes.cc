@@ -34,11 +34,7 @@ class StagePasses {
   StagePasses(const StageEstimate& stage, double overlap, bool shares_borders)
       : stage_(stage), overlap_(overlap), free_(stage.actors.size(), 0), gathered_(stage.work.chunks.size(), 0) {
     if (shares_borders) Deal();
-    if (stage_.work.residency == Residency::kPerMicrobatch) {
-      const double first =
-          (stage.gather_seconds[0] + stage.fetch_seconds[0]) / static_cast<double>(stage.work.chunks[0].part.units());
-      std::fill(free_.begin(), free_.end(), first);
-    }
+    std::fill(free_.begin(), free_.end(), stage.start_seconds);
     if (!in_turn()) return;
     for (size_t c = 0; c < std::min<size_t>(keeps() ? 3 : 2, chunks()); ++c) Gather(c);
   }

@@ -53,6 +53,7 @@ class StageEstimator {
         AddChunk(c);
       }
     }
+    AddStart();
     return std::move(estimate_);
   }
 
@@ -89,12 +90,23 @@ class StageEstimator {
       estimate_.fetch_seconds.push_back(stage_.offload_parameters ? fetch_.At(bytes) : 0);
     }
     const double bytes = PartBytes(setting_, stage_, Whole());
-    estimate_.gather_all = gather.At(bytes);
     estimate_.reduce_all = reduce.At(to_reduce * bytes);
     // Offloaded parameters go back to the host. Layered, ministages of a pipeline alone step one by one.
     estimate_.optimizer += fetch_.At(bytes);
     if (estimate_.work.residency != Residency::kInTurn || !stage_.offload_parameters) return;
     estimate_.last_step = std::exchange(estimate_.optimizer, 0) / static_cast<double>(estimate_.work.chunks.size());
+  }
+
+  // The first unit's parameters where they come for every microbatch; where they stay, the first ministage's, a block after the
+  // other beside its first forward.
+  void AddStart() {
+    const StageWork& work = estimate_.work;
+    if (work.residency == Residency::kPerMicrobatch) {
+      estimate_.start_seconds =
+          (estimate_.gather_seconds[0] + estimate_.fetch_seconds[0]) / static_cast<double>(work.chunks[0].part.units());
+    } else if (work.residency == Residency::kResident) {
+      estimate_.start_seconds = Unhidden(estimate_.gather_seconds[0], estimate_.forward[0].first);
+    }
   }
 
   void AddBlocks() {

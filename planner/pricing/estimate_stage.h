@@ -13,8 +13,12 @@
 
 namespace motley::planner {
 
-// As the lowering overlaps the last backward's reductions.
+// As the lowering overlaps the last backward's reductions, and the first forward's gathers.
 inline constexpr double kReductionPieces = 16;
+// What transfers of a whole stage, a piece after the other, add after a pass that they follow, or before one that follows them.
+inline double Unhidden(double transfers, double pass) {
+  return std::max(transfers / kReductionPieces, transfers - (1 - 1 / kReductionPieces) * pass);
+}
 
 // One pass of a chunk: all microbatches of the slowest actor, the first one of the quickest, the last one of the slowest.
 struct ChunkSeconds {
@@ -44,7 +48,8 @@ struct StageEstimate {
   std::vector<ActorSeconds> actors;                                   // that compute
   std::vector<ChunkSeconds> forward, backward;                        // by chunk; backward with recomputation
   std::vector<double> gather_seconds, reduce_seconds, fetch_seconds;  // by chunk
-  double gather_all = 0, reduce_all = 0;                              // of the whole stage at once
+  double reduce_all = 0;                                              // of the whole stage at once
+  double start_seconds = 0;                                           // of the step: until parameters let a forward begin
   double optimizer = 0;                                               // of the slowest actor, its host copies included
   int64_t rounds = 0;                                                 // the most microbatches of a unit
   bool in_step[2] = {false, false};                                   // forward, backward: ranks meet in every round

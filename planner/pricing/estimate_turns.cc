@@ -24,6 +24,7 @@ class Turns {
     int64_t most = 1;
     for (const TurnStage& stage : stages) most = std::max(most, stage.rounds);
     for (size_t s = 0; s < stages.size(); ++s) {
+      states_[s].free.seconds = stages[s].start_seconds;
       states_[s].limit = std::max<int64_t>(1, stages[s].in_flight);
       states_[s].unit = static_cast<double>(most) / static_cast<double>(stages[s].rounds);
       for (std::vector<Moment>& sent : states_[s].sent) sent.reserve(static_cast<size_t>(stages[s].rounds));

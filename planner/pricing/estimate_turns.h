@@ -18,6 +18,7 @@ struct TurnStage {
   double ahead_seconds = 0;     // of the backward: what is recomputed before the gradient comes
   double weight_seconds = 0;    // zero bubble: of the weights' gradient, `weight_delay` backwards later
   int64_t weight_delay = 0;
+  double start_seconds = 0;           // before the first forward may begin
   double border_seconds = 0;          // of the whole batch to the next stage, one way
   double border_latency_seconds = 0;  // of each transfer
   bool operator==(const TurnStage&) const = default;

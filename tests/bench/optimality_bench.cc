@@ -166,6 +166,12 @@ std::string ToText(const Setting& setting) {
                       setting.cluster.nodes[0].host_memory_bytes > 0 ? ", host memory known" : "");
 }
 
+// Whether a search, which goes by the estimate first, could have seen it.
+void PrintWithEstimate(const Setting& setting, const Plan& plan) {
+  const absl::StatusOr<QuickPrice> estimate = EstimatePlan(setting, plan);
+  std::printf("%s  estimated at %.6g s\n", ToText(plan).c_str(), estimate.ok() ? estimate->step_seconds : kInfinity);
+}
+
 // auto's simulated plan against the best plan of the language.
 void MeasureAuto(int instances, bool show, bench::Report* report) {
   TinySettings settings(20240605);
@@ -186,8 +192,10 @@ void MeasureAuto(int instances, bool show, bench::Report* report) {
       std::printf("auto %d: %s\n  auto %.6g s, best %.6g s; %lld plans seen, %lld simulated, %lld choices passed over\n", i,
                   ToText(*setting).c_str(), seconds, best.seconds, static_cast<long long>(best.seen),
                   static_cast<long long>(best.simulated), static_cast<long long>(best.passed));
-      if (found.ok() && best.seconds < seconds) std::printf("%s", ToText(found->plan).c_str());
-      if (best.seconds < seconds) std::printf("%s", ToText(best.plan).c_str());
+      if (best.seconds < seconds) {
+        if (found.ok()) PrintWithEstimate(*setting, found->plan);
+        PrintWithEstimate(*setting, best.plan);
+      }
       std::fflush(stdout);
     }
     missed += best.seconds < kInfinity && !found.ok() ? 1 : 0;

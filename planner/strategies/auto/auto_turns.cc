@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -55,7 +57,10 @@ class TurnSearch {
     for (Candidate& climbed : ClimbAll(first)) first.push_back(std::move(climbed));
     std::stable_sort(first.begin(), first.end());
     std::vector<TurnPlan> plans;
-    for (size_t i = 0; i < std::min(count, first.size()); ++i) plans.push_back(std::move(first[i].found));
+    std::set<std::string> seen;  // different ways may lead to one plan
+    for (Candidate& candidate : first) {
+      if (plans.size() < count && seen.insert(ToJson(candidate.found.plan)).second) plans.push_back(std::move(candidate.found));
+    }
     return plans;
   }
 

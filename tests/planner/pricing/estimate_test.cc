@@ -50,7 +50,7 @@ std::map<std::string, Distance> Distances(bool calm) {
 
 TEST(EstimateTest, StaysCloseToTheSimulatorWhereLinksAreNotContended) {
   const std::map<std::string, double> worst = {
-      {"one stage", 0.045},   {"layered", 0.175},         {"gpipe", 0.17}, {"1f1b", 0.055}, {"interleaved", 0.125},
+      {"one stage", 0.045},   {"layered", 0.175},         {"gpipe", 0.17}, {"1f1b", 0.055}, {"interleaved", 0.135},
       {"zero_bubble", 0.085}, {"several pipelines", 0.17}};
   for (const auto& [kind, distance] : Distances(true)) {
     EXPECT_LT(distance.mean(), 0.016) << kind;

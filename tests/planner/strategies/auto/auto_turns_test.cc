@@ -120,7 +120,7 @@ TEST(AutoTurnsTest, KeepsToWhatTheRequestSays) {
 
 // From a poor division alone the search finds its way to another one.
 TEST(AutoTurnsTest, ClimbsOverTheGroupsThemselves) {
-  const auto setting = Boxes({}, 1);
+  const auto setting = Boxes({}, 4);
   const Grouping poor{{{2, 3}, {0, 4, 6}, {1, 5, 7}}, "by chance"};
   SearchBudget budget = BudgetOf(setting->request);
   const std::vector<TurnPlan> plans = FindTurnPlans(*setting, {poor}, 50, &budget);

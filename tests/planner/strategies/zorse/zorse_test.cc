@@ -101,7 +101,7 @@ TEST(Zorse, OffloadsOnlyToKnownHostMemory) {
         EXPECT_FALSE(unit.ranks[0].offload_parameters || unit.ranks[0].offload_activations);
     }
   }
-  const auto known = PresetSetting("zorse-b", "llama-13b", 512, 512, Published());
+  const auto known = PresetSetting("zorse-b", "llama-33b", 512, 512, Published());
   const Plan plan = PlanZorse(*known).value();
   ExpectZorse(*known, plan);
   EXPECT_TRUE(plan.pipelines[0].stages[0].units[0].ranks[0].offload_parameters);

@@ -69,8 +69,8 @@ inline std::vector<char> RandomValues(DType dtype, int64_t elements, unsigned se
   return array;
 }
 
-// Of the i-th values of all, and how far a sum in their type may be from it: each addition rounds by half a unit in the last place
-// of a partial sum, which is no larger than the sum of the sizes.
+// Of the i-th values of all, and how far a sum in their type may be from it: each addition rounds by half a unit in the last
+// place of a partial sum, which is no larger than the sum of the sizes.
 struct SumWithBound {
   double sum = 0, bound = 0;
 };
