@@ -77,6 +77,13 @@ ValueSet MadeBy(OpSet operators) {
   return made & kKept;
 }
 
+OpSet RunAgainFor(OpSet operators) {
+  if (operators.all()) return operators;
+  OpSet again;
+  MadeBy(operators).ForEach([&](LayerValue value) { again = again | WritersOf(value); });
+  return again;
+}
+
 ValueSet WaitingValues() { return kWaiting; }
 ValueSet WaitingGradients() { return kWaitingGradients; }
 

@@ -38,6 +38,8 @@ ValueSet KeptValues();
 // Of those the ones that the operators of the set make: what recomputing frees. An operator that changes a tensor in place makes
 // it only together with the one before it, so alone it frees nothing.
 ValueSet MadeBy(OpSet operators);
+// Operators that run again so that what is missing of MadeBy(operators) is there: all that write it. Of All() all.
+OpSet RunAgainFor(OpSet operators);
 // What the halves of a backward hand over when weights wait: values of the forward, and gradients of values.
 ValueSet WaitingValues();
 ValueSet WaitingGradients();

@@ -22,9 +22,6 @@ std::string_view RefusedField(const Op& op) {
   if constexpr (requires { op.elements; }) {
     if (!op.elements.whole()) return "a range of a unit's elements";
   }
-  if constexpr (requires { op.operators; }) {
-    if (op.operators != 0) return "recomputation of single operators";
-  }
   if constexpr (requires { op.tp_group; }) {
     if (op.tp_group != -1) return "a tensor-parallel group";
   }

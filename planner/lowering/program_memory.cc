@@ -137,9 +137,10 @@ class Ledger {
   }
 
   // A layer of a step. Its largest temporaries are gone when its second half begins, which ends with all that it keeps.
-  void TouchLayerForward(const Sizes& s, bool keeps_all, int32_t unit, int32_t microbatch) {
+  // What is not kept of the first half is gone by then.
+  void TouchLayerForward(const Sizes& s, OpSet recomputed, int32_t unit, int32_t microbatch) {
     Touch(0, SavedWithout(kMlpHalf, unit, microbatch), s.workspace);
-    Touch(s.output, keeps_all ? s.saved : SavedWithout(kAttentionHalf, unit, microbatch), 0);
+    Touch(s.output, SavedWithout(kAttentionHalf & recomputed, unit, microbatch), 0);
   }
   // Without keeping, internals still exist while the unit runs (an upper bound). The first of two segments counts as the unit,
   // the second works in what is there.
@@ -148,7 +149,7 @@ class Ledger {
       const Sizes s = SizesOf(unit, microbatch);
       if (IsSecond(f.segment)) return Touch(s.output, 0, s.workspace);
       if (as_engine_ && f.keep != Keep::kNothing && UnitKindOf(program_, unit) == UnitKind::kLayer) {
-        TouchLayerForward(s, f.keep == Keep::kAll, unit, microbatch);
+        TouchLayerForward(s, f.keep == Keep::kAll ? OpSet::None() : OperatorSet(f.operators), unit, microbatch);
       } else {
         Touch(s.output, s.saved, s.workspace);
       }
@@ -304,14 +305,7 @@ UnitKind UnitKindOf(const Program& program, int32_t unit) {
   return unit == program.num_units - 1 ? UnitKind::kHead : UnitKind::kLayer;
 }
 
-OpSet OperatorSet(uint32_t operators) {
-  if (operators == 0) return OpSet::All();
-  OpSet set;
-  for (int op = 0; op < kNumOps; ++op) {
-    if (operators >> op & 1) set = set.With(static_cast<Op>(op));
-  }
-  return set;
-}
+OpSet OperatorSet(uint32_t operators) { return OpSet::OfProgram(operators); }
 
 ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, double tp_share,
                                 std::span<const Program> all) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
+#include "common/model/layer_table.h"
 #include "common/model/operators.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/border.h"
@@ -33,7 +34,6 @@ class Executor::Pass : public ProgramWork {
         loss_sum_(at::zeros({}, executor.OptionsOf(at::kDouble))),
         not_finite_(at::full({}, kFinite, executor.OptionsOf(at::kLong))),
         activations_(program.microbatches.size()),
-        boundaries_(program.num_units, std::vector<at::Tensor>(program.microbatches.size())),
         saved_(program.num_units),
         held_(program.num_units, false),
         activations_out_(program),
@@ -77,9 +77,22 @@ class Executor::Pass : public ProgramWork {
  private:
   // ---- what a declared speed slows down ----
 
-  std::optional<double> Flops(const Forward& op) const { return UnitFlops(op.unit, op.microbatch, /*backward=*/false); }
-  std::optional<double> Flops(const Recompute& op) const { return UnitFlops(op.unit, op.microbatch, /*backward=*/false); }
-  std::optional<double> Flops(const Backward& op) const { return UnitFlops(op.unit, op.microbatch, /*backward=*/true); }
+  std::optional<double> Flops(const Forward& op) const {
+    double flops = 0;
+    for (const OpCost& cost : OperatorsOf(op)) flops += cost.forward_flops;
+    return flops;
+  }
+  std::optional<double> Flops(const Recompute& op) const {
+    const OpSet again = RunAgainFor(OpSet::OfProgram(op.operators));
+    double flops = 0;
+    for (const OpCost& cost : OperatorsOf(op)) flops += again.Has(cost.op) ? cost.forward_flops : 0;
+    return flops;
+  }
+  std::optional<double> Flops(const Backward& op) const {
+    double flops = 0;
+    for (const OpCost& cost : OperatorsOf(op)) flops += cost.backward_flops();
+    return flops;
+  }
   std::optional<double> Flops(const OptimizerStep&) const {
     return kOptimizerFlopsPerElement * static_cast<double>(e_.state_.owned_elements());
   }
@@ -222,30 +235,29 @@ class Executor::Pass : public ProgramWork {
   absl::Status Do(const Forward& op) {
     at::Tensor& activation = activations_[op.microbatch];
     if (op.unit > 0 && !Held(op.unit - 1)) activation = Taken(activations_in_.Take(op.unit, op.microbatch));
-    if (op.keep == Keep::kBoundary) boundaries_[op.unit][op.microbatch] = activation;
-    Saved* saved = op.keep == Keep::kAll ? &saved_[op.unit][op.microbatch] : nullptr;
     if (op.unit == Head()) {
-      const at::Tensor loss = RunHead(op, activation, saved);
+      Saved& saved = saved_[op.unit][op.microbatch];
+      if (op.keep == Keep::kBoundary) saved.tensors = {activation};
+      const at::Tensor loss = RunHead(op, activation, op.keep == Keep::kAll ? &saved : nullptr);
       loss_sum_.add_(loss);
       tokens_ += static_cast<double>(input_.batch.targets[op.microbatch].numel());
       NoteFinite(loss, ForwardPosition(op.unit));
       activation = at::Tensor();
       return absl::OkStatus();
     }
-    activation = RunUnit(op, activation, saved);
+    activation = RunUnit(op, activation);
     NoteFinite(activation, ForwardPosition(op.unit));
     if (!Held(op.unit + 1)) activations_out_.Put(op.unit + 1, op.microbatch, std::exchange(activation, at::Tensor()));
     return absl::OkStatus();
   }
 
   absl::Status Do(const Recompute& op) {
-    at::Tensor input = std::move(boundaries_[op.unit][op.microbatch]);
-    boundaries_[op.unit][op.microbatch] = at::Tensor();
-    Saved* saved = &saved_[op.unit][op.microbatch];
+    Saved& saved = saved_[op.unit][op.microbatch];
     if (op.unit == Head()) {
-      RunHead(op, input, saved);
-    } else {
-      RunUnit(op, input, saved);
+      const at::Tensor input = std::move(saved.tensors.front());
+      RunHead(op, input, &saved);
+    } else if (op.unit > 0) {
+      e_.model_.LayerRecompute(UnitOf(e_.parameter_buffers_[op.buffer], op.unit), saved, OpSet::OfProgram(op.operators));
     }
     return absl::OkStatus();
   }
@@ -293,11 +305,13 @@ class Executor::Pass : public ProgramWork {
     return absl::OkStatus();
   }
 
-  template <typename Op>
-  at::Tensor RunUnit(const Op& op, const at::Tensor& input, Saved* saved) {
+  // The embedding keeps nothing: its tokens are there all step.
+  at::Tensor RunUnit(const Forward& op, const at::Tensor& input) {
     const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
     if (op.unit == 0) return e_.model_.EmbeddingForward(parameters, input_.batch.tokens[op.microbatch]);
-    return e_.model_.LayerForward(parameters, input, saved);
+    Saved* saved = op.keep == Keep::kNothing ? nullptr : &saved_[op.unit][op.microbatch];
+    const OpSet recomputed = op.keep == Keep::kBoundary ? OpSet::OfProgram(op.operators) : OpSet::None();
+    return e_.model_.LayerForward(parameters, input, saved, recomputed);
   }
   template <typename Op>
   at::Tensor RunHead(const Op& op, const at::Tensor& input, Saved* saved) {
@@ -318,11 +332,11 @@ class Executor::Pass : public ProgramWork {
     gradient_fresh_[buffer] = false;
     return gradients;
   }
-  double UnitFlops(int unit, int microbatch, bool backward) const {
-    const UnitKind kind = e_.layout_[unit].kind;
-    const int64_t samples = program_.microbatches[microbatch].samples, seq_len = e_.assignment_.config.training.seq_len;
-    return backward ? BackwardFlops(e_.assignment_.model, kind, samples, seq_len)
-                    : ForwardFlops(e_.assignment_.model, kind, samples, seq_len);
+  // What the instruction's unit costs on its microbatch.
+  template <typename Op>
+  std::vector<OpCost> OperatorsOf(const Op& op) const {
+    return UnitOperators(e_.assignment_.model, e_.layout_[op.unit].kind, program_.microbatches[op.microbatch].samples,
+                         e_.assignment_.config.training.seq_len, e_.precision_.compute);
   }
   // Every token of a text sample is valid: the step's global count is known beforehand.
   double LossWeight() const {
@@ -344,12 +358,11 @@ class Executor::Pass : public ProgramWork {
   StepOutcome outcome_;               // written by the collective lane, read by the optimizer after it
   std::vector<char> gradient_fresh_;  // by gradient buffer; ordered by the program
   // Compute lane:
-  at::Tensor loss_sum_, not_finite_;                 // read by ReduceScalars after the last loss
-  double tokens_ = 0;                                // the same
-  std::vector<at::Tensor> activations_;              // by microbatch: last output, then the gradient with respect to it
-  std::vector<std::vector<at::Tensor>> boundaries_;  // [unit][microbatch]
-  std::vector<std::vector<Saved>> saved_;            // [unit][microbatch]
-  std::vector<char> held_;                           // by unit
+  at::Tensor loss_sum_, not_finite_;       // read by ReduceScalars after the last loss
+  double tokens_ = 0;                      // the same
+  std::vector<at::Tensor> activations_;    // by microbatch: last output, then the gradient with respect to it
+  std::vector<std::vector<Saved>> saved_;  // [unit][microbatch]
+  std::vector<char> held_;                 // by unit
   Border activations_out_, activations_in_, gradients_out_, gradients_in_;
 };
 

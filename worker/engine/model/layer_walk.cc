@@ -48,9 +48,10 @@ void LayerWalk::Run(const std::vector<Step>& steps, LayerFrame& frame, ValueSet 
 
 void LayerWalk::Forward(LayerFrame& frame, ValueSet kept) const { Run(forward_, frame, kept); }
 
-void LayerWalk::Recompute(LayerFrame& frame, ValueSet missing) const {
+void LayerWalk::Recompute(LayerFrame& frame, OpSet recomputed) const {
+  const OpSet again = RunAgainFor(recomputed);
   for (const LayerOperator& op : operators_) {
-    if (op.makes.Meets(missing)) FunctionsOf(op.op).forward(frame);
+    if (again.Has(op.op)) FunctionsOf(op.op).forward(frame);
   }
 }
 

@@ -16,8 +16,8 @@ class LayerWalk {
 
   // From kInput to kOutput; leaves the values of `kept` beside it.
   void Forward(LayerFrame& frame, ValueSet kept) const;
-  // Makes `missing`, from what else the forward keeps.
-  void Recompute(LayerFrame& frame, ValueSet missing) const;
+  // Makes what a forward without the values of `recomputed` did not keep, from what it kept.
+  void Recompute(LayerFrame& frame, OpSet recomputed) const;
   // From the gradient of kOutput to that of kInput, and the weights'.
   void Backward(LayerFrame& frame) const { Run(backward_, frame, ValueSet()); }
   // Its two halves. Between them stay WaitingValues and WaitingGradients.

@@ -30,13 +30,8 @@ void UnitModel::LayerRecompute(const at::Tensor& params, Saved& saved, OpSet rec
   LayerFrame frame = FrameOf(rows / seq_len_, seq_len_);
   frame.weights = LayerView(*traits_, layout_[1], params);
   frame.values = std::move(saved.tensors);
-  // All of them are the forward itself, its output included, as others run it and as it is priced.
-  if (recomputed.all()) {
-    walk_.Forward(frame, KeptValues());
-    frame.Value(LayerValue::kOutput).reset();
-  } else {
-    walk_.Recompute(frame, MadeBy(recomputed));
-  }
+  walk_.Recompute(frame, recomputed);
+  frame.Value(LayerValue::kOutput).reset();  // All() runs the whole forward, as it is priced
   saved.tensors = std::move(frame.values);
 }
 

@@ -44,6 +44,17 @@ void RandomEnginePlan::DrawBatches(const planner::Plan& plan, int64_t stages, in
   std::shuffle(stage.units.begin(), stage.units.end(), random_);
 }
 
+// Any set of a layer's operators, those that free nothing among them.
+planner::OpSet RandomEnginePlan::DrawRecompute() {
+  if (Sometimes(2)) return planner::OpSet::None();
+  if (Sometimes(3)) return planner::OpSet::All();
+  planner::OpSet set;
+  for (int op = static_cast<int>(Op::kNorm1); op <= static_cast<int>(Op::kResidual2); ++op) {
+    if (Sometimes(2)) set = set.With(static_cast<Op>(op));
+  }
+  return set;
+}
+
 // Some of 16 parts: zeros are as likely as others.
 void RandomEnginePlan::DrawShares(planner::StagePlan& stage) {
   const std::vector<int64_t> parts = Cut(16, static_cast<int64_t>(stage.units.size()), 0);
@@ -101,7 +112,7 @@ planner::Plan RandomEnginePlan::Draw(const TinyJob& job) {
     stage.units.resize(widths[s]);
     for (planner::UnitPlan& unit : stage.units) {
       planner::RankPlan& rank = unit.ranks.emplace_back();
-      rank.recompute = Sometimes(3) ? planner::OpSet::All() : planner::OpSet::None();
+      rank.recompute = DrawRecompute();
     }
     DrawBatches(plan, stages, rounds, stage);
     DrawShares(stage);

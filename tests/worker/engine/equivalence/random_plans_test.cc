@@ -33,12 +33,14 @@ TEST(RandomEnginePlanTest, AllAreLoweredAndEverythingOccurs) {
       for (const planner::UnitPlan& unit : stage.units) {
         seen["no samples"] += unit.microbatches.empty();
         seen["no share"] += stage.zero_stage > 0 && unit.ranks[0].shard_ratio == 0;
-        seen["recompute"] += unit.ranks[0].recompute.all();
+        const planner::OpSet recompute = unit.ranks[0].recompute;
+        seen["recompute"] += recompute.all();
+        seen["recompute by operator"] += !recompute.all() && !recompute.empty();
         seen["unlike microbatches"] += !unit.microbatches.empty() && unit.microbatches.front() != unit.microbatches.back();
       }
     }
   }
-  EXPECT_EQ(seen.size(), 8u + 2u + 4u + 8u + 4u + 6u);
+  EXPECT_EQ(seen.size(), 8u + 2u + 4u + 8u + 4u + 7u);
   for (const auto& [what, count] : seen) EXPECT_GE(count, 5) << what;
 }
 
