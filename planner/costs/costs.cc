@@ -224,6 +224,12 @@ int64_t Costs::SavedBytes(int kind, UnitKind unit, OpSet recomputed, double samp
   return ToBytes(At(kind).saved_factor[Index(unit)] * ComputedSavedBytes(unit, recomputed, share) * samples);
 }
 
+int64_t Costs::WaitingBytes(int kind, UnitKind unit, double samples) const {
+  // A few columns are there once for all samples.
+  const auto of = [&](int64_t n) { return motley::WaitingBytes(workload_.model, unit, n, workload_.seq_len, workload_.dtype); };
+  return ToBytes(At(kind).saved_factor[Index(unit)] * samples * static_cast<double>(of(2) - of(1)));
+}
+
 int64_t Costs::BoundaryBytes(double samples) const {
   return ToBytes(samples * static_cast<double>(motley::BoundaryBytes(workload_.model, 1, workload_.seq_len, workload_.dtype)));
 }

@@ -1,5 +1,5 @@
-// How much of the plan language a search may use: all of it, or what the engine runs today. Searches ask before they choose
-// (Setting::limits); ValidateForEngine (plan.h) holds a finished plan against the same numbers.
+// How much of the plan language a search may use, and how much of it the engine runs today. Searches ask before they choose
+// (Setting::limits); ValidateForEngine (plan.h) holds any plan against what the engine runs.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,9 @@ struct PlanLimits {
 };
 
 inline constexpr PlanLimits kWholeLanguage = {};
-inline constexpr PlanLimits kEngineLimits = {1, 1, false, false, false, 1, "the engine runs"};
+inline constexpr PlanLimits kEngineLimits = {1, 1, true, true, false, 1, "the engine runs"};
+// Of what searches for jobs choose: a measured profile does not tell the halves of a backward apart yet.
+inline constexpr PlanLimits kSearchLimits = {1, 1, false, false, false, 1, "jobs are searched for"};
 // Of what programs can be written (planner/lowering/program_writer.h).
 inline constexpr PlanLimits kWrittenLimits = {kWholeLanguage.most_pipelines, kWholeLanguage.most_tp, true, true, false, 1,
                                               "programs are written for"};
