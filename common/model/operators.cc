@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "common/model/layer_table.h"
+
 namespace motley {
 namespace {
 
@@ -39,7 +41,7 @@ double ActivationFlops(ActivationKind activation) {
   std::abort();
 }
 
-// Sizes of one microbatch of one shape, in elements and FLOPs.
+// Sizes of one microbatch of one shape, in elements, bytes and FLOPs.
 class UnitTable {
  public:
   UnitTable(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype)
@@ -47,111 +49,173 @@ class UnitTable {
         traits_(TraitsOf(shape.family)),
         seq_len_(seq_len),
         tokens_(samples * seq_len),
-        size_(SizeOfBytes(dtype)) {}
+        size_(SizeOfBytes(dtype)),
+        h_(shape.hidden_size),
+        up_(shape.intermediate_size),
+        up_width_(UpProductsOf(traits_.activation) * up_),
+        q_(shape.num_heads * shape.head_dim),
+        kv_(shape.num_kv_heads * shape.head_dim) {}
 
   std::vector<OpCost> Embedding() const {
-    const double added = Elements(shape_.hidden_size);
+    const double added = Elements(h_);
     const auto tables = static_cast<double>(TablesOf(traits_.positions));
+    OpCost embed = Undivided(Op::kEmbed, added * tables, Traffic(1 + TablesOf(traits_.positions), h_));
+    embed.backward_weight_flops = added * tables;
     // The microbatch's tokens and targets stay on the device from forward to backward.
-    return {{Op::kEmbed, added * tables, added * tables, 2 * kTokenBytes * tokens_}};
+    embed.output_bytes = 2 * kTokenBytes * tokens_;
+    return {embed};
   }
 
   std::vector<OpCost> Layer() const {
-    const int64_t h = shape_.hidden_size, up = shape_.intermediate_size;
-    const int64_t q = shape_.num_heads * shape_.head_dim, kv = shape_.num_kv_heads * shape_.head_dim;
-    const int64_t up_width = UpProductsOf(traits_.activation) * up;
     std::vector<OpCost> ops;
-    ops.push_back(Norm(Op::kNorm1));
-    ops.push_back(Product(Op::kQkv, h, q + 2 * kv, traits_.biases.qkv, Bytes(h)));
-    switch (traits_.positions) {
-      case PositionKind::kLearned:
-        break;  // the embedding has added them
-      case PositionKind::kRotary:
-        ops.push_back({Op::kRotary, kRotaryFlops * Elements(q + kv), kRotaryFlops * Elements(q + kv), 0});
-        break;
+    for (const LayerOperator& row : LayerOperatorsOf(traits_)) {
+      OpCost cost = CostOf(row.op);
+      cost.op = row.op;
+      cost.divided = row.divided;
+      MadeBy(OpSet().With(row.op)).ForEach([&](LayerValue value) {
+        cost.output_bytes += BytesOf(value);
+        cost.output_divided = IsDivided(value);
+      });
+      ops.push_back(cost);
     }
-    ops.push_back(Attention(q, kv));
-    ops.push_back(Product(Op::kAttnOut, q, h, traits_.biases.out, 0));  // its input is the attention's output, kept there
-    ops.push_back({Op::kResidual1, Elements(h), Elements(h), 0});
-    ops.push_back(Norm(Op::kNorm2));
-    ops.push_back(Product(Op::kUp, h, up_width, traits_.biases.mlp, Bytes(h)));
-    const double activation = ActivationFlops(traits_.activation) * Elements(up);
-    ops.push_back({Op::kActivation, activation, 2 * activation, Bytes(up_width)});
-    ops.push_back(Product(Op::kDown, up, h, traits_.biases.mlp, Bytes(up)));
-    ops.push_back({Op::kResidual2, Elements(h), Elements(h), 0});
     return ops;
   }
 
   std::vector<OpCost> Head() const {
-    const double logits = 2 * Elements(shape_.hidden_size) * static_cast<double>(shape_.vocab_size);
-    return {Norm(Op::kFinalNorm), {Op::kLmHeadLoss, logits, kHeadBackwardRatio * logits, Bytes(shape_.hidden_size)}};
+    OpCost norm = Norm();
+    norm.op = Op::kFinalNorm;
+    norm.divided = norm.output_divided = false;
+    norm.output_bytes = Bytes(h_) + StatisticsBytes(StatisticsOf(traits_.norm));
+    OpCost loss = Product(h_, shape_.vocab_size, false);
+    loss.op = Op::kLmHeadLoss;
+    loss.output_divided = false;
+    // Both gradients are made while a chunk's logits are there.
+    loss.backward_input_flops = kHeadBackwardRatio * loss.forward_flops;
+    loss.backward_weight_flops = 0;
+    // The chunk's logits are written and read again by the loss.
+    loss.activation_bytes = Traffic(1, h_) + Traffic(3, shape_.vocab_size);
+    return {norm, loss};
+  }
+
+  int64_t BytesOf(LayerValue value) const {
+    switch (value) {
+      case LayerValue::kInput:
+      case LayerValue::kNormed1:
+      case LayerValue::kResidual:
+      case LayerValue::kNormed2:
+      case LayerValue::kOutput:
+        return Bytes(h_);
+      case LayerValue::kMean1:
+      case LayerValue::kMean2:
+        return StatisticsBytes(StatisticsOf(traits_.norm) - 1);
+      case LayerValue::kRstd1:
+      case LayerValue::kRstd2:
+        return StatisticsBytes(1);
+      case LayerValue::kScale1:
+      case LayerValue::kScale2:
+        return h_ * StatisticsSize();
+      case LayerValue::kShift1:
+      case LayerValue::kShift2:
+        return traits_.biases.norm ? h_ * StatisticsSize() : 0;
+      case LayerValue::kHeads:
+        return Bytes(q_ + 2 * kv_);
+      case LayerValue::kLogsumexp:  // of the softmax, for each head and token
+        return StatisticsBytes(shape_.num_heads);
+      case LayerValue::kAttended:
+        return Bytes(q_);
+      case LayerValue::kUp:
+        return Bytes(up_width_);
+      case LayerValue::kActivated:
+        return Bytes(up_);
+    }
+    std::abort();
   }
 
  private:
+  // Work and traffic of an operator of a layer.
+  OpCost CostOf(Op op) const {
+    switch (op) {
+      case Op::kNorm1:
+      case Op::kNorm2:
+        return Norm();
+      case Op::kQkv:
+        return Product(h_, q_ + 2 * kv_, traits_.biases.qkv);
+      case Op::kRotary:
+        return Elementwise(kRotaryFlops * Elements(q_ + kv_), kRotaryFlops * Elements(q_ + kv_), Traffic(2, q_ + kv_));
+      case Op::kAttention:
+        return Attention();
+      case Op::kAttnOut:
+        return Product(q_, h_, traits_.biases.out);
+      case Op::kResidual1:
+      case Op::kResidual2:
+        return Elementwise(Elements(h_), Elements(h_), Traffic(3, h_));
+      case Op::kUp:
+        return Product(h_, up_width_, traits_.biases.mlp);
+      case Op::kActivation: {
+        const double flops = ActivationFlops(traits_.activation) * Elements(up_);
+        return Elementwise(flops, 2 * flops, Traffic(1, up_width_ + up_));
+      }
+      case Op::kDown:
+        return Product(up_, h_, traits_.biases.mlp);
+      case Op::kEmbed:
+      case Op::kFinalNorm:
+      case Op::kLmHeadLoss:
+        break;  // of no layer
+    }
+    std::abort();
+  }
+
   double Elements(int64_t width) const { return static_cast<double>(tokens_) * static_cast<double>(width); }
   int64_t Bytes(int64_t width) const { return tokens_ * width * size_; }
   // Of half tensors in float32.
-  int64_t StatisticsBytes(int64_t width) const { return tokens_ * width * std::max(size_, SizeOfBytes(DType::kFloat32)); }
+  int64_t StatisticsSize() const { return std::max(size_, SizeOfBytes(DType::kFloat32)); }
+  int64_t StatisticsBytes(int64_t width) const { return tokens_ * width * StatisticsSize(); }
+  double Traffic(int64_t times, int64_t width) const { return static_cast<double>(times * Bytes(width)); }
 
-  // Keeps its input and the statistics of each token.
-  OpCost Norm(Op op) const {
-    const double flops = NormFlops(traits_.norm) * Elements(shape_.hidden_size);
-    return {op, flops, 2 * flops, Bytes(shape_.hidden_size) + StatisticsBytes(StatisticsOf(traits_.norm))};
+  static OpCost Elementwise(double forward, double backward, double traffic) {
+    OpCost cost;
+    cost.forward_flops = forward;
+    cost.backward_input_flops = backward;
+    cost.activation_bytes = traffic;
+    return cost;
   }
-
-  OpCost Product(Op op, int64_t in, int64_t out, bool with_bias, int64_t saved_bytes) const {
-    const double bias = with_bias ? Elements(out) : 0;
-    const double product = 2 * Elements(in) * static_cast<double>(out);
-    return {op, product + bias, 2 * product + bias, saved_bytes};
+  static OpCost Undivided(Op op, double forward, double traffic) {
+    OpCost cost = Elementwise(forward, 0, traffic);
+    cost.op = op;
+    cost.divided = cost.output_divided = false;
+    return cost;
   }
-
-  // Keeps q, k, v, the output, and the logarithm of the softmax's sum for each head and token.
-  OpCost Attention(int64_t q, int64_t kv) const {
-    const double forward = 2 * Elements(q) * static_cast<double>(seq_len_);  // two products of 2 x the square, half of it
-    return {Op::kAttention, forward, kAttentionBackwardRatio * forward,
-            Bytes(2 * q + 2 * kv) + StatisticsBytes(shape_.num_heads)};
+  // The sums for its weights are made in the pass over its input.
+  OpCost Norm() const {
+    const double flops = NormFlops(traits_.norm) * Elements(h_);
+    return Elementwise(flops, 2 * flops, Traffic(2, h_));
+  }
+  OpCost Product(int64_t in, int64_t out, bool with_bias) const {
+    const double bias = with_bias ? Elements(out) : 0, product = 2 * Elements(in) * static_cast<double>(out);
+    OpCost cost;
+    cost.is_matrix = true;
+    cost.forward_flops = product + bias;
+    cost.backward_input_flops = product;
+    cost.backward_weight_flops = product + bias;
+    cost.activation_bytes = Traffic(1, in) + Traffic(1, out);
+    cost.weight_bytes = static_cast<double>(size_) * static_cast<double>(in) * static_cast<double>(out);
+    return cost;
+  }
+  OpCost Attention() const {
+    // Two products of 2 x the square, half of it.
+    const double forward = 2 * Elements(q_) * static_cast<double>(seq_len_);
+    OpCost cost = Elementwise(forward, kAttentionBackwardRatio * forward, Traffic(2, q_) + Traffic(2, kv_));
+    cost.is_matrix = true;
+    return cost;
   }
 
   const ModelShape& shape_;
   const FamilyTraits& traits_;
   const int64_t seq_len_, tokens_, size_;
+  const int64_t h_, up_, up_width_, q_, kv_;  // columns
 };
 
 }  // namespace
-
-std::string_view OpName(Op op) {
-  switch (op) {
-    case Op::kEmbed:
-      return "embed";
-    case Op::kNorm1:
-      return "norm1";
-    case Op::kQkv:
-      return "qkv";
-    case Op::kRotary:
-      return "rotary";
-    case Op::kAttention:
-      return "attention";
-    case Op::kAttnOut:
-      return "attn_out";
-    case Op::kResidual1:
-      return "residual1";
-    case Op::kNorm2:
-      return "norm2";
-    case Op::kUp:
-      return "up";
-    case Op::kActivation:
-      return "activation";
-    case Op::kDown:
-      return "down";
-    case Op::kResidual2:
-      return "residual2";
-    case Op::kFinalNorm:
-      return "final_norm";
-    case Op::kLmHeadLoss:
-      return "lm_head_loss";
-  }
-  return "unknown";
-}
 
 std::vector<OpCost> UnitOperators(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len, DType dtype) {
   const UnitTable table(shape, samples, seq_len, dtype);
@@ -174,14 +238,35 @@ double ForwardFlops(const ModelShape& shape, UnitKind unit, int64_t samples, int
 
 double BackwardFlops(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len) {
   double sum = 0;
-  for (const OpCost& op : UnitOperators(shape, unit, samples, seq_len, DType::kFloat32)) sum += op.backward_flops;
+  for (const OpCost& op : UnitOperators(shape, unit, samples, seq_len, DType::kFloat32)) sum += op.backward_flops();
   return sum;
 }
 
 int64_t SavedBytes(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len, DType dtype) {
-  int64_t sum = 0;
-  for (const OpCost& op : UnitOperators(shape, unit, samples, seq_len, dtype)) sum += op.saved_bytes;
+  // The embedding's input are tokens, which stand with the operator.
+  int64_t sum = unit == UnitKind::kEmbedding ? 0 : BoundaryBytes(shape, samples, seq_len, dtype);
+  for (const OpCost& op : UnitOperators(shape, unit, samples, seq_len, dtype)) sum += op.output_bytes;
   return sum;
+}
+
+int64_t WaitingBytes(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len, DType dtype) {
+  switch (unit) {
+    case UnitKind::kEmbedding:
+      return BoundaryBytes(shape, samples, seq_len, dtype);
+    case UnitKind::kLayer:
+      break;
+    case UnitKind::kHead:
+      return 0;
+  }
+  const UnitTable table(shape, samples, seq_len, dtype);
+  int64_t bytes = 0;
+  WaitingValues().ForEach([&](LayerValue value) { bytes += table.BytesOf(value); });
+  WaitingGradients().ForEach([&](LayerValue value) { bytes += table.BytesOf(value); });
+  return bytes;
+}
+
+int64_t ValueBytes(const ModelShape& shape, LayerValue value, int64_t samples, int64_t seq_len, DType dtype) {
+  return UnitTable(shape, samples, seq_len, dtype).BytesOf(value);
 }
 
 int64_t BoundaryBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype) {

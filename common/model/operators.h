@@ -1,53 +1,49 @@
-// The operator table: what each explicit operator of a unit costs. The engine allocates by it, the planner and the
-// simulator price by it, an emulated device is slowed down by it. One table, so that they cannot disagree.
+// What each explicit operator of a unit costs. The engine allocates by it, the planner and the simulator price by it, an emulated
+// device is slowed down by it: one count, so that they cannot disagree. Of a layer it is counted from layer_table.h.
 //
 // FLOPs count multiply and add as two. Matrix products and attention count; norms, activations and residuals count
 // their element operations. Attention is causal and counted at half the full square.
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "common/base/dtype.h"
+#include "common/model/layer_values.h"
 #include "common/model/model.h"
+#include "common/model/op.h"
+#include "common/model/op_set.h"
 #include "common/model/parameters.h"
 
 namespace motley {
 
-enum class Op {
-  kEmbed,  // token (and learned position) lookup
-  kNorm1,
-  kQkv,
-  kRotary,
-  kAttention,
-  kAttnOut,
-  kResidual1,
-  kNorm2,
-  kUp /* gate and up for SwiGLU */,
-  kActivation,
-  kDown,
-  kResidual2,
-  kFinalNorm,
-  kLmHeadLoss,  // chunked projection + cross entropy
-};
-inline constexpr int kNumOps = static_cast<int>(Op::kLmHeadLoss) + 1;
-std::string_view OpName(Op op);
-
+// Bytes stand with the operator that makes a tensor: recomputing the operator is what frees them.
 struct OpCost {
-  Op op;
+  Op op = Op::kNorm1;
+  bool divided = true;         // by tensor parallelism: its work
+  bool output_divided = true;  // what it keeps, likewise
+  bool is_matrix = false;      // its FLOPs run on matrix units
   double forward_flops = 0;
-  double backward_flops = 0;  // input and weight gradients together
-  int64_t saved_bytes = 0;    // tensors this operator keeps for its backward (counted once, by the keeper)
+  double backward_input_flops = 0, backward_weight_flops = 0;  // of the two halves of its backward
+  double activation_bytes = 0;                                 // read and written forward
+  double weight_bytes = 0;                                     // read forward, whatever the samples
+  int64_t output_bytes = 0;                                    // what it makes and the backward needs
+  double matrix_flops() const { return is_matrix ? forward_flops : 0; }
+  double backward_flops() const { return backward_input_flops + backward_weight_flops; }
 };
 
-// In execution order, for one microbatch of `samples` sequences of `seq_len` tokens.
+// In execution order, for one microbatch of `samples` sequences of `seq_len` tokens. Flash attention: no score matrix in memory.
 std::vector<OpCost> UnitOperators(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len, DType dtype);
 
 double ForwardFlops(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len);
 double BackwardFlops(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len);
-// Kept from forward to backward when nothing is recomputed: everything the operators save, the unit's input included.
+// Kept from forward to backward when nothing is recomputed: what operators make, and the unit's input.
 int64_t SavedBytes(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len, DType dtype);
+// What stays of a layer or embedding between the two halves of a backward, the gradient of its output included. A head makes its
+// weights' gradients with that of its input: nothing of a microbatch waits.
+int64_t WaitingBytes(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len, DType dtype);
+// A tensor inside a layer. Gradients have the bytes of their values, a norm's weights those of its columns.
+int64_t ValueBytes(const ModelShape& shape, LayerValue value, int64_t samples, int64_t seq_len, DType dtype);
 // The unit's input activation (samples x seq_len x hidden): all that full recomputation keeps.
 int64_t BoundaryBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype);
 // Rows of logits that the LM head computes at once; bounds the head's workspace.

@@ -22,9 +22,6 @@ std::string_view RefusedField(const Op& op) {
   if constexpr (requires { op.elements; }) {
     if (!op.elements.whole()) return "a range of a unit's elements";
   }
-  if constexpr (requires { op.operators; }) {
-    if (op.operators != 0) return "recomputation of single operators";
-  }
   if constexpr (requires { op.tp_group; }) {
     if (op.tp_group != -1) return "a tensor-parallel group";
   }
@@ -39,6 +36,8 @@ std::string_view RefusedBy(const Release&) { return ""; }
 std::string_view RefusedBy(const Forward& op) { return RefusedField(op); }
 std::string_view RefusedBy(const Recompute& op) { return RefusedField(op); }
 std::string_view RefusedBy(const Backward& op) { return RefusedField(op); }
+std::string_view RefusedBy(const BackwardInput& op) { return RefusedField(op); }
+std::string_view RefusedBy(const BackwardWeight& op) { return RefusedField(op); }
 std::string_view RefusedBy(const ZeroGrad& op) { return RefusedField(op); }
 std::string_view RefusedBy(const ReduceScatter& op) { return RefusedField(op); }
 std::string_view RefusedBy(const SendActivation&) { return ""; }
@@ -48,8 +47,6 @@ std::string_view RefusedBy(const ReceiveGradient&) { return ""; }
 std::string_view RefusedBy(const ReduceScalars&) { return ""; }
 std::string_view RefusedBy(const OptimizerStep& op) { return op.first_unit != -1 ? "a step of named units" : ""; }
 std::string_view RefusedBy(const Broadcast&) { return kOperation; }
-std::string_view RefusedBy(const BackwardInput&) { return kOperation; }
-std::string_view RefusedBy(const BackwardWeight&) { return kOperation; }
 std::string_view RefusedBy(const AllReduce&) { return kOperation; }
 std::string_view RefusedBy(const AllReduceActivation&) { return kOperation; }
 std::string_view RefusedBy(const BroadcastActivation&) { return kOperation; }

@@ -67,7 +67,7 @@ Json RankRow(const planner::RankPlan& rank, int number, size_t pipeline, size_t 
           {"tp_share", rank.tp_share},
           {"zero_stage", s.zero_stage},
           {"in_flight", s.in_flight},
-          {"recompute", ToText(rank.recompute)},
+          {"recompute", planner::ToText(rank.recompute)},
           {"offload", std::move(offload)},
           {"busy_seconds", rank.predicted.busy_seconds},
           {"peak_bytes", rank.predicted.peak_bytes},

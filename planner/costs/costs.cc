@@ -72,11 +72,11 @@ void Costs::CountBytesAndFlops() {
   for (const UnitKind unit : kUnitKinds) {
     double matrix_flops = 0, full_flops = 0;
     double largest_divided = 0, largest_whole = static_cast<double>(BoundaryBytes(1));
-    for (const OperatorWork& work : OperatorsOf(workload_, unit)) {
-      saved_[Index(unit)].push_back({work.op, 0, work.output_bytes, work.divided, work.output_divided});
-      matrix_flops += work.matrix_flops;
-      full_flops += work.matrix_flops * (work.op == Op::kAttention && workload_.causal ? 2 : 1);
-      if (unit == UnitKind::kLayer) layer_flops_.push_back({work.op, work.matrix_flops, work.divided});
+    for (const OpCost& work : OperatorsOf(workload_, unit)) {
+      saved_[Index(unit)].push_back({work.op, 0, static_cast<double>(work.output_bytes), work.divided, work.output_divided});
+      matrix_flops += work.matrix_flops();
+      full_flops += work.matrix_flops() * (work.op == Op::kAttention && workload_.causal ? 2 : 1);
+      if (unit == UnitKind::kLayer) layer_flops_.push_back({work.op, work.matrix_flops(), work.divided});
       if (work.op == Op::kLmHeadLoss) continue;  // in chunks, below
       // Backward holds the gradients of an operator's input and output.
       (work.divided ? largest_divided : largest_whole) =
@@ -113,10 +113,10 @@ void Costs::AddKind(const CardKind& card, const LatencyBook* book) {
     kind.backward_launch[i] = LaunchPart(kind.backward[i], roofline.backward_launch());
     const std::vector<double> parts = roofline.ForwardParts();
     for (size_t k = 0; k < parts.size(); ++k) {
-      const OperatorWork& work = roofline.operators()[k];
+      const OpCost& work = roofline.operators()[k];
       if (!work.divided) kind.undivided[i] += parts[k];
       if (unit == UnitKind::kLayer)
-        kind.operators.push_back({work.op, parts[k], work.output_bytes, work.divided, work.output_divided});
+        kind.operators.push_back({work.op, parts[k], static_cast<double>(work.output_bytes), work.divided, work.output_divided});
     }
   }
   kind.optimizer = layer.extras.optimizer.value_or(
@@ -222,6 +222,12 @@ double Costs::ComputedSavedBytes(UnitKind unit, OpSet recomputed, double share) 
 int64_t Costs::SavedBytes(int kind, UnitKind unit, OpSet recomputed, double samples, double share) const {
   if (recomputed.all() || samples <= 0) return 0;
   return ToBytes(At(kind).saved_factor[Index(unit)] * ComputedSavedBytes(unit, recomputed, share) * samples);
+}
+
+int64_t Costs::WaitingBytes(int kind, UnitKind unit, double samples) const {
+  // A few columns are there once for all samples.
+  const auto of = [&](int64_t n) { return motley::WaitingBytes(workload_.model, unit, n, workload_.seq_len, workload_.dtype); };
+  return ToBytes(At(kind).saved_factor[Index(unit)] * samples * static_cast<double>(of(2) - of(1)));
 }
 
 int64_t Costs::BoundaryBytes(double samples) const {

@@ -245,7 +245,7 @@ At PeakOfForwards(const Costs& costs, const RankDuty& duty, const MicrobatchSize
 bool IsEngines(const Costs& costs, const RankDuty& duty) {
   const bool offloads = duty.offload_activations || duty.offload_parameters || duty.offload_optimizer;
   return costs.workload().state == StateKeeping::kEngine && !offloads && duty.tp_share == 1 && duty.replica_share == 1 &&
-         !duty.sums_across && !TraitsOf(duty.schedule).splits_backward;
+         !duty.sums_across;
 }
 
 int64_t TokenBytesOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {

@@ -35,34 +35,34 @@ double Roofline::Seconds(double matrix_flops, double vector_flops, double bytes)
   return std::max(matrix_flops / matrix_rate_ + vector_flops / vector_rate_, bytes / memory_rate_);
 }
 
-double Roofline::ForwardSeconds(const OperatorWork& work, double samples) const {
-  return Seconds(samples * work.matrix_flops, samples * (work.forward_flops - work.matrix_flops),
+double Roofline::ForwardSeconds(const OpCost& work, double samples) const {
+  return Seconds(samples * work.matrix_flops(), samples * (work.forward_flops - work.matrix_flops()),
                  samples * work.activation_bytes + work.weight_bytes);
 }
 
 // Backward moves twice what forward moves: gradients of inputs and weights.
-double Roofline::BackwardSeconds(const OperatorWork& work, double samples) const {
-  const double matrix = work.matrix_flops > 0 ? work.backward_flops : 0;
-  return Seconds(samples * matrix, samples * (work.backward_flops - matrix),
+double Roofline::BackwardSeconds(const OpCost& work, double samples) const {
+  const double matrix = work.matrix_flops() > 0 ? work.backward_flops() : 0;
+  return Seconds(samples * matrix, samples * (work.backward_flops() - matrix),
                  2 * (samples * work.activation_bytes + work.weight_bytes));
 }
 
 double Roofline::ForwardSeconds(double samples) const {
   double sum = forward_launch();
-  for (const OperatorWork& work : operators_) sum += ForwardSeconds(work, samples);
+  for (const OpCost& work : operators_) sum += ForwardSeconds(work, samples);
   return sum;
 }
 
 double Roofline::BackwardSeconds(double samples) const {
   double sum = backward_launch();
-  for (const OperatorWork& work : operators_) sum += BackwardSeconds(work, samples);
+  for (const OpCost& work : operators_) sum += BackwardSeconds(work, samples);
   return sum;
 }
 
 std::vector<double> Roofline::ForwardParts() const {
   std::vector<double> parts;
   double sum = 0;
-  for (const OperatorWork& work : operators_) {
+  for (const OpCost& work : operators_) {
     parts.push_back(ForwardSeconds(work, 1));
     sum += parts.back();
   }

@@ -34,7 +34,7 @@ class Roofline {
   double backward_launch() const { return 2 * forward_launch(); }
   // Of one sample's forward, without launch, by operator.
   std::vector<double> ForwardParts() const;
-  const std::vector<OperatorWork>& operators() const { return operators_; }
+  const std::vector<OpCost>& operators() const { return operators_; }
 
   // Sampled at 1, 2, 4, ... samples.
   Curve Forward() const;
@@ -42,11 +42,11 @@ class Roofline {
 
  private:
   double Seconds(double matrix_flops, double vector_flops, double bytes) const;
-  double ForwardSeconds(const OperatorWork& work, double samples) const;
-  double BackwardSeconds(const OperatorWork& work, double samples) const;
+  double ForwardSeconds(const OpCost& work, double samples) const;
+  double BackwardSeconds(const OpCost& work, double samples) const;
 
   double matrix_rate_ = 0, vector_rate_ = 0, memory_rate_ = 0;
-  std::vector<OperatorWork> operators_;
+  std::vector<OpCost> operators_;
 };
 
 }  // namespace motley::planner

@@ -51,7 +51,9 @@ class ClassPlaces {
 // What is true of one of the class's ranks is written for all.
 RankTraits TraitsOfClass(const WrittenPass& pass, const ActorView& actor) {
   RankTraits traits{.training = pass.training, .head = pass.blocks.head()};
-  for (int r = 0; r < actor.ranks_per_unit; ++r) traits.recompute |= !pass.view.ranks[actor.first_rank + r].recompute.empty();
+  for (int r = 0; r < actor.ranks_per_unit; ++r) {
+    if (!pass.view.ranks[actor.first_rank + r].recompute.empty()) traits.recompute = OpSet::All();
+  }
   return traits;
 }
 

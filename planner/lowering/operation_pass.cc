@@ -50,10 +50,16 @@ class OperationPass {
     const auto microbatch = static_cast<int32_t>(own.microbatch);
     const int32_t tied = step.last_unit() == rank_.head ? stage_.tied_parameters : -1;
     const int32_t tied_grad = step.last_unit() == rank_.head ? stage_.tied_gradients : -1;
-    const bool recompute = rank_.recompute && step.last_unit() > 0 && step.unit < rank_.head;
+    const bool recompute = !rank_.recompute.empty() && step.last_unit() > 0 && step.unit < rank_.head;
     const Keep keep = !rank_.training ? Keep::kNothing : recompute ? Keep::kBoundary : Keep::kAll;
+    const uint32_t operators = keep == Keep::kBoundary ? rank_.recompute.InProgram() : 0;
     if (recompute && step.backward() && step.needs_parameters()) {
-      AddTogether(step, own, Recompute{step.unit, microbatch, step.parameters, tied});
+      AddTogether(step, own,
+                  Recompute{.unit = step.unit,
+                            .microbatch = microbatch,
+                            .buffer = step.parameters,
+                            .tied_buffer = tied,
+                            .operators = operators});
     }
     AddTransfers(own.num_receives, &receive_);
     if (own.arrives && rank_.tp_group >= 0) {
@@ -62,7 +68,13 @@ class OperationPass {
     }
     switch (step.kind) {
       case ActionKind::kForward:
-        AddTogether(step, own, Forward{step.unit, microbatch, step.parameters, tied, keep});
+        AddTogether(step, own,
+                    Forward{.unit = step.unit,
+                            .microbatch = microbatch,
+                            .buffer = step.parameters,
+                            .tied_buffer = tied,
+                            .keep = keep,
+                            .operators = operators});
         break;
       case ActionKind::kBackward:
         AddTogether(step, own, Backward{step.unit, microbatch, step.parameters, tied, step.gradients, tied_grad});

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -137,9 +138,10 @@ class Ledger {
   }
 
   // A layer of a step. Its largest temporaries are gone when its second half begins, which ends with all that it keeps.
-  void TouchLayerForward(const Sizes& s, bool keeps_all, int32_t unit, int32_t microbatch) {
+  // What is not kept of the first half is gone by then.
+  void TouchLayerForward(const Sizes& s, OpSet recomputed, int32_t unit, int32_t microbatch) {
     Touch(0, SavedWithout(kMlpHalf, unit, microbatch), s.workspace);
-    Touch(s.output, keeps_all ? s.saved : SavedWithout(kAttentionHalf, unit, microbatch), 0);
+    Touch(s.output, SavedWithout(kAttentionHalf & recomputed, unit, microbatch), 0);
   }
   // Without keeping, internals still exist while the unit runs (an upper bound). The first of two segments counts as the unit,
   // the second works in what is there.
@@ -148,7 +150,7 @@ class Ledger {
       const Sizes s = SizesOf(unit, microbatch);
       if (IsSecond(f.segment)) return Touch(s.output, 0, s.workspace);
       if (as_engine_ && f.keep != Keep::kNothing && UnitKindOf(program_, unit) == UnitKind::kLayer) {
-        TouchLayerForward(s, f.keep == Keep::kAll, unit, microbatch);
+        TouchLayerForward(s, f.keep == Keep::kAll ? OpSet::None() : OperatorSet(f.operators), unit, microbatch);
       } else {
         Touch(s.output, s.saved, s.workspace);
       }
@@ -179,24 +181,49 @@ class Ledger {
       if (Follows(b.tp_group) && unit > 0 && !Held(unit - 1)) live_.boundaries -= s.input;
     });
   }
-  // What was saved and the gradient of the output stay for the second part.
+  // As others run it, what was saved and the gradient of the output stay for the second part; as the engine does, what it needs
+  // of them, and of a head one sum for all microbatches that wait.
   void Walk(const BackwardInput& b) {
     ForCells(b, true, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
-      Touch(s.input, 0, s.workspace);
+      const UnitKind kind = UnitKindOf(program_, unit);
+      if (as_engine_ && kind == UnitKind::kHead) WaitHead();
+      // A whole backward has freed the MLP's last tensor when its temporaries are largest.
+      const bool stays = as_engine_ && kind == UnitKind::kLayer;
+      Touch(s.input, stays ? s.saved - SavedWithout(OpSet().With(Op::kActivation), unit, microbatch) : 0, s.workspace);
       if (!IsLastBackward(b.segment)) return;
-      live_.boundaries += s.input;
+      if (as_engine_) {
+        live_.boundaries -= s.output;
+        live_.saved += WaitingOf(unit, microbatch) - s.saved;
+      } else {
+        live_.boundaries += s.input;
+      }
       if (Follows(b.tp_group) && unit > 0 && !Held(unit - 1)) live_.boundaries -= s.input;
     });
   }
   void Walk(const BackwardWeight& b) {
     ForCells(b, true, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
-      Touch(0, 0, s.workspace);
+      if (!as_engine_) Touch(0, 0, s.workspace);  // else it adds to what is there
       if (!IsLastBackward(b.segment)) return;
-      live_.boundaries -= s.output + s.input;
-      live_.saved -= s.saved;
+      if (as_engine_) {
+        live_.saved -= WaitingOf(unit, microbatch);
+        if (UnitKindOf(program_, unit) == UnitKind::kHead) live_.saved -= std::exchange(head_waits_, 0);
+      } else {
+        live_.boundaries -= s.output + s.input;
+        live_.saved -= s.saved;
+      }
     });
+  }
+  int64_t WaitingOf(int32_t unit, int32_t microbatch) const {
+    return costs_.WaitingBytes(kind_, UnitKindOf(program_, unit), SamplesOf(microbatch));
+  }
+  // The gradients of a head's weights, and of the table that a tied one shares.
+  void WaitHead() {
+    if (head_waits_ > 0) return;
+    const int64_t tied = costs_.workload().model.tie_embeddings ? costs_.UnitElements(UnitKind::kEmbedding) : 0;
+    head_waits_ = costs_.gradient_bytes() * (costs_.UnitElements(UnitKind::kHead) + tied);
+    live_.saved += head_waits_;
   }
   static bool IsSecond(UnitSegment segment) { return segment == UnitSegment::kMlp || segment == UnitSegment::kLoss; }
   static bool IsLastBackward(UnitSegment segment) { return !IsSecond(segment); }
@@ -289,6 +316,7 @@ class Ledger {
   Pieces activations_, gradients_;
   size_t at_ = 0, next_receive_ = 0;  // instructions
   ActivationBytes live_, peak_;
+  int64_t head_waits_ = 0;
 };
 
 int64_t ElementsBesideHomes(const std::vector<UnitBuffer>& buffers) {
@@ -304,14 +332,7 @@ UnitKind UnitKindOf(const Program& program, int32_t unit) {
   return unit == program.num_units - 1 ? UnitKind::kHead : UnitKind::kLayer;
 }
 
-OpSet OperatorSet(uint32_t operators) {
-  if (operators == 0) return OpSet::All();
-  OpSet set;
-  for (int op = 0; op < kNumOps; ++op) {
-    if (operators >> op & 1) set = set.With(static_cast<Op>(op));
-  }
-  return set;
-}
+OpSet OperatorSet(uint32_t operators) { return OpSet::OfProgram(operators); }
 
 ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, double tp_share,
                                 std::span<const Program> all) {

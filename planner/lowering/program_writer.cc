@@ -19,7 +19,11 @@ RankTraits TraitsOfRank(const WrittenPass& pass, int32_t r) {
   const PlanView& view = pass.view;
   const ActorView& unit = view.actors[view.actor_of_rank[r]];
   RankTraits rank{.training = pass.training, .head = pass.blocks.head(), .tp_group = pass.places.tp_group[r]};
-  for (int i = 0; i < unit.ranks_per_unit; ++i) rank.recompute |= view.ranks[unit.first_rank + i].recompute.all();
+  rank.recompute = view.ranks[r].recompute;
+  // The ranks of a larger unit run together whatever one of them recomputes; kWrittenLimits has no single operators there.
+  for (int i = 0; i < unit.ranks_per_unit; ++i) {
+    if (view.ranks[unit.first_rank + i].recompute.all()) rank.recompute = OpSet::All();
+  }
   rank.leader = rank.tp_group < 0 ? -1 : unit.first_rank;
   rank.follows = r != unit.first_rank;
   return rank;

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "common/model/op_set.h"
 #include "common/program/program.h"
 #include "planner/lowering/stage_steps.h"
 #include "planner/lowering/transfer_pass.h"
@@ -11,16 +12,15 @@ namespace motley::planner {
 
 struct RankTraits {
   bool training = true;
-  bool recompute = false;  // the layers
-  int32_t head = 0;        // the model's last unit
+  OpSet recompute;   // of the layers
+  int32_t head = 0;  // the model's last unit
   // Of a tensor-parallel unit, else -1. The leader sends and receives for all; what it received, it broadcasts.
   int32_t tp_group = -1, leader = -1;
   bool follows = false;  // it is not the leader
 };
 
 // What the rank does, in order: the member's steps or, of a tensor-parallel unit, what they are for one of its ranks. This adds
-// the second run of layers of which the boundary alone was kept, zeroes where the rank has nothing to add to a sum, and the end
-// of the step.
+// the second run of what layers did not keep, zeroes where the rank has nothing to add to a sum, and the end of the step.
 std::vector<Operation> OperationsOf(const StageSteps& stage, const StageMember& member, const RankTraits& rank);
 
 // What of a rank waits in host memory while it is not needed.

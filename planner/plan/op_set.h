@@ -1,32 +1,15 @@
-// A set of a layer's operators: what a rank recomputes in the backward pass (Baton: recomputation by operator).
-// None() and All() are the two ends that other systems know. A plain value.
+// The text of a set of a layer's operators, as plans write it.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "common/model/operators.h"
+#include "common/model/op_set.h"
 
 namespace motley::planner {
 
-class OpSet {
- public:
-  constexpr OpSet() = default;
-  static constexpr OpSet None() { return OpSet(); }
-  static constexpr OpSet All() { return OpSet(~uint32_t{0}); }
-  constexpr bool all() const { return bits_ == ~uint32_t{0}; }
-  constexpr bool empty() const { return bits_ == 0; }
-  constexpr bool Has(Op op) const { return (bits_ >> static_cast<int>(op)) & 1; }
-  constexpr OpSet With(Op op) const { return all() ? *this : OpSet(bits_ | (uint32_t{1} << static_cast<int>(op))); }
-  friend constexpr OpSet operator|(OpSet a, OpSet b) { return OpSet(a.bits_ | b.bits_); }
-  friend constexpr auto operator<=>(const OpSet&, const OpSet&) = default;
-
- private:
-  constexpr explicit OpSet(uint32_t bits) : bits_(bits) {}
-  uint32_t bits_ = 0;
-};
+using motley::OpSet;
 
 // "none", "full", or operators' names in execution order: "norm1,activation".
 std::string ToText(OpSet set);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/dtype.h"
 #include "common/base/ids.h"
 #include "common/model/model.h"
 #include "common/program/ownership.h"

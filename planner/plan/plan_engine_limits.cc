@@ -17,10 +17,12 @@ absl::Status Beyond(const Parts&... parts) {
   return absl::UnimplementedError(absl::StrCat("plan: ", parts...));
 }
 
-absl::Status CheckRank(const PlanLimits& limits, const RankPlan& rank, size_t r) {
+absl::Status CheckRank(const PlanLimits& limits, const RankPlan& rank, size_t ranks_of_unit, size_t r) {
   const std::string name = absl::StrCat("rank ", r, " (", rank.device.value(), ")");
-  if (!limits.recompute_by_operator && !rank.recompute.empty() && !rank.recompute.all()) {
-    return Beyond(name, ": recompute '", ToText(rank.recompute), "' given, ", limits.who, " none or full");
+  const bool by_operator = !rank.recompute.empty() && !rank.recompute.all();
+  if (by_operator && ranks_of_unit > static_cast<size_t>(limits.most_tp_by_operator)) {
+    return Beyond(name, ": recompute '", ToText(rank.recompute), "' given, ", limits.who, " none or full in units of ",
+                  ranks_of_unit, " ranks");
   }
   if (!limits.offload && (rank.offload_activations || rank.offload_parameters || rank.offload_optimizer)) {
     return Beyond(name, ": offload given, ", limits.who, " plans that keep everything on the device");
@@ -58,7 +60,9 @@ absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan) {
           return Beyond("pipelines[", p, "].stages[", s, "].units[", u, "].ranks: ", units[u].ranks.size(), " given, ",
                         limits.who, " units of exactly ", limits.most_tp, " rank (no tensor parallelism)");
         }
-        for (const RankPlan& rank : units[u].ranks) MOTLEY_RETURN_IF_ERROR(CheckRank(limits, rank, r++));
+        for (const RankPlan& rank : units[u].ranks) {
+          MOTLEY_RETURN_IF_ERROR(CheckRank(limits, rank, units[u].ranks.size(), r++));
+        }
       }
     }
   }

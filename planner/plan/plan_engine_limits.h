@@ -1,5 +1,5 @@
-// How much of the plan language a search may use: all of it, or what the engine runs today. Searches ask before they choose
-// (Setting::limits); ValidateForEngine (plan.h) holds a finished plan against the same numbers.
+// How much of the plan language a search may use, and how much of it the engine runs today. Searches ask before they choose
+// (Setting::limits); ValidateForEngine (plan.h) holds any plan against what the engine runs.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,17 @@ struct PlanLimits {
   bool split_backward = true;                     // families that compute input and weight gradients apart
   bool virtual_stages_in_v = true;                // families whose virtual stages lie in a V
   bool offload = true;                            // parameters, optimizer or activations to host memory
-  bool recompute_by_operator = true;              // else nothing or everything, by rank
-  const char* who = "all take";                   // whose limits they are, for people
+  // Ranks of a unit whose ranks recompute single operators; of larger units nothing or everything, by rank.
+  int most_tp_by_operator = std::numeric_limits<int>::max();
+  const char* who = "all take";  // whose limits they are, for people
 };
 
 inline constexpr PlanLimits kWholeLanguage = {};
-inline constexpr PlanLimits kEngineLimits = {1, 1, false, false, false, false, "the engine runs"};
+inline constexpr PlanLimits kEngineLimits = {1, 1, true, true, false, 1, "the engine runs"};
+// Of what searches for jobs choose: a measured profile does not tell the halves of a backward apart yet.
+inline constexpr PlanLimits kSearchLimits = {1, 1, false, false, false, 1, "jobs are searched for"};
 // Of what programs can be written (planner/lowering/program_writer.h).
-inline constexpr PlanLimits kWrittenLimits = {kWholeLanguage.most_pipelines, kWholeLanguage.most_tp, true, true, false, false,
+inline constexpr PlanLimits kWrittenLimits = {kWholeLanguage.most_pipelines, kWholeLanguage.most_tp, true, true, false, 1,
                                               "programs are written for"};
 
 // UNIMPLEMENTED: what is beyond the limits; names the part of the plan, which has passed Validate.

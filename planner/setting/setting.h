@@ -61,9 +61,9 @@ struct Setting {
   Setting AsRun() const;
   int64_t UsableBytes(int device) const;  // memory less reserve
   // What of the plan language strategies may use. With `runnable` each of them answers with a plan that the engine runs.
-  const PlanLimits& limits() const { return request.runnable ? kEngineLimits : kWholeLanguage; }
+  const PlanLimits& limits() const { return request.runnable ? kSearchLimits : kWholeLanguage; }
   int max_tp() const { return std::min(request.max_tp, limits().most_tp); }
-  bool MayRecomputeByOperator() const { return limits().recompute_by_operator && request.recompute == RecomputePolicy::kAuto; }
+  bool MayRecomputeByOperator() const { return limits().most_tp_by_operator > 0 && request.recompute == RecomputePolicy::kAuto; }
   // What a rank may recompute where that is nothing or everything, as asked for; what costs least time first.
   std::vector<OpSet> RecomputeWays() const;
   bool MayOffload() const;  // within the limits, and every node says how much host memory it has and how fast the way there is

@@ -4,7 +4,7 @@ import json
 
 # Owners of seven equal parts of every block: ranks in no order, several parts of a rank, none of another.
 SCATTERED = [2, 0, 3, 0, 2, 2, 3]
-# name: (microbatches of each rank, shares of each rank, recompute of each rank); the batch is 12.
+# name: (microbatches of each rank, shares of each rank, recompute of each rank[, schedule]); the batch is 12.
 HAND_PLANS = {
     "even batches, even shards": ([[3], [3], [3], [3]], [.25, .25, .25, .25], "none"),
     "uneven batches and shards": ([[5], [4], [2], [1]], [.45, .30, .15, .10], "none"),
@@ -21,13 +21,17 @@ HAND_PLANS = {
     "microbatches of one": ([[1, 1, 1, 1, 1], [1, 1, 1], [1, 1], [1, 1]], [.25, .25, .25, .25], "none"),
     "recompute everywhere": ([[3, 2], [4], [2], [1]], [.4, .3, .2, .1], "full"),
     "recompute on some devices": ([[3, 2], [4], [2], [1]], [.1, .2, .3, .4], ["full", "none", "full", "none"]),
+    "other operators recomputed on each device": ([[3, 2], [4], [2], [1]], [.1, .2, .3, .4],
+                                                  ["norm1,activation", "qkv,attention", "attn_out,up", "none"]),
+    "zero bubble": ([[3, 2, 1], [2, 2], [1], [1]], [.4, .3, .2, .1], ["none", "norm2,up", "full", "none"], "zero_bubble"),
 }
 
 
-def make_plan(template, microbatches, shares, recompute):
+def make_plan(template, microbatches, shares, recompute, schedule=None):
     """The template (a plan that the planner made for the same job, cluster and batch) with other numbers."""
     plan = copy.deepcopy(template)
     plan["strategy"] = "by hand"
+    plan["schedule"] = schedule or plan["schedule"]
     plan.pop("predicted", None)
     plan.pop("schedules", None)  # of the template's microbatches; left out, they are made anew
     stage = plan["pipelines"][0]["stages"][0]

@@ -11,10 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
-#include "common/model/operators.h"
+#include "common/model/op_set.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/border.h"
 #include "worker/engine/group_owners.h"
+#include "worker/engine/instruction_flops.h"
 #include "worker/engine/lanes/runner.h"
 #include "worker/engine/model/optimizer.h"
 #include "worker/engine/operators/half.h"
@@ -29,11 +30,12 @@ class Executor::Pass : public ProgramWork {
         program_(program),
         input_(input),
         training_(program.kind == ProgramKind::kTraining),
+        flops_(executor.assignment_.model, executor.assignment_.config.training.seq_len, program,
+               executor.state_.owned_elements()),
         gradient_fresh_(program.gradient_buffers.size(), true),
         loss_sum_(at::zeros({}, executor.OptionsOf(at::kDouble))),
         not_finite_(at::full({}, kFinite, executor.OptionsOf(at::kLong))),
         activations_(program.microbatches.size()),
-        boundaries_(program.num_units, std::vector<at::Tensor>(program.microbatches.size())),
         saved_(program.num_units),
         held_(program.num_units, false),
         activations_out_(program),
@@ -70,29 +72,9 @@ class Executor::Pass : public ProgramWork {
     }
   }
 
-  std::optional<double> FlopsOf(const Operation& op) const override {
-    return std::visit([this](const auto& o) { return Flops(o); }, op);
-  }
+  std::optional<double> FlopsOf(const Operation& op) const override { return flops_.Of(op); }
 
  private:
-  // ---- what a declared speed slows down ----
-
-  std::optional<double> Flops(const Forward& op) const { return UnitFlops(op.unit, op.microbatch, /*backward=*/false); }
-  std::optional<double> Flops(const Recompute& op) const { return UnitFlops(op.unit, op.microbatch, /*backward=*/false); }
-  std::optional<double> Flops(const Backward& op) const { return UnitFlops(op.unit, op.microbatch, /*backward=*/true); }
-  std::optional<double> Flops(const OptimizerStep&) const {
-    return kOptimizerFlopsPerElement * static_cast<double>(e_.state_.owned_elements());
-  }
-  std::optional<double> Flops(const Gather&) const { return std::nullopt; }
-  std::optional<double> Flops(const ReduceScatter&) const { return std::nullopt; }
-  std::optional<double> Flops(const ReduceScalars&) const { return std::nullopt; }
-  std::optional<double> Flops(const ZeroGrad&) const { return std::nullopt; }
-  std::optional<double> Flops(const Release&) const { return std::nullopt; }
-  std::optional<double> Flops(const SendActivation&) const { return std::nullopt; }
-  std::optional<double> Flops(const ReceiveActivation&) const { return std::nullopt; }
-  std::optional<double> Flops(const SendGradient&) const { return std::nullopt; }
-  std::optional<double> Flops(const ReceiveGradient&) const { return std::nullopt; }
-
   // ---- collective lane ----
 
   absl::Status Do(const Gather& op) {
@@ -174,14 +156,8 @@ class Executor::Pass : public ProgramWork {
   template <typename Op, typename... Refused>
   static constexpr bool kIsOneOf = (std::is_same_v<Op, Refused> || ...);
   template <typename Op>
-  static constexpr bool kIsRefused =
-      kIsOneOf<Op, Broadcast, BackwardInput, BackwardWeight, AllReduce, AllReduceActivation, BroadcastActivation,
-               OffloadActivation, PrefetchActivation, PrefetchState, OffloadState>;
-  template <typename Op>
-    requires kIsRefused<Op>
-  std::optional<double> Flops(const Op&) const {
-    return std::nullopt;
-  }
+  static constexpr bool kIsRefused = kIsOneOf<Op, Broadcast, AllReduce, AllReduceActivation, BroadcastActivation,
+                                              OffloadActivation, PrefetchActivation, PrefetchState, OffloadState>;
   template <typename Op>
     requires kIsRefused<Op>
   absl::Status Do(const Op&) {
@@ -222,37 +198,49 @@ class Executor::Pass : public ProgramWork {
   absl::Status Do(const Forward& op) {
     at::Tensor& activation = activations_[op.microbatch];
     if (op.unit > 0 && !Held(op.unit - 1)) activation = Taken(activations_in_.Take(op.unit, op.microbatch));
-    if (op.keep == Keep::kBoundary) boundaries_[op.unit][op.microbatch] = activation;
-    Saved* saved = op.keep == Keep::kAll ? &saved_[op.unit][op.microbatch] : nullptr;
     if (op.unit == Head()) {
-      const at::Tensor loss = RunHead(op, activation, saved);
+      Saved& saved = saved_[op.unit][op.microbatch];
+      if (op.keep == Keep::kBoundary) saved.tensors = {activation};
+      const at::Tensor loss = RunHead(op, activation, op.keep == Keep::kAll ? &saved : nullptr);
       loss_sum_.add_(loss);
       tokens_ += static_cast<double>(input_.batch.targets[op.microbatch].numel());
       NoteFinite(loss, ForwardPosition(op.unit));
       activation = at::Tensor();
       return absl::OkStatus();
     }
-    activation = RunUnit(op, activation, saved);
+    activation = RunUnit(op, activation);
     NoteFinite(activation, ForwardPosition(op.unit));
     if (!Held(op.unit + 1)) activations_out_.Put(op.unit + 1, op.microbatch, std::exchange(activation, at::Tensor()));
     return absl::OkStatus();
   }
 
   absl::Status Do(const Recompute& op) {
-    at::Tensor input = std::move(boundaries_[op.unit][op.microbatch]);
-    boundaries_[op.unit][op.microbatch] = at::Tensor();
-    Saved* saved = &saved_[op.unit][op.microbatch];
+    Saved& saved = saved_[op.unit][op.microbatch];
     if (op.unit == Head()) {
-      RunHead(op, input, saved);
-    } else {
-      RunUnit(op, input, saved);
+      const at::Tensor input = std::move(saved.tensors.front());
+      RunHead(op, input, &saved);
+    } else if (op.unit > 0) {
+      e_.model_.LayerRecompute(UnitOf(e_.parameter_buffers_[op.buffer], op.unit), saved, OpSet::OfProgram(op.operators));
     }
     return absl::OkStatus();
   }
 
-  absl::Status Do(const Backward& op) {
-    at::Tensor& gradient = activations_[op.microbatch];  // of the unit's output; becomes that of its input
+  // What both kinds of a backward begin with: the gradient of the unit's output, which becomes that of its input.
+  template <typename Op>
+  at::Tensor& OutputGradient(const Op& op) {
+    at::Tensor& gradient = activations_[op.microbatch];
     if (op.unit != Head() && !Held(op.unit + 1)) gradient = Taken(gradients_in_.Take(op.unit + 1, op.microbatch));
+    return gradient;
+  }
+  // And end with.
+  template <typename Op>
+  void HandOverGradient(const Op& op, at::Tensor& gradient) {
+    if (gradient.defined()) NoteFinite(gradient, BackwardPosition(op.unit, program_.num_units));
+    if (op.unit > 0 && !Held(op.unit - 1)) gradients_out_.Put(op.unit, op.microbatch, std::exchange(gradient, at::Tensor()));
+  }
+
+  absl::Status Do(const Backward& op) {
+    at::Tensor& gradient = OutputGradient(op);
     at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
     at::Tensor gradients = GradientBuffer(op.grad, op.unit);
     Saved& saved = saved_[op.unit][op.microbatch];
@@ -266,11 +254,41 @@ class Executor::Pass : public ProgramWork {
     } else {
       gradient = e_.model_.LayerBackward(parameters, saved, gradient, gradients);
     }
-    saved.tensors.clear();
-    if (gradient.defined()) NoteFinite(gradient, BackwardPosition(op.unit, program_.num_units));
-    if (op.unit > 0 && !Held(op.unit - 1)) {
-      gradients_out_.Put(op.unit, op.microbatch, std::exchange(gradient, at::Tensor()));
+    HandOverGradient(op, gradient);
+    return absl::OkStatus();
+  }
+
+  absl::Status Do(const BackwardInput& op) {
+    at::Tensor& gradient = OutputGradient(op);
+    const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
+    Saved& saved = saved_[op.unit][op.microbatch];
+    if (op.unit == Head()) {
+      at::Tensor sum = HeadsSum(head_sum_, op.unit), tied_sum = op.tied_buffer >= 0 ? HeadsSum(tied_sum_, 0) : at::Tensor();
+      gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch],
+                                        LossWeight(), sum, tied_sum);
+    } else if (op.unit == 0) {
+      saved.gradients = {std::exchange(gradient, at::Tensor())};
+    } else {
+      gradient = e_.model_.LayerBackwardInput(parameters, saved, gradient);
     }
+    HandOverGradient(op, gradient);
+    return absl::OkStatus();
+  }
+
+  absl::Status Do(const BackwardWeight& op) {
+    at::Tensor gradients = GradientBuffer(op.grad, op.unit);
+    Saved& saved = saved_[op.unit][op.microbatch];
+    if (op.unit == Head()) {
+      if (head_sum_.defined()) gradients.add_(head_sum_);
+      at::Tensor tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : at::Tensor();
+      if (tied_sum_.defined()) tied_gradients.add_(tied_sum_);
+      head_sum_ = tied_sum_ = at::Tensor();
+    } else if (op.unit == 0) {
+      e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], saved.gradients.front(), gradients);
+    } else {
+      e_.model_.LayerBackwardWeight(saved, gradients);
+    }
+    saved = {};
     return absl::OkStatus();
   }
 
@@ -293,11 +311,13 @@ class Executor::Pass : public ProgramWork {
     return absl::OkStatus();
   }
 
-  template <typename Op>
-  at::Tensor RunUnit(const Op& op, const at::Tensor& input, Saved* saved) {
+  // The embedding keeps nothing: its tokens are there all step.
+  at::Tensor RunUnit(const Forward& op, const at::Tensor& input) {
     const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
     if (op.unit == 0) return e_.model_.EmbeddingForward(parameters, input_.batch.tokens[op.microbatch]);
-    return e_.model_.LayerForward(parameters, input, saved);
+    Saved* saved = op.keep == Keep::kNothing ? nullptr : &saved_[op.unit][op.microbatch];
+    const OpSet recomputed = op.keep == Keep::kBoundary ? OpSet::OfProgram(op.operators) : OpSet::None();
+    return e_.model_.LayerForward(parameters, input, saved, recomputed);
   }
   template <typename Op>
   at::Tensor RunHead(const Op& op, const at::Tensor& input, Saved* saved) {
@@ -318,11 +338,10 @@ class Executor::Pass : public ProgramWork {
     gradient_fresh_[buffer] = false;
     return gradients;
   }
-  double UnitFlops(int unit, int microbatch, bool backward) const {
-    const UnitKind kind = e_.layout_[unit].kind;
-    const int64_t samples = program_.microbatches[microbatch].samples, seq_len = e_.assignment_.config.training.seq_len;
-    return backward ? BackwardFlops(e_.assignment_.model, kind, samples, seq_len)
-                    : ForwardFlops(e_.assignment_.model, kind, samples, seq_len);
+  // Where the head's backward by input leaves its weights' gradients: one sum of all microbatches that wait (docs/operators.md).
+  at::Tensor HeadsSum(at::Tensor& sum, int unit) const {
+    if (!sum.defined()) sum = at::zeros({e_.layout_[unit].num_elements}, e_.OptionsOf(ScalarTypeOf(e_.precision_.master)));
+    return sum;
   }
   // Every token of a text sample is valid: the step's global count is known beforehand.
   double LossWeight() const {
@@ -341,15 +360,16 @@ class Executor::Pass : public ProgramWork {
   const Program& program_;
   const StepInput& input_;
   const bool training_;
+  const InstructionFlops flops_;
   StepOutcome outcome_;               // written by the collective lane, read by the optimizer after it
   std::vector<char> gradient_fresh_;  // by gradient buffer; ordered by the program
   // Compute lane:
-  at::Tensor loss_sum_, not_finite_;                 // read by ReduceScalars after the last loss
-  double tokens_ = 0;                                // the same
-  std::vector<at::Tensor> activations_;              // by microbatch: last output, then the gradient with respect to it
-  std::vector<std::vector<at::Tensor>> boundaries_;  // [unit][microbatch]
-  std::vector<std::vector<Saved>> saved_;            // [unit][microbatch]
-  std::vector<char> held_;                           // by unit
+  at::Tensor loss_sum_, not_finite_;       // read by ReduceScalars after the last loss
+  double tokens_ = 0;                      // the same
+  std::vector<at::Tensor> activations_;    // by microbatch: last output, then the gradient with respect to it
+  std::vector<std::vector<Saved>> saved_;  // [unit][microbatch]
+  at::Tensor head_sum_, tied_sum_;         // of the head, and of the embedding's table that it uses
+  std::vector<char> held_;                 // by unit
   Border activations_out_, activations_in_, gradients_out_, gradients_in_;
 };
 

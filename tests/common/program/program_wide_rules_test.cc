@@ -276,8 +276,7 @@ TEST(EngineSubsetTest, RefusesWhatItDoesNotRunByName) {
   EXPECT_EQ(forward("block=0-1 mb=0 buffer=0 keep=all after=0"), of_first + "a range of units in forward yet");
   EXPECT_EQ(forward("block=0 mb=0-1 buffer=0 keep=all after=0"), of_first + "a range of microbatches in forward yet");
   EXPECT_EQ(forward("block=1 mb=0 segment=mlp buffer=0 keep=all"), of_first + "a segment of a unit in forward yet");
-  EXPECT_EQ(forward("block=1 mb=0 buffer=0 keep=boundary ops=qkv"),
-            of_first + "recomputation of single operators in forward yet");
+  EXPECT_EQ(forward("block=1 mb=0 buffer=0 keep=boundary ops=qkv"), "");
   EXPECT_EQ(forward("block=1 mb=0 buffer=0 keep=all tp=0"), of_first + "a tensor-parallel group in forward yet");
   EXPECT_THAT(refusal(kTraining, {{"0", "gather block=0 elements=5@0 buffer=0 group=0"}}),
               HasSubstr("a range of a unit's elements"));

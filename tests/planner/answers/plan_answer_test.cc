@@ -293,10 +293,10 @@ TEST(GivenPlanTest, APlanMadeOfflineRunsOnALiveCluster) {
   EXPECT_EQ(live->plan.pipelines[0].stages[0].units.size(), result->evaluation.plan.pipelines[0].stages[0].units.size());
   EXPECT_EQ(live->programs.size(), live->plan.pipelines[0].stages[0].units.size());
   // One that the engine cannot run is refused by name.
-  Plan piped = result->evaluation.plan;
-  piped.schedule = ScheduleFamily::kZeroBubble;
-  input.config.planner.plan_json = ToJson(piped);
-  EXPECT_THAT(std::string(MakePlan(input).status().message()), HasSubstr("schedule zero_bubble given"));
+  Plan offloads = result->evaluation.plan;
+  offloads.pipelines[0].stages[0].units[0].ranks[0].offload_optimizer = true;
+  input.config.planner.plan_json = ToJson(offloads);
+  EXPECT_THAT(std::string(MakePlan(input).status().message()), HasSubstr("offload given"));
 }
 
 TEST(ExplainOfflineTest, SaysWhoDoesWhatAndWhatItRestsOn) {

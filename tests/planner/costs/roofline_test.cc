@@ -12,7 +12,7 @@ TEST(Roofline, LargeBatchesAreBoundByTheMatrixPeak) {
   const CardKind card = KindNamed("A100-80GB");
   const Roofline roofline(card, workload, UnitKind::kLayer);
   double flops = 0;
-  for (const OperatorWork& work : roofline.operators()) flops += work.matrix_flops;
+  for (const OpCost& work : roofline.operators()) flops += work.matrix_flops();
   const double seconds = (roofline.ForwardSeconds(64) - roofline.ForwardSeconds(32)) / 32;
   EXPECT_GT(seconds, flops / (kMatrixEfficiency * card.fp16_flops));
   EXPECT_LT(seconds, 1.6 * flops / (kMatrixEfficiency * card.fp16_flops));
@@ -56,7 +56,7 @@ TEST(Roofline, PeakFallsBackToFloat32) {
 TEST(LayerOperators, WeightsAddUpToTheLayersMatrices) {
   for (const auto& [model, elements] : {std::pair{"llama-7b", 202375168.0}, {"gpt-2.7b", 12.0 * 2560 * 2560}}) {
     double bytes = 0;
-    for (const OperatorWork& work : OperatorsOf(WorkloadOf(model, DType::kFloat16), UnitKind::kLayer)) bytes += work.weight_bytes;
+    for (const OpCost& work : OperatorsOf(WorkloadOf(model, DType::kFloat16), UnitKind::kLayer)) bytes += work.weight_bytes;
     EXPECT_NEAR(bytes, 2 * elements, 1) << model;
   }
 }

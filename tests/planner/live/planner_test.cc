@@ -266,13 +266,27 @@ TEST(PlannerTest, AJobMayAskForEveryStrategy) {
 
 TEST(PlannerTest, APlanThatTheEngineDoesNotRunIsRefusedByName) {
   PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 8);
-  input.config.planner.plan_json = R"({"schedule":"zero_bubble","pipelines":[{"stages":[{"units":[
-      {"ranks":[{"device":"n1/gpu0","shard_ratio":1}],"microbatches":[4,4]}]}]}]})";
-  EXPECT_THAT(std::string(CheckPlannerSection(input.config, input.model).message()), HasSubstr("schedule zero_bubble"));
+  input.config.planner.plan_json = R"({"schedule":"1f1b","pipelines":[{"stages":[{"units":[
+      {"ranks":[{"device":"n1/gpu0","shard_ratio":1,"offload":["optimizer"]}],"microbatches":[4,4]}]}]}]})";
+  EXPECT_THAT(std::string(CheckPlannerSection(input.config, input.model).message()), HasSubstr("offload given"));
   input.config.planner.plan_json = R"({"schedule":"1f1b","pipelines":[{"stages":[{"units":[
       {"ranks":[{"device":"n1/gpu0","shard_ratio":1}],"microbatches":[8]}]}]}]})";
   EXPECT_EQ(CheckPlannerSection(input.config, input.model), absl::OkStatus());
   EXPECT_EQ(MakePlan(input)->plan.schedule, ScheduleFamily::kLayered);
+}
+
+// No search for a job chooses zero bubble yet.
+TEST(PlannerTest, AGivenPlanMaySplitTheBackwardAndRecomputeOperators) {
+  PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 8);
+  input.config.planner.plan_json = R"({"schedule":"zero_bubble","pipelines":[{"stages":[{"units":[
+      {"ranks":[{"device":"n1/gpu0","shard_ratio":1,"recompute":"norm1,activation"}],"microbatches":[5,3]}]}]}]})";
+  EXPECT_EQ(CheckPlannerSection(input.config, input.model), absl::OkStatus());
+  const auto planned = MakePlan(input);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  EXPECT_TRUE(planned->plan.predicted.as_run);
+  const std::string program = ToText(planned->programs[0]);
+  EXPECT_THAT(program, HasSubstr("recompute block=1 mb=0 buffer=1 ops=norm1,activation"));
+  EXPECT_THAT(program, HasSubstr("backward_weight block=1 mb=1"));
 }
 
 // Never stricter than planning itself, and decided without a profile.

@@ -36,7 +36,7 @@ StageMember OneMicrobatch(size_t steps) {
 }
 
 TEST(OperationPassTest, LayersRunAgainWhereTheBoundaryAloneWasKept) {
-  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0 0B0"), OneMicrobatch(6), {.recompute = true, .head = 2})),
+  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0 0B0"), OneMicrobatch(6), {.recompute = OpSet::All(), .head = 2})),
             "0 gather block=0 buffer=0 group=0\n"
             "1 gather block=1 buffer=1 group=0\n"
             "2 gather block=2 buffer=2 group=0\n"
@@ -54,8 +54,15 @@ TEST(OperationPassTest, LayersRunAgainWhereTheBoundaryAloneWasKept) {
             "14 optimizer_step\n");
 }
 
+TEST(OperationPassTest, SingleOperatorsAreNamed) {
+  const std::string text = OperationsText(
+      OperationsOf(OneStage("0F0 0B0"), OneMicrobatch(6), {.recompute = OpSet().With(Op::kNorm1).With(Op::kUp), .head = 2}));
+  EXPECT_NE(text.find("4 forward block=1 mb=0 buffer=1 keep=boundary ops=norm1,up\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("8 recompute block=1 mb=0 buffer=1 ops=norm1,up\n"), std::string::npos) << text;
+}
+
 TEST(OperationPassTest, ABackwardInTwoParts) {
-  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0 0I0 0W0"), OneMicrobatch(9), {.recompute = true, .head = 2})),
+  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0 0I0 0W0"), OneMicrobatch(9), {.recompute = OpSet::All(), .head = 2})),
             "0 gather block=0 buffer=0 group=0\n"
             "1 gather block=1 buffer=1 group=0\n"
             "2 gather block=2 buffer=2 group=0\n"

@@ -9,12 +9,19 @@ namespace motley::engine {
 
 int64_t Saved::Bytes() const {
   int64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) bytes += tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0;
+  for (const auto* kept : {&tensors, &gradients}) {
+    for (const at::Tensor& tensor : *kept) bytes += tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0;
+  }
   return bytes;
 }
 
 UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10::Device device)
-    : shape_(shape), traits_(&TraitsOf(shape.family)), seq_len_(seq_len), dtype_(dtype), layout_(ParameterLayout(shape)) {
+    : shape_(shape),
+      traits_(&TraitsOf(shape.family)),
+      seq_len_(seq_len),
+      dtype_(dtype),
+      layout_(ParameterLayout(shape)),
+      walk_(*traits_) {
   switch (traits_->positions) {
     case PositionKind::kLearned:
       break;  // a table of the embedding

@@ -15,14 +15,18 @@
 
 #include "common/base/dtype.h"
 #include "common/model/model.h"
+#include "common/model/op_set.h"
 #include "common/model/parameters.h"
+#include "worker/engine/model/layer_frame.h"
+#include "worker/engine/model/layer_walk.h"
 #include "worker/engine/operators/rotary.h"
 
 namespace motley::engine {
 
-// What a forward kept for its backward; empty when nothing was asked for.
+// What a pass over a unit left for the next one of the same microbatch; empty when nothing was asked for.
 struct Saved {
-  std::vector<at::Tensor> tensors;
+  std::vector<at::Tensor> tensors;    // of the forward; a layer's by LayerValue
+  std::vector<at::Tensor> gradients;  // the same of a backward by input, for the weights
   int64_t Bytes() const;
 };
 
@@ -35,10 +39,16 @@ class UnitModel {
   at::Tensor EmbeddingForward(const at::Tensor& params, const at::Tensor& tokens);
   void EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, at::Tensor& grads);
 
-  // `saved` null: keep nothing. Same layer weights for every layer index; the caller passes that layer's params.
-  at::Tensor LayerForward(const at::Tensor& params, const at::Tensor& input, Saved* saved);
+  // `saved` null: keep nothing. Else what the operators of `recomputed` do not make, the input at least. Same layer weights for
+  // every layer index; the caller passes that layer's params.
+  at::Tensor LayerForward(const at::Tensor& params, const at::Tensor& input, Saved* saved, OpSet recomputed = OpSet::None());
+  // Makes what a forward of the same `recomputed` did not keep.
+  void LayerRecompute(const at::Tensor& params, Saved& saved, OpSet recomputed);
   // Frees `saved` as it goes, and leaves it empty. Returns the gradient of the input.
   at::Tensor LayerBackward(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, at::Tensor& grads);
+  // Its two halves. The first leaves in `saved` what the second needs, `grad_output` among it.
+  at::Tensor LayerBackwardInput(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output);
+  void LayerBackwardWeight(Saved& saved, at::Tensor& grads);
 
   // Sum (not mean) of the cross entropy over all tokens: a float64 scalar, left on the device. `embedding_params` is used when
   // tied (else undefined). The projection runs over chunks of kHeadChunkTokens rows and keeps no logits; backward computes them
@@ -50,11 +60,16 @@ class UnitModel {
                           double scale, at::Tensor& grads, at::Tensor& embedding_grads);
 
  private:
+  LayerFrame FrameOf(int64_t samples, int64_t seq_len) const;
+  // Takes what was saved.
+  LayerFrame BackwardFrame(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output) const;
+
   ModelShape shape_;
   const FamilyTraits* traits_;  // of its family, static
   int64_t seq_len_;
   DType dtype_;
   std::vector<UnitSpec> layout_;
+  const LayerWalk walk_;
   RotaryTables rotary_;  // defined where positions are rotary
 };
 

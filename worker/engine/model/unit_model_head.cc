@@ -53,8 +53,10 @@ at::Tensor UnitModel::HeadBackward(const at::Tensor& params, const at::Tensor& e
   const at::Tensor input = std::exchange(saved.tensors[kHeadInput], at::Tensor());
   const NormStats stats{saved.tensors[kHeadMean], saved.tensors[kHeadRstd]};
   saved.tensors.clear();
-  return NormBackward(traits_->norm, grad, input, w.norm, w.norm_bias, stats, g.norm, g.norm_bias)
-      .view({targets.size(0), targets.size(1), -1});
+  const NormGradients made = NormBackward(traits_->norm, grad, input, w.norm, w.norm_bias, stats);
+  g.norm.add_(made.weight);
+  if (made.bias.defined()) g.norm_bias.add_(made.bias);
+  return made.input.view({targets.size(0), targets.size(1), -1});
 }
 
 }  // namespace motley::engine

@@ -1,118 +1,74 @@
-// One transformer layer:  x1 = x + out(attention(qkv(norm1(x)))),  y = x1 + down(activation(up(norm2(x1)))).
+// A layer: walks over the table of its operators, between what the caller hands in and what is kept.
 #include <utility>
 
+#include "common/model/layer_table.h"
 #include "worker/engine/base/torch_pch.h"
+#include "worker/engine/model/layer_frame.h"
+#include "worker/engine/model/layer_walk.h"
 #include "worker/engine/model/unit_model.h"
 #include "worker/engine/model/unit_view.h"
-#include "worker/engine/operators/activation.h"
-#include "worker/engine/operators/attention.h"
-#include "worker/engine/operators/norm.h"
-#include "worker/engine/operators/projection.h"
 
 namespace motley::engine {
-namespace {
 
-// What a layer keeps, in this order; common/model/operators.h prices exactly these.
-enum SavedOfLayer {
-  kInput,
-  kMean1,
-  kRstd1,
-  kNormed1,
-  kQkvHeads,
-  kAttended,
-  kLogsumexp,
-  kResidual,
-  kMean2,
-  kRstd2,
-  kNormed2,
-  kUpOutput,
-  kActivated,
-  kNumSaved
-};
+LayerFrame UnitModel::FrameOf(int64_t samples, int64_t seq_len) const {
+  return {.shape = shape_, .traits = *traits_, .rotary = rotary_, .samples = samples, .seq_len = seq_len};
+}
 
-at::Tensor AsRows(const at::Tensor& t) { return t.reshape({-1, t.size(-1)}); }
+at::Tensor UnitModel::LayerForward(const at::Tensor& params, const at::Tensor& input, Saved* saved, OpSet recomputed) {
+  LayerFrame frame = FrameOf(input.size(0), input.size(1));
+  frame.weights = LayerView(*traits_, layout_[1], params);
+  frame.Value(LayerValue::kInput) = AsRows(input);
+  walk_.Forward(frame, saved != nullptr ? KeptValues().Without(MadeBy(recomputed)) : ValueSet());
+  const at::Tensor output = std::exchange(frame.Value(LayerValue::kOutput), at::Tensor()).view(input.sizes());
+  if (saved != nullptr) saved->tensors = std::move(frame.values);
+  return output;
+}
 
-}  // namespace
+void UnitModel::LayerRecompute(const at::Tensor& params, Saved& saved, OpSet recomputed) {
+  TORCH_CHECK(saved.tensors.size() == kNumLayerValues, "recomputation of a layer whose forward kept nothing");
+  const int64_t rows = saved.tensors[static_cast<size_t>(LayerValue::kInput)].size(0);
+  LayerFrame frame = FrameOf(rows / seq_len_, seq_len_);
+  frame.weights = LayerView(*traits_, layout_[1], params);
+  frame.values = std::move(saved.tensors);
+  walk_.Recompute(frame, recomputed);
+  frame.Value(LayerValue::kOutput).reset();  // All() runs the whole forward, as it is priced
+  saved.tensors = std::move(frame.values);
+}
 
-at::Tensor UnitModel::LayerForward(const at::Tensor& params, const at::Tensor& input, Saved* saved) {
-  const LayerTensors w = LayerView(*traits_, layout_[1], params);
-  const WeightLayout layout = traits_->weights;
-  const HeadLayout heads{shape_.num_heads, shape_.num_kv_heads, shape_.head_dim};
-  const int64_t samples = input.size(0), seq_len = input.size(1);
-  if (saved != nullptr) saved->tensors.assign(kNumSaved, at::Tensor());
-  // Moves a tensor that nobody needs any more in this forward into what is kept, or drops it.
-  const auto keep = [&](SavedOfLayer index, at::Tensor& t) {
-    if (saved != nullptr) saved->tensors[index] = t;
-    t.reset();
-  };
-
-  at::Tensor x = AsRows(input);
-  NormStats stats;
-  at::Tensor normed = NormForward(traits_->norm, x, w.norm1, w.norm1_bias, shape_.norm_eps, stats);
-  keep(kMean1, stats.mean);
-  keep(kRstd1, stats.rstd);
-  at::Tensor qkv = ProjectionForward(normed, w.qkv, w.qkv_bias, layout).view({samples, seq_len, heads.width()});
-  keep(kNormed1, normed);
-  if (rotary_.cos.defined()) {
-    at::Tensor rotated = HeadsView(qkv, heads, 0, heads.heads + heads.kv_heads);
-    RotaryForward(rotary_, rotated);
-  }
-  AttentionOutput attention = AttentionForward(qkv, heads);
-  keep(kQkvHeads, qkv);
-  keep(kLogsumexp, attention.logsumexp);
-  at::Tensor residual = ProjectionForward(AsRows(attention.output), w.out, w.out_bias, layout).add_(x);
-  keep(kAttended, attention.output);
-  keep(kInput, x);
-
-  normed = NormForward(traits_->norm, residual, w.norm2, w.norm2_bias, shape_.norm_eps, stats);
-  keep(kMean2, stats.mean);
-  keep(kRstd2, stats.rstd);
-  at::Tensor up = ProjectionForward(normed, w.up, w.up_bias, layout);
-  keep(kNormed2, normed);
-  at::Tensor activated = ActivationForward(traits_->activation, up);
-  keep(kUpOutput, up);
-  at::Tensor output = ProjectionForward(activated, w.down, w.down_bias, layout).add_(residual);
-  keep(kActivated, activated);
-  keep(kResidual, residual);
-  return output.view(input.sizes());
+LayerFrame UnitModel::BackwardFrame(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output) const {
+  TORCH_CHECK(saved.tensors.size() == kNumLayerValues, "backward of a layer whose forward kept nothing");
+  LayerFrame frame = FrameOf(grad_output.size(0), grad_output.size(1));
+  frame.weights = LayerView(*traits_, layout_[1], params);
+  frame.values = std::move(saved.tensors);
+  frame.Gradient(LayerValue::kOutput) = AsRows(grad_output);
+  saved = {};
+  return frame;
 }
 
 at::Tensor UnitModel::LayerBackward(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, at::Tensor& grads) {
-  TORCH_CHECK(saved.tensors.size() == kNumSaved, "backward of a layer whose forward kept nothing");
-  const LayerTensors w = LayerView(*traits_, layout_[1], params);
-  LayerTensors g = LayerView(*traits_, layout_[1], grads);
-  const WeightLayout layout = traits_->weights;
-  const HeadLayout heads{shape_.num_heads, shape_.num_kv_heads, shape_.head_dim};
-  // Hands a kept tensor over: it is freed at the end of the statement that uses it last.
-  const auto take = [&](SavedOfLayer index) -> at::Tensor { return std::exchange(saved.tensors[index], at::Tensor()); };
+  LayerFrame frame = BackwardFrame(params, saved, grad_output);
+  frame.weight_gradients = LayerView(*traits_, layout_[1], grads);
+  walk_.Backward(frame);
+  return frame.Gradient(LayerValue::kInput).view(grad_output.sizes());
+}
 
-  const at::Tensor grad_rows = AsRows(grad_output);
-  ProjectionBackwardWeight(grad_rows, take(kActivated), layout, g.down, g.down_bias);
-  at::Tensor grad = ProjectionBackwardInput(grad_rows, w.down, layout);
-  grad = ActivationBackward(traits_->activation, grad, take(kUpOutput));
-  ProjectionBackwardWeight(grad, take(kNormed2), layout, g.up, g.up_bias);
-  grad = ProjectionBackwardInput(grad, w.up, layout);
-  grad = NormBackward(traits_->norm, grad, take(kResidual), w.norm2, w.norm2_bias, {take(kMean2), take(kRstd2)}, g.norm2,
-                      g.norm2_bias);
-  const at::Tensor grad_residual = grad.add_(grad_rows);
+at::Tensor UnitModel::LayerBackwardInput(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output) {
+  LayerFrame frame = BackwardFrame(params, saved, grad_output);
+  walk_.BackwardInput(frame);
+  at::Tensor grad_input = std::exchange(frame.Gradient(LayerValue::kInput), at::Tensor());
+  saved.tensors = std::move(frame.values);
+  saved.gradients = std::move(frame.gradients);
+  return grad_input.view(grad_output.sizes());
+}
 
-  const at::Tensor qkv = take(kQkvHeads);
-  AttentionOutput attention{take(kAttended), take(kLogsumexp)};
-  ProjectionBackwardWeight(grad_residual, AsRows(attention.output), layout, g.out, g.out_bias);
-  grad = ProjectionBackwardInput(grad_residual, w.out, layout).view(attention.output.sizes());
-  at::Tensor grad_qkv = AttentionBackward(grad, qkv, attention, heads);
-  attention = {};
-  if (rotary_.cos.defined()) {
-    at::Tensor rotated = HeadsView(grad_qkv, heads, 0, heads.heads + heads.kv_heads);
-    RotaryBackward(rotary_, rotated);
-  }
-  const at::Tensor grad_qkv_rows = AsRows(grad_qkv);
-  ProjectionBackwardWeight(grad_qkv_rows, take(kNormed1), layout, g.qkv, g.qkv_bias);
-  grad = ProjectionBackwardInput(grad_qkv_rows, w.qkv, layout);
-  grad =
-      NormBackward(traits_->norm, grad, take(kInput), w.norm1, w.norm1_bias, {take(kMean1), take(kRstd1)}, g.norm1, g.norm1_bias);
-  saved.tensors.clear();
-  return grad.add_(grad_residual).view(grad_output.sizes());
+void UnitModel::LayerBackwardWeight(Saved& saved, at::Tensor& grads) {
+  TORCH_CHECK(saved.gradients.size() == kNumLayerValues, "weights' gradients of a layer whose input's were not computed");
+  LayerFrame frame = FrameOf(0, 0);
+  frame.weight_gradients = LayerView(*traits_, layout_[1], grads);
+  frame.values = std::move(saved.tensors);
+  frame.gradients = std::move(saved.gradients);
+  saved = {};
+  walk_.BackwardWeight(frame);
 }
 
 }  // namespace motley::engine

@@ -19,14 +19,12 @@ at::Tensor LayerNormForward(const at::Tensor& input, const at::Tensor& weight, c
   return output;
 }
 
-at::Tensor LayerNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
-                             const at::Tensor& bias, const NormStats& stats, at::Tensor& grad_weight, at::Tensor& grad_bias) {
-  auto [grad_input, weight_part, bias_part] =
+NormGradients LayerNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+                                const at::Tensor& bias, const NormStats& stats) {
+  auto [grad_input, grad_weight, grad_bias] =
       at::native_layer_norm_backward(grad_output, input, {input.size(-1)}, stats.mean, stats.rstd, ForStatistics(weight),
                                      ForStatistics(bias), {true, true, true});
-  grad_weight.add_(weight_part);
-  grad_bias.add_(bias_part);
-  return grad_input;
+  return {grad_input, grad_weight, grad_bias};
 }
 
 // y = w * n with n = x * rstd, rstd = (mean(x^2) + eps)^(-1/2).
@@ -38,14 +36,14 @@ at::Tensor RmsNormForward(const at::Tensor& input, const at::Tensor& weight, dou
 }
 
 // With g = w * dy:  dx = rstd * (g - n * mean(g * n)),  dw = sum over rows of dy * n.
-at::Tensor RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
-                           const NormStats& stats, at::Tensor& grad_weight) {
+NormGradients RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+                              const NormStats& stats) {
   const at::Tensor grad = Widened(grad_output);
   at::Tensor normed = at::mul(Widened(input), stats.rstd);
-  grad_weight.add_(at::mul(grad, normed).sum(0));
+  const at::Tensor grad_weight = at::mul(grad, normed).sum(0);
   at::Tensor grad_input = at::mul(grad, weight);
   const at::Tensor projection = at::mul(grad_input, normed).mean(-1, /*keepdim=*/true);
-  return grad_input.sub_(normed.mul_(projection)).mul_(stats.rstd).to(input.scalar_type());
+  return {grad_input.sub_(normed.mul_(projection)).mul_(stats.rstd).to(input.scalar_type()), grad_weight, at::Tensor()};
 }
 
 at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
@@ -59,13 +57,13 @@ at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor&
   TORCH_CHECK(false, "no norm of kind ", static_cast<int>(kind));
 }
 
-at::Tensor NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
-                        const at::Tensor& bias, const NormStats& stats, at::Tensor& grad_weight, at::Tensor& grad_bias) {
+NormGradients NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+                           const at::Tensor& bias, const NormStats& stats) {
   switch (kind) {
     case NormKind::kLayerNorm:
-      return LayerNormBackward(grad_output, input, weight, bias, stats, grad_weight, grad_bias);
+      return LayerNormBackward(grad_output, input, weight, bias, stats);
     case NormKind::kRmsNorm:
-      return RmsNormBackward(grad_output, input, weight, stats, grad_weight);
+      return RmsNormBackward(grad_output, input, weight, stats);
   }
   TORCH_CHECK(false, "no norm of kind ", static_cast<int>(kind));
 }

@@ -1,6 +1,5 @@
 // LayerNorm and RMSNorm over the last dimension. Input [rows, hidden]; the per-row statistics are what the backward needs
-// beside the input. In the tensors' own dtype; of half tensors statistics and sums are float32, and so may the gradients of
-// weights be.
+// beside the input. In the tensors' own dtype; of half tensors statistics and sums are float32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,20 +13,25 @@ struct NormStats {
   at::Tensor rstd;  // [rows, 1]
 };
 
+// The sums for the weights come from the same pass over the input; they are made, not added to what is there.
+struct NormGradients {
+  at::Tensor input;
+  at::Tensor weight, bias;  // in the type of the statistics; RMSNorm has no bias
+};
+
 at::Tensor LayerNormForward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
                             NormStats& stats);
-// Returns the gradient of the input, adds to grad_weight and grad_bias.
-at::Tensor LayerNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
-                             const at::Tensor& bias, const NormStats& stats, at::Tensor& grad_weight, at::Tensor& grad_bias);
+NormGradients LayerNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+                                const at::Tensor& bias, const NormStats& stats);
 
 at::Tensor RmsNormForward(const at::Tensor& input, const at::Tensor& weight, double eps, NormStats& stats);
-at::Tensor RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
-                           const NormStats& stats, at::Tensor& grad_weight);
+NormGradients RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+                              const NormStats& stats);
 
-// Of either kind; RMSNorm has no bias, and leaves both biases alone.
+// Of either kind; RMSNorm leaves the bias alone.
 at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
                        NormStats& stats);
-at::Tensor NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
-                        const at::Tensor& bias, const NormStats& stats, at::Tensor& grad_weight, at::Tensor& grad_bias);
+NormGradients NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+                           const at::Tensor& bias, const NormStats& stats);
 
 }  // namespace motley::engine

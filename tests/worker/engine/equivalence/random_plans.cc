@@ -44,6 +44,17 @@ void RandomEnginePlan::DrawBatches(const planner::Plan& plan, int64_t stages, in
   std::shuffle(stage.units.begin(), stage.units.end(), random_);
 }
 
+// Any set of a layer's operators, those that free nothing among them.
+planner::OpSet RandomEnginePlan::DrawRecompute() {
+  if (Sometimes(2)) return planner::OpSet::None();
+  if (Sometimes(3)) return planner::OpSet::All();
+  planner::OpSet set;
+  for (int op = static_cast<int>(Op::kNorm1); op <= static_cast<int>(Op::kResidual2); ++op) {
+    if (Sometimes(2)) set = set.With(static_cast<Op>(op));
+  }
+  return set;
+}
+
 // Some of 16 parts: zeros are as likely as others.
 void RandomEnginePlan::DrawShares(planner::StagePlan& stage) {
   const std::vector<int64_t> parts = Cut(16, static_cast<int64_t>(stage.units.size()), 0);
@@ -81,27 +92,30 @@ planner::Plan RandomEnginePlan::Draw(const TinyJob& job) {
   plan.global_batch = job.config.training.global_batch_size;
   plan.seq_len = job.config.training.seq_len;
   plan.dtype = PrecisionOf(job.config.training)->compute;
-  plan.schedule = static_cast<ScheduleFamily>(Below(4));
+  plan.schedule = static_cast<ScheduleFamily>(Below(6));
   const int64_t devices = 1 + Below(8);
-  const int64_t stages = 1 + Below(std::min({devices, layers, int64_t{4}}));
+  // In a V each of several stages has two ministages.
+  const bool in_v = plan.schedule == ScheduleFamily::kZeroBubbleV;
+  const int64_t stages = 1 + Below(std::min({devices, in_v ? layers / 2 : layers, int64_t{4}}));
   const bool several = plan.schedule == ScheduleFamily::kLayered || plan.schedule == ScheduleFamily::kInterleaved;
-  const int64_t rounds = several ? 1 + Below(std::min<int64_t>(3, layers / stages)) : 1;
+  const int64_t rounds = several ? 1 + Below(std::min<int64_t>(3, layers / stages)) : in_v && stages > 1 ? 2 : 1;
   const std::vector<int64_t> sizes = Cut(layers, stages * rounds, 1), widths = Cut(devices, stages, 1);
   planner::PipelinePlan& pipeline = plan.pipelines.emplace_back();
   pipeline.stages.resize(stages);
   for (int64_t piece = 0, first = 0; piece < stages * rounds; first += sizes[piece++]) {
-    pipeline.stages[piece % stages].ministages.push_back({first, first + sizes[piece] - 1});
+    const int64_t stage = in_v && piece >= stages ? 2 * stages - 1 - piece : piece % stages;
+    pipeline.stages[stage].ministages.push_back({first, first + sizes[piece] - 1});
   }
   const std::vector<UnitSpec> layout = ParameterLayout(job.model);
   int device = 0;
   for (int64_t s = 0; s < stages; ++s) {
     planner::StagePlan& stage = pipeline.stages[s];
     stage.zero_stage = static_cast<int>(Below(4));
-    if (plan.schedule == ScheduleFamily::k1F1B && Sometimes(2)) stage.in_flight = 1 + Below(4);
+    if (planner::TraitsOf(plan.schedule).takes_in_flight && Sometimes(2)) stage.in_flight = 1 + Below(4);
     stage.units.resize(widths[s]);
     for (planner::UnitPlan& unit : stage.units) {
       planner::RankPlan& rank = unit.ranks.emplace_back();
-      rank.recompute = Sometimes(3) ? planner::OpSet::All() : planner::OpSet::None();
+      rank.recompute = DrawRecompute();
     }
     DrawBatches(plan, stages, rounds, stage);
     DrawShares(stage);

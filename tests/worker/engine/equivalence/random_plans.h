@@ -14,7 +14,7 @@ namespace motley::engine {
 
 // Draws everything that ValidateForEngine lets through, over one to eight devices: stages and ministages of unlike sizes, the
 // schedules, ZeRO stages, shares with zeros, owned ranges in any order, ranks without samples, microbatches that do not line up,
-// in_flight, recompute by rank. The same plan for the same seed on every machine.
+// in_flight, recompute by rank and operator. The same plan for the same seed on every machine.
 class RandomEnginePlan {
  public:
   explicit RandomEnginePlan(uint64_t seed) : random_(seed) {}
@@ -26,6 +26,7 @@ class RandomEnginePlan {
   // `total` in `parts` numbers of at least `least`, any of them as likely large as small.
   std::vector<int64_t> Cut(int64_t total, int64_t parts, int64_t least);
   void DrawBatches(const planner::Plan& plan, int64_t stages, int64_t rounds, planner::StagePlan& stage);
+  planner::OpSet DrawRecompute();
   void DrawShares(planner::StagePlan& stage);
   void DrawOwnership(const std::vector<UnitSpec>& layout, planner::Plan& plan);
 

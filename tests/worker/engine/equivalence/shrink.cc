@@ -65,7 +65,10 @@ class Smaller {
   void MergeStages(size_t s) {
     PlannedJob planned = from_;
     std::vector<StagePlan>& stages = StagesOf(planned);
-    for (size_t m = 0; m < stages[s].ministages.size(); ++m) stages[s].ministages[m].last = stages[s + 1].ministages[m].last;
+    for (size_t m = 0; m < stages[s].ministages.size(); ++m) {
+      const LayerRange &here = stages[s].ministages[m], &next = stages[s + 1].ministages[m];
+      stages[s].ministages[m] = {std::min(here.first, next.first), std::max(here.last, next.last)};
+    }
     stages.erase(stages.begin() + static_cast<int64_t>(s) + 1);
     Rebalance(planned, stages[s]);
     Add(std::move(planned));
@@ -121,6 +124,14 @@ class Smaller {
     PlannedJob planned = from_;
     planned.plan.schedule = simpler;
     for (StagePlan& stage : StagesOf(planned)) stage.in_flight = 0;
+    // The layers of a V are dealt anew, in one round.
+    const bool in_v = planner::TraitsOf(from_.plan.schedule).map == planner::VirtualStageMap::kV;
+    for (int64_t next = 0; StagePlan & stage : StagesOf(planned)) {
+      int64_t layers = 0;
+      for (const LayerRange& range : stage.ministages) layers += range.last - range.first + 1;
+      if (in_v) stage.ministages = {{next, next + layers - 1}};
+      next += layers;
+    }
     Add(std::move(planned));
   }
 

@@ -1,0 +1,28 @@
+// The operators that the model's units consist of, by name and number.
+#pragma once
+
+#include <string_view>
+
+namespace motley {
+
+// Programs name operators by these numbers.
+enum class Op {
+  kEmbed,  // token (and learned position) lookup
+  kNorm1,
+  kQkv,
+  kRotary,
+  kAttention,
+  kAttnOut,
+  kResidual1,
+  kNorm2,
+  kUp /* gate and up for SwiGLU */,
+  kActivation,
+  kDown,
+  kResidual2,
+  kFinalNorm,
+  kLmHeadLoss,  // chunked projection + cross entropy
+};
+inline constexpr int kNumOps = static_cast<int>(Op::kLmHeadLoss) + 1;
+std::string_view OpName(Op op);
+
+}  // namespace motley

@@ -1,0 +1,47 @@
+#include "worker/engine/instruction_flops.h"
+
+#include <gtest/gtest.h>
+
+#include "common/model/layer_table.h"
+
+namespace motley::engine {
+namespace {
+
+class InstructionFlopsTest : public testing::Test {
+ protected:
+  InstructionFlopsTest() {
+    program_.num_units = static_cast<int32_t>(model_.num_layers) + 2;
+    program_.microbatches.push_back({.samples = 3});
+  }
+  double Of(const Operation& op) const { return InstructionFlops(model_, 64, program_, 100).Of(op).value_or(-1); }
+
+  const ModelShape model_ = *ModelFlavor("gpt2", "124M");
+  Program program_;
+};
+
+TEST_F(InstructionFlopsTest, HalvesOfABackwardAreTheWhole) {
+  for (const int32_t unit : {0, 1, program_.num_units - 1}) {
+    EXPECT_DOUBLE_EQ(Of(BackwardInput{.unit = unit}) + Of(BackwardWeight{.unit = unit}), Of(Backward{.unit = unit}));
+  }
+  EXPECT_DOUBLE_EQ(Of(Backward{.unit = 1}), BackwardFlops(model_, UnitKind::kLayer, 3, 64));
+  EXPECT_EQ(Of(BackwardWeight{.unit = program_.num_units - 1}), 0) << "the head makes both at once";
+}
+
+TEST_F(InstructionFlopsTest, RecomputationIsOfWhatRuns) {
+  const double forward = Of(Forward{.unit = 1});
+  EXPECT_DOUBLE_EQ(forward, ForwardFlops(model_, UnitKind::kLayer, 3, 64));
+  EXPECT_EQ(Of(Recompute{.unit = 1}), forward);
+  const OpSet out = OpSet().With(Op::kAttnOut), both = out.With(Op::kResidual1);
+  EXPECT_EQ(Of(Recompute{.unit = 1, .operators = out.InProgram()}), Of(Recompute{.unit = 1, .operators = both.InProgram()}));
+  EXPECT_LT(Of(Recompute{.unit = 1, .operators = out.InProgram()}), forward / 4);
+  EXPECT_EQ(Of(Recompute{.unit = 1, .operators = OpSet().With(Op::kDown).InProgram()}), 0) << "nothing misses its output";
+}
+
+TEST_F(InstructionFlopsTest, WhatDoesNotComputeHasNone) {
+  EXPECT_EQ(Of(OptimizerStep{}), 100 * kOptimizerFlopsPerElement);
+  EXPECT_FALSE(InstructionFlops(model_, 64, program_, 100).Of(Gather{}).has_value());
+  EXPECT_FALSE(InstructionFlops(model_, 64, program_, 100).Of(ZeroGrad{}).has_value());
+}
+
+}  // namespace
+}  // namespace motley::engine

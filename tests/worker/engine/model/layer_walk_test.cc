@@ -1,0 +1,188 @@
+// The table of a layer's operators and the engine's functions side by side, and the walks over both.
+#include "worker/engine/model/layer_walk.h"
+
+#include "common/model/operators.h"
+#include "tests/worker/engine/model/autograd_oracle.h"
+#include "worker/engine/base/memory.h"
+#include "worker/engine/base/scalar_type.h"
+#include "worker/engine/model/unit_model.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr int64_t kLayerSamples = 2, kLayerSeqLen = 7;
+constexpr ValueSet kAllValues = [] {
+  ValueSet all;
+  for (int i = 0; i < kNumLayerValues; ++i) all = all | ValueSet::Of(static_cast<LayerValue>(i));
+  return all;
+}();
+// Of these no function makes a gradient: their part is in that of the tensor they belong to.
+constexpr ValueSet kStatistics =
+    ValueSet::Of(LayerValue::kMean1, LayerValue::kRstd1, LayerValue::kMean2, LayerValue::kRstd2, LayerValue::kLogsumexp);
+
+ModelShape LayerShape(ModelFamily family) {
+  return {.family = family,
+          .vocab_size = 50,
+          .hidden_size = 24,
+          .num_layers = 1,
+          .num_heads = 4,
+          .num_kv_heads = family == ModelFamily::kGpt2 ? 4 : 2,
+          .head_dim = 6,
+          .intermediate_size = 40,
+          .max_positions = 20};
+}
+
+class LayerWalkTest : public ::testing::TestWithParam<ModelFamily> {
+ protected:
+  LayerWalkTest() {
+    rotary = MakeRotaryTables(kLayerSeqLen, shape.head_dim, shape.rope_theta, at::kDouble);
+    params = Random({layout[1].num_elements}, at::kDouble, 0.2);
+    input = Random({kLayerSamples, kLayerSeqLen, shape.hidden_size}, at::kDouble);
+    grad_output = Random({kLayerSamples, kLayerSeqLen, shape.hidden_size}, at::kDouble);
+  }
+
+  LayerFrame Frame() const { return {shape, traits, rotary, kLayerSamples, kLayerSeqLen}; }
+  LayerTensors View(const at::Tensor& flat) const { return LayerView(traits, layout[1], flat); }
+  // Every value of a forward.
+  LayerFrame Forward() const {
+    LayerFrame frame = Frame();
+    frame.weights = View(params);
+    frame.Value(LayerValue::kInput) = AsRows(input);
+    LayerWalk(traits).Forward(frame, kAllValues);
+    return frame;
+  }
+  static ValueSet Defined(const std::vector<at::Tensor>& tensors) {
+    ValueSet defined;
+    for (int i = 0; i < kNumLayerValues; ++i) {
+      if (tensors[i].defined()) defined = defined | ValueSet::Of(static_cast<LayerValue>(i));
+    }
+    return defined;
+  }
+  int64_t Bytes(LayerValue value) const { return ValueBytes(shape, value, kLayerSamples, kLayerSeqLen, DType::kFloat64); }
+  // Those that this family has.
+  ValueSet Existing(ValueSet values) const {
+    ValueSet existing;
+    values.ForEach([&](LayerValue value) { existing = Bytes(value) > 0 ? existing | ValueSet::Of(value) : existing; });
+    return existing;
+  }
+  void ExpectExactly(const std::vector<at::Tensor>& tensors, ValueSet wanted, const LayerOperator& op, const char* what) const {
+    EXPECT_EQ(Defined(tensors), Existing(wanted)) << OpName(op.op) << ", " << what;
+    Defined(tensors).ForEach([&](LayerValue value) {
+      EXPECT_EQ(static_cast<int64_t>(tensors[static_cast<size_t>(value)].nbytes()), Bytes(value))
+          << OpName(op.op) << ", " << what << ", value " << static_cast<int>(value);
+    });
+  }
+
+  const ModelShape shape = LayerShape(GetParam());
+  const FamilyTraits& traits = TraitsOf(GetParam());
+  const std::vector<UnitSpec> layout = ParameterLayout(shape);
+  RotaryTables rotary;
+  at::Tensor params, input, grad_output;
+};
+
+// A function that reads what its row does not name finds nothing there, and throws.
+TEST_P(LayerWalkTest, EveryFunctionReadsAndMakesWhatItsRowSays) {
+  LayerFrame all = Forward();
+  const auto give = [&](ValueSet values, std::vector<at::Tensor>& to) {
+    Existing(values).ForEach([&](LayerValue value) { to[static_cast<size_t>(value)] = all.Value(value).clone(); });
+  };
+  const auto give_gradients = [&](ValueSet values, std::vector<at::Tensor>& to) {
+    Existing(values.Without(kStatistics)).ForEach([&](LayerValue value) {
+      const at::Tensor& like = all.Value(value);
+      to[static_cast<size_t>(value)] = Random(like.defined() ? like.sizes() : at::IntArrayRef{shape.hidden_size}, at::kDouble);
+    });
+  };
+  for (const LayerOperator& op : LayerOperatorsOf(traits)) {
+    const LayerFunctions& functions = FunctionsOf(op.op);
+    LayerFrame forward = Frame();
+    forward.weights = View(params);
+    give(op.reads, forward.values);
+    functions.forward(forward);
+    ExpectExactly(forward.values, op.reads | op.makes, op, "forward");
+
+    LayerFrame backward = Frame();
+    backward.weights = View(params);
+    give(op.input_reads, backward.values);
+    give_gradients(op.makes, backward.gradients);
+    functions.backward_input(backward);
+    ExpectExactly(backward.values, op.input_reads, op, "values of backward by input");
+    ExpectExactly(backward.gradients, (op.makes | op.made_gradients()).Without(kStatistics), op, "backward by input");
+
+    ASSERT_EQ(functions.backward_weight != nullptr, op.has_weights()) << OpName(op.op);
+    if (!op.has_weights()) continue;
+    LayerFrame weights = Frame();  // needs no parameters
+    const at::Tensor grads = at::zeros({layout[1].num_elements}, at::kDouble);
+    weights.weight_gradients = View(grads);
+    give(op.weight_reads, weights.values);
+    give_gradients(op.weight_gradients, weights.gradients);
+    functions.backward_weight(weights);
+    EXPECT_GT(grads.abs().sum().item<double>(), 0) << OpName(op.op);
+  }
+}
+
+TEST_P(LayerWalkTest, TheTwoHalvesAreTheWholeAndLeaveWhatTheTableSays) {
+  InstallCounting();
+  UnitModel model(shape, kLayerSeqLen, DType::kFloat64);
+  Saved whole, halves;
+  model.LayerForward(params, input, &whole);
+  model.LayerForward(params, input, &halves);
+  at::Tensor grads = at::zeros_like(params), in_halves = at::zeros_like(params);
+  const at::Tensor grad = model.LayerBackward(params, whole, grad_output, grads);
+
+  const int64_t saved = halves.Bytes() - static_cast<int64_t>(input.nbytes()), before = ProcessMemory()->current_bytes();
+  const at::Tensor grad_in_half = model.LayerBackwardInput(params, halves, grad_output);
+  const int64_t waiting = WaitingBytes(shape, UnitKind::kLayer, kLayerSamples, kLayerSeqLen, DType::kFloat64);
+  EXPECT_EQ(halves.Bytes(), waiting);
+  // The gradient of the output is the caller's.
+  EXPECT_EQ(ProcessMemory()->current_bytes() - before,
+            waiting - static_cast<int64_t>(grad_output.nbytes()) - saved + static_cast<int64_t>(grad_in_half.nbytes()));
+  EXPECT_TRUE(at::equal(grad, grad_in_half));
+  model.LayerBackwardWeight(halves, in_halves);
+  EXPECT_EQ(halves.Bytes(), 0);
+  EXPECT_TRUE(at::equal(grads, in_halves));
+}
+
+// Every set of the layer's operators: what it frees is gone after the forward and there again before the backward.
+TEST_P(LayerWalkTest, EverySetOfRecomputedOperatorsFreesItsBytesAndChangesNothing) {
+  InstallCounting();
+  UnitModel model(shape, kLayerSeqLen, DType::kFloat64);
+  Saved all;
+  const at::Tensor output = model.LayerForward(params, input, &all);
+  at::Tensor grads = at::zeros_like(params);
+  const at::Tensor grad = model.LayerBackward(params, all, grad_output, grads);
+
+  const std::vector<OpCost> costs = UnitOperators(shape, UnitKind::kLayer, kLayerSamples, kLayerSeqLen, DType::kFloat64);
+  const int64_t every = SavedBytes(shape, UnitKind::kLayer, kLayerSamples, kLayerSeqLen, DType::kFloat64);
+  for (uint32_t bits = 0; bits < uint32_t{1} << costs.size(); ++bits) {
+    OpSet set;
+    int64_t freed = 0;
+    for (size_t i = 0; i < costs.size(); ++i) {
+      if (bits >> i & 1) set = set.With(costs[i].op), freed += costs[i].output_bytes;
+    }
+    Saved saved;
+    const int64_t before = ProcessMemory()->current_bytes();
+    ASSERT_TRUE(at::equal(model.LayerForward(params, input, &saved, set), output));
+    ASSERT_EQ(saved.Bytes(), every - freed) << bits;
+    ASSERT_EQ(ProcessMemory()->current_bytes() - before, every - freed - static_cast<int64_t>(input.nbytes())) << bits;
+    model.LayerRecompute(params, saved, set);
+    ASSERT_EQ(saved.Bytes(), every) << bits;
+    at::Tensor again = at::zeros_like(params);
+    ASSERT_TRUE(at::equal(model.LayerBackward(params, saved, grad_output, again), grad)) << bits;
+    ASSERT_TRUE(at::equal(again, grads)) << bits;
+  }
+}
+
+TEST_P(LayerWalkTest, FullRecomputationKeepsTheInputAlone) {
+  UnitModel model(shape, kLayerSeqLen, DType::kFloat64);
+  Saved saved;
+  model.LayerForward(params, input, &saved, OpSet::All());
+  EXPECT_EQ(saved.Bytes(), static_cast<int64_t>(input.nbytes()));
+  model.LayerRecompute(params, saved, OpSet::All());
+  EXPECT_EQ(saved.Bytes(), SavedBytes(shape, UnitKind::kLayer, kLayerSamples, kLayerSeqLen, DType::kFloat64));
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, LayerWalkTest, ::testing::ValuesIn(kModelFamilies),
+                         [](const auto& info) { return std::string(TraitsOf(info.param).model_type); });
+
+}  // namespace
+}  // namespace motley::engine

@@ -1,0 +1,49 @@
+#include "worker/engine/instruction_flops.h"
+
+#include <variant>
+
+#include "common/model/layer_table.h"
+
+namespace motley::engine {
+namespace {
+
+UnitKind UnitKindIn(const Program& program, int32_t unit) {
+  if (unit == 0) return UnitKind::kEmbedding;
+  return unit == program.num_units - 1 ? UnitKind::kHead : UnitKind::kLayer;
+}
+
+}  // namespace
+
+std::optional<double> InstructionFlops::Of(const Operation& op) const {
+  return std::visit([this](const auto& o) { return Flops(o); }, op);
+}
+
+template <typename Op>
+double InstructionFlops::Sum(const Op& op, double OpCost::*part, OpSet of) const {
+  const int64_t samples = program_.microbatches[op.microbatch].samples;
+  double flops = 0;
+  for (const OpCost& cost : UnitOperators(model_, UnitKindIn(program_, op.unit), samples, seq_len_, DType::kFloat32)) {
+    if (of.Has(cost.op)) flops += cost.*part;
+  }
+  return flops;
+}
+
+std::optional<double> InstructionFlops::Flops(const Forward& op) const { return Sum(op, &OpCost::forward_flops); }
+
+std::optional<double> InstructionFlops::Flops(const Recompute& op) const {
+  return Sum(op, &OpCost::forward_flops, RunAgainFor(OpSet::OfProgram(op.operators)));
+}
+
+std::optional<double> InstructionFlops::Flops(const Backward& op) const {
+  return Sum(op, &OpCost::backward_input_flops) + Sum(op, &OpCost::backward_weight_flops);
+}
+
+std::optional<double> InstructionFlops::Flops(const BackwardInput& op) const { return Sum(op, &OpCost::backward_input_flops); }
+
+std::optional<double> InstructionFlops::Flops(const BackwardWeight& op) const { return Sum(op, &OpCost::backward_weight_flops); }
+
+std::optional<double> InstructionFlops::Flops(const OptimizerStep&) const {
+  return kOptimizerFlopsPerElement * static_cast<double>(owned_elements_);
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,47 @@
+// What a program's instructions compute: a declared speed slows a device down by it. Immutable; plain values, no torch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "common/model/model.h"
+#include "common/model/operators.h"
+#include "common/program/program.h"
+
+namespace motley::engine {
+
+class InstructionFlops {
+ public:
+  // The references must outlive it. `owned_elements`: what the rank steps.
+  InstructionFlops(const ModelShape& model, int64_t seq_len, const Program& program, int64_t owned_elements)
+      : model_(model), seq_len_(seq_len), program_(program), owned_elements_(owned_elements) {}
+
+  // nullopt: of an instruction that does not compute.
+  std::optional<double> Of(const Operation& op) const;
+
+ private:
+  template <typename Op>
+    requires(Op::kTraits.lane != Lane::kCompute)
+  std::optional<double> Flops(const Op&) const {
+    return std::nullopt;
+  }
+  std::optional<double> Flops(const Release&) const { return std::nullopt; }
+  std::optional<double> Flops(const ZeroGrad&) const { return std::nullopt; }
+  std::optional<double> Flops(const Forward& op) const;
+  std::optional<double> Flops(const Recompute& op) const;
+  std::optional<double> Flops(const Backward& op) const;
+  std::optional<double> Flops(const BackwardInput& op) const;
+  std::optional<double> Flops(const BackwardWeight& op) const;
+  std::optional<double> Flops(const OptimizerStep&) const;
+
+  // Of the operators of the instruction's unit, on its microbatch.
+  template <typename Op>
+  double Sum(const Op& op, double OpCost::*part, OpSet of = OpSet::All()) const;
+
+  const ModelShape& model_;
+  const int64_t seq_len_;
+  const Program& program_;
+  const int64_t owned_elements_;
+};
+
+}  // namespace motley::engine

@@ -1,0 +1,156 @@
+#include "worker/engine/model/layer_functions.h"
+
+#include "worker/engine/base/torch_pch.h"
+#include "worker/engine/operators/activation.h"
+#include "worker/engine/operators/norm.h"
+#include "worker/engine/operators/projection.h"
+
+namespace motley::engine {
+namespace {
+
+using enum LayerValue;
+using Weight = at::Tensor LayerTensors::*;
+
+// A norm and a product stand twice and more in a layer: each place names its tensors.
+struct NormPlace {
+  LayerValue input, mean, rstd, scale, shift, output;
+  Weight weight, bias;
+};
+constexpr NormPlace kNorm1Place = {
+    kInput, kMean1, kRstd1, kScale1, kShift1, kNormed1, &LayerTensors::norm1, &LayerTensors::norm1_bias};
+constexpr NormPlace kNorm2Place = {
+    kResidual, kMean2, kRstd2, kScale2, kShift2, kNormed2, &LayerTensors::norm2, &LayerTensors::norm2_bias};
+
+template <const NormPlace& kAt>
+struct Norm {
+  static void Forward(LayerFrame& f) {
+    NormStats stats;
+    f.Value(kAt.output) =
+        NormForward(f.traits.norm, f.Value(kAt.input), f.weights.*kAt.weight, f.weights.*kAt.bias, f.shape.norm_eps, stats);
+    f.Value(kAt.mean) = stats.mean;
+    f.Value(kAt.rstd) = stats.rstd;
+  }
+  static void BackwardInput(LayerFrame& f) {
+    NormGradients made = NormBackward(f.traits.norm, f.Gradient(kAt.output), f.Value(kAt.input), f.weights.*kAt.weight,
+                                      f.weights.*kAt.bias, {f.Value(kAt.mean), f.Value(kAt.rstd)});
+    f.Gradient(kAt.scale) = made.weight;
+    f.Gradient(kAt.shift) = made.bias;
+    f.AddGradient(kAt.input, std::move(made.input));
+  }
+  static void BackwardWeight(LayerFrame& f) {
+    (f.weight_gradients.*kAt.weight).add_(f.Gradient(kAt.scale));
+    if (f.Gradient(kAt.shift).defined()) (f.weight_gradients.*kAt.bias).add_(f.Gradient(kAt.shift));
+  }
+};
+
+struct ProductPlace {
+  LayerValue input, output;
+  Weight weight, bias;
+};
+constexpr ProductPlace kQkvPlace = {kNormed1, kHeads, &LayerTensors::qkv, &LayerTensors::qkv_bias};
+constexpr ProductPlace kOutPlace = {kAttended, kResidual, &LayerTensors::out, &LayerTensors::out_bias};
+constexpr ProductPlace kUpPlace = {kNormed2, kUp, &LayerTensors::up, &LayerTensors::up_bias};
+constexpr ProductPlace kDownPlace = {kActivated, kOutput, &LayerTensors::down, &LayerTensors::down_bias};
+
+template <const ProductPlace& kAt>
+struct Product {
+  static void Forward(LayerFrame& f) {
+    f.Value(kAt.output) = ProjectionForward(f.Value(kAt.input), f.weights.*kAt.weight, f.weights.*kAt.bias, f.traits.weights);
+  }
+  static void BackwardInput(LayerFrame& f) {
+    f.Gradient(kAt.input) = ProjectionBackwardInput(f.Gradient(kAt.output), f.weights.*kAt.weight, f.traits.weights);
+  }
+  static void BackwardWeight(LayerFrame& f) {
+    ProjectionBackwardWeight(f.Gradient(kAt.output), f.Value(kAt.input), f.traits.weights, f.weight_gradients.*kAt.weight,
+                             f.weight_gradients.*kAt.bias);
+  }
+};
+
+// In place, of queries and keys.
+struct Rotary {
+  static at::Tensor Rotated(const LayerFrame& f, const at::Tensor& qkv) {
+    const HeadLayout heads = f.heads();
+    return HeadsView(f.BySample(qkv), heads, 0, heads.heads + heads.kv_heads);
+  }
+  static void Forward(LayerFrame& f) {
+    at::Tensor rotated = Rotated(f, f.Value(kHeads));
+    RotaryForward(f.rotary, rotated);
+  }
+  static void BackwardInput(LayerFrame& f) {
+    at::Tensor rotated = Rotated(f, f.Gradient(kHeads));
+    RotaryBackward(f.rotary, rotated);
+  }
+};
+
+struct Attention {
+  static void Forward(LayerFrame& f) {
+    const AttentionOutput made = AttentionForward(f.BySample(f.Value(kHeads)), f.heads());
+    f.Value(kAttended) = AsRows(made.output);
+    f.Value(kLogsumexp) = made.logsumexp;
+  }
+  static void BackwardInput(LayerFrame& f) {
+    f.Gradient(kHeads) = AsRows(AttentionBackward(f.BySample(f.Gradient(kAttended)), f.BySample(f.Value(kHeads)),
+                                                  {f.BySample(f.Value(kAttended)), f.Value(kLogsumexp)}, f.heads()));
+  }
+};
+
+struct Activation {
+  static void Forward(LayerFrame& f) { f.Value(kActivated) = ActivationForward(f.traits.activation, f.Value(kUp)); }
+  static void BackwardInput(LayerFrame& f) {
+    f.Gradient(kUp) = ActivationBackward(f.traits.activation, f.Gradient(kActivated), f.Value(kUp));
+  }
+};
+
+// Adds what is carried past a product to what the product made, in place. The same gradient is that of both.
+template <LayerValue kCarried, LayerValue kSum>
+struct Residual {
+  static void Forward(LayerFrame& f) { f.Value(kSum).add_(f.Value(kCarried)); }
+  static void BackwardInput(LayerFrame& f) { f.Gradient(kCarried) = f.Gradient(kSum); }
+};
+
+template <typename Operator>
+constexpr LayerFunctions With() {
+  if constexpr (requires { &Operator::BackwardWeight; }) {
+    return {Operator::Forward, Operator::BackwardInput, Operator::BackwardWeight};
+  } else {
+    return {Operator::Forward, Operator::BackwardInput, nullptr};
+  }
+}
+template <typename Operator>
+inline constexpr LayerFunctions kFunctions = With<Operator>();
+
+}  // namespace
+
+const LayerFunctions& FunctionsOf(Op op) {
+  switch (op) {
+    case Op::kNorm1:
+      return kFunctions<Norm<kNorm1Place>>;
+    case Op::kQkv:
+      return kFunctions<Product<kQkvPlace>>;
+    case Op::kRotary:
+      return kFunctions<Rotary>;
+    case Op::kAttention:
+      return kFunctions<Attention>;
+    case Op::kAttnOut:
+      return kFunctions<Product<kOutPlace>>;
+    case Op::kResidual1:
+      return kFunctions<Residual<kInput, kResidual>>;
+    case Op::kNorm2:
+      return kFunctions<Norm<kNorm2Place>>;
+    case Op::kUp:
+      return kFunctions<Product<kUpPlace>>;
+    case Op::kActivation:
+      return kFunctions<Activation>;
+    case Op::kDown:
+      return kFunctions<Product<kDownPlace>>;
+    case Op::kResidual2:
+      return kFunctions<Residual<kResidual, kOutput>>;
+    case Op::kEmbed:
+    case Op::kFinalNorm:
+    case Op::kLmHeadLoss:
+      break;
+  }
+  TORCH_CHECK(false, "no layer has the operator ", OpName(op));
+}
+
+}  // namespace motley::engine
