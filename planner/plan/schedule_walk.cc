@@ -8,6 +8,8 @@
 namespace motley::planner {
 namespace {
 
+constexpr int64_t kBuffers = 2;  // that blocks in turn share
+
 bool IsBackward(ActionKind kind) { return kind == ActionKind::kBackward || kind == ActionKind::kInputGradient; }
 
 // A microbatch of a stage by its place in the batch.
@@ -42,9 +44,12 @@ struct Stage {
   std::vector<Member> members;
   std::vector<Slot> slots;           // by their samples
   std::vector<size_t> must_be_over;  // by action: all members have done so many actions before one begins it
-  std::vector<size_t> passed;        // by action: members that are through with it
-  std::vector<double> end;           // by action: when the last of them was, or of an action before
-  size_t over = 0;                   // actions that all members have done
+  std::vector<bool> together;        // by action: nobody ends it before all have begun it
+  bool meets = false;                // in some action
+  std::vector<std::vector<std::pair<size_t, Item>>> of_action;  // members and their items; of those that are together
+  std::vector<size_t> passed;                                   // by action: members that are through with it
+  std::vector<double> end;                                      // by action: when the last of them was, or of an action before
+  size_t over = 0;                                              // actions that all members have done
 };
 
 class Walker {
@@ -101,6 +106,14 @@ class Walker {
     stage.passed.assign(schedule.actions.size(), 0);
     stage.end.assign(schedule.actions.size(), 0);
     LockSteps(s, training, &stage);
+    stage.of_action.resize(schedule.actions.size());
+    for (size_t m = 0; m < stage.members.size(); ++m) {
+      for (const Item& item : stage.members[m].items) {
+        if (!stage.together[item.action]) continue;
+        stage.of_action[item.action].emplace_back(m, item);
+        stage.meets = true;
+      }
+    }
     std::vector<LogicalTimes>& times = times_.emplace_back();
     for (const MemberMicrobatches& member : schedule.members) times.emplace_back(schedule_.stage_of.size(), member.size());
   }
@@ -122,9 +135,10 @@ class Walker {
     }
   }
 
-  // Blocks that are gathered (or whose gradients are reduced) in turn share two buffers, and the ranks meet at each: nobody ends
-  // such an action before all have begun it. So nobody begins it before all have done what is before, nor anything behind it
-  // before all have done it.
+  // Blocks that are gathered (or whose gradients are reduced) in turn share two buffers, and the ranks meet at each: of more than
+  // two nobody ends such an action before all have begun it. So nobody begins it before all have done what is before, nor
+  // anything behind it before all have done it; and, as nothing of it is handed on before its end, before all have what they need
+  // for it.
   void LockSteps(size_t s, bool training, Stage* stage) const {
     const StagePlan& plan = plan_.stages[s];
     const auto is_fetched = [](const UnitPlan& unit) {
@@ -136,9 +150,20 @@ class Walker {
     size_t behind_backwards = 0;
     for (size_t a = 0; a < Of(s).actions.size(); ++a) {
       const bool is_forward = Of(s).actions[a].kind == ActionKind::kForward;
-      stage->must_be_over.push_back(gathers || (reduces && !is_forward) ? a : reduces ? behind_backwards : 0);
+      const bool single = Of(s).actions[a].last - Of(s).actions[a].first == 1;  // else all microbatches pass a block in turn
+      const bool locked = gathers || (reduces && !is_forward);
+      stage->must_be_over.push_back(locked ? a : reduces ? behind_backwards : 0);
+      stage->together.push_back(locked && single && BlocksOf(s, Of(s).actions[a].virtual_stage) > kBuffers);
       if (!is_forward) behind_backwards = a + 1;
     }
+  }
+
+  // The layers of a virtual stage, with the embedding and the head.
+  int64_t BlocksOf(size_t s, int32_t v) const {
+    const auto own = std::count(schedule_.stage_of.begin(), schedule_.stage_of.begin() + v, static_cast<int32_t>(s));
+    const LayerRange& range = plan_.stages[s].ministages[static_cast<size_t>(own)];
+    const auto last = static_cast<int32_t>(schedule_.stage_of.size()) - 1;
+    return range.last - range.first + 1 + (v == 0 ? 1 : 0) + (v == last ? 1 : 0);
   }
 
   // A virtual stage's part of its stage's layers.
@@ -190,11 +215,23 @@ class Walker {
     const Member& member = stage.members[m];
     if (member.next == member.items.size()) return;
     const Item& item = member.items[member.next];
-    const Arrival* arrival = ArrivalOf(s, m, item);
     const size_t must_be_over = stage.must_be_over[item.action];
-    if ((arrival != nullptr && arrival->missing > 0) || stage.over < must_be_over) return;
-    const double lock = must_be_over > 0 ? stage.end[must_be_over - 1] : 0;
-    queue_.emplace(std::max({member.free, lock, arrival != nullptr ? arrival->time : 0}), s, m, member.next);
+    if (stage.over < must_be_over) return;
+    double time = std::max(member.free, must_be_over > 0 ? stage.end[must_be_over - 1] : 0);
+    if (!HasArrived(s, m, item, &time)) return;
+    if (stage.together[item.action]) {
+      for (const auto& [other, its] : stage.of_action[item.action]) {
+        if (!HasArrived(s, other, its, &time)) return;
+      }
+    }
+    queue_.emplace(time, s, m, member.next);
+  }
+  // Whether what the item waits for is there, and by then.
+  bool HasArrived(size_t s, size_t m, const Item& item, double* time) {
+    const Arrival* arrival = ArrivalOf(s, m, item);
+    if (arrival == nullptr) return true;
+    *time = std::max(*time, arrival->time);
+    return arrival->missing == 0;
   }
   void PushAll(size_t s) {
     for (size_t m = 0; m < stages_[s].members.size(); ++m) Push(s, m);
@@ -240,7 +277,7 @@ class Walker {
       Arrival& arrival = Arrivals(backward, to)[i];
       arrival.time = std::max(arrival.time, time);
       if (--arrival.missing > 0) return;
-      Push(target, stages_[target].slots[i].member);
+      stages_[target].meets ? PushAll(target) : Push(target, stages_[target].slots[i].member);
     });
   }
 
