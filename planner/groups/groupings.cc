@@ -16,7 +16,6 @@ namespace {
 
 constexpr size_t kMostCombinations = 40;  // of part counts over classes; beyond, one family by equal speed
 constexpr size_t kMostMerged = 48;        // leaves; more are merged by class first
-constexpr int kMostPartitioned = 5;       // devices; they have 52 partitions
 
 // A node's devices of one kind.
 struct Leaf {
@@ -156,40 +155,6 @@ std::vector<Grouping> Family(const Setting& setting, const std::vector<Leaf>& le
   return combinations <= kMostCombinations ? AllCombinations(classes, from) : EqualSpeed(classes, from);
 }
 
-// Every partition of a few devices. Devices of one leaf are alike: of partitions that differ in which of them is where, one.
-std::vector<Grouping> AllPartitions(const std::vector<Leaf>& leaves, int num_devices) {
-  std::vector<int> leaf_of(static_cast<size_t>(num_devices));
-  for (size_t l = 0; l < leaves.size(); ++l) {
-    for (const int device : leaves[l].devices) leaf_of[static_cast<size_t>(device)] = static_cast<int>(l);
-  }
-  std::vector<Grouping> result;
-  std::set<std::multiset<std::vector<int>>> seen;
-  std::vector<std::vector<int>> groups;
-  const auto place = [&](const auto& self, int device) -> void {
-    if (device == num_devices) {
-      std::multiset<std::vector<int>> alike;  // each group's devices by leaf
-      for (const std::vector<int>& group : groups) {
-        std::vector<int> of_leaves;
-        for (const int d : group) of_leaves.push_back(leaf_of[static_cast<size_t>(d)]);
-        std::sort(of_leaves.begin(), of_leaves.end());
-        alike.insert(std::move(of_leaves));
-      }
-      if (seen.insert(std::move(alike)).second) result.push_back({groups, "of few devices"});
-      return;
-    }
-    for (size_t g = 0; g < groups.size(); ++g) {
-      groups[g].push_back(device);
-      self(self, device + 1);
-      groups[g].pop_back();
-    }
-    groups.push_back({device});
-    self(self, device + 1);
-    groups.pop_back();
-  };
-  place(place, 0);
-  return result;
-}
-
 // The best connected pair of groups becomes one, until all are. Of equal rates the pair of one kind, then the slowest together.
 std::vector<Grouping> Merged(const Setting& setting, const std::vector<Leaf>& leaves) {
   struct Node {
@@ -253,7 +218,6 @@ std::vector<Grouping> CandidateGroupings(const Setting& setting) {
   families.push_back(Family(setting, leaves, by_region_and_kind, "by region and kind"));
   families.push_back(Family(setting, leaves, by_region, "by region"));
   if (leaves.size() <= kMostMerged) families.push_back(Merged(setting, leaves));
-  if (setting.num_devices() <= kMostPartitioned) families.push_back(AllPartitions(leaves, setting.num_devices()));
 
   // A fair share of each family when there are too many.
   std::vector<Grouping> result;

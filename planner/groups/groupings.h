@@ -2,8 +2,7 @@
 //
 // The leaves are a node's devices of one kind. Candidates are runs of equal leaves (every kind, region, or all of them in so many
 // parts), parts of a leaf where a node alone should be several stages, and the partitions on the way when the best connected
-// leaves are merged until one group is left; of up to five devices every partition. Deterministic, without duplicates, at most
-// kMostGroupings; coarse ones first.
+// leaves are merged until one group is left. Deterministic, without duplicates, at most kMostGroupings; coarse ones first.
 #pragma once
 
 #include <string>

@@ -54,36 +54,6 @@ TEST(Groupings, PartitionsWithoutDuplicatesCoarseFirstBounded) {
   }
 }
 
-// Three unlike cards: also one of each node together. Of four in two like pairs, those that differ are 9 of the 15.
-TEST(Groupings, FewDevicesHaveAllPartitions) {
-  const auto unlike = SettingOf(R"(name = "unlike"
-[defaults]
-nic_gbit_per_second = 10
-[[node]]
-name = "a"
-gpus = ["A6000", "T4"]
-[[node]]
-name = "b"
-gpus = ["L4"]
-)",
-                                "llama-1.1b", 64, 512);
-  const std::vector<Grouping> of_three = CandidateGroupings(*unlike);
-  EXPECT_EQ(of_three.size(), 5u);
-  EXPECT_TRUE(Has(of_three, {{0, 2}, {1}}));
-  const auto pairs = SettingOf(R"(name = "pairs"
-[defaults]
-nic_gbit_per_second = 10
-[[node]]
-name = "a"
-gpus = [{card = "A6000", count = 2}]
-[[node]]
-name = "b"
-gpus = [{card = "L4", count = 2}]
-)",
-                               "llama-1.1b", 64, 512);
-  EXPECT_EQ(CandidateGroupings(*pairs).size(), 9u);
-}
-
 // Reference: Zorse section 5.2: on cluster B four groups by kind.
 TEST(Groupings, KindsOfZorseB) {
   const auto setting = PresetSetting("zorse-b", "llama-7b", 128, 512);
