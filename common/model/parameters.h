@@ -1,5 +1,7 @@
-// Canonical parameter layout: the units of placement (embedding, each layer, head), each one flat array of named tensors.
-// Placement, checkpoints, export and the engine share it. Tensor names and shapes are HuggingFace's.
+// The order in which parameters are stored: the units of placement (embedding, each layer, head), each one flat array of named
+// tensors. Ownership, checkpoints and the engine share it. Names are HuggingFace's; of matrices the dimension that tensor
+// parallelism divides comes first, and what it does not divide comes behind all that it does. So a rank's slice of a unit
+// (model_slice.h) is few ranges of its array, and has the same layout.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +21,20 @@ enum class UnitKind { kEmbedding, kLayer, kHead };
 enum class InitKind { kZeros, kOnes, kNormal };
 
 struct TensorSpec {
-  std::string name;             // "transformer.h.0.attn.c_attn.weight"
-  std::vector<int64_t> shape;   // row-major
+  std::string name;            // "transformer.h.0.attn.c_attn.weight"
+  std::vector<int64_t> shape;  // as stored, row-major
+  bool transposed = false;     // HuggingFace has this matrix the other way round
+  // Rows of which tensor parallelism gives each rank a part, one after the other: of fused queries, keys and values three. None:
+  // every rank of a tensor-parallel unit has the whole tensor.
+  std::vector<int64_t> divided_rows;
   int64_t offset_elements = 0;  // in the unit's flat array
   int64_t num_elements = 0;
   InitKind init = InitKind::kNormal;
   double init_std = 0.02;
+  // HuggingFace's.
+  std::vector<int64_t> named_shape() const { return transposed ? std::vector{shape[1], shape[0]} : shape; }
+  // Where HuggingFace has element `i` of the stored tensor.
+  int64_t named_element(int64_t i) const { return transposed ? i % shape[1] * shape[0] + i / shape[1] : i; }
 };
 
 struct UnitSpec {
@@ -32,6 +42,7 @@ struct UnitSpec {
   int64_t layer = -1;  // of a kLayer
   std::vector<TensorSpec> tensors;
   int64_t num_elements = 0;
+  int64_t divided_elements = 0;  // the first so many are of tensors that tensor parallelism divides
 };
 
 // Unit 0 is the embedding, 1..num_layers the layers, num_layers+1 the head (final norm and, if untied, the output

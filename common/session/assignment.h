@@ -10,6 +10,7 @@
 #include "common/device/device.h"
 #include "common/job/job.h"
 #include "common/model/model.h"
+#include "common/model/model_slice.h"
 #include "common/program/ownership.h"
 #include "common/program/program.h"
 #include "common/program/step_spans.h"
@@ -34,6 +35,7 @@ struct RankAssignment {
   int64_t start_step = 0;
   std::string resume_from;  // checkpoint folder or empty
   ModelShape model;
+  ModelSlice slice;  // of the model: what the rank computes with and has in its program's buffers
   JobConfig config;
   std::string data_digest;
   DeviceDescription device;

@@ -86,6 +86,14 @@ absl::StatusOr<Ownership> OwnershipFromProto(const v1::RankAssignment& proto) {
   return ownership;
 }
 
+absl::StatusOr<ModelSlice> SliceFromProto(const v1::ModelSlice& proto, const ModelShape& model) {
+  if (proto.first() < 0 || proto.end() <= proto.first() || proto.end() > proto.parts() || proto.parts() > NumParts(model)) {
+    return absl::InvalidArgumentError(absl::StrCat("slice: parts ", proto.first(), " to ", proto.end(), " of ", proto.parts(),
+                                                   ", the model has ", NumParts(model), " key-value heads"));
+  }
+  return ModelSlice{proto.first(), proto.end(), proto.parts()};
+}
+
 }  // namespace
 
 v1::RankAssignment ToProto(const RankAssignment& a) {
@@ -111,6 +119,11 @@ v1::RankAssignment ToProto(const RankAssignment& a) {
   proto.set_start_step(a.start_step);
   proto.set_resume_from(a.resume_from);
   proto.set_model_config_json(ToHfConfig(a.model));
+  if (!a.slice.whole()) {
+    proto.mutable_slice()->set_first(static_cast<int32_t>(a.slice.first));
+    proto.mutable_slice()->set_end(static_cast<int32_t>(a.slice.end));
+    proto.mutable_slice()->set_parts(static_cast<int32_t>(a.slice.parts));
+  }
   *proto.mutable_spec() = ToProto(a.config);
   proto.set_data_digest(a.data_digest);
   *proto.mutable_device() = ToProto(a.device);
@@ -138,6 +151,9 @@ absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
   a.start_step = proto.start_step();
   a.resume_from = proto.resume_from();
   MOTLEY_ASSIGN_OR_RETURN(a.model, ParseHfConfig(proto.model_config_json(), "model_config_json"));
+  if (proto.has_slice()) {
+    MOTLEY_ASSIGN_OR_RETURN(a.slice, SliceFromProto(proto.slice(), a.model));
+  }
   a.config = FromProto(proto.spec());
   a.data_digest = proto.data_digest();
   MOTLEY_ASSIGN_OR_RETURN(a.device, FromProto(proto.device()));

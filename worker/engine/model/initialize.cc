@@ -26,7 +26,7 @@ void FillTensor(const TensorSpec& tensor, int64_t seed, int64_t begin, int64_t e
     return;
   }
   const uint64_t key = Mix64(HashText(tensor.name) ^ Mix64(static_cast<uint64_t>(seed)));
-  for (int64_t i = begin; i < end; ++i) out[i - begin] = static_cast<T>(tensor.init_std * NormalAt(key, i));
+  for (int64_t i = begin; i < end; ++i) out[i - begin] = static_cast<T>(tensor.init_std * NormalAt(key, tensor.named_element(i)));
 }
 
 }  // namespace

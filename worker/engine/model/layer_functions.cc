@@ -43,25 +43,27 @@ struct Norm {
   }
 };
 
+// Of a matrix the dimension comes first that tensor parallelism divides (common/model/parameters.h).
 struct ProductPlace {
   LayerValue input, output;
   Weight weight, bias;
+  WeightLayout layout;
 };
-constexpr ProductPlace kQkvPlace = {kNormed1, kHeads, &LayerTensors::qkv, &LayerTensors::qkv_bias};
-constexpr ProductPlace kOutPlace = {kAttended, kResidual, &LayerTensors::out, &LayerTensors::out_bias};
-constexpr ProductPlace kUpPlace = {kNormed2, kUp, &LayerTensors::up, &LayerTensors::up_bias};
-constexpr ProductPlace kDownPlace = {kActivated, kOutput, &LayerTensors::down, &LayerTensors::down_bias};
+constexpr ProductPlace kQkvPlace = {kNormed1, kHeads, &LayerTensors::qkv, &LayerTensors::qkv_bias, WeightLayout::kOutIn};
+constexpr ProductPlace kOutPlace = {kAttended, kResidual, &LayerTensors::out, &LayerTensors::out_bias, WeightLayout::kInOut};
+constexpr ProductPlace kUpPlace = {kNormed2, kUp, &LayerTensors::up, &LayerTensors::up_bias, WeightLayout::kOutIn};
+constexpr ProductPlace kDownPlace = {kActivated, kOutput, &LayerTensors::down, &LayerTensors::down_bias, WeightLayout::kInOut};
 
 template <const ProductPlace& kAt>
 struct Product {
   static void Forward(LayerFrame& f) {
-    f.Value(kAt.output) = ProjectionForward(f.Value(kAt.input), f.weights.*kAt.weight, f.weights.*kAt.bias, f.traits.weights);
+    f.Value(kAt.output) = ProjectionForward(f.Value(kAt.input), f.weights.*kAt.weight, f.weights.*kAt.bias, kAt.layout);
   }
   static void BackwardInput(LayerFrame& f) {
-    f.Gradient(kAt.input) = ProjectionBackwardInput(f.Gradient(kAt.output), f.weights.*kAt.weight, f.traits.weights);
+    f.Gradient(kAt.input) = ProjectionBackwardInput(f.Gradient(kAt.output), f.weights.*kAt.weight, kAt.layout);
   }
   static void BackwardWeight(LayerFrame& f) {
-    ProjectionBackwardWeight(f.Gradient(kAt.output), f.Value(kAt.input), f.traits.weights, f.weight_gradients.*kAt.weight,
+    ProjectionBackwardWeight(f.Gradient(kAt.output), f.Value(kAt.input), kAt.layout, f.weight_gradients.*kAt.weight,
                              f.weight_gradients.*kAt.bias);
   }
 };
