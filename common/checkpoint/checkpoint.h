@@ -27,6 +27,9 @@ inline constexpr int kNumStateTensors = 3;
 // What a reader reads and verifies at once.
 inline constexpr int64_t kCheckpointBlockBytes = int64_t{4} << 20;
 
+// Since 3 arrays are in the order of common/model/parameters.h; before, in HuggingFace's (common/checkpoint/old_order.h).
+inline constexpr int kNewestCheckpointFormat = 3, kFirstFormatInStorageOrder = 3;
+
 // One contiguous piece of one unit's state in one file: elements [begin, end) of the unit's flat array.
 struct CheckpointPiece {
   int unit = 0;
@@ -38,11 +41,11 @@ struct CheckpointFile {
   std::string name;
   int64_t bytes = 0;
   std::string digest;               // format 1: SHA-256 of the file
-  std::vector<std::string> blocks;  // format 2: SHA-256 of each kCheckpointBlockBytes of it; the last may be shorter
+  std::vector<std::string> blocks;  // since format 2: SHA-256 of each kCheckpointBlockBytes of it; the last may be shorter
   std::vector<CheckpointPiece> pieces;
 };
 struct CheckpointManifest {
-  int format_version = 2;  // 1 is read, and not written any more
+  int format_version = kNewestCheckpointFormat;  // older ones are read, and not written any more
   std::string job;
   int64_t epoch = 0;
   int64_t step = 0;  // optimizer steps done: also the data position

@@ -12,7 +12,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kNewestFormat = 2;
 constexpr size_t kDigestDigits = 64;  // of SHA-256
 constexpr const char* kTensorNames[kNumStateTensors] = {"parameter", "exp_avg", "exp_avg_sq"};
 
@@ -70,9 +69,9 @@ absl::Status CheckDigestAndVersion(Json& json, const std::string& path) {
   json.erase("manifest_sha256");
   if (Sha256Hex(json.dump()) != digest) return absl::DataLossError(absl::StrCat(path, " was altered: its digest does not match"));
   const int version = json.at("format_version").get<int>();
-  if (version >= 1 && version <= kNewestFormat) return absl::OkStatus();
+  if (version >= 1 && version <= kNewestCheckpointFormat) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(path, " has format version ", version, "; this program reads versions up to ", kNewestFormat));
+      absl::StrCat(path, " has format version ", version, "; this program reads versions up to ", kNewestCheckpointFormat));
 }
 
 absl::StatusOr<CheckpointManifest> FromJson(Json json, const std::string& path) {

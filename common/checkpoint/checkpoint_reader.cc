@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_blocks.h"
 #include "common/checkpoint/checkpoint_manifest.h"
+#include "common/checkpoint/old_order.h"
 
 namespace motley {
 namespace {
@@ -30,6 +31,20 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& folde
 }
 
 absl::Status CheckpointReader::Read(int unit, StateTensor tensor, int64_t begin, int64_t end, void* out) {
+  if (manifest_.format_version >= kFirstFormatInStorageOrder) return ReadStored(unit, tensor, begin, end, out);
+  const auto size = static_cast<size_t>(SizeOfBytes(manifest_.dtype));
+  std::vector<char> elements;
+  for (const OldRun& run : OldRunsOf(manifest_.model, unit, begin, end)) {
+    elements.resize(static_cast<size_t>(run.elements) * size);
+    MOTLEY_RETURN_IF_ERROR(ReadStored(unit, tensor, run.begin, run.begin + run.elements, elements.data()));
+    char* to = static_cast<char*>(out) + static_cast<size_t>(run.at) * size;
+    const size_t step = static_cast<size_t>(run.stride) * size;
+    for (size_t at = 0; at < elements.size(); at += size, to += step) std::memcpy(to, elements.data() + at, size);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::ReadStored(int unit, StateTensor tensor, int64_t begin, int64_t end, void* out) {
   const int64_t size = SizeOfBytes(manifest_.dtype);
   int64_t read = 0;
   for (size_t f = 0; f < manifest_.files.size(); ++f) {

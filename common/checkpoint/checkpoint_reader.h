@@ -27,6 +27,8 @@ class CheckpointReader {
  private:
   CheckpointReader(std::string folder, CheckpointManifest manifest)
       : folder_(std::move(folder)), manifest_(std::move(manifest)), blocks_(manifest_.files.size()) {}
+  // The same of the arrays as they lie in the files.
+  absl::Status ReadStored(int unit, StateTensor tensor, int64_t begin, int64_t end, void* out);
   absl::Status ReadBytes(size_t file, int64_t offset, char* out, int64_t bytes);
   // Makes block_ block `index` of the file.
   absl::Status LoadBlock(size_t file, int64_t index);

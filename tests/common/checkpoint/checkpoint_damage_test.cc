@@ -15,6 +15,7 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
+#include "tests/common/checkpoint/old_format.h"
 
 namespace motley {
 namespace {
@@ -72,19 +73,19 @@ absl::Status ReadNewest(const std::string& root, const ModelShape& model, bool* 
   return absl::OkStatus();
 }
 
-TEST(CheckpointDamageTest, NothingThatIsDoneToItIsReadAsSomethingElse) {
+void NothingIsReadAsSomethingElse(int format, int times) {
   const TempFolder root;
   const ModelShape model = TinyModel(true);
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 10, model, 0.5).ok());
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, model, 0.3).ok());
   const fs::path folder = fs::path(root.path()) / CheckpointFolderName(20);
+  if (format < kNewestCheckpointFormat) ToOldFormat(folder.string(), format);
   const std::vector<std::string> names = {"manifest.json", "rank-0.bin", "rank-1.bin"};
   const char* seed_text = getenv("MOTLEY_SEED");
   const unsigned seed = seed_text == nullptr ? 20261122 : static_cast<unsigned>(atoi(seed_text));
   std::mt19937 random(seed);
-  constexpr int kTimes = 2600;
   int said = 0, skipped = 0, same = 0;
-  for (int i = 0; i < kTimes; ++i) {
+  for (int i = 0; i < times; ++i) {
     const fs::path victim = folder / names[random() % names.size()];
     const std::string whole = ReadAll(victim), damaged = Damaged(whole, random);
     WriteAll(victim, damaged);
@@ -102,10 +103,13 @@ TEST(CheckpointDamageTest, NothingThatIsDoneToItIsReadAsSomethingElse) {
     ++(older ? skipped : same);
     if (!older) ASSERT_EQ(damaged, whole) << "nothing noticed it";
   }
-  std::printf("%d damages: %d said, %d left for the checkpoint before, %d without effect\n", kTimes, said, skipped, same);
+  std::printf("%d damages: %d said, %d left for the checkpoint before, %d without effect\n", times, said, skipped, same);
   EXPECT_GT(said, 0);
   EXPECT_GT(skipped, 0);
 }
+
+TEST(CheckpointDamageTest, NothingThatIsDoneToItIsReadAsSomethingElse) { NothingIsReadAsSomethingElse(3, 2600); }
+TEST(CheckpointDamageTest, NorIsOneInTheOldOrder) { NothingIsReadAsSomethingElse(2, 1300); }
 
 }  // namespace
 }  // namespace motley

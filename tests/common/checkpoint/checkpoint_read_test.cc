@@ -4,12 +4,12 @@
 #include <filesystem>
 
 #include "common/base/fault.h"
-#include "common/base/sha256.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_manifest.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
+#include "tests/common/checkpoint/old_format.h"
 
 namespace motley {
 namespace {
@@ -21,18 +21,6 @@ void Alter(const std::string& path, size_t offset) {
   std::string text = TempFolder::Read(path);
   text[offset] = static_cast<char>(text[offset] ^ 1);
   std::ofstream(path, std::ios::binary) << text;
-}
-
-// As format 1 was written: one digest for each file.
-void ToFormat1(const std::string& folder) {
-  auto manifest = ReadManifest(folder);
-  ASSERT_TRUE(manifest.ok()) << manifest.status();
-  manifest->format_version = 1;
-  for (CheckpointFile& file : manifest->files) {
-    file.digest = Sha256Hex(TempFolder::Read(folder + "/" + file.name));
-    file.blocks.clear();
-  }
-  std::ofstream(folder + "/manifest.json", std::ios::binary) << ManifestToJson(*manifest);
 }
 
 void ExpectValues(CheckpointReader& reader, int unit, int64_t begin, int64_t end) {
@@ -76,12 +64,12 @@ TEST(CheckpointReadTest, AnyRangeFromAnySplit) {
   }
 }
 
-TEST(CheckpointReadTest, BothFormatsAcrossTheirBlocks) {
-  TempFolder root;
-  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, SeveralBlocks(), 0.7).ok());
-  const std::string folder = root / "step-00000040";
-  for (const int format : {2, 1}) {
-    if (format == 1) ToFormat1(folder);
+TEST(CheckpointReadTest, AllFormatsAcrossTheirBlocks) {
+  for (const int format : {3, 2, 1}) {
+    TempFolder root;
+    ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, SeveralBlocks(), 0.7).ok());
+    const std::string folder = root / "step-00000040";
+    if (format < 3) ToOldFormat(folder, format);
     auto reader = CheckpointReader::Open(folder);
     ASSERT_TRUE(reader.ok()) << reader.status();
     EXPECT_EQ(reader->manifest().format_version, format);
@@ -94,11 +82,11 @@ TEST(CheckpointReadTest, BothFormatsAcrossTheirBlocks) {
 }
 
 TEST(CheckpointReadTest, WhoeverReadsVerifies) {
-  for (const int format : {2, 1}) {
+  for (const int format : {3, 2, 1}) {
     TempFolder root;
     ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, SeveralBlocks(), 0.0).ok());
     const std::string folder = root / "step-00000040";
-    if (format == 1) ToFormat1(folder);
+    if (format < 3) ToOldFormat(folder, format);
     auto found = FindNewestCheckpoint(root.path(), {});
     ASSERT_TRUE(found.ok()) << found.status();
     auto reader = CheckpointReader::Open(folder);
@@ -111,7 +99,7 @@ TEST(CheckpointReadTest, WhoeverReadsVerifies) {
     EXPECT_EQ(FaultOf(status), Fault::kDamage);
     EXPECT_EQ(DamagedCheckpointOf(status), folder);
     EXPECT_NE(Message(status).find("rank-1.bin was altered"), std::string::npos) << status;
-    if (format == 2) ExpectValues(*reader, 1, 0, 5);  // other blocks are as they were
+    if (format > 1) ExpectValues(*reader, 1, 0, 5);  // other blocks are as they were
   }
 }
 
@@ -166,7 +154,7 @@ TEST(CheckpointReadTest, DamagedManifests) {
   root.Write("step-00000040/manifest.json", altered);
   EXPECT_EQ(Message(ReadManifest(folder).status()), path + " was altered: its digest does not match");
   altered = whole;
-  altered.replace(altered.find("\"format_version\": 2"), 19, "\"format_version\": 9");
+  altered.replace(altered.find("\"format_version\": 3"), 19, "\"format_version\": 9");
   root.Write("step-00000040/manifest.json", altered);
   EXPECT_EQ(ReadManifest(folder).status().code(), absl::StatusCode::kDataLoss) << "a flipped bit is not a newer format";
   root.Write("step-00000040/manifest.json", whole);
@@ -175,7 +163,7 @@ TEST(CheckpointReadTest, DamagedManifests) {
   manifest->format_version = 9;
   root.Write("step-00000040/manifest.json", ManifestToJson(*manifest));
   EXPECT_EQ(ReadManifest(folder).status().code(), absl::StatusCode::kFailedPrecondition);
-  manifest->format_version = 2;
+  manifest->format_version = 3;
   manifest->files[0].blocks.push_back(manifest->files[0].blocks[0]);
   root.Write("step-00000040/manifest.json", ManifestToJson(*manifest));
   EXPECT_EQ(ReadManifest(folder).status().code(), absl::StatusCode::kDataLoss) << "one digest too many";

@@ -8,6 +8,7 @@
 #include "common/base/fault.h"
 #include "common/base/files.h"
 #include "common/checkpoint/checkpoint.h"
+#include "tests/common/checkpoint/old_format.h"
 #include "tests/worker/engine/engine_fixture.h"
 
 namespace motley::engine {
@@ -51,6 +52,29 @@ TEST_F(EngineTest, ResumeOnAnotherPlanEqualsTheUninterruptedRun) {
   }
   const Outcome resumed = TrainOk(rest);
   ExpectSameCurve(resumed.steps[1], {whole.steps[0].begin() + 5, whole.steps[0].end()}, 1e-10);
+}
+
+// Older builds had the elements in another order. The cuts of the new plan lie within tensors and within rows.
+TEST_F(EngineTest, ResumeFromAnOldFormatIsTheSameRun) {
+  config_.training.steps = 4;
+  config_.checkpoint.interval = 2;
+  config_.checkpoint.keep_latest_k = 10;
+  for (const ModelShape& model : {Gpt2(), Llama(), Qwen2()}) {
+    config_.checkpoint.folder = (folder_ / std::string(TraitsOf(model.family).model_type)).string();
+    const std::string folder = TrainOk(Assign(model, {{{3, 1}, 0.8}, {{4}, 0.2}})).checkpoints.at(2);
+    config_.checkpoint.folder.clear();
+    std::vector<RankAssignment> rest = Assign(model, {{{2}, 0.237}, {{3}, 0.106}, {{2, 1}, 0.657}});
+    for (RankAssignment& a : rest) {
+      a.start_step = 2;
+      a.epoch = Epoch(2);
+      a.resume_from = folder;
+    }
+    const Outcome now = TrainOk(rest);
+    ToOldFormat(folder, 2);
+    const Outcome old = TrainOk(rest);
+    ASSERT_EQ(now.steps[0].size(), 2u);
+    ExpectSameCurve(old.steps[0], now.steps[0], 0);
+  }
 }
 
 // Steps, moments and schedule begin anew: one that starts with the weights of the seed by way of a checkpoint is the same run.
