@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -28,7 +29,7 @@ std::string SafetensorsHeader(const std::vector<UnitSpec>& units, DType dtype) {
     for (const TensorSpec& tensor : unit.tensors) {
       const int64_t end = offset + tensor.num_elements * SizeOfBytes(dtype);
       header[tensor.name] = {
-          {"dtype", dtype == DType::kFloat64 ? "F64" : "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+          {"dtype", dtype == DType::kFloat64 ? "F64" : "F32"}, {"shape", tensor.named_shape()}, {"data_offsets", {offset, end}}};
       offset = end;
     }
   }
@@ -39,6 +40,7 @@ std::string SafetensorsHeader(const std::vector<UnitSpec>& units, DType dtype) {
   return length + text;
 }
 
+// As it is stored, in parts: a vocabulary's matrix is many times a layer's.
 absl::Status CopyTensor(CheckpointReader& reader, int unit, const TensorSpec& tensor, FileWriter& writer) {
   const int64_t size = SizeOfBytes(reader.manifest().dtype);
   std::vector<char> block(static_cast<size_t>(std::min(tensor.num_elements, kCopyElements) * size));
@@ -52,6 +54,28 @@ absl::Status CopyTensor(CheckpointReader& reader, int unit, const TensorSpec& te
   return absl::OkStatus();
 }
 
+// One that HuggingFace has the other way round. Every part of it has elements of all its rows, so all of it is in memory: a
+// matrix of one layer.
+absl::Status TurnTensor(CheckpointReader& reader, int unit, const TensorSpec& tensor, FileWriter& writer) {
+  const auto size = static_cast<size_t>(SizeOfBytes(reader.manifest().dtype));
+  const auto rows = static_cast<size_t>(tensor.shape[0]), columns = static_cast<size_t>(tensor.shape[1]);
+  std::vector<char> stored(rows * columns * size);
+  const int64_t begin = tensor.offset_elements, end = begin + tensor.num_elements;
+  MOTLEY_RETURN_IF_ERROR(reader.Read(unit, StateTensor::kParameter, begin, end, stored.data()));
+  // A few columns at once, so that what a cache has of a row is used whole.
+  constexpr size_t kColumns = 64;
+  std::vector<char> turned(std::min(columns, kColumns) * rows * size);
+  for (size_t first = 0; first < columns; first += kColumns) {
+    const size_t count = std::min(columns - first, kColumns);
+    for (size_t row = 0; row < rows; ++row) {
+      const char* const from = stored.data() + (row * columns + first) * size;
+      for (size_t c = 0; c < count; ++c) std::memcpy(turned.data() + (c * rows + row) * size, from + c * size, size);
+    }
+    MOTLEY_RETURN_IF_ERROR(writer.Write(turned.data(), static_cast<int64_t>(count * rows * size)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WriteSafetensors(CheckpointReader& reader, const std::string& path) {
   const std::vector<UnitSpec> units = ParameterLayout(reader.manifest().model);
   MOTLEY_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(path));
@@ -59,7 +83,8 @@ absl::Status WriteSafetensors(CheckpointReader& reader, const std::string& path)
   MOTLEY_RETURN_IF_ERROR(writer.Write(header.data(), static_cast<int64_t>(header.size())));
   for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
     for (const TensorSpec& tensor : units[unit].tensors) {
-      MOTLEY_RETURN_IF_ERROR(CopyTensor(reader, unit, tensor, writer));
+      MOTLEY_RETURN_IF_ERROR(tensor.transposed ? TurnTensor(reader, unit, tensor, writer)
+                                               : CopyTensor(reader, unit, tensor, writer));
     }
   }
   return writer.Finish();

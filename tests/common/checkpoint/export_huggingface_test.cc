@@ -36,12 +36,12 @@ void ExpectEveryTensor(const ModelShape& model) {
     for (const TensorSpec& tensor : units[unit].tensors) {
       const nlohmann::json& entry = file.header.at(tensor.name);
       EXPECT_EQ(entry["dtype"], "F32");
-      EXPECT_EQ(entry["shape"].get<std::vector<int64_t>>(), tensor.shape);
+      EXPECT_EQ(entry["shape"].get<std::vector<int64_t>>(), tensor.named_shape());
       const int64_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1];
       ASSERT_EQ(end - begin, tensor.num_elements * 4) << tensor.name;
       for (int64_t i = 0; i < tensor.num_elements; ++i) {
         float value = 0;
-        std::memcpy(&value, file.data.data() + begin + i * 4, 4);
+        std::memcpy(&value, file.data.data() + begin + tensor.named_element(i) * 4, 4);
         ASSERT_EQ(value, ExpectedValue(unit, StateTensor::kParameter, tensor.offset_elements + i)) << tensor.name << " " << i;
       }
       bytes += end - begin;
@@ -59,6 +59,21 @@ void ExpectEveryTensor(const ModelShape& model) {
 TEST(ExportHuggingFaceTest, Gpt2WithTiedHead) { ExpectEveryTensor(TinyModel(true)); }
 TEST(ExportHuggingFaceTest, LlamaWithOwnHead) { ExpectEveryTensor(TinyLlama()); }
 TEST(ExportHuggingFaceTest, Qwen2WithBiases) { ExpectEveryTensor(TinyQwen2()); }
+
+// By hand: row 3 of HuggingFace's c_attn [8, 24] is column 3 of ours.
+TEST(ExportHuggingFaceTest, MatricesAreTurnedBack) {
+  TempFolder root;
+  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.3).ok());
+  ASSERT_TRUE(ExportHuggingFace(root / "step-00000040", root / "out").ok());
+  const Safetensors file = Parse(TempFolder::Read(root / "out/model.safetensors"));
+  const nlohmann::json& entry = file.header.at("transformer.h.0.attn.c_attn.weight");
+  EXPECT_EQ(entry["shape"].get<std::vector<int64_t>>(), (std::vector<int64_t>{8, 24}));
+  for (int64_t column = 0; column < 24; ++column) {
+    float value = 0;
+    std::memcpy(&value, file.data.data() + entry["data_offsets"][0].get<int64_t>() + (3 * 24 + column) * 4, 4);
+    EXPECT_EQ(value, ExpectedValue(1, StateTensor::kParameter, column * 8 + 3)) << column;
+  }
+}
 
 TEST(ExportHuggingFaceTest, RefusesToOverwriteAndDamagedCheckpoints) {
   TempFolder root;

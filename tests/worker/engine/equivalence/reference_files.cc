@@ -34,13 +34,17 @@ nlohmann::ordered_json JobJson(const JobConfig& config) {
   return json;
 }
 
+// Every tensor as HuggingFace has it.
 template <typename T>
-void WriteState(const TrainingState& state, std::ofstream& file) {
-  for (const auto& unit : state) {
-    for (const std::vector<double>& array : unit) {
-      for (const double value : array) {
-        const T narrow = static_cast<T>(value);
-        file.write(reinterpret_cast<const char*>(&narrow), sizeof(T));
+void WriteState(const TrainingState& state, const std::vector<UnitSpec>& layout, std::ofstream& file) {
+  for (size_t u = 0; u < layout.size(); ++u) {
+    for (const std::vector<double>& array : state[u]) {
+      for (const TensorSpec& tensor : layout[u].tensors) {
+        std::vector<T> named(static_cast<size_t>(tensor.num_elements));
+        for (int64_t i = 0; i < tensor.num_elements; ++i) {
+          named[tensor.named_element(i)] = static_cast<T>(array[tensor.offset_elements + i]);
+        }
+        file.write(reinterpret_cast<const char*>(named.data()), static_cast<std::streamsize>(named.size() * sizeof(T)));
       }
     }
   }
@@ -52,14 +56,15 @@ absl::Status WriteRun(const TinyJob& job, const TrainingRun& run, const std::fil
     json["steps"].push_back({{"step", step.step}, {"loss", step.loss}, {"grad_norm", step.grad_norm}, {"lr", step.lr}});
     if (step.has_validation_loss) json["steps"].back()["validation_loss"] = step.validation_loss;
   }
-  for (const UnitSpec& unit : ParameterLayout(job.model)) {
+  const std::vector<UnitSpec> layout = ParameterLayout(job.model);
+  for (const UnitSpec& unit : layout) {
     nlohmann::ordered_json& names = json["units"].emplace_back(nlohmann::ordered_json::array());
     for (const TensorSpec& tensor : unit.tensors) names.push_back(tensor.name);
   }
   std::ofstream(folder / "job.json") << json.dump(1) << '\n';
   for (const auto& [step, state] : run.states) {
     std::ofstream file(folder / absl::StrCat("state-", step, ".bin"), std::ios::binary);
-    job.config.training.dtype == "float64" ? WriteState<double>(state, file) : WriteState<float>(state, file);
+    job.config.training.dtype == "float64" ? WriteState<double>(state, layout, file) : WriteState<float>(state, layout, file);
     if (!file.flush()) return absl::UnavailableError(absl::StrCat("cannot write into ", folder.string()));
   }
   return absl::OkStatus();
