@@ -87,9 +87,7 @@ constexpr bool Whole(const FamilyTraits& t) {
   const bool tables = t.names.positions.empty() == (TablesOf(t.positions) == 1);
   const bool up = static_cast<int64_t>(t.names.up.size()) == UpProductsOf(t.activation);
   const bool qkv = t.names.qkv.size() == 1 || t.names.qkv.size() == 3;
-  // Matrices that lie one after the other are one matrix of more rows, and outputs are rows in Linear's layout alone.
-  const bool stacked = t.weights == WeightLayout::kOutIn || (t.names.qkv.size() == 1 && t.names.up.size() == 1);
-  return norm && tables && up && qkv && stacked;
+  return norm && tables && up && qkv;
 }
 static_assert(std::all_of(std::begin(kModelFamilies), std::end(kModelFamilies), [](ModelFamily f) { return Whole(*RowOf(f)); }));
 

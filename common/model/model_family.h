@@ -16,7 +16,7 @@ inline constexpr ModelFamily kModelFamilies[] = {ModelFamily::kGpt2, ModelFamily
 enum class NormKind { kLayerNorm, kRmsNorm };
 enum class PositionKind { kLearned, kRotary };
 enum class ActivationKind { kGeluTanh, kSwiGlu };
-// How the matrix of a product is stored: as Conv1D keeps it, [in, out], or as Linear does, [out, in].
+// A product's matrix: as Conv1D keeps it, [in, out], or as Linear does, [out, in].
 enum class WeightLayout { kInOut, kOutIn };
 // Which names config.json has for the sizes: n_embd, n_layer, ... or hidden_size, num_hidden_layers, ...
 enum class ConfigKeys { kNEmbd, kHiddenSize };
@@ -45,7 +45,7 @@ struct FamilyTraits {
   PositionKind positions;
   ActivationKind activation;
   BiasTraits biases;
-  WeightLayout weights;
+  WeightLayout weights;     // of HuggingFace's matrices; ours: common/model/parameters.h
   bool residuals_by_depth;  // what writes to the residual stream starts smaller the more layers there are
   ConfigKeys config_keys;
   std::string_view config;  // JSON: the keys of its config.json that are the same for all its shapes

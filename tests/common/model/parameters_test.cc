@@ -53,10 +53,11 @@ TEST(ParametersTest, UnitsAreDenseAndNamesUnique) {
   }
 }
 
+// HuggingFace's.
 std::map<std::string, std::vector<int64_t>> Shapes(const ModelShape& shape) {
   std::map<std::string, std::vector<int64_t>> shapes;
   for (const UnitSpec& unit : ParameterLayout(shape)) {
-    for (const TensorSpec& tensor : unit.tensors) shapes[tensor.name] = tensor.shape;
+    for (const TensorSpec& tensor : unit.tensors) shapes[tensor.name] = tensor.named_shape();
   }
   return shapes;
 }
@@ -108,7 +109,7 @@ TEST(ParametersTest, LlamaNamesAndShapesAreTransformers) {
   EXPECT_EQ(Shapes(shape), expected);
 }
 
-// The order within a unit is that of the checkpoints on disk: what an engine stacks lies in one piece.
+// What an engine stacks lies in one piece, as in the checkpoints on disk.
 TEST(ParametersTest, Qwen2HasTheBiasesOfTransformersBehindTheirWeights) {
   ModelShape qwen = Flavor("qwen2", "debug"), llama = qwen;
   qwen.num_layers = llama.num_layers = 1;
@@ -127,6 +128,95 @@ TEST(ParametersTest, Qwen2HasTheBiasesOfTransformersBehindTheirWeights) {
   }
   EXPECT_EQ(attention, (std::vector<std::string>{"q_proj.weight", "k_proj.weight", "v_proj.weight", "q_proj.bias", "k_proj.bias",
                                                  "v_proj.bias", "o_proj.weight"}));
+}
+
+// What tensor parallelism divides, by rows, and behind it what it does not: so a rank's slice is few ranges of the array.
+TEST(ParametersTest, DividedTensorsComeFirst) {
+  for (const char* name : {"gpt2", "llama3", "qwen2"}) {
+    ModelShape shape = Flavor(name, "debug");
+    shape.tie_embeddings = false;
+    for (const UnitSpec& unit : ParameterLayout(shape)) {
+      for (const TensorSpec& tensor : unit.tensors) {
+        const bool divided = !tensor.divided_rows.empty();
+        EXPECT_EQ(divided, tensor.offset_elements < unit.divided_elements) << tensor.name;
+        int64_t rows = 0;
+        for (const int64_t part : tensor.divided_rows) rows += part;
+        EXPECT_EQ(rows, divided ? tensor.shape[0] : 0) << tensor.name;
+      }
+    }
+  }
+}
+
+struct Stored {
+  std::string name;
+  std::vector<int64_t> shape;
+  bool transposed;
+  std::vector<int64_t> divided_rows;
+  bool operator==(const Stored&) const = default;
+};
+std::vector<Stored> StoredLayer(const ModelShape& shape, std::string_view prefix) {
+  std::vector<Stored> stored;
+  const std::vector<UnitSpec> units = ParameterLayout(shape);
+  for (const TensorSpec& t : units[1].tensors) {
+    stored.push_back({t.name.substr(prefix.size()), t.shape, t.transposed, t.divided_rows});
+  }
+  return stored;
+}
+
+// The order of the checkpoints on disk: it stays as it is.
+TEST(ParametersTest, StorageOrderOfALayer) {
+  EXPECT_EQ(StoredLayer(Flavor("gpt2", "debug"), "transformer.h.0."),
+            (std::vector<Stored>{{"attn.c_attn.weight", {192, 64}, true, {64, 64, 64}},
+                                 {"attn.c_attn.bias", {192}, false, {64, 64, 64}},
+                                 {"attn.c_proj.weight", {64, 64}, false, {64}},
+                                 {"mlp.c_fc.weight", {256, 64}, true, {256}},
+                                 {"mlp.c_fc.bias", {256}, false, {256}},
+                                 {"mlp.c_proj.weight", {256, 64}, false, {256}},
+                                 {"ln_1.weight", {64}, false, {}},
+                                 {"ln_1.bias", {64}, false, {}},
+                                 {"attn.c_proj.bias", {64}, false, {}},
+                                 {"ln_2.weight", {64}, false, {}},
+                                 {"ln_2.bias", {64}, false, {}},
+                                 {"mlp.c_proj.bias", {64}, false, {}}}));
+  ModelShape qwen = Flavor("llama3", "debug");
+  qwen.family = ModelFamily::kQwen2;
+  EXPECT_EQ(StoredLayer(qwen, "model.layers.0."), (std::vector<Stored>{{"self_attn.q_proj.weight", {64, 64}, false, {64}},
+                                                                       {"self_attn.k_proj.weight", {32, 64}, false, {32}},
+                                                                       {"self_attn.v_proj.weight", {32, 64}, false, {32}},
+                                                                       {"self_attn.q_proj.bias", {64}, false, {64}},
+                                                                       {"self_attn.k_proj.bias", {32}, false, {32}},
+                                                                       {"self_attn.v_proj.bias", {32}, false, {32}},
+                                                                       {"self_attn.o_proj.weight", {64, 64}, true, {64}},
+                                                                       {"mlp.gate_proj.weight", {192, 64}, false, {192}},
+                                                                       {"mlp.up_proj.weight", {192, 64}, false, {192}},
+                                                                       {"mlp.down_proj.weight", {192, 64}, true, {192}},
+                                                                       {"input_layernorm.weight", {64}, false, {}},
+                                                                       {"post_attention_layernorm.weight", {64}, false, {}}}));
+}
+
+TEST(ParametersTest, StorageOrderOfTheVocabulary) {
+  ModelShape shape = Flavor("gpt2", "debug");
+  shape.tie_embeddings = false;
+  const std::vector<UnitSpec> units = ParameterLayout(shape);
+  const auto names = [](const UnitSpec& unit) {
+    std::vector<std::string> all;
+    for (const TensorSpec& tensor : unit.tensors) all.push_back(tensor.name);
+    return all;
+  };
+  EXPECT_EQ(names(units.front()), (std::vector<std::string>{"transformer.wte.weight", "transformer.wpe.weight"}));
+  EXPECT_EQ(names(units.back()),
+            (std::vector<std::string>{"lm_head.weight", "transformer.ln_f.weight", "transformer.ln_f.bias"}));
+}
+
+TEST(ParametersTest, ElementsOfATransposedMatrixByName) {
+  const std::vector<UnitSpec> units = ParameterLayout(Flavor("gpt2", "debug"));
+  const TensorSpec& c_attn = units[1].tensors[0];  // ours [192, 64], HuggingFace's [64, 192]
+  EXPECT_EQ(c_attn.named_element(0), 0);
+  EXPECT_EQ(c_attn.named_element(1), 192);
+  EXPECT_EQ(c_attn.named_element(64), 1);
+  EXPECT_EQ(c_attn.named_element(5 * 64 + 3), 3 * 192 + 5);
+  const TensorSpec& c_proj = units[1].tensors[2];
+  EXPECT_EQ(c_proj.named_element(5 * 64 + 3), 5 * 64 + 3);
 }
 
 TEST(ParametersTest, InitialisationFollowsTheFamily) {

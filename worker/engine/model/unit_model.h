@@ -2,7 +2,7 @@
 // memory by us. Not thread-safe; used from the compute lane. May throw c10::Error (out of memory included): the executor turns
 // it into a Status at one boundary.
 //
-// Flat arrays: `params` and `grads` are one-dimensional tensors of the unit's canonical layout (common/model/parameters.h), or
+// Flat arrays: `params` and `grads` are one-dimensional tensors in the unit's layout (common/model/parameters.h), or
 // longer ones that begin with it (a buffer for the largest unit).
 // Backward functions ADD to `grads`, which are float32 where the model computes in a half type. Activations are
 // [samples, seq_len, hidden].
@@ -73,8 +73,8 @@ class UnitModel {
   RotaryTables rotary_;  // defined where positions are rotary
 };
 
-// Initial values of elements [begin, end) of a unit: keyed by (seed, tensor name, element), never by rank, so any range agrees
-// with the whole. Drawn in float64 and rounded to out's dtype.
+// Initial values of elements [begin, end) of a unit: keyed by (seed, tensor name, HuggingFace's element), never by rank or place,
+// so any range agrees with the whole. Drawn in float64 and rounded to out's dtype.
 // out: one-dimensional, end - begin elements.
 void InitializeRange(const UnitSpec& unit, int64_t seed, int64_t begin, int64_t end, at::Tensor& out);
 

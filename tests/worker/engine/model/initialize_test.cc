@@ -7,8 +7,8 @@
 namespace motley::engine {
 namespace {
 
-UnitSpec Layer() {
-  ModelShape shape{.family = ModelFamily::kGpt2,
+UnitSpec Layer(ModelFamily family = ModelFamily::kGpt2) {
+  ModelShape shape{.family = family,
                    .vocab_size = 256,
                    .hidden_size = 64,
                    .num_layers = 2,
@@ -32,6 +32,38 @@ TEST(InitializeRangeTest, AnyRangeAgreesWithTheWhole) {
   for (const auto& [begin, end] :
        {std::pair<int64_t, int64_t>{0, 1}, {60, 70}, {127, 12345}, {777, 777}, {12416, unit.num_elements}}) {
     EXPECT_TRUE(at::equal(Range(unit, 5, begin, end), whole.narrow(0, begin, end - begin))) << begin << " " << end;
+  }
+}
+
+// Computed by another program from the formula of docs/training-semantics.md. A seed gives the same model wherever an element is
+// stored: these are HuggingFace's rows and columns.
+TEST(InitializeRangeTest, ValuesAreThoseOfTheNamedElement) {
+  struct Known {
+    ModelFamily family;
+    const char* name;
+    int64_t row, column;
+    double value;
+  };
+  for (const auto& [family, name, row, column, value] :
+       {Known{ModelFamily::kGpt2, "transformer.h.0.attn.c_attn.weight", 3, 5, 0.00362719302812783},
+        Known{ModelFamily::kGpt2, "transformer.h.0.attn.c_attn.weight", 63, 191, 0.003717206858101136},
+        Known{ModelFamily::kGpt2, "transformer.h.0.attn.c_proj.weight", 3, 5, -0.0007695166304186838},
+        Known{ModelFamily::kGpt2, "transformer.h.0.mlp.c_fc.weight", 10, 200, 0.026980135710990723},
+        Known{ModelFamily::kGpt2, "transformer.h.0.mlp.c_proj.weight", 200, 10, -0.0075145907403681555},
+        Known{ModelFamily::kLlama, "model.layers.0.self_attn.k_proj.weight", 5, 3, -0.0029756103589237805},
+        Known{ModelFamily::kLlama, "model.layers.0.self_attn.o_proj.weight", 5, 3, 0.010646200705684795},
+        Known{ModelFamily::kLlama, "model.layers.0.mlp.down_proj.weight", 10, 150, -0.011313250470470689}}) {
+    const UnitSpec unit = Layer(family);
+    const at::Tensor whole = Range(unit, 5, 0, unit.num_elements);
+    bool found = false;
+    for (const TensorSpec& tensor : unit.tensors) {
+      if (tensor.name != name) continue;
+      found = true;
+      const at::Tensor stored = whole.narrow(0, tensor.offset_elements, tensor.num_elements).view(tensor.shape);
+      const at::Tensor named = tensor.transposed ? stored.t() : stored;
+      EXPECT_DOUBLE_EQ(named[row][column].item<double>(), value) << name << " " << row << " " << column;
+    }
+    EXPECT_TRUE(found) << name;
   }
 }
 

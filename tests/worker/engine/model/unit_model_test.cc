@@ -66,10 +66,13 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
     targets = at::randint(shape.vocab_size, {kSamples, kSeqLen}, at::kLong);
   }
 
+  // As HuggingFace has it.
   at::Tensor Named(const std::vector<at::Tensor>& leaves, const std::string& name) const {
     for (size_t u = 0; u < layout.size(); ++u) {
       for (const TensorSpec& t : layout[u].tensors) {
-        if (t.name == name) return leaves[u].narrow(0, t.offset_elements, t.num_elements).view(t.shape);
+        if (t.name != name) continue;
+        const at::Tensor stored = leaves[u].narrow(0, t.offset_elements, t.num_elements).view(t.shape);
+        return t.transposed ? stored.t() : stored;
       }
     }
     ADD_FAILURE() << "no tensor " << name;
