@@ -49,11 +49,11 @@ absl::StatusOr<std::vector<ModelSlice>> SlicesOf(const ModelShape& shape, std::s
     return absl::InvalidArgumentError(absl::StrCat("tensor parallelism over ", ranks, " ranks, the model has ", parts,
                                                    " key-value heads; each rank needs one"));
   }
-  for (const auto& [rows, what] : {std::pair{shape.vocab_size, "tokens"}, std::pair{shape.intermediate_size, "columns of the MLP"}}) {
+  for (const auto& [rows, what] :
+       {std::pair{shape.vocab_size, "tokens"}, std::pair{shape.intermediate_size, "columns of the MLP"}}) {
     if (rows < parts) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor parallelism over ", ranks, " ranks: the model has ", rows, " ", what, ", fewer than its ", parts,
-                       " key-value heads, by which they are divided"));
+      return absl::InvalidArgumentError(absl::StrCat("tensor parallelism over ", ranks, " ranks: the model has ", rows, " ", what,
+                                                     ", fewer than its ", parts, " key-value heads, by which they are divided"));
     }
   }
   const std::vector<int64_t> nearest = NearestParts(tp_shares, parts);
@@ -69,9 +69,9 @@ absl::StatusOr<std::vector<ModelSlice>> SlicesOf(const ModelShape& shape, std::s
   const auto as_share = [parts](std::string* out, int64_t n) {
     absl::StrAppend(out, static_cast<double>(n) / static_cast<double>(parts));
   };
-  return absl::InvalidArgumentError(absl::StrCat("tp_share ", absl::StrJoin(tp_shares, ", "), " cut a key-value head: the model has ",
-                                                 parts, ", a rank computes whole ones; nearest are ",
-                                                 absl::StrJoin(nearest, ", ", as_share)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("tp_share ", absl::StrJoin(tp_shares, ", "), " cut a key-value head: the model has ", parts,
+                   ", a rank computes whole ones; nearest are ", absl::StrJoin(nearest, ", ", as_share)));
 }
 
 ModelShape ShapeOf(const ModelShape& shape, const ModelSlice& slice) {
