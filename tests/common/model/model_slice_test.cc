@@ -5,7 +5,6 @@
 
 #include <vector>
 
-
 namespace motley {
 namespace {
 
@@ -60,7 +59,8 @@ TEST(ModelSliceTest, RunsCoverEveryElement) {
         EXPECT_EQ(own.num_elements - own.divided_elements, layout[u].num_elements - layout[u].divided_elements);
       }
       for (int64_t i = 0; i < layout[u].num_elements; ++i) {
-        ASSERT_EQ(times[static_cast<size_t>(i)], i < layout[u].divided_elements ? 1 : 2) << name << " unit " << u << " element " << i;
+        ASSERT_EQ(times[static_cast<size_t>(i)], i < layout[u].divided_elements ? 1 : 2)
+            << name << " unit " << u << " element " << i;
       }
     }
     EXPECT_EQ(FirstToken(shape, slices[1]), 101 / parts);
