@@ -84,6 +84,8 @@ OpSet RunAgainFor(OpSet operators) {
   return again;
 }
 
+OpSet WithoutSums(OpSet operators) { return operators.Without(WritersOf(kResidual) | WritersOf(kOutput)); }
+
 ValueSet WaitingValues() { return kWaiting; }
 ValueSet WaitingGradients() { return kWaitingGradients; }
 

@@ -40,6 +40,9 @@ ValueSet KeptValues();
 ValueSet MadeBy(OpSet operators);
 // Operators that run again so that what is missing of MadeBy(operators) is there: all that write it. Of All() all.
 OpSet RunAgainFor(OpSet operators);
+// What a tensor-parallel rank recomputes of a set: not what makes the sums of its segments, which takes the whole group. So the
+// sum between the segments is kept in any case; the sum behind them nobody needs again.
+OpSet WithoutSums(OpSet operators);
 // What the halves of a backward hand over when weights wait: values of the forward, and gradients of values.
 ValueSet WaitingValues();
 ValueSet WaitingGradients();

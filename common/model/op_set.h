@@ -17,6 +17,7 @@ class OpSet {
   constexpr bool empty() const { return bits_ == 0; }
   constexpr bool Has(Op op) const { return (bits_ >> static_cast<int>(op)) & 1; }
   constexpr OpSet With(Op op) const { return all() ? *this : OpSet(bits_ | (uint32_t{1} << static_cast<int>(op))); }
+  constexpr OpSet Without(OpSet other) const { return OpSet(bits_ & ~other.bits_); }
   // As programs write it (Forward::operators): 0 means all, so an empty set has no such form.
   static constexpr OpSet OfProgram(uint32_t operators) { return operators == 0 ? All() : OpSet(operators); }
   constexpr uint32_t InProgram() const { return all() ? 0 : bits_; }

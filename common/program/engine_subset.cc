@@ -16,16 +16,17 @@ std::string_view RefusedField(const Op& op) {
   if constexpr (requires { op.more_microbatches; }) {
     if (op.more_microbatches != 0) return "a range of microbatches";
   }
-  if constexpr (requires { op.segment; }) {
-    if (op.segment != UnitSegment::kWhole) return "a segment of a unit";
-  }
-  if constexpr (requires { op.elements; }) {
-    if (!op.elements.whole()) return "a range of a unit's elements";
-  }
   if constexpr (requires { op.tp_group; }) {
     if (op.tp_group != -1) return "a tensor-parallel group";
   }
   return "";
+}
+
+// Of a backward: the head makes its logits again and needs nothing that the group would have to exchange.
+template <typename Op>
+std::string_view RefusedBackward(const Op& op) {
+  if (op.segment == UnitSegment::kLogits || op.segment == UnitSegment::kLoss) return "a segment of the head";
+  return RefusedField(op);
 }
 
 constexpr std::string_view kOperation = "the operation";
@@ -34,12 +35,16 @@ constexpr std::string_view kOperation = "the operation";
 std::string_view RefusedBy(const Gather& op) { return RefusedField(op); }
 std::string_view RefusedBy(const Release&) { return ""; }
 std::string_view RefusedBy(const Forward& op) { return RefusedField(op); }
-std::string_view RefusedBy(const Recompute& op) { return RefusedField(op); }
-std::string_view RefusedBy(const Backward& op) { return RefusedField(op); }
-std::string_view RefusedBy(const BackwardInput& op) { return RefusedField(op); }
-std::string_view RefusedBy(const BackwardWeight& op) { return RefusedField(op); }
+std::string_view RefusedBy(const Recompute& op) {
+  return op.segment != UnitSegment::kWhole ? "a segment of a unit" : RefusedField(op);
+}
+std::string_view RefusedBy(const Backward& op) { return RefusedBackward(op); }
+std::string_view RefusedBy(const BackwardInput& op) { return RefusedBackward(op); }
+std::string_view RefusedBy(const BackwardWeight& op) { return RefusedBackward(op); }
 std::string_view RefusedBy(const ZeroGrad& op) { return RefusedField(op); }
 std::string_view RefusedBy(const ReduceScatter& op) { return RefusedField(op); }
+std::string_view RefusedBy(const AllReduceActivation&) { return ""; }
+std::string_view RefusedBy(const BroadcastActivation&) { return ""; }
 std::string_view RefusedBy(const SendActivation&) { return ""; }
 std::string_view RefusedBy(const ReceiveActivation&) { return ""; }
 std::string_view RefusedBy(const SendGradient&) { return ""; }
@@ -48,8 +53,6 @@ std::string_view RefusedBy(const ReduceScalars&) { return ""; }
 std::string_view RefusedBy(const OptimizerStep& op) { return op.first_unit != -1 ? "a step of named units" : ""; }
 std::string_view RefusedBy(const Broadcast&) { return kOperation; }
 std::string_view RefusedBy(const AllReduce&) { return kOperation; }
-std::string_view RefusedBy(const AllReduceActivation&) { return kOperation; }
-std::string_view RefusedBy(const BroadcastActivation&) { return kOperation; }
 std::string_view RefusedBy(const OffloadActivation&) { return kOperation; }
 std::string_view RefusedBy(const PrefetchActivation&) { return kOperation; }
 std::string_view RefusedBy(const PrefetchState&) { return kOperation; }

@@ -25,7 +25,8 @@ class Border {
 
   // [samples, seq_len, hidden]
   void Put(int32_t unit, int32_t microbatch, const at::Tensor& whole) {
-    places_[unit][microbatch] = {whole.contiguous(), program_.microbatches[microbatch].samples};
+    places_[unit][microbatch].whole = whole.contiguous();
+    places_[unit][microbatch].left = program_.microbatches[microbatch].samples;
   }
   // The samples that `op` sends: contiguous.
   template <typename Op>
@@ -45,13 +46,22 @@ class Border {
   // Where the samples that `op` receives belong. The first piece makes the tensor.
   template <typename Op>
   at::Tensor Room(const Op& op, int64_t seq_len, int64_t hidden, const at::TensorOptions& options);
+  // Where what the leader of a tensor-parallel group received belongs.
+  at::Tensor Whole(int32_t unit, int32_t microbatch, int64_t seq_len, int64_t hidden, const at::TensorOptions& options);
   // What has come, whole. It is the caller's then.
   at::Tensor Take(int32_t unit, int32_t microbatch) { return std::exchange(places_[unit][microbatch].whole, at::Tensor()); }
+  // Another lane takes what comes, too, and neither waits for the other: the leader's broadcast. Before any comes.
+  void Share(int32_t unit, int32_t microbatch) { places_[unit][microbatch].is_shared = true; }
+  at::Tensor TakeShared(int32_t unit, int32_t microbatch) {
+    return std::exchange(places_[unit][microbatch].shared, at::Tensor());
+  }
 
  private:
   struct Place {
     at::Tensor whole;
     int64_t left = 0;  // samples to be sent
+    bool is_shared = false;
+    at::Tensor shared;  // the same tensor
   };
   template <typename Op>
   at::Tensor Slice(const at::Tensor& whole, const Op& op) const {
@@ -64,9 +74,17 @@ class Border {
 
 template <typename Op>
 at::Tensor Border::Room(const Op& op, int64_t seq_len, int64_t hidden, const at::TensorOptions& options) {
-  at::Tensor& whole = places_[op.unit][op.microbatch].whole;
-  if (!whole.defined()) whole = at::empty({program_.microbatches[op.microbatch].samples, seq_len, hidden}, options);
-  return Slice(whole, op);
+  return Slice(Whole(op.unit, op.microbatch, seq_len, hidden, options), op);
+}
+
+inline at::Tensor Border::Whole(int32_t unit, int32_t microbatch, int64_t seq_len, int64_t hidden,
+                                const at::TensorOptions& options) {
+  Place& place = places_[unit][microbatch];
+  if (!place.whole.defined()) {
+    place.whole = at::empty({program_.microbatches[microbatch].samples, seq_len, hidden}, options);
+    if (place.is_shared) place.shared = place.whole;
+  }
+  return place.whole;
 }
 
 }  // namespace motley::engine

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "worker/engine/base/scalar_type.h"
 #include "worker/engine/executor.h"
 
 namespace motley::engine {
@@ -23,7 +24,10 @@ void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<U
     }
     buffers[b] = at::zeros({wanted[b].elements}, OptionsOf(ScalarTypeOf(type)));
     for (RangeState& own : owned) {
-      const at::Tensor range = buffers[b].narrow(0, own.begin, own.size());
+      const std::vector<LocalPiece> pieces = slices_.PiecesOf(own.block, own.begin, own.end);
+      TORCH_CHECK(pieces.size() == 1 && pieces[0].elements == own.size(), "elements ", own.begin, " to ", own.end, " of block ",
+                  own.block, " are not in the rank's slice");
+      const at::Tensor range = buffers[b].narrow(0, pieces[0].in_array, own.size());
       if (!is_zero) range.copy_(own.*shard);
       own.*shard = range;
     }

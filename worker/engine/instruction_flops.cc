@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "common/model/layer_table.h"
+#include "common/program/segment_operators.h"
 
 namespace motley::engine {
 namespace {
@@ -23,7 +24,7 @@ double InstructionFlops::Sum(const Op& op, double OpCost::*part, OpSet of) const
   const int64_t samples = program_.microbatches[op.microbatch].samples;
   double flops = 0;
   for (const OpCost& cost : UnitOperators(model_, UnitKindIn(program_, op.unit), samples, seq_len_, DType::kFloat32)) {
-    if (of.Has(cost.op)) flops += cost.*part;
+    if (of.Has(cost.op) && RunsIn(op.segment, cost.op)) flops += cost.*part;
   }
   return flops;
 }
@@ -31,7 +32,11 @@ double InstructionFlops::Sum(const Op& op, double OpCost::*part, OpSet of) const
 std::optional<double> InstructionFlops::Flops(const Forward& op) const { return Sum(op, &OpCost::forward_flops); }
 
 std::optional<double> InstructionFlops::Flops(const Recompute& op) const {
-  return Sum(op, &OpCost::forward_flops, RunAgainFor(OpSet::OfProgram(op.operators)));
+  const OpSet operators = OpSet::OfProgram(op.operators);
+  if (whole_) return Sum(op, &OpCost::forward_flops, RunAgainFor(operators));
+  // Of the head the norm alone: what the loss makes is kept, since it takes the group.
+  const bool head = UnitKindIn(program_, op.unit) == UnitKind::kHead;
+  return Sum(op, &OpCost::forward_flops, head ? OpSet().With(Op::kFinalNorm) : RunAgainFor(WithoutSums(operators)));
 }
 
 std::optional<double> InstructionFlops::Flops(const Backward& op) const {

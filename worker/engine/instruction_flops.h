@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "common/model/model.h"
+#include "common/model/model_slice.h"
 #include "common/model/operators.h"
 #include "common/program/program.h"
 
@@ -12,9 +13,15 @@ namespace motley::engine {
 
 class InstructionFlops {
  public:
-  // The references must outlive it. `owned_elements`: what the rank steps.
-  InstructionFlops(const ModelShape& model, int64_t seq_len, const Program& program, int64_t owned_elements)
-      : model_(model), seq_len_(seq_len), program_(program), owned_elements_(owned_elements) {}
+  // `model`: the whole one, of which the rank computes with a slice. `owned_elements`: what the rank steps. The program must
+  // outlive it.
+  InstructionFlops(const ModelShape& model, const ModelSlice& slice, int64_t seq_len, const Program& program,
+                   int64_t owned_elements)
+      : model_(ShapeOf(model, slice)),
+        whole_(slice.whole()),
+        seq_len_(seq_len),
+        program_(program),
+        owned_elements_(owned_elements) {}
 
   // nullopt: of an instruction that does not compute.
   std::optional<double> Of(const Operation& op) const;
@@ -34,11 +41,12 @@ class InstructionFlops {
   std::optional<double> Flops(const BackwardWeight& op) const;
   std::optional<double> Flops(const OptimizerStep&) const;
 
-  // Of the operators of the instruction's unit, on its microbatch.
+  // Of the operators of the instruction's unit and segment, on its microbatch.
   template <typename Op>
   double Sum(const Op& op, double OpCost::*part, OpSet of = OpSet::All()) const;
 
-  const ModelShape& model_;
+  const ModelShape model_;  // the slice
+  const bool whole_;
   const int64_t seq_len_;
   const Program& program_;
   const int64_t owned_elements_;

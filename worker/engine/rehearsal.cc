@@ -50,7 +50,7 @@ void RehearseTheRest(const JobConfig& config, Precision precision, c10::Device d
 
 void RehearseUnit(UnitModel& model, const RankAssignment& assignment, Precision precision, c10::Device device, UnitKind kind,
                   const std::set<int64_t>& samples) {
-  UnitBench bench(model, assignment.model, assignment.config.training.seq_len, precision, device, kind);
+  UnitBench bench(model, model.shape(), assignment.config.training.seq_len, precision, device, kind);
   for (const int64_t count : samples) {
     bench.Prepare(count);
     bench.Forward();
@@ -66,7 +66,7 @@ absl::Status Rehearse(const RankAssignment& assignment, Precision precision, Dev
   const c10::Device device = backend.tensors();
   const auto samples = SamplesByKind(assignment);
   try {
-    UnitModel model(assignment.model, assignment.config.training.seq_len, precision.compute, device);
+    UnitModel model(assignment.model, assignment.config.training.seq_len, precision.compute, device, assignment.slice);
     LaneTimer timer(backend.StreamOf(Lane::kCompute), pacer);
     for (const UnitKind kind : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead}) {
       if (samples[static_cast<size_t>(kind)].empty()) continue;

@@ -7,14 +7,21 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
-#include "common/model/parameters.h"
-#include "worker/engine/group_owners.h"
+#include "worker/engine/slice_map.h"
 
 namespace motley::engine {
+namespace {
+
+// Of all members of a group: three numbers for each token.
+int64_t RowsBytes(const RankAssignment& assignment, Precision precision, int64_t samples, int64_t members) {
+  return members * 3 * samples * assignment.config.training.seq_len * SizeOfBytes(precision.master);
+}
+
+}  // namespace
 
 absl::Status ReserveTransfers(const RankAssignment& assignment, const Program& program, Precision precision,
                               Communicator& communicator) {
-  const std::vector<UnitSpec> layout = ParameterLayout(assignment.model);
+  const SliceMap slices(assignment.model, assignment.slice);
   const int64_t sample_bytes =
       assignment.config.training.seq_len * assignment.model.hidden_size * SizeOfBytes(precision.compute);  // handed over
   std::array<int64_t, kNumEngineLanes> through_host{};  // the largest array of each lane
@@ -26,9 +33,17 @@ absl::Status ReserveTransfers(const RankAssignment& assignment, const Program& p
     constexpr Lane kLane = Op::kTraits.lane;
     if constexpr (std::is_same_v<Op, Gather> || std::is_same_v<Op, ReduceScatter>) {
       const DType type = std::is_same_v<Op, Gather> ? precision.compute : precision.master;
-      if (communicator.TransportOf(op.group) != Transport::kTcp)
-        return communicator.ReserveCollective(op.group, type, OwnersIn(assignment, program, op.group, op.unit));
-      note(kLane, layout[op.unit].num_elements * SizeOfBytes(type));
+      const ElementRange within = slices.Within(op.unit, op.elements);
+      if (communicator.TransportOf(op.group) != Transport::kTcp) {
+        return communicator.ReserveCollective(op.group, type, slices.OwnersIn(assignment, program, op.group, op.unit, within));
+      }
+      note(kLane, within.size() * SizeOfBytes(type));
+    } else if constexpr (std::is_same_v<Op, AllReduceActivation> || std::is_same_v<Op, BroadcastActivation>) {
+      // Through the host. On a card one sum needs no room, nor do arrays that one member has all of or each an even part.
+      if (communicator.TransportOf(op.group) != Transport::kTcp) return absl::OkStatus();
+      const int64_t samples = program.microbatches[op.microbatch].samples;
+      const auto members = static_cast<int64_t>(program.groups[op.group].size());
+      note(kLane, op.of == Exchanged::kRows ? RowsBytes(assignment, precision, samples, members) : samples * sample_bytes);
     } else if constexpr (requires { op.peer, op.samples; }) {
       const Transport transport = kLane == Lane::kSend ? communicator.TransportTo(op.peer) : communicator.TransportFrom(op.peer);
       if (transport == Transport::kTcp) note(kLane, op.samples * sample_bytes);

@@ -16,6 +16,7 @@
 #include "worker/engine/base/heartbeat.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/batch.h"
+#include "worker/engine/check_slice.h"
 #include "worker/engine/checkpointer.h"
 #include "worker/engine/rehearsal.h"
 #include "worker/engine/reserve_transfers.h"
@@ -59,8 +60,10 @@ absl::Status Trainer::Prepare() {
         ", the job was planned for ", assignment_.data_digest, "; put the same files on every node"));
   }
   data_ = std::make_unique<Dataset>(std::move(data));
+  MOTLEY_RETURN_IF_ERROR(CheckSlice(assignment_, assignment_.program));
   if (!assignment_.evaluation.instructions.empty()) {
     MOTLEY_RETURN_IF_ERROR(Validate(assignment_.evaluation));
+    MOTLEY_RETURN_IF_ERROR(CheckSlice(assignment_, assignment_.evaluation));
     if (config.data.validation_samples > data_->num_validation_samples()) {
       return absl::FailedPreconditionError(absl::StrCat(
           "data.validation_samples is ", config.data.validation_samples, ", the validation split of ", config.data.path, " has ",

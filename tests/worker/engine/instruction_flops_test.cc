@@ -13,9 +13,10 @@ class InstructionFlopsTest : public testing::Test {
     program_.num_units = static_cast<int32_t>(model_.num_layers) + 2;
     program_.microbatches.push_back({.samples = 3});
   }
-  double Of(const Operation& op) const { return InstructionFlops(model_, 64, program_, 100).Of(op).value_or(-1); }
+  double Of(const Operation& op) const { return InstructionFlops(model_, slice_, 64, program_, 100).Of(op).value_or(-1); }
 
   const ModelShape model_ = *ModelFlavor("gpt2", "124M");
+  ModelSlice slice_;
   Program program_;
 };
 
@@ -37,10 +38,36 @@ TEST_F(InstructionFlopsTest, RecomputationIsOfWhatRuns) {
   EXPECT_EQ(Of(Recompute{.unit = 1, .operators = OpSet().With(Op::kDown).InProgram()}), 0) << "nothing misses its output";
 }
 
+// Segments add up to the whole; of a slice the counts are a smaller model's, and what would make sums does not run again.
+TEST_F(InstructionFlopsTest, SegmentsAreOfTheirOperators) {
+  const int32_t head = program_.num_units - 1;
+  for (const ModelSlice& slice : {ModelSlice(), ModelSlice{3, 9, 12}}) {
+    slice_ = slice;
+    const ModelShape part = ShapeOf(model_, slice);
+    const auto attention = UnitSegment::kAttention, mlp = UnitSegment::kMlp;
+    EXPECT_DOUBLE_EQ(Of(Forward{.unit = 1, .segment = attention}) + Of(Forward{.unit = 1, .segment = mlp}),
+                     ForwardFlops(part, UnitKind::kLayer, 3, 64));
+    EXPECT_DOUBLE_EQ(Of(Backward{.unit = 1, .segment = attention}) + Of(Backward{.unit = 1, .segment = mlp}),
+                     BackwardFlops(part, UnitKind::kLayer, 3, 64));
+    EXPECT_LT(Of(Forward{.unit = 1, .segment = attention}), Of(Forward{.unit = 1, .segment = mlp}));
+    EXPECT_EQ(Of(Forward{.unit = head, .segment = UnitSegment::kLogits}), ForwardFlops(part, UnitKind::kHead, 3, 64));
+    EXPECT_EQ(Of(Forward{.unit = head, .segment = UnitSegment::kLoss}), 0);
+  }
+  double sums = 0, norm = 0;
+  for (const OpCost& op : UnitOperators(ShapeOf(model_, slice_), UnitKind::kLayer, 3, 64, DType::kFloat32)) {
+    const bool makes_sum = op.op == Op::kAttnOut || op.op == Op::kResidual1 || op.op == Op::kDown || op.op == Op::kResidual2;
+    sums += makes_sum ? op.forward_flops : 0;
+    norm += op.op == Op::kNorm1 ? op.forward_flops : 0;
+  }
+  EXPECT_NEAR(Of(Recompute{.unit = 1}), Of(Forward{.unit = 1}) - sums, 1);
+  EXPECT_EQ(Of(Recompute{.unit = head}), norm);
+  EXPECT_EQ(Of(Recompute{.unit = 1, .operators = OpSet().With(Op::kAttnOut).InProgram()}), 0);
+}
+
 TEST_F(InstructionFlopsTest, WhatDoesNotComputeHasNone) {
   EXPECT_EQ(Of(OptimizerStep{}), 100 * kOptimizerFlopsPerElement);
-  EXPECT_FALSE(InstructionFlops(model_, 64, program_, 100).Of(Gather{}).has_value());
-  EXPECT_FALSE(InstructionFlops(model_, 64, program_, 100).Of(ZeroGrad{}).has_value());
+  EXPECT_FALSE(InstructionFlops(model_, slice_, 64, program_, 100).Of(Gather{}).has_value());
+  EXPECT_FALSE(InstructionFlops(model_, slice_, 64, program_, 100).Of(ZeroGrad{}).has_value());
 }
 
 }  // namespace

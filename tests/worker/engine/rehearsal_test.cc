@@ -9,6 +9,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "tests/worker/engine/engine_fixture.h"
+#include "tests/worker/engine/equivalence/sliced_job.h"
 #include "tests/worker/engine/fake_card.h"
 #include "worker/engine/lanes/compute_pacer.h"
 
@@ -53,9 +54,8 @@ bool IsView(const std::string& name) {
 class RehearsalTest : public EngineTest {
  protected:
   // Names that steps call and nothing before.
-  std::set<std::string> NewInSteps(const ModelShape& model) {
+  std::set<std::string> NewInSteps(const std::vector<RankAssignment>& assignments) {
     constexpr int kRanks = 2;
-    const std::vector<RankAssignment> assignments = Assign(model, {{{3, 2}, 0.7}, {{3}, 0.3}});
     Operators operators;
     std::set<std::string> before, during;
     std::barrier all_ready(kRanks, [&]() noexcept { before = operators.Take(); });
@@ -89,7 +89,21 @@ TEST_F(RehearsalTest, StepsCallNothingNew) {
   for (const char* type : {"float32", "bfloat16", "float16"}) {
     config_.training.mixed_precision_param = type;
     for (const ModelShape& model : {Gpt2(), Llama(), Qwen2()}) {
-      EXPECT_EQ(NewInSteps(model), std::set<std::string>()) << type << " " << static_cast<int>(model.family);
+      EXPECT_EQ(NewInSteps(Assign(model, {{{3, 2}, 0.7}, {{3}, 0.3}})), std::set<std::string>())
+          << type << " " << static_cast<int>(model.family);
+    }
+  }
+}
+
+TEST_F(RehearsalTest, StepsOfSlicesCallNothingNew) {
+  config_.training.dtype = "float32";
+  for (const char* type : {"float32", "bfloat16"}) {
+    config_.training.mixed_precision_param = type;
+    for (const ModelShape& model : {Gpt2(), Llama()}) {
+      SlicedJob job{.model = model, .config = config_};
+      job.stages = {{0, static_cast<int32_t>(NumUnits(model)) - 1, {0.5, 0.5}}};
+      job.recomputed = "full";
+      EXPECT_EQ(NewInSteps(AssignmentsOf(job)), std::set<std::string>()) << type << " " << static_cast<int>(model.family);
     }
   }
 }

@@ -9,14 +9,14 @@ namespace {
 
 constexpr View kSame = View::kSame, kOther = View::kOther, kFailed = View::kFailed;
 
-std::vector<DeviceId> Devices(const std::vector<std::string>& nodes) {
+std::vector<DeviceId> DevicesOn(const std::vector<std::string>& nodes) {
   std::vector<DeviceId> devices;
   for (size_t r = 0; r < nodes.size(); ++r) devices.emplace_back(nodes[r] + "/gpu" + std::to_string(r));
   return devices;
 }
 
 absl::Status Verdict(const std::vector<std::string>& entries, const std::vector<std::string>& nodes) {
-  return VerdictOf(entries, Devices(nodes), "/c/job");
+  return VerdictOf(entries, DevicesOn(nodes), "/c/job");
 }
 
 std::string Wrote(const std::string& token) { return EntryMessage(CheckpointFile{.name = "rank.bin"}, token); }
@@ -49,7 +49,7 @@ TEST(SaveVerdict, WhomMostDoNotSeeIsWrong) {
       {{"a", "a", "a", "b", "c"}, {kSame, kSame, kSame, kOther, kOther}, 0},
   };
   for (const Case& test : cases) {
-    const std::optional<size_t> blamed = WhomToBlame(test.views, Devices(test.nodes));
+    const std::optional<size_t> blamed = WhomToBlame(test.views, DevicesOn(test.nodes));
     EXPECT_EQ(blamed ? static_cast<int>(*blamed) : -1, test.blamed) << "case " << &test - cases;
   }
 }
@@ -92,11 +92,11 @@ TEST(SaveVerdict, WhoRemovesWhatWasWritten) {
 }
 
 TEST(SaveVerdict, FilesThatRank0DoesNotSee) {
-  const std::vector<DeviceId> three = Devices({"a", "b", "c"});
+  const std::vector<DeviceId> three = DevicesOn({"a", "b", "c"});
   EXPECT_TRUE(NotAllSeen({}, three, "/c").ok());
   EXPECT_EQ(BlamedDeviceOf(NotAllSeen({1}, three, "/c")), "b/gpu1");
   EXPECT_EQ(BlamedDeviceOf(NotAllSeen({1, 2}, three, "/c")), "a/gpu0");
-  EXPECT_EQ(FaultOf(NotAllSeen({1}, Devices({"a", "b"}), "/c")), Fault::kStorage);
+  EXPECT_EQ(FaultOf(NotAllSeen({1}, DevicesOn({"a", "b"}), "/c")), Fault::kStorage);
 }
 
 TEST(SaveVerdict, AVerdictTravelsWithAllThatItCarries) {

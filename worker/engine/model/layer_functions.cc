@@ -103,11 +103,16 @@ struct Activation {
   }
 };
 
-// Adds what is carried past a product to what the product made, in place. The same gradient is that of both.
+// Adds what is carried past a product to what the product made, in place. The same gradient is that of both. A rank that does not
+// lead its group has made a term of a sum, to which the leader's adds what is carried.
 template <LayerValue kCarried, LayerValue kSum>
 struct Residual {
-  static void Forward(LayerFrame& f) { f.Value(kSum).add_(f.Value(kCarried)); }
-  static void BackwardInput(LayerFrame& f) { f.Gradient(kCarried) = f.Gradient(kSum); }
+  static void Forward(LayerFrame& f) {
+    if (f.leads) f.Value(kSum).add_(f.Value(kCarried));
+  }
+  static void BackwardInput(LayerFrame& f) {
+    if (f.leads) f.Gradient(kCarried) = f.Gradient(kSum);
+  }
 };
 
 template <typename Operator>

@@ -1,5 +1,6 @@
 #include "worker/engine/model/layer_walk.h"
 
+#include "common/program/segment_operators.h"
 #include "worker/engine/base/torch_pch.h"
 
 namespace motley::engine {
@@ -7,12 +8,12 @@ namespace motley::engine {
 LayerWalk::LayerWalk(const FamilyTraits& traits) {
   for (const LayerOperator& op : LayerOperatorsOf(traits)) {
     operators_.push_back(op);
-    forward_.push_back({FunctionsOf(op.op).forward, op.reads | op.makes, ValueSet()});
+    forward_.push_back({op.op, FunctionsOf(op.op).forward, op.reads | op.makes, ValueSet()});
   }
   for (auto op = operators_.rbegin(); op != operators_.rend(); ++op) {
     const LayerFunctions& functions = FunctionsOf(op->op);
-    const Step input = {functions.backward_input, op->input_reads, op->makes};
-    const Step weight = {functions.backward_weight, op->weight_reads, op->weight_gradients};
+    const Step input = {op->op, functions.backward_input, op->input_reads, op->makes};
+    const Step weight = {op->op, functions.backward_weight, op->weight_reads, op->weight_gradients};
     // Weights first, so that what they alone read is gone before the other half makes room for its gradients.
     const bool first = op->has_weights() && !op->weights_with_input();
     if (first) backward_.push_back(weight);
@@ -38,15 +39,14 @@ std::vector<LayerWalk::Step> LayerWalk::Freeing(std::vector<Step> steps, ValueSe
   return steps;
 }
 
-void LayerWalk::Run(const std::vector<Step>& steps, LayerFrame& frame, ValueSet kept) {
+void LayerWalk::Run(const std::vector<Step>& steps, LayerFrame& frame, ValueSet kept, UnitSegment segment) {
   for (const Step& step : steps) {
+    if (!RunsIn(segment, step.op)) continue;
     step.run(frame);
     step.values.Without(kept).ForEach([&](LayerValue value) { frame.Value(value).reset(); });
     step.gradients.ForEach([&](LayerValue value) { frame.Gradient(value).reset(); });
   }
 }
-
-void LayerWalk::Forward(LayerFrame& frame, ValueSet kept) const { Run(forward_, frame, kept); }
 
 void LayerWalk::Recompute(LayerFrame& frame, OpSet recomputed) const {
   const OpSet again = RunAgainFor(recomputed);

@@ -55,7 +55,11 @@ void UnitBench::Forward() {
       output_ = model_.LayerForward(params_, input_, &saved_);
       break;
     case UnitKind::kHead:
-      model_.HeadForward(params_, embedding_params_, input_, targets_, &saved_);
+      if (model_.whole()) {
+        model_.HeadForward(params_, embedding_params_, input_, targets_, &saved_);
+      } else {
+        model_.HeadLoss(model_.HeadLogits(params_, embedding_params_, input_, targets_, Keep::kAll, saved_), Keep::kAll, saved_);
+      }
       break;
   }
 }

@@ -14,7 +14,7 @@ namespace motley::engine {
 
 class UnitBench {
  public:
-  // `model` must outlive the bench.
+  // `model` must outlive the bench; `shape` is that of its slice.
   UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, Precision precision, c10::Device device, UnitKind kind);
 
   // Makes the inputs for `samples` sequences.

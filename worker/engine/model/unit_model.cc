@@ -15,12 +15,14 @@ int64_t Saved::Bytes() const {
   return bytes;
 }
 
-UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10::Device device)
-    : shape_(shape),
+UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10::Device device, const ModelSlice& slice)
+    : slice_(slice),
+      shape_(ShapeOf(shape, slice)),
+      first_token_(FirstToken(shape, slice)),
       traits_(&TraitsOf(shape.family)),
       seq_len_(seq_len),
       dtype_(dtype),
-      layout_(ParameterLayout(shape)),
+      layout_(ParameterLayout(shape_)),
       walk_(*traits_) {
   switch (traits_->positions) {
     case PositionKind::kLearned:
@@ -34,12 +36,15 @@ UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10:
 
 at::Tensor UnitModel::EmbeddingForward(const at::Tensor& params, const at::Tensor& tokens) {
   const EmbeddingTensors tables = EmbeddingView(*traits_, layout_.front(), params);
-  return EmbedForward(tokens, tables.tokens, tables.positions);
+  if (whole()) return EmbedForward(tokens, tables.tokens, tables.positions);
+  return EmbedPartForward(tokens, tables.tokens, slice_.leads() ? tables.positions : at::Tensor(), first_token_);
 }
 
 void UnitModel::EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, at::Tensor& grads) {
   EmbeddingTensors tables = EmbeddingView(*traits_, layout_.front(), grads);
-  EmbedBackward(tokens, grad_output, tables.tokens, tables.positions);
+  if (whole()) return EmbedBackward(tokens, grad_output, tables.tokens, tables.positions);
+  if (!slice_.leads()) tables.positions = at::Tensor();
+  EmbedPartBackward(tokens, grad_output, tables.tokens, tables.positions, first_token_);
 }
 
 }  // namespace motley::engine

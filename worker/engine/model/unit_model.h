@@ -3,7 +3,8 @@
 // it into a Status at one boundary.
 //
 // Flat arrays: `params` and `grads` are one-dimensional tensors in the unit's layout (common/model/parameters.h), or
-// longer ones that begin with it (a buffer for the largest unit).
+// longer ones that begin with it (a buffer for the largest unit). Of a slice they have its layout, and everything that a unit or
+// segment makes is a term: the group's ranks' add up to what the unit makes (docs/operators.md, "Tensor parallelism").
 // Backward functions ADD to `grads`, which are float32 where the model computes in a half type. Activations are
 // [samples, seq_len, hidden].
 #pragma once
@@ -15,8 +16,10 @@
 
 #include "common/base/dtype.h"
 #include "common/model/model.h"
+#include "common/model/model_slice.h"
 #include "common/model/op_set.h"
 #include "common/model/parameters.h"
+#include "common/program/operation_traits.h"
 #include "worker/engine/model/layer_frame.h"
 #include "worker/engine/model/layer_walk.h"
 #include "worker/engine/operators/rotary.h"
@@ -32,39 +35,65 @@ struct Saved {
 
 class UnitModel {
  public:
-  // `device`: where the tensors that it is given live.
-  UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10::Device device = c10::kCPU);
+  // `shape`: of the whole model. `device`: where the tensors that it is given live.
+  UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10::Device device = c10::kCPU,
+            const ModelSlice& slice = ModelSlice());
 
-  // tokens: [samples, seq_len] int64.
+  // Of the slice.
+  const ModelShape& shape() const { return shape_; }
+  bool whole() const { return slice_.whole(); }
+
+  // tokens: [samples, seq_len] int64, of the whole vocabulary.
   at::Tensor EmbeddingForward(const at::Tensor& params, const at::Tensor& tokens);
   void EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, at::Tensor& grads);
 
   // `saved` null: keep nothing. Else what the operators of `recomputed` do not make, the input at least. Same layer weights for
   // every layer index; the caller passes that layer's params.
   at::Tensor LayerForward(const at::Tensor& params, const at::Tensor& input, Saved* saved, OpSet recomputed = OpSet::None());
+  // One segment of it, or all; `kept`: values that stay. Between the segments `saved` has what the second one needs, and the
+  // tensor that the first one returned is the value in it: whoever sums it in place sums the value that stays. The second
+  // segment takes no input.
+  at::Tensor LayerForward(UnitSegment segment, const at::Tensor& params, const at::Tensor& input, Saved& saved, ValueSet kept);
+  // What stays where these operators are recomputed.
+  ValueSet KeptFor(OpSet recomputed) const;
   // Makes what a forward of the same `recomputed` did not keep.
   void LayerRecompute(const at::Tensor& params, Saved& saved, OpSet recomputed);
-  // Frees `saved` as it goes, and leaves it empty. Returns the gradient of the input.
-  at::Tensor LayerBackward(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, at::Tensor& grads);
+  // Frees `saved` as it goes, and leaves it empty. Returns the gradient of the input. Of a segment `grad_output` is that of what
+  // the segment makes, and what is returned is a term of that of what it reads.
+  at::Tensor LayerBackward(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, at::Tensor& grads,
+                           UnitSegment segment = UnitSegment::kWhole);
   // Its two halves. The first leaves in `saved` what the second needs, `grad_output` among it.
-  at::Tensor LayerBackwardInput(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output);
-  void LayerBackwardWeight(Saved& saved, at::Tensor& grads);
+  at::Tensor LayerBackwardInput(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output,
+                                UnitSegment segment = UnitSegment::kWhole);
+  void LayerBackwardWeight(Saved& saved, at::Tensor& grads, UnitSegment segment = UnitSegment::kWhole);
 
   // Sum (not mean) of the cross entropy over all tokens: a float64 scalar, left on the device. `embedding_params` is used when
   // tied (else undefined). The projection runs over chunks of kHeadChunkTokens rows and keeps no logits; backward computes them
-  // again.
+  // again. Of the whole vocabulary.
   at::Tensor HeadForward(const at::Tensor& params, const at::Tensor& embedding_params, const at::Tensor& input,
                          const at::Tensor& targets, Saved* saved);
+  // The same in two segments, of any slice. What the loss must know of the slice's logits: [3, tokens], for each token the
+  // maximum, the sum of exponentials of what lies below it, and the target's logit, 0 where another slice has it.
+  at::Tensor HeadLogits(const at::Tensor& params, const at::Tensor& embedding_params, const at::Tensor& input,
+                        const at::Tensor& targets, Keep keep, Saved& saved);
+  // `rows`: of all slices one after the other, in their order. The sum, the same for each of them.
+  at::Tensor HeadLoss(const at::Tensor& rows, Keep keep, Saved& saved);
+  // What HeadLogits with Keep::kBoundary did not keep.
+  void HeadRecompute(const at::Tensor& params, const at::Tensor& embedding_params, Saved& saved);
   // Gradient of scale * sum. Adds to `grads`, and to `embedding_grads` when tied.
   at::Tensor HeadBackward(const at::Tensor& params, const at::Tensor& embedding_params, Saved& saved, const at::Tensor& targets,
                           double scale, at::Tensor& grads, at::Tensor& embedding_grads);
 
  private:
+  // Of the layer's array; without the biases that another rank adds.
+  LayerTensors ViewOf(const at::Tensor& flat) const;
   LayerFrame FrameOf(int64_t samples, int64_t seq_len) const;
   // Takes what was saved.
-  LayerFrame BackwardFrame(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output) const;
+  LayerFrame BackwardFrame(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, UnitSegment segment) const;
 
-  ModelShape shape_;
+  const ModelSlice slice_;
+  const ModelShape shape_;      // of the slice
+  const int64_t first_token_;   // of the slice's part of the vocabulary
   const FamilyTraits* traits_;  // of its family, static
   int64_t seq_len_;
   DType dtype_;

@@ -6,14 +6,16 @@
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/model/unit_model.h"
 #include "worker/engine/model/unit_view.h"
+#include "worker/engine/operators/half.h"
 #include "worker/engine/operators/lm_head_loss.h"
 #include "worker/engine/operators/norm.h"
 
 namespace motley::engine {
 namespace {
 
-// What the head keeps, in this order; common/model/operators.h prices exactly these.
-enum SavedOfHead { kHeadInput, kHeadMean, kHeadRstd, kHeadNormed, kNumSavedOfHead };
+// What the head keeps, in this order; common/model/operators.h prices all but the last, a number for each token that only a part
+// of the vocabulary needs.
+enum SavedOfHead { kHeadInput, kHeadMean, kHeadRstd, kHeadNormed, kHeadLogsumexp, kNumSavedOfHead };
 
 // Calls body(first row, rows) for each chunk.
 template <typename Body>
@@ -33,8 +35,48 @@ at::Tensor UnitModel::HeadForward(const at::Tensor& params, const at::Tensor& em
   ForEachChunk(x.size(0), [&](int64_t begin, int64_t rows) {
     sum.add_(LmHeadLossForward(normed.narrow(0, begin, rows), w.projection, labels.narrow(0, begin, rows)));
   });
-  if (saved != nullptr) saved->tensors = {x, stats.mean, stats.rstd, normed};
+  if (saved != nullptr) saved->tensors = {x, stats.mean, stats.rstd, normed, at::Tensor()};
   return sum;
+}
+
+at::Tensor UnitModel::HeadLogits(const at::Tensor& params, const at::Tensor& embedding_params, const at::Tensor& input,
+                                 const at::Tensor& targets, Keep keep, Saved& saved) {
+  const HeadTensors w = HeadView(shape_, layout_.back(), params, layout_.front(), embedding_params);
+  const at::Tensor x = input.reshape({-1, input.size(-1)}), labels = targets.reshape({-1});
+  NormStats stats;
+  const at::Tensor normed = NormForward(traits_->norm, x, w.norm, w.norm_bias, shape_.norm_eps, stats);
+  const at::Tensor rows = at::empty({3, x.size(0)}, x.options().dtype(IsHalf(x) ? at::kFloat : x.scalar_type()));
+  ForEachChunk(x.size(0), [&](int64_t begin, int64_t count) {
+    LmHeadRows(normed.narrow(0, begin, count), w.projection, labels.narrow(0, begin, count), first_token_,
+               rows.narrow(1, begin, count));
+  });
+  saved = {};
+  switch (keep) {
+    case Keep::kNothing:
+      break;
+    case Keep::kBoundary:
+      saved.tensors = {x, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+      break;
+    case Keep::kAll:
+      saved.tensors = {x, stats.mean, stats.rstd, normed, at::Tensor()};
+      break;
+  }
+  return rows;
+}
+
+at::Tensor UnitModel::HeadLoss(const at::Tensor& rows, Keep keep, Saved& saved) {
+  const RowsOfAll all = CombineRows(rows.view({-1, 3, rows.size(-1)}));
+  if (keep != Keep::kNothing) saved.tensors.at(kHeadLogsumexp) = all.logsumexp;
+  return all.loss;
+}
+
+void UnitModel::HeadRecompute(const at::Tensor& params, const at::Tensor& embedding_params, Saved& saved) {
+  TORCH_CHECK(saved.tensors.size() == kNumSavedOfHead, "recomputation of a head whose forward kept nothing");
+  const HeadTensors w = HeadView(shape_, layout_.back(), params, layout_.front(), embedding_params);
+  NormStats stats;
+  saved.tensors[kHeadNormed] = NormForward(traits_->norm, saved.tensors[kHeadInput], w.norm, w.norm_bias, shape_.norm_eps, stats);
+  saved.tensors[kHeadMean] = stats.mean;
+  saved.tensors[kHeadRstd] = stats.rstd;
 }
 
 at::Tensor UnitModel::HeadBackward(const at::Tensor& params, const at::Tensor& embedding_params, Saved& saved,
@@ -45,10 +87,13 @@ at::Tensor UnitModel::HeadBackward(const at::Tensor& params, const at::Tensor& e
   const at::Tensor labels = targets.reshape({-1});
   const at::Tensor normed = std::exchange(saved.tensors[kHeadNormed], at::Tensor());
   at::Tensor grad = at::empty_like(normed);
+  const at::Tensor logsumexp = std::exchange(saved.tensors[kHeadLogsumexp], at::Tensor());
   ForEachChunk(normed.size(0), [&](int64_t begin, int64_t rows) {
+    const at::Tensor of_chunk = normed.narrow(0, begin, rows), label = labels.narrow(0, begin, rows);
     grad.narrow(0, begin, rows)
-        .copy_(
-            LmHeadLossBackward(normed.narrow(0, begin, rows), w.projection, labels.narrow(0, begin, rows), scale, g.projection));
+        .copy_(logsumexp.defined() ? LmHeadPartBackward(of_chunk, w.projection, label, first_token_,
+                                                        logsumexp.narrow(0, begin, rows), scale, g.projection)
+                                   : LmHeadLossBackward(of_chunk, w.projection, label, scale, g.projection));
   });
   const at::Tensor input = std::exchange(saved.tensors[kHeadInput], at::Tensor());
   const NormStats stats{saved.tensors[kHeadMean], saved.tensors[kHeadRstd]};

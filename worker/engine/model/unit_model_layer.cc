@@ -10,65 +10,108 @@
 
 namespace motley::engine {
 
+LayerTensors UnitModel::ViewOf(const at::Tensor& flat) const {
+  LayerTensors tensors = LayerView(*traits_, layout_[1], flat);
+  if (!slice_.leads()) tensors.out_bias = tensors.down_bias = at::Tensor();
+  return tensors;
+}
+
 LayerFrame UnitModel::FrameOf(int64_t samples, int64_t seq_len) const {
-  return {.shape = shape_, .traits = *traits_, .rotary = rotary_, .samples = samples, .seq_len = seq_len};
+  return {
+      .shape = shape_, .traits = *traits_, .rotary = rotary_, .samples = samples, .seq_len = seq_len, .leads = slice_.leads()};
+}
+
+ValueSet UnitModel::KeptFor(OpSet recomputed) const {
+  return KeptValues().Without(MadeBy(whole() ? recomputed : WithoutSums(recomputed)));
 }
 
 at::Tensor UnitModel::LayerForward(const at::Tensor& params, const at::Tensor& input, Saved* saved, OpSet recomputed) {
+  if (saved != nullptr) return LayerForward(UnitSegment::kWhole, params, input, *saved, KeptFor(recomputed));
+  Saved nothing;
+  return LayerForward(UnitSegment::kWhole, params, input, nothing, ValueSet());
+}
+
+at::Tensor UnitModel::LayerForward(UnitSegment segment, const at::Tensor& params, const at::Tensor& input, Saved& saved,
+                                   ValueSet kept) {
+  const bool second = segment == UnitSegment::kMlp;
+  TORCH_CHECK(!second || saved.tensors.size() == kNumLayerValues, "the second segment of a layer whose first one did not run");
   LayerFrame frame = FrameOf(input.size(0), input.size(1));
-  frame.weights = LayerView(*traits_, layout_[1], params);
-  frame.Value(LayerValue::kInput) = AsRows(input);
-  walk_.Forward(frame, saved != nullptr ? KeptValues().Without(MadeBy(recomputed)) : ValueSet());
-  const at::Tensor output = std::exchange(frame.Value(LayerValue::kOutput), at::Tensor()).view(input.sizes());
-  if (saved != nullptr) saved->tensors = std::move(frame.values);
-  return output;
+  frame.weights = ViewOf(params);
+  if (second) {
+    frame.values = std::move(saved.tensors);
+  } else {
+    frame.Value(LayerValue::kInput) = AsRows(input);
+  }
+  walk_.Forward(frame, kept, segment);
+  at::Tensor output = frame.Value(segment == UnitSegment::kAttention ? LayerValue::kResidual : LayerValue::kOutput);
+  frame.Value(LayerValue::kOutput).reset();
+  saved.tensors = std::move(frame.values);
+  return output.view(input.sizes());
 }
 
 void UnitModel::LayerRecompute(const at::Tensor& params, Saved& saved, OpSet recomputed) {
   TORCH_CHECK(saved.tensors.size() == kNumLayerValues, "recomputation of a layer whose forward kept nothing");
   const int64_t rows = saved.tensors[static_cast<size_t>(LayerValue::kInput)].size(0);
   LayerFrame frame = FrameOf(rows / seq_len_, seq_len_);
-  frame.weights = LayerView(*traits_, layout_[1], params);
+  frame.weights = ViewOf(params);
   frame.values = std::move(saved.tensors);
-  walk_.Recompute(frame, recomputed);
+  walk_.Recompute(frame, whole() ? recomputed : WithoutSums(recomputed));
   frame.Value(LayerValue::kOutput).reset();  // All() runs the whole forward, as it is priced
   saved.tensors = std::move(frame.values);
 }
 
-LayerFrame UnitModel::BackwardFrame(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output) const {
+LayerFrame UnitModel::BackwardFrame(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output,
+                                    UnitSegment segment) const {
   TORCH_CHECK(saved.tensors.size() == kNumLayerValues, "backward of a layer whose forward kept nothing");
   LayerFrame frame = FrameOf(grad_output.size(0), grad_output.size(1));
-  frame.weights = LayerView(*traits_, layout_[1], params);
+  frame.weights = ViewOf(params);
   frame.values = std::move(saved.tensors);
-  frame.Gradient(LayerValue::kOutput) = AsRows(grad_output);
+  if (segment == UnitSegment::kAttention) {
+    TORCH_CHECK(saved.gradients.size() == kNumLayerValues, "backward of attention before that of the MLP");
+    frame.gradients = std::move(saved.gradients);
+    frame.Gradient(LayerValue::kResidual) = AsRows(grad_output);
+  } else {
+    frame.Gradient(LayerValue::kOutput) = AsRows(grad_output);
+  }
   saved = {};
   return frame;
 }
 
-at::Tensor UnitModel::LayerBackward(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, at::Tensor& grads) {
-  LayerFrame frame = BackwardFrame(params, saved, grad_output);
-  frame.weight_gradients = LayerView(*traits_, layout_[1], grads);
-  walk_.Backward(frame);
-  return frame.Gradient(LayerValue::kInput).view(grad_output.sizes());
+at::Tensor UnitModel::LayerBackward(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, at::Tensor& grads,
+                                    UnitSegment segment) {
+  LayerFrame frame = BackwardFrame(params, saved, grad_output, segment);
+  frame.weight_gradients = ViewOf(grads);
+  walk_.Backward(frame, segment);
+  if (segment != UnitSegment::kMlp) return frame.Gradient(LayerValue::kInput).view(grad_output.sizes());
+  const at::Tensor grad_between = frame.Gradient(LayerValue::kResidual);
+  saved.tensors = std::move(frame.values);
+  saved.gradients = std::move(frame.gradients);
+  return grad_between.view(grad_output.sizes());
 }
 
-at::Tensor UnitModel::LayerBackwardInput(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output) {
-  LayerFrame frame = BackwardFrame(params, saved, grad_output);
-  walk_.BackwardInput(frame);
-  at::Tensor grad_input = std::exchange(frame.Gradient(LayerValue::kInput), at::Tensor());
+at::Tensor UnitModel::LayerBackwardInput(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output,
+                                         UnitSegment segment) {
+  LayerFrame frame = BackwardFrame(params, saved, grad_output, segment);
+  walk_.BackwardInput(frame, segment);
+  // What attention makes is waited with, too: its sum in place is that of the gradient which the weights need.
+  const at::Tensor grad_input = segment == UnitSegment::kMlp ? frame.Gradient(LayerValue::kResidual)
+                                                             : std::exchange(frame.Gradient(LayerValue::kInput), at::Tensor());
   saved.tensors = std::move(frame.values);
   saved.gradients = std::move(frame.gradients);
   return grad_input.view(grad_output.sizes());
 }
 
-void UnitModel::LayerBackwardWeight(Saved& saved, at::Tensor& grads) {
+void UnitModel::LayerBackwardWeight(Saved& saved, at::Tensor& grads, UnitSegment segment) {
   TORCH_CHECK(saved.gradients.size() == kNumLayerValues, "weights' gradients of a layer whose input's were not computed");
   LayerFrame frame = FrameOf(0, 0);
-  frame.weight_gradients = LayerView(*traits_, layout_[1], grads);
+  frame.weight_gradients = ViewOf(grads);
   frame.values = std::move(saved.tensors);
   frame.gradients = std::move(saved.gradients);
   saved = {};
-  walk_.BackwardWeight(frame);
+  walk_.BackwardWeight(frame, segment);
+  if (segment != UnitSegment::kMlp) return;
+  saved.tensors = std::move(frame.values);
+  saved.gradients = std::move(frame.gradients);
 }
 
 }  // namespace motley::engine

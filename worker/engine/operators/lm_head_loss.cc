@@ -2,6 +2,7 @@
 
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/operators/half.h"
+#include "worker/engine/operators/vocabulary_part.h"
 
 namespace motley::engine {
 namespace {
@@ -34,6 +35,38 @@ at::Tensor LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight
   grad_logits.div_(grad_logits.sum(1, /*keepdim=*/true));
   const at::Tensor index = targets.unsqueeze(1);
   grad_logits.scatter_add_(1, index, at::full_like(index, -1, grad_logits.options()));
+  grad_logits = grad_logits.mul_(scale).to(normed.scalar_type());
+  AddProduct(grad_weight, grad_logits.t(), normed);
+  return at::mm(grad_logits, weight);
+}
+
+void LmHeadRows(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, int64_t first, at::Tensor made) {
+  const RowsOfPart rows = RowsInPart(targets, first, weight.size(0));
+  at::Tensor logits = Widened(at::mm(normed, weight.t()));
+  made.select(0, 2).copy_(logits.gather(1, rows.index.unsqueeze(1)).squeeze(1).masked_fill_(rows.elsewhere, 0));
+  const at::Tensor maximum = logits.amax(1, /*keepdim=*/true);
+  made.select(0, 0).copy_(maximum.squeeze(1));
+  made.select(0, 1).copy_(logits.sub_(maximum).exp_().sum(1));
+}
+
+RowsOfAll CombineRows(const at::Tensor& parts) {
+  const at::Tensor maximum = parts.select(1, 0).amax(0);
+  at::Tensor sum = at::zeros_like(maximum), target = at::zeros_like(maximum);
+  for (int64_t i = 0; i < parts.size(0); ++i) {
+    const at::Tensor part = parts.select(0, i);
+    sum.add_(part.select(0, 0).sub(maximum).exp_().mul_(part.select(0, 1)));
+    target.add_(part.select(0, 2));
+  }
+  const at::Tensor logsumexp = sum.log_().add_(maximum);
+  return {logsumexp, target.neg_().add_(logsumexp).sum(at::kDouble)};
+}
+
+at::Tensor LmHeadPartBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, int64_t first,
+                              const at::Tensor& logsumexp, double scale, at::Tensor& grad_weight) {
+  const RowsOfPart rows = RowsInPart(targets, first, weight.size(0));
+  at::Tensor grad_logits = Widened(at::mm(normed, weight.t())).sub_(logsumexp.unsqueeze(1)).exp_();
+  const at::Tensor ones = at::full_like(rows.index, -1, grad_logits.options()).masked_fill_(rows.elsewhere, 0);
+  grad_logits.scatter_add_(1, rows.index.unsqueeze(1), ones.unsqueeze(1));
   grad_logits = grad_logits.mul_(scale).to(normed.scalar_type());
   AddProduct(grad_weight, grad_logits.t(), normed);
   return at::mm(grad_logits, weight);

@@ -48,7 +48,7 @@ class LayerWalkTest : public ::testing::TestWithParam<ModelFamily> {
     LayerFrame frame = Frame();
     frame.weights = View(params);
     frame.Value(LayerValue::kInput) = AsRows(input);
-    LayerWalk(traits).Forward(frame, kAllValues);
+    LayerWalk(traits).Forward(frame, kAllValues, UnitSegment::kWhole);
     return frame;
   }
   static ValueSet Defined(const std::vector<at::Tensor>& tensors) {

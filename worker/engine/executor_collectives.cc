@@ -1,0 +1,154 @@
+// The collective lane: parameters and gradients, the sums of tensor-parallel groups, the scalars.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "worker/engine/base/scalar_type.h"
+#include "worker/engine/executor_pass.h"
+#include "worker/engine/model/optimizer.h"
+
+namespace motley::engine {
+namespace {
+
+// Of one member everything.
+Owners OnlyOwner(const std::vector<int32_t>& members, int32_t owner, int64_t elements) {
+  Owners owners(members.size());
+  owners[static_cast<size_t>(std::find(members.begin(), members.end(), owner) - members.begin())] = {{0, elements}};
+  return owners;
+}
+
+}  // namespace
+
+absl::Status Executor::Pass::Do(const Gather& op) {
+  const ElementRange within = e_.slices_.Within(op.unit, op.elements);
+  const at::Tensor array = e_.parameter_buffers_[op.buffer].narrow(0, within.begin, within.size());
+  // In a home is what the rank owns, unless it must be cast to the compute type.
+  const bool there = program_.parameter_buffers[op.buffer].home_of >= 0 && !e_.precision_.mixed();
+  for (const RangeState& own : e_.state_.Of(op.unit)) {
+    if (there) break;
+    for (const LocalPiece& piece : e_.slices_.PiecesOf(op.unit, own.begin, own.end, within)) {
+      array.narrow(0, piece.in_array, piece.elements).copy_(own.parameter.narrow(0, piece.in_range, piece.elements));
+    }
+  }
+  return e_.communicator_.AllGather(op.group, array.mutable_data_ptr(), e_.precision_.compute,
+                                    e_.slices_.OwnersIn(assignment(), program_, op.group, op.unit, within));
+}
+
+absl::Status Executor::Pass::Do(const ReduceScatter& op) {
+  const ElementRange within = e_.slices_.Within(op.unit, op.elements);
+  const at::Tensor array = e_.gradient_buffers_[op.grad].narrow(0, within.begin, within.size());
+  MOTLEY_RETURN_IF_ERROR(e_.communicator_.ReduceScatter(op.group, array.mutable_data_ptr(), e_.precision_.master,
+                                                        e_.slices_.OwnersIn(assignment(), program_, op.group, op.unit, within)));
+  const bool home = program_.gradient_buffers[op.grad].home_of >= 0;  // the sum stays in it
+  for (RangeState& own : e_.state_.Of(op.unit)) {
+    if (home) break;
+    for (const LocalPiece& piece : e_.slices_.PiecesOf(op.unit, own.begin, own.end, within)) {
+      own.gradient.narrow(0, piece.in_range, piece.elements).add_(array.narrow(0, piece.in_array, piece.elements));
+    }
+  }
+  GradientUse& use = gradient_uses_[op.grad];
+  use.reduced += within.size();
+  if (use.reduced == e_.slices_.layout()[op.unit].num_elements) use = GradientUse();
+  return absl::OkStatus();
+}
+
+// In place: what a pass keeps of the tensor is the sum, too.
+absl::Status Executor::Pass::Do(const AllReduceActivation& op) {
+  at::Tensor& made = activations_[op.microbatch];
+  TORCH_CHECK(made.defined() && made.is_contiguous(), "there is nothing of unit ", op.unit, " to be summed");
+  if (op.of == Exchanged::kRows) return GatherRows(op.group, made);
+  MOTLEY_RETURN_IF_ERROR(e_.communicator_.AllReduce(op.group, made.mutable_data_ptr(), e_.precision_.compute, made.numel()));
+  const bool forward = op.of == Exchanged::kActivation;
+  if (op.segment == (forward ? UnitSegment::kAttention : UnitSegment::kMlp)) return absl::OkStatus();
+  if (Held(forward ? op.unit + 1 : op.unit - 1)) return absl::OkStatus();
+  // It leaves the stage: the leader alone hands it over.
+  const at::Tensor whole = std::exchange(made, at::Tensor());
+  e_.backend_.UsedOn(whole, Lane::kCollective);
+  if (!assignment().slice.leads()) return absl::OkStatus();
+  if (forward) {
+    activations_out_.Put(op.unit + 1, op.microbatch, whole);
+  } else {
+    gradients_out_.Put(op.unit, op.microbatch, whole);
+  }
+  return absl::OkStatus();
+}
+
+// One exchange: every member gets everybody's and combines them by itself.
+absl::Status Executor::Pass::GatherRows(int group, at::Tensor& rows) {
+  const std::vector<int32_t>& members = program_.groups[group];
+  const auto count = static_cast<int64_t>(members.size());
+  const int64_t mine = std::find(members.begin(), members.end(), program_.rank) - members.begin();
+  const at::Tensor all = at::empty({count, rows.size(0), rows.size(1)}, rows.options());
+  all.select(0, mine).copy_(rows);
+  e_.backend_.UsedOn(rows, Lane::kCollective);
+  rows = all;
+  return e_.communicator_.AllGather(group, all.mutable_data_ptr(), e_.precision_.master,
+                                    EvenOwners(all.numel(), static_cast<int>(count)));
+}
+
+absl::Status Executor::Pass::Do(const BroadcastActivation& op) {
+  Border& border = op.of == Exchanged::kActivation ? activations_in_ : gradients_in_;
+  const bool root = op.root == program_.rank;
+  const at::Tensor whole = root ? border.TakeShared(op.unit, op.microbatch)
+                                : border.Whole(op.unit, op.microbatch, assignment().config.training.seq_len,
+                                               assignment().model.hidden_size, Activations());
+  TORCH_CHECK(whole.defined(), "there is nothing of unit ", op.unit, " to be broadcast");
+  if (root) e_.backend_.UsedOn(whole, Lane::kCollective);
+  return e_.communicator_.AllGather(op.group, whole.mutable_data_ptr(), e_.precision_.compute,
+                                    OnlyOwner(program_.groups[op.group], op.root, whole.numel()));
+}
+
+absl::Status Executor::Pass::Do(const ReduceScalars&) {
+  StepScalars mine;
+  mine.loss_sum = loss_sum_.item<double>();
+  mine.tokens = tokens_;
+  mine.not_finite = not_finite_.item<int64_t>();
+  mine.stop = input_.stop;
+  mine.save = input_.save;
+  mine.checkpoint = input_.checkpoint;
+  if (training_) AddNorms(mine);
+  MOTLEY_ASSIGN_OR_RETURN(const auto by_rank, e_.communicator_.GatherScalars(mine.ToVector()));
+  outcome_.scalars = SummedScalars(by_rank);
+  return CheckFinite();
+}
+
+void Executor::Pass::AddNorms(StepScalars& mine) const {
+  const std::vector<RangeState>& owned = e_.state_.ranges();
+  if (owned.empty()) return;
+  std::vector<at::Tensor> norms;
+  for (const RangeState& range : owned) norms.push_back(SquaredNorm(range.gradient));
+  const at::Tensor on_host = at::stack(norms).cpu();
+  for (size_t i = 0; i < owned.size(); ++i) {
+    const double squared = on_host.const_data_ptr<double>()[i];
+    if (!std::isfinite(squared)) {
+      mine.not_finite = std::min(mine.not_finite, GradientPosition(owned[i].block, program_.num_units));
+    }
+    mine.squared_norm += squared / (input_.loss_scale * input_.loss_scale);
+  }
+}
+
+absl::Status Executor::Pass::CheckFinite() {
+  const SummedScalars& scalars = outcome_.scalars;
+  if (!training_ || scalars.finite()) return absl::OkStatus();
+  const bool known = scalars.first_not_finite_rank >= 0;
+  const std::string where =
+      absl::StrCat(known ? DescribePosition(scalars.sum.not_finite, program_.num_units) : std::string("the sum over ranks"),
+                   known ? absl::StrCat(" on ", assignment().devices[scalars.first_not_finite_rank].value()) : std::string());
+  if (input_.may_skip) {
+    outcome_.overflow = where;
+    return absl::OkStatus();
+  }
+  const bool half = e_.precision_.compute == DType::kFloat16;
+  return absl::AbortedError(absl::StrCat(
+      "step ", input_.step + 1, ": loss or gradient is NaN or infinite, first in ", where, "; the step was not applied. ",
+      half ? "Float16 overflows even with a loss scale of 1: set training.mixed_precision_param to bfloat16 or float32, or lower"
+           : "Lower",
+      " optimizer.lr, raise lr_scheduler.warmup_steps, or set training.max_norm"));
+}
+
+}  // namespace motley::engine

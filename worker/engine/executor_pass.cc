@@ -1,0 +1,92 @@
+#include "worker/engine/executor_pass.h"
+
+#include <ATen/ATen.h>
+
+#include <exception>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/fault.h"
+#include "common/base/status_macros.h"
+#include "worker/engine/base/scalar_type.h"
+
+namespace motley::engine {
+
+Executor::Pass::Pass(Executor& executor, const Program& program, const StepInput& input)
+    : e_(executor),
+      program_(program),
+      input_(input),
+      training_(program.kind == ProgramKind::kTraining),
+      flops_(executor.assignment_.model, executor.assignment_.slice, executor.assignment_.config.training.seq_len, program,
+             executor.state_.owned_elements()),
+      gradient_uses_(program.gradient_buffers.size()),
+      loss_sum_(at::zeros({}, executor.OptionsOf(at::kDouble))),
+      not_finite_(at::full({}, kFinite, executor.OptionsOf(at::kLong))),
+      activations_(program.microbatches.size()),
+      saved_(program.num_units),
+      held_(program.num_units, false),
+      activations_out_(program),
+      activations_in_(program),
+      gradients_out_(program),
+      gradients_in_(program) {
+  for (auto& of_unit : saved_) of_unit.resize(program.microbatches.size());
+  for (const int32_t unit : program.units) held_[unit] = true;
+  for (const Instruction& instruction : program.instructions) {
+    const auto* broadcast = std::get_if<BroadcastActivation>(&instruction.op);
+    if (broadcast == nullptr || broadcast->root != program.rank) continue;
+    (broadcast->of == Exchanged::kActivation ? activations_in_ : gradients_in_).Share(broadcast->unit, broadcast->microbatch);
+  }
+}
+
+absl::StatusOr<StepOutcome> Executor::Pass::Run() {
+  MOTLEY_ASSIGN_OR_RETURN(outcome_.spans, RunProgram(program_, e_.lanes_.all(), *this));
+  return outcome_;
+}
+
+absl::Status Executor::Pass::Do(size_t instruction, const Operation& op) {
+  if (e_.progress_) e_.progress_(static_cast<int64_t>(instruction), op);
+  const auto where = [&] {
+    return absl::StrCat(assignment().devices[assignment().rank].value(), ", step ", input_.step + 1, ", instruction ",
+                        instruction, " (", std::string(OperationName(op)), "): ");
+  };
+  try {
+    const absl::Status status = std::visit([&](const auto& o) { return Do(o); }, op);
+    // A verdict on the numbers stands by itself.
+    if (status.ok() || absl::IsAborted(status)) return status;
+    return WithFault(absl::Status(status.code(), absl::StrCat(where(), status.message())), FaultOf(status));
+  } catch (const c10::OutOfMemoryError& error) {
+    return absl::ResourceExhaustedError(absl::StrCat(where(), error.what_without_backtrace()));
+  } catch (const c10::Error& error) {
+    return absl::InternalError(absl::StrCat(where(), error.what_without_backtrace()));
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat(where(), error.what()));
+  }
+}
+
+template <typename Op>
+absl::Status Executor::Pass::Send(const Op& op, Border& border) {
+  const at::Tensor piece = border.Piece(op);
+  const auto bytes = static_cast<int64_t>(piece.nbytes());
+  MOTLEY_RETURN_IF_ERROR(e_.communicator_.Send(op.peer, piece.const_data_ptr(), bytes));
+  e_.backend_.UsedOn(piece, Lane::kSend);
+  border.Sent(op);
+  return absl::OkStatus();
+}
+
+template <typename Op>
+absl::Status Executor::Pass::Receive(const Op& op, Border& border) {
+  const at::Tensor room = border.Room(op, assignment().config.training.seq_len, assignment().model.hidden_size, Activations());
+  return e_.communicator_.Receive(op.peer, room.mutable_data_ptr(), static_cast<int64_t>(room.nbytes()));
+}
+
+at::Tensor Executor::Pass::GradientBuffer(int buffer, int unit) {
+  at::Tensor gradients = UnitOf(e_.gradient_buffers_[buffer], unit);
+  GradientUse& use = gradient_uses_[buffer];
+  if (use.fresh) gradients.zero_();
+  use.fresh = false;
+  return gradients;
+}
+
+at::TensorOptions Executor::Pass::Activations() const { return e_.OptionsOf(ScalarTypeOf(e_.precision_.compute)); }
+
+}  // namespace motley::engine

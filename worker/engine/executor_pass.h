@@ -1,0 +1,144 @@
+// One walk over one program: what each of its instructions does. In three files: here and executor_pass.cc what all lanes share,
+// executor_collectives.cc the collective lane, executor_units.cc the compute lane. Private to the executor.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "worker/engine/border.h"
+#include "worker/engine/executor.h"
+#include "worker/engine/instruction_flops.h"
+#include "worker/engine/lanes/runner.h"
+
+namespace motley::engine {
+
+class Executor::Pass : public ProgramWork {
+ public:
+  Pass(Executor& executor, const Program& program, const StepInput& input);
+
+  absl::StatusOr<StepOutcome> Run();
+
+  // The one place where exceptions of the libraries become a Status.
+  absl::Status Do(size_t instruction, const Operation& op) override;
+  std::optional<double> FlopsOf(const Operation& op) const override { return flops_.Of(op); }
+
+ private:
+  // ---- collective lane ----
+
+  absl::Status Do(const Gather& op);
+  absl::Status Do(const ReduceScatter& op);
+  absl::Status Do(const AllReduceActivation& op);
+  absl::Status Do(const BroadcastActivation& op);
+  // The only place of a step where numbers come back from the device.
+  absl::Status Do(const ReduceScalars& op);
+
+  absl::Status GatherRows(int group, at::Tensor& rows);
+  void AddNorms(StepScalars& mine) const;
+  // All ranks have the same scalars, so all come to the same verdict.
+  absl::Status CheckFinite();
+
+  // ---- what the engine does not run yet: RunsInEngine has refused the program ----
+
+  template <typename Op, typename... Refused>
+  static constexpr bool kIsOneOf = (std::is_same_v<Op, Refused> || ...);
+  template <typename Op>
+  static constexpr bool kIsRefused =
+      kIsOneOf<Op, Broadcast, AllReduce, OffloadActivation, PrefetchActivation, PrefetchState, OffloadState>;
+  template <typename Op>
+    requires kIsRefused<Op>
+  absl::Status Do(const Op&) {
+    return absl::UnimplementedError("the engine does not run this operation yet");
+  }
+
+  // ---- send and receive lanes ----
+
+  absl::Status Do(const SendActivation& op) { return Send(op, activations_out_); }
+  absl::Status Do(const SendGradient& op) { return Send(op, gradients_out_); }
+  absl::Status Do(const ReceiveActivation& op) { return Receive(op, activations_in_); }
+  absl::Status Do(const ReceiveGradient& op) { return Receive(op, gradients_in_); }
+
+  template <typename Op>
+  absl::Status Send(const Op& op, Border& border);
+  template <typename Op>
+  absl::Status Receive(const Op& op, Border& border);
+
+  // ---- compute lane ----
+
+  absl::Status Do(const Forward& op);
+  absl::Status Do(const Recompute& op);
+  absl::Status Do(const Backward& op);
+  absl::Status Do(const BackwardInput& op);
+  absl::Status Do(const BackwardWeight& op);
+  absl::Status Do(const ZeroGrad& op);
+  absl::Status Do(const Release&) { return absl::OkStatus(); }
+  absl::Status Do(const OptimizerStep& op);
+
+  // The embedding keeps nothing: its tokens are there all step.
+  at::Tensor RunUnit(const Forward& op, const at::Tensor& input);
+  // Whole or a segment; its rows are the microbatch's activation between the two.
+  void RunHead(const Forward& op, at::Tensor& activation);
+  void CountLoss(const Forward& op, const at::Tensor& loss);
+  // What both kinds of a backward begin with: the gradient of what the unit or segment makes, which becomes that of its input.
+  template <typename Op>
+  at::Tensor& OutputGradient(const Op& op);
+  // And end with.
+  template <typename Op>
+  void HandOverGradient(const Op& op, at::Tensor& gradient);
+
+  // ---- helpers ----
+
+  int Head() const { return program_.num_units - 1; }
+  bool Held(int unit) const { return held_[unit]; }
+  const RankAssignment& assignment() const { return e_.assignment_; }
+  // Whether what units make are terms: their sums come before anybody uses them (check_slice.h).
+  bool Summed() const { return !assignment().slice.whole(); }
+  at::Tensor UnitOf(const at::Tensor& buffer, int unit) const {
+    return buffer.narrow(0, 0, e_.slices_.layout()[unit].num_elements);
+  }
+  at::Tensor Tied(int buffer) const { return buffer >= 0 ? UnitOf(e_.parameter_buffers_[buffer], 0) : at::Tensor(); }
+  // Zeroed at the first write after a reduction. Its last reduction and this write are ordered by the program.
+  at::Tensor GradientBuffer(int buffer, int unit);
+  // Where the head's backward by input leaves its weights' gradients: one sum of all microbatches that wait (docs/operators.md).
+  at::Tensor HeadsSum(at::Tensor& sum, int unit) const;
+  double LossWeight() const;
+  // A sum is not finite when an element is not. Of half numbers it is taken in float32: in float16 finite ones soon sum up to
+  // infinity. Stays on the device.
+  void NoteFinite(const at::Tensor& tensor, int64_t position);
+  // What another lane made.
+  at::Tensor Taken(at::Tensor whole) const {
+    e_.backend_.UsedOn(whole, Lane::kCompute);
+    return whole;
+  }
+  // Of activations that are handed over.
+  at::TensorOptions Activations() const;
+
+  // By gradient buffer; ordered by the program.
+  struct GradientUse {
+    bool fresh = true;    // the next write is the first one
+    int64_t reduced = 0;  // elements of the unit
+  };
+
+  Executor& e_;
+  const Program& program_;
+  const StepInput& input_;
+  const bool training_;
+  const InstructionFlops flops_;
+  StepOutcome outcome_;  // written by the collective lane, read by the optimizer after it
+  std::vector<GradientUse> gradient_uses_;
+  // Compute lane:
+  at::Tensor loss_sum_, not_finite_;  // read by ReduceScalars after the last loss
+  double tokens_ = 0;                 // the same
+  // By microbatch: what its last unit or segment made, then the gradient with respect to it. The collective lane sums it in place
+  // between two instructions of the compute lane.
+  std::vector<at::Tensor> activations_;
+  std::vector<std::vector<Saved>> saved_;  // [unit][microbatch]
+  at::Tensor head_sum_, tied_sum_;         // of the head, and of the embedding's table that it uses
+  std::vector<char> held_;                 // by unit
+  Border activations_out_, activations_in_, gradients_out_, gradients_in_;
+};
+
+}  // namespace motley::engine

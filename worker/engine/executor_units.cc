@@ -1,0 +1,186 @@
+// The compute lane: units forward and backward, and the optimizer.
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "common/model/op_set.h"
+#include "worker/engine/base/scalar_type.h"
+#include "worker/engine/executor_pass.h"
+#include "worker/engine/model/optimizer.h"
+#include "worker/engine/operators/half.h"
+
+namespace motley::engine {
+
+absl::Status Executor::Pass::Do(const Forward& op) {
+  at::Tensor& activation = activations_[op.microbatch];
+  const bool first = op.segment != UnitSegment::kMlp && op.segment != UnitSegment::kLoss;
+  if (first && op.unit > 0 && !Held(op.unit - 1)) activation = Taken(activations_in_.Take(op.unit, op.microbatch));
+  if (op.unit == Head()) {
+    RunHead(op, activation);
+    return absl::OkStatus();
+  }
+  activation = RunUnit(op, activation);
+  NoteFinite(activation, ForwardPosition(op.unit));
+  if (Summed() || op.segment == UnitSegment::kAttention || Held(op.unit + 1)) return absl::OkStatus();
+  activations_out_.Put(op.unit + 1, op.microbatch, std::exchange(activation, at::Tensor()));
+  return absl::OkStatus();
+}
+
+at::Tensor Executor::Pass::RunUnit(const Forward& op, const at::Tensor& input) {
+  const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
+  if (op.unit == 0) return e_.model_.EmbeddingForward(parameters, input_.batch.tokens[op.microbatch]);
+  Saved& saved = saved_[op.unit][op.microbatch];
+  const OpSet recomputed = op.keep == Keep::kBoundary ? OpSet::OfProgram(op.operators) : OpSet::None();
+  const ValueSet kept = op.keep == Keep::kNothing ? ValueSet() : e_.model_.KeptFor(recomputed);
+  at::Tensor output = e_.model_.LayerForward(op.segment, parameters, input, saved, kept);
+  if (op.keep == Keep::kNothing && op.segment != UnitSegment::kAttention) saved = {};
+  return output;
+}
+
+void Executor::Pass::RunHead(const Forward& op, at::Tensor& activation) {
+  const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit), tied = Tied(op.tied_buffer);
+  const at::Tensor& targets = input_.batch.targets[op.microbatch];
+  Saved& saved = saved_[op.unit][op.microbatch];
+  switch (op.segment) {
+    case UnitSegment::kLogits:
+      activation = e_.model_.HeadLogits(parameters, tied, activation, targets, op.keep, saved);
+      return;
+    case UnitSegment::kLoss:
+      CountLoss(op, e_.model_.HeadLoss(Taken(activation), op.keep, saved));
+      break;
+    default:
+      if (op.keep == Keep::kBoundary) saved.tensors = {activation};
+      CountLoss(op, e_.model_.HeadForward(parameters, tied, activation, targets, op.keep == Keep::kAll ? &saved : nullptr));
+  }
+  activation = at::Tensor();
+}
+
+void Executor::Pass::CountLoss(const Forward& op, const at::Tensor& loss) {
+  NoteFinite(loss, ForwardPosition(op.unit));
+  if (!assignment().slice.leads()) return;  // the same loss of the same tokens
+  loss_sum_.add_(loss);
+  tokens_ += static_cast<double>(input_.batch.targets[op.microbatch].numel());
+}
+
+absl::Status Executor::Pass::Do(const Recompute& op) {
+  Saved& saved = saved_[op.unit][op.microbatch];
+  const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
+  if (op.unit == Head()) {
+    if (Summed()) {
+      e_.model_.HeadRecompute(parameters, Tied(op.tied_buffer), saved);
+    } else {
+      const at::Tensor input = std::move(saved.tensors.front());
+      e_.model_.HeadForward(parameters, Tied(op.tied_buffer), input, input_.batch.targets[op.microbatch], &saved);
+    }
+  } else if (op.unit > 0) {
+    e_.model_.LayerRecompute(parameters, saved, OpSet::OfProgram(op.operators));
+  }
+  return absl::OkStatus();
+}
+
+template <typename Op>
+at::Tensor& Executor::Pass::OutputGradient(const Op& op) {
+  at::Tensor& gradient = activations_[op.microbatch];
+  const bool first = op.segment != UnitSegment::kAttention;
+  if (first && op.unit != Head() && !Held(op.unit + 1)) gradient = Taken(gradients_in_.Take(op.unit + 1, op.microbatch));
+  return gradient;
+}
+
+template <typename Op>
+void Executor::Pass::HandOverGradient(const Op& op, at::Tensor& gradient) {
+  if (gradient.defined()) NoteFinite(gradient, BackwardPosition(op.unit, program_.num_units));
+  if (Summed() || op.segment == UnitSegment::kMlp || op.unit == 0 || Held(op.unit - 1)) return;
+  gradients_out_.Put(op.unit, op.microbatch, std::exchange(gradient, at::Tensor()));
+}
+
+absl::Status Executor::Pass::Do(const Backward& op) {
+  at::Tensor& gradient = OutputGradient(op);
+  at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
+  at::Tensor gradients = GradientBuffer(op.grad, op.unit);
+  Saved& saved = saved_[op.unit][op.microbatch];
+  if (op.unit == Head()) {
+    at::Tensor tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : at::Tensor();
+    gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossWeight(),
+                                      gradients, tied_gradients);
+  } else if (op.unit == 0) {
+    e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], gradient, gradients);
+    gradient = at::Tensor();
+  } else {
+    gradient = e_.model_.LayerBackward(parameters, saved, gradient, gradients, op.segment);
+  }
+  HandOverGradient(op, gradient);
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Pass::Do(const BackwardInput& op) {
+  at::Tensor& gradient = OutputGradient(op);
+  const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
+  Saved& saved = saved_[op.unit][op.microbatch];
+  if (op.unit == Head()) {
+    at::Tensor sum = HeadsSum(head_sum_, op.unit), tied_sum = op.tied_buffer >= 0 ? HeadsSum(tied_sum_, 0) : at::Tensor();
+    gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossWeight(),
+                                      sum, tied_sum);
+  } else if (op.unit == 0) {
+    saved.gradients = {std::exchange(gradient, at::Tensor())};
+  } else {
+    gradient = e_.model_.LayerBackwardInput(parameters, saved, gradient, op.segment);
+  }
+  HandOverGradient(op, gradient);
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Pass::Do(const BackwardWeight& op) {
+  at::Tensor gradients = GradientBuffer(op.grad, op.unit);
+  Saved& saved = saved_[op.unit][op.microbatch];
+  if (op.unit == Head()) {
+    if (head_sum_.defined()) gradients.add_(head_sum_);
+    at::Tensor tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : at::Tensor();
+    if (tied_sum_.defined()) tied_gradients.add_(tied_sum_);
+    head_sum_ = tied_sum_ = at::Tensor();
+    saved = {};
+  } else if (op.unit == 0) {
+    e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], saved.gradients.front(), gradients);
+    saved = {};
+  } else {
+    e_.model_.LayerBackwardWeight(saved, gradients, op.segment);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Pass::Do(const ZeroGrad& op) {
+  GradientBuffer(op.grad, op.unit);
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Pass::Do(const OptimizerStep&) {
+  const JobConfig& config = assignment().config;
+  const double clip = ClipCoefficient(outcome_.scalars.norm(), config.training.max_norm) / input_.loss_scale;
+  const int64_t update = input_.step - input_.skipped + 1;
+  for (RangeState& own : e_.state_.ranges()) {
+    if (outcome_.overflow.empty())
+      AdamWStep(config.optimizer, input_.lr, update, clip, own.gradient, own.parameter, own.exp_avg, own.exp_avg_sq);
+    own.gradient.zero_();  // reductions add to it
+  }
+  return absl::OkStatus();
+}
+
+at::Tensor Executor::Pass::HeadsSum(at::Tensor& sum, int unit) const {
+  if (!sum.defined()) {
+    sum = at::zeros({e_.slices_.layout()[unit].num_elements}, e_.OptionsOf(ScalarTypeOf(e_.precision_.master)));
+  }
+  return sum;
+}
+
+// Every token of a text sample is valid: the step's global count is known beforehand.
+double Executor::Pass::LossWeight() const {
+  const TrainingSection& training = assignment().config.training;
+  return input_.loss_scale / (static_cast<double>(training.global_batch_size) * static_cast<double>(training.seq_len));
+}
+
+void Executor::Pass::NoteFinite(const at::Tensor& tensor, int64_t position) {
+  if (!training_) return;
+  const at::Tensor sum = IsHalf(tensor) ? tensor.sum(at::kFloat) : tensor.sum();
+  not_finite_ = at::minimum(not_finite_, at::where(at::isfinite(sum), kFinite, position));
+}
+
+}  // namespace motley::engine
