@@ -13,7 +13,9 @@
 #include "common/wire/job.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/plan_file.h"
 #include "coordinator/client/running_job.h"
+#include "planner/plan/plan.h"
 
 namespace motley::client {
 namespace {
@@ -24,7 +26,7 @@ constexpr size_t kRandomLetters = 6;
 constexpr char kTooLarge[] = "larger than max";
 
 struct SubmitFlags {
-  std::string file, id;
+  std::string file, id, plan;
   std::vector<std::string> overrides;
   bool wait = false;
 };
@@ -64,6 +66,11 @@ Exit Submit(Context& context, const SubmitFlags& flags) {
   if (Exit exit = RefuseDirectory(flags.file); exit.code != 0) return exit;
   auto file = LoadJobFile(flags.file, flags.overrides);
   if (!file.ok()) return FromJobFile(file.status());
+  if (!flags.plan.empty()) {
+    planner::Plan plan;
+    if (Exit exit = LoadPlanFile(flags.plan, &plan); exit.code != 0) return exit;
+    file->config.planner.plan_json = planner::ToJson(plan);
+  }
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
   const std::string name = file->config.name.empty() ? std::filesystem::path(flags.file).stem().string() : file->config.name;
@@ -95,6 +102,8 @@ Action AddSubmit(CLI::App& app) {
   app.add_option("--set", flags->overrides, "section.key=value instead of the file's; may be given again")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  app.add_option("--plan", flags->plan, "a plan given by hand instead of a strategy: JSON, or text as `motley plan` prints it")
+      ->type_name("FILE");
   app.add_option("--job-id,--id", flags->id,
                  "[a-z0-9-], at most 63; the same id and file again is the same job; generated if absent")
       ->type_name("ID");

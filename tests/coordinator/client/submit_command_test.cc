@@ -36,6 +36,25 @@ TEST_F(SubmitTest, SendsWhatTheFileSays) {
   EXPECT_EQ(json::parse(Motley(fake_, {"-o", "json", "submit", file_, "--id", "j-2"}).out)["id"], "j-2");
 }
 
+// In either form, and as the answer of `motley plan JOB -o json` has it.
+TEST_F(SubmitTest, TakesAPlanFromAFile) {
+  const std::string plan =
+      R"({"schedule": "1f1b", "pipelines": [{"stages": [{"units": [{"ranks": [{"device": "n1/gpu0"}], "microbatches": [8]}]}]}]})";
+  for (const std::string& text : {plan, absl::StrCat("{\"plan\": ", plan, "}")}) {
+    const Ran ran = Motley(fake_, {"submit", file_, "--id", "j", "--plan", folder_.Write("plan.json", text)});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const json sent = json::parse(fake_.submitted.back().spec().planner().plan_json());
+    EXPECT_EQ(sent["schedule"], "1f1b");
+    EXPECT_EQ(sent["pipelines"][0]["stages"][0]["units"][0]["ranks"][0]["device"], "n1/gpu0");
+  }
+  const size_t before = fake_.submitted.size();
+  const Ran wrong = Motley(fake_, {"submit", file_, "--plan", folder_.Write("wrong.json", R"({"pipelines": 3})")});
+  EXPECT_EQ(wrong.code, 65);
+  EXPECT_NE(wrong.err.find("wrong.json: "), std::string::npos) << wrong.err;
+  EXPECT_EQ(Motley(fake_, {"submit", file_, "--plan", folder_ / "absent.json"}).code, 66);
+  EXPECT_EQ(fake_.submitted.size(), before);
+}
+
 TEST_F(SubmitTest, GeneratesDifferentValidIds) {
   std::set<std::string> ids;
   for (int i = 0; i < 20; ++i) ASSERT_EQ(Motley(fake_, {"submit", file_}).code, 0);
