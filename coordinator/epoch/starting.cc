@@ -16,6 +16,7 @@
 #include "coordinator/state/measured_speed.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/transports.h"
+#include "planner/plan/unit_slices.h"
 
 namespace motley::coordinator {
 namespace {
@@ -142,11 +143,13 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
       result.lanes.size() != places.size()) {
     return absl::InternalError(absl::StrCat("the plan has ", places.size(), " ranks and ", result.programs.size(), " programs"));
   }
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, planner::SlicesOfRanks(shape, result.plan));
   std::vector<RankAssignment> ranks(places.size(), Common(state, *run.prepared, job, shape, places));
   for (size_t r = 0; r < ranks.size(); ++r) {
     ranks[r].rank = static_cast<int>(r);
     ranks[r].device = places[r].device;
     ranks[r].stage = places[r].stage;
+    ranks[r].slice = slices[r];
     ranks[r].program = result.programs[r];
     ranks[r].evaluation = result.evaluations[r];
     ranks[r].predicted_lanes = result.lanes[r];

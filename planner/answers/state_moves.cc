@@ -84,11 +84,11 @@ absl::Status CheckOwnership(const Plan& plan, const std::vector<int64_t>& sizes)
   return Validate(*plan.ownership, sizes, world);
 }
 
-Holdings HoldingsOf(const Plan& plan, const std::vector<int64_t>& sizes, const Names& names) {
+Holdings HoldingsOf(const Plan& plan, const std::vector<int64_t>& sizes, const ModelShape* model, const Names& names) {
   std::vector<size_t> devices;  // by rank
   ForEachRank(plan, [&](const RankPlan& rank) { devices.push_back(names.Index(rank.device)); });
   Holdings holdings;
-  const Ownership ownership = OwnershipOf(plan, sizes);
+  const Ownership ownership = model != nullptr ? OwnershipOf(plan, *model) : OwnershipOf(plan, sizes);
   for (int32_t block = 0; block < ownership.num_blocks(); ++block) {
     holdings.emplace_back();
     for (const OwnedRange& range : ownership.Of(block)) {
@@ -183,7 +183,7 @@ absl::StatusOr<std::vector<StateMove>> FindStateMoves(const Plan& before, const 
   MOTLEY_RETURN_IF_ERROR(CheckOwnership(after, sizes));
   const Names names(before, after);
   MoveFinder finder(names, StateBytesPerElement(after.dtype));
-  const Holdings from = HoldingsOf(before, sizes, names), to = HoldingsOf(after, sizes, names);
+  const Holdings from = HoldingsOf(before, sizes, model, names), to = HoldingsOf(after, sizes, model, names);
   for (size_t u = 0; u < sizes.size(); ++u) {
     for (const Holding& wanted : to[u]) finder.Bring(wanted, from[u]);
   }

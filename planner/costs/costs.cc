@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/model/layer_table.h"
 #include "planner/costs/latency_match.h"
 #include "planner/costs/layer_operators.h"
 #include "planner/costs/roofline.h"
@@ -224,14 +225,29 @@ int64_t Costs::SavedBytes(int kind, UnitKind unit, OpSet recomputed, double samp
   return ToBytes(At(kind).saved_factor[Index(unit)] * ComputedSavedBytes(unit, recomputed, share) * samples);
 }
 
-int64_t Costs::WaitingBytes(int kind, UnitKind unit, double samples) const {
+int64_t Costs::WaitingBytes(int kind, UnitKind unit, double samples, double share) const {
   // A few columns are there once for all samples.
   const auto of = [&](int64_t n) { return motley::WaitingBytes(workload_.model, unit, n, workload_.seq_len, workload_.dtype); };
-  return ToBytes(At(kind).saved_factor[Index(unit)] * samples * static_cast<double>(of(2) - of(1)));
+  auto bytes = static_cast<double>(of(2) - of(1));
+  const auto keep_share = [&](LayerValue value) {
+    const int64_t whole = ValueBytes(workload_.model, value, 1, workload_.seq_len, workload_.dtype);
+    if (IsDivided(value)) bytes -= (1 - share) * static_cast<double>(whole);
+  };
+  if (share < 1 && unit == UnitKind::kLayer) {
+    WaitingValues().ForEach(keep_share);
+    WaitingGradients().ForEach(keep_share);
+  }
+  return ToBytes(At(kind).saved_factor[Index(unit)] * samples * bytes);
 }
 
 int64_t Costs::BoundaryBytes(double samples) const {
   return ToBytes(samples * static_cast<double>(motley::BoundaryBytes(workload_.model, 1, workload_.seq_len, workload_.dtype)));
+}
+
+int64_t Costs::RowBytes(double samples) const {
+  constexpr int64_t kNumbers = 3;
+  const int64_t size = std::max(element_bytes(), SizeOfBytes(DType::kFloat32));
+  return ToBytes(samples * static_cast<double>(kNumbers * workload_.seq_len * size));
 }
 
 int64_t Costs::WorkspaceBytes(int kind, UnitKind unit, double samples, double share) const {

@@ -71,8 +71,10 @@ class Costs {
   // Kept from forward to backward beside the unit's input, when `recomputed` operators keep nothing. All(): 0.
   int64_t SavedBytes(int kind, UnitKind unit, OpSet recomputed, double samples, double share = 1) const;
   // Of the unit between the two halves of a backward as the engine runs them, the gradient of its output included.
-  int64_t WaitingBytes(int kind, UnitKind unit, double samples) const;
+  int64_t WaitingBytes(int kind, UnitKind unit, double samples, double share = 1) const;
   int64_t BoundaryBytes(double samples) const;  // one activation between units
+  // What the ranks of a tensor-parallel unit must know of each row of logits: maximum, sum of exponentials, the target's logit.
+  int64_t RowBytes(double samples) const;
   // The largest temporary of forward or backward.
   int64_t WorkspaceBytes(int kind, UnitKind unit, double samples, double share = 1) const;
   int64_t ContextBytes(int kind) const;  // CUDA context and communicators

@@ -20,11 +20,17 @@ namespace {
 
 constexpr UnitKind kUnits[] = {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead};
 
-struct Evaluator {
+// A rank of a unit that evaluates.
+struct EvaluatorRank {
   int device = 0;
+  double tp_share = 1;
+  int64_t stays = 0;  // bytes that training leaves where they are
+};
+
+struct Evaluator {
+  std::vector<EvaluatorRank> ranks;
   int64_t microbatch = 0;  // 0 = takes no part
   double seconds_per_sample = 0;
-  int64_t stays = 0;    // bytes that training leaves where they are
   int64_t room = 0;     // samples whose activations fit
   int64_t samples = 0;  // assigned
 };
@@ -35,35 +41,45 @@ int64_t TokenBytes(const Setting& setting) {
   return setting.workload.seq_len * kTokenAndTarget;
 }
 
-double SecondsPerSample(const Costs& costs, int kind, int64_t microbatch) {
+double SecondsPerSample(const Costs& costs, int kind, int64_t microbatch, double tp_share) {
   const auto samples = static_cast<double>(microbatch);
   const double layers = static_cast<double>(costs.workload().model.num_layers);
-  return (costs.ForwardSeconds(kind, UnitKind::kEmbedding, samples) +
-          layers * costs.ForwardSeconds(kind, UnitKind::kLayer, samples) + costs.ForwardSeconds(kind, UnitKind::kHead, samples)) /
+  return (costs.ForwardSeconds(kind, UnitKind::kEmbedding, samples, tp_share) +
+          layers * costs.ForwardSeconds(kind, UnitKind::kLayer, samples, tp_share) +
+          costs.ForwardSeconds(kind, UnitKind::kHead, samples, tp_share)) /
          samples;
 }
 
-Evaluator Describe(const Setting& setting, const UnitPlan& unit) {
+// Samples whose activations the rank has room for: tokens, targets and one activation per sample live between units, beside what
+// one microbatch needs while a unit runs. What trains fits at least one microbatch more evaluated.
+int64_t RoomOf(const Setting& setting, const EvaluatorRank& rank, int64_t microbatch) {
   const Costs& costs = setting.costs;
-  const MemoryByPurpose& trained = unit.ranks[0].predicted.memory;
-  Evaluator e;
-  e.device = setting.FindDevice(unit.ranks[0].device);
-  e.stays = trained.total() - trained.boundaries - trained.saved - trained.workspace;
-  if (unit.microbatches.empty()) return e;
-  const int kind = setting.KindOf(e.device);
-  e.microbatch = unit.microbatches.front();
-  e.seconds_per_sample = SecondsPerSample(costs, kind, e.microbatch);
-  // Tokens, targets and one activation per sample live between units, beside what one microbatch needs while a unit runs.
-  const auto m = static_cast<double>(e.microbatch);
+  const int kind = setting.KindOf(rank.device);
+  const auto m = static_cast<double>(microbatch);
   int64_t transient = 0;
   for (const UnitKind of : kUnits) {
     const int64_t input = of == UnitKind::kEmbedding ? 0 : costs.BoundaryBytes(m);
-    transient = std::max(transient, input + costs.SavedBytes(kind, of, OpSet::None(), m) + costs.BoundaryBytes(m) +
-                                        costs.WorkspaceBytes(kind, of, m));
+    transient = std::max(transient, input + costs.SavedBytes(kind, of, OpSet::None(), m, rank.tp_share) + costs.BoundaryBytes(m) +
+                                        costs.WorkspaceBytes(kind, of, m, rank.tp_share));
   }
-  const int64_t room = setting.UsableBytes(e.device) - e.stays - transient;
-  // What trains fits at least one microbatch more evaluated.
-  e.room = std::max(e.microbatch, room / (costs.BoundaryBytes(1) + TokenBytes(setting)));
+  const int64_t room = setting.UsableBytes(rank.device) - rank.stays - transient;
+  return std::max(microbatch, room / (costs.BoundaryBytes(1) + TokenBytes(setting)));
+}
+
+// A unit has the room of its fullest rank and the pace of its slowest.
+Evaluator Describe(const Setting& setting, const UnitPlan& unit) {
+  Evaluator e;
+  e.microbatch = unit.microbatches.empty() ? 0 : unit.microbatches.front();
+  for (const RankPlan& plan : unit.ranks) {
+    const MemoryByPurpose& trained = plan.predicted.memory;
+    const EvaluatorRank& rank = e.ranks.emplace_back(setting.FindDevice(plan.device), plan.tp_share,
+                                                     trained.total() - trained.boundaries - trained.saved - trained.workspace);
+    if (e.microbatch == 0) continue;
+    const double seconds = SecondsPerSample(setting.costs, setting.KindOf(rank.device), e.microbatch, rank.tp_share);
+    const int64_t room = RoomOf(setting, rank, e.microbatch);
+    e.seconds_per_sample = std::max(e.seconds_per_sample, seconds);
+    e.room = e.ranks.size() == 1 ? room : std::min(e.room, room);
+  }
   return e;
 }
 
@@ -89,13 +105,13 @@ absl::Status Deal(int64_t samples, std::span<Evaluator> evaluators) {
   return absl::OkStatus();
 }
 
-absl::Status CheckMemory(const Setting& setting, const Evaluator& e, const Program& program) {
-  const int64_t needed =
-      e.stays + PeakActivations(setting.costs, setting.KindOf(e.device), program).total() + e.samples * TokenBytes(setting);
-  const int64_t missing = needed - setting.UsableBytes(e.device);
+absl::Status CheckMemory(const Setting& setting, const EvaluatorRank& rank, int64_t samples, const Program& program) {
+  const ActivationBytes peak = PeakActivations(setting.costs, setting.KindOf(rank.device), program, rank.tp_share);
+  const int64_t needed = rank.stays + peak.total() + samples * TokenBytes(setting);
+  const int64_t missing = needed - setting.UsableBytes(rank.device);
   if (missing <= 0) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("validation does not fit: ", setting.cluster.devices[e.device].id.value(),
-                                                   " needs ", BytesText(needed), " for ", e.samples, " samples and lacks ",
+  return absl::ResourceExhaustedError(absl::StrCat("validation does not fit: ", setting.cluster.devices[rank.device].id.value(),
+                                                   " needs ", BytesText(needed), " for ", samples, " samples and lacks ",
                                                    BytesText(missing), " (", missing, " bytes); lower data.validation_samples"));
 }
 
@@ -143,7 +159,10 @@ absl::StatusOr<std::vector<Program>> PlanEvaluation(const Setting& setting, int6
   }
   MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> programs, LowerEvaluation(setting, *plan));
   MOTLEY_RETURN_IF_ERROR(CheckOrder(programs));
-  for (size_t r = 0; r < all.size(); ++r) MOTLEY_RETURN_IF_ERROR(CheckMemory(setting, all[r], programs[r]));
+  size_t r = 0;
+  for (const Evaluator& e : all) {
+    for (const EvaluatorRank& rank : e.ranks) MOTLEY_RETURN_IF_ERROR(CheckMemory(setting, rank, e.samples, programs[r++]));
+  }
   return programs;
 }
 

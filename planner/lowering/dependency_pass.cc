@@ -114,6 +114,7 @@ class DependencyPass {
   }
   void Visit(const Forward& op) {
     Reads(op);
+    NeedsSum(op);
     Needs(received_, Border(false, op.unit, op.microbatch));
   }
   void Visit(const Recompute& op) {
@@ -124,16 +125,34 @@ class DependencyPass {
     Needs(prefetched_, {op.unit, op.microbatch});
     Reads(op);
     Writes(op);
+    NeedsSum(op);
     backward_ = at_;
     Needs(received_, Border(true, op.unit + op.more_units + 1, op.microbatch));
   }
   void Visit(const BackwardInput& op) {
     Needs(prefetched_, {op.unit, op.microbatch});
     Reads(op);
+    NeedsSum(op);
     backward_ = at_;
     Needs(received_, Border(true, op.unit + op.more_units + 1, op.microbatch));
   }
   void Visit(const BackwardWeight& op) { Writes(op); }
+  // A unit's second segment, of what its ranks have summed between the two.
+  template <typename Op>
+  void NeedsSum(const Op& op) {
+    if (op.segment != UnitSegment::kWhole) Needs(halves_summed_, {op.unit, op.microbatch});
+  }
+  // The sum behind a unit is as if it had come over the border.
+  void Visit(const AllReduceActivation& op) {
+    NeedsComputed();
+    if (op.segment != UnitSegment::kWhole) {
+      halves_summed_[{op.unit, op.microbatch}] = at_;
+    } else if (op.of == Exchanged::kGradient) {
+      received_[{true, op.unit, op.microbatch}] = at_;
+    } else {
+      received_[{false, op.unit + 1, op.microbatch}] = at_;
+    }
+  }
 
   // ---- transfers and the end of the step: of what was computed last ----
 
@@ -144,8 +163,12 @@ class DependencyPass {
     Needs(received_, border);
     received_[border] = at_;
   }
-  void Visit(const SendActivation&) { NeedsComputed(); }
-  void Visit(const SendGradient&) { NeedsComputed(); }
+  void Visit(const SendActivation& op) { Sends(Border(false, op.unit, op.microbatch)); }
+  void Visit(const SendGradient& op) { Sends(Border(true, op.unit, op.microbatch)); }
+  void Sends(const Border& border) {
+    const auto sum = received_.find(border);  // of what was computed
+    sum != received_.end() ? Needs(sum->second) : NeedsComputed();
+  }
   void Visit(const ReduceScalars&) {
     NeedsComputed();
     scalars_ = at_;
@@ -187,9 +210,8 @@ class DependencyPass {
   }
   void Visit(const OffloadState&) { Needs(stepped_); }
 
-  // No pass writes these yet.
+  // No pass writes it yet.
   void Visit(const Broadcast&) {}
-  void Visit(const AllReduceActivation&) {}
 
   std::vector<Instruction> instructions_;
   std::vector<Lane> lanes_;                                       // by instruction
@@ -200,7 +222,7 @@ class DependencyPass {
   NewestByNumber written_, reduced_;    // by gradient buffer
   NewestByNumber summed_;               // by unit
   Newest<std::pair<State, int32_t>> fetched_;
-  Newest<Boundary> offloaded_, prefetched_;
+  Newest<Boundary> offloaded_, prefetched_, halves_summed_;
   Newest<Border> received_;
 };
 

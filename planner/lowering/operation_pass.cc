@@ -1,10 +1,27 @@
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "planner/lowering/rank_passes.h"
 
 namespace motley::planner {
 namespace {
+
+// What a rank of a tensor-parallel unit computes in one piece, and what of it the ranks then sum.
+struct UnitPart {
+  UnitSegment segment = UnitSegment::kWhole;
+  bool is_summed = false;
+  Exchanged of = Exchanged::kActivation;
+  UnitSegment behind = UnitSegment::kWhole;  // what the sum is said to be of
+};
+constexpr UnitPart kEmbeddingForward[] = {{UnitSegment::kWhole, true, Exchanged::kActivation}};
+constexpr UnitPart kEmbeddingBackward[] = {{}};
+constexpr UnitPart kLayerForward[] = {{UnitSegment::kAttention, true, Exchanged::kActivation, UnitSegment::kAttention},
+                                      {UnitSegment::kMlp, true, Exchanged::kActivation}};
+constexpr UnitPart kLayerBackward[] = {{UnitSegment::kMlp, true, Exchanged::kGradient, UnitSegment::kMlp},
+                                       {UnitSegment::kAttention, true, Exchanged::kGradient}};
+constexpr UnitPart kHeadForward[] = {{UnitSegment::kLogits, true, Exchanged::kRows, UnitSegment::kLogits}, {UnitSegment::kLoss}};
+constexpr UnitPart kHeadBackward[] = {{UnitSegment::kWhole, true, Exchanged::kGradient}};
 
 class OperationPass {
  public:
@@ -26,11 +43,7 @@ class OperationPass {
       for (; next != own.end() && next->step == i; ++next) AddMicrobatch(step, *next);
       for (const int32_t buffer : step.released) Add(Release{buffer});
       AddGathers(step.gathered);
-      for (const auto& [unit, buffer, group, to_all, more_units] : step.reduced) {
-        if (!written_[buffer]) Add(ZeroGrad{unit, buffer});
-        written_[buffer] = false;
-        to_all ? Add(AllReduce{unit, buffer, group}) : Add(ReduceScatter{unit, buffer, group});
-      }
+      AddReductions(step.reduced);
     }
     Add(ReduceScalars{});
     if (rank_.training) Add(OptimizerStep{});
@@ -43,7 +56,23 @@ class OperationPass {
   void Add(Operation op) { operations_.push_back(std::move(op)); }
 
   void AddGathers(const UnitCollectives& gathers) {
-    for (const auto& [unit, buffer, group, to_all, more_units] : gathers) Add(Gather{unit, buffer, group, more_units});
+    for (const UnitCollective& gather : gathers) {
+      Add(Gather{gather.unit, gather.buffer, gather.group, gather.more_units, gather.elements});
+    }
+  }
+  void AddReductions(const UnitCollectives& reductions) {
+    const UnitCollective* before = nullptr;  // of an array that is reduced in ranges
+    for (const UnitCollective& sum : reductions) {
+      const bool goes_on = before != nullptr && before->unit == sum.unit && !sum.elements.whole();
+      if (!goes_on && !written_[sum.buffer]) Add(ZeroGrad{sum.unit, sum.buffer});
+      written_[sum.buffer] = false;
+      if (sum.to_all) {
+        Add(AllReduce{sum.unit, sum.buffer, sum.group, 0, sum.elements});
+      } else {
+        Add(ReduceScatter{sum.unit, sum.buffer, sum.group, 0, sum.elements});
+      }
+      before = &sum;
+    }
   }
 
   void AddMicrobatch(const StageStep& step, const MemberStep& own) {
@@ -68,19 +97,19 @@ class OperationPass {
     }
     switch (step.kind) {
       case ActionKind::kForward:
-        AddTogether(step, own,
-                    Forward{.unit = step.unit,
-                            .microbatch = microbatch,
-                            .buffer = step.parameters,
-                            .tied_buffer = tied,
-                            .keep = keep,
-                            .operators = operators});
+        AddSummed(step, own,
+                  Forward{.unit = step.unit,
+                          .microbatch = microbatch,
+                          .buffer = step.parameters,
+                          .tied_buffer = tied,
+                          .keep = keep,
+                          .operators = operators});
         break;
       case ActionKind::kBackward:
-        AddTogether(step, own, Backward{step.unit, microbatch, step.parameters, tied, step.gradients, tied_grad});
+        AddSummed(step, own, Backward{step.unit, microbatch, step.parameters, tied, step.gradients, tied_grad});
         break;
       case ActionKind::kInputGradient:
-        AddTogether(step, own, BackwardInput{step.unit, microbatch, step.parameters, tied});
+        AddSummed(step, own, BackwardInput{step.unit, microbatch, step.parameters, tied});
         break;
       case ActionKind::kWeightGradient:
         AddTogether(step, own, BackwardWeight{step.unit, microbatch, step.gradients, tied_grad});
@@ -91,13 +120,27 @@ class OperationPass {
     }
     AddTransfers(own.num_sends, &send_);
   }
-  // Of all that the member does in the step. The ranks of a tensor-parallel unit compute it together.
+  // Of all that the member does in the step.
   template <typename Op>
   void AddTogether(const StageStep& step, const MemberStep& own, Op op) {
     op.more_units = step.more_units;
     op.more_microbatches = static_cast<int32_t>(own.more_microbatches);
-    if constexpr (requires { op.tp_group; }) op.tp_group = rank_.tp_group;
     Add(op);
+  }
+  // The same where the ranks of a tensor-parallel unit sum what they make of it, behind each part.
+  template <typename Op>
+  void AddSummed(const StageStep& step, const MemberStep& own, Op op) {
+    if (rank_.tp_group < 0) return AddTogether(step, own, op);
+    for (const UnitPart& part : PartsOf(step)) {
+      op.segment = part.segment;
+      Add(op);
+      if (part.is_summed) Add(AllReduceActivation{op.unit, op.microbatch, part.of, rank_.tp_group, part.behind});
+    }
+  }
+  std::span<const UnitPart> PartsOf(const StageStep& step) const {
+    if (step.unit == 0) return step.backward() ? std::span<const UnitPart>(kEmbeddingBackward) : kEmbeddingForward;
+    if (step.unit == rank_.head) return step.backward() ? std::span<const UnitPart>(kHeadBackward) : kHeadForward;
+    return step.backward() ? kLayerBackward : kLayerForward;
   }
   void AddTransfers(int32_t count, Transfer* next) {
     if (!rank_.follows) operations_.insert(operations_.end(), *next, *next + count);

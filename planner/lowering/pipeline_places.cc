@@ -35,40 +35,32 @@ void AddTiedGroup(const Setting& setting, const PlanView& view, const PipelineVi
   if (apart) places->groups.push_back(ByNode(setting, view, RanksOf(view, {first, last})));
 }
 
-// A group is listed once, however many units it serves.
+// Its place in the list, where each is once, however many units it serves.
+int32_t ListedGroup(const std::vector<int32_t>& group, PipelinePlaces* places) {
+  const auto listed = std::find(places->groups.begin(), places->groups.end(), group);
+  const auto place = static_cast<int32_t>(listed - places->groups.begin());
+  if (listed == places->groups.end()) places->groups.push_back(group);
+  return place;
+}
+
 void AddSumGroups(const Setting& setting, const PlanView& view, PipelinePlaces* places) {
   for (const std::vector<int>& stages : HoldersOf(view, UnitsAsBlocks(setting), setting.workload.model.tie_embeddings)) {
-    const std::vector<int32_t> group = ByNode(setting, view, RanksOf(view, stages));
-    const auto listed = std::find(places->groups.begin(), places->groups.end(), group);
-    places->sum_group.push_back(static_cast<int32_t>(listed - places->groups.begin()));
-    if (listed == places->groups.end()) places->groups.push_back(group);
+    places->sum_group.push_back(ListedGroup(ByNode(setting, view, RanksOf(view, stages)), places));
   }
 }
 
-bool CutAlike(const StagePlan& stage) {
-  return std::all_of(stage.units.begin(), stage.units.end(), [&](const UnitPlan& unit) {
-    return std::equal(unit.ranks.begin(), unit.ranks.end(), stage.units[0].ranks.begin(), stage.units[0].ranks.end(),
-                      [](const RankPlan& a, const RankPlan& b) { return a.tp_share == b.tp_share; });
-  });
-}
-
+// All units of the stage are of one width.
 void AddTensorParallelGroups(const Setting& setting, const PlanView& view, const StageView& stage, PipelinePlaces* places) {
-  const auto add = [&](const std::vector<int32_t>& ranks, std::vector<int32_t>* group_of) {
-    for (const int32_t rank : ranks) (*group_of)[rank] = static_cast<int32_t>(places->groups.size());
-    places->groups.push_back(ByNode(setting, view, ranks));
-  };
-  std::vector<std::vector<int32_t>> slices(stage.plan->units[0].ranks.size());
-  int32_t rank = stage.first_rank;
-  for (const UnitPlan& unit : stage.plan->units) {
+  const int32_t width = stage.num_ranks / stage.num_units;
+  if (width == 1) return;
+  const auto add = [&](int32_t first, int32_t step, int32_t count, std::vector<int32_t>* group_of) {
     std::vector<int32_t> ranks;
-    for (size_t i = 0; i < unit.ranks.size(); ++i, ++rank) {
-      ranks.push_back(rank);
-      if (i < slices.size()) slices[i].push_back(rank);
-    }
-    if (ranks.size() > 1) add(ranks, &places->tp_group);
-  }
-  if (slices.size() == 1 || !CutAlike(*stage.plan)) return;
-  for (const std::vector<int32_t>& slice : slices) add(slice, &places->slice_group);
+    for (int32_t i = 0; i < count; ++i) ranks.push_back(stage.first_rank + first + i * step);
+    const int32_t group = ListedGroup(ByNode(setting, view, ranks), places);
+    for (const int32_t rank : ranks) (*group_of)[rank] = group;
+  };
+  for (int32_t unit = 0; unit < stage.num_units; ++unit) add(unit * width, 1, width, &places->tp_group);
+  for (int32_t slice = 0; slice < width; ++slice) add(slice, width, stage.num_units, &places->slice_group);
 }
 
 }  // namespace

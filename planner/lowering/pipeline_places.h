@@ -17,8 +17,7 @@ struct PipelinePlaces {
   std::vector<int32_t> tied_group;
   // By unit of the model: the ranks of all pipelines that hold it. Of one pipeline empty.
   std::vector<int32_t> sum_group;
-  // By rank of a tensor-parallel unit, else -1: its unit; the ranks of the stage with the same slice, where all units are cut
-  // alike.
+  // By rank of a tensor-parallel unit, else -1: its unit; the ranks of the stage with the same slice, its own of each unit.
   std::vector<int32_t> tp_group, slice_group;
 };
 

@@ -52,13 +52,15 @@ StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
   return traits;
 }
 
+bool SharesTensorParallel(const StageView& stage) { return stage.shared() && stage.num_ranks > stage.num_units; }
+
 // The stage's steps, as its members go through them.
-StageSteps StepsOf(const WrittenPass& pass, const StageView& stage, const StageSchedule& schedule, const StageTraits& traits) {
+StageSteps StepsOf(const WrittenPass& pass, const StageView& stage, const StageSchedule& schedule, const StageTraits& traits,
+                   ReductionOrder order) {
   StageSteps steps = WithParameters(ComputeSteps(schedule, traits), traits);
   if (pass.training) steps = WithGradients(std::move(steps), traits);
-  if (pass.merged) return steps;
-  const bool meets = stage.shared() || !traits.sum_group.empty();
-  return meets && stage.num_ranks > stage.num_units ? WithRoomForBroadcasts(std::move(steps), traits) : steps;
+  if (pass.merged || !SharesTensorParallel(stage)) return steps;
+  return WithRoomForSums(std::move(steps), traits.reduces_in_turn ? ReductionOrder::kAtOnce : order);
 }
 
 void Shift(int64_t samples, PipelineSchedule* schedule) {
@@ -69,10 +71,8 @@ void Shift(int64_t samples, PipelineSchedule* schedule) {
   }
 }
 
-}  // namespace
-
-absl::StatusOr<PipelineSteps> StepsOfPipeline(const WrittenPass& pass, size_t p, const PipelineSchedule& schedule,
-                                              const PipelineWalk& walk, int64_t first_sample) {
+absl::StatusOr<PipelineSteps> StepsInOrder(const WrittenPass& pass, size_t p, const PipelineSchedule& schedule,
+                                           const PipelineWalk& walk, int64_t first_sample, ReductionOrder order) {
   const PipelineView& pipeline = pass.view.pipelines[p];
   const Joined joined = !pass.merged ? Joined::kNone : pipeline.num_stages > 1 ? Joined::kInside : Joined::kAll;
   PipelineSteps result;
@@ -82,7 +82,7 @@ absl::StatusOr<PipelineSteps> StepsOfPipeline(const WrittenPass& pass, size_t p,
   for (size_t s = 0; s < schedule.stages.size(); ++s) {
     const int stage = pipeline.first_stage + static_cast<int>(s);
     result.traits.push_back(TraitsOfStage(pass, stage));
-    result.stages.push_back(StepsOf(pass, pass.view.stages[stage], schedule.stages[s], result.traits[s]));
+    result.stages.push_back(StepsOf(pass, pass.view.stages[stage], schedule.stages[s], result.traits[s], order));
     for (size_t m = 0; m < schedule.stages[s].members.size(); ++m, ++actor) {
       const int32_t rank = pass.merged ? actor : pass.view.actors[actor].first_rank;
       std::vector<MemberStep> steps = MemberSteps(result.stages[s], schedule.stages[s].members[m], walk.times[s][m], joined);
@@ -91,6 +91,19 @@ absl::StatusOr<PipelineSteps> StepsOfPipeline(const WrittenPass& pass, size_t p,
   }
   MOTLEY_ASSIGN_OR_RETURN(result.members, WithTransfers(std::move(result.members), result.stages, result.schedule));
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<PipelineSteps> StepsOfPipeline(const WrittenPass& pass, size_t p, const PipelineSchedule& schedule,
+                                              const PipelineWalk& walk, int64_t first_sample) {
+  const auto in_order = [&](ReductionOrder order) { return StepsInOrder(pass, p, schedule, walk, first_sample, order); };
+  absl::StatusOr<PipelineSteps> at_once = in_order(ReductionOrder::kAtOnce);
+  // A sum that waits for a reduction waits for all of the stage, and they may wait for what it is to hand over.
+  const PipelineView& pipeline = pass.view.pipelines[p];
+  const auto stage = pass.view.stages.begin() + pipeline.first_stage;
+  if (at_once.ok() || pass.merged || !std::any_of(stage, stage + pipeline.num_stages, SharesTensorParallel)) return at_once;
+  return in_order(ReductionOrder::kBehindSums);
 }
 
 Program ProgramOf(const WrittenPass& pass, const PipelineSteps& pipeline, const StageSteps& slice, const StageMember& member,

@@ -14,7 +14,7 @@
 #include "planner/lowering/program_seconds.h"
 #include "planner/lowering/program_walk.h"
 #include "planner/plan/ownership.h"
-#include "planner/plan/placement.h"
+#include "planner/plan/unit_slices.h"
 
 namespace motley::planner {
 namespace {
@@ -298,12 +298,15 @@ class Graph : public WalkListener {
   std::vector<std::vector<double>> charges_;                         // by program and instruction; empty = nothing costs anything
 };
 
-// That ranges of elements are those of the model's units: each program is held to itself alone (Validate).
-absl::Status CheckElements(const std::vector<Program>& programs, const Ownership& ownership) {
-  for (const Program& program : programs) {
+// That ranges of elements are those of the ranks' slices of the model: each program is held to itself alone (Validate).
+absl::Status CheckElements(const ModelShape& model, const std::vector<Program>& programs, const std::vector<ModelSlice>& slices) {
+  for (size_t r = 0; r < programs.size(); ++r) {
+    const Program& program = programs[r];
     const ProgramIndex index(program);
+    if (std::all_of(index.elements.begin(), index.elements.end(), [](int64_t end) { return end == 0; })) continue;
+    const SliceElements slice = ElementsOf(model, slices[r]);
     for (size_t unit = 0; unit < index.elements.size(); ++unit) {
-      const int64_t end = index.elements[unit], elements = ownership.NumElements(static_cast<int32_t>(unit));
+      const int64_t end = index.elements[unit], elements = slice.all[unit];
       if (end == 0 || end == elements) continue;
       return absl::FailedPreconditionError(absl::StrCat("program of rank ", program.rank, ": its ranges of unit ", unit,
                                                         " end at element ", end, ", the unit has ", elements));
@@ -323,10 +326,12 @@ absl::StatusOr<ProgramGraph> GraphAt(const Setting& setting, const std::vector<P
 
 absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
-  const Ownership ownership = OwnershipOf(plan, UnitElements(setting.costs.layout()));
-  MOTLEY_RETURN_IF_ERROR(CheckElements(programs, ownership));
+  const ModelShape& model = setting.workload.model;
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfRanks(model, plan));
+  MOTLEY_RETURN_IF_ERROR(CheckElements(model, programs, slices));
+  const Ownership ownership = OwnershipOf(plan, model);
   GraphWriter writer(setting.links);
-  return GraphAt(setting, programs, RatesOfRanks(setting, view, programs, ownership, &writer).get(), &writer);
+  return GraphAt(setting, programs, RatesOfRanks(setting, view, programs, ownership, slices, &writer).get(), &writer);
 }
 
 absl::StatusOr<StepGraph> GraphOfClasses(const Setting& setting, const PlanView& view, const ClassPrograms& classes) {

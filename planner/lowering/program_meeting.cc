@@ -9,7 +9,7 @@ template <typename Op>
 Together UnitTogether(const Op& op) {
   Together together{.group = op.group, .unit = op.unit};
   if constexpr (requires { op.more_units; }) together.more_units = op.more_units;
-  if constexpr (requires { op.elements; }) together.elements = op.elements;
+  if constexpr (requires { op.elements; }) together.elements = op.elements.count;
   if constexpr (requires { op.root; }) together.root = op.root;
   if constexpr (requires { op.of; }) together.of = op.of;
   if constexpr (requires { op.segment; }) together.segment = op.segment;

@@ -13,7 +13,7 @@ namespace motley::planner {
 // What all ranks of a group must mean by an instruction. Group -1 = all ranks, unit -1 = none.
 struct Together {
   int32_t group = -1, unit = -1, more_units = 0;
-  ArrayRange elements;
+  int64_t elements = 0;  // of a range of the array; where it begins the ranks' slices say
   int32_t root = -1;
   UnitSegment segment = UnitSegment::kWhole;
   Exchanged of = Exchanged::kActivation;

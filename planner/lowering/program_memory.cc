@@ -67,6 +67,7 @@ class Ledger {
         tp_share_(tp_share),
         as_engine_(costs.workload().state == StateKeeping::kEngine),
         held_(program.num_units, false),
+        summed_(program.num_units, false),
         comes_with_the_one_before_(ComingWithTheOneBefore(program, all)),
         activations_(program),
         gradients_(program) {
@@ -109,8 +110,9 @@ class Ledger {
     const double samples = SamplesOf(microbatch);
     const UnitKind unit_kind = UnitKindOf(program_, unit);
     const int64_t boundary = costs_.BoundaryBytes(samples);
+    const int64_t rows = unit_kind == UnitKind::kHead && summed_[unit] ? costs_.RowBytes(samples) : 0;
     return {unit_kind == UnitKind::kEmbedding ? 0 : boundary, unit_kind == UnitKind::kHead ? 0 : boundary,
-            SavedWithout(OpSet::None(), unit, microbatch), costs_.WorkspaceBytes(kind_, unit_kind, samples, tp_share_)};
+            SavedWithout(OpSet::None(), unit, microbatch) + rows, costs_.WorkspaceBytes(kind_, unit_kind, samples, tp_share_)};
   }
   double SamplesOf(int32_t microbatch) const { return static_cast<double>(program_.microbatches[microbatch].samples); }
   // What stays of a unit beside its input when nothing is kept of these operators.
@@ -118,6 +120,14 @@ class Ledger {
     const UnitKind unit_kind = UnitKindOf(program_, unit);
     if (as_engine_ && unit_kind == UnitKind::kEmbedding) return 0;  // tokens
     return costs_.SavedBytes(kind_, unit_kind, operators, SamplesOf(microbatch), tp_share_);
+  }
+  // The same of what a rank recomputes. What the ranks of a tensor-parallel unit have summed between two segments stays: making
+  // it again would need them all.
+  int64_t KeptWithout(OpSet operators, int32_t unit, int32_t microbatch) const {
+    const int64_t kept = SavedWithout(operators, unit, microbatch);
+    if (!summed_[unit] || !operators.Has(Op::kAttnOut)) return kept;
+    const OpSet sum = OpSet().With(Op::kAttnOut);
+    return kept + SavedWithout(OpSet::None(), unit, microbatch) - SavedWithout(sum, unit, microbatch);
   }
   bool Held(int32_t unit) const { return unit >= 0 && unit < program_.num_units && held_[unit]; }
   // Whether another rank of the group hands over what this one has, too.
@@ -141,21 +151,22 @@ class Ledger {
   // What is not kept of the first half is gone by then.
   void TouchLayerForward(const Sizes& s, OpSet recomputed, int32_t unit, int32_t microbatch) {
     Touch(0, SavedWithout(kMlpHalf, unit, microbatch), s.workspace);
-    Touch(s.output, SavedWithout(kAttentionHalf & recomputed, unit, microbatch), 0);
+    Touch(s.output, KeptWithout(kAttentionHalf & recomputed, unit, microbatch), 0);
   }
   // Without keeping, internals still exist while the unit runs (an upper bound). The first of two segments counts as the unit,
   // the second works in what is there.
   void Walk(const Forward& f) {
     ForCells(f, false, [&](int32_t unit, int32_t microbatch) {
+      if (f.segment != UnitSegment::kWhole) summed_[unit] = true;
       const Sizes s = SizesOf(unit, microbatch);
-      if (IsSecond(f.segment)) return Touch(s.output, 0, s.workspace);
+      if (IsSecond(f.segment)) return as_engine_ ? void() : Touch(s.output, 0, s.workspace);
       if (as_engine_ && f.keep != Keep::kNothing && UnitKindOf(program_, unit) == UnitKind::kLayer) {
         TouchLayerForward(s, f.keep == Keep::kAll ? OpSet::None() : OperatorSet(f.operators), unit, microbatch);
       } else {
         Touch(s.output, s.saved, s.workspace);
       }
       if (f.keep == Keep::kAll) live_.saved += s.saved;
-      if (f.keep == Keep::kBoundary) live_.saved += SavedWithout(OperatorSet(f.operators), unit, microbatch);
+      if (f.keep == Keep::kBoundary) live_.saved += KeptWithout(OperatorSet(f.operators), unit, microbatch);
       if (f.keep == Keep::kNothing) live_.boundaries -= s.input;
       live_.boundaries += s.output;
       if (Follows(f.tp_group) && unit + 1 < program_.num_units && !Held(unit + 1)) live_.boundaries -= s.output;
@@ -165,7 +176,7 @@ class Ledger {
     ForCells(r, false, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
       if (IsSecond(r.segment)) return Touch(s.output, 0, s.workspace);
-      const int64_t again = s.saved - SavedWithout(OperatorSet(r.operators), unit, microbatch);
+      const int64_t again = s.saved - KeptWithout(OperatorSet(r.operators), unit, microbatch);
       Touch(s.output, again, s.workspace);
       live_.saved += again;
     });
@@ -216,13 +227,17 @@ class Ledger {
     });
   }
   int64_t WaitingOf(int32_t unit, int32_t microbatch) const {
-    return costs_.WaitingBytes(kind_, UnitKindOf(program_, unit), SamplesOf(microbatch));
+    return costs_.WaitingBytes(kind_, UnitKindOf(program_, unit), SamplesOf(microbatch), tp_share_);
   }
   // The gradients of a head's weights, and of the table that a tied one shares.
   void WaitHead() {
     if (head_waits_ > 0) return;
-    const int64_t tied = costs_.workload().model.tie_embeddings ? costs_.UnitElements(UnitKind::kEmbedding) : 0;
-    head_waits_ = costs_.gradient_bytes() * (costs_.UnitElements(UnitKind::kHead) + tied);
+    const auto elements = [this](const UnitSpec& unit) {
+      const auto divided = static_cast<double>(unit.divided_elements);
+      return unit.num_elements - static_cast<int64_t>((1 - tp_share_) * divided);
+    };
+    const int64_t tied = costs_.workload().model.tie_embeddings ? elements(costs_.layout().front()) : 0;
+    head_waits_ = costs_.gradient_bytes() * (elements(costs_.layout().back()) + tied);
     live_.saved += head_waits_;
   }
   static bool IsSecond(UnitSegment segment) { return segment == UnitSegment::kMlp || segment == UnitSegment::kLoss; }
@@ -312,6 +327,7 @@ class Ledger {
   const double tp_share_;
   const bool as_engine_;
   std::vector<bool> held_;                             // by unit
+  std::vector<bool> summed_;                           // by unit: inside, over a tensor-parallel group
   const std::vector<bool> comes_with_the_one_before_;  // by instruction
   Pieces activations_, gradients_;
   size_t at_ = 0, next_receive_ = 0;  // instructions

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "common/model/model_slice.h"
 #include "common/program/ownership.h"
 #include "common/program/program.h"
 #include "planner/lowering/class_programs.h"
@@ -80,9 +81,10 @@ class ProgramRates {
   virtual int Copy(size_t program, const PrefetchState& op) = 0;
 };
 
-// A rank each: in the view each unit is an actor of its own. All arguments outlive the rates.
+// A rank each: in the view each unit is an actor of its own. `slices`: of the model, by rank. All arguments outlive the rates.
 std::unique_ptr<ProgramRates> RatesOfRanks(const Setting& setting, const PlanView& view, const std::vector<Program>& programs,
-                                           const Ownership& ownership, GraphWriter* writer);
+                                           const Ownership& ownership, const std::vector<ModelSlice>& slices,
+                                           GraphWriter* writer);
 
 // A class of units each.
 std::unique_ptr<ProgramRates> RatesOfClasses(const Setting& setting, const PlanView& view, const ClassPrograms& classes,

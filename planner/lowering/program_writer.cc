@@ -10,6 +10,7 @@
 #include "planner/lowering/rank_passes.h"
 #include "planner/lowering/stage_passes.h"
 #include "planner/plan/plan_engine_limits.h"
+#include "planner/plan/unit_slices.h"
 #include "planner/plan/validation_pass.h"
 
 namespace motley::planner {
@@ -20,26 +21,24 @@ RankTraits TraitsOfRank(const WrittenPass& pass, int32_t r) {
   const ActorView& unit = view.actors[view.actor_of_rank[r]];
   RankTraits rank{.training = pass.training, .head = pass.blocks.head(), .tp_group = pass.places.tp_group[r]};
   rank.recompute = view.ranks[r].recompute;
-  // The ranks of a larger unit run together whatever one of them recomputes; kWrittenLimits has no single operators there.
-  for (int i = 0; i < unit.ranks_per_unit; ++i) {
-    if (view.ranks[unit.first_rank + i].recompute.all()) rank.recompute = OpSet::All();
-  }
   rank.leader = rank.tp_group < 0 ? -1 : unit.first_rank;
   rank.follows = r != unit.first_rank;
   return rank;
 }
 
-Program ProgramOfRank(const WrittenPass& pass, int32_t r, const PipelineSteps& pipeline, const StageMember& member) {
+Program ProgramOfRank(const WrittenPass& pass, int32_t r, const ModelSlice& slice, const PipelineSteps& pipeline,
+                      const StageMember& member) {
   const StageSteps& stage = pipeline.stages[member.stage];
   const RankTraits rank = TraitsOfRank(pass, r);
   if (rank.tp_group < 0) return ProgramOf(pass, pipeline, stage, member, rank, {});
-  const StageSteps slice = SliceOf(stage, pass.view.ranks[r].plan->tp_share, pass.places.slice_group[r]);
-  return ProgramOf(pass, pipeline, slice, member, rank, {});
+  const SliceElements elements = ElementsOf(pass.setting.workload.model, slice);
+  return ProgramOf(pass, pipeline, SliceOf(stage, elements, pass.places.slice_group[r]), member, rank, {});
 }
 
 // The passes, one after another. Pipelines meet in sums alone.
 absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& plan, const Schedule& schedule, bool training) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfRanks(setting.workload.model, plan));
   const PipelinePlaces places = PlacesOf(setting, view);
   const ModelBlocks units = UnitsAsBlocks(setting);
   const WrittenPass pass{setting, view, places, units, training};
@@ -52,7 +51,7 @@ absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& p
     for (const StageMember& member : pipeline.members) {
       const int ranks = view.actors[view.actor_of_rank[member.rank]].ranks_per_unit;
       for (int32_t r = member.rank; r < member.rank + ranks; ++r) {
-        Program& program = programs.emplace_back(ProgramOfRank(pass, r, pipeline, member));
+        Program& program = programs.emplace_back(ProgramOfRank(pass, r, slices[r], pipeline, member));
         program.rank = r;
         program.world = static_cast<int32_t>(view.ranks.size());
         program.groups = places.groups;
@@ -67,7 +66,7 @@ absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& p
 
 absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const Plan& plan) {
   MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
-  MOTLEY_RETURN_IF_ERROR(ValidateWithin(kWrittenLimits, plan));
+  MOTLEY_RETURN_IF_ERROR(ValidateWithin(kWrittenLimits, plan, setting.workload.model));
   if (!plan.training) return absl::FailedPreconditionError("the plan has no schedule yet");
   return Write(setting, plan, *plan.training, true);
 }

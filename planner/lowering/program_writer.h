@@ -4,7 +4,7 @@
 //     ComputeSteps      a stage's schedule as steps                      stage_passes.h
 //     WithParameters    their parameter buffers, gathers, releases
 //     WithGradients     their gradient buffers and reductions
-//     WithRoomForBroadcasts, SliceOf    where units are tensor-parallel
+//     WithRoomForSums, SliceOf          where units are tensor-parallel
 //     MemberSteps       the microbatches of each member in them          transfer_pass.h
 //     WithTransfers     who sends what to whom, and when
 //     OperationsOf      what one rank does, in order                     rank_passes.h

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
-#include "common/base/dtype.h"
+#include "common/model/parameters.h"
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_rates.h"
 
@@ -12,11 +13,12 @@ namespace {
 class RankRates : public ProgramRates {
  public:
   RankRates(const Setting& setting, const PlanView& view, const std::vector<Program>& programs, const Ownership& ownership,
-            GraphWriter* writer)
+            const std::vector<ModelSlice>& slices, GraphWriter* writer)
       : setting_(setting),
         view_(view),
         programs_(programs),
         ownership_(ownership),
+        slices_(slices),
         owned_(ownership.NumOwnedByRank(programs.size())),
         writer_(*writer) {
     for (const std::vector<int32_t>& group : programs.front().groups) {
@@ -79,7 +81,7 @@ class RankRates : public ProgramRates {
     for (double& share : shares) share /= owned;
     if (collective == Collective::kAllReduce || owned == 0) shares.clear();  // each owns all
     const std::vector<int32_t>& members = programs_[0].groups[group];
-    const double bytes = whole * PartHeld(members) * setting_.costs.RingBytes(collective);
+    const double bytes = whole * setting_.costs.RingBytes(collective);
     std::vector<int> devices;
     for (const int32_t rank : members) devices.push_back(view_.ranks[rank].device);
     return at->second = writer_.AddFlow(setting_.links.Ring(collective, devices, bytes, shares));
@@ -97,9 +99,8 @@ class RankRates : public ProgramRates {
   }
   int Exchange(std::span<const RankInstruction> members, const AllReduceActivation& op) override {
     const double samples = SamplesOf(members.front().rank, op.microbatch);
-    // Three numbers of float32 for each row of logits.
-    const double rows = samples * static_cast<double>(setting_.costs.workload().seq_len) * 3 * SizeOfBytes(DType::kFloat32);
-    return ActivationSum(members, op.of == Exchanged::kRows ? static_cast<int64_t>(rows) : setting_.costs.BoundaryBytes(samples));
+    const Costs& costs = setting_.costs;
+    return ActivationSum(members, op.of == Exchanged::kRows ? costs.RowBytes(samples) : costs.BoundaryBytes(samples));
   }
 
   // ---- hand-overs and copies ----
@@ -136,31 +137,33 @@ class RankRates : public ProgramRates {
     for (const RankInstruction& member : members) devices.push_back(view_.ranks[member.rank].device);
     return devices;
   }
-  // What each of the group has of the unit's elements, which there are.
-  double AddShares(const RingWork& what, int32_t unit, std::vector<double>* shares) const {
-    const std::vector<int32_t>& place_of = place_in_[what.group];
-    const int64_t begin = what.elements.first, end = what.elements.whole() ? ownership_.NumElements(unit) : what.elements.end();
-    const auto whole = static_cast<double>(end - begin);
-    if (what.root != -1) {
-      (*shares)[static_cast<size_t>(place_of[what.root])] += whole;
-      return whole;
-    }
-    for (const OwnedRange& range : ownership_.Of(unit)) {
-      const int64_t part = std::min(end, range.end) - std::max(begin, range.begin);
-      const int32_t place = place_of[range.rank];
-      if (part > 0 && place >= 0) (*shares)[static_cast<size_t>(place)] += static_cast<double>(part);
-    }
-    return whole;
+  // Runs of the unit's array that the group's first rank has; what the group does is of these elements on each of its ranks.
+  const std::vector<SliceRun>& RunsOfGroup(int32_t group, int32_t unit) {
+    const int32_t first = programs_[0].groups[group].front();
+    const UnitSpec& spec = setting_.costs.layout()[static_cast<size_t>(unit)];
+    std::vector<SliceRun>& runs = runs_[{first, unit}];
+    if (runs.empty()) runs = RunsOf(spec, slices_[static_cast<size_t>(first)]);
+    return runs;
   }
-  // Of the units' arrays: ranks of tensor-parallel units meet with those that hold the same slice, or all of a unit do.
-  double PartHeld(const std::vector<int32_t>& ranks) const {
-    const RankView& first = view_.ranks[ranks.front()];
-    double part = 0;
-    for (const int32_t r : ranks) {
-      const RankView& rank = view_.ranks[r];
-      if (rank.stage == first.stage && rank.unit == first.unit) part += rank.plan->tp_share;
+  // What each of the group has of the unit's elements, which there are.
+  double AddShares(const RingWork& what, int32_t unit, std::vector<double>* shares) {
+    const std::vector<int32_t>& place_of = place_in_[what.group];
+    int64_t whole = 0;
+    for (const SliceRun& run : RunsOfGroup(what.group, unit)) {
+      const int64_t first = what.elements.whole() ? run.in_slice : std::max(run.in_slice, what.elements.first);
+      const int64_t last = run.in_slice + run.elements, end = what.elements.whole() ? last : std::min(last, what.elements.end());
+      if (first >= end) continue;
+      whole += end - first;
+      if (what.root != -1) continue;
+      const int64_t in_unit = run.in_unit - run.in_slice;
+      for (const OwnedRange& range : ownership_.Of(unit)) {
+        const int64_t part = std::min(in_unit + end, range.end) - std::max(in_unit + first, range.begin);
+        const int32_t place = place_of[range.rank];
+        if (part > 0 && place >= 0) (*shares)[static_cast<size_t>(place)] += static_cast<double>(part);
+      }
     }
-    return part;
+    if (what.root != -1) (*shares)[static_cast<size_t>(place_of[what.root])] += static_cast<double>(whole);
+    return static_cast<double>(whole);
   }
 
   int ToHost(size_t r, double bytes) { return writer_.AddFlow(setting_.links.ToHost(view_.ranks[r].device, bytes)); }
@@ -183,9 +186,11 @@ class RankRates : public ProgramRates {
   const PlanView& view_;
   const std::vector<Program>& programs_;
   const Ownership& ownership_;
-  const std::vector<double> owned_;  // by rank
+  const std::vector<ModelSlice>& slices_;  // by rank
+  const std::vector<double> owned_;        // by rank
   GraphWriter& writer_;
-  std::vector<std::vector<int32_t>> place_in_;  // by group and rank: its place in the ring; -1 = not there
+  std::vector<std::vector<int32_t>> place_in_;                         // by group and rank: its place in the ring; -1 = not there
+  std::map<std::pair<int32_t, int32_t>, std::vector<SliceRun>> runs_;  // by rank and unit
   using RingKey = std::tuple<Collective, int32_t, int32_t, int32_t, int64_t, int64_t, int32_t>;
   std::map<RingKey, int> rings_;                                   // by group, units, elements and root
   std::map<std::tuple<size_t, size_t, int64_t>, int> hand_overs_;  // by ranks and samples
@@ -194,8 +199,9 @@ class RankRates : public ProgramRates {
 }  // namespace
 
 std::unique_ptr<ProgramRates> RatesOfRanks(const Setting& setting, const PlanView& view, const std::vector<Program>& programs,
-                                           const Ownership& ownership, GraphWriter* writer) {
-  return std::make_unique<RankRates>(setting, view, programs, ownership, writer);
+                                           const Ownership& ownership, const std::vector<ModelSlice>& slices,
+                                           GraphWriter* writer) {
+  return std::make_unique<RankRates>(setting, view, programs, ownership, slices, writer);
 }
 
 }  // namespace motley::planner

@@ -3,6 +3,7 @@
 
 #include "planner/lowering/stage_steps.h"
 #include "planner/plan/schedule.h"
+#include "planner/plan/unit_slices.h"
 
 namespace motley::planner {
 
@@ -19,13 +20,17 @@ StageSteps WithParameters(StageSteps stage, const StageTraits& traits);
 // backward or, where the stage reduces every round, behind each.
 StageSteps WithGradients(StageSteps stage, const StageTraits& traits);
 
-// For a stage with tensor-parallel units: their ranks pass on what arrives by a collective of their own, which no collective of
-// the stage may keep waiting. So a step that something may arrive for waits until the stage's collectives before it can go, and
-// sums that no buffer waits for follow the last such step.
-StageSteps WithRoomForBroadcasts(StageSteps stage, const StageTraits& traits);
+// Where reductions that no buffer waits for stand in a stage whose units are tensor-parallel: where they can begin, beside what
+// is still computed; or behind the last step in which a unit's ranks meet, where they keep nobody waiting.
+enum class ReductionOrder { kAtOnce, kBehindSums };
 
-// The stage's steps of a rank that computes `tp_share` of each unit: its buffers have a slice of the units. `group` (-1 = the
-// stage's): the ranks that hold the same slice.
-StageSteps SliceOf(StageSteps stage, double tp_share, int32_t group);
+// For a stage of several tensor-parallel units: their ranks sum what they compute, and pass on what arrives, by collectives of
+// their own, which stand behind the stage's collectives before them. So a step that they meet in waits until all of the stage's
+// ranks come to those. kBehindSums is for stages whose gradients have homes.
+StageSteps WithRoomForSums(StageSteps stage, ReductionOrder order);
+
+// The stage's steps of a rank that computes a slice of each unit: its buffers have the slice of the units. What is divided is
+// gathered and reduced by `group`, the ranks that have the same slice, the rest of an array, behind it, by all of the stage.
+StageSteps SliceOf(StageSteps stage, const SliceElements& slice, int32_t group);
 
 }  // namespace motley::planner

@@ -19,6 +19,7 @@ struct UnitCollective {
   int32_t unit = 0, buffer = 0, group = 0;
   bool to_all = false;     // a reduction of which each rank gets the whole sum
   int32_t more_units = 0;  // of a gather
+  ArrayRange elements;     // of the unit's array
 };
 
 using UnitCollectives = std::vector<UnitCollective>;

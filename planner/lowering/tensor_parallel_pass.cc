@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <vector>
@@ -9,47 +8,62 @@
 namespace motley::planner {
 namespace {
 
-// Something may arrive for it from another stage.
-bool MayArrive(const StageStep& step) { return step.place == 0 && step.hands_over(); }
+// A unit's ranks meet in it: they sum what they have made, or one of them passes on what may arrive from another stage.
+bool Meets(const StageStep& step) {
+  const bool arrives = step.place == 0 && step.hands_over();
+  const bool of_embedding = step.backward() && step.unit == 0;  // whose input has no gradient
+  return arrives || (step.hands_over() && !of_embedding);
+}
 
 }  // namespace
 
-StageSteps WithRoomForBroadcasts(StageSteps stage, const StageTraits& traits) {
-  const auto last = std::find_if(stage.steps.rbegin(), stage.steps.rend(), MayArrive);
+StageSteps WithRoomForSums(StageSteps stage, ReductionOrder order) {
+  const auto last = std::find_if(stage.steps.rbegin(), stage.steps.rend(), Meets);
   if (last == stage.steps.rend()) return stage;
-  const auto last_arrival = static_cast<size_t>(std::distance(last, stage.steps.rend())) - 1;
-  UnitCollectives put_off;
-  for (size_t i = 0; i <= last_arrival && !traits.reduces_in_turn; ++i) {
-    UnitCollectives& reduced = stage.steps[i].reduced;
-    put_off.insert(put_off.end(), reduced.begin(), reduced.end());
-    reduced.clear();
+  if (order == ReductionOrder::kBehindSums) {
+    const auto last_meeting = static_cast<size_t>(std::distance(last, stage.steps.rend())) - 1;
+    UnitCollectives put_off;
+    for (size_t i = 0; i <= last_meeting; ++i) {
+      UnitCollectives& reduced = stage.steps[i].reduced;
+      put_off.insert(put_off.end(), reduced.begin(), reduced.end());
+      reduced.clear();
+    }
+    stage.steps[last_meeting].reduced = std::move(put_off);
   }
-  if (!traits.reduces_in_turn) stage.steps[last_arrival].reduced = std::move(put_off);
   int32_t collective = -1;
   for (size_t i = 0; i < stage.steps.size(); ++i) {
     StageStep& step = stage.steps[i];
-    if (MayArrive(step)) step.waits_for = std::max(step.waits_for, collective);
+    if (Meets(step)) step.waits_for = std::max(step.waits_for, collective);
     if (!step.gathered.empty() || !step.reduced.empty()) collective = static_cast<int32_t>(i);
   }
   return stage;
 }
 
-StageSteps SliceOf(StageSteps stage, double tp_share, int32_t group) {
+StageSteps SliceOf(StageSteps stage, const SliceElements& slice, int32_t group) {
   for (std::vector<UnitBuffer>* buffers : {&stage.parameter_buffers, &stage.gradient_buffers}) {
-    for (UnitBuffer& buffer : *buffers) {
-      buffer.elements = static_cast<int64_t>(std::ceil(tp_share * static_cast<double>(buffer.elements)));
-    }
+    for (UnitBuffer& buffer : *buffers) buffer.elements = 0;
   }
-  if (group < 0) return stage;
-  const auto rename = [&](UnitCollectives* collectives) {
-    for (UnitCollective& collective : *collectives) {
-      if (collective.group == stage.group) collective.group = group;
+  const auto cut = [&](UnitCollectives* collectives, std::vector<UnitBuffer>* buffers) {
+    UnitCollectives parts;
+    for (const UnitCollective& whole : *collectives) {
+      const int64_t all = slice.all[whole.unit], divided = slice.divided[whole.unit];
+      int64_t& elements = (*buffers)[whole.buffer].elements;
+      elements = std::max(elements, all);
+      const auto add = [&](int32_t of, const ArrayRange& range) {
+        if (range.count == 0) return;
+        parts.push_back(whole);
+        parts.back().group = of;
+        parts.back().elements = range;
+      };
+      add(group, {0, divided});
+      add(whole.group, {divided, all - divided});
     }
+    *collectives = std::move(parts);
   };
-  rename(&stage.gathered);
+  cut(&stage.gathered, &stage.parameter_buffers);
   for (StageStep& step : stage.steps) {
-    rename(&step.gathered);
-    rename(&step.reduced);
+    cut(&step.gathered, &stage.parameter_buffers);
+    cut(&step.reduced, &stage.gradient_buffers);
   }
   return stage;
 }

@@ -4,7 +4,11 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/status/statusor.h"
+#include "common/model/model_slice.h"
+#include "common/model/parameters.h"
 #include "planner/plan/placement.h"
+#include "planner/plan/unit_slices.h"
 #include "planner/plan/virtual_stages.h"
 
 namespace motley::planner {
@@ -22,16 +26,70 @@ std::vector<double> SharesOf(const StagePlan& stage) {
   return shares;
 }
 
-// What the ranks of one pipeline hold of each block. `first_rank`: the pipeline's.
-std::vector<OwnedRanges> HeldBy(const PipelinePlan& pipeline, int32_t first_rank, const std::vector<int64_t>& elements) {
-  std::vector<OwnedRanges> held(elements.size());
-  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-    const std::vector<double> shares = SharesOf(pipeline.stages[s]);
-    for (const size_t block : UnitsOfStage(pipeline, s, elements.size())) {
-      const std::vector<int64_t> bounds = CutByShares(elements[block], shares);
-      for (size_t r = 0; r < shares.size(); ++r) {
-        held[block].push_back({first_rank + static_cast<int32_t>(r), bounds[r], bounds[r + 1]});
+// The array in the order of the stage's ranks, the first of which is `first_rank`.
+OwnedRanges CutWhole(int64_t elements, const std::vector<double>& shares, int32_t first_rank) {
+  const std::vector<int64_t> cuts = CutByShares(elements, shares);
+  OwnedRanges ranges;
+  for (size_t r = 0; r < shares.size(); ++r) ranges.push_back({first_rank + static_cast<int32_t>(r), cuts[r], cuts[r + 1]});
+  return ranges;
+}
+
+// Shares of every `step`-th rank from `first` on, adding up to 1; even ones where there are none.
+std::vector<double> SharesOfSlice(const std::vector<double>& shares, size_t first, size_t step) {
+  std::vector<double> own;
+  double sum = 0;
+  for (size_t r = first; r < shares.size(); r += step) {
+    own.push_back(shares[r]);
+    sum += shares[r];
+  }
+  for (double& share : own) share = sum > 0 ? share / sum : 1.0 / static_cast<double>(own.size());
+  return own;
+}
+
+// The same of a stage whose units are cut at `slices`: what is divided among the ranks that have it, slice by slice.
+OwnedRanges CutSlices(const UnitSpec& unit, const std::vector<ModelSlice>& slices, const std::vector<double>& shares,
+                      int32_t first_rank) {
+  OwnedRanges ranges;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const std::vector<SliceRun> runs = RunsOf(unit, slices[i]);
+    int64_t divided = 0;
+    for (const SliceRun& run : runs) divided += std::clamp<int64_t>(unit.divided_elements - run.in_unit, 0, run.elements);
+    const std::vector<int64_t> cuts = CutByShares(divided, SharesOfSlice(shares, i, slices.size()));
+    for (size_t u = 0; u + 1 < cuts.size(); ++u) {
+      const int32_t rank = first_rank + static_cast<int32_t>(u * slices.size() + i);
+      for (const SliceRun& run : runs) {
+        const int64_t begin = std::max(run.in_slice, cuts[u]), end = std::min(run.in_slice + run.elements, cuts[u + 1]);
+        const int64_t in_unit = run.in_unit - run.in_slice;
+        if (begin < end) ranges.push_back({rank, in_unit + begin, in_unit + end});
       }
+    }
+  }
+  std::sort(ranges.begin(), ranges.end(), [](const OwnedRange& a, const OwnedRange& b) { return a.begin < b.begin; });
+  for (OwnedRange& range : CutWhole(unit.num_elements - unit.divided_elements, shares, first_rank)) {
+    ranges.push_back({range.rank, unit.divided_elements + range.begin, unit.divided_elements + range.end});
+  }
+  return ranges;
+}
+
+// What is known of the model.
+struct Blocks {
+  std::vector<int64_t> elements;
+  const ModelShape* model = nullptr;  // nullptr: no more than that
+  std::vector<UnitSpec> layout;
+};
+
+// What the ranks of one pipeline hold of each block. `first_rank`: the pipeline's.
+std::vector<OwnedRanges> HeldBy(const PipelinePlan& pipeline, int32_t first_rank, const Blocks& blocks) {
+  std::vector<OwnedRanges> held(blocks.elements.size());
+  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+    const StagePlan& stage = pipeline.stages[s];
+    const std::vector<double> shares = SharesOf(stage);
+    absl::StatusOr<std::vector<ModelSlice>> slices = std::vector<ModelSlice>();
+    if (blocks.model != nullptr && IsTensorParallel(stage)) slices = SlicesOfStage(*blocks.model, stage);
+    const bool cut = slices.ok() && !slices->empty();
+    for (const size_t block : UnitsOfStage(pipeline, s, held.size())) {
+      held[block] = cut ? CutSlices(blocks.layout[block], *slices, shares, first_rank)
+                        : CutWhole(blocks.elements[block], shares, first_rank);
     }
     first_rank += static_cast<int32_t>(shares.size());
   }
@@ -73,15 +131,15 @@ int32_t NumRanks(const PipelinePlan& pipeline) {
   return ranks;
 }
 
-Ownership ByShares(const Plan& plan, const std::vector<int64_t>& elements) {
+Ownership ByShares(const Plan& plan, const Blocks& blocks) {
   std::vector<std::vector<OwnedRanges>> held;  // by pipeline
   int32_t first_rank = 0;
   for (const PipelinePlan& pipeline : plan.pipelines) {
-    held.push_back(HeldBy(pipeline, first_rank, elements));
+    held.push_back(HeldBy(pipeline, first_rank, blocks));
     first_rank += NumRanks(pipeline);
   }
   Ownership ownership;
-  for (size_t block = 0; block < elements.size(); ++block) {
+  for (size_t block = 0; block < blocks.elements.size(); ++block) {
     std::vector<OwnedRanges> of_block;
     for (std::vector<OwnedRanges>& pipeline : held) of_block.push_back(std::move(pipeline[block]));
     ownership.Add(of_block.size() == 1 ? of_block[0] : Divided(of_block));
@@ -101,12 +159,19 @@ std::vector<size_t> UnitsOfStage(const PipelinePlan& pipeline, size_t s, size_t 
   return blocks;
 }
 
-Ownership OwnershipOf(const Plan& plan, const std::vector<int64_t>& elements) {
-  return plan.ownership ? *plan.ownership : ByShares(plan, elements);
+Ownership OwnershipOf(const Plan& plan, const ModelShape& model) {
+  if (plan.ownership) return *plan.ownership;
+  std::vector<UnitSpec> layout = ParameterLayout(model);
+  return ByShares(plan, {UnitElements(layout), &model, std::move(layout)});
 }
 
-void GiveOwnership(const std::vector<int64_t>& elements, Plan* plan) {
-  if (!plan->ownership) plan->ownership = ByShares(*plan, elements);
+Ownership OwnershipOf(const Plan& plan, const std::vector<int64_t>& elements) {
+  return plan.ownership ? *plan.ownership : ByShares(plan, {elements, nullptr, {}});
+}
+
+void GiveOwnership(const ModelShape& model, Plan* plan) {
+  SnapShares(model, plan);
+  if (!plan->ownership) plan->ownership = OwnershipOf(*plan, model);
   for (PipelinePlan& pipeline : plan->pipelines) {
     for (StagePlan& stage : pipeline.stages) stage.zero_stage = std::max(stage.zero_stage, 1);
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/model/model.h"
 #include "common/program/ownership.h"
 #include "planner/plan/plan.h"
 
@@ -14,15 +15,19 @@ namespace motley::planner {
 // Blocks of the model that stage `s` holds: embedding, layers, head. `num_blocks`: of the model.
 std::vector<size_t> UnitsOfStage(const PipelinePlan& pipeline, size_t s, size_t num_blocks);
 
-// The plan's own, or what its shares come to: every block of a stage is cut in the stage's ranks' order, rounded to whole
-// elements. A stage that shards nothing (ZeRO 0) is cut evenly, a tensor-parallel unit's part at its ranks' tensor-parallel
-// shares. Several pipelines share what their ranks hold alike: a rank owns a part of each piece. `elements`: of each block. The
+// The plan's own, or what its shares come to, rounded to whole elements. Every block of a stage is cut in the stage's ranks'
+// order. Where units are tensor-parallel and cut alike between parts, each slice is cut among the ranks that compute with it, and
+// what is not divided among all of the stage. A stage that shards nothing (ZeRO 0) is cut evenly, of a tensor-parallel unit at
+// its ranks' tensor-parallel shares. Several pipelines share what their ranks hold alike: a rank owns a part of each piece. The
 // plan has a shape that Validate accepts.
+Ownership OwnershipOf(const Plan& plan, const ModelShape& model);
+// Where no model is at hand, only the elements of each block: slices then count as if they were each one run of an array.
 Ownership OwnershipOf(const Plan& plan, const std::vector<int64_t>& elements);
 
-// Gives the plan the ownership that its shares come to, unless it has one, and its ranks the shares that follow. ZeRO 0 becomes
-// ZeRO 1: one rank steps an element and hands the value on (docs/pipelines.md).
-void GiveOwnership(const std::vector<int64_t>& elements, Plan* plan);
+// Finishes a plan: gives it the ownership that its shares come to, unless it has one, and its ranks the shares that follow.
+// Tensor-parallel shares that are whole parts but for rounding become exactly these, and ZeRO 0 becomes ZeRO 1: one rank steps an
+// element and hands the value on (docs/pipelines.md).
+void GiveOwnership(const ModelShape& model, Plan* plan);
 
 // Of a plan with ownership: its ranks' shard ratios, each its part of what its stage's ranks own.
 void SetShardRatios(Plan* plan);

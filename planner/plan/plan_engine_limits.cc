@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "planner/plan/op_set.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/unit_slices.h"
 
 namespace motley::planner {
 namespace {
@@ -43,7 +44,7 @@ bool IsLayeredAllTheSame(const Plan& plan) {
   return std::all_of(units.begin(), units.end(), [](const UnitPlan& unit) { return unit.microbatches.size() <= 1; });
 }
 
-absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan) {
+absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan, const ModelShape& model) {
   if (plan.pipelines.size() > limits.most_pipelines) {
     return Beyond("pipelines: ", plan.pipelines.size(), " given, ", limits.who, " exactly ", limits.most_pipelines);
   }
@@ -66,12 +67,12 @@ absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan) {
       }
     }
   }
-  return absl::OkStatus();
+  return limits.tp_as_run ? CheckTensorParallel(plan, model) : absl::OkStatus();
 }
 
 absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model) {
   MOTLEY_RETURN_IF_ERROR(Validate(plan, model));
-  return ValidateWithin(kEngineLimits, plan);
+  return ValidateWithin(kEngineLimits, plan, model);
 }
 
 }  // namespace motley::planner

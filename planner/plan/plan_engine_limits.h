@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/status/status.h"
+#include "common/model/model.h"
 #include "planner/plan/schedule_family.h"
 
 namespace motley::planner {
@@ -15,6 +16,7 @@ struct Plan;
 struct PlanLimits {
   size_t most_pipelines = std::numeric_limits<size_t>::max();
   int most_tp = std::numeric_limits<int>::max();  // ranks of a unit
+  bool tp_as_run = false;                         // units of several are cut as the engine needs it (unit_slices.h)
   bool split_backward = true;                     // families that compute input and weight gradients apart
   bool virtual_stages_in_v = true;                // families whose virtual stages lie in a V
   bool offload = true;                            // parameters, optimizer or activations to host memory
@@ -24,15 +26,14 @@ struct PlanLimits {
 };
 
 inline constexpr PlanLimits kWholeLanguage = {};
-inline constexpr PlanLimits kEngineLimits = {1, 1, true, true, false, 1, "the engine runs"};
-// Of what searches for jobs choose: a measured profile does not tell the halves of a backward apart yet.
-inline constexpr PlanLimits kSearchLimits = {1, 1, false, false, false, 1, "jobs are searched for"};
+inline constexpr PlanLimits kEngineLimits = {.most_pipelines = 1, .tp_as_run = true, .offload = false, .who = "the engine runs"};
+// Of what searches for jobs choose: a measured profile tells neither the halves of a backward apart yet, nor parts of a layer.
+inline constexpr PlanLimits kSearchLimits = {1, 1, true, false, false, false, 1, "jobs are searched for"};
 // Of what programs can be written (planner/lowering/program_writer.h).
-inline constexpr PlanLimits kWrittenLimits = {kWholeLanguage.most_pipelines, kWholeLanguage.most_tp, true, true, false, 1,
-                                              "programs are written for"};
+inline constexpr PlanLimits kWrittenLimits = {.tp_as_run = true, .offload = false, .who = "programs are written for"};
 
-// UNIMPLEMENTED: what is beyond the limits; names the part of the plan, which has passed Validate.
-absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan);
+// UNIMPLEMENTED: what is beyond the limits; names the part of the plan, which has passed Validate. Errors of CheckTensorParallel.
+absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan, const ModelShape& model);
 
 bool Allows(const PlanLimits& limits, ScheduleFamily family);
 

@@ -125,9 +125,10 @@ int64_t BatchOf(const StagePlan& stage, int64_t limit) {
   return batch;
 }
 
-// With nobody to share with, a tensor-parallel rank stores the state of what it computes.
-absl::Status CheckLoneUnit(const StagePlan& stage, const Place& place) {
-  if (stage.units.size() != 1 || stage.zero_stage == 0 || stage.units[0].ranks.size() < 2) return absl::OkStatus();
+// With nobody to share with, a tensor-parallel rank stores the state of what it computes. Of owned ranges the slices say that.
+absl::Status CheckLoneUnit(const StagePlan& stage, bool has_ownership, const Place& place) {
+  if (has_ownership || stage.units.size() != 1 || stage.zero_stage == 0) return absl::OkStatus();
+  if (stage.units[0].ranks.size() < 2) return absl::OkStatus();
   for (const RankPlan& rank : stage.units[0].ranks) {
     if (std::abs(rank.shard_ratio - rank.tp_share) > kTolerance) {
       return Invalid(place.Stage(), ": ", rank.device.value(), " has shard_ratio ", rank.shard_ratio, " and tp_share ",
@@ -157,7 +158,7 @@ absl::Status CheckStage(const Plan& plan, const StagePlan& stage, Place* place) 
   if (stage.zero_stage > 0 && !plan.ownership && std::abs(shares - 1) > kTolerance) {
     return Invalid(place->Stage(), ": shard_ratio adds up to ", shares, " over its ranks, it must be 1");
   }
-  return CheckLoneUnit(stage, *place);
+  return CheckLoneUnit(stage, plan.ownership.has_value(), *place);
 }
 
 // What a schedule family demands of a pipeline of several stages.

@@ -5,10 +5,14 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/plan/unit_slices.h"
+
 namespace motley::planner {
 namespace {
 
 constexpr int64_t kBuffers = 2;  // that blocks in turn share
+// Tensor-parallel ranks' sums stand behind their stage's collectives, so a buffer that is free does not let them run ahead.
+constexpr int64_t kBuffersBesideSums = 1;
 
 bool IsBackward(ActionKind kind) { return kind == ActionKind::kBackward || kind == ActionKind::kInputGradient; }
 
@@ -147,13 +151,14 @@ class Walker {
     const bool in_turn = plan.zero_stage == 3 || std::any_of(plan.units.begin(), plan.units.end(), is_fetched);
     const bool shared = plan.units.size() > 1, gathers = shared && in_turn;
     const bool reduces = training && shared && plan.zero_stage >= 2;
+    const int64_t alone = IsTensorParallel(plan) ? kBuffersBesideSums : kBuffers;
     size_t behind_backwards = 0;
     for (size_t a = 0; a < Of(s).actions.size(); ++a) {
       const bool is_forward = Of(s).actions[a].kind == ActionKind::kForward;
       const bool single = Of(s).actions[a].last - Of(s).actions[a].first == 1;  // else all microbatches pass a block in turn
       const bool locked = gathers || (reduces && !is_forward);
       stage->must_be_over.push_back(locked ? a : reduces ? behind_backwards : 0);
-      stage->together.push_back(locked && single && BlocksOf(s, Of(s).actions[a].virtual_stage) > kBuffers);
+      stage->together.push_back(locked && single && BlocksOf(s, Of(s).actions[a].virtual_stage) > alone);
       if (!is_forward) behind_backwards = a + 1;
     }
   }

@@ -13,7 +13,6 @@
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/ownership.h"
-#include "planner/plan/placement.h"
 #include "planner/pricing/prediction.h"
 #include "planner/scheduling/make_schedule.h"
 #include "planner/util/in_parallel.h"
@@ -119,12 +118,29 @@ class Fastest {
   std::optional<size_t> best_;
 };
 
+// What a rank of a tensor-parallel unit keeps of the state: the ledger knows parts of it, the program and the owned ranges its
+// slices.
+void SetStateOfSlices(const Costs& costs, const Program& program, const Ownership& ownership, MemoryByPurpose* memory) {
+  const auto of_homes = [](const std::vector<UnitBuffer>& buffers) {
+    int64_t elements = 0;
+    for (const UnitBuffer& buffer : buffers) elements += buffer.home_of >= 0 ? buffer.elements : 0;
+    return elements;
+  };
+  int64_t owned = 0;
+  for (const int32_t unit : program.units) owned += ownership.NumOwned(unit, program.rank);
+  const int64_t parameters = of_homes(program.parameter_buffers), gradients = of_homes(program.gradient_buffers);
+  const int64_t alone = costs.casts_gathered() ? 0 : owned;  // the master copy counts with the moments
+  memory->parameters = costs.element_bytes() * (parameters > 0 ? parameters : alone);
+  memory->gradients = costs.gradient_bytes() * (gradients > 0 ? gradients : owned);
+  memory->optimizer = costs.optimizer_bytes_per_element() * owned;
+}
+
 }  // namespace
 
 absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
   if (!IsPricedAsRun(setting, plan)) return Evaluate(setting, std::move(plan));
   MOTLEY_RETURN_IF_ERROR(CheckWorkload(setting, plan));
-  GiveOwnership(UnitElements(setting.costs.layout()), &plan);
+  GiveOwnership(setting.workload.model, &plan);
   if (!plan.training) {
     MOTLEY_ASSIGN_OR_RETURN(plan.training, MakeTrainingSchedule(setting, plan));
   }
@@ -142,8 +158,13 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
   // The ledger follows the family's order; the programs say what is there when, and in how many buffers.
   const auto walk = [&](size_t r, const RankDuty& duty, MemoryByPurpose* memory) {
     const RankView& rank = view.ranks[r];
-    const MicrobatchSizes microbatches(view.stages[rank.stage].plan->units[rank.unit].microbatches);
-    const ActivationBytes peak = PeakActivations(setting.costs, rank.kind, result.programs[r], /*tp_share=*/1, result.programs);
+    const StageView& stage = view.stages[rank.stage];
+    const MicrobatchSizes microbatches(stage.plan->units[rank.unit].microbatches);
+    const ActivationBytes peak =
+        PeakActivations(setting.costs, rank.kind, result.programs[r], rank.plan->tp_share, result.programs);
+    if (stage.num_ranks > stage.num_units) {
+      SetStateOfSlices(setting.costs, result.programs[r], *result.plan.ownership, memory);
+    }
     memory->gathered = GatheredBytes(setting.costs, result.programs[r]);
     memory->boundaries = peak.boundaries;
     memory->saved = peak.saved + TokenBytesOf(setting.costs, duty, microbatches);

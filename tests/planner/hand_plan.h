@@ -42,7 +42,7 @@ inline Plan HandPlan(const PlannerInput& input, const std::string& strategy, con
     stage.units.push_back({{rank}, Microbatches(duty.batch, duty.microbatch)});
   }
   plan.pipelines = {{{std::move(stage)}}};
-  GiveOwnership(UnitElements(ParameterLayout(input.model)), &plan);
+  GiveOwnership(input.model, &plan);
   return plan;
 }
 

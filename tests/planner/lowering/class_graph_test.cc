@@ -61,7 +61,7 @@ TEST(ClassGraphTest, OneByOneItIsTheRanksGraph) {
     MakeRunnable(&plan);
     const bool apart = plan.pipelines[0].stages.size() > 1 && setting->workload.model.tie_embeddings;
     if (plan.pipelines.size() > 1 || apart || !OfSingleRanks(plan)) continue;
-    GiveOwnership(UnitElements(setting->costs.layout()), &plan);
+    GiveOwnership(setting->workload.model, &plan);
     if (!Validate(plan, setting->workload.model).ok()) continue;
     const auto schedule = MakeTrainingSchedule(*setting, plan);
     ASSERT_TRUE(schedule.ok()) << schedule.status();

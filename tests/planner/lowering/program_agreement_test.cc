@@ -42,7 +42,7 @@ void ExpectAgreement(const Setting& setting, const std::vector<Duty>& duties) {
   }
   stage.ministages = {{0, layers - 1}};
   Plan whole = PlanOf(setting, ScheduleFamily::kLayered, {{{stage}}});
-  GiveOwnership(UnitElements(setting.costs.layout()), &whole);
+  GiveOwnership(setting.workload.model, &whole);
   const auto programs = ScheduleAndLower(setting, whole);
   ASSERT_TRUE(programs.ok()) << programs.status();
   const double step = ProgramSeconds(setting, whole, *programs);

@@ -1,6 +1,11 @@
 #include "planner/lowering/program_memory.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "gtest/gtest.h"
+#include "planner/plan/unit_slices.h"
+#include "planner/pricing/price.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 #include "tests/planner/scheduled.h"
 
@@ -86,6 +91,45 @@ TEST(ProgramMemoryTest, WhatIsComputedInOnePieceComesAtOnce) {
   // Inputs of two layers and the head, the gradient of the head's input; the rooms of what comes.
   EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1]).boundaries, (4 + 1) * border);
   EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1], 1, *programs).boundaries, (4 + 3) * border);
+}
+
+// What a tensor-parallel unit sums between the segments of a layer stays although all is recomputed, and of the head three
+// numbers a row. Where both ranks have a half, state and buffers are those of half a model and what is not divided.
+TEST(ProgramMemoryTest, ATensorParallelRankKeepsItsSums) {
+  const auto setting = RunnableSetting(2);
+  StagePlan stage = StageOf(*setting, 0, {{2}, {}}, {{0, 3}}, 1, OpSet::All());
+  stage.units[0].ranks.push_back(stage.units[1].ranks[0]);
+  stage.units.resize(1);
+  for (RankPlan& rank : stage.units[0].ranks) rank.tp_share = 0.5;
+  const Plan plan = PlanOf(*setting, ScheduleFamily::kGPipe, {{{stage}}});
+  auto programs = ScheduleAndLower(*setting, plan);
+  ASSERT_TRUE(programs.ok()) << programs.status();
+  const Costs& costs = setting->costs;
+  const int kind = setting->KindOf(0);
+  Program& program = (*programs)[0];
+  const auto backward = std::find_if(program.instructions.begin(), program.instructions.end(),
+                                     [](const Instruction& i) { return std::holds_alternative<Backward>(i.op); });
+  program.instructions.erase(backward, program.instructions.end());
+  const ActivationBytes peak = PeakActivations(costs, kind, program, 0.5);
+  EXPECT_EQ(peak.boundaries, 5 * costs.BoundaryBytes(2));
+  EXPECT_EQ(peak.saved, 4 * costs.BoundaryBytes(2) + costs.SavedBytes(kind, UnitKind::kHead, OpSet::None(), 2, 0.5) +
+                            2 * 3 * 4 * setting->workload.seq_len);
+  const auto priced = Price(*setting, plan);
+  ASSERT_TRUE(priced.ok()) << priced.status();
+  EXPECT_TRUE(priced->plan.predicted.as_run);
+  const ModelShape& model = setting->workload.model;
+  int64_t owned = 0;
+  for (size_t r = 0; r < 2; ++r) {
+    const MemoryByPurpose& memory = priced->plan.pipelines[0].stages[0].units[0].ranks[r].predicted.memory;
+    const SliceElements slice = ElementsOf(model, {static_cast<int64_t>(4 * r), static_cast<int64_t>(4 * r + 4), 8});
+    const int64_t elements = std::accumulate(slice.all.begin(), slice.all.end(), int64_t{0});
+    EXPECT_EQ(memory.parameters, 4 * elements);
+    EXPECT_EQ(memory.gradients, 4 * elements);
+    EXPECT_EQ(memory.gathered, 0);
+    EXPECT_EQ(memory.saved, priced->plan.pipelines[0].stages[0].units[0].ranks[0].predicted.memory.saved);
+    owned += memory.optimizer / 8;
+  }
+  EXPECT_EQ(owned, NumParameters(model));
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ class ProgramWideTest : public testing::Test {
   }
   void PlaceEvenly(const std::vector<double>& shares) {
     for (size_t u = 0; u < shares.size(); ++u) plan_.pipelines[0].stages[0].units[u].ranks[0].shard_ratio = shares[u];
-    GiveOwnership(UnitElements(setting_->costs.layout()), &plan_);
+    GiveOwnership(setting_->workload.model, &plan_);
   }
   StepGraph GraphOf(const std::vector<Program>& programs) const {
     const auto graph = GraphOfPrograms(*setting_, plan_, programs);

@@ -122,15 +122,67 @@ TEST(OperationPassTest, ALeaderBroadcastsWhatItReceives) {
             "0 gather block=1 buffer=0 group=0\n"
             "1 receive_activation block=1 mb=0 first=0 samples=1 peer=5\n"
             "2 broadcast_activation block=1 mb=0 of=activation group=4 root=7 after=1\n"
-            "3 forward block=1 mb=0 buffer=0 keep=nothing tp=4 after=2\n"
-            "4 send_activation block=2 mb=0 first=0 samples=1 peer=6 after=3\n"
-            "5 reduce_scalars after=3\n");
+            "3 forward block=1 mb=0 segment=attention buffer=0 keep=nothing after=2\n"
+            "4 all_reduce_activation block=1 mb=0 segment=attention of=activation group=4 after=3\n"
+            "5 forward block=1 mb=0 segment=mlp buffer=0 keep=nothing after=4\n"
+            "6 all_reduce_activation block=1 mb=0 of=activation group=4 after=5\n"
+            "7 send_activation block=2 mb=0 first=0 samples=1 peer=6 after=6\n"
+            "8 reduce_scalars\n");
   rank.follows = true;
   EXPECT_EQ(InstructionsText(WithDependencies(OperationsOf(stage, own, rank))),
             "0 gather block=1 buffer=0 group=0\n"
             "1 broadcast_activation block=1 mb=0 of=activation group=4 root=7\n"
-            "2 forward block=1 mb=0 buffer=0 keep=nothing tp=4 after=1\n"
-            "3 reduce_scalars after=2\n");
+            "2 forward block=1 mb=0 segment=attention buffer=0 keep=nothing after=1\n"
+            "3 all_reduce_activation block=1 mb=0 segment=attention of=activation group=4 after=2\n"
+            "4 forward block=1 mb=0 segment=mlp buffer=0 keep=nothing after=3\n"
+            "5 all_reduce_activation block=1 mb=0 of=activation group=4 after=4\n"
+            "6 reduce_scalars\n");
+}
+
+// A backward in two parts on a rank of a tensor-parallel unit: the sums are of the first, the second is whole. Of an array that
+// is reduced in two ranges zeroes are written once.
+TEST(OperationPassTest, SumsStandBetweenSegments) {
+  StageSteps stage = SliceOf(OneStage("0F0 0I0 0W0"), {{10, 20, 30}, {5, 15, 0}}, 3);
+  const RankTraits rank = {.recompute = OpSet::All(), .head = 2, .tp_group = 4, .leader = 0};
+  const std::string text = InstructionsText(WithDependencies(OperationsOf(stage, OneMicrobatch(9), rank)));
+  EXPECT_EQ(text,
+            "0 gather block=0 elements=5@0 buffer=0 group=3\n"
+            "1 gather block=0 elements=5@5 buffer=0 group=0\n"
+            "2 gather block=1 elements=15@0 buffer=1 group=3\n"
+            "3 gather block=1 elements=5@15 buffer=1 group=0\n"
+            "4 gather block=2 elements=30@0 buffer=2 group=0\n"
+            "5 forward block=0 mb=0 buffer=0 keep=all after=1\n"
+            "6 all_reduce_activation block=0 mb=0 of=activation group=4 after=5\n"
+            "7 forward block=1 mb=0 segment=attention buffer=1 keep=boundary after=6\n"
+            "8 all_reduce_activation block=1 mb=0 segment=attention of=activation group=4 after=7\n"
+            "9 forward block=1 mb=0 segment=mlp buffer=1 keep=boundary after=8\n"
+            "10 all_reduce_activation block=1 mb=0 of=activation group=4 after=9\n"
+            "11 forward block=2 mb=0 segment=logits buffer=2 keep=all after=10\n"
+            "12 all_reduce_activation block=2 mb=0 segment=logits of=rows group=4 after=11\n"
+            "13 forward block=2 mb=0 segment=loss buffer=2 keep=all after=12\n"
+            "14 backward_input block=2 mb=0 buffer=2\n"
+            "15 all_reduce_activation block=2 mb=0 of=gradient group=4 after=14\n"
+            "16 recompute block=1 mb=0 buffer=1\n"
+            "17 backward_input block=1 mb=0 segment=mlp buffer=1 after=15\n"
+            "18 all_reduce_activation block=1 mb=0 segment=mlp of=gradient group=4 after=17\n"
+            "19 backward_input block=1 mb=0 segment=attention buffer=1 after=18\n"
+            "20 all_reduce_activation block=1 mb=0 of=gradient group=4 after=19\n"
+            "21 backward_input block=0 mb=0 buffer=0 after=20\n"
+            "22 backward_weight block=2 mb=0 grad=2\n"
+            "23 reduce_scatter block=2 elements=30@0 grad=2 group=0 after=22\n"
+            "24 backward_weight block=1 mb=0 grad=1\n"
+            "25 reduce_scatter block=1 elements=15@0 grad=1 group=3 after=24\n"
+            "26 reduce_scatter block=1 elements=5@15 grad=1 group=0\n"
+            "27 backward_weight block=0 mb=0 grad=0\n"
+            "28 reduce_scatter block=0 elements=5@0 grad=0 group=3 after=27\n"
+            "29 reduce_scatter block=0 elements=5@5 grad=0 group=0\n"
+            "30 reduce_scalars\n"
+            "31 optimizer_step after=30\n");
+  const std::string zeroes = OperationsText(OperationsOf(stage, {}, rank));
+  EXPECT_NE(zeroes.find("zero_grad block=1 grad=1\n8 reduce_scatter block=1 elements=15@0 grad=1 group=3\n"
+                        "9 reduce_scatter block=1 elements=5@15 grad=1 group=0\n10 zero_grad block=0"),
+            std::string::npos)
+      << zeroes;
 }
 
 TEST(DependencyPassTest, ABufferIsUsedBetweenItsGatherAndItsRelease) {

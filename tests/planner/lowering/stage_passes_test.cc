@@ -126,25 +126,29 @@ TEST(ParameterPassTest, SeveralPipelinesGatherTogether) {
   EXPECT_EQ(StepsText(Parameters("0F0", traits)), "+1:0@5 +2:1@6 F1.0:0 F2.0:1");
 }
 
-// The second virtual stage's sums would stand before what arrives for the first one's backward.
-TEST(TensorParallelPassTest, SumsLeaveTheWayToBroadcasts) {
-  const StageTraits traits = StageOfUnits({{0}, {}, {2}}, 4);
-  EXPECT_EQ(StepsText(Gradients("0F0 2F0 2B0 0B0", traits)), "F0.0 F2.0 B2.0/1 /2:1 B0.0/0 /0:0");
-  EXPECT_EQ(StepsText(WithRoomForBroadcasts(Gradients("0F0 2F0 2B0 0B0", traits), traits)), "F0.0 F2.0 B2.0/1 B0.0/0 /2:1 /0:0");
+// The second virtual stage's gradients would be summed before what the ranks sum in the first one's backward: all of the stage
+// wait for that. What is behind the last such step, as the embedding's backward, keeps nobody waiting.
+TEST(TensorParallelPassTest, ReductionsKeepSumsWaitingOrComeBehindThem) {
+  const StageTraits traits = StageOfUnits({{0, 1}, {}, {2}}, 4);
+  const StageSteps stage = Gradients("0F0 2F0 2B0 0B0", traits);
+  EXPECT_EQ(StepsText(WithRoomForSums(stage, ReductionOrder::kAtOnce)), "F0.0 F1.0 F2.0 B2.0/2 /2:2 B1.0/1<3 /1:1 B0.0/0 /0:0");
+  EXPECT_EQ(StepsText(WithRoomForSums(stage, ReductionOrder::kBehindSums)), "F0.0 F1.0 F2.0 B2.0/2 B1.0/1 /2:2 /1:1 B0.0/0 /0:0");
 }
 
 TEST(TensorParallelPassTest, WhatIsGatheredInTurnIsWaitedFor) {
   StageTraits traits = StageOfUnits({{1, 2, 3}}, 5);
   traits.gathers_in_turn = true;
-  EXPECT_EQ(StepsText(WithRoomForBroadcasts(Parameters("0F0 0F1", traits), traits)),
-            "+1:0 +2:1 F1.0:0 -0 +3:0 F2.0:1 -1 +1:1 F3.0:0<0 -0 +2:0 F1.1:1<2 -1 +3:1 F2.1:0<2 -0 F3.1:1<3 -1");
+  EXPECT_EQ(StepsText(WithRoomForSums(Parameters("0F0 0F1", traits), ReductionOrder::kAtOnce)),
+            "+1:0 +2:1 F1.0:0 -0 +3:0 F2.0:1<0 -1 +1:1 F3.0:0<1 -0 +2:0 F1.1:1<2 -1 +3:1 F2.1:0<3 -0 F3.1:1<3 -1");
 }
 
+// Buffers are those of the slice, and each array comes in two parts; one without elements does not come.
 TEST(TensorParallelPassTest, ASliceHasItsPartOfTheBuffersAndItsGroup) {
   StageTraits traits = StageOfUnits({{1, 2}}, 4);
   traits.group = 1;
-  const StageSteps slice = SliceOf(Parameters("0F0", traits), 0.4, 3);
-  EXPECT_EQ(StepsText(slice), "+1:0@3 +2:1@3 F1.0:0 F2.0:1");
+  const SliceElements elements = {{0, 8, 12, 0}, {0, 5, 12, 0}};
+  const StageSteps slice = SliceOf(Parameters("0F0", traits), elements, 3);
+  EXPECT_EQ(StepsText(slice), "+1:0@3[5@0] +1:0@1[3@5] +2:1@3[12@0] F1.0:0 F2.0:1");
   EXPECT_EQ(BuffersText(slice.parameter_buffers), "8:1 12:2");
 }
 

@@ -38,12 +38,13 @@ inline StageTraits StageOfUnits(std::vector<std::vector<int32_t>> units_of, int3
 // "F1.0" forward of unit 1 in round 0 ("F1" of all rounds, "F1-3.0" of units 1 to 3); where buffers were placed "B1.0:0/2" finds
 // parameters in buffer 0 and adds to gradient buffer 2; "<1" begins when all ranks have passed step 1. Then "-0" frees parameter
 // buffer 0, "+2:0" gathers unit 2 into it, "/1:2" reduces unit 1 out of gradient buffer 2, "=1:2" to all; "@3" by group 3, where
-// that is not group 0.
+// that is not group 0, "[5@2]" five elements of it from the second on.
 inline std::string StepsText(const StageSteps& stage) {
   std::string text;
   const auto add = [&text](char what, const UnitCollective& c) {
     absl::StrAppend(&text, " ", std::string(1, what), c.unit, c.more_units > 0 ? absl::StrCat("-", c.unit + c.more_units) : "",
-                    ":", c.buffer, c.group != 0 ? absl::StrCat("@", c.group) : "");
+                    ":", c.buffer, c.group != 0 ? absl::StrCat("@", c.group) : "",
+                    c.elements.whole() ? "" : absl::StrCat("[", c.elements.count, "@", c.elements.first, "]"));
   };
   for (const UnitCollective& gathered : stage.gathered) add('+', gathered);
   for (const StageStep& step : stage.steps) {

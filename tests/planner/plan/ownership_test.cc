@@ -14,7 +14,7 @@ TEST(OwnershipTest, EveryElementHasOneOwnerAndTheLedgerBooksWhatIsOwned) {
     const auto setting = random.NextSetting();
     const Plan plan = random.Next(*setting);
     const std::vector<int64_t> elements = UnitElements(setting->costs.layout());
-    const Ownership ownership = OwnershipOf(plan, elements);
+    const Ownership ownership = OwnershipOf(plan, setting->workload.model);
     const auto view = ViewOf(*setting, plan);
     ASSERT_TRUE(view.ok()) << view.status();
     EXPECT_EQ(Validate(ownership, elements, static_cast<int32_t>(view->ranks.size())), absl::OkStatus());
@@ -54,14 +54,18 @@ TEST(OwnershipTest, SharesBecomeRangesAndFollowFromThem) {
   StagePlan& stage = plan.pipelines[0].stages[0];
   const std::vector<double> shares = {0.5, 0, 0.5};
   for (size_t u = 0; u < 3; ++u) stage.units[u].ranks[0].shard_ratio = shares[u];
-  GiveOwnership({9, 9, 9}, &plan);
+  const auto give = [&] {
+    plan.ownership = OwnershipOf(plan, {9, 9, 9});
+    GiveOwnership(setting->workload.model, &plan);
+  };
+  give();
   EXPECT_EQ(plan.ownership->Of(1), (OwnedRanges{{0, 0, 5}, {2, 5, 9}}));
   EXPECT_DOUBLE_EQ(stage.units[0].ranks[0].shard_ratio, 5.0 / 9);
   EXPECT_EQ(stage.units[1].ranks[0].shard_ratio, 0);
   // What nobody shards is one rank's, too, in even parts.
   plan.ownership.reset();
   stage.zero_stage = 0;
-  GiveOwnership({9, 9, 9}, &plan);
+  give();
   EXPECT_EQ(plan.ownership->Of(1), (OwnedRanges{{0, 0, 3}, {1, 3, 6}, {2, 6, 9}}));
   EXPECT_EQ(stage.zero_stage, 1);
 }

@@ -210,7 +210,7 @@ TEST(PlanTest, EveryElementHasOneOwnerThatComputesWithIt) {
 TEST(PlanTest, ARankOwnsNothingOfAnotherStagesBlocks) {
   Plan plan = FullPlan();
   const std::vector<int64_t> elements = UnitElements(ParameterLayout(SmallModel()));
-  GiveOwnership(elements, &plan);
+  GiveOwnership(SmallModel(), &plan);
   EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
   Ownership ownership;
   for (int32_t block = 0; block < 5; ++block) ownership.Add(plan.ownership->Of(block));
@@ -235,7 +235,7 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
                 s.units[1].ranks[0].tp_share = 0.5;
                 s.units[1].ranks.push_back(MakeRank("n9/gpu0", "x", 0, 0.5));
               }),
-              HasSubstr("units[1].ranks: 2 given"));
+              HasSubstr("pipelines[0].stages[0]: units of 1 and of 2 ranks (that of n1/gpu1) in one stage"));
   EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].offload_optimizer = true; }),
               HasSubstr("rank 1 (n1/gpu1): offload given"));
 }

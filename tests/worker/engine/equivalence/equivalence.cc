@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -36,6 +37,16 @@ PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path&
   PlannedJob planned;
   planned.job = DrawTinyJob(drawn, n, folder, half);
   planned.plan = RandomEnginePlan(drawn).Draw(planned.job);
+  return planned;
+}
+
+PlannedJob DrawTensorParallelJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
+  const uint64_t drawn = Drawn(seed, n);
+  PlannedJob planned;
+  planned.job = DrawTinyJob(drawn, n, folder, half);
+  if (n % 4 == 3) planned.job.model.family = ModelFamily::kQwen2;
+  planned.job = WithHeads(std::move(planned.job), n / 4 % 2 == 0 ? 6 : 8);
+  planned.plan = RandomEnginePlan(drawn, UnitWidths::kUpToFour).Draw(planned.job);
   return planned;
 }
 

@@ -18,6 +18,8 @@ namespace motley::engine {
 // Number `n` of a seed: of four one in float32, the others in float64; both models alike. With `half` all in half types, both
 // alike.
 PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
+// The same with tensor-parallel units: models of all families with six or eight heads of keys and values.
+PlannedJob DrawTensorParallelJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
 // The same for wide models, every third in a half type: jobs whose bytes are looked at, too short to compare what they compute.
 PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder);
 

@@ -123,7 +123,9 @@ absl::StatusOr<std::vector<planner::MemoryByPurpose>> MemoryPredictions::Of(cons
   MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, Price(planned));
   std::vector<planner::MemoryByPurpose> by_rank;
   for (const planner::StagePlan& stage : evaluation.plan.pipelines[0].stages) {
-    for (const planner::UnitPlan& unit : stage.units) by_rank.push_back(unit.ranks[0].predicted.memory);
+    for (const planner::UnitPlan& unit : stage.units) {
+      for (const planner::RankPlan& rank : unit.ranks) by_rank.push_back(rank.predicted.memory);
+    }
   }
   return by_rank;
 }

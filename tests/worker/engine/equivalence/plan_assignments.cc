@@ -4,10 +4,9 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "common/model/parameters.h"
 #include "planner/lowering/program_walk.h"
 #include "planner/plan/ownership.h"
-#include "planner/plan/placement.h"
+#include "planner/plan/unit_slices.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/scheduled.h"
@@ -29,6 +28,17 @@ planner::CardKind CardOf(double flops) {
   return card;
 }
 
+void AddCard(const DeviceId& device, planner::Cluster* cluster) {
+  const int index = static_cast<int>(cluster->devices.size());
+  planner::ClusterNode node;
+  node.name = NodeOf(device);
+  node.device_link_bytes_per_second = node.nic_bytes_per_second = node.host_link_bytes_per_second = 1e10;
+  node.host_memory_bytes = int64_t{1} << 40;
+  node.devices = {index};
+  cluster->nodes.push_back(node);
+  cluster->devices.push_back({device, index % 3, index});
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<planner::Setting>> SettingOfThreads(const ModelShape& model, const planner::Plan& plan,
@@ -40,14 +50,7 @@ absl::StatusOr<std::unique_ptr<planner::Setting>> SettingOfThreads(const ModelSh
   for (size_t k = 0; k < cluster.kinds.size(); ++k) cluster.kinds[k].name += std::to_string(k);
   for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
     for (const planner::UnitPlan& unit : stage.units) {
-      const int index = static_cast<int>(cluster.devices.size());
-      planner::ClusterNode node;
-      node.name = NodeOf(unit.ranks[0].device);
-      node.device_link_bytes_per_second = node.nic_bytes_per_second = node.host_link_bytes_per_second = 1e10;
-      node.host_memory_bytes = int64_t{1} << 40;
-      node.devices = {index};
-      cluster.nodes.push_back(node);
-      cluster.devices.push_back({unit.ranks[0].device, index % 3, index});
+      for (const planner::RankPlan& rank : unit.ranks) AddCard(rank.device, &cluster);
     }
   }
   // No card has fewer devices than one; a kind that no device has is of no use.
@@ -100,22 +103,26 @@ absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& mode
   MOTLEY_RETURN_IF_ERROR(Check(programs));
   MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> evaluations, planner::ScheduleAndLowerEvaluation(*setting, plan, evaluation));
   MOTLEY_RETURN_IF_ERROR(Check(evaluations));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, planner::SlicesOfRanks(model, plan));
   RankAssignment common;
   common.job = JobId("job");
   common.epoch = Epoch(1);
-  common.ownership = planner::OwnershipOf(plan, planner::UnitElements(ParameterLayout(model)));
+  common.ownership = planner::OwnershipOf(plan, model);
   common.model = model;
   common.config = config;
   for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
     for (const planner::UnitPlan& unit : stage.units) {
-      common.devices.push_back(unit.ranks[0].device);
-      common.data_addresses.push_back("127.0.0.1");
+      for (const planner::RankPlan& rank : unit.ranks) {
+        common.devices.push_back(rank.device);
+        common.data_addresses.push_back("127.0.0.1");
+      }
     }
   }
   std::vector<RankAssignment> assignments(common.devices.size(), common);
   for (size_t rank = 0; rank < assignments.size(); ++rank) {
     RankAssignment& own = assignments[rank];
     own.rank = static_cast<int>(rank);
+    own.slice = slices[rank];
     own.device.id = own.devices[rank];
     own.program = std::move(programs[rank]);
     own.evaluation = std::move(evaluations[rank]);

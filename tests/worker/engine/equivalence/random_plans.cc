@@ -4,8 +4,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "common/model/model_slice.h"
 #include "common/model/parameters.h"
 #include "planner/plan/ownership.h"
+#include "planner/plan/unit_slices.h"
 
 namespace motley::engine {
 
@@ -45,39 +47,75 @@ void RandomEnginePlan::DrawBatches(const planner::Plan& plan, int64_t stages, in
 }
 
 // Any set of a layer's operators, those that free nothing among them.
-planner::OpSet RandomEnginePlan::DrawRecompute() {
+planner::OpSet RandomEnginePlan::DrawRecompute(bool sums) {
   if (Sometimes(2)) return planner::OpSet::None();
   if (Sometimes(3)) return planner::OpSet::All();
   planner::OpSet set;
   for (int op = static_cast<int>(Op::kNorm1); op <= static_cast<int>(Op::kResidual2); ++op) {
-    if (Sometimes(2)) set = set.With(static_cast<Op>(op));
+    const bool is_sum = op == static_cast<int>(Op::kAttnOut) || op == static_cast<int>(Op::kResidual1);
+    if (Sometimes(2) && !(sums && is_sum)) set = set.With(static_cast<Op>(op));
   }
   return set;
 }
 
-// Some of 16 parts: zeros are as likely as others.
-void RandomEnginePlan::DrawShares(planner::StagePlan& stage) {
-  const std::vector<int64_t> parts = Cut(16, static_cast<int64_t>(stage.units.size()), 0);
-  for (size_t u = 0; u < parts.size(); ++u) stage.units[u].ranks[0].shard_ratio = static_cast<double>(parts[u]) / 16;
+void RandomEnginePlan::DrawUnits(const ModelShape& model, int64_t devices, bool may_be_wide, planner::StagePlan& stage) {
+  const int64_t parts = NumParts(model);
+  const bool wide = widths_ == UnitWidths::kUpToFour && may_be_wide && devices > 1 && parts > 1 && Sometimes(2);
+  const int64_t width = wide ? 2 + Below(std::min<int64_t>({devices, parts, 4}) - 1) : 1;
+  const std::vector<int64_t> heads = wide ? Cut(parts, width, 1) : std::vector<int64_t>{parts};
+  stage.units.resize(devices / width);
+  for (planner::UnitPlan& unit : stage.units) {
+    for (const int64_t own : heads) {
+      planner::RankPlan& rank = unit.ranks.emplace_back();
+      rank.tp_share = static_cast<double>(own) / static_cast<double>(parts);
+      rank.recompute = DrawRecompute(wide);
+    }
+  }
 }
 
-// Ranges in any order of the stage's ranks, several of a rank, other ones of each block.
-void RandomEnginePlan::DrawOwnership(const std::vector<UnitSpec>& layout, planner::Plan& plan) {
+// Some of 16 parts: zeros are as likely as others. A unit alone stores what it computes.
+void RandomEnginePlan::DrawShares(planner::StagePlan& stage) {
+  std::vector<planner::RankPlan*> ranks;
+  for (planner::UnitPlan& unit : stage.units) {
+    for (planner::RankPlan& rank : unit.ranks) ranks.push_back(&rank);
+  }
+  const std::vector<int64_t> parts = Cut(16, static_cast<int64_t>(ranks.size()), 0);
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    ranks[r]->shard_ratio = stage.units.size() == 1 ? ranks[r]->tp_share : static_cast<double>(parts[r]) / 16;
+  }
+}
+
+// Ranges in any order of the ranks that compute with them, several of a rank, other ones of each block.
+void RandomEnginePlan::DrawOwnership(const ModelShape& model, planner::Plan& plan) {
+  const std::vector<UnitSpec> layout = ParameterLayout(model);
   std::vector<OwnedRanges> by_block(layout.size());
   int32_t first_rank = 0;
   planner::PipelinePlan& pipeline = plan.pipelines[0];
   for (size_t s = 0; s < pipeline.stages.size(); ++s) {
     planner::StagePlan& stage = pipeline.stages[s];
     if (stage.zero_stage == 0) stage.zero_stage = 1 + static_cast<int>(Below(3));
-    const int64_t ranks = static_cast<int64_t>(stage.units.size());
-    for (const size_t block : planner::UnitsOfStage(pipeline, s, layout.size())) {
-      int64_t begin = 0;
-      for (const int64_t size : Cut(layout[block].num_elements, 2 * ranks, 0)) {
-        by_block[block].push_back({first_rank + static_cast<int32_t>(Below(ranks)), begin, begin + size});
+    const std::vector<ModelSlice> slices = *planner::SlicesOfStage(model, stage);
+    const int64_t width = static_cast<int64_t>(slices.size()), units = static_cast<int64_t>(stage.units.size());
+    const auto draw = [&](OwnedRanges& ranges, int64_t begin, int64_t elements, int64_t pieces, auto owner) {
+      for (const int64_t size : Cut(elements, pieces, 0)) {
+        ranges.push_back({first_rank + static_cast<int32_t>(owner()), begin, begin + size});
         begin += size;
       }
+    };
+    const auto anyone = [&] { return Below(units * width); };
+    for (const size_t block : planner::UnitsOfStage(pipeline, s, layout.size())) {
+      const int64_t divided = width == 1 ? 0 : layout[block].divided_elements;
+      for (int64_t i = 0; i < width && width > 1; ++i) {
+        for (const SliceRun& run : RunsOf(layout[block], slices[static_cast<size_t>(i)])) {
+          const int64_t own = std::clamp<int64_t>(divided - run.in_unit, 0, run.elements);
+          draw(by_block[block], run.in_unit, own, units, [&] { return Below(units) * width + i; });
+        }
+      }
+      std::sort(by_block[block].begin(), by_block[block].end(),
+                [](const OwnedRange& a, const OwnedRange& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+      draw(by_block[block], divided, layout[block].num_elements - divided, 2 * units * width, anyone);
     }
-    first_rank += static_cast<int32_t>(ranks);
+    first_rank += static_cast<int32_t>(units * width);
   }
   plan.ownership.emplace();
   for (const OwnedRanges& ranges : by_block) plan.ownership->Add(ranges);
@@ -106,24 +144,21 @@ planner::Plan RandomEnginePlan::Draw(const TinyJob& job) {
     const int64_t stage = in_v && piece >= stages ? 2 * stages - 1 - piece : piece % stages;
     pipeline.stages[stage].ministages.push_back({first, first + sizes[piece] - 1});
   }
-  const std::vector<UnitSpec> layout = ParameterLayout(job.model);
   int device = 0;
   for (int64_t s = 0; s < stages; ++s) {
     planner::StagePlan& stage = pipeline.stages[s];
     stage.zero_stage = static_cast<int>(Below(4));
     if (planner::TraitsOf(plan.schedule).takes_in_flight && Sometimes(2)) stage.in_flight = 1 + Below(4);
-    stage.units.resize(widths[s]);
-    for (planner::UnitPlan& unit : stage.units) {
-      planner::RankPlan& rank = unit.ranks.emplace_back();
-      rank.recompute = DrawRecompute();
-    }
+    // A tied embedding lies with its head where either is divided.
+    const bool apart = job.model.tie_embeddings && stages > 1 && !in_v && (s == 0 || s + 1 == stages);
+    DrawUnits(job.model, widths[s], !apart, stage);
     DrawBatches(plan, stages, rounds, stage);
     DrawShares(stage);
     for (planner::UnitPlan& unit : stage.units) {
-      unit.ranks[0].device = DeviceId("n" + std::to_string(device++) + "/gpu0");
+      for (planner::RankPlan& rank : unit.ranks) rank.device = DeviceId("n" + std::to_string(device++) + "/gpu0");
     }
   }
-  if (Sometimes(3)) DrawOwnership(layout, plan);
+  if (Sometimes(3)) DrawOwnership(job.model, plan);
   return plan;
 }
 

@@ -1,4 +1,4 @@
-// Random plans of what the engine runs: one pipeline of single-device units.
+// Random plans of what the engine runs: one pipeline of single devices, or with tensor-parallel units among them.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,15 @@
 
 namespace motley::engine {
 
+// kUpToFour: in half of the stages units of two to four ranks, whose shares are any whole parts of the model.
+enum class UnitWidths { kOne, kUpToFour };
+
 // Draws everything that ValidateForEngine lets through, over one to eight devices: stages and ministages of unlike sizes, the
 // schedules, ZeRO stages, shares with zeros, owned ranges in any order, ranks without samples, microbatches that do not line up,
 // in_flight, recompute by rank and operator. The same plan for the same seed on every machine.
 class RandomEnginePlan {
  public:
-  explicit RandomEnginePlan(uint64_t seed) : random_(seed) {}
+  explicit RandomEnginePlan(uint64_t seed, UnitWidths widths = UnitWidths::kOne) : random_(seed), widths_(widths) {}
   planner::Plan Draw(const TinyJob& job);
 
  private:
@@ -26,11 +29,15 @@ class RandomEnginePlan {
   // `total` in `parts` numbers of at least `least`, any of them as likely large as small.
   std::vector<int64_t> Cut(int64_t total, int64_t parts, int64_t least);
   void DrawBatches(const planner::Plan& plan, int64_t stages, int64_t rounds, planner::StagePlan& stage);
-  planner::OpSet DrawRecompute();
+  // What a unit of several sums between its segments is kept.
+  planner::OpSet DrawRecompute(bool sums);
+  // Of so many devices; those that do not make up a unit are left out.
+  void DrawUnits(const ModelShape& model, int64_t devices, bool may_be_wide, planner::StagePlan& stage);
   void DrawShares(planner::StagePlan& stage);
-  void DrawOwnership(const std::vector<UnitSpec>& layout, planner::Plan& plan);
+  void DrawOwnership(const ModelShape& model, planner::Plan& plan);
 
   std::mt19937_64 random_;
+  const UnitWidths widths_;
 };
 
 }  // namespace motley::engine

@@ -44,6 +44,33 @@ TEST(RandomEnginePlanTest, AllAreLoweredAndEverythingOccurs) {
   for (const auto& [what, count] : seen) EXPECT_GE(count, 5) << what;
 }
 
+TEST(RandomEnginePlanTest, TensorParallelUnitsOfEveryKindOccur) {
+  std::map<std::string, int> seen;
+  for (int n = 0; n < 2000; ++n) {
+    const PlannedJob planned = DrawTensorParallelJob(11, n, "/nowhere");
+    const planner::Plan& plan = planned.plan;
+    const absl::Status valid = planner::ValidateForEngine(plan, planned.job.model);
+    ASSERT_TRUE(valid.ok()) << valid << "\n" << ToText(planned);
+    const auto assignments = AssignmentsOf(planned.job.model, planned.job.config, plan, FourSamples(plan));
+    ASSERT_TRUE(assignments.ok()) << assignments.status() << "\n" << ToText(planned);
+    for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
+      const size_t width = stage.units[0].ranks.size();
+      if (width == 1) continue;
+      ++seen["degree " + std::to_string(width)];
+      ++seen["zero " + std::to_string(stage.zero_stage)];
+      ++seen["family " + std::to_string(static_cast<int>(planned.job.model.family))];
+      ++seen["heads " + std::to_string(planned.job.model.num_kv_heads)];
+      ++seen[std::string(planner::ScheduleName(plan.schedule))];
+      seen["several units"] += stage.units.size() > 1;
+      seen["ownership"] += plan.ownership.has_value();
+      seen["tied"] += planned.job.model.tie_embeddings;
+      seen["unlike shares"] += stage.units[0].ranks[0].tp_share != stage.units[0].ranks[1].tp_share;
+    }
+  }
+  EXPECT_EQ(seen.size(), 3u + 4u + 3u + 2u + 6u + 4u);
+  for (const auto& [what, count] : seen) EXPECT_GE(count, 20) << what;
+}
+
 TEST(RandomEnginePlanTest, TheSeedGivesThePlan) {
   EXPECT_EQ(ToText(DrawPlannedJob(1, 3, "/a")), ToText(DrawPlannedJob(1, 3, "/b")));
   EXPECT_NE(ToText(DrawPlannedJob(1, 3, "/a")), ToText(DrawPlannedJob(2, 3, "/a")));

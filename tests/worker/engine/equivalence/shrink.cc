@@ -9,28 +9,37 @@ namespace {
 
 using planner::LayerRange;
 using planner::Plan;
+using planner::RankPlan;
 using planner::ScheduleFamily;
 using planner::StagePlan;
 using planner::UnitPlan;
 
 std::vector<StagePlan>& StagesOf(PlannedJob& planned) { return planned.plan.pipelines[0].stages; }
 
-// What is left of the shares adds up to 1 again; owners were those of the ranks that there were.
+template <typename Use>
+void ForEachRank(StagePlan& stage, Use use) {
+  for (UnitPlan& unit : stage.units) {
+    for (RankPlan& rank : unit.ranks) use(rank);
+  }
+}
+
+// What is left of the shares adds up to 1 again, a unit alone stores what it computes; owners were those of the ranks that there
+// were.
 void Rebalance(PlannedJob& planned, StagePlan& stage) {
   planned.plan.ownership.reset();
   double sum = 0;
-  for (const UnitPlan& unit : stage.units) sum += unit.ranks[0].shard_ratio;
-  for (UnitPlan& unit : stage.units) {
-    double& share = unit.ranks[0].shard_ratio;
-    share = sum > 0 ? share / sum : 1.0 / static_cast<double>(stage.units.size());
-  }
+  const auto units = static_cast<double>(stage.units.size());
+  ForEachRank(stage, [&](RankPlan& rank) { sum += rank.shard_ratio; });
+  ForEachRank(stage, [&](RankPlan& rank) {
+    rank.shard_ratio = sum > 0 && stage.units.size() > 1 ? rank.shard_ratio / sum : rank.tp_share / units;
+  });
 }
 
 // Devices are named by their place, so that equal plans have equal texts.
 void NameDevices(PlannedJob& planned) {
   int device = 0;
   for (StagePlan& stage : StagesOf(planned)) {
-    for (UnitPlan& unit : stage.units) unit.ranks[0].device = DeviceId("n" + std::to_string(device++) + "/gpu0");
+    ForEachRank(stage, [&](RankPlan& rank) { rank.device = DeviceId("n" + std::to_string(device++) + "/gpu0"); });
   }
 }
 
@@ -144,7 +153,9 @@ class Smaller {
     const size_t stages = from_.plan.pipelines[0].stages.size();
     for (size_t u = 0; u < from_.plan.pipelines[0].stages[s].units.size(); ++u) {
       change([&](StagePlan& stage) { OneMicrobatch(stage.units[u], 1); });
-      change([&](StagePlan& stage) { stage.units[u].ranks[0].recompute = planner::OpSet::None(); });
+      change([&](StagePlan& stage) {
+        for (RankPlan& rank : stage.units[u].ranks) rank.recompute = planner::OpSet::None();
+      });
     }
     // Interleaved wants a multiple of the stages on every unit of every stage.
     PlannedJob all = from_;
@@ -155,9 +166,24 @@ class Smaller {
     change([](StagePlan& stage) { stage.in_flight = 0; });
     change([](StagePlan& stage) { stage.zero_stage = 0; });
     PlannedJob even = from_;
-    for (UnitPlan& unit : StagesOf(even)[s].units) unit.ranks[0].shard_ratio = 1;
+    ForEachRank(StagesOf(even)[s], [](RankPlan& rank) { rank.shard_ratio = rank.tp_share; });
     Rebalance(even, StagesOf(even)[s]);
     Add(std::move(even));
+    Narrow(s);
+  }
+
+  // A tensor-parallel unit's last rank gives what it computes to the one before.
+  void Narrow(size_t s) {
+    PlannedJob planned = from_;
+    StagePlan& stage = StagesOf(planned)[s];
+    if (stage.units[0].ranks.size() < 2) return;
+    for (UnitPlan& unit : stage.units) {
+      const double share = unit.ranks.back().tp_share;
+      unit.ranks.pop_back();
+      unit.ranks.back().tp_share += share;
+    }
+    Rebalance(planned, stage);
+    Add(std::move(planned));
   }
 
   // `count`: as few as that.

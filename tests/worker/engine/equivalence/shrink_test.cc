@@ -15,7 +15,9 @@ const std::vector<StagePlan>& StagesOf(const PlannedJob& planned) { return plann
 
 int64_t RanksOf(const PlannedJob& planned) {
   int64_t ranks = 0;
-  for (const StagePlan& stage : StagesOf(planned)) ranks += static_cast<int64_t>(stage.units.size());
+  for (const StagePlan& stage : StagesOf(planned)) {
+    for (const UnitPlan& unit : stage.units) ranks += static_cast<int64_t>(unit.ranks.size());
+  }
   return ranks;
 }
 
@@ -29,8 +31,9 @@ bool AnyRank(const PlannedJob& planned, const std::function<bool(const StagePlan
 }
 
 TEST(ShrinkTest, WhateverFailsBecomesOneDevice) {
-  for (int n = 0; n < 40; ++n) {
-    const PlannedJob smallest = Shrink(DrawPlannedJob(7, n, "/nowhere"), [](const PlannedJob&) { return true; });
+  for (int n = 0; n < 80; ++n) {
+    const PlannedJob planned = n % 2 == 0 ? DrawPlannedJob(7, n / 2, "/nowhere") : DrawTensorParallelJob(7, n / 2, "/nowhere");
+    const PlannedJob smallest = Shrink(planned, [](const PlannedJob&) { return true; });
     EXPECT_EQ(RanksOf(smallest), 1) << ToText(smallest);
     EXPECT_EQ(smallest.job.model.num_layers, 1);
     EXPECT_EQ(smallest.plan.schedule, ScheduleFamily::kLayered);

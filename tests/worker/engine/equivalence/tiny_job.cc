@@ -8,13 +8,27 @@ namespace motley::engine {
 namespace {
 
 constexpr char kText[] = "text.txt";
+constexpr int64_t kKvHeads = 2;
+
+std::string_view NameOf(ModelFamily family) {
+  switch (family) {
+    case ModelFamily::kGpt2:
+      return "gpt2";
+    case ModelFamily::kLlama:
+      return "llama";
+    case ModelFamily::kQwen2:
+      return "qwen2";
+  }
+  return "";
+}
 
 }  // namespace
 
 std::string TinyJob::Name() const {
   const DType compute = PrecisionOf(config.training)->compute;
-  return absl::StrCat(model.family == ModelFamily::kGpt2 ? "gpt2" : "llama", ", ", model.num_layers, " layers, batch ",
-                      config.training.global_batch_size, ", ", std::string(DTypeName(compute)));
+  return absl::StrCat(std::string(NameOf(model.family)), ", ", model.num_layers, " layers, batch ",
+                      config.training.global_batch_size, ", ", std::string(DTypeName(compute)),
+                      model.num_kv_heads == kKvHeads ? "" : absl::StrCat(", ", model.num_kv_heads, " heads"));
 }
 
 TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType compute, const std::filesystem::path& folder) {
@@ -25,7 +39,7 @@ TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType compute, const std:
                .hidden_size = 16,
                .num_layers = size.layers,
                .num_heads = gpt2 ? 2 : 4,
-               .num_kv_heads = 2,
+               .num_kv_heads = kKvHeads,
                .head_dim = gpt2 ? 8 : 4,
                .intermediate_size = gpt2 ? 64 : 40,
                .max_positions = 32,
@@ -45,6 +59,18 @@ TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType compute, const std:
   job.config.checkpoint.folder = (folder / "checkpoints").string();
   job.config.checkpoint.interval = 1;
   job.config.checkpoint.keep_latest_k = 0;
+  return job;
+}
+
+TinyJob WithHeads(TinyJob job, int64_t kv_heads) {
+  ModelShape& model = job.model;
+  const int64_t queries = model.num_heads / model.num_kv_heads;
+  model.num_kv_heads = kv_heads;
+  model.num_heads = queries * kv_heads;
+  model.head_dim = queries == 1 ? 4 : 2;
+  model.hidden_size = model.num_heads * model.head_dim;
+  model.intermediate_size = 2 * model.hidden_size + 5;
+  model.vocab_size = 259;
   return job;
 }
 

@@ -16,7 +16,7 @@ inline constexpr int64_t kTinySteps = 5, kHalfSteps = 20;
 struct TinyJob {
   ModelShape model;
   JobConfig config;
-  // "gpt2, 5 layers, batch 8, float64": two of one name are the same job.
+  // "gpt2, 5 layers, batch 8, float64": two of one name are the same job. With more heads "..., 6 heads".
   std::string Name() const;
 };
 
@@ -30,6 +30,9 @@ inline constexpr TinySize kTinySizes[] = {{3, 9}, {5, 8}, {8, 12}};
 // and the checkpoints are in `folder`.
 // Of a half type the job is mixed: its master is float32.
 TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType compute, const std::filesystem::path& folder);
+// With so many heads of keys and values, which divide neither the vocabulary nor the MLP's columns: to be cut among several
+// ranks.
+TinyJob WithHeads(TinyJob job, int64_t kv_heads);
 
 // Hundreds of times as many bytes, two steps and no checkpoint.
 TinyJob Widened(TinyJob job);

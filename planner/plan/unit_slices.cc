@@ -1,0 +1,185 @@
+#include "planner/plan/unit_slices.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/model/parameters.h"
+#include "planner/plan/op_set.h"
+#include "planner/plan/ownership.h"
+#include "planner/plan/placement.h"
+#include "planner/plan/virtual_stages.h"
+
+namespace motley::planner {
+namespace {
+
+std::vector<double> SharesOf(const UnitPlan& unit) {
+  std::vector<double> shares;
+  for (const RankPlan& rank : unit.ranks) shares.push_back(rank.tp_share);
+  return shares;
+}
+
+std::string StageName(size_t p, size_t s) { return absl::StrCat("plan: pipelines[", p, "].stages[", s, "]"); }
+
+absl::Status At(size_t p, size_t s, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(StageName(p, s), ": ", status.message()));
+}
+
+template <typename... Parts>
+absl::Status NotRun(const Parts&... parts) {
+  return absl::UnimplementedError(absl::StrCat(parts...));
+}
+
+// The ranks of a unit would have to agree on it: its result needs a sum over all of them, which the engine keeps instead.
+absl::Status CheckRecompute(const StagePlan& stage) {
+  for (const UnitPlan& unit : stage.units) {
+    for (const RankPlan& rank : unit.ranks) {
+      if (unit.ranks.size() == 1 || rank.recompute.all()) continue;
+      for (const Op op : {Op::kAttnOut, Op::kResidual1}) {
+        if (!rank.recompute.Has(op)) continue;
+        return NotRun(rank.device.value(), ": recompute '", planner::ToText(rank.recompute), "' given; ", std::string(OpName(op)),
+                      " ends in a sum over the unit's ranks, which is kept, so recomputing it frees nothing; leave it out");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTied(const Plan& plan, const ModelShape& model) {
+  const PipelinePlan& pipeline = plan.pipelines[0];
+  const size_t first = EmbeddingStage(pipeline), last = HeadStage(pipeline);
+  if (!model.tie_embeddings || first == last) return absl::OkStatus();
+  for (const size_t s : {first, last}) {
+    if (!IsTensorParallel(pipeline.stages[s])) continue;
+    return NotRun(StageName(0, s), ": units of several ranks, and the head on stage ", last, " shares the embedding of stage ",
+                  first, "; with tensor parallelism both must lie on one stage");
+  }
+  return absl::OkStatus();
+}
+
+// Of the ranks of one stage, from `first_rank` on.
+absl::Status CheckOwners(const Ownership& ownership, const std::vector<UnitSpec>& layout, const std::vector<size_t>& blocks,
+                         const StagePlan& stage, const std::vector<ModelSlice>& slices, int32_t first_rank) {
+  std::vector<const RankPlan*> ranks;
+  for (const UnitPlan& unit : stage.units) {
+    for (const RankPlan& rank : unit.ranks) ranks.push_back(&rank);
+  }
+  for (const size_t block : blocks) {
+    std::vector<std::vector<SliceRun>> runs;
+    for (const ModelSlice& slice : slices) runs.push_back(RunsOf(layout[block], slice));
+    for (const OwnedRange& range : ownership.Of(static_cast<int32_t>(block))) {
+      const auto r = static_cast<size_t>(range.rank - first_rank);
+      int64_t has = 0;
+      for (const SliceRun& run : runs[r % slices.size()]) {
+        has += std::max<int64_t>(0, std::min(range.end, run.in_unit + run.elements) - std::max(range.begin, run.in_unit));
+      }
+      if (has == range.size()) continue;
+      return absl::InvalidArgumentError(absl::StrCat("ownership: ", ranks[r]->device.value(), " owns elements ", range.begin,
+                                                     " to ", range.end, " of block ", block, ", of which ", range.size() - has,
+                                                     " are not in its tensor-parallel slice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOwnership(const Plan& plan, const ModelShape& model) {
+  const std::vector<UnitSpec> layout = ParameterLayout(model);
+  const PipelinePlan& pipeline = plan.pipelines[0];
+  int32_t first_rank = 0;
+  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+    const StagePlan& stage = pipeline.stages[s];
+    if (IsTensorParallel(stage)) {
+      MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfStage(model, stage));
+      const absl::Status owners =
+          CheckOwners(*plan.ownership, layout, UnitsOfStage(pipeline, s, layout.size()), stage, slices, first_rank);
+      if (!owners.ok()) return At(0, s, owners);
+    }
+    for (const UnitPlan& unit : stage.units) first_rank += static_cast<int32_t>(unit.ranks.size());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsTensorParallel(const StagePlan& stage) {
+  return std::any_of(stage.units.begin(), stage.units.end(), [](const UnitPlan& unit) { return unit.ranks.size() > 1; });
+}
+
+absl::StatusOr<std::vector<ModelSlice>> SlicesOfStage(const ModelShape& model, const StagePlan& stage) {
+  const std::vector<double> shares = SharesOf(stage.units[0]);
+  for (const UnitPlan& unit : stage.units) {
+    if (unit.ranks.size() == shares.size()) continue;
+    return NotRun("units of ", shares.size(), " and of ", unit.ranks.size(), " ranks (that of ", unit.ranks[0].device.value(),
+                  ") in one stage; the engine runs units of one width");
+  }
+  const absl::StatusOr<std::vector<ModelSlice>> slices = ::motley::SlicesOf(model, shares);
+  if (!slices.ok()) return NotRun(slices.status().message());
+  for (const UnitPlan& unit : stage.units) {
+    const absl::StatusOr<std::vector<ModelSlice>> own = ::motley::SlicesOf(model, SharesOf(unit));
+    if (own.ok() && *own == *slices) continue;
+    return NotRun("the unit of ", unit.ranks[0].device.value(), " has tp_share ", absl::StrJoin(SharesOf(unit), ", "),
+                  ", the first one ", absl::StrJoin(shares, ", "), "; the engine runs units of equal shares in a stage");
+  }
+  return slices;
+}
+
+absl::StatusOr<std::vector<ModelSlice>> SlicesOfRanks(const ModelShape& model, const Plan& plan) {
+  std::vector<ModelSlice> slices;
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
+      const StagePlan& stage = plan.pipelines[p].stages[s];
+      const absl::StatusOr<std::vector<ModelSlice>> of_unit = SlicesOfStage(model, stage);
+      if (!of_unit.ok()) return At(p, s, of_unit.status());
+      for (size_t u = 0; u < stage.units.size(); ++u) slices.insert(slices.end(), of_unit->begin(), of_unit->end());
+    }
+  }
+  return slices;
+}
+
+void SnapShares(const ModelShape& model, Plan* plan) {
+  for (PipelinePlan& pipeline : plan->pipelines) {
+    for (StagePlan& stage : pipeline.stages) {
+      for (UnitPlan& unit : stage.units) {
+        const absl::StatusOr<std::vector<ModelSlice>> slices = ::motley::SlicesOf(model, SharesOf(unit));
+        for (size_t r = 0; slices.ok() && r < slices->size(); ++r) {
+          const auto& [first, end, parts] = (*slices)[r];
+          unit.ranks[r].tp_share = static_cast<double>(end - first) / static_cast<double>(parts);
+        }
+      }
+    }
+  }
+}
+
+SliceElements ElementsOf(const ModelShape& model, const ModelSlice& slice) {
+  SliceElements elements;
+  for (const UnitSpec& unit : ParameterLayout(slice.whole() ? model : ShapeOf(model, slice))) {
+    elements.all.push_back(unit.num_elements);
+    elements.divided.push_back(unit.divided_elements);
+  }
+  return elements;
+}
+
+absl::Status CheckTensorParallel(const Plan& plan, const ModelShape& model) {
+  bool any = false;
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
+      const StagePlan& stage = plan.pipelines[p].stages[s];
+      if (!IsTensorParallel(stage)) continue;
+      any = true;
+      if (plan.pipelines.size() > 1) {
+        return NotRun(StageName(p, s), ": units of several ranks in one of ", plan.pipelines.size(),
+                      " pipelines; with tensor parallelism there is exactly 1");
+      }
+      if (const absl::Status status = SlicesOfStage(model, stage).status(); !status.ok()) return At(p, s, status);
+      if (const absl::Status status = CheckRecompute(stage); !status.ok()) return At(p, s, status);
+    }
+  }
+  if (!any) return absl::OkStatus();
+  MOTLEY_RETURN_IF_ERROR(CheckTied(plan, model));
+  return plan.ownership ? CheckOwnership(plan, model) : absl::OkStatus();
+}
+
+}  // namespace motley::planner
