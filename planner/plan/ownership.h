@@ -20,8 +20,14 @@ std::vector<size_t> UnitsOfStage(const PipelinePlan& pipeline, size_t s, size_t 
 // plan has a shape that Validate accepts.
 Ownership OwnershipOf(const Plan& plan, const std::vector<int64_t>& elements);
 
-// Gives the plan the ownership that its shares come to, unless it has one, and its ranks the shares that follow. ZeRO 0 becomes
-// ZeRO 1: one rank steps an element and hands the value on (docs/pipelines.md).
+// Whether nothing is sharded in a stage of several units, or between several pipelines.
+bool HasReplicas(const Plan& plan);
+
+// ZeRO 0 becomes ZeRO 1 in even shares: one rank steps an element and hands the value on (docs/pipelines.md).
+void ShareReplicas(Plan* plan);
+
+// Gives the plan the ownership that its shares come to, unless it has one, and its ranks the shares that follow, without
+// replicas.
 void GiveOwnership(const std::vector<int64_t>& elements, Plan* plan);
 
 // Of a plan with ownership: its ranks' shard ratios, each its part of what its stage's ranks own.
