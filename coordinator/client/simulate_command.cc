@@ -14,6 +14,7 @@
 #include "planner/answers/explain_plan.h"
 #include "planner/answers/given_plan.h"
 #include "planner/answers/runs_here.h"
+#include "planner/plan/ownership.h"
 
 namespace motley::client {
 namespace {
@@ -37,6 +38,8 @@ Exit Complete(const planner::Plan& plan, OfflineFlags* flags) {
   if (flags->cluster.empty()) flags->cluster = plan.cluster;
   if (flags->model.empty()) flags->model = plan.model;
   if (!flags->runnable) flags->runnable = plan.predicted.as_run;
+  // Tuned plans are finished without replicas.
+  if (plan.predicted.step_seconds > 0 && planner::HasReplicas(plan)) flags->fidelity = "published";
   if (Exit exit = TakeFromPlan<int64_t>("--global-batch", plan.global_batch, 0, &flags->global_batch); exit.code != 0)
     return exit;
   if (Exit exit = TakeFromPlan<int64_t>("--seq-len", plan.seq_len, 0, &flags->seq_len); exit.code != 0) return exit;

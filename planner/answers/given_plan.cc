@@ -11,6 +11,7 @@
 #include "common/device/device_table.h"
 #include "planner/answers/plan_answer.h"
 #include "planner/plan/each_rank.h"
+#include "planner/plan/ownership.h"
 #include "planner/pricing/price.h"
 
 namespace motley::planner {
@@ -189,6 +190,7 @@ absl::StatusOr<GivenPlan> PriceGivenPlan(const Setting& setting, Plan plan) {
   }
   plan.cluster = setting.cluster.name;
   plan.model = setting.workload.model_name;
+  const bool had_replicas = HasReplicas(plan);
   if (plan.global_batch == setting.workload.global_batch) {
     MOTLEY_ASSIGN_OR_RETURN(given.evaluation, Price(setting, std::move(plan)));
     given.bound = FindLowerBound(setting);
@@ -207,6 +209,10 @@ absl::StatusOr<GivenPlan> PriceGivenPlan(const Setting& setting, Plan plan) {
   if (version < kFirstWithOwnership && priced.ownership) {
     priced.predicted.notes.push_back(
         absl::StrCat("the plan is of schema ", version, ": who owns which elements was made anew, from its shares"));
+  }
+  if (had_replicas && !HasReplicas(priced)) {
+    priced.predicted.notes.push_back(
+        "the plan's ZeRO 0 is ZeRO 1 in even shares here: one rank steps an element and hands its value on");
   }
   return given;
 }

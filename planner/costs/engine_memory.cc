@@ -26,9 +26,7 @@ class EngineState {
 
   void AddTo(MemoryByPurpose* memory) const {
     const int64_t elements = duty_.layers * layer_ + (duty_.embedding ? embedding_ : 0) + (duty_.head ? head_ : 0);
-    // Of what nobody shards one rank steps each element, too, in even parts.
-    const double share = duty_.zero_stage == 0 ? 1.0 / static_cast<double>(duty_.group_size) : duty_.share;
-    const auto owned = static_cast<int64_t>(share * static_cast<double>(elements) + 0.5);
+    const auto owned = static_cast<int64_t>(duty_.share * static_cast<double>(elements) + 0.5);
     const int64_t size = costs_.element_bytes(), gradient_size = costs_.gradient_bytes();
     const bool master_alone = gathers_ && costs_.casts_gathered();
     memory->parameters = master_alone ? 0 : size * (duty_.zero_stage == 3 ? owned : elements);

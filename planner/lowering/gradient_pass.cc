@@ -58,10 +58,9 @@ class GradientPass {
     if (last && head_tied && traits_.reduces_in_turn && !traits_.reduces_every_round) Reduce(i, 0, stage_.tied_gradients);
   }
   // Stages that hold some of the same units need one order of them: from the last unit to the first, each when it and all behind
-  // it are complete. Behind the stage's last gather: then nothing that is computed waits for other pipelines.
+  // it are complete. All gathers are before the first step: then nothing that is computed waits for other pipelines.
   void ReduceAcross(const std::vector<int32_t>& last_of_unit) {
     int32_t at = 0;
-    for (int32_t i = 0; i < num_steps(); ++i) at = stage_.steps[i].gathered.empty() ? at : i;
     for (int32_t unit = traits_.head(); unit >= 0; --unit) {
       const int32_t buffer = pool_.Find(unit);
       if (buffer < 0) continue;

@@ -47,7 +47,7 @@ StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
   traits.sum_group = pass.places.sum_group;
   if (pass.merged) AddReplicas(pass, stage, &traits);
   if (traits.sum_group.empty()) return traits;
-  // Between pipelines the ranks meet twice a step: for the parameters and for the gradients.
+  // Between pipelines the ranks meet twice a step for every unit: for its parameters and for its gradients.
   traits.reduces_in_turn = traits.reduces_every_round = traits.gathers_in_turn = traits.by_block = traits.streams = false;
   return traits;
 }

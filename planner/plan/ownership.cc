@@ -14,14 +14,15 @@
 namespace motley::planner {
 namespace {
 
+double ShareOf(const StagePlan& stage, const RankPlan& rank) {
+  return stage.zero_stage == 0 ? rank.tp_share / static_cast<double>(stage.units.size()) : rank.shard_ratio;
+}
+
 // Of the stage's ranks, in order.
 std::vector<double> SharesOf(const StagePlan& stage) {
   std::vector<double> shares;
   for (const UnitPlan& unit : stage.units) {
-    for (const RankPlan& rank : unit.ranks) {
-      const double even = rank.tp_share / static_cast<double>(stage.units.size());
-      shares.push_back(stage.zero_stage == 0 ? even : rank.shard_ratio);
-    }
+    for (const RankPlan& rank : unit.ranks) shares.push_back(ShareOf(stage, rank));
   }
   return shares;
 }
@@ -169,12 +170,30 @@ Ownership OwnershipOf(const Plan& plan, const std::vector<int64_t>& elements) {
   return plan.ownership ? *plan.ownership : ByShares(plan, {elements, nullptr, {}});
 }
 
+bool HasReplicas(const Plan& plan) {
+  return (plan.pipelines.size() > 1 && plan.pipelines_zero_stage == 0) ||
+         std::any_of(plan.pipelines.begin(), plan.pipelines.end(), [](const PipelinePlan& pipeline) {
+           return std::any_of(pipeline.stages.begin(), pipeline.stages.end(),
+                              [](const StagePlan& stage) { return stage.zero_stage == 0 && stage.units.size() > 1; });
+         });
+}
+
+void ShareReplicas(Plan* plan) {
+  if (plan->pipelines.size() > 1) plan->pipelines_zero_stage = std::max(plan->pipelines_zero_stage, 1);
+  for (PipelinePlan& pipeline : plan->pipelines) {
+    for (StagePlan& stage : pipeline.stages) {
+      for (UnitPlan& unit : stage.units) {
+        for (RankPlan& rank : unit.ranks) rank.shard_ratio = ShareOf(stage, rank);
+      }
+      stage.zero_stage = std::max(stage.zero_stage, 1);
+    }
+  }
+}
+
 void GiveOwnership(const ModelShape& model, Plan* plan) {
   SnapShares(model, plan);
+  ShareReplicas(plan);
   if (!plan->ownership) plan->ownership = OwnershipOf(*plan, model);
-  for (PipelinePlan& pipeline : plan->pipelines) {
-    for (StagePlan& stage : pipeline.stages) stage.zero_stage = std::max(stage.zero_stage, 1);
-  }
   SetShardRatios(plan);
 }
 

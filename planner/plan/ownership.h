@@ -24,9 +24,14 @@ Ownership OwnershipOf(const Plan& plan, const ModelShape& model);
 // Where no model is at hand, only the elements of each block: slices then count as if they were each one run of an array.
 Ownership OwnershipOf(const Plan& plan, const std::vector<int64_t>& elements);
 
-// Finishes a plan: gives it the ownership that its shares come to, unless it has one, and its ranks the shares that follow.
-// Tensor-parallel shares that are whole parts but for rounding become exactly these, and ZeRO 0 becomes ZeRO 1: one rank steps an
-// element and hands the value on (docs/pipelines.md).
+// Whether nothing is sharded in a stage of several units, or between several pipelines.
+bool HasReplicas(const Plan& plan);
+
+// ZeRO 0 becomes ZeRO 1 in even shares: one rank steps an element and hands the value on (docs/pipelines.md).
+void ShareReplicas(Plan* plan);
+
+// Finishes a plan: gives it the ownership that its shares come to, unless it has one, and its ranks the shares that follow, without
+// replicas. Tensor-parallel shares that are whole parts but for rounding become exactly these.
 void GiveOwnership(const ModelShape& model, Plan* plan);
 
 // Of a plan with ownership: its ranks' shard ratios, each its part of what its stage's ranks own.

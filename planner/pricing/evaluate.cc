@@ -7,6 +7,7 @@
 #include "planner/lowering/class_programs.h"
 #include "planner/lowering/plan_view.h"
 #include "planner/lowering/program_graph.h"
+#include "planner/plan/ownership.h"
 #include "planner/pricing/prediction.h"
 #include "planner/scheduling/make_schedule.h"
 
@@ -29,6 +30,7 @@ int64_t InFlightOf(const PlanView& view, const Schedule& schedule, const RankVie
 absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan) {
   MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
   MOTLEY_RETURN_IF_ERROR(CheckWorkload(setting, plan));
+  if (!setting.request.keeps_replicas()) ShareReplicas(&plan);
   Evaluation result;
   result.plan = std::move(plan);
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, result.plan));

@@ -27,6 +27,7 @@ struct Evaluation {
   std::vector<std::string> does_not_fit;
 };
 
+// The plan comes back without replicas where the setting keeps none (PlanRequest).
 // INVALID_ARGUMENT: the plan breaks a rule or names a device that the setting does not have. A plan that lacks memory is priced
 // all the same and says so in does_not_fit.
 absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan);

@@ -197,7 +197,7 @@ class PlanMovesGenerator {
   }
 
   void Sharding() {
-    for (int zero = 0; zero <= 3; ++zero) {
+    for (int zero = 1; zero <= 3; ++zero) {
       if (setting_.request.zero_stage && *setting_.request.zero_stage != zero) continue;
       Plan plan = plan_;
       bool changed = false;
@@ -209,7 +209,7 @@ class PlanMovesGenerator {
       }
       if (changed) moves_.push_back({absl::StrCat("ZeRO stage ", zero), std::move(plan)});
     }
-    for (int zero = 0; plan_.pipelines.size() > 1 && zero <= 2; ++zero) {
+    for (int zero = 1; plan_.pipelines.size() > 1 && zero <= 2; ++zero) {
       if (zero != plan_.pipelines_zero_stage) Add(absl::StrCat("ZeRO ", zero, " between pipelines")).pipelines_zero_stage = zero;
     }
   }

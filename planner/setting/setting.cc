@@ -117,6 +117,7 @@ absl::StatusOr<std::unique_ptr<Setting>> Setting::Create(Cluster cluster, Worklo
   MOTLEY_RETURN_IF_ERROR(Validate(workload));
   MOTLEY_RETURN_IF_ERROR(ValidateRequest(request));
   if (request.runnable) workload.state = StateKeeping::kEngine;
+  if (request.zero_stage == 0 && !request.keeps_replicas()) request.zero_stage = 1;
   std::vector<UnusedDevice> excluded;
   MOTLEY_ASSIGN_OR_RETURN(Cluster rest, WithoutExcluded(cluster, request, &excluded));
   MOTLEY_ASSIGN_OR_RETURN(std::vector<int> pinned_stage, PinnedStages(rest, request, excluded));

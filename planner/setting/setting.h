@@ -41,6 +41,10 @@ struct PlanRequest {
   std::optional<double> memory_reserve;    // part of a card no plan uses; replaces the cluster's usable_memory
   int64_t budget_nodes = 1'000'000;        // search nodes: deterministic
   std::optional<absl::Duration> deadline;  // wall clock: marks the plan as not reproducible
+
+  // With ZeRO 0 every rank keeps and steps all of its stage's state, as published systems do. Otherwise it is ZeRO 1 in even
+  // shares (ShareReplicas), and no strategy has it.
+  bool keeps_replicas() const { return fidelity == Fidelity::kPublished && !runnable; }
 };
 
 struct Setting {

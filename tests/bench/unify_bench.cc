@@ -1,10 +1,11 @@
 // All strategies on the same rows, priced by one simulator: as published, tuned by us, auto, and the lower bound. Then auto
 // against the others alone: on the same rows with plans that the engine runs, and both ways on clusters drawn by a seed.
 //
-//   unify_bench [--data FOLDER] [--rows TEXT] [--only rows|runnable|drawn] [--drawn N] [--seed S] [--json FILE]
+//   unify_bench [--data FOLDER] [--rows TEXT] [--only rows|runnable|drawn|budget] [--drawn N] [--seed S] [--json FILE]
 //
 // FOLDER holds the published latencies (zorse/ and cephalo/model_latencies.json); without them every latency is estimated, and
 // the head line says so. --rows keeps rows whose cluster or model contains TEXT. N clusters are drawn, 30 where it is not given.
+// `budget`, only where it is asked for: auto with ten times its search budget against auto, on the same rows, both ways.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -37,6 +38,7 @@ using bench::Report;
 
 constexpr double kNever = 0;      // no plan fits
 constexpr double kBeaten = 1e-3;  // less is no difference
+constexpr int64_t kLargerBudget = 10;
 
 struct RowResult {
   std::string name;
@@ -205,6 +207,9 @@ class Bench {
     if (IsAsked("rows")) MOTLEY_RETURN_IF_ERROR(Rows());
     if (IsAsked("runnable")) MOTLEY_RETURN_IF_ERROR(Runnable());
     if (IsAsked("drawn") && kept_.empty()) MOTLEY_RETURN_IF_ERROR(Drawn());
+    if (only_ == "budget") {
+      for (const bool runnable : {false, true}) MOTLEY_RETURN_IF_ERROR(LargerBudget(runnable));
+    }
     return absl::OkStatus();
   }
   const Report& report() const { return report_; }
@@ -220,14 +225,19 @@ class Bench {
     return absl::OkStatus();
   }
 
+  bool IsKept(const UnifyRow& row) const {
+    return kept_.empty() || absl::StrContains(row.cluster, kept_) || absl::StrContains(row.model, kept_);
+  }
+  static absl::StatusOr<Problem> ProblemOfRow(const UnifyRow& row, bool runnable) {
+    return ProblemOf(LoadCluster(row.cluster), row.cluster, row.model, row.global_batch, row.seq_len, row.dtype, runnable);
+  }
+
   // The fixed rows.
   absl::Status EachRow(bool runnable, Totals* totals, const std::function<void(const RowResult&)>& then) {
     for (const UnifyRow& row : UnifyRows()) {
-      if (!kept_.empty() && !absl::StrContains(row.cluster, kept_) && !absl::StrContains(row.model, kept_)) continue;
+      if (!IsKept(row)) continue;
       RowResult result;
-      MOTLEY_RETURN_IF_ERROR(
-          Add(ProblemOf(LoadCluster(row.cluster), row.cluster, row.model, row.global_batch, row.seq_len, row.dtype, runnable),
-              totals, &result));
+      MOTLEY_RETURN_IF_ERROR(Add(ProblemOfRow(row, runnable), totals, &result));
       then(result);
     }
     return absl::OkStatus();
@@ -271,6 +281,39 @@ class Bench {
     }
     AddAgainst("drawn clusters", open);
     AddAgainst("drawn clusters, runnable", runnable);
+    return absl::OkStatus();
+  }
+
+  absl::Status LargerBudget(bool runnable) {
+    int rows = 0, better = 0;
+    double sum = 0, most = 0;
+    for (const UnifyRow& row : UnifyRows()) {
+      if (!IsKept(row)) continue;
+      MOTLEY_ASSIGN_OR_RETURN(const Problem problem, ProblemOfRow(row, runnable));
+      double seconds[2];
+      for (const bool larger : {false, true}) {
+        PlanRequest request;
+        request.runnable = runnable;
+        if (larger) request.budget_nodes *= kLargerBudget;
+        MOTLEY_ASSIGN_OR_RETURN(const auto setting, Setting::Create(problem.cluster, problem.workload, request, book_.get()));
+        MOTLEY_ASSIGN_OR_RETURN(const CatalogEntry entry, FindInCatalog("auto"));
+        seconds[larger] = StepSeconds(*setting, entry, nullptr);
+      }
+      if (seconds[0] == kNever) continue;
+      const double slower = seconds[0] / seconds[1] - 1;
+      ++rows;
+      better += slower > kBeaten;
+      sum += slower;
+      most = std::max(most, slower);
+      std::printf("%s: auto %s s, with the larger budget %s s, %.2f %% slower\n", problem.name.c_str(), Text(seconds[0]).c_str(),
+                  Text(seconds[1]).c_str(), 100 * slower);
+      std::fflush(stdout);
+    }
+    const std::string what = runnable ? "runnable rows" : "rows";
+    report_.Add(absl::StrCat(what, ", ten times the budget"), rows, "1");
+    report_.Add(absl::StrCat(what, " where it finds a faster plan"), better, "1");
+    report_.Add(absl::StrCat(what, ", auto / with ten times the budget, mean"), rows > 0 ? 1 + sum / rows : 1, "1");
+    report_.AddGoal(absl::StrCat(what, ", auto / with ten times the budget, worst"), 1 + most, "1", 1.005);
     return absl::OkStatus();
   }
 

@@ -183,7 +183,7 @@ class TurnSearch {
         consider(choice);
       }
     }
-    for (const int zero : {0, 2}) {
+    for (const int zero : {1, 2}) {
       choice = best.choice;
       choice.zero_stage = zero;
       if (!setting_.request.zero_stage) consider(choice);

@@ -63,7 +63,8 @@ absl::StatusOr<std::vector<PricedLayout>> HexiscaleSearch::Run(const PipelinePar
   most_ = most;
   // The paper's memory model is plain data parallelism, its evaluation in Zorse's says ZeRO-2: the latter where the former does
   // not fit. Tuned it is ZeRO-2, which moves the same bytes and needs less memory.
-  std::vector<int> zero_stages = published_ ? std::vector<int>{0, 2} : std::vector<int>{2};
+  const int plain = setting_.request.keeps_replicas() ? 0 : 1;
+  std::vector<int> zero_stages = published_ ? std::vector<int>{plain, 2} : std::vector<int>{2};
   const bool asked = setting_.request.zero_stage.has_value() && *setting_.request.zero_stage <= 2;
   if (asked) zero_stages = {*setting_.request.zero_stage};
   std::vector<const Parts*> all;

@@ -16,7 +16,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr size_t kEstimated = 32, kSimulated = 5, kUnsharded = 8;
+constexpr size_t kEstimated = 32, kSimulated = 5;
 
 UnitPlan ToUnit(const Setting& setting, const HexiscaleStage& stage, const HexiscalePipeline& pipeline) {
   UnitPlan unit;
@@ -61,14 +61,7 @@ absl::StatusOr<Plan> Best(const Setting& setting, const PipelinePartitions& part
   MOTLEY_ASSIGN_OR_RETURN(HexiscaleSearch search, HexiscaleSearch::Create(setting, &problem, published));
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<PricedLayout> layouts, search.Run(partitions, kEstimated));
   std::vector<Plan> plans;
-  for (size_t i = 0; i < layouts.size(); ++i) {
-    HexiscaleLayout layout = layouts[i].layout;
-    plans.push_back(ToPlan(setting, layout));
-    // Where memory is plentiful, not sharding between pipelines may be the faster.
-    if (published || i >= kUnsharded || setting.request.zero_stage.has_value()) continue;
-    layout.zero_stage = 0;
-    plans.push_back(ToPlan(setting, layout));
-  }
+  for (const PricedLayout& layout : layouts) plans.push_back(ToPlan(setting, layout.layout));
   MOTLEY_ASSIGN_OR_RETURN(Plan plan, BestPlan(setting, std::move(plans), kSimulated));
   if (search.stopped_by_clock()) plan.predicted.notes.push_back("stopped at the deadline: another run may find another plan");
   return plan;

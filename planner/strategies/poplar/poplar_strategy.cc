@@ -55,6 +55,7 @@ class PoplarSearch {
  private:
   std::vector<int> Stages() const {
     if (setting_.request.zero_stage) return {*setting_.request.zero_stage};
+    if (!setting_.request.keeps_replicas()) return {1, 2, 3};
     return {0, 1, 2, 3};
   }
 

@@ -96,6 +96,23 @@ TEST_F(OfflineTest, OnePlanHasOnePriceOnEveryWay) {
   }
 }
 
+// As published every rank keeps all state; the same plan by hand is tuned.
+TEST_F(OfflineTest, PublishedReplicasHaveOnePriceToo) {
+  const Ran ran = Plan({"--strategy", "poplar", "--fidelity", "published", "--zero-stage", "0", "-o", "json"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  json document = json::parse(ran.out);
+  EXPECT_EQ(document["pipelines"][0]["stages"][0]["zero_stage"], 0);
+  const auto simulated = [&] {
+    const std::string file = folder_.Write("plan.json", document.dump());
+    return json::parse(Run({"simulate", file, "--cluster", cluster_, "--model", model_, "-o", "json"}).out);
+  };
+  EXPECT_EQ(simulated()["predicted"]["step_seconds"], document["predicted"]["step_seconds"]);
+  document.erase("predicted");
+  const json by_hand = simulated();
+  EXPECT_EQ(by_hand["pipelines"][0]["stages"][0]["zero_stage"], 1);
+  EXPECT_THAT(by_hand["predicted"]["notes"].dump(), HasSubstr("ZeRO 1 in even shares"));
+}
+
 TEST_F(OfflineTest, CompareHasARowForEachStrategy) {
   const Ran ran = Plan({"--strategy", "even", "--compare"});
   EXPECT_EQ(ran.code, 0) << ran.err;

@@ -1,4 +1,5 @@
 // One plan has one price wherever it is shown, and auto is not beaten by it.
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -7,8 +8,10 @@
 #include "gtest/gtest.h"
 #include "planner/answers/given_plan.h"
 #include "planner/answers/plan_answer.h"
+#include "planner/answers/runs_here.h"
 #include "planner/pricing/price.h"
 #include "planner/strategies/catalog.h"
+#include "tests/planner/lowering/lowering_fixture.h"
 #include "tests/planner/offline_fixture.h"
 
 namespace motley::planner {
@@ -92,6 +95,49 @@ TEST(OnePriceTest, PlannedComparedAndSimulatedAreOne) {
       }
     }
   }
+}
+
+void ExpectOnePriceOf(const Setting& setting, const Plan& plan) {
+  constexpr double kSame = 1e-9;
+  const auto priced = Price(setting, plan);
+  ASSERT_TRUE(priced.ok()) << priced.status();
+  const double seconds = priced->plan.predicted.step_seconds;
+  const auto near = [seconds](double other) { return std::abs(other - seconds) <= kSame * seconds; };
+  // As simulated from a file, and as a job's plan in force is shown.
+  for (const Plan& file : {*PlanFromJson(ToJson(plan)), *PlanFromJson(ToJson(priced->plan))}) {
+    const auto given = PriceGivenPlan(setting, file);
+    ASSERT_TRUE(given.ok()) << given.status();
+    EXPECT_TRUE(near(given->evaluation.plan.predicted.step_seconds)) << ToText(plan);
+  }
+  // As `runs here` says of an idealised one.
+  if (const RunsHere runs = FindRunsHere(setting, priced->plan); runs.status.ok() && runs.step_seconds > 0) {
+    EXPECT_EQ(runs.step_seconds, Price(setting.AsRun(), plan)->plan.predicted.step_seconds);
+  }
+  // As a strategy's searches offer it to auto, which prices its finalists beside others.
+  const auto offered = Evaluate(setting, plan);
+  ASSERT_TRUE(offered.ok()) << offered.status();
+  std::vector<Contender> contenders = {{&offered->plan}};
+  if (priced->does_not_fit.empty() && offered->does_not_fit.empty()) {
+    ASSERT_TRUE(FindFastest(setting, &contenders).ok());
+    EXPECT_TRUE(near(contenders[0].price)) << contenders[0].price << " and " << seconds << "\n" << ToText(plan);
+  }
+}
+
+TEST(OnePriceTest, RandomPlansHaveOneOnEveryRoad) {
+  RandomPlans random(26);
+  int idealised = 0, as_run = 0;
+  while (idealised + as_run < 500) {
+    const auto open = random.NextSetting();
+    Plan plan = random.Next(*open);
+    const bool runnable = random.Below(2) == 0;
+    if (runnable) MakeRunnable(&plan);
+    if (!Validate(plan, open->workload.model).ok()) continue;
+    if (runnable && !ValidateForEngine(plan, open->workload.model).ok()) continue;
+    ++(runnable ? as_run : idealised);
+    ExpectOnePriceOf(runnable ? open->AsRun() : *open, plan);
+  }
+  EXPECT_GT(idealised, 150);
+  EXPECT_GT(as_run, 150);
 }
 
 // What binds is said of the step that is shown.

@@ -1,6 +1,7 @@
 // Programs of classes of units: they come to their end together, are short, and cost what the ranks' own programs cost.
 #include "planner/lowering/class_programs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -82,6 +83,34 @@ TEST(ClassProgramsTest, RandomPlansCostWhatTheirRanksDo) {
     EXPECT_LT(distance.sum / distance.plans, 0.05) << kind;
   }
   EXPECT_EQ(distances.size(), 6u);
+}
+
+// Block by block: gathers beside the first forward, sums beside the last backward. All but the ends hide.
+TEST(ClassProgramsTest, SumsBetweenPipelinesHideBesideTheCompute) {
+  const auto setting = MakeSetting(Nodes({{"T4"}, {"T4"}}), WorkOf(MediumModel(12, false), 32));
+  const auto pipeline = [&](int device) { return PipelinePlan{{StageOf(*setting, device, {{8, 8}}, {{0, 11}}, 1)}}; };
+  Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B, {pipeline(0), pipeline(1)});
+  plan.pipelines_zero_stage = 1;
+  const Lowered lowered = LowerAndRun(*setting, plan);
+  Picoseconds first_forward = lowered.timeline.end, last_backward = 0;
+  for (size_t t = 0; t < lowered.graph.tasks.size(); ++t) {
+    const TaskSpan& span = lowered.timeline.spans[t];
+    if (lowered.graph.tasks[t].kind == TaskKind::kForward) first_forward = std::min(first_forward, span.begin);
+    if (lowered.graph.tasks[t].kind == TaskKind::kBackward) last_backward = std::max(last_backward, span.end);
+  }
+  int sums = 0, late_sums = 0, gathers = 0, early_gathers = 0;
+  for (size_t t = 0; t < lowered.graph.tasks.size(); ++t) {
+    const TaskSpan& span = lowered.timeline.spans[t];
+    const TaskKind kind = lowered.graph.tasks[t].kind;
+    sums += kind == TaskKind::kReduceScatter;
+    late_sums += kind == TaskKind::kReduceScatter && span.end > last_backward;
+    gathers += kind == TaskKind::kGather;
+    early_gathers += kind == TaskKind::kGather && span.begin < first_forward;
+  }
+  EXPECT_EQ(sums, 14) << "embedding, layers, head";
+  EXPECT_EQ(gathers, 14);
+  EXPECT_LE(late_sums, 2);
+  EXPECT_EQ(early_gathers, 1);
 }
 
 // 512 devices of four kinds in a pipeline of four stages.

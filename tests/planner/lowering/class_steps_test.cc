@@ -296,7 +296,7 @@ TEST(ClassStepsTest, UnequalMicrobatchesNeverDeadlock) {
   // Stage 1 needs eight samples at once; 1F1B's limit would let stage 0 send four.
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}, {"A10G"}}), WorkOf(MediumModel(4, false), 16));
   const Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B,
-                           {{{StageOf(*setting, 0, {std::vector<int64_t>(8, 1), std::vector<int64_t>(8, 1)}, {{0, 1}}, 0),
+                           {{{StageOf(*setting, 0, {std::vector<int64_t>(8, 1), std::vector<int64_t>(8, 1)}, {{0, 1}}, 1),
                               StageOf(*setting, 2, {{8, 8}}, {{2, 3}}, 0)}}});
   const auto view = ViewOf(*setting, plan);
   ASSERT_TRUE(view.ok());

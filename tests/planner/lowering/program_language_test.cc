@@ -120,7 +120,7 @@ TEST(ProgramLanguageTest, TensorParallelUnits) {
   EXPECT_LT(apart.mean(), 0.02);
 }
 
-// Searches price ZeRO 0 between pipelines as replicas; programs have one owner of an element.
+// Classes of published systems keep replicas with ZeRO 0; ranks' programs have one owner of an element.
 bool HasSeveralPipelines(const Setting&, Plan* plan) {
   plan->pipelines_zero_stage = std::max(plan->pipelines_zero_stage, 1);
   bool singles = true;

@@ -30,9 +30,11 @@ std::map<std::string, Distance> Distances(bool calm) {
     const Plan plan = random.Next(*setting);
     if (!Validate(plan, setting->workload.model).ok()) continue;
     const auto evaluation = Evaluate(*setting, plan);
-    const auto price = EstimatePlan(*setting, plan);
-    EXPECT_TRUE(evaluation.ok() && price.ok()) << evaluation.status() << price.status();
-    if (!evaluation.ok() || !price.ok()) continue;
+    EXPECT_TRUE(evaluation.ok()) << evaluation.status();
+    if (!evaluation.ok()) continue;
+    const auto price = EstimatePlan(*setting, evaluation->plan);
+    EXPECT_TRUE(price.ok()) << price.status();
+    if (!price.ok()) continue;
     const double step = evaluation->plan.predicted.step_seconds;
     const std::string kind = plan.pipelines.size() > 1              ? "several pipelines"
                              : plan.pipelines[0].stages.size() == 1 ? "one stage"

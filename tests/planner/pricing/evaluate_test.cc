@@ -202,6 +202,36 @@ TEST_F(EvaluateTest, RefusesWhatIsNotAPlanOfThisSetting) {
   EXPECT_THAT(message(plan), HasSubstr("global_batch is 12"));
 }
 
+// Two pipelines, one of a stage of two units, in which every rank is to keep all state.
+TEST_F(EvaluateTest, ReplicasAreKeptByPublishedSystemsAlone) {
+  const Cluster cluster = Nodes({{"T4", "T4"}, {"A10G"}}, 12e9, 1e9);
+  const auto evaluate = [&](Fidelity fidelity, bool runnable, int zero) {
+    PlanRequest request;
+    request.fidelity = fidelity;
+    request.runnable = runnable;
+    const auto setting = *Setting::Create(cluster, WorkOf(MediumModel(8, false), 12), request, nullptr);
+    PipelinePlan two, one;
+    two.stages = {StageOf(*setting, 0, {{2, 2}, {2}}, {{0, 7}}, zero)};
+    one.stages = {StageOf(*setting, 2, {{2, 2, 2}}, {{0, 7}}, zero)};
+    if (zero == 0) two.stages[0].units[0].ranks[0].shard_ratio = 0.7;  // not looked at
+    Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B, {two, one});
+    plan.pipelines_zero_stage = zero;
+    return Evaluate(*setting, plan).value().plan;
+  };
+  const Plan shared = evaluate(Fidelity::kTuned, false, 1);
+  for (const auto& [fidelity, runnable] :
+       {std::pair(Fidelity::kTuned, false), {Fidelity::kTuned, true}, {Fidelity::kPublished, true}})
+    EXPECT_EQ(LayoutText(evaluate(fidelity, runnable, 0), TextPrecision::kExact),
+              LayoutText(evaluate(fidelity, runnable, 1), TextPrecision::kExact));
+  EXPECT_EQ(evaluate(Fidelity::kTuned, false, 0).predicted.step_seconds, shared.predicted.step_seconds);
+  const Plan published = evaluate(Fidelity::kPublished, false, 0);
+  EXPECT_EQ(published.pipelines_zero_stage, 0);
+  EXPECT_EQ(published.pipelines[0].stages[0].zero_stage, 0);
+  const auto moments = [](const Plan& plan) { return plan.pipelines[0].stages[0].units[0].ranks[0].predicted.memory.optimizer; };
+  EXPECT_NEAR(static_cast<double>(moments(published)), 4 * static_cast<double>(moments(shared)), 64);
+  EXPECT_GT(published.predicted.step_seconds, shared.predicted.step_seconds) << "every rank steps all";
+}
+
 TEST_F(EvaluateTest, FasterCardsAndLinksAreNeverSlower) {
   for (const int stages : {1, 2}) {
     const double before = Evaluate(*setting_, Small(stages))->plan.predicted.step_seconds;

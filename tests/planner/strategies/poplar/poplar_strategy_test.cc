@@ -88,7 +88,7 @@ TEST(PoplarStrategyTest, TheRequestPinsTheStage) {
     PlanRequest request;
     request.zero_stage = stage;
     const Plan plan = PlanPoplar(*SettingOf(TwoKinds(), "llama-0.5b", 32, 512, request)).value();
-    EXPECT_EQ(StageOf(plan).zero_stage, stage);
+    EXPECT_EQ(StageOf(plan).zero_stage, std::max(stage, 1)) << "tuned there are no replicas";
   }
 }
 
