@@ -18,7 +18,7 @@ namespace motley {
 struct ModelSlice {
   int64_t first = 0, end = 1, parts = 1;
   bool whole() const { return first == 0 && end == parts; }
-  // The first of the unit's ranks adds what is added once: residuals, biases behind sums, positions.
+  // The first of the unit's ranks adds what is added once: biases behind sums, positions.
   bool leads() const { return first == 0; }
   friend bool operator==(const ModelSlice&, const ModelSlice&) = default;
 };

@@ -1,9 +1,10 @@
 // Random plans against one device of the same engine: every step's loss and gradient norm, and every array of every checkpoint.
 // Ranks are threads, their lanes are delayed at random. Ends with 1 where a plan does not train like one device.
 // Then the memory of the ranks of other random plans, of wide models, against the planner's prediction.
-//   equivalence_bench [--json F] [--plans N] [--from N] [--memory N] [--text F] [--seed S] [--references DIR]
+//   equivalence_bench [--json F] [--plans N] [--from N] [--units one|wide] [--memory N] [--text F] [--seed S] [--references DIR]
 //     --plans       default 300; a third of a second each
 //     --from        number of the first of --plans, default 0; --plans 1 prints it, to look at one again
+//     --units       wide: tensor-parallel ones of two to four ranks, in half of the stages; default one
 //     --memory      plans whose memory is measured, default 100
 //     --text        a line for each rank whose memory is measured
 //     --seed        of plans and delays, default 2
@@ -54,14 +55,14 @@ void Explain(const PlannedJob& planned, uint64_t seed, const std::string& compla
   std::fprintf(stderr, "the smallest like it: %s\n%s\n", equivalence.Complaint(smallest, seed).c_str(), ToText(smallest).c_str());
 }
 
-void MeasureTraining(int64_t from, int64_t plans, uint64_t seed, const std::filesystem::path& folder, bench::Report* report,
-                     int64_t* failed) {
+void MeasureTraining(int64_t from, int64_t plans, bool wide, uint64_t seed, const std::filesystem::path& folder,
+                     bench::Report* report, int64_t* failed) {
   Equivalence equivalence;
   Progress progress(plans);
   std::map<std::string, Differences> worst;  // by dtype
   std::map<std::string, int64_t> count;
   for (int64_t n = from; n < from + plans; ++n) {
-    const PlannedJob planned = DrawPlannedJob(seed, n, folder);
+    const PlannedJob planned = wide ? DrawTensorParallelJob(seed, n, folder) : DrawPlannedJob(seed, n, folder);
     if (plans == 1) std::fprintf(stderr, "plan %lld: %s\n", static_cast<long long>(n), ToText(planned).c_str());
     const uint64_t delays = seed + static_cast<uint64_t>(n);
     const std::string& dtype = planned.job.config.training.dtype;
@@ -112,12 +113,17 @@ int main(int argc, char** argv) {
   const std::string plans = Report::Flag(argc, argv, "--plans"), seed = Report::Flag(argc, argv, "--seed");
   const std::string references = Report::Flag(argc, argv, "--references");
   const std::string memory = Report::Flag(argc, argv, "--memory"), text = Report::Flag(argc, argv, "--text");
+  const std::string units = Report::Flag(argc, argv, "--units");
   const std::string first = Report::Flag(argc, argv, "--from");
   const int64_t from = first.empty() ? 0 : std::atoll(first.c_str());
   const int64_t count = plans.empty() ? 300 : std::atoll(plans.c_str());
   const int64_t of_memory = memory.empty() ? 100 : std::atoll(memory.c_str());
   if (count < 0 || from < 0 || of_memory < 0 || count + of_memory == 0) {
     std::fprintf(stderr, "--plans, --from and --memory must be numbers, --plans or --memory at least 1\n");
+    return 64;
+  }
+  if (!units.empty() && units != "one" && units != "wide") {
+    std::fprintf(stderr, "--units must be one or wide\n");
     return 64;
   }
   if (!references.empty()) {
@@ -130,7 +136,7 @@ int main(int argc, char** argv) {
   int64_t failed = 0;
   const uint64_t drawn = seed.empty() ? 2 : std::strtoull(seed.c_str(), nullptr, 10);
   Report report;
-  if (count > 0) motley::engine::MeasureTraining(from, count, drawn, folder, &report, &failed);
+  if (count > 0) motley::engine::MeasureTraining(from, count, units == "wide", drawn, folder, &report, &failed);
   std::FILE* const lines = text.empty() ? nullptr : std::fopen(text.c_str(), "w");
   if (of_memory > 0) motley::engine::MeasureMemory(of_memory, drawn, folder, lines, &report, &failed);
   if (lines != nullptr) std::fclose(lines);

@@ -57,12 +57,17 @@ absl::Status Executor::Pass::Do(const ReduceScatter& op) {
   return absl::OkStatus();
 }
 
-// In place: what a pass keeps of the tensor is the sum, too.
+// In place: what a pass keeps of the tensor is the sum, too. What is carried past the products is added to their sum, by every
+// rank: added to one rank's term it would be rounded once more, and what is carried is larger than what is summed.
 absl::Status Executor::Pass::Do(const AllReduceActivation& op) {
   at::Tensor& made = activations_[op.microbatch];
   TORCH_CHECK(made.defined() && made.is_contiguous(), "there is nothing of unit ", op.unit, " to be summed");
   if (op.of == Exchanged::kRows) return GatherRows(op.group, made);
   MOTLEY_RETURN_IF_ERROR(e_.communicator_.AllReduce(op.group, made.mutable_data_ptr(), e_.precision_.compute, made.numel()));
+  if (at::Tensor past = std::exchange(carried_[op.microbatch], at::Tensor()); past.defined()) {
+    made.add_(past.view(made.sizes()));
+    e_.backend_.UsedOn(past, Lane::kCollective);
+  }
   const bool forward = op.of == Exchanged::kActivation;
   if (op.segment == (forward ? UnitSegment::kAttention : UnitSegment::kMlp)) return absl::OkStatus();
   if (Held(forward ? op.unit + 1 : op.unit - 1)) return absl::OkStatus();

@@ -23,6 +23,7 @@ Executor::Pass::Pass(Executor& executor, const Program& program, const StepInput
       loss_sum_(at::zeros({}, executor.OptionsOf(at::kDouble))),
       not_finite_(at::full({}, kFinite, executor.OptionsOf(at::kLong))),
       activations_(program.microbatches.size()),
+      carried_(program.microbatches.size()),
       saved_(program.num_units),
       held_(program.num_units, false),
       activations_out_(program),

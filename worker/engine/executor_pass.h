@@ -79,6 +79,9 @@ class Executor::Pass : public ProgramWork {
 
   // The embedding keeps nothing: its tokens are there all step.
   at::Tensor RunUnit(const Forward& op, const at::Tensor& input);
+  // What goes past the layer's segment that runs next.
+  template <typename Op>
+  void Carry(const Op& op, const at::Tensor& past);
   // Whole or a segment; its rows are the microbatch's activation between the two.
   void RunHead(const Forward& op, at::Tensor& activation);
   void CountLoss(const Forward& op, const at::Tensor& loss);
@@ -135,6 +138,8 @@ class Executor::Pass : public ProgramWork {
   // By microbatch: what its last unit or segment made, then the gradient with respect to it. The collective lane sums it in place
   // between two instructions of the compute lane.
   std::vector<at::Tensor> activations_;
+  // By microbatch: what is carried past a layer's segment to the sum of its terms, to which it is added.
+  std::vector<at::Tensor> carried_;
   std::vector<std::vector<Saved>> saved_;  // [unit][microbatch]
   at::Tensor head_sum_, tied_sum_;         // of the head, and of the embedding's table that it uses
   std::vector<char> held_;                 // by unit

@@ -26,9 +26,15 @@ absl::Status Executor::Pass::Do(const Forward& op) {
   return absl::OkStatus();
 }
 
+template <typename Op>
+void Executor::Pass::Carry(const Op& op, const at::Tensor& past) {
+  if (Summed()) carried_[op.microbatch] = past;
+}
+
 at::Tensor Executor::Pass::RunUnit(const Forward& op, const at::Tensor& input) {
   const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
   if (op.unit == 0) return e_.model_.EmbeddingForward(parameters, input_.batch.tokens[op.microbatch]);
+  Carry(op, input);
   Saved& saved = saved_[op.unit][op.microbatch];
   const OpSet recomputed = op.keep == Keep::kBoundary ? OpSet::OfProgram(op.operators) : OpSet::None();
   const ValueSet kept = op.keep == Keep::kNothing ? ValueSet() : e_.model_.KeptFor(recomputed);
@@ -106,6 +112,7 @@ absl::Status Executor::Pass::Do(const Backward& op) {
     e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], gradient, gradients);
     gradient = at::Tensor();
   } else {
+    Carry(op, gradient);
     gradient = e_.model_.LayerBackward(parameters, saved, gradient, gradients, op.segment);
   }
   HandOverGradient(op, gradient);
@@ -123,6 +130,7 @@ absl::Status Executor::Pass::Do(const BackwardInput& op) {
   } else if (op.unit == 0) {
     saved.gradients = {std::exchange(gradient, at::Tensor())};
   } else {
+    Carry(op, gradient);
     gradient = e_.model_.LayerBackwardInput(parameters, saved, gradient, op.segment);
   }
   HandOverGradient(op, gradient);

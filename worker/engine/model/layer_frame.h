@@ -24,7 +24,7 @@ struct LayerFrame {
   const FamilyTraits& traits;
   const RotaryTables& rotary;
   int64_t samples = 0, seq_len = 0;
-  bool leads = true;                       // ModelSlice::leads: it adds what a group's ranks add once
+  bool adds_carried = true;                // residuals; else who sums up a group's terms adds them behind the sum
   LayerTensors weights, weight_gradients;  // as far as the pass needs them
   // By LayerValue; undefined: not there. Each [samples * seq_len, columns].
   std::vector<at::Tensor> values = std::vector<at::Tensor>(kNumLayerValues);

@@ -103,15 +103,15 @@ struct Activation {
   }
 };
 
-// Adds what is carried past a product to what the product made, in place. The same gradient is that of both. A rank that does not
-// lead its group has made a term of a sum, to which the leader's adds what is carried.
+// Adds what is carried past a product to what the product made, in place. The same gradient is that of both. Where the product
+// made a term of a group's sum, what is carried is added behind the sum, by who sums.
 template <LayerValue kCarried, LayerValue kSum>
 struct Residual {
   static void Forward(LayerFrame& f) {
-    if (f.leads) f.Value(kSum).add_(f.Value(kCarried));
+    if (f.adds_carried) f.Value(kSum).add_(f.Value(kCarried));
   }
   static void BackwardInput(LayerFrame& f) {
-    if (f.leads) f.Gradient(kCarried) = f.Gradient(kSum);
+    if (f.adds_carried) f.Gradient(kCarried) = f.Gradient(kSum);
   }
 };
 

@@ -18,7 +18,7 @@ LayerTensors UnitModel::ViewOf(const at::Tensor& flat) const {
 
 LayerFrame UnitModel::FrameOf(int64_t samples, int64_t seq_len) const {
   return {
-      .shape = shape_, .traits = *traits_, .rotary = rotary_, .samples = samples, .seq_len = seq_len, .leads = slice_.leads()};
+      .shape = shape_, .traits = *traits_, .rotary = rotary_, .samples = samples, .seq_len = seq_len, .adds_carried = whole()};
 }
 
 ValueSet UnitModel::KeptFor(OpSet recomputed) const {

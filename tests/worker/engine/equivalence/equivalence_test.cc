@@ -15,13 +15,15 @@ namespace {
 constexpr uint64_t kSeed = 1;
 constexpr int kPlansOfOne = 6, kHalfPlansOfOne = 4;
 
+using Draw = PlannedJob (*)(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half);
+
 class PlansTest {
  protected:
   explicit PlansTest(Devices devices) : equivalence_(devices) { WriteTinyText(folder_); }
   ~PlansTest() { std::filesystem::remove_all(folder_); }
 
-  void Check(int n, bool half) {
-    const PlannedJob planned = DrawPlannedJob(kSeed, n, folder_, half);
+  void Check(int n, bool half, Draw draw = DrawPlannedJob) {
+    const PlannedJob planned = draw(kSeed, n, folder_, half);
     const auto complaint = [&](const PlannedJob& p) { return equivalence_.Complaint(p, kSeed + n); };
     const std::string found = complaint(planned);
     if (found.empty()) return;
@@ -89,6 +91,30 @@ TEST_P(HalfEquivalenceTest, PlansTrainLikeOneDevice) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, HalfEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kHosts, Devices::kCards), testing::Range(0, 4)), TestName);
+
+// Units of two to four ranks among them, their sums in TCP's rings or in NCCL's.
+class TensorParallelEquivalenceTest : public PlansTest, public testing::TestWithParam<std::tuple<Devices, int>> {
+ protected:
+  TensorParallelEquivalenceTest() : PlansTest(std::get<0>(GetParam())) {}
+  int number() const { return std::get<1>(GetParam()); }
+};
+
+TEST_P(TensorParallelEquivalenceTest, PlansTrainLikeOneDevice) {
+  for (int n = number() * kPlansOfOne; n < (number() + 1) * kPlansOfOne; ++n) Check(n, /*half=*/false, DrawTensorParallelJob);
+}
+
+TEST_P(TensorParallelEquivalenceTest, HalfPlansTrainLikeOneDevice) {
+  for (int n = number() * kHalfPlansOfOne; n < (number() + 1) * kHalfPlansOfOne; ++n) {
+    Check(n, /*half=*/true, DrawTensorParallelJob);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, TensorParallelEquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 10)), TestName);
+INSTANTIATE_TEST_SUITE_P(SomePlans, TensorParallelEquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kCards, Devices::kCardsOverTcp, Devices::kCardsAndHosts),
+                                          testing::Range(0, 4)),
+                         TestName);
 
 }  // namespace
 }  // namespace motley::engine

@@ -77,13 +77,14 @@ class UnitSlicesTest : public ::testing::TestWithParam<std::tuple<SliceCase, DTy
   }
 
   at::Tensor Activation() const { return Random({kSamplesOfSlices, seq_len, shape.hidden_size}, type); }
-  // make(rank) of each, summed into all of them.
+  // make(rank) of each, summed into all of them, and what is carried past a layer's segment.
   template <typename Make>
-  at::Tensor Sum(const Make& make) {
+  at::Tensor Sum(const Make& make, const at::Tensor& carried = at::Tensor()) {
     std::vector<at::Tensor> terms;
     for (Rank& rank : ranks) terms.push_back(make(rank));
     at::Tensor sum = terms.front().clone();
     for (size_t i = 1; i < terms.size(); ++i) sum.add_(terms[i]);
+    if (carried.defined()) sum.add_(carried);
     for (at::Tensor& term : terms) {
       EXPECT_TRUE(term.is_contiguous());
       term.copy_(sum);
@@ -116,19 +117,21 @@ class UnitSlicesTest : public ::testing::TestWithParam<std::tuple<SliceCase, DTy
 
   at::Tensor ForwardOfGroup(OpSet recomputed) {
     const auto run = [&](UnitSegment segment, const at::Tensor& from) {
-      return Sum([&](Rank& rank) {
+      const auto term = [&](Rank& rank) {
         return rank.model.LayerForward(segment, rank.flats[1], from, rank.saved, rank.model.KeptFor(recomputed));
-      });
+      };
+      return Sum(term, from);
     };
     return run(UnitSegment::kMlp, run(UnitSegment::kAttention, input));
   }
   at::Tensor BackwardOfGroup(bool split) {
     at::Tensor grad = grad_output;
     for (const UnitSegment segment : {UnitSegment::kMlp, UnitSegment::kAttention}) {
-      grad = Sum([&](Rank& rank) {
+      const auto term = [&](Rank& rank) {
         if (split) return rank.model.LayerBackwardInput(rank.flats[1], rank.saved, grad, segment);
         return rank.model.LayerBackward(rank.flats[1], rank.saved, grad, rank.grads[1], segment);
-      });
+      };
+      grad = Sum(term, grad);
     }
     return grad;
   }
@@ -182,7 +185,7 @@ TEST_P(UnitSlicesTest, WeightsOfASegmentMayComeEarly) {
   ForwardOfGroup(OpSet::None());
   at::Tensor made = grad_output;
   for (const UnitSegment segment : {UnitSegment::kMlp, UnitSegment::kAttention}) {
-    made = Sum([&](Rank& rank) { return rank.model.LayerBackwardInput(rank.flats[1], rank.saved, made, segment); });
+    made = Sum([&](Rank& rank) { return rank.model.LayerBackwardInput(rank.flats[1], rank.saved, made, segment); }, made);
     for (Rank& rank : ranks) rank.model.LayerBackwardWeight(rank.saved, rank.grads[1], segment);
   }
   ExpectNear(made, grad, tolerance(), "gradient of the input");
