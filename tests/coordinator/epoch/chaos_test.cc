@@ -151,11 +151,12 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
     }
     if (run.considered.size() < fewest_devices_) prepared.status = absl::InvalidArgumentError("too few devices for that stage");
     if (!prepared.status.ok()) return;
-    planner::UnitPlan unit;
-    unit.microbatches = {1};
-    for (const DeviceDescription& device : run.considered) unit.ranks.emplace_back().device = device.id;
     planner::StagePlan stage;
-    stage.units = {unit};
+    for (const DeviceDescription& device : run.considered) {
+      planner::UnitPlan& unit = stage.units.emplace_back();
+      unit.microbatches = {1};
+      unit.ranks.emplace_back().device = device.id;
+    }
     prepared.plan.plan.pipelines.resize(1);
     prepared.plan.plan.pipelines[0].stages = {stage};
     prepared.plan.plan.predicted.step_seconds = 0.1;
