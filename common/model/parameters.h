@@ -16,6 +16,9 @@ namespace motley {
 // What the names of model_family.h end in, and the name of an untied output projection.
 inline constexpr std::string_view kWeightSuffix = ".weight", kBiasSuffix = ".bias", kHeadName = "lm_head";
 
+// Of the order below: ranks that exchange arrays must agree in it. 1 was HuggingFace's.
+inline constexpr int kStorageOrder = 2;
+
 enum class UnitKind { kEmbedding, kLayer, kHead };
 
 enum class InitKind { kZeros, kOnes, kNormal };

@@ -30,8 +30,8 @@ bool HasReplicas(const Plan& plan);
 // ZeRO 0 becomes ZeRO 1 in even shares: one rank steps an element and hands the value on (docs/pipelines.md).
 void ShareReplicas(Plan* plan);
 
-// Finishes a plan: gives it the ownership that its shares come to, unless it has one, and its ranks the shares that follow, without
-// replicas. Tensor-parallel shares that are whole parts but for rounding become exactly these.
+// Finishes a plan: gives it the ownership that its shares come to, unless it has one, and its ranks the shares that follow,
+// without replicas. Tensor-parallel shares that are whole parts but for rounding become exactly these.
 void GiveOwnership(const ModelShape& model, Plan* plan);
 
 // Of a plan with ownership: its ranks' shard ratios, each its part of what its stage's ranks own.

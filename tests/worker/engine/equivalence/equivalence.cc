@@ -1,5 +1,6 @@
 #include "tests/worker/engine/equivalence/equivalence.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -18,6 +19,11 @@ absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint6
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<RankAssignment> assignments,
                           AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan)));
   return TrainOnThreads(assignments, delays, devices);
+}
+
+bool HasUnitsOfSeveral(const planner::Plan& plan) {
+  const std::vector<planner::StagePlan>& stages = plan.pipelines.front().stages;
+  return std::any_of(stages.begin(), stages.end(), [](const planner::StagePlan& s) { return s.units.front().ranks.size() > 1; });
 }
 
 uint64_t Drawn(uint64_t seed, int64_t n) { return Mix64(Mix64(seed) + static_cast<uint64_t>(n)); }
@@ -85,7 +91,7 @@ absl::StatusOr<Differences> Equivalence::Run(const PlannedJob& planned, uint64_t
 std::string Equivalence::Complaint(const PlannedJob& planned, uint64_t seed) {
   const absl::StatusOr<Differences> differences = Run(planned, seed);
   if (!differences.ok()) return differences.status().ToString();
-  return motley::engine::Complaint(*differences, LimitsOf(planned.plan.dtype));
+  return motley::engine::Complaint(*differences, LimitsOf(planned.plan.dtype, HasUnitsOfSeveral(planned.plan)));
 }
 
 std::string ToText(const PlannedJob& planned) {

@@ -93,28 +93,31 @@ INSTANTIATE_TEST_SUITE_P(Plans, HalfEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kHosts, Devices::kCards), testing::Range(0, 4)), TestName);
 
 // Units of two to four ranks among them, their sums in TCP's rings or in NCCL's.
-class TensorParallelEquivalenceTest : public PlansTest, public testing::TestWithParam<std::tuple<Devices, int>> {
- protected:
-  TensorParallelEquivalenceTest() : PlansTest(std::get<0>(GetParam())) {}
-  int number() const { return std::get<1>(GetParam()); }
-};
+class TensorParallelEquivalenceTest : public EquivalenceTest {};
 
 TEST_P(TensorParallelEquivalenceTest, PlansTrainLikeOneDevice) {
-  for (int n = number() * kPlansOfOne; n < (number() + 1) * kPlansOfOne; ++n) Check(n, /*half=*/false, DrawTensorParallelJob);
-}
-
-TEST_P(TensorParallelEquivalenceTest, HalfPlansTrainLikeOneDevice) {
-  for (int n = number() * kHalfPlansOfOne; n < (number() + 1) * kHalfPlansOfOne; ++n) {
-    Check(n, /*half=*/true, DrawTensorParallelJob);
-  }
+  const int number = std::get<1>(GetParam());
+  for (int n = number * kPlansOfOne; n < (number + 1) * kPlansOfOne; ++n) Check(n, /*half=*/false, DrawTensorParallelJob);
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, TensorParallelEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 10)), TestName);
 INSTANTIATE_TEST_SUITE_P(SomePlans, TensorParallelEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kCards, Devices::kCardsOverTcp, Devices::kCardsAndHosts),
-                                          testing::Range(0, 4)),
+                                          testing::Range(0, 2)),
                          TestName);
+
+class TensorParallelHalfEquivalenceTest : public HalfEquivalenceTest {};
+
+TEST_P(TensorParallelHalfEquivalenceTest, PlansTrainLikeOneDevice) {
+  const int number = std::get<1>(GetParam());
+  for (int n = number * kHalfPlansOfOne; n < (number + 1) * kHalfPlansOfOne; ++n) Check(n, /*half=*/true, DrawTensorParallelJob);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, TensorParallelHalfEquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 4)), TestName);
+INSTANTIATE_TEST_SUITE_P(SomePlans, TensorParallelHalfEquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kCards), testing::Range(0, 1)), TestName);
 
 }  // namespace
 }  // namespace motley::engine
