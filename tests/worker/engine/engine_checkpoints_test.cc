@@ -184,8 +184,8 @@ class LostMountTest : public EngineTest {
       };
     };
     return Train(ranks, before, [this, lost](int rank) {
-      // Rank 0's token comes at once, or never.
-      return EngineOptions{.look_patience = lost != 0 && rank == lost ? absl::ZeroDuration() : absl::Seconds(lost == 0 ? 1 : 60),
+      // Rank 0's token comes soon, or never; nobody waits for rank 0 before looking.
+      return EngineOptions{.look_patience = absl::Seconds(lost == 0 || rank == lost ? 1 : 60),
                            .pause = [this, lost, rank](absl::Duration) {
                              if (rank == lost) Point(rank, "share");
                            }};

@@ -94,10 +94,13 @@ TEST_P(HalfJobsTest, TheLossIsNotFloat32s) {
   const auto mixed = equivalence.OneDevice(Job(half())), whole = equivalence.OneDevice(Job(DType::kFloat32));
   ASSERT_TRUE(mixed.ok() && whole.ok()) << mixed.status() << whole.status();
   ASSERT_EQ(mixed->steps.size(), whole->steps.size());
+  // Float16's differ in the fifth digit, and a step's may round to the same float32 by chance.
+  size_t same = 0;
   for (size_t i = 0; i < mixed->steps.size(); ++i) {
-    EXPECT_NE(static_cast<float>(mixed->steps[i].loss), static_cast<float>(whole->steps[i].loss)) << i;
+    same += static_cast<float>(mixed->steps[i].loss) == static_cast<float>(whole->steps[i].loss);
     EXPECT_NEAR(mixed->steps[i].loss / whole->steps[i].loss, 1, 2e-2) << i;
   }
+  EXPECT_LE(same, mixed->steps.size() / 10);
 }
 
 TEST_P(HalfJobsTest, WeightsAndHandOversAreHalfTheBytes) {
