@@ -38,8 +38,8 @@ TEST_F(SubmitTest, SendsWhatTheFileSays) {
 
 // In either form, and as the answer of `motley plan JOB -o json` has it.
 TEST_F(SubmitTest, TakesAPlanFromAFile) {
-  const std::string plan =
-      R"({"schedule": "1f1b", "pipelines": [{"stages": [{"units": [{"ranks": [{"device": "n1/gpu0"}], "microbatches": [8]}]}]}]})";
+  const std::string plan = R"({"schedule": "1f1b", "pipelines": [{"stages": [{"units": [)"
+                           R"({"ranks": [{"device": "n1/gpu0"}], "microbatches": [8]}]}]}]})";
   for (const std::string& text : {plan, absl::StrCat("{\"plan\": ", plan, "}")}) {
     const Ran ran = Motley(fake_, {"submit", file_, "--id", "j", "--plan", folder_.Write("plan.json", text)});
     EXPECT_EQ(ran.code, 0) << ran.err;
