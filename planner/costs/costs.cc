@@ -61,6 +61,7 @@ absl::StatusOr<Costs> Costs::Create(const Cluster& cluster, const Workload& work
   costs.layout_ = ParameterLayout(workload.model);
   for (const UnitSpec& unit : costs.layout_) {
     costs.elements_[Index(unit.kind)] = unit.num_elements;
+    costs.divided_elements_[Index(unit.kind)] = unit.divided_elements;
     costs.total_elements_ += unit.num_elements;
   }
   costs.CountBytesAndFlops();
@@ -179,6 +180,11 @@ double Costs::OptimizerSeconds(int kind, double elements) const {
 }
 
 int64_t Costs::UnitElements(UnitKind unit) const { return elements_[Index(unit)]; }
+
+int64_t Costs::UnitElements(UnitKind unit, double share) const {
+  const int64_t divided = divided_elements_[Index(unit)];
+  return elements_[Index(unit)] - static_cast<int64_t>((1 - share) * static_cast<double>(divided));
+}
 
 double Costs::RingBytes(Collective collective) const {
   const auto gathered = static_cast<double>(element_bytes()), reduced = static_cast<double>(gradient_bytes());

@@ -57,6 +57,8 @@ class Costs {
   // Bytes. Parameters in compute dtype; gradients as the workload keeps them; optimizer: master copy (for half types) and two
   // moments.
   int64_t UnitElements(UnitKind unit) const;  // a tied head counts its norm alone
+  // Of them, what a rank of a tensor-parallel group has as the engine cuts a unit: its share of what is divided, and all else.
+  int64_t UnitElements(UnitKind unit, double share) const;
   int64_t TotalElements() const { return total_elements_; }
   int64_t element_bytes() const { return SizeOfBytes(workload_.dtype); }
   int64_t gradient_bytes() const { return casts_gathered() ? SizeOfBytes(DType::kFloat32) : element_bytes(); }
@@ -118,7 +120,7 @@ class Costs {
   Costs() = default;
   Workload workload_;
   std::vector<UnitSpec> layout_;
-  std::array<int64_t, 3> elements_{};  // by UnitKind
+  std::array<int64_t, 3> elements_{}, divided_elements_{};  // by UnitKind
   int64_t total_elements_ = 0;
   double model_flops_ = 0, published_flops_ = 0;  // of a sample
   struct OperatorFlops {

@@ -7,7 +7,12 @@ namespace motley::planner {
 namespace {
 
 constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
+// What the ranks of a tensor-parallel unit have summed between two segments of a layer stays.
+constexpr OpSet kSummed = OpSet().With(Op::kAttnOut);
 constexpr UnitKind kEmbeddingUnit = UnitKind::kEmbedding, kLayerUnit = UnitKind::kLayer, kHeadUnit = UnitKind::kHead;
+
+// Ranks of a tensor-parallel unit share what is not divided, also where it is alone in its stage.
+bool SharesState(const RankDuty& duty) { return duty.group_size > 1 || duty.tp_share < 1; }
 
 // State and the buffers of parameters and gradients, as programs declare them (docs/pipelines.md).
 class EngineState {
@@ -16,17 +21,22 @@ class EngineState {
       : costs_(costs),
         duty_(duty),
         rounds_(rounds),
-        embedding_(costs.UnitElements(kEmbeddingUnit)),
-        layer_(costs.UnitElements(kLayerUnit)),
-        head_(costs.UnitElements(kHeadUnit)),
+        embedding_(costs.UnitElements(kEmbeddingUnit, duty.tp_share)),
+        layer_(costs.UnitElements(kLayerUnit, duty.tp_share)),
+        head_(costs.UnitElements(kHeadUnit, duty.tp_share)),
         tied_(costs.workload().model.tie_embeddings),
         layered_(TraitsOf(duty.schedule).by_ministage),
-        gathers_(duty.group_size > 1 && duty.zero_stage == 3),
-        reduces_in_turn_(duty.group_size > 1 && duty.zero_stage >= 2) {}
+        gathers_(SharesState(duty) && duty.zero_stage == 3),
+        reduces_in_turn_(SharesState(duty) && duty.zero_stage >= 2) {}
 
   void AddTo(MemoryByPurpose* memory) const {
-    const int64_t elements = duty_.layers * layer_ + (duty_.embedding ? embedding_ : 0) + (duty_.head ? head_ : 0);
-    const auto owned = static_cast<int64_t>(duty_.share * static_cast<double>(elements) + 0.5);
+    const auto sum = [this](int64_t layer, int64_t embedding, int64_t head) {
+      return duty_.layers * layer + (duty_.embedding ? embedding : 0) + (duty_.head ? head : 0);
+    };
+    const int64_t elements = sum(layer_, embedding_, head_);
+    const int64_t whole =
+        sum(costs_.UnitElements(kLayerUnit), costs_.UnitElements(kEmbeddingUnit), costs_.UnitElements(kHeadUnit));
+    const auto owned = static_cast<int64_t>(duty_.share * static_cast<double>(whole) + 0.5);
     const int64_t size = costs_.element_bytes(), gradient_size = costs_.gradient_bytes();
     const bool master_alone = gathers_ && costs_.casts_gathered();
     memory->parameters = master_alone ? 0 : size * (duty_.zero_stage == 3 ? owned : elements);
@@ -109,7 +119,8 @@ class EngineActivations {
   EngineActivations(const Costs& costs, const RankDuty& duty)
       : costs_(costs),
         duty_(duty),
-        by_unit_(TraitsOf(duty.schedule).by_ministage && duty.group_size > 1 && duty.zero_stage == 3),
+        recompute_(duty.tp_share < 1 ? duty.recompute.Without(kSummed) : duty.recompute),
+        by_unit_(TraitsOf(duty.schedule).by_ministage && SharesState(duty) && duty.zero_stage == 3),
         keeps_all_(TraitsOf(duty.schedule).keeps_all) {}
 
   At Peak(const Turn& turn, int64_t most_layer_samples) const {
@@ -134,8 +145,7 @@ class EngineActivations {
     if (duty_.layers > 0) {
       const int64_t layers = passed - freed;
       const int64_t waiting = by_unit_ ? turn.left - turn.own : duty_.head ? turn.left - turn.own : turn.gradients;
-      const int64_t again = costs_.SavedBytes(duty_.kind, kLayerUnit, OpSet::None(), static_cast<double>(turn.own)) -
-                            costs_.SavedBytes(duty_.kind, kLayerUnit, duty_.recompute, static_cast<double>(turn.own));
+      const int64_t again = Saved(kLayerUnit, turn.own) - Layers(turn.own);
       const int64_t head_saved = by_unit_ || !duty_.head ? 0 : Saved(kHeadUnit, turn.left - turn.own);
       take({Boundary(layers + gradients + waiting + 2 * turn.own + turn.inputs), Layers(layers) + again + head_saved,
             Workspace(kLayerUnit, turn.own)});
@@ -160,19 +170,22 @@ class EngineActivations {
 
   int64_t Boundary(int64_t samples) const { return costs_.BoundaryBytes(static_cast<double>(samples)); }
   int64_t Layers(int64_t samples) const {
-    return costs_.SavedBytes(duty_.kind, kLayerUnit, duty_.recompute, static_cast<double>(samples));
+    return costs_.SavedBytes(duty_.kind, kLayerUnit, recompute_, static_cast<double>(samples), duty_.tp_share);
   }
   int64_t Saved(UnitKind unit, int64_t samples) const {
-    return costs_.SavedBytes(duty_.kind, unit, OpSet::None(), static_cast<double>(samples));
+    const auto kept = static_cast<double>(samples);
+    const int64_t rows = unit == kHeadUnit && duty_.tp_share < 1 ? costs_.RowBytes(kept) : 0;
+    return costs_.SavedBytes(duty_.kind, unit, OpSet::None(), kept, duty_.tp_share) + rows;
   }
   int64_t Workspace(UnitKind unit, int64_t samples) const {
-    return costs_.WorkspaceBytes(duty_.kind, unit, static_cast<double>(samples));
+    return costs_.WorkspaceBytes(duty_.kind, unit, static_cast<double>(samples), duty_.tp_share);
   }
 
   const Costs& costs_;
   const RankDuty& duty_;
-  const bool by_unit_;    // all microbatches pass a unit before the next
-  const bool keeps_all_;  // all forwards come before the first backward
+  const OpSet recompute_;  // of what frees something
+  const bool by_unit_;     // all microbatches pass a unit before the next
+  const bool keeps_all_;   // all forwards come before the first backward
 };
 
 // Whether a turn can be the peak beside those that were looked at: more of nothing than before is none.
@@ -238,12 +251,20 @@ At PeakOfForwards(const Costs& costs, const RankDuty& duty, const MicrobatchSize
   return peak;
 }
 
+// Where a backward comes in two halves the gradients of the head's weights wait in one sum, with those of the table that a tied
+// one shares.
+int64_t WaitingOfHead(const Costs& costs, const RankDuty& duty) {
+  if (!duty.head || !TraitsOf(duty.schedule).splits_backward) return 0;
+  const bool tied = costs.workload().model.tie_embeddings;
+  const int64_t table = tied ? costs.UnitElements(kEmbeddingUnit, duty.tp_share) : 0;
+  return costs.gradient_bytes() * (costs.UnitElements(kHeadUnit, duty.tp_share) + table);
+}
+
 }  // namespace
 
 bool IsEngines(const Costs& costs, const RankDuty& duty) {
   const bool offloads = duty.offload_activations || duty.offload_parameters || duty.offload_optimizer;
-  return costs.workload().state == StateKeeping::kEngine && !offloads && duty.tp_share == 1 && duty.replica_share == 1 &&
-         !duty.sums_across;
+  return costs.workload().state == StateKeeping::kEngine && !offloads && duty.replica_share == 1 && !duty.sums_across;
 }
 
 int64_t TokenBytesOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
@@ -263,7 +284,7 @@ MemoryByPurpose EngineMemoryOf(const Costs& costs, const RankDuty& duty, const M
   memory.boundaries = peak.boundaries;
   memory.saved = peak.saved;
   memory.workspace = peak.workspace;
-  memory.saved += TokenBytesOf(costs, duty, microbatches);
+  memory.saved += TokenBytesOf(costs, duty, microbatches) + WaitingOfHead(costs, duty);
   return memory;
 }
 

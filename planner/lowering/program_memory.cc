@@ -232,12 +232,9 @@ class Ledger {
   // The gradients of a head's weights, and of the table that a tied one shares.
   void WaitHead() {
     if (head_waits_ > 0) return;
-    const auto elements = [this](const UnitSpec& unit) {
-      const auto divided = static_cast<double>(unit.divided_elements);
-      return unit.num_elements - static_cast<int64_t>((1 - tp_share_) * divided);
-    };
-    const int64_t tied = costs_.workload().model.tie_embeddings ? elements(costs_.layout().front()) : 0;
-    head_waits_ = costs_.gradient_bytes() * (elements(costs_.layout().back()) + tied);
+    const bool tied = costs_.workload().model.tie_embeddings;
+    head_waits_ = costs_.gradient_bytes() * (costs_.UnitElements(UnitKind::kHead, tp_share_) +
+                                             (tied ? costs_.UnitElements(UnitKind::kEmbedding, tp_share_) : 0));
     live_.saved += head_waits_;
   }
   static bool IsSecond(UnitSegment segment) { return segment == UnitSegment::kMlp || segment == UnitSegment::kLoss; }

@@ -27,8 +27,6 @@ struct PlanLimits {
 
 inline constexpr PlanLimits kWholeLanguage = {};
 inline constexpr PlanLimits kEngineLimits = {.most_pipelines = 1, .tp_as_run = true, .offload = false, .who = "the engine runs"};
-// Of what searches for jobs choose: a measured profile tells neither the halves of a backward apart yet, nor parts of a layer.
-inline constexpr PlanLimits kSearchLimits = {1, 1, true, false, false, false, 1, "jobs are searched for"};
 // Of what programs can be written (planner/lowering/program_writer.h).
 inline constexpr PlanLimits kWrittenLimits = {.tp_as_run = true, .offload = false, .who = "programs are written for"};
 

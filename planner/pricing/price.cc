@@ -13,6 +13,7 @@
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/ownership.h"
+#include "planner/plan/unit_slices.h"
 #include "planner/pricing/prediction.h"
 #include "planner/scheduling/make_schedule.h"
 #include "planner/util/in_parallel.h"
@@ -38,10 +39,10 @@ int64_t Passes(const Plan& plan) {
   return passes;
 }
 
-// Whether the classes' programs cost what the ranks' do, task by task.
+// Whether the classes' programs cost what the ranks' do, task by task, and the ledger counts what they keep.
 bool AreClassesExact(const Plan& plan) {
   return TraitsOf(plan.schedule).by_ministage && plan.pipelines.size() == 1 && plan.pipelines[0].stages.size() == 1 &&
-         plan.pipelines[0].stages[0].zero_stage == 3;
+         plan.pipelines[0].stages[0].zero_stage == 3 && !IsTensorParallel(plan.pipelines[0].stages[0]);
 }
 
 bool IsPricedAsRun(const Setting& setting, const Plan& plan) {

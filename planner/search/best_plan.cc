@@ -36,6 +36,13 @@ size_t ExpectedTasks(const Plan& plan) {
   return tasks;
 }
 
+// Empty: it fits. Searches count bytes in closed form.
+std::string LackingAsRun(const Setting& setting, const Plan& plan) {
+  if (!setting.request.runnable) return "";
+  const absl::StatusOr<Evaluation> priced = Price(setting, plan);
+  return priced.ok() ? absl::StrJoin(priced->does_not_fit, "; ") : std::string(priced.status().message());
+}
+
 }  // namespace
 
 absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> candidates, size_t simulations) {
@@ -62,6 +69,10 @@ absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> can
       continue;
     }
     if (found && evaluation.plan.predicted.step_seconds >= best.predicted.step_seconds) continue;
+    if (const std::string lack = LackingAsRun(setting, evaluation.plan); !lack.empty()) {
+      if (simulated == 1) lacking = lack;
+      continue;
+    }
     best = std::move(evaluation.plan);
     found = true;
   }

@@ -319,8 +319,8 @@ std::vector<int64_t> LayerCounts(const PipelinePlan& pipeline) {
   return counts;
 }
 
-OpSet SteppedRecompute(const Setting& setting, const RankPlan& rank, int step) {
-  const std::vector<OpSet> ladder = RecomputeLadder(setting, KindOfRank(setting, rank));
+OpSet SteppedRecompute(const Setting& setting, const RankPlan& rank, size_t ranks, int step) {
+  const std::vector<OpSet> ladder = RecomputeLadder(setting, KindOfRank(setting, rank), ranks);
   size_t at = rank.recompute.all() ? ladder.size() - 1 : 0;
   for (size_t i = 0; i < ladder.size(); ++i) {
     if (ladder[i] == rank.recompute) at = i;
@@ -330,7 +330,7 @@ OpSet SteppedRecompute(const Setting& setting, const RankPlan& rank, int step) {
   return ladder[next];
 }
 
-std::vector<OpSet> RecomputeLadder(const Setting& setting, int kind) {
+std::vector<OpSet> RecomputeLadder(const Setting& setting, int kind, size_t ranks) {
   if (!setting.MayRecomputeByOperator()) return setting.RecomputeWays();
   std::vector<Costs::OperatorCost> operators;
   for (const Costs::OperatorCost& op : setting.costs.Operators(kind)) {
@@ -343,6 +343,8 @@ std::vector<OpSet> RecomputeLadder(const Setting& setting, int kind) {
   std::vector<OpSet> ladder = {OpSet::None()};
   for (const Costs::OperatorCost& op : operators) ladder.push_back(ladder.back().With(op.op));
   ladder.back() = OpSet::All();
+  for (OpSet& ops : ladder) ops = setting.RecomputedIn(ranks, ops);
+  ladder.erase(std::unique(ladder.begin(), ladder.end()), ladder.end());
   return ladder;
 }
 

@@ -31,14 +31,15 @@ std::vector<Move> Neighbours(const Setting& setting, const Plan& plan);
 void AssignLayers(const std::vector<int64_t>& counts, int64_t ministages, PipelinePlan* pipeline);
 std::vector<int64_t> LayerCounts(const PipelinePlan& pipeline);
 
-// Recomputation sets from none to all, adding the operator with the fewest seconds for a byte first. Where the engine has to run
-// the plan, only none and all, as far as the request leaves it open.
-std::vector<OpSet> RecomputeLadder(const Setting& setting, int kind);
+// Recomputation sets of a rank of a unit of so many, from none to all, adding the operator with the fewest seconds for a byte
+// first; only none and all where the limits or the request want that.
+std::vector<OpSet> RecomputeLadder(const Setting& setting, int kind, size_t ranks);
 
 // The kind of the rank's device. Its label is only what is looked at first: there are fewer kinds than devices.
 int KindOfRank(const Setting& setting, const RankPlan& rank);
 
-// The rank's recomputation one operator further on its ladder (+1) or back (-1); the end of the ladder stays.
-OpSet SteppedRecompute(const Setting& setting, const RankPlan& rank, int step);
+// The recomputation of a rank of a unit of `ranks` one operator further on its ladder (+1) or back (-1); the end of the ladder
+// stays.
+OpSet SteppedRecompute(const Setting& setting, const RankPlan& rank, size_t ranks, int step);
 
 }  // namespace motley::planner

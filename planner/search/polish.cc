@@ -26,15 +26,18 @@ constexpr double kEstimatorError = 1.03;  // estimates up to this factor above t
 constexpr size_t kRepaired = 2;   // of those that lack memory but are fast
 constexpr int kRepairSteps = 12;  // as many as a ladder is long
 
-// Every rank of the plan with its device; ranks whose device the setting lacks are passed over.
+// Every rank of the plan with the number of its unit's ranks and its device; ranks whose device the setting lacks are passed
+// over.
 template <typename Function>
 void ForEachKnownRank(const Setting& setting, Plan* plan, Function function) {
   std::vector<std::pair<std::string_view, int>> devices;
   for (int d = 0; d < setting.num_devices(); ++d) devices.emplace_back(setting.cluster.devices[d].id.value(), d);
   std::sort(devices.begin(), devices.end());
-  ForEachRank(*plan, [&](RankPlan& rank) {
-    const auto at = std::lower_bound(devices.begin(), devices.end(), std::pair<std::string_view, int>(rank.device.value(), 0));
-    if (at != devices.end() && at->first == rank.device.value()) function(rank, at->second);
+  ForEachUnit(*plan, [&](UnitPlan& unit) {
+    for (RankPlan& rank : unit.ranks) {
+      const auto at = std::lower_bound(devices.begin(), devices.end(), std::pair<std::string_view, int>(rank.device.value(), 0));
+      if (at != devices.end() && at->first == rank.device.value()) function(rank, unit.ranks.size(), at->second);
+    }
   });
 }
 
@@ -57,9 +60,9 @@ absl::StatusOr<Evaluation> Repair(const Setting& setting, Plan plan, SearchBudge
   MOTLEY_ASSIGN_OR_RETURN(Evaluation priced, Evaluate(setting, std::move(plan)));
   for (int step = 0; step < kRepairSteps && !priced.does_not_fit.empty() && budget->Charge(priced); ++step) {
     bool changed = false;
-    ForEachKnownRank(setting, &priced.plan, [&](RankPlan& rank, int device) {
+    ForEachKnownRank(setting, &priced.plan, [&](RankPlan& rank, size_t ranks, int device) {
       if (rank.predicted.peak_bytes <= setting.UsableBytes(device)) return;
-      const OpSet more = SteppedRecompute(setting, rank, 1);
+      const OpSet more = SteppedRecompute(setting, rank, ranks, 1);
       changed |= more != rank.recompute;
       rank.recompute = more;
     });
@@ -84,6 +87,7 @@ struct Shortlist {
 Shortlist Estimate(const Setting& setting, const std::vector<Move>& moves, const Score& score) {
   Shortlist list;
   for (size_t i = 0; i < moves.size(); ++i) {
+    if (!setting.MayCut(moves[i].plan)) continue;
     const auto price = EstimatePlan(setting, moves[i].plan);
     if (!price.ok()) continue;  // breaks a rule of its schedule: not a neighbour
     const double overflow = std::max(0.0, price->worst_memory - 1);

@@ -45,11 +45,17 @@ class StageCost {
 
   const std::vector<Crew>& crews() const { return crews_; }
   const std::vector<int64_t>& batches() const { return batches_; }  // by unit, in the crews' order
-  const OpSet& Recompute(const Crew& crew, size_t step) const { return Ladder(crew.kind)[step]; }
+  const OpSet& Recompute(const Crew& crew, size_t step) const { return Ladder(crew)[step]; }
   int64_t InFlight() const {
     if (last()) return 1;  // waits for nobody
     const auto own = static_cast<double>(choice_.groups.size() - stage_);
     return std::min(choice_.rounds, static_cast<int64_t>(std::ceil(own * choice_.in_flight_factor)));
+  }
+
+  // Whether the limits allow units of such widths.
+  bool MayBe() const {
+    const auto wide = [this](const Crew& crew) { return crew.ranks != crews_.front().ranks || (is_end() && crew.ranks > 1); };
+    return !setting_.limits().tp_as_run || std::none_of(crews_.begin(), crews_.end(), wide);
   }
 
   const std::optional<Answer>& At(int64_t layers) {
@@ -65,6 +71,7 @@ class StageCost {
  private:
   bool first() const { return stage_ == 0; }
   bool last() const { return stage_ + 1 == choice_.groups.size(); }
+  bool is_end() const { return first() != last() && !setting_.MayWidenEnds(); }
 
   void MakeCrews() {
     std::map<std::pair<int, int>, std::vector<int>> alike;  // by node and kind
@@ -106,7 +113,7 @@ class StageCost {
 
   double LayerSeconds(const Crew& crew, double samples, OpSet recompute) const {
     const Costs& costs = setting_.costs;
-    const double share = 1.0 / crew.ranks, meets = crew.ranks > 1 ? (recompute.empty() ? 4 : 6) : 0;
+    const double share = 1.0 / crew.ranks, meets = crew.ranks > 1 ? (recompute.empty() || !setting_.RepeatsSums() ? 4 : 6) : 0;
     return costs.ForwardSeconds(crew.kind, UnitKind::kLayer, samples, share) +
            costs.BackwardSeconds(crew.kind, UnitKind::kLayer, samples, share) +
            (recompute.empty() ? 0 : costs.RecomputeSeconds(crew.kind, UnitKind::kLayer, recompute, samples, share)) +
@@ -190,9 +197,9 @@ class StageCost {
     batches_.back() += setting_.workload.global_batch - given;
   }
 
-  const std::vector<OpSet>& Ladder(int kind) const {
-    auto [at, is_new] = ladders_.try_emplace(kind);
-    if (is_new) at->second = RecomputeLadder(setting_, kind);
+  const std::vector<OpSet>& Ladder(const Crew& crew) const {
+    auto [at, is_new] = ladders_.try_emplace({crew.kind, crew.ranks});
+    if (is_new) at->second = RecomputeLadder(setting_, crew.kind, static_cast<size_t>(crew.ranks));
     return at->second;
   }
 
@@ -224,7 +231,7 @@ class StageCost {
 
   // The first step of the crew's ladder that fits; the ladder's length: none.
   size_t Step(const Crew& crew, RankDuty duty) const {
-    const std::vector<OpSet>& ladder = Ladder(crew.kind);
+    const std::vector<OpSet>& ladder = Ladder(crew);
     size_t low = 0, high = ladder.size();
     while (low < high) {
       const size_t middle = (low + high) / 2;
@@ -245,13 +252,13 @@ class StageCost {
     for (size_t c = 0; c < crews_.size(); ++c) {
       const Crew& crew = crews_[c];
       RankDuty duty = DutyOf(crew, layers);
-      duty.recompute = Ladder(crew.kind).back();
+      duty.recompute = Ladder(crew).back();
       duty.share = 0;
       const int64_t none = Bytes(crew, duty);
       duty.share = 1;
       const double state = static_cast<double>(Bytes(crew, duty) - none);
       if (none > crew.usable_bytes || state <= 0) return false;
-      answer->recompute[c] = Ladder(crew.kind).size() - 1;
+      answer->recompute[c] = Ladder(crew).size() - 1;
       answer->shares[c] = std::min(1.0, static_cast<double>(crew.usable_bytes - none) / state);
       total += answer->shares[c] * static_cast<double>(crew.ranks) * static_cast<double>(crew.units.size());
     }
@@ -265,7 +272,7 @@ class StageCost {
     bool fits = true;
     for (size_t c = 0; c < crews_.size() && fits; ++c) {
       answer.recompute[c] = Step(crews_[c], DutyOf(crews_[c], layers));
-      fits = answer.recompute[c] < Ladder(crews_[c].kind).size();
+      fits = answer.recompute[c] < Ladder(crews_[c]).size();
     }
     if (!fits && !ShareByMemory(layers, &answer)) return std::nullopt;
     for (size_t c = 0; c < crews_.size(); ++c) {
@@ -285,7 +292,7 @@ class StageCost {
   std::vector<int64_t> batches_;
   double num_ranks_ = 0;
   int64_t num_units_ = 0;
-  mutable std::map<int, std::vector<OpSet>> ladders_;
+  mutable std::map<std::pair<int, int>, std::vector<OpSet>> ladders_;  // by kind and ranks of a unit
   std::map<int64_t, std::optional<Answer>> answers_;
 };
 
@@ -337,7 +344,10 @@ absl::StatusOr<Plan> PlanTurns(const Setting& setting, const TurnChoice& choice)
     return absl::ResourceExhaustedError(absl::StrCat(stages, " stages need more than the model's ", layers, " layers"));
   }
   std::vector<StageCost> costs;
-  for (size_t s = 0; s < choice.groups.size(); ++s) costs.emplace_back(setting, choice, s);
+  for (size_t s = 0; s < choice.groups.size(); ++s) {
+    costs.emplace_back(setting, choice, s);
+    if (!costs.back().MayBe()) return absl::UnimplementedError(absl::StrCat("stage ", s, ": such units do not run"));
+  }
   std::vector<int64_t> counts(choice.groups.size(), 1);
   for (int64_t left = layers - stages; left > 0; --left) {
     size_t best = 0;

@@ -119,13 +119,13 @@ class UnitMovesGenerator {
   }
 
   void Recompute(const std::vector<UnitClass>& classes, const std::string& what,
-                 const std::function<OpSet(const RankPlan&)>& set) {
+                 const std::function<OpSet(const RankPlan&, size_t)>& set) {
     Plan plan = plan_;
     bool changed = false;
     for (const UnitClass& c : classes) {
       ForEachUnit(c, &plan, [&](UnitPlan& unit) {
         for (RankPlan& rank : unit.ranks) {
-          const OpSet wanted = set(rank);
+          const OpSet wanted = set(rank, unit.ranks.size());
           changed |= wanted != rank.recompute;
           rank.recompute = wanted;
         }
@@ -140,18 +140,18 @@ class UnitMovesGenerator {
     if (classes_.size() == 1) targets.pop_back();
     OpSet least = OpSet::None(), most = OpSet::All();
     if (!setting_.MayRecomputeByOperator()) {  // as the request wants it
-      const std::vector<OpSet> ladder = RecomputeLadder(setting_, 0);
+      const std::vector<OpSet> ladder = RecomputeLadder(setting_, 0, 1);
       least = ladder.front();
       most = ladder.back();
     }
     for (const auto& [where, classes] : targets) {
-      Recompute(classes, absl::StrCat("no recomputation on ", where), [&](const RankPlan&) { return least; });
-      Recompute(classes, absl::StrCat("full recomputation on ", where), [&](const RankPlan&) { return most; });
+      Recompute(classes, absl::StrCat("no recomputation on ", where), [&](const RankPlan&, size_t) { return least; });
+      Recompute(classes, absl::StrCat("full recomputation on ", where), [&](const RankPlan&, size_t) { return most; });
       if (!setting_.MayRecomputeByOperator()) continue;
       Recompute(classes, absl::StrCat("one operator less recomputed on ", where),
-                [this](const RankPlan& rank) { return SteppedRecompute(setting_, rank, -1); });
+                [this](const RankPlan& rank, size_t ranks) { return SteppedRecompute(setting_, rank, ranks, -1); });
       Recompute(classes, absl::StrCat("one operator more recomputed on ", where),
-                [this](const RankPlan& rank) { return SteppedRecompute(setting_, rank, 1); });
+                [this](const RankPlan& rank, size_t ranks) { return SteppedRecompute(setting_, rank, ranks, 1); });
     }
   }
 

@@ -121,6 +121,7 @@ class WidthMovesGenerator {
       for (RankPlan& rank : into.ranks) rank.tp_share *= first;
       for (RankPlan& rank : from.ranks) rank.tp_share *= 1 - first;
       into.ranks.insert(into.ranks.end(), from.ranks.begin(), from.ranks.end());
+      for (RankPlan& rank : into.ranks) rank.recompute = setting_.RecomputedIn(into.ranks.size(), rank.recompute);
       into.microbatches = EvenParts(batch, static_cast<int64_t>(count));
       gone.insert(v);
     }

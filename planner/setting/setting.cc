@@ -142,6 +142,11 @@ int Setting::FindDevice(const DeviceId& device) const {
   return -1;
 }
 
+OpSet Setting::RecomputedIn(size_t ranks, OpSet ops) const {
+  if (!limits().tp_as_run || ranks == 1 || ops.all()) return ops;
+  return ops.Without(OpSet().With(Op::kAttnOut).With(Op::kResidual1));
+}
+
 std::vector<OpSet> Setting::RecomputeWays() const {
   std::vector<OpSet> ways;
   if (request.recompute != RecomputePolicy::kFull) ways.push_back(OpSet::None());

@@ -19,6 +19,7 @@
 #include "planner/costs/workload.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_engine_limits.h"
+#include "planner/plan/unit_slices.h"
 
 namespace motley::planner {
 
@@ -65,9 +66,19 @@ struct Setting {
   Setting AsRun() const;
   int64_t UsableBytes(int device) const;  // memory less reserve
   // What of the plan language strategies may use. With `runnable` each of them answers with a plan that the engine runs.
-  const PlanLimits& limits() const { return request.runnable ? kSearchLimits : kWholeLanguage; }
+  const PlanLimits& limits() const { return request.runnable ? kEngineLimits : kWholeLanguage; }
   int max_tp() const { return std::min(request.max_tp, limits().most_tp); }
   bool MayRecomputeByOperator() const { return limits().most_tp_by_operator > 0 && request.recompute == RecomputePolicy::kAuto; }
+  // Of `ops`, what a rank of a unit of so many recomputes: what ends in a sum over the unit is kept as plans run.
+  OpSet RecomputedIn(size_t ranks, OpSet ops) const;
+  // Whether a layer that is recomputed sums over its unit once more.
+  bool RepeatsSums() const { return !limits().tp_as_run; }
+  // Whether units of several ranks may hold the first and the last of several stages: not both ends of a tied embedding.
+  bool MayWidenEnds() const { return !limits().tp_as_run || !workload.model.tie_embeddings; }
+  // Parts of a layer that tensor parallelism does not cut.
+  int64_t tp_parts() const { return limits().tp_as_run ? workload.model.num_kv_heads : workload.model.num_heads; }
+  // Whether the plan's units of several ranks are as the limits ask.
+  bool MayCut(const Plan& plan) const { return !limits().tp_as_run || CheckTensorParallel(plan, workload.model).ok(); }
   // What a rank may recompute where that is nothing or everything, as asked for; what costs least time first.
   std::vector<OpSet> RecomputeWays() const;
   bool MayOffload() const;  // within the limits, and every node says how much host memory it has and how fast the way there is

@@ -50,6 +50,7 @@ struct Candidate {
   double seconds = 0;     // Evaluate's
   double price = 0;       // Price's; 0: not known
   bool finalist = false;  // a strategy's own plan, or climbed: priced before the choice in any case
+  bool fits = true;       // by its price
 };
 
 class AutoSearch {
@@ -248,8 +249,12 @@ class AutoSearch {
     }
     InParallel(asked.size(), [&](size_t i) {
       const auto priced = Price(setting_, asked[i]->plan);
-      if (priced.ok()) asked[i]->price = priced->plan.predicted.step_seconds;
+      if (!priced.ok()) return;
+      asked[i]->fits = priced->does_not_fit.empty();
+      asked[i]->price = priced->plan.predicted.step_seconds;
     });
+    const bool any = std::any_of(candidates_.begin(), candidates_.end(), [](const Candidate& c) { return c.fits; });
+    if (any) std::erase_if(candidates_, [](const Candidate& candidate) { return !candidate.fits; });
     std::stable_sort(candidates_.begin(), candidates_.end(), Cheaper);
   }
 

@@ -70,6 +70,7 @@ class BatonSearch {
   int ClassOf(const std::vector<int>& unit);
   std::vector<Shape> MakeShapes();
   void AddShapes(size_t line_up, std::vector<Shape>* shapes);
+  bool MayRun(size_t line_up, const Shape& shape) const;
   double LeastSeconds(const Shape& shape);
   int ZeroStage(const Shape& shape) const { return setting_.request.zero_stage.value_or(shape.replicas > 1 ? 1 : 0); }
 
@@ -136,6 +137,20 @@ double BatonSearch::LeastSeconds(const Shape& shape) {
   return (count - 1) * layers / speed + std::max(layers / speed, layers * fastest_layer);
 }
 
+// Where plans shall run, units of several ranks are alike in a stage, and none of them holds one end of a tied embedding.
+bool BatonSearch::MayRun(size_t line_up, const Shape& shape) const {
+  if (!setting_.limits().tp_as_run) return true;
+  const std::vector<std::vector<int>>& units = line_ups_[line_up].units;
+  for (int64_t u = 0; u < shape.stages * shape.replicas; ++u) {
+    const int64_t first = u - u % shape.replicas, stage = u / shape.replicas;
+    if (units[u].size() == 1 && units[first].size() == 1) continue;
+    if (classes_[line_up][u] != classes_[line_up][first]) return false;
+    const bool is_end = shape.stages > 1 && (stage == 0 || stage + 1 == shape.stages);
+    if (is_end && !setting_.MayWidenEnds()) return false;
+  }
+  return true;
+}
+
 void BatonSearch::AddShapes(size_t line_up, std::vector<Shape>* shapes) {
   const int64_t units = static_cast<int64_t>(line_ups_[line_up].units.size());
   const int64_t layers = setting_.workload.model.num_layers, batch = setting_.workload.global_batch;
@@ -145,7 +160,7 @@ void BatonSearch::AddShapes(size_t line_up, std::vector<Shape>* shapes) {
     const bool power = (shape.replicas & (shape.replicas - 1)) == 0;
     if (batch % shape.replicas != 0 || (!power && units % shape.replicas != 0)) continue;
     shape.stages = std::min(layers, units / shape.replicas);
-    if (!PinsHold(setting_, line_ups_[line_up].units, shape.stages, shape.replicas)) continue;
+    if (!PinsHold(setting_, line_ups_[line_up].units, shape.stages, shape.replicas) || !MayRun(line_up, shape)) continue;
     const int64_t own = batch / shape.replicas;
     for (shape.microbatch = 1; shape.microbatch <= own; ++shape.microbatch) {
       if (own % shape.microbatch != 0 || (!tuned_ && (shape.microbatch & (shape.microbatch - 1)) != 0)) continue;
@@ -207,7 +222,7 @@ StageChoice BatonSearch::PriceStage(const Shape& shape, const GroupCut& cut, int
     }
     const bool nearer = best.lack.bytes == 0 || choice.lack.bytes < best.lack.bytes;
     if (choice.seconds < best.seconds || (choice.seconds == kInfinity && best.seconds == kInfinity && nearer)) best = choice;
-    if (!several_ranks) break;
+    if (!several_ranks || !setting_.RepeatsSums()) break;
   }
   return best;
 }

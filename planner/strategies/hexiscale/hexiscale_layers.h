@@ -17,7 +17,7 @@ namespace motley::planner {
 struct StageCost {
   double layer_seconds = 0;  // a, forward, backward and recomputation
   double fixed_seconds = 0;  // f
-  int64_t most_layers = 0;   // by memory
+  int64_t most_layers = 0;   // by memory; 0: it may not be there at all
 };
 
 struct LayerSplit {

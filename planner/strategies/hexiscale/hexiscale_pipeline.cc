@@ -47,7 +47,7 @@ PipelineDesigner::Piece PipelineDesigner::MakePiece(std::vector<int> devices) co
   const int count = static_cast<int>(piece.devices.size());
   for (int degree = 1; degree <= std::min(count, std::max(1, setting.max_tp())); ++degree) {
     const bool power = (degree & (degree - 1)) == 0;
-    if ((power || count % degree == 0) && setting.workload.model.num_heads % degree == 0) piece.degrees.push_back(degree);
+    if ((power || count % degree == 0) && setting.tp_parts() % degree == 0) piece.degrees.push_back(degree);
   }
   return piece;
 }

@@ -71,7 +71,8 @@ double HexiscaleProblem::LayerSeconds(const StageShape& shape, int64_t m, bool k
   if (shape.degree > 1) {
     const Line& ring = AllReduce(shape.node, shape.degree);
     const double bytes = static_cast<double>(setting_.costs.BoundaryBytes(samples));
-    seconds += (keep ? kAllReducesKept : kAllReduces) * (ring.latency_seconds + bytes * ring.seconds_per_byte);
+    seconds += (keep || !setting_.RepeatsSums() ? kAllReducesKept : kAllReduces) *
+               (ring.latency_seconds + bytes * ring.seconds_per_byte);
   }
   return seconds;
 }
@@ -136,7 +137,8 @@ const StageCost& HexiscaleProblem::CostAlone(const StageShape& shape, const Plac
   if (is_new) {
     StageCost& cost = slot->second;
     cost.layer_seconds = LayerSeconds(shape, place.m, place.keep);
-    if (place.replicas > 0) cost.most_layers = MostLayers(shape, place);
+    const bool is_end = place.first != place.last() && !setting_.MayWidenEnds();
+    if (place.replicas > 0 && !(is_end && shape.degree > 1)) cost.most_layers = MostLayers(shape, place);
     if (place.first) cost.fixed_seconds += UnitSeconds(shape, UnitKind::kEmbedding, place.m);
     if (place.last()) cost.fixed_seconds += UnitSeconds(shape, UnitKind::kHead, place.m);
   }

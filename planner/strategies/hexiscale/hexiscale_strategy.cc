@@ -67,20 +67,9 @@ absl::StatusOr<Plan> Best(const Setting& setting, const PipelinePartitions& part
   return plan;
 }
 
-// Every device computes: in units of one device and one pipeline each of them is a stage.
-absl::Status CheckStagesHaveLayers(const Setting& setting) {
-  const int64_t devices = setting.num_devices(), layers = setting.workload.model.num_layers;
-  if (setting.limits().most_pipelines > 1 || setting.max_tp() > 1 || devices <= layers) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "hexiscale: ", devices, " devices in one pipeline without tensor parallelism make ", devices, " stages of the model's ",
-      layers,
-      " layers; it needs several pipelines or tensor parallelism, which the engine does not run; use strategy auto or zorse"));
-}
-
 }  // namespace
 
 absl::StatusOr<Plan> PlanHexiscale(const Setting& setting) {
-  MOTLEY_RETURN_IF_ERROR(CheckStagesHaveLayers(setting));
   const PipelinePartitions partitions = PartitionIntoPipelines(setting);
   if (setting.request.fidelity == Fidelity::kPublished) return Best(setting, partitions, true);
   // As published everything is recomputed.

@@ -142,6 +142,7 @@ void MegatronSearch::TryGroups(size_t index) {
     while (batch % replicas != 0) --replicas;
     if (!PinsHold(setting_, groups.groups, stages, replicas)) continue;
     pins_held_ = true;
+    if (tp_ > 1 && stages > 1 && !setting_.MayWidenEnds()) continue;
     const GroupCut cut = CutGroups(setting_, groups.groups, stages, replicas);
     Shape shape;
     shape.stages = stages;
@@ -171,7 +172,7 @@ void MegatronSearch::TryCut(size_t index, const GroupCut& cut, Shape shape) {
 std::vector<StageSpeed> MegatronSearch::Speeds(const GroupCut& cut, const Shape& shape) const {
   const double boundary = static_cast<double>(costs_.BoundaryBytes(static_cast<double>(shape.microbatch)));
   // Two all-reduces forward, two backward, two more when the forward runs again.
-  const double reduces = tp_ > 1 ? (shape.recompute ? 6 : 4) : 0;
+  const double reduces = tp_ > 1 ? (shape.recompute && setting_.RepeatsSums() ? 6 : 4) : 0;
   std::vector<StageSpeed> speeds(cut.kinds.size());
   for (size_t s = 0; s < cut.kinds.size(); ++s) {
     for (const int kind : cut.kinds[s]) {

@@ -120,13 +120,10 @@ TEST_P(EngineMemoryTest, ThePeakFollowsTheOrderOfUnlikeMicrobatches) {
   EXPECT_EQ(activations(ScheduleFamily::k1F1B, {1, 4, 1, 1}), activations(ScheduleFamily::k1F1B, {4, 1, 1}));
 }
 
-TEST_P(EngineMemoryTest, OffloadAndTensorParallelAreThePublishedLedgers) {
+TEST_P(EngineMemoryTest, OffloadIsThePublishedLedgers) {
   RankDuty duty = Middle(ScheduleFamily::kLayered, 3);
   EXPECT_TRUE(IsEngines(costs(), duty));
   duty.offload_optimizer = true;
-  EXPECT_FALSE(IsEngines(costs(), duty));
-  duty = Middle(ScheduleFamily::kLayered, 3);
-  duty.tp_share = 0.5;
   EXPECT_FALSE(IsEngines(costs(), duty));
   Workload published = Work(false);
   published.state = StateKeeping::kPapers;

@@ -46,7 +46,7 @@ TEST(PlanMovesTest, LayersAreDealtRoundRobinAndCountedBack) {
 
 TEST(PlanMovesTest, LadderGoesFromNothingToEverythingByFewestSecondsForAByte) {
   const auto setting = Lab(16);
-  const std::vector<OpSet> ladder = RecomputeLadder(*setting, 0);
+  const std::vector<OpSet> ladder = RecomputeLadder(*setting, 0, 1);
   ASSERT_GE(ladder.size(), 3u);
   EXPECT_TRUE(ladder.front().empty());
   EXPECT_TRUE(ladder.back().all());

@@ -109,7 +109,7 @@ TEST(TurnStagesTest, LadderIsClimbedOnlyAsFarAsMemoryAsks) {
         (rank.recompute.empty() ? none : rank.recompute.all() ? recomputed : partly) += 1;
         if (rank.recompute.empty() || !EvenShares(plan->pipelines[0].stages[s])) continue;
         Plan less = *plan;
-        ForEachRank(&less.pipelines[0].stages[s], [&](RankPlan& r) { r.recompute = SteppedRecompute(*setting, r, -1); });
+        ForEachRank(&less.pipelines[0].stages[s], [&](RankPlan& r) { r.recompute = SteppedRecompute(*setting, r, 1, -1); });
         EXPECT_GT(WorstMemory(*setting, less), 1)
             << model << " in " << rounds << " rounds: " << ToText(rank.recompute) << " is too much";
       }

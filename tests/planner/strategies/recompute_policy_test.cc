@@ -138,6 +138,7 @@ TEST(RecomputePolicyTest, WhereNothingFitsTheWayOutNamesRecomputation) {
   for (const CatalogEntry& entry : Catalog()) {
     PlanRequest request = Asking(RecomputePolicy::kNone);
     request.strategy = std::string(entry.name);
+    request.max_tp = 1;
     const absl::Status status = AnswerPlan(*OfMemory(5.25, 5.25, 2, 1024, request), nullptr).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << entry.name;
     EXPECT_THAT(std::string(status.message()), HasSubstr("without --recompute none")) << entry.name;
