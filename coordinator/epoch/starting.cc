@@ -4,13 +4,12 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "common/base/count.h"
 #include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "common/program/program.h"
+#include "coordinator/epoch/plan_sentence.h"
 #include "coordinator/epoch/planning_inputs.h"
 #include "coordinator/epoch/setup.h"
 #include "coordinator/state/measured_speed.h"
@@ -31,30 +30,6 @@ EventRecord JobEvent(const JobRecord& job, const char* kind, std::string message
   event.epoch = job.epoch;
   event.message = std::move(message);
   return event;
-}
-
-std::string PlanSentence(const Prepared& prepared) {
-  const planner::PlanResult& result = prepared.plan;
-  const planner::Plan& plan = result.plan;
-  int64_t ranks = 0;
-  for (const auto& pipeline : plan.pipelines) {
-    for (const auto& stage : pipeline.stages) ranks += static_cast<int64_t>(stage.units.size());
-  }
-  std::string text =
-      absl::StrFormat("%s on %s: %.3f s a step, %.0f tokens/s predicted, bound by %s; planned in %.0f ms; ", plan.strategy,
-                      Count(ranks, "device"), plan.predicted.step_seconds, plan.predicted.tokens_per_second,
-                      plan.predicted.binding_constraint, result.planning_seconds * 1e3);
-  if (prepared.resume_from.empty()) {
-    absl::StrAppend(&text, "from the initial weights");
-  } else if (prepared.initial) {
-    absl::StrAppend(&text, "from the weights of ", prepared.resume_from);
-  } else {
-    absl::StrAppend(&text, "from step ", prepared.start_step, " (", prepared.resume_from, ")");
-  }
-  for (const planner::UnusedDevice& unused : plan.unused) {
-    absl::StrAppend(&text, "; ", unused.device.value(), " is not used: ", unused.because);
-  }
-  return text;
 }
 
 absl::StatusOr<PlanRow> RowOf(const JobRecord& job, const planner::PlanResult& result) {

@@ -246,6 +246,8 @@ int64_t Costs::WaitingBytes(int kind, UnitKind unit, double samples, double shar
   return ToBytes(At(kind).saved_factor[Index(unit)] * samples * bytes);
 }
 
+double Costs::SavedFactor(int kind, UnitKind unit) const { return At(kind).saved_factor[Index(unit)]; }
+
 int64_t Costs::BoundaryBytes(double samples) const {
   return ToBytes(samples * static_cast<double>(motley::BoundaryBytes(workload_.model, 1, workload_.seq_len, workload_.dtype)));
 }

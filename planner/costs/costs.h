@@ -74,6 +74,8 @@ class Costs {
   int64_t SavedBytes(int kind, UnitKind unit, OpSet recomputed, double samples, double share = 1) const;
   // Of the unit between the two halves of a backward as the engine runs them, the gradient of its output included.
   int64_t WaitingBytes(int kind, UnitKind unit, double samples, double share = 1) const;
+  // Of what is counted: what was measured of the unit's saved bytes.
+  double SavedFactor(int kind, UnitKind unit) const;
   int64_t BoundaryBytes(double samples) const;  // one activation between units
   // What the ranks of a tensor-parallel unit must know of each row of logits: maximum, sum of exponentials, the target's logit.
   int64_t RowBytes(double samples) const;

@@ -11,6 +11,7 @@
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/placement.h"
+#include "planner/plan/unit_slices.h"
 #include "planner/plan/validation_pass.h"
 #include "planner/scheduling/make_schedule.h"
 #include "planner/util/quantity_text.h"
@@ -105,8 +106,9 @@ absl::Status Deal(int64_t samples, std::span<Evaluator> evaluators) {
   return absl::OkStatus();
 }
 
-absl::Status CheckMemory(const Setting& setting, const EvaluatorRank& rank, int64_t samples, const Program& program) {
-  const ActivationBytes peak = PeakActivations(setting.costs, setting.KindOf(rank.device), program, rank.tp_share);
+absl::Status CheckMemory(const Setting& setting, const EvaluatorRank& rank, int64_t samples, const Program& program,
+                         const ModelSlice& slice) {
+  const ActivationBytes peak = PeakActivations(setting.costs, setting.KindOf(rank.device), program, slice);
   const int64_t needed = rank.stays + peak.total() + samples * TokenBytes(setting);
   const int64_t missing = needed - setting.UsableBytes(rank.device);
   if (missing <= 0) return absl::OkStatus();
@@ -159,9 +161,13 @@ absl::StatusOr<std::vector<Program>> PlanEvaluation(const Setting& setting, int6
   }
   MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> programs, LowerEvaluation(setting, *plan));
   MOTLEY_RETURN_IF_ERROR(CheckOrder(programs));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfRanks(setting.workload.model, *plan));
   size_t r = 0;
   for (const Evaluator& e : all) {
-    for (const EvaluatorRank& rank : e.ranks) MOTLEY_RETURN_IF_ERROR(CheckMemory(setting, rank, e.samples, programs[r++]));
+    for (const EvaluatorRank& rank : e.ranks) {
+      MOTLEY_RETURN_IF_ERROR(CheckMemory(setting, rank, e.samples, programs[r], slices[r]));
+      ++r;
+    }
   }
   return programs;
 }

@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "planner/costs/rank_bytes.h"
+
 namespace motley::planner {
 namespace {
 
@@ -60,11 +62,10 @@ std::vector<bool> ComingWithTheOneBefore(const Program& program, std::span<const
 // microbatch.
 class Ledger {
  public:
-  Ledger(const Costs& costs, int kind, const Program& program, double tp_share, std::span<const Program> all)
+  Ledger(const Costs& costs, int kind, const Program& program, const ModelSlice& slice, std::span<const Program> all)
       : costs_(costs),
-        kind_(kind),
+        bytes_(costs, kind, slice),
         program_(program),
-        tp_share_(tp_share),
         as_engine_(costs.workload().state == StateKeeping::kEngine),
         held_(program.num_units, false),
         summed_(program.num_units, false),
@@ -112,14 +113,14 @@ class Ledger {
     const int64_t boundary = costs_.BoundaryBytes(samples);
     const int64_t rows = unit_kind == UnitKind::kHead && summed_[unit] ? costs_.RowBytes(samples) : 0;
     return {unit_kind == UnitKind::kEmbedding ? 0 : boundary, unit_kind == UnitKind::kHead ? 0 : boundary,
-            SavedWithout(OpSet::None(), unit, microbatch) + rows, costs_.WorkspaceBytes(kind_, unit_kind, samples, tp_share_)};
+            SavedWithout(OpSet::None(), unit, microbatch) + rows, bytes_.Workspace(unit_kind, samples)};
   }
   double SamplesOf(int32_t microbatch) const { return static_cast<double>(program_.microbatches[microbatch].samples); }
   // What stays of a unit beside its input when nothing is kept of these operators.
   int64_t SavedWithout(OpSet operators, int32_t unit, int32_t microbatch) const {
     const UnitKind unit_kind = UnitKindOf(program_, unit);
     if (as_engine_ && unit_kind == UnitKind::kEmbedding) return 0;  // tokens
-    return costs_.SavedBytes(kind_, unit_kind, operators, SamplesOf(microbatch), tp_share_);
+    return bytes_.Saved(unit_kind, operators, SamplesOf(microbatch));
   }
   // The same of what a rank recomputes. What the ranks of a tensor-parallel unit have summed between two segments stays: making
   // it again would need them all.
@@ -199,9 +200,7 @@ class Ledger {
       const Sizes s = SizesOf(unit, microbatch);
       const UnitKind kind = UnitKindOf(program_, unit);
       if (as_engine_ && kind == UnitKind::kHead) WaitHead();
-      // A whole backward has freed the MLP's last tensor when its temporaries are largest.
-      const bool stays = as_engine_ && kind == UnitKind::kLayer;
-      Touch(s.input, stays ? s.saved - SavedWithout(OpSet().With(Op::kActivation), unit, microbatch) : 0, s.workspace);
+      Touch(s.input, 0, as_engine_ ? bytes_.BackwardInputWorkspace(kind, SamplesOf(microbatch)) : s.workspace);
       if (!IsLastBackward(b.segment)) return;
       if (as_engine_) {
         live_.boundaries -= s.output;
@@ -215,11 +214,12 @@ class Ledger {
   void Walk(const BackwardWeight& b) {
     ForCells(b, true, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
-      if (!as_engine_) Touch(0, 0, s.workspace);  // else it adds to what is there
+      const UnitKind kind = UnitKindOf(program_, unit);
+      Touch(0, 0, as_engine_ ? bytes_.BackwardWeightWorkspace(kind, SamplesOf(microbatch)) : s.workspace);
       if (!IsLastBackward(b.segment)) return;
       if (as_engine_) {
         live_.saved -= WaitingOf(unit, microbatch);
-        if (UnitKindOf(program_, unit) == UnitKind::kHead) live_.saved -= std::exchange(head_waits_, 0);
+        if (kind == UnitKind::kHead) live_.saved -= std::exchange(head_waits_, 0);
       } else {
         live_.boundaries -= s.output + s.input;
         live_.saved -= s.saved;
@@ -227,14 +227,13 @@ class Ledger {
     });
   }
   int64_t WaitingOf(int32_t unit, int32_t microbatch) const {
-    return costs_.WaitingBytes(kind_, UnitKindOf(program_, unit), SamplesOf(microbatch), tp_share_);
+    return bytes_.Waiting(UnitKindOf(program_, unit), SamplesOf(microbatch));
   }
   // The gradients of a head's weights, and of the table that a tied one shares.
   void WaitHead() {
     if (head_waits_ > 0) return;
-    const bool tied = costs_.workload().model.tie_embeddings;
-    head_waits_ = costs_.gradient_bytes() * (costs_.UnitElements(UnitKind::kHead, tp_share_) +
-                                             (tied ? costs_.UnitElements(UnitKind::kEmbedding, tp_share_) : 0));
+    const int64_t tied = costs_.workload().model.tie_embeddings ? bytes_.Elements(UnitKind::kEmbedding) : 0;
+    head_waits_ = costs_.gradient_bytes() * (bytes_.Elements(UnitKind::kHead) + tied);
     live_.saved += head_waits_;
   }
   static bool IsSecond(UnitSegment segment) { return segment == UnitSegment::kMlp || segment == UnitSegment::kLoss; }
@@ -319,9 +318,8 @@ class Ledger {
   void Walk(const OptimizerStep&) {}
 
   const Costs& costs_;
-  const int kind_;
+  const RankBytes bytes_;
   const Program& program_;
-  const double tp_share_;
   const bool as_engine_;
   std::vector<bool> held_;                             // by unit
   std::vector<bool> summed_;                           // by unit: inside, over a tensor-parallel group
@@ -347,9 +345,9 @@ UnitKind UnitKindOf(const Program& program, int32_t unit) {
 
 OpSet OperatorSet(uint32_t operators) { return OpSet::OfProgram(operators); }
 
-ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, double tp_share,
+ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice,
                                 std::span<const Program> all) {
-  return Ledger(costs, kind, program, tp_share, all).Peak();
+  return Ledger(costs, kind, program, slice, all).Peak();
 }
 
 int64_t GatheredBytes(const Costs& costs, const Program& program) {

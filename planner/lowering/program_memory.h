@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/model/model_slice.h"
 #include "common/program/program.h"
 #include "planner/costs/costs.h"
 #include "planner/plan/op_set.h"
@@ -27,11 +28,11 @@ struct ActivationBytes {
   int64_t total() const { return boundaries + saved + workspace; }
 };
 
-// The fullest moment at any instruction, on a device of `kind`. `tp_share`: the part of each unit's heads and columns that the
-// rank computes. Where only plans that the engine runs are asked for it is counted as the engine does: a hand-over has its room
-// from when its lane waits for it, and tokens and targets, which lie there all step, are not counted. `all`: the plan's programs,
-// by rank, which say what comes at once; without them nothing does.
-ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, double tp_share = 1,
+// The fullest moment at any instruction, on a device of `kind`. `slice`: of each unit that the rank computes. Where only plans
+// that the engine runs are asked for it is counted as the engine does: a hand-over has its room from when its lane waits for it,
+// and tokens and targets, which lie there all step, are not counted. `all`: the plan's programs, by rank, which say what comes at
+// once; without them nothing does.
+ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice = {},
                                 std::span<const Program> all = {});
 
 // Of the buffers that the program declares those that are no unit's home: what units are assembled in beside the rank's state.

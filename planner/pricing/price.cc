@@ -156,13 +156,13 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
     const StageSchedule& stage = schedule.pipelines[rank.pipeline].stages[view.stages[rank.stage].index];
     return MostInFlight(stage, static_cast<size_t>(rank.unit));
   };
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfRanks(setting.workload.model, result.plan));
   // The ledger follows the family's order; the programs say what is there when, and in how many buffers.
   const auto walk = [&](size_t r, const RankDuty& duty, MemoryByPurpose* memory) {
     const RankView& rank = view.ranks[r];
     const StageView& stage = view.stages[rank.stage];
     const MicrobatchSizes microbatches(stage.plan->units[rank.unit].microbatches);
-    const ActivationBytes peak =
-        PeakActivations(setting.costs, rank.kind, result.programs[r], rank.plan->tp_share, result.programs);
+    const ActivationBytes peak = PeakActivations(setting.costs, rank.kind, result.programs[r], slices[r], result.programs);
     if (stage.num_ranks > stage.num_units) {
       SetStateOfSlices(setting.costs, result.programs[r], *result.plan.ownership, memory);
     }

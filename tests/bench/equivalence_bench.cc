@@ -4,7 +4,7 @@
 //   equivalence_bench [--json F] [--plans N] [--from N] [--units one|wide] [--memory N] [--text F] [--seed S] [--references DIR]
 //     --plans       default 300; a third of a second each
 //     --from        number of the first of --plans, default 0; --plans 1 prints it, to look at one again
-//     --units       wide: tensor-parallel ones of two to four ranks, in half of the stages; default one
+//     --units       of both: wide: tensor-parallel ones of two to four ranks, in half of the stages; default one
 //     --memory      plans whose memory is measured, default 100
 //     --text        a line for each rank whose memory is measured
 //     --seed        of plans and delays, default 2
@@ -91,9 +91,9 @@ void MeasureTraining(int64_t from, int64_t plans, bool wide, uint64_t seed, cons
   report->Add("seconds a plan", progress.seconds() / static_cast<double>(plans), "s");
 }
 
-void MeasureMemory(int64_t plans, uint64_t seed, const std::filesystem::path& folder, std::FILE* text, bench::Report* report,
-                   int64_t* failed) {
-  MemoryBench memory(seed, folder, text);
+void MeasureMemory(int64_t plans, bool wide, uint64_t seed, const std::filesystem::path& folder, std::FILE* text,
+                   bench::Report* report, int64_t* failed) {
+  MemoryBench memory(seed, wide ? UnitWidths::kUpToFour : UnitWidths::kOne, folder, text);
   Progress progress(plans);
   for (int64_t n = 0; n < plans; ++n) {
     if (const absl::Status status = memory.Measure(n); !status.ok()) {
@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
   Report report;
   if (count > 0) motley::engine::MeasureTraining(from, count, units == "wide", drawn, folder, &report, &failed);
   std::FILE* const lines = text.empty() ? nullptr : std::fopen(text.c_str(), "w");
-  if (of_memory > 0) motley::engine::MeasureMemory(of_memory, drawn, folder, lines, &report, &failed);
+  if (of_memory > 0) motley::engine::MeasureMemory(of_memory, units == "wide", drawn, folder, lines, &report, &failed);
   if (lines != nullptr) std::fclose(lines);
   std::filesystem::remove_all(folder);
   const int rc = report.Finish(argc, argv);

@@ -34,18 +34,21 @@ struct MemoryGaps {
 class MemoryBench {
  public:
   // `text`: where a line for each rank goes; may be null.
-  MemoryBench(uint64_t seed, const std::filesystem::path& folder, std::FILE* text) : seed_(seed), folder_(folder), text_(text) {}
+  MemoryBench(uint64_t seed, UnitWidths widths, const std::filesystem::path& folder, std::FILE* text)
+      : seed_(seed), widths_(widths), folder_(folder), text_(text) {}
 
   absl::Status Measure(int64_t n) {
-    const PlannedJob planned = DrawWideJob(seed_, n, folder_);
+    const PlannedJob planned = DrawWideJob(seed_, n, folder_, widths_);
     const absl::StatusOr<std::vector<RankMemory>> ranks = predictions_.AndMeasured(planned);
     if (!ranks.ok()) return ranks.status();
     size_t r = 0;
     for (const planner::StagePlan& stage : planned.plan.pipelines[0].stages) {
       for (const planner::UnitPlan& unit : stage.units) {
-        Take(planned, stage, (*ranks)[r]);
-        if (text_ != nullptr) Print(n, r, planned, stage, unit, (*ranks)[r]);
-        ++r;
+        for (const planner::RankPlan& rank : unit.ranks) {
+          Take(planned, stage, (*ranks)[r]);
+          if (text_ != nullptr) Print(n, r, planned, stage, unit, rank, (*ranks)[r]);
+          ++r;
+        }
       }
     }
     return absl::OkStatus();
@@ -73,11 +76,12 @@ class MemoryBench {
     exact_.Take(rank.Excess());
     kinds_[std::string(planner::ScheduleName(planned.plan.schedule))].Take(excess);
     const bool shared = stage.units.size() > 1;
+    if (stage.units.front().ranks.size() > 1) kinds_["ranks of units of several"].Take(excess);
     kinds_[shared ? absl::StrCat("several ranks, zero ", stage.zero_stage) : "ranks alone"].Take(excess);
   }
 
   void Print(int64_t n, size_t r, const PlannedJob& planned, const planner::StagePlan& stage, const planner::UnitPlan& unit,
-             const RankMemory& rank) const {
+             const planner::RankPlan& planned_rank, const RankMemory& rank) const {
     const planner::MemoryByPurpose& memory = rank.predicted;
     const auto kib = [](int64_t bytes) { return absl::StrCat(bytes >> 10); };
     const auto& stages = planned.plan.pipelines[0].stages;
@@ -86,7 +90,8 @@ class MemoryBench {
                               std::string(planner::ScheduleName(planned.plan.schedule)), ", stage ", &stage - stages.data(),
                               " of ", stages.size(), ", ", stage.units.size(), " ranks, zero ", stage.zero_stage, ", ministages ",
                               stage.ministages.size(), ", microbatches ", absl::StrJoin(unit.microbatches, "+"),
-                              unit.ranks[0].recompute.all() ? ", recompute" : "", "; measured ", kib(rank.measured_bytes),
+                              unit.ranks.size() > 1 ? absl::StrCat(", tp ", planned_rank.tp_share) : "",
+                              planned_rank.recompute.all() ? ", recompute" : "", "; measured ", kib(rank.measured_bytes),
                               " KiB, predicted ", kib(memory.total()), ": parameters ", kib(memory.parameters), " gradients ",
                               kib(memory.gradients), " optimizer ", kib(memory.optimizer), " gathered ", kib(memory.gathered),
                               " boundaries ", kib(memory.boundaries), " saved ", kib(memory.saved), " workspace ",
@@ -95,6 +100,7 @@ class MemoryBench {
   }
 
   const uint64_t seed_;
+  const UnitWidths widths_;
   const std::filesystem::path folder_;
   std::FILE* const text_;
   MemoryPredictions predictions_;

@@ -90,7 +90,7 @@ TEST(ProgramMemoryTest, WhatIsComputedInOnePieceComesAtOnce) {
   const int64_t border = costs.BoundaryBytes(2);
   // Inputs of two layers and the head, the gradient of the head's input; the rooms of what comes.
   EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1]).boundaries, (4 + 1) * border);
-  EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1], 1, *programs).boundaries, (4 + 3) * border);
+  EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1], {}, *programs).boundaries, (4 + 3) * border);
 }
 
 // What a tensor-parallel unit sums between the segments of a layer stays although all is recomputed, and of the head three
@@ -110,7 +110,7 @@ TEST(ProgramMemoryTest, ATensorParallelRankKeepsItsSums) {
   const auto backward = std::find_if(program.instructions.begin(), program.instructions.end(),
                                      [](const Instruction& i) { return std::holds_alternative<Backward>(i.op); });
   program.instructions.erase(backward, program.instructions.end());
-  const ActivationBytes peak = PeakActivations(costs, kind, program, 0.5);
+  const ActivationBytes peak = PeakActivations(costs, kind, program, {0, 4, 8});
   EXPECT_EQ(peak.boundaries, 5 * costs.BoundaryBytes(2));
   EXPECT_EQ(peak.saved, 4 * costs.BoundaryBytes(2) + costs.SavedBytes(kind, UnitKind::kHead, OpSet::None(), 2, 0.5) +
                             2 * 3 * 4 * setting->workload.seq_len);

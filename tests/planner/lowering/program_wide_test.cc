@@ -143,8 +143,8 @@ class ProgramWideTest : public testing::Test {
     EXPECT_TRUE(timeline.ok()) << timeline.status();
     return ToSeconds(timeline->end);
   }
-  int64_t Peak(const Program& program, double tp_share = 1) const {
-    return PeakActivations(setting_->costs, 0, program, tp_share).total();
+  int64_t Peak(const Program& program, const ModelSlice& slice = {}) const {
+    return PeakActivations(setting_->costs, 0, program, slice).total();
   }
   int64_t Border() const { return setting_->costs.BoundaryBytes(2); }
 
@@ -277,7 +277,7 @@ TEST_F(ProgramWideTest, ATensorParallelGroupIsPricedAsSearchesPriceIt) {
   }
   EXPECT_NEAR(compute,
               2 * (costs.ForwardSeconds(0, UnitKind::kLayer, 2, 0.5) + costs.BackwardSeconds(0, UnitKind::kLayer, 2, 0.5)), 1e-9);
-  EXPECT_LT(Peak(programs[2], 0.5), Peak(programs[2]));
+  EXPECT_LT(Peak(programs[2], {0, 1, 2}), Peak(programs[2]));
   EXPECT_LT(Peak(programs[2]), Peak(programs[1]) + 1);
 }
 

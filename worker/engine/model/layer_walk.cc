@@ -5,36 +5,21 @@
 
 namespace motley::engine {
 
-LayerWalk::LayerWalk(const FamilyTraits& traits) {
-  for (const LayerOperator& op : LayerOperatorsOf(traits)) {
-    operators_.push_back(op);
-    forward_.push_back({op.op, FunctionsOf(op.op).forward, op.reads | op.makes, ValueSet()});
-  }
-  for (auto op = operators_.rbegin(); op != operators_.rend(); ++op) {
-    const LayerFunctions& functions = FunctionsOf(op->op);
-    const Step input = {op->op, functions.backward_input, op->input_reads, op->makes};
-    const Step weight = {op->op, functions.backward_weight, op->weight_reads, op->weight_gradients};
-    // Weights first, so that what they alone read is gone before the other half makes room for its gradients.
-    const bool first = op->has_weights() && !op->weights_with_input();
-    if (first) backward_.push_back(weight);
-    backward_.push_back(input);
-    if (op->weights_with_input()) backward_.push_back(weight);
-    backward_input_.push_back(input);
-    if (op->has_weights()) backward_weight_.push_back(weight);
-  }
-  forward_ = Freeing(std::move(forward_), ValueSet::Of(LayerValue::kOutput), ValueSet());
-  backward_ = Freeing(std::move(backward_), ValueSet(), ValueSet());
-  backward_input_ = Freeing(std::move(backward_input_), WaitingValues(), WaitingGradients());
-  backward_weight_ = Freeing(std::move(backward_weight_), ValueSet(), ValueSet());
-}
+LayerWalk::LayerWalk(const FamilyTraits& traits)
+    : operators_(LayerOperatorsOf(traits)),
+      forward_(StepsOf(PassesOf(traits).forward)),
+      backward_(StepsOf(PassesOf(traits).backward)),
+      backward_input_(StepsOf(PassesOf(traits).backward_input)),
+      backward_weight_(StepsOf(PassesOf(traits).backward_weight)) {}
 
-std::vector<LayerWalk::Step> LayerWalk::Freeing(std::vector<Step> steps, ValueSet values_stay, ValueSet gradients_stay) {
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    const ValueSet values = step->values, gradients = step->gradients;
-    step->values = values.Without(values_stay);
-    step->gradients = gradients.Without(gradients_stay);
-    values_stay = values_stay | values;
-    gradients_stay = gradients_stay | gradients;
+std::vector<LayerWalk::Step> LayerWalk::StepsOf(const LayerPass& pass) {
+  std::vector<Step> steps;
+  for (const PassStep& step : pass) {
+    const LayerFunctions& functions = FunctionsOf(step.op->op);
+    const LayerFunction run = step.does == OpFunction::kForward         ? functions.forward
+                              : step.does == OpFunction::kBackwardInput ? functions.backward_input
+                                                                        : functions.backward_weight;
+    steps.push_back({step.op->op, run, step.values, step.gradients});
   }
   return steps;
 }

@@ -1,9 +1,11 @@
-// The passes over a layer, each a walk over the table of its operators (common/model/layer_table.h): which functions run, in
-// which order, and which tensors are freed behind each. Immutable. May throw c10::Error.
+// Runs the passes over a layer (common/model/layer_passes.h): their functions, and the tensors that are freed behind each.
+// Immutable. May throw c10::Error.
 #pragma once
 
+#include <span>
 #include <vector>
 
+#include "common/model/layer_passes.h"
 #include "common/model/layer_table.h"
 #include "common/program/operation_traits.h"
 #include "worker/engine/model/layer_frame.h"
@@ -27,17 +29,16 @@ class LayerWalk {
   void BackwardWeight(LayerFrame& frame, UnitSegment segment) const { Run(backward_weight_, frame, ValueSet(), segment); }
 
  private:
-  // A function, and what nothing behind it needs any more.
   struct Step {
     Op op;
     LayerFunction run;
-    ValueSet values, gradients;  // first what it uses, then what is freed
+    ValueSet values, gradients;  // to be freed
   };
-  static std::vector<Step> Freeing(std::vector<Step> steps, ValueSet values_stay, ValueSet gradients_stay);
+  static std::vector<Step> StepsOf(const LayerPass& pass);
   static void Run(const std::vector<Step>& steps, LayerFrame& frame, ValueSet kept, UnitSegment segment);
 
-  std::vector<LayerOperator> operators_;
-  std::vector<Step> forward_, backward_, backward_input_, backward_weight_;
+  const std::span<const LayerOperator> operators_;
+  const std::vector<Step> forward_, backward_, backward_input_, backward_weight_;
 };
 
 }  // namespace motley::engine

@@ -36,32 +36,36 @@ TinyJob DrawTinyJob(uint64_t drawn, int64_t n, const std::filesystem::path& fold
   return MakeTinyJob(family, size, compute, folder);
 }
 
+// For tensor-parallel units.
+TinyJob ToBeCut(TinyJob job, int64_t n) {
+  if (n % 4 == 3) job.model.family = ModelFamily::kQwen2;
+  return WithHeads(std::move(job), n / 4 % 2 == 0 ? 6 : 8);
+}
+
+PlannedJob WithPlan(TinyJob job, uint64_t drawn, UnitWidths widths) {
+  PlannedJob planned;
+  planned.job = std::move(job);
+  planned.plan = RandomEnginePlan(drawn, widths).Draw(planned.job);
+  return planned;
+}
+
 }  // namespace
 
 PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
   const uint64_t drawn = Drawn(seed, n);
-  PlannedJob planned;
-  planned.job = DrawTinyJob(drawn, n, folder, half);
-  planned.plan = RandomEnginePlan(drawn).Draw(planned.job);
-  return planned;
+  return WithPlan(DrawTinyJob(drawn, n, folder, half), drawn, UnitWidths::kOne);
 }
 
 PlannedJob DrawTensorParallelJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
   const uint64_t drawn = Drawn(seed, n);
-  PlannedJob planned;
-  planned.job = DrawTinyJob(drawn, n, folder, half);
-  if (n % 4 == 3) planned.job.model.family = ModelFamily::kQwen2;
-  planned.job = WithHeads(std::move(planned.job), n / 4 % 2 == 0 ? 6 : 8);
-  planned.plan = RandomEnginePlan(drawn, UnitWidths::kUpToFour).Draw(planned.job);
-  return planned;
+  return WithPlan(ToBeCut(DrawTinyJob(drawn, n, folder, half), n), drawn, UnitWidths::kUpToFour);
 }
 
-PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder) {
+PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, UnitWidths widths) {
   const uint64_t drawn = Drawn(seed, n);
-  PlannedJob planned;
-  planned.job = Widened(DrawTinyJob(drawn, n, folder, /*half=*/n % 3 == 2));
-  planned.plan = RandomEnginePlan(drawn).Draw(planned.job);
-  return planned;
+  TinyJob job = DrawTinyJob(drawn, n, folder, /*half=*/n % 3 == 2);
+  if (widths != UnitWidths::kOne) job = ToBeCut(std::move(job), n);
+  return WithPlan(Widened(std::move(job)), drawn, widths);
 }
 
 absl::StatusOr<TrainingRun> Equivalence::OneDevice(const TinyJob& job) {

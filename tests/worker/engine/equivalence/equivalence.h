@@ -11,6 +11,7 @@
 #include "tests/worker/engine/equivalence/difference.h"
 #include "tests/worker/engine/equivalence/memory_predictions.h"
 #include "tests/worker/engine/equivalence/planned_job.h"
+#include "tests/worker/engine/equivalence/random_plans.h"
 #include "tests/worker/engine/equivalence/tiny_job.h"
 
 namespace motley::engine {
@@ -20,8 +21,8 @@ namespace motley::engine {
 PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
 // The same with tensor-parallel units: models of all families with six or eight heads of keys and values.
 PlannedJob DrawTensorParallelJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
-// The same for wide models, every third in a half type: jobs whose bytes are looked at, too short to compare what they compute.
-PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder);
+// Either for wide models, every third in a half type: jobs whose bytes are looked at, too short to compare what they compute.
+PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, UnitWidths widths = UnitWidths::kOne);
 
 // Not thread-safe. Trains each job once on one device of the host and keeps what came out.
 class Equivalence {

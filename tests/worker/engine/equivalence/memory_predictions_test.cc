@@ -46,6 +46,19 @@ TEST_F(MeasuredMemoryTest, RanksOfRandomPlansHoldWhatIsPredicted) {
   EXPECT_LE(sum, kMostMean * static_cast<double>(count));
 }
 
+// Of units of several ranks, too. Among them stages whose fullest moment is the attention of half a backward, and ranks that have
+// what the division of the MLP's columns leaves over.
+TEST_F(MeasuredMemoryTest, RanksOfTensorParallelPlansHoldWhatIsPredicted) {
+  constexpr double kMostOff = 0.02;
+  for (const auto& [seed, n] : {std::pair{7, 7}, std::pair{7, 10}, std::pair{20261125, 245}}) {
+    const PlannedJob planned = DrawTensorParallelJob(static_cast<uint64_t>(seed), n, folder_);
+    for (const RankMemory& rank : RanksOf(planned)) {
+      EXPECT_LE(std::abs(rank.Excess(kUncountedBytes)), kMostOff) << "plan " << n << " of seed " << seed << "\n"
+                                                                  << ToText(planned);
+    }
+  }
+}
+
 // The seconds of float64 differ from the threads' in the last digit, which has decided who computes which samples.
 TEST_F(MeasuredMemoryTest, WhatIsPricedIsWhatRuns) {
   constexpr int kPlans = 40;

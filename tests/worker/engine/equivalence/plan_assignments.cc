@@ -7,7 +7,7 @@
 #include "planner/lowering/program_walk.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/unit_slices.h"
-#include "planner/pricing/evaluate.h"
+#include "planner/pricing/price.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/scheduled.h"
 
@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<planner::Setting>> SettingOfThreads(const ModelSh
 
 absl::StatusOr<int64_t> PredictedPeakBytes(const ModelShape& model, const planner::Plan& plan, DType dtype) {
   MOTLEY_ASSIGN_OR_RETURN(const auto setting, SettingOfThreads(model, plan, dtype, {.runnable = true}));
-  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, planner::Evaluate(*setting, plan));
+  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, planner::Price(*setting, plan));
   int64_t fullest = 0;
   for (const planner::StagePlan& stage : evaluation.plan.pipelines[0].stages) {
     for (const planner::UnitPlan& unit : stage.units) {

@@ -1,7 +1,10 @@
 // The table of a layer's operators and the engine's functions side by side, and the walks over both.
 #include "worker/engine/model/layer_walk.h"
 
+#include <functional>
+
 #include "common/model/operators.h"
+#include "common/model/pass_bytes.h"
 #include "tests/worker/engine/model/autograd_oracle.h"
 #include "worker/engine/base/memory.h"
 #include "worker/engine/base/scalar_type.h"
@@ -140,6 +143,45 @@ TEST_P(LayerWalkTest, TheTwoHalvesAreTheWholeAndLeaveWhatTheTableSays) {
   model.LayerBackwardWeight(halves, in_halves);
   EXPECT_EQ(halves.Bytes(), 0);
   EXPECT_TRUE(at::equal(grads, in_halves));
+}
+
+// The most that a pass over a layer holds beside what is there when it begins.
+int64_t MostBytes(const std::function<void()>& pass) {
+  const int64_t before = ProcessMemory()->current_bytes();
+  ProcessMemory()->ResetPeak();
+  pass();
+  return ProcessMemory()->peak_bytes() - before;
+}
+
+// A half has nothing freed that waits, so it is fuller than the whole, and elsewhere.
+TEST_P(LayerWalkTest, APassHoldsWhatIsCounted) {
+  InstallCounting();
+  constexpr int64_t kSamples = 16;  // so that the kernels' own buffers are small beside them
+  const at::Tensor activations = Random({kSamples, kLayerSeqLen, shape.hidden_size}, at::kDouble);
+  const at::Tensor gradient = Random(activations.sizes(), at::kDouble);
+  for (const int64_t columns : {int64_t{13}, int64_t{120}}) {
+    ModelShape of_columns = shape;
+    of_columns.intermediate_size = columns;
+    UnitModel model(of_columns, kLayerSeqLen, DType::kFloat64);
+    const at::Tensor flat = Random({ParameterLayout(of_columns)[1].num_elements}, at::kDouble, 0.2);
+    at::Tensor grads = at::zeros_like(flat), made;
+    const auto expect = [&](int64_t most, int64_t counted, const char* what) {
+      EXPECT_NEAR(static_cast<double>(most), static_cast<double>(counted), 0.02 * static_cast<double>(counted) + 1024)
+          << what << ", " << columns << " columns";
+    };
+    Saved saved;
+    model.LayerForward(flat, activations.clone(), &saved);
+    const int64_t whole = MostBytes([&] { made = model.LayerBackward(flat, saved, gradient, grads); });
+    expect(whole, LayerBackwardBytes(of_columns, kSamples, kLayerSeqLen, DType::kFloat64), "whole");
+
+    model.LayerForward(flat, activations.clone(), &saved);
+    const int64_t half = MostBytes([&] { made = model.LayerBackwardInput(flat, saved, gradient); });
+    expect(half, LayerBackwardInputBytes(of_columns, kSamples, kLayerSeqLen, DType::kFloat64), "by input");
+    EXPECT_GT(half, whole);
+
+    const int64_t weights = MostBytes([&] { model.LayerBackwardWeight(saved, grads); });
+    expect(weights, LayerBackwardWeightBytes(of_columns, kSamples, kLayerSeqLen, DType::kFloat64), "by weight");
+  }
 }
 
 // Every set of the layer's operators: what it frees is gone after the forward and there again before the backward.
