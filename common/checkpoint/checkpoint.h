@@ -1,7 +1,7 @@
 // The checkpoint's format, torch-free: a folder of named tensors' ranges, its manifest written last. Topology-free: any
 // plan reads what any plan wrote. docs/checkpoints.md. A folder is the truth about itself.
 //
-//   step-00000040/
+//   step-00000040-gen-3/
 //     manifest.json        format version, job, epoch, step, model config, seed, data digest, files with size and digests of
 //                          their blocks, and a digest of itself
 //     rank-0.bin ...       raw little-endian arrays: for each owned range parameter, exp_avg, exp_avg_sq
@@ -75,15 +75,11 @@ absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, co
 std::string FileEntryToJson(const CheckpointFile& file);
 absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json);
 
-// Writes manifest.json into the temporary folder, syncs, and gives it its final name, which an older checkpoint of the same step
-// may have. Looks first at each of the manifest's files, name and size: without them all nothing is published (Fault::kStorage;
-// who has patience looks before, common/checkpoint/checkpoint_look.h). Asks before and after: an epoch that is not the newest any
-// more takes back what it published. FAILED_PRECONDITION: a newer epoch exists; its checkpoints have their names
-// (common/checkpoint/checkpoint_fence.h).
-absl::Status PublishCheckpoint(const std::string& temporary_folder, const std::string& final_folder,
-                               const CheckpointManifest& manifest, const CheckpointFence& fence);
-// After a failure: what this epoch wrote and did not publish.
-absl::Status RemoveTemporaryCheckpoint(const std::string& folder, const CheckpointFence& fence);
+// Writes manifest.json into the temporary folder of the manifest's step and epoch under `root`, syncs, and gives the folder its
+// published name, which nobody else has. Looks first at each of the manifest's files, name and size: without them all nothing
+// is published (Fault::kStorage; who has patience looks before, common/checkpoint/checkpoint_look.h). Then asks; an answer that
+// is old when the name is given does no harm (ListCheckpointFolders). FAILED_PRECONDITION: a newer epoch exists.
+absl::Status PublishCheckpoint(const std::string& root, const CheckpointManifest& manifest, const CheckpointFence& fence);
 
 // NOT_FOUND: no manifest (never finished). DATA_LOSS: cut off or altered, or no file (a named pipe is not waited for).
 // FAILED_PRECONDITION: whole, and of a newer format. All name the file.
@@ -102,20 +98,21 @@ struct FoundCheckpoint {
 };
 // Why whoever looks does not want a checkpoint; OK: it does.
 using CheckpointFilter = std::function<absl::Status(const CheckpointManifest& manifest, const std::string& folder)>;
-// Newest checkpoint under `root` whose structure verifies, without those of the folders `left_out` ("<root>/step-00000040":
-// readers found them damaged). Who reads its contents verifies them (common/checkpoint/checkpoint_reader.h). Only proven damage
-// skips a checkpoint, or `wanted`: others may put theirs there. NOT_FOUND: there is none; a folder of such a name without a
-// manifest is none, and stands in `not_one` with the reason. The status of `wanted`: none but what it refused. DATA_LOSS: there
-// are, and none is left; names each. Others: one cannot be read now (Fault::kStorage), or is of a newer format.
+// Newest checkpoint (ListCheckpointFolders) under `root` whose structure verifies, without those of the folders `left_out`
+// ("<root>/step-00000040-gen-3": readers found them damaged). Who reads its contents verifies them
+// (common/checkpoint/checkpoint_reader.h). Only proven damage skips a checkpoint, or `wanted`: others may put theirs there.
+// NOT_FOUND: there is none; a folder of such a name without a manifest is none, and stands in `not_one` with the reason. The
+// status of `wanted`: none but what it refused. DATA_LOSS: there are, and none is left; names each. Others: one cannot be read
+// now (Fault::kStorage), or is of a newer format.
 absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out,
                                                      const CheckpointFilter& wanted = {},
                                                      std::vector<std::string>* not_one = nullptr);
-// Settles what older epochs left unfinished and, unless `keep_latest` is 0, deletes published checkpoints beyond the newest
-// `keep_latest` up to `newest_step`, the one just published. Only those count whose structure verifies, and of this job: another
-// one's stay as they are. Those of a higher step did not verify when the run resumed below them; they go too, or they would count
-// as the newest and push out the good ones. Only folders that are `spared` stay until the run has come to their steps: one reader
-// alone found them damaged. Asks before each deletion, and deletes only what an epoch up to the fence's wrote. What cannot be
-// read now stays. FAILED_PRECONDITION: a newer epoch exists.
+// Deletes what older epochs left unfinished and, unless `keep_latest` is 0, published checkpoints beyond the newest
+// `keep_latest` up to `newest_step`, the one just published. Only those count whose structure verifies, and of this job:
+// another one's stay as they are. Those of older epochs that are not below what a newer one saved go, too, or they would push
+// out the good ones: they did not verify when the run resumed below them, or came too late. Only folders that are `spared` stay
+// until the run has come to their steps: one reader alone found them damaged. Asks before each deletion, and deletes only what
+// an epoch up to the fence's wrote. What cannot be read now stays. FAILED_PRECONDITION: a newer epoch exists.
 absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence,
                               const std::set<std::string>& spared = {});
 

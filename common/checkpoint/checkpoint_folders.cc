@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -23,33 +25,30 @@ bool ConsumeNumber(absl::string_view* text, int64_t* number) {
   return parsed;
 }
 
+std::string StepName(int64_t step) { return absl::StrFormat("step-%08d", step); }
+
 }  // namespace
 
-std::string CheckpointFolderName(int64_t step) { return absl::StrFormat("step-%08d", step); }
+std::string CheckpointFolderName(int64_t step, int64_t epoch) { return absl::StrCat(StepName(step), "-gen-", epoch); }
 
 std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch) {
-  return absl::StrFormat(".tmp-step-%08d-epoch-%d", step, epoch);
-}
-
-int64_t StepOfFolder(const std::string& name) {
-  int64_t step = -1;
-  absl::string_view digits = name;
-  if (!absl::ConsumePrefix(&digits, "step-") || !absl::SimpleAtoi(digits, &step)) return -1;
-  return CheckpointFolderName(step) == name ? step : -1;
+  return absl::StrCat(".tmp-", CheckpointFolderName(step, epoch));
 }
 
 std::optional<CheckpointFolder> ParseCheckpointFolder(const std::string& root, const std::string& name) {
   CheckpointFolder folder{.path = absl::StrCat(root, "/", name), .name = name};
-  folder.step = StepOfFolder(name);
-  folder.published = folder.step >= 0;
-  if (folder.published) return folder;
   absl::string_view rest = name;
-  if (!absl::ConsumePrefix(&rest, ".tmp-step-") || !ConsumeNumber(&rest, &folder.step) ||
-      !absl::ConsumePrefix(&rest, "-epoch-") || !ConsumeNumber(&rest, &folder.epoch)) {
-    return std::nullopt;
+  const bool temporary = absl::ConsumePrefix(&rest, ".tmp-");
+  if (!absl::ConsumePrefix(&rest, "step-") || !ConsumeNumber(&rest, &folder.step)) return std::nullopt;
+  const bool has_epoch = absl::ConsumePrefix(&rest, "-gen-") || (temporary && absl::ConsumePrefix(&rest, "-epoch-"));
+  if (has_epoch && (!ConsumeNumber(&rest, &folder.epoch) || folder.epoch >= kFirstEpochNobodyGives)) return std::nullopt;
+  folder.published = !temporary || absl::StartsWith(rest, ".aside-");
+  if (temporary) {
+    if (folder.published) folder.epoch = 0;  // of who took the name
+    return has_epoch ? std::optional(folder) : std::nullopt;
   }
-  folder.suffix = std::string(rest);
-  return folder;
+  const std::string exactly = has_epoch ? CheckpointFolderName(folder.step, folder.epoch) : StepName(folder.step);
+  return name == exactly ? std::optional(folder) : std::nullopt;
 }
 
 absl::StatusOr<std::vector<CheckpointFolder>> ListCheckpointFolders(const std::string& root) {
@@ -59,8 +58,9 @@ absl::StatusOr<std::vector<CheckpointFolder>> ListCheckpointFolders(const std::s
     if (auto folder = ParseCheckpointFolder(root, entry->path().filename().string())) folders.push_back(*std::move(folder));
   }
   if (error) return FileError(error.value(), "list the checkpoint folder", root);
-  std::sort(folders.begin(), folders.end(),
-            [](const auto& a, const auto& b) { return a.step != b.step ? a.step > b.step : a.name < b.name; });
+  // Where all else is the same an older build's names are left: what kept its name is newer than what lost it.
+  const auto place = [](const CheckpointFolder& folder) { return std::tie(folder.epoch, folder.step, folder.name); };
+  std::sort(folders.begin(), folders.end(), [&](const auto& a, const auto& b) { return place(a) > place(b); });
   return folders;
 }
 

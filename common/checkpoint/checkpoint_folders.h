@@ -1,9 +1,14 @@
 // The names in a job's checkpoint folder, and what is there. docs/checkpoints.md
 //
+//   step-00000040-gen-3               published by epoch 3, which people know as generation 3: nobody else has the name
+//   .tmp-step-00000060-gen-3          being written by epoch 3
+//   .tmp-step-00000020-gen-3.trash    being deleted by epoch 3
+//
+// Of older builds:
+//
 //   step-00000040                        published
-//   .tmp-step-00000060-epoch-3           being written by epoch 3; or, when its manifest is of another epoch, set aside by epoch
-//   3 .tmp-step-00000040-epoch-3.aside-0   set aside by epoch 3: was published, and is one until its manifest is gone
-//   .tmp-step-00000040-epoch-3.trash-0   being deleted by epoch 3
+//   .tmp-step-00000040-epoch-3.aside-0   was published, until a writer that was killed took its name for another
+//   .tmp-step-00000060-epoch-3           unfinished, as is every other suffix
 #pragma once
 
 #include <cstdint>
@@ -15,26 +20,24 @@
 
 namespace motley {
 
-inline constexpr char kAsideSuffix[] = ".aside-";
-inline constexpr char kTrashSuffix[] = ".trash-";
+// No coordinator comes so far: an epoch a second for thirty thousand years. A name with such a number is none of these.
+inline constexpr int64_t kFirstEpochNobodyGives = 1'000'000'000'000;
 
-std::string CheckpointFolderName(int64_t step);                          // "step-00000040"
-std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch);  // ".tmp-step-00000040-epoch-3"
-
-// "step-00000040" -> 40; -1 for other names.
-int64_t StepOfFolder(const std::string& name);
+std::string CheckpointFolderName(int64_t step, int64_t epoch);           // "step-00000040-gen-3"
+std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch);  // ".tmp-step-00000040-gen-3"
 
 struct CheckpointFolder {
   std::string path, name;
   int64_t step = 0;
+  int64_t epoch = 0;  // 0: an older build published it, and its name has none
   bool published = false;
-  int64_t epoch = 0;   // in the name of a temporary folder
-  std::string suffix;  // what follows it: "", ".aside-0"
-  bool aside() const { return suffix.rfind(kAsideSuffix, 0) == 0; }
 };
 // Null for other names.
 std::optional<CheckpointFolder> ParseCheckpointFolder(const std::string& root, const std::string& name);
-// Published and temporary folders under `root`, highest step first. NOT_FOUND: there is no such root.
+// Published and temporary folders under `root`, the newest first: the newest epoch's, and of one epoch the highest step. As
+// each epoch goes on from the newest checkpoint, this is the order of steps, too, and of one step that of epochs; but for what
+// comes late, of a writer whose epoch is not the newest any more: it is behind all that newer epochs have saved. NOT_FOUND:
+// there is no such root.
 absl::StatusOr<std::vector<CheckpointFolder>> ListCheckpointFolders(const std::string& root);
 
 }  // namespace motley

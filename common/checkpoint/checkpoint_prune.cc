@@ -1,9 +1,9 @@
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/files.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_fence.h"
@@ -12,46 +12,36 @@
 namespace motley {
 namespace {
 
-// A folder that an older epoch left: what was published once gets its name back, unless a newer one has it; the rest goes.
-absl::Status Settle(const std::string& root, const CheckpointFolder& folder, const CheckpointFence& fence) {
-  MOTLEY_RETURN_IF_ERROR(fence.confirm(absl::StrCat("delete ", folder.name)));
-  MOTLEY_ASSIGN_OR_RETURN(const int64_t epoch, EpochThatWrote(folder.path));
-  const bool was_published = epoch > 0 && (folder.aside() || (folder.suffix.empty() && epoch != folder.epoch));
-  if (was_published) {
-    const std::string published = absl::StrCat(root, "/", CheckpointFolderName(folder.step));
-    MOTLEY_RETURN_IF_ERROR(PutBackCheckpoint(folder.path, published, fence));
-  }
-  return DiscardCheckpoint(folder.path, folder.step, kTrashSuffix, fence);
-}
-
-// The job whose checkpoint has just been published; empty: it cannot be told.
-std::string OwnerOf(const std::vector<CheckpointFolder>& folders, int64_t newest_step) {
-  for (const CheckpointFolder& folder : folders) {
-    if (!folder.published || folder.step != newest_step) continue;
-    const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder.path);
-    return manifest.ok() ? manifest->job : "";
-  }
-  return "";
-}
-
 // Published folders to delete. What was not made by the job that prunes is not its to count or to delete. FAILED_PRECONDITION:
-// one is of a newer epoch, so nothing here is ours to delete.
-absl::StatusOr<std::vector<CheckpointFolder>> Superseded(const std::vector<CheckpointFolder>& folders, int64_t keep_latest,
-                                                         int64_t newest_step, const CheckpointFence& fence,
-                                                         const std::set<std::string>& spared) {
+// one is of a newer epoch, so nothing here is ours to delete. `unread`: why what may have to go stays, the first of them.
+absl::StatusOr<std::vector<CheckpointFolder>> Superseded(const std::string& root, const std::vector<CheckpointFolder>& folders,
+                                                         int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence,
+                                                         const std::set<std::string>& spared, absl::Status* unread) {
+  const auto newest = ReadManifest(absl::StrCat(root, "/", CheckpointFolderName(newest_step, fence.epoch)));
   std::vector<CheckpointFolder> doomed;
-  const std::string owner = OwnerOf(folders, newest_step);
-  int64_t kept = 0;
+  // The steps of what counts go down from epoch to epoch: what is not below it was left behind when a newer epoch resumed, came
+  // too late, or was saved again.
+  int64_t kept = 0, counts_below = newest_step + 1;
   for (const CheckpointFolder& folder : folders) {
     if (!folder.published) continue;
     const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder.path);
-    if (manifest.ok() && !owner.empty() && manifest->job != owner) continue;
-    if (manifest.ok() && manifest->epoch > fence.epoch) return NewerEpochWrote(folder.path, fence.epoch);
+    if (manifest.ok() && newest.ok() && manifest->job != newest->job) continue;
+    if (manifest.ok() && std::max(folder.epoch, manifest->epoch) > fence.epoch) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(folder.path, " was written by a generation newer than ", fence.epoch, "; it stays as it is"));
+    }
+    if (folder.epoch > fence.epoch) continue;  // nobody knows whose
     if (folder.step > newest_step && spared.contains(folder.path)) continue;
-    if (folder.step > newest_step || kept >= keep_latest) {
+    const bool unknown = !manifest.ok() && !absl::IsNotFound(manifest.status()) && !absl::IsDataLoss(manifest.status());
+    if (folder.step < counts_below && kept < keep_latest) {
+      // Nothing else can be resumed from.
+      if (!manifest.ok() || !VerifyStructure(folder.path, *manifest).ok()) continue;
+      ++kept;
+      counts_below = folder.step;
+    } else if (unknown) {
+      if (unread->ok()) *unread = manifest.status();
+    } else {
       doomed.push_back(folder);
-    } else if (manifest.ok() && VerifyStructure(folder.path, *manifest).ok()) {
-      ++kept;  // nothing else can be resumed from
     }
   }
   return doomed;
@@ -61,30 +51,20 @@ absl::StatusOr<std::vector<CheckpointFolder>> Superseded(const std::vector<Check
 
 absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence,
                               const std::set<std::string>& spared) {
-  MOTLEY_ASSIGN_OR_RETURN(std::vector<CheckpointFolder> folders, ListCheckpointFolders(root));
-  absl::Status first_error;
-  // What stays because of its own error does not keep the rest; a newer epoch, or nobody to ask, ends it all.
-  const auto over = [&](const absl::Status& status) {
-    if (first_error.ok()) first_error = status;
-    return absl::IsFailedPrecondition(status);
-  };
-  bool changed = false;
-  for (const CheckpointFolder& folder : folders) {
-    if (folder.published || folder.epoch >= fence.epoch) continue;
-    changed = true;
-    if (over(Settle(root, folder, fence))) return first_error;
-  }
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> folders, ListCheckpointFolders(root));
+  absl::Status first_error;  // what stays because of its own error does not keep the rest
+  std::vector<CheckpointFolder> doomed;
   if (keep_latest > 0) {
-    MOTLEY_ASSIGN_OR_RETURN(folders, ListCheckpointFolders(root));
-    MOTLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> doomed,
-                            Superseded(folders, keep_latest, newest_step, fence, spared));
-    for (const CheckpointFolder& folder : doomed) {
-      changed = true;
-      MOTLEY_RETURN_IF_ERROR(fence.confirm(absl::StrCat("delete ", folder.name)));
-      if (over(DiscardCheckpoint(folder.path, folder.step, kAsideSuffix, fence))) return first_error;
-    }
+    MOTLEY_ASSIGN_OR_RETURN(doomed, Superseded(root, folders, keep_latest, newest_step, fence, spared, &first_error));
   }
-  return changed && first_error.ok() ? SyncFolder(root) : first_error;
+  std::copy_if(folders.begin(), folders.end(), std::back_inserter(doomed),
+               [&](const CheckpointFolder& folder) { return !folder.published && folder.epoch < fence.epoch; });
+  for (const CheckpointFolder& folder : doomed) {
+    MOTLEY_RETURN_IF_ERROR(fence.confirm(absl::StrCat("delete ", folder.name)));
+    const absl::Status deleted = DiscardCheckpoint(folder.path, folder.step, fence);
+    if (first_error.ok()) first_error = deleted;
+  }
+  return first_error;
 }
 
 }  // namespace motley

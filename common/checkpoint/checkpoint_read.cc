@@ -88,33 +88,8 @@ absl::Status VerifyCoverage(const std::string& folder, const CheckpointManifest&
   return absl::OkStatus();
 }
 
-struct Candidate {
-  std::string folder;
-  absl::StatusOr<CheckpointManifest> manifest;
-};
-
 // A missing or cut file is damage; one that cannot be read now says nothing about what is in it.
 bool ProvesDamage(const absl::Status& status) { return absl::IsNotFound(status) || absl::IsDataLoss(status); }
-
-// What may be the checkpoint of the step at `folders[*next]`, the newest epoch first; moves `next` on. What a writer that was
-// killed left beside its name counts; what was never published does not.
-absl::StatusOr<std::vector<Candidate>> CandidatesOfStep(const std::vector<CheckpointFolder>& folders, size_t* next) {
-  std::vector<Candidate> found;
-  for (const int64_t step = folders[*next].step; *next < folders.size() && folders[*next].step == step; ++*next) {
-    const CheckpointFolder& folder = folders[*next];
-    if (!folder.published && !folder.aside() && !folder.suffix.empty()) continue;
-    Candidate candidate{folder.path, ReadManifest(folder.path)};
-    // Nobody but its writer knows what an unreadable folder without a suffix is; what it may hide has a name beside it.
-    if ((folder.published || folder.aside()) && !candidate.manifest.ok() && !ProvesDamage(candidate.manifest.status())) {
-      return candidate.manifest.status();
-    }
-    const bool unfinished = !candidate.manifest.ok() || (folder.suffix.empty() && candidate.manifest->epoch == folder.epoch);
-    if (folder.published || !unfinished) found.push_back(std::move(candidate));
-  }
-  const auto epoch = [](const Candidate& c) { return c.manifest.ok() ? c.manifest->epoch : 0; };
-  std::stable_sort(found.begin(), found.end(), [&](const Candidate& a, const Candidate& b) { return epoch(a) > epoch(b); });
-  return found;
-}
 
 }  // namespace
 
@@ -150,34 +125,32 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
   FoundCheckpoint result;
   absl::Status unwanted;  // the newest of them
   bool damaged = false;
-  for (size_t next = 0; next < folders.size();) {
-    const std::string published = absl::StrCat(root, "/", CheckpointFolderName(folders[next].step));
-    MOTLEY_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, CandidatesOfStep(folders, &next));
-    for (Candidate& candidate : candidates) {
-      absl::Status status = candidate.manifest.status();
-      if (status.ok()) status = VerifyStructure(candidate.folder, *candidate.manifest);
-      if (status.ok() && (left_out.contains(candidate.folder) || left_out.contains(published))) {
-        status = absl::DataLossError(absl::StrCat(candidate.folder, " is damaged: a rank that read it found out"));
-      }
-      if (status.ok() && wanted) {
-        status = wanted(*candidate.manifest, candidate.folder);
-        if (!status.ok() && FaultOf(status) == Fault::kStorage) return status;
-        if (!status.ok()) {
-          if (unwanted.ok()) unwanted = status;
-          result.skipped.push_back(std::string(status.message()));
-          continue;
-        }
-      }
-      if (status.ok()) {
-        result.folder = candidate.folder;
-        result.manifest = *std::move(candidate.manifest);
-        return result;
-      }
-      if (!ProvesDamage(status)) return status;
-      damaged |= !absl::IsNotFound(candidate.manifest.status());
-      if (!left_out.contains(candidate.folder)) result.unjudged.push_back(candidate.folder);
-      result.skipped.push_back(std::string(status.message()));
+  for (const CheckpointFolder& folder : folders) {
+    if (!folder.published) continue;
+    absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder.path);
+    absl::Status status = manifest.status();
+    if (status.ok()) status = VerifyStructure(folder.path, *manifest);
+    if (status.ok() && left_out.contains(folder.path)) {
+      status = absl::DataLossError(absl::StrCat(folder.path, " is damaged: a rank that read it found out"));
     }
+    if (status.ok() && wanted) {
+      status = wanted(*manifest, folder.path);
+      if (!status.ok() && FaultOf(status) == Fault::kStorage) return status;
+      if (!status.ok()) {
+        if (unwanted.ok()) unwanted = status;
+        result.skipped.push_back(std::string(status.message()));
+        continue;
+      }
+    }
+    if (status.ok()) {
+      result.folder = folder.path;
+      result.manifest = *std::move(manifest);
+      return result;
+    }
+    if (!ProvesDamage(status)) return status;
+    damaged |= !absl::IsNotFound(manifest.status());
+    if (!left_out.contains(folder.path)) result.unjudged.push_back(folder.path);
+    result.skipped.push_back(std::string(status.message()));
   }
   if (!damaged && !unwanted.ok()) return unwanted;
   if (!damaged) {

@@ -68,28 +68,6 @@ absl::Status Explain(const absl::Status& status, const std::string& folder, int6
                    FaultOf(status));
 }
 
-// What a publication displaced was looked at too early if it is newer: it gets its name again. FAILED_PRECONDITION then.
-absl::Status PutBackIfNewer(const std::string& displaced, const std::string& published, const CheckpointFence& fence) {
-  if (displaced.empty()) return absl::OkStatus();
-  const absl::StatusOr<int64_t> epoch = EpochThatWrote(displaced);
-  if (epoch.ok() && *epoch <= fence.epoch) return absl::OkStatus();
-  MOTLEY_RETURN_IF_ERROR(PutBackCheckpoint(displaced, published, fence));
-  return epoch.ok() ? NewerEpochWrote(published, fence.epoch) : epoch.status();
-}
-
-// The epoch is not the newest any more: what it published gives up the name, to the checkpoint that had it if there was one.
-absl::Status TakeBack(const std::string& published, const std::string& displaced, int64_t step, const CheckpointFence& fence) {
-  const absl::StatusOr<int64_t> epoch = EpochThatWrote(published);
-  if (!epoch.ok() || *epoch != fence.epoch) return epoch.status();  // not ours
-  if (displaced.empty()) return DiscardCheckpoint(published, step, kAsideSuffix, fence);
-  const absl::StatusOr<std::string> ours = PlaceCheckpoint(displaced, published, fence);
-  if (absl::IsNotFound(ours.status())) return DiscardCheckpoint(published, step, kAsideSuffix, fence);
-  if (!ours.ok()) return ours.status();
-  // A newer one may have taken the name just before: it gets it again.
-  MOTLEY_RETURN_IF_ERROR(PutBackIfNewer(*ours, published, fence));
-  return ours->empty() ? absl::OkStatus() : DiscardCheckpoint(*ours, step, kTrashSuffix, fence);
-}
-
 // Rank 0 may still be removing what the attempt before left in the folder, while this rank makes it for the next.
 constexpr int kMostTries = 5;
 
@@ -116,49 +94,32 @@ absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, co
   return file;
 }
 
-absl::Status PublishCheckpoint(const std::string& temporary_folder, const std::string& final_folder,
-                               const CheckpointManifest& manifest, const CheckpointFence& fence) {
-  const std::string name = fs::path(final_folder).filename().string();
-  if (const std::vector<size_t> missing = FilesNotSeen(temporary_folder, manifest.files, absl::ZeroDuration());
-      !missing.empty()) {
-    return WithFault(
-        absl::UnavailableError(absl::StrCat(temporary_folder, "/", manifest.files[missing[0]].name, " is not seen here",
-                                            missing.size() == 1 ? "" : absl::StrCat(" (of ", missing.size(), ")"), "; ", name,
-                                            " is not published without it")),
-        Fault::kStorage);
+absl::Status PublishCheckpoint(const std::string& root, const CheckpointManifest& manifest, const CheckpointFence& fence) {
+  const std::string name = CheckpointFolderName(manifest.step, manifest.epoch), published = absl::StrCat(root, "/", name);
+  const std::string temporary = absl::StrCat(root, "/", TemporaryCheckpointFolderName(manifest.step, manifest.epoch));
+  if (const std::vector<size_t> missing = FilesNotSeen(temporary, manifest.files, absl::ZeroDuration()); !missing.empty()) {
+    return WithFault(absl::UnavailableError(absl::StrCat(temporary, "/", manifest.files[missing[0]].name, " is not seen here",
+                                                         missing.size() == 1 ? "" : absl::StrCat(" (of ", missing.size(), ")"),
+                                                         "; ", name, " is not published without it")),
+                     Fault::kStorage);
   }
   MOTLEY_RETURN_IF_ERROR(fence.confirm(absl::StrCat("publish ", name)));
   MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("write the manifest of ", name)));
   const std::string text = ManifestToJson(manifest);
-  const absl::Status written = WriteFileDurably(absl::StrCat(temporary_folder, "/", kManifestName), text);
-  if (!written.ok()) return Explain(written, temporary_folder, static_cast<int64_t>(text.size()));
-  if (const absl::Status synced = SyncFolder(temporary_folder); !synced.ok()) return Explain(synced, temporary_folder, 0);
-
-  MOTLEY_ASSIGN_OR_RETURN(const int64_t there, EpochThatWrote(final_folder));
-  if (there > fence.epoch) return NewerEpochWrote(final_folder, fence.epoch);
-  const absl::StatusOr<std::string> placed = PlaceCheckpoint(temporary_folder, final_folder, fence);
-  if (!placed.ok()) return Explain(placed.status(), temporary_folder, 0);
-  const std::string& displaced = *placed;
-  MOTLEY_RETURN_IF_ERROR(PutBackIfNewer(displaced, final_folder, fence));
-  MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("sync the name of ", name)));
-  if (const absl::Status synced = SyncFolder(fs::path(final_folder).parent_path().string()); !synced.ok()) {
-    return Explain(synced, final_folder, 0);
+  const absl::Status written = WriteFileDurably(absl::StrCat(temporary, "/", kManifestName), text);
+  if (!written.ok()) return Explain(written, temporary, static_cast<int64_t>(text.size()));
+  if (const absl::Status synced = SyncFolder(temporary); !synced.ok()) return Explain(synced, temporary, 0);
+  absl::Status moved = MoveCheckpoint(temporary, published, fence);
+  // An earlier try of this save has the name, which could not be synced: it was never said to be saved.
+  for (int tries = 0; tries < kMostTries && absl::IsAlreadyExists(moved); ++tries) {
+    const absl::Status discarded = DiscardCheckpoint(published, manifest.step, fence);
+    if (!discarded.ok()) return Explain(discarded, published, 0);
+    moved = MoveCheckpoint(temporary, published, fence);
   }
-
-  const absl::Status newest = fence.confirm(absl::StrCat("keep ", name));
-  if (absl::IsFailedPrecondition(newest)) (void)TakeBack(final_folder, displaced, manifest.step, fence);
-  MOTLEY_RETURN_IF_ERROR(newest);
-  // What stays of it is settled by the next epoch; the new checkpoint is whole.
-  if (!displaced.empty()) (void)DiscardCheckpoint(displaced, manifest.step, kTrashSuffix, fence);
-  return absl::OkStatus();
-}
-
-absl::Status RemoveTemporaryCheckpoint(const std::string& folder, const CheckpointFence& fence) {
-  MOTLEY_ASSIGN_OR_RETURN(const int64_t epoch, EpochThatWrote(folder));
-  // With another's manifest it is a checkpoint that a publication displaced: the next epoch settles it.
-  if (epoch != 0 && epoch != fence.epoch) return absl::OkStatus();
-  MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("delete ", folder)));
-  return RemoveTree(folder);
+  if (!moved.ok()) return Explain(moved, temporary, 0);
+  MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("sync the name of ", name)));
+  const absl::Status synced = SyncFolder(root);
+  return synced.ok() ? synced : Explain(synced, published, 0);
 }
 
 }  // namespace motley

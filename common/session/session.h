@@ -202,7 +202,7 @@ struct PublishReport {
   int64_t step = 0;
   int rank = 0;
   int64_t question = 0;
-  std::string purpose;  // "publish step-00000040"
+  std::string purpose;  // "publish step-00000040-gen-3"
 };
 struct CheckpointReport {
   JobId job;

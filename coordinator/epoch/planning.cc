@@ -65,12 +65,15 @@ absl::Status CheckOwner(const CheckpointManifest& manifest, const JobId& job, co
                                                     ", or give checkpoint.folder as another folder"));
 }
 
-// Above what wrote the job's checkpoints: a store that is new, or was restored, begins below it, and ranks leave alone what a
-// newer epoch wrote. The number comes from a file, so one that nobody reaches, an epoch a second for thirty thousand years, is
-// not followed.
-Epoch AboveCheckpoint(Epoch epoch, const CheckpointManifest& manifest) {
-  constexpr int64_t kMaxEpoch = 1'000'000'000'000;
-  return manifest.epoch < kMaxEpoch ? std::max(epoch, Epoch(manifest.epoch + 1)) : epoch;
+// Above an epoch that wrote in the job's folder: a store that is new, or was restored, begins below it, and ranks leave alone
+// what a newer epoch wrote. The number comes from a file, so one that nobody gives is not followed.
+Epoch Above(Epoch epoch, int64_t other) { return other < kFirstEpochNobodyGives ? std::max(epoch, Epoch(other + 1)) : epoch; }
+
+// Above those of all names, whatever is under them: what the epoch publishes has a name of its own then.
+Epoch AboveNames(Epoch epoch, const std::string& root) {
+  const auto folders = ListCheckpointFolders(root);
+  for (size_t i = 0; folders.ok() && i < folders->size(); ++i) epoch = Above(epoch, (*folders)[i].epoch);
+  return epoch;
 }
 
 // A checkpoint, or the newest of a folder of checkpoints.
@@ -139,12 +142,13 @@ Prepared Prepare(planner::PlannerInput input, const CheckpointWish& wish) {
       MOTLEY_RETURN_IF_ERROR(CheckOwner(manifest, wish.job, wish.folder, folder));
       return CheckFits(manifest, input, wish.data_digest, folder);
     };
+    input.epoch = AboveNames(input.epoch, wish.folder);
     std::vector<std::string> not_one;
     auto found = FindNewestCheckpoint(wish.folder, wish.damaged, ours, &not_one);
     if (found.ok()) {
       prepared.resume_from = found->folder;
       prepared.start_step = found->manifest.step;
-      input.epoch = AboveCheckpoint(input.epoch, found->manifest);
+      input.epoch = Above(input.epoch, found->manifest.epoch);  // an older build's name has none
       for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
       prepared.skipped = found->skipped;
       prepared.unjudged = found->unjudged;

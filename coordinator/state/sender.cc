@@ -111,7 +111,7 @@ struct JudgeReport {
     if (!Matters(report)) return {};
     if (Standing standing = OfRank(0, "a checkpoint"); standing.kind != Standing::kOwn) return standing;
     const JobRecord& job = state.jobs.at(report.job);
-    const std::string folder = absl::StrCat(CheckpointFolder(job), "/", CheckpointFolderName(report.step));
+    const std::string folder = absl::StrCat(CheckpointFolder(job), "/", CheckpointFolderName(report.step, report.epoch.value()));
     if (report.folder != folder) {
       return Foreign(absl::StrCat("a checkpoint in '", report.folder.substr(0, 200), "', which is not '", folder, "'"));
     }

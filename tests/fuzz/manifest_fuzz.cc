@@ -8,7 +8,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace motley;
   const std::string bytes(fuzz::Text(data, size));
-  StepOfFolder(bytes);
   ParseCheckpointFolder("/root", bytes);
   if (const auto entry = FileEntryFromJson(bytes); entry.ok()) {
     fuzz::Require(FileEntryFromJson(FileEntryToJson(*entry)).ok(), "an entry that was written is not read");

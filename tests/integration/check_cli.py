@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 
-from harness import BIN, CPU_DEVICE, ROOT, Results, TestCluster, expect, job_sections, state_of
+from harness import BIN, CPU_DEVICE, ROOT, Results, TestCluster, expect, job_sections, published_checkpoints, state_of
 from cluster import Daemon
 
 USAGE, DATA, NO_INPUT, UNAVAILABLE, CONFIG = 64, 65, 66, 69, 78   # the last of daemons
@@ -116,8 +116,9 @@ def resume_wait_list_delete(cluster):
     expect([job["id"] for job in listed] == ["same"], f"{[job['id'] for job in listed]}")
     done = cluster.run_motley("delete", "same")
     expect(done.returncode == 0 and cluster.checkpoints("same") in done.stdout, f"{done.stdout} {done.stderr}")
-    saved = sorted(os.listdir(cluster.checkpoints("same")))
-    expect(saved == ["step-00000002", "step-00000004"], f"checkpoints, none of step 0: {saved}")
+    saved, there = published_checkpoints(cluster.checkpoints("same")), os.listdir(cluster.checkpoints("same"))
+    expect([step for _, step, _ in saved] == [2, 4] and len(there) == 2, f"checkpoints, none of step 0: {there}")
+    expect(saved[0][0] < saved[1][0] == listed[0]["generation"], f"their generations: {saved}")
     refused(cluster.run_motley("status", "same"), ["same"], {NO_INPUT})
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from harness import Results, TestCluster, expect, state_of
+from harness import Results, TestCluster, expect, published_checkpoints, state_of
 from cluster import processes
 import mounts
 import netns
@@ -210,8 +210,9 @@ def stop_saves(cluster):
 def altered_checkpoint(cluster):
     """The newest checkpoint is altered, then a rank dies: the one before is used, and an event says so."""
     paced_job(cluster, "altered")
-    folder = os.path.join(cluster.checkpoints("altered"), "step-00000010")
-    cluster.wait_for(lambda: os.path.isdir(folder), 60, "the checkpoint of step 10", poll_seconds=0.02)
+    folder = cluster.checkpoints("altered")
+    name = cluster.wait_for(lambda: name_of_step(folder, 10), 60, "the checkpoint of step 10", poll_seconds=0.02)
+    folder = os.path.join(folder, name)
     victim = max((os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".bin")), key=os.path.getsize)
     with open(victim, "r+b") as file:
         file.seek(100)
@@ -221,7 +222,7 @@ def altered_checkpoint(cluster):
     os.kill(rank_of(cluster, "n2"), signal.SIGKILL)
     cluster.wait_for_state("altered", "SUCCEEDED")
     said = [e["message"] for e in cluster.events("altered") if e["kind"] == "checkpoint_skipped"]
-    expect(any("step-00000010" in message for message in said), f"no event says that step-00000010 was left out: {said}")
+    expect(any(name in message for message in said), f"no event says that {name} was left out: {said}")
     expect_same_curve(cluster, "altered")
 
 
@@ -256,7 +257,7 @@ def lost_share():
         cluster.start(NODES)
         paced_job(cluster, "lost-share", checkpoint__folder=cluster.mount)
         folder = os.path.join(cluster.share, "lost-share")
-        cluster.wait_for(lambda: os.path.isdir(os.path.join(folder, "step-00000005")), 60, "the checkpoint of step 5", poll_seconds=0.02)
+        cluster.wait_for(lambda: name_of_step(folder, 5), 60, "the checkpoint of step 5", poll_seconds=0.02)
         begin = time.time()
         cluster.unmount("n3", "-l")
         expect_cause(cluster, "lost-share", {"checkpoint_failed"}, ["n3"], 30, begin)
@@ -277,17 +278,19 @@ def lost_share():
     return None
 
 
+def name_of_step(folder, step):
+    return next((name for _, of, name in published_checkpoints(folder) if of == step), None)
+
+
 def whole_checkpoints(folder):
     """Steps of the published checkpoints, each of which has all files of its manifest."""
     steps = []
-    for name in sorted(os.listdir(folder)):
-        if not name.startswith("step-"):
-            continue
+    for _, step, name in published_checkpoints(folder):
         with open(os.path.join(folder, name, "manifest.json"), encoding="utf-8") as file:
             files = {f["name"]: f["bytes"] for f in json.load(file)["files"]}
         there = {f: os.path.getsize(os.path.join(folder, name, f)) for f in os.listdir(os.path.join(folder, name)) if f.endswith(".bin")}
         expect(there == files, f"{name} was published with {there} instead of {files}")
-        steps.append(int(name[len("step-"):]))
+        steps.append(step)
     return steps
 
 

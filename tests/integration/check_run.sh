@@ -300,7 +300,7 @@ deep_folder() {
 }
 
 # make_checkpoint FOLDER: what a job leaves there.
-make_checkpoint() { mkdir -p "$1/step-00000010" && echo '{}' >"$1/step-00000010/manifest.json"; }
+make_checkpoint() { mkdir -p "$1/step-00000010-gen-2" && echo '{}' >"$1/step-00000010-gen-2/manifest.json"; }
 
 down_keeps_checkpoints() {
   local kept=$root/build/cluster/checkpoints/some-job copy=$folder/copied-cluster
@@ -308,22 +308,24 @@ down_keeps_checkpoints() {
     cp "$root/build/cluster/cluster.json" "$copy/build/cluster/" && status_is 0 "$copy/run" down && says "is left alone" &&
     status_is 0 "$root/run" up && says "already up" &&
     status_is 0 "$root/run" down && says "ended 4 daemons" && says "$kept" &&
-    [[ -e $kept/step-00000010/manifest.json && $(ls "$root/build/cluster") == checkpoints ]] &&
+    [[ -e $kept/step-00000010-gen-2/manifest.json && $(ls "$root/build/cluster") == checkpoints ]] &&
     status_is 0 "$root/run" up && status_is 0 "$root/run" down --delete-checkpoints && [[ ! -e $root/build/cluster ]]
 }
 
-# What lies beside it is the user's: a text in a root of the cluster, an export, notes.
+# Names of older builds, too. What lies beside it is the user's: a text in a root of the cluster, an export, notes.
 down_deletes_what_jobs_wrote() {
   local work=$folder/work job=$folder/work/checkpoints/some-job
   down_there() { status_is 0 python3 "$root/deploy/demo/up.py" down --bin none --cache none --work "$work" "$@"; }
-  make_checkpoint "$job" && mkdir -p "$job/tb" "$job/steps" "$job/.tmp-step-00000020-epoch-3" "$job/exported" "$work/my texts/step-2" &&
+  make_checkpoint "$job" && cp -r "$job/step-00000010-gen-2" "$job/step-00000005" && mkdir -p "$job/.tmp-step-00000020-gen-3" \
+      "$job/.tmp-step-00000020-epoch-1" "$job/tb" "$job/steps" "$job/exported" "$work/my texts/step-2" &&
     touch "$job/tb/events.out.tfevents.0000000002.motley" "$job/steps/generation-00000002.csv" "$job/.token-some-job" \
       "$job/exported/model.safetensors" "$work/my texts/step-2/manifest.json" &&
-    echo "my own words" >"$work/my texts/text.txt" && ln -s "$work/my texts" "$job/step-00000030" && down_there &&
-    says "some-job" && [[ -e $job/step-00000010 ]] && down_there --delete-checkpoints && says "deleted 2 checkpoints" &&
+    echo "my own words" >"$work/my texts/text.txt" && ln -s "$work/my texts" "$job/step-00000030-gen-3" && down_there &&
+    says "some-job" && [[ -e $job/step-00000010-gen-2 ]] && down_there --delete-checkpoints && says "deleted 4 checkpoints" &&
     says "stays: checkpoints, my texts" &&
     [[ $(cd "$work" && find . ! -type d | sort | tr '\n' ' ') == "./checkpoints/some-job/exported/model.safetensors \
-./checkpoints/some-job/step-00000030 ./my texts/step-2/manifest.json ./my texts/text.txt " ]] || { find "$work"; return 1; }
+./checkpoints/some-job/step-00000030-gen-3 ./my texts/step-2/manifest.json ./my texts/text.txt " ]] ||
+    { find "$work"; return 1; }
   rm -r "$job" "$work/my texts" && make_checkpoint "$job" && down_there --delete-checkpoints && [[ ! -e $work ]]
 }
 
@@ -334,8 +336,9 @@ clean_removes_its_own() {
   make_checkpoint "$kept" && mkdir -p "$clone/build/release" "$downloads/torch-1" && make_checkpoint "$downloads/some-job" &&
     touch "$downloads/torch.lock" && echo "my own words" >"$downloads/text.txt" && export MOTLEY_CACHE=$downloads &&
     status_is 0 "$clone/run" clean --cache && says "$kept" && says "$downloads stays: some-job text.txt" &&
-    says "$downloads/some-job/step-00000010" && [[ -e $kept/step-00000010/manifest.json && ! -e $clone/build/release ]] &&
-    [[ -e $downloads/some-job/step-00000010/manifest.json && ! -e $downloads/torch-1 ]] &&
+    says "$downloads/some-job/step-00000010-gen-2" &&
+    [[ -e $kept/step-00000010-gen-2/manifest.json && ! -e $clone/build/release ]] &&
+    [[ -e $downloads/some-job/step-00000010-gen-2/manifest.json && ! -e $downloads/torch-1 ]] &&
     status_is 0 "$clone/run" clean --cache --delete-checkpoints &&
     [[ ! -e $clone/build && $(ls -A "$downloads") == text.txt && $(cat "$downloads/text.txt") == "my own words" ]] &&
     rm "$downloads/text.txt" && status_is 0 "$clone/run" clean --cache && [[ ! -e $downloads ]]

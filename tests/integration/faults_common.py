@@ -3,7 +3,7 @@ import os
 import threading
 import time
 
-from harness import expect, job_sections, state_of
+from harness import expect, job_sections, published_checkpoints, state_of
 from cluster import ClusterError, processes
 
 # Slow enough that a test can act in the middle of a job: whatever the host, a step takes 0.18 s on three of them, 0.27 s on two.
@@ -24,11 +24,8 @@ def rank_of(cluster, node):
 
 def newest_checkpoint(cluster, job_id):
     """The step of the newest published checkpoint on disk; 0 without one."""
-    try:
-        names = os.listdir(cluster.checkpoints(job_id))
-    except FileNotFoundError:
-        return 0
-    return max((int(name[len("step-"):]) for name in names if name.startswith("step-")), default=0)
+    found = published_checkpoints(cluster.checkpoints(job_id))
+    return found[-1][1] if found else 0
 
 
 def last_step(job):

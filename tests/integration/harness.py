@@ -1,6 +1,7 @@
 """What the integration tests share: where things are, one line a check, and a cluster that ends with the test."""
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -55,6 +56,13 @@ class Results:
 def expect(condition, why):
     if not condition:
         raise AssertionError(why)
+
+
+def published_checkpoints(folder):
+    """(generation, step, name) of each in a job's folder, the newest last. docs/checkpoints.md"""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    found = [re.fullmatch(r"step-(\d{8,})-gen-(\d+)", name) for name in names]
+    return sorted((int(of[2]), int(of[1]), of[0]) for of in found if of)
 
 
 def state_of(job):

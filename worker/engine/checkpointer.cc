@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
+#include "common/base/files.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_look.h"
@@ -49,8 +50,7 @@ CheckpointManifest MakeManifest(const RankAssignment& assignment, int64_t step, 
 
 // Rank 0's part, once all ranks have written and seen the token.
 absl::Status Publish(const RankAssignment& assignment, CheckpointManifest manifest, const std::vector<std::string>& entries,
-                     absl::Duration patience, const std::string& temporary, const std::string& final_folder, RankHost& host,
-                     int64_t* bytes) {
+                     absl::Duration patience, const std::string& temporary, RankHost& host, int64_t* bytes) {
   const int64_t step = manifest.step;
   for (const std::string& entry : entries) {
     MOTLEY_ASSIGN_OR_RETURN(CheckpointFile file, FileOf(entry));
@@ -60,8 +60,8 @@ absl::Status Publish(const RankAssignment& assignment, CheckpointManifest manife
   MOTLEY_RETURN_IF_ERROR(NotAllSeen(FilesNotSeen(temporary, manifest.files, patience), assignment.devices, temporary));
   MOTLEY_RETURN_IF_ERROR(RemoveToken(temporary));
   const CheckpointFence fence = MakeFence(assignment, step, host);
-  MOTLEY_RETURN_IF_ERROR(PublishCheckpoint(temporary, final_folder, manifest, fence));
   const CheckpointSection& config = assignment.config.checkpoint;
+  MOTLEY_RETURN_IF_ERROR(PublishCheckpoint(config.folder, manifest, fence));
   const std::set<std::string> spared(assignment.spared_checkpoints.begin(), assignment.spared_checkpoints.end());
   const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, step, fence, spared);
   if (!pruned.ok()) host.OnLog(absl::StrCat("old checkpoints stay: ", pruned.message()));
@@ -85,8 +85,8 @@ std::string WriteAndLook(const RankAssignment& assignment, const ShardedState& s
 }
 
 // After a failure, by rank 0: what was written and will not be published.
-void Forget(const RankAssignment& assignment, int64_t step, const std::string& temporary, RankHost& host) {
-  const absl::Status removed = RemoveTemporaryCheckpoint(temporary, MakeFence(assignment, step, host));
+void Forget(const std::string& temporary, RankHost& host) {
+  const absl::Status removed = RemoveTree(temporary);
   if (!removed.ok()) host.OnLog(absl::StrCat("an unfinished checkpoint stays: ", removed.message()));
 }
 
@@ -102,7 +102,6 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
                              const std::string& temporary, Communicator& communicator, RankHost& host) {
   const int64_t begin_ns = MonotonicNs();
   const std::string& root = assignment.config.checkpoint.folder;
-  const std::string final_folder = absl::StrCat(root, "/", CheckpointFolderName(step));
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
                           communicator.GatherStrings(WriteAndLook(assignment, state, step, dtype, patience, temporary)));
@@ -113,10 +112,14 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
     int64_t bytes = 0;
     if (all_written.ok()) {
       published = Publish(assignment, MakeManifest(assignment, step, dtype, state.loss_scale()), entries, patience, temporary,
-                          final_folder, host, &bytes);
+                          host, &bytes);
     }
-    if (!all_written.ok() || !published.ok()) Forget(assignment, step, temporary, host);
-    if (all_written.ok() && published.ok()) host.OnCheckpoint(step, final_folder, bytes, (MonotonicNs() - begin_ns) * 1e-9);
+    if (!all_written.ok() || !published.ok()) {
+      Forget(temporary, host);
+    } else {
+      const std::string folder = absl::StrCat(root, "/", CheckpointFolderName(step, assignment.epoch.value()));
+      host.OnCheckpoint(step, folder, bytes, (MonotonicNs() - begin_ns) * 1e-9);
+    }
   }
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> verdicts, communicator.GatherStrings(VerdictMessage(published)));
   MOTLEY_RETURN_IF_ERROR(all_written);
@@ -131,7 +134,7 @@ absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState
       absl::StrCat(assignment.config.checkpoint.folder, "/", TemporaryCheckpointFolderName(step, assignment.epoch.value()));
   const absl::Status verdict = WriteAndPublish(assignment, state, step, patience, temporary, communicator, host);
   // The ranks did not come to a verdict.
-  if (FaultOf(verdict) == Fault::kPeer && assignment.rank == 0) Forget(assignment, step, temporary, host);
+  if (FaultOf(verdict) == Fault::kPeer && assignment.rank == 0) Forget(temporary, host);
   return AsSeenBy(assignment, verdict);
 }
 

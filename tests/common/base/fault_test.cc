@@ -22,8 +22,8 @@ TEST(FaultTest, WhatNobodyClaimedIsOursExceptDamage) {
 }
 
 TEST(FaultTest, DamageCarriesTheCheckpoint) {
-  const absl::Status damaged = WithDamagedCheckpoint(absl::DataLossError("altered"), "/c/step-00000040");
-  EXPECT_EQ(DamagedCheckpointOf(damaged), "/c/step-00000040");
+  const absl::Status damaged = WithDamagedCheckpoint(absl::DataLossError("altered"), "/c/step-00000040-gen-3");
+  EXPECT_EQ(DamagedCheckpointOf(damaged), "/c/step-00000040-gen-3");
   EXPECT_EQ(FaultOf(damaged), Fault::kDamage);
   EXPECT_EQ(DamagedCheckpointOf(WithDamagedCheckpoint(WithFault(absl::UnavailableError("x"), Fault::kStorage), "/c")), "");
   EXPECT_TRUE(WithDamagedCheckpoint(absl::OkStatus(), "/c").ok());

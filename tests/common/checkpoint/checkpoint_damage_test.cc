@@ -78,7 +78,7 @@ void NothingIsReadAsSomethingElse(int format, int times) {
   const ModelShape model = TinyModel(true);
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 10, model, 0.5).ok());
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, model, 0.3).ok());
-  const fs::path folder = fs::path(root.path()) / CheckpointFolderName(20);
+  const fs::path folder = fs::path(root.path()) / NameOf(20);
   if (format < kNewestCheckpointFormat) ToOldFormat(folder.string(), format);
   const std::vector<std::string> names = {"manifest.json", "rank-0.bin", "rank-1.bin"};
   const char* seed_text = getenv("MOTLEY_SEED");

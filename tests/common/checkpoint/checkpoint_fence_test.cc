@@ -1,13 +1,12 @@
 // A writer that is stopped between any two of its operations while newer epochs go on and end, and one that is killed there.
 #include "common/checkpoint/checkpoint_fence.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <functional>
-#include <map>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +26,7 @@ constexpr int64_t kKeep = 2;
 fs::path Fast() { return ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path(); }
 
 // Calls `at(n)` before the n-th operation or question of a writer, whose epoch is the newest as long as `newest` says.
-CheckpointFence Stopping(int64_t epoch, const int64_t& newest, bool can_exchange, std::function<absl::Status(int)> at) {
+CheckpointFence Stopping(int64_t epoch, const int64_t& newest, std::function<absl::Status(int)> at) {
   auto count = std::make_shared<int>(0);
   const auto next = [count, at] { return at((*count)++); };
   return {.epoch = epoch,
@@ -35,21 +34,30 @@ CheckpointFence Stopping(int64_t epoch, const int64_t& newest, bool can_exchange
             if (absl::Status status = next(); !status.ok()) return status;
             return newest == epoch ? absl::OkStatus() : absl::FailedPreconditionError(purpose);
           },
-          .before = [next](const std::string&) { return next(); },
-          .can_exchange = can_exchange};
+          .before = [next](const std::string&) { return next(); }};
 }
 
-absl::Status Save(const std::string& root, int64_t step, const CheckpointFence& fence) {
+absl::Status Save(const std::string& root, int64_t step, const CheckpointFence& fence, int64_t keep = kKeep) {
   const auto written = WriteTestCheckpoint(root, step, TinyModel(true), 0.5, fence);
-  return written.ok() ? PruneCheckpoints(root, kKeep, step, fence) : written.status();
+  return written.ok() ? PruneCheckpoints(root, keep, step, fence) : written.status();
 }
 
-void ExpectWholeAndOf(const std::string& root, int64_t step, int64_t epoch) {
-  const std::string folder = root + "/" + CheckpointFolderName(step);
+void SaveAll(const std::string& root, const std::vector<int64_t>& steps, int64_t epoch) {
+  for (const int64_t step : steps) {
+    ASSERT_TRUE(WriteTestCheckpoint(root, step, TinyModel(true), 0.25, NewestEpoch(epoch)).ok());
+  }
+}
+
+void ExpectWhole(const std::string& folder, int64_t epoch) {
   const auto manifest = ReadManifest(folder);
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   EXPECT_EQ(manifest->epoch, epoch) << folder;
   EXPECT_TRUE(VerifyCheckpoint(folder, *manifest).ok()) << VerifyCheckpoint(folder, *manifest);
+}
+
+std::string NewestIn(const std::string& root) {
+  const auto found = FindNewestCheckpoint(root, {});
+  return found.ok() ? fs::path(found->folder).filename().string() : Message(found.status());
 }
 
 // The steps whose folders exist, and what epoch 3 saves, and those that the newer epoch saves to the job's end.
@@ -67,161 +75,153 @@ const Case kCases[] = {
     {{20, 40}, 60, {20, 30}},          // it begins again, and saves what the zombie deletes
 };
 
-// Epoch 3 is stopped before its operation `stop`; epoch 4 goes on to the end of the job then. With `again` only its first save
-// is of epoch 4, and the others are epoch 5's, when epoch 3 is stopped again before its operation `again`, or has ended.
-// False when epoch 3 has fewer operations than `stop`.
-bool ZombieChangesNothing(const Case& test, bool can_exchange, int stop, int again = -1) {
-  SCOPED_TRACE(testing::Message() << "saves " << test.saves << ", exchange " << can_exchange << ", stopped at " << stop << ", "
-                                  << again);
+constexpr int kNever = std::numeric_limits<int>::max();
+struct Stops {
+  int first;           // before this operation epoch 3 is stopped, and epoch 4 goes on to the end of the job
+  int again = kNever;  // only its first save is of epoch 4 then, and the others are epoch 5's, when epoch 3 is stopped again
+  int killed = kNever;
+};
+
+// False when epoch 3 has fewer operations than the first stop.
+bool ZombieChangesNothing(const Case& test, const Stops& stops) {
+  SCOPED_TRACE(testing::Message() << "saves " << test.saves << ", stopped at " << stops.first << ", " << stops.again
+                                  << ", killed at " << stops.killed);
   TempFolder root(Fast());
-  for (const int64_t step : test.before) {
-    EXPECT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.25, NewestEpoch(2)).ok());
-  }
+  SaveAll(root.path(), test.before, 2);
   int64_t newest = 3;
   size_t saved = 0;
-  std::map<int64_t, int64_t> epochs;  // of what was saved, by step
+  std::vector<std::string> names;
   const auto go_on = [&](int64_t epoch, size_t until) {
     newest = epoch;
-    CheckpointFence fence = NewestEpoch(epoch);
-    fence.can_exchange = can_exchange;
     for (; saved < until; ++saved) {
-      EXPECT_TRUE(Save(root.path(), test.then[saved], fence).ok());
-      epochs[test.then[saved]] = epoch;
+      EXPECT_TRUE(Save(root.path(), test.then[saved], NewestEpoch(epoch)).ok());
+      names.push_back(CheckpointFolderName(test.then[saved], epoch));
     }
-    EXPECT_TRUE(PruneCheckpoints(root.path(), kKeep, test.then[saved - 1], fence).ok());
   };
   const size_t all = test.then.size();
   bool stopped = false;
-  const CheckpointFence zombie = Stopping(3, newest, can_exchange, [&](int operation) {
-    if (operation == stop) go_on(4, again < 0 ? all : 1);
-    if (operation == again) go_on(5, all);
-    stopped |= operation == stop;
-    return absl::OkStatus();
+  const CheckpointFence zombie = Stopping(3, newest, [&](int operation) {
+    if (operation == stops.first) go_on(4, stops.again == kNever ? all : 1);
+    if (operation == stops.again) go_on(5, all);
+    stopped |= operation == stops.first;
+    return operation < stops.killed ? absl::OkStatus() : absl::InternalError("killed");
   });
   (void)Save(root.path(), test.saves, zombie);  // whatever it says: it counts what is there
   if (!stopped) return false;
   if (saved < all) go_on(5, all);
-  const auto found = FindNewestCheckpoint(root.path(), {});
-  EXPECT_TRUE(found.ok()) << found.status();
-  EXPECT_TRUE(found.ok() && found->folder == root / CheckpointFolderName(test.then.back()));
-  for (size_t i = all > kKeep ? all - kKeep : 0; i < all; ++i) ExpectWholeAndOf(root.path(), test.then[i], epochs[test.then[i]]);
+  EXPECT_EQ(NewestIn(root.path()), names.back());
+  for (size_t i = all > kKeep ? all - kKeep : 0; i < all; ++i) {
+    ExpectWhole(root / names[i], ParseCheckpointFolder(root.path(), names[i])->epoch);
+  }
   return true;
 }
 
 TEST(CheckpointFenceTest, AZombieChangesNothingWhereverItWasStopped) {
   for (const Case& test : kCases) {
-    for (const bool can_exchange : {true, false}) {
-      int stop = 0;
-      while (ZombieChangesNothing(test, can_exchange, stop) && !HasFailure()) ++stop;
-      EXPECT_GT(stop, 5);
-    }
+    int stop = 0;
+    while (ZombieChangesNothing(test, {stop}) && !HasFailure()) ++stop;
+    EXPECT_GT(stop, 5);
   }
 }
 
 TEST(CheckpointFenceTest, NorWhenItIsStoppedTwice) {
   for (const Case& test : {kCases[0], kCases[2]}) {
-    for (const bool can_exchange : {true, false}) {
-      int stop = 0;
-      while (ZombieChangesNothing(test, can_exchange, stop, stop + 1) && !HasFailure()) {
-        for (int again = stop + 2; again < stop + 8; ++again) ZombieChangesNothing(test, can_exchange, stop, again);
-        ++stop;
-      }
-      EXPECT_GT(stop, 5);
+    int stop = 0;
+    while (ZombieChangesNothing(test, {stop, stop + 1}) && !HasFailure()) {
+      for (int again = stop + 2; again < stop + 8; ++again) ZombieChangesNothing(test, {stop, again});
+      ++stop;
+    }
+    EXPECT_GT(stop, 5);
+  }
+}
+
+TEST(CheckpointFenceTest, NorWhenItIsKilledThen) {
+  for (const Case& test : kCases) {
+    for (int stop = 0; ZombieChangesNothing(test, {.first = stop}) && !HasFailure(); ++stop) {
+      for (int killed = stop; killed < stop + 6; ++killed) ZombieChangesNothing(test, {.first = stop, .killed = killed});
     }
   }
 }
 
-// The newer epoch exists, and has done nothing yet: it begins with what was there when it was made.
-TEST(CheckpointFenceTest, WhatWasPublishedTooLateIsTakenBack) {
-  for (const bool can_exchange : {true, false}) {
-    for (const int64_t saves : {40, 60}) {
-      int taken_back = 0;
-      for (int stop = 0;; ++stop) {
-        SCOPED_TRACE(testing::Message() << "saves " << saves << ", exchange " << can_exchange << ", stopped at " << stop);
-        TempFolder root(Fast());
-        for (const int64_t step : {20, 40}) {
-          ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.25, NewestEpoch(2)).ok());
-        }
-        int64_t newest = 3;
-        const CheckpointFence zombie = Stopping(3, newest, can_exchange, [&](int operation) {
-          if (operation == stop) newest = 4;
-          return absl::OkStatus();
-        });
-        const auto written = WriteTestCheckpoint(root.path(), saves, TinyModel(true), 0.5, zombie);
-        if (newest == 3 || written.ok()) break;
-        ++taken_back;
-        ExpectWholeAndOf(root.path(), 20, 2);
-        ExpectWholeAndOf(root.path(), 40, 2);
-        const auto found = FindNewestCheckpoint(root.path(), {});
-        ASSERT_TRUE(found.ok()) << found.status();
-        EXPECT_EQ(found->folder, root / "step-00000040");
-      }
-      EXPECT_GT(taken_back, 4);
-    }
+// Epoch 4 goes on from step 40 and has saved nothing, when epoch 3 publishes step 60 late.
+TEST(CheckpointFenceTest, WhatComesLateIsBehindWhatANewerEpochSaves) {
+  int late = 0;
+  for (int stop = 0;; ++stop) {
+    SCOPED_TRACE(testing::Message() << "stopped at " << stop);
+    TempFolder root(Fast());
+    SaveAll(root.path(), {20, 40}, 2);
+    int64_t newest = 3;
+    std::string begun_with;
+    const CheckpointFence zombie = Stopping(3, newest, [&](int operation) {
+      if (operation == stop) newest = 4;
+      if (operation == stop) begun_with = NewestIn(root.path());
+      return absl::OkStatus();
+    });
+    (void)Save(root.path(), 60, zombie, 1);
+    if (newest == 3) break;
+    // Nobody takes from epoch 4 what it begins with, nor what it would begin again with.
+    ExpectWhole(root / begun_with, ParseCheckpointFolder(root.path(), begun_with)->epoch);
+    if (begun_with != CheckpointFolderName(40, 2)) continue;
+    if (NewestIn(root.path()) == CheckpointFolderName(60, 3)) ++late;
+    if (stop == 0) EXPECT_EQ(late, 0) << "it asks first";
+    ExpectWhole(root / CheckpointFolderName(20, 2), 2);
+    ASSERT_TRUE(WriteTestCheckpoint(root.path(), 50, TinyModel(true), 0.5, NewestEpoch(4)).ok());
+    EXPECT_EQ(NewestIn(root.path()), CheckpointFolderName(50, 4));
+    ASSERT_TRUE(PruneCheckpoints(root.path(), kKeep, 50, NewestEpoch(4)).ok());
+    ExpectWhole(root / CheckpointFolderName(40, 2), 2);
+    EXPECT_EQ(std::distance(fs::directory_iterator(root.path()), fs::directory_iterator()), kKeep) << "what came late is gone";
   }
+  EXPECT_GT(late, 1);
 }
 
 // Killed before operation n: nothing that it would have done after happens.
 TEST(CheckpointFenceTest, AKilledWriterLosesNothing) {
-  for (const bool can_exchange : {true, false}) {
-    for (const int64_t saves : {40, 60}) {
-      for (int kill = 0;; ++kill) {
-        SCOPED_TRACE(testing::Message() << "saves " << saves << ", exchange " << can_exchange << ", killed at " << kill);
-        TempFolder root(Fast());
-        for (const int64_t step : {10, 20, 40}) {
-          ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.25, NewestEpoch(2)).ok());
-        }
-        const int64_t newest = 3;
-        const CheckpointFence killed = Stopping(3, newest, can_exchange, [&](int operation) -> absl::Status {
-          return operation < kill ? absl::OkStatus() : absl::InternalError("killed");
-        });
-        if (Save(root.path(), saves, killed).ok()) {
-          EXPECT_GT(kill, 5);
-          break;
-        }
-        auto found = FindNewestCheckpoint(root.path(), {});
-        ASSERT_TRUE(found.ok()) << found.status();
-        EXPECT_GE(found->manifest.step, 40);
-        // The next epoch settles what was left, and loses nothing by it.
-        const int64_t step = found->manifest.step;
-        ASSERT_TRUE(PruneCheckpoints(root.path(), kKeep, step, NewestEpoch(4)).ok());
-        found = FindNewestCheckpoint(root.path(), {});
-        ASSERT_TRUE(found.ok()) << found.status();
-        EXPECT_EQ(found->folder, root / CheckpointFolderName(step));
-        EXPECT_EQ(std::distance(fs::directory_iterator(root.path()), fs::directory_iterator()), kKeep) << "nothing else stays";
+  for (const int64_t saves : {40, 60}) {
+    for (int kill = 0;; ++kill) {
+      SCOPED_TRACE(testing::Message() << "saves " << saves << ", killed at " << kill);
+      TempFolder root(Fast());
+      SaveAll(root.path(), {10, 20, 40}, 2);
+      const int64_t newest = 3;
+      const CheckpointFence killed = Stopping(3, newest, [&](int operation) -> absl::Status {
+        return operation < kill ? absl::OkStatus() : absl::InternalError("killed");
+      });
+      if (Save(root.path(), saves, killed).ok()) {
+        EXPECT_GT(kill, 5);
+        break;
       }
+      const auto found = FindNewestCheckpoint(root.path(), {});
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_GE(found->manifest.step, 40);
+      // The next epoch deletes what was left, and loses nothing by it.
+      ASSERT_TRUE(PruneCheckpoints(root.path(), kKeep, found->manifest.step, NewestEpoch(4)).ok());
+      EXPECT_EQ(root / NewestIn(root.path()), found->folder);
+      EXPECT_EQ(std::distance(fs::directory_iterator(root.path()), fs::directory_iterator()), kKeep) << "nothing else stays";
     }
   }
 }
 
-// What a check followed by an act would delete: the folder was exchanged between the two.
-TEST(CheckpointFenceTest, DiscardLooksAtWhatItMoved) {
+// Epoch 4 takes what epoch 3 has not finished from under it: no half of it is published.
+TEST(CheckpointFenceTest, WhatIsDiscardedIsNotPublished) {
   TempFolder root;
-  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, TinyModel(true), 0.5, NewestEpoch(2)).ok());
+  int operations = 0;
   CheckpointFence fence = NewestEpoch(3);
-  bool saved = false;
-  fence.before = [&](const std::string&) {
-    if (!saved) EXPECT_TRUE(WriteTestCheckpoint(root.path(), 20, TinyModel(true), 0.5, NewestEpoch(4)).ok());
-    saved = true;
-    return absl::OkStatus();
-  };
-  EXPECT_EQ(DiscardCheckpoint(root / "step-00000020", 20, kAsideSuffix, fence).code(), absl::StatusCode::kFailedPrecondition);
-  ExpectWholeAndOf(root.path(), 20, 4);
-}
-
-// Of a newer epoch when it is looked at first: not even moved, so that a reader never misses it.
-TEST(CheckpointFenceTest, DiscardDoesNotTouchWhatANewerEpochWrote) {
-  TempFolder root;
-  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, TinyModel(true), 0.5, NewestEpoch(4)).ok());
-  CheckpointFence fence = NewestEpoch(3);
-  std::vector<std::string> operations;
   fence.before = [&](const std::string& operation) {
-    operations.push_back(operation);
+    if (operation.starts_with("rename ")) {
+      CheckpointFence newer = NewestEpoch(4);
+      newer.before = [&](const std::string& of_newer) {
+        operations += of_newer.starts_with("delete ");
+        // Between its rename and its deletion, epoch 3 wakes up.
+        return of_newer.starts_with("delete ") ? absl::InternalError("stopped") : absl::OkStatus();
+      };
+      EXPECT_FALSE(PruneCheckpoints(root.path(), 0, 0, newer).ok());
+    }
     return absl::OkStatus();
   };
-  EXPECT_EQ(DiscardCheckpoint(root / "step-00000020", 20, kAsideSuffix, fence).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(operations, testing::IsEmpty());
-  ExpectWholeAndOf(root.path(), 20, 4);
+  EXPECT_FALSE(WriteTestCheckpoint(root.path(), 20, TinyModel(true), 0.5, fence).ok());
+  EXPECT_EQ(operations, 1);
+  EXPECT_EQ(FindNewestCheckpoint(root.path(), {}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(PruneCheckpoints(root.path(), 0, 0, NewestEpoch(5)).ok());
+  EXPECT_TRUE(fs::is_empty(root.path()));
 }
 
 }  // namespace

@@ -58,6 +58,14 @@ inline CheckpointFence NewestEpoch(int64_t epoch = 3) {
   return {.epoch = epoch, .confirm = [](const std::string&) { return absl::OkStatus(); }};
 }
 
+// The name of a checkpoint of this step by NewestEpoch().
+inline std::string NameOf(int64_t step) { return CheckpointFolderName(step, NewestEpoch().epoch); }
+// As older builds named it, without the epoch.
+inline std::string OldNameOf(int64_t step) {
+  const std::string name = NameOf(step);
+  return name.substr(0, name.rfind("-gen-"));
+}
+
 // Writes rank-0.bin and rank-1.bin, every unit's arrays cut at `share` of it (0 and 1 give empty pieces), and publishes.
 inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string& root, int64_t step, const ModelShape& model,
                                                               double share, const CheckpointFence& fence = NewestEpoch()) {
@@ -88,7 +96,7 @@ inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string&
     if (!file.ok()) return file.status();
     manifest.files.push_back(*file);
   }
-  const absl::Status published = PublishCheckpoint(temporary, root + "/" + CheckpointFolderName(step), manifest, fence);
+  const absl::Status published = PublishCheckpoint(root, manifest, fence);
   if (!published.ok()) return published;
   return manifest;
 }

@@ -23,31 +23,31 @@ TEST(CheckpointPruneTest, KeepsTheNewestAndWhatIsNotOurs) {
   TempFolder root;
   for (const int64_t step : {20, 40, 60, 100000000})
     ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
-  for (const char* name :
-       {".tmp-step-00000080-epoch-2", ".tmp-step-00000080-epoch-2.trash-0", ".tmp-step-00000080-epoch-3", "mine"}) {
+  for (const char* name : {".tmp-step-00000080-gen-2", ".tmp-step-00000080-gen-2.trash", ".tmp-step-00000080-epoch-2.trash-0",
+                           ".tmp-step-00000070-epoch-1", ".tmp-step-00000080-gen-3", "mine"}) {
     root.Write(std::string(name) + "/x", "x");
   }
   ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 100000000, NewestEpoch()).ok());
-  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000060", "step-100000000", ".tmp-step-00000080-epoch-3", "mine"}));
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{NameOf(60), NameOf(100000000), ".tmp-step-00000080-gen-3", "mine"}));
 }
 
 TEST(CheckpointPruneTest, WhatDidNotVerifyDoesNotCountAmongTheNewest) {
   TempFolder root;
   for (const int64_t step : {20, 30, 40, 60, 80}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
   ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 40, NewestEpoch()).ok());
-  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000040"}));
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{NameOf(30), NameOf(40)}));
 }
 
 // It may be the reader that is damaged.
 TEST(CheckpointPruneTest, WhatOneReaderAloneFoundDamagedStaysUntilTheRunHasComeToIt) {
   TempFolder root;
   for (const int64_t step : {20, 30, 40, 60, 80}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
-  const std::set<std::string> spared = {root / "step-00000080"};
+  const std::set<std::string> spared = {root / NameOf(80)};
   ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 40, NewestEpoch(), spared).ok());
-  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000040", "step-00000080"}))
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{NameOf(30), NameOf(40), NameOf(80)}))
       << "nor does it count among the newest";
   ASSERT_TRUE(PruneCheckpoints(root.path(), 1, 80, NewestEpoch(), spared).ok());
-  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000080"}));
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{NameOf(80)}));
 }
 
 TEST(CheckpointPruneTest, ZeroKeepsAll) {
@@ -61,9 +61,9 @@ TEST(CheckpointPruneTest, ZeroKeepsAll) {
 TEST(CheckpointPruneTest, DamagedManifestsAreNotAmongTheNewest) {
   TempFolder root;
   for (const int64_t step : {20, 30, 40, 60}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
-  root.Write("step-00000040/manifest.json", "{");
+  root.Write("step-00000040-gen-3/manifest.json", "{");
   ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 60, NewestEpoch()).ok());
-  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000040", "step-00000060"}));
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{NameOf(30), NameOf(40), NameOf(60)}));
 }
 
 // A save without all its files pushed the good ones out.
@@ -72,12 +72,12 @@ TEST(CheckpointPruneTest, WhatLacksFilesIsNotAmongTheNewest) {
   for (const int64_t step : {20, 30, 40, 50, 60}) {
     ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
   }
-  fs::remove(root / "step-00000050/rank-1.bin");
-  fs::resize_file(root / "step-00000040/rank-0.bin", 9);
+  fs::remove(root / "step-00000050-gen-3/rank-1.bin");
+  fs::resize_file(root / "step-00000040-gen-3/rank-0.bin", 9);
   ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 60, NewestEpoch()).ok());
-  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000040", "step-00000050", "step-00000060"}));
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{NameOf(30), NameOf(40), NameOf(50), NameOf(60)}));
   ASSERT_TRUE(PruneCheckpoints(root.path(), 1, 60, NewestEpoch()).ok());
-  EXPECT_EQ(Names(root.path()), std::set<std::string>{"step-00000060"});
+  EXPECT_EQ(Names(root.path()), std::set<std::string>{NameOf(60)});
 }
 
 // Somebody put them there: they count for nothing, and stay.
@@ -88,10 +88,11 @@ TEST(CheckpointPruneTest, AnotherJobsCheckpointsAreNotOurs) {
   ASSERT_TRUE(theirs.ok());
   CheckpointManifest manifest = *theirs;
   manifest.job = "job-2";
-  other.Write("step-00000035/manifest.json", ManifestToJson(manifest));
-  fs::copy(other / "step-00000035", root / "step-00000035");
+  const std::string name = CheckpointFolderName(35, 9);
+  other.Write(name + "/manifest.json", ManifestToJson(manifest));
+  fs::copy(other / name, root / name);
   ASSERT_TRUE(PruneCheckpoints(root.path(), 2, 40, NewestEpoch()).ok());
-  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000030", "step-00000035", "step-00000040"}));
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{NameOf(30), name, NameOf(40)}));
 }
 
 TEST(CheckpointPruneTest, AnEpochThatIsNotTheNewestDeletesNothing) {
@@ -108,35 +109,50 @@ TEST(CheckpointPruneTest, AnEpochThatIsNotTheNewestDeletesNothing) {
   EXPECT_TRUE(asked.empty()) << "the manifest of epoch 4 says enough";
   fence.epoch = 4;
   EXPECT_EQ(PruneCheckpoints(root.path(), 1, 60, fence).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(asked, std::vector<std::string>{"delete step-00000040"});
+  EXPECT_EQ(asked, std::vector<std::string>{"delete " + NameOf(40)});
   EXPECT_EQ(Names(root.path()).size(), 3u);
 }
 
-TEST(CheckpointPruneTest, WhatAKilledWriterSetAsideGetsItsNameBack) {
+// It came late, or was left behind: among the newest it would push out what is newer.
+TEST(CheckpointPruneTest, WhatIsNotBelowANewerEpochsDoesNotCount) {
   TempFolder root;
-  for (const int64_t step : {20, 40, 60}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
-  fs::rename(root / "step-00000040", root / ".tmp-step-00000040-epoch-2.aside-0");  // by epoch 2, which was killed then
-  auto found = FindNewestCheckpoint(root.path(), {});
-  ASSERT_TRUE(found.ok() && found->manifest.step == 60) << found.status();
-  fs::rename(root / "step-00000060", root / ".tmp-step-00000060-epoch-2");  // exchanged out by epoch 2, and then nothing came
-  found = FindNewestCheckpoint(root.path(), {});
-  ASSERT_TRUE(found.ok() && found->manifest.step == 60) << found.status();
-  EXPECT_EQ(found->folder, root / ".tmp-step-00000060-epoch-2");
-  ASSERT_TRUE(PruneCheckpoints(root.path(), 0, 60, NewestEpoch(4)).ok());
-  EXPECT_EQ(Names(root.path()), (std::set<std::string>{"step-00000020", "step-00000040", "step-00000060"}));
+  const auto save = [&](int64_t step, int64_t epoch) {
+    ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5, NewestEpoch(epoch)).ok());
+  };
+  for (const int64_t step : {20, 40}) save(step, 2);
+  for (const int64_t step : {40, 60, 80}) save(step, 3);
+  for (const int64_t step : {50, 70}) save(step, 4);
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 3, 70, NewestEpoch(4)).ok());
+  EXPECT_EQ(Names(root.path()),
+            (std::set<std::string>{CheckpointFolderName(40, 3), CheckpointFolderName(50, 4), CheckpointFolderName(70, 4)}));
+}
+
+TEST(CheckpointPruneTest, OlderBuildsCheckpointsCountBehindAllOthers) {
+  TempFolder root;
+  for (const int64_t step : {20, 40, 60, 80}) {
+    ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5, NewestEpoch(step == 80 ? 4 : 3)).ok());
+    if (step < 80) fs::rename(root / NameOf(step), root / OldNameOf(step));
+  }
+  ASSERT_TRUE(PruneCheckpoints(root.path(), 3, 80, NewestEpoch(4)).ok());
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{OldNameOf(40), OldNameOf(60), CheckpointFolderName(80, 4)}));
+  EXPECT_EQ(PruneCheckpoints(root.path(), 1, 80, NewestEpoch(2)).code(), absl::StatusCode::kFailedPrecondition);
+  fs::remove_all(root / CheckpointFolderName(80, 4));
+  EXPECT_EQ(PruneCheckpoints(root.path(), 1, 60, NewestEpoch(2)).code(), absl::StatusCode::kFailedPrecondition)
+      << "the manifests of epoch 3 say enough";
+  EXPECT_EQ(Names(root.path()), (std::set<std::string>{OldNameOf(40), OldNameOf(60)}));
 }
 
 TEST(CheckpointPruneTest, WhatWasNeverPublishedIsNoCheckpoint) {
   TempFolder root;
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, TinyModel(true), 0.5).ok());
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.5).ok());
-  fs::rename(root / "step-00000040", root / ".tmp-step-00000040-epoch-3");  // complete, by epoch 3 itself
+  fs::rename(root / NameOf(40), root / ".tmp-step-00000040-gen-3");  // complete, by epoch 3 itself
   auto found = FindNewestCheckpoint(root.path(), {});
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->manifest.step, 20);
   EXPECT_TRUE(found->skipped.empty());
   ASSERT_TRUE(PruneCheckpoints(root.path(), 0, 20, NewestEpoch(4)).ok());
-  EXPECT_EQ(Names(root.path()), std::set<std::string>{"step-00000020"});
+  EXPECT_EQ(Names(root.path()), std::set<std::string>{NameOf(20)});
 }
 
 }  // namespace

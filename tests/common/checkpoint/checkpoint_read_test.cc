@@ -42,7 +42,7 @@ TEST(CheckpointReadTest, AnyRangeFromAnySplit) {
     TempFolder root;
     auto written = WriteTestCheckpoint(root.path(), 40, TinyModel(false), share);
     ASSERT_TRUE(written.ok()) << written.status();
-    const std::string folder = root / "step-00000040";
+    const std::string folder = root / NameOf(40);
     auto manifest = ReadManifest(folder);
     ASSERT_TRUE(manifest.ok()) << manifest.status();
     EXPECT_EQ(manifest->job, "job-1");
@@ -68,7 +68,7 @@ TEST(CheckpointReadTest, AllFormatsAcrossTheirBlocks) {
   for (const int format : {3, 2, 1}) {
     TempFolder root;
     ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, SeveralBlocks(), 0.7).ok());
-    const std::string folder = root / "step-00000040";
+    const std::string folder = root / NameOf(40);
     if (format < 3) ToOldFormat(folder, format);
     auto reader = CheckpointReader::Open(folder);
     ASSERT_TRUE(reader.ok()) << reader.status();
@@ -85,7 +85,7 @@ TEST(CheckpointReadTest, WhoeverReadsVerifies) {
   for (const int format : {3, 2, 1}) {
     TempFolder root;
     ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, SeveralBlocks(), 0.0).ok());
-    const std::string folder = root / "step-00000040";
+    const std::string folder = root / NameOf(40);
     if (format < 3) ToOldFormat(folder, format);
     auto found = FindNewestCheckpoint(root.path(), {});
     ASSERT_TRUE(found.ok()) << found.status();
@@ -106,15 +106,15 @@ TEST(CheckpointReadTest, WhoeverReadsVerifies) {
 TEST(CheckpointReadTest, AFolderReplacedMeanwhileIsNotDamaged) {
   TempFolder root;
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.5).ok());
-  auto reader = CheckpointReader::Open(root / "step-00000040");
+  auto reader = CheckpointReader::Open(root / NameOf(40));
   ASSERT_TRUE(reader.ok()) << reader.status();
-  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.25, NewestEpoch(4)).ok());
+  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.25).ok());
   float value = 0;
   absl::Status status = reader->Read(0, StateTensor::kParameter, 0, 1, &value);
   EXPECT_EQ(FaultOf(status), Fault::kStorage) << status;
   EXPECT_TRUE(DamagedCheckpointOf(status).empty());
-  fs::remove_all(root / "step-00000040");
-  status = CheckpointReader::Open(root / "step-00000040").status();
+  fs::remove_all(root / NameOf(40));
+  status = CheckpointReader::Open(root / NameOf(40)).status();
   EXPECT_EQ(FaultOf(status), Fault::kStorage) << "what others see and we do not is not damaged: " << status;
 }
 
@@ -122,16 +122,16 @@ TEST(CheckpointReadTest, DamageIsDataLossAndNamesTheFile) {
   TempFolder root;
   auto manifest = WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.5);
   ASSERT_TRUE(manifest.ok());
-  const std::string folder = root / "step-00000040", file = folder + "/rank-1.bin";
+  const std::string folder = root / NameOf(40), file = folder + "/rank-1.bin";
   const std::string whole = TempFolder::Read(file);
   const auto verify = [&] { return VerifyCheckpoint(folder, *manifest); };
   EXPECT_TRUE(verify().ok());
   Alter(file, whole.size() / 2);
   EXPECT_EQ(verify().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(Message(verify()), file + " was altered: its digest does not match");
-  root.Write("step-00000040/rank-1.bin", whole.substr(0, whole.size() - 1));
+  root.Write("step-00000040-gen-3/rank-1.bin", whole.substr(0, whole.size() - 1));
   EXPECT_NE(Message(verify()).find(file + " is cut off"), std::string::npos);
-  root.Write("step-00000040/rank-1.bin", whole + "x");
+  root.Write("step-00000040-gen-3/rank-1.bin", whole + "x");
   EXPECT_NE(Message(verify()).find(file + " is too long"), std::string::npos);
   fs::remove(file);
   EXPECT_EQ(Message(verify()), file + " is missing");
@@ -145,27 +145,27 @@ TEST(CheckpointReadTest, DamageIsDataLossAndNamesTheFile) {
 TEST(CheckpointReadTest, DamagedManifests) {
   TempFolder root;
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.5).ok());
-  const std::string folder = root / "step-00000040", path = folder + "/manifest.json", whole = TempFolder::Read(path);
-  root.Write("step-00000040/manifest.json", whole.substr(0, whole.size() / 2));
+  const std::string folder = root / NameOf(40), path = folder + "/manifest.json", whole = TempFolder::Read(path);
+  root.Write("step-00000040-gen-3/manifest.json", whole.substr(0, whole.size() / 2));
   EXPECT_EQ(ReadManifest(folder).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_NE(Message(ReadManifest(folder).status()).find(path), std::string::npos);
   std::string altered = whole;
   altered.replace(altered.find("\"step\": 40"), 10, "\"step\": 41");
-  root.Write("step-00000040/manifest.json", altered);
+  root.Write("step-00000040-gen-3/manifest.json", altered);
   EXPECT_EQ(Message(ReadManifest(folder).status()), path + " was altered: its digest does not match");
   altered = whole;
   altered.replace(altered.find("\"format_version\": 3"), 19, "\"format_version\": 9");
-  root.Write("step-00000040/manifest.json", altered);
+  root.Write("step-00000040-gen-3/manifest.json", altered);
   EXPECT_EQ(ReadManifest(folder).status().code(), absl::StatusCode::kDataLoss) << "a flipped bit is not a newer format";
-  root.Write("step-00000040/manifest.json", whole);
+  root.Write("step-00000040-gen-3/manifest.json", whole);
   auto manifest = ReadManifest(folder);
   ASSERT_TRUE(manifest.ok());
   manifest->format_version = 9;
-  root.Write("step-00000040/manifest.json", ManifestToJson(*manifest));
+  root.Write("step-00000040-gen-3/manifest.json", ManifestToJson(*manifest));
   EXPECT_EQ(ReadManifest(folder).status().code(), absl::StatusCode::kFailedPrecondition);
   manifest->format_version = 3;
   manifest->files[0].blocks.push_back(manifest->files[0].blocks[0]);
-  root.Write("step-00000040/manifest.json", ManifestToJson(*manifest));
+  root.Write("step-00000040-gen-3/manifest.json", ManifestToJson(*manifest));
   EXPECT_EQ(ReadManifest(folder).status().code(), absl::StatusCode::kDataLoss) << "one digest too many";
   fs::remove(path);
   EXPECT_EQ(ReadManifest(folder).status().code(), absl::StatusCode::kNotFound);
@@ -175,7 +175,7 @@ TEST(CheckpointReadTest, PiecesMustCoverEverythingOnceAndLieInside) {
   TempFolder root;
   auto manifest = WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.5);
   ASSERT_TRUE(manifest.ok());
-  const std::string folder = root / "step-00000040";
+  const std::string folder = root / NameOf(40);
   CheckpointManifest wrong = *manifest;
   wrong.files[0].pieces.erase(wrong.files[0].pieces.begin());
   EXPECT_EQ(VerifyCheckpoint(folder, wrong).code(), absl::StatusCode::kDataLoss);
@@ -196,17 +196,47 @@ TEST(CheckpointReadTest, PiecesMustCoverEverythingOnceAndLieInside) {
 TEST(CheckpointReadTest, TheOneBeforeIsUsedAndTheReasonKept) {
   TempFolder root;
   for (const int64_t step : {20, 40, 60, 80}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
-  fs::resize_file(root / "step-00000080/rank-0.bin", 9);
-  Alter(root / "step-00000060/manifest.json", 100);
+  fs::resize_file(root / "step-00000080-gen-3/rank-0.bin", 9);
+  Alter(root / "step-00000060-gen-3/manifest.json", 100);
   root.Write("notes.txt", "not a checkpoint");
-  fs::create_directories(root / ".tmp-step-00000090-epoch-3");
+  fs::create_directories(root / ".tmp-step-00000090-gen-3");
   auto found = FindNewestCheckpoint(root.path(), {});
   ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(found->folder, root / "step-00000040");
+  EXPECT_EQ(found->folder, root / NameOf(40));
   EXPECT_EQ(found->manifest.step, 40);
   ASSERT_EQ(found->skipped.size(), 2u);
-  EXPECT_NE(found->skipped[0].find("step-00000080/rank-0.bin is cut off"), std::string::npos);
-  EXPECT_NE(found->skipped[1].find("step-00000060/manifest.json"), std::string::npos);
+  EXPECT_NE(found->skipped[0].find("step-00000080-gen-3/rank-0.bin is cut off"), std::string::npos);
+  EXPECT_NE(found->skipped[1].find("step-00000060-gen-3/manifest.json"), std::string::npos);
+}
+
+// As each epoch goes on from the newest one, it saves higher steps, or one that did not verify again; but for who comes late.
+TEST(CheckpointReadTest, TheNewestIsTheNewestEpochs) {
+  TempFolder root;
+  const std::pair<int64_t, int64_t> saved[] = {
+      {50, 4}, {40, 4}, {60, 3}, {40, 3}, {20, 2}};  // steps and epochs, the newest first
+  for (const auto& [step, epoch] : saved) {
+    ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5, NewestEpoch(epoch)).ok());
+  }
+  for (const auto& [step, epoch] : saved) {
+    const auto found = FindNewestCheckpoint(root.path(), {});
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->folder, root / CheckpointFolderName(step, epoch));
+    fs::remove_all(found->folder);
+  }
+}
+
+TEST(CheckpointReadTest, OlderBuildsNamesAreReadBehindAllOthers) {
+  TempFolder root;
+  for (const int64_t step : {20, 40, 60, 80}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
+  for (const int64_t step : {60, 80}) fs::rename(root / NameOf(step), root / OldNameOf(step));
+  const std::string aside = ".tmp-step-00000040-epoch-9.aside-0";  // by a writer that was killed then
+  fs::rename(root / NameOf(40), root / aside);
+  for (const std::string& name : {NameOf(20), OldNameOf(80), OldNameOf(60), aside}) {
+    const auto found = FindNewestCheckpoint(root.path(), {});
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->folder, root / name);
+    fs::remove_all(found->folder);
+  }
 }
 
 TEST(CheckpointReadTest, NoneIsNotFoundAndNoneThatVerifiesIsDataLoss) {
@@ -214,7 +244,7 @@ TEST(CheckpointReadTest, NoneIsNotFoundAndNoneThatVerifiesIsDataLoss) {
   EXPECT_EQ(FindNewestCheckpoint(root / "absent", {}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(FindNewestCheckpoint(root.path(), {}).status().code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, TinyModel(true), 0.5).ok());
-  fs::remove(root / "step-00000020/rank-0.bin");
+  fs::remove(root / "step-00000020-gen-3/rank-0.bin");
   const absl::Status status = FindNewestCheckpoint(root.path(), {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << "there was one: beginning again must be somebody's decision";
   EXPECT_NE(Message(status).find("rank-0.bin is missing"), std::string::npos);
@@ -225,10 +255,10 @@ TEST(CheckpointReadTest, NoneIsNotFoundAndNoneThatVerifiesIsDataLoss) {
 TEST(CheckpointReadTest, WhatOthersPutThereIsSkippedWithAReason) {
   TempFolder root;
   for (const int64_t step : {20, 40, 60, 80}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
-  fs::remove(root / "step-00000080/manifest.json");
-  ASSERT_EQ(::mkfifo((root / "step-00000080/manifest.json").c_str(), 0666), 0);
-  fs::remove(root / "step-00000060/manifest.json");
-  fs::create_directories(root / "step-00000060/manifest.json");
+  fs::remove(root / "step-00000080-gen-3/manifest.json");
+  ASSERT_EQ(::mkfifo((root / "step-00000080-gen-3/manifest.json").c_str(), 0666), 0);
+  fs::remove(root / "step-00000060-gen-3/manifest.json");
+  fs::create_directories(root / "step-00000060-gen-3/manifest.json");
   const auto wanted = [](const CheckpointManifest& manifest, const std::string& folder) {
     return manifest.step == 40 ? absl::FailedPreconditionError(folder + " is another job's") : absl::OkStatus();
   };
@@ -236,20 +266,20 @@ TEST(CheckpointReadTest, WhatOthersPutThereIsSkippedWithAReason) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->manifest.step, 20);
   ASSERT_EQ(found->skipped.size(), 3u);
-  EXPECT_NE(found->skipped[0].find("step-00000080/manifest.json is a named pipe"), std::string::npos) << found->skipped[0];
-  EXPECT_NE(found->skipped[1].find("step-00000060/manifest.json is a folder"), std::string::npos) << found->skipped[1];
-  EXPECT_NE(found->skipped[2].find("step-00000040 is another job's"), std::string::npos) << found->skipped[2];
-  for (const char* name : {"step-00000020", "step-00000060", "step-00000080"}) fs::remove_all(root / name);
+  EXPECT_NE(found->skipped[0].find("step-00000080-gen-3/manifest.json is a named pipe"), std::string::npos) << found->skipped[0];
+  EXPECT_NE(found->skipped[1].find("step-00000060-gen-3/manifest.json is a folder"), std::string::npos) << found->skipped[1];
+  EXPECT_NE(found->skipped[2].find("step-00000040-gen-3 is another job's"), std::string::npos) << found->skipped[2];
+  for (const std::string& name : {NameOf(20), NameOf(60), NameOf(80)}) fs::remove_all(root / name);
   EXPECT_EQ(FindNewestCheckpoint(root.path(), {}, wanted).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(CheckpointReadTest, AFolderWithoutAManifestIsNoCheckpoint) {
   TempFolder root;
-  root.Write("step-00000099/notes.txt", "mine");
+  root.Write("step-00000099-gen-3/notes.txt", "mine");
   std::vector<std::string> not_one;
   EXPECT_EQ(FindNewestCheckpoint(root.path(), {}, {}, &not_one).status().code(), absl::StatusCode::kNotFound);
   ASSERT_EQ(not_one.size(), 1u);
-  EXPECT_NE(not_one[0].find("step-00000099/manifest.json"), std::string::npos) << not_one[0];
+  EXPECT_NE(not_one[0].find("step-00000099-gen-3/manifest.json"), std::string::npos) << not_one[0];
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, TinyModel(true), 0.5).ok());
   EXPECT_EQ(FindNewestCheckpoint(root.path(), {})->manifest.step, 20);
 }
@@ -257,28 +287,28 @@ TEST(CheckpointReadTest, AFolderWithoutAManifestIsNoCheckpoint) {
 TEST(CheckpointReadTest, WhatReadersFoundDamagedIsLeftOut) {
   TempFolder root;
   for (const int64_t step : {20, 40, 60}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
-  auto found = FindNewestCheckpoint(root.path(), {root / "step-00000060"});
+  auto found = FindNewestCheckpoint(root.path(), {root / NameOf(60)});
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->manifest.step, 40);
   ASSERT_EQ(found->skipped.size(), 1u);
-  EXPECT_NE(found->skipped[0].find("step-00000060 is damaged"), std::string::npos);
+  EXPECT_NE(found->skipped[0].find("step-00000060-gen-3 is damaged"), std::string::npos);
   EXPECT_TRUE(found->unjudged.empty());
-  fs::remove(root / "step-00000040/rank-0.bin");
-  found = FindNewestCheckpoint(root.path(), {root / "step-00000060"});
+  fs::remove(root / "step-00000040-gen-3/rank-0.bin");
+  found = FindNewestCheckpoint(root.path(), {root / NameOf(60)});
   ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(found->unjudged, std::vector<std::string>{root / "step-00000040"}) << "nobody else has looked at it";
-  const std::set<std::string> all = {root / "step-00000020", root / "step-00000040", root / "step-00000060"};
+  EXPECT_EQ(found->unjudged, std::vector<std::string>{root / NameOf(40)}) << "nobody else has looked at it";
+  const std::set<std::string> all = {root / NameOf(20), root / NameOf(40), root / NameOf(60)};
   EXPECT_EQ(FindNewestCheckpoint(root.path(), all).status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(CheckpointReadTest, WhatCannotBeReadNowIsNotSkipped) {
   TempFolder root;
   for (const int64_t step : {20, 40}) ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5).ok());
-  const std::string path = root / "step-00000040/manifest.json", whole = TempFolder::Read(path);
-  auto manifest = ReadManifest(root / "step-00000040");
+  const std::string path = root / "step-00000040-gen-3/manifest.json", whole = TempFolder::Read(path);
+  auto manifest = ReadManifest(root / NameOf(40));
   ASSERT_TRUE(manifest.ok());
   manifest->format_version = 9;
-  root.Write("step-00000040/manifest.json", ManifestToJson(*manifest));
+  root.Write("step-00000040-gen-3/manifest.json", ManifestToJson(*manifest));
   EXPECT_EQ(FindNewestCheckpoint(root.path(), {}).status().code(), absl::StatusCode::kFailedPrecondition) << "a newer format";
   fs::remove(path);
   fs::create_symlink(path, path);  // opening it fails, and not because it is missing; it stands for EIO
@@ -287,7 +317,7 @@ TEST(CheckpointReadTest, WhatCannotBeReadNowIsNotSkipped) {
   EXPECT_FALSE(PruneCheckpoints(root.path(), 1, 20, NewestEpoch()).ok());
   EXPECT_TRUE(fs::is_symlink(path)) << "nor deleted";
   fs::remove(path);
-  root.Write("step-00000040/manifest.json", whole);
+  root.Write("step-00000040-gen-3/manifest.json", whole);
   EXPECT_TRUE(FindNewestCheckpoint(root.path(), {}).ok());
 }
 

@@ -44,7 +44,7 @@ class FileSizeLimit {
 
 TEST(CheckpointWriteTest, AFileSizeLimitIsNamedAsOneAndLeavesNoFile) {
   TempFolder root;
-  const std::string temporary = root / ".tmp-step-00000001-epoch-1";
+  const std::string temporary = root / ".tmp-step-00000001-gen-1";
   const std::vector<double> values(10);
   const auto write = [&] {
     const FileSizeLimit limit(0);
@@ -95,22 +95,21 @@ TEST(CheckpointWriteTest, FileSizeLimitInTheMiddleOfAFile) {
 
 TEST(CheckpointWriteTest, AManifestThatDoesNotFitPublishesNothing) {
   TempFolder root;
-  const std::string temporary = root / ".tmp-step-00000001-epoch-1";
+  const std::string temporary = root / ".tmp-step-00000001-gen-1";
   fs::create_directories(temporary);
-  CheckpointManifest manifest;
-  manifest.model = TinyModel(true);
+  CheckpointManifest manifest{.epoch = 1, .step = 1, .model = TinyModel(true)};
   const auto publish = [&] {
     const FileSizeLimit limit(0);
-    return PublishCheckpoint(temporary, root / "step-00000001", manifest, NewestEpoch());
+    return PublishCheckpoint(root.path(), manifest, NewestEpoch(1));
   };
   EXPECT_EQ(publish().code(), absl::StatusCode::kOutOfRange);
-  EXPECT_FALSE(fs::exists(root / "step-00000001"));
+  EXPECT_FALSE(fs::exists(root / CheckpointFolderName(1, 1)));
 }
 
 // Links prepared under the names of a checkpoint's files led the writing into two files that were not ours.
 TEST(CheckpointWriteTest, PreparedLinksAreNotFollowed) {
   TempFolder root;
-  const std::string temporary = root / ".tmp-step-00000001-epoch-1";
+  const std::string temporary = root / ".tmp-step-00000001-gen-1";
   const std::string foreign = root.Write("foreign/file", "theirs");
   fs::create_directories(temporary);
   fs::create_symlink(foreign, temporary + "/rank-0.bin");
@@ -124,9 +123,8 @@ TEST(CheckpointWriteTest, PreparedLinksAreNotFollowed) {
   fs::remove(temporary);
   ASSERT_TRUE(WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat64, pieces).ok());
   fs::create_symlink(foreign, temporary + "/manifest.json");
-  CheckpointManifest manifest;
-  manifest.model = TinyModel(true);
-  EXPECT_FALSE(PublishCheckpoint(temporary, root / "step-00000001", manifest, NewestEpoch()).ok());
+  CheckpointManifest manifest{.epoch = 1, .step = 1, .model = TinyModel(true)};
+  EXPECT_FALSE(PublishCheckpoint(root.path(), manifest, NewestEpoch(1)).ok());
   EXPECT_EQ(TempFolder::Read(foreign), "theirs");
   EXPECT_FALSE(fs::exists(root / "foreign/rank-0.bin"));
 }
@@ -142,7 +140,7 @@ TEST(CheckpointWriteTest, UnwritableFolderIsNamed) {
 // A share that went leaves the folder that it was mounted on: what is made there fills the wrong disk, and nobody finds it.
 TEST(CheckpointWriteTest, NothingIsMadeWhereTheJobsFolderIsNot) {
   TempFolder root;
-  const std::string temporary = root / "job/.tmp-step-00000001-epoch-1";
+  const std::string temporary = root / "job/.tmp-step-00000001-gen-1";
   for (const absl::Status& status :
        {WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat32, {}).status(), WriteToken(temporary, "1")}) {
     EXPECT_EQ(FaultOf(status), Fault::kStorage) << status;
@@ -161,7 +159,7 @@ TEST(CheckpointWriteTest, AShareThatGoesInASaveIsNoWrongPath) {
     fs::create_directory_symlink("disk", root / "mount");
     return values.data();
   };
-  const auto written = WriteCheckpointFile(root / "mount/job/.tmp-step-00000001-epoch-1", "rank-0.bin", DType::kFloat64,
+  const auto written = WriteCheckpointFile(root / "mount/job/.tmp-step-00000001-gen-1", "rank-0.bin", DType::kFloat64,
                                            {{0, StateTensor::kParameter, 0, 10, unmount}});
   EXPECT_EQ(FaultOf(written.status()), Fault::kStorage) << written.status();
   EXPECT_NE(Message(written.status()).find("mounted here"), std::string::npos) << written.status();
@@ -171,26 +169,27 @@ TEST(CheckpointWriteTest, AShareThatGoesInASaveIsNoWrongPath) {
 TEST(CheckpointWriteTest, NothingIsPublishedOfWhichAFileIsNotSeen) {
   for (const bool cut : {false, true}) {
     TempFolder root;
-    const auto manifest = WriteTestCheckpoint(root.path(), 5, TinyModel(true), 0.5);
+    auto manifest = WriteTestCheckpoint(root.path(), 5, TinyModel(true), 0.5);
     ASSERT_TRUE(manifest.ok()) << manifest.status();
-    const std::string temporary = root / ".tmp-step-00000006-epoch-3", final = root / "step-00000006";
-    fs::copy(root / "step-00000005", temporary);
+    manifest->step = 6;
+    const std::string temporary = root / ".tmp-step-00000006-gen-3", published = root / NameOf(6);
+    fs::copy(root / NameOf(5), temporary);
     fs::remove(temporary + "/manifest.json");
     cut ? fs::resize_file(temporary + "/rank-1.bin", 9) : void(fs::remove(temporary + "/rank-1.bin"));
     EXPECT_EQ(FilesNotSeen(temporary, manifest->files, absl::ZeroDuration()), std::vector<size_t>{1});
-    const absl::Status status = PublishCheckpoint(temporary, final, *manifest, NewestEpoch());
+    const absl::Status status = PublishCheckpoint(root.path(), *manifest, NewestEpoch());
     EXPECT_EQ(FaultOf(status), Fault::kStorage) << status;
     EXPECT_NE(Message(status).find("rank-1.bin is not seen here"), std::string::npos) << status;
-    EXPECT_FALSE(fs::exists(final) || fs::exists(temporary + "/manifest.json"));
+    EXPECT_FALSE(fs::exists(published) || fs::exists(temporary + "/manifest.json"));
   }
 }
 
 TEST(CheckpointWriteTest, WhoLooksSeesATokenOnceItIsWhole) {
   TempFolder root;
-  const std::string folder = root / ".tmp-step-00000001-epoch-1";
+  const std::string folder = root / ".tmp-step-00000001-gen-1";
   EXPECT_EQ(ReadToken(folder, absl::ZeroDuration()), "");
   fs::create_directories(folder);
-  root.Write(".tmp-step-00000001-epoch-1/token", "3-5-");
+  root.Write(".tmp-step-00000001-gen-1/token", "3-5-");
   EXPECT_EQ(ReadToken(folder, absl::ZeroDuration()), "") << "it is being written";
   std::thread late([&] { EXPECT_TRUE(WriteToken(folder, "3-5-77").ok()); });
   EXPECT_EQ(ReadToken(folder, absl::Seconds(60)), "3-5-77");
@@ -199,13 +198,14 @@ TEST(CheckpointWriteTest, WhoLooksSeesATokenOnceItIsWhole) {
   EXPECT_TRUE(fs::is_empty(folder));
 }
 
+// Its name could not be synced, so that nobody was told of it, and the save is tried again.
 TEST(CheckpointWriteTest, SavingAStepAgainReplacesIt) {
   TempFolder root;
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 5, TinyModel(true), 0.5).ok());
-  root.Write("step-00000005/rank-0.bin", "damaged");
+  root.Write(NameOf(5) + "/rank-0.bin", "damaged");
   auto second = WriteTestCheckpoint(root.path(), 5, TinyModel(true), 0.25);
   ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_TRUE(VerifyCheckpoint(root / "step-00000005", *second).ok());
+  EXPECT_TRUE(VerifyCheckpoint(root / NameOf(5), *second).ok());
   EXPECT_EQ(std::distance(fs::directory_iterator(root.path()), fs::directory_iterator()), 1);
 }
 
@@ -223,26 +223,48 @@ TEST(CheckpointWriteTest, EntriesTravelAsJson) {
   }
 }
 
-TEST(CheckpointWriteTest, FolderNames) {
-  EXPECT_EQ(CheckpointFolderName(40), "step-00000040");
-  EXPECT_EQ(TemporaryCheckpointFolderName(40, 3), ".tmp-step-00000040-epoch-3");
-  EXPECT_EQ(StepOfFolder("step-00000040"), 40);
-  EXPECT_EQ(StepOfFolder("step-123456789"), 123456789);
-  for (const char* other : {"step-40", "step-0000004x", "step-", ".tmp-step-00000040-epoch-3", "steps", "step-00000040.old"}) {
-    EXPECT_EQ(StepOfFolder(other), -1) << other;
-  }
+TEST(CheckpointWriteTest, EpochsDoNotShareTheFolderOfAStep) {
   TempFolder root;
-  for (const char* name : {"step-00000040", ".tmp-step-00000040-epoch-3", ".tmp-step-00000050-epoch-12.aside-0", "notes",
-                           ".tmp-step-00000040-epoch-", ".tmp-step--epoch-3", "step-40"}) {
+  for (const int64_t epoch : {4, 3, 5}) {
+    ASSERT_TRUE(WriteTestCheckpoint(root.path(), 5, TinyModel(true), 0.5, NewestEpoch(epoch)).ok());
+  }
+  for (const int64_t epoch : {3, 4, 5}) EXPECT_EQ(ReadManifest(root / CheckpointFolderName(5, epoch))->epoch, epoch);
+  EXPECT_EQ(FindNewestCheckpoint(root.path(), {})->manifest.epoch, 5);
+}
+
+TEST(CheckpointWriteTest, FolderNames) {
+  EXPECT_EQ(CheckpointFolderName(40, 3), "step-00000040-gen-3");
+  EXPECT_EQ(CheckpointFolderName(123456789, 12), "step-123456789-gen-12");
+  EXPECT_EQ(TemporaryCheckpointFolderName(40, 3), ".tmp-step-00000040-gen-3");
+  TempFolder root;
+  for (const char* name :
+       {"step-40", "step-0000004x", "step-", "steps", "step-00000040-gen-3.old", "step-00000040-gen-", "step-00000040-gen-03",
+        "step-40-gen-3", "step-00000040-gen-99999999999999999999", "step-00000040-gen-1000000000000", "step-00000040-epoch-3",
+        "notes", ".tmp-step-00000040", ".tmp-step-00000040-gen-", ".tmp-step--gen-3"}) {
     fs::create_directories(root / name);
   }
-  auto folders = ListCheckpointFolders(root.path());
+  EXPECT_TRUE(ListCheckpointFolders(root.path())->empty());
+  const char* const ours[] = {"step-00000040-gen-10",
+                              "step-00000060-gen-9",
+                              "step-00000040-gen-9",
+                              ".tmp-step-00000050-gen-3",
+                              ".tmp-step-00000040-gen-3.trash",
+                              ".tmp-step-00000030-epoch-2",
+                              "step-123456789",
+                              "step-00000040",
+                              ".tmp-step-00000040-epoch-12.aside-0"};
+  for (const char* name : ours) fs::create_directories(root / name);
+  const auto folders = ListCheckpointFolders(root.path());
   ASSERT_TRUE(folders.ok()) << folders.status();
-  ASSERT_EQ(folders->size(), 3u);
-  EXPECT_EQ((*folders)[0].name, ".tmp-step-00000050-epoch-12.aside-0");
-  EXPECT_TRUE((*folders)[0].aside() && (*folders)[0].epoch == 12 && (*folders)[0].step == 50);
-  EXPECT_TRUE(!(*folders)[1].published && (*folders)[1].epoch == 3 && (*folders)[1].suffix.empty());
-  EXPECT_TRUE((*folders)[2].published && (*folders)[2].path == root / "step-00000040");
+  std::vector<std::string> names;
+  for (const CheckpointFolder& folder : *folders) {
+    names.push_back(folder.name);
+    EXPECT_EQ(folder.path, root / folder.name);
+    EXPECT_EQ(folder.published, folder.name[0] == 's' || folder.name.ends_with(".aside-0")) << folder.name;
+  }
+  EXPECT_THAT(names, testing::ElementsAreArray(ours)) << "the newest first";
+  EXPECT_TRUE((*folders)[1].epoch == 9 && (*folders)[1].step == 60);
+  EXPECT_TRUE((*folders)[8].epoch == 0 && (*folders)[8].step == 40);
 }
 
 // All ranks write into one folder at once; one that cannot must not take it from under the others.

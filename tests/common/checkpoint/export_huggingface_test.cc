@@ -26,7 +26,7 @@ void ExpectEveryTensor(const ModelShape& model) {
   TempFolder root;
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, model, 0.3).ok());
   const std::string out = root / "out/model";
-  const absl::Status exported = ExportHuggingFace(root / "step-00000040", out);
+  const absl::Status exported = ExportHuggingFace(root / NameOf(40), out);
   ASSERT_TRUE(exported.ok()) << exported;
   const Safetensors file = Parse(TempFolder::Read(out + "/model.safetensors"));
   EXPECT_EQ(file.header["__metadata__"]["format"], "pt");
@@ -64,7 +64,7 @@ TEST(ExportHuggingFaceTest, Qwen2WithBiases) { ExpectEveryTensor(TinyQwen2()); }
 TEST(ExportHuggingFaceTest, MatricesAreTurnedBack) {
   TempFolder root;
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.3).ok());
-  ASSERT_TRUE(ExportHuggingFace(root / "step-00000040", root / "out").ok());
+  ASSERT_TRUE(ExportHuggingFace(root / NameOf(40), root / "out").ok());
   const Safetensors file = Parse(TempFolder::Read(root / "out/model.safetensors"));
   const nlohmann::json& entry = file.header.at("transformer.h.0.attn.c_attn.weight");
   EXPECT_EQ(entry["shape"].get<std::vector<int64_t>>(), (std::vector<int64_t>{8, 24}));
@@ -78,13 +78,13 @@ TEST(ExportHuggingFaceTest, MatricesAreTurnedBack) {
 TEST(ExportHuggingFaceTest, RefusesToOverwriteAndDamagedCheckpoints) {
   TempFolder root;
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.3).ok());
-  const std::string folder = root / "step-00000040";
+  const std::string folder = root / NameOf(40);
   ASSERT_TRUE(ExportHuggingFace(folder, root / "out").ok());
   EXPECT_FALSE(std::filesystem::exists(root / "out/model.safetensors.partial"));
   EXPECT_EQ(ExportHuggingFace(folder, root / "out").code(), absl::StatusCode::kAlreadyExists);
   root.Write("cut/model.safetensors.partial", "an export that was killed");
   EXPECT_TRUE(ExportHuggingFace(folder, root / "cut").ok());
-  root.Write("step-00000040/rank-0.bin", "short");
+  root.Write("step-00000040-gen-3/rank-0.bin", "short");
   EXPECT_EQ(ExportHuggingFace(folder, root / "other").code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(ExportHuggingFace(root / "absent", root / "other").code(), absl::StatusCode::kNotFound);
 }

@@ -25,7 +25,7 @@ struct Written {
     if (format < kNewestCheckpointFormat) ToOldFormat(folder, format);
   }
   TempFolder root;
-  std::string folder = root / "step-00000040";
+  std::string folder = root / NameOf(40);
   std::vector<UnitSpec> units;
 };
 
@@ -102,7 +102,7 @@ TEST(OldOrderTest, DamageIsNoticed) {
     const std::string path = old.folder + "/rank-1.bin";
     std::string bytes = TempFolder::Read(path);
     bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
-    old.root.Write("step-00000040/rank-1.bin", bytes);
+    old.root.Write("step-00000040-gen-3/rank-1.bin", bytes);
     const int64_t n = old.units[1].num_elements;
     std::vector<float> values(static_cast<size_t>(n));
     const absl::Status status = reader->Read(1, StateTensor::kParameter, 0, n, values.data());

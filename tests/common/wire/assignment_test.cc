@@ -36,7 +36,7 @@ RankAssignment Sample() {
   a.predicted_lanes = {{0.1, 0.2, 0.3, 0.4, 0.5}, 0.6, 0.7, 0.8, 0.9, 1.0};
   a.stage = 2;
   a.start_step = 40;
-  a.resume_from = "/checkpoints/step-00000040";
+  a.resume_from = "/checkpoints/step-00000040-gen-3";
   a.model = {.family = ModelFamily::kLlama,
              .vocab_size = 256,
              .hidden_size = 64,
@@ -56,7 +56,7 @@ RankAssignment Sample() {
   a.device.kind = DeviceKind::kEmulated;
   a.first_progress_seconds = 12;
   a.link_pairs = {{0, 1}};
-  a.spared_checkpoints = {"/c/j/step-00000040"};
+  a.spared_checkpoints = {"/c/j/step-00000040-gen-3"};
   return a;
 }
 

@@ -30,8 +30,8 @@ TEST(SessionTest, CommandsComeBackAsTheyWere) {
   EXPECT_EQ(reach.secret, "s");
   EXPECT_TRUE(reach.burst);
   StorageCheckCommand verify{JobId("j"), Epoch(3), "", "", "", false, "second"};
-  verify.verify_checkpoint = "/c/j/step-00000040";
-  EXPECT_EQ(ThroughSession<StorageCheckCommand>(CoordinatorCommand(verify)).verify_checkpoint, "/c/j/step-00000040");
+  verify.verify_checkpoint = "/c/j/step-00000040-gen-3";
+  EXPECT_EQ(ThroughSession<StorageCheckCommand>(CoordinatorCommand(verify)).verify_checkpoint, "/c/j/step-00000040-gen-3");
   StorageCheckCommand over{JobId("j"), Epoch(3), "", "", "", false, ""};
   EXPECT_FALSE(ThroughSession<StorageCheckCommand>(CoordinatorCommand(over)).over);
   over.over = true;

@@ -12,7 +12,7 @@ using nlohmann::json;
 v1::Job& AddStopped(FakeMotley& fake) {
   v1::Job& job = fake.AddJob("j", v1::JOB_STATE_STOPPED);
   job.set_step(2);
-  job.set_newest_checkpoint("/c/j/step-00000002");
+  job.set_newest_checkpoint("/c/j/step-00000002-gen-3");
   job.mutable_spec()->mutable_data()->set_path("/data");
   job.mutable_spec()->mutable_checkpoint()->set_folder("/c");
   return job;
@@ -23,7 +23,7 @@ TEST(ResumeTest, SendsTheChangedSettings) {
   AddStopped(fake);
   const Ran ran = Motley(fake, {"resume", "--set", "training.steps=9", "j", "--set", "checkpoint.interval=4"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(ran.out, "job j goes on from /c/j/step-00000002 to step 9\n");
+  EXPECT_EQ(ran.out, "job j goes on from /c/j/step-00000002-gen-3 to step 9\n");
   ASSERT_EQ(fake.resumed.size(), 1u);
   EXPECT_EQ(fake.resumed[0].changes().training().steps(), 9);
   EXPECT_EQ(fake.resumed[0].changes().checkpoint().interval(), 4);

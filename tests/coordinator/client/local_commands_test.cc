@@ -94,15 +94,15 @@ TEST(ExportCommandTest, WritesTheNewestThatVerifies) {
   EXPECT_EQ(none.code, 65);
   EXPECT_NE(none.err.find("no checkpoint yet"), std::string::npos);
   for (const int64_t step : {20, 40}) ASSERT_TRUE(WriteTestCheckpoint(root / "c", step, TinyModel(true), 0.5).ok());
-  root.Write("c/step-00000040/rank-0.bin", "short");
-  job.set_newest_checkpoint(root / "c/step-00000040");
+  root.Write("c/" + NameOf(40) + "/rank-0.bin", "short");
+  job.set_newest_checkpoint(root / ("c/" + NameOf(40)));
   const Ran ran = Motley(fake, {"export", "j", "--out", root / "out"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_NE(ran.err.find("rank-0.bin is cut off"), std::string::npos) << ran.err;
   EXPECT_NE(ran.out.find("step 20 of job j"), std::string::npos) << ran.out;
   EXPECT_FALSE(TempFolder::Read(root / "out/model.safetensors").empty());
   EXPECT_EQ(Motley(fake, {"export", "j", "--out", root / "out"}).code, 73);
-  job.set_newest_checkpoint("/not/mounted/step-00000040");
+  job.set_newest_checkpoint("/not/mounted/step-00000040-gen-3");
   const Ran elsewhere = Motley(fake, {"export", "j", "--out", root / "other"});
   EXPECT_EQ(elsewhere.code, 66);
   EXPECT_NE(elsewhere.err.find("run this where"), std::string::npos);

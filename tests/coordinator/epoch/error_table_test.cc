@@ -104,7 +104,7 @@ TEST_F(ErrorTable, TheNodeThatIsToBlameForThreeSavesInARowIsLeftOut) {
   fail(60, "n2/gpu0");
   fail(70, "n3/gpu0");
   fail(80, "n3/gpu0");
-  OnCheckpoint(*core_, NodeName("n1"), {JobId("a"), job().epoch, 90, "/checkpoints/a/step-00000090", 1, 1});
+  OnCheckpoint(*core_, NodeName("n1"), {JobId("a"), job().epoch, 90, "/checkpoints/a/step-00000090-gen-3", 1, 1});
   fail(100, "n3/gpu0");
   fail(110, "n3/gpu0");
   EXPECT_TRUE(run.left_out.empty() && run.failures.empty());
@@ -143,7 +143,7 @@ TEST_F(ErrorTable, ANodeThatCannotReadTheCheckpointThreeTimesIsLeftOut) {
       BeginEpochOfThree();
       JobRun& run = *core_->state.run;
       run.stage = Stage::kStarting;
-      run.resumed_from = "/checkpoints/a/step-00000010";
+      run.resumed_from = "/checkpoints/a/step-00000010-gen-3";
       if (nodes == 2) run.ranks.pop_back();
       job().epoch = Epoch(job().epoch.value() + 1);
       failure.at = clock_.Now();
@@ -160,7 +160,7 @@ TEST_F(ErrorTable, ANodeThatCannotReadTheCheckpointThreeTimesIsLeftOut) {
 TEST_F(ErrorTable, ADamagedCheckpointIsLeftOutAtOnceWhenASecondReaderSaysSo) {
   JobRun& run = *core_->state.run;
   run.storage_ok = run.proven = {{NodeName("n1"), 1}, {NodeName("n2"), 1}};
-  const Failure failure = Of(FailureKind::kFailed, Fault::kDamage, "/c/a/step-00000002");
+  const Failure failure = Of(FailureKind::kFailed, Fault::kDamage, "/c/a/step-00000002-gen-3");
   EXPECT_EQ(SecondsAfter(failure), -1) << "nothing begins before node n1 has answered";
   ASSERT_TRUE(run.suspicion);
   EXPECT_EQ(run.suspicion->reader, NodeName("n1"));
@@ -172,7 +172,7 @@ TEST_F(ErrorTable, ADamagedCheckpointIsLeftOutAtOnceWhenASecondReaderSaysSo) {
   EXPECT_TRUE(OnSecondReading(*core_, NodeName("n1"), answer));
   Drive(*core_);
   EXPECT_NE(run.stage, Stage::kIdle) << job().reason;
-  EXPECT_TRUE(run.damaged.contains("/c/a/step-00000002"));
+  EXPECT_TRUE(run.damaged.contains("/c/a/step-00000002-gen-3"));
   EXPECT_TRUE(run.left_out.empty());
   EXPECT_EQ(CountEvents("checkpoint_skipped"), 1);
 }

@@ -179,7 +179,7 @@ class ClusterTest : public testing::Test {
     manifest.data_digest = rank.data_digest();
     manifest.files = {*file};
     const CheckpointFence fence{.epoch = rank.epoch(), .confirm = [](const std::string&) { return absl::OkStatus(); }};
-    const absl::Status published = PublishCheckpoint(temporary, root + "/" + CheckpointFolderName(step), manifest, fence);
+    const absl::Status published = PublishCheckpoint(root, manifest, fence);
     ASSERT_TRUE(published.ok()) << published;
   }
 

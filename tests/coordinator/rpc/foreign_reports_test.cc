@@ -47,7 +47,7 @@ TEST_F(ForeignReports, AForgedStepAndAForgedCheckpointChangeNothing) {
     worker->Send(step);
     v1::WorkerMessage checkpoint;
     Stamp(first, checkpoint.mutable_checkpoint_published())->set_step(2);
-    checkpoint.mutable_checkpoint_published()->set_folder("/etc/step-00000002");
+    checkpoint.mutable_checkpoint_published()->set_folder("/etc/step-00000002-gen-1");
     worker->Send(checkpoint);
     Flush(*worker);
   }

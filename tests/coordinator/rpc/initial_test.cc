@@ -14,18 +14,20 @@ class Initial : public ClusterTest {
     ASSERT_FALSE(ranks.empty());
     worker_->SendAll(v1::RankEvent::KIND_READY);
     Save(ranks[0], 1);
+    name_ = CheckpointFolderName(1, ranks[0].epoch());
     worker_->Step(1);
     worker_->SendAll(v1::RankEvent::KIND_FINISHED);
     WaitForState("old", v1::JOB_STATE_SUCCEEDED);
   }
   std::unique_ptr<FakeWorker> worker_;
+  std::string name_;  // of that checkpoint
 };
 
 TEST_F(Initial, ByJobOrFolderItBeginsAtStepZeroWithTheNewestWeights) {
   TrainOld();
   worker_.reset();
   const std::string folder = folder_ + "/checkpoints/old";
-  for (const std::string& initial : {std::string("old"), folder, folder + "/step-00000001"}) {
+  for (const std::string& initial : {std::string("old"), folder, folder + "/" + name_}) {
     const std::string id = "new-" + std::to_string(initial.size());
     JobConfig config = MakeConfig(5);
     config.training.seed = 7;
@@ -36,7 +38,7 @@ TEST_F(Initial, ByJobOrFolderItBeginsAtStepZeroWithTheNewestWeights) {
     ASSERT_FALSE(ranks.empty());
     EXPECT_EQ(GetJob(id).newest_checkpoint(), "") << "it has none of its own";
     EXPECT_EQ(ranks[0].job_id(), id);
-    EXPECT_EQ(ranks[0].resume_from(), folder + "/step-00000001");
+    EXPECT_EQ(ranks[0].resume_from(), folder + "/" + name_);
     EXPECT_EQ(ranks[0].start_step(), 0);
     EXPECT_EQ(Submit(id, config).error_code(), grpc::StatusCode::OK) << "the same body";
     ASSERT_TRUE(StopJob(id).ok());
@@ -65,7 +67,7 @@ TEST_F(Initial, AFolderOfAnotherModelOrWithoutCheckpointsFailsTheJobBeforeItsRan
   config.model.config_json.clear();
   ASSERT_TRUE(Submit("other", config).ok());
   v1::Job job = WaitForState("other", v1::JOB_STATE_FAILED);
-  EXPECT_NE(job.reason().find("checkpoints/old/step-00000001 is of another model"), std::string::npos) << job.reason();
+  EXPECT_NE(job.reason().find("checkpoints/old/" + name_ + " is of another model"), std::string::npos) << job.reason();
   config = MakeConfig(5);
   config.checkpoint.initial = folder_ + "/checkpoints";
   ASSERT_TRUE(Submit("empty", config).ok());

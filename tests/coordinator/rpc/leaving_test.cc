@@ -86,7 +86,7 @@ TEST_F(Leave, AStoppedCoordinatorSavesAndNothingIsRepeated) {
   EXPECT_FALSE(server_->MayStop());
   server_->BeginStop();
   ASSERT_TRUE(WaitUntilItMayStop());
-  EXPECT_TRUE(std::filesystem::exists(folder_ + "/checkpoints/a/step-00000004/manifest.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/checkpoints/a/" + CheckpointFolderName(4, epoch) + "/manifest.json"));
   Start();
   n1_ = Join("n1");
   n2_ = Join("n2");
@@ -100,10 +100,10 @@ TEST_F(Leave, AStoppedCoordinatorSavesAndNothingIsRepeated) {
 TEST_F(Leave, ACoordinatorWithoutTimeStopsAtOnce) {
   config_.stop = absl::ZeroDuration();
   Start();
-  Train(4);
+  const int64_t epoch = Train(4);
   server_->BeginStop();
   ASSERT_TRUE(WaitUntilItMayStop());
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/checkpoints/a/step-00000004"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/checkpoints/a/" + CheckpointFolderName(4, epoch)));
 }
 
 TEST_F(Leave, ACoordinatorWithoutAJobStopsAtOnce) {

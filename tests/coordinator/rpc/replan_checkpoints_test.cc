@@ -12,12 +12,12 @@ TEST_F(Replan, AnAlteredCheckpointIsSkippedAndTheOneBeforeIsUsed) {
   const int64_t epoch = Train(*n1, *n2, 2);
   Save(n1->ranks()[0], 1);
   Save(n1->ranks()[0], 2);
-  std::filesystem::resize_file(folder_ + "/checkpoints/a/step-00000002/rank-0.bin", 100);
+  std::filesystem::resize_file(folder_ + "/checkpoints/a/" + CheckpointFolderName(2, epoch) + "/rank-0.bin", 100);
   n2->Drop();
   const auto ranks = n1->WaitForStart(epoch);
   ASSERT_FALSE(ranks.empty());
   EXPECT_EQ(ranks[0].start_step(), 1);
-  EXPECT_NE(WaitForEvent("a", "checkpoint_skipped").find("step-00000002"), std::string::npos);
+  EXPECT_NE(WaitForEvent("a", "checkpoint_skipped").find(CheckpointFolderName(2, epoch)), std::string::npos);
 }
 
 TEST_F(Replan, WhatOthersPutIntoTheFolderIsSkipped) {
@@ -33,8 +33,9 @@ TEST_F(Replan, WhatOthersPutIntoTheFolderIsSkipped) {
   theirs.set_job_id("b");
   Save(theirs, 7);
   Save(n1->ranks()[0], 8);
-  std::filesystem::remove(folder + "/step-00000008/manifest.json");
-  ASSERT_EQ(::mkfifo((folder + "/step-00000008/manifest.json").c_str(), 0666), 0);
+  const std::string manifest = folder + "/" + CheckpointFolderName(8, epoch) + "/manifest.json";
+  std::filesystem::remove(manifest);
+  ASSERT_EQ(::mkfifo(manifest.c_str(), 0666), 0);
   n2->Drop();
   const auto ranks = n1->WaitForStart(epoch);
   ASSERT_FALSE(ranks.empty());
@@ -46,12 +47,41 @@ TEST_F(Replan, WhatOthersPutIntoTheFolderIsSkipped) {
   });
 }
 
+// By a rank that was stopped in the middle of its save, while the job went on elsewhere.
+TEST_F(Replan, WhatAnOlderEpochPublishesLateIsNotGoneOnFrom) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  const v1::RankAssignment late = n1->ranks()[0];
+  Save(late, 2);
+  n2->Drop();
+  auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].start_step(), 2);
+  n1->SendAll(v1::RankEvent::KIND_READY);
+  n1->StepTo(4);
+  Save(ranks[0], 3);
+  Save(late, 9);
+  n1->SendAll(v1::RankEvent::KIND_DIED, "signal 9");
+  ranks = n1->WaitForStart(ranks[0].epoch());
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].start_step(), 3);
+}
+
+// A store that is new does not know that they were written; nobody may publish under a name that is taken.
+TEST_F(Replan, AnEpochIsAboveAllNamesInTheFolder) {
+  std::filesystem::create_directories(folder_ + "/checkpoints/a/" + CheckpointFolderName(99, 40));
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  EXPECT_GT(Train(*n1, *n2, 2), 40);
+}
+
 TEST_F(Replan, WithoutACheckpointThatVerifiesTheJobDoesNotBeginAgain) {
   auto n1 = Join("n1"), n2 = Join("n2");
   ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
-  Train(*n1, *n2, 2);
+  const int64_t epoch = Train(*n1, *n2, 2);
   Save(n1->ranks()[0], 2);
-  std::filesystem::resize_file(folder_ + "/checkpoints/a/step-00000002/rank-0.bin", 100);
+  std::filesystem::resize_file(folder_ + "/checkpoints/a/" + CheckpointFolderName(2, epoch) + "/rank-0.bin", 100);
   n2->Drop();
   const v1::Job job = WaitForState("a", v1::JOB_STATE_FAILED);
   EXPECT_NE(job.reason().find("verifies"), std::string::npos) << job.reason();
@@ -62,16 +92,17 @@ TEST_F(Replan, APublishedCheckpointThatTheCoordinatorDoesNotSeeIsWaitedFor) {
   auto n1 = Join("n1"), n2 = Join("n2");
   ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
   const int64_t epoch = Train(*n1, *n2, 2);
+  const std::string name = CheckpointFolderName(2, epoch);
   v1::WorkerMessage message;
   message.mutable_checkpoint_published()->set_job_id("a");
   message.mutable_checkpoint_published()->set_epoch(epoch);
   message.mutable_checkpoint_published()->set_step(2);
-  message.mutable_checkpoint_published()->set_folder(folder_ + "/checkpoints/a/step-00000002");
+  message.mutable_checkpoint_published()->set_folder(folder_ + "/checkpoints/a/" + name);
   n1->Send(message);
   WaitForEvent("a", "checkpoint");
   n2->Drop();
   const v1::Job job = WaitForState("a", v1::JOB_STATE_WAITING);
-  EXPECT_NE(job.reason().find("/checkpoints/a/step-00000002 was published"), std::string::npos) << job.reason();
+  EXPECT_NE(job.reason().find("/checkpoints/a/" + name + " was published"), std::string::npos) << job.reason();
   Save(n1->ranks()[0], 2);  // the folder is mounted again
   const auto ranks = n1->WaitForStart(epoch);
   ASSERT_FALSE(ranks.empty());
@@ -119,15 +150,15 @@ TEST_F(Replan, ACheckpointThatTwoReadersFindDamagedIsLeftOut) {
   ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
   int64_t epoch = Train(*n1, *n2, 2);
   Save(n1->ranks()[0], 2);
+  const std::string name = CheckpointFolderName(2, epoch);
   n2->SendAll(v1::RankEvent::KIND_DIED, "signal 9");
   const auto ranks = n1->WaitForStart(epoch);
   ASSERT_FALSE(ranks.empty());
   n1->Fail(v1::FAULT_DAMAGE, "block 0 of rank-0.bin is not what was written", ranks[0].resume_from());
   const std::string said = WaitForEvent("a", "checkpoint_skipped");
-  EXPECT_NE(said.find("step-00000002, in which the rank on n1/gpu0 found damage (block 0 of rank-0.bin"), std::string::npos)
-      << said;
+  EXPECT_NE(said.find(name + ", in which the rank on n1/gpu0 found damage (block 0 of rank-0.bin"), std::string::npos) << said;
   EXPECT_NE(said.find("does not verify on node n2, either: rank-0.bin was altered"), std::string::npos) << said;
-  EXPECT_NE(WaitForState("a", v1::JOB_STATE_FAILED).reason().find("step-00000002"), std::string::npos) << "none was before it";
+  EXPECT_NE(WaitForState("a", v1::JOB_STATE_FAILED).reason().find(name), std::string::npos) << "none was before it";
 }
 
 TEST_F(Replan, ACheckpointThatCannotBeWrittenIsSaid) {

@@ -82,7 +82,7 @@ TEST_F(Replan, DrainSavesFirstAndUndrainBringsTheNodeBack) {
   ASSERT_FALSE(ranks.empty());
   EXPECT_EQ(ranks[0].device_ids_size(), 1);
   EXPECT_EQ(ranks[0].start_step(), 4);
-  EXPECT_NE(ranks[0].resume_from().find("step-00000004"), std::string::npos);
+  EXPECT_NE(ranks[0].resume_from().find(CheckpointFolderName(4, epoch)), std::string::npos);
   n1->SendAll(v1::RankEvent::KIND_READY);
   n1->Step(5);
   EXPECT_NE(WaitForEvent("a", "replan").find("0 steps repeated"), std::string::npos);

@@ -56,7 +56,7 @@ TEST_F(Resume, AStoppedJobGoesOnFromItsCheckpointWithOtherSettings) {
   EXPECT_GT(ranks[0].epoch(), epoch);
   EXPECT_EQ(ranks[0].start_step(), 3);
   EXPECT_EQ(ranks[0].spec().training().steps(), 8);
-  EXPECT_TRUE(ranks[0].resume_from().ends_with("a/step-00000003")) << ranks[0].resume_from();
+  EXPECT_TRUE(ranks[0].resume_from().ends_with("a/" + CheckpointFolderName(3, epoch))) << ranks[0].resume_from();
 
   v1::ResumeJobResponse again;
   EXPECT_TRUE(ResumeJob("a", changes, &again).ok()) << "a retry";
@@ -156,7 +156,7 @@ TEST_F(Resume, ADeletedJobIsForgottenAndItsCheckpointsStay) {
   Stop("b");
   ASSERT_TRUE(DeleteJob("a", &response).ok());
   EXPECT_EQ(response.checkpoint_folder(), folder_ + "/checkpoints/a");
-  EXPECT_TRUE(std::filesystem::exists(folder_ + "/checkpoints/a/step-00000003"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/checkpoints/a/" + CheckpointFolderName(3, epoch)));
   EXPECT_EQ(DeleteJob("a", &response).error_code(), grpc::StatusCode::NOT_FOUND);
   // A new job of this id: workers have seen the old numbers.
   ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
@@ -166,16 +166,18 @@ TEST_F(Resume, ADeletedJobIsForgottenAndItsCheckpointsStay) {
 }
 
 TEST_F(Resume, ANewJobThatFindsAllItsStepsDoneSaysSo) {
-  TrainAndStop();
+  const int64_t epoch = TrainAndStop();
   v1::DeleteJobResponse response;
   ASSERT_TRUE(DeleteJob("a", &response).ok());
   ASSERT_TRUE(Submit("a", MakeConfig(2)).ok());
   const v1::Job job = WaitForState("a", v1::JOB_STATE_FAILED);
-  for (const char* part : {"step-00000003 is at step 3 and training.steps is 2: no step is left to make",
-                           "made by an earlier job 'a'", "give more steps"}) {
+  const std::string name = CheckpointFolderName(3, epoch);
+  EXPECT_TRUE(absl::StrContains(job.reason(), name)) << job.reason();
+  for (const char* part :
+       {" is at step 3 and training.steps is 2: no step is left to make", "made by an earlier job 'a'", "give more steps"}) {
     EXPECT_TRUE(absl::StrContains(job.reason(), part)) << job.reason();
   }
-  EXPECT_TRUE(std::filesystem::exists(folder_ + "/checkpoints/a/step-00000003"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/checkpoints/a/" + name));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ JobRecord Stopped() {
   job.step = 39;
   job.epoch = Epoch(4);
   job.config.training.steps = 100;
-  job.newest_checkpoint = "/c/j/step-00000039";
+  job.newest_checkpoint = "/c/j/step-00000039-gen-3";
   job.submitted_unix_ms = 1;
   job.finished_unix_ms = 2;
   job.stop_requested = true;
@@ -29,7 +29,7 @@ TEST(ResumeTest, TheSameJobIsQueuedAgain) {
   EXPECT_EQ(next->phase, JobPhase::kQueued);
   EXPECT_EQ(next->reason, "resumed after step 39");
   EXPECT_EQ(next->epoch, Epoch(4)) << "numbers are never used twice";
-  EXPECT_EQ(next->newest_checkpoint, "/c/j/step-00000039");
+  EXPECT_EQ(next->newest_checkpoint, "/c/j/step-00000039-gen-3");
   EXPECT_EQ(next->submitted_unix_ms, 50) << "behind the jobs that are queued";
   EXPECT_EQ(next->finished_unix_ms, 0);
   EXPECT_FALSE(next->stop_requested);

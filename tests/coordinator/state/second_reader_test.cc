@@ -11,7 +11,8 @@ class SecondReaderTest : public DecideTest {
     AddNode("n3");
     run().has_run = true;
     for (const char* name : {"n1", "n2", "n3"}) run().storage_ok[NodeName(name)] = 1;
-    run().suspicion = {.checkpoint = "/c/j/step-00000020", .accuser = DeviceId("n2/gpu0"), .complaint = "block 3", .bytes = 0};
+    run().suspicion = {
+        .checkpoint = "/c/j/step-00000020-gen-3", .accuser = DeviceId("n2/gpu0"), .complaint = "block 3", .bytes = 0};
   }
   Suspicion& suspicion() { return *run().suspicion; }
   // Who is asked now; empty: nobody.

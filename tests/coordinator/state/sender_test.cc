@@ -87,12 +87,12 @@ TEST_F(SenderTest, WhatIsOldIsNobodysFault) {
 }
 
 TEST_F(SenderTest, ACheckpointIsOfAStepThatWasDoneAndInTheJobsFolder) {
-  EXPECT_EQ(Of("n1", Checkpoint(4, "/c/j/step-00000004")), Standing::kOwn);
-  EXPECT_EQ(Of("n2", Checkpoint(4, "/c/j/step-00000004")), Standing::kForeign) << "rank 0 is on n1";
-  EXPECT_EQ(Of("n1", Checkpoint(4, "/c/k/step-00000004")), Standing::kForeign);
-  EXPECT_EQ(Of("n1", Checkpoint(4, "/c/j/step-00000003")), Standing::kForeign);
-  EXPECT_EQ(Of("n1", Checkpoint(5, "/c/j/step-00000005")), Standing::kForeign) << "not done yet";
-  EXPECT_EQ(Of("n1", Checkpoint(1, "/c/j/step-00000001")), Standing::kForeign) << "of an older epoch";
+  EXPECT_EQ(Of("n1", Checkpoint(4, "/c/j/step-00000004-gen-3")), Standing::kOwn);
+  EXPECT_EQ(Of("n2", Checkpoint(4, "/c/j/step-00000004-gen-3")), Standing::kForeign) << "rank 0 is on n1";
+  EXPECT_EQ(Of("n1", Checkpoint(4, "/c/k/step-00000004-gen-3")), Standing::kForeign);
+  EXPECT_EQ(Of("n1", Checkpoint(4, "/c/j/step-00000003-gen-3")), Standing::kForeign);
+  EXPECT_EQ(Of("n1", Checkpoint(5, "/c/j/step-00000005-gen-3")), Standing::kForeign) << "not done yet";
+  EXPECT_EQ(Of("n1", Checkpoint(1, "/c/j/step-00000001-gen-3")), Standing::kForeign) << "of an older epoch";
 }
 
 TEST_F(SenderTest, BlameIsOfADeviceOfTheEpochAndSaidByRank0) {

@@ -25,7 +25,7 @@ class SqliteStoreTest : public StoreTest {
     job.last_step.step = 12;
     job.last_step.loss = 2.5;
     job.last_step.validation_loss = 3.5;
-    job.newest_checkpoint = "/c/step-00000010";
+    job.newest_checkpoint = "/c/step-00000010-gen-3";
     job.predicted_step_seconds = 0.25;
     job.stop_requested = true;
     job.data_digest = "d";

@@ -27,7 +27,8 @@ class FakeEngine : public engine::Engine {
     if (behaviour == "nonfinite") return absl::AbortedError("loss is NaN in layer 1");
     if (behaviour == "peer") return WithFault(absl::UnavailableError("gather of layer 1: connection closed"), Fault::kPeer);
     if (behaviour == "disk") return WithFault(absl::UnavailableError("cannot write /c: input/output error"), Fault::kStorage);
-    if (behaviour == "damage") return WithDamagedCheckpoint(absl::DataLossError("rank-0.bin was altered"), "/c/step-00000040");
+    if (behaviour == "damage")
+      return WithDamagedCheckpoint(absl::DataLossError("rank-0.bin was altered"), "/c/step-00000040-gen-3");
     if (behaviour == "fail") return absl::InternalError("matrix product of layer 1");
     if (behaviour == "bytes") {
       fprintf(stderr, "printed \xff\xfe\n");

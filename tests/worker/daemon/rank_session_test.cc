@@ -197,7 +197,7 @@ TEST_F(RankSessionTest, TheFaultDecidesWhatIsReportedAndNotTheCode) {
     const RankReport report = NextEvent();
     EXPECT_EQ(report.kind, kind) << behaviour;
     EXPECT_EQ(report.fault, fault) << behaviour;
-    EXPECT_EQ(report.damaged_checkpoint, fault == Fault::kDamage ? "/c/step-00000040" : "");
+    EXPECT_EQ(report.damaged_checkpoint, fault == Fault::kDamage ? "/c/step-00000040-gen-3" : "");
   }
 }
 

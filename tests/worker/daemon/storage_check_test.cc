@@ -59,7 +59,7 @@ TEST_F(StorageCheckTest, ACheckpointThatAnotherNodeDoubtsIsReadWhole) {
   std::filesystem::create_directories(root);
   ASSERT_TRUE(WriteTestCheckpoint(root, 20, TinyModel(true), 0.5).ok());
   StorageCheckCommand verify{JobId("job"), Epoch(2), "", "", "", false, "second"};
-  verify.verify_checkpoint = root + "/step-00000020";
+  verify.verify_checkpoint = root + "/" + NameOf(20);
   EXPECT_EQ(Check(verify).error, "");
   EXPECT_EQ(Check(verify).check_id, "second");
   std::fstream file(verify.verify_checkpoint + "/rank-0.bin", std::ios::in | std::ios::out | std::ios::binary);
@@ -68,7 +68,7 @@ TEST_F(StorageCheckTest, ACheckpointThatAnotherNodeDoubtsIsReadWhole) {
   file.close();
   EXPECT_THAT(Check(verify).error, HasSubstr("rank-0.bin was altered"));
   EXPECT_EQ(Check(verify).error_code, absl::StatusCode::kDataLoss);
-  verify.verify_checkpoint = root + "/step-00000040";
+  verify.verify_checkpoint = root + "/" + NameOf(40);
   EXPECT_EQ(Check(verify).error_code, absl::StatusCode::kNotFound) << "not seen here: no verdict";
   verify.verify_checkpoint = "/etc";
   EXPECT_NE(Check(verify).error, "") << "outside of the roots";

@@ -198,10 +198,11 @@ class LostMountTest : public EngineTest {
     EXPECT_EQ(outcome.failed_checkpoints.size(), 2u);
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(folder_ / "share/job")) names.push_back(entry.path().filename());
-    EXPECT_EQ(names, std::vector<std::string>{"step-00000012"}) << "and nothing was pruned for one that lacks files before";
-    const auto manifest = ReadManifest((folder_ / "share/job/step-00000012").string());
+    EXPECT_EQ(names, std::vector<std::string>{"step-00000012-gen-1"}) << "and nothing was pruned for one that lacks files before";
+    const std::string folder = (folder_ / "share/job/step-00000012-gen-1").string();
+    const auto manifest = ReadManifest(folder);
     ASSERT_TRUE(manifest.ok()) << manifest.status();
-    EXPECT_TRUE(VerifyCheckpoint((folder_ / "share/job/step-00000012").string(), *manifest).ok());
+    EXPECT_TRUE(VerifyCheckpoint(folder, *manifest).ok());
   }
 };
 

@@ -37,7 +37,7 @@ class RankHost {
   // Rendezvous keys, scoped by job and epoch by the host.
   virtual absl::Status KvSet(const std::string& key, const std::string& value) = 0;
   virtual absl::StatusOr<std::string> KvGet(const std::string& key, absl::Duration timeout) = 0;  // waits for the key
-  // Asked just before every write that outlives the rank; `purpose` is for people: "publish step-00000040".
+  // Asked just before every write that outlives the rank; `purpose` is for people: "publish step-00000040-gen-3".
   // FAILED_PRECONDITION: a newer epoch exists.
   virtual absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) = 0;
   // About to take the first step. `transports`: what this rank says of the epoch's, for all members.
