@@ -53,6 +53,9 @@ struct UnitSpec {
 std::vector<UnitSpec> ParameterLayout(const ModelShape& shape);
 
 inline int64_t NumUnits(const ModelShape& shape) { return shape.num_layers + 2; }
+inline int64_t FirstUnitOf(UnitKind kind, const ModelShape& shape) {
+  return kind == UnitKind::kEmbedding ? 0 : kind == UnitKind::kLayer ? 1 : NumUnits(shape) - 1;
+}
 int64_t NumParameters(const ModelShape& shape);
 
 }  // namespace motley

@@ -15,10 +15,15 @@ struct ComputePoint {
   double backward_seconds = 0;  // input and weight gradients, without recomputation
   int64_t saved_bytes = 0;      // kept from forward to backward, the unit's input included
   int64_t workspace_bytes = 0;  // peak beyond saved tensors, output and parameter buffers
+  // Of the backward as two instructions, for the input and for the weights. Both 0: not measured.
+  double backward_input_seconds = 0, backward_weight_seconds = 0;
+  // Of the part (UnitProfile), run as a tensor-parallel rank runs it, segment by segment. Both 0: not measured.
+  double part_forward_seconds = 0, part_backward_seconds = 0;
 };
 
 struct UnitProfile {
   std::vector<ComputePoint> points;  // ascending microbatch, at least two
+  double part = 0;                   // of the unit's heads, columns and rows, below 1; 0: no part was measured
 };
 
 struct ComputeProfile {

@@ -11,15 +11,22 @@ void Pack(const UnitProfile& unit, v1::UnitProfile* proto) {
     out->set_backward_seconds(point.backward_seconds);
     out->set_saved_bytes(point.saved_bytes);
     out->set_workspace_bytes(point.workspace_bytes);
+    out->set_backward_input_seconds(point.backward_input_seconds);
+    out->set_backward_weight_seconds(point.backward_weight_seconds);
+    out->set_part_forward_seconds(point.part_forward_seconds);
+    out->set_part_backward_seconds(point.part_backward_seconds);
   }
+  proto->set_part(unit.part);
 }
 
 UnitProfile Unpack(const v1::UnitProfile& proto) {
   UnitProfile unit;
   for (const v1::ComputePoint& point : proto.points()) {
-    unit.points.push_back(
-        {point.microbatch(), point.forward_seconds(), point.backward_seconds(), point.saved_bytes(), point.workspace_bytes()});
+    unit.points.push_back({point.microbatch(), point.forward_seconds(), point.backward_seconds(), point.saved_bytes(),
+                           point.workspace_bytes(), point.backward_input_seconds(), point.backward_weight_seconds(),
+                           point.part_forward_seconds(), point.part_backward_seconds()});
   }
+  unit.part = proto.part();
   return unit;
 }
 

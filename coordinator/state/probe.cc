@@ -48,13 +48,18 @@ std::string StorageComplaint(const JobRecord& job, const ProbeToken& token, cons
 
 // The planner needs times of the layer; embedding and head may take next to none.
 bool Measures(const UnitProfile& unit, double least_sample_seconds) {
-  return !unit.points.empty() && std::all_of(unit.points.begin(), unit.points.end(), [&](const ComputePoint& point) {
-    const auto samples = static_cast<double>(point.microbatch);
-    const auto can_be = [&](double seconds) {
-      return seconds > 0 && seconds >= least_sample_seconds * samples && seconds <= planner::kMostSampleSeconds * samples;
-    };
-    return point.microbatch > 0 && can_be(point.forward_seconds) && can_be(point.backward_seconds);
-  });
+  const bool can_be_part = unit.part >= 0 && unit.part < 1;
+  return can_be_part && !unit.points.empty() &&
+         std::all_of(unit.points.begin(), unit.points.end(), [&](const ComputePoint& point) {
+           const auto samples = static_cast<double>(point.microbatch);
+           const auto may_be = [&](double seconds) { return seconds >= 0 && seconds <= planner::kMostSampleSeconds * samples; };
+           const auto can_be = [&](double seconds) {
+             return seconds > 0 && seconds >= least_sample_seconds * samples && may_be(seconds);
+           };
+           return point.microbatch > 0 && can_be(point.forward_seconds) && can_be(point.backward_seconds) &&
+                  may_be(point.backward_input_seconds) && may_be(point.backward_weight_seconds) &&
+                  may_be(point.part_forward_seconds) && may_be(point.part_backward_seconds);
+         });
 }
 
 std::string ProfileComplaint(const NodeRecord& node, const ProfileReport& report) {

@@ -10,8 +10,9 @@ using nlohmann::json;
 // nlohmann finds these by the namespace of the type.
 namespace motley {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputePoint, microbatch, forward_seconds, backward_seconds, saved_bytes,
-                                                workspace_bytes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(UnitProfile, points)
+                                                workspace_bytes, backward_input_seconds, backward_weight_seconds,
+                                                part_forward_seconds, part_backward_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(UnitProfile, points, part)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectivePoint, bytes, skew, all_gather_seconds, reduce_scatter_seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MeasuredLink, from, to, latency_seconds, bytes_per_second)
 

@@ -23,6 +23,7 @@ constexpr double kOptimizerTraffic32 = 28, kOptimizerTraffic16 = 28, kOptimizerT
 // What CUDA, cuBLAS and NCCL take on a card before the first tensor. An order of magnitude from running systems, not measured
 // here.
 constexpr int64_t kContextBytes = int64_t{768} << 20;  // where no profile says it
+constexpr double kHalf = 0.5;                          // of a backward that no profile has in two
 
 double OptimizerTraffic(DType dtype) {
   if (dtype == DType::kFloat64) return kOptimizerTraffic64;
@@ -98,28 +99,18 @@ void Costs::AddKind(const CardKind& card, const LatencyBook* book) {
   const Roofline layer_roofline(card, workload_, UnitKind::kLayer);
   const Curve forward = layer_roofline.Forward(), backward = layer_roofline.Backward();
   for (const UnitKind unit : kUnitKinds) {
-    const size_t i = Index(unit);
     const Roofline roofline(card, workload_, unit);
     const std::optional<UnitCurves>& measured = unit == UnitKind::kEmbedding ? layer.extras.embedding : layer.extras.head;
+    UnitCurves whole;
     if (unit == UnitKind::kLayer) {
-      kind.forward[i] = layer.forward;
-      kind.backward[i] = layer.backward;
+      whole = {layer.forward, layer.backward};
     } else if (measured) {
-      kind.forward[i] = measured->forward;
-      kind.backward[i] = measured->backward;
+      whole = *measured;
     } else {
-      kind.forward[i] = AtEfficiencyOf(layer.forward, forward, roofline.Forward());
-      kind.backward[i] = AtEfficiencyOf(layer.backward, backward, roofline.Backward());
+      whole = {AtEfficiencyOf(layer.forward, forward, roofline.Forward()),
+               AtEfficiencyOf(layer.backward, backward, roofline.Backward())};
     }
-    kind.forward_launch[i] = LaunchPart(kind.forward[i], roofline.forward_launch());
-    kind.backward_launch[i] = LaunchPart(kind.backward[i], roofline.backward_launch());
-    const std::vector<double> parts = roofline.ForwardParts();
-    for (size_t k = 0; k < parts.size(); ++k) {
-      const OpCost& work = roofline.operators()[k];
-      if (!work.divided) kind.undivided[i] += parts[k];
-      if (unit == UnitKind::kLayer)
-        kind.operators.push_back({work.op, parts[k], static_cast<double>(work.output_bytes), work.divided, work.output_divided});
-    }
+    AddUnit(roofline, unit, std::move(whole), layer.extras.partial[Index(unit)], &kind);
   }
   kind.optimizer = layer.extras.optimizer.value_or(
       MeasuredOptimizer{OptimizerTraffic(workload_.dtype) / (kMemoryEfficiency * card.memory_bytes_per_second), 0});
@@ -129,29 +120,64 @@ void Costs::AddKind(const CardKind& card, const LatencyBook* book) {
   kinds_.push_back(std::move(kind));
 }
 
-double Costs::Shared(double seconds, double launch, double undivided, double share) {
-  if (share >= 1 || seconds <= launch) return seconds;
-  return launch + (seconds - launch) * (undivided + (1 - undivided) * share);
+void Costs::AddUnit(const Roofline& roofline, UnitKind unit, UnitCurves whole, const PartialCurves& partial, Kind* kind) {
+  const size_t i = Index(unit);
+  const std::vector<double> parts = roofline.ForwardParts();
+  double undivided = 0;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    const OpCost& work = roofline.operators()[k];
+    if (!work.divided) undivided += parts[k];
+    if (unit == UnitKind::kLayer)
+      kind->operators.push_back({work.op, parts[k], static_cast<double>(work.output_bytes), work.divided, work.output_divided});
+  }
+  kind->forward_launch[i] = LaunchPart(whole.forward, roofline.forward_launch());
+  const double backward_launch = LaunchPart(whole.backward, roofline.backward_launch());
+  kind->forward[i] = ShareCurve(std::move(whole.forward), kind->forward_launch[i], undivided);
+  kind->backward[i] = ShareCurve(std::move(whole.backward), backward_launch, undivided);
+  if (partial.part > 0) {
+    kind->forward[i].SetPart(partial.part, partial.part_forward);
+    kind->backward[i].SetPart(partial.part, partial.part_backward);
+  }
+  if (!partial.backward_input.empty()) {
+    kind->halves[i] =
+        BackwardHalves{kind->backward[i].Like(partial.backward_input), kind->backward[i].Like(partial.backward_weight)};
+  }
 }
 
 double Costs::ForwardSeconds(int kind, UnitKind unit, double samples, double share) const {
-  const Kind& at = At(kind);
-  const size_t i = Index(unit);
-  return Shared(at.forward[i].At(samples), at.forward_launch[i], at.undivided[i], share);
+  return At(kind).forward[Index(unit)].At(samples, share);
 }
 
 double Costs::BackwardSeconds(int kind, UnitKind unit, double samples, double share) const {
-  const Kind& at = At(kind);
-  const size_t i = Index(unit);
-  return Shared(at.backward[i].At(samples), at.backward_launch[i], at.undivided[i], share);
+  return At(kind).backward[Index(unit)].At(samples, share);
+}
+
+double Costs::BackwardInputSeconds(int kind, UnitKind unit, double samples, double share) const {
+  const std::optional<BackwardHalves>& halves = At(kind).halves[Index(unit)];
+  return halves ? halves->input.At(samples, share) : kHalf * BackwardSeconds(kind, unit, samples, share);
+}
+
+double Costs::BackwardWeightSeconds(int kind, UnitKind unit, double samples, double share) const {
+  const std::optional<BackwardHalves>& halves = At(kind).halves[Index(unit)];
+  return halves ? halves->weight.At(samples, share) : kHalf * BackwardSeconds(kind, unit, samples, share);
 }
 
 double Costs::RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double samples, double share) const {
   if (ops.empty() || samples <= 0) return 0;
   if (ops.all() || unit != UnitKind::kLayer) return ForwardSeconds(kind, unit, samples, share);
   const Kind& at = At(kind);
-  const double seconds = at.forward[Index(unit)].At(samples);
-  const double launch = std::min(seconds, at.forward_launch[Index(unit)]);
+  const double seconds = OperatorSeconds(at, ops, samples, share);
+  const ShareCurve& forward = at.forward[Index(unit)];
+  if (share >= 1 || !forward.has_part()) return seconds;
+  // All operators together take the share's forward; and a share of an operator no less than that share of it.
+  const double as_measured = forward.At(samples, share) / forward.Modelled(samples, share);
+  return std::max(as_measured * seconds, share * OperatorSeconds(at, ops, samples, 1));
+}
+
+double Costs::OperatorSeconds(const Kind& at, OpSet ops, double samples, double share) {
+  const size_t layer = Index(UnitKind::kLayer);
+  const double seconds = at.forward[layer].whole().At(samples);
+  const double launch = std::min(seconds, at.forward_launch[layer]);
   const OpSet again = RecomputedWith(ops);
   double part = 0, launches = 0;
   for (const OperatorCost& cost : at.operators) {
@@ -165,11 +191,14 @@ double Costs::RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double sample
 void Costs::ScaleSeconds(int kind, double factor) {
   Kind& at = kinds_[kind];
   for (auto* curves : {&at.forward, &at.backward}) {
-    for (Curve& curve : *curves) curve = curve.Scaled(1, factor);
+    for (ShareCurve& curve : *curves) curve.Scale(factor);
   }
-  for (auto* launches : {&at.forward_launch, &at.backward_launch}) {
-    for (double& launch : *launches) launch *= factor;
+  for (std::optional<BackwardHalves>& halves : at.halves) {
+    if (!halves) continue;
+    halves->input.Scale(factor);
+    halves->weight.Scale(factor);
   }
+  for (double& launch : at.forward_launch) launch *= factor;
   at.optimizer.seconds_per_element *= factor;
   at.optimizer.launch_seconds *= factor;
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +16,13 @@
 #include "planner/cluster/cluster.h"
 #include "planner/cluster/measured_collectives.h"
 #include "planner/costs/latency_book.h"
+#include "planner/costs/share_curve.h"
 #include "planner/costs/workload.h"
 #include "planner/plan/op_set.h"
 
 namespace motley::planner {
+
+class Roofline;
 
 // Where a kind's numbers come from.
 struct Provenance {
@@ -44,8 +48,10 @@ class Costs {
   double BackwardSeconds(int kind, UnitKind unit, double samples, double share = 1) const;  // without recomputation
   // Forward time of the operators in `ops` once more. OpSet::All() of a layer: its ForwardSeconds.
   double RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double samples, double share = 1) const;
-  // Part of BackwardSeconds that the gradient of the input takes; the rest is the weights' (zero bubble).
-  double InputGradientPart() const { return 0.5; }
+  // The backward in two instructions (zero bubble): the gradient of the input, and of the weights. As measured, else half of
+  // BackwardSeconds each.
+  double BackwardInputSeconds(int kind, UnitKind unit, double samples, double share = 1) const;
+  double BackwardWeightSeconds(int kind, UnitKind unit, double samples, double share = 1) const;
   // Of one call that steps so many elements; its launch counts however few they are. 0 elements: 0.
   double OptimizerSeconds(int kind, double elements) const;
   // Every time of this kind becomes `factor` times as long: wrong profiles, for questions of the kind "what if".
@@ -101,10 +107,13 @@ class Costs {
   const std::vector<OperatorCost>& Operators(int kind) const { return kinds_[kind].operators; }
 
  private:
+  struct BackwardHalves {
+    ShareCurve input, weight;
+  };
   struct Kind {
-    std::array<Curve, 3> forward, backward;                     // by UnitKind, whole unit, over samples
-    std::array<double, 3> forward_launch{}, backward_launch{};  // part that does not shrink with a share
-    std::array<double, 3> undivided{};                          // part of the rest that tensor parallelism does not divide
+    std::array<ShareCurve, 3> forward, backward;  // by UnitKind
+    std::array<std::optional<BackwardHalves>, 3> halves;
+    std::array<double, 3> forward_launch{};  // part that does not shrink with a share
     std::vector<OperatorCost> operators;
     MeasuredOptimizer optimizer;
     std::array<double, 3> saved_factor = {1, 1, 1};  // measured saved bytes / computed ones
@@ -115,10 +124,12 @@ class Costs {
   const Kind& At(int kind) const { return kinds_[kind]; }
   void CountBytesAndFlops();
   void AddKind(const CardKind& card, const LatencyBook* book);
+  void AddUnit(const Roofline& roofline, UnitKind unit, UnitCurves whole, const PartialCurves& partial, Kind* kind);
   void AddMeasuredBytes(const LatencyExtras& extras, Kind* kind) const;
   double ComputedSavedBytes(UnitKind unit, OpSet recomputed, double share) const;  // of a sample
   double ComputedWorkspaceBytes(UnitKind unit, double samples, double share) const;
-  static double Shared(double seconds, double launch, double undivided, double share);
+  // Of single operators, as they were had no part been measured.
+  static double OperatorSeconds(const Kind& at, OpSet ops, double samples, double share);
   Costs() = default;
   Workload workload_;
   std::vector<UnitSpec> layout_;

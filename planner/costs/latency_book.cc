@@ -153,6 +153,24 @@ absl::StatusOr<UnitCurves> CurvesOf(const MeasuredSeries& series, const std::str
   return curves;
 }
 
+absl::StatusOr<PartialCurves> PartialOf(const MeasuredSeries& series, const std::string& path,
+                                        std::vector<std::string>* repairs) {
+  PartialCurves curves;
+  const auto curve_of = [&](const std::vector<double>& seconds, const char* key) {
+    return CurveOfSeries(series.samples, seconds, path + key, repairs);
+  };
+  if (!series.backward_input_seconds.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(curves.backward_input, curve_of(series.backward_input_seconds, ".backward_input_seconds"));
+    MOTLEY_ASSIGN_OR_RETURN(curves.backward_weight, curve_of(series.backward_weight_seconds, ".backward_weight_seconds"));
+  }
+  if (series.part > 0) {
+    curves.part = series.part;
+    MOTLEY_ASSIGN_OR_RETURN(curves.part_forward, curve_of(series.part_forward_seconds, ".part_forward_seconds"));
+    MOTLEY_ASSIGN_OR_RETURN(curves.part_backward, curve_of(series.part_backward_seconds, ".part_backward_seconds"));
+  }
+  return curves;
+}
+
 UnitBytes BytesOf(const MeasuredSeries& series) {
   UnitBytes bytes;
   for (size_t i = 0; i < series.saved_bytes.size(); ++i) {
@@ -183,10 +201,19 @@ absl::StatusOr<LatencyEntry> OwnEntry(const MotleyProfile& profile, const Measur
   if (card.head) {
     MOTLEY_ASSIGN_OR_RETURN(entry.extras.head, CurvesOf(*card.head, path + ".head", repairs));
   }
-  const auto bytes_of = [&entry](UnitKind unit) -> UnitBytes& { return entry.extras.bytes[static_cast<size_t>(unit)]; };
-  bytes_of(UnitKind::kLayer) = BytesOf(card.layer);
-  if (card.embedding) bytes_of(UnitKind::kEmbedding) = BytesOf(*card.embedding);
-  if (card.head) bytes_of(UnitKind::kHead) = BytesOf(*card.head);
+  struct Unit {
+    UnitKind kind;
+    const MeasuredSeries* series;
+    std::string path;
+  };
+  for (const Unit& unit :
+       {Unit{UnitKind::kEmbedding, card.embedding ? &*card.embedding : nullptr, path + ".embedding"},
+        Unit{UnitKind::kLayer, &card.layer, path}, Unit{UnitKind::kHead, card.head ? &*card.head : nullptr, path + ".head"}}) {
+    if (unit.series == nullptr) continue;
+    const auto index = static_cast<size_t>(unit.kind);
+    entry.extras.bytes[index] = BytesOf(*unit.series);
+    MOTLEY_ASSIGN_OR_RETURN(entry.extras.partial[index], PartialOf(*unit.series, unit.path, repairs));
+  }
   entry.extras.optimizer = card.optimizer;
   entry.extras.context_bytes = card.context_bytes;
   return entry;

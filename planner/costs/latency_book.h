@@ -26,6 +26,13 @@ struct UnitCurves {
   Curve forward, backward;  // seconds over samples
 };
 
+// What was measured of a unit beside its whole passes, at the same samples. Empty where nobody did.
+struct PartialCurves {
+  Curve backward_input, backward_weight;  // of the backward in two
+  double part = 0;                        // of heads, columns and rows, as a tensor-parallel rank runs it; 0: none
+  Curve part_forward, part_backward;
+};
+
 // Measured bytes of one unit; none where nobody measured them.
 struct UnitBytes {
   double saved_per_sample = 0;  // kept from forward to backward, the unit's input included; the most of the points; 0 = unknown
@@ -34,7 +41,8 @@ struct UnitBytes {
 
 // What Motley's own profiles say of a card beside the layer's seconds; absent where nobody measured it.
 struct LatencyExtras {
-  std::array<UnitBytes, 3> bytes;  // by UnitKind
+  std::array<UnitBytes, 3> bytes;        // by UnitKind
+  std::array<PartialCurves, 3> partial;  // by UnitKind
   std::optional<UnitCurves> embedding, head;
   std::optional<MeasuredOptimizer> optimizer;
   std::optional<int64_t> context_bytes;

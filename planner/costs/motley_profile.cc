@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 
 constexpr char kVersionKey[] = "motley_profile";
 constexpr int64_t kMostBytes = int64_t{1} << 42;
+constexpr int64_t kPartsVersion = 4;  // the first with halves of a backward and a part of a unit
 
 template <typename... Parts>
 absl::Status Bad(const Parts&... parts) {
@@ -69,21 +70,59 @@ absl::StatusOr<std::vector<int64_t>> Bytes(const Json& json, const char* key, si
   return bytes;
 }
 
-absl::StatusOr<MeasuredSeries> Lists(const Json& json, const std::string& path) {
+// Numbers that may be absent; then none.
+absl::StatusOr<std::vector<double>> NumbersBeside(const Json& json, const char* key, size_t samples, const std::string& path) {
+  if (!json.contains(key)) return std::vector<double>();
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<double> numbers, Numbers(json, key, path));
+  if (numbers.size() == samples) return numbers;
+  return Bad(path, ".", key, ": must be a list of as many numbers as samples, ", samples);
+}
+
+absl::Status ReadHalvesAndPart(const Json& json, const std::string& path, MeasuredSeries* series) {
+  const size_t samples = series->samples.size();
+  MOTLEY_ASSIGN_OR_RETURN(series->backward_input_seconds, NumbersBeside(json, "backward_input_seconds", samples, path));
+  MOTLEY_ASSIGN_OR_RETURN(series->backward_weight_seconds, NumbersBeside(json, "backward_weight_seconds", samples, path));
+  if (series->backward_input_seconds.empty() != series->backward_weight_seconds.empty()) {
+    return Bad(path, ": backward_input_seconds and backward_weight_seconds are two halves; give both or neither");
+  }
+  MOTLEY_ASSIGN_OR_RETURN(series->part_forward_seconds, NumbersBeside(json, "part_forward_seconds", samples, path));
+  MOTLEY_ASSIGN_OR_RETURN(series->part_backward_seconds, NumbersBeside(json, "part_backward_seconds", samples, path));
+  const bool none = series->part_forward_seconds.empty();
+  if (none != series->part_backward_seconds.empty() || none == json.contains("part")) {
+    return Bad(path, ": part, part_forward_seconds and part_backward_seconds go together; give all or none");
+  }
+  if (none) return absl::OkStatus();
+  const Json& part = json["part"];
+  if (!part.is_number() || !(part.get<double>() > 0) || !(part.get<double>() < 1)) {
+    return Bad(path, ".part: must be a number above 0 and below 1");
+  }
+  series->part = part.get<double>();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MeasuredSeries> Lists(const Json& json, int64_t version, const std::string& path) {
   MeasuredSeries series;
   MOTLEY_ASSIGN_OR_RETURN(series.samples, Numbers(json, "samples", path));
   MOTLEY_ASSIGN_OR_RETURN(series.forward_seconds, Numbers(json, "forward_seconds", path));
   MOTLEY_ASSIGN_OR_RETURN(series.backward_seconds, Numbers(json, "backward_seconds", path));
   MOTLEY_ASSIGN_OR_RETURN(series.saved_bytes, Bytes(json, "saved_bytes", series.samples.size(), path));
   MOTLEY_ASSIGN_OR_RETURN(series.workspace_bytes, Bytes(json, "workspace_bytes", series.samples.size(), path));
+  if (version >= kPartsVersion) MOTLEY_RETURN_IF_ERROR(ReadHalvesAndPart(json, path, &series));
   return series;
 }
 
-absl::StatusOr<MeasuredSeries> Series(const Json& json, const std::string& path) {
+std::vector<std::string> SeriesKeys(int64_t version) {
+  std::vector<std::string> keys = {"samples", "forward_seconds", "backward_seconds", "saved_bytes", "workspace_bytes"};
+  if (version < kPartsVersion) return keys;
+  keys.insert(keys.end(),
+              {"backward_input_seconds", "backward_weight_seconds", "part", "part_forward_seconds", "part_backward_seconds"});
+  return keys;
+}
+
+absl::StatusOr<MeasuredSeries> Series(const Json& json, int64_t version, const std::string& path) {
   if (!json.is_object()) return Bad(path, ": must be an object with samples, forward_seconds and backward_seconds");
-  MOTLEY_RETURN_IF_ERROR(
-      CheckKeys(json, {"samples", "forward_seconds", "backward_seconds", "saved_bytes", "workspace_bytes"}, path));
-  return Lists(json, path);
+  MOTLEY_RETURN_IF_ERROR(CheckKeys(json, SeriesKeys(version), path));
+  return Lists(json, version, path);
 }
 
 absl::StatusOr<double> Seconds(const Json& json, const char* key, const std::string& path) {
@@ -95,12 +134,12 @@ absl::StatusOr<double> Seconds(const Json& json, const char* key, const std::str
 }
 
 // What version 1 did not have.
-absl::Status ReadExtras(const Json& json, const std::string& path, MeasuredCard* card) {
+absl::Status ReadExtras(const Json& json, int64_t version, const std::string& path, MeasuredCard* card) {
   if (json.contains("embedding")) {
-    MOTLEY_ASSIGN_OR_RETURN(card->embedding, Series(json["embedding"], path + ".embedding"));
+    MOTLEY_ASSIGN_OR_RETURN(card->embedding, Series(json["embedding"], version, path + ".embedding"));
   }
   if (json.contains("head")) {
-    MOTLEY_ASSIGN_OR_RETURN(card->head, Series(json["head"], path + ".head"));
+    MOTLEY_ASSIGN_OR_RETURN(card->head, Series(json["head"], version, path + ".head"));
   }
   if (json.contains("optimizer")) {
     const Json& optimizer = json["optimizer"];
@@ -121,14 +160,14 @@ absl::Status ReadExtras(const Json& json, const std::string& path, MeasuredCard*
   return absl::OkStatus();
 }
 
-absl::StatusOr<MeasuredCard> ReadCard(const Json& json, bool with_extras, const std::string& path) {
+absl::StatusOr<MeasuredCard> ReadCard(const Json& json, int64_t version, const std::string& path) {
   if (!json.is_object()) return Bad(path, ": must be an object");
   // Version 1 has no place for what its writers wanted to add for people.
+  const bool with_extras = version > 1;
   if (with_extras) {
-    MOTLEY_RETURN_IF_ERROR(CheckKeys(json,
-                                     {"model", "card", "dtype", "seq_len", "samples", "forward_seconds", "backward_seconds",
-                                      "saved_bytes", "workspace_bytes", "embedding", "head", "optimizer", "context_bytes"},
-                                     path));
+    std::vector<std::string> keys = SeriesKeys(version);
+    keys.insert(keys.end(), {"model", "card", "dtype", "seq_len", "embedding", "head", "optimizer", "context_bytes"});
+    MOTLEY_RETURN_IF_ERROR(CheckKeys(json, keys, path));
   }
   MeasuredCard card;
   MOTLEY_ASSIGN_OR_RETURN(card.model, Word(json, "model", path));
@@ -142,8 +181,8 @@ absl::StatusOr<MeasuredCard> ReadCard(const Json& json, bool with_extras, const 
     return Bad(path, ": seq_len must be a number of tokens");
   }
   card.seq_len = seq_len.get<int64_t>();
-  MOTLEY_ASSIGN_OR_RETURN(card.layer, Lists(json, path));
-  if (with_extras) MOTLEY_RETURN_IF_ERROR(ReadExtras(json, path, &card));
+  MOTLEY_ASSIGN_OR_RETURN(card.layer, Lists(json, version, path));
+  if (with_extras) MOTLEY_RETURN_IF_ERROR(ReadExtras(json, version, path, &card));
   return card;
 }
 
@@ -152,6 +191,15 @@ Json ToJson(const MeasuredSeries& series) {
       {"samples", series.samples}, {"forward_seconds", series.forward_seconds}, {"backward_seconds", series.backward_seconds}};
   if (!series.saved_bytes.empty()) json["saved_bytes"] = series.saved_bytes;
   if (!series.workspace_bytes.empty()) json["workspace_bytes"] = series.workspace_bytes;
+  if (!series.backward_input_seconds.empty()) {
+    json["backward_input_seconds"] = series.backward_input_seconds;
+    json["backward_weight_seconds"] = series.backward_weight_seconds;
+  }
+  if (series.part > 0) {
+    json["part"] = series.part;
+    json["part_forward_seconds"] = series.part_forward_seconds;
+    json["part_backward_seconds"] = series.part_backward_seconds;
+  }
   return json;
 }
 
@@ -194,7 +242,8 @@ absl::StatusOr<MotleyProfile> ReadMotleyProfile(const Json& root, const std::str
   const Json layers = root.value("layers", Json());
   if (!layers.is_array()) return Bad(source, ": layers must be a list");
   for (size_t i = 0; i < layers.size(); ++i) {
-    MOTLEY_ASSIGN_OR_RETURN(MeasuredCard card, ReadCard(layers[i], version > 1, absl::StrCat(source, ": layers[", i, "]")));
+    MOTLEY_ASSIGN_OR_RETURN(MeasuredCard card,
+                            ReadCard(layers[i], version.get<int64_t>(), absl::StrCat(source, ": layers[", i, "]")));
     profile.cards.push_back(std::move(card));
   }
   return profile;

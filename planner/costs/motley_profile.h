@@ -15,14 +15,20 @@
 
 namespace motley::planner {
 
-inline constexpr int kMotleyProfileVersion = 3;           // 1 had layers alone, 2 no bytes; both are read too
+// 1 had layers alone, 2 no bytes, 3 whole passes alone; all are read.
+inline constexpr int kMotleyProfileVersion = 4;
 inline constexpr int64_t kMostTokens = int64_t{1} << 24;  // of a sequence
 
-// One unit of the model over samples: lists of the same length. Bytes may be empty: not measured, then they are computed.
+// One unit of the model over samples: lists of the same length. What comes behind the passes may be empty: not measured, then it
+// is computed.
 struct MeasuredSeries {
   std::vector<double> samples, forward_seconds, backward_seconds;
   std::vector<int64_t> saved_bytes;      // kept from forward to backward, the unit's input included (the embedding's: tokens)
   std::vector<int64_t> workspace_bytes;  // the largest temporary of either pass
+  std::vector<double> backward_input_seconds, backward_weight_seconds;  // of the backward in two; both or neither
+  // Of this part of the unit's heads, columns and rows, as a tensor-parallel rank runs it. 0: none was measured.
+  double part = 0;
+  std::vector<double> part_forward_seconds, part_backward_seconds;
   friend bool operator==(const MeasuredSeries&, const MeasuredSeries&) = default;
 };
 

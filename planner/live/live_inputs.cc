@@ -12,11 +12,11 @@
 #include "common/session/overlap_text.h"
 #include "planner/cluster/link_fit.h"
 #include "planner/costs/latency_book.h"
-#include "planner/costs/profile_series.h"
 #include "planner/costs/roofline.h"
 #include "planner/live/job_request.h"
 #include "planner/live/measured_cards.h"
 #include "planner/live/measured_links.h"
+#include "planner/live/measured_series.h"
 #include "planner/live/overlap_efficiency.h"
 
 namespace motley::planner {
@@ -25,24 +25,6 @@ namespace {
 // Of links that nobody declares, until the measured collectives have said how fast they are.
 constexpr double kNominalRate = 1e9;
 constexpr double kAdamWTrafficBytes = 28;  // of an element; Costs takes the rate that this gives
-
-absl::Status CheckPoints(const UnitProfile& profile, const DeviceId& device, const char* unit) {
-  const auto error = [&](const std::string& what) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("profile of ", device.value(), ", ", unit, ": ", what, "; profile the device again"));
-  };
-  if (profile.points.empty()) return error("no points");
-  int64_t previous = 0;
-  for (const ComputePoint& p : profile.points) {
-    if (p.microbatch <= previous) return error("microbatches must be positive and ascending");
-    previous = p.microbatch;
-    const bool seconds_ok = std::isfinite(p.forward_seconds) && std::isfinite(p.backward_seconds) && p.forward_seconds >= 0 &&
-                            p.backward_seconds >= 0;
-    if (!seconds_ok || p.saved_bytes < 0 || p.workspace_bytes < 0)
-      return error(absl::StrCat("negative or infinite value at microbatch ", p.microbatch));
-  }
-  return absl::OkStatus();
-}
 
 absl::Status CheckBelongTogether(const PlannerInput& input) {
   if (input.devices.empty()) return absl::InvalidArgumentError("there is no device to plan for; start a worker with devices");
@@ -59,30 +41,10 @@ absl::Status CheckBelongTogether(const PlannerInput& input) {
     }
     for (const auto& [unit, name] :
          {std::pair(&profile.embedding, "embedding"), std::pair(&profile.layer, "layer"), std::pair(&profile.head, "head")}) {
-      MOTLEY_RETURN_IF_ERROR(CheckPoints(*unit, device, name));
+      MOTLEY_RETURN_IF_ERROR(CheckPoints(*unit, absl::StrCat("profile of ", device.value(), ", ", name)));
     }
   }
   return absl::OkStatus();
-}
-
-// The part of a curve's points that a file may hold; empty where a time is not one (a declared time of 0).
-std::optional<MeasuredSeries> SeriesOf(const UnitProfile& unit) {
-  MeasuredSeries series;
-  for (const ComputePoint& point : unit.points) {
-    const auto samples = static_cast<double>(point.microbatch);
-    if (std::min(point.forward_seconds, point.backward_seconds) < kLeastSampleSeconds * samples) return std::nullopt;
-    series.samples.push_back(samples);
-    series.forward_seconds.push_back(point.forward_seconds);
-    series.backward_seconds.push_back(point.backward_seconds);
-    // More samples never need less: where noise says so, the most so far counts.
-    const auto most = [](const std::vector<int64_t>& so_far, int64_t bytes) {
-      return so_far.empty() ? bytes : std::max(so_far.back(), bytes);
-    };
-    series.saved_bytes.push_back(most(series.saved_bytes, point.saved_bytes));
-    series.workspace_bytes.push_back(most(series.workspace_bytes, point.workspace_bytes));
-  }
-  if (series.samples.empty()) return std::nullopt;
-  return series;
 }
 
 // Of one layer at its fastest.

@@ -20,10 +20,15 @@ bool Alike(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return Alike(x, y); });
 }
 
+// A mean is of the same figures.
+bool SameFigures(const MeasuredSeries& a, const MeasuredSeries& b) {
+  return a.samples == b.samples && a.part == b.part && a.backward_input_seconds.empty() == b.backward_input_seconds.empty();
+}
+
+// Whole passes decide: half of a backward may take next to nothing, and then twice as much the next time.
 bool Alike(const std::optional<MeasuredSeries>& a, const std::optional<MeasuredSeries>& b) {
   if (!a || !b) return a.has_value() == b.has_value();
-  return a->samples == b->samples && Alike(a->forward_seconds, b->forward_seconds) &&
-         Alike(a->backward_seconds, b->backward_seconds);
+  return SameFigures(*a, *b) && Alike(a->forward_seconds, b->forward_seconds) && Alike(a->backward_seconds, b->backward_seconds);
 }
 
 // `of`: how many measurements `mean` then is of.
@@ -39,8 +44,12 @@ void KeepMost(const std::vector<int64_t>& values, std::vector<int64_t>* most) {
 
 // Of times the mean, of bytes the most.
 void AddToMean(const MeasuredSeries& other, double of, MeasuredSeries* mean) {
-  AddToMean(other.forward_seconds, of, &mean->forward_seconds);
-  AddToMean(other.backward_seconds, of, &mean->backward_seconds);
+  for (std::vector<double> MeasuredSeries::*seconds :
+       {&MeasuredSeries::forward_seconds, &MeasuredSeries::backward_seconds, &MeasuredSeries::backward_input_seconds,
+        &MeasuredSeries::backward_weight_seconds, &MeasuredSeries::part_forward_seconds,
+        &MeasuredSeries::part_backward_seconds}) {
+    AddToMean(other.*seconds, of, &(mean->*seconds));
+  }
   KeepMost(other.saved_bytes, &mean->saved_bytes);
   KeepMost(other.workspace_bytes, &mean->workspace_bytes);
 }

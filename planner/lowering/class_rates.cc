@@ -133,13 +133,12 @@ class ClassRates : public ProgramRates {
   int64_t SizeOf(size_t c, int32_t m) const { return classes_.programs[c].microbatches[m].samples / view_.actors[c].units(); }
   int64_t First(size_t c, int32_t m) const { return classes_.programs[c].microbatches[m].first; }
 
-  double Of(const PassSeconds& seconds, TaskKind pass, const Part& part) const {
-    const double input = setting_.costs.InputGradientPart();
+  static double Of(const PassSeconds& seconds, TaskKind pass, const Part& part) {
     return pass == TaskKind::kForward         ? seconds.Forward(part)
            : pass == TaskKind::kRecompute     ? seconds.Recompute(part)
-           : pass == TaskKind::kBackwardInput ? input * seconds.Backward(part)
+           : pass == TaskKind::kBackwardInput ? seconds.BackwardInput(part)
            : pass == TaskKind::kBackward      ? seconds.Backward(part)
-                                              : (1 - input) * seconds.Backward(part);
+                                              : seconds.BackwardWeight(part);
   }
   static double Of(const PassReductions& sums, TaskKind pass, const Part& part) {
     return pass == TaskKind::kForward          ? sums.Forward(part)

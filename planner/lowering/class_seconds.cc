@@ -5,12 +5,18 @@
 namespace motley::planner {
 namespace {
 
+void Worst(const KindSeconds& other, KindSeconds* worst) {
+  worst->embedding = std::max(worst->embedding, other.embedding);
+  worst->layer = std::max(worst->layer, other.layer);
+  worst->head = std::max(worst->head, other.head);
+}
+
 void Worst(const PassSeconds& other, PassSeconds* worst) {
-  for (double PassSeconds::*field :
-       {&PassSeconds::embedding_forward, &PassSeconds::embedding_backward, &PassSeconds::layer_forward,
-        &PassSeconds::layer_recompute, &PassSeconds::layer_backward, &PassSeconds::head_forward, &PassSeconds::head_backward}) {
-    worst->*field = std::max(worst->*field, other.*field);
+  for (KindSeconds PassSeconds::*pass :
+       {&PassSeconds::forward, &PassSeconds::backward, &PassSeconds::backward_input, &PassSeconds::backward_weight}) {
+    Worst(other.*pass, &(worst->*pass));
   }
+  worst->layer_recompute = std::max(worst->layer_recompute, other.layer_recompute);
 }
 
 }  // namespace
@@ -18,16 +24,19 @@ void Worst(const PassSeconds& other, PassSeconds* worst) {
 PassSeconds SecondsOf(const Costs& costs, const RankView& rank, int64_t microbatch) {
   const auto m = static_cast<double>(microbatch);
   const double share = rank.plan->tp_share;
+  using Pass = double (Costs::*)(int, UnitKind, double, double) const;
+  const auto of = [&](Pass pass) {
+    return KindSeconds{(costs.*pass)(rank.kind, UnitKind::kEmbedding, m, share),
+                       (costs.*pass)(rank.kind, UnitKind::kLayer, m, share), (costs.*pass)(rank.kind, UnitKind::kHead, m, share)};
+  };
   PassSeconds seconds;
-  seconds.embedding_forward = costs.ForwardSeconds(rank.kind, UnitKind::kEmbedding, m, share);
-  seconds.embedding_backward = costs.BackwardSeconds(rank.kind, UnitKind::kEmbedding, m, share);
-  seconds.layer_forward = costs.ForwardSeconds(rank.kind, UnitKind::kLayer, m, share);
-  seconds.layer_backward = costs.BackwardSeconds(rank.kind, UnitKind::kLayer, m, share);
+  seconds.forward = of(&Costs::ForwardSeconds);
+  seconds.backward = of(&Costs::BackwardSeconds);
+  seconds.backward_input = of(&Costs::BackwardInputSeconds);
+  seconds.backward_weight = of(&Costs::BackwardWeightSeconds);
   if (!rank.recompute.empty()) {
     seconds.layer_recompute = costs.RecomputeSeconds(rank.kind, UnitKind::kLayer, rank.recompute, m, share);
   }
-  seconds.head_forward = costs.ForwardSeconds(rank.kind, UnitKind::kHead, m, share);
-  seconds.head_backward = costs.BackwardSeconds(rank.kind, UnitKind::kHead, m, share);
   return seconds;
 }
 

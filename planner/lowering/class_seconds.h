@@ -17,21 +17,27 @@ struct Part {
   int64_t units() const { return (embedding ? 1 : 0) + layers + (head ? 1 : 0); }
 };
 
+// One pass over a unit of each kind.
+struct KindSeconds {
+  double embedding = 0, layer = 0, head = 0;
+  double Of(const Part& part) const {
+    return (part.embedding ? embedding : 0) + static_cast<double>(part.layers) * layer + (part.head ? head : 0);
+  }
+};
+
 // Of one microbatch. Ranks of a tensor-parallel unit meet after every product, so the slowest rank's time holds for all.
 struct PassSeconds {
-  double embedding_forward = 0, embedding_backward = 0;
-  double layer_forward = 0, layer_recompute = 0, layer_backward = 0;
-  double head_forward = 0, head_backward = 0;
+  KindSeconds forward, backward, backward_input, backward_weight;
+  double layer_recompute = 0;
 
-  double Forward(const Part& part) const {
-    return (part.embedding ? embedding_forward : 0) + static_cast<double>(part.layers) * layer_forward +
-           (part.head ? head_forward : 0);
-  }
+  double Forward(const Part& part) const { return forward.Of(part); }
   double Recompute(const Part& part) const { return static_cast<double>(part.layers) * layer_recompute; }
-  double Backward(const Part& part) const {
-    return (part.embedding ? embedding_backward : 0) + static_cast<double>(part.layers) * layer_backward +
-           (part.head ? head_backward : 0);
+  // `splits`: in two instructions.
+  double Backward(const Part& part, bool splits = false) const {
+    return splits ? BackwardInput(part) + BackwardWeight(part) : backward.Of(part);
   }
+  double BackwardInput(const Part& part) const { return backward_input.Of(part); }
+  double BackwardWeight(const Part& part) const { return backward_weight.Of(part); }
 };
 
 // All-reduces of a tensor-parallel unit: two a layer forward and two backward (Megatron-LM section 3), one for a

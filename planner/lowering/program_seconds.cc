@@ -14,9 +14,9 @@ double WholeSeconds(const Costs& costs, int kind, double tp_share, const Compute
     case TaskKind::kBackward:
       return costs.BackwardSeconds(kind, unit, samples, tp_share);
     case TaskKind::kBackwardInput:
-      return costs.InputGradientPart() * costs.BackwardSeconds(kind, unit, samples, tp_share);
+      return costs.BackwardInputSeconds(kind, unit, samples, tp_share);
     case TaskKind::kBackwardWeight:
-      return (1 - costs.InputGradientPart()) * costs.BackwardSeconds(kind, unit, samples, tp_share);
+      return costs.BackwardWeightSeconds(kind, unit, samples, tp_share);
     default:
       return 0;
   }

@@ -110,7 +110,6 @@ double Estimator::InTurn(const PipelineView& pipeline) {
 
 TurnStage Estimator::TurnOf(size_t index) const {
   const StageEstimate& stage = stages_[index];
-  const double input_part = TraitsOf(view_.schedule).splits_backward ? setting_.costs.InputGradientPart() : 1;
   TurnStage turn;
   turn.rounds = std::max<int64_t>(1, stage.rounds);
   turn.in_flight = MostInFlight(view_, view_.stages[index], turn.rounds);
@@ -119,9 +118,9 @@ TurnStage Estimator::TurnOf(size_t index) const {
   for (const ChunkSeconds& chunk : stage.backward) backward += chunk.all / static_cast<double>(turn.rounds);
   for (const ActorSeconds& actor : stage.actors) recompute = std::max(recompute, actor.passes.front().recompute);
   turn.forward_seconds = forward;
-  turn.backward_seconds = recompute + input_part * (backward - recompute);
+  turn.backward_seconds = recompute + stage.input_part * (backward - recompute);
   turn.ahead_seconds = recompute * stage.PartAhead(0, false);
-  turn.weight_seconds = (1 - input_part) * (backward - recompute);
+  turn.weight_seconds = (1 - stage.input_part) * (backward - recompute);
   turn.weight_delay = WeightsPutOff(view_.schedule, view_.stages[index].index);
   turn.start_seconds = stage.start_seconds;
   turn.border_seconds = borders_.seconds[index];
@@ -179,7 +178,7 @@ double Estimator::FilledStage(const PipelineView& pipeline) const {
     for (const ChunkSeconds& chunk : stage.backward) backward += chunk.all;
     const double tail = Unhidden(stage.reduce_all, stage.backward.back().last);
     const double rounds = static_cast<double>(std::max<int64_t>(1, stage.rounds));
-    const double inputs = setting_.costs.InputGradientPart() * backward, round = (forward + inputs) / rounds;
+    const double inputs = stage.input_part * backward, round = (forward + inputs) / rounds;
     fill = std::max(fill + hop, stage.start_seconds);
     filled = std::max(filled, fill + forward + backward + tail);
     fill += stage.forward.front().first;

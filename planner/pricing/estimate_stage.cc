@@ -34,12 +34,18 @@ bool SameChunk(const Part& a, const Part& b) { return a.layers == b.layers && a.
 class StageEstimator {
  public:
   StageEstimator(const Setting& setting, const PlanView& view, int index)
-      : setting_(setting), view_(view), index_(index), stage_(view.stages[index]), table_(setting, view) {}
+      : setting_(setting),
+        view_(view),
+        index_(index),
+        stage_(view.stages[index]),
+        splits_backward_(TraitsOf(view.schedule).splits_backward),
+        table_(setting, view) {}
 
   StageEstimate Estimate() {
     estimate_.work = WorkOf(view_, index_, setting_.workload.model.tie_embeddings);
     estimate_.first_samples = INFINITY;
     for (const int a : stage_.actors) AddActor(a);
+    if (splits_backward_) estimate_.input_part = InputPart();
     AddCopies();
     AddTransfers();
     AddBlocks();
@@ -59,6 +65,18 @@ class StageEstimator {
 
  private:
   int zero() const { return stage_.plan->zero_stage; }
+
+  double InputPart() {
+    double input = 0, weight = 0;
+    for (const ActorSeconds& actor : estimate_.actors) {
+      for (const MicrobatchRun& run : actor.runs) {
+        const PassSeconds pass = table_.Of(static_cast<int>(actor.actor - view_.actors.data()), run.samples);
+        input += static_cast<double>(run.count) * pass.BackwardInput(Whole());
+        weight += static_cast<double>(run.count) * pass.BackwardWeight(Whole());
+      }
+    }
+    return input + weight > 0 ? input / (input + weight) : 1;
+  }
 
   // All of the stage's ranks copy at the same time.
   void AddCopies() {
@@ -218,7 +236,7 @@ class StageEstimator {
   double Microbatch(int a, const Part& part, bool backward, int64_t m) {
     const ActorView& actor = view_.actors[a];
     const PassSeconds pass = table_.Of(a, m);
-    const double compute = backward ? pass.Recompute(part) + pass.Backward(part) : pass.Forward(part);
+    const double compute = backward ? pass.Recompute(part) + pass.Backward(part, splits_backward_) : pass.Forward(part);
     if (actor.ranks_per_unit == 1) return compute;
     const PassReductions sums = table_.ReductionsOf(a);
     const double times = backward ? sums.Recompute(part) + sums.Backward(part) : sums.Forward(part);
@@ -230,6 +248,7 @@ class StageEstimator {
   const PlanView& view_;
   const int index_;
   const StageView& stage_;
+  const bool splits_backward_;
   SecondsTable table_;
   std::map<int, TransferLine> meets_;  // by actor: an all-reduce inside its tensor-parallel unit
   TransferLine copy_;                  // of an actor's activations to host memory

@@ -48,11 +48,12 @@ struct StageEstimate {
   std::vector<ActorSeconds> actors;                                   // that compute
   std::vector<ChunkSeconds> forward, backward;                        // by chunk; backward with recomputation
   std::vector<double> gather_seconds, reduce_seconds, fetch_seconds;  // by chunk
-  double reduce_all = 0;                                              // of the whole stage at once
-  double start_seconds = 0;                                           // of the step: until parameters let a forward begin
-  double optimizer = 0;                                               // of the slowest actor, its host copies included
-  int64_t rounds = 0;                                                 // the most microbatches of a unit
-  bool in_step[2] = {false, false};                                   // forward, backward: ranks meet in every round
+  double input_part = 1;     // of a backward without recomputation: the gradient of the input, where that is an instruction
+  double reduce_all = 0;     // of the whole stage at once
+  double start_seconds = 0;  // of the step: until parameters let a forward begin
+  double optimizer = 0;      // of the slowest actor, its host copies included
+  int64_t rounds = 0;        // the most microbatches of a unit
+  bool in_step[2] = {false, false};  // forward, backward: ranks meet in every round
   // Of ministages that step in turn, behind their own reductions: the last one's.
   double last_step = 0;
   double first_samples = 0;  // of the smallest microbatch

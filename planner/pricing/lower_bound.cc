@@ -39,9 +39,12 @@ double LeastPerSample(int64_t batch, Function seconds) {
   return best;
 }
 
+// A plan may run a backward whole or in two.
 double BestSecondsPerSample(const Costs& costs, int kind, UnitKind unit, int64_t batch) {
-  return LeastPerSample(batch,
-                        [&](double m) { return costs.ForwardSeconds(kind, unit, m) + costs.BackwardSeconds(kind, unit, m); });
+  return LeastPerSample(batch, [&](double m) {
+    const double in_two = costs.BackwardInputSeconds(kind, unit, m) + costs.BackwardWeightSeconds(kind, unit, m);
+    return costs.ForwardSeconds(kind, unit, m) + std::min(costs.BackwardSeconds(kind, unit, m), in_two);
+  });
 }
 
 int64_t CountOf(const Setting& setting, UnitKind unit) {
@@ -151,15 +154,18 @@ double ComputeBound(const std::vector<Work>& all, const std::vector<double>& dev
 }
 
 // One sample through all units, forward and the part of backward that cannot wait. Of n devices that share a unit by tensor
-// parallelism one has at least the n-th part.
+// parallelism one has at least the n-th part, and more takes no less; but one alone may take less than any part.
 double LatencyBound(const Setting& setting) {
-  const double share = 1.0 / std::min(setting.request.max_tp, setting.num_devices());
+  const double least_share = 1.0 / std::min(setting.request.max_tp, setting.num_devices());
   double sum = 0;
   for (const UnitKind unit : kUnits) {
     double best = kInfinity;
     for (int k = 0; k < setting.costs.num_kinds(); ++k) {
-      best = std::min(best, setting.costs.ForwardSeconds(k, unit, 1, share) +
-                                setting.costs.InputGradientPart() * setting.costs.BackwardSeconds(k, unit, 1, share));
+      for (const double share : {least_share, 1.0}) {
+        const double back =
+            std::min(setting.costs.BackwardInputSeconds(k, unit, 1, share), setting.costs.BackwardSeconds(k, unit, 1, share));
+        best = std::min(best, setting.costs.ForwardSeconds(k, unit, 1, share) + back);
+      }
     }
     sum += best * static_cast<double>(CountOf(setting, unit));
   }

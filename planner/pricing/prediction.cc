@@ -21,13 +21,14 @@ constexpr double kSecondsPerHour = 3600;
 double BusySeconds(const Setting& setting, const PlanView& view, const RankView& rank) {
   const StageView& stage = view.stages[rank.stage];
   const Part all{stage.embedding, 0, stage.layers, stage.head};
+  const bool splits = TraitsOf(view.schedule).splits_backward;
   double seconds = 0;
   int64_t size = -1;
   double of_size = 0;
   for (const int64_t m : stage.plan->units[rank.unit].microbatches) {
     if (m != size) {
       const PassSeconds pass = SecondsOf(setting.costs, rank, m);
-      of_size = pass.Forward(all) + pass.Recompute(all) + pass.Backward(all);
+      of_size = pass.Forward(all) + pass.Recompute(all) + pass.Backward(all, splits);
       size = m;
     }
     seconds += of_size;

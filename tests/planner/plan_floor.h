@@ -32,7 +32,7 @@ inline bool MayFit(const Setting& setting, const PlanView& view) {
 
 // Seconds. The largest of two sums for each actor: what its compute lane carries, after the first sample has come through the
 // stages before and before its gradient has gone back through them; what its collective lane carries. (Zero bubble may compute
-// the weights' gradients, half of the backward pass, after that.)
+// the weights' gradients after that.)
 class PlanFloor {
  public:
   PlanFloor(const Setting& setting, const PlanView& view) : setting_(setting), view_(view) {}
@@ -79,7 +79,6 @@ class PlanFloor {
     Lane worst{0, 0, {kNever, kNever}};
     if (actor.count() == 0) return worst;
     worst.quickest = {};
-    const double input_part = setting_.costs.InputGradientPart();
     const double sums = actor.ranks_per_unit > 1 ? 4 * TensorParallelSeconds(actor, actor.size(actor.count() - 1)) : 0;
     int64_t smallest_ministage = stage.layers;
     for (const LayerRange& range : stage.plan->ministages) {
@@ -92,9 +91,11 @@ class PlanFloor {
       for (int64_t k = 0; k < actor.count(); ++k) {
         const PassSeconds pass = SecondsOf(setting_.costs, rank, actor.size(k));
         const Part all{stage.embedding, 0, stage.layers, stage.head}, least{false, 0, smallest_ministage, false};
-        busy += pass.Forward(all) + pass.Recompute(all) + pass.Backward(all) + sums * static_cast<double>(stage.layers);
-        weights += (1 - input_part) * pass.Backward(all);
-        quickest = {std::min(quickest.there, pass.Forward(least)), std::min(quickest.back, input_part * pass.Backward(least))};
+        const double backward = std::min(pass.Backward(all), pass.Backward(all, /*splits=*/true));
+        busy += pass.Forward(all) + pass.Recompute(all) + backward + sums * static_cast<double>(stage.layers);
+        weights += pass.BackwardWeight(all);
+        const double back = std::min(pass.Backward(least), pass.BackwardInput(least));
+        quickest = {std::min(quickest.there, pass.Forward(least)), std::min(quickest.back, back)};
       }
       worst.busy = std::max(worst.busy, busy);
       worst.weights = std::max(worst.weights, weights);

@@ -11,8 +11,8 @@
 
 #include "worker/engine/border.h"
 #include "worker/engine/executor.h"
-#include "worker/engine/instruction_flops.h"
 #include "worker/engine/lanes/runner.h"
+#include "worker/engine/model/instruction_flops.h"
 
 namespace motley::engine {
 

@@ -10,7 +10,8 @@ TEST(WireProfileTest, ComputeRoundTrips) {
   profile.device = DeviceId("n1/gpu0");
   profile.digest = "abc";
   profile.embedding.points = {{1, 0.01, 0.02, 3, 4}, {2, 0.03, 0.04, 5, 6}};
-  profile.layer.points = {{1, 0.11, 0.12, 13, 14}, {8, 0.13, 0.14, 15, 16}};
+  profile.layer.points = {{1, 0.11, 0.12, 13, 14}, {8, 0.13, 0.14, 15, 16, 0.17, 0.18, 0.19, 0.2}};
+  profile.layer.part = 0.25;
   profile.head.points = {{1, 0.21, 0.22, 23, 24}};
   profile.optimizer_seconds_per_element = 1e-9;
   profile.step_overhead_seconds = 0.002;
@@ -27,6 +28,13 @@ TEST(WireProfileTest, ComputeRoundTrips) {
   EXPECT_EQ(back.layer.points[1].backward_seconds, 0.14);
   EXPECT_EQ(back.layer.points[1].saved_bytes, 15);
   EXPECT_EQ(back.layer.points[1].workspace_bytes, 16);
+  EXPECT_EQ(back.layer.points[1].backward_input_seconds, 0.17);
+  EXPECT_EQ(back.layer.points[1].backward_weight_seconds, 0.18);
+  EXPECT_EQ(back.layer.points[1].part_forward_seconds, 0.19);
+  EXPECT_EQ(back.layer.points[1].part_backward_seconds, 0.2);
+  EXPECT_EQ(back.layer.part, 0.25);
+  EXPECT_EQ(back.layer.points[0].backward_input_seconds, 0);
+  EXPECT_EQ(back.head.part, 0);
   EXPECT_EQ(back.embedding.points[0].saved_bytes, 3);
   EXPECT_EQ(back.head.points[0].forward_seconds, 0.21);
   EXPECT_EQ(back.optimizer_seconds_per_element, 1e-9);

@@ -119,6 +119,18 @@ TEST_F(ProbeTest, GoesFromTheTokenToThePass) {
     probe.profile->compute[0].layer.points[0].forward_seconds = bad;
     EXPECT_TRUE(NowIs<RefuseProbe>("n2")) << "times that cannot be: " << bad;
   }
+  probe.profile->compute[0].layer.points[0].forward_seconds = 0.1;
+  EXPECT_TRUE(NowIs<AwaitPlan>("n2"));
+  for (double ComputePoint::*seconds : {&ComputePoint::backward_input_seconds, &ComputePoint::backward_weight_seconds,
+                                        &ComputePoint::part_forward_seconds, &ComputePoint::part_backward_seconds}) {
+    for (const double bad : {std::numeric_limits<double>::quiet_NaN(), -1.0, 1e6}) {
+      probe.profile->compute[0].head.points[0].*seconds = bad;
+      EXPECT_TRUE(NowIs<RefuseProbe>("n2")) << "of halves and parts too: " << bad;
+    }
+    probe.profile->compute[0].head.points[0].*seconds = 0;
+  }
+  probe.profile->compute[0].head.part = 1;
+  EXPECT_TRUE(NowIs<RefuseProbe>("n2")) << "a part is less than the whole";
   probe.stage = ProbeStage::kPlan;
   EXPECT_EQ(Tried(), std::set<NodeName>{NodeName("n2")});
   Try({"n2"});

@@ -5,6 +5,35 @@
 namespace motley::coordinator {
 namespace {
 
+TEST(StoreJson, ComputeProfilesRoundTrip) {
+  ComputeProfile profile;
+  profile.device = DeviceId("a/gpu0");
+  profile.layer.points = {{1, 0.1, 0.2, 3, 4, 0.5, 0.6, 0.7, 0.8}};
+  profile.layer.part = 0.25;
+  const auto back = ComputeProfileFromJson(ToJson(profile));
+  ASSERT_TRUE(back.ok()) << back.status();
+  ASSERT_EQ(back->layer.points.size(), 1u);
+  const ComputePoint& point = back->layer.points[0];
+  EXPECT_EQ(point.backward_seconds, 0.2);
+  EXPECT_EQ(point.workspace_bytes, 4);
+  EXPECT_EQ(point.backward_input_seconds, 0.5);
+  EXPECT_EQ(point.backward_weight_seconds, 0.6);
+  EXPECT_EQ(point.part_forward_seconds, 0.7);
+  EXPECT_EQ(point.part_backward_seconds, 0.8);
+  EXPECT_EQ(back->layer.part, 0.25);
+}
+
+TEST(StoreJson, AComputeProfileOfWholePassesAloneIsRead) {
+  const auto profile = ComputeProfileFromJson(
+      R"({"device": "a/gpu0", "digest": "x", "layer": {"points": [{"microbatch": 2, "forward_seconds": 0.1,
+          "backward_seconds": 0.2, "saved_bytes": 3, "workspace_bytes": 4}]}})");
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  ASSERT_EQ(profile->layer.points.size(), 1u);
+  EXPECT_EQ(profile->layer.points[0].backward_seconds, 0.2);
+  EXPECT_EQ(profile->layer.points[0].backward_input_seconds, 0);
+  EXPECT_EQ(profile->layer.part, 0);
+}
+
 TEST(StoreJson, CollectiveProfilesRoundTrip) {
   CollectiveProfile profile;
   profile.devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};

@@ -12,6 +12,7 @@
 #include "planner/pricing/price.h"
 #include "planner/strategies/catalog.h"
 #include "tests/planner/lowering/lowering_fixture.h"
+#include "tests/planner/lowering/measured_passes.h"
 #include "tests/planner/offline_fixture.h"
 
 namespace motley::planner {
@@ -138,6 +139,39 @@ TEST(OnePriceTest, RandomPlansHaveOneOnEveryRoad) {
   }
   EXPECT_GT(idealised, 150);
   EXPECT_GT(as_run, 150);
+}
+
+bool SharesAUnit(const Plan& plan) {
+  for (const PipelinePlan& pipeline : plan.pipelines) {
+    for (const StagePlan& stage : pipeline.stages) {
+      for (const UnitPlan& unit : stage.units) {
+        if (unit.ranks.size() > 1) return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Of those to which halves of a backward and parts of a unit make a difference.
+TEST(OnePriceTest, RandomPlansOfMeasuredHalvesAndPartsToo) {
+  RandomPlans random(27);
+  int split = 0, shared = 0, as_run = 0;
+  while (split + shared < 120) {
+    const auto open = Measured(*random.NextSetting(), {.input = 0.7, .weight = 0.4});
+    Plan plan = random.Next(*open);
+    const bool runnable = random.Below(2) == 0;
+    if (runnable) MakeRunnable(&plan);
+    const bool splits = TraitsOf(plan.schedule).splits_backward;
+    if (!splits && !SharesAUnit(plan)) continue;
+    if (!Validate(plan, open->workload.model).ok()) continue;
+    if (runnable && !ValidateForEngine(plan, open->workload.model).ok()) continue;
+    ++(splits ? split : shared);
+    as_run += runnable ? 1 : 0;
+    ExpectOnePriceOf(runnable ? open->AsRun() : *open, plan);
+  }
+  EXPECT_GT(split, 30);
+  EXPECT_GT(shared, 30);
+  EXPECT_GT(as_run, 20);
 }
 
 // What binds is said of the step that is shown.

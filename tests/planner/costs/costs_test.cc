@@ -138,6 +138,73 @@ TEST(Costs, HeadIsPricedAtTheLayersEfficiency) {
   EXPECT_TRUE(one.provenance(1).estimated);
 }
 
+// An L4 with a layer's halves and quarter.
+Costs MeasuredCosts() {
+  const auto book = LatencyBook::Parse(
+      R"({"motley_profile": 4, "layers": [{"model": "llama-7b", "card": "L4", "dtype": "float16", "seq_len": 512,
+          "samples": [1, 2, 4], "forward_seconds": [0.011, 0.021, 0.041], "backward_seconds": [0.022, 0.042, 0.082],
+          "backward_input_seconds": [0.014, 0.025, 0.047], "backward_weight_seconds": [0.01, 0.02, 0.04],
+          "part": 0.25, "part_forward_seconds": [0.005, 0.008, 0.014], "part_backward_seconds": [0.008, 0.014, 0.026]}]})",
+      "f");
+  EXPECT_TRUE(book.ok()) << book.status();
+  return MakeCosts("llama-7b", DType::kFloat16, 512, &*book);
+}
+
+TEST(Costs, HalvesAndAPartAreAsMeasured) {
+  const Costs costs = MeasuredCosts();
+  constexpr UnitKind kLayer = UnitKind::kLayer;
+  EXPECT_DOUBLE_EQ(costs.BackwardInputSeconds(0, kLayer, 2), 0.025);
+  EXPECT_DOUBLE_EQ(costs.BackwardWeightSeconds(0, kLayer, 4), 0.04);
+  EXPECT_DOUBLE_EQ(costs.ForwardSeconds(0, kLayer, 2, 0.25), 0.008);
+  EXPECT_DOUBLE_EQ(costs.BackwardSeconds(0, kLayer, 4, 0.25), 0.026);
+  EXPECT_DOUBLE_EQ(costs.ForwardSeconds(0, kLayer, 2), 0.021);
+  EXPECT_DOUBLE_EQ(costs.ForwardSeconds(0, kLayer, 2, 0.5), 0.008 + (0.021 - 0.008) / 3);
+  EXPECT_DOUBLE_EQ(costs.BackwardInputSeconds(0, kLayer, 2, 0.25), 0.025 * 0.014 / 0.042);
+  EXPECT_DOUBLE_EQ(costs.BackwardWeightSeconds(0, kLayer, 1, 0.25), 0.01 * 0.008 / 0.022);
+  // Other units and cards: half of the backward.
+  for (const auto& [kind, unit] : {std::pair{0, UnitKind::kHead}, {1, kLayer}, {2, UnitKind::kEmbedding}}) {
+    for (const double share : {1.0, 0.5}) {
+      const double half = costs.BackwardSeconds(kind, unit, 3, share) / 2;
+      EXPECT_EQ(costs.BackwardInputSeconds(kind, unit, 3, share), half);
+      EXPECT_EQ(costs.BackwardWeightSeconds(kind, unit, 3, share), half);
+    }
+  }
+}
+
+// All operators of a share together are its forward, and none takes less than its share.
+TEST(Costs, AMeasuredPartsOperatorsAddUpToIt) {
+  const Costs costs = MeasuredCosts();
+  for (const double share : {0.1, 0.25, 0.5, 1.0}) {
+    double seconds = 0;
+    for (const Costs::OperatorCost& cost : costs.Operators(0)) {
+      if (cost.op == Op::kRotary || cost.op == Op::kResidual1) continue;  // counted with the operator before
+      const OpSet one = OpSet::None().With(cost.op);
+      const double own = costs.RecomputeSeconds(0, UnitKind::kLayer, one, 2, share);
+      EXPECT_GE(own, share * costs.RecomputeSeconds(0, UnitKind::kLayer, one, 2) * (1 - 1e-12));
+      seconds += own;
+    }
+    EXPECT_NEAR(seconds, costs.ForwardSeconds(0, UnitKind::kLayer, 2, share), 1e-12) << share;
+    EXPECT_EQ(costs.RecomputeSeconds(0, UnitKind::kLayer, OpSet::All(), 2, share),
+              costs.ForwardSeconds(0, UnitKind::kLayer, 2, share));
+  }
+}
+
+TEST(Costs, ScalingScalesWhatWasMeasuredOfHalvesAndPart) {
+  const Costs before = MeasuredCosts();
+  Costs costs = MeasuredCosts();
+  costs.ScaleSeconds(0, 2);
+  for (const double share : {0.1, 0.25, 0.7, 1.0}) {
+    for (const auto seconds :
+         {&Costs::ForwardSeconds, &Costs::BackwardSeconds, &Costs::BackwardInputSeconds, &Costs::BackwardWeightSeconds}) {
+      EXPECT_NEAR((costs.*seconds)(0, UnitKind::kLayer, 3, share), 2 * (before.*seconds)(0, UnitKind::kLayer, 3, share), 1e-12);
+    }
+    const OpSet some = OpSet::None().With(Op::kUp);
+    EXPECT_NEAR(costs.RecomputeSeconds(0, UnitKind::kLayer, some, 3, share),
+                2 * before.RecomputeSeconds(0, UnitKind::kLayer, some, 3, share), 1e-12);
+  }
+  EXPECT_EQ(costs.ForwardSeconds(1, UnitKind::kLayer, 3), before.ForwardSeconds(1, UnitKind::kLayer, 3));
+}
+
 TEST(Costs, InvalidWorkloadIsRefused) {
   Workload workload = WorkloadOf("llama-7b", DType::kFloat32);
   workload.seq_len = 1 << 20;

@@ -26,9 +26,10 @@ MotleyProfile Whole() {
   card.card = "L4";
   card.seq_len = 32;
   card.dtype = DType::kFloat32;
-  card.layer = {{1, 2}, {0.1 / 3, 0.1}, {0.2, 0.4}, {1000, 2000}, {50, 60}};
+  card.layer = {{1, 2},      {0.1 / 3, 0.1}, {0.2, 0.4}, {1000, 2000}, {50, 60},
+                {0.12, 0.2}, {0.1, 0.25},    0.25,       {0.02, 0.04}, {0.1, 0.15}};
   card.embedding = MeasuredSeries{{1, 4}, {0.01, 0.02}, {0.03, 0.04}, {10, 40}, {}};
-  card.head = MeasuredSeries{{1, 2}, {0.05, 0.06}, {0.07, 0.08}, {}, {}};
+  card.head = MeasuredSeries{{1, 2}, {0.05, 0.06}, {0.07, 0.08}, {}, {}, {0.07, 0.08}, {0.001, 0.001}};
   card.optimizer = MeasuredOptimizer{1e-9 / 3, 0.001};
   card.context_bytes = 12345;
   profile.cards = {card, card};
@@ -47,11 +48,12 @@ std::string ProfileError(const std::string& text) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
   return std::string(status.message());
 }
-// A version 2 file with one layer that has these further keys.
-std::string With(const std::string& more, const std::string& root = "") {
-  return R"({"motley_profile": 2, )" + root + R"("layers": [{"model": "m", "card": "L4", "dtype": "fp32", "seq_len": 8,
-            "samples": [1], "forward_seconds": [1], "backward_seconds": [1])" +
-         more + "}]}";
+// A file with one layer that has these further keys.
+std::string With(const std::string& more, const std::string& root = "", int version = 2) {
+  return absl::StrCat(R"({"motley_profile": )", version, ", ", root,
+                      R"("layers": [{"model": "m", "card": "L4", "dtype": "fp32", "seq_len": 8,
+            "samples": [1], "forward_seconds": [1], "backward_seconds": [1])",
+                      more, "}]}");
 }
 
 TEST(MotleyProfile, IsReadBack) {
@@ -99,8 +101,41 @@ TEST(MotleyProfile, VersionOneHasLayersAlone) {
   EXPECT_FALSE(read->cards[0].head.has_value());
 }
 
+TEST(MotleyProfile, VersionFourHasHalvesAndAPart) {
+  const std::string halves = R"(, "backward_input_seconds": [0.6], "backward_weight_seconds": [0.5])";
+  const std::string part = R"(, "part": 0.25, "part_forward_seconds": [0.3], "part_backward_seconds": [0.35])";
+  const auto read = Read(With(halves + part, "", 4));
+  ASSERT_TRUE(read.ok()) << read.status();
+  const MeasuredSeries& layer = read->cards[0].layer;
+  EXPECT_EQ(layer.backward_input_seconds, std::vector<double>{0.6});
+  EXPECT_EQ(layer.backward_weight_seconds, std::vector<double>{0.5});
+  EXPECT_EQ(layer.part, 0.25);
+  EXPECT_EQ(layer.part_forward_seconds, std::vector<double>{0.3});
+  EXPECT_EQ(layer.part_backward_seconds, std::vector<double>{0.35});
+  for (const int version : {2, 3}) {
+    EXPECT_THAT(ProfileError(With(halves, "", version)), HasSubstr("layers[0]: unknown key 'backward_input_seconds'"));
+    EXPECT_TRUE(Read(With("", "", version)).ok());
+  }
+  EXPECT_THAT(ProfileError(With(R"(, "backward_inputs_seconds": [1])", "", 4)),
+              HasSubstr("did you mean 'backward_input_seconds'?"));
+}
+
+TEST(MotleyProfile, HalvesGoTogetherAndSoDoesAPart) {
+  const auto error = [](const std::string& more) { return ProfileError(With(more, "", 4)); };
+  EXPECT_THAT(error(R"(, "backward_input_seconds": [1])"), HasSubstr("layers[0]: backward_input_seconds and"));
+  EXPECT_THAT(error(R"(, "backward_input_seconds": [1, 2], "backward_weight_seconds": [1])"),
+              HasSubstr("layers[0].backward_input_seconds: must be a list of as many numbers as samples, 1"));
+  EXPECT_THAT(error(R"(, "part": 0.25)"), HasSubstr("part, part_forward_seconds and part_backward_seconds go together"));
+  EXPECT_THAT(error(R"(, "part_forward_seconds": [1], "part_backward_seconds": [1])"), HasSubstr("go together"));
+  EXPECT_THAT(error(R"(, "part": 0.25, "part_forward_seconds": [1])"), HasSubstr("go together"));
+  for (const char* part : {"0", "1", "-0.5", "\"half\""}) {
+    EXPECT_THAT(error(absl::StrCat(R"(, "part": )", part, R"(, "part_forward_seconds": [1], "part_backward_seconds": [1])")),
+                HasSubstr("layers[0].part: must be a number above 0 and below 1"));
+  }
+}
+
 TEST(MotleyProfile, ErrorsNameThePath) {
-  EXPECT_THAT(ProfileError(R"({"motley_profile": 4, "layers": []})"), HasSubstr("p.json: motley_profile must be 1 to 3"));
+  EXPECT_THAT(ProfileError(R"({"motley_profile": 5, "layers": []})"), HasSubstr("p.json: motley_profile must be 1 to 4"));
   EXPECT_THAT(ProfileError(R"({"motley_profile": "2", "layers": []})"), HasSubstr("motley_profile must be"));
   EXPECT_THAT(ProfileError(R"({"motley_profile": 2})"), HasSubstr("layers must be a list"));
   EXPECT_THAT(ProfileError(With("", R"("models": 3, )")), HasSubstr("models must be an object"));
@@ -121,6 +156,12 @@ TEST(MotleyProfile, TheBookChecksEverySeries) {
               HasSubstr("p.json: layers[0].head.forward_seconds: the time of batch 1 must be above 0"));
   EXPECT_THAT(error(With(R"(, "embedding": {"samples": [2, 1], "forward_seconds": [1, 1], "backward_seconds": [1, 1]})")),
               HasSubstr("p.json: layers[0].embedding.forward_seconds: batch sizes must be above 0 and rise"));
+  EXPECT_THAT(error(With(R"(, "backward_input_seconds": [1], "backward_weight_seconds": [-1])", "", 4)),
+              HasSubstr("p.json: layers[0].backward_weight_seconds: the time of batch 1 must be above 0"));
+  EXPECT_THAT(error(With(R"(, "head": {"samples": [1], "forward_seconds": [1], "backward_seconds": [1], "part": 0.5,
+                         "part_forward_seconds": [0], "part_backward_seconds": [1]})",
+                         "", 4)),
+              HasSubstr("p.json: layers[0].head.part_forward_seconds: the time of batch 1 must be above 0"));
 }
 
 Workload SmallWork() {
@@ -143,6 +184,12 @@ TEST(MotleyProfile, CostsTakeWhatWasMeasured) {
   EXPECT_DOUBLE_EQ(costs.OptimizerSeconds(0, 3e6), 0.001 + 0.001);
   EXPECT_EQ(costs.OptimizerSeconds(0, 0), 0);
   EXPECT_EQ(costs.ContextBytes(0), 12345);
+  EXPECT_DOUBLE_EQ(costs.BackwardInputSeconds(0, UnitKind::kLayer, 2), 0.2);
+  EXPECT_DOUBLE_EQ(costs.BackwardWeightSeconds(0, UnitKind::kLayer, 1), 0.1);
+  EXPECT_DOUBLE_EQ(costs.BackwardWeightSeconds(0, UnitKind::kHead, 2), 0.001);
+  EXPECT_DOUBLE_EQ(costs.ForwardSeconds(0, UnitKind::kLayer, 2, 0.25), 0.04);
+  EXPECT_DOUBLE_EQ(costs.BackwardSeconds(0, UnitKind::kLayer, 1, 0.25), 0.1);
+  EXPECT_DOUBLE_EQ(costs.BackwardInputSeconds(0, UnitKind::kEmbedding, 4), 0.02) << "half, where it was not measured";
   // The other card's profile says nothing of these.
   EXPECT_FALSE(costs.provenance(1).estimated);
   EXPECT_GT(costs.ForwardSeconds(1, UnitKind::kEmbedding, 4), 0);
@@ -160,6 +207,9 @@ TEST(MotleyProfile, AnotherSequenceIsEstimatedAndKeepsTheCardsOwn) {
   EXPECT_DOUBLE_EQ(costs.OptimizerSeconds(0, 3e6), 0.002);
   EXPECT_EQ(costs.ContextBytes(0), 12345);
   EXPECT_NE(costs.ForwardSeconds(0, UnitKind::kEmbedding, 4), 0.02);
+  EXPECT_EQ(costs.BackwardInputSeconds(0, UnitKind::kLayer, 2), costs.BackwardSeconds(0, UnitKind::kLayer, 2) / 2)
+      << "halves of another work are not brought over";
+  EXPECT_EQ(costs.BackwardInputSeconds(0, UnitKind::kHead, 2), costs.BackwardSeconds(0, UnitKind::kHead, 2) / 2);
   // In another precision the context stays, the optimizer does not.
   workload.dtype = DType::kFloat16;
   const Costs half = *Costs::Create(ClusterOf({"L4"}), workload, &*book);

@@ -120,7 +120,7 @@ TEST_F(ClassesTest, ComputeIsOfOneUnitsSamples) {
   const Costs& costs = setting_->costs;
   const double embedding = costs.ForwardSeconds(0, UnitKind::kEmbedding, 4);
   const double backward = 2 * costs.BackwardSeconds(0, UnitKind::kLayer, 4) + costs.BackwardSeconds(0, UnitKind::kEmbedding, 4);
-  const double input = costs.InputGradientPart() * backward;
+  const double input = backward / 2;
   const double expected[] = {2 * (Layers(4) + embedding), Layers(4), backward, input, backward - input};
   for (size_t t = 0; t < 5; ++t) EXPECT_NEAR(ToSeconds(graph_.tasks[t].duration), expected[t], 1e-11) << t;
   EXPECT_THAT(graph_.tasks[2].after, ElementsAre(0)) << "through what takes no time";

@@ -69,8 +69,7 @@ double Seconds(const Setting& setting, int device, UnitKind unit, double samples
 // One sample forward and the part of its backward that the unit before waits for.
 double Way(const Setting& setting, int device, UnitKind unit) {
   const int kind = setting.KindOf(device);
-  return setting.costs.ForwardSeconds(kind, unit, 1) +
-         setting.costs.InputGradientPart() * setting.costs.BackwardSeconds(kind, unit, 1);
+  return setting.costs.ForwardSeconds(kind, unit, 1) + setting.costs.BackwardInputSeconds(kind, unit, 1);
 }
 
 // Seconds for 0..batch samples of a unit, cut into the best microbatches.

@@ -1,5 +1,7 @@
 #include "worker/engine/model/unit_bench.h"
 
+#include <utility>
+
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/base/torch_pch.h"
 
@@ -9,11 +11,6 @@ namespace {
 // Values of the size that training has, so that no operator meets denormal or infinite numbers.
 constexpr double kWeightBound = 0.05;
 constexpr double kActivationBound = 1.0;
-
-size_t UnitIndex(UnitKind kind, const ModelShape& shape) {
-  if (kind == UnitKind::kEmbedding) return 0;
-  return kind == UnitKind::kLayer ? 1 : static_cast<size_t>(NumUnits(shape)) - 1;
-}
 
 int64_t Bytes(const at::Tensor& t) { return t.defined() ? static_cast<int64_t>(t.nbytes()) : 0; }
 
@@ -28,7 +25,7 @@ UnitBench::UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len,
       options_(at::TensorOptions().dtype(ScalarTypeOf(precision.compute)).device(device)) {
   const at::TensorOptions master = options_.dtype(ScalarTypeOf(precision.master));
   const std::vector<UnitSpec> layout = ParameterLayout(shape);
-  const int64_t elements = layout[UnitIndex(kind, shape)].num_elements;
+  const int64_t elements = layout[static_cast<size_t>(FirstUnitOf(kind, shape))].num_elements;
   params_ = Uniform({elements}, kWeightBound);
   grads_ = at::zeros({elements}, master);
   if (kind == UnitKind::kHead && shape.tie_embeddings) {
@@ -38,7 +35,7 @@ UnitBench::UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len,
 }
 
 void UnitBench::Prepare(int64_t samples) {
-  const auto labels = [&] { return at::randint(shape_.vocab_size, {samples, seq_len_}, options_.dtype(at::kLong)); };
+  const auto labels = [&] { return at::randint(model_.vocab_size(), {samples, seq_len_}, options_.dtype(at::kLong)); };
   const auto activation = [&] { return Uniform({samples, seq_len_, shape_.hidden_size}, kActivationBound); };
   if (kind_ != UnitKind::kLayer) targets_ = labels();
   if (kind_ == UnitKind::kEmbedding) tokens_ = labels();
@@ -46,41 +43,93 @@ void UnitBench::Prepare(int64_t samples) {
   if (kind_ != UnitKind::kHead) grad_output_ = activation();
 }
 
-void UnitBench::Forward() {
+void UnitBench::Forward(UnitSegment segment) {
   switch (kind_) {
     case UnitKind::kEmbedding:
       output_ = model_.EmbeddingForward(params_, tokens_);
       break;
-    case UnitKind::kLayer:
-      output_ = model_.LayerForward(params_, input_, &saved_);
+    case UnitKind::kLayer: {
+      const at::Tensor& input = segment == UnitSegment::kMlp ? output_ : input_;
+      output_ = model_.LayerForward(segment, params_, input, saved_, model_.KeptFor(OpSet::None()));
       break;
+    }
     case UnitKind::kHead:
-      if (model_.whole()) {
-        model_.HeadForward(params_, embedding_params_, input_, targets_, &saved_);
-      } else {
-        model_.HeadLoss(model_.HeadLogits(params_, embedding_params_, input_, targets_, Keep::kAll, saved_), Keep::kAll, saved_);
-      }
+      ForwardHead(segment);
       break;
   }
 }
 
-void UnitBench::Backward() {
+void UnitBench::ForwardHead(UnitSegment segment) {
+  switch (segment) {
+    case UnitSegment::kLogits:
+      head_rows_ = model_.HeadLogits(params_, embedding_params_, input_, targets_, Keep::kAll, saved_);
+      break;
+    case UnitSegment::kLoss:
+      model_.HeadLoss(std::exchange(head_rows_, at::Tensor()), Keep::kAll, saved_);
+      break;
+    default:
+      if (model_.whole()) {
+        model_.HeadForward(params_, embedding_params_, input_, targets_, &saved_);
+      } else {
+        ForwardHead(UnitSegment::kLogits);
+        ForwardHead(UnitSegment::kLoss);
+      }
+  }
+}
+
+void UnitBench::Backward(UnitSegment segment) {
   switch (kind_) {
     case UnitKind::kEmbedding:
       model_.EmbeddingBackward(tokens_, grad_output_, grads_);
       break;
-    case UnitKind::kLayer:
-      grad_input_ = model_.LayerBackward(params_, saved_, grad_output_, grads_);
+    case UnitKind::kLayer: {
+      const at::Tensor& grad_output = segment == UnitSegment::kAttention ? grad_input_ : grad_output_;
+      grad_input_ = model_.LayerBackward(params_, saved_, grad_output, grads_, segment);
       break;
+    }
     case UnitKind::kHead:
       grad_input_ = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, grads_, embedding_grads_);
       break;
   }
 }
 
+void UnitBench::BackwardInput() {
+  switch (kind_) {
+    case UnitKind::kEmbedding:
+      saved_.gradients = {std::exchange(grad_output_, at::Tensor())};
+      break;
+    case UnitKind::kLayer:
+      grad_input_ = model_.LayerBackwardInput(params_, saved_, grad_output_);
+      break;
+    case UnitKind::kHead:
+      head_sum_ = at::zeros_like(grads_);
+      if (embedding_grads_.defined()) tied_sum_ = at::zeros_like(embedding_grads_);
+      grad_input_ = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, head_sum_, tied_sum_);
+      break;
+  }
+}
+
+void UnitBench::BackwardWeight() {
+  switch (kind_) {
+    case UnitKind::kEmbedding:
+      model_.EmbeddingBackward(tokens_, saved_.gradients.front(), grads_);
+      break;
+    case UnitKind::kLayer:
+      model_.LayerBackwardWeight(saved_, grads_);
+      break;
+    case UnitKind::kHead:
+      grads_.add_(head_sum_);
+      if (tied_sum_.defined()) embedding_grads_.add_(tied_sum_);
+      head_sum_ = tied_sum_ = at::Tensor();
+      break;
+  }
+  saved_ = {};
+}
+
 void UnitBench::Clear() {
-  saved_.tensors.clear();
+  saved_ = {};
   tokens_ = targets_ = input_ = output_ = grad_output_ = grad_input_ = at::Tensor();
+  head_rows_ = head_sum_ = tied_sum_ = at::Tensor();
 }
 
 int64_t UnitBench::input_bytes() const {

@@ -1,5 +1,5 @@
-// One unit of the model with made-up weights and inputs, to be run forward and backward while time and bytes are read.
-// Not thread-safe. May throw c10::Error.
+// One unit of the model with made-up weights and inputs, to be run forward and backward while time and bytes are read. Each
+// method does what the executor does for one instruction (executor_units.cc). Not thread-safe. May throw c10::Error.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "common/job/job.h"
+#include "common/program/operation_traits.h"
 #include "common/session/assignment.h"
 #include "worker/engine/model/unit_model.h"
 
@@ -19,8 +20,12 @@ class UnitBench {
 
   // Makes the inputs for `samples` sequences.
   void Prepare(int64_t samples);
-  void Forward();
-  void Backward();
+  // Segments in the order of a program's; a head has none backward.
+  void Forward(UnitSegment segment = UnitSegment::kWhole);
+  void Backward(UnitSegment segment = UnitSegment::kWhole);
+  // The same in two.
+  void BackwardInput();
+  void BackwardWeight();
   // Drops inputs, outputs and saved tensors.
   void Clear();
 
@@ -30,6 +35,7 @@ class UnitBench {
 
  private:
   at::Tensor Uniform(at::IntArrayRef shape, double bound) const;
+  void ForwardHead(UnitSegment segment);
 
   UnitModel& model_;
   const ModelShape shape_;
@@ -38,6 +44,7 @@ class UnitBench {
   const at::TensorOptions options_;
   at::Tensor params_, grads_, embedding_params_, embedding_grads_;
   at::Tensor tokens_, targets_, input_, output_, grad_output_, grad_input_;
+  at::Tensor head_rows_, head_sum_, tied_sum_;  // between a head's segments; between its halves
   Saved saved_;
 };
 

@@ -18,6 +18,7 @@ int64_t Saved::Bytes() const {
 UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10::Device device, const ModelSlice& slice)
     : slice_(slice),
       shape_(ShapeOf(shape, slice)),
+      vocab_size_(shape.vocab_size),
       first_token_(FirstToken(shape, slice)),
       traits_(&TraitsOf(shape.family)),
       seq_len_(seq_len),

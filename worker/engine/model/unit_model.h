@@ -42,6 +42,7 @@ class UnitModel {
   // Of the slice.
   const ModelShape& shape() const { return shape_; }
   bool whole() const { return slice_.whole(); }
+  int64_t vocab_size() const { return vocab_size_; }  // of the whole model: of tokens
 
   // tokens: [samples, seq_len] int64, of the whole vocabulary.
   at::Tensor EmbeddingForward(const at::Tensor& params, const at::Tensor& tokens);
@@ -93,6 +94,7 @@ class UnitModel {
 
   const ModelSlice slice_;
   const ModelShape shape_;      // of the slice
+  const int64_t vocab_size_;    // of the whole model
   const int64_t first_token_;   // of the slice's part of the vocabulary
   const FamilyTraits* traits_;  // of its family, static
   int64_t seq_len_;

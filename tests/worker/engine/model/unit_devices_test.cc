@@ -76,6 +76,10 @@ TEST_P(UnitDevicesTest, AUnitStaysOnItsDevice) {
     unit.Prepare(2);
     ASSERT_NO_THROW(unit.Forward()) << static_cast<int>(kind);
     ASSERT_NO_THROW(unit.Backward()) << static_cast<int>(kind);
+    unit.Prepare(2);
+    unit.Forward();
+    ASSERT_NO_THROW(unit.BackwardInput()) << static_cast<int>(kind);
+    ASSERT_NO_THROW(unit.BackwardWeight()) << static_cast<int>(kind);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "tests/worker/engine/lanes/clocked_stream.h"
 #include "worker/engine/base/memory.h"
 #include "worker/engine/device/host_backend.h"
+#include "worker/engine/profiler/unit_profiler.h"
 
 namespace motley::engine {
 namespace {
@@ -37,7 +38,9 @@ class ComputeProfilerTest : public ::testing::Test {
   ComputeProfile Profile() { return Profile(backend_); }
   ComputeProfile Profile(DeviceBackend& backend) {
     ComputePacer pacer(assignment_.device, clock_);
-    return ProfileUnits(assignment_, backend, pacer);
+    ComputeProfile profile = ProfileUnits(assignment_, backend, pacer);
+    lateness_seconds_ = pacer.lateness_seconds();
+    return profile;
   }
   // A device slow enough that the host meets its declared times.
   void Emulate(double flops_per_second) {
@@ -49,6 +52,7 @@ class ComputeProfilerTest : public ::testing::Test {
   RankAssignment assignment_;
   SystemClock clock_;
   HostBackend backend_;
+  double lateness_seconds_ = 0;  // of the host, in the whole of the last profile
 };
 
 TEST_F(ComputeProfilerTest, BytesAreThoseOfTheOperatorTable) {
@@ -102,19 +106,29 @@ class ClockedCard : public HostBackend {
 
 // What the host needs for a pass is thousands of times what the stream says.
 TEST_F(ComputeProfilerTest, AStreamsTimesAreItsOwn) {
-  // A run of a point: inputs, forward, backward, what is left goes. The first fills the stream and does not count.
-  const int forward_ns[] = {1, 30, 20, 40}, backward_ns[] = {2, 90, 80, 70};
+  assignment_.model.num_kv_heads = 1;  // no part
+  // Two series of runs for each point: inputs, forward, backward, what is left goes; and the same with a backward in two. The
+  // first run fills the stream and does not count.
+  const int forward_ns[] = {1, 30, 20, 40}, backward_ns[] = {2, 90, 80, 70}, input_ns[] = {3, 60, 50, 55};
+  int settled = -1;  // the tables come before
   ClockedCard card([&](int number) {
-    const int run = number / 4 % 4, part = number % 4;
-    if (part == 0 || part == 3) return absl::Hours(1);
-    return absl::Nanoseconds(part == 1 ? forward_ns[run] : backward_ns[run]);
+    settled += number == 0 ? 1 : 0;
+    const bool halves = settled % 2 == 0;
+    const int pieces = halves ? 5 : 4, run = number / pieces % 4, piece = number % pieces;
+    if (piece == 0 || piece == pieces - 1 || (halves && piece == 1)) return absl::Hours(1);
+    if (halves) return absl::Nanoseconds(piece == 2 ? input_ns[run] : backward_ns[run]);
+    return absl::Nanoseconds(piece == 1 ? forward_ns[run] : backward_ns[run]);
   });
   const ComputeProfile profile = Profile(card);
   for (const UnitProfile* unit : {&profile.embedding, &profile.layer, &profile.head}) {
     ASSERT_GE(unit->points.size(), 2u);
+    EXPECT_EQ(unit->part, 0);
     for (const ComputePoint& point : unit->points) {
       EXPECT_NEAR(point.forward_seconds, 20e-9, 1e-12);
       EXPECT_NEAR(point.backward_seconds, 70e-9, 1e-12);
+      EXPECT_NEAR(point.backward_input_seconds, 50e-9, 1e-12);
+      EXPECT_NEAR(point.backward_weight_seconds, 70e-9, 1e-12);
+      EXPECT_EQ(point.part_forward_seconds + point.part_backward_seconds, 0);
     }
   }
   EXPECT_EQ(profile.step_overhead_seconds, 0);
@@ -124,8 +138,9 @@ TEST_F(ComputeProfilerTest, OnAStreamOneRunOfAPointIsAwaited) {
   ClockedCard card([](int) { return absl::Nanoseconds(1); });
   const ComputeProfile profile = Profile(card);
   const size_t points = profile.embedding.points.size() + profile.layer.points.size() + profile.head.points.size();
-  // The tables, three units' first calls and the optimizer; of a point three waits for its bytes and one for its times.
-  EXPECT_EQ(card.stream().looks(), static_cast<int>(5 + 4 * points));
+  // The whole model's tables and the part's, three units' first calls and the optimizer; of a point three waits for its bytes and
+  // one for each series of its times.
+  EXPECT_EQ(card.stream().looks(), static_cast<int>(6 + 6 * points));
 }
 
 TEST_F(ComputeProfilerTest, ALateStreamsBytesAreThoseOfTheOperatorTable) {
@@ -161,6 +176,90 @@ TEST_F(ComputeProfilerTest, EmulatedDeviceIsMeasuredAsDeclared) {
   EXPECT_NEAR(profile.step_overhead_seconds, 1e-3, 1e-9);
 }
 
+// A launch is long beside what a host is late that has nothing else to do.
+class DeclaredPartsTest : public ComputeProfilerTest {
+ protected:
+  DeclaredPartsTest() {
+    Emulate(kFlopsPerSecond);
+    assignment_.device.launch = absl::Seconds(kLaunchSeconds);
+  }
+  // Of so many instructions.
+  void ExpectDeclared(double seconds, int instructions, double flops) const {
+    const double declared = instructions * kLaunchSeconds + flops / kFlopsPerSecond;
+    EXPECT_GE(seconds, declared * (1 - 1e-6));
+    EXPECT_LE(seconds, declared * (1 + 1e-6) + lateness_seconds_);
+  }
+  static constexpr double kFlopsPerSecond = 5e8, kLaunchSeconds = 0.02;
+};
+
+TEST_F(DeclaredPartsTest, HalvesAreOfTheirOperators) {
+  const ComputeProfile profile = Profile();
+  for (const auto& [unit, kind] : {std::pair(&profile.embedding, UnitKind::kEmbedding),
+                                   std::pair(&profile.layer, UnitKind::kLayer), std::pair(&profile.head, UnitKind::kHead)}) {
+    for (const ComputePoint& point : unit->points) {
+      double input = 0, weight = 0;
+      for (const OpCost& cost : UnitOperators(assignment_.model, kind, point.microbatch, 64, DType::kFloat32)) {
+        input += cost.backward_input_flops;
+        weight += cost.backward_weight_flops;
+      }
+      ExpectDeclared(point.backward_input_seconds, 1, input);
+      ExpectDeclared(point.backward_weight_seconds, 1, weight);
+    }
+  }
+}
+
+// As a tensor-parallel rank runs it: a layer's passes are two instructions each, a head's forward is.
+TEST_F(DeclaredPartsTest, APartIsASmallerModelsSegments) {
+  assignment_.model.num_heads = assignment_.model.num_kv_heads = 8;
+  const ModelShape quarter = ShapeOf(assignment_.model, ModelSlice{0, 2, 8});
+  const ComputeProfile profile = Profile();
+  struct Instructions {
+    const UnitProfile* unit;
+    UnitKind kind;
+    int forward, backward;
+  };
+  for (const auto& [unit, kind, forward, backward] : {Instructions{&profile.embedding, UnitKind::kEmbedding, 1, 1},
+                                                      {&profile.layer, UnitKind::kLayer, 2, 2},
+                                                      {&profile.head, UnitKind::kHead, 2, 1}}) {
+    EXPECT_EQ(unit->part, 0.25);
+    for (const ComputePoint& point : unit->points) {
+      ExpectDeclared(point.part_forward_seconds, forward, ForwardFlops(quarter, kind, point.microbatch, 64));
+      ExpectDeclared(point.part_backward_seconds, backward, BackwardFlops(quarter, kind, point.microbatch, 64));
+    }
+  }
+}
+
+TEST_F(ComputeProfilerTest, AboutAQuarterIsMeasuredWhereThereArePartsToDivide) {
+  const auto part = [this](int64_t kv_heads) {
+    assignment_.model.num_kv_heads = kv_heads;
+    const ModelSlice slice = SliceToMeasure(assignment_.model);
+    return slice.whole() ? 0 : static_cast<double>(slice.end - slice.first) / static_cast<double>(slice.parts);
+  };
+  EXPECT_EQ(part(1), 0);
+  EXPECT_EQ(part(2), 0.5);
+  EXPECT_EQ(part(3), 1.0 / 3);
+  EXPECT_EQ(part(4), 0.25);
+  EXPECT_EQ(part(6), 2.0 / 6);
+  EXPECT_EQ(part(32), 0.25);
+  assignment_.model.intermediate_size = 3;
+  EXPECT_EQ(part(4), 0) << "columns of the MLP cannot be dealt to four";
+}
+
+// The more a rank has of a unit, the longer it takes.
+TEST_F(ComputeProfilerTest, ALargerPartTakesLonger) {
+  Emulate(5e8);
+  assignment_.model.num_heads = 4;
+  assignment_.model.num_kv_heads = 4;
+  const UnitProfile quarter = Profile().layer;
+  const double late = lateness_seconds_;
+  assignment_.model.num_kv_heads = 2;  // of which one is half
+  const UnitProfile half = Profile().layer;
+  EXPECT_EQ(quarter.part, 0.25);
+  EXPECT_EQ(half.part, 0.5);
+  EXPECT_LT(quarter.points[1].part_backward_seconds, half.points[1].part_backward_seconds + late);
+  EXPECT_LT(half.points[1].part_backward_seconds, half.points[1].backward_seconds + lateness_seconds_);
+}
+
 TEST_F(ComputeProfilerTest, SlowDeviceIsAskedForLessThanFiveSeconds) {
   assignment_.model = {.family = ModelFamily::kGpt2,
                        .vocab_size = 256,
@@ -179,7 +278,10 @@ TEST_F(ComputeProfilerTest, SlowDeviceIsAskedForLessThanFiveSeconds) {
   // The instructions' own times, whatever else the host does: the fastest of each point's runs.
   double declared = 0;
   for (const UnitProfile* unit : {&profile.embedding, &profile.layer, &profile.head}) {
-    for (const ComputePoint& point : unit->points) declared += point.forward_seconds + point.backward_seconds;
+    for (const ComputePoint& point : unit->points) {
+      declared += point.forward_seconds + point.backward_seconds + point.backward_input_seconds + point.backward_weight_seconds +
+                  point.part_forward_seconds + point.part_backward_seconds;
+    }
   }
   EXPECT_LT(declared, 5.0);
   EXPECT_GE(profile.layer.points.size(), 3u);
@@ -205,6 +307,8 @@ TEST_F(ComputeProfilerTest, DeviceThatHoldsNoUnitIsStillProfiled) {
   EXPECT_GT(one.saved_bytes, 1024);
   EXPECT_EQ(two.microbatch, 2);
   EXPECT_DOUBLE_EQ(two.forward_seconds, 2 * one.forward_seconds);
+  EXPECT_DOUBLE_EQ(two.backward_input_seconds, 2 * one.backward_input_seconds);
+  EXPECT_DOUBLE_EQ(two.part_backward_seconds, 2 * one.part_backward_seconds);
   EXPECT_EQ(two.saved_bytes, 2 * one.saved_bytes);
   EXPECT_EQ(backend_.MemoryCapBytes(), cap);
 }

@@ -1,4 +1,4 @@
-#include "worker/engine/instruction_flops.h"
+#include "worker/engine/model/instruction_flops.h"
 
 #include <gtest/gtest.h>
 
