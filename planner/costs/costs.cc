@@ -163,6 +163,7 @@ double Costs::BackwardWeightSeconds(int kind, UnitKind unit, double samples, dou
 }
 
 double Costs::RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double samples, double share) const {
+  if (unit == UnitKind::kLayer) ops = RunAgain(ops, share);
   if (ops.empty() || samples <= 0) return 0;
   if (ops.all() || unit != UnitKind::kLayer) return ForwardSeconds(kind, unit, samples, share);
   const Kind& at = At(kind);
@@ -172,6 +173,10 @@ double Costs::RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double sample
   // All operators together take the share's forward; and a share of an operator no less than that share of it.
   const double as_measured = forward.At(samples, share) / forward.Modelled(samples, share);
   return std::max(as_measured * seconds, share * OperatorSeconds(at, ops, samples, 1));
+}
+
+OpSet Costs::RunAgain(OpSet ops, double share) const {
+  return share < 1 && workload_.state == StateKeeping::kEngine ? WithoutSums(ops) : ops;
 }
 
 double Costs::OperatorSeconds(const Kind& at, OpSet ops, double samples, double share) {
@@ -311,7 +316,7 @@ int64_t Costs::ContextBytes(int kind) const { return At(kind).context_bytes; }
 double Costs::ModelFlops(double samples) const { return model_flops_ * samples; }
 
 double Costs::RecomputeFlops(OpSet ops, double samples, double share) const {
-  const OpSet again = RecomputedWith(ops);
+  const OpSet again = RecomputedWith(RunAgain(ops, share));
   double flops = 0;
   for (const OperatorFlops& of : layer_flops_) {
     if (again.Has(of.op)) flops += of.forward * (of.divided ? share : 1);

@@ -46,7 +46,8 @@ class Costs {
   // columns that this rank of a tensor-parallel group computes; norms and residuals are not divided. 0 samples: 0.
   double ForwardSeconds(int kind, UnitKind unit, double samples, double share = 1) const;
   double BackwardSeconds(int kind, UnitKind unit, double samples, double share = 1) const;  // without recomputation
-  // Forward time of the operators in `ops` once more. OpSet::All() of a layer: its ForwardSeconds.
+  // Forward time of the operators in `ops` once more. OpSet::All() of a whole layer: its ForwardSeconds. As the engine runs a
+  // share of it, what the ranks have summed is kept, and what makes it never runs again.
   double RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double samples, double share = 1) const;
   // The backward in two instructions (zero bubble): the gradient of the input, and of the weights. As measured, else half of
   // BackwardSeconds each.
@@ -128,6 +129,7 @@ class Costs {
   void AddMeasuredBytes(const LatencyExtras& extras, Kind* kind) const;
   double ComputedSavedBytes(UnitKind unit, OpSet recomputed, double share) const;  // of a sample
   double ComputedWorkspaceBytes(UnitKind unit, double samples, double share) const;
+  OpSet RunAgain(OpSet ops, double share) const;  // of what a rank recomputes
   // Of single operators, as they were had no part been measured.
   static double OperatorSeconds(const Kind& at, OpSet ops, double samples, double share);
   Costs() = default;

@@ -185,7 +185,7 @@ void MeasureAuto(int instances, bool show, bench::Report* report) {
     const double seconds = found.ok() ? found->plan.predicted.step_seconds : kInfinity;
     AllPlansGrid grid;
     // From none to all, the operator with the fewest seconds for a byte first; for three ranks that were too many.
-    if (setting->num_devices() == 2) grid.recompute = RecomputeLadder(*setting, 0);
+    if (setting->num_devices() == 2) grid.recompute = RecomputeLadder(*setting, 0, 1);
     const BestOfAllPlans best = FindBestOfAllPlans(*setting, grid, seconds);
     simulated += best.simulated;
     if (show) {

@@ -186,7 +186,8 @@ BatonUnit BatonUnitSolver::SolveNew(const std::vector<int>& kinds, const BatonRo
   for (size_t i = 0; i < kinds.size(); ++i) {
     const OpSet ops = CostOf(kinds[i], parts[i], kinds.size(), role).ops;
     unit.ranks.push_back({parts[i], ops});
-    if (kinds.size() > 1) unit.reductions = std::max<int64_t>(unit.reductions, ops.Has(Op::kAttnOut) + ops.Has(Op::kDown));
+    if (kinds.size() > 1 && setting_.RepeatsSums())
+      unit.reductions = std::max<int64_t>(unit.reductions, ops.Has(Op::kAttnOut) + ops.Has(Op::kDown));
   }
   return unit;
 }

@@ -7,7 +7,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr double kSamples[] = {0.5, 1, 1.5, 2, 3, 4, 7, 8, 13, 40};
+constexpr double kMicrobatches[] = {0.5, 1, 1.5, 2, 3, 4, 7, 8, 13, 40};
 constexpr double kShares[] = {0.05, 0.1, 0.25, 0.3, 0.5, 0.75, 0.99};
 
 ShareCurve Measured(double part, std::vector<double> whole, std::vector<double> of_part) {
@@ -51,20 +51,20 @@ TEST(ShareCurve, IsStraightInTheShare) {
 // What bounds and searches rest on, whatever was measured: noise, a part that takes more than the whole, one that takes nearly
 // nothing, launches alone.
 TEST(ShareCurve, NeverFallsAndNeverTakesLessThanItsShare) {
-  for (const ShareCurve& curve : {Straight(), Measured(0.25, {1, 2, 4, 8}, {0.9, 0.9, 0.9, 3}),
-                                  Measured(0.25, {1, 1, 1, 1.5}, {2, 2, 2, 2}), Measured(0.5, {1, 2, 4, 8}, {0.1, 0.2, 0.3, 0.4}),
-                                  Measured(0.1, {1, 4, 5, 30}, {0.8, 0.7, 4.9, 5})}) {
+  for (const ShareCurve& curve :
+       {Straight(), Measured(0.25, {1, 2, 4, 8}, {0.9, 0.9, 0.9, 3}), Measured(0.25, {1, 1, 1, 1.5}, {2, 2, 2, 2}),
+        Measured(0.5, {1, 2, 4, 8}, {0.1, 0.2, 0.3, 0.4}), Measured(0.1, {1, 4, 5, 30}, {0.8, 0.7, 4.9, 5})}) {
     for (const ShareCurve& of : {curve, curve.Like(Curve::Isotonic({1, 2, 4, 8}, {0.5, 0.6, 3, 4}))}) {
       for (const double share : kShares) {
         double before = 0;
-        for (const double samples : kSamples) {
+        for (const double samples : kMicrobatches) {
           const double seconds = of.At(samples, share);
           EXPECT_GE(seconds, before - 1e-12) << samples << " at " << share;
           EXPECT_GE(seconds, share * of.At(samples, 1) - 1e-12) << samples << " at " << share;
           before = seconds;
         }
       }
-      for (const double samples : kSamples) {
+      for (const double samples : kMicrobatches) {
         double before = 0;
         for (const double share : kShares) {
           EXPECT_GE(of.At(samples, share), before - 1e-12) << samples << " at " << share;

@@ -1,4 +1,5 @@
-// A setting whose cards were measured: passes as they were priced before, halves of backwards and a part of each unit beside them.
+// A setting whose cards were measured: passes as they were priced before, halves of backwards and a part of each unit beside
+// them.
 #pragma once
 
 #include <memory>
