@@ -284,7 +284,8 @@ TEST_F(ComputeProfilerTest, SlowDeviceIsAskedForLessThanFiveSeconds) {
     }
   }
   EXPECT_LT(declared, 5.0);
-  EXPECT_GE(profile.layer.points.size(), 3u);
+  // A host that comes late repeats runs, which takes of the time for larger sizes.
+  EXPECT_GE(profile.layer.points.size(), lateness_seconds_ == 0 ? 3u : 2u);
 }
 
 TEST_F(ComputeProfilerTest, StopsBeyondTheDevicesMemory) {

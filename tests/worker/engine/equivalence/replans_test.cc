@@ -1,0 +1,81 @@
+// One job that goes from layout to layout, each time from the checkpoint of the one before, trains like one device.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/worker/engine/equivalence/equivalence.h"
+#include "tests/worker/engine/equivalence/plan_assignments.h"
+#include "tests/worker/engine/equivalence/random_plans.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr int64_t kLayouts = 11;
+constexpr double kTolerance = 1e-10;
+
+class ReplansTest : public testing::TestWithParam<ModelFamily> {
+ protected:
+  ReplansTest() : job_(WithHeads(MakeTinyJob(GetParam(), {5, 8}, DType::kFloat64, folder_), 6)) {
+    WriteTinyText(folder_);
+    job_.config.training.steps = kLayouts;
+  }
+  ~ReplansTest() override { std::filesystem::remove_all(folder_); }
+
+  // From `start_step` on, of which `resume_from` is, to the last. Checkpoints go into a folder of the layout's own.
+  Checkpoints Train(const planner::Plan& plan, const std::string& name, int64_t start_step, const std::string& resume_from) {
+    auto assignments = AssignmentsOf(job_.model, job_.config, plan, FourSamples(plan));
+    EXPECT_TRUE(assignments.ok()) << assignments.status();
+    if (!assignments.ok()) return {};
+    for (RankAssignment& assignment : *assignments) {
+      assignment.config.checkpoint.folder = (folder_ / name).string();
+      assignment.start_step = start_step;
+      assignment.resume_from = resume_from;
+    }
+    auto kept = TrainAndKeep(*assignments, std::nullopt);
+    EXPECT_TRUE(kept.ok()) << kept.status();
+    return kept.ok() ? *std::move(kept) : Checkpoints();
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("replans_test-" + std::to_string(getpid()));
+  TinyJob job_;
+};
+
+void ExpectNear(double value, double expected, const std::string& what) {
+  EXPECT_LE(std::abs(value / expected - 1), kTolerance) << what << ": " << value << ", one device's " << expected;
+}
+
+TEST_P(ReplansTest, TheCurveIsOneDevices) {
+  const Checkpoints one = Train(OneDevicePlan(job_), "one", 0, "");
+  ASSERT_EQ(one.steps.size(), static_cast<size_t>(kLayouts));
+  std::string resume_from;
+  bool any_wide = false, any_whole = false;
+  for (int64_t n = 0; n < kLayouts; ++n) {
+    const planner::Plan plan = RandomEnginePlan(static_cast<uint64_t>(n), UnitWidths::kUpToFour).Draw(job_);
+    for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
+      (stage.units[0].ranks.size() > 1 ? any_wide : any_whole) = true;
+    }
+    const Checkpoints run = Train(plan, "layout-" + std::to_string(n), n, resume_from);
+    ASSERT_EQ(run.steps.size(), static_cast<size_t>(kLayouts - n)) << planner::ToText(plan);
+    for (size_t i = 0; i < run.steps.size(); ++i) {
+      const StepResult& step = run.steps[i];
+      const StepResult& expected = one.steps[static_cast<size_t>(n) + i];
+      const std::string where = " of step " + std::to_string(step.step) + ", layout " + std::to_string(n);
+      EXPECT_EQ(step.step, expected.step);
+      ExpectNear(step.loss, expected.loss, "loss" + where);
+      ExpectNear(step.grad_norm, expected.grad_norm, "gradient norm" + where);
+    }
+    resume_from = run.folders.at(n + 1);
+  }
+  EXPECT_TRUE(any_wide && any_whole);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, ReplansTest, testing::Values(ModelFamily::kGpt2, ModelFamily::kLlama),
+                         [](const auto& info) { return info.param == ModelFamily::kGpt2 ? "Gpt2" : "Llama"; });
+
+}  // namespace
+}  // namespace motley::engine
