@@ -131,7 +131,7 @@ class Finder {
     lift(request.zero_stage.has_value(), kZeroStage);
     lift(!request.pins.empty(), kPin);
     lift(request.recompute == RecomputePolicy::kNone, kRecompute);
-    lift(request.max_tp < PlanRequest().max_tp && request.max_tp < setting_.limits().most_tp, kMaxTp);
+    lift(request.max_tp < PlanRequest().max_tp, kMaxTp);
     if (what.empty()) return std::nullopt;
     request.fidelity = Fidelity::kTuned;
     request.zero_stage.reset();

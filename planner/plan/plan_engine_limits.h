@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "common/model/model.h"
-#include "planner/plan/schedule_family.h"
 
 namespace motley::planner {
 
@@ -15,13 +14,8 @@ struct Plan;
 
 struct PlanLimits {
   size_t most_pipelines = std::numeric_limits<size_t>::max();
-  int most_tp = std::numeric_limits<int>::max();  // ranks of a unit
-  bool tp_as_run = false;                         // units of several are cut as the engine needs it (unit_slices.h)
-  bool split_backward = true;                     // families that compute input and weight gradients apart
-  bool virtual_stages_in_v = true;                // families whose virtual stages lie in a V
-  bool offload = true;                            // parameters, optimizer or activations to host memory
-  // Ranks of a unit whose ranks recompute single operators; of larger units nothing or everything, by rank.
-  int most_tp_by_operator = std::numeric_limits<int>::max();
+  bool tp_as_run = false;        // units of several are cut as the engine needs it (unit_slices.h)
+  bool offload = true;           // parameters, optimizer or activations to host memory
   const char* who = "all take";  // whose limits they are, for people
 };
 
@@ -32,7 +26,5 @@ inline constexpr PlanLimits kWrittenLimits = {.tp_as_run = true, .offload = fals
 
 // UNIMPLEMENTED: what is beyond the limits; names the part of the plan, which has passed Validate. Errors of CheckTensorParallel.
 absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan, const ModelShape& model);
-
-bool Allows(const PlanLimits& limits, ScheduleFamily family);
 
 }  // namespace motley::planner

@@ -190,7 +190,6 @@ class PlanMovesGenerator {
         DealMinistages(ministages, ScheduleFamily::kInterleaved);
     }
     for (const ScheduleFamily other : {ScheduleFamily::kLayered, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
-      if (!Allows(setting_.limits(), other)) continue;
       if (other != plan_.schedule) DealMinistages(other == ScheduleFamily::kLayered ? now : 1, other);
     }
     if (plan_.schedule != ScheduleFamily::kInterleaved) DealMinistages(2, ScheduleFamily::kInterleaved);

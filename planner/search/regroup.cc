@@ -166,7 +166,7 @@ class RegroupingGenerator {
   }
 
   void Degrees() {
-    const std::vector<int> degrees = TensorParallelDegrees(setting_.workload.model, setting_.max_tp());
+    const std::vector<int> degrees = TensorParallelDegrees(setting_.workload.model, setting_.request.max_tp);
     for (const int tp : degrees) {
       std::set<int> kinds;
       for (size_t g = 0; g < count_; ++g) {
@@ -199,8 +199,7 @@ class RegroupingGenerator {
       if (factor == choice_.in_flight_factor) continue;
       Add().in_flight_factor = factor;
     }
-    if (Allows(setting_.limits(), ScheduleFamily::kZeroBubble))
-      Add().schedule = choice_.schedule == ScheduleFamily::k1F1B ? ScheduleFamily::kZeroBubble : ScheduleFamily::k1F1B;
+    Add().schedule = choice_.schedule == ScheduleFamily::k1F1B ? ScheduleFamily::kZeroBubble : ScheduleFamily::k1F1B;
     for (int zero = 0; zero <= 2 && !setting_.request.zero_stage; ++zero) {
       if (zero != choice_.zero_stage) Add().zero_stage = zero;
     }

@@ -24,7 +24,7 @@ class WidthMovesGenerator {
       : setting_(setting),
         plan_(plan),
         moves_(*moves),
-        degrees_(TensorParallelDegrees(setting.workload.model, setting.max_tp())) {
+        degrees_(TensorParallelDegrees(setting.workload.model, setting.request.max_tp)) {
     for (const ClusterDevice& device : setting.cluster.devices) node_of_[device.id.value()] = device.node;
   }
 
@@ -78,7 +78,7 @@ class WidthMovesGenerator {
       return Possible(2 * a.ranks.size()) ? std::optional<double>(0.5) : std::nullopt;
     }
     const int64_t heads = setting_.workload.model.num_kv_heads;
-    if (a.ranks.size() > 1 || heads < 2 || setting_.max_tp() < 2) return std::nullopt;
+    if (a.ranks.size() > 1 || heads < 2 || setting_.request.max_tp < 2) return std::nullopt;
     const double wanted = Speed(a.ranks[0]) / (Speed(a.ranks[0]) + Speed(b.ranks[0]));
     const int64_t whole = std::clamp<int64_t>(std::llround(wanted * static_cast<double>(heads)), 1, heads - 1);
     return static_cast<double>(whole) / static_cast<double>(heads);

@@ -67,8 +67,7 @@ struct Setting {
   int64_t UsableBytes(int device) const;  // memory less reserve
   // What of the plan language strategies may use. With `runnable` each of them answers with a plan that the engine runs.
   const PlanLimits& limits() const { return request.runnable ? kEngineLimits : kWholeLanguage; }
-  int max_tp() const { return std::min(request.max_tp, limits().most_tp); }
-  bool MayRecomputeByOperator() const { return limits().most_tp_by_operator > 0 && request.recompute == RecomputePolicy::kAuto; }
+  bool MayRecomputeByOperator() const { return request.recompute == RecomputePolicy::kAuto; }
   // Of `ops`, what a rank of a unit of so many recomputes: what ends in a sum over the unit is kept as plans run.
   OpSet RecomputedIn(size_t ranks, OpSet ops) const;
   // Whether a layer that is recomputed sums over its unit once more.

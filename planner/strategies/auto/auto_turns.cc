@@ -83,7 +83,7 @@ class TurnSearch {
     std::vector<Piece> pieces;
     int64_t most = 1;
     for (const Grouping& grouping : groupings) {
-      for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.max_tp())) {
+      for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.request.max_tp)) {
         if (!Meaningful(grouping.groups, tp)) continue;
         if (tp > 1 && !setting_.MayWidenEnds() && grouping.groups.size() == 2) continue;
         pieces.push_back({&grouping, tp, EveryOther(Rounds(grouping.groups, tp)), std::nullopt});
@@ -173,12 +173,12 @@ class TurnSearch {
     }
     TurnChoice choice = best.choice;
     choice.schedule = ScheduleFamily::kZeroBubble;
-    if (Allows(setting_.limits(), choice.schedule)) consider(choice);
+    consider(choice);
     if (setting_.request.pins.empty()) {
       for (const std::vector<size_t>& order : Orders(best.choice.groups.size())) consider(Reordered(best.choice, order));
     }
     for (size_t g = 0; g < std::min(best.choice.groups.size(), kDegreesVaried); ++g) {
-      for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.max_tp())) {
+      for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.request.max_tp)) {
         choice = best.choice;
         if (choice.tp[g] == tp || choice.groups[g].size() < static_cast<size_t>(tp)) continue;
         choice.tp[g] = tp;

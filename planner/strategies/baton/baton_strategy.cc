@@ -171,7 +171,7 @@ void BatonSearch::AddShapes(size_t line_up, std::vector<Shape>* shapes) {
 }
 
 std::vector<Shape> BatonSearch::MakeShapes() {
-  line_ups_ = MakeLineUps(setting_, KindsBySpeed(), std::min<int64_t>(setting_.max_tp(), units_.parts()), tuned_);
+  line_ups_ = MakeLineUps(setting_, KindsBySpeed(), std::min<int64_t>(setting_.request.max_tp, units_.parts()), tuned_);
   std::vector<Shape> shapes;
   for (size_t i = 0; i < line_ups_.size(); ++i) {
     std::vector<int>& classes = classes_.emplace_back();

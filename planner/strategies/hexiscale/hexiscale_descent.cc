@@ -248,7 +248,7 @@ bool HexiscaleDescent::Possible(const HexiscaleLayout& layout) const {
   ForEachStage(layout, [&](size_t i, size_t j) {
     const std::vector<int>& devices = layout.pipelines[i].stages[j].devices;
     const auto degree = static_cast<int64_t>(devices.size());
-    possible &= degree <= setting.max_tp() && setting.tp_parts() % degree == 0;
+    possible &= degree <= setting.request.max_tp && setting.tp_parts() % degree == 0;
     for (const int device : devices) {
       const int stage = pinned_[device];
       possible &= stage < 0 || stage == static_cast<int>(j);

@@ -45,7 +45,7 @@ PipelineDesigner::Piece PipelineDesigner::MakePiece(std::vector<int> devices) co
   const Setting& setting = problem_->setting();
   Piece piece{std::move(devices), {}};
   const int count = static_cast<int>(piece.devices.size());
-  for (int degree = 1; degree <= std::min(count, std::max(1, setting.max_tp())); ++degree) {
+  for (int degree = 1; degree <= std::min(count, std::max(1, setting.request.max_tp)); ++degree) {
     const bool power = (degree & (degree - 1)) == 0;
     if ((power || count % degree == 0) && setting.tp_parts() % degree == 0) piece.degrees.push_back(degree);
   }
@@ -291,7 +291,7 @@ void PipelineDesigner::SearchCase(const Case& c, HexiscalePipeline* best, double
   const int64_t most = std::min(kMostMicrobatch, c.question.batch);
   std::set<std::vector<int>> tried;
   const bool few = c.pieces.size() <= kFewPieces;
-  for (int degree = 1; degree <= std::max(1, problem_->setting().max_tp()); degree *= 2) {
+  for (int degree = 1; degree <= std::max(1, problem_->setting().request.max_tp); degree *= 2) {
     Choice with_degree = choice;
     with_degree.degree = uniform(degree);
     if (!tried.insert(with_degree.degree).second) continue;

@@ -341,7 +341,7 @@ Plan MegatronSearch::MakePlan(const Candidate& candidate) const {
 absl::StatusOr<Plan> MegatronSearch::Run() {
   size_t largest_node = 1;
   for (const ClusterNode& node : setting_.cluster.nodes) largest_node = std::max(largest_node, node.devices.size());
-  const int64_t most_tp = std::min<int64_t>(setting_.max_tp(), static_cast<int64_t>(largest_node));
+  const int64_t most_tp = std::min<int64_t>(setting_.request.max_tp, static_cast<int64_t>(largest_node));
   const std::vector<std::vector<int>> orders = DeviceOrders(setting_, KindsBySpeed(), tuned_);
   for (const int tp : TensorParallelDegrees(setting_.workload.model, most_tp)) {
     tp_ = tp;
