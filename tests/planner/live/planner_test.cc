@@ -275,7 +275,6 @@ TEST(PlannerTest, APlanThatTheEngineDoesNotRunIsRefusedByName) {
   EXPECT_EQ(MakePlan(input)->plan.schedule, ScheduleFamily::kLayered);
 }
 
-// No search for a job chooses zero bubble yet.
 TEST(PlannerTest, AGivenPlanMaySplitTheBackwardAndRecomputeOperators) {
   PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 8);
   input.config.planner.plan_json = R"({"schedule":"zero_bubble","pipelines":[{"stages":[{"units":[
