@@ -154,6 +154,8 @@ const AttentionKernel& KernelFor(const AttentionHeads& heads) {
   return kMath;
 }
 
+bool HostKnowsGroups() { return kHostKnowsGroups; }
+
 const AttentionKernel& MathAttention() { return kMath; }
 
 }  // namespace motley::engine

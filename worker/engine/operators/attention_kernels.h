@@ -24,6 +24,9 @@ struct AttentionKernel {
 // By device, type and shape alone, so forward and backward choose the same.
 const AttentionKernel& KernelFor(const AttentionHeads& heads);
 
+// Whether the host's kernel knows heads that share keys and values. Else these are repeated for it, which takes room.
+bool HostKnowsGroups();
+
 // The textbook's products, on any device and in any type; keeps no square, but has two in backward. For what no other kernel
 // takes: float64 on a card, heads of odd sizes.
 const AttentionKernel& MathAttention();

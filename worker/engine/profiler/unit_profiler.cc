@@ -214,8 +214,8 @@ class UnitProfiler {
     std::vector<std::vector<LaneTime>> counting;
     const int warm_ups = WarmUpsOf(timer);
     for (int run = 0; run < warm_ups + kRepeats; ++run) {
-      // A host so slow that its second point comes late repeats the whole passes alone.
-      if (run > warm_ups && !series.counts_bytes && clock_.Now() > spent_at_) break;
+      // A host so slow that its second point comes late repeats the whole passes alone; on a stream runs do not wait for it.
+      if (run > warm_ups && !series.counts_bytes && !timer.on_stream() && clock_.Now() > spent_at_) break;
       const double lateness_before = rank_.pacer.lateness_seconds();
       ByteCount* const counts = run == 0 && series.counts_bytes ? &bytes : nullptr;
       std::vector<LaneTime> times = RunOnce(series, flops, point->microbatch, timer, counts);

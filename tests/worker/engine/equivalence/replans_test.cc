@@ -40,8 +40,7 @@ class ReplansTest : public testing::TestWithParam<ModelFamily> {
     return kept.ok() ? *std::move(kept) : Checkpoints();
   }
 
-  const std::filesystem::path folder_ =
-      std::filesystem::path(testing::TempDir()) / ("replans_test-" + std::to_string(getpid()));
+  const std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / ("replans_test-" + std::to_string(getpid()));
   TinyJob job_;
 };
 
