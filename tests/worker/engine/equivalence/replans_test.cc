@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/worker/engine/equivalence/equivalence.h"
 #include "tests/worker/engine/equivalence/plan_assignments.h"
 #include "tests/worker/engine/equivalence/random_plans.h"
@@ -40,7 +41,7 @@ class ReplansTest : public testing::TestWithParam<ModelFamily> {
     return kept.ok() ? *std::move(kept) : Checkpoints();
   }
 
-  const std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / ("replans_test-" + std::to_string(getpid()));
+  const std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / absl::StrCat("replans_test-", getpid());
   TinyJob job_;
 };
 
@@ -58,15 +59,15 @@ TEST_P(ReplansTest, TheCurveIsOneDevices) {
     for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
       (stage.units[0].ranks.size() > 1 ? any_wide : any_whole) = true;
     }
-    const Checkpoints run = Train(plan, "layout-" + std::to_string(n), n, resume_from);
+    const Checkpoints run = Train(plan, absl::StrCat("layout-", n), n, resume_from);
     ASSERT_EQ(run.steps.size(), static_cast<size_t>(kLayouts - n)) << planner::ToText(plan);
     for (size_t i = 0; i < run.steps.size(); ++i) {
       const StepResult& step = run.steps[i];
       const StepResult& expected = one.steps[static_cast<size_t>(n) + i];
-      const std::string where = " of step " + std::to_string(step.step) + ", layout " + std::to_string(n);
+      const std::string where = absl::StrCat(" of step ", step.step, ", layout ", n);
       EXPECT_EQ(step.step, expected.step);
-      ExpectNear(step.loss, expected.loss, "loss" + where);
-      ExpectNear(step.grad_norm, expected.grad_norm, "gradient norm" + where);
+      ExpectNear(step.loss, expected.loss, absl::StrCat("loss", where));
+      ExpectNear(step.grad_norm, expected.grad_norm, absl::StrCat("gradient norm", where));
     }
     resume_from = run.folders.at(n + 1);
   }
