@@ -1,6 +1,10 @@
 #include "planner/lowering/pipeline_places.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "common/model/parameters.h"
+#include "planner/plan/shared_slices.h"
 
 namespace motley::planner {
 namespace {
@@ -49,31 +53,100 @@ void AddSumGroups(const Setting& setting, const PlanView& view, PipelinePlaces* 
   }
 }
 
-// All units of the stage are of one width.
-void AddTensorParallelGroups(const Setting& setting, const PlanView& view, const StageView& stage, PipelinePlaces* places) {
-  const int32_t width = stage.num_ranks / stage.num_units;
-  if (width == 1) return;
-  const auto add = [&](int32_t first, int32_t step, int32_t count, std::vector<int32_t>* group_of) {
-    std::vector<int32_t> ranks;
-    for (int32_t i = 0; i < count; ++i) ranks.push_back(stage.first_rank + first + i * step);
+void AddUnitGroups(const Setting& setting, const PlanView& view, PipelinePlaces* places) {
+  places->tp_group.assign(view.ranks.size(), -1);
+  for (const ActorView& unit : view.actors) {
+    if (unit.ranks_per_unit == 1) continue;
+    std::vector<int32_t> ranks(static_cast<size_t>(unit.ranks_per_unit));
+    std::iota(ranks.begin(), ranks.end(), unit.first_rank);
     const int32_t group = ListedGroup(ByNode(setting, view, ranks), places);
-    for (const int32_t rank : ranks) (*group_of)[rank] = group;
-  };
-  for (int32_t unit = 0; unit < stage.num_units; ++unit) add(unit * width, 1, width, &places->tp_group);
-  for (int32_t slice = 0; slice < width; ++slice) add(slice, width, stage.num_units, &places->slice_group);
+    for (const int32_t rank : ranks) places->tp_group[rank] = group;
+  }
+}
+
+// Where elements of a unit lie in the array of a rank with a slice of it.
+int64_t InArray(const std::vector<SliceRun>& runs, int64_t in_unit) {
+  const auto run =
+      std::find_if(runs.begin(), runs.end(), [in_unit](const SliceRun& r) { return in_unit < r.in_unit + r.elements; });
+  return run->in_slice + in_unit - run->in_unit;
+}
+
+// Whom the ranks of a unit meet for what of it. All who have some elements name them alike: in one piece where their slices are
+// the same, else by the runs that the elements are in the unit's own array.
+class SharedUnit {
+ public:
+  SharedUnit(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices, int32_t unit,
+             const std::vector<int32_t>& ranks, PipelinePlaces* places)
+      : setting_(setting),
+        view_(view),
+        slices_(slices),
+        spec_(setting.costs.layout()[unit]),
+        unit_(unit),
+        ranks_(ranks),
+        places_(*places) {}
+
+  void Add() {
+    for (const SharedSlice& shared : SharedSlicesOf(slices_, ranks_)) AddSlice(shared);
+    const int64_t rest = spec_.num_elements - spec_.divided_elements;
+    if (rest == 0) return;
+    const int32_t group = GroupOf(ranks_);
+    for (const int32_t rank : ranks_) {
+      const SliceRun last = RunsOf(spec_, slices_[rank]).back();
+      At(rank).push_back({group, {last.in_slice + last.elements - rest, rest}});
+    }
+  }
+
+ private:
+  SharedElements& At(int32_t rank) { return places_.shared[rank][unit_]; }
+  int32_t GroupOf(const std::vector<int32_t>& ranks) { return ListedGroup(ByNode(setting_, view_, ranks), &places_); }
+
+  void AddSlice(const SharedSlice& shared) {
+    const std::vector<SliceRun> runs = DividedRunsOf(spec_, shared.slice);
+    if (runs.empty()) return;
+    const int32_t group = GroupOf(shared.ranks);
+    const ModelSlice& first = slices_[shared.ranks.front()];
+    const bool alike =
+        (first == shared.slice || (first.whole() && shared.slice.whole())) &&
+        std::all_of(shared.ranks.begin(), shared.ranks.end(), [&](int32_t rank) { return slices_[rank] == first; });
+    for (const int32_t rank : shared.ranks) {
+      if (alike) {
+        At(rank).push_back({group, {0, runs.back().in_slice + runs.back().elements}});
+        continue;
+      }
+      const std::vector<SliceRun> own = RunsOf(spec_, slices_[rank]);
+      for (const SliceRun& run : runs) At(rank).push_back({group, {InArray(own, run.in_unit), run.elements}});
+    }
+  }
+
+  const Setting& setting_;
+  const PlanView& view_;
+  const std::vector<ModelSlice>& slices_;
+  const UnitSpec& spec_;
+  const int32_t unit_;
+  const std::vector<int32_t>& ranks_;
+  PipelinePlaces& places_;
+};
+
+void AddShared(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices, PipelinePlaces* places) {
+  const auto holders = HoldersOf(view, UnitsAsBlocks(setting), setting.workload.model.tie_embeddings);
+  places->shared.assign(view.ranks.size(), std::vector<SharedElements>(holders.size()));
+  for (size_t unit = 0; unit < holders.size(); ++unit) {
+    const std::vector<int32_t> ranks = RanksOf(view, holders[unit]);
+    if (std::all_of(ranks.begin(), ranks.end(), [&](int32_t rank) { return slices[rank].whole(); })) continue;
+    SharedUnit(setting, view, slices, static_cast<int32_t>(unit), ranks, places).Add();
+  }
 }
 
 }  // namespace
 
-PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view) {
+PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices) {
   PipelinePlaces places;
   for (int s = 0; s < static_cast<int>(view.stages.size()); ++s) {
     places.groups.push_back(ByNode(setting, view, RanksOf(view, {s})));
   }
   for (const PipelineView& pipeline : view.pipelines) AddTiedGroup(setting, view, pipeline, &places);
-  places.tp_group.assign(view.ranks.size(), -1);
-  places.slice_group = places.tp_group;
-  for (const StageView& stage : view.stages) AddTensorParallelGroups(setting, view, stage, &places);
+  AddUnitGroups(setting, view, &places);
+  AddShared(setting, view, slices, &places);
   if (view.pipelines.size() > 1) AddSumGroups(setting, view, &places);
   return places;
 }

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/model/model_slice.h"
 #include "planner/lowering/model_blocks.h"
 #include "planner/lowering/plan_view.h"
+#include "planner/lowering/stage_steps.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {
@@ -17,11 +19,15 @@ struct PipelinePlaces {
   std::vector<int32_t> tied_group;
   // By unit of the model: the ranks of all pipelines that hold it. Of one pipeline empty.
   std::vector<int32_t> sum_group;
-  // By rank of a tensor-parallel unit, else -1: its unit; the ranks of the stage with the same slice, its own of each unit.
-  std::vector<int32_t> tp_group, slice_group;
+  // By rank: its tensor-parallel unit, else -1.
+  std::vector<int32_t> tp_group;
+  // By rank and unit of the model: with whom it gathers and reduces which elements of its array. Empty of units that all have
+  // whole: those are of the groups above.
+  std::vector<std::vector<SharedElements>> shared;
 };
 
-PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view);
+// `slices`: of the model, by rank.
+PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices);
 
 // By block: the stages that compute with it, of all pipelines, ascending.
 std::vector<std::vector<int>> HoldersOf(const PlanView& view, const ModelBlocks& blocks, bool tied);

@@ -39,8 +39,8 @@ class Graph : public WalkListener {
     }
     writer_.Expect(instructions);
     for (size_t r = 0; r < programs.size() && hidden_ < 1; ++r) {
-      charges_.push_back(OverlapCharges(programs[r], [this](const Operation& op) {
-        return std::visit([this](const auto& o) { return SecondsBeside(o); }, op);
+      charges_.push_back(OverlapCharges(programs[r], [this, r](const Operation& op) {
+        return std::visit([this, r](const auto& o) { return SecondsBeside(r, o); }, op);
       }));
     }
   }
@@ -213,21 +213,21 @@ class Graph : public WalkListener {
   template <typename Op>
     requires requires(const Op& op) { BesideCompute(op); }
   void Together(const std::vector<RankInstruction>& members, const Op& op) {
-    AddCollective(members, BesideCompute(op), FlowOf(op), {op.unit, -1});
+    AddCollective(members, BesideCompute(op), FlowOf(members.front().rank, op), {op.unit, -1});
   }
-  int FlowOf(const Gather& op) { return RingFlow(Collective::kAllGather, op, op.elements); }
-  int FlowOf(const ReduceScatter& op) { return RingFlow(Collective::kReduceScatter, op, op.elements); }
-  int FlowOf(const AllReduce& op) { return RingFlow(Collective::kAllReduce, op, op.elements); }
+  int FlowOf(size_t r, const Gather& op) { return RingFlow(r, Collective::kAllGather, op, op.elements); }
+  int FlowOf(size_t r, const ReduceScatter& op) { return RingFlow(r, Collective::kReduceScatter, op, op.elements); }
+  int FlowOf(size_t r, const AllReduce& op) { return RingFlow(r, Collective::kAllReduce, op, op.elements); }
   // As a gather to which the root gives everything.
-  int FlowOf(const Broadcast& op) { return RingFlow(Collective::kAllGather, op, {}, op.root); }
+  int FlowOf(size_t r, const Broadcast& op) { return RingFlow(r, Collective::kAllGather, op, {}, op.root); }
   template <typename Op>
-  int RingFlow(Collective collective, const Op& op, const ArrayRange& elements, int32_t root = -1) {
-    return rates_.Ring({collective, op.group, op.unit, op.more_units, elements, root});
+  int RingFlow(size_t r, Collective collective, const Op& op, const ArrayRange& elements, int32_t root = -1) {
+    return rates_.Ring({collective, op.group, op.unit, op.more_units, elements, root, r});
   }
   // What of a collective some compute pays.
   template <typename Op>
-  double SecondsBeside(const Op& op) {
-    if constexpr (requires { BesideCompute(op); }) return (1 - hidden_) * writer_.SecondsAlone(FlowOf(op));
+  double SecondsBeside(size_t r, const Op& op) {
+    if constexpr (requires { BesideCompute(op); }) return (1 - hidden_) * writer_.SecondsAlone(FlowOf(r, op));
     return 0;
   }
 

@@ -27,12 +27,13 @@ struct ComputeSpan {
   int32_t unit = 0, more_units = 0, microbatch = 0, more_microbatches = 0;
 };
 
-// Of parameters or gradients. `root` has everything; -1 = each gives or gets its own.
+// Of parameters or gradients, by one of the group's programs. `root` has everything; -1 = each gives or gets its own.
 struct RingWork {
   Collective collective = Collective::kAllGather;
   int32_t group = 0, unit = 0, more_units = 0;
-  ArrayRange elements;
+  ArrayRange elements;  // of the program's array
   int32_t root = -1;
+  size_t program = 0;
 };
 
 // Samples of the global batch, in a microbatch of each side.

@@ -1,5 +1,6 @@
 #include "planner/lowering/program_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -30,16 +31,18 @@ Program ProgramOfRank(const WrittenPass& pass, int32_t r, const ModelSlice& slic
                       const StageMember& member) {
   const StageSteps& stage = pipeline.stages[member.stage];
   const RankTraits rank = TraitsOfRank(pass, r);
-  if (rank.tp_group < 0) return ProgramOf(pass, pipeline, stage, member, rank, {});
-  const SliceElements elements = ElementsOf(pass.setting.workload.model, slice);
-  return ProgramOf(pass, pipeline, SliceOf(stage, elements, pass.places.slice_group[r]), member, rank, {});
+  const std::vector<SharedElements>& shared = pass.places.shared[r];
+  if (std::all_of(shared.begin(), shared.end(), [](const SharedElements& unit) { return unit.empty(); })) {
+    return ProgramOf(pass, pipeline, stage, member, rank, {});
+  }
+  return ProgramOf(pass, pipeline, SliceOf(stage, ElementsOf(pass.setting.workload.model, slice), shared), member, rank, {});
 }
 
 // The passes, one after another. Pipelines meet in sums alone.
 absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& plan, const Schedule& schedule, bool training) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfRanks(setting.workload.model, plan));
-  const PipelinePlaces places = PlacesOf(setting, view);
+  const PipelinePlaces places = PlacesOf(setting, view, slices);
   const ModelBlocks units = UnitsAsBlocks(setting);
   const WrittenPass pass{setting, view, places, units, training};
   std::vector<Program> programs;

@@ -70,8 +70,8 @@ class RankRates : public ProgramRates {
 
   // Of the ranges that the group's ranks own, or of what `root` has, all units at once.
   int Ring(const RingWork& what) override {
-    const auto& [collective, group, unit, more_units, elements, root] = what;
-    const RingKey key = {collective, group, unit, more_units, elements.first, elements.count, root};
+    const auto& [collective, group, unit, more_units, elements, root, program] = what;
+    const RingKey key = {collective, group, unit, more_units, InUnit(what), elements.count, root};
     const auto [at, added] = rings_.try_emplace(key, -1);
     if (!added) return at->second;
     std::vector<double> shares(programs_[0].groups[group].size(), 0);
@@ -137,19 +137,26 @@ class RankRates : public ProgramRates {
     for (const RankInstruction& member : members) devices.push_back(view_.ranks[member.rank].device);
     return devices;
   }
-  // Runs of the unit's array that the group's first rank has; what the group does is of these elements on each of its ranks.
-  const std::vector<SliceRun>& RunsOfGroup(int32_t group, int32_t unit) {
-    const int32_t first = programs_[0].groups[group].front();
+  // Runs of the unit's array that the rank has.
+  const std::vector<SliceRun>& RunsOfRank(size_t rank, int32_t unit) {
     const UnitSpec& spec = setting_.costs.layout()[static_cast<size_t>(unit)];
-    std::vector<SliceRun>& runs = runs_[{first, unit}];
-    if (runs.empty()) runs = RunsOf(spec, slices_[static_cast<size_t>(first)]);
+    std::vector<SliceRun>& runs = runs_[{rank, unit}];
+    if (runs.empty()) runs = RunsOf(spec, slices_[rank]);
     return runs;
+  }
+  // Where the elements begin in the unit's own array: the same for all members of the group.
+  int64_t InUnit(const RingWork& what) {
+    if (what.elements.whole()) return 0;
+    for (const SliceRun& run : RunsOfRank(what.program, what.unit)) {
+      if (what.elements.first < run.in_slice + run.elements) return what.elements.first - run.in_slice + run.in_unit;
+    }
+    return -1;  // not reached: programs are held to their ranks' slices
   }
   // What each of the group has of the unit's elements, which there are.
   double AddShares(const RingWork& what, int32_t unit, std::vector<double>* shares) {
     const std::vector<int32_t>& place_of = place_in_[what.group];
     int64_t whole = 0;
-    for (const SliceRun& run : RunsOfGroup(what.group, unit)) {
+    for (const SliceRun& run : RunsOfRank(what.program, unit)) {
       const int64_t first = what.elements.whole() ? run.in_slice : std::max(run.in_slice, what.elements.first);
       const int64_t last = run.in_slice + run.elements, end = what.elements.whole() ? last : std::min(last, what.elements.end());
       if (first >= end) continue;
@@ -189,8 +196,8 @@ class RankRates : public ProgramRates {
   const std::vector<ModelSlice>& slices_;  // by rank
   const std::vector<double> owned_;        // by rank
   GraphWriter& writer_;
-  std::vector<std::vector<int32_t>> place_in_;                         // by group and rank: its place in the ring; -1 = not there
-  std::map<std::pair<int32_t, int32_t>, std::vector<SliceRun>> runs_;  // by rank and unit
+  std::vector<std::vector<int32_t>> place_in_;                        // by group and rank: its place in the ring; -1 = not there
+  std::map<std::pair<size_t, int32_t>, std::vector<SliceRun>> runs_;  // by rank and unit
   using RingKey = std::tuple<Collective, int32_t, int32_t, int32_t, int64_t, int64_t, int32_t>;
   std::map<RingKey, int> rings_;                                   // by group, units, elements and root
   std::map<std::tuple<size_t, size_t, int64_t>, int> hand_overs_;  // by ranks and samples

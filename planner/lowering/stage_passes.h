@@ -29,8 +29,8 @@ enum class ReductionOrder { kAtOnce, kBehindSums };
 // ranks come to those. kBehindSums is for stages whose gradients have homes.
 StageSteps WithRoomForSums(StageSteps stage, ReductionOrder order);
 
-// The stage's steps of a rank that computes a slice of each unit: its buffers have the slice of the units. What is divided is
-// gathered and reduced by `group`, the ranks that have the same slice, the rest of an array, behind it, by all of the stage.
-StageSteps SliceOf(StageSteps stage, const SliceElements& slice, int32_t group);
+// The stage's steps of a rank of which somebody has unlike slices: its buffers have its slice of the units, and what it gathers
+// and reduces of one it does with those who have the same elements. `shared`: by unit; none of one that all have whole.
+StageSteps SliceOf(StageSteps stage, const SliceElements& slice, const std::vector<SharedElements>& shared);
 
 }  // namespace motley::planner

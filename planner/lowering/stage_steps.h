@@ -24,6 +24,13 @@ struct UnitCollective {
 
 using UnitCollectives = std::vector<UnitCollective>;
 
+// Elements of a rank's array of a unit, and who has the same; by groups in the order in which all of them meet.
+struct MetElements {
+  int32_t group = 0;
+  ArrayRange elements;
+};
+using SharedElements = std::vector<MetElements>;
+
 struct StageStep {
   ActionKind kind = ActionKind::kForward;
   int32_t unit = 0, virtual_stage = 0;

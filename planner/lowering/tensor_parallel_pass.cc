@@ -39,24 +39,21 @@ StageSteps WithRoomForSums(StageSteps stage, ReductionOrder order) {
   return stage;
 }
 
-StageSteps SliceOf(StageSteps stage, const SliceElements& slice, int32_t group) {
+StageSteps SliceOf(StageSteps stage, const SliceElements& slice, const std::vector<SharedElements>& shared) {
   for (std::vector<UnitBuffer>* buffers : {&stage.parameter_buffers, &stage.gradient_buffers}) {
     for (UnitBuffer& buffer : *buffers) buffer.elements = 0;
   }
   const auto cut = [&](UnitCollectives* collectives, std::vector<UnitBuffer>* buffers) {
     UnitCollectives parts;
     for (const UnitCollective& whole : *collectives) {
-      const int64_t all = slice.all[whole.unit], divided = slice.divided[whole.unit];
       int64_t& elements = (*buffers)[whole.buffer].elements;
-      elements = std::max(elements, all);
-      const auto add = [&](int32_t of, const ArrayRange& range) {
-        if (range.count == 0) return;
+      elements = std::max(elements, slice.all[whole.unit]);
+      if (shared[whole.unit].empty()) parts.push_back(whole);
+      for (const MetElements& met : shared[whole.unit]) {
         parts.push_back(whole);
-        parts.back().group = of;
-        parts.back().elements = range;
-      };
-      add(group, {0, divided});
-      add(whole.group, {divided, all - divided});
+        parts.back().group = met.group;
+        parts.back().elements = met.elements;
+      }
     }
     *collectives = std::move(parts);
   };

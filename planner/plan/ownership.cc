@@ -8,6 +8,7 @@
 #include "common/model/model_slice.h"
 #include "common/model/parameters.h"
 #include "planner/plan/placement.h"
+#include "planner/plan/shared_slices.h"
 #include "planner/plan/unit_slices.h"
 #include "planner/plan/virtual_stages.h"
 
@@ -35,33 +36,34 @@ OwnedRanges CutWhole(int64_t elements, const std::vector<double>& shares, int32_
   return ranges;
 }
 
-// Shares of every `step`-th rank from `first` on, adding up to 1; even ones where there are none.
-std::vector<double> SharesOfSlice(const std::vector<double>& shares, size_t first, size_t step) {
+// Of some of the stage's ranks, adding up to 1; even ones where there are none. `ranks` count from the stage's first.
+std::vector<double> SharesAmong(const std::vector<double>& shares, const std::vector<int32_t>& ranks) {
   std::vector<double> own;
   double sum = 0;
-  for (size_t r = first; r < shares.size(); r += step) {
-    own.push_back(shares[r]);
-    sum += shares[r];
+  for (const int32_t rank : ranks) {
+    own.push_back(shares[static_cast<size_t>(rank)]);
+    sum += own.back();
   }
   for (double& share : own) share = sum > 0 ? share / sum : 1.0 / static_cast<double>(own.size());
   return own;
 }
 
-// The same of a stage whose units are cut at `slices`: what is divided among the ranks that have it, slice by slice.
+// The same of a stage whose ranks have `slices`: what is divided among those that have it, slice by slice.
 OwnedRanges CutSlices(const UnitSpec& unit, const std::vector<ModelSlice>& slices, const std::vector<double>& shares,
                       int32_t first_rank) {
+  std::vector<int32_t> all(slices.size());
+  std::iota(all.begin(), all.end(), 0);
   OwnedRanges ranges;
-  for (size_t i = 0; i < slices.size(); ++i) {
-    const std::vector<SliceRun> runs = RunsOf(unit, slices[i]);
+  for (const auto& [slice, ranks] : SharedSlicesOf(slices, all)) {
+    const std::vector<SliceRun> runs = DividedRunsOf(unit, slice);
     int64_t divided = 0;
-    for (const SliceRun& run : runs) divided += std::clamp<int64_t>(unit.divided_elements - run.in_unit, 0, run.elements);
-    const std::vector<int64_t> cuts = CutByShares(divided, SharesOfSlice(shares, i, slices.size()));
-    for (size_t u = 0; u + 1 < cuts.size(); ++u) {
-      const int32_t rank = first_rank + static_cast<int32_t>(u * slices.size() + i);
+    for (const SliceRun& run : runs) divided += run.elements;
+    const std::vector<int64_t> cuts = CutByShares(divided, SharesAmong(shares, ranks));
+    for (size_t i = 0; i < ranks.size(); ++i) {
       for (const SliceRun& run : runs) {
-        const int64_t begin = std::max(run.in_slice, cuts[u]), end = std::min(run.in_slice + run.elements, cuts[u + 1]);
+        const int64_t begin = std::max(run.in_slice, cuts[i]), end = std::min(run.in_slice + run.elements, cuts[i + 1]);
         const int64_t in_unit = run.in_unit - run.in_slice;
-        if (begin < end) ranges.push_back({rank, in_unit + begin, in_unit + end});
+        if (begin < end) ranges.push_back({first_rank + ranks[i], in_unit + begin, in_unit + end});
       }
     }
   }

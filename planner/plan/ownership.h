@@ -16,10 +16,10 @@ namespace motley::planner {
 std::vector<size_t> UnitsOfStage(const PipelinePlan& pipeline, size_t s, size_t num_blocks);
 
 // The plan's own, or what its shares come to, rounded to whole elements. Every block of a stage is cut in the stage's ranks'
-// order. Where units are tensor-parallel and cut alike between parts, each slice is cut among the ranks that compute with it, and
-// what is not divided among all of the stage. A stage that shards nothing (ZeRO 0) is cut evenly, of a tensor-parallel unit at
-// its ranks' tensor-parallel shares. Several pipelines share what their ranks hold alike: a rank owns a part of each piece. The
-// plan has a shape that Validate accepts.
+// order. Where units are tensor-parallel and cut between parts, each slice is cut among the ranks that compute with it, and what
+// is not divided among all of the stage. A stage that shards nothing (ZeRO 0) is cut evenly, of a tensor-parallel unit at its
+// ranks' tensor-parallel shares. Several pipelines share what their ranks hold alike: a rank owns a part of each piece. The plan
+// has a shape that Validate accepts.
 Ownership OwnershipOf(const Plan& plan, const ModelShape& model);
 // Where no model is at hand, only the elements of each block: slices then count as if they were each one run of an array.
 Ownership OwnershipOf(const Plan& plan, const std::vector<int64_t>& elements);

@@ -5,13 +5,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "planner/plan/op_set.h"
 #include "planner/plan/ownership.h"
-#include "planner/plan/placement.h"
-#include "planner/plan/virtual_stages.h"
 
 namespace motley::planner {
 namespace {
@@ -48,18 +45,6 @@ absl::Status CheckRecompute(const StagePlan& stage) {
   return absl::OkStatus();
 }
 
-absl::Status CheckTied(const Plan& plan, const ModelShape& model) {
-  const PipelinePlan& pipeline = plan.pipelines[0];
-  const size_t first = EmbeddingStage(pipeline), last = HeadStage(pipeline);
-  if (!model.tie_embeddings || first == last) return absl::OkStatus();
-  for (const size_t s : {first, last}) {
-    if (!IsTensorParallel(pipeline.stages[s])) continue;
-    return NotRun(StageName(0, s), ": units of several ranks, and the head on stage ", last, " shares the embedding of stage ",
-                  first, "; with tensor parallelism both must lie on one stage");
-  }
-  return absl::OkStatus();
-}
-
 // Of the ranks of one stage, from `first_rank` on.
 absl::Status CheckOwners(const Ownership& ownership, const std::vector<UnitSpec>& layout, const std::vector<size_t>& blocks,
                          const StagePlan& stage, const std::vector<ModelSlice>& slices, int32_t first_rank) {
@@ -73,7 +58,7 @@ absl::Status CheckOwners(const Ownership& ownership, const std::vector<UnitSpec>
     for (const OwnedRange& range : ownership.Of(static_cast<int32_t>(block))) {
       const auto r = static_cast<size_t>(range.rank - first_rank);
       int64_t has = 0;
-      for (const SliceRun& run : runs[r % slices.size()]) {
+      for (const SliceRun& run : runs[r]) {
         has += std::max<int64_t>(0, std::min(range.end, run.in_unit + run.elements) - std::max(range.begin, run.in_unit));
       }
       if (has == range.size()) continue;
@@ -87,17 +72,19 @@ absl::Status CheckOwners(const Ownership& ownership, const std::vector<UnitSpec>
 
 absl::Status CheckOwnership(const Plan& plan, const ModelShape& model) {
   const std::vector<UnitSpec> layout = ParameterLayout(model);
-  const PipelinePlan& pipeline = plan.pipelines[0];
   int32_t first_rank = 0;
-  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-    const StagePlan& stage = pipeline.stages[s];
-    if (IsTensorParallel(stage)) {
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    const PipelinePlan& pipeline = plan.pipelines[p];
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const StagePlan& stage = pipeline.stages[s];
       MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfStage(model, stage));
-      const absl::Status owners =
-          CheckOwners(*plan.ownership, layout, UnitsOfStage(pipeline, s, layout.size()), stage, slices, first_rank);
-      if (!owners.ok()) return At(0, s, owners);
+      if (IsTensorParallel(stage)) {
+        const absl::Status owners =
+            CheckOwners(*plan.ownership, layout, UnitsOfStage(pipeline, s, layout.size()), stage, slices, first_rank);
+        if (!owners.ok()) return At(p, s, owners);
+      }
+      first_rank += static_cast<int32_t>(slices.size());
     }
-    for (const UnitPlan& unit : stage.units) first_rank += static_cast<int32_t>(unit.ranks.size());
   }
   return absl::OkStatus();
 }
@@ -109,19 +96,11 @@ bool IsTensorParallel(const StagePlan& stage) {
 }
 
 absl::StatusOr<std::vector<ModelSlice>> SlicesOfStage(const ModelShape& model, const StagePlan& stage) {
-  const std::vector<double> shares = SharesOf(stage.units[0]);
-  for (const UnitPlan& unit : stage.units) {
-    if (unit.ranks.size() == shares.size()) continue;
-    return NotRun("units of ", shares.size(), " and of ", unit.ranks.size(), " ranks (that of ", unit.ranks[0].device.value(),
-                  ") in one stage; the engine runs units of one width");
-  }
-  const absl::StatusOr<std::vector<ModelSlice>> slices = ::motley::SlicesOf(model, shares);
-  if (!slices.ok()) return NotRun(slices.status().message());
+  std::vector<ModelSlice> slices;
   for (const UnitPlan& unit : stage.units) {
     const absl::StatusOr<std::vector<ModelSlice>> own = ::motley::SlicesOf(model, SharesOf(unit));
-    if (own.ok() && *own == *slices) continue;
-    return NotRun("the unit of ", unit.ranks[0].device.value(), " has tp_share ", absl::StrJoin(SharesOf(unit), ", "),
-                  ", the first one ", absl::StrJoin(shares, ", "), "; the engine runs units of equal shares in a stage");
+    if (!own.ok()) return NotRun("the unit of ", unit.ranks[0].device.value(), ": ", own.status().message());
+    slices.insert(slices.end(), own->begin(), own->end());
   }
   return slices;
 }
@@ -131,9 +110,9 @@ absl::StatusOr<std::vector<ModelSlice>> SlicesOfRanks(const ModelShape& model, c
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
       const StagePlan& stage = plan.pipelines[p].stages[s];
-      const absl::StatusOr<std::vector<ModelSlice>> of_unit = SlicesOfStage(model, stage);
-      if (!of_unit.ok()) return At(p, s, of_unit.status());
-      for (size_t u = 0; u < stage.units.size(); ++u) slices.insert(slices.end(), of_unit->begin(), of_unit->end());
+      const absl::StatusOr<std::vector<ModelSlice>> own = SlicesOfStage(model, stage);
+      if (!own.ok()) return At(p, s, own.status());
+      slices.insert(slices.end(), own->begin(), own->end());
     }
   }
   return slices;
@@ -169,16 +148,11 @@ absl::Status CheckTensorParallel(const Plan& plan, const ModelShape& model) {
       const StagePlan& stage = plan.pipelines[p].stages[s];
       if (!IsTensorParallel(stage)) continue;
       any = true;
-      if (plan.pipelines.size() > 1) {
-        return NotRun(StageName(p, s), ": units of several ranks in one of ", plan.pipelines.size(),
-                      " pipelines; with tensor parallelism there is exactly 1");
-      }
       if (const absl::Status status = SlicesOfStage(model, stage).status(); !status.ok()) return At(p, s, status);
       if (const absl::Status status = CheckRecompute(stage); !status.ok()) return At(p, s, status);
     }
   }
   if (!any) return absl::OkStatus();
-  MOTLEY_RETURN_IF_ERROR(CheckTied(plan, model));
   return plan.ownership ? CheckOwnership(plan, model) : absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
 // How tensor-parallel units are cut for the engine: their ranks' slices of the model (common/model/model_slice.h). What searches
-// price may be cut anywhere; what runs is cut between parts, all units of a stage alike.
+// price may be cut anywhere; what runs is cut between parts.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace motley::planner {
 
 bool IsTensorParallel(const StagePlan& stage);
 
-// By place in the unit, of every unit of the stage; of single ranks one, whole. UNIMPLEMENTED: a share cuts a part (SlicesOf
-// names the nearest), the model is too small, or units are of unlike widths or shares.
+// By rank of the stage; a rank alone has all. UNIMPLEMENTED: a share cuts a part (SlicesOf names the nearest), or the model is
+// too small.
 absl::StatusOr<std::vector<ModelSlice>> SlicesOfStage(const ModelShape& model, const StagePlan& stage);
 
 // By rank of the plan. Errors of SlicesOfStage, which name the stage.
@@ -31,8 +31,8 @@ struct SliceElements {
 SliceElements ElementsOf(const ModelShape& model, const ModelSlice& slice);
 
 // What plans with tensor-parallel units must be beside the language so that the engine runs them. Errors of SlicesOfRanks;
-// UNIMPLEMENTED: several pipelines, a tied embedding apart from its head, an operator of which recomputing would need a sum;
-// INVALID_ARGUMENT: a rank owns of tensors that it has no part of. Names the part of the plan, which has passed Validate.
+// UNIMPLEMENTED: an operator of which recomputing would need a sum; INVALID_ARGUMENT: a rank owns of tensors that it has no part
+// of. Names the part of the plan, which has passed Validate.
 absl::Status CheckTensorParallel(const Plan& plan, const ModelShape& model);
 
 }  // namespace motley::planner

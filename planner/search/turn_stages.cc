@@ -54,7 +54,7 @@ class StageCost {
 
   // Whether the limits allow units of such widths.
   bool MayBe() const {
-    const auto wide = [this](const Crew& crew) { return crew.ranks != crews_.front().ranks || (is_end() && crew.ranks > 1); };
+    const auto wide = [this](const Crew& crew) { return crew.ranks != crews_.front().ranks; };
     return !setting_.limits().tp_as_run || std::none_of(crews_.begin(), crews_.end(), wide);
   }
 
@@ -71,7 +71,6 @@ class StageCost {
  private:
   bool first() const { return stage_ == 0; }
   bool last() const { return stage_ + 1 == choice_.groups.size(); }
-  bool is_end() const { return first() != last() && !setting_.MayWidenEnds(); }
 
   void MakeCrews() {
     std::map<std::pair<int, int>, std::vector<int>> alike;  // by node and kind

@@ -72,8 +72,6 @@ struct Setting {
   OpSet RecomputedIn(size_t ranks, OpSet ops) const;
   // Whether a layer that is recomputed sums over its unit once more.
   bool RepeatsSums() const { return !limits().tp_as_run; }
-  // Whether units of several ranks may hold the first and the last of several stages: not both ends of a tied embedding.
-  bool MayWidenEnds() const { return !limits().tp_as_run || !workload.model.tie_embeddings; }
   // Parts of a layer that tensor parallelism does not cut.
   int64_t tp_parts() const { return limits().tp_as_run ? workload.model.num_kv_heads : workload.model.num_heads; }
   // Whether the plan's units of several ranks are as the limits ask.

@@ -85,7 +85,6 @@ class TurnSearch {
     for (const Grouping& grouping : groupings) {
       for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.request.max_tp)) {
         if (!Meaningful(grouping.groups, tp)) continue;
-        if (tp > 1 && !setting_.MayWidenEnds() && grouping.groups.size() == 2) continue;
         pieces.push_back({&grouping, tp, EveryOther(Rounds(grouping.groups, tp)), std::nullopt});
         most = std::max(most, static_cast<int64_t>(pieces.back().rounds.size()));
       }
@@ -95,7 +94,6 @@ class TurnSearch {
       for (const int64_t rounds : pieces[i].rounds) {
         const std::vector<std::vector<int>>& groups = pieces[i].grouping->groups;
         TurnChoice choice{groups, std::vector<int>(groups.size(), pieces[i].tp), rounds, 2};
-        if (groups.size() > 1 && !setting_.MayWidenEnds()) choice.tp.front() = choice.tp.back() = 1;
         if (setting_.request.zero_stage) choice.zero_stage = *setting_.request.zero_stage;
         auto found = Try(choice, pieces[i].grouping->from);
         if (!found && may_offload_) {

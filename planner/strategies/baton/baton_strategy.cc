@@ -137,16 +137,15 @@ double BatonSearch::LeastSeconds(const Shape& shape) {
   return (count - 1) * layers / speed + std::max(layers / speed, layers * fastest_layer);
 }
 
-// Where plans shall run, units of several ranks are alike in a stage, and none of them holds one end of a tied embedding.
+// Where plans shall run, units of several ranks are alike in a stage: unlike slices meet in more collectives than are priced
+// here.
 bool BatonSearch::MayRun(size_t line_up, const Shape& shape) const {
   if (!setting_.limits().tp_as_run) return true;
   const std::vector<std::vector<int>>& units = line_ups_[line_up].units;
   for (int64_t u = 0; u < shape.stages * shape.replicas; ++u) {
-    const int64_t first = u - u % shape.replicas, stage = u / shape.replicas;
+    const int64_t first = u - u % shape.replicas;
     if (units[u].size() == 1 && units[first].size() == 1) continue;
     if (classes_[line_up][u] != classes_[line_up][first]) return false;
-    const bool is_end = shape.stages > 1 && (stage == 0 || stage + 1 == shape.stages);
-    if (is_end && !setting_.MayWidenEnds()) return false;
   }
   return true;
 }

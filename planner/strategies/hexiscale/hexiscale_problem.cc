@@ -137,8 +137,7 @@ const StageCost& HexiscaleProblem::CostAlone(const StageShape& shape, const Plac
   if (is_new) {
     StageCost& cost = slot->second;
     cost.layer_seconds = LayerSeconds(shape, place.m, place.keep);
-    const bool is_end = place.first != place.last() && !setting_.MayWidenEnds();
-    if (place.replicas > 0 && !(is_end && shape.degree > 1)) cost.most_layers = MostLayers(shape, place);
+    if (place.replicas > 0) cost.most_layers = MostLayers(shape, place);
     if (place.first) cost.fixed_seconds += UnitSeconds(shape, UnitKind::kEmbedding, place.m);
     if (place.last()) cost.fixed_seconds += UnitSeconds(shape, UnitKind::kHead, place.m);
   }

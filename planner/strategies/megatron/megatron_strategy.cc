@@ -142,7 +142,6 @@ void MegatronSearch::TryGroups(size_t index) {
     while (batch % replicas != 0) --replicas;
     if (!PinsHold(setting_, groups.groups, stages, replicas)) continue;
     pins_held_ = true;
-    if (tp_ > 1 && stages > 1 && !setting_.MayWidenEnds()) continue;
     const GroupCut cut = CutGroups(setting_, groups.groups, stages, replicas);
     Shape shape;
     shape.stages = stages;

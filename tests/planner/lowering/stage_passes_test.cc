@@ -142,12 +142,12 @@ TEST(TensorParallelPassTest, WhatIsGatheredInTurnIsWaitedFor) {
             "+1:0 +2:1 F1.0:0 -0 +3:0 F2.0:1<0 -1 +1:1 F3.0:0<1 -0 +2:0 F1.1:1<2 -1 +3:1 F2.1:0<3 -0 F3.1:1<3 -1");
 }
 
-// Buffers are those of the slice, and each array comes in two parts; one without elements does not come.
+// Buffers are those of the slice, and each array comes in the parts that it is shared by.
 TEST(TensorParallelPassTest, ASliceHasItsPartOfTheBuffersAndItsGroup) {
   StageTraits traits = StageOfUnits({{1, 2}}, 4);
   traits.group = 1;
   const SliceElements elements = {{0, 8, 12, 0}, {0, 5, 12, 0}};
-  const StageSteps slice = SliceOf(Parameters("0F0", traits), elements, 3);
+  const StageSteps slice = SliceOf(Parameters("0F0", traits), elements, {{}, {{3, {0, 5}}, {1, {5, 3}}}, {{3, {0, 12}}}, {}});
   EXPECT_EQ(StepsText(slice), "+1:0@3[5@0] +1:0@1[3@5] +2:1@3[12@0] F1.0:0 F2.0:1");
   EXPECT_EQ(BuffersText(slice.parameter_buffers), "8:1 12:2");
 }

@@ -1,5 +1,5 @@
-// Random plans of tensor-parallel stages that the engine runs: degrees 1 to 4, unequal shares of whole parts, several units,
-// stages of unlike widths, every family of schedules, ZeRO 0 to 3, recomputation by rank.
+// Random plans of tensor-parallel stages that the engine runs: degrees 1 to 4, unequal shares of whole parts, several units, in a
+// third of the stages of unlike widths and shares, every family of schedules, ZeRO 0 to 3, recomputation by rank.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace motley::planner {
 
 class TensorParallelPlans {
  public:
-  explicit TensorParallelPlans(uint64_t seed) : random_(seed) {}
+  // `any_cuts`: else all units of a stage are cut alike, and a tied embedding is whole where it lies on two stages.
+  explicit TensorParallelPlans(uint64_t seed, bool any_cuts = true) : random_(seed), any_cuts_(any_cuts) {}
   int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
 
   // Up to eight cards of up to three nodes; a model of six or eight heads of keys and values, whose vocabulary and columns they
@@ -45,8 +46,7 @@ class TensorParallelPlans {
   }
 
   Plan Next(const Setting& setting) {
-    const ModelShape& model = setting.workload.model;
-    const int64_t layers = model.num_layers, devices = setting.num_devices();
+    const int64_t layers = setting.workload.model.num_layers, devices = setting.num_devices();
     Plan plan = PlanOf(setting, static_cast<ScheduleFamily>(Below(6)), {{}});
     const ScheduleTraits& traits = TraitsOf(plan.schedule);
     const bool in_v = traits.map == VirtualStageMap::kV;
@@ -61,8 +61,8 @@ class TensorParallelPlans {
       stage.zero_stage = static_cast<int>(Below(4));
       if (traits.takes_in_flight && Below(2) == 0) stage.in_flight = 1 + Below(4);
       const bool holds_end = s == 0 || s == (in_v ? 0 : stages - 1);
-      const bool may = !(model.tie_embeddings && holds_end && stages > 1 && !in_v);
-      AddUnits(setting, first, widths[static_cast<size_t>(s)], may, &stage);
+      const bool tied_apart = setting.workload.model.tie_embeddings && holds_end && stages > 1 && !in_v;
+      AddUnits(setting, first, widths[static_cast<size_t>(s)], any_cuts_ || !tied_apart, &stage);
       DealBatch(plan, stages, rounds, &stage);
       plan.pipelines[0].stages.push_back(std::move(stage));
     }
@@ -94,19 +94,32 @@ class TensorParallelPlans {
   }
 
   // Devices that are left over compute nothing and are not in the plan.
-  void AddUnits(const Setting& setting, int64_t first, int64_t devices, bool may, StagePlan* stage) {
+  void AddUnits(const Setting& setting, int64_t first, int64_t devices, bool may_be_wide, StagePlan* stage) {
     const int64_t parts = setting.workload.model.num_kv_heads;
-    const int64_t width = may ? 1 + Below(std::min<int64_t>(4, devices)) : 1, units = devices / width;
-    const std::vector<int64_t> heads = Cut(parts, width, 1), shares = Cut(16, units * width, 0);
-    for (int64_t u = 0; u < units; ++u) {
+    const auto next_width = [&](int64_t left) { return may_be_wide ? 1 + Below(std::min<int64_t>(4, left)) : 1; };
+    int64_t width = next_width(devices);
+    std::vector<int64_t> heads = Cut(parts, width, 1);
+    const bool unlike = any_cuts_ && Below(3) == 0;
+    for (int64_t left = devices; left >= width;) {
       UnitPlan& unit = stage->units.emplace_back();
       for (int64_t r = 0; r < width; ++r) {
         RankPlan& rank = unit.ranks.emplace_back();
-        rank.device = setting.cluster.devices[static_cast<size_t>(first + u * width + r)].id;
+        rank.device = setting.cluster.devices[static_cast<size_t>(first++)].id;
         rank.tp_share = width == 1 ? 1 : static_cast<double>(heads[static_cast<size_t>(r)]) / static_cast<double>(parts);
-        rank.shard_ratio = units == 1 ? rank.tp_share : static_cast<double>(shares[static_cast<size_t>(u * width + r)]) / 16;
         rank.recompute = NextRecompute(width);
       }
+      left -= width;
+      if (!unlike || left == 0) continue;
+      width = next_width(left);
+      heads = Cut(parts, width, 1);
+    }
+    std::vector<RankPlan*> ranks;
+    for (UnitPlan& unit : stage->units) {
+      for (RankPlan& rank : unit.ranks) ranks.push_back(&rank);
+    }
+    const std::vector<int64_t> shares = Cut(16, static_cast<int64_t>(ranks.size()), 0);
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      ranks[r]->shard_ratio = stage->units.size() == 1 ? ranks[r]->tp_share : static_cast<double>(shares[r]) / 16;
     }
   }
 
@@ -124,6 +137,7 @@ class TensorParallelPlans {
   }
 
   std::mt19937_64 random_;
+  const bool any_cuts_;
 };
 
 inline bool AnyTensorParallel(const Plan& plan) {

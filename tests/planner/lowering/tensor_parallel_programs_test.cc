@@ -1,5 +1,6 @@
 // Programs of tensor-parallel stages that the engine runs: slices of arrays, and sums as instructions.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 
@@ -22,7 +23,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Every array of a rank's program is its slice's, in ranges that begin at once and leave nothing out.
+// Every array of a rank's program is its slice's; that nothing of it is left out is a rule of programs.
 void ExpectSlices(const Setting& setting, const Plan& plan, const std::vector<Program>& programs) {
   const ModelShape& model = setting.workload.model;
   const auto slices = SlicesOfRanks(model, plan);
@@ -39,10 +40,8 @@ void ExpectSlices(const Setting& setting, const Plan& plan, const std::vector<Pr
     for (const Instruction& instruction : programs[r].instructions) {
       const auto expect = [&]<typename Op>(const Op& op) {
         if constexpr (requires { op.elements; }) {
-          const int64_t divided = elements.divided[op.unit], all = elements.all[op.unit];
-          const bool part = op.elements == ArrayRange{0, divided} || op.elements == ArrayRange{divided, all - divided};
-          EXPECT_EQ((*slices)[r].whole(), op.elements.whole());
-          EXPECT_TRUE((*slices)[r].whole() || part);
+          EXPECT_LE(op.elements.end(), elements.all[op.unit]) << "rank " << r;
+          EXPECT_TRUE((*slices)[r].whole() || !op.elements.whole()) << "rank " << r;
         }
         if constexpr (requires { op.tp_group; }) EXPECT_EQ(op.tp_group, -1);
       };
@@ -91,11 +90,15 @@ TEST(TensorParallelProgramsTest, RandomPlansBecomeValidProgramsThatComeToTheirEn
     for (const StagePlan& stage : stages) {
       if (!IsTensorParallel(stage)) continue;
       ++seen["zero " + std::to_string(stage.zero_stage)];
-      ++seen["degree " + std::to_string(stage.units[0].ranks.size())];
-      ++seen[stage.units.size() > 1 ? "several units" : "one unit"];
+      bool alike = true;
+      for (const UnitPlan& unit : stage.units) {
+        alike &= unit.ranks.size() == stage.units[0].ranks.size();
+        if (unit.ranks.size() > 1) ++seen["degree " + std::to_string(unit.ranks.size())];
+      }
+      ++seen[stage.units.size() == 1 ? "one unit" : alike ? "several units" : "units of unlike widths"];
     }
   }
-  EXPECT_EQ(seen.size(), 12u + 3u + 3u + 2u);
+  EXPECT_EQ(seen.size(), 12u + 3u + 3u + 3u);
   for (const auto& [what, count] : seen) EXPECT_GE(count, 20) << what;
 }
 
@@ -249,12 +252,11 @@ TEST(TensorParallelProgramsTest, AReductionThatWouldKeepASumWaitingComesBehindAl
   }
 }
 
-// Beside the price of searches, whose sums are inside the compute. Where ranks recompute, that is below: searches make sums again
-// that the engine keeps.
-TEST(TensorParallelProgramsTest, ThePriceIsNearTheSearches) {
-  TensorParallelPlans random(5);
-  double sum[2] = {0, 0};  // alone, shared with other units
-  int plans[2] = {0, 0};
+// Of 200 random plans in which no unit shares state with others, and of 200 others: how much more they cost than searches say,
+// whose sums are inside the compute. Where ranks recompute, that is less: searches make sums again that the engine keeps.
+std::array<double, 2> MoreThanSearched(TensorParallelPlans random) {
+  std::array<double, 2> sum = {0, 0};
+  std::array<int, 2> plans = {0, 0};
   while (plans[0] < 200 || plans[1] < 200) {
     const auto setting = random.NextSetting();
     Plan plan = random.Next(*setting);
@@ -262,17 +264,29 @@ TEST(TensorParallelProgramsTest, ThePriceIsNearTheSearches) {
     ForEachRank(plan, [](RankPlan& rank) { rank.recompute = OpSet::None(); });
     GiveOwnership(setting->workload.model, &plan);
     const auto evaluation = Evaluate(*setting, plan);
-    ASSERT_TRUE(evaluation.ok()) << evaluation.status();
     const auto programs = ScheduleAndLower(*setting, plan);
-    ASSERT_TRUE(programs.ok()) << programs.status();
+    EXPECT_TRUE(evaluation.ok() && programs.ok()) << evaluation.status() << programs.status();
+    if (!evaluation.ok() || !programs.ok()) break;
     const std::vector<StagePlan>& stages = plan.pipelines[0].stages;
     const bool shared = std::any_of(stages.begin(), stages.end(), [](const StagePlan& stage) { return stage.units.size() > 1; });
     ++plans[shared];
     sum[shared] += SecondsOf(*setting, plan, *programs) / evaluation->plan.predicted.step_seconds - 1;
   }
-  // What waits for gathers and reductions is not in searches' sums.
-  EXPECT_NEAR(sum[0] / plans[0], 0.015, 0.015);
-  EXPECT_NEAR(sum[1] / plans[1], 0.04, 0.02);
+  return {sum[0] / plans[0], sum[1] / plans[1]};
+}
+
+// What waits for gathers and reductions is not in searches' sums.
+TEST(TensorParallelProgramsTest, ThePriceIsNearTheSearches) {
+  const auto [alone, shared] = MoreThanSearched(TensorParallelPlans(5, /*any_cuts=*/false));
+  EXPECT_NEAR(alone, 0.015, 0.015);
+  EXPECT_NEAR(shared, 0.04, 0.02);
+}
+
+// Unlike slices meet in more, smaller collectives; no search chooses them without a look at this price.
+TEST(TensorParallelProgramsTest, UnlikeSlicesCostMoreThanSearched) {
+  const auto [alone, shared] = MoreThanSearched(TensorParallelPlans(5));
+  EXPECT_NEAR(alone, 0.03, 0.03);
+  EXPECT_NEAR(shared, 0.12, 0.06);
 }
 
 }  // namespace

@@ -231,11 +231,6 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
   using P = Plan;
   using S = StagePlan;
   EXPECT_THAT(refused([](P& p, S&) { p = FullPlan(); }), HasSubstr("pipelines: 2 given, the engine runs exactly 1"));
-  EXPECT_THAT(refused([](P&, S& s) {
-                s.units[1].ranks[0].tp_share = 0.5;
-                s.units[1].ranks.push_back(MakeRank("n9/gpu0", "x", 0, 0.5));
-              }),
-              HasSubstr("pipelines[0].stages[0]: units of 1 and of 2 ranks (that of n1/gpu1) in one stage"));
   EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].offload_optimizer = true; }),
               HasSubstr("rank 1 (n1/gpu1): offload given"));
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/data/sampling.h"
+#include "planner/plan/unit_slices.h"
 #include "tests/worker/engine/equivalence/plan_assignments.h"
 #include "tests/worker/engine/equivalence/random_plans.h"
 
@@ -23,7 +24,7 @@ absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint6
 
 bool HasUnitsOfSeveral(const planner::Plan& plan) {
   const std::vector<planner::StagePlan>& stages = plan.pipelines.front().stages;
-  return std::any_of(stages.begin(), stages.end(), [](const planner::StagePlan& s) { return s.units.front().ranks.size() > 1; });
+  return std::any_of(stages.begin(), stages.end(), planner::IsTensorParallel);
 }
 
 uint64_t Drawn(uint64_t seed, int64_t n) { return Mix64(Mix64(seed) + static_cast<uint64_t>(n)); }

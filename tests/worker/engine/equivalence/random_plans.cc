@@ -7,6 +7,7 @@
 #include "common/model/model_slice.h"
 #include "common/model/parameters.h"
 #include "planner/plan/ownership.h"
+#include "planner/plan/shared_slices.h"
 #include "planner/plan/unit_slices.h"
 
 namespace motley::engine {
@@ -58,18 +59,25 @@ planner::OpSet RandomEnginePlan::DrawRecompute(bool sums) {
   return set;
 }
 
-void RandomEnginePlan::DrawUnits(const ModelShape& model, int64_t devices, bool may_be_wide, planner::StagePlan& stage) {
+void RandomEnginePlan::DrawUnits(const ModelShape& model, int64_t devices, planner::StagePlan& stage) {
   const int64_t parts = NumParts(model);
-  const bool wide = widths_ == UnitWidths::kUpToFour && may_be_wide && devices > 1 && parts > 1 && Sometimes(2);
-  const int64_t width = wide ? 2 + Below(std::min<int64_t>({devices, parts, 4}) - 1) : 1;
-  const std::vector<int64_t> heads = wide ? Cut(parts, width, 1) : std::vector<int64_t>{parts};
-  stage.units.resize(devices / width);
-  for (planner::UnitPlan& unit : stage.units) {
+  const bool wide = widths_ == UnitWidths::kUpToFour && devices > 1 && parts > 1 && Sometimes(2), unlike = wide && Sometimes(3);
+  const auto draw_width = [&](int64_t least, int64_t left) {
+    return least + Below(std::min<int64_t>({left, parts, 4}) - least + 1);
+  };
+  int64_t width = wide ? draw_width(2, devices) : 1;
+  std::vector<int64_t> heads = Cut(parts, width, 1);
+  for (int64_t left = devices; left >= width;) {
+    planner::UnitPlan& unit = stage.units.emplace_back();
     for (const int64_t own : heads) {
       planner::RankPlan& rank = unit.ranks.emplace_back();
       rank.tp_share = static_cast<double>(own) / static_cast<double>(parts);
-      rank.recompute = DrawRecompute(wide);
+      rank.recompute = DrawRecompute(width > 1);
     }
+    left -= width;
+    if (!unlike || left == 0) continue;
+    width = draw_width(1, left);
+    heads = Cut(parts, width, 1);
   }
 }
 
@@ -95,27 +103,30 @@ void RandomEnginePlan::DrawOwnership(const ModelShape& model, planner::Plan& pla
     planner::StagePlan& stage = pipeline.stages[s];
     if (stage.zero_stage == 0) stage.zero_stage = 1 + static_cast<int>(Below(3));
     const std::vector<ModelSlice> slices = *planner::SlicesOfStage(model, stage);
-    const int64_t width = static_cast<int64_t>(slices.size()), units = static_cast<int64_t>(stage.units.size());
-    const auto draw = [&](OwnedRanges& ranges, int64_t begin, int64_t elements, int64_t pieces, auto owner) {
+    const auto ranks = static_cast<int64_t>(slices.size());
+    std::vector<int32_t> all(slices.size());
+    std::iota(all.begin(), all.end(), 0);
+    const auto draw = [&](OwnedRanges& ranges, int64_t begin, int64_t elements, int64_t pieces,
+                          const std::vector<int32_t>& owners) {
       for (const int64_t size : Cut(elements, pieces, 0)) {
-        ranges.push_back({first_rank + static_cast<int32_t>(owner()), begin, begin + size});
+        ranges.push_back({first_rank + owners[Below(static_cast<int64_t>(owners.size()))], begin, begin + size});
         begin += size;
       }
     };
-    const auto anyone = [&] { return Below(units * width); };
     for (const size_t block : planner::UnitsOfStage(pipeline, s, layout.size())) {
-      const int64_t divided = width == 1 ? 0 : layout[block].divided_elements;
-      for (int64_t i = 0; i < width && width > 1; ++i) {
-        for (const SliceRun& run : RunsOf(layout[block], slices[static_cast<size_t>(i)])) {
-          const int64_t own = std::clamp<int64_t>(divided - run.in_unit, 0, run.elements);
-          draw(by_block[block], run.in_unit, own, units, [&] { return Below(units) * width + i; });
+      OwnedRanges& ranges = by_block[block];
+      const int64_t divided = planner::IsTensorParallel(stage) ? layout[block].divided_elements : 0;
+      for (const planner::SharedSlice& shared : planner::SharedSlicesOf(slices, all)) {
+        if (divided == 0) break;
+        for (const SliceRun& run : planner::DividedRunsOf(layout[block], shared.slice)) {
+          draw(ranges, run.in_unit, run.elements, static_cast<int64_t>(shared.ranks.size()), shared.ranks);
         }
       }
-      std::sort(by_block[block].begin(), by_block[block].end(),
+      std::sort(ranges.begin(), ranges.end(),
                 [](const OwnedRange& a, const OwnedRange& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
-      draw(by_block[block], divided, layout[block].num_elements - divided, 2 * units * width, anyone);
+      draw(ranges, divided, layout[block].num_elements - divided, 2 * ranks, all);
     }
-    first_rank += static_cast<int32_t>(units * width);
+    first_rank += static_cast<int32_t>(ranks);
   }
   plan.ownership.emplace();
   for (const OwnedRanges& ranges : by_block) plan.ownership->Add(ranges);
@@ -149,9 +160,7 @@ planner::Plan RandomEnginePlan::Draw(const TinyJob& job) {
     planner::StagePlan& stage = pipeline.stages[s];
     stage.zero_stage = static_cast<int>(Below(4));
     if (planner::TraitsOf(plan.schedule).takes_in_flight && Sometimes(2)) stage.in_flight = 1 + Below(4);
-    // A tied embedding lies with its head where either is divided.
-    const bool apart = job.model.tie_embeddings && stages > 1 && !in_v && (s == 0 || s + 1 == stages);
-    DrawUnits(job.model, widths[s], !apart, stage);
+    DrawUnits(job.model, widths[s], stage);
     DrawBatches(plan, stages, rounds, stage);
     DrawShares(stage);
     for (planner::UnitPlan& unit : stage.units) {

@@ -12,7 +12,8 @@
 
 namespace motley::engine {
 
-// kUpToFour: in half of the stages units of two to four ranks, whose shares are any whole parts of the model.
+// kUpToFour: in half of the stages units of two to four ranks, whose shares are any whole parts of the model; in a third of these
+// each unit is of another width and other shares.
 enum class UnitWidths { kOne, kUpToFour };
 
 // Draws everything that ValidateForEngine lets through, over one to eight devices: stages and ministages of unlike sizes, the
@@ -32,7 +33,7 @@ class RandomEnginePlan {
   // What a unit of several sums between its segments is kept.
   planner::OpSet DrawRecompute(bool sums);
   // Of so many devices; those that do not make up a unit are left out.
-  void DrawUnits(const ModelShape& model, int64_t devices, bool may_be_wide, planner::StagePlan& stage);
+  void DrawUnits(const ModelShape& model, int64_t devices, planner::StagePlan& stage);
   void DrawShares(planner::StagePlan& stage);
   void DrawOwnership(const ModelShape& model, planner::Plan& plan);
 
