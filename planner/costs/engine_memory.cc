@@ -14,6 +14,9 @@ constexpr UnitKind kEmbeddingUnit = UnitKind::kEmbedding, kLayerUnit = UnitKind:
 // Ranks of a tensor-parallel unit share what is not divided, also where it is alone in its stage.
 bool SharesState(const RankDuty& duty) { return duty.group_size > 1 || duty.tp_share < 1; }
 
+// Between pipelines parameters and gradients come once a step and stay.
+int ZeroOf(const RankDuty& duty) { return duty.sums_across ? std::min(duty.zero_stage, 1) : duty.zero_stage; }
+
 // State and the buffers of parameters and gradients, as programs declare them (docs/pipelines.md).
 class EngineState {
  public:
@@ -26,8 +29,8 @@ class EngineState {
         head_(costs.UnitElements(kHeadUnit, duty.tp_share)),
         tied_(costs.workload().model.tie_embeddings),
         layered_(TraitsOf(duty.schedule).by_ministage),
-        gathers_(SharesState(duty) && duty.zero_stage == 3),
-        reduces_in_turn_(SharesState(duty) && duty.zero_stage >= 2) {}
+        gathers_(SharesState(duty) && ZeroOf(duty) == 3),
+        reduces_in_turn_(SharesState(duty) && ZeroOf(duty) >= 2) {}
 
   void AddTo(MemoryByPurpose* memory) const {
     const auto sum = [this](int64_t layer, int64_t embedding, int64_t head) {
@@ -36,11 +39,11 @@ class EngineState {
     const int64_t elements = sum(layer_, embedding_, head_);
     const int64_t whole =
         sum(costs_.UnitElements(kLayerUnit), costs_.UnitElements(kEmbeddingUnit), costs_.UnitElements(kHeadUnit));
-    const auto owned = static_cast<int64_t>(duty_.share * static_cast<double>(whole) + 0.5);
+    const auto owned = static_cast<int64_t>(duty_.share * duty_.replica_share * static_cast<double>(whole) + 0.5);
     const int64_t size = costs_.element_bytes(), gradient_size = costs_.gradient_bytes();
     const bool master_alone = gathers_ && costs_.casts_gathered();
-    memory->parameters = master_alone ? 0 : size * (duty_.zero_stage == 3 ? owned : elements);
-    memory->gradients = gradient_size * (duty_.zero_stage >= 2 ? owned : elements);
+    memory->parameters = master_alone ? 0 : size * (ZeroOf(duty_) == 3 ? owned : elements);
+    memory->gradients = gradient_size * (ZeroOf(duty_) >= 2 ? owned : elements);
     memory->optimizer = costs_.optimizer_bytes_per_element() * owned;
     // A tied embedding has buffers of its own for the whole step; its home is one where it is not gathered.
     const bool copy = tied_ && duty_.head && !duty_.embedding, kept = tied_ && duty_.embedding;
@@ -120,7 +123,7 @@ class EngineActivations {
       : costs_(costs),
         duty_(duty),
         recompute_(duty.tp_share < 1 ? duty.recompute.Without(kSummed) : duty.recompute),
-        by_unit_(TraitsOf(duty.schedule).by_ministage && SharesState(duty) && duty.zero_stage == 3),
+        by_unit_(TraitsOf(duty.schedule).by_ministage && SharesState(duty) && ZeroOf(duty) == 3),
         keeps_all_(TraitsOf(duty.schedule).keeps_all) {}
 
   At Peak(const Turn& turn, int64_t most_layer_samples) const {
@@ -264,7 +267,7 @@ int64_t WaitingOfHead(const Costs& costs, const RankDuty& duty) {
 
 bool IsEngines(const Costs& costs, const RankDuty& duty) {
   const bool offloads = duty.offload_activations || duty.offload_parameters || duty.offload_optimizer;
-  return costs.workload().state == StateKeeping::kEngine && !offloads && duty.replica_share == 1 && !duty.sums_across;
+  return costs.workload().state == StateKeeping::kEngine && !offloads;
 }
 
 int64_t TokenBytesOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {

@@ -125,26 +125,62 @@ void TakeScheduled(const Schedule& schedule, std::vector<Evaluator>* all) {
   }
 }
 
-absl::Status ScheduleValidation(const Setting& setting, int64_t samples, std::vector<Evaluator>* all, Plan* plan) {
-  size_t next = 0;
-  std::vector<std::vector<int64_t>> microbatches;
-  for (const StagePlan& stage : plan->pipelines[0].stages) {
-    const std::span<Evaluator> evaluators(all->data() + next, stage.units.size());
-    MOTLEY_RETURN_IF_ERROR(Deal(samples, evaluators));
-    for (const Evaluator& e : evaluators) {
-      microbatches.push_back(e.samples > 0 ? Microbatches(e.samples, e.microbatch) : std::vector<int64_t>());
+double NumLayers(const StagePlan& stage) {
+  int64_t layers = 0;
+  for (const LayerRange& range : stage.ministages) layers += range.last - range.first + 1;
+  return static_cast<double>(layers);
+}
+
+// A pipeline as one that evaluates: the pace of its slowest stage, the room of its fullest. `stages`: their units.
+Evaluator Together(const PipelinePlan& pipeline, const std::vector<std::span<Evaluator>>& stages) {
+  Evaluator all{.microbatch = 1};
+  double layers = 0;
+  for (const StagePlan& stage : pipeline.stages) layers += NumLayers(stage);
+  for (size_t s = 0; s < stages.size(); ++s) {
+    int64_t room = 0;
+    double samples_a_second = 0;
+    for (const Evaluator& e : stages[s]) {
+      room += e.room;
+      if (e.microbatch > 0) samples_a_second += 1 / e.seconds_per_sample;
     }
-    next += stage.units.size();
+    all.seconds_per_sample = std::max(all.seconds_per_sample, NumLayers(pipeline.stages[s]) / layers / samples_a_second);
+    all.room = s == 0 ? room : std::min(all.room, room);
+  }
+  return all;
+}
+
+absl::Status ScheduleValidation(const Setting& setting, int64_t samples, std::vector<Evaluator>* all, Plan* plan) {
+  std::vector<std::vector<std::span<Evaluator>>> stages;  // by pipeline
+  std::vector<Evaluator> pipelines;
+  for (size_t next = 0; const PipelinePlan& pipeline : plan->pipelines) {
+    stages.emplace_back();
+    for (const StagePlan& stage : pipeline.stages) {
+      stages.back().emplace_back(all->data() + next, stage.units.size());
+      next += stage.units.size();
+    }
+    pipelines.push_back(Together(pipeline, stages.back()));
+  }
+  MOTLEY_RETURN_IF_ERROR(Deal(samples, pipelines));
+  std::vector<std::vector<int64_t>> microbatches;
+  for (size_t p = 0; p < pipelines.size(); ++p) {
+    for (const std::span<Evaluator> evaluators : stages[p]) {
+      MOTLEY_RETURN_IF_ERROR(Deal(pipelines[p].samples, evaluators));
+      for (const Evaluator& e : evaluators) {
+        microbatches.push_back(e.samples > 0 ? Microbatches(e.samples, e.microbatch) : std::vector<int64_t>());
+      }
+    }
   }
   MOTLEY_ASSIGN_OR_RETURN(plan->validation, MakeValidationSchedule(setting, *plan, microbatches));
   return absl::OkStatus();
 }
 
-// Of the pipeline's first stage.
+// Of all pipelines' first stages.
 int64_t SamplesOf(const Schedule& schedule) {
   int64_t samples = 0;
-  for (const MemberMicrobatches& member : schedule.pipelines[0].stages[0].members) {
-    for (const ScheduledMicrobatch& microbatch : member) samples += microbatch.samples;
+  for (const PipelineSchedule& pipeline : schedule.pipelines) {
+    for (const MemberMicrobatches& member : pipeline.stages[0].members) {
+      for (const ScheduledMicrobatch& microbatch : member) samples += microbatch.samples;
+    }
   }
   return samples;
 }

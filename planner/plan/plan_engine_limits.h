@@ -2,9 +2,6 @@
 // (Setting::limits); ValidateForEngine (plan.h) holds any plan against what the engine runs.
 #pragma once
 
-#include <cstddef>
-#include <limits>
-
 #include "absl/status/status.h"
 #include "common/model/model.h"
 
@@ -13,14 +10,15 @@ namespace motley::planner {
 struct Plan;
 
 struct PlanLimits {
-  size_t most_pipelines = std::numeric_limits<size_t>::max();
-  bool tp_as_run = false;        // units of several are cut as the engine needs it (unit_slices.h)
-  bool offload = true;           // parameters, optimizer or activations to host memory
-  const char* who = "all take";  // whose limits they are, for people
+  int most_zero_in_pipelines = 3;  // zero_stage of stages of several ranks, where there are several pipelines
+  bool tp_as_run = false;          // units of several are cut as the engine needs it (unit_slices.h)
+  bool offload = true;             // parameters, optimizer or activations to host memory
+  const char* who = "all take";    // whose limits they are, for people
 };
 
 inline constexpr PlanLimits kWholeLanguage = {};
-inline constexpr PlanLimits kEngineLimits = {.most_pipelines = 1, .tp_as_run = true, .offload = false, .who = "the engine runs"};
+inline constexpr PlanLimits kEngineLimits = {
+    .most_zero_in_pipelines = 1, .tp_as_run = true, .offload = false, .who = "the engine runs"};
 // Of what programs can be written (planner/lowering/program_writer.h).
 inline constexpr PlanLimits kWrittenLimits = {.tp_as_run = true, .offload = false, .who = "programs are written for"};
 

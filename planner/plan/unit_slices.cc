@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
+#include "planner/plan/each_rank.h"
 #include "planner/plan/op_set.h"
-#include "planner/plan/ownership.h"
 
 namespace motley::planner {
 namespace {
@@ -45,45 +45,22 @@ absl::Status CheckRecompute(const StagePlan& stage) {
   return absl::OkStatus();
 }
 
-// Of the ranks of one stage, from `first_rank` on.
-absl::Status CheckOwners(const Ownership& ownership, const std::vector<UnitSpec>& layout, const std::vector<size_t>& blocks,
-                         const StagePlan& stage, const std::vector<ModelSlice>& slices, int32_t first_rank) {
+// Every owned range is of the owner's own slice.
+absl::Status CheckOwnership(const Plan& plan, const ModelShape& model) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfRanks(model, plan));
   std::vector<const RankPlan*> ranks;
-  for (const UnitPlan& unit : stage.units) {
-    for (const RankPlan& rank : unit.ranks) ranks.push_back(&rank);
-  }
-  for (const size_t block : blocks) {
-    std::vector<std::vector<SliceRun>> runs;
-    for (const ModelSlice& slice : slices) runs.push_back(RunsOf(layout[block], slice));
-    for (const OwnedRange& range : ownership.Of(static_cast<int32_t>(block))) {
-      const auto r = static_cast<size_t>(range.rank - first_rank);
+  ForEachRank(plan, [&](const RankPlan& rank) { ranks.push_back(&rank); });
+  const std::vector<UnitSpec> layout = ParameterLayout(model);
+  for (size_t block = 0; block < layout.size(); ++block) {
+    for (const OwnedRange& range : plan.ownership->Of(static_cast<int32_t>(block))) {
       int64_t has = 0;
-      for (const SliceRun& run : runs[r]) {
+      for (const SliceRun& run : RunsOf(layout[block], slices[range.rank])) {
         has += std::max<int64_t>(0, std::min(range.end, run.in_unit + run.elements) - std::max(range.begin, run.in_unit));
       }
       if (has == range.size()) continue;
-      return absl::InvalidArgumentError(absl::StrCat("ownership: ", ranks[r]->device.value(), " owns elements ", range.begin,
-                                                     " to ", range.end, " of block ", block, ", of which ", range.size() - has,
-                                                     " are not in its tensor-parallel slice"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckOwnership(const Plan& plan, const ModelShape& model) {
-  const std::vector<UnitSpec> layout = ParameterLayout(model);
-  int32_t first_rank = 0;
-  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
-    const PipelinePlan& pipeline = plan.pipelines[p];
-    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-      const StagePlan& stage = pipeline.stages[s];
-      MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfStage(model, stage));
-      if (IsTensorParallel(stage)) {
-        const absl::Status owners =
-            CheckOwners(*plan.ownership, layout, UnitsOfStage(pipeline, s, layout.size()), stage, slices, first_rank);
-        if (!owners.ok()) return At(p, s, owners);
-      }
-      first_rank += static_cast<int32_t>(slices.size());
+      return absl::InvalidArgumentError(absl::StrCat("plan: ownership: ", ranks[range.rank]->device.value(), " owns elements ",
+                                                     range.begin, " to ", range.end, " of block ", block, ", of which ",
+                                                     range.size() - has, " are not in its tensor-parallel slice"));
     }
   }
   return absl::OkStatus();

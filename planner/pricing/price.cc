@@ -119,9 +119,9 @@ class Fastest {
   std::optional<size_t> best_;
 };
 
-// What a rank of a tensor-parallel unit keeps of the state: the ledger knows parts of it, the program and the owned ranges its
-// slices.
-void SetStateOfSlices(const Costs& costs, const Program& program, const Ownership& ownership, MemoryByPurpose* memory) {
+// What a rank of a tensor-parallel unit, or of one of several pipelines, keeps of the state: the ledger knows parts of it, the
+// program and the owned ranges its slices.
+void SetState(const Costs& costs, const Program& program, const Ownership& ownership, MemoryByPurpose* memory) {
   const auto of_homes = [](const std::vector<UnitBuffer>& buffers) {
     int64_t elements = 0;
     for (const UnitBuffer& buffer : buffers) elements += buffer.home_of >= 0 ? buffer.elements : 0;
@@ -163,8 +163,8 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
     const StageView& stage = view.stages[rank.stage];
     const MicrobatchSizes microbatches(stage.plan->units[rank.unit].microbatches);
     const ActivationBytes peak = PeakActivations(setting.costs, rank.kind, result.programs[r], slices[r], result.programs);
-    if (stage.num_ranks > stage.num_units) {
-      SetStateOfSlices(setting.costs, result.programs[r], *result.plan.ownership, memory);
+    if (stage.num_ranks > stage.num_units || view.pipelines.size() > 1) {
+      SetState(setting.costs, result.programs[r], *result.plan.ownership, memory);
     }
     memory->gathered = GatheredBytes(setting.costs, result.programs[r]);
     memory->boundaries = peak.boundaries;

@@ -87,7 +87,7 @@ struct Shortlist {
 Shortlist Estimate(const Setting& setting, const std::vector<Move>& moves, const Score& score) {
   Shortlist list;
   for (size_t i = 0; i < moves.size(); ++i) {
-    if (!setting.MayCut(moves[i].plan)) continue;
+    if (!setting.MayBe(moves[i].plan)) continue;
     const auto price = EstimatePlan(setting, moves[i].plan);
     if (!price.ok()) continue;  // breaks a rule of its schedule: not a neighbour
     const double overflow = std::max(0.0, price->worst_memory - 1);

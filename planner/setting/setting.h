@@ -74,8 +74,8 @@ struct Setting {
   bool RepeatsSums() const { return !limits().tp_as_run; }
   // Parts of a layer that tensor parallelism does not cut.
   int64_t tp_parts() const { return limits().tp_as_run ? workload.model.num_kv_heads : workload.model.num_heads; }
-  // Whether the plan's units of several ranks are as the limits ask.
-  bool MayCut(const Plan& plan) const { return !limits().tp_as_run || CheckTensorParallel(plan, workload.model).ok(); }
+  // Whether the plan is within the limits.
+  bool MayBe(const Plan& plan) const { return ValidateWithin(limits(), plan, workload.model).ok(); }
   // What a rank may recompute where that is nothing or everything, as asked for; what costs least time first.
   std::vector<OpSet> RecomputeWays() const;
   bool MayOffload() const;  // within the limits, and every node says how much host memory it has and how fast the way there is

@@ -1,7 +1,8 @@
 // Random plans against one device of the same engine: every step's loss and gradient norm, and every array of every checkpoint.
 // Ranks are threads, their lanes are delayed at random. Ends with 1 where a plan does not train like one device.
 // Then the memory of the ranks of other random plans, of wide models, against the planner's prediction.
-//   equivalence_bench [--json F] [--plans N] [--from N] [--units one|wide] [--memory N] [--text F] [--seed S] [--references DIR]
+//   equivalence_bench [--json F] [--plans N] [--from N] [--units one|wide|pipelines] [--memory N] [--text F] [--seed S]
+//   [--references DIR]
 //     --plans       default 300; a third of a second each
 //     --from        number of the first of --plans, default 0; --plans 1 prints it, to look at one again
 //     --units       of both: wide: tensor-parallel ones of two to four ranks, in half of the stages; default one
@@ -29,6 +30,26 @@ namespace {
 
 constexpr absl::Duration kBetweenLines = absl::Seconds(5);
 
+// What --units draws.
+struct Drawing {
+  const char* name;
+  PlannedJob (*draw)(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half);
+  UnitWidths widths;  // of the plans whose memory is looked at
+  int64_t pipelines;
+};
+constexpr Drawing kDrawings[] = {{"one", DrawPlannedJob, UnitWidths::kOne, 1},
+                                 {"wide", DrawTensorParallelJob, UnitWidths::kUpToFour, 1},
+                                 {"pipelines", DrawSeveralPipelinesJob, UnitWidths::kUpToFour, 3}};
+
+// nullptr: there is none. Without a name the first.
+const Drawing* FindDrawing(const std::string& name) {
+  if (name.empty()) return &kDrawings[0];
+  for (const Drawing& drawing : kDrawings) {
+    if (name == drawing.name) return &drawing;
+  }
+  return nullptr;
+}
+
 // A line now and then: how far it is and how long it will take.
 class Progress {
  public:
@@ -55,14 +76,14 @@ void Explain(const PlannedJob& planned, uint64_t seed, const std::string& compla
   std::fprintf(stderr, "the smallest like it: %s\n%s\n", equivalence.Complaint(smallest, seed).c_str(), ToText(smallest).c_str());
 }
 
-void MeasureTraining(int64_t from, int64_t plans, bool wide, uint64_t seed, const std::filesystem::path& folder,
+void MeasureTraining(int64_t from, int64_t plans, const Drawing& drawing, uint64_t seed, const std::filesystem::path& folder,
                      bench::Report* report, int64_t* failed) {
   Equivalence equivalence;
   Progress progress(plans);
   std::map<std::string, Differences> worst;  // by dtype
   std::map<std::string, int64_t> count;
   for (int64_t n = from; n < from + plans; ++n) {
-    const PlannedJob planned = wide ? DrawTensorParallelJob(seed, n, folder) : DrawPlannedJob(seed, n, folder);
+    const PlannedJob planned = drawing.draw(seed, n, folder, /*half=*/false);
     if (plans == 1) std::fprintf(stderr, "plan %lld: %s\n", static_cast<long long>(n), ToText(planned).c_str());
     const uint64_t delays = seed + static_cast<uint64_t>(n);
     const std::string& dtype = planned.job.config.training.dtype;
@@ -91,9 +112,9 @@ void MeasureTraining(int64_t from, int64_t plans, bool wide, uint64_t seed, cons
   report->Add("seconds a plan", progress.seconds() / static_cast<double>(plans), "s");
 }
 
-void MeasureMemory(int64_t plans, bool wide, uint64_t seed, const std::filesystem::path& folder, std::FILE* text,
+void MeasureMemory(int64_t plans, const Drawing& drawing, uint64_t seed, const std::filesystem::path& folder, std::FILE* text,
                    bench::Report* report, int64_t* failed) {
-  MemoryBench memory(seed, wide ? UnitWidths::kUpToFour : UnitWidths::kOne, folder, text);
+  MemoryBench memory(seed, drawing.widths, drawing.pipelines, folder, text);
   Progress progress(plans);
   for (int64_t n = 0; n < plans; ++n) {
     if (const absl::Status status = memory.Measure(n); !status.ok()) {
@@ -122,8 +143,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "--plans, --from and --memory must be numbers, --plans or --memory at least 1\n");
     return 64;
   }
-  if (!units.empty() && units != "one" && units != "wide") {
-    std::fprintf(stderr, "--units must be one or wide\n");
+  const motley::engine::Drawing* const drawing = motley::engine::FindDrawing(units);
+  if (drawing == nullptr) {
+    std::fprintf(stderr, "--units must be one, wide or pipelines\n");
     return 64;
   }
   if (!references.empty()) {
@@ -136,9 +158,9 @@ int main(int argc, char** argv) {
   int64_t failed = 0;
   const uint64_t drawn = seed.empty() ? 2 : std::strtoull(seed.c_str(), nullptr, 10);
   Report report;
-  if (count > 0) motley::engine::MeasureTraining(from, count, units == "wide", drawn, folder, &report, &failed);
+  if (count > 0) motley::engine::MeasureTraining(from, count, *drawing, drawn, folder, &report, &failed);
   std::FILE* const lines = text.empty() ? nullptr : std::fopen(text.c_str(), "w");
-  if (of_memory > 0) motley::engine::MeasureMemory(of_memory, units == "wide", drawn, folder, lines, &report, &failed);
+  if (of_memory > 0) motley::engine::MeasureMemory(of_memory, *drawing, drawn, folder, lines, &report, &failed);
   if (lines != nullptr) std::fclose(lines);
   std::filesystem::remove_all(folder);
   const int rc = report.Finish(argc, argv);

@@ -34,20 +34,22 @@ struct MemoryGaps {
 class MemoryBench {
  public:
   // `text`: where a line for each rank goes; may be null.
-  MemoryBench(uint64_t seed, UnitWidths widths, const std::filesystem::path& folder, std::FILE* text)
-      : seed_(seed), widths_(widths), folder_(folder), text_(text) {}
+  MemoryBench(uint64_t seed, UnitWidths widths, int64_t pipelines, const std::filesystem::path& folder, std::FILE* text)
+      : seed_(seed), widths_(widths), pipelines_(pipelines), folder_(folder), text_(text) {}
 
   absl::Status Measure(int64_t n) {
-    const PlannedJob planned = DrawWideJob(seed_, n, folder_, widths_);
+    const PlannedJob planned = DrawWideJob(seed_, n, folder_, widths_, pipelines_);
     const absl::StatusOr<std::vector<RankMemory>> ranks = predictions_.AndMeasured(planned);
     if (!ranks.ok()) return ranks.status();
     size_t r = 0;
-    for (const planner::StagePlan& stage : planned.plan.pipelines[0].stages) {
-      for (const planner::UnitPlan& unit : stage.units) {
-        for (const planner::RankPlan& rank : unit.ranks) {
-          Take(planned, stage, (*ranks)[r]);
-          if (text_ != nullptr) Print(n, r, planned, stage, unit, rank, (*ranks)[r]);
-          ++r;
+    for (const planner::PipelinePlan& pipeline : planned.plan.pipelines) {
+      for (const planner::StagePlan& stage : pipeline.stages) {
+        for (const planner::UnitPlan& unit : stage.units) {
+          for (const planner::RankPlan& rank : unit.ranks) {
+            Take(planned, stage, (*ranks)[r]);
+            if (text_ != nullptr) Print(n, r, planned, pipeline.stages, stage, unit, rank, (*ranks)[r]);
+            ++r;
+          }
         }
       }
     }
@@ -80,11 +82,11 @@ class MemoryBench {
     kinds_[shared ? absl::StrCat("several ranks, zero ", stage.zero_stage) : "ranks alone"].Take(excess);
   }
 
-  void Print(int64_t n, size_t r, const PlannedJob& planned, const planner::StagePlan& stage, const planner::UnitPlan& unit,
-             const planner::RankPlan& planned_rank, const RankMemory& rank) const {
+  void Print(int64_t n, size_t r, const PlannedJob& planned, const std::vector<planner::StagePlan>& stages,
+             const planner::StagePlan& stage, const planner::UnitPlan& unit, const planner::RankPlan& planned_rank,
+             const RankMemory& rank) const {
     const planner::MemoryByPurpose& memory = rank.predicted;
     const auto kib = [](int64_t bytes) { return absl::StrCat(bytes >> 10); };
-    const auto& stages = planned.plan.pipelines[0].stages;
     std::fprintf(text_, "%s\n",
                  absl::StrCat("plan ", n, " rank ", r, ": ", planned.job.Name(), "; ",
                               std::string(planner::ScheduleName(planned.plan.schedule)), ", stage ", &stage - stages.data(),
@@ -101,6 +103,7 @@ class MemoryBench {
 
   const uint64_t seed_;
   const UnitWidths widths_;
+  const int64_t pipelines_;
   const std::filesystem::path folder_;
   std::FILE* const text_;
   MemoryPredictions predictions_;

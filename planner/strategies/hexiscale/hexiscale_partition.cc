@@ -20,11 +20,9 @@ constexpr double kBalances[] = {1.05, 1.4};
 
 class Collector {
  public:
-  explicit Collector(size_t most_parts) : most_parts_(most_parts) {}
   void Add(Parts parts) {
     for (std::vector<int>& part : parts) std::sort(part.begin(), part.end());
     parts.erase(std::remove_if(parts.begin(), parts.end(), [](const auto& part) { return part.empty(); }), parts.end());
-    if (parts.size() > most_parts_) return;
     std::sort(parts.begin(), parts.end());
     if (seen_.insert(parts).second) result_.push_back(std::move(parts));
   }
@@ -32,7 +30,6 @@ class Collector {
   std::vector<Parts> Take() { return std::exchange(result_, {}); }
 
  private:
-  const size_t most_parts_;
   std::set<Parts> seen_;
   std::vector<Parts> result_;
 };
@@ -54,8 +51,7 @@ void AddAll(int device, int n, Parts* parts, Collector* collector) {
 
 std::vector<int> PipelineCounts(const Setting& setting) {
   std::vector<int> counts;
-  const auto sum = std::min<int64_t>(setting.num_devices(), setting.workload.global_batch);
-  const int most = static_cast<int>(std::min(static_cast<size_t>(sum), setting.limits().most_pipelines));
+  const int most = static_cast<int>(std::min<int64_t>(setting.num_devices(), setting.workload.global_batch));
   for (int d = 1; d <= most; d += d < 6 ? 1 : d < 12 ? 2 : d / 3) counts.push_back(d);
   for (int d = 8; d <= most; d *= 2) counts.push_back(d);
   std::sort(counts.begin(), counts.end());
@@ -148,7 +144,7 @@ std::vector<double> SpeedsOf(const Setting& setting) {
 }
 
 PipelinePartitions PartitionIntoPipelines(const Setting& setting) {
-  Collector collector(setting.limits().most_pipelines);
+  Collector collector;
   PipelinePartitions result;
   const int n = setting.num_devices();
   if (n <= kAllPartitions) {

@@ -102,6 +102,7 @@ int64_t HexiscaleProblem::PeakBytes(const StageShape& shape, const Place& place,
   duty.tp_share = 1.0 / shape.degree;
   duty.replica_share = place.zero_stage > 0 ? 1.0 / place.replicas : 1;
   duty.replica_gradients = place.zero_stage > 1;
+  duty.sums_across = place.replicas > 1;
   duty.recompute = place.keep ? OpSet::None() : OpSet::All();
   return MemoryOf(setting_.costs, duty, place.in_flight, place.m, 0).total();
 }

@@ -110,7 +110,6 @@ void HexiscaleSearch::Remember(PricedLayout layout) {
 PricedLayout HexiscaleSearch::Build(const Parts& parts, int zero_stage) {
   PricedLayout result{kInfinity, {}};
   if (static_cast<int64_t>(parts.size()) > setting_.workload.global_batch) return result;
-  if (parts.size() > setting_.limits().most_pipelines) return result;
   std::vector<double> weight;
   double sum = 0;
   for (const std::vector<int>& devices : parts) {
@@ -332,13 +331,6 @@ HexiscaleLayout HexiscaleSearch::ByPart(const Parts& parts, int zero_stage, bool
 
 absl::Status HexiscaleSearch::DoesNotFit() const {
   const int device = designer_.lacking_device();
-  // Every device computes.
-  if (device < 0 && setting_.limits().most_pipelines == 1 && setting_.request.pins.empty()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "hexiscale: ", setting_.num_devices(), " devices in one pipeline make more stages than the model has layers, ",
-        setting_.workload.model.num_layers, ", or units that do not run; it needs several pipelines, which the engine does not ",
-        "run; use strategy auto or zorse"));
-  }
   if (device < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("hexiscale: no layout found (", nodes_,

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/data/sampling.h"
-#include "planner/plan/unit_slices.h"
+#include "planner/plan/each_rank.h"
 #include "tests/worker/engine/equivalence/plan_assignments.h"
 #include "tests/worker/engine/equivalence/random_plans.h"
 
@@ -23,8 +23,9 @@ absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint6
 }
 
 bool HasUnitsOfSeveral(const planner::Plan& plan) {
-  const std::vector<planner::StagePlan>& stages = plan.pipelines.front().stages;
-  return std::any_of(stages.begin(), stages.end(), planner::IsTensorParallel);
+  bool any = false;
+  planner::ForEachUnit(plan, [&](const planner::UnitPlan& unit) { any |= unit.ranks.size() > 1; });
+  return any;
 }
 
 uint64_t Drawn(uint64_t seed, int64_t n) { return Mix64(Mix64(seed) + static_cast<uint64_t>(n)); }
@@ -43,10 +44,10 @@ TinyJob ToBeCut(TinyJob job, int64_t n) {
   return WithHeads(std::move(job), n / 4 % 2 == 0 ? 6 : 8);
 }
 
-PlannedJob WithPlan(TinyJob job, uint64_t drawn, UnitWidths widths) {
+PlannedJob WithPlan(TinyJob job, uint64_t drawn, UnitWidths widths, int64_t pipelines = 1) {
   PlannedJob planned;
   planned.job = std::move(job);
-  planned.plan = RandomEnginePlan(drawn, widths).Draw(planned.job);
+  planned.plan = RandomEnginePlan(drawn, widths).Draw(planned.job, pipelines);
   return planned;
 }
 
@@ -62,11 +63,17 @@ PlannedJob DrawTensorParallelJob(uint64_t seed, int64_t n, const std::filesystem
   return WithPlan(ToBeCut(DrawTinyJob(drawn, n, folder, half), n), drawn, UnitWidths::kUpToFour);
 }
 
-PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, UnitWidths widths) {
+PlannedJob DrawSeveralPipelinesJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
+  const uint64_t drawn = Drawn(seed, n);
+  TinyJob job = ToBeCut(DrawTinyJob(drawn, n, folder, half), n);
+  return WithPlan(std::move(job), drawn, n % 3 == 0 ? UnitWidths::kOne : UnitWidths::kUpToFour, 2 + n % 2);
+}
+
+PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, UnitWidths widths, int64_t pipelines) {
   const uint64_t drawn = Drawn(seed, n);
   TinyJob job = DrawTinyJob(drawn, n, folder, /*half=*/n % 3 == 2);
   if (widths != UnitWidths::kOne) job = ToBeCut(std::move(job), n);
-  return WithPlan(Widened(std::move(job)), drawn, widths);
+  return WithPlan(Widened(std::move(job)), drawn, widths, pipelines);
 }
 
 absl::StatusOr<TrainingRun> Equivalence::OneDevice(const TinyJob& job) {

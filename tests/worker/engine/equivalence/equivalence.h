@@ -21,8 +21,12 @@ namespace motley::engine {
 PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
 // The same with tensor-parallel units: models of all families with six or eight heads of keys and values.
 PlannedJob DrawTensorParallelJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
-// Either for wide models, every third in a half type: jobs whose bytes are looked at, too short to compare what they compute.
-PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, UnitWidths widths = UnitWidths::kOne);
+// Two or three pipelines, in two of three with tensor-parallel units.
+PlannedJob DrawSeveralPipelinesJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
+// One of them for wide models, every third in a half type: jobs whose bytes are looked at, too short to compare what they
+// compute.
+PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, UnitWidths widths = UnitWidths::kOne,
+                       int64_t pipelines = 1);
 
 // Not thread-safe. Trains each job once on one device of the host and keeps what came out.
 class Equivalence {

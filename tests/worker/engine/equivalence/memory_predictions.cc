@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "planner/costs/latency_book.h"
 #include "planner/costs/motley_profile.h"
+#include "planner/plan/each_rank.h"
 #include "planner/pricing/price.h"
 #include "tests/worker/engine/equivalence/plan_assignments.h"
 #include "tests/worker/engine/equivalence/training_run.h"
@@ -122,11 +123,7 @@ absl::StatusOr<planner::Evaluation> MemoryPredictions::Price(const PlannedJob& p
 absl::StatusOr<std::vector<planner::MemoryByPurpose>> MemoryPredictions::Of(const PlannedJob& planned) {
   MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, Price(planned));
   std::vector<planner::MemoryByPurpose> by_rank;
-  for (const planner::StagePlan& stage : evaluation.plan.pipelines[0].stages) {
-    for (const planner::UnitPlan& unit : stage.units) {
-      for (const planner::RankPlan& rank : unit.ranks) by_rank.push_back(rank.predicted.memory);
-    }
-  }
+  planner::ForEachRank(evaluation.plan, [&](const planner::RankPlan& rank) { by_rank.push_back(rank.predicted.memory); });
   return by_rank;
 }
 

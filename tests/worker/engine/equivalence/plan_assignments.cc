@@ -5,6 +5,7 @@
 
 #include "common/base/status_macros.h"
 #include "planner/lowering/program_walk.h"
+#include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/unit_slices.h"
 #include "planner/pricing/price.h"
@@ -48,11 +49,7 @@ absl::StatusOr<std::unique_ptr<planner::Setting>> SettingOfThreads(const ModelSh
   cluster.regions = {"here"};
   cluster.kinds = {CardOf(1e12), CardOf(3e12), CardOf(2e12)};
   for (size_t k = 0; k < cluster.kinds.size(); ++k) cluster.kinds[k].name += std::to_string(k);
-  for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
-    for (const planner::UnitPlan& unit : stage.units) {
-      for (const planner::RankPlan& rank : unit.ranks) AddCard(rank.device, &cluster);
-    }
-  }
+  planner::ForEachRank(plan, [&](const planner::RankPlan& rank) { AddCard(rank.device, &cluster); });
   // No card has fewer devices than one; a kind that no device has is of no use.
   cluster.kinds.resize(std::min(cluster.kinds.size(), cluster.devices.size()));
   planner::Workload workload;
@@ -68,23 +65,23 @@ absl::StatusOr<int64_t> PredictedPeakBytes(const ModelShape& model, const planne
   MOTLEY_ASSIGN_OR_RETURN(const auto setting, SettingOfThreads(model, plan, dtype, {.runnable = true}));
   MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, planner::Price(*setting, plan));
   int64_t fullest = 0;
-  for (const planner::StagePlan& stage : evaluation.plan.pipelines[0].stages) {
-    for (const planner::UnitPlan& unit : stage.units) {
-      for (const planner::RankPlan& rank : unit.ranks) {
-        fullest = std::max(fullest, rank.predicted.memory.total() - rank.predicted.memory.context);
-      }
-    }
-  }
+  planner::ForEachRank(evaluation.plan, [&](const planner::RankPlan& rank) {
+    fullest = std::max(fullest, rank.predicted.memory.total() - rank.predicted.memory.context);
+  });
   return fullest;
 }
 
 std::vector<std::vector<int64_t>> FourSamples(const planner::Plan& plan) {
   std::vector<std::vector<int64_t>> evaluation;
-  for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
-    const size_t first = evaluation.size();
-    evaluation.resize(first + stage.units.size());
-    evaluation.back() = {3};
-    evaluation[first].push_back(1);
+  const bool several = plan.pipelines.size() > 1;
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    for (const planner::StagePlan& stage : plan.pipelines[p].stages) {
+      const size_t first = evaluation.size();
+      evaluation.resize(first + stage.units.size());
+      if (p > 1) continue;  // evaluates nothing
+      if (p == 0) evaluation.back() = {several ? 2 : 3};
+      evaluation[first].push_back(1);
+    }
   }
   return evaluation;
 }
@@ -110,14 +107,10 @@ absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& mode
   common.ownership = planner::OwnershipOf(plan, model);
   common.model = model;
   common.config = config;
-  for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
-    for (const planner::UnitPlan& unit : stage.units) {
-      for (const planner::RankPlan& rank : unit.ranks) {
-        common.devices.push_back(rank.device);
-        common.data_addresses.push_back("127.0.0.1");
-      }
-    }
-  }
+  planner::ForEachRank(plan, [&](const planner::RankPlan& rank) {
+    common.devices.push_back(rank.device);
+    common.data_addresses.push_back("127.0.0.1");
+  });
   std::vector<RankAssignment> assignments(common.devices.size(), common);
   for (size_t rank = 0; rank < assignments.size(); ++rank) {
     RankAssignment& own = assignments[rank];

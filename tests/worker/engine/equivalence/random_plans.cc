@@ -6,6 +6,7 @@
 
 #include "common/model/model_slice.h"
 #include "common/model/parameters.h"
+#include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/shared_slices.h"
 #include "planner/plan/unit_slices.h"
@@ -28,9 +29,10 @@ std::vector<int64_t> RandomEnginePlan::Cut(int64_t total, int64_t parts, int64_t
 }
 
 // Interleaved wants equal counts on every unit that computes, a multiple of the stages.
-void RandomEnginePlan::DrawBatches(const planner::Plan& plan, int64_t stages, int64_t rounds, planner::StagePlan& stage) {
-  const int64_t units = static_cast<int64_t>(stage.units.size()), batch = plan.global_batch;
-  if (plan.schedule == ScheduleFamily::kInterleaved && stages > 1 && rounds > 1) {
+void RandomEnginePlan::DrawBatches(ScheduleFamily schedule, int64_t batch, int64_t stages, int64_t rounds,
+                                   planner::StagePlan& stage) {
+  const auto units = static_cast<int64_t>(stage.units.size());
+  if (schedule == ScheduleFamily::kInterleaved && stages > 1 && rounds > 1) {
     // The count is the plan's, not the stage's: as many as fit the batch, by the number of stages alone.
     const int64_t count = 2 * stages <= batch && batch % 2 == 0 ? 2 * stages : stages;
     const int64_t computing = 1 + Below(std::min(units, batch / count));
@@ -96,45 +98,72 @@ void RandomEnginePlan::DrawShares(planner::StagePlan& stage) {
 // Ranges in any order of the ranks that compute with them, several of a rank, other ones of each block.
 void RandomEnginePlan::DrawOwnership(const ModelShape& model, planner::Plan& plan) {
   const std::vector<UnitSpec> layout = ParameterLayout(model);
-  std::vector<OwnedRanges> by_block(layout.size());
-  int32_t first_rank = 0;
-  planner::PipelinePlan& pipeline = plan.pipelines[0];
-  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-    planner::StagePlan& stage = pipeline.stages[s];
-    if (stage.zero_stage == 0) stage.zero_stage = 1 + static_cast<int>(Below(3));
-    const std::vector<ModelSlice> slices = *planner::SlicesOfStage(model, stage);
-    const auto ranks = static_cast<int64_t>(slices.size());
-    std::vector<int32_t> all(slices.size());
-    std::iota(all.begin(), all.end(), 0);
-    const auto draw = [&](OwnedRanges& ranges, int64_t begin, int64_t elements, int64_t pieces,
-                          const std::vector<int32_t>& owners) {
-      for (const int64_t size : Cut(elements, pieces, 0)) {
-        ranges.push_back({first_rank + owners[Below(static_cast<int64_t>(owners.size()))], begin, begin + size});
+  const std::vector<ModelSlice> slices = *planner::SlicesOfRanks(model, plan);
+  std::vector<std::vector<int32_t>> holders(layout.size());
+  int32_t rank = 0;
+  for (planner::PipelinePlan& pipeline : plan.pipelines) {
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      planner::StagePlan& stage = pipeline.stages[s];
+      if (stage.zero_stage == 0) stage.zero_stage = 1 + static_cast<int>(Below(plan.pipelines.size() > 1 ? 1 : 3));
+      const std::vector<size_t> blocks = planner::UnitsOfStage(pipeline, s, layout.size());
+      for (const planner::UnitPlan& unit : stage.units) {
+        for (size_t r = 0; r < unit.ranks.size(); ++r, ++rank) {
+          for (const size_t block : blocks) holders[block].push_back(rank);
+        }
+      }
+    }
+  }
+  plan.ownership.emplace();
+  for (size_t block = 0; block < layout.size(); ++block) {
+    OwnedRanges ranges;
+    const auto draw = [&](int64_t begin, int64_t elements, size_t pieces, const std::vector<int32_t>& owners) {
+      for (const int64_t size : Cut(elements, static_cast<int64_t>(pieces), 0)) {
+        ranges.push_back({owners[Below(static_cast<int64_t>(owners.size()))], begin, begin + size});
         begin += size;
       }
     };
-    for (const size_t block : planner::UnitsOfStage(pipeline, s, layout.size())) {
-      OwnedRanges& ranges = by_block[block];
-      const int64_t divided = planner::IsTensorParallel(stage) ? layout[block].divided_elements : 0;
-      for (const planner::SharedSlice& shared : planner::SharedSlicesOf(slices, all)) {
-        if (divided == 0) break;
-        for (const SliceRun& run : planner::DividedRunsOf(layout[block], shared.slice)) {
-          draw(ranges, run.in_unit, run.elements, static_cast<int64_t>(shared.ranks.size()), shared.ranks);
-        }
+    for (const planner::SharedSlice& shared : planner::SharedSlicesOf(slices, holders[block])) {
+      for (const SliceRun& run : planner::DividedRunsOf(layout[block], shared.slice)) {
+        draw(run.in_unit, run.elements, 2 * shared.ranks.size(), shared.ranks);
       }
-      std::sort(ranges.begin(), ranges.end(),
-                [](const OwnedRange& a, const OwnedRange& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
-      draw(ranges, divided, layout[block].num_elements - divided, 2 * ranks, all);
     }
-    first_rank += static_cast<int32_t>(ranks);
+    std::sort(ranges.begin(), ranges.end(),
+              [](const OwnedRange& a, const OwnedRange& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+    const int64_t divided = layout[block].divided_elements;
+    draw(divided, layout[block].num_elements - divided, 2 * holders[block].size(), holders[block]);
+    plan.ownership->Add(ranges);
   }
-  plan.ownership.emplace();
-  for (const OwnedRanges& ranges : by_block) plan.ownership->Add(ranges);
   planner::SetShardRatios(&plan);
 }
 
-planner::Plan RandomEnginePlan::Draw(const TinyJob& job) {
+planner::PipelinePlan RandomEnginePlan::DrawPipeline(const TinyJob& job, const planner::Plan& plan, int64_t devices,
+                                                     int64_t batch, bool of_several) {
   const int64_t layers = job.model.num_layers;
+  const bool in_v = plan.schedule == ScheduleFamily::kZeroBubbleV;
+  // In a V each of several stages has two ministages.
+  int64_t stages = 1 + Below(std::min({devices, in_v ? layers / 2 : layers, int64_t{4}}));
+  const bool several = plan.schedule == ScheduleFamily::kLayered || plan.schedule == ScheduleFamily::kInterleaved;
+  if (plan.schedule == ScheduleFamily::kInterleaved) stages = std::min(stages, batch);  // as many microbatches
+  const int64_t rounds = several ? 1 + Below(std::min<int64_t>(3, layers / stages)) : in_v && stages > 1 ? 2 : 1;
+  const std::vector<int64_t> sizes = Cut(layers, stages * rounds, 1), widths = Cut(devices, stages, 1);
+  planner::PipelinePlan pipeline;
+  pipeline.stages.resize(stages);
+  for (int64_t piece = 0, first = 0; piece < stages * rounds; first += sizes[piece++]) {
+    const int64_t stage = in_v && piece >= stages ? 2 * stages - 1 - piece : piece % stages;
+    pipeline.stages[stage].ministages.push_back({first, first + sizes[piece] - 1});
+  }
+  for (int64_t s = 0; s < stages; ++s) {
+    planner::StagePlan& stage = pipeline.stages[s];
+    stage.zero_stage = static_cast<int>(Below(of_several ? 2 : 4));
+    if (planner::TraitsOf(plan.schedule).takes_in_flight && Sometimes(2)) stage.in_flight = 1 + Below(4);
+    DrawUnits(job.model, widths[s], stage);
+    DrawBatches(plan.schedule, batch, stages, rounds, stage);
+    DrawShares(stage);
+  }
+  return pipeline;
+}
+
+planner::Plan RandomEnginePlan::Draw(const TinyJob& job, int64_t pipelines) {
   planner::Plan plan;
   plan.strategy = "random";
   plan.epoch = Epoch(1);
@@ -142,31 +171,14 @@ planner::Plan RandomEnginePlan::Draw(const TinyJob& job) {
   plan.seq_len = job.config.training.seq_len;
   plan.dtype = PrecisionOf(job.config.training)->compute;
   plan.schedule = static_cast<ScheduleFamily>(Below(6));
-  const int64_t devices = 1 + Below(8);
-  // In a V each of several stages has two ministages.
-  const bool in_v = plan.schedule == ScheduleFamily::kZeroBubbleV;
-  const int64_t stages = 1 + Below(std::min({devices, in_v ? layers / 2 : layers, int64_t{4}}));
-  const bool several = plan.schedule == ScheduleFamily::kLayered || plan.schedule == ScheduleFamily::kInterleaved;
-  const int64_t rounds = several ? 1 + Below(std::min<int64_t>(3, layers / stages)) : in_v && stages > 1 ? 2 : 1;
-  const std::vector<int64_t> sizes = Cut(layers, stages * rounds, 1), widths = Cut(devices, stages, 1);
-  planner::PipelinePlan& pipeline = plan.pipelines.emplace_back();
-  pipeline.stages.resize(stages);
-  for (int64_t piece = 0, first = 0; piece < stages * rounds; first += sizes[piece++]) {
-    const int64_t stage = in_v && piece >= stages ? 2 * stages - 1 - piece : piece % stages;
-    pipeline.stages[stage].ministages.push_back({first, first + sizes[piece] - 1});
+  const int64_t devices = pipelines + Below(9 - pipelines);
+  const std::vector<int64_t> widths = Cut(devices, pipelines, 1), batches = Cut(plan.global_batch, pipelines, 1);
+  if (pipelines > 1) plan.pipelines_zero_stage = static_cast<int>(Below(3));
+  for (int64_t p = 0; p < pipelines; ++p) {
+    plan.pipelines.push_back(DrawPipeline(job, plan, widths[p], batches[p], pipelines > 1));
   }
   int device = 0;
-  for (int64_t s = 0; s < stages; ++s) {
-    planner::StagePlan& stage = pipeline.stages[s];
-    stage.zero_stage = static_cast<int>(Below(4));
-    if (planner::TraitsOf(plan.schedule).takes_in_flight && Sometimes(2)) stage.in_flight = 1 + Below(4);
-    DrawUnits(job.model, widths[s], stage);
-    DrawBatches(plan, stages, rounds, stage);
-    DrawShares(stage);
-    for (planner::UnitPlan& unit : stage.units) {
-      for (planner::RankPlan& rank : unit.ranks) rank.device = DeviceId("n" + std::to_string(device++) + "/gpu0");
-    }
-  }
+  planner::ForEachRank(plan, [&](planner::RankPlan& rank) { rank.device = DeviceId("n" + std::to_string(device++) + "/gpu0"); });
   if (Sometimes(3)) DrawOwnership(job.model, plan);
   return plan;
 }

@@ -1,4 +1,4 @@
-// Random plans of what the engine runs: one pipeline of single devices, or with tensor-parallel units among them.
+// Random plans of what the engine runs: one pipeline of single devices, tensor-parallel units among them, several pipelines.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,17 @@ enum class UnitWidths { kOne, kUpToFour };
 class RandomEnginePlan {
  public:
   explicit RandomEnginePlan(uint64_t seed, UnitWidths widths = UnitWidths::kOne) : random_(seed), widths_(widths) {}
-  planner::Plan Draw(const TinyJob& job);
+  // `pipelines`: of unlike shapes, on at least as many devices.
+  planner::Plan Draw(const TinyJob& job, int64_t pipelines = 1);
 
  private:
   int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
   bool Sometimes(int64_t one_in) { return Below(one_in) == 0; }
   // `total` in `parts` numbers of at least `least`, any of them as likely large as small.
   std::vector<int64_t> Cut(int64_t total, int64_t parts, int64_t least);
-  void DrawBatches(const planner::Plan& plan, int64_t stages, int64_t rounds, planner::StagePlan& stage);
+  planner::PipelinePlan DrawPipeline(const TinyJob& job, const planner::Plan& plan, int64_t devices, int64_t batch,
+                                     bool of_several);
+  void DrawBatches(planner::ScheduleFamily schedule, int64_t batch, int64_t stages, int64_t rounds, planner::StagePlan& stage);
   // What a unit of several sums between its segments is kept.
   planner::OpSet DrawRecompute(bool sums);
   // Of so many devices; those that do not make up a unit are left out.
