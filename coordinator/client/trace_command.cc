@@ -166,7 +166,8 @@ Action AddTrace(CLI::App& app) {
       ->type_name("FILE");
   app.footer(
       "Example: motley trace my-job -o step.json\n"
-      "The file has a measured and a simulated row for every device. `-o json` alone prints the differences as JSON.");
+      "The file has a measured and a simulated row for every device or tensor-parallel unit. `-o json` alone prints the "
+      "differences as JSON.");
   return [flags](Context& context) { return Trace(context, *flags); };
 }
 

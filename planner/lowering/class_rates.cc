@@ -31,7 +31,7 @@ class ClassRates : public ProgramRates {
     const int ranks = static_cast<int>(actor.units()) * actor.ranks_per_unit;
     std::string name = first.plan->device.value();
     if (ranks > 1) absl::StrAppend(&name, " and ", ranks - 1, " like it");
-    return {std::move(name), stage.pipeline, stage.index, ranks, first.device};
+    return {std::move(name), stage.pipeline, stage.index, ranks, first.device, UnitText(view_, first)};
   }
 
   // ---- compute ----

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "planner/plan/virtual_stages.h"
 
@@ -323,6 +324,17 @@ class Viewer {
 
 absl::StatusOr<PlanView> ViewOf(const Setting& setting, const Plan& plan, ViewOptions options) {
   return Viewer(setting, plan, options).View();
+}
+
+std::string UnitText(const PlanView& view, const RankView& rank) {
+  const UnitPlan& unit = view.stages[rank.stage].plan->units[rank.unit];
+  if (unit.ranks.size() == 1) return "";
+  std::string devices, shares;
+  for (const RankPlan& member : unit.ranks) {
+    absl::StrAppend(&devices, devices.empty() ? "" : "+", member.device.value());
+    absl::StrAppendFormat(&shares, "%s%.3g", shares.empty() ? "" : "/", member.tp_share);
+  }
+  return absl::StrCat(devices, " (tp ", shares, ")");
 }
 
 RankDuty DutyOf(const PlanView& view, const RankView& rank) {

@@ -84,6 +84,9 @@ struct ViewOptions {
 // INVALID_ARGUMENT: a device that the setting does not have, or one named twice; a recomputation set that is not known.
 absl::StatusOr<PlanView> ViewOf(const Setting& setting, const Plan& plan, ViewOptions options = {});
 
+// The rank's tensor-parallel unit for people: "n1/gpu0+n2/gpu0 (tp 0.75/0.25)". Empty: the rank is alone in it.
+std::string UnitText(const PlanView& view, const RankView& rank);
+
 // What the ledger needs to know of a rank.
 RankDuty DutyOf(const PlanView& view, const RankView& rank);
 

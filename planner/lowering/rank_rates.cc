@@ -30,7 +30,7 @@ class RankRates : public ProgramRates {
   Actor ActorOf(size_t r) const override {
     const RankView& rank = view_.ranks[r];
     const StageView& stage = view_.stages[rank.stage];
-    return {rank.plan->device.value(), stage.pipeline, stage.index, 1, rank.device};
+    return {rank.plan->device.value(), stage.pipeline, stage.index, 1, rank.device, UnitText(view_, rank)};
   }
 
   // ---- compute ----

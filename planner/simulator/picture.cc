@@ -16,7 +16,7 @@ namespace motley::planner {
 namespace {
 
 constexpr int kMargin = 24, kNames = 235, kBusy = 64;  // pixels: around, names at the left, part of time busy at the right
-constexpr int kComputeHeight = 16, kLaneHeight = 7, kLaneGap = 2, kActorGap = 7, kHeadingHeight = 20;
+constexpr int kComputeHeight = 16, kLaneHeight = 7, kLaneGap = 2, kActorGap = 7, kHeadingHeight = 20, kIndent = 10;
 constexpr size_t kLongestName = 34;  // characters
 constexpr double kNamedBlock = 4;    // pixels from which a block says what it is
 constexpr double kDigit = 5.6;       // width of one in a block's label
@@ -210,20 +210,30 @@ class Drawing {
 
   void DrawActors() {
     std::pair<int, int> stage{-1, -1};
+    std::string unit;
     for (const size_t a : actors_) {
       const Actor& actor = graph_.actors[a];
       if (stages_differ_ && stage != std::pair{actor.pipeline, actor.stage}) {
         stage = {actor.pipeline, actor.stage};
-        Text(kMargin, y_ + kHeadingHeight - 7, "head", absl::StrCat("pipeline ", actor.pipeline, ", stage ", actor.stage));
-        y_ += kHeadingHeight;
+        DrawHeading(0, "head", absl::StrCat("pipeline ", actor.pipeline, ", stage ", actor.stage));
       }
+      if (!actor.unit.empty() && actor.unit != unit) DrawHeading(Indent(), "note", absl::StrCat("unit ", actor.unit));
+      unit = actor.unit;
       DrawActor(a);
     }
   }
 
+  void DrawHeading(int indent, const char* style, const std::string& text) {
+    Text(kMargin + indent, y_ + kHeadingHeight - 7, style, text);
+    y_ += kHeadingHeight;
+  }
+  // Of what stands under its stage.
+  int Indent() const { return stages_differ_ ? kIndent : 0; }
+
   void DrawActor(size_t a) {
     const Actor& actor = graph_.actors[a];
-    Text(kMargin + (stages_differ_ ? 10 : 0), y_ + kComputeHeight - 4, "name", Shortened(actor.name, kLongestName));
+    Text(kMargin + Indent() + (actor.unit.empty() ? 0 : kIndent), y_ + kComputeHeight - 4, "name",
+         Shortened(actor.name, kLongestName));
     const Picoseconds busy = timeline_.busy[a * kNumLanes];
     if (timeline_.end > 0) {
       Text(left_ + width_ + kBusy, y_ + kComputeHeight - 4, "name",

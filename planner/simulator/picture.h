@@ -1,4 +1,5 @@
-// A simulated step as an SVG: a row per lane of every actor, colours by kind of task, idling as the light ground between.
+// A simulated step as an SVG: a row per lane of every actor, the actors of a tensor-parallel unit under its name, colours by kind
+// of task, idling as the light ground between.
 // Pure and deterministic.
 #pragma once
 

@@ -52,8 +52,9 @@ inline int32_t LaneIndex(int actor, Lane lane) { return actor * kNumLanes + stat
 struct Actor {
   std::string name;  // "n1/gpu0" or "n1/gpu0 and 7 like it"
   int pipeline = 0, stage = 0;
-  int count = 1;   // ranks it stands for
-  int device = 0;  // of the first of them, into the cluster (or the rank)
+  int count = 1;     // ranks it stands for
+  int device = 0;    // of the first of them, into the cluster (or the rank)
+  std::string unit;  // the tensor-parallel unit, whose actors are neighbours: "n1/gpu0+n2/gpu0 (tp 0.75/0.25)"; empty = none
 };
 
 // Lanes or tasks by number: nearly always one to four, which take no memory of their own.

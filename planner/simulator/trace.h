@@ -8,10 +8,11 @@
 
 namespace motley::planner {
 
-// Of any plan: a process per actor, a thread per lane; a task on several lanes is drawn on each. `timeline` is of `graph`.
+// Of any plan: a process per actor, or per tensor-parallel unit, and a thread per lane; a task on several lanes is drawn on each.
+// `timeline` is of `graph`.
 std::string TraceJson(const StepGraph& graph, const Timeline& timeline);
 
-// Several of one graph, an actor's one below the other; `name` ("measured") stands before the actor's.
+// Several of one graph, a process's one below the other; `name` ("measured") stands before the process's.
 struct NamedTimeline {
   std::string name;
   const Timeline* timeline = nullptr;

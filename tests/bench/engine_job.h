@@ -85,15 +85,21 @@ inline BenchJob MakeJob(const std::string& text, const ModelShape& model, int64_
 
 struct UnitSeconds {
   double forward = 0, backward = 0;
+  double backward_input = 0, backward_weight = 0;  // of a backward in two
   double sum() const { return forward + backward; }
 };
 
 // Of one microbatch.
 inline UnitSeconds DeclaredSeconds(const BenchJob& job, const DeviceDescription& device, UnitKind unit, int64_t samples) {
   const int64_t seq_len = job.config.training.seq_len;
-  const double launch = absl::ToDoubleSeconds(device.launch);
-  return {launch + ForwardFlops(job.model, unit, samples, seq_len) / device.flops_per_second,
-          launch + BackwardFlops(job.model, unit, samples, seq_len) / device.flops_per_second};
+  double forward = 0, input = 0, weight = 0;
+  for (const OpCost& cost : UnitOperators(job.model, unit, samples, seq_len, DType::kFloat32)) {
+    forward += cost.forward_flops;
+    input += cost.backward_input_flops;
+    weight += cost.backward_weight_flops;
+  }
+  const auto seconds = [&device](double flops) { return absl::ToDoubleSeconds(device.launch) + flops / device.flops_per_second; };
+  return {seconds(forward), seconds(input + weight), seconds(input), seconds(weight)};
 }
 
 inline UnitProfile DeclaredUnit(const BenchJob& job, const DeviceDescription& device, UnitKind unit) {
@@ -101,7 +107,8 @@ inline UnitProfile DeclaredUnit(const BenchJob& job, const DeviceDescription& de
   for (int64_t samples = 1; samples <= std::max<int64_t>(2, job.config.training.global_batch_size); samples *= 2) {
     const UnitSeconds seconds = DeclaredSeconds(job, device, unit, samples);
     const int64_t saved = SavedBytes(job.model, unit, samples, job.config.training.seq_len, DType::kFloat32);
-    profile.points.push_back({samples, seconds.forward, seconds.backward, saved, 0});
+    profile.points.push_back(
+        {samples, seconds.forward, seconds.backward, saved, 0, seconds.backward_input, seconds.backward_weight});
   }
   return profile;
 }

@@ -18,7 +18,7 @@ import torch  # noqa: E402
 
 import reference  # noqa: E402
 from harness import CPU_DEVICE, Results, TestCluster, expect, job_sections  # noqa: E402
-from plans import HAND_PLANS, make_plan  # noqa: E402
+from plans import HAND_PLANS, make_plan, make_tensor_parallel_plan  # noqa: E402
 from sample_order import Text  # noqa: E402
 
 NODES = {"n1": [CPU_DEVICE, CPU_DEVICE], "n2": [CPU_DEVICE], "n3": [CPU_DEVICE]}
@@ -82,6 +82,15 @@ def run_hand_plan(oracle, job_id, plan):
     run_to_end(oracle, job_id, planner__plan_json=make_plan(oracle.template, *plan))
 
 
+def run_tensor_parallel(oracle, job_id):
+    """Shares of 3/4 and 1/4 where the model has four key-value heads (GPT-2's), else halves."""
+    config = oracle.trained.config
+    parts = getattr(config, "num_key_value_heads", config.num_attention_heads)
+    run_to_end(oracle, job_id, planner__plan_json=make_tensor_parallel_plan(oracle.template, parts))
+    ranks = [rank for unit in oracle.cluster.motley("plan", job_id)["plan"]["pipelines"][0]["stages"][0]["units"] for rank in unit["ranks"]]
+    expect(sorted(rank["tp_share"] for rank in ranks) == sorted([1 - 1 / parts, 1 / parts] * 2), f"the job ran with {ranks}")
+
+
 def run_with_replan(oracle, job_id):
     """A node is drained at step 20 and comes back later: two replans, one curve."""
     cluster = oracle.cluster
@@ -118,11 +127,14 @@ def check_family(results, cluster, model, dtype):
     name = f"{model} {dtype}"
     for number, (what, plan) in enumerate(HAND_PLANS.items()):
         results.run(f"{name}: {what}", run_hand_plan, oracle, f"{model}-{dtype}-hand-{number}", plan)
-    for strategy in ("even", "cephalo"):
-        results.run(f"{name}: {strategy}", run_to_end, oracle, f"{model}-{dtype}-{strategy}")
+    layouts = {strategy: functools.partial(run_to_end, planner__strategy=strategy) for strategy in ("even", "cephalo")}
+    layouts["tensor-parallel"] = run_tensor_parallel
+    for layout, run in layouts.items():
+        job_id = f"{model}-{dtype}-{layout}"
+        results.run(f"{name}: {layout}", run, oracle, job_id)
         if dtype == "float64":
             continue
-        results.run(f"{name}: exported model of {strategy}", check_export, oracle, f"{model}-{dtype}-{strategy}")
+        results.run(f"{name}: exported model of {layout}", check_export, oracle, job_id)
     if dtype == "float64":
         results.run(f"{name}: replan at step 20", run_with_replan, oracle, f"{model}-{dtype}-replan")
 

@@ -52,3 +52,15 @@ def make_plan(template, microbatches, shares, recompute, schedule=None):
         alike["ranges"] = [[devices[rank], cuts[i], cuts[i + 1]] for i, rank in enumerate(SCATTERED)]
     plan["ownership"] = ownership
     return json.dumps(plan)
+
+
+def make_tensor_parallel_plan(template, parts):
+    """Two units of two devices; of `parts` key-value heads the second device of each computes one."""
+    plan = json.loads(make_plan(template, [[4, 3], [], [3, 2], []], [.4, .3, .2, .1], ["norm1,activation", "full", "none", "none"]))
+    stage = plan["pipelines"][0]["stages"][0]
+    units = stage["units"]
+    stage["units"] = [{**unit, "ranks": unit["ranks"] + other["ranks"]} for unit, other in (units[:2], units[2:])]
+    for unit in stage["units"]:
+        for rank, share in zip(unit["ranks"], (1 - 1 / parts, 1 / parts)):
+            rank["tp_share"] = share
+    return json.dumps(plan)

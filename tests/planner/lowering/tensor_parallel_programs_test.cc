@@ -125,6 +125,30 @@ std::vector<Program> TwoUnits(int zero_stage) {
   return programs.ok() ? *programs : std::vector<Program>(4);
 }
 
+TEST(TensorParallelProgramsTest, StepGraphsNameTheUnitsOfTheirRanks) {
+  const auto setting = MakeSetting(Nodes({{"T4", "T4", "T4"}}), WorkOf(MediumModel(2, false), 4));
+  StagePlan first = StageOf(*setting, 0, {{2, 2}, {}}, {{0, 0}}, 0), second = StageOf(*setting, 2, {{2, 2}}, {{1, 1}}, 0);
+  first.units[0].ranks.push_back(first.units[1].ranks[0]);
+  first.units.pop_back();
+  first.units[0].ranks[0].tp_share = first.units[0].ranks[0].shard_ratio = 0.75;
+  first.units[0].ranks[1].tp_share = first.units[0].ranks[1].shard_ratio = 0.25;
+  const Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B, {{{first, second}}});
+  const auto evaluation = Evaluate(*setting, plan);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  const auto programs = ScheduleAndLower(*setting, plan);
+  ASSERT_TRUE(programs.ok()) << programs.status();
+  const auto graph = GraphOfPrograms(*setting, plan, *programs);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const std::vector<Actor>& actors = graph->graph.actors;
+  ASSERT_EQ(actors.size(), 3u);
+  EXPECT_EQ(actors[0].unit, "n0/gpu0+n0/gpu1 (tp 0.75/0.25)");
+  EXPECT_EQ(actors[1].unit, actors[0].unit);
+  EXPECT_EQ(actors[2].unit, "");
+  ASSERT_EQ(evaluation->graph.actors.size(), 2u) << "of classes";
+  EXPECT_EQ(evaluation->graph.actors[0].unit, actors[0].unit);
+  EXPECT_EQ(evaluation->graph.actors[1].unit, "");
+}
+
 // The second unit's rank of three heads, in two microbatches; the ranks that have its slice are group 3.
 TEST(TensorParallelProgramsTest, SlicesInHomes) {
   EXPECT_EQ(ToText(TwoUnits(1)[2]),

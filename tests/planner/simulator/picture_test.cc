@@ -68,6 +68,22 @@ TEST(PictureTest, NamesAreEscapedAndShortened) {
   EXPECT_THAT(svg, HasSubstr("&lt;script&gt;: "));
 }
 
+TEST(PictureTest, RanksOfATensorParallelUnitStandUnderItsName) {
+  StepGraph graph = MakeGraph(5);
+  graph.actors[1].unit = graph.actors[2].unit = "n1/gpu0+n2/gpu0 (tp 0.75/0.25)";
+  graph.actors[3].unit = graph.actors[4].unit = "n3/gpu0+n4/gpu0 (tp 0.75/0.25)";
+  for (int a = 0; a < 5; ++a) Compute(&graph, a, 1);
+  const std::string svg = SvgTimeline(graph, *RunGraph(graph));
+  size_t at = 0;
+  for (const char* text : {">n0/gpu0<", ">unit n1/gpu0+n2/gpu0 (tp 0.75/0.25)<", ">n1/gpu0<", ">n2/gpu0<",
+                           ">unit n3/gpu0+n4/gpu0 (tp 0.75/0.25)<", ">n3/gpu0<", ">n4/gpu0<"}) {
+    const size_t found = svg.find(text, at);
+    ASSERT_NE(found, std::string::npos) << text;
+    EXPECT_EQ(svg.find(text, found + 1), std::string::npos) << text << " twice";
+    at = found;
+  }
+}
+
 TEST(PictureTest, SizeIsBoundedWhateverTheNumberOfTasks) {
   const StepGraph small = TwoStages(2000), large = TwoStages(40000);
   const std::string svg = SvgTimeline(large, *RunGraph(large));

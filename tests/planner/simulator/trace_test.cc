@@ -1,5 +1,6 @@
 #include "planner/simulator/trace.h"
 
+#include <map>
 #include <set>
 
 #include "gtest/gtest.h"
@@ -36,6 +37,43 @@ TEST(TraceTest, AnEventForEveryTaskOnEachOfItsLanes) {
   EXPECT_EQ(spans[2]["ts"], 1e6);
   EXPECT_EQ(spans[2]["dur"], 0.75e6);
   EXPECT_EQ(spans[2]["args"]["task"], 2);
+}
+
+// Rows by process and thread.
+std::map<std::pair<int, int>, std::string> NamesOf(const nlohmann::json& trace, const char* what) {
+  std::map<std::pair<int, int>, std::string> names;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["name"] == what) names[{event["pid"], event["tid"]}] = event["args"]["name"];
+  }
+  return names;
+}
+
+TEST(TraceTest, ATensorParallelUnitIsOneProcess) {
+  StepGraph graph = MakeGraph(4);
+  graph.actors[1].unit = graph.actors[2].unit = "n1/gpu0+n2/gpu0 (tp 0.75/0.25)";
+  for (int a = 0; a < 4; ++a) Compute(&graph, a, 1 + a);
+  Add(&graph, TaskKind::kAllReduce, {LaneIndex(1, Lane::kCollective), LaneIndex(2, Lane::kCollective)}, 0.5);
+  const Timeline timeline = *RunGraph(graph);
+  const auto trace = nlohmann::json::parse(TraceJson(graph, {{"measured", &timeline}, {"simulated", &timeline}}));
+  using Names = std::map<std::pair<int, int>, std::string>;
+  EXPECT_EQ(NamesOf(trace, "process_name"), (Names{{{0, 0}, "measured: pipeline 0 stage 0 n0/gpu0"},
+                                                   {{1, 0}, "simulated: pipeline 0 stage 0 n0/gpu0"},
+                                                   {{2, 0}, "measured: pipeline 0 stage 0 unit n1/gpu0+n2/gpu0 (tp 0.75/0.25)"},
+                                                   {{3, 0}, "simulated: pipeline 0 stage 0 unit n1/gpu0+n2/gpu0 (tp 0.75/0.25)"},
+                                                   {{4, 0}, "measured: pipeline 0 stage 0 n3/gpu0"},
+                                                   {{5, 0}, "simulated: pipeline 0 stage 0 n3/gpu0"}}));
+  Names threads = NamesOf(trace, "thread_name");
+  EXPECT_EQ((std::vector<std::string>{threads[{0, 0}], threads[{2, 0}], threads[{2, 1}], threads[{2, kNumLanes}],
+                                      threads[{3, kNumLanes + 1}], threads[{4, 0}]}),
+            (std::vector<std::string>{"compute", "n1/gpu0 compute", "n1/gpu0 collective", "n2/gpu0 compute", "n2/gpu0 collective",
+                                      "compute"}));
+  std::map<std::pair<int, int>, double> longest;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") longest[{event["pid"], event["tid"]}] = event["dur"];
+  }
+  EXPECT_EQ(longest.size(), threads.size()) << "a span has a row with a name";
+  EXPECT_EQ((longest[{2, kNumLanes}]), 3e6);
+  EXPECT_EQ((longest[{5, 0}]), 4e6);
 }
 
 TEST(TraceTest, AnEmptyStepIsStillJson) {
