@@ -12,7 +12,7 @@ namespace motley::client {
 // Four lines. `bound` of 0 seconds: not computed, then three. Where the seconds are idealised and the engine runs the plan, the
 // last one says in how many.
 std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const planner::RunsHere& runs);
-// "pipelines[0].stages: 2 given, the engine runs exactly 1".
+// "rank 1 (n1/gpu0): offload given, the engine runs plans that keep everything on the device".
 std::string WhyNotHere(const planner::RunsHere& runs);
 // What the prediction rests on, a line each. The search's own words are for those who know how it searches.
 std::string NotesText(const planner::Plan& plan, bool verbose);

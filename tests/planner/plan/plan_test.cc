@@ -230,7 +230,22 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
   };
   using P = Plan;
   using S = StagePlan;
-  EXPECT_THAT(refused([](P& p, S&) { p = FullPlan(); }), HasSubstr("pipelines: 2 given, the engine runs exactly 1"));
+  const auto full = [](int zero_stage, int single) {
+    return [=](P& p, S&) {
+      p = FullPlan();
+      ForEachRank(p, [](RankPlan& rank) { rank.offload_activations = rank.offload_parameters = rank.offload_optimizer = false; });
+      ForEachRank(p, [](RankPlan& rank) { rank.tp_share = rank.tp_share == 0.62 ? 0.75 : rank.tp_share == 0.38 ? 0.25 : 1; });
+      p.pipelines[0].stages[0].zero_stage = p.pipelines[0].stages[1].zero_stage = single;
+      p.pipelines[0].stages[0].units[0].ranks[0].shard_ratio = 0.75;
+      p.pipelines[0].stages[0].units[0].ranks[1].shard_ratio = 0.25;
+      p.pipelines[1].stages[0].zero_stage = zero_stage;
+    };
+  };
+  EXPECT_EQ(refused(full(1, 1)), "");
+  EXPECT_THAT(refused(full(2, 1)),
+              HasSubstr("pipelines[1].stages[0]: zero_stage 2 given; of 2 pipelines the engine runs stages of "
+                        "several ranks with zero_stage 0 or 1"));
+  EXPECT_THAT(refused(full(1, 3)), HasSubstr("pipelines[0].stages[0]: zero_stage 3 given"));
   EXPECT_THAT(refused([](P&, S& s) { s.units[1].ranks[0].offload_optimizer = true; }),
               HasSubstr("rank 1 (n1/gpu1): offload given"));
 }

@@ -73,7 +73,7 @@ TEST(UnitSlicesTest, WhatTheEngineCannotCutIsNamed) {
     }
     p.global_batch = 12;
   };
-  EXPECT_THAT(Refused(model, halves), HasSubstr("pipelines: 2 given, the engine runs exactly 1"));
+  EXPECT_EQ(Refused(model, halves), "");
 }
 
 TEST(UnitSlicesTest, AModelThatIsTooSmallIsNamed) {
@@ -141,8 +141,7 @@ TEST(UnitSlicesTest, SlicesAreOwnedByThoseWhoHaveThem) {
   wrong = Ownership();
   for (int32_t block = 0; block < ownership.num_blocks(); ++block) wrong.Add(block == 1 ? ranges : ownership.Of(block));
   plan.ownership = wrong;
-  EXPECT_THAT(std::string(ValidateForEngine(plan, model).message()),
-              HasSubstr("pipelines[0].stages[0]: ownership: n1/gpu1 owns elements 0 to "));
+  EXPECT_THAT(std::string(ValidateForEngine(plan, model).message()), HasSubstr("plan: ownership: n1/gpu1 owns elements 0 to "));
 }
 
 }  // namespace

@@ -50,7 +50,10 @@ int ExpectAllRun(const Setting& setting) {
     ExpectRuns(setting, priced->plan);
     EXPECT_TRUE(best.ok()) << entry.name << ": " << best.status();
     if (!best.ok()) continue;
-    EXPECT_LE(best->plan.predicted.step_seconds, priced->plan.predicted.step_seconds * (1 + 1e-9)) << entry.name;
+    // Classes' and ranks' programs of one layered plan differ by the rounding of shares to whole elements.
+    EXPECT_LE(best->plan.predicted.step_seconds, priced->plan.predicted.step_seconds * (1 + 1e-8))
+        << entry.name << " is faster by " << best->plan.predicted.step_seconds / priced->plan.predicted.step_seconds - 1 << "\n"
+        << ToText(best->plan) << ToText(priced->plan);
   }
   return plans;
 }
@@ -159,15 +162,21 @@ TEST(RunnablePlansTest, EveryStrategyPlansHalfTypes) {
   }
 }
 
-TEST(RunnablePlansTest, WhatNoPlanCanMendIsRefusedByName) {
+// Fewer layers than cards: several pipelines take them all.
+TEST(RunnablePlansTest, HexiscaleHasSeveralPipelines) {
   PlanRequest request;
   request.runnable = true;
   Workload workload = SmallWorkload();
-  workload.model.num_layers = 3;  // fewer than cards
+  workload.model.num_layers = 3;
   request.max_tp = 1;
-  const absl::Status status = PlanAndEvaluate(*MakeSetting(workload, request), *FindInCatalog("hexiscale")).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("needs several pipelines"));
+  const auto setting = MakeSetting(workload, request);
+  const auto plan = PlanAndEvaluate(*setting, *FindInCatalog("hexiscale"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_GT(plan->plan.pipelines.size(), 1u);
+  EXPECT_EQ(ValidateForEngine(plan->plan, workload.model), absl::OkStatus());
+  const auto programs = ScheduleAndLower(*setting, plan->plan);
+  ASSERT_TRUE(programs.ok()) << programs.status();
+  EXPECT_EQ(CheckOrder(*programs), absl::OkStatus());
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ TEST_P(TensorParallelEquivalenceTest, PlansTrainLikeOneDevice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, TensorParallelEquivalenceTest,
-                         testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 10)), TestName);
+                         testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 8)), TestName);
 INSTANTIATE_TEST_SUITE_P(SomePlans, TensorParallelEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kCards, Devices::kCardsOverTcp, Devices::kCardsAndHosts),
                                           testing::Range(0, 2)),
@@ -118,6 +118,32 @@ INSTANTIATE_TEST_SUITE_P(Plans, TensorParallelHalfEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 4)), TestName);
 INSTANTIATE_TEST_SUITE_P(SomePlans, TensorParallelHalfEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kCards), testing::Range(0, 1)), TestName);
+
+// Two or three pipelines of unlike shape, two of three times with units of several ranks.
+class SeveralPipelinesEquivalenceTest : public EquivalenceTest {};
+
+TEST_P(SeveralPipelinesEquivalenceTest, PlansTrainLikeOneDevice) {
+  const int number = std::get<1>(GetParam());
+  for (int n = number * kPlansOfOne; n < (number + 1) * kPlansOfOne; ++n) Check(n, /*half=*/false, DrawSeveralPipelinesJob);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, SeveralPipelinesEquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 10)), TestName);
+INSTANTIATE_TEST_SUITE_P(SomePlans, SeveralPipelinesEquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kCards, Devices::kCardsAndHosts), testing::Range(0, 2)),
+                         TestName);
+
+class SeveralPipelinesHalfEquivalenceTest : public HalfEquivalenceTest {};
+
+TEST_P(SeveralPipelinesHalfEquivalenceTest, PlansTrainLikeOneDevice) {
+  const int number = std::get<1>(GetParam());
+  for (int n = number * kHalfPlansOfOne; n < (number + 1) * kHalfPlansOfOne; ++n) {
+    Check(n, /*half=*/true, DrawSeveralPipelinesJob);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, SeveralPipelinesHalfEquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 3)), TestName);
 
 }  // namespace
 }  // namespace motley::engine

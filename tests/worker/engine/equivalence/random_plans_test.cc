@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/worker/engine/equivalence/equivalence.h"
@@ -57,6 +58,8 @@ TEST(RandomEnginePlanTest, TensorParallelUnitsOfEveryKindOccur) {
       const size_t width = stage.units[0].ranks.size();
       if (width == 1) continue;
       ++seen["degree " + std::to_string(width)];
+      seen["unlike units"] += std::any_of(stage.units.begin(), stage.units.end(),
+                                          [width](const planner::UnitPlan& unit) { return unit.ranks.size() != width; });
       ++seen["zero " + std::to_string(stage.zero_stage)];
       ++seen["family " + std::to_string(static_cast<int>(planned.job.model.family))];
       ++seen["heads " + std::to_string(planned.job.model.num_kv_heads)];
@@ -67,7 +70,34 @@ TEST(RandomEnginePlanTest, TensorParallelUnitsOfEveryKindOccur) {
       seen["unlike shares"] += stage.units[0].ranks[0].tp_share != stage.units[0].ranks[1].tp_share;
     }
   }
-  EXPECT_EQ(seen.size(), 3u + 4u + 3u + 2u + 6u + 4u);
+  EXPECT_EQ(seen.size(), 3u + 4u + 3u + 2u + 6u + 5u);
+  for (const auto& [what, count] : seen) EXPECT_GE(count, 20) << what;
+}
+
+TEST(RandomEnginePlanTest, SeveralPipelinesOfEveryKindOccur) {
+  std::map<std::string, int> seen;
+  for (int n = 0; n < 2000; ++n) {
+    const PlannedJob planned = DrawSeveralPipelinesJob(11, n, "/nowhere");
+    const planner::Plan& plan = planned.plan;
+    const absl::Status valid = planner::ValidateForEngine(plan, planned.job.model);
+    ASSERT_TRUE(valid.ok()) << valid << "\n" << ToText(planned);
+    const auto assignments = AssignmentsOf(planned.job.model, planned.job.config, plan, FourSamples(plan));
+    ASSERT_TRUE(assignments.ok()) << assignments.status() << "\n" << ToText(planned);
+    ++seen["pipelines " + std::to_string(plan.pipelines.size())];
+    ++seen[std::string(planner::ScheduleName(plan.schedule))];
+    ++seen["between pipelines zero " + std::to_string(plan.pipelines_zero_stage)];
+    seen["ownership"] += plan.ownership.has_value();
+    const auto& first = plan.pipelines[0].stages;
+    for (const planner::PipelinePlan& pipeline : plan.pipelines) {
+      seen["unlike numbers of stages"] += pipeline.stages.size() != first.size();
+      for (const planner::StagePlan& stage : pipeline.stages) {
+        ++seen["degree " + std::to_string(stage.units[0].ranks.size())];
+        seen["several units"] += stage.units.size() > 1;
+        seen["degrees unlike the first pipeline's"] += stage.units[0].ranks.size() != first[0].units[0].ranks.size();
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), 2u + 6u + 3u + 4u + 4u);
   for (const auto& [what, count] : seen) EXPECT_GE(count, 20) << what;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/each_rank.h"
 #include "tests/worker/engine/equivalence/equivalence.h"
 #include "tests/worker/engine/equivalence/plan_assignments.h"
 #include "tests/worker/engine/equivalence/random_plans.h"
@@ -15,7 +16,7 @@
 namespace motley::engine {
 namespace {
 
-constexpr int64_t kLayouts = 11;
+constexpr int64_t kLayouts = 15;
 constexpr double kTolerance = 1e-10;
 
 class ReplansTest : public testing::TestWithParam<ModelFamily> {
@@ -55,10 +56,8 @@ TEST_P(ReplansTest, TheCurveIsOneDevices) {
   std::string resume_from;
   bool any_wide = false, any_whole = false;
   for (int64_t n = 0; n < kLayouts; ++n) {
-    const planner::Plan plan = RandomEnginePlan(static_cast<uint64_t>(n), UnitWidths::kUpToFour).Draw(job_);
-    for (const planner::StagePlan& stage : plan.pipelines[0].stages) {
-      (stage.units[0].ranks.size() > 1 ? any_wide : any_whole) = true;
-    }
+    const planner::Plan plan = RandomEnginePlan(static_cast<uint64_t>(n), UnitWidths::kUpToFour).Draw(job_, 1 + n % 3);
+    planner::ForEachUnit(plan, [&](const planner::UnitPlan& unit) { (unit.ranks.size() > 1 ? any_wide : any_whole) = true; });
     const Checkpoints run = Train(plan, absl::StrCat("layout-", n), n, resume_from);
     ASSERT_EQ(run.steps.size(), static_cast<size_t>(kLayouts - n)) << planner::ToText(plan);
     for (size_t i = 0; i < run.steps.size(); ++i) {
