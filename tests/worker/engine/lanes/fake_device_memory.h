@@ -5,6 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
+#include <map>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -26,9 +29,18 @@ class FakeDeviceMemory : public DeviceMemory {
   void Free(void* room) override { GiveBack(room); }
   absl::StatusOr<void*> AllocateHost(int64_t bytes) override {
     MOTLEY_RETURN_IF_ERROR(AwaitIdle());
-    return Take(bytes);
+    void* const room = Take(bytes);
+    std::lock_guard<std::mutex> lock(mutex_);
+    host_rooms_[static_cast<char*>(room)] = bytes;
+    return room;
   }
-  void FreeHost(void* room) override { GiveBack(room); }
+  void FreeHost(void* room) override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      host_rooms_.erase(static_cast<char*>(room));
+    }
+    GiveBack(room);
+  }
   absl::Status CopyAsync(void* to, const void* from, int64_t bytes, void* stream) override {
     ++copies_;
     const auto copy = [to, from, bytes] {
@@ -36,7 +48,12 @@ class FakeDeviceMemory : public DeviceMemory {
       return absl::OkStatus();
     };
     auto& of_device = *static_cast<FakeStream*>(stream);
-    return of_device.IsCurrent() ? copy() : of_device.Launch(copy);  // work that the stream runs is in its order already
+    if (of_device.IsCurrent()) return copy();  // work that the stream runs is in its order already
+    if (IsOnHost(to) || IsOnHost(from)) return of_device.Launch(copy);
+    // On the device: into and out of the room of an NCCL call. In the fake's calls their thread stands for the stream
+    // (fake_nccl.h), so it does here.
+    while (!of_device.Idle()) std::this_thread::yield();
+    return copy();
   }
   absl::StatusOr<bool> IsDone(void* stream) override { return static_cast<FakeStream*>(stream)->Idle(); }
 
@@ -64,7 +81,17 @@ class FakeDeviceMemory : public DeviceMemory {
     std::free(room);
   }
 
+  bool IsOnHost(const void* place) const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto behind = host_rooms_.upper_bound(static_cast<char*>(const_cast<void*>(place)));
+    if (behind == host_rooms_.begin()) return false;
+    const auto& [room, bytes] = *std::prev(behind);
+    return place < room + bytes;
+  }
+
   std::function<bool()> busy_;
+  mutable std::mutex mutex_;
+  std::map<char*, int64_t> host_rooms_;  // guarded by mutex_: bytes, by where they begin
   std::atomic<int> live_{0}, copies_{0};
 };
 
