@@ -14,7 +14,8 @@ from harness import ROOT, Results, expect
 
 KEYS = {"strategy", "fits", "tokens_per_second", "step_seconds", "predicted_step_seconds", "peak_bytes", "predicted_peak_bytes",
         "devices"}
-EXAMPLES = {"zorse": "zorse,megatron", "poplar": "poplar,poplar-zero2,even", "baton": "baton,megatron"}
+EXAMPLES = {"zorse": "zorse,megatron", "poplar": "poplar,poplar-zero2,even", "baton": "baton,megatron",
+            "hexiscale": "hexiscale,megatron"}
 # Of a device's measured peak above the predicted one, of the fullest and of the others, and below it, of the fullest. The first
 # step puts what a rank owns into its buffers, unit by unit, and a stage of one layer with small microbatches takes more for that
 # than for all that follows.
