@@ -14,10 +14,16 @@ namespace {
 // by card, and the mean of several measurements says more of each than its own.
 constexpr double kAlike = 0.02;
 
-bool Alike(double a, double b) { return std::abs(a - b) <= kAlike * std::max(std::abs(a), std::abs(b)); }
+// `beside`: what is computed in the same step, where that takes longer.
+bool Alike(double a, double b, double beside = 0) {
+  return std::abs(a - b) <= kAlike * std::max({std::abs(a), std::abs(b), beside});
+}
 
-bool Alike(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return Alike(x, y); });
+bool Alike(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& beside) {
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (!Alike(a[i], b[i], i < beside.size() ? beside[i] : 0)) return false;
+  }
+  return a.size() == b.size();
 }
 
 // A mean is of the same figures.
@@ -25,10 +31,12 @@ bool SameFigures(const MeasuredSeries& a, const MeasuredSeries& b) {
   return a.samples == b.samples && a.part == b.part && a.backward_input_seconds.empty() == b.backward_input_seconds.empty();
 }
 
-// Whole passes decide: half of a backward may take next to nothing, and then twice as much the next time.
-bool Alike(const std::optional<MeasuredSeries>& a, const std::optional<MeasuredSeries>& b) {
+// Whole passes decide: half of a backward may take next to nothing, and then twice as much the next time. So may an embedding's
+// pass beside a layer's: what is far off of itself and little beside a layer changes no step.
+bool Alike(const std::optional<MeasuredSeries>& a, const std::optional<MeasuredSeries>& b, const MeasuredSeries& layer) {
   if (!a || !b) return a.has_value() == b.has_value();
-  return SameFigures(*a, *b) && Alike(a->forward_seconds, b->forward_seconds) && Alike(a->backward_seconds, b->backward_seconds);
+  return SameFigures(*a, *b) && Alike(a->forward_seconds, b->forward_seconds, layer.forward_seconds) &&
+         Alike(a->backward_seconds, b->backward_seconds, layer.backward_seconds);
 }
 
 // `of`: how many measurements `mean` then is of.
@@ -63,7 +71,7 @@ void AddToMean(const MeasuredCard& other, double of, MeasuredCard* mean) {
 }
 
 bool Alike(const MeasuredCard& a, const MeasuredCard& b) {
-  return Alike(std::optional(a.layer), std::optional(b.layer)) && Alike(a.embedding, b.embedding) && Alike(a.head, b.head) &&
+  return Alike(a.layer, b.layer, a.layer) && Alike(a.embedding, b.embedding, a.layer) && Alike(a.head, b.head, a.layer) &&
          Alike(a.optimizer->seconds_per_element, b.optimizer->seconds_per_element) &&
          Alike(a.optimizer->launch_seconds, b.optimizer->launch_seconds) && a.context_bytes == b.context_bytes;
 }

@@ -52,6 +52,21 @@ TEST(LiveInputs, CardsAreWhatWasMeasuredAndDeclared) {
   EXPECT_EQ(live.profile.models.at(live.model_name), input.model);
 }
 
+// Short passes are measured worse than long ones.
+TEST(LiveInputs, WhatIsLittleBesideALayerTellsNoCardsApart) {
+  PlannerInput input = Mixed();
+  ComputeProfile& second = input.compute[3];  // of two P40
+  const auto slow_embedding_by = [&](double part_of_layer) {
+    for (size_t i = 0; i < second.embedding.points.size(); ++i) {
+      second.embedding.points[i].forward_seconds += part_of_layer * second.layer.points[i].forward_seconds;
+    }
+    return Described(input).cluster.kinds.size();
+  };
+  EXPECT_EQ(slow_embedding_by(0), 4u);
+  EXPECT_EQ(slow_embedding_by(0.015), 4u);
+  EXPECT_EQ(slow_embedding_by(0.5), 5u);
+}
+
 TEST(LiveInputs, TheSettingHasTheDevicesOwnSeconds) {
   const PlannerInput input = Mixed();
   const auto setting = SettingFromTexts(input, {});
