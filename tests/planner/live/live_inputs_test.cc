@@ -52,7 +52,6 @@ TEST(LiveInputs, CardsAreWhatWasMeasuredAndDeclared) {
   EXPECT_EQ(live.profile.models.at(live.model_name), input.model);
 }
 
-// Short passes are measured worse than long ones.
 TEST(LiveInputs, WhatIsLittleBesideALayerTellsNoCardsApart) {
   PlannerInput input = Mixed();
   ComputeProfile& second = input.compute[3];  // of two P40
@@ -62,7 +61,6 @@ TEST(LiveInputs, WhatIsLittleBesideALayerTellsNoCardsApart) {
     }
     return Described(input).cluster.kinds.size();
   };
-  EXPECT_EQ(slow_embedding_by(0), 4u);
   EXPECT_EQ(slow_embedding_by(0.015), 4u);
   EXPECT_EQ(slow_embedding_by(0.5), 5u);
 }
