@@ -136,7 +136,7 @@ class Ledger {
 
   // What is there for the length of the instruction beside what lives.
   void Touch(int64_t boundaries, int64_t saved, int64_t workspace) {
-    const ActivationBytes moment{live_.boundaries + boundaries + AwaitedBytes(), live_.saved + saved, workspace};
+    const ActivationBytes moment{live_.boundaries + boundaries + AwaitedBytes() + leaving_bytes_, live_.saved + saved, workspace};
     if (moment.total() > peak_.total()) peak_ = moment;
   }
 
@@ -239,13 +239,17 @@ class Ledger {
   static bool IsSecond(UnitSegment segment) { return segment == UnitSegment::kMlp || segment == UnitSegment::kLoss; }
   static bool IsLastBackward(UnitSegment segment) { return !IsSecond(segment); }
 
-  // What a border's other side makes or needs lives here, whole, from its first piece's receipt or until its last one is sent.
+  // What a border's other side makes or needs lives here, whole, from its first piece's receipt or until its last one has left. In
+  // the engine the send lane may be behind: what it sends lives until it sends the next.
   int64_t BoundaryOf(int32_t microbatch) const { return costs_.BoundaryBytes(SamplesOf(microbatch)); }
   template <typename Op>
   void Send(const Op& op, Pieces& pieces) {
     int64_t& sent = pieces.Of(op);
     sent += op.samples;
-    if (sent == program_.microbatches[op.microbatch].samples) live_.boundaries -= BoundaryOf(op.microbatch);
+    leaving_bytes_ = 0;
+    if (sent < program_.microbatches[op.microbatch].samples) return;
+    live_.boundaries -= BoundaryOf(op.microbatch);
+    if (as_engine_) leaving_bytes_ = BoundaryOf(op.microbatch);
   }
   template <typename Op>
   void Receive(const Op& op, Pieces& pieces) {
@@ -328,6 +332,7 @@ class Ledger {
   size_t at_ = 0, next_receive_ = 0;  // instructions
   ActivationBytes live_, peak_;
   int64_t head_waits_ = 0;
+  int64_t leaving_bytes_ = 0;  // of what was sent last
 };
 
 int64_t ElementsBesideHomes(const std::vector<UnitBuffer>& buffers) {

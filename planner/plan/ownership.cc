@@ -90,9 +90,16 @@ std::vector<OwnedRanges> HeldBy(const PipelinePlan& pipeline, int32_t first_rank
     absl::StatusOr<std::vector<ModelSlice>> slices = std::vector<ModelSlice>();
     if (blocks.model != nullptr && IsTensorParallel(stage)) slices = SlicesOfStage(*blocks.model, stage);
     const bool cut = slices.ok() && !slices->empty();
+    const OwnedRanges* layer = nullptr;  // of the one before
     for (const size_t block : UnitsOfStage(pipeline, s, held.size())) {
-      held[block] = cut ? CutSlices(blocks.layout[block], *slices, shares, first_rank)
-                        : CutWhole(blocks.elements[block], shares, first_rank);
+      if (!cut) {
+        held[block] = CutWhole(blocks.elements[block], shares, first_rank);
+        continue;
+      }
+      const UnitSpec& unit = blocks.layout[block];
+      const bool is_layer = unit.kind == UnitKind::kLayer;
+      held[block] = is_layer && layer != nullptr ? *layer : CutSlices(unit, *slices, shares, first_rank);
+      if (is_layer) layer = &held[block];
     }
     first_rank += static_cast<int32_t>(shares.size());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -51,8 +52,11 @@ absl::Status CheckOwnership(const Plan& plan, const ModelShape& model) {
   std::vector<const RankPlan*> ranks;
   ForEachRank(plan, [&](const RankPlan& rank) { ranks.push_back(&rank); });
   const std::vector<UnitSpec> layout = ParameterLayout(model);
+  const OwnedRanges* checked = nullptr;  // of the block before
   for (size_t block = 0; block < layout.size(); ++block) {
-    for (const OwnedRange& range : plan.ownership->Of(static_cast<int32_t>(block))) {
+    const OwnedRanges& owned = plan.ownership->Of(static_cast<int32_t>(block));
+    if (std::exchange(checked, &owned) == &owned && layout[block].kind == layout[block - 1].kind) continue;
+    for (const OwnedRange& range : owned) {
       int64_t has = 0;
       for (const SliceRun& run : RunsOf(layout[block], slices[range.rank])) {
         has += std::max<int64_t>(0, std::min(range.end, run.in_unit + run.elements) - std::max(range.begin, run.in_unit));

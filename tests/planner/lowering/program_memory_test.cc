@@ -43,7 +43,8 @@ std::unique_ptr<Setting> RunnableSetting(int64_t batch) {
   return *std::move(setting);
 }
 
-// As the engine counts: the room of the second gradient is there while the lane waits for it, and tokens are not the walk's.
+// As the engine counts: the room of the second gradient is there while the lane waits for it, what was sent last has not left yet,
+// and tokens are not the walk's.
 TEST(ProgramMemoryTest, TheNextHandOverHasItsRoom) {
   const auto setting = RunnableSetting(4);
   const auto programs = ScheduleAndLower(*setting, TwoByTwo(*setting));
@@ -51,7 +52,7 @@ TEST(ProgramMemoryTest, TheNextHandOverHasItsRoom) {
   const Costs& costs = setting->costs;
   const int kind = setting->KindOf(0);
   const ActivationBytes peak = PeakActivations(costs, kind, (*programs)[0]);
-  EXPECT_EQ(peak.boundaries, (2 * 2 + 3) * costs.BoundaryBytes(2));
+  EXPECT_EQ(peak.boundaries, (2 * 2 + 3 + 1) * costs.BoundaryBytes(2));
   EXPECT_EQ(peak.saved, 2 * 2 * costs.SavedBytes(kind, UnitKind::kLayer, OpSet::None(), 2));
   EXPECT_EQ(peak.workspace, costs.WorkspaceBytes(kind, UnitKind::kLayer, 2));
 }
@@ -88,8 +89,8 @@ TEST(ProgramMemoryTest, WhatIsComputedInOnePieceComesAtOnce) {
   const Costs& costs = setting->costs;
   const int kind = setting->KindOf(1);
   const int64_t border = costs.BoundaryBytes(2);
-  // Inputs of two layers and the head, the gradient of the head's input; the rooms of what comes.
-  EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1]).boundaries, (4 + 1) * border);
+  // Inputs of two layers and the head, the gradient of the head's input; the rooms of what comes; the gradient sent last.
+  EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1]).boundaries, (4 + 1 + 1) * border);
   EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1], {}, *programs).boundaries, (4 + 3) * border);
 }
 
