@@ -154,12 +154,14 @@ class EngineActivations {
             Workspace(kLayerUnit, turn.own)});
     }
     if (duty_.embedding) take(AtEmbedding(turn, passed));
+    peak.boundaries += Leaving(turn);
     return peak;
   }
   // The head's forward: its logits are the largest temporary of a forward. `left`: with the microbatch's own.
   At Forward(const Turn& turn, int64_t all) const {
     const int64_t layers = duty_.layers * (by_unit_ ? all : turn.left), inputs = by_unit_ ? all : turn.left;
-    return {Boundary(layers + inputs), Layers(layers) + Saved(kHeadUnit, turn.left), Workspace(kHeadUnit, turn.own)};
+    return {Boundary(layers + inputs) + Leaving(turn), Layers(layers) + Saved(kHeadUnit, turn.left),
+            Workspace(kHeadUnit, turn.own)};
   }
 
  private:
@@ -171,6 +173,8 @@ class EngineActivations {
             Workspace(kEmbeddingUnit, turn.own)};
   }
 
+  // What was handed over last, until the next is.
+  int64_t Leaving(const Turn& turn) const { return duty_.num_stages > 1 ? Boundary(turn.own) : 0; }
   int64_t Boundary(int64_t samples) const { return costs_.BoundaryBytes(static_cast<double>(samples)); }
   int64_t Layers(int64_t samples) const {
     return costs_.SavedBytes(duty_.kind, kLayerUnit, recompute_, static_cast<double>(samples), duty_.tp_share);
@@ -272,8 +276,8 @@ bool IsEngines(const Costs& costs, const RankDuty& duty) {
 
 int64_t TokenBytesOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
   if (!duty.embedding && !duty.head) return 0;
-  const auto samples = static_cast<double>(microbatches.Sum(microbatches.count()));
-  return costs.SavedBytes(duty.kind, kEmbeddingUnit, OpSet::None(), samples);
+  const int64_t samples = duty.samples > 0 ? duty.samples : microbatches.Sum(microbatches.count());
+  return costs.SavedBytes(duty.kind, kEmbeddingUnit, OpSet::None(), static_cast<double>(samples));
 }
 
 MemoryByPurpose EngineMemoryOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {

@@ -44,6 +44,10 @@ RankDuty BatonUnitSolver::Duty(int kind, int64_t parts, const BatonRole& role) c
   duty.share = duty.tp_share / static_cast<double>(role.replicas);
   duty.group_size = role.replicas;
   duty.in_flight = role.in_flight;
+  duty.num_stages = role.embedding && role.head ? 1 : 2;
+  duty.from_previous = role.embedding ? 0 : role.microbatch;
+  duty.from_next = role.head ? 0 : role.microbatch;
+  duty.samples = setting_.workload.global_batch / role.replicas;
   return duty;
 }
 
@@ -63,7 +67,7 @@ BatonUnitSolver::RankCost BatonUnitSolver::Compute(int kind, int64_t parts, size
   RankDuty duty = Duty(kind, parts, role);
   const auto peak = [&](OpSet ops) {
     duty.recompute = ops;
-    return MemoryOf(costs_, duty, role.in_flight, role.microbatch, 0).total();
+    return MemoryOf(costs_, duty, role.in_flight + 1, role.microbatch, 0).total();
   };
   const std::vector<RecomputeOption>& frontier = Frontier(kind, parts, role.microbatch, ranks == 1 || role.reduce_again);
   const int64_t usable = usable_[kind];

@@ -104,7 +104,11 @@ int64_t HexiscaleProblem::PeakBytes(const StageShape& shape, const Place& place,
   duty.replica_gradients = place.zero_stage > 1;
   duty.sums_across = place.replicas > 1;
   duty.recompute = place.keep ? OpSet::None() : OpSet::All();
-  return MemoryOf(setting_.costs, duty, place.in_flight, place.m, 0).total();
+  duty.in_flight = place.in_flight;
+  duty.from_previous = place.first ? 0 : place.m;
+  duty.from_next = place.last() ? 0 : place.m;
+  duty.samples = place.samples;
+  return MemoryOf(setting_.costs, duty, place.in_flight + 1, place.m, 0).total();
 }
 
 int64_t HexiscaleProblem::MostLayers(const StageShape& shape, const Place& place) const {
@@ -145,18 +149,24 @@ const StageCost& HexiscaleProblem::CostAlone(const StageShape& shape, const Plac
   return slot->second;
 }
 
+HexiscaleProblem::Place HexiscaleProblem::PlaceOf(int stage, int num_stages, int64_t m, int64_t count, bool keep, int replicas,
+                                                  int zero_stage) const {
+  Place place{num_stages - 1 - stage, stage == 0, m, 0, keep, replicas, zero_stage};
+  place.in_flight = std::max<int64_t>(1, InFlight(ScheduleFamily::k1F1B, stage, num_stages, 1, count));
+  if (replicas > 0 && setting_.request.runnable && (place.first || place.last())) place.samples = m * count;
+  return place;
+}
+
 std::vector<StageCost> HexiscaleProblem::StageCosts(const std::vector<StageShape>& shapes, int64_t m, int64_t count,
                                                     const std::vector<bool>& keep, int replicas, int zero_stage) {
   const int stages = static_cast<int>(shapes.size());
   const double boundary = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(m)));
-  CostsAlone& known = costs_[{m, replicas, zero_stage}];
   std::vector<StageCost> costs;
   costs.reserve(shapes.size());
   for (int j = 0; j < stages; ++j) {
     const bool keeps = !keep.empty() && keep[At(j)];
-    Place place{stages - 1 - j, j == 0, m, 0, keeps, replicas, zero_stage};
-    place.in_flight = std::max<int64_t>(1, InFlight(ScheduleFamily::k1F1B, j, stages, 1, count));
-    costs.push_back(CostAlone(shapes[At(j)], place, &known));
+    const Place place = PlaceOf(j, stages, m, count, keeps, replicas, zero_stage);
+    costs.push_back(CostAlone(shapes[At(j)], place, &costs_[{m, replicas, zero_stage, place.samples}]));
     if (j + 1 < stages) costs.back().fixed_seconds += HopSeconds(shapes[At(j)], shapes[At(j + 1)], boundary);
   }
   return costs;
@@ -164,8 +174,7 @@ std::vector<StageCost> HexiscaleProblem::StageCosts(const std::vector<StageShape
 
 int64_t HexiscaleProblem::MissingBytes(const StageShape& shape, int stage, int num_stages, int64_t m, int64_t count, bool keep,
                                        int replicas, int zero_stage) {
-  Place place{num_stages - 1 - stage, stage == 0, m, 0, keep, replicas, zero_stage};
-  place.in_flight = std::max<int64_t>(1, InFlight(ScheduleFamily::k1F1B, stage, num_stages, 1, count));
+  const Place place = PlaceOf(stage, num_stages, m, count, keep, replicas, zero_stage);
   return std::max<int64_t>(0, PeakBytes(shape, place, 1) - usable_bytes_[At(shape.kind)]);
 }
 

@@ -83,8 +83,10 @@ class HexiscaleProblem {
     int64_t m = 1, in_flight = 1;
     bool keep = false;
     int replicas = 1, zero_stage = 0;
+    int64_t samples = 0;  // of a step, where their tokens count
     bool last() const { return after == 0; }
   };
+  Place PlaceOf(int stage, int num_stages, int64_t m, int64_t count, bool keep, int replicas, int zero_stage) const;
   int64_t PeakBytes(const StageShape& shape, const Place& place, int64_t layers) const;
   int64_t MostLayers(const StageShape& shape, const Place& place) const;
   double UnitSeconds(const StageShape& shape, UnitKind unit, int64_t m) const;
@@ -92,7 +94,7 @@ class HexiscaleProblem {
   double LayerSeconds(const StageShape& shape, int64_t m, bool keep);
   // One boundary of so many bytes forward and its gradient backward, the broadcast in the receiving group included (equation 5).
   double HopSeconds(const StageShape& from, const StageShape& to, double bytes);
-  // Costs of stages without the hop to the next, of one microbatch size, number of replicas and ZeRO stage.
+  // Costs of stages without the hop to the next, of one microbatch size, number of replicas, ZeRO stage and samples.
   using CostsAlone = absl::flat_hash_map<uint64_t, StageCost>;
   const StageCost& CostAlone(const StageShape& shape, const Place& place, CostsAlone* known);
   int ClassOf(const StageShape& shape);
@@ -110,7 +112,7 @@ class HexiscaleProblem {
   std::vector<int64_t> usable_bytes_;              // by kind
   absl::flat_hash_map<StageShape, int> class_of_;  // equal for shapes of equal costs: nodes differ by their links alone
   std::map<std::tuple<int, int, double, double>, int> classes_;
-  std::map<std::tuple<int64_t, int, int>, CostsAlone> costs_;
+  std::map<std::tuple<int64_t, int, int, int64_t>, CostsAlone> costs_;
   absl::flat_hash_map<std::pair<int, int>, Line> hop_;  // by nodes
   std::map<std::pair<int, int>, Line> all_reduce_;      // by node and degree
   std::map<std::vector<int>, Ring> sync_;

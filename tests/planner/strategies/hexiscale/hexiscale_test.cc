@@ -120,6 +120,24 @@ TEST(Hexiscale, WithinOnePercentOfTheExhaustiveOptimum) {
   }
 }
 
+// The tokens of all of a step's samples, although few of them are in flight.
+TEST(HexiscaleProblem, MemoryIsThatOfTheWholeBatch) {
+  PlanRequest request;
+  request.runnable = true;
+  request.memory_reserve = 0.9999;
+  const auto setting = PresetSetting("hexiscale-2", "llama2-7b", 1024, 1024, request);
+  HexiscaleProblem problem(*setting, /*shared_links=*/true);
+  const StageShape shape = problem.ShapeOf(std::vector<int>{0});
+  const auto missing = [&](int stage, int stages, int64_t count) {
+    return problem.MissingBytes(shape, stage, stages, /*m=*/1, count, /*keep=*/false, /*replicas=*/2, /*zero_stage=*/1);
+  };
+  const Costs& costs = setting->costs;
+  const int64_t tokens = costs.SavedBytes(shape.kind, UnitKind::kEmbedding, OpSet::None(), 1000);
+  EXPECT_EQ(missing(0, 1, 1002) - missing(0, 1, 2), tokens);
+  EXPECT_EQ(missing(0, 3, 1003) - missing(0, 3, 3), tokens);
+  EXPECT_EQ(missing(1, 3, 1003), missing(1, 3, 3));
+}
+
 TEST(HexiscaleProblem, SharedLinksNeverSynchroniseFaster) {
   const auto setting = PresetSetting("hexiscale-1", "llama2-7b", 128, 1024);
   HexiscaleProblem alone(*setting, false), shared(*setting, true);
