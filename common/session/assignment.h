@@ -31,7 +31,7 @@ struct RankAssignment {
   std::string programs_digest;  // of all ranks' programs: they agree on it before the first step
   double predicted_step_seconds = 0;
   LaneSeconds predicted_lanes;  // of a step
-  int stage = 0;                // of the pipeline
+  int pipeline = 0, stage = 0;  // of the plan, of the pipeline
   int64_t start_step = 0;
   std::string resume_from;  // checkpoint folder or empty
   ModelShape model;

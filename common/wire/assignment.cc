@@ -109,6 +109,7 @@ v1::RankAssignment ToProto(const RankAssignment& a) {
   proto.set_programs_digest(a.programs_digest);
   proto.set_predicted_step_seconds(a.predicted_step_seconds);
   *proto.mutable_predicted_lanes() = ToProto(a.predicted_lanes);
+  proto.set_pipeline(a.pipeline);
   proto.set_stage(a.stage);
   for (const auto& [one, other] : a.link_pairs) {
     v1::RankPair* out = proto.add_link_pairs();
@@ -145,6 +146,7 @@ absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
   a.programs_digest = proto.programs_digest();
   a.predicted_step_seconds = proto.predicted_step_seconds();
   a.predicted_lanes = FromProto(proto.predicted_lanes());
+  a.pipeline = proto.pipeline();
   a.stage = proto.stage();
   for (const v1::RankPair& pair : proto.link_pairs()) a.link_pairs.emplace_back(pair.a(), pair.b());
   a.spared_checkpoints.assign(proto.spared_checkpoints().begin(), proto.spared_checkpoints().end());

@@ -44,7 +44,7 @@ absl::StatusOr<PlanRow> RowOf(const JobRecord& job, const planner::PlanResult& r
 // Where the plan puts a rank.
 struct Place {
   DeviceDescription device;
-  int stage = 0;
+  int pipeline = 0, stage = 0;
 };
 
 // By rank: pipelines, stages, units and ranks in the plan's order.
@@ -52,15 +52,16 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const planner::Plan& plan, const std
   std::map<DeviceId, const DeviceDescription*> offered;
   for (const DeviceDescription& device : considered) offered[device.id] = &device;
   std::vector<Place> places;
-  for (const planner::PipelinePlan& pipeline : plan.pipelines) {
-    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-      for (const planner::UnitPlan& unit : pipeline.stages[s].units) {
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    const std::vector<planner::StagePlan>& stages = plan.pipelines[p].stages;
+    for (size_t s = 0; s < stages.size(); ++s) {
+      for (const planner::UnitPlan& unit : stages[s].units) {
         for (const planner::RankPlan& rank : unit.ranks) {
           const auto device = offered.find(rank.device);
           if (device == offered.end()) {
             return absl::InternalError(absl::StrCat("the plan uses device ", rank.device.value(), ", which is not there"));
           }
-          places.push_back({*device->second, static_cast<int>(s)});
+          places.push_back({*device->second, static_cast<int>(p), static_cast<int>(s)});
         }
       }
     }
@@ -123,6 +124,7 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
   for (size_t r = 0; r < ranks.size(); ++r) {
     ranks[r].rank = static_cast<int>(r);
     ranks[r].device = places[r].device;
+    ranks[r].pipeline = places[r].pipeline;
     ranks[r].stage = places[r].stage;
     ranks[r].slice = slices[r];
     ranks[r].program = result.programs[r];

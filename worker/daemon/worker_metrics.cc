@@ -67,7 +67,8 @@ void WorkerMetrics::RankExited(const std::string& kind) { rank_exits_.Add({{"nod
 void WorkerMetrics::Assigned(const RankAssignment& assignment) {
   const MetricLabels labels = Device(assignment.device.id);
   ForgetJob(assignment.device.id);
-  const MetricLabels job = With(With(labels, "job_id", assignment.job.value()), "stage", std::to_string(assignment.stage));
+  MetricLabels job = With(labels, "job_id", assignment.job.value());
+  job = With(With(job, "pipeline", std::to_string(assignment.pipeline)), "stage", std::to_string(assignment.stage));
   jobs_[assignment.device.id] = job;
   job_.Set(job, 1);
   SetPredicted(labels, assignment.predicted_lanes);

@@ -34,6 +34,7 @@ RankAssignment Sample() {
   a.programs_digest = "0123abcd";
   a.predicted_step_seconds = 1.25;
   a.predicted_lanes = {{0.1, 0.2, 0.3, 0.4, 0.5}, 0.6, 0.7, 0.8, 0.9, 1.0};
+  a.pipeline = 1;
   a.stage = 2;
   a.start_step = 40;
   a.resume_from = "/checkpoints/step-00000040-gen-3";
@@ -75,6 +76,7 @@ TEST(WireAssignmentTest, RoundTrips) {
   EXPECT_EQ(back->programs_digest, a.programs_digest);
   EXPECT_EQ(back->predicted_step_seconds, a.predicted_step_seconds);
   EXPECT_EQ(back->predicted_lanes, a.predicted_lanes);
+  EXPECT_EQ(back->pipeline, a.pipeline);
   EXPECT_EQ(back->stage, a.stage);
   EXPECT_EQ(back->start_step, a.start_step);
   EXPECT_EQ(back->resume_from, a.resume_from);
