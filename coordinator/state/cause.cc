@@ -4,12 +4,22 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/peer_ended.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
 namespace {
 
 bool IsConsequence(FailureKind kind) { return kind == FailureKind::kPeerLost || kind == FailureKind::kProfile; }
+
+// Of consequences alone. Where a network falls silent, the first ranks to notice end and close their connections to others, who
+// may be heard first.
+const Failure& MostTelling(const std::vector<Failure>& failures) {
+  const auto found = std::find_if(failures.begin(), failures.end(), [](const Failure& failure) {
+    return failure.kind == FailureKind::kPeerLost && !SaysPeerEnded(failure.message);
+  });
+  return found == failures.end() ? failures.front() : *found;
+}
 
 }  // namespace
 
@@ -27,7 +37,7 @@ std::optional<Failure> FirstCause(absl::Duration now, const std::vector<Failure>
     return *hung;
   }
   if (failures.empty() || now - failures.front().at < config.peer_lost_wait) return std::nullopt;
-  return failures.front();
+  return MostTelling(failures);
 }
 
 std::string Describe(const Failure& failure) {
@@ -53,7 +63,7 @@ std::string Describe(const Failure& failure) {
     case FailureKind::kProfile:
       return absl::StrCat("profiling on node ", failure.node.value(), " failed", tail);
     case FailureKind::kPeerLost:
-      return absl::StrCat("the ranks lost each other and nobody said why; first said by the rank on ", failure.device.value(),
+      return absl::StrCat("the ranks lost each other and nobody said why; said by the rank on ", failure.device.value(),
                           tail);
   }
   return failure.message;

@@ -18,7 +18,8 @@ struct CauseConfig {
   absl::Duration peer_lost_wait = absl::Seconds(2);
 };
 
-// Null while nothing failed, or only consequences did and the cause may still come. Failures are in order of arrival.
+// Null while nothing failed, or only consequences did and the cause may still come. Failures are in order of arrival. Of lost
+// peers alone it is the first that says more than that its peer has ended.
 std::optional<Failure> FirstCause(absl::Duration now, const std::vector<Failure>& failures, const CauseConfig& config);
 
 // "node n2 was lost: its connection broke".

@@ -32,8 +32,10 @@ absl::Status CheckZero(const PlanLimits& limits, const Plan& plan) {
       const StagePlan& stage = plan.pipelines[p].stages[s];
       const bool alone = stage.units.size() == 1 && stage.units[0].ranks.size() == 1;
       if (alone || stage.zero_stage <= limits.most_zero_in_pipelines) continue;
-      return Beyond("pipelines[", p, "].stages[", s, "]: zero_stage ", stage.zero_stage, " given; of ", plan.pipelines.size(),
-                    " pipelines ", limits.who, " stages of several ranks with zero_stage 0 or ", limits.most_zero_in_pipelines);
+      return Beyond("pipelines[", p, "].stages[", s, "]: zero_stage ", stage.zero_stage, " given",
+                    stage.zero_stage == StagePlan{}.zero_stage ? " (or none, which is the same)" : "", "; of ",
+                    plan.pipelines.size(), " pipelines ", limits.who, " stages of several ranks with zero_stage 0 or ",
+                    limits.most_zero_in_pipelines);
     }
   }
   return absl::OkStatus();

@@ -1,9 +1,10 @@
 // The rules of the plan language (docs/plan-language.md numbers them). Each rule is one sentence that names rank and place.
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/some_names.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "planner/plan/op_set.h"
@@ -71,7 +72,8 @@ absl::Status CheckMinistages(const PipelinePlan& pipeline, size_t p, VirtualStag
     next = range.last + 1;
   }
   if (next != model.num_layers) {
-    return Invalid("pipeline ", p, ": ministages end before layer ", next, ", the model has ", model.num_layers, " layers");
+    return Invalid("pipeline ", p, ": ministages end before layer ", next, ", the model has ", model.num_layers,
+                   " layers; every pipeline computes all of them");
   }
   return absl::OkStatus();
 }
@@ -188,6 +190,7 @@ absl::Status CheckSchedule(const Plan& plan, const PipelinePlan& pipeline, size_
 
 absl::Status CheckBatches(const Plan& plan) {
   int64_t total = 0;
+  std::vector<std::string> of_pipelines;
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     const std::vector<StagePlan>& stages = plan.pipelines[p].stages;
     const int64_t batch = BatchOf(stages[0], plan.global_batch);
@@ -199,21 +202,28 @@ absl::Status CheckBatches(const Plan& plan) {
     }
     if (batch == 0) return Invalid("pipeline ", p, " has no microbatches; list its devices as unused");
     total += batch;
+    of_pipelines.push_back(absl::StrCat("pipeline ", p, ": ", batch));
     if (total > plan.global_batch) break;
   }
   if (total == plan.global_batch) return absl::OkStatus();
   return Invalid("the ranks' microbatches add up to ", total > plan.global_batch ? "at least " : "", total,
-                 ", the global batch is ", plan.global_batch);
+                 ", the global batch is ", plan.global_batch,
+                 plan.pipelines.size() == 1 ? "" : absl::StrCat(" (", SomeNames(of_pipelines), ")"));
 }
 
 absl::Status CheckDistinctDevices(const Plan& plan) {
-  std::set<DeviceId> seen;
+  std::map<DeviceId, std::string> seen;  // and where
   Place place;
-  for (const PipelinePlan& pipeline : plan.pipelines) {
-    for (const StagePlan& stage : pipeline.stages) {
-      for (const UnitPlan& unit : stage.units) {
+  for (; place.pipeline < plan.pipelines.size(); ++place.pipeline) {
+    const std::vector<StagePlan>& stages = plan.pipelines[place.pipeline].stages;
+    for (place.stage = 0; place.stage < stages.size(); ++place.stage) {
+      for (const UnitPlan& unit : stages[place.stage].units) {
         for (const RankPlan& rank : unit.ranks) {
-          if (!seen.insert(rank.device).second) return Invalid(place.Rank(rank), ": the device is there twice");
+          const auto [at, added] = seen.emplace(rank.device, place.Stage());
+          if (!added) {
+            return Invalid(place.Rank(rank), ": the device is there twice, in ", at->second, " and in ", place.Stage(),
+                           "; it computes in one place");
+          }
           ++place.rank;
         }
       }
@@ -221,7 +231,7 @@ absl::Status CheckDistinctDevices(const Plan& plan) {
   }
   for (const UnusedDevice& unused : plan.unused) {
     if (unused.device.empty()) return Invalid("unused: device is missing");
-    if (!seen.insert(unused.device).second) return Invalid("unused: ", unused.device.value(), " is there twice");
+    if (!seen.emplace(unused.device, "unused").second) return Invalid("unused: ", unused.device.value(), " is there twice");
   }
   return absl::OkStatus();
 }

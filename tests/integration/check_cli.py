@@ -15,7 +15,7 @@ import termios
 from harness import BIN, CPU_DEVICE, ROOT, Results, TestCluster, expect, job_sections, published_checkpoints, state_of
 from cluster import Daemon
 
-USAGE, DATA, NO_INPUT, UNAVAILABLE, CONFIG = 64, 65, 66, 69, 78   # the last of daemons
+USAGE, DATA, NO_INPUT, UNAVAILABLE, CONFIG = 64, 65, 66, 69, 78   # the last of daemons, and of plans that the engine does not run
 
 
 def refused(done, words, statuses=None):
@@ -241,6 +241,29 @@ def plan_on_the_live_cluster(cluster):
     refused(cluster.run_motley("plan", "no-such-job", "--compare"), ["no-such-job"], {NO_INPUT})
 
 
+def wrong_pipelines(cluster):
+    """Plans by hand of two pipelines: refused at submit, each by what is wrong and where."""
+    def stage(layers, devices, microbatches, **more):
+        ranks = [{"device": device, "shard_ratio": 1 / len(devices), "tp_share": 1 / len(devices)} for device in devices]
+        return {"ministages": [layers], "units": [{"ranks": ranks, "microbatches": microbatches}], **more}
+
+    good = stage([0, 1], ["n1/cpu0"], [6])
+    pair = ["n2/cpu0", "n2/cpu1"]
+    path, plan = cluster.job_file("wrong-pipelines", job_sections(cluster)), cluster.path("wrong-pipelines.json")
+    for second, words, status in [
+            (stage([0, 0], ["n2/cpu0"], [6]), ["pipeline 1: ministages end before layer 1", "the model has 2 layers"], DATA),
+            (stage([0, 2], ["n2/cpu0"], [6]), ["pipeline 1 stage 0: ministages[0] is layers 0-2", "of 0-1"], DATA),
+            (stage([0, 1], ["n2/cpu0"], [4]), ["add up to 10, the global batch is 12 (pipeline 0: 6, pipeline 1: 4)"], DATA),
+            (stage([0, 1], ["n1/cpu0"], [6]), ["n1/cpu0", "there twice, in pipeline 0 stage 0 and in pipeline 1 stage 0"], DATA),
+            (stage([0, 1], ["n2/cpu0"], []), ["pipeline 1 has no microbatches; list its devices as unused"], DATA),
+            (stage([0, 1], pair, [6], zero_stage=2), ["pipelines[1].stages[0]: zero_stage 2 given", "zero_stage 0 or 1"], CONFIG),
+            (stage([0, 1], pair, [6]), ["pipelines[1].stages[0]: zero_stage 3 given (or none, which is the same)"], CONFIG)]:
+        with open(plan, "w", encoding="utf-8") as file:
+            json.dump({"schedule": "1f1b", "pipelines": [{"stages": [good]}, {"stages": [second]}]}, file)
+        refused(cluster.run_motley("submit", path, "--id", "wrong-pipelines", "--plan", plan), ["planner.plan_json: plan: ", *words], {status})
+    refused(cluster.run_motley("status", "wrong-pipelines"), ["wrong-pipelines"], {NO_INPUT})
+
+
 def data_errors(cluster):
     for job_id, path, content, words, code, status in [
             ("no-data", cluster.path("missing.txt"), None, ["missing.txt"], 5, NO_INPUT),
@@ -403,7 +426,7 @@ def main():
         cluster.start({"n1": [CPU_DEVICE], "n2": [CPU_DEVICE]})
         for test in (unknown_key, unknown_section, out_of_range, bad_set, missing_job_file, config_show, examples_are_valid, unknown_job,
                      reused_job_id, resume_wait_list_delete, wait_and_listings, transports_of_a_running_job,
-                     terminal_of_80_columns, newest_lines, plan_on_the_live_cluster, data_errors, model_fits_nowhere,
+                     terminal_of_80_columns, newest_lines, plan_on_the_live_cluster, wrong_pipelines, data_errors, model_fits_nowhere,
                      socket_for_people, port_taken, insecure_listener, bad_daemon_config, duplicate_worker, probe_of_a_node,
                      cards_that_cannot_be_used_are_named, drain_and_undrain):
             results.run(test.__name__.replace("_", " "), test, cluster)

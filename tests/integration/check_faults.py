@@ -17,6 +17,7 @@ from faults_curve import curve, flipped_reads
 from faults_kills import kills
 from faults_newcomers import newcomers, silent_in_swap
 from faults_partitions import BOTH, FROM, partitions
+from faults_pipelines import pipelines
 from faults_roots import swapped_folder
 import faults_strangers
 
@@ -369,6 +370,7 @@ def main():
         results.run("a checkpoint folder swapped for a link outside", swapped_folder, cluster)
         results.run("full disk", full_disk, cluster)
         results.run("nothing is left", nothing_left, cluster, before_shm)
+    pipelines(results)
     results.run("lost share", lost_share)
     results.run("a node that misreads checkpoints", misreading_node)
     results.run("kills of the coordinator", killed_again_and_again, 1)

@@ -134,6 +134,7 @@ void Supervisor::OnExit(RankRun& run, Rank& rank, const std::string& how) {
   const std::string lost = LostCard(rank);
   std::string text = lost.empty() ? absl::StrCat(rank.device.value(), ": the rank's process ", how)
                                   : absl::StrCat(lost, "; the rank's process ", how);
+  absl::StrAppend(&text, LastHeard(rank.watch));
   if (!rank.process->last_line().empty()) absl::StrAppend(&text, "; its last output: ", rank.process->last_line());
   LogError(text);
   metrics_.RankExited("died");

@@ -34,6 +34,9 @@ struct WatchDecision {
   std::string reason;
 };
 
+// "; last heard: step 7, gather", what it was doing then; empty before it has said so.
+std::string LastHeard(const WatchState& state);
+
 WatchDecision Decide(absl::Duration now, const WatchState& state, const WatchConfig& config);
 
 }  // namespace motley::worker

@@ -66,6 +66,17 @@ TEST_F(DecideTest, LostPeersAloneAreReportedAfterTwoSeconds) {
   EXPECT_NE(decision.reason.find("nobody said why"), std::string::npos);
 }
 
+TEST_F(DecideTest, OfLostPeersOneThatFellSilentIsNamedAndNotOneThatEndedForIt) {
+  Enter(Stage::kRunning);
+  Fail(FailureKind::kPeerLost, "n1/gpu0", "receiving from n1/gpu1: lost n1/gpu1: the other end closed the connection");
+  Fail(FailureKind::kPeerLost, "n1/gpu2", "all-gather: lost n1/gpu1: Connection reset by peer");
+  Fail(FailureKind::kPeerLost, "n1/gpu1", "reduce-scatter: lost n2/gpu0: Connection timed out");
+  now_ += absl::Milliseconds(2001);
+  EXPECT_EQ(Now().reason,
+            "the ranks lost each other and nobody said why; said by the rank on n1/gpu1: reduce-scatter: lost n2/gpu0: Connection "
+            "timed out");
+}
+
 TEST_F(DecideTest, TheFirstStalledRankIsTheCauseUnlessOneDied) {
   Enter(Stage::kRunning);
   Fail(FailureKind::kHung, "n2/gpu0", "no progress for 3 s");

@@ -74,6 +74,17 @@ TEST(UnitSlicesTest, WhatTheEngineCannotCutIsNamed) {
     p.global_batch = 12;
   };
   EXPECT_EQ(Refused(model, halves), "");
+  // Widths that share no cut beside each other are run; a head that is cut is named where it is.
+  const auto beside = [&](double first, double second) {
+    return Refused(model, [&](Plan& p, StagePlan& s) {
+      halves(p, s);
+      for (UnitPlan& unit : p.pipelines[1].stages[0].units) {
+        if (unit.ranks.size() == 2) unit.ranks[0].tp_share = first, unit.ranks[1].tp_share = second;
+      }
+    });
+  };
+  EXPECT_EQ(beside(0.5, 0.5), "");
+  EXPECT_THAT(beside(0.6, 0.4), HasSubstr("pipelines[1].stages[0]: the unit of mn1/gpu0: tp_share 0.6, 0.4 cut a key-value head"));
 }
 
 TEST(UnitSlicesTest, AModelThatIsTooSmallIsNamed) {

@@ -141,11 +141,12 @@ TEST_F(SupervisorTest, DeathWithoutAWordIsReportedWithItsLastOutput) {
 
 TEST_F(SupervisorTest, AKilledRankIsReportedWithItsSignal) {
   Start({TestAssignment("until-stopped")});
-  WaitForEvent(Kind::kReady);
+  WaitForReport<StepReport>();
   ASSERT_EQ(Children().size(), 1u);
   kill(Children()[0], SIGKILL);
   const RankReport died = WaitForEvent(Kind::kDied);
   EXPECT_THAT(died.message, HasSubstr("signal 9"));
+  EXPECT_THAT(died.message, HasSubstr("last heard: step 2, forward")) << "what it was doing";
   EXPECT_EQ(died.device, DeviceId("n1/gpu0"));
 }
 

@@ -191,7 +191,7 @@ class NcclCommunicator : public Communicator {
 
   // The first cause ends everything.
   absl::Status Failed(const std::string& what, const absl::Status& error) {
-    if (!AbortIfFirst(absl::StrCat("an earlier ", what, " failed"))) return first_cause_.NotAborted(what);
+    if (!AbortIfFirst(absl::StrCat("an earlier ", what, " failed: ", error.message()))) return first_cause_.NotAborted(what);
     return WithFault(absl::Status(error.code(), absl::StrCat(what, ": ", error.message())), FaultOf(error));
   }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/peer_ended.h"
 
 namespace motley::engine {
 namespace {
@@ -43,7 +44,7 @@ absl::Status TransferAll(int socket, std::vector<iovec>& parts, short event, abs
     if (n > 0) {
       if (!Advance(parts, first, static_cast<size_t>(n))) return absl::OkStatus();
     } else if (n == 0) {
-      return absl::UnavailableError("the other end closed the connection");
+      return absl::UnavailableError(kPeerEnded);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       if (absl::Status status = Await(socket, event, patience); !status.ok()) return status;
     } else if (errno != EINTR) {

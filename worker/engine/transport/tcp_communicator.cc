@@ -14,6 +14,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
+#include "common/base/peer_ended.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/transport/channel.h"
@@ -172,7 +173,7 @@ class TcpCommunicator : public Communicator {
     MOTLEY_RETURN_IF_ERROR(first_cause_.NotAborted("health"));
     for (const auto& [at, socket] : sockets_) {
       if (at.second != kHostExchangeChannel || !IsClosed(socket.get())) continue;
-      return Lost(PeerAt(at.first, at.second), absl::UnavailableError("the other end closed the connection"));
+      return Lost(PeerAt(at.first, at.second), absl::UnavailableError(kPeerEnded));
     }
     return absl::OkStatus();
   }
@@ -287,7 +288,7 @@ class TcpCommunicator : public Communicator {
 
   // The first cause ends everything.
   absl::Status Failed(const std::string& what, const absl::Status& error) {
-    if (!AbortIfFirst(absl::StrCat("an earlier ", what, " failed"))) return first_cause_.NotAborted(what);
+    if (!AbortIfFirst(absl::StrCat("an earlier ", what, " failed: ", error.message()))) return first_cause_.NotAborted(what);
     return WithFault(absl::UnavailableError(absl::StrCat(what, ": ", error.message())), FaultOf(error));
   }
 

@@ -206,6 +206,20 @@ TEST(HandOver, APeerThatGoesInTheMiddleIsNamed) {
   }
 }
 
+// Of a rank's lanes the one that is woken may speak first.
+TEST(HandOver, WhatAnEarlierErrorEndedSaysWhomThatOneLost) {
+  WithRanks(
+      2, {},
+      [](int rank, Communicator& communicator) {
+        if (rank == 1) return;
+        std::vector<float> array(2);
+        ExpectLost(communicator.AllGather(0, array.data(), DType::kFloat32, OwnersOf({0, 1, 2})), "all-gather: lost n1/gpu0: ");
+        char byte = 0;
+        ExpectLost(communicator.Receive(1, &byte, 1), "receiving from n1/gpu0: an earlier all-gather failed: lost n1/gpu0: ");
+      },
+      EverybodyHandsOver);
+}
+
 TEST(HandOver, AbortEndsBothDirectionsAndTheCollective) {
   WithRanks(
       2, {},
