@@ -21,6 +21,8 @@
 #include "planner/live/live_inputs.h"
 #include "planner/live/planner.h"
 #include "planner/lowering/program_graph.h"
+#include "planner/plan/each_rank.h"
+#include "planner/plan/unit_slices.h"
 #include "planner/simulator/step_graph.h"
 #include "tests/worker/engine/fake_host.h"
 #include "worker/engine/engine.h"
@@ -220,8 +222,9 @@ class NodeClocks {
 };
 
 struct Trained {
-  double step_seconds = 0;  // median of all steps but the first
-  double lateness = 0;      // of the host, largest of all ranks in a median step, as a part of it
+  double step_seconds = 0;                     // median of all steps but the first
+  double lateness = 0;                         // of the host, largest of all ranks in a median step, as a part of it
+  std::vector<std::vector<StepResult>> steps;  // by rank: all but the first
 };
 
 inline std::vector<RankAssignment> AssignmentsOf(const BenchJob& job, const Planned& planned,
@@ -232,21 +235,19 @@ inline std::vector<RankAssignment> AssignmentsOf(const BenchJob& job, const Plan
   common.ownership = *planned.result.plan.ownership;
   common.model = job.model;
   common.config = job.config;
-  std::vector<RankAssignment> assignments;
-  for (const planner::StagePlan& stage : planned.result.plan.pipelines[0].stages) {
-    for (const planner::UnitPlan& unit : stage.units) {
-      RankAssignment& own = assignments.emplace_back(common);
-      own.device = *std::find_if(job.devices.begin(), job.devices.end(),
-                                 [&](const DeviceDescription& d) { return d.id == unit.ranks[0].device; });
-    }
-  }
-  std::vector<DeviceId> devices;
-  for (const RankAssignment& own : assignments) devices.push_back(own.device.id);
+  const std::vector<ModelSlice> slices = OrDie(planner::SlicesOfRanks(job.model, planned.result.plan));
+  planner::ForEachRank(planned.result.plan, [&](const planner::RankPlan& rank) {
+    common.devices.push_back(rank.device);
+    common.data_addresses.push_back("127.0.0.1");
+  });
+  std::vector<RankAssignment> assignments(common.devices.size(), common);
   for (size_t rank = 0; rank < assignments.size(); ++rank) {
-    assignments[rank].rank = static_cast<int>(rank);
-    assignments[rank].devices = devices;
-    assignments[rank].data_addresses.assign(devices.size(), "127.0.0.1");
-    assignments[rank].program = programs[rank];
+    RankAssignment& own = assignments[rank];
+    own.rank = static_cast<int>(rank);
+    own.slice = slices[rank];
+    own.device = *std::find_if(job.devices.begin(), job.devices.end(),
+                               [&](const DeviceDescription& d) { return d.id == common.devices[rank]; });
+    own.program = programs[rank];
   }
   return assignments;
 }
@@ -266,14 +267,15 @@ inline Trained Train(const BenchJob& job, const Planned& planned, const std::vec
     steps[rank] = host.steps;
   });
   // The first step also allocates buffers and sets libraries up.
+  for (auto& of_rank : steps) of_rank.erase(of_rank.begin());
   std::vector<double> seconds, lateness;
-  for (size_t s = 1; s < steps[0].size(); ++s) {
+  for (size_t s = 0; s < steps[0].size(); ++s) {
     seconds.push_back(steps[0][s].step_seconds);
     double late = 0;
     for (const auto& of_rank : steps) late = std::max(late, of_rank[s].lateness_seconds);
     lateness.push_back(late / seconds.back());
   }
-  return {Median(seconds), Median(lateness)};
+  return {Median(seconds), Median(lateness), std::move(steps)};
 }
 inline Trained Train(const BenchJob& job, const Planned& planned) { return Train(job, planned, planned.result.programs); }
 
