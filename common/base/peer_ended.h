@@ -12,8 +12,8 @@ inline constexpr char kPeerEnded[] = "the other end closed the connection";
 
 // A message holds these words, or the system's for the same.
 inline bool SaysPeerEnded(std::string_view message) {
-  for (const std::string_view words : {std::string_view(kPeerEnded), std::string_view(std::strerror(ECONNRESET)),
-                                       std::string_view(std::strerror(EPIPE))}) {
+  for (const std::string_view words :
+       {std::string_view(kPeerEnded), std::string_view(std::strerror(ECONNRESET)), std::string_view(std::strerror(EPIPE))}) {
     if (message.find(words) != std::string_view::npos) return true;
   }
   return false;

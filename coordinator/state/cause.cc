@@ -63,8 +63,7 @@ std::string Describe(const Failure& failure) {
     case FailureKind::kProfile:
       return absl::StrCat("profiling on node ", failure.node.value(), " failed", tail);
     case FailureKind::kPeerLost:
-      return absl::StrCat("the ranks lost each other and nobody said why; said by the rank on ", failure.device.value(),
-                          tail);
+      return absl::StrCat("the ranks lost each other and nobody said why; said by the rank on ", failure.device.value(), tail);
   }
   return failure.message;
 }

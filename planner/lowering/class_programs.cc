@@ -26,6 +26,7 @@ class ClassPlaces {
     places_.tp_group.assign(view.actors.size(), -1);
     if (view.pipelines.size() == 1) return;
     for (const std::vector<int>& stages : HoldersOf(view, blocks, tied)) places_.sum_group.push_back(GroupOf(stages));
+    OrderRings(blocks.elements, &places_);
   }
 
   const PipelinePlaces& places() const { return places_; }

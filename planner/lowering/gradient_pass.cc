@@ -57,11 +57,11 @@ class GradientPass {
     const bool head_tied = step.unit == traits_.head() && stage_.tied_gradients >= 0 && apart_ < 0;
     if (last && head_tied && traits_.reduces_in_turn && !traits_.reduces_every_round) Reduce(i, 0, stage_.tied_gradients);
   }
-  // Stages that hold some of the same units need one order of them: from the last unit to the first, each when it and all behind
-  // it are complete. All gathers are before the first step: then nothing that is computed waits for other pipelines.
+  // Stages that hold some of the same units need one order of them: each goes when it and all before it in that order are
+  // complete. All gathers are before the first step: then nothing that is computed waits for other pipelines.
   void ReduceAcross(const std::vector<int32_t>& last_of_unit) {
     int32_t at = 0;
-    for (int32_t unit = traits_.head(); unit >= 0; --unit) {
+    for (const int32_t unit : traits_.sum_order) {
       const int32_t buffer = pool_.Find(unit);
       if (buffer < 0) continue;
       at = std::max(at, last_of_unit[unit]);

@@ -22,6 +22,12 @@ void Keep(const StageTraits& traits, StageSteps* stage, BufferPool* pool) {
     if (is_tied ? !apart : !traits.gathers_in_turn) keep(unit, !traits.gathers_in_turn, traits.group);
   }
   if (traits.tied && traits.has_head()) stage->tied_parameters = pool->Find(0);
+  if (traits.sum_group.empty()) return;
+  const auto place = [&](const UnitCollective& gather) {
+    return std::find(traits.gather_order.begin(), traits.gather_order.end(), gather.unit);
+  };
+  std::stable_sort(stage->gathered.begin(), stage->gathered.end(),
+                   [&](const UnitCollective& a, const UnitCollective& b) { return place(a) < place(b); });
 }
 
 // What a step's unit is gathered with, under one name in the pool.

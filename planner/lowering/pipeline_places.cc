@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "common/model/parameters.h"
+#include "planner/lowering/ring_order.h"
+#include "planner/plan/placement.h"
 #include "planner/plan/shared_slices.h"
 
 namespace motley::planner {
@@ -147,8 +149,21 @@ PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view, const std:
   for (const PipelineView& pipeline : view.pipelines) AddTiedGroup(setting, view, pipeline, &places);
   AddUnitGroups(setting, view, &places);
   AddShared(setting, view, slices, &places);
-  if (view.pipelines.size() > 1) AddSumGroups(setting, view, &places);
+  if (view.pipelines.size() > 1) {
+    AddSumGroups(setting, view, &places);
+    OrderRings(UnitElements(setting.costs.layout()), &places);
+  }
   return places;
+}
+
+// Parameters from the first unit on, gradients from the last one on, as they are needed and made.
+void OrderRings(const std::vector<int64_t>& elements, PipelinePlaces* places) {
+  std::vector<RingTask> rings;
+  for (size_t unit = 0; unit < elements.size(); ++unit) rings.push_back({places->sum_group[unit], elements[unit]});
+  places->gather_order = RingOrder(rings, places->groups);
+  std::reverse(rings.begin(), rings.end());
+  places->sum_order = RingOrder(rings, places->groups);
+  for (int32_t& unit : places->sum_order) unit = static_cast<int32_t>(rings.size()) - 1 - unit;
 }
 
 std::vector<std::vector<int>> HoldersOf(const PlanView& view, const ModelBlocks& blocks, bool tied) {

@@ -19,6 +19,8 @@ struct PipelinePlaces {
   std::vector<int32_t> tied_group;
   // By unit of the model: the ranks of all pipelines that hold it. Of one pipeline empty.
   std::vector<int32_t> sum_group;
+  // Of several pipelines, units of the model: in which order all ranks gather their parameters and sum their gradients.
+  std::vector<int32_t> gather_order, sum_order;
   // By rank: its tensor-parallel unit, else -1.
   std::vector<int32_t> tp_group;
   // By rank and unit of the model: with whom it gathers and reduces which elements of its array. Empty of units that all have
@@ -28,6 +30,9 @@ struct PipelinePlaces {
 
 // `slices`: of the model, by rank.
 PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices);
+
+// Fills in both orders of what `sum_group` says. `elements`: by unit.
+void OrderRings(const std::vector<int64_t>& elements, PipelinePlaces* places);
 
 // By block: the stages that compute with it, of all pipelines, ascending.
 std::vector<std::vector<int>> HoldersOf(const PlanView& view, const ModelBlocks& blocks, bool tied);

@@ -45,6 +45,8 @@ StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
   traits.group = s;
   if (stage.embedding || stage.head) traits.tied_group = pass.places.tied_group[stage.pipeline];
   traits.sum_group = pass.places.sum_group;
+  traits.gather_order = pass.places.gather_order;
+  traits.sum_order = pass.places.sum_order;
   if (pass.merged) AddReplicas(pass, stage, &traits);
   if (traits.sum_group.empty()) return traits;
   // Between pipelines the ranks meet twice a step for every unit: for its parameters and for its gradients.
@@ -59,7 +61,10 @@ StageSteps StepsOf(const WrittenPass& pass, const StageView& stage, const StageS
                    ReductionOrder order) {
   StageSteps steps = WithParameters(ComputeSteps(schedule, traits), traits);
   if (pass.training) steps = WithGradients(std::move(steps), traits);
-  if (pass.merged || !SharesTensorParallel(stage)) return steps;
+  if (pass.merged || stage.num_ranks == stage.num_units) return steps;
+  // Its sums inside would wait for other pipelines, which may be slower by far.
+  if (!traits.sum_group.empty()) return WithRoomForSums(std::move(steps), ReductionOrder::kBehindSums);
+  if (!stage.shared()) return steps;
   return WithRoomForSums(std::move(steps), traits.reduces_in_turn ? ReductionOrder::kAtOnce : order);
 }
 

@@ -239,8 +239,8 @@ class Ledger {
   static bool IsSecond(UnitSegment segment) { return segment == UnitSegment::kMlp || segment == UnitSegment::kLoss; }
   static bool IsLastBackward(UnitSegment segment) { return !IsSecond(segment); }
 
-  // What a border's other side makes or needs lives here, whole, from its first piece's receipt or until its last one has left. In
-  // the engine the send lane may be behind: what it sends lives until it sends the next.
+  // What a border's other side makes or needs lives here, whole, from its first piece's receipt or until its last one has left.
+  // In the engine the send lane may be behind: what it sends lives until it sends the next.
   int64_t BoundaryOf(int32_t microbatch) const { return costs_.BoundaryBytes(SamplesOf(microbatch)); }
   template <typename Op>
   void Send(const Op& op, Pieces& pieces) {

@@ -24,9 +24,9 @@ StageSteps WithGradients(StageSteps stage, const StageTraits& traits);
 // is still computed; or behind the last step in which a unit's ranks meet, where they keep nobody waiting.
 enum class ReductionOrder { kAtOnce, kBehindSums };
 
-// For a stage of several tensor-parallel units: their ranks sum what they compute, and pass on what arrives, by collectives of
-// their own, which stand behind the stage's collectives before them. So a step that they meet in waits until all of the stage's
-// ranks come to those. kBehindSums is for stages whose gradients have homes.
+// For a stage of tensor-parallel units that meets others in collectives: its ranks sum what they compute, and pass on what
+// arrives, by collectives of their own, which stand behind the stage's collectives before them. So a step that they meet in waits
+// until all of the stage's ranks come to those. kBehindSums is for stages whose gradients have homes.
 StageSteps WithRoomForSums(StageSteps stage, ReductionOrder order);
 
 // The stage's steps of a rank of which somebody has unlike slices: its buffers have its slice of the units, and what it gathers

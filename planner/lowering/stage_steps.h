@@ -84,6 +84,7 @@ struct StageTraits {
   // Of several pipelines, by unit of the model: all ranks that hold it. They share what they own of it, so its parameters and its
   // gradients have homes, gathered and summed once by all of them. Else empty.
   std::vector<int32_t> sum_group;
+  std::vector<int32_t> gather_order, sum_order;  // the model's units as the pipelines gather and sum them
   int32_t head() const { return static_cast<int32_t>(elements.size()) - 1; }
   bool has_embedding() const { return units.front() == 0; }
   bool has_head() const { return units.back() == head(); }

@@ -13,16 +13,15 @@ WatchDecision Decide(absl::Duration now, const WatchState& state, const WatchCon
   const absl::Duration silence_limit = state.has_spoken ? config.silence_limit : state.first_progress;
   if (silence > silence_limit) {
     return {true, absl::StrFormat("no sign of life for %.1f s (limit %.1f s)%s: its process is stopped or the host starves it",
-                                  absl::ToDoubleSeconds(silence), absl::ToDoubleSeconds(silence_limit),
-                                  LastHeard(state))};
+                                  absl::ToDoubleSeconds(silence), absl::ToDoubleSeconds(silence_limit), LastHeard(state))};
   }
   const absl::Duration still = now - state.last_advance;
   const absl::Duration usual = std::max(config.stuck_floor, config.stuck_steps * state.predicted_step);
   const absl::Duration stuck_limit = state.has_advanced ? usual : std::max(usual, state.first_progress);
   if (still > stuck_limit) {
-    return {true, absl::StrFormat("no progress for %.1f s (limit %.1f s, predicted step %.3f s)%s", absl::ToDoubleSeconds(still),
-                                  absl::ToDoubleSeconds(stuck_limit), absl::ToDoubleSeconds(state.predicted_step),
-                                  LastHeard(state))};
+    return {true,
+            absl::StrFormat("no progress for %.1f s (limit %.1f s, predicted step %.3f s)%s", absl::ToDoubleSeconds(still),
+                            absl::ToDoubleSeconds(stuck_limit), absl::ToDoubleSeconds(state.predicted_step), LastHeard(state))};
   }
   return {};
 }

@@ -72,9 +72,10 @@ TEST_F(DecideTest, OfLostPeersOneThatFellSilentIsNamedAndNotOneThatEndedForIt) {
   Fail(FailureKind::kPeerLost, "n1/gpu2", "all-gather: lost n1/gpu1: Connection reset by peer");
   Fail(FailureKind::kPeerLost, "n1/gpu1", "reduce-scatter: lost n2/gpu0: Connection timed out");
   now_ += absl::Milliseconds(2001);
-  EXPECT_EQ(Now().reason,
-            "the ranks lost each other and nobody said why; said by the rank on n1/gpu1: reduce-scatter: lost n2/gpu0: Connection "
-            "timed out");
+  EXPECT_EQ(
+      Now().reason,
+      "the ranks lost each other and nobody said why; said by the rank on n1/gpu1: reduce-scatter: lost n2/gpu0: Connection "
+      "timed out");
 }
 
 TEST_F(DecideTest, TheFirstStalledRankIsTheCauseUnlessOneDied) {

@@ -43,8 +43,8 @@ std::unique_ptr<Setting> RunnableSetting(int64_t batch) {
   return *std::move(setting);
 }
 
-// As the engine counts: the room of the second gradient is there while the lane waits for it, what was sent last has not left yet,
-// and tokens are not the walk's.
+// As the engine counts: the room of the second gradient is there while the lane waits for it, what was sent last has not left
+// yet, and tokens are not the walk's.
 TEST(ProgramMemoryTest, TheNextHandOverHasItsRoom) {
   const auto setting = RunnableSetting(4);
   const auto programs = ScheduleAndLower(*setting, TwoByTwo(*setting));

@@ -115,6 +115,8 @@ TEST(GradientPassTest, ATiedEmbeddingOnTwoStagesIsReducedAtTheEnd) {
 TEST(GradientPassTest, SeveralPipelinesSumOnceInOneOrder) {
   StageTraits traits = StageOfUnits({{1}, {2}}, 4);
   traits.sum_group = {4, 5, 6, 7};
+  traits.gather_order = {0, 1, 2, 3};
+  traits.sum_order = {3, 2, 1, 0};
   EXPECT_EQ(StepsText(Gradients("0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1", traits)),
             "F1.0 F2.0 B2.0/1 B1.0/0 F1.1 F2.1 B2.1/1 /2:1@6 B1.1/0 /1:0@5");
   EXPECT_EQ(StepsText(Gradients("0F0 1F0 0B0 1B0", traits)), "F1.0 F2.0 B1.0/0 B2.0/1 /2:1@6 /1:0@5");
@@ -123,6 +125,8 @@ TEST(GradientPassTest, SeveralPipelinesSumOnceInOneOrder) {
 TEST(ParameterPassTest, SeveralPipelinesGatherTogether) {
   StageTraits traits = StageOfUnits({{1, 2}}, 4);
   traits.sum_group = {4, 5, 6, 7};
+  traits.gather_order = {0, 1, 2, 3};
+  traits.sum_order = {3, 2, 1, 0};
   EXPECT_EQ(StepsText(Parameters("0F0", traits)), "+1:0@5 +2:1@6 F1.0:0 F2.0:1");
 }
 

@@ -113,7 +113,8 @@ TEST(PlanTest, BatchesAddUp) {
 
 TEST(PlanTest, OneRankForEachDevice) {
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.pipelines[1].stages[0].units[0].ranks[0].device = DeviceId("a/gpu1"); }),
-              HasSubstr("rank 4 (a/gpu1): the device is there twice, in pipeline 0 stage 0 and in pipeline 1 stage 0; it computes in one place"));
+              HasSubstr("rank 4 (a/gpu1): the device is there twice, in pipeline 0 stage 0 and in pipeline 1 stage 0; it "
+                        "computes in one place"));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.unused[0].device = DeviceId("a/gpu1"); }),
               HasSubstr("unused: a/gpu1 is there twice"));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.unused[0].device = DeviceId(); }), HasSubstr("unused: device is missing"));
@@ -121,21 +122,30 @@ TEST(PlanTest, OneRankForEachDevice) {
 
 // Each pipeline is a replica of one model and has its own part of one batch.
 TEST(PlanTest, WhatIsWrongWithOnePipelineOfSeveralIsSaidOfThatOne) {
-  const auto broken = [](auto&& change) {
-    return Broken(FullPlan(), [&](Plan& p) { change(p.pipelines[1].stages[0]); });
-  };
+  const auto broken = [](auto&& change) { return Broken(FullPlan(), [&](Plan& p) { change(p.pipelines[1].stages[0]); }); };
   using S = StagePlan;
   EXPECT_EQ(broken([](S& s) { s.ministages = {{0, 3}}; }), "");
-  EXPECT_THAT(broken([](S& s) { s.ministages = {{0, 2}}; }),
-              HasSubstr("pipeline 1: ministages end before layer 3, the model has 4 layers; every pipeline computes all of them"));
-  EXPECT_THAT(broken([](S& s) { s.ministages = {{1, 3}}; }),
+  EXPECT_THAT(
+      broken([](S& s) {
+        s.ministages = {{0, 2}};
+      }),
+      HasSubstr("pipeline 1: ministages end before layer 3, the model has 4 layers; every pipeline computes all of them"));
+  EXPECT_THAT(broken([](S& s) {
+                s.ministages = {{1, 3}};
+              }),
               HasSubstr("pipeline 1 stage 0: ministages[0] is layers 1-3 where layer 0 of 0-3 comes next"));
-  EXPECT_THAT(broken([](S& s) { s.ministages = {{0, 4}}; }),
+  EXPECT_THAT(broken([](S& s) {
+                s.ministages = {{0, 4}};
+              }),
               HasSubstr("pipeline 1 stage 0: ministages[0] is layers 0-4 where layer 0 of 0-3 comes next"))
       << "a larger model";
-  EXPECT_THAT(broken([](S& s) { s.units[0].microbatches = {2, 1}; }),
+  EXPECT_THAT(broken([](S& s) {
+                s.units[0].microbatches = {2, 1};
+              }),
               HasSubstr("add up to 11, the global batch is 12 (pipeline 0: 8, pipeline 1: 3)"));
-  EXPECT_THAT(broken([](S& s) { s.units[0].microbatches = {4, 1}; }),
+  EXPECT_THAT(broken([](S& s) {
+                s.units[0].microbatches = {4, 1};
+              }),
               HasSubstr("add up to at least 13, the global batch is 12 (pipeline 0: 8, pipeline 1: 5)"));
 }
 

@@ -84,7 +84,8 @@ TEST(UnitSlicesTest, WhatTheEngineCannotCutIsNamed) {
     });
   };
   EXPECT_EQ(beside(0.5, 0.5), "");
-  EXPECT_THAT(beside(0.6, 0.4), HasSubstr("pipelines[1].stages[0]: the unit of mn1/gpu0: tp_share 0.6, 0.4 cut a key-value head"));
+  EXPECT_THAT(beside(0.6, 0.4),
+              HasSubstr("pipelines[1].stages[0]: the unit of mn1/gpu0: tp_share 0.6, 0.4 cut a key-value head"));
 }
 
 TEST(UnitSlicesTest, AModelThatIsTooSmallIsNamed) {
