@@ -19,16 +19,20 @@ bool Alike(double a, double b, double beside = 0) {
   return std::abs(a - b) <= kAlike * std::max({std::abs(a), std::abs(b), beside});
 }
 
+// At the sizes that both have.
 bool Alike(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& beside) {
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    if (!Alike(a[i], b[i], i < beside.size() ? beside[i] : 0)) return false;
+    if (!Alike(a[i], b[i], beside[std::min(i, beside.size() - 1)])) return false;
   }
-  return a.size() == b.size();
+  return true;
 }
 
-// A mean is of the same figures.
+// A mean is of the same figures. How many sizes there was time for says nothing of a card.
 bool SameFigures(const MeasuredSeries& a, const MeasuredSeries& b) {
-  return a.samples == b.samples && a.part == b.part && a.backward_input_seconds.empty() == b.backward_input_seconds.empty();
+  const size_t both = std::min(a.samples.size(), b.samples.size());
+  return std::equal(a.samples.begin(), a.samples.begin() + static_cast<std::ptrdiff_t>(both), b.samples.begin()) &&
+         a.part == b.part && a.backward_input_seconds.empty() == b.backward_input_seconds.empty() &&
+         a.saved_bytes.empty() == b.saved_bytes.empty() && a.workspace_bytes.empty() == b.workspace_bytes.empty();
 }
 
 // Whole passes decide: half of a backward may take next to nothing, and then twice as much the next time. So may an embedding's
@@ -42,12 +46,19 @@ bool Alike(const std::optional<MeasuredSeries>& a, const std::optional<MeasuredS
 // `of`: how many measurements `mean` then is of.
 void AddToMean(double value, double of, double* mean) { *mean += (value - *mean) / of; }
 
+// Sizes that it has not yet stand as they were measured.
 void AddToMean(const std::vector<double>& values, double of, std::vector<double>* mean) {
-  for (size_t i = 0; i < values.size(); ++i) AddToMean(values[i], of, &(*mean)[i]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i == mean->size()) mean->push_back(values[i]);
+    AddToMean(values[i], of, &(*mean)[i]);
+  }
 }
 
 void KeepMost(const std::vector<int64_t>& values, std::vector<int64_t>* most) {
-  for (size_t i = 0; i < values.size(); ++i) (*most)[i] = std::max((*most)[i], values[i]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i == most->size()) most->push_back(i == 0 ? 0 : most->back());
+    (*most)[i] = std::max((*most)[i], values[i]);
+  }
 }
 
 // Of times the mean, of bytes the most.
@@ -58,6 +69,7 @@ void AddToMean(const MeasuredSeries& other, double of, MeasuredSeries* mean) {
         &MeasuredSeries::part_backward_seconds}) {
     AddToMean(other.*seconds, of, &(mean->*seconds));
   }
+  if (other.samples.size() > mean->samples.size()) mean->samples = other.samples;
   KeepMost(other.saved_bytes, &mean->saved_bytes);
   KeepMost(other.workspace_bytes, &mean->workspace_bytes);
 }
