@@ -11,8 +11,8 @@ struct RingTask {
   int64_t elements = 0;  // what it takes, in the order's clock
 };
 
-// The tasks' indices. One order for all ranks, of which each runs its own one after the other, so that none waits for another in a
-// circle. Where rings are a chain in which neighbours share a rank, the tasks' own order would run them strictly one behind the
+// The tasks' indices. One order for all ranks, of which each runs its own one after the other, so that none waits for another in
+// a circle. Where rings are a chain in which neighbours share a rank, the tasks' own order would run them strictly one behind the
 // other; here a task stands where all of its ranks are free first (a list schedule; ties: the tasks' own order).
 std::vector<int32_t> RingOrder(const std::vector<RingTask>& tasks, const std::vector<std::vector<int32_t>>& groups);
 

@@ -66,7 +66,8 @@ PlannedJob DrawTensorParallelJob(uint64_t seed, int64_t n, const std::filesystem
 PlannedJob DrawSeveralPipelinesJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
   const uint64_t drawn = Drawn(seed, n);
   TinyJob job = ToBeCut(DrawTinyJob(drawn, n, folder, half), n);
-  return WithPlan(std::move(job), drawn, n % 3 == 0 ? UnitWidths::kOne : UnitWidths::kUpToFour, 2 + n % 2);
+  return WithPlan(std::move(job), drawn, n % 3 == 0 ? UnitWidths::kOne : UnitWidths::kUpToFour,
+                  2 + static_cast<int64_t>(drawn / 64 % 2));
 }
 
 PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, UnitWidths widths, int64_t pipelines) {

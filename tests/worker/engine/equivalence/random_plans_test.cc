@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "tests/worker/engine/equivalence/equivalence.h"
 #include "tests/worker/engine/equivalence/plan_assignments.h"
 
@@ -99,6 +100,64 @@ TEST(RandomEnginePlanTest, SeveralPipelinesOfEveryKindOccur) {
   }
   EXPECT_EQ(seen.size(), 2u + 6u + 3u + 4u + 4u);
   for (const auto& [what, count] : seen) EXPECT_GE(count, 20) << what;
+}
+
+// What a plan of several pipelines has, by kind: of one kind a plan has one.
+std::map<std::string, std::string> FeaturesOf(const PlannedJob& planned) {
+  const planner::Plan& plan = planned.plan;
+  std::map<std::string, std::string> has = {
+      {"schedule", std::string(planner::ScheduleName(plan.schedule))},
+      {"pipelines", std::to_string(plan.pipelines.size())},
+      {"between", std::to_string(plan.pipelines_zero_stage)},
+      {"family", absl::StrCat(static_cast<int>(planned.job.model.family), planned.job.model.tie_embeddings ? " tied" : "")},
+      {"ownership", plan.ownership ? "yes" : "no"}};
+  const auto occurs = [&](const char* what, bool does) {
+    if (does) has[what] = "yes";
+  };
+  for (const planner::PipelinePlan& pipeline : plan.pipelines) {
+    occurs("stages", pipeline.stages.size() > 1);
+    for (const planner::StagePlan& stage : pipeline.stages) {
+      occurs("ministages", stage.ministages.size() > 1);
+      occurs("in flight", stage.in_flight > 0);
+      occurs("several units", stage.units.size() > 1);
+      for (const planner::UnitPlan& unit : stage.units) {
+        const planner::RankPlan& rank = unit.ranks.front();
+        occurs("wide", unit.ranks.size() > 1);
+        occurs("unlike shares", unit.ranks.size() > 1 && rank.tp_share != unit.ranks.back().tp_share);
+        occurs("unlike units", unit.ranks.size() != stage.units.front().ranks.size());
+        occurs("no samples", unit.microbatches.empty());
+        occurs("unlike microbatches", !unit.microbatches.empty() && unit.microbatches.front() != unit.microbatches.back());
+        occurs("recompute", rank.recompute.all());
+        occurs("recompute by operator", !rank.recompute.all() && !rank.recompute.empty());
+      }
+    }
+  }
+  return has;
+}
+
+// Only some schedules have ministages, and only others a limit of what is in flight.
+bool IsOfTheSchedule(const std::string& kind) { return kind == "schedule" || kind == "ministages" || kind == "in flight"; }
+
+TEST(RandomEnginePlanTest, EveryPairOfFeaturesOfSeveralPipelinesOccurs) {
+  std::map<std::string, int> pairs;
+  std::map<std::string, std::string> kinds;  // by feature
+  for (int n = 0; n < 3000; ++n) {
+    std::vector<std::string> has;
+    for (const auto& [kind, value] : FeaturesOf(DrawSeveralPipelinesJob(12, n, "/nowhere"))) {
+      has.push_back(absl::StrCat(kind, " ", value));
+      kinds[has.back()] = kind;
+    }
+    for (size_t a = 0; a < has.size(); ++a) {
+      for (size_t b = 0; b < a; ++b) ++pairs[absl::StrCat(has[b], ", ", has[a])];
+    }
+  }
+  for (const auto& [one, its_kind] : kinds) {
+    for (const auto& [other, kind] : kinds) {
+      if (kind <= its_kind || (IsOfTheSchedule(its_kind) && IsOfTheSchedule(kind))) continue;
+      const int count = pairs[absl::StrCat(one, ", ", other)];
+      EXPECT_GE(count, 5) << one << ", " << other;
+    }
+  }
 }
 
 TEST(RandomEnginePlanTest, TheSeedGivesThePlan) {
