@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "worker/engine/base/monotonic.h"
 
 namespace motley::engine {
 
@@ -40,13 +41,13 @@ LinkClock::~LinkClock() { munmap(links_, sizeof(Link) * kMaxLinks); }
 
 LinkClock::Slot LinkClock::Reserve(int link, Direction direction, int64_t duration_ns, int64_t earliest_ns) {
   std::atomic<int64_t>& next_free = links_[link].next_free_ns[static_cast<int>(direction)];
+  // The link is there for others until a slot that begins later: what it then does takes no more of its time.
+  const int64_t asked_ns = std::min(earliest_ns, MonotonicNs());
   int64_t free_ns = next_free.load(std::memory_order_relaxed);
-  Slot slot;
-  do {
-    slot.begin_ns = std::max(free_ns, earliest_ns);
-    slot.end_ns = slot.begin_ns + duration_ns;
-  } while (!next_free.compare_exchange_weak(free_ns, slot.end_ns, std::memory_order_relaxed));
-  return slot;
+  while (!next_free.compare_exchange_weak(free_ns, std::max(free_ns, asked_ns) + duration_ns, std::memory_order_relaxed)) {
+  }
+  const int64_t begin_ns = std::max(free_ns, earliest_ns);
+  return {begin_ns, begin_ns + duration_ns};
 }
 
 }  // namespace motley::engine

@@ -1,8 +1,9 @@
 // When each emulated link of a node is next free: one number per link and direction, in memory that the node's ranks share.
 //
 // A transfer reserves a slot on every link it crosses: it begins when the link is free and lasts bytes / rate. Two ranks
-// that use one NIC queue behind each other, so contention is real. Thread-safe and process-safe (atomics; no lock that a
-// killed rank could hold).
+// that use one NIC queue behind each other, so contention is real. Nobody queues behind a slot that is to begin later, as that of
+// a segment that another link has not let through yet: it takes its time from the link, at whatever moment. Thread-safe and
+// process-safe (atomics; no lock that a killed rank could hold).
 #pragma once
 
 #include <algorithm>
