@@ -173,8 +173,8 @@ class EngineActivations {
             Workspace(kEmbeddingUnit, turn.own)};
   }
 
-  // What was handed over last, until the next is.
-  int64_t Leaving(const Turn& turn) const { return duty_.num_stages > 1 ? Boundary(turn.own) : 0; }
+  // The gradient that was handed over last, until something else is.
+  int64_t Leaving(const Turn& turn) const { return duty_.num_stages > 1 && !duty_.embedding ? Boundary(turn.own) : 0; }
   int64_t Boundary(int64_t samples) const { return costs_.BoundaryBytes(static_cast<double>(samples)); }
   int64_t Layers(int64_t samples) const {
     return costs_.SavedBytes(duty_.kind, kLayerUnit, recompute_, static_cast<double>(samples), duty_.tp_share);

@@ -239,17 +239,17 @@ class Ledger {
   static bool IsSecond(UnitSegment segment) { return segment == UnitSegment::kMlp || segment == UnitSegment::kLoss; }
   static bool IsLastBackward(UnitSegment segment) { return !IsSecond(segment); }
 
-  // What a border's other side makes or needs lives here, whole, from its first piece's receipt or until its last one has left.
-  // In the engine the send lane may be behind: what it sends lives until it sends the next.
+  // What a border's other side makes or needs lives here, whole, from its first piece's receipt or until its last one is sent. In
+  // the engine a gradient lives on until the next send: what is computed next mostly waits for nothing, and the lane is behind.
   int64_t BoundaryOf(int32_t microbatch) const { return costs_.BoundaryBytes(SamplesOf(microbatch)); }
   template <typename Op>
-  void Send(const Op& op, Pieces& pieces) {
+  void Send(const Op& op, bool stays, Pieces& pieces) {
     int64_t& sent = pieces.Of(op);
     sent += op.samples;
     leaving_bytes_ = 0;
     if (sent < program_.microbatches[op.microbatch].samples) return;
     live_.boundaries -= BoundaryOf(op.microbatch);
-    if (as_engine_) leaving_bytes_ = BoundaryOf(op.microbatch);
+    if (as_engine_ && stays) leaving_bytes_ = BoundaryOf(op.microbatch);
   }
   template <typename Op>
   void Receive(const Op& op, Pieces& pieces) {
@@ -261,8 +261,8 @@ class Ledger {
     live_.boundaries += bytes;
     Touch(0, 0, 0);
   }
-  void Walk(const SendActivation& op) { Send(op, activations_); }
-  void Walk(const SendGradient& op) { Send(op, gradients_); }
+  void Walk(const SendActivation& op) { Send(op, /*stays=*/false, activations_); }
+  void Walk(const SendGradient& op) { Send(op, /*stays=*/true, gradients_); }
   void Walk(const ReceiveActivation& op) { Receive(op, activations_); }
   void Walk(const ReceiveGradient& op) { Receive(op, gradients_); }
   void Walk(const BroadcastActivation& op) {
@@ -332,7 +332,7 @@ class Ledger {
   size_t at_ = 0, next_receive_ = 0;  // instructions
   ActivationBytes live_, peak_;
   int64_t head_waits_ = 0;
-  int64_t leaving_bytes_ = 0;  // of what was sent last
+  int64_t leaving_bytes_ = 0;  // of the gradient sent last
 };
 
 int64_t ElementsBesideHomes(const std::vector<UnitBuffer>& buffers) {

@@ -15,6 +15,9 @@
 namespace motley::engine {
 namespace {
 
+// A plan rounds in more ways than one device does that takes other microbatches.
+constexpr double kMostWobbles = 4;
+
 absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint64_t> delays, Devices devices) {
   MOTLEY_RETURN_IF_ERROR(planner::ValidateForEngine(planned.plan, planned.job.model));
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<RankAssignment> assignments,
@@ -84,6 +87,17 @@ absl::StatusOr<TrainingRun> Equivalence::OneDevice(const TinyJob& job) {
   return one_device_[job.Name()] = std::move(run);
 }
 
+absl::StatusOr<double> Equivalence::Wobble(const TinyJob& job) {
+  const auto found = wobble_.find(job.Name());
+  if (found != wobble_.end()) return found->second;
+  MOTLEY_ASSIGN_OR_RETURN(const TrainingRun whole, OneDevice(job));
+  planner::Plan by_one = OneDevicePlan(job);
+  std::vector<int64_t>& microbatches = by_one.pipelines[0].stages[0].units[0].microbatches;
+  microbatches.assign(static_cast<size_t>(by_one.global_batch), 1);
+  MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, Train({job, by_one}, std::nullopt, Devices::kHosts));
+  return wobble_[job.Name()] = Compare(run, whole, job.model).curve.relative;
+}
+
 absl::StatusOr<Differences> Equivalence::Run(const PlannedJob& planned, uint64_t seed) {
   MOTLEY_ASSIGN_OR_RETURN(const TrainingRun expected, OneDevice(planned.job));
   MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, Train(planned, seed, devices_));
@@ -104,7 +118,14 @@ absl::StatusOr<Differences> Equivalence::Run(const PlannedJob& planned, uint64_t
 std::string Equivalence::Complaint(const PlannedJob& planned, uint64_t seed) {
   const absl::StatusOr<Differences> differences = Run(planned, seed);
   if (!differences.ok()) return differences.status().ToString();
-  return motley::engine::Complaint(*differences, LimitsOf(planned.plan.dtype, HasUnitsOfSeveral(planned.plan)));
+  Limits limits = LimitsOf(planned.plan.dtype, HasUnitsOfSeveral(planned.plan));
+  // Where a gradient's norm leaps, roundings that differ leap with it.
+  if (IsHalf(planned.plan.dtype) && differences->curve.relative > limits.curve) {
+    const absl::StatusOr<double> wobble = Wobble(planned.job);
+    if (!wobble.ok()) return wobble.status().ToString();
+    limits.curve = std::max(limits.curve, kMostWobbles * *wobble);
+  }
+  return motley::engine::Complaint(*differences, limits);
 }
 
 std::string ToText(const PlannedJob& planned) {

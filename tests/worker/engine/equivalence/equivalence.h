@@ -36,6 +36,8 @@ class Equivalence {
 
   // Errors of the run.
   absl::StatusOr<TrainingRun> OneDevice(const TinyJob& job);
+  // What roundings alone do in a half type: how far the curve of one device is from its own where it takes a sample at a time.
+  absl::StatusOr<double> Wobble(const TinyJob& job);
   // Lowers and trains the plan, with its lanes delayed by `seed`. Errors of ValidateForEngine, the lowering, the checks, the run.
   absl::StatusOr<Differences> Run(const PlannedJob& planned, uint64_t seed);
   // Empty: the plan trains like one device. Else what is wrong, in a line.
@@ -44,6 +46,7 @@ class Equivalence {
  private:
   const Devices devices_;
   std::map<std::string, TrainingRun> one_device_;
+  std::map<std::string, double> wobble_;
   MemoryPredictions predictions_;
 };
 
