@@ -21,7 +21,10 @@ absl::Status GradientRules::Write(int32_t index, int32_t unit) {
   MOTLEY_RETURN_IF_ERROR(check_.InRange("gradient buffer", index, check_.program.gradient_buffers));
   MOTLEY_RETURN_IF_ERROR(check_.CheckHome("gradient", index, check_.program.gradient_buffers, unit));
   // A sum from another buffer would be added to the shard in the home, which the home's first write zeroes.
-  if (const int32_t home = check_.index.gradient_home[unit]; home >= 0 && home != index) {
+  if (check_.program.gradient_buffers[index].IsShard()) {
+    return check_.Error(absl::StrCat("gradient buffer ", index, " is a shard, to which sums alone are added"));
+  }
+  if (const int32_t home = check_.index.gradient_home[unit]; home >= 0 && home != index && !GoesToShard(index, unit)) {
     return check_.Error(absl::StrCat("the home of unit ", unit, "'s gradients is buffer ", home, ", not ", index));
   }
   Buffer& buffer = buffers_[index];
@@ -76,11 +79,36 @@ absl::Status GradientRules::ReduceUnit(int32_t index, int32_t unit, const ArrayR
           absl::StrCat("elements ", twice->first, " to ", twice->second, " of unit ", unit, " are reduced twice"));
     }
   }
+  const UnitBuffer& declared = check_.program.gradient_buffers[index];
+  const int64_t all = declared.IsShard() ? declared.elements : check_.index.elements[unit];
+  if (declared.IsShard() && elements.end() > all) {
+    return check_.Error(absl::StrCat("elements to ", elements.end(), ": gradient buffer ", index, " is a shard of ", all));
+  }
   buffer.last_reduce = check_.at;
-  if (!elements.whole() && tenant->elements.total() < check_.index.elements[unit]) return absl::OkStatus();
+  if (!elements.whole() && tenant->elements.total() < all) return absl::OkStatus();
   buffer.reduced[unit] = check_.at;
-  reduced_[unit] = check_.at;
+  if (!GoesToShard(index, unit)) reduced_[unit] = check_.at;
   buffer.tenants.erase(buffer.tenants.begin() + (tenant - buffer.tenants.data()));
+  return absl::OkStatus();
+}
+
+absl::Status GradientRules::AddToShard(int32_t unit, int32_t group) {
+  const int32_t home = check_.index.gradient_home[unit];
+  Buffer& shard = buffers_[home];
+  MOTLEY_RETURN_IF_ERROR(check_.SharesOut(unit, check_.program.gradient_buffers[home], group));
+  if (check_.program.gradient_buffers[home].elements == 0) {  // the rank keeps nothing of it
+    reduced_[unit] = check_.at;
+    return absl::OkStatus();
+  }
+  if (shard.reduced.contains(unit)) {
+    return check_.Error(absl::StrCat("gradient buffer ", home, " is a shard and reduced already"));
+  }
+  Tenant* tenant = Find(home, unit);
+  if (tenant == nullptr) tenant = &shard.tenants.emplace_back(Tenant{unit, -1, {}});
+  if (tenant->elements.total() > 0) {
+    return check_.Error(absl::StrCat("a part of the gradients of unit ", unit, " was reduced; reduce the rest first"));
+  }
+  tenant->last_write = check_.at;
   return absl::OkStatus();
 }
 

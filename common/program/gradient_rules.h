@@ -43,8 +43,17 @@ class GradientRules {
     MOTLEY_RETURN_IF_ERROR(check_.InGroup(op.group));
     MOTLEY_RETURN_IF_ERROR(check_.InRange("gradient buffer", op.grad, check_.program.gradient_buffers));
     if (!op.elements.whole() && op.more_units > 0) return check_.Error("a range of elements is of one unit");
-    return check_.ForUnits(op.unit, op.more_units, [&](int32_t unit) { return ReduceUnit(op.grad, unit, op.elements); });
+    return check_.ForUnits(op.unit, op.more_units, [&](int32_t unit) -> absl::Status {
+      MOTLEY_RETURN_IF_ERROR(ReduceUnit(op.grad, unit, op.elements));
+      return GoesToShard(op.grad, unit) ? AddToShard(unit, op.group) : absl::OkStatus();
+    });
   }
+  // The unit is summed from the buffer into the shard that the rank keeps of it.
+  bool GoesToShard(int32_t index, int32_t unit) const {
+    const int32_t home = check_.index.gradient_home[unit];
+    return home >= 0 && home != index && check_.program.gradient_buffers[home].IsShard();
+  }
+  absl::Status AddToShard(int32_t unit, int32_t group);
   absl::Status ReduceUnit(int32_t index, int32_t unit, const ArrayRange& elements);
   bool HasRoom(int32_t index, int32_t unit) const;
   Tenant* Find(int32_t index, int32_t unit);

@@ -4,6 +4,26 @@
 
 namespace motley {
 
+absl::Status ParameterRules::Check(const Gather& g) {
+  MOTLEY_RETURN_IF_ERROR(Fill(g, g.elements));
+  return ComesFromShards(g);
+}
+
+absl::Status ParameterRules::ComesFromShards(const Gather& g) const {
+  const int32_t shard = check_.index.parameter_shard[g.unit];
+  if (shard == g.buffer) {
+    const int64_t room = check_.program.parameter_buffers[shard].elements;
+    if (g.elements.end() <= room) return absl::OkStatus();
+    return check_.Error(absl::StrCat("elements to ", g.elements.end(), ": parameter buffer ", shard, " is a shard of ", room));
+  }
+  return check_.ForUnits(g.unit, g.more_units, [&](int32_t unit) -> absl::Status {
+    const int32_t from = check_.index.parameter_shard[unit];
+    if (from < 0) return absl::OkStatus();
+    MOTLEY_RETURN_IF_ERROR(check_.SharesOut(unit, check_.program.parameter_buffers[from], g.group));
+    return check_.program.parameter_buffers[from].elements == 0 ? absl::OkStatus() : IsFilled(from, unit);
+  });
+}
+
 absl::Status ParameterRules::Check(const Broadcast& b) {
   MOTLEY_RETURN_IF_ERROR(check_.InGroup(b.group));
   MOTLEY_RETURN_IF_ERROR(check_.RootInGroup(b.root, b.group));
@@ -65,6 +85,13 @@ absl::Status ParameterRules::Check(const Release& r) {
 
 absl::Status ParameterRules::BufferHolds(int32_t index, int32_t unit) const {
   MOTLEY_RETURN_IF_ERROR(check_.InRange("parameter buffer", index, check_.program.parameter_buffers));
+  if (check_.program.parameter_buffers[index].IsShard()) {
+    return check_.Error(absl::StrCat("parameter buffer ", index, " is a shard; gather the unit into another"));
+  }
+  return IsFilled(index, unit);
+}
+
+absl::Status ParameterRules::IsFilled(int32_t index, int32_t unit) const {
   const std::vector<Tenant>& tenants = buffers_[index].tenants;
   const Tenant* tenant = Find(tenants, unit);
   if (tenant == nullptr) {
@@ -72,9 +99,9 @@ absl::Status ParameterRules::BufferHolds(int32_t index, int32_t unit) const {
                                      tenants.empty() ? "nothing" : absl::StrCat("unit ", tenants[0].unit), ", not unit ", unit,
                                      "; gather it first"));
   }
-  if (!tenant->whole && tenant->elements.total() < check_.index.elements[unit]) {
-    return check_.Error(absl::StrCat("parameter buffer ", index, " holds ", tenant->elements.total(), " of the ",
-                                     check_.index.elements[unit], " elements of unit ", unit, "; gather the rest first"));
+  if (const int64_t elements = ElementsOf(index, unit); !tenant->whole && tenant->elements.total() < elements) {
+    return check_.Error(absl::StrCat("parameter buffer ", index, " holds ", tenant->elements.total(), " of the ", elements,
+                                     " elements of unit ", unit, "; gather the rest first"));
   }
   return check_.Ordered(tenant->gather, absl::StrCat("use of unit ", unit, " must wait for its gather"));
 }

@@ -14,10 +14,10 @@ class ParameterRules {
  public:
   explicit ParameterRules(const ProgramCheck& check) : check_(check), buffers_(check.program.parameter_buffers.size()) {}
 
-  absl::Status Check(const Gather& g) { return Fill(g, g.elements); }
+  absl::Status Check(const Gather& g);
   absl::Status Check(const Broadcast& b);
   absl::Status Check(const Release& r);
-  // That the buffer holds the unit, whole, and the present instruction waits for that.
+  // That units can be computed with what is in the buffer: it holds the unit, whole, and the present instruction waits for that.
   absl::Status BufferHolds(int32_t buffer, int32_t unit) const;
 
  private:
@@ -41,6 +41,15 @@ class ParameterRules {
     return check_.ForUnits(op.unit, op.more_units, [&](int32_t unit) { return FillUnit(op.buffer, unit, elements); });
   }
   absl::Status FillUnit(int32_t index, int32_t unit, const ArrayRange& elements);
+  absl::Status IsFilled(int32_t index, int32_t unit) const;
+  // Of a unit of which the rank keeps a shard, gathered into another buffer: the shard is there, and the group is the one that
+  // shares it out.
+  absl::Status ComesFromShards(const Gather& g) const;
+  // Elements that fill the buffer with the unit, where it is filled in ranges.
+  int64_t ElementsOf(int32_t index, int32_t unit) const {
+    const UnitBuffer& buffer = check_.program.parameter_buffers[index];
+    return buffer.IsShard() ? buffer.elements : check_.index.elements[unit];
+  }
   bool HasRoom(int32_t index, int32_t unit) const;
   // The unit's place in a buffer, as constant as the buffer; null: it has none.
   template <typename Tenants>

@@ -34,10 +34,14 @@ struct Microbatch {
 // mixed precision a range of gradients only; that of parameters, of another type, is cast into it by the gather). Such a buffer
 // of parameters is gathered once a step and never released; one of gradients is reduced once and takes all of its unit's.
 // `num_units` > 1: there is room for so many consecutive units at once, one behind the other; a home is theirs from `home_of` on.
+// `shard_group` >= 0: a home of the rank's shard alone, of what it keeps of the unit among that group's ranks (kept_ranges.h).
+// Into buffers that are no homes the unit's parameters come from those ranks' shards then, and its gradients' sums go to these.
 struct UnitBuffer {
   int64_t elements = 0;
   int32_t home_of = -1;
   int32_t num_units = 1;
+  int32_t shard_group = -1;
+  bool IsShard() const { return shard_group >= 0; }
   bool IsHomeOf(int32_t unit) const { return home_of >= 0 && home_of <= unit && unit - home_of < num_units; }
   friend bool operator==(const UnitBuffer&, const UnitBuffer&) = default;
 };

@@ -53,6 +53,16 @@ absl::Status ProgramCheck::CheckHome(const char* what, int32_t buffer, const std
   return Error(absl::StrCat(what, " buffer ", buffer, " is the home of unit ", declared.home_of, ", not for unit ", unit));
 }
 
+absl::Status ProgramCheck::SharesOut(int32_t unit, const UnitBuffer& shard, int32_t group) const {
+  const std::vector<int32_t>& among = program.groups[shard.shard_group];
+  for (const int32_t member : program.groups[group]) {
+    if (std::find(among.begin(), among.end(), member) != among.end()) continue;
+    return Error(absl::StrCat("unit ", unit, " is shared out among group ", shard.shard_group, ", in which rank ", member,
+                              " of group ", group, " is not"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ProgramCheck::RangeExists(int32_t first, int32_t more) const {
   if (more < 0) return Error("a range of units ends before it begins");
   MOTLEY_RETURN_IF_ERROR(UnitInRange(first));

@@ -63,6 +63,9 @@ struct ProgramCheck {
     return absl::OkStatus();
   }
 
+  // Whose shards a unit's elements come from or go to: only ranks that share the unit out with this one.
+  absl::Status SharesOut(int32_t unit, const UnitBuffer& shard, int32_t group) const;
+
   const Program& program;
   const ProgramIndex index;
   const ProgramOrder order;

@@ -111,9 +111,22 @@ absl::Status CheckBuffers(const Program& p, const char* what, const std::vector<
     const auto error = [&](const std::string& rule) {
       return absl::FailedPreconditionError(absl::StrCat("program of rank ", p.rank, ", header: ", what, " buffer ", i, rule));
     };
-    if (buffers[i].elements < 1) return error(absl::StrCat(" must have a size of at least 1, got ", buffers[i].elements));
+    const int64_t least = buffers[i].IsShard() ? 0 : 1;
+    if (buffers[i].elements < least) {
+      return error(absl::StrCat(" must have a size of at least ", least, ", got ", buffers[i].elements));
+    }
     if (buffers[i].num_units < 1) {
       return error(absl::StrCat(" must have room for at least 1 unit, got ", buffers[i].num_units));
+    }
+    if (buffers[i].shard_group != -1) {
+      if (buffers[i].shard_group < 0 || static_cast<size_t>(buffers[i].shard_group) >= p.groups.size()) {
+        return error(absl::StrCat(" is a shard among group ", buffers[i].shard_group, ", of which there are ", p.groups.size()));
+      }
+      const std::vector<int32_t>& members = p.groups[static_cast<size_t>(buffers[i].shard_group)];
+      if (std::find(members.begin(), members.end(), p.rank) == members.end()) {
+        return error(absl::StrCat(" is a shard among group ", buffers[i].shard_group, ", in which the rank is not"));
+      }
+      if (buffers[i].home_of < 0 || buffers[i].num_units != 1) return error(" is a shard, which is of one unit");
     }
     if (buffers[i].home_of == -1) continue;
     for (int64_t unit = buffers[i].home_of; unit < int64_t{buffers[i].home_of} + buffers[i].num_units; ++unit) {

@@ -13,10 +13,11 @@ struct ProgramIndex {
   // `program` has passed ValidateHeader.
   explicit ProgramIndex(const Program& program);
 
-  std::vector<int32_t> place;          // by unit: among the rank's units; -1 = not held
-  std::vector<int32_t> gradient_home;  // by unit: its home among the gradient buffers; -1 = none
-  std::vector<bool> in_group;          // by group: whether the rank is a member
-  std::vector<int64_t> elements;       // by unit: where the last range of its array ends; 0 = there are none
+  std::vector<int32_t> place;  // by unit: among the rank's units; -1 = not held
+  // By unit: its home among the gradient buffers, whole or the rank's shard; the shard's among those of parameters. -1 = none.
+  std::vector<int32_t> gradient_home, parameter_shard;
+  std::vector<bool> in_group;     // by group: whether the rank is a member
+  std::vector<int64_t> elements;  // by unit: where the last range of its array ends, a shard's apart; 0 = there are none
   // By State and unit: whether the rank's part waits in host memory between the steps.
   std::array<std::vector<bool>, 2> in_host;
 };

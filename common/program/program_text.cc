@@ -36,6 +36,7 @@ std::string SpanText(int64_t first, int64_t more) {
   return more == 0 ? absl::StrCat(first) : absl::StrCat(first, "-", first + more);
 }
 std::string Text(const UnitBuffer& b) {
+  if (b.IsShard()) return absl::StrCat(b.elements, "/", b.home_of, "/", b.shard_group);
   if (b.home_of != -1) return absl::StrCat(b.elements, ":", SpanText(b.home_of, b.num_units - 1));
   return b.num_units == 1 ? absl::StrCat(b.elements) : absl::StrCat(b.elements, "x", b.num_units);
 }
@@ -114,8 +115,13 @@ class Line {
     MOTLEY_RETURN_IF_ERROR(ParseNumber(what, parts[0], out.samples));
     return ParseNumber(what, parts[1], out.first);
   }
-  // "65536", "65536x3", "65536:3" or "65536:3-5"
+  // "65536", "65536x3", "65536:3", "65536:3-5" or "65536/3/0"
   absl::Status ParseNumber(const std::string& what, const std::string& word, UnitBuffer& out) const {
+    if (const std::vector<std::string> shard = absl::StrSplit(word, '/'); shard.size() == 3) {
+      MOTLEY_RETURN_IF_ERROR(ParseNumber(what, shard[0], out.elements));
+      MOTLEY_RETURN_IF_ERROR(ParseNumber(what, shard[1], out.home_of));
+      return ParseNumber(what, shard[2], out.shard_group);
+    }
     const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits(absl::ByAnyChar(":x"), 1));
     MOTLEY_RETURN_IF_ERROR(ParseNumber(what, parts[0], out.elements));
     if (parts.size() == 1) return absl::OkStatus();

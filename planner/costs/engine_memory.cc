@@ -14,8 +14,12 @@ constexpr UnitKind kEmbeddingUnit = UnitKind::kEmbedding, kLayerUnit = UnitKind:
 // Ranks of a tensor-parallel unit share what is not divided, also where it is alone in its stage.
 bool SharesState(const RankDuty& duty) { return duty.group_size > 1 || duty.tp_share < 1; }
 
-// Between pipelines parameters and gradients come once a step and stay.
-int ZeroOf(const RankDuty& duty) { return duty.sums_across ? std::min(duty.zero_stage, 1) : duty.zero_stage; }
+// Beside other pipelines a unit that is alone in its stage keeps parameters and gradients whole.
+int ZeroOf(const RankDuty& duty) {
+  return duty.sums_across && duty.group_size == 1 ? std::min(duty.zero_stage, 1) : duty.zero_stage;
+}
+
+int64_t PartOf(double share, int64_t elements) { return static_cast<int64_t>(share * static_cast<double>(elements) + 0.5); }
 
 // State and the buffers of parameters and gradients, as programs declare them (docs/pipelines.md).
 class EngineState {
@@ -39,16 +43,19 @@ class EngineState {
     const int64_t elements = sum(layer_, embedding_, head_);
     const int64_t whole =
         sum(costs_.UnitElements(kLayerUnit), costs_.UnitElements(kEmbeddingUnit), costs_.UnitElements(kHeadUnit));
-    const auto owned = static_cast<int64_t>(duty_.share * duty_.replica_share * static_cast<double>(whole) + 0.5);
+    const int64_t owned = PartOf(duty_.share * duty_.replica_share, whole);
     const int64_t size = costs_.element_bytes(), gradient_size = costs_.gradient_bytes();
-    const bool master_alone = gathers_ && costs_.casts_gathered();
-    memory->parameters = master_alone ? 0 : size * (ZeroOf(duty_) == 3 ? owned : elements);
-    memory->gradients = gradient_size * (ZeroOf(duty_) >= 2 ? owned : elements);
-    memory->optimizer = costs_.optimizer_bytes_per_element() * owned;
+    const bool across = duty_.sums_across, master_alone = gathers_ && !across && costs_.casts_gathered();
     // A tied embedding has buffers of its own for the whole step; its home is one where it is not gathered.
     const bool copy = tied_ && duty_.head && !duty_.embedding, kept = tied_ && duty_.embedding;
-    if (copy || (kept && gathers_)) memory->gathered += size * embedding_;
-    if (copy || (kept && reduces_in_turn_)) memory->gathered += gradient_size * embedding_;
+    // Beside other pipelines what the rank keeps of its stage's, of which it owns a part; a tied embedding whole.
+    const int64_t at_home = across && kept ? embedding_ : 0;
+    const int64_t sharded = across ? at_home + PartOf(duty_.share, elements - at_home) : owned;
+    memory->parameters = master_alone ? 0 : size * (ZeroOf(duty_) == 3 ? sharded : elements);
+    memory->gradients = gradient_size * (ZeroOf(duty_) >= 2 ? sharded : elements);
+    memory->optimizer = costs_.optimizer_bytes_per_element() * owned;
+    if (copy || (kept && gathers_ && !across)) memory->gathered += size * embedding_;
+    if (copy || (kept && reduces_in_turn_ && !across)) memory->gathered += gradient_size * embedding_;
     if (gathers_) memory->gathered += size * InTurn(ParametersShift(), 1);
     if (reduces_in_turn_) memory->gathered += gradient_size * Gradients();
   }

@@ -24,6 +24,8 @@ class BufferPool {
 
   // A buffer for `unit` alone. `home`: it is there between steps of training, too.
   int32_t Keep(int32_t unit, int64_t elements, bool home) { return Add({{elements, home ? unit : -1}, unit, true}); }
+  // For the shard that ranks keep of `unit` among the group: nobody computes with it. `elements`: of the whole unit.
+  int32_t KeepShard(int32_t unit, int64_t elements, int32_t group) { return Add({{elements, unit, 1, group}, -1, true}); }
   // The buffer that holds the unit; -1 = none.
   int32_t Find(int32_t unit) const {
     const auto at = std::find_if(places_.begin(), places_.end(), [unit](const Place& place) { return place.unit == unit; });

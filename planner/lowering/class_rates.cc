@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/lowering/class_flows.h"
 #include "planner/lowering/class_seconds.h"
+#include "planner/lowering/model_blocks.h"
 #include "planner/lowering/program_rates.h"
 
 namespace motley::planner {
@@ -77,7 +78,7 @@ class ClassRates : public ProgramRates {
     if (stages.size() == 1) return flows_.Group(stages[0], what.collective, elements);
     const auto [at, added] = across_.try_emplace({what.group, static_cast<int>(what.collective), elements}, -1);
     if (!added) return at->second;
-    const std::vector<std::vector<int>> sets = UnitsByNode(stages);
+    const std::vector<std::vector<int>> sets = SetsByNode(what);
     const double bytes = static_cast<double>(elements) * setting_.costs.RingBytes(what.collective);
     return at->second = writer_.AddFlow(AcrossFlow(setting_.links, sets, what.collective, bytes));
   }
@@ -147,10 +148,17 @@ class ClassRates : public ProgramRates {
                                                : sums.Backward(part);
   }
 
-  // The devices of each unit of the stages, units of a node together.
-  std::vector<std::vector<int>> UnitsByNode(const std::vector<int>& stages) const {
+  // The devices of each set of ranks that has the block once: of each unit of the stages, or of all that keep shards of it. Sets
+  // of a node together.
+  std::vector<std::vector<int>> SetsByNode(const RingWork& what) const {
     std::vector<std::vector<int>> units;
-    for (const int stage : stages) {
+    const bool stays = what.unit == 0 && setting_.workload.model.tie_embeddings;
+    const bool shards = what.collective != Collective::kAllReduce && !stays;
+    for (const int stage : classes_.stages_of[what.group]) {
+      if (shards && ZeroAsRun(view_, view_.stages[stage]) >= (what.collective == Collective::kAllGather ? 3 : 2)) {
+        units.push_back(DevicesOf(view_, view_.stages[stage]));
+        continue;
+      }
       for (const int a : view_.stages[stage].actors) {
         const ActorView& actor = view_.actors[a];
         for (const int first : actor.unit_ranks) {

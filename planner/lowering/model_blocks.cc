@@ -13,17 +13,17 @@ constexpr int64_t kBlocks = 16;
 constexpr int64_t kBlocksOfEach = 4;
 
 bool Streams(const PlanView& view, const StageView& stage) {
-  return ComesInTurn(stage) && !TraitsOf(view.schedule).by_ministage && view.pipelines.size() == 1;
+  return ComesInTurn(view, stage) && !TraitsOf(view.schedule).by_ministage;
 }
 
 // Of a ministage's layers [begin, end).
 int64_t NumBlocks(const PlanView& view, const StageView& stage, int64_t layers) {
   const bool meets = stage.shared() || view.pipelines.size() > 1, by_ministage = TraitsOf(view.schedule).by_ministage;
   const auto ministages = static_cast<int64_t>(stage.plan->ministages.size());
-  if (by_ministage && stage.shared() && stage.plan->zero_stage == 3) return layers;
+  const int zero_stage = stage.shared() ? ZeroAsRun(view, stage) : 0;
+  if (by_ministage && zero_stage == 3) return layers;
   if (by_ministage && stage.offload_parameters) return 1;
-  const bool each = Streams(view, stage) || (stage.shared() && stage.plan->zero_stage >= 2);
-  if (!by_ministage && each && view.pipelines.size() == 1) return std::max<int64_t>(1, kBlocksOfEach / ministages);
+  if (!by_ministage && (Streams(view, stage) || zero_stage >= 2)) return std::max<int64_t>(1, kBlocksOfEach / ministages);
   return meets ? std::max<int64_t>(1, kBlocks / ministages) : 1;
 }
 
@@ -54,7 +54,15 @@ ModelBlocks BlocksBetween(const Setting& setting, const std::vector<int64_t>& cu
 
 }  // namespace
 
-bool ComesInTurn(const StageView& stage) { return stage.offload_parameters || (stage.shared() && stage.plan->zero_stage == 3); }
+int ZeroAsRun(const PlanView& view, const StageView& stage) {
+  const bool whole = view.pipelines.size() > 1 && stage.offload_parameters;
+  return whole ? std::min(stage.plan->zero_stage, 1) : stage.plan->zero_stage;
+}
+
+bool ComesInTurn(const PlanView& view, const StageView& stage) {
+  if (stage.shared() && ZeroAsRun(view, stage) == 3) return true;
+  return stage.offload_parameters && view.pipelines.size() == 1;
+}
 
 ModelBlocks UnitsAsBlocks(const Setting& setting) {
   std::vector<int64_t> cuts;

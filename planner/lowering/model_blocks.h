@@ -23,8 +23,12 @@ ModelBlocks UnitsAsBlocks(const Setting& setting);
 // microbatch or its gradients reduced; its units where ranks gather each on its own.
 ModelBlocks CoarseBlocks(const Setting& setting, const PlanView& view);
 
+// The ZeRO stage of a stage's ranks as programs have it: beside other pipelines those whose parameters wait in host memory keep
+// parameters and gradients whole.
+int ZeroAsRun(const PlanView& view, const StageView& stage);
+
 // Whether the stage's parameters are on the device in turn, one block after another.
-bool ComesInTurn(const StageView& stage);
+bool ComesInTurn(const PlanView& view, const StageView& stage);
 
 // In forward order.
 std::vector<int32_t> BlocksOf(const ModelBlocks& blocks, const Element& element);

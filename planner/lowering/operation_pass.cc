@@ -64,7 +64,8 @@ class OperationPass {
     const UnitCollective* before = nullptr;  // of an array that is reduced in ranges
     for (const UnitCollective& sum : reductions) {
       const bool goes_on = before != nullptr && before->unit == sum.unit && !sum.elements.whole();
-      if (!goes_on && !written_[sum.buffer]) Add(ZeroGrad{sum.unit, sum.buffer});
+      const bool is_shard = stage_.gradient_buffers[sum.buffer].IsShard();  // other sums have gone there
+      if (!goes_on && !is_shard && !written_[sum.buffer]) Add(ZeroGrad{sum.unit, sum.buffer});
       written_[sum.buffer] = false;
       if (sum.to_all) {
         Add(AllReduce{sum.unit, sum.buffer, sum.group, 0, sum.elements});

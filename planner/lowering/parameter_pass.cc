@@ -9,24 +9,32 @@ namespace {
 // What is gathered once: homes, and a tied embedding, which both its ends need all step long.
 void Keep(const StageTraits& traits, StageSteps* stage, BufferPool* pool) {
   const auto keep = [&](int32_t unit, bool home, int32_t group) {
-    const int32_t by = traits.sum_group.empty() ? group : traits.sum_group[unit];
+    const int32_t by = traits.across() ? traits.sum_group[unit] : group;
     const int32_t buffer = pool->Keep(unit, traits.elements[unit], home);
-    const bool across = !traits.sum_group.empty(), of_homes = home ? traits.gathers_homes : true;
-    const bool gathers = across ? traits.gathers_homes : group == traits.tied_group ? traits.gathers_tied : of_homes;
+    const bool of_homes = home ? traits.gathers_homes : true;
+    const bool gathers = traits.across() ? traits.gathers_homes : group == traits.tied_group ? traits.gathers_tied : of_homes;
     if (gathers) stage->gathered.push_back({unit, buffer, by});
   };
-  const bool apart = traits.tied_group >= 0;
-  if (apart) keep(0, traits.has_embedding() && !traits.gathers_in_turn, traits.tied_group);
+  const bool apart = traits.tied_group >= 0, home = traits.across() || !traits.gathers_in_turn;
+  if (apart) keep(0, traits.has_embedding() && home, traits.tied_group);
   for (const int32_t unit : traits.units) {
     const bool is_tied = traits.tied && unit == 0;
-    if (is_tied ? !apart : !traits.gathers_in_turn) keep(unit, !traits.gathers_in_turn, traits.group);
+    if (is_tied ? !apart : !traits.gathers_in_turn) keep(unit, home, traits.group);
+    if (!traits.gathers_in_turn || !traits.KeepsShards(unit)) continue;
+    stage->gathered.push_back({unit, pool->KeepShard(unit, traits.elements[unit], traits.group), traits.sum_group[unit]});
   }
   if (traits.tied && traits.has_head()) stage->tied_parameters = pool->Find(0);
-  if (traits.sum_group.empty()) return;
+}
+
+// What stands before the first step, by the pipelines' order: what shards give, behind what they get.
+void Order(const StageTraits& traits, UnitCollectives* gathered) {
+  const auto at = [&](int32_t unit) { return std::find(traits.gather_order.begin(), traits.gather_order.end(), unit); };
   const auto place = [&](const UnitCollective& gather) {
-    return std::find(traits.gather_order.begin(), traits.gather_order.end(), gather.unit);
+    auto last = at(gather.unit);
+    for (int32_t more = 1; more <= gather.more_units; ++more) last = std::max(last, at(gather.unit + more));
+    return last;
   };
-  std::stable_sort(stage->gathered.begin(), stage->gathered.end(),
+  std::stable_sort(gathered->begin(), gathered->end(),
                    [&](const UnitCollective& a, const UnitCollective& b) { return place(a) < place(b); });
 }
 
@@ -91,6 +99,7 @@ StageSteps WithParameters(StageSteps stage, const StageTraits& traits) {
   Keep(traits, &stage, &pool);
   if (traits.streams) {
     AddStreams(traits, &stage, &pool);
+    if (traits.across()) Order(traits, &stage.gathered);
     stage.parameter_buffers = pool.Buffers();
     return stage;
   }
@@ -113,6 +122,7 @@ StageSteps WithParameters(StageSteps stage, const StageTraits& traits) {
   for (int32_t b = 0; b < pool.size(); ++b) {
     if (pool[b].buffer.home_of < 0 && pool[b].last_step >= 0) stage.steps[pool[b].last_step].released.push_back(b);
   }
+  if (traits.across()) Order(traits, &stage.gathered);
   stage.parameter_buffers = pool.Buffers();
   return stage;
 }

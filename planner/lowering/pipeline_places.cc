@@ -4,9 +4,10 @@
 #include <numeric>
 
 #include "common/model/parameters.h"
+#include "common/program/kept_ranges.h"
 #include "planner/lowering/ring_order.h"
+#include "planner/lowering/shared_elements.h"
 #include "planner/plan/placement.h"
-#include "planner/plan/shared_slices.h"
 
 namespace motley::planner {
 namespace {
@@ -66,89 +67,117 @@ void AddUnitGroups(const Setting& setting, const PlanView& view, PipelinePlaces*
   }
 }
 
-// Where elements of a unit lie in the array of a rank with a slice of it.
-int64_t InArray(const std::vector<SliceRun>& runs, int64_t in_unit) {
-  const auto run =
-      std::find_if(runs.begin(), runs.end(), [in_unit](const SliceRun& r) { return in_unit < r.in_unit + r.elements; });
-  return run->in_slice + in_unit - run->in_unit;
-}
-
-// Whom the ranks of a unit meet for what of it. All who have some elements name them alike: in one piece where their slices are
-// the same, else by the runs that the elements are in the unit's own array.
-class SharedUnit {
+// With whom each rank gathers (reduces) which elements of its arrays.
+class MetElementsOf {
  public:
-  SharedUnit(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices, int32_t unit,
-             const std::vector<int32_t>& ranks, PipelinePlaces* places)
+  MetElementsOf(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices, const Ownership& ownership,
+                PipelinePlaces* places)
       : setting_(setting),
         view_(view),
         slices_(slices),
-        spec_(setting.costs.layout()[unit]),
-        unit_(unit),
-        ranks_(ranks),
+        ownership_(ownership),
+        tied_(setting.workload.model.tie_embeddings),
+        holders_(HoldersOf(view, UnitsAsBlocks(setting), tied_)),
         places_(*places) {}
 
-  void Add() {
-    for (const SharedSlice& shared : SharedSlicesOf(slices_, ranks_)) AddSlice(shared);
-    const int64_t rest = spec_.num_elements - spec_.divided_elements;
-    if (rest == 0) return;
-    const int32_t group = GroupOf(ranks_);
-    for (const int32_t rank : ranks_) {
-      const SliceRun last = RunsOf(spec_, slices_[rank]).back();
-      At(rank).push_back({group, {last.in_slice + last.elements - rest, rest}});
+  // By rank and unit. `zero_stage`: from which ranks keep shards of the array.
+  std::vector<std::vector<SharedElements>> From(int zero_stage) {
+    Met met = None();
+    for (size_t unit = 0; unit < holders_.size(); ++unit) {
+      if (IsCut(unit, zero_stage)) Add(unit, PartsOf(unit, zero_stage), &met);
     }
+    return met;
+  }
+  std::vector<std::vector<SharedElements>> InTurn() {
+    Met met = None();
+    for (size_t unit = 0; unit < holders_.size(); ++unit) {
+      for (const int stage : holders_[unit]) {
+        const StageView& s = view_.stages[stage];
+        if (s.num_ranks > s.num_units && InShards(stage, unit, 2)) Add(unit, SlicesOf(unit, stage), &met);
+      }
+    }
+    return met;
   }
 
  private:
-  SharedElements& At(int32_t rank) { return places_.shared[rank][unit_]; }
-  int32_t GroupOf(const std::vector<int32_t>& ranks) { return ListedGroup(ByNode(setting_, view_, ranks), &places_); }
+  using Met = std::vector<std::vector<SharedElements>>;
 
-  void AddSlice(const SharedSlice& shared) {
-    const std::vector<SliceRun> runs = DividedRunsOf(spec_, shared.slice);
-    if (runs.empty()) return;
-    const int32_t group = GroupOf(shared.ranks);
-    const ModelSlice& first = slices_[shared.ranks.front()];
-    const bool alike =
-        (first == shared.slice || (first.whole() && shared.slice.whole())) &&
-        std::all_of(shared.ranks.begin(), shared.ranks.end(), [&](int32_t rank) { return slices_[rank] == first; });
-    for (const int32_t rank : shared.ranks) {
-      if (alike) {
-        At(rank).push_back({group, {0, runs.back().in_slice + runs.back().elements}});
-        continue;
+  Met None() const { return Met(view_.ranks.size(), std::vector<SharedElements>(holders_.size())); }
+  void Add(size_t unit, const std::vector<PartOfUnit>& parts, Met* met) {
+    for (const SharedPiece& piece : SharedPieces(parts)) {
+      const int32_t group = ListedGroup(ByNode(setting_, view_, piece.ranks), &places_);
+      for (size_t i = 0; i < piece.ranks.size(); ++i) {
+        (*met)[piece.ranks[i]][unit].push_back({group, {piece.in_array[i], piece.elements}});
       }
-      const std::vector<SliceRun> own = RunsOf(spec_, slices_[rank]);
-      for (const SliceRun& run : runs) At(rank).push_back({group, {InArray(own, run.in_unit), run.elements}});
     }
+  }
+  bool InShards(int stage, size_t unit, int zero_stage) const {
+    const StageView& s = view_.stages[stage];
+    return view_.pipelines.size() > 1 && s.shared() && ZeroAsRun(view_, s) >= zero_stage && !(tied_ && unit == 0);
+  }
+  bool IsCut(size_t unit, int zero_stage) const {
+    return std::any_of(holders_[unit].begin(), holders_[unit].end(), [&](int stage) {
+      const std::vector<int32_t> ranks = RanksOf(view_, {stage});
+      return InShards(stage, unit, zero_stage) ||
+             std::any_of(ranks.begin(), ranks.end(), [this](int32_t rank) { return !slices_[rank].whole(); });
+    });
+  }
+  std::vector<PartOfUnit> PartsOf(size_t unit, int zero_stage) const {
+    std::vector<PartOfUnit> parts;
+    for (const int stage : holders_[unit]) {
+      const std::vector<PartOfUnit> slices = SlicesOf(unit, stage);
+      const std::vector<PartOfUnit> own = InShards(stage, unit, zero_stage) ? ShardsOf(unit, slices) : slices;
+      parts.insert(parts.end(), own.begin(), own.end());
+    }
+    return parts;
+  }
+  std::vector<PartOfUnit> SlicesOf(size_t unit, int stage) const {
+    std::vector<PartOfUnit> parts;
+    for (const int32_t rank : RanksOf(view_, {stage})) {
+      parts.push_back({rank, RunsOf(setting_.costs.layout()[unit], slices_[rank])});
+    }
+    return parts;
+  }
+  // What the stage's ranks keep: of each piece those who have it in their slices share it out.
+  std::vector<PartOfUnit> ShardsOf(size_t unit, const std::vector<PartOfUnit>& slices) const {
+    std::vector<std::vector<SharedOut>> shared(slices.size());
+    for (const SharedPiece& piece : SharedPieces(slices)) {
+      const OwnedRanges kept = KeptRanges(ownership_.Of(static_cast<int32_t>(unit)), piece.ranks);
+      for (size_t i = 0; i < slices.size(); ++i) {
+        const auto at = std::find(piece.ranks.begin(), piece.ranks.end(), slices[i].rank);
+        if (at == piece.ranks.end()) continue;
+        const ArrayRange elements = {piece.in_array[static_cast<size_t>(at - piece.ranks.begin())], piece.elements};
+        shared[i].push_back({kept, RunsWithin(slices[i].runs, elements)});
+      }
+    }
+    std::vector<PartOfUnit> shards;
+    for (size_t i = 0; i < slices.size(); ++i) shards.push_back({slices[i].rank, KeptRuns(slices[i].rank, shared[i])});
+    return shards;
   }
 
   const Setting& setting_;
   const PlanView& view_;
   const std::vector<ModelSlice>& slices_;
-  const UnitSpec& spec_;
-  const int32_t unit_;
-  const std::vector<int32_t>& ranks_;
+  const Ownership& ownership_;
+  const bool tied_;
+  const std::vector<std::vector<int>> holders_;  // by unit: stages
   PipelinePlaces& places_;
 };
 
-void AddShared(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices, PipelinePlaces* places) {
-  const auto holders = HoldersOf(view, UnitsAsBlocks(setting), setting.workload.model.tie_embeddings);
-  places->shared.assign(view.ranks.size(), std::vector<SharedElements>(holders.size()));
-  for (size_t unit = 0; unit < holders.size(); ++unit) {
-    const std::vector<int32_t> ranks = RanksOf(view, holders[unit]);
-    if (std::all_of(ranks.begin(), ranks.end(), [&](int32_t rank) { return slices[rank].whole(); })) continue;
-    SharedUnit(setting, view, slices, static_cast<int32_t>(unit), ranks, places).Add();
-  }
-}
-
 }  // namespace
 
-PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices) {
+PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices,
+                        const Ownership& ownership) {
   PipelinePlaces places;
   for (int s = 0; s < static_cast<int>(view.stages.size()); ++s) {
     places.groups.push_back(ByNode(setting, view, RanksOf(view, {s})));
   }
   for (const PipelineView& pipeline : view.pipelines) AddTiedGroup(setting, view, pipeline, &places);
   AddUnitGroups(setting, view, &places);
-  AddShared(setting, view, slices, &places);
+  MetElementsOf met(setting, view, slices, ownership, &places);
+  places.gathered = met.From(3);
+  places.reduced = met.From(2);
+  places.in_turn = met.InTurn();
   if (view.pipelines.size() > 1) {
     AddSumGroups(setting, view, &places);
     OrderRings(UnitElements(setting.costs.layout()), &places);

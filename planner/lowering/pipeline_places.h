@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/model/model_slice.h"
+#include "common/program/ownership.h"
 #include "planner/lowering/model_blocks.h"
 #include "planner/lowering/plan_view.h"
 #include "planner/lowering/stage_steps.h"
@@ -23,13 +24,16 @@ struct PipelinePlaces {
   std::vector<int32_t> gather_order, sum_order;
   // By rank: its tensor-parallel unit, else -1.
   std::vector<int32_t> tp_group;
-  // By rank and unit of the model: with whom it gathers and reduces which elements of its array. Empty of units that all have
-  // whole: those are of the groups above.
-  std::vector<std::vector<SharedElements>> shared;
+  // By rank and unit of the model: with whom it gathers and reduces which elements of its array, or of its shard. Empty of units
+  // that all have whole: those are of the groups above.
+  std::vector<std::vector<SharedElements>> gathered, reduced;
+  // The same of what ranks of tensor-parallel units gather from shards of their stage's and sum into them.
+  std::vector<std::vector<SharedElements>> in_turn;
 };
 
-// `slices`: of the model, by rank.
-PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices);
+// `slices`: of the model, by rank. `ownership`: of the plan.
+PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices,
+                        const Ownership& ownership);
 
 // Fills in both orders of what `sum_group` says. `elements`: by unit.
 void OrderRings(const std::vector<int64_t>& elements, PipelinePlaces* places);

@@ -23,7 +23,8 @@ void AddReplicas(const WrittenPass& pass, const StageView& stage, StageTraits* t
   traits->gathers_tied = false;
   traits->joins = true;
   traits->streams = traits->gathers_in_turn && !traits->by_block;
-  traits->whole_ministages = traits->by_block && stage.offload_parameters && !(stage.shared() && stage.plan->zero_stage == 3);
+  traits->whole_ministages =
+      traits->by_block && stage.offload_parameters && !(stage.shared() && ZeroAsRun(pass.view, stage) == 3);
   traits->reduces = stage.shared() || across || stage.offload_parameters;
 }
 
@@ -37,8 +38,8 @@ StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
   std::sort(traits.units.begin(), traits.units.end());
   traits.elements = pass.blocks.elements;
   traits.tied = pass.setting.workload.model.tie_embeddings;
-  traits.gathers_in_turn = ComesInTurn(stage);
-  traits.reduces_in_turn = stage.shared() && stage.plan->zero_stage >= 2;
+  traits.gathers_in_turn = ComesInTurn(pass.view, stage);
+  traits.reduces_in_turn = stage.shared() && ZeroAsRun(pass.view, stage) >= 2;
   const bool by_ministage = TraitsOf(pass.view.schedule).by_ministage;
   traits.by_block = by_ministage && traits.gathers_in_turn;
   traits.reduces_every_round = !by_ministage && traits.reduces_in_turn;
@@ -48,9 +49,6 @@ StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
   traits.gather_order = pass.places.gather_order;
   traits.sum_order = pass.places.sum_order;
   if (pass.merged) AddReplicas(pass, stage, &traits);
-  if (traits.sum_group.empty()) return traits;
-  // Between pipelines the ranks meet twice a step for every unit: for its parameters and for its gradients.
-  traits.reduces_in_turn = traits.reduces_every_round = traits.gathers_in_turn = traits.by_block = traits.streams = false;
   return traits;
 }
 
@@ -62,8 +60,8 @@ StageSteps StepsOf(const WrittenPass& pass, const StageView& stage, const StageS
   StageSteps steps = WithParameters(ComputeSteps(schedule, traits), traits);
   if (pass.training) steps = WithGradients(std::move(steps), traits);
   if (pass.merged || stage.num_ranks == stage.num_units) return steps;
-  // Its sums inside would wait for other pipelines, which may be slower by far.
-  if (!traits.sum_group.empty()) return WithRoomForSums(std::move(steps), ReductionOrder::kBehindSums);
+  // Its sums inside would wait for other pipelines, which may be slower by far. What comes and goes in turn is its own alone.
+  if (traits.across() && !traits.reduces_in_turn) return WithRoomForSums(std::move(steps), ReductionOrder::kBehindSums);
   if (!stage.shared()) return steps;
   return WithRoomForSums(std::move(steps), traits.reduces_in_turn ? ReductionOrder::kAtOnce : order);
 }
@@ -87,6 +85,7 @@ absl::StatusOr<PipelineSteps> StepsInOrder(const WrittenPass& pass, size_t p, co
   for (size_t s = 0; s < schedule.stages.size(); ++s) {
     const int stage = pipeline.first_stage + static_cast<int>(s);
     result.traits.push_back(TraitsOfStage(pass, stage));
+    result.traits.back().sums_at_once = schedule.sums_at_once;
     result.stages.push_back(StepsOf(pass, pass.view.stages[stage], schedule.stages[s], result.traits[s], order));
     for (size_t m = 0; m < schedule.stages[s].members.size(); ++m, ++actor) {
       const int32_t rank = pass.merged ? actor : pass.view.actors[actor].first_rank;

@@ -222,7 +222,12 @@ class Graph : public WalkListener {
   int FlowOf(size_t r, const Broadcast& op) { return RingFlow(r, Collective::kAllGather, op, {}, op.root); }
   template <typename Op>
   int RingFlow(size_t r, Collective collective, const Op& op, const ArrayRange& elements, int32_t root = -1) {
-    return rates_.Ring({collective, op.group, op.unit, op.more_units, elements, root, r});
+    return rates_.Ring({collective, op.group, op.unit, op.more_units, BufferOf(op), elements, root, r});
+  }
+  template <typename Op>
+  static int32_t BufferOf(const Op& op) {
+    if constexpr (requires { op.grad; }) return op.grad;
+    if constexpr (requires { op.buffer; }) return op.buffer;
   }
   // What of a collective some compute pays.
   template <typename Op>

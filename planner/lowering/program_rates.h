@@ -31,6 +31,7 @@ struct ComputeSpan {
 struct RingWork {
   Collective collective = Collective::kAllGather;
   int32_t group = 0, unit = 0, more_units = 0;
+  int32_t buffer = 0;   // of parameters, or of gradients
   ArrayRange elements;  // of the program's array
   int32_t root = -1;
   size_t program = 0;

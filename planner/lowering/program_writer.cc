@@ -10,6 +10,7 @@
 #include "planner/lowering/plan_view.h"
 #include "planner/lowering/rank_passes.h"
 #include "planner/lowering/stage_passes.h"
+#include "planner/plan/ownership.h"
 #include "planner/plan/plan_engine_limits.h"
 #include "planner/plan/unit_slices.h"
 #include "planner/plan/validation_pass.h"
@@ -31,18 +32,27 @@ Program ProgramOfRank(const WrittenPass& pass, int32_t r, const ModelSlice& slic
                       const StageMember& member) {
   const StageSteps& stage = pipeline.stages[member.stage];
   const RankTraits rank = TraitsOfRank(pass, r);
-  const std::vector<SharedElements>& shared = pass.places.shared[r];
-  if (std::all_of(shared.begin(), shared.end(), [](const SharedElements& unit) { return unit.empty(); })) {
+  const std::vector<SharedElements>&gathered = pass.places.gathered[r], &reduced = pass.places.reduced[r];
+  const auto all_whole = [](const std::vector<SharedElements>& units) {
+    return std::all_of(units.begin(), units.end(), [](const SharedElements& unit) { return unit.empty(); });
+  };
+  const auto no_shards = [](const std::vector<UnitBuffer>& buffers) {
+    return std::none_of(buffers.begin(), buffers.end(), [](const UnitBuffer& buffer) { return buffer.IsShard(); });
+  };
+  if (all_whole(gathered) && all_whole(reduced) && no_shards(stage.parameter_buffers) && no_shards(stage.gradient_buffers)) {
     return ProgramOf(pass, pipeline, stage, member, rank, {});
   }
-  return ProgramOf(pass, pipeline, SliceOf(stage, ElementsOf(pass.setting.workload.model, slice), shared), member, rank, {});
+  const int32_t stage_group = pass.view.pipelines.size() > 1 ? stage.group : -1;
+  const RankElements own = {ElementsOf(pass.setting.workload.model, slice), gathered, reduced, stage_group,
+                            pass.places.in_turn[r]};
+  return ProgramOf(pass, pipeline, SliceOf(stage, own), member, rank, {});
 }
 
 // The passes, one after another. Pipelines meet in sums alone.
 absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& plan, const Schedule& schedule, bool training) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfRanks(setting.workload.model, plan));
-  const PipelinePlaces places = PlacesOf(setting, view, slices);
+  const PipelinePlaces places = PlacesOf(setting, view, slices, OwnershipOf(plan, setting.workload.model));
   const ModelBlocks units = UnitsAsBlocks(setting);
   const WrittenPass pass{setting, view, places, units, training};
   std::vector<Program> programs;
@@ -68,8 +78,7 @@ absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& p
 }  // namespace
 
 absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const Plan& plan) {
-  MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
-  MOTLEY_RETURN_IF_ERROR(ValidateWithin(kWrittenLimits, plan, setting.workload.model));
+  MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, setting.workload.model));
   if (!plan.training) return absl::FailedPreconditionError("the plan has no schedule yet");
   return Write(setting, plan, *plan.training, true);
 }

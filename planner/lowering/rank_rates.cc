@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/model/parameters.h"
+#include "common/program/kept_ranges.h"
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_rates.h"
 
@@ -20,7 +21,8 @@ class RankRates : public ProgramRates {
         ownership_(ownership),
         slices_(slices),
         owned_(ownership.NumOwnedByRank(programs.size())),
-        writer_(*writer) {
+        writer_(*writer),
+        runs_(programs.size()) {
     for (const std::vector<int32_t>& group : programs.front().groups) {
       std::vector<int32_t>& places = place_in_.emplace_back(programs.size(), -1);
       for (size_t i = 0; i < group.size(); ++i) places[static_cast<size_t>(group[i])] = static_cast<int32_t>(i);
@@ -70,7 +72,7 @@ class RankRates : public ProgramRates {
 
   // Of the ranges that the group's ranks own, or of what `root` has, all units at once.
   int Ring(const RingWork& what) override {
-    const auto& [collective, group, unit, more_units, elements, root, program] = what;
+    const auto& [collective, group, unit, more_units, buffer, elements, root, program] = what;
     const RingKey key = {collective, group, unit, more_units, InUnit(what), elements.count, root};
     const auto [at, added] = rings_.try_emplace(key, -1);
     if (!added) return at->second;
@@ -137,17 +139,30 @@ class RankRates : public ProgramRates {
     for (const RankInstruction& member : members) devices.push_back(view_.ranks[member.rank].device);
     return devices;
   }
-  // Runs of the unit's array that the rank has.
-  const std::vector<SliceRun>& RunsOfRank(size_t rank, int32_t unit) {
-    const UnitSpec& spec = setting_.costs.layout()[static_cast<size_t>(unit)];
-    std::vector<SliceRun>& runs = runs_[{rank, unit}];
-    if (runs.empty()) runs = RunsOf(spec, slices_[rank]);
-    return runs;
+  const std::vector<UnitBuffer>& BuffersOf(const RingWork& what) const {
+    const Program& program = programs_[what.program];
+    return what.collective == Collective::kAllGather ? program.parameter_buffers : program.gradient_buffers;
+  }
+  // Whether the unit comes from ranks' shards or goes to them; else it is what they own.
+  bool IsOfShards(const RingWork& what, int32_t unit) const {
+    const std::vector<UnitBuffer>& buffers = BuffersOf(what);
+    if (buffers[static_cast<size_t>(what.buffer)].IsShard()) return false;
+    return std::any_of(buffers.begin(), buffers.end(), [unit](const UnitBuffer& b) { return b.IsShard() && b.home_of == unit; });
+  }
+  // Runs of the unit that the rank has in the array.
+  const std::vector<SliceRun>& RunsIn(const RingWork& what, int32_t unit) {
+    RunsOfRank& runs = runs_[what.program];
+    if (runs.whole.empty()) {
+      for (const UnitSpec& spec : setting_.costs.layout()) runs.whole.push_back(RunsOf(spec, slices_[what.program]));
+      runs.shards = ShardRuns(programs_[what.program], ownership_, runs.whole);
+    }
+    const bool shard = BuffersOf(what)[static_cast<size_t>(what.buffer)].IsShard();
+    return (shard ? runs.shards : runs.whole)[static_cast<size_t>(unit)];
   }
   // Where the elements begin in the unit's own array: the same for all members of the group.
   int64_t InUnit(const RingWork& what) {
     if (what.elements.whole()) return 0;
-    for (const SliceRun& run : RunsOfRank(what.program, what.unit)) {
+    for (const SliceRun& run : RunsIn(what, what.unit)) {
       if (what.elements.first < run.in_slice + run.elements) return what.elements.first - run.in_slice + run.in_unit;
     }
     return -1;  // not reached: programs are held to their ranks' slices
@@ -155,15 +170,17 @@ class RankRates : public ProgramRates {
   // What each of the group has of the unit's elements, which there are.
   double AddShares(const RingWork& what, int32_t unit, std::vector<double>* shares) {
     const std::vector<int32_t>& place_of = place_in_[what.group];
+    const OwnedRanges& owned = ownership_.Of(unit);
+    const OwnedRanges had = IsOfShards(what, unit) ? KeptRanges(owned, programs_[0].groups[what.group]) : owned;
     int64_t whole = 0;
-    for (const SliceRun& run : RunsOfRank(what.program, unit)) {
+    for (const SliceRun& run : RunsIn(what, unit)) {
       const int64_t first = what.elements.whole() ? run.in_slice : std::max(run.in_slice, what.elements.first);
       const int64_t last = run.in_slice + run.elements, end = what.elements.whole() ? last : std::min(last, what.elements.end());
       if (first >= end) continue;
       whole += end - first;
       if (what.root != -1) continue;
       const int64_t in_unit = run.in_unit - run.in_slice;
-      for (const OwnedRange& range : ownership_.Of(unit)) {
+      for (const OwnedRange& range : had) {
         const int64_t part = std::min(in_unit + end, range.end) - std::max(in_unit + first, range.begin);
         const int32_t place = place_of[range.rank];
         if (part > 0 && place >= 0) (*shares)[static_cast<size_t>(place)] += static_cast<double>(part);
@@ -189,6 +206,11 @@ class RankRates : public ProgramRates {
     return static_cast<double>(Owned(r, unit, more) * each);
   }
 
+  // By unit; none yet where `whole` is empty.
+  struct RunsOfRank {
+    std::vector<std::vector<SliceRun>> whole, shards;
+  };
+
   const Setting& setting_;
   const PlanView& view_;
   const std::vector<Program>& programs_;
@@ -196,8 +218,8 @@ class RankRates : public ProgramRates {
   const std::vector<ModelSlice>& slices_;  // by rank
   const std::vector<double> owned_;        // by rank
   GraphWriter& writer_;
-  std::vector<std::vector<int32_t>> place_in_;                        // by group and rank: its place in the ring; -1 = not there
-  std::map<std::pair<size_t, int32_t>, std::vector<SliceRun>> runs_;  // by rank and unit
+  std::vector<std::vector<int32_t>> place_in_;  // by group and rank: its place in the ring; -1 = not there
+  std::vector<RunsOfRank> runs_;                // by rank
   using RingKey = std::tuple<Collective, int32_t, int32_t, int32_t, int64_t, int64_t, int32_t>;
   std::map<RingKey, int> rings_;                                   // by group, units, elements and root
   std::map<std::tuple<size_t, size_t, int64_t>, int> hand_overs_;  // by ranks and samples

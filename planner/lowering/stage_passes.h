@@ -29,8 +29,16 @@ enum class ReductionOrder { kAtOnce, kBehindSums };
 // until all of the stage's ranks come to those. kBehindSums is for stages whose gradients have homes.
 StageSteps WithRoomForSums(StageSteps stage, ReductionOrder order);
 
-// The stage's steps of a rank of which somebody has unlike slices: its buffers have its slice of the units, and what it gathers
-// and reduces of one it does with those who have the same elements. `shared`: by unit; none of one that all have whole.
-StageSteps SliceOf(StageSteps stage, const SliceElements& slice, const std::vector<SharedElements>& shared);
+// With whom a rank gathers and reduces which elements of its arrays, by unit; none of one that all have whole.
+struct RankElements {
+  SliceElements slice;  // of its whole arrays
+  std::vector<SharedElements> gathered, reduced;
+  // Of several pipelines: of what the group that is the stage's gathers and reduces, where its ranks keep shards.
+  int32_t stage_group = -1;
+  std::vector<SharedElements> in_turn;
+};
+// The stage's steps of a rank where somebody has an unlike part of units: its buffers have its slice or its shard of them, and
+// what it gathers and reduces of one it does with those who have the same elements.
+StageSteps SliceOf(StageSteps stage, const RankElements& rank);
 
 }  // namespace motley::planner

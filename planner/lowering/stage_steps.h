@@ -82,9 +82,14 @@ struct StageTraits {
   int32_t group = 0;              // the stage's ranks
   int32_t tied_group = -1;        // the ranks of both ends of a tied embedding, where they are two stages
   // Of several pipelines, by unit of the model: all ranks that hold it. They share what they own of it, so its parameters and its
-  // gradients have homes, gathered and summed once by all of them. Else empty.
+  // gradients have homes, whole or of shards, gathered and summed once by all of them. Else empty.
   std::vector<int32_t> sum_group;
   std::vector<int32_t> gather_order, sum_order;  // the model's units as the pipelines gather and sum them
+  bool sums_at_once = false;                     // where they can begin; else behind what the stage gathers and reduces in turn
+  bool across() const { return !sum_group.empty(); }
+  // Whether the stage's ranks keep shards of the unit between two uses of it, beside what they own. A tied embedding is at both
+  // ends of a step and stays whole.
+  bool KeepsShards(int32_t unit) const { return across() && !(tied && unit == 0); }
   int32_t head() const { return static_cast<int32_t>(elements.size()) - 1; }
   bool has_embedding() const { return units.front() == 0; }
   bool has_head() const { return units.back() == head(); }

@@ -39,28 +39,31 @@ StageSteps WithRoomForSums(StageSteps stage, ReductionOrder order) {
   return stage;
 }
 
-StageSteps SliceOf(StageSteps stage, const SliceElements& slice, const std::vector<SharedElements>& shared) {
+StageSteps SliceOf(StageSteps stage, const RankElements& rank) {
   for (std::vector<UnitBuffer>* buffers : {&stage.parameter_buffers, &stage.gradient_buffers}) {
     for (UnitBuffer& buffer : *buffers) buffer.elements = 0;
   }
-  const auto cut = [&](UnitCollectives* collectives, std::vector<UnitBuffer>* buffers) {
+  const auto cut = [&](UnitCollectives* collectives, const std::vector<SharedElements>& with_all,
+                       std::vector<UnitBuffer>* buffers) {
     UnitCollectives parts;
     for (const UnitCollective& whole : *collectives) {
-      int64_t& elements = (*buffers)[whole.buffer].elements;
-      elements = std::max(elements, slice.all[whole.unit]);
-      if (shared[whole.unit].empty()) parts.push_back(whole);
-      for (const MetElements& met : shared[whole.unit]) {
+      UnitBuffer& buffer = (*buffers)[whole.buffer];
+      if (!buffer.IsShard()) buffer.elements = std::max(buffer.elements, rank.slice.all[whole.unit]);
+      const SharedElements& shared = (whole.group == rank.stage_group ? rank.in_turn : with_all)[whole.unit];
+      if (shared.empty() && !buffer.IsShard()) parts.push_back(whole);  // of a shard: the rank keeps nothing of the unit
+      for (const MetElements& met : shared) {
         parts.push_back(whole);
         parts.back().group = met.group;
         parts.back().elements = met.elements;
+        if (buffer.IsShard()) buffer.elements += met.elements.count;
       }
     }
     *collectives = std::move(parts);
   };
-  cut(&stage.gathered, &stage.parameter_buffers);
+  cut(&stage.gathered, rank.gathered, &stage.parameter_buffers);
   for (StageStep& step : stage.steps) {
-    cut(&step.gathered, &stage.parameter_buffers);
-    cut(&step.reduced, &stage.gradient_buffers);
+    cut(&step.gathered, rank.gathered, &stage.parameter_buffers);
+    cut(&step.reduced, rank.reduced, &stage.gradient_buffers);
   }
   return stage;
 }

@@ -25,22 +25,6 @@ absl::Status CheckRank(const PlanLimits& limits, const RankPlan& rank, size_t r)
   return absl::OkStatus();
 }
 
-// Between pipelines a block's parameters and gradients are gathered and summed once a step, so all who hold it have it whole.
-absl::Status CheckZero(const PlanLimits& limits, const Plan& plan) {
-  for (size_t p = 0; p < plan.pipelines.size() && plan.pipelines.size() > 1; ++p) {
-    for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
-      const StagePlan& stage = plan.pipelines[p].stages[s];
-      const bool alone = stage.units.size() == 1 && stage.units[0].ranks.size() == 1;
-      if (alone || stage.zero_stage <= limits.most_zero_in_pipelines) continue;
-      return Beyond("pipelines[", p, "].stages[", s, "]: zero_stage ", stage.zero_stage, " given",
-                    stage.zero_stage == StagePlan{}.zero_stage ? " (or none, which is the same)" : "", "; of ",
-                    plan.pipelines.size(), " pipelines ", limits.who, " stages of several ranks with zero_stage 0 or ",
-                    limits.most_zero_in_pipelines);
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 bool IsLayeredAllTheSame(const Plan& plan) {
@@ -50,7 +34,6 @@ bool IsLayeredAllTheSame(const Plan& plan) {
 }
 
 absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan, const ModelShape& model) {
-  MOTLEY_RETURN_IF_ERROR(CheckZero(limits, plan));
   size_t r = 0;
   absl::Status status;
   ForEachRank(plan, [&](const RankPlan& rank) { status.Update(CheckRank(limits, rank, r++)); });

@@ -10,17 +10,13 @@ namespace motley::planner {
 struct Plan;
 
 struct PlanLimits {
-  int most_zero_in_pipelines = 3;  // zero_stage of stages of several ranks, where there are several pipelines
-  bool tp_as_run = false;          // units of several are cut as the engine needs it (unit_slices.h)
-  bool offload = true;             // parameters, optimizer or activations to host memory
-  const char* who = "all take";    // whose limits they are, for people
+  bool tp_as_run = false;        // units of several are cut as the engine needs it (unit_slices.h)
+  bool offload = true;           // parameters, optimizer or activations to host memory
+  const char* who = "all take";  // whose limits they are, for people
 };
 
 inline constexpr PlanLimits kWholeLanguage = {};
-inline constexpr PlanLimits kEngineLimits = {
-    .most_zero_in_pipelines = 1, .tp_as_run = true, .offload = false, .who = "the engine runs"};
-// Of what programs can be written (planner/lowering/program_writer.h).
-inline constexpr PlanLimits kWrittenLimits = {.tp_as_run = true, .offload = false, .who = "programs are written for"};
+inline constexpr PlanLimits kEngineLimits = {.tp_as_run = true, .offload = false, .who = "the engine runs"};
 
 // UNIMPLEMENTED: what is beyond the limits; names the part of the plan, which has passed Validate. Errors of CheckTensorParallel.
 absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan, const ModelShape& model);

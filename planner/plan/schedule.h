@@ -51,6 +51,9 @@ struct StageSchedule {
 struct PipelineSchedule {
   std::vector<int32_t> stage_of;  // by virtual stage
   std::vector<StageSchedule> stages;
+  // Of stages that gather and sum their units in turn: sums with other pipelines stand where they can begin, beside that, and not
+  // behind it all. Of all pipelines or none.
+  bool sums_at_once = false;
   friend bool operator==(const PipelineSchedule&, const PipelineSchedule&) = default;
 };
 

@@ -101,7 +101,8 @@ Json ScheduleToJson(const Plan& plan, const Schedule& schedule) {
     for (size_t s = 0; s < pipeline.stages.size(); ++s) {
       stages.push_back(StageScheduleToJson(plan.pipelines[p].stages[s], pipeline.stages[s]));
     }
-    pipelines.push_back({{"stage_of", pipeline.stage_of}, {"stages", std::move(stages)}});
+    Json& json = pipelines.emplace_back(Json{{"stage_of", pipeline.stage_of}, {"stages", std::move(stages)}});
+    if (pipeline.sums_at_once) json["sums_at_once"] = true;
   }
   return pipelines;
 }
@@ -111,7 +112,8 @@ void ReadSchedule(const JsonReader& reader, const Plan& plan, Schedule* schedule
     const size_t p = schedule->pipelines.size();
     PipelineSchedule& pipeline = schedule->pipelines.emplace_back();
     if (p >= plan.pipelines.size()) return item.Fail("the plan has no such pipeline");
-    item.Keys({"stage_of", "stages"});
+    item.Keys({"stage_of", "stages", "sums_at_once"});
+    item.Get("sums_at_once", &pipeline.sums_at_once);
     std::vector<int64_t> stage_of;
     item.Get("stage_of", &stage_of);
     pipeline.stage_of.assign(stage_of.begin(), stage_of.end());

@@ -43,7 +43,7 @@ class Listing {
     const StagePlan& plan = plan_.pipelines[p].stages[s];
     const bool by_block = TraitsOf(family_).by_ministage && plan.zero_stage == 3 && plan.units.size() > 1;
     absl::StrAppend(&text_, "  ", NameOf(p, s), ": ", NumRounds(stage), " rounds, ",
-                    by_block ? "block by block" : "microbatch by microbatch", "\n");
+                    by_block ? "block by block" : "microbatch by microbatch", SumsText(plan, schedule_.pipelines[p]), "\n");
     for (size_t m = 0; m < stage.members.size(); ++m) {
       absl::StrAppend(&text_, "    ", plan.units[m].ranks[0].device.value());
       if (stage.members[m].empty()) {
@@ -52,6 +52,12 @@ class Listing {
       }
       absl::StrAppend(&text_, "  samples ", ToText(stage.members[m]), "\n      ", ToText(ActionsOf(stage, m)), "\n");
     }
+  }
+
+  // Where a stage that sums its units in turn sums them with other pipelines.
+  const char* SumsText(const StagePlan& stage, const PipelineSchedule& pipeline) const {
+    if (plan_.pipelines.size() == 1 || stage.units.size() == 1 || stage.zero_stage < 2) return "";
+    return pipeline.sums_at_once ? ", sums between pipelines at once" : ", sums between pipelines behind all others";
   }
 
   const Plan& plan_;

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/lowering/class_flows.h"
+#include "planner/lowering/model_blocks.h"
 #include "planner/pricing/estimate_borders.h"
 #include "planner/pricing/estimate_passes.h"
 #include "planner/pricing/estimate_stage.h"
@@ -64,7 +65,8 @@ class Estimator {
   TurnStage TurnOf(size_t index) const;
   double LongestStage(const PipelineView& pipeline) const;
   double FilledStage(const PipelineView& pipeline) const;
-  void AddUnits(const StageView& stage, std::vector<std::vector<int>>* sets) const;
+  void AddSets(const StageView& stage, bool shards, std::vector<std::vector<int>>* sets) const;
+  double AcrossSeconds(int s, Collective collective, int zero_stage) const;
   double AcrossSeconds() const;
   double AfterSeconds() const;
 
@@ -188,37 +190,53 @@ double Estimator::FilledStage(const PipelineView& pipeline) const {
   return std::max(filled, way + rest);
 }
 
-void Estimator::AddUnits(const StageView& stage, std::vector<std::vector<int>>* sets) const {
+// Sets of ranks that have a block once: a unit each, or all ranks of a stage that keep shards of it.
+void Estimator::AddSets(const StageView& stage, bool shards, std::vector<std::vector<int>>* sets) const {
   for (int r = stage.first_rank; r < stage.first_rank + stage.num_ranks; ++r) {
-    if (r == stage.first_rank || view_.ranks[r].unit != view_.ranks[r - 1].unit) sets->emplace_back();
+    const bool begins = r == stage.first_rank || (!shards && view_.ranks[r].unit != view_.ranks[r - 1].unit);
+    if (begins) sets->emplace_back();
     sets->back().push_back(view_.ranks[r].device);
   }
 }
 
-// Sums between pipelines: by the first one's stages, with those of the others that lie at the same depth.
+// Of the first pipeline's stage with those of the others that lie at the same depth. `zero_stage`: from which ranks keep shards.
+double Estimator::AcrossSeconds(int s, Collective collective, int zero_stage) const {
+  const PipelineView& first = view_.pipelines[0];
+  const StageView& stage = view_.stages[first.first_stage + s];
+  std::vector<std::vector<int>> sets;  // those of a node together
+  for (const PipelineView& pipeline : view_.pipelines) {
+    const StageView& other = view_.stages[pipeline.first_stage + s * pipeline.num_stages / first.num_stages];
+    AddSets(other, ZeroAsRun(view_, other) >= zero_stage, &sets);
+  }
+  std::stable_sort(sets.begin(), sets.end(), [this](const auto& a, const auto& b) {
+    return setting_.cluster.devices[a.front()].node < setting_.cluster.devices[b.front()].node;
+  });
+  const Costs& costs = setting_.costs;
+  const double elements =
+      PartBytes(setting_, stage, {stage.embedding, 0, stage.layers, stage.head}) / static_cast<double>(costs.element_bytes());
+  return links_.SecondsAlone(AcrossFlow(links_, sets, collective, elements * costs.RingBytes(collective)));
+}
+
 double Estimator::AcrossSeconds() const {
   if (view_.pipelines.size() == 1) return 0;
-  double across = 0, backward = INFINITY, forward = INFINITY;
+  double sums = 0, gathers = 0, backward = INFINITY, forward = INFINITY;
   const PipelineView& first = view_.pipelines[0];
   for (int s = 0; s < first.num_stages; ++s) {
-    const StageView& stage = view_.stages[first.first_stage + s];
-    std::vector<std::vector<int>> sets;  // a unit each, those of a node together
-    for (const PipelineView& pipeline : view_.pipelines) {
-      AddUnits(view_.stages[pipeline.first_stage + s * pipeline.num_stages / first.num_stages], &sets);
-    }
-    std::stable_sort(sets.begin(), sets.end(), [this](const auto& a, const auto& b) {
-      return setting_.cluster.devices[a.front()].node < setting_.cluster.devices[b.front()].node;
-    });
-    const double bytes = PartBytes(setting_, stage, {stage.embedding, 0, stage.layers, stage.head}) *
-                         setting_.costs.RingBytes(Collective::kAllReduce) / static_cast<double>(setting_.costs.element_bytes());
-    across = std::max(across, links_.SecondsAlone(AcrossFlow(links_, sets, Collective::kAllReduce, bytes)));
+    sums = std::max(sums, AcrossSeconds(s, Collective::kReduceScatter, 2));
+    gathers = std::max(gathers, AcrossSeconds(s, Collective::kAllGather, 3));
     backward = std::min(backward, At(first.first_stage + s).backward.front().last);
     forward = std::min(forward, At(first.first_stage + s).forward.front().first);
   }
+  // What a stage gathers and sums in turn is on the same lane: behind the gathers of all, before their sums.
+  for (const StageView& stage : view_.stages) {
+    const int in_turn = stage.shared() ? ZeroAsRun(view_, stage) : 0;
+    if (in_turn >= 2) backward = 0;
+    if (in_turn >= 3) forward = 0;
+  }
   const bool whole = view_.pipelines_zero_stage == 0 && std::all_of(view_.stages.begin(), view_.stages.end(),
                                                                     [](const StageView& s) { return s.plan->zero_stage == 0; });
-  // Where anybody shards, the second half of the all-reduce is a gather beside the first forward.
-  return whole ? Unhidden(across, backward) : Unhidden(across / 2, backward) + Unhidden(across / 2, forward);
+  // Where anybody shards, the second half of the sum is a gather beside the first forward.
+  return whole ? Unhidden(sums + gathers, backward) : Unhidden(sums, backward) + Unhidden(gathers, forward);
 }
 
 // Norm and optimizer.

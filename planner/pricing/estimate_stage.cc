@@ -8,6 +8,7 @@
 
 #include "planner/cluster/transfer_line.h"
 #include "planner/lowering/class_flows.h"
+#include "planner/lowering/model_blocks.h"
 
 namespace motley::planner {
 namespace {
@@ -64,7 +65,7 @@ class StageEstimator {
   }
 
  private:
-  int zero() const { return stage_.plan->zero_stage; }
+  int zero() const { return ZeroAsRun(view_, stage_); }
 
   double InputPart() {
     double input = 0, weight = 0;
@@ -95,10 +96,11 @@ class StageEstimator {
     TransferLine gather, reduce;
     const Collective sum = zero() == 0 ? Collective::kAllReduce : Collective::kReduceScatter;
     const double to_reduce = setting_.costs.RingBytes(sum) / static_cast<double>(setting_.costs.element_bytes());
-    if (stage_.shared() && view_.pipelines.size() == 1) {
-      if (zero() > 0)
-        gather =
-            LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes), kProbeBytes);
+    const bool across = view_.pipelines.size() > 1;  // then all of them together, but for what comes and goes in turn
+    if (stage_.shared() && zero() >= (across ? 3 : 1)) {
+      gather = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes), kProbeBytes);
+    }
+    if (stage_.shared() && zero() >= (across ? 2 : 0)) {
       reduce = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, sum, kProbeBytes), kProbeBytes);
     }
     for (const Chunk& chunk : estimate_.work.chunks) {
@@ -130,10 +132,9 @@ class StageEstimator {
   void AddBlocks() {
     const bool across = view_.pipelines.size() > 1, by_ministage = TraitsOf(view_.schedule).by_ministage;
     const auto ministages = static_cast<int64_t>(stage_.plan->ministages.size());
-    const bool streams = estimate_.work.residency == Residency::kPerMicrobatch && !across;
-    if (streams) {
+    if (estimate_.work.residency == Residency::kPerMicrobatch) {
       estimate_.blocks = estimate_.last_blocks = stage_.layers;
-    } else if (!by_ministage && stage_.shared() && zero() >= 2 && !across) {
+    } else if (!by_ministage && stage_.shared() && zero() >= 2) {
       estimate_.blocks = estimate_.last_blocks = std::max<int64_t>(1, 4 / ministages);
     } else if (stage_.shared() || across || stage_.offload_parameters) {
       estimate_.last_blocks = std::max<int64_t>(1, static_cast<int64_t>(kReductionPieces) / ministages);
@@ -177,7 +178,7 @@ class StageEstimator {
   // Where parameters come for every microbatch, its compute can be no shorter than its transfers.
   void AddChunk(size_t c) {
     const bool gathers = estimate_.work.residency == Residency::kPerMicrobatch;
-    const bool reduces = !TraitsOf(view_.schedule).by_ministage && zero() >= 2 && view_.pipelines.size() == 1;
+    const bool reduces = !TraitsOf(view_.schedule).by_ministage && zero() >= 2;
     const double forward_transfers = gathers ? std::max(estimate_.gather_seconds[c], estimate_.fetch_seconds[c]) : 0;
     const double backward_transfers =
         gathers ? std::max(estimate_.gather_seconds[c] + (reduces ? estimate_.reduce_seconds[c] : 0), estimate_.fetch_seconds[c])

@@ -1,5 +1,6 @@
 #include "planner/pricing/stage_work.h"
 
+#include "planner/lowering/model_blocks.h"
 #include "planner/plan/schedule_family.h"
 
 namespace motley::planner {
@@ -9,10 +10,8 @@ StageWork WorkOf(const PlanView& view, int stage, bool tied) {
   const std::vector<Element>& elements = view.pipelines[s.pipeline].elements;
   StageWork work;
   const bool layered = TraitsOf(view.schedule).by_ministage;
-  const bool gathers = s.shared() && s.plan->zero_stage == 3;
-  // What several pipelines share they hold whole.
-  if ((gathers || s.offload_parameters) && view.pipelines.size() == 1)
-    work.residency = layered ? Residency::kInTurn : Residency::kPerMicrobatch;
+  const bool gathers = s.shared() && ZeroAsRun(view, s) == 3;
+  if (ComesInTurn(view, s)) work.residency = layered ? Residency::kInTurn : Residency::kPerMicrobatch;
   const bool by_unit = work.residency == Residency::kInTurn && gathers;
   work.keeps_embedding = by_unit && tied && s.embedding && s.head;
   for (size_t e = 0; e < elements.size(); ++e) {

@@ -1,6 +1,8 @@
 // Jobs of two pipelines side by side, each a replica of the model with its own part of the batch, and their measured steps.
 #pragma once
 
+#include <cstdint>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,28 +13,32 @@
 
 namespace motley::engine {
 
-// A stage of one rank or, with `tensor_parallel`, of one unit of two ranks with equal shares.
+// A stage of one tensor-parallel unit with equal shares or, where its ZeRO stage is 2 or 3, of as many ranks with equal shards.
 struct ReplicaStage {
   planner::LayerRange layers;
-  std::vector<int> devices;  // of BenchJob::devices
-  std::vector<int64_t> microbatches;
-  bool tensor_parallel() const { return devices.size() > 1; }
+  std::vector<int> devices;           // of BenchJob::devices
+  std::vector<int64_t> microbatches;  // of each unit
+  int zero_stage = 1;
+  int64_t samples() const {
+    const auto units = zero_stage > 1 ? static_cast<int64_t>(devices.size()) : 1;
+    return units * std::accumulate(microbatches.begin(), microbatches.end(), int64_t{0});
+  }
 };
 using Replica = std::vector<ReplicaStage>;
 
 inline planner::PipelinePlan PipelineOf(const BenchJob& job, const Replica& replica) {
   planner::PipelinePlan pipeline;
   for (const ReplicaStage& s : replica) {
-    planner::UnitPlan unit{{}, s.microbatches};
-    for (const int device : s.devices) {
-      planner::RankPlan& rank = unit.ranks.emplace_back();
-      rank.device = job.devices[device].id;
-      rank.shard_ratio = rank.tp_share = 1.0 / static_cast<double>(s.devices.size());
-    }
     planner::StagePlan& stage = pipeline.stages.emplace_back();
     stage.ministages = {s.layers};
-    stage.units = {std::move(unit)};
-    stage.zero_stage = 1;
+    stage.zero_stage = s.zero_stage;
+    for (const int device : s.devices) {
+      if (stage.units.empty() || s.zero_stage > 1) stage.units.push_back({{}, s.microbatches});
+      planner::RankPlan& rank = stage.units.back().ranks.emplace_back();
+      rank.device = job.devices[device].id;
+      rank.shard_ratio = 1.0 / static_cast<double>(s.devices.size());
+      rank.tp_share = s.zero_stage > 1 ? 1 : rank.shard_ratio;
+    }
   }
   return pipeline;
 }

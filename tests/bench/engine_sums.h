@@ -83,6 +83,7 @@ struct SumsCase {
   std::vector<Replica> replicas;
   double last_rate = 1;  // of the last node's links, as a multiple of the others'
   absl::Duration latency;
+  double inside = 1;  // rate of links inside a node, as a multiple of those between them
 };
 
 // Compute is so fast that each layer is through its backward while the one behind it is summed.
@@ -92,8 +93,9 @@ inline BenchJob LinkBoundJob(const std::string& text, const SumsCase& c) {
   for (size_t n = 0; n < c.nodes.size(); ++n) {
     const double rate = n + 1 < c.nodes.size() ? kLinks : c.last_rate * kLinks;
     for (int d = 0; d < c.nodes[n]; ++d) {
-      job.devices.push_back(EmulatedDevice(absl::StrCat("n", n, "/gpu", d), kFlops, rate));
-      job.devices.back().link_latency = c.latency;
+      DeviceDescription& device = job.devices.emplace_back(EmulatedDevice(absl::StrCat("n", n, "/gpu", d), kFlops, rate));
+      device.link_latency = c.latency;
+      device.link_bytes_per_second = c.inside * device.node_link_bytes_per_second;
     }
   }
   return job;
@@ -126,6 +128,7 @@ inline void MeasureSums(const std::string& text, bench::Report* report) {
     return Replica{{{0, layers - 1}, {first}, two}, {{layers, 5}, {first + 1}, two}};
   };
   const Replica unit = {{{0, 5}, {0, 1}, three}};
+  const auto shards = [](int first, int zero_stage) { return Replica{{{0, 5}, {first, first + 1}, {1}, zero_stage}}; };
   const absl::Duration latency = absl::Milliseconds(10);
   for (const SumsCase& c : std::vector<SumsCase>{
            {"a device each", {1, 1}, {device(0, two), device(1, two)}},
@@ -136,6 +139,9 @@ inline void MeasureSums(const std::string& text, bench::Report* report) {
            {"two stages cut behind 3 layers and behind 4", {1, 1, 1, 1}, {stages(0, 3), stages(2, 4)}},
            {"a unit of two and a device", {2, 1}, {unit, device(2, {1})}},
            {"two stages and one with links twice as fast", {1, 1, 1}, {stages(0, 3), device(2, {2})}, 2},
+           {"two nodes that share out gradients inside", {2, 2}, {shards(0, 2), shards(2, 2)}, 1, {}, 10},
+           {"two nodes that share out all inside", {2, 2}, {shards(0, 3), shards(2, 3)}, 1, {}, 10},
+           {"a node that shares out all inside and a device", {2, 1}, {shards(0, 3), device(2, two)}, 1, {}, 10},
            {"a device each, links of 10 ms", {1, 1}, {device(0, two), device(1, two)}, 1, latency},
            {"a unit of two and a device, links of 10 ms", {2, 1}, {unit, device(2, {1})}, 1, latency},
        })

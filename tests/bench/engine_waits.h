@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <variant>
@@ -80,8 +79,7 @@ inline PipelineSpan SpanOf(const Planned& planned, const Trained& trained, int p
 }
 
 inline PipelineSpan SpanAlone(BenchJob job, const Replica& replica) {
-  const std::vector<int64_t>& microbatches = replica[0].microbatches;
-  job.config.training.global_batch_size = std::accumulate(microbatches.begin(), microbatches.end(), int64_t{0});
+  job.config.training.global_batch_size = replica[0].samples();
   const Planned planned = PlannedReplicas(job, {replica});
   return SpanOf(planned, Train(job, planned), 0);
 }
@@ -124,6 +122,7 @@ inline void MeasureWaits(const std::string& text, bench::Report* report) {
   MeasureWaitsOf("two stages and two slow ones", job, {{{0, 1}, {0}, four}, {{2, 3}, {2}, four}},
                  {{{0, 0}, {3}, four}, {{1, 3}, {4}, four}}, report);
   MeasureWaitsOf("a unit of two and a slow device", job, {{{0, 3}, {0, 1}, four}}, slow, report);
+  MeasureWaitsOf("two that share out all and a slow device", job, {{{0, 3}, {0, 1}, {1, 1}, 3}}, slow, report);
   // As long, in one microbatch instead of two.
   MeasureWaitsOf("a unit of two with one microbatch and a slow device with two", uneven, {{{0, 3}, {0, 1}, {12}}},
                  {{{0, 3}, {3}, {1, 1}}}, report);

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "worker/engine/slice_map.h"
+#include "worker/engine/rank_arrays.h"
 
 namespace motley::engine {
 namespace {
@@ -16,10 +16,12 @@ namespace {
 class Checker {
  public:
   Checker(const RankAssignment& assignment, const Program& program)
-      : assignment_(assignment), program_(program), slices_(assignment.model, assignment.slice) {}
+      : assignment_(assignment), program_(program), arrays_(assignment) {}
 
   absl::Status Run() {
     MOTLEY_RETURN_IF_ERROR(CheckOwned());
+    MOTLEY_RETURN_IF_ERROR(CheckShards("parameter", program_.parameter_buffers));
+    MOTLEY_RETURN_IF_ERROR(CheckShards("gradient", program_.gradient_buffers));
     for (at_ = 0; at_ < program_.instructions.size(); ++at_) {
       MOTLEY_RETURN_IF_ERROR(std::visit([this](const auto& op) { return Check(op); }, program_.instructions[at_].op));
     }
@@ -49,11 +51,22 @@ class Checker {
     for (int32_t block = 0; block < assignment_.ownership.num_blocks(); ++block) {
       for (const OwnedRange& range : assignment_.ownership.Of(block)) {
         if (range.rank != program_.rank) continue;
-        const std::vector<LocalPiece> pieces = slices_.PiecesOf(block, range.begin, range.end);
+        const std::vector<LocalPiece> pieces = arrays_.slices().PiecesOf(block, range.begin, range.end);
         if (pieces.size() == 1 && pieces[0].elements == range.size()) continue;
         return Misfit(absl::StrCat("it owns elements ", range.begin, " to ", range.end, " of block ", block,
                                    ", which are not in its slice"));
       }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckShards(const char* what, const std::vector<UnitBuffer>& buffers) const {
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      if (!buffers[i].IsShard()) continue;
+      const int64_t kept = arrays_.shards().NumElements(buffers[i].home_of);
+      if (kept == buffers[i].elements) continue;
+      return Misfit(absl::StrCat(what, " buffer ", i, " has ", buffers[i].elements, " elements for its shard of unit ",
+                                 buffers[i].home_of, ", of which it keeps ", kept));
     }
     return absl::OkStatus();
   }
@@ -66,14 +79,18 @@ class Checker {
     return absl::OkStatus();
   }
 
+  const UnitBuffer& BufferOf(const Gather& op) const { return program_.parameter_buffers[static_cast<size_t>(op.buffer)]; }
+  const UnitBuffer& BufferOf(const ReduceScatter& op) const { return program_.gradient_buffers[static_cast<size_t>(op.grad)]; }
+
   template <typename Op>
   absl::Status CheckElements(const Op& op) const {
-    const ElementRange within = slices_.Within(op.unit, op.elements);
-    const int64_t there = slices_.layout()[static_cast<size_t>(op.unit)].num_elements;
+    const MovedElements moved = arrays_.MovedBy(program_, op);
+    const ElementRange& within = moved.within;
+    const int64_t there = arrays_.In(BufferOf(op)).NumElements(op.unit);
     if (within.end > there) {
       return Error(absl::StrCat("elements ", within.begin, " to ", within.end, ": the rank has ", there, " of unit ", op.unit));
     }
-    const int64_t owned = ElementsOf(slices_.OwnersIn(assignment_, program_, op.group, op.unit, within));
+    const int64_t owned = ElementsOf(moved.owners);
     if (owned == within.size()) return absl::OkStatus();
     return Error(absl::StrCat("of ", within.size(), " elements of unit ", op.unit, " group ", op.group, " owns ", owned));
   }
@@ -105,7 +122,7 @@ class Checker {
 
   const RankAssignment& assignment_;
   const Program& program_;
-  const SliceMap slices_;
+  const RankArrays arrays_;
   size_t at_ = 0;                                       // the present instruction
   std::set<std::pair<int32_t, int32_t>> run_, summed_;  // unit and microbatch
 };

@@ -15,7 +15,7 @@ Executor::Executor(const RankAssignment& assignment, Precision precision, Device
       state_(state),
       communicator_(communicator),
       model_(assignment.model, assignment.config.training.seq_len, precision.compute, backend.tensors(), assignment.slice),
-      slices_(assignment.model, assignment.slice),
+      arrays_(assignment),
       lanes_(assignment.device, backend, communicator, pacer) {}
 
 absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInput& input) {

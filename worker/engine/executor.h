@@ -18,8 +18,8 @@
 #include "worker/engine/lanes/compute_pacer.h"
 #include "worker/engine/model/state.h"
 #include "worker/engine/model/unit_model.h"
+#include "worker/engine/rank_arrays.h"
 #include "worker/engine/rank_lanes.h"
-#include "worker/engine/slice_map.h"
 #include "worker/engine/step_scalars.h"
 #include "worker/engine/transport/communicator.h"
 
@@ -76,7 +76,7 @@ class Executor {
   ShardedState& state_;
   Communicator& communicator_;
   UnitModel model_;
-  const SliceMap slices_;
+  const RankArrays arrays_;
   std::vector<at::Tensor> parameter_buffers_, gradient_buffers_;
   std::function<void(int64_t, const Operation&)> progress_;
   // Last: their threads end before what they use.

@@ -24,9 +24,9 @@ void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<U
     }
     buffers[b] = at::zeros({wanted[b].elements}, OptionsOf(ScalarTypeOf(type)));
     for (RangeState& own : owned) {
-      const std::vector<LocalPiece> pieces = slices_.PiecesOf(own.block, own.begin, own.end);
+      const std::vector<LocalPiece> pieces = arrays_.In(wanted[b]).PiecesOf(own.block, own.begin, own.end);
       TORCH_CHECK(pieces.size() == 1 && pieces[0].elements == own.size(), "elements ", own.begin, " to ", own.end, " of block ",
-                  own.block, " are not in the rank's slice");
+                  own.block, " are not in the rank's part");
       const at::Tensor range = buffers[b].narrow(0, pieces[0].in_array, own.size());
       if (!is_zero) range.copy_(own.*shard);
       own.*shard = range;

@@ -24,36 +24,51 @@ Owners OnlyOwner(const std::vector<int32_t>& members, int32_t owner, int64_t ele
 
 }  // namespace
 
-absl::Status Executor::Pass::Do(const Gather& op) {
-  const ElementRange within = e_.slices_.Within(op.unit, op.elements);
-  const at::Tensor array = e_.parameter_buffers_[op.buffer].narrow(0, within.begin, within.size());
-  // In a home is what the rank owns, unless it must be cast to the compute type.
-  const bool there = program_.parameter_buffers[op.buffer].home_of >= 0 && !e_.precision_.mixed();
-  for (const RangeState& own : e_.state_.Of(op.unit)) {
-    if (there) break;
-    for (const LocalPiece& piece : e_.slices_.PiecesOf(op.unit, own.begin, own.end, within)) {
-      array.narrow(0, piece.in_array, piece.elements).copy_(own.parameter.narrow(0, piece.in_range, piece.elements));
-    }
+// What the rank has of a unit, in ascending order: what it owns, or keeps in a shard.
+template <typename Use>
+void Executor::Pass::ForEachPart(int32_t unit, at::Tensor RangeState::*owned, const std::vector<at::Tensor>& buffers,
+                                 int32_t shard, Use use) {
+  if (shard < 0) {
+    for (RangeState& own : e_.state_.Of(unit)) use(own.begin, own.end, own.*owned);
+    return;
   }
-  return e_.communicator_.AllGather(op.group, array.mutable_data_ptr(), e_.precision_.compute,
-                                    e_.slices_.OwnersIn(assignment(), program_, op.group, op.unit, within));
+  for (const SliceRun& run : e_.arrays_.shards().runs()[static_cast<size_t>(unit)]) {
+    use(run.in_unit, run.in_unit + run.elements, buffers[static_cast<size_t>(shard)].narrow(0, run.in_slice, run.elements));
+  }
+}
+
+absl::Status Executor::Pass::Do(const Gather& op) {
+  const UnitBuffer& buffer = program_.parameter_buffers[op.buffer];
+  const MovedElements moved = e_.arrays_.MovedBy(program_, op);
+  const at::Tensor array = e_.parameter_buffers_[op.buffer].narrow(0, moved.within.begin, moved.within.size());
+  // In a home is what the rank owns, unless it must be cast to the compute type.
+  const bool there = buffer.home_of >= 0 && !e_.precision_.mixed();
+  const auto give = [&](int64_t begin, int64_t end, const at::Tensor& part) {
+    for (const LocalPiece& piece : e_.arrays_.In(buffer).PiecesOf(op.unit, begin, end, moved.within)) {
+      array.narrow(0, piece.in_array, piece.elements).copy_(part.narrow(0, piece.in_range, piece.elements));
+    }
+  };
+  if (!there) ForEachPart(op.unit, &RangeState::parameter, e_.parameter_buffers_, moved.shard, give);
+  return e_.communicator_.AllGather(op.group, array.mutable_data_ptr(), e_.precision_.compute, moved.owners);
 }
 
 absl::Status Executor::Pass::Do(const ReduceScatter& op) {
-  const ElementRange within = e_.slices_.Within(op.unit, op.elements);
-  const at::Tensor array = e_.gradient_buffers_[op.grad].narrow(0, within.begin, within.size());
-  MOTLEY_RETURN_IF_ERROR(e_.communicator_.ReduceScatter(op.group, array.mutable_data_ptr(), e_.precision_.master,
-                                                        e_.slices_.OwnersIn(assignment(), program_, op.group, op.unit, within)));
-  const bool home = program_.gradient_buffers[op.grad].home_of >= 0;  // the sum stays in it
-  for (RangeState& own : e_.state_.Of(op.unit)) {
-    if (home) break;
-    for (const LocalPiece& piece : e_.slices_.PiecesOf(op.unit, own.begin, own.end, within)) {
-      own.gradient.narrow(0, piece.in_range, piece.elements).add_(array.narrow(0, piece.in_array, piece.elements));
+  const UnitBuffer& buffer = program_.gradient_buffers[op.grad];
+  const MovedElements moved = e_.arrays_.MovedBy(program_, op);
+  const at::Tensor array = e_.gradient_buffers_[op.grad].narrow(0, moved.within.begin, moved.within.size());
+  MOTLEY_RETURN_IF_ERROR(e_.communicator_.ReduceScatter(op.group, array.mutable_data_ptr(), e_.precision_.master, moved.owners));
+  const SliceMap& map = e_.arrays_.In(buffer);
+  if (moved.shard >= 0) Written(moved.shard, e_.gradient_buffers_[moved.shard]);
+  const auto add = [&](int64_t begin, int64_t end, const at::Tensor& part) {
+    for (const LocalPiece& piece : map.PiecesOf(op.unit, begin, end, moved.within)) {
+      part.narrow(0, piece.in_range, piece.elements).add_(array.narrow(0, piece.in_array, piece.elements));
     }
-  }
+  };
+  const bool stays = buffer.home_of >= 0;
+  if (!stays) ForEachPart(op.unit, &RangeState::gradient, e_.gradient_buffers_, moved.shard, add);
   GradientUse& use = gradient_uses_[op.grad];
-  use.reduced += within.size();
-  if (use.reduced == e_.slices_.layout()[op.unit].num_elements) use = GradientUse();
+  use.reduced += moved.within.size();
+  if (use.reduced == map.NumElements(op.unit)) use = GradientUse();
   return absl::OkStatus();
 }
 

@@ -82,10 +82,14 @@ absl::Status Executor::Pass::Receive(const Op& op, Border& border) {
 
 at::Tensor Executor::Pass::GradientBuffer(int buffer, int unit) {
   at::Tensor gradients = UnitOf(e_.gradient_buffers_[buffer], unit);
+  Written(buffer, gradients);
+  return gradients;
+}
+
+void Executor::Pass::Written(int buffer, const at::Tensor& gradients) {
   GradientUse& use = gradient_uses_[buffer];
   if (use.fresh) gradients.zero_();
   use.fresh = false;
-  return gradients;
 }
 
 at::TensorOptions Executor::Pass::Activations() const { return e_.OptionsOf(ScalarTypeOf(e_.precision_.compute)); }

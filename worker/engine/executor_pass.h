@@ -36,6 +36,8 @@ class Executor::Pass : public ProgramWork {
   // The only place of a step where numbers come back from the device.
   absl::Status Do(const ReduceScalars& op);
 
+  template <typename Use>
+  void ForEachPart(int32_t unit, at::Tensor RangeState::*owned, const std::vector<at::Tensor>& buffers, int32_t shard, Use use);
   absl::Status GatherRows(int group, at::Tensor& rows);
   void AddNorms(StepScalars& mine) const;
   // All ranks have the same scalars, so all come to the same verdict.
@@ -100,11 +102,12 @@ class Executor::Pass : public ProgramWork {
   // Whether what units make are terms: their sums come before anybody uses them (check_slice.h).
   bool Summed() const { return !assignment().slice.whole(); }
   at::Tensor UnitOf(const at::Tensor& buffer, int unit) const {
-    return buffer.narrow(0, 0, e_.slices_.layout()[unit].num_elements);
+    return buffer.narrow(0, 0, e_.arrays_.slices().NumElements(unit));
   }
   at::Tensor Tied(int buffer) const { return buffer >= 0 ? UnitOf(e_.parameter_buffers_[buffer], 0) : at::Tensor(); }
   // Zeroed at the first write after a reduction. Its last reduction and this write are ordered by the program.
   at::Tensor GradientBuffer(int buffer, int unit);
+  void Written(int buffer, const at::Tensor& gradients);
   // Where the head's backward by input leaves its weights' gradients: one sum of all microbatches that wait (docs/operators.md).
   at::Tensor HeadsSum(at::Tensor& sum, int unit) const;
   double LossWeight() const;

@@ -174,7 +174,7 @@ absl::Status Executor::Pass::Do(const OptimizerStep&) {
 
 at::Tensor Executor::Pass::HeadsSum(at::Tensor& sum, int unit) const {
   if (!sum.defined()) {
-    sum = at::zeros({e_.slices_.layout()[unit].num_elements}, e_.OptionsOf(ScalarTypeOf(e_.precision_.master)));
+    sum = at::zeros({e_.arrays_.slices().NumElements(unit)}, e_.OptionsOf(ScalarTypeOf(e_.precision_.master)));
   }
   return sum;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
-#include "worker/engine/slice_map.h"
+#include "worker/engine/rank_arrays.h"
 
 namespace motley::engine {
 namespace {
@@ -21,7 +21,7 @@ int64_t RowsBytes(const RankAssignment& assignment, Precision precision, int64_t
 
 absl::Status ReserveTransfers(const RankAssignment& assignment, const Program& program, Precision precision,
                               Communicator& communicator) {
-  const SliceMap slices(assignment.model, assignment.slice);
+  const RankArrays arrays(assignment);
   const int64_t sample_bytes =
       assignment.config.training.seq_len * assignment.model.hidden_size * SizeOfBytes(precision.compute);  // handed over
   std::array<int64_t, kNumEngineLanes> through_host{};  // the largest array of each lane
@@ -33,11 +33,11 @@ absl::Status ReserveTransfers(const RankAssignment& assignment, const Program& p
     constexpr Lane kLane = Op::kTraits.lane;
     if constexpr (std::is_same_v<Op, Gather> || std::is_same_v<Op, ReduceScatter>) {
       const DType type = std::is_same_v<Op, Gather> ? precision.compute : precision.master;
-      const ElementRange within = slices.Within(op.unit, op.elements);
+      const MovedElements moved = arrays.MovedBy(program, op);
       if (communicator.TransportOf(op.group) != Transport::kTcp) {
-        return communicator.ReserveCollective(op.group, type, slices.OwnersIn(assignment, program, op.group, op.unit, within));
+        return communicator.ReserveCollective(op.group, type, moved.owners);
       }
-      note(kLane, within.size() * SizeOfBytes(type));
+      note(kLane, moved.within.size() * SizeOfBytes(type));
     } else if constexpr (std::is_same_v<Op, AllReduceActivation> || std::is_same_v<Op, BroadcastActivation>) {
       // Through the host. On a card one sum needs no room, nor do arrays that one member has all of or each an even part.
       if (communicator.TransportOf(op.group) != Transport::kTcp) return absl::OkStatus();

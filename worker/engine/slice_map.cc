@@ -4,12 +4,12 @@
 
 namespace motley::engine {
 
-SliceMap::SliceMap(const ModelShape& model, const ModelSlice& slice) : layout_(ParameterLayout(ShapeOf(model, slice))) {
+SliceMap::SliceMap(const ModelShape& model, const ModelSlice& slice) {
   for (const UnitSpec& unit : ParameterLayout(model)) runs_.push_back(RunsOf(unit, slice));
 }
 
 ElementRange SliceMap::Within(int32_t unit, const ArrayRange& elements) const {
-  if (elements.whole()) return {0, layout_[static_cast<size_t>(unit)].num_elements};
+  if (elements.whole()) return {0, NumElements(unit)};
   return {elements.first, elements.end()};
 }
 
@@ -28,12 +28,12 @@ std::vector<LocalPiece> SliceMap::PiecesOf(int32_t unit, int64_t begin, int64_t 
   return PiecesOf(unit, begin, end, Within(unit, ArrayRange()));
 }
 
-Owners SliceMap::OwnersIn(const RankAssignment& assignment, const Program& program, int group, int32_t unit,
+Owners SliceMap::OwnersIn(const OwnedRanges& ranges, const std::vector<int32_t>& members, int32_t unit,
                           const ElementRange& within) const {
   Owners owners;
-  for (const int32_t member : program.groups[static_cast<size_t>(group)]) {
+  for (const int32_t member : members) {
     owners.emplace_back();
-    for (const OwnedRange& range : assignment.ownership.Of(unit)) {
+    for (const OwnedRange& range : ranges) {
       if (range.rank != member) continue;
       for (const LocalPiece& piece : PiecesOf(unit, range.begin, range.end, within)) {
         owners.back().push_back({piece.in_array, piece.in_array + piece.elements});

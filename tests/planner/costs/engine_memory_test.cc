@@ -120,6 +120,38 @@ TEST_P(EngineMemoryTest, ThePeakFollowsTheOrderOfUnlikeMicrobatches) {
   EXPECT_EQ(activations(ScheduleFamily::k1F1B, {1, 4, 1, 1}), activations(ScheduleFamily::k1F1B, {4, 1, 1}));
 }
 
+// Of four layers the rank keeps half for its stage, and owns half of that: the other pipeline owns the rest.
+TEST_P(EngineMemoryTest, BesideOtherPipelinesARankKeepsMoreThanItOwns) {
+  RankDuty duty = Middle(ScheduleFamily::k1F1B, 3);
+  duty.sums_across = true;
+  duty.replica_share = 0.5;
+  const MemoryByPurpose sharded = MemoryOf(costs(), duty, {2, 2});
+  EXPECT_EQ(sharded.parameters, Parameter(2 * Layer()));
+  EXPECT_EQ(sharded.gradients, Gradient(2 * Layer()));
+  EXPECT_EQ(sharded.optimizer, costs().optimizer_bytes_per_element() * Layer());
+  EXPECT_EQ(sharded.gathered, Gradient(2 * Layer()) + Parameter(2 * Layer()));
+  duty.zero_stage = 2;
+  EXPECT_EQ(MemoryOf(costs(), duty, {2, 2}).parameters, Parameter(4 * Layer()));
+  EXPECT_EQ(MemoryOf(costs(), duty, {2, 2}).gradients, Gradient(2 * Layer()));
+  duty.group_size = 1;
+  duty.share = 1;
+  EXPECT_EQ(MemoryOf(costs(), duty, {2, 2}).gradients, Gradient(4 * Layer())) << "a rank alone keeps all";
+  EXPECT_EQ(MemoryOf(costs(), duty, {2, 2}).gathered, 0);
+}
+
+// A tied embedding stays whole where it is.
+TEST_P(EngineMemoryTest, BesideOtherPipelinesATiedEmbeddingIsNoShard) {
+  RankDuty first = Middle(ScheduleFamily::kGPipe, 3);
+  first.stage = 0;
+  first.embedding = first.sums_across = true;
+  const Costs& costs = tied_->costs;
+  const int64_t embedding = costs.UnitElements(UnitKind::kEmbedding);
+  const MemoryByPurpose memory = MemoryOf(costs, first, {2, 2});
+  EXPECT_EQ(memory.parameters, Parameter(embedding + 2 * Layer()));
+  EXPECT_EQ(memory.gradients, Gradient(embedding + 2 * Layer()));
+  EXPECT_EQ(memory.gathered, Gradient(2 * Layer()) + Parameter(2 * Layer()));
+}
+
 TEST_P(EngineMemoryTest, OffloadIsThePublishedLedgers) {
   RankDuty duty = Middle(ScheduleFamily::kLayered, 3);
   EXPECT_TRUE(IsEngines(costs(), duty));

@@ -209,7 +209,7 @@ TEST_F(ClassesTest, CollectivesAreOfTheStagesRanks) {
   EXPECT_DOUBLE_EQ(Alone(rates_->Ring({gather, 1, 2, 1})),
                    Alone({GroupFlow(setting_->links, view_, view_.stages[1], gather,
                                     bytes(gather, 2 * layer + costs.UnitElements(UnitKind::kHead)))}));
-  EXPECT_DOUBLE_EQ(Alone(rates_->Ring({gather, 1, 2, 0, {5, 1000}})),
+  EXPECT_DOUBLE_EQ(Alone(rates_->Ring({gather, 1, 2, 0, 0, {5, 1000}})),
                    Alone({GroupFlow(setting_->links, view_, view_.stages[1], gather, bytes(gather, 1000))}));
   EXPECT_DOUBLE_EQ(Alone(rates_->Ring({sum, 2, 0, 0})),
                    Alone({AcrossFlow(setting_->links, {{0}, {1}, {2}, {3}, {4}, {5}}, sum, bytes(sum, embedding))}));

@@ -70,6 +70,25 @@ TEST(ProgramWriterTest, TwoStagesOfOneRankRunGPipe) {
   EXPECT_THAT(programs[1].units, ElementsAre(2, 3));
 }
 
+// Sums between pipelines hide behind the backwards of those that are as long. Beside a pipeline whose last backward is short, one
+// with a single large microbatch would wait in the midst of its own: there they come behind all that the stage gathers and sums.
+TEST(ProgramWriterTest, SumsBetweenPipelinesBehindShardsStandWhereTheStepIsShortest) {
+  const auto text = [](int64_t batch, const std::vector<std::vector<int64_t>>& first,
+                       const std::vector<std::vector<int64_t>>& second) {
+    const auto setting = MakeSetting(Nodes({{"T4", "T4"}, {"T4", "T4"}}, 400e9, 200e9), WorkOf(MediumModel(6, false), batch));
+    const Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B,
+                             {{{StageOf(*setting, 0, first, {{0, 5}}, 3)}}, {{StageOf(*setting, 2, second, {{0, 5}}, 3)}}});
+    const auto programs = LoweredPrograms(*setting, plan);
+    return programs.empty() ? "" : LaneText(programs[0], Lane::kCollective);
+  };
+  EXPECT_EQ(
+      text(16, {{4}, {4}}, {{4}, {4}}),
+      "G0 G0 G1 G1 G2 G3 G4 G5 G6 G7 G2 G3 G4 G5 G6 G7 G5 R7 R7 G4 R6 R6 G3 R5 R5 G2 R4 R4 G1 R3 R3 G0 R2 R2 R1 R1 R0 R0 S");
+  EXPECT_EQ(
+      text(32, {{8}, {8}}, {{1, 1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1}}),
+      "G0 G0 G1 G1 G2 G3 G4 G5 G6 G7 G2 G3 G4 G5 G6 G7 G5 R7 G4 R6 G3 R5 G2 R4 G1 R3 G0 R2 R1 R0 R7 R6 R5 R4 R3 R2 R1 R0 S");
+}
+
 // The stage's ranks keep one order; in Megatron's none of them passes on what the other stage's second microbatch takes from all.
 TEST(ProgramWriterTest, InterleavedMicrobatchesThatDoNotLineUpGoMinistageByMinistage) {
   const auto setting = TwoNodes(4, false, 12);

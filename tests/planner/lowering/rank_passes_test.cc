@@ -142,8 +142,8 @@ TEST(OperationPassTest, ALeaderBroadcastsWhatItReceives) {
 // A backward in two parts on a rank of a tensor-parallel unit: the sums are of the first, the second is whole. Of an array that
 // is reduced in two ranges zeroes are written once.
 TEST(OperationPassTest, SumsStandBetweenSegments) {
-  StageSteps stage = SliceOf(OneStage("0F0 0I0 0W0"), {{10, 20, 30}, {5, 15, 0}},
-                             {{{3, {0, 5}}, {0, {5, 5}}}, {{3, {0, 15}}, {0, {15, 5}}}, {{0, {0, 30}}}});
+  const std::vector<SharedElements> shared = {{{3, {0, 5}}, {0, {5, 5}}}, {{3, {0, 15}}, {0, {15, 5}}}, {{0, {0, 30}}}};
+  StageSteps stage = SliceOf(OneStage("0F0 0I0 0W0"), {{{10, 20, 30}, {5, 15, 0}}, shared, shared});
   const RankTraits rank = {.recompute = OpSet::All(), .head = 2, .tp_group = 4, .leader = 0};
   const std::string text = InstructionsText(WithDependencies(OperationsOf(stage, OneMicrobatch(9), rank)));
   EXPECT_EQ(text,

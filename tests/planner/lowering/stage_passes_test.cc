@@ -130,6 +130,43 @@ TEST(ParameterPassTest, SeveralPipelinesGatherTogether) {
   EXPECT_EQ(StepsText(Parameters("0F0", traits)), "+1:0@5 +2:1@6 F1.0:0 F2.0:1");
 }
 
+// Each unit comes from the other pipelines into what the ranks keep of it, and from there for each pass.
+TEST(ParameterPassTest, ShardsComeOnceAndGiveTheirUnitsInTurn) {
+  StageTraits traits = StageOfUnits({{1, 2, 3}}, 5);
+  traits.sum_group = {4, 5, 6, 7, 8};
+  traits.gather_order = {1, 0, 2, 3, 4};
+  traits.sum_order = {4, 3, 2, 0, 1};
+  traits.gathers_in_turn = true;
+  const StageSteps stage = Parameters("0F0", traits);
+  EXPECT_EQ(StepsText(stage), "+1:0@5 +1:3 +2:1@6 +2:4 +3:2@7 F1.0:3 -3 +3:3 F2.0:4 -4 F3.0:3<0 -3");
+  EXPECT_EQ(BuffersText(stage.parameter_buffers), "20/1 30/2 40/3 40 30");
+}
+
+// A tied embedding is used at both ends of a step: it stays whole.
+TEST(ParameterPassTest, ATiedEmbeddingIsNoShard) {
+  StageTraits traits = StageOfUnits({{0, 1, 2}}, 3);
+  traits.tied = true;
+  traits.sum_group = {4, 5, 6};
+  traits.gather_order = {0, 1, 2};
+  traits.sum_order = {2, 1, 0};
+  traits.gathers_in_turn = traits.reduces_in_turn = true;
+  const StageSteps stage = Parameters("0F0", traits);
+  EXPECT_EQ(StepsText(stage), "+0:0@4 +1:1@5 +1:3 +2:2@6 +2:4 F0.0:0 F1.0:3 -3 F2.0:4 -4");
+  EXPECT_EQ(BuffersText(stage.parameter_buffers), "10:0 20/1 30/2 20 30");
+  EXPECT_EQ(StepsText(Gradients("0F0 0B0", traits)), "F0.0 F1.0 F2.0 B2.0/3 /2:3 B1.0/4 /1:4 /2:2@6 /1:1@5 B0.0/0 /0:0@4");
+}
+
+TEST(GradientPassTest, SumsGoToShardsInTurnAndBetweenPipelinesBehindThem) {
+  StageTraits traits = StageOfUnits({{1, 2}}, 4);
+  traits.sum_group = {4, 5, 6, 7};
+  traits.gather_order = {0, 1, 2, 3};
+  traits.sum_order = {3, 2, 1, 0};
+  traits.reduces_in_turn = traits.reduces_every_round = true;
+  const StageSteps stage = Gradients("0F0 0B0 0F1 0B1", traits);
+  EXPECT_EQ(StepsText(stage), "F1.0 F2.0 B2.0/2 /2:2 B1.0/3 /1:3 F1.1 F2.1 B2.1/2<2 /2:2 B1.1/3<3 /1:3 /2:1@6 /1:0@5");
+  EXPECT_EQ(BuffersText(stage.gradient_buffers), "20/1 30/2 30 20");
+}
+
 // The second virtual stage's gradients would be summed before what the ranks sum in the first one's backward: all of the stage
 // wait for that. What is behind the last such step, as the embedding's backward, keeps nobody waiting.
 TEST(TensorParallelPassTest, ReductionsKeepSumsWaitingOrComeBehindThem) {
@@ -151,7 +188,8 @@ TEST(TensorParallelPassTest, ASliceHasItsPartOfTheBuffersAndItsGroup) {
   StageTraits traits = StageOfUnits({{1, 2}}, 4);
   traits.group = 1;
   const SliceElements elements = {{0, 8, 12, 0}, {0, 5, 12, 0}};
-  const StageSteps slice = SliceOf(Parameters("0F0", traits), elements, {{}, {{3, {0, 5}}, {1, {5, 3}}}, {{3, {0, 12}}}, {}});
+  const std::vector<SharedElements> shared = {{}, {{3, {0, 5}}, {1, {5, 3}}}, {{3, {0, 12}}}, {}};
+  const StageSteps slice = SliceOf(Parameters("0F0", traits), {elements, shared, shared});
   EXPECT_EQ(StepsText(slice), "+1:0@3[5@0] +1:0@1[3@5] +2:1@3[12@0] F1.0:0 F2.0:1");
   EXPECT_EQ(BuffersText(slice.parameter_buffers), "8:1 12:2");
 }

@@ -61,12 +61,12 @@ inline std::string StepsText(const StageSteps& stage) {
   return text.empty() ? text : text.substr(1);
 }
 
-// "20 30:2": buffers of so many elements, the second the home of unit 2.
+// "20 30:2 5/3": buffers of so many elements, the second the home of unit 2, the third of a shard of unit 3.
 inline std::string BuffersText(const std::vector<UnitBuffer>& buffers) {
   std::string text;
   for (const UnitBuffer& buffer : buffers) {
     absl::StrAppend(&text, text.empty() ? "" : " ", buffer.elements,
-                    buffer.home_of >= 0 ? absl::StrCat(":", buffer.home_of) : "");
+                    buffer.home_of >= 0 ? absl::StrCat(buffer.IsShard() ? "/" : ":", buffer.home_of) : "");
   }
   return text;
 }

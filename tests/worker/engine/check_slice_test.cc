@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "common/program/engine_subset.h"
+#include "tests/worker/engine/equivalence/equivalence.h"
+#include "tests/worker/engine/equivalence/plan_assignments.h"
 #include "tests/worker/engine/equivalence/sliced_job.h"
 
 namespace motley::engine {
@@ -93,6 +96,27 @@ TEST_F(CheckSliceTest, WhatTheRankOwnsIsInItsSlice) {
   RankAssignment other = ranks_[1];
   other.slice = ranks_[0].slice;
   EXPECT_THAT(std::string(CheckSlice(other, other.program).message()), HasSubstr("which are not in its slice"));
+}
+
+TEST(CheckShardsTest, AShardHasWhatTheRankKeeps) {
+  int shards = 0;
+  for (int n = 0; n < 40; ++n) {
+    const PlannedJob planned = DrawSeveralPipelinesJob(3, n, "/nowhere");
+    const auto ranks = AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan));
+    ASSERT_TRUE(ranks.ok()) << ranks.status();
+    for (RankAssignment rank : *ranks) {
+      ASSERT_EQ(CheckSlice(rank, rank.program), absl::OkStatus());
+      for (std::vector<UnitBuffer>* buffers : {&rank.program.parameter_buffers, &rank.program.gradient_buffers}) {
+        const auto shard = std::find_if(buffers->begin(), buffers->end(), [](const UnitBuffer& b) { return b.IsShard(); });
+        if (shard == buffers->end()) continue;
+        ++shards;
+        ++shard->elements;
+        EXPECT_THAT(std::string(CheckSlice(rank, rank.program).message()), HasSubstr(" elements for its shard of unit "));
+        --shard->elements;
+      }
+    }
+  }
+  EXPECT_GE(shards, 20);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ TEST(SliceMapTest, TheWholeModelIsItself) {
   const SliceMap map(SmallGpt2(), ModelSlice());
   const std::vector<UnitSpec> units = ParameterLayout(SmallGpt2());
   for (int32_t u = 0; u < static_cast<int32_t>(units.size()); ++u) {
-    EXPECT_EQ(map.layout()[u].num_elements, units[u].num_elements);
+    EXPECT_EQ(map.NumElements(u), units[u].num_elements);
     EXPECT_EQ(map.Within(u, ArrayRange()), (ElementRange{0, units[u].num_elements}));
     EXPECT_EQ(map.PiecesOf(u, 3, 7), (std::vector<LocalPiece>{{0, 3, 4}}));
   }
@@ -43,7 +43,7 @@ TEST(SliceMapTest, PiecesAreTheElementsThatTheSliceHas) {
       for (const SliceRun& run : RunsOf(units[u], slice)) {
         for (int64_t i = 0; i < run.elements; ++i) local[run.in_unit + i] = run.in_slice + i;
       }
-      const int64_t there = map.layout()[u].num_elements, divided = map.layout()[u].divided_elements;
+      const int64_t there = map.NumElements(u), divided = there - (units[u].num_elements - units[u].divided_elements);
       for (const ElementRange within : {ElementRange{0, there}, ElementRange{0, divided}, ElementRange{divided, there}}) {
         for (int64_t begin = 0; begin < units[u].num_elements; begin += 3) {
           const int64_t end = std::min(begin + 17, units[u].num_elements);
@@ -72,15 +72,15 @@ TEST(SliceMapTest, OwnersAreTheSameForAllMembersWhereverTheirElementsAre) {
   ASSERT_LT(joined.in_unit, divided);
   assignment.ownership.Add({});
   assignment.ownership.Add({{1, joined.in_unit, divided + 5}, {0, divided + 5, end}});
-  const Program program = {.groups = {{0, 1}}};
   const Owners wanted = {{{5, end - divided}}, {{0, 5}}};
   for (const SliceMap* map : {&first, &last}) {
-    const UnitSpec& own = map->layout()[1];
-    EXPECT_EQ(map->OwnersIn(assignment, program, 0, 1, {own.divided_elements, own.num_elements}), wanted);
+    const int64_t own = map->NumElements(1);
+    EXPECT_EQ(map->OwnersIn(assignment.ownership.Of(1), {0, 1}, 1, {own - (end - divided), own}), wanted);
   }
-  const int64_t own_divided = last.layout()[1].divided_elements;
-  EXPECT_EQ(last.OwnersIn(assignment, program, 0, 1, {0, own_divided}), (Owners{{}, {{joined.in_slice, own_divided}}}));
-  EXPECT_EQ(first.OwnersIn(assignment, program, 0, 1, {0, first.layout()[1].divided_elements}), (Owners{{}, {}}));
+  const int64_t whole = end - divided, own_divided = last.NumElements(1) - whole;
+  const OwnedRanges& ranges = assignment.ownership.Of(1);
+  EXPECT_EQ(last.OwnersIn(ranges, {0, 1}, 1, {0, own_divided}), (Owners{{}, {{joined.in_slice, own_divided}}}));
+  EXPECT_EQ(first.OwnersIn(ranges, {0, 1}, 1, {0, first.NumElements(1) - whole}), (Owners{{}, {}}));
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ void RandomEnginePlan::DrawOwnership(const ModelShape& model, planner::Plan& pla
   for (planner::PipelinePlan& pipeline : plan.pipelines) {
     for (size_t s = 0; s < pipeline.stages.size(); ++s) {
       planner::StagePlan& stage = pipeline.stages[s];
-      if (stage.zero_stage == 0) stage.zero_stage = 1 + static_cast<int>(Below(plan.pipelines.size() > 1 ? 1 : 3));
+      if (stage.zero_stage == 0) stage.zero_stage = 1 + static_cast<int>(Below(3));
       const std::vector<size_t> blocks = planner::UnitsOfStage(pipeline, s, layout.size());
       for (const planner::UnitPlan& unit : stage.units) {
         for (size_t r = 0; r < unit.ranks.size(); ++r, ++rank) {
@@ -137,7 +137,7 @@ void RandomEnginePlan::DrawOwnership(const ModelShape& model, planner::Plan& pla
 }
 
 planner::PipelinePlan RandomEnginePlan::DrawPipeline(const TinyJob& job, const planner::Plan& plan, int64_t devices,
-                                                     int64_t batch, bool of_several) {
+                                                     int64_t batch) {
   const int64_t layers = job.model.num_layers;
   const bool in_v = plan.schedule == ScheduleFamily::kZeroBubbleV;
   // In a V each of several stages has two ministages.
@@ -154,7 +154,7 @@ planner::PipelinePlan RandomEnginePlan::DrawPipeline(const TinyJob& job, const p
   }
   for (int64_t s = 0; s < stages; ++s) {
     planner::StagePlan& stage = pipeline.stages[s];
-    stage.zero_stage = static_cast<int>(Below(of_several ? 2 : 4));
+    stage.zero_stage = static_cast<int>(Below(4));
     if (planner::TraitsOf(plan.schedule).takes_in_flight && Sometimes(2)) stage.in_flight = 1 + Below(4);
     DrawUnits(job.model, widths[s], stage);
     DrawBatches(plan.schedule, batch, stages, rounds, stage);
@@ -175,7 +175,7 @@ planner::Plan RandomEnginePlan::Draw(const TinyJob& job, int64_t pipelines) {
   const std::vector<int64_t> widths = Cut(devices, pipelines, 1), batches = Cut(plan.global_batch, pipelines, 1);
   if (pipelines > 1) plan.pipelines_zero_stage = static_cast<int>(Below(3));
   for (int64_t p = 0; p < pipelines; ++p) {
-    plan.pipelines.push_back(DrawPipeline(job, plan, widths[p], batches[p], pipelines > 1));
+    plan.pipelines.push_back(DrawPipeline(job, plan, widths[p], batches[p]));
   }
   int device = 0;
   planner::ForEachRank(plan, [&](planner::RankPlan& rank) { rank.device = DeviceId("n" + std::to_string(device++) + "/gpu0"); });

@@ -30,8 +30,7 @@ class RandomEnginePlan {
   bool Sometimes(int64_t one_in) { return Below(one_in) == 0; }
   // `total` in `parts` numbers of at least `least`, any of them as likely large as small.
   std::vector<int64_t> Cut(int64_t total, int64_t parts, int64_t least);
-  planner::PipelinePlan DrawPipeline(const TinyJob& job, const planner::Plan& plan, int64_t devices, int64_t batch,
-                                     bool of_several);
+  planner::PipelinePlan DrawPipeline(const TinyJob& job, const planner::Plan& plan, int64_t devices, int64_t batch);
   void DrawBatches(planner::ScheduleFamily schedule, int64_t batch, int64_t stages, int64_t rounds, planner::StagePlan& stage);
   // What a unit of several sums between its segments is kept.
   planner::OpSet DrawRecompute(bool sums);

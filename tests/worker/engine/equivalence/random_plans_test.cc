@@ -94,11 +94,12 @@ TEST(RandomEnginePlanTest, SeveralPipelinesOfEveryKindOccur) {
       for (const planner::StagePlan& stage : pipeline.stages) {
         ++seen["degree " + std::to_string(stage.units[0].ranks.size())];
         seen["several units"] += stage.units.size() > 1;
+        if (stage.units.size() > 1) ++seen["several units, zero " + std::to_string(stage.zero_stage)];
         seen["degrees unlike the first pipeline's"] += stage.units[0].ranks.size() != first[0].units[0].ranks.size();
       }
     }
   }
-  EXPECT_EQ(seen.size(), 2u + 6u + 3u + 4u + 4u);
+  EXPECT_EQ(seen.size(), 2u + 6u + 3u + 4u + 4u + 4u);
   for (const auto& [what, count] : seen) EXPECT_GE(count, 20) << what;
 }
 
@@ -120,6 +121,8 @@ std::map<std::string, std::string> FeaturesOf(const PlannedJob& planned) {
       occurs("ministages", stage.ministages.size() > 1);
       occurs("in flight", stage.in_flight > 0);
       occurs("several units", stage.units.size() > 1);
+      occurs("gradients in shards", stage.units.size() > 1 && stage.zero_stage == 2);
+      occurs("parameters in shards", stage.units.size() > 1 && stage.zero_stage == 3);
       for (const planner::UnitPlan& unit : stage.units) {
         const planner::RankPlan& rank = unit.ranks.front();
         occurs("wide", unit.ranks.size() > 1);
