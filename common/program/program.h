@@ -34,7 +34,7 @@ struct Microbatch {
 // mixed precision a range of gradients only; that of parameters, of another type, is cast into it by the gather). Such a buffer
 // of parameters is gathered once a step and never released; one of gradients is reduced once and takes all of its unit's.
 // `num_units` > 1: there is room for so many consecutive units at once, one behind the other; a home is theirs from `home_of` on.
-// `shard_group` >= 0: a home of the rank's shard alone, of what it keeps of the unit among that group's ranks (kept_ranges.h).
+// `shard_group` >= 0: a home of the rank's shard alone, of what it keeps of the unit among that group's ranks (shard_ranges.h).
 // Into buffers that are no homes the unit's parameters come from those ranks' shards then, and its gradients' sums go to these.
 struct UnitBuffer {
   int64_t elements = 0;

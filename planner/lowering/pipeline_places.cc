@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "common/model/parameters.h"
-#include "common/program/kept_ranges.h"
+#include "common/program/shard_ranges.h"
 #include "planner/lowering/ring_order.h"
 #include "planner/lowering/shared_elements.h"
 #include "planner/plan/placement.h"
@@ -68,10 +68,10 @@ void AddUnitGroups(const Setting& setting, const PlanView& view, PipelinePlaces*
 }
 
 // With whom each rank gathers (reduces) which elements of its arrays.
-class MetElementsOf {
+class ElementsByRank {
  public:
-  MetElementsOf(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices, const Ownership& ownership,
-                PipelinePlaces* places)
+  ElementsByRank(const Setting& setting, const PlanView& view, const std::vector<ModelSlice>& slices, const Ownership& ownership,
+                 PipelinePlaces* places)
       : setting_(setting),
         view_(view),
         slices_(slices),
@@ -138,20 +138,20 @@ class MetElementsOf {
     }
     return parts;
   }
-  // What the stage's ranks keep: of each piece those who have it in their slices share it out.
+  // The stage's shards: each piece is shared out among those who have it in their slices.
   std::vector<PartOfUnit> ShardsOf(size_t unit, const std::vector<PartOfUnit>& slices) const {
-    std::vector<std::vector<SharedOut>> shared(slices.size());
+    std::vector<std::vector<ShardedPart>> shared(slices.size());
     for (const SharedPiece& piece : SharedPieces(slices)) {
-      const OwnedRanges kept = KeptRanges(ownership_.Of(static_cast<int32_t>(unit)), piece.ranks);
+      const OwnedRanges of_piece = ShardRanges(ownership_.Of(static_cast<int32_t>(unit)), piece.ranks);
       for (size_t i = 0; i < slices.size(); ++i) {
         const auto at = std::find(piece.ranks.begin(), piece.ranks.end(), slices[i].rank);
         if (at == piece.ranks.end()) continue;
         const ArrayRange elements = {piece.in_array[static_cast<size_t>(at - piece.ranks.begin())], piece.elements};
-        shared[i].push_back({kept, RunsWithin(slices[i].runs, elements)});
+        shared[i].push_back({of_piece, RunsWithin(slices[i].runs, elements)});
       }
     }
     std::vector<PartOfUnit> shards;
-    for (size_t i = 0; i < slices.size(); ++i) shards.push_back({slices[i].rank, KeptRuns(slices[i].rank, shared[i])});
+    for (size_t i = 0; i < slices.size(); ++i) shards.push_back({slices[i].rank, RunsOfShard(slices[i].rank, shared[i])});
     return shards;
   }
 
@@ -174,7 +174,7 @@ PipelinePlaces PlacesOf(const Setting& setting, const PlanView& view, const std:
   }
   for (const PipelineView& pipeline : view.pipelines) AddTiedGroup(setting, view, pipeline, &places);
   AddUnitGroups(setting, view, &places);
-  MetElementsOf met(setting, view, slices, ownership, &places);
+  ElementsByRank met(setting, view, slices, ownership, &places);
   places.gathered = met.From(3);
   places.reduced = met.From(2);
   places.in_turn = met.InTurn();

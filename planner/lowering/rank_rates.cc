@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/model/parameters.h"
-#include "common/program/kept_ranges.h"
+#include "common/program/shard_ranges.h"
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_rates.h"
 
@@ -154,7 +154,7 @@ class RankRates : public ProgramRates {
     RunsOfRank& runs = runs_[what.program];
     if (runs.whole.empty()) {
       for (const UnitSpec& spec : setting_.costs.layout()) runs.whole.push_back(RunsOf(spec, slices_[what.program]));
-      runs.shards = ShardRuns(programs_[what.program], ownership_, runs.whole);
+      runs.shards = ShardsByUnit(programs_[what.program], ownership_, runs.whole);
     }
     const bool shard = BuffersOf(what)[static_cast<size_t>(what.buffer)].IsShard();
     return (shard ? runs.shards : runs.whole)[static_cast<size_t>(unit)];
@@ -171,7 +171,7 @@ class RankRates : public ProgramRates {
   double AddShares(const RingWork& what, int32_t unit, std::vector<double>* shares) {
     const std::vector<int32_t>& place_of = place_in_[what.group];
     const OwnedRanges& owned = ownership_.Of(unit);
-    const OwnedRanges had = IsOfShards(what, unit) ? KeptRanges(owned, programs_[0].groups[what.group]) : owned;
+    const OwnedRanges had = IsOfShards(what, unit) ? ShardRanges(owned, programs_[0].groups[what.group]) : owned;
     int64_t whole = 0;
     for (const SliceRun& run : RunsIn(what, unit)) {
       const int64_t first = what.elements.whole() ? run.in_slice : std::max(run.in_slice, what.elements.first);

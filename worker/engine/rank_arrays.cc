@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "common/program/kept_ranges.h"
+#include "common/program/shard_ranges.h"
 
 namespace motley::engine {
 namespace {
 
 SliceMap ShardsOf(const RankAssignment& assignment, const SliceMap& slices) {
   if (assignment.ownership.num_blocks() == 0) return slices;  // profiling
-  std::vector<std::vector<SliceRun>> runs = ShardRuns(assignment.program, assignment.ownership, slices.runs());
-  const std::vector<std::vector<SliceRun>> more = ShardRuns(assignment.evaluation, assignment.ownership, slices.runs());
+  std::vector<std::vector<SliceRun>> runs = ShardsByUnit(assignment.program, assignment.ownership, slices.runs());
+  const std::vector<std::vector<SliceRun>> more = ShardsByUnit(assignment.evaluation, assignment.ownership, slices.runs());
   for (size_t unit = 0; unit < runs.size(); ++unit) {
     if (runs[unit].empty()) runs[unit] = more[unit];
   }
@@ -40,7 +40,7 @@ MovedElements RankArrays::Moved(const Program& program, const std::vector<UnitBu
   if (shard != buffers.end() && shard - buffers.begin() != buffer) moved.shard = static_cast<int32_t>(shard - buffers.begin());
   const std::vector<int32_t>& members = program.groups[static_cast<size_t>(group)];
   const OwnedRanges& owned = assignment_.ownership.Of(unit);
-  moved.owners = map.OwnersIn(moved.shard < 0 ? owned : KeptRanges(owned, members), members, unit, moved.within);
+  moved.owners = map.OwnersIn(moved.shard < 0 ? owned : ShardRanges(owned, members), members, unit, moved.within);
   return moved;
 }
 

@@ -1,4 +1,4 @@
-#include "common/program/kept_ranges.h"
+#include "common/program/shard_ranges.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,36 +8,36 @@
 
 namespace motley {
 
-OwnedRanges KeptRanges(const OwnedRanges& owned, const std::vector<int32_t>& members) {
+OwnedRanges ShardRanges(const OwnedRanges& owned, const std::vector<int32_t>& members) {
   std::vector<int32_t> sorted = members;
   std::sort(sorted.begin(), sorted.end());
   const auto is_member = [&](int32_t rank) { return std::binary_search(sorted.begin(), sorted.end(), rank); };
   const int32_t first = sorted.front();
-  OwnedRanges kept;
+  OwnedRanges shards;
   int64_t begin = 0;  // of what follows the last range
   for (size_t i = 0; i < owned.size(); ++i) {
     const OwnedRange& range = owned[i];
     if (is_member(range.rank)) {
-      if (!kept.empty() && kept.back().rank == range.rank) {
-        kept.back().end = range.end;
+      if (!shards.empty() && shards.back().rank == range.rank) {
+        shards.back().end = range.end;
       } else {
-        kept.push_back({range.rank, begin, range.end});
+        shards.push_back({range.rank, begin, range.end});
       }
       begin = range.end;
-    } else if (range.rank > first && begin == range.begin && !kept.empty()) {
-      begin = kept.back().end = range.end;
+    } else if (range.rank > first && begin == range.begin && !shards.empty()) {
+      begin = shards.back().end = range.end;
     }
   }
-  if (owned.empty()) return kept;
-  if (kept.empty()) kept.push_back({first, 0, owned.back().end});
-  kept.back().end = owned.back().end;
-  return kept;
+  if (owned.empty()) return shards;
+  if (shards.empty()) shards.push_back({first, 0, owned.back().end});
+  shards.back().end = owned.back().end;
+  return shards;
 }
 
-std::vector<SliceRun> KeptRuns(int32_t rank, const std::vector<SharedOut>& parts) {
+std::vector<SliceRun> RunsOfShard(int32_t rank, const std::vector<ShardedPart>& parts) {
   std::vector<SliceRun> runs;
-  for (const SharedOut& part : parts) {
-    for (const OwnedRange& range : part.kept) {
+  for (const ShardedPart& part : parts) {
+    for (const OwnedRange& range : part.shards) {
       if (range.rank != rank) continue;
       for (const SliceRun& run : part.runs) {
         const int64_t begin = std::max(range.begin, run.in_unit), end = std::min(range.end, run.in_unit + run.elements);
@@ -82,30 +82,30 @@ using Seen = std::set<std::pair<int32_t, int64_t>>;
 // A gather from shards, or a sum that goes to them.
 template <typename Op>
 void Note(const Program& program, const Ownership& ownership, const Op& op, const std::vector<std::vector<SliceRun>>& runs,
-          Seen* seen, std::vector<std::vector<SharedOut>>* parts) {
+          Seen* seen, std::vector<std::vector<ShardedPart>>* parts) {
   const std::vector<UnitBuffer>& buffers = BuffersOf(program, op);
   if (buffers[static_cast<size_t>(BufferOf(op))].IsShard()) return;
   const bool in_shards = std::any_of(buffers.begin(), buffers.end(),
                                      [&op](const UnitBuffer& buffer) { return buffer.IsShard() && buffer.home_of == op.unit; });
   if (!in_shards || !seen->emplace(op.unit, op.elements.first).second) return;
   const auto unit = static_cast<size_t>(op.unit);
-  const OwnedRanges kept = KeptRanges(ownership.Of(op.unit), program.groups[static_cast<size_t>(op.group)]);
-  (*parts)[unit].push_back({kept, RunsWithin(runs[unit], op.elements)});
+  const OwnedRanges shards = ShardRanges(ownership.Of(op.unit), program.groups[static_cast<size_t>(op.group)]);
+  (*parts)[unit].push_back({shards, RunsWithin(runs[unit], op.elements)});
 }
 
 }  // namespace
 
-std::vector<std::vector<SliceRun>> ShardRuns(const Program& program, const Ownership& ownership,
-                                             const std::vector<std::vector<SliceRun>>& runs) {
-  std::vector<std::vector<SharedOut>> parts(runs.size());
+std::vector<std::vector<SliceRun>> ShardsByUnit(const Program& program, const Ownership& ownership,
+                                                const std::vector<std::vector<SliceRun>>& runs) {
+  std::vector<std::vector<ShardedPart>> parts(runs.size());
   Seen seen;
   for (const Instruction& instruction : program.instructions) {
     if (const auto* gather = std::get_if<Gather>(&instruction.op)) Note(program, ownership, *gather, runs, &seen, &parts);
     if (const auto* sum = std::get_if<ReduceScatter>(&instruction.op)) Note(program, ownership, *sum, runs, &seen, &parts);
   }
-  std::vector<std::vector<SliceRun>> kept(runs.size());
-  for (size_t unit = 0; unit < runs.size(); ++unit) kept[unit] = KeptRuns(program.rank, parts[unit]);
-  return kept;
+  std::vector<std::vector<SliceRun>> shards(runs.size());
+  for (size_t unit = 0; unit < runs.size(); ++unit) shards[unit] = RunsOfShard(program.rank, parts[unit]);
+  return shards;
 }
 
 }  // namespace motley
