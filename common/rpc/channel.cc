@@ -2,7 +2,6 @@
 
 #include <grpc/grpc.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 namespace motley {
 
@@ -14,7 +13,12 @@ grpc::ChannelArguments DirectArguments() {
 }
 
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, const grpc::ChannelArguments& arguments) {
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return OpenChannel(address, arguments, grpc::InsecureChannelCredentials());
+}
+
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, const grpc::ChannelArguments& arguments,
+                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
 }  // namespace motley

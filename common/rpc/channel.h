@@ -2,6 +2,7 @@
 #pragma once
 
 #include <grpcpp/channel.h>
+#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <memory>
@@ -17,5 +18,8 @@ grpc::ChannelArguments DirectArguments();
 // A plaintext channel to `address` (host:port or unix:PATH). Does not wait for the connection. Thread-safe.
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address,
                                            const grpc::ChannelArguments& arguments = DirectArguments());
+// The same with credentials.
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, const grpc::ChannelArguments& arguments,
+                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
 }  // namespace motley

@@ -1,0 +1,52 @@
+// The cluster's own certificate authority: it says which key is which node's, and which is the coordinator's. One key, made with
+// the state folder and kept in it; whoever has it is the authority. Thread-compatible.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/tls/certificate.h"
+#include "common/tls/private_key.h"
+
+namespace motley {
+
+// The name of every cluster's coordinator: clients ask for it whatever the address, so addresses may change.
+inline constexpr char kCoordinatorName[] = "coordinator.motley";
+
+// Of a node's certificate and of a coordinator's: their one URI, "spiffe://motley/node/n1" and "spiffe://motley/term/3".
+std::string UriOf(const NodeName& node);
+std::string UriOfTerm(int64_t term);
+// INVALID_ARGUMENT: not exactly one URI, or not one of these.
+absl::StatusOr<NodeName> NodeOf(const Certificate& certificate);
+absl::StatusOr<int64_t> TermOf(const Certificate& certificate);
+
+class CertificateAuthority {
+ public:
+  // A new one, good for ten years. INTERNAL: the library refused.
+  static absl::StatusOr<CertificateAuthority> Make(absl::Time now);
+  // INVALID_ARGUMENT: what is wrong with the files, or that they do not belong together.
+  static absl::StatusOr<CertificateAuthority> FromPem(std::string_view key, std::string_view certificate);
+
+  const Certificate& certificate() const { return certificate_; }
+  absl::StatusOr<std::string> KeyPem() const { return key_.ToPem(); }
+
+  // For the key of a signing request, of which nothing else is believed. Valid from an hour ago, as clocks differ.
+  // INVALID_ARGUMENT: it is no request, longer than 16 KiB, of another kind of key, or not signed by its own; a name that no node
+  // may have (names.h).
+  absl::StatusOr<Certificate> IssueNode(const NodeName& node, std::string_view request, absl::Time now,
+                                        absl::Duration lifetime) const;
+  absl::StatusOr<Certificate> IssueCoordinator(int64_t term, std::string_view request, absl::Time now,
+                                               absl::Duration lifetime) const;
+
+ private:
+  CertificateAuthority(PrivateKey key, Certificate certificate) : key_(std::move(key)), certificate_(std::move(certificate)) {}
+
+  PrivateKey key_;
+  Certificate certificate_;
+};
+
+}  // namespace motley
