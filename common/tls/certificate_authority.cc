@@ -46,7 +46,8 @@ absl::Status SetSerial(X509* certificate) {
   bytes[0] = static_cast<char>((bytes[0] & 0x3f) | 0x40);
   const std::unique_ptr<BIGNUM, FreedBy<BN_free>> number(
       BN_bin2bn(reinterpret_cast<const unsigned char*>(bytes.data()), kSerialBytes, nullptr));
-  if (number != nullptr && BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr) return absl::OkStatus();
+  if (number != nullptr && BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr)
+    return absl::OkStatus();
   return OpenSslFailed("a certificate's number");
 }
 
@@ -87,7 +88,8 @@ absl::StatusOr<Certificate> Signed(EVP_PKEY* issuer_key, X509* issuer, EVP_PKEY*
 
 absl::StatusOr<OwnedKey> KeyOfRequest(std::string_view pem) {
   if (pem.size() > kLongestRequest) {
-    return absl::InvalidArgumentError(absl::StrCat("the signing request has ", pem.size(), " bytes; it may have ", kLongestRequest));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the signing request has ", pem.size(), " bytes; it may have ", kLongestRequest));
   }
   const OwnedRequest request(PEM_read_bio_X509_REQ(BioOf(pem).get(), nullptr, nullptr, nullptr));
   if (request == nullptr) return absl::InvalidArgumentError("the signing request is no PKCS #10 in PEM");
@@ -101,7 +103,8 @@ absl::StatusOr<OwnedKey> KeyOfRequest(std::string_view pem) {
 
 absl::StatusOr<std::string> OnlyUri(const Certificate& certificate, const char* prefix) {
   const std::vector<std::string> uris = certificate.Uris();
-  if (uris.size() != 1) return absl::InvalidArgumentError(absl::StrCat("the certificate has ", uris.size(), " URIs, it must have 1"));
+  if (uris.size() != 1)
+    return absl::InvalidArgumentError(absl::StrCat("the certificate has ", uris.size(), " URIs, it must have 1"));
   absl::string_view rest = uris[0];
   if (absl::ConsumePrefix(&rest, prefix)) return std::string(rest);
   return absl::InvalidArgumentError(absl::StrCat("the certificate is of ", Echo(uris[0]), ", not of ", prefix, "..."));
@@ -152,8 +155,8 @@ absl::StatusOr<Certificate> CertificateAuthority::IssueNode(const NodeName& node
 absl::StatusOr<Certificate> CertificateAuthority::IssueCoordinator(int64_t term, std::string_view request, absl::Time now,
                                                                    absl::Duration lifetime) const {
   MOTLEY_ASSIGN_OR_RETURN(const OwnedKey key, KeyOfRequest(request));
-  const Statement statement = {kCoordinatorName, absl::StrCat("DNS:", kCoordinatorName, ",URI:", UriOfTerm(term)), now - kClocksDiffer,
-                               now + lifetime};
+  const Statement statement = {kCoordinatorName, absl::StrCat("DNS:", kCoordinatorName, ",URI:", UriOfTerm(term)),
+                               now - kClocksDiffer, now + lifetime};
   return Signed(key_.get(), certificate_.get(), key.get(), statement);
 }
 

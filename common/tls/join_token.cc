@@ -34,8 +34,8 @@ absl::Status CheckPart(const char* what, const std::string& part, size_t length,
   }
   const auto wrong = std::find_if(part.begin(), part.end(), [&](char c) { return letters.find(c) == std::string_view::npos; });
   if (wrong == part.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the token's ", what, " has a character that no token has at place ",
-                                                 wrong - part.begin() + 1));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the token's ", what, " has a character that no token has at place ", wrong - part.begin() + 1));
 }
 
 }  // namespace
@@ -55,7 +55,8 @@ absl::StatusOr<JoinToken> ParseJoinToken(std::string_view text) {
   const absl::string_view line = absl::StripAsciiWhitespace(absl::string_view(text.data(), text.size()));
   const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits('.', 4));
   if (parts[0] != kVersion) {
-    return absl::InvalidArgumentError(absl::StrCat("a token begins with ", kVersion, ".; this one with ", Echo(parts[0].substr(0, 16)),
+    return absl::InvalidArgumentError(absl::StrCat("a token begins with ", kVersion, ".; this one with ",
+                                                   Echo(parts[0].substr(0, 16)),
                                                    parts[0].starts_with("motley") ? ": it is of another version of motley" : ""));
   }
   if (parts.size() != 4) {

@@ -14,7 +14,8 @@
 namespace motley {
 namespace {
 
-constexpr char kJoin[] = "join again: motley-worker --join TOKEN, with a token from 'motley node token' on the coordinator's machine";
+constexpr char kJoin[] =
+    "join again: motley-worker --join TOKEN, with a token from 'motley node token' on the coordinator's machine";
 
 template <typename... Parts>
 absl::Status Unfit(const Parts&... parts) {

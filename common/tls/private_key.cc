@@ -34,7 +34,8 @@ absl::StatusOr<std::string> PrivateKey::SigningRequest() const {
   const OwnedBio bio = BioOf("");
   const bool made = request != nullptr && X509_REQ_set_version(request.get(), X509_REQ_VERSION_1) == 1 &&
                     X509_REQ_set_pubkey(request.get(), key_.get()) == 1 &&
-                    X509_REQ_sign(request.get(), key_.get(), EVP_sha256()) > 0 && PEM_write_bio_X509_REQ(bio.get(), request.get()) == 1;
+                    X509_REQ_sign(request.get(), key_.get(), EVP_sha256()) > 0 &&
+                    PEM_write_bio_X509_REQ(bio.get(), request.get()) == 1;
   if (!made) return OpenSslFailed("a signing request");
   return TextOf(bio.get());
 }

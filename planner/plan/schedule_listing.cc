@@ -56,7 +56,8 @@ class Listing {
 
   // Where a stage that sums its units in turn sums them with other pipelines.
   const char* SumsText(const StagePlan& stage, const PipelineSchedule& pipeline) const {
-    if (plan_.pipelines.size() == 1 || stage.units.size() == 1 || stage.zero_stage < 2) return "";
+    const bool trains = &schedule_ == &*plan_.training;  // a validation pass sums nothing
+    if (!trains || plan_.pipelines.size() == 1 || stage.units.size() == 1 || stage.zero_stage < 2) return "";
     return pipeline.sums_at_once ? ", sums between pipelines at once" : ", sums between pipelines behind all others";
   }
 

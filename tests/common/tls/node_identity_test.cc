@@ -41,10 +41,12 @@ TEST_F(NodeIdentityTest, OfAMemberIsWell) {
 }
 
 TEST_F(NodeIdentityTest, TimesAreSaidWithTheClock) {
-  EXPECT_THAT(Refusal(identity_, kToday + kLifetime), HasSubstr("expired on 2026-12-26 12:00 UTC (this machine's clock says 2026-12-26"));
+  EXPECT_THAT(Refusal(identity_, kToday + kLifetime),
+              HasSubstr("expired on 2026-12-26 12:00 UTC (this machine's clock says 2026-12-26"));
   EXPECT_THAT(Refusal(identity_, kToday + kLifetime), HasSubstr("join again: motley-worker --join TOKEN"));
-  EXPECT_THAT(Refusal(identity_, kToday - absl::Hours(2)), HasSubstr("valid from 2026-11-26 11:00 UTC on, and this machine's clock says "
-                                                                   "2026-11-26 10:00 UTC: set the clock"));
+  EXPECT_THAT(Refusal(identity_, kToday - absl::Hours(2)),
+              HasSubstr("valid from 2026-11-26 11:00 UTC on, and this machine's clock says "
+                        "2026-11-26 10:00 UTC: set the clock"));
 }
 
 TEST_F(NodeIdentityTest, FilesThatAreMissingOrOfOthersAreNamed) {
@@ -59,7 +61,8 @@ TEST_F(NodeIdentityTest, FilesThatAreMissingOrOfOthersAreNamed) {
   EXPECT_THAT(with(&NodeIdentity::certificate, "rubbish"), HasSubstr("the node's certificate: no certificate"));
   EXPECT_THAT(with(&NodeIdentity::authorities, ""), HasSubstr("the cluster's authority: no certificate"));
   EXPECT_THAT(with(&NodeIdentity::key, key.ToPem().value()), HasSubstr("certificate is of another key"));
-  EXPECT_THAT(with(&NodeIdentity::authorities, other.certificate().ToPem()), HasSubstr("of another cluster than its authority's"));
+  EXPECT_THAT(with(&NodeIdentity::authorities, other.certificate().ToPem()),
+              HasSubstr("of another cluster than its authority's"));
   EXPECT_THAT(Refusal(identity_, kToday, "n2"), HasSubstr("the certificate is of node n1, this node is n2"));
   const auto coordinators = authority_.IssueCoordinator(1, key_.SigningRequest().value(), kToday, kLifetime);
   EXPECT_THAT(with(&NodeIdentity::certificate, coordinators->ToPem()), HasSubstr("spiffe://motley/term/1"));

@@ -8,6 +8,7 @@
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/schedule_check.h"
+#include "planner/plan/schedule_listing.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/pricing/price.h"
 #include "tests/planner/lowering/lowering_fixture.h"
@@ -161,6 +162,20 @@ TEST(MakeScheduleTest, ProgramsAreAFunctionOfThePlan) {
     ++compared;
   }
   EXPECT_GT(compared, 50);
+}
+
+// Of each stage, and not of a validation pass, which sums nothing.
+TEST(MakeScheduleTest, TheListingSaysWhereSumsBetweenPipelinesStand) {
+  const auto setting = MakeSetting(Nodes({{"T4", "T4"}, {"T4", "T4"}}, 400e9, 200e9), WorkOf(MediumModel(6, false), 16));
+  Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B,
+                     {{{StageOf(*setting, 0, {{4}, {4}}, {{0, 5}}, 3)}}, {{StageOf(*setting, 2, {{4}, {4}}, {{0, 5}}, 3)}}});
+  plan.training = MakeTrainingSchedule(*setting, plan).value();
+  plan.validation = MakeValidationSchedule(*setting, plan, {{1}, {1}, {1}, {1}}).value();
+  const std::string text = ScheduleListing(plan);
+  const size_t validation = text.find("validation");
+  ASSERT_NE(validation, std::string::npos);
+  EXPECT_THAT(text.substr(0, validation), testing::ContainsRegex("pipeline 1 stage 0.*sums between pipelines at once"));
+  EXPECT_THAT(text.substr(validation), testing::Not(testing::HasSubstr("sums")));
 }
 
 // What a job may bring is 1 MiB.
