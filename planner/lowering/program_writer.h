@@ -23,9 +23,8 @@
 namespace motley::planner {
 
 // One program per rank, in the plan's order, each of which passes motley::Validate. `plan`'s devices are the setting's, and it
-// has its training schedule (planner/scheduling/make_schedule.h). Errors of Validate;
-// FAILED_PRECONDITION: it has none. UNIMPLEMENTED: it is beyond kEngineLimits (planner/plan/plan_engine_limits.h). The engine
-// runs fewer plans: who sends programs to it asks ValidateForEngine first.
+// has its training schedule (planner/scheduling/make_schedule.h). Errors of ValidateForEngine; FAILED_PRECONDITION: it has no
+// schedule.
 absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const Plan& plan);
 
 // The same of the plan's validation schedule: forward only.
