@@ -11,23 +11,25 @@
 namespace motley::coordinator {
 
 FlagsResult ParseFlags(int argc, char** argv) {
-  std::string file, socket, listen, workers, metrics, state_dir, addresses;
+  std::string file, socket, listen, workers, workers_socket, metrics, state_dir, addresses;
   bool insecure = false, no_metrics = false;
   CLI::App app("motley-coordinator: registry, job queue, planner and API of a Motley cluster");
   app.set_version_flag("--version", BuildInfo("motley-coordinator"));
   app.footer("Commands on the stored state, without a service: motley-coordinator check | backup | restore (--help of each)");
   app.add_option(
       "--config", file,
-      "TOML file with [server] socket, listen, metrics, insecure; [workers] listen, insecure; [limits]; [state] folder; "
+      "TOML file with [server] socket, listen, metrics, insecure; [workers] listen, socket, tls; [limits]; [state] folder; "
       "[lease] seconds; [retention]; [log] level");
   auto* socket_option = app.add_option("--socket", socket, "path of the Unix socket for people; '' for none");
   app.add_option("--listen", listen, "host:port on loopback for people, besides the socket (port 0: any)");
   app.add_option("--workers", workers, "host:port of the workers' sessions (port 0: any)");
+  auto* workers_socket_option =
+      app.add_option("--workers-socket", workers_socket, "path of the Unix socket for workers of this machine; '' for none");
   auto* metrics_option = app.add_option("--metrics", metrics, "host:port of /metrics");
   app.add_flag("--no-metrics", no_metrics, "no metrics listener")->excludes(metrics_option);
   app.add_option("--state-dir", state_dir, "folder of the durable state");
   app.add_option("--addresses", addresses, "file in which to say, as JSON, which addresses were taken (with port 0, say)");
-  app.add_flag("--insecure", insecure, "allow plaintext for workers and /metrics on addresses that are not loopback");
+  app.add_flag("--insecure", insecure, "allow plaintext /metrics on addresses that are not loopback");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -42,13 +44,13 @@ FlagsResult ParseFlags(int argc, char** argv) {
   }
   if (socket_option->count() > 0) config.socket = socket;
   if (!listen.empty()) config.listen = listen;
+  if (workers_socket_option->count() > 0) config.workers_socket = workers_socket;
   if (!workers.empty()) config.workers_listen = workers;
   if (!metrics.empty()) config.metrics = metrics;
   if (no_metrics) config.metrics.clear();
   if (!state_dir.empty()) config.state_folder = state_dir;
   config.addresses_file = addresses;
   config.insecure = config.insecure || insecure;
-  config.workers_insecure = config.workers_insecure || insecure;
   if (absl::Status status = Validate(config); !status.ok()) {
     std::cerr << "motley-coordinator: " << status.message() << "\n";
     return {std::nullopt, EX_CONFIG};

@@ -9,6 +9,7 @@
 
 #include "common/base/addresses_file.h"
 #include "common/base/logging.h"
+#include "common/rpc/tls_credentials.h"
 #include "coordinator/flags.h"
 #include "coordinator/server.h"
 #include "coordinator/store_commands.h"
@@ -23,6 +24,7 @@ absl::Status SayAddresses(const Config& config, const Server& server) {
   return motley::WriteAddressesFile(config.addresses_file, {{"people", server.address()},
                                                             {"socket", server.socket_address()},
                                                             {"workers", server.workers_address()},
+                                                            {"workers_socket", server.workers_socket_address()},
                                                             {"metrics", server.metrics_address()}});
 }
 
@@ -47,6 +49,7 @@ int main(int argc, char** argv) {
   if (!flags.config) return flags.exit_code;
   InitLogging("coordinator", flags.config->log_level);
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what gRPC says is said again, better, by us
+  RequireTls13();
   RaiseDescriptorLimit();
 
   // Blocked before any thread starts, so that only sigwait takes them.

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,8 +17,10 @@
 #include "common/base/address.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/tls_credentials.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/loop.h"
+#include "coordinator/members/joining.h"
 #include "coordinator/members/leaving.h"
 #include "coordinator/members/recovery.h"
 #include "coordinator/periodic/runner.h"
@@ -80,8 +83,9 @@ struct Server::Parts {
   HealthService people_health, workers_health;
   RefusingService people_refusing{Role::kPerson}, workers_refusing{Role::kWorker};
   Endpoint people_endpoint, workers_endpoint;
-  std::vector<ListeningSocket> people_sockets, workers_sockets;  // until the acceptor has them
-  std::string socket_address, people_address, workers_address;
+  // Until the acceptor has them.
+  std::vector<ListeningSocket> people_sockets, own_workers_sockets, workers_sockets;
+  std::string socket_address, people_address, workers_address, workers_socket_address;
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<Watchdog> watchdog;
   std::atomic<bool> may_stop = false;
@@ -103,6 +107,12 @@ absl::Status Server::Parts::Bind() {
     people_address = socket.address();
     people_sockets.push_back(std::move(socket));
   }
+  if (const std::string path = WorkersSocketPath(config); !path.empty()) {
+    if (!config.workers_socket) MakeFolderForPeople(path.substr(0, path.rfind('/')));
+    MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Unix(path));
+    workers_socket_address = socket.address();
+    own_workers_sockets.push_back(std::move(socket));
+  }
   MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Tcp("workers.listen", config.workers_listen));
   workers_address = socket.address();
   workers_sockets.push_back(std::move(socket));
@@ -112,14 +122,21 @@ absl::Status Server::Parts::Bind() {
 absl::Status Server::Parts::Serve() {
   MOTLEY_ASSIGN_OR_RETURN(people_endpoint,
                           StartEndpoint({Role::kPerson, {&motley, &people_health}, &people_refusing, kMaxRequestBytes, true}));
-  MOTLEY_ASSIGN_OR_RETURN(
-      workers_endpoint,
-      StartEndpoint({Role::kWorker, {&workers, &workers_health}, &workers_refusing, static_cast<int>(kMaxReportBytes), false}));
+  const bool by_tls = WorkersUseTls(config);
+  EndpointOptions for_workers = {
+      Role::kWorker, {&workers, &workers_health}, &workers_refusing, static_cast<int>(kMaxReportBytes), false, nullptr};
+  if (by_tls) for_workers.tls = TlsServerCredentials(ClusterAuthority::FilesIn(TlsFolder(config)));
+  MOTLEY_ASSIGN_OR_RETURN(workers_endpoint, StartEndpoint(for_workers));
   size_t people_most = config.people_connections, workers_most = config.worker_connections;
   FitConnections(DescriptorLimit(), &people_most, &workers_most);
   std::vector<Acceptor::Server> servers;
-  servers.push_back({"people", std::move(people_sockets), std::move(people_endpoint.acceptor), people_most, &people_busy});
-  servers.push_back({"workers", std::move(workers_sockets), std::move(workers_endpoint.acceptor), workers_most, &workers_busy});
+  servers.push_back({"people", {}, people_most, &people_busy});
+  servers.back().doors.push_back({std::move(people_sockets), std::move(people_endpoint.acceptor), false});
+  servers.push_back({"workers", {}, workers_most, &workers_busy});
+  std::vector<ListeningSocket>& plain = by_tls ? own_workers_sockets : workers_sockets;
+  if (!by_tls) std::move(own_workers_sockets.begin(), own_workers_sockets.end(), std::back_inserter(workers_sockets));
+  servers.back().doors.push_back({std::move(plain), std::move(workers_endpoint.acceptor), false});
+  if (by_tls) servers.back().doors.push_back({std::move(workers_sockets), std::move(workers_endpoint.tls_acceptor), true});
   acceptor = std::make_unique<Acceptor>(std::move(servers));
   return absl::OkStatus();
 }
@@ -132,9 +149,10 @@ bool IsOpen(const std::string& address) {
 }
 
 void WarnOfPlaintext(const Config& config) {
-  if (IsOpen(config.workers_listen)) {
-    LogWarning(absl::StrCat("plaintext listener for workers on ", config.workers_listen,
-                            ": whoever reaches it can say to be a worker (workers.insecure is set)"));
+  if (!WorkersUseTls(config)) {
+    LogWarning(absl::StrCat("workers on ", config.workers_listen,
+                            " show no certificate: every account of this machine can say to ",
+                            "be one (workers.socket is for the machine's own, workers.tls = true asks for certificates)"));
   }
   if (IsOpen(config.metrics)) {
     LogWarning(absl::StrCat("plaintext metrics on ", config.metrics, ": whoever reaches it reads them (server.insecure is set)"));
@@ -167,8 +185,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
   std::vector<std::string> people = {parts.people_address};
   if (!parts.socket_address.empty() && parts.socket_address != parts.people_address) people.push_back(parts.socket_address);
   LogInfo(absl::StrCat("listening on ", absl::StrJoin(people, " and "), " for people, on ", parts.workers_address,
-                       " for workers, metrics on ", server->metrics_address().empty() ? "none" : server->metrics_address(),
-                       ", state in ", config.state_folder));
+                       WorkersUseTls(config) ? " (TLS)" : "", " for workers, metrics on ",
+                       server->metrics_address().empty() ? "none" : server->metrics_address(), ", state in ",
+                       config.state_folder));
   WarnOfPlaintext(config);
   return server;
 }
@@ -196,6 +215,7 @@ bool Server::MayStop() const { return parts_->may_stop; }
 std::string Server::address() const { return parts_->people_address; }
 std::string Server::socket_address() const { return parts_->socket_address; }
 std::string Server::workers_address() const { return parts_->workers_address; }
+std::string Server::workers_socket_address() const { return parts_->workers_socket_address; }
 std::string Server::metrics_address() const { return parts_->metrics == nullptr ? "" : parts_->metrics->address(); }
 
 }  // namespace motley::coordinator

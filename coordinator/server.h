@@ -26,7 +26,8 @@ class Server {
   std::string address() const;         // of people: host:port when they have one, else unix:PATH
   std::string socket_address() const;  // of people: unix:PATH; empty: none
   std::string workers_address() const;
-  std::string metrics_address() const;  // empty: none
+  std::string workers_socket_address() const;  // of this machine's workers: unix:PATH; empty: none
+  std::string metrics_address() const;         // empty: none
 
  private:
   struct Parts;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -205,6 +206,19 @@ absl::Status WriteFileDurably(const std::string& path, std::string_view text) {
   MOTLEY_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(path));
   MOTLEY_RETURN_IF_ERROR(writer.Write(text.data(), static_cast<int64_t>(text.size())));
   return writer.Finish();
+}
+
+absl::Status ReplaceFileDurably(const std::string& path, std::string_view text, mode_t mode) {
+  const std::string partial = absl::StrCat(path, ".", getpid(), ".partial");
+  MOTLEY_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(partial));
+  absl::Status status;
+  if (mode != 0 && chmod(partial.c_str(), mode) != 0) status = FileError(errno, "set the mode of", partial);
+  if (status.ok()) status = writer.Write(text.data(), static_cast<int64_t>(text.size()));
+  if (status.ok()) status = writer.Finish();
+  if (status.ok() && rename(partial.c_str(), path.c_str()) != 0) status = FileError(errno, "write", path);
+  if (status.ok()) return SyncFolder(std::filesystem::absolute(path).parent_path().string());
+  unlink(partial.c_str());
+  return status;
 }
 
 absl::Status SyncFolder(const std::string& path) {

@@ -70,6 +70,8 @@ class FileWriter {
 // Whether WriteFileDurably may succeed, asked before long work: the folder is there and may be written, the name is no folder.
 absl::Status CheckWritable(const std::string& path);
 absl::Status WriteFileDurably(const std::string& path, std::string_view text);
+// Whoever reads the file meanwhile sees all of the old one or all of the new one. Mode 0: as the umask leaves it.
+absl::Status ReplaceFileDurably(const std::string& path, std::string_view text, mode_t mode = 0);
 // fsync of the folder itself: its entries survive a power cut.
 absl::Status SyncFolder(const std::string& path);
 // Like mkdir -p.

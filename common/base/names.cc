@@ -13,12 +13,14 @@
 namespace motley {
 namespace {
 
-constexpr char kAllowed[] = "1 to 63 letters, digits, '-', '.' or '_'";
+constexpr char kAllowed[] = "1 to 63 letters, digits, '-', '.' or '_', not dots alone";
 
 bool IsName(std::string_view name) {
-  return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_';
-  });
+  // As a file name "." and ".." are folders.
+  if (name.find_first_not_of('.') == std::string_view::npos) return false;
+  return name.size() <= 63 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_';
+         });
 }
 
 }  // namespace

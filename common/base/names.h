@@ -9,8 +9,8 @@
 
 namespace motley {
 
-// 1 to 63 letters, digits, '-', '.' or '_': names become parts of device ids, file names and labels. INVALID_ARGUMENT begins
-// with `field`.
+// 1 to 63 letters, digits, '-', '.' or '_', not dots alone: names become parts of device ids, file names and labels.
+// INVALID_ARGUMENT begins with `field`.
 absl::Status CheckName(std::string_view field, const std::string& name);
 // The node's name, a slash and a name.
 absl::Status CheckDeviceId(std::string_view field, const NodeName& node, const DeviceId& device);

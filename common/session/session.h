@@ -120,8 +120,18 @@ struct TraceCommand {
 struct HeartbeatAnswer {
   StoreMark store_mark;
 };
-using CoordinatorCommand = std::variant<StorageCheckCommand, ReachCheckCommand, ProfileCommand, StartCommand, StopCommand,
-                                        KvValueCommand, PublishAnswerCommand, HeartbeatAnswer, TraceCommand>;
+// Whom a member is to believe from now on (PEM). A certificate of its own that the last of them did not sign is renewed.
+struct AuthoritiesCommand {
+  std::string authorities;
+};
+// Answers RenewalReport.
+struct CertificateCommand {
+  std::string certificate;  // PEM
+  std::string error;        // empty = fine
+};
+using CoordinatorCommand =
+    std::variant<StorageCheckCommand, ReachCheckCommand, ProfileCommand, StartCommand, StopCommand, KvValueCommand,
+                 PublishAnswerCommand, HeartbeatAnswer, TraceCommand, AuthoritiesCommand, CertificateCommand>;
 
 // ---- from a worker ----
 struct HeartbeatReport {
@@ -236,9 +246,13 @@ struct CardReport {
   std::string health, lost;  // as in CardDescription
   int64_t used_by_others_bytes = 0;
 };
-using WorkerReport =
-    std::variant<HeartbeatReport, StorageReport, ReachReport, ProfileReport, RankReport, StepReport, KvSetReport, KvGetReport,
-                 PublishReport, CheckpointReport, CheckpointFailedReport, LogReport, LeavingReport, TraceReport, CardReport>;
+// A member asks for a new certificate.
+struct RenewalReport {
+  std::string signing_request;  // PEM, of the key that it has
+};
+using WorkerReport = std::variant<HeartbeatReport, StorageReport, ReachReport, ProfileReport, RankReport, StepReport, KvSetReport,
+                                  KvGetReport, PublishReport, CheckpointReport, CheckpointFailedReport, LogReport, LeavingReport,
+                                  TraceReport, CardReport, RenewalReport>;
 
 // ---- between a worker and its rank ----
 // A rank hears what its worker was told, of itself alone: StartCommand and ProfileCommand hold one assignment.

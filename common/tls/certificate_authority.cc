@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kNodes[] = "spiffe://motley/node/", kTerms[] = "spiffe://motley/term/";
 constexpr size_t kLongestRequest = 16 << 10;
-constexpr absl::Duration kClocksDiffer = absl::Hours(1), kAuthorityLifetime = absl::Hours(24 * 3652);
+constexpr absl::Duration kAuthorityLifetime = absl::Hours(24 * 3652);
 constexpr int kSerialBytes = 16;
 
 // What a certificate says. `alternative` as OpenSSL's configuration has it: "URI:...,DNS:...".
@@ -126,6 +126,11 @@ absl::StatusOr<int64_t> TermOf(const Certificate& certificate) {
   int64_t term = 0;
   if (absl::SimpleAtoi(text, &term) && term >= 1) return term;
   return absl::InvalidArgumentError(absl::StrCat("the certificate's term is no number from 1 on: ", Echo(text)));
+}
+
+absl::StatusOr<std::string> KeyHashOfRequest(std::string_view request) {
+  MOTLEY_ASSIGN_OR_RETURN(const OwnedKey key, KeyOfRequest(request));
+  return HashOfPublicKey(key.get());
 }
 
 absl::StatusOr<CertificateAuthority> CertificateAuthority::Make(absl::Time now) {

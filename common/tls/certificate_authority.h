@@ -14,6 +14,9 @@
 
 namespace motley {
 
+// A certificate is valid from so long before it was made.
+inline constexpr absl::Duration kClocksDiffer = absl::Hours(1);
+
 // The name of every cluster's coordinator: clients ask for it whatever the address, so addresses may change.
 inline constexpr char kCoordinatorName[] = "coordinator.motley";
 
@@ -23,6 +26,9 @@ std::string UriOfTerm(int64_t term);
 // INVALID_ARGUMENT: not exactly one URI, or not one of these.
 absl::StatusOr<NodeName> NodeOf(const Certificate& certificate);
 absl::StatusOr<int64_t> TermOf(const Certificate& certificate);
+
+// Hex SHA-256 of a signing request's public key. INVALID_ARGUMENT as IssueNode says.
+absl::StatusOr<std::string> KeyHashOfRequest(std::string_view request);
 
 class CertificateAuthority {
  public:

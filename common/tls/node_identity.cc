@@ -26,8 +26,8 @@ std::string DateOf(absl::Time time) { return absl::FormatTime("%Y-%m-%d %H:%M UT
 
 absl::Status CheckTime(const Certificate& certificate, absl::Time now) {
   if (now < certificate.not_before()) {
-    return Unfit("the node's certificate is valid from ", DateOf(certificate.not_before()), " on, and this machine's clock says ",
-                 DateOf(now), ": set the clock");
+    return absl::UnavailableError(absl::StrCat("the node's certificate is valid from ", DateOf(certificate.not_before()),
+                                               " on, and this machine's clock says ", DateOf(now), ": set the clock"));
   }
   if (now < certificate.not_after()) return absl::OkStatus();
   return Unfit("the node's certificate expired on ", DateOf(certificate.not_after()), " (this machine's clock says ", DateOf(now),
@@ -58,7 +58,7 @@ absl::Time RenewalOf(const NodeIdentity& identity) {
   const auto own = Certificate::FromPem(identity.certificate);
   if (!own.ok()) return absl::InfinitePast();
   const absl::Time begin = own->front().not_before(), end = own->front().not_after();
-  return begin + (end - begin) * 2 / 3;
+  return end - (end - begin - kClocksDiffer) / 3;
 }
 
 }  // namespace motley

@@ -18,10 +18,10 @@ struct NodeIdentity {
 };
 
 // Whether a coordinator of the cluster would let it in as that node, as far as its own files say. FAILED_PRECONDITION: what is
-// wrong, and what mends it.
+// wrong, and what mends it. UNAVAILABLE: it is not valid yet, which the clock's next correction may mend.
 absl::Status CheckIdentity(const NodeIdentity& identity, const NodeName& node, absl::Time now);
 
-// When to have it renewed: when two thirds of its time are over. Of one that passes CheckIdentity.
+// When to have it renewed: when a third of the time for which it was given is left. Of one that passes CheckIdentity.
 absl::Time RenewalOf(const NodeIdentity& identity);
 
 }  // namespace motley

@@ -76,6 +76,11 @@ struct CommandToProto {
   void operator()(const HeartbeatAnswer& command) {
     *out.mutable_heartbeat_answer()->mutable_store_mark() = ToProto(command.store_mark);
   }
+  void operator()(const AuthoritiesCommand& command) { out.mutable_authorities()->set_authorities(command.authorities); }
+  void operator()(const CertificateCommand& command) {
+    out.mutable_renewal()->set_certificate(command.certificate);
+    out.mutable_renewal()->set_error(command.error);
+  }
 };
 
 absl::StatusOr<std::vector<RankAssignment>> RanksFromProto(const google::protobuf::RepeatedPtrField<v1::RankAssignment>& in) {
@@ -147,6 +152,10 @@ absl::StatusOr<std::optional<CoordinatorCommand>> FromProto(const v1::Coordinato
       const auto& in = message.trace_request();
       return TraceCommand{JobId(in.job_id()), Epoch(in.epoch()), in.rank(), in.step()};
     }
+    case v1::CoordinatorMessage::kAuthorities:
+      return AuthoritiesCommand{message.authorities().authorities()};
+    case v1::CoordinatorMessage::kRenewal:
+      return CertificateCommand{message.renewal().certificate(), message.renewal().error()};
     case v1::CoordinatorMessage::kHeartbeatAnswer:
       return HeartbeatAnswer{FromProto(message.heartbeat_answer().store_mark())};
     default:

@@ -142,6 +142,7 @@ struct ReportToProto {
     card->set_lost(report.lost);
     card->set_used_by_others_bytes(report.used_by_others_bytes);
   }
+  void operator()(const RenewalReport& report) { out.mutable_renewal_request()->set_signing_request(report.signing_request); }
 };
 
 std::optional<WorkerReport> RankFromProto(const v1::RankEvent& in) {
@@ -253,6 +254,8 @@ std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
       const auto& in = message.card_state();
       return CardReport{DeviceId(in.device_id()), in.health(), in.lost(), std::max<int64_t>(in.used_by_others_bytes(), 0)};
     }
+    case v1::WorkerMessage::kRenewalRequest:
+      return RenewalReport{message.renewal_request().signing_request()};
     default:
       return std::nullopt;
   }

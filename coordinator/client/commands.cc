@@ -11,6 +11,7 @@
 #include "coordinator/client/list_command.h"
 #include "coordinator/client/logs_command.h"
 #include "coordinator/client/metrics_command.h"
+#include "coordinator/client/node_command.h"
 #include "coordinator/client/nodes_command.h"
 #include "coordinator/client/plan_command.h"
 #include "coordinator/client/presets_command.h"
@@ -27,6 +28,7 @@ namespace motley::client {
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
       {"nodes", "nodes and devices: memory, measured speed, state; drain and undrain", AddNodes},
+      {"node", "who may be a node: tokens to join by, members to forget", AddNode},
       {"doctor", "look at the running cluster: what is well, what is not, and what to do", AddDoctor},
       {"submit", "submit a job file", AddSubmit},
       {"list", "all jobs", AddList},

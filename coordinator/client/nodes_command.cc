@@ -35,6 +35,12 @@ std::string Health(const v1::Card& card) {
   return card.note().empty() ? "well" : absl::StrCat("well; ", card.note());
 }
 
+// When its certificate expires, unless it is renewed before; of a worker of the coordinator's own machine nothing.
+std::string MemberUntil(const v1::Node& node) {
+  if (node.member_since_unix_ms() == 0) return "-";
+  return FormatTime(node.certificate_until_unix_ms()).substr(0, std::string_view("2026-03-01").size());
+}
+
 // What only real cards have, and the cards that their workers do not offer.
 void PrintCards(const v1::ListNodesResponse& response, std::ostream& out, const Screen& screen) {
   Table table({"CARD", "NAME", "OTHERS USE", "DRIVER", "LINK", "HEALTH"});
@@ -64,18 +70,18 @@ void PrintNodes(const v1::ListNodesResponse& response, std::ostream& out, const 
     out << "no nodes; start motley-worker on them\n";
     return;
   }
-  Table table({"NODE", "STATE", "DEVICE", "MODEL", "KIND", "MEMORY", "MEASURED", "DEVICE STATE", "REASON"});
+  Table table({"NODE", "STATE", "DEVICE", "MODEL", "KIND", "MEMORY", "MEASURED", "DEVICE STATE", "MEMBER UNTIL", "REASON"});
   for (const v1::Node& node : response.nodes()) {
     bool first = true;
     for (const v1::Device& device : node.devices()) {
       table.Add({first ? node.name() : "", first ? node.state() : "", device.id(), device.model(), device.kind(),
                  device.memory_bytes() > 0 ? FormatBytes(device.memory_bytes()) : "-", Speed(device), DeviceState(device),
-                 first ? node.reason() : ""});
+                 first ? MemberUntil(node) : "", first ? node.reason() : ""});
       first = false;
     }
-    if (first) table.Add({node.name(), node.state(), "-", "", "", "", "", "", node.reason()});
+    if (first) table.Add({node.name(), node.state(), "-", "", "", "", "", "", MemberUntil(node), node.reason()});
   }
-  table.Spare({"KIND", "REASON"}).Print(out, screen);
+  table.Spare({"KIND", "MEMBER UNTIL", "REASON"}).Print(out, screen);
   PrintCards(response, out, screen);
 }
 

@@ -1,5 +1,6 @@
 #include "coordinator/core/config.h"
 
+#include <sys/un.h>
 #include <toml++/toml.h>
 #include <unistd.h>
 
@@ -75,7 +76,27 @@ std::map<std::string, Key> Keys(Config* config) {
       {"server.metrics", {"\"host:port\" or \"\"", Text(&config->metrics)}},
       {"server.insecure", Flag(&config->insecure)},
       {"workers.listen", {"\"host:port\"", Text(&config->workers_listen)}},
-      {"workers.insecure", Flag(&config->workers_insecure)},
+      {"workers.socket",
+       {"a path or \"\"",
+        [config](const toml::node& node) {
+          if (auto value = node.value_exact<std::string>()) return config->workers_socket = *value, true;
+          return false;
+        }}},
+      {"workers.tls",
+       {"true or false",
+        [config](const toml::node& node) {
+          if (auto value = node.value_exact<bool>()) return config->workers_tls = *value, true;
+          return false;
+        }}},
+      {"workers.certificate_days",
+       {"a number of days",
+        [config](const toml::node& node) {
+          if (auto value = node.value<double>()) return config->certificate_lifetime = absl::Hours(24) * *value, true;
+          return false;
+        }}},
+      {"workers.insecure",
+       {"left out: nodes beyond this machine join with a token ('motley node token' here, 'motley-worker --join TOKEN' there)",
+        [](const toml::node& node) { return node.value_exact<bool>() == false; }}},
       {"server.stop_seconds",
        {"a number",
         [config](const toml::node& node) {
@@ -146,22 +167,43 @@ absl::Status CheckListeners(const Config& config) {
         CheckReach("server.metrics", config.metrics, config.insecure, "whoever reaches it reads jobs and losses",
                    "Use a loopback address, or set server.insecure = true (--insecure) if the network is trusted"));
   }
-  return CheckReach("workers.listen", config.workers_listen, config.workers_insecure, "whoever reaches it can say to be a worker",
-                    "Use a loopback address, or set workers.insecure = true (--insecure) if the network is trusted");
+  return CheckReach("workers.listen", config.workers_listen, WorkersUseTls(config), "whoever reaches it can say to be a worker",
+                    "Leave workers.tls out: nodes then join with a token (motley node token)");
+}
+
+std::string PathInSocketFolder(const Config& config, const char* name) {
+  const std::string folder =
+      access(kRunFolder, W_OK) == 0 ? std::string(kRunFolder) : absl::StrCat(config.state_folder, "/", kPeopleFolder);
+  return absl::StrCat(folder, "/", name);
 }
 
 }  // namespace
 
 std::string SocketPath(const Config& config) {
-  if (config.socket) return *config.socket;
-  const std::string folder =
-      access(kRunFolder, W_OK) == 0 ? std::string(kRunFolder) : absl::StrCat(config.state_folder, "/", kPeopleFolder);
-  return absl::StrCat(folder, "/coordinator.sock");
+  return config.socket ? *config.socket : PathInSocketFolder(config, "coordinator.sock");
+}
+
+std::string WorkersSocketPath(const Config& config) {
+  if (config.workers_socket) return *config.workers_socket;
+  // Where nobody asked for one it is no reason not to start.
+  constexpr size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  std::string path = PathInSocketFolder(config, "workers.sock");
+  return path.size() <= kLongest ? path : "";
+}
+
+bool WorkersUseTls(const Config& config) {
+  if (config.workers_tls) return *config.workers_tls;
+  const absl::StatusOr<HostPort> parsed = ParseHostPort("workers.listen", config.workers_listen, 0);
+  return parsed.ok() && !IsLoopback(parsed->host);
 }
 
 absl::Status Validate(const Config& config) {
   MOTLEY_RETURN_IF_ERROR(CheckListeners(config));
   if (config.state_folder.empty()) return absl::InvalidArgumentError("state.folder must be a path, got ''");
+  if (!(config.certificate_lifetime >= absl::Seconds(30) && config.certificate_lifetime <= absl::Hours(24 * 365))) {
+    return absl::InvalidArgumentError(absl::StrCat("workers.certificate_days must be from 0.00035 (30 seconds) to 365, got ",
+                                                   absl::ToDoubleHours(config.certificate_lifetime) / 24));
+  }
   if (config.lease < absl::Milliseconds(500) || config.lease > absl::Hours(1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("lease.seconds must be from 0.5 to 3600, got ", absl::ToDoubleSeconds(config.lease)));

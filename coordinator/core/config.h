@@ -30,7 +30,11 @@ struct Config {
   std::string addresses_file;              // --addresses: where to say which addresses were taken; empty = nowhere
   // [workers]
   std::string workers_listen = "127.0.0.1:7073";  // listen: host:port of the workers' sessions; port 0 = any
-  bool workers_insecure = false;                  // insecure: allow it beyond loopback: whoever reaches it can say to be a worker
+  std::optional<std::string> workers_socket;  // socket: of this machine's own workers; not set: beside the people's; empty = none
+  // tls: whether workers on `listen` show certificates. Not set: beyond loopback. Beyond loopback it may not be false.
+  std::optional<bool> workers_tls;
+  // certificate_days: how long a node's certificate is good; it is renewed when a third is left.
+  absl::Duration certificate_lifetime = absl::Hours(24 * 30);
   std::string state_folder = "/var/lib/motley/coordinator";  // [state] folder
   // [lease] seconds: a worker silent for longer is lost. Shorter notices a dead host sooner, longer survives a busy one.
   absl::Duration lease = absl::Seconds(10);
@@ -48,6 +52,8 @@ struct Config {
   size_t worker_connections = 16384;
   RetentionConfig retention;
   absl::Duration step_stored_every = absl::Seconds(2);  // a kill forgets at most these steps
+  // A member that could not store its new certificate asks again before this is over; until then the old authority counts.
+  absl::Duration renewals_settle = absl::Seconds(30);
   DriverConfig driver;
 };
 
@@ -60,5 +66,10 @@ absl::Status ParseConfig(std::string_view text, const std::string& source, Confi
 // Where people find the coordinator: config.socket, or /run/motley/coordinator.sock where that folder is there and writable (the
 // service's), else people/coordinator.sock in the state folder. Empty: no socket.
 std::string SocketPath(const Config& config);
+// Where workers of the same machine find it: config.workers_socket, or workers.sock in the same places, unless that path is
+// longer than a socket's may be. Empty: no socket.
+std::string WorkersSocketPath(const Config& config);
+// Whether workers on workers.listen show certificates.
+bool WorkersUseTls(const Config& config);
 
 }  // namespace motley::coordinator

@@ -11,12 +11,14 @@
 #include "absl/status/status.h"
 #include "common/base/clock.h"
 #include "common/session/session.h"
+#include "coordinator/core/cluster_authority.h"
 #include "coordinator/core/config.h"
 #include "coordinator/core/executor.h"
 #include "coordinator/core/journal.h"
 #include "coordinator/core/metrics.h"
 #include "coordinator/state/cluster.h"
 #include "coordinator/state/examination.h"
+#include "coordinator/state/refused_joins.h"
 #include "coordinator/state/worker_link.h"
 #include "coordinator/store/number_key.h"
 #include "coordinator/store/store.h"
@@ -42,6 +44,8 @@ struct Core {
   Journal journal;
   const NumberKey numbers;
   ClusterState state;
+  std::optional<ClusterAuthority> authority;  // loaded at start (members/joining)
+  RefusedJoins refused_joins;
   std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
   int64_t planning_tickets = 0;
   std::optional<absl::Duration> leases_checked;             // when; empty before the first time

@@ -8,7 +8,9 @@
 #include "common/base/status_macros.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/prober.h"
+#include "coordinator/members/joining.h"
 #include "coordinator/members/older_store.h"
+#include "coordinator/state/joining.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
@@ -61,6 +63,7 @@ void NoteRefused(Core& core, const std::string& name, const absl::Status& why) {
 }
 
 absl::Status Admit(Core& core, const NodeDescription& description, std::shared_ptr<WorkerLink> link) {
+  MOTLEY_RETURN_IF_ERROR(CheckCaller(core.state, description.name, link->identity()));
   MOTLEY_RETURN_IF_ERROR(CheckAdmission(core.state, description));
   // Same incarnation, still connected: the old stream is broken and the worker noticed first.
   if (auto old = core.state.nodes.find(description.name); old != core.state.nodes.end() && old->second.connected) {
@@ -76,6 +79,7 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   node.clock = ClockOffset();
   core.state.refused_workers.erase(description.name.value());
   node.connected = true;
+  node.forgotten = false;
   node.reason = node.drained ? "drained by the user" : "";
   node.last_seen = node.up_since = core.clock.Now();
   node.registered_unix_ms = node.last_seen_unix_ms = core.journal.UnixMs();
@@ -85,6 +89,7 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   core.Emit(NodeEvent(kind::kNodeJoined, description.name, Summary(description)));
   MeetRun(core, description, new_incarnation);
   for (const StopCommand& stop : stops) core.Send(description.name, stop);
+  if (core.links.at(description.name)->identity()) TellAuthorities(core, description.name);
   UpdateHolds(core);
   return absl::OkStatus();
 }

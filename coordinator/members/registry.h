@@ -9,7 +9,8 @@
 
 namespace motley::coordinator {
 
-// Lets a worker in, or says why not (CheckAdmission's errors). Ranks of older epochs that still live on the node are told to end.
+// Lets a worker in, or says why not (CheckCaller's and CheckAdmission's errors). Ranks of older epochs that still live on the
+// node are told to end.
 absl::Status Admit(Core& core, const NodeDescription& description, std::shared_ptr<WorkerLink> link);
 
 // A worker that was not let in: kept for people (CheckCluster), the newest of each name.

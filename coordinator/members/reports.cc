@@ -14,6 +14,7 @@
 #include "coordinator/epoch/tracing.h"
 #include "coordinator/members/cards.h"
 #include "coordinator/members/examiner.h"
+#include "coordinator/members/joining.h"
 #include "coordinator/members/leaving.h"
 #include "coordinator/members/registry.h"
 #include "coordinator/state/sender.h"
@@ -39,6 +40,11 @@ struct Handler {
   }
   void operator()(const LeavingReport& report) { OnLeaving(core, node, report); }
   void operator()(const CardReport& report) { OnCard(core, node, report); }
+  void operator()(const RenewalReport& report) {
+    const absl::StatusOr<IssuedCertificate> issued = RenewNode(core, node, report.signing_request);
+    core.Send(node, issued.ok() ? CertificateCommand{issued->certificate, ""}
+                                : CertificateCommand{"", std::string(issued.status().message())});
+  }
   void operator()(const CheckpointFailedReport& report) {
     if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnCheckpointFailed(core, node, report);
   }

@@ -5,6 +5,7 @@
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/members/examiner.h"
+#include "coordinator/members/joining.h"
 #include "coordinator/periodic/lease_checker.h"
 #include "coordinator/periodic/metrics_updater.h"
 #include "coordinator/periodic/retention.h"
@@ -21,6 +22,8 @@ std::vector<PeriodicJob> PeriodicJobs() {
       {"metrics updater", absl::Seconds(1), UpdateMetrics},
       {"ring pruner", absl::Seconds(60), PruneRings},
       {"retention", absl::Seconds(60), Retain},
+      {"old authority", absl::Seconds(1), EndOldAuthority},
+      {"own certificate", absl::Seconds(60), RenewOwnCertificate},
   };
 }
 

@@ -12,12 +12,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/logging.h"
+#include "coordinator/rpc/endpoint.h"
 
 namespace motley::coordinator {
 namespace {
 
 constexpr int kRetryMs = 100;
+constexpr int kCrowdedMs = 5;
 // Of the store, the log, gRPC's own, the metrics listener and its scrapers.
 constexpr size_t kReservedDescriptors = 64;
 // Taken in a row from one socket, so that a flood there does not starve the others.
@@ -62,6 +65,16 @@ bool ConnectionBound::CloseIfIdle(const Held& held) {
 
 void ConnectionBound::Add(int fd) { open_.push_back({fd, InodeOf(fd), PeerOfSocket(fd)}); }
 
+bool HandshakeBound::HasRoom(absl::Time now) {
+  if (under_way_.size() < kMost) return true;
+  std::erase_if(under_way_, [&](const UnderWay& each) {
+    return now - each.begin > kLongestTlsHandshake || InodeOf(each.fd) != each.inode || busy_.Has(each.peer);
+  });
+  return under_way_.size() < kMost;
+}
+
+void HandshakeBound::Add(int fd, absl::Time now) { under_way_.push_back({fd, InodeOf(fd), PeerOfSocket(fd), now}); }
+
 void FitConnections(size_t descriptors, size_t* people, size_t* workers) {
   const size_t room = std::max<size_t>(descriptors, kReservedDescriptors + 8) - kReservedDescriptors;
   if (*people + *workers <= room) return;
@@ -73,7 +86,12 @@ Acceptor::Acceptor(std::vector<Server> servers) : servers_(std::move(servers)) {
   if (pipe2(wake_, O_CLOEXEC) != 0) LogError(absl::StrCat("no pipe for the acceptor: ", strerror(errno)));
   for (Server& server : servers_) {
     bounds_.push_back(std::make_unique<ConnectionBound>(server.most_connections, *server.busy));
-    for (const ListeningSocket& socket : server.sockets) listeners_.push_back({&server, bounds_.back().get(), socket.fd()});
+    for (Door& door : server.doors) {
+      if (door.by_tls) handshakes_.push_back(std::make_unique<HandshakeBound>(*server.busy));
+      HandshakeBound* const handshakes = door.by_tls ? handshakes_.back().get() : nullptr;
+      for (const ListeningSocket& socket : door.sockets)
+        listeners_.push_back({&server, &door, bounds_.back().get(), handshakes, socket.fd()});
+    }
   }
   thread_ = std::thread([this] { Run(); });
 }
@@ -95,9 +113,14 @@ void Acceptor::Run() {
   bool exhausted = false;
   while (true) {
     polled[0] = {wake_[0], POLLIN, 0};
-    // Without descriptors the listeners would be ready all the time.
-    for (size_t i = 0; i < listeners_.size(); ++i) polled[i + 1] = {exhausted ? -1 : listeners_[i].fd, POLLIN, 0};
-    poll(polled.data(), polled.size(), exhausted ? kRetryMs : -1);
+    // Without descriptors, or room for a handshake, the listeners would be ready all the time.
+    bool crowded = false;
+    for (size_t i = 0; i < listeners_.size(); ++i) {
+      const bool waits = listeners_[i].handshakes != nullptr && !listeners_[i].handshakes->HasRoom(absl::Now());
+      crowded = crowded || waits;
+      polled[i + 1] = {exhausted || waits ? -1 : listeners_[i].fd, POLLIN, 0};
+    }
+    poll(polled.data(), polled.size(), exhausted ? kRetryMs : crowded ? kCrowdedMs : -1);
     if (polled[0].revents != 0) return;
     const bool was_exhausted = std::exchange(exhausted, false);
     for (size_t i = 0; i < listeners_.size(); ++i) {
@@ -110,6 +133,7 @@ void Acceptor::Run() {
 
 bool Acceptor::Take(const Listener& listener) {
   for (int i = 0; i < kMostInARow; ++i) {
+    if (listener.handshakes != nullptr && !listener.handshakes->HasRoom(absl::Now())) return true;
     const int fd = accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       if (!IsExhaustion(errno)) return true;  // nobody waits, or whoever did has gone
@@ -126,9 +150,10 @@ bool Acceptor::Take(const Listener& listener) {
       continue;
     }
     listener.bound->Add(fd);
+    if (listener.handshakes != nullptr) listener.handshakes->Add(fd, absl::Now());
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd;
-    listener.server->grpc->HandleNewConnection(&connection);
+    listener.door->grpc->HandleNewConnection(&connection);
   }
   return true;
 }

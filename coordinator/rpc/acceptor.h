@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "coordinator/rpc/busy_peers.h"
 #include "coordinator/rpc/listening_socket.h"
 
@@ -38,14 +39,40 @@ class ConnectionBound {
   std::vector<Held> open_;  // the oldest first
 };
 
+// TLS handshakes that are under way. One costs milliseconds of the processor: of thousands at once none would be done before its
+// time is over, of a few hundred all are. gRPC does not tell when one is done; a call tells, or the connection's end, or the time
+// that a handshake has. Used on the acceptor's thread.
+class HandshakeBound {
+ public:
+  static constexpr size_t kMost = 256;
+  explicit HandshakeBound(const BusyPeers& busy) : busy_(busy) {}
+  bool HasRoom(absl::Time now);
+  void Add(int fd, absl::Time now);
+
+ private:
+  struct UnderWay {
+    int fd = -1;
+    uint64_t inode = 0;
+    std::string peer;
+    absl::Time begin;
+  };
+  const BusyPeers& busy_;
+  std::vector<UnderWay> under_way_;
+};
+
 // One thread for all listening sockets. While there are no descriptors it waits and tries again; connections wait in the
 // kernel's queue meanwhile.
 class Acceptor {
  public:
-  struct Server {
-    std::string name;  // for people: "people", "workers"
+  // Sockets whose connections gRPC takes with the same credentials.
+  struct Door {
     std::vector<ListeningSocket> sockets;
     std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> grpc;
+    bool by_tls = false;  // so many handshakes at a time as HandshakeBound says; others wait in the kernel's queue
+  };
+  struct Server {
+    std::string name;  // for people: "people", "workers"
+    std::vector<Door> doors;
     // Beyond it the oldest without a call is closed for a new one, and where all have one, the new one. Those of this process to
     // itself are taken anyway: the watchdog's.
     size_t most_connections = 0;
@@ -61,7 +88,9 @@ class Acceptor {
  private:
   struct Listener {
     Server* server;
+    Door* door;
     ConnectionBound* bound;
+    HandshakeBound* handshakes;  // null: none are needed
     int fd;
   };
   void Run();
@@ -71,6 +100,7 @@ class Acceptor {
 
   std::vector<Server> servers_;
   std::vector<std::unique_ptr<ConnectionBound>> bounds_;
+  std::vector<std::unique_ptr<HandshakeBound>> handshakes_;
   std::vector<Listener> listeners_;
   int wake_[2] = {-1, -1};       // a pipe; its end means stop
   bool said_exhausted_ = false;  // each is logged once until it is over

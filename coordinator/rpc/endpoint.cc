@@ -38,15 +38,18 @@ absl::StatusOr<Endpoint> StartEndpoint(const EndpointOptions& options) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveAnswerMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  const int tls_handshake_ms = static_cast<int>(absl::ToInt64Milliseconds(kLongestTlsHandshake));
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, options.tls == nullptr ? kHandshakeMs : tls_handshake_ms);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
   builder.SetMaxReceiveMessageSize(options.most_message_bytes);
   builder.SetOption(std::make_unique<Reflection>(options.reflection));
   for (grpc::Service* service : options.services) builder.RegisterService(service);
   builder.RegisterCallbackGenericService(options.refusing);
   Endpoint endpoint;
-  endpoint.acceptor = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+  constexpr auto kFromDescriptor = grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD;
+  endpoint.acceptor = builder.experimental().AddExternalConnectionAcceptor(kFromDescriptor, grpc::InsecureServerCredentials());
+  if (options.tls != nullptr)
+    endpoint.tls_acceptor = builder.experimental().AddExternalConnectionAcceptor(kFromDescriptor, options.tls);
   endpoint.server = builder.BuildAndStart();
   if (endpoint.server == nullptr) return absl::InternalError("gRPC does not start a server; report this");
   return endpoint;

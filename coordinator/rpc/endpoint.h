@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "coordinator/rpc/roles.h"
 
 namespace motley::coordinator {
@@ -17,11 +18,15 @@ struct EndpointOptions {
   RefusingService* refusing = nullptr;  // answers what the services do not
   int most_message_bytes = 0;           // of what comes in
   bool reflection = false;
+  std::shared_ptr<grpc::ServerCredentials> tls;  // null: no connection comes by TLS
 };
+// Who connects by TLS and has not shown itself by then is gone: many may dial at once.
+inline constexpr absl::Duration kLongestTlsHandshake = absl::Seconds(10);
 
 struct Endpoint {
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> tls_acceptor;  // null without credentials
 };
 
 // Services must outlive the server. INTERNAL: gRPC does not start.

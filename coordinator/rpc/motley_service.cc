@@ -6,14 +6,17 @@
 #include "coordinator/rpc/clean_message.h"
 #include "coordinator/rpc/delete_job.h"
 #include "coordinator/rpc/drain_node.h"
+#include "coordinator/rpc/forget_node.h"
 #include "coordinator/rpc/get_job.h"
 #include "coordinator/rpc/get_plan.h"
 #include "coordinator/rpc/get_planning_inputs.h"
+#include "coordinator/rpc/join_tokens.h"
 #include "coordinator/rpc/list_events.h"
 #include "coordinator/rpc/list_jobs.h"
 #include "coordinator/rpc/list_nodes.h"
 #include "coordinator/rpc/reactors.h"
 #include "coordinator/rpc/resume_job.h"
+#include "coordinator/rpc/rotate_authority.h"
 #include "coordinator/rpc/stop_job.h"
 #include "coordinator/rpc/submit_job.h"
 #include "coordinator/rpc/tail_logs.h"
@@ -63,6 +66,26 @@ grpc::ServerUnaryReactor* MotleyService::ListNodes(Context* context, const v1::L
 grpc::ServerUnaryReactor* MotleyService::DrainNode(Context* context, const v1::DrainNodeRequest* request,
                                                    v1::DrainNodeResponse* response) {
   return Call(*context, coordinator::DrainNode, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::CreateToken(Context* context, const v1::CreateTokenRequest* request,
+                                                     v1::CreateTokenResponse* response) {
+  return Call(*context, coordinator::CreateToken, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::ListTokens(Context* context, const v1::ListTokensRequest* request,
+                                                    v1::ListTokensResponse* response) {
+  return Call(*context, coordinator::ListTokens, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::RevokeToken(Context* context, const v1::RevokeTokenRequest* request,
+                                                     v1::RevokeTokenResponse* response) {
+  return Call(*context, coordinator::RevokeToken, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::ForgetNode(Context* context, const v1::ForgetNodeRequest* request,
+                                                    v1::ForgetNodeResponse* response) {
+  return Call(*context, coordinator::ForgetNode, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::RotateAuthority(Context* context, const v1::RotateAuthorityRequest* request,
+                                                         v1::RotateAuthorityResponse* response) {
+  return Call(*context, coordinator::RotateAuthority, request, response);
 }
 grpc::ServerUnaryReactor* MotleyService::GetPlan(Context* context, const v1::GetPlanRequest* request,
                                                  v1::GetPlanResponse* response) {

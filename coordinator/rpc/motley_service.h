@@ -27,6 +27,11 @@ class MotleyService : public v1::Motley::CallbackService {
   grpc::ServerUnaryReactor* DeleteJob(Context*, const v1::DeleteJobRequest*, v1::DeleteJobResponse*) override;
   grpc::ServerUnaryReactor* ListNodes(Context*, const v1::ListNodesRequest*, v1::ListNodesResponse*) override;
   grpc::ServerUnaryReactor* DrainNode(Context*, const v1::DrainNodeRequest*, v1::DrainNodeResponse*) override;
+  grpc::ServerUnaryReactor* CreateToken(Context*, const v1::CreateTokenRequest*, v1::CreateTokenResponse*) override;
+  grpc::ServerUnaryReactor* ListTokens(Context*, const v1::ListTokensRequest*, v1::ListTokensResponse*) override;
+  grpc::ServerUnaryReactor* RevokeToken(Context*, const v1::RevokeTokenRequest*, v1::RevokeTokenResponse*) override;
+  grpc::ServerUnaryReactor* ForgetNode(Context*, const v1::ForgetNodeRequest*, v1::ForgetNodeResponse*) override;
+  grpc::ServerUnaryReactor* RotateAuthority(Context*, const v1::RotateAuthorityRequest*, v1::RotateAuthorityResponse*) override;
   grpc::ServerUnaryReactor* GetPlan(Context*, const v1::GetPlanRequest*, v1::GetPlanResponse*) override;
   grpc::ServerUnaryReactor* GetPlanningInputs(Context*, const v1::GetPlanningInputsRequest*,
                                               v1::GetPlanningInputsResponse*) override;

@@ -36,6 +36,7 @@ constexpr Limit kLimits[] = {
     {WorkerMessage::kCheckpointFailed, 16 << 10},
     {WorkerMessage::kTraceResult, kMaxReportBytes},
     {WorkerMessage::kCardState, 8 << 10},
+    {WorkerMessage::kRenewalRequest, 16 << 10},
 };
 constexpr size_t kOtherBytes = 64 << 10;  // a kind of a newer worker
 

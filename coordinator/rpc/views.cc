@@ -178,6 +178,10 @@ v1::Node View(const ClusterState& state, const NodeRecord& node) {
     unused->set_reason(card.reason);
   }
   out.set_host_memory_bytes(node.description.host_memory_bytes);
+  if (const auto member = state.members.find(node.description.name); member != state.members.end()) {
+    out.set_member_since_unix_ms(member->second.joined_unix_ms);
+    out.set_certificate_until_unix_ms(member->second.until_unix_ms);
+  }
   return out;
 }
 

@@ -10,11 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/cut_text.h"
 #include "common/base/logging.h"
+#include "common/base/status_macros.h"
 #include "common/wire/session.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/members/registry.h"
 #include "coordinator/members/reports.h"
-#include "coordinator/rpc/peer_host.h"
+#include "coordinator/rpc/caller.h"
+#include "coordinator/rpc/join_node.h"
+#include "coordinator/rpc/reactors.h"
 #include "coordinator/rpc/report_limits.h"
 #include "coordinator/rpc/status.h"
 
@@ -31,7 +34,8 @@ constexpr size_t kKeptMessageBytes = 64 << 10;
 class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
   SessionReactor(TaskPoster loop, Core& core, BusyPeers& busy, const grpc::CallbackServerContext& context)
-      : loop_(loop), core_(core), mark_(busy, context.peer()), link_(std::make_shared<Link>(this, HostOfPeer(context.peer()))) {
+      : loop_(loop), core_(core), mark_(busy, context.peer()), caller_(CallerOf(context)) {
+    link_ = std::make_shared<Link>(this, caller_.ok() ? *caller_ : Caller());
     StartRead(&incoming_);
   }
 
@@ -60,7 +64,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
  private:
   // What the core holds; it may outlive the stream by a turn of the loop.
   struct Link : public WorkerLink {
-    Link(SessionReactor* reactor, std::string peer) : session(reactor), peer(std::move(peer)) {}
+    Link(SessionReactor* reactor, Caller caller) : session(reactor), caller(std::move(caller)) {}
     void Send(CoordinatorCommand command) override {
       if (session != nullptr) session->Enqueue(wire::ToProto(command));
     }
@@ -68,9 +72,10 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
     void Close(absl::Status status) override {
       if (session != nullptr) session->FinishWith(std::move(status));
     }
-    std::string peer_address() const override { return peer; }
+    std::string peer_address() const override { return caller.host; }
+    std::optional<NodeKey> identity() const override { return caller.key; }
     SessionReactor* session;
-    const std::string peer;
+    const Caller caller;
   };
 
   void HandleMessage() {
@@ -92,6 +97,13 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
   }
 
   void Greet() {
+    if (!caller_.ok()) return FinishWith(caller_.status());
+    // Not noted as a refused worker: its name would be whatever a stranger says.
+    if (caller_->by_tls && !caller_->key) {
+      return FinishWith(
+          absl::UnauthenticatedError("no certificate was shown; a node that joined has one (motley-worker --join TOKEN), and "
+                                     "worker.identity names its folder"));
+    }
     if (!incoming_.has_hello()) return FinishWith(absl::InvalidArgumentError("the first message of a session must be hello"));
     absl::StatusOr<NodeDescription> description = wire::FromProto(incoming_.hello());
     absl::Status status = description.status();
@@ -156,6 +168,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
   const TaskPoster loop_;
   Core& core_;
   const CallMark mark_;
+  const absl::StatusOr<Caller> caller_;
   std::shared_ptr<Link> link_;
   v1::WorkerMessage incoming_;
   std::deque<v1::CoordinatorMessage> outgoing_;  // the front one is being written while writing_
@@ -170,6 +183,14 @@ grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* WorkerSessio
     grpc::CallbackServerContext* context) {
   context->set_compression_algorithm(GRPC_COMPRESS_GZIP);  // long programs are text that repeats itself
   return new SessionReactor(loop_, core_, busy_, *context);
+}
+
+grpc::ServerUnaryReactor* WorkerSessions::Join(grpc::CallbackServerContext* context, const v1::JoinRequest* request,
+                                               v1::JoinResponse* response) {
+  return new UnaryReactor(loop_, busy_, *context, [this, context, request, response]() -> absl::Status {
+    MOTLEY_ASSIGN_OR_RETURN(const Caller caller, CallerOf(*context));
+    return coordinator::Join(core_, caller, *request, response);
+  });
 }
 
 }  // namespace motley::coordinator

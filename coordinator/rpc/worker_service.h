@@ -1,4 +1,4 @@
-// The worker's side of the API: one long stream per worker.
+// The worker's side of the API: one long stream per worker, and how a machine becomes one.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -18,6 +18,8 @@ class WorkerSessions : public v1::WorkerService::CallbackService {
     for (const int method : NotGranted(Role::kWorker, v1::WorkerService::service_full_name())) MarkMethodGeneric(method);
   }
   grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context, const v1::JoinRequest* request,
+                                 v1::JoinResponse* response) override;
 
  private:
   const TaskPoster loop_;

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "coordinator/state/job.h"
+#include "coordinator/state/member.h"
 #include "coordinator/state/node.h"
 #include "coordinator/state/run.h"
 
@@ -21,6 +22,8 @@ struct RefusedWorker {
 
 struct ClusterState {
   std::map<NodeName, NodeRecord> nodes;
+  std::map<NodeName, MemberRecord> members;
+  std::map<std::string, TokenRecord> tokens;  // by id
   std::map<JobId, JobRecord> jobs;
   std::optional<JobRun> run;               // the job that has the cluster
   std::optional<absl::Duration> stops_at;  // steady: the coordinator was told to end and does so by then

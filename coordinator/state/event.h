@@ -44,6 +44,13 @@ inline constexpr char kStoreDamaged[] = "store_damaged";
 inline constexpr char kStoreRestored[] = "store_restored";
 inline constexpr char kJobsForgotten[] = "jobs_forgotten";
 inline constexpr char kEpochRaised[] = "generation_raised";
+inline constexpr char kTokenMade[] = "token_made";
+inline constexpr char kTokenRevoked[] = "token_revoked";
+inline constexpr char kMemberAdded[] = "member_added";
+inline constexpr char kMemberForgotten[] = "member_forgotten";
+inline constexpr char kJoinRefused[] = "join_refused";
+inline constexpr char kAuthorityChanges[] = "authority_changes";
+inline constexpr char kAuthorityChanged[] = "authority_changed";
 inline constexpr char kCoordinatorStarted[] = "coordinator_started";
 }  // namespace kind
 

@@ -147,6 +147,7 @@ std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices) {
 std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
   std::vector<std::string> lost, drained, leaving, held;
   for (const auto& [name, node] : state.nodes) {
+    if (node.forgotten) continue;
     if (!node.connected) {
       lost.push_back(name.value());
     } else if (node.drained) {

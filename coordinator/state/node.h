@@ -17,6 +17,7 @@ struct NodeRecord {
   NodeDescription description;
   bool connected = false;
   bool drained = false;                     // durable
+  bool forgotten = false;                   // a member no more: kept for the job that may have ranks there, listed nowhere
   bool held = false;                        // it comes and goes: not used until it has been up for a while (state/flapping)
   std::string peer_address;                 // its session's other end, numeric; empty: not known
   std::string reason;                       // why it is lost, drained, held or refused by the job

@@ -131,6 +131,9 @@ struct JudgeReport {
   Standing operator()(const TraceReport& report) const {
     return Matters(report) ? OfRank(report.rank, "a timeline") : Standing();
   }
+  Standing operator()(const RenewalReport&) const {
+    return state.members.contains(node) ? Standing() : Foreign("a question for a certificate, which only members have");
+  }
   Standing operator()(const CardReport& report) const {
     const auto known = state.nodes.find(node);
     const auto is_it = [&](const DeviceDescription& device) { return device.id == report.device; };
@@ -166,7 +169,7 @@ Standing StandingOf(const ClusterState& state, const NodeName& node, const Worke
 const std::array<const char*, std::variant_size_v<WorkerReport>>& ReportKinds() {
   static constexpr std::array<const char*, std::variant_size_v<WorkerReport>> kKinds = {
       "heartbeat",  "storage",           "reach", "profile", "rank",  "step", "kv_set", "kv_get", "publish",
-      "checkpoint", "checkpoint_failed", "log",   "leaving", "trace", "card"};
+      "checkpoint", "checkpoint_failed", "log",   "leaving", "trace", "card", "renewal"};
   return kKinds;
 }
 

@@ -129,7 +129,7 @@ absl::StatusOr<Inspection> Inspect(const Database& database, int64_t version) {
     inspection.findings.push_back(
         {kind::kStoreDamaged, absl::StrCat(std::string(mark.status().message()), "; whether rows are missing cannot be known")});
   }
-  for (size_t t = 0; t < kNumTables; ++t) {
+  for (size_t t = 0; t < TablesOf(version); ++t) {
     const auto id = static_cast<TableId>(t);
     const TableSpec& spec = Spec(id);
     Tally tally;

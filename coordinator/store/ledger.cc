@@ -19,8 +19,8 @@ void Bind(Statement& statement, const Value& value) {
   std::visit([&](const auto& v) { statement.Bind(v); }, value);
 }
 
-Row MarkRow(const LedgerState& state) {
-  Row row = {state.mark.store_id, state.mark.commits, SumsText(state.sums)};
+Row MarkRow(const LedgerState& state, int64_t version) {
+  Row row = {state.mark.store_id, state.mark.commits, SumsText(state.sums, version)};
   if (!state.secret.empty()) row.push_back(state.secret);
   return row;
 }
@@ -30,6 +30,7 @@ Row MarkRow(const LedgerState& state) {
 std::string CreateSql(int64_t version) {
   std::string sql;
   for (const TableSpec& spec : Tables()) {
+    if (spec.since > version) continue;
     absl::StrAppend(&sql, "CREATE TABLE ", spec.name, " (");
     for (const TableSpec::Column& column : spec.columns) {
       if (column.since > version) continue;
@@ -72,7 +73,7 @@ absl::StatusOr<LedgerState> ReadMark(const Database& database, int64_t version) 
   LedgerState state;
   state.mark = {row.Text(0), row.Integer(1)};
   if (keyed) state.secret = row.Text(4);
-  if (!ParseSums(row.Text(2), &state.sums) || HashOf("mark", MarkRow(state)) != row.Text(3)) {
+  if (!ParseSums(row.Text(2), version, &state.sums) || HashOf("mark", MarkRow(state, version)) != row.Text(3)) {
     return absl::DataLossError("the mark, which counts the commits, is not what was written");
   }
   return state;
@@ -113,7 +114,7 @@ absl::Status Ledger::Remove(TableId table, const Row& key) {
 
 absl::Status Ledger::Seal() {
   ++state_.mark.commits;
-  const Row row = MarkRow(state_);
+  const Row row = MarkRow(state_, version_);
   Statement write =
       database_.Prepare(absl::StrCat("INSERT OR REPLACE INTO mark VALUES (1,?,?,?,?", state_.secret.empty() ? ")" : ",?)"));
   for (const Value& value : row) Bind(write, value);

@@ -13,7 +13,7 @@
 
 namespace motley::coordinator {
 
-inline constexpr int64_t kSchemaVersion = 6;
+inline constexpr int64_t kSchemaVersion = 7;
 // Since this one rows carry their hash, and there is a mark.
 inline constexpr int64_t kHashedVersion = 2;
 // Since this one the mark holds the secret of NumberKey.
@@ -36,7 +36,7 @@ absl::StatusOr<LedgerState> ReadMark(const Database& database, int64_t version =
 // Not thread-safe. Used inside a transaction of its database; after a rollback the state from before is put back with Reset.
 class Ledger {
  public:
-  explicit Ledger(const Database& database) : database_(database) {}
+  explicit Ledger(const Database& database, int64_t version = kSchemaVersion) : database_(database), version_(version) {}
 
   // Inserts the row, or replaces the one with its key.
   absl::Status Put(TableId table, const Row& row);
@@ -55,6 +55,7 @@ class Ledger {
   absl::StatusOr<std::string> StoredHash(const TableSpec& spec, const Row& key);
 
   const Database& database_;
+  const int64_t version_;  // of the database
   LedgerState state_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -24,6 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr mode_t kMode = 0600;
 constexpr int kCopies = 10;
 constexpr absl::Duration kBetweenCopies = absl::Milliseconds(200);
 // Where nothing says how much is lost. Workers know what they have seen; this is for those that are away.
@@ -32,7 +34,9 @@ constexpr int64_t kUnknownRaise = 1000;
 absl::Status Copy(const std::string& from, const std::string& to) {
   std::error_code error;
   fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
-  return error ? FileError(error.value(), "copy", absl::StrCat(from, "' to '", to)) : absl::OkStatus();
+  if (error) return FileError(error.value(), "copy", absl::StrCat(from, "' to '", to));
+  // A copy has its source's mode, and a backup that was carried elsewhere any: the cluster's keys are in it.
+  return chmod(to.c_str(), kMode) == 0 ? absl::OkStatus() : FileError(errno, "close to others", to);
 }
 
 absl::Status Remove(const std::string& database) {

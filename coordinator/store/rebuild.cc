@@ -37,6 +37,9 @@ struct Mentions {
         return Mention(TextAt(row, 2), IntegerAt(row, 1));
       case TableId::kDrained:
       case TableId::kProfiles:
+      case TableId::kAuthorities:
+      case TableId::kTokens:
+      case TableId::kMembers:
         return;
     }
   }
@@ -132,7 +135,7 @@ absl::StatusOr<std::vector<StoreFinding>> Rebuild(const Database& from, int64_t 
   Inspection seen = inspection;
   int64_t sequence = 0;
   absl::Status written;
-  for (size_t t = 0; t < kNumTables; ++t) {
+  for (size_t t = 0; t < TablesOf(version); ++t) {
     const auto table = static_cast<TableId>(t);
     const absl::Status scan = Scan(from, table, version, [&](const Row& row, const std::string& hash) {
       if (hash.empty()) {

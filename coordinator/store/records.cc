@@ -69,6 +69,18 @@ Row ToRow(const CollectiveProfile& profile, int64_t sequence) {
   return {"collective", profile.digest, "", ToJson(profile), "0", "0", sequence, ""};
 }
 
+Row ToRow(const AuthorityRecord& authority) {
+  return {authority.number, authority.private_key, authority.certificate, authority.made_unix_ms};
+}
+
+Row ToRow(const TokenRecord& token) {
+  return {token.id, token.secret_hash, int64_t{token.reusable}, token.joins, token.made_unix_ms, token.expires_unix_ms};
+}
+
+Row ToRow(const MemberRecord& member) {
+  return {member.node.value(), member.key_hash, member.token, member.authority, member.joined_unix_ms, member.until_unix_ms};
+}
+
 absl::StatusOr<JobRecord> JobOf(const Row& row) {
   JobRecord job;
   job.id = JobId(TextAt(row, 0));
@@ -109,5 +121,15 @@ EventRecord EventOf(const Row& row) {
 }
 
 MeasuredSpeed SpeedOf(const Row& profile) { return {Real(TextAt(profile, 4)), Real(TextAt(profile, 5)), TextAt(profile, 7)}; }
+
+AuthorityRecord AuthorityOf(const Row& row) { return {IntegerAt(row, 0), TextAt(row, 1), TextAt(row, 2), IntegerAt(row, 3)}; }
+
+TokenRecord TokenOf(const Row& row) {
+  return {TextAt(row, 0), TextAt(row, 1), IntegerAt(row, 2) != 0, IntegerAt(row, 3), IntegerAt(row, 4), IntegerAt(row, 5)};
+}
+
+MemberRecord MemberOf(const Row& row) {
+  return {NodeName(TextAt(row, 0)), TextAt(row, 1), TextAt(row, 2), IntegerAt(row, 3), IntegerAt(row, 4), IntegerAt(row, 5)};
+}
 
 }  // namespace motley::coordinator

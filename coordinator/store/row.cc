@@ -54,8 +54,24 @@ const std::array<TableSpec, kNumTables>& Tables() {
        {Text("kind"), Text("digest"), Text("device"), Text("body"), Text("tokens_per_second"), Text("flops_per_second"),
         Integer("sequence"), Text("model", 4)},
        2},
+      {"authorities", {Integer("number"), Text("private_key"), Text("certificate"), Integer("made_unix_ms")}, 1, 7},
+      {"tokens",
+       {Text("id"), Text("secret_hash"), Integer("reusable"), Integer("joins"), Integer("made_unix_ms"),
+        Integer("expires_unix_ms")},
+       1,
+       7},
+      {"members",
+       {Text("node"), Text("key_hash"), Text("token"), Integer("authority"), Integer("joined_unix_ms"), Integer("until_unix_ms")},
+       1,
+       7},
   }};
   return *tables;
+}
+
+size_t TablesOf(int64_t version) {
+  size_t count = 0;
+  for (const TableSpec& spec : Tables()) count += spec.since <= version;
+  return count;
 }
 
 std::string KeyText(const TableSpec& spec, const Row& row) {
@@ -90,18 +106,18 @@ void TableSum::Change(std::string_view hash, int64_t sign) {
   low += static_cast<uint64_t>(sign) * Half(hash, kHashDigits / 2);
 }
 
-std::string SumsText(const TableSums& sums) {
+std::string SumsText(const TableSums& sums, int64_t version) {
   std::string text;
-  for (size_t t = 0; t < kNumTables; ++t) {
+  for (size_t t = 0; t < TablesOf(version); ++t) {
     absl::StrAppend(&text, t == 0 ? "" : " ", absl::StrFormat("%d:%016x%016x", sums[t].rows, sums[t].high, sums[t].low));
   }
   return text;
 }
 
-bool ParseSums(std::string_view text, TableSums* sums) {
+bool ParseSums(std::string_view text, int64_t version, TableSums* sums) {
   const std::vector<std::string> parts = absl::StrSplit(std::string(text), ' ');
-  if (parts.size() != kNumTables) return false;
-  for (size_t t = 0; t < kNumTables; ++t) {
+  if (parts.size() != TablesOf(version)) return false;
+  for (size_t t = 0; t < parts.size(); ++t) {
     const std::pair<std::string, std::string> part = absl::StrSplit(parts[t], absl::MaxSplits(':', 1));
     TableSum& sum = (*sums)[t];
     if (!absl::SimpleAtoi(part.first, &sum.rows) || part.second.size() != kHashDigits) return false;

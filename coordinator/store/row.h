@@ -14,8 +14,8 @@ namespace motley::coordinator {
 using Value = std::variant<int64_t, std::string>;
 using Row = std::vector<Value>;
 
-enum class TableId { kJobs, kEpochs, kPlans, kEvents, kDrained, kProfiles };
-inline constexpr size_t kNumTables = 6;
+enum class TableId { kJobs, kEpochs, kPlans, kEvents, kDrained, kProfiles, kAuthorities, kTokens, kMembers };
+inline constexpr size_t kNumTables = 9;
 
 struct TableSpec {
   struct Column {
@@ -26,8 +26,11 @@ struct TableSpec {
   std::string name;
   std::vector<Column> columns;  // without the hash, which stands behind them
   size_t keys = 1;              // so many of the first columns are the primary key
+  int64_t since = 1;            // version of the schema; tables that came later stand behind those before
 };
 const std::array<TableSpec, kNumTables>& Tables();
+// So many of the first ones a database of the version has.
+size_t TablesOf(int64_t version);
 inline const TableSpec& Spec(TableId id) { return Tables()[static_cast<size_t>(id)]; }
 // "a" or "a, 3": the key of a row, for people.
 std::string KeyText(const TableSpec& spec, const Row& row);
@@ -48,8 +51,9 @@ struct TableSum {
   void Change(std::string_view hash, int64_t sign);
 };
 using TableSums = std::array<TableSum, kNumTables>;
-std::string SumsText(const TableSums& sums);
+// Of the tables that a database of the version has.
+std::string SumsText(const TableSums& sums, int64_t version);
 // False: not what SumsText makes.
-bool ParseSums(std::string_view text, TableSums* sums);
+bool ParseSums(std::string_view text, int64_t version, TableSums* sums);
 
 }  // namespace motley::coordinator

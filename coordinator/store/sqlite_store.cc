@@ -103,6 +103,17 @@ absl::Status SqliteStore::Write(Batch& batch) {
   for (const CollectiveProfile& profile : batch.collective_profiles)
     MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kProfiles, ToRow(profile, ++newest_profile_)));
   for (const JobId& job : batch.forgotten) MOTLEY_RETURN_IF_ERROR(Forget(job));
+  return WriteMembers(batch);
+}
+
+absl::Status SqliteStore::WriteMembers(const Batch& batch) {
+  for (const AuthorityRecord& authority : batch.authorities)
+    MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kAuthorities, ToRow(authority)));
+  for (const int64_t number : batch.ended_authorities) MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kAuthorities, {number}));
+  for (const TokenRecord& token : batch.tokens) MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kTokens, ToRow(token)));
+  for (const std::string& id : batch.ended_tokens) MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kTokens, {id}));
+  for (const MemberRecord& member : batch.members) MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kMembers, ToRow(member)));
+  for (const NodeName& node : batch.ended_members) MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kMembers, {node.value()}));
   return absl::OkStatus();
 }
 
@@ -208,15 +219,25 @@ absl::StatusOr<std::vector<EventRecord>> SqliteStore::EventsAfter(const JobId& j
   return events;
 }
 
-absl::StatusOr<std::vector<NodeName>> SqliteStore::LoadDrained() {
-  Statement rows = database_->Prepare("SELECT * FROM drained");
-  std::vector<NodeName> nodes;
-  MOTLEY_RETURN_IF_ERROR(ReadRows(TableId::kDrained, rows, [&](const Row& row) {
-    nodes.push_back(NodeName(TextAt(row, 0)));
+template <typename Record>
+absl::StatusOr<std::vector<Record>> SqliteStore::LoadAll(TableId table, Record (*record_of)(const Row&)) {
+  Statement rows = database_->Prepare(absl::StrCat("SELECT * FROM ", Spec(table).name, " ORDER BY 1"));
+  std::vector<Record> records;
+  MOTLEY_RETURN_IF_ERROR(ReadRows(table, rows, [&](const Row& row) {
+    records.push_back(record_of(row));
     return absl::OkStatus();
   }));
-  return nodes;
+  return records;
 }
+
+absl::StatusOr<std::vector<NodeName>> SqliteStore::LoadDrained() {
+  return LoadAll<NodeName>(TableId::kDrained, [](const Row& row) { return NodeName(TextAt(row, 0)); });
+}
+absl::StatusOr<std::vector<AuthorityRecord>> SqliteStore::LoadAuthorities() {
+  return LoadAll(TableId::kAuthorities, AuthorityOf);
+}
+absl::StatusOr<std::vector<TokenRecord>> SqliteStore::LoadTokens() { return LoadAll(TableId::kTokens, TokenOf); }
+absl::StatusOr<std::vector<MemberRecord>> SqliteStore::LoadMembers() { return LoadAll(TableId::kMembers, MemberOf); }
 
 absl::StatusOr<Row> SqliteStore::FindProfile(const char* kind, const std::string& digest) {
   Statement row = database_->Prepare("SELECT * FROM profiles WHERE kind = ? AND digest = ?");

@@ -26,6 +26,9 @@ class SqliteStore : public Store {
   absl::StatusOr<PlanRow> FindPlan(const JobId& job) override;
   absl::StatusOr<std::vector<EventRecord>> EventsAfter(const JobId& job, int64_t sequence, int limit) override;
   absl::StatusOr<std::vector<NodeName>> LoadDrained() override;
+  absl::StatusOr<std::vector<AuthorityRecord>> LoadAuthorities() override;
+  absl::StatusOr<std::vector<TokenRecord>> LoadTokens() override;
+  absl::StatusOr<std::vector<MemberRecord>> LoadMembers() override;
   absl::StatusOr<ComputeProfile> FindComputeProfile(const std::string& digest) override;
   absl::StatusOr<CollectiveProfile> FindCollectiveProfile(const std::string& digest) override;
   absl::StatusOr<std::map<DeviceId, MeasuredSpeed>> LoadSpeeds() override;
@@ -42,10 +45,14 @@ class SqliteStore : public Store {
   absl::Status Transact(F write);
   absl::Status Write(Batch& batch);
   absl::Status WriteEpoch(const EpochRow& row);
+  absl::Status WriteMembers(const Batch& batch);
   absl::Status Forget(const JobId& job);
   // The rows of a SELECT of all columns of `table`, each checked against its hash. DATA_LOSS: one was altered since the start.
   template <typename F>
   absl::Status ReadRows(TableId table, Statement& rows, F use);
+  // All rows of `table` in the order of its keys, each by what makes a record of it.
+  template <typename Record>
+  absl::StatusOr<std::vector<Record>> LoadAll(TableId table, Record (*record_of)(const Row&));
   absl::StatusOr<Row> FindRow(TableId table, Statement& row);  // NOT_FOUND: none
   absl::StatusOr<Row> FindProfile(const char* kind, const std::string& digest);
   // The keys that a query of rows of `table` gives; its one parameter is the limit.

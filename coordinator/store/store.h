@@ -16,6 +16,7 @@
 #include "common/session/session.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/job.h"
+#include "coordinator/state/member.h"
 #include "coordinator/state/node.h"
 
 namespace motley::coordinator {
@@ -55,7 +56,13 @@ struct Batch {
   std::vector<std::pair<ComputeProfile, MeasuredSpeed>> compute_profiles;
   std::vector<CollectiveProfile> collective_profiles;
   std::vector<JobId> forgotten;  // jobs that go, with their epochs and plan
-  int64_t count_from = 0;        // this commit is counted above it: a higher mark was met
+  std::vector<AuthorityRecord> authorities;
+  std::vector<int64_t> ended_authorities;  // by number: they sign and prove nothing more
+  std::vector<TokenRecord> tokens;
+  std::vector<std::string> ended_tokens;  // by id
+  std::vector<MemberRecord> members;
+  std::vector<NodeName> ended_members;
+  int64_t count_from = 0;  // this commit is counted above it: a higher mark was met
 };
 
 // By how much a job's epoch goes up when so many commits are lost: each may have begun one. More than a million nobody has begun,
@@ -83,6 +90,10 @@ class Store {
   // At most `limit` events after `sequence`, oldest first; of one job, or of all when it is empty.
   virtual absl::StatusOr<std::vector<EventRecord>> EventsAfter(const JobId& job, int64_t sequence, int limit) = 0;
   virtual absl::StatusOr<std::vector<NodeName>> LoadDrained() = 0;
+  // The oldest first.
+  virtual absl::StatusOr<std::vector<AuthorityRecord>> LoadAuthorities() = 0;
+  virtual absl::StatusOr<std::vector<TokenRecord>> LoadTokens() = 0;
+  virtual absl::StatusOr<std::vector<MemberRecord>> LoadMembers() = 0;
   virtual absl::StatusOr<ComputeProfile> FindComputeProfile(const std::string& digest) = 0;
   virtual absl::StatusOr<CollectiveProfile> FindCollectiveProfile(const std::string& digest) = 0;
   // Of the newest profile of each device.

@@ -2,7 +2,9 @@
 // while a job says 100 lines a second; and what people wait for beside 10,000 workers. The coordinator runs in a process of its
 // own; the crowd is all in this one.
 //
-//   crowd_bench [--json F] [--seconds S]        S: of each measurement, 10
+//   crowd_bench [--json F] [--seconds S] [--only members]        S: of each measurement, 10
+//
+// `members`: 3,000 workers that come by TLS, which takes some two minutes, and what their heartbeats cost beside plaintext.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -22,10 +24,12 @@
 #include "absl/time/clock.h"
 #include "common/base/logging.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/tls_credentials.h"
 #include "common/wire/job.h"
 #include "coordinator/server.h"
 #include "tests/bench/bench_report.h"
 #include "tests/bench/crowd_clients.h"
+#include "tests/bench/crowd_members.h"
 #include "tests/coordinator/rpc/fake_worker.h"
 #include "tests/coordinator/rpc/tiny_job.h"
 
@@ -43,11 +47,13 @@ constexpr int kFlood = 10000, kFloodOnAConnection = 5, kFloodHertz = 2;
 }
 
 // This program again, as a coordinator: prints its addresses and serves until its input ends.
-int Serve(const std::string& folder) {
+int Serve(const std::string& folder, bool by_tls) {
+  RequireTls13();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   coordinator::Config config;
   config.socket = folder + "/coordinator.sock";
   config.workers_listen = "127.0.0.1:0";
+  config.workers_tls = by_tls;
   config.metrics = "";
   config.state_folder = folder + "/state";
   InitLogging("coordinator", LogLevel::kWarning);
@@ -66,7 +72,7 @@ struct Usage {
 // A coordinator of its own for each measurement, with its state in a temporary folder.
 class Coordinator {
  public:
-  Coordinator() {
+  explicit Coordinator(bool by_tls = false) {
     std::string pattern = (std::filesystem::temp_directory_path() / "motley-crowd-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
     int in[2], out[2];
@@ -76,7 +82,7 @@ class Coordinator {
       dup2(in[0], STDIN_FILENO);
       dup2(out[1], STDOUT_FILENO);
       for (const int fd : {in[0], in[1], out[0], out[1]}) close(fd);
-      execl("/proc/self/exe", "crowd_bench", "--serve", folder_.c_str(), nullptr);
+      execl("/proc/self/exe", "crowd_bench", by_tls ? "--serve-tls" : "--serve", folder_.c_str(), nullptr);
       _exit(1);
     }
     close(in[0]), close(out[1]);
@@ -193,10 +199,12 @@ void JobsAndWatchers(absl::Duration time, Report* report) {
 // Workers of one coordinator that beat evenly, each `hertz` times a second.
 class Crowd {
  public:
-  Crowd(const Coordinator& coordinator, int count, int on_a_connection, int hertz) : count_(count) {
+  // `dial`: the channel of worker i's connection.
+  Crowd(int count, int on_a_connection, int hertz, const std::function<std::shared_ptr<grpc::Channel>(int i)>& dial)
+      : count_(count) {
     std::shared_ptr<grpc::Channel> channel;
     for (int i = 0; i < count; ++i) {
-      if (i % on_a_connection == 0) channel = OpenChannel(coordinator.workers());
+      if (i % on_a_connection == 0) channel = dial(i);
       workers_.push_back(std::make_unique<IdleWorker>(channel, absl::StrCat("n", i), &alive_));
     }
     heart_ = std::thread([this, hertz] {
@@ -229,11 +237,37 @@ class Crowd {
 
 void Workers(absl::Duration time, Report* report) {
   Coordinator coordinator;
-  const Crowd crowd(coordinator, kWorkers, 1, 1);
+  const Crowd crowd(kWorkers, 1, 1, [&](int) { return OpenChannel(coordinator.workers()); });
   const double cores = Cores(coordinator, [&] { absl::SleepFor(time); });
   report->AddGoal("3,000 workers: resident", coordinator.ResidentMib(), "MiB", 256);
   report->AddGoal("3,000 workers, a heartbeat a second each", cores, "cores", 0.5);
   report->AddCheck("3,000 workers: none was lost meanwhile", crowd.all_alive());
+}
+
+// All dial at once, as after a restart of the coordinator. Then the same heartbeats with and without TLS, in turns.
+void MembersByTls(absl::Duration time, Report* report) {
+  RequireTls13();
+  Coordinator by_tls(/*by_tls=*/true);
+  Members members;
+  if (const grpc::Status status = members.Join(by_tls.people(), by_tls.workers(), kWorkers); !status.ok())
+    Give("join: " + status.error_message());
+  const double before = by_tls.ResidentMib();
+  const Usage begin = by_tls.Used();
+  const Crowd crowd(kWorkers, 1, 1, [&](int i) { return members.Dial(i); });
+  const Usage end = by_tls.Used();
+  report->AddGoal("3,000 members dial at once: until all are in", end.wall_seconds - begin.wall_seconds, "s", 60);
+  report->AddGoal("3,000 members dial at once: processor time", end.cpu_seconds - begin.cpu_seconds, "s", 15);
+  report->AddGoal("a session by TLS: resident", (by_tls.ResidentMib() - before) * 1024 / kWorkers, "KiB", 150);
+  Coordinator plain;
+  const Crowd plain_crowd(kWorkers, 1, 1, [&](int) { return OpenChannel(plain.workers()); });
+  std::vector<double> ratios;
+  for (int turn = 0; turn < 5; ++turn) {
+    const double without = Cores(plain, [&] { absl::SleepFor(time); });
+    ratios.push_back(Cores(by_tls, [&] { absl::SleepFor(time); }) / without);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  report->AddGoal("heartbeats by TLS / in plaintext, median of 5", ratios[2], "1", 1.15);
+  report->AddCheck("3,000 members: none was lost meanwhile", crowd.all_alive() && plain_crowd.all_alive());
 }
 
 // All pages, as `motley nodes` asks for them.
@@ -254,7 +288,7 @@ int ListNodes(v1::Motley::Stub& stub) {
 // What people wait for beside more heartbeats than one coordinator can take: asked without a pause, each time anew.
 void PeopleBesideAFlood(absl::Duration time, Report* report) {
   Coordinator coordinator;
-  const Crowd crowd(coordinator, kFlood, kFloodOnAConnection, kFloodHertz);
+  const Crowd crowd(kFlood, kFloodOnAConnection, kFloodHertz, [&](int) { return OpenChannel(coordinator.workers()); });
   const auto ask = [&](const std::string& what, const std::function<void(v1::Motley::Stub&)>& call) {
     std::vector<double> seconds;
     for (const absl::Time end = absl::Now() + time; absl::Now() < end;) {
@@ -337,10 +371,15 @@ int Main(int argc, char** argv) {
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
-  if (const std::string folder = Report::Flag(argc, argv, "--serve"); !folder.empty()) return Serve(folder);
+  if (const std::string folder = Report::Flag(argc, argv, "--serve"); !folder.empty()) return Serve(folder, false);
+  if (const std::string folder = Report::Flag(argc, argv, "--serve-tls"); !folder.empty()) return Serve(folder, true);
   const std::string seconds = Report::Flag(argc, argv, "--seconds");
   const absl::Duration time = absl::Seconds(seconds.empty() ? 10 : std::max(1, std::atoi(seconds.c_str())));
   Report report;
+  if (Report::Flag(argc, argv, "--only") == "members") {
+    MembersByTls(time, &report);
+    return report.Finish(argc, argv);
+  }
   JobsAndWatchers(time, &report);
   Workers(time, &report);
   PeopleBesideAFlood(time, &report);

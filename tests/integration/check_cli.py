@@ -309,8 +309,9 @@ def port_taken(cluster):
 
 def insecure_listener(cluster):
     everywhere = "0.0.0.0:0"
-    # The one for workers needs a word; the one for people stays on this machine whatever is said.
-    for name, server, workers, words in [("workers", {}, {"listen": everywhere}, "workers.insecure"),
+    # The one for workers has TLS there; the one for people stays on this machine whatever is said.
+    for name, server, workers, words in [("workers", {}, {"listen": everywhere, "tls": False}, "motley node token"),
+                                         ("older", {}, {"listen": everywhere, "insecure": True}, "motley-worker --join TOKEN"),
                                          ("people", {"listen": everywhere, "insecure": True}, {}, "commands the cluster")]:
         config = {"server": {"socket": "", "listen": "127.0.0.1:0", "metrics": "", **server},
                   "workers": {"listen": "127.0.0.1:0", **workers}, "state": {"folder": cluster.path("open-state")}}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/two-machines.md, as it stands: its configuration files on two hosts of a network of namespaces, what `motley doctor` says
-of them, and a job on both."""
+"""docs/two-machines.md, as it stands: its configuration files and its way to join on two hosts of a network of namespaces, what
+`motley doctor` says of them, and a job on both."""
 import json
 import os
 import re
@@ -24,25 +24,39 @@ def files_of_page():
         text = file.read()
     found = dict(re.findall(r"^`/etc/motley/(\w+)\.toml`[^\n]*:\n\n((?:    [^\n]*\n|\n)+)", text, re.MULTILINE))
     expect(set(found) == {"coordinator", "worker"}, f"{PAGE} names {sorted(found)}")
-    return {name: re.sub(r"^    ", "", body, flags=re.MULTILINE) for name, body in found.items()}
+    join = re.findall(r"^    motley-worker (--join TOKEN .*)$", text, re.MULTILINE)
+    expect(len(join) == 1, f"{PAGE} joins {len(join)} times")
+    return {"join": join[0], **{name: re.sub(r"^    ", "", body, flags=re.MULTILINE) for name, body in found.items()}}
 
 
 class TwoMachines:
     def __init__(self, top):
         self.top, self.network, self.daemons, self.pages = top, netns.Network(HOSTS), [], files_of_page()
-        self.socket = os.path.join(top, "c.sock")
+        self.socket, self.workers_socket = os.path.join(top, "c.sock"), os.path.join(top, "w.sock")
         os.makedirs(os.path.join(top, "motley", "checkpoints"))
         make_text(os.path.join(top, "motley", "text"))
 
-    def config(self, page, name, changes=()):
-        """The page's file with this network's addresses and this test's folder in place of the page's."""
-        text = self.pages[page]
-        for theirs, ours in (*changes, ("10.0.0.1", self.network.address("a", netns.CONTROL)),
-                             ("10.0.0.2", self.network.address("b", netns.CONTROL)), ("/srv/motley", os.path.join(self.top, "motley"))):
+    def here(self, text):
+        """With this network's addresses and this test's folder in place of the page's."""
+        for theirs, ours in (("10.0.0.1", self.network.address("a", netns.CONTROL)), ("/srv/motley", os.path.join(self.top, "motley")),
+                             ("/run/motley/workers.sock", self.workers_socket)):
             text = text.replace(theirs, ours)
-        path = os.path.join(self.top, f"{name}.toml")
+        return text
+
+    def config(self, page):
+        path = os.path.join(self.top, f"{page}.toml")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(self.here(self.pages[page]))
+        return path
+
+    def join(self, host):
+        """By the page's command; the worker's configuration that it wrote."""
+        token, path = self.motley("node", "token").stdout.strip(), os.path.join(self.top, f"worker-{host}.toml")
+        words = self.here(self.pages["join"]).replace("TOKEN", token).split()
+        command = [*self.network.inside(host), os.path.join(BIN, "motley-worker"), *words, "--node", host, "--config", path,
+                   "--identity", os.path.join(self.top, f"identity-{host}")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        expect(done.returncode == 0 and f"start it: motley-worker --config {path}" in done.stdout, f"{done.stdout} {done.stderr}")
         return path
 
     def start(self, host, program, config, *flags):
@@ -52,6 +66,12 @@ class TwoMachines:
     def motley(self, *arguments):
         return subprocess.run([*self.network.inside("a"), os.path.join(BIN, "motley"), "--coordinator", f"unix:{self.socket}", *arguments],
                               capture_output=True, text=True, check=False, timeout=120)
+
+    def wait_for_ready(self, nodes):
+        deadline = time.monotonic() + 30
+        while self.motley("nodes").stdout.count("ready") < nodes:
+            expect(time.monotonic() < deadline, f"{self.motley('nodes')}; {dict(self.logs())}")
+            time.sleep(0.2)
 
     def end(self):
         for daemon in reversed(self.daemons):
@@ -94,15 +114,12 @@ def doctor(machines, shared):
 def as_the_page_says(top):
     machines = TwoMachines(top)
     try:
-        machines.start("a", "motley-coordinator", machines.config("coordinator", "coordinator"), "--socket", machines.socket,
-                       "--state-dir", os.path.join(top, "state"))
-        machines.start("b", "motley-worker", machines.config("worker", "worker-b"))
-        on_a = [('name = "b"', 'name = "a"'), ("10.0.0.2", "10.0.0.1")]
-        machines.start("a", "motley-worker", machines.config("worker", "worker-a", on_a))
-        deadline = time.monotonic() + 30
-        while machines.motley("nodes").stdout.count("ready") < 2:
-            expect(time.monotonic() < deadline, f"{machines.motley('nodes')}; {dict(machines.logs())}")
-            time.sleep(0.2)
+        machines.start("a", "motley-coordinator", machines.config("coordinator"), "--socket", machines.socket,
+                       "--workers-socket", machines.workers_socket, "--state-dir", os.path.join(top, "state"))
+        machines.start("a", "motley-worker", machines.config("worker"))
+        machines.wait_for_ready(1)
+        machines.start("b", "motley-worker", machines.join("b"))
+        machines.wait_for_ready(2)
         shared = os.path.join(top, "motley")
         doctor(machines, shared)
         done = machines.motley("submit", os.path.join(ROOT, "deploy", "examples", "gpt-text.toml"), "--wait", "--id", "two",

@@ -112,11 +112,17 @@ class NetworkCluster(TestCluster):
     def data_address(self, node):
         return self.network.address(node, DATA)
 
-    def start_coordinator(self, **extra):
-        super().start_coordinator(workers={"listen": self.workers_address, "insecure": True}, **extra)
+    def identity(self, name):
+        """The folder of the node's key and certificate. It joins by a token the first time that it is asked for."""
+        folder = self.path(f"identity-{name}")
+        if not os.path.exists(os.path.join(folder, "node.crt")):
+            token = self.run_motley("node", "token").stdout.strip()
+            run(self.placed(f"worker-{name}", [self.program("motley-worker"), "--join", token, "--coordinator", self.workers_address,
+                                               "--node", name, "--identity", folder, "--config", self.path(f"joined-{name}.toml")]))
+        return folder
 
     def start_worker(self, name, devices, emulation=None, **extra):
-        return super().start_worker(name, devices, emulation, insecure=True, **extra)
+        return super().start_worker(name, devices, emulation, insecure=True, identity=self.identity(name), **extra)
 
     def __exit__(self, *unused):
         super().__exit__(*unused)

@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/clean_text.h"
+#include "common/base/hmac.h"
 
 namespace motley::worker {
 namespace {
@@ -50,6 +52,11 @@ absl::Status SendSome(int socket, const std::string& noise, std::string& head, i
 
 }  // namespace
 
+std::string BurstLine(const std::string& secret, const std::string& nonce) {
+  const std::string said = absl::StrCat(std::string(kBurstWord), nonce);
+  return absl::StrCat(said, " ", absl::BytesToHexString(HmacSha256(secret, said)));
+}
+
 absl::StatusOr<double> ParseTook(std::string_view line) {
   if (line == kBusyWord) return absl::UnavailableError("the node took another burst at that time");
   int64_t bytes = 0, nanoseconds = 0;
@@ -66,7 +73,9 @@ absl::StatusOr<double> ParseTook(std::string_view line) {
 absl::StatusOr<double> SendBurst(int socket, const std::string& secret, const Clock& clock, absl::Duration patience,
                                  const absl::Notification& cancelled) {
   static const std::string noise = Noise();
-  std::string head = absl::StrCat(std::string(kBurstWord), secret, "\n"), answer;
+  const absl::StatusOr<std::string> nonce = RandomBytes(kBurstNonceDigits / 2);
+  if (!nonce.ok()) return nonce.status();
+  std::string head = absl::StrCat(BurstLine(secret, absl::BytesToHexString(*nonce)), "\n"), answer;
   int64_t sent = 0;
   const absl::Duration end = clock.Now() + patience;
   // Closing does not wait for what is on the way, nor send it.

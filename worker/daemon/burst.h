@@ -2,7 +2,7 @@
 // arrived. Over a connection to the reach listener, after its greeting:
 //
 //   sender                          taker
-//   motley-burst SECRET\n  ──>
+//   motley-burst NONCE PROOF\n ──>        (that it knows the examination's secret, without sending it)
 //   up to kBurstBytes      ──>
 //                          <──      motley-took BYTES NANOSECONDS\n      (after kBurstTime, all bytes, or the sender's end)
 //                          <──      motley-busy\n                        (another burst is being taken)
@@ -24,6 +24,10 @@ namespace motley::worker {
 inline constexpr int64_t kBurstBytes = int64_t{64} << 20;
 inline constexpr absl::Duration kSlice = absl::Milliseconds(100);  // how late a cancellation may be noticed
 inline constexpr absl::Duration kBurstTime = absl::Milliseconds(250);
+// A line that proves the secret, and once only: whoever heard it cannot say it again. `nonce`: random, hexadecimal digits.
+std::string BurstLine(const std::string& secret, const std::string& nonce);
+inline constexpr size_t kBurstNonceDigits = 32;
+
 inline constexpr std::string_view kBurstWord = "motley-burst ";
 inline constexpr std::string_view kTookWord = "motley-took ";
 inline constexpr std::string_view kBusyWord = "motley-busy";

@@ -8,12 +8,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/hmac.h"
 #include "worker/daemon/burst.h"
 
 namespace motley::worker {
 namespace {
 
 constexpr size_t kMostPeers = 64;
+constexpr size_t kMostBursts = 1000;  // of one examination
 constexpr size_t kLongestLine = 128;
 constexpr size_t kReadBytes = 64 << 10;
 constexpr int kReadsATurn = 8;  // 0.5 MiB: greetings wait for less than a millisecond
@@ -28,13 +30,16 @@ void Say(const UniqueFd& socket, const std::string& line) {
 
 void BurstTaker::Allow(std::string secret, absl::Duration duration) {
   absl::MutexLock lock(&mutex_);
+  if (secret != secret_) said_.clear();
   secret_ = std::move(secret);
   allowed_until_ = clock_.Now() + duration;
 }
 
-bool BurstTaker::IsAllowed(std::string_view secret) const {
+bool BurstTaker::IsAllowed(std::string_view line) {
   absl::MutexLock lock(&mutex_);
-  return !secret_.empty() && clock_.Now() < allowed_until_ && secret == secret_;
+  if (secret_.empty() || clock_.Now() >= allowed_until_ || line.size() < kBurstWord.size() + kBurstNonceDigits) return false;
+  const std::string nonce(line.substr(kBurstWord.size(), kBurstNonceDigits));
+  return EqualSecrets(line, BurstLine(secret_, nonce)) && said_.size() < kMostBursts && said_.insert(std::string(line)).second;
 }
 
 void BurstTaker::Add(UniqueFd socket) {
@@ -81,10 +86,7 @@ bool BurstTaker::OnSecret(Peer& peer) {
   peer.line.append(buffer, static_cast<size_t>(n));
   const size_t end = peer.line.find('\n');
   if (end == std::string::npos) return peer.line.size() < kLongestLine;
-  std::string_view secret = std::string_view(peer.line).substr(0, end);
-  if (secret.substr(0, kBurstWord.size()) != kBurstWord) return false;
-  secret.remove_prefix(kBurstWord.size());
-  if (!IsAllowed(secret)) return false;
+  if (!IsAllowed(std::string_view(peer.line).substr(0, end))) return false;
   const bool busy = std::any_of(peers_.begin(), peers_.end(), [](const Peer& other) { return other.stage == Stage::kBurst; });
   if (busy) {
     Say(peer.socket, absl::StrCat(std::string(kBusyWord), "\n"));

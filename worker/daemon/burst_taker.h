@@ -1,4 +1,4 @@
-// Takes bursts (worker/daemon/burst.h) for the reach listener: one at a time, from who shows the secret of an examination,
+// Takes bursts (worker/daemon/burst.h) for the reach listener: one at a time, from who proves the secret of an examination,
 // bounded in bytes and time. Without an examination it keeps no connection.
 #pragma once
 
@@ -6,6 +6,7 @@
 
 #include <list>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,7 +44,7 @@ class BurstTaker {
     int64_t bytes = 0;                    // after those
   };
 
-  bool IsAllowed(std::string_view secret) const;
+  bool IsAllowed(std::string_view line);
   // False: the connection is done with.
   bool ServeReady(Peer& peer);
   bool OnSecret(Peer& peer);
@@ -55,6 +56,7 @@ class BurstTaker {
   std::list<Peer> peers_;  // the oldest first
   mutable absl::Mutex mutex_;
   std::string secret_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> said_ ABSL_GUARDED_BY(mutex_);  // lines that were taken for this secret
   absl::Duration allowed_until_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,6 +1,8 @@
 #include "worker/daemon/config.h"
 
+#include <limits.h>
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <functional>
@@ -156,18 +158,30 @@ absl::Status CheckPositive(const std::string& key, double value, double lowest, 
   return absl::InvalidArgumentError(absl::StrCat(key, " must be from ", lowest, " to ", highest, ", got ", value));
 }
 
+// A path behind it: a Unix socket.
+constexpr char kUnixScheme[] = "unix:";
+
+bool IsUnixSocket(const std::string& address) { return address.starts_with(kUnixScheme); }
+
 // Traffic is neither encrypted nor authenticated: it may leave the machine only where somebody said so.
 absl::Status CheckReach(const WorkerConfig& config, const std::string& key, const std::string& host) {
   if (config.insecure || IsLoopback(host)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(key, " = ", Quoted(host),
-                   " is not a loopback address, and traffic is neither "
+                   " is not a loopback address, and this traffic is neither "
                    "encrypted nor authenticated; set worker.insecure = true if the network is trusted"));
 }
 
 absl::Status CheckAddresses(const WorkerConfig& config) {
-  MOTLEY_ASSIGN_OR_RETURN(const HostPort coordinator, ParseHostPort("worker.coordinator", config.coordinator, 1));
-  MOTLEY_RETURN_IF_ERROR(CheckReach(config, "worker.coordinator", coordinator.host));
+  if (!IsUnixSocket(config.coordinator)) {
+    MOTLEY_RETURN_IF_ERROR(ParseHostPort("worker.coordinator", config.coordinator, 1).status());
+  } else if (config.coordinator.size() == std::string_view(kUnixScheme).size()) {
+    return absl::InvalidArgumentError("worker.coordinator = 'unix:' names no path; say unix:/run/motley/workers.sock");
+  } else if (!config.identity.empty()) {
+    return absl::InvalidArgumentError(
+        "worker.identity is of a worker that comes by TLS, and worker.coordinator is a Unix socket, where none is spoken; leave "
+        "one out");
+  }
   if (!config.metrics.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(const HostPort metrics, ParseHostPort("worker.metrics", config.metrics, 0));
     MOTLEY_RETURN_IF_ERROR(CheckReach(config, "worker.metrics", metrics.host));
@@ -190,6 +204,7 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
   const Keys worker = {{"name", Text(config.name)},
                        {"coordinator", Text(config.coordinator)},
                        {"data_address", Text(config.data_address)},
+                       {"identity", Text(config.identity)},
                        {"metrics", Text(config.metrics)},
                        {"rank_binary", Text(config.rank_binary)},
                        {"insecure", Flag(config.insecure)},
@@ -222,6 +237,23 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
     }
   }
   return config;
+}
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = "";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+bool UsesTls(const WorkerConfig& config) {
+  if (!config.identity.empty()) return true;
+  if (IsUnixSocket(config.coordinator)) return false;
+  const absl::StatusOr<HostPort> parsed = ParseHostPort("worker.coordinator", config.coordinator, 1);
+  return parsed.ok() && !IsLoopback(parsed->host);
+}
+
+std::string IdentityFolderOf(const WorkerConfig& config) {
+  return config.identity.empty() ? "/var/lib/motley/worker" : config.identity;
 }
 
 absl::StatusOr<WorkerConfig> LoadWorkerConfig(const std::string& path) {

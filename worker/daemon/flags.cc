@@ -1,6 +1,5 @@
 #include "worker/daemon/flags.h"
 
-#include <limits.h>
 #include <sysexits.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
@@ -12,6 +11,8 @@
 
 #include "common/base/build_info.h"
 #include "common/base/landlock.h"
+#include "common/rpc/tls_credentials.h"
+#include "worker/daemon/join_command.h"
 #include "worker/daemon/nvml_cards.h"
 #include "worker/daemon/offer.h"
 #include "worker/daemon/probe.h"
@@ -19,12 +20,6 @@
 
 namespace motley::worker {
 namespace {
-
-std::string HostName() {
-  char name[HOST_NAME_MAX + 1] = "";
-  gethostname(name, sizeof(name) - 1);
-  return name;
-}
 
 int Probe(const std::string& node) {
   const absl::StatusOr<std::string> text = ProbeText(ReadHostFacts(node), LookForCards(NvmlLibrary::Open(), NvidiaFolder()));
@@ -48,6 +43,16 @@ int Check(const WorkerConfig& config) {
   return 0;
 }
 
+// Empty: the worker is to be run now.
+std::optional<int> RunJoin(const JoinOptions& options, bool foreground) {
+  RequireTls13();
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  const absl::Status status = Join(options, foreground, std::cout);
+  if (status.ok()) return foreground ? std::nullopt : std::optional(0);
+  std::cerr << "motley-worker: " << status.message() << "\n";
+  return ExitCode(status);
+}
+
 std::string RankBesideThisProgram() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -67,6 +72,8 @@ int ExitCode(const absl::Status& status) {
       return EX_TEMPFAIL;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
       return EX_CONFIG;
     default:
       return EX_SOFTWARE;
@@ -77,16 +84,35 @@ FlagsResult ParseFlags(int argc, char** argv) {
   CLI::App app("motley-worker: offers this node's devices to a coordinator and runs their ranks.");
   app.set_version_flag("--version", BuildInfo("motley-worker"));
   std::string path, node, coordinator, addresses;
-  bool probe = false, check = false;
+  bool probe = false, check = false, foreground = false;
+  JoinOptions join;
   app.add_option("--config", path, "TOML file (docs/worker.md); required, except with --probe");
   app.add_option("--node", node, "Name of this node, instead of worker.name");
   app.add_option("--coordinator", coordinator, "host:port, instead of worker.coordinator");
   app.add_option("--addresses", addresses, "File in which to say, as JSON, which addresses were taken (with port 0, say)");
   app.add_flag("--probe", probe, "Print this node's cards as the [[node]] of a cluster file (docs/clusters.md), and end");
   app.add_flag("--check", check, "Print what the configuration would offer on this machine now, and end");
+  const std::string joins = "with --join: ";
+  app.add_option("--join", join.token, "Become a node of the cluster whose coordinator gave this token ('motley node token')");
+  app.add_option("--join-file", join.token_file, "The same with a file that holds the token, or - for stdin");
+  app.add_option("--root", join.roots, joins + "a folder that jobs may read and write; may be repeated");
+  app.add_option("--data-address", join.data_address, joins + "numeric address for tensors; default: the way to the coordinator");
+  app.add_option("--identity", join.identity, joins + "folder for key and certificate; default: /var/lib/motley/worker");
+  app.add_flag("--foreground", foreground, joins + "run the worker then, and start no service");
+  app.get_option("--join")->excludes("--join-file");
   try {
     app.parse(argc, argv);
+    const bool joining = !join.token.empty() || !join.token_file.empty();
+    if (joining && coordinator.empty()) throw CLI::RequiredError("--coordinator");
+    if (joining && path.empty()) path = kUsualConfig;
+    if (!joining && (foreground || !join.roots.empty() || !join.data_address.empty() || !join.identity.empty()))
+      throw CLI::RequiredError("--join");
     if (!probe && path.empty()) throw CLI::RequiredError("--config");
+    if (joining) {
+      join.coordinator = coordinator, join.node = node.empty() ? HostName() : node, join.config = path;
+      if (join.identity.empty()) join.identity = IdentityFolderOf(WorkerConfig());
+      if (const std::optional<int> code = RunJoin(join, foreground)) return {std::nullopt, *code};
+    }
   } catch (const CLI::ParseError& error) {
     return {std::nullopt, app.exit(error) == 0 ? 0 : EX_USAGE};
   }

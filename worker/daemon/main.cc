@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/addresses_file.h"
 #include "common/base/logging.h"
+#include "common/rpc/tls_credentials.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/stop.h"
 #include "worker/daemon/storage_checker.h"
@@ -32,8 +33,11 @@ int main(int argc, char** argv) {
   const worker::WorkerConfig& config = *flags.config;
   InitLogging("worker", LogLevel::kInfo);
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);  // what gRPC says is said again, better, by us
+  RequireTls13();
   if (config.insecure)
-    LogWarning("insecure = true: plaintext traffic beyond loopback is allowed; use it on a trusted network only");
+    LogWarning(
+        "insecure = true: what ranks send each other and /metrics are plaintext beyond loopback; use it on a trusted network "
+        "only");
 
   // Blocked before any thread starts, so that only sigtimedwait takes them.
   sigset_t signals;

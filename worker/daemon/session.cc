@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/tls_credentials.h"
 #include "common/wire/session.h"
 
 namespace motley::worker {
@@ -16,12 +17,21 @@ constexpr int kMaxMessageBytes = 64 << 20;
 constexpr absl::Duration kGoodbye = absl::Seconds(1);
 constexpr absl::Duration kShortestLease = absl::Milliseconds(300);
 
-std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
+                                          const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments = DirectArguments();
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   // No keepalive: the coordinator answers heartbeats, and who does not is given up within a lease.
-  return OpenChannel(address, arguments);
+  if (credentials == nullptr) return OpenChannel(address, arguments);
+  ExpectCoordinator(arguments);
+  return OpenChannel(address, arguments, credentials);
 }
+
+// gRPC does not say why a handshake failed.
+constexpr char kNotByTls[] =
+    "it cannot be reached by TLS: is it there, is the address workers.listen of the coordinator of this node's cluster, and is "
+    "this "
+    "node still a member? ('motley nodes' there says so)";
 
 }  // namespace
 
@@ -34,10 +44,13 @@ Session::~Session() {
   thread_.join();
 }
 
-// The name belongs to another living worker, or this one is of another version: trying again would not help. A worker that was
-// welcome before is let in again as soon as the coordinator has noticed that the old stream is gone.
+// The name belongs to another living worker, or this one is of another version or no member: trying again would not help. A
+// worker that was welcome before is let in again as soon as the coordinator has noticed that the old stream is gone.
 bool Session::IsRefusal(const absl::Status& status) const {
-  if (absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status)) return true;
+  if (absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status) ||
+      absl::IsUnauthenticated(status)) {
+    return true;
+  }
   return absl::IsAlreadyExists(status) && !ever_welcomed_;
 }
 
@@ -56,7 +69,10 @@ void Session::Run() {
     const absl::Status status = channel.ok() ? RunStream(*channel, &welcomed) : channel.status();
     if (stopping_.HasBeenNotified()) return;
     // Whoever was welcome is no wrong configuration: a new start, without this one's memory and maybe of a new version, may help.
-    if (IsRefusal(status)) return handler_.on_refused(ever_welcomed_ ? absl::AbortedError(status.message()) : status);
+    if (IsRefusal(status)) {
+      const bool for_good = absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status);  // it was forgotten, say
+      return handler_.on_refused(ever_welcomed_ && !for_good ? absl::AbortedError(status.message()) : status);
+    }
     const std::string reason(status.message());
     if (welcomed) {
       handler_.on_disconnected(reason);
@@ -73,12 +89,18 @@ void Session::Run() {
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Session::Dial() {
-  std::shared_ptr<grpc::Channel> channel = NewChannel(config_.coordinator);
+  std::shared_ptr<grpc::ChannelCredentials> credentials;
+  if (config_.credentials) {
+    absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> own = config_.credentials();
+    if (!own.ok()) return own.status();
+    credentials = *std::move(own);
+  }
+  std::shared_ptr<grpc::Channel> channel = NewChannel(config_.coordinator, credentials);
   const absl::Duration end = clock_.Now() + config_.connect_timeout;
   // In short waits, so that a stop is not late and nobody's wall clock matters.
   while (!channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::milliseconds(200))) {
     if (stopping_.HasBeenNotified()) return absl::CancelledError("stopping");
-    if (clock_.Now() >= end) return absl::UnavailableError("it cannot be reached");
+    if (clock_.Now() >= end) return absl::UnavailableError(credentials == nullptr ? "it cannot be reached" : kNotByTls);
   }
   return channel;
 }
@@ -111,6 +133,9 @@ absl::Status Session::RunStream(const std::shared_ptr<grpc::Channel>& channel, b
       case StreamAction::kSendHeartbeat:
         state.next_heartbeat = now + heartbeat_;
         stream->Write(HeartbeatReport{absl::ToUnixMillis(clock_.WallNow())});
+        if (handler_.on_heartbeat) {
+          if (std::optional<WorkerReport> more = handler_.on_heartbeat()) outbox_.Push(*std::move(more));
+        }
         break;
       case StreamAction::kSendReport:
         if (std::optional<WorkerReport> report = outbox_.TryPop()) stream->Write(*std::move(report));

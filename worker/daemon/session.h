@@ -5,8 +5,11 @@
 // One thread does everything, the handler's calls included; it takes its turns from stream_turn.
 #pragma once
 
+#include <grpcpp/security/credentials.h>
+
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -22,7 +25,10 @@
 namespace motley::worker {
 
 struct SessionConfig {
-  std::string coordinator;                               // host:port
+  std::string coordinator;  // host:port or unix:PATH
+  // Of each dial: what this node shows and whom it believes. Not set: nothing, in plaintext. FAILED_PRECONDITION ends the session
+  // for good.
+  std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>()> credentials;
   absl::Duration first_pause = absl::Milliseconds(200);  // between attempts; doubles
   absl::Duration longest_pause = absl::Seconds(2);
   absl::Duration connect_timeout = absl::Seconds(3);
@@ -36,6 +42,8 @@ class Session {
     // After each welcome: how far the store has got, and whose numbers come from now on.
     std::function<void(const StoreMark&, const std::string& key_id)> on_connected;
     std::function<void(CoordinatorCommand)> on_command;
+    // With each heartbeat: what else is to be sent now. Not set: nothing.
+    std::function<std::optional<WorkerReport>()> on_heartbeat;
     std::function<void(const std::string& why)> on_disconnected;
     // Last call: the session has ended. ABORTED: refused now, although it was welcome before.
     std::function<void(absl::Status)> on_refused;

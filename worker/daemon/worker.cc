@@ -8,6 +8,7 @@
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/rpc/tls_credentials.h"
 #include "worker/daemon/offer.h"
 #include "worker/daemon/probe.h"
 #include "worker/daemon/rank_files.h"
@@ -42,6 +43,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   for (const OfferedDevice& device : offer.devices) devices.push_back(device.description);
   auto worker = std::unique_ptr<Worker>(new Worker(config, clock, std::move(events)));
   Worker* self = worker.get();
+  if (UsesTls(config)) MOTLEY_RETURN_IF_ERROR(self->Credentials().status());
   self->metrics_ = std::make_unique<WorkerMetrics>(self->registry_, config.name, devices);
   if (!config.metrics.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(self->metrics_server_, MetricsServer::Start(config.metrics, self->registry_));
@@ -76,10 +78,21 @@ void Worker::WatchCards(std::unique_ptr<NvmlLibrary> nvml, const std::vector<Off
   });
 }
 
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Worker::Credentials() const {
+  MOTLEY_ASSIGN_OR_RETURN(const NodeIdentity identity, IdentityFolder(IdentityFolderOf(config_)).Load());
+  MOTLEY_RETURN_IF_ERROR(CheckIdentity(identity, NodeName(config_.name), clock_.WallNow()));
+  return TlsNodeCredentials(identity);
+}
+
 void Worker::StartSession() {
   SessionConfig session;
   session.coordinator = config_.coordinator;
   Session::Handler handler;
+  if (UsesTls(config_)) {
+    session.credentials = [this] { return Credentials(); };
+    renewal_ = std::make_unique<CertificateRenewal>(IdentityFolder(IdentityFolderOf(config_)), NodeName(config_.name));
+    handler.on_heartbeat = [this]() -> std::optional<WorkerReport> { return renewal_->Due(clock_.WallNow()); };
+  }
   handler.hello = [this] { return Describe(); };
   handler.on_command = [this](CoordinatorCommand command) { OnCommand(std::move(command)); };
   handler.on_connected = [this](const StoreMark& mark, const std::string& key_id) {
@@ -157,6 +170,14 @@ void Worker::OnCommand(CoordinatorCommand command) {
     void operator()(PublishAnswerCommand& answer) const { worker.supervisor_->Deliver(std::move(answer)); }
     void operator()(TraceCommand& trace) const { worker.supervisor_->Deliver(std::move(trace)); }
     void operator()(HeartbeatAnswer& answer) const { worker.OnMark(answer.store_mark); }
+    void operator()(AuthoritiesCommand& command) const {
+      if (worker.renewal_ == nullptr) return;
+      worker.renewal_->OnAuthorities(command);
+      if (std::optional<RenewalReport> now = worker.renewal_->Due(worker.clock_.WallNow())) worker.outbox_.Push(*std::move(now));
+    }
+    void operator()(CertificateCommand& command) const {
+      if (worker.renewal_ != nullptr) worker.renewal_->OnCertificate(command, worker.clock_.WallNow());
+    }
   };
   std::visit(Visitor{*this}, command);
 }

@@ -12,6 +12,7 @@
 #include "common/session/session.h"
 #include "worker/daemon/card_metrics.h"
 #include "worker/daemon/card_watch.h"
+#include "worker/daemon/certificate_renewal.h"
 #include "worker/daemon/config.h"
 #include "worker/daemon/nvml_library.h"
 #include "worker/daemon/outbox.h"
@@ -32,7 +33,8 @@ class Worker {
   };
 
   // `config` has passed Validate; `clock` must outlive the worker. UNAVAILABLE: the metrics port is taken, worker.data_address is
-  // not of this machine, or a card cannot be used now (MakeOffer has more).
+  // not of this machine, or a card cannot be used now (MakeOffer has more). FAILED_PRECONDITION: the node's identity
+  // (CheckIdentity).
   static absl::StatusOr<std::unique_ptr<Worker>> Start(const WorkerConfig& config, const Clock& clock, Events events);
   // Ends the session in order, kills the ranks, removes what storage checks left.
   ~Worker();
@@ -56,6 +58,8 @@ class Worker {
   void OnCommand(CoordinatorCommand command);
   void OnMark(const StoreMark& mark);
   void SetConnected(bool connected);
+  // What this node shows of itself now. CheckIdentity's errors.
+  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials() const;
   const WorkerConfig config_;
   const Clock& clock_;
   const Events events_;
@@ -74,8 +78,9 @@ class Worker {
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<Session> session_;
   std::atomic<bool> connected_ = false;
-  StoreMark mark_;  // session's thread only, like the next one
+  StoreMark mark_;  // session's thread only, like the next two
   std::string key_id_;
+  std::unique_ptr<CertificateRenewal> renewal_;  // null where the coordinator is dialed without TLS
 };
 
 // What a worker remembers of the coordinator's store: the highest mark, or the newest one of another store.

@@ -6,14 +6,16 @@ namespace motley {
 namespace {
 
 TEST(NamesTest, NodesAndDevices) {
-  for (const char* good : {"n1", "Node-a.b_c", "7"}) EXPECT_TRUE(CheckName("hello.node", good).ok()) << good;
-  for (const std::string& bad : {std::string(""), std::string("a/b"), std::string("a b"), std::string("a\n"),
-                                 std::string("a\0", 2), std::string("\xc3\xa4"), std::string(64, 'a')}) {
+  for (const char* good : {"n1", "Node-a.b_c", "7", ".n", "n.", "-", "..n"})
+    EXPECT_TRUE(CheckName("hello.node", good).ok()) << good;
+  for (const std::string& bad :
+       {std::string(""), std::string("a/b"), std::string("a b"), std::string("a\n"), std::string("a\0", 2),
+        std::string("\xc3\xa4"), std::string(64, 'a'), std::string("."), std::string(".."), std::string("...")}) {
     EXPECT_FALSE(CheckName("hello.node", bad).ok()) << bad;
     EXPECT_FALSE(CheckDeviceId("hello.devices.id", NodeName("n1"), DeviceId("n1/" + bad)).ok()) << bad;
   }
   EXPECT_EQ(CheckName("hello.node", "a\nb").message(),
-            "hello.node must be 1 to 63 letters, digits, '-', '.' or '_', got 'a\\nb'");
+            "hello.node must be 1 to 63 letters, digits, '-', '.' or '_', not dots alone, got 'a\\nb'");
   EXPECT_TRUE(CheckDeviceId("id", NodeName("n1"), DeviceId("n1/gpu0")).ok());
   for (const char* bad : {"gpu0", "n2/gpu0", "n1gpu0", "n1/gpu0/1"}) {
     EXPECT_FALSE(CheckDeviceId("id", NodeName("n1"), DeviceId(bad)).ok()) << bad;

@@ -125,6 +125,38 @@ class FakeMotley : public v1::Motley::Service {
     *response->mutable_node() = node->second;
     return grpc::Status::OK;
   }
+  grpc::Status CreateToken(grpc::ServerContext*, const v1::CreateTokenRequest* request,
+                           v1::CreateTokenResponse* response) override {
+    std::lock_guard lock(mutex);
+    tokens_asked.push_back(*request);
+    if (!refusal.ok()) return refusal;
+    *response = new_token;
+    return grpc::Status::OK;
+  }
+  grpc::Status ListTokens(grpc::ServerContext*, const v1::ListTokensRequest*, v1::ListTokensResponse* response) override {
+    std::lock_guard lock(mutex);
+    for (const auto& [id, token] : tokens) *response->add_tokens() = token;
+    return grpc::Status::OK;
+  }
+  grpc::Status RevokeToken(grpc::ServerContext*, const v1::RevokeTokenRequest* request, v1::RevokeTokenResponse*) override {
+    std::lock_guard lock(mutex);
+    revoked.push_back(request->id());
+    if (tokens.erase(request->id()) == 0) return {grpc::StatusCode::NOT_FOUND, "there is no token '" + request->id() + "'"};
+    return grpc::Status::OK;
+  }
+  grpc::Status ForgetNode(grpc::ServerContext*, const v1::ForgetNodeRequest* request, v1::ForgetNodeResponse*) override {
+    std::lock_guard lock(mutex);
+    forgotten.push_back(request->node());
+    if (nodes.erase(request->node()) == 0) return {grpc::StatusCode::NOT_FOUND, "no member is named '" + request->node() + "'"};
+    return grpc::Status::OK;
+  }
+  grpc::Status RotateAuthority(grpc::ServerContext*, const v1::RotateAuthorityRequest*,
+                               v1::RotateAuthorityResponse* response) override {
+    std::lock_guard lock(mutex);
+    if (!refusal.ok()) return refusal;
+    response->set_authority(++authority);
+    return grpc::Status::OK;
+  }
   grpc::Status GetPlan(grpc::ServerContext*, const v1::GetPlanRequest* request, v1::GetPlanResponse* response) override {
     v1::Job job;
     if (grpc::Status status = Find(request->job_id(), &job); !status.ok()) return status;
@@ -212,6 +244,11 @@ class FakeMotley : public v1::Motley::Service {
   std::map<std::string, std::vector<v1::JobUpdate>> updates;
   std::vector<v1::TransportUse> transports;  // of every job
   std::map<std::string, v1::Node> nodes;
+  v1::CreateTokenResponse new_token;
+  std::vector<v1::CreateTokenRequest> tokens_asked;
+  std::map<std::string, v1::Token> tokens;
+  std::vector<std::string> revoked, forgotten;  // what was asked for, also in vain
+  int64_t authority = 1;
   std::vector<v1::Event> events;
   std::vector<v1::LogLine> lines;
   v1::GetPlanResponse plan;

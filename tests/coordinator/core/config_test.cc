@@ -23,19 +23,22 @@ absl::Status Load(const std::string& text, Config* config) {
 
 TEST(CoordinatorConfig, ReadsEveryKey) {
   Config config;
-  ASSERT_TRUE(Load("[server]\nsocket='/x'\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\nstop_seconds=7\n"
-                   "[workers]\nlisten='127.0.0.1:2'\ninsecure=true\n[state]\nfolder='/"
-                   "s'\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_"
-                   "bytes=6\npeople_connections=7\nworkers_connections=8\n[log]\nlevel='debug'\n",
-                   &config)
-                  .ok());
+  ASSERT_TRUE(
+      Load("[server]\nsocket='/x'\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\nstop_seconds=7\n"
+           "[workers]\nlisten='127.0.0.1:2'\nsocket='/y'\ntls=true\ncertificate_days=2\ninsecure=false\n[state]\nfolder='/"
+           "s'\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_"
+           "bytes=6\npeople_connections=7\nworkers_connections=8\n[log]\nlevel='debug'\n",
+           &config)
+          .ok());
   EXPECT_EQ(config.listen, "127.0.0.1:1");
   EXPECT_EQ(config.metrics, "");
   EXPECT_TRUE(config.insecure);
   EXPECT_EQ(config.stop, absl::Seconds(7));
   EXPECT_EQ(config.socket, "/x");
   EXPECT_EQ(config.workers_listen, "127.0.0.1:2");
-  EXPECT_TRUE(config.workers_insecure);
+  EXPECT_EQ(config.workers_socket, "/y");
+  EXPECT_EQ(config.workers_tls, true);
+  EXPECT_EQ(config.certificate_lifetime, absl::Hours(48));
   EXPECT_EQ(config.people_connections, 7u);
   EXPECT_EQ(config.worker_connections, 8u);
   EXPECT_EQ(config.state_folder, "/s");
@@ -73,10 +76,6 @@ TEST(CoordinatorConfig, APlaintextListenerBeyondLoopbackNeedsTheWord) {
   for (const char* host : {"0.0.0.0", "10.0.0.1", "127.evil.example", "[::]"}) {
     Config config;
     EXPECT_TRUE(Validate(config).ok()) << Validate(config);
-    config.workers_listen = absl::StrCat(host, ":7073");
-    EXPECT_NE(Validate(config).message().find("workers.insecure"), std::string::npos) << host;
-    config.workers_insecure = true;
-    EXPECT_TRUE(Validate(config).ok()) << Validate(config);
     config.metrics = absl::StrCat(host, ":7071");
     EXPECT_NE(Validate(config).message().find("server.insecure"), std::string::npos) << host;
     config.insecure = true;
@@ -87,10 +86,39 @@ TEST(CoordinatorConfig, APlaintextListenerBeyondLoopbackNeedsTheWord) {
   EXPECT_EQ(Validate(config).message().find("workers.listen must be host:port"), 0u);
 }
 
+TEST(CoordinatorConfig, WorkersBeyondLoopbackShowCertificates) {
+  Config config;
+  EXPECT_FALSE(WorkersUseTls(config));
+  config.workers_listen = "10.0.0.1:7073";
+  EXPECT_TRUE(WorkersUseTls(config));
+  EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  config.workers_tls = false;
+  EXPECT_NE(Validate(config).message().find("motley node token"), std::string::npos) << Validate(config);
+  config = Config();
+  config.workers_tls = true;
+  EXPECT_TRUE(WorkersUseTls(config)) << "on loopback where it is asked for";
+  const std::string old(Load("[workers]\ninsecure=true\n", &config).message());
+  EXPECT_NE(old.find(":2: workers.insecure must be left out"), std::string::npos) << old;
+  EXPECT_NE(old.find("motley-worker --join TOKEN"), std::string::npos) << "what to do instead: " << old;
+  for (const double days : {0.0001, -1.0, 366.0}) {
+    config.certificate_lifetime = absl::Hours(24) * days;
+    EXPECT_NE(Validate(config).message().find("workers.certificate_days"), std::string::npos) << days;
+  }
+}
+
+TEST(CoordinatorConfig, TheWorkersSocketLiesBesideThePeoples) {
+  Config config;
+  config.state_folder = "/s";
+  const std::string people = SocketPath(config), workers = WorkersSocketPath(config);
+  EXPECT_EQ(people.substr(0, people.rfind('/')), workers.substr(0, workers.rfind('/')));
+  config.workers_socket = "";
+  EXPECT_EQ(WorkersSocketPath(config), "");
+}
+
 TEST(CoordinatorConfig, PeopleStayOnThisMachine) {
   Config config;
   config.listen = "0.0.0.0:7070";
-  config.insecure = config.workers_insecure = true;
+  config.insecure = true;
   EXPECT_NE(Validate(config).message().find("commands the cluster"), std::string::npos);
   config.listen = "[::1]:7070";
   EXPECT_TRUE(Validate(config).ok()) << Validate(config);

@@ -36,6 +36,7 @@ class CoreTest : public testing::Test {
     auto store = SqliteStore::Open(folder_);
     if (!store.ok()) throw std::runtime_error(std::string(store.status().message()));
     store_ = *std::move(store);
+    config_.state_folder = folder_;
     core_ = std::make_unique<Core>(config_, clock_, *store_, executor_, registry_, [](std::function<void()> task) { task(); });
   }
   ~CoreTest() override {

@@ -116,6 +116,8 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
         test.Say(node, RankReport{rank.job, rank.epoch, rank.rank, rank.device.id, RankEventKind::kReady, ""});
       }
     }
+    void operator()(const AuthoritiesCommand&) {}
+    void operator()(const CertificateCommand&) {}
     void operator()(const StopCommand& c) {
       if (!node.ranks.empty() && node.ranks[0].epoch > c.epoch) return;
       test.End(node, c.save ? RankEventKind::kFinished : RankEventKind::kDied);

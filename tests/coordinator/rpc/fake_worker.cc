@@ -6,6 +6,7 @@
 #include "common/model/operators.h"
 #include "common/model/parameters.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/tls_credentials.h"
 #include "common/session/rendezvous_key.h"
 #include "common/wire/assignment.h"
 
@@ -49,7 +50,10 @@ v1::CollectiveProfile InventCollectives(const v1::RankAssignment& rank, const Mo
 
 FakeWorker::FakeWorker(const std::string& address, const std::string& node, Options options)
     : node_(node), options_(std::move(options)) {
-  stub_ = v1::WorkerService::NewStub(OpenChannel(address));
+  grpc::ChannelArguments arguments = DirectArguments();
+  if (options_.credentials != nullptr) ExpectCoordinator(arguments);
+  stub_ = v1::WorkerService::NewStub(
+      OpenChannel(address, arguments, options_.credentials ? options_.credentials : grpc::InsecureChannelCredentials()));
   context_.set_wait_for_ready(true);
   stream_ = stub_->Session(&context_);
   v1::WorkerMessage message;
@@ -119,6 +123,8 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     welcome_ = true;
     mark_ = message.welcome().store_mark();
     key_id_ = message.welcome().key_id();
+  } else if (message.has_authorities() || message.has_renewal()) {
+    if (options_.on_membership) options_.on_membership(message);
   } else if (message.has_storage_check() && message.storage_check().over()) {
     absl::MutexLock lock(&mutex_);
     ++forgotten_;

@@ -73,7 +73,7 @@ TEST_F(SecretTest, AFileOfVersionFiveGetsOne) {
     auto database = Database::Open(Db());
     ASSERT_TRUE(database.ok());
     ASSERT_TRUE((*database)->Execute(CreateSql(5)).ok());
-    Ledger ledger(**database);
+    Ledger ledger(**database, 5);
     ledger.Reset({{"five", 6}, {}, ""});
     JobRecord job;
     job.id = JobId("old");

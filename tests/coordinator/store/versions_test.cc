@@ -35,7 +35,7 @@ class VersionsTest : public StoreTest {
     auto database = Database::Open(Db());
     ASSERT_TRUE(database.ok());
     ASSERT_TRUE((*database)->Execute(CreateSql(2)).ok());
-    Ledger ledger(**database);
+    Ledger ledger(**database, 2);
     ledger.Reset({{"two", 6}, {}});
     for (const std::string& id : ids) {
       JobRecord job;

@@ -26,6 +26,7 @@ class BurstTest : public ::testing::Test {
     EXPECT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
   }
+  static std::string Line(char nonce) { return BurstLine("secret", std::string(kBurstNonceDigits, nonce)) + "\n"; }
   ReachAnswer Burst(const std::string& secret) {
     const ReachCheckCommand check{"e", {{NodeName("a"), "127.0.0.1", listener_->port()}}, secret, true};
     return CheckReach(check, clock_, absl::Seconds(20), cancelled_).answers[0];
@@ -108,10 +109,21 @@ TEST_F(BurstTest, StrangersGetNothingAndDelayNobody) {
 TEST_F(BurstTest, OneAtATime) {
   listener_->AllowBursts("secret");
   const UniqueFd first = Connect();
-  Say(first, "motley-burst secret\n");
+  Say(first, Line('1'));
   // The first one is being taken until it says something, or for a second.
   EXPECT_THAT(Burst("secret").error, HasSubstr("took another burst"));
   EXPECT_EQ(Reach(), "") << "plain answers do not wait";
+}
+
+TEST_F(BurstTest, WhatWasHeardOnceCannotBeSaidAgain) {
+  listener_->AllowBursts("secret");
+  const UniqueFd heard = Connect();
+  Say(heard, Line('1') + std::string(1000, 'x'));
+  EXPECT_THAT(ReadLine(heard), StartsWith("motley-took "));
+  const UniqueFd again = Connect();
+  Say(again, Line('1') + std::string(1000, 'x'));
+  EXPECT_EQ(ReadLine(again), "") << "closed without a word";
+  EXPECT_EQ(Line('2').find("secret"), std::string::npos);
 }
 
 TEST_F(BurstTest, ManyAtOnceAreAllAnswered) {
@@ -131,7 +143,7 @@ TEST_F(BurstTest, ManyAtOnceAreAllAnswered) {
 TEST_F(BurstTest, APeerThatStopsInTheMiddleIsToldWhatArrived) {
   listener_->AllowBursts("secret");
   const UniqueFd peer = Connect();
-  Say(peer, "motley-burst secret\n");
+  Say(peer, Line('1'));
   for (int i = 0; i < 3; ++i) Say(peer, std::string(100000, 'x'));
   const std::string line = ReadLine(peer);  // and not one byte more is sent
   EXPECT_THAT(line, StartsWith("motley-took ")) << "after a quarter of a second";
@@ -144,9 +156,9 @@ TEST_F(BurstTest, APeerThatSaysNothingOrGoesEndsInTime) {
   const UniqueFd silent = Connect(), begun = Connect();
   {
     const UniqueFd gone = Connect();
-    Say(gone, "motley-burst sec");
+    Say(gone, Line('1').substr(0, 16));
   }
-  Say(begun, "motley-burst secret\n");
+  Say(begun, Line('1'));
   EXPECT_EQ(ReadLine(silent), "") << "no secret for a second";
   EXPECT_EQ(ReadLine(begun), "") << "no byte for a second";
   EXPECT_EQ(Burst("secret").error, "");

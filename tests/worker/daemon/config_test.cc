@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
+#include "absl/strings/str_cat.h"
 
 namespace motley::worker {
 namespace {
@@ -143,13 +142,37 @@ TEST(WorkerConfig, UnknownCardSaysTheNearest) {
 }
 
 TEST(WorkerConfig, PlaintextBeyondLoopbackNeedsInsecure) {
-  for (const char* line : {"coordinator = '10.0.0.1:7070'", "data_address = '10.0.0.1'", "metrics = '0.0.0.0:9000'"}) {
+  for (const char* line : {"data_address = '10.0.0.1'", "metrics = '0.0.0.0:9000'"}) {
     const std::string text = std::string("[worker]\n") + line + "\n";
     const absl::Status status = Validate(Parse(text));
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << line;
     EXPECT_THAT(Message(status), HasSubstr("insecure"));
     EXPECT_TRUE(Validate(Parse(text + "insecure = true\n")).ok()) << line;
   }
+}
+
+// Its sessions are encrypted, so they may go anywhere.
+TEST(WorkerConfig, ACoordinatorBeyondLoopbackIsDialedByTls) {
+  const auto uses_tls = [](const std::string& lines) {
+    const WorkerConfig config = Parse("[worker]\n" + lines + "\n");
+    EXPECT_EQ(Validate(config), absl::OkStatus()) << lines;
+    return UsesTls(config);
+  };
+  for (const char* beyond : {"10.0.0.1:7073", "coordinator.lab:7073", "[fd00::1]:7073"}) {
+    EXPECT_TRUE(uses_tls(absl::StrCat("coordinator = '", beyond, "'"))) << beyond;
+    EXPECT_TRUE(uses_tls(absl::StrCat("coordinator = '", beyond, "'\ninsecure = true"))) << "never in plaintext: " << beyond;
+  }
+  for (const char* near : {"127.0.0.1:7073", "127.9.9.9:7073", "[::1]:7073", "localhost:7073", "unix:/run/motley/workers"}) {
+    EXPECT_FALSE(uses_tls(absl::StrCat("coordinator = '", near, "'"))) << near;
+  }
+  EXPECT_TRUE(uses_tls("identity = '/srv/identity'")) << "who has one shows it, over loopback, too";
+}
+
+TEST(WorkerConfig, TheIdentityHasAFolderOfItsOwn) {
+  EXPECT_EQ(IdentityFolderOf(Parse("")), "/var/lib/motley/worker");
+  EXPECT_EQ(IdentityFolderOf(Parse("[worker]\nidentity = '/srv/identity'")), "/srv/identity");
+  EXPECT_THAT(Message(Validate(Parse("[worker]\ncoordinator = 'unix:/run/motley/workers'\nidentity = '/srv/identity'"))),
+              HasSubstr("worker.coordinator is a Unix socket"));
 }
 
 TEST(WorkerConfig, RangesAndNames) {

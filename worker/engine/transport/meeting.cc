@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -17,7 +16,9 @@
 #include "absl/strings/str_join.h"
 #include "common/base/clock.h"
 #include "common/base/fault.h"
+#include "common/base/hmac.h"
 #include "common/base/status_macros.h"
+#include "worker/engine/transport/meeting_words.h"
 
 namespace motley::engine {
 namespace {
@@ -35,18 +36,6 @@ constexpr int kBacklog = 1024;  // the kernel caps it at net.core.somaxconn
 // computes or waits still acknowledges. Without it TCP waits a quarter of an hour, and resumes a healed link up to half a minute
 // late.
 constexpr absl::Duration kSilence = absl::Seconds(10);
-
-constexpr char kHello[] = "MOTLEY-H", kWelcome[] = "MOTLEY-W", kConfirm[] = "MOTLEY-C";
-constexpr size_t kTagBytes = 8;
-constexpr size_t kHelloBytes = kTagBytes + kSecretBytes + 3 * sizeof(uint32_t);
-
-// From caller to callee: the callee's secret, the caller's rank, the callee's rank, the channel.
-std::string Hello(const std::string& callees_secret, int from, int to, Channel channel) {
-  const uint32_t numbers[] = {htonl(static_cast<uint32_t>(from)), htonl(static_cast<uint32_t>(to)), htonl(channel)};
-  return absl::StrCat(kHello, callees_secret, absl::string_view(reinterpret_cast<const char*>(numbers), sizeof(numbers)));
-}
-// From callee to caller: the caller's secret.
-std::string Welcome(const std::string& callers_secret) { return absl::StrCat(kWelcome, callers_secret); }
 
 absl::StatusOr<std::pair<sockaddr_storage, socklen_t>> SocketAddress(const std::string& address, int port) {
   addrinfo hints{};
@@ -102,6 +91,7 @@ struct Caller {
   absl::Duration since;
   std::string got;
   int peer = -1;  // whose Hello it was; we wait for its confirmation
+  std::string hello = {}, welcome = {};
 };
 
 // One connection to a peer.
@@ -112,7 +102,7 @@ struct Pair {
   // The call under way, if we call.
   FileDescriptor call{};
   bool hello_sent = false;
-  std::string got{};
+  std::string hello{}, got{};
   absl::Duration until{};  // of the call, or of the pause before the next one
   std::string seen;        // what became of the last call, for people
 };
@@ -183,7 +173,7 @@ class MeetingRun {
     for (;;) {
       FileDescriptor socket(accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (socket.get() < 0) return;  // nobody, or no descriptor left: the next turn tries again
-      callers_.push_back({std::move(socket), clock_.Now(), "", -1});
+      callers_.push_back({.socket = std::move(socket), .since = clock_.Now(), .got = ""});
       if (!Hear(callers_.back())) callers_.pop_back();
       if (callers_.size() > kMaxCallers) DropOldestStranger();
     }
@@ -209,23 +199,33 @@ class MeetingRun {
         return false;
       }
       // An older connection of the same peer, given up by it, closes by itself.
-      if (!SendAll(caller.socket.get(), Welcome(pair->peer.point.secret))) return false;
+      const absl::StatusOr<std::string> nonce = RandomBytes(kNonceBytes);
+      if (!nonce.ok()) return false;  // it calls again
+      caller.hello = std::move(caller.got);
+      caller.welcome = Welcome(MeantBy(*pair), caller.hello, *nonce);
+      if (!SendAll(caller.socket.get(), caller.welcome)) return false;
       pair->seen = "it connected, but did not confirm";
       caller.peer = static_cast<int>(pair - pairs_.data());
       caller.got.clear();
     }
     // No patience here: the peer may count this connection as met already, and only TCP knows whether it still is.
-    const Reading reading = ReadUpTo(caller.socket.get(), kTagBytes, caller.got);
+    const Reading reading = ReadUpTo(caller.socket.get(), kConfirmBytes, caller.got);
     if (reading == Reading::kMore) return true;
-    if (reading == Reading::kComplete && caller.got == kConfirm) pairs_[caller.peer].met = std::move(caller.socket);
+    Pair& pair = pairs_[caller.peer];
+    if (reading == Reading::kComplete && IsConfirm(MeantBy(pair), caller.hello, caller.welcome, caller.got))
+      pair.met = std::move(caller.socket);
     return false;
+  }
+
+  MeetingPair MeantBy(const Pair& pair) const {
+    if (pair.we_call) return {point_.secret, pair.peer.point.secret, rank_, pair.peer.rank, pair.peer.channel};
+    return {pair.peer.point.secret, point_.secret, pair.peer.rank, rank_, pair.peer.channel};
   }
 
   // Null: nobody that we wait for.
   Pair* WhoseHello(const std::string& hello) {
     for (Pair& pair : pairs_) {
-      if (!pair.we_call && pair.met.get() < 0 && hello == Hello(point_.secret, pair.peer.rank, rank_, pair.peer.channel))
-        return &pair;
+      if (!pair.we_call && pair.met.get() < 0 && IsHello(MeantBy(pair), hello)) return &pair;
     }
     return nullptr;
   }
@@ -235,6 +235,9 @@ class MeetingRun {
     pair.hello_sent = false;
     pair.got.clear();
     pair.until = now + kCallPatience;
+    const absl::StatusOr<std::string> nonce = RandomBytes(kNonceBytes);
+    if (!nonce.ok()) return EndCall(pair, std::string(nonce.status().message()));
+    pair.hello = Hello(MeantBy(pair), *nonce);
     const auto address = SocketAddress(pair.peer.point.address, pair.peer.point.port);
     if (!address.ok()) return EndCall(pair, std::string(address.status().message()));
     pair.call = FileDescriptor(socket(address->first.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -254,18 +257,18 @@ class MeetingRun {
   void ContinueCall(Pair& pair) {
     const int fd = pair.call.get();
     if (!pair.hello_sent) {
-      if (!SendAll(fd, Hello(pair.peer.point.secret, rank_, pair.peer.rank, pair.peer.channel))) {
+      if (!SendAll(fd, pair.hello)) {
         if (errno != EAGAIN && errno != EWOULDBLOCK) EndCall(pair, absl::StrCat("connecting: ", ErrorText(errno)));
         return;  // EAGAIN: still connecting
       }
       pair.hello_sent = true;
     }
-    const std::string expected = Welcome(point_.secret);
-    const Reading reading = ReadUpTo(fd, expected.size(), pair.got);
+    const Reading reading = ReadUpTo(fd, kWelcomeBytes, pair.got);
     if (reading == Reading::kMore) return;
     if (reading == Reading::kClosed) return EndCall(pair, "it closed the connection");
-    if (pair.got != expected) return EndCall(pair, "something else than the rank answers there");
-    if (!SendAll(fd, kConfirm)) return EndCall(pair, absl::StrCat("confirming: ", ErrorText(errno)));
+    if (!IsWelcome(MeantBy(pair), pair.hello, pair.got)) return EndCall(pair, "something else than the rank answers there");
+    if (!SendAll(fd, Confirm(MeantBy(pair), pair.hello, pair.got)))
+      return EndCall(pair, absl::StrCat("confirming: ", ErrorText(errno)));
     pair.met = std::move(pair.call);
   }
 
@@ -297,9 +300,8 @@ absl::StatusOr<Meeting> Meeting::Open(int rank, const DeviceId& device, const st
   if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&to_bind.first), &length) != 0) return failed("reading the port");
   // The port has the same place in both families.
   const int port = ntohs(reinterpret_cast<const sockaddr_in*>(&to_bind.first)->sin_port);
-  std::string secret(kSecretBytes, '\0');
-  if (getrandom(secret.data(), secret.size(), 0) != kSecretBytes) return failed("drawing a secret");
-  return Meeting(rank, device, std::move(listener), {address, port, secret});
+  MOTLEY_ASSIGN_OR_RETURN(std::string secret, RandomBytes(kSecretBytes));
+  return Meeting(rank, device, std::move(listener), {address, port, std::move(secret)});
 }
 
 absl::StatusOr<Met> Meeting::Meet(const std::vector<MeetingPeer>& peers, absl::Duration limit,

@@ -2,10 +2,10 @@
 // Private to the engine. docs/collectives.md
 //
 // Every rank listens on one port and publishes it with a secret among its epoch's keys. The lower rank of a pair calls the
-// higher one and shows the callee's secret (Hello), the callee answers with the caller's (Welcome), the caller confirms. Whoever
-// connects and does not know the secret, or means a channel that is not waited for, is turned away and costs the meeting nothing.
-// Two ranks that need several connections meet as often, once for each channel. A call that has not come about in
-// kCallPatience is made again from a new socket, so that a healed network is used at once and not when TCP tries next.
+// higher one and both prove that they know both secrets (meeting_words.h). Whoever connects and does not, or means a channel that
+// is not waited for, is turned away and costs the meeting nothing. Two ranks that need several connections meet as often, once
+// for each channel. A call that has not come about in kCallPatience is made again from a new socket, so that a healed network is
+// used at once and not when TCP tries next.
 #pragma once
 
 #include <functional>

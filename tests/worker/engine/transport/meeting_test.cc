@@ -7,6 +7,7 @@
 
 #include "common/base/fault.h"
 #include "tests/worker/engine/transport/strangers.h"
+#include "worker/engine/transport/meeting_words.h"
 
 namespace motley::engine {
 namespace {
@@ -26,8 +27,8 @@ MeetingPeer PeerAt(int rank, const MeetingPoint& point, Channel channel = kChann
 }
 
 // As rank 0 says it to rank 1.
-std::string HelloOf(const std::string& secret, char channel) {
-  return "MOTLEY-H" + secret + std::string("\0\0\0\0\0\0\0\1\0\0\0", 11) + channel;
+std::string HelloOf(const std::string& callers_secret, const std::string& callees_secret, Channel channel) {
+  return Hello({callers_secret, callees_secret, 0, 1, channel}, std::string(kNonceBytes, 'n'));
 }
 
 bool Carries(const FileDescriptor& from, const FileDescriptor& to, const std::string& text) {
@@ -91,7 +92,7 @@ TEST(Meeting, MoreStrangersThanItListensToDoNotKeepThePeerOut) {
 
 TEST(Meeting, ARankWithAnotherSecretIsTurnedAway) {
   Meeting callee = Open(1);
-  const FileDescriptor wrong = ConnectAsStranger(callee.point().port, HelloOf(std::string(kSecretBytes, 's'), kChannel));
+  const FileDescriptor wrong = ConnectAsStranger(callee.point().port, HelloOf("", std::string(kSecretBytes, 's'), kChannel));
   std::atomic<bool> stopped = false;
   std::thread meeting(
       [&] { EXPECT_TRUE(absl::IsCancelled(callee.Meet({PeerAt(0, {})}, kLong, [&] { return stopped.load(); }).status())); });
@@ -102,7 +103,7 @@ TEST(Meeting, ARankWithAnotherSecretIsTurnedAway) {
 
 TEST(Meeting, AChannelThatNobodyWaitsForIsTurnedAway) {
   Meeting callee = Open(1);
-  const FileDescriptor wrong = ConnectAsStranger(callee.point().port, HelloOf(callee.point().secret, kChannel + 1));
+  const FileDescriptor wrong = ConnectAsStranger(callee.point().port, HelloOf("", callee.point().secret, kChannel + 1));
   std::atomic<bool> stopped = false;
   std::thread meeting(
       [&] { EXPECT_TRUE(absl::IsCancelled(callee.Meet({PeerAt(0, {})}, kLong, [&] { return stopped.load(); }).status())); });
@@ -130,7 +131,8 @@ TEST(Meeting, APeerThatGaveUpAndCallsAgainIsMet) {
   Meeting caller = Open(0), callee = Open(1);
   {
     // What a first call that timed out leaves behind: a right Hello and a closed connection.
-    const FileDescriptor given_up = ConnectAsStranger(callee.point().port, HelloOf(callee.point().secret, kChannel));
+    const FileDescriptor given_up =
+        ConnectAsStranger(callee.point().port, HelloOf(caller.point().secret, callee.point().secret, kChannel));
     ASSERT_GE(given_up.get(), 0);
   }
   ExpectTheyTalk(MeetBoth(caller, callee));
@@ -153,7 +155,11 @@ TEST(Meeting, ACallThatIsRefusedIsMadeAgain) {
     EXPECT_EQ(listen(late.get(), 16), 0);
     answers = std::thread([&] {
       const FileDescriptor call(accept(late.get(), nullptr, nullptr));
-      const std::string welcome = "MOTLEY-W" + caller.point().secret;
+      std::string hello(kHelloBytes, '\0');
+      EXPECT_EQ(recv(call.get(), hello.data(), hello.size(), MSG_WAITALL), static_cast<ssize_t>(hello.size()));
+      const MeetingPair pair = {caller.point().secret, "secret", 0, 1, kChannel};
+      EXPECT_TRUE(IsHello(pair, hello));
+      const std::string welcome = Welcome(pair, hello, std::string(kNonceBytes, 'w'));
       (void)!send(call.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
       // Until the caller hangs up: closed before it confirmed, the call would be lost again.
       char said[64];
@@ -183,7 +189,7 @@ TEST(Meeting, AnImpostorOnThePeersPortIsNotBelieved) {
   ASSERT_EQ(getsockname(impostor.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
   std::thread answers([&] {
     const FileDescriptor call(accept(impostor.get(), nullptr, nullptr));
-    const std::string welcome = "MOTLEY-W" + std::string(kSecretBytes, 'w');
+    const std::string welcome(kWelcomeBytes, 'w');
     (void)!send(call.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
     char byte[64];
     while (recv(call.get(), byte, sizeof(byte), 0) > 0) {

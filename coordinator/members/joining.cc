@@ -1,0 +1,255 @@
+#include "coordinator/members/joining.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/clean_text.h"
+#include "common/base/logging.h"
+#include "common/base/status_macros.h"
+#include "coordinator/members/registry.h"
+#include "coordinator/state/joining.h"
+
+namespace motley::coordinator {
+namespace {
+
+// Until a coordinator's machine can be replaced by another one.
+constexpr int64_t kTerm = 1;
+
+absl::Time WallNow(const Core& core) { return absl::FromUnixMillis(core.journal.UnixMs()); }
+
+EventRecord MemberEvent(const char* kind, const NodeName& node, std::string message) {
+  EventRecord event;
+  event.kind = kind;
+  event.node = node;
+  event.message = std::move(message);
+  return event;
+}
+
+// A listing must know who may come back, also when it has not since the start.
+void ShowMember(Core& core, const NodeName& name) {
+  NodeRecord& node = core.state.nodes[name];
+  node.forgotten = false;
+  if (node.connected || !node.description.name.empty()) return;
+  node.description.name = name;
+  node.reason = "a member; not seen since the coordinator was started";
+  node.last_seen = core.clock.Now();
+}
+
+absl::Status UseAuthorities(Core& core, const std::vector<AuthorityRecord>& records) {
+  MOTLEY_ASSIGN_OR_RETURN(core.authority, ClusterAuthority::FromRecords(records));
+  return absl::OkStatus();
+}
+
+// The change of records, on disk, in use and shown to new connections; connected members are told.
+absl::Status ChangeAuthorities(Core& core, Batch batch) {
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<AuthorityRecord> records, core.store.LoadAuthorities());
+  MOTLEY_RETURN_IF_ERROR(UseAuthorities(core, records));
+  MOTLEY_RETURN_IF_ERROR(core.authority->WriteFiles(TlsFolder(core.config), kTerm, WallNow(core), /*with_key=*/false));
+  for (const auto& [name, member] : core.state.members) TellAuthorities(core, name);
+  return absl::OkStatus();
+}
+
+std::vector<std::string> NotRenewed(const Core& core) {
+  std::vector<std::string> names;
+  const int64_t settled = absl::ToUnixMillis(WallNow(core) + core.config.certificate_lifetime - core.config.renewals_settle);
+  for (const auto& [name, member] : core.state.members) {
+    if (member.authority != core.authority->newest_number() || member.until_unix_ms > settled) names.push_back(name.value());
+  }
+  return names;
+}
+
+absl::StatusOr<IssuedCertificate> Issue(Core& core, MemberRecord& member, std::string_view request) {
+  const absl::Time now = WallNow(core);
+  MOTLEY_ASSIGN_OR_RETURN(const Certificate certificate, core.authority->newest().IssueNode(member.node, request, now,
+                                                                                             core.config.certificate_lifetime));
+  member.key_hash = certificate.PublicHash();
+  member.authority = core.authority->newest_number();
+  member.until_unix_ms = absl::ToUnixMillis(certificate.not_after());
+  return IssuedCertificate{certificate.ToPem(), core.authority->Certificates()};
+}
+
+absl::Status HasAuthority(const Core& core) {
+  if (core.authority) return absl::OkStatus();
+  return absl::FailedPreconditionError("the cluster has no certificate authority; see the coordinator's log");
+}
+
+}  // namespace
+
+std::string TlsFolder(const Config& config) { return config.state_folder + "/tls"; }
+
+absl::Status LoadMembers(Core& core) {
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<AuthorityRecord> authorities, core.store.LoadAuthorities());
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<TokenRecord> tokens, core.store.LoadTokens());
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<MemberRecord> members, core.store.LoadMembers());
+  if (authorities.empty()) {
+    Batch batch;
+    MOTLEY_ASSIGN_OR_RETURN(batch.authorities.emplace_back(), NewAuthority(1, WallNow(core)));
+    MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+    authorities = batch.authorities;
+    if (!members.empty()) LogError("the cluster's authority was lost: every node must be forgotten and join again");
+  }
+  MOTLEY_RETURN_IF_ERROR(UseAuthorities(core, authorities));
+  for (const TokenRecord& token : tokens) core.state.tokens[token.id] = token;
+  for (const MemberRecord& member : members) {
+    core.state.members[member.node] = member;
+    ShowMember(core, member.node);
+  }
+  return core.authority->WriteFiles(TlsFolder(core.config), kTerm, WallNow(core), /*with_key=*/true);
+}
+
+absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusable) {
+  MOTLEY_RETURN_IF_ERROR(HasAuthority(core));
+  if (!WorkersUseTls(core.config)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no machine could join: workers.listen = ", Quoted(core.config.workers_listen), " is reached from this machine alone, whose ",
+        "workers need no token. Set [workers] listen in the coordinator's configuration to an address that the others reach, say ",
+        "\"10.0.0.1:7073\", and start it again"));
+  }
+  if (life < absl::Seconds(1) || life > kLongestTokenLife) {
+    return absl::InvalidArgumentError(absl::StrCat("ttl must be from 1 second to 90 days, got ", absl::FormatDuration(life)));
+  }
+  Batch batch;
+  batch.ended_tokens = TokensToEnd(core.state, core.journal.UnixMs());
+  const auto open = std::count_if(core.state.tokens.begin(), core.state.tokens.end(), [&](const auto& entry) {
+    return (entry.second.reusable || entry.second.joins == 0) && core.journal.UnixMs() < entry.second.expires_unix_ms;
+  });
+  if (open >= static_cast<std::ptrdiff_t>(kMostTokens)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there are ", kMostTokens, " open tokens; revoke some (motley node revoke ID) or wait until they are expired"));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const JoinToken token, MakeJoinToken(core.authority->oldest().certificate()));
+  const int64_t now = core.journal.UnixMs();
+  batch.tokens.push_back({token.id, HashOfSecret(token), reusable, 0, now, now + absl::ToInt64Milliseconds(life)});
+  batch.events.push_back(MemberEvent(kind::kTokenMade, NodeName(),
+                                     absl::StrCat("token ", token.id, " was made: ", reusable ? "reusable" : "for one node", ", for ",
+                                                  absl::FormatDuration(life))));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  for (const std::string& id : batch.ended_tokens) core.state.tokens.erase(id);
+  core.state.tokens[token.id] = batch.tokens[0];
+  return token;
+}
+
+absl::Status RevokeToken(Core& core, const std::string& id) {
+  if (!core.state.tokens.contains(id)) {
+    return absl::NotFoundError(absl::StrCat("there is no token ", Quoted(id), "; 'motley node tokens' lists them"));
+  }
+  Batch batch;
+  batch.ended_tokens.push_back(id);
+  batch.events.push_back(MemberEvent(kind::kTokenRevoked, NodeName(), absl::StrCat("token ", id, " was revoked")));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  core.state.tokens.erase(id);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<IssuedCertificate> JoinNode(Core& core, std::string_view token_text, const NodeName& node,
+                                           std::string_view request, const std::string& host) {
+  MOTLEY_RETURN_IF_ERROR(HasAuthority(core));
+  MOTLEY_ASSIGN_OR_RETURN(const JoinToken token, ParseJoinToken(token_text));
+  MOTLEY_ASSIGN_OR_RETURN(const std::string key_hash, KeyHashOfRequest(request));
+  const int64_t now = core.journal.UnixMs();
+  MOTLEY_ASSIGN_OR_RETURN(const JoinDecision decision,
+                          DecideJoin(core.state, {token.id, HashOfSecret(token), node, key_hash, now}));
+  MemberRecord member;
+  member.node = node, member.token = token.id, member.joined_unix_ms = now;
+  if (!decision.is_new) member = core.state.members.at(node);
+  MOTLEY_ASSIGN_OR_RETURN(const IssuedCertificate issued, Issue(core, member, request));
+  Batch batch;
+  batch.tokens.push_back(decision.token);
+  batch.members.push_back(member);
+  if (decision.is_new) {
+    batch.events.push_back(MemberEvent(kind::kMemberAdded, node,
+                                       absl::StrCat("node ", node.value(), " at ", host, " became a member by token ", token.id)));
+  }
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  core.state.tokens[token.id] = decision.token;
+  core.state.members[node] = member;
+  ShowMember(core, node);
+  return issued;
+}
+
+absl::StatusOr<IssuedCertificate> RenewNode(Core& core, const NodeName& node, std::string_view request) {
+  MOTLEY_RETURN_IF_ERROR(HasAuthority(core));
+  const auto known = core.state.members.find(node);
+  if (known == core.state.members.end()) return absl::PermissionDeniedError(absl::StrCat("node ", node.value(), " is no member"));
+  MOTLEY_ASSIGN_OR_RETURN(const std::string key_hash, KeyHashOfRequest(request));
+  if (key_hash != known->second.key_hash) {
+    return absl::PermissionDeniedError(absl::StrCat("node ", node.value(), " asks for a certificate of another key than it has"));
+  }
+  Batch batch;
+  batch.members.push_back(known->second);
+  MOTLEY_ASSIGN_OR_RETURN(const IssuedCertificate issued, Issue(core, batch.members[0], request));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  known->second = batch.members[0];
+  return issued;
+}
+
+absl::Status ForgetNode(Core& core, const NodeName& node) {
+  if (!core.state.members.contains(node)) {
+    std::vector<std::string> names;
+    for (const auto& [name, member] : core.state.members) names.push_back(name.value());
+    return absl::NotFoundError(absl::StrCat("no member is named ", Quoted(node.value()), "; members: ",
+                                            names.empty() ? "none" : absl::StrJoin(names, ", "),
+                                            core.state.nodes.contains(node) ? " (it came over this machine's own socket)" : ""));
+  }
+  Batch batch;
+  batch.ended_members.push_back(node);
+  batch.drains.push_back({node, false});
+  batch.events.push_back(MemberEvent(kind::kMemberForgotten, node, absl::StrCat("node ", node.value(), " was forgotten: it is no member any more")));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  core.state.members.erase(node);
+  if (const auto link = core.links.find(node); link != core.links.end()) {
+    // Before the loss of the node, which would close it with words that invite to come again.
+    link->second->Close(absl::PermissionDeniedError(absl::StrCat("node ", node.value(), " was forgotten by the user")));
+    Disconnect(core, node, "forgotten by the user");
+  }
+  NodeRecord& record = core.state.nodes[node];
+  record.forgotten = true;
+  record.drained = false;
+  record.reason = "forgotten by the user";
+  return absl::OkStatus();
+}
+
+void TellAuthorities(Core& core, const NodeName& node) {
+  if (core.authority && core.state.members.contains(node)) core.Send(node, AuthoritiesCommand{core.authority->Certificates()});
+}
+
+absl::Status RotateAuthority(Core& core) {
+  MOTLEY_RETURN_IF_ERROR(HasAuthority(core));
+  if (core.authority->changes()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the authority changes already; not renewed yet: ", absl::StrJoin(NotRenewed(core), ", "),
+                     "; a node that does not come back is left behind with 'motley node forget'"));
+  }
+  Batch batch;
+  const int64_t number = core.authority->newest_number() + 1;
+  MOTLEY_ASSIGN_OR_RETURN(batch.authorities.emplace_back(), NewAuthority(number, WallNow(core)));
+  batch.events.push_back(MemberEvent(kind::kAuthorityChanges, NodeName(),
+                                     absl::StrCat("authority ", number, " was made; the one before ends when all ",
+                                                  core.state.members.size(), " members have a certificate of the new one")));
+  return ChangeAuthorities(core, std::move(batch));
+}
+
+void EndOldAuthority(Core& core) {
+  if (!core.authority || !core.authority->changes() || !NotRenewed(core).empty()) return;
+  Batch batch;
+  for (int64_t number = 1; number < core.authority->newest_number(); ++number) batch.ended_authorities.push_back(number);
+  batch.events.push_back(MemberEvent(kind::kAuthorityChanged, NodeName(),
+                                     absl::StrCat("authority ", core.authority->newest_number(), " is the only one now")));
+  if (absl::Status status = ChangeAuthorities(core, std::move(batch)); !status.ok()) {
+    LogError(absl::StrCat("the old authority could not be ended: ", std::string(status.message())));
+  }
+}
+
+void RenewOwnCertificate(Core& core) {
+  if (!core.authority) return;
+  const absl::Time now = WallNow(core);
+  if (!core.authority->OwnIsOld(TlsFolder(core.config), now)) return;
+  const absl::Status status = core.authority->WriteFiles(TlsFolder(core.config), kTerm, now, /*with_key=*/false);
+  status.ok() ? LogInfo("the coordinator's certificate was renewed")
+              : LogError(absl::StrCat("the coordinator's certificate could not be renewed: ", std::string(status.message())));
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,37 @@
+// Who may join, and who comes by a member's name. Pure functions of the state.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "coordinator/state/cluster.h"
+
+namespace motley::coordinator {
+
+// A machine asks to be the node.
+struct JoinAttempt {
+  std::string token_id, secret_hash;  // of the token that it shows
+  NodeName node;
+  std::string key_hash;
+  int64_t unix_ms = 0;  // now
+};
+struct JoinDecision {
+  TokenRecord token;    // after it was used
+  bool is_new = false;  // else it asks again with the same token and key: its answer was lost
+};
+// UNAUTHENTICATED: the token is not known, used or expired; ALREADY_EXISTS: the name is a member's, or a worker of this name is
+// connected; INVALID_ARGUMENT: no node may have the name.
+absl::StatusOr<JoinDecision> DecideJoin(const ClusterState& state, const JoinAttempt& attempt);
+
+// Whether a worker may greet by this name. `identity`: what its certificate says; empty: it came without TLS. PERMISSION_DENIED:
+// it is no member, was forgotten, joined anew with another key, says another name than its certificate, or came by a member's
+// name without a certificate.
+absl::Status CheckCaller(const ClusterState& state, const NodeName& said, const std::optional<NodeKey>& identity);
+
+// Tokens that were expired for a day: nothing asks for them any more.
+std::vector<std::string> TokensToEnd(const ClusterState& state, int64_t unix_ms);
+
+}  // namespace motley::coordinator

@@ -1,0 +1,199 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "coordinator/client/format.h"
+#include "tests/coordinator/client/fake_motley.h"
+
+namespace motley::client {
+namespace {
+
+constexpr int64_t kMarchMs = 1'772'366'400'000;  // 2026-03-01 12:00 UTC
+
+void OfferToken(FakeMotley& fake, const std::string& workers_listen = "10.0.0.1:7073") {
+  fake.new_token.set_token("id1.secret");
+  fake.new_token.set_id("id1");
+  fake.new_token.set_expires_unix_ms(kMarchMs);
+  fake.new_token.set_workers_listen(workers_listen);
+}
+
+v1::Token ListedToken(const std::string& id, bool reusable, int64_t joins, const std::string& state) {
+  v1::Token token;
+  token.set_id(id);
+  token.set_reusable(reusable);
+  token.set_joins(joins);
+  token.set_made_unix_ms(kMarchMs - 1000);
+  token.set_expires_unix_ms(kMarchMs);
+  token.set_state(state);
+  return token;
+}
+
+// The line of the table that begins with these words.
+std::string LineOf(const std::string& text, const std::string& begin) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(begin)) return line;
+  }
+  return "";
+}
+
+bool HasText(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(NodeCommand, TheTokenStandsAloneOnTheStandardOutput) {
+  FakeMotley fake;
+  OfferToken(fake);
+  const Ran ran = Motley(fake, {"node", "token"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "id1.secret\n");
+  EXPECT_TRUE(HasText(ran.err, "good for one node until " + FormatTime(kMarchMs))) << ran.err;
+  EXPECT_TRUE(HasText(ran.err, "motley-worker --join TOKEN --coordinator 10.0.0.1:7073 --root FOLDER\n")) << ran.err;
+  EXPECT_FALSE(HasText(ran.err, "secret")) << ran.err;
+  ASSERT_EQ(fake.tokens_asked.size(), 1u);
+  EXPECT_EQ(fake.tokens_asked[0].ttl_seconds(), 3600);
+  EXPECT_FALSE(fake.tokens_asked[0].reusable());
+}
+
+TEST(NodeCommand, WhereToDialIsNotGuessed) {
+  for (const char* listen : {"0.0.0.0:7073", "[::]:7073"}) {
+    FakeMotley fake;
+    OfferToken(fake, listen);
+    const Ran ran = Motley(fake, {"node", "token"});
+    EXPECT_TRUE(HasText(ran.err, "--coordinator ADDRESS-OF-THIS-MACHINE:7073 ")) << ran.err;
+  }
+}
+
+TEST(NodeCommand, HowLongAndForHowManyReachesTheCoordinator) {
+  FakeMotley fake;
+  OfferToken(fake);
+  const std::vector<std::pair<std::string, int64_t>> times = {
+      {"90m", 90 * 60}, {"7d", 7 * 24 * 3600}, {"12h", 12 * 3600}, {"1h30m", 90 * 60}, {"1s", 1}, {"1.5h", 90 * 60}};
+  for (const auto& [text, seconds] : times) {
+    const Ran ran = Motley(fake, {"node", "token", "--ttl", text, "--reusable"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_TRUE(HasText(ran.err, "good for any number of nodes until ")) << ran.err;
+    EXPECT_EQ(fake.tokens_asked.back().ttl_seconds(), seconds) << text;
+    EXPECT_TRUE(fake.tokens_asked.back().reusable());
+  }
+}
+
+TEST(NodeCommand, ATimeThatIsNoneIsRefusedBeforeAnybodyIsAsked) {
+  FakeMotley fake;
+  for (const std::string text :
+       {"0", "soon", "-1h", "", "0d", "-7d", "d", "7", "7dd", "1e99d", "inf", "1ms", "9999999999999999999d"}) {
+    const Ran ran = Motley(fake, {"node", "token", "--ttl", text});
+    EXPECT_EQ(ran.code, 65) << text << ": " << ran.err;
+    EXPECT_EQ(ran.out, "") << text;
+    EXPECT_TRUE(HasText(ran.err, "--ttl " + text + ": how long is that? say 90m, 12h or 7d")) << ran.err;
+  }
+  EXPECT_TRUE(fake.tokens_asked.empty());
+}
+
+TEST(NodeCommand, ATokenThatTheCoordinatorRefusesIsNoneAndSaysWhy) {
+  FakeMotley fake;
+  fake.refusal = {grpc::StatusCode::FAILED_PRECONDITION, "no machine could join: workers.listen is this machine's"};
+  const Ran ran = Motley(fake, {"node", "token"});
+  EXPECT_NE(ran.code, 0);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_TRUE(HasText(ran.err, "no machine could join: workers.listen is this machine's")) << ran.err;
+}
+
+TEST(NodeCommand, ATokenForPrograms) {
+  FakeMotley fake;
+  OfferToken(fake);
+  const Ran ran = Motley(fake, {"node", "token", "-o", "json"});
+  const nlohmann::json token = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(token["token"], "id1.secret");
+  EXPECT_EQ(token["id"], "id1");
+  EXPECT_EQ(token["expires_unix_ms"], kMarchMs);
+  EXPECT_EQ(token["workers_listen"], "10.0.0.1:7073");
+  EXPECT_EQ(ran.err, "");
+}
+
+TEST(NodeCommand, TokensAreListedWithWhatBecameOfThem) {
+  FakeMotley fake;
+  EXPECT_EQ(Motley(fake, {"node", "tokens"}).out, "no tokens; 'motley node token' makes one\n");
+  EXPECT_EQ(nlohmann::json::parse(Motley(fake, {"node", "tokens", "-o", "json"}).out)["tokens"], nlohmann::json::array());
+  fake.tokens["t1"] = ListedToken("t1", false, 1, "used");
+  fake.tokens["t2"] = ListedToken("t2", true, 12, "open");
+  const std::string out = Motley(fake, {"node", "tokens"}).out;
+  const std::string until = FormatTime(kMarchMs);
+  EXPECT_EQ(LineOf(out, "TOKEN"), "TOKEN  STATE  FOR         JOINED  UNTIL");
+  EXPECT_EQ(LineOf(out, "t1"), "t1     used   one node    1       " + until);
+  EXPECT_EQ(LineOf(out, "t2"), "t2     open   any number  12      " + until);
+  const nlohmann::json listed = nlohmann::json::parse(Motley(fake, {"node", "tokens", "-o", "json"}).out)["tokens"];
+  ASSERT_EQ(listed.size(), 2u);
+  EXPECT_EQ(listed[1]["id"], "t2");
+  EXPECT_EQ(listed[1]["reusable"], true);
+  EXPECT_EQ(listed[1]["state"], "open");
+  EXPECT_EQ(listed[1]["made_unix_ms"], kMarchMs - 1000);
+  EXPECT_EQ(listed[1]["expires_unix_ms"], kMarchMs);
+}
+
+TEST(NodeCommand, ATokenIsRevoked) {
+  FakeMotley fake;
+  fake.tokens["t1"] = ListedToken("t1", false, 0, "open");
+  const Ran ran = Motley(fake, {"node", "revoke", "t1"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "token t1 is revoked; nodes that joined by it stay members\n");
+  const Ran again = Motley(fake, {"node", "revoke", "t1"});
+  EXPECT_EQ(again.code, 66);
+  EXPECT_EQ(again.out, "");
+  EXPECT_TRUE(HasText(again.err, "there is no token 't1'")) << again.err;
+  EXPECT_EQ(fake.revoked, (std::vector<std::string>{"t1", "t1"}));
+  EXPECT_EQ(Motley(fake, {"node", "revoke"}).code, 64);
+}
+
+TEST(NodeCommand, ANodeIsForgotten) {
+  FakeMotley fake;
+  fake.nodes["b"].set_name("b");
+  const Ran ran = Motley(fake, {"node", "forget", "b"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "node b is no member any more; it may come back with a token\n");
+  const Ran again = Motley(fake, {"node", "forget", "b"});
+  EXPECT_EQ(again.code, 66);
+  EXPECT_EQ(again.out, "");
+  EXPECT_TRUE(HasText(again.err, "no member is named 'b'")) << again.err;
+  EXPECT_EQ(fake.forgotten, (std::vector<std::string>{"b", "b"}));
+  EXPECT_EQ(Motley(fake, {"node", "forget"}).code, 64);
+}
+
+TEST(NodeCommand, TheAuthorityChanges) {
+  FakeMotley fake;
+  const Ran ran = Motley(fake, {"node", "rotate-authority"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(ran.out.starts_with("authority 2 was made; the one before ends when every member has renewed")) << ran.out;
+  EXPECT_EQ(nlohmann::json::parse(Motley(fake, {"node", "rotate-authority", "-o", "json"}).out)["authority"], 3);
+  fake.refusal = {grpc::StatusCode::FAILED_PRECONDITION, "the authority changes already; not renewed yet: b"};
+  const Ran refused = Motley(fake, {"node", "rotate-authority"});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_TRUE(HasText(refused.err, "not renewed yet: b")) << refused.err;
+}
+
+TEST(NodeCommand, AloneItIsWrongUsage) {
+  FakeMotley fake;
+  const Ran ran = Motley(fake, {"node"});
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(Motley(fake, {"node", "tokn"}).code, 64);
+}
+
+TEST(NodeCommand, NodesShowUntilWhenAMembersCertificateIsGood) {
+  FakeMotley fake;
+  for (const char* name : {"a", "b", "c"}) fake.nodes[name].set_name(name), fake.nodes[name].set_state("ready");
+  fake.nodes["a"].add_devices()->set_id("a/cpu0");
+  for (const char* member : {"b", "c"}) {
+    fake.nodes[member].set_member_since_unix_ms(kMarchMs - 1000);
+    fake.nodes[member].set_certificate_until_unix_ms(kMarchMs);
+  }
+  for (const char* id : {"b/cpu0", "b/gpu0"}) fake.nodes["b"].add_devices()->set_id(id);
+  const std::string out = Motley(fake, {"nodes"}).out;
+  const size_t at = LineOf(out, "NODE").find("MEMBER UNTIL");
+  ASSERT_NE(at, std::string::npos) << out;
+  const std::string date = FormatTime(kMarchMs).substr(0, 10);
+  EXPECT_EQ(LineOf(out, "a ").substr(at), "-") << out;
+  EXPECT_EQ(LineOf(out, "b ").substr(at), date) << out;
+  EXPECT_EQ(LineOf(out, "c ").substr(at), date) << "without devices, too\n" << out;
+}
+
+}  // namespace
+}  // namespace motley::client

@@ -1,0 +1,59 @@
+#include "worker/daemon/identity_folder.h"
+
+#include <sys/stat.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/files.h"
+#include "common/base/status_macros.h"
+
+namespace motley::worker {
+namespace {
+
+constexpr int64_t kLargestBytes = 64 << 10;
+constexpr char kKey[] = "/node.key", kCertificate[] = "/node.crt", kAuthorities[] = "/authorities.crt";
+constexpr mode_t kFolderMode = 0700, kKeyMode = 0600, kOtherMode = 0644;
+
+absl::Status Read(const std::string& path, std::string* out) {
+  absl::StatusOr<std::string> text = ReadSmallFile(path, kLargestBytes);
+  if (!text.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        text.status().message(), ": this node has no identity; join the cluster: motley-worker --join TOKEN (docs/joining.md)"));
+  }
+  *out = *std::move(text);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<NodeIdentity> IdentityFolder::Load() const {
+  NodeIdentity identity;
+  MOTLEY_RETURN_IF_ERROR(Read(path_ + kKey, &identity.key));
+  MOTLEY_RETURN_IF_ERROR(Read(path_ + kCertificate, &identity.certificate));
+  MOTLEY_RETURN_IF_ERROR(Read(path_ + kAuthorities, &identity.authorities));
+  return identity;
+}
+
+absl::StatusOr<PrivateKey> IdentityFolder::LoadOrMakeKey() const {
+  if (FileExists(path_ + kKey)) {
+    MOTLEY_ASSIGN_OR_RETURN(const std::string pem, ReadSmallFile(path_ + kKey, kLargestBytes));
+    // One that is no key is of no use to anybody.
+    if (absl::StatusOr<PrivateKey> key = PrivateKey::FromPem(pem); key.ok()) return key;
+  }
+  const bool is_new = !FileExists(path_);
+  MOTLEY_RETURN_IF_ERROR(MakeFolders(path_));
+  if (is_new && chmod(path_.c_str(), kFolderMode) != 0) return FileError(errno, "close to others", path_);
+  MOTLEY_ASSIGN_OR_RETURN(PrivateKey key, PrivateKey::Make());
+  MOTLEY_ASSIGN_OR_RETURN(const std::string pem, key.ToPem());
+  MOTLEY_RETURN_IF_ERROR(ReplaceFileDurably(path_ + kKey, pem, kKeyMode));
+  return key;
+}
+
+absl::Status IdentityFolder::SaveCertificate(const std::string& pem) const {
+  return ReplaceFileDurably(path_ + kCertificate, pem, kOtherMode);
+}
+
+absl::Status IdentityFolder::SaveAuthorities(const std::string& pem) const {
+  return ReplaceFileDurably(path_ + kAuthorities, pem, kOtherMode);
+}
+
+}  // namespace motley::worker

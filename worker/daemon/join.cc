@@ -1,0 +1,141 @@
+#include "worker/daemon/join.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "common/base/address.h"
+#include "common/base/files.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/tls_credentials.h"
+#include "common/tls/certificate.h"
+#include "proto/motley/v1/worker.grpc.pb.h"
+
+namespace motley::worker {
+namespace {
+
+std::chrono::system_clock::time_point In(absl::Duration time) {
+  return std::chrono::system_clock::now() + absl::ToChronoMilliseconds(time);
+}
+
+std::shared_ptr<grpc::Channel> OpenTo(const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments = DirectArguments();
+  ExpectCoordinator(arguments);
+  return OpenChannel(address, arguments, credentials);
+}
+
+// What the server's certificates say against the token. Called on gRPC's threads.
+class Judge {
+ public:
+  explicit Judge(const JoinToken& token) : token_(token) {}
+  absl::Status operator()(const std::vector<Certificate>& shown) {
+    absl::MutexLock lock(&mutex_);
+    const Certificate& authority = shown.back();
+    if (!authority.IsAuthority() || !IsOf(token_, authority) || !shown.front().IsSignedBy(authority)) {
+      verdict_ = absl::FailedPreconditionError(
+          "who answers there is not of the cluster that the token is for; the token is another cluster's or older than its "
+          "authority, or somebody stands between");
+      return *verdict_;
+    }
+    authority_ = authority.ToPem();
+    verdict_ = absl::OkStatus();
+    return absl::OkStatus();
+  }
+  std::optional<absl::Status> verdict() const {
+    absl::MutexLock lock(&mutex_);
+    return verdict_;
+  }
+  std::string authority() const {
+    absl::MutexLock lock(&mutex_);
+    return authority_;
+  }
+
+ private:
+  const JoinToken token_;
+  mutable absl::Mutex mutex_;
+  std::optional<absl::Status> verdict_ ABSL_GUARDED_BY(mutex_);
+  std::string authority_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::StatusOr<std::string> LearnAuthority(const JoinRequest& request, absl::Duration patience) {
+  const auto judge = std::make_shared<Judge>(request.token);
+  const std::shared_ptr<grpc::Channel> channel =
+      OpenTo(request.coordinator, TlsCredentialsJudging([judge](const auto& shown) { return (*judge)(shown); }));
+  const absl::Time end = absl::Now() + patience;
+  while (!channel->WaitForConnected(In(absl::Milliseconds(100))) && !judge->verdict() && absl::Now() < end) {
+  }
+  const std::optional<absl::Status> verdict = judge->verdict();
+  if (!verdict) {
+    return absl::UnavailableError(absl::StrCat(request.coordinator, " does not answer by TLS within ",
+                                               absl::FormatDuration(patience), ": is it workers.listen of the coordinator, and is ",
+                                               "a firewall in between?"));
+  }
+  MOTLEY_RETURN_IF_ERROR(*verdict);
+  return judge->authority();
+}
+
+absl::StatusOr<v1::JoinResponse> Ask(const JoinRequest& request, const std::string& authority, const std::string& signing_request,
+                                     absl::Duration patience) {
+  const auto stub = v1::WorkerService::NewStub(OpenTo(request.coordinator, TlsCredentialsBelieving(authority)));
+  v1::JoinRequest wanted;
+  wanted.set_token(ToText(request.token));
+  wanted.set_node(request.node.value());
+  wanted.set_signing_request(signing_request);
+  grpc::ClientContext context;
+  context.set_deadline(In(patience));
+  v1::JoinResponse answer;
+  const grpc::Status status = stub->Join(&context, wanted, &answer);
+  if (status.ok()) return answer;
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> LocalEndOfWay(const std::string& address) {
+  MOTLEY_ASSIGN_OR_RETURN(const HostPort there, ParseHostPort("--coordinator", address, 1));
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_socktype = SOCK_DGRAM;
+  if (getaddrinfo(there.host.c_str(), std::to_string(there.port).c_str(), &hints, &found) != 0 || found == nullptr) {
+    return absl::UnavailableError(absl::StrCat("no address is known of ", there.host));
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  const FileDescriptor socket(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage local = {};
+  socklen_t length = sizeof(local);
+  char text[INET6_ADDRSTRLEN] = "";
+  if (socket.get() < 0 || connect(socket.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      getsockname(socket.get(), reinterpret_cast<sockaddr*>(&local), &length) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&local), length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0) {
+    return absl::UnavailableError(absl::StrCat("no way to ", there.host, " is known; give --data-address"));
+  }
+  if (std::string_view(text).find('%') == std::string_view::npos) return std::string(text);
+  return absl::UnavailableError(absl::StrCat("the way to ", there.host, " begins at ", text, ", a link-local address; give --data-address"));
+}
+
+absl::StatusOr<absl::Time> JoinCluster(const JoinRequest& request, const IdentityFolder& folder, absl::Duration patience) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::string authority, LearnAuthority(request, patience));
+  MOTLEY_ASSIGN_OR_RETURN(const PrivateKey key, folder.LoadOrMakeKey());
+  MOTLEY_ASSIGN_OR_RETURN(const std::string signing_request, key.SigningRequest());
+  MOTLEY_ASSIGN_OR_RETURN(const v1::JoinResponse answer, Ask(request, authority, signing_request, patience));
+  MOTLEY_ASSIGN_OR_RETURN(std::string pem, key.ToPem());
+  const NodeIdentity identity = {std::move(pem), answer.certificate(), answer.authorities()};
+  MOTLEY_RETURN_IF_ERROR(CheckIdentity(identity, request.node, absl::Now()));
+  MOTLEY_RETURN_IF_ERROR(folder.SaveAuthorities(identity.authorities));
+  MOTLEY_RETURN_IF_ERROR(folder.SaveCertificate(identity.certificate));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<Certificate> own, Certificate::FromPem(identity.certificate));
+  return own.front().not_after();
+}
+
+}  // namespace motley::worker

@@ -1,0 +1,40 @@
+// What two ranks say as they meet. Each proves that it knows the secrets of both, which the coordinator alone gave it, and sends
+// neither: who listens on the network learns nothing to call with later. Private to the engine.
+//
+//   caller                                    callee
+//   Hello: a nonce, whom it means, proof ──>
+//                                        <──  Welcome: a nonce, proof
+//   Confirm: proof                       ──>
+//
+// A proof is an HMAC-SHA256 by both secrets over the word and all that was said before it: of another meeting, or said again, it
+// proves nothing.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "worker/engine/transport/channel.h"
+
+namespace motley::engine {
+
+inline constexpr size_t kTagBytes = 8, kNonceBytes = 16, kProofBytes = 32;
+inline constexpr size_t kHelloBytes = kTagBytes + kNonceBytes + 3 * 4 + kProofBytes;
+inline constexpr size_t kWelcomeBytes = kTagBytes + kNonceBytes + kProofBytes;
+inline constexpr size_t kConfirmBytes = kTagBytes + kProofBytes;
+
+// One connection that two ranks mean.
+struct MeetingPair {
+  std::string callers_secret, callees_secret;
+  int caller = 0, callee = 0;  // ranks
+  Channel channel = 0;
+};
+
+std::string Hello(const MeetingPair& pair, const std::string& nonce);
+bool IsHello(const MeetingPair& pair, const std::string& said);
+// `hello` is the one that it answers.
+std::string Welcome(const MeetingPair& pair, const std::string& hello, const std::string& nonce);
+bool IsWelcome(const MeetingPair& pair, const std::string& hello, const std::string& said);
+std::string Confirm(const MeetingPair& pair, const std::string& hello, const std::string& welcome);
+bool IsConfirm(const MeetingPair& pair, const std::string& hello, const std::string& welcome, const std::string& said);
+
+}  // namespace motley::engine
