@@ -148,10 +148,9 @@ bool IsOpen(const std::string& address) {
   return parsed.ok() && !IsLoopback(parsed->host);
 }
 
-void WarnOfPlaintext(const Config& config) {
+void WarnOfPlaintext(const Config& config, const std::string& workers_address) {
   if (!WorkersUseTls(config)) {
-    LogWarning(absl::StrCat("workers on ", config.workers_listen,
-                            " show no certificate: every account of this machine can say to ",
+    LogWarning(absl::StrCat("workers on ", workers_address, " show no certificate: every account of this machine can say to ",
                             "be one (workers.socket is for the machine's own, workers.tls = true asks for certificates)"));
   }
   if (IsOpen(config.metrics)) {
@@ -188,7 +187,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
                        WorkersUseTls(config) ? " (TLS)" : "", " for workers, metrics on ",
                        server->metrics_address().empty() ? "none" : server->metrics_address(), ", state in ",
                        config.state_folder));
-  WarnOfPlaintext(config);
+  WarnOfPlaintext(config, parts.workers_address);
   return server;
 }
 

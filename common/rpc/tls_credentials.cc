@@ -27,8 +27,7 @@ class JudgingVerifier : public grpc::experimental::ExternalCertificateVerifier {
     const grpc::string_ref chain = request->peer_cert_full_chain();
     const auto shown = Certificate::FromPem(std::string_view(chain.data(), chain.size()));
     const absl::Status judged = shown.ok() ? judge_(*shown) : shown.status();
-    *status = judged.ok() ? grpc::Status::OK
-                          : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(judged.message()));
+    *status = judged.ok() ? grpc::Status::OK : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(judged.message()));
     return true;
   }
   void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {}
@@ -56,8 +55,7 @@ std::shared_ptr<grpc::ServerCredentials> TlsServerCredentials(const TlsFiles& fi
 std::shared_ptr<grpc::ChannelCredentials> TlsNodeCredentials(const NodeIdentity& identity) {
   TlsChannelCredentialsOptions options;
   options.set_certificate_provider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
-      identity.authorities,
-      std::vector<grpc::experimental::IdentityKeyCertPair>{{identity.key, identity.certificate}}));
+      identity.authorities, std::vector<grpc::experimental::IdentityKeyCertPair>{{identity.key, identity.certificate}}));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   return grpc::experimental::TlsCredentials(options);
@@ -74,8 +72,7 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentialsJudging(Judge judge) {
   TlsChannelCredentialsOptions options;
   options.set_verify_server_certs(false);
   options.set_check_call_host(false);
-  options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<JudgingVerifier>(std::move(judge)));
+  options.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<JudgingVerifier>(std::move(judge)));
   return grpc::experimental::TlsCredentials(options);
 }
 

@@ -50,6 +50,7 @@ struct NodeDescription {
   std::vector<UnusedCard> unused_cards;
   int64_t host_memory_bytes = 0;  // 0: not known
   std::string files_not_held;     // why the kernel does not hold ranks to the worker's roots; empty: it does
+  std::string user;               // numbers of the user and group that ranks write as: "872:871"; empty: not said
 };
 
 // ---- to a worker ----

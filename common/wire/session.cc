@@ -41,6 +41,7 @@ v1::Hello ToProto(const NodeDescription& node) {
   }
   hello.set_host_memory_bytes(node.host_memory_bytes);
   hello.set_files_not_held(node.files_not_held);
+  hello.set_user(node.user);
   return hello;
 }
 
@@ -59,6 +60,7 @@ absl::StatusOr<NodeDescription> FromProto(const v1::Hello& hello) {
   for (const v1::UnusedCard& unused : hello.unused_cards()) node.unused_cards.push_back({unused.card(), unused.reason()});
   node.host_memory_bytes = hello.host_memory_bytes();
   node.files_not_held = hello.files_not_held();
+  node.user = hello.user();
   return node;
 }
 

@@ -67,7 +67,8 @@ Exit MakeToken(Context& context, const Options& options) {
     context.out << CleanLine(response.token()) << "\n";
     context.Say(absl::StrCat("good ", options.reusable ? "for any number of nodes" : "for one node", " until ",
                              FormatTime(response.expires_unix_ms()), "; not shown again. On the machine that joins:"));
-    context.Say(absl::StrCat("  motley-worker --join TOKEN --coordinator ", DialedAs(response.workers_listen()), " --root FOLDER"));
+    context.Say(
+        absl::StrCat("  motley-worker --join TOKEN --coordinator ", DialedAs(response.workers_listen()), " --root FOLDER"));
   });
 }
 
@@ -103,12 +104,13 @@ Exit ForgetNode(Context& context, const std::string& node) {
 }
 
 Exit RotateAuthority(Context& context) {
-  return CallAndSay(context, &Connection::Stub::RotateAuthority, v1::RotateAuthorityRequest(),
-                    [&](const v1::RotateAuthorityResponse& response) {
-                      context.out << "authority " << response.authority()
-                                  << " was made; the one before ends when every member has renewed ('motley events' says so), and "
-                                     "tokens of before count no more then\n";
-                    });
+  return CallAndSay(
+      context, &Connection::Stub::RotateAuthority, v1::RotateAuthorityRequest(),
+      [&](const v1::RotateAuthorityResponse& response) {
+        context.out << "authority " << response.authority()
+                    << " was made; the one before ends when every member has renewed ('motley events' says so), and "
+                       "tokens of before count no more then\n";
+      });
 }
 
 }  // namespace
@@ -123,7 +125,8 @@ Action AddNode(CLI::App& app) {
   revoke->add_option("TOKEN", options->id, "its id, as 'motley node tokens' has it")->required();
   CLI::App* forget = app.add_subcommand("forget", "the node is no member any more: its session ends at once");
   forget->add_option("NAME", options->node, "the node")->required();
-  CLI::App* rotate = app.add_subcommand("rotate-authority", "a new key for the cluster's certificate authority; members renew by themselves");
+  CLI::App* rotate =
+      app.add_subcommand("rotate-authority", "a new key for the cluster's certificate authority; members renew by themselves");
   for (CLI::App* sub : {token, tokens, revoke, forget, rotate}) sub->fallthrough();
   app.require_subcommand(1);
   return [=](Context& context) {

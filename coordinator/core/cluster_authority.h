@@ -1,5 +1,6 @@
 // The cluster's certificate authority as its rows have it: one key, or two while the cluster changes to a new one. The newest
-// signs nodes. The coordinator shows itself by the oldest, which every node believes until all have the new one. Thread-compatible.
+// signs nodes. The coordinator shows itself by the oldest, which every node believes until all have the new one.
+// Thread-compatible.
 #pragma once
 
 #include <string>
@@ -28,8 +29,8 @@ class ClusterAuthority {
   // PEM of all certificates: what a node believes the coordinator by, and the coordinator its nodes.
   std::string Certificates() const;
 
-  // What the server shows, as files in a folder of mode 0700 that only its user reads: a key and a certificate of the term for the
-  // given time, and whom it believes. `with_key`: the key is made anew, too. Errors of files.
+  // What the server shows, as files in a folder of mode 0700 that only its user reads: a key and a certificate of the term for
+  // the given time, and whom it believes. `with_key`: the key is made anew, too. Errors of files.
   static TlsFiles FilesIn(const std::string& folder);
   absl::Status WriteFiles(const std::string& folder, int64_t term, absl::Time now, bool with_key) const;
   // Whether less than a third of the certificate's time is left, or it cannot be read.

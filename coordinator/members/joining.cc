@@ -63,8 +63,8 @@ std::vector<std::string> NotRenewed(const Core& core) {
 
 absl::StatusOr<IssuedCertificate> Issue(Core& core, MemberRecord& member, std::string_view request) {
   const absl::Time now = WallNow(core);
-  MOTLEY_ASSIGN_OR_RETURN(const Certificate certificate, core.authority->newest().IssueNode(member.node, request, now,
-                                                                                             core.config.certificate_lifetime));
+  MOTLEY_ASSIGN_OR_RETURN(const Certificate certificate,
+                          core.authority->newest().IssueNode(member.node, request, now, core.config.certificate_lifetime));
   member.key_hash = certificate.PublicHash();
   member.authority = core.authority->newest_number();
   member.until_unix_ms = absl::ToUnixMillis(certificate.not_after());
@@ -103,10 +103,12 @@ absl::Status LoadMembers(Core& core) {
 absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusable) {
   MOTLEY_RETURN_IF_ERROR(HasAuthority(core));
   if (!WorkersUseTls(core.config)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "no machine could join: workers.listen = ", Quoted(core.config.workers_listen), " is reached from this machine alone, whose ",
-        "workers need no token. Set [workers] listen in the coordinator's configuration to an address that the others reach, say ",
-        "\"10.0.0.1:7073\", and start it again"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("no machine could join: workers.listen = ", Quoted(core.config.workers_listen),
+                     " is reached from this machine alone, whose ",
+                     "workers need no token. Set [workers] listen in the coordinator's configuration to an address that the "
+                     "others reach, say ",
+                     "\"10.0.0.1:7073\", and start it again"));
   }
   if (life < absl::Seconds(1) || life > kLongestTokenLife) {
     return absl::InvalidArgumentError(absl::StrCat("ttl must be from 1 second to 90 days, got ", absl::FormatDuration(life)));
@@ -117,15 +119,15 @@ absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusab
     return (entry.second.reusable || entry.second.joins == 0) && core.journal.UnixMs() < entry.second.expires_unix_ms;
   });
   if (open >= static_cast<std::ptrdiff_t>(kMostTokens)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("there are ", kMostTokens, " open tokens; revoke some (motley node revoke ID) or wait until they are expired"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "there are ", kMostTokens, " open tokens; revoke some (motley node revoke ID) or wait until they are expired"));
   }
   MOTLEY_ASSIGN_OR_RETURN(const JoinToken token, MakeJoinToken(core.authority->oldest().certificate()));
   const int64_t now = core.journal.UnixMs();
   batch.tokens.push_back({token.id, HashOfSecret(token), reusable, 0, now, now + absl::ToInt64Milliseconds(life)});
   batch.events.push_back(MemberEvent(kind::kTokenMade, NodeName(),
-                                     absl::StrCat("token ", token.id, " was made: ", reusable ? "reusable" : "for one node", ", for ",
-                                                  absl::FormatDuration(life))));
+                                     absl::StrCat("token ", token.id, " was made: ", reusable ? "reusable" : "for one node",
+                                                  ", for ", absl::FormatDuration(life))));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   for (const std::string& id : batch.ended_tokens) core.state.tokens.erase(id);
   core.state.tokens[token.id] = batch.tokens[0];
@@ -160,8 +162,8 @@ absl::StatusOr<IssuedCertificate> JoinNode(Core& core, std::string_view token_te
   batch.tokens.push_back(decision.token);
   batch.members.push_back(member);
   if (decision.is_new) {
-    batch.events.push_back(MemberEvent(kind::kMemberAdded, node,
-                                       absl::StrCat("node ", node.value(), " at ", host, " became a member by token ", token.id)));
+    batch.events.push_back(MemberEvent(
+        kind::kMemberAdded, node, absl::StrCat("node ", node.value(), " at ", host, " became a member by token ", token.id)));
   }
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   core.state.tokens[token.id] = decision.token;
@@ -190,14 +192,15 @@ absl::Status ForgetNode(Core& core, const NodeName& node) {
   if (!core.state.members.contains(node)) {
     std::vector<std::string> names;
     for (const auto& [name, member] : core.state.members) names.push_back(name.value());
-    return absl::NotFoundError(absl::StrCat("no member is named ", Quoted(node.value()), "; members: ",
-                                            names.empty() ? "none" : absl::StrJoin(names, ", "),
+    return absl::NotFoundError(absl::StrCat("no member is named ", Quoted(node.value()),
+                                            "; members: ", names.empty() ? "none" : absl::StrJoin(names, ", "),
                                             core.state.nodes.contains(node) ? " (it came over this machine's own socket)" : ""));
   }
   Batch batch;
   batch.ended_members.push_back(node);
   batch.drains.push_back({node, false});
-  batch.events.push_back(MemberEvent(kind::kMemberForgotten, node, absl::StrCat("node ", node.value(), " was forgotten: it is no member any more")));
+  batch.events.push_back(
+      MemberEvent(kind::kMemberForgotten, node, absl::StrCat("node ", node.value(), " was forgotten: it is no member any more")));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   core.state.members.erase(node);
   if (const auto link = core.links.find(node); link != core.links.end()) {

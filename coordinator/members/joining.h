@@ -18,8 +18,8 @@ inline constexpr size_t kMostTokens = 1000;
 // Loads authority, tokens and members; makes the authority where there is none. At start, before anybody is let in.
 absl::Status LoadMembers(Core& core);
 
-// FAILED_PRECONDITION: workers show no certificates here; INVALID_ARGUMENT: a life of less than a second or more than kLongestTokenLife; RESOURCE_EXHAUSTED: kMostTokens are open.
-// Durable when it returns. Nobody sees the secret again.
+// FAILED_PRECONDITION: workers show no certificates here; INVALID_ARGUMENT: a life of less than a second or more than
+// kLongestTokenLife; RESOURCE_EXHAUSTED: kMostTokens are open. Durable when it returns. Nobody sees the secret again.
 absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusable);
 // NOT_FOUND: there is none of this id.
 absl::Status RevokeToken(Core& core, const std::string& id);

@@ -12,8 +12,8 @@ void NoteRefusal(Core& core, const std::string& host, const std::string& node, c
   if (!core.refused_joins.Note(host, core.clock.Now())) return;
   EventRecord event;
   event.kind = kind::kJoinRefused;
-  event.message = absl::StrCat("a machine at ", host, " that wants to be node ", Echo(node), " was refused: ",
-                               std::string(why.message()));
+  event.message =
+      absl::StrCat("a machine at ", host, " that wants to be node ", Echo(node), " was refused: ", std::string(why.message()));
   core.Emit(std::move(event));
 }
 

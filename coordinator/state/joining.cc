@@ -42,10 +42,9 @@ absl::StatusOr<JoinDecision> DecideJoin(const ClusterState& state, const JoinAtt
   if (const auto member = state.members.find(attempt.node); member != state.members.end()) {
     decision.is_new = false;
     if (member->second.token == token->first && member->second.key_hash == attempt.key_hash) return decision;
-    return absl::AlreadyExistsError(absl::StrCat("node ", attempt.node.value(), " is a member since ",
-                                                 TimeOf(member->second.joined_unix_ms), "; 'motley node forget ",
-                                                 attempt.node.value(), "' on the coordinator's machine frees the name, or give ",
-                                                 "this machine another one with --node"));
+    return absl::AlreadyExistsError(absl::StrCat(
+        "node ", attempt.node.value(), " is a member since ", TimeOf(member->second.joined_unix_ms), "; 'motley node forget ",
+        attempt.node.value(), "' on the coordinator's machine frees the name, or give ", "this machine another one with --node"));
   }
   if (!token->second.reusable && token->second.joins > 0) return NotLetIn("the token was used already");
   if (const auto node = state.nodes.find(attempt.node); node != state.nodes.end() && node->second.connected) {

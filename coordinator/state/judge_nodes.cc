@@ -1,9 +1,12 @@
 // JudgeNodes and JudgeClocks.
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/clean_text.h"
 #include "common/base/count.h"
 #include "coordinator/state/examination_findings.h"
 #include "coordinator/state/membership.h"
@@ -73,6 +76,24 @@ void JudgeFiles(const ClusterState& state, std::vector<Finding>* findings) {
   AppendSome(std::move(rows), "files", findings);
 }
 
+// A shared file system compares numbers: what one writes, another may not replace.
+void JudgeUsers(const ClusterState& state, std::vector<Finding>* findings) {
+  std::map<std::string, std::vector<std::string>> nodes;
+  for (const auto& [name, node] : state.nodes) {
+    if (node.connected && !node.description.user.empty()) nodes[CleanText(node.description.user)].push_back(name.value());
+  }
+  if (nodes.size() < 2) return;
+  std::vector<std::string> parts;
+  for (const auto& [user, names] : nodes) {
+    const std::string others = names.size() == 1 ? "" : absl::StrCat(" and ", Count(names.size() - 1, "more node"));
+    parts.push_back(absl::StrCat(user, " on ", names.front(), others));
+  }
+  findings->push_back({FindingState::kWarning, "users",
+                       absl::StrCat("workers run under different numbers of user and group: ", absl::StrJoin(parts, "; "),
+                                    ". In a shared folder one may not replace what another wrote; give motley-worker the same ",
+                                    "numbers on all machines (docs/two-machines.md)")});
+}
+
 void JudgeRefusedWorkers(absl::Duration now, const ClusterState& state, std::vector<Finding>* findings) {
   std::vector<Finding> rows;
   for (const auto& [name, refused] : state.refused_workers) {
@@ -88,6 +109,7 @@ void JudgeRefusedWorkers(absl::Duration now, const ClusterState& state, std::vec
 std::vector<Finding> JudgeNodes(absl::Duration now, const ClusterState& state) {
   std::vector<Finding> findings, well, others;
   for (const auto& [name, node] : state.nodes) {
+    if (node.forgotten) continue;
     Finding finding = JudgeNode(now, state, node);
     (finding.state == FindingState::kOk ? well : others).push_back(std::move(finding));
   }
@@ -103,6 +125,7 @@ std::vector<Finding> JudgeNodes(absl::Duration now, const ClusterState& state) {
   AppendSome(std::move(others), "nodes", &findings);
   JudgeCards(state, &findings);
   JudgeFiles(state, &findings);
+  JudgeUsers(state, &findings);
   JudgeRefusedWorkers(now, state, &findings);
   return findings;
 }

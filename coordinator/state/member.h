@@ -26,8 +26,8 @@ struct TokenRecord {
 
 struct MemberRecord {
   NodeName node;
-  std::string key_hash;  // of its public key: who comes by its name must have the other half
-  std::string token;     // id of the one by which it joined
+  std::string key_hash;   // of its public key: who comes by its name must have the other half
+  std::string token;      // id of the one by which it joined
   int64_t authority = 0;  // number of the one that signed its newest certificate
   int64_t joined_unix_ms = 0;
   int64_t until_unix_ms = 0;  // when that certificate expires

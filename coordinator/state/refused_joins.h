@@ -1,4 +1,5 @@
-// Machines that were refused as they wanted to join, by address: who tries often is not listened to for a while, and is said once.
+// Machines that were refused as they wanted to join, by address: who tries often is not listened to for a while, and is said
+// once.
 #pragma once
 
 #include <map>

@@ -41,7 +41,9 @@ class Members {
     return status;
   }
   static std::string NodeName(int i) { return absl::StrCat("n", i); }
-  std::shared_ptr<grpc::Channel> Dial(int i) const { return OpenChannel(address_, Arguments(), TlsNodeCredentials(identities_[i])); }
+  std::shared_ptr<grpc::Channel> Dial(int i) const {
+    return OpenChannel(address_, Arguments(), TlsNodeCredentials(identities_[i]));
+  }
 
  private:
   static grpc::ChannelArguments Arguments() {

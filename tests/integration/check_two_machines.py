@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -29,8 +30,49 @@ def files_of_page():
     return {"join": join[0], **{name: re.sub(r"^    ", "", body, flags=re.MULTILINE) for name, body in found.items()}}
 
 
+# Every frame that a host sends or receives, each behind its length.
+LISTEN = """import socket, struct, sys
+line = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3))
+line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
+with open(sys.argv[1], "wb", buffering=0) as file:
+    print("listening", flush=True)
+    while True:
+        frame = line.recv(1 << 16)
+        file.write(struct.pack("<I", len(frame)) + frame)
+"""
+
+
+def frames_of(path):
+    with open(path, "rb") as file:
+        while len(size := file.read(4)) == 4:
+            yield file.read(struct.unpack("<I", size)[0])
+
+
+def is_of_port(frame, port):
+    """Of TCP over IPv4 over Ethernet."""
+    if frame[12:14] != b"\x08\x00" or frame[23] != 6:
+        return False
+    tcp = 14 + 4 * (frame[14] & 15)
+    return port in struct.unpack("!HH", frame[tcp:tcp + 4])
+
+
+class Eavesdropper:
+    """On one host's line, until it is asked."""
+
+    def __init__(self, machines, host):
+        self.path = os.path.join(machines.top, "frames")
+        self.process = subprocess.Popen([*machines.network.inside(host), sys.executable, "-c", LISTEN, self.path], stdout=subprocess.PIPE)
+        self.process.stdout.readline()
+
+    def heard(self):
+        self.process.kill()
+        self.process.wait()
+        return list(frames_of(self.path))
+
+
 class TwoMachines:
     def __init__(self, top):
+        self.token = ""
         self.top, self.network, self.daemons, self.pages = top, netns.Network(HOSTS), [], files_of_page()
         self.socket, self.workers_socket = os.path.join(top, "c.sock"), os.path.join(top, "w.sock")
         os.makedirs(os.path.join(top, "motley", "checkpoints"))
@@ -51,8 +93,8 @@ class TwoMachines:
 
     def join(self, host):
         """By the page's command; the worker's configuration that it wrote."""
-        token, path = self.motley("node", "token").stdout.strip(), os.path.join(self.top, f"worker-{host}.toml")
-        words = self.here(self.pages["join"]).replace("TOKEN", token).split()
+        self.token, path = self.motley("node", "token").stdout.strip(), os.path.join(self.top, f"worker-{host}.toml")
+        words = self.here(self.pages["join"]).replace("TOKEN", self.token).split()
         command = [*self.network.inside(host), os.path.join(BIN, "motley-worker"), *words, "--node", host, "--config", path,
                    "--identity", os.path.join(self.top, f"identity-{host}")]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -111,6 +153,19 @@ def doctor(machines, shared):
         time.sleep(0.1)
 
 
+def in_clear(frames, machines, shared):
+    """Nothing of what the sessions say: neither the token, nor of the job whose text goes to b."""
+    sessions = [frame for frame in frames if is_of_port(frame, 7073)]
+    expect(len(sessions) > 100 and len(frames) > len(sessions), f"{len(frames)} frames, {len(sessions)} of sessions")
+    # What is in clear by design: the name that is dialed, and the ranks' data. So it was listened to.
+    expect(any(b"coordinator.motley" in frame for frame in sessions), "no TLS begins")
+    expect(any(b"MOTLEY-h" in frame for frame in frames), "no ranks meet")
+    secret = machines.token.rpartition(".")[2].encode()
+    expect(not any(secret in frame for frame in frames), "the token's secret was heard")
+    for words in (b"checkpoints", f"{shared}/text".encode(), b"forward", b"cpu0", b"embedding"):
+        expect(not any(words in frame for frame in sessions), f"{words} was heard")
+
+
 def as_the_page_says(top):
     machines = TwoMachines(top)
     try:
@@ -118,6 +173,7 @@ def as_the_page_says(top):
                        "--workers-socket", machines.workers_socket, "--state-dir", os.path.join(top, "state"))
         machines.start("a", "motley-worker", machines.config("worker"))
         machines.wait_for_ready(1)
+        line = Eavesdropper(machines, "a")
         machines.start("b", "motley-worker", machines.join("b"))
         machines.wait_for_ready(2)
         shared = os.path.join(top, "motley")
@@ -128,6 +184,7 @@ def as_the_page_says(top):
         expect(done.returncode == 0, f"{done.stdout[-1000:]} {done.stderr[-1000:]}; {dict(machines.logs())}")
         plan = machines.motley("plan", "two").stdout
         expect("a/" in plan and "b/" in plan, f"both machines train: {plan}")
+        in_clear(line.heard(), machines, shared)
     finally:
         machines.end()
 

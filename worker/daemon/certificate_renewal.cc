@@ -28,7 +28,8 @@ absl::Status CheckAuthorities(const std::string& pem) {
 
 }  // namespace
 
-CertificateRenewal::CertificateRenewal(IdentityFolder folder, NodeName node) : folder_(std::move(folder)), node_(std::move(node)) {
+CertificateRenewal::CertificateRenewal(IdentityFolder folder, NodeName node)
+    : folder_(std::move(folder)), node_(std::move(node)) {
   Reckon();
 }
 

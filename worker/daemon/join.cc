@@ -79,8 +79,8 @@ absl::StatusOr<std::string> LearnAuthority(const JoinRequest& request, absl::Dur
   const std::optional<absl::Status> verdict = judge->verdict();
   if (!verdict) {
     return absl::UnavailableError(absl::StrCat(request.coordinator, " does not answer by TLS within ",
-                                               absl::FormatDuration(patience), ": is it workers.listen of the coordinator, and is ",
-                                               "a firewall in between?"));
+                                               absl::FormatDuration(patience),
+                                               ": is it workers.listen of the coordinator, and is ", "a firewall in between?"));
   }
   MOTLEY_RETURN_IF_ERROR(*verdict);
   return judge->authority();
@@ -121,7 +121,8 @@ absl::StatusOr<std::string> LocalEndOfWay(const std::string& address) {
     return absl::UnavailableError(absl::StrCat("no way to ", there.host, " is known; give --data-address"));
   }
   if (std::string_view(text).find('%') == std::string_view::npos) return std::string(text);
-  return absl::UnavailableError(absl::StrCat("the way to ", there.host, " begins at ", text, ", a link-local address; give --data-address"));
+  return absl::UnavailableError(
+      absl::StrCat("the way to ", there.host, " begins at ", text, ", a link-local address; give --data-address"));
 }
 
 absl::StatusOr<absl::Time> JoinCluster(const JoinRequest& request, const IdentityFolder& folder, absl::Duration patience) {

@@ -18,13 +18,14 @@ struct JoinRequest {
   std::string coordinator;  // host:port of its workers' sessions
   NodeName node;
 };
-// This machine's end of the way to the address, numeric. Nothing is sent. UNAVAILABLE: no way is known, or it ends in a link-local
-// address, which is none without its interface.
+// This machine's end of the way to the address, numeric. Nothing is sent. UNAVAILABLE: no way is known, or it ends in a
+// link-local address, which is none without its interface.
 absl::StatusOr<std::string> LocalEndOfWay(const std::string& address);
 
-// Writes the identity into the folder; returns when its certificate expires, unless it is renewed by then. UNAVAILABLE: nobody answers there; FAILED_PRECONDITION: who answers is not the cluster of
-// the token, or does not speak TLS; the coordinator's refusals (worker.proto); errors of files.
+// Writes the identity into the folder; returns when its certificate expires, unless it is renewed by then. UNAVAILABLE: nobody
+// answers there; FAILED_PRECONDITION: who answers is not the cluster of the token, or does not speak TLS; the coordinator's
+// refusals (worker.proto); errors of files.
 absl::StatusOr<absl::Time> JoinCluster(const JoinRequest& request, const IdentityFolder& folder,
-                                   absl::Duration patience = absl::Seconds(10));
+                                       absl::Duration patience = absl::Seconds(10));
 
 }  // namespace motley::worker

@@ -41,7 +41,8 @@ absl::StatusOr<JoinToken> ReadToken(const JoinOptions& options) {
   return ParseJoinToken(text);
 }
 
-// The configuration of the node as it will be. Before anything is asked for: a token is good for one join, and half a join is none.
+// The configuration of the node as it will be. Before anything is asked for: a token is good for one join, and half a join is
+// none.
 absl::StatusOr<WorkerConfig> CheckBefore(const JoinedNode& node, const std::string& path) {
   MOTLEY_RETURN_IF_ERROR(CheckName("--node", node.name));
   MOTLEY_RETURN_IF_ERROR(ParseHostPort("--coordinator", node.coordinator, 1).status());
@@ -57,9 +58,8 @@ absl::StatusOr<WorkerConfig> CheckBefore(const JoinedNode& node, const std::stri
   // What could not be read back, say a root that is no UTF-8.
   absl::StatusOr<WorkerConfig> written = ParseWorkerConfig(WorkerToml(node), path);
   if (!written.ok() || written->file_roots != node.roots || IdentityFolderOf(*written) != node.identity) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--root or --identity cannot be written into a configuration: ", CleanText(absl::StrJoin(node.roots, ", ")),
-                     "; ", CleanText(node.identity)));
+    return absl::InvalidArgumentError(absl::StrCat("--root or --identity cannot be written into a configuration: ",
+                                                   CleanText(absl::StrJoin(node.roots, ", ")), "; ", CleanText(node.identity)));
   }
   MOTLEY_RETURN_IF_ERROR(Validate(*written));
   MOTLEY_RETURN_IF_ERROR(MakeFolders(std::filesystem::path(path).parent_path().string()));
@@ -111,8 +111,8 @@ absl::Status StartService(const WorkerConfig& config, std::ostream& out) {
 
 absl::Status Join(const JoinOptions& options, bool foreground, std::ostream& out) {
   const std::string path = std::filesystem::absolute(options.config).string();
-  JoinedNode node = {options.node, options.coordinator, std::filesystem::absolute(options.identity).string(), options.data_address,
-                     options.roots};
+  JoinedNode node = {options.node, options.coordinator, std::filesystem::absolute(options.identity).string(),
+                     options.data_address, options.roots};
   MOTLEY_ASSIGN_OR_RETURN(const JoinToken token, ReadToken(options));
   MOTLEY_RETURN_IF_ERROR(ParseHostPort("--coordinator", node.coordinator, 1).status());
   if (node.data_address.empty()) {

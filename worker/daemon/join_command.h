@@ -10,13 +10,13 @@
 namespace motley::worker {
 
 struct JoinOptions {
-  std::string token;        // as given; or
-  std::string token_file;   // a file that holds it, "-" for stdin: arguments are seen in ps
-  std::string coordinator;  // host:port of its workers' sessions
-  std::string node;         // the name that it wants
-  std::string config;       // where worker.toml is written; one that is there is kept
-  std::string identity;     // folder of key and certificate
-  std::string data_address; // empty: this machine's end of the way to the coordinator
+  std::string token;         // as given; or
+  std::string token_file;    // a file that holds it, "-" for stdin: arguments are seen in ps
+  std::string coordinator;   // host:port of its workers' sessions
+  std::string node;          // the name that it wants
+  std::string config;        // where worker.toml is written; one that is there is kept
+  std::string identity;      // folder of key and certificate
+  std::string data_address;  // empty: this machine's end of the way to the coordinator
   std::vector<std::string> roots;
 };
 inline constexpr char kUsualConfig[] = "/etc/motley/worker.toml";

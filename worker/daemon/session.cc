@@ -96,7 +96,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Session::Dial() {
     credentials = *std::move(own);
   }
   std::shared_ptr<grpc::Channel> channel = NewChannel(config_.coordinator, credentials);
-  const absl::Duration end = clock_.Now() + config_.connect_timeout;
+  const absl::Duration end = clock_.Now() + (credentials == nullptr ? config_.connect_timeout : config_.tls_timeout);
   // In short waits, so that a stop is not late and nobody's wall clock matters.
   while (!channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::milliseconds(200))) {
     if (stopping_.HasBeenNotified()) return absl::CancelledError("stopping");

@@ -32,6 +32,7 @@ struct SessionConfig {
   absl::Duration first_pause = absl::Milliseconds(200);  // between attempts; doubles
   absl::Duration longest_pause = absl::Seconds(2);
   absl::Duration connect_timeout = absl::Seconds(3);
+  absl::Duration tls_timeout = absl::Seconds(10);      // the same by TLS: a coordinator that was restarted shakes many hands
   absl::Duration welcome_timeout = absl::Seconds(10);  // a coordinator that was restarted greets many workers
 };
 

@@ -1,5 +1,7 @@
 #include "worker/daemon/worker.h"
 
+#include <unistd.h>
+
 #include <random>
 #include <utility>
 
@@ -64,6 +66,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   self->description_.unused_cards = std::move(offer.unused);
   self->description_.host_memory_bytes = ReadHostFacts(config.name).memory_bytes;
   self->description_.files_not_held = std::move(files_not_held);
+  self->description_.user = absl::StrCat(geteuid(), ":", getegid());
   self->StartSession();
   return worker;
 }

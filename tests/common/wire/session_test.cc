@@ -179,6 +179,7 @@ TEST(SessionTest, HelloComesBackAsItWas) {
   node.unused_cards = {{"NVIDIA T4 at 0000:3b:00.0", "others use it"}};
   node.host_memory_bytes = 1 << 30;
   node.files_not_held = "the kernel has no Landlock";
+  node.user = "872:871";
   const auto back = wire::FromProto(wire::ToProto(node));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->newest_epochs, node.newest_epochs);
@@ -187,6 +188,7 @@ TEST(SessionTest, HelloComesBackAsItWas) {
   EXPECT_EQ(back->unused_cards, node.unused_cards);
   EXPECT_EQ(back->host_memory_bytes, 1 << 30);
   EXPECT_EQ(back->files_not_held, node.files_not_held);
+  EXPECT_EQ(back->user, node.user);
   EXPECT_EQ(back->incarnation, 42);
 }
 

@@ -337,6 +337,24 @@ TEST_F(ExaminationTest, ANodeWhoseKernelDoesNotHoldItsRanksIsANote) {
       "user write there\n");
 }
 
+TEST_F(ExaminationTest, WorkersOfDifferentUsersAreANote) {
+  for (const char* name : {"a", "b", "c"}) {
+    AddNode(name);
+    state_.nodes.at(NodeName(name)).description.user = "872:871";
+  }
+  Begin();
+  AnswerAll();
+  EXPECT_EQ(Text(FindingState::kWarning), "");
+  state_.nodes.at(NodeName("c")).description.user = "990:871";
+  Begin();
+  AnswerAll();
+  EXPECT_EQ(
+      Text(FindingState::kWarning),
+      "users: workers run under different numbers of user and group: 872:871 on a and 1 more node; 990:871 on c. In a shared "
+      "folder one may not replace what another wrote; give motley-worker the same numbers on all machines "
+      "(docs/two-machines.md)\n");
+}
+
 TEST_F(ExaminationTest, AClockThatIsOffIsANote) {
   for (const char* name : {"a", "b"}) AddNode(name);
   state_.nodes.at(NodeName("a")).clock.Add(1'000'000, 1'000'020);
